@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Integers in network byte order, as bytes: no alignment, no aliasing, no byte-order switch.
+ * Compilers turn each of these into one load or store and a byte swap.
+ */
+#ifndef BASE_WIRE_H
+#define BASE_WIRE_H
+
+#include "base/base.h"
+
+struct u_be16 {
+    u_u8 b[2];
+};
+
+struct u_be32 {
+    u_u8 b[4];
+};
+
+U_INLINE u_u16 u_get_be16(struct u_be16 v)
+{
+    return (u_u16)((unsigned)v.b[0] << 8 | v.b[1]);
+}
+
+U_INLINE u_u32 u_get_be32(struct u_be32 v)
+{
+    return (u_u32)v.b[0] << 24 | (u_u32)v.b[1] << 16 | (u_u32)v.b[2] << 8 | v.b[3];
+}
+
+U_INLINE struct u_be16 u_be16(unsigned v)
+{
+    struct u_be16 r;
+    r.b[0] = (u_u8)(v >> 8);
+    r.b[1] = (u_u8)v;
+    return r;
+}
+
+U_INLINE struct u_be32 u_be32(u_u32 v)
+{
+    struct u_be32 r;
+    r.b[0] = (u_u8)(v >> 24);
+    r.b[1] = (u_u8)(v >> 16);
+    r.b[2] = (u_u8)(v >> 8);
+    r.b[3] = (u_u8)v;
+    return r;
+}
+
+U_STATIC_ASSERT(sizeof(struct u_be16) == 2, be16_size);
+U_STATIC_ASSERT(sizeof(struct u_be32) == 4, be32_size);
+
+#endif

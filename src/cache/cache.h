@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * memcached's semantics: bytes of a connection in, bytes of its replies out.
+ *
+ * A session is one client's conversation. It is the seam between protocol and transport: it knows
+ * no packet and no socket, and serves the own TCP/IP stack, kernel sockets and tests alike.
+ *
+ *   cache          one per process: the key-value table, the settings, the sum of statistics
+ *   cache_worker   one per thread: the session pool, counters, the cached time
+ *   cache_session  one per connection; belongs to the worker that opened it
+ *   cache_sink     where a session writes replies; made by the transport for each call
+ */
+#ifndef CACHE_CACHE_H
+#define CACHE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kv/kv.h"
+
+struct cache;
+struct cache_worker;
+struct cache_session;
+
+#define UCACHED_COMPAT_VERSION "1.6.45" /* the memcached whose behaviour is copied */
+
+/* What `stats settings` shows and the session obeys; filled in from the command line. */
+struct cache_settings {
+    uint64_t memory_bytes;    /* -m */
+    uint32_t item_bytes_max;  /* -I: key, value and overhead of one item, as memcached counts it */
+    uint32_t connections_max; /* -c */
+    uint16_t tcp_port;        /* -p */
+    unsigned threads;         /* -t */
+    unsigned verbosity;       /* -v */
+    bool evict;               /* not -M */
+    uint32_t listen_backlog;
+    const char *listen_addr;  /* -l as given, or null */
+};
+
+struct cache_config {
+    struct cache_settings settings;
+    uint8_t secret[KV_SECRET_BYTES];
+    uint64_t start_us;     /* monotonic time at the start; cache_tick() goes on from here */
+    uint64_t start_unix_s; /* the same moment as Unix time, for absolute expiry times */
+};
+
+/* Returns null with *error set to a phrase that says what failed and what to do. */
+struct cache *cache_create(const struct cache_config *config, const char **error);
+
+/* All workers have left. */
+void cache_destroy(struct cache *cache);
+
+/* ---- workers ----------------------------------------------------------------------------- */
+
+/* One per thread, at most settings.threads. Null if that many have joined or memory is short. */
+struct cache_worker *cache_join(struct cache *cache);
+void cache_leave(struct cache_worker *worker); /* its sessions have been closed */
+
+/*
+ * Once per loop, when no session call is running: the time (monotonic, microseconds), delayed
+ * flushes, a bounded quantum of housekeeping in the engine.
+ */
+void cache_tick(struct cache_worker *worker, uint64_t now_us);
+
+/* Around a blocking wait of the worker's thread. */
+void cache_offline(struct cache_worker *worker);
+void cache_online(struct cache_worker *worker);
+
+/* Ends a reference that a session has put into a sink (cookie of cache_sink_ops.ref). */
+void cache_release(struct cache_worker *worker, void *cookie);
+
+/* ---- the byte-stream seam ---------------------------------------------------------------- */
+
+struct cache_sink;
+
+struct cache_sink_ops {
+    /*
+     * Takes the bytes written so far (from where `at` was last set up to at) and opens at least
+     * `need` bytes (1..CACHE_SINK_NEED_MAX) of new contiguous room: sets at and end. Returns 0, or
+     * -1 if there is no memory: the session then gives up the connection.
+     */
+    int (*more)(struct cache_sink *sink, uint32_t need);
+
+    /*
+     * Takes the bytes written so far, then queues data..data+len without copying (it may copy if
+     * it likes). Calls cache_release(worker, cookie) when the bytes are no longer needed, at once
+     * if they were copied. Sets at and end like more(). Returns 0, or -1 as above, the cookie
+     * then being released by the session.
+     */
+    int (*ref)(struct cache_sink *sink, const void *data, uint32_t len, void *cookie);
+};
+
+#define CACHE_SINK_NEED_MAX 1024
+
+/*
+ * Room for replies: [at, end) may be written by the session, which moves `at`. The transport sets
+ * `full` when so much is queued that the session should stop; it stops before the next value.
+ * After the session call the transport takes what stands before `at`. at == end == null is a valid
+ * start: the session calls more() with its first byte.
+ */
+struct cache_sink {
+    uint8_t *at;
+    uint8_t *end;
+    bool full;
+    const struct cache_sink_ops *ops;
+};
+
+struct cache_peer {
+    const char *transport; /* "tcp", "tcp6": as `stats conns` names them */
+    uint8_t addr[16];
+    uint16_t port;
+};
+
+enum cache_session_state {
+    CACHE_SESSION_OPEN = 0, /* waits for more input */
+    CACHE_SESSION_BLOCKED,  /* stopped because the sink was full; call cache_session_resume() */
+    CACHE_SESSION_CLOSING   /* send what is in the sink, then close the connection */
+};
+
+/*
+ * A new connection. Null if settings.connections_max are open (the caller then sends the text of
+ * MC_STATUS_TOO_MANY_CONNECTIONS and closes; counted as rejected) or memory is short.
+ */
+struct cache_session *cache_session_open(struct cache_worker *worker,
+                                         const struct cache_peer *peer);
+
+/* The connection is gone: frees the session and whatever it was about to do. */
+void cache_session_close(struct cache_session *session);
+
+/*
+ * Handles input bytes and writes replies. Returns how many bytes were consumed: all of them unless
+ * the state afterwards is BLOCKED or CLOSING. What was not consumed is to be offered again after
+ * cache_session_resume() has brought the state back to OPEN.
+ */
+uint32_t cache_session_input(struct cache_session *session, const uint8_t *data, uint32_t len,
+                             struct cache_sink *sink);
+
+/* The sink has room again: goes on with the reply that was interrupted. */
+void cache_session_resume(struct cache_session *session, struct cache_sink *sink);
+
+enum cache_session_state cache_session_state(const struct cache_session *session);
+
+/*
+ * Stages A and B of a burst (hints, no effect): A looks at the first request in data and prefetches
+ * its bucket, B prefetches its item. Call A for all connections of a burst, then B, then input.
+ */
+void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data,
+                                   uint32_t len);
+void cache_session_prefetch_item(struct cache_session *session);
+
+/* ---- statistics -------------------------------------------------------------------------- */
+
+/* Emits one line of a `stats` list. */
+typedef void cache_stats_emit(void *emit_ctx, const char *name, const char *value);
+
+/* Fills a list, possibly from a thread other than the one that counts. */
+typedef void cache_stats_fill(void *ctx, cache_stats_emit *emit, void *emit_ctx);
+
+#define CACHE_STATS_PROVIDER_MAX 8
+
+/* Adds `stats <name>`, for lists that others keep (the stack, the NIC). Before the workers start. */
+int cache_stats_provider(struct cache *cache, const char *name, cache_stats_fill *fill, void *ctx);
+
+/* Current verbosity: -v, changed by the command `verbosity`. */
+unsigned cache_verbosity(const struct cache *cache);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The key-value engine: one table, shared by all workers of a process.
+ *
+ * The engine stores immutable items: key, value bytes, client flags, and a few words of metadata.
+ * It knows nothing of memcached's commands. Whatever changes an item is written as a pure decision
+ * (kv_update) which the engine repeats if another worker was faster.
+ *
+ * Who may hold what, and how long:
+ *   struct kv_worker   one per thread, used by that thread only.
+ *   struct kv_view     what a lookup found; its pointers are good until the worker's next
+ *                      kv_quiesce() or kv_offline(). No lock is held meanwhile.
+ *   a pin              keeps the bytes of one item readable for longer (zero-copy sending), until
+ *                      kv_unpin(); any worker may unpin.
+ *   an unpublished     item belongs to the worker that made it until kv_update() has published it
+ *                      or kv_item_drop() has given it back; it may be held across kv_quiesce().
+ *
+ * Time is in whole seconds since the start of the process, told by kv_tick(); exptime 0 means
+ * never. An item is gone as soon as exptime <= now.
+ */
+#ifndef KV_KV_H
+#define KV_KV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct kv;
+struct kv_worker;
+struct kv_item;
+
+#define KV_KEY_MAX 250
+#define KV_SECRET_BYTES 16
+
+struct kv_config {
+    uint64_t memory_bytes;    /* hard bound on items and index together; at least 1 MiB */
+    uint32_t value_bytes_max; /* longest value that may ever be stored */
+    unsigned worker_max;      /* workers that may be joined at the same time */
+    bool evict;               /* false: an allocation fails instead of evicting (-M) */
+    uint8_t secret[KV_SECRET_BYTES]; /* unpredictable: key of the hash */
+};
+
+/*
+ * Makes an empty table. All memory is reserved here and touched as it is used. Returns null with
+ * *error set to a phrase that says what failed and what to do.
+ */
+struct kv *kv_create(const struct kv_config *config, const char **error);
+
+/* Frees everything. All workers have left, nothing is pinned or unpublished any more. */
+void kv_destroy(struct kv *kv);
+
+/* Bytes beyond key and value that one item costs, index not included: for size limits. */
+uint32_t kv_item_overhead_bytes(void);
+
+/* ---- workers ----------------------------------------------------------------------------- */
+
+/* Registers the calling thread. Null if worker_max are registered. */
+struct kv_worker *kv_join(struct kv *kv);
+void kv_leave(struct kv_worker *worker);
+
+/* The time has come to now_s. Cheap; called once per loop. Never goes back. */
+void kv_tick(struct kv_worker *worker, uint32_t now_s);
+
+/*
+ * "I hold no view": announces a quiescent state, and does a bounded quantum of housekeeping
+ * (reclaiming retired memory, expiring, keeping free memory in reserve). Once per loop.
+ */
+void kv_quiesce(struct kv_worker *worker);
+
+/* Around a blocking wait: an offline worker holds no view and does not delay reclamation. */
+void kv_offline(struct kv_worker *worker);
+void kv_online(struct kv_worker *worker);
+
+/* ---- keys -------------------------------------------------------------------------------- */
+
+struct kv_key {
+    const uint8_t *bytes;
+    uint32_t len; /* 1..KV_KEY_MAX */
+    uint64_t hash;
+};
+
+/* Hashes a key. The bytes stay the caller's and must outlive the use of the kv_key. */
+struct kv_key kv_key(const struct kv *kv, const void *bytes, uint32_t len);
+
+/* Hints for a batch of lookups: fetch the bucket; then, some keys later, the item. No effect. */
+void kv_prefetch_bucket(const struct kv_worker *worker, const struct kv_key *key);
+void kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key);
+
+/* ---- lookup ------------------------------------------------------------------------------ */
+
+/* Bits of kv_view.state. The engine sets FETCHED; the others mean something to the caller only. */
+enum kv_state {
+    KV_FETCHED = 1 << 0, /* was returned by kv_get() since it was stored */
+    KV_STALE = 1 << 1,
+    KV_WON = 1 << 2,
+    KV_KEY_BINARY = 1 << 3
+};
+
+struct kv_view {
+    const struct kv_item *item;
+    const uint8_t *key;
+    uint32_t key_len;
+    uint32_t value_len;
+    uint32_t flags; /* the client's */
+    uint32_t exptime;
+    uint32_t last_access;
+    uint32_t state; /* enum kv_state, as it was before this lookup */
+    uint64_t cas;
+};
+
+enum kv_found {
+    KV_MISS = 0,
+    KV_HIT,
+    KV_MISS_EXPIRED, /* there was one, but its time is over */
+    KV_MISS_FLUSHED  /* there was one from before kv_flush() */
+};
+
+/* Looks a key up, counts as an access (FETCHED, last access, eviction policy). */
+enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view);
+
+/* The same without counting as an access. */
+enum kv_found kv_peek(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view);
+
+/*
+ * The value's bytes from `offset` on (offset < value_len), as many as are contiguous: *len. A
+ * value is one extent or, when it is large, several.
+ */
+const uint8_t *kv_value(const struct kv_item *item, uint32_t offset, uint32_t *len);
+
+/* Keeps the item's bytes readable until kv_unpin(), whatever happens to the key. */
+void kv_pin(struct kv_worker *worker, const struct kv_item *item);
+void kv_unpin(struct kv_worker *worker, const struct kv_item *item);
+
+/* ---- change ------------------------------------------------------------------------------ */
+
+enum kv_error {
+    KV_OK = 0,
+    KV_TOO_LARGE = -1, /* value_len is over value_bytes_max, or could never fit */
+    KV_NO_MEMORY = -2  /* nothing can be evicted (or may be: evict is false); counted */
+};
+
+/*
+ * Makes an unpublished item with room for value_len bytes. Evicts to make room. On failure returns
+ * null with *error set.
+ */
+struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, uint32_t value_len,
+                            uint32_t flags, uint32_t exptime, enum kv_error *error);
+
+/* The unpublished value's bytes from `offset` on, contiguous: *len. To be written once. */
+uint8_t *kv_item_room(struct kv_item *item, uint32_t offset, uint32_t *len);
+
+/* Gives an unpublished item back. */
+void kv_item_drop(struct kv_worker *worker, struct kv_item *item);
+
+enum kv_verdict {
+    KV_KEEP = 0, /* change nothing */
+    KV_REPLACE,  /* publish change->item (an insert if there is no old one) */
+    KV_DELETE,
+    KV_TOUCH     /* set exptime and state of the old item in place; value and cas stay */
+};
+
+struct kv_change {
+    struct kv_item *item; /* KV_REPLACE: made by kv_item_new() with the same key */
+    uint64_t cas;         /* KV_REPLACE: the item's cas; 0: the engine gives a new one and says it */
+    uint32_t exptime;     /* KV_TOUCH; starts as the old one's */
+    uint32_t state;       /* KV_TOUCH: starts as the old one's. KV_REPLACE: starts as 0 */
+};
+
+/*
+ * Says what is to become of a key. old is null if the key is not there (or expired, or flushed).
+ * Called without any lock held, so it may call kv_item_new(); called again with the new old if
+ * the key changed meanwhile, so it must not have effects other than in ctx and *change.
+ */
+typedef enum kv_verdict kv_decide(void *ctx, const struct kv_view *old, struct kv_change *change);
+
+/*
+ * Carries a decision out atomically and returns it. After KV_REPLACE the engine owns change->item,
+ * and change->cas is its cas: unique over all keys and larger than any that this key had before,
+ * unless decide gave one. After any other verdict an item that decide made is still the caller's.
+ * KV_DELETE and KV_TOUCH without an old item count as KV_KEEP.
+ */
+enum kv_verdict kv_update(struct kv_worker *worker, const struct kv_key *key, kv_decide *decide,
+                          void *ctx, struct kv_change *change);
+
+/* Makes every item stored so far a miss, in O(1). Items stored afterwards are not affected. */
+void kv_flush(struct kv_worker *worker);
+
+/* ---- looking ----------------------------------------------------------------------------- */
+
+struct kv_stats {
+    uint64_t memory_limit_bytes;
+    uint64_t memory_used_bytes; /* index and item memory in use; never above the limit */
+    uint64_t index_bytes;
+    uint64_t item_bytes;        /* live items: keys, values, overhead */
+    uint64_t items;             /* live items */
+    uint64_t items_total;       /* ever published */
+    uint64_t evictions;
+    uint64_t evicted_unfetched;
+    uint64_t expired_reclaimed; /* expired items whose memory was taken back */
+    uint64_t expired_unfetched;
+    uint64_t no_memory;         /* kv_item_new() failures for lack of memory */
+    uint64_t update_retries;    /* decisions repeated because another worker was faster */
+    uint64_t pinned;            /* pins held now */
+    unsigned hash_power;        /* log2 of the number of buckets */
+};
+
+/* Sums the workers' counters; exact when they stand still. Any thread may call it. */
+void kv_stats(const struct kv *kv, struct kv_stats *stats);
+
+/* Zeroes what `stats reset` zeroes: counters, not gauges. */
+void kv_stats_reset(struct kv *kv);
+
+/* Checks all invariants while no worker runs: null, or a phrase that says what is broken. */
+const char *kv_check(const struct kv *kv);
+
+#endif
