@@ -72,26 +72,26 @@ struct us_config {
     u_u32 mtu;                    /* largest IP packet, bytes; 576..9216 */
 
     /* Bounds. The memory needed follows from them; each one reached is counted. */
-    u_u32 conn_max;            /* connections, TIME-WAIT not included */
-    u_u32 half_open_max;       /* of these, in SYN-RECEIVED */
-    u_u32 time_wait_max;       /* the oldest is forgotten when one more is needed */
-    u_u32 arp_max;             /* neighbours remembered */
-    u_u32 listen_max;          /* listening ports */
-    u_u32 buffer_bytes;        /* all send and receive queues together */
-    u_u32 send_queue_bytes;    /* unacknowledged and unsent bytes of one connection (copied) */
-    u_u32 send_refs_max;       /* references (us_send_ref) queued on one connection */
-    u_u32 recv_window_bytes;   /* largest window offered to a peer */
+    u_u32 conn_max;          /* connections, TIME-WAIT not included */
+    u_u32 half_open_max;     /* of these, in SYN-RECEIVED */
+    u_u32 time_wait_max;     /* the oldest is forgotten when one more is needed */
+    u_u32 arp_max;           /* neighbours remembered */
+    u_u32 listen_max;        /* listening ports */
+    u_u32 buffer_bytes;      /* all send and receive queues together */
+    u_u32 send_queue_bytes;  /* unacknowledged and unsent bytes of one connection (copied) */
+    u_u32 send_refs_max;     /* references (us_send_ref) queued on one connection */
+    u_u32 recv_window_bytes; /* largest window offered to a peer */
 
     /* Times, microseconds. */
-    u_u32 rto_min_us;          /* RFC 6298 (2.4) asks for 1 s; data centres want milliseconds */
-    u_u32 rto_initial_us;      /* before the first measurement; RFC 6298 (2.1): 1 s */
+    u_u32 rto_min_us;     /* RFC 6298 (2.4) asks for 1 s; data centres want milliseconds */
+    u_u32 rto_initial_us; /* before the first measurement; RFC 6298 (2.1): 1 s */
     u_u32 rto_max_us;
-    u_u32 delayed_ack_us;      /* RFC 9293 3.8.6.3: below 500 ms */
-    u_u32 time_wait_us;        /* 2 MSL */
-    u_u32 fin_wait2_us;        /* how long to wait for the peer's FIN after us_close() */
-    u_u32 syn_retries_max;     /* of SYN or SYN-ACK, then the connection ends */
-    u_u32 retries_max;         /* of data or a window probe without an answer, likewise */
-    u_u32 arp_lifetime_us;     /* an entry is asked for again after this */
+    u_u32 delayed_ack_us;  /* RFC 9293 3.8.6.3: below 500 ms */
+    u_u32 time_wait_us;    /* 2 MSL */
+    u_u32 fin_wait2_us;    /* how long to wait for the peer's FIN after us_close() */
+    u_u32 syn_retries_max; /* of SYN or SYN-ACK, then the connection ends */
+    u_u32 retries_max;     /* of data or a window probe without an answer, likewise */
+    u_u32 arp_lifetime_us; /* an entry is asked for again after this */
 };
 
 void us_config_defaults(struct us_config *config);
@@ -265,24 +265,24 @@ void us_recv_resume(struct us_stack *stack, struct us_conn *conn);
 /* ---- looking ----------------------------------------------------------------------------- */
 
 enum us_tcp_state { /* RFC 9293 3.3.2 */
-    US_TCP_CLOSED = 0,
-    US_TCP_SYN_SENT,
-    US_TCP_SYN_RECEIVED,
-    US_TCP_ESTABLISHED,
-    US_TCP_FIN_WAIT_1,
-    US_TCP_FIN_WAIT_2,
-    US_TCP_CLOSE_WAIT,
-    US_TCP_CLOSING,
-    US_TCP_LAST_ACK,
-    US_TCP_TIME_WAIT
+                    US_TCP_CLOSED = 0,
+                    US_TCP_SYN_SENT,
+                    US_TCP_SYN_RECEIVED,
+                    US_TCP_ESTABLISHED,
+                    US_TCP_FIN_WAIT_1,
+                    US_TCP_FIN_WAIT_2,
+                    US_TCP_CLOSE_WAIT,
+                    US_TCP_CLOSING,
+                    US_TCP_LAST_ACK,
+                    US_TCP_TIME_WAIT
 };
 
 struct us_conn_info {
     struct us_addr local, remote;
     u_u16 local_port, remote_port;
     enum us_tcp_state state;
-    u_u32 mss;          /* payload bytes per segment that we send */
-    u_u32 srtt_us;      /* 0: not measured yet */
+    u_u32 mss;     /* payload bytes per segment that we send */
+    u_u32 srtt_us; /* 0: not measured yet */
     u_u32 rto_us;
     u_u32 cwnd_bytes;
     u_u32 send_window_bytes;

@@ -57,9 +57,16 @@
 
 #define U_ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
 
+/* Where `member` begins in `type`, bytes. */
+#if defined(__GNUC__)
+#define U_OFFSET_OF(type, member) __builtin_offsetof(type, member)
+#else
+#define U_OFFSET_OF(type, member) ((unsigned long)&((type *)0)->member)
+#endif
+
 /* The struct that contains `member` at address `ptr`. */
-#define U_CONTAINER_OF(ptr, type, member) \
-    ((type *)(void *)((char *)(ptr) - (unsigned long)&((type *)0)->member))
+#define U_CONTAINER_OF(ptr, type, member)                                                          \
+    ((type *)(void *)((char *)(ptr)-U_OFFSET_OF(type, member)))
 
 /*
  * memcpy, memset and memcmp for code that may not call the C library. Where the compiler has

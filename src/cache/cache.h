@@ -35,7 +35,7 @@ struct cache_settings {
     unsigned verbosity;       /* -v */
     bool evict;               /* not -M */
     uint32_t listen_backlog;
-    const char *listen_addr;  /* -l as given, or null */
+    const char *listen_addr; /* -l as given, or null */
 };
 
 struct cache_config {
@@ -143,7 +143,8 @@ enum cache_session_state cache_session_state(const struct cache_session *session
 
 /*
  * Stages A and B of a burst (hints, no effect): A looks at the first request in data and prefetches
- * its bucket, B prefetches its item. Call A for all connections of a burst, then B, then input.
+ * its bucket, B prefetches its item. Call A for all connections of a burst, then B, then input,
+ * which uses the hash that A has computed: the same data, unchanged, within one loop.
  */
 void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data,
                                    uint32_t len);
@@ -159,7 +160,10 @@ typedef void cache_stats_fill(void *ctx, cache_stats_emit *emit, void *emit_ctx)
 
 #define CACHE_STATS_PROVIDER_MAX 8
 
-/* Adds `stats <name>`, for lists that others keep (the stack, the NIC). Before the workers start. */
+/*
+ * Adds `stats <name>`, for lists that others keep (the stack, the NIC). Before the workers start.
+ * The name stays the caller's and must outlive the cache. Returns -1 if there is no place left.
+ */
 int cache_stats_provider(struct cache *cache, const char *name, cache_stats_fill *fill, void *ctx);
 
 /* Current verbosity: -v, changed by the command `verbosity`. */

@@ -33,10 +33,10 @@ struct kv_item;
 #define KV_SECRET_BYTES 16
 
 struct kv_config {
-    uint64_t memory_bytes;    /* hard bound on items and index together; at least 1 MiB */
-    uint32_t value_bytes_max; /* longest value that may ever be stored */
-    unsigned worker_max;      /* workers that may be joined at the same time */
-    bool evict;               /* false: an allocation fails instead of evicting (-M) */
+    uint64_t memory_bytes;           /* hard bound on items and index together; at least 1 MiB */
+    uint32_t value_bytes_max;        /* longest value that may ever be stored */
+    unsigned worker_max;             /* workers that may be joined at the same time */
+    bool evict;                      /* false: an allocation fails instead of evicting (-M) */
     uint8_t secret[KV_SECRET_BYTES]; /* unpredictable: key of the hash */
 };
 
@@ -156,14 +156,14 @@ enum kv_verdict {
     KV_KEEP = 0, /* change nothing */
     KV_REPLACE,  /* publish change->item (an insert if there is no old one) */
     KV_DELETE,
-    KV_TOUCH     /* set exptime and state of the old item in place; value and cas stay */
+    KV_TOUCH /* set exptime and state of the old item in place; value and cas stay */
 };
 
 struct kv_change {
     struct kv_item *item; /* KV_REPLACE: made by kv_item_new() with the same key */
-    uint64_t cas;         /* KV_REPLACE: the item's cas; 0: the engine gives a new one and says it */
-    uint32_t exptime;     /* KV_TOUCH; starts as the old one's */
-    uint32_t state;       /* KV_TOUCH: starts as the old one's. KV_REPLACE: starts as 0 */
+    uint64_t cas;     /* KV_REPLACE: the item's cas; 0: the engine gives a new one and says it */
+    uint32_t exptime; /* KV_TOUCH; starts as the old one's */
+    uint32_t state;   /* KV_TOUCH: starts as the old one's. KV_REPLACE: starts as 0 */
 };
 
 /*
@@ -191,17 +191,17 @@ struct kv_stats {
     uint64_t memory_limit_bytes;
     uint64_t memory_used_bytes; /* index and item memory in use; never above the limit */
     uint64_t index_bytes;
-    uint64_t item_bytes;        /* live items: keys, values, overhead */
-    uint64_t items;             /* live items */
-    uint64_t items_total;       /* ever published */
+    uint64_t item_bytes;  /* live items: keys, values, overhead */
+    uint64_t items;       /* live items */
+    uint64_t items_total; /* ever published */
     uint64_t evictions;
     uint64_t evicted_unfetched;
     uint64_t expired_reclaimed; /* expired items whose memory was taken back */
     uint64_t expired_unfetched;
-    uint64_t no_memory;         /* kv_item_new() failures for lack of memory */
-    uint64_t update_retries;    /* decisions repeated because another worker was faster */
-    uint64_t pinned;            /* pins held now */
-    unsigned hash_power;        /* log2 of the number of buckets */
+    uint64_t no_memory;      /* kv_item_new() failures for lack of memory */
+    uint64_t update_retries; /* decisions repeated because another worker was faster */
+    uint64_t pinned;         /* pins held now */
+    unsigned hash_power;     /* log2 of the number of buckets */
 };
 
 /* Sums the workers' counters; exact when they stand still. Any thread may call it. */

@@ -106,21 +106,24 @@ static inline void nic_close(struct nic *nic)
 
 /* ---- back ends --------------------------------------------------------------------------- */
 
-/* Each returns null with a message in error[] that says what failed and what to do. */
+/*
+ * Each returns null (nic_loop_open(): -1) with a message in error[] that says what failed and what
+ * to do. A `lower` device that was to be wrapped then stays the caller's.
+ */
 #define NIC_ERROR_MAX 256
 
 struct nic_tap_config {
-    const char *name;      /* device to create, at most 15 characters; it must not exist */
-    uint8_t mac[6];        /* of our side; all zero: a random, locally administered one */
-    uint32_t mtu;          /* 0: 1500 */
-    uint8_t host_addr[4];  /* IPv4 address of the host's side; all zero: leave it without one */
+    const char *name;     /* device to create, at most 15 characters; it must not exist */
+    uint8_t mac[6];       /* of our side; all zero: a random, locally administered one */
+    uint32_t mtu;         /* 0: 1500 */
+    uint8_t host_addr[4]; /* IPv4 address of the host's side; all zero: leave it without one */
     unsigned host_prefix_len;
 };
 
 /*
  * A TAP device: a virtual Ethernet link to the kernel of this machine. Creates it, gives the
- * host's side its address and brings it up; close() (or the end of the process) removes it.
- * Needs CAP_NET_ADMIN and /dev/net/tun.
+ * host's side its address and brings it up, without IPv6, so that an unused link is silent; close()
+ * (or the end of the process) removes it. Needs CAP_NET_ADMIN and /dev/net/tun.
  */
 struct nic *nic_tap_open(const struct nic_tap_config *config, char error[NIC_ERROR_MAX]);
 
@@ -129,11 +132,17 @@ struct nic_loop_config {
     unsigned queue_frames; /* per direction; further frames are dropped and counted. 0: 1024 */
 };
 
-/* A link in memory: what one end sends the other receives. Both ends in one thread. */
+/*
+ * A link in memory: what one end sends the other receives. Both ends belong to one thread, so
+ * wait() returns at once. Each end is closed by itself.
+ */
 int nic_loop_open(const struct nic_loop_config *config, struct nic *ends[2],
                   char error[NIC_ERROR_MAX]);
 
-/* Writes every frame that passes to a pcap file (microsecond time stamps). Owns `lower`. */
+/*
+ * Writes every frame that passes to a pcap file (microsecond time stamps). Owns `lower`. Buffered;
+ * written when the loop waits or idles. A write error ends the trace, is counted, and no more.
+ */
 struct nic *nic_trace_open(struct nic *lower, const char *path, char error[NIC_ERROR_MAX]);
 
 /* Probabilities in parts per million, in each direction. */
@@ -146,12 +155,17 @@ struct nic_fault_config {
 };
 
 /*
- * Parses "loss=5%,reorder=5%,dup=2%,corrupt=0.1%,seed=7" (any subset, any order). Returns 0, or -1
- * with a message that names the wrong part and what is allowed.
+ * Parses "loss=5%,reorder=5%,dup=2%,corrupt=0.1%,seed=7" (any subset but none, any order; what is
+ * left out is 0, the seed 1). Returns 0, or -1 with a message that names the wrong part and what is
+ * allowed; *config is then untouched.
  */
 int nic_fault_parse(const char *spec, struct nic_fault_config *config, char error[NIC_ERROR_MAX]);
 
-/* Does seeded harm to what passes in both directions. Owns `lower`. */
+/*
+ * Does seeded harm to what passes in both directions. Owns `lower`. Offers none of the offloads to
+ * send: a checksum that is filled in afterwards would hide the harm. Ethernet's own checksum is
+ * not there to catch a flipped bit, so one in an ARP packet can misdirect the peer for a while.
+ */
 struct nic *nic_fault_open(struct nic *lower, const struct nic_fault_config *config,
                            char error[NIC_ERROR_MAX]);
 
