@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A link in memory: what one end sends, the other end receives. For tests, and for two instances
+ * of the stack in one thread.
+ *
+ * Nothing is copied: both ends share one pool, and a frame changes sides as a pointer. Both ends
+ * belong to the same thread, so nobody else could wake a sleeper: wait() returns at once.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "nic/error.h"
+#include "nic/fifo.h"
+#include "nic/nic.h"
+#include "nic/pool.h"
+
+#define QUEUE_FRAMES_DEFAULT 1024
+#define QUEUE_FRAMES_MAX 65536
+
+/* Beyond full queues, each end can hold a burst it has received and one it is about to send. */
+#define SPARE_PKTS (4 * NIC_BURST_MAX)
+
+struct link;
+
+struct loop_end {
+    struct nic nic;
+    struct link *link;
+    struct loop_end *peer;
+    struct nic_fifo inbox; /* what the peer has sent and this end has not yet received */
+    bool closed;
+    uint64_t rx_frames, rx_bytes;
+    uint64_t tx_frames, tx_bytes; /* that reached the peer's inbox */
+    uint64_t tx_drops;            /* inbox full, or the peer is closed */
+    uint64_t tx_errors;           /* longer than the MTU allows, or no Ethernet header */
+};
+
+struct link {
+    struct loop_end ends[2];
+    struct nic_pool *pool;
+};
+
+static struct loop_end *end_of(struct nic *nic)
+{
+    return U_CONTAINER_OF(nic, struct loop_end, nic);
+}
+
+static unsigned loop_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    struct loop_end *end = end_of(nic);
+    unsigned i;
+
+    n = u_min32(n, end->inbox.count);
+    for (i = 0; i < n; i++) {
+        pkts[i] = nic_fifo_pop(&end->inbox);
+        end->rx_frames++;
+        end->rx_bytes += pkts[i]->len;
+    }
+    return n;
+}
+
+static unsigned loop_alloc(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    return nic_pool_take(end_of(nic)->link->pool, pkts, n);
+}
+
+static void loop_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    nic_pool_give(end_of(nic)->link->pool, pkts, n);
+}
+
+/* A link takes every frame; what it cannot deliver is lost, as on a wire. */
+static unsigned loop_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    struct loop_end *end = end_of(nic);
+    struct nic_fifo *inbox = &end->peer->inbox;
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        struct us_pkt *pkt = pkts[i];
+
+        U_ASSERT(pkt->next_seg == NULL);
+        U_ASSERT(pkt->len <= pkt->room);
+        if (pkt->len < NIC_ETH_HEADER_BYTES || pkt->len > nic->mtu + NIC_ETH_HEADER_BYTES) {
+            end->tx_errors++;
+            nic_pool_give(end->link->pool, &pkt, 1);
+        } else if (end->peer->closed || inbox->count == inbox->capacity) {
+            end->tx_drops++;
+            nic_pool_give(end->link->pool, &pkt, 1);
+        } else {
+            end->tx_frames++;
+            end->tx_bytes += pkt->len;
+            pkt->flags = 0; /* requests to the sending device mean nothing to the receiver */
+            nic_fifo_push(inbox, pkt);
+        }
+    }
+    return n;
+}
+
+static int loop_wait(struct nic *nic, uint64_t timeout_us)
+{
+    (void)nic;
+    (void)timeout_us;
+    return 0;
+}
+
+static void loop_wake(struct nic *nic)
+{
+    (void)nic;
+}
+
+static void loop_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
+{
+    const struct loop_end *end = end_of(nic);
+
+    emit(emit_ctx, "loop_rx_frames", end->rx_frames);
+    emit(emit_ctx, "loop_rx_bytes", end->rx_bytes);
+    emit(emit_ctx, "loop_tx_frames", end->tx_frames);
+    emit(emit_ctx, "loop_tx_bytes", end->tx_bytes);
+    emit(emit_ctx, "loop_tx_drops", end->tx_drops);
+    emit(emit_ctx, "loop_tx_errors", end->tx_errors);
+    emit(emit_ctx, "loop_pool_exhausted", nic_pool_exhausted(end->link->pool));
+    emit(emit_ctx, "loop_pool_lent", nic_pool_lent(end->link->pool));
+}
+
+static void link_destroy(struct link *link)
+{
+    free(link->ends[0].inbox.slots);
+    free(link->ends[1].inbox.slots);
+    nic_pool_destroy(link->pool);
+    free(link);
+}
+
+/* The link goes with its second end: until then the pool is needed by the first one. */
+static void loop_close(struct nic *nic)
+{
+    struct loop_end *end = end_of(nic);
+
+    U_ASSERT(!end->closed);
+    end->closed = true;
+    while (end->inbox.count > 0) {
+        struct us_pkt *pkt = nic_fifo_pop(&end->inbox);
+
+        nic_pool_give(end->link->pool, &pkt, 1);
+    }
+    if (end->peer->closed)
+        link_destroy(end->link);
+}
+
+static const struct nic_ops loop_ops = {
+    .name = "loop",
+    .rx_burst = loop_rx_burst,
+    .alloc = loop_alloc,
+    .release = loop_release,
+    .tx_burst = loop_tx_burst,
+    .wait = loop_wait,
+    .wake = loop_wake,
+    .stats = loop_stats,
+    .close = loop_close,
+};
+
+static void end_init(struct link *link, unsigned side, uint32_t mtu, unsigned queue_frames)
+{
+    struct loop_end *end = &link->ends[side];
+
+    end->nic.ops = &loop_ops;
+    end->nic.mtu = mtu;
+    end->nic.mac[0] = 0x02; /* locally administered */
+    end->nic.mac[5] = (uint8_t)(side + 1);
+    end->link = link;
+    end->peer = &link->ends[1 - side];
+    end->inbox.slots = calloc(queue_frames, sizeof(struct us_pkt *));
+    end->inbox.capacity = queue_frames;
+}
+
+int nic_loop_open(const struct nic_loop_config *config, struct nic *ends[2],
+                  char error[NIC_ERROR_MAX])
+{
+    uint32_t mtu = config->mtu != 0 ? config->mtu : NIC_MTU_DEFAULT;
+    unsigned queue_frames = config->queue_frames != 0 ? config->queue_frames : QUEUE_FRAMES_DEFAULT;
+    struct link *link;
+
+    if (mtu < NIC_MTU_MIN || mtu > NIC_MTU_MAX) {
+        nic_error_set(error, "loop: MTU %u: between %u and %u", mtu, NIC_MTU_MIN, NIC_MTU_MAX);
+        return -1;
+    }
+    if (queue_frames > QUEUE_FRAMES_MAX) {
+        nic_error_set(error, "loop: queue of %u frames: at most %u", queue_frames,
+                      QUEUE_FRAMES_MAX);
+        return -1;
+    }
+    link = calloc(1, sizeof(*link));
+    if (link == NULL) {
+        nic_error_set(error, "loop: out of memory");
+        return -1;
+    }
+    end_init(link, 0, mtu, queue_frames);
+    end_init(link, 1, mtu, queue_frames);
+    link->pool = nic_pool_create(2 * queue_frames + SPARE_PKTS, mtu);
+    if (link->pool == NULL || link->ends[0].inbox.slots == NULL ||
+        link->ends[1].inbox.slots == NULL) {
+        link_destroy(link);
+        nic_error_set(error, "loop: out of memory");
+        return -1;
+    }
+    ends[0] = &link->ends[0].nic;
+    ends[1] = &link->ends[1].nic;
+    return 0;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A fixed number of packets behind a stack of the free ones. Last in, first out: the buffer that
+ * is lent next is the one that is most likely still in the cache.
+ */
+#include "nic/pool.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define POOL_POISONS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define POOL_POISONS 1
+#endif
+#endif
+
+#ifdef POOL_POISONS
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
+#endif
+
+/* Buffers are multiples of this: 2 KiB for an MTU of 1500, 10 KiB for jumbo frames. */
+#define BUFFER_UNIT_BYTES 2048
+#define CACHE_LINE_BYTES 64
+#define VLAN_TAG_BYTES 4
+
+/*
+ * owner[0] of a packet is its buffer, owner[1] the pool while it is lent and null while it is
+ * free. Nobody but the pool writes these.
+ */
+struct nic_pool {
+    struct us_pkt *pkts;
+    unsigned char *buffers;
+    struct us_pkt **free_pkts; /* the first free_count are free */
+    unsigned count;
+    unsigned free_count;
+    uint32_t buffer_bytes;
+    uint64_t exhausted;
+};
+
+static uint32_t round_up(uint32_t value, uint32_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+struct nic_pool *nic_pool_create(unsigned count, uint32_t mtu)
+{
+    struct nic_pool *pool = calloc(1, sizeof(*pool));
+    unsigned i;
+
+    U_ASSERT(count > 0);
+    U_ASSERT(mtu >= NIC_MTU_MIN && mtu <= NIC_MTU_MAX);
+    if (pool == NULL)
+        return NULL;
+    pool->count = count;
+    pool->buffer_bytes =
+        round_up(NIC_POOL_HEADROOM_BYTES + NIC_ETH_HEADER_BYTES + VLAN_TAG_BYTES + mtu + 1,
+                 BUFFER_UNIT_BYTES);
+    pool->pkts = aligned_alloc(CACHE_LINE_BYTES,
+                               round_up(count * (uint32_t)sizeof(*pool->pkts), CACHE_LINE_BYTES));
+    pool->buffers = aligned_alloc(CACHE_LINE_BYTES, (size_t)count * pool->buffer_bytes);
+    pool->free_pkts = calloc(count, sizeof(struct us_pkt *));
+    if (pool->pkts == NULL || pool->buffers == NULL || pool->free_pkts == NULL) {
+        nic_pool_destroy(pool);
+        return NULL;
+    }
+    memset(pool->pkts, 0, count * sizeof(*pool->pkts));
+    for (i = 0; i < count; i++) {
+        pool->pkts[i].owner[0] = pool->buffers + (size_t)i * pool->buffer_bytes;
+        pool->free_pkts[i] = &pool->pkts[i];
+    }
+    pool->free_count = count;
+    ASAN_POISON_MEMORY_REGION(pool->buffers, (size_t)count * pool->buffer_bytes);
+    return pool;
+}
+
+void nic_pool_destroy(struct nic_pool *pool)
+{
+    if (pool == NULL)
+        return;
+    if (pool->buffers != NULL)
+        ASAN_UNPOISON_MEMORY_REGION(pool->buffers, (size_t)pool->count * pool->buffer_bytes);
+    free(pool->free_pkts);
+    free(pool->buffers);
+    free(pool->pkts);
+    free(pool);
+}
+
+/* Makes a packet look new, whatever its last user left in it. */
+static void reset_pkt(const struct nic_pool *pool, struct us_pkt *pkt)
+{
+    pkt->data = (u_u8 *)pkt->owner[0] + NIC_POOL_HEADROOM_BYTES;
+    pkt->room = pool->buffer_bytes - NIC_POOL_HEADROOM_BYTES;
+    pkt->len = 0;
+    pkt->next_seg = NULL;
+    pkt->flags = 0;
+    pkt->rss_hash = 0;
+    pkt->csum_start = 0;
+    pkt->csum_offset = 0;
+    pkt->tso_mss = 0;
+    pkt->l2_len = 0;
+    pkt->l3_len = 0;
+    pkt->l4_len = 0;
+}
+
+unsigned nic_pool_take(struct nic_pool *pool, struct us_pkt **pkts, unsigned n)
+{
+    unsigned i;
+
+    if (U_UNLIKELY(n > pool->free_count)) {
+        n = pool->free_count;
+        pool->exhausted++;
+    }
+    for (i = 0; i < n; i++) {
+        struct us_pkt *pkt = pool->free_pkts[--pool->free_count];
+
+        U_ASSERT(pkt->owner[1] == NULL);
+        pkt->owner[1] = pool;
+        ASAN_UNPOISON_MEMORY_REGION(pkt->owner[0], pool->buffer_bytes);
+        reset_pkt(pool, pkt);
+        pkts[i] = pkt;
+    }
+    return n;
+}
+
+void nic_pool_give(struct nic_pool *pool, struct us_pkt *const *pkts, unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        struct us_pkt *pkt = pkts[i];
+
+        U_ASSERT(pkt->owner[1] == pool);
+        U_ASSERT(pool->free_count < pool->count);
+        pkt->owner[1] = NULL;
+        ASAN_POISON_MEMORY_REGION(pkt->owner[0], pool->buffer_bytes);
+        pool->free_pkts[pool->free_count++] = pkt;
+    }
+}
+
+uint64_t nic_pool_exhausted(const struct nic_pool *pool)
+{
+    return pool->exhausted;
+}
+
+unsigned nic_pool_lent(const struct nic_pool *pool)
+{
+    return pool->count - pool->free_count;
+}

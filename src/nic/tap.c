@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A TAP device: a virtual Ethernet link whose other side is the kernel of this machine.
+ *
+ * The device is created here and is not persistent, so the kernel removes it when its descriptor
+ * is closed, be it by close() or by the death of the process. One read() or write() moves one
+ * frame; the driver offers nothing that moves several. The host is told that we do no offloads, so
+ * it finishes all checksums and cuts large segments before a frame gets here.
+ */
+#define _GNU_SOURCE /* ppoll */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "nic/error.h"
+#include "nic/nic.h"
+#include "nic/pool.h"
+
+#define TUN_PATH "/dev/net/tun"
+
+/* Several bursts on their way through the layers above, and what those keep for a while. */
+#define POOL_PKTS 512
+
+#define WAIT_MAX_US (3600ull * 1000000)
+
+struct tap {
+    struct nic nic;
+    int fd;
+    int wake_fd; /* eventfd */
+    struct nic_pool *pool;
+    bool gone; /* somebody has removed the device */
+    uint64_t rx_frames, rx_bytes;
+    uint64_t rx_cut;    /* dropped: longer than a packet has room */
+    uint64_t rx_errors; /* failed reads */
+    uint64_t tx_frames, tx_bytes;
+    uint64_t tx_full;  /* bursts cut short because the kernel took no more */
+    uint64_t tx_drops; /* refused by the kernel, for instance because the link is down */
+};
+
+static struct tap *tap_of(struct nic *nic)
+{
+    return U_CONTAINER_OF(nic, struct tap, nic);
+}
+
+/* ---- frames ------------------------------------------------------------------------------ */
+
+enum rx_result { RX_FRAME, RX_DROPPED, RX_NOTHING };
+
+static enum rx_result rx_one(struct tap *tap, struct us_pkt *pkt)
+{
+    ssize_t bytes;
+
+    do
+        bytes = read(tap->fd, pkt->data, pkt->room);
+    while (bytes < 0 && errno == EINTR);
+
+    if (bytes < 0) {
+        if (errno == EBADFD)
+            tap->gone = true;
+        if (errno != EAGAIN)
+            tap->rx_errors++;
+        return RX_NOTHING;
+    }
+    if ((uint32_t)bytes == pkt->room) {
+        tap->rx_cut++;
+        return RX_DROPPED;
+    }
+    pkt->len = (u_u32)bytes;
+    tap->rx_frames++;
+    tap->rx_bytes += (uint64_t)bytes;
+    return RX_FRAME;
+}
+
+static unsigned tap_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    struct tap *tap = tap_of(nic);
+    unsigned attempts = n;
+    unsigned received = 0;
+
+    while (attempts-- > 0) {
+        struct us_pkt *pkt;
+        enum rx_result result;
+
+        if (nic_pool_take(tap->pool, &pkt, 1) == 0)
+            break;
+        result = rx_one(tap, pkt);
+        if (result == RX_FRAME)
+            pkts[received++] = pkt;
+        else
+            nic_pool_give(tap->pool, &pkt, 1);
+        if (result == RX_NOTHING)
+            break;
+    }
+    return received;
+}
+
+static unsigned tap_alloc(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    return nic_pool_take(tap_of(nic)->pool, pkts, n);
+}
+
+static void tap_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    nic_pool_give(tap_of(nic)->pool, pkts, n);
+}
+
+static unsigned tap_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    struct tap *tap = tap_of(nic);
+    unsigned sent;
+
+    for (sent = 0; sent < n; sent++) {
+        const struct us_pkt *pkt = pkts[sent];
+        ssize_t bytes;
+
+        U_ASSERT(pkt->next_seg == NULL);
+        do
+            bytes = write(tap->fd, pkt->data, pkt->len);
+        while (bytes < 0 && errno == EINTR);
+
+        if (bytes >= 0) {
+            tap->tx_frames++;
+            tap->tx_bytes += pkt->len;
+        } else if (errno == EAGAIN) {
+            tap->tx_full++;
+            break;
+        } else {
+            if (errno == EBADFD)
+                tap->gone = true;
+            tap->tx_drops++;
+        }
+    }
+    nic_pool_give(tap->pool, pkts, sent);
+    return sent;
+}
+
+/* ---- waiting ----------------------------------------------------------------------------- */
+
+static int tap_wait(struct nic *nic, uint64_t timeout_us)
+{
+    struct tap *tap = tap_of(nic);
+    struct pollfd fds[2] = {{.fd = tap->fd, .events = POLLIN},
+                            {.fd = tap->wake_fd, .events = POLLIN}};
+    struct timespec timeout;
+
+    if (tap->gone)
+        return -ENODEV;
+    timeout_us = u_min64(timeout_us, WAIT_MAX_US);
+    timeout.tv_sec = (time_t)(timeout_us / 1000000);
+    timeout.tv_nsec = (long)(timeout_us % 1000000 * 1000);
+    if (ppoll(fds, 2, &timeout, NULL) < 0)
+        return errno == EINTR ? 0 : -errno;
+
+    if (fds[1].revents != 0) {
+        uint64_t wakes;
+        ssize_t bytes = read(tap->wake_fd, &wakes, sizeof(wakes));
+
+        (void)bytes; /* only this thread reads, and a missed reset costs one more loop */
+    }
+    if ((fds[0].revents & (POLLERR | POLLNVAL)) != 0) {
+        tap->gone = true;
+        return -ENODEV;
+    }
+    return 0;
+}
+
+/* Only write(), which a signal handler may call, and errno as the interrupted code had it. */
+static void tap_wake(struct nic *nic)
+{
+    const uint64_t one = 1;
+    int saved_errno = errno;
+    ssize_t bytes = write(tap_of(nic)->wake_fd, &one, sizeof(one));
+
+    (void)bytes; /* it fails only if the counter is full, and then the sleeper is awake already */
+    errno = saved_errno;
+}
+
+static void tap_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
+{
+    const struct tap *tap = tap_of(nic);
+
+    emit(emit_ctx, "tap_rx_frames", tap->rx_frames);
+    emit(emit_ctx, "tap_rx_bytes", tap->rx_bytes);
+    emit(emit_ctx, "tap_rx_cut", tap->rx_cut);
+    emit(emit_ctx, "tap_rx_errors", tap->rx_errors);
+    emit(emit_ctx, "tap_tx_frames", tap->tx_frames);
+    emit(emit_ctx, "tap_tx_bytes", tap->tx_bytes);
+    emit(emit_ctx, "tap_tx_full", tap->tx_full);
+    emit(emit_ctx, "tap_tx_drops", tap->tx_drops);
+    emit(emit_ctx, "tap_pool_exhausted", nic_pool_exhausted(tap->pool));
+    emit(emit_ctx, "tap_pool_lent", nic_pool_lent(tap->pool));
+}
+
+static void tap_close(struct nic *nic)
+{
+    struct tap *tap = tap_of(nic);
+
+    if (tap->fd >= 0)
+        close(tap->fd);
+    if (tap->wake_fd >= 0)
+        close(tap->wake_fd);
+    nic_pool_destroy(tap->pool);
+    free(tap);
+}
+
+static const struct nic_ops tap_ops = {
+    .name = "tap",
+    .rx_burst = tap_rx_burst,
+    .alloc = tap_alloc,
+    .release = tap_release,
+    .tx_burst = tap_tx_burst,
+    .wait = tap_wait,
+    .wake = tap_wake,
+    .stats = tap_stats,
+    .close = tap_close,
+};
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static bool has_host_address(const struct nic_tap_config *config)
+{
+    static const uint8_t none[4];
+
+    return memcmp(config->host_addr, none, sizeof(none)) != 0;
+}
+
+/* The kernel would take a % for a pattern to be numbered, and cut a longer name. */
+static int check_config(const struct nic_tap_config *config, uint32_t mtu,
+                        char error[NIC_ERROR_MAX])
+{
+    const char *name = config->name;
+
+    if (name == NULL || name[0] == '\0' || strlen(name) >= IFNAMSIZ) {
+        nic_error_set(error, "tap: device name '%.40s': 1 to %d characters", name ? name : "",
+                      IFNAMSIZ - 1);
+        return -1;
+    }
+    if (strpbrk(name, "/:% \t\n\v\f\r") != NULL || strcmp(name, ".") == 0 ||
+        strcmp(name, "..") == 0) {
+        nic_error_set(error, "tap: device name '%s': no '/', ':', '%%' or white space, not . or ..",
+                      name);
+        return -1;
+    }
+    if (mtu < NIC_MTU_MIN || mtu > NIC_MTU_MAX) {
+        nic_error_set(error, "tap: MTU %u: between %u and %u", mtu, NIC_MTU_MIN, NIC_MTU_MAX);
+        return -1;
+    }
+    if (has_host_address(config) &&
+        (config->host_prefix_len == 0 || config->host_prefix_len > 32)) {
+        nic_error_set(error, "tap: prefix length %u of the host's address: between 1 and 32",
+                      config->host_prefix_len);
+        return -1;
+    }
+    if ((config->mac[0] & 1) != 0) {
+        nic_error_set(error, "tap: the MAC address is a multicast address (first byte is odd)");
+        return -1;
+    }
+    return 0;
+}
+
+static int open_tun(const char *name, char error[NIC_ERROR_MAX])
+{
+    int fd = open(TUN_PATH, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd >= 0)
+        return fd;
+    if (errno == ENOENT)
+        nic_error_set(error,
+                      "tap %s: " TUN_PATH " is missing: load the kernel module 'tun', or pass the "
+                      "device into the container",
+                      name);
+    else if (errno == ENODEV || errno == ENXIO)
+        nic_error_set(error, "tap %s: this kernel has no TUN/TAP driver (module 'tun')", name);
+    else if (errno == EACCES || errno == EPERM)
+        nic_error_set(error,
+                      "tap %s: no permission for " TUN_PATH
+                      ": needs root or CAP_NET_ADMIN, and in a container also the device",
+                      name);
+    else
+        nic_error_set(error, "tap %s: cannot open " TUN_PATH ": %s", name, strerror(errno));
+    return -1;
+}
+
+static void set_name(struct ifreq *request, const char *name)
+{
+    memset(request, 0, sizeof(*request));
+    snprintf(request->ifr_name, sizeof(request->ifr_name), "%s", name);
+}
+
+/* Turns the open descriptor into a device. IFF_TUN_EXCL refuses one that exists. */
+static int create_device(int fd, const char *name, char error[NIC_ERROR_MAX])
+{
+    struct ifreq request;
+
+    set_name(&request, name);
+    request.ifr_flags = (short)(IFF_TAP | IFF_NO_PI | IFF_TUN_EXCL);
+    if (ioctl(fd, TUNSETIFF, &request) < 0) {
+        if (errno == EPERM)
+            nic_error_set(error, "tap %s: creating a device needs root or CAP_NET_ADMIN", name);
+        else if (errno == EBUSY)
+            nic_error_set(error,
+                          "tap %s: a device of this name exists: is another server running? "
+                          "Else choose another name, or remove it: ip link del %s",
+                          name, name);
+        else
+            nic_error_set(error, "tap %s: cannot create the device: %s", name, strerror(errno));
+        return -1;
+    }
+    if (ioctl(fd, TUNSETOFFLOAD, 0ul) < 0) {
+        nic_error_set(error, "tap %s: cannot turn off offloads: %s", name, strerror(errno));
+        return -1;
+    }
+    return 0;
+}
+
+/*
+ * The host would announce itself by IPv6 (duplicate address detection, router solicitations,
+ * multicast reports) on a link where nobody listens. Not vital: a host without IPv6, or with a
+ * read-only /proc/sys, keeps its settings.
+ */
+static void silence_ipv6(const char *name)
+{
+    char path[96];
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/disable_ipv6", name);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t bytes = write(fd, "1\n", 2);
+
+        (void)bytes;
+        close(fd);
+    }
+}
+
+static int host_ioctl(int sock, unsigned long code, struct ifreq *request, const char *what,
+                      char error[NIC_ERROR_MAX])
+{
+    if (ioctl(sock, code, request) == 0)
+        return 0;
+    nic_error_set(error, "tap %s: cannot %s of the host's side: %s", request->ifr_name, what,
+                  strerror(errno));
+    return -1;
+}
+
+static void set_inet(struct sockaddr *addr, const void *bytes)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET};
+
+    memcpy(&in.sin_addr, bytes, 4);
+    memcpy(addr, &in, sizeof(in));
+}
+
+static int set_host_address(int sock, const struct nic_tap_config *config,
+                            char error[NIC_ERROR_MAX])
+{
+    uint32_t mask;
+    struct ifreq request;
+
+    if (!has_host_address(config))
+        return 0;
+    set_name(&request, config->name);
+    set_inet(&request.ifr_addr, config->host_addr);
+    if (host_ioctl(sock, SIOCSIFADDR, &request, "set the address", error) < 0)
+        return -1;
+    mask = htonl(0xffffffffu << (32 - config->host_prefix_len));
+    set_inet(&request.ifr_netmask, &mask);
+    return host_ioctl(sock, SIOCSIFNETMASK, &request, "set the prefix length", error);
+}
+
+/* Gives the host's side its MTU and address, brings it up, and returns its MAC address. */
+static int configure_link(int sock, const struct nic_tap_config *config, uint32_t mtu,
+                          uint8_t host_mac[6], char error[NIC_ERROR_MAX])
+{
+    struct ifreq request;
+
+    set_name(&request, config->name);
+    if (host_ioctl(sock, SIOCGIFHWADDR, &request, "read the MAC address", error) < 0)
+        return -1;
+    memcpy(host_mac, request.ifr_hwaddr.sa_data, 6);
+    request.ifr_mtu = (int)mtu;
+    if (host_ioctl(sock, SIOCSIFMTU, &request, "set the MTU", error) < 0)
+        return -1;
+    if (set_host_address(sock, config, error) < 0)
+        return -1;
+    if (host_ioctl(sock, SIOCGIFFLAGS, &request, "read the flags", error) < 0)
+        return -1;
+    request.ifr_flags = (short)(request.ifr_flags | IFF_UP);
+    return host_ioctl(sock, SIOCSIFFLAGS, &request, "bring up the link", error);
+}
+
+static int configure_host(const struct nic_tap_config *config, uint32_t mtu, uint8_t host_mac[6],
+                          char error[NIC_ERROR_MAX])
+{
+    int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int result;
+
+    if (sock < 0) {
+        nic_error_set(error, "tap %s: no socket for configuring: %s", config->name,
+                      strerror(errno));
+        return -1;
+    }
+    result = configure_link(sock, config, mtu, host_mac, error);
+    close(sock);
+    return result;
+}
+
+/* Two equal MAC addresses on one link cannot talk to each other. */
+static int choose_mac(const struct nic_tap_config *config, const uint8_t host_mac[6],
+                      uint8_t mac[6], char error[NIC_ERROR_MAX])
+{
+    static const uint8_t none[6];
+
+    memcpy(mac, config->mac, 6);
+    if (memcmp(mac, none, 6) == 0) {
+        if (getrandom(mac, 6, 0) != 6) {
+            nic_error_set(error, "tap %s: no random MAC address: %s", config->name,
+                          strerror(errno));
+            return -1;
+        }
+        mac[0] = (uint8_t)((mac[0] & 0xfc) | 0x02); /* locally administered, unicast */
+        if (memcmp(mac, host_mac, 6) == 0)
+            mac[5] ^= 1;
+    }
+    if (memcmp(mac, host_mac, 6) == 0) {
+        nic_error_set(error, "tap %s: the MAC address is that of the host's side", config->name);
+        return -1;
+    }
+    return 0;
+}
+
+static int setup(struct tap *tap, const struct nic_tap_config *config, char error[NIC_ERROR_MAX])
+{
+    uint8_t host_mac[6];
+
+    tap->fd = open_tun(config->name, error);
+    if (tap->fd < 0 || create_device(tap->fd, config->name, error) < 0)
+        return -1;
+    silence_ipv6(config->name);
+    if (configure_host(config, tap->nic.mtu, host_mac, error) < 0 ||
+        choose_mac(config, host_mac, tap->nic.mac, error) < 0)
+        return -1;
+    tap->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    tap->pool = nic_pool_create(POOL_PKTS, tap->nic.mtu);
+    if (tap->wake_fd < 0 || tap->pool == NULL) {
+        nic_error_set(error, "tap %s: out of memory or descriptors", config->name);
+        return -1;
+    }
+    return 0;
+}
+
+struct nic *nic_tap_open(const struct nic_tap_config *config, char error[NIC_ERROR_MAX])
+{
+    uint32_t mtu = config->mtu != 0 ? config->mtu : NIC_MTU_DEFAULT;
+    struct tap *tap;
+
+    if (check_config(config, mtu, error) < 0)
+        return NULL;
+    tap = calloc(1, sizeof(*tap));
+    if (tap == NULL) {
+        nic_error_set(error, "tap %s: out of memory", config->name);
+        return NULL;
+    }
+    tap->nic.ops = &tap_ops;
+    tap->nic.mtu = mtu;
+    tap->fd = -1;
+    tap->wake_fd = -1;
+    if (setup(tap, config, error) < 0) {
+        tap_close(&tap->nic);
+        return NULL;
+    }
+    return &tap->nic;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writes every frame that passes, in both directions, to a file in the classic pcap format, which
+ * tcpdump and Wireshark read.
+ *
+ * Records are gathered in a buffer and written when it fills up, when the loop goes to sleep or
+ * idles, and on close: a process that crashes loses the records of its last busy moment only. A
+ * file that cannot be written any more (disk full) ends the trace, is counted, and is nothing to
+ * the traffic.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "nic/error.h"
+#include "nic/nic.h"
+#include "nic/pool.h"
+
+/* The pcap file format in the byte order of this machine, which readers find out by the magic. */
+#define PCAP_MAGIC_MICROSECONDS 0xa1b2c3d4u
+#define PCAP_LINKTYPE_ETHERNET 1
+
+struct pcap_file_header {
+    uint32_t magic;
+    uint16_t version_major;
+    uint16_t version_minor;
+    uint32_t time_zone;
+    uint32_t time_accuracy;
+    uint32_t snap_bytes; /* records hold at most this much of a frame */
+    uint32_t link_type;
+};
+U_STATIC_ASSERT(sizeof(struct pcap_file_header) == 24, pcap_file_header_size);
+
+struct pcap_record_header {
+    uint32_t seconds;
+    uint32_t microseconds;
+    uint32_t captured_bytes;
+    uint32_t frame_bytes;
+};
+U_STATIC_ASSERT(sizeof(struct pcap_record_header) == 16, pcap_record_header_size);
+
+/* Polls in a row without a frame after which a loop that never sleeps counts as idle. */
+#define IDLE_POLLS 256
+
+/* Snap length beyond MTU and Ethernet header: VLAN tags. */
+#define SNAP_SPARE_BYTES 8
+
+struct trace {
+    struct nic nic;
+    struct nic *lower;
+    int fd; /* -1: given up after an error */
+    uint32_t snap_bytes;
+    unsigned char *buffer;
+    size_t buffer_bytes; /* at least one full burst */
+    size_t used_bytes;
+    off_t file_bytes; /* whole records that are in the file */
+    unsigned idle_polls;
+    unsigned pending_frames; /* in the buffer */
+    uint64_t frames;         /* in the file */
+    uint64_t frames_lost;    /* that passed after an error, or were in the buffer when it came */
+    uint64_t write_errors;
+};
+
+static struct trace *trace_of(struct nic *nic)
+{
+    return U_CONTAINER_OF(nic, struct trace, nic);
+}
+
+/* ---- the file ---------------------------------------------------------------------------- */
+
+static int write_all(int fd, const unsigned char *bytes, size_t n)
+{
+    while (n > 0) {
+        ssize_t written = write(fd, bytes, n);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return -1;
+        bytes += written;
+        n -= (size_t)written;
+    }
+    return 0;
+}
+
+/* Ends the trace. What is in the file stays readable: half a record at its end is cut off. */
+static void give_up(struct trace *trace)
+{
+    int result = ftruncate(trace->fd, trace->file_bytes);
+
+    (void)result; /* a pipe cannot be cut, and nothing better can be done for a disk either */
+    close(trace->fd);
+    trace->fd = -1;
+    trace->write_errors++;
+}
+
+static void flush(struct trace *trace)
+{
+    if (trace->used_bytes == 0 || trace->fd < 0)
+        return;
+    if (write_all(trace->fd, trace->buffer, trace->used_bytes) < 0) {
+        give_up(trace);
+        trace->frames_lost += trace->pending_frames;
+    } else {
+        trace->file_bytes += (off_t)trace->used_bytes;
+        trace->frames += trace->pending_frames;
+    }
+    trace->used_bytes = 0;
+    trace->pending_frames = 0;
+}
+
+static uint32_t frame_length(const struct us_pkt *pkt)
+{
+    uint32_t bytes = 0;
+
+    for (; pkt != NULL; pkt = pkt->next_seg)
+        bytes += pkt->len;
+    return bytes;
+}
+
+static void append(struct trace *trace, const void *bytes, size_t n)
+{
+    U_ASSERT(n <= trace->buffer_bytes - trace->used_bytes);
+    memcpy(trace->buffer + trace->used_bytes, bytes, n);
+    trace->used_bytes += n;
+}
+
+static void record(struct trace *trace, const struct us_pkt *pkt, const struct timespec *now)
+{
+    struct pcap_record_header header;
+    uint32_t left;
+
+    header.seconds = (uint32_t)now->tv_sec;
+    header.microseconds = (uint32_t)(now->tv_nsec / 1000);
+    header.frame_bytes = frame_length(pkt);
+    header.captured_bytes = u_min32(header.frame_bytes, trace->snap_bytes);
+    append(trace, &header, sizeof(header));
+    for (left = header.captured_bytes; left > 0; pkt = pkt->next_seg) {
+        uint32_t bytes = u_min32(pkt->len, left);
+
+        append(trace, pkt->data, bytes);
+        left -= bytes;
+    }
+}
+
+/* Makes room for n records, so that none of them needs a write. n is at most NIC_BURST_MAX. */
+static void reserve(struct trace *trace, unsigned n)
+{
+    size_t need_bytes = n * (sizeof(struct pcap_record_header) + trace->snap_bytes);
+
+    if (need_bytes > trace->buffer_bytes - trace->used_bytes)
+        flush(trace);
+}
+
+/* ---- the device -------------------------------------------------------------------------- */
+
+static unsigned trace_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    struct trace *trace = trace_of(nic);
+    struct timespec now;
+    unsigned i;
+
+    n = nic_rx_burst(trace->lower, pkts, u_min32(n, NIC_BURST_MAX));
+    if (n == 0) {
+        if (++trace->idle_polls == IDLE_POLLS)
+            flush(trace);
+        return 0;
+    }
+    trace->idle_polls = 0;
+    reserve(trace, n);
+    if (trace->fd < 0) {
+        trace->frames_lost += n;
+        return n;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    for (i = 0; i < n; i++)
+        record(trace, pkts[i], &now);
+    trace->pending_frames += n;
+    return n;
+}
+
+static unsigned trace_alloc(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    return nic_alloc(trace_of(nic)->lower, pkts, n);
+}
+
+static void trace_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    nic_release(trace_of(nic)->lower, pkts, n);
+}
+
+/*
+ * Once a frame is sent it is the device's, and its bytes may be gone. So all are recorded before,
+ * and the records of those that were not taken are taken back.
+ */
+static unsigned trace_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    struct trace *trace = trace_of(nic);
+    size_t end_bytes[NIC_BURST_MAX + 1]; /* of the buffer in use after i records */
+    struct timespec now;
+    unsigned i;
+
+    n = u_min32(n, NIC_BURST_MAX);
+    trace->idle_polls = 0;
+    reserve(trace, n);
+    if (trace->fd < 0) {
+        n = nic_tx_burst(trace->lower, pkts, n);
+        trace->frames_lost += n;
+        return n;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    end_bytes[0] = trace->used_bytes;
+    for (i = 0; i < n; i++) {
+        record(trace, pkts[i], &now);
+        end_bytes[i + 1] = trace->used_bytes;
+    }
+    n = nic_tx_burst(trace->lower, pkts, n);
+    trace->used_bytes = end_bytes[n];
+    trace->pending_frames += n;
+    return n;
+}
+
+static int trace_wait(struct nic *nic, uint64_t timeout_us)
+{
+    struct trace *trace = trace_of(nic);
+
+    flush(trace);
+    return nic_wait(trace->lower, timeout_us);
+}
+
+static void trace_wake(struct nic *nic)
+{
+    nic_wake(trace_of(nic)->lower);
+}
+
+static void trace_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
+{
+    const struct trace *trace = trace_of(nic);
+
+    emit(emit_ctx, "trace_frames", trace->frames);
+    emit(emit_ctx, "trace_frames_lost", trace->frames_lost);
+    emit(emit_ctx, "trace_write_errors", trace->write_errors);
+    nic_stats(trace->lower, emit, emit_ctx);
+}
+
+static void trace_free(struct trace *trace)
+{
+    if (trace->fd >= 0)
+        close(trace->fd);
+    free(trace->buffer);
+    free(trace);
+}
+
+static void trace_close(struct nic *nic)
+{
+    struct trace *trace = trace_of(nic);
+
+    flush(trace);
+    nic_close(trace->lower);
+    trace_free(trace);
+}
+
+static const struct nic_ops trace_ops = {
+    .name = "trace",
+    .rx_burst = trace_rx_burst,
+    .alloc = trace_alloc,
+    .release = trace_release,
+    .tx_burst = trace_tx_burst,
+    .wait = trace_wait,
+    .wake = trace_wake,
+    .stats = trace_stats,
+    .close = trace_close,
+};
+
+/* Writes the file header at once: an error is better told now than counted later. */
+static int start_file(struct trace *trace, const char *path, char error[NIC_ERROR_MAX])
+{
+    struct pcap_file_header header = {
+        .magic = PCAP_MAGIC_MICROSECONDS,
+        .version_major = 2,
+        .version_minor = 4,
+        .snap_bytes = trace->snap_bytes,
+        .link_type = PCAP_LINKTYPE_ETHERNET,
+    };
+
+    /* The frames hold what clients store: nobody else's business. */
+    trace->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (trace->fd < 0 || write_all(trace->fd, (const unsigned char *)&header, sizeof(header)) < 0) {
+        nic_error_set(error, "trace: cannot write '%.150s': %s", path, strerror(errno));
+        return -1;
+    }
+    trace->file_bytes = (off_t)sizeof(header);
+    return 0;
+}
+
+struct nic *nic_trace_open(struct nic *lower, const char *path, char error[NIC_ERROR_MAX])
+{
+    struct trace *trace = calloc(1, sizeof(*trace));
+
+    if (trace == NULL) {
+        nic_error_set(error, "trace: out of memory");
+        return NULL;
+    }
+    trace->nic = *lower;
+    trace->nic.ops = &trace_ops;
+    trace->lower = lower;
+    trace->fd = -1;
+    trace->snap_bytes = lower->mtu + NIC_ETH_HEADER_BYTES + SNAP_SPARE_BYTES;
+    trace->buffer_bytes =
+        2 * NIC_BURST_MAX * (sizeof(struct pcap_record_header) + trace->snap_bytes);
+    trace->buffer = malloc(trace->buffer_bytes);
+    if (trace->buffer == NULL) {
+        nic_error_set(error, "trace: out of memory");
+        trace_free(trace);
+        return NULL;
+    }
+    if (start_file(trace, path, error) < 0) {
+        trace_free(trace);
+        return NULL;
+    }
+    return &trace->nic;
+}

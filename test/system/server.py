@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Servers under test as processes, and raw connections to them. Every wait has a bound."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import netspace
+
+# Seconds. Generous, because a loaded machine and sanitizers make everything slow; a test that
+# passes never waits for them.
+START_TIMEOUT = 20.0
+STOP_TIMEOUT = 20.0
+IO_TIMEOUT = 10.0
+
+TAP_ADDRESS = "10.100.0.20"
+TAP_HOST_ADDRESS = "10.100.0.10"
+TAP_PORT = 11211
+
+
+class ServerError(Exception):
+    """A server did not start, did not stop or died. The message ends with its log."""
+
+
+def free_port():
+    """A TCP port of 127.0.0.1 that nobody uses at this moment."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+class Connection:
+    """One TCP connection, byte by byte under the test's control."""
+
+    def __init__(self, sock):
+        self.sock = sock
+        self._buffer = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.sock.close()
+
+    def send(self, data):
+        self.sock.sendall(data)
+
+    def _more(self):
+        data = self.sock.recv(65536)
+        if data == b"":
+            raise EOFError(f"the server closed the connection after {self._buffer[-200:]!r}")
+        self._buffer += data
+
+    def _take(self, count):
+        taken, self._buffer = self._buffer[:count], self._buffer[count:]
+        return taken
+
+    def exactly(self, count):
+        """The next `count` bytes."""
+        while len(self._buffer) < count:
+            self._more()
+        return self._take(count)
+
+    def until(self, end):
+        """The bytes up to and with the next `end`."""
+        searched = 0
+        while (found := self._buffer.find(end, searched)) < 0:
+            searched = max(0, len(self._buffer) - len(end) + 1)
+            self._more()
+        return self._take(found + len(end))
+
+    def line(self):
+        """The next line, with its line end."""
+        return self.until(b"\r\n")
+
+    def ask(self, data, end=b"\r\n"):
+        """Sends, and returns the reply up to and with `end`."""
+        self.send(data)
+        return self.until(end)
+
+    def silent(self, seconds=0.2):
+        """Whether nothing arrives, and the connection stays open, for a while."""
+        if self._buffer != b"":
+            return False
+        before = self.sock.gettimeout()
+        self.sock.settimeout(seconds)
+        try:
+            self._buffer += self.sock.recv(65536)
+            return False
+        except TimeoutError:
+            return True
+        finally:
+            self.sock.settimeout(before)
+
+    def rest(self):
+        """Everything up to the end that the server makes. A reset counts as an end."""
+        try:
+            while data := self.sock.recv(65536):
+                self._buffer += data
+        except ConnectionResetError:
+            pass
+        return self._take(len(self._buffer))
+
+
+class Server:
+    """A running memcached-compatible server. Made by the fixtures of conftest.py.
+
+    kind       "sock", "tap" or "memcached"
+    address    (host, port) to connect to, inside .space
+    pid        of the process; it is a child of ours
+    space      where clients must run: netspace.NetSpace or netspace.HostSpace
+    """
+
+    def __init__(self, kind, command, address, space, log_path):
+        self.kind = kind
+        self.command = command
+        self.address = address
+        self.space = space
+        self.log_path = log_path
+        with open(log_path, "wb") as log:
+            self._process = space.popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+        self.pid = self._process.pid
+        try:
+            self._wait_until_it_answers()
+        except BaseException:
+            self.kill()
+            raise
+
+    # ---- the process -----------------------------------------------------------------------
+
+    def log(self):
+        """What it has written to stdout and stderr, the last 64 KiB."""
+        with open(self.log_path, "rb") as log:
+            log.seek(0, os.SEEK_END)
+            log.seek(max(0, log.tell() - 65536))
+            return log.read().decode(errors="replace")
+
+    def error(self, what):
+        command = " ".join(self.command)
+        return ServerError(f"{what}\ncommand: {command}\nlog:\n{self.log()}")
+
+    def _wait_until_it_answers(self):
+        end = time.monotonic() + START_TIMEOUT
+        while True:
+            if self._process.poll() is not None:
+                raise self.error(f"it ended with status {self._process.returncode} at its start")
+            try:
+                with self.connect(timeout=1.0) as connection:
+                    if connection.ask(b"version\r\n").startswith(b"VERSION "):
+                        return
+                    raise self.error("it answers, but not as memcached does")
+            except (OSError, EOFError) as failure:
+                if time.monotonic() > end:
+                    raise self.error(f"no answer after {START_TIMEOUT} s: {failure}") from None
+            time.sleep(0.01)
+
+    def running(self):
+        return self._process.poll() is None
+
+    def signal(self, number):
+        self._process.send_signal(number)
+
+    def wait(self, timeout=STOP_TIMEOUT):
+        """Waits for its end. Returns the exit status, negative for a signal."""
+        return self._process.wait(timeout)
+
+    def kill(self):
+        """Ends it at once, and with it its space."""
+        if self.running():
+            self._process.kill()
+            self._process.wait(STOP_TIMEOUT)
+        self.space.close()
+
+    def stop(self):
+        """Asks it to end, and raises ServerError unless it was running and ends in order.
+
+        Does nothing for a server that a test has already seen to the end with wait().
+        """
+        if self._process.returncode is not None:
+            self.space.close()
+            return
+        try:
+            if not self.running():
+                raise self.error(f"it died during the test, status {self._process.returncode}")
+            self.signal(signal.SIGTERM)
+            try:
+                status = self.wait()
+            except subprocess.TimeoutExpired:
+                raise self.error(f"it did not end {STOP_TIMEOUT} s after SIGTERM") from None
+            if status not in (0, -signal.SIGTERM):
+                raise self.error(f"it ended with status {status} after SIGTERM")
+        finally:
+            self.kill()
+
+    # ---- clients ---------------------------------------------------------------------------
+
+    def connect(self, timeout=IO_TIMEOUT):
+        """A new Connection; each of its operations takes `timeout` seconds at most."""
+        sock = self.space.run(socket.create_connection, self.address, timeout)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return Connection(sock)
+
+    def client(self, **options):
+        """A pymemcache Client. Bytes in, bytes out, unless options say otherwise."""
+        from pymemcache.client.base import Client
+
+        options.setdefault("connect_timeout", IO_TIMEOUT)
+        options.setdefault("timeout", IO_TIMEOUT)
+        options.setdefault("no_delay", True)
+        return Client(self.address, socket_module=self.space.socket_module, **options)
+
+    def run(self, command, timeout=60, **options):
+        """Runs a program where it can reach the server. Returns its CompletedProcess."""
+        return self.space.run(subprocess.run, command, timeout=timeout, **options)
+
+    def popen(self, command, **options):
+        """Starts a program where it can reach the server; ending it is the caller's task."""
+        return self.space.popen(command, **options)
+
+    def stats(self, *args):
+        """The lines of `stats` as a dictionary of strings."""
+        values = {}
+        with self.connect() as connection:
+            connection.send(" ".join(("stats",) + args).encode() + b"\r\n")
+            while (line := connection.line()) != b"END\r\n":
+                word, name, value = line.rstrip(b"\r\n").split(b" ", 2)
+                assert word == b"STAT", line
+                values[name.decode()] = value.decode()
+        return values
+
+
+def start_sock(binary, log_path, args):
+    """ucached on kernel sockets, on a free port of 127.0.0.1."""
+    port = free_port()
+    command = [binary, "--io=sock", "-l", "127.0.0.1", "-p", str(port), *args]
+    return Server("sock", command, ("127.0.0.1", port), netspace.HostSpace(), log_path)
+
+
+def start_tap(binary, log_path, args):
+    """ucached on its own stack, with a TAP device in a namespace of its own."""
+    command = [binary, "--io=tap", "-p", str(TAP_PORT), *args]
+    space = netspace.NetSpace()
+    return Server("tap", command, (TAP_ADDRESS, TAP_PORT), space, log_path)
+
+
+def start_memcached(binary, log_path, args):
+    """The distribution's memcached on a free port of 127.0.0.1, without UDP."""
+    port = free_port()
+    command = [binary, "-l", "127.0.0.1", "-p", str(port), "-U", "0", *args]
+    if os.geteuid() == 0:
+        command += ["-u", "root"]
+    return Server("memcached", command, ("127.0.0.1", port), netspace.HostSpace(), log_path)

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of the trace: the file is read back and compared with the frames that passed. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "narrow_device.h"
+#include "nic/pool.h"
+#include "nic_testing.h"
+
+struct pcap_file {
+    unsigned char *bytes;
+    size_t size;
+    size_t position;
+};
+
+static char path[] = "/tmp/nic_trace_test.XXXXXX";
+
+static int make_path(void **state)
+{
+    int fd = mkstemp(path);
+
+    if (fd < 0)
+        return -1;
+    close(fd);
+    return 0;
+}
+
+static int remove_path(void **state)
+{
+    return unlink(path);
+}
+
+static void open_traced(unsigned queue_frames, uint32_t mtu, struct nic **traced, struct nic **peer)
+{
+    struct nic_loop_config config = {.mtu = mtu, .queue_frames = queue_frames};
+    struct nic *ends[2];
+    char error[NIC_ERROR_MAX] = "";
+
+    assert_int_equal(nic_loop_open(&config, ends, error), 0);
+    *traced = nic_trace_open(ends[0], path, error);
+    assert_string_equal(error, "");
+    assert_non_null(*traced);
+    *peer = ends[1];
+}
+
+static uint32_t read_u32(struct pcap_file *file)
+{
+    uint32_t value;
+
+    assert_true(file->size - file->position >= sizeof(value));
+    memcpy(&value, file->bytes + file->position, sizeof(value));
+    file->position += sizeof(value);
+    return value;
+}
+
+/* Loads the file and checks its header. */
+static void open_pcap(struct pcap_file *file, uint32_t mtu)
+{
+    FILE *stream = fopen(path, "rb");
+    struct stat status;
+
+    assert_non_null(stream);
+    assert_int_equal(fstat(fileno(stream), &status), 0);
+    file->size = (size_t)status.st_size;
+    file->bytes = malloc(file->size + 1);
+    assert_int_equal(fread(file->bytes, 1, file->size, stream), file->size);
+    fclose(stream);
+    file->position = 0;
+    assert_int_equal(read_u32(file), 0xa1b2c3d4);
+    assert_int_equal(read_u32(file), 2 | 4 << 16); /* two 16-bit fields, little endian */
+    assert_int_equal(read_u32(file), 0);
+    assert_int_equal(read_u32(file), 0);
+    assert_true(read_u32(file) >= mtu + 14);
+    assert_int_equal(read_u32(file), 1);
+}
+
+/* Reads one record and compares it with the numbered frame. */
+static void expect_record(struct pcap_file *file, uint32_t number, uint32_t bytes)
+{
+    uint32_t seconds = read_u32(file);
+    struct us_pkt pkt = {0};
+
+    assert_true(llabs((long long)seconds - (long long)time(NULL)) < 100);
+    assert_true(read_u32(file) < 1000000);
+    assert_int_equal(read_u32(file), bytes);
+    assert_int_equal(read_u32(file), bytes);
+    assert_true(file->size - file->position >= bytes);
+    pkt.data = file->bytes + file->position;
+    pkt.len = bytes;
+    assert_int_equal(frame_number(&pkt), number);
+    assert_int_equal(wrong_bits(&pkt, number), 0);
+    file->position += bytes;
+}
+
+static void close_pcap(struct pcap_file *file)
+{
+    assert_int_equal(file->position, file->size);
+    free(file->bytes);
+}
+
+static size_t file_size(void)
+{
+    struct stat status;
+
+    assert_int_equal(stat(path, &status), 0);
+    return (size_t)status.st_size;
+}
+
+/* Frames out and in, alternating; more bytes than the buffer holds. */
+static void records_both_directions(void **state)
+{
+    enum { FRAMES = 2000 };
+    struct nic *traced, *peer;
+    struct pcap_file file;
+    uint32_t i;
+
+    open_traced(0, 1500, &traced, &peer);
+    for (i = 0; i < FRAMES; i++) {
+        struct nic *from = i % 2 == 0 ? traced : peer;
+        struct nic *to = i % 2 == 0 ? peer : traced;
+        struct us_pkt *pkt;
+
+        assert_int_equal(send_frame(from, i, FRAME_MIN_BYTES + i % 1497), 1);
+        assert_int_equal(nic_rx_burst(to, &pkt, 1), 1);
+        nic_release(to, &pkt, 1);
+    }
+    nic_wait(traced, 0);
+    assert_int_equal(stat_of(traced, "trace_frames"), FRAMES);
+    assert_int_equal(stat_of(traced, "trace_frames_lost"), 0);
+    assert_int_equal(stat_of(traced, "loop_tx_frames"), FRAMES / 2);
+    nic_close(traced);
+    nic_close(peer);
+
+    open_pcap(&file, 1500);
+    for (i = 0; i < FRAMES; i++)
+        expect_record(&file, i, FRAME_MIN_BYTES + i % 1497);
+    close_pcap(&file);
+}
+
+static void full_bursts_of_the_largest_frames_fit(void **state)
+{
+    struct nic *traced, *peer;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct pcap_file file;
+    uint32_t round, i, n;
+
+    open_traced(0, NIC_MTU_MAX, &traced, &peer);
+    for (round = 0; round < 3; round++) {
+        assert_int_equal(nic_alloc(traced, pkts, NIC_BURST_MAX), NIC_BURST_MAX);
+        for (i = 0; i < NIC_BURST_MAX; i++)
+            fill_frame(pkts[i], round * NIC_BURST_MAX + i, NIC_MTU_MAX + 14);
+        assert_int_equal(nic_tx_burst(traced, pkts, NIC_BURST_MAX), NIC_BURST_MAX);
+        n = nic_rx_burst(peer, pkts, NIC_BURST_MAX);
+        nic_release(peer, pkts, n);
+    }
+    nic_close(traced);
+    nic_close(peer);
+    open_pcap(&file, NIC_MTU_MAX);
+    for (i = 0; i < 3 * NIC_BURST_MAX; i++)
+        expect_record(&file, i, NIC_MTU_MAX + 14);
+    close_pcap(&file);
+}
+
+static struct nic *open_traced_narrow(struct narrow *narrow, struct nic **peer)
+{
+    char error[NIC_ERROR_MAX];
+    struct nic *traced;
+
+    narrow_open(narrow, peer);
+    traced = nic_trace_open(&narrow->nic, path, error);
+    assert_non_null(traced);
+    return traced;
+}
+
+static void frames_not_taken_are_not_recorded(void **state)
+{
+    struct narrow narrow = {.allowance = 3};
+    struct nic *peer;
+    struct nic *traced = open_traced_narrow(&narrow, &peer);
+    struct us_pkt *pkts[5];
+    struct pcap_file file;
+    uint32_t i;
+
+    assert_int_equal(nic_alloc(traced, pkts, 5), 5);
+    for (i = 0; i < 5; i++)
+        fill_frame(pkts[i], i, 60 + i);
+    assert_int_equal(nic_tx_burst(traced, pkts, 5), 3);
+    assert_int_equal(nic_tx_burst(traced, pkts + 3, 2), 0);
+    narrow.allowance = 1;
+    assert_int_equal(nic_tx_burst(traced, pkts + 3, 2), 1);
+    nic_release(traced, pkts + 4, 1);
+    nic_close(traced);
+    nic_close(peer);
+    open_pcap(&file, 1500);
+    for (i = 0; i < 4; i++)
+        expect_record(&file, i, 60 + i);
+    close_pcap(&file);
+}
+
+static void a_chain_is_recorded_as_one_frame(void **state)
+{
+    struct narrow narrow = {.allowance = 1};
+    struct nic *peer;
+    struct nic *traced = open_traced_narrow(&narrow, &peer);
+    struct us_pkt *pkts[2];
+    struct pcap_file file;
+
+    assert_int_equal(nic_alloc(traced, pkts, 2), 2);
+    fill_frame(pkts[0], 7, 100);
+    memcpy(pkts[1]->data, pkts[0]->data + 40, 60);
+    pkts[0]->len = 40;
+    pkts[1]->len = 60;
+    pkts[0]->next_seg = pkts[1];
+    assert_int_equal(nic_tx_burst(traced, pkts, 1), 1);
+    nic_close(traced);
+    nic_close(peer);
+    open_pcap(&file, 1500);
+    expect_record(&file, 7, 100);
+    close_pcap(&file);
+}
+
+/* What has been seen is in the file as soon as the loop sleeps or idles. */
+static void flushes_when_idle(void **state)
+{
+    struct nic *traced, *peer;
+    struct us_pkt *pkt;
+    size_t empty_bytes;
+    unsigned i;
+
+    open_traced(0, 1500, &traced, &peer);
+    empty_bytes = file_size();
+    assert_int_equal(empty_bytes, 24);
+    send_frame(traced, 1, 60);
+    assert_int_equal(file_size(), empty_bytes);
+    nic_wait(traced, 0);
+    assert_int_equal(file_size(), empty_bytes + 16 + 60);
+    send_frame(traced, 2, 60);
+    for (i = 0; i < 1000; i++)
+        assert_int_equal(nic_rx_burst(traced, &pkt, 1), 0);
+    assert_int_equal(file_size(), empty_bytes + 2 * (16 + 60));
+    nic_close(traced);
+    nic_close(peer);
+}
+
+/* The disk is full after 10000 bytes: the file ends with a whole record, traffic goes on. */
+static void a_full_disk_ends_the_trace_only(void **state)
+{
+    struct rlimit before, limit;
+    struct nic *traced, *peer;
+    struct us_pkt *pkt;
+    struct pcap_file file;
+    uint64_t recorded;
+    uint32_t i;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 10000;
+    signal(SIGXFSZ, SIG_IGN);
+    open_traced(0, 1500, &traced, &peer);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    for (i = 0; i < 100; i++) {
+        assert_int_equal(send_frame(traced, i, 1000), 1);
+        assert_int_equal(nic_rx_burst(peer, &pkt, 1), 1);
+        assert_int_equal(frame_number(pkt), i);
+        nic_release(peer, &pkt, 1);
+        if (i % 4 == 3)
+            nic_wait(traced, 0);
+    }
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    for (i = 0; i < 10; i++) {
+        assert_int_equal(send_frame(peer, i, 1000), 1);
+        assert_int_equal(nic_rx_burst(traced, &pkt, 1), 1);
+        nic_release(traced, &pkt, 1);
+    }
+    assert_int_equal(stat_of(traced, "trace_write_errors"), 1);
+    recorded = stat_of(traced, "trace_frames");
+    assert_int_equal(recorded, 8);
+    assert_int_equal(stat_of(traced, "trace_frames_lost"), 110 - recorded);
+    nic_close(traced);
+    nic_close(peer);
+    open_pcap(&file, 1500);
+    for (i = 0; i < recorded; i++)
+        expect_record(&file, i, 1000);
+    close_pcap(&file);
+}
+
+static void a_path_that_cannot_be_written_is_refused(void **state)
+{
+    static const char *const paths[] = {"/nonexistent/trace.pcap", "/", "/dev/full"};
+    struct nic_loop_config config = {0};
+    struct nic *ends[2];
+    unsigned i;
+
+    for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        char error[NIC_ERROR_MAX] = "";
+
+        assert_int_equal(nic_loop_open(&config, ends, error), 0);
+        assert_null(nic_trace_open(ends[0], paths[i], error));
+        assert_non_null(strstr(error, paths[i]));
+        nic_close(ends[0]); /* still ours */
+        nic_close(ends[1]);
+    }
+}
+
+static void looks_like_the_lower_device(void **state)
+{
+    struct nic *traced, *peer;
+
+    open_traced(0, 2000, &traced, &peer);
+    assert_int_equal(traced->mtu, 2000);
+    assert_int_equal(traced->mac[0], 0x02);
+    assert_int_equal(traced->caps, 0);
+    nic_wake(traced);
+    nic_close(traced);
+    nic_close(peer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_both_directions),
+        cmocka_unit_test(full_bursts_of_the_largest_frames_fit),
+        cmocka_unit_test(frames_not_taken_are_not_recorded),
+        cmocka_unit_test(a_chain_is_recorded_as_one_frame),
+        cmocka_unit_test(flushes_when_idle),
+        cmocka_unit_test(a_full_disk_ends_the_trace_only),
+        cmocka_unit_test(a_path_that_cannot_be_written_is_refused),
+        cmocka_unit_test(looks_like_the_lower_device),
+    };
+
+    return cmocka_run_group_tests(tests, make_path, remove_path);
+}
