@@ -27,8 +27,9 @@ extern "C" {
 #define MC_KEY_MAX 250
 
 /*
- * A command line without its end in sight is refused beyond these lengths. Only `get` and `gets`
- * may be longer, since their number of keys is not limited otherwise.
+ * Input longer than this without a line end in it is given up (MC_MALFORMED with `close` and no
+ * error). Only `get` and `gets` may be longer, since their number of keys is not limited
+ * otherwise. A line whose end is in sight may have any length.
  */
 #define MC_LINE_MAX 2048
 #define MC_KEYS_LINE_MAX (1024 * 1024)
@@ -60,12 +61,15 @@ enum mc_command {
 };
 
 enum mc_outcome {
-    MC_MORE = 0,      /* no complete line yet */
-    MC_REQUEST = 1,   /* a well-formed request */
-    MC_MALFORMED = 2  /* a complete line (or too long a one) that gets an error */
+    MC_MORE = 0,     /* no complete line yet */
+    MC_REQUEST = 1,  /* a well-formed request */
+    MC_MALFORMED = 2 /* a complete line (or too long a one) that gets an error */
 };
 
-/* Which fields are set follows from `command`; the others are zero. Pointers lead into the input. */
+/*
+ * Which fields are set follows from `command`; the others are zero. Pointers lead into the input.
+ * With MC_MALFORMED command, line_bytes and noreply are set and, of the rest, only the last four.
+ */
 struct mc_request {
     enum mc_command command;
     u_u32 line_bytes; /* length of the line with its end; 0 with MC_MORE */
@@ -74,7 +78,8 @@ struct mc_request {
     const u_u8 *key; /* the first key */
     u_u32 key_len;
     const u_u8 *args; /* get, gets, gat, gats: the keys, all of them, for mc_key_next().
-                         stats: what follows the command's name, leading spaces stripped */
+                         stats: what follows the command's name, without the
+                         spaces before and after it */
     u_u32 args_len;
 
     u_u32 flags;
@@ -85,7 +90,7 @@ struct mc_request {
     u_u32 level;       /* verbosity, as given */
 
     /* MC_MALFORMED only. */
-    const char *error;   /* reply with its CRLF; null: none is due */
+    const char *error; /* reply with its CRLF; null: none is due (noreply, or close) */
     u_u32 error_len;
     u_u32 swallow_bytes; /* bytes of a data block to skip after the line */
     int close;           /* end the connection (after the error) */
@@ -95,6 +100,10 @@ struct mc_request {
  * Reads one request line from the start of buf. The line is contiguous; a line that straddles two
  * buffers is to be joined by the caller first. Reads nothing at or after buf + len, writes only
  * *req, does work in proportion to the line.
+ *
+ * After MC_MORE the outcome stays MC_MORE until a line feed has arrived, or len exceeds
+ * MC_LINE_MAX, or (if it has exceeded that) MC_KEYS_LINE_MAX. A caller that gathers a long line
+ * in small pieces should look for the line feed in the new piece only, not parse each time.
  */
 enum mc_outcome mc_parse(const u_u8 *buf, u_u32 len, struct mc_request *req);
 
@@ -113,8 +122,9 @@ int mc_command_has_value(enum mc_command command);
 /* ---- numbers ----------------------------------------------------------------------------- */
 
 /*
- * The number in a stored value, by the rule of incr and decr: blanks may stand before and after
- * it, nothing else; 0..2^64-1. Returns 1, or 0 if it is not a number.
+ * The number in a stored value, by the rule of incr and decr, which is that of strtoull() in C:
+ * blanks and a '+' may stand before it, and a blank or NUL ends it, whatever comes then;
+ * 0..2^64-1. Returns 1, or 0 and leaves *number alone if it is not a number.
  */
 int mc_counter_parse(const u_u8 *value, u_u32 len, u_u64 *number);
 
@@ -136,16 +146,16 @@ enum mc_status {
     MC_STATUS_END,
     MC_STATUS_RESET,
     MC_STATUS_ERROR,
-    MC_STATUS_BAD_FORMAT,         /* CLIENT_ERROR bad command line format */
-    MC_STATUS_BAD_DATA_CHUNK,     /* CLIENT_ERROR bad data chunk */
-    MC_STATUS_BAD_DELTA,          /* CLIENT_ERROR invalid numeric delta argument */
-    MC_STATUS_BAD_EXPTIME,        /* CLIENT_ERROR invalid exptime argument */
-    MC_STATUS_NON_NUMERIC,        /* CLIENT_ERROR cannot increment or decrement non-numeric value */
-    MC_STATUS_TOO_LARGE,          /* SERVER_ERROR object too large for cache */
-    MC_STATUS_NO_MEMORY_STORING,  /* SERVER_ERROR out of memory storing object */
-    MC_STATUS_NO_MEMORY,          /* SERVER_ERROR out of memory */
+    MC_STATUS_BAD_FORMAT,        /* CLIENT_ERROR bad command line format */
+    MC_STATUS_BAD_DATA_CHUNK,    /* CLIENT_ERROR bad data chunk */
+    MC_STATUS_BAD_DELTA,         /* CLIENT_ERROR invalid numeric delta argument */
+    MC_STATUS_BAD_EXPTIME,       /* CLIENT_ERROR invalid exptime argument */
+    MC_STATUS_NON_NUMERIC,       /* CLIENT_ERROR cannot increment or decrement non-numeric value */
+    MC_STATUS_TOO_LARGE,         /* SERVER_ERROR object too large for cache */
+    MC_STATUS_NO_MEMORY_STORING, /* SERVER_ERROR out of memory storing object */
+    MC_STATUS_NO_MEMORY,         /* SERVER_ERROR out of memory */
     MC_STATUS_TOO_MANY_CONNECTIONS, /* ERROR Too many open connections */
-    MC_STATUS_FLUSH_NOT_ALLOWED,  /* CLIENT_ERROR flush_all not allowed */
+    MC_STATUS_FLUSH_NOT_ALLOWED,    /* CLIENT_ERROR flush_all not allowed */
     MC_STATUS_COUNT
 };
 

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The commands by name, and which kind of arguments each one takes. */
+#ifndef MCPROTO_COMMAND_H
+#define MCPROTO_COMMAND_H
+
+#include "mcproto/mcproto.h"
+
+enum mc_shape {
+    MC_SHAPE_KEYS,      /* <key>+ */
+    MC_SHAPE_GAT,       /* <exptime> <key>+ */
+    MC_SHAPE_STORAGE,   /* <key> <flags> <exptime> <bytes> [<cas>] [noreply] */
+    MC_SHAPE_DELETE,    /* <key> [noreply] */
+    MC_SHAPE_COUNTER,   /* <key> <delta> [noreply] */
+    MC_SHAPE_TOUCH,     /* <key> <exptime> [noreply] */
+    MC_SHAPE_FLUSH_ALL, /* [<delay>] [noreply] */
+    MC_SHAPE_VERBOSITY, /* <level> [noreply] */
+    MC_SHAPE_STATS,     /* [<words>] */
+    MC_SHAPE_PLAIN      /* nothing */
+};
+
+struct mc_command_entry {
+    u_u8 name[12]; /* filled up with zero bytes */
+    u_u8 name_len;
+    u_u8 command; /* enum mc_command */
+    u_u8 shape;   /* enum mc_shape */
+};
+
+/* The command named [name, end), in lower case and without spaces; null if there is none. */
+const struct mc_command_entry *mc_command_find(const u_u8 *name, const u_u8 *end);
+
+#endif

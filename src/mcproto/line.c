@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Cutting input into a line and a line into tokens. */
+#include "mcproto/line.h"
+
+#include "base/base.h"
+#include "mcproto/mcproto.h"
+#include "mcproto/scan.h"
+
+/* So many spaces before a long `get` are forgiven (it gets its ERROR once it is complete). */
+#define LEADING_SPACES_MAX 100
+
+int mc_line_cut(const u_u8 *buf, u_u32 len, struct mc_line *line)
+{
+    const u_u8 *lf = mc_scan_byte(buf, buf + len, '\n');
+
+    if (lf == U_NULL)
+        return 0;
+    line->at = buf;
+    line->end = lf > buf && lf[-1] == '\r' ? lf - 1 : lf;
+    line->bytes = (u_u32)(lf - buf) + 1;
+    return 1;
+}
+
+int mc_line_may_grow(const u_u8 *buf, u_u32 len)
+{
+    u_u32 spaces = 0;
+
+    if (len <= MC_LINE_MAX)
+        return 1;
+    if (len > MC_KEYS_LINE_MAX)
+        return 0;
+    while (spaces < LEADING_SPACES_MAX && buf[spaces] == ' ')
+        spaces++;
+    return u_equal(buf + spaces, "get ", 4) || u_equal(buf + spaces, "gets ", 5);
+}
+
+u_u32 mc_tokens_cut(const u_u8 *at, const u_u8 *end, struct mc_token *tokens, u_u32 max)
+{
+    u_u32 count = 0;
+
+    while (count < max) {
+        while (at != end && *at == ' ')
+            at++;
+        if (at == end)
+            break;
+        tokens[count].at = at;
+        while (at != end && *at != ' ')
+            at++;
+        tokens[count].end = at;
+        count++;
+    }
+    return count;
+}

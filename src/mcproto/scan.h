@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Looking for a byte, eight at a time.
+ *
+ * A word holds eight bytes with the first one in its lowest bits, whatever the byte order of the
+ * machine: it is put together by shifts, which compilers turn into one load. Nothing outside
+ * [at, end) is read; the last bytes of a range come as a word filled up with zero bytes, so the
+ * byte looked for must not be zero.
+ */
+#ifndef MCPROTO_SCAN_H
+#define MCPROTO_SCAN_H
+
+#include "base/base.h"
+
+U_INLINE u_u64 mc_word_repeat(u_u8 byte)
+{
+    u_u32 half = byte * 0x01010101u;
+    return (u_u64)half << 32 | half;
+}
+
+U_INLINE u_u32 mc_half_load(const u_u8 *p)
+{
+    return (u_u32)p[0] | (u_u32)p[1] << 8 | (u_u32)p[2] << 16 | (u_u32)p[3] << 24;
+}
+
+U_INLINE u_u64 mc_word_load(const u_u8 *p)
+{
+    return (u_u64)p[0] | (u_u64)p[1] << 8 | (u_u64)p[2] << 16 | (u_u64)p[3] << 24 |
+           (u_u64)p[4] << 32 | (u_u64)p[5] << 40 | (u_u64)p[6] << 48 | (u_u64)p[7] << 56;
+}
+
+/* The first `bytes` (0..7) bytes at p; the rest of the word is zero. */
+U_INLINE u_u64 mc_word_load_some(const u_u8 *p, u_u32 bytes)
+{
+    u_u64 first;
+
+    if (bytes >= 4) {
+        u_u64 last = mc_half_load(p + bytes - 4);
+        return mc_half_load(p) | last << 8 * (bytes - 4);
+    }
+    if (bytes == 0)
+        return 0;
+    /* First, middle and last byte: with fewer than three some of them are the same byte. */
+    first = p[0];
+    return first | (u_u64)p[bytes / 2] << 8 * (bytes / 2) | (u_u64)p[bytes - 1] << 8 * (bytes - 1);
+}
+
+/*
+ * Bit 7 of each byte that equals `byte`. Above the first match there may be false ones, below it
+ * never: the borrow of the subtraction only travels upwards.
+ */
+U_INLINE u_u64 mc_word_match(u_u64 word, u_u8 byte)
+{
+    u_u64 difference = word ^ mc_word_repeat(byte);
+    return (difference - mc_word_repeat(1)) & ~difference & mc_word_repeat(0x80);
+}
+
+/* Index of the lowest match. All bytes up to it are counted in the top byte of the product. */
+U_INLINE u_u32 mc_word_first(u_u64 matches)
+{
+    u_u64 up_to_it = (matches - 1) & ~matches & mc_word_repeat(1);
+    return (u_u32)(up_to_it * mc_word_repeat(1) >> 56) - 1;
+}
+
+/* The first `byte` in [at, end), or null. */
+U_INLINE const u_u8 *mc_scan_byte(const u_u8 *at, const u_u8 *end, u_u8 byte)
+{
+    u_u64 matches;
+
+    for (; end - at >= 8; at += 8) {
+        matches = mc_word_match(mc_word_load(at), byte);
+        if (matches != 0)
+            return at + mc_word_first(matches);
+    }
+    matches = mc_word_match(mc_word_load_some(at, (u_u32)(end - at)), byte);
+    return matches != 0 ? at + mc_word_first(matches) : (const u_u8 *)U_NULL;
+}
+
+/* The first space or line feed in [at, end), or null. */
+U_INLINE const u_u8 *mc_scan_space_or_lf(const u_u8 *at, const u_u8 *end)
+{
+    u_u64 word;
+    u_u64 matches;
+
+    for (; end - at >= 8; at += 8) {
+        word = mc_word_load(at);
+        matches = mc_word_match(word, ' ') | mc_word_match(word, '\n');
+        if (matches != 0)
+            return at + mc_word_first(matches);
+    }
+    word = mc_word_load_some(at, (u_u32)(end - at));
+    matches = mc_word_match(word, ' ') | mc_word_match(word, '\n');
+    return matches != 0 ? at + mc_word_first(matches) : (const u_u8 *)U_NULL;
+}
+
+#endif

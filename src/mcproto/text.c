@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The classic text protocol: one request line into a struct mc_request.
+ *
+ * There is one function per kind of arguments. Each is called with the request zero but for
+ * command and line_bytes, fills it in and returns MC_REQUEST, or refuses it. memcached checks a
+ * line in two stages, and that shows on the wire: what its first stage refuses (too few
+ * arguments, a bad <bytes>) is answered even if the line says noreply, and no data block is
+ * skipped; what is refused later obeys noreply and skips the data block.
+ */
+#include "base/base.h"
+#include "mcproto/command.h"
+#include "mcproto/line.h"
+#include "mcproto/mcproto.h"
+#include "mcproto/num.h"
+#include "mcproto/scan.h"
+
+/* Shorter lines, their end included, are refused without a look at them. */
+#define LINE_BYTES_MIN 4
+
+/* Tokens behind the command's name. */
+#define ARGS_MAX (MC_TOKENS_MAX - 1)
+
+/*
+ * Field by field, which compilers turn into a few wide stores: for a struct of this size they take
+ * a memset() for a call or a string instruction, either of which costs more than the whole parse
+ * of a get.
+ */
+static void request_clear(struct mc_request *req)
+{
+    req->command = MC_CMD_NONE;
+    req->line_bytes = 0;
+    req->noreply = 0;
+    req->key = (const u_u8 *)U_NULL;
+    req->key_len = 0;
+    req->args = (const u_u8 *)U_NULL;
+    req->args_len = 0;
+    req->flags = 0;
+    req->exptime = 0;
+    req->value_bytes = 0;
+    req->cas = 0;
+    req->delta = 0;
+    req->level = 0;
+    req->error = (const char *)U_NULL;
+    req->error_len = 0;
+    req->swallow_bytes = 0;
+    req->close = 0;
+}
+
+/* Leaves nothing in the request but the error; none is due where noreply has been seen. */
+static enum mc_outcome refuse(struct mc_request *req, enum mc_status status, u_u32 swallow_bytes)
+{
+    enum mc_command command = req->command;
+    u_u32 line_bytes = req->line_bytes;
+    int noreply = req->noreply;
+
+    request_clear(req);
+    req->command = command;
+    req->line_bytes = line_bytes;
+    req->noreply = noreply;
+    req->swallow_bytes = swallow_bytes;
+    if (!noreply)
+        req->error = mc_status_text(status, &req->error_len);
+    return MC_MALFORMED;
+}
+
+static enum mc_outcome refuse_and_close(struct mc_request *req)
+{
+    req->close = 1;
+    return MC_MALFORMED;
+}
+
+static int is_noreply(const struct mc_token *token)
+{
+    return token->end - token->at == 7 && u_equal(token->at, "noreply", 7);
+}
+
+static int take_key(struct mc_request *req, const struct mc_token *token)
+{
+    req->key = token->at;
+    req->key_len = (u_u32)(token->end - token->at);
+    return req->key_len <= MC_KEY_MAX;
+}
+
+int mc_key_next(const u_u8 **at, const u_u8 *end, const u_u8 **key, u_u32 *key_len)
+{
+    const u_u8 *first = *at;
+    const u_u8 *space;
+
+    while (first != end && *first == ' ')
+        first++;
+    if (first == end) {
+        *at = end;
+        return 0;
+    }
+    space = mc_scan_byte(first, end, ' ');
+    *at = space != U_NULL ? space : end;
+    *key = first;
+    *key_len = (u_u32)(*at - first);
+    return 1;
+}
+
+/* One key too long spoils the whole request: a client cannot tell which value is missing. */
+static enum mc_outcome parse_keys(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+{
+    const u_u8 *next = at;
+    const u_u8 *key;
+    u_u32 key_len;
+
+    if (!mc_key_next(&next, end, &req->key, &req->key_len))
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    key_len = req->key_len;
+    do {
+        if (key_len > MC_KEY_MAX)
+            return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    } while (mc_key_next(&next, end, &key, &key_len));
+    req->args = req->key;
+    req->args_len = (u_u32)(end - req->key);
+    return MC_REQUEST;
+}
+
+static enum mc_outcome parse_gat(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+{
+    struct mc_token arg[2];
+
+    if (mc_tokens_cut(at, end, arg, 2) < 2)
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    if (!mc_num_s32(&arg[0], &req->exptime))
+        return refuse(req, MC_STATUS_BAD_EXPTIME, 0);
+    return parse_keys(arg[1].at, end, req);
+}
+
+static enum mc_outcome parse_storage(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+{
+    struct mc_token arg[ARGS_MAX];
+    u_u32 count = mc_tokens_cut(at, end, arg, ARGS_MAX);
+    u_s32 bytes;
+
+    if (count < 4 || !mc_num_s32(&arg[3], &bytes) || bytes < 0 || bytes > MC_VALUE_MAX)
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    req->value_bytes = (u_u32)bytes;
+    req->noreply = is_noreply(&arg[count - 1]);
+    if (!take_key(req, &arg[0]) || !mc_num_flags(&arg[1], &req->flags) ||
+        !mc_num_exptime(&arg[2], &req->exptime))
+        return refuse(req, MC_STATUS_BAD_FORMAT, req->value_bytes + 2);
+    if (req->command == MC_CMD_CAS && (count < 5 || !mc_num_u64(&arg[4], &req->cas)))
+        return refuse(req, MC_STATUS_BAD_FORMAT, req->value_bytes + 2);
+    return MC_REQUEST;
+}
+
+static enum mc_outcome parse_delete(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+{
+    struct mc_token arg[ARGS_MAX];
+    u_u32 count = mc_tokens_cut(at, end, arg, ARGS_MAX);
+
+    if (count < 1)
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    req->noreply = is_noreply(&arg[count - 1]);
+    if (!take_key(req, &arg[0]))
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    return MC_REQUEST;
+}
+
+static enum mc_outcome parse_counter(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+{
+    struct mc_token arg[ARGS_MAX];
+    u_u32 count = mc_tokens_cut(at, end, arg, ARGS_MAX);
+
+    if (count < 2)
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    req->noreply = is_noreply(&arg[count - 1]);
+    if (!take_key(req, &arg[0]))
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    if (!mc_num_u64(&arg[1], &req->delta))
+        return refuse(req, MC_STATUS_BAD_DELTA, 0);
+    return MC_REQUEST;
+}
+
+static enum mc_outcome parse_touch(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+{
+    struct mc_token arg[ARGS_MAX];
+    u_u32 count = mc_tokens_cut(at, end, arg, ARGS_MAX);
+
+    if (count < 2)
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    req->noreply = is_noreply(&arg[count - 1]);
+    if (!take_key(req, &arg[0]))
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    if (!mc_num_s32(&arg[1], &req->exptime))
+        return refuse(req, MC_STATUS_BAD_EXPTIME, 0);
+    return MC_REQUEST;
+}
+
+static enum mc_outcome parse_flush_all(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+{
+    struct mc_token arg[ARGS_MAX];
+    u_u32 count = mc_tokens_cut(at, end, arg, ARGS_MAX);
+
+    req->noreply = count > 0 && is_noreply(&arg[count - 1]);
+    if (count > (req->noreply ? 1u : 0u) && !mc_num_s32(&arg[0], &req->exptime))
+        return refuse(req, MC_STATUS_BAD_EXPTIME, 0);
+    return MC_REQUEST;
+}
+
+static enum mc_outcome parse_verbosity(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+{
+    struct mc_token arg[ARGS_MAX];
+    u_u32 count = mc_tokens_cut(at, end, arg, ARGS_MAX);
+
+    req->noreply = count > 0 && is_noreply(&arg[count - 1]);
+    if (count < 1 || !mc_num_u32(&arg[0], &req->level))
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    return MC_REQUEST;
+}
+
+static enum mc_outcome parse_stats(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+{
+    while (at != end && *at == ' ')
+        at++;
+    while (end != at && end[-1] == ' ')
+        end--;
+    req->args = at;
+    req->args_len = (u_u32)(end - at);
+    return MC_REQUEST;
+}
+
+/* Web browsers, and pages made to abuse them, are hung up on before they can do harm. */
+static int is_http(const struct mc_token *token)
+{
+    return token->end - token->at >= 5 && u_equal(token->at, "HTTP/", 5);
+}
+
+static enum mc_outcome refuse_unknown(const struct mc_line *line, struct mc_request *req)
+{
+    struct mc_token token[MC_TOKENS_MAX];
+    u_u32 count = mc_tokens_cut(line->at, line->end, token, MC_TOKENS_MAX);
+
+    if (count > 1 && is_http(&token[count - 1]))
+        return refuse_and_close(req);
+    req->noreply = count > 0 && is_noreply(&token[count - 1]);
+    return refuse(req, MC_STATUS_ERROR, 0);
+}
+
+static enum mc_outcome parse_line(const struct mc_line *line, struct mc_request *req)
+{
+    const u_u8 *space = mc_scan_byte(line->at, line->end, ' ');
+    const u_u8 *args = space != U_NULL ? space : line->end;
+    const struct mc_command_entry *entry = mc_command_find(line->at, args);
+
+    if (entry == U_NULL)
+        return refuse_unknown(line, req);
+    req->command = (enum mc_command)entry->command;
+    switch ((enum mc_shape)entry->shape) {
+    case MC_SHAPE_KEYS:
+        return parse_keys(args, line->end, req);
+    case MC_SHAPE_GAT:
+        return parse_gat(args, line->end, req);
+    case MC_SHAPE_STORAGE:
+        return parse_storage(args, line->end, req);
+    case MC_SHAPE_DELETE:
+        return parse_delete(args, line->end, req);
+    case MC_SHAPE_COUNTER:
+        return parse_counter(args, line->end, req);
+    case MC_SHAPE_TOUCH:
+        return parse_touch(args, line->end, req);
+    case MC_SHAPE_FLUSH_ALL:
+        return parse_flush_all(args, line->end, req);
+    case MC_SHAPE_VERBOSITY:
+        return parse_verbosity(args, line->end, req);
+    case MC_SHAPE_STATS:
+        return parse_stats(args, line->end, req);
+    case MC_SHAPE_PLAIN:
+        break;
+    }
+    return MC_REQUEST;
+}
+
+/*
+ * "get <key>", by far the most frequent line, in one pass: whichever of space and line end comes
+ * first behind the key decides. Returns 0 and leaves the request alone if it is not such a line or
+ * not a valid one. The general way would read these lines just the same, only slower.
+ */
+static int parse_single_get(const u_u8 *buf, u_u32 len, struct mc_request *req)
+{
+    const u_u8 *key;
+    const u_u8 *stop;
+    u_u32 key_len;
+
+    if (len < 4 || !u_equal(buf, "get ", 4))
+        return 0;
+    key = buf + 4;
+    stop = mc_scan_space_or_lf(key, buf + len);
+    if (stop == U_NULL || *stop != '\n')
+        return 0;
+    key_len = (u_u32)(stop - key);
+    if (stop[-1] == '\r')
+        key_len--;
+    if (key_len - 1 >= MC_KEY_MAX) /* zero wraps around */
+        return 0;
+    req->command = MC_CMD_GET;
+    req->line_bytes = (u_u32)(stop - buf) + 1;
+    req->key = key;
+    req->key_len = key_len;
+    req->args = key;
+    req->args_len = key_len;
+    return 1;
+}
+
+enum mc_outcome mc_parse(const u_u8 *buf, u_u32 len, struct mc_request *req)
+{
+    struct mc_line line;
+
+    request_clear(req);
+    if (parse_single_get(buf, len, req))
+        return MC_REQUEST;
+    if (!mc_line_cut(buf, len, &line)) {
+        if (mc_line_may_grow(buf, len))
+            return MC_MORE;
+        req->line_bytes = len;
+        return refuse_and_close(req);
+    }
+    req->line_bytes = line.bytes;
+    if (line.bytes < LINE_BYTES_MIN)
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    return parse_line(&line, req);
+}

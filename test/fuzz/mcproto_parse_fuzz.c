@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fuzzing of mc_parse(): the input is what a client sends. The requests in it are cut one after
+ * the other as a server would, and at each of them:
+ *
+ *   - the library and the slow reference parser agree in every field;
+ *   - nothing points outside the line, lengths keep their bounds;
+ *   - cutting the input shorter gives MC_MORE up to the line end and the same request behind it;
+ *   - what has been read can be written and read again.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcproto/mcproto.h"
+#include "ref_parser.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void check(int holds, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "does not hold: %s\n", what);
+    abort();
+}
+
+static int is_inside(const u_u8 *at, u_u32 bytes, const u_u8 *buf, u_u32 len)
+{
+    return at == NULL ? bytes == 0 : at >= buf && at <= buf + len && bytes <= buf + len - at;
+}
+
+static void check_keys(const struct mc_request *req)
+{
+    const u_u8 *at = req->args;
+    const u_u8 *end = req->args + req->args_len;
+    const u_u8 *key;
+    u_u32 key_len;
+    u_u32 keys = 0;
+
+    while (mc_key_next(&at, end, &key, &key_len)) {
+        check(keys > 0 || (key == req->key && key_len == req->key_len), "first key");
+        check(key_len >= 1 && key_len <= MC_KEY_MAX, "length of a key");
+        check(key >= req->args && key + key_len == at && at <= end, "place of a key");
+        check(memchr(key, ' ', key_len) == NULL, "no space in a key");
+        keys++;
+    }
+    check(keys > 0 && at == end, "there are keys, and they were all walked");
+}
+
+static void check_request(const struct mc_request *req)
+{
+    switch (req->command) {
+    case MC_CMD_GET:
+    case MC_CMD_GETS:
+    case MC_CMD_GAT:
+    case MC_CMD_GATS:
+        check_keys(req);
+        break;
+    case MC_CMD_FLUSH_ALL:
+    case MC_CMD_VERSION:
+    case MC_CMD_VERBOSITY:
+    case MC_CMD_STATS:
+    case MC_CMD_QUIT:
+        check(req->key == NULL, "no key");
+        break;
+    default:
+        check(req->key_len >= 1 && req->key_len <= MC_KEY_MAX, "length of the key");
+    }
+    check(req->value_bytes <= MC_VALUE_MAX, "bound of the value");
+    check(req->error == NULL && req->swallow_bytes == 0 && !req->close, "no error");
+}
+
+static void check_malformed(const struct mc_request *req)
+{
+    check(req->key == NULL && req->args == NULL && req->value_bytes == 0, "only the error");
+    if (req->error == NULL)
+        check(req->error_len == 0 && (req->noreply || req->close), "a reason for silence");
+    else
+        check(req->error_len > 2 && req->error_len <= MC_STATUS_MAX, "length of the error");
+    check(req->swallow_bytes <= (u_u32)MC_VALUE_MAX + 2, "bound of what is skipped");
+}
+
+/* Parses the first `cut` bytes and compares with what is known of all of them. */
+static void check_cut(const u_u8 *buf, u_u32 cut, enum mc_outcome outcome,
+                      const struct mc_request *req)
+{
+    struct mc_request part;
+    enum mc_outcome part_outcome = mc_parse(buf, cut, &part);
+
+    if (outcome == MC_MORE) {
+        check(part_outcome == MC_MORE, "less of an incomplete line is incomplete");
+    } else if (memchr(buf, '\n', cut) != NULL) {
+        check(part_outcome == outcome && ref_same(&part, req), "what follows does not matter");
+    } else if (part_outcome == MC_MALFORMED) {
+        check(cut > MC_LINE_MAX && part.close, "incomplete lines are only refused for length");
+    } else {
+        check(part_outcome == MC_MORE, "no request before its line end");
+    }
+}
+
+static void check_cuts(const u_u8 *buf, u_u32 len, enum mc_outcome outcome,
+                       const struct mc_request *req)
+{
+    u_u32 step = len / 64 + 1;
+    u_u32 cut;
+
+    for (cut = 0; cut < len; cut += step)
+        check_cut(buf, cut, outcome, req);
+    for (cut = req->line_bytes > 3 ? req->line_bytes - 3 : 0; cut < len; cut++) {
+        if (cut > req->line_bytes + 3)
+            break;
+        check_cut(buf, cut, outcome, req);
+    }
+}
+
+static void check_written(const struct mc_request *req)
+{
+    u_u8 out[MC_VALUE_HEADER_MAX];
+    u_u64 number = 0;
+    u_u32 len = mc_write_u64(out, req->delta);
+
+    check(len <= MC_NUMBER_MAX && mc_counter_parse(out, len, &number) && number == req->delta,
+          "a number written and read");
+    if (req->key != NULL) {
+        len = mc_write_value_header(out, req->key, req->key_len, req->flags, req->value_bytes,
+                                    &req->cas);
+        check(len <= sizeof out && out[len - 1] == '\n', "a value header fits");
+    }
+}
+
+/* Handles the first request of buf; returns how many bytes a server would go on by, 0: stop. */
+static size_t check_one(const u_u8 *buf, u_u32 len)
+{
+    struct mc_request req;
+    struct mc_request reference;
+    enum mc_outcome outcome = mc_parse(buf, len, &req);
+
+    check(ref_parse(buf, len, &reference) == outcome, "the outcome is that of the reference");
+    check(ref_same(&req, &reference), "the request is that of the reference");
+    check(req.line_bytes <= len, "the line is in the input");
+    check(is_inside(req.key, req.key_len, buf, req.line_bytes), "the key is in the line");
+    check(is_inside(req.args, req.args_len, buf, req.line_bytes), "the arguments are in the line");
+    check_cuts(buf, len, outcome, &req);
+    if (outcome == MC_MORE) {
+        check(req.line_bytes == 0, "nothing is used up");
+        return 0;
+    }
+    if (outcome == MC_MALFORMED) {
+        check_malformed(&req);
+        return req.close ? 0 : (size_t)req.line_bytes + req.swallow_bytes;
+    }
+    check_request(&req);
+    check_written(&req);
+    if (mc_command_has_value(req.command))
+        return (size_t)req.line_bytes + req.value_bytes + 2;
+    return req.line_bytes;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    u_u64 number;
+
+    if (len < 64)
+        (void)mc_counter_parse(data, (u_u32)len, &number);
+    while (len > 0) {
+        size_t used = check_one(data, (u_u32)len);
+        if (used == 0 || used > len)
+            break;
+        data += used;
+        len -= used;
+    }
+    return 0;
+}
