@@ -142,6 +142,12 @@ enum kv_error {
 /*
  * Makes an unpublished item with room for value_len bytes. Evicts to make room. On failure returns
  * null with *error set.
+ *
+ * What can be evicted but not reused yet: memory that this worker has looked at since its last
+ * kv_quiesce(), that another online worker might still look at, or that is pinned or unpublished.
+ * The engine keeps a twelfth of the memory free in reserve for this, so that KV_NO_MEMORY comes
+ * only to a worker that stores more than that between two kv_quiesce() while it looks at all of the
+ * memory, or while another online worker doesn't come to its kv_quiesce().
  */
 struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, uint32_t value_len,
                             uint32_t flags, uint32_t exptime, enum kv_error *error);
@@ -156,14 +162,15 @@ enum kv_verdict {
     KV_KEEP = 0, /* change nothing */
     KV_REPLACE,  /* publish change->item (an insert if there is no old one) */
     KV_DELETE,
-    KV_TOUCH /* set exptime and state of the old item in place; value and cas stay */
+    KV_TOUCH /* set exptime and state of the old item in place; value and cas stay. Counts as an
+                access if state has KV_FETCHED */
 };
 
 struct kv_change {
     struct kv_item *item; /* KV_REPLACE: made by kv_item_new() with the same key */
     uint64_t cas;     /* KV_REPLACE: the item's cas; 0: the engine gives a new one and says it */
     uint32_t exptime; /* KV_TOUCH; starts as the old one's */
-    uint32_t state;   /* KV_TOUCH: starts as the old one's. KV_REPLACE: starts as 0 */
+    uint32_t state;   /* KV_TOUCH, KV_REPLACE; starts as the old one's, 0 if there is none */
 };
 
 /*
@@ -174,9 +181,10 @@ struct kv_change {
 typedef enum kv_verdict kv_decide(void *ctx, const struct kv_view *old, struct kv_change *change);
 
 /*
- * Carries a decision out atomically and returns it. After KV_REPLACE the engine owns change->item,
- * and change->cas is its cas: unique over all keys and larger than any that this key had before,
- * unless decide gave one. After any other verdict an item that decide made is still the caller's.
+ * Carries a decision out atomically and returns it. item and cas of *change are the caller's to set
+ * before, or decide's. After KV_REPLACE the engine owns change->item, and change->cas is its cas:
+ * unique over all keys and times, and larger than that of the item it replaced, unless decide gave
+ * one for either. After any other verdict an item that decide made is still the caller's.
  * KV_DELETE and KV_TOUCH without an old item count as KV_KEEP.
  */
 enum kv_verdict kv_update(struct kv_worker *worker, const struct kv_key *key, kv_decide *decide,

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a server process does with itself. See daemon.h.
+ */
+#define _GNU_SOURCE /* initgroups() */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon.h"
+
+int daemon_raise_files(uint64_t files)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= files)
+        return 0;
+    limit.rlim_cur = files;
+    if (limit.rlim_max < files)
+        limit.rlim_max = files;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return 0;
+    fprintf(stderr,
+            "ucached: cannot have %llu open files: %s; start as root, raise the limit "
+            "(ulimit -n), or ask for fewer connections with -c\n",
+            (unsigned long long)files, strerror(errno));
+    return -1;
+}
+
+int daemon_detach(bool keep_stderr)
+{
+    pid_t pid = fork();
+    int null;
+
+    if (pid < 0) {
+        fprintf(stderr, "ucached: cannot go to the background: %s\n", strerror(errno));
+        return -1;
+    }
+    if (pid > 0)
+        _exit(0); /* without the exit handlers: everything belongs to the child now */
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (setsid() < 0 || chdir("/") < 0 || null < 0) {
+        fprintf(stderr, "ucached: cannot go to the background: %s\n", strerror(errno));
+        return -1;
+    }
+    if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
+        (!keep_stderr && dup2(null, STDERR_FILENO) < 0)) {
+        fprintf(stderr, "ucached: cannot let go of the terminal: %s\n", strerror(errno));
+        return -1;
+    }
+    if (null > STDERR_FILENO)
+        close(null);
+    return 0;
+}
+
+/* ---- the process id file ----------------------------------------------------------------- */
+
+static char pidfile[PATH_MAX];
+
+int daemon_pidfile_path(const char *path)
+{
+    char directory[PATH_MAX] = "";
+    int len;
+
+    if (path[0] != '/' && !getcwd(directory, sizeof(directory))) {
+        fprintf(stderr, "ucached: -P: where are we? %s\n", strerror(errno));
+        return -1;
+    }
+    len = snprintf(pidfile, sizeof(pidfile), "%s%s%s", directory, directory[0] ? "/" : "", path);
+    if (len >= 0 && (size_t)len < sizeof(pidfile))
+        return 0;
+    fprintf(stderr, "ucached: -P: the path is too long\n");
+    return -1;
+}
+
+/* As root in a directory of somebody else a link must not lead us elsewhere: O_EXCL. */
+static int write_pid(const char *path, const struct daemon_user *user)
+{
+    char text[24];
+    int len = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+    int fd;
+    bool written;
+
+    if (unlink(path) < 0 && errno != ENOENT)
+        return -1;
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return -1;
+    written = write(fd, text, (size_t)len) == len &&
+              (!user->name || fchown(fd, user->uid, user->gid) == 0);
+    return close(fd) == 0 && written ? 0 : -1;
+}
+
+int daemon_pidfile_write(const struct daemon_user *user)
+{
+    char temporary[PATH_MAX + 8];
+
+    snprintf(temporary, sizeof(temporary), "%s.tmp", pidfile);
+    if (write_pid(temporary, user) == 0 && rename(temporary, pidfile) == 0)
+        return 0;
+    fprintf(stderr, "ucached: -P: cannot write %s: %s\n", pidfile, strerror(errno));
+    unlink(temporary);
+    return -1;
+}
+
+void daemon_pidfile_remove(void)
+{
+    /* Without root it may be no longer ours to remove; the next start overwrites it. */
+    if (unlink(pidfile) < 0 && errno != ENOENT)
+        fprintf(stderr, "ucached: cannot remove %s: %s\n", pidfile, strerror(errno));
+}
+
+/* ---- privileges -------------------------------------------------------------------------- */
+
+int daemon_user_find(const char *name, struct daemon_user *user)
+{
+    const struct passwd *entry;
+
+    user->name = NULL;
+    if (!name || geteuid() != 0)
+        return 0;
+    entry = getpwnam(name);
+    if (!entry) {
+        fprintf(stderr, "ucached: -u: there is no user \"%s\"\n", name);
+        return -1;
+    }
+    if (entry->pw_uid == 0)
+        return 0;
+    user->name = name;
+    user->uid = entry->pw_uid;
+    user->gid = entry->pw_gid;
+    return 0;
+}
+
+int daemon_user_become(const struct daemon_user *user)
+{
+    if (!user->name)
+        return 0;
+    if (initgroups(user->name, user->gid) == 0 && setgid(user->gid) == 0 && setuid(user->uid) == 0)
+        return 0;
+    fprintf(stderr, "ucached: -u: cannot become \"%s\": %s\n", user->name, strerror(errno));
+    return -1;
+}

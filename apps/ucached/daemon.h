@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a server process does with itself: limits, background, process id file, privileges. Each
+ * function returns 0, or -1 after a message on stderr that says what to do.
+ */
+#ifndef UCACHED_DAEMON_H
+#define UCACHED_DAEMON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Makes room for so many file descriptors. */
+int daemon_raise_files(uint64_t files);
+
+/*
+ * Goes on in a child that has no terminal; the caller's process exits with 0. Standard streams go
+ * to /dev/null, stderr only if `keep_stderr` is false. No thread may run yet.
+ */
+int daemon_detach(bool keep_stderr);
+
+/* Whom to become: the process's own user unless another one was asked for and we are root. */
+struct daemon_user {
+    const char *name; /* null: stay who we are */
+    uid_t uid;
+    gid_t gid;
+};
+
+/* Looks a user up; null, or anybody if we are not root, means to stay. */
+int daemon_user_find(const char *name, struct daemon_user *user);
+
+/* Becomes this user for good, with its groups. */
+int daemon_user_become(const struct daemon_user *user);
+
+/*
+ * The process id file. path: to be called before daemon_detach() changes the directory. write:
+ * the file is visible at once or not at all, and belongs to `user`, so that the process may remove
+ * it in the end where the directory allows.
+ */
+int daemon_pidfile_path(const char *path);
+int daemon_pidfile_write(const struct daemon_user *user);
+void daemon_pidfile_remove(void);
+
+#endif

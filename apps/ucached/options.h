@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command line of ucached: memcached's options with memcached's meaning, and its own for the
+ * way that bytes come in. Nothing here has an effect outside of struct options.
+ */
+#ifndef UCACHED_OPTIONS_H
+#define UCACHED_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "cache/cache.h"
+#include "net/net.h"
+#include "nic/nic.h"
+
+#define OPTIONS_ERROR_MAX 400
+#define OPTIONS_LISTEN_MAX 1024
+#define OPTIONS_THREADS_MAX 256
+
+enum options_io { OPTIONS_IO_AUTO = 0, OPTIONS_IO_SOCK, OPTIONS_IO_TAP };
+
+/* Strings point into argv. */
+struct options {
+    struct cache_settings settings;  /* listen_addr is null or points to `listen` */
+    char listen[OPTIONS_LISTEN_MAX]; /* all -l, joined by commas */
+    enum options_io io;              /* not AUTO any more after options_parse() */
+    bool item_size_given;
+    bool threads_given;
+    bool daemonize;
+    const char *user;    /* null: stay who we are */
+    const char *pidfile; /* null: none */
+
+    const char *tap_name;
+    struct net_stack_addr ip[NET_STACK_ADDR_MAX];
+    unsigned ip_count;
+    struct net_stack_addr host_ip;
+    bool host_ip_given;
+    bool host_ip_none;
+    struct us_addr gateway;
+    bool gateway_given;
+    uint8_t mac[6];
+    bool mac_given;
+    const char *trace_path;
+    struct nic_fault_config fault;
+    bool fault_given;
+};
+
+enum options_outcome { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_BAD };
+
+/*
+ * Reads a command line. OPTIONS_BAD comes with a message without a line end that names the option
+ * and says what is allowed. Not for two threads at a time (getopt).
+ */
+enum options_outcome options_parse(int argc, char **argv, struct options *options,
+                                   char error[OPTIONS_ERROR_MAX]);
+
+/* Whether n is reached by an address with this prefix length: the same network. */
+bool options_same_network(const struct net_stack_addr *a, const struct us_addr *b);
+
+void options_print_help(FILE *to);
+void options_print_version(FILE *to);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Values on the command line, read strictly: the whole text must be the value. Each returns 0, or
+ * -1 without a message; the caller knows which option it is about.
+ */
+#ifndef UCACHED_OPTIONS_VALUE_H
+#define UCACHED_OPTIONS_VALUE_H
+
+#include <stdint.h>
+
+#include "net/net.h"
+
+/* A decimal number from min to max: digits only. */
+int value_number(const char *text, uint64_t min, uint64_t max, uint64_t *value);
+
+/* The same with k (1024) or m (1024 * 1024) behind it, in either case. In bytes. */
+int value_size(const char *text, uint64_t min, uint64_t max, uint64_t *value);
+
+/* "10.100.0.20" or "fd00::20". */
+int value_addr(const char *text, struct us_addr *addr);
+
+/* "10.100.0.20/24": an address of a host and its network's prefix length, at least 1. */
+int value_network(const char *text, struct net_stack_addr *addr);
+
+/* "02:00:00:12:34:56": a unicast address, not all zero. */
+int value_mac(const char *text, uint8_t mac[6]);
+
+#endif

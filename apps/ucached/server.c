@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server: one cache and its workers, put together as the options say.
+ *
+ * Workers run on threads of their own. The main thread sleeps until a signal arrives or a worker
+ * ends by itself, then stops all of them and waits, so everything is freed by the thread that made
+ * it and in the opposite order.
+ */
+#define _GNU_SOURCE /* pthread_setname_np() */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server.h"
+
+struct server_thread {
+    struct server *server;
+    struct net_worker *worker;
+    pthread_t id;
+    unsigned number;
+    bool started;
+    int result; /* of net_worker_run() */
+};
+
+struct server {
+    struct options options;
+    struct cache *cache;
+    struct server_thread *threads;
+    unsigned thread_count; /* with a worker */
+    int ended_fd;          /* an eventfd: a worker has ended */
+};
+
+static int complain(const char *what, const char *why)
+{
+    fprintf(stderr, "ucached: %s: %s\n", what, why);
+    return -1;
+}
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static int random_bytes(void *to, size_t bytes)
+{
+    if (getrandom(to, bytes, 0) == (ssize_t)bytes)
+        return 0;
+    return complain("no random numbers", strerror(errno));
+}
+
+static uint64_t clock_us(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static int open_cache(struct server *server)
+{
+    struct cache_config config = {.settings = server->options.settings};
+    const char *error = NULL;
+
+    if (random_bytes(config.secret, sizeof(config.secret)) < 0)
+        return -1;
+    config.start_us = clock_us(CLOCK_MONOTONIC);
+    config.start_unix_s = clock_us(CLOCK_REALTIME) / 1000000;
+    server->cache = cache_create(&config, &error);
+    return server->cache ? 0 : complain("cannot make the cache", error);
+}
+
+/* The device, with what was asked for wrapped around it. */
+static struct nic *open_nic(const struct options *o)
+{
+    struct nic_tap_config tap = {.name = o->tap_name};
+    char error[NIC_ERROR_MAX];
+    struct nic *nic, *outer;
+
+    memcpy(tap.mac, o->mac, sizeof(tap.mac));
+    if (!o->host_ip_none) {
+        memcpy(tap.host_addr, o->host_ip.addr.bytes, sizeof(tap.host_addr));
+        tap.host_prefix_len = o->host_ip.prefix_len;
+    }
+    nic = nic_tap_open(&tap, error);
+    if (nic && o->fault_given) {
+        outer = nic_fault_open(nic, &o->fault, error);
+        if (!outer)
+            nic_close(nic);
+        nic = outer;
+    }
+    /* Outermost, so that the file shows what the stack sees. */
+    if (nic && o->trace_path) {
+        outer = nic_trace_open(nic, o->trace_path, error);
+        if (!outer)
+            nic_close(nic);
+        nic = outer;
+    }
+    if (!nic)
+        complain("--io=tap", error);
+    return nic;
+}
+
+static void say_tap(const struct options *o)
+{
+    char server_ip[INET6_ADDRSTRLEN];
+    char host_ip[INET_ADDRSTRLEN];
+
+    inet_ntop(o->ip[0].addr.family == US_IP6 ? AF_INET6 : AF_INET, o->ip[0].addr.bytes, server_ip,
+              sizeof(server_ip));
+    inet_ntop(AF_INET, o->host_ip.addr.bytes, host_ip, sizeof(host_ip));
+    fprintf(stderr, "ucached: listening on %s:%u (own TCP/IP stack, TAP device %s, host side %s)\n",
+            server_ip, o->settings.tcp_port, o->tap_name, o->host_ip_none ? "none" : host_ip);
+}
+
+static int open_stack_worker(struct server *server)
+{
+    const struct options *o = &server->options;
+    struct net_stack_config config = {
+        .cache = server->cache,
+        .addr_count = o->ip_count,
+        .gateway = o->gateway_given ? &o->gateway : NULL,
+        .port = o->settings.tcp_port,
+        .conn_max = o->settings.connections_max,
+        .half_open_max = o->settings.listen_backlog,
+    };
+    char error[NET_ERROR_MAX];
+    struct nic *nic;
+
+    memcpy(config.addrs, o->ip, sizeof(config.addrs));
+    if (random_bytes(config.secret, sizeof(config.secret)) < 0)
+        return -1;
+    nic = open_nic(o);
+    if (!nic)
+        return -1;
+    server->threads[0].worker = net_stack_worker_open(nic, &config, error);
+    if (!server->threads[0].worker) {
+        nic_close(nic);
+        return complain("--io=tap", error);
+    }
+    server->thread_count = 1;
+    say_tap(o);
+    return 0;
+}
+
+static int open_sock_workers(struct server *server)
+{
+    const struct options *o = &server->options;
+    struct net_worker *workers[OPTIONS_THREADS_MAX];
+    struct net_endpoints endpoints;
+    struct net_sock_config config = {.cache = server->cache, .endpoints = &endpoints};
+    char text[NET_ENDPOINT_TEXT_MAX];
+    char error[NET_ERROR_MAX];
+    unsigned i;
+
+    config.backlog = (int)o->settings.listen_backlog;
+    if (net_endpoints_resolve(o->settings.listen_addr, o->settings.tcp_port, &endpoints, error) <
+            0 ||
+        net_endpoints_claim(&endpoints, error) < 0)
+        return complain("kernel sockets", error);
+    while (server->thread_count < o->settings.threads) {
+        workers[server->thread_count] = net_sock_worker_open(&config, error);
+        if (!workers[server->thread_count])
+            return complain("kernel sockets", error);
+        server->threads[server->thread_count].worker = workers[server->thread_count];
+        server->thread_count++;
+    }
+    if (net_sock_stats(server->cache, workers, server->thread_count) < 0)
+        return complain("kernel sockets", "too many lists of statistics");
+    for (i = 0; i < endpoints.count; i++)
+        fprintf(stderr, "ucached: listening on %s (kernel sockets, %u thread%s)\n",
+                net_endpoint_text(&endpoints.list[i], text), server->thread_count,
+                server->thread_count == 1 ? "" : "s");
+    return 0;
+}
+
+static int open_parts(struct server *server)
+{
+    struct options *o = &server->options;
+
+    if (o->io == OPTIONS_IO_TAP && o->settings.threads > 1)
+        o->settings.threads = 1;
+    server->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (server->ended_fd < 0)
+        return complain("no event descriptor", strerror(errno));
+    server->threads = calloc(o->settings.threads, sizeof(server->threads[0]));
+    if (!server->threads)
+        return complain("threads", "no memory");
+    if (open_cache(server) < 0)
+        return -1;
+    return o->io == OPTIONS_IO_TAP ? open_stack_worker(server) : open_sock_workers(server);
+}
+
+struct server *server_open(const struct options *options)
+{
+    struct server *server = calloc(1, sizeof(*server));
+
+    if (!server) {
+        complain("no memory", "for the server");
+        return NULL;
+    }
+    server->options = *options;
+    if (server->options.settings.listen_addr)
+        server->options.settings.listen_addr = server->options.listen;
+    if (open_parts(server) == 0)
+        return server;
+    server_close(server);
+    return NULL;
+}
+
+/* ---- running ----------------------------------------------------------------------------- */
+
+static void *thread_main(void *arg)
+{
+    struct server_thread *thread = arg;
+    char name[16];
+
+    snprintf(name, sizeof(name), "ucached-%u", thread->number);
+    pthread_setname_np(pthread_self(), name);
+    thread->result = net_worker_run(thread->worker);
+    (void)eventfd_write(thread->server->ended_fd, 1);
+    return NULL;
+}
+
+static int start_threads(struct server *server)
+{
+    unsigned i;
+    int rc;
+
+    for (i = 0; i < server->thread_count; i++) {
+        struct server_thread *thread = &server->threads[i];
+
+        thread->server = server;
+        thread->number = i;
+        rc = pthread_create(&thread->id, NULL, thread_main, thread);
+        if (rc != 0)
+            return complain("cannot start a thread; lower -t", strerror(rc));
+        thread->started = true;
+    }
+    return 0;
+}
+
+static int wait_for_end(struct server *server, int signal_fd)
+{
+    struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
+                            {.fd = server->ended_fd, .events = POLLIN}};
+    struct signalfd_siginfo info;
+
+    while (poll(fds, 2, -1) < 0) {
+        if (errno != EINTR)
+            return complain("poll", strerror(errno));
+    }
+    if (fds[0].revents && server->options.settings.verbosity > 0 &&
+        read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        fprintf(stderr, "ucached: stopping, signal %u\n", info.ssi_signo);
+    return 0;
+}
+
+/* Stops all threads that were started; returns -1 after a message for each that had failed. */
+static int join_threads(struct server *server)
+{
+    unsigned i;
+    int rc = 0;
+
+    for (i = 0; i < server->thread_count; i++)
+        net_worker_stop(server->threads[i].worker);
+    for (i = 0; i < server->thread_count; i++) {
+        if (!server->threads[i].started)
+            continue;
+        pthread_join(server->threads[i].id, NULL);
+        if (server->threads[i].result < 0)
+            rc = complain("a worker has ended", strerror(-server->threads[i].result));
+    }
+    return rc;
+}
+
+int server_run(struct server *server)
+{
+    sigset_t signals;
+    int signal_fd;
+    int rc;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signal_fd < 0)
+        return complain("signals", strerror(errno));
+    rc = start_threads(server);
+    if (rc == 0)
+        rc = wait_for_end(server, signal_fd);
+    if (join_threads(server) < 0)
+        rc = -1;
+    close(signal_fd);
+    return rc;
+}
+
+void server_close(struct server *server)
+{
+    unsigned i;
+
+    for (i = 0; i < server->thread_count; i++)
+        net_worker_close(server->threads[i].worker);
+    if (server->cache)
+        cache_destroy(server->cache);
+    if (server->ended_fd >= 0)
+        close(server->ended_fd);
+    free(server->threads);
+    free(server);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server: one cache and its workers, put together as the options say.
+ */
+#ifndef UCACHED_SERVER_H
+#define UCACHED_SERVER_H
+
+#include "options.h"
+
+struct server;
+
+/*
+ * Makes everything that may need privileges: memory, device or listening sockets. No thread runs
+ * yet. Says on stderr where it listens. Returns null after a message.
+ */
+struct server *server_open(const struct options *options);
+
+/*
+ * Starts the workers and serves until SIGINT, SIGTERM or SIGUSR1 arrives, or a worker fails. Blocks
+ * these signals in the calling thread. Returns 0, or -1 after a message.
+ */
+int server_run(struct server *server);
+
+void server_close(struct server *server);
+
+#endif

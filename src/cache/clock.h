@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The clock that items expire by, and memcached's rules for expiry times.
+ *
+ * The clock counts whole seconds and starts at 2, as memcached's does, so that 1 is always a time
+ * that is over and 0 can mean "never".
+ */
+#ifndef CACHE_CLOCK_H
+#define CACHE_CLOCK_H
+
+#include <stdint.h>
+
+#include "cache/worker.h"
+
+#define CACHE_CLOCK_START_S 2
+#define CACHE_CLOCK_OVER_S 1
+
+/* Expiry times up to 30 days are relative; larger ones are Unix time. */
+#define CACHE_RELATIVE_MAX_S (60 * 60 * 24 * 30)
+
+/* Brings the worker's clock to a monotonic time. Returns true if the second has changed. */
+bool cache_clock_set(struct cache_worker *worker, uint64_t now_us);
+
+/*
+ * The time on our clock that a client's exptime means: 0 never, negative already over, then
+ * relative or absolute.
+ */
+uint32_t cache_clock_expiry(const struct cache_worker *worker, int32_t exptime);
+
+/*
+ * The same for an item that is stored now. In the second in which a delayed flush takes effect
+ * whatever is stored is flushed too, so it expires at once.
+ */
+uint32_t cache_clock_expiry_of_new(const struct cache_worker *worker, int32_t exptime);
+
+/* The present as Unix time. */
+uint64_t cache_clock_unix_s(const struct cache_worker *worker);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * flush_all, verbosity, version.
+ *
+ * A delayed flush takes effect one second before the time that it names, and whatever is stored
+ * during that second is flushed as well: memcached compares times of whole seconds with <=. One
+ * delayed flush can be pending; a later flush_all of either kind takes its place.
+ */
+#include "cache/clock.h"
+#include "cache/exec.h"
+#include "cache/reply.h"
+
+#define VERBOSITY_MAX 2
+
+/* Flushes now; flush_second_s is the second whose remainder is flushed too, or 0. */
+static void flush_now(struct cache_worker *worker, uint32_t flush_second_s)
+{
+    atomic_store_explicit(&worker->cache->flush_second_s, flush_second_s, memory_order_relaxed);
+    worker->flush_second_s = flush_second_s;
+    kv_flush(worker->kv_worker);
+}
+
+void cache_flush_tick(struct cache_worker *worker)
+{
+    struct cache *cache = worker->cache;
+    unsigned due_s = atomic_load_explicit(&cache->flush_due_s, memory_order_relaxed);
+
+    worker->flush_second_s = atomic_load_explicit(&cache->flush_second_s, memory_order_relaxed);
+    if (due_s == 0 || due_s > worker->now_s)
+        return;
+    /* Only one worker carries it out. */
+    if (atomic_compare_exchange_strong_explicit(&cache->flush_due_s, &due_s, 0,
+                                                memory_order_relaxed, memory_order_relaxed))
+        flush_now(worker, due_s);
+}
+
+static void flush_plan(struct cache_worker *worker, int32_t delay)
+{
+    struct cache *cache = worker->cache;
+    uint32_t due_s;
+
+    atomic_store_explicit(&cache->flush_due_s, 0, memory_order_relaxed);
+    if (delay <= 0) {
+        flush_now(worker, 0);
+        return;
+    }
+    due_s = cache_clock_expiry(worker, delay) - 1;
+    if (due_s > worker->now_s) {
+        atomic_store_explicit(&cache->flush_second_s, 0, memory_order_relaxed);
+        worker->flush_second_s = 0;
+        atomic_store_explicit(&cache->flush_due_s, due_s, memory_order_relaxed);
+    } else if (due_s > 0) {
+        flush_now(worker, due_s);
+    }
+    /* due_s == 0: an absolute time before our start, to which memcached answers OK, no more. */
+}
+
+int cache_exec_flush(struct cache_session *session, const struct mc_request *request,
+                     struct cache_sink *sink)
+{
+    cache_count(session->worker, CACHE_CMD_FLUSH, 1);
+    flush_plan(session->worker, request->exptime);
+    return request->noreply ? 0 : cache_reply_status(session->worker, sink, MC_STATUS_OK);
+}
+
+int cache_exec_verbosity(struct cache_session *session, const struct mc_request *request,
+                         struct cache_sink *sink)
+{
+    unsigned level = request->level < VERBOSITY_MAX ? request->level : VERBOSITY_MAX;
+
+    atomic_store_explicit(&session->worker->cache->verbosity, level, memory_order_relaxed);
+    return request->noreply ? 0 : cache_reply_status(session->worker, sink, MC_STATUS_OK);
+}
+
+int cache_exec_version(struct cache_session *session, struct cache_sink *sink)
+{
+    static const char reply[] = "VERSION " UCACHED_COMPAT_VERSION "\r\n";
+
+    return cache_reply_bytes(session->worker, sink, reply, sizeof(reply) - 1);
+}

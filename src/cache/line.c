@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Line buffers and the worker's list of free ones.
+ */
+#include "cache/line.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "mcproto/mcproto.h"
+
+/* Fits every storage command with the longest key. */
+#define LINE_BYTES_SMALL 512
+
+/* No line is longer: mc_parse() refuses it one byte beyond its limit. */
+#define LINE_BYTES_MAX (MC_KEYS_LINE_MAX + 1)
+
+/* Free small buffers that a worker keeps. */
+#define LINE_POOL_MAX 256
+
+static struct cache_line *line_new(struct cache_worker *worker, uint32_t capacity)
+{
+    struct cache_line *line = worker->free_lines;
+
+    if (capacity <= LINE_BYTES_SMALL && line != NULL) {
+        worker->free_lines = line->next;
+        worker->free_line_count--;
+        line->len = 0;
+        return line;
+    }
+    capacity = u_max32(capacity, LINE_BYTES_SMALL);
+    line = malloc(sizeof(*line) + capacity);
+    if (line == NULL) {
+        cache_count(worker, CACHE_MALLOC_FAILS, 1);
+        return NULL;
+    }
+    line->capacity = capacity;
+    line->len = 0;
+    return line;
+}
+
+/* Makes room for len bytes in all, keeping what is there. */
+static int line_grow(struct cache_worker *worker, struct cache_line **line, uint32_t len)
+{
+    struct cache_line *grown;
+    uint32_t capacity = LINE_BYTES_SMALL;
+
+    if (*line != NULL && len <= (*line)->capacity)
+        return 0;
+    while (capacity < len)
+        capacity *= 2;
+    grown = line_new(worker, capacity);
+    if (grown == NULL)
+        return -1;
+    if (*line != NULL) {
+        memcpy(grown->bytes, (*line)->bytes, (*line)->len);
+        grown->len = (*line)->len;
+    }
+    cache_line_drop(worker, line);
+    *line = grown;
+    return 0;
+}
+
+int cache_line_append(struct cache_worker *worker, struct cache_line **line, const uint8_t *bytes,
+                      uint32_t len)
+{
+    uint32_t old_len = *line != NULL ? (*line)->len : 0;
+
+    U_ASSERT(old_len <= LINE_BYTES_MAX && len <= LINE_BYTES_MAX - old_len);
+    if (line_grow(worker, line, old_len + len) != 0)
+        return -1;
+    memcpy((*line)->bytes + old_len, bytes, len);
+    (*line)->len = old_len + len;
+    return 0;
+}
+
+int cache_line_set(struct cache_worker *worker, struct cache_line **line, const uint8_t *bytes,
+                   uint32_t len)
+{
+    if (*line == NULL)
+        return cache_line_append(worker, line, bytes, len);
+    U_ASSERT(len <= (*line)->capacity);
+    memmove((*line)->bytes, bytes, len);
+    (*line)->len = len;
+    return 0;
+}
+
+void cache_line_drop(struct cache_worker *worker, struct cache_line **line)
+{
+    struct cache_line *dropped = *line;
+
+    *line = NULL;
+    if (dropped == NULL)
+        return;
+    if (dropped->capacity != LINE_BYTES_SMALL || worker->free_line_count == LINE_POOL_MAX) {
+        free(dropped);
+        return;
+    }
+    dropped->next = worker->free_lines;
+    worker->free_lines = dropped;
+    worker->free_line_count++;
+}
+
+void cache_line_pool_free(struct cache_worker *worker)
+{
+    while (worker->free_lines != NULL) {
+        struct cache_line *line = worker->free_lines;
+
+        worker->free_lines = line->next;
+        free(line);
+    }
+    worker->free_line_count = 0;
+}

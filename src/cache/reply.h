@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writing replies through a sink.
+ *
+ * All functions return 0, or -1 if the transport has no memory; the reply is then cut short and the
+ * connection has to be given up. They count what they write as bytes_written.
+ */
+#ifndef CACHE_REPLY_H
+#define CACHE_REPLY_H
+
+#include "cache/worker.h"
+#include "mcproto/mcproto.h"
+
+/* Values from this length on are queued by reference instead of being copied. */
+#define CACHE_REF_BYTES_MIN 8192
+
+/* A value is stored with the CRLF that ends its data block. */
+#define CACHE_CRLF_BYTES 2
+
+/* Any number of bytes, copied. */
+int cache_reply_bytes(struct cache_worker *worker, struct cache_sink *sink, const void *bytes,
+                      uint32_t len);
+
+int cache_reply_status(struct cache_worker *worker, struct cache_sink *sink, enum mc_status status);
+
+/* END, which closes the reply to every retrieval. */
+int cache_reply_end(struct cache_worker *worker, struct cache_sink *sink);
+
+/* The reply of incr and decr. */
+int cache_reply_number(struct cache_worker *worker, struct cache_sink *sink, uint64_t number);
+
+/* A hit: the VALUE line, the data and its CRLF. The view is of this loop. */
+int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,
+                      const struct kv_view *view, bool with_cas);
+
+#endif

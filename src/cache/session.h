@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The session, for the files that execute requests and those that show sessions.
+ */
+#ifndef CACHE_SESSION_H
+#define CACHE_SESSION_H
+
+#include "cache/worker.h"
+#include "mcproto/mcproto.h"
+
+enum cache_phase {
+    CACHE_PHASE_LINE = 0, /* waits for a request line; `line` is its beginning, if any has come */
+    CACHE_PHASE_VALUE,    /* fills upload.item; `line` is the key */
+    CACHE_PHASE_SWALLOW,  /* skips a data block that nobody wants, then sends swallow.error */
+    CACHE_PHASE_REPLYING, /* stopped between two keys; `line` holds the keys that remain */
+    CACHE_PHASE_CLOSING
+};
+
+/* A data block on its way into the item that was made for it. */
+struct cache_upload {
+    struct kv_item *item;
+    uint64_t cas;       /* of the command cas */
+    uint32_t value_len; /* with the CRLF, which is stored too */
+    uint32_t left;      /* bytes still to come */
+    uint8_t command;    /* enum mc_command */
+    bool noreply;
+};
+
+struct cache_swallow {
+    const char *error; /* null: none is due */
+    uint32_t error_len;
+    uint32_t left;
+};
+
+struct cache_reply_rest {
+    uint32_t at; /* offset of the next key in `line`, and where the keys end */
+    uint32_t end;
+    int32_t exptime; /* gat, gats */
+    uint8_t command; /* enum mc_command */
+};
+
+/* The key that a prefetch has hashed already. */
+struct cache_hint {
+    const uint8_t *key;
+    uint64_t hash;
+    uint32_t loop; /* of the worker, when it was made */
+    uint32_t len;
+};
+
+struct cache_session {
+    struct cache_worker *worker;
+    struct cache_line *line;
+    union {
+        struct cache_upload upload;
+        struct cache_swallow swallow;
+        struct cache_reply_rest rest;
+        struct cache_session *next_free; /* while it is not open */
+    } u;
+    struct cache_hint hint;
+    bool blocked; /* stopped before a request because the sink was full */
+    bool open;    /* under the worker's session_lock */
+
+    /* `stats conns` of another thread may read these. */
+    _Atomic uint8_t phase; /* enum cache_phase */
+    _Atomic uint32_t last_request_s;
+    uint32_t id; /* unique in the process */
+    struct cache_peer peer;
+};
+
+/* Session structs are made this many at a time and never move. */
+#define CACHE_SLAB_SESSIONS 64
+
+struct cache_slab {
+    struct cache_slab *next;
+    struct cache_session sessions[CACHE_SLAB_SESSIONS];
+};
+
+static inline enum cache_phase cache_session_phase(const struct cache_session *session)
+{
+    return (enum cache_phase)atomic_load_explicit(&session->phase, memory_order_relaxed);
+}
+
+static inline void cache_session_set_phase(struct cache_session *session, enum cache_phase phase)
+{
+    atomic_store_explicit(&session->phase, (uint8_t)phase, memory_order_relaxed);
+}
+
+/* A key of the current request, hashed; the hash of a prefetch is used if it is of this key. */
+static inline struct kv_key cache_session_key(const struct cache_session *session,
+                                              const uint8_t *bytes, uint32_t len)
+{
+    const struct cache_hint *hint = &session->hint;
+
+    if (hint->key == bytes && hint->len == len && hint->loop == session->worker->loop) {
+        struct kv_key key = {bytes, len, hint->hash};
+
+        return key;
+    }
+    return kv_key(session->worker->kv, bytes, len);
+}
+
+/* Frees the pool; all sessions of the worker have been closed. */
+void cache_session_pool_free(struct cache_worker *worker);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks all invariants of a table that stands still. For tests and for a debugging command. */
+#include <stdlib.h>
+
+#include "kv/engine.h"
+
+struct check {
+    const struct kv *kv;
+    uint64_t *live_bytes; /* by segment: found through the index */
+    uint64_t items;
+    uint64_t bytes;
+};
+
+/* ---- the index --------------------------------------------------------------------------- */
+
+static const char *check_record(struct check *check, const struct kv_item *record)
+{
+    const struct kv_segments *segments = &check->kv->segments;
+    const uint8_t *at = (const uint8_t *)record;
+    uint64_t memory_bytes = (uint64_t)segments->count << segments->shift;
+    if (at < segments->base || at >= segments->base + memory_bytes)
+        return "a record lies outside of the segments";
+    uint32_t index = kv_segment_of(segments, record);
+    const struct kv_segment *segment = &segments->array[index];
+    uint8_t state = kv_u8_load_seq_cst(&segment->state);
+    if (state != KV_SEGMENT_OPEN && state != KV_SEGMENT_SEALED)
+        return "a linked record lies in a segment that is neither open nor sealed";
+    uint32_t bytes = kv_record_bytes(record);
+    if (at + bytes > kv_segment_base(segments, index) + segment->used)
+        return "a record reaches beyond the used part of its segment";
+    check->live_bytes[index] += bytes;
+    return U_NULL;
+}
+
+static const char *check_extents(struct check *check, const struct kv_item *item, uint64_t hash)
+{
+    const struct kv_extents *extents = kv_item_extents(item);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < extents->count; i++) {
+        const struct kv_item *extent = extents->at[i];
+        const char *broken = check_record(check, extent);
+        if (broken)
+            return broken;
+        if (!(kv_item_marks(extent) & KV_MARK_EXTENT) || extent->cas != hash)
+            return "an extent doesn't belong to its item";
+        bytes += extent->value_len;
+    }
+    return bytes == item->value_len ? U_NULL : "the extents don't add up to the value";
+}
+
+static const char *check_item(struct check *check, uint64_t word, uint64_t chain)
+{
+    const struct kv *kv = check->kv;
+    const struct kv_item *item = kv_word_item(&kv->index, word);
+    const char *broken = check_record(check, item);
+    if (broken)
+        return broken;
+    if (kv_item_marks(item) & (KV_MARK_DEAD | KV_MARK_EXTENT))
+        return "a slot leads to a dead record or to an extent";
+    if (item->key_len == 0 || item->key_len > KV_KEY_MAX)
+        return "a linked item has no valid key";
+    struct kv_key key = kv_key(kv, kv_item_key(item), item->key_len);
+    if (!kv_word_has_tag(word, key.hash) || (key.hash & kv->index.mask) != chain)
+        return "an item is in a wrong chain, or its tag is wrong";
+    struct kv_slot slot;
+    kv_index_find(&kv->index, &key, &slot);
+    if (slot.word != word)
+        return "a key is in its chain twice";
+    check->items++;
+    check->bytes += kv_item_bytes(item);
+    return kv_item_is_large(item) ? check_extents(check, item, key.hash) : U_NULL;
+}
+
+static const char *check_chain(struct check *check, uint64_t chain)
+{
+    const struct kv_index *index = &check->kv->index;
+    const struct kv_bucket *bucket = &index->buckets[chain];
+    unsigned buckets = 0;
+    for (; bucket; bucket = kv_bucket_next(index, bucket)) {
+        if (++buckets > KV_CHAIN_BUCKETS_MAX)
+            return "a chain is longer than its bound";
+        if (kv_u64_load_relaxed(&bucket->control) & KV_CONTROL_LOCKED)
+            return "a chain is locked";
+        for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
+            uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
+            const char *broken = word == 0 ? U_NULL : check_item(check, word, chain);
+            if (broken)
+                return broken;
+        }
+    }
+    return U_NULL;
+}
+
+/* ---- the segments ------------------------------------------------------------------------ */
+
+static const char *check_walk(const struct kv_segments *segments, uint32_t index)
+{
+    const uint8_t *base = kv_segment_base(segments, index);
+    uint32_t used = segments->array[index].used;
+    uint32_t at = 0;
+    while (at < used)
+        at += kv_record_bytes((const struct kv_item *)(const void *)(base + at));
+    return at == used ? U_NULL : "the records of a segment don't end where it ends";
+}
+
+static const char *check_segment(const struct check *check, uint32_t index)
+{
+    const struct kv_segments *segments = &check->kv->segments;
+    const struct kv_segment *segment = &segments->array[index];
+    uint64_t live = kv_segment_live_bytes(segment);
+    if (live != check->live_bytes[index])
+        return "the live bytes of a segment are not those of its linked records";
+    switch ((enum kv_segment_state)kv_u8_load_seq_cst(&segment->state)) {
+    case KV_SEGMENT_FREE:
+        return kv_u64_load_relaxed(&segment->usage) == 0 ? U_NULL : "a free segment is in use";
+    case KV_SEGMENT_OPEN:
+    case KV_SEGMENT_SEALED:
+        return check_walk(segments, index);
+    case KV_SEGMENT_RETIRED:
+        return live == 0 ? U_NULL : "a retired segment has live records";
+    case KV_SEGMENT_PARKED:
+        return kv_segment_is_held(segment) && live == 0 ? U_NULL : "a parked segment isn't pinned";
+    case KV_SEGMENT_INDEX:
+        return kv_u64_load_relaxed(&segment->usage) == 0 ? U_NULL : "index memory has records";
+    }
+    return "a segment has no valid state";
+}
+
+static const char *check_list(const struct kv_segments *segments,
+                              const struct kv_segment_list *list, enum kv_segment_state state)
+{
+    uint32_t count = 0;
+    for (uint32_t i = list->head; i != KV_SEGMENT_NONE; i = segments->array[i].next) {
+        if (++count > segments->count)
+            return "a list of segments is a circle";
+        if (kv_u8_load_seq_cst(&segments->array[i].state) != state)
+            return "a segment is in the wrong list";
+    }
+    return count == kv_segment_list_count(list) ? U_NULL : "a list of segments is miscounted";
+}
+
+/* ---- all --------------------------------------------------------------------------------- */
+
+static const char *check_counters(const struct check *check)
+{
+    struct kv_stats stats;
+    kv_stats(check->kv, &stats);
+    if (stats.items != check->items)
+        return "the counted items are not those in the index";
+    if (stats.item_bytes != check->bytes)
+        return "the counted bytes are not those of the items in the index";
+    if (stats.memory_used_bytes > stats.memory_limit_bytes)
+        return "more memory is used than the limit allows";
+    return U_NULL;
+}
+
+static const char *check_all(struct check *check)
+{
+    const struct kv_segments *segments = &check->kv->segments;
+    const char *broken = U_NULL;
+    for (uint64_t chain = 0; !broken && chain <= check->kv->index.mask; chain++)
+        broken = check_chain(check, chain);
+    for (uint32_t i = 0; !broken && i < segments->count; i++)
+        broken = check_segment(check, i);
+    if (!broken)
+        broken = check_list(segments, &segments->free, KV_SEGMENT_FREE);
+    if (!broken)
+        broken = check_list(segments, &segments->sealed, KV_SEGMENT_SEALED);
+    if (!broken)
+        broken = check_list(segments, &segments->retired, KV_SEGMENT_RETIRED);
+    return broken ? broken : check_counters(check);
+}
+
+const char *kv_check(const struct kv *kv)
+{
+    struct check check = {.kv = kv};
+    check.live_bytes = (uint64_t *)calloc(kv->segments.count, sizeof(*check.live_bytes));
+    if (!check.live_bytes)
+        return "not enough memory to check";
+    const char *broken = check_all(&check);
+    free(check.live_bytes);
+    return broken;
+}

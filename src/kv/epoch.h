@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Grace periods by quiescent states (QSBR): tells when memory that was unlinked can no longer be
+ * read by anyone.
+ *
+ * A clock counts retirements. Whoever has unlinked memory calls kv_epoch_retire() and keeps the
+ * number it returns; the memory may be reused once every online member has announced that number
+ * or a later one. Readers pay nothing: a member announces once per loop, when it holds no pointer.
+ *
+ * Why it is right:
+ *   1. announce: the member loads the clock (acquire), then stores it into `announced` (release).
+ *      If that is >= a retirement's number, the load has synchronised with the retirement, so the
+ *      member's later loads see the unlink; and whoever loads `announced` (acquire) has all of the
+ *      member's earlier reads behind it, so reuse cannot disturb them.
+ *   2. online: the member stores `announced`, then does a read-modify-write on the clock. All
+ *      read-modify-writes of the clock are in one order. If the member's comes before a
+ *      retirement's, the retirer sees the member online. If it comes after, the member sees the
+ *      unlink. So a member cannot come online unseen with a stale pointer, and no fence is needed.
+ */
+#ifndef KV_EPOCH_H
+#define KV_EPOCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kv/atomic.h"
+
+#define KV_EPOCH_OFFLINE 0
+
+struct kv_epoch_member {
+    _Alignas(64) kv_atomic_u64 announced; /* KV_EPOCH_OFFLINE, or the clock at the last quiesce */
+};
+
+struct kv_epoch {
+    _Alignas(64) kv_atomic_u64 clock; /* starts at 1 */
+    struct kv_epoch_member *members;
+    unsigned member_count;
+};
+
+/* The caller owns the array of members and keeps it as long as the epoch. */
+void kv_epoch_init(struct kv_epoch *epoch, struct kv_epoch_member *members, unsigned count);
+
+/* From here on the member may read shared memory and delays reclamation. */
+void kv_epoch_online(struct kv_epoch *epoch, struct kv_epoch_member *member);
+
+/* The member holds no pointer and takes none before kv_epoch_online(). */
+void kv_epoch_offline(struct kv_epoch_member *member);
+
+/* The member, online, holds no pointer at this moment. */
+void kv_epoch_announce(const struct kv_epoch *epoch, struct kv_epoch_member *member);
+
+/* To be called after the last unlink. Returns the number that all members have to announce. */
+uint64_t kv_epoch_retire(struct kv_epoch *epoch);
+
+/*
+ * The lowest number announced by the online members other than `except` (may be null). UINT64_MAX
+ * if there are none. What was retired with a number not above it may be reused, as far as those
+ * members are concerned.
+ */
+uint64_t kv_epoch_oldest(const struct kv_epoch *epoch, const struct kv_epoch_member *except);
+
+#endif

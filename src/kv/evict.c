@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making room: walks through segments, one record after the other, so that they can be reused.
+ *
+ * The policy is a CLOCK over segments: the oldest are emptied first (or one of the next few, if it
+ * has clearly fewer live bytes), and an item that was fetched since the last walk came by is moved
+ * to the worker's rescue log instead of being evicted. Moving has to be paid for: each byte that is
+ * found dead or evicted buys RESCUE_RATE bytes of moving, so walks gain memory even where all items
+ * were fetched. With config.evict false everything moves, and dead bytes are what is gained.
+ *
+ * A record is moved by copying it and then, under the lock of its chain, storing the copy's word
+ * in the old one's slot; if the slot no longer holds the old word, the copy is dropped. The fields
+ * that change in place are copied under that lock as well, so no touch is lost. Readers that found
+ * the old record go on reading it: its segment is reused after a grace period only.
+ *
+ * A large item moves by its head: a copy of the head, in which at most one extent is exchanged for
+ * a copy, takes over all the other extents where they are. So heads and extents are immutable too.
+ *
+ * Bounds: a call to kv_evict_segment() walks through at most TRIES_MAX segments and waits at most
+ * WAITS_MAX turns; housekeeping takes a fixed number of records.
+ */
+#include "kv/engine.h"
+
+#define CHOOSE_MAX 8
+#define LOOK_MAX 64
+#define COMPACT_LOOK_MAX 1024
+#define TRIES_MAX 128
+#define WAITS_MAX 128
+#define RESCUE_RATE 3
+#define RESCUE_SEGMENTS_MAX 4 /* what can be saved up */
+#define DEAD_SHARE 16         /* compacting is worth while from a sixteenth of dead bytes on */
+
+/* ---- moving ------------------------------------------------------------------------------ */
+
+/* An item, and the record of it that has to leave its segment: its head, or one of its extents. */
+struct tenant {
+    struct kv_item *item;
+    struct kv_item *record;
+    uint64_t hash;
+    uint64_t word;
+};
+
+static void copy_fixed(struct kv_item *to, const struct kv_item *from, uint32_t bytes)
+{
+    to->value_len = from->value_len;
+    to->key_len = from->key_len;
+    to->generation = from->generation;
+    to->cas = from->cas;
+    u_copy(to + 1, from + 1, bytes - sizeof(*from));
+}
+
+static void copy_changing(struct kv_item *to, const struct kv_item *from, uint8_t access)
+{
+    kv_u32_store_relaxed(&to->exptime, kv_u32_load_relaxed(&from->exptime));
+    kv_u32_store_relaxed(&to->last_access, kv_u32_load_relaxed(&from->last_access));
+    kv_u8_store_relaxed(&to->marks, kv_item_marks(from));
+    kv_u8_store_relaxed(&to->access, kv_u8_load_relaxed(&from->access) & access);
+}
+
+static struct kv_item *record_copy(struct kv_worker *worker, const struct kv_item *from)
+{
+    uint32_t bytes = kv_record_bytes(from);
+    struct kv_item *to = (struct kv_item *)kv_log_append(worker, KV_LOG_RESCUED, bytes);
+    if (to) {
+        copy_fixed(to, from, bytes);
+        copy_changing(to, from, KV_ACCESS_FETCHED | KV_ACCESS_RECENT);
+    }
+    return to;
+}
+
+/* Puts the new head into the slot of the old one, unless the key has been changed. */
+static bool exchange(struct kv_worker *worker, const struct tenant *tenant, struct kv_item *head,
+                     uint8_t access)
+{
+    struct kv_index *index = &worker->kv->index;
+    struct kv_bucket *chain = kv_index_chain(index, tenant->hash);
+    kv_chain_lock(chain);
+    kv_atomic_u64 *slot = kv_chain_find_word(index, chain, tenant->word);
+    if (slot) {
+        copy_changing(head, tenant->item, access);
+        kv_item_note_exptime(worker, head, kv_u32_load_relaxed(&head->exptime));
+        kv_u8_store_relaxed(&tenant->item->marks, kv_item_marks(tenant->item) | KV_MARK_DEAD);
+        kv_u64_store_release(slot, kv_word_of(index, tenant->hash, head));
+    }
+    kv_chain_unlock(chain);
+    return slot != U_NULL;
+}
+
+static uint32_t tenant_bytes(const struct tenant *tenant)
+{
+    uint32_t bytes = kv_record_bytes(tenant->record);
+    return tenant->record == tenant->item ? bytes : bytes + kv_record_bytes(tenant->item);
+}
+
+static void extent_exchange(struct kv_item *head, const struct kv_item *from, struct kv_item *to)
+{
+    struct kv_extents *extents = kv_item_extents_room(head);
+    for (uint32_t i = 0; i < extents->count; i++)
+        if (extents->at[i] == from)
+            extents->at[i] = to;
+}
+
+/* Moves the tenant's record. False if there is no memory for the copy. */
+static bool move(struct kv_worker *worker, const struct tenant *tenant, uint8_t access)
+{
+    struct kv_item *extent = U_NULL;
+    if (tenant->record != tenant->item) {
+        /* Opening a segment for the copy must not reuse the head's, if others unlink it now. */
+        worker->seen[kv_segment_of(&worker->kv->segments, tenant->item)] = worker->turn;
+        extent = record_copy(worker, tenant->record);
+        if (!extent)
+            return false;
+    }
+    struct kv_item *head = record_copy(worker, tenant->item);
+    if (!head) {
+        if (extent)
+            kv_log_drop(worker, extent, kv_record_bytes(extent));
+        return false;
+    }
+    if (extent) {
+        extent_exchange(head, tenant->record, extent);
+        kv_record_charge(worker, extent);
+    }
+    kv_record_charge(worker, head);
+    if (exchange(worker, tenant, head, access)) {
+        if (extent)
+            kv_record_discharge(worker, tenant->record);
+        kv_record_discharge(worker, tenant->item);
+        return true;
+    }
+    kv_record_uncharge(worker, head);
+    kv_log_drop(worker, head, kv_record_bytes(head));
+    if (extent) {
+        kv_record_uncharge(worker, extent);
+        kv_log_drop(worker, extent, kv_record_bytes(extent));
+    }
+    return true;
+}
+
+/* ---- who lives in a record --------------------------------------------------------------- */
+
+static bool has_extent(const struct kv_item *item, const struct kv_item *extent)
+{
+    if (!kv_item_is_large(item))
+        return false;
+    const struct kv_extents *extents = kv_item_extents(item);
+    for (uint32_t i = 0; i < extents->count; i++)
+        if (extents->at[i] == extent)
+            return true;
+    return false;
+}
+
+/* The linked item that an extent belongs to. */
+static bool extent_tenant(const struct kv_worker *worker, struct kv_item *extent,
+                          struct tenant *tenant)
+{
+    const struct kv_index *index = &worker->kv->index;
+    uint64_t hash = extent->cas;
+    const struct kv_bucket *bucket = kv_index_chain(index, hash);
+    for (; bucket; bucket = kv_bucket_next(index, bucket)) {
+        for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
+            uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
+            if (kv_word_has_tag(word, hash) && has_extent(kv_word_item(index, word), extent)) {
+                *tenant = (struct tenant){kv_word_item(index, word), extent, hash, word};
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool head_tenant(const struct kv_worker *worker, struct kv_item *item, struct tenant *tenant)
+{
+    const struct kv *kv = worker->kv;
+    struct kv_key key = kv_key(kv, kv_item_key(item), item->key_len);
+    uint64_t word = kv_word_of(&kv->index, key.hash, item);
+    *tenant = (struct tenant){item, item, key.hash, word};
+    return kv_chain_find_word(&kv->index, kv_index_chain(&kv->index, key.hash), word) != U_NULL;
+}
+
+/* False if nothing lives there: the record is dead, or not published yet. */
+static bool find_tenant(const struct kv_worker *worker, struct kv_item *record,
+                        struct tenant *tenant)
+{
+    uint8_t marks = kv_item_marks(record);
+    if (marks & KV_MARK_DEAD)
+        return false;
+    if (marks & KV_MARK_EXTENT)
+        return extent_tenant(worker, record, tenant);
+    return head_tenant(worker, record, tenant);
+}
+
+/* ---- the walk ---------------------------------------------------------------------------- */
+
+static void rescue_earn(struct kv_worker *worker, uint32_t bytes)
+{
+    uint64_t max = (uint64_t)kv_segments_bytes(&worker->kv->segments) * RESCUE_SEGMENTS_MAX;
+    worker->rescue_bytes = u_min64(max, worker->rescue_bytes + (uint64_t)bytes * RESCUE_RATE);
+}
+
+/* Is this the record of its item that walks come by last? Heads lie before their extents. */
+static bool is_last_record(const struct tenant *tenant)
+{
+    if (!kv_item_is_large(tenant->item))
+        return true;
+    const struct kv_extents *extents = kv_item_extents(tenant->item);
+    return extents->at[extents->count - 1] == tenant->record;
+}
+
+static void walk_evict(struct kv_worker *worker, const struct tenant *tenant)
+{
+    uint32_t bytes = tenant_bytes(tenant);
+    bool recent = (kv_u8_load_relaxed(&tenant->item->access) & KV_ACCESS_RECENT) != 0;
+    /* A large item keeps its chance until the walks have come by all of it. */
+    uint8_t keeps = KV_ACCESS_FETCHED | (is_last_record(tenant) ? 0 : KV_ACCESS_RECENT);
+    if (recent && bytes <= worker->rescue_bytes && move(worker, tenant, keeps)) {
+        worker->rescue_bytes -= bytes;
+        return;
+    }
+    rescue_earn(worker, bytes);
+    if (kv_index_unlink(&worker->kv->index, tenant->hash, tenant->word))
+        kv_unlinked(worker, tenant->item, KV_END_EVICTED);
+}
+
+/* False if the walk has to be given up. */
+static bool walk_record(struct kv_worker *worker, struct kv_item *record)
+{
+    const struct kv_walk *walk = &worker->walk;
+    struct kv_segments *segments = &worker->kv->segments;
+    uint8_t marks = kv_item_marks(record);
+    uint32_t exptime = kv_u32_load_relaxed(&record->exptime);
+    if (walk->mode == KV_WALK_EXPIRE && !(marks & KV_MARK_EXTENT) &&
+        (exptime == 0 || exptime > worker->now_s)) {
+        kv_segment_note_exptime(segments, walk->segment, exptime);
+        return true;
+    }
+    struct tenant tenant;
+    if (!find_tenant(worker, record, &tenant)) {
+        rescue_earn(worker, kv_record_bytes(record));
+        return true;
+    }
+    enum kv_found found = kv_item_validity(worker, tenant.item);
+    if (found != KV_HIT)
+        kv_remove_invalid(worker, tenant.item, tenant.hash, tenant.word, found);
+    else if (walk->mode == KV_WALK_EVICT)
+        walk_evict(worker, &tenant);
+    else if (walk->mode == KV_WALK_COMPACT)
+        return move(worker, &tenant, KV_ACCESS_FETCHED | KV_ACCESS_RECENT);
+    else
+        kv_segment_note_exptime(segments, walk->segment,
+                                kv_u32_load_relaxed(&tenant.item->exptime));
+    return true;
+}
+
+bool kv_walk_begin(struct kv_worker *worker, uint32_t segment, enum kv_walk_mode mode)
+{
+    U_ASSERT(worker->walk.mode == KV_WALK_NONE);
+    if (!kv_segment_claim(&worker->kv->segments, segment))
+        return false;
+    worker->walk = (struct kv_walk){mode, segment, 0};
+    return true;
+}
+
+void kv_walk_end(struct kv_worker *worker)
+{
+    struct kv_walk *walk = &worker->walk;
+    struct kv_segments *segments = &worker->kv->segments;
+    if (walk->mode == KV_WALK_NONE)
+        return;
+    /* The lower bound of expiry is only half found anew: have the segment walked again. */
+    if (walk->mode == KV_WALK_EXPIRE && walk->at < segments->array[walk->segment].used)
+        kv_segment_note_exptime(segments, walk->segment, 1);
+    walk->mode = KV_WALK_NONE;
+    kv_segment_unclaim(segments, walk->segment);
+}
+
+void kv_walk_step(struct kv_worker *worker, unsigned records)
+{
+    struct kv_walk *walk = &worker->walk;
+    struct kv_segments *segments = &worker->kv->segments;
+    while (walk->mode != KV_WALK_NONE && records-- > 0) {
+        if (walk->at >= segments->array[walk->segment].used) {
+            kv_walk_end(worker);
+            return;
+        }
+        uint8_t *at = kv_segment_base(segments, walk->segment) + walk->at;
+        struct kv_item *record = (struct kv_item *)(void *)at;
+        walk->at += kv_record_bytes(record);
+        if (!walk_record(worker, record))
+            kv_walk_end(worker);
+    }
+}
+
+/* ---- making room ------------------------------------------------------------------------- */
+
+/* Starts to empty a segment. False if there is none that could be emptied. */
+static bool victim_begin(struct kv_worker *worker)
+{
+    struct kv_segments *segments = &worker->kv->segments;
+    bool evict = worker->kv->config.evict;
+    struct kv_victim_wish wish = {LOOK_MAX, CHOOSE_MAX, 0, worker->now_s};
+    if (!evict) {
+        wish.look_max = COMPACT_LOOK_MAX;
+        wish.choose_max = COMPACT_LOOK_MAX;
+        wish.dead_bytes_min = kv_segments_bytes(segments) / DEAD_SHARE;
+    }
+    uint32_t segment = kv_segment_claim_victim(segments, &wish);
+    if (segment == KV_SEGMENT_NONE)
+        return false;
+    worker->walk = (struct kv_walk){evict ? KV_WALK_EVICT : KV_WALK_COMPACT, segment, 0};
+    return true;
+}
+
+/* Empties one segment. False if that can't be done, or would be too much to be of use now. */
+static bool empty_one(struct kv_worker *worker)
+{
+    const struct kv *kv = worker->kv;
+    if (kv_segment_list_count(&kv->segments.retired) >= kv->reserve_segments)
+        return false;
+    if (worker->walk.mode == KV_WALK_NONE && !victim_begin(worker))
+        return false;
+    kv_walk_step(worker, UINT32_MAX);
+    return true;
+}
+
+uint32_t kv_evict_segment(struct kv_worker *worker)
+{
+    const struct kv *kv = worker->kv;
+    struct kv_segments *segments = &worker->kv->segments;
+    unsigned waits = 0;
+    for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
+        uint32_t index = kv_segment_take(segments, kv->floor_segments, KV_SEGMENT_OPEN);
+        if (index != KV_SEGMENT_NONE)
+            return index;
+        if (kv_log_reclaim(worker, segments->count) > 0 || empty_one(worker))
+            continue;
+        if (kv_segment_list_count(&segments->retired) == 0)
+            break;
+        while (kv_log_reclaim(worker, segments->count) == 0) {
+            if (waits == WAITS_MAX)
+                return KV_SEGMENT_NONE;
+            kv_spin(&waits);
+        }
+    }
+    return KV_SEGMENT_NONE;
+}
+
+void kv_evict_step(struct kv_worker *worker, unsigned records)
+{
+    const struct kv *kv = worker->kv;
+    const struct kv_segments *segments = &kv->segments;
+    if (worker->walk.mode == KV_WALK_NONE) {
+        uint32_t soon = kv_segment_list_count(&segments->free);
+        soon += kv_segment_list_count(&segments->retired);
+        if (soon >= kv->reserve_segments || !kv->config.evict || !victim_begin(worker))
+            return;
+    }
+    kv_walk_step(worker, records);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making items and accounting for them. item.h has their layout. */
+#include "kv/item.h"
+
+#include "kv/engine.h"
+
+/* ---- accounting -------------------------------------------------------------------------- */
+
+static uint32_t segment_of(const struct kv_worker *worker, const struct kv_item *record)
+{
+    return kv_segment_of(&worker->kv->segments, record);
+}
+
+uint64_t kv_item_bytes(const struct kv_item *item)
+{
+    uint64_t bytes = kv_record_bytes(item);
+    if (U_UNLIKELY(kv_item_is_large(item))) {
+        const struct kv_extents *extents = kv_item_extents(item);
+        for (uint32_t i = 0; i < extents->count; i++)
+            bytes += kv_record_bytes(extents->at[i]);
+    }
+    return bytes;
+}
+
+enum kv_found kv_item_validity(const struct kv_worker *worker, const struct kv_item *item)
+{
+    if (U_UNLIKELY(item->generation != (uint8_t)kv_u32_load_relaxed(&worker->kv->generation)))
+        return KV_MISS_FLUSHED;
+    uint32_t exptime = kv_u32_load_relaxed(&item->exptime);
+    if (U_UNLIKELY(exptime != 0 && exptime <= worker->now_s))
+        return KV_MISS_EXPIRED;
+    return KV_HIT;
+}
+
+void kv_record_charge(struct kv_worker *worker, const struct kv_item *record)
+{
+    /* One addition: the subtraction of the hold can't borrow, because the hold is there. */
+    kv_segment_add(&worker->kv->segments, segment_of(worker, record),
+                   (uint64_t)kv_record_bytes(record) - KV_SEGMENT_HOLD);
+}
+
+void kv_record_uncharge(struct kv_worker *worker, const struct kv_item *record)
+{
+    kv_segment_add(&worker->kv->segments, segment_of(worker, record),
+                   KV_SEGMENT_HOLD - (uint64_t)kv_record_bytes(record));
+}
+
+void kv_record_discharge(struct kv_worker *worker, const struct kv_item *record)
+{
+    kv_segment_subtract(&worker->kv->segments, segment_of(worker, record), kv_record_bytes(record));
+}
+
+void kv_item_charge(struct kv_worker *worker, const struct kv_item *item)
+{
+    if (U_UNLIKELY(kv_item_is_large(item))) {
+        const struct kv_extents *extents = kv_item_extents(item);
+        for (uint32_t i = 0; i < extents->count; i++)
+            kv_record_charge(worker, extents->at[i]);
+    }
+    kv_record_charge(worker, item);
+}
+
+void kv_item_uncharge(struct kv_worker *worker, const struct kv_item *item)
+{
+    if (U_UNLIKELY(kv_item_is_large(item))) {
+        const struct kv_extents *extents = kv_item_extents(item);
+        for (uint32_t i = 0; i < extents->count; i++)
+            kv_record_uncharge(worker, extents->at[i]);
+    }
+    kv_record_uncharge(worker, item);
+}
+
+void kv_item_discharge(struct kv_worker *worker, const struct kv_item *item)
+{
+    if (U_UNLIKELY(kv_item_is_large(item))) {
+        const struct kv_extents *extents = kv_item_extents(item);
+        for (uint32_t i = 0; i < extents->count; i++)
+            kv_record_discharge(worker, extents->at[i]);
+    }
+    kv_record_discharge(worker, item);
+}
+
+void kv_item_mark_seen(struct kv_worker *worker, const struct kv_item *item)
+{
+    worker->seen[segment_of(worker, item)] = worker->turn;
+    if (U_UNLIKELY(kv_item_is_large(item))) {
+        const struct kv_extents *extents = kv_item_extents(item);
+        for (uint32_t i = 0; i < extents->count; i++)
+            worker->seen[segment_of(worker, extents->at[i])] = worker->turn;
+    }
+}
+
+void kv_item_note_exptime(struct kv_worker *worker, const struct kv_item *item, uint32_t exptime)
+{
+    struct kv_segments *segments = &worker->kv->segments;
+    kv_segment_note_exptime(segments, segment_of(worker, item), exptime);
+    if (U_UNLIKELY(kv_item_is_large(item))) {
+        const struct kv_extents *extents = kv_item_extents(item);
+        for (uint32_t i = 0; i < extents->count; i++)
+            kv_segment_note_exptime(segments, segment_of(worker, extents->at[i]), exptime);
+    }
+}
+
+void kv_unlinked(struct kv_worker *worker, const struct kv_item *item, enum kv_end end)
+{
+    bool fetched = (kv_u8_load_relaxed(&item->access) & KV_ACCESS_FETCHED) != 0;
+    kv_count(worker, KV_COUNT_ITEMS_UNLINKED, 1);
+    kv_count(worker, KV_COUNT_BYTES_UNLINKED, kv_item_bytes(item));
+    if (end == KV_END_EVICTED) {
+        kv_count(worker, KV_COUNT_EVICTIONS, 1);
+        kv_count(worker, KV_COUNT_EVICTED_UNFETCHED, !fetched);
+    } else if (end == KV_END_EXPIRED) {
+        kv_count(worker, KV_COUNT_EXPIRED, 1);
+        kv_count(worker, KV_COUNT_EXPIRED_UNFETCHED, !fetched);
+    }
+    kv_item_discharge(worker, item);
+}
+
+/* ---- making ------------------------------------------------------------------------------ */
+
+uint32_t kv_item_overhead_bytes(void)
+{
+    return sizeof(struct kv_item);
+}
+
+static void header_init(const struct kv_worker *worker, struct kv_item *record, uint8_t marks,
+                        uint32_t value_len)
+{
+    kv_u32_store_relaxed(&record->exptime, 0);
+    kv_u32_store_relaxed(&record->last_access, worker->now_s);
+    record->value_len = value_len;
+    record->key_len = 0;
+    record->generation = 0;
+    kv_u8_store_relaxed(&record->marks, marks);
+    kv_u8_store_relaxed(&record->access, 0);
+    record->cas = 0;
+}
+
+/* Fills in what small and large items have in common. The count of extents stands already. */
+static void head_fill(struct kv_item *item, const struct kv_key *key, uint32_t flags,
+                      uint32_t exptime)
+{
+    item->key_len = (uint8_t)key->len;
+    kv_u32_store_relaxed(&item->exptime, exptime);
+    if (flags != 0)
+        u_copy((uint8_t *)item + kv_item_flags_offset(item), &flags, sizeof(flags));
+    u_copy((uint8_t *)item + kv_item_key_offset(item), key->bytes, key->len);
+}
+
+static struct kv_item *extent_new(struct kv_worker *worker, const struct kv_key *key,
+                                  uint32_t bytes)
+{
+    uint32_t record_bytes = kv_record_round((uint32_t)sizeof(struct kv_item) + bytes);
+    struct kv_item *extent = (struct kv_item *)kv_log_append(worker, KV_LOG_NEW, record_bytes);
+    if (extent) {
+        header_init(worker, extent, KV_MARK_EXTENT, bytes);
+        extent->cas = key->hash;
+    }
+    return extent;
+}
+
+void kv_item_release(struct kv_worker *worker, struct kv_item *item)
+{
+    if (kv_item_is_large(item)) {
+        const struct kv_extents *extents = kv_item_extents(item);
+        /* Backwards, so that the log can take back what it gave last. */
+        for (uint32_t i = extents->count; i-- > 0;)
+            kv_log_drop(worker, extents->at[i], kv_record_bytes(extents->at[i]));
+    }
+    kv_log_drop(worker, item, kv_record_bytes(item));
+}
+
+/* How a large value is laid out: see large_plan(). */
+struct large_plan {
+    uint32_t head_bytes;
+    uint32_t first_bytes;
+    uint32_t extent_bytes; /* of all but the first and the last */
+    uint32_t extent_count;
+};
+
+static uint32_t large_head_bytes(uint32_t fixed_bytes, uint32_t extent_count)
+{
+    return kv_record_round(fixed_bytes + kv_extents_bytes(extent_count));
+}
+
+/*
+ * The head and the first extent share what is left of the open segment, `room` bytes; each further
+ * extent has a segment of its own, the last one the front of one. With c extents the first can
+ * have room - head(c) - header bytes, so c is the least number for which that and c - 1 whole
+ * segments are enough. It is found by going up from a number that is too low by two at most.
+ */
+static void large_plan(struct large_plan *plan, uint32_t segment_bytes, uint32_t room,
+                       uint32_t fixed_bytes, uint32_t value_len)
+{
+    const uint32_t header = sizeof(struct kv_item);
+    uint32_t full = segment_bytes - header;
+    uint32_t count = value_len / full > 0 ? value_len / full : 1;
+    uint64_t first, covered;
+    for (;; count++) {
+        plan->head_bytes = large_head_bytes(fixed_bytes, count);
+        first = room - plan->head_bytes - header;
+        covered = first + (uint64_t)(count - 1) * full;
+        if (covered >= value_len)
+            break;
+    }
+    plan->extent_count = count;
+    plan->extent_bytes = full;
+    plan->first_bytes = first < value_len ? (uint32_t)first : value_len;
+}
+
+static struct kv_item *large_new(struct kv_worker *worker, const struct kv_key *key,
+                                 uint32_t value_len, uint32_t flags, uint32_t exptime)
+{
+    uint32_t segment_bytes = kv_segments_bytes(&worker->kv->segments);
+    uint32_t fixed_bytes =
+        (uint32_t)sizeof(struct kv_item) + key->len + (flags != 0 ? (uint32_t)sizeof(flags) : 0);
+    uint32_t count_max = value_len / (segment_bytes - (uint32_t)sizeof(struct kv_item)) + 2;
+    uint32_t room = kv_log_reserve(worker, KV_LOG_NEW,
+                                   large_head_bytes(fixed_bytes, count_max) + segment_bytes / 16);
+    if (room == 0)
+        return U_NULL;
+
+    struct large_plan plan;
+    large_plan(&plan, segment_bytes, room, fixed_bytes, value_len);
+    struct kv_item *item = (struct kv_item *)kv_log_append(worker, KV_LOG_NEW, plan.head_bytes);
+    header_init(worker, item, KV_MARK_LARGE | (flags != 0 ? KV_MARK_FLAGS : 0), value_len);
+    struct kv_extents *extents = kv_item_extents_room(item);
+    extents->first_bytes = plan.first_bytes;
+    extents->count = plan.extent_count;
+    head_fill(item, key, flags, exptime);
+    uint32_t left = value_len;
+    for (uint32_t i = 0; i < plan.extent_count; i++) {
+        uint32_t bytes = u_min32(left, i == 0 ? plan.first_bytes : plan.extent_bytes);
+        extents->at[i] = extent_new(worker, key, bytes);
+        if (!extents->at[i]) {
+            while (i-- > 0)
+                kv_log_drop(worker, extents->at[i], kv_record_bytes(extents->at[i]));
+            kv_log_drop(worker, item, plan.head_bytes);
+            return U_NULL;
+        }
+        left -= bytes;
+    }
+    U_ASSERT(left == 0);
+    kv_item_note_exptime(worker, item, exptime);
+    return item;
+}
+
+static struct kv_item *small_new(struct kv_worker *worker, const struct kv_key *key,
+                                 uint32_t value_len, uint32_t flags, uint32_t exptime,
+                                 uint32_t record_bytes)
+{
+    struct kv_item *item = (struct kv_item *)kv_log_append(worker, KV_LOG_NEW, record_bytes);
+    if (!item)
+        return U_NULL;
+    header_init(worker, item, flags != 0 ? KV_MARK_FLAGS : 0, value_len);
+    head_fill(item, key, flags, exptime);
+    kv_item_note_exptime(worker, item, exptime);
+    return item;
+}
+
+/* Could the value fit if the memory held nothing else? */
+static bool could_fit(const struct kv *kv, uint32_t value_len)
+{
+    const struct kv_segments *segments = &kv->segments;
+    uint64_t full = kv_segments_bytes(segments) - sizeof(struct kv_item);
+    uint64_t needed = value_len / full + 3; /* the rest, the head's segment, one for the walk */
+    uint64_t usable = segments->count - kv->floor_segments - kv->index.pool_segments_max;
+    return needed <= usable;
+}
+
+/* Without eviction an insert must not find its chain full: the place for it is made beforehand. */
+static bool has_spare_bucket(struct kv_worker *worker)
+{
+    if (worker->spare_bucket == 0)
+        worker->spare_bucket = kv_index_pool_take(worker);
+    return worker->spare_bucket != 0;
+}
+
+struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, uint32_t value_len,
+                            uint32_t flags, uint32_t exptime, enum kv_error *error)
+{
+    const struct kv *kv = worker->kv;
+    U_ASSERT(key->len >= 1 && key->len <= KV_KEY_MAX);
+    *error = KV_TOO_LARGE;
+    if (value_len > kv->config.value_bytes_max || !could_fit(kv, value_len))
+        return U_NULL;
+    *error = KV_NO_MEMORY;
+    if (!kv->config.evict && !has_spare_bucket(worker)) {
+        kv_count(worker, KV_COUNT_NO_MEMORY, 1);
+        return U_NULL;
+    }
+    uint64_t bytes = sizeof(struct kv_item) + (flags != 0 ? sizeof(flags) : 0) + key->len;
+    bytes += value_len;
+    struct kv_item *item;
+    if (U_LIKELY(bytes + 7 <= kv->small_bytes_max))
+        item = small_new(worker, key, value_len, flags, exptime, kv_record_round((uint32_t)bytes));
+    else
+        item = large_new(worker, key, value_len, flags, exptime);
+    *error = item ? KV_OK : KV_NO_MEMORY;
+    if (U_UNLIKELY(!item))
+        kv_count(worker, KV_COUNT_NO_MEMORY, 1);
+    return item;
+}
+
+void kv_item_drop(struct kv_worker *worker, struct kv_item *item)
+{
+    kv_item_release(worker, item);
+}
+
+/* Where the value's byte `offset` is: the extent, and the offset in it. */
+static struct kv_item *extent_find(const struct kv_item *item, uint32_t *offset)
+{
+    const struct kv_extents *extents = kv_item_extents(item);
+    uint32_t at = *offset;
+    if (at < extents->first_bytes)
+        return extents->at[0];
+    at -= extents->first_bytes;
+    uint32_t full = extents->at[1]->value_len;
+    *offset = at % full;
+    return extents->at[1 + at / full];
+}
+
+uint8_t *kv_item_room(struct kv_item *item, uint32_t offset, uint32_t *len)
+{
+    if (U_UNLIKELY(kv_item_is_large(item))) {
+        struct kv_item *extent = extent_find(item, &offset);
+        *len = extent->value_len - offset;
+        return kv_extent_data(extent) + offset;
+    }
+    U_ASSERT(offset <= item->value_len);
+    *len = item->value_len - offset;
+    return (uint8_t *)item + kv_item_key_offset(item) + item->key_len + offset;
+}
+
+const uint8_t *kv_value(const struct kv_item *item, uint32_t offset, uint32_t *len)
+{
+    if (U_UNLIKELY(kv_item_is_large(item))) {
+        struct kv_item *extent = extent_find(item, &offset);
+        *len = extent->value_len - offset;
+        return kv_extent_data(extent) + offset;
+    }
+    U_ASSERT(offset <= item->value_len);
+    *len = item->value_len - offset;
+    return kv_item_key(item) + item->key_len + offset;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What lies in a segment: records. Three kinds, each with the same 24 bytes in front, each a
+ * multiple of 8 bytes long:
+ *
+ *   small item    header [flags 4] key value
+ *   large item    header first_bytes 4, extent_count 4, extents 8 each [flags 4] key
+ *   extent        header bytes            (a part of the value of a large item)
+ *
+ * The value of a large item is cut so that extent 0 has first_bytes and each further one fills a
+ * whole segment, but for the last: the extent of an offset is found by a division.
+ *
+ * Who may write what, and when:
+ *   - Before publication the worker that made the record writes all of it.
+ *   - `generation`, `cas` and `marks` are set by that worker just before the item is published.
+ *   - After publication everything is immutable, but for: `exptime` and `marks`, written under the
+ *     lock of the item's bucket; `last_access` and `access`, written by any reader without a lock.
+ *     `access` has a byte of its own so that readers need no read-modify-write: two readers that
+ *     race lose at most a hint for the eviction, never a mark that somebody else has set.
+ */
+#ifndef KV_ITEM_H
+#define KV_ITEM_H
+
+#include "base/base.h"
+#include "kv/atomic.h"
+#include "kv/kv.h"
+
+/* kv_item.marks. The low bits are those of enum kv_state; KV_FETCHED lives in kv_item.access. */
+enum kv_mark {
+    KV_MARK_STATE = KV_STALE | KV_WON | KV_KEY_BINARY,
+    KV_MARK_DEAD = 1 << 4,  /* was unlinked from the index: walkers can skip it */
+    KV_MARK_FLAGS = 1 << 5, /* has client flags that are not 0 */
+    KV_MARK_LARGE = 1 << 6,
+    KV_MARK_EXTENT = 1 << 7
+};
+
+enum kv_access {
+    KV_ACCESS_FETCHED = 1 << 0, /* KV_FETCHED */
+    KV_ACCESS_RECENT = 1 << 1   /* fetched since the eviction has last come by */
+};
+
+struct kv_item {
+    kv_atomic_u32 exptime;
+    kv_atomic_u32 last_access;
+    uint32_t value_len; /* of an extent: its bytes */
+    uint8_t key_len;    /* of an extent: 0 */
+    uint8_t generation; /* low bits of kv.generation at publication */
+    kv_atomic_u8 marks;
+    kv_atomic_u8 access;
+    uint64_t cas; /* of an extent: the hash of its item's key, to find the item by */
+};
+
+U_STATIC_ASSERT(sizeof(struct kv_item) == 24, kv_item_bytes);
+
+/* Follows the header of a large item. */
+struct kv_extents {
+    uint32_t first_bytes;
+    uint32_t count;
+    struct kv_item *at[];
+};
+
+static inline uint8_t *kv_extent_data(struct kv_item *extent)
+{
+    return (uint8_t *)(extent + 1);
+}
+
+static inline uint8_t kv_item_marks(const struct kv_item *item)
+{
+    return kv_u8_load_relaxed(&item->marks);
+}
+
+static inline bool kv_item_is_large(const struct kv_item *item)
+{
+    return (kv_item_marks(item) & KV_MARK_LARGE) != 0;
+}
+
+static inline const struct kv_extents *kv_item_extents(const struct kv_item *item)
+{
+    return (const struct kv_extents *)(const void *)(item + 1);
+}
+
+static inline struct kv_extents *kv_item_extents_room(struct kv_item *item)
+{
+    return (struct kv_extents *)(void *)(item + 1);
+}
+
+static inline uint32_t kv_extents_bytes(uint32_t count)
+{
+    return (uint32_t)sizeof(struct kv_extents) + count * (uint32_t)sizeof(struct kv_item *);
+}
+
+/* Where the optional client flags, and after them the key, begin: bytes from the header's start. */
+static inline uint32_t kv_item_flags_offset(const struct kv_item *item)
+{
+    uint32_t offset = sizeof(struct kv_item);
+    if (U_UNLIKELY(kv_item_is_large(item)))
+        offset += kv_extents_bytes(kv_item_extents(item)->count);
+    return offset;
+}
+
+static inline uint32_t kv_item_key_offset(const struct kv_item *item)
+{
+    uint32_t flags_bytes = (kv_item_marks(item) & KV_MARK_FLAGS) ? sizeof(uint32_t) : 0;
+    return kv_item_flags_offset(item) + flags_bytes;
+}
+
+static inline const uint8_t *kv_item_key(const struct kv_item *item)
+{
+    return (const uint8_t *)item + kv_item_key_offset(item);
+}
+
+static inline uint32_t kv_item_flags(const struct kv_item *item)
+{
+    uint32_t flags = 0;
+    if (kv_item_marks(item) & KV_MARK_FLAGS)
+        u_copy(&flags, (const uint8_t *)item + kv_item_flags_offset(item), sizeof(flags));
+    return flags;
+}
+
+static inline uint32_t kv_record_round(uint32_t bytes)
+{
+    return (bytes + 7u) & ~7u;
+}
+
+/* Length of the record itself, without what a large item has elsewhere. */
+static inline uint32_t kv_record_bytes(const struct kv_item *record)
+{
+    uint8_t marks = kv_item_marks(record);
+    if (marks & KV_MARK_EXTENT)
+        return kv_record_round((uint32_t)sizeof(*record) + record->value_len);
+    uint32_t bytes = kv_item_key_offset(record) + record->key_len;
+    return kv_record_round((marks & KV_MARK_LARGE) ? bytes : bytes + record->value_len);
+}
+
+static inline bool kv_item_has_key(const struct kv_item *item, const struct kv_key *key)
+{
+    return item->key_len == key->len && u_equal(kv_item_key(item), key->bytes, key->len);
+}
+
+/* ---- item.c ------------------------------------------------------------------------------ */
+
+/*
+ * Bytes of all records of an item: what it takes of the memory. Source of kv_stats.item_bytes and
+ * of the live bytes of segments.
+ */
+uint64_t kv_item_bytes(const struct kv_item *item);
+
+/* Has its time come, or was it stored before the last flush? */
+enum kv_found kv_item_validity(const struct kv_worker *worker, const struct kv_item *item);
+
+/*
+ * Turns the hold that an unpublished record has on its segment into live bytes, just before it is
+ * published; and back, when the publication was lost to another worker.
+ */
+void kv_record_charge(struct kv_worker *worker, const struct kv_item *record);
+void kv_record_uncharge(struct kv_worker *worker, const struct kv_item *record);
+
+/* Takes the live bytes of a record that was just unlinked from its segment. */
+void kv_record_discharge(struct kv_worker *worker, const struct kv_item *record);
+
+/* The same for all records of an item. */
+void kv_item_charge(struct kv_worker *worker, const struct kv_item *item);
+void kv_item_uncharge(struct kv_worker *worker, const struct kv_item *item);
+void kv_item_discharge(struct kv_worker *worker, const struct kv_item *item);
+
+/*
+ * Remembers that the caller of the engine now knows pointers into the item, so that this worker
+ * doesn't reuse the memory before its own next quiescent state.
+ */
+void kv_item_mark_seen(struct kv_worker *worker, const struct kv_item *item);
+
+/* Widens the bounds of expiry of the item's segments by the item's exptime. */
+void kv_item_note_exptime(struct kv_worker *worker, const struct kv_item *item, uint32_t exptime);
+
+/* Drops the hold of an unpublished item on its segments. The item is gone afterwards. */
+void kv_item_release(struct kv_worker *worker, struct kv_item *item);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looking keys up. The path that must be fast: no lock, no read-modify-write, no shared store. */
+#include "base/siphash.h"
+#include "kv/engine.h"
+
+struct kv_key kv_key(const struct kv *kv, const void *bytes, uint32_t len)
+{
+    U_ASSERT(len >= 1 && len <= KV_KEY_MAX);
+    struct kv_key key = {(const uint8_t *)bytes, len, u_siphash13(kv->config.secret, bytes, len)};
+    return key;
+}
+
+void kv_prefetch_bucket(const struct kv_worker *worker, const struct kv_key *key)
+{
+    U_PREFETCH(kv_index_chain(&worker->kv->index, key->hash));
+}
+
+void kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key)
+{
+    const struct kv_index *index = &worker->kv->index;
+    const struct kv_bucket *bucket = kv_index_chain(index, key->hash);
+    for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
+        uint64_t word = kv_u64_load_relaxed(&bucket->slot[i]);
+        if (kv_word_has_tag(word, key->hash)) {
+            U_PREFETCH(kv_word_item(index, word));
+            return;
+        }
+    }
+}
+
+uint32_t kv_item_state(const struct kv_item *item)
+{
+    uint32_t state = kv_item_marks(item) & KV_MARK_STATE;
+    if (kv_u8_load_relaxed(&item->access) & KV_ACCESS_FETCHED)
+        state |= KV_FETCHED;
+    return state;
+}
+
+void kv_view_fill(struct kv_view *view, const struct kv_item *item)
+{
+    view->item = item;
+    view->key = kv_item_key(item);
+    view->key_len = item->key_len;
+    view->value_len = item->value_len;
+    view->flags = kv_item_flags(item);
+    view->exptime = kv_u32_load_relaxed(&item->exptime);
+    view->last_access = kv_u32_load_relaxed(&item->last_access);
+    view->state = kv_item_state(item);
+    view->cas = item->cas;
+}
+
+void kv_remove_invalid(struct kv_worker *worker, const struct kv_item *item, uint64_t hash,
+                       uint64_t word, enum kv_found found)
+{
+    if (kv_index_unlink(&worker->kv->index, hash, word))
+        kv_unlinked(worker, item, found == KV_MISS_EXPIRED ? KV_END_EXPIRED : KV_END_FLUSHED);
+}
+
+enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view)
+{
+    struct kv_slot slot;
+    struct kv_item *item = kv_index_find(&worker->kv->index, key, &slot);
+    if (!item)
+        return KV_MISS;
+    enum kv_found found = kv_item_validity(worker, item);
+    if (U_UNLIKELY(found != KV_HIT)) {
+        kv_remove_invalid(worker, item, key->hash, slot.word, found);
+        return found;
+    }
+    kv_view_fill(view, item);
+    kv_item_mark_seen(worker, item);
+
+    /* Stores only what differs: the line of a hot item stays shared between the cores. */
+    const uint8_t fetched = KV_ACCESS_FETCHED | KV_ACCESS_RECENT;
+    if (kv_u8_load_relaxed(&item->access) != fetched)
+        kv_u8_store_relaxed(&item->access, fetched);
+    if (view->last_access != worker->now_s)
+        kv_u32_store_relaxed(&item->last_access, worker->now_s);
+    return KV_HIT;
+}
+
+enum kv_found kv_peek(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view)
+{
+    struct kv_slot slot;
+    struct kv_item *item = kv_index_find(&worker->kv->index, key, &slot);
+    if (!item)
+        return KV_MISS;
+    enum kv_found found = kv_item_validity(worker, item);
+    if (found == KV_HIT) {
+        kv_view_fill(view, item);
+        kv_item_mark_seen(worker, item);
+    }
+    return found;
+}
+
+/* ---- pins -------------------------------------------------------------------------------- */
+
+static void hold(struct kv_worker *worker, const struct kv_item *record)
+{
+    struct kv_segments *segments = &worker->kv->segments;
+    kv_segment_add(segments, kv_segment_of(segments, record), KV_SEGMENT_HOLD);
+}
+
+static void unhold(struct kv_worker *worker, const struct kv_item *record)
+{
+    struct kv_segments *segments = &worker->kv->segments;
+    kv_segment_subtract(segments, kv_segment_of(segments, record), KV_SEGMENT_HOLD);
+}
+
+void kv_pin(struct kv_worker *worker, const struct kv_item *item)
+{
+    if (kv_item_is_large(item)) {
+        const struct kv_extents *extents = kv_item_extents(item);
+        for (uint32_t i = 0; i < extents->count; i++)
+            hold(worker, extents->at[i]);
+    }
+    hold(worker, item);
+    kv_count(worker, KV_COUNT_PINS, 1);
+}
+
+void kv_unpin(struct kv_worker *worker, const struct kv_item *item)
+{
+    if (kv_item_is_large(item)) {
+        const struct kv_extents *extents = kv_item_extents(item);
+        for (uint32_t i = 0; i < extents->count; i++)
+            unhold(worker, extents->at[i]);
+    }
+    unhold(worker, item);
+    kv_count(worker, KV_COUNT_UNPINS, 1);
+}

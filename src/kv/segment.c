@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of segments; segment.h shows the states and says what keeps them right. */
+#include "kv/segment.h"
+
+#include "base/base.h"
+#include "kv/poison.h"
+
+/* ---- lists (under the lock) -------------------------------------------------------------- */
+
+static void list_init(struct kv_segment_list *list)
+{
+    list->head = KV_SEGMENT_NONE;
+    list->tail = KV_SEGMENT_NONE;
+    kv_u32_store_relaxed(&list->count, 0);
+}
+
+static void list_count(struct kv_segment_list *list, uint32_t change)
+{
+    kv_u32_store_relaxed(&list->count, kv_u32_load_relaxed(&list->count) + change);
+}
+
+static void list_append(struct kv_segments *segments, struct kv_segment_list *list, uint32_t index)
+{
+    struct kv_segment *segment = &segments->array[index];
+    segment->next = KV_SEGMENT_NONE;
+    segment->prev = list->tail;
+    if (list->tail == KV_SEGMENT_NONE)
+        list->head = index;
+    else
+        segments->array[list->tail].next = index;
+    list->tail = index;
+    list_count(list, 1);
+}
+
+static void list_remove(struct kv_segments *segments, struct kv_segment_list *list, uint32_t index)
+{
+    struct kv_segment *segment = &segments->array[index];
+    if (segment->prev == KV_SEGMENT_NONE)
+        list->head = segment->next;
+    else
+        segments->array[segment->prev].next = segment->next;
+    if (segment->next == KV_SEGMENT_NONE)
+        list->tail = segment->prev;
+    else
+        segments->array[segment->next].prev = segment->prev;
+    list_count(list, UINT32_MAX);
+}
+
+/* ---- transitions (under the lock) -------------------------------------------------------- */
+
+static enum kv_segment_state state_of(const struct kv_segment *segment)
+{
+    return (enum kv_segment_state)kv_u8_load_seq_cst(&segment->state);
+}
+
+static void state_set(struct kv_segment *segment, enum kv_segment_state state)
+{
+    kv_u8_store_seq_cst(&segment->state, (uint8_t)state);
+}
+
+static void make_free(struct kv_segments *segments, uint32_t index)
+{
+    struct kv_segment *segment = &segments->array[index];
+    U_ASSERT(kv_u64_load_seq_cst(&segment->usage) == 0);
+    kv_poison(kv_segment_base(segments, index), kv_segments_bytes(segments));
+    segment->used = 0;
+    state_set(segment, KV_SEGMENT_FREE);
+    list_append(segments, &segments->free, index);
+}
+
+static void retire_if_empty(struct kv_segments *segments, uint32_t index)
+{
+    struct kv_segment *segment = &segments->array[index];
+    if (state_of(segment) != KV_SEGMENT_SEALED || segment->claimed ||
+        kv_u64_load_seq_cst(&segment->usage) != 0)
+        return;
+    list_remove(segments, &segments->sealed, index);
+    segment->retired_at = kv_epoch_retire(segments->epoch);
+    state_set(segment, KV_SEGMENT_RETIRED);
+    list_append(segments, &segments->retired, index);
+}
+
+/* ---- what leaves the file ---------------------------------------------------------------- */
+
+void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_segment *array,
+                      uint32_t count, unsigned shift, struct kv_epoch *epoch)
+{
+    segments->base = base;
+    segments->array = array;
+    segments->count = count;
+    segments->shift = shift;
+    segments->epoch = epoch;
+    kv_u32_store_relaxed(&segments->lock.held, 0);
+    list_init(&segments->free);
+    list_init(&segments->sealed);
+    list_init(&segments->retired);
+    for (uint32_t i = 0; i < count; i++) {
+        u_zero(&array[i], sizeof(array[i]));
+        make_free(segments, i);
+    }
+}
+
+uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_segment_state state)
+{
+    if (kv_segment_list_count(&segments->free) <= floor)
+        return KV_SEGMENT_NONE;
+    uint32_t index = KV_SEGMENT_NONE;
+    kv_lock_take(&segments->lock);
+    if (kv_segment_list_count(&segments->free) > floor) {
+        index = segments->free.head;
+        struct kv_segment *segment = &segments->array[index];
+        list_remove(segments, &segments->free, index);
+        kv_u32_store_relaxed(&segment->exptime_min, KV_EXPTIME_NEVER);
+        kv_u32_store_relaxed(&segment->exptime_max, 0);
+        segment->claimed = 0;
+        state_set(segment, state);
+    }
+    kv_lock_drop(&segments->lock);
+    return index;
+}
+
+void kv_segment_seal(struct kv_segments *segments, uint32_t index)
+{
+    struct kv_segment *segment = &segments->array[index];
+    kv_lock_take(&segments->lock);
+    U_ASSERT(state_of(segment) == KV_SEGMENT_OPEN);
+    state_set(segment, KV_SEGMENT_SEALED);
+    list_append(segments, &segments->sealed, index);
+    retire_if_empty(segments, index);
+    kv_lock_drop(&segments->lock);
+}
+
+bool kv_segment_claim(struct kv_segments *segments, uint32_t index)
+{
+    struct kv_segment *segment = &segments->array[index];
+    kv_lock_take(&segments->lock);
+    enum kv_segment_state state = state_of(segment);
+    bool claimed = (state == KV_SEGMENT_SEALED || state == KV_SEGMENT_OPEN) && !segment->claimed;
+    if (claimed)
+        segment->claimed = 1;
+    kv_lock_drop(&segments->lock);
+    return claimed;
+}
+
+void kv_segment_unclaim(struct kv_segments *segments, uint32_t index)
+{
+    struct kv_segment *segment = &segments->array[index];
+    kv_lock_take(&segments->lock);
+    U_ASSERT(segment->claimed);
+    segment->claimed = 0;
+    retire_if_empty(segments, index);
+    kv_lock_drop(&segments->lock);
+}
+
+#define COST_NOT_WISHED UINT64_MAX
+
+/* What a walk would have to move or evict, in eighths of a segment. 0 if all of it has expired. */
+static uint64_t victim_cost(const struct kv_segments *segments, const struct kv_segment *segment,
+                            const struct kv_victim_wish *wish)
+{
+    if (kv_u32_load_relaxed(&segment->exptime_max) <= wish->now_s)
+        return 0;
+    uint64_t live = kv_segment_live_bytes(segment);
+    if (live + wish->dead_bytes_min > segment->used)
+        return COST_NOT_WISHED;
+    return 1 + (live * 8 >> segments->shift);
+}
+
+/* Small differences must not count for more than age: the best so far is older. */
+static bool is_better(uint64_t cost, uint64_t best_cost)
+{
+    if (best_cost == COST_NOT_WISHED)
+        return cost != COST_NOT_WISHED;
+    return cost == 0 || cost + 1 < best_cost;
+}
+
+uint32_t kv_segment_claim_victim(struct kv_segments *segments, const struct kv_victim_wish *wish)
+{
+    uint32_t best = KV_SEGMENT_NONE;
+    uint64_t best_cost = COST_NOT_WISHED;
+    uint32_t choice = 0;
+
+    kv_lock_take(&segments->lock);
+    uint32_t index = segments->sealed.head;
+    uint32_t look = u_min32(wish->look_max, kv_segment_list_count(&segments->sealed));
+    for (; look > 0 && choice < wish->choose_max && best_cost > 0; look--) {
+        struct kv_segment *segment = &segments->array[index];
+        uint32_t next = segment->next;
+        if (kv_segment_is_held(segment)) {
+            list_remove(segments, &segments->sealed, index);
+            list_append(segments, &segments->sealed, index);
+        } else if (!segment->claimed) {
+            uint64_t cost = victim_cost(segments, segment, wish);
+            if (is_better(cost, best_cost)) {
+                best = index;
+                best_cost = cost;
+            }
+            choice++;
+        }
+        index = next;
+    }
+    if (best != KV_SEGMENT_NONE)
+        segments->array[best].claimed = 1;
+    kv_lock_drop(&segments->lock);
+    return best;
+}
+
+void kv_segment_add(struct kv_segments *segments, uint32_t index, uint64_t usage)
+{
+    kv_u64_fetch_add_seq_cst(&segments->array[index].usage, usage);
+}
+
+void kv_segment_subtract(struct kv_segments *segments, uint32_t index, uint64_t usage)
+{
+    struct kv_segment *segment = &segments->array[index];
+    uint64_t before = kv_u64_fetch_sub_seq_cst(&segment->usage, usage);
+    U_ASSERT(before >= usage);
+    if (before != usage || state_of(segment) == KV_SEGMENT_OPEN)
+        return;
+    kv_lock_take(&segments->lock);
+    retire_if_empty(segments, index);
+    if (state_of(segment) == KV_SEGMENT_PARKED && kv_u64_load_seq_cst(&segment->usage) == 0)
+        make_free(segments, index);
+    kv_lock_drop(&segments->lock);
+}
+
+void kv_segment_note_exptime(struct kv_segments *segments, uint32_t index, uint32_t exptime)
+{
+    struct kv_segment *segment = &segments->array[index];
+    uint32_t at = exptime == 0 ? KV_EXPTIME_NEVER : exptime;
+    uint32_t known = kv_u32_load_relaxed(&segment->exptime_min);
+    while (at < known && !kv_u32_cas_relaxed(&segment->exptime_min, &known, at))
+        continue;
+    known = kv_u32_load_relaxed(&segment->exptime_max);
+    while (at > known && !kv_u32_cas_relaxed(&segment->exptime_max, &known, at))
+        continue;
+}
+
+uint32_t kv_segment_reclaim(struct kv_segments *segments, const struct kv_segment_reader *reader,
+                            uint32_t look_max)
+{
+    if (kv_segment_list_count(&segments->retired) == 0)
+        return 0;
+    uint32_t moved = 0;
+    uint64_t own = kv_u64_load_relaxed(&reader->member->announced);
+    uint64_t others = kv_epoch_oldest(segments->epoch, reader->member);
+
+    kv_lock_take(&segments->lock);
+    uint32_t index = segments->retired.head;
+    while (index != KV_SEGMENT_NONE && look_max-- > 0) {
+        struct kv_segment *segment = &segments->array[index];
+        uint32_t next = segment->next;
+        if (segment->retired_at > others)
+            break; /* the list is in the order of retirement */
+        if (segment->retired_at <= own || reader->seen[index] != reader->turn) {
+            list_remove(segments, &segments->retired, index);
+            state_set(segment, KV_SEGMENT_PARKED);
+            if (kv_u64_load_seq_cst(&segment->usage) == 0)
+                make_free(segments, index);
+            moved++;
+        }
+        index = next;
+    }
+    kv_lock_drop(&segments->lock);
+    return moved;
+}

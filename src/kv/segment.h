@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Segments: the memory of the items, cut into equal parts that are filled from front to back by
+ * one worker each and are emptied and reused as a whole.
+ *
+ *        take                 seal                    retire                reclaim
+ *   FREE ------> OPEN(worker) ------> SEALED -------------> RETIRED -----------------> FREE
+ *                                     claimed by a worker      \ pinned: PARKED ------^
+ *   FREE ------> INDEX (for good: overflow buckets)                        last unpin
+ *
+ * `usage` of a segment holds two numbers in one word, so that one read-modify-write changes both
+ * and zero has one meaning: live bytes (low 40 bits), the records that are linked in the index; and
+ * holds (high 24 bits), the unpublished records and the pins.
+ *
+ * Invariants and orderings:
+ *   - `state` changes under the lock only. Lists (free, sealed, retired) are touched under it.
+ *   - A SEALED, unclaimed segment whose usage is 0 is retired at once. The thread that subtracts to
+ *     0 then looks at the state; the thread that seals or unclaims then looks at the usage. Both
+ *     orders are sequentially consistent, so at least one of the two sees it; the lock and a second
+ *     look decide which.
+ *   - While SEALED or later, live bytes only fall, except that an unpublished record may be
+ *     published, which trades its hold for live bytes in one step: usage 0 is final but for pins.
+ *   - A RETIRED segment has no linked record. A pin can still come from a view that is older than
+ *     the unlink; after the grace period none can come any more, so the holds that are left then
+ *     only fall (PARKED) and whoever drops the last one frees the segment.
+ *   - `used` is written by the owner while OPEN and never after sealing, until FREE.
+ */
+#ifndef KV_SEGMENT_H
+#define KV_SEGMENT_H
+
+#include "kv/atomic.h"
+#include "kv/epoch.h"
+
+#define KV_SEGMENT_NONE UINT32_MAX
+#define KV_SEGMENT_LIVE_MASK ((UINT64_C(1) << 40) - 1)
+#define KV_SEGMENT_HOLD (UINT64_C(1) << 40)
+#define KV_EXPTIME_NEVER UINT32_MAX
+
+enum kv_segment_state {
+    KV_SEGMENT_FREE = 0,
+    KV_SEGMENT_OPEN,
+    KV_SEGMENT_SEALED,
+    KV_SEGMENT_RETIRED,
+    KV_SEGMENT_PARKED,
+    KV_SEGMENT_INDEX
+};
+
+struct kv_segment {
+    _Alignas(64) kv_atomic_u64 usage;
+    kv_atomic_u32 exptime_min; /* bounds of what the records expire at; never: UINT32_MAX */
+    kv_atomic_u32 exptime_max;
+    uint64_t retired_at; /* number of kv_epoch_retire() */
+    uint32_t used;       /* bytes from the front that are records */
+    uint32_t next;       /* neighbours in the list that the segment is in */
+    uint32_t prev;
+    kv_atomic_u8 state;
+    uint8_t claimed; /* a worker walks through it: not a victim for others, not to be retired */
+};
+
+struct kv_segment_list {
+    uint32_t head;
+    uint32_t tail;
+    kv_atomic_u32 count; /* written under the lock, read by anybody */
+};
+
+struct kv_segments {
+    uint8_t *base; /* first byte of segment 0 */
+    struct kv_segment *array;
+    uint32_t count;
+    unsigned shift; /* log2 of a segment's bytes */
+    struct kv_epoch *epoch;
+    struct kv_lock lock;
+    struct kv_segment_list free;
+    struct kv_segment_list sealed;  /* oldest first */
+    struct kv_segment_list retired; /* oldest first */
+};
+
+/* Who wants to reclaim: what it needs to know of its own views. */
+struct kv_segment_reader {
+    const struct kv_epoch_member *member;
+    const uint32_t *seen; /* by segment: the turn in which a pointer into it was handed out */
+    uint32_t turn;
+};
+
+void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_segment *array,
+                      uint32_t count, unsigned shift, struct kv_epoch *epoch);
+
+static inline uint32_t kv_segments_bytes(const struct kv_segments *segments)
+{
+    return UINT32_C(1) << segments->shift;
+}
+
+static inline uint8_t *kv_segment_base(const struct kv_segments *segments, uint32_t index)
+{
+    return segments->base + ((uint64_t)index << segments->shift);
+}
+
+/* The segment that an address lies in. */
+static inline uint32_t kv_segment_of(const struct kv_segments *segments, const void *at)
+{
+    return (uint32_t)((uint64_t)((const uint8_t *)at - segments->base) >> segments->shift);
+}
+
+static inline uint64_t kv_segment_live_bytes(const struct kv_segment *segment)
+{
+    return kv_u64_load_relaxed(&segment->usage) & KV_SEGMENT_LIVE_MASK;
+}
+
+static inline bool kv_segment_is_held(const struct kv_segment *segment)
+{
+    return kv_u64_load_relaxed(&segment->usage) >= KV_SEGMENT_HOLD;
+}
+
+/* FREE to `state` (OPEN or INDEX). KV_SEGMENT_NONE if no more than `floor` segments are free. */
+uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_segment_state state);
+
+/* OPEN to SEALED, or to RETIRED if nothing in it is live or held. */
+void kv_segment_seal(struct kv_segments *segments, uint32_t index);
+
+/*
+ * Makes the caller the only one who walks through the segment. False if somebody else does or it
+ * is neither SEALED nor the caller's own open one.
+ */
+bool kv_segment_claim(struct kv_segments *segments, uint32_t index);
+
+/* Ends a claim; retires the segment if it is empty and sealed. */
+void kv_segment_unclaim(struct kv_segments *segments, uint32_t index);
+
+/* What kv_segment_claim_victim() looks for. */
+struct kv_victim_wish {
+    uint32_t look_max;   /* segments to look at, oldest first */
+    uint32_t choose_max; /* of those: how many to choose from that could be taken */
+    uint32_t dead_bytes_min;
+    uint32_t now_s;
+};
+
+/*
+ * Claims a sealed segment to be emptied: the oldest, unless another one has fewer live bytes by
+ * more than an eighth of a segment, but one whose records have all expired at once. Held ones are
+ * passed over and go to the young end. KV_SEGMENT_NONE if there is none as wished.
+ */
+uint32_t kv_segment_claim_victim(struct kv_segments *segments, const struct kv_victim_wish *wish);
+
+/* Adds to / subtracts from the usage. The subtraction retires or frees a segment that it empties.
+ */
+void kv_segment_add(struct kv_segments *segments, uint32_t index, uint64_t usage);
+void kv_segment_subtract(struct kv_segments *segments, uint32_t index, uint64_t usage);
+
+/* Widens the bounds of expiry by one record. Any thread. exptime 0 is never. */
+void kv_segment_note_exptime(struct kv_segments *segments, uint32_t index, uint32_t exptime);
+
+/*
+ * Frees retired segments that nobody can read any more, looking at no more than look_max. Returns
+ * how many segments it moved out of the retired list.
+ */
+uint32_t kv_segment_reclaim(struct kv_segments *segments, const struct kv_segment_reader *reader,
+                            uint32_t look_max);
+
+static inline uint32_t kv_segment_list_count(const struct kv_segment_list *list)
+{
+    return kv_u32_load_relaxed(&list->count);
+}
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The search for items that are over: expired ones by segment, flushed ones by bucket. Both are
+ * misses from the moment on at which they are over; this only takes their memory back, a few steps
+ * per loop and worker.
+ *
+ * Expired: once per second the workers together look at each segment's bounds of expiry, and walk
+ * through those where a good part of the items must be over. A walk finds the lower bound anew.
+ *
+ * Flushed: an item carries the low 8 bits of the generation it was stored in. The purge removes
+ * items of earlier generations from all chains, and kv.purged says how far it has come: no item of
+ * a generation before that is linked. That holds because an item gets its generation under the lock
+ * of its chain, which the purge takes too: whoever publishes in a chain after the purge has left it
+ * has the lock after the purge, hence sees the generation that the purge started with, or a later
+ * one. So 255 generations can be told apart, and the flush that would be the 256th waits for a
+ * whole purge. The item a walk copies keeps its generation, and is exchanged under the same lock.
+ */
+#include "kv/engine.h"
+
+#define SEGMENTS_PER_STEP 16
+#define CHAINS_PER_STEP 64
+#define MIXED_RANGE_S 60 /* how late a few expired among immortals are looked for, times 4 */
+
+/* ---- expired ----------------------------------------------------------------------------- */
+
+/* Is a quarter of the segment's items over, if their times are spread evenly? */
+static bool is_worth_walking(const struct kv_segment *segment, uint32_t now_s)
+{
+    uint32_t min = kv_u32_load_relaxed(&segment->exptime_min);
+    uint32_t max = kv_u32_load_relaxed(&segment->exptime_max);
+    if (min > now_s)
+        return false;
+    uint32_t range = max == KV_EXPTIME_NEVER ? MIXED_RANGE_S : max - min;
+    return max <= now_s || now_s - min >= range / 4;
+}
+
+static bool walk_begin_if_worth(struct kv_worker *worker, uint32_t index)
+{
+    struct kv_segment *segment = &worker->kv->segments.array[index];
+    if (!is_worth_walking(segment, worker->now_s) || !kv_walk_begin(worker, index, KV_WALK_EXPIRE))
+        return false;
+    kv_u32_store_relaxed(&segment->exptime_min, KV_EXPTIME_NEVER);
+    return true;
+}
+
+/* The worker's own open segments, which nobody else can walk through. */
+static bool walk_own_logs(struct kv_worker *worker)
+{
+    for (unsigned kind = 0; kind < KV_LOGS; kind++)
+        if (worker->log[kind] != KV_SEGMENT_NONE && walk_begin_if_worth(worker, worker->log[kind]))
+            return true;
+    return false;
+}
+
+static bool is_sealed(const struct kv_segment *segment)
+{
+    return kv_u8_load_seq_cst(&segment->state) == KV_SEGMENT_SEALED;
+}
+
+static void expire_step(struct kv_worker *worker)
+{
+    struct kv *kv = worker->kv;
+    uint32_t second = kv_u32_load_relaxed(&kv->sweep_s);
+    if (second < worker->now_s && kv_u32_cas_acq_rel(&kv->sweep_s, &second, worker->now_s))
+        kv_u32_store_relaxed(&kv->sweep_next, 0);
+    for (unsigned i = 0; i < SEGMENTS_PER_STEP; i++) {
+        uint32_t index = kv_u32_load_relaxed(&kv->sweep_next);
+        if (index < kv->segments.count)
+            index = kv_u32_fetch_add_relaxed(&kv->sweep_next, 1);
+        if (index >= kv->segments.count) {
+            if (!walk_own_logs(worker))
+                worker->sweep_s = worker->now_s;
+            return;
+        }
+        if (is_sealed(&kv->segments.array[index]) && walk_begin_if_worth(worker, index))
+            return;
+    }
+}
+
+/* ---- flushed ----------------------------------------------------------------------------- */
+
+#define CHAIN_SLOTS_MAX (KV_CHAIN_BUCKETS_MAX * KV_BUCKET_SLOTS)
+
+static void purge_chain(struct kv_worker *worker, struct kv_bucket *head)
+{
+    const struct kv_index *index = &worker->kv->index;
+    struct kv_item *removed[CHAIN_SLOTS_MAX];
+    unsigned count = 0;
+    kv_chain_lock(head);
+    for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, bucket)) {
+        for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
+            uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
+            struct kv_item *item = kv_word_item(index, word);
+            if (word == 0 || kv_item_validity(worker, item) != KV_MISS_FLUSHED)
+                continue;
+            kv_u8_store_relaxed(&item->marks, kv_item_marks(item) | KV_MARK_DEAD);
+            kv_u64_store_relaxed(&bucket->slot[i], 0);
+            removed[count++] = item;
+        }
+    }
+    kv_chain_unlock(head);
+    while (count-- > 0)
+        kv_unlinked(worker, removed[count], KV_END_FLUSHED);
+}
+
+/* Under kv.purge_lock. */
+static void purge_some(struct kv_worker *worker, uint64_t chains)
+{
+    struct kv *kv = worker->kv;
+    if (kv->purge_bucket == 0)
+        kv->purge_target = kv_u32_load_acquire(&kv->generation);
+    while (chains-- > 0 && kv->purge_bucket <= kv->index.mask)
+        purge_chain(worker, &kv->index.buckets[kv->purge_bucket++]);
+    if (kv->purge_bucket > kv->index.mask) {
+        kv->purge_bucket = 0;
+        kv_u32_store_release(&kv->purged, kv->purge_target);
+    }
+}
+
+static void purge_step(struct kv_worker *worker)
+{
+    struct kv *kv = worker->kv;
+    if (kv_u32_load_relaxed(&kv->purged) == kv_u32_load_relaxed(&kv->generation) ||
+        !kv_lock_try(&kv->purge_lock))
+        return;
+    purge_some(worker, CHAINS_PER_STEP);
+    kv_lock_drop(&kv->purge_lock);
+}
+
+static void purge_all(struct kv_worker *worker)
+{
+    struct kv *kv = worker->kv;
+    kv_lock_take(&kv->purge_lock);
+    kv->purge_bucket = 0;
+    purge_some(worker, UINT64_MAX);
+    kv_lock_drop(&kv->purge_lock);
+}
+
+void kv_flush(struct kv_worker *worker)
+{
+    struct kv *kv = worker->kv;
+    uint32_t generation = kv_u32_load_acquire(&kv->generation);
+    do {
+        while (generation - kv_u32_load_acquire(&kv->purged) >= UINT8_MAX)
+            purge_all(worker);
+    } while (!kv_u32_cas_acq_rel(&kv->generation, &generation, generation + 1));
+}
+
+/* ---- both -------------------------------------------------------------------------------- */
+
+void kv_sweep_step(struct kv_worker *worker)
+{
+    purge_step(worker);
+    if (worker->walk.mode == KV_WALK_NONE && worker->sweep_s != worker->now_s)
+        expire_step(worker);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The lists behind `stats ustack`, `stats nic` and `stats sock`.
+ *
+ * A worker's own counters are atomics that any thread may read. Those of the stack and of the nic
+ * are not: the worker's thread copies them here before each sleep and whenever it is the one that
+ * answers, so a list is exact on the thread that counts and slightly old elsewhere.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/sock_worker.h"
+#include "net/stack_worker.h"
+
+static const char *const stack_counter_names[NET_STACK_COUNTERS] = {
+    [NET_STACK_LOOPS] = "loops",
+    [NET_STACK_LOOPS_BUSY] = "loops_busy",
+    [NET_STACK_CYCLES_BUSY] = "cycles_busy",
+    [NET_STACK_SLEEPS] = "sleeps",
+    [NET_STACK_RX_FRAMES] = "loop_rx_frames",
+    [NET_STACK_TX_FRAMES] = "loop_tx_frames",
+    [NET_STACK_TX_RETRIES] = "loop_tx_retries",
+    [NET_STACK_ALLOC_EMPTY] = "loop_alloc_empty",
+    [NET_STACK_ACCEPTED] = "sessions_accepted",
+    [NET_STACK_REJECTED] = "sessions_rejected",
+    [NET_STACK_BLOCKED] = "sessions_blocked",
+    [NET_STACK_RESUMED] = "sessions_resumed",
+    [NET_STACK_ABORTED_FULL] = "sessions_aborted_full",
+    [NET_STACK_ABORTED_FLOOD] = "sessions_aborted_flood",
+};
+
+static const char *const sock_counter_names[NET_SOCK_COUNTERS] = {
+    [NET_SOCK_LOOPS] = "loops",
+    [NET_SOCK_READS] = "reads",
+    [NET_SOCK_WRITES] = "writes",
+    [NET_SOCK_ACCEPTED] = "sessions_accepted",
+    [NET_SOCK_REJECTED] = "sessions_rejected",
+    [NET_SOCK_BLOCKED] = "sessions_blocked",
+    [NET_SOCK_ABORTED] = "sessions_aborted",
+    [NET_SOCK_ACCEPT_PAUSES] = "accept_pauses",
+};
+
+static void emit_u64(cache_stats_emit *emit, void *emit_ctx, const char *name, uint64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%" PRIu64, value);
+    emit(emit_ctx, name, text);
+}
+
+/* ---- the stack and the nic --------------------------------------------------------------- */
+
+/* The nic emits the same names in the same order each time. */
+static void publish_nic(void *ctx, const char *name, uint64_t value)
+{
+    struct net_stack_shown *shown = ctx;
+
+    if (shown->at < NET_STACK_SHOWN_MAX)
+        net_counter_set(&shown->values[shown->at++], value);
+}
+
+static void name_nic(void *ctx, const char *name, uint64_t value)
+{
+    struct net_stack_shown *shown = ctx;
+
+    if (shown->count < NET_STACK_SHOWN_MAX)
+        snprintf(shown->names[shown->count++], sizeof(shown->names[0]), "%s", name);
+}
+
+void net_stack_publish(struct net_stack_worker *worker)
+{
+    unsigned i;
+
+    for (i = 0; i < us_counter_count(); i++)
+        net_counter_set(&worker->us_counters[i], us_counter(worker->stack, i));
+    worker->nic_shown.at = 0;
+    nic_stats(worker->nic, publish_nic, &worker->nic_shown);
+}
+
+static void publish_if_own(struct net_stack_worker *worker)
+{
+    if (pthread_equal(pthread_self(), worker->thread))
+        net_stack_publish(worker);
+}
+
+static void fill_ustack(void *ctx, cache_stats_emit *emit, void *emit_ctx)
+{
+    struct net_stack_worker *worker = ctx;
+    unsigned i;
+
+    publish_if_own(worker);
+    for (i = 0; i < NET_STACK_COUNTERS; i++)
+        emit_u64(emit, emit_ctx, stack_counter_names[i], net_counter_read(&worker->counters[i]));
+    for (i = 0; i < us_counter_count(); i++)
+        emit_u64(emit, emit_ctx, us_counter_name(i), net_counter_read(&worker->us_counters[i]));
+}
+
+static void fill_nic(void *ctx, cache_stats_emit *emit, void *emit_ctx)
+{
+    struct net_stack_worker *worker = ctx;
+    unsigned i;
+
+    publish_if_own(worker);
+    emit(emit_ctx, "backend", worker->nic->ops->name);
+    for (i = 0; i < worker->nic_shown.count; i++)
+        emit_u64(emit, emit_ctx, worker->nic_shown.names[i],
+                 net_counter_read(&worker->nic_shown.values[i]));
+}
+
+int net_stack_stats(struct net_stack_worker *worker)
+{
+    worker->us_counters = calloc(us_counter_count(), sizeof(worker->us_counters[0]));
+    if (!worker->us_counters)
+        return -1;
+    nic_stats(worker->nic, name_nic, &worker->nic_shown);
+    if (cache_stats_provider(worker->cache, "ustack", fill_ustack, worker) < 0)
+        return -1;
+    return cache_stats_provider(worker->cache, "nic", fill_nic, worker);
+}
+
+/* ---- kernel sockets ---------------------------------------------------------------------- */
+
+static void fill_sock(void *ctx, cache_stats_emit *emit, void *emit_ctx)
+{
+    const struct net_sock_worker *worker;
+    uint64_t sum;
+    unsigned i;
+
+    for (i = 0; i < NET_SOCK_COUNTERS; i++) {
+        sum = 0;
+        for (worker = ctx; worker; worker = worker->stats_next)
+            sum += net_counter_read(&worker->counters[i]);
+        emit_u64(emit, emit_ctx, sock_counter_names[i], sum);
+    }
+}
+
+int net_sock_stats(struct cache *cache, struct net_worker *const *workers, unsigned count)
+{
+    struct net_sock_worker *next = NULL;
+    unsigned i;
+
+    for (i = count; i > 0; i--) {
+        struct net_sock_worker *worker = (struct net_sock_worker *)workers[i - 1];
+
+        worker->stats_next = next;
+        next = worker;
+    }
+    return cache_stats_provider(cache, "sock", fill_sock, next);
+}

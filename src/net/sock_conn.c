@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One connection of a sock worker: bytes of a kernel socket to a session, its replies back.
+ *
+ * A reply is written at once; only what the socket does not take waits for EPOLLOUT. A client that
+ * does not read stops its session when NET_SOCK_SEND_HIGH_BYTES are queued: then nothing is read
+ * from it either, and the kernel's buffers and its own do the rest. A client that shuts down its
+ * sending side gets the replies to all that it sent before the socket is closed.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "mcproto/mcproto.h"
+#include "net/sock_worker.h"
+
+/* Reads per event, if each fills the buffer. */
+#define READS_MAX 4
+
+/* Times per event that a blocked session may go on; then the other connections have their turn. */
+#define ROUNDS_MAX 8
+
+/* ---- the sink ---------------------------------------------------------------------------- */
+
+struct sock_sink {
+    struct cache_sink sink; /* first: the session sees only this */
+    struct net_sock_worker *worker;
+    struct net_sock_conn *conn;
+};
+
+static void sink_commit(struct sock_sink *s)
+{
+    if (s->sink.at)
+        net_out_commit(&s->conn->out, s->sink.at);
+    s->sink.at = NULL;
+    s->sink.end = NULL;
+    s->sink.full = s->conn->out.queued_bytes >= NET_SOCK_SEND_HIGH_BYTES;
+}
+
+static int sink_more(struct cache_sink *sink, uint32_t need)
+{
+    struct sock_sink *s = (struct sock_sink *)sink;
+
+    sink_commit(s);
+    sink->at = net_out_room(&s->conn->out, &s->worker->out_pool, need, &sink->end);
+    if (sink->at)
+        return 0;
+    s->conn->failed = true;
+    return -1;
+}
+
+static int sink_ref(struct cache_sink *sink, const void *data, uint32_t len, void *cookie)
+{
+    struct sock_sink *s = (struct sock_sink *)sink;
+
+    sink_commit(s);
+    if (net_out_ref(&s->conn->out, &s->worker->out_pool, data, len, cookie) < 0) {
+        s->conn->failed = true;
+        return -1;
+    }
+    sink_commit(s);
+    return 0;
+}
+
+static const struct cache_sink_ops sink_ops = {.more = sink_more, .ref = sink_ref};
+
+static struct sock_sink sink_make(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    struct sock_sink s = {.worker = worker, .conn = conn};
+
+    s.sink.ops = &sink_ops;
+    s.sink.full = conn->out.queued_bytes >= NET_SOCK_SEND_HIGH_BYTES;
+    return s;
+}
+
+/* ---- opening and closing ----------------------------------------------------------------- */
+
+static void log_peer(const struct net_sock_worker *worker, const struct cache_peer *peer,
+                     const char *what)
+{
+    char text[INET6_ADDRSTRLEN];
+    int family = strcmp(peer->transport, "tcp6") == 0 ? AF_INET6 : AF_INET;
+
+    if (cache_verbosity(worker->cache) < 2)
+        return;
+    inet_ntop(family, peer->addr, text, sizeof(text));
+    fprintf(stderr, "ucached: %s port %u: %s\n", text, peer->port, what);
+}
+
+static void peer_from_sockaddr(const struct sockaddr *from, struct cache_peer *peer)
+{
+    memset(peer, 0, sizeof(*peer));
+    peer->transport = "tcp";
+    if (from->sa_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+
+        memcpy(&in6, from, sizeof(in6));
+        peer->transport = "tcp6";
+        peer->port = ntohs(in6.sin6_port);
+        memcpy(peer->addr, &in6.sin6_addr, 16);
+    } else if (from->sa_family == AF_INET) {
+        struct sockaddr_in in4;
+
+        memcpy(&in4, from, sizeof(in4));
+        peer->port = ntohs(in4.sin_port);
+        memcpy(peer->addr, &in4.sin_addr, 4);
+    }
+}
+
+static void refuse(struct net_sock_worker *worker, int fd, const struct cache_peer *peer)
+{
+    u_u32 len;
+    const char *text = mc_status_text(MC_STATUS_TOO_MANY_CONNECTIONS, &len);
+
+    net_sock_count(worker, NET_SOCK_REJECTED, 1);
+    log_peer(worker, peer, "refused, too many connections");
+    /* A new socket has room for a line; if not, the client sees just the close. */
+    if (send(fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        log_peer(worker, peer, "is gone already");
+    close(fd);
+}
+
+static struct net_sock_conn *conn_new(struct net_sock_worker *worker, int fd)
+{
+    struct net_sock_conn *conn = calloc(1, sizeof(*conn));
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
+    int on = 1;
+
+    if (!conn)
+        return NULL;
+    conn->source.kind = NET_SOCK_CONN;
+    conn->source.fd = fd;
+    conn->interest = EPOLLIN;
+    /* Replies go out in whole bursts already; fails harmlessly on a socket that is not TCP. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+        free(conn);
+        return NULL;
+    }
+    return conn;
+}
+
+void net_sock_conn_open(struct net_sock_worker *worker, int fd, const struct sockaddr *from)
+{
+    struct net_sock_conn *conn;
+    struct cache_session *session;
+    struct cache_peer peer;
+
+    net_sock_count(worker, NET_SOCK_ACCEPTED, 1);
+    peer_from_sockaddr(from, &peer);
+    session = cache_session_open(worker->cache_worker, &peer);
+    if (!session) {
+        refuse(worker, fd, &peer);
+        return;
+    }
+    conn = conn_new(worker, fd);
+    if (!conn) {
+        net_sock_count(worker, NET_SOCK_ABORTED, 1);
+        cache_session_close(session);
+        close(fd);
+        return;
+    }
+    conn->session = session;
+    u_list_push_back(&worker->conns, &conn->link);
+    log_peer(worker, &peer, "connected");
+}
+
+void net_sock_conn_close(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    cache_session_close(conn->session);
+    net_out_clear(&conn->out, &worker->out_pool);
+    u_list_remove(&conn->link);
+    close(conn->source.fd); /* which also takes it out of epoll */
+    free(conn->kept);
+    free(conn);
+}
+
+static void conn_abort(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    net_sock_count(worker, NET_SOCK_ABORTED, 1);
+    net_sock_conn_close(worker, conn);
+}
+
+/* ---- input ------------------------------------------------------------------------------- */
+
+/* Input that waits until the session goes on. Returns 0, or -1 if there is no memory. */
+static int conn_keep(struct net_sock_conn *conn, const uint8_t *data, uint32_t len)
+{
+    conn->kept = malloc(len);
+    if (!conn->kept)
+        return -1;
+    memcpy(conn->kept, data, len);
+    conn->kept_at = 0;
+    conn->kept_len = len;
+    return 0;
+}
+
+/* Gives bytes to the session; returns how many it consumed. */
+static uint32_t conn_feed(struct net_sock_worker *worker, struct net_sock_conn *conn,
+                          const uint8_t *data, uint32_t len)
+{
+    struct sock_sink s = sink_make(worker, conn);
+    uint32_t used;
+
+    used = cache_session_input(conn->session, data, len, &s.sink);
+    sink_commit(&s);
+    return used;
+}
+
+static void conn_feed_kept(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    uint32_t len = conn->kept_len - conn->kept_at;
+
+    conn->kept_at += conn_feed(worker, conn, conn->kept + conn->kept_at, len);
+    if (conn->kept_at < conn->kept_len)
+        return;
+    free(conn->kept);
+    conn->kept = NULL;
+}
+
+static void conn_resume(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    struct sock_sink s = sink_make(worker, conn);
+
+    cache_session_resume(conn->session, &s.sink);
+    sink_commit(&s);
+}
+
+/*
+ * Reads until the socket is empty as far as one can tell, or the turn is over. Returns -1 if the
+ * connection is broken.
+ */
+static int conn_read(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    ssize_t got = sizeof(worker->read_buffer);
+    unsigned reads;
+    uint32_t used;
+
+    for (reads = 0; reads < READS_MAX && got == (ssize_t)sizeof(worker->read_buffer); reads++) {
+        got = recv(conn->source.fd, worker->read_buffer, sizeof(worker->read_buffer), 0);
+        net_sock_count(worker, NET_SOCK_READS, 1);
+        if (got < 0)
+            return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
+        if (got == 0) {
+            conn->eof = true;
+            return 0;
+        }
+        used = conn_feed(worker, conn, worker->read_buffer, (uint32_t)got);
+        if (cache_session_state(conn->session) == CACHE_SESSION_OPEN)
+            continue;
+        if (cache_session_state(conn->session) == CACHE_SESSION_BLOCKED && used < (uint32_t)got)
+            return conn_keep(conn, worker->read_buffer + used, (uint32_t)got - used);
+        return 0;
+    }
+    return 0;
+}
+
+/* ---- what comes next --------------------------------------------------------------------- */
+
+static int conn_want(struct net_sock_worker *worker, struct net_sock_conn *conn, uint32_t interest)
+{
+    struct epoll_event event = {.events = interest, .data.ptr = conn};
+
+    if (conn->interest == interest)
+        return 0;
+    conn->interest = interest;
+    return epoll_ctl(worker->epoll_fd, EPOLL_CTL_MOD, conn->source.fd, &event);
+}
+
+static void count_blocked(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    bool blocked = cache_session_state(conn->session) == CACHE_SESSION_BLOCKED;
+
+    if (blocked && !conn->blocked)
+        net_sock_count(worker, NET_SOCK_BLOCKED, 1);
+    conn->blocked = blocked;
+}
+
+/* Writes, and lets a session that was blocked go on as long as the socket takes its replies. */
+static enum net_out_result conn_write(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    enum net_out_result result = NET_OUT_LEFT;
+    enum cache_session_state state;
+    uint64_t writes = 0;
+    unsigned round;
+
+    for (round = 0; round < ROUNDS_MAX; round++) {
+        result = net_out_flush(&conn->out, &worker->out_pool, conn->source.fd, &writes);
+        state = cache_session_state(conn->session);
+        if (result == NET_OUT_ERROR || conn->failed)
+            break;
+        if (conn->out.queued_bytes > NET_SOCK_SEND_HIGH_BYTES / 2)
+            break;
+        if (state == CACHE_SESSION_BLOCKED)
+            conn_resume(worker, conn);
+        else if (state == CACHE_SESSION_OPEN && conn->kept)
+            conn_feed_kept(worker, conn);
+        else
+            break;
+        result = NET_OUT_LEFT;
+    }
+    net_sock_count(worker, NET_SOCK_WRITES, writes);
+    return result;
+}
+
+/* After any input or output: writes, then decides what to wait for, or that this is the end. */
+static void conn_proceed(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    enum net_out_result result = conn_write(worker, conn);
+    enum cache_session_state state = cache_session_state(conn->session);
+    bool more_input = state == CACHE_SESSION_OPEN && !conn->kept && !conn->eof;
+    bool last_reply =
+        state == CACHE_SESSION_CLOSING || (state == CACHE_SESSION_OPEN && !conn->kept && conn->eof);
+
+    count_blocked(worker, conn);
+    if (conn->failed || result == NET_OUT_ERROR) {
+        conn_abort(worker, conn);
+    } else if (last_reply && result == NET_OUT_EMPTY) {
+        net_sock_conn_close(worker, conn);
+    } else {
+        uint32_t want =
+            more_input && conn->out.queued_bytes < NET_SOCK_SEND_HIGH_BYTES ? EPOLLIN : 0;
+
+        if (result == NET_OUT_LEFT)
+            want |= EPOLLOUT;
+        if (conn_want(worker, conn, want) < 0)
+            conn_abort(worker, conn);
+    }
+}
+
+void net_sock_conn_event(struct net_sock_worker *worker, struct net_sock_conn *conn,
+                         uint32_t events)
+{
+    /* Reset by the peer while we wait for neither reading nor writing. */
+    if ((events & (EPOLLERR | EPOLLHUP)) && !(events & (EPOLLIN | EPOLLOUT))) {
+        conn_abort(worker, conn);
+        return;
+    }
+    if ((events & EPOLLIN) && (conn->interest & EPOLLIN) && conn_read(worker, conn) < 0) {
+        conn_abort(worker, conn);
+        return;
+    }
+    conn_proceed(worker, conn);
+}

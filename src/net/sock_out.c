@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The queue of what is to be written to a socket. See sock_out.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/base.h"
+#include "net/sock_out.h"
+
+/* Pieces per system call. */
+#define FLUSH_PIECES_MAX 64
+
+/* System calls per flush: a reader that keeps up with us must not keep the others waiting. */
+#define FLUSH_CALLS_MAX 8
+
+/* What the pool keeps; beyond it memory goes back to the heap. */
+#define POOL_BLOCKS_MAX 64
+#define POOL_PIECES_MAX 1024
+
+/* ---- the pool ---------------------------------------------------------------------------- */
+
+void net_out_pool_init(struct net_out_pool *pool, net_out_release *release, void *release_ctx)
+{
+    memset(pool, 0, sizeof(*pool));
+    pool->release = release;
+    pool->release_ctx = release_ctx;
+}
+
+void net_out_pool_free(struct net_out_pool *pool)
+{
+    struct net_out_block *block;
+    struct net_out_piece *piece;
+
+    while ((block = pool->blocks) != NULL) {
+        pool->blocks = block->next;
+        free(block);
+    }
+    while ((piece = pool->pieces) != NULL) {
+        pool->pieces = piece->next;
+        free(piece);
+    }
+}
+
+static struct net_out_block *block_take(struct net_out_pool *pool)
+{
+    struct net_out_block *block = pool->blocks;
+
+    if (block) {
+        pool->blocks = block->next;
+        pool->block_count--;
+    } else {
+        block = malloc(sizeof(*block));
+        if (!block)
+            return NULL;
+    }
+    block->next = NULL;
+    block->users = 1;
+    block->used = 0;
+    return block;
+}
+
+static void block_drop(struct net_out_pool *pool, struct net_out_block *block)
+{
+    U_ASSERT(block->users > 0);
+    if (--block->users > 0)
+        return;
+    if (pool->block_count == POOL_BLOCKS_MAX) {
+        free(block);
+        return;
+    }
+    block->next = pool->blocks;
+    pool->blocks = block;
+    pool->block_count++;
+}
+
+static struct net_out_piece *piece_take(struct net_out_pool *pool)
+{
+    struct net_out_piece *piece = pool->pieces;
+
+    if (piece) {
+        pool->pieces = piece->next;
+        pool->piece_count--;
+    } else {
+        piece = malloc(sizeof(*piece));
+        if (!piece)
+            return NULL;
+    }
+    memset(piece, 0, sizeof(*piece));
+    return piece;
+}
+
+static void piece_drop(struct net_out_pool *pool, struct net_out_piece *piece)
+{
+    if (piece->block)
+        block_drop(pool, piece->block);
+    else
+        pool->release(pool->release_ctx, piece->cookie);
+    if (pool->piece_count == POOL_PIECES_MAX) {
+        free(piece);
+        return;
+    }
+    piece->next = pool->pieces;
+    pool->pieces = piece;
+    pool->piece_count++;
+}
+
+/* ---- filling ----------------------------------------------------------------------------- */
+
+static void append(struct net_out *out, struct net_out_piece *piece)
+{
+    if (out->tail)
+        out->tail->next = piece;
+    else
+        out->head = piece;
+    out->tail = piece;
+}
+
+uint8_t *net_out_room(struct net_out *out, struct net_out_pool *pool, uint32_t need, uint8_t **end)
+{
+    struct net_out_block *block = out->block;
+    struct net_out_piece *piece;
+
+    U_ASSERT(need > 0 && need <= NET_OUT_BLOCK_BYTES);
+    if (!block || NET_OUT_BLOCK_BYTES - block->used < need) {
+        block = block_take(pool);
+        if (!block)
+            return NULL;
+        if (out->block)
+            block_drop(pool, out->block);
+        out->block = block;
+    }
+    /* The last piece grows if it ends where the room begins; only that one is in this block. */
+    if (!out->tail || out->tail->block != block) {
+        piece = piece_take(pool);
+        if (!piece)
+            return NULL;
+        piece->at = block->bytes + block->used;
+        piece->block = block;
+        block->users++;
+        append(out, piece);
+    }
+    *end = block->bytes + NET_OUT_BLOCK_BYTES;
+    return block->bytes + block->used;
+}
+
+void net_out_commit(struct net_out *out, const uint8_t *at)
+{
+    struct net_out_block *block = out->block;
+    uint32_t len = (uint32_t)(at - (block->bytes + block->used));
+
+    U_ASSERT(len <= NET_OUT_BLOCK_BYTES - block->used);
+    block->used += len;
+    out->tail->len += len;
+    out->queued_bytes += len;
+}
+
+int net_out_ref(struct net_out *out, struct net_out_pool *pool, const void *data, uint32_t len,
+                void *cookie)
+{
+    struct net_out_piece *piece = piece_take(pool);
+
+    if (!piece)
+        return -1;
+    piece->at = data;
+    piece->len = len;
+    piece->cookie = cookie;
+    append(out, piece);
+    out->queued_bytes += len;
+    return 0;
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+static void pop(struct net_out *out, struct net_out_pool *pool)
+{
+    struct net_out_piece *piece = out->head;
+
+    out->head = piece->next;
+    if (!out->head)
+        out->tail = NULL;
+    piece_drop(pool, piece);
+}
+
+/* Takes n written bytes off the front, and pieces that have become (or always were) empty. */
+static void advance(struct net_out *out, struct net_out_pool *pool, uint64_t n)
+{
+    out->queued_bytes -= n;
+    while (out->head && n >= out->head->len) {
+        n -= out->head->len;
+        pop(out, pool);
+    }
+    if (n > 0) {
+        out->head->at += n;
+        out->head->len -= (uint32_t)n;
+    }
+    if (!out->head && out->block) {
+        block_drop(pool, out->block);
+        out->block = NULL;
+    }
+}
+
+static unsigned gather(const struct net_out *out, struct iovec iov[FLUSH_PIECES_MAX],
+                       uint64_t *total)
+{
+    const struct net_out_piece *piece;
+    unsigned n = 0;
+
+    *total = 0;
+    for (piece = out->head; piece && n < FLUSH_PIECES_MAX; piece = piece->next) {
+        union {
+            const uint8_t *from;
+            void *base; /* sendmsg() only reads, but iovec is shared with recvmsg() */
+        } data = {.from = piece->at};
+
+        if (piece->len == 0)
+            continue;
+        iov[n].iov_base = data.base;
+        iov[n].iov_len = piece->len;
+        *total += piece->len;
+        n++;
+    }
+    return n;
+}
+
+/* The usual single piece goes the kernel's shorter way. */
+static ssize_t write_gathered(int fd, const struct msghdr *msg)
+{
+    if (msg->msg_iovlen == 1)
+        return send(fd, msg->msg_iov[0].iov_base, msg->msg_iov[0].iov_len,
+                    MSG_NOSIGNAL | MSG_DONTWAIT);
+    return sendmsg(fd, msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+enum net_out_result net_out_flush(struct net_out *out, struct net_out_pool *pool, int fd,
+                                  uint64_t *writes)
+{
+    struct iovec iov[FLUSH_PIECES_MAX];
+    struct msghdr msg = {.msg_iov = iov};
+    uint64_t total;
+    unsigned calls;
+    ssize_t sent;
+
+    for (calls = 0; out->queued_bytes > 0 && calls < FLUSH_CALLS_MAX; calls++) {
+        msg.msg_iovlen = gather(out, iov, &total);
+        sent = write_gathered(fd, &msg);
+        ++*writes;
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return errno == EAGAIN || errno == EWOULDBLOCK ? NET_OUT_LEFT : NET_OUT_ERROR;
+        advance(out, pool, (uint64_t)sent);
+        if ((uint64_t)sent < total)
+            return NET_OUT_LEFT;
+    }
+    if (out->queued_bytes > 0)
+        return NET_OUT_LEFT;
+    advance(out, pool, 0);
+    return NET_OUT_EMPTY;
+}
+
+void net_out_clear(struct net_out *out, struct net_out_pool *pool)
+{
+    while (out->head)
+        pop(out, pool);
+    out->queued_bytes = 0;
+    advance(out, pool, 0);
+}

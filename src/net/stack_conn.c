@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a stack worker does with the events of its connections: sessions are opened and fed, their
+ * replies go straight into the connection's send queue, and a client that does not read stops its
+ * session instead of filling the memory.
+ *
+ * The life of a connection here:
+ *
+ *   open       session set. DATA is handled and answered at once.
+ *   blocked    its session stopped in a reply. What it did not consume went back to the stack
+ *              (us_recv_keep), which closes the window. The worker looks at the queue of blocked
+ *              connections and resumes the session when it has drained.
+ *   finished   session null, the queue drains, then a FIN is sent. Input is thrown away.
+ *   dead       us null: CLOSED was taken. Ends when that event's turn has come.
+ *
+ * A peer that shut down its sending side gets the replies to all that it sent: the connection is
+ * finished only when no input is kept any more.
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mcproto/mcproto.h"
+#include "net/stack_worker.h"
+
+/* Blocked connections looked at per loop. */
+#define UNBLOCK_BATCH 32
+
+/* What a peer may send after its session has ended before the connection is reset. */
+#define DISCARD_BYTES_MAX (1024 * 1024)
+
+/* ---- the sink ---------------------------------------------------------------------------- */
+
+struct stack_sink {
+    struct cache_sink sink; /* first: the session sees only this */
+    struct net_stack_worker *worker;
+    struct net_stack_conn *conn;
+    uint8_t *start; /* of the reserved room, or null */
+    bool failed;    /* a reply that had begun could not be queued */
+};
+
+/* An empty queue is never too full: every session can make some progress. */
+static bool queue_is_full(const struct net_stack_worker *worker, const struct net_stack_conn *conn)
+{
+    uint32_t queued = us_send_queued(conn->us);
+
+    return conn->refs >= NET_STACK_REFS_HIGH || (queued > 0 && queued >= worker->send_limit_bytes);
+}
+
+static void sink_commit(struct stack_sink *s)
+{
+    if (!s->start)
+        return;
+    us_commit(s->worker->stack, s->conn->us, (u_u32)(s->sink.at - s->start));
+    s->start = NULL;
+    s->sink.at = NULL;
+    s->sink.end = NULL;
+}
+
+static int sink_more(struct cache_sink *sink, uint32_t need)
+{
+    struct stack_sink *s = (struct stack_sink *)sink;
+    u_u32 room = 0;
+
+    sink_commit(s);
+    if (!s->conn->us)
+        return -1;
+    sink->full = queue_is_full(s->worker, s->conn);
+    s->start = us_reserve(s->worker->stack, s->conn->us, need, &room);
+    if (!s->start) {
+        s->failed = true;
+        return -1;
+    }
+    sink->at = s->start;
+    sink->end = s->start + room;
+    return 0;
+}
+
+/* Copies where the stack has no room for one more reference. */
+static int sink_ref(struct cache_sink *sink, const void *data, uint32_t len, void *cookie)
+{
+    struct stack_sink *s = (struct stack_sink *)sink;
+    struct us_stack *stack = s->worker->stack;
+
+    sink_commit(s);
+    if (!s->conn->us)
+        return -1;
+    if (us_send_ref(stack, s->conn->us, data, len, cookie) == US_OK) {
+        s->conn->refs++;
+    } else if (us_send_room(stack, s->conn->us) >= len &&
+               us_send(stack, s->conn->us, data, len) == (long)len) {
+        cache_release(s->worker->cache_worker, cookie);
+    } else {
+        s->failed = true;
+        return -1;
+    }
+    sink->full = queue_is_full(s->worker, s->conn);
+    return 0;
+}
+
+static const struct cache_sink_ops sink_ops = {.more = sink_more, .ref = sink_ref};
+
+static void sink_begin(struct stack_sink *s, struct net_stack_worker *worker,
+                       struct net_stack_conn *conn)
+{
+    s->sink = (struct cache_sink){.ops = &sink_ops};
+    s->sink.full = conn->us && queue_is_full(worker, conn);
+    s->worker = worker;
+    s->conn = conn;
+    s->start = NULL;
+    s->failed = false;
+}
+
+/* ---- connections ------------------------------------------------------------------------- */
+
+static void log_conn(const struct net_stack_worker *worker, const struct us_conn_info *info,
+                     const char *what)
+{
+    char text[INET6_ADDRSTRLEN];
+
+    if (cache_verbosity(worker->cache) < 2)
+        return;
+    inet_ntop(info->remote.family == US_IP6 ? AF_INET6 : AF_INET, info->remote.bytes, text,
+              sizeof(text));
+    fprintf(stderr, "ucached: %s port %u: %s\n", text, info->remote_port, what);
+}
+
+static struct cache_session *session_open(struct net_stack_worker *worker,
+                                          const struct us_conn_info *info)
+{
+    struct cache_peer peer = {.transport = info->remote.family == US_IP6 ? "tcp6" : "tcp"};
+
+    peer.port = info->remote_port;
+    memcpy(peer.addr, info->remote.bytes, sizeof(peer.addr));
+    return cache_session_open(worker->cache_worker, &peer);
+}
+
+static void conn_set_blocked(struct net_stack_worker *worker, struct net_stack_conn *conn,
+                             bool blocked)
+{
+    if (blocked == !u_list_is_empty(&conn->blocked_link))
+        return;
+    if (blocked) {
+        u_list_push_back(&worker->blocked_conns, &conn->blocked_link);
+        worker->blocked_count++;
+        net_stack_count(worker, NET_STACK_BLOCKED, 1);
+    } else {
+        u_list_remove(&conn->blocked_link);
+        worker->blocked_count--;
+    }
+}
+
+static void conn_end_session(struct net_stack_worker *worker, struct net_stack_conn *conn)
+{
+    conn_set_blocked(worker, conn, false);
+    if (conn->session)
+        cache_session_close(conn->session);
+    conn->session = NULL;
+}
+
+/* Input that was kept is wanted again, be it to throw it away. */
+static void conn_unhold(struct net_stack_worker *worker, struct net_stack_conn *conn)
+{
+    if (!conn->held || !conn->us)
+        return;
+    conn->held = false;
+    us_recv_resume(worker->stack, conn->us);
+}
+
+void net_stack_conn_finish(struct net_stack_worker *worker, struct net_stack_conn *conn)
+{
+    conn_end_session(worker, conn);
+    if (!conn->us)
+        return;
+    us_close(worker->stack, conn->us);
+    conn_unhold(worker, conn);
+}
+
+void net_stack_conn_abort(struct net_stack_worker *worker, struct net_stack_conn *conn)
+{
+    conn_end_session(worker, conn);
+    if (!conn->us)
+        return;
+    us_abort(worker->stack, conn->us);
+    conn_unhold(worker, conn);
+}
+
+/* An entry: one that was freed, else the next one that was never used, so its page may be new. */
+static struct net_stack_conn *conn_new(struct net_stack_worker *worker, struct us_conn *us)
+{
+    struct u_list *link = u_list_pop_front(&worker->free_conns);
+    struct net_stack_conn *conn;
+
+    if (link) {
+        conn = U_CONTAINER_OF(link, struct net_stack_conn, open_link);
+        memset(conn, 0, sizeof(*conn));
+    } else {
+        /* The stack has no more connections than there are entries, and reports each end. */
+        U_ASSERT(worker->conns_used < worker->conns_max);
+        conn = &worker->conns[worker->conns_used++];
+    }
+    conn->us = us;
+    u_list_init(&conn->open_link);
+    u_list_init(&conn->blocked_link);
+    u_list_push_back(&worker->open_conns, &conn->open_link);
+    us_conn_set_user(us, conn);
+    return conn;
+}
+
+/* A new connection: its session, or the message that there are too many. */
+static struct net_stack_conn *conn_open(struct net_stack_worker *worker, struct us_conn *us)
+{
+    struct net_stack_conn *conn = conn_new(worker, us);
+    struct us_conn_info info;
+    const char *text;
+    u_u32 len;
+
+    us_conn_info(worker->stack, us, &info);
+    net_stack_count(worker, NET_STACK_ACCEPTED, 1);
+
+    conn->session = session_open(worker, &info);
+    if (conn->session) {
+        log_conn(worker, &info, "connected");
+        return conn;
+    }
+    net_stack_count(worker, NET_STACK_REJECTED, 1);
+    log_conn(worker, &info, "refused, too many connections");
+    text = mc_status_text(MC_STATUS_TOO_MANY_CONNECTIONS, &len);
+    us_send(worker->stack, us, text, len);
+    net_stack_conn_finish(worker, conn);
+    return conn;
+}
+
+static void conn_free(struct net_stack_worker *worker, struct net_stack_conn *conn)
+{
+    conn_end_session(worker, conn);
+    u_list_remove(&conn->open_link);
+    u_list_push_front(&worker->free_conns, &conn->open_link);
+}
+
+/* Draws the consequences of a session call. */
+static void conn_settle(struct net_stack_worker *worker, struct net_stack_conn *conn, bool failed)
+{
+    if (failed) {
+        net_stack_count(worker, NET_STACK_ABORTED_FULL, 1);
+        net_stack_conn_abort(worker, conn);
+        return;
+    }
+    switch (cache_session_state(conn->session)) {
+    case CACHE_SESSION_BLOCKED:
+        conn_set_blocked(worker, conn, true);
+        break;
+    case CACHE_SESSION_CLOSING:
+        net_stack_conn_finish(worker, conn);
+        break;
+    case CACHE_SESSION_OPEN:
+        conn_set_blocked(worker, conn, false);
+        if (conn->peer_closed && conn->kept_bytes == 0)
+            net_stack_conn_finish(worker, conn);
+        break;
+    }
+}
+
+/* ---- events ------------------------------------------------------------------------------ */
+
+static void conn_keep(struct net_stack_worker *worker, struct net_stack_conn *conn,
+                      const uint8_t *data, uint32_t len)
+{
+    if (!conn->us)
+        return;
+    /* On failure the stack has aborted the connection: CLOSED follows. */
+    if (us_recv_keep(worker->stack, conn->us, data, len) != US_OK)
+        return;
+    conn->kept_bytes += len;
+    conn->held = true;
+}
+
+static void conn_discard(struct net_stack_worker *worker, struct net_stack_conn *conn, uint32_t len)
+{
+    conn->discarded_bytes += len;
+    if (conn->discarded_bytes <= DISCARD_BYTES_MAX || !conn->us)
+        return;
+    net_stack_count(worker, NET_STACK_ABORTED_FLOOD, 1);
+    net_stack_conn_abort(worker, conn);
+}
+
+static void conn_data(struct net_stack_worker *worker, struct net_stack_conn *conn,
+                      const uint8_t *data, uint32_t len)
+{
+    struct stack_sink s;
+    uint32_t used;
+
+    if (!conn->session) {
+        conn_discard(worker, conn, len);
+        return;
+    }
+    conn->kept_bytes -= u_min32(conn->kept_bytes, len);
+    if (cache_session_state(conn->session) == CACHE_SESSION_BLOCKED) {
+        conn_keep(worker, conn, data, len);
+        return;
+    }
+    sink_begin(&s, worker, conn);
+    used = cache_session_input(conn->session, data, len, &s.sink);
+    sink_commit(&s);
+    if (used < len && cache_session_state(conn->session) == CACHE_SESSION_BLOCKED)
+        conn_keep(worker, conn, data + used, len - used);
+    conn_settle(worker, conn, s.failed);
+}
+
+static void conn_resume(struct net_stack_worker *worker, struct net_stack_conn *conn)
+{
+    struct stack_sink s;
+
+    if (!conn->session || cache_session_state(conn->session) != CACHE_SESSION_BLOCKED)
+        return;
+    net_stack_count(worker, NET_STACK_RESUMED, 1);
+    sink_begin(&s, worker, conn);
+    cache_session_resume(conn->session, &s.sink);
+    sink_commit(&s);
+    if (cache_session_state(conn->session) == CACHE_SESSION_OPEN)
+        conn_unhold(worker, conn);
+    conn_settle(worker, conn, s.failed);
+}
+
+static void conn_peer_closed(struct net_stack_worker *worker, struct net_stack_conn *conn)
+{
+    conn->peer_closed = true;
+    if (conn->session)
+        conn_settle(worker, conn, false);
+}
+
+/*
+ * Takes events until there are no more or the batch is full. Two kinds take effect here already:
+ * ACCEPTED, because what follows it in the batch needs the connection's entry, and CLOSED, because
+ * the stack's connection must not be touched from here on.
+ */
+static unsigned take_events(struct net_stack_worker *worker)
+{
+    struct us_event *ev = worker->events;
+    unsigned n = 0;
+
+    while (n < NET_STACK_EVENT_BATCH && us_next_event(worker->stack, ev)) {
+        if (ev->type == US_EV_ACCEPTED)
+            ev->user = conn_open(worker, ev->conn);
+        else if (ev->type == US_EV_CLOSED)
+            ((struct net_stack_conn *)ev->user)->us = NULL;
+        else
+            ev->user = ev->conn ? us_conn_user(ev->conn) : NULL;
+        ev++;
+        n++;
+    }
+    return n;
+}
+
+/*
+ * Whether an event is input of a session and the connection's first in this batch: the events of
+ * one connection come together, and a session remembers one hint.
+ */
+static bool wants_prefetch(const struct us_event *ev, const struct us_event *before)
+{
+    const struct net_stack_conn *conn = ev->user;
+
+    if (ev->type != US_EV_DATA || !conn->session)
+        return false;
+    return !before || before->type != US_EV_DATA || before->user != conn;
+}
+
+/* Stages A and B: the cache lines that this batch will need are asked for. */
+static void prefetch_events(struct net_stack_worker *worker, unsigned n)
+{
+    const struct us_event *before = NULL;
+    const struct us_event *ev;
+
+    for (ev = worker->events; ev < worker->events + n; before = ev++) {
+        if (wants_prefetch(ev, before))
+            cache_session_prefetch_bucket(((struct net_stack_conn *)ev->user)->session, ev->data,
+                                          ev->len);
+    }
+    before = NULL;
+    for (ev = worker->events; ev < worker->events + n; before = ev++) {
+        if (wants_prefetch(ev, before))
+            cache_session_prefetch_item(((struct net_stack_conn *)ev->user)->session);
+    }
+}
+
+/* Stage C: everything that has an effect, in order. */
+static void handle_event(struct net_stack_worker *worker, const struct us_event *ev)
+{
+    struct net_stack_conn *conn = ev->user;
+
+    switch (ev->type) {
+    case US_EV_DATA:
+        conn_data(worker, conn, ev->data, ev->len);
+        break;
+    case US_EV_PEER_CLOSED:
+        conn_peer_closed(worker, conn);
+        break;
+    case US_EV_SENDABLE:
+        conn_resume(worker, conn);
+        break;
+    case US_EV_RELEASED:
+        cache_release(worker->cache_worker, ev->cookie);
+        if (conn)
+            conn->refs--;
+        break;
+    case US_EV_CLOSED:
+        conn_free(worker, conn);
+        break;
+    case US_EV_ACCEPTED: /* done when it was taken */
+    case US_EV_CONNECTED:
+    case US_EV_NONE:
+        break;
+    }
+}
+
+unsigned net_stack_events(struct net_stack_worker *worker)
+{
+    unsigned total = 0;
+    unsigned n, i;
+
+    while ((n = take_events(worker)) > 0) {
+        prefetch_events(worker, n);
+        for (i = 0; i < n; i++)
+            handle_event(worker, &worker->events[i]);
+        total += n;
+    }
+    return total;
+}
+
+/*
+ * The stack reports SENDABLE only after it has refused something, and sessions stop long before
+ * that, so the worker looks by itself. Round robin over the list: each frame that comes in may
+ * have acknowledged something, so it makes one check of every connection due.
+ */
+void net_stack_unblock(struct net_stack_worker *worker)
+{
+    unsigned n = u_min32(worker->blocked_checks, UNBLOCK_BATCH);
+    struct net_stack_conn *conn;
+    struct u_list *link;
+    uint32_t queued;
+
+    for (; n > 0 && worker->blocked_count > 0; n--) {
+        worker->blocked_checks--;
+        link = u_list_pop_front(&worker->blocked_conns);
+        u_list_push_back(&worker->blocked_conns, link);
+        conn = U_CONTAINER_OF(link, struct net_stack_conn, blocked_link);
+        if (!conn->us)
+            continue;
+        queued = us_send_queued(conn->us);
+        if (conn->refs > NET_STACK_REFS_HIGH / 2 ||
+            (queued > 0 && queued > worker->send_limit_bytes / 2))
+            continue;
+        conn_resume(worker, conn);
+        worker->active = true;
+    }
+    if (worker->blocked_count == 0)
+        worker->blocked_checks = 0;
+}

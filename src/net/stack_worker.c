@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop of a stack worker: frames in, stack, sessions, frames out, on one thread and to
+ * completion. While there is work it takes no lock, allocates nothing from the heap and makes no
+ * system call but those of the nic.
+ *
+ * When there is none it polls on for a short while, since a request that arrives while polling is
+ * served some ten microseconds sooner than one that has to wake a sleeper, and then sleeps in the
+ * nic until a frame arrives or the stack has a timer due. How long it polls adapts: it doubles when
+ * a sleep turned out to be short and halves when it was long, so an idle server uses no CPU.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "net/stack_worker.h"
+
+#define SPIN_US_MAX 64
+#define SPIN_US_MIN 2
+
+/* Longest sleep: housekeeping in the cache goes on even if nobody talks. */
+#define SLEEP_US_MAX 100000
+
+/* While the device takes no frames: how soon to try again. */
+#define SLEEP_STALLED_US 1000
+
+/* Bursts sent per loop, so that a large reply to one client doesn't keep received frames waiting.
+ */
+#define TX_BURSTS_MAX 4
+
+/* How long connections that are closed at the end may take to exchange their FINs. */
+#define DRAIN_US 200000
+
+#define BUFFER_BYTES_MIN (64u * 1024 * 1024)
+#define BUFFER_BYTES_MAX (1024u * 1024 * 1024)
+#define BUFFER_BYTES_PER_CONN 4096
+
+/* One connection's queue may take this part of what is free in the pool. */
+#define SEND_LIMIT_SHARE 4
+
+/* The time-stamp counter, or 0 where there is none that is cheap to read. */
+static uint64_t cycles_read(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    return __builtin_ia32_rdtsc();
+#else
+    return 0;
+#endif
+}
+
+/* ---- one loop ---------------------------------------------------------------------------- */
+
+/*
+ * What one connection may have queued: a share of the free memory. With n clients that do not
+ * read, each holds a quarter of what the others leave free, so some always stays free for the
+ * clients that do.
+ */
+static void update_send_limit(struct net_stack_worker *worker)
+{
+    uint64_t used = us_counter(worker->stack, worker->buffer_used_index);
+    uint64_t free_bytes = used < worker->buffer_bytes ? worker->buffer_bytes - used : 0;
+
+    worker->send_limit_bytes =
+        (uint32_t)u_min64(free_bytes / SEND_LIMIT_SHARE, NET_STACK_SEND_HIGH_BYTES);
+}
+
+static void receive(struct net_stack_worker *worker, uint64_t now_us)
+{
+    unsigned n = nic_rx_burst(worker->nic, worker->rx, NIC_BURST_MAX);
+    unsigned done = 0;
+    unsigned step, events;
+
+    if (n > 0) {
+        net_stack_count(worker, NET_STACK_RX_FRAMES, n);
+        worker->active = true;
+    }
+    do {
+        step = us_input(worker->stack, worker->rx + done, n - done, now_us);
+        done += step;
+        events = net_stack_events(worker);
+        if (events > 0)
+            worker->active = true;
+    } while (done < n && (step > 0 || events > 0));
+
+    if (worker->active)
+        worker->blocked_checks = worker->blocked_count;
+    if (worker->blocked_checks > 0) {
+        net_stack_unblock(worker);
+        net_stack_events(worker);
+    }
+    if (n > 0)
+        nic_release(worker->nic, worker->rx, n);
+}
+
+/* Tries the frames that were left over. Returns whether all are gone. */
+static bool send_unsent(struct net_stack_worker *worker)
+{
+    unsigned sent;
+
+    if (worker->unsent_count == 0)
+        return true;
+    sent = nic_tx_burst(worker->nic, worker->unsent, worker->unsent_count);
+    net_stack_count(worker, NET_STACK_TX_FRAMES, sent);
+    worker->unsent_count -= sent;
+    memmove(worker->unsent, worker->unsent + sent,
+            worker->unsent_count * sizeof(worker->unsent[0]));
+    if (sent > 0)
+        worker->active = true;
+    return worker->unsent_count == 0;
+}
+
+/* Hands n filled packets from the front of empty[] to the device. Returns whether it took all. */
+static bool send_filled(struct net_stack_worker *worker, unsigned n)
+{
+    unsigned sent = nic_tx_burst(worker->nic, worker->empty, n);
+
+    net_stack_count(worker, NET_STACK_TX_FRAMES, sent);
+    worker->unsent_count = n - sent;
+    memcpy(worker->unsent, worker->empty + sent, worker->unsent_count * sizeof(worker->empty[0]));
+    worker->empty_count -= n;
+    memmove(worker->empty, worker->empty + n, worker->empty_count * sizeof(worker->empty[0]));
+    if (sent == n)
+        return true;
+    net_stack_count(worker, NET_STACK_TX_RETRIES, 1);
+    return false;
+}
+
+static void transmit(struct net_stack_worker *worker, uint64_t now_us)
+{
+    unsigned burst, offered, n;
+
+    worker->tx_stalled = !send_unsent(worker);
+    for (burst = 0; burst < TX_BURSTS_MAX && !worker->tx_stalled; burst++) {
+        if (worker->empty_count < NIC_BURST_MAX)
+            worker->empty_count += nic_alloc(worker->nic, worker->empty + worker->empty_count,
+                                             NIC_BURST_MAX - worker->empty_count);
+        offered = worker->empty_count;
+        if (offered == 0) {
+            net_stack_count(worker, NET_STACK_ALLOC_EMPTY, 1);
+            worker->tx_stalled = true;
+            return;
+        }
+        n = us_output(worker->stack, worker->empty, offered, now_us);
+        if (n == 0)
+            return;
+        worker->active = true;
+        worker->tx_stalled = !send_filled(worker, n);
+        if (n < offered)
+            return;
+    }
+}
+
+bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us)
+{
+    uint64_t start = cycles_read();
+
+    worker->active = false;
+    update_send_limit(worker);
+    receive(worker, now_us);
+    transmit(worker, now_us);
+    cache_tick(worker->cache_worker, now_us);
+
+    net_stack_count(worker, NET_STACK_LOOPS, 1);
+    if (worker->active) {
+        worker->busy_us = now_us;
+        net_stack_count(worker, NET_STACK_LOOPS_BUSY, 1);
+        net_stack_count(worker, NET_STACK_CYCLES_BUSY, cycles_read() - start);
+    }
+    return worker->active;
+}
+
+/* ---- sleeping ---------------------------------------------------------------------------- */
+
+static void spin_adapt(struct net_stack_worker *worker, uint64_t slept_us)
+{
+    if (slept_us < 2 * SPIN_US_MAX)
+        worker->spin_us = u_min32(worker->spin_us * 2, SPIN_US_MAX);
+    else
+        worker->spin_us = u_max32(worker->spin_us / 2, SPIN_US_MIN);
+}
+
+/* Until something may have to be done. Returns 0 or a negative errno value. */
+static int sleep_until_work(struct net_stack_worker *worker, uint64_t now_us)
+{
+    uint64_t deadline_us = us_deadline(worker->stack);
+    uint64_t timeout_us = SLEEP_US_MAX;
+    uint64_t woken_us;
+    int rc;
+
+    if (worker->blocked_checks > 0)
+        return 0;
+    if (worker->tx_stalled)
+        timeout_us = SLEEP_STALLED_US;
+    else if (deadline_us <= now_us || now_us - worker->busy_us < worker->spin_us)
+        return 0;
+    else
+        timeout_us = u_min64(timeout_us, deadline_us - now_us);
+
+    net_stack_count(worker, NET_STACK_SLEEPS, 1);
+    net_stack_publish(worker);
+    cache_offline(worker->cache_worker);
+    rc = nic_wait(worker->nic, timeout_us);
+    cache_online(worker->cache_worker);
+    woken_us = net_clock_us();
+    cache_tick(worker->cache_worker, woken_us);
+    spin_adapt(worker, woken_us - now_us);
+    return rc;
+}
+
+/* ---- start and end ----------------------------------------------------------------------- */
+
+int net_stack_begin(struct net_stack_worker *worker)
+{
+    worker->cache_worker = cache_join(worker->cache);
+    if (!worker->cache_worker)
+        return -ENOSPC;
+    worker->thread = pthread_self();
+    return 0;
+}
+
+/* Closes all connections in order and gives the peers a short time to agree. */
+static void drain(struct net_stack_worker *worker)
+{
+    uint64_t now_us = net_clock_us();
+    uint64_t until_us = now_us + DRAIN_US;
+    struct u_list *link;
+
+    us_unlisten(worker->stack, worker->port);
+    for (link = worker->open_conns.next; link != &worker->open_conns; link = link->next)
+        net_stack_conn_finish(worker, U_CONTAINER_OF(link, struct net_stack_conn, open_link));
+    while (now_us < until_us && !u_list_is_empty(&worker->open_conns)) {
+        if (!net_stack_turn(worker, now_us) && sleep_until_work(worker, now_us) < 0)
+            return;
+        now_us = net_clock_us();
+    }
+}
+
+void net_stack_end(struct net_stack_worker *worker, uint64_t now_us)
+{
+    struct u_list *link;
+    unsigned n;
+
+    do {
+        link = worker->open_conns.next;
+        for (n = 0; n < NIC_BURST_MAX && link != &worker->open_conns; n++, link = link->next)
+            net_stack_conn_abort(worker, U_CONTAINER_OF(link, struct net_stack_conn, open_link));
+        us_input(worker->stack, worker->rx, 0, now_us);
+        n = net_stack_events(worker);
+        transmit(worker, now_us);
+    } while (n > 0);
+    cache_leave(worker->cache_worker);
+    worker->cache_worker = NULL;
+}
+
+static int stack_run(struct net_worker *base)
+{
+    struct net_stack_worker *worker = (struct net_stack_worker *)base;
+    uint64_t now_us;
+    int rc = net_stack_begin(worker);
+
+    if (rc < 0)
+        return rc;
+    while (rc == 0 && !atomic_load_explicit(&worker->stopping, memory_order_relaxed)) {
+        now_us = net_clock_us();
+        if (!net_stack_turn(worker, now_us))
+            rc = sleep_until_work(worker, now_us);
+    }
+    if (rc == 0)
+        drain(worker);
+    net_stack_end(worker, net_clock_us());
+    return rc;
+}
+
+static void stack_stop(struct net_worker *base)
+{
+    struct net_stack_worker *worker = (struct net_stack_worker *)base;
+
+    atomic_store_explicit(&worker->stopping, true, memory_order_relaxed);
+    nic_wake(worker->nic);
+}
+
+static void worker_free(struct net_stack_worker *worker)
+{
+    if (worker->memory)
+        munmap(worker->memory, worker->memory_bytes);
+    free(worker->us_counters);
+    free(worker->conns);
+    free(worker);
+}
+
+static void stack_close(struct net_worker *base)
+{
+    struct net_stack_worker *worker = (struct net_stack_worker *)base;
+    struct nic *nic = worker->nic;
+
+    nic_release(nic, worker->empty, worker->empty_count);
+    nic_release(nic, worker->unsent, worker->unsent_count);
+    worker_free(worker);
+    nic_close(nic);
+}
+
+static const struct net_worker_ops stack_ops = {
+    .run = stack_run, .stop = stack_stop, .close = stack_close};
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static void derive_us_config(const struct nic *nic, const struct net_stack_config *config,
+                             struct us_config *us)
+{
+    uint64_t buffer_bytes = (uint64_t)config->conn_max * BUFFER_BYTES_PER_CONN;
+
+    if (buffer_bytes < BUFFER_BYTES_MIN)
+        buffer_bytes = BUFFER_BYTES_MIN;
+    us_config_defaults(us);
+    memcpy(us->mac, nic->mac, sizeof(us->mac));
+    memcpy(us->secret, config->secret, sizeof(us->secret));
+    us->caps = nic->caps;
+    us->mtu = nic->mtu;
+    us->conn_max = config->conn_max + NET_STACK_CONN_SPARE;
+    us->half_open_max = config->half_open_max ? config->half_open_max : 1024;
+    us->half_open_max = u_min32(us->half_open_max, us->conn_max);
+    us->send_queue_bytes = NET_STACK_SEND_QUEUE_BYTES;
+    us->send_refs_max = NET_STACK_REFS_MAX;
+    us->buffer_bytes = config->buffer_bytes;
+    if (us->buffer_bytes == 0)
+        us->buffer_bytes = (u_u32)u_min64(buffer_bytes, BUFFER_BYTES_MAX);
+}
+
+/* The stack's memory is reserved, not used: pages come as connections and data do. */
+static const char *create_stack(struct net_stack_worker *worker, const struct us_config *us)
+{
+    void *memory;
+
+    worker->memory_bytes = us_memory_bytes(us);
+    if (worker->memory_bytes == 0)
+        return "the number of connections or the MTU is out of the TCP/IP stack's range";
+    memory = mmap(NULL, worker->memory_bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return "no memory for the TCP/IP stack; lower -c";
+    worker->memory = memory;
+    worker->stack = us_create(us, memory, worker->memory_bytes, net_clock_us());
+    return worker->stack ? NULL : "the TCP/IP stack refuses its configuration";
+}
+
+static int find_counter(const char *name, unsigned *index)
+{
+    unsigned i;
+
+    for (i = 0; i < us_counter_count(); i++) {
+        if (strcmp(us_counter_name(i), name) == 0) {
+            *index = i;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static const char *configure_stack(struct net_stack_worker *worker,
+                                   const struct net_stack_config *config)
+{
+    unsigned i;
+    int rc;
+
+    for (i = 0; i < config->addr_count; i++) {
+        rc = us_addr_add(worker->stack, &config->addrs[i].addr, config->addrs[i].prefix_len);
+        if (rc < 0)
+            return us_strerror(rc);
+    }
+    rc = config->gateway ? us_gateway_set(worker->stack, config->gateway) : 0;
+    if (rc == 0)
+        rc = us_listen(worker->stack, config->port, NULL);
+    return rc < 0 ? us_strerror(rc) : NULL;
+}
+
+static const char *open_parts(struct net_stack_worker *worker,
+                              const struct net_stack_config *config)
+{
+    struct us_config us;
+    const char *error;
+
+    derive_us_config(worker->nic, config, &us);
+    worker->buffer_bytes = us.buffer_bytes;
+    worker->conns_max = us.conn_max;
+    worker->conns = calloc(worker->conns_max, sizeof(worker->conns[0]));
+    if (!worker->conns)
+        return "no memory for the connections; lower -c";
+    error = create_stack(worker, &us);
+    if (!error)
+        error = configure_stack(worker, config);
+    if (!error && find_counter("buffer_bytes_used", &worker->buffer_used_index) < 0)
+        error = "the TCP/IP stack does not say how much memory it uses";
+    if (!error && net_stack_stats(worker) < 0)
+        error = "no room for its statistics";
+    return error;
+}
+
+struct net_worker *net_stack_worker_open(struct nic *nic, const struct net_stack_config *config,
+                                         char error[NET_ERROR_MAX])
+{
+    struct net_stack_worker *worker = calloc(1, sizeof(*worker));
+    const char *what = "no memory";
+
+    if (worker) {
+        worker->worker.ops = &stack_ops;
+        worker->cache = config->cache;
+        worker->nic = nic;
+        worker->port = config->port;
+        worker->spin_us = SPIN_US_MIN;
+        u_list_init(&worker->free_conns);
+        u_list_init(&worker->open_conns);
+        u_list_init(&worker->blocked_conns);
+        what = open_parts(worker, config);
+    }
+    if (!what)
+        return &worker->worker;
+    snprintf(error, NET_ERROR_MAX, "%s", what);
+    if (worker)
+        worker_free(worker);
+    return NULL;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The inside of a stack worker, shared by its loop (stack_worker.c), what it does with the events
+ * of connections (stack_conn.c) and its statistics (net_stats.c).
+ *
+ * Memory is bounded: connections by the stack's table, queued replies by send_limit_bytes per
+ * connection, which shrinks as the stack's pool fills, and packets by three bursts.
+ */
+#ifndef NET_STACK_WORKER_H
+#define NET_STACK_WORKER_H
+
+#include <pthread.h>
+
+#include "base/list.h"
+#include "net/worker.h"
+
+/* A session stops when so much is queued on its connection: enough for one round trip at 10 Gb/s
+ * and 200 us, and little enough that a thousand clients which never read cost 256 MiB at most. */
+#define NET_STACK_SEND_HIGH_BYTES (256 * 1024)
+
+/* The stack refuses only beyond this. The room between is for the reply that a session is in the
+ * middle of when it is told to stop, which cannot be taken back. */
+#define NET_STACK_SEND_QUEUE_BYTES (512 * 1024)
+
+/* References queued on one connection, and the number from which its session has to stop. */
+#define NET_STACK_REFS_MAX 256
+#define NET_STACK_REFS_HIGH (NET_STACK_REFS_MAX / 2)
+
+/* Connections beyond conn_max that are taken in order to be told that there are too many. */
+#define NET_STACK_CONN_SPARE 64
+
+#define NET_STACK_EVENT_BATCH 256
+
+enum net_stack_counter {
+    NET_STACK_LOOPS = 0,
+    NET_STACK_LOOPS_BUSY,  /* loops that received, sent or changed something */
+    NET_STACK_CYCLES_BUSY, /* time-stamp counter ticks spent in busy loops */
+    NET_STACK_SLEEPS,
+    NET_STACK_RX_FRAMES,
+    NET_STACK_TX_FRAMES,
+    NET_STACK_TX_RETRIES,  /* bursts of which the device did not take all */
+    NET_STACK_ALLOC_EMPTY, /* times the device had no empty packet to lend */
+    NET_STACK_ACCEPTED,
+    NET_STACK_REJECTED, /* connections over conn_max */
+    NET_STACK_BLOCKED,  /* times a session stopped because its client does not read */
+    NET_STACK_RESUMED,
+    NET_STACK_ABORTED_FULL,  /* aborted: no memory for a reply that had begun */
+    NET_STACK_ABORTED_FLOOD, /* aborted: sends on although its session has ended */
+    NET_STACK_COUNTERS
+};
+
+struct net_stack_conn {
+    struct us_conn *us;            /* null once its CLOSED event has been taken */
+    struct cache_session *session; /* null once there is nothing more to reply */
+    struct u_list open_link;
+    struct u_list blocked_link; /* on no list unless the session is BLOCKED */
+    uint32_t kept_bytes;        /* given back with us_recv_keep() and not seen again yet */
+    uint32_t refs;              /* references queued */
+    uint32_t discarded_bytes;   /* received after the session's end */
+    bool held;                  /* us_recv_keep() was called, us_recv_resume() not yet */
+    bool peer_closed;
+};
+
+#define NET_STACK_SHOWN_MAX 64 /* counters of a nic that are published */
+
+/* Names and values of a nic's counters, as last published. */
+struct net_stack_shown {
+    unsigned count; /* of names, fixed since the opening */
+    unsigned at;    /* while publishing: the next value */
+    char names[NET_STACK_SHOWN_MAX][48];
+    struct net_counter values[NET_STACK_SHOWN_MAX];
+};
+
+struct net_stack_worker {
+    struct net_worker worker;
+    struct cache *cache;
+    struct cache_worker *cache_worker; /* null unless the loop runs */
+    struct nic *nic;
+    struct us_stack *stack;
+    void *memory; /* of the stack */
+    size_t memory_bytes;
+    uint16_t port;
+    atomic_bool stopping;
+
+    struct net_stack_conn *conns; /* conns_max of them, zero-filled */
+    uint32_t conns_max;
+    uint32_t conns_used;      /* entries that were ever in use */
+    struct u_list free_conns; /* of these, by open_link */
+    struct u_list open_conns;
+    struct u_list blocked_conns;
+    uint32_t blocked_count;
+    uint32_t blocked_checks; /* of blocked connections still due after the last frames */
+
+    uint64_t buffer_bytes;      /* the stack's pool */
+    unsigned buffer_used_index; /* its gauge among us_counter() */
+    uint32_t send_limit_bytes;  /* what may be queued per connection now */
+
+    struct us_pkt *rx[NIC_BURST_MAX];
+    struct us_pkt *empty[NIC_BURST_MAX]; /* lent by the device, to be filled */
+    unsigned empty_count;
+    struct us_pkt *unsent[NIC_BURST_MAX]; /* filled, not taken by the device yet */
+    unsigned unsent_count;
+    struct us_event events[NET_STACK_EVENT_BATCH];
+
+    uint64_t busy_us; /* when something last happened */
+    uint32_t spin_us; /* how long to poll before sleeping */
+    bool active;      /* this loop has done something */
+    bool tx_stalled;  /* the device takes or lends no more packets for now */
+
+    pthread_t thread; /* of the loop */
+    struct net_counter counters[NET_STACK_COUNTERS];
+    struct net_counter *us_counters; /* us_counter_count() of them, as last published */
+    struct net_stack_shown nic_shown;
+};
+
+static inline void net_stack_count(struct net_stack_worker *worker, enum net_stack_counter counter,
+                                   uint64_t n)
+{
+    net_counter_add(&worker->counters[counter], n);
+}
+
+/*
+ * The parts of net_worker_run(), for callers that bring their own clock and their own loop. begin
+ * makes the calling thread the worker's: 0, or -ENOSPC if the cache takes no more workers. turn is
+ * one loop without waiting and returns whether anything happened. end resets the connections that
+ * are left and leaves the cache.
+ */
+int net_stack_begin(struct net_stack_worker *worker);
+bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us);
+void net_stack_end(struct net_stack_worker *worker, uint64_t now_us);
+
+/* ---- stack_conn.c ------------------------------------------------------------------------ */
+
+/* Takes all events that there are and acts on them. Returns how many there were. */
+unsigned net_stack_events(struct net_stack_worker *worker);
+
+/* Goes on with sessions whose client has read. Looks at a bounded number of them. */
+void net_stack_unblock(struct net_stack_worker *worker);
+
+/* Sends what is queued, then closes: the session ends now. */
+void net_stack_conn_finish(struct net_stack_worker *worker, struct net_stack_conn *conn);
+
+/* Resets the connection: the session ends now, the CLOSED event follows. */
+void net_stack_conn_abort(struct net_stack_worker *worker, struct net_stack_conn *conn);
+
+/* ---- net_stats.c ------------------------------------------------------------------------- */
+
+/* Copies the stack's and the nic's counters to where other threads may read them. */
+void net_stack_publish(struct net_stack_worker *worker);
+
+/* Adds `stats ustack` and `stats nic`. Returns 0 or -1. */
+int net_stack_stats(struct net_stack_worker *worker);
+
+#endif

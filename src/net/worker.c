@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The calls that are the same for every kind of worker.
+ */
+#include "net/worker.h"
+
+int net_worker_run(struct net_worker *worker)
+{
+    return worker->ops->run(worker);
+}
+
+void net_worker_stop(struct net_worker *worker)
+{
+    worker->ops->stop(worker);
+}
+
+void net_worker_close(struct net_worker *worker)
+{
+    worker->ops->close(worker);
+}

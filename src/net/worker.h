@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the two kinds of worker share: the table behind net_worker_*(), the clock, and counters
+ * that one thread writes and any thread may read.
+ */
+#ifndef NET_WORKER_H
+#define NET_WORKER_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "net/net.h"
+
+struct net_worker_ops {
+    int (*run)(struct net_worker *worker);
+    void (*stop)(struct net_worker *worker);
+    void (*close)(struct net_worker *worker);
+};
+
+/* First member of each kind's own struct. */
+struct net_worker {
+    const struct net_worker_ops *ops;
+};
+
+/* The monotonic clock in microseconds: the time of the stack and of the cache. */
+static inline uint64_t net_clock_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/*
+ * A counter with one writer. Readers see some recent value; nothing else hangs on it, so all
+ * accesses are relaxed and the addition is a plain load and store.
+ */
+struct net_counter {
+    _Atomic uint64_t value;
+};
+
+static inline uint64_t net_counter_read(const struct net_counter *counter)
+{
+    return atomic_load_explicit(&counter->value, memory_order_relaxed);
+}
+
+static inline void net_counter_set(struct net_counter *counter, uint64_t value)
+{
+    atomic_store_explicit(&counter->value, value, memory_order_relaxed);
+}
+
+static inline void net_counter_add(struct net_counter *counter, uint64_t n)
+{
+    net_counter_set(counter, net_counter_read(counter) + n);
+}
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * us_check(): walks everything that can be reached from the instance and compares it with what the
+ * pools say is in use, and each connection with the invariants of RFC 9293.
+ */
+#include "ustack/stack.h"
+#include "ustack/tcp.h"
+#include "ustack/tcp_tw.h"
+
+/* What was found so far. */
+struct census {
+    u_u32 conns;
+    u_u32 blocks;
+    u_u32 refs;
+    u_u32 half_open;
+    u_u32 slices;
+};
+
+static const char *check_sendq(const struct us_conn *conn, struct census *census)
+{
+    const struct us_chunk *chunk;
+    u_u32 seq = conn->snd_una;
+    u_u32 copied = 0;
+    u_u32 refs = 0;
+    int cursor_found = conn->sendq.cursor == U_NULL;
+
+    if (conn->sendq.head != U_NULL)
+        seq = conn->sendq.head->seq;
+    for (chunk = conn->sendq.head; chunk != U_NULL; chunk = chunk->next) {
+        if (!(chunk->seq == seq))
+            return "send queue: a gap between chunks";
+        if (!(chunk->next != U_NULL || chunk == conn->sendq.tail))
+            return "send queue: wrong tail";
+        if (chunk == conn->sendq.cursor)
+            cursor_found = 1;
+        seq = us_chunk_end(chunk);
+        if (chunk->is_ref) {
+            refs++;
+        } else {
+            copied += chunk->len;
+            census->blocks++;
+        }
+    }
+    if (!(cursor_found))
+        return "send queue: cursor outside of the queue";
+    if (!(copied == conn->sendq.copied))
+        return "send queue: copied bytes miscounted";
+    if (!(refs == conn->sendq.refs))
+        return "send queue: references miscounted";
+    if (!(conn->sendq.head == U_NULL || seq == conn->snd_end))
+        return "send queue: wrong end";
+    census->refs += refs;
+    return (const char *)U_NULL;
+}
+
+static const char *check_rxq(const struct us_conn *conn, struct census *census)
+{
+    const struct us_chunk *chunk;
+    u_u32 seq = conn->rcv_nxt;
+    u_u32 blocks = 0;
+    u_u32 bytes = 0;
+
+    for (chunk = conn->rxq.head; chunk != U_NULL; chunk = chunk->next) {
+        if (!(chunk->next != U_NULL || chunk == conn->rxq.tail))
+            return "receive queue: wrong tail";
+        blocks++;
+        bytes += chunk->len;
+    }
+    if (!(bytes <= conn->rcv_queued))
+        return "receive queue: more bytes than counted";
+    for (chunk = conn->rxq.ooo; chunk != U_NULL; chunk = chunk->next) {
+        if (!(chunk->len > 0))
+            return "out-of-order queue: empty chunk";
+        if (!(chunk == conn->rxq.ooo ? us_seq_gt(chunk->seq, seq) : us_seq_geq(chunk->seq, seq)))
+            return "out-of-order queue: not sorted, or not behind a gap";
+        if (!(chunk->next != U_NULL || chunk == conn->rxq.ooo_tail))
+            return "out-of-order queue: wrong tail";
+        seq = us_chunk_end(chunk);
+        blocks++;
+    }
+    if (!(conn->rxq.ooo == U_NULL || us_seq_leq(seq, conn->rcv_adv)))
+        return "out-of-order queue: beyond the window";
+    if (!(blocks == conn->rxq.blocks))
+        return "receive queue: blocks miscounted";
+    census->blocks += blocks;
+    return (const char *)U_NULL;
+}
+
+static const char *check_windows(const struct us_stack *stack, const struct us_conn *conn)
+{
+    u_u32 fin = (conn->out_flags & US_OUT_FIN) ? 1 : 0;
+
+    if (!(us_seq_leq(conn->snd_una, conn->snd_nxt)))
+        return "SND.NXT is below SND.UNA";
+    if (!(us_seq_leq(conn->snd_nxt, conn->snd_max)))
+        return "SND.NXT is beyond what was sent";
+    if (!(us_seq_leq(conn->snd_max, conn->snd_end + fin)))
+        return "more sent than queued";
+    if (!(conn->cc.cwnd >= conn->cc.mss))
+        return "congestion window below one segment";
+    if (!(conn->sendq.copied < stack->config.send_queue_bytes + US_BLOCK_BYTES))
+        return "send queue beyond its limit";
+    if (conn->state >= US_TCP_SYN_RECEIVED && !(us_seq_leq(conn->rcv_nxt, conn->rcv_adv + 1)))
+        return "RCV.NXT beyond the window";
+    return (const char *)U_NULL;
+}
+
+static const char *check_timers(const struct us_conn *conn)
+{
+    u_u64 due_us = u_min64(conn->main_us, conn->ack_us);
+
+    if (!((conn->main_timer == US_TT_NONE) == (conn->main_us == US_NEVER)))
+        return "timer without a deadline, or a deadline without a timer";
+    if (!(due_us == US_NEVER || (us_timer_is_set(&conn->timer) && conn->timer.at_us <= due_us)))
+        return "deadline that the wheel doesn't know of";
+    if (conn->state > US_TCP_SYN_RECEIVED && conn->snd_una != conn->snd_max)
+        if (!(conn->main_timer == US_TT_RESEND || conn->main_timer == US_TT_PERSIST))
+            return "data in flight without a timer";
+    return (const char *)U_NULL;
+}
+
+static u_u32 count_slices(const struct us_stack *stack, const struct us_conn *conn)
+{
+    u_u32 n = 0;
+    u_u16 index = conn->slice_first;
+
+    while (index != US_SLICE_NONE && n <= US_SLICES_MAX) {
+        n++;
+        index = stack->events.slices[index].next;
+    }
+    return n;
+}
+
+static const char *check_conn(const struct us_stack *stack, const struct us_conn *conn,
+                              struct census *census)
+{
+    const char *broken = check_rxq(conn, census);
+
+    census->conns++;
+    census->slices += count_slices(stack, conn);
+    if ((conn->flags & US_CF_PASSIVE) && conn->state == US_TCP_SYN_RECEIVED)
+        census->half_open++;
+    if (broken == U_NULL)
+        broken = check_sendq(conn, census);
+    if (broken == U_NULL && conn->state != US_TCP_CLOSED)
+        broken = check_windows(stack, conn);
+    if (broken == U_NULL && conn->state != US_TCP_CLOSED)
+        broken = check_timers(conn);
+    if (!(census->conns <= stack->conn_pool.used))
+        return "more connections than the pool has given";
+    return broken;
+}
+
+/*
+ * All objects of the pool that are in use: one that was given back is CLOSED without a reason. So
+ * connections that are dead and only wait for the application are found too.
+ */
+static const char *check_conns(const struct us_stack *stack, struct census *census)
+{
+    u_u32 i;
+
+    for (i = 0; i < stack->conn_pool.touched; i++) {
+        const struct us_conn *conn =
+            (const struct us_conn *)(const void *)(stack->conn_pool.base +
+                                                   (unsigned long)i * stack->conn_pool.item_bytes);
+        const char *broken;
+
+        if (conn->state == US_TCP_CLOSED && conn->close_reason == US_CLOSE_NONE)
+            continue;
+        if (!((us_tcp_find(stack, &conn->key) == conn) == (conn->state != US_TCP_CLOSED)))
+            return "connection table: a live one is missing, or a dead one is in it";
+        broken = check_conn(stack, conn, census);
+        if (broken != U_NULL)
+            return broken;
+    }
+    return (const char *)U_NULL;
+}
+
+static const char *check_time_wait(const struct us_stack *stack)
+{
+    const struct u_list *link;
+    u_u64 until_us = 0;
+    u_u32 n = 0;
+
+    for (link = stack->tw_list.next; link != &stack->tw_list; link = link->next) {
+        const struct us_tw *tw = U_CONTAINER_OF(link, struct us_tw, link);
+        if (!(tw->until_us >= until_us))
+            return "TIME-WAIT: not sorted by time";
+        if (!(us_tw_find(stack, &tw->key) == tw))
+            return "TIME-WAIT: not in its table";
+        if (!(n < stack->tw_pool.used))
+            return "TIME-WAIT: more than the pool has given";
+        until_us = tw->until_us;
+        n++;
+    }
+    if (!(n == stack->tw_pool.used))
+        return "TIME-WAIT: lost objects";
+    return (const char *)U_NULL;
+}
+
+/* Blocks and references that lie in no connection's queue. */
+static const char *check_queues(const struct us_stack *stack, struct census *census)
+{
+    const struct us_chunk *chunk;
+    const struct us_ref *ref;
+    u_u32 i;
+
+    for (chunk = stack->events.retired; chunk != U_NULL; chunk = chunk->next)
+        census->blocks++;
+    for (ref = stack->events.released; ref != U_NULL; ref = (const struct us_ref *)ref->chunk.next)
+        census->refs++;
+    for (i = stack->replies.head; i != stack->replies.tail; i++)
+        if (stack->replies.ring[i % US_REPLIES_MAX].kind == US_REPLY_ECHO)
+            census->blocks++;
+    if (!(stack->replies.tail - stack->replies.head <= US_REPLIES_MAX))
+        return "more answers than the queue holds";
+    return (const char *)U_NULL;
+}
+
+static const char *check_census(const struct us_stack *stack, const struct census *census)
+{
+    if (!(census->conns == stack->conn_pool.used))
+        return "connections: lost objects";
+    if (!(census->blocks == stack->block_pool.used))
+        return "buffer blocks: lost objects";
+    if (!(census->refs == stack->ref_pool.used))
+        return "references: lost objects";
+    if (!(census->half_open == stack->half_open))
+        return "half-open connections miscounted";
+    if (!(census->slices == stack->events.slices_used))
+        return "slices miscounted";
+    if (!(us_pool_is_sound(&stack->conn_pool) && us_pool_is_sound(&stack->block_pool) &&
+          us_pool_is_sound(&stack->ref_pool) && us_pool_is_sound(&stack->tw_pool) &&
+          us_pool_is_sound(&stack->arp.pool)))
+        return "a pool's free list is broken";
+    return (const char *)U_NULL;
+}
+
+const char *us_check(const struct us_stack *stack)
+{
+    struct census census;
+    const char *broken;
+
+    u_zero(&census, sizeof(census));
+    broken = check_conns(stack, &census);
+    if (broken == U_NULL)
+        broken = check_time_wait(stack);
+    if (broken == U_NULL)
+        broken = check_queues(stack, &census);
+    if (broken == U_NULL)
+        broken = check_census(stack, &census);
+    return broken;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Events; see event.h. */
+#include "ustack/event.h"
+
+#include "ustack/tcp.h"
+#include "ustack/tcp_rxq.h"
+
+void us_event_queue_init(struct us_event_queue *events)
+{
+    u_list_init(&events->conns);
+    events->released = (struct us_ref *)U_NULL;
+    events->released_last = (struct us_ref *)U_NULL;
+    events->retired = (struct us_chunk *)U_NULL;
+    events->slice_free = US_SLICE_NONE;
+    events->slice_touched = 0;
+    events->slices_used = 0;
+}
+
+void us_event_queue_conn(struct us_stack *stack, struct us_conn *conn)
+{
+    if (u_list_is_empty(&conn->ev_link))
+        u_list_push_back(&stack->events.conns, &conn->ev_link);
+}
+
+void us_event_raise(struct us_stack *stack, struct us_conn *conn, unsigned flags)
+{
+    conn->ev_flags = (u_u8)(conn->ev_flags | flags);
+    us_event_queue_conn(stack, conn);
+}
+
+void us_event_add_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len)
+{
+    struct us_event_queue *events = &stack->events;
+    u_u16 index = events->slice_free;
+
+    if (index != US_SLICE_NONE) {
+        events->slice_free = events->slices[index].next;
+    } else {
+        U_ASSERT(events->slice_touched < US_SLICES_MAX);
+        index = events->slice_touched++;
+    }
+    events->slices_used++;
+    events->slices[index].data = data;
+    events->slices[index].len = (u_u16)len;
+    events->slices[index].next = US_SLICE_NONE;
+    if (conn->slice_first == US_SLICE_NONE)
+        conn->slice_first = index;
+    else
+        events->slices[conn->slice_last].next = index;
+    conn->slice_last = index;
+    us_event_queue_conn(stack, conn);
+}
+
+/* Takes the connection's first slice. */
+static struct us_slice slice_take(struct us_stack *stack, struct us_conn *conn)
+{
+    struct us_event_queue *events = &stack->events;
+    u_u16 index = conn->slice_first;
+    struct us_slice slice = events->slices[index];
+
+    conn->slice_first = slice.next;
+    events->slices[index].next = events->slice_free;
+    events->slice_free = index;
+    events->slices_used--;
+    return slice;
+}
+
+void us_event_drop_slices(struct us_stack *stack, struct us_conn *conn)
+{
+    while (conn->slice_first != US_SLICE_NONE)
+        (void)slice_take(stack, conn);
+}
+
+void us_event_release(struct us_stack *stack, struct us_ref *ref)
+{
+    struct us_event_queue *events = &stack->events;
+
+    ref->chunk.next = (struct us_chunk *)U_NULL;
+    if (events->released == U_NULL)
+        events->released = ref;
+    else
+        events->released_last->chunk.next = &ref->chunk;
+    events->released_last = ref;
+}
+
+void us_event_retire_blocks(struct us_stack *stack)
+{
+    while (stack->events.retired != U_NULL) {
+        struct us_chunk *chunk = stack->events.retired;
+        stack->events.retired = chunk->next;
+        us_block_put(stack, chunk);
+    }
+}
+
+/*
+ * Moves the slices of a connection that the application holds back into its queue. Returns 0 if
+ * memory ran out: the connection was aborted.
+ */
+static int slices_keep(struct us_stack *stack, struct us_conn *conn)
+{
+    while (conn->slice_first != US_SLICE_NONE) {
+        struct us_slice slice = slice_take(stack, conn);
+        if (!us_rxq_keep(stack, &conn->rxq, US_RXQ_HELD, slice.data, slice.len)) {
+            us_conn_out_of_memory(stack, conn);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void event_fill(struct us_event *event, enum us_event_type type, struct us_conn *conn)
+{
+    event->type = type;
+    event->reason = US_CLOSE_NONE;
+    event->conn = conn;
+    event->user = conn->user;
+    event->cookie = U_NULL;
+    event->data = (const u_u8 *)U_NULL;
+    event->len = 0;
+}
+
+/* Tells of the bytes that come next, if there are any. */
+static int event_data(struct us_stack *stack, struct us_conn *conn, struct us_event *event)
+{
+    struct us_chunk *chunk;
+
+    if (conn->rx_flags & US_RX_HELD) {
+        slices_keep(stack, conn);
+        return 0;
+    }
+    if (conn->slice_first != US_SLICE_NONE) {
+        struct us_slice slice = slice_take(stack, conn);
+        event_fill(event, US_EV_DATA, conn);
+        event->data = slice.data;
+        event->len = slice.len;
+    } else {
+        chunk = us_rxq_take(&conn->rxq);
+        if (chunk == U_NULL)
+            return 0;
+        event_fill(event, US_EV_DATA, conn);
+        event->data = chunk->data;
+        event->len = chunk->len;
+        chunk->next = stack->events.retired;
+        stack->events.retired = chunk;
+    }
+    conn->rcv_queued -= event->len;
+    us_tcp_recv_consumed(stack, conn);
+    return 1;
+}
+
+/* The end of a connection. Its memory is free afterwards unless a RST is still to be sent. */
+static void event_closed(struct us_stack *stack, struct us_conn *conn, struct us_event *event)
+{
+    event_fill(event, US_EV_CLOSED, conn);
+    event->reason = (enum us_close_reason)conn->close_reason;
+    conn->ev_flags = 0;
+    u_list_remove(&conn->ev_link);
+    us_conn_reap(stack, conn);
+}
+
+/* Takes the next event of one connection; returns 0 if it has nothing more to tell now. */
+static int event_of_conn(struct us_stack *stack, struct us_conn *conn, struct us_event *event)
+{
+    if (conn->ev_flags & (US_EVF_ACCEPTED | US_EVF_CONNECTED)) {
+        event_fill(event, conn->ev_flags & US_EVF_ACCEPTED ? US_EV_ACCEPTED : US_EV_CONNECTED,
+                   conn);
+        conn->ev_flags = (u_u8)(conn->ev_flags & ~(US_EVF_ACCEPTED | US_EVF_CONNECTED));
+        return 1;
+    }
+    if (event_data(stack, conn, event))
+        return 1;
+    if ((conn->ev_flags & US_EVF_PEER_CLOSED) && !(conn->rx_flags & US_RX_HELD)) {
+        event_fill(event, US_EV_PEER_CLOSED, conn);
+        conn->ev_flags = (u_u8)(conn->ev_flags & ~US_EVF_PEER_CLOSED);
+        return 1;
+    }
+    if (conn->ev_flags & US_EVF_SENDABLE) {
+        event_fill(event, US_EV_SENDABLE, conn);
+        conn->ev_flags = (u_u8)(conn->ev_flags & ~US_EVF_SENDABLE);
+        return 1;
+    }
+    if ((conn->ev_flags & US_EVF_CLOSED) && !(conn->rx_flags & US_RX_HELD)) {
+        event_closed(stack, conn, event);
+        return 1;
+    }
+    return 0;
+}
+
+/* RELEASED comes before everything else: so a connection's end never overtakes it. */
+static void event_released(struct us_stack *stack, struct us_event *event)
+{
+    struct us_ref *ref = stack->events.released;
+
+    event_fill(event, US_EV_RELEASED, ref->conn);
+    event->cookie = ref->cookie;
+    stack->events.released = (struct us_ref *)ref->chunk.next;
+    us_pool_put(&stack->ref_pool, ref);
+    us_memory_freed(stack);
+}
+
+int us_next_event(struct us_stack *stack, struct us_event *event)
+{
+    struct us_event_queue *events = &stack->events;
+
+    if (events->released != U_NULL) {
+        event_released(stack, event);
+        return 1;
+    }
+    while (!u_list_is_empty(&events->conns)) {
+        struct us_conn *conn = U_CONTAINER_OF(events->conns.next, struct us_conn, ev_link);
+        if (event_of_conn(stack, conn, event))
+            return 1;
+        u_list_remove(&conn->ev_link);
+    }
+    event->type = US_EV_NONE;
+    return 0;
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The instance: configuration, memory, addresses, and the loop. */
+#include "ustack/stack.h"
+
+#include "ustack/eth.h"
+#include "ustack/tcp.h"
+#include "ustack/tcp_tw.h"
+
+/* Bounds of the configuration. With these no size below leaves 32 bits. */
+enum {
+    MTU_MIN = 576,
+    MTU_MAX = 9216,
+    OBJECTS_MAX = 1 << 24,
+    NEIGHBOURS_MAX = 1 << 16,
+    LISTEN_MAX = 0xfffe,
+    BLOCKS_MIN = 4,
+    WINDOW_MIN = 1024,
+    WINDOW_MAX = 1 << 30,
+    RETRIES_MAX = 200,
+    RTO_MAX_US = 600 * 1000 * 1000,
+    DELAYED_ACK_MAX_US = 500 * 1000,
+    MEMORY_ALIGN = 64
+};
+
+/* References share the memory of the buffers: one may be queued for so many bytes of buffer. */
+enum { BUFFER_BYTES_PER_REF = 512 };
+
+const char *us_strerror(int error)
+{
+    switch (error) {
+    case US_OK:
+        return "success";
+    case US_ERR_ARGUMENT:
+        return "argument out of range";
+    case US_ERR_NO_MEMORY:
+        return "pool used up";
+    case US_ERR_STATE:
+        return "not possible in this state of the connection";
+    case US_ERR_IN_USE:
+        return "port or address in use";
+    case US_ERR_NO_ROUTE:
+        return "no route to the destination";
+    case US_ERR_FULL:
+        return "send queue full";
+    default:
+        return error > 0 ? "success" : "unknown error";
+    }
+}
+
+/* ---- configuration and memory ---- */
+
+void us_config_defaults(struct us_config *config)
+{
+    config->caps = 0;
+    config->mtu = 1500;
+    config->conn_max = 16384;
+    config->half_open_max = 1024;
+    config->time_wait_max = 16384;
+    config->arp_max = 1024;
+    config->listen_max = 16;
+    config->buffer_bytes = 64u << 20;
+    config->send_queue_bytes = 256u << 10;
+    config->send_refs_max = 64;
+    config->recv_window_bytes = 256u << 10;
+    config->rto_min_us = 200u * 1000;
+    config->rto_initial_us = 1000u * 1000;
+    config->rto_max_us = 60u * 1000 * 1000;
+    config->delayed_ack_us = 40u * 1000;
+    config->time_wait_us = 60u * 1000 * 1000;
+    config->fin_wait2_us = 60u * 1000 * 1000;
+    config->syn_retries_max = 5;
+    config->retries_max = 12;
+    config->arp_lifetime_us = 60u * 1000 * 1000;
+}
+
+static int in_range(u_u32 value, u_u32 min, u_u32 max)
+{
+    return value >= min && value <= max;
+}
+
+static int config_is_valid(const struct us_config *c)
+{
+    return in_range(c->mtu, MTU_MIN, MTU_MAX) && in_range(c->conn_max, 1, OBJECTS_MAX) &&
+           in_range(c->half_open_max, 1, c->conn_max) &&
+           in_range(c->time_wait_max, 1, OBJECTS_MAX) && in_range(c->arp_max, 1, NEIGHBOURS_MAX) &&
+           in_range(c->listen_max, 1, LISTEN_MAX) &&
+           in_range(c->buffer_bytes, BLOCKS_MIN * US_BLOCK_BYTES, 0xffffffffu) &&
+           in_range(c->send_queue_bytes, 1, WINDOW_MAX) &&
+           in_range(c->send_refs_max, 1, OBJECTS_MAX) &&
+           in_range(c->recv_window_bytes, WINDOW_MIN, WINDOW_MAX) &&
+           in_range(c->rto_min_us, 1, c->rto_max_us) &&
+           in_range(c->rto_initial_us, 1, c->rto_max_us) &&
+           in_range(c->rto_max_us, 1, RTO_MAX_US) &&
+           in_range(c->delayed_ack_us, 0, DELAYED_ACK_MAX_US) &&
+           in_range(c->syn_retries_max, 0, RETRIES_MAX) && in_range(c->retries_max, 0, RETRIES_MAX);
+}
+
+/* The smallest power of two that is not below n. */
+static u_u32 table_size(u_u32 n)
+{
+    u_u32 size = 1;
+
+    while (size < n)
+        size <<= 1;
+    return size;
+}
+
+/* Hands out pieces of the caller's memory in order; without memory it only adds up sizes. */
+struct carver {
+    u_u8 *memory; /* null: add up only */
+    unsigned long at;
+    int overflow; /* the sum doesn't fit into an unsigned long */
+};
+
+static void *carve(struct carver *carver, u_u32 items, unsigned long item_bytes)
+{
+    unsigned long limit = ~0ul - carver->at - MEMORY_ALIGN;
+    void *piece = carver->memory != U_NULL ? carver->memory + carver->at : (u_u8 *)U_NULL;
+
+    if (items > limit / item_bytes) {
+        carver->overflow = 1;
+        return piece;
+    }
+    carver->at += (items * item_bytes + MEMORY_ALIGN - 1) & ~(unsigned long)(MEMORY_ALIGN - 1);
+    return piece;
+}
+
+static void carve_pool(struct carver *carver, struct us_pool *pool, u_u32 items,
+                       unsigned long item_bytes)
+{
+    us_pool_init(pool, carve(carver, items, item_bytes), (u_u32)item_bytes, items);
+}
+
+/* Lays out all tables and pools behind the instance. */
+static void stack_carve(struct us_stack *stack, const struct us_config *config,
+                        struct carver *carver)
+{
+    u_u32 conn_buckets = table_size(config->conn_max);
+    u_u32 tw_buckets = table_size(config->time_wait_max);
+    u_u32 arp_buckets = table_size(config->arp_max);
+    u_u32 refs = u_max32(config->buffer_bytes / BUFFER_BYTES_PER_REF, config->send_refs_max);
+
+    stack->conn_mask = conn_buckets - 1;
+    stack->conn_table = (struct us_conn **)carve(carver, conn_buckets, sizeof(struct us_conn *));
+    stack->tw_mask = tw_buckets - 1;
+    stack->tw_table = (struct us_tw **)carve(carver, tw_buckets, sizeof(struct us_tw *));
+    stack->arp.mask = arp_buckets - 1;
+    stack->arp.table =
+        (struct us_neighbour **)carve(carver, arp_buckets, sizeof(struct us_neighbour *));
+    stack->listeners =
+        (struct us_listener *)carve(carver, config->listen_max, sizeof(struct us_listener));
+    carve_pool(carver, &stack->conn_pool, config->conn_max,
+               (sizeof(struct us_conn) + MEMORY_ALIGN - 1) & ~(unsigned long)(MEMORY_ALIGN - 1));
+    carve_pool(carver, &stack->tw_pool, config->time_wait_max, sizeof(struct us_tw));
+    carve_pool(carver, &stack->arp.pool, config->arp_max, sizeof(struct us_neighbour));
+    carve_pool(carver, &stack->ref_pool, refs, sizeof(struct us_ref));
+    carve_pool(carver, &stack->block_pool, config->buffer_bytes / US_BLOCK_BYTES,
+               sizeof(struct us_block));
+}
+
+unsigned long us_memory_bytes(const struct us_config *config)
+{
+    struct us_stack layout;
+    struct carver carver;
+
+    if (!config_is_valid(config))
+        return 0;
+    carver.memory = (u_u8 *)U_NULL;
+    carver.at = MEMORY_ALIGN; /* room to align the memory that we are given */
+    carver.overflow = 0;
+    carve(&carver, 1, sizeof(struct us_stack));
+    stack_carve(&layout, config, &carver);
+    return carver.overflow ? 0 : carver.at;
+}
+
+/* Derives a key from the secret, so that no two uses share one. */
+static void derive_key(u_u8 *key, const struct us_config *config, unsigned use)
+{
+    unsigned half;
+    unsigned i;
+
+    for (half = 0; half < 2; half++) {
+        u_u8 label = (u_u8)(use * 2 + half);
+        u_u64 v = u_siphash24(config->secret, &label, 1) ^
+                  u_siphash24(config->secret + U_SIPHASH_KEY_BYTES, &label, 1);
+        for (i = 0; i < 8; i++)
+            key[half * 8 + i] = (u_u8)(v >> (8 * i));
+    }
+}
+
+struct us_stack *us_create(const struct us_config *config, void *memory, unsigned long bytes,
+                           u_u64 now_us)
+{
+    unsigned long need = us_memory_bytes(config);
+    struct us_stack *stack;
+    struct carver carver;
+
+    if (need == 0 || bytes < need)
+        return (struct us_stack *)U_NULL;
+    carver.memory = (u_u8 *)memory;
+    carver.at = (MEMORY_ALIGN - (unsigned long)memory % MEMORY_ALIGN) % MEMORY_ALIGN;
+    carver.overflow = 0;
+    stack = (struct us_stack *)carve(&carver, 1, sizeof(struct us_stack));
+    stack_carve(stack, config, &carver);
+    stack->config = *config;
+    stack->now_us = now_us;
+    stack->rx_block_max = 2 * (config->recv_window_bytes / US_BLOCK_ROOM) + 8;
+    derive_key(stack->key_table, config, 0);
+    derive_key(stack->key_isn, config, 1);
+    derive_key(stack->key_port, config, 2);
+    derive_key(stack->key_ts, config, 3);
+    us_event_queue_init(&stack->events);
+    us_wheel_init(&stack->wheel, now_us);
+    u_list_init(&stack->arp.by_age);
+    u_list_init(&stack->arp.asks);
+    u_list_init(&stack->tw_list);
+    u_list_init(&stack->out_list);
+    u_list_init(&stack->memory_list);
+    return stack;
+}
+
+/* ---- addresses ---- */
+
+static int addr_to_ip4(const struct us_addr *addr, u_u32 *ip)
+{
+    struct u_be32 be;
+
+    if (addr->family != US_IP4)
+        return 0;
+    u_copy(&be, addr->bytes, sizeof(be));
+    *ip = u_get_be32(be);
+    return 1;
+}
+
+/* Whether an address belongs to no single host anywhere: RFC 1122 3.2.1.3. */
+static int ip_is_special(u_u32 ip)
+{
+    return ip >> 24 == 0 || ip >> 24 == 127 || ip >> 28 >= 14;
+}
+
+/* Whether it is the broadcast address of a network of ours, or the network itself. */
+static int ip_is_local_broadcast(const struct us_stack *stack, u_u32 ip)
+{
+    unsigned i;
+
+    for (i = 0; i < stack->local_count; i++) {
+        const struct us_local *local = &stack->locals[i];
+        u_u32 host = ip & ~local->mask;
+        if (((ip ^ local->ip) & local->mask) == 0 && ~local->mask > 1 &&
+            (host == 0 || host == ~local->mask))
+            return 1;
+    }
+    return 0;
+}
+
+int us_ip_is_unicast(const struct us_stack *stack, u_u32 ip)
+{
+    return !ip_is_special(ip) && !ip_is_local_broadcast(stack, ip);
+}
+
+int us_local_is(const struct us_stack *stack, u_u32 ip)
+{
+    unsigned i;
+
+    for (i = 0; i < stack->local_count; i++)
+        if (stack->locals[i].ip == ip)
+            return 1;
+    return 0;
+}
+
+int us_local_is_neighbour(const struct us_stack *stack, u_u32 ip)
+{
+    unsigned i;
+
+    if (!us_ip_is_unicast(stack, ip) || us_local_is(stack, ip))
+        return 0;
+    for (i = 0; i < stack->local_count; i++)
+        if (((ip ^ stack->locals[i].ip) & stack->locals[i].mask) == 0)
+            return 1;
+    return 0;
+}
+
+int us_route_find(const struct us_stack *stack, u_u32 dst_ip, struct us_route *route)
+{
+    u_u32 hop = dst_ip;
+    unsigned tries;
+    unsigned i;
+
+    for (tries = 0; tries < 2 && hop != 0; tries++) {
+        for (i = 0; i < stack->local_count; i++) {
+            if (((hop ^ stack->locals[i].ip) & stack->locals[i].mask) == 0) {
+                route->src_ip = stack->locals[i].ip;
+                route->next_hop = hop;
+                return 1;
+            }
+        }
+        hop = stack->gateway;
+    }
+    return 0;
+}
+
+int us_addr_add(struct us_stack *stack, const struct us_addr *addr, unsigned prefix_len)
+{
+    struct us_local *local;
+    u_u32 ip;
+
+    if (!addr_to_ip4(addr, &ip) || prefix_len > 32 || ip_is_special(ip))
+        return US_ERR_ARGUMENT;
+    if (us_local_is(stack, ip))
+        return US_ERR_IN_USE;
+    if (stack->local_count == US_LOCAL_MAX)
+        return US_ERR_NO_MEMORY;
+    local = &stack->locals[stack->local_count++];
+    local->ip = ip;
+    local->mask = prefix_len == 0 ? 0 : 0xffffffffu << (32 - prefix_len);
+    local->announce = 1;
+    return US_OK;
+}
+
+int us_gateway_set(struct us_stack *stack, const struct us_addr *gateway)
+{
+    u_u32 ip;
+
+    if (!addr_to_ip4(gateway, &ip) || ip_is_special(ip) || us_local_is(stack, ip))
+        return US_ERR_ARGUMENT;
+    if (!us_local_is_neighbour(stack, ip))
+        return US_ERR_NO_ROUTE;
+    stack->gateway = ip;
+    return US_OK;
+}
+
+/* ---- the loop ---- */
+
+static void stack_run_timers(struct us_stack *stack)
+{
+    unsigned budget = US_TIMERS_PER_INPUT;
+    struct us_timer *timer;
+
+    while ((timer = us_wheel_take(&stack->wheel, stack->now_us, &budget)) != U_NULL) {
+        if (timer->kind == US_TIMER_CONN)
+            us_tcp_timer_fire(stack, U_CONTAINER_OF(timer, struct us_conn, timer));
+        else
+            us_arp_timer(stack, U_CONTAINER_OF(timer, struct us_neighbour, timer));
+    }
+    us_tw_expire(stack);
+}
+
+unsigned us_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n, u_u64 now_us)
+{
+    unsigned i;
+
+    stack->now_us = now_us;
+    us_event_retire_blocks(stack);
+    for (i = 0; i < n && us_event_room(&stack->events); i++)
+        us_eth_input(stack, pkts[i]);
+    if (i < n)
+        us_count(stack, US_C_INPUT_CUT_SHORT);
+    stack_run_timers(stack);
+    return i;
+}
+
+unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u64 now_us)
+{
+    unsigned filled = 0;
+    unsigned i;
+
+    stack->now_us = now_us;
+    while (filled < n && us_arp_output(stack, pkts[filled]))
+        filled++;
+    while (filled < n && us_reply_output(stack, pkts[filled]))
+        filled++;
+    filled += us_tcp_output(stack, pkts + filled, n - filled);
+    /* A connection may have asked for its next hop just now. */
+    while (filled < n && us_arp_output(stack, pkts[filled]))
+        filled++;
+    for (i = 0; i < filled; i++) {
+        pkts[i]->next_seg = (struct us_pkt *)U_NULL;
+        us_count_add(stack, US_C_TX_BYTES, pkts[i]->len);
+    }
+    us_count_add(stack, US_C_TX_FRAMES, filled);
+    return filled;
+}
+
+u_u64 us_deadline(const struct us_stack *stack)
+{
+    if (!u_list_is_empty(&stack->out_list) || !us_reply_is_empty(&stack->replies) ||
+        us_arp_has_output(stack))
+        return 0;
+    return u_min64(stack->wheel.next_us, us_tw_deadline(stack));
+}

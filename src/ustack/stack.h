@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The instance: what all protocols of the stack share. Nothing here is global; struct us_stack
+ * lies at the start of the caller's memory and the tables and pools behind it.
+ */
+#ifndef USTACK_STACK_H
+#define USTACK_STACK_H
+
+#include "base/base.h"
+#include "base/list.h"
+#include "base/siphash.h"
+#include "ustack/arp.h"
+#include "ustack/chunk.h"
+#include "ustack/event.h"
+#include "ustack/pool.h"
+#include "ustack/reply.h"
+#include "ustack/stats.h"
+#include "ustack/timer.h"
+#include "ustack/ustack.h"
+
+enum {
+    US_LOCAL_MAX = 8,        /* addresses of an instance */
+    US_TIMERS_PER_INPUT = 64 /* timers taken or moved by one us_input() */
+};
+
+/* Which struct a us_timer is part of. */
+enum us_timer_kind { US_TIMER_CONN, US_TIMER_ARP };
+
+/* One IPv4 address of ours. Addresses are in host byte order everywhere behind the API. */
+struct us_local {
+    u_u32 ip;
+    u_u32 mask;
+    u_u8 announce; /* a gratuitous ARP is due */
+};
+
+/* A received frame on its way up. */
+struct us_rx {
+    const u_u8 *mac; /* of the sender */
+    const u_u8 *l4;  /* first byte behind the IP header */
+    u_u32 l4_bytes;
+    u_u32 src_ip;
+    u_u32 dst_ip;
+    u_u32 flags; /* enum us_pkt_flag */
+};
+
+/* A listening port. */
+struct us_listener {
+    void *user;
+    u_u16 port;
+    u_u16 next; /* index + 1 of the next in the same bucket, or of the free list */
+};
+
+enum { US_LISTEN_BUCKETS = 64 };
+
+struct us_stack {
+    struct us_config config;
+    u_u64 now_us;
+    u_u64 counters[US_COUNTERS];
+    u_u8 key_table[U_SIPHASH_KEY_BYTES]; /* the keys are cut from config.secret */
+    u_u8 key_isn[U_SIPHASH_KEY_BYTES];
+    u_u8 key_port[U_SIPHASH_KEY_BYTES];
+    u_u8 key_ts[U_SIPHASH_KEY_BYTES];
+
+    struct us_local locals[US_LOCAL_MAX];
+    unsigned local_count;
+    u_u32 gateway; /* 0: none */
+
+    struct us_event_queue events;
+    struct us_reply_queue replies;
+    struct us_arp arp;
+    struct us_wheel wheel;
+
+    struct us_pool conn_pool;
+    struct us_pool block_pool;
+    struct us_pool ref_pool;
+    struct us_pool tw_pool;
+    struct us_conn **conn_table; /* buckets; conn_mask + 1 of them */
+    u_u32 conn_mask;
+    u_u32 half_open; /* connections in SYN-RECEIVED, passively opened */
+    struct us_tw **tw_table;
+    u_u32 tw_mask;
+    struct u_list tw_list;     /* by time of expiry */
+    struct u_list out_list;    /* connections that us_output() is to look at */
+    struct u_list memory_list; /* connections that wait for a block of the pool */
+    u_u32 port_next;           /* RFC 6056 3.3.3: added to the hash of the destination */
+
+    struct us_listener *listeners;
+    u_u16 listen_buckets[US_LISTEN_BUCKETS]; /* index + 1 */
+    u_u16 listen_free;                       /* index + 1 */
+    u_u16 listen_touched;
+
+    u_u64 challenge_from_us; /* start of the period that challenge_count counts */
+    u_u32 challenge_count;
+    u_u32 rx_block_max; /* blocks that the receive queue of one connection may hold */
+};
+
+/* How a destination is reached. */
+struct us_route {
+    u_u32 src_ip;
+    u_u32 next_hop;
+};
+
+/* Finds the way to an address. Returns 1, or 0 if there is none. */
+int us_route_find(const struct us_stack *stack, u_u32 dst_ip, struct us_route *route);
+
+/* Whether an address is one of ours. */
+int us_local_is(const struct us_stack *stack, u_u32 ip);
+
+/* Whether an address is a neighbour's: on a network of ours and no broadcast. */
+int us_local_is_neighbour(const struct us_stack *stack, u_u32 ip);
+
+/* Whether an address can name one host at all: not 0, multicast, loopback or a broadcast. */
+int us_ip_is_unicast(const struct us_stack *stack, u_u32 ip);
+
+/* The clock of TCP timestamps, without a connection's offset: about a millisecond per tick. */
+U_INLINE u_u32 us_ts_clock(u_u64 now_us)
+{
+    return (u_u32)(now_us >> 10);
+}
+
+U_INLINE void us_count(struct us_stack *stack, enum us_counter_index index)
+{
+    stack->counters[index]++;
+}
+
+U_INLINE void us_count_add(struct us_stack *stack, enum us_counter_index index, u_u32 n)
+{
+    stack->counters[index] += n;
+}
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TCP (RFC 9293): the connection and what the tcp_*.c files offer each other.
+ *
+ * A segment's way in:  tcp_in.c parses and checks by state -> tcp_ack.c takes its acknowledgment,
+ * tcp_recv.c its data. The way out: tcp_out.c decides (us_tcp_plan), builds (us_tcp_build) and
+ * records. tcp_conn.c makes and ends connections, tcp_demux.c finds them, tcp_timer.c and
+ * tcp_tw.c watch the time.
+ */
+#ifndef USTACK_TCP_H
+#define USTACK_TCP_H
+
+#include "base/base.h"
+#include "base/list.h"
+#include "ustack/chunk.h"
+#include "ustack/eth.h"
+#include "ustack/ip4.h"
+#include "ustack/seq.h"
+#include "ustack/stack.h"
+#include "ustack/tcp_cc.h"
+#include "ustack/tcp_hdr.h"
+#include "ustack/tcp_opt.h"
+#include "ustack/tcp_rtt.h"
+
+/* Names a connection: addresses and ports in host byte order. */
+struct us_tcp_key {
+    u_u32 local_ip;
+    u_u32 remote_ip;
+    u_u16 local_port;
+    u_u16 remote_port;
+};
+
+/* Bits of us_conn.opts: what both sides have agreed on. */
+enum { US_OPT_TS = 1 << 0, US_OPT_SCALE = 1 << 1, US_OPT_SACK = 1 << 2 };
+
+/* Bits of us_conn.out_flags: what us_output() has to do. */
+enum {
+    US_OUT_SYN = 1 << 0,       /* send our SYN (with ACK in SYN-RECEIVED) */
+    US_OUT_ACK = 1 << 1,       /* acknowledge at once */
+    US_OUT_ACK_LATER = 1 << 2, /* something is unacknowledged: ride on data, or start the timer */
+    US_OUT_RESEND = 1 << 3,    /* send one segment at snd_una again */
+    US_OUT_PROBE = 1 << 4,     /* send something although the window is too small */
+    US_OUT_FIN = 1 << 5,       /* a FIN follows what is queued; stays set */
+    US_OUT_RST = 1 << 6        /* the connection is dead: a RST is all that is left to send */
+};
+
+/* Bits of us_conn.rx_flags. */
+enum {
+    US_RX_HELD = 1 << 0,      /* us_recv_keep(): no DATA events */
+    US_RX_FIN_AHEAD = 1 << 1, /* a FIN at fin_seq was received and waits for the data before it */
+    US_RX_FIN = 1 << 2        /* the peer's FIN was processed */
+};
+
+/* Other bits: us_conn.flags. */
+enum {
+    US_CF_PASSIVE = 1 << 0,       /* came from a listener; counted in half_open in SYN-RECEIVED */
+    US_CF_RECOVERY = 1 << 1,      /* RFC 6582 fast recovery, until `recover` is acknowledged */
+    US_CF_PARTIAL = 1 << 2,       /* a partial ACK has come in this recovery */
+    US_CF_RTT_TIMED = 1 << 3,     /* rtt_seq and rtt_from_us are valid */
+    US_CF_SYN_RESENT = 1 << 4,    /* RFC 5681 3.1: initial window of one segment */
+    US_CF_WANT_SENDABLE = 1 << 5, /* a send was cut short or refused */
+    US_CF_UNREACHABLE = 1 << 6    /* the next hop did not answer ARP; nothing was heard since */
+};
+
+/* What us_conn.main_us is the deadline of. */
+enum us_tcp_timer { US_TT_NONE, US_TT_RESEND, US_TT_PERSIST, US_TT_FIN_WAIT_2 };
+
+/* The receive queue; see tcp_rxq.h. */
+struct us_rxq {
+    struct us_chunk *head; /* in order and not told: kept, then arrived while held */
+    struct us_chunk *tail;
+    struct us_chunk *kept; /* the last one kept by the application in this round, or null */
+    struct us_chunk *held; /* the last one that came from a slice behind those, or null */
+    struct us_chunk *ooo;  /* out of order: sorted, disjoint, all behind rcv_nxt */
+    struct us_chunk *ooo_tail;
+    u_u32 blocks;     /* in both lists */
+    u_u32 recent[3];  /* sequence numbers in the SACK blocks told last, newest first */
+    u_u32 recent_end; /* the number after the segment of recent[0] */
+    u_u32 recents;    /* how many are valid */
+};
+
+/* The send queue; see tcp_sendq.h. */
+struct us_sendq {
+    struct us_chunk *head;
+    struct us_chunk *tail;
+    struct us_chunk *cursor; /* the chunk that a frame was built from last, or null */
+    u_u32 copied;            /* unacknowledged bytes in blocks */
+    u_u32 refs;              /* references */
+};
+
+enum { US_TCP_TEMPLATE_BYTES = US_ETH_HDR_BYTES + US_IP4_HDR_BYTES + 4 };
+
+struct us_conn {
+    /* First cache line: finding the connection and header prediction. */
+    struct us_conn *hash_next;
+    struct us_tcp_key key;
+    u_u8 state; /* enum us_tcp_state */
+    u_u8 opts;
+    u_u8 rx_flags;
+    u_u8 out_flags;
+    u_u32 rcv_nxt;
+    u_u32 rcv_adv;    /* right edge of the window that was advertised */
+    u_u32 rcv_queued; /* bytes before rcv_nxt that the application has not consumed */
+    u_u32 snd_una;
+    u_u32 snd_nxt; /* next to send; goes back to snd_una when the timer expires */
+    u_u32 snd_max; /* the one after the last that was ever sent */
+    u_u32 snd_end; /* the one after the last byte queued; a FIN has this number */
+    u_u32 snd_wnd; /* the peer's window, scaled */
+    u_u8 snd_scale;
+    u_u8 rcv_scale;
+    u_u8 flags;
+    u_u8 dup_acks;
+
+    /* Receiving and acknowledging. */
+    u_u32 ts_recent;
+    u_u32 ts_recent_at; /* us_ts_clock() when it was set */
+    u_u32 ts_offset;
+    u_u32 last_ack; /* the acknowledgment number sent last */
+    u_u32 snd_wl1;
+    u_u32 snd_wl2;
+    u_u32 snd_wnd_max;
+    u_u8 ev_flags;
+    u_u8 segs_unacked; /* data segments since the last ACK we sent */
+    u_u16 acks_owed;   /* duplicate ACKs to send, one per out-of-order segment */
+    u_u16 slice_first; /* see event.h */
+    u_u16 slice_last;
+    struct us_sendq sendq;
+    struct u_list ev_link;
+    struct u_list out_link; /* in us_stack.out_list, or in us_neighbour.waiting */
+    void *user;
+    struct us_tcp_cc cc;
+    u_u32 recover;
+
+    /* Sending: round-trip times and timers. */
+    u_u32 rtt_seq;
+    u_u64 rtt_from_us;
+    u_u64 sent_us; /* when data was sent last */
+    struct us_tcp_rtt rtt;
+    u_u64 main_us;         /* deadline of what main_timer says */
+    u_u64 ack_us;          /* deadline of the delayed ACK, US_NEVER if none */
+    struct us_timer timer; /* one entry for both; may be set for earlier than needed */
+    u_u8 main_timer;       /* enum us_tcp_timer */
+    u_u8 retries;
+    u_u8 challenges;    /* challenge ACKs since challenge_at */
+    u_u8 close_reason;  /* enum us_close_reason, once closed */
+    u_u32 challenge_at; /* us_ts_clock() */
+
+    u_u32 next_hop;
+    u_u32 ip_sum;     /* see us_ip4_finish() */
+    u_u32 pseudo_sum; /* pseudo-header, length 0 */
+    u_u8 frame[US_TCP_TEMPLATE_BYTES];
+
+    /* Seldom touched. */
+    u_u16 mss_sent; /* what we told the peer */
+    struct us_rxq rxq;
+    u_u32 iss;
+    u_u32 irs;
+    u_u32 fin_seq; /* with US_RX_FIN_AHEAD */
+    u_u32 retransmits;
+    struct us_neighbour *neighbour; /* the entry used last; holds for next_hop or is looked up */
+    struct u_list memory_link;      /* in us_stack.memory_list */
+};
+
+/* A parsed segment. */
+struct us_seg {
+    u_u32 seq;
+    u_u32 ack;
+    u_u32 wnd; /* as in the header, not scaled */
+    u_u32 len; /* payload bytes; SYN and FIN not counted */
+    const u_u8 *data;
+    u_u8 flags; /* US_TCP_* */
+    u_u16 src_port;
+    u_u16 dst_port;
+    struct us_tcp_opts opts;
+    const struct us_rx *rx;
+};
+
+/* Why a segment of a connection is sent. */
+enum us_send_kind {
+    US_SEND_SYN,
+    US_SEND_ACK,
+    US_SEND_DUP_ACK, /* one for each segment that arrived out of order */
+    US_SEND_DATA,    /* at snd_nxt; a FIN too */
+    US_SEND_RESEND,  /* at snd_una */
+    US_SEND_PROBE,   /* at snd_nxt, although the window does not allow it */
+    US_SEND_RST
+};
+
+/* A segment that is to be built: of every kind, data, ACK, SYN, FIN, RST or probe. */
+struct us_tcp_desc {
+    u_u32 seq;
+    u_u32 ack;
+    u_u32 len;    /* payload bytes, from the send queue at seq */
+    u_u16 window; /* as in the header */
+    u_u8 flags;
+    u_u8 kind; /* enum us_send_kind, for the record */
+    struct us_tcp_opts opts;
+};
+
+/* ---- tcp_in.c ---- */
+
+/* Handles a received segment; rx->l4 is its header. */
+void us_tcp_input(struct us_stack *stack, const struct us_rx *rx);
+
+/* Answers a segment with a RST as RFC 9293 3.10.7.1 says, unless it is a RST itself. */
+void us_tcp_answer_rst(struct us_stack *stack, const struct us_seg *seg);
+
+/* Sends an ACK for a segment that should not have come, within the limits of RFC 5961 section 7. */
+void us_tcp_challenge(struct us_stack *stack, struct us_conn *conn);
+
+/* ---- tcp_ack.c ---- */
+
+/* Takes `ack`, with snd_una < ack <= snd_max, as acknowledged. */
+void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 ts_ecr);
+
+/* All of a segment's acknowledgment and window, in a synchronised state and acceptable. */
+void us_tcp_ack_process(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg);
+
+/* ---- tcp_recv.c ---- */
+
+/* Takes a segment's data and FIN; the segment is acceptable. */
+void us_tcp_recv(struct us_stack *stack, struct us_conn *conn, struct us_seg *seg);
+
+/* In-order payload that goes to the application as it is. */
+void us_tcp_recv_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len);
+
+/* The application has consumed bytes: the window may open. */
+void us_tcp_recv_consumed(struct us_stack *stack, struct us_conn *conn);
+
+/* ---- tcp_out.c ---- */
+
+/* Puts the connection on the list that us_output() works off. */
+void us_tcp_out_want(struct us_stack *stack, struct us_conn *conn);
+
+/*
+ * Decides what the connection should send now. Changes nothing. Returns 0 for nothing, otherwise
+ * fills in seq, len and flags of *desc.
+ */
+int us_tcp_plan(const struct us_conn *conn, u_u64 now_us, struct us_tcp_desc *desc);
+
+/* The window field and the right edge that it stands for. */
+u_u16 us_tcp_window(const struct us_stack *stack, const struct us_conn *conn, u_u32 *edge);
+
+/*
+ * Builds the segment behind a template of Ethernet and IP header and ports. sendq holds its
+ * payload (null if desc->len is 0); pseudo_sum and ip_sum belong to the template.
+ */
+void us_tcp_build(struct us_stack *stack, struct us_pkt *pkt, const u_u8 *frame,
+                  const struct us_tcp_desc *desc, struct us_sendq *sendq, u_u32 pseudo_sum,
+                  u_u32 ip_sum);
+
+/* Builds the segment of a US_REPLY_TCP. */
+void us_tcp_build_reply(struct us_stack *stack, struct us_pkt *pkt, const struct us_reply *reply);
+
+/* Fills packets from the connections that have something to send; returns how many. */
+unsigned us_tcp_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n);
+
+/* The connections on this list waited for a next hop that does not answer. */
+void us_tcp_out_unreachable(struct us_stack *stack, struct u_list *waiting);
+
+/* The next hop of the connections on this list has an address now. */
+void us_tcp_out_reachable(struct us_stack *stack, struct u_list *waiting);
+
+/* ---- tcp_timer.c ---- */
+
+/* Starts the main timer of a connection anew, or stops it with US_TT_NONE. */
+void us_tcp_timer_start(struct us_stack *stack, struct us_conn *conn, enum us_tcp_timer timer,
+                        u_u32 after_us);
+
+/* Sets the deadline of the delayed ACK. */
+void us_tcp_timer_delay_ack(struct us_stack *stack, struct us_conn *conn);
+
+/* The wheel has taken the connection's timer. */
+void us_tcp_timer_fire(struct us_stack *stack, struct us_conn *conn);
+
+/* ---- tcp_conn.c ---- */
+
+/*
+ * Makes a connection in state CLOSED, enters it into the table and fills in what depends on its
+ * key. Null, and counted, if the pool is empty.
+ */
+struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key,
+                            const struct us_route *route);
+
+/* Takes over what a SYN says: sequence numbers, window, options. */
+void us_conn_take_syn(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg);
+
+/* The handshake is over: congestion window, events. */
+void us_conn_establish(struct us_stack *stack, struct us_conn *conn);
+
+/* Ends the connection without sending anything; CLOSED follows if the application knows of it. */
+void us_conn_end(struct us_stack *stack, struct us_conn *conn, enum us_close_reason reason);
+
+/* The same with a RST to the peer. */
+void us_conn_reset(struct us_stack *stack, struct us_conn *conn, enum us_close_reason reason);
+
+/* Received bytes that were acknowledged could not be stored: the connection is aborted. */
+void us_conn_out_of_memory(struct us_stack *stack, struct us_conn *conn);
+
+/* Changes the state; keeps the number of half-open connections. */
+void us_conn_set_state(struct us_stack *stack, struct us_conn *conn, enum us_tcp_state state);
+
+/* Gives the memory back if neither an event nor a RST is outstanding. */
+void us_conn_reap(struct us_stack *stack, struct us_conn *conn);
+
+/* Tells a connection that waits for room that there is some, if so. */
+void us_conn_check_sendable(struct us_stack *stack, struct us_conn *conn);
+
+/* ---- tcp_demux.c ---- */
+
+/* The keyed hash of a connection's name. */
+u_u32 us_tcp_hash(const struct us_stack *stack, const struct us_tcp_key *key);
+
+struct us_conn *us_tcp_find(const struct us_stack *stack, const struct us_tcp_key *key);
+void us_tcp_table_add(struct us_stack *stack, struct us_conn *conn);
+void us_tcp_table_remove(struct us_stack *stack, struct us_conn *conn);
+struct us_listener *us_tcp_listener_find(struct us_stack *stack, u_u16 port);
+
+/* RFC 6528: the initial sequence number for this connection at this time. */
+u_u32 us_tcp_isn(const struct us_stack *stack, const struct us_tcp_key *key);
+
+/* RFC 7323 section 7.1: what is added to the timestamp clock for this connection. */
+u_u32 us_tcp_ts_offset(const struct us_stack *stack, const struct us_tcp_key *key);
+
+/* Whether a connection has this name, one in TIME-WAIT included. */
+int us_tcp_name_in_use(const struct us_stack *stack, const struct us_tcp_key *key);
+
+/* RFC 6056: chooses key->local_port. Returns 0 if all are in use. */
+int us_tcp_port_choose(struct us_stack *stack, struct us_tcp_key *key);
+
+U_INLINE int us_tcp_key_equal(const struct us_tcp_key *a, const struct us_tcp_key *b)
+{
+    return a->remote_port == b->remote_port && a->remote_ip == b->remote_ip &&
+           a->local_port == b->local_port && a->local_ip == b->local_ip;
+}
+
+/* Whether our FIN was sent, or sent and acknowledged. */
+U_INLINE int us_conn_fin_sent(const struct us_conn *conn)
+{
+    return (conn->out_flags & US_OUT_FIN) && us_seq_gt(conn->snd_max, conn->snd_end);
+}
+
+U_INLINE int us_conn_fin_acked(const struct us_conn *conn)
+{
+    return (conn->out_flags & US_OUT_FIN) && us_seq_gt(conn->snd_una, conn->snd_end);
+}
+
+/* Whether data or a FIN stands behind what was sent. */
+U_INLINE int us_conn_has_unsent(const struct us_conn *conn)
+{
+    u_u32 end = conn->snd_end + ((conn->out_flags & US_OUT_FIN) ? 1u : 0u);
+
+    return us_seq_lt(conn->snd_nxt, end);
+}
+
+#endif

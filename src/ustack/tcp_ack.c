@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Acknowledgments: what they free, what they say about the path, and the recovery from losses
+ * (RFC 5681, RFC 6582).
+ */
+#include "ustack/tcp.h"
+#include "ustack/tcp_sendq.h"
+#include "ustack/tcp_tw.h"
+
+/* RFC 5681 3.2: so many duplicate ACKs mean a loss. */
+enum { DUP_ACKS_LOSS = 3 };
+
+/* A round-trip time from the timed segment, or from the echoed timestamp after a timeout. */
+static void ack_take_rtt(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 ts_ecr)
+{
+    if (conn->flags & US_CF_RTT_TIMED) {
+        if (us_seq_geq(ack, conn->rtt_seq)) {
+            u_u64 rtt_us = stack->now_us - conn->rtt_from_us;
+            us_rtt_sample(&conn->rtt, (u_u32)u_min64(rtt_us, 0xffffffffu));
+            conn->flags &= (u_u8)~US_CF_RTT_TIMED;
+        }
+    } else if (conn->rtt.backoff != 0 && (conn->opts & US_OPT_TS) && ts_ecr != 0) {
+        /* The echo tells which transmission was acknowledged, so Karn's rule is met. */
+        u_u32 ticks = us_ts_clock(stack->now_us) + conn->ts_offset - ts_ecr;
+        if (ticks < (u_u32)1 << 17)
+            us_rtt_sample(&conn->rtt, (ticks + 1) << 10);
+    }
+}
+
+/* What an ACK of new data means for the congestion window and a recovery under way. */
+static void ack_adjust_window(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 flight)
+{
+    u_u32 acked = ack - conn->snd_una;
+
+    conn->dup_acks = 0;
+    if (!(conn->flags & US_CF_RECOVERY)) {
+        us_cc_acked(&conn->cc, acked, flight);
+        if (us_seq_gt(ack, conn->recover))
+            conn->recover = ack - 1; /* goes along, so that it never wraps */
+        return;
+    }
+    if (us_seq_geq(ack, conn->recover)) {
+        us_cc_leave_recovery(&conn->cc, conn->snd_max - ack);
+        conn->recover = ack - 1; /* nothing below was resent needlessly: a new loss counts */
+        conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL);
+        return;
+    }
+    us_count(stack, US_C_TCP_PARTIAL_ACKS);
+    us_cc_partial_ack(&conn->cc, acked);
+    conn->out_flags |= US_OUT_RESEND;
+    us_tcp_out_want(stack, conn);
+}
+
+/* Our FIN is acknowledged: RFC 9293 3.10.7.4, fifth. */
+static void ack_take_fin(struct us_stack *stack, struct us_conn *conn)
+{
+    if (conn->state == US_TCP_FIN_WAIT_1) {
+        us_conn_set_state(stack, conn, US_TCP_FIN_WAIT_2);
+        us_tcp_timer_start(stack, conn, US_TT_FIN_WAIT_2, stack->config.fin_wait2_us);
+    }
+    /* CLOSING and LAST-ACK end in us_tcp_ack_process(), where the segment is at hand. */
+}
+
+/* Starts the retransmission timer anew if something is in flight (RFC 6298 5.2, 5.3). */
+static void ack_restart_timer(struct us_stack *stack, struct us_conn *conn)
+{
+    if (conn->snd_una == conn->snd_max) {
+        us_tcp_timer_start(stack, conn, US_TT_NONE, 0);
+    } else if (!(conn->flags & US_CF_PARTIAL)) {
+        us_tcp_timer_start(stack, conn, US_TT_RESEND, us_rtt_timeout_us(&conn->rtt));
+        /* RFC 6582 section 4, impatient: only the first partial ACK restarts the timer. */
+        if (conn->flags & US_CF_RECOVERY)
+            conn->flags |= US_CF_PARTIAL;
+    }
+}
+
+void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 ts_ecr)
+{
+    u_u32 flight = conn->snd_max - conn->snd_una;
+
+    U_ASSERT(us_seq_gt(ack, conn->snd_una) && us_seq_leq(ack, conn->snd_max));
+    ack_take_rtt(stack, conn, ack, ts_ecr);
+    conn->retries = 0;
+    ack_adjust_window(stack, conn, ack, flight);
+    conn->snd_una = ack;
+    if (us_seq_lt(conn->snd_nxt, ack))
+        conn->snd_nxt = ack;
+    us_sendq_drop(stack, &conn->sendq, ack);
+    ack_restart_timer(stack, conn);
+    us_conn_check_sendable(stack, conn);
+    if (us_conn_fin_acked(conn))
+        ack_take_fin(stack, conn);
+}
+
+/* RFC 9293 3.10.7.4: a segment newer than the one that set the window sets it. */
+static void ack_take_window(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+{
+    u_u32 wnd = seg->wnd << conn->snd_scale;
+
+    if (us_seq_gt(conn->snd_wl1, seg->seq) ||
+        (conn->snd_wl1 == seg->seq && us_seq_gt(conn->snd_wl2, seg->ack)))
+        return;
+    conn->snd_wl1 = seg->seq;
+    conn->snd_wl2 = seg->ack;
+    if (wnd != conn->snd_wnd && us_conn_has_unsent(conn)) {
+        if (conn->main_timer == US_TT_PERSIST && wnd > conn->snd_wnd)
+            us_tcp_timer_start(stack, conn, US_TT_NONE, 0);
+        us_tcp_out_want(stack, conn);
+    }
+    conn->snd_wnd = wnd;
+    conn->snd_wnd_max = u_max32(conn->snd_wnd_max, wnd);
+}
+
+/* One more duplicate ACK. */
+static void ack_duplicate(struct us_stack *stack, struct us_conn *conn)
+{
+    us_count(stack, US_C_TCP_RX_DUP_ACKS);
+    us_tcp_out_want(stack, conn); /* limited transmit, or a larger window in recovery */
+    if (conn->flags & US_CF_RECOVERY) {
+        us_cc_inflate(&conn->cc);
+        return;
+    }
+    if (conn->dup_acks < 0xff)
+        conn->dup_acks++;
+    /* RFC 6582 3.2 (2): not for ACKs that the retransmissions of the last loss bring about. */
+    if (conn->dup_acks != DUP_ACKS_LOSS || us_seq_leq(conn->snd_una, conn->recover))
+        return;
+    us_count(stack, US_C_TCP_FAST_RETRANSMITS);
+    us_cc_enter_recovery(&conn->cc, conn->snd_max - conn->snd_una);
+    conn->recover = conn->snd_max;
+    conn->flags |= US_CF_RECOVERY;
+    conn->flags &= (u_u8)~US_CF_PARTIAL;
+    conn->out_flags |= US_OUT_RESEND;
+}
+
+/* RFC 5681 section 2: the definition of a duplicate acknowledgment. */
+static int ack_is_duplicate(const struct us_conn *conn, const struct us_seg *seg)
+{
+    return seg->ack == conn->snd_una && conn->snd_una != conn->snd_max && seg->len == 0 &&
+           !(seg->flags & US_TCP_FIN) && seg->wnd << conn->snd_scale == conn->snd_wnd;
+}
+
+void us_tcp_ack_process(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+{
+    conn->flags &= (u_u8)~US_CF_UNREACHABLE;
+    if (conn->main_timer == US_TT_PERSIST)
+        conn->retries = 0; /* RFC 9293 3.8.6.1: a peer that answers may keep its window closed */
+    if (us_seq_gt(seg->ack, conn->snd_una))
+        us_tcp_ack_advance(stack, conn, seg->ack, seg->opts.ts_ecr);
+    else if (ack_is_duplicate(conn, seg) && conn->main_timer != US_TT_PERSIST)
+        ack_duplicate(stack, conn);
+    ack_take_window(stack, conn, seg);
+    if (us_conn_has_unsent(conn))
+        us_tcp_out_want(stack, conn);
+    if (!us_conn_fin_acked(conn))
+        return;
+    if (conn->state == US_TCP_LAST_ACK) {
+        us_conn_end(stack, conn, US_CLOSE_NORMAL);
+    } else if (conn->state == US_TCP_CLOSING) {
+        us_tw_add(stack, conn,
+                  conn->out_flags & US_OUT_ACK ? seg->rx : (const struct us_rx *)U_NULL);
+        us_conn_end(stack, conn, US_CLOSE_NORMAL);
+    }
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The public calls on connections; contracts are in ustack/ustack.h. */
+#include "ustack/tcp.h"
+#include "ustack/tcp_rxq.h"
+#include "ustack/tcp_sendq.h"
+
+/* No queue may reach half of the sequence space. */
+static const u_u32 api_queued_max = (u_u32)1 << 30;
+
+static struct us_conn *connect_fail(int *error, int reason)
+{
+    if (error != U_NULL)
+        *error = reason;
+    return (struct us_conn *)U_NULL;
+}
+
+static u_u32 api_ip4(const struct us_addr *addr)
+{
+    struct u_be32 ip;
+
+    u_copy(&ip, addr->bytes, sizeof(ip));
+    return u_get_be32(ip);
+}
+
+struct us_conn *us_connect(struct us_stack *stack, const struct us_addr *remote, u_u16 remote_port,
+                           u_u16 local_port, void *user, int *error)
+{
+    struct us_tcp_key key;
+    struct us_route route;
+    struct us_conn *conn;
+
+    if (remote->family != US_IP4 || remote_port == 0)
+        return connect_fail(error, US_ERR_ARGUMENT);
+    key.remote_ip = api_ip4(remote);
+    if (!us_ip_is_unicast(stack, key.remote_ip))
+        return connect_fail(error, US_ERR_ARGUMENT);
+    if (us_local_is(stack, key.remote_ip) || !us_route_find(stack, key.remote_ip, &route))
+        return connect_fail(error, US_ERR_NO_ROUTE);
+    key.local_ip = route.src_ip;
+    key.remote_port = remote_port;
+    key.local_port = local_port;
+    if (local_port == 0) {
+        if (!us_tcp_port_choose(stack, &key))
+            return connect_fail(error, US_ERR_IN_USE);
+    } else if (us_tcp_name_in_use(stack, &key)) {
+        return connect_fail(error, US_ERR_IN_USE);
+    }
+    conn = us_conn_new(stack, &key, &route);
+    if (conn == U_NULL)
+        return connect_fail(error, US_ERR_NO_MEMORY);
+    conn->user = user;
+    conn->ev_flags = US_EVF_VISIBLE;
+    us_conn_set_state(stack, conn, US_TCP_SYN_SENT);
+    conn->out_flags = US_OUT_SYN;
+    us_tcp_out_want(stack, conn);
+    if (error != U_NULL)
+        *error = US_OK;
+    return conn;
+}
+
+void us_conn_set_user(struct us_conn *conn, void *user)
+{
+    conn->user = user;
+}
+
+void *us_conn_user(const struct us_conn *conn)
+{
+    return conn->user;
+}
+
+int us_close(struct us_stack *stack, struct us_conn *conn)
+{
+    if (conn->out_flags & US_OUT_FIN)
+        return US_ERR_STATE;
+    switch ((enum us_tcp_state)conn->state) {
+    case US_TCP_SYN_SENT:
+        if (conn->snd_end == conn->iss + 1) {
+            us_conn_end(stack, conn, US_CLOSE_ABORTED); /* RFC 9293 3.10.4 */
+            return US_OK;
+        }
+        break;
+    case US_TCP_SYN_RECEIVED:
+        break;
+    case US_TCP_ESTABLISHED:
+        us_conn_set_state(stack, conn, US_TCP_FIN_WAIT_1);
+        break;
+    case US_TCP_CLOSE_WAIT:
+        us_conn_set_state(stack, conn, US_TCP_LAST_ACK);
+        break;
+    case US_TCP_CLOSED:
+    case US_TCP_FIN_WAIT_1:
+    case US_TCP_FIN_WAIT_2:
+    case US_TCP_CLOSING:
+    case US_TCP_LAST_ACK:
+    case US_TCP_TIME_WAIT:
+        return US_ERR_STATE;
+    }
+    conn->out_flags |= US_OUT_FIN;
+    us_tcp_out_want(stack, conn);
+    return US_OK;
+}
+
+void us_abort(struct us_stack *stack, struct us_conn *conn)
+{
+    if (conn->state != US_TCP_CLOSED)
+        us_conn_reset(stack, conn, US_CLOSE_ABORTED);
+}
+
+/* ---- sending ---- */
+
+/* Whether more can be queued at all. */
+static int api_can_send(const struct us_conn *conn)
+{
+    return conn->state != US_TCP_CLOSED && !(conn->out_flags & (US_OUT_FIN | US_OUT_RST));
+}
+
+/* A send was cut short or refused: SENDABLE is to come. */
+static void api_want_sendable(struct us_stack *stack, struct us_conn *conn)
+{
+    conn->flags |= US_CF_WANT_SENDABLE;
+    /* With a queue below its half no ACK would bring it: the pool is what is missing. */
+    if (conn->sendq.copied <= stack->config.send_queue_bytes >> 1 &&
+        u_list_is_empty(&conn->memory_link))
+        u_list_push_back(&stack->memory_list, &conn->memory_link);
+    us_count(stack, US_C_SEND_QUEUE_FULL);
+}
+
+static void api_queued(struct us_stack *stack, struct us_conn *conn, u_u32 len)
+{
+    conn->snd_end += len;
+    if (conn->state >= US_TCP_ESTABLISHED)
+        us_tcp_out_want(stack, conn);
+}
+
+long us_send(struct us_stack *stack, struct us_conn *conn, const void *data, u_u32 len)
+{
+    u_u32 taken;
+
+    if (!api_can_send(conn))
+        return US_ERR_STATE;
+    taken = u_min32(len, us_send_room(stack, conn));
+    taken = us_sendq_append(stack, &conn->sendq, conn->snd_end, (const u_u8 *)data, taken);
+    if (taken < len)
+        api_want_sendable(stack, conn);
+    if (taken > 0)
+        api_queued(stack, conn, taken);
+    return (long)taken;
+}
+
+u_u8 *us_reserve(struct us_stack *stack, struct us_conn *conn, u_u32 want, u_u32 *room)
+{
+    struct us_chunk *chunk = (struct us_chunk *)U_NULL;
+
+    if (!api_can_send(conn) || want == 0 || want > US_RESERVE_MAX)
+        return (u_u8 *)U_NULL;
+    if (conn->sendq.copied < stack->config.send_queue_bytes &&
+        us_send_queued(conn) < api_queued_max)
+        chunk = us_sendq_reserve(stack, &conn->sendq, conn->snd_end, want);
+    if (chunk == U_NULL) {
+        api_want_sendable(stack, conn);
+        return (u_u8 *)U_NULL;
+    }
+    *room = chunk->room;
+    return us_chunk_tail(chunk);
+}
+
+void us_commit(struct us_stack *stack, struct us_conn *conn, u_u32 used)
+{
+    us_sendq_commit(stack, &conn->sendq, used);
+    if (used > 0)
+        api_queued(stack, conn, used);
+}
+
+int us_send_ref(struct us_stack *stack, struct us_conn *conn, const void *data, u_u32 len,
+                void *cookie)
+{
+    struct us_ref *ref;
+
+    if (len == 0)
+        return US_ERR_ARGUMENT;
+    if (!api_can_send(conn))
+        return US_ERR_STATE;
+    if (conn->sendq.refs >= stack->config.send_refs_max || len > api_queued_max ||
+        us_send_queued(conn) > api_queued_max - len) {
+        conn->flags |= US_CF_WANT_SENDABLE;
+        us_count(stack, US_C_SEND_QUEUE_FULL);
+        return US_ERR_FULL;
+    }
+    ref = (struct us_ref *)us_pool_get(&stack->ref_pool);
+    if (ref == U_NULL) {
+        us_count(stack, US_C_POOL_EMPTY_REFS);
+        api_want_sendable(stack, conn);
+        return US_ERR_NO_MEMORY;
+    }
+    ref->conn = conn;
+    ref->cookie = cookie;
+    ref->chunk.data = (const u_u8 *)data;
+    ref->chunk.seq = conn->snd_end;
+    ref->chunk.len = len;
+    us_sendq_append_ref(&conn->sendq, ref);
+    api_queued(stack, conn, len);
+    return US_OK;
+}
+
+u_u32 us_send_room(const struct us_stack *stack, const struct us_conn *conn)
+{
+    u_u32 limit = stack->config.send_queue_bytes;
+
+    if (!api_can_send(conn) || us_send_queued(conn) >= api_queued_max)
+        return 0;
+    return limit > conn->sendq.copied ? limit - conn->sendq.copied : 0;
+}
+
+u_u32 us_send_queued(const struct us_conn *conn)
+{
+    if (conn->sendq.head == U_NULL)
+        return 0;
+    if (conn->state == US_TCP_SYN_SENT || conn->state == US_TCP_SYN_RECEIVED)
+        return conn->snd_end - (conn->iss + 1);
+    return conn->snd_end - conn->snd_una;
+}
+
+/* ---- receiving ---- */
+
+int us_recv_keep(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len)
+{
+    if (len == 0 || (conn->state == US_TCP_CLOSED && conn->close_reason != US_CLOSE_NORMAL))
+        return US_OK;
+    if (!us_rxq_keep(stack, &conn->rxq, US_RXQ_KEPT, data, len)) {
+        us_conn_out_of_memory(stack, conn);
+        return US_ERR_NO_MEMORY;
+    }
+    conn->rx_flags |= US_RX_HELD;
+    conn->rcv_queued += len;
+    return US_OK;
+}
+
+void us_recv_resume(struct us_stack *stack, struct us_conn *conn)
+{
+    if (!(conn->rx_flags & US_RX_HELD))
+        return;
+    conn->rx_flags &= (u_u8)~US_RX_HELD;
+    conn->rxq.kept = (struct us_chunk *)U_NULL;
+    conn->rxq.held = (struct us_chunk *)U_NULL;
+    us_event_queue_conn(stack, conn);
+}
+
+/* ---- looking ---- */
+
+static void info_addr(struct us_addr *addr, u_u32 ip)
+{
+    struct u_be32 be = u_be32(ip);
+
+    u_zero(addr, sizeof(*addr));
+    addr->family = US_IP4;
+    u_copy(addr->bytes, &be, sizeof(be));
+}
+
+void us_conn_info(const struct us_stack *stack, const struct us_conn *conn,
+                  struct us_conn_info *info)
+{
+    u_u32 edge;
+
+    info_addr(&info->local, conn->key.local_ip);
+    info_addr(&info->remote, conn->key.remote_ip);
+    info->local_port = conn->key.local_port;
+    info->remote_port = conn->key.remote_port;
+    info->state = (enum us_tcp_state)conn->state;
+    info->mss = conn->cc.mss;
+    info->srtt_us = conn->rtt.srtt8_us >> 3;
+    info->rto_us = us_rtt_timeout_us(&conn->rtt);
+    info->cwnd_bytes = conn->cc.cwnd;
+    info->send_window_bytes = conn->snd_wnd;
+    us_tcp_window(stack, conn, &edge);
+    info->recv_window_bytes = edge - conn->rcv_nxt;
+    info->queued_bytes = us_send_queued(conn);
+    info->retransmits = conn->retransmits;
+}
+
+const char *us_tcp_state_name(enum us_tcp_state state)
+{
+    switch (state) {
+    case US_TCP_CLOSED:
+        return "CLOSED";
+    case US_TCP_SYN_SENT:
+        return "SYN-SENT";
+    case US_TCP_SYN_RECEIVED:
+        return "SYN-RECEIVED";
+    case US_TCP_ESTABLISHED:
+        return "ESTABLISHED";
+    case US_TCP_FIN_WAIT_1:
+        return "FIN-WAIT-1";
+    case US_TCP_FIN_WAIT_2:
+        return "FIN-WAIT-2";
+    case US_TCP_CLOSE_WAIT:
+        return "CLOSE-WAIT";
+    case US_TCP_CLOSING:
+        return "CLOSING";
+    case US_TCP_LAST_ACK:
+        return "LAST-ACK";
+    case US_TCP_TIME_WAIT:
+        return "TIME-WAIT";
+    }
+    return "UNKNOWN";
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a connection begins and ends. */
+#include "base/cksum.h"
+#include "ustack/tcp.h"
+#include "ustack/tcp_rxq.h"
+#include "ustack/tcp_sendq.h"
+
+/*
+ * No segment is cut smaller than this, whatever the peer asks for: the headers would cost it and
+ * us more than the data (and a path with such a small MTU does not exist, RFC 791).
+ */
+enum { CONN_MSS_MIN = 64 };
+
+/* Headers that every segment carries besides its options. */
+enum { CONN_HDR_BYTES = US_IP4_HDR_BYTES + US_TCP_HDR_BYTES };
+
+/* The smallest shift that lets the window field express the whole window (RFC 7323 2.2). */
+static unsigned conn_scale(u_u32 window_bytes)
+{
+    unsigned scale = 0;
+
+    while (scale < US_TCP_SCALE_MAX && window_bytes >> scale > 0xffff)
+        scale++;
+    return scale;
+}
+
+/* Fills in the part of a frame that all frames of a connection share. */
+static void conn_fill_template(const struct us_stack *stack, struct us_conn *conn)
+{
+    static const u_u8 no_mac[6] = {0, 0, 0, 0, 0, 0}; /* known when a frame is built */
+    u_u8 *ip = conn->frame + US_ETH_HDR_BYTES;
+    struct u_be16 ports[2];
+
+    us_eth_build(stack, conn->frame, no_mac, US_ETH_IP4);
+    us_ip4_build(ip, conn->key.local_ip, conn->key.remote_ip, US_IP_TCP);
+    ports[0] = u_be16(conn->key.local_port);
+    ports[1] = u_be16(conn->key.remote_port);
+    u_copy(ip + US_IP4_HDR_BYTES, ports, sizeof(ports));
+    conn->ip_sum = u_cksum_add(0, ip, US_IP4_HDR_BYTES);
+    conn->pseudo_sum =
+        u_cksum_pseudo4(u_be32(conn->key.local_ip), u_be32(conn->key.remote_ip), US_IP_TCP, 0);
+}
+
+struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key,
+                            const struct us_route *route)
+{
+    const struct us_config *config = &stack->config;
+    struct us_conn *conn = (struct us_conn *)us_pool_get(&stack->conn_pool);
+
+    if (conn == U_NULL) {
+        us_count(stack, US_C_POOL_EMPTY_CONNS);
+        return conn;
+    }
+    u_zero(conn, sizeof(*conn));
+    conn->key = *key;
+    conn->state = US_TCP_CLOSED;
+    conn->next_hop = route->next_hop;
+    conn->slice_first = US_SLICE_NONE;
+    conn->slice_last = US_SLICE_NONE;
+    conn->ack_us = US_NEVER;
+    conn->main_us = US_NEVER;
+    u_list_init(&conn->ev_link);
+    u_list_init(&conn->out_link);
+    u_list_init(&conn->memory_link);
+    us_timer_init(&conn->timer, US_TIMER_CONN);
+    us_rtt_init(&conn->rtt, config->rto_initial_us, config->rto_min_us, config->rto_max_us);
+    conn->rcv_scale = (u_u8)conn_scale(config->recv_window_bytes);
+    conn->mss_sent = (u_u16)(config->mtu - CONN_HDR_BYTES);
+    us_cc_init(&conn->cc, US_TCP_MSS_DEFAULT, 0);
+    conn->ts_offset = us_tcp_ts_offset(stack, key);
+    conn->iss = us_tcp_isn(stack, key);
+    conn->snd_una = conn->iss;
+    conn->snd_nxt = conn->iss;
+    conn->snd_max = conn->iss;
+    conn->snd_end = conn->iss + 1;
+    conn->recover = conn->iss;
+    conn_fill_template(stack, conn);
+    us_tcp_table_add(stack, conn);
+    return conn;
+}
+
+void us_conn_take_syn(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+{
+    u_u32 mss = seg->opts.mss != 0 ? seg->opts.mss : (u_u32)US_TCP_MSS_DEFAULT;
+
+    conn->irs = seg->seq;
+    conn->rcv_nxt = seg->seq + 1;
+    conn->last_ack = conn->rcv_nxt;
+    conn->rcv_adv = conn->rcv_nxt + u_min32(stack->config.recv_window_bytes, 0xffff);
+    conn->snd_wnd = seg->wnd; /* RFC 7323 2.2: a SYN's window is never scaled */
+    conn->snd_wnd_max = seg->wnd;
+    conn->snd_wl1 = seg->seq;
+    conn->snd_wl2 = seg->ack;
+    if (seg->opts.has_ts) {
+        conn->opts |= US_OPT_TS;
+        conn->ts_recent = seg->opts.ts_val;
+        conn->ts_recent_at = us_ts_clock(stack->now_us);
+    }
+    if (seg->opts.sack_permitted)
+        conn->opts |= US_OPT_SACK;
+    if (seg->opts.has_scale) {
+        conn->opts |= US_OPT_SCALE;
+        conn->snd_scale = seg->opts.scale;
+    } else {
+        conn->snd_scale = 0;
+        conn->rcv_scale = 0;
+    }
+    mss = u_min32(u_max32(mss, CONN_MSS_MIN), stack->config.mtu - CONN_HDR_BYTES);
+    if (conn->opts & US_OPT_TS)
+        mss -= US_TCP_OPT_TS_BYTES;
+    us_cc_init(&conn->cc, mss, 0);
+}
+
+void us_conn_establish(struct us_stack *stack, struct us_conn *conn)
+{
+    int resent = (conn->flags & US_CF_SYN_RESENT) != 0;
+
+    us_cc_init(&conn->cc, conn->cc.mss, resent);
+    if (resent && conn->rtt.srtt8_us == 0) {
+        /* RFC 6298 5.7: three seconds where the initial timeout is the standard one second. */
+        us_rtt_init(&conn->rtt, 3 * conn->rtt.rto_us, conn->rtt.min_us, conn->rtt.max_us);
+    }
+    us_conn_set_state(stack, conn,
+                      conn->out_flags & US_OUT_FIN ? US_TCP_FIN_WAIT_1 : US_TCP_ESTABLISHED);
+    if (conn->flags & US_CF_PASSIVE) {
+        us_count(stack, US_C_TCP_ACCEPTED);
+        us_event_raise(stack, conn, US_EVF_ACCEPTED | US_EVF_VISIBLE);
+    } else {
+        us_count(stack, US_C_TCP_CONNECTED);
+        us_event_raise(stack, conn, US_EVF_CONNECTED);
+    }
+    us_tcp_out_want(stack, conn);
+}
+
+void us_conn_set_state(struct us_stack *stack, struct us_conn *conn, enum us_tcp_state state)
+{
+    if (conn->flags & US_CF_PASSIVE) {
+        if (conn->state == US_TCP_SYN_RECEIVED)
+            stack->half_open--;
+        if (state == US_TCP_SYN_RECEIVED)
+            stack->half_open++;
+    }
+    conn->state = (u_u8)state;
+}
+
+static void conn_count_end(struct us_stack *stack, enum us_close_reason reason)
+{
+    switch (reason) {
+    case US_CLOSE_NONE:
+        break;
+    case US_CLOSE_NORMAL:
+        us_count(stack, US_C_TCP_CLOSED_NORMAL);
+        break;
+    case US_CLOSE_RESET:
+    case US_CLOSE_REFUSED:
+        us_count(stack, US_C_TCP_CLOSED_RESET);
+        break;
+    case US_CLOSE_TIMEOUT:
+    case US_CLOSE_UNREACHABLE:
+        us_count(stack, US_C_TCP_CLOSED_TIMEOUT);
+        break;
+    case US_CLOSE_ABORTED:
+    case US_CLOSE_NO_MEMORY:
+        us_count(stack, US_C_TCP_CLOSED_ABORTED);
+        break;
+    }
+}
+
+/*
+ * Decides what becomes of received data that the application has not seen. It is delivered before
+ * CLOSED, unless the application has given up itself, or holds it back although the connection has
+ * failed: then nobody would ever ask for it.
+ */
+static void conn_settle_received(struct us_stack *stack, struct us_conn *conn,
+                                 enum us_close_reason reason)
+{
+    int held = (conn->rx_flags & US_RX_HELD) != 0;
+
+    us_rxq_clear_ooo(stack, &conn->rxq);
+    if (reason == US_CLOSE_ABORTED || reason == US_CLOSE_NO_MEMORY ||
+        (held && reason != US_CLOSE_NORMAL)) {
+        us_rxq_clear(stack, &conn->rxq);
+        us_event_drop_slices(stack, conn);
+        conn->rx_flags &= (u_u8)~US_RX_HELD;
+        conn->rcv_queued = 0;
+        conn->ev_flags &= US_EVF_VISIBLE | US_EVF_ACCEPTED | US_EVF_CONNECTED;
+    }
+    conn->ev_flags &= (u_u8)~US_EVF_SENDABLE;
+}
+
+void us_conn_end(struct us_stack *stack, struct us_conn *conn, enum us_close_reason reason)
+{
+    U_ASSERT(conn->state != US_TCP_CLOSED);
+    conn_count_end(stack, reason);
+    us_conn_set_state(stack, conn, US_TCP_CLOSED);
+    conn->close_reason = (u_u8)reason;
+    us_tcp_table_remove(stack, conn);
+    us_timer_stop(&stack->wheel, &conn->timer);
+    u_list_remove(&conn->memory_link);
+    us_sendq_clear(stack, &conn->sendq);
+    conn->flags &= (u_u8)~US_CF_WANT_SENDABLE;
+    conn_settle_received(stack, conn, reason);
+    if (!(conn->out_flags & US_OUT_RST))
+        u_list_remove(&conn->out_link);
+    if (conn->ev_flags & US_EVF_VISIBLE)
+        us_event_raise(stack, conn, US_EVF_CLOSED);
+    us_conn_reap(stack, conn);
+}
+
+void us_conn_reset(struct us_stack *stack, struct us_conn *conn, enum us_close_reason reason)
+{
+    if (conn->state != US_TCP_SYN_SENT) {
+        conn->out_flags = US_OUT_RST;
+        us_tcp_out_want(stack, conn);
+    }
+    us_conn_end(stack, conn, reason);
+}
+
+void us_conn_out_of_memory(struct us_stack *stack, struct us_conn *conn)
+{
+    us_count(stack, US_C_TCP_NO_MEMORY);
+    if (conn->state != US_TCP_CLOSED) {
+        us_conn_reset(stack, conn, US_CLOSE_NO_MEMORY);
+        return;
+    }
+    /* It has ended already and only waited for the application to read. */
+    conn->close_reason = US_CLOSE_NO_MEMORY;
+    conn_settle_received(stack, conn, US_CLOSE_NO_MEMORY);
+    us_event_raise(stack, conn, US_EVF_CLOSED);
+}
+
+void us_conn_reap(struct us_stack *stack, struct us_conn *conn)
+{
+    if (conn->state != US_TCP_CLOSED || (conn->ev_flags & US_EVF_CLOSED) ||
+        (conn->out_flags & US_OUT_RST))
+        return;
+    u_list_remove(&conn->ev_link);
+    conn->close_reason = US_CLOSE_NONE; /* marks it as given back, for us_check() */
+    us_pool_put(&stack->conn_pool, conn);
+}
+
+void us_conn_check_sendable(struct us_stack *stack, struct us_conn *conn)
+{
+    const struct us_config *config = &stack->config;
+
+    if (U_LIKELY(!(conn->flags & US_CF_WANT_SENDABLE)))
+        return;
+    if (conn->sendq.copied > config->send_queue_bytes >> 1 ||
+        conn->sendq.refs > config->send_refs_max >> 1)
+        return;
+    if (us_pool_free(&stack->block_pool) == 0) {
+        if (u_list_is_empty(&conn->memory_link))
+            u_list_push_back(&stack->memory_list, &conn->memory_link);
+        return;
+    }
+    conn->flags &= (u_u8)~US_CF_WANT_SENDABLE;
+    u_list_remove(&conn->memory_link);
+    us_event_raise(stack, conn, US_EVF_SENDABLE);
+}

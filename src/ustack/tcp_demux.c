@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Finding connections and listeners, and the numbers that outsiders must not be able to guess:
+ * initial sequence numbers, timestamp offsets, ports.
+ */
+#include "ustack/tcp.h"
+#include "ustack/tcp_tw.h"
+
+U_STATIC_ASSERT(sizeof(struct us_tcp_key) == 12, tcp_key_has_no_padding);
+
+/* RFC 6056 3.2 wants the range as large as possible; this one leaves well-known servers alone. */
+enum { PORT_FIRST = 0x8000, PORT_COUNT = 0x8000 };
+
+u_u32 us_tcp_hash(const struct us_stack *stack, const struct us_tcp_key *key)
+{
+    return (u_u32)u_siphash13(stack->key_table, key, sizeof(*key));
+}
+
+struct us_conn *us_tcp_find(const struct us_stack *stack, const struct us_tcp_key *key)
+{
+    struct us_conn *conn = stack->conn_table[us_tcp_hash(stack, key) & stack->conn_mask];
+
+    while (conn != U_NULL && !us_tcp_key_equal(&conn->key, key))
+        conn = conn->hash_next;
+    return conn;
+}
+
+void us_tcp_table_add(struct us_stack *stack, struct us_conn *conn)
+{
+    struct us_conn **bucket = &stack->conn_table[us_tcp_hash(stack, &conn->key) & stack->conn_mask];
+
+    conn->hash_next = *bucket;
+    *bucket = conn;
+}
+
+void us_tcp_table_remove(struct us_stack *stack, struct us_conn *conn)
+{
+    struct us_conn **at = &stack->conn_table[us_tcp_hash(stack, &conn->key) & stack->conn_mask];
+
+    while (*at != conn) {
+        U_ASSERT(*at != U_NULL);
+        at = &(*at)->hash_next;
+    }
+    *at = conn->hash_next;
+    conn->hash_next = (struct us_conn *)U_NULL;
+}
+
+static unsigned listen_bucket(u_u16 port)
+{
+    return port % US_LISTEN_BUCKETS;
+}
+
+struct us_listener *us_tcp_listener_find(struct us_stack *stack, u_u16 port)
+{
+    u_u16 at = stack->listen_buckets[listen_bucket(port)];
+
+    while (at != 0) {
+        struct us_listener *listener = &stack->listeners[at - 1];
+        if (listener->port == port)
+            return listener;
+        at = listener->next;
+    }
+    return (struct us_listener *)U_NULL;
+}
+
+int us_listen(struct us_stack *stack, u_u16 port, void *user)
+{
+    struct us_listener *listener;
+    u_u16 at = stack->listen_free;
+    u_u16 *bucket = &stack->listen_buckets[listen_bucket(port)];
+
+    if (port == 0)
+        return US_ERR_ARGUMENT;
+    if (us_tcp_listener_find(stack, port) != U_NULL)
+        return US_ERR_IN_USE;
+    if (at == 0) {
+        if (stack->listen_touched == stack->config.listen_max)
+            return US_ERR_NO_MEMORY;
+        at = ++stack->listen_touched;
+    } else {
+        stack->listen_free = stack->listeners[at - 1].next;
+    }
+    listener = &stack->listeners[at - 1];
+    listener->port = port;
+    listener->user = user;
+    listener->next = *bucket;
+    *bucket = at;
+    return US_OK;
+}
+
+int us_unlisten(struct us_stack *stack, u_u16 port)
+{
+    u_u16 *at = &stack->listen_buckets[listen_bucket(port)];
+
+    while (*at != 0) {
+        struct us_listener *listener = &stack->listeners[*at - 1];
+        if (listener->port == port) {
+            u_u16 index = *at;
+            *at = listener->next;
+            listener->port = 0;
+            listener->next = stack->listen_free;
+            stack->listen_free = index;
+            return US_OK;
+        }
+        at = &listener->next;
+    }
+    return US_ERR_ARGUMENT;
+}
+
+u_u32 us_tcp_isn(const struct us_stack *stack, const struct us_tcp_key *key)
+{
+    u_u32 hash = (u_u32)u_siphash24(stack->key_isn, key, sizeof(*key));
+
+    return hash + (u_u32)(stack->now_us >> 2);
+}
+
+u_u32 us_tcp_ts_offset(const struct us_stack *stack, const struct us_tcp_key *key)
+{
+    return (u_u32)u_siphash24(stack->key_ts, key, sizeof(*key));
+}
+
+int us_tcp_name_in_use(const struct us_stack *stack, const struct us_tcp_key *key)
+{
+    return us_tcp_find(stack, key) != U_NULL || us_tw_find(stack, key) != U_NULL;
+}
+
+int us_tcp_port_choose(struct us_stack *stack, struct us_tcp_key *key)
+{
+    u_u32 offset;
+    u_u32 i;
+
+    key->local_port = 0;
+    offset = (u_u32)u_siphash24(stack->key_port, key, sizeof(*key));
+    for (i = 0; i < PORT_COUNT; i++) {
+        u_u32 slot = (offset + stack->port_next++) & (PORT_COUNT - 1);
+        key->local_port = (u_u16)(PORT_FIRST + slot);
+        if (!us_tcp_name_in_use(stack, key) &&
+            us_tcp_listener_find(stack, key->local_port) == U_NULL)
+            return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Segment arrival: parse, find the connection, check by state (RFC 9293 3.10.7 with RFC 5961 and
+ * RFC 7323). Acknowledgments go on to tcp_ack.c, data to tcp_recv.c.
+ */
+#include "base/cksum.h"
+#include "ustack/tcp.h"
+#include "ustack/tcp_tw.h"
+
+/* Limits of ACKs for segments that should not have come, per connection and per instance. */
+enum {
+    CHALLENGE_PER_CONN = 10,
+    CHALLENGE_CONN_MS = 5000, /* RFC 5961 section 7 */
+    CHALLENGE_PER_STACK = 1000,
+    CHALLENGE_STACK_US = 1000 * 1000
+};
+
+/* RFC 7323 5.5: after 24 days the clock may have wrapped, so the old timestamp says nothing. */
+static const u_u32 paws_idle_ms = 24u * 24 * 3600 * 1000;
+
+/* ---- parsing ---- */
+
+/* Checks the segment's lengths and checksum and fills in *seg. Returns 0 if it was dropped. */
+static int seg_parse(struct us_stack *stack, const struct us_rx *rx, struct us_seg *seg)
+{
+    const struct us_tcp_hdr *hdr = (const struct us_tcp_hdr *)rx->l4;
+    u_u32 hdr_bytes;
+
+    if (rx->l4_bytes < US_TCP_HDR_BYTES) {
+        us_count(stack, US_C_DROP_TCP_HEADER);
+        return 0;
+    }
+    hdr_bytes = (u_u32)(hdr->offset >> 4) << 2;
+    if (hdr_bytes < US_TCP_HDR_BYTES || hdr_bytes > rx->l4_bytes) {
+        us_count(stack, US_C_DROP_TCP_HEADER);
+        return 0;
+    }
+    if (!(rx->flags & US_PKT_L4_CSUM_GOOD)) {
+        u_u32 sum =
+            u_cksum_pseudo4(u_be32(rx->src_ip), u_be32(rx->dst_ip), US_IP_TCP, rx->l4_bytes);
+        if ((rx->flags & US_PKT_L4_CSUM_BAD) ||
+            u_cksum_fold(u_cksum_add(sum, rx->l4, rx->l4_bytes)) != 0) {
+            us_count(stack, US_C_DROP_TCP_CHECKSUM);
+            return 0;
+        }
+    }
+    seg->seq = u_get_be32(hdr->seq);
+    seg->ack = u_get_be32(hdr->ack);
+    seg->wnd = u_get_be16(hdr->window);
+    seg->flags = hdr->flags & 0x3f;
+    seg->src_port = u_get_be16(hdr->src_port);
+    seg->dst_port = u_get_be16(hdr->dst_port);
+    seg->data = rx->l4 + hdr_bytes;
+    seg->len = rx->l4_bytes - hdr_bytes;
+    seg->rx = rx;
+    us_tcp_opts_parse(&seg->opts, rx->l4 + US_TCP_HDR_BYTES, hdr_bytes - US_TCP_HDR_BYTES);
+    if (seg->src_port == 0 || seg->dst_port == 0) {
+        us_count(stack, US_C_DROP_TCP_HEADER);
+        return 0;
+    }
+    return 1;
+}
+
+/* Sequence numbers that the segment occupies. */
+static u_u32 seg_space(const struct us_seg *seg)
+{
+    return seg->len + (seg->flags & US_TCP_SYN ? 1 : 0) + (seg->flags & US_TCP_FIN ? 1 : 0);
+}
+
+/* ---- answers ---- */
+
+void us_tcp_answer_rst(struct us_stack *stack, const struct us_seg *seg)
+{
+    struct us_reply *reply;
+
+    if (seg->flags & US_TCP_RST)
+        return;
+    reply = us_reply_add(stack, seg->rx, US_REPLY_TCP);
+    if (reply == U_NULL)
+        return;
+    u_zero(&reply->tcp, sizeof(reply->tcp));
+    reply->tcp.src_port = seg->dst_port;
+    reply->tcp.dst_port = seg->src_port;
+    if (seg->flags & US_TCP_ACK) {
+        reply->tcp.seq = seg->ack;
+        reply->tcp.flags = US_TCP_RST;
+    } else {
+        reply->tcp.ack = seg->seq + seg_space(seg);
+        reply->tcp.flags = US_TCP_RST | US_TCP_ACK;
+    }
+}
+
+/* Whether the instance as a whole may send one more challenge ACK in this period. */
+static int challenge_allowed(struct us_stack *stack)
+{
+    if (stack->now_us - stack->challenge_from_us >= CHALLENGE_STACK_US) {
+        stack->challenge_from_us = stack->now_us;
+        stack->challenge_count = 0;
+    }
+    if (stack->challenge_count >= CHALLENGE_PER_STACK)
+        return 0;
+    stack->challenge_count++;
+    return 1;
+}
+
+void us_tcp_challenge(struct us_stack *stack, struct us_conn *conn)
+{
+    u_u32 now_ms = us_ts_clock(stack->now_us);
+
+    if (now_ms - conn->challenge_at >= CHALLENGE_CONN_MS) {
+        conn->challenge_at = now_ms;
+        conn->challenges = 0;
+    }
+    if (conn->challenges >= CHALLENGE_PER_CONN || !challenge_allowed(stack)) {
+        us_count(stack, US_C_TCP_CHALLENGE_LIMITED);
+        return;
+    }
+    conn->challenges++;
+    us_count(stack, US_C_TCP_CHALLENGE_ACKS);
+    conn->out_flags |= US_OUT_ACK;
+    us_tcp_out_want(stack, conn);
+}
+
+/* ---- LISTEN ---- */
+
+static void listen_input(struct us_stack *stack, const struct us_tcp_key *key,
+                         const struct us_listener *listener, const struct us_seg *seg,
+                         const u_u32 *isn_min)
+{
+    struct us_route route;
+    struct us_conn *conn;
+
+    if (seg->flags & US_TCP_RST)
+        return;
+    if (seg->flags & US_TCP_ACK) {
+        us_tcp_answer_rst(stack, seg);
+        return;
+    }
+    if (!(seg->flags & US_TCP_SYN) || (seg->flags & US_TCP_FIN)) {
+        us_count(stack, US_C_DROP_TCP_NO_ACK);
+        return;
+    }
+    if (stack->half_open >= stack->config.half_open_max) {
+        us_count(stack, US_C_DROP_TCP_HALF_OPEN);
+        return;
+    }
+    if (!us_route_find(stack, key->remote_ip, &route)) {
+        us_count(stack, US_C_DROP_TCP_NO_ROUTE);
+        return;
+    }
+    conn = us_conn_new(stack, key, &route);
+    if (conn == U_NULL)
+        return;
+    if (isn_min != U_NULL && us_seq_leq(conn->iss, *isn_min)) {
+        /* RFC 9293 3.6.1: beyond all that the old connection of this name has used. */
+        conn->iss = *isn_min + 1;
+        conn->snd_una = conn->snd_nxt = conn->snd_max = conn->recover = conn->iss;
+        conn->snd_end = conn->iss + 1;
+    }
+    conn->user = listener->user;
+    conn->flags |= US_CF_PASSIVE;
+    us_conn_take_syn(stack, conn, seg);
+    us_conn_set_state(stack, conn, US_TCP_SYN_RECEIVED);
+    us_arp_learn(stack, key->remote_ip, seg->rx->mac, 0);
+    conn->out_flags |= US_OUT_SYN;
+    us_tcp_out_want(stack, conn);
+}
+
+/* ---- SYN-SENT, RFC 9293 3.10.7.3 ---- */
+
+static void syn_sent_input(struct us_stack *stack, struct us_conn *conn, struct us_seg *seg)
+{
+    int has_ack = (seg->flags & US_TCP_ACK) != 0;
+
+    if (has_ack && (us_seq_leq(seg->ack, conn->iss) || us_seq_gt(seg->ack, conn->snd_max))) {
+        us_count(stack, US_C_DROP_TCP_BAD_ACK);
+        us_tcp_answer_rst(stack, seg);
+        return;
+    }
+    if (seg->flags & US_TCP_RST) {
+        us_count(stack, US_C_TCP_RX_RST);
+        if (has_ack)
+            us_conn_end(stack, conn, US_CLOSE_REFUSED);
+        return;
+    }
+    if (!(seg->flags & US_TCP_SYN) || (seg->flags & US_TCP_FIN)) {
+        us_count(stack, US_C_DROP_TCP_NO_ACK);
+        return;
+    }
+    us_conn_take_syn(stack, conn, seg);
+    if (!has_ack) { /* simultaneous open */
+        us_conn_set_state(stack, conn, US_TCP_SYN_RECEIVED);
+        conn->out_flags |= US_OUT_SYN;
+        us_tcp_out_want(stack, conn);
+        return;
+    }
+    us_tcp_ack_advance(stack, conn, seg->ack, 0);
+    conn->out_flags &= (u_u8)~US_OUT_SYN;
+    conn->out_flags |= US_OUT_ACK;
+    us_conn_establish(stack, conn);
+    if (seg->len > 0) {
+        seg->seq++;
+        us_tcp_recv(stack, conn, seg);
+    }
+}
+
+/* ---- synchronised states, RFC 9293 3.10.7.4 ---- */
+
+/* An acceptable segment says where a neighbour is now; what comes by a gateway does not. */
+static void conn_learn_mac(struct us_stack *stack, const struct us_conn *conn,
+                           const struct us_rx *rx)
+{
+    if (conn->next_hop == conn->key.remote_ip)
+        us_arp_learn(stack, conn->next_hop, rx->mac, 1);
+}
+
+/* RFC 7323 4.3 and 5.3. Returns 0 if the segment was dropped. */
+static int sync_check_timestamp(struct us_stack *stack, struct us_conn *conn,
+                                const struct us_seg *seg)
+{
+    u_u32 now_ms = us_ts_clock(stack->now_us);
+
+    if (!(conn->opts & US_OPT_TS) || (seg->flags & US_TCP_RST))
+        return 1;
+    if (!seg->opts.has_ts) {
+        us_count(stack, US_C_DROP_TCP_NO_TIMESTAMP);
+        return 0;
+    }
+    if (us_seq_lt(seg->opts.ts_val, conn->ts_recent) &&
+        now_ms - conn->ts_recent_at < paws_idle_ms) {
+        us_count(stack, US_C_DROP_TCP_PAWS);
+        conn->out_flags |= US_OUT_ACK;
+        us_tcp_out_want(stack, conn);
+        return 0;
+    }
+    return 1;
+}
+
+static void sync_take_timestamp(const struct us_stack *stack, struct us_conn *conn,
+                                const struct us_seg *seg)
+{
+    if ((conn->opts & US_OPT_TS) && us_seq_leq(seg->seq, conn->last_ack)) {
+        conn->ts_recent = seg->opts.ts_val;
+        conn->ts_recent_at = us_ts_clock(stack->now_us);
+    }
+}
+
+/* The acceptance test on sequence numbers, against the window that was advertised. */
+static int sync_seq_acceptable(const struct us_conn *conn, const struct us_seg *seg)
+{
+    u_u32 space = seg_space(seg);
+    u_u32 wnd = conn->rcv_adv - conn->rcv_nxt;
+    u_u32 last = seg->seq + space - 1;
+
+    if (us_seq_gt(conn->rcv_nxt, conn->rcv_adv))
+        wnd = 0; /* a FIN right behind the window */
+    if (space == 0) {
+        /* The right edge itself too: a peer that has filled the window acknowledges from there. */
+        if (!(seg->flags & US_TCP_RST))
+            return seg->seq - conn->rcv_nxt <= wnd;
+        return seg->seq == conn->rcv_nxt || seg->seq - conn->rcv_nxt < wnd;
+    }
+    return seg->seq - conn->rcv_nxt < wnd || last - conn->rcv_nxt < wnd;
+}
+
+/*
+ * A segment outside the window is answered with an ACK, except that its acknowledgment still
+ * counts if it is where the next byte is expected and the window is closed (3.10.7.4: "special
+ * allowance"). Returns 1 if the segment goes on, then without data.
+ */
+static int sync_unacceptable(struct us_stack *stack, struct us_conn *conn, struct us_seg *seg)
+{
+    if (seg->flags & US_TCP_RST)
+        return 0;
+    us_count(stack, US_C_DROP_TCP_WINDOW);
+    if (seg_space(seg) == 0) {
+        us_tcp_challenge(stack, conn);
+        return 0;
+    }
+    conn->out_flags |= US_OUT_ACK;
+    us_tcp_out_want(stack, conn);
+    if (seg->seq != conn->rcv_nxt)
+        return 0;
+    seg->len = 0;
+    seg->flags &= (u_u8)~US_TCP_FIN;
+    return 1;
+}
+
+/* RFC 5961 section 3; in SYN-RECEIVED RFC 9293 3.10.7.4. */
+static void sync_rst(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+{
+    us_count(stack, US_C_TCP_RX_RST);
+    if (seg->seq != conn->rcv_nxt) {
+        us_tcp_challenge(stack, conn);
+        return;
+    }
+    us_conn_end(stack, conn,
+                conn->state == US_TCP_SYN_RECEIVED ? US_CLOSE_REFUSED : US_CLOSE_RESET);
+}
+
+/*
+ * RFC 5961 section 4: a SYN never changes a connection. The one that we are answering is answered
+ * again; with an ACK it is the other half of a simultaneous open and goes on without its SYN
+ * (RFC 9293 figure 7). Returns 1 if it does.
+ */
+static int sync_syn(struct us_stack *stack, struct us_conn *conn, struct us_seg *seg)
+{
+    if (seg->flags & US_TCP_RST)
+        return 0;
+    if (conn->state != US_TCP_SYN_RECEIVED || seg->seq != conn->irs) {
+        us_tcp_challenge(stack, conn);
+        return 0;
+    }
+    if (!(seg->flags & US_TCP_ACK)) {
+        conn->out_flags |= US_OUT_SYN;
+        us_tcp_out_want(stack, conn);
+        return 0;
+    }
+    seg->flags &= (u_u8)~US_TCP_SYN;
+    seg->seq++;
+    us_tcp_challenge(stack, conn);
+    return 1;
+}
+
+/* The ACK that ends the handshake, or not. Returns 0 if the segment was dropped. */
+static int syn_received_ack(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+{
+    if (us_seq_leq(seg->ack, conn->iss) || us_seq_gt(seg->ack, conn->snd_max)) {
+        us_count(stack, US_C_DROP_TCP_BAD_ACK);
+        us_tcp_answer_rst(stack, seg);
+        return 0;
+    }
+    us_tcp_ack_advance(stack, conn, seg->ack, 0);
+    conn->snd_wnd = seg->wnd << conn->snd_scale;
+    conn->snd_wnd_max = u_max32(conn->snd_wnd_max, conn->snd_wnd);
+    conn->snd_wl1 = seg->seq;
+    conn->snd_wl2 = seg->ack;
+    conn->out_flags &= (u_u8)~US_OUT_SYN;
+    us_conn_establish(stack, conn);
+    return 1;
+}
+
+/* RFC 5961 section 5. Returns 0 if the segment was dropped. */
+static int sync_check_ack(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+{
+    if (U_LIKELY(us_seq_leq(seg->ack, conn->snd_max) &&
+                 us_seq_geq(seg->ack, conn->snd_una - conn->snd_wnd_max)))
+        return 1;
+    us_count(stack, US_C_DROP_TCP_BAD_ACK);
+    us_tcp_challenge(stack, conn);
+    return 0;
+}
+
+static void sync_input(struct us_stack *stack, struct us_conn *conn, struct us_seg *seg)
+{
+    /* A SYN comes first: it is outside the window by nature. */
+    if ((seg->flags & US_TCP_SYN) && !sync_syn(stack, conn, seg))
+        return;
+    if (!sync_check_timestamp(stack, conn, seg))
+        return;
+    if (!sync_seq_acceptable(conn, seg)) {
+        if (!sync_unacceptable(stack, conn, seg))
+            return;
+    }
+    if (seg->flags & US_TCP_RST) {
+        sync_rst(stack, conn, seg);
+        return;
+    }
+    if (!(seg->flags & US_TCP_ACK)) {
+        us_count(stack, US_C_DROP_TCP_NO_ACK);
+        return;
+    }
+    if (conn->state == US_TCP_SYN_RECEIVED) {
+        if (!syn_received_ack(stack, conn, seg))
+            return;
+    } else if (!sync_check_ack(stack, conn, seg)) {
+        return;
+    }
+    conn_learn_mac(stack, conn, seg->rx);
+    sync_take_timestamp(stack, conn, seg);
+    us_tcp_ack_process(stack, conn, seg);
+    if (conn->state == US_TCP_CLOSED)
+        return;
+    us_tcp_recv(stack, conn, seg);
+}
+
+/* ---- header prediction ---- */
+
+/*
+ * The common case in a few comparisons: an established connection without losses, the expected
+ * segment, and an acknowledgment of what is in flight. Returns 0 if it is another case.
+ */
+static int fast_input(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+{
+    if (conn->state != US_TCP_ESTABLISHED || (seg->flags & ~US_TCP_PSH) != US_TCP_ACK ||
+        seg->seq != conn->rcv_nxt || seg->len > conn->rcv_adv - conn->rcv_nxt ||
+        conn->rx_flags != 0 || conn->rxq.ooo != U_NULL || conn->rxq.head != U_NULL ||
+        (conn->flags & (US_CF_RECOVERY | US_CF_UNREACHABLE)) || conn->dup_acks != 0 ||
+        seg->ack - conn->snd_una > conn->snd_max - conn->snd_una ||
+        (seg->ack == conn->snd_una && seg->len == 0) || seg->wnd == 0)
+        return 0;
+    if (conn->opts & US_OPT_TS) {
+        if (!seg->opts.has_ts || us_seq_lt(seg->opts.ts_val, conn->ts_recent))
+            return 0;
+        sync_take_timestamp(stack, conn, seg);
+    }
+    us_count(stack, US_C_TCP_FAST_PATH);
+    conn_learn_mac(stack, conn, seg->rx);
+    conn->snd_wnd = seg->wnd << conn->snd_scale;
+    conn->snd_wnd_max = u_max32(conn->snd_wnd_max, conn->snd_wnd);
+    conn->snd_wl1 = seg->seq;
+    conn->snd_wl2 = seg->ack;
+    if (seg->ack != conn->snd_una)
+        us_tcp_ack_advance(stack, conn, seg->ack, seg->opts.ts_ecr);
+    if (us_conn_has_unsent(conn))
+        us_tcp_out_want(stack, conn);
+    if (seg->len > 0)
+        us_tcp_recv_slice(stack, conn, seg->data, seg->len);
+    return 1;
+}
+
+void us_tcp_input(struct us_stack *stack, const struct us_rx *rx)
+{
+    struct us_tcp_key key;
+    struct us_seg seg;
+    struct us_conn *conn;
+    struct us_tw *tw;
+    struct us_listener *listener;
+    u_u32 isn_min = 0;
+    int reopens = 0;
+
+    if (!seg_parse(stack, rx, &seg))
+        return;
+    us_count(stack, US_C_TCP_RX_SEGMENTS);
+    key.local_ip = rx->dst_ip;
+    key.remote_ip = rx->src_ip;
+    key.local_port = seg.dst_port;
+    key.remote_port = seg.src_port;
+    conn = us_tcp_find(stack, &key);
+    if (U_LIKELY(conn != U_NULL)) {
+        if (U_LIKELY(fast_input(stack, conn, &seg)))
+            return;
+        if (conn->state == US_TCP_SYN_SENT)
+            syn_sent_input(stack, conn, &seg);
+        else
+            sync_input(stack, conn, &seg);
+        return;
+    }
+    tw = us_tw_find(stack, &key);
+    if (tw != U_NULL) {
+        reopens = us_tw_input(stack, tw, &seg, &isn_min);
+        if (!reopens)
+            return;
+    }
+    listener = us_tcp_listener_find(stack, key.local_port);
+    if (listener != U_NULL) {
+        listen_input(stack, &key, listener, &seg, reopens ? &isn_min : (const u_u32 *)U_NULL);
+        return;
+    }
+    us_count(stack, US_C_DROP_TCP_NO_PORT);
+    us_tcp_answer_rst(stack, &seg);
+}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The way out: which connections are looked at, and for each decide (us_tcp_plan), build
+ * (us_tcp_build) and record. A retransmission, a probe or a RST is a plan like any other.
+ */
+#include "base/cksum.h"
+#include "ustack/tcp.h"
+#include "ustack/tcp_rxq.h"
+#include "ustack/tcp_sendq.h"
+
+/* Segments of one connection in a row before the next connection has its turn. */
+enum { OUT_QUANTUM = 8 };
+
+enum out_result {
+    OUT_DONE,   /* nothing more to send now */
+    OUT_MORE,   /* the quantum or the packets are used up */
+    OUT_WAITING /* for the next hop's address */
+};
+
+void us_tcp_out_want(struct us_stack *stack, struct us_conn *conn)
+{
+    if (u_list_is_empty(&conn->out_link))
+        u_list_push_back(&stack->out_list, &conn->out_link);
+}
+
+/* ---- decide ---- */
+
+/* Whether a FIN belongs behind the byte before `seq`. */
+static int plan_fin_at(const struct us_conn *conn, u_u32 seq)
+{
+    return (conn->out_flags & US_OUT_FIN) && seq == conn->snd_end;
+}
+
+/* Sets the flags of a segment with data or a FIN. */
+static void plan_data_flags(const struct us_conn *conn, struct us_tcp_desc *desc, int fin)
+{
+    desc->flags = US_TCP_ACK;
+    if (desc->len > 0 && desc->seq + desc->len == conn->snd_end)
+        desc->flags |= US_TCP_PSH;
+    if (fin)
+        desc->flags |= US_TCP_FIN;
+}
+
+/* The congestion window, with what limited transmit (RFC 3042) adds to it. */
+static u_u32 plan_cwnd(const struct us_conn *conn)
+{
+    u_u32 cwnd = conn->cc.cwnd;
+
+    if (!(conn->flags & US_CF_RECOVERY) && conn->dup_acks > 0)
+        cwnd += u_min32(conn->dup_acks, 2) * conn->cc.mss;
+    return cwnd;
+}
+
+/* Data at snd_nxt, as far as both windows and the sender's silly-window rule allow. */
+static int plan_data(const struct us_conn *conn, u_u64 now_us, struct us_tcp_desc *desc)
+{
+    u_u32 flight = conn->snd_nxt - conn->snd_una;
+    u_u32 wnd = u_min32(plan_cwnd(conn), conn->snd_wnd);
+    u_u32 avail;
+    u_u32 usable;
+    int fin;
+
+    if (!us_conn_has_unsent(conn) || wnd <= flight)
+        return 0;
+    avail = conn->snd_end - conn->snd_nxt; /* a FIN lies behind snd_end, so this is never < 0 */
+    usable = wnd - flight;
+    desc->kind = US_SEND_DATA;
+    desc->seq = conn->snd_nxt;
+    desc->len = u_min32(u_min32(avail, conn->cc.mss), usable);
+    /* RFC 9293 3.8.6.2.1: a full segment, or all there is, or half the peer's largest window. */
+    if (desc->len < conn->cc.mss && desc->len < avail && desc->len < conn->snd_wnd_max >> 1)
+        return 0;
+    fin = plan_fin_at(conn, desc->seq + desc->len) && desc->len < usable;
+    if (desc->len == 0 && !fin)
+        return 0;
+    plan_data_flags(conn, desc, fin);
+    return 1;
+}
+
+/* One segment at snd_una again. */
+static int plan_resend(const struct us_conn *conn, struct us_tcp_desc *desc)
+{
+    u_u32 sent = us_seq_min(conn->snd_max, conn->snd_end) - conn->snd_una;
+    int fin;
+
+    if (conn->snd_una == conn->snd_max)
+        return 0;
+    desc->kind = US_SEND_RESEND;
+    desc->seq = conn->snd_una;
+    /* With only the FIN outstanding snd_una is snd_end and `sent` is 0. */
+    desc->len = u_min32(sent, conn->cc.mss);
+    fin = plan_fin_at(conn, desc->seq + desc->len) && us_conn_fin_sent(conn);
+    plan_data_flags(conn, desc, fin);
+    return 1;
+}
+
+/* Something although the window is closed or too small: RFC 9293 3.8.6.1. */
+static int plan_probe(const struct us_conn *conn, struct us_tcp_desc *desc)
+{
+    u_u32 avail = conn->snd_end - conn->snd_nxt;
+    u_u32 flight = conn->snd_nxt - conn->snd_una;
+    u_u32 usable = conn->snd_wnd > flight ? conn->snd_wnd - flight : 0;
+
+    if (!us_conn_has_unsent(conn))
+        return 0;
+    desc->kind = US_SEND_PROBE;
+    desc->seq = conn->snd_nxt;
+    desc->len = u_min32(u_min32(avail, conn->cc.mss), u_max32(usable, 1));
+    plan_data_flags(conn, desc, plan_fin_at(conn, desc->seq + desc->len) && desc->len == 0);
+    return 1;
+}
+
+static int plan_ack(const struct us_conn *conn, struct us_tcp_desc *desc, enum us_send_kind kind)
+{
+    desc->kind = (u_u8)kind;
+    desc->seq = conn->snd_max;
+    desc->len = 0;
+    desc->flags = US_TCP_ACK;
+    return 1;
+}
+
+static int plan_syn(const struct us_conn *conn, struct us_tcp_desc *desc)
+{
+    desc->kind = US_SEND_SYN;
+    desc->seq = conn->iss;
+    desc->len = 0;
+    desc->flags = US_TCP_SYN;
+    if (conn->state == US_TCP_SYN_RECEIVED)
+        desc->flags |= US_TCP_ACK;
+    return 1;
+}
+
+int us_tcp_plan(const struct us_conn *conn, u_u64 now_us, struct us_tcp_desc *desc)
+{
+    if (conn->out_flags & US_OUT_RST) {
+        plan_ack(conn, desc, US_SEND_RST);
+        desc->flags = US_TCP_RST | US_TCP_ACK;
+        return 1;
+    }
+    if (conn->state == US_TCP_SYN_SENT || conn->state == US_TCP_SYN_RECEIVED) {
+        if (conn->out_flags & US_OUT_SYN)
+            return plan_syn(conn, desc);
+        if (conn->state == US_TCP_SYN_RECEIVED && (conn->out_flags & US_OUT_ACK))
+            return plan_ack(conn, desc, US_SEND_ACK);
+        return 0;
+    }
+    if (conn->acks_owed > 0)
+        return plan_ack(conn, desc, US_SEND_DUP_ACK);
+    if ((conn->out_flags & US_OUT_RESEND) && plan_resend(conn, desc))
+        return 1;
+    if (plan_data(conn, now_us, desc))
+        return 1;
+    if ((conn->out_flags & US_OUT_PROBE) && plan_probe(conn, desc))
+        return 1;
+    if (conn->out_flags & US_OUT_ACK)
+        return plan_ack(conn, desc, US_SEND_ACK);
+    return 0;
+}
+
+u_u16 us_tcp_window(const struct us_stack *stack, const struct us_conn *conn, u_u32 *edge)
+{
+    u_u32 limit = stack->config.recv_window_bytes;
+    u_u32 room = limit > conn->rcv_queued ? limit - conn->rcv_queued : 0;
+    u_u32 open = us_seq_gt(conn->rcv_adv, conn->rcv_nxt) ? conn->rcv_adv - conn->rcv_nxt : 0;
+    u_u32 field;
+
+    /* RFC 9293 3.8.6.2.2: no small steps; and the right edge never goes back (3.8.6). */
+    if (room < open || room - open < u_min32(conn->mss_sent, limit >> 1))
+        room = open;
+    field = room >> conn->rcv_scale;
+    if (field << conn->rcv_scale < open)
+        field++;
+    field = u_min32(field, 0xffff);
+    *edge = conn->rcv_nxt + (field << conn->rcv_scale);
+    return (u_u16)field;
+}
+
+/* Options of a segment that is no SYN. */
+static void conn_fill_options(const struct us_stack *stack, const struct us_conn *conn,
+                              struct us_tcp_desc *desc)
+{
+    struct us_tcp_opts *opts = &desc->opts;
+    u_u32 room = conn->cc.mss - desc->len;
+
+    opts->mss = 0;
+    opts->has_scale = 0;
+    opts->sack_permitted = 0;
+    opts->sack_blocks = 0;
+    opts->has_ts = (conn->opts & US_OPT_TS) != 0;
+    if (opts->has_ts) {
+        opts->ts_val = us_ts_clock(stack->now_us) + conn->ts_offset;
+        opts->ts_ecr = conn->ts_recent;
+    }
+    if (U_UNLIKELY(conn->rxq.ooo != U_NULL) && (conn->opts & US_OPT_SACK) && room >= 12)
+        opts->sack_blocks = (u_u8)us_rxq_sack(&conn->rxq, opts->sack,
+                                              u_min32((room - 4) >> 3, opts->has_ts ? 3 : 4));
+}
+
+/* Options of our SYN: all that we know, or in the answer to a SYN what the peer offered too. */
+static void conn_fill_syn_options(const struct us_stack *stack, const struct us_conn *conn,
+                                  struct us_tcp_desc *desc)
+{
+    struct us_tcp_opts *opts = &desc->opts;
+    unsigned offer = conn->state == US_TCP_SYN_RECEIVED
+                         ? conn->opts
+                         : (unsigned)(US_OPT_TS | US_OPT_SCALE | US_OPT_SACK);
+
+    opts->mss = conn->mss_sent;
+    opts->has_scale = (offer & US_OPT_SCALE) != 0;
+    opts->scale = conn->rcv_scale;
+    opts->sack_permitted = (offer & US_OPT_SACK) != 0;
+    opts->sack_blocks = 0;
+    opts->has_ts = (offer & US_OPT_TS) != 0;
+    opts->ts_val = us_ts_clock(stack->now_us) + conn->ts_offset;
+    opts->ts_ecr = conn->ts_recent;
+}
+
+/* Completes a plan with what depends on the receiving side; *edge: what the window stands for. */
+static void conn_fill_desc(const struct us_stack *stack, const struct us_conn *conn,
+                           struct us_tcp_desc *desc, u_u32 *edge)
+{
+    desc->ack = desc->flags & US_TCP_ACK ? conn->rcv_nxt : 0;
+    if (desc->flags & US_TCP_SYN) {
+        desc->window = (u_u16)u_min32(stack->config.recv_window_bytes, 0xffff);
+        *edge = conn->rcv_nxt + desc->window;
+        conn_fill_syn_options(stack, conn, desc);
+    } else {
+        desc->window = us_tcp_window(stack, conn, edge);
+        conn_fill_options(stack, conn, desc);
+    }
+}
+
+/* ---- build ---- */
+
+void us_tcp_build(struct us_stack *stack, struct us_pkt *pkt, const u_u8 *frame,
+                  const struct us_tcp_desc *desc, struct us_sendq *sendq, u_u32 pseudo_sum,
+                  u_u32 ip_sum)
+{
+    u_u8 *l4 = pkt->data + US_ETH_HDR_BYTES + US_IP4_HDR_BYTES;
+    struct us_tcp_hdr *hdr = (struct us_tcp_hdr *)l4;
+    int software = !(stack->config.caps & US_CAP_TX_L4_CSUM);
+    struct u_be16 l4_len;
+    u_u32 hdr_bytes;
+    u_u32 sum;
+
+    u_copy(pkt->data, frame, US_TCP_TEMPLATE_BYTES);
+    hdr_bytes = US_TCP_HDR_BYTES + us_tcp_opts_emit(&desc->opts, l4 + US_TCP_HDR_BYTES);
+    U_ASSERT(US_ETH_HDR_BYTES + US_IP4_HDR_BYTES + hdr_bytes + desc->len <= pkt->room);
+    hdr->seq = u_be32(desc->seq);
+    hdr->ack = u_be32(desc->ack);
+    hdr->offset = (u_u8)(hdr_bytes << 2);
+    hdr->flags = desc->flags;
+    hdr->window = u_be16(desc->window);
+    hdr->checksum = u_be16(0);
+    hdr->urgent = u_be16(0);
+
+    l4_len = u_be16(hdr_bytes + desc->len);
+    sum = u_cksum_add(pseudo_sum, &l4_len, sizeof(l4_len));
+    pkt->flags = 0;
+    if (!software) {
+        pkt->flags = US_PKT_TX_L4_CSUM;
+        pkt->csum_start = US_ETH_HDR_BYTES + US_IP4_HDR_BYTES;
+        pkt->csum_offset = 16;
+        hdr->checksum = u_be16(u_cksum_partial(sum));
+    } else {
+        sum = u_cksum_add(sum, l4, hdr_bytes);
+    }
+    if (desc->len > 0)
+        sum = us_sendq_copy(sendq, desc->seq, l4 + hdr_bytes, desc->len, sum, software);
+    if (software)
+        hdr->checksum = u_be16(u_cksum_fold(sum));
+    pkt->l2_len = US_ETH_HDR_BYTES;
+    pkt->l3_len = US_IP4_HDR_BYTES;
+    pkt->l4_len = (u_u8)hdr_bytes;
+    us_ip4_finish(stack, pkt, US_IP4_HDR_BYTES + hdr_bytes + desc->len, ip_sum);
+    us_count(stack, US_C_TCP_TX_SEGMENTS);
+    if (desc->flags & US_TCP_RST)
+        us_count(stack, US_C_TCP_TX_RST);
+}
+
+void us_tcp_build_reply(struct us_stack *stack, struct us_pkt *pkt, const struct us_reply *reply)
+{
+    u_u8 frame[US_TCP_TEMPLATE_BYTES];
+    u_u8 *ip = frame + US_ETH_HDR_BYTES;
+    struct us_tcp_desc desc;
+    struct u_be16 ports[2];
+
+    us_eth_build(stack, frame, reply->mac, US_ETH_IP4);
+    us_ip4_build(ip, reply->src_ip, reply->dst_ip, US_IP_TCP);
+    ports[0] = u_be16(reply->tcp.src_port);
+    ports[1] = u_be16(reply->tcp.dst_port);
+    u_copy(ip + US_IP4_HDR_BYTES, ports, sizeof(ports));
+    u_zero(&desc, sizeof(desc));
+    desc.seq = reply->tcp.seq;
+    desc.ack = reply->tcp.ack;
+    desc.window = reply->tcp.window;
+    desc.flags = reply->tcp.flags;
+    desc.opts.has_ts = reply->tcp.has_ts;
+    desc.opts.ts_val = reply->tcp.ts_val;
+    desc.opts.ts_ecr = reply->tcp.ts_ecr;
+    us_tcp_build(stack, pkt, frame, &desc, (struct us_sendq *)U_NULL,
+                 u_cksum_pseudo4(u_be32(reply->src_ip), u_be32(reply->dst_ip), US_IP_TCP, 0),
+                 u_cksum_add(0, ip, US_IP4_HDR_BYTES));
+}
+
+/* ---- record ---- */
+
+/* What an acknowledgment in a segment settles. */
+static void record_ack(struct us_stack *stack, struct us_conn *conn, const struct us_tcp_desc *desc,
+                       u_u32 edge)
+{
+    if (desc->kind == US_SEND_DUP_ACK)
+        conn->acks_owed--;
+    else if (desc->kind == US_SEND_ACK)
+        us_count(stack, US_C_TCP_TX_PURE_ACKS);
+    conn->out_flags &= (u_u8) ~(US_OUT_ACK | US_OUT_ACK_LATER);
+    conn->segs_unacked = 0;
+    conn->ack_us = US_NEVER;
+    conn->last_ack = desc->ack;
+    conn->rcv_adv = us_seq_max(conn->rcv_adv, edge);
+}
+
+/* What sending data, a SYN or a FIN for the first time or again changes. */
+static void record_sent(struct us_stack *stack, struct us_conn *conn,
+                        const struct us_tcp_desc *desc, u_u32 end)
+{
+    if (us_seq_lt(desc->seq, conn->snd_max)) {
+        conn->flags &= (u_u8)~US_CF_RTT_TIMED; /* Karn: no sample from what was sent twice */
+        conn->retransmits++;
+        us_count(stack, US_C_TCP_RETRANSMITS);
+    } else if (!(conn->flags & US_CF_RTT_TIMED) && desc->kind != US_SEND_PROBE) {
+        conn->flags |= US_CF_RTT_TIMED;
+        conn->rtt_seq = end;
+        conn->rtt_from_us = stack->now_us;
+    }
+    us_count_add(stack, US_C_TCP_TX_BYTES, desc->len);
+    conn->snd_max = us_seq_max(conn->snd_max, end);
+    if (desc->kind != US_SEND_RESEND && desc->kind != US_SEND_PROBE)
+        conn->snd_nxt = us_seq_max(conn->snd_nxt, end);
+    conn->sent_us = stack->now_us;
+    if (desc->kind == US_SEND_PROBE)
+        return; /* the persist timer goes on */
+    if (conn->main_timer != US_TT_RESEND || desc->kind == US_SEND_RESEND)
+        us_tcp_timer_start(stack, conn, US_TT_RESEND, us_rtt_timeout_us(&conn->rtt));
+}
+
+static void conn_record(struct us_stack *stack, struct us_conn *conn,
+                        const struct us_tcp_desc *desc, u_u32 edge)
+{
+    u_u32 len = desc->len + (desc->flags & US_TCP_SYN ? 1 : 0) + (desc->flags & US_TCP_FIN ? 1 : 0);
+
+    if (desc->flags & US_TCP_ACK)
+        record_ack(stack, conn, desc, edge);
+    switch ((enum us_send_kind)desc->kind) {
+    case US_SEND_SYN:
+        conn->out_flags &= (u_u8)~US_OUT_SYN;
+        break;
+    case US_SEND_RESEND:
+        conn->out_flags &= (u_u8)~US_OUT_RESEND;
+        break;
+    case US_SEND_PROBE:
+        conn->out_flags &= (u_u8)~US_OUT_PROBE;
+        us_count(stack, US_C_TCP_WINDOW_PROBES);
+        break;
+    case US_SEND_DATA:
+        conn->out_flags &= (u_u8)~US_OUT_PROBE;
+        break;
+    case US_SEND_RST:
+        conn->out_flags = 0;
+        break;
+    case US_SEND_ACK:
+    case US_SEND_DUP_ACK:
+        break;
+    }
+    if (len > 0)
+        record_sent(stack, conn, desc, desc->seq + len);
+}
+
+/* ---- the connections' turns ---- */
+
+/* The neighbour that frames of this connection go to, if they can be sent now. */
+static struct us_neighbour *conn_next_hop(struct us_stack *stack, struct us_conn *conn)
+{
+    struct us_neighbour *neighbour = conn->neighbour;
+
+    /* Entries are recycled: what the pointer leads to may be another host's by now. */
+    if (U_UNLIKELY(neighbour == U_NULL || neighbour->ip != conn->next_hop)) {
+        neighbour = us_arp_want(stack, conn->next_hop);
+        conn->neighbour = neighbour;
+    }
+    return neighbour;
+}
+
+/* Nothing more can be sent now: starts the timers that get things going again. */
+static void conn_settle_timers(struct us_stack *stack, struct us_conn *conn)
+{
+    if ((conn->out_flags & US_OUT_ACK_LATER) && conn->ack_us == US_NEVER)
+        us_tcp_timer_delay_ack(stack, conn);
+    /* Data that nothing in flight will pull along: only the peer's window can be in the way. */
+    if (conn->state > US_TCP_SYN_RECEIVED && us_conn_has_unsent(conn) &&
+        conn->snd_nxt == conn->snd_una && conn->main_timer != US_TT_PERSIST &&
+        conn->main_timer != US_TT_RESEND)
+        us_tcp_timer_start(stack, conn, US_TT_PERSIST, us_rtt_timeout_us(&conn->rtt));
+}
+
+/* A RST can't be sent because nobody knows where to: the peer will find out by itself. */
+static void conn_give_up_rst(struct us_stack *stack, struct us_conn *conn)
+{
+    conn->out_flags = 0;
+    us_conn_reap(stack, conn);
+}
+
+static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
+                                   struct us_pkt **pkts, unsigned n, unsigned *filled)
+{
+    struct us_tcp_desc desc;
+    u_u32 edge;
+    unsigned i;
+
+    for (i = 0; i < OUT_QUANTUM && *filled < n; i++) {
+        struct us_neighbour *neighbour;
+
+        if (!us_tcp_plan(conn, stack->now_us, &desc)) {
+            conn_settle_timers(stack, conn);
+            return OUT_DONE;
+        }
+        neighbour = conn_next_hop(stack, conn);
+        if (neighbour == U_NULL || !us_neighbour_use(stack, neighbour)) {
+            if (desc.kind == US_SEND_RST)
+                conn_give_up_rst(stack, conn);
+            else if (neighbour != U_NULL)
+                u_list_push_back(&neighbour->waiting, &conn->out_link);
+            else
+                us_tcp_timer_start(stack, conn, US_TT_RESEND, us_rtt_timeout_us(&conn->rtt));
+            return OUT_WAITING;
+        }
+        if (desc.kind == US_SEND_DATA && conn->snd_una == conn->snd_max &&
+            stack->now_us - conn->sent_us > conn->rtt.rto_us)
+            us_cc_idle(&conn->cc);
+        conn_fill_desc(stack, conn, &desc, &edge);
+        us_tcp_build(stack, pkts[*filled], conn->frame, &desc, &conn->sendq, conn->pseudo_sum,
+                     conn->ip_sum);
+        u_copy(pkts[*filled]->data, neighbour->mac, sizeof(neighbour->mac));
+        (*filled)++;
+        conn_record(stack, conn, &desc, edge);
+        if (desc.kind == US_SEND_RST) {
+            us_conn_reap(stack, conn);
+            return OUT_DONE;
+        }
+    }
+    return OUT_MORE;
+}
+
+unsigned us_tcp_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n)
+{
+    unsigned filled = 0;
+
+    while (filled < n && !u_list_is_empty(&stack->out_list)) {
+        struct us_conn *conn =
+            U_CONTAINER_OF(u_list_pop_front(&stack->out_list), struct us_conn, out_link);
+
+        if (conn_output(stack, conn, pkts, n, &filled) == OUT_MORE)
+            us_tcp_out_want(stack, conn);
+    }
+    return filled;
+}
+
+void us_tcp_out_reachable(struct us_stack *stack, struct u_list *waiting)
+{
+    u_list_append_all(&stack->out_list, waiting);
+}
+
+void us_tcp_out_unreachable(struct us_stack *stack, struct u_list *waiting)
+{
+    while (!u_list_is_empty(waiting)) {
+        struct us_conn *conn = U_CONTAINER_OF(u_list_pop_front(waiting), struct us_conn, out_link);
+
+        conn->flags |= US_CF_UNREACHABLE;
+        if (conn->out_flags & US_OUT_RST)
+            conn_give_up_rst(stack, conn);
+        else if (conn->state == US_TCP_SYN_SENT || conn->state == US_TCP_SYN_RECEIVED)
+            us_conn_end(stack, conn, US_CLOSE_UNREACHABLE);
+        else if (conn->main_timer == US_TT_NONE && us_conn_has_unsent(conn))
+            us_tcp_timer_start(stack, conn, US_TT_RESEND, us_rtt_timeout_us(&conn->rtt));
+    }
+}

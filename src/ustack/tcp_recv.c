@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Received data and FINs: in order, out of order, and the window that they use up. */
+#include "ustack/tcp.h"
+#include "ustack/tcp_rxq.h"
+#include "ustack/tcp_tw.h"
+
+/* RFC 9293 3.8.6.3: an ACK at least for every second segment. */
+enum { ACK_EVERY_SEGMENTS = 2 };
+
+/* Duplicate ACKs that are owed at most; more than that tell the sender nothing new. */
+enum { ACKS_OWED_MAX = 64 };
+
+static void recv_ack_now(struct us_stack *stack, struct us_conn *conn)
+{
+    conn->out_flags |= US_OUT_ACK;
+    us_tcp_out_want(stack, conn);
+}
+
+/* One more in-order segment was taken. */
+static void recv_ack_later(struct us_stack *stack, struct us_conn *conn)
+{
+    conn->out_flags |= US_OUT_ACK_LATER;
+    if (++conn->segs_unacked >= ACK_EVERY_SEGMENTS)
+        conn->out_flags |= US_OUT_ACK;
+    us_tcp_out_want(stack, conn);
+}
+
+void us_tcp_recv_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len)
+{
+    conn->rcv_nxt += len;
+    conn->rcv_queued += len;
+    us_count_add(stack, US_C_TCP_RX_BYTES, len);
+    us_event_add_slice(stack, conn, data, len);
+    recv_ack_later(stack, conn);
+}
+
+void us_tcp_recv_consumed(struct us_stack *stack, struct us_conn *conn)
+{
+    u_u32 edge;
+    u_u32 open;
+
+    if (conn->state == US_TCP_CLOSED || conn->rx_flags & US_RX_FIN)
+        return;
+    open = us_seq_gt(conn->rcv_adv, conn->rcv_nxt) ? conn->rcv_adv - conn->rcv_nxt : 0;
+    if (U_LIKELY(open >= stack->config.recv_window_bytes >> 1))
+        return;
+    /* The peer may be waiting for this: an ACK that carries data would come too late. */
+    us_tcp_window(stack, conn, &edge);
+    if (edge - conn->rcv_nxt >=
+        open + u_min32(2 * conn->mss_sent, stack->config.recv_window_bytes >> 1))
+        recv_ack_now(stack, conn);
+}
+
+/* Takes in-order data that can't go to the application as it is. Returns how much was taken. */
+static u_u32 recv_queue(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+{
+    u_u32 taken =
+        us_rxq_append(stack, &conn->rxq, conn->rcv_nxt, seg->data, seg->len, stack->rx_block_max);
+
+    conn->rcv_nxt += taken;
+    conn->rcv_queued += taken;
+    us_count_add(stack, US_C_TCP_RX_BYTES, taken);
+    if (taken < seg->len) {
+        us_count(stack, US_C_DROP_TCP_RX_MEMORY);
+        recv_ack_now(stack, conn);
+    } else {
+        recv_ack_later(stack, conn);
+    }
+    us_event_queue_conn(stack, conn);
+    return taken;
+}
+
+/* In-order data; also what was stored behind the gap that it fills. Returns 0 if memory ran out. */
+static int recv_in_order(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+{
+    u_u32 nxt;
+
+    if (conn->rx_flags & US_RX_HELD || conn->rxq.head != U_NULL) {
+        if (recv_queue(stack, conn, seg) < seg->len)
+            return 0;
+    } else {
+        us_tcp_recv_slice(stack, conn, seg->data, seg->len);
+    }
+    if (conn->rxq.ooo == U_NULL)
+        return 1;
+    /* RFC 5681 4.2: an ACK at once when a gap is filled, in part or in whole. */
+    nxt = us_rxq_advance(stack, &conn->rxq, conn->rcv_nxt);
+    us_count_add(stack, US_C_TCP_RX_BYTES, nxt - conn->rcv_nxt);
+    conn->rcv_queued += nxt - conn->rcv_nxt;
+    conn->rcv_nxt = nxt;
+    us_event_queue_conn(stack, conn);
+    recv_ack_now(stack, conn);
+    return 1;
+}
+
+static void recv_out_of_order(struct us_stack *stack, struct us_conn *conn,
+                              const struct us_seg *seg)
+{
+    us_count(stack, US_C_TCP_RX_OUT_OF_ORDER);
+    if (!us_rxq_store(stack, &conn->rxq, seg->seq, seg->data, seg->len, stack->rx_block_max))
+        us_count(stack, US_C_DROP_TCP_OOO_MEMORY);
+    if (conn->acks_owed < ACKS_OWED_MAX)
+        conn->acks_owed++;
+    us_tcp_out_want(stack, conn);
+}
+
+/* The peer's FIN is next in order: RFC 9293 3.10.7.4, eighth. */
+static void recv_fin(struct us_stack *stack, struct us_conn *conn, const struct us_rx *rx)
+{
+    conn->rcv_nxt++;
+    conn->rx_flags |= US_RX_FIN;
+    conn->rx_flags &= (u_u8)~US_RX_FIN_AHEAD;
+    us_rxq_clear_ooo(stack, &conn->rxq); /* what a broken peer has sent beyond its FIN */
+    recv_ack_now(stack, conn);
+    us_event_raise(stack, conn, US_EVF_PEER_CLOSED);
+    if (conn->state == US_TCP_ESTABLISHED) {
+        us_conn_set_state(stack, conn, US_TCP_CLOSE_WAIT);
+    } else if (conn->state == US_TCP_FIN_WAIT_1) {
+        us_conn_set_state(stack, conn, US_TCP_CLOSING);
+    } else if (conn->state == US_TCP_FIN_WAIT_2) {
+        us_tw_add(stack, conn, rx);
+        us_conn_end(stack, conn, US_CLOSE_NORMAL);
+    }
+}
+
+/* Cuts off what was received before and what lies beyond the window. */
+static void recv_trim(struct us_conn *conn, struct us_seg *seg)
+{
+    if (us_seq_lt(seg->seq, conn->rcv_nxt)) {
+        u_u32 known = u_min32(conn->rcv_nxt - seg->seq, seg->len);
+        seg->seq += known;
+        seg->data += known;
+        seg->len -= known;
+    }
+    if (us_seq_gt(seg->seq + seg->len, conn->rcv_adv)) {
+        u_u32 beyond = u_min32(seg->seq + seg->len - conn->rcv_adv, seg->len);
+        seg->len -= beyond;
+        seg->flags &= (u_u8)~US_TCP_FIN;
+    }
+}
+
+void us_tcp_recv(struct us_stack *stack, struct us_conn *conn, struct us_seg *seg)
+{
+    u_u32 space = seg->len + (seg->flags & US_TCP_FIN ? 1 : 0);
+
+    if (space == 0)
+        return;
+    if (conn->rx_flags & US_RX_FIN || us_seq_leq(seg->seq + space, conn->rcv_nxt)) {
+        us_count(stack, US_C_DROP_TCP_OLD_DATA);
+        recv_ack_now(stack, conn); /* our ACK got lost, or the peer sends beyond its FIN */
+        return;
+    }
+    recv_trim(conn, seg);
+    if (seg->flags & US_TCP_FIN) {
+        conn->rx_flags |= US_RX_FIN_AHEAD;
+        conn->fin_seq = seg->seq + seg->len;
+    }
+    if (seg->len > 0) {
+        if (seg->seq != conn->rcv_nxt) {
+            recv_out_of_order(stack, conn, seg);
+            return;
+        }
+        if (!recv_in_order(stack, conn, seg))
+            return;
+    }
+    if (conn->state == US_TCP_FIN_WAIT_2)
+        us_tcp_timer_start(stack, conn, US_TT_FIN_WAIT_2, stack->config.fin_wait2_us);
+    if (conn->rx_flags & US_RX_FIN_AHEAD) {
+        if (conn->fin_seq == conn->rcv_nxt)
+            recv_fin(stack, conn, seg->rx);
+        else
+            recv_ack_now(stack, conn);
+    }
+}

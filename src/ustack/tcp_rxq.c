@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The receive queue; see tcp_rxq.h. */
+#include "ustack/tcp_rxq.h"
+
+/* Links `chunk` behind `place` in the in-order list, or in front of it all if place is null. */
+static void inorder_insert(struct us_rxq *queue, struct us_chunk *place, struct us_chunk *chunk)
+{
+    if (place == U_NULL) {
+        chunk->next = queue->head;
+        queue->head = chunk;
+    } else {
+        chunk->next = place->next;
+        place->next = chunk;
+    }
+    if (chunk->next == U_NULL)
+        queue->tail = chunk;
+    queue->blocks++;
+}
+
+int us_rxq_keep(struct us_stack *stack, struct us_rxq *queue, enum us_rxq_place place,
+                const u_u8 *data, u_u32 len)
+{
+    struct us_chunk *last =
+        place == US_RXQ_HELD && queue->held != U_NULL ? queue->held : queue->kept;
+
+    if (last != U_NULL) {
+        u_u32 n = us_chunk_append(last, data, len);
+        data += n;
+        len -= n;
+    }
+    while (len > 0) {
+        struct us_chunk *chunk = us_block_get(stack, 0);
+        u_u32 n;
+        if (chunk == U_NULL)
+            return 0;
+        n = us_chunk_append(chunk, data, len);
+        inorder_insert(queue, last, chunk);
+        last = chunk;
+        data += n;
+        len -= n;
+    }
+    if (place == US_RXQ_HELD)
+        queue->held = last;
+    else
+        queue->kept = last;
+    return 1;
+}
+
+u_u32 us_rxq_append(struct us_stack *stack, struct us_rxq *queue, u_u32 seq, const u_u8 *data,
+                    u_u32 len, u_u32 block_max)
+{
+    u_u32 taken = 0;
+
+    /* What was kept must stay apart, since more may have to be put behind it. */
+    if (queue->tail != U_NULL && queue->tail != queue->kept && queue->tail != queue->held)
+        taken = us_chunk_append(queue->tail, data, len);
+    while (taken < len) {
+        struct us_chunk *chunk;
+        if (queue->blocks >= block_max)
+            break;
+        chunk = us_block_get(stack, seq + taken);
+        if (chunk == U_NULL)
+            break;
+        inorder_insert(queue, queue->tail, chunk);
+        taken += us_chunk_append(chunk, data + taken, len - taken);
+    }
+    return taken;
+}
+
+/* Links `chunk` behind `place` in the out-of-order list; place null: at its beginning. */
+static void ooo_insert(struct us_rxq *queue, struct us_chunk *place, struct us_chunk *chunk)
+{
+    if (place == U_NULL) {
+        chunk->next = queue->ooo;
+        queue->ooo = chunk;
+    } else {
+        chunk->next = place->next;
+        place->next = chunk;
+    }
+    if (chunk->next == U_NULL)
+        queue->ooo_tail = chunk;
+    queue->blocks++;
+}
+
+/* Moves the bytes of the chunk behind `chunk` into it, if they follow directly and fit. */
+static void ooo_merge(struct us_stack *stack, struct us_rxq *queue, struct us_chunk *chunk)
+{
+    struct us_chunk *next = chunk->next;
+
+    if (next == U_NULL || next->seq != us_chunk_end(chunk) || next->len > chunk->room)
+        return;
+    us_chunk_append(chunk, next->data, next->len);
+    chunk->next = next->next;
+    if (next == queue->ooo_tail)
+        queue->ooo_tail = chunk;
+    queue->blocks--;
+    us_block_put(stack, next);
+}
+
+/*
+ * Stores bytes that fit into the gap behind `place`, and returns the chunk with the last of them;
+ * null if the memory ran out before all were stored.
+ */
+static struct us_chunk *ooo_fill(struct us_stack *stack, struct us_rxq *queue,
+                                 struct us_chunk *place, u_u32 seq, const u_u8 *data, u_u32 len,
+                                 u_u32 block_max)
+{
+    if (place != U_NULL && us_chunk_end(place) == seq) {
+        u_u32 n = us_chunk_append(place, data, len);
+        seq += n;
+        data += n;
+        len -= n;
+    }
+    while (len > 0) {
+        struct us_chunk *chunk;
+        u_u32 n;
+        if (queue->blocks >= block_max)
+            return (struct us_chunk *)U_NULL;
+        chunk = us_block_get(stack, seq);
+        if (chunk == U_NULL)
+            return (struct us_chunk *)U_NULL;
+        n = us_chunk_append(chunk, data, len);
+        ooo_insert(queue, place, chunk);
+        place = chunk;
+        seq += n;
+        data += n;
+        len -= n;
+    }
+    ooo_merge(stack, queue, place);
+    return place;
+}
+
+/* Remembers that a segment arrived out of order; one that follows the last takes its place. */
+static void recent_note(struct us_rxq *queue, u_u32 seq, u_u32 len)
+{
+    if (queue->recents == 0 || seq != queue->recent_end) {
+        queue->recent[2] = queue->recent[1];
+        queue->recent[1] = queue->recent[0];
+        if (queue->recents < U_ARRAY_LEN(queue->recent))
+            queue->recents++;
+    }
+    queue->recent[0] = seq;
+    queue->recent_end = seq + len;
+}
+
+int us_rxq_store(struct us_stack *stack, struct us_rxq *queue, u_u32 seq, const u_u8 *data,
+                 u_u32 len, u_u32 block_max)
+{
+    struct us_chunk *place = (struct us_chunk *)U_NULL;
+    u_u32 end = seq + len;
+
+    recent_note(queue, seq, len);
+    if (queue->ooo_tail != U_NULL && us_seq_leq(queue->ooo_tail->seq, seq))
+        place = queue->ooo_tail;
+    while (us_seq_lt(seq, end)) {
+        struct us_chunk *next = place != U_NULL ? place->next : queue->ooo;
+        u_u32 stop;
+
+        if (next != U_NULL && us_seq_leq(next->seq, seq)) {
+            place = next;
+            continue;
+        }
+        if (place != U_NULL && us_seq_gt(us_chunk_end(place), seq)) {
+            u_u32 skip = u_min32(us_chunk_end(place) - seq, end - seq);
+            seq += skip;
+            data += skip;
+            continue;
+        }
+        stop = next != U_NULL ? us_seq_min(end, next->seq) : end;
+        place = ooo_fill(stack, queue, place, seq, data, stop - seq, block_max);
+        if (place == U_NULL)
+            return 0;
+        data += stop - seq;
+        seq = stop;
+    }
+    return 1;
+}
+
+u_u32 us_rxq_advance(struct us_stack *stack, struct us_rxq *queue, u_u32 rcv_nxt)
+{
+    while (queue->ooo != U_NULL && us_seq_leq(queue->ooo->seq, rcv_nxt)) {
+        struct us_chunk *chunk = queue->ooo;
+        u_u32 known = rcv_nxt - chunk->seq;
+
+        queue->ooo = chunk->next;
+        if (queue->ooo == U_NULL)
+            queue->ooo_tail = (struct us_chunk *)U_NULL;
+        queue->blocks--;
+        if (known >= chunk->len) {
+            us_block_put(stack, chunk);
+            continue;
+        }
+        chunk->data += known;
+        chunk->seq += known;
+        chunk->len -= known;
+        rcv_nxt = us_chunk_end(chunk);
+        inorder_insert(queue, queue->tail, chunk);
+    }
+    if (queue->ooo == U_NULL)
+        queue->recents = 0;
+    return rcv_nxt;
+}
+
+struct us_chunk *us_rxq_take(struct us_rxq *queue)
+{
+    struct us_chunk *chunk = queue->head;
+
+    if (chunk == U_NULL)
+        return chunk;
+    queue->head = chunk->next;
+    if (queue->head == U_NULL)
+        queue->tail = (struct us_chunk *)U_NULL;
+    if (queue->kept == chunk)
+        queue->kept = (struct us_chunk *)U_NULL;
+    if (queue->held == chunk)
+        queue->held = (struct us_chunk *)U_NULL;
+    queue->blocks--;
+    return chunk;
+}
+
+void us_rxq_clear_ooo(struct us_stack *stack, struct us_rxq *queue)
+{
+    while (queue->ooo != U_NULL) {
+        struct us_chunk *chunk = queue->ooo;
+        queue->ooo = chunk->next;
+        queue->blocks--;
+        us_block_put(stack, chunk);
+    }
+    queue->ooo_tail = (struct us_chunk *)U_NULL;
+    queue->recents = 0;
+}
+
+void us_rxq_clear(struct us_stack *stack, struct us_rxq *queue)
+{
+    struct us_chunk *chunk;
+
+    us_rxq_clear_ooo(stack, queue);
+    while ((chunk = us_rxq_take(queue)) != U_NULL)
+        us_block_put(stack, chunk);
+}
+
+/* The stored range around `seq`, as far as its blocks touch. Returns 0 if nothing is there. */
+static int ooo_range(const struct us_rxq *queue, u_u32 seq, struct us_tcp_sack *range)
+{
+    const struct us_chunk *chunk = queue->ooo;
+
+    while (chunk != U_NULL && us_seq_leq(chunk->seq, seq)) {
+        range->start = chunk->seq;
+        range->end = us_chunk_end(chunk);
+        while (chunk->next != U_NULL && chunk->next->seq == range->end) {
+            chunk = chunk->next;
+            range->end = us_chunk_end(chunk);
+        }
+        if (us_seq_lt(seq, range->end))
+            return 1;
+        chunk = chunk->next;
+    }
+    return 0;
+}
+
+unsigned us_rxq_sack(const struct us_rxq *queue, struct us_tcp_sack *blocks, unsigned max)
+{
+    unsigned n = 0;
+    u_u32 i;
+    unsigned j;
+
+    for (i = 0; i < queue->recents && n < max; i++) {
+        if (!ooo_range(queue, queue->recent[i], &blocks[n]))
+            continue;
+        j = 0;
+        while (j < n && blocks[j].start != blocks[n].start)
+            j++;
+        if (j == n)
+            n++;
+    }
+    return n;
+}

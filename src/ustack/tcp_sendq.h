@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The send queue: the bytes from snd_una to snd_end, as blocks with copies of them and references
+ * to the application's memory, in order. A frame can be built from any offset, so a retransmission
+ * is built anew. Memory is taken only while bytes are unacknowledged.
+ */
+#ifndef USTACK_TCP_SENDQ_H
+#define USTACK_TCP_SENDQ_H
+
+#include "ustack/tcp.h"
+
+/* Copies as much as the pool allows behind the queue; returns how much. */
+u_u32 us_sendq_append(struct us_stack *stack, struct us_sendq *queue, u_u32 end_seq,
+                      const u_u8 *data, u_u32 len);
+
+/* The block to write `want` bytes into, in one piece, at end_seq; null if the pool is empty. */
+struct us_chunk *us_sendq_reserve(struct us_stack *stack, struct us_sendq *queue, u_u32 end_seq,
+                                  u_u32 want);
+
+/* The first `used` bytes of what us_sendq_reserve() gave were written. */
+void us_sendq_commit(struct us_stack *stack, struct us_sendq *queue, u_u32 used);
+
+/* Appends a reference. */
+void us_sendq_append_ref(struct us_sendq *queue, struct us_ref *ref);
+
+/* Drops all bytes before `ack`: blocks are given back, references are released. */
+void us_sendq_drop(struct us_stack *stack, struct us_sendq *queue, u_u32 ack);
+
+/* Drops everything. */
+void us_sendq_clear(struct us_stack *stack, struct us_sendq *queue);
+
+/*
+ * Copies `len` bytes from `seq` on to `to`; returns `sum` with them added if `with_sum`. The queue
+ * holds these bytes.
+ */
+u_u32 us_sendq_copy(struct us_sendq *queue, u_u32 seq, u_u8 *to, u_u32 len, u_u32 sum,
+                    int with_sum);
+
+#endif

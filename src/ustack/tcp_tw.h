@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TIME-WAIT (RFC 9293 3.6.1) as small objects: a connection's memory is free for the next one as
+ * soon as the application has seen its end. RSTs are ignored (RFC 1337); a SYN that is surely newer
+ * than the old connection takes its place (RFC 9293 3.6.1, RFC 6191).
+ */
+#ifndef USTACK_TCP_TW_H
+#define USTACK_TCP_TW_H
+
+#include "ustack/tcp.h"
+
+struct us_tw {
+    struct us_tw *hash_next;
+    struct us_tcp_key key;
+    u_u32 snd_nxt;
+    u_u32 rcv_nxt;
+    u_u32 ts_recent;
+    u_u32 ts_offset;
+    u_u16 window; /* as it stood in the header of our last ACK */
+    u_u8 has_ts;
+    struct u_list link; /* in us_stack.tw_list */
+    u_u64 until_us;
+};
+
+/*
+ * Puts the connection's name into TIME-WAIT. If *rx is given an ACK is sent back to where the
+ * segment came from. The oldest entry is recycled if there is no room.
+ */
+void us_tw_add(struct us_stack *stack, const struct us_conn *conn, const struct us_rx *rx);
+
+struct us_tw *us_tw_find(const struct us_stack *stack, const struct us_tcp_key *key);
+
+/*
+ * Handles a segment for a connection in TIME-WAIT. Returns 1 if it is a SYN that begins a new
+ * connection: then the entry is gone, and *isn_min is what its initial sequence number must exceed.
+ */
+int us_tw_input(struct us_stack *stack, struct us_tw *tw, const struct us_seg *seg, u_u32 *isn_min);
+
+/* Forgets the entries whose time is over, within a bound. */
+void us_tw_expire(struct us_stack *stack);
+
+/* When the next one expires; US_NEVER if there is none. */
+u_u64 us_tw_deadline(const struct us_stack *stack);
+
+#endif

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine against a naive map: random operations of one or two workers (in one thread, so that
+ * their order is known) under a controlled clock. Where nothing evicts, every answer must be the
+ * map's; where memory is short, a miss is allowed at any time but a wrong value never is.
+ *
+ * A seed that fails is named in the message; run the test with it as the only argument.
+ */
+#include <stdlib.h>
+
+#include "../unit/kv/kv_rig.h"
+#include "base/prng.h"
+
+#define KEYS 300
+#define WORKERS 2
+#define HELD_MAX 6
+#define PINS_MAX 6
+
+/* What the map knows of a key. */
+struct entry {
+    bool present;
+    uint32_t value_len;
+    uint32_t seed;
+    uint32_t flags;
+    uint32_t exptime;
+    uint32_t last_access;
+    uint32_t state;
+    uint64_t cas;
+};
+
+struct held {
+    struct kv_item *item;
+    unsigned worker;
+    unsigned key;
+    uint32_t value_len;
+    uint32_t seed;
+    uint32_t flags;
+    uint32_t exptime;
+};
+
+struct pin {
+    const struct kv_item *item;
+    uint32_t value_len;
+    uint32_t seed;
+};
+
+struct mode {
+    const char *name;
+    uint64_t memory_bytes;
+    uint32_t value_len_max;
+    unsigned operations;
+    bool evict;
+    bool exact; /* nothing may be missing */
+};
+
+struct model {
+    const struct mode *mode;
+    struct u_prng prng;
+    uint32_t seed;
+    unsigned step;
+    struct kv *kv;
+    struct kv_worker *workers[WORKERS];
+    uint32_t now_s;
+    char names[KEYS][24];
+    struct entry entries[KEYS];
+    struct held held[HELD_MAX];
+    struct pin pins[PINS_MAX];
+    uint64_t cas_max;
+};
+
+#define EXPECT(model, condition)                                                                   \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            fail_msg("%s, seed %u, step %u: %s", (model)->mode->name, (model)->seed,               \
+                     (model)->step, #condition);                                                   \
+    } while (0)
+
+static uint32_t below(struct model *model, uint32_t bound)
+{
+    return u_prng_below(&model->prng, bound);
+}
+
+static struct kv_key key_of(struct model *model, unsigned key)
+{
+    return rig_key(model->kv, model->names[key]);
+}
+
+/* The entry as it counts now. */
+static struct entry *entry_of(struct model *model, unsigned key)
+{
+    struct entry *entry = &model->entries[key];
+    if (entry->exptime != 0 && entry->exptime <= model->now_s)
+        entry->present = false;
+    return entry;
+}
+
+static uint32_t random_len(struct model *model)
+{
+    switch (below(model, 8)) {
+    case 0:
+        return 0;
+    case 1:
+        return below(model, model->mode->value_len_max + 1);
+    case 2:
+        return below(model, model->mode->value_len_max / 16 + 1);
+    default:
+        return below(model, 200);
+    }
+}
+
+static uint32_t random_exptime(struct model *model)
+{
+    return below(model, 3) ? 0 : model->now_s + below(model, 20);
+}
+
+/* Compares what the engine shows with what the map knows; a miss is fine where memory is short. */
+static void compare(struct model *model, unsigned key, const struct kv_view *view)
+{
+    struct entry *entry = entry_of(model, key);
+    if (!view) {
+        EXPECT(model, !entry->present || !model->mode->exact);
+        entry->present = false;
+        return;
+    }
+    EXPECT(model, entry->present);
+    EXPECT(model, view->key_len == strlen(model->names[key]));
+    EXPECT(model, memcmp(view->key, model->names[key], view->key_len) == 0);
+    EXPECT(model, view->value_len == entry->value_len);
+    EXPECT(model, view->flags == entry->flags);
+    EXPECT(model, view->exptime == entry->exptime);
+    EXPECT(model, view->state == entry->state);
+    EXPECT(model, view->last_access == entry->last_access);
+    EXPECT(model, view->cas == entry->cas);
+    EXPECT(model, rig_is_filled(view->item, view->value_len, entry->seed));
+}
+
+/* ---- operations -------------------------------------------------------------------------- */
+
+static void op_get(struct model *model, struct kv_worker *worker, unsigned key)
+{
+    struct kv_key kk = key_of(model, key);
+    struct kv_view view;
+    bool peek = below(model, 3) == 0;
+    enum kv_found found = peek ? kv_peek(worker, &kk, &view) : kv_get(worker, &kk, &view);
+    compare(model, key, found == KV_HIT ? &view : NULL);
+    if (found == KV_HIT && !peek) {
+        model->entries[key].state |= KV_FETCHED;
+        model->entries[key].last_access = model->now_s;
+    }
+    if (found != KV_HIT || below(model, 8) != 0)
+        return;
+    struct pin *pin = &model->pins[below(model, PINS_MAX)];
+    if (pin->item)
+        return;
+    kv_pin(worker, view.item);
+    *pin = (struct pin){view.item, view.value_len, model->entries[key].seed};
+}
+
+static void op_unpin(struct model *model, struct kv_worker *worker)
+{
+    struct pin *pin = &model->pins[below(model, PINS_MAX)];
+    if (!pin->item)
+        return;
+    EXPECT(model, rig_is_filled(pin->item, pin->value_len, pin->seed));
+    kv_unpin(worker, pin->item);
+    pin->item = NULL;
+}
+
+static void op_make(struct model *model)
+{
+    struct held *held = &model->held[below(model, HELD_MAX)];
+    if (held->item)
+        return;
+    enum kv_error error;
+    struct held made = {.worker = below(model, WORKERS),
+                        .key = below(model, KEYS),
+                        .value_len = random_len(model),
+                        .seed = (uint32_t)u_prng_next(&model->prng),
+                        .flags = below(model, 2) ? (uint32_t)u_prng_next(&model->prng) : 0,
+                        .exptime = random_exptime(model)};
+    struct kv_key kk = key_of(model, made.key);
+    made.item = kv_item_new(model->workers[made.worker], &kk, made.value_len, made.flags,
+                            made.exptime, &error);
+    EXPECT(model, made.item || !model->mode->exact);
+    if (!made.item)
+        return;
+    rig_fill(made.item, made.value_len, made.seed);
+    *held = made;
+}
+
+/* The decision of op_publish(): a set, an add, a replace or a cas. */
+struct publish {
+    struct model *model;
+    unsigned key;
+    unsigned kind;
+    uint64_t cas;
+    uint32_t state;
+    unsigned calls;
+};
+
+static enum kv_verdict decide_publish(void *ctx, const struct kv_view *old,
+                                      struct kv_change *change)
+{
+    struct publish *publish = (struct publish *)ctx;
+    publish->calls++;
+    compare(publish->model, publish->key, old);
+    change->state = publish->state;
+    switch (publish->kind) {
+    case 0:
+        return old ? KV_KEEP : KV_REPLACE;
+    case 1:
+        return old ? KV_REPLACE : KV_KEEP;
+    case 2:
+        return old && old->cas == publish->cas ? KV_REPLACE : KV_KEEP;
+    default:
+        return KV_REPLACE;
+    }
+}
+
+static void op_publish(struct model *model)
+{
+    struct held *held = &model->held[below(model, HELD_MAX)];
+    if (!held->item)
+        return;
+    struct kv_worker *worker = model->workers[held->worker];
+    struct kv_key kk = key_of(model, held->key);
+    struct entry *entry = &model->entries[held->key];
+    uint32_t state = below(model, 4) ? 0 : below(model, 8) << 1;
+    struct publish publish = {model, held->key, below(model, 5), entry->cas, state, 0};
+    struct kv_change change = {.item = held->item, .cas = 0};
+    if (below(model, 16) == 0)
+        change.cas = (UINT64_C(1) << 40) + (uint32_t)u_prng_next(&model->prng);
+    uint64_t given = change.cas;
+    enum kv_verdict verdict = kv_update(worker, &kk, decide_publish, &publish, &change);
+    EXPECT(model, publish.calls == 1);
+    if (verdict == KV_KEEP) {
+        if (below(model, 2)) {
+            kv_item_drop(worker, held->item);
+            held->item = NULL;
+        }
+        return;
+    }
+    EXPECT(model, verdict == KV_REPLACE);
+    EXPECT(model, given == 0 || change.cas == given);
+    if (given == 0 && entry->present && entry->cas < UINT64_C(1) << 40)
+        EXPECT(model, change.cas > entry->cas);
+    *entry = (struct entry){true,          held->value_len, held->seed,    held->flags,
+                            held->exptime, model->now_s,    publish.state, change.cas};
+    held->item = NULL;
+}
+
+static enum kv_verdict decide_touch(void *ctx, const struct kv_view *old, struct kv_change *change)
+{
+    const struct entry *wanted = (const struct entry *)ctx;
+    if (!old)
+        return KV_TOUCH; /* counts as keep */
+    change->exptime = wanted->exptime;
+    change->state = wanted->state;
+    return KV_TOUCH;
+}
+
+static void op_touch(struct model *model, struct kv_worker *worker, unsigned key)
+{
+    struct kv_key kk = key_of(model, key);
+    struct entry wanted = {.exptime = random_exptime(model), .state = below(model, 16)};
+    struct kv_change change = {0};
+    struct entry *entry = entry_of(model, key);
+    if (kv_update(worker, &kk, decide_touch, &wanted, &change) == KV_KEEP) {
+        EXPECT(model, !entry->present || !model->mode->exact);
+        entry->present = false;
+        return;
+    }
+    EXPECT(model, entry->present);
+    entry->exptime = wanted.exptime;
+    entry->state = wanted.state;
+    if (wanted.state & KV_FETCHED)
+        entry->last_access = model->now_s;
+}
+
+/* Appends a copy of the value to itself, the new item being made within the decision. */
+struct append {
+    struct kv_worker *worker;
+    const struct kv_key *key;
+    uint32_t seed;
+    uint32_t len_max;
+};
+
+static enum kv_verdict decide_append(void *ctx, const struct kv_view *old, struct kv_change *change)
+{
+    struct append *append = (struct append *)ctx;
+    if (change->item)
+        kv_item_drop(append->worker, change->item);
+    change->item = NULL;
+    if (!old || old->value_len > append->len_max)
+        return KV_KEEP;
+    enum kv_error error;
+    uint32_t before = old->value_len;
+    change->item =
+        kv_item_new(append->worker, append->key, before + 100, old->flags, old->exptime, &error);
+    if (!change->item)
+        return KV_KEEP;
+    if (!rig_is_filled(old->item, before, append->seed))
+        return KV_DELETE; /* noticed by the comparison that follows */
+    rig_fill(change->item, before + 100, append->seed);
+    change->state = 0;
+    return KV_REPLACE;
+}
+
+static void op_append(struct model *model, struct kv_worker *worker, unsigned key)
+{
+    struct kv_key kk = key_of(model, key);
+    struct entry *entry = entry_of(model, key);
+    struct append append = {worker, &kk, entry->seed, model->mode->value_len_max};
+    struct kv_change change = {0};
+    enum kv_verdict verdict = kv_update(worker, &kk, decide_append, &append, &change);
+    EXPECT(model, verdict != KV_DELETE);
+    if (verdict == KV_KEEP) {
+        EXPECT(model, !entry->present || !model->mode->exact ||
+                          entry->value_len > model->mode->value_len_max);
+        return;
+    }
+    EXPECT(model, entry->present);
+    entry->value_len += 100;
+    entry->cas = change.cas;
+    entry->state = 0;
+    entry->last_access = model->now_s;
+}
+
+static void op_delete(struct model *model, struct kv_worker *worker, unsigned key)
+{
+    struct kv_key kk = key_of(model, key);
+    struct entry *entry = entry_of(model, key);
+    bool deleted = rig_delete(worker, &kk) == KV_DELETE;
+    EXPECT(model, !deleted || entry->present);
+    EXPECT(model, deleted || !entry->present || !model->mode->exact);
+    entry->present = false;
+}
+
+static void op_flush(struct model *model, struct kv_worker *worker)
+{
+    kv_flush(worker);
+    for (unsigned i = 0; i < KEYS; i++)
+        model->entries[i].present = false;
+}
+
+static void op_tick(struct model *model)
+{
+    model->now_s += below(model, 3);
+    for (unsigned i = 0; i < WORKERS; i++)
+        kv_tick(model->workers[i], model->now_s);
+}
+
+static void op_quiesce(struct model *model)
+{
+    for (unsigned i = 0; i < WORKERS; i++)
+        kv_quiesce(model->workers[i]);
+}
+
+/* ---- the run ----------------------------------------------------------------------------- */
+
+static void step(struct model *model)
+{
+    struct kv_worker *worker = model->workers[below(model, WORKERS)];
+    unsigned key = below(model, KEYS);
+    if (below(model, 4) == 0)
+        op_quiesce(model);
+    uint32_t what = below(model, 1000);
+    if (what < 350)
+        op_get(model, worker, key);
+    else if (what < 550)
+        op_make(model);
+    else if (what < 780)
+        op_publish(model);
+    else if (what < 830)
+        op_touch(model, worker, key);
+    else if (what < 880)
+        op_append(model, worker, key);
+    else if (what < 930)
+        op_delete(model, worker, key);
+    else if (what < 960)
+        op_unpin(model, worker);
+    else if (what < 998)
+        op_tick(model);
+    else
+        op_flush(model, worker);
+}
+
+static void begin(struct model *model, const struct mode *mode, uint32_t seed)
+{
+    memset(model, 0, sizeof(*model));
+    model->mode = mode;
+    model->seed = seed;
+    u_prng_seed(&model->prng, seed);
+    model->kv = rig_create(mode->memory_bytes, WORKERS, mode->evict);
+    for (unsigned i = 0; i < WORKERS; i++)
+        model->workers[i] = kv_join(model->kv);
+    for (unsigned i = 0; i < KEYS; i++)
+        snprintf(model->names[i], sizeof(model->names[i]), "key-%u%s", i, i % 3 ? "" : "-longer");
+    model->now_s = 1;
+    for (unsigned i = 0; i < WORKERS; i++)
+        kv_tick(model->workers[i], 1);
+}
+
+static void end(struct model *model)
+{
+    for (unsigned i = 0; i < KEYS; i++) {
+        struct kv_key kk = key_of(model, i);
+        struct kv_view view;
+        compare(model, i, kv_peek(model->workers[0], &kk, &view) == KV_HIT ? &view : NULL);
+        rig_delete(model->workers[0], &kk); /* takes away an expired one too */
+    }
+    for (unsigned i = 0; i < HELD_MAX; i++)
+        if (model->held[i].item)
+            kv_item_drop(model->workers[model->held[i].worker], model->held[i].item);
+    for (unsigned i = 0; i < PINS_MAX; i++)
+        if (model->pins[i].item)
+            kv_unpin(model->workers[0], model->pins[i].item);
+    struct kv_stats stats = rig_stats(model->kv);
+    EXPECT(model, stats.items == 0 && stats.item_bytes == 0 && stats.pinned == 0);
+    rig_check(model->kv);
+    for (unsigned i = 0; i < WORKERS; i++)
+        kv_leave(model->workers[i]);
+    rig_check(model->kv);
+    kv_destroy(model->kv);
+}
+
+static void run(const struct mode *mode, uint32_t seed)
+{
+    static struct model model;
+    begin(&model, mode, seed);
+    for (model.step = 0; model.step < mode->operations; model.step++) {
+        step(&model);
+        if (model.step % 512 == 0)
+            rig_check(model.kv);
+    }
+    struct kv_stats stats = rig_stats(model.kv);
+    EXPECT(&model, !mode->exact || (stats.evictions == 0 && stats.no_memory == 0));
+    end(&model);
+}
+
+static uint32_t seeds_from = 1;
+static uint32_t seeds_to = 4;
+
+static void run_seeds(const struct mode *mode)
+{
+    for (uint32_t seed = seeds_from; seed <= seeds_to; seed++)
+        run(mode, seed);
+}
+
+static void test_large_memory(void **unused)
+{
+    static const struct mode mode = {"large memory", 512 * MIB, 20000, 20000, true, true};
+    run_seeds(&mode);
+}
+
+static void test_large_values(void **unused)
+{
+    static const struct mode mode = {"large values", 2048 * MIB, 2 << 20, 1200, true, true};
+    run_seeds(&mode);
+}
+
+static void test_short_memory(void **unused)
+{
+    static const struct mode mode = {"short memory", 2 * MIB, 60000, 20000, true, false};
+    run_seeds(&mode);
+}
+
+static void test_tiny_memory(void **unused)
+{
+    static const struct mode mode = {"tiny memory", 1 * MIB, 300000, 6000, true, false};
+    run_seeds(&mode);
+}
+
+static void test_no_eviction(void **unused)
+{
+    static const struct mode mode = {"no eviction", 2 * MIB, 60000, 20000, false, false};
+    run_seeds(&mode);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_large_memory), cmocka_unit_test(test_large_values),
+        cmocka_unit_test(test_short_memory), cmocka_unit_test(test_tiny_memory),
+        cmocka_unit_test(test_no_eviction),
+    };
+    if (argc > 1)
+        seeds_from = seeds_to = (uint32_t)strtoul(argv[1], NULL, 10);
+    if (argc > 2)
+        seeds_to = (uint32_t)strtoul(argv[2], NULL, 10);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,771 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pkt_run SCRIPT: runs a packet script against one stack, in process, on a virtual clock.
+ *
+ *     open <mss 1460,sackok>           # listen, and a handshake with these options of the peer
+ *     < A 1:101(100) ack 1             # the peer sends 100 bytes
+ *     event DATA 100                   # the application gets them
+ *     send 50                          # and answers
+ *     > PA 1:51(50) ack 101            # at once, with the acknowledgment on the data
+ *     +0.2 > A 1:51(50) ack 101        # 0.2 s later it comes again
+ *
+ * One script is about one rule and named by it. Exits with 0 if all went as the script says and
+ * us_check() found nothing; else says where and what, after the last frames and events. The
+ * language is described in README.md beside the scripts; -v shows every frame and event.
+ */
+#include "segment.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EARLY_US = 1000, LATE_US = 10000 };
+
+static void run_line(struct script *s, const char *line);
+static void run_lines(struct script *s, unsigned first, unsigned last);
+
+static void rig_failed(struct rig *rig, const char *format, ...)
+{
+    char text[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    script_fail(rig->owner, "%s", text);
+}
+
+/* ---- settings ---------------------------------------------------------------------------- */
+
+static u_u32 parse_caps(struct script *s, const char *word)
+{
+    static const struct {
+        const char *name;
+        u_u32 bit;
+    } caps[] = {{"rx_csum", US_CAP_RX_CSUM},       {"tx_ip_csum", US_CAP_TX_IP_CSUM},
+                {"tx_l4_csum", US_CAP_TX_L4_CSUM}, {"tx_tso", US_CAP_TX_TSO},
+                {"tx_sg", US_CAP_TX_SG},           {"rx_sg", US_CAP_RX_SG}};
+    for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++)
+        if (strcmp(word, caps[i].name) == 0)
+            return caps[i].bit;
+    script_fail(s, "unknown capability \"%s\"", word);
+}
+
+static int set_config(struct script *s, const char *key)
+{
+    struct us_config *c = &s->rig.config;
+    const struct {
+        const char *name;
+        u_u32 *field;
+    } fields[] = {{"mtu", &c->mtu},
+                  {"conn_max", &c->conn_max},
+                  {"half_open_max", &c->half_open_max},
+                  {"time_wait_max", &c->time_wait_max},
+                  {"arp_max", &c->arp_max},
+                  {"listen_max", &c->listen_max},
+                  {"buffer_bytes", &c->buffer_bytes},
+                  {"send_queue_bytes", &c->send_queue_bytes},
+                  {"send_refs_max", &c->send_refs_max},
+                  {"recv_window_bytes", &c->recv_window_bytes},
+                  {"rto_min_us", &c->rto_min_us},
+                  {"rto_initial_us", &c->rto_initial_us},
+                  {"rto_max_us", &c->rto_max_us},
+                  {"delayed_ack_us", &c->delayed_ack_us},
+                  {"time_wait_us", &c->time_wait_us},
+                  {"fin_wait2_us", &c->fin_wait2_us},
+                  {"syn_retries_max", &c->syn_retries_max},
+                  {"retries_max", &c->retries_max},
+                  {"arp_lifetime_us", &c->arp_lifetime_us}};
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (strcmp(key, fields[i].name) == 0) {
+            *fields[i].field = (u_u32)script_number(s, key);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void do_set(struct script *s)
+{
+    const char *key = script_need(s, "name of a setting");
+    if (s->started)
+        script_fail(s, "set must come before everything else");
+    if (set_config(s, key))
+        return;
+    if (strcmp(key, "caps") == 0)
+        while (script_peek(s))
+            s->rig.config.caps |= parse_caps(s, script_next(s));
+    else if (strcmp(key, "auto_arp") == 0)
+        s->rig.auto_arp = (int)script_number(s, key);
+    else if (strcmp(key, "auto_checks") == 0)
+        s->rig.auto_checks = (int)script_number(s, key);
+    else if (strcmp(key, "burst") == 0)
+        s->rig.burst = (unsigned)script_number(s, key);
+    else if (strcmp(key, "local_ip") == 0)
+        s->rig.local_ip = script_to_ip(s, script_need(s, key));
+    else if (strcmp(key, "prefix_len") == 0)
+        s->rig.prefix_len = (unsigned)script_number(s, key);
+    else if (strcmp(key, "gateway") == 0)
+        s->rig.gateway_ip = script_to_ip(s, script_need(s, key));
+    else
+        script_fail(s, "unknown setting \"%s\"", key);
+}
+
+static void do_let(struct script *s)
+{
+    const char *name = script_need(s, "name of a variable");
+    if (name[1] != '\0' || name[0] < 'a' || name[0] > 'z')
+        script_fail(s, "a variable is one lower-case letter");
+    s->vars[name[0] - 'a'] = script_number(s, "value");
+}
+
+static void do_start(struct script *s)
+{
+    if (s->started)
+        return;
+    s->started = 1;
+    rig_start(&s->rig);
+    if (s->rig.auto_arp)
+        rig_output(&s->rig); /* the gratuitous ARP is swallowed */
+}
+
+static void do_flow(struct script *s)
+{
+    struct rig_flow *flow = segment_flow(s);
+    while (script_peek(s)) {
+        if (script_accept(s, "ip"))
+            flow->peer_ip = script_to_ip(s, script_need(s, "address"));
+        else if (script_accept(s, "mac"))
+            script_to_mac(s, script_need(s, "MAC"), flow->peer_mac);
+        else if (script_accept(s, "port"))
+            flow->peer_port = (uint16_t)script_number(s, "port");
+        else if (script_accept(s, "lport"))
+            flow->local_port = (uint16_t)script_number(s, "port");
+        else if (script_accept(s, "isn"))
+            flow->peer_isn = (uint32_t)script_number(s, "sequence number");
+        else if (script_accept(s, "again")) { /* forget the connection there was */
+            flow->isn_known = flow->edge_known = flow->recv_edge_known = 0;
+            flow->peer_syn_ts = flow->stack_syn_ts = 0;
+            flow->peer_syn_ws = flow->stack_syn_ws = -1;
+            flow->queued = flow->received = 0;
+            flow->peer_mss = 536;
+        } else {
+            script_end(s);
+        }
+    }
+}
+
+/* ---- frames and time --------------------------------------------------------------------- */
+
+static void flush_burst(struct script *s)
+{
+    rig_input(&s->rig, s->burst, s->burst_count);
+    s->burst_count = 0;
+}
+
+static void log_injected(struct script *s, const struct rig_in *in)
+{
+    struct rig_out shown;
+    char text[300];
+    memset(&shown, 0, sizeof(shown));
+    const char *error = frame_parse(in->bytes, in->len, &shown.frame);
+    frame_describe(&shown.frame, 0, 0, text, sizeof(text));
+    for (unsigned i = 0; i < s->rig.flow_count; i++) {
+        const struct rig_flow *flow = &s->rig.flows[i];
+        if (flow->peer_port == shown.frame.src_port && flow->peer_ip == shown.frame.src_ip)
+            frame_describe(&shown.frame, flow->peer_isn, flow->stack_isn, text, sizeof(text));
+    }
+    fprintf(s->rig.log, "# %9.6f < %s%s%s\n", (double)s->rig.now_us / 1e6, text,
+            error ? " BAD: " : "", error ? error : "");
+}
+
+/* Runs to the time of the line; whatever the stack sends on the way must have been expected. */
+static void wait_quietly(struct script *s)
+{
+    struct rig *rig = &s->rig;
+    if (s->has_time)
+        rig_run(rig, rig->now_us + s->time_lo_us, 1, NULL);
+    if (rig->out_head < rig->out_tail && s->has_time) {
+        char text[400];
+        rig_describe(&rig->out[rig->out_head], text, sizeof(text));
+        script_fail(s, "not expected: the stack sent at %.6f s: %s", (double)rig->now_us / 1e6,
+                    text);
+    }
+}
+
+static void do_inject(struct script *s)
+{
+    wait_quietly(s);
+    if (s->burst_open && s->burst_count == 64)
+        script_fail(s, "a burst has at most 64 frames");
+    struct rig_in in = segment_build(s);
+    log_injected(s, &in);
+    s->burst[s->burst_count++] = in;
+    if (!s->burst_open)
+        flush_burst(s);
+}
+
+static void do_expect(struct script *s)
+{
+    struct rig *rig = &s->rig;
+    uint64_t base = rig->now_us;
+    uint64_t first = base + s->time_lo_us;
+    uint64_t last = base + s->time_hi_us;
+    if (rig->out_head == rig->out_tail) {
+        if (s->has_time)
+            rig_run(rig, last + LATE_US, 1, NULL);
+        else
+            rig_output(rig);
+    }
+    if (rig->out_head == rig->out_tail)
+        script_fail(s, "the stack sent nothing");
+    struct rig_out *out = &rig->out[rig->out_head];
+    if (out->time_us + (s->has_time ? EARLY_US : 0) < first ||
+        out->time_us > last + (s->has_time ? LATE_US : 0)) {
+        char text[400];
+        rig_describe(out, text, sizeof(text));
+        script_fail(s, "sent %.6f s after the last line, not %.6f to %.6f s: %s",
+                    ((double)out->time_us - (double)base) / 1e6, (double)s->time_lo_us / 1e6,
+                    (double)s->time_hi_us / 1e6, text);
+    }
+    segment_expect(s, out);
+    rig->out_head++;
+}
+
+static void do_none(struct script *s)
+{
+    struct rig *rig = &s->rig;
+    rig_run(rig, rig->now_us + s->time_lo_us, 1, NULL);
+    if (rig->out_head == rig->out_tail)
+        return;
+    char text[400];
+    rig_describe(&rig->out[rig->out_head], text, sizeof(text));
+    script_fail(s, "nothing was expected; the stack sent at %.6f s: %s",
+                (double)rig->out[rig->out_head].time_us / 1e6, text);
+}
+
+static void do_burst(struct script *s)
+{
+    const char *word = script_need(s, "begin or end");
+    s->burst_open = strcmp(word, "begin") == 0;
+    if (!s->burst_open)
+        flush_burst(s);
+}
+
+/* count OP N: how many frames came that nothing was said about; they are forgotten. */
+static void do_count(struct script *s)
+{
+    struct rig *rig = &s->rig;
+    rig_run(rig, rig->now_us + s->time_lo_us, 0, NULL);
+    unsigned n = rig->out_tail - rig->out_head;
+    const char *op = script_need(s, "comparison");
+    if (!script_compare(s, n, op, (double)script_number(s, "number")))
+        script_fail(s, "the stack sent %u frames", n);
+    rig->out_head = rig->out_tail;
+}
+
+static void do_drop(struct script *s)
+{
+    if (script_accept(s, "frames")) {
+        rig_run(&s->rig, s->rig.now_us + s->time_lo_us, 0, NULL);
+        s->rig.out_head = s->rig.out_tail;
+    } else if (script_accept(s, "events")) {
+        struct rig_event *e;
+        while ((e = rig_event_first(&s->rig, NULL)) != NULL)
+            rig_event_take(&s->rig, e);
+    }
+}
+
+/* ---- events ------------------------------------------------------------------------------ */
+
+static void wrong_event(struct script *s, const struct rig_event *e)
+{
+    script_fail(s, "the next event is %s (len %u, reason %s)", rig_event_name(e->ev.type),
+                e->ev.type == US_EV_DATA ? e->ev.len : 0, rig_reason_name(e->ev.reason));
+}
+
+/* DATA may come in pieces; their sum must be exactly this. */
+static void expect_data(struct script *s, struct rig_flow *flow, struct rig_event *e, long len)
+{
+    long have = 0;
+    while (e && e->ev.type == US_EV_DATA && have < len) {
+        have += e->ev.len;
+        rig_event_take(&s->rig, e);
+        e = rig_event_first(&s->rig, flow);
+    }
+    if (have != len)
+        script_fail(s, "DATA of %ld bytes, not %ld", have, len);
+}
+
+static void do_event(struct script *s)
+{
+    struct rig *rig = &s->rig;
+    struct rig_flow *flow = segment_flow(s);
+    const char *name = script_need(s, "event");
+    struct rig_event *e = rig_event_first(rig, flow);
+    uint64_t first = rig->now_us + s->time_lo_us;
+    if (e && s->has_time && s->time_lo_us > 0)
+        script_fail(s, "%s came too early", rig_event_name(e->ev.type));
+    if (!e) {
+        rig_run(rig, rig->now_us + s->time_hi_us + (s->has_time ? LATE_US : 0), 0, flow);
+        e = rig_event_first(rig, flow);
+    }
+    if (!e)
+        script_fail(s, "no event came");
+    if (rig->now_us + EARLY_US < first)
+        script_fail(s, "%s came too early", rig_event_name(e->ev.type));
+    if (strcmp(name, rig_event_name(e->ev.type)) != 0)
+        wrong_event(s, e);
+    if (e->ev.type == US_EV_DATA) {
+        expect_data(s, flow, e, script_number(s, "length"));
+        return;
+    }
+    if (e->ev.type == US_EV_CLOSED &&
+        strcmp(script_need(s, "reason"), rig_reason_name(e->ev.reason)) != 0)
+        wrong_event(s, e);
+    if (e->ev.type == US_EV_RELEASED && script_number(s, "reference") != e->ref_id)
+        script_fail(s, "reference %d was released", e->ref_id);
+    rig_event_take(rig, e);
+}
+
+static void do_noevent(struct script *s)
+{
+    const struct rig_event *e = rig_event_first(&s->rig, NULL);
+    if (e)
+        wrong_event(s, e);
+}
+
+/* ---- calls of the application ------------------------------------------------------------ */
+
+/* "= VALUE" at the end of a line; without it the call must not have failed. */
+static void check_result(struct script *s, long result)
+{
+    if (script_accept(s, "=")) {
+        long value = script_number(s, "value");
+        if (result != value)
+            script_fail(s, "the result is %ld, not %ld", result, value);
+    } else if (result < 0) {
+        script_fail(s, "the result is %ld (%s)", result, us_strerror((int)result));
+    }
+}
+
+static struct rig_flow *live_flow(struct script *s)
+{
+    struct rig_flow *flow = segment_flow(s);
+    wait_quietly(s);
+    if (!flow->conn)
+        script_fail(s, "the flow has no connection");
+    return flow;
+}
+
+static void do_listen(struct script *s)
+{
+    const char *word = script_peek(s);
+    long port = word && word[0] != '=' ? script_number(s, "port") : 11211;
+    check_result(s, us_listen(s->rig.stack, (u_u16)port, NULL));
+    s->listening = 1;
+}
+
+static void do_unlisten(struct script *s)
+{
+    const char *word = script_peek(s);
+    long port = word && word[0] != '=' ? script_number(s, "port") : 11211;
+    check_result(s, us_unlisten(s->rig.stack, (u_u16)port));
+    s->listening = 0;
+}
+
+static void do_connect(struct script *s)
+{
+    struct rig_flow *flow = segment_flow(s);
+    struct us_addr remote;
+    int error = 0;
+    if (flow->local_port == 11211)
+        flow->local_port = (uint16_t)(50000 + flow->number);
+    u_u16 local = script_accept(s, "any_port") ? 0 : flow->local_port;
+    memset(&remote, 0, sizeof(remote));
+    remote.family = US_IP4;
+    for (unsigned i = 0; i < 4; i++)
+        remote.bytes[i] = (u_u8)(flow->peer_ip >> (24 - 8 * i));
+    flow->conn = us_connect(s->rig.stack, &remote, flow->peer_port, local, flow, &error);
+    if (!flow->conn && error >= 0)
+        script_fail(s, "us_connect() fails and does not say why");
+    check_result(s, flow->conn ? 0 : error);
+    if (flow->conn && local == 0) {
+        struct us_conn_info info;
+        us_conn_info(s->rig.stack, flow->conn, &info);
+        flow->local_port = info.local_port;
+    }
+}
+
+/* Gives the stack n bytes at once; returns what us_send() says. */
+static long send_bytes(struct script *s, struct rig_flow *flow, long n)
+{
+    static uint8_t bytes[1 << 20];
+    if (n < 0 || n > (long)sizeof(bytes))
+        script_fail(s, "length out of range");
+    for (long i = 0; i < n; i++)
+        bytes[i] = rig_pattern(0, flow->queued + (uint32_t)i);
+    long taken = us_send(s->rig.stack, flow->conn, bytes, (u_u32)n);
+    memset(bytes, 0xdd, (size_t)n);
+    if (taken > 0)
+        flow->queued += (uint32_t)taken;
+    return taken;
+}
+
+static void do_send(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    long n = script_number(s, "length");
+    long taken = send_bytes(s, flow, n);
+    if (!script_peek(s) && taken != n)
+        script_fail(s, "us_send() took %ld of %ld bytes", taken, n);
+    check_result(s, taken);
+}
+
+/* fill N: sends until N bytes are taken or the stack takes no more. */
+static void do_fill(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    long n = script_number(s, "length");
+    while (n > 0) {
+        long taken = send_bytes(s, flow, n);
+        if (taken <= 0)
+            return;
+        n -= taken;
+    }
+}
+
+static void do_reserve(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    u_u32 want = (u_u32)script_number(s, "bytes wanted");
+    u_u32 used = (u_u32)script_number(s, "bytes used");
+    u_u32 room = 0;
+    u_u8 *p = us_reserve(s->rig.stack, flow->conn, want, &room);
+    if (script_accept(s, "=")) {
+        script_accept(s, "full");
+        if (p)
+            script_fail(s, "us_reserve() gives %u bytes", room);
+        return;
+    }
+    if (!p || room < want)
+        script_fail(s, "us_reserve() gives %u bytes", p ? room : 0);
+    for (u_u32 i = 0; i < used; i++)
+        p[i] = rig_pattern(0, flow->queued + i);
+    us_commit(s->rig.stack, flow->conn, used);
+    flow->queued += used;
+}
+
+static void do_ref(struct script *s)
+{
+    struct rig *rig = &s->rig;
+    struct rig_flow *flow = live_flow(s);
+    u_u32 n = (u_u32)script_number(s, "length");
+    if (rig->ref_count == RIG_REFS_MAX)
+        script_fail(s, "too many references");
+    struct rig_ref *ref = &rig->refs[rig->ref_count++];
+    ref->flow = flow;
+    ref->id = (int)script_number(s, "number of the reference");
+    ref->released = 0;
+    ref->bytes = malloc(n);
+    for (u_u32 i = 0; i < n; i++)
+        ref->bytes[i] = rig_pattern(0, flow->queued + i);
+    int result = us_send_ref(rig->stack, flow->conn, ref->bytes, n, ref);
+    if (result == US_OK)
+        flow->queued += n;
+    else
+        ref->released = 1;
+    check_result(s, result);
+}
+
+static void do_close(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    check_result(s, us_close(s->rig.stack, flow->conn));
+}
+
+static void do_abort(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    us_abort(s->rig.stack, flow->conn);
+}
+
+static void do_keep(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    u_u32 n = (u_u32)script_number(s, "bytes to keep");
+    if (!flow->data || n > flow->data_len)
+        script_fail(s, "there is no DATA event of which %u bytes could be kept", n);
+    check_result(s, us_recv_keep(s->rig.stack, flow->conn, flow->data + flow->data_len - n, n));
+    flow->received -= n;
+    flow->held = 1;
+}
+
+static void do_resume(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    flow->held = flow->stalled = 0;
+    flow->stall_bytes = 0;
+    us_recv_resume(s->rig.stack, flow->conn);
+}
+
+static void do_stall(struct script *s)
+{
+    segment_flow(s)->stalled = 1;
+}
+
+/* ---- looking ----------------------------------------------------------------------------- */
+
+static void do_state(struct script *s)
+{
+    struct rig_flow *flow = segment_flow(s);
+    const char *name = script_need(s, "state");
+    struct us_conn_info info;
+    if (!flow->conn)
+        script_fail(s, "the flow has no connection");
+    us_conn_info(s->rig.stack, flow->conn, &info);
+    if (strcmp(name, us_tcp_state_name(info.state)) != 0)
+        script_fail(s, "the state is %s", us_tcp_state_name(info.state));
+}
+
+static void do_info(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    struct us_conn_info i;
+    us_conn_info(s->rig.stack, flow->conn, &i);
+    const struct {
+        const char *name;
+        u_u32 value;
+    } fields[] = {{"mss", i.mss},
+                  {"srtt_us", i.srtt_us},
+                  {"rto_us", i.rto_us},
+                  {"cwnd_bytes", i.cwnd_bytes},
+                  {"send_window_bytes", i.send_window_bytes},
+                  {"recv_window_bytes", i.recv_window_bytes},
+                  {"queued_bytes", i.queued_bytes},
+                  {"retransmits", i.retransmits},
+                  {"send_room", us_send_room(s->rig.stack, flow->conn)}};
+    const char *name = script_need(s, "field");
+    const char *op = script_need(s, "comparison");
+    long value = script_number(s, "value");
+    for (size_t k = 0; k < sizeof(fields) / sizeof(fields[0]); k++) {
+        if (strcmp(name, fields[k].name) != 0)
+            continue;
+        if (!script_compare(s, fields[k].value, op, (double)value))
+            script_fail(s, "%s is %u", name, fields[k].value);
+        return;
+    }
+    script_fail(s, "unknown field \"%s\"", name);
+}
+
+static void do_counter(struct script *s)
+{
+    const char *name = script_need(s, "name of a counter");
+    const char *op = script_need(s, "comparison");
+    long value = script_number(s, "value");
+    for (unsigned i = 0; i < us_counter_count(); i++) {
+        if (strcmp(us_counter_name(i), name) != 0)
+            continue;
+        u_u64 have = us_counter(s->rig.stack, i);
+        if (!script_compare(s, (double)have, op, (double)value))
+            script_fail(s, "%s is %lu", name, (unsigned long)have);
+        return;
+    }
+    script_fail(s, "unknown counter \"%s\"", name);
+}
+
+static void do_deadline(struct script *s)
+{
+    rig_output(&s->rig);
+    u_u64 deadline = us_deadline(s->rig.stack);
+    if (script_accept(s, "never")) {
+        if (deadline != US_NEVER)
+            script_fail(s, "there is a deadline");
+        return;
+    }
+    const char *op = script_need(s, "comparison");
+    double seconds = strtod(script_need(s, "seconds"), NULL);
+    double have = ((double)deadline - (double)s->rig.now_us) / 1e6;
+    if (deadline == US_NEVER || !script_compare(s, have, op, seconds))
+        script_fail(s, "the deadline is in %.6f s", deadline == US_NEVER ? -1.0 : have);
+}
+
+/* ---- compound commands ------------------------------------------------------------------- */
+
+/* open [@N] [active] [<options>] [win N] [rtt SECONDS] */
+static void do_open(struct script *s)
+{
+    char lines[6][400];
+    struct rig_flow *flow = segment_flow(s);
+    int n = flow->number;
+    int active = script_accept(s, "active");
+    const char *word = script_peek(s);
+    char options[160] = "<mss 1460>";
+    if (word && word[0] == '<')
+        snprintf(options, sizeof(options), "%s", script_next(s));
+    long window = script_accept(s, "win") ? script_number(s, "window") : 65535;
+    const char *rtt = script_accept(s, "rtt") ? script_need(s, "seconds") : "0.01";
+    char delay[32];
+    snprintf(delay, sizeof(delay), "%s", rtt);
+    unsigned count = 0;
+    if (active) {
+        snprintf(lines[count++], 400, "connect @%d", n);
+        snprintf(lines[count++], 400, "> @%d S 0:0(0)", n);
+        snprintf(lines[count++], 400, "+%s < @%d SA 0:0(0) ack 1 win %ld %s", delay, n, window,
+                 options);
+        snprintf(lines[count++], 400, "> @%d A 1:1(0) ack 1", n);
+        snprintf(lines[count++], 400, "event @%d CONNECTED", n);
+    } else {
+        if (!s->listening)
+            snprintf(lines[count++], 400, "listen");
+        snprintf(lines[count++], 400, "< @%d S 0:0(0) win %ld %s", n, window, options);
+        snprintf(lines[count++], 400, "> @%d SA 0:0(0) ack 1", n);
+        snprintf(lines[count++], 400, "+%s < @%d A 1:1(0) ack 1 win %ld", delay, n, window);
+        snprintf(lines[count++], 400, "event @%d ACCEPTED", n);
+    }
+    for (unsigned i = 0; i < count; i++)
+        run_line(s, lines[i]);
+}
+
+/* repeat VAR FIRST LAST ... end; may be nested. Returns the index of the line after the end. */
+static unsigned do_repeat(struct script *s, unsigned at, unsigned last)
+{
+    const char *name = script_need(s, "variable");
+    int variable = name[0] - 'a';
+    long from = script_number(s, "first value");
+    long to = script_number(s, "last value");
+    unsigned end = at;
+    unsigned depth = 1;
+    if (variable < 0 || variable > 25 || name[1] != '\0')
+        script_fail(s, "a variable is one lower-case letter");
+    while (depth > 0) {
+        if (++end >= last)
+            script_fail(s, "repeat without end");
+        const char *p = s->lines[end] + strspn(s->lines[end], " \t");
+        if (strncmp(p, "repeat ", 7) == 0)
+            depth++;
+        else if (strcmp(p, "end") == 0)
+            depth--;
+    }
+    for (long i = from; i <= to; i++) {
+        s->vars[variable] = i;
+        run_lines(s, at + 1, end);
+    }
+    return end + 1;
+}
+
+/* ---- lines ------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    void (*run)(struct script *s);
+    int unstarted; /* may come before the stack is made */
+} commands[] = {
+    {"set", do_set, 1},         {"flow", do_flow, 1},         {"let", do_let, 1},
+    {"start", do_start, 1},     {"<", do_inject, 0},          {">", do_expect, 0},
+    {"none", do_none, 0},       {"burst", do_burst, 0},       {"drop", do_drop, 0},
+    {"count", do_count, 0},     {"event", do_event, 0},       {"noevent", do_noevent, 0},
+    {"listen", do_listen, 0},   {"unlisten", do_unlisten, 0}, {"connect", do_connect, 0},
+    {"open", do_open, 0},       {"send", do_send, 0},         {"fill", do_fill, 0},
+    {"reserve", do_reserve, 0}, {"ref", do_ref, 0},           {"close", do_close, 0},
+    {"abort", do_abort, 0},     {"keep", do_keep, 0},         {"resume", do_resume, 0},
+    {"stall", do_stall, 0},     {"state", do_state, 0},       {"info", do_info, 0},
+    {"counter", do_counter, 0}, {"deadline", do_deadline, 0},
+};
+
+/* "+SECONDS" or "+FROM~TO" in front of a command. */
+static void parse_time(struct script *s)
+{
+    const char *word = script_peek(s);
+    s->has_time = 0;
+    s->time_lo_us = s->time_hi_us = 0;
+    if (!word || word[0] != '+')
+        return;
+    char *end;
+    double lo = strtod(word + 1, &end);
+    double hi = lo;
+    if (*end == '~')
+        hi = strtod(end + 1, &end);
+    if (*end != '\0')
+        script_fail(s, "\"%s\" is not a time", word);
+    s->has_time = 1;
+    s->time_lo_us = (uint64_t)(lo * 1e6 + 0.5);
+    s->time_hi_us = (uint64_t)(hi * 1e6 + 0.5);
+    s->at++;
+}
+
+static void run_line(struct script *s, const char *line)
+{
+    script_lex(s, line);
+    parse_time(s);
+    const char *name = script_next(s);
+    if (!name)
+        return;
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(name, commands[i].name) != 0)
+            continue;
+        if (!commands[i].unstarted)
+            do_start(s);
+        commands[i].run(s);
+        script_end(s);
+        if (s->started)
+            rig_check(&s->rig);
+        return;
+    }
+    script_fail(s, "unknown command \"%s\"", name);
+}
+
+static void run_lines(struct script *s, unsigned first, unsigned last)
+{
+    for (unsigned i = first; i < last;) {
+        s->line = i + 1;
+        script_lex(s, s->lines[i]);
+        if (s->word_count > 0 && strcmp(s->words[0], "repeat") == 0) {
+            s->at = 1;
+            i = do_repeat(s, i, last);
+        } else {
+            run_line(s, s->lines[i]);
+            i++;
+        }
+    }
+}
+
+/* Nothing may be left over: no frame, no event, no reference in use without a connection. */
+static void run_end(struct script *s)
+{
+    struct rig *rig = &s->rig;
+    s->line = s->line_count;
+    s->has_time = 0;
+    s->time_lo_us = s->time_hi_us = 0;
+    do_start(s);
+    do_none(s);
+    do_noevent(s);
+    rig_check(rig);
+    for (unsigned i = 0; i < rig->ref_count; i++)
+        if (!rig->refs[i].released && !rig->refs[i].flow->conn)
+            script_fail(s, "reference %d was never released", rig->refs[i].id);
+}
+
+int main(int argc, char **argv)
+{
+    static struct script s;
+    int verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
+    if (argc != 2 + verbose) {
+        fprintf(stderr, "usage: %s [-v] SCRIPT\n", argv[0]);
+        return 2;
+    }
+    s.rig.owner = &s;
+    s.rig.fail = rig_failed;
+    s.rig.log = verbose ? stdout : open_memstream(&s.log_text, &s.log_bytes);
+    script_load(&s, argv[1 + verbose]);
+    rig_defaults(&s.rig);
+    run_lines(&s, 0, s.line_count);
+    run_end(&s);
+    rig_free(&s.rig);
+    if (!verbose)
+        fclose(s.rig.log);
+    free(s.log_text);
+    for (unsigned i = 0; i < s.line_count; i++)
+        free(s.lines[i]);
+    free(s.lines);
+    return 0;
+}

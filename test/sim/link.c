@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One direction of a cable: a queue drained at a rate, then a delay, and on the way all that can
+ * happen to a frame. A corrupted frame has exactly one bit flipped behind the Ethernet header of
+ * an IPv4 packet, so that checksums must notice it (ARP has none).
+ */
+#include "../packet/frame.h"
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ETH_BYTES = 14, TCP_FRAME_BYTES = 14 + 20 + 20 };
+
+static void arrive(struct sim *sim, void *target, void *detail)
+{
+    struct link *link = target;
+    host_receive(link->to, detail);
+}
+
+static int is_ip4(const uint8_t *bytes, size_t len)
+{
+    return len > ETH_BYTES && bytes[12] == 8 && bytes[13] == 0;
+}
+
+/* The planted faults: an altered byte with a right checksum; a link that goes dead. */
+static int canary(struct sim *sim, struct link_frame *frame)
+{
+    size_t header = ETH_BYTES + 20;
+    if (sim->canary == CANARY_SILENCE)
+        return sim->frames >= sim->canary_frame;
+    if (sim->canary != CANARY_ALTER || sim->frames < sim->canary_frame ||
+        !is_ip4(frame->bytes, frame->len) || frame->len < TCP_FRAME_BYTES)
+        return 0;
+    header += (size_t)(frame->bytes[header + 12] >> 4) * 4;
+    if (frame->len < header + 64)
+        return 0;
+    frame->bytes[frame->len - 1] ^= 1;
+    frame_fix_checksums(frame->bytes, frame->len);
+    sim->canary_frame = ~0u;
+    return 0;
+}
+
+static void deliver(struct sim *sim, struct link *link, const uint8_t *bytes, size_t len,
+                    uint64_t ready_us, int faults)
+{
+    const struct link_config *c = &link->config;
+    uint64_t at = ready_us + c->delay_us;
+    struct link_frame *frame = malloc(sizeof(*frame) + len);
+    frame->len = len;
+    memcpy(frame->bytes, bytes, len);
+    if (c->jitter_us > 0)
+        at += sim_between(&sim->random, 0, c->jitter_us);
+    if (faults && sim_chance(&sim->random, c->reorder)) {
+        at += sim_between(&sim->random, 1, c->reorder_us);
+    } else {
+        at = at < link->last_arrival_us ? link->last_arrival_us : at;
+        link->last_arrival_us = at;
+    }
+    if (faults && is_ip4(bytes, len) && sim_chance(&sim->random, c->corrupt)) {
+        uint64_t bit = sim_between(&sim->random, ETH_BYTES * 8, len * 8 - 1);
+        frame->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    if (canary(sim, frame)) {
+        free(frame);
+        return;
+    }
+    sim_at(sim, at, arrive, link, frame);
+}
+
+void link_send(struct sim *sim, struct link *link, const uint8_t *bytes, size_t len)
+{
+    const struct link_config *c = &link->config;
+    int faults = sim->now_us < c->faults_end_us;
+    sim_trace(sim, link->direction, bytes, len);
+    link->sent++;
+    uint64_t start = link->busy_until_us > sim->now_us ? link->busy_until_us : sim->now_us;
+    uint64_t wire_us = c->rate_bits ? (uint64_t)len * 8 * 1000000 / c->rate_bits : 0;
+    uint64_t waiting = c->rate_bits ? (start - sim->now_us) * c->rate_bits / 8000000 : 0;
+    int cut = faults && sim->now_us >= c->cut_from_us && sim->now_us < c->cut_until_us;
+    if (cut || waiting + len > c->queue_bytes || (faults && sim_chance(&sim->random, c->loss))) {
+        link->lost++;
+        return;
+    }
+    link->busy_until_us = start + wire_us;
+    deliver(sim, link, bytes, len, link->busy_until_us, faults);
+    if (faults && sim_chance(&sim->random, c->duplicate))
+        deliver(sim, link, bytes, len, link->busy_until_us, faults);
+}

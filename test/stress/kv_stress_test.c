@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine under several threads that get in each other's way as much as they can. What each
+ * thread does is seeded; how they interleave is not. Built with -fsanitize=thread it also proves
+ * that there is no data race; the numbers of rounds are bounded so that it stays quick there.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "../unit/kv/kv_rig.h"
+#include "base/base.h"
+#include "base/prng.h"
+#include "kv/atomic.h"
+
+#define THREADS 4
+
+struct team;
+
+struct thread {
+    struct team *team;
+    struct kv_worker *worker;
+    struct u_prng prng;
+    unsigned number;
+    pthread_t handle;
+};
+
+struct team {
+    struct kv *kv;
+    unsigned count;
+    void (*run)(struct thread *thread);
+    void *shared;
+    pthread_barrier_t barrier;
+    struct thread threads[THREADS];
+};
+
+static void *thread_main(void *arg)
+{
+    struct thread *thread = (struct thread *)arg;
+    thread->worker = kv_join(thread->team->kv);
+    U_ASSERT(thread->worker != NULL);
+    kv_tick(thread->worker, 1);
+    thread->team->run(thread);
+    kv_leave(thread->worker);
+    return NULL;
+}
+
+static void team_run(struct team *team, struct kv *kv, unsigned count, void *shared,
+                     void (*run)(struct thread *thread))
+{
+    team->kv = kv;
+    team->count = count;
+    team->run = run;
+    team->shared = shared;
+    pthread_barrier_init(&team->barrier, NULL, count);
+    for (unsigned i = 0; i < count; i++) {
+        struct thread *thread = &team->threads[i];
+        thread->team = team;
+        thread->number = i;
+        u_prng_seed(&thread->prng, i + 1);
+        assert_int_equal(pthread_create(&thread->handle, NULL, thread_main, thread), 0);
+    }
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(team->threads[i].handle, NULL);
+    pthread_barrier_destroy(&team->barrier);
+}
+
+static struct kv_key number_key(const struct kv *kv, char name[16], unsigned number)
+{
+    snprintf(name, 16, "key%u", number);
+    return kv_key(kv, name, (uint32_t)strlen(name));
+}
+
+/*
+ * All threads meet; a thread that waits is offline, as one that sleeps in the kernel is. Threads
+ * can't be checked with cmocka's assertions: they end the process by U_ASSERT instead.
+ */
+static void meet(struct thread *thread)
+{
+    kv_offline(thread->worker);
+    pthread_barrier_wait(&thread->team->barrier);
+    kv_online(thread->worker);
+}
+
+/* ---- counters: no increment is lost ------------------------------------------------------ */
+
+#define COUNTER_KEYS 3
+#define INCREMENTS 4000
+
+struct increment {
+    struct kv_worker *worker;
+    const struct kv_key *key;
+};
+
+static uint64_t number_of(const struct kv_item *item)
+{
+    uint32_t len;
+    uint64_t number;
+    const uint8_t *bytes = kv_value(item, 0, &len);
+    U_ASSERT(len == sizeof(number));
+    memcpy(&number, bytes, sizeof(number));
+    return number;
+}
+
+static enum kv_verdict decide_increment(void *ctx, const struct kv_view *old,
+                                        struct kv_change *change)
+{
+    struct increment *increment = (struct increment *)ctx;
+    uint64_t number = old ? number_of(old->item) + 1 : 1;
+    if (!change->item) {
+        enum kv_error error;
+        change->item = kv_item_new(increment->worker, increment->key, sizeof(number), 0, 0, &error);
+        U_ASSERT(change->item != NULL);
+    }
+    uint32_t len;
+    uint8_t *room = kv_item_room(change->item, 0, &len);
+    memcpy(room, &number, sizeof(number));
+    change->state = 0;
+    return KV_REPLACE;
+}
+
+static void run_counters(struct thread *thread)
+{
+    uint64_t cas_last[COUNTER_KEYS] = {0};
+    meet(thread);
+    for (unsigned i = 0; i < INCREMENTS; i++) {
+        unsigned number = u_prng_below(&thread->prng, COUNTER_KEYS);
+        char name[16];
+        struct kv_key key = number_key(thread->team->kv, name, number);
+        struct increment increment = {thread->worker, &key};
+        struct kv_change change = {0};
+        U_ASSERT(kv_update(thread->worker, &key, decide_increment, &increment, &change) ==
+                 KV_REPLACE);
+        U_ASSERT(change.cas > cas_last[number]);
+        cas_last[number] = change.cas;
+        if (i % 8 == 0)
+            kv_quiesce(thread->worker);
+    }
+}
+
+static void test_counters(void **unused)
+{
+    static struct team team;
+    struct kv *kv = rig_create(8 * MIB, THREADS + 1, true);
+    team_run(&team, kv, THREADS, NULL, run_counters);
+    struct kv_worker *worker = kv_join(kv);
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < COUNTER_KEYS; i++) {
+        char name[16];
+        struct kv_key key = number_key(kv, name, i);
+        struct kv_view view;
+        assert_int_equal(kv_get(worker, &key, &view), KV_HIT);
+        sum += number_of(view.item);
+    }
+    assert_int_equal(sum, THREADS * INCREMENTS);
+    assert_int_equal(rig_stats(kv).items, COUNTER_KEYS);
+    assert_int_equal(rig_stats(kv).items_total, THREADS * INCREMENTS);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+/* ---- fresh keys: of several inserts one wins --------------------------------------------- */
+
+#define FRESH_ROUNDS 400
+#define FRESH_KEYS 8
+
+struct fresh {
+    kv_atomic_u32 inserted;
+    kv_atomic_u32 deleted;
+};
+
+static enum kv_verdict decide_add(void *ctx, const struct kv_view *old, struct kv_change *change)
+{
+    (void)ctx;
+    change->state = 0;
+    return old ? KV_KEEP : KV_REPLACE;
+}
+
+static void fresh_insert(struct thread *thread, unsigned number)
+{
+    struct fresh *fresh = (struct fresh *)thread->team->shared;
+    char name[16];
+    struct kv_key key = number_key(thread->team->kv, name, number);
+    enum kv_error error;
+    struct kv_change change = {0};
+    change.item = kv_item_new(thread->worker, &key, 20, 0, 0, &error);
+    U_ASSERT(change.item != NULL);
+    rig_fill(change.item, 20, thread->number);
+    if (kv_update(thread->worker, &key, decide_add, NULL, &change) == KV_REPLACE)
+        kv_u32_fetch_add_relaxed(&fresh->inserted, 1);
+    else
+        kv_item_drop(thread->worker, change.item);
+}
+
+static void run_fresh(struct thread *thread)
+{
+    struct fresh *fresh = (struct fresh *)thread->team->shared;
+    for (unsigned round = 0; round < FRESH_ROUNDS; round++) {
+        meet(thread);
+        for (unsigned i = 0; i < FRESH_KEYS; i++)
+            fresh_insert(thread, i);
+        meet(thread);
+        for (unsigned i = 0; i < FRESH_KEYS; i++) {
+            char name[16];
+            struct kv_key key = number_key(thread->team->kv, name, i);
+            if (rig_delete(thread->worker, &key) == KV_DELETE)
+                kv_u32_fetch_add_relaxed(&fresh->deleted, 1);
+        }
+        kv_quiesce(thread->worker);
+    }
+}
+
+static void test_fresh_keys(void **unused)
+{
+    static struct team team;
+    struct fresh fresh = {0};
+    struct kv *kv = rig_create(1 * MIB, THREADS, true);
+    team_run(&team, kv, THREADS, &fresh, run_fresh);
+    assert_int_equal(kv_u32_load_relaxed(&fresh.inserted), FRESH_ROUNDS * FRESH_KEYS);
+    assert_int_equal(kv_u32_load_relaxed(&fresh.deleted), FRESH_ROUNDS * FRESH_KEYS);
+    assert_int_equal(rig_stats(kv).items, 0);
+    rig_check(kv);
+    kv_destroy(kv);
+}
+
+/* ---- churn: overwrite, evict, move, expire, flush, pin, all at once ---------------------- */
+
+#define CHURN_KEYS 3000
+#define CHURN_STEPS 12000
+#define MAILBOXES 16
+
+/* A pinned item on its way from the thread that pinned it to the one that unpins it. */
+struct mailbox {
+    struct kv_lock lock;
+    const struct kv_item *item;
+    unsigned key;
+    uint32_t value_len;
+    uint32_t seed;
+};
+
+struct churn {
+    struct mailbox mailboxes[MAILBOXES];
+    uint32_t value_len_max;
+    bool evict;
+};
+
+/* The value says which key it belongs to: the client flags do, and seed its bytes. */
+static void churn_value_check(const struct kv_view *view, unsigned key)
+{
+    U_ASSERT(view->flags % CHURN_KEYS == key);
+    U_ASSERT(rig_is_filled(view->item, view->value_len, view->flags));
+}
+
+static void churn_pin(struct thread *thread, const struct kv_view *view, unsigned key)
+{
+    struct churn *churn = (struct churn *)thread->team->shared;
+    struct mailbox *mailbox = &churn->mailboxes[u_prng_below(&thread->prng, MAILBOXES)];
+    kv_lock_take(&mailbox->lock);
+    if (mailbox->item) {
+        U_ASSERT(rig_is_filled(mailbox->item, mailbox->value_len, mailbox->seed));
+        kv_unpin(thread->worker, mailbox->item);
+        mailbox->item = NULL;
+    } else {
+        kv_pin(thread->worker, view->item);
+        mailbox->item = view->item;
+        mailbox->key = key;
+        mailbox->value_len = view->value_len;
+        mailbox->seed = view->flags;
+    }
+    kv_lock_drop(&mailbox->lock);
+}
+
+static void churn_get(struct thread *thread, const struct kv_key *key, unsigned number)
+{
+    struct kv_view view;
+    if (kv_get(thread->worker, key, &view) != KV_HIT)
+        return;
+    churn_value_check(&view, number);
+    if (u_prng_below(&thread->prng, 16) == 0)
+        churn_pin(thread, &view, number);
+}
+
+static void churn_set(struct thread *thread, const struct kv_key *key, unsigned number)
+{
+    const struct churn *churn = (const struct churn *)thread->team->shared;
+    uint32_t flags = u_prng_below(&thread->prng, 1000000) * CHURN_KEYS + number;
+    uint32_t len_max = u_prng_below(&thread->prng, 64) ? 400 : churn->value_len_max;
+    uint32_t len = u_prng_below(&thread->prng, len_max);
+    uint32_t exptime = u_prng_below(&thread->prng, 8) ? 0 : 1 + u_prng_below(&thread->prng, 50);
+    enum kv_error error;
+    uint64_t cas = rig_store(thread->worker, key, len, flags, flags, exptime, &error);
+    U_ASSERT(cas != 0 || error == KV_NO_MEMORY);
+}
+
+static void churn_step(struct thread *thread)
+{
+    unsigned number = u_prng_below(&thread->prng, CHURN_KEYS);
+    if (u_prng_below(&thread->prng, 2))
+        number %= 50; /* some keys are much in demand */
+    char name[16];
+    struct kv_key key = number_key(thread->team->kv, name, number);
+    uint32_t what = u_prng_below(&thread->prng, 100);
+    if (what < 50)
+        churn_get(thread, &key, number);
+    else if (what < 90)
+        churn_set(thread, &key, number);
+    else
+        rig_delete(thread->worker, &key);
+}
+
+static void run_churn(struct thread *thread)
+{
+    meet(thread);
+    for (unsigned i = 0; i < CHURN_STEPS; i++) {
+        churn_step(thread);
+        if (i % 16 == 0)
+            kv_quiesce(thread->worker);
+        if (i % 512 == 0)
+            kv_tick(thread->worker, 1 + i / 512);
+        if (thread->number == 0 && i % 3000 == 2999)
+            kv_flush(thread->worker);
+        if (thread->number == 1 && i % 1000 == 999) {
+            kv_offline(thread->worker);
+            kv_online(thread->worker);
+        }
+    }
+}
+
+static void churn(uint64_t memory_bytes, uint32_t value_len_max, bool evict)
+{
+    static struct team team;
+    static struct churn shared;
+    memset(&shared, 0, sizeof(shared));
+    shared.value_len_max = value_len_max;
+    shared.evict = evict;
+    struct kv *kv = rig_create(memory_bytes, THREADS + 1, evict);
+    team_run(&team, kv, THREADS, &shared, run_churn);
+    rig_check(kv);
+
+    struct kv_worker *worker = kv_join(kv);
+    kv_tick(worker, 1000);
+    for (unsigned i = 0; i < MAILBOXES; i++)
+        if (shared.mailboxes[i].item)
+            kv_unpin(worker, shared.mailboxes[i].item);
+    for (unsigned i = 0; i < CHURN_KEYS; i++) {
+        char name[16];
+        struct kv_key key = number_key(kv, name, i);
+        struct kv_view view;
+        if (kv_peek(worker, &key, &view) == KV_HIT)
+            churn_value_check(&view, i);
+        rig_delete(worker, &key);
+    }
+    struct kv_stats stats = rig_stats(kv);
+    assert_int_equal(stats.items, 0);
+    assert_int_equal(stats.item_bytes, 0);
+    assert_int_equal(stats.pinned, 0);
+    assert_true(evict || stats.evictions == 0);
+    assert_true(!evict || stats.evictions > 0);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+static void test_churn_small_values(void **unused)
+{
+    churn(1 * MIB, 400, true);
+}
+
+static void test_churn_large_values(void **unused)
+{
+    churn(2 * MIB, 60000, true);
+}
+
+static void test_churn_without_eviction(void **unused)
+{
+    churn(2 * MIB, 20000, false);
+}
+
+/* ---- linearizability --------------------------------------------------------------------- */
+
+#define HISTORY_THREADS 3
+#define HISTORY_OPS 4
+#define HISTORY_ROUNDS 1500
+#define HISTORY_LEN (HISTORY_THREADS * HISTORY_OPS)
+#define ABSENT 0
+
+enum action { ACTION_GET, ACTION_SET, ACTION_ADD, ACTION_COMPARE_SET, ACTION_DELETE, ACTIONS };
+
+/* One operation on the one register of a round: what was asked, what came out, and when. */
+struct operation {
+    enum action action;
+    uint32_t value;    /* what to store */
+    uint32_t expected; /* ACTION_COMPARE_SET */
+    uint32_t seen;     /* the value found; ABSENT */
+    bool done;         /* stored or deleted */
+    uint32_t from;
+    uint32_t to;
+};
+
+struct history {
+    kv_atomic_u32 clock;
+    struct operation operations[HISTORY_LEN];
+};
+
+static uint32_t value_of(const struct kv_view *view)
+{
+    uint32_t len, value;
+    const uint8_t *bytes = kv_value(view->item, 0, &len);
+    U_ASSERT(len == sizeof(value));
+    memcpy(&value, bytes, sizeof(value));
+    return value;
+}
+
+static enum kv_verdict decide_operation(void *ctx, const struct kv_view *old,
+                                        struct kv_change *change)
+{
+    struct operation *operation = (struct operation *)ctx;
+    operation->seen = old ? value_of(old) : ABSENT;
+    change->state = 0;
+    switch (operation->action) {
+    case ACTION_SET:
+        return KV_REPLACE;
+    case ACTION_ADD:
+        return old ? KV_KEEP : KV_REPLACE;
+    case ACTION_COMPARE_SET:
+        return operation->seen == operation->expected ? KV_REPLACE : KV_KEEP;
+    default:
+        return KV_DELETE;
+    }
+}
+
+static void operation_run(struct thread *thread, const struct kv_key *key,
+                          struct operation *operation)
+{
+    struct kv_worker *worker = thread->worker;
+    if (operation->action == ACTION_GET) {
+        struct kv_view view;
+        operation->seen = kv_get(worker, key, &view) == KV_HIT ? value_of(&view) : ABSENT;
+        operation->done = true;
+        return;
+    }
+    struct kv_change change = {0};
+    if (operation->action != ACTION_DELETE) {
+        enum kv_error error;
+        uint32_t len;
+        change.item = kv_item_new(worker, key, sizeof(operation->value), 0, 0, &error);
+        U_ASSERT(change.item != NULL);
+        uint8_t *room = kv_item_room(change.item, 0, &len);
+        memcpy(room, &operation->value, sizeof(operation->value));
+    }
+    operation->done = kv_update(worker, key, decide_operation, operation, &change) != KV_KEEP;
+    if (change.item && !operation->done)
+        kv_item_drop(worker, change.item);
+}
+
+/* What the register holds after the operation; false if its outcome doesn't fit to `before`. */
+static bool operation_fits(const struct operation *operation, uint32_t before, uint32_t *after)
+{
+    *after = before;
+    if (operation->seen != before)
+        return false;
+    switch (operation->action) {
+    case ACTION_GET:
+        return true;
+    case ACTION_DELETE:
+        *after = ABSENT;
+        return operation->done == (before != ABSENT);
+    case ACTION_ADD:
+        *after = before == ABSENT ? operation->value : before;
+        return operation->done == (before == ABSENT);
+    case ACTION_COMPARE_SET:
+        *after = before == operation->expected ? operation->value : before;
+        return operation->done == (before == operation->expected);
+    default:
+        *after = operation->value;
+        return operation->done;
+    }
+}
+
+/* Wing and Gong's search: is there an order, true to the times, in which all outcomes fit? */
+static bool is_linearizable(const struct history *history, unsigned placed, uint32_t before)
+{
+    if (placed == (1u << HISTORY_LEN) - 1)
+        return true;
+    uint32_t first_end = UINT32_MAX;
+    for (unsigned i = 0; i < HISTORY_LEN; i++)
+        if (!(placed & 1u << i))
+            first_end = u_min32(first_end, history->operations[i].to);
+    for (unsigned i = 0; i < HISTORY_LEN; i++) {
+        const struct operation *operation = &history->operations[i];
+        uint32_t after;
+        if ((placed & 1u << i) || operation->from > first_end ||
+            !operation_fits(operation, before, &after))
+            continue;
+        if (is_linearizable(history, placed | 1u << i, after))
+            return true;
+    }
+    return false;
+}
+
+static void run_history(struct thread *thread)
+{
+    struct history *history = (struct history *)thread->team->shared;
+    for (unsigned round = 0; round < HISTORY_ROUNDS; round++) {
+        char name[16];
+        struct kv_key key = number_key(thread->team->kv, name, round);
+        meet(thread);
+        for (unsigned i = 0; i < HISTORY_OPS; i++) {
+            unsigned at = thread->number * HISTORY_OPS + i;
+            struct operation *operation = &history->operations[at];
+            *operation = (struct operation){0};
+            operation->action = (enum action)u_prng_below(&thread->prng, ACTIONS);
+            operation->value = at + 1;
+            operation->expected = u_prng_below(&thread->prng, HISTORY_LEN + 1);
+            operation->from = kv_u32_fetch_add_relaxed(&history->clock, 1);
+            operation_run(thread, &key, operation);
+            operation->to = kv_u32_fetch_add_relaxed(&history->clock, 1);
+        }
+        kv_quiesce(thread->worker);
+        meet(thread);
+        if (thread->number == 0)
+            U_ASSERT(is_linearizable(history, 0, ABSENT));
+    }
+}
+
+static void test_linearizable(void **unused)
+{
+    static struct team team;
+    static struct history history;
+    struct kv *kv = rig_create(4 * MIB, HISTORY_THREADS, true);
+    team_run(&team, kv, HISTORY_THREADS, &history, run_history);
+    rig_check(kv);
+    kv_destroy(kv);
+}
+
+/* The checker itself: an outcome that no order explains is found. */
+static void test_checker_can_fail(void **unused)
+{
+    static struct history history;
+    memset(&history, 0, sizeof(history));
+    for (unsigned i = 0; i < HISTORY_LEN; i++) {
+        history.operations[i].action = ACTION_GET;
+        history.operations[i].from = i * 2;
+        history.operations[i].to = i * 2 + 1;
+    }
+    assert_true(is_linearizable(&history, 0, ABSENT));
+    history.operations[3].seen = 7;
+    assert_false(is_linearizable(&history, 0, ABSENT));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_fresh_keys),
+        cmocka_unit_test(test_churn_small_values),
+        cmocka_unit_test(test_churn_large_values),
+        cmocka_unit_test(test_churn_without_eviction),
+        cmocka_unit_test(test_checker_can_fail),
+        cmocka_unit_test(test_linearizable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

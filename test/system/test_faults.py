@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The own stack on a bad link, with the kernel's TCP at the other end: every byte must come."""
+
+import os
+import random
+import time
+
+import pytest
+from wire import MISS, STORED, hit, storage, wire_to
+
+LONG = bool(os.environ.get("UCACHED_LONG"))
+MEGABYTES = 100 if LONG else 10
+
+# A clean link does this in a second; a stack that waits for timers too long fails here.
+TRANSFER_LIMIT_S = 60 * (6 if LONG else 1)
+
+BAD = "--fault=loss=5%,reorder=5%,dup=2%,seed=1"
+CORRUPT = "--fault=corrupt=1%,seed=2"
+ALL = "--fault=loss=2%,reorder=2%,dup=2%,corrupt=0.5%,seed=3"
+
+
+@pytest.mark.limit(TRANSFER_LIMIT_S * 3)
+@pytest.mark.server_args(BAD, "-m", "256")
+def test_large_transfers_both_ways(server_tap):
+    values = [random.Random(number).randbytes(1_000_000) for number in range(MEGABYTES)]
+    with wire_to(server_tap, timeout=60) as wire:
+        begin = time.monotonic()
+        for number, value in enumerate(values):
+            wire.send(storage(b"set", b"k%d" % number, value))
+        for _ in values:
+            wire.expect(STORED)
+        middle = time.monotonic()
+        wire.send(b"get " + b" ".join(b"k%d" % number for number in range(MEGABYTES)) + b"\r\n")
+        for number, value in enumerate(values):
+            wire.expect(hit(b"k%d" % number, value))
+        wire.expect(MISS)
+        end = time.monotonic()
+    print(f"{MEGABYTES} MB in: {middle - begin:.1f} s, out: {end - middle:.1f} s")
+    assert middle - begin < TRANSFER_LIMIT_S and end - middle < TRANSFER_LIMIT_S
+
+
+@pytest.mark.parametrize("fault", [BAD, CORRUPT, ALL])
+def test_small_requests(start_server, fault):
+    server = start_server("tap", fault)
+    rng = random.Random(fault)
+    with wire_to(server, timeout=60) as wire:
+        for _ in range(300):
+            value = rng.randbytes(rng.randint(0, 300))
+            wire.send(storage(b"set", b"k", value) + b"get k\r\n")
+            wire.expect(STORED + hit(b"k", value) + MISS)
+        wire.send(b"quit\r\n")
+        wire.ends_with(b"")
+
+
+@pytest.mark.server_args(CORRUPT)
+def test_corruption_is_caught_by_the_checksum(server_tap):
+    value = random.Random(7).randbytes(1_000_000)
+    with wire_to(server_tap, timeout=60) as wire:
+        for _ in range(3):
+            wire.send(storage(b"set", b"k", value) + b"get k\r\n")
+            wire.expect(STORED + hit(b"k", value) + MISS)
+
+
+@pytest.mark.server_args(ALL)
+def test_connections_come_and_go(server_tap):
+    for number in range(60):
+        with wire_to(server_tap, timeout=60) as wire:
+            wire.send(storage(b"set", b"k", b"%d" % number) + b"get k\r\nquit\r\n")
+            wire.ends_with(STORED + hit(b"k", b"%d" % number) + MISS)
+
+
+@pytest.mark.server_args(BAD)
+def test_pipelines_of_several_clients(server_tap):
+    wires = [wire_to(server_tap, timeout=60) for _ in range(10)]
+    expected = []
+    for number, wire in enumerate(wires):
+        value = random.Random(number).randbytes(2000)
+        wire.send(
+            b"".join(
+                storage(b"set", b"k%d" % number, value) + b"get k%d\r\n" % number for _ in range(50)
+            )
+        )
+        expected.append((STORED + hit(b"k%d" % number, value) + MISS) * 50)
+    for wire, reply in zip(wires, expected):
+        wire.expect(reply)
+        wire.close()

@@ -1,0 +1,459 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The program as its operator sees it: command line, messages, exit codes, start and end."""
+
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import time
+from contextlib import closing
+
+import netspace
+import pytest
+from server import TAP_ADDRESS, TAP_HOST_ADDRESS, TAP_PORT, ServerError, free_port
+from wire import MISS, settles, wire_to
+
+EX_USAGE = 64
+EX_NOUSER = 67
+
+
+@pytest.fixture
+def run(ucached_path, tmp_path):
+    """Runs the program to its end; it must not take long."""
+
+    def run(*args, **options):
+        return subprocess.run(
+            [ucached_path, *args],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            stdin=subprocess.DEVNULL,
+            cwd=tmp_path,
+            **options,
+        )
+
+    return run
+
+
+def device_names(space):
+    return {name for _, name in space.run(socket.if_nameindex)}
+
+
+# ---- texts and mistakes -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help(run, option):
+    done = run(option)
+    assert done.returncode == 0 and done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert re.fullmatch(r"memcached 1\.6\.\d+", lines[0])
+    for word in ("--io", "--dev", "--ip", "--fault", "--memory-limit", "--port", "-m", "-p", "-l"):
+        assert word in done.stdout
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_version(run, option):
+    done = run(option)
+    assert done.returncode == 0 and done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert re.fullmatch(r"memcached 1\.6\.\d+", lines[0]) and lines[1].startswith("ucached ")
+
+
+# What is wrong, and a word that the message must have.
+@pytest.mark.parametrize(
+    "args,word",
+    [
+        (["--no-such-option"], "--no-such-option"),
+        (["-j"], "-j"),
+        (["word"], "word"),
+        (["-p"], "-p"),
+        (["-p", "x"], "-p"),
+        (["-p", "65536"], "65536"),
+        (["-p", "11211x"], "-p"),
+        (["-p", ""], "-p"),
+        (["-m"], "-m"),
+        (["-m", "x"], "-m"),
+        (["-m", "0"], "-m"),
+        (["-m", "-5"], "-m"),
+        (["-m", "1e3"], "-m"),
+        (["-m", "99999999999999999999"], "-m"),
+        (["-c", "0"], "-c"),
+        (["-c", "-1"], "-c"),
+        (["-c", "many"], "-c"),
+        (["-t", "0"], "-t"),
+        (["-t", "1.5"], "-t"),
+        (["-t", "100000"], "-t"),
+        (["-b", "x"], "-b"),
+        (["-I", "1"], "-I"),
+        (["-I", "2g"], "-I"),
+        (["-I", "x"], "-I"),
+        (["-I", "1000m"], "-I"),
+        (["-U", "11211"], "UDP"),
+        (["--io=foo"], "foo"),
+        (["--io=dpdk"], "dpdk"),
+        (["--io"], "--io"),
+        (["--io=tap", "--ip=10.0.0.1"], "--ip"),
+        (["--io=tap", "--ip=10.0.0/24"], "--ip"),
+        (["--io=tap", "--ip=10.0.0.256/24"], "--ip"),
+        (["--io=tap", "--ip=10.0.0.1/33"], "--ip"),
+        (["--io=tap", "--ip=foo/24"], "--ip"),
+        (["--io=tap", "--gw=foo"], "--gw"),
+        (["--io=tap", "--mac=foo"], "--mac"),
+        (["--io=tap", "--mac=ff:ff:ff:ff:ff:ff"], "--mac"),
+        (["--io=tap", "--host-ip=1.2.3.4"], "--host-ip"),
+        (["--io=tap", "--host-ip=192.168.1.1/24"], "--host-ip"),
+        (["--io=tap", "--host-ip=10.100.0.20/24"], "same address"),
+        (["--io=tap", "--dev=abcdefghijklmnop"], "--dev"),
+        (["--io=tap", "--dev=a/b"], "--dev"),
+        (["--io=tap", "--fault=foo=1%"], "foo"),
+        (["--io=tap", "--fault=loss=200%"], "loss"),
+        (["--io=tap", "--fault=loss"], "loss"),
+        (["--io=tap", "--fault="], "--fault"),
+        (["--io=tap", "-l", "127.0.0.1"], "-l"),
+        (["--io=sock", "--ip=10.0.0.1/24"], "--ip"),
+        (["--io=sock", "--fault=loss=1%"], "--fault"),
+        (["-s", "/tmp/x"], "-s"),
+        (["--enable-ssl"], "--enable-ssl"),
+    ],
+    ids=" ".join,
+)
+def test_mistake_is_named_and_ends_with_usage(run, args, word):
+    done = run(*args)
+    assert done.returncode == EX_USAGE, done.stderr
+    assert word in done.stderr and done.stderr.startswith("ucached: ")
+    assert len(done.stderr.splitlines()) == 1 and done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "listen",
+    ["256.0.0.1", "no.such.host.invalid", "127.0.0.1:x", "127.0.0.1:99999", "[::1", "192.0.2.1"],
+)
+def test_address_that_cannot_be_listened_on(run, listen):
+    done = run("--io=sock", "-l", listen, "-p", str(free_port()))
+    assert done.returncode != 0 and done.returncode != -signal.SIGALRM
+    assert (
+        done.stderr.splitlines()[-1].startswith("ucached: ") and listen.split(":")[0] in done.stderr
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes its user")
+def test_user_that_does_not_exist(run):
+    done = run("-u", "no-such-user", "-l", "127.0.0.1", "-p", str(free_port()))
+    assert done.returncode == EX_NOUSER and "no-such-user" in done.stderr
+
+
+def test_port_in_use(run, server_sock):
+    port = server_sock.address[1]
+    done = run("--io=sock", "-l", "127.0.0.1", "-p", str(port))
+    assert done.returncode not in (0, EX_USAGE)
+    assert str(port) in done.stderr and "in use" in done.stderr
+    assert server_sock.stats()["curr_connections"] == "1"
+
+
+def test_device_in_use(server_tap, ucached_path):
+    done = server_tap.run([ucached_path, "--io=tap"], timeout=30, capture_output=True, text=True)
+    assert done.returncode not in (0, EX_USAGE)
+    assert "ucached0" in done.stderr and "--dev" in done.stderr
+    assert server_tap.stats()["curr_connections"] == "1"
+
+
+def test_trace_file_that_cannot_be_written(start_server):
+    with pytest.raises(ServerError, match="/no/such/folder/trace"):
+        start_server("tap", "--trace=/no/such/folder/trace.pcap")
+
+
+# ---- listening --------------------------------------------------------------------------------
+
+
+def test_free_port_is_chosen_and_said(ucached_path):
+    process = subprocess.Popen(
+        [ucached_path, "--io=sock", "-l", "127.0.0.1", "-p", "-1"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        for line in process.stderr:
+            if match := re.search(r"127\.0\.0\.1:(\d+)", line):
+                break
+        with socket.create_connection(("127.0.0.1", int(match.group(1))), 10) as sock:
+            sock.sendall(b"version\r\n")
+            assert sock.recv(100).startswith(b"VERSION ")
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    "listen,addresses",
+    [
+        ("127.0.0.1,127.0.0.2", ["127.0.0.1", "127.0.0.2"]),
+        ("localhost", ["127.0.0.1"]),
+        ("[::1]", ["::1"]),
+        ("127.0.0.1,[::1]", ["127.0.0.1", "::1"]),
+    ],
+    ids=["two", "name", "v6", "both"],
+)
+def test_listen_addresses(ucached_path, listen, addresses):
+    if "::1" in addresses and not has_ipv6():
+        pytest.skip("no IPv6 on this machine")
+    port = free_port()
+    process = subprocess.Popen(
+        [ucached_path, "--io=sock", "-l", listen, "-p", str(port)], stderr=subprocess.DEVNULL
+    )
+    try:
+        for address in addresses:
+            assert settles(lambda address=address: answers(address, port)), address
+        assert not answers("127.0.0.3", port)
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as sock:
+            sock.bind(("::1", 0))
+        return True
+    except OSError:
+        return False
+
+
+def answers(address, port):
+    try:
+        with socket.create_connection((address, port), 2) as sock:
+            sock.sendall(b"version\r\n")
+            return sock.recv(100).startswith(b"VERSION ")
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("threads", [1, 3, 8])
+def test_threads_serve_all_connections(start_server, threads):
+    server = start_server("sock", "-t", threads)
+    assert server.stats()["threads"] == str(threads)
+    wires = [wire_to(server) for _ in range(40)]
+    for wire in wires:
+        wire.say(b"get k\r\n", MISS)
+        wire.close()
+
+
+def test_other_addresses(ucached_path, tap_obstacle):
+    if tap_obstacle:
+        pytest.skip(f"tap: {tap_obstacle}")
+    space = netspace.NetSpace()
+    command = [ucached_path, "--dev=other0", "--ip=192.168.7.2/24", "--host-ip=192.168.7.1/24"]
+    command += ["--mac=02:00:00:12:34:56", "-p", "12000"]
+    process = space.popen(command, stderr=subprocess.DEVNULL)
+    try:
+        assert settles(lambda: space.run(answers, "192.168.7.2", 12000))
+        assert "other0" in device_names(space)
+        assert neighbours(space)["192.168.7.2"] == "02:00:00:12:34:56"
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        space.close()
+
+
+def test_trace_is_a_pcap_file(start_server, tmp_path):
+    path = tmp_path / "trace.pcap"
+    server = start_server("tap", f"--trace={path}")
+    with wire_to(server) as wire:
+        wire.say(b"get traced_key\r\n", MISS)
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    data = path.read_bytes()
+    magic, major, minor, _, _, snap, link = struct.unpack_from("=IHHiIII", data)
+    assert (magic, major, minor, link) == (0xA1B2C3D4, 2, 4, 1) and snap >= 1514
+    frames, offset = [], 24
+    while offset < len(data):
+        _, _, kept, size = struct.unpack_from("=IIII", data, offset)
+        assert kept == size and 14 <= size <= snap
+        frames.append(data[offset + 16 : offset + 16 + kept])
+        offset += 16 + kept
+    assert offset == len(data)
+    assert any(b"get traced_key\r\n" in frame for frame in frames)
+    assert any(b"END\r\n" in frame for frame in frames)
+
+
+# ---- the neighbourhood ------------------------------------------------------------------------
+
+
+def neighbours(space):
+    """What the kernel knows by ARP: IP address to hardware address."""
+
+    def read():
+        with open("/proc/thread-self/net/arp", encoding="ascii") as table:
+            return {row.split()[0]: row.split()[3] for row in list(table)[1:]}
+
+    return space.run(read)
+
+
+def checksum(data):
+    data += b"\0" * (len(data) % 2)
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def ping(space, address, payload, number):
+    """The payload of the reply to one ICMP echo request."""
+    head = struct.pack("!BBHHH", 8, 0, 0, 0x4321, number)
+    request = struct.pack("!BBHHH", 8, 0, checksum(head + payload), 0x4321, number) + payload
+    raw = space.run(socket.socket, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    with closing(raw):
+        raw.settimeout(5)
+        raw.sendto(request, (address, 0))
+        while True:
+            packet = raw.recv(65536)
+            message = packet[(packet[0] & 15) * 4 :]
+            kind, code, _, ident, seen = struct.unpack_from("!BBHHH", message)
+            if (kind, code, ident, seen) == (0, 0, 0x4321, number):
+                assert checksum(message) == 0
+                return message[8:]
+
+
+@pytest.mark.parametrize("size", [0, 1, 56, 1000, 1472])
+def test_ping(server_tap, size):
+    for number in range(10):
+        payload = os.urandom(size)
+        assert ping(server_tap.space, TAP_ADDRESS, payload, number) == payload
+
+
+def test_arp(server_tap):
+    server_tap.stats()
+    hardware = neighbours(server_tap.space)[TAP_ADDRESS]
+    assert (
+        re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", hardware) and hardware != "00:00:00:00:00:00"
+    )
+    assert int(hardware[:2], 16) & 3 == 2, "neither ours to give nor the address of one station"
+
+
+def test_hardware_addresses_differ(start_server):
+    seen = set()
+    for _ in range(3):
+        server = start_server("tap")
+        server.stats()
+        seen.add(neighbours(server.space)[TAP_ADDRESS])
+    assert len(seen) == 3
+
+
+def test_the_address_next_door_is_not_ours(server_tap):
+    server_tap.stats()
+    with pytest.raises(OSError):
+        server_tap.space.run(socket.create_connection, ("10.100.0.21", TAP_PORT), 1)
+    assert TAP_HOST_ADDRESS not in neighbours(server_tap.space)
+
+
+# ---- the end ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["term", "int"])
+def test_signal_ends_it_in_order(server, number):
+    before = device_names(server.space)
+    with wire_to(server) as idle, wire_to(server) as busy:
+        idle.say(b"get k\r\n", MISS)
+        busy.send(b"set k 0 0 100000\r\n" + b"x" * 50_000)
+        busy.send(b"")
+        begin = time.monotonic()
+        server.signal(number)
+        assert server.wait() == 0
+        assert time.monotonic() - begin < 5
+    if server.kind == "tap":
+        assert "ucached0" in before and "ucached0" not in device_names(server.space)
+
+
+def test_kill_leaves_no_device(server_tap):
+    server_tap.signal(signal.SIGKILL)
+    assert server_tap.wait() == -signal.SIGKILL
+    assert settles(lambda: "ucached0" not in device_names(server_tap.space))
+
+
+def test_hang_up_is_ignored(server):
+    server.signal(signal.SIGHUP)
+    with wire_to(server) as wire:
+        wire.say(b"get k\r\n", MISS)
+    assert server.running()
+
+
+def test_port_can_be_used_again_at_once(server_sock, ucached_path):
+    """Connections of the one that has ended must not stop the next one from listening."""
+    with wire_to(server_sock) as wire:
+        wire.say(b"get k\r\n", MISS)
+        server_sock.signal(signal.SIGTERM)
+        assert server_sock.wait() == 0
+    port = server_sock.address[1]
+    process = subprocess.Popen(
+        [ucached_path, "--io=sock", "-l", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL
+    )
+    try:
+        assert settles(lambda: answers("127.0.0.1", port))
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def running(pid):
+    try:
+        os.kill(pid, 0)
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def test_daemon_and_process_id_file(run, tmp_path):
+    port, path = free_port(), tmp_path / "ucached.pid"
+    done = run("--io=sock", "-d", "-P", str(path), "-l", "127.0.0.1", "-p", str(port))
+    assert done.returncode == 0
+    assert settles(path.exists)
+    pid = int(path.read_text())
+    try:
+        assert path.read_text() == f"{pid}\n"
+        assert settles(lambda: answers("127.0.0.1", port))
+        assert os.getsid(pid) == pid and os.readlink(f"/proc/{pid}/cwd") == "/"
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        ended = settles(lambda: not running(pid))
+        if not ended:
+            os.kill(pid, signal.SIGKILL)
+    assert ended and settles(lambda: not path.exists())
+
+
+def test_daemon_that_cannot_start_says_so(run, server_sock):
+    done = run("--io=sock", "-d", "-l", "127.0.0.1", "-p", str(server_sock.address[1]))
+    assert done.returncode != 0 and "in use" in done.stderr
+
+
+def test_process_id_file_in_the_foreground(start_server, tmp_path):
+    path = tmp_path / "ucached.pid"
+    server = start_server("sock", "-P", path)
+    assert path.read_text() == f"{server.pid}\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes its user")
+def test_privileges_are_given_up(start_server):
+    for kind in ("sock", "tap"):
+        server = start_server(kind, "-u", "nobody")
+        with open(f"/proc/{server.pid}/status", encoding="ascii") as status:
+            identity = {
+                line.split()[0]: line.split()[1:]
+                for line in status
+                if line.startswith(("Uid", "Gid"))
+            }
+        assert "0" not in identity["Uid:"] and "0" not in identity["Gid:"]
+        with wire_to(server) as wire:
+            wire.say(b"get k\r\n", MISS)

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* delete and touch. */
+#include "rig.h"
+
+static void test_delete(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_expect(rig, "delete a\r\n", "NOT_FOUND\r\n");
+    rig_expect(rig, "set a 0 0 1\r\nx\r\ndelete a\r\nget a\r\n", "STORED\r\nDELETED\r\nEND\r\n");
+    rig_expect(rig, "set a 0 0 1\r\nx\r\ndelete a noreply\r\nget a\r\n", "STORED\r\nEND\r\n");
+    rig_expect(rig, "set a 0 0 1\r\nx\r\ndelete a 0\r\nget a\r\n", "STORED\r\nDELETED\r\nEND\r\n");
+    rig_expect(rig, "delete a noreply\r\n", "");
+    rig_expect(rig, "delete\r\n", "CLIENT_ERROR bad command line format\r\n");
+    assert_int_equal(rig_stat(rig, NULL, "delete_hits"), 3);
+    assert_int_equal(rig_stat(rig, NULL, "delete_misses"), 2);
+}
+
+static void test_touch(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_expect(rig, "touch a 1\r\n", "NOT_FOUND\r\n");
+    rig_expect(rig, "set a 3 1 1\r\nx\r\ntouch a 3\r\n", "STORED\r\nTOUCHED\r\n");
+    rig_wait(rig, 2);
+    rig_expect(rig, "get a\r\n", "VALUE a 3 1\r\nx\r\nEND\r\n");
+    rig_wait(rig, 1);
+    rig_expect(rig, "get a\r\ntouch a 1\r\n", "END\r\nNOT_FOUND\r\n");
+    rig_expect(rig, "set a 3 0 1\r\nx\r\ntouch a -1\r\nget a\r\n", "STORED\r\nTOUCHED\r\nEND\r\n");
+    rig_expect(rig, "set a 3 1 1\r\nx\r\ntouch a 0 noreply\r\n", "STORED\r\n");
+    rig_wait(rig, 1000);
+    rig_expect(rig, "get a\r\n", "VALUE a 3 1\r\nx\r\nEND\r\n");
+    rig_expect(rig, "touch a 1000000000\r\nget a\r\n", "TOUCHED\r\nEND\r\n");
+    rig_expect(rig, "touch a x\r\n", "CLIENT_ERROR invalid exptime argument\r\n");
+    rig_expect(rig, "touch a x noreply\r\n", "");
+    rig_expect(rig, "touch a\r\n", "CLIENT_ERROR bad command line format\r\n");
+    assert_int_equal(rig_stat(rig, NULL, "cmd_touch"), 6);
+    assert_int_equal(rig_stat(rig, NULL, "touch_hits"), 4);
+    assert_int_equal(rig_stat(rig, NULL, "touch_misses"), 2);
+    assert_int_equal(rig_stat(rig, NULL, "cmd_get"), 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_delete, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_touch, rig_setup, rig_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* stats: which list is asked for, reset, lists of others. */
+#include "cache/stats.h"
+
+#include "rig.h"
+
+static void test_other_answers(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_expect(rig, "stats foo\r\n", "ERROR\r\n");
+    rig_expect(rig, "stats r\r\n", "ERROR\r\n");
+    rig_expect(rig, "stats setting\r\n", "ERROR\r\n");
+    rig_expect(rig, "stats sizes\r\n", "STAT sizes_status disabled\r\nEND\r\n");
+    rig_expect(rig, "stats sizes_enable\r\n", "ERROR\r\n");
+    rig_expect(rig, "stats  items  \r\n", "END\r\n");
+    rig_expect(rig, "stats slabs\r\n", "STAT active_slabs 0\r\nSTAT total_malloced 0\r\nEND\r\n");
+    rig_expect(rig, "stats detail off\r\n", "OK\r\n");
+    rig_expect(rig, "stats detail dump\r\n", "END\r\n");
+    rig_expect(rig, "stats detail on\r\n", "CLIENT_ERROR stats detail not allowed\r\n");
+    rig_expect(rig, "stats detail\r\n", "CLIENT_ERROR usage: stats detail on|off|dump\r\n");
+    rig_expect(rig, "stats detail x\r\n", "CLIENT_ERROR usage: stats detail on|off|dump\r\n");
+    rig_expect(rig, "stats cachedump 1 0\r\n", "CLIENT_ERROR stats cachedump not allowed\r\n");
+    rig_expect(rig, "stats reset\r\n", "RESET\r\n");
+}
+
+/* Reset zeroes what counts and leaves what measures. */
+static void test_reset(void **state)
+{
+    static const char *const counters[] = {
+        "cmd_get",    "cmd_set",     "cmd_flush",     "cmd_touch",
+        "get_hits",   "get_misses",  "cas_hits",      "cas_misses",
+        "cas_badval", "delete_hits", "incr_hits",     "decr_misses",
+        "touch_hits", "total_items", "bytes_written", "total_connections",
+    };
+    struct rig *rig = *state;
+
+    rig_feed(rig, "set a 0 0 1\r\n1\r\nget a b\r\ncas a 0 0 1 0\r\nx\r\ncas b 0 0 1 0\r\nx\r\n"
+                  "incr a 1\r\ndecr b 1\r\ntouch a 0\r\nset b 0 0 1\r\nx\r\ndelete b\r\n"
+                  "flush_all 100\r\n");
+    assert_true(rig_stat(rig, NULL, "cmd_get") == 2);
+    rig_expect(rig, "stats reset\r\n", "RESET\r\n");
+    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+        uint64_t value = rig_stat(rig, NULL, counters[i]);
+
+        if (strcmp(counters[i], "bytes_written") == 0)
+            assert_true(value < 10000);
+        else
+            assert_int_equal(value, 0);
+        rig_expect(rig, "stats reset\r\n", "RESET\r\n");
+    }
+    assert_int_equal(rig_stat(rig, NULL, "curr_items"), 1);
+    assert_int_equal(rig_stat(rig, NULL, "curr_connections"), 1);
+    rig_expect(rig, "get a\r\n", "VALUE a 0 1\r\n2\r\nEND\r\n");
+    assert_int_equal(rig_stat(rig, NULL, "cmd_get"), 1);
+}
+
+static void fill_ustack(void *ctx, cache_stats_emit *emit, void *emit_ctx)
+{
+    emit(emit_ctx, "frames", ctx);
+    emit(emit_ctx, "note", "two words");
+}
+
+static void fill_long(void *ctx, cache_stats_emit *emit, void *emit_ctx)
+{
+    static char value[3000];
+
+    (void)ctx;
+    memset(value, 'v', sizeof(value) - 1);
+    emit(emit_ctx, "long", value);
+}
+
+static void test_providers(void **state)
+{
+    struct rig *rig = *state;
+    static char seven[] = "7";
+    const char *reply;
+
+    rig_expect(rig, "stats ustack\r\n", "ERROR\r\n");
+    assert_int_equal(cache_stats_provider(rig->cache, "ustack", fill_ustack, seven), 0);
+    assert_int_equal(cache_stats_provider(rig->cache, "long", fill_long, NULL), 0);
+    rig_expect(rig, "stats ustack\r\n", "STAT frames 7\r\nSTAT note two words\r\nEND\r\n");
+    rig_feed(rig, "stats long\r\n");
+    reply = rig_reply(rig);
+    assert_int_equal(strspn(reply + 10, "v"), 1021 - 10);
+    assert_string_equal(reply + 1021, "\r\nEND\r\n");
+    for (int i = 2; i < CACHE_STATS_PROVIDER_MAX; i++)
+        assert_int_equal(cache_stats_provider(rig->cache, "more", fill_ustack, seven), 0);
+    assert_int_equal(cache_stats_provider(rig->cache, "more", fill_ustack, seven), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_other_answers, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_reset, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_providers, rig_setup, rig_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

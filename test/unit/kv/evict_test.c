@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making room: what stays, what goes, and that there is room for a worker that keeps storing. */
+#include "kv_rig.h"
+
+#include "kv/engine.h"
+
+static struct kv_key numbered(const struct kv *kv, char name[24], const char *kind, unsigned n)
+{
+    snprintf(name, 24, "%s%u", kind, n);
+    return rig_key(kv, name);
+}
+
+static bool present(struct kv_worker *worker, const struct kv_key *key)
+{
+    struct kv_view view;
+    return kv_peek(worker, key, &view) == KV_HIT;
+}
+
+static void test_memory_stays_below_the_limit(void **unused)
+{
+    struct kv *kv = rig_create(4 * MIB, 1, true);
+    struct kv_worker *worker = kv_join(kv);
+    char name[24];
+    for (unsigned i = 0; i < 50000; i++) {
+        struct kv_key key = numbered(kv, name, "key", i);
+        rig_set(worker, &key, i % 1000, i);
+        kv_quiesce(worker);
+        if (i % 500 == 0) {
+            struct kv_stats stats = rig_stats(kv);
+            assert_true(stats.memory_used_bytes <= stats.memory_limit_bytes);
+        }
+    }
+    struct kv_stats stats = rig_stats(kv);
+    assert_int_equal(stats.no_memory, 0);
+    assert_true(stats.evictions > 40000);
+    assert_int_equal(stats.evicted_unfetched, stats.evictions);
+    assert_int_equal(stats.items + stats.evictions, 50000);
+    assert_true(stats.item_bytes > stats.memory_limit_bytes * 7 / 10); /* and it is well used */
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+/* Items that are fetched now and then outlive many times the memory of items that aren't. */
+static void test_fetched_items_get_a_second_chance(void **unused)
+{
+    struct kv *kv = rig_create(4 * MIB, 1, true);
+    struct kv_worker *worker = kv_join(kv);
+    char name[24];
+    struct kv_view view;
+    for (unsigned i = 0; i < 100; i++) {
+        struct kv_key key = numbered(kv, name, "wanted", i);
+        rig_set(worker, &key, i == 50 ? 40000 : 300, i);
+    }
+    for (unsigned i = 0; i < 60000; i++) {
+        struct kv_key key = numbered(kv, name, "scan", i);
+        rig_set(worker, &key, 300, i);
+        if (i % 20 == 0) {
+            key = numbered(kv, name, "wanted", i / 20 % 100);
+            kv_get(worker, &key, &view);
+        }
+        kv_quiesce(worker);
+    }
+    unsigned left = 0;
+    for (unsigned i = 0; i < 100; i++) {
+        struct kv_key key = numbered(kv, name, "wanted", i);
+        if (kv_get(worker, &key, &view) == KV_HIT) {
+            assert_true(rig_is_filled(view.item, view.value_len, i));
+            left++;
+        }
+    }
+    assert_int_equal(left, 100);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+static void test_old_items_go_first(void **unused)
+{
+    struct kv *kv = rig_create(2 * MIB, 1, true);
+    struct kv_worker *worker = kv_join(kv);
+    char name[24];
+    for (unsigned i = 0; i < 10000; i++) {
+        struct kv_key key = numbered(kv, name, "key", i);
+        rig_set(worker, &key, 300, i);
+        kv_quiesce(worker);
+    }
+    unsigned recent = 0, old = 0;
+    for (unsigned i = 0; i < 10000; i++) {
+        struct kv_key key = numbered(kv, name, "key", i);
+        if (i < 4000)
+            old += present(worker, &key);
+        else if (i >= 7000)
+            recent += present(worker, &key);
+    }
+    assert_int_equal(old, 0);
+    assert_int_equal(recent, 3000);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+/* What kv_item_new() promises: 64 packets' worth of 1 MiB values between two quiescent states. */
+static void test_burst_of_large_values(void **unused)
+{
+    struct kv *kv = rig_create(64 * MIB, 1, true);
+    struct kv_worker *worker = kv_join(kv);
+    char name[24];
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < 200; i++) {
+            struct kv_key key = numbered(kv, name, "key", round * 1000 + i);
+            rig_set(worker, &key, 1 << 20, i);
+        }
+        kv_quiesce(worker);
+    }
+    assert_int_equal(rig_stats(kv).no_memory, 0);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+/* The reserve covers a burst even if the worker holds views into all of the memory. */
+static void test_burst_while_looking_at_everything(void **unused)
+{
+    struct kv *kv = rig_create(64 * MIB, 1, true);
+    struct kv_worker *worker = kv_join(kv);
+    char name[24];
+    for (unsigned i = 0; i < 100000; i++) {
+        struct kv_key key = numbered(kv, name, "key", i);
+        rig_set(worker, &key, 1000, i);
+        kv_quiesce(worker);
+    }
+    for (unsigned i = 0; i < 100; i++)
+        kv_quiesce(worker);
+    struct kv_view view;
+    for (unsigned i = 0; i < 100000; i++) {
+        struct kv_key key = numbered(kv, name, "key", i);
+        kv_peek(worker, &key, &view);
+    }
+    for (unsigned i = 0; i < 4000; i++) { /* 4 MB, a sixteenth */
+        struct kv_key key = numbered(kv, name, "burst", i);
+        rig_set(worker, &key, 1000, i);
+    }
+    assert_int_equal(rig_stats(kv).no_memory, 0);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+static void test_other_online_worker_delays_but_does_not_stop(void **unused)
+{
+    struct kv *kv = rig_create(4 * MIB, 2, true);
+    struct kv_worker *worker = kv_join(kv), *other = kv_join(kv);
+    char name[24];
+    unsigned stored = 0;
+    enum kv_error error = KV_OK;
+    for (; stored < 100000 && error == KV_OK; stored++) {
+        struct kv_key key = numbered(kv, name, "key", stored);
+        rig_store(worker, &key, 1000, stored, 0, 0, &error);
+        kv_quiesce(worker);
+    }
+    assert_int_equal(error, KV_NO_MEMORY); /* the other one sleeps on */
+    assert_true(stored > 3000);
+    assert_int_equal(rig_stats(kv).no_memory, 1);
+    kv_quiesce(other);
+    for (unsigned i = 0; i < 20000; i++) {
+        struct kv_key key = numbered(kv, name, "key", i);
+        rig_set(worker, &key, 1000, i);
+        kv_quiesce(worker);
+        kv_quiesce(other);
+    }
+    assert_int_equal(rig_stats(kv).no_memory, 1);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_leave(other);
+    kv_destroy(kv);
+}
+
+/* ---- without eviction -------------------------------------------------------------------- */
+
+static unsigned fill_up(struct kv *kv, struct kv_worker *worker, uint32_t value_len)
+{
+    char name[24];
+    enum kv_error error = KV_OK;
+    unsigned count = 0;
+    while (error == KV_OK) {
+        struct kv_key key = numbered(kv, name, "fill", count);
+        if (rig_store(worker, &key, value_len, count, 0, 0, &error) != 0)
+            count++;
+        kv_quiesce(worker);
+    }
+    assert_int_equal(error, KV_NO_MEMORY);
+    return count;
+}
+
+/*
+ * Fills the memory, makes some room, then deletes and stores a tenth of the items at random, many
+ * times over.
+ */
+static void endurance(uint64_t memory_bytes, uint32_t value_len)
+{
+    struct kv *kv = rig_create(memory_bytes, 1, false);
+    struct kv_worker *worker = kv_join(kv);
+    unsigned fill_count = fill_up(kv, worker, value_len);
+    unsigned count = fill_count;
+    assert_true((uint64_t)count * value_len > memory_bytes / 2);
+    char name[24];
+    while (count > fill_count * 8 / 10) {
+        struct kv_key key = numbered(kv, name, "fill", --count);
+        rig_delete(worker, &key);
+    }
+    for (unsigned round = 0; round < 60; round++) {
+        unsigned first = round * 7919 % count;
+        for (unsigned i = 0; i < count / 10; i++) {
+            struct kv_key key = numbered(kv, name, "fill", (first + i * 13) % count);
+            rig_delete(worker, &key);
+            kv_quiesce(worker);
+        }
+        for (unsigned i = 0; i < count / 10; i++) {
+            unsigned number = (first + i * 13) % count;
+            struct kv_key key = numbered(kv, name, "fill", number);
+            rig_set(worker, &key, value_len, number);
+            kv_quiesce(worker);
+        }
+    }
+    struct kv_view view;
+    for (unsigned i = 0; i < count; i++) {
+        struct kv_key key = numbered(kv, name, "fill", i);
+        assert_int_equal(kv_get(worker, &key, &view), KV_HIT);
+        assert_true(rig_is_filled(view.item, view.value_len, i));
+    }
+    assert_int_equal(rig_stats(kv).evictions, 0);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+static void test_without_eviction_dead_memory_is_used_again(void **unused)
+{
+    endurance(2 * MIB, 100);
+    endurance(2 * MIB, 1500);
+    endurance(4 * MIB, 9000);
+    endurance(8 * MIB, 100000);
+}
+
+static void test_without_eviction_expired_memory_is_used_again(void **unused)
+{
+    struct kv *kv = rig_create(2 * MIB, 1, false);
+    struct kv_worker *worker = kv_join(kv);
+    char name[24];
+    enum kv_error error;
+    for (uint32_t now_s = 1; now_s < 200; now_s++) {
+        kv_tick(worker, now_s);
+        for (unsigned i = 0; i < 200; i++) {
+            struct kv_key key = numbered(kv, name, "key", now_s * 1000 + i);
+            assert_true(rig_store(worker, &key, 1000, i, 0, now_s + 2, &error) != 0);
+            kv_quiesce(worker);
+        }
+    }
+    assert_int_equal(rig_stats(kv).evictions, 0);
+    assert_true(rig_stats(kv).expired_reclaimed > 35000);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+static void test_expired_items_go_before_live_ones(void **unused)
+{
+    struct kv *kv = rig_create(4 * MIB, 1, true);
+    struct kv_worker *worker = kv_join(kv);
+    char name[24];
+    enum kv_error error;
+    kv_tick(worker, 1);
+    for (unsigned i = 0; i < 1000; i++) { /* the oldest */
+        struct kv_key key = numbered(kv, name, "live", i);
+        rig_set(worker, &key, 1000, i);
+    }
+    for (unsigned i = 0; i < 1500; i++) {
+        struct kv_key key = numbered(kv, name, "short", i);
+        rig_store(worker, &key, 1000, i, 0, 5, &error);
+    }
+    kv_tick(worker, 5);
+    for (unsigned i = 0; i < 1500; i++) {
+        struct kv_key key = numbered(kv, name, "new", i);
+        rig_set(worker, &key, 1000, i);
+        kv_quiesce(worker);
+    }
+    assert_int_equal(rig_stats(kv).evictions, 0);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_stays_below_the_limit),
+        cmocka_unit_test(test_fetched_items_get_a_second_chance),
+        cmocka_unit_test(test_old_items_go_first),
+        cmocka_unit_test(test_burst_of_large_values),
+        cmocka_unit_test(test_burst_while_looking_at_everything),
+        cmocka_unit_test(test_other_online_worker_delays_but_does_not_stop),
+        cmocka_unit_test(test_without_eviction_dead_memory_is_used_again),
+        cmocka_unit_test(test_without_eviction_expired_memory_is_used_again),
+        cmocka_unit_test(test_expired_items_go_before_live_ones),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

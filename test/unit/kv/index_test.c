@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The hash table: chains that grow, their bound, keys that an attacker would choose. */
+#include "kv_rig.h"
+
+#include "kv/engine.h"
+
+struct rig {
+    struct kv *kv;
+    struct kv_worker *worker;
+};
+
+static struct rig rig;
+
+static int setup(void **unused)
+{
+    rig.kv = rig_create(4 * MIB, 2, true);
+    rig.worker = kv_join(rig.kv);
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    rig_check(rig.kv);
+    kv_leave(rig.worker);
+    kv_destroy(rig.kv);
+    return 0;
+}
+
+/* The n-th key whose hash leads to chain 0: what somebody who knows the secret would send. */
+static struct kv_key colliding_key(char name[24], unsigned n)
+{
+    static unsigned found_number[128];
+    static unsigned found;
+    unsigned number = found ? found_number[found - 1] + 1 : 0;
+    for (; found <= n; number++) {
+        snprintf(name, 24, "collide%u", number);
+        if ((rig_key(rig.kv, name).hash & rig.kv->index.mask) == 0)
+            found_number[found++] = number;
+    }
+    snprintf(name, 24, "collide%u", found_number[n]);
+    return rig_key(rig.kv, name);
+}
+
+static void test_word_keeps_tag_and_place(void **unused)
+{
+    char name[24];
+    struct kv_key key = colliding_key(name, 0);
+    rig_set(rig.worker, &key, 3, 1);
+    struct kv_slot slot;
+    struct kv_item *item = kv_index_find(&rig.kv->index, &key, &slot);
+    assert_non_null(item);
+    assert_ptr_equal(kv_word_item(&rig.kv->index, slot.word), item);
+    assert_true(kv_word_has_tag(slot.word, key.hash));
+    assert_false(kv_word_has_tag(slot.word, key.hash ^ UINT64_C(1) << 63));
+    assert_false(kv_word_has_tag(0, 0));
+}
+
+static void test_chain_grows_by_overflow_buckets(void **unused)
+{
+    char name[24];
+    for (unsigned i = 0; i < 40; i++) {
+        struct kv_key key = colliding_key(name, i);
+        rig_set(rig.worker, &key, 10, i);
+        kv_quiesce(rig.worker);
+    }
+    for (unsigned i = 0; i < 40; i++) {
+        struct kv_key key = colliding_key(name, i);
+        struct kv_view view;
+        assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+        assert_true(rig_is_filled(view.item, 10, i));
+    }
+    struct kv_stats stats = rig_stats(rig.kv);
+    assert_int_equal(stats.items, 40);
+    assert_int_equal(stats.evictions, 0);
+    assert_true(stats.index_bytes > (UINT64_C(64) << stats.hash_power));
+}
+
+static void test_full_chain_evicts_its_worst_entry(void **unused)
+{
+    enum { FULL = KV_CHAIN_BUCKETS_MAX * KV_BUCKET_SLOTS };
+    char name[24];
+    struct kv_view view;
+    for (unsigned i = 0; i < FULL; i++) {
+        struct kv_key key = colliding_key(name, i);
+        rig_set(rig.worker, &key, 10, i);
+        if (i != 5)
+            assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+        kv_quiesce(rig.worker);
+    }
+    assert_int_equal(rig_stats(rig.kv).evictions, 0);
+    struct kv_key key = colliding_key(name, FULL);
+    rig_set(rig.worker, &key, 10, FULL);
+    struct kv_stats stats = rig_stats(rig.kv);
+    assert_int_equal(stats.evictions, 1);
+    assert_int_equal(stats.evicted_unfetched, 1);
+    assert_int_equal(stats.items, FULL);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    key = colliding_key(name, 5); /* the one that nobody has fetched */
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS);
+}
+
+static void test_slot_is_reused_after_a_delete(void **unused)
+{
+    char name[24];
+    for (unsigned round = 0; round < 200; round++) {
+        struct kv_key key = colliding_key(name, round % 20);
+        rig_set(rig.worker, &key, 10, round);
+        assert_int_equal(rig_delete(rig.worker, &key), KV_DELETE);
+        assert_int_equal(rig_delete(rig.worker, &key), KV_KEEP);
+        kv_quiesce(rig.worker);
+    }
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+    assert_int_equal(kv_u64_load_relaxed(&rig.kv->index.buckets[0].control), 0);
+}
+
+static void test_unlink_is_for_the_word_only(void **unused)
+{
+    char name[24];
+    struct kv_key key = colliding_key(name, 1);
+    rig_set(rig.worker, &key, 3, 1);
+    struct kv_slot slot;
+    kv_index_find(&rig.kv->index, &key, &slot);
+    rig_set(rig.worker, &key, 3, 2);
+    assert_false(kv_index_unlink(&rig.kv->index, key.hash, slot.word));
+    struct kv_view view;
+    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+}
+
+static void test_spare_bucket_goes_back_to_the_pool(void **unused)
+{
+    uint32_t first = kv_index_pool_take(rig.worker);
+    uint32_t second = kv_index_pool_take(rig.worker);
+    assert_int_not_equal(first, 0);
+    assert_int_not_equal(first, second);
+    kv_index_pool_give(&rig.kv->index, first);
+    kv_index_pool_give(&rig.kv->index, second);
+    assert_int_equal(kv_index_pool_take(rig.worker), second);
+    assert_int_equal(kv_index_pool_take(rig.worker), first);
+}
+
+static void test_pool_is_bounded(void **unused)
+{
+    uint32_t per_segment = kv_segments_bytes(&rig.kv->segments) / sizeof(struct kv_bucket);
+    uint32_t taken = 0;
+    while (kv_index_pool_take(rig.worker) != 0)
+        taken++;
+    assert_int_equal(taken, per_segment * rig.kv->index.pool_segments_max);
+    assert_int_equal(kv_u32_load_relaxed(&rig.kv->index.pool_segments),
+                     rig.kv->index.pool_segments_max);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_word_keeps_tag_and_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_chain_grows_by_overflow_buckets, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_full_chain_evicts_its_worst_entry, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_slot_is_reused_after_a_delete, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unlink_is_for_the_word_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_spare_bucket_goes_back_to_the_pool, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pool_is_bounded, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

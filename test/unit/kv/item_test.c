@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making items: lengths around every boundary, what is too large, what is given back. */
+#include "kv_rig.h"
+
+#include "kv/engine.h"
+
+struct rig {
+    struct kv *kv;
+    struct kv_worker *worker;
+};
+
+static struct rig rig;
+
+static int setup(void **unused)
+{
+    rig.kv = rig_create(8 * MIB, 1, true);
+    rig.worker = kv_join(rig.kv);
+    kv_tick(rig.worker, 5);
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    rig_check(rig.kv);
+    kv_leave(rig.worker);
+    kv_destroy(rig.kv);
+    return 0;
+}
+
+static void roundtrip(uint32_t value_len, uint32_t flags, uint32_t key_len)
+{
+    char name[KV_KEY_MAX];
+    memset(name, 'k', sizeof(name));
+    struct kv_key key = kv_key(rig.kv, name, key_len);
+    enum kv_error error;
+    assert_true(rig_store(rig.worker, &key, value_len, value_len, flags, 99, &error) != 0);
+    struct kv_view view;
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    assert_int_equal(view.key_len, key_len);
+    assert_memory_equal(view.key, name, key_len);
+    assert_int_equal(view.value_len, value_len);
+    assert_int_equal(view.flags, flags);
+    assert_int_equal(view.exptime, 99);
+    assert_int_equal(view.last_access, 5);
+    assert_int_equal(view.state, 0);
+    assert_true(rig_is_filled(view.item, value_len, value_len));
+    kv_quiesce(rig.worker);
+}
+
+static void test_small_values(void **unused)
+{
+    for (uint32_t len = 0; len < 70; len++) {
+        roundtrip(len, 0, 1);
+        roundtrip(len, 0xffffffff, KV_KEY_MAX);
+    }
+}
+
+static void test_values_around_the_boundaries(void **unused)
+{
+    uint32_t segment = kv_segments_bytes(&rig.kv->segments);
+    const uint32_t around[] = {rig.kv->small_bytes_max, segment / 2, segment, 2 * segment,
+                               5 * segment};
+    for (unsigned i = 0; i < sizeof(around) / sizeof(around[0]); i++)
+        for (uint32_t len = around[i] - 100; len < around[i] + 40; len++)
+            roundtrip(len, len & 1, 1 + len % KV_KEY_MAX);
+}
+
+static void test_large_value_has_several_extents(void **unused)
+{
+    struct kv_key key = rig_key(rig.kv, "large");
+    rig_set(rig.worker, &key, 1 << 20, 1);
+    struct kv_view view;
+    kv_get(rig.worker, &key, &view);
+    uint32_t extents = 0, offset = 0, len;
+    while (offset < view.value_len) {
+        assert_non_null(kv_value(view.item, offset, &len));
+        assert_true(len > 0);
+        offset += len;
+        extents++;
+    }
+    assert_int_equal(offset, 1 << 20);
+    assert_true(extents > 1);
+    assert_ptr_equal(kv_value(view.item, 0, &len) + 7, kv_value(view.item, 7, &len));
+}
+
+static void test_half_the_memory_in_one_value(void **unused)
+{
+    roundtrip(4 << 20, 0, 3);
+    roundtrip(5 << 20, 0, 3);
+    roundtrip(5 << 20, 0, 4);
+}
+
+static void test_too_large(void **unused)
+{
+    struct kv_key key = rig_key(rig.kv, "huge");
+    enum kv_error error = KV_OK;
+    assert_null(kv_item_new(rig.worker, &key, 8 << 20, 0, 0, &error));
+    assert_int_equal(error, KV_TOO_LARGE);
+    assert_null(kv_item_new(rig.worker, &key, UINT32_MAX, 0, 0, &error));
+    assert_int_equal(error, KV_TOO_LARGE);
+    rig.kv->config.value_bytes_max = 1000;
+    assert_null(kv_item_new(rig.worker, &key, 1001, 0, 0, &error));
+    assert_int_equal(error, KV_TOO_LARGE);
+    struct kv_item *item = kv_item_new(rig.worker, &key, 1000, 0, 0, &error);
+    assert_non_null(item);
+    assert_int_equal(error, KV_OK);
+    kv_item_drop(rig.worker, item);
+    assert_int_equal(rig_stats(rig.kv).no_memory, 0);
+}
+
+static void test_dropped_item_gives_its_bytes_back(void **unused)
+{
+    struct kv_key key = rig_key(rig.kv, "dropped");
+    enum kv_error error;
+    struct kv_item *first = kv_item_new(rig.worker, &key, 100, 0, 0, &error);
+    kv_item_drop(rig.worker, first);
+    struct kv_item *second = kv_item_new(rig.worker, &key, 100, 0, 0, &error);
+    assert_ptr_equal(first, second);
+    kv_item_drop(rig.worker, second);
+    uint64_t used = rig_stats(rig.kv).memory_used_bytes;
+    for (unsigned i = 0; i < 10000; i++) {
+        struct kv_item *item = kv_item_new(rig.worker, &key, 10000, 0, 0, &error);
+        assert_non_null(item);
+        kv_item_drop(rig.worker, item);
+    }
+    assert_true(rig_stats(rig.kv).memory_used_bytes <= used + (1 << 20));
+}
+
+static void test_drop_in_any_order(void **unused)
+{
+    struct kv_key key = rig_key(rig.kv, "order");
+    enum kv_error error;
+    struct kv_item *items[8];
+    for (unsigned round = 0; round < 300; round++) {
+        for (unsigned i = 0; i < 8; i++) {
+            items[i] = kv_item_new(rig.worker, &key, 20000 + 100 * i, 0, 0, &error);
+            assert_non_null(items[i]);
+        }
+        for (unsigned i = 0; i < 8; i++)
+            kv_item_drop(rig.worker, items[(i * 3 + round) % 8]);
+        kv_quiesce(rig.worker);
+    }
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+}
+
+static void test_unpublished_items_outlive_eviction(void **unused)
+{
+    struct kv_key key = rig_key(rig.kv, "held");
+    enum kv_error error;
+    struct kv_item *small = kv_item_new(rig.worker, &key, 100, 0, 0, &error);
+    struct kv_item *large = kv_item_new(rig.worker, &key, 100000, 0, 0, &error);
+    rig_fill(small, 100, 1);
+    rig_fill(large, 100000, 2);
+    char name[16];
+    for (unsigned i = 0; i < 20000; i++) {
+        snprintf(name, sizeof(name), "other%u", i);
+        struct kv_key other = rig_key(rig.kv, name);
+        rig_set(rig.worker, &other, 1000, i);
+        kv_quiesce(rig.worker);
+    }
+    assert_true(rig_stats(rig.kv).evictions > 0);
+    struct kv_change change = {.item = small};
+    kv_update(rig.worker, &key, rig_decide_replace, NULL, &change);
+    struct kv_view view;
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    assert_true(rig_is_filled(view.item, 100, 1));
+    change = (struct kv_change){.item = large};
+    kv_update(rig.worker, &key, rig_decide_replace, NULL, &change);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    assert_true(rig_is_filled(view.item, 100000, 2));
+}
+
+static void test_overhead(void **unused)
+{
+    struct kv_key key = rig_key(rig.kv, "12345678");
+    rig_set(rig.worker, &key, 8, 1);
+    assert_int_equal(rig_stats(rig.kv).item_bytes, 16 + kv_item_overhead_bytes());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_small_values, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_values_around_the_boundaries, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large_value_has_several_extents, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_half_the_memory_in_one_value, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_dropped_item_gives_its_bytes_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_drop_in_any_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unpublished_items_outlive_eviction, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_overhead, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Short ways to set up a table and to store and read keys, for the tests of the engine. */
+#ifndef KV_RIG_H
+#define KV_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kv/kv.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static inline struct kv *rig_create(uint64_t memory_bytes, unsigned workers, bool evict)
+{
+    struct kv_config config = {.memory_bytes = memory_bytes,
+                               .value_bytes_max = UINT32_C(1) << 30,
+                               .worker_max = workers,
+                               .evict = evict};
+    memcpy(config.secret, "0123456789abcdef", sizeof(config.secret));
+    const char *error = "not set";
+    struct kv *kv = kv_create(&config, &error);
+    if (!kv)
+        fail_msg("kv_create: %s", error);
+    return kv;
+}
+
+static inline void rig_check(const struct kv *kv)
+{
+    const char *broken = kv_check(kv);
+    if (broken)
+        fail_msg("kv_check: %s", broken);
+}
+
+static inline struct kv_stats rig_stats(const struct kv *kv)
+{
+    struct kv_stats stats;
+    kv_stats(kv, &stats);
+    return stats;
+}
+
+static inline struct kv_key rig_key(const struct kv *kv, const char *text)
+{
+    return kv_key(kv, text, (uint32_t)strlen(text));
+}
+
+/* Writes a value that depends on `seed` and the place, so that a wrong byte shows. */
+static inline void rig_fill(struct kv_item *item, uint32_t value_len, uint32_t seed)
+{
+    uint32_t offset = 0;
+    while (offset < value_len) {
+        uint32_t len;
+        uint8_t *room = kv_item_room(item, offset, &len);
+        for (uint32_t i = 0; i < len; i++)
+            room[i] = (uint8_t)((offset + i) * 31 + (offset + i) / 251 + seed);
+        offset += len;
+    }
+}
+
+/* Is it the value that rig_fill() wrote? */
+static inline bool rig_is_filled(const struct kv_item *item, uint32_t value_len, uint32_t seed)
+{
+    uint32_t offset = 0;
+    while (offset < value_len) {
+        uint32_t len;
+        const uint8_t *bytes = kv_value(item, offset, &len);
+        for (uint32_t i = 0; i < len; i++)
+            if (bytes[i] != (uint8_t)((offset + i) * 31 + (offset + i) / 251 + seed))
+                return false;
+        offset += len;
+    }
+    return true;
+}
+
+static inline enum kv_verdict rig_decide_replace(void *ctx, const struct kv_view *old,
+                                                 struct kv_change *change)
+{
+    (void)ctx;
+    (void)old;
+    change->state = 0;
+    return KV_REPLACE;
+}
+
+static inline enum kv_verdict rig_decide_delete(void *ctx, const struct kv_view *old,
+                                                struct kv_change *change)
+{
+    (void)ctx;
+    (void)old;
+    (void)change;
+    return KV_DELETE;
+}
+
+/* Stores; returns the cas, or 0 with *error set. */
+static inline uint64_t rig_store(struct kv_worker *worker, const struct kv_key *key,
+                                 uint32_t value_len, uint32_t seed, uint32_t flags,
+                                 uint32_t exptime, enum kv_error *error)
+{
+    struct kv_change change = {0};
+    change.item = kv_item_new(worker, key, value_len, flags, exptime, error);
+    if (!change.item)
+        return 0;
+    rig_fill(change.item, value_len, seed);
+    assert_int_equal(kv_update(worker, key, rig_decide_replace, NULL, &change), KV_REPLACE);
+    return change.cas;
+}
+
+/* Stores what must fit. */
+static inline uint64_t rig_set(struct kv_worker *worker, const struct kv_key *key,
+                               uint32_t value_len, uint32_t seed)
+{
+    enum kv_error error;
+    uint64_t cas = rig_store(worker, key, value_len, seed, 0, 0, &error);
+    assert_int_equal(error, KV_OK);
+    assert_true(cas != 0);
+    return cas;
+}
+
+static inline enum kv_verdict rig_delete(struct kv_worker *worker, const struct kv_key *key)
+{
+    struct kv_change change = {0};
+    return kv_update(worker, key, rig_decide_delete, NULL, &change);
+}
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Appending records: rolling over, taking back, sealing. */
+#include "kv_rig.h"
+
+#include "kv/engine.h"
+
+struct rig {
+    struct kv *kv;
+    struct kv_worker *worker;
+    uint32_t segment_bytes;
+};
+
+static struct rig rig;
+
+static int setup(void **unused)
+{
+    rig.kv = rig_create(1 * MIB, 1, true);
+    rig.worker = kv_join(rig.kv);
+    rig.segment_bytes = kv_segments_bytes(&rig.kv->segments);
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    kv_leave(rig.worker);
+    kv_destroy(rig.kv);
+    return 0;
+}
+
+static uint32_t open_segment(void)
+{
+    return rig.worker->log[KV_LOG_NEW];
+}
+
+static void test_records_follow_each_other(void **unused)
+{
+    uint8_t *first = (uint8_t *)kv_log_append(rig.worker, KV_LOG_NEW, 24);
+    uint8_t *second = (uint8_t *)kv_log_append(rig.worker, KV_LOG_NEW, 40);
+    assert_ptr_equal(first + 24, second);
+    assert_int_equal(rig.kv->segments.array[open_segment()].used, 64);
+    kv_log_drop(rig.worker, second, 40);
+    kv_log_drop(rig.worker, first, 24);
+}
+
+static void test_last_record_is_taken_back(void **unused)
+{
+    void *first = kv_log_append(rig.worker, KV_LOG_NEW, 24);
+    void *second = kv_log_append(rig.worker, KV_LOG_NEW, 40);
+    kv_log_drop(rig.worker, second, 40);
+    assert_int_equal(rig.kv->segments.array[open_segment()].used, 24);
+    assert_ptr_equal(kv_log_append(rig.worker, KV_LOG_NEW, 16), second);
+    kv_log_drop(rig.worker, first, 24); /* not the last: only its hold goes */
+    assert_int_equal(rig.kv->segments.array[open_segment()].used, 40);
+    kv_log_drop(rig.worker, second, 16);
+}
+
+static void test_log_rolls_over(void **unused)
+{
+    void *whole = kv_log_append(rig.worker, KV_LOG_NEW, rig.segment_bytes);
+    uint32_t before = open_segment();
+    void *next = kv_log_append(rig.worker, KV_LOG_NEW, 8);
+    assert_int_not_equal(open_segment(), before);
+    assert_int_equal(kv_u8_load_seq_cst(&rig.kv->segments.array[before].state), KV_SEGMENT_SEALED);
+    kv_log_drop(rig.worker, whole, rig.segment_bytes);
+    assert_int_equal(kv_u8_load_seq_cst(&rig.kv->segments.array[before].state), KV_SEGMENT_RETIRED);
+    kv_log_drop(rig.worker, next, 8);
+}
+
+static void test_reserve_tells_the_room(void **unused)
+{
+    assert_int_equal(kv_log_reserve(rig.worker, KV_LOG_NEW, 8), rig.segment_bytes);
+    void *record = kv_log_append(rig.worker, KV_LOG_NEW, 96);
+    assert_int_equal(kv_log_reserve(rig.worker, KV_LOG_NEW, 8), rig.segment_bytes - 96);
+    assert_int_equal(kv_log_reserve(rig.worker, KV_LOG_NEW, rig.segment_bytes), rig.segment_bytes);
+    kv_log_drop(rig.worker, record, 96);
+}
+
+static void test_logs_are_apart(void **unused)
+{
+    void *record = kv_log_append(rig.worker, KV_LOG_NEW, 8);
+    void *rescued = kv_log_append(rig.worker, KV_LOG_RESCUED, 8);
+    assert_int_not_equal(rig.worker->log[KV_LOG_NEW], rig.worker->log[KV_LOG_RESCUED]);
+    kv_log_drop(rig.worker, record, 8);
+    kv_log_drop(rig.worker, rescued, 8);
+}
+
+/* The segments that new items must leave alone are there for items on the move. */
+static void test_rescue_may_take_the_last(void **unused)
+{
+    struct kv_segments *segments = &rig.kv->segments;
+    void *records[1024];
+    unsigned count = 0;
+    for (void *at; (at = kv_log_append(rig.worker, KV_LOG_NEW, rig.segment_bytes)) != NULL;)
+        records[count++] = at;
+    assert_int_equal(count, segments->count - rig.kv->floor_segments);
+    for (void *at; (at = kv_log_append(rig.worker, KV_LOG_RESCUED, rig.segment_bytes)) != NULL;)
+        records[count++] = at;
+    assert_int_equal(count, segments->count);
+    while (count-- > 0)
+        kv_log_drop(rig.worker, records[count], rig.segment_bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_records_follow_each_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_last_record_is_taken_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_log_rolls_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reserve_tells_the_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_logs_are_apart, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rescue_may_take_the_last, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

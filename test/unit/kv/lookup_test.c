@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lookups: what counts as an access, when an item is over, how long views and pins are good. */
+#include "kv_rig.h"
+
+struct rig {
+    struct kv *kv;
+    struct kv_worker *worker;
+};
+
+static struct rig rig;
+
+static int setup(void **unused)
+{
+    rig.kv = rig_create(2 * MIB, 2, true);
+    rig.worker = kv_join(rig.kv);
+    kv_tick(rig.worker, 10);
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    rig_check(rig.kv);
+    kv_leave(rig.worker);
+    kv_destroy(rig.kv);
+    return 0;
+}
+
+static void set_expiring(const struct kv_key *key, uint32_t exptime)
+{
+    enum kv_error error;
+    assert_true(rig_store(rig.worker, key, 20, 1, 0, exptime, &error) != 0);
+}
+
+/* Enough sets to evict everything that can be. */
+static void flood(uint32_t seed)
+{
+    char name[16];
+    for (unsigned i = 0; i < 4000; i++) {
+        snprintf(name, sizeof(name), "flood%u", i);
+        struct kv_key key = rig_key(rig.kv, name);
+        rig_set(rig.worker, &key, 1000, seed + i);
+        kv_quiesce(rig.worker);
+    }
+}
+
+static void test_miss(void **unused)
+{
+    struct kv_view view;
+    struct kv_key key = rig_key(rig.kv, "nothing");
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS);
+    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_MISS);
+    kv_prefetch_bucket(rig.worker, &key);
+    kv_prefetch_item(rig.worker, &key);
+}
+
+static void test_hash_depends_on_key_and_secret(void **unused)
+{
+    struct kv *other = NULL;
+    struct kv_config config = {
+        .memory_bytes = MIB, .value_bytes_max = 100, .worker_max = 1, .secret = {1}};
+    const char *error;
+    other = kv_create(&config, &error);
+    struct kv_key a = rig_key(rig.kv, "a"), b = rig_key(rig.kv, "b"), c = rig_key(other, "a");
+    assert_true(a.hash != b.hash);
+    assert_true(a.hash != c.hash);
+    kv_destroy(other);
+}
+
+static void test_get_is_an_access_and_peek_is_not(void **unused)
+{
+    struct kv_view view;
+    struct kv_key key = rig_key(rig.kv, "key");
+    rig_set(rig.worker, &key, 5, 1);
+    kv_tick(rig.worker, 20);
+    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+    assert_int_equal(view.state, 0);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    assert_int_equal(view.state, 0); /* as it was before this lookup */
+    assert_int_equal(view.last_access, 10);
+    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+    assert_int_equal(view.state, KV_FETCHED);
+    assert_int_equal(view.last_access, 20);
+}
+
+static void test_expires_when_its_second_comes(void **unused)
+{
+    struct kv_view view;
+    struct kv_key key = rig_key(rig.kv, "key");
+    set_expiring(&key, 12);
+    kv_tick(rig.worker, 11);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    kv_tick(rig.worker, 12);
+    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_MISS_EXPIRED);
+    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_MISS_EXPIRED);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS_EXPIRED);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS); /* the first one took it away */
+    struct kv_stats stats = rig_stats(rig.kv);
+    assert_int_equal(stats.items, 0);
+    assert_int_equal(stats.expired_reclaimed, 1);
+    assert_int_equal(stats.expired_unfetched, 0);
+}
+
+static void test_stored_expired_is_never_seen(void **unused)
+{
+    struct kv_view view;
+    struct kv_key key = rig_key(rig.kv, "key");
+    set_expiring(&key, 10);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS_EXPIRED);
+    assert_int_equal(rig_stats(rig.kv).expired_unfetched, 1);
+}
+
+static void test_flushed(void **unused)
+{
+    struct kv_view view;
+    struct kv_key key = rig_key(rig.kv, "key");
+    rig_set(rig.worker, &key, 5, 1);
+    kv_flush(rig.worker);
+    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_MISS_FLUSHED);
+    rig_set(rig.worker, &key, 5, 2);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    assert_true(rig_is_filled(view.item, 5, 2));
+}
+
+static void test_view_outlives_delete_and_eviction(void **unused)
+{
+    struct kv_view small, large;
+    struct kv_key key = rig_key(rig.kv, "small"), large_key = rig_key(rig.kv, "large");
+    rig_set(rig.worker, &key, 100, 1);
+    rig_set(rig.worker, &large_key, 60000, 2);
+    assert_int_equal(kv_get(rig.worker, &key, &small), KV_HIT);
+    assert_int_equal(kv_get(rig.worker, &large_key, &large), KV_HIT);
+    rig_delete(rig.worker, &key);
+    char name[16];
+    for (unsigned i = 0; i < 4000; i++) { /* no kv_quiesce() in between */
+        snprintf(name, sizeof(name), "flood%u", i);
+        struct kv_key other = rig_key(rig.kv, name);
+        rig_set(rig.worker, &other, 1000, i);
+    }
+    assert_true(rig_stats(rig.kv).evictions > 0);
+    assert_true(rig_is_filled(small.item, 100, 1));
+    assert_true(rig_is_filled(large.item, 60000, 2));
+}
+
+static void test_pin_outlives_everything(void **unused)
+{
+    struct kv_view small, large;
+    struct kv_worker *other = kv_join(rig.kv);
+    struct kv_key key = rig_key(rig.kv, "small"), large_key = rig_key(rig.kv, "large");
+    rig_set(rig.worker, &key, 100, 1);
+    rig_set(rig.worker, &large_key, 60000, 2);
+    kv_get(rig.worker, &key, &small);
+    kv_get(rig.worker, &large_key, &large);
+    kv_pin(rig.worker, small.item);
+    kv_pin(rig.worker, large.item);
+    kv_pin(rig.worker, large.item);
+    assert_int_equal(rig_stats(rig.kv).pinned, 3);
+    rig_delete(rig.worker, &key);
+    kv_offline(other);
+    flood(1);
+    kv_online(other);
+    assert_true(rig_is_filled(small.item, 100, 1));
+    assert_true(rig_is_filled(large.item, 60000, 2));
+    kv_unpin(other, large.item);
+    kv_offline(other);
+    flood(2);
+    kv_online(other);
+    assert_true(rig_is_filled(large.item, 60000, 2));
+    kv_unpin(other, large.item);
+    kv_unpin(other, small.item);
+    assert_int_equal(rig_stats(rig.kv).pinned, 0);
+    kv_offline(other);
+    flood(3);
+    kv_leave(other);
+}
+
+static void test_pins_do_not_stop_eviction(void **unused)
+{
+    const struct kv_item *pinned[40];
+    char name[16];
+    for (unsigned i = 0; i < 40; i++) { /* one in most of the segments */
+        snprintf(name, sizeof(name), "pinned%u", i);
+        struct kv_key key = rig_key(rig.kv, name);
+        rig_set(rig.worker, &key, 100, i);
+        struct kv_view view;
+        kv_get(rig.worker, &key, &view);
+        kv_pin(rig.worker, view.item);
+        pinned[i] = view.item;
+        for (unsigned j = 0; j < 12; j++) {
+            snprintf(name, sizeof(name), "filler%u", i * 100 + j);
+            key = rig_key(rig.kv, name);
+            rig_set(rig.worker, &key, 1000, j);
+        }
+        kv_quiesce(rig.worker);
+    }
+    flood(4);
+    for (unsigned i = 0; i < 40; i++) {
+        assert_true(rig_is_filled(pinned[i], 100, i));
+        kv_unpin(rig.worker, pinned[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_miss, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hash_depends_on_key_and_secret, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_get_is_an_access_and_peek_is_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_expires_when_its_second_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stored_expired_is_never_seen, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_flushed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_view_outlives_delete_and_eviction, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pin_outlives_everything, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pins_do_not_stop_eviction, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Decisions: each verdict with and without an old item, races made by hand, cas numbers. */
+#include "kv_rig.h"
+
+struct rig {
+    struct kv *kv;
+    struct kv_worker *worker;
+    struct kv_worker *other;
+    struct kv_key key;
+};
+
+static struct rig rig;
+
+static int setup(void **unused)
+{
+    rig.kv = rig_create(4 * MIB, 2, true);
+    rig.worker = kv_join(rig.kv);
+    rig.other = kv_join(rig.kv);
+    kv_tick(rig.worker, 10);
+    kv_tick(rig.other, 10);
+    rig.key = rig_key(rig.kv, "key");
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    rig_check(rig.kv);
+    kv_leave(rig.worker);
+    kv_leave(rig.other);
+    kv_destroy(rig.kv);
+    return 0;
+}
+
+/* A decision that notes what it was shown and answers what it was told to. */
+struct script {
+    enum kv_verdict verdict;
+    struct kv_change change; /* what it sets: exptime, state */
+    unsigned calls;
+    bool had_old;
+    struct kv_view old;
+    struct kv_change shown;
+    void (*meanwhile)(void); /* what another worker does before the first decision is carried out */
+};
+
+static enum kv_verdict decide_script(void *ctx, const struct kv_view *old, struct kv_change *change)
+{
+    struct script *script = (struct script *)ctx;
+    script->had_old = old != NULL;
+    if (old)
+        script->old = *old;
+    script->shown = *change;
+    change->exptime = script->change.exptime;
+    change->state = script->change.state;
+    if (script->calls++ == 0 && script->meanwhile)
+        script->meanwhile();
+    return script->verdict;
+}
+
+static struct kv_item *make(uint32_t seed)
+{
+    enum kv_error error;
+    struct kv_item *item = kv_item_new(rig.worker, &rig.key, 30, 0, 0, &error);
+    assert_non_null(item);
+    rig_fill(item, 30, seed);
+    return item;
+}
+
+static struct kv_view peek(void)
+{
+    struct kv_view view;
+    assert_int_equal(kv_peek(rig.worker, &rig.key, &view), KV_HIT);
+    return view;
+}
+
+static void test_verdicts_without_an_old_item(void **unused)
+{
+    const enum kv_verdict verdicts[] = {KV_KEEP, KV_DELETE, KV_TOUCH};
+    for (unsigned i = 0; i < 3; i++) {
+        struct script script = {.verdict = verdicts[i]};
+        struct kv_change change = {0};
+        assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_KEEP);
+        assert_int_equal(script.calls, 1);
+        assert_false(script.had_old);
+        assert_int_equal(script.shown.exptime, 0);
+        assert_int_equal(script.shown.state, 0);
+    }
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+}
+
+static void test_replace(void **unused)
+{
+    struct script script = {.verdict = KV_REPLACE, .change = {.state = KV_STALE | KV_KEY_BINARY}};
+    struct kv_change change = {.item = make(1)};
+    assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_REPLACE);
+    struct kv_view view = peek();
+    assert_int_equal(view.cas, change.cas);
+    assert_int_equal(view.state, KV_STALE | KV_KEY_BINARY);
+    assert_int_equal(view.last_access, 10);
+    assert_true(rig_is_filled(view.item, 30, 1));
+
+    script.change.state = KV_FETCHED;
+    change = (struct kv_change){.item = make(2)};
+    kv_update(rig.worker, &rig.key, decide_script, &script, &change);
+    assert_true(script.had_old);
+    assert_int_equal(script.shown.state, KV_STALE | KV_KEY_BINARY); /* starts as the old one's */
+    assert_int_equal(peek().state, KV_FETCHED);
+    assert_true(rig_is_filled(peek().item, 30, 2));
+    assert_int_equal(rig_stats(rig.kv).items, 1);
+    assert_int_equal(rig_stats(rig.kv).items_total, 2);
+}
+
+static void test_touch_changes_in_place(void **unused)
+{
+    uint64_t cas = rig_set(rig.worker, &rig.key, 30, 1);
+    struct kv_view before = peek();
+    struct script script = {.verdict = KV_TOUCH, .change = {.exptime = 15, .state = KV_WON}};
+    struct kv_change change = {0};
+    kv_tick(rig.worker, 12);
+    assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_TOUCH);
+    struct kv_view view = peek();
+    assert_ptr_equal(view.item, before.item);
+    assert_int_equal(view.cas, cas);
+    assert_int_equal(view.exptime, 15);
+    assert_int_equal(view.state, KV_WON);
+    assert_int_equal(view.last_access, 10);
+    script.change.state = KV_WON | KV_FETCHED;
+    kv_update(rig.worker, &rig.key, decide_script, &script, &change);
+    assert_int_equal(script.shown.exptime, 15);
+    assert_int_equal(script.shown.state, KV_WON);
+    assert_int_equal(peek().state, KV_WON | KV_FETCHED);
+    assert_int_equal(peek().last_access, 12);
+    kv_tick(rig.worker, 15);
+    assert_int_equal(kv_peek(rig.worker, &rig.key, &view), KV_MISS_EXPIRED);
+}
+
+static void test_delete(void **unused)
+{
+    rig_set(rig.worker, &rig.key, 30, 1);
+    assert_int_equal(rig_delete(rig.worker, &rig.key), KV_DELETE);
+    assert_int_equal(rig_delete(rig.worker, &rig.key), KV_KEEP);
+    struct kv_stats stats = rig_stats(rig.kv);
+    assert_int_equal(stats.items, 0);
+    assert_int_equal(stats.item_bytes, 0);
+    assert_int_equal(stats.evictions, 0);
+}
+
+static void test_item_that_is_over_is_no_old_item(void **unused)
+{
+    enum kv_error error;
+    rig_store(rig.worker, &rig.key, 30, 1, 0, 11, &error);
+    kv_tick(rig.worker, 11);
+    struct script script = {.verdict = KV_REPLACE};
+    struct kv_change change = {.item = make(2)};
+    kv_update(rig.worker, &rig.key, decide_script, &script, &change);
+    assert_false(script.had_old);
+    assert_int_equal(rig_stats(rig.kv).expired_reclaimed, 1);
+    assert_int_equal(rig_stats(rig.kv).items, 1);
+    kv_flush(rig.worker);
+    assert_int_equal(rig_delete(rig.worker, &rig.key), KV_KEEP);
+    assert_int_equal(rig_stats(rig.kv).items, 0); /* taken away in passing */
+}
+
+/* ---- races ------------------------------------------------------------------------------- */
+
+static void other_sets(void)
+{
+    rig_set(rig.other, &rig.key, 30, 77);
+}
+
+static void other_deletes(void)
+{
+    assert_int_equal(rig_delete(rig.other, &rig.key), KV_DELETE);
+}
+
+static enum kv_verdict decide_win(void *ctx, const struct kv_view *old, struct kv_change *change)
+{
+    change->state |= KV_WON;
+    return KV_TOUCH;
+}
+
+static void other_wins(void)
+{
+    struct kv_change change = {0};
+    assert_int_equal(kv_update(rig.other, &rig.key, decide_win, NULL, &change), KV_TOUCH);
+}
+
+static void race(enum kv_verdict verdict, bool exists, void (*meanwhile)(void), bool old_after)
+{
+    rig_delete(rig.worker, &rig.key);
+    if (exists)
+        rig_set(rig.worker, &rig.key, 30, 1);
+    kv_stats_reset(rig.kv);
+    struct script script = {.verdict = verdict, .meanwhile = meanwhile};
+    struct kv_change change = {0};
+    if (verdict == KV_REPLACE)
+        change.item = make(2);
+    enum kv_verdict result = kv_update(rig.worker, &rig.key, decide_script, &script, &change);
+    assert_int_equal(script.calls, 2);
+    assert_int_equal(script.had_old, old_after);
+    assert_int_equal(rig_stats(rig.kv).update_retries, 1);
+    assert_int_equal(result, old_after || verdict == KV_REPLACE ? verdict : KV_KEEP);
+    rig_check(rig.kv);
+}
+
+static void test_decision_is_repeated_when_the_key_changed(void **unused)
+{
+    const enum kv_verdict verdicts[] = {KV_REPLACE, KV_DELETE, KV_TOUCH};
+    for (unsigned i = 0; i < 3; i++) {
+        race(verdicts[i], true, other_sets, true);
+        race(verdicts[i], true, other_deletes, false);
+        race(verdicts[i], true, other_wins, true);
+    }
+    race(KV_REPLACE, false, other_sets, true);
+}
+
+static void test_only_one_wins(void **unused)
+{
+    rig_set(rig.worker, &rig.key, 30, 1);
+    struct script script = {
+        .verdict = KV_TOUCH, .change = {.state = KV_WON}, .meanwhile = other_wins};
+    struct kv_change change = {0};
+    kv_update(rig.worker, &rig.key, decide_script, &script, &change);
+    assert_int_equal(script.calls, 2);
+    assert_int_equal(script.old.state, KV_WON); /* so it could see that it came too late */
+}
+
+/* ---- cas --------------------------------------------------------------------------------- */
+
+static void test_cas_is_unique_and_rises(void **unused)
+{
+    static bool given[8192];
+    memset(given, 0, sizeof(given));
+    uint64_t last = 0;
+    for (unsigned i = 0; i < 3000; i++) {
+        struct kv_worker *worker = i % 3 ? rig.worker : rig.other;
+        uint64_t cas = rig_set(worker, &rig.key, 5, i);
+        assert_true(cas > last);
+        last = cas;
+        struct kv_key other = rig_key(rig.kv, i % 2 ? "other" : "another");
+        uint64_t other_cas = rig_set(worker, &other, 5, i);
+        const uint64_t both[] = {cas, other_cas};
+        for (unsigned j = 0; j < 2; j++) {
+            if (both[j] >= sizeof(given))
+                continue;
+            assert_false(given[both[j]]);
+            given[both[j]] = true;
+        }
+        kv_quiesce(rig.worker);
+        kv_quiesce(rig.other);
+    }
+}
+
+static void test_cas_is_not_repeated_after_a_delete(void **unused)
+{
+    uint64_t first = rig_set(rig.worker, &rig.key, 5, 1);
+    rig_delete(rig.worker, &rig.key);
+    assert_true(rig_set(rig.worker, &rig.key, 5, 1) != first);
+    rig_delete(rig.worker, &rig.key);
+    assert_true(rig_set(rig.other, &rig.key, 5, 1) != first);
+}
+
+static void test_cas_that_the_caller_gives(void **unused)
+{
+    struct kv_change change = {.item = make(1), .cas = UINT64_MAX};
+    kv_update(rig.worker, &rig.key, rig_decide_replace, NULL, &change);
+    assert_true(change.cas == UINT64_MAX);
+    assert_true(peek().cas == UINT64_MAX);
+    assert_true(rig_set(rig.worker, &rig.key, 5, 1) != 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_verdicts_without_an_old_item, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_replace, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_touch_changes_in_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_delete, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_item_that_is_over_is_no_old_item, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_decision_is_repeated_when_the_key_changed, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_only_one_wins, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cas_is_unique_and_rises, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cas_is_not_repeated_after_a_delete, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cas_that_the_caller_gives, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sock workers on threads of their own, with clients on the loopback interface.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "net/sock_worker.h"
+
+#define THREADS 2
+
+struct fixture {
+    struct cache *cache;
+    struct net_worker *workers[THREADS];
+    pthread_t threads[THREADS];
+    struct sockaddr_in addr;
+};
+
+static void *run(void *worker)
+{
+    assert_int_equal(net_worker_run(worker), 0);
+    return NULL;
+}
+
+static struct fixture *fixture_open(uint32_t connections_max)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct cache_config cache = {.start_us = net_clock_us(), .start_unix_s = 1700000000};
+    struct net_endpoints endpoints;
+    struct net_sock_config config = {.endpoints = &endpoints, .backlog = 64};
+    const char *why = NULL;
+    char error[NET_ERROR_MAX];
+    unsigned i;
+
+    cache.settings.memory_bytes = 64 << 20;
+    cache.settings.item_bytes_max = 1 << 20;
+    cache.settings.connections_max = connections_max;
+    cache.settings.threads = THREADS;
+    cache.settings.evict = true;
+    f->cache = cache_create(&cache, &why);
+    if (!f->cache)
+        fail_msg("cache_create: %s", why);
+    config.cache = f->cache;
+    assert_int_equal(net_endpoints_resolve("127.0.0.1", 0, &endpoints, error), 0);
+    assert_int_equal(net_endpoints_claim(&endpoints, error), 0);
+    memcpy(&f->addr, &endpoints.list[0].addr, sizeof(f->addr));
+    for (i = 0; i < THREADS; i++) {
+        f->workers[i] = net_sock_worker_open(&config, error);
+        if (!f->workers[i])
+            fail_msg("net_sock_worker_open: %s", error);
+    }
+    assert_int_equal(net_sock_stats(f->cache, f->workers, THREADS), 0);
+    for (i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&f->threads[i], NULL, run, f->workers[i]), 0);
+    return f;
+}
+
+static void fixture_close(struct fixture *f)
+{
+    unsigned i;
+
+    for (i = 0; i < THREADS; i++)
+        net_worker_stop(f->workers[i]);
+    for (i = 0; i < THREADS; i++)
+        pthread_join(f->threads[i], NULL);
+    for (i = 0; i < THREADS; i++)
+        net_worker_close(f->workers[i]);
+    cache_destroy(f->cache);
+    free(f);
+}
+
+static int setup(void **state)
+{
+    *state = fixture_open(64);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_close(*state);
+    return 0;
+}
+
+static uint64_t counter(const struct fixture *f, enum net_sock_counter index)
+{
+    uint64_t sum = 0;
+    unsigned i;
+
+    for (i = 0; i < THREADS; i++)
+        sum += net_counter_read(&((struct net_sock_worker *)f->workers[i])->counters[index]);
+    return sum;
+}
+
+/* ---- clients ----------------------------------------------------------------------------- */
+
+static void must_connect(const struct fixture *f, int fd)
+{
+    struct timeval timeout = {.tv_sec = 10};
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+    assert_int_equal(connect(fd, (const struct sockaddr *)&f->addr, sizeof(f->addr)), 0);
+}
+
+static int client_open(const struct fixture *f)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_true(fd >= 0);
+    must_connect(f, fd);
+    return fd;
+}
+
+static void must_send(int fd, const char *bytes, size_t len)
+{
+    ssize_t n;
+
+    for (; len > 0; bytes += n, len -= (size_t)n) {
+        n = send(fd, bytes, len, MSG_NOSIGNAL);
+        assert_true(n > 0);
+    }
+}
+
+static void must_receive(int fd, char *bytes, size_t len)
+{
+    ssize_t n;
+
+    for (; len > 0; bytes += n, len -= (size_t)n) {
+        n = recv(fd, bytes, len, 0);
+        if (n <= 0)
+            fail_msg("%zu bytes are missing: %s", len, n < 0 ? strerror(errno) : "end of file");
+    }
+}
+
+static void expect(int fd, const char *text)
+{
+    char got[1000] = "";
+
+    assert_true(strlen(text) < sizeof(got));
+    must_receive(fd, got, strlen(text));
+    assert_string_equal(got, text);
+}
+
+static void expect_end(int fd)
+{
+    char byte;
+
+    assert_int_equal(recv(fd, &byte, 1, 0), 0);
+}
+
+static void ask(int fd, const char *request, const char *reply)
+{
+    must_send(fd, request, strlen(request));
+    expect(fd, reply);
+}
+
+static void store(int fd, const char *key, size_t len)
+{
+    char *request = malloc(len + 100);
+    int head = sprintf(request, "set %s 0 0 %zu\r\n", key, len);
+
+    memset(request + head, 'v', len);
+    memcpy(request + head + len, "\r\n", 2);
+    must_send(fd, request, (size_t)head + len + 2);
+    expect(fd, "STORED\r\n");
+    free(request);
+}
+
+static char *repeat(const char *text, unsigned count)
+{
+    size_t len = strlen(text);
+    char *all = malloc(len * count + 1);
+    unsigned i;
+
+    for (i = 0; i < count; i++)
+        memcpy(all + i * len, text, len);
+    all[len * count] = '\0';
+    return all;
+}
+
+static void nap(void)
+{
+    poll(NULL, 0, 5);
+}
+
+/* ---- tests ------------------------------------------------------------------------------- */
+
+static void test_set_and_get(void **state)
+{
+    int fd = client_open(*state);
+
+    ask(fd, "get a\r\n", "END\r\n");
+    ask(fd, "set a 5 0 3\r\nabc\r\n", "STORED\r\n");
+    ask(fd, "get a\r\n", "VALUE a 5 3\r\nabc\r\nEND\r\n");
+    close(fd);
+}
+
+/* A value that takes many reads and many writes, as one client sees it from another's thread. */
+static void test_large_value(void **state)
+{
+    static char got[900100];
+    const char *head = "VALUE big 0 900000\r\n";
+    int fd = client_open(*state);
+    int other = client_open(*state);
+
+    store(fd, "big", 900000);
+    must_send(other, "get big\r\n", 9);
+    must_receive(other, got, strlen(head) + 900000 + 7);
+    assert_memory_equal(got, head, strlen(head));
+    assert_memory_equal(got + strlen(head) + 899999, "v\r\nEND\r\n", 8);
+    close(fd);
+    close(other);
+}
+
+/* Sends until the server reads no more, while it must serve somebody else; then reads it all. */
+static void never_reading(struct fixture *f, size_t value_len)
+{
+    int lazy = client_open(f);
+    int busy = client_open(f);
+    char *requests = repeat("get v\r\n", 1000000);
+    size_t len = strlen(requests);
+    size_t sent = 0;
+    char head[40];
+    size_t reply_len = (size_t)sprintf(head, "VALUE v 0 %zu\r\n", value_len) + value_len + 2 + 5;
+    char *got = malloc(reply_len);
+    unsigned quiet = 0;
+    size_t i;
+    int small = 16384;
+    ssize_t n;
+
+    /* Or this side's kernel would take all requests although the server does not. */
+    assert_int_equal(setsockopt(lazy, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+    store(busy, "v", value_len);
+    while (sent < len && quiet < 40) {
+        n = send(lazy, requests + sent, len - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        quiet = n > 0 ? 0 : quiet + 1;
+        sent += n > 0 ? (size_t)n : 0;
+        if (n <= 0)
+            nap();
+    }
+    assert_true(sent < len); /* the server has stopped reading */
+    assert_true(counter(f, NET_SOCK_BLOCKED) >= 1);
+    for (i = 0; i < 20; i++)
+        ask(busy, "get nothing\r\n", "END\r\n");
+    for (i = 0; i < 500; i++) {
+        must_receive(lazy, got, reply_len);
+        assert_memory_equal(got, head, strlen(head));
+        assert_memory_equal(got + reply_len - 7, "\r\nEND\r\n", 7);
+    }
+    close(lazy); /* with much unread: the server gets a reset */
+    ask(busy, "get nothing\r\n", "END\r\n");
+    close(busy);
+    free(got);
+    free(requests);
+}
+
+static void test_never_reading_small(void **state)
+{
+    never_reading(*state, 300);
+}
+
+static void test_never_reading_references(void **state)
+{
+    never_reading(*state, 50000);
+}
+
+static void test_half_close(void **state)
+{
+    struct fixture *f = *state;
+    const unsigned count = 5000;
+    char *requests = repeat("get v\r\n", count);
+    size_t reply_len = strlen("VALUE v 0 2000\r\n") + 2000 + 2 + 5;
+    char *got = malloc(count * reply_len);
+    int fd = client_open(f);
+
+    store(fd, "v", 2000);
+    must_send(fd, requests, strlen(requests));
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    nap();
+    must_receive(fd, got, count * reply_len);
+    assert_memory_equal(got + count * reply_len - 7, "\r\nEND\r\n", 7);
+    expect_end(fd);
+    close(fd);
+    free(got);
+    free(requests);
+}
+
+static void test_quit(void **state)
+{
+    int fd = client_open(*state);
+
+    ask(fd, "get a\r\nquit\r\n", "END\r\n");
+    expect_end(fd);
+    close(fd);
+}
+
+static void test_too_many_connections(void **state)
+{
+    struct fixture *f = fixture_open(2);
+    int first = client_open(f);
+    int second = client_open(f);
+    int third;
+
+    ask(first, "get a\r\n", "END\r\n");
+    ask(second, "get a\r\n", "END\r\n");
+    third = client_open(f);
+    expect(third, "ERROR Too many open connections\r\n");
+    expect_end(third);
+    close(first);
+    close(second);
+    close(third);
+    fixture_close(f);
+}
+
+/* Without descriptors to accept with, the server waits instead of spinning, and recovers. */
+static void test_no_descriptors(void **state)
+{
+    struct fixture *f = *state;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int lowest = dup(fd);
+    struct rlimit limit, low;
+    unsigned i;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    low = limit;
+    low.rlim_cur = (rlim_t)lowest;
+    close(lowest);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    must_connect(f, fd);
+    for (i = 0; i < 400 && counter(f, NET_SOCK_ACCEPT_PAUSES) == 0; i++)
+        nap();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_in_range(counter(f, NET_SOCK_ACCEPT_PAUSES), 1, 50);
+    ask(fd, "get a\r\n", "END\r\n");
+    close(fd);
+}
+
+/* Clients that come and go while others work, on both threads. */
+static void test_many_clients(void **state)
+{
+    int fds[60];
+    unsigned round, i;
+
+    for (round = 0; round < 20; round++) {
+        for (i = 0; i < 50; i++)
+            fds[i] = client_open(*state);
+        for (i = 0; i < 50; i++)
+            ask(fds[i], "set m 0 0 1\r\n1\r\nget m\r\n", "STORED\r\nVALUE m 0 1\r\n1\r\nEND\r\n");
+        for (i = 0; i < 50; i++)
+            close(fds[i]);
+    }
+}
+
+static void test_stats(void **state)
+{
+    char got[4000] = "";
+    int fd = client_open(*state);
+    size_t len = 0;
+    ssize_t n;
+
+    must_send(fd, "stats sock\r\n", 12);
+    while (!strstr(got, "END\r\n")) {
+        n = recv(fd, got + len, sizeof(got) - 1 - len, 0);
+        assert_true(n > 0);
+        len += (size_t)n;
+        got[len] = '\0';
+    }
+    assert_non_null(strstr(got, "STAT sessions_accepted 1\r\n"));
+    close(fd);
+}
+
+/* The end closes whoever is left. */
+static void test_stop_with_open_connections(void **state)
+{
+    struct fixture *f = fixture_open(64);
+    char *requests = repeat("get v\r\n", 2000);
+    int fds[10];
+    unsigned i;
+
+    for (i = 0; i < 10; i++) {
+        fds[i] = client_open(f);
+        store(fds[i], "v", 50000);
+    }
+    for (i = 0; i < 10; i++)
+        must_send(fds[i], requests, strlen(requests));
+    nap();
+    fixture_close(f);
+    for (i = 0; i < 10; i++)
+        close(fds[i]);
+    free(requests);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_set_and_get, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large_value, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_never_reading_small, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_never_reading_references, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_half_close, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_quit, setup, teardown),
+        cmocka_unit_test(test_too_many_connections),
+        cmocka_unit_test_setup_teardown(test_no_descriptors, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_clients, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
+        cmocka_unit_test(test_stop_with_open_connections),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,646 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The stack worker from the wire to the cache and back: a second stack plays the clients on the
+ * other end of a link in memory, under a clock that the test moves. No root, no thread, no waiting.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "net/stack_worker.h"
+
+#define PORT 11211
+#define CLIENTS_MAX 80
+#define STEP_US 100
+
+struct client {
+    struct us_conn *conn; /* null before connecting and after the end */
+    bool connected;
+    bool reading; /* false: everything received is given back to the stack */
+    bool eof;
+    enum us_close_reason reason;
+    const char *to_send;
+    size_t to_send_len;
+    bool close_when_sent;
+    char *got;
+    size_t got_len;
+    size_t got_room;
+};
+
+struct fixture {
+    struct cache *cache;
+    struct nic *ends[2]; /* ours, the server's */
+    struct net_stack_worker *server;
+    struct us_stack *stack; /* of the clients */
+    void *memory;
+    uint64_t now_us;
+    struct client clients[CLIENTS_MAX];
+    unsigned client_count;
+};
+
+static const uint8_t server_ip[4] = {10, 0, 0, 1};
+static const uint8_t client_ip[4] = {10, 0, 0, 2};
+
+static struct us_addr addr4(const uint8_t bytes[4])
+{
+    struct us_addr addr = {.family = US_IP4};
+
+    memcpy(addr.bytes, bytes, 4);
+    return addr;
+}
+
+/* ---- the link and the two stacks --------------------------------------------------------- */
+
+static void open_clients(struct fixture *f)
+{
+    struct us_addr addr = addr4(client_ip);
+    struct us_config config;
+
+    us_config_defaults(&config);
+    memcpy(config.mac, f->ends[0]->mac, 6);
+    memset(config.secret, 7, sizeof(config.secret));
+    config.conn_max = CLIENTS_MAX;
+    config.half_open_max = CLIENTS_MAX;
+    config.caps = f->ends[0]->caps;
+    config.mtu = f->ends[0]->mtu;
+    f->memory = calloc(1, us_memory_bytes(&config));
+    f->stack = us_create(&config, f->memory, us_memory_bytes(&config), f->now_us);
+    assert_non_null(f->stack);
+    assert_int_equal(us_addr_add(f->stack, &addr, 24), 0);
+}
+
+struct shape {
+    uint32_t connections_max;
+    uint32_t buffer_bytes;
+    unsigned queue_frames;
+};
+
+static void open_server(struct fixture *f, const struct shape *shape)
+{
+    struct cache_config cache = {.start_us = f->now_us, .start_unix_s = 1700000000};
+    struct net_stack_config config = {.port = PORT, .addr_count = 1};
+    struct net_worker *worker;
+    const char *why = NULL;
+    char error[NET_ERROR_MAX];
+
+    cache.settings.memory_bytes = 64 << 20;
+    cache.settings.item_bytes_max = 1 << 20;
+    cache.settings.connections_max = shape->connections_max;
+    cache.settings.tcp_port = PORT;
+    cache.settings.threads = 1;
+    cache.settings.evict = true;
+    f->cache = cache_create(&cache, &why);
+    if (!f->cache)
+        fail_msg("cache_create: %s", why);
+    config.cache = f->cache;
+    config.addrs[0].addr = addr4(server_ip);
+    config.addrs[0].prefix_len = 24;
+    config.conn_max = shape->connections_max;
+    config.buffer_bytes = shape->buffer_bytes;
+    memset(config.secret, 9, sizeof(config.secret));
+    worker = net_stack_worker_open(f->ends[1], &config, error);
+    if (!worker)
+        fail_msg("net_stack_worker_open: %s", error);
+    f->server = (struct net_stack_worker *)worker;
+    assert_int_equal(net_stack_begin(f->server), 0);
+}
+
+static struct fixture *fixture_open(const struct shape *shape)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct nic_loop_config loop = {.queue_frames = shape->queue_frames};
+    char error[NIC_ERROR_MAX];
+
+    f->now_us = 5000000;
+    if (nic_loop_open(&loop, f->ends, error) < 0)
+        fail_msg("nic_loop_open: %s", error);
+    open_clients(f);
+    open_server(f, shape);
+    return f;
+}
+
+static const struct shape plain = {.connections_max = 64};
+
+static int setup(void **state)
+{
+    *state = fixture_open(&plain);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    unsigned i;
+
+    assert_null(us_check(f->server->stack));
+    net_stack_end(f->server, f->now_us);
+    assert_true(u_list_is_empty(&f->server->open_conns));
+    assert_null(us_check(f->server->stack));
+    net_worker_close(&f->server->worker);
+    cache_destroy(f->cache);
+    nic_close(f->ends[0]);
+    for (i = 0; i < f->client_count; i++)
+        free(f->clients[i].got);
+    free(f->memory);
+    free(f);
+    return 0;
+}
+
+/* ---- clients ----------------------------------------------------------------------------- */
+
+static void client_take(struct fixture *f, struct client *c, const struct us_event *ev)
+{
+    if (!c->reading) {
+        assert_int_equal(us_recv_keep(f->stack, ev->conn, ev->data, ev->len), 0);
+        return;
+    }
+    if (c->got_len + ev->len + 1 > c->got_room) {
+        c->got_room = 2 * (c->got_len + ev->len + 1);
+        c->got = realloc(c->got, c->got_room);
+        assert_non_null(c->got);
+    }
+    memcpy(c->got + c->got_len, ev->data, ev->len);
+    c->got_len += ev->len;
+    c->got[c->got_len] = '\0';
+}
+
+static void client_events(struct fixture *f)
+{
+    struct us_event ev;
+    struct client *c;
+
+    while (us_next_event(f->stack, &ev)) {
+        c = ev.user;
+        if (ev.type == US_EV_CONNECTED) {
+            c->connected = true;
+        } else if (ev.type == US_EV_DATA) {
+            client_take(f, c, &ev);
+        } else if (ev.type == US_EV_PEER_CLOSED) {
+            c->eof = true;
+        } else if (ev.type == US_EV_CLOSED) {
+            c->reason = ev.reason;
+            c->conn = NULL;
+        }
+    }
+}
+
+static void client_push(struct fixture *f, struct client *c)
+{
+    long sent;
+
+    if (!c->conn || !c->connected)
+        return;
+    if (c->to_send_len > 0) {
+        sent = us_send(f->stack, c->conn, c->to_send, (u_u32)c->to_send_len);
+        if (sent > 0) {
+            c->to_send += sent;
+            c->to_send_len -= (size_t)sent;
+        }
+    }
+    if (c->to_send_len == 0 && c->close_when_sent) {
+        c->close_when_sent = false;
+        assert_int_equal(us_close(f->stack, c->conn), 0);
+    }
+}
+
+static void clients_turn(struct fixture *f)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned n = nic_rx_burst(f->ends[0], pkts, NIC_BURST_MAX);
+    unsigned done = 0;
+    unsigned filled, sent, i;
+
+    do {
+        done += us_input(f->stack, pkts + done, n - done, f->now_us);
+        client_events(f);
+    } while (done < n);
+    nic_release(f->ends[0], pkts, n);
+    for (i = 0; i < f->client_count; i++)
+        client_push(f, &f->clients[i]);
+    n = nic_alloc(f->ends[0], pkts, NIC_BURST_MAX);
+    filled = us_output(f->stack, pkts, n, f->now_us);
+    sent = nic_tx_burst(f->ends[0], pkts, filled);
+    nic_release(f->ends[0], pkts + sent, n - sent);
+}
+
+static void step(struct fixture *f)
+{
+    f->now_us += STEP_US;
+    clients_turn(f);
+    net_stack_turn(f->server, f->now_us);
+}
+
+static void steps(struct fixture *f, unsigned n)
+{
+    while (n-- > 0)
+        step(f);
+}
+
+static struct client *client_open(struct fixture *f)
+{
+    struct client *c = &f->clients[f->client_count++];
+    struct us_addr addr = addr4(server_ip);
+    unsigned i;
+
+    assert_true(f->client_count <= CLIENTS_MAX);
+    c->reading = true;
+    c->conn = us_connect(f->stack, &addr, PORT, 0, c, NULL);
+    assert_non_null(c->conn);
+    for (i = 0; i < 1000 && !c->connected; i++)
+        step(f);
+    assert_true(c->connected);
+    return c;
+}
+
+static void client_send(struct client *c, const char *bytes, size_t len)
+{
+    assert_int_equal(c->to_send_len, 0);
+    c->to_send = bytes;
+    c->to_send_len = len;
+}
+
+/* Runs until so many bytes have come (or for a long time), and the line is quiet. */
+static void wait_for(struct fixture *f, const struct client *c, size_t len)
+{
+    unsigned i;
+
+    for (i = 0; i < 200000 && c->got_len < len; i++)
+        step(f);
+    steps(f, 20);
+    assert_int_equal(c->got_len, len);
+}
+
+static void ask(struct fixture *f, struct client *c, const char *request, const char *reply)
+{
+    c->got_len = 0;
+    client_send(c, request, strlen(request));
+    wait_for(f, c, strlen(reply));
+    assert_string_equal(c->got, reply);
+}
+
+/* Stores a value of one repeated letter. */
+static void store(struct fixture *f, struct client *c, const char *key, char letter, size_t len)
+{
+    char *request = malloc(len + 100);
+    int head = sprintf(request, "set %s 0 0 %zu\r\n", key, len);
+
+    memset(request + head, letter, len);
+    memcpy(request + head + len, "\r\n", 3);
+    c->got_len = 0;
+    client_send(c, request, (size_t)head + len + 2);
+    wait_for(f, c, 8);
+    assert_string_equal(c->got, "STORED\r\n");
+    free(request);
+}
+
+/* A buffer with `count` times the same text, to be freed. */
+static char *repeat(const char *text, unsigned count)
+{
+    size_t len = strlen(text);
+    char *all = malloc(len * count + 1);
+    unsigned i;
+
+    for (i = 0; i < count; i++)
+        memcpy(all + i * len, text, len);
+    all[len * count] = '\0';
+    return all;
+}
+
+static uint64_t counter(const struct fixture *f, enum net_stack_counter index)
+{
+    return net_counter_read(&f->server->counters[index]);
+}
+
+static uint64_t us_counter_named(const struct fixture *f, const char *name)
+{
+    unsigned i;
+
+    for (i = 0; i < us_counter_count(); i++) {
+        if (strcmp(us_counter_name(i), name) == 0)
+            return us_counter(f->server->stack, i);
+    }
+    fail_msg("no counter %s", name);
+    return 0;
+}
+
+/* ---- tests ------------------------------------------------------------------------------- */
+
+static void test_set_and_get(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+
+    ask(f, c, "get a\r\n", "END\r\n");
+    ask(f, c, "set a 5 0 3\r\nabc\r\n", "STORED\r\n");
+    ask(f, c, "get a\r\n", "VALUE a 5 3\r\nabc\r\nEND\r\n");
+    ask(f, c, "set a 0 0 1 noreply\r\nx\r\nget a\r\ndelete a\r\n",
+        "VALUE a 0 1\r\nx\r\nEND\r\nDELETED\r\n");
+}
+
+/* Thousands of requests in one go, cut wherever the segments end. */
+static void test_pipeline(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+    static char request[400000], reply[400000];
+    size_t request_len = 0;
+    size_t reply_len = 0;
+    unsigned i;
+
+    for (i = 0; i < 5000; i++)
+        request_len += (size_t)sprintf(
+            request + request_len, "set k%u %u 0 4\r\n%04u\r\nget k%u\r\n", i % 97, i, i, i % 97);
+    for (i = 0; i < 5000; i++)
+        reply_len += (size_t)sprintf(reply + reply_len,
+                                     "STORED\r\nVALUE k%u %u 4\r\n%04u\r\nEND\r\n", i % 97, i, i);
+    client_send(c, request, request_len);
+    wait_for(f, c, reply_len);
+    assert_string_equal(c->got, reply);
+}
+
+static void test_large_values(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+    const size_t len = 900000;
+    const char *head = "VALUE big 0 900000\r\n";
+    size_t i;
+
+    store(f, c, "big", 'B', len);
+    c->got_len = 0;
+    client_send(c, "get big big big\r\n", 17);
+    wait_for(f, c, 3 * (strlen(head) + len + 2) + 5);
+    for (i = 0; i < 3; i++) {
+        const char *at = c->got + i * (strlen(head) + len + 2);
+
+        assert_memory_equal(at, head, strlen(head));
+        assert_int_equal(at[strlen(head)], 'B');
+        assert_int_equal(at[strlen(head) + len - 1], 'B');
+        assert_memory_equal(at + strlen(head) + len, "\r\n", 2);
+    }
+    assert_string_equal(c->got + c->got_len - 5, "END\r\n");
+}
+
+/* A client that asks for much and reads nothing is bounded, disturbs nobody, and loses nothing. */
+static void never_reading(struct fixture *f, size_t value_len)
+{
+    struct client *lazy = client_open(f);
+    struct client *busy = client_open(f);
+    const unsigned count = 3000;
+    char *requests = repeat("get v\r\n", count);
+    char head[40];
+    size_t reply_len = (size_t)sprintf(head, "VALUE v 0 %zu\r\n", value_len) + value_len + 2 + 5;
+    unsigned i;
+
+    store(f, busy, "v", 'v', value_len);
+    lazy->reading = false;
+    client_send(lazy, requests, strlen(requests));
+    steps(f, 3000);
+    assert_true(counter(f, NET_STACK_BLOCKED) >= 1);
+    assert_true(us_counter_named(f, "buffer_bytes_used") < 2 * NET_STACK_SEND_QUEUE_BYTES);
+    for (i = 0; i < 50; i++)
+        ask(f, busy, "get nothing\r\n", "END\r\n");
+
+    lazy->reading = true;
+    us_recv_resume(f->stack, lazy->conn);
+    wait_for(f, lazy, count * reply_len);
+    for (i = 0; i < count; i++) {
+        assert_memory_equal(lazy->got + i * reply_len, head, strlen(head));
+        assert_memory_equal(lazy->got + (i + 1) * reply_len - 7, "\r\nEND\r\n", 7);
+    }
+    assert_true(counter(f, NET_STACK_RESUMED) >= 1);
+    assert_int_equal(f->server->blocked_count, 0);
+    assert_int_equal(counter(f, NET_STACK_ABORTED_FULL), 0);
+    free(requests);
+}
+
+static void test_never_reading_small(void **state)
+{
+    never_reading(*state, 200);
+}
+
+static void test_never_reading_references(void **state)
+{
+    never_reading(*state, 20000);
+}
+
+/* All replies come although the client shuts down its sending side with the last request. */
+static void half_close(struct fixture *f, bool read_late)
+{
+    struct client *c = client_open(f);
+    const unsigned count = 2000;
+    char *requests = repeat("get v\r\n", count);
+    size_t reply_len = strlen("VALUE v 0 1000\r\n") + 1000 + 2 + 5;
+
+    store(f, c, "v", 'v', 1000);
+    c->got_len = 0;
+    c->reading = !read_late;
+    c->close_when_sent = true;
+    client_send(c, requests, strlen(requests));
+    if (read_late) {
+        steps(f, 5000);
+        assert_int_equal(c->got_len, 0);
+        assert_false(c->eof);
+        c->reading = true;
+        us_recv_resume(f->stack, c->conn);
+    }
+    wait_for(f, c, count * reply_len);
+    assert_true(c->eof);
+    assert_string_equal(c->got + c->got_len - 7, "\r\nEND\r\n");
+    steps(f, 100);
+    assert_true(u_list_is_empty(&f->server->open_conns));
+    free(requests);
+}
+
+static void test_half_close(void **state)
+{
+    half_close(*state, false);
+}
+
+static void test_half_close_blocked(void **state)
+{
+    half_close(*state, true);
+}
+
+static void test_quit(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+
+    client_send(c, "get a\r\nquit\r\nget a\r\n", 20);
+    wait_for(f, c, 5);
+    assert_true(c->eof);
+    assert_string_equal(c->got, "END\r\n");
+    assert_int_equal(us_close(f->stack, c->conn), 0);
+    steps(f, 100);
+    assert_true(u_list_is_empty(&f->server->open_conns));
+}
+
+static void test_too_many_connections(void **state)
+{
+    static const struct shape two = {.connections_max = 2};
+    struct fixture *f = fixture_open(&two);
+    struct client *first = client_open(f);
+    struct client *second = client_open(f);
+    struct client *third = client_open(f);
+
+    *state = f;
+    wait_for(f, third, strlen("ERROR Too many open connections\r\n"));
+    assert_string_equal(third->got, "ERROR Too many open connections\r\n");
+    assert_true(third->eof);
+    assert_int_equal(counter(f, NET_STACK_REJECTED), 1);
+    ask(f, first, "get a\r\n", "END\r\n");
+    us_close(f->stack, second->conn);
+    steps(f, 100);
+    ask(f, client_open(f), "get a\r\n", "END\r\n");
+    teardown(state);
+}
+
+/* Input after the end of the session is thrown away up to a bound. */
+static void test_flood_after_quit(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+    char *flood = repeat("get aaaaaaaaaaaaaaaaaaaaaaaaa\r\n", 60000);
+
+    ask(f, c, "quit\r\n", "");
+    client_send(c, flood, strlen(flood));
+    steps(f, 3000);
+    assert_null(c->conn);
+    assert_int_equal(c->reason, US_CLOSE_RESET);
+    assert_int_equal(counter(f, NET_STACK_ABORTED_FLOOD), 1);
+    assert_true(u_list_is_empty(&f->server->open_conns));
+    free(flood);
+}
+
+/* What came before a reset is executed, and the session is gone afterwards. */
+static void test_reset_after_request(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+    struct client *other = client_open(f);
+
+    client_send(c, "set r 0 0 1 noreply\r\n1\r\nget r\r\n", 31);
+    client_push(f, c);
+    f->now_us += STEP_US;
+    clients_turn(f);
+    us_abort(f->stack, c->conn);
+    steps(f, 10);
+    ask(f, other, "get r\r\n", "VALUE r 0 1\r\n1\r\nEND\r\n");
+    us_close(f->stack, other->conn);
+    steps(f, 100);
+    assert_true(u_list_is_empty(&f->server->open_conns));
+}
+
+/* Many clients that do not read share a small pool; one that reads is still served. */
+static void test_pool_is_shared(void **state)
+{
+    static const struct shape small = {.connections_max = 64, .buffer_bytes = 1024 * 1024};
+    struct fixture *f = fixture_open(&small);
+    char *requests = repeat("get v\r\n", 2000);
+    struct client *busy = client_open(f);
+    struct client *lazy;
+    unsigned i;
+
+    *state = f;
+    store(f, busy, "v", 'v', 500);
+    for (i = 0; i < 40; i++) {
+        lazy = client_open(f);
+        lazy->reading = false;
+        client_send(lazy, requests, strlen(requests));
+    }
+    steps(f, 2000);
+    assert_true(us_counter_named(f, "buffer_bytes_used") <= small.buffer_bytes);
+    for (i = 0; i < 50; i++)
+        ask(f, busy, "get nothing\r\n", "END\r\n");
+    for (i = 1; i < f->client_count; i++) {
+        f->clients[i].reading = true;
+        us_recv_resume(f->stack, f->clients[i].conn);
+    }
+    for (i = 1; i < f->client_count; i++)
+        wait_for(f, &f->clients[i], 2000 * (strlen("VALUE v 0 500\r\n") + 500 + 2 + 5));
+    assert_int_equal(counter(f, NET_STACK_ABORTED_FULL), 0);
+    free(requests);
+    teardown(state);
+}
+
+/* A link with room for four frames: what the device does not take is retried or sent again. */
+static void test_narrow_link(void **state)
+{
+    static const struct shape narrow = {.connections_max = 4, .queue_frames = 4};
+    struct fixture *f = fixture_open(&narrow);
+    struct client *c = client_open(f);
+
+    *state = f;
+    store(f, c, "v", 'v', 100000);
+    c->got_len = 0;
+    client_send(c, "get v\r\n", 7);
+    wait_for(f, c, strlen("VALUE v 0 100000\r\n") + 100000 + 2 + 5);
+    teardown(state);
+}
+
+static void test_stats(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+
+    c->got_len = 0;
+    client_send(c, "stats ustack\r\n", 14);
+    steps(f, 50);
+    assert_non_null(strstr(c->got, "STAT sessions_accepted 1\r\n"));
+    assert_non_null(strstr(c->got, "STAT buffer_bytes_used "));
+    assert_string_equal(c->got + c->got_len - 5, "END\r\n");
+    c->got_len = 0;
+    client_send(c, "stats nic\r\n", 11);
+    steps(f, 50);
+    assert_non_null(strstr(c->got, "STAT backend "));
+    assert_string_equal(c->got + c->got_len - 5, "END\r\n");
+}
+
+/* The end resets whoever is left, replies and references in flight included. */
+static void test_end_with_open_connections(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+    char *requests = repeat("get v\r\n", 500);
+    unsigned i;
+
+    store(f, c, "v", 'v', 50000);
+    for (i = 0; i < 20; i++) {
+        struct client *lazy = client_open(f);
+
+        lazy->reading = false;
+        client_send(lazy, requests, strlen(requests));
+    }
+    steps(f, 300);
+    free(requests); /* teardown() ends the server without another step of the clients */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_set_and_get, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pipeline, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large_values, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_never_reading_small, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_never_reading_references, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_half_close, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_half_close_blocked, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_quit, setup, teardown),
+        cmocka_unit_test(test_too_many_connections),
+        cmocka_unit_test_setup_teardown(test_flood_after_quit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reset_after_request, setup, teardown),
+        cmocka_unit_test(test_pool_is_shared),
+        cmocka_unit_test(test_narrow_link),
+        cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_end_with_open_connections, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
