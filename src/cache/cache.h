@@ -53,7 +53,10 @@ void cache_destroy(struct cache *cache);
 
 /* ---- workers ----------------------------------------------------------------------------- */
 
-/* One per thread, at most settings.threads. Null if that many have joined or memory is short. */
+/*
+ * One per thread, at most settings.threads. Null if that many have joined or memory is short. The
+ * worker's time is that of the start until the first cache_tick().
+ */
 struct cache_worker *cache_join(struct cache *cache);
 void cache_leave(struct cache_worker *worker); /* its sessions have been closed */
 

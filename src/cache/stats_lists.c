@@ -215,9 +215,9 @@ void cache_stats_slabs(struct cache_stats_out *out)
     cache_stats_sum(out->session->worker->cache, &sums);
     chunk = chunk_bytes(&sums.kv);
     pages = (sums.kv.item_bytes + PAGE_BYTES - 1) / PAGE_BYTES;
-    chunks = u_min64(pages, 1) * sums.kv.items;
-    if (pages > 0 && chunks < pages * PAGE_BYTES / chunk)
-        chunks = pages * PAGE_BYTES / chunk;
+    chunks = pages * PAGE_BYTES / chunk;
+    if (chunks < sums.kv.items)
+        chunks = sums.kv.items; /* items of more than half a page */
 
     const struct {
         const char *name;

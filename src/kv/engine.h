@@ -139,6 +139,9 @@ void kv_log_close(struct kv_worker *worker, enum kv_log_kind kind);
 
 /* ---- evict.c ----------------------------------------------------------------------------- */
 
+/* Readies a worker that joins. */
+void kv_evict_init(struct kv_worker *worker);
+
 /*
  * A free segment, now OPEN, for new items: from the free list, or by reclaiming, or by evicting.
  * Waits a little (some ten microseconds) if all depends on other workers' quiescent states.

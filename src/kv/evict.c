@@ -28,6 +28,7 @@
 #define WAITS_MAX 128
 #define RESCUE_RATE 3
 #define RESCUE_SEGMENTS_MAX 4 /* what can be saved up */
+#define SLACK_SHARE 8         /* an eighth of a segment fewer live bytes is worth more than age */
 #define DEAD_SHARE 16         /* compacting is worth while from a sixteenth of dead bytes on */
 
 /* ---- moving ------------------------------------------------------------------------------ */
@@ -192,10 +193,15 @@ static bool find_tenant(const struct kv_worker *worker, struct kv_item *record,
 
 /* ---- the walk ---------------------------------------------------------------------------- */
 
+static uint64_t rescue_bytes_max(const struct kv_worker *worker)
+{
+    return (uint64_t)kv_segments_bytes(&worker->kv->segments) * RESCUE_SEGMENTS_MAX;
+}
+
 static void rescue_earn(struct kv_worker *worker, uint32_t bytes)
 {
-    uint64_t max = (uint64_t)kv_segments_bytes(&worker->kv->segments) * RESCUE_SEGMENTS_MAX;
-    worker->rescue_bytes = u_min64(max, worker->rescue_bytes + (uint64_t)bytes * RESCUE_RATE);
+    uint64_t earned = worker->rescue_bytes + (uint64_t)bytes * RESCUE_RATE;
+    worker->rescue_bytes = u_min64(rescue_bytes_max(worker), earned);
 }
 
 /* Is this the record of its item that walks come by last? Heads lie before their extents. */
@@ -291,6 +297,12 @@ void kv_walk_step(struct kv_worker *worker, unsigned records)
     }
 }
 
+void kv_evict_init(struct kv_worker *worker)
+{
+    worker->walk.mode = KV_WALK_NONE;
+    worker->rescue_bytes = rescue_bytes_max(worker);
+}
+
 /* ---- making room ------------------------------------------------------------------------- */
 
 /* Starts to empty a segment. False if there is none that could be emptied. */
@@ -298,8 +310,12 @@ static bool victim_begin(struct kv_worker *worker)
 {
     struct kv_segments *segments = &worker->kv->segments;
     bool evict = worker->kv->config.evict;
-    struct kv_victim_wish wish = {LOOK_MAX, CHOOSE_MAX, 0, worker->now_s};
-    if (!evict) {
+    struct kv_victim_wish wish = {.now_s = worker->now_s};
+    if (evict) {
+        wish.look_max = LOOK_MAX;
+        wish.choose_max = CHOOSE_MAX;
+        wish.slack_bytes = kv_segments_bytes(segments) / SLACK_SHARE;
+    } else {
         wish.look_max = COMPACT_LOOK_MAX;
         wish.choose_max = COMPACT_LOOK_MAX;
         wish.dead_bytes_min = kv_segments_bytes(segments) / DEAD_SHARE;

@@ -181,7 +181,7 @@ struct kv_worker *kv_join(struct kv *kv)
     worker->turn++;
     worker->log[KV_LOG_NEW] = KV_SEGMENT_NONE;
     worker->log[KV_LOG_RESCUED] = KV_SEGMENT_NONE;
-    worker->walk.mode = KV_WALK_NONE;
+    kv_evict_init(worker);
     kv_epoch_online(&kv->epoch, worker->member);
     return worker;
 }

@@ -154,24 +154,21 @@ void kv_segment_unclaim(struct kv_segments *segments, uint32_t index)
 
 #define COST_NOT_WISHED UINT64_MAX
 
-/* What a walk would have to move or evict, in eighths of a segment. 0 if all of it has expired. */
-static uint64_t victim_cost(const struct kv_segments *segments, const struct kv_segment *segment,
-                            const struct kv_victim_wish *wish)
+/* What a walk would have to move or evict, in bytes. 0 if all of it has expired. */
+static uint64_t victim_cost(const struct kv_segment *segment, const struct kv_victim_wish *wish)
 {
     if (kv_u32_load_relaxed(&segment->exptime_max) <= wish->now_s)
         return 0;
     uint64_t live = kv_segment_live_bytes(segment);
-    if (live + wish->dead_bytes_min > segment->used)
-        return COST_NOT_WISHED;
-    return 1 + (live * 8 >> segments->shift);
+    return live + wish->dead_bytes_min > segment->used ? COST_NOT_WISHED : live + 1;
 }
 
-/* Small differences must not count for more than age: the best so far is older. */
-static bool is_better(uint64_t cost, uint64_t best_cost)
+/* The best so far is older: what is to be better must be better by more than slack_bytes. */
+static bool is_better(uint64_t cost, uint64_t best_cost, const struct kv_victim_wish *wish)
 {
     if (best_cost == COST_NOT_WISHED)
         return cost != COST_NOT_WISHED;
-    return cost == 0 || cost + 1 < best_cost;
+    return cost == 0 || cost + wish->slack_bytes < best_cost;
 }
 
 uint32_t kv_segment_claim_victim(struct kv_segments *segments, const struct kv_victim_wish *wish)
@@ -190,8 +187,8 @@ uint32_t kv_segment_claim_victim(struct kv_segments *segments, const struct kv_v
             list_remove(segments, &segments->sealed, index);
             list_append(segments, &segments->sealed, index);
         } else if (!segment->claimed) {
-            uint64_t cost = victim_cost(segments, segment, wish);
-            if (is_better(cost, best_cost)) {
+            uint64_t cost = victim_cost(segment, wish);
+            if (is_better(cost, best_cost, wish)) {
                 best = index;
                 best_cost = cost;
             }

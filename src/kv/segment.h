@@ -131,18 +131,18 @@ struct kv_victim_wish {
     uint32_t look_max;   /* segments to look at, oldest first */
     uint32_t choose_max; /* of those: how many to choose from that could be taken */
     uint32_t dead_bytes_min;
+    uint32_t slack_bytes;
     uint32_t now_s;
 };
 
 /*
  * Claims a sealed segment to be emptied: the oldest, unless another one has fewer live bytes by
- * more than an eighth of a segment, but one whose records have all expired at once. Held ones are
- * passed over and go to the young end. KV_SEGMENT_NONE if there is none as wished.
+ * more than slack_bytes; one whose records have all expired at once. Held ones are passed over and
+ * go to the young end. KV_SEGMENT_NONE if there is none as wished.
  */
 uint32_t kv_segment_claim_victim(struct kv_segments *segments, const struct kv_victim_wish *wish);
 
-/* Adds to / subtracts from the usage. The subtraction retires or frees a segment that it empties.
- */
+/* Change the usage. The subtraction retires or frees a segment that it empties. */
 void kv_segment_add(struct kv_segments *segments, uint32_t index, uint64_t usage);
 void kv_segment_subtract(struct kv_segments *segments, uint32_t index, uint64_t usage);
 

@@ -28,6 +28,7 @@ static const char *const stack_counter_names[NET_STACK_COUNTERS] = {
     [NET_STACK_BLOCKED] = "sessions_blocked",
     [NET_STACK_RESUMED] = "sessions_resumed",
     [NET_STACK_ABORTED_FULL] = "sessions_aborted_full",
+    [NET_STACK_ABORTED_KEPT] = "sessions_aborted_kept",
     [NET_STACK_ABORTED_FLOOD] = "sessions_aborted_flood",
 };
 

@@ -29,6 +29,50 @@
 /* What a peer may send after its session has ended before the connection is reset. */
 #define DISCARD_BYTES_MAX (1024 * 1024)
 
+/* This part of the pool is left to connections that have nothing queued. */
+#define POOL_RESERVE_SHARE 8
+
+/* One connection's queue may take this part of what is free beyond the reserve. */
+#define QUEUE_SHARE 32
+
+/* ---- the bounds -------------------------------------------------------------------------- */
+
+/* Free memory of the stack's pool that is not in the reserve. */
+static uint64_t pool_free_bytes(const struct net_stack_worker *worker)
+{
+    uint64_t used = us_counter(worker->stack, worker->buffer_used_index);
+    uint64_t usable = worker->buffer_bytes - worker->buffer_bytes / POOL_RESERVE_SHARE;
+
+    return used < usable ? usable - used : 0;
+}
+
+/*
+ * What one connection may have queued now: a share of what the others leave free. However many
+ * clients do not read, some memory remains for those that do.
+ */
+static uint32_t queue_limit_bytes(const struct net_stack_worker *worker)
+{
+    return (uint32_t)u_min64(pool_free_bytes(worker) / QUEUE_SHARE, NET_STACK_SEND_HIGH_BYTES);
+}
+
+/* An empty queue is never too full: every session can make some progress. */
+static bool queue_is_full(const struct net_stack_worker *worker, const struct net_stack_conn *conn)
+{
+    uint32_t queued = us_send_queued(conn->us);
+
+    return conn->refs >= NET_STACK_REFS_HIGH || (queued > 0 && queued >= queue_limit_bytes(worker));
+}
+
+/* Whether so much has been acknowledged that a blocked session should go on. */
+static bool queue_has_drained(const struct net_stack_worker *worker,
+                              const struct net_stack_conn *conn)
+{
+    uint32_t queued = us_send_queued(conn->us);
+
+    return conn->refs <= NET_STACK_REFS_HIGH / 2 &&
+           (queued == 0 || queued <= queue_limit_bytes(worker) / 2);
+}
+
 /* ---- the sink ---------------------------------------------------------------------------- */
 
 struct stack_sink {
@@ -38,14 +82,6 @@ struct stack_sink {
     uint8_t *start; /* of the reserved room, or null */
     bool failed;    /* a reply that had begun could not be queued */
 };
-
-/* An empty queue is never too full: every session can make some progress. */
-static bool queue_is_full(const struct net_stack_worker *worker, const struct net_stack_conn *conn)
-{
-    uint32_t queued = us_send_queued(conn->us);
-
-    return conn->refs >= NET_STACK_REFS_HIGH || (queued > 0 && queued >= worker->send_limit_bytes);
-}
 
 static void sink_commit(struct stack_sink *s)
 {
@@ -179,6 +215,7 @@ void net_stack_conn_finish(struct net_stack_worker *worker, struct net_stack_con
 void net_stack_conn_abort(struct net_stack_worker *worker, struct net_stack_conn *conn)
 {
     conn_end_session(worker, conn);
+    conn->aborted = true;
     if (!conn->us)
         return;
     us_abort(worker->stack, conn->us);
@@ -263,14 +300,21 @@ static void conn_settle(struct net_stack_worker *worker, struct net_stack_conn *
 
 /* ---- events ------------------------------------------------------------------------------ */
 
+/*
+ * Gives input back that a blocked session does not consume. Where memory is short, that client has
+ * to go: it asks for more than it reads.
+ */
 static void conn_keep(struct net_stack_worker *worker, struct net_stack_conn *conn,
                       const uint8_t *data, uint32_t len)
 {
     if (!conn->us)
         return;
-    /* On failure the stack has aborted the connection: CLOSED follows. */
-    if (us_recv_keep(worker->stack, conn->us, data, len) != US_OK)
+    if (pool_free_bytes(worker) < len ||
+        us_recv_keep(worker->stack, conn->us, data, len) != US_OK) {
+        net_stack_count(worker, NET_STACK_ABORTED_KEPT, 1);
+        net_stack_conn_abort(worker, conn);
         return;
+    }
     conn->kept_bytes += len;
     conn->held = true;
 }
@@ -278,7 +322,7 @@ static void conn_keep(struct net_stack_worker *worker, struct net_stack_conn *co
 static void conn_discard(struct net_stack_worker *worker, struct net_stack_conn *conn, uint32_t len)
 {
     conn->discarded_bytes += len;
-    if (conn->discarded_bytes <= DISCARD_BYTES_MAX || !conn->us)
+    if (conn->discarded_bytes <= DISCARD_BYTES_MAX || conn->aborted)
         return;
     net_stack_count(worker, NET_STACK_ABORTED_FLOOD, 1);
     net_stack_conn_abort(worker, conn);
@@ -304,7 +348,8 @@ static void conn_data(struct net_stack_worker *worker, struct net_stack_conn *co
     sink_commit(&s);
     if (used < len && cache_session_state(conn->session) == CACHE_SESSION_BLOCKED)
         conn_keep(worker, conn, data + used, len - used);
-    conn_settle(worker, conn, s.failed);
+    if (conn->session)
+        conn_settle(worker, conn, s.failed);
 }
 
 static void conn_resume(struct net_stack_worker *worker, struct net_stack_conn *conn)
@@ -437,7 +482,6 @@ void net_stack_unblock(struct net_stack_worker *worker)
     unsigned n = u_min32(worker->blocked_checks, UNBLOCK_BATCH);
     struct net_stack_conn *conn;
     struct u_list *link;
-    uint32_t queued;
 
     for (; n > 0 && worker->blocked_count > 0; n--) {
         worker->blocked_checks--;
@@ -446,9 +490,7 @@ void net_stack_unblock(struct net_stack_worker *worker)
         conn = U_CONTAINER_OF(link, struct net_stack_conn, blocked_link);
         if (!conn->us)
             continue;
-        queued = us_send_queued(conn->us);
-        if (conn->refs > NET_STACK_REFS_HIGH / 2 ||
-            (queued > 0 && queued > worker->send_limit_bytes / 2))
+        if (!queue_has_drained(worker, conn))
             continue;
         conn_resume(worker, conn);
         worker->active = true;

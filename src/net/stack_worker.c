@@ -33,12 +33,13 @@
 /* How long connections that are closed at the end may take to exchange their FINs. */
 #define DRAIN_US 200000
 
+/* What a peer may send ahead; input of blocked sessions is kept up to this. */
+#define RECV_WINDOW_BYTES (64 * 1024)
+
+/* The pool of all queues. Its pages are touched only as they are needed. */
 #define BUFFER_BYTES_MIN (64u * 1024 * 1024)
 #define BUFFER_BYTES_MAX (1024u * 1024 * 1024)
-#define BUFFER_BYTES_PER_CONN 4096
-
-/* One connection's queue may take this part of what is free in the pool. */
-#define SEND_LIMIT_SHARE 4
+#define BUFFER_BYTES_PER_CONN (2 * RECV_WINDOW_BYTES)
 
 /* The time-stamp counter, or 0 where there is none that is cheap to read. */
 static uint64_t cycles_read(void)
@@ -51,20 +52,6 @@ static uint64_t cycles_read(void)
 }
 
 /* ---- one loop ---------------------------------------------------------------------------- */
-
-/*
- * What one connection may have queued: a share of the free memory. With n clients that do not
- * read, each holds a quarter of what the others leave free, so some always stays free for the
- * clients that do.
- */
-static void update_send_limit(struct net_stack_worker *worker)
-{
-    uint64_t used = us_counter(worker->stack, worker->buffer_used_index);
-    uint64_t free_bytes = used < worker->buffer_bytes ? worker->buffer_bytes - used : 0;
-
-    worker->send_limit_bytes =
-        (uint32_t)u_min64(free_bytes / SEND_LIMIT_SHARE, NET_STACK_SEND_HIGH_BYTES);
-}
 
 static void receive(struct net_stack_worker *worker, uint64_t now_us)
 {
@@ -157,7 +144,6 @@ bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us)
     uint64_t start = cycles_read();
 
     worker->active = false;
-    update_send_limit(worker);
     receive(worker, now_us);
     transmit(worker, now_us);
     cache_tick(worker->cache_worker, now_us);
@@ -321,6 +307,7 @@ static void derive_us_config(const struct nic *nic, const struct net_stack_confi
     us->conn_max = config->conn_max + NET_STACK_CONN_SPARE;
     us->half_open_max = config->half_open_max ? config->half_open_max : 1024;
     us->half_open_max = u_min32(us->half_open_max, us->conn_max);
+    us->recv_window_bytes = RECV_WINDOW_BYTES;
     us->send_queue_bytes = NET_STACK_SEND_QUEUE_BYTES;
     us->send_refs_max = NET_STACK_REFS_MAX;
     us->buffer_bytes = config->buffer_bytes;

@@ -3,8 +3,9 @@
  * The inside of a stack worker, shared by its loop (stack_worker.c), what it does with the events
  * of connections (stack_conn.c) and its statistics (net_stats.c).
  *
- * Memory is bounded: connections by the stack's table, queued replies by send_limit_bytes per
- * connection, which shrinks as the stack's pool fills, and packets by three bursts.
+ * Memory is bounded: connections by the stack's table, queued replies and kept input by the
+ * stack's pool, of which a connection may take the less the fuller it is, and packets by three
+ * bursts.
  */
 #ifndef NET_STACK_WORKER_H
 #define NET_STACK_WORKER_H
@@ -14,12 +15,16 @@
 #include "base/list.h"
 #include "net/worker.h"
 
-/* A session stops when so much is queued on its connection: enough for one round trip at 10 Gb/s
- * and 200 us, and little enough that a thousand clients which never read cost 256 MiB at most. */
+/*
+ * A session stops when so much is queued on its connection, or less if memory is short: enough for
+ * one round trip of 200 us at 10 Gb/s.
+ */
 #define NET_STACK_SEND_HIGH_BYTES (256 * 1024)
 
-/* The stack refuses only beyond this. The room between is for the reply that a session is in the
- * middle of when it is told to stop, which cannot be taken back. */
+/*
+ * The stack refuses only beyond this. The room between is for the reply that a session is in the
+ * middle of when it is told to stop, which cannot be taken back.
+ */
 #define NET_STACK_SEND_QUEUE_BYTES (512 * 1024)
 
 /* References queued on one connection, and the number from which its session has to stop. */
@@ -45,6 +50,7 @@ enum net_stack_counter {
     NET_STACK_BLOCKED,  /* times a session stopped because its client does not read */
     NET_STACK_RESUMED,
     NET_STACK_ABORTED_FULL,  /* aborted: no memory for a reply that had begun */
+    NET_STACK_ABORTED_KEPT,  /* aborted: none for what a blocked session did not consume */
     NET_STACK_ABORTED_FLOOD, /* aborted: sends on although its session has ended */
     NET_STACK_COUNTERS
 };
@@ -57,6 +63,7 @@ struct net_stack_conn {
     uint32_t kept_bytes;        /* given back with us_recv_keep() and not seen again yet */
     uint32_t refs;              /* references queued */
     uint32_t discarded_bytes;   /* received after the session's end */
+    bool aborted;               /* reset by us: nothing that still comes matters */
     bool held;                  /* us_recv_keep() was called, us_recv_resume() not yet */
     bool peer_closed;
 };
@@ -93,7 +100,6 @@ struct net_stack_worker {
 
     uint64_t buffer_bytes;      /* the stack's pool */
     unsigned buffer_used_index; /* its gauge among us_counter() */
-    uint32_t send_limit_bytes;  /* what may be queued per connection now */
 
     struct us_pkt *rx[NIC_BURST_MAX];
     struct us_pkt *empty[NIC_BURST_MAX]; /* lent by the device, to be filled */

@@ -178,7 +178,7 @@ static const char *check_conns(const struct us_stack *stack, struct census *cens
 
 static const char *check_time_wait(const struct us_stack *stack)
 {
-    const struct u_list *link;
+    struct u_list *link;
     u_u64 until_us = 0;
     u_u32 n = 0;
 

@@ -236,7 +236,7 @@ void us_tcp_out_want(struct us_stack *stack, struct us_conn *conn);
  * Decides what the connection should send now. Changes nothing. Returns 0 for nothing, otherwise
  * fills in seq, len and flags of *desc.
  */
-int us_tcp_plan(const struct us_conn *conn, u_u64 now_us, struct us_tcp_desc *desc);
+int us_tcp_plan(const struct us_conn *conn, struct us_tcp_desc *desc);
 
 /* The window field and the right edge that it stands for. */
 u_u16 us_tcp_window(const struct us_stack *stack, const struct us_conn *conn, u_u32 *edge);

@@ -20,10 +20,10 @@ static void ack_take_rtt(struct us_stack *stack, struct us_conn *conn, u_u32 ack
             conn->flags &= (u_u8)~US_CF_RTT_TIMED;
         }
     } else if (conn->rtt.backoff != 0 && (conn->opts & US_OPT_TS) && ts_ecr != 0) {
-        /* The echo tells which transmission was acknowledged, so Karn's rule is met. */
+        /* The echo can tell that it was the last transmission that arrived: Karn's rule is met. */
         u_u32 ticks = us_ts_clock(stack->now_us) + conn->ts_offset - ts_ecr;
-        if (ticks < (u_u32)1 << 17)
-            us_rtt_sample(&conn->rtt, (ticks + 1) << 10);
+        if (ticks <= us_ts_clock(stack->now_us) - us_ts_clock(conn->sent_us))
+            us_rtt_sample(&conn->rtt, (u_u32)u_min64(stack->now_us - conn->sent_us, 0xffffffffu));
     }
 }
 

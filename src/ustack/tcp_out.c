@@ -52,7 +52,7 @@ static u_u32 plan_cwnd(const struct us_conn *conn)
 }
 
 /* Data at snd_nxt, as far as both windows and the sender's silly-window rule allow. */
-static int plan_data(const struct us_conn *conn, u_u64 now_us, struct us_tcp_desc *desc)
+static int plan_data(const struct us_conn *conn, struct us_tcp_desc *desc)
 {
     u_u32 flight = conn->snd_nxt - conn->snd_una;
     u_u32 wnd = u_min32(plan_cwnd(conn), conn->snd_wnd);
@@ -130,7 +130,7 @@ static int plan_syn(const struct us_conn *conn, struct us_tcp_desc *desc)
     return 1;
 }
 
-int us_tcp_plan(const struct us_conn *conn, u_u64 now_us, struct us_tcp_desc *desc)
+int us_tcp_plan(const struct us_conn *conn, struct us_tcp_desc *desc)
 {
     if (conn->out_flags & US_OUT_RST) {
         plan_ack(conn, desc, US_SEND_RST);
@@ -148,7 +148,7 @@ int us_tcp_plan(const struct us_conn *conn, u_u64 now_us, struct us_tcp_desc *de
         return plan_ack(conn, desc, US_SEND_DUP_ACK);
     if ((conn->out_flags & US_OUT_RESEND) && plan_resend(conn, desc))
         return 1;
-    if (plan_data(conn, now_us, desc))
+    if (plan_data(conn, desc))
         return 1;
     if ((conn->out_flags & US_OUT_PROBE) && plan_probe(conn, desc))
         return 1;
@@ -420,7 +420,7 @@ static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
     for (i = 0; i < OUT_QUANTUM && *filled < n; i++) {
         struct us_neighbour *neighbour;
 
-        if (!us_tcp_plan(conn, stack->now_us, &desc)) {
+        if (!us_tcp_plan(conn, &desc)) {
             conn_settle_timers(stack, conn);
             return OUT_DONE;
         }

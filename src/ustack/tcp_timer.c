@@ -64,7 +64,7 @@ static void timer_probe(struct us_stack *stack, struct us_conn *conn)
 }
 
 /* Goes back to snd_una with a window of one segment: RFC 5681 3.1, RFC 6298 5.4 to 5.6. */
-static void timer_go_back(struct us_stack *stack, struct us_conn *conn)
+static void timer_go_back(struct us_conn *conn)
 {
     us_cc_timeout(&conn->cc, conn->snd_max - conn->snd_una, conn->retries > 1);
     conn->recover = conn->snd_max;
@@ -83,7 +83,7 @@ static void timer_resend(struct us_stack *stack, struct us_conn *conn)
         conn->flags |= US_CF_SYN_RESENT;
         conn->out_flags |= US_OUT_SYN;
     } else if (conn->snd_una != conn->snd_max) {
-        timer_go_back(stack, conn);
+        timer_go_back(conn);
         if (conn->snd_wnd == 0) {
             timer_probe(stack, conn);
             return;

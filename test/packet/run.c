@@ -385,13 +385,15 @@ static void do_connect(struct script *s)
     remote.family = US_IP4;
     for (unsigned i = 0; i < 4; i++)
         remote.bytes[i] = (u_u8)(flow->peer_ip >> (24 - 8 * i));
-    flow->conn = us_connect(s->rig.stack, &remote, flow->peer_port, local, flow, &error);
-    if (!flow->conn && error >= 0)
+    struct us_conn *conn = us_connect(s->rig.stack, &remote, flow->peer_port, local, flow, &error);
+    if (!conn && error >= 0)
         script_fail(s, "us_connect() fails and does not say why");
-    check_result(s, flow->conn ? 0 : error);
-    if (flow->conn && local == 0) {
+    check_result(s, conn ? 0 : error);
+    if (conn)
+        flow->conn = conn;
+    if (conn && local == 0) {
         struct us_conn_info info;
-        us_conn_info(s->rig.stack, flow->conn, &info);
+        us_conn_info(s->rig.stack, conn, &info);
         flow->local_port = info.local_port;
     }
 }

@@ -98,7 +98,6 @@ static uint32_t send_copy(struct side *side, uint32_t n)
 static uint32_t send_reserved(struct side *side, uint32_t n)
 {
     uint32_t room = 0;
-    n = n < US_RESERVE_MAX ? n : US_RESERVE_MAX;
     u_u8 *p = us_reserve(side->host->stack, side->conn, n, &room);
     if (!p)
         return 0;
@@ -155,12 +154,13 @@ static void pump(struct side *side)
         n = n < until - side->queued ? n : until - side->queued;
         if (sim_chance(&sim->random, plan->ref_chance))
             sent = send_ref(side, (uint32_t)n);
-        else if (sim_chance(&sim->random, plan->reserve_chance))
+        else if (n <= US_RESERVE_MAX && sim_chance(&sim->random, plan->reserve_chance))
             sent = send_reserved(side, (uint32_t)n);
         else
             sent = send_copy(side, (uint32_t)n);
         side->queued += sent;
         side->waiting = sent == 0;
+        side->wanting |= sent < n;
     }
     close_if_done(side);
 }
@@ -278,7 +278,7 @@ static void check_reason(struct side *side)
         side->peer_closed && side->closing && side->received == plan->bytes[!side->index];
     if (side->reason == US_CLOSE_NORMAL && complete)
         return;
-    if (job->spoiled && side->reason != US_CLOSE_NORMAL)
+    if (side->aborted || (job->spoiled && side->reason != US_CLOSE_NORMAL))
         return;
     if (job->work->resets_allowed && side->reason == US_CLOSE_RESET && complete)
         return;
@@ -359,8 +359,6 @@ static void on_data(struct side *side, const struct us_event *event)
     if (event->len == 0 || side->peer_closed)
         sim_fail(sim, "job %u: DATA of %u bytes%s", side->job->number, event->len,
                  side->peer_closed ? " after the end of the stream" : "");
-    if (side->aborted)
-        return;
     if (side->held && side->held_input != side->host->inputs)
         sim_fail(sim, "job %u: DATA although bytes were kept and not asked for again",
                  side->job->number);
@@ -426,6 +424,8 @@ static void on_event(struct host *host, const struct us_event *event)
         on_closed(side, event->reason);
         return;
     }
+    if (side->aborted) /* what was on its way when us_abort() was called */
+        return;
     if (event->type == US_EV_DATA) {
         on_data(side, event);
         return;
@@ -437,13 +437,14 @@ static void on_event(struct host *host, const struct us_event *event)
         maybe_abort(side);
     } else if (event->type == US_EV_PEER_CLOSED) {
         if (side->peer_closed || side->received != side->job->plan.bytes[!side->index])
-            sim_fail(host->sim, "job %u, host %s: end of stream after %llu bytes",
-                     side->job->number, host->name, (unsigned long long)side->received);
+            sim_fail(host->sim, "job %u, host %s: end of stream after %llu of %llu bytes",
+                     side->job->number, host->name, (unsigned long long)side->received,
+                     (unsigned long long)side->job->plan.bytes[!side->index]);
         side->peer_closed = 1;
     } else if (event->type == US_EV_SENDABLE) {
-        if (!side->waiting)
+        if (!side->wanting)
             sim_fail(host->sim, "job %u: SENDABLE that nobody waits for", side->job->number);
-        side->waiting = 0;
+        side->waiting = side->wanting = 0;
     } else {
         sim_fail(host->sim, "event of the unknown type %d", event->type);
     }
@@ -468,6 +469,7 @@ static void check_rest(struct work *work)
     struct sim *sim = work->sim;
     for (unsigned i = 0; i < 2; i++) {
         struct host *host = &work->host[i];
+        us_input(host->stack, NULL, 0, sim->now_us); /* what the last events pointed to is free */
         const char *broken = us_check(host->stack);
         if (broken)
             sim_fail(sim, "host %s: at the end us_check(): %s", host->name, broken);

@@ -43,7 +43,9 @@ struct side {
     unsigned index;
     struct us_conn *conn;
     uint64_t queued, received;
-    int established, waiting, closing, peer_closed, ended;
+    int established, closing, peer_closed, ended;
+    int waiting; /* a send was refused: nothing more until SENDABLE */
+    int wanting; /* a send was refused or cut short: SENDABLE is to come */
     int aborted;         /* us_abort() was called here: only the end is still to come */
     int held;            /* bytes were kept and not asked for again */
     uint64_t held_input; /* in the events of which us_input() */

@@ -61,7 +61,7 @@ static void choose_link(struct sim *sim, struct link_config *c, unsigned mtu)
 static void choose_host(struct sim *sim, struct host *host, unsigned index)
 {
     static const unsigned mtus[] = {576, 576, 600, 1000, 1500, 1500, 9000};
-    static const unsigned windows[] = {1000, 1500, 4000, 10000, 65535, 65535, 200000};
+    static const unsigned windows[] = {1024, 1500, 4000, 10000, 65535, 65535, 200000};
     static const unsigned queues[] = {2048, 4096, 16384, 65536, 65536, 200000};
     static const unsigned bursts[] = {1, 2, 3, 8, 32, 64};
     static const unsigned arp_lifetimes[] = {1 * SECOND, 5 * SECOND, 60 * SECOND, 600 * SECOND};

@@ -84,7 +84,7 @@ static void meet(struct thread *thread)
 /* ---- counters: no increment is lost ------------------------------------------------------ */
 
 #define COUNTER_KEYS 3
-#define INCREMENTS 4000
+#define INCREMENTS 20000
 
 struct increment {
     struct kv_worker *worker;
@@ -161,7 +161,7 @@ static void test_counters(void **unused)
 
 /* ---- fresh keys: of several inserts one wins --------------------------------------------- */
 
-#define FRESH_ROUNDS 400
+#define FRESH_ROUNDS 1000
 #define FRESH_KEYS 8
 
 struct fresh {
@@ -226,7 +226,7 @@ static void test_fresh_keys(void **unused)
 /* ---- churn: overwrite, evict, move, expire, flush, pin, all at once ---------------------- */
 
 #define CHURN_KEYS 3000
-#define CHURN_STEPS 12000
+#define CHURN_STEPS 30000
 #define MAILBOXES 16
 
 /* A pinned item on its way from the thread that pinned it to the one that unpins it. */
@@ -317,7 +317,7 @@ static void run_churn(struct thread *thread)
             kv_quiesce(thread->worker);
         if (i % 512 == 0)
             kv_tick(thread->worker, 1 + i / 512);
-        if (thread->number == 0 && i % 3000 == 2999)
+        if (thread->number == 0 && i % 9000 == 8999)
             kv_flush(thread->worker);
         if (thread->number == 1 && i % 1000 == 999) {
             kv_offline(thread->worker);
@@ -380,7 +380,7 @@ static void test_churn_without_eviction(void **unused)
 
 #define HISTORY_THREADS 3
 #define HISTORY_OPS 4
-#define HISTORY_ROUNDS 1500
+#define HISTORY_ROUNDS 4000
 #define HISTORY_LEN (HISTORY_THREADS * HISTORY_OPS)
 #define ABSENT 0
 

@@ -157,7 +157,7 @@ def test_port_in_use(run, server_sock):
 def test_device_in_use(server_tap, ucached_path):
     done = server_tap.run([ucached_path, "--io=tap"], timeout=30, capture_output=True, text=True)
     assert done.returncode not in (0, EX_USAGE)
-    assert "ucached0" in done.stderr and "--dev" in done.stderr
+    assert "ucached0" in done.stderr and "another" in done.stderr
     assert server_tap.stats()["curr_connections"] == "1"
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The own TCP against the Linux kernel's, where its behaviour can be bent by socket options."""
 
+import errno
 import random
 import socket
 import struct
@@ -87,9 +88,18 @@ def test_connecting_without_waiting(server_tap):
 
 def test_same_source_port_again_after_the_server_closed_first(server_tap):
     """The server is in TIME-WAIT; a SYN with a later sequence number opens anew (RFC 6191)."""
+    options = [(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)]
+
+    def connect():
+        try:
+            return wire_with_options(server_tap, options, source_port=40001, timeout=10)
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:
+                raise
+            return None  # our FIN has not been acknowledged yet
+
     for number in range(20):
-        options = [(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)]
-        with wire_with_options(server_tap, options, source_port=40001, timeout=10) as wire:
+        with settles(connect, seconds=1, pause=0.002) as wire:
             wire.send(b"incr none %d\r\nquit\r\n" % number)
             wire.ends_with(b"NOT_FOUND\r\n")
 

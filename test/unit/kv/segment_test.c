@@ -19,7 +19,7 @@ struct rig {
 static struct rig rig;
 static _Alignas(64) uint8_t memory[COUNT << SHIFT];
 
-static const struct kv_victim_wish any = {COUNT, COUNT, 0, 0};
+static const struct kv_victim_wish any = {COUNT, COUNT, 0, 0, 0};
 
 static int setup(void **unused)
 {
@@ -152,9 +152,12 @@ static void test_victim_has_fewest_live_bytes(void **unused)
 static void test_small_differences_do_not_count(void **unused)
 {
     uint32_t oldest = sealed_one(2100);
-    sealed_one(2050);
-    sealed_one(4000);
-    assert_int_equal(kv_segment_claim_victim(&rig.segments, &any), oldest);
+    uint32_t younger = sealed_one(2000);
+    struct kv_victim_wish wish = {COUNT, COUNT, 0, 100, 0};
+    assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), oldest);
+    kv_segment_unclaim(&rig.segments, oldest);
+    wish.slack_bytes = 99;
+    assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), younger);
 }
 
 static void test_victim_is_among_the_oldest(void **unused)
@@ -162,7 +165,7 @@ static void test_victim_is_among_the_oldest(void **unused)
     sealed_one(5000);
     uint32_t second = sealed_one(3000);
     sealed_one(1);
-    struct kv_victim_wish wish = {COUNT, 2, 0, 0};
+    struct kv_victim_wish wish = {COUNT, 2, 0, 0, 0};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), second);
 }
 
@@ -173,7 +176,7 @@ static void test_victim_that_has_expired_comes_first(void **unused)
     kv_segment_add(&rig.segments, expired, 5000);
     kv_segment_note_exptime(&rig.segments, expired, 7);
     kv_segment_seal(&rig.segments, expired);
-    struct kv_victim_wish wish = {COUNT, COUNT, 0, 7};
+    struct kv_victim_wish wish = {COUNT, COUNT, 0, 0, 7};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), expired);
 }
 
@@ -193,7 +196,7 @@ static void test_victim_is_not_held_and_not_claimed(void **unused)
 static void test_victim_with_enough_dead_bytes(void **unused)
 {
     sealed_one((1 << SHIFT) - 10);
-    struct kv_victim_wish wish = {COUNT, COUNT, 11, 0};
+    struct kv_victim_wish wish = {COUNT, COUNT, 11, 0, 0};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), KV_SEGMENT_NONE);
     wish.dead_bytes_min = 10;
     assert_int_not_equal(kv_segment_claim_victim(&rig.segments, &wish), KV_SEGMENT_NONE);

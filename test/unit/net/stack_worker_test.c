@@ -509,7 +509,8 @@ static void test_flood_after_quit(void **state)
     struct client *c = client_open(f);
     char *flood = repeat("get aaaaaaaaaaaaaaaaaaaaaaaaa\r\n", 60000);
 
-    ask(f, c, "quit\r\n", "");
+    client_send(c, "quit\r\n", 6);
+    wait_for(f, c, 0);
     client_send(c, flood, strlen(flood));
     steps(f, 3000);
     assert_null(c->conn);
@@ -541,7 +542,7 @@ static void test_reset_after_request(void **state)
 /* Many clients that do not read share a small pool; one that reads is still served. */
 static void test_pool_is_shared(void **state)
 {
-    static const struct shape small = {.connections_max = 64, .buffer_bytes = 1024 * 1024};
+    static const struct shape small = {.connections_max = 64, .buffer_bytes = 2 << 20};
     struct fixture *f = fixture_open(&small);
     char *requests = repeat("get v\r\n", 2000);
     struct client *busy = client_open(f);
@@ -565,6 +566,32 @@ static void test_pool_is_shared(void **state)
     }
     for (i = 1; i < f->client_count; i++)
         wait_for(f, &f->clients[i], 2000 * (strlen("VALUE v 0 500\r\n") + 500 + 2 + 5));
+    assert_int_equal(counter(f, NET_STACK_ABORTED_FULL), 0);
+    free(requests);
+    teardown(state);
+}
+
+/* Not even their requests fit into the pool: some of them are reset, and nobody else. */
+static void test_pool_is_too_small(void **state)
+{
+    static const struct shape tiny = {.connections_max = 64, .buffer_bytes = 256 << 10};
+    struct fixture *f = fixture_open(&tiny);
+    char *requests = repeat("get v\r\n", 4000);
+    struct client *busy = client_open(f);
+    unsigned i;
+
+    *state = f;
+    store(f, busy, "v", 'v', 500);
+    for (i = 0; i < 40; i++) {
+        struct client *lazy = client_open(f);
+
+        lazy->reading = false;
+        client_send(lazy, requests, strlen(requests));
+        ask(f, busy, "get nothing\r\n", "END\r\n");
+    }
+    for (i = 0; i < 500; i++)
+        ask(f, busy, "get nothing\r\n", "END\r\n");
+    assert_true(counter(f, NET_STACK_ABORTED_KEPT) > 0);
     assert_int_equal(counter(f, NET_STACK_ABORTED_FULL), 0);
     free(requests);
     teardown(state);
@@ -637,6 +664,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_flood_after_quit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reset_after_request, setup, teardown),
         cmocka_unit_test(test_pool_is_shared),
+        cmocka_unit_test(test_pool_is_too_small),
         cmocka_unit_test(test_narrow_link),
         cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_with_open_connections, setup, teardown),

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Expired and flushed items whose memory comes back without anybody asking for them. */
+#include "kv_rig.h"
+
+#include "kv/engine.h"
+
+struct rig {
+    struct kv *kv;
+    struct kv_worker *worker;
+};
+
+static struct rig rig;
+
+static int setup(void **unused)
+{
+    rig.kv = rig_create(4 * MIB, 1, true);
+    rig.worker = kv_join(rig.kv);
+    kv_tick(rig.worker, 1);
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    rig_check(rig.kv);
+    kv_leave(rig.worker);
+    kv_destroy(rig.kv);
+    return 0;
+}
+
+static void store(unsigned from, unsigned to, uint32_t value_len, uint32_t exptime)
+{
+    char name[24];
+    enum kv_error error;
+    for (unsigned i = from; i < to; i++) {
+        snprintf(name, sizeof(name), "key%u", i);
+        struct kv_key key = rig_key(rig.kv, name);
+        assert_true(rig_store(rig.worker, &key, value_len, i, 0, exptime, &error) != 0);
+    }
+}
+
+static void quiesce(unsigned times)
+{
+    while (times-- > 0)
+        kv_quiesce(rig.worker);
+}
+
+static void test_all_expired(void **unused)
+{
+    store(0, 2000, 500, 10);
+    kv_tick(rig.worker, 9);
+    quiesce(300);
+    assert_int_equal(rig_stats(rig.kv).items, 2000);
+    uint64_t used = rig_stats(rig.kv).memory_used_bytes;
+    kv_tick(rig.worker, 10);
+    quiesce(300);
+    struct kv_stats stats = rig_stats(rig.kv);
+    assert_int_equal(stats.items, 0);
+    assert_int_equal(stats.expired_reclaimed, 2000);
+    assert_int_equal(stats.expired_unfetched, 2000);
+    assert_int_equal(stats.evictions, 0);
+    assert_true(stats.memory_used_bytes + 900000 < used);
+}
+
+static void test_only_what_is_over(void **unused)
+{
+    for (unsigned i = 0; i < 2000; i++)
+        store(i, i + 1, 100, i % 2 ? 10 : 0);
+    kv_tick(rig.worker, 10 + 60);
+    quiesce(300);
+    assert_int_equal(rig_stats(rig.kv).items, 1000);
+    struct kv_view view;
+    struct kv_key key = rig_key(rig.kv, "key1998");
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+}
+
+static void test_large_items_expire(void **unused)
+{
+    store(0, 10, 100000, 10);
+    store(10, 20, 100000, 0);
+    kv_tick(rig.worker, 100);
+    quiesce(300);
+    assert_int_equal(rig_stats(rig.kv).items, 10);
+}
+
+static enum kv_verdict decide_touch(void *ctx, const struct kv_view *old, struct kv_change *change)
+{
+    change->exptime = *(const uint32_t *)ctx;
+    return KV_TOUCH;
+}
+
+static void touch(unsigned number, uint32_t exptime)
+{
+    char name[24];
+    snprintf(name, sizeof(name), "key%u", number);
+    struct kv_key key = rig_key(rig.kv, name);
+    struct kv_change change = {0};
+    assert_int_equal(kv_update(rig.worker, &key, decide_touch, &exptime, &change), KV_TOUCH);
+}
+
+static void test_touch_moves_the_time(void **unused)
+{
+    store(0, 400, 100, 10);
+    store(400, 800, 100, 0);
+    for (unsigned i = 0; i < 400; i++)
+        touch(i, 100);
+    for (unsigned i = 400; i < 800; i++)
+        touch(i, 20);
+    kv_tick(rig.worker, 19);
+    quiesce(200);
+    assert_int_equal(rig_stats(rig.kv).items, 800);
+    kv_tick(rig.worker, 90);
+    quiesce(200);
+    assert_int_equal(rig_stats(rig.kv).items, 400);
+    kv_tick(rig.worker, 100 + 60); /* segments that had immortals are looked at a little later */
+    quiesce(200);
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+}
+
+static void test_flushed_items_are_purged(void **unused)
+{
+    store(0, 3000, 300, 0);
+    kv_flush(rig.worker);
+    store(5000, 5100, 300, 0);
+    quiesce(300);
+    struct kv_stats stats = rig_stats(rig.kv);
+    assert_int_equal(stats.items, 100);
+    assert_int_equal(stats.evictions, 0);
+    assert_int_equal(stats.expired_reclaimed, 0);
+    assert_int_equal(kv_u32_load_relaxed(&rig.kv->purged), 1);
+}
+
+/* More flushes than generations can be told apart, with no time to purge in between. */
+static void test_many_flushes(void **unused)
+{
+    struct kv_view view;
+    struct kv_key key = rig_key(rig.kv, "key0");
+    store(0, 1, 10, 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        kv_flush(rig.worker);
+        assert_int_not_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+    }
+    store(0, 1, 10, 0);
+    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+    kv_flush(rig.worker);
+    assert_int_not_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+}
+
+static void test_item_made_before_a_flush_and_stored_after_it_is_not_flushed(void **unused)
+{
+    struct kv_key key = rig_key(rig.kv, "key");
+    enum kv_error error;
+    struct kv_change change = {.item = kv_item_new(rig.worker, &key, 3, 0, 0, &error)};
+    kv_flush(rig.worker);
+    quiesce(300);
+    kv_update(rig.worker, &key, rig_decide_replace, NULL, &change);
+    struct kv_view view;
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+}
+
+/* The log may take back the record that a walk through the open segment would come to next. */
+static void test_walk_through_an_open_segment_survives_a_drop(void **unused)
+{
+    struct kv_key key = rig_key(rig.kv, "dropped");
+    enum kv_error error;
+    store(0, 100, 10, 5);
+    kv_tick(rig.worker, 5);
+    for (unsigned i = 0; i < 500; i++) {
+        struct kv_item *item = kv_item_new(rig.worker, &key, 10 + i % 90, 0, 5, &error);
+        kv_quiesce(rig.worker);
+        kv_item_drop(rig.worker, item);
+        store(200 + i, 201 + i, i % 50, 5);
+    }
+    kv_tick(rig.worker, 6);
+    quiesce(300);
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_all_expired, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_only_what_is_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large_items_expire, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_touch_moves_the_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_flushed_items_are_purged, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_flushes, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_item_made_before_a_flush_and_stored_after_it_is_not_flushed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_walk_through_an_open_segment_survives_a_drop, setup,
+                                        teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
