@@ -28,8 +28,9 @@ extern "C" {
 
 /*
  * Input longer than this without a line end in it is given up (MC_MALFORMED with `close` and no
- * error). Only `get` and `gets` may be longer, since their number of keys is not limited
- * otherwise. A line whose end is in sight may have any length.
+ * error). Only the retrieval commands may be longer, since their number of keys is not limited
+ * otherwise. (memcached exempts get and gets but not gat and gats, whose lines then live or die by
+ * how TCP happens to cut them.) A line whose end is in sight may have any length.
  */
 #define MC_LINE_MAX 2048
 #define MC_KEYS_LINE_MAX (1024 * 1024)

@@ -6,7 +6,7 @@
 #include "mcproto/mcproto.h"
 #include "mcproto/scan.h"
 
-/* So many spaces before a long `get` are forgiven (it gets its ERROR once it is complete). */
+/* So many spaces before a long line are forgiven (it gets its ERROR once it is complete). */
 #define LEADING_SPACES_MAX 100
 
 int mc_line_cut(const u_u8 *buf, u_u32 len, struct mc_line *line)
@@ -31,7 +31,9 @@ int mc_line_may_grow(const u_u8 *buf, u_u32 len)
         return 0;
     while (spaces < LEADING_SPACES_MAX && buf[spaces] == ' ')
         spaces++;
-    return u_equal(buf + spaces, "get ", 4) || u_equal(buf + spaces, "gets ", 5);
+    buf += spaces;
+    return u_equal(buf, "get ", 4) || u_equal(buf, "gets ", 5) || u_equal(buf, "gat ", 4) ||
+           u_equal(buf, "gats ", 5);
 }
 
 u_u32 mc_tokens_cut(const u_u8 *at, const u_u8 *end, struct mc_token *tokens, u_u32 max)

@@ -29,7 +29,7 @@ int mc_line_cut(const u_u8 *buf, u_u32 len, struct mc_line *line);
 
 /*
  * For input without a line end: may its line go on, or is it too long by now? Commands have
- * MC_LINE_MAX bytes, `get` and `gets` MC_KEYS_LINE_MAX.
+ * MC_LINE_MAX bytes, the retrieval commands MC_KEYS_LINE_MAX.
  */
 int mc_line_may_grow(const u_u8 *buf, u_u32 len);
 

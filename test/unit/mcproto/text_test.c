@@ -413,7 +413,8 @@ static void long_lines(void **state)
 
     check_long("set ", 'x', MC_LINE_MAX, "", 0, MC_MORE);
     check_long("set ", 'x', MC_LINE_MAX + 1, "", MC_LINE_MAX + 1, MC_MALFORMED);
-    check_long("gat 0 ", 'x', MC_LINE_MAX + 1, "", MC_LINE_MAX + 1, MC_MALFORMED);
+    check_long("gat 0 ", 'x', MC_LINE_MAX + 1, "", 0, MC_MORE);
+    check_long("gats 0 ", 'x', keys_max + 1, "", keys_max + 1, MC_MALFORMED);
     check_long("get ", 'x', MC_LINE_MAX + 1, "", 0, MC_MORE);
     check_long("gets ", ' ', 100000, "", 0, MC_MORE);
     check_long("get ", ' ', keys_max, "", 0, MC_MORE);
