@@ -199,6 +199,8 @@ static int set_ip(struct options *o, const char *arg, char *error)
         return fail(error, "--ip: more than %d addresses", NET_STACK_ADDR_MAX);
     if (value_network(arg, &o->ip[o->ip_count]) < 0)
         return fail(error, "--ip: \"%s\" is not ADDRESS/PREFIX, for instance 10.100.0.20/24", arg);
+    if (o->ip[o->ip_count].addr.family != US_IP4)
+        return fail(error, "--ip: \"%s\" is IPv6, which the own TCP/IP stack does not speak", arg);
     o->ip_count++;
     return 0;
 }
@@ -220,9 +222,9 @@ static int set_host_ip(struct options *o, const char *arg, char *error)
 static int set_gateway(struct options *o, const char *arg, char *error)
 {
     o->gateway_given = true;
-    if (value_addr(arg, &o->gateway) == 0)
+    if (value_addr(arg, &o->gateway) == 0 && o->gateway.family == US_IP4)
         return 0;
-    return fail(error, "--gw: \"%s\" is not an address, for instance 10.100.0.1", arg);
+    return fail(error, "--gw: \"%s\" is not an IPv4 address, for instance 10.100.0.1", arg);
 }
 
 static int set_mac(struct options *o, const char *arg, char *error)
@@ -283,7 +285,7 @@ static const struct option_spec specs[] = {
      "--dev or --ip is given, else sock"},
     {0, "dev", "NAME", set_dev, "TAP device to create (default: ucached0)"},
     {0, "ip", "ADDR/PREFIX", set_ip,
-     "address of the server; may be repeated\n"
+     "IPv4 address of the server; may be repeated\n"
      "(default: 10.100.0.20/24)"},
     {0, "host-ip", "ADDR/PREFIX", set_host_ip,
      "address of the host's side of the TAP, or none\n"
@@ -447,20 +449,37 @@ static int check_sock(const struct options *o, char *error)
     return 0;
 }
 
+/* Whether an address is in a network of the server's. */
+static bool is_neighbour(const struct options *o, const struct us_addr *addr)
+{
+    unsigned i;
+
+    for (i = 0; i < o->ip_count; i++) {
+        if (options_same_network(&o->ip[i], addr))
+            return true;
+    }
+    return false;
+}
+
+static int check_gateway(const struct options *o, char *error)
+{
+    if (!o->gateway_given || is_neighbour(o, &o->gateway))
+        return 0;
+    return fail(error, "--gw: no --ip is in the network of the gateway");
+}
+
 static int check_host_ip(const struct options *o, char *error)
 {
     const struct us_addr *host = &o->host_ip.addr;
-    bool reached = false;
     unsigned i;
 
     if (o->host_ip_none)
         return 0;
     for (i = 0; i < o->ip_count; i++) {
-        if (memcmp(o->ip[i].addr.bytes, host->bytes, 4) == 0 && o->ip[i].addr.family == US_IP4)
+        if (memcmp(o->ip[i].addr.bytes, host->bytes, 4) == 0)
             return fail(error, "--ip and --host-ip are the same address");
-        reached |= options_same_network(&o->ip[i], host);
     }
-    if (reached)
+    if (is_neighbour(o, host))
         return 0;
     return fail(error,
                 "no --ip is in the network of the host's side, %u.%u.%u.%u; give "
@@ -480,7 +499,7 @@ static int check_tap(struct options *o, char *error)
         o->ip_count = 1;
     if (!o->host_ip_given && value_network("10.100.0.10/24", &o->host_ip) < 0)
         return -1;
-    return check_host_ip(o, error);
+    return check_gateway(o, error) < 0 ? -1 : check_host_ip(o, error);
 }
 
 static int check_all(struct options *o, char *error)

@@ -54,7 +54,7 @@ enum options_outcome { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_BAD }
 enum options_outcome options_parse(int argc, char **argv, struct options *options,
                                    char error[OPTIONS_ERROR_MAX]);
 
-/* Whether n is reached by an address with this prefix length: the same network. */
+/* Whether b is in the network of a. */
 bool options_same_network(const struct net_stack_addr *a, const struct us_addr *b);
 
 void options_print_help(FILE *to);

@@ -55,6 +55,7 @@ struct kv_walk {
     enum kv_walk_mode mode;
     uint32_t segment;
     uint32_t at; /* next record: bytes from the segment's front */
+    bool spares; /* something stays in the segment that was worth keeping */
 };
 
 struct kv_worker {

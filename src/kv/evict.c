@@ -31,7 +31,7 @@
 #define SLACK_SHARE 8         /* an eighth of a segment fewer live bytes is worth more than age */
 #define DEAD_SHARE 16         /* compacting is worth while from a sixteenth of dead bytes on */
 
-/* ---- moving ------------------------------------------------------------------------------ */
+/* ---- who lives in a record --------------------------------------------------------------- */
 
 /* An item, and the record of it that has to leave its segment: its head, or one of its extents. */
 struct tenant {
@@ -40,105 +40,6 @@ struct tenant {
     uint64_t hash;
     uint64_t word;
 };
-
-static void copy_fixed(struct kv_item *to, const struct kv_item *from, uint32_t bytes)
-{
-    to->value_len = from->value_len;
-    to->key_len = from->key_len;
-    to->generation = from->generation;
-    to->cas = from->cas;
-    u_copy(to + 1, from + 1, bytes - sizeof(*from));
-}
-
-static void copy_changing(struct kv_item *to, const struct kv_item *from, uint8_t access)
-{
-    kv_u32_store_relaxed(&to->exptime, kv_u32_load_relaxed(&from->exptime));
-    kv_u32_store_relaxed(&to->last_access, kv_u32_load_relaxed(&from->last_access));
-    kv_u8_store_relaxed(&to->marks, kv_item_marks(from));
-    kv_u8_store_relaxed(&to->access, kv_u8_load_relaxed(&from->access) & access);
-}
-
-static struct kv_item *record_copy(struct kv_worker *worker, const struct kv_item *from)
-{
-    uint32_t bytes = kv_record_bytes(from);
-    struct kv_item *to = (struct kv_item *)kv_log_append(worker, KV_LOG_RESCUED, bytes);
-    if (to) {
-        copy_fixed(to, from, bytes);
-        copy_changing(to, from, KV_ACCESS_FETCHED | KV_ACCESS_RECENT);
-    }
-    return to;
-}
-
-/* Puts the new head into the slot of the old one, unless the key has been changed. */
-static bool exchange(struct kv_worker *worker, const struct tenant *tenant, struct kv_item *head,
-                     uint8_t access)
-{
-    struct kv_index *index = &worker->kv->index;
-    struct kv_bucket *chain = kv_index_chain(index, tenant->hash);
-    kv_chain_lock(chain);
-    kv_atomic_u64 *slot = kv_chain_find_word(index, chain, tenant->word);
-    if (slot) {
-        copy_changing(head, tenant->item, access);
-        kv_item_note_exptime(worker, head, kv_u32_load_relaxed(&head->exptime));
-        kv_u8_store_relaxed(&tenant->item->marks, kv_item_marks(tenant->item) | KV_MARK_DEAD);
-        kv_u64_store_release(slot, kv_word_of(index, tenant->hash, head));
-    }
-    kv_chain_unlock(chain);
-    return slot != U_NULL;
-}
-
-static uint32_t tenant_bytes(const struct tenant *tenant)
-{
-    uint32_t bytes = kv_record_bytes(tenant->record);
-    return tenant->record == tenant->item ? bytes : bytes + kv_record_bytes(tenant->item);
-}
-
-static void extent_exchange(struct kv_item *head, const struct kv_item *from, struct kv_item *to)
-{
-    struct kv_extents *extents = kv_item_extents_room(head);
-    for (uint32_t i = 0; i < extents->count; i++)
-        if (extents->at[i] == from)
-            extents->at[i] = to;
-}
-
-/* Moves the tenant's record. False if there is no memory for the copy. */
-static bool move(struct kv_worker *worker, const struct tenant *tenant, uint8_t access)
-{
-    struct kv_item *extent = U_NULL;
-    if (tenant->record != tenant->item) {
-        /* Opening a segment for the copy must not reuse the head's, if others unlink it now. */
-        worker->seen[kv_segment_of(&worker->kv->segments, tenant->item)] = worker->turn;
-        extent = record_copy(worker, tenant->record);
-        if (!extent)
-            return false;
-    }
-    struct kv_item *head = record_copy(worker, tenant->item);
-    if (!head) {
-        if (extent)
-            kv_log_drop(worker, extent, kv_record_bytes(extent));
-        return false;
-    }
-    if (extent) {
-        extent_exchange(head, tenant->record, extent);
-        kv_record_charge(worker, extent);
-    }
-    kv_record_charge(worker, head);
-    if (exchange(worker, tenant, head, access)) {
-        if (extent)
-            kv_record_discharge(worker, tenant->record);
-        kv_record_discharge(worker, tenant->item);
-        return true;
-    }
-    kv_record_uncharge(worker, head);
-    kv_log_drop(worker, head, kv_record_bytes(head));
-    if (extent) {
-        kv_record_uncharge(worker, extent);
-        kv_log_drop(worker, extent, kv_record_bytes(extent));
-    }
-    return true;
-}
-
-/* ---- who lives in a record --------------------------------------------------------------- */
 
 static bool has_extent(const struct kv_item *item, const struct kv_item *extent)
 {
@@ -191,6 +92,119 @@ static bool find_tenant(const struct kv_worker *worker, struct kv_item *record,
     return head_tenant(worker, record, tenant);
 }
 
+/* ---- moving ------------------------------------------------------------------------------ */
+
+static void copy_fixed(struct kv_item *to, const struct kv_item *from, uint32_t bytes)
+{
+    to->value_len = from->value_len;
+    to->key_len = from->key_len;
+    to->generation = from->generation;
+    to->cas = from->cas;
+    u_copy(to + 1, from + 1, bytes - sizeof(*from));
+}
+
+/* How the eviction changes kv_item.access of what it spares. */
+struct chance {
+    uint8_t keeps;
+    uint8_t gets;
+};
+
+static const struct chance chance_same = {KV_ACCESS_FETCHED | KV_ACCESS_RECENT | KV_ACCESS_SPARED,
+                                          0};
+
+static uint8_t chance_apply(const struct kv_item *item, struct chance chance)
+{
+    return (uint8_t)((kv_u8_load_relaxed(&item->access) & chance.keeps) | chance.gets);
+}
+
+static void copy_changing(struct kv_item *to, const struct kv_item *from, struct chance chance)
+{
+    kv_u32_store_relaxed(&to->exptime, kv_u32_load_relaxed(&from->exptime));
+    kv_u32_store_relaxed(&to->last_access, kv_u32_load_relaxed(&from->last_access));
+    kv_u8_store_relaxed(&to->marks, kv_item_marks(from));
+    kv_u8_store_relaxed(&to->access, chance_apply(from, chance));
+}
+
+/* There is room: it was reserved. */
+static struct kv_item *record_copy(struct kv_worker *worker, const struct kv_item *from)
+{
+    uint32_t bytes = kv_record_bytes(from);
+    struct kv_item *to = (struct kv_item *)kv_log_append(worker, KV_LOG_RESCUED, bytes);
+    U_ASSERT(to != U_NULL);
+    copy_fixed(to, from, bytes);
+    copy_changing(to, from, chance_same);
+    return to;
+}
+
+/* Puts the new head into the slot of the old one, unless the key has been changed. */
+static bool exchange(struct kv_worker *worker, const struct tenant *tenant, struct kv_item *head,
+                     struct chance chance)
+{
+    struct kv_index *index = &worker->kv->index;
+    struct kv_bucket *chain = kv_index_chain(index, tenant->hash);
+    kv_chain_lock(chain);
+    kv_atomic_u64 *slot = kv_chain_find_word(index, chain, tenant->word);
+    if (slot) {
+        copy_changing(head, tenant->item, chance);
+        kv_item_note_exptime(worker, head, kv_u32_load_relaxed(&head->exptime));
+        kv_u8_store_relaxed(&tenant->item->marks, kv_item_marks(tenant->item) | KV_MARK_DEAD);
+        kv_u64_store_release(slot, kv_word_of(index, tenant->hash, head));
+    }
+    kv_chain_unlock(chain);
+    return slot != U_NULL;
+}
+
+static uint32_t tenant_bytes(const struct tenant *tenant)
+{
+    uint32_t bytes = kv_record_bytes(tenant->record);
+    return tenant->record == tenant->item ? bytes : bytes + kv_record_bytes(tenant->item);
+}
+
+static void extent_exchange(struct kv_item *head, const struct kv_item *from, struct kv_item *to)
+{
+    struct kv_extents *extents = kv_item_extents_room(head);
+    for (uint32_t i = 0; i < extents->count; i++)
+        if (extents->at[i] == from)
+            extents->at[i] = to;
+}
+
+/* Moves the tenant's record. False if there is no memory for the copy. */
+static bool move(struct kv_worker *worker, const struct tenant *tenant, struct chance chance)
+{
+    if (kv_log_reserve(worker, KV_LOG_RESCUED, tenant_bytes(tenant)) == 0)
+        return false;
+    /*
+     * That may have reused memory that others retired just now. Not the segment we walk through,
+     * but the head of an extent may lie elsewhere. From here on it is safe, if it is still linked:
+     * this worker doesn't reclaim before the end of the move, and the others wait for this one.
+     */
+    struct tenant now;
+    if (tenant->record != tenant->item &&
+        (!extent_tenant(worker, tenant->record, &now) || now.word != tenant->word))
+        return true;
+    struct kv_item *extent = U_NULL;
+    struct kv_item *head = record_copy(worker, tenant->item);
+    kv_record_charge(worker, head);
+    if (tenant->record != tenant->item) {
+        extent = record_copy(worker, tenant->record);
+        extent_exchange(head, tenant->record, extent);
+        kv_record_charge(worker, extent);
+    }
+    if (exchange(worker, tenant, head, chance)) {
+        if (extent)
+            kv_record_discharge(worker, tenant->record);
+        kv_record_discharge(worker, tenant->item);
+        return true;
+    }
+    if (extent) {
+        kv_record_uncharge(worker, extent);
+        kv_log_drop(worker, extent, kv_record_bytes(extent));
+    }
+    kv_record_uncharge(worker, head);
+    kv_log_drop(worker, head, kv_record_bytes(head));
+    return true;
+}
+
 /* ---- the walk ---------------------------------------------------------------------------- */
 
 static uint64_t rescue_bytes_max(const struct kv_worker *worker)
@@ -204,28 +218,67 @@ static void rescue_earn(struct kv_worker *worker, uint32_t bytes)
     worker->rescue_bytes = u_min64(rescue_bytes_max(worker), earned);
 }
 
-/* Is this the record of its item that walks come by last? Heads lie before their extents. */
-static bool is_last_record(const struct tenant *tenant)
+static bool is_last_extent(const struct tenant *tenant)
 {
-    if (!kv_item_is_large(tenant->item))
-        return true;
     const struct kv_extents *extents = kv_item_extents(tenant->item);
     return extents->at[extents->count - 1] == tenant->record;
+}
+
+/*
+ * Has the tenant been fetched since the eviction last came by? Says in *chance what becomes of the
+ * marks if it is spared for that.
+ *
+ * The segments of a large item come by at different times, in any order, and one of them must not
+ * cost the item the chance that another one has given it: the head decides and marks the item as
+ * spared, the extents go by that mark, and the last extent takes it away.
+ */
+static bool deserves_chance(const struct tenant *tenant, struct chance *chance)
+{
+    uint8_t access = kv_u8_load_relaxed(&tenant->item->access);
+    bool large = kv_item_is_large(tenant->item);
+    *chance = chance_same;
+    if (tenant->record == tenant->item) {
+        *chance = (struct chance){KV_ACCESS_FETCHED, large ? KV_ACCESS_SPARED : 0};
+        return (access & KV_ACCESS_RECENT) != 0;
+    }
+    if (is_last_extent(tenant))
+        chance->keeps = KV_ACCESS_FETCHED | KV_ACCESS_RECENT;
+    return (access & (KV_ACCESS_RECENT | KV_ACCESS_SPARED)) != 0;
+}
+
+/*
+ * Gives the tenant its chance: moves it, or if its record is most of the segment has the segment
+ * stay as it is. False if there is no memory for the copy.
+ */
+static bool spare(struct kv_worker *worker, const struct tenant *tenant, struct chance chance)
+{
+    if (tenant_bytes(tenant) <= kv_segments_bytes(&worker->kv->segments) / 2)
+        return move(worker, tenant, chance);
+    kv_u8_store_relaxed(&tenant->item->access, chance_apply(tenant->item, chance));
+    worker->walk.spares = true;
+    return true;
 }
 
 static void walk_evict(struct kv_worker *worker, const struct tenant *tenant)
 {
     uint32_t bytes = tenant_bytes(tenant);
-    bool recent = (kv_u8_load_relaxed(&tenant->item->access) & KV_ACCESS_RECENT) != 0;
-    /* A large item keeps its chance until the walks have come by all of it. */
-    uint8_t keeps = KV_ACCESS_FETCHED | (is_last_record(tenant) ? 0 : KV_ACCESS_RECENT);
-    if (recent && bytes <= worker->rescue_bytes && move(worker, tenant, keeps)) {
+    struct chance chance;
+    if (deserves_chance(tenant, &chance) && bytes <= worker->rescue_bytes &&
+        spare(worker, tenant, chance)) {
         worker->rescue_bytes -= bytes;
         return;
     }
     rescue_earn(worker, bytes);
     if (kv_index_unlink(&worker->kv->index, tenant->hash, tenant->word))
         kv_unlinked(worker, tenant->item, KV_END_EVICTED);
+}
+
+/* False if there is no memory for the copy. */
+static bool walk_compact(struct kv_worker *worker, const struct tenant *tenant)
+{
+    if (tenant_bytes(tenant) > kv_segments_bytes(&worker->kv->segments))
+        return true; /* an extent that fills its segment stays */
+    return move(worker, tenant, chance_same);
 }
 
 /* False if the walk has to be given up. */
@@ -251,7 +304,7 @@ static bool walk_record(struct kv_worker *worker, struct kv_item *record)
     else if (walk->mode == KV_WALK_EVICT)
         walk_evict(worker, &tenant);
     else if (walk->mode == KV_WALK_COMPACT)
-        return move(worker, &tenant, KV_ACCESS_FETCHED | KV_ACCESS_RECENT);
+        return walk_compact(worker, &tenant);
     else
         kv_segment_note_exptime(segments, walk->segment,
                                 kv_u32_load_relaxed(&tenant.item->exptime));
@@ -263,7 +316,7 @@ bool kv_walk_begin(struct kv_worker *worker, uint32_t segment, enum kv_walk_mode
     U_ASSERT(worker->walk.mode == KV_WALK_NONE);
     if (!kv_segment_claim(&worker->kv->segments, segment))
         return false;
-    worker->walk = (struct kv_walk){mode, segment, 0};
+    worker->walk = (struct kv_walk){.mode = mode, .segment = segment};
     return true;
 }
 
@@ -277,7 +330,7 @@ void kv_walk_end(struct kv_worker *worker)
     if (walk->mode == KV_WALK_EXPIRE && walk->at < segments->array[walk->segment].used)
         kv_segment_note_exptime(segments, walk->segment, 1);
     walk->mode = KV_WALK_NONE;
-    kv_segment_unclaim(segments, walk->segment);
+    kv_segment_unclaim(segments, walk->segment, walk->spares);
 }
 
 void kv_walk_step(struct kv_worker *worker, unsigned records)
@@ -323,7 +376,8 @@ static bool victim_begin(struct kv_worker *worker)
     uint32_t segment = kv_segment_claim_victim(segments, &wish);
     if (segment == KV_SEGMENT_NONE)
         return false;
-    worker->walk = (struct kv_walk){evict ? KV_WALK_EVICT : KV_WALK_COMPACT, segment, 0};
+    enum kv_walk_mode mode = evict ? KV_WALK_EVICT : KV_WALK_COMPACT;
+    worker->walk = (struct kv_walk){.mode = mode, .segment = segment};
     return true;
 }
 

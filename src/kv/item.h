@@ -36,7 +36,8 @@ enum kv_mark {
 
 enum kv_access {
     KV_ACCESS_FETCHED = 1 << 0, /* KV_FETCHED */
-    KV_ACCESS_RECENT = 1 << 1   /* fetched since the eviction has last come by */
+    KV_ACCESS_RECENT = 1 << 1,  /* fetched since the eviction has last come by */
+    KV_ACCESS_SPARED = 1 << 2 /* of a large item: its head was spared, its extents are to be too */
 };
 
 struct kv_item {

@@ -142,13 +142,21 @@ bool kv_segment_claim(struct kv_segments *segments, uint32_t index)
     return claimed;
 }
 
-void kv_segment_unclaim(struct kv_segments *segments, uint32_t index)
+static void make_youngest(struct kv_segments *segments, uint32_t index)
+{
+    list_remove(segments, &segments->sealed, index);
+    list_append(segments, &segments->sealed, index);
+}
+
+void kv_segment_unclaim(struct kv_segments *segments, uint32_t index, bool rejuvenate)
 {
     struct kv_segment *segment = &segments->array[index];
     kv_lock_take(&segments->lock);
     U_ASSERT(segment->claimed);
     segment->claimed = 0;
     retire_if_empty(segments, index);
+    if (rejuvenate && state_of(segment) == KV_SEGMENT_SEALED)
+        make_youngest(segments, index);
     kv_lock_drop(&segments->lock);
 }
 
@@ -184,8 +192,7 @@ uint32_t kv_segment_claim_victim(struct kv_segments *segments, const struct kv_v
         struct kv_segment *segment = &segments->array[index];
         uint32_t next = segment->next;
         if (kv_segment_is_held(segment)) {
-            list_remove(segments, &segments->sealed, index);
-            list_append(segments, &segments->sealed, index);
+            make_youngest(segments, index);
         } else if (!segment->claimed) {
             uint64_t cost = victim_cost(segment, wish);
             if (is_better(cost, best_cost, wish)) {

@@ -123,8 +123,11 @@ void kv_segment_seal(struct kv_segments *segments, uint32_t index);
  */
 bool kv_segment_claim(struct kv_segments *segments, uint32_t index);
 
-/* Ends a claim; retires the segment if it is empty and sealed. */
-void kv_segment_unclaim(struct kv_segments *segments, uint32_t index);
+/*
+ * Ends a claim; retires the segment if it is empty and sealed. If it is not and `rejuvenate` is
+ * set, it becomes the youngest.
+ */
+void kv_segment_unclaim(struct kv_segments *segments, uint32_t index, bool rejuvenate);
 
 /* What kv_segment_claim_victim() looks for. */
 struct kv_victim_wish {

@@ -53,7 +53,7 @@ struct net_stack_config {
     unsigned addr_count;
     const struct us_addr *gateway; /* null: none */
     uint16_t port;
-    uint32_t conn_max;      /* sessions; a few more connections are taken to refuse them */
+    uint32_t conn_max;      /* sessions; some more connections are taken to refuse them */
     uint32_t half_open_max; /* 0: 1024 */
     uint32_t buffer_bytes;  /* of all connections together; 0: follows from conn_max */
     uint8_t secret[US_SECRET_BYTES];

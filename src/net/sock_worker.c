@@ -43,6 +43,8 @@ static void listeners_want(struct net_sock_worker *worker, uint32_t interest)
 static void accept_pause(struct net_sock_worker *worker)
 {
     net_sock_count(worker, NET_SOCK_ACCEPT_PAUSES, 1);
+    if (cache_verbosity(worker->cache) > 0)
+        fprintf(stderr, "ucached: cannot accept for a moment: %s\n", strerror(errno));
     worker->accept_paused = true;
     worker->accept_resume_us = worker->now_us + ACCEPT_PAUSE_US;
     listeners_want(worker, 0);
@@ -201,6 +203,9 @@ static int listener_open(struct net_sock_worker *worker, const struct net_endpoi
     worker->listener_count++;
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0)
+        return -1;
+    /* Inherited by what is accepted: a client that vanished must not count as one for ever. */
+    if (setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0)
         return -1;
     if (endpoint->addr.ss_family == AF_INET6 &&
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0)

@@ -30,6 +30,12 @@
  */
 #define TX_BURSTS_MAX 4
 
+/* How long a peer may leave its side open after we have closed ours and sent everything. */
+#define FIN_WAIT2_US (10 * 1000 * 1000)
+
+/* Other threads see counters that are at most so old, plus a sleep. */
+#define PUBLISH_US 100000
+
 /* How long connections that are closed at the end may take to exchange their FINs. */
 #define DRAIN_US 200000
 
@@ -185,7 +191,10 @@ static int sleep_until_work(struct net_stack_worker *worker, uint64_t now_us)
         timeout_us = u_min64(timeout_us, deadline_us - now_us);
 
     net_stack_count(worker, NET_STACK_SLEEPS, 1);
-    net_stack_publish(worker);
+    if (now_us - worker->published_us >= PUBLISH_US) {
+        worker->published_us = now_us;
+        net_stack_publish(worker);
+    }
     cache_offline(worker->cache_worker);
     rc = nic_wait(worker->nic, timeout_us);
     cache_online(worker->cache_worker);
@@ -304,7 +313,9 @@ static void derive_us_config(const struct nic *nic, const struct net_stack_confi
     memcpy(us->secret, config->secret, sizeof(us->secret));
     us->caps = nic->caps;
     us->mtu = nic->mtu;
-    us->conn_max = config->conn_max + NET_STACK_CONN_SPARE;
+    us->conn_max =
+        config->conn_max + config->conn_max / NET_STACK_CONN_SPARE_SHARE + NET_STACK_CONN_SPARE;
+    us->fin_wait2_us = FIN_WAIT2_US;
     us->half_open_max = config->half_open_max ? config->half_open_max : 1024;
     us->half_open_max = u_min32(us->half_open_max, us->conn_max);
     us->recv_window_bytes = RECV_WINDOW_BYTES;
@@ -315,21 +326,28 @@ static void derive_us_config(const struct nic *nic, const struct net_stack_confi
         us->buffer_bytes = (u_u32)u_min64(buffer_bytes, BUFFER_BYTES_MAX);
 }
 
+static int fail(char error[NET_ERROR_MAX], const char *what, const char *why)
+{
+    snprintf(error, NET_ERROR_MAX, "%s: %s", what, why);
+    return -1;
+}
+
 /* The stack's memory is reserved, not used: pages come as connections and data do. */
-static const char *create_stack(struct net_stack_worker *worker, const struct us_config *us)
+static int create_stack(struct net_stack_worker *worker, const struct us_config *us,
+                        char error[NET_ERROR_MAX])
 {
     void *memory;
 
     worker->memory_bytes = us_memory_bytes(us);
     if (worker->memory_bytes == 0)
-        return "the number of connections or the MTU is out of the TCP/IP stack's range";
+        return fail(error, "the TCP/IP stack", "the connections (-c) or the MTU are out of range");
     memory = mmap(NULL, worker->memory_bytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
-        return "no memory for the TCP/IP stack; lower -c";
+        return fail(error, "no memory for the TCP/IP stack", "lower -c");
     worker->memory = memory;
     worker->stack = us_create(us, memory, worker->memory_bytes, net_clock_us());
-    return worker->stack ? NULL : "the TCP/IP stack refuses its configuration";
+    return worker->stack ? 0 : fail(error, "the TCP/IP stack", "its configuration is refused");
 }
 
 static int find_counter(const char *name, unsigned *index)
@@ -345,8 +363,8 @@ static int find_counter(const char *name, unsigned *index)
     return -1;
 }
 
-static const char *configure_stack(struct net_stack_worker *worker,
-                                   const struct net_stack_config *config)
+static int configure_stack(struct net_stack_worker *worker, const struct net_stack_config *config,
+                           char error[NET_ERROR_MAX])
 {
     unsigned i;
     int rc;
@@ -354,57 +372,53 @@ static const char *configure_stack(struct net_stack_worker *worker,
     for (i = 0; i < config->addr_count; i++) {
         rc = us_addr_add(worker->stack, &config->addrs[i].addr, config->addrs[i].prefix_len);
         if (rc < 0)
-            return us_strerror(rc);
+            return fail(error, "cannot use an address of the server", us_strerror(rc));
     }
     rc = config->gateway ? us_gateway_set(worker->stack, config->gateway) : 0;
-    if (rc == 0)
-        rc = us_listen(worker->stack, config->port, NULL);
-    return rc < 0 ? us_strerror(rc) : NULL;
+    if (rc < 0)
+        return fail(error, "cannot use the gateway", us_strerror(rc));
+    rc = us_listen(worker->stack, config->port, NULL);
+    return rc < 0 ? fail(error, "cannot listen on the port", us_strerror(rc)) : 0;
 }
 
-static const char *open_parts(struct net_stack_worker *worker,
-                              const struct net_stack_config *config)
+static int open_parts(struct net_stack_worker *worker, const struct net_stack_config *config,
+                      char error[NET_ERROR_MAX])
 {
     struct us_config us;
-    const char *error;
 
     derive_us_config(worker->nic, config, &us);
     worker->buffer_bytes = us.buffer_bytes;
     worker->conns_max = us.conn_max;
     worker->conns = calloc(worker->conns_max, sizeof(worker->conns[0]));
     if (!worker->conns)
-        return "no memory for the connections; lower -c";
-    error = create_stack(worker, &us);
-    if (!error)
-        error = configure_stack(worker, config);
-    if (!error && find_counter("buffer_bytes_used", &worker->buffer_used_index) < 0)
-        error = "the TCP/IP stack does not say how much memory it uses";
-    if (!error && net_stack_stats(worker) < 0)
-        error = "no room for its statistics";
-    return error;
+        return fail(error, "no memory for the connections", "lower -c");
+    if (create_stack(worker, &us, error) < 0 || configure_stack(worker, config, error) < 0)
+        return -1;
+    if (find_counter("buffer_bytes_used", &worker->buffer_used_index) < 0 ||
+        net_stack_stats(worker) < 0)
+        return fail(error, "statistics", "no room, or the TCP/IP stack lacks a counter");
+    return 0;
 }
 
 struct net_worker *net_stack_worker_open(struct nic *nic, const struct net_stack_config *config,
                                          char error[NET_ERROR_MAX])
 {
     struct net_stack_worker *worker = calloc(1, sizeof(*worker));
-    const char *what = "no memory";
 
-    if (worker) {
-        worker->worker.ops = &stack_ops;
-        worker->cache = config->cache;
-        worker->nic = nic;
-        worker->port = config->port;
-        worker->spin_us = SPIN_US_MIN;
-        u_list_init(&worker->free_conns);
-        u_list_init(&worker->open_conns);
-        u_list_init(&worker->blocked_conns);
-        what = open_parts(worker, config);
+    if (!worker) {
+        fail(error, "no memory", "for a worker");
+        return NULL;
     }
-    if (!what)
+    worker->worker.ops = &stack_ops;
+    worker->cache = config->cache;
+    worker->nic = nic;
+    worker->port = config->port;
+    worker->spin_us = SPIN_US_MIN;
+    u_list_init(&worker->free_conns);
+    u_list_init(&worker->open_conns);
+    u_list_init(&worker->blocked_conns);
+    if (open_parts(worker, config, error) == 0)
         return &worker->worker;
-    snprintf(error, NET_ERROR_MAX, "%s", what);
-    if (worker)
-        worker_free(worker);
+    worker_free(worker);
     return NULL;
 }

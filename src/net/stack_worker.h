@@ -31,8 +31,12 @@
 #define NET_STACK_REFS_MAX 256
 #define NET_STACK_REFS_HIGH (NET_STACK_REFS_MAX / 2)
 
-/* Connections beyond conn_max that are taken in order to be told that there are too many. */
+/*
+ * Connections of the stack beyond conn_max sessions: those that are told that there are too many,
+ * and those whose session has ended while the peer has not closed its side yet.
+ */
 #define NET_STACK_CONN_SPARE 64
+#define NET_STACK_CONN_SPARE_SHARE 4 /* and this part of conn_max */
 
 #define NET_STACK_EVENT_BATCH 256
 
@@ -113,7 +117,8 @@ struct net_stack_worker {
     bool active;      /* this loop has done something */
     bool tx_stalled;  /* the device takes or lends no more packets for now */
 
-    pthread_t thread; /* of the loop */
+    pthread_t thread;      /* of the loop */
+    uint64_t published_us; /* when other threads were last given the counters below */
     struct net_counter counters[NET_STACK_COUNTERS];
     struct net_counter *us_counters; /* us_counter_count() of them, as last published */
     struct net_stack_shown nic_shown;

@@ -92,20 +92,15 @@ void us_event_retire_blocks(struct us_stack *stack)
     }
 }
 
-/*
- * Moves the slices of a connection that the application holds back into its queue. Returns 0 if
- * memory ran out: the connection was aborted.
- */
-static int slices_keep(struct us_stack *stack, struct us_conn *conn)
+void us_event_keep_slices(struct us_stack *stack, struct us_conn *conn)
 {
     while (conn->slice_first != US_SLICE_NONE) {
         struct us_slice slice = slice_take(stack, conn);
         if (!us_rxq_keep(stack, &conn->rxq, US_RXQ_HELD, slice.data, slice.len)) {
             us_conn_out_of_memory(stack, conn);
-            return 0;
+            return;
         }
     }
-    return 1;
 }
 
 static void event_fill(struct us_event *event, enum us_event_type type, struct us_conn *conn)
@@ -125,7 +120,7 @@ static int event_data(struct us_stack *stack, struct us_conn *conn, struct us_ev
     struct us_chunk *chunk;
 
     if (conn->rx_flags & US_RX_HELD) {
-        slices_keep(stack, conn);
+        us_event_keep_slices(stack, conn);
         return 0;
     }
     if (conn->slice_first != US_SLICE_NONE) {

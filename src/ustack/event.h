@@ -62,6 +62,12 @@ void us_event_raise(struct us_stack *stack, struct us_conn *conn, unsigned flags
 /* Adds a slice. There is room for it: us_event_room() said so before the packet was taken. */
 void us_event_add_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len);
 
+/*
+ * Moves the slices of a connection that the application holds back into its receive queue, behind
+ * what was kept. If memory runs out the connection is aborted.
+ */
+void us_event_keep_slices(struct us_stack *stack, struct us_conn *conn);
+
 /* Forgets the slices that a connection has not told of. */
 void us_event_drop_slices(struct us_stack *stack, struct us_conn *conn);
 

@@ -239,6 +239,7 @@ void us_recv_resume(struct us_stack *stack, struct us_conn *conn)
 {
     if (!(conn->rx_flags & US_RX_HELD))
         return;
+    us_event_keep_slices(stack, conn); /* they come behind what was kept, before the rest */
     conn->rx_flags &= (u_u8)~US_RX_HELD;
     conn->rxq.kept = (struct us_chunk *)U_NULL;
     conn->rxq.held = (struct us_chunk *)U_NULL;

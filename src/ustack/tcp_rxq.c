@@ -20,13 +20,14 @@ static void inorder_insert(struct us_rxq *queue, struct us_chunk *place, struct 
 int us_rxq_keep(struct us_stack *stack, struct us_rxq *queue, enum us_rxq_place place,
                 const u_u8 *data, u_u32 len)
 {
-    struct us_chunk *last =
-        place == US_RXQ_HELD && queue->held != U_NULL ? queue->held : queue->kept;
+    struct us_chunk *last = place == US_RXQ_HELD ? queue->held : queue->kept;
 
     if (last != U_NULL) {
         u_u32 n = us_chunk_append(last, data, len);
         data += n;
         len -= n;
+    } else {
+        last = queue->kept; /* in a block of its own, as more may be kept in front of it */
     }
     while (len > 0) {
         struct us_chunk *chunk = us_block_get(stack, 0);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ATTEMPTS_MAX = 60, RETRY_US = 300000, KILL_US = 40000000, DRAIN_US = 300000000 };
+enum { ATTEMPTS_MAX = 1000, RETRY_US = 300000, KILL_US = 40000000, DRAIN_US = 300000000 };
 
 struct ref {
     struct side *side;
@@ -117,7 +117,6 @@ static uint32_t send_ref(struct side *side, uint32_t n)
     content_fill(content_key(side->job, side->index), side->queued, ref->bytes, n);
     int result = us_send_ref(host->stack, side->conn, ref->bytes, n, ref);
     if (result == US_OK) {
-        side->refs++;
         side->job->work->refs_given++;
         return n;
     }
@@ -160,7 +159,10 @@ static void pump(struct side *side)
             sent = send_copy(side, (uint32_t)n);
         side->queued += sent;
         side->waiting = sent == 0;
-        side->wanting |= sent < n;
+        if (sent < n) {
+            side->wanting = 1;
+            side->short_input = side->host->inputs;
+        }
     }
     close_if_done(side);
 }
@@ -220,7 +222,7 @@ static void start_job(struct sim *sim, void *target, void *detail)
     int together = job->plan.kind == JOB_TOGETHER;
     uint16_t local = 0;
     if (!job->plan.any_port || together)
-        local = (uint16_t)(20000 + (job->number * 64 + job->attempts) % 20000);
+        local = (uint16_t)(20000 + (job->number * 331 + job->attempts) % 20000);
     uint16_t remote = together ? (uint16_t)(local + 20000) : APP_PORT;
     if (!connect_side(client, remote, local)) {
         retry(job);
@@ -444,7 +446,9 @@ static void on_event(struct host *host, const struct us_event *event)
     } else if (event->type == US_EV_SENDABLE) {
         if (!side->wanting)
             sim_fail(host->sim, "job %u: SENDABLE that nobody waits for", side->job->number);
-        side->waiting = side->wanting = 0;
+        side->waiting = 0;
+        /* If more was refused while this event was on its way, another one will come. */
+        side->wanting = side->short_input == host->inputs;
     } else {
         sim_fail(host->sim, "event of the unknown type %d", event->type);
     }

@@ -44,12 +44,12 @@ struct side {
     struct us_conn *conn;
     uint64_t queued, received;
     int established, closing, peer_closed, ended;
-    int waiting; /* a send was refused: nothing more until SENDABLE */
-    int wanting; /* a send was refused or cut short: SENDABLE is to come */
-    int aborted;         /* us_abort() was called here: only the end is still to come */
-    int held;            /* bytes were kept and not asked for again */
-    uint64_t held_input; /* in the events of which us_input() */
-    unsigned refs;       /* not yet released */
+    int waiting;          /* a send was refused: nothing more until SENDABLE */
+    int wanting;          /* a send was refused or cut short: SENDABLE is to come */
+    uint64_t short_input; /* in the events of which us_input() that was */
+    int aborted;          /* us_abort() was called here: only the end is still to come */
+    int held;             /* bytes were kept and not asked for again */
+    uint64_t held_input;  /* in the events of which us_input() */
     enum us_close_reason reason;
 };
 

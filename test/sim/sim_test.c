@@ -7,7 +7,7 @@
  *     sim_test --big BYTES           so many bytes each way at 5 % loss, 5 % reordering, 2 % twice
  *     sim_test --table [GOLDEN]      goodput by loss and window; compared with the file, if given
  *     sim_test --canary alter|silence    a planted fault: fails unless the oracle notices it
- *     sim_test --long                what `make check-long` runs: 5000 seeds, 100 MB each way
+ *     sim_test --long                what `make check-long` runs: 20000 seeds, 100 MB each way
  *     --twice                        each case twice: the traces must be the same
  *     --pcap FILE                    writes the frames as they leave the hosts
  *
@@ -75,8 +75,8 @@ static void choose_host(struct sim *sim, struct host *host, unsigned index)
     c->mtu = PICK(r, mtus);
     c->recv_window_bytes = PICK(r, windows);
     c->send_queue_bytes = PICK(r, queues);
-    c->conn_max = 16;
-    c->half_open_max = (u_u32)sim_between(r, 1, 16);
+    c->conn_max = (u_u32)sim_between(r, 2, 16);
+    c->half_open_max = (u_u32)sim_between(r, 1, c->conn_max);
     c->time_wait_max = (u_u32)sim_between(r, 1, 64);
     c->arp_max = 4;
     c->listen_max = 2;
@@ -110,13 +110,14 @@ static void choose_job(struct sim *sim, struct job_plan *plan, uint64_t bytes_ma
     plan->kind = (enum job_kind)sim_between(r, 0, JOB_KINDS - 1);
     plan->client = (unsigned)sim_between(r, 0, 1);
     plan->chunk_max = PICK(r, chunks);
-    if (plan->chunk_max < 100)
-        bytes_max = bytes_max < 2000 ? bytes_max : 2000;
+    if (plan->chunk_max <= 100) /* each piece may cost a round trip */
+        bytes_max = plan->chunk_max * 200;
     for (unsigned i = 0; i < 2; i++)
         plan->bytes[i] = sim_chance(r, 200000) ? 0 : sim_between(r, 0, bytes_max);
     if (plan->kind == JOB_RPC) {
-        plan->request = (uint32_t)sim_between(r, 1, sim_chance(r, 500000) ? 50 : 8000);
-        plan->response = (uint32_t)sim_between(r, 1, sim_chance(r, 500000) ? 50 : 8000);
+        uint64_t size_max = bytes_max < 8000 ? bytes_max : 8000;
+        plan->request = (uint32_t)sim_between(r, 1, sim_chance(r, 500000) ? 50 : size_max);
+        plan->response = (uint32_t)sim_between(r, 1, sim_chance(r, 500000) ? 50 : size_max);
         uint64_t most = plan->request > plan->response ? plan->request : plan->response;
         uint64_t rounds = sim_between(r, 1, 1 + (bytes_max / most < 40 ? bytes_max / most : 40));
         plan->bytes[plan->client] = rounds * plan->request;
@@ -163,11 +164,21 @@ static void choose_work(struct sim *sim, struct work *work)
         choose_link(sim, &work->link[i].config, mtu);
     int many = sim_chance(r, 250000); /* many short connections, or a few longer ones */
     work->job_count = (unsigned)sim_between(r, 1, many ? 60 : 6);
-    work->concurrent = (unsigned)sim_between(r, 1, 12);
+    /* No more than both can hold: hosts that fill up with SYNs to each other would starve. */
+    unsigned most = work->host[0].config.conn_max < work->host[1].config.conn_max
+                        ? work->host[0].config.conn_max
+                        : work->host[1].config.conn_max;
+    work->concurrent = (unsigned)sim_between(r, 1, most);
     work->jobs = calloc(work->job_count, sizeof(*work->jobs));
     for (unsigned i = 0; i < work->job_count; i++) {
         choose_job(sim, &work->jobs[i].plan, many ? 3000 : 120000);
         total += work->jobs[i].plan.bytes[0] + work->jobs[i].plan.bytes[1];
+    }
+    if (sim_chance(r, 250000)) { /* hardly any buffers: then nobody may insist on keeping bytes */
+        for (unsigned i = 0; i < work->job_count; i++)
+            work->jobs[i].plan.keep_chance = 0;
+        for (unsigned i = 0; i < 2; i++)
+            work->host[i].config.buffer_bytes = (u_u32)sim_between(r, 8192, 65536);
     }
     for (unsigned i = 0; i < 2; i++)
         if (work->host[i].config.time_wait_max < 2 * work->job_count)
@@ -273,8 +284,9 @@ static struct result run_bulk(const struct bulk *bulk, uint64_t seed, const char
         struct link_config *l = &work->link[i].config;
         choose_host(&sim, &work->host[i], i);
         c->mtu = 1500;
-        c->recv_window_bytes = c->send_queue_bytes = bulk->window_bytes;
-        c->buffer_bytes = 4 * bulk->window_bytes + (1 << 20);
+        c->recv_window_bytes = bulk->window_bytes;
+        c->send_queue_bytes = 2 * bulk->window_bytes + 65536;
+        c->buffer_bytes = 8 * bulk->window_bytes + (1 << 20);
         c->rto_min_us = 20000;
         c->rto_initial_us = 200000;
         c->rto_max_us = 2 * SECOND;
@@ -338,7 +350,7 @@ static int run_table(const char *golden_path, const struct options *options)
         for (unsigned k = 0; k < 5; k++) {
             struct bulk bulk = {{0, 0}, windows[k], 5000, losses[i], 0, 0, 100000000, 0};
             double sum = 0;
-            bulk.bytes[0] = 400000;
+            bulk.bytes[0] = windows[k] < 10000 ? 300000 : 2000000;
             bulk.bound_us = 3600ull * SECOND;
             for (uint64_t seed = 1; seed <= 5; seed++) {
                 struct result r = run_bulk(&bulk, seed, "--table", options);
@@ -430,7 +442,7 @@ int main(int argc, char **argv)
         return 1;
     }
     if (a.all) {
-        run_seeds(1001, 6000, 0, &a.options);
+        run_seeds(1001, 21000, 0, &a.options);
         run_big(100000000, &a.options);
     } else if (a.big > 0)
         run_big(a.big, &a.options);

@@ -72,7 +72,8 @@ def test_browsers_are_hung_up_on(wire, shared_server, line):
     [
         b"x" * 3000,
         b"set " + b"k" * 3000,
-        b"gat 0 " + b"k " * 2000,
+        b"incr " + b"1" * 3000,
+        b"get " + b"k " * 600_000,
         b"\0" * 5000,
         b" " * 3000,
         b"getx " + b"k " * 2000,

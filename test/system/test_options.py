@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -338,6 +339,21 @@ def test_arp(server_tap):
         re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", hardware) and hardware != "00:00:00:00:00:00"
     )
     assert int(hardware[:2], 16) & 3 == 2, "neither ours to give nor the address of one station"
+
+
+def test_host_that_changes_its_hardware_address(server_tap):
+    """Its connections go on: what it sends says where it is now."""
+    if shutil.which("ip") is None:
+        pytest.skip("ip (Debian: iproute2) is not installed")
+    with wire_to(server_tap) as wire, wire_to(server_tap) as other:
+        wire.say(b"get k\r\n", MISS)
+        other.say(b"get k\r\n", MISS)
+        command = ["ip", "link", "set", "ucached0", "address", "02:00:00:ab:cd:ef"]
+        assert server_tap.run(command, timeout=10).returncode == 0
+        wire.say(b"get k\r\n", MISS)
+        other.say(b"get k\r\n", MISS)
+    with wire_to(server_tap) as wire:
+        wire.say(b"get k\r\n", MISS)
 
 
 def test_hardware_addresses_differ(start_server):

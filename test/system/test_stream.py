@@ -110,10 +110,12 @@ def test_line_of_many_keys(wire, keys):
     wire.say(b"get " + b" ".join(names) + b"\r\n", b"".join(hit(n, n) for n in stored) + MISS)
 
 
-def test_line_of_many_keys_in_small_segments(wire):
+@pytest.mark.parametrize("command", [b"get", b"gat 0"])
+def test_line_of_many_keys_in_small_segments(wire, command):
+    """Such a line may be longer than others, of which 2048 bytes without an end are too many."""
     names = [b"key:%04d" % number for number in range(1000)]
     wire.say(b"".join(storage(b"set", name, name, tail=b" noreply") for name in names[:500]), b"")
-    line = b"get " + b" ".join(names) + b"\r\n"
+    line = command + b" " + b" ".join(names) + b"\r\n"
     for offset in range(0, len(line), 97):
         wire.send(line[offset : offset + 97])
     wire.say(b"", b"".join(hit(name, name) for name in names[:500]) + MISS)

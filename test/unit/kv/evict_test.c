@@ -207,7 +207,7 @@ static void endurance(uint64_t memory_bytes, uint32_t value_len)
         struct kv_key key = numbered(kv, name, "fill", --count);
         rig_delete(worker, &key);
     }
-    for (unsigned round = 0; round < 60; round++) {
+    for (unsigned round = 0; round < 20; round++) {
         unsigned first = round * 7919 % count;
         for (unsigned i = 0; i < count / 10; i++) {
             struct kv_key key = numbered(kv, name, "fill", (first + i * 13) % count);

@@ -155,7 +155,7 @@ static void test_small_differences_do_not_count(void **unused)
     uint32_t younger = sealed_one(2000);
     struct kv_victim_wish wish = {COUNT, COUNT, 0, 100, 0};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), oldest);
-    kv_segment_unclaim(&rig.segments, oldest);
+    kv_segment_unclaim(&rig.segments, oldest, false);
     wish.slack_bytes = 99;
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), younger);
 }
@@ -188,7 +188,7 @@ static void test_victim_is_not_held_and_not_claimed(void **unused)
     assert_true(kv_segment_claim(&rig.segments, claimed));
     assert_false(kv_segment_claim(&rig.segments, claimed));
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &any), KV_SEGMENT_NONE);
-    kv_segment_unclaim(&rig.segments, claimed);
+    kv_segment_unclaim(&rig.segments, claimed, false);
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &any), claimed);
     assert_int_equal(rig.segments.sealed.head, claimed); /* the held one went to the young end */
 }
@@ -208,8 +208,17 @@ static void test_claimed_segment_is_retired_at_the_end_of_the_claim(void **unuse
     assert_true(kv_segment_claim(&rig.segments, index));
     kv_segment_subtract(&rig.segments, index, 8);
     assert_int_equal(state(index), KV_SEGMENT_SEALED);
-    kv_segment_unclaim(&rig.segments, index);
+    kv_segment_unclaim(&rig.segments, index, false);
     assert_int_equal(state(index), KV_SEGMENT_RETIRED);
+}
+
+static void test_rejuvenated_segment_goes_to_the_young_end(void **unused)
+{
+    uint32_t first = sealed_one(8);
+    sealed_one(8);
+    assert_true(kv_segment_claim(&rig.segments, first));
+    kv_segment_unclaim(&rig.segments, first, true);
+    assert_int_equal(rig.segments.sealed.tail, first);
 }
 
 static void test_exptime_bounds(void **unused)
@@ -252,6 +261,7 @@ int main(void)
         cmocka_unit_test_setup(test_victim_is_not_held_and_not_claimed, setup),
         cmocka_unit_test_setup(test_victim_with_enough_dead_bytes, setup),
         cmocka_unit_test_setup(test_claimed_segment_is_retired_at_the_end_of_the_claim, setup),
+        cmocka_unit_test_setup(test_rejuvenated_segment_goes_to_the_young_end, setup),
         cmocka_unit_test_setup(test_exptime_bounds, setup),
         cmocka_unit_test_setup(test_segment_of_address, setup),
     };

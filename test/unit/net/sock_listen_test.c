@@ -83,7 +83,7 @@ static void test_too_many(void **state)
     struct net_endpoints endpoints;
     char error[NET_ERROR_MAX];
     char spec[NET_ENDPOINT_MAX * 16 + 16] = "";
-    char item[16];
+    char item[32];
     int i;
 
     for (i = 0; i <= NET_ENDPOINT_MAX; i++) {

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Congestion control: RFC 5681, 6582 and 6928 by their formulas. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ustack/tcp_cc.h"
+
+static void initial_window_by_rfc6928(void **state)
+{
+    assert_int_equal(us_cc_initial_window(1460, 0), 14600);
+    assert_int_equal(us_cc_initial_window(536, 0), 5360);
+    assert_int_equal(us_cc_initial_window(8960, 0), 17920);
+    assert_int_equal(us_cc_initial_window(1460, 1), 1460);
+}
+
+static void slow_start_doubles_per_round_trip(void **state)
+{
+    struct us_tcp_cc cc;
+    u_u32 before;
+    u_u32 acked;
+
+    us_cc_init(&cc, 1000, 0);
+    before = cc.cwnd;
+    for (acked = 0; acked < before; acked += 2000)
+        us_cc_acked(&cc, 2000, before - acked); /* the peer delays its ACKs */
+    assert_int_equal(cc.cwnd, 2 * before);
+}
+
+static void avoidance_adds_one_segment_per_round_trip(void **state)
+{
+    struct us_tcp_cc cc;
+    u_u32 acked;
+
+    us_cc_init(&cc, 1000, 0);
+    cc.ssthresh = cc.cwnd;
+    for (acked = 0; acked < 10000; acked += 1000)
+        us_cc_acked(&cc, 1000, 10000);
+    assert_int_equal(cc.cwnd, 11000);
+}
+
+static void unused_window_does_not_grow(void **state)
+{
+    struct us_tcp_cc cc;
+    int i;
+
+    us_cc_init(&cc, 1000, 0);
+    for (i = 0; i < 1000; i++)
+        us_cc_acked(&cc, 100, 100);
+    assert_int_equal(cc.cwnd, 10000);
+    cc.ssthresh = 5000;
+    for (i = 0; i < 1000; i++)
+        us_cc_acked(&cc, 100, 100);
+    assert_int_equal(cc.cwnd, 10000);
+}
+
+static void recovery_halves_and_deflates(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 20000;
+    us_cc_enter_recovery(&cc, 20000);
+    assert_int_equal(cc.ssthresh, 10000);
+    assert_int_equal(cc.cwnd, 13000);
+    us_cc_inflate(&cc);
+    assert_int_equal(cc.cwnd, 14000);
+    us_cc_partial_ack(&cc, 3000);
+    assert_int_equal(cc.cwnd, 12000);
+    us_cc_partial_ack(&cc, 500);
+    assert_int_equal(cc.cwnd, 11500);
+    us_cc_partial_ack(&cc, 50000);
+    assert_int_equal(cc.cwnd, 1000);
+    us_cc_leave_recovery(&cc, 30000);
+    assert_int_equal(cc.cwnd, 10000);
+    us_cc_leave_recovery(&cc, 0);
+    assert_int_equal(cc.cwnd, 2000);
+}
+
+static void timeout_falls_to_one_segment(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_init(&cc, 1000, 0);
+    us_cc_timeout(&cc, 30000, 0);
+    assert_int_equal(cc.ssthresh, 15000);
+    assert_int_equal(cc.cwnd, 1000);
+    us_cc_timeout(&cc, 1000, 1); /* the same segment again: ssthresh stays */
+    assert_int_equal(cc.ssthresh, 15000);
+    us_cc_timeout(&cc, 1000, 0);
+    assert_int_equal(cc.ssthresh, 2000);
+}
+
+static void idleness_restarts(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 500000;
+    us_cc_idle(&cc);
+    assert_int_equal(cc.cwnd, 10000);
+    cc.cwnd = 3000;
+    us_cc_idle(&cc);
+    assert_int_equal(cc.cwnd, 3000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(initial_window_by_rfc6928),
+        cmocka_unit_test(slow_start_doubles_per_round_trip),
+        cmocka_unit_test(avoidance_adds_one_segment_per_round_trip),
+        cmocka_unit_test(unused_window_does_not_grow),
+        cmocka_unit_test(recovery_halves_and_deflates),
+        cmocka_unit_test(timeout_falls_to_one_segment),
+        cmocka_unit_test(idleness_restarts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

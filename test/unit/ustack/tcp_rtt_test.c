@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RFC 6298 by its numbers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ustack/tcp_rtt.h"
+
+static void first_sample_sets_everything(void **state)
+{
+    struct us_tcp_rtt rtt;
+
+    us_rtt_init(&rtt, 1000000, 1000, 60000000);
+    assert_int_equal(us_rtt_timeout_us(&rtt), 1000000);
+    us_rtt_sample(&rtt, 10000);
+    assert_int_equal(rtt.srtt8_us >> 3, 10000);
+    assert_int_equal(us_rtt_timeout_us(&rtt), 10000 + 4 * 5000);
+}
+
+static void smooths_by_the_rfc(void **state)
+{
+    struct us_tcp_rtt rtt;
+    int i;
+
+    us_rtt_init(&rtt, 1000000, 1000, 60000000);
+    us_rtt_sample(&rtt, 8000);
+    us_rtt_sample(&rtt, 16000); /* SRTT 9000; RTTVAR 3/4 * 4000 + 1/4 * 8000 = 5000 */
+    assert_int_equal(rtt.srtt8_us >> 3, 9000);
+    assert_int_equal(us_rtt_timeout_us(&rtt), 9000 + 4 * 5000);
+    for (i = 0; i < 200; i++)
+        us_rtt_sample(&rtt, 5000);
+    assert_in_range(rtt.srtt8_us >> 3, 4990, 5010);
+    assert_in_range(us_rtt_timeout_us(&rtt), 5000, 5100);
+}
+
+static void bounds_hold(void **state)
+{
+    struct us_tcp_rtt rtt;
+
+    us_rtt_init(&rtt, 1000000, 200000, 60000000);
+    us_rtt_sample(&rtt, 50);
+    assert_int_equal(us_rtt_timeout_us(&rtt), 200000);
+    us_rtt_sample(&rtt, 0);
+    us_rtt_sample(&rtt, 0xffffffffu);
+    us_rtt_sample(&rtt, 0xffffffffu);
+    assert_int_equal(us_rtt_timeout_us(&rtt), 60000000);
+}
+
+static void backs_off_until_the_next_sample(void **state)
+{
+    struct us_tcp_rtt rtt;
+    int i;
+
+    us_rtt_init(&rtt, 1000000, 1000, 60000000);
+    for (i = 0; i < 5; i++)
+        us_rtt_backoff(&rtt);
+    assert_int_equal(us_rtt_timeout_us(&rtt), 32000000);
+    for (i = 0; i < 300; i++)
+        us_rtt_backoff(&rtt);
+    assert_int_equal(us_rtt_timeout_us(&rtt), 60000000);
+    us_rtt_sample(&rtt, 100);
+    assert_int_equal(us_rtt_timeout_us(&rtt), 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_sample_sets_everything),
+        cmocka_unit_test(smooths_by_the_rfc),
+        cmocka_unit_test(bounds_hold),
+        cmocka_unit_test(backs_off_until_the_next_sample),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

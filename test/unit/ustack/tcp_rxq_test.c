@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The receive queue against a map of bytes; SACK blocks; bounds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "pair.h"
+#include "ustack/tcp_rxq.h"
+
+enum { SPACE = 20000 };
+
+static struct us_stack *stack;
+static void *memory;
+
+static int setup(void **state)
+{
+    struct us_config config;
+    unsigned long bytes;
+
+    pair_config(&config, 0);
+    bytes = us_memory_bytes(&config);
+    memory = calloc(1, bytes);
+    stack = us_create(&config, memory, bytes, 0);
+    return stack == NULL;
+}
+
+static int teardown(void **state)
+{
+    assert_int_equal(stack->block_pool.used, 0);
+    free(memory);
+    return 0;
+}
+
+static u_u8 byte_at(u_u32 offset)
+{
+    return (u_u8)(offset * 17 + (offset >> 7));
+}
+
+/* Random segments in random order; what comes out must be the stream, up to the first gap. */
+static void model_test(u_u32 seed, u_u32 max_len)
+{
+    static u_u8 have[SPACE];
+    static u_u8 data[SPACE];
+    struct us_rxq queue;
+    struct u_prng prng;
+    u_u32 start = 0xfffff000u + seed; /* the numbers wrap on the way */
+    u_u32 nxt = start;
+    u_u32 out = 0;
+    u_u32 i;
+
+    memset(have, 0, sizeof(have));
+    memset(&queue, 0, sizeof(queue));
+    u_prng_seed(&prng, seed);
+    for (i = 0; i < SPACE; i++)
+        data[i] = byte_at(i);
+    while (nxt != start + SPACE) {
+        u_u32 from = (nxt - start) + u_prng_below(&prng, 3 * max_len);
+        u_u32 len = 1 + u_prng_below(&prng, max_len);
+        struct us_chunk *chunk;
+
+        if (from >= SPACE)
+            continue;
+        if (len > SPACE - from)
+            len = SPACE - from;
+        if (from == nxt - start)
+            assert_int_equal(us_rxq_append(stack, &queue, nxt, data + from, len, 1000), len);
+        else
+            assert_true(us_rxq_store(stack, &queue, start + from, data + from, len, 1000));
+        memset(have + from, 1, len);
+        if (from == nxt - start)
+            nxt = us_rxq_advance(stack, &queue, nxt + len);
+        for (i = 0; i < SPACE && have[i]; i++)
+            continue;
+        assert_int_equal(nxt - start, i);
+        while ((chunk = us_rxq_take(&queue)) != NULL) {
+            for (i = 0; i < chunk->len; i++)
+                assert_int_equal(chunk->data[i], byte_at(out + i));
+            out += chunk->len;
+            us_block_put(stack, chunk);
+        }
+        assert_int_equal(out, nxt - start);
+    }
+    assert_int_equal(queue.blocks, 0);
+}
+
+static void agrees_with_the_model(void **state)
+{
+    u_u32 seed;
+
+    for (seed = 0; seed < 60; seed++)
+        model_test(seed, seed % 3 == 0 ? 10 : seed % 3 == 1 ? 1460 : 5000);
+}
+
+static void first_bytes_win(void **state)
+{
+    struct us_rxq queue;
+    struct us_chunk *chunk;
+
+    memset(&queue, 0, sizeof(queue));
+    assert_true(us_rxq_store(stack, &queue, 105, (const u_u8 *)"BBB", 3, 10));
+    assert_true(us_rxq_store(stack, &queue, 102, (const u_u8 *)"aaaaaaaaa", 9, 10));
+    assert_int_equal(us_rxq_advance(stack, &queue, 102), 111);
+    chunk = us_rxq_take(&queue);
+    assert_memory_equal(chunk->data, "aaa", 3);
+    us_block_put(stack, chunk);
+    chunk = us_rxq_take(&queue);
+    assert_int_equal(chunk->len, 6);
+    assert_memory_equal(chunk->data, "BBBaaa", 6);
+    us_block_put(stack, chunk);
+}
+
+static void block_limit_holds(void **state)
+{
+    struct us_rxq queue;
+    u_u32 i;
+
+    memset(&queue, 0, sizeof(queue));
+    for (i = 0; i < 10; i++)
+        assert_int_equal(us_rxq_store(stack, &queue, 100 + 2 * i, (const u_u8 *)"x", 1, 4), i < 4);
+    assert_int_equal(queue.blocks, 4);
+    /* Filling the gaps merges the blocks, so memory comes back. */
+    for (i = 0; i < 3; i++)
+        us_rxq_store(stack, &queue, 101 + 2 * i, (const u_u8 *)"x", 1, 4);
+    assert_int_equal(queue.blocks, 1);
+    us_rxq_clear(stack, &queue);
+}
+
+static void sack_blocks_are_most_recent_first(void **state)
+{
+    struct us_rxq queue;
+    struct us_tcp_sack blocks[4];
+
+    memset(&queue, 0, sizeof(queue));
+    us_rxq_store(stack, &queue, 200, (const u_u8 *)"0123456789", 10, 10);
+    us_rxq_store(stack, &queue, 400, (const u_u8 *)"0123456789", 10, 10);
+    us_rxq_store(stack, &queue, 300, (const u_u8 *)"0123456789", 10, 10);
+    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 3);
+    assert_int_equal(blocks[0].start, 300);
+    assert_int_equal(blocks[1].start, 400);
+    assert_int_equal(blocks[2].start, 200);
+    us_rxq_store(stack, &queue, 210, (const u_u8 *)"0123456789", 10, 10);
+    assert_int_equal(us_rxq_sack(&queue, blocks, 2), 2);
+    assert_int_equal(blocks[0].start, 200);
+    assert_int_equal(blocks[0].end, 220);
+    us_rxq_store(stack, &queue, 220, (const u_u8 *)"0123456789", 10, 10);
+    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 3); /* going on takes no other's place */
+    us_rxq_clear(stack, &queue);
+}
+
+static void empty_pool_drops(void **state)
+{
+    struct us_rxq queue;
+    struct us_chunk *all = NULL;
+    struct us_chunk *chunk;
+
+    memset(&queue, 0, sizeof(queue));
+    while ((chunk = us_block_get(stack, 0)) != NULL) {
+        chunk->next = all;
+        all = chunk;
+    }
+    assert_false(us_rxq_store(stack, &queue, 10, (const u_u8 *)"x", 1, 10));
+    assert_int_equal(us_rxq_append(stack, &queue, 10, (const u_u8 *)"x", 1, 10), 0);
+    assert_false(us_rxq_keep(stack, &queue, US_RXQ_KEPT, (const u_u8 *)"x", 1));
+    assert_int_equal(queue.blocks, 0);
+    while (all != NULL) {
+        chunk = all->next;
+        us_block_put(stack, all);
+        all = chunk;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(agrees_with_the_model, setup, teardown),
+        cmocka_unit_test_setup_teardown(first_bytes_win, setup, teardown),
+        cmocka_unit_test_setup_teardown(block_limit_holds, setup, teardown),
+        cmocka_unit_test_setup_teardown(sack_blocks_are_most_recent_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(empty_pool_drops, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

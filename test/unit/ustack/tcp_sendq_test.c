@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The send queue: every cut of it gives the right bytes, and nothing stays behind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cksum.h"
+#include "base/prng.h"
+#include "pair.h"
+#include "ustack/tcp_sendq.h"
+
+enum { SPACE = 30000 };
+
+static struct us_stack *stack;
+static void *memory;
+static u_u8 stream[SPACE];
+
+static int setup(void **state)
+{
+    struct us_config config;
+    unsigned long bytes;
+    unsigned i;
+
+    pair_config(&config, 0);
+    bytes = us_memory_bytes(&config);
+    memory = calloc(1, bytes);
+    stack = us_create(&config, memory, bytes, 0);
+    for (i = 0; i < SPACE; i++)
+        stream[i] = (u_u8)(i * 11 + (i >> 8));
+    return stack == NULL;
+}
+
+static int teardown(void **state)
+{
+    assert_int_equal(stack->block_pool.used, 0);
+    free(memory);
+    return 0;
+}
+
+/* Appends the next piece in one of the three ways. */
+static u_u32 append_some(struct us_sendq *queue, struct u_prng *prng, u_u32 start, u_u32 at)
+{
+    u_u32 len = 1 + u_prng_below(prng, 3000);
+
+    if (len > SPACE - at)
+        len = SPACE - at;
+    if (u_prng_below(prng, 3) == 0) {
+        struct us_ref *ref = (struct us_ref *)us_pool_get(&stack->ref_pool);
+        ref->conn = NULL;
+        ref->cookie = NULL;
+        ref->chunk.data = stream + at;
+        ref->chunk.seq = start + at;
+        ref->chunk.len = len;
+        us_sendq_append_ref(queue, ref);
+    } else if (len <= US_RESERVE_MAX) {
+        struct us_chunk *chunk = us_sendq_reserve(stack, queue, start + at, len);
+        memcpy(us_chunk_tail(chunk), stream + at, len);
+        us_sendq_commit(stack, queue, len);
+    } else {
+        len = us_sendq_append(stack, queue, start + at, stream + at, len);
+    }
+    return len;
+}
+
+static void any_offset_can_be_built(void **state)
+{
+    u_u32 seed;
+
+    for (seed = 0; seed < 50; seed++) {
+        struct us_sendq queue;
+        struct u_prng prng;
+        u_u32 start = 0u - 15000 + seed;
+        u_u32 end = 0;
+        u_u32 acked = 0;
+
+        memset(&queue, 0, sizeof(queue));
+        u_prng_seed(&prng, seed);
+        while (acked < SPACE) {
+            u_u8 out[3000];
+            u_u32 from;
+            u_u32 len;
+            u_u32 sum;
+
+            if (end < SPACE)
+                end += append_some(&queue, &prng, start, end);
+            from = acked + u_prng_below(&prng, end - acked);
+            len = 1 + u_prng_below(&prng, end - from < 3000 ? end - from : 3000);
+            sum = us_sendq_copy(&queue, start + from, out, len, 0, 1);
+            assert_memory_equal(out, stream + from, len);
+            assert_int_equal(u_cksum_fold(sum), u_cksum_fold(u_cksum_add(0, stream + from, len)));
+            if (u_prng_below(&prng, 2) == 0 || end == SPACE) {
+                acked += 1 + u_prng_below(&prng, end - acked);
+                us_sendq_drop(stack, &queue, start + acked);
+            }
+            if (end == acked) {
+                assert_null(queue.head);
+                assert_null(queue.tail);
+                assert_null(queue.cursor);
+                assert_int_equal(queue.copied, 0);
+                assert_int_equal(queue.refs, 0);
+                if (end < SPACE)
+                    end += append_some(&queue, &prng, start, end);
+            }
+        }
+    }
+}
+
+static void an_unused_reservation_holds_nothing(void **state)
+{
+    struct us_sendq queue;
+
+    memset(&queue, 0, sizeof(queue));
+    assert_non_null(us_sendq_reserve(stack, &queue, 5, 100));
+    us_sendq_commit(stack, &queue, 0);
+    assert_null(queue.head);
+    assert_int_equal(stack->block_pool.used, 0);
+}
+
+static void clear_gives_everything_back(void **state)
+{
+    struct us_sendq queue;
+    struct u_prng prng;
+    u_u32 at = 0;
+
+    memset(&queue, 0, sizeof(queue));
+    u_prng_seed(&prng, 3);
+    while (at < SPACE)
+        at += append_some(&queue, &prng, 0, at);
+    us_sendq_clear(stack, &queue);
+    assert_int_equal(queue.copied, 0);
+    assert_int_equal(queue.refs, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(any_offset_can_be_built, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_unused_reservation_holds_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(clear_gives_everything_back, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
