@@ -183,9 +183,6 @@ uint32_t kv_item_state(const struct kv_item *item);
 /* Housekeeping: a bounded part of the search for expired and for flushed items. */
 void kv_sweep_step(struct kv_worker *worker);
 
-/* Removes all items of earlier generations now. For the flush that would reuse a number. */
-void kv_purge_all(struct kv_worker *worker);
-
 /* ---- stats.c ----------------------------------------------------------------------------- */
 
 /* The sum of one counter over all workers. */

@@ -159,7 +159,7 @@ static struct kv_item *extent_new(struct kv_worker *worker, const struct kv_key 
     return extent;
 }
 
-void kv_item_release(struct kv_worker *worker, struct kv_item *item)
+void kv_item_drop(struct kv_worker *worker, struct kv_item *item)
 {
     if (kv_item_is_large(item)) {
         const struct kv_extents *extents = kv_item_extents(item);
@@ -300,11 +300,6 @@ struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, 
     if (U_UNLIKELY(!item))
         kv_count(worker, KV_COUNT_NO_MEMORY, 1);
     return item;
-}
-
-void kv_item_drop(struct kv_worker *worker, struct kv_item *item)
-{
-    kv_item_release(worker, item);
 }
 
 /* Where the value's byte `offset` is: the extent, and the offset in it. */

@@ -173,7 +173,4 @@ void kv_item_mark_seen(struct kv_worker *worker, const struct kv_item *item);
 /* Widens the bounds of expiry of the item's segments by the item's exptime. */
 void kv_item_note_exptime(struct kv_worker *worker, const struct kv_item *item, uint32_t exptime);
 
-/* Drops the hold of an unpublished item on its segments. The item is gone afterwards. */
-void kv_item_release(struct kv_worker *worker, struct kv_item *item);
-
 #endif

@@ -449,13 +449,13 @@ static void run_seeds(const struct mode *mode)
 
 static void test_large_memory(void **unused)
 {
-    static const struct mode mode = {"large memory", 512 * MIB, 20000, 20000, true, true};
+    static const struct mode mode = {"large memory", 512 * MIB, 20000, 15000, true, true};
     run_seeds(&mode);
 }
 
 static void test_large_values(void **unused)
 {
-    static const struct mode mode = {"large values", 2048 * MIB, 2 << 20, 1200, true, true};
+    static const struct mode mode = {"large values", 2048 * MIB, 2 << 20, 600, true, true};
     run_seeds(&mode);
 }
 

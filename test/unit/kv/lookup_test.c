@@ -141,6 +141,30 @@ static void test_view_outlives_delete_and_eviction(void **unused)
     assert_true(rig_is_filled(large.item, 60000, 2));
 }
 
+/* Views of a worker that has just come back are as good as those of one that never was away. */
+static void test_view_of_another_worker_outlives_eviction(void **unused)
+{
+    struct kv_worker *other = kv_join(rig.kv);
+    struct kv_view view;
+    struct kv_key key = rig_key(rig.kv, "key");
+    enum kv_error error;
+    char name[16];
+    rig_set(rig.worker, &key, 100, 1);
+    kv_offline(other);
+    flood(1);
+    rig_set(rig.worker, &key, 100, 1);
+    kv_online(other);
+    assert_int_equal(kv_peek(other, &key, &view), KV_HIT);
+    for (unsigned i = 0; i < 4000; i++) {
+        snprintf(name, sizeof(name), "more%u", i);
+        struct kv_key more = rig_key(rig.kv, name);
+        rig_store(rig.worker, &more, 1000, i, 0, 0, &error); /* may fail: the other delays */
+        kv_quiesce(rig.worker);
+    }
+    assert_true(rig_is_filled(view.item, 100, 1));
+    kv_leave(other);
+}
+
 static void test_pin_outlives_everything(void **unused)
 {
     struct kv_view small, large;
@@ -209,6 +233,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stored_expired_is_never_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_flushed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_view_outlives_delete_and_eviction, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_view_of_another_worker_outlives_eviction, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_pin_outlives_everything, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pins_do_not_stop_eviction, setup, teardown),
     };
