@@ -263,6 +263,12 @@ static void do_count(struct script *s)
     rig->out_head = rig->out_tail;
 }
 
+/* output: one turn of the loop without frames, so that what is to be sent now is sent. */
+static void do_output(struct script *s)
+{
+    rig_output(&s->rig);
+}
+
 static void do_drop(struct script *s)
 {
     if (script_accept(s, "frames")) {
@@ -662,16 +668,16 @@ static const struct {
     void (*run)(struct script *s);
     int unstarted; /* may come before the stack is made */
 } commands[] = {
-    {"set", do_set, 1},         {"flow", do_flow, 1},         {"let", do_let, 1},
-    {"start", do_start, 1},     {"<", do_inject, 0},          {">", do_expect, 0},
-    {"none", do_none, 0},       {"burst", do_burst, 0},       {"drop", do_drop, 0},
-    {"count", do_count, 0},     {"event", do_event, 0},       {"noevent", do_noevent, 0},
-    {"listen", do_listen, 0},   {"unlisten", do_unlisten, 0}, {"connect", do_connect, 0},
-    {"open", do_open, 0},       {"send", do_send, 0},         {"fill", do_fill, 0},
-    {"reserve", do_reserve, 0}, {"ref", do_ref, 0},           {"close", do_close, 0},
-    {"abort", do_abort, 0},     {"keep", do_keep, 0},         {"resume", do_resume, 0},
-    {"stall", do_stall, 0},     {"state", do_state, 0},       {"info", do_info, 0},
-    {"counter", do_counter, 0}, {"deadline", do_deadline, 0},
+    {"set", do_set, 1},         {"flow", do_flow, 1},       {"let", do_let, 1},
+    {"start", do_start, 1},     {"<", do_inject, 0},        {">", do_expect, 0},
+    {"none", do_none, 0},       {"burst", do_burst, 0},     {"drop", do_drop, 0},
+    {"output", do_output, 0},   {"count", do_count, 0},     {"event", do_event, 0},
+    {"noevent", do_noevent, 0}, {"listen", do_listen, 0},   {"unlisten", do_unlisten, 0},
+    {"connect", do_connect, 0}, {"open", do_open, 0},       {"send", do_send, 0},
+    {"fill", do_fill, 0},       {"reserve", do_reserve, 0}, {"ref", do_ref, 0},
+    {"close", do_close, 0},     {"abort", do_abort, 0},     {"keep", do_keep, 0},
+    {"resume", do_resume, 0},   {"stall", do_stall, 0},     {"state", do_state, 0},
+    {"info", do_info, 0},       {"counter", do_counter, 0}, {"deadline", do_deadline, 0},
 };
 
 /* "+SECONDS" or "+FROM~TO" in front of a command. */
