@@ -37,6 +37,7 @@ struct server {
     struct server_thread *threads;
     unsigned thread_count; /* with a worker */
     int ended_fd;          /* an eventfd: a worker has ended */
+    int signal_fd;         /* one of the signals that end the server has come */
 };
 
 static int complain(const char *what, const char *why)
@@ -179,12 +180,28 @@ static int open_sock_workers(struct server *server)
     return 0;
 }
 
+/* Before anything else, so that what was opened is also given back if the signal comes early. */
+static int open_signals(struct server *server)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    server->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    return server->signal_fd < 0 ? complain("signals", strerror(errno)) : 0;
+}
+
 static int open_parts(struct server *server)
 {
     struct options *o = &server->options;
 
     if (o->io == OPTIONS_IO_TAP && o->settings.threads > 1)
         o->settings.threads = 1;
+    if (open_signals(server) < 0)
+        return -1;
     server->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (server->ended_fd < 0)
         return complain("no event descriptor", strerror(errno));
@@ -205,6 +222,8 @@ struct server *server_open(const struct options *options)
         return NULL;
     }
     server->options = *options;
+    server->ended_fd = -1;
+    server->signal_fd = -1;
     if (server->options.settings.listen_addr)
         server->options.settings.listen_addr = server->options.listen;
     if (open_parts(server) == 0)
@@ -245,9 +264,9 @@ static int start_threads(struct server *server)
     return 0;
 }
 
-static int wait_for_end(struct server *server, int signal_fd)
+static int wait_for_end(struct server *server)
 {
-    struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
+    struct pollfd fds[2] = {{.fd = server->signal_fd, .events = POLLIN},
                             {.fd = server->ended_fd, .events = POLLIN}};
     struct signalfd_siginfo info;
 
@@ -256,7 +275,7 @@ static int wait_for_end(struct server *server, int signal_fd)
             return complain("poll", strerror(errno));
     }
     if (fds[0].revents && server->options.settings.verbosity > 0 &&
-        read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        read(server->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
         fprintf(stderr, "ucached: stopping, signal %u\n", info.ssi_signo);
     return 0;
 }
@@ -281,24 +300,12 @@ static int join_threads(struct server *server)
 
 int server_run(struct server *server)
 {
-    sigset_t signals;
-    int signal_fd;
-    int rc;
+    int rc = start_threads(server);
 
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signal_fd < 0)
-        return complain("signals", strerror(errno));
-    rc = start_threads(server);
     if (rc == 0)
-        rc = wait_for_end(server, signal_fd);
+        rc = wait_for_end(server);
     if (join_threads(server) < 0)
         rc = -1;
-    close(signal_fd);
     return rc;
 }
 
@@ -312,6 +319,8 @@ void server_close(struct server *server)
         cache_destroy(server->cache);
     if (server->ended_fd >= 0)
         close(server->ended_fd);
+    if (server->signal_fd >= 0)
+        close(server->signal_fd);
     free(server->threads);
     free(server);
 }

@@ -11,13 +11,14 @@ struct server;
 
 /*
  * Makes everything that may need privileges: memory, device or listening sockets. No thread runs
- * yet. Says on stderr where it listens. Returns null after a message.
+ * yet. Says on stderr where it listens. From here on SIGINT, SIGTERM and SIGUSR1 are blocked and
+ * wait for server_run(). Returns null after a message.
  */
 struct server *server_open(const struct options *options);
 
 /*
- * Starts the workers and serves until SIGINT, SIGTERM or SIGUSR1 arrives, or a worker fails. Blocks
- * these signals in the calling thread. Returns 0, or -1 after a message.
+ * Starts the workers and serves until SIGINT, SIGTERM or SIGUSR1 arrives, or a worker fails.
+ * Returns 0, or -1 after a message.
  */
 int server_run(struct server *server);
 
