@@ -113,6 +113,7 @@ int cache_exec_arith(struct cache_session *session, const struct mc_request *req
     };
     struct kv_change change = {0};
 
+    kv_views_done(worker->kv_worker);
     kv_update(worker->kv_worker, &key, decide_arith, &arith, &change);
     if (arith.status == MC_STATUS_STORED)
         cache_count(worker, incr ? CACHE_INCR_HITS : CACHE_DECR_HITS, 1);

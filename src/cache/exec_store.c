@@ -49,6 +49,7 @@ enum mc_status cache_store_begin(struct cache_session *session, const struct mc_
     uint32_t exptime = cache_clock_expiry_of_new(worker, request->exptime);
     enum kv_error error = KV_OK;
 
+    kv_views_done(worker->kv_worker);
     upload->value_len = request->value_bytes + CACHE_CRLF_BYTES;
     if (!item_fits(worker->cache, key.len, request->flags, upload->value_len))
         return store_refuse(worker, request, &key, MC_STATUS_TOO_LARGE);
@@ -243,6 +244,7 @@ static enum mc_status upload_store(struct cache_worker *worker, const struct cac
     struct store_decision store = {.worker = worker, .key = key, .upload = upload};
     struct kv_change change = {0};
 
+    kv_views_done(worker->kv_worker);
     kv_update(worker->kv_worker, key, decide_store, &store, &change);
     if (store.status != MC_STATUS_STORED || store.joined != NULL)
         kv_item_drop(worker->kv_worker, upload->item);

@@ -62,7 +62,7 @@ struct kv_worker {
     _Alignas(64) struct kv *kv;
     struct kv_epoch_member *member;
     uint32_t *seen; /* by segment: turn of the last view into it (struct kv_segment_reader) */
-    uint32_t turn;  /* changes with each quiescent state */
+    uint32_t turn;  /* changes when the worker holds no view */
     uint32_t now_s;
     uint32_t log[KV_LOGS]; /* open segments; KV_SEGMENT_NONE */
     struct kv_walk walk;

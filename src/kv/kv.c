@@ -215,6 +215,11 @@ void kv_quiesce(struct kv_worker *worker)
     kv_evict_step(worker, RECORDS_PER_QUIESCE);
 }
 
+void kv_views_done(struct kv_worker *worker)
+{
+    worker->turn++;
+}
+
 void kv_offline(struct kv_worker *worker)
 {
     worker->turn++;

@@ -9,7 +9,7 @@
  * Who may hold what, and how long:
  *   struct kv_worker   one per thread, used by that thread only.
  *   struct kv_view     what a lookup found; its pointers are good until the worker's next
- *                      kv_quiesce() or kv_offline(). No lock is held meanwhile.
+ *                      kv_quiesce(), kv_views_done() or kv_offline(). No lock is held meanwhile.
  *   a pin              keeps the bytes of one item readable for longer (zero-copy sending), until
  *                      kv_unpin(); any worker may unpin.
  *   an unpublished     item belongs to the worker that made it until kv_update() has published it
@@ -66,6 +66,12 @@ void kv_tick(struct kv_worker *worker, uint32_t now_s);
  * (reclaiming retired memory, expiring, keeping free memory in reserve). Once per loop.
  */
 void kv_quiesce(struct kv_worker *worker);
+
+/*
+ * "I hold no view", to the worker itself only: its own evictions may be reused at once again. Costs
+ * one addition; to be called between two requests of one loop, before something is stored.
+ */
+void kv_views_done(struct kv_worker *worker);
 
 /* Around a blocking wait: an offline worker holds no view and does not delay reclamation. */
 void kv_offline(struct kv_worker *worker);
@@ -144,9 +150,9 @@ enum kv_error {
  * null with *error set.
  *
  * What can be evicted but not reused yet: memory that this worker has looked at since its last
- * kv_quiesce(), that another online worker might still look at, or that is pinned or unpublished.
- * The engine keeps a twelfth of the memory free in reserve for this, so that KV_NO_MEMORY comes
- * only to a worker that stores more than that between two kv_quiesce() while it looks at all of the
+ * kv_quiesce() or kv_views_done(), that another online worker might still look at, or that is
+ * pinned or unpublished. The engine keeps a twelfth of the memory free in reserve for this, so
+ * that KV_NO_MEMORY comes only to a worker that stores more than that while it looks at all of the
  * memory, or while another online worker doesn't come to its kv_quiesce().
  */
 struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, uint32_t value_len,

@@ -66,7 +66,7 @@ def ucached_path():
     if "UCACHED" in os.environ:
         candidates = [pathlib.Path(os.environ["UCACHED"]).resolve()]
     else:
-        candidates = [ROOT / "build" / "ucached", ROOT / "build" / "apps" / "ucached" / "ucached"]
+        candidates = [ROOT / "build" / "release" / "apps" / "ucached" / "ucached"]
     for path in candidates:
         if os.access(path, os.X_OK) and path.is_file():
             return str(path)

@@ -145,6 +145,27 @@ static void test_burst_while_looking_at_everything(void **unused)
     kv_destroy(kv);
 }
 
+/* Overwriting looks at all of the memory too; a worker that says it is done with that goes on. */
+static void test_burst_of_overwrites(void **unused)
+{
+    struct kv *kv = rig_create(8 * MIB, 1, true);
+    struct kv_worker *worker = kv_join(kv);
+    char name[24];
+    for (unsigned round = 0; round < 40; round++) {
+        uint32_t value_len = round % 2 ? 1000 : 100000;
+        for (unsigned i = 0; i < (round % 2 ? 6000 : 60); i++) {
+            struct kv_key key = numbered(kv, name, "key", i);
+            kv_views_done(worker);
+            rig_set(worker, &key, value_len, i);
+        }
+        assert_int_equal(rig_stats(kv).no_memory, 0);
+        kv_quiesce(worker);
+    }
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
 static void test_other_online_worker_delays_but_does_not_stop(void **unused)
 {
     struct kv *kv = rig_create(4 * MIB, 2, true);
@@ -297,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_old_items_go_first),
         cmocka_unit_test(test_burst_of_large_values),
         cmocka_unit_test(test_burst_while_looking_at_everything),
+        cmocka_unit_test(test_burst_of_overwrites),
         cmocka_unit_test(test_other_online_worker_delays_but_does_not_stop),
         cmocka_unit_test(test_without_eviction_dead_memory_is_used_again),
         cmocka_unit_test(test_without_eviction_expired_memory_is_used_again),
