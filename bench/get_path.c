@@ -8,8 +8,8 @@
  *
  * Prints time-stamp counter ticks per GET. Under
  *   valgrind --tool=callgrind --toggle-collect=net_stack_turn
- * the instructions of net_stack_turn() alone are counted, which do not depend on the machine's mood;
- * the first argument "0" tells how many belong to the set-up.
+ * the instructions of net_stack_turn() alone are counted, which do not depend on the machine's
+ * mood; with "0" as the first argument, those of the set-up.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -138,9 +138,9 @@ int main(int argc, char **argv)
         .memory_bytes = 64 << 20, .value_bytes_max = 1 << 20, .worker_max = 1, .evict = true};
     const char *error;
     if (argc > 1)
-        bench.keys = (unsigned)atoi(argv[1]);
+        bench.keys = (unsigned)strtoul(argv[1], NULL, 10);
     if (argc > 2)
-        bench.value_bytes = (uint32_t)atoi(argv[2]);
+        bench.value_bytes = (uint32_t)strtoul(argv[2], NULL, 10);
     if (argc > 3)
         config.memory_bytes = strtoull(argv[3], NULL, 10) << 20;
     bench.kv = kv_create(&config, &error);

@@ -24,7 +24,7 @@ static const struct daemon_user nobody_else = {0};
 
 static int setup(void **state)
 {
-    strcpy(directory, "/tmp/ucached-daemon-test-XXXXXX");
+    snprintf(directory, sizeof(directory), "/tmp/ucached-daemon-test-XXXXXX");
     assert_non_null(mkdtemp(directory));
     snprintf(path, sizeof(path), "%s/pid", directory);
     return 0;

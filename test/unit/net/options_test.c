@@ -23,11 +23,11 @@ static enum options_outcome parse(const char *line, struct options *o, char *err
     static char program[] = "ucached";
     char *argv[ARGS_MAX + 1] = {program};
     int argc = 1;
+    char *rest = NULL;
     char *word;
 
-    assert_true(strlen(line) < sizeof(words));
-    strcpy(words, line);
-    for (word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+    assert_true((size_t)snprintf(words, sizeof(words), "%s", line) < sizeof(words));
+    for (word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         assert_true(argc < ARGS_MAX);
         argv[argc++] = word;
     }

@@ -83,13 +83,12 @@ static void test_too_many(void **state)
     struct net_endpoints endpoints;
     char error[NET_ERROR_MAX];
     char spec[NET_ENDPOINT_MAX * 16 + 16] = "";
-    char item[32];
+    size_t len = 0;
     int i;
 
-    for (i = 0; i <= NET_ENDPOINT_MAX; i++) {
-        snprintf(item, sizeof(item), "%s127.0.0.%d", i > 0 ? "," : "", i + 1);
-        strcat(spec, item);
-    }
+    for (i = 0; i <= NET_ENDPOINT_MAX; i++)
+        len += (size_t)snprintf(spec + len, sizeof(spec) - len, "%s127.0.0.%d", i > 0 ? "," : "",
+                                i + 1);
     assert_int_equal(net_endpoints_resolve(spec, 11211, &endpoints, error), -1);
     memset(spec, 'a', 400);
     spec[400] = '\0';

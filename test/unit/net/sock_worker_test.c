@@ -172,7 +172,7 @@ static void ask(int fd, const char *request, const char *reply)
 static void store(int fd, const char *key, size_t len)
 {
     char *request = malloc(len + 100);
-    int head = sprintf(request, "set %s 0 0 %zu\r\n", key, len);
+    int head = snprintf(request, len + 100, "set %s 0 0 %zu\r\n", key, len);
 
     memset(request + head, 'v', len);
     memcpy(request + head + len, "\r\n", 2);
@@ -236,7 +236,8 @@ static void never_reading(struct fixture *f, size_t value_len)
     size_t len = strlen(requests);
     size_t sent = 0;
     char head[40];
-    size_t reply_len = (size_t)sprintf(head, "VALUE v 0 %zu\r\n", value_len) + value_len + 2 + 5;
+    size_t reply_len =
+        (size_t)snprintf(head, sizeof(head), "VALUE v 0 %zu\r\n", value_len) + value_len + 2 + 5;
     char *got = malloc(reply_len);
     unsigned quiet = 0;
     size_t i;

@@ -288,7 +288,7 @@ static void ask(struct fixture *f, struct client *c, const char *request, const 
 static void store(struct fixture *f, struct client *c, const char *key, char letter, size_t len)
 {
     char *request = malloc(len + 100);
-    int head = sprintf(request, "set %s 0 0 %zu\r\n", key, len);
+    int head = snprintf(request, len + 100, "set %s 0 0 %zu\r\n", key, len);
 
     memset(request + head, letter, len);
     memcpy(request + head + len, "\r\n", 3);
@@ -354,11 +354,12 @@ static void test_pipeline(void **state)
     unsigned i;
 
     for (i = 0; i < 5000; i++)
-        request_len += (size_t)sprintf(
-            request + request_len, "set k%u %u 0 4\r\n%04u\r\nget k%u\r\n", i % 97, i, i, i % 97);
+        request_len +=
+            (size_t)snprintf(request + request_len, sizeof(request) - request_len,
+                             "set k%u %u 0 4\r\n%04u\r\nget k%u\r\n", i % 97, i, i, i % 97);
     for (i = 0; i < 5000; i++)
-        reply_len += (size_t)sprintf(reply + reply_len,
-                                     "STORED\r\nVALUE k%u %u 4\r\n%04u\r\nEND\r\n", i % 97, i, i);
+        reply_len += (size_t)snprintf(reply + reply_len, sizeof(reply) - reply_len,
+                                      "STORED\r\nVALUE k%u %u 4\r\n%04u\r\nEND\r\n", i % 97, i, i);
     client_send(c, request, request_len);
     wait_for(f, c, reply_len);
     assert_string_equal(c->got, reply);
@@ -395,7 +396,8 @@ static void never_reading(struct fixture *f, size_t value_len)
     const unsigned count = 3000;
     char *requests = repeat("get v\r\n", count);
     char head[40];
-    size_t reply_len = (size_t)sprintf(head, "VALUE v 0 %zu\r\n", value_len) + value_len + 2 + 5;
+    size_t reply_len =
+        (size_t)snprintf(head, sizeof(head), "VALUE v 0 %zu\r\n", value_len) + value_len + 2 + 5;
     unsigned i;
 
     store(f, busy, "v", 'v', value_len);
