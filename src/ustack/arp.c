@@ -128,16 +128,29 @@ struct us_neighbour *us_arp_want(struct us_stack *stack, u_u32 ip)
     return neighbour;
 }
 
+/* Asks for an address that is in use. */
+static void neighbour_refresh(struct us_stack *stack, struct us_neighbour *neighbour)
+{
+    neighbour->state = US_NEIGHBOUR_REFRESH;
+    neighbour_ask(stack, neighbour);
+}
+
 int us_neighbour_use(struct us_stack *stack, struct us_neighbour *neighbour)
 {
     if (U_UNLIKELY(neighbour->state == US_NEIGHBOUR_ASKING))
         return 0;
     if (U_UNLIKELY(neighbour->state == US_NEIGHBOUR_VALID &&
-                   stack->now_us - neighbour->confirmed_us > stack->config.arp_lifetime_us)) {
-        neighbour->state = US_NEIGHBOUR_REFRESH;
-        neighbour_ask(stack, neighbour);
-    }
+                   stack->now_us - neighbour->confirmed_us > stack->config.arp_lifetime_us))
+        neighbour_refresh(stack, neighbour);
     return 1;
+}
+
+void us_arp_doubt(struct us_stack *stack, u_u32 ip)
+{
+    struct us_neighbour *neighbour = us_arp_find(stack, ip);
+
+    if (neighbour != U_NULL && neighbour->state == US_NEIGHBOUR_VALID)
+        neighbour_refresh(stack, neighbour);
 }
 
 void us_arp_learn(struct us_stack *stack, u_u32 ip, const u_u8 *mac, int trusted)

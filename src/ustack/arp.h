@@ -69,6 +69,12 @@ struct us_neighbour *us_arp_find(const struct us_stack *stack, u_u32 ip);
  */
 void us_arp_learn(struct us_stack *stack, u_u32 ip, const u_u8 *mac, int trusted);
 
+/*
+ * Nothing that is sent there seems to arrive: asks whether the address is still right, once until
+ * the answer comes. Frames are sent to the old address meanwhile.
+ */
+void us_arp_doubt(struct us_stack *stack, u_u32 ip);
+
 /* Whether frames can be sent to it now. Starts to ask again if its lifetime is over. */
 int us_neighbour_use(struct us_stack *stack, struct us_neighbour *neighbour);
 

@@ -5,6 +5,8 @@
  */
 #include "ustack/stack.h"
 #include "ustack/tcp.h"
+#include "ustack/tcp_recovery.h"
+#include "ustack/tcp_sack.h"
 #include "ustack/tcp_tw.h"
 
 /* What was found so far. */
@@ -105,6 +107,20 @@ static const char *check_windows(const struct us_stack *stack, const struct us_c
     return (const char *)U_NULL;
 }
 
+static const char *check_sack(const struct us_conn *conn, struct census *census)
+{
+    if (conn->sack == U_NULL)
+        return (const char *)U_NULL;
+    census->blocks++;
+    if (!(conn->state >= US_TCP_ESTABLISHED && (conn->opts & US_OPT_SACK)))
+        return "scoreboard: of a connection without SACK, or dead";
+    if (!(conn->snd_nxt == conn->snd_max))
+        return "scoreboard: SND.NXT has gone back";
+    if (!(us_recovery_pipe(conn) <= conn->snd_max - conn->snd_una))
+        return "scoreboard: more out of the network than was sent";
+    return us_sack_check(conn->sack, conn->snd_una, conn->snd_max);
+}
+
 static const char *check_timers(const struct us_conn *conn)
 {
     u_u64 due_us = u_min64(conn->main_us, conn->ack_us);
@@ -114,7 +130,7 @@ static const char *check_timers(const struct us_conn *conn)
     if (!(due_us == US_NEVER || (us_timer_is_set(&conn->timer) && conn->timer.at_us <= due_us)))
         return "deadline that the wheel doesn't know of";
     if (conn->state > US_TCP_SYN_RECEIVED && conn->snd_una != conn->snd_max)
-        if (!(conn->main_timer == US_TT_RESEND || conn->main_timer == US_TT_PERSIST))
+        if (conn->main_timer == US_TT_NONE || conn->main_timer == US_TT_FIN_WAIT_2)
             return "data in flight without a timer";
     return (const char *)U_NULL;
 }
@@ -142,6 +158,8 @@ static const char *check_conn(const struct us_stack *stack, const struct us_conn
         census->half_open++;
     if (broken == U_NULL)
         broken = check_sendq(conn, census);
+    if (broken == U_NULL)
+        broken = check_sack(conn, census);
     if (broken == U_NULL && conn->state != US_TCP_CLOSED)
         broken = check_windows(stack, conn);
     if (broken == U_NULL && conn->state != US_TCP_CLOSED)

@@ -81,7 +81,7 @@ static int in_range(u_u32 value, u_u32 min, u_u32 max)
 static int config_is_valid(const struct us_config *c)
 {
     return in_range(c->mtu, MTU_MIN, MTU_MAX) && in_range(c->conn_max, 1, OBJECTS_MAX) &&
-           in_range(c->half_open_max, 1, c->conn_max) &&
+           in_range(c->half_open_max, 1, OBJECTS_MAX) &&
            in_range(c->time_wait_max, 1, OBJECTS_MAX) && in_range(c->arp_max, 1, NEIGHBOURS_MAX) &&
            in_range(c->listen_max, 1, LISTEN_MAX) &&
            in_range(c->buffer_bytes, BLOCKS_MIN * US_BLOCK_BYTES, 0xffffffffu) &&

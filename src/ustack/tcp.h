@@ -41,6 +41,7 @@ enum {
     US_OUT_RESEND = 1 << 3,    /* send one segment at snd_una again */
     US_OUT_PROBE = 1 << 4,     /* send something although the window is too small */
     US_OUT_FIN = 1 << 5,       /* a FIN follows what is queued; stays set */
+    US_OUT_TAIL = 1 << 7,      /* probe the end of what was sent: see tcp_recovery.h */
     US_OUT_RST = 1 << 6        /* the connection is dead: a RST is all that is left to send */
 };
 
@@ -59,11 +60,46 @@ enum {
     US_CF_RTT_TIMED = 1 << 3,     /* rtt_seq and rtt_from_us are valid */
     US_CF_SYN_RESENT = 1 << 4,    /* RFC 5681 3.1: initial window of one segment */
     US_CF_WANT_SENDABLE = 1 << 5, /* a send was cut short or refused */
+    US_CF_TAIL = 1 << 7,          /* a probe of the tail was sent and not answered */
     US_CF_UNREACHABLE = 1 << 6    /* the next hop did not answer ARP; nothing was heard since */
 };
 
 /* What us_conn.main_us is the deadline of. */
-enum us_tcp_timer { US_TT_NONE, US_TT_RESEND, US_TT_PERSIST, US_TT_FIN_WAIT_2 };
+enum us_tcp_timer {
+    US_TT_NONE,
+    US_TT_RESEND,
+    US_TT_REORDER, /* before RESEND: holes are to be judged again */
+    US_TT_TAIL,    /* before RESEND: the tail is to be probed */
+    US_TT_PERSIST,
+    US_TT_FIN_WAIT_2
+};
+
+/* Bits of us_tcp_recovery.flags. */
+enum {
+    US_RF_REORDERED = 1 << 0,  /* the path has reordered */
+    US_RF_UNDO = 1 << 1,       /* cwnd, ssthresh, from, to and resent are valid */
+    US_RF_EIFEL = 1 << 2,      /* no ACK of new data has come since the reduction */
+    US_RF_TS = 1 << 3,         /* ts is valid */
+    US_RF_WIDENED = 1 << 4,    /* `steps` was raised since the reduction */
+    US_RF_TAIL_RESENT = 1 << 5 /* the probe of the tail was sent before */
+};
+
+/* What tcp_recovery.c remembers although nothing is missing. */
+struct us_tcp_recovery {
+    u_u32 cwnd; /* the windows before they were reduced last */
+    u_u32 ssthresh;
+    u_u32 from; /* SND.UNA and SND.MAX then */
+    u_u32 to;
+    u_u32 ts;       /* timestamp of the first retransmission since */
+    u_u32 tail_end; /* SND.MAX when the tail was probed, with US_CF_TAIL */
+    u_u16 resent;   /* segments sent again since, less those that were reported as duplicates */
+    u_u8 steps;     /* quarters of a round trip that a hole may wait in addition to the first */
+    u_u8 keep;      /* recoveries for which `steps` holds */
+    u_u8 tails;     /* probes of the tail in a row */
+    u_u8 flags;     /* US_RF_* */
+};
+
+struct us_sack; /* tcp_sack.h */
 
 /* The receive queue; see tcp_rxq.h. */
 struct us_rxq {
@@ -125,11 +161,13 @@ struct us_conn {
     u_u16 slice_first; /* see event.h */
     u_u16 slice_last;
     struct us_sendq sendq;
+    struct us_sack *sack; /* null while nothing is missing */
     struct u_list ev_link;
     struct u_list out_link; /* in us_stack.out_list, or in us_neighbour.waiting */
     void *user;
     struct us_tcp_cc cc;
     u_u32 recover;
+    u_u32 limited; /* what lies below was sent while the congestion window was the limit */
 
     /* Sending: round-trip times and timers. */
     u_u32 rtt_seq;
@@ -151,6 +189,7 @@ struct us_conn {
     u_u8 frame[US_TCP_TEMPLATE_BYTES];
 
     /* Seldom touched. */
+    struct us_tcp_recovery rec;
     u_u16 mss_sent; /* what we told the peer */
     struct us_rxq rxq;
     u_u32 iss;
@@ -181,7 +220,8 @@ enum us_send_kind {
     US_SEND_ACK,
     US_SEND_DUP_ACK, /* one for each segment that arrived out of order */
     US_SEND_DATA,    /* at snd_nxt; a FIN too */
-    US_SEND_RESEND,  /* at snd_una */
+    US_SEND_RESEND,  /* what was lost: at snd_una, or as the scoreboard says */
+    US_SEND_TAIL,    /* a probe of the tail: the last segment, or a new one */
     US_SEND_PROBE,   /* at snd_nxt, although the window does not allow it */
     US_SEND_RST
 };
@@ -281,6 +321,9 @@ void us_tcp_timer_fire(struct us_stack *stack, struct us_conn *conn);
  */
 struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key,
                             const struct us_route *route);
+
+/* Begins with this sequence number; nothing was sent yet. */
+void us_conn_set_iss(struct us_conn *conn, u_u32 iss);
 
 /* Takes over what a SYN says: sequence numbers, window, options. */
 void us_conn_take_syn(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Acknowledgments: what they free, what they say about the path, and the recovery from losses
- * (RFC 5681, RFC 6582).
+ * without SACK (RFC 5681, RFC 6582; with SACK: tcp_recovery.c).
  */
 #include "ustack/tcp.h"
+#include "ustack/tcp_recovery.h"
 #include "ustack/tcp_sendq.h"
 #include "ustack/tcp_tw.h"
 
@@ -24,28 +25,36 @@ static void ack_take_rtt(struct us_stack *stack, struct us_conn *conn, u_u32 ack
         u_u32 ticks = us_ts_clock(stack->now_us) + conn->ts_offset - ts_ecr;
         if (ticks <= us_ts_clock(stack->now_us) - us_ts_clock(conn->sent_us))
             us_rtt_sample(&conn->rtt, (u_u32)u_min64(stack->now_us - conn->sent_us, 0xffffffffu));
+        else
+            us_rtt_alive(&conn->rtt); /* an ACK got lost: too old for a sample */
     }
 }
 
 /* What an ACK of new data means for the congestion window and a recovery under way. */
-static void ack_adjust_window(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 flight)
+static void ack_adjust_window(struct us_stack *stack, struct us_conn *conn, u_u32 ack)
 {
     u_u32 acked = ack - conn->snd_una;
 
     conn->dup_acks = 0;
     if (!(conn->flags & US_CF_RECOVERY)) {
-        us_cc_acked(&conn->cc, acked, flight);
+        if (us_seq_lt(conn->snd_una, conn->limited))
+            us_cc_acked(&conn->cc, acked);
+        else
+            conn->limited = ack; /* goes along, so that it never wraps */
         if (us_seq_gt(ack, conn->recover))
-            conn->recover = ack - 1; /* goes along, so that it never wraps */
+            conn->recover = ack - 1; /* likewise */
         return;
     }
     if (us_seq_geq(ack, conn->recover)) {
-        us_cc_leave_recovery(&conn->cc, conn->snd_max - ack);
+        if (conn->sack == U_NULL)
+            us_cc_leave_recovery(&conn->cc, conn->snd_max - ack);
         conn->recover = ack - 1; /* nothing below was resent needlessly: a new loss counts */
         conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL);
         return;
     }
     us_count(stack, US_C_TCP_PARTIAL_ACKS);
+    if (conn->sack != U_NULL)
+        return; /* the scoreboard says what is missing */
     us_cc_partial_ack(&conn->cc, acked);
     conn->out_flags |= US_OUT_RESEND;
     us_tcp_out_want(stack, conn);
@@ -66,8 +75,8 @@ static void ack_restart_timer(struct us_stack *stack, struct us_conn *conn)
 {
     if (conn->snd_una == conn->snd_max) {
         us_tcp_timer_start(stack, conn, US_TT_NONE, 0);
-    } else if (!(conn->flags & US_CF_PARTIAL)) {
-        us_tcp_timer_start(stack, conn, US_TT_RESEND, us_rtt_timeout_us(&conn->rtt));
+    } else if (!(conn->flags & US_CF_PARTIAL) || conn->sack != U_NULL) {
+        us_recovery_timer(stack, conn);
         /* RFC 6582 section 4, impatient: only the first partial ACK restarts the timer. */
         if (conn->flags & US_CF_RECOVERY)
             conn->flags |= US_CF_PARTIAL;
@@ -76,12 +85,12 @@ static void ack_restart_timer(struct us_stack *stack, struct us_conn *conn)
 
 void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 ts_ecr)
 {
-    u_u32 flight = conn->snd_max - conn->snd_una;
-
     U_ASSERT(us_seq_gt(ack, conn->snd_una) && us_seq_leq(ack, conn->snd_max));
     ack_take_rtt(stack, conn, ack, ts_ecr);
     conn->retries = 0;
-    ack_adjust_window(stack, conn, ack, flight);
+    if (U_UNLIKELY(conn->flags & US_CF_TAIL))
+        conn->rec.tails = 0;
+    ack_adjust_window(stack, conn, ack);
     conn->snd_una = ack;
     if (us_seq_lt(conn->snd_nxt, ack))
         conn->snd_nxt = ack;
@@ -104,7 +113,9 @@ static void ack_take_window(struct us_stack *stack, struct us_conn *conn, const 
     conn->snd_wl2 = seg->ack;
     if (wnd != conn->snd_wnd && us_conn_has_unsent(conn)) {
         if (conn->main_timer == US_TT_PERSIST && wnd > conn->snd_wnd)
-            us_tcp_timer_start(stack, conn, US_TT_NONE, 0);
+            us_tcp_timer_start(stack, conn,
+                               conn->snd_una == conn->snd_max ? US_TT_NONE : US_TT_RESEND,
+                               us_rtt_timeout_us(&conn->rtt));
         us_tcp_out_want(stack, conn);
     }
     conn->snd_wnd = wnd;
@@ -126,28 +137,38 @@ static void ack_duplicate(struct us_stack *stack, struct us_conn *conn)
     if (conn->dup_acks != DUP_ACKS_LOSS || us_seq_leq(conn->snd_una, conn->recover))
         return;
     us_count(stack, US_C_TCP_FAST_RETRANSMITS);
-    us_cc_enter_recovery(&conn->cc, conn->snd_max - conn->snd_una);
+    us_cc_enter_recovery(&conn->cc, u_min32(conn->snd_max - conn->snd_una, conn->cc.cwnd));
     conn->recover = conn->snd_max;
     conn->flags |= US_CF_RECOVERY;
     conn->flags &= (u_u8)~US_CF_PARTIAL;
     conn->out_flags |= US_OUT_RESEND;
 }
 
-/* RFC 5681 section 2: the definition of a duplicate acknowledgment. */
+/*
+ * RFC 5681 section 2: the definition of a duplicate acknowledgment. What carries SACK blocks is
+ * judged by them (RFC 6675 section 2).
+ */
 static int ack_is_duplicate(const struct us_conn *conn, const struct us_seg *seg)
 {
     return seg->ack == conn->snd_una && conn->snd_una != conn->snd_max && seg->len == 0 &&
-           !(seg->flags & US_TCP_FIN) && seg->wnd << conn->snd_scale == conn->snd_wnd;
+           !(seg->flags & US_TCP_FIN) && seg->opts.sack_blocks == 0 &&
+           seg->wnd << conn->snd_scale == conn->snd_wnd;
 }
 
 void us_tcp_ack_process(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
 {
+    int duplicate = 0;
+
     conn->flags &= (u_u8)~US_CF_UNREACHABLE;
     if (conn->main_timer == US_TT_PERSIST)
         conn->retries = 0; /* RFC 9293 3.8.6.1: a peer that answers may keep its window closed */
     if (us_seq_gt(seg->ack, conn->snd_una))
         us_tcp_ack_advance(stack, conn, seg->ack, seg->opts.ts_ecr);
-    else if (ack_is_duplicate(conn, seg) && conn->main_timer != US_TT_PERSIST)
+    else
+        duplicate = ack_is_duplicate(conn, seg) && conn->main_timer != US_TT_PERSIST;
+    if (us_recovery_wants(conn, seg) && us_recovery_ack(stack, conn, seg))
+        duplicate = seg->ack == conn->snd_una;
+    if (duplicate && conn->sack == U_NULL)
         ack_duplicate(stack, conn);
     ack_take_window(stack, conn, seg);
     if (us_conn_has_unsent(conn))

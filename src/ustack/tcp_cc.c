@@ -25,18 +25,22 @@ void us_cc_init(struct us_tcp_cc *cc, u_u32 mss, int syn_was_lost)
     cc->credit = 0;
 }
 
-void us_cc_acked(struct us_tcp_cc *cc, u_u32 acked, u_u32 flight)
+int us_cc_is_limit(const struct us_tcp_cc *cc, u_u32 flight)
+{
+    if (cc->cwnd < cc->ssthresh) /* it may double before the next ACK of this flight */
+        return flight >= cc->cwnd >> 1;
+    return flight + cc->mss > cc->cwnd;
+}
+
+void us_cc_acked(struct us_tcp_cc *cc, u_u32 acked)
 {
     if (cc->cwnd >= cc_window_max)
         return;
     if (cc->cwnd < cc->ssthresh) {
         /* An ACK of two segments may count for two, so that delayed ACKs keep the doubling. */
-        if (flight >= cc->cwnd >> 1)
-            cc->cwnd += u_min32(acked, 2 * cc->mss);
+        cc->cwnd += u_min32(acked, 2 * cc->mss);
         return;
     }
-    if (flight + cc->mss <= cc->cwnd)
-        return;
     cc->credit += u_min32(acked, cc->cwnd);
     if (cc->credit >= cc->cwnd) {
         cc->credit -= cc->cwnd;
@@ -48,6 +52,14 @@ void us_cc_enter_recovery(struct us_tcp_cc *cc, u_u32 flight)
 {
     cc->ssthresh = half_flight(cc, flight);
     cc->cwnd = cc->ssthresh + 3 * cc->mss;
+    cc->credit = 0;
+}
+
+void us_cc_reduce(struct us_tcp_cc *cc, u_u32 flight)
+{
+    /* SACKed bytes are in flight in the sense of RFC 5681, but the window was not that large. */
+    cc->ssthresh = half_flight(cc, u_min32(flight, cc->cwnd));
+    cc->cwnd = cc->ssthresh;
     cc->credit = 0;
 }
 

@@ -21,13 +21,19 @@ u_u32 us_cc_initial_window(u_u32 mss, int syn_was_lost);
 void us_cc_init(struct us_tcp_cc *cc, u_u32 mss, int syn_was_lost);
 
 /*
- * New data was acknowledged outside of recovery. flight is what was unacknowledged before: the
- * window grows only if it was the limit (RFC 7661's reason, RFC 5681's arithmetic).
+ * Whether `flight` unacknowledged bytes are so many that the window is what limits the sender. Only
+ * then it may grow: a window that was never filled has not been tested (RFC 7661 section 1).
  */
-void us_cc_acked(struct us_tcp_cc *cc, u_u32 acked, u_u32 flight);
+int us_cc_is_limit(const struct us_tcp_cc *cc, u_u32 flight);
+
+/* New data was acknowledged outside of recovery, sent while the window was the limit. */
+void us_cc_acked(struct us_tcp_cc *cc, u_u32 acked);
 
 /* Three duplicate ACKs: RFC 5681 3.2 (2) and (3). */
 void us_cc_enter_recovery(struct us_tcp_cc *cc, u_u32 flight);
+
+/* A loss seen by SACK: half of what was in flight, RFC 6675 section 5 (4.2). */
+void us_cc_reduce(struct us_tcp_cc *cc, u_u32 flight);
 
 /* One more duplicate ACK in recovery: RFC 5681 3.2 (4). */
 void us_cc_inflate(struct us_tcp_cc *cc);

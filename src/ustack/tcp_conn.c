@@ -2,6 +2,7 @@
 /* How a connection begins and ends. */
 #include "base/cksum.h"
 #include "ustack/tcp.h"
+#include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sendq.h"
 
@@ -41,6 +42,17 @@ static void conn_fill_template(const struct us_stack *stack, struct us_conn *con
         u_cksum_pseudo4(u_be32(conn->key.local_ip), u_be32(conn->key.remote_ip), US_IP_TCP, 0);
 }
 
+void us_conn_set_iss(struct us_conn *conn, u_u32 iss)
+{
+    conn->iss = iss;
+    conn->snd_una = iss;
+    conn->snd_nxt = iss;
+    conn->snd_max = iss;
+    conn->snd_end = iss + 1;
+    conn->recover = iss;
+    conn->limited = iss;
+}
+
 struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key,
                             const struct us_route *route)
 {
@@ -68,12 +80,7 @@ struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key
     conn->mss_sent = (u_u16)(config->mtu - CONN_HDR_BYTES);
     us_cc_init(&conn->cc, US_TCP_MSS_DEFAULT, 0);
     conn->ts_offset = us_tcp_ts_offset(stack, key);
-    conn->iss = us_tcp_isn(stack, key);
-    conn->snd_una = conn->iss;
-    conn->snd_nxt = conn->iss;
-    conn->snd_max = conn->iss;
-    conn->snd_end = conn->iss + 1;
-    conn->recover = conn->iss;
+    us_conn_set_iss(conn, us_tcp_isn(stack, key));
     conn_fill_template(stack, conn);
     us_tcp_table_add(stack, conn);
     return conn;
@@ -198,6 +205,7 @@ void us_conn_end(struct us_stack *stack, struct us_conn *conn, enum us_close_rea
     us_timer_stop(&stack->wheel, &conn->timer);
     u_list_remove(&conn->memory_link);
     us_sendq_clear(stack, &conn->sendq);
+    us_recovery_forget(stack, conn);
     conn->flags &= (u_u8)~US_CF_WANT_SENDABLE;
     conn_settle_received(stack, conn, reason);
     if (!(conn->out_flags & US_OUT_RST))

@@ -153,9 +153,7 @@ static void listen_input(struct us_stack *stack, const struct us_tcp_key *key,
         return;
     if (isn_min != U_NULL && us_seq_leq(conn->iss, *isn_min)) {
         /* RFC 9293 3.6.1: beyond all that the old connection of this name has used. */
-        conn->iss = *isn_min + 1;
-        conn->snd_una = conn->snd_nxt = conn->snd_max = conn->recover = conn->iss;
-        conn->snd_end = conn->iss + 1;
+        us_conn_set_iss(conn, *isn_min + 1);
     }
     conn->user = listener->user;
     conn->flags |= US_CF_PASSIVE;
@@ -395,7 +393,8 @@ static int fast_input(struct us_stack *stack, struct us_conn *conn, const struct
     if (conn->state != US_TCP_ESTABLISHED || (seg->flags & ~US_TCP_PSH) != US_TCP_ACK ||
         seg->seq != conn->rcv_nxt || seg->len > conn->rcv_adv - conn->rcv_nxt ||
         conn->rx_flags != 0 || conn->rxq.ooo != U_NULL || conn->rxq.head != U_NULL ||
-        (conn->flags & (US_CF_RECOVERY | US_CF_UNREACHABLE)) || conn->dup_acks != 0 ||
+        (conn->flags & (US_CF_RECOVERY | US_CF_UNREACHABLE | US_CF_TAIL)) || conn->dup_acks != 0 ||
+        conn->sack != U_NULL || seg->opts.sack_blocks != 0 ||
         seg->ack - conn->snd_una > conn->snd_max - conn->snd_una ||
         (seg->ack == conn->snd_una && seg->len == 0) || seg->wnd == 0)
         return 0;

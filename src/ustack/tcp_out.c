@@ -5,6 +5,7 @@
  */
 #include "base/cksum.h"
 #include "ustack/tcp.h"
+#include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sendq.h"
 
@@ -46,7 +47,7 @@ static u_u32 plan_cwnd(const struct us_conn *conn)
 {
     u_u32 cwnd = conn->cc.cwnd;
 
-    if (!(conn->flags & US_CF_RECOVERY) && conn->dup_acks > 0)
+    if (!(conn->flags & US_CF_RECOVERY) && conn->dup_acks > 0 && conn->sack == U_NULL)
         cwnd += u_min32(conn->dup_acks, 2) * conn->cc.mss;
     return cwnd;
 }
@@ -55,20 +56,22 @@ static u_u32 plan_cwnd(const struct us_conn *conn)
 static int plan_data(const struct us_conn *conn, struct us_tcp_desc *desc)
 {
     u_u32 flight = conn->snd_nxt - conn->snd_una;
-    u_u32 wnd = u_min32(plan_cwnd(conn), conn->snd_wnd);
+    u_u32 pipe = us_recovery_pipe(conn);
+    u_u32 cwnd = plan_cwnd(conn);
     u_u32 avail;
     u_u32 usable;
     int fin;
 
-    if (!us_conn_has_unsent(conn) || wnd <= flight)
+    if (!us_conn_has_unsent(conn) || cwnd <= pipe || conn->snd_wnd <= flight)
         return 0;
     avail = conn->snd_end - conn->snd_nxt; /* a FIN lies behind snd_end, so this is never < 0 */
-    usable = wnd - flight;
+    usable = u_min32(cwnd - pipe, conn->snd_wnd - flight);
     desc->kind = US_SEND_DATA;
     desc->seq = conn->snd_nxt;
     desc->len = u_min32(u_min32(avail, conn->cc.mss), usable);
     /* RFC 9293 3.8.6.2.1: a full segment, or all there is, or half the peer's largest window. */
-    if (desc->len < conn->cc.mss && desc->len < avail && desc->len < conn->snd_wnd_max >> 1)
+    if (us_seq_geq(desc->seq, conn->snd_max) && desc->len < conn->cc.mss && desc->len < avail &&
+        desc->len < conn->snd_wnd_max >> 1)
         return 0;
     fin = plan_fin_at(conn, desc->seq + desc->len) && desc->len < usable;
     if (desc->len == 0 && !fin)
@@ -94,7 +97,10 @@ static int plan_resend(const struct us_conn *conn, struct us_tcp_desc *desc)
     return 1;
 }
 
-/* Something although the window is closed or too small: RFC 9293 3.8.6.1. */
+/*
+ * Something although the window is closed (RFC 9293 3.8.6.1), or less than the silly-window rule
+ * would send (3.8.6.2.1): what fits into the window is data like any other.
+ */
 static int plan_probe(const struct us_conn *conn, struct us_tcp_desc *desc)
 {
     u_u32 avail = conn->snd_end - conn->snd_nxt;
@@ -103,7 +109,7 @@ static int plan_probe(const struct us_conn *conn, struct us_tcp_desc *desc)
 
     if (!us_conn_has_unsent(conn))
         return 0;
-    desc->kind = US_SEND_PROBE;
+    desc->kind = (u_u8)(usable > 0 ? US_SEND_DATA : US_SEND_PROBE);
     desc->seq = conn->snd_nxt;
     desc->len = u_min32(u_min32(avail, conn->cc.mss), u_max32(usable, 1));
     plan_data_flags(conn, desc, plan_fin_at(conn, desc->seq + desc->len) && desc->len == 0);
@@ -146,9 +152,15 @@ int us_tcp_plan(const struct us_conn *conn, struct us_tcp_desc *desc)
     }
     if (conn->acks_owed > 0)
         return plan_ack(conn, desc, US_SEND_DUP_ACK);
-    if ((conn->out_flags & US_OUT_RESEND) && plan_resend(conn, desc))
+    if (U_UNLIKELY(conn->sack != U_NULL)) {
+        if (us_recovery_plan(conn, desc))
+            return 1;
+    } else if ((conn->out_flags & US_OUT_RESEND) && plan_resend(conn, desc)) {
         return 1;
+    }
     if (plan_data(conn, desc))
+        return 1;
+    if ((conn->out_flags & US_OUT_TAIL) && us_recovery_plan_tail(conn, desc))
         return 1;
     if ((conn->out_flags & US_OUT_PROBE) && plan_probe(conn, desc))
         return 1;
@@ -325,7 +337,10 @@ static void record_sent(struct us_stack *stack, struct us_conn *conn,
                         const struct us_tcp_desc *desc, u_u32 end)
 {
     if (us_seq_lt(desc->seq, conn->snd_max)) {
-        conn->flags &= (u_u8)~US_CF_RTT_TIMED; /* Karn: no sample from what was sent twice */
+        /* Karn: no sample from what was sent twice, nor from what has to wait for it. */
+        if (conn->sack == U_NULL || us_seq_geq(end, conn->rtt_seq))
+            conn->flags &= (u_u8)~US_CF_RTT_TIMED;
+        us_recovery_sent(stack, conn, desc, end);
         conn->retransmits++;
         us_count(stack, US_C_TCP_RETRANSMITS);
     } else if (!(conn->flags & US_CF_RTT_TIMED) && desc->kind != US_SEND_PROBE) {
@@ -338,10 +353,13 @@ static void record_sent(struct us_stack *stack, struct us_conn *conn,
     if (desc->kind != US_SEND_RESEND && desc->kind != US_SEND_PROBE)
         conn->snd_nxt = us_seq_max(conn->snd_nxt, end);
     conn->sent_us = stack->now_us;
+    if (us_cc_is_limit(&conn->cc, conn->snd_nxt - conn->snd_una))
+        conn->limited = us_seq_max(conn->limited, conn->snd_nxt);
     if (desc->kind == US_SEND_PROBE)
         return; /* the persist timer goes on */
-    if (conn->main_timer != US_TT_RESEND || desc->kind == US_SEND_RESEND)
-        us_tcp_timer_start(stack, conn, US_TT_RESEND, us_rtt_timeout_us(&conn->rtt));
+    if (desc->kind == US_SEND_RESEND ||
+        (conn->main_timer != US_TT_RESEND && conn->main_timer != US_TT_REORDER))
+        us_recovery_timer(stack, conn);
 }
 
 static void conn_record(struct us_stack *stack, struct us_conn *conn,
@@ -363,7 +381,10 @@ static void conn_record(struct us_stack *stack, struct us_conn *conn,
         us_count(stack, US_C_TCP_WINDOW_PROBES);
         break;
     case US_SEND_DATA:
-        conn->out_flags &= (u_u8)~US_OUT_PROBE;
+        conn->out_flags &= (u_u8) ~(US_OUT_PROBE | US_OUT_TAIL);
+        break;
+    case US_SEND_TAIL:
+        conn->out_flags &= (u_u8)~US_OUT_TAIL;
         break;
     case US_SEND_RST:
         conn->out_flags = 0;

@@ -2,7 +2,7 @@
 /* RFC 6298; see tcp_rtt.h. */
 #include "ustack/tcp_rtt.h"
 
-enum { RTT_BACKOFF_MAX = 31, RTT_CLOCK_US = 1 };
+enum { RTT_BACKOFF_MAX = 31, RTT_CLOCK_US = 1, RTT_BEST_SHIFT = 6 };
 
 /* Longer samples say nothing more and would overflow the scaled arithmetic. */
 static const u_u32 rtt_sample_max_us = 100u * 1000 * 1000;
@@ -16,16 +16,27 @@ void us_rtt_init(struct us_tcp_rtt *rtt, u_u32 initial_us, u_u32 min_us, u_u32 m
 {
     rtt->srtt8_us = 0;
     rtt->rttvar4_us = 0;
+    rtt->best_us = 0;
     rtt->min_us = min_us;
     rtt->max_us = max_us;
     rtt->rto_us = u_min32(initial_us, max_us);
     rtt->backoff = 0;
 }
 
+/* Follows a path that has become longer within some dozens of samples. */
+static void rtt_take_best(struct us_tcp_rtt *rtt, u_u32 r)
+{
+    if (rtt->best_us == 0 || r < rtt->best_us)
+        rtt->best_us = r;
+    else
+        rtt->best_us += (r - rtt->best_us) >> RTT_BEST_SHIFT;
+}
+
 void us_rtt_sample(struct us_tcp_rtt *rtt, u_u32 sample_us)
 {
     u_u32 r = u_min32(u_max32(sample_us, 1), rtt_sample_max_us);
 
+    rtt_take_best(rtt, r);
     if (rtt->srtt8_us == 0) { /* (2.2) */
         rtt->srtt8_us = r << 3;
         rtt->rttvar4_us = r << 1;
@@ -44,6 +55,11 @@ void us_rtt_backoff(struct us_tcp_rtt *rtt)
 {
     if (rtt->backoff < RTT_BACKOFF_MAX)
         rtt->backoff++;
+}
+
+void us_rtt_alive(struct us_tcp_rtt *rtt)
+{
+    rtt->backoff = 0;
 }
 
 u_u32 us_rtt_timeout_us(const struct us_tcp_rtt *rtt)

@@ -9,6 +9,7 @@ struct us_tcp_rtt {
     u_u32 srtt8_us;   /* smoothed round-trip time times 8; 0 before the first sample */
     u_u32 rttvar4_us; /* its variation times 4 */
     u_u32 rto_us;     /* without backoff */
+    u_u32 best_us;    /* the smallest of the samples, slowly forgotten; 0 before the first */
     u_u32 min_us;     /* bounds of rto_us, from the configuration */
     u_u32 max_us;
     u_u8 backoff; /* times that the timeout has been doubled since the last sample */
@@ -22,6 +23,9 @@ void us_rtt_sample(struct us_tcp_rtt *rtt, u_u32 sample_us);
 
 /* The timer has expired: doubles the timeout, up to the maximum (RFC 6298 5.5). */
 void us_rtt_backoff(struct us_tcp_rtt *rtt);
+
+/* New data was acknowledged, but by an ACK that tells no round-trip time: ends the backoff. */
+void us_rtt_alive(struct us_tcp_rtt *rtt);
 
 /* The timeout with its backoff. */
 u_u32 us_rtt_timeout_us(const struct us_tcp_rtt *rtt);

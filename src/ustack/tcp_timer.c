@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The timers of a connection: one deadline for retransmission, window probes or FIN-WAIT-2, of
- * which only one can run, and one for the delayed ACK. Both share one entry of the wheel, which is
- * moved only when it would come too late; when it comes too early it is set again.
+ * The timers of a connection: one deadline for retransmission (or what precedes it, see
+ * tcp_recovery.h), window probes or FIN-WAIT-2, of which only one can run, and one for the delayed
+ * ACK. Both share one entry of the wheel, which is moved only when it would come too late; when it
+ * comes too early it is set again.
  */
 #include "ustack/tcp.h"
+#include "ustack/tcp_recovery.h"
 
 static void timer_arm(struct us_stack *stack, struct us_conn *conn)
 {
@@ -28,6 +30,9 @@ void us_tcp_timer_delay_ack(struct us_stack *stack, struct us_conn *conn)
     conn->ack_us = stack->now_us + stack->config.delayed_ack_us;
     timer_arm(stack, conn);
 }
+
+/* RFC 1122 3.3.1.4: so many timeouts in a row make the address of the next hop doubtful. */
+enum { TIMER_DOUBT_RETRIES = 2 };
 
 /* Nobody answers any more. */
 static void timer_give_up(struct us_stack *stack, struct us_conn *conn)
@@ -53,6 +58,8 @@ static int timer_try_again(struct us_stack *stack, struct us_conn *conn)
     }
     conn->retries++;
     us_rtt_backoff(&conn->rtt);
+    if (conn->retries == TIMER_DOUBT_RETRIES)
+        us_arp_doubt(stack, conn->next_hop);
     return 1;
 }
 
@@ -63,14 +70,22 @@ static void timer_probe(struct us_stack *stack, struct us_conn *conn)
     us_tcp_out_want(stack, conn);
 }
 
-/* Goes back to snd_una with a window of one segment: RFC 5681 3.1, RFC 6298 5.4 to 5.6. */
-static void timer_go_back(struct us_conn *conn)
+/*
+ * Goes back to snd_una with a window of one segment: RFC 5681 3.1, RFC 6298 5.4 to 5.6. With SACK
+ * all that was not SACKed counts as lost, otherwise all is sent again.
+ */
+static void timer_go_back(struct us_stack *stack, struct us_conn *conn)
 {
+    int with_sack = us_recovery_timeout(stack, conn);
+
     us_cc_timeout(&conn->cc, conn->snd_max - conn->snd_una, conn->retries > 1);
     conn->recover = conn->snd_max;
-    conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL | US_CF_RTT_TIMED);
-    conn->out_flags &= (u_u8)~US_OUT_RESEND;
+    conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL | US_CF_RTT_TIMED | US_CF_TAIL);
+    conn->out_flags &= (u_u8) ~(US_OUT_RESEND | US_OUT_TAIL);
     conn->dup_acks = 0;
+    if (with_sack)
+        return;
+    us_recovery_forget(stack, conn);
     conn->snd_nxt = conn->snd_una;
 }
 
@@ -83,7 +98,7 @@ static void timer_resend(struct us_stack *stack, struct us_conn *conn)
         conn->flags |= US_CF_SYN_RESENT;
         conn->out_flags |= US_OUT_SYN;
     } else if (conn->snd_una != conn->snd_max) {
-        timer_go_back(conn);
+        timer_go_back(stack, conn);
         if (conn->snd_wnd == 0) {
             timer_probe(stack, conn);
             return;
@@ -100,6 +115,12 @@ static void timer_main(struct us_stack *stack, struct us_conn *conn)
         break;
     case US_TT_RESEND:
         timer_resend(stack, conn);
+        break;
+    case US_TT_REORDER:
+        us_recovery_reorder(stack, conn);
+        break;
+    case US_TT_TAIL:
+        us_recovery_tail(stack, conn);
         break;
     case US_TT_PERSIST:
         if (!us_conn_has_unsent(conn))

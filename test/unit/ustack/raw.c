@@ -106,6 +106,28 @@ static void take_events(struct raw *raw)
     raw_check(raw);
 }
 
+/* The peer's answer to an ARP request of the stack: sender and target exchanged. */
+static void arp_answer(struct raw *raw, const struct raw_frame *request)
+{
+    enum { OPERATION = 20, SENDER = 22, TARGET = 32, ADDRESSES_BYTES = 10 };
+    struct us_pkt pkt;
+    struct us_pkt *list = &pkt;
+    u_u8 bytes[US_ETH_HDR_BYTES + 28];
+    struct u_be32 peer_ip = u_be32(raw->peer_ip);
+
+    memcpy(bytes, request->bytes, sizeof(bytes));
+    memcpy(bytes, request->bytes + 6, 6);
+    memcpy(bytes + 6, raw->peer_mac, 6);
+    bytes[OPERATION + 1] = 2;
+    memcpy(bytes + TARGET, request->bytes + SENDER, ADDRESSES_BYTES);
+    memcpy(bytes + SENDER, raw->peer_mac, 6);
+    memcpy(bytes + SENDER + 6, &peer_ip, 4);
+    memset(&pkt, 0, sizeof(pkt));
+    pkt.data = bytes;
+    pkt.len = sizeof(bytes);
+    assert_int_equal(us_input(raw->stack, &list, 1, raw->now_us), 1);
+}
+
 static void take_frames(struct raw *raw)
 {
     struct us_pkt pkt;
@@ -124,7 +146,10 @@ static void take_frames(struct raw *raw)
         frame->len = pkt.len;
         frame->pkt_flags = pkt.flags;
         frame_parse(frame);
-        raw->frame_count++;
+        if (raw->answer_arp && frame->ethertype == US_ETH_ARP)
+            arp_answer(raw, frame);
+        else
+            raw->frame_count++;
         raw_check(raw);
     }
 }

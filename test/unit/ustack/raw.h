@@ -51,6 +51,7 @@ struct raw {
     u_u32 peer_ip;
     u_u32 rx_flags;          /* of the frames that the stack receives */
     u_u16 peer_port;         /* where segments come from */
+    int answer_arp;          /* the peer answers ARP requests, which the test then doesn't see */
     struct us_tcp_opts opts; /* put into each segment */
     int no_pump;             /* raw_input() only calls us_input(), and the packet stays */
     u_u8 *kept[RAW_KEPT];    /* the packets that stayed */

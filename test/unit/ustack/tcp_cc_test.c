@@ -28,7 +28,7 @@ static void slow_start_doubles_per_round_trip(void **state)
     us_cc_init(&cc, 1000, 0);
     before = cc.cwnd;
     for (acked = 0; acked < before; acked += 2000)
-        us_cc_acked(&cc, 2000, before - acked); /* the peer delays its ACKs */
+        us_cc_acked(&cc, 2000); /* the peer delays its ACKs */
     assert_int_equal(cc.cwnd, 2 * before);
 }
 
@@ -40,23 +40,20 @@ static void avoidance_adds_one_segment_per_round_trip(void **state)
     us_cc_init(&cc, 1000, 0);
     cc.ssthresh = cc.cwnd;
     for (acked = 0; acked < 10000; acked += 1000)
-        us_cc_acked(&cc, 1000, 10000);
+        us_cc_acked(&cc, 1000);
     assert_int_equal(cc.cwnd, 11000);
 }
 
-static void unused_window_does_not_grow(void **state)
+static void only_a_filled_window_is_a_limit(void **state)
 {
     struct us_tcp_cc cc;
-    int i;
 
     us_cc_init(&cc, 1000, 0);
-    for (i = 0; i < 1000; i++)
-        us_cc_acked(&cc, 100, 100);
-    assert_int_equal(cc.cwnd, 10000);
+    assert_false(us_cc_is_limit(&cc, 100));
+    assert_true(us_cc_is_limit(&cc, 5000)); /* slow start */
     cc.ssthresh = 5000;
-    for (i = 0; i < 1000; i++)
-        us_cc_acked(&cc, 100, 100);
-    assert_int_equal(cc.cwnd, 10000);
+    assert_false(us_cc_is_limit(&cc, 9000));
+    assert_true(us_cc_is_limit(&cc, 9001));
 }
 
 static void recovery_halves_and_deflates(void **state)
@@ -115,7 +112,7 @@ int main(void)
         cmocka_unit_test(initial_window_by_rfc6928),
         cmocka_unit_test(slow_start_doubles_per_round_trip),
         cmocka_unit_test(avoidance_adds_one_segment_per_round_trip),
-        cmocka_unit_test(unused_window_does_not_grow),
+        cmocka_unit_test(only_a_filled_window_is_a_limit),
         cmocka_unit_test(recovery_halves_and_deflates),
         cmocka_unit_test(timeout_falls_to_one_segment),
         cmocka_unit_test(idleness_restarts),

@@ -17,6 +17,7 @@ static int setup(void **state)
     static struct raw raw;
 
     raw_open(&raw, NULL);
+    raw.answer_arp = 1;
     assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), 0);
     *state = &raw;
     return 0;

@@ -28,6 +28,7 @@ static void open_with(struct raw *raw, const struct us_config *config)
         config = &defaults;
     defaults.arp_lifetime_us = 0xffffffff; /* no ARP between the segments */
     raw_open(raw, config);
+    raw->answer_arp = 1;
     raw->opts.mss = MSS;
     assert_int_equal(us_listen(raw->stack, RAW_PORT, NULL), 0);
 }

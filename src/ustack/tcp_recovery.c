@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loss recovery with SACK; see tcp_recovery.h. */
+#include "ustack/tcp_recovery.h"
+
+#include "ustack/tcp_sack.h"
+
+enum {
+    TAIL_ACK_DELAY_US = 50 * 1000, /* what a peer's delayed ACK may take, Linux' 40 ms included */
+    TAIL_PROBES_MAX = 3,           /* in a row, each after twice the time of the one before */
+    TAIL_MIN_US = 1000,            /* more than hosts take to get round to a segment */
+    REORDER_STEPS_MAX = 64,        /* quarters of a round trip; the round trip is a limit, too */
+    REORDER_KEEP = 16              /* recoveries; RFC 8985 6.2, step 4 */
+};
+
+U_STATIC_ASSERT(sizeof(struct us_sack) <= US_BLOCK_BYTES, sack_fits_into_a_block);
+
+static u_u32 now_low(const struct us_stack *stack)
+{
+    return (u_u32)(stack->now_us & 0xffffffffu);
+}
+
+/* ---- the scoreboard's memory ---- */
+
+/* Makes a scoreboard if there is none. Returns 0 if the pool is empty. */
+static int sack_open(struct us_stack *stack, struct us_conn *conn)
+{
+    if (conn->sack != U_NULL)
+        return 1;
+    conn->sack = (struct us_sack *)us_pool_get(&stack->block_pool);
+    if (conn->sack == U_NULL) {
+        us_count(stack, US_C_TCP_SACK_NO_MEMORY);
+        return 0;
+    }
+    us_sack_init(conn->sack, conn->snd_una);
+    return 1;
+}
+
+void us_recovery_forget(struct us_stack *stack, struct us_conn *conn)
+{
+    if (conn->sack == U_NULL)
+        return;
+    us_pool_put(&stack->block_pool, conn->sack);
+    conn->sack = (struct us_sack *)U_NULL;
+    us_memory_freed(stack);
+}
+
+u_u32 us_recovery_pipe(const struct us_conn *conn)
+{
+    u_u32 flight = conn->snd_nxt - conn->snd_una;
+
+    if (U_LIKELY(conn->sack == U_NULL))
+        return flight;
+    return flight - conn->sack->sacked_bytes - conn->sack->lost_bytes;
+}
+
+static void sack_count(struct us_stack *stack, unsigned result)
+{
+    if (result & US_SACK_OVERFLOW)
+        us_count(stack, US_C_TCP_SACK_OVERFLOW);
+}
+
+/* ---- reductions and their undoing ---- */
+
+/* Keeps what a reduction of the window changes. Within a recovery the first one's word holds. */
+static void undo_save(struct us_conn *conn)
+{
+    struct us_tcp_recovery *rec = &conn->rec;
+
+    if ((rec->flags & US_RF_UNDO) && us_seq_leq(conn->snd_una, conn->recover) &&
+        us_seq_geq(conn->snd_una, rec->from))
+        return;
+    rec->cwnd = conn->cc.cwnd;
+    rec->ssthresh = conn->cc.ssthresh;
+    rec->from = conn->snd_una;
+    rec->resent = 0;
+    rec->flags &= (u_u8) ~(US_RF_TS | US_RF_WIDENED);
+    rec->flags |= US_RF_UNDO | US_RF_EIFEL;
+}
+
+/* The reason for the last reduction was none: RFC 4015 section 3.2, without slowing the growth. */
+static void undo_reduction(struct us_stack *stack, struct us_conn *conn)
+{
+    struct us_tcp_recovery *rec = &conn->rec;
+
+    us_count(stack, US_C_TCP_UNDOS);
+    conn->cc.cwnd = u_max32(conn->cc.cwnd, rec->cwnd);
+    conn->cc.ssthresh = u_max32(conn->cc.ssthresh, rec->ssthresh);
+    conn->cc.credit = 0;
+    rec->flags &= (u_u8) ~(US_RF_UNDO | US_RF_EIFEL);
+    conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL);
+    conn->out_flags &= (u_u8)~US_OUT_RESEND;
+    conn->recover = conn->snd_una - 1;
+    if (conn->sack != U_NULL)
+        us_sack_restore(conn->sack, now_low(stack));
+    us_tcp_out_want(stack, conn);
+}
+
+static void recovery_enter(struct us_stack *stack, struct us_conn *conn)
+{
+    us_count(stack, US_C_TCP_FAST_RETRANSMITS);
+    us_count(stack, US_C_TCP_RECOVERIES);
+    conn->rec.flags &= (u_u8)~US_RF_UNDO;
+    undo_save(conn);
+    us_cc_reduce(&conn->cc, conn->snd_max - conn->snd_una);
+    conn->recover = conn->snd_max;
+    conn->rec.to = conn->snd_max;
+    conn->flags |= US_CF_RECOVERY;
+    conn->flags &= (u_u8)~US_CF_PARTIAL;
+    conn->out_flags |= US_OUT_RESEND;
+    if (conn->rec.keep > 0 && --conn->rec.keep == 0)
+        conn->rec.steps = 0;
+}
+
+/* ---- what is lost ---- */
+
+/* How much later than its successors a segment may come: RFC 8985 6.2, step 4. */
+static u_u32 reorder_window_us(const struct us_conn *conn)
+{
+    u_u32 quarter_us = u_max32(conn->rtt.best_us >> 2, 1);
+    u_u32 steps = 1 + (u_u32)conn->rec.steps;
+
+    return u_min32(quarter_us * steps, u_max32(conn->rtt.srtt8_us >> 3, quarter_us));
+}
+
+/* Judges the holes and acts on what turns out to be lost. */
+static void recovery_detect(struct us_stack *stack, struct us_conn *conn)
+{
+    struct us_sack_rules rules;
+    unsigned result;
+
+    rules.now_us = now_low(stack);
+    rules.mss = conn->cc.mss;
+    rules.reorder_us = reorder_window_us(conn);
+    rules.rtt_us = conn->rtt.best_us;
+    rules.dup_acks = conn->dup_acks;
+    rules.by_time_only = (conn->rec.flags & US_RF_REORDERED) != 0;
+    result = us_sack_detect(conn->sack, &rules);
+    if (result & US_SACK_LOST_AGAIN)
+        us_count(stack, US_C_TCP_LOST_RETRANSMITS);
+    if ((result & US_SACK_LOSS) && !(conn->flags & US_CF_RECOVERY) &&
+        us_seq_gt(conn->snd_una, conn->recover))
+        recovery_enter(stack, conn);
+    us_tcp_out_want(stack, conn);
+}
+
+/* ---- incoming SACK blocks ---- */
+
+/* Reports of needless retransmissions widen the reordering window, once per recovery. */
+static void dsack_take(struct us_stack *stack, struct us_conn *conn,
+                       const struct us_tcp_sack *block)
+{
+    struct us_tcp_recovery *rec = &conn->rec;
+
+    us_count(stack, US_C_TCP_RX_DSACKS);
+    if ((rec->flags & US_RF_TAIL_RESENT) && block->end == rec->tail_end) {
+        rec->flags &= (u_u8)~US_RF_TAIL_RESENT; /* the probe was needless: nothing was lost */
+        return;
+    }
+    if (rec->resent == 0 || us_seq_lt(block->start, rec->from) || us_seq_gt(block->end, rec->to))
+        return; /* the network has made a copy */
+    if (!(rec->flags & US_RF_WIDENED)) {
+        rec->flags |= US_RF_WIDENED;
+        rec->keep = REORDER_KEEP;
+        if (rec->steps < REORDER_STEPS_MAX)
+            rec->steps++;
+    }
+    rec->flags |= US_RF_REORDERED;
+    rec->resent--;
+    if (rec->resent == 0 && (rec->flags & US_RF_UNDO))
+        undo_reduction(stack, conn);
+}
+
+/* RFC 2883 section 4: the first block lies below the acknowledgment, or within the second. */
+static int block_is_dsack(const struct us_seg *seg)
+{
+    const struct us_tcp_sack *first = &seg->opts.sack[0];
+    const struct us_tcp_sack *second = &seg->opts.sack[1];
+
+    if (us_seq_leq(first->end, seg->ack))
+        return 1;
+    return seg->opts.sack_blocks > 1 && us_seq_geq(first->start, second->start) &&
+           us_seq_leq(first->end, second->end);
+}
+
+/* Enters one block into the scoreboard. Returns what that has shown. */
+static unsigned block_take(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg,
+                           unsigned i)
+{
+    const struct us_tcp_sack *block = &seg->opts.sack[i];
+    unsigned result;
+
+    us_count(stack, US_C_TCP_RX_SACK_BLOCKS);
+    if (us_seq_geq(block->start, block->end) || us_seq_gt(block->end, conn->snd_max) ||
+        us_seq_lt(block->start, conn->snd_una - conn->snd_wnd_max)) {
+        us_count(stack, US_C_TCP_RX_SACK_INVALID);
+        return 0;
+    }
+    if (i == 0 && block_is_dsack(seg)) {
+        dsack_take(stack, conn, block);
+        return 0;
+    }
+    if (us_seq_leq(block->start, conn->snd_una)) {
+        if (seg->ack == conn->snd_una)
+            us_count(stack, US_C_TCP_RX_SACK_INVALID); /* else an older ACK, now out of date */
+        return 0;
+    }
+    if (!sack_open(stack, conn))
+        return US_SACK_NEWS;
+    result = us_sack_add(conn->sack, conn->snd_una, block->start, block->end, now_low(stack),
+                         conn->rtt.best_us);
+    sack_count(stack, result);
+    /* The timed segment was not sent again: it may be measured although it is out of order. */
+    if ((conn->flags & US_CF_RTT_TIMED) && us_seq_lt(block->start, conn->rtt_seq) &&
+        us_seq_geq(block->end, conn->rtt_seq)) {
+        us_rtt_sample(&conn->rtt, (u_u32)u_min64(stack->now_us - conn->rtt_from_us, 0xffffffffu));
+        conn->flags &= (u_u8)~US_CF_RTT_TIMED;
+    }
+    return result;
+}
+
+/* RFC 8985 7.4: what an acknowledgment says about the probe. */
+static void tail_ack(struct us_conn *conn, const struct us_seg *seg)
+{
+    struct us_tcp_recovery *rec = &conn->rec;
+
+    if (us_seq_lt(seg->ack, rec->tail_end))
+        return;
+    if (us_seq_gt(seg->ack, rec->tail_end) || !(rec->flags & US_RF_TAIL_RESENT)) {
+        /* More than the probe is acknowledged and no duplicate was reported: it filled a hole. */
+        if ((rec->flags & US_RF_TAIL_RESENT) && !(conn->flags & US_CF_RECOVERY))
+            us_cc_reduce(&conn->cc, conn->cc.cwnd);
+        conn->flags &= (u_u8)~US_CF_TAIL;
+        rec->flags &= (u_u8)~US_RF_TAIL_RESENT;
+    }
+}
+
+/* RFC 3522: the first ACK of new data after a reduction echoes which transmission it is for. */
+static void eifel_check(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+{
+    struct us_tcp_recovery *rec = &conn->rec;
+
+    if (!(rec->flags & US_RF_EIFEL) || us_seq_leq(seg->ack, rec->from))
+        return;
+    rec->flags &= (u_u8)~US_RF_EIFEL;
+    if ((rec->flags & US_RF_TS) && (conn->opts & US_OPT_TS) && seg->opts.ts_ecr != 0 &&
+        us_seq_lt(seg->opts.ts_ecr, rec->ts))
+        undo_reduction(stack, conn);
+}
+
+int us_recovery_ack(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+{
+    unsigned result = 0;
+    unsigned i;
+
+    if (!(conn->opts & US_OPT_SACK) || conn->snd_nxt != conn->snd_max ||
+        conn->main_timer == US_TT_PERSIST)
+        return 0;
+    if (conn->sack != U_NULL)
+        result = us_sack_advance(conn->sack, conn->snd_una, now_low(stack), conn->rtt.best_us);
+    eifel_check(stack, conn, seg);
+    for (i = 0; i < seg->opts.sack_blocks; i++)
+        result |= block_take(stack, conn, seg, i);
+    if (conn->flags & US_CF_TAIL)
+        tail_ack(conn, seg);
+    if (result & US_SACK_REORDERED)
+        conn->rec.flags |= US_RF_REORDERED;
+    if (conn->sack == U_NULL)
+        return (result & US_SACK_NEWS) != 0;
+    if (result & US_SACK_NEWS)
+        conn->rec.tails = 0;
+    if ((result & US_SACK_NEWS) && seg->ack == conn->snd_una)
+        conn->dup_acks = (u_u8)u_min32((u_u32)conn->dup_acks + 1, 0xff);
+    recovery_detect(stack, conn);
+    if (conn->sack->n == 0 && !(conn->flags & US_CF_RECOVERY))
+        us_recovery_forget(stack, conn);
+    else if (conn->sack->has_reorder || (result & US_SACK_NEWS))
+        us_recovery_timer(stack, conn);
+    return (result & US_SACK_NEWS) != 0;
+}
+
+/* ---- timers ---- */
+
+int us_recovery_timeout(struct us_stack *stack, struct us_conn *conn)
+{
+    conn->rec.tails = 0;
+    conn->rec.flags &= (u_u8)~US_RF_TAIL_RESENT;
+    if (!(conn->opts & US_OPT_SACK) || conn->snd_nxt != conn->snd_max || conn->snd_wnd == 0)
+        return 0;
+    if (conn->sack != U_NULL && (conn->retries > 1 || us_sack_reneged(conn->sack)))
+        us_sack_init(conn->sack, conn->snd_una);
+    if (!sack_open(stack, conn))
+        return 0;
+    undo_save(conn);
+    conn->rec.to = conn->snd_max;
+    sack_count(stack, us_sack_lose_all(conn->sack, conn->snd_una, conn->snd_max));
+    return 1;
+}
+
+void us_recovery_reorder(struct us_stack *stack, struct us_conn *conn)
+{
+    if (conn->sack != U_NULL)
+        recovery_detect(stack, conn);
+    us_recovery_timer(stack, conn);
+}
+
+void us_recovery_tail(struct us_stack *stack, struct us_conn *conn)
+{
+    us_count(stack, US_C_TCP_TAIL_PROBES);
+    conn->flags |= US_CF_TAIL;
+    conn->rec.tail_end = conn->snd_max;
+    conn->rec.tails++;
+    conn->out_flags |= US_OUT_TAIL;
+    us_recovery_timer(stack, conn);
+    us_tcp_out_want(stack, conn);
+}
+
+/* When the tail is to be probed; ~0: not at all. */
+static u_u32 tail_probe_us(const struct us_conn *conn)
+{
+    u_u32 after_us = u_max32(conn->rtt.srtt8_us >> 2, TAIL_MIN_US); /* 2 * SRTT */
+
+    if (!(conn->opts & US_OPT_SACK) || conn->rec.tails >= TAIL_PROBES_MAX ||
+        conn->rtt.srtt8_us == 0 || conn->rtt.backoff != 0 || conn->state < US_TCP_ESTABLISHED ||
+        conn->snd_nxt != conn->snd_max)
+        return ~(u_u32)0;
+    /* A peer that has data behind a hole does not delay its ACKs (RFC 5681 4.2). */
+    if ((conn->sack == U_NULL || conn->sack->sacked_bytes == 0) &&
+        conn->snd_max - conn->snd_una <= conn->cc.mss)
+        after_us += TAIL_ACK_DELAY_US;
+    return after_us << conn->rec.tails;
+}
+
+void us_recovery_timer(struct us_stack *stack, struct us_conn *conn)
+{
+    u_u32 after_us = us_rtt_timeout_us(&conn->rtt);
+    enum us_tcp_timer timer = US_TT_RESEND;
+    u_u32 tail_us = tail_probe_us(conn);
+
+    if (tail_us < after_us) {
+        after_us = tail_us;
+        timer = US_TT_TAIL;
+    }
+    if (conn->sack != U_NULL && conn->sack->has_reorder) {
+        u_s32 left_us = (u_s32)(conn->sack->reorder_us - now_low(stack));
+        u_u32 wait_us = left_us > 0 ? (u_u32)left_us : 0;
+        if (wait_us < after_us) {
+            after_us = wait_us;
+            timer = US_TT_REORDER;
+        }
+    }
+    us_tcp_timer_start(stack, conn, timer, after_us);
+}
+
+/* ---- the way out ---- */
+
+/* Fills in a segment of what was sent before, from `start` and not beyond `end`. */
+static int plan_again(const struct us_conn *conn, struct us_tcp_desc *desc, enum us_send_kind kind,
+                      u_u32 start, u_u32 end)
+{
+    u_u32 edge = us_seq_min(end, conn->snd_end); /* a FIN lies behind */
+    u_u32 usable = conn->snd_una + conn->snd_wnd - start;
+
+    if (us_seq_leq(conn->snd_una + conn->snd_wnd, start))
+        return 0;
+    desc->kind = (u_u8)kind;
+    desc->seq = start;
+    desc->len = us_seq_gt(edge, start) ? u_min32(edge - start, conn->cc.mss) : 0;
+    desc->len = u_min32(desc->len, usable);
+    desc->flags = US_TCP_ACK;
+    if (desc->len > 0 && desc->seq + desc->len == conn->snd_end)
+        desc->flags |= US_TCP_PSH;
+    if (us_seq_gt(end, conn->snd_end) && desc->seq + desc->len == conn->snd_end &&
+        desc->len < usable)
+        desc->flags |= US_TCP_FIN;
+    return desc->len > 0 || (desc->flags & US_TCP_FIN);
+}
+
+int us_recovery_plan(const struct us_conn *conn, struct us_tcp_desc *desc)
+{
+    u_u32 start;
+    u_u32 end;
+
+    if (!us_sack_first_lost(conn->sack, &start, &end))
+        return 0;
+    if (!(conn->out_flags & US_OUT_RESEND) && us_recovery_pipe(conn) + conn->cc.mss > conn->cc.cwnd)
+        return 0;
+    return plan_again(conn, desc, US_SEND_RESEND, start, end);
+}
+
+int us_recovery_plan_tail(const struct us_conn *conn, struct us_tcp_desc *desc)
+{
+    u_u32 flight = conn->snd_nxt - conn->snd_una;
+    u_u32 avail = u_min32(conn->snd_end - conn->snd_nxt, conn->cc.mss);
+    u_u32 start = conn->snd_una;
+    u_u32 end = conn->snd_max;
+
+    if (conn->snd_una == conn->snd_max)
+        return 0;
+    if (us_conn_has_unsent(conn) && avail > 0 && conn->snd_wnd >= flight &&
+        conn->snd_wnd - flight >= avail) {
+        desc->kind = US_SEND_TAIL;
+        desc->seq = conn->snd_nxt;
+        desc->len = avail;
+        desc->flags = US_TCP_ACK;
+        if (desc->seq + desc->len == conn->snd_end)
+            desc->flags |= US_TCP_PSH;
+        return 1;
+    }
+    if (conn->sack != U_NULL && !us_sack_highest_missing(conn->sack, conn->snd_max, &start, &end))
+        return 0;
+    if (end - start > conn->cc.mss)
+        start = end - conn->cc.mss;
+    return plan_again(conn, desc, US_SEND_TAIL, start, end);
+}
+
+void us_recovery_sent(struct us_stack *stack, struct us_conn *conn, const struct us_tcp_desc *desc,
+                      u_u32 end)
+{
+    struct us_tcp_recovery *rec = &conn->rec;
+
+    if (desc->kind == US_SEND_TAIL)
+        rec->flags |= US_RF_TAIL_RESENT;
+    if (conn->sack == U_NULL)
+        return;
+    sack_count(stack, us_sack_resent(conn->sack, desc->seq, end, conn->snd_max, now_low(stack)));
+    if (rec->resent < 0xffff)
+        rec->resent++;
+    if (!(rec->flags & US_RF_TS)) {
+        rec->flags |= US_RF_TS;
+        rec->ts = desc->opts.ts_val;
+    }
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Loss recovery of a sender whose peer tells by SACK what has arrived: what RFC 6675 sends, decided
+ * by the rules of RFC 8985 in a simple form.
+ *
+ * A scoreboard (tcp_sack.h) exists only while something is missing. While it does, the congestion
+ * window limits the bytes in the network (`pipe`), not the unacknowledged ones, SND.NXT is SND.MAX,
+ * and what is LOST on it is sent again before anything new. Without SACK, and when there is no
+ * memory for a scoreboard, NewReno does its work (tcp_ack.c).
+ *
+ * - A hole is lost when three segments behind it have arrived, or a quarter of a round trip after
+ *   the first of them. Once reordering was seen only the time counts, and each needless
+ *   retransmission that the peer reports by D-SACK lengthens it.
+ * - A lost retransmission is found by the same rule and sent again without a timeout. It does not
+ *   reduce the window once more.
+ * - When nothing comes back for two round trips, the end of what was sent is probed (RFC 8985
+ *   section 7), in recovery too, where this stands for the rescue retransmission of RFC 6675. A
+ *   probe can get lost as well: there are some more, each after twice the time (as in RFC 9002
+ *   6.2), before the timeout reduces the window to one segment.
+ * - After a timeout SACKed data stays SACKed (RFC 6675 section 5.1) unless the peer has evidently
+ *   thrown it away, or the same segment times out again.
+ * - If all retransmissions turn out to be needless, by timestamps (RFC 3522) or by D-SACK, the
+ *   congestion window gets back what they took from it (RFC 4015).
+ */
+#ifndef USTACK_TCP_RECOVERY_H
+#define USTACK_TCP_RECOVERY_H
+
+#include "ustack/tcp.h"
+
+/* Gives the scoreboard back, if there is one. */
+void us_recovery_forget(struct us_stack *stack, struct us_conn *conn);
+
+/* Whether an ACK with or without SACK blocks means something for what is in this file. */
+U_INLINE int us_recovery_wants(const struct us_conn *conn, const struct us_seg *seg)
+{
+    return conn->sack != U_NULL || seg->opts.sack_blocks != 0 || (conn->flags & US_CF_TAIL);
+}
+
+/*
+ * Takes the SACK blocks of an acceptable segment, and what its acknowledgment means for the
+ * scoreboard, after SND.UNA was moved. Returns whether the peer tells of new data that arrived out
+ * of order.
+ */
+int us_recovery_ack(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg);
+
+/* The retransmission timer has expired. Returns 0 if it is to be handled without a scoreboard. */
+int us_recovery_timeout(struct us_stack *stack, struct us_conn *conn);
+
+/* The timers US_TT_REORDER and US_TT_TAIL have expired. */
+void us_recovery_reorder(struct us_stack *stack, struct us_conn *conn);
+void us_recovery_tail(struct us_stack *stack, struct us_conn *conn);
+
+/*
+ * Starts the timer of what is in flight: the retransmission timer, or one that comes earlier and
+ * leads to it.
+ */
+void us_recovery_timer(struct us_stack *stack, struct us_conn *conn);
+
+/* Bytes that are in the network, as far as is known. */
+u_u32 us_recovery_pipe(const struct us_conn *conn);
+
+/* What is to be sent again, or as a probe of the tail. Like us_tcp_plan(). */
+int us_recovery_plan(const struct us_conn *conn, struct us_tcp_desc *desc);
+int us_recovery_plan_tail(const struct us_conn *conn, struct us_tcp_desc *desc);
+
+/* A segment with bytes that were sent before was built; end: the number after its last one. */
+void us_recovery_sent(struct us_stack *stack, struct us_conn *conn, const struct us_tcp_desc *desc,
+                      u_u32 end);
+
+#endif

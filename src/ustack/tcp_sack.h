@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The scoreboard (RFC 2018, RFC 6675): what became of the bytes in flight, as far as the peer's
+ * SACK blocks and our retransmissions tell.
+ *
+ * It is a list of ranges that lie side by side, from SND.UNA to the highest byte that something is
+ * known about; all bytes behind that are on their way for the first time. One block of the buffer
+ * pool holds it, only while something is missing. It knows of sequence numbers and times, not of
+ * connections or windows: pure functions.
+ *
+ * It is bounded. When it is full it forgets the highest SACKed range: the peer tells of that again,
+ * and the worst that follows is a needless retransmission.
+ */
+#ifndef USTACK_TCP_SACK_H
+#define USTACK_TCP_SACK_H
+
+#include "base/base.h"
+#include "ustack/seq.h"
+
+enum { US_SACK_RANGES = 120 };
+
+enum us_sack_state {
+    US_SACK_WAIT,   /* a hole: late, or lost */
+    US_SACK_LOST,   /* no longer in the network, to be sent again */
+    US_SACK_RESENT, /* sent again */
+    US_SACK_SACKED  /* the peer has it */
+};
+
+struct us_sack_range {
+    u_u32 start; /* it ends where the next one starts */
+    u_u32 at_us; /* low bits of the time: WAIT: when it became a hole; RESENT: when it was sent */
+    u_u32 mark;  /* RESENT: SND.MAX at that time */
+    u_u8 state;  /* enum us_sack_state */
+};
+
+struct us_sack {
+    u_u32 n;            /* ranges */
+    u_u32 end;          /* of the last one; SND.UNA or more if there is none */
+    u_u32 sacked_bytes; /* these four follow from the ranges */
+    u_u32 lost_bytes;
+    u_u32 lost_first; /* index of the first LOST range; n if there is none */
+    u_u32 high;       /* the end of the highest SACKED range, if any */
+    u_u32 newest_us;  /* when the newest retransmission that has arrived was sent */
+    u_u32 reorder_us; /* low bits of the time at which holes are to be judged again */
+    u_u8 has_newest;  /* newest_us is valid */
+    u_u8 has_reorder; /* reorder_us is valid */
+    struct us_sack_range ranges[US_SACK_RANGES];
+};
+
+/* Bits that say what a change has shown. */
+enum {
+    US_SACK_NEWS = 1 << 0,      /* bytes that were not known to have arrived */
+    US_SACK_REORDERED = 1 << 1, /* bytes that were sent once came after later ones */
+    US_SACK_OVERFLOW = 1 << 2,  /* the scoreboard was full, something was forgotten */
+    US_SACK_LOSS = 1 << 3,      /* a hole counts as lost now */
+    US_SACK_LOST_AGAIN = 1 << 4 /* a retransmission was lost */
+};
+
+/* What decides whether a hole is a loss. */
+struct us_sack_rules {
+    u_u32 now_us;     /* low bits */
+    u_u32 mss;        /* bytes */
+    u_u32 reorder_us; /* how much later than its successors a segment may come */
+    u_u32 rtt_us;     /* the smallest round-trip time: no ACK comes earlier */
+    u_u32 dup_acks;   /* duplicate ACKs in a row */
+    int by_time_only; /* reordering was seen: three segments behind a hole mean nothing */
+};
+
+/* An empty scoreboard. */
+void us_sack_init(struct us_sack *sack, u_u32 una);
+
+/*
+ * The peer has start..end, which lies behind una, is not empty and was sent. rtt_us as in struct
+ * us_sack_rules. Returns bits of US_SACK_NEWS, US_SACK_REORDERED and US_SACK_OVERFLOW.
+ */
+unsigned us_sack_add(struct us_sack *sack, u_u32 una, u_u32 start, u_u32 end, u_u32 now_us,
+                     u_u32 rtt_us);
+
+/* Everything before `ack` has arrived. Returns 0 or US_SACK_REORDERED. */
+unsigned us_sack_advance(struct us_sack *sack, u_u32 ack, u_u32 now_us, u_u32 rtt_us);
+
+/*
+ * Judges the holes. One is lost if three segments behind it have arrived (RFC 6675 IsLost), or if
+ * it has waited for reorder_us since the first one did (RFC 8985, 6.2 step 5, in terms of arrival).
+ * A retransmission is lost if something that was sent later has arrived and it had its time.
+ * Sets has_reorder and reorder_us. Returns bits of US_SACK_LOSS and US_SACK_LOST_AGAIN.
+ */
+unsigned us_sack_detect(struct us_sack *sack, const struct us_sack_rules *rules);
+
+/* A timeout: all of una..max that is not SACKED is lost. Returns 0 or US_SACK_OVERFLOW. */
+unsigned us_sack_lose_all(struct us_sack *sack, u_u32 una, u_u32 max);
+
+/* LOST ranges that were lost for no good reason are holes again, which wait from now on. */
+void us_sack_restore(struct us_sack *sack, u_u32 now_us);
+
+/*
+ * The first LOST range. Returns 0 if there is none.
+ */
+int us_sack_first_lost(const struct us_sack *sack, u_u32 *start, u_u32 *end);
+
+/*
+ * start..end, the beginning of the first LOST range or within a range that is not SACKED, was sent
+ * again; max is SND.MAX. Returns 0 or US_SACK_OVERFLOW.
+ */
+unsigned us_sack_resent(struct us_sack *sack, u_u32 start, u_u32 end, u_u32 max, u_u32 now_us);
+
+/*
+ * The highest range below max that the peer is not known to have; all of una..max if nothing is
+ * known. Returns 0 if it has all.
+ */
+int us_sack_highest_missing(const struct us_sack *sack, u_u32 max, u_u32 *start, u_u32 *end);
+
+/* Whether the peer acknowledges less than it has SACKed: it has thrown data away (RFC 2018 8). */
+U_INLINE int us_sack_reneged(const struct us_sack *sack)
+{
+    return sack->n > 0 && sack->ranges[0].state == US_SACK_SACKED;
+}
+
+/* Null, or a phrase that says which invariant is broken. */
+const char *us_sack_check(const struct us_sack *sack, u_u32 una, u_u32 max);
+
+#endif
