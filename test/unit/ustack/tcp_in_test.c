@@ -498,8 +498,6 @@ static struct us_conn *start_connect(struct raw *raw, u_u32 *iss)
     struct us_addr remote;
     struct us_conn *conn;
     struct raw_frame *frame;
-    u_u8 arp[42] = {2, 0, 0, 0, 0, 1, 2, 0,  0, 0, 0, 2, 8, 6, 0, 1, 8, 0,  6, 4, 0,
-                    2, 2, 0, 0, 0, 0, 2, 10, 0, 0, 2, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1};
 
     memset(&remote, 0, sizeof(remote));
     remote.family = US_IP4;
@@ -509,9 +507,6 @@ static struct us_conn *start_connect(struct raw *raw, u_u32 *iss)
     conn = us_connect(raw->stack, &remote, RAW_PEER_PORT, RAW_PORT, NULL, NULL);
     assert_non_null(conn);
     raw_pump(raw, 0);
-    frame = raw_frame(raw);
-    assert_int_equal(frame->ethertype, 0x806);
-    raw_input(raw, arp, sizeof(arp));
     frame = raw_frame(raw);
     assert_int_equal(frame->flags, US_TCP_SYN);
     assert_int_equal(frame->opts.mss, 1460);
