@@ -332,11 +332,16 @@ static void test_too_many_connections(void **state)
 static void test_no_descriptors(void **state)
 {
     struct fixture *f = *state;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    int lowest = dup(fd);
+    int fd, lowest;
     struct rlimit limit, low;
     unsigned i;
 
+    if (getenv("UCACHED_VALGRIND")) {
+        print_message("skipped: valgrind closes what is accepted beyond the limit by itself\n");
+        skip();
+    }
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    lowest = dup(fd);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     low = limit;
     low.rlim_cur = (rlim_t)lowest;

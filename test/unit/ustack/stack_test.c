@@ -64,6 +64,7 @@ static void memory_is_carved_lazily(void **state)
     unsigned long i;
     u_u8 *memory;
 
+    memset(&config, 0, sizeof(config));
     us_config_defaults(&config);
     bytes = us_memory_bytes(&config);
     memory = calloc(1, bytes);
