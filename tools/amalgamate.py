@@ -36,9 +36,9 @@ class AmalgamationError(Exception):
 class Amalgamation:
     def __init__(self, root: Path, library: str):
         self.root = root
-        self.library = library
-        self.library_files = sorted((root / "src" / library).glob("*.c"))
-        if not self.library_files:
+        self.name = library
+        self.sources = sorted((root / "src" / library).glob("*.c"))
+        if not self.sources:
             raise AmalgamationError(f"src/{library} has no .c file")
 
     # -- finding files
@@ -86,7 +86,7 @@ class Amalgamation:
         base = self.root / "src" / "base"
         used: list[Path] = []
         while True:
-            headers = self.headers_of(self.library_files + used)
+            headers = self.headers_of(self.sources + used)
             more = [
                 source
                 for header in headers
@@ -126,20 +126,20 @@ class Amalgamation:
         return f"/* SPDX-License-Identifier: BSD-3-Clause */\n/*\n{body}\n */\n"
 
     def header_text(self) -> str:
-        public = self.root / "include" / self.library / f"{self.library}.h"
-        banner = self.banner(f"{self.library}.h", f"the interface of lib{self.library}")
+        public = self.root / "include" / self.name / f"{self.name}.h"
+        banner = self.banner(f"{self.name}.h", f"the interface of lib{self.name}")
         return banner + self.inlined(public, set())
 
     def source_text(self) -> str:
         base = self.base_files()
-        files = base + self.library_files
+        files = base + self.sources
         headers = self.headers_of(files)
         self.check_private_names(files + headers)
-        text = self.banner(f"{self.library}.c", f"lib{self.library} and what it needs")
-        text += f'\n#include "{self.library}.h"\n\n'
+        text = self.banner(f"{self.name}.c", f"lib{self.name} and what it needs")
+        text += f'\n#include "{self.name}.h"\n\n'
         for function in sorted(self.base_functions(base)):
-            text += f"#define {function} {self.library}_{function}\n"
-        public = self.root / "include" / self.library / f"{self.library}.h"
+            text += f"#define {function} {self.name}_{function}\n"
+        public = self.root / "include" / self.name / f"{self.name}.h"
         done = {public, *self.headers_of([public])}
         return text + "".join("\n" + self.inlined(file, done) for file in files)
 

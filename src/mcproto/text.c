@@ -148,15 +148,26 @@ static enum mc_outcome parse_storage(const u_u8 *at, const u_u8 *end, struct mc_
     return MC_REQUEST;
 }
 
+/*
+ * Cuts the arguments of a command that is "<key> ... [noreply]", at least `min` of them. Returns 0
+ * if there are fewer, or the key is too long: the latter obeys noreply.
+ */
+static int take_key_args(const u_u8 *at, const u_u8 *end, struct mc_token arg[ARGS_MAX], u_u32 min,
+                         struct mc_request *req)
+{
+    u_u32 count = mc_tokens_cut(at, end, arg, ARGS_MAX);
+
+    if (count < min)
+        return 0;
+    req->noreply = is_noreply(&arg[count - 1]);
+    return take_key(req, &arg[0]);
+}
+
 static enum mc_outcome parse_delete(const u_u8 *at, const u_u8 *end, struct mc_request *req)
 {
     struct mc_token arg[ARGS_MAX];
-    u_u32 count = mc_tokens_cut(at, end, arg, ARGS_MAX);
 
-    if (count < 1)
-        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
-    req->noreply = is_noreply(&arg[count - 1]);
-    if (!take_key(req, &arg[0]))
+    if (!take_key_args(at, end, arg, 1, req))
         return refuse(req, MC_STATUS_BAD_FORMAT, 0);
     return MC_REQUEST;
 }
@@ -164,12 +175,8 @@ static enum mc_outcome parse_delete(const u_u8 *at, const u_u8 *end, struct mc_r
 static enum mc_outcome parse_counter(const u_u8 *at, const u_u8 *end, struct mc_request *req)
 {
     struct mc_token arg[ARGS_MAX];
-    u_u32 count = mc_tokens_cut(at, end, arg, ARGS_MAX);
 
-    if (count < 2)
-        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
-    req->noreply = is_noreply(&arg[count - 1]);
-    if (!take_key(req, &arg[0]))
+    if (!take_key_args(at, end, arg, 2, req))
         return refuse(req, MC_STATUS_BAD_FORMAT, 0);
     if (!mc_num_u64(&arg[1], &req->delta))
         return refuse(req, MC_STATUS_BAD_DELTA, 0);
@@ -179,12 +186,8 @@ static enum mc_outcome parse_counter(const u_u8 *at, const u_u8 *end, struct mc_
 static enum mc_outcome parse_touch(const u_u8 *at, const u_u8 *end, struct mc_request *req)
 {
     struct mc_token arg[ARGS_MAX];
-    u_u32 count = mc_tokens_cut(at, end, arg, ARGS_MAX);
 
-    if (count < 2)
-        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
-    req->noreply = is_noreply(&arg[count - 1]);
-    if (!take_key(req, &arg[0]))
+    if (!take_key_args(at, end, arg, 2, req))
         return refuse(req, MC_STATUS_BAD_FORMAT, 0);
     if (!mc_num_s32(&arg[1], &req->exptime))
         return refuse(req, MC_STATUS_BAD_EXPTIME, 0);
