@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The only atomics of the code base, named by the ordering they use, so that a reader sees at each
+ * The engine's atomics, named by the ordering they use, so that a reader sees at each
  * call which ordering an algorithm relies on. Nothing else in src/kv includes <stdatomic.h>.
  *
  * No standalone fences: ThreadSanitizer does not understand them.

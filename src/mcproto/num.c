@@ -91,7 +91,7 @@ static int loose_read_unsigned(const u_u8 *at, const u_u8 *end, u_u64 *number)
 
 int mc_num_u64(const struct mc_token *token, u_u64 *number)
 {
-    u_u64 n;
+    u_u64 n = 0;
 
     if (token->end - token->at > STRICT_64_CHARS_MAX ||
         digits_read(token->at, token->end, &n) != token->end)
@@ -102,7 +102,7 @@ int mc_num_u64(const struct mc_token *token, u_u64 *number)
 
 int mc_num_u32(const struct mc_token *token, u_u32 *number)
 {
-    u_u64 n;
+    u_u64 n = 0;
 
     if (token->end - token->at > STRICT_32_CHARS_MAX || !mc_num_u64(token, &n) || n > 0xffffffffu)
         return 0;
@@ -114,7 +114,7 @@ int mc_num_s32(const struct mc_token *token, u_s32 *number)
 {
     int negative = *token->at == '-';
     u_u32 magnitude_max = negative ? 0x80000000u : 0x7fffffffu;
-    u_u64 n;
+    u_u64 n = 0;
 
     if (token->end - token->at > STRICT_32_CHARS_MAX ||
         digits_read(token->at + negative, token->end, &n) != token->end || n > magnitude_max)
@@ -125,7 +125,7 @@ int mc_num_s32(const struct mc_token *token, u_s32 *number)
 
 int mc_num_flags(const struct mc_token *token, u_u32 *number)
 {
-    u_u64 n;
+    u_u64 n = 0;
 
     if (!loose_read_unsigned(token->at, token->end, &n))
         return 0;
