@@ -255,7 +255,9 @@ u_u32 us_send_queued(const struct us_conn *conn);
  * window by as much and holds back further DATA of this connection until us_recv_resume().
  * If several DATA events of one connection were taken and the first cannot be used up, keep the
  * rest of it and then the whole of each later one, in order.
- * Returns 0, or US_ERR_NO_MEMORY: then the connection has been aborted (US_CLOSE_NO_MEMORY).
+ * Returns 0, or US_ERR_NO_MEMORY: then the connection has been aborted (US_CLOSE_NO_MEMORY). On a
+ * connection that has failed already (a reset in the same burst) the bytes are dropped, and CLOSED
+ * with the reason follows instead of what else was received.
  */
 int us_recv_keep(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len);
 

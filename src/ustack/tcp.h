@@ -337,6 +337,12 @@ void us_conn_end(struct us_stack *stack, struct us_conn *conn, enum us_close_rea
 /* The same with a RST to the peer. */
 void us_conn_reset(struct us_stack *stack, struct us_conn *conn, enum us_close_reason reason);
 
+/*
+ * Forgets what was received and not told, the end of the stream included, on a connection that has
+ * failed: CLOSED is what follows.
+ */
+void us_conn_drop_received(struct us_stack *stack, struct us_conn *conn);
+
 /* Received bytes that were acknowledged could not be stored: the connection is aborted. */
 void us_conn_out_of_memory(struct us_stack *stack, struct us_conn *conn);
 

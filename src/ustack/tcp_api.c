@@ -224,8 +224,13 @@ u_u32 us_send_queued(const struct us_conn *conn)
 
 int us_recv_keep(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len)
 {
-    if (len == 0 || (conn->state == US_TCP_CLOSED && conn->close_reason != US_CLOSE_NORMAL))
+    if (len == 0)
         return US_OK;
+    if (conn->state == US_TCP_CLOSED && conn->close_reason != US_CLOSE_NORMAL) {
+        /* Nobody would ask for it; and without it, the end of the stream would be a lie. */
+        us_conn_drop_received(stack, conn);
+        return US_OK;
+    }
     if (!us_rxq_keep(stack, &conn->rxq, US_RXQ_KEPT, data, len)) {
         us_conn_out_of_memory(stack, conn);
         return US_ERR_NO_MEMORY;

@@ -173,6 +173,15 @@ static void conn_count_end(struct us_stack *stack, enum us_close_reason reason)
     }
 }
 
+void us_conn_drop_received(struct us_stack *stack, struct us_conn *conn)
+{
+    us_rxq_clear(stack, &conn->rxq);
+    us_event_drop_slices(stack, conn);
+    conn->rx_flags &= (u_u8)~US_RX_HELD;
+    conn->rcv_queued = 0;
+    conn->ev_flags &= (u_u8) ~(US_EVF_PEER_CLOSED | US_EVF_SENDABLE);
+}
+
 /*
  * Decides what becomes of received data that the application has not seen. It is delivered before
  * CLOSED, unless the application has given up itself, or holds it back although the connection has
@@ -185,13 +194,8 @@ static void conn_settle_received(struct us_stack *stack, struct us_conn *conn,
 
     us_rxq_clear_ooo(stack, &conn->rxq);
     if (reason == US_CLOSE_ABORTED || reason == US_CLOSE_NO_MEMORY ||
-        (held && reason != US_CLOSE_NORMAL)) {
-        us_rxq_clear(stack, &conn->rxq);
-        us_event_drop_slices(stack, conn);
-        conn->rx_flags &= (u_u8)~US_RX_HELD;
-        conn->rcv_queued = 0;
-        conn->ev_flags &= US_EVF_VISIBLE | US_EVF_ACCEPTED | US_EVF_CONNECTED;
-    }
+        (held && reason != US_CLOSE_NORMAL))
+        us_conn_drop_received(stack, conn);
     conn->ev_flags &= (u_u8)~US_EVF_SENDABLE;
 }
 

@@ -128,6 +128,31 @@ static void peer_closed_waits_for_kept_bytes(void **state)
     assert_int_equal(raw_counter(raw, "buffer_bytes_used"), 0);
 }
 
+/* Data, FIN and RST in one burst: what is given back is lost, so the end must not be told. */
+static void no_end_of_stream_after_lost_bytes(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    struct us_event event;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, "abc", 3);
+    raw_segment(raw, US_TCP_ACK | US_TCP_FIN, 1004, snd, 65535, "def", 3);
+    raw_segment(raw, US_TCP_RST, 1008, snd, 65535, NULL, 0);
+    expect_data(raw, "abc");
+    assert_int_equal(us_recv_keep(raw->stack, conn, (const u_u8 *)"bc", 2), 0);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(event.type, US_EV_CLOSED);
+    assert_int_equal(event.reason, US_CLOSE_RESET);
+    expect_none(raw);
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
+    assert_int_equal(raw_counter(raw, "conns_open"), 0);
+    assert_int_equal(raw_counter(raw, "buffer_bytes_used"), 0);
+}
+
 static void reset_discards_kept_bytes(void **state)
 {
     struct raw *raw = *state;
@@ -259,6 +284,7 @@ int main(void)
         RAW_TEST(kept_bytes_come_again_in_order),
         RAW_TEST(keeping_several_events_keeps_their_order),
         RAW_TEST(peer_closed_waits_for_kept_bytes),
+        RAW_TEST(no_end_of_stream_after_lost_bytes),
         RAW_TEST(reset_discards_kept_bytes),
         RAW_TEST(held_window_closes_and_opens),
         RAW_TEST(input_stops_when_events_would_not_fit),
