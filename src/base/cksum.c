@@ -120,15 +120,6 @@ u_u32 u_cksum_pseudo4(struct u_be32 src, struct u_be32 dst, unsigned protocol, u
     return cksum_fold64((u_u64)words[0] + words[1] + words[2] + words[3]);
 }
 
-u_u32 u_cksum_pseudo6(const u_u8 *src, const u_u8 *dst, unsigned protocol, u_u32 l4_bytes)
-{
-    /* The two differ in layout beyond the addresses, but not in what they add up to. */
-    u_u32 sum = u_cksum_pseudo4(u_be32(0), u_be32(0), protocol, l4_bytes);
-
-    sum = u_cksum_add(sum, src, 16);
-    return u_cksum_add(sum, dst, 16);
-}
-
 u_u16 u_cksum_partial(u_u32 sum)
 {
     u_u16 native = (u_u16)sum;
