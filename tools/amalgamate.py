@@ -174,14 +174,14 @@ def amalgamate(root: Path, library: str, folder: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("library", choices=LIBRARIES)
+    parser.add_argument("name", choices=LIBRARIES, help="the library")
     parser.add_argument("folder", type=Path, metavar="OUTDIR")
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
     arguments = parser.parse_args()
     try:
-        amalgamate(arguments.root.resolve(), arguments.library, arguments.folder)
+        amalgamate(arguments.root.resolve(), arguments.name, arguments.folder)
     except AmalgamationError as error:
-        print(f"amalgamate: {arguments.library}: {error}", file=sys.stderr)
+        print(f"amalgamate: {arguments.name}: {error}", file=sys.stderr)
         return 1
     return 0
 
