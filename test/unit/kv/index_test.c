@@ -4,26 +4,16 @@
 
 #include "kv/engine.h"
 
-struct rig {
-    struct kv *kv;
-    struct kv_worker *worker;
-};
-
-static struct rig rig;
+static struct kv_rig rig;
 
 static int setup(void **unused)
 {
-    rig.kv = rig_create(4 * MIB, 2, true);
-    rig.worker = kv_join(rig.kv);
-    return 0;
+    return rig_open(&rig, 4 * MIB, 2, true, 0);
 }
 
 static int teardown(void **unused)
 {
-    rig_check(rig.kv);
-    kv_leave(rig.worker);
-    kv_destroy(rig.kv);
-    return 0;
+    return rig_close(&rig);
 }
 
 /* The n-th key whose hash leads to chain 0: what somebody who knows the secret would send. */

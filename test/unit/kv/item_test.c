@@ -4,27 +4,16 @@
 
 #include "kv/engine.h"
 
-struct rig {
-    struct kv *kv;
-    struct kv_worker *worker;
-};
-
-static struct rig rig;
+static struct kv_rig rig;
 
 static int setup(void **unused)
 {
-    rig.kv = rig_create(8 * MIB, 1, true);
-    rig.worker = kv_join(rig.kv);
-    kv_tick(rig.worker, 5);
-    return 0;
+    return rig_open(&rig, 8 * MIB, 1, true, 5);
 }
 
 static int teardown(void **unused)
 {
-    rig_check(rig.kv);
-    kv_leave(rig.worker);
-    kv_destroy(rig.kv);
-    return 0;
+    return rig_close(&rig);
 }
 
 static void roundtrip(uint32_t value_len, uint32_t flags, uint32_t key_len)

@@ -49,6 +49,30 @@ static inline struct kv_key rig_key(const struct kv *kv, const char *text)
     return kv_key(kv, text, (uint32_t)strlen(text));
 }
 
+/* A table with one worker, for tests that need no more. */
+struct kv_rig {
+    struct kv *kv;
+    struct kv_worker *worker;
+};
+
+static inline int rig_open(struct kv_rig *rig, uint64_t memory_bytes, unsigned workers, bool evict,
+                           uint32_t now_s)
+{
+    rig->kv = rig_create(memory_bytes, workers, evict);
+    rig->worker = kv_join(rig->kv);
+    kv_tick(rig->worker, now_s);
+    return 0;
+}
+
+/* Checks everything once more; nothing is pinned or unpublished. */
+static inline int rig_close(struct kv_rig *rig)
+{
+    rig_check(rig->kv);
+    kv_leave(rig->worker);
+    kv_destroy(rig->kv);
+    return 0;
+}
+
 /* Writes a value that depends on `seed` and the place, so that a wrong byte shows. */
 static inline void rig_fill(struct kv_item *item, uint32_t value_len, uint32_t seed)
 {

@@ -2,27 +2,16 @@
 /* Lookups: what counts as an access, when an item is over, how long views and pins are good. */
 #include "kv_rig.h"
 
-struct rig {
-    struct kv *kv;
-    struct kv_worker *worker;
-};
-
-static struct rig rig;
+static struct kv_rig rig;
 
 static int setup(void **unused)
 {
-    rig.kv = rig_create(2 * MIB, 2, true);
-    rig.worker = kv_join(rig.kv);
-    kv_tick(rig.worker, 10);
-    return 0;
+    return rig_open(&rig, 2 * MIB, 2, true, 10);
 }
 
 static int teardown(void **unused)
 {
-    rig_check(rig.kv);
-    kv_leave(rig.worker);
-    kv_destroy(rig.kv);
-    return 0;
+    return rig_close(&rig);
 }
 
 static void set_expiring(const struct kv_key *key, uint32_t exptime)

@@ -4,27 +4,16 @@
 
 #include "kv/engine.h"
 
-struct rig {
-    struct kv *kv;
-    struct kv_worker *worker;
-};
-
-static struct rig rig;
+static struct kv_rig rig;
 
 static int setup(void **unused)
 {
-    rig.kv = rig_create(4 * MIB, 1, true);
-    rig.worker = kv_join(rig.kv);
-    kv_tick(rig.worker, 1);
-    return 0;
+    return rig_open(&rig, 4 * MIB, 1, true, 1);
 }
 
 static int teardown(void **unused)
 {
-    rig_check(rig.kv);
-    kv_leave(rig.worker);
-    kv_destroy(rig.kv);
-    return 0;
+    return rig_close(&rig);
 }
 
 static void store(unsigned from, unsigned to, uint32_t value_len, uint32_t exptime)
