@@ -380,13 +380,8 @@ static int fail_unknown(int letter, const char *arg, char *error)
 static void set_defaults(struct options *o)
 {
     memset(o, 0, sizeof(*o));
-    o->settings.memory_bytes = 64u * 1024 * 1024;
-    o->settings.item_bytes_max = 1024 * 1024;
-    o->settings.connections_max = 1024;
-    o->settings.tcp_port = 11211;
-    o->settings.threads = 4;
-    o->settings.evict = true;
-    o->settings.listen_backlog = 1024;
+    cache_settings_defaults(&o->settings);
+    o->settings.requests_per_event = 0;
 }
 
 static int parse_all(int argc, char **argv, struct options *o, enum options_outcome *outcome,

@@ -69,6 +69,9 @@ static void worker_init(struct cache_worker *worker, struct cache *cache, unsign
     worker->cache = cache;
     worker->kv = cache->kv;
     worker->index = index;
+    worker->requests_per_event = cache->settings.requests_per_event;
+    if (worker->requests_per_event == 0)
+        worker->requests_per_event = UINT32_MAX;
     pthread_mutex_init(&worker->session_lock, NULL);
 }
 
@@ -146,6 +149,22 @@ void cache_online(struct cache_worker *worker)
 void cache_release(struct cache_worker *worker, void *cookie)
 {
     kv_unpin(worker->kv_worker, cookie);
+}
+
+void cache_accept_stopped(struct cache_worker *worker)
+{
+    struct cache *cache = worker->cache;
+
+    if (atomic_fetch_add_explicit(&cache->accept_stopped, 1, memory_order_relaxed) == 0)
+        cache_count(worker, CACHE_LISTEN_DISABLED_NUM, 1);
+}
+
+void cache_accept_resumed(struct cache_worker *worker, uint64_t stopped_us)
+{
+    struct cache *cache = worker->cache;
+
+    if (atomic_fetch_sub_explicit(&cache->accept_stopped, 1, memory_order_relaxed) == 1)
+        cache_count(worker, CACHE_LISTEN_DISABLED_US, stopped_us);
 }
 
 /* ---- counters ---------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cache/settings.h"
 #include "kv/kv.h"
 
 struct cache;
@@ -24,19 +25,6 @@ struct cache_worker;
 struct cache_session;
 
 #define UCACHED_COMPAT_VERSION "1.6.45" /* the memcached whose behaviour is copied */
-
-/* What `stats settings` shows and the session obeys; filled in from the command line. */
-struct cache_settings {
-    uint64_t memory_bytes;    /* -m */
-    uint32_t item_bytes_max;  /* -I: key, value and overhead of one item, as memcached counts it */
-    uint32_t connections_max; /* -c */
-    uint16_t tcp_port;        /* -p */
-    unsigned threads;         /* -t */
-    unsigned verbosity;       /* -v */
-    bool evict;               /* not -M */
-    uint32_t listen_backlog;
-    const char *listen_addr; /* -l as given, or null */
-};
 
 struct cache_config {
     struct cache_settings settings;
@@ -109,21 +97,27 @@ struct cache_sink {
     const struct cache_sink_ops *ops;
 };
 
+/* Who is at the other end, and which of our addresses it has reached. */
 struct cache_peer {
-    const char *transport; /* "tcp", "tcp6": as `stats conns` names them */
-    uint8_t addr[16];
+    const char *transport; /* "tcp", "tcp6", "udp", "udp6", "unix": as `stats conns` names them */
+    uint8_t addr[16];      /* network byte order; IPv4 uses the first four, unix none */
     uint16_t port;
+    uint8_t local_addr[16];
+    uint16_t local_port;
+    enum cache_binding binding; /* of the listener; NEGOTIATE: settings.binding holds */
 };
 
 enum cache_session_state {
     CACHE_SESSION_OPEN = 0, /* waits for more input */
     CACHE_SESSION_BLOCKED,  /* stopped because the sink was full; call cache_session_resume() */
+    CACHE_SESSION_YIELDED,  /* has had its turn (-R); offer the rest when others have had theirs */
     CACHE_SESSION_CLOSING   /* send what is in the sink, then close the connection */
 };
 
 /*
  * A new connection. Null if settings.connections_max are open (the caller then sends the text of
- * MC_STATUS_TOO_MANY_CONNECTIONS and closes; counted as rejected) or memory is short.
+ * MC_STATUS_TOO_MANY_CONNECTIONS and closes; counted as rejected) or memory is short. The session
+ * of a datagram socket is no connection: it is not counted.
  */
 struct cache_session *cache_session_open(struct cache_worker *worker,
                                          const struct cache_peer *peer);
@@ -131,10 +125,25 @@ struct cache_session *cache_session_open(struct cache_worker *worker,
 /* The connection is gone: frees the session and whatever it was about to do. */
 void cache_session_close(struct cache_session *session);
 
+/* The same for one that has been idle for longer than settings.idle_timeout_s; counted. */
+void cache_session_kick(struct cache_session *session);
+
+/*
+ * Forgets what has begun, also the end of the conversation: the next input stands for itself, as
+ * each datagram does.
+ */
+void cache_session_restart(struct cache_session *session);
+
+/*
+ * Seconds since the last request if the session waits for one, else 0: whoever is in the middle of
+ * a request is not idle.
+ */
+uint32_t cache_session_idle_s(const struct cache_session *session);
+
 /*
  * Handles input bytes and writes replies. Returns how many bytes were consumed: all of them unless
- * the state afterwards is BLOCKED or CLOSING. What was not consumed is to be offered again after
- * cache_session_resume() has brought the state back to OPEN.
+ * the state afterwards is BLOCKED, YIELDED or CLOSING. What was not consumed is to be offered
+ * again: after cache_session_resume() has brought the state back to OPEN, or after YIELDED just so.
  */
 uint32_t cache_session_input(struct cache_session *session, const uint8_t *data, uint32_t len,
                              struct cache_sink *sink);
@@ -152,6 +161,18 @@ enum cache_session_state cache_session_state(const struct cache_session *session
 void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data,
                                    uint32_t len);
 void cache_session_prefetch_item(struct cache_session *session);
+
+/* ---- the limit of connections ------------------------------------------------------------ */
+
+/* Whether settings.connections_max sessions are open. */
+bool cache_is_full(const struct cache *cache);
+
+/*
+ * A transport accepts no more until a connection ends (settings.accept_waits), or goes on after so
+ * long. Each worker says so for itself; the statistics show it as one.
+ */
+void cache_accept_stopped(struct cache_worker *worker);
+void cache_accept_resumed(struct cache_worker *worker, uint64_t stopped_us);
 
 /* ---- statistics -------------------------------------------------------------------------- */
 

@@ -71,6 +71,11 @@ static struct cache_session *pool_take(struct cache_worker *worker, const struct
     return session;
 }
 
+static void connection_leave(struct cache_worker *worker)
+{
+    atomic_fetch_sub_explicit(&worker->cache->connections, 1, memory_order_relaxed);
+}
+
 /* Counts a connection in. False if all that are allowed are open. */
 static bool connection_admit(struct cache_worker *worker)
 {
@@ -79,27 +84,59 @@ static bool connection_admit(struct cache_worker *worker)
 
     if (open_before < cache->settings.connections_max)
         return true;
-    atomic_fetch_sub_explicit(&cache->connections, 1, memory_order_relaxed);
+    connection_leave(worker);
     cache_count(worker, CACHE_REJECTED_CONNECTIONS, 1);
     return false;
 }
 
+static bool is_datagram(const struct cache_peer *peer)
+{
+    return strncmp(peer->transport, "udp", 3) == 0;
+}
+
+/* A conversation of which nothing has come yet. */
+static void session_begin(struct cache_session *session)
+{
+    session->line = NULL;
+    session->blocked = false;
+    session->yielded = false;
+    session->hint.key = NULL;
+    cache_session_set_phase(session, CACHE_PHASE_LINE);
+}
+
+/* Gives back what a request that has begun holds. */
+static void session_drop(struct cache_session *session)
+{
+    struct cache_worker *worker = session->worker;
+
+    if (cache_session_phase(session) == CACHE_PHASE_VALUE)
+        kv_item_drop(worker->kv_worker, session->u.upload.item);
+    cache_line_drop(worker, &session->line);
+}
+
+bool cache_is_full(const struct cache *cache)
+{
+    return atomic_load_explicit(&cache->connections, memory_order_relaxed) >=
+           cache->settings.connections_max;
+}
+
 struct cache_session *cache_session_open(struct cache_worker *worker, const struct cache_peer *peer)
 {
+    bool counted = !is_datagram(peer);
     struct cache_session *session;
 
-    if (!connection_admit(worker))
+    if (counted && !connection_admit(worker))
         return NULL;
     session = pool_take(worker, peer);
     if (session == NULL) {
-        atomic_fetch_sub_explicit(&worker->cache->connections, 1, memory_order_relaxed);
+        if (counted)
+            connection_leave(worker);
         return NULL;
     }
-    cache_count(worker, CACHE_TOTAL_CONNECTIONS, 1);
-    session->line = NULL;
-    session->blocked = false;
-    session->hint.key = NULL;
-    cache_session_set_phase(session, CACHE_PHASE_LINE);
+    if (counted)
+        cache_count(worker, CACHE_TOTAL_CONNECTIONS, 1);
+    session->counted = counted;
+    session_begin(session);
     atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
     return session;
 }
@@ -108,15 +145,36 @@ void cache_session_close(struct cache_session *session)
 {
     struct cache_worker *worker = session->worker;
 
-    if (cache_session_phase(session) == CACHE_PHASE_VALUE)
-        kv_item_drop(worker->kv_worker, session->u.upload.item);
-    cache_line_drop(worker, &session->line);
-    atomic_fetch_sub_explicit(&worker->cache->connections, 1, memory_order_relaxed);
+    session_drop(session);
+    if (session->counted)
+        connection_leave(worker);
     pthread_mutex_lock(&worker->session_lock);
     session->open = false;
     session->u.next_free = worker->free_sessions;
     worker->free_sessions = session;
     pthread_mutex_unlock(&worker->session_lock);
+}
+
+void cache_session_restart(struct cache_session *session)
+{
+    session_drop(session);
+    session_begin(session);
+}
+
+void cache_session_kick(struct cache_session *session)
+{
+    cache_count(session->worker, CACHE_IDLE_KICKS, 1);
+    cache_session_close(session);
+}
+
+uint32_t cache_session_idle_s(const struct cache_session *session)
+{
+    uint32_t last_s = atomic_load_explicit(&session->last_request_s, memory_order_relaxed);
+
+    if (cache_session_state(session) != CACHE_SESSION_OPEN ||
+        cache_session_phase(session) != CACHE_PHASE_LINE)
+        return 0;
+    return session->worker->now_s - last_s;
 }
 
 enum cache_session_state cache_session_state(const struct cache_session *session)
@@ -127,7 +185,9 @@ enum cache_session_state cache_session_state(const struct cache_session *session
     case CACHE_PHASE_REPLYING:
         return CACHE_SESSION_BLOCKED;
     default:
-        return session->blocked ? CACHE_SESSION_BLOCKED : CACHE_SESSION_OPEN;
+        if (session->blocked)
+            return CACHE_SESSION_BLOCKED;
+        return session->yielded ? CACHE_SESSION_YIELDED : CACHE_SESSION_OPEN;
     }
 }
 
@@ -441,20 +501,31 @@ static uint32_t take_line(struct cache_session *session, const uint8_t *data, ui
     return 0;
 }
 
+/* The session has had its turn, and there is more to do. */
+static void session_yield(struct cache_session *session)
+{
+    session->yielded = true;
+    cache_count(session->worker, CACHE_CONN_YIELDS, 1);
+}
+
 uint32_t cache_session_input(struct cache_session *session, const uint8_t *data, uint32_t len,
                              struct cache_sink *sink)
 {
+    uint32_t turns_left = session->worker->requests_per_event;
     uint32_t at = 0;
 
     /* Counted now, so that `stats` sees the bytes that asked for it. */
     cache_count(session->worker, CACHE_BYTES_READ, len);
-    while (at < len && !session->blocked) {
+    session->yielded = false;
+    while (at < len && !session->blocked && !session->yielded) {
         enum cache_phase phase = cache_session_phase(session);
 
-        if (phase == CACHE_PHASE_LINE && !sink->full)
-            at += take_line(session, data + at, len - at, sink);
-        else if (phase == CACHE_PHASE_LINE)
+        if (phase == CACHE_PHASE_LINE && sink->full)
             session->blocked = true;
+        else if (phase == CACHE_PHASE_LINE && turns_left-- == 0)
+            session_yield(session);
+        else if (phase == CACHE_PHASE_LINE)
+            at += take_line(session, data + at, len - at, sink);
         else if (phase == CACHE_PHASE_VALUE)
             at += take_value(session, data + at, len - at, sink);
         else if (phase == CACHE_PHASE_SWALLOW)

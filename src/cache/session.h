@@ -58,6 +58,8 @@ struct cache_session {
     } u;
     struct cache_hint hint;
     bool blocked; /* stopped before a request because the sink was full */
+    bool yielded; /* stopped before a request because its turn was over */
+    bool counted; /* among the connections: not that of a datagram socket */
     bool open;    /* under the worker's session_lock */
 
     /* `stats conns` of another thread may read these. */

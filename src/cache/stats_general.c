@@ -75,14 +75,15 @@ static const struct stat_line stat_lines[] = {
     {"store_no_memory", CACHE_STORE_NO_MEMORY},
     {"auth_cmds", GAUGE_NONE},
     {"auth_errors", GAUGE_NONE},
+    {"idle_kicks", CACHE_IDLE_KICKS},
     {"bytes_read", CACHE_BYTES_READ},
     {"bytes_written", CACHE_BYTES_WRITTEN},
     {"limit_maxbytes", GAUGE_LIMIT_MAXBYTES},
     {"accepting_conns", GAUGE_ACCEPTING},
-    {"listen_disabled_num", GAUGE_NONE},
-    {"time_in_listen_disabled_us", GAUGE_NONE},
+    {"listen_disabled_num", CACHE_LISTEN_DISABLED_NUM},
+    {"time_in_listen_disabled_us", CACHE_LISTEN_DISABLED_US},
     {"threads", GAUGE_THREADS},
-    {"conn_yields", GAUGE_NONE},
+    {"conn_yields", CACHE_CONN_YIELDS},
     {"hash_power_level", GAUGE_HASH_POWER},
     {"hash_bytes", GAUGE_HASH_BYTES},
     {"hash_is_expanding", GAUGE_NONE},
@@ -138,7 +139,8 @@ static void values_fill(struct cache *cache, uint64_t values[GAUGE_END])
         atomic_load_explicit(&cache->connections, memory_order_relaxed);
     values[GAUGE_CONNECTION_STRUCTURES] = sums.session_structs;
     values[GAUGE_LIMIT_MAXBYTES] = cache->settings.memory_bytes;
-    values[GAUGE_ACCEPTING] = 1;
+    values[GAUGE_ACCEPTING] =
+        atomic_load_explicit(&cache->accept_stopped, memory_order_relaxed) == 0;
     values[GAUGE_THREADS] = cache->settings.threads;
     values[GAUGE_HASH_POWER] = sums.kv.hash_power;
     values[GAUGE_HASH_BYTES] = sums.kv.index_bytes;
@@ -149,6 +151,16 @@ static void values_fill(struct cache *cache, uint64_t values[GAUGE_END])
     values[GAUGE_EVICTED_UNFETCHED] = sums.kv.evicted_unfetched;
     values[GAUGE_EVICTIONS] = sums.kv.evictions;
     values[GAUGE_RECLAIMED] = sums.kv.expired_reclaimed;
+}
+
+static void line_write(struct cache_stats_out *out, const struct stat_line *line,
+                       const uint64_t values[GAUGE_END])
+{
+    /* memcached shows this one only where it can be other than zero. */
+    if (line->value == CACHE_IDLE_KICKS &&
+        out->session->worker->cache->settings.idle_timeout_s == 0)
+        return;
+    cache_stats_number(out, line->name, values[line->value]);
 }
 
 static void rusage_line(struct cache_stats_out *out, const char *name, const struct timeval *time)
@@ -183,5 +195,5 @@ void cache_stats_general(struct cache_stats_out *out)
     values_fill(out->session->worker->cache, values);
     process_lines(out);
     for (unsigned i = 0; i < U_ARRAY_LEN(stat_lines); i++)
-        cache_stats_number(out, stat_lines[i].name, values[stat_lines[i].value]);
+        line_write(out, &stat_lines[i], values);
 }

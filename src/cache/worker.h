@@ -46,6 +46,10 @@ enum cache_counter {
     CACHE_STORE_NO_MEMORY,
     CACHE_BYTES_READ,
     CACHE_BYTES_WRITTEN,
+    CACHE_IDLE_KICKS,
+    CACHE_LISTEN_DISABLED_NUM,
+    CACHE_LISTEN_DISABLED_US,
+    CACHE_CONN_YIELDS,
     CACHE_MALLOC_FAILS,
     CACHE_COUNTER_COUNT
 };
@@ -62,7 +66,8 @@ struct cache {
     uint64_t start_us;
     uint64_t start_unix_s;
     atomic_uint verbosity;
-    atomic_uint connections; /* open sessions of all workers */
+    atomic_uint connections;    /* open sessions of all workers */
+    atomic_uint accept_stopped; /* workers that accept no more connections for now */
 
     /* The delayed flush that is pending (0: none), and the second that it has taken effect in. */
     atomic_uint flush_due_s;
@@ -86,6 +91,7 @@ struct cache_worker {
     uint32_t flush_second_s; /* copy of the cache's */
     uint32_t loop;           /* counts cache_tick(): a prefetch hint is good for one loop */
     unsigned index;
+    uint32_t requests_per_event; /* of the settings; no limit is the largest number */
 
     struct cache_line *free_lines;
     unsigned free_line_count;

@@ -291,6 +291,7 @@ static void conn_settle(struct net_stack_worker *worker, struct net_stack_conn *
         net_stack_conn_finish(worker, conn);
         break;
     case CACHE_SESSION_OPEN:
+    case CACHE_SESSION_YIELDED:
         conn_set_blocked(worker, conn, false);
         if (conn->peer_closed && conn->kept_bytes == 0)
             net_stack_conn_finish(worker, conn);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The settings of a server: what the sessions obey, what the transports obey, and what is only
+ * remembered so that `stats settings` shows what was asked for.
+ *
+ * Zero is the ordinary behaviour for every switch, so a struct that names only what matters to it
+ * works; cache_settings_defaults() fills in all that memcached shows by default.
+ */
+#ifndef CACHE_SETTINGS_H
+#define CACHE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* -B, and the prefix proto[] of one address of -l. */
+enum cache_binding {
+    CACHE_BINDING_NEGOTIATE = 0, /* text or binary, as the first byte says */
+    CACHE_BINDING_ASCII,
+    CACHE_BINDING_BINARY
+};
+
+/* memcached's knobs for what is built otherwise here. Accepted and shown, without an effect. */
+struct cache_settings_shown {
+    double growth_factor;       /* -f */
+    uint32_t chunk_bytes;       /* -n: chunk_size */
+    uint32_t napi_ids;          /* -N */
+    uint32_t hashpower_init;    /* -o hashpower */
+    bool slab_reassign;         /* -o slab_reassign, no_slab_reassign */
+    uint32_t slab_automove;     /* 0..2 */
+    double slab_automove_ratio; /* ]0..1] */
+    uint32_t slab_automove_window;
+    uint32_t slab_chunk_bytes_max;
+    bool lru_crawler;
+    uint32_t lru_crawler_sleep_us;
+    uint32_t lru_crawler_tocrawl;
+    uint32_t tail_repair_time_s;
+    const char *hash_algorithm; /* never null: "murmur3" */
+    bool lru_maintainer;        /* lru_maintainer_thread */
+    bool lru_segmented;
+    uint32_t hot_lru_pct;
+    uint32_t warm_lru_pct;
+    double hot_max_factor;
+    double warm_max_factor;
+    bool temp_lru;
+    uint32_t temporary_ttl_s;
+    uint32_t watcher_logbuf_bytes;
+    uint32_t worker_logbuf_bytes;
+    uint64_t read_buf_mem_limit_bytes;
+    bool inline_ascii_response;
+    bool drop_privileges; /* shown only if set, as memcached does */
+};
+
+struct cache_settings {
+    uint64_t memory_bytes;    /* -m */
+    uint32_t item_bytes_max;  /* -I: key, value and overhead of one item, as memcached counts it */
+    uint32_t connections_max; /* -c */
+    unsigned threads;         /* -t */
+    unsigned verbosity;       /* -v */
+    bool evict;               /* not -M */
+    bool debug;               /* the program's name ends in -debug */
+
+    /* Where requests come from. Strings are the caller's and outlive the cache. */
+    uint16_t tcp_port;       /* -p; 0: none */
+    uint16_t udp_port;       /* -U; 0: none */
+    const char *listen_addr; /* -l as given, or null */
+    const char *unix_path;   /* -s, or null */
+    unsigned unix_access;    /* -a: permission bits, 0700 */
+    uint32_t listen_backlog; /* -b */
+
+    /* How long a connection may take its turn, and how long it may wait. */
+    uint32_t requests_per_event; /* -R; 0: no limit */
+    uint32_t idle_timeout_s;     /* -o idle_timeout; 0: none */
+    bool accept_waits;           /* -o no_maxconns_fast: at the limit accept no more, refuse none */
+
+    /* What sessions may do. */
+    enum cache_binding binding; /* -B */
+    const char *auth_file;      /* -Y, or null */
+    bool shutdown_enabled;      /* -A */
+    bool cas_disabled;          /* -C */
+    bool flush_disabled;        /* -F */
+    bool dump_disabled;         /* -X */
+    bool watch_disabled;        /* -W */
+    bool detail_enabled;        /* -D was given: statistics by prefix from the start */
+    char prefix_delimiter;      /* -D: ':' */
+    bool track_sizes;           /* -o track_sizes */
+
+    struct cache_settings_shown shown;
+};
+
+/* What memcached has if no option is given; debug is false. */
+void cache_settings_defaults(struct cache_settings *settings);
+
+#endif
