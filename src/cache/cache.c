@@ -9,9 +9,9 @@
 
 #include "base/base.h"
 #include "cache/clock.h"
-#include "cache/exec.h"
 #include "cache/line.h"
-#include "cache/worker.h"
+#include "cache/op.h"
+#include "cache/session.h"
 
 struct cache *cache_create(const struct cache_config *config, const char **error)
 {

@@ -31,43 +31,39 @@ enum cache_progress cache_exec_get(struct cache_session *session, struct cache_r
 int cache_exec_get_one(struct cache_session *session, const struct mc_request *request,
                        struct cache_sink *sink);
 
-/* ---- set, add, replace, append, prepend, cas (exec_store.c) ------------------------------ */
+/* ---- the other classic commands (exec_text.c) -------------------------------------------- */
 
 /*
- * Prepares for the data block: makes upload->item and fills in the rest of *upload. Returns
- * MC_STATUS_OK, or the error to send when the data block has been skipped; a refused `set` removes
- * what the key had.
+ * Prepares for the data block. Returns MC_STATUS_OK, or the error to send when the data block has
+ * been skipped.
  */
-enum mc_status cache_store_begin(struct cache_session *session, const struct mc_request *request,
-                                 struct cache_upload *upload);
-
-/* Writes n bytes of the data block (n <= upload->left). */
-void cache_store_write(struct cache_upload *upload, const uint8_t *data, uint32_t n);
+enum mc_status cache_text_store_begin(struct cache_session *session,
+                                      const struct mc_request *request,
+                                      struct cache_upload *upload);
 
 /* The data block is complete: stores it or not, replies, and disposes of upload->item. */
-int cache_store_finish(struct cache_session *session, struct cache_upload *upload,
-                       const uint8_t *key, uint32_t key_len, struct cache_sink *sink);
+int cache_text_store_finish(struct cache_session *session, const struct mc_request *request,
+                            struct cache_upload *upload, struct cache_sink *sink);
 
-/* ---- the others -------------------------------------------------------------------------- */
-
-int cache_exec_arith(struct cache_session *session, const struct mc_request *request,
+int cache_text_arith(struct cache_session *session, const struct mc_request *request,
                      struct cache_sink *sink);
-int cache_exec_delete(struct cache_session *session, const struct mc_request *request,
+int cache_text_delete(struct cache_session *session, const struct mc_request *request,
                       struct cache_sink *sink);
-int cache_exec_touch(struct cache_session *session, const struct mc_request *request,
+int cache_text_touch(struct cache_session *session, const struct mc_request *request,
                      struct cache_sink *sink);
-int cache_exec_flush(struct cache_session *session, const struct mc_request *request,
+int cache_text_flush(struct cache_session *session, const struct mc_request *request,
                      struct cache_sink *sink);
-int cache_exec_verbosity(struct cache_session *session, const struct mc_request *request,
+
+/* A flush_all that mc_parse() has refused. */
+int cache_text_flush_refused(struct cache_session *session, const struct mc_request *request,
+                             struct cache_sink *sink);
+
+int cache_text_verbosity(struct cache_session *session, const struct mc_request *request,
                          struct cache_sink *sink);
-int cache_exec_version(struct cache_session *session, struct cache_sink *sink);
+int cache_text_version(struct cache_session *session, struct cache_sink *sink);
+
+/* stats (stats.c) */
 int cache_exec_stats(struct cache_session *session, const struct mc_request *request,
                      struct cache_sink *sink);
-
-/* Removes a key without counting or replying. Returns whether there was one. */
-bool cache_key_remove(struct cache_worker *worker, const struct kv_key *key);
-
-/* Once per loop: carries out a delayed flush that is due. */
-void cache_flush_tick(struct cache_worker *worker);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "cache/clock.h"
 #include "cache/exec.h"
+#include "cache/op.h"
 #include "cache/reply.h"
 
 #define BATCH_KEYS 8
@@ -41,56 +42,6 @@ static void batch_fill(struct cache_session *session, const struct cache_retriev
         kv_prefetch_item(kv_worker, &batch->keys[i]);
 }
 
-struct gat_decision {
-    struct kv_view view; /* what was found, good until the end of this loop */
-    uint32_t exptime;
-    bool found;
-};
-
-static enum kv_verdict decide_gat(void *ctx, const struct kv_view *old, struct kv_change *change)
-{
-    struct gat_decision *gat = ctx;
-
-    gat->found = old != NULL;
-    if (old == NULL)
-        return KV_KEEP;
-    gat->view = *old;
-    change->exptime = gat->exptime;
-    change->state = old->state | KV_FETCHED;
-    return KV_TOUCH;
-}
-
-/* Looks a key up for gat; the statistics count it as a touch only. */
-static bool key_touch(struct cache_worker *worker, const struct kv_key *key, int32_t exptime,
-                      struct kv_view *view)
-{
-    struct gat_decision gat = {.exptime = cache_clock_expiry(worker, exptime)};
-    struct kv_change change = {0};
-
-    kv_update(worker->kv_worker, key, decide_gat, &gat, &change);
-    cache_count(worker, CACHE_CMD_TOUCH, 1);
-    cache_count(worker, gat.found ? CACHE_TOUCH_HITS : CACHE_TOUCH_MISSES, 1);
-    *view = gat.view;
-    return gat.found;
-}
-
-static bool key_get(struct cache_worker *worker, const struct kv_key *key, struct kv_view *view)
-{
-    enum kv_found found = kv_get(worker->kv_worker, key, view);
-
-    cache_count(worker, CACHE_CMD_GET, 1);
-    if (U_LIKELY(found == KV_HIT)) {
-        cache_count(worker, CACHE_GET_HITS, 1);
-        return true;
-    }
-    cache_count(worker, CACHE_GET_MISSES, 1);
-    if (found == KV_MISS_EXPIRED)
-        cache_count(worker, CACHE_GET_EXPIRED, 1);
-    else if (found == KV_MISS_FLUSHED)
-        cache_count(worker, CACHE_GET_FLUSHED, 1);
-    return false;
-}
-
 static int key_answer(struct cache_worker *worker, enum mc_command command, int32_t exptime,
                       const struct kv_key *key, struct cache_sink *sink)
 {
@@ -100,9 +51,9 @@ static int key_answer(struct cache_worker *worker, enum mc_command command, int3
     bool found;
 
     if (touches)
-        found = key_touch(worker, key, exptime, &view);
+        found = cache_touch(worker, key, cache_clock_expiry(worker, exptime), &view);
     else
-        found = key_get(worker, key, &view);
+        found = cache_get(worker, key, &view);
     return found ? cache_reply_value(worker, sink, &view, with_cas) : 0;
 }
 

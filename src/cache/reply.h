@@ -8,14 +8,11 @@
 #ifndef CACHE_REPLY_H
 #define CACHE_REPLY_H
 
-#include "cache/worker.h"
+#include "cache/op.h"
 #include "mcproto/mcproto.h"
 
 /* Values from this length on are queued by reference instead of being copied. */
 #define CACHE_REF_BYTES_MIN 8192
-
-/* A value is stored with the CRLF that ends its data block. */
-#define CACHE_CRLF_BYTES 2
 
 /* Any number of bytes, copied. */
 int cache_reply_bytes(struct cache_worker *worker, struct cache_sink *sink, const void *bytes,

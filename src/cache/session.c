@@ -256,8 +256,10 @@ static void refuse(struct cache_session *session, const struct mc_request *reque
 {
     int result = 0;
 
-    if (request->command == MC_CMD_FLUSH_ALL)
-        cache_count(session->worker, CACHE_CMD_FLUSH, 1); /* memcached counts before it looks */
+    if (request->command == MC_CMD_FLUSH_ALL) {
+        session_done(session, cache_text_flush_refused(session, request, sink));
+        return;
+    }
     if (request->swallow_bytes > 0 && !request->close) {
         swallow_start(session, request->swallow_bytes, request->error, request->error_len);
         return;
@@ -277,23 +279,28 @@ static uint32_t take_value(struct cache_session *session, const uint8_t *data, u
 {
     struct cache_upload *upload = &session->u.upload;
     uint32_t n = u_min32(len, upload->left);
+    struct mc_request request;
+    enum mc_outcome outcome;
 
     cache_store_write(upload, data, n);
-    if (upload->left == 0)
-        session_done(session, cache_store_finish(session, upload, session->line->bytes,
-                                                 session->line->len, sink));
+    if (upload->left > 0)
+        return n;
+    outcome = mc_parse(session->line->bytes, session->line->len, &request);
+    U_ASSERT(outcome == MC_REQUEST);
+    session_done(session, cache_text_store_finish(session, &request, upload, sink));
     return n;
 }
 
 /*
- * A storage command whose data begins at `data`, as far as it has come. Takes it whole, or starts
- * an upload that take_value() or take_swallow() will finish. Returns the bytes taken.
+ * A storage command whose data begins at `data`, right behind its line, as far as it has come.
+ * Takes it whole, or starts an upload that take_value() or take_swallow() will finish. Returns the
+ * bytes taken.
  */
 static uint32_t run_storage(struct cache_session *session, const struct mc_request *request,
                             const uint8_t *data, uint32_t len, struct cache_sink *sink)
 {
     struct cache_upload *upload = &session->u.upload;
-    enum mc_status status = cache_store_begin(session, request, upload);
+    enum mc_status status = cache_text_store_begin(session, request, upload);
     uint32_t n;
 
     if (status != MC_STATUS_OK) {
@@ -307,12 +314,13 @@ static uint32_t run_storage(struct cache_session *session, const struct mc_reque
     n = u_min32(len, upload->left);
     cache_store_write(upload, data, n);
     if (upload->left == 0) {
-        session_done(session,
-                     cache_store_finish(session, upload, request->key, request->key_len, sink));
+        session_done(session, cache_text_store_finish(session, request, upload, sink));
         return n;
     }
-    if (cache_line_set(session->worker, &session->line, request->key, request->key_len) != 0) {
-        kv_item_drop(session->worker->kv_worker, upload->item);
+    if (session->line == NULL &&
+        cache_line_set(session->worker, &session->line, data - request->line_bytes,
+                       request->line_bytes) != 0) {
+        cache_store_drop(session->worker, upload);
         session_out_of_memory(session, sink);
         return n;
     }
@@ -380,18 +388,18 @@ static int run_simple(struct cache_session *session, const struct mc_request *re
 {
     switch (request->command) {
     case MC_CMD_DELETE:
-        return cache_exec_delete(session, request, sink);
+        return cache_text_delete(session, request, sink);
     case MC_CMD_INCR:
     case MC_CMD_DECR:
-        return cache_exec_arith(session, request, sink);
+        return cache_text_arith(session, request, sink);
     case MC_CMD_TOUCH:
-        return cache_exec_touch(session, request, sink);
+        return cache_text_touch(session, request, sink);
     case MC_CMD_FLUSH_ALL:
-        return cache_exec_flush(session, request, sink);
+        return cache_text_flush(session, request, sink);
     case MC_CMD_VERSION:
-        return cache_exec_version(session, sink);
+        return cache_text_version(session, sink);
     case MC_CMD_VERBOSITY:
-        return cache_exec_verbosity(session, request, sink);
+        return cache_text_verbosity(session, request, sink);
     case MC_CMD_STATS:
         return cache_exec_stats(session, request, sink);
     default:

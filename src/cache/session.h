@@ -5,25 +5,15 @@
 #ifndef CACHE_SESSION_H
 #define CACHE_SESSION_H
 
-#include "cache/worker.h"
+#include "cache/op.h"
 #include "mcproto/mcproto.h"
 
 enum cache_phase {
     CACHE_PHASE_LINE = 0, /* waits for a request line; `line` is its beginning, if any has come */
-    CACHE_PHASE_VALUE,    /* fills upload.item; `line` is the key */
+    CACHE_PHASE_VALUE,    /* fills upload.item; `line` is the request line */
     CACHE_PHASE_SWALLOW,  /* skips a data block that nobody wants, then sends swallow.error */
     CACHE_PHASE_REPLYING, /* stopped between two keys; `line` holds the keys that remain */
     CACHE_PHASE_CLOSING
-};
-
-/* A data block on its way into the item that was made for it. */
-struct cache_upload {
-    struct kv_item *item;
-    uint64_t cas;       /* of the command cas */
-    uint32_t value_len; /* with the CRLF, which is stored too */
-    uint32_t left;      /* bytes still to come */
-    uint8_t command;    /* enum mc_command */
-    bool noreply;
 };
 
 struct cache_swallow {

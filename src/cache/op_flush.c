@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * flush_all, verbosity, version.
+ * flush_all.
  *
  * A delayed flush takes effect one second before the time that it names, and whatever is stored
  * during that second is flushed as well: memcached compares times of whole seconds with <=. One
  * delayed flush can be pending; a later flush_all of either kind takes its place.
  */
-#include "cache/clock.h"
-#include "cache/exec.h"
-#include "cache/reply.h"
-
-#define VERBOSITY_MAX 2
+#include "cache/op.h"
 
 /* Flushes now; flush_second_s is the second whose remainder is flushed too, or 0. */
 static void flush_now(struct cache_worker *worker, uint32_t flush_second_s)
@@ -34,17 +30,17 @@ void cache_flush_tick(struct cache_worker *worker)
         flush_now(worker, due_s);
 }
 
-static void flush_plan(struct cache_worker *worker, int32_t delay)
+static void flush_plan(struct cache_worker *worker, uint32_t when_s)
 {
     struct cache *cache = worker->cache;
     uint32_t due_s;
 
     atomic_store_explicit(&cache->flush_due_s, 0, memory_order_relaxed);
-    if (delay <= 0) {
+    if (when_s == 0) {
         flush_now(worker, 0);
         return;
     }
-    due_s = cache_clock_expiry(worker, delay) - 1;
+    due_s = when_s - 1;
     if (due_s > worker->now_s) {
         atomic_store_explicit(&cache->flush_second_s, 0, memory_order_relaxed);
         worker->flush_second_s = 0;
@@ -55,26 +51,11 @@ static void flush_plan(struct cache_worker *worker, int32_t delay)
     /* due_s == 0: an absolute time before our start, to which memcached answers OK, no more. */
 }
 
-int cache_exec_flush(struct cache_session *session, const struct mc_request *request,
-                     struct cache_sink *sink)
+bool cache_flush(struct cache_worker *worker, uint32_t when_s)
 {
-    cache_count(session->worker, CACHE_CMD_FLUSH, 1);
-    flush_plan(session->worker, request->exptime);
-    return request->noreply ? 0 : cache_reply_status(session->worker, sink, MC_STATUS_OK);
-}
-
-int cache_exec_verbosity(struct cache_session *session, const struct mc_request *request,
-                         struct cache_sink *sink)
-{
-    unsigned level = request->level < VERBOSITY_MAX ? request->level : VERBOSITY_MAX;
-
-    atomic_store_explicit(&session->worker->cache->verbosity, level, memory_order_relaxed);
-    return request->noreply ? 0 : cache_reply_status(session->worker, sink, MC_STATUS_OK);
-}
-
-int cache_exec_version(struct cache_session *session, struct cache_sink *sink)
-{
-    static const char reply[] = "VERSION " UCACHED_COMPAT_VERSION "\r\n";
-
-    return cache_reply_bytes(session->worker, sink, reply, sizeof(reply) - 1);
+    cache_count(worker, CACHE_CMD_FLUSH, 1);
+    if (worker->cache->settings.flush_disabled)
+        return false;
+    flush_plan(worker, when_s);
+    return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* delete and touch. */
+/* The classic commands without a value: delete, touch, verbosity, version. */
 #include "rig.h"
 
 static void test_delete(void **state)
@@ -40,11 +40,30 @@ static void test_touch(void **state)
     assert_int_equal(rig_stat(rig, NULL, "cmd_get"), 5);
 }
 
+static void test_version_and_verbosity(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_expect(rig, "version\r\nversion foo\r\n", "VERSION 1.6.45\r\nVERSION 1.6.45\r\n");
+    assert_int_equal(cache_verbosity(rig->cache), 0);
+    rig_expect(rig, "verbosity 1\r\n", "OK\r\n");
+    assert_int_equal(cache_verbosity(rig->cache), 1);
+    rig_expect(rig, "verbosity 99 foo\r\n", "OK\r\n");
+    assert_int_equal(cache_verbosity(rig->cache), 2);
+    assert_int_equal(rig_stat(rig, "settings", "verbosity"), 2);
+    rig_expect(rig, "verbosity 0 noreply\r\n", "");
+    assert_int_equal(cache_verbosity(rig->cache), 0);
+    rig_expect(rig, "verbosity\r\n", "CLIENT_ERROR bad command line format\r\n");
+    rig_expect(rig, "verbosity x\r\n", "CLIENT_ERROR bad command line format\r\n");
+    rig_expect(rig, "verbosity noreply\r\n", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_delete, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_touch, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_version_and_verbosity, rig_setup, rig_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,28 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* flush_all, verbosity, version. */
+/* flush_all. */
 #include "rig.h"
 
 #include <stdio.h>
 
+#define NOT_ALLOWED "CLIENT_ERROR flush_all not allowed\r\n"
 #define GET_A "VALUE a 0 1\r\nx\r\nEND\r\n"
-
-static void test_version_and_verbosity(void **state)
-{
-    struct rig *rig = *state;
-
-    rig_expect(rig, "version\r\nversion foo\r\n", "VERSION 1.6.45\r\nVERSION 1.6.45\r\n");
-    assert_int_equal(cache_verbosity(rig->cache), 0);
-    rig_expect(rig, "verbosity 1\r\n", "OK\r\n");
-    assert_int_equal(cache_verbosity(rig->cache), 1);
-    rig_expect(rig, "verbosity 99 foo\r\n", "OK\r\n");
-    assert_int_equal(cache_verbosity(rig->cache), 2);
-    assert_int_equal(rig_stat(rig, "settings", "verbosity"), 2);
-    rig_expect(rig, "verbosity 0 noreply\r\n", "");
-    assert_int_equal(cache_verbosity(rig->cache), 0);
-    rig_expect(rig, "verbosity\r\n", "CLIENT_ERROR bad command line format\r\n");
-    rig_expect(rig, "verbosity x\r\n", "CLIENT_ERROR bad command line format\r\n");
-    rig_expect(rig, "verbosity noreply\r\n", "");
-}
 
 static void test_flush_now(void **state)
 {
@@ -98,16 +81,31 @@ static void test_flush_after_a_gap(void **state)
     rig_expect(*state, "get a\r\nset a 0 0 1\r\nx\r\nget a\r\n", "END\r\nSTORED\r\n" GET_A);
 }
 
+static void test_flush_disabled(void **state)
+{
+    struct cache_config config = rig_config();
+    struct rig rig;
+
+    (void)state;
+    config.settings.flush_disabled = true;
+    rig_open(&rig, &config);
+    rig_expect(&rig,
+               "set a 0 0 1\r\nx\r\nflush_all\r\nflush_all x\r\nflush_all noreply\r\nget a\r\n",
+               "STORED\r\n" NOT_ALLOWED NOT_ALLOWED GET_A);
+    assert_int_equal(rig_stat(&rig, NULL, "cmd_flush"), 3);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_version_and_verbosity, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_flush_now, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_flush_later, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_flush_in_one_second, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_the_last_flush_wins, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_flush_at_an_absolute_time, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_flush_after_a_gap, rig_setup, rig_teardown),
+        cmocka_unit_test(test_flush_disabled),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

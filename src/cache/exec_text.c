@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The classic text commands other than the retrievals: from their arguments to an operation, and
+ * from its outcome to a line.
+ */
+#include "cache/clock.h"
+#include "cache/exec.h"
+#include "cache/op.h"
+#include "cache/reply.h"
+
+#define VERBOSITY_MAX 2
+
+static int answer(struct cache_session *session, const struct mc_request *request,
+                  enum mc_status status, struct cache_sink *sink)
+{
+    return request->noreply ? 0 : cache_reply_status(session->worker, sink, status);
+}
+
+/* ---- storing ----------------------------------------------------------------------------- */
+
+static struct cache_store store_of(const struct cache_worker *worker,
+                                   const struct mc_request *request)
+{
+    struct cache_store store = {
+        .mode = CACHE_SET,
+        .flags = request->flags,
+        .exptime = cache_clock_expiry_of_new(worker, request->exptime),
+        .value_bytes = request->value_bytes,
+        .cas = request->cas,
+    };
+
+    if (request->command == MC_CMD_ADD)
+        store.mode = CACHE_ADD;
+    else if (request->command == MC_CMD_REPLACE)
+        store.mode = CACHE_REPLACE;
+    else if (request->command == MC_CMD_CAS)
+        store.mode = CACHE_CAS;
+    else if (request->command == MC_CMD_APPEND)
+        store.mode = CACHE_APPEND;
+    else if (request->command == MC_CMD_PREPEND)
+        store.mode = CACHE_PREPEND;
+    return store;
+}
+
+enum mc_status cache_text_store_begin(struct cache_session *session,
+                                      const struct mc_request *request, struct cache_upload *upload)
+{
+    struct kv_key key = cache_session_key(session, request->key, request->key_len);
+    struct cache_store store = store_of(session->worker, request);
+
+    switch (cache_store_begin(session->worker, &key, &store, upload)) {
+    case CACHE_OK:
+        return MC_STATUS_OK;
+    case CACHE_TOO_LARGE:
+        return MC_STATUS_TOO_LARGE;
+    default:
+        return MC_STATUS_NO_MEMORY_STORING;
+    }
+}
+
+static enum mc_status stored_status(enum cache_outcome outcome)
+{
+    switch (outcome) {
+    case CACHE_OK:
+        return MC_STATUS_STORED;
+    case CACHE_NOT_FOUND:
+        return MC_STATUS_NOT_FOUND;
+    case CACHE_EXISTS:
+        return MC_STATUS_EXISTS;
+    default:
+        return MC_STATUS_NOT_STORED;
+    }
+}
+
+int cache_text_store_finish(struct cache_session *session, const struct mc_request *request,
+                            struct cache_upload *upload, struct cache_sink *sink)
+{
+    struct cache_worker *worker = session->worker;
+    struct kv_key key = cache_session_key(session, request->key, request->key_len);
+    struct cache_store store = store_of(worker, request);
+    struct cache_stored stored;
+
+    cache_count(worker, CACHE_CMD_SET, 1);
+    if (!cache_store_ends_well(upload)) {
+        cache_store_drop(worker, upload);
+        return answer(session, request, MC_STATUS_BAD_DATA_CHUNK, sink);
+    }
+    cache_store_finish(worker, &key, &store, upload, &stored);
+    return answer(session, request, stored_status(stored.outcome), sink);
+}
+
+/* ---- a key ------------------------------------------------------------------------------- */
+
+int cache_text_arith(struct cache_session *session, const struct mc_request *request,
+                     struct cache_sink *sink)
+{
+    struct kv_key key = cache_session_key(session, request->key, request->key_len);
+    struct cache_arith arith = {
+        .delta = request->delta,
+        .decr = request->command == MC_CMD_DECR,
+    };
+    struct cache_counted counted;
+
+    switch (cache_arith(session->worker, &key, &arith, &counted)) {
+    case CACHE_OK:
+        if (request->noreply)
+            return 0;
+        return cache_reply_number(session->worker, sink, counted.number);
+    case CACHE_NOT_FOUND:
+        return answer(session, request, MC_STATUS_NOT_FOUND, sink);
+    case CACHE_NON_NUMERIC:
+        return answer(session, request, MC_STATUS_NON_NUMERIC, sink);
+    default:
+        return answer(session, request, MC_STATUS_NO_MEMORY, sink);
+    }
+}
+
+int cache_text_delete(struct cache_session *session, const struct mc_request *request,
+                      struct cache_sink *sink)
+{
+    struct kv_key key = cache_session_key(session, request->key, request->key_len);
+    bool found = cache_delete(session->worker, &key, NULL) == CACHE_OK;
+
+    return answer(session, request, found ? MC_STATUS_DELETED : MC_STATUS_NOT_FOUND, sink);
+}
+
+int cache_text_touch(struct cache_session *session, const struct mc_request *request,
+                     struct cache_sink *sink)
+{
+    struct cache_worker *worker = session->worker;
+    struct kv_key key = cache_session_key(session, request->key, request->key_len);
+    struct kv_view view;
+    bool found = cache_touch(worker, &key, cache_clock_expiry(worker, request->exptime), &view);
+
+    return answer(session, request, found ? MC_STATUS_TOUCHED : MC_STATUS_NOT_FOUND, sink);
+}
+
+/* ---- the server -------------------------------------------------------------------------- */
+
+int cache_text_flush(struct cache_session *session, const struct mc_request *request,
+                     struct cache_sink *sink)
+{
+    struct cache_worker *worker = session->worker;
+    uint32_t when_s = request->exptime > 0 ? cache_clock_expiry(worker, request->exptime) : 0;
+    bool allowed = cache_flush(worker, when_s);
+
+    return answer(session, request, allowed ? MC_STATUS_OK : MC_STATUS_FLUSH_NOT_ALLOWED, sink);
+}
+
+/* memcached counts, and looks whether it may, before it looks at the argument. */
+int cache_text_flush_refused(struct cache_session *session, const struct mc_request *request,
+                             struct cache_sink *sink)
+{
+    struct cache_worker *worker = session->worker;
+
+    cache_count(worker, CACHE_CMD_FLUSH, 1);
+    if (worker->cache->settings.flush_disabled)
+        return answer(session, request, MC_STATUS_FLUSH_NOT_ALLOWED, sink);
+    return answer(session, request, MC_STATUS_BAD_EXPTIME, sink);
+}
+
+int cache_text_verbosity(struct cache_session *session, const struct mc_request *request,
+                         struct cache_sink *sink)
+{
+    unsigned level = request->level < VERBOSITY_MAX ? request->level : VERBOSITY_MAX;
+
+    atomic_store_explicit(&session->worker->cache->verbosity, level, memory_order_relaxed);
+    return answer(session, request, MC_STATUS_OK, sink);
+}
+
+int cache_text_version(struct cache_session *session, struct cache_sink *sink)
+{
+    static const char reply[] = "VERSION " UCACHED_COMPAT_VERSION "\r\n";
+
+    return cache_reply_bytes(session->worker, sink, reply, sizeof(reply) - 1);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * set, add, replace, append, prepend, cas.
+ *
+ * The data block goes straight into an item that is not published yet; whether it is published is
+ * decided when it is complete. The CRLF at its end is stored too, so that a reply can send data and
+ * CRLF from one place.
+ */
+#include <string.h>
+
+#include "base/base.h"
+#include "cache/op.h"
+
+/* memcached counts its own header, the cas and the key's end against the limit of an item. */
+#define ITEM_HEADER_BYTES (48 + 1)
+#define ITEM_CAS_BYTES 8
+#define ITEM_FLAGS_BYTES 4
+
+/* value_len counts the CRLF. */
+static bool item_fits(const struct cache *cache, uint32_t key_len, uint32_t flags,
+                      uint64_t value_len)
+{
+    uint64_t bytes = ITEM_HEADER_BYTES + (cache->settings.cas_disabled ? 0 : ITEM_CAS_BYTES);
+
+    bytes += key_len + (flags != 0 ? ITEM_FLAGS_BYTES : 0) + value_len;
+    return bytes <= cache->settings.item_bytes_max;
+}
+
+/* ---- before the data --------------------------------------------------------------------- */
+
+/* A set that fails must not leave an old value behind that its sender believes replaced. */
+static enum cache_outcome store_refuse(struct cache_worker *worker, const struct kv_key *key,
+                                       enum cache_mode mode, enum cache_outcome outcome)
+{
+    if (outcome == CACHE_TOO_LARGE)
+        cache_count(worker, CACHE_STORE_TOO_LARGE, 1);
+    else
+        cache_count(worker, CACHE_STORE_NO_MEMORY, 1);
+    if (mode == CACHE_SET)
+        cache_key_remove(worker, key);
+    return outcome;
+}
+
+enum cache_outcome cache_store_begin(struct cache_worker *worker, const struct kv_key *key,
+                                     const struct cache_store *store, struct cache_upload *upload)
+{
+    enum kv_error error = KV_OK;
+
+    kv_views_done(worker->kv_worker);
+    upload->value_len = store->value_bytes + CACHE_CRLF_BYTES;
+    if (!item_fits(worker->cache, key->len, store->flags, upload->value_len))
+        return store_refuse(worker, key, store->mode, CACHE_TOO_LARGE);
+    upload->item = kv_item_new(worker->kv_worker, key, upload->value_len, store->flags,
+                               store->exptime, &error);
+    if (upload->item == NULL)
+        return store_refuse(worker, key, store->mode,
+                            error == KV_TOO_LARGE ? CACHE_TOO_LARGE : CACHE_NO_MEMORY);
+    upload->left = upload->value_len;
+    return CACHE_OK;
+}
+
+/* ---- the data ---------------------------------------------------------------------------- */
+
+/* Copies into an unpublished item from `offset` on. */
+static void item_write(struct kv_item *item, uint32_t offset, const uint8_t *bytes, uint32_t len)
+{
+    while (len > 0) {
+        uint32_t room;
+        uint8_t *to = kv_item_room(item, offset, &room);
+        uint32_t n = u_min32(room, len);
+
+        memcpy(to, bytes, n);
+        offset += n;
+        bytes += n;
+        len -= n;
+    }
+}
+
+void cache_store_write(struct cache_upload *upload, const uint8_t *data, uint32_t n)
+{
+    U_ASSERT(n <= upload->left);
+    item_write(upload->item, upload->value_len - upload->left, data, n);
+    upload->left -= n;
+}
+
+static uint8_t item_byte(struct kv_item *item, uint32_t offset)
+{
+    uint32_t len;
+
+    return *kv_item_room(item, offset, &len);
+}
+
+bool cache_store_ends_well(const struct cache_upload *upload)
+{
+    return item_byte(upload->item, upload->value_len - 2) == '\r' &&
+           item_byte(upload->item, upload->value_len - 1) == '\n';
+}
+
+void cache_store_drop(struct cache_worker *worker, struct cache_upload *upload)
+{
+    kv_item_drop(worker->kv_worker, upload->item);
+    upload->item = NULL;
+}
+
+/* ---- the decision ------------------------------------------------------------------------ */
+
+struct store_decision {
+    struct cache_worker *worker;
+    const struct kv_key *key;
+    const struct cache_store *store;
+    const struct cache_upload *upload;
+    struct kv_item *joined; /* append, prepend: old and new data, made by the last call */
+    uint32_t value_len;
+    enum cache_outcome outcome;
+};
+
+/* Appends the first len bytes of a published value at to_offset. */
+static void item_write_old(struct kv_item *to, uint32_t to_offset, const struct kv_view *old,
+                           uint32_t len)
+{
+    uint32_t done = 0;
+
+    while (done < len) {
+        uint32_t n;
+        const uint8_t *bytes = kv_value(old->item, done, &n);
+
+        n = u_min32(n, len - done);
+        item_write(to, to_offset + done, bytes, n);
+        done += n;
+    }
+}
+
+/* Appends the first len bytes of an upload at to_offset. */
+static void item_write_new(struct kv_item *to, uint32_t to_offset,
+                           const struct cache_upload *upload, uint32_t len)
+{
+    uint32_t done = 0;
+
+    while (done < len) {
+        uint32_t n;
+        const uint8_t *bytes = kv_item_room(upload->item, done, &n);
+
+        n = u_min32(n, len - done);
+        item_write(to, to_offset + done, bytes, n);
+        done += n;
+    }
+}
+
+/* Makes the item of an append or prepend; the old one gives flags and expiry. */
+static struct kv_item *item_join(struct store_decision *decision, const struct kv_view *old)
+{
+    const struct cache_upload *upload = decision->upload;
+    struct kv_worker *kv_worker = decision->worker->kv_worker;
+    uint64_t joined_len = (uint64_t)old->value_len + upload->value_len - CACHE_CRLF_BYTES;
+    struct kv_item *joined;
+    enum kv_error error;
+
+    if (!item_fits(decision->worker->cache, decision->key->len, old->flags, joined_len))
+        return NULL;
+    joined = kv_item_new(kv_worker, decision->key, (uint32_t)joined_len, old->flags, old->exptime,
+                         &error);
+    if (joined == NULL)
+        return NULL;
+    if (decision->store->mode == CACHE_APPEND) {
+        uint32_t old_bytes = old->value_len - CACHE_CRLF_BYTES;
+
+        item_write_old(joined, 0, old, old_bytes);
+        item_write_new(joined, old_bytes, upload, upload->value_len);
+    } else {
+        uint32_t new_bytes = upload->value_len - CACHE_CRLF_BYTES;
+
+        item_write_new(joined, 0, upload, new_bytes);
+        item_write_old(joined, new_bytes, old, old->value_len);
+    }
+    decision->value_len = (uint32_t)joined_len;
+    return joined;
+}
+
+static enum kv_verdict decide_join(struct store_decision *decision, const struct kv_view *old,
+                                   struct kv_change *change)
+{
+    const struct cache_store *store = decision->store;
+
+    if (store->cas != 0 && store->cas != cache_cas_shown(decision->worker, old->cas)) {
+        decision->outcome = CACHE_EXISTS;
+        return KV_KEEP;
+    }
+    decision->outcome = CACHE_NOT_STORED;
+    decision->joined = item_join(decision, old);
+    if (decision->joined == NULL)
+        return KV_KEEP;
+    decision->outcome = CACHE_OK;
+    change->item = decision->joined;
+    change->state = old->state & KV_KEY_BINARY;
+    return KV_REPLACE;
+}
+
+/* What the modes other than append and prepend come to, given what the key has. */
+static enum cache_outcome store_outcome(const struct store_decision *decision,
+                                        const struct kv_view *old)
+{
+    const struct cache_store *store = decision->store;
+
+    switch (store->mode) {
+    case CACHE_ADD:
+        return old == NULL ? CACHE_OK : CACHE_NOT_STORED;
+    case CACHE_CAS:
+        if (old == NULL)
+            return CACHE_NOT_FOUND;
+        if (decision->worker->cache->settings.cas_disabled)
+            return CACHE_EXISTS;
+        return old->cas == store->cas ? CACHE_OK : CACHE_EXISTS;
+    case CACHE_REPLACE:
+        return old != NULL ? CACHE_OK : CACHE_NOT_STORED;
+    case CACHE_APPEND:
+    case CACHE_PREPEND:
+        return store->create ? CACHE_OK : CACHE_NOT_STORED;
+    default:
+        return CACHE_OK;
+    }
+}
+
+static enum kv_verdict decide_store(void *ctx, const struct kv_view *old, struct kv_change *change)
+{
+    struct store_decision *decision = ctx;
+    const struct cache_store *store = decision->store;
+
+    if (decision->joined != NULL) {
+        kv_item_drop(decision->worker->kv_worker, decision->joined);
+        decision->joined = NULL;
+    }
+    if (old != NULL && (store->mode == CACHE_APPEND || store->mode == CACHE_PREPEND))
+        return decide_join(decision, old, change);
+    decision->outcome = store_outcome(decision, old);
+    if (decision->outcome != CACHE_OK)
+        return KV_KEEP;
+    decision->value_len = decision->upload->value_len;
+    change->item = decision->upload->item;
+    change->state = store->key_binary ? KV_KEY_BINARY : 0;
+    return KV_REPLACE;
+}
+
+/* ---- after the data ---------------------------------------------------------------------- */
+
+static void cas_count(struct cache_worker *worker, enum cache_outcome outcome)
+{
+    if (outcome == CACHE_OK)
+        cache_count(worker, CACHE_CAS_HITS, 1);
+    else if (outcome == CACHE_EXISTS)
+        cache_count(worker, CACHE_CAS_BADVAL, 1);
+    else
+        cache_count(worker, CACHE_CAS_MISSES, 1);
+}
+
+void cache_store_finish(struct cache_worker *worker, const struct kv_key *key,
+                        const struct cache_store *store, struct cache_upload *upload,
+                        struct cache_stored *stored)
+{
+    struct store_decision decision = {
+        .worker = worker,
+        .key = key,
+        .store = store,
+        .upload = upload,
+        .value_len = upload->value_len,
+    };
+    struct kv_change change = {.cas = store->new_cas};
+
+    U_ASSERT(upload->left == 0);
+    kv_views_done(worker->kv_worker);
+    kv_update(worker->kv_worker, key, decide_store, &decision, &change);
+    if (decision.outcome != CACHE_OK || decision.joined != NULL)
+        kv_item_drop(worker->kv_worker, upload->item);
+    upload->item = NULL;
+    if (store->mode == CACHE_CAS)
+        cas_count(worker, decision.outcome);
+    if (store->mode == CACHE_ADD && decision.outcome == CACHE_NOT_STORED) {
+        struct kv_view view;
+
+        kv_get(worker->kv_worker, key, &view); /* a refused add counts as an access */
+    }
+    stored->outcome = decision.outcome;
+    stored->value_bytes = decision.value_len - CACHE_CRLF_BYTES;
+    stored->cas = decision.outcome == CACHE_OK ? cache_cas_shown(worker, change.cas) : 0;
+}
