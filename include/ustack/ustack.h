@@ -83,15 +83,16 @@ struct us_config {
     u_u32 recv_window_bytes; /* largest window offered to a peer */
 
     /* Times, microseconds. */
-    u_u32 rto_min_us;     /* RFC 6298 (2.4) asks for 1 s; data centres want milliseconds */
+    u_u32 rto_min_us;     /* RFC 6298 (2.4) asks for 1 s, Linux takes 200 ms, a data centre 5 ms */
     u_u32 rto_initial_us; /* before the first measurement; RFC 6298 (2.1): 1 s */
     u_u32 rto_max_us;
-    u_u32 delayed_ack_us;  /* RFC 9293 3.8.6.3: below 500 ms */
-    u_u32 time_wait_us;    /* 2 MSL */
-    u_u32 fin_wait2_us;    /* how long to wait for the peer's FIN after us_close() */
-    u_u32 syn_retries_max; /* of SYN or SYN-ACK, then the connection ends */
-    u_u32 retries_max;     /* of data or a window probe without an answer, likewise */
-    u_u32 arp_lifetime_us; /* an entry is asked for again after this */
+    u_u32 delayed_ack_us;    /* RFC 9293 3.8.6.3: below 500 ms */
+    u_u32 peer_ack_delay_us; /* how long a peer may delay its ACK of a single segment */
+    u_u32 time_wait_us;      /* 2 MSL */
+    u_u32 fin_wait2_us;      /* how long to wait for the peer's FIN after us_close() */
+    u_u32 syn_retries_max;   /* of SYN or SYN-ACK, then the connection ends */
+    u_u32 retries_max;       /* of data or a window probe without an answer, likewise */
+    u_u32 arp_lifetime_us;   /* an entry is asked for again after this */
 };
 
 void us_config_defaults(struct us_config *config);

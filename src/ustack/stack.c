@@ -62,10 +62,11 @@ void us_config_defaults(struct us_config *config)
     config->send_queue_bytes = 256u << 10;
     config->send_refs_max = 64;
     config->recv_window_bytes = 256u << 10;
-    config->rto_min_us = 200u * 1000;
+    config->rto_min_us = 5u * 1000;
     config->rto_initial_us = 1000u * 1000;
     config->rto_max_us = 60u * 1000 * 1000;
-    config->delayed_ack_us = 40u * 1000;
+    config->delayed_ack_us = 10u * 1000;
+    config->peer_ack_delay_us = 50u * 1000;
     config->time_wait_us = 60u * 1000 * 1000;
     config->fin_wait2_us = 60u * 1000 * 1000;
     config->syn_retries_max = 5;
@@ -92,6 +93,7 @@ static int config_is_valid(const struct us_config *c)
            in_range(c->rto_initial_us, 1, c->rto_max_us) &&
            in_range(c->rto_max_us, 1, RTO_MAX_US) &&
            in_range(c->delayed_ack_us, 0, DELAYED_ACK_MAX_US) &&
+           in_range(c->peer_ack_delay_us, 0, DELAYED_ACK_MAX_US) &&
            in_range(c->syn_retries_max, 0, RETRIES_MAX) && in_range(c->retries_max, 0, RETRIES_MAX);
 }
 

@@ -112,10 +112,12 @@ int us_local_is_neighbour(const struct us_stack *stack, u_u32 ip);
 /* Whether an address can name one host at all: not 0, multicast, loopback or a broadcast. */
 int us_ip_is_unicast(const struct us_stack *stack, u_u32 ip);
 
+enum { US_TS_CLOCK_SHIFT = 10 };
+
 /* The clock of TCP timestamps, without a connection's offset: about a millisecond per tick. */
 U_INLINE u_u32 us_ts_clock(u_u64 now_us)
 {
-    return (u_u32)(now_us >> 10);
+    return (u_u32)(now_us >> US_TS_CLOCK_SHIFT);
 }
 
 U_INLINE void us_count(struct us_stack *stack, enum us_counter_index index)

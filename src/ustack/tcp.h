@@ -96,6 +96,7 @@ struct us_tcp_recovery {
     u_u8 steps;     /* quarters of a round trip that a hole may wait in addition to the first */
     u_u8 keep;      /* recoveries for which `steps` holds */
     u_u8 tails;     /* probes of the tail in a row */
+    u_u8 prompt;    /* ACKs of one segment each, in a row, while more was in flight */
     u_u8 flags;     /* US_RF_* */
 };
 

@@ -87,6 +87,8 @@ void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack,
 {
     U_ASSERT(us_seq_gt(ack, conn->snd_una) && us_seq_leq(ack, conn->snd_max));
     ack_take_rtt(stack, conn, ack, ts_ecr);
+    if (conn->snd_max - conn->snd_una > conn->cc.mss)
+        us_recovery_note_prompt(conn, ack - conn->snd_una);
     conn->retries = 0;
     if (U_UNLIKELY(conn->flags & US_CF_TAIL))
         conn->rec.tails = 0;
@@ -115,7 +117,7 @@ static void ack_take_window(struct us_stack *stack, struct us_conn *conn, const 
         if (conn->main_timer == US_TT_PERSIST && wnd > conn->snd_wnd)
             us_tcp_timer_start(stack, conn,
                                conn->snd_una == conn->snd_max ? US_TT_NONE : US_TT_RESEND,
-                               us_rtt_timeout_us(&conn->rtt));
+                               us_recovery_rto_us(stack, conn));
         us_tcp_out_want(stack, conn);
     }
     conn->snd_wnd = wnd;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The public calls on connections; contracts are in ustack/ustack.h. */
 #include "ustack/tcp.h"
+#include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sendq.h"
 
@@ -274,7 +275,7 @@ void us_conn_info(const struct us_stack *stack, const struct us_conn *conn,
     info->state = (enum us_tcp_state)conn->state;
     info->mss = conn->cc.mss;
     info->srtt_us = conn->rtt.srtt8_us >> 3;
-    info->rto_us = us_rtt_timeout_us(&conn->rtt);
+    info->rto_us = us_recovery_rto_us(stack, conn);
     info->cwnd_bytes = conn->cc.cwnd;
     info->send_window_bytes = conn->snd_wnd;
     us_tcp_window(stack, conn, &edge);

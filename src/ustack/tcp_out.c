@@ -357,7 +357,8 @@ static void record_sent(struct us_stack *stack, struct us_conn *conn,
         conn->limited = us_seq_max(conn->limited, conn->snd_nxt);
     if (desc->kind == US_SEND_PROBE)
         return; /* the persist timer goes on */
-    if (desc->kind == US_SEND_RESEND ||
+    /* With a second segment in flight the peer has no reason to delay its ACK any more. */
+    if (desc->kind == US_SEND_RESEND || desc->seq - conn->snd_una <= conn->cc.mss ||
         (conn->main_timer != US_TT_RESEND && conn->main_timer != US_TT_REORDER))
         us_recovery_timer(stack, conn);
 }
@@ -421,7 +422,7 @@ static void conn_settle_timers(struct us_stack *stack, struct us_conn *conn)
     if (conn->state > US_TCP_SYN_RECEIVED && us_conn_has_unsent(conn) &&
         conn->snd_nxt == conn->snd_una && conn->main_timer != US_TT_PERSIST &&
         conn->main_timer != US_TT_RESEND)
-        us_tcp_timer_start(stack, conn, US_TT_PERSIST, us_rtt_timeout_us(&conn->rtt));
+        us_tcp_timer_start(stack, conn, US_TT_PERSIST, us_recovery_rto_us(stack, conn));
 }
 
 /* A RST can't be sent because nobody knows where to: the peer will find out by itself. */
@@ -452,7 +453,7 @@ static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
             else if (neighbour != U_NULL)
                 u_list_push_back(&neighbour->waiting, &conn->out_link);
             else
-                us_tcp_timer_start(stack, conn, US_TT_RESEND, us_rtt_timeout_us(&conn->rtt));
+                us_tcp_timer_start(stack, conn, US_TT_RESEND, us_recovery_rto_us(stack, conn));
             return OUT_WAITING;
         }
         if (desc.kind == US_SEND_DATA && conn->snd_una == conn->snd_max &&
@@ -502,6 +503,6 @@ void us_tcp_out_unreachable(struct us_stack *stack, struct u_list *waiting)
         else if (conn->state == US_TCP_SYN_SENT || conn->state == US_TCP_SYN_RECEIVED)
             us_conn_end(stack, conn, US_CLOSE_UNREACHABLE);
         else if (conn->main_timer == US_TT_NONE && us_conn_has_unsent(conn))
-            us_tcp_timer_start(stack, conn, US_TT_RESEND, us_rtt_timeout_us(&conn->rtt));
+            us_tcp_timer_start(stack, conn, US_TT_RESEND, us_recovery_rto_us(stack, conn));
     }
 }

@@ -5,11 +5,12 @@
 #include "ustack/tcp_sack.h"
 
 enum {
-    TAIL_ACK_DELAY_US = 50 * 1000, /* what a peer's delayed ACK may take, Linux' 40 ms included */
-    TAIL_PROBES_MAX = 3,           /* in a row, each after twice the time of the one before */
-    TAIL_MIN_US = 1000,            /* more than hosts take to get round to a segment */
-    REORDER_STEPS_MAX = 64,        /* quarters of a round trip; the round trip is a limit, too */
-    REORDER_KEEP = 16              /* recoveries; RFC 8985 6.2, step 4 */
+    PROMPT_ACKS = 3,        /* so many in a row: the peer delays none */
+    TAIL_PROBES_MAX = 3,    /* in a row, each after twice the time of the one before */
+    TAIL_MIN_US = 1000,     /* more than hosts take to get round to a segment */
+    REORDER_STEPS_MAX = 64, /* quarters of a round trip; the round trip is a limit, too */
+    REORDER_KEEP = 16,      /* recoveries; RFC 8985 6.2, step 4 */
+    EIFEL_TICKS_MAX = 1 << 16
 };
 
 U_STATIC_ASSERT(sizeof(struct us_sack) <= US_BLOCK_BYTES, sack_fits_into_a_block);
@@ -152,6 +153,7 @@ static void dsack_take(struct us_stack *stack, struct us_conn *conn,
     struct us_tcp_recovery *rec = &conn->rec;
 
     us_count(stack, US_C_TCP_RX_DSACKS);
+    rec->prompt = 0; /* perhaps its ACK was late for no other reason */
     if ((rec->flags & US_RF_TAIL_RESENT) && block->end == rec->tail_end) {
         rec->flags &= (u_u8)~US_RF_TAIL_RESENT; /* the probe was needless: nothing was lost */
         return;
@@ -243,8 +245,14 @@ static void eifel_check(struct us_stack *stack, struct us_conn *conn, const stru
         return;
     rec->flags &= (u_u8)~US_RF_EIFEL;
     if ((rec->flags & US_RF_TS) && (conn->opts & US_OPT_TS) && seg->opts.ts_ecr != 0 &&
-        us_seq_lt(seg->opts.ts_ecr, rec->ts))
+        us_seq_lt(seg->opts.ts_ecr, rec->ts)) {
+        u_u32 ticks = us_ts_clock(stack->now_us) + conn->ts_offset - seg->opts.ts_ecr;
+
+        rec->prompt = 0;
         undo_reduction(stack, conn);
+        if (conn->rtt.backoff != 0) /* RFC 4015 3.3: the timeout was too short for this path */
+            us_rtt_sample(&conn->rtt, u_min32(ticks, EIFEL_TICKS_MAX) << US_TS_CLOCK_SHIFT);
+    }
 }
 
 int us_recovery_ack(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
@@ -314,29 +322,52 @@ void us_recovery_tail(struct us_stack *stack, struct us_conn *conn)
     us_tcp_out_want(stack, conn);
 }
 
-/* When the tail is to be probed; ~0: not at all. */
-static u_u32 tail_probe_us(const struct us_conn *conn)
+/* How long the peer may be waiting for another segment to acknowledge. */
+static u_u32 ack_delay_us(const struct us_stack *stack, const struct us_conn *conn)
 {
-    u_u32 after_us = u_max32(conn->rtt.srtt8_us >> 2, TAIL_MIN_US); /* 2 * SRTT */
+    if (conn->snd_max - conn->snd_una > conn->cc.mss || conn->rec.prompt >= PROMPT_ACKS)
+        return 0;
+    /* A peer that has data behind a hole does not delay its ACKs (RFC 5681 4.2). */
+    if (conn->sack != U_NULL && conn->sack->sacked_bytes != 0)
+        return 0;
+    return stack->config.peer_ack_delay_us;
+}
+
+u_u32 us_recovery_rto_us(const struct us_stack *stack, const struct us_conn *conn)
+{
+    u_u32 delay_us = ack_delay_us(stack, conn);
+
+    if (delay_us == 0 || conn->rtt.srtt8_us == 0)
+        return us_rtt_timeout_us(&conn->rtt, 0);
+    return us_rtt_timeout_us(&conn->rtt, (conn->rtt.srtt8_us >> 3) + delay_us);
+}
+
+/*
+ * When the tail is to be probed; ~0: not at all. Twice the round trip (RFC 8985 7.2), more where it
+ * varies by more than itself, as with hosts that are short of time.
+ */
+static u_u32 tail_probe_us(const struct us_stack *stack, const struct us_conn *conn, u_u32 rto_us)
+{
+    u_u32 srtt_us = conn->rtt.srtt8_us >> 3;
+    u_u32 after_us = srtt_us + u_max32(srtt_us, conn->rtt.rttvar4_us);
 
     if (!(conn->opts & US_OPT_SACK) || conn->rec.tails >= TAIL_PROBES_MAX ||
         conn->rtt.srtt8_us == 0 || conn->rtt.backoff != 0 || conn->state < US_TCP_ESTABLISHED ||
         conn->snd_nxt != conn->snd_max)
         return ~(u_u32)0;
-    /* A peer that has data behind a hole does not delay its ACKs (RFC 5681 4.2). */
-    if ((conn->sack == U_NULL || conn->sack->sacked_bytes == 0) &&
-        conn->snd_max - conn->snd_una <= conn->cc.mss)
-        after_us += TAIL_ACK_DELAY_US;
+    after_us = u_max32(after_us, TAIL_MIN_US) + ack_delay_us(stack, conn);
+    if (conn->rec.tails == 0)
+        return u_min32(after_us, rto_us); /* before a timeout there is a probe */
     return after_us << conn->rec.tails;
 }
 
 void us_recovery_timer(struct us_stack *stack, struct us_conn *conn)
 {
-    u_u32 after_us = us_rtt_timeout_us(&conn->rtt);
+    u_u32 after_us = us_recovery_rto_us(stack, conn);
     enum us_tcp_timer timer = US_TT_RESEND;
-    u_u32 tail_us = tail_probe_us(conn);
+    u_u32 tail_us = tail_probe_us(stack, conn, after_us);
 
-    if (tail_us < after_us) {
+    if (tail_us <= after_us) {
         after_us = tail_us;
         timer = US_TT_TAIL;
     }

@@ -56,6 +56,22 @@ void us_recovery_tail(struct us_stack *stack, struct us_conn *conn);
  */
 void us_recovery_timer(struct us_stack *stack, struct us_conn *conn);
 
+/*
+ * The retransmission timeout of what is in flight. The ACK of a single segment may be delayed by
+ * the peer (RFC 9293 3.8.6.3) unless it is known for acknowledging each one at once, and the
+ * minimum of this stack is below such a delay.
+ */
+u_u32 us_recovery_rto_us(const struct us_stack *stack, const struct us_conn *conn);
+
+/* `acked` bytes of more than a segment in flight were acknowledged: how prompt the peer is. */
+U_INLINE void us_recovery_note_prompt(struct us_conn *conn, u_u32 acked)
+{
+    if (acked > conn->cc.mss)
+        conn->rec.prompt = 0;
+    else if (conn->rec.prompt < 0xff)
+        conn->rec.prompt++;
+}
+
 /* Bytes that are in the network, as far as is known. */
 u_u32 us_recovery_pipe(const struct us_conn *conn);
 

@@ -27,7 +27,7 @@ void us_rtt_backoff(struct us_tcp_rtt *rtt);
 /* New data was acknowledged, but by an ACK that tells no round-trip time: ends the backoff. */
 void us_rtt_alive(struct us_tcp_rtt *rtt);
 
-/* The timeout with its backoff. */
-u_u32 us_rtt_timeout_us(const struct us_tcp_rtt *rtt);
+/* The timeout, or floor_us if that is longer, with its backoff. */
+u_u32 us_rtt_timeout_us(const struct us_tcp_rtt *rtt, u_u32 floor_us);
 
 #endif

@@ -66,7 +66,7 @@ static int timer_try_again(struct us_stack *stack, struct us_conn *conn)
 static void timer_probe(struct us_stack *stack, struct us_conn *conn)
 {
     conn->out_flags |= US_OUT_PROBE;
-    us_tcp_timer_start(stack, conn, US_TT_PERSIST, us_rtt_timeout_us(&conn->rtt));
+    us_tcp_timer_start(stack, conn, US_TT_PERSIST, us_recovery_rto_us(stack, conn));
     us_tcp_out_want(stack, conn);
 }
 
@@ -104,7 +104,7 @@ static void timer_resend(struct us_stack *stack, struct us_conn *conn)
             return;
         }
     }
-    us_tcp_timer_start(stack, conn, US_TT_RESEND, us_rtt_timeout_us(&conn->rtt));
+    us_tcp_timer_start(stack, conn, US_TT_RESEND, us_recovery_rto_us(stack, conn));
     us_tcp_out_want(stack, conn);
 }
 

@@ -86,6 +86,7 @@ static void choose_host(struct sim *sim, struct host *host, unsigned index)
     c->rto_initial_us = (u_u32)sim_between(r, 100000, SECOND);
     c->rto_max_us = 2 * SECOND;
     c->delayed_ack_us = (u_u32)sim_between(r, 1000, 100000);
+    c->peer_ack_delay_us = (u_u32)sim_between(r, 0, 100000);
     c->time_wait_us = 10 * SECOND;
     c->fin_wait2_us = 3600 * SECOND;
     c->syn_retries_max = 15;
@@ -291,6 +292,7 @@ static struct result run_bulk(const struct bulk *bulk, uint64_t seed, const char
         c->rto_initial_us = 200000;
         c->rto_max_us = 2 * SECOND;
         c->delayed_ack_us = 10000;
+        c->peer_ack_delay_us = 12000;
         work->host[i].rx_burst = work->host[i].tx_burst = 32;
         work->host[i].check_every = 64;
         l->delay_us = bulk->delay_us;

@@ -16,10 +16,10 @@ static void first_sample_sets_everything(void **state)
     struct us_tcp_rtt rtt;
 
     us_rtt_init(&rtt, 1000000, 1000, 60000000);
-    assert_int_equal(us_rtt_timeout_us(&rtt), 1000000);
+    assert_int_equal(us_rtt_timeout_us(&rtt, 0), 1000000);
     us_rtt_sample(&rtt, 10000);
     assert_int_equal(rtt.srtt8_us >> 3, 10000);
-    assert_int_equal(us_rtt_timeout_us(&rtt), 10000 + 4 * 5000);
+    assert_int_equal(us_rtt_timeout_us(&rtt, 0), 10000 + 4 * 5000);
 }
 
 static void smooths_by_the_rfc(void **state)
@@ -31,11 +31,11 @@ static void smooths_by_the_rfc(void **state)
     us_rtt_sample(&rtt, 8000);
     us_rtt_sample(&rtt, 16000); /* SRTT 9000; RTTVAR 3/4 * 4000 + 1/4 * 8000 = 5000 */
     assert_int_equal(rtt.srtt8_us >> 3, 9000);
-    assert_int_equal(us_rtt_timeout_us(&rtt), 9000 + 4 * 5000);
+    assert_int_equal(us_rtt_timeout_us(&rtt, 0), 9000 + 4 * 5000);
     for (i = 0; i < 200; i++)
         us_rtt_sample(&rtt, 5000);
     assert_in_range(rtt.srtt8_us >> 3, 4990, 5010);
-    assert_in_range(us_rtt_timeout_us(&rtt), 5000, 5100);
+    assert_in_range(us_rtt_timeout_us(&rtt, 0), 5000, 5100);
 }
 
 static void bounds_hold(void **state)
@@ -44,11 +44,11 @@ static void bounds_hold(void **state)
 
     us_rtt_init(&rtt, 1000000, 200000, 60000000);
     us_rtt_sample(&rtt, 50);
-    assert_int_equal(us_rtt_timeout_us(&rtt), 200000);
+    assert_int_equal(us_rtt_timeout_us(&rtt, 0), 200000);
     us_rtt_sample(&rtt, 0);
     us_rtt_sample(&rtt, 0xffffffffu);
     us_rtt_sample(&rtt, 0xffffffffu);
-    assert_int_equal(us_rtt_timeout_us(&rtt), 60000000);
+    assert_int_equal(us_rtt_timeout_us(&rtt, 0), 60000000);
 }
 
 static void backs_off_until_the_next_sample(void **state)
@@ -59,12 +59,25 @@ static void backs_off_until_the_next_sample(void **state)
     us_rtt_init(&rtt, 1000000, 1000, 60000000);
     for (i = 0; i < 5; i++)
         us_rtt_backoff(&rtt);
-    assert_int_equal(us_rtt_timeout_us(&rtt), 32000000);
+    assert_int_equal(us_rtt_timeout_us(&rtt, 0), 32000000);
     for (i = 0; i < 300; i++)
         us_rtt_backoff(&rtt);
-    assert_int_equal(us_rtt_timeout_us(&rtt), 60000000);
+    assert_int_equal(us_rtt_timeout_us(&rtt, 0), 60000000);
     us_rtt_sample(&rtt, 100);
-    assert_int_equal(us_rtt_timeout_us(&rtt), 1000);
+    assert_int_equal(us_rtt_timeout_us(&rtt, 0), 1000);
+}
+
+static void timeout_is_not_below_the_given_floor(void **state)
+{
+    struct us_tcp_rtt rtt;
+
+    us_rtt_init(&rtt, 1000000, 5000, 60000000);
+    us_rtt_sample(&rtt, 100);
+    assert_int_equal(us_rtt_timeout_us(&rtt, 0), 5000);
+    assert_int_equal(us_rtt_timeout_us(&rtt, 50100), 50100);
+    us_rtt_backoff(&rtt);
+    assert_int_equal(us_rtt_timeout_us(&rtt, 50100), 100200);
+    assert_int_equal(us_rtt_timeout_us(&rtt, 0xffffffffu), 60000000);
 }
 
 int main(void)
@@ -74,6 +87,7 @@ int main(void)
         cmocka_unit_test(smooths_by_the_rfc),
         cmocka_unit_test(bounds_hold),
         cmocka_unit_test(backs_off_until_the_next_sample),
+        cmocka_unit_test(timeout_is_not_below_the_given_floor),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Loss recovery and congestion control with the Linux kernel as the peer: counters tell."""
+
+import random
+import time
+
+from wire import STORED, hit, storage, wire_to
+
+MEGABYTE = random.Random(12).randbytes(1_000_000)
+
+
+def test_no_needless_retransmissions_with_delayed_acks(server_tap):
+    """The kernel delays the ACK of a reply by 40 ms when the client thinks: no timeout of ours."""
+    with wire_to(server_tap) as wire:
+        wire.say(storage(b"set", b"k", b"x" * 100), STORED)
+        for _ in range(20):
+            wire.say(b"get k\r\n", hit(b"k", b"x" * 100) + b"END\r\n")
+            time.sleep(0.1)
+        stats = wire.stats("ustack")
+    assert int(stats["tcp_timeouts"]) == 0
+    assert int(stats["tcp_retransmits"]) <= 1
+    assert int(stats["tcp_rx_dsacks"]) <= 1
+
+
+def test_no_needless_retransmissions_in_transfers(server_tap):
+    """Without a loss on the way next to nothing is sent twice."""
+    with wire_to(server_tap) as wire:
+        wire.say(storage(b"set", b"big", MEGABYTE), STORED)
+        for _ in range(30):
+            wire.say(b"get big\r\n", hit(b"big", MEGABYTE) + b"END\r\n")
+        stats = wire.stats("ustack")
+    sent = int(stats["tcp_tx_segments"])
+    assert int(stats["tcp_retransmits"]) <= 5 + sent // 500
