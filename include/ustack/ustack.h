@@ -76,7 +76,8 @@ struct us_config {
     u_u32 half_open_max;     /* of these, in SYN-RECEIVED */
     u_u32 time_wait_max;     /* the oldest is forgotten when one more is needed */
     u_u32 arp_max;           /* neighbours remembered */
-    u_u32 listen_max;        /* listening ports */
+    u_u32 listen_max;        /* listening ports of TCP, and as many bound ones of UDP */
+    u_u32 datagram_max;      /* UDP datagrams and ICMP messages that wait to be sent */
     u_u32 buffer_bytes;      /* all send and receive queues together */
     u_u32 send_queue_bytes;  /* unacknowledged and unsent bytes of one connection (copied) */
     u_u32 send_refs_max;     /* references (us_send_ref) queued on one connection */
@@ -139,7 +140,8 @@ enum us_event_type {
     US_EV_PEER_CLOSED, /* the peer will send no more (FIN); sending to it is still possible */
     US_EV_SENDABLE,    /* there is room again after a send was cut short or refused */
     US_EV_RELEASED,    /* cookie: the bytes of a us_send_ref() are no longer needed */
-    US_EV_CLOSED       /* reason: the last event of a connection, exactly one; conn is dead */
+    US_EV_CLOSED,      /* reason: the last event of a connection, exactly one; conn is dead */
+    US_EV_DATAGRAM     /* data, len, datagram: came to a port of us_udp_bind(); user = its user */
 };
 
 enum us_close_reason {
@@ -153,20 +155,30 @@ enum us_close_reason {
     US_CLOSE_NO_MEMORY    /* a pool was used up where data could not be dropped */
 };
 
+/* Where a UDP datagram came from and went to. */
+struct us_datagram {
+    struct us_addr local;
+    struct us_addr remote;
+    u_u16 local_port;
+    u_u16 remote_port;
+};
+
 struct us_event {
     enum us_event_type type;
     enum us_close_reason reason;
-    struct us_conn *conn; /* null for US_EV_RELEASED after the connection's end */
+    struct us_conn *conn; /* null for US_EV_DATAGRAM, and RELEASED after the connection's end */
     void *user;           /* us_conn_set_user(); for US_EV_ACCEPTED the listener's */
     void *cookie;
     const u_u8 *data; /* valid until the packets of this us_input() are given back */
     u_u32 len;
+    const struct us_datagram *datagram; /* US_EV_DATAGRAM, otherwise null; valid like data */
 };
 
 /*
  * Takes the oldest event: returns 1 and fills *event, or returns 0. Events of one connection come
  * in the order of the protocol: ACCEPTED or CONNECTED, DATA..., PEER_CLOSED, CLOSED. Every
- * reference is released exactly once, before or after CLOSED.
+ * reference is released exactly once, before or after CLOSED. Datagrams come in the order of their
+ * arrival, one event for each, before the events of connections.
  *
  * The bytes of a DATA event count as consumed (the window opens again) unless us_recv_keep() says
  * otherwise before the next us_input() or us_output().
@@ -264,6 +276,29 @@ int us_recv_keep(struct us_stack *stack, struct us_conn *conn, const u_u8 *data,
 
 /* Asks for the kept bytes (and what came since) as US_EV_DATA again. */
 void us_recv_resume(struct us_stack *stack, struct us_conn *conn);
+
+/* ---- UDP (RFC 768) ----------------------------------------------------------------------- */
+
+/*
+ * Takes datagrams to this port (1..65535) on all addresses: US_EV_DATAGRAM with this user. Returns
+ * 0, US_ERR_ARGUMENT, US_ERR_IN_USE or US_ERR_NO_MEMORY (config.listen_max ports are bound).
+ */
+int us_udp_bind(struct us_stack *stack, u_u16 port, void *user);
+
+/* Takes no more. Events that wait already still come. Returns 0 or US_ERR_ARGUMENT. */
+int us_udp_unbind(struct us_stack *stack, u_u16 port);
+
+/*
+ * Queues a datagram; data is copied. local (null: chosen by the route) and local_port are where it
+ * comes from: the answer to a US_EV_DATAGRAM is sent from that one's local to its remote. A
+ * datagram that does not fit into config.mtu is not sent in fragments.
+ * Returns 0; US_ERR_ARGUMENT (a port is 0, local is not ours, remote names no single host, len is
+ * larger than one packet carries); US_ERR_NO_ROUTE; or US_ERR_NO_MEMORY: config.datagram_max
+ * datagrams wait to be sent, or the buffers are used up; counted, and nothing is queued.
+ * What was queued is sent by us_output(), or dropped and counted if the next hop does not answer.
+ */
+int us_udp_send(struct us_stack *stack, const struct us_addr *local, u_u16 local_port,
+                const struct us_addr *remote, u_u16 remote_port, const void *data, u_u32 len);
 
 /* ---- looking ----------------------------------------------------------------------------- */
 

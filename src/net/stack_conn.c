@@ -454,6 +454,7 @@ static void handle_event(struct net_stack_worker *worker, const struct us_event 
         break;
     case US_EV_ACCEPTED: /* done when it was taken */
     case US_EV_CONNECTED:
+    case US_EV_DATAGRAM: /* no port of UDP is bound */
     case US_EV_NONE:
         break;
     }

@@ -54,7 +54,7 @@ static void neighbour_forget(struct us_stack *stack, struct us_neighbour *neighb
     us_timer_stop(&stack->wheel, &neighbour->timer);
     u_list_remove(&neighbour->age_link);
     u_list_remove(&neighbour->ask_link);
-    U_ASSERT(u_list_is_empty(&neighbour->waiting));
+    U_ASSERT(u_list_is_empty(&neighbour->waiting) && u_list_is_empty(&neighbour->dgrams));
     neighbour->ip = 0; /* connections that remember this entry see that it is another's */
     us_pool_put(&stack->arp.pool, neighbour);
 }
@@ -83,6 +83,7 @@ static struct us_neighbour *neighbour_new(struct us_stack *stack, u_u32 ip)
     u_list_init(&neighbour->age_link);
     u_list_init(&neighbour->ask_link);
     u_list_init(&neighbour->waiting);
+    u_list_init(&neighbour->dgrams);
     neighbour->hash_next = *bucket;
     *bucket = neighbour;
     return neighbour;
@@ -114,6 +115,7 @@ static void neighbour_confirm(struct us_stack *stack, struct us_neighbour *neigh
     u_list_remove(&neighbour->age_link);
     u_list_push_back(&stack->arp.by_age, &neighbour->age_link);
     us_tcp_out_reachable(stack, &neighbour->waiting);
+    us_dgram_reachable(stack, &neighbour->dgrams);
 }
 
 struct us_neighbour *us_arp_want(struct us_stack *stack, u_u32 ip)
@@ -172,6 +174,7 @@ void us_arp_learn(struct us_stack *stack, u_u32 ip, const u_u8 *mac, int trusted
 void us_arp_timer(struct us_stack *stack, struct us_neighbour *neighbour)
 {
     struct u_list waiting;
+    struct u_list dgrams;
 
     if (neighbour->tries < US_ARP_TRIES_MAX) {
         neighbour_ask(stack, neighbour);
@@ -179,9 +182,12 @@ void us_arp_timer(struct us_stack *stack, struct us_neighbour *neighbour)
     }
     us_count(stack, US_C_ARP_TIMEOUTS);
     u_list_init(&waiting);
+    u_list_init(&dgrams);
     u_list_append_all(&waiting, &neighbour->waiting);
+    u_list_append_all(&dgrams, &neighbour->dgrams);
     neighbour_forget(stack, neighbour);
     us_tcp_out_unreachable(stack, &waiting);
+    us_dgram_unreachable(stack, &dgrams);
 }
 
 /* ---- packets ---- */
@@ -235,6 +241,7 @@ void us_arp_input(struct us_stack *stack, const u_u8 *data, u_u32 bytes)
     rx.mac = arp->sender_mac;
     rx.src_ip = u_get_be32(arp->sender_ip);
     rx.dst_ip = u_get_be32(arp->target_ip);
+    rx.tos = 0;
     reply = us_reply_add(stack, &rx, US_REPLY_ARP);
     if (reply != U_NULL)
         us_count(stack, US_C_ARP_TX_REPLIES);

@@ -40,6 +40,7 @@ struct us_neighbour {
     struct u_list age_link; /* in us_arp.by_age */
     struct u_list ask_link; /* in us_arp.asks while a request is to be sent */
     struct u_list waiting;  /* connections, through their out_link */
+    struct u_list dgrams;   /* the same of datagrams */
 };
 
 struct us_arp {

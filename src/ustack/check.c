@@ -15,7 +15,8 @@ struct census {
     u_u32 blocks;
     u_u32 refs;
     u_u32 half_open;
-    u_u32 slices;
+    u_u32 slices; /* datagrams that were received count as slices */
+    u_u32 dgrams; /* that wait to be sent */
 };
 
 static const char *check_sendq(const struct us_conn *conn, struct census *census)
@@ -230,9 +231,48 @@ static const char *check_queues(const struct us_stack *stack, struct census *cen
     for (i = stack->replies.head; i != stack->replies.tail; i++)
         if (stack->replies.ring[i % US_REPLIES_MAX].kind == US_REPLY_ECHO)
             census->blocks++;
+    census->slices += stack->events.dgram_tail - stack->events.dgram_head;
     if (!(stack->replies.tail - stack->replies.head <= US_REPLIES_MAX))
         return "more answers than the queue holds";
     return (const char *)U_NULL;
+}
+
+static const char *check_dgram_list(const struct u_list *list, struct census *census)
+{
+    struct u_list *link;
+
+    for (link = list->next; link != list; link = link->next) {
+        const struct us_dgram *dgram = U_CONTAINER_OF(link, struct us_dgram, link);
+        const struct us_chunk *chunk;
+        u_u32 bytes = 0;
+
+        for (chunk = dgram->body; chunk != U_NULL; chunk = chunk->next) {
+            bytes += chunk->len;
+            census->blocks++;
+        }
+        if (!(bytes == dgram->bytes))
+            return "datagram: bytes miscounted";
+        census->dgrams++;
+    }
+    return (const char *)U_NULL;
+}
+
+/* Datagrams that are to be sent, and those that wait for a neighbour. */
+static const char *check_dgrams(const struct us_stack *stack, struct census *census)
+{
+    const char *broken = check_dgram_list(&stack->dgrams.ready, census);
+    u_u32 i;
+
+    for (i = 0; i <= stack->arp.mask && broken == U_NULL; i++) {
+        const struct us_neighbour *neighbour = stack->arp.table[i];
+        for (; neighbour != U_NULL && broken == U_NULL; neighbour = neighbour->hash_next) {
+            broken = check_dgram_list(&neighbour->dgrams, census);
+            if (neighbour->state != US_NEIGHBOUR_ASKING &&
+                !(u_list_is_empty(&neighbour->dgrams) && u_list_is_empty(&neighbour->waiting)))
+                broken = "neighbour: somebody waits for an address that is known";
+        }
+    }
+    return broken;
 }
 
 static const char *check_census(const struct us_stack *stack, const struct census *census)
@@ -241,6 +281,8 @@ static const char *check_census(const struct us_stack *stack, const struct censu
         return "connections: lost objects";
     if (!(census->blocks == stack->block_pool.used))
         return "buffer blocks: lost objects";
+    if (!(census->dgrams == stack->dgrams.pool.used))
+        return "datagrams: lost objects";
     if (!(census->refs == stack->ref_pool.used))
         return "references: lost objects";
     if (!(census->half_open == stack->half_open))
@@ -249,7 +291,7 @@ static const char *check_census(const struct us_stack *stack, const struct censu
         return "slices miscounted";
     if (!(us_pool_is_sound(&stack->conn_pool) && us_pool_is_sound(&stack->block_pool) &&
           us_pool_is_sound(&stack->ref_pool) && us_pool_is_sound(&stack->tw_pool) &&
-          us_pool_is_sound(&stack->arp.pool)))
+          us_pool_is_sound(&stack->arp.pool) && us_pool_is_sound(&stack->dgrams.pool)))
         return "a pool's free list is broken";
     return (const char *)U_NULL;
 }
@@ -265,6 +307,8 @@ const char *us_check(const struct us_stack *stack)
         broken = check_time_wait(stack);
     if (broken == U_NULL)
         broken = check_queues(stack, &census);
+    if (broken == U_NULL)
+        broken = check_dgrams(stack, &census);
     if (broken == U_NULL)
         broken = check_census(stack, &census);
     return broken;

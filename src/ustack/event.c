@@ -14,6 +14,8 @@ void us_event_queue_init(struct us_event_queue *events)
     events->slice_free = US_SLICE_NONE;
     events->slice_touched = 0;
     events->slices_used = 0;
+    events->dgram_head = 0;
+    events->dgram_tail = 0;
 }
 
 void us_event_queue_conn(struct us_stack *stack, struct us_conn *conn)
@@ -49,6 +51,13 @@ void us_event_add_slice(struct us_stack *stack, struct us_conn *conn, const u_u8
         events->slices[conn->slice_last].next = index;
     conn->slice_last = index;
     us_event_queue_conn(stack, conn);
+}
+
+struct us_datagram_event *us_event_add_datagram(struct us_event_queue *events)
+{
+    U_ASSERT(us_event_room(events));
+    events->slices_used++;
+    return &events->datagrams[events->dgram_tail++ % US_SLICES_MAX];
 }
 
 /* Takes the connection's first slice. */
@@ -112,6 +121,7 @@ static void event_fill(struct us_event *event, enum us_event_type type, struct u
     event->cookie = U_NULL;
     event->data = (const u_u8 *)U_NULL;
     event->len = 0;
+    event->datagram = (const struct us_datagram *)U_NULL;
 }
 
 /* Tells of the bytes that come next, if there are any. */
@@ -193,12 +203,31 @@ static void event_released(struct us_stack *stack, struct us_event *event)
     us_memory_freed(stack);
 }
 
+static void event_datagram(struct us_event_queue *events, struct us_event *event)
+{
+    const struct us_datagram_event *from = &events->datagrams[events->dgram_head++ % US_SLICES_MAX];
+
+    events->slices_used--;
+    event->type = US_EV_DATAGRAM;
+    event->reason = US_CLOSE_NONE;
+    event->conn = (struct us_conn *)U_NULL;
+    event->user = from->user;
+    event->cookie = U_NULL;
+    event->data = from->data;
+    event->len = from->len;
+    event->datagram = &from->info;
+}
+
 int us_next_event(struct us_stack *stack, struct us_event *event)
 {
     struct us_event_queue *events = &stack->events;
 
     if (events->released != U_NULL) {
         event_released(stack, event);
+        return 1;
+    }
+    if (events->dgram_head != events->dgram_tail) {
+        event_datagram(events, event);
         return 1;
     }
     while (!u_list_is_empty(&events->conns)) {

@@ -6,7 +6,8 @@
  * set of bits in the connection, slices of received packets (from a fixed array: us_input() stops
  * when it is used up) and the connection's receive queue; us_next_event() turns that into events
  * in the order of the protocol. So nothing but slices can run out, and a connection's events come
- * together, while its memory is warm.
+ * together, while its memory is warm. Datagrams have no connection: they wait in a ring of their
+ * own, and each counts as a slice.
  *
  * Blocks whose bytes an event points to are kept until the next us_input() after that.
  */
@@ -15,6 +16,7 @@
 
 #include "base/base.h"
 #include "base/list.h"
+#include "ustack/ustack.h"
 
 struct us_chunk;
 struct us_conn;
@@ -40,6 +42,14 @@ struct us_slice {
     u_u16 next; /* index of the connection's next slice, or of the free list */
 };
 
+/* A datagram that was not handed to the application yet, or whose event points here. */
+struct us_datagram_event {
+    struct us_datagram info;
+    void *user;
+    const u_u8 *data;
+    u_u32 len;
+};
+
 struct us_event_queue {
     struct u_list conns;     /* with something to tell */
     struct us_ref *released; /* references whose release is to be told, oldest first */
@@ -47,8 +57,11 @@ struct us_event_queue {
     struct us_chunk *retired; /* blocks that events already taken point to */
     u_u16 slice_free;         /* list of free slices below slice_touched */
     u_u16 slice_touched;
-    u_u16 slices_used;
+    u_u16 slices_used; /* slices and datagrams */
+    u_u32 dgram_head;  /* counts the datagrams taken */
+    u_u32 dgram_tail;  /* counts those added */
     struct us_slice slices[US_SLICES_MAX];
+    struct us_datagram_event datagrams[US_SLICES_MAX]; /* a ring */
 };
 
 void us_event_queue_init(struct us_event_queue *events);
@@ -61,6 +74,9 @@ void us_event_raise(struct us_stack *stack, struct us_conn *conn, unsigned flags
 
 /* Adds a slice. There is room for it: us_event_room() said so before the packet was taken. */
 void us_event_add_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len);
+
+/* Adds a datagram, which the caller fills in. There is room for it, as for a slice. */
+struct us_datagram_event *us_event_add_datagram(struct us_event_queue *events);
 
 /*
  * Moves the slices of a connection that the application holds back into its receive queue, behind

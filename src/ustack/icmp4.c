@@ -6,10 +6,16 @@
 #include "ustack/eth.h"
 #include "ustack/ip4.h"
 #include "ustack/stack.h"
+#include "ustack/tcp.h"
 
 enum { ICMP_ECHO_REPLY = 0, ICMP_UNREACHABLE = 3, ICMP_ECHO = 8, ICMP_TIME_EXCEEDED = 11 };
 
-enum { ICMP_HDR_BYTES = 8, ICMP_CSUM_OFFSET = 2 };
+enum { ICMP_HDR_BYTES = 8, ICMP_CSUM_OFFSET = 2, ICMP_MTU_OFFSET = 6 };
+
+enum {
+    ICMP_TOO_BIG = 4,    /* code of ICMP_UNREACHABLE */
+    ICMP_QUOTE_BYTES = 8 /* of the packet behind its IP header: all that an error must quote */
+};
 
 /* Keeps the message until us_output(): exactly the bytes received, so nothing else can leak. */
 static void icmp_echo(struct us_stack *stack, const struct us_rx *rx)
@@ -34,6 +40,52 @@ static void icmp_echo(struct us_stack *stack, const struct us_rx *rx)
     reply->echo = block;
 }
 
+/* What the message means to a connection; *mtu: with US_ICMP_TOO_BIG. */
+static enum us_icmp_error icmp_error_kind(const struct us_rx *rx, u_u32 *mtu)
+{
+    unsigned code = rx->l4[1];
+    struct u_be16 next_mtu;
+
+    if (rx->l4[0] == ICMP_TIME_EXCEEDED)
+        return US_ICMP_SOFT;
+    if (code == ICMP_TOO_BIG) { /* RFC 1191 section 4 */
+        u_copy(&next_mtu, rx->l4 + ICMP_MTU_OFFSET, sizeof(next_mtu));
+        *mtu = u_get_be16(next_mtu);
+        return US_ICMP_TOO_BIG;
+    }
+    /* RFC 1122 4.2.3.9: protocol or port unreachable; RFC 1812 5.2.7.1: forbidden. */
+    return code == 2 || code == 3 || code == 9 || code == 10 || code == 13 ? US_ICMP_HARD
+                                                                           : US_ICMP_SOFT;
+}
+
+/* An error: passes it on if what it quotes is the beginning of a TCP segment of ours. */
+static void icmp_error(struct us_stack *stack, const struct us_rx *rx)
+{
+    const struct us_ip4_hdr *ip = (const struct us_ip4_hdr *)(rx->l4 + ICMP_HDR_BYTES);
+    u_u32 bytes = rx->l4_bytes - ICMP_HDR_BYTES;
+    const struct us_tcp_hdr *tcp;
+    struct us_tcp_key key;
+    u_u32 hdr_bytes;
+    u_u32 mtu = 0;
+    enum us_icmp_error kind;
+
+    us_count(stack, US_C_ICMP_RX_ERRORS);
+    hdr_bytes = bytes < US_IP4_HDR_BYTES ? 0 : (u_u32)(ip->version_ihl & 15) << 2;
+    if (hdr_bytes < US_IP4_HDR_BYTES || bytes < hdr_bytes + ICMP_QUOTE_BYTES ||
+        ip->version_ihl >> 4 != 4 || ip->protocol != US_IP_TCP ||
+        (u_get_be16(ip->fragment) & US_IP4_OFFSET_MASK) != 0) {
+        us_count(stack, US_C_DROP_ICMP_QUOTE);
+        return;
+    }
+    tcp = (const struct us_tcp_hdr *)((const u_u8 *)ip + hdr_bytes);
+    key.local_ip = u_get_be32(ip->src);
+    key.remote_ip = u_get_be32(ip->dst);
+    key.local_port = u_get_be16(tcp->src_port);
+    key.remote_port = u_get_be16(tcp->dst_port);
+    kind = icmp_error_kind(rx, &mtu);
+    us_tcp_icmp_error(stack, &key, u_get_be32(tcp->seq), kind, mtu);
+}
+
 void us_icmp4_input(struct us_stack *stack, const struct us_rx *rx)
 {
     if (rx->l4_bytes < ICMP_HDR_BYTES) {
@@ -50,7 +102,7 @@ void us_icmp4_input(struct us_stack *stack, const struct us_rx *rx)
         break;
     case ICMP_UNREACHABLE:
     case ICMP_TIME_EXCEEDED:
-        us_count(stack, US_C_ICMP_RX_ERRORS);
+        icmp_error(stack, rx);
         break;
     default:
         us_count(stack, US_C_DROP_ICMP_TYPE);

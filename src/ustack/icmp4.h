@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ICMP over IPv4 (RFC 792): answers echo requests; errors are counted and otherwise ignored. */
+/* ICMP over IPv4 (RFC 792): answers echo requests, passes errors about TCP on. */
 #ifndef USTACK_ICMP4_H
 #define USTACK_ICMP4_H
 

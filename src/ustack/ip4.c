@@ -7,6 +7,7 @@
 #include "ustack/icmp4.h"
 #include "ustack/stack.h"
 #include "ustack/tcp.h"
+#include "ustack/udp.h"
 
 enum { IP4_FRAGMENT_BITS = 0x3fff }; /* more-fragments flag and offset */
 
@@ -64,6 +65,7 @@ void us_ip4_input(struct us_stack *stack, const u_u8 *src_mac, const u_u8 *data,
     rx.src_ip = u_get_be32(hdr->src);
     rx.dst_ip = u_get_be32(hdr->dst);
     rx.flags = pkt_flags;
+    rx.tos = hdr->tos;
     if (!ip4_check_addresses(stack, &rx))
         return;
     if (u_get_be16(hdr->fragment) & IP4_FRAGMENT_BITS) {
@@ -72,6 +74,8 @@ void us_ip4_input(struct us_stack *stack, const u_u8 *src_mac, const u_u8 *data,
     }
     if (hdr->protocol == US_IP_TCP)
         us_tcp_input(stack, &rx);
+    else if (hdr->protocol == US_IP_UDP)
+        us_udp_input(stack, &rx);
     else if (hdr->protocol == US_IP_ICMP)
         us_icmp4_input(stack, &rx);
     else
@@ -92,6 +96,15 @@ void us_ip4_build(u_u8 *to, u_u32 src_ip, u_u32 dst_ip, unsigned protocol)
     hdr->checksum = u_be16(0);
     hdr->src = u_be32(src_ip);
     hdr->dst = u_be32(dst_ip);
+}
+
+u_u32 us_ip4_set_ecn(struct us_pkt *pkt, unsigned ecn, u_u32 sum)
+{
+    struct us_ip4_hdr *hdr = (struct us_ip4_hdr *)(pkt->data + US_ETH_HDR_BYTES);
+    struct u_be16 word = u_be16(ecn);
+
+    hdr->tos = (u_u8)(hdr->tos | ecn);
+    return u_cksum_add(sum, &word, sizeof(word));
 }
 
 void us_ip4_finish(const struct us_stack *stack, struct us_pkt *pkt, u_u32 total_bytes, u_u32 sum)

@@ -8,9 +8,14 @@
 struct us_pkt;
 struct us_stack;
 
-enum { US_IP_ICMP = 1, US_IP_TCP = 6 };
+enum { US_IP_ICMP = 1, US_IP_TCP = 6, US_IP_UDP = 17 };
 
-enum { US_IP4_HDR_BYTES = 20, US_IP4_TTL = 64, US_IP4_DONT_FRAGMENT = 0x4000 };
+enum {
+    US_IP4_HDR_BYTES = 20,
+    US_IP4_TTL = 64,
+    US_IP4_DONT_FRAGMENT = 0x4000,
+    US_IP4_OFFSET_MASK = 0x1fff
+};
 
 struct us_ip4_hdr {
     u_u8 version_ihl;
@@ -36,6 +41,9 @@ void us_ip4_input(struct us_stack *stack, const u_u8 *src_mac, const u_u8 *data,
  * 0, and without a length: us_ip4_finish() completes it.
  */
 void us_ip4_build(u_u8 *to, u_u32 src_ip, u_u32 dst_ip, unsigned protocol);
+
+/* Sets the ECN field (0..3) of a header behind pkt's Ethernet header; returns the new sum. */
+u_u32 us_ip4_set_ecn(struct us_pkt *pkt, unsigned ecn, u_u32 sum);
 
 /*
  * Completes a header that us_ip4_build() wrote behind the Ethernet header of pkt->data: sets the

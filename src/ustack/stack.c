@@ -58,6 +58,7 @@ void us_config_defaults(struct us_config *config)
     config->time_wait_max = 16384;
     config->arp_max = 1024;
     config->listen_max = 16;
+    config->datagram_max = 256;
     config->buffer_bytes = 64u << 20;
     config->send_queue_bytes = 256u << 10;
     config->send_refs_max = 64;
@@ -84,7 +85,7 @@ static int config_is_valid(const struct us_config *c)
     return in_range(c->mtu, MTU_MIN, MTU_MAX) && in_range(c->conn_max, 1, OBJECTS_MAX) &&
            in_range(c->half_open_max, 1, OBJECTS_MAX) &&
            in_range(c->time_wait_max, 1, OBJECTS_MAX) && in_range(c->arp_max, 1, NEIGHBOURS_MAX) &&
-           in_range(c->listen_max, 1, LISTEN_MAX) &&
+           in_range(c->listen_max, 1, LISTEN_MAX) && in_range(c->datagram_max, 1, OBJECTS_MAX) &&
            in_range(c->buffer_bytes, BLOCKS_MIN * US_BLOCK_BYTES, 0xffffffffu) &&
            in_range(c->send_queue_bytes, 1, WINDOW_MAX) &&
            in_range(c->send_refs_max, 1, OBJECTS_MAX) &&
@@ -133,6 +134,12 @@ static void carve_pool(struct carver *carver, struct us_pool *pool, u_u32 items,
     us_pool_init(pool, carve(carver, items, item_bytes), (u_u32)item_bytes, items);
 }
 
+static void carve_ports(struct carver *carver, struct us_port_table *table, u_u32 max)
+{
+    table->items = (struct us_listener *)carve(carver, max, sizeof(struct us_listener));
+    table->max = (u_u16)max;
+}
+
 /* Lays out all tables and pools behind the instance. */
 static void stack_carve(struct us_stack *stack, const struct us_config *config,
                         struct carver *carver)
@@ -149,12 +156,13 @@ static void stack_carve(struct us_stack *stack, const struct us_config *config,
     stack->arp.mask = arp_buckets - 1;
     stack->arp.table =
         (struct us_neighbour **)carve(carver, arp_buckets, sizeof(struct us_neighbour *));
-    stack->listeners =
-        (struct us_listener *)carve(carver, config->listen_max, sizeof(struct us_listener));
+    carve_ports(carver, &stack->listeners, config->listen_max);
+    carve_ports(carver, &stack->udp_ports, config->listen_max);
     carve_pool(carver, &stack->conn_pool, config->conn_max,
                (sizeof(struct us_conn) + MEMORY_ALIGN - 1) & ~(unsigned long)(MEMORY_ALIGN - 1));
     carve_pool(carver, &stack->tw_pool, config->time_wait_max, sizeof(struct us_tw));
     carve_pool(carver, &stack->arp.pool, config->arp_max, sizeof(struct us_neighbour));
+    carve_pool(carver, &stack->dgrams.pool, config->datagram_max, sizeof(struct us_dgram));
     carve_pool(carver, &stack->ref_pool, refs, sizeof(struct us_ref));
     carve_pool(carver, &stack->block_pool, config->buffer_bytes / US_BLOCK_BYTES,
                sizeof(struct us_block));
@@ -215,6 +223,7 @@ struct us_stack *us_create(const struct us_config *config, void *memory, unsigne
     us_wheel_init(&stack->wheel, now_us);
     u_list_init(&stack->arp.by_age);
     u_list_init(&stack->arp.asks);
+    u_list_init(&stack->dgrams.ready);
     u_list_init(&stack->tw_list);
     u_list_init(&stack->out_list);
     u_list_init(&stack->memory_list);
@@ -223,7 +232,7 @@ struct us_stack *us_create(const struct us_config *config, void *memory, unsigne
 
 /* ---- addresses ---- */
 
-static int addr_to_ip4(const struct us_addr *addr, u_u32 *ip)
+int us_addr_to_ip4(const struct us_addr *addr, u_u32 *ip)
 {
     struct u_be32 be;
 
@@ -232,6 +241,15 @@ static int addr_to_ip4(const struct us_addr *addr, u_u32 *ip)
     u_copy(&be, addr->bytes, sizeof(be));
     *ip = u_get_be32(be);
     return 1;
+}
+
+void us_addr_from_ip4(struct us_addr *addr, u_u32 ip)
+{
+    struct u_be32 be = u_be32(ip);
+
+    u_zero(addr, sizeof(*addr));
+    addr->family = US_IP4;
+    u_copy(addr->bytes, &be, sizeof(be));
 }
 
 /* Whether an address belongs to no single host anywhere: RFC 1122 3.2.1.3. */
@@ -306,7 +324,7 @@ int us_addr_add(struct us_stack *stack, const struct us_addr *addr, unsigned pre
     struct us_local *local;
     u_u32 ip;
 
-    if (!addr_to_ip4(addr, &ip) || prefix_len > 32 || ip_is_special(ip))
+    if (!us_addr_to_ip4(addr, &ip) || prefix_len > 32 || ip_is_special(ip))
         return US_ERR_ARGUMENT;
     if (us_local_is(stack, ip))
         return US_ERR_IN_USE;
@@ -323,7 +341,7 @@ int us_gateway_set(struct us_stack *stack, const struct us_addr *gateway)
 {
     u_u32 ip;
 
-    if (!addr_to_ip4(gateway, &ip) || ip_is_special(ip) || us_local_is(stack, ip))
+    if (!us_addr_to_ip4(gateway, &ip) || ip_is_special(ip) || us_local_is(stack, ip))
         return US_ERR_ARGUMENT;
     if (!us_local_is_neighbour(stack, ip))
         return US_ERR_NO_ROUTE;
@@ -371,8 +389,10 @@ unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u
         filled++;
     while (filled < n && us_reply_output(stack, pkts[filled]))
         filled++;
+    while (filled < n && us_dgram_output(stack, pkts[filled]))
+        filled++;
     filled += us_tcp_output(stack, pkts + filled, n - filled);
-    /* A connection may have asked for its next hop just now. */
+    /* A connection or a datagram may have asked for its next hop just now. */
     while (filled < n && us_arp_output(stack, pkts[filled]))
         filled++;
     for (i = 0; i < filled; i++) {
@@ -386,7 +406,7 @@ unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u
 u_u64 us_deadline(const struct us_stack *stack)
 {
     if (!u_list_is_empty(&stack->out_list) || !us_reply_is_empty(&stack->replies) ||
-        us_arp_has_output(stack))
+        !u_list_is_empty(&stack->dgrams.ready) || us_arp_has_output(stack))
         return 0;
     return u_min64(stack->wheel.next_us, us_tw_deadline(stack));
 }

@@ -11,8 +11,10 @@
 #include "base/siphash.h"
 #include "ustack/arp.h"
 #include "ustack/chunk.h"
+#include "ustack/dgram.h"
 #include "ustack/event.h"
 #include "ustack/pool.h"
+#include "ustack/port.h"
 #include "ustack/reply.h"
 #include "ustack/stats.h"
 #include "ustack/timer.h"
@@ -41,16 +43,8 @@ struct us_rx {
     u_u32 src_ip;
     u_u32 dst_ip;
     u_u32 flags; /* enum us_pkt_flag */
+    u_u8 tos;    /* type of service or traffic class: DSCP and, in the lower two bits, ECN */
 };
-
-/* A listening port. */
-struct us_listener {
-    void *user;
-    u_u16 port;
-    u_u16 next; /* index + 1 of the next in the same bucket, or of the free list */
-};
-
-enum { US_LISTEN_BUCKETS = 64 };
 
 struct us_stack {
     struct us_config config;
@@ -84,10 +78,9 @@ struct us_stack {
     struct u_list memory_list; /* connections that wait for a block of the pool */
     u_u32 port_next;           /* RFC 6056 3.3.3: added to the hash of the destination */
 
-    struct us_listener *listeners;
-    u_u16 listen_buckets[US_LISTEN_BUCKETS]; /* index + 1 */
-    u_u16 listen_free;                       /* index + 1 */
-    u_u16 listen_touched;
+    struct us_port_table listeners; /* of TCP */
+    struct us_port_table udp_ports;
+    struct us_dgram_queue dgrams;
 
     u_u64 challenge_from_us; /* start of the period that challenge_count counts */
     u_u32 challenge_count;
@@ -102,6 +95,10 @@ struct us_route {
 
 /* Finds the way to an address. Returns 1, or 0 if there is none. */
 int us_route_find(const struct us_stack *stack, u_u32 dst_ip, struct us_route *route);
+
+/* An address of the API: 0 if it is not IPv4. */
+int us_addr_to_ip4(const struct us_addr *addr, u_u32 *ip);
+void us_addr_from_ip4(struct us_addr *addr, u_u32 ip);
 
 /* Whether an address is one of ours. */
 int us_local_is(const struct us_stack *stack, u_u32 ip);

@@ -33,6 +33,16 @@ static const char *const stats_names[] = {"rx_frames",
                                           "drop_icmp_checksum",
                                           "drop_icmp_type",
                                           "drop_icmp_large",
+                                          "drop_icmp_quote",
+                                          "drop_icmp_no_conn",
+                                          "drop_icmp_sequence",
+                                          "udp_rx",
+                                          "udp_tx",
+                                          "drop_udp_header",
+                                          "drop_udp_checksum",
+                                          "drop_udp_no_port",
+                                          "drop_datagram_queue",
+                                          "drop_datagram_no_hop",
                                           "tcp_rx_segments",
                                           "tcp_rx_bytes",
                                           "tcp_fast_path",
@@ -94,7 +104,8 @@ static const char *const stats_names[] = {"rx_frames",
                                           "time_wait",
                                           "neighbours",
                                           "buffer_bytes_used",
-                                          "refs_used"};
+                                          "refs_used",
+                                          "datagrams_waiting"};
 
 /* What is counted right now instead of since the beginning. */
 enum stats_gauge {
@@ -104,6 +115,7 @@ enum stats_gauge {
     GAUGE_NEIGHBOURS,
     GAUGE_BUFFER_BYTES_USED,
     GAUGE_REFS_USED,
+    GAUGE_DATAGRAMS_WAITING,
     GAUGES
 };
 
@@ -137,6 +149,8 @@ u_u64 us_counter(const struct us_stack *stack, unsigned index)
         return (u_u64)stack->block_pool.used * US_BLOCK_BYTES;
     case GAUGE_REFS_USED:
         return stack->ref_pool.used;
+    case GAUGE_DATAGRAMS_WAITING:
+        return stack->dgrams.pool.used;
     default:
         return 0;
     }

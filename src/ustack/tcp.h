@@ -235,6 +235,7 @@ struct us_tcp_desc {
     u_u16 window; /* as in the header */
     u_u8 flags;
     u_u8 kind; /* enum us_send_kind, for the record */
+    u_u8 ecn;  /* RFC 3168 section 5: the ECN field of the IP header, 0..3 */
     struct us_tcp_opts opts;
 };
 
@@ -301,6 +302,26 @@ void us_tcp_out_unreachable(struct us_stack *stack, struct u_list *waiting);
 
 /* The next hop of the connections on this list has an address now. */
 void us_tcp_out_reachable(struct us_stack *stack, struct u_list *waiting);
+
+/* ---- tcp_icmp.c ---- */
+
+/* What an ICMP error says of a path (RFC 1122 4.2.3.9, RFC 5461). */
+enum us_icmp_error {
+    US_ICMP_SOFT,   /* may pass: network or host unreachable, time exceeded */
+    US_ICMP_HARD,   /* protocol or port unreachable, or forbidden by an administrator */
+    US_ICMP_TOO_BIG /* a packet did not fit into the next link and must not be cut */
+};
+
+/*
+ * An ICMP error quotes a segment of ours with this name and this sequence number; mtu belongs to
+ * US_ICMP_TOO_BIG and may be any number. An error about nothing that is in flight is dropped and
+ * counted (RFC 5927 section 4).
+ */
+void us_tcp_icmp_error(struct us_stack *stack, const struct us_tcp_key *key, u_u32 seq,
+                       enum us_icmp_error kind, u_u32 mtu);
+
+/* The path carries packets of at most mtu bytes: segments get no larger than that from now on. */
+void us_tcp_path_mtu(struct us_stack *stack, struct us_conn *conn, u_u32 mtu);
 
 /* ---- tcp_timer.c ---- */
 

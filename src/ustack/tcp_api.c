@@ -15,14 +15,6 @@ static struct us_conn *connect_fail(int *error, int reason)
     return (struct us_conn *)U_NULL;
 }
 
-static u_u32 api_ip4(const struct us_addr *addr)
-{
-    struct u_be32 ip;
-
-    u_copy(&ip, addr->bytes, sizeof(ip));
-    return u_get_be32(ip);
-}
-
 struct us_conn *us_connect(struct us_stack *stack, const struct us_addr *remote, u_u16 remote_port,
                            u_u16 local_port, void *user, int *error)
 {
@@ -30,10 +22,8 @@ struct us_conn *us_connect(struct us_stack *stack, const struct us_addr *remote,
     struct us_route route;
     struct us_conn *conn;
 
-    if (remote->family != US_IP4 || remote_port == 0)
-        return connect_fail(error, US_ERR_ARGUMENT);
-    key.remote_ip = api_ip4(remote);
-    if (!us_ip_is_unicast(stack, key.remote_ip))
+    if (!us_addr_to_ip4(remote, &key.remote_ip) || remote_port == 0 ||
+        !us_ip_is_unicast(stack, key.remote_ip))
         return connect_fail(error, US_ERR_ARGUMENT);
     if (us_local_is(stack, key.remote_ip) || !us_route_find(stack, key.remote_ip, &route))
         return connect_fail(error, US_ERR_NO_ROUTE);
@@ -254,22 +244,13 @@ void us_recv_resume(struct us_stack *stack, struct us_conn *conn)
 
 /* ---- looking ---- */
 
-static void info_addr(struct us_addr *addr, u_u32 ip)
-{
-    struct u_be32 be = u_be32(ip);
-
-    u_zero(addr, sizeof(*addr));
-    addr->family = US_IP4;
-    u_copy(addr->bytes, &be, sizeof(be));
-}
-
 void us_conn_info(const struct us_stack *stack, const struct us_conn *conn,
                   struct us_conn_info *info)
 {
     u_u32 edge;
 
-    info_addr(&info->local, conn->key.local_ip);
-    info_addr(&info->remote, conn->key.remote_ip);
+    us_addr_from_ip4(&info->local, conn->key.local_ip);
+    us_addr_from_ip4(&info->remote, conn->key.remote_ip);
     info->local_port = conn->key.local_port;
     info->remote_port = conn->key.remote_port;
     info->state = (enum us_tcp_state)conn->state;

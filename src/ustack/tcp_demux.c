@@ -45,66 +45,19 @@ void us_tcp_table_remove(struct us_stack *stack, struct us_conn *conn)
     conn->hash_next = (struct us_conn *)U_NULL;
 }
 
-static unsigned listen_bucket(u_u16 port)
-{
-    return port % US_LISTEN_BUCKETS;
-}
-
 struct us_listener *us_tcp_listener_find(struct us_stack *stack, u_u16 port)
 {
-    u_u16 at = stack->listen_buckets[listen_bucket(port)];
-
-    while (at != 0) {
-        struct us_listener *listener = &stack->listeners[at - 1];
-        if (listener->port == port)
-            return listener;
-        at = listener->next;
-    }
-    return (struct us_listener *)U_NULL;
+    return us_port_find(&stack->listeners, port);
 }
 
 int us_listen(struct us_stack *stack, u_u16 port, void *user)
 {
-    struct us_listener *listener;
-    u_u16 at = stack->listen_free;
-    u_u16 *bucket = &stack->listen_buckets[listen_bucket(port)];
-
-    if (port == 0)
-        return US_ERR_ARGUMENT;
-    if (us_tcp_listener_find(stack, port) != U_NULL)
-        return US_ERR_IN_USE;
-    if (at == 0) {
-        if (stack->listen_touched == stack->config.listen_max)
-            return US_ERR_NO_MEMORY;
-        at = ++stack->listen_touched;
-    } else {
-        stack->listen_free = stack->listeners[at - 1].next;
-    }
-    listener = &stack->listeners[at - 1];
-    listener->port = port;
-    listener->user = user;
-    listener->next = *bucket;
-    *bucket = at;
-    return US_OK;
+    return us_port_add(&stack->listeners, port, user);
 }
 
 int us_unlisten(struct us_stack *stack, u_u16 port)
 {
-    u_u16 *at = &stack->listen_buckets[listen_bucket(port)];
-
-    while (*at != 0) {
-        struct us_listener *listener = &stack->listeners[*at - 1];
-        if (listener->port == port) {
-            u_u16 index = *at;
-            *at = listener->next;
-            listener->port = 0;
-            listener->next = stack->listen_free;
-            stack->listen_free = index;
-            return US_OK;
-        }
-        at = &listener->next;
-    }
-    return US_ERR_ARGUMENT;
+    return us_port_remove(&stack->listeners, port);
 }
 
 u_u32 us_tcp_isn(const struct us_stack *stack, const struct us_tcp_key *key)

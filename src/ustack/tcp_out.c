@@ -232,6 +232,7 @@ static void conn_fill_desc(const struct us_stack *stack, const struct us_conn *c
                            struct us_tcp_desc *desc, u_u32 *edge)
 {
     desc->ack = desc->flags & US_TCP_ACK ? conn->rcv_nxt : 0;
+    desc->ecn = 0;
     if (desc->flags & US_TCP_SYN) {
         desc->window = (u_u16)u_min32(stack->config.recv_window_bytes, 0xffff);
         *edge = conn->rcv_nxt + desc->window;
@@ -284,6 +285,8 @@ void us_tcp_build(struct us_stack *stack, struct us_pkt *pkt, const u_u8 *frame,
     pkt->l2_len = US_ETH_HDR_BYTES;
     pkt->l3_len = US_IP4_HDR_BYTES;
     pkt->l4_len = (u_u8)hdr_bytes;
+    if (U_UNLIKELY(desc->ecn != 0))
+        ip_sum = us_ip4_set_ecn(pkt, desc->ecn, ip_sum);
     us_ip4_finish(stack, pkt, US_IP4_HDR_BYTES + hdr_bytes + desc->len, ip_sum);
     us_count(stack, US_C_TCP_TX_SEGMENTS);
     if (desc->flags & US_TCP_RST)

@@ -135,6 +135,11 @@ static void handle_event(struct world *w, const struct us_event *ev)
             abort();
         forget_conn(w, ev->conn);
         break;
+    case US_EV_DATAGRAM:
+        /* Goes back to where it came from; refused where that can't be answered. */
+        (void)us_udp_send(w->stack, &ev->datagram->local, ev->datagram->local_port,
+                          &ev->datagram->remote, ev->datagram->remote_port, ev->data, ev->len);
+        break;
     case US_EV_NONE:
     case US_EV_CONNECTED:
     case US_EV_PEER_CLOSED:
@@ -386,7 +391,7 @@ static void create_stack(struct world *w, const struct us_config *config, void *
     memset(memory, 0, bytes);
     w->stack = us_create(config, memory, bytes, w->now_us);
     if (w->stack == NULL || us_addr_add(w->stack, &addr, 24) != 0 ||
-        us_listen(w->stack, LOCAL_PORT, NULL) != 0)
+        us_listen(w->stack, LOCAL_PORT, NULL) != 0 || us_udp_bind(w->stack, LOCAL_PORT, NULL) != 0)
         abort();
 }
 

@@ -144,7 +144,7 @@ static void bad_headers_are_dropped(void **state)
     frame[21] = 1; /* fragment offset */
     expect_drop(raw, "drop_ip_fragment");
     make_echo(8, 0);
-    frame[23] = 17;
+    frame[23] = 99;
     expect_drop(raw, "drop_ip_protocol");
 }
 

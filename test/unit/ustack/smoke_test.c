@@ -111,6 +111,7 @@ static void side_event(struct pair_host *host, const struct us_event *event)
         side->closed++;
         side->reason = event->reason;
         break;
+    case US_EV_DATAGRAM:
     case US_EV_NONE:
         fail();
     }

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Datagrams on their way out: what IP is to carry without a connection. A datagram is copied into
+ * blocks of the buffer pool when it is made, waits for its next hop if need be, and is gone when
+ * its frame is built. Their number is bounded by the configuration.
+ */
+#ifndef USTACK_DGRAM_H
+#define USTACK_DGRAM_H
+
+#include "base/base.h"
+#include "base/list.h"
+#include "ustack/pool.h"
+
+struct us_chunk;
+struct us_pkt;
+struct us_stack;
+
+struct us_dgram {
+    struct u_list link;    /* in us_dgram_queue.ready, or in us_neighbour.dgrams */
+    struct us_chunk *body; /* what stands behind the IP header: a list of blocks */
+    struct us_chunk *last;
+    u_u32 bytes; /* in all of them */
+    u_u32 src_ip;
+    u_u32 dst_ip;
+    u_u8 protocol;
+};
+
+struct us_dgram_queue {
+    struct us_pool pool;
+    struct u_list ready; /* to be sent, or to be asked the next hop for */
+};
+
+/* An empty datagram. Null, and counted, if config.datagram_max are in use. */
+struct us_dgram *us_dgram_new(struct us_stack *stack, u_u32 src_ip, u_u32 dst_ip,
+                              unsigned protocol);
+
+/*
+ * Appends bytes. Returns 1; or 0 if the buffer pool is empty: then the datagram has been given
+ * back and counted as dropped.
+ */
+int us_dgram_append(struct us_stack *stack, struct us_dgram *dgram, const void *data, u_u32 len);
+
+/* Hands a complete datagram to us_output(). */
+void us_dgram_queue(struct us_stack *stack, struct us_dgram *dgram);
+
+/* Builds the frame of the next datagram that can be sent. Returns 0 if there is none. */
+int us_dgram_output(struct us_stack *stack, struct us_pkt *pkt);
+
+/* The next hop of the datagrams on this list has an address now. */
+void us_dgram_reachable(struct us_stack *stack, struct u_list *waiting);
+
+/* The next hop of the datagrams on this list does not answer: they are dropped. */
+void us_dgram_unreachable(struct us_stack *stack, struct u_list *waiting);
+
+#endif

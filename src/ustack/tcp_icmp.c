@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What ICMP errors do to connections. Anybody can send them, so one counts only if it quotes a
+ * sequence number that is in flight (RFC 5927 section 4.1), and none of them ends a connection
+ * that is synchronised (section 5.2, RFC 5461).
+ */
+#include "ustack/tcp.h"
+
+/* RFC 791: every host takes packets of 576 bytes, so nobody has a reason to claim less. */
+enum { ICMP_MTU_MIN = 576 };
+
+/* Whether a segment with this number is on its way: SND.UNA =< SEG.SEQ < SND.NXT. */
+static int icmp_seq_in_flight(const struct us_conn *conn, u_u32 seq)
+{
+    return us_seq_leq(conn->snd_una, seq) && us_seq_lt(seq, conn->snd_max);
+}
+
+void us_tcp_path_mtu(struct us_stack *stack, struct us_conn *conn, u_u32 mtu)
+{
+    u_u32 mss;
+
+    (void)stack;
+    mss = u_max32(mtu, ICMP_MTU_MIN) - US_IP4_HDR_BYTES - US_TCP_HDR_BYTES;
+    if (conn->opts & US_OPT_TS)
+        mss -= US_TCP_OPT_TS_BYTES;
+    if (mss < conn->cc.mss)
+        conn->cc.mss = mss;
+}
+
+void us_tcp_icmp_error(struct us_stack *stack, const struct us_tcp_key *key, u_u32 seq,
+                       enum us_icmp_error kind, u_u32 mtu)
+{
+    struct us_conn *conn = us_tcp_find(stack, key);
+
+    if (conn == U_NULL) {
+        us_count(stack, US_C_DROP_ICMP_NO_CONN);
+        return;
+    }
+    if (!icmp_seq_in_flight(conn, seq)) {
+        us_count(stack, US_C_DROP_ICMP_SEQUENCE);
+        return;
+    }
+    switch (kind) {
+    case US_ICMP_TOO_BIG:
+        us_tcp_path_mtu(stack, conn, mtu);
+        break;
+    case US_ICMP_HARD:
+        if (conn->state == US_TCP_SYN_SENT) {
+            us_conn_end(stack, conn, US_CLOSE_UNREACHABLE);
+            break;
+        }
+        conn->flags |= US_CF_UNREACHABLE;
+        break;
+    case US_ICMP_SOFT:
+        conn->flags |= US_CF_UNREACHABLE; /* the reason, should nothing be heard any more */
+        break;
+    }
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hand-made packets for struct raw: Ethernet, IP and what it carries, with right checksums. */
+#ifndef TEST_USTACK_CRAFT_H
+#define TEST_USTACK_CRAFT_H
+
+#include "raw.h"
+#include "ustack/ip4.h"
+#include "ustack/udp.h"
+
+enum { CRAFT_BYTES = 10000, CRAFT_L4 = 34 };
+
+struct craft {
+    u_u8 bytes[CRAFT_BYTES];
+    u_u32 len;
+};
+
+/* An Ethernet header from the peer to us, without anything behind it. */
+void craft_eth(struct craft *c, const struct raw *raw, unsigned ethertype);
+
+/* An IPv4 packet from the peer to us. */
+void craft_ip4(struct craft *c, const struct raw *raw, unsigned protocol, const void *data,
+               u_u32 len);
+
+/* The IPv4 header of a packet, to be changed; craft_ip4_finish() makes its checksum right again. */
+struct us_ip4_hdr *craft_ip4_hdr(struct craft *c);
+void craft_ip4_finish(struct craft *c);
+
+/* A UDP datagram over IPv4 from the peer's port raw->peer_port. */
+void craft_udp4(struct craft *c, const struct raw *raw, unsigned dst_port, const void *data,
+                u_u32 len);
+
+/* The UDP header behind an IPv4 header without options. */
+struct us_udp_hdr *craft_udp4_hdr(struct craft *c);
+
+/* Gives the packet to the stack; fails unless that adds one to this counter. */
+void craft_give(struct raw *raw, const struct craft *c);
+void craft_expect_counted(struct raw *raw, const struct craft *c, const char *counter);
+
+#endif
