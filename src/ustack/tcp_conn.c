@@ -7,10 +7,10 @@
 #include "ustack/tcp_sendq.h"
 
 /*
- * No segment is cut smaller than this, whatever the peer asks for: the headers would cost it and
- * us more than the data (and a path with such a small MTU does not exist, RFC 791).
+ * No segment is cut smaller than this, options included, whatever the peer asks for: the headers
+ * would cost it and us more than the data. Linux has the same floor.
  */
-enum { CONN_MSS_MIN = 64 };
+enum { CONN_MSS_MIN = 48 };
 
 /* Headers that every segment carries besides its options. */
 enum { CONN_HDR_BYTES = US_IP4_HDR_BYTES + US_TCP_HDR_BYTES };
