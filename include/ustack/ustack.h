@@ -73,7 +73,7 @@ struct us_config {
 
     /* Bounds. The memory needed follows from them; each one reached is counted. */
     u_u32 conn_max;          /* connections, TIME-WAIT not included */
-    u_u32 half_open_max;     /* of these, in SYN-RECEIVED */
+    u_u32 half_open_max;     /* of these, in SYN-RECEIVED; may be 0 with syn_cookies */
     u_u32 time_wait_max;     /* the oldest is forgotten when one more is needed */
     u_u32 arp_max;           /* neighbours remembered */
     u_u32 listen_max;        /* listening ports of TCP, and as many bound ones of UDP */
@@ -91,9 +91,16 @@ struct us_config {
     u_u32 peer_ack_delay_us; /* how long a peer may delay its ACK of a single segment */
     u_u32 time_wait_us;      /* 2 MSL */
     u_u32 fin_wait2_us;      /* how long to wait for the peer's FIN after us_close() */
-    u_u32 syn_retries_max;   /* of SYN or SYN-ACK, then the connection ends */
-    u_u32 retries_max;       /* of data or a window probe without an answer, likewise */
-    u_u32 arp_lifetime_us;   /* an entry is asked for again after this */
+    u_u32 syn_retries_max;   /* of a SYN, then the connection ends */
+    u_u32 syn_ack_retries_max;
+    u_u32 retries_max;     /* of data or a window probe without an answer, likewise */
+    u_u32 arp_lifetime_us; /* an entry is asked for again after this */
+
+    /*
+     * 1: SYNs beyond half_open_max are answered without remembering them (RFC 4987 section 3.6);
+     * 0: they are dropped.
+     */
+    u_u32 syn_cookies;
 };
 
 void us_config_defaults(struct us_config *config);
@@ -206,7 +213,18 @@ u_u64 us_deadline(const struct us_stack *stack);
 /* Accepts connections to this port on all addresses. `user` comes with US_EV_ACCEPTED. */
 int us_listen(struct us_stack *stack, u_u16 port, void *user);
 
-/* Stops accepting; connections that exist go on. */
+enum us_listen_over {
+    US_LISTEN_DROP,  /* no answer: the peer tries again */
+    US_LISTEN_REFUSE /* a RST: the peer knows at once */
+};
+
+/*
+ * Bounds the connections accepted from this port that exist at a time, and says what becomes of
+ * SYNs beyond. Without this call only conn_max of the configuration is a bound.
+ */
+int us_listen_limit(struct us_stack *stack, u_u16 port, u_u32 conn_max, enum us_listen_over over);
+
+/* Stops accepting; connections that exist go on, handshakes under way end with a RST. */
 int us_unlisten(struct us_stack *stack, u_u16 port);
 
 /*

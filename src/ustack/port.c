@@ -42,6 +42,9 @@ int us_port_add(struct us_port_table *table, u_u16 port, void *user)
     listener = &table->items[at - 1];
     listener->port = port;
     listener->user = user;
+    listener->conns = 0;
+    listener->conn_max = ~(u_u32)0;
+    listener->over = US_LISTEN_DROP;
     listener->next = *bucket;
     *bucket = at;
     return US_OK;
@@ -57,6 +60,7 @@ int us_port_remove(struct us_port_table *table, u_u16 port)
             u_u16 index = *at;
             *at = listener->next;
             listener->port = 0;
+            listener->epoch++;
             listener->next = table->free_list;
             table->free_list = index;
             return US_OK;

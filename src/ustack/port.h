@@ -10,8 +10,12 @@ enum { US_PORT_BUCKETS = 64 };
 /* A port that somebody waits at. */
 struct us_listener {
     void *user;
+    u_u32 conns;    /* of TCP: accepted from here and not ended */
+    u_u32 conn_max; /* of these */
     u_u16 port;
-    u_u16 next; /* index + 1 of the next in the same bucket, or of the free list */
+    u_u16 next;  /* index + 1 of the next in the same bucket, or of the free list */
+    u_u16 epoch; /* changes when the port is removed: its connections are not the next one's */
+    u_u8 over;   /* enum us_listen_over: what becomes of connections beyond conn_max */
 };
 
 struct us_port_table {

@@ -23,6 +23,7 @@ struct us_reply *us_reply_add(struct us_stack *stack, const struct us_rx *rx,
     reply->src_ip = rx->dst_ip;
     reply->dst_ip = rx->src_ip;
     reply->echo = (struct us_chunk *)U_NULL;
+    u_zero(&reply->tcp, sizeof(reply->tcp));
     return reply;
 }
 

@@ -30,6 +30,10 @@ struct us_reply_tcp {
     u_u16 window; /* as it stands in the header */
     u_u8 flags;
     u_u8 has_ts;
+    u_u8 has_scale;
+    u_u8 scale;
+    u_u8 sack_permitted;
+    u_u16 mss; /* 0: no option */
 };
 
 struct us_reply {
@@ -49,7 +53,8 @@ struct us_reply_queue {
 
 /*
  * Appends an answer to the frame that carried the given IP addresses and MAC, with the addresses
- * exchanged; the caller fills in the rest. Null, and counted, if the queue is full.
+ * exchanged; the caller fills in the rest, of which all is 0. Null, and counted, if the queue is
+ * full.
  */
 struct us_reply *us_reply_add(struct us_stack *stack, const struct us_rx *rx,
                               enum us_reply_kind kind);

@@ -70,7 +70,9 @@ void us_config_defaults(struct us_config *config)
     config->peer_ack_delay_us = 50u * 1000;
     config->time_wait_us = 60u * 1000 * 1000;
     config->fin_wait2_us = 60u * 1000 * 1000;
+    config->syn_cookies = 1;
     config->syn_retries_max = 5;
+    config->syn_ack_retries_max = 4;
     config->retries_max = 12;
     config->arp_lifetime_us = 60u * 1000 * 1000;
 }
@@ -83,7 +85,8 @@ static int in_range(u_u32 value, u_u32 min, u_u32 max)
 static int config_is_valid(const struct us_config *c)
 {
     return in_range(c->mtu, MTU_MIN, MTU_MAX) && in_range(c->conn_max, 1, OBJECTS_MAX) &&
-           in_range(c->half_open_max, 1, OBJECTS_MAX) &&
+           in_range(c->syn_cookies, 0, 1) &&
+           in_range(c->half_open_max, 1 - c->syn_cookies, OBJECTS_MAX) &&
            in_range(c->time_wait_max, 1, OBJECTS_MAX) && in_range(c->arp_max, 1, NEIGHBOURS_MAX) &&
            in_range(c->listen_max, 1, LISTEN_MAX) && in_range(c->datagram_max, 1, OBJECTS_MAX) &&
            in_range(c->buffer_bytes, BLOCKS_MIN * US_BLOCK_BYTES, 0xffffffffu) &&
@@ -95,7 +98,9 @@ static int config_is_valid(const struct us_config *c)
            in_range(c->rto_max_us, 1, RTO_MAX_US) &&
            in_range(c->delayed_ack_us, 0, DELAYED_ACK_MAX_US) &&
            in_range(c->peer_ack_delay_us, 0, DELAYED_ACK_MAX_US) &&
-           in_range(c->syn_retries_max, 0, RETRIES_MAX) && in_range(c->retries_max, 0, RETRIES_MAX);
+           in_range(c->syn_retries_max, 0, RETRIES_MAX) &&
+           in_range(c->syn_ack_retries_max, 0, RETRIES_MAX) &&
+           in_range(c->retries_max, 0, RETRIES_MAX);
 }
 
 /* The smallest power of two that is not below n. */
@@ -219,6 +224,7 @@ struct us_stack *us_create(const struct us_config *config, void *memory, unsigne
     derive_key(stack->key_isn, config, 1);
     derive_key(stack->key_port, config, 2);
     derive_key(stack->key_ts, config, 3);
+    derive_key(stack->key_cookie, config, 4);
     us_event_queue_init(&stack->events);
     us_wheel_init(&stack->wheel, now_us);
     u_list_init(&stack->arp.by_age);

@@ -54,6 +54,7 @@ struct us_stack {
     u_u8 key_isn[U_SIPHASH_KEY_BYTES];
     u_u8 key_port[U_SIPHASH_KEY_BYTES];
     u_u8 key_ts[U_SIPHASH_KEY_BYTES];
+    u_u8 key_cookie[U_SIPHASH_KEY_BYTES];
 
     struct us_local locals[US_LOCAL_MAX];
     unsigned local_count;
@@ -81,6 +82,8 @@ struct us_stack {
     struct us_port_table listeners; /* of TCP */
     struct us_port_table udp_ports;
     struct us_dgram_queue dgrams;
+
+    u_u64 cookie_until_us; /* no ACK can bring a SYN cookie back from then on */
 
     u_u64 challenge_from_us; /* start of the period that challenge_count counts */
     u_u32 challenge_count;

@@ -192,6 +192,8 @@ struct us_conn {
     /* Seldom touched. */
     struct us_tcp_recovery rec;
     u_u16 mss_sent; /* what we told the peer */
+    u_u16 listener; /* index + 1 of the listener that it came from, 0 if none */
+    u_u16 listener_epoch;
     struct us_rxq rxq;
     u_u32 iss;
     u_u32 irs;
@@ -350,8 +352,15 @@ void us_conn_set_iss(struct us_conn *conn, u_u32 iss);
 /* Takes over what a SYN says: sequence numbers, window, options. */
 void us_conn_take_syn(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg);
 
-/* The handshake is over: congestion window, events. */
-void us_conn_establish(struct us_stack *stack, struct us_conn *conn);
+/*
+ * The handshake is over: congestion window, events. Returns 0 if the listener takes no more
+ * connections: then this one has ended with a RST.
+ */
+int us_conn_establish(struct us_stack *stack, struct us_conn *conn);
+
+/* What our SYN offers: the window scale, and the largest segment that we can receive. */
+u_u8 us_conn_scale_offered(const struct us_stack *stack);
+u_u16 us_conn_mss_offered(const struct us_stack *stack);
 
 /* Ends the connection without sending anything; CLOSED follows if the application knows of it. */
 void us_conn_end(struct us_stack *stack, struct us_conn *conn, enum us_close_reason reason);
@@ -377,6 +386,25 @@ void us_conn_reap(struct us_stack *stack, struct us_conn *conn);
 /* Tells a connection that waits for room that there is some, if so. */
 void us_conn_check_sendable(struct us_stack *stack, struct us_conn *conn);
 
+/* ---- tcp_listen.c ---- */
+
+struct us_listener *us_tcp_listener_find(struct us_stack *stack, u_u16 port);
+
+/*
+ * Handles a segment for a listening port. isn_min null, or what the initial sequence number must
+ * exceed. Returns null, or a connection in SYN-RECEIVED that the segment has called back from a
+ * cookie: then it is to be processed as that connection's.
+ */
+struct us_conn *us_tcp_listen_input(struct us_stack *stack, const struct us_tcp_key *key,
+                                    const struct us_listener *listener, const struct us_seg *seg,
+                                    const u_u32 *isn_min);
+
+/* Counts a passively opened connection among its listener's. Returns 0 if it takes no more. */
+int us_tcp_listener_admit(struct us_stack *stack, struct us_conn *conn);
+
+/* An admitted connection has ended. */
+void us_tcp_listener_leave(struct us_stack *stack, const struct us_conn *conn);
+
 /* ---- tcp_demux.c ---- */
 
 /* The keyed hash of a connection's name. */
@@ -385,8 +413,6 @@ u_u32 us_tcp_hash(const struct us_stack *stack, const struct us_tcp_key *key);
 struct us_conn *us_tcp_find(const struct us_stack *stack, const struct us_tcp_key *key);
 void us_tcp_table_add(struct us_stack *stack, struct us_conn *conn);
 void us_tcp_table_remove(struct us_stack *stack, struct us_conn *conn);
-struct us_listener *us_tcp_listener_find(struct us_stack *stack, u_u16 port);
-
 /* RFC 6528: the initial sequence number for this connection at this time. */
 u_u32 us_tcp_isn(const struct us_stack *stack, const struct us_tcp_key *key);
 

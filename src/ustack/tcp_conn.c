@@ -16,13 +16,18 @@ enum { CONN_MSS_MIN = 48 };
 enum { CONN_HDR_BYTES = US_IP4_HDR_BYTES + US_TCP_HDR_BYTES };
 
 /* The smallest shift that lets the window field express the whole window (RFC 7323 2.2). */
-static unsigned conn_scale(u_u32 window_bytes)
+u_u8 us_conn_scale_offered(const struct us_stack *stack)
 {
     unsigned scale = 0;
 
-    while (scale < US_TCP_SCALE_MAX && window_bytes >> scale > 0xffff)
+    while (scale < US_TCP_SCALE_MAX && stack->config.recv_window_bytes >> scale > 0xffff)
         scale++;
-    return scale;
+    return (u_u8)scale;
+}
+
+u_u16 us_conn_mss_offered(const struct us_stack *stack)
+{
+    return (u_u16)(stack->config.mtu - CONN_HDR_BYTES);
 }
 
 /* Fills in the part of a frame that all frames of a connection share. */
@@ -76,8 +81,8 @@ struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key
     u_list_init(&conn->memory_link);
     us_timer_init(&conn->timer, US_TIMER_CONN);
     us_rtt_init(&conn->rtt, config->rto_initial_us, config->rto_min_us, config->rto_max_us);
-    conn->rcv_scale = (u_u8)conn_scale(config->recv_window_bytes);
-    conn->mss_sent = (u_u16)(config->mtu - CONN_HDR_BYTES);
+    conn->rcv_scale = us_conn_scale_offered(stack);
+    conn->mss_sent = us_conn_mss_offered(stack);
     us_cc_init(&conn->cc, US_TCP_MSS_DEFAULT, 0);
     conn->ts_offset = us_tcp_ts_offset(stack, key);
     us_conn_set_iss(conn, us_tcp_isn(stack, key));
@@ -118,10 +123,14 @@ void us_conn_take_syn(struct us_stack *stack, struct us_conn *conn, const struct
     us_cc_init(&conn->cc, mss, 0);
 }
 
-void us_conn_establish(struct us_stack *stack, struct us_conn *conn)
+int us_conn_establish(struct us_stack *stack, struct us_conn *conn)
 {
     int resent = (conn->flags & US_CF_SYN_RESENT) != 0;
 
+    if ((conn->flags & US_CF_PASSIVE) && !us_tcp_listener_admit(stack, conn)) {
+        us_conn_reset(stack, conn, US_CLOSE_REFUSED);
+        return 0;
+    }
     us_cc_init(&conn->cc, conn->cc.mss, resent);
     if (resent && conn->rtt.srtt8_us == 0) {
         /* RFC 6298 5.7: three seconds where the initial timeout is the standard one second. */
@@ -137,6 +146,7 @@ void us_conn_establish(struct us_stack *stack, struct us_conn *conn)
         us_event_raise(stack, conn, US_EVF_CONNECTED);
     }
     us_tcp_out_want(stack, conn);
+    return 1;
 }
 
 void us_conn_set_state(struct us_stack *stack, struct us_conn *conn, enum us_tcp_state state)
@@ -203,6 +213,8 @@ void us_conn_end(struct us_stack *stack, struct us_conn *conn, enum us_close_rea
 {
     U_ASSERT(conn->state != US_TCP_CLOSED);
     conn_count_end(stack, reason);
+    if (conn->ev_flags & US_EVF_VISIBLE)
+        us_tcp_listener_leave(stack, conn);
     us_conn_set_state(stack, conn, US_TCP_CLOSED);
     conn->close_reason = (u_u8)reason;
     us_tcp_table_remove(stack, conn);

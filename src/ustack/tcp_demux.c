@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finding connections and listeners, and the numbers that outsiders must not be able to guess:
- * initial sequence numbers, timestamp offsets, ports.
+ * Finding connections, and the numbers that outsiders must not be able to guess: initial sequence
+ * numbers, timestamp offsets, ports.
  */
 #include "ustack/tcp.h"
 #include "ustack/tcp_tw.h"
@@ -43,21 +43,6 @@ void us_tcp_table_remove(struct us_stack *stack, struct us_conn *conn)
     }
     *at = conn->hash_next;
     conn->hash_next = (struct us_conn *)U_NULL;
-}
-
-struct us_listener *us_tcp_listener_find(struct us_stack *stack, u_u16 port)
-{
-    return us_port_find(&stack->listeners, port);
-}
-
-int us_listen(struct us_stack *stack, u_u16 port, void *user)
-{
-    return us_port_add(&stack->listeners, port, user);
-}
-
-int us_unlisten(struct us_stack *stack, u_u16 port)
-{
-    return us_port_remove(&stack->listeners, port);
 }
 
 u_u32 us_tcp_isn(const struct us_stack *stack, const struct us_tcp_key *key)

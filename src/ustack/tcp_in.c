@@ -78,7 +78,6 @@ void us_tcp_answer_rst(struct us_stack *stack, const struct us_seg *seg)
     reply = us_reply_add(stack, seg->rx, US_REPLY_TCP);
     if (reply == U_NULL)
         return;
-    u_zero(&reply->tcp, sizeof(reply->tcp));
     reply->tcp.src_port = seg->dst_port;
     reply->tcp.dst_port = seg->src_port;
     if (seg->flags & US_TCP_ACK) {
@@ -121,49 +120,6 @@ void us_tcp_challenge(struct us_stack *stack, struct us_conn *conn)
     us_tcp_out_want(stack, conn);
 }
 
-/* ---- LISTEN ---- */
-
-static void listen_input(struct us_stack *stack, const struct us_tcp_key *key,
-                         const struct us_listener *listener, const struct us_seg *seg,
-                         const u_u32 *isn_min)
-{
-    struct us_route route;
-    struct us_conn *conn;
-
-    if (seg->flags & US_TCP_RST)
-        return;
-    if (seg->flags & US_TCP_ACK) {
-        us_tcp_answer_rst(stack, seg);
-        return;
-    }
-    if (!(seg->flags & US_TCP_SYN) || (seg->flags & US_TCP_FIN)) {
-        us_count(stack, US_C_DROP_TCP_NO_ACK);
-        return;
-    }
-    if (stack->half_open >= stack->config.half_open_max) {
-        us_count(stack, US_C_DROP_TCP_HALF_OPEN);
-        return;
-    }
-    if (!us_route_find(stack, key->remote_ip, &route)) {
-        us_count(stack, US_C_DROP_TCP_NO_ROUTE);
-        return;
-    }
-    conn = us_conn_new(stack, key, &route);
-    if (conn == U_NULL)
-        return;
-    if (isn_min != U_NULL && us_seq_leq(conn->iss, *isn_min)) {
-        /* RFC 9293 3.6.1: beyond all that the old connection of this name has used. */
-        us_conn_set_iss(conn, *isn_min + 1);
-    }
-    conn->user = listener->user;
-    conn->flags |= US_CF_PASSIVE;
-    us_conn_take_syn(stack, conn, seg);
-    us_conn_set_state(stack, conn, US_TCP_SYN_RECEIVED);
-    us_arp_learn(stack, key->remote_ip, seg->rx->mac, 0);
-    conn->out_flags |= US_OUT_SYN;
-    us_tcp_out_want(stack, conn);
-}
-
 /* ---- SYN-SENT, RFC 9293 3.10.7.3 ---- */
 
 static void syn_sent_input(struct us_stack *stack, struct us_conn *conn, struct us_seg *seg)
@@ -195,7 +151,7 @@ static void syn_sent_input(struct us_stack *stack, struct us_conn *conn, struct 
     us_tcp_ack_advance(stack, conn, seg->ack, 0);
     conn->out_flags &= (u_u8)~US_OUT_SYN;
     conn->out_flags |= US_OUT_ACK;
-    us_conn_establish(stack, conn);
+    (void)us_conn_establish(stack, conn); /* no listener can be in the way */
     if (seg->len > 0) {
         seg->seq++;
         us_tcp_recv(stack, conn, seg);
@@ -334,8 +290,7 @@ static int syn_received_ack(struct us_stack *stack, struct us_conn *conn, const 
     conn->snd_wl1 = seg->seq;
     conn->snd_wl2 = seg->ack;
     conn->out_flags &= (u_u8)~US_OUT_SYN;
-    us_conn_establish(stack, conn);
-    return 1;
+    return us_conn_establish(stack, conn);
 }
 
 /* RFC 5961 section 5. Returns 0 if the segment was dropped. */
@@ -425,8 +380,8 @@ void us_tcp_input(struct us_stack *stack, const struct us_rx *rx)
     struct us_conn *conn;
     struct us_tw *tw;
     struct us_listener *listener;
-    u_u32 isn_min = 0;
-    int reopens = 0;
+    const u_u32 *isn_min = (const u_u32 *)U_NULL;
+    u_u32 isn_used = 0;
 
     if (!seg_parse(stack, rx, &seg))
         return;
@@ -445,17 +400,19 @@ void us_tcp_input(struct us_stack *stack, const struct us_rx *rx)
             sync_input(stack, conn, &seg);
         return;
     }
+    listener = us_tcp_listener_find(stack, key.local_port);
     tw = us_tw_find(stack, &key);
     if (tw != U_NULL) {
-        reopens = us_tw_input(stack, tw, &seg, &isn_min);
-        if (!reopens)
+        if (!us_tw_input(stack, tw, &seg, listener != U_NULL, &isn_used))
             return;
+        isn_min = &isn_used;
     }
-    listener = us_tcp_listener_find(stack, key.local_port);
-    if (listener != U_NULL) {
-        listen_input(stack, &key, listener, &seg, reopens ? &isn_min : (const u_u32 *)U_NULL);
+    if (listener == U_NULL) {
+        us_count(stack, US_C_DROP_TCP_NO_PORT);
+        us_tcp_answer_rst(stack, &seg);
         return;
     }
-    us_count(stack, US_C_DROP_TCP_NO_PORT);
-    us_tcp_answer_rst(stack, &seg);
+    conn = us_tcp_listen_input(stack, &key, listener, &seg, isn_min);
+    if (conn != U_NULL)
+        sync_input(stack, conn, &seg);
 }

@@ -310,6 +310,10 @@ void us_tcp_build_reply(struct us_stack *stack, struct us_pkt *pkt, const struct
     desc.ack = reply->tcp.ack;
     desc.window = reply->tcp.window;
     desc.flags = reply->tcp.flags;
+    desc.opts.mss = reply->tcp.mss;
+    desc.opts.has_scale = reply->tcp.has_scale;
+    desc.opts.scale = reply->tcp.scale;
+    desc.opts.sack_permitted = reply->tcp.sack_permitted;
     desc.opts.has_ts = reply->tcp.has_ts;
     desc.opts.ts_val = reply->tcp.ts_val;
     desc.opts.ts_ecr = reply->tcp.ts_ecr;

@@ -46,13 +46,20 @@ static void timer_give_up(struct us_stack *stack, struct us_conn *conn)
         us_conn_reset(stack, conn, reason);
 }
 
+/* How often a segment may be sent again in this state. */
+static u_u32 timer_retries_max(const struct us_stack *stack, const struct us_conn *conn)
+{
+    if (conn->state == US_TCP_SYN_RECEIVED && (conn->flags & US_CF_PASSIVE))
+        return stack->config.syn_ack_retries_max;
+    if (conn->state == US_TCP_SYN_SENT || conn->state == US_TCP_SYN_RECEIVED)
+        return stack->config.syn_retries_max;
+    return stack->config.retries_max;
+}
+
 /* Counts one more attempt. Returns 0 if it was the last: then the connection has ended. */
 static int timer_try_again(struct us_stack *stack, struct us_conn *conn)
 {
-    int opening = conn->state == US_TCP_SYN_SENT || conn->state == US_TCP_SYN_RECEIVED;
-    u_u32 limit = opening ? stack->config.syn_retries_max : stack->config.retries_max;
-
-    if (conn->retries >= limit) {
+    if (conn->retries >= timer_retries_max(stack, conn)) {
         timer_give_up(stack, conn);
         return 0;
     }

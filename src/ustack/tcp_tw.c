@@ -92,7 +92,8 @@ static int tw_syn_is_new(const struct us_tw *tw, const struct us_seg *seg)
     return us_seq_gt(seg->seq, tw->rcv_nxt);
 }
 
-int us_tw_input(struct us_stack *stack, struct us_tw *tw, const struct us_seg *seg, u_u32 *isn_min)
+int us_tw_input(struct us_stack *stack, struct us_tw *tw, const struct us_seg *seg, int listens,
+                u_u32 *isn_min)
 {
     unsigned kind = seg->flags & (US_TCP_SYN | US_TCP_ACK | US_TCP_FIN);
 
@@ -100,7 +101,11 @@ int us_tw_input(struct us_stack *stack, struct us_tw *tw, const struct us_seg *s
         us_count(stack, US_C_DROP_TIME_WAIT_RST);
         return 0;
     }
-    if (kind == US_TCP_SYN && tw_syn_is_new(tw, seg)) {
+    if (kind == US_TCP_SYN && listens && tw_syn_is_new(tw, seg)) {
+        if (stack->half_open >= stack->config.half_open_max) {
+            us_count(stack, US_C_DROP_TCP_HALF_OPEN);
+            return 0;
+        }
         us_count(stack, US_C_TIME_WAIT_REUSED);
         *isn_min = tw->snd_nxt;
         tw_forget(stack, tw);

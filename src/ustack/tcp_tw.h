@@ -32,9 +32,12 @@ struct us_tw *us_tw_find(const struct us_stack *stack, const struct us_tcp_key *
 
 /*
  * Handles a segment for a connection in TIME-WAIT. Returns 1 if it is a SYN that begins a new
- * connection: then the entry is gone, and *isn_min is what its initial sequence number must exceed.
+ * connection, which it can only if there is a listener and room for a half-open connection (a
+ * cookie could not promise its sequence number): then the entry is gone, and *isn_min is what the
+ * initial sequence number must exceed.
  */
-int us_tw_input(struct us_stack *stack, struct us_tw *tw, const struct us_seg *seg, u_u32 *isn_min);
+int us_tw_input(struct us_stack *stack, struct us_tw *tw, const struct us_seg *seg, int listens,
+                u_u32 *isn_min);
 
 /* Forgets the entries whose time is over, within a bound. */
 void us_tw_expire(struct us_stack *stack);

@@ -39,6 +39,7 @@ void rig_defaults(struct rig *rig)
     c->time_wait_us = 10000000;
     c->fin_wait2_us = 20000000;
     c->syn_retries_max = 3;
+    c->syn_ack_retries_max = 3;
     c->retries_max = 5;
     c->arp_lifetime_us = 600000000;
     rig->local_ip = 0x0a000001;

@@ -74,6 +74,8 @@ static int set_config(struct script *s, const char *key)
                   {"time_wait_us", &c->time_wait_us},
                   {"fin_wait2_us", &c->fin_wait2_us},
                   {"syn_retries_max", &c->syn_retries_max},
+                  {"syn_ack_retries_max", &c->syn_ack_retries_max},
+                  {"syn_cookies", &c->syn_cookies},
                   {"retries_max", &c->retries_max},
                   {"arp_lifetime_us", &c->arp_lifetime_us}};
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
@@ -380,6 +382,16 @@ static void do_unlisten(struct script *s)
     s->listening = 0;
 }
 
+/* limit N drop|refuse: bounds the connections of the listener. */
+static void do_limit(struct script *s)
+{
+    u_u32 limit = (u_u32)script_number(s, "connections");
+    enum us_listen_over over = script_accept(s, "refuse") ? US_LISTEN_REFUSE : US_LISTEN_DROP;
+    if (over == US_LISTEN_DROP)
+        script_accept(s, "drop");
+    check_result(s, us_listen_limit(s->rig.stack, 11211, limit, over));
+}
+
 static void do_connect(struct script *s)
 {
     struct rig_flow *flow = segment_flow(s);
@@ -679,6 +691,7 @@ static const struct {
     {"close", do_close, 0},     {"abort", do_abort, 0},     {"keep", do_keep, 0},
     {"resume", do_resume, 0},   {"stall", do_stall, 0},     {"state", do_state, 0},
     {"info", do_info, 0},       {"counter", do_counter, 0}, {"deadline", do_deadline, 0},
+    {"limit", do_limit, 0},
 };
 
 /* "+SECONDS" or "+FROM~TO" in front of a command. */

@@ -77,6 +77,7 @@ static void choose_host(struct sim *sim, struct host *host, unsigned index)
     c->send_queue_bytes = PICK(r, queues);
     c->conn_max = (u_u32)sim_between(r, 2, 16);
     c->half_open_max = (u_u32)sim_between(r, 1, c->conn_max);
+    c->syn_cookies = 0; /* a server that speaks first would wait for an ACK that got lost */
     c->time_wait_max = (u_u32)sim_between(r, 1, 64);
     c->arp_max = 4;
     c->listen_max = 2;
