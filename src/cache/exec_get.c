@@ -29,7 +29,7 @@ static void batch_fill(struct cache_session *session, const struct cache_retriev
     uint32_t len;
 
     batch->count = 0;
-    while (batch->count < BATCH_KEYS && mc_key_next(&at, retrieval->end, &bytes, &len)) {
+    while (batch->count < BATCH_KEYS && mc_token_next(&at, retrieval->end, &bytes, &len)) {
         batch->keys[batch->count] = cache_session_key(session, bytes, len);
         batch->next[batch->count] = at;
         batch->count++;

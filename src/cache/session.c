@@ -403,6 +403,8 @@ static int run_simple(struct cache_session *session, const struct mc_request *re
     case MC_CMD_STATS:
         return cache_exec_stats(session, request, sink);
     default:
+        if (request->noreply)
+            return 0;
         return cache_reply_status(session->worker, sink, MC_STATUS_ERROR);
     }
 }

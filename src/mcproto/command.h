@@ -12,14 +12,16 @@ enum mc_shape {
     MC_SHAPE_DELETE,    /* <key> [noreply] */
     MC_SHAPE_COUNTER,   /* <key> <delta> [noreply] */
     MC_SHAPE_TOUCH,     /* <key> <exptime> [noreply] */
+    MC_SHAPE_META,      /* <key> [<bytes>] <flag>*: see meta.h */
     MC_SHAPE_FLUSH_ALL, /* [<delay>] [noreply] */
     MC_SHAPE_VERBOSITY, /* <level> [noreply] */
-    MC_SHAPE_STATS,     /* [<words>] */
+    MC_SHAPE_WORDS,     /* [<words>] */
+    MC_SHAPE_ADMIN,     /* [<words>] [noreply] */
     MC_SHAPE_PLAIN      /* nothing */
 };
 
 struct mc_command_entry {
-    u_u8 name[12]; /* filled up with zero bytes */
+    u_u8 name[16]; /* filled up with zero bytes */
     u_u8 name_len;
     u_u8 command; /* enum mc_command */
     u_u8 shape;   /* enum mc_shape */

@@ -53,3 +53,31 @@ u_u32 mc_tokens_cut(const u_u8 *at, const u_u8 *end, struct mc_token *tokens, u_
     }
     return count;
 }
+
+int mc_token_next(const u_u8 **at, const u_u8 *end, const u_u8 **token, u_u32 *token_len)
+{
+    const u_u8 *first = *at;
+    const u_u8 *space;
+
+    while (first != end && *first == ' ')
+        first++;
+    if (first == end) {
+        *at = end;
+        return 0;
+    }
+    space = mc_scan_byte(first, end, ' ');
+    *at = space != U_NULL ? space : end;
+    *token = first;
+    *token_len = (u_u32)(*at - first);
+    return 1;
+}
+
+int mc_token_is(const u_u8 *token, u_u32 token_len, const char *text)
+{
+    u_u32 i;
+
+    for (i = 0; i < token_len; i++)
+        if (text[i] == '\0' || token[i] != (u_u8)text[i])
+            return 0;
+    return text[token_len] == '\0';
+}

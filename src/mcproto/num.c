@@ -112,7 +112,7 @@ int mc_num_u32(const struct mc_token *token, u_u32 *number)
 
 int mc_num_s32(const struct mc_token *token, u_s32 *number)
 {
-    int negative = *token->at == '-';
+    int negative = token->at != token->end && *token->at == '-';
     u_u32 magnitude_max = negative ? 0x80000000u : 0x7fffffffu;
     u_u64 n = 0;
 
@@ -121,6 +121,36 @@ int mc_num_s32(const struct mc_token *token, u_s32 *number)
         return 0;
     *number = to_signed(negative ? 0u - (u_u32)n : (u_u32)n);
     return 1;
+}
+
+static struct mc_token token_of(const u_u8 *at, u_u32 len)
+{
+    struct mc_token token;
+
+    token.at = at;
+    token.end = at + len;
+    return token;
+}
+
+int mc_token_u32(const u_u8 *token, u_u32 token_len, u_u32 *number)
+{
+    struct mc_token t = token_of(token, token_len);
+
+    return mc_num_u32(&t, number);
+}
+
+int mc_token_s32(const u_u8 *token, u_u32 token_len, u_s32 *number)
+{
+    struct mc_token t = token_of(token, token_len);
+
+    return mc_num_s32(&t, number);
+}
+
+int mc_token_u64(const u_u8 *token, u_u32 token_len, u_u64 *number)
+{
+    struct mc_token t = token_of(token, token_len);
+
+    return mc_num_u64(&t, number);
 }
 
 int mc_num_flags(const struct mc_token *token, u_u32 *number)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The classic text protocol: one request line into a struct mc_request.
+ * The text protocol: one request line into a struct mc_request.
  *
  * There is one function per kind of arguments. Each is called with the request zero but for
  * command and line_bytes, fills it in and returns MC_REQUEST, or refuses it. memcached checks a
@@ -12,7 +12,9 @@
 #include "mcproto/command.h"
 #include "mcproto/line.h"
 #include "mcproto/mcproto.h"
+#include "mcproto/meta.h"
 #include "mcproto/num.h"
+#include "mcproto/request.h"
 #include "mcproto/scan.h"
 
 /* Shorter lines, their end included, are refused without a look at them. */
@@ -21,32 +23,6 @@
 /* Tokens behind the command's name. */
 #define ARGS_MAX (MC_TOKENS_MAX - 1)
 
-/*
- * Field by field, which compilers turn into a few wide stores: for a struct of this size they take
- * a memset() for a call or a string instruction, either of which costs more than the whole parse
- * of a get.
- */
-static void request_clear(struct mc_request *req)
-{
-    req->command = MC_CMD_NONE;
-    req->line_bytes = 0;
-    req->noreply = 0;
-    req->key = (const u_u8 *)U_NULL;
-    req->key_len = 0;
-    req->args = (const u_u8 *)U_NULL;
-    req->args_len = 0;
-    req->flags = 0;
-    req->exptime = 0;
-    req->value_bytes = 0;
-    req->cas = 0;
-    req->delta = 0;
-    req->level = 0;
-    req->error = (const char *)U_NULL;
-    req->error_len = 0;
-    req->swallow_bytes = 0;
-    req->close = 0;
-}
-
 /* Leaves nothing in the request but the error; none is due where noreply has been seen. */
 static enum mc_outcome refuse(struct mc_request *req, enum mc_status status, u_u32 swallow_bytes)
 {
@@ -54,7 +30,7 @@ static enum mc_outcome refuse(struct mc_request *req, enum mc_status status, u_u
     u_u32 line_bytes = req->line_bytes;
     int noreply = req->noreply;
 
-    request_clear(req);
+    mc_request_clear(req);
     req->command = command;
     req->line_bytes = line_bytes;
     req->noreply = noreply;
@@ -82,24 +58,6 @@ static int take_key(struct mc_request *req, const struct mc_token *token)
     return req->key_len <= MC_KEY_MAX;
 }
 
-int mc_key_next(const u_u8 **at, const u_u8 *end, const u_u8 **key, u_u32 *key_len)
-{
-    const u_u8 *first = *at;
-    const u_u8 *space;
-
-    while (first != end && *first == ' ')
-        first++;
-    if (first == end) {
-        *at = end;
-        return 0;
-    }
-    space = mc_scan_byte(first, end, ' ');
-    *at = space != U_NULL ? space : end;
-    *key = first;
-    *key_len = (u_u32)(*at - first);
-    return 1;
-}
-
 /* One key too long spoils the whole request: a client cannot tell which value is missing. */
 static enum mc_outcome parse_keys(const u_u8 *at, const u_u8 *end, struct mc_request *req)
 {
@@ -107,13 +65,13 @@ static enum mc_outcome parse_keys(const u_u8 *at, const u_u8 *end, struct mc_req
     const u_u8 *key;
     u_u32 key_len;
 
-    if (!mc_key_next(&next, end, &req->key, &req->key_len))
+    if (!mc_token_next(&next, end, &req->key, &req->key_len))
         return refuse(req, MC_STATUS_BAD_FORMAT, 0);
     key_len = req->key_len;
     do {
         if (key_len > MC_KEY_MAX)
             return refuse(req, MC_STATUS_BAD_FORMAT, 0);
-    } while (mc_key_next(&next, end, &key, &key_len));
+    } while (mc_token_next(&next, end, &key, &key_len));
     req->args = req->key;
     req->args_len = (u_u32)(end - req->key);
     return MC_REQUEST;
@@ -216,7 +174,7 @@ static enum mc_outcome parse_verbosity(const u_u8 *at, const u_u8 *end, struct m
     return MC_REQUEST;
 }
 
-static enum mc_outcome parse_stats(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+static enum mc_outcome parse_words(const u_u8 *at, const u_u8 *end, struct mc_request *req)
 {
     while (at != end && *at == ' ')
         at++;
@@ -225,6 +183,22 @@ static enum mc_outcome parse_stats(const u_u8 *at, const u_u8 *end, struct mc_re
     req->args = at;
     req->args_len = (u_u32)(end - at);
     return MC_REQUEST;
+}
+
+static enum mc_outcome parse_admin(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+{
+    struct mc_token arg[ARGS_MAX];
+    u_u32 count = mc_tokens_cut(at, end, arg, ARGS_MAX);
+
+    req->noreply = count > 0 && is_noreply(&arg[count - 1]);
+    return parse_words(at, end, req);
+}
+
+static enum mc_outcome parse_meta(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+{
+    enum mc_status status = mc_meta_parse(at, end, req);
+
+    return status == MC_STATUS_OK ? MC_REQUEST : refuse(req, status, req->swallow_bytes);
 }
 
 /* Web browsers, and pages made to abuse them, are hung up on before they can do harm. */
@@ -266,12 +240,16 @@ static enum mc_outcome parse_line(const struct mc_line *line, struct mc_request 
         return parse_counter(args, line->end, req);
     case MC_SHAPE_TOUCH:
         return parse_touch(args, line->end, req);
+    case MC_SHAPE_META:
+        return parse_meta(args, line->end, req);
     case MC_SHAPE_FLUSH_ALL:
         return parse_flush_all(args, line->end, req);
     case MC_SHAPE_VERBOSITY:
         return parse_verbosity(args, line->end, req);
-    case MC_SHAPE_STATS:
-        return parse_stats(args, line->end, req);
+    case MC_SHAPE_WORDS:
+        return parse_words(args, line->end, req);
+    case MC_SHAPE_ADMIN:
+        return parse_admin(args, line->end, req);
     case MC_SHAPE_PLAIN:
         break;
     }
@@ -313,7 +291,7 @@ enum mc_outcome mc_parse(const u_u8 *buf, u_u32 len, struct mc_request *req)
 {
     struct mc_line line;
 
-    request_clear(req);
+    mc_request_clear(req);
     if (parse_single_get(buf, len, req))
         return MC_REQUEST;
     if (!mc_line_cut(buf, len, &line)) {

@@ -39,7 +39,7 @@ static void check_keys(const struct mc_request *req)
     u_u32 key_len;
     u_u32 keys = 0;
 
-    while (mc_key_next(&at, end, &key, &key_len)) {
+    while (mc_token_next(&at, end, &key, &key_len)) {
         check(keys > 0 || (key == req->key && key_len == req->key_len), "first key");
         check(key_len >= 1 && key_len <= MC_KEY_MAX, "length of a key");
         check(key >= req->args && key + key_len == at && at <= end, "place of a key");

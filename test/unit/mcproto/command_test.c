@@ -12,10 +12,27 @@
 #include "guard.h"
 #include "mcproto/command.h"
 
+/* In the order of enum mc_command; noop is no word of the text protocol. */
 static const char *const names[] = {
-    "none",    "get",       "gets",    "gat",       "gats",   "set",  "add",
-    "replace", "append",    "prepend", "cas",       "delete", "incr", "decr",
-    "touch",   "flush_all", "version", "verbosity", "stats",  "quit",
+    "none",        "get",
+    "gets",        "gat",
+    "gats",        "set",
+    "add",         "replace",
+    "append",      "prepend",
+    "cas",         "ms",
+    "delete",      "incr",
+    "decr",        "touch",
+    "mg",          "md",
+    "ma",          "me",
+    "mn",          "flush_all",
+    "version",     "verbosity",
+    "stats",       "quit",
+    "noop",        "cache_memlimit",
+    "slabs",       "lru",
+    "lru_crawler", "watch",
+    "shutdown",    "refresh_certs",
+    "extstore",    "misbehave",
+    "debugtime",   "debugitem",
 };
 
 #define COMMANDS ((int)(sizeof names / sizeof names[0]))
@@ -31,7 +48,7 @@ static int is_name(const char *text, size_t len)
     int i;
 
     for (i = 1; i < COMMANDS; i++)
-        if (strlen(names[i]) == len && memcmp(names[i], text, len) == 0)
+        if (i != MC_CMD_NOOP && strlen(names[i]) == len && memcmp(names[i], text, len) == 0)
             return 1;
     return 0;
 }
@@ -40,14 +57,18 @@ static void every_name_is_found(void **state)
 {
     int i;
 
-    assert_int_equal(COMMANDS, MC_CMD_QUIT + 1);
+    assert_int_equal(COMMANDS, MC_CMD_DEBUGITEM + 1);
     assert_string_equal(mc_command_name(MC_CMD_NONE), "none");
     for (i = 1; i < COMMANDS; i++) {
         const struct mc_command_entry *entry = find(names[i], strlen(names[i]));
+        assert_string_equal(mc_command_name((enum mc_command)i), names[i]);
+        if (i == MC_CMD_NOOP) {
+            assert_null(entry);
+            continue;
+        }
         assert_non_null(entry);
         assert_int_equal(entry->command, i);
         assert_int_equal(entry->name_len, strlen(names[i]));
-        assert_string_equal(mc_command_name((enum mc_command)i), names[i]);
     }
 }
 
@@ -60,7 +81,7 @@ static void neighbours_are_not_found(void **state)
 
     for (i = 1; i < COMMANDS; i++) {
         size_t len = strlen(names[i]);
-        char text[16];
+        char text[17];
         for (at = 0; at <= len; at++)
             for (byte = 0; byte < 256; byte++) {
                 size_t changed = at < len ? len : len + 1;
@@ -77,13 +98,15 @@ static void neighbours_are_not_found(void **state)
     assert_null(find("GET", 3));
 }
 
-static void storage_commands_have_a_value(void **state)
+static void kinds_of_commands(void **state)
 {
     int i;
 
     for (i = 0; i < COMMANDS; i++) {
-        int storage = i >= MC_CMD_SET && i <= MC_CMD_CAS;
+        int storage = (i >= MC_CMD_SET && i <= MC_CMD_CAS) || i == MC_CMD_MS;
+        int meta = names[i][0] == 'm' && strlen(names[i]) == 2 && i != MC_CMD_MN;
         assert_int_equal(mc_command_has_value((enum mc_command)i), storage);
+        assert_int_equal(mc_command_is_meta((enum mc_command)i), meta);
     }
 }
 
@@ -92,7 +115,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_name_is_found),
         cmocka_unit_test(neighbours_are_not_found),
-        cmocka_unit_test(storage_commands_have_a_value),
+        cmocka_unit_test(kinds_of_commands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A second parser of the text protocol, plain and slow. */
 #include "ref_parser.h"
+#include "ref_meta.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define TOKENS 23
-
-struct words {
-    int count;
-    const u_u8 *at[TOKENS];
-    u_u32 len[TOKENS];
-};
 
 static void split(const u_u8 *line, u_u32 len, struct words *words)
 {
@@ -154,6 +147,23 @@ static const struct {
     {"verbosity", MC_CMD_VERBOSITY, 0},
     {"stats", MC_CMD_STATS, 0},
     {"quit", MC_CMD_QUIT, 0},
+    {"mg", MC_CMD_MG, 1},
+    {"ms", MC_CMD_MS, 2},
+    {"md", MC_CMD_MD, 1},
+    {"ma", MC_CMD_MA, 1},
+    {"me", MC_CMD_ME, 1},
+    {"mn", MC_CMD_MN, 0},
+    {"cache_memlimit", MC_CMD_CACHE_MEMLIMIT, 0},
+    {"slabs", MC_CMD_SLABS, 0},
+    {"lru", MC_CMD_LRU, 0},
+    {"lru_crawler", MC_CMD_LRU_CRAWLER, 0},
+    {"watch", MC_CMD_WATCH, 0},
+    {"shutdown", MC_CMD_SHUTDOWN, 0},
+    {"refresh_certs", MC_CMD_REFRESH_CERTS, 0},
+    {"extstore", MC_CMD_EXTSTORE, 0},
+    {"misbehave", MC_CMD_MISBEHAVE, 0},
+    {"debugtime", MC_CMD_DEBUGTIME, 0},
+    {"debugitem", MC_CMD_DEBUGITEM, 0},
 };
 
 static enum mc_outcome keys(const u_u8 *first, const u_u8 *end, struct mc_request *req)
@@ -237,7 +247,9 @@ static enum mc_outcome without_key(const struct words *words, const u_u8 *end,
         if (last == 0 || !strict(words, 1, 11, 0, UINT_MAX, &n))
             return bad(req, BAD_FORMAT, 0);
         req->level = (u_u32)n;
-    } else if (req->command == MC_CMD_STATS) {
+    } else if (req->command == MC_CMD_STATS || req->command >= MC_CMD_CACHE_MEMLIMIT) {
+        if (req->command != MC_CMD_STATS && req->command != MC_CMD_WATCH)
+            req->noreply = last > 0 && word_is(words, last, "noreply");
         while (end[-1] == ' ')
             end--;
         req->args = last > 0 ? words->at[1] : NULL;
@@ -248,8 +260,13 @@ static enum mc_outcome without_key(const struct words *words, const u_u8 *end,
 
 static enum mc_outcome known(const struct words *words, const u_u8 *end, struct mc_request *req)
 {
+    const char *error;
     unsigned long n;
 
+    if (mc_command_is_meta(req->command)) {
+        error = ref_meta(words, req);
+        return error == NULL ? MC_REQUEST : bad(req, error, req->swallow_bytes);
+    }
     switch (req->command) {
     case MC_CMD_GET:
     case MC_CMD_GETS:
@@ -335,10 +352,14 @@ int ref_same(const struct mc_request *a, const struct mc_request *b)
     /* Where there are no arguments, where they would stand does not matter. */
     int args = a->args_len == b->args_len && (a->args_len == 0 || a->args == b->args);
 
-    return errors && args && a->command == b->command && a->line_bytes == b->line_bytes &&
-           a->noreply == b->noreply && a->key == b->key && a->key_len == b->key_len &&
-           a->flags == b->flags && a->exptime == b->exptime && a->value_bytes == b->value_bytes &&
-           a->cas == b->cas && a->delta == b->delta && a->level == b->level &&
-           a->error_len == b->error_len && a->swallow_bytes == b->swallow_bytes &&
-           a->close == b->close;
+    /* A decoded key stands in the request itself. */
+    int keys = a->key == b->key;
+
+    if (mc_command_is_meta(a->command) && a->key != NULL && b->key != NULL)
+        keys = ref_meta_same(a, b);
+    return errors && args && keys && a->command == b->command && a->line_bytes == b->line_bytes &&
+           a->noreply == b->noreply && a->key_len == b->key_len && a->flags == b->flags &&
+           a->exptime == b->exptime && a->value_bytes == b->value_bytes && a->cas == b->cas &&
+           a->delta == b->delta && a->level == b->level && a->error_len == b->error_len &&
+           a->swallow_bytes == b->swallow_bytes && a->close == b->close;
 }
