@@ -17,7 +17,7 @@ static const char *check_record(struct check *check, const struct kv_item *recor
 {
     const struct kv_segments *segments = &check->kv->segments;
     const uint8_t *at = (const uint8_t *)record;
-    uint64_t memory_bytes = (uint64_t)segments->count << segments->shift;
+    uint64_t memory_bytes = (uint64_t)kv_segments_count(segments) << segments->shift;
     if (at < segments->base || at >= segments->base + memory_bytes)
         return "a record lies outside of the segments";
     uint32_t index = kv_segment_of(segments, record);
@@ -112,6 +112,7 @@ static const char *check_segment(const struct check *check, uint32_t index)
         return "the live bytes of a segment are not those of its linked records";
     switch ((enum kv_segment_state)kv_u8_load_seq_cst(&segment->state)) {
     case KV_SEGMENT_FREE:
+    case KV_SEGMENT_WITHDRAWN:
         return kv_u64_load_relaxed(&segment->usage) == 0 ? U_NULL : "a free segment is in use";
     case KV_SEGMENT_OPEN:
     case KV_SEGMENT_SEALED:
@@ -131,12 +132,22 @@ static const char *check_list(const struct kv_segments *segments,
 {
     uint32_t count = 0;
     for (uint32_t i = list->head; i != KV_SEGMENT_NONE; i = segments->array[i].next) {
-        if (++count > segments->count)
+        if (++count > kv_segments_count(segments))
             return "a list of segments is a circle";
         if (kv_u8_load_seq_cst(&segments->array[i].state) != state)
             return "a segment is in the wrong list";
     }
     return count == kv_segment_list_count(list) ? U_NULL : "a list of segments is miscounted";
+}
+
+static const char *check_service(const struct kv_segments *segments)
+{
+    uint32_t out = kv_segment_list_count(&segments->withdrawn);
+    if (kv_u32_load_relaxed(&segments->in_service) != kv_segments_count(segments) - out)
+        return "the segments in service are miscounted";
+    return kv_segments_count(segments) <= segments->accessible
+               ? U_NULL
+               : "a segment is in service that has no memory";
 }
 
 /* ---- all --------------------------------------------------------------------------------- */
@@ -149,7 +160,7 @@ static const char *check_counters(const struct check *check)
         return "the counted items are not those in the index";
     if (stats.item_bytes != check->bytes)
         return "the counted bytes are not those of the items in the index";
-    if (stats.memory_used_bytes > stats.memory_limit_bytes)
+    if (stats.memory_used_bytes > kv_settled_limit_bytes(check->kv))
         return "more memory is used than the limit allows";
     return U_NULL;
 }
@@ -160,7 +171,7 @@ static const char *check_all(struct check *check)
     const char *broken = U_NULL;
     for (uint64_t chain = 0; !broken && chain <= check->kv->index.mask; chain++)
         broken = check_chain(check, chain);
-    for (uint32_t i = 0; !broken && i < segments->count; i++)
+    for (uint32_t i = 0; !broken && i < kv_segments_count(segments); i++)
         broken = check_segment(check, i);
     if (!broken)
         broken = check_list(segments, &segments->free, KV_SEGMENT_FREE);
@@ -168,13 +179,18 @@ static const char *check_all(struct check *check)
         broken = check_list(segments, &segments->sealed, KV_SEGMENT_SEALED);
     if (!broken)
         broken = check_list(segments, &segments->retired, KV_SEGMENT_RETIRED);
+    if (!broken)
+        broken = check_list(segments, &segments->withdrawn, KV_SEGMENT_WITHDRAWN);
+    if (!broken)
+        broken = check_service(segments);
     return broken ? broken : check_counters(check);
 }
 
 const char *kv_check(const struct kv *kv)
 {
     struct check check = {.kv = kv};
-    check.live_bytes = (uint64_t *)calloc(kv->segments.count, sizeof(*check.live_bytes));
+    check.live_bytes =
+        (uint64_t *)calloc(kv_segments_count(&kv->segments), sizeof(*check.live_bytes));
     if (!check.live_bytes)
         return "not enough memory to check";
     const char *broken = check_all(&check);

@@ -7,7 +7,9 @@
  *   item.c     making items                    log.c      appending records to segments
  *   index.c    the hash table                  segment.c  the memory under the logs
  *   epoch.c    grace periods                   evict.c    making room; moving items
- *   sweep.c    expired and flushed items       stats.c, check.c
+ *   sweep.c    expired and flushed items       resize.c   the memory limit
+ *   scan.c     walks over all items            sizes.c    size classes
+ *   stats.c, check.c
  */
 #ifndef KV_ENGINE_H
 #define KV_ENGINE_H
@@ -22,20 +24,37 @@
 
 /* Each is written by its worker only. Gauges are differences: only their sum means something. */
 enum kv_counter {
-    KV_COUNT_ITEMS_LINKED = 0, /* items = linked - unlinked */
-    KV_COUNT_ITEMS_UNLINKED,
-    KV_COUNT_BYTES_LINKED,
+    KV_COUNT_BYTES_LINKED = 0, /* live bytes = linked - unlinked */
     KV_COUNT_BYTES_UNLINKED,
     KV_COUNT_PINS,
     KV_COUNT_UNPINS,
-    KV_COUNT_PUBLISHED, /* from here on `stats reset` applies */
-    KV_COUNT_EVICTIONS,
-    KV_COUNT_EVICTED_UNFETCHED,
-    KV_COUNT_EXPIRED,
-    KV_COUNT_EXPIRED_UNFETCHED,
-    KV_COUNT_NO_MEMORY,
-    KV_COUNT_RETRIES,
+    KV_COUNT_RETRIES, /* from here on `stats reset` applies */
     KV_COUNTERS
+};
+
+/* The same by size class; the sum over the classes is the table's. */
+enum kv_class_counter {
+    KV_CLASS_LINKED = 0,
+    KV_CLASS_UNLINKED,
+    KV_CLASS_SIZES_LINKED, /* sizes as config.sizes counts them */
+    KV_CLASS_SIZES_UNLINKED,
+    KV_CLASS_PUBLISHED, /* as LINKED; but from here on `stats reset` applies */
+    KV_CLASS_EVICTED,
+    KV_CLASS_EVICTED_NONZERO,
+    KV_CLASS_EVICTED_UNFETCHED,
+    KV_CLASS_EVICTED_ACTIVE,
+    KV_CLASS_EXPIRED,
+    KV_CLASS_EXPIRED_UNFETCHED,
+    KV_CLASS_CRAWL_CHECKED,
+    KV_CLASS_CRAWLED,
+    KV_CLASS_NO_MEMORY,
+    KV_CLASS_COUNTERS
+};
+
+/* Counters of one worker for one class. */
+struct kv_class {
+    kv_atomic_u64 counters[KV_CLASS_COUNTERS];
+    kv_atomic_u64 last_evicted; /* when << 32 | seconds since its last access */
 };
 
 /* ---- worker ------------------------------------------------------------------------------ */
@@ -72,7 +91,11 @@ struct kv_worker {
     uint64_t cas_next;     /* [next, end): numbers that no other worker gives out */
     uint64_t cas_end;
     kv_atomic_u32 joined;
+    kv_evicted *evicted; /* null: nobody wants to know */
+    void *evicted_ctx;
+    kv_atomic_u64 *buckets; /* by bucket of size: linked - unlinked, modulo 2^64; or null */
     _Alignas(64) kv_atomic_u64 counters[KV_COUNTERS];
+    _Alignas(64) struct kv_class classes[KV_CLASSES_MAX];
 };
 
 /* ---- table ------------------------------------------------------------------------------- */
@@ -81,12 +104,18 @@ struct kv {
     struct kv_config config;
     void *mapping; /* all of the memory, as mmap() gave it */
     uint64_t mapping_bytes;
-    uint64_t fixed_bytes; /* index heads and segment headers */
     struct kv_index index;
     struct kv_segments segments;
-    uint32_t floor_segments;   /* kept for the rescue of items: new items leave these alone */
-    uint32_t reserve_segments; /* free or soon free: what housekeeping keeps up */
-    uint32_t small_bytes_max;  /* longest record of a small item */
+    uint32_t small_bytes_max;    /* longest record of a small item */
+    uint32_t segments_count_max; /* that there are addresses for */
+    struct kv_lock limit_lock;   /* one change of the limit at a time */
+
+    /* Follow from the memory limit (resize.c). */
+    kv_atomic_u64 memory_limit_bytes; /* as asked for */
+    kv_atomic_u64 value_bytes_max;    /* longest value that fits */
+    kv_atomic_u32 floor_segments;     /* for the rescue of items: new items leave these alone */
+    kv_atomic_u32 reserve_segments;   /* free or soon free: what housekeeping keeps up */
+
     struct kv_worker *workers;
     struct kv_epoch_member *members;
     struct kv_epoch epoch;
@@ -104,12 +133,26 @@ struct kv {
     _Alignas(64) kv_atomic_u32 sweep_s; /* the second that sweep_next belongs to */
     kv_atomic_u32 sweep_next;           /* next segment to look at */
 
-    kv_atomic_u64 stats_base[KV_COUNTERS]; /* sums at the last kv_stats_reset() */
+    /* Sums at the last kv_stats_reset(). */
+    kv_atomic_u64 stats_base[KV_COUNTERS];
+    struct kv_class class_base[KV_CLASSES_MAX];
 };
 
 static inline void kv_count(struct kv_worker *worker, enum kv_counter counter, uint64_t value)
 {
     kv_u64_count(&worker->counters[counter], value);
+}
+
+static inline uint32_t kv_floor_segments(const struct kv *kv)
+{
+    return kv_u32_load_relaxed(&kv->floor_segments);
+}
+
+/* Index heads and headers of the segments that have ever been in service. */
+static inline uint64_t kv_fixed_bytes(const struct kv *kv)
+{
+    return (kv->index.mask + 1) * sizeof(struct kv_bucket) +
+           (uint64_t)kv_segments_count(&kv->segments) * sizeof(struct kv_segment);
 }
 
 /* ---- log.c ------------------------------------------------------------------------------- */
@@ -164,7 +207,17 @@ void kv_walk_end(struct kv_worker *worker);
 
 /* ---- item.c, lookup.c -------------------------------------------------------------------- */
 
-enum kv_end { KV_END_REPLACED, KV_END_DELETED, KV_END_EXPIRED, KV_END_FLUSHED, KV_END_EVICTED };
+enum kv_end {
+    KV_END_REPLACED,
+    KV_END_DELETED,
+    KV_END_EXPIRED,
+    KV_END_FLUSHED,
+    KV_END_CRAWLED, /* was over when kv_crawl() came by */
+    KV_END_EVICTED
+};
+
+/* Accounts for an item that the caller has just published. */
+void kv_linked(struct kv_worker *worker, const struct kv_item *item);
 
 /* Accounts for an item that the caller has just removed from the index, no lock held. */
 void kv_unlinked(struct kv_worker *worker, const struct kv_item *item, enum kv_end end);
@@ -183,9 +236,52 @@ uint32_t kv_item_state(const struct kv_item *item);
 /* Housekeeping: a bounded part of the search for expired and for flushed items. */
 void kv_sweep_step(struct kv_worker *worker);
 
+static inline void kv_class_count(struct kv_worker *worker, unsigned class,
+                                  enum kv_class_counter counter, uint64_t value)
+{
+    kv_u64_count(&worker->classes[class].counters[counter], value);
+}
+
+/* The size of an item as config.sizes counts it. */
+static inline uint64_t kv_item_size(const struct kv *kv, const struct kv_item *item)
+{
+    return kv_sizes_of(&kv->config.sizes, item->key_len, kv_item_flags(item), item->value_len);
+}
+
+/* ---- resize.c ---------------------------------------------------------------------------- */
+
+/* How the table is laid out for a limit, and for the highest limit that it can ever have. */
+struct kv_layout {
+    unsigned index_power;
+    unsigned segment_shift;
+    uint32_t count;
+    uint32_t count_max;
+    uint64_t segments_offset; /* from the index heads, which the headers follow, to the segments */
+    uint64_t bytes_max;
+};
+
+/* Null, or what is wrong with the configuration. */
+const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *layout);
+
+/* Sets what follows from so many segments. The index need not be there yet. */
+void kv_limit_derive(struct kv *kv, uint32_t segments);
+
+/* Makes bytes of the mapping accessible. False if the system refuses. */
+bool kv_memory_open(uint8_t *from, uint64_t bytes);
+
+/* Housekeeping: a bounded part of what remains to be done for a changed limit. */
+void kv_resize_step(struct kv_worker *worker);
+
+/*
+ * What the memory in use may be when nothing remains to be done: the limit, or a little more where
+ * the limit is below what the table can't do without.
+ */
+uint64_t kv_settled_limit_bytes(const struct kv *kv);
+
 /* ---- stats.c ----------------------------------------------------------------------------- */
 
-/* The sum of one counter over all workers. */
+/* The sums of one counter over all workers. */
 uint64_t kv_counter_sum(const struct kv *kv, enum kv_counter counter);
+uint64_t kv_class_counter_sum(const struct kv *kv, unsigned class, enum kv_class_counter counter);
 
 #endif

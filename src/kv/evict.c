@@ -381,11 +381,25 @@ static bool victim_begin(struct kv_worker *worker)
     return true;
 }
 
+/*
+ * Segments that housekeeping keeps free or soon free: the reserve and what is to be withdrawn. None
+ * while more memory is on its way: it would be a pity about the items.
+ */
+static uint32_t free_wanted(const struct kv *kv)
+{
+    const struct kv_segments *segments = &kv->segments;
+    uint32_t in_service = kv_u32_load_relaxed(&segments->in_service);
+    uint32_t wanted = kv_u32_load_relaxed(&segments->wanted);
+    if (in_service < wanted)
+        return 0;
+    return kv_u32_load_relaxed(&kv->reserve_segments) + (in_service - wanted);
+}
+
 /* Empties one segment. False if that can't be done, or would be too much to be of use now. */
 static bool empty_one(struct kv_worker *worker)
 {
     const struct kv *kv = worker->kv;
-    if (kv_segment_list_count(&kv->segments.retired) >= kv->reserve_segments)
+    if (kv_segment_list_count(&kv->segments.retired) >= free_wanted(kv))
         return false;
     if (worker->walk.mode == KV_WALK_NONE && !victim_begin(worker))
         return false;
@@ -397,16 +411,17 @@ uint32_t kv_evict_segment(struct kv_worker *worker)
 {
     const struct kv *kv = worker->kv;
     struct kv_segments *segments = &worker->kv->segments;
+    uint32_t look_max = kv_segments_count(segments);
     unsigned waits = 0;
     for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
-        uint32_t index = kv_segment_take(segments, kv->floor_segments, KV_SEGMENT_OPEN);
+        uint32_t index = kv_segment_take(segments, kv_floor_segments(kv), KV_SEGMENT_OPEN);
         if (index != KV_SEGMENT_NONE)
             return index;
-        if (kv_log_reclaim(worker, segments->count) > 0 || empty_one(worker))
+        if (kv_segment_admit(segments) || kv_log_reclaim(worker, look_max) > 0 || empty_one(worker))
             continue;
         if (kv_segment_list_count(&segments->retired) == 0)
             break;
-        while (kv_log_reclaim(worker, segments->count) == 0) {
+        while (kv_log_reclaim(worker, look_max) == 0) {
             if (waits == WAITS_MAX)
                 return KV_SEGMENT_NONE;
             kv_spin(&waits);
@@ -422,7 +437,7 @@ void kv_evict_step(struct kv_worker *worker, unsigned records)
     if (worker->walk.mode == KV_WALK_NONE) {
         uint32_t soon = kv_segment_list_count(&segments->free);
         soon += kv_segment_list_count(&segments->retired);
-        if (soon >= kv->reserve_segments || !kv->config.evict || !victim_begin(worker))
+        if (soon >= free_wanted(kv) || !kv->config.evict || !victim_begin(worker))
             return;
     }
     kv_walk_step(worker, records);

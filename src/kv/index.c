@@ -17,7 +17,7 @@ void kv_index_init(struct kv_index *index, uint8_t *base, struct kv_bucket *head
     index->pool_next = 0;
     index->pool_end = 0;
     kv_u32_store_relaxed(&index->pool_segments, 0);
-    index->pool_segments_max = pool_segments_max;
+    kv_u32_store_relaxed(&index->pool_segments_max, pool_segments_max);
 }
 
 void kv_chain_lock(struct kv_bucket *head)
@@ -91,9 +91,9 @@ static bool pool_grow_locked(struct kv *kv)
 {
     struct kv_index *index = &kv->index;
     uint32_t taken = kv_u32_load_relaxed(&index->pool_segments);
-    if (taken == index->pool_segments_max)
+    if (taken >= kv_u32_load_relaxed(&index->pool_segments_max))
         return false;
-    uint32_t segment = kv_segment_take(&kv->segments, kv->floor_segments, KV_SEGMENT_INDEX);
+    uint32_t segment = kv_segment_take(&kv->segments, kv_floor_segments(kv), KV_SEGMENT_INDEX);
     if (segment == KV_SEGMENT_NONE)
         return false;
     uint8_t *from = kv_segment_base(&kv->segments, segment);

@@ -59,7 +59,7 @@ struct kv_index {
     uint32_t pool_next; /* links of the segment that is being carved: [next, end) */
     uint32_t pool_end;
     kv_atomic_u32 pool_segments; /* segments taken so far; written under the lock */
-    uint32_t pool_segments_max;
+    kv_atomic_u32 pool_segments_max;
 };
 
 /* A slot and the word that was found in it. */

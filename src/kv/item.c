@@ -101,17 +101,61 @@ void kv_item_note_exptime(struct kv_worker *worker, const struct kv_item *item, 
     }
 }
 
+/* One more, or (change UINT64_MAX) one less, of the item's bucket of size. */
+static void bucket_count(struct kv_worker *worker, uint64_t size, uint64_t change)
+{
+    const struct kv_sizes *sizes = &worker->kv->config.sizes;
+    if (U_LIKELY(!worker->buckets))
+        return;
+    uint64_t bucket = (size + sizes->bucket_bytes - 1) / sizes->bucket_bytes;
+    kv_u64_count(&worker->buckets[u_min64(bucket, sizes->bucket_count - 1)], change);
+}
+
+void kv_linked(struct kv_worker *worker, const struct kv_item *item)
+{
+    uint64_t size = kv_item_size(worker->kv, item);
+    unsigned class = kv_sizes_class(&worker->kv->config.sizes, size);
+    kv_count(worker, KV_COUNT_BYTES_LINKED, kv_item_bytes(item));
+    kv_class_count(worker, class, KV_CLASS_LINKED, 1);
+    kv_class_count(worker, class, KV_CLASS_PUBLISHED, 1);
+    kv_class_count(worker, class, KV_CLASS_SIZES_LINKED, size);
+    bucket_count(worker, size, 1);
+}
+
+static void count_evicted(struct kv_worker *worker, const struct kv_item *item, unsigned class)
+{
+    uint8_t access = kv_u8_load_relaxed(&item->access);
+    uint32_t last_access = kv_u32_load_relaxed(&item->last_access);
+    uint32_t idle_s = worker->now_s > last_access ? worker->now_s - last_access : 0;
+    kv_class_count(worker, class, KV_CLASS_EVICTED, 1);
+    kv_class_count(worker, class, KV_CLASS_EVICTED_NONZERO,
+                   kv_u32_load_relaxed(&item->exptime) != 0);
+    kv_class_count(worker, class, KV_CLASS_EVICTED_UNFETCHED, !(access & KV_ACCESS_FETCHED));
+    kv_class_count(worker, class, KV_CLASS_EVICTED_ACTIVE, (access & KV_ACCESS_RECENT) != 0);
+    kv_u64_store_relaxed(&worker->classes[class].last_evicted,
+                         (uint64_t)worker->now_s << 32 | idle_s);
+    if (U_UNLIKELY(worker->evicted != U_NULL)) {
+        struct kv_view view;
+        kv_view_fill(&view, item);
+        worker->evicted(worker->evicted_ctx, &view);
+    }
+}
+
 void kv_unlinked(struct kv_worker *worker, const struct kv_item *item, enum kv_end end)
 {
-    bool fetched = (kv_u8_load_relaxed(&item->access) & KV_ACCESS_FETCHED) != 0;
-    kv_count(worker, KV_COUNT_ITEMS_UNLINKED, 1);
+    uint64_t size = kv_item_size(worker->kv, item);
+    unsigned class = kv_sizes_class(&worker->kv->config.sizes, size);
     kv_count(worker, KV_COUNT_BYTES_UNLINKED, kv_item_bytes(item));
+    kv_class_count(worker, class, KV_CLASS_UNLINKED, 1);
+    kv_class_count(worker, class, KV_CLASS_SIZES_UNLINKED, size);
+    bucket_count(worker, size, UINT64_MAX);
     if (end == KV_END_EVICTED) {
-        kv_count(worker, KV_COUNT_EVICTIONS, 1);
-        kv_count(worker, KV_COUNT_EVICTED_UNFETCHED, !fetched);
-    } else if (end == KV_END_EXPIRED) {
-        kv_count(worker, KV_COUNT_EXPIRED, 1);
-        kv_count(worker, KV_COUNT_EXPIRED_UNFETCHED, !fetched);
+        count_evicted(worker, item, class);
+    } else if (end == KV_END_EXPIRED || end == KV_END_CRAWLED) {
+        bool fetched = (kv_u8_load_relaxed(&item->access) & KV_ACCESS_FETCHED) != 0;
+        kv_class_count(worker, class, end == KV_END_EXPIRED ? KV_CLASS_EXPIRED : KV_CLASS_CRAWLED,
+                       1);
+        kv_class_count(worker, class, KV_CLASS_EXPIRED_UNFETCHED, !fetched);
     }
     kv_item_discharge(worker, item);
 }
@@ -258,16 +302,6 @@ static struct kv_item *small_new(struct kv_worker *worker, const struct kv_key *
     return item;
 }
 
-/* Could the value fit if the memory held nothing else? */
-static bool could_fit(const struct kv *kv, uint32_t value_len)
-{
-    const struct kv_segments *segments = &kv->segments;
-    uint64_t full = kv_segments_bytes(segments) - sizeof(struct kv_item);
-    uint64_t needed = value_len / full + 3; /* the rest, the head's segment, one for the walk */
-    uint64_t usable = segments->count - kv->floor_segments - kv->index.pool_segments_max;
-    return needed <= usable;
-}
-
 /* Without eviction an insert must not find its chain full: the place for it is made beforehand. */
 static bool has_spare_bucket(struct kv_worker *worker)
 {
@@ -276,17 +310,25 @@ static bool has_spare_bucket(struct kv_worker *worker)
     return worker->spare_bucket != 0;
 }
 
+static void count_no_memory(struct kv_worker *worker, const struct kv_key *key, uint32_t value_len,
+                            uint32_t flags)
+{
+    const struct kv_sizes *sizes = &worker->kv->config.sizes;
+    uint64_t size = kv_sizes_of(sizes, key->len, flags, value_len);
+    kv_class_count(worker, kv_sizes_class(sizes, size), KV_CLASS_NO_MEMORY, 1);
+}
+
 struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, uint32_t value_len,
                             uint32_t flags, uint32_t exptime, enum kv_error *error)
 {
     const struct kv *kv = worker->kv;
     U_ASSERT(key->len >= 1 && key->len <= KV_KEY_MAX);
     *error = KV_TOO_LARGE;
-    if (value_len > kv->config.value_bytes_max || !could_fit(kv, value_len))
+    if (value_len > kv_u64_load_relaxed(&kv->value_bytes_max))
         return U_NULL;
     *error = KV_NO_MEMORY;
     if (!kv->config.evict && !has_spare_bucket(worker)) {
-        kv_count(worker, KV_COUNT_NO_MEMORY, 1);
+        count_no_memory(worker, key, value_len, flags);
         return U_NULL;
     }
     uint64_t bytes = sizeof(struct kv_item) + (flags != 0 ? sizeof(flags) : 0) + key->len;
@@ -298,7 +340,7 @@ struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, 
         item = large_new(worker, key, value_len, flags, exptime);
     *error = item ? KV_OK : KV_NO_MEMORY;
     if (U_UNLIKELY(!item))
-        kv_count(worker, KV_COUNT_NO_MEMORY, 1);
+        count_no_memory(worker, key, value_len, flags);
     return item;
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table and its workers: memory laid out, workers registered, time and quiescent states.
+ * The table and its workers: memory mapped, workers registered, time and quiescent states.
  *
- * The memory is one mapping of config.memory_bytes: heads of the hash chains (a sixteenth, rounded
- * down to a power of two), headers of the segments, segments. Pages are touched as they are used.
+ * The memory is one mapping; resize.c says how it is laid out. Pages are touched as they are used.
  * What depends on the number of workers only (their structs) is on the heap and not counted.
  */
 #include "kv/kv.h"
@@ -16,76 +15,58 @@
 
 #define MEMORY_BYTES_MIN (UINT64_C(1) << 20)
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
-#define SEGMENT_SHIFT_MIN 13
-#define SEGMENT_SHIFT_MAX 20
-#define SEGMENTS_WISHED 128
-#define SEGMENTS_PER_WORKER 16
-#define INDEX_SHARE 16       /* heads: at most a sixteenth of the memory */
-#define INDEX_GROWTH_SHARE 4 /* overflow buckets: at most a quarter of the segments */
-#define RESERVE_SHARE 12     /* kept free by housekeeping */
 #define RECORDS_PER_QUIESCE 128
 #define RECLAIM_PER_QUIESCE 16
 
-/* ---- layout ------------------------------------------------------------------------------ */
+/* ---- memory ------------------------------------------------------------------------------ */
 
-/* Small memories and many workers get small segments, so that all have some to choose from. */
-static unsigned segment_shift(const struct kv_config *config)
+static bool map_memory(struct kv *kv, uint64_t bytes)
 {
-    uint64_t wished = (uint64_t)config->worker_max * SEGMENTS_PER_WORKER;
-    if (wished < SEGMENTS_WISHED)
-        wished = SEGMENTS_WISHED;
-    unsigned shift = SEGMENT_SHIFT_MAX;
-    while (shift > SEGMENT_SHIFT_MIN && config->memory_bytes >> shift < wished)
-        shift--;
-    return shift;
-}
-
-static unsigned index_power(const struct kv_config *config)
-{
-    uint64_t heads = config->memory_bytes / INDEX_SHARE / sizeof(struct kv_bucket);
-    unsigned power = 0;
-    while (heads >> (power + 1) != 0)
-        power++;
-    return power;
-}
-
-static const char *map_memory(struct kv *kv)
-{
-    uint64_t bytes = kv->config.memory_bytes + HUGE_PAGE_BYTES; /* room to align */
-    void *mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+    kv->mapping_bytes = bytes + HUGE_PAGE_BYTES; /* room to align */
+    void *mapping = mmap(NULL, kv->mapping_bytes, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED)
-        return "cannot map the memory for items: lower the memory limit";
+        return false;
     kv->mapping = mapping;
-    kv->mapping_bytes = bytes;
-    return NULL;
+    return true;
+}
+
+/* Without addresses for a higher limit, if the system has none to spare. */
+static const char *plan_and_map(struct kv *kv, struct kv_layout *layout)
+{
+    const char *error = kv_layout_plan(&kv->config, layout);
+    if (error || map_memory(kv, layout->bytes_max))
+        return error;
+    kv->config.memory_bytes_max = 0;
+    error = kv_layout_plan(&kv->config, layout);
+    if (error || map_memory(kv, layout->bytes_max))
+        return error;
+    return "cannot map the memory for items: lower the memory limit";
 }
 
 static const char *lay_out(struct kv *kv)
 {
-    const struct kv_config *config = &kv->config;
+    struct kv_layout layout;
+    const char *error = plan_and_map(kv, &layout);
+    if (error)
+        return error;
     uint64_t start = ((uintptr_t)kv->mapping + HUGE_PAGE_BYTES - 1) & ~(HUGE_PAGE_BYTES - 1);
     uint8_t *base = (uint8_t *)kv->mapping + (start - (uintptr_t)kv->mapping);
-    unsigned power = index_power(config);
-    unsigned shift = segment_shift(config);
-    uint64_t heads_bytes = sizeof(struct kv_bucket) << power;
-    uint64_t segment_bytes = UINT64_C(1) << shift;
-    uint64_t count =
-        (config->memory_bytes - heads_bytes) / (segment_bytes + sizeof(struct kv_segment));
-    if (count < (uint64_t)config->worker_max * 4)
-        return "the memory limit is too low for so many workers: raise it or use fewer threads";
+    uint8_t *headers = base + (sizeof(struct kv_bucket) << layout.index_power);
+    uint64_t open_bytes = layout.segments_offset + ((uint64_t)layout.count << layout.segment_shift);
+    if (!kv_memory_open(base, open_bytes))
+        return "the system refuses the memory for items: lower the memory limit";
 
-    kv->fixed_bytes = heads_bytes + count * sizeof(struct kv_segment);
-    uint8_t *headers = base + heads_bytes;
-    kv->floor_segments = u_max32(2, u_min32(config->worker_max, (uint32_t)count / 16));
-    kv->reserve_segments = kv->floor_segments + u_max32(2, (uint32_t)count / RESERVE_SHARE);
-    kv->small_bytes_max = (uint32_t)segment_bytes / 4;
-    kv_index_init(&kv->index, base, (struct kv_bucket *)(void *)base, power,
-                  (uint32_t)count / INDEX_GROWTH_SHARE);
-    kv_segments_init(&kv->segments, base + kv->fixed_bytes, (struct kv_segment *)(void *)headers,
-                     (uint32_t)count, shift, &kv->epoch);
-    if (config->memory_bytes >= 16 * HUGE_PAGE_BYTES)
-        (void)madvise(base, config->memory_bytes, MADV_HUGEPAGE); /* a hint: may be refused */
+    kv->small_bytes_max = (UINT32_C(1) << layout.segment_shift) / 4;
+    kv->segments_count_max = layout.count_max;
+    kv_index_init(&kv->index, base, (struct kv_bucket *)(void *)base, layout.index_power, 0);
+    kv_segments_init(&kv->segments, base + layout.segments_offset,
+                     (struct kv_segment *)(void *)headers, layout.count, layout.segment_shift,
+                     &kv->epoch);
+    kv_u64_store_relaxed(&kv->memory_limit_bytes, kv->config.memory_bytes);
+    kv_limit_derive(kv, layout.count);
+    if (kv->config.memory_bytes >= 16 * HUGE_PAGE_BYTES)
+        (void)madvise(base, layout.bytes_max, MADV_HUGEPAGE); /* a hint: may be refused */
     return NULL;
 }
 
@@ -107,7 +88,7 @@ static const char *allocate(struct kv *kv)
     if (!kv->workers || !kv->members)
         return "not enough memory for the workers: use fewer threads";
     kv_epoch_init(&kv->epoch, kv->members, count);
-    return map_memory(kv);
+    return NULL;
 }
 
 struct kv *kv_create(const struct kv_config *config, const char **error)
@@ -127,7 +108,7 @@ struct kv *kv_create(const struct kv_config *config, const char **error)
     kv->config = *config;
     kv->config.memory_bytes &= ~(uint64_t)(sizeof(struct kv_bucket) - 1);
     kv_u64_store_relaxed(&kv->cas_next, 1);
-    *error = allocate(kv);
+    *error = kv_sizes_init(&kv->config.sizes) ? allocate(kv) : "the size classes don't rise";
     if (!*error)
         *error = lay_out(kv);
     if (*error) {
@@ -140,10 +121,13 @@ struct kv *kv_create(const struct kv_config *config, const char **error)
 void kv_destroy(struct kv *kv)
 {
     if (kv->workers)
-        for (unsigned i = 0; i < kv->config.worker_max; i++)
+        for (unsigned i = 0; i < kv->config.worker_max; i++) {
             free(kv->workers[i].seen);
+            free(kv->workers[i].buckets);
+        }
     if (kv->mapping) {
-        kv_unpoison(kv->mapping, kv->mapping_bytes);
+        const struct kv_segments *segments = &kv->segments;
+        kv_unpoison(segments->base, (uint64_t)kv_segments_count(segments) << segments->shift);
         munmap(kv->mapping, kv->mapping_bytes);
     }
     free(kv->workers);
@@ -168,12 +152,15 @@ static struct kv_worker *claim_worker(struct kv *kv)
 
 struct kv_worker *kv_join(struct kv *kv)
 {
+    const struct kv_sizes *sizes = &kv->config.sizes;
     struct kv_worker *worker = claim_worker(kv);
     if (!worker)
         return NULL;
     if (!worker->seen)
-        worker->seen = (uint32_t *)calloc(kv->segments.count, sizeof(*worker->seen));
-    if (!worker->seen) {
+        worker->seen = (uint32_t *)calloc(kv->segments_count_max, sizeof(*worker->seen));
+    if (!worker->buckets && sizes->bucket_count > 0)
+        worker->buckets = (kv_atomic_u64 *)calloc(sizes->bucket_count, sizeof(*worker->buckets));
+    if (!worker->seen || (!worker->buckets && sizes->bucket_count > 0)) {
         kv_u32_store_release(&worker->joined, 0);
         return NULL;
     }
@@ -181,6 +168,7 @@ struct kv_worker *kv_join(struct kv *kv)
     worker->turn++;
     worker->log[KV_LOG_NEW] = KV_SEGMENT_NONE;
     worker->log[KV_LOG_RESCUED] = KV_SEGMENT_NONE;
+    worker->evicted = NULL;
     kv_evict_init(worker);
     kv_epoch_online(&kv->epoch, worker->member);
     return worker;
@@ -202,8 +190,13 @@ void kv_leave(struct kv_worker *worker)
 
 void kv_tick(struct kv_worker *worker, uint32_t now_s)
 {
-    U_ASSERT(now_s >= worker->now_s);
     worker->now_s = now_s;
+}
+
+void kv_evicted_tell(struct kv_worker *worker, kv_evicted *tell, void *ctx)
+{
+    worker->evicted = tell;
+    worker->evicted_ctx = ctx;
 }
 
 void kv_quiesce(struct kv_worker *worker)
@@ -211,6 +204,8 @@ void kv_quiesce(struct kv_worker *worker)
     worker->turn++;
     kv_epoch_announce(&worker->kv->epoch, worker->member);
     kv_log_reclaim(worker, RECLAIM_PER_QUIESCE);
+    if (U_UNLIKELY(kv_segments_differ(&worker->kv->segments)))
+        kv_resize_step(worker);
     kv_sweep_step(worker);
     kv_evict_step(worker, RECORDS_PER_QUIESCE);
 }

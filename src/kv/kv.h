@@ -25,6 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kv/sizes.h"
+
 struct kv;
 struct kv_worker;
 struct kv_item;
@@ -34,10 +36,12 @@ struct kv_item;
 
 struct kv_config {
     uint64_t memory_bytes;           /* hard bound on items and index together; at least 1 MiB */
+    uint64_t memory_bytes_max;       /* highest limit that can be set later; 0: memory_bytes */
     uint32_t value_bytes_max;        /* longest value that may ever be stored */
     unsigned worker_max;             /* workers that may be joined at the same time */
     bool evict;                      /* false: an allocation fails instead of evicting (-M) */
     uint8_t secret[KV_SECRET_BYTES]; /* unpredictable: key of the hash */
+    struct kv_sizes sizes;           /* for the statistics; kv_create() fills its table in */
 };
 
 /*
@@ -49,6 +53,19 @@ struct kv *kv_create(const struct kv_config *config, const char **error);
 /* Frees everything. All workers have left, nothing is pinned or unpublished any more. */
 void kv_destroy(struct kv *kv);
 
+/*
+ * Changes the hard bound while all goes on. A higher one holds at once, as far as memory_bytes_max
+ * allows; the index keeps its size. A lower one is reached in bounded steps that the workers do in
+ * kv_quiesce(): items are evicted (if the table evicts at all) and their pages go back to the
+ * system, but for the index and a few segments for each worker. False, and all is as it was, if the
+ * system refuses the memory.
+ */
+bool kv_memory_limit_set(struct kv_worker *worker, uint64_t bytes);
+
+/* Whether workers with nothing else to do should come to kv_quiesce() soon, for the limit's sake.
+ */
+bool kv_is_resizing(const struct kv *kv);
+
 /* Bytes beyond key and value that one item costs, index not included: for size limits. */
 uint32_t kv_item_overhead_bytes(void);
 
@@ -58,7 +75,10 @@ uint32_t kv_item_overhead_bytes(void);
 struct kv_worker *kv_join(struct kv *kv);
 void kv_leave(struct kv_worker *worker);
 
-/* The time has come to now_s. Cheap; called once per loop. Never goes back. */
+/*
+ * The time has come to now_s. Cheap; called once per loop. It may also be set back, to try things
+ * out: what has been reclaimed stays so.
+ */
 void kv_tick(struct kv_worker *worker, uint32_t now_s);
 
 /*
@@ -199,6 +219,43 @@ enum kv_verdict kv_update(struct kv_worker *worker, const struct kv_key *key, kv
 /* Makes every item stored so far a miss, in O(1). Items stored afterwards are not affected. */
 void kv_flush(struct kv_worker *worker);
 
+/* ---- walks over all items ---------------------------------------------------------------- */
+
+/* Where a walk stands. Zero is the beginning. Any worker may go on with it. */
+struct kv_cursor {
+    uint64_t chain;
+};
+
+/* A part of a walk: it ends with the chain in which either bound is reached. */
+struct kv_quantum {
+    uint32_t chains;
+    uint32_t items; /* may be exceeded by those of one chain (63) */
+};
+
+/* The view is good during the call, which must not call the engine. */
+typedef void kv_visit(void *ctx, const struct kv_view *view);
+
+/*
+ * Shows the next live items; does not count as an access. False when the walk is at its end. Items
+ * that are there from the beginning of a walk to its end are shown exactly once.
+ */
+bool kv_scan(struct kv_worker *worker, struct kv_cursor *cursor, const struct kv_quantum *quantum,
+             kv_visit *visit, void *ctx);
+
+/*
+ * The same for a walk that takes the memory of expired and flushed items back, of the classes of
+ * config.sizes whose bits are set.
+ */
+bool kv_crawl(struct kv_worker *worker, struct kv_cursor *cursor, const struct kv_quantum *quantum,
+              uint64_t classes);
+
+/*
+ * Has the evictions that this worker carries out told, as they happen; tell null: no more. The
+ * view is good during the call, which must not call the engine.
+ */
+typedef void kv_evicted(void *ctx, const struct kv_view *view);
+void kv_evicted_tell(struct kv_worker *worker, kv_evicted *tell, void *ctx);
+
 /* ---- looking ----------------------------------------------------------------------------- */
 
 struct kv_stats {
@@ -210,16 +267,41 @@ struct kv_stats {
     uint64_t items_total; /* ever published */
     uint64_t evictions;
     uint64_t evicted_unfetched;
-    uint64_t expired_reclaimed; /* expired items whose memory was taken back */
+    uint64_t evicted_active;    /* were fetched again since the eviction had last come by */
+    uint64_t expired_reclaimed; /* expired items whose memory was taken back, not by kv_crawl() */
     uint64_t expired_unfetched;
-    uint64_t no_memory;      /* kv_item_new() failures for lack of memory */
-    uint64_t update_retries; /* decisions repeated because another worker was faster */
-    uint64_t pinned;         /* pins held now */
-    unsigned hash_power;     /* log2 of the number of buckets */
+    uint64_t crawl_checked;   /* items that kv_crawl() has looked at */
+    uint64_t crawl_reclaimed; /* and those that were over */
+    uint64_t no_memory;       /* kv_item_new() failures for lack of memory */
+    uint64_t update_retries;  /* decisions repeated because another worker was faster */
+    uint64_t pinned;          /* pins held now */
+    unsigned hash_power;      /* log2 of the number of buckets */
 };
 
 /* Sums the workers' counters; exact when they stand still. Any thread may call it. */
 void kv_stats(const struct kv *kv, struct kv_stats *stats);
+
+/* The same for one size class of config.sizes. */
+struct kv_class_stats {
+    uint64_t items;
+    uint64_t bytes;       /* sizes of the live items, as config.sizes counts them */
+    uint64_t items_total; /* ever published, whatever `stats reset` says */
+    uint64_t evicted;
+    uint64_t evicted_nonzero; /* had an expiry time */
+    uint64_t evicted_unfetched;
+    uint64_t evicted_active;
+    uint64_t expired_reclaimed;
+    uint64_t expired_unfetched;
+    uint64_t crawl_checked;
+    uint64_t crawl_reclaimed;
+    uint64_t no_memory;
+    uint32_t evicted_idle_s; /* how long the last one evicted had not been accessed */
+};
+
+void kv_class_stats(const struct kv *kv, unsigned class, struct kv_class_stats *stats);
+
+/* Live items of a bucket of config.sizes; 0 if they are not counted. */
+uint64_t kv_bucket_items(const struct kv *kv, uint32_t bucket);
 
 /* Zeroes what `stats reset` zeroes: counters, not gauges. */
 void kv_stats_reset(struct kv *kv);

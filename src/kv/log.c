@@ -20,7 +20,7 @@ static uint32_t segment_for_rescue(struct kv_worker *worker)
 {
     struct kv_segments *segments = &worker->kv->segments;
     uint32_t index = kv_segment_take(segments, 0, KV_SEGMENT_OPEN);
-    if (index == KV_SEGMENT_NONE && kv_log_reclaim(worker, segments->count) > 0)
+    if (index == KV_SEGMENT_NONE && kv_log_reclaim(worker, kv_segments_count(segments)) > 0)
         index = kv_segment_take(segments, 0, KV_SEGMENT_OPEN);
     return index;
 }

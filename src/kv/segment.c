@@ -87,18 +87,101 @@ void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_seg
 {
     segments->base = base;
     segments->array = array;
-    segments->count = count;
+    segments->accessible = count;
     segments->shift = shift;
     segments->epoch = epoch;
     kv_u32_store_relaxed(&segments->lock.held, 0);
     list_init(&segments->free);
     list_init(&segments->sealed);
     list_init(&segments->retired);
+    list_init(&segments->withdrawn);
     for (uint32_t i = 0; i < count; i++) {
         u_zero(&array[i], sizeof(array[i]));
         make_free(segments, i);
     }
+    kv_u32_store_relaxed(&segments->count, count);
+    kv_u32_store_relaxed(&segments->in_service, count);
+    kv_u32_store_relaxed(&segments->wanted, count);
 }
+
+/* ---- resizing ---------------------------------------------------------------------------- */
+
+static void in_service_add(struct kv_segments *segments, uint32_t change)
+{
+    kv_u32_store_relaxed(&segments->in_service,
+                         kv_u32_load_relaxed(&segments->in_service) + change);
+}
+
+void kv_segments_want(struct kv_segments *segments, uint32_t wanted, uint32_t accessible)
+{
+    kv_lock_take(&segments->lock);
+    U_ASSERT(accessible >= segments->accessible && wanted <= accessible);
+    segments->accessible = accessible;
+    kv_u32_store_relaxed(&segments->wanted, wanted);
+    kv_lock_drop(&segments->lock);
+}
+
+static bool wants_more(const struct kv_segments *segments)
+{
+    return kv_u32_load_relaxed(&segments->in_service) < kv_u32_load_relaxed(&segments->wanted);
+}
+
+/* The next segment that never was in service, or KV_SEGMENT_NONE. */
+static uint32_t admit_new(struct kv_segments *segments)
+{
+    uint32_t index = kv_u32_load_relaxed(&segments->count);
+    if (index == segments->accessible)
+        return KV_SEGMENT_NONE;
+    u_zero(&segments->array[index], sizeof(segments->array[index]));
+    return index;
+}
+
+bool kv_segment_admit(struct kv_segments *segments)
+{
+    uint32_t index = KV_SEGMENT_NONE;
+    kv_lock_take(&segments->lock);
+    if (wants_more(segments)) {
+        index = segments->withdrawn.head;
+        if (index != KV_SEGMENT_NONE)
+            list_remove(segments, &segments->withdrawn, index);
+        else
+            index = admit_new(segments);
+    }
+    if (index != KV_SEGMENT_NONE) {
+        make_free(segments, index);
+        in_service_add(segments, 1);
+        /* Released after the header is whole: whoever sees the count may look at the header. */
+        if (index == kv_u32_load_relaxed(&segments->count))
+            kv_u32_store_release(&segments->count, index + 1);
+    }
+    kv_lock_drop(&segments->lock);
+    return index != KV_SEGMENT_NONE;
+}
+
+uint32_t kv_segment_withdraw(struct kv_segments *segments, uint32_t floor)
+{
+    uint32_t index = KV_SEGMENT_NONE;
+    kv_lock_take(&segments->lock);
+    if (kv_u32_load_relaxed(&segments->in_service) > kv_u32_load_relaxed(&segments->wanted) &&
+        kv_segment_list_count(&segments->free) > floor) {
+        index = segments->free.tail;
+        list_remove(segments, &segments->free, index);
+        state_set(&segments->array[index], KV_SEGMENT_WITHDRAWN);
+        in_service_add(segments, UINT32_MAX);
+    }
+    kv_lock_drop(&segments->lock);
+    return index;
+}
+
+void kv_segment_withdrawn(struct kv_segments *segments, uint32_t index)
+{
+    kv_lock_take(&segments->lock);
+    U_ASSERT(state_of(&segments->array[index]) == KV_SEGMENT_WITHDRAWN);
+    list_append(segments, &segments->withdrawn, index);
+    kv_lock_drop(&segments->lock);
+}
+
+/* ---- states ------------------------------------------------------------------------------ */
 
 uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_segment_state state)
 {

@@ -7,6 +7,7 @@
  *   FREE ------> OPEN(worker) ------> SEALED -------------> RETIRED -----------------> FREE
  *                                     claimed by a worker      \ pinned: PARKED ------^
  *   FREE ------> INDEX (for good: overflow buckets)                        last unpin
+ *   FREE <-----> WITHDRAWN (the memory limit is lower; its pages are the system's again)
  *
  * `usage` of a segment holds two numbers in one word, so that one read-modify-write changes both
  * and zero has one meaning: live bytes (low 40 bits), the records that are linked in the index; and
@@ -42,7 +43,8 @@ enum kv_segment_state {
     KV_SEGMENT_SEALED,
     KV_SEGMENT_RETIRED,
     KV_SEGMENT_PARKED,
-    KV_SEGMENT_INDEX
+    KV_SEGMENT_INDEX,
+    KV_SEGMENT_WITHDRAWN
 };
 
 struct kv_segment {
@@ -66,13 +68,17 @@ struct kv_segment_list {
 struct kv_segments {
     uint8_t *base; /* first byte of segment 0 */
     struct kv_segment *array;
-    uint32_t count;
-    unsigned shift; /* log2 of a segment's bytes */
+    kv_atomic_u32 count; /* that have ever been in service: [0, count). Never falls */
+    uint32_t accessible; /* segments that memory can be had for; under the lock */
+    unsigned shift;      /* log2 of a segment's bytes */
     struct kv_epoch *epoch;
     struct kv_lock lock;
     struct kv_segment_list free;
-    struct kv_segment_list sealed;  /* oldest first */
-    struct kv_segment_list retired; /* oldest first */
+    struct kv_segment_list sealed;    /* oldest first */
+    struct kv_segment_list retired;   /* oldest first */
+    struct kv_segment_list withdrawn; /* those whose pages have been given back already */
+    kv_atomic_u32 in_service;         /* count, less those withdrawn or being withdrawn */
+    kv_atomic_u32 wanted;             /* what in_service is to become (resize.c) */
 };
 
 /* Who wants to reclaim: what it needs to know of its own views. */
@@ -84,6 +90,17 @@ struct kv_segment_reader {
 
 void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_segment *array,
                       uint32_t count, unsigned shift, struct kv_epoch *epoch);
+
+/* Whether more or fewer segments are in service than wanted. */
+static inline bool kv_segments_differ(const struct kv_segments *segments)
+{
+    return kv_u32_load_relaxed(&segments->in_service) != kv_u32_load_relaxed(&segments->wanted);
+}
+
+static inline uint32_t kv_segments_count(const struct kv_segments *segments)
+{
+    return kv_u32_load_acquire(&segments->count);
+}
 
 static inline uint32_t kv_segments_bytes(const struct kv_segments *segments)
 {
@@ -113,6 +130,25 @@ static inline bool kv_segment_is_held(const struct kv_segment *segment)
 
 /* FREE to `state` (OPEN or INDEX). KV_SEGMENT_NONE if no more than `floor` segments are free. */
 uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_segment_state state);
+
+/*
+ * So many are to be in service; there is memory for the first `accessible`, and the array has room
+ * for their headers. The functions below bring it about one by one.
+ */
+void kv_segments_want(struct kv_segments *segments, uint32_t wanted, uint32_t accessible);
+
+/*
+ * Brings one more segment into service, if fewer are than wanted and there is one to be had: a
+ * withdrawn one, else the next that never was. False if not.
+ */
+bool kv_segment_admit(struct kv_segments *segments);
+
+/*
+ * Takes a free segment out of service, if more are than wanted and more than `floor` are free.
+ * KV_SEGMENT_NONE if not. The caller then gives its pages back and calls kv_segment_withdrawn().
+ */
+uint32_t kv_segment_withdraw(struct kv_segments *segments, uint32_t floor);
+void kv_segment_withdrawn(struct kv_segments *segments, uint32_t index);
 
 /* OPEN to SEALED, or to RETIRED if nothing in it is live or held. */
 void kv_segment_seal(struct kv_segments *segments, uint32_t index);

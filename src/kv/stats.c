@@ -10,6 +10,19 @@ uint64_t kv_counter_sum(const struct kv *kv, enum kv_counter counter)
     return sum;
 }
 
+uint64_t kv_class_counter_sum(const struct kv *kv, unsigned class, enum kv_class_counter counter)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < kv->config.worker_max; i++)
+        sum += kv_u64_load_relaxed(&kv->workers[i].classes[class].counters[counter]);
+    return sum;
+}
+
+static unsigned class_count(const struct kv *kv)
+{
+    return u_max32(kv->config.sizes.class_count, 1);
+}
+
 /* While others count, what was taken may be seen before what it was taken from: never below 0. */
 static uint64_t difference(uint64_t more, uint64_t less)
 {
@@ -28,32 +41,108 @@ static uint64_t since_reset(const struct kv *kv, enum kv_counter counter)
     return difference(kv_counter_sum(kv, counter), base);
 }
 
+static uint64_t class_gauge(const struct kv *kv, unsigned class, enum kv_class_counter up,
+                            enum kv_class_counter down)
+{
+    uint64_t less = kv_class_counter_sum(kv, class, down);
+    return difference(kv_class_counter_sum(kv, class, up), less);
+}
+
+static uint64_t class_since_reset(const struct kv *kv, unsigned class,
+                                  enum kv_class_counter counter)
+{
+    uint64_t base = kv_u64_load_relaxed(&kv->class_base[class].counters[counter]);
+    return difference(kv_class_counter_sum(kv, class, counter), base);
+}
+
+/* Of the workers' last evictions the latest. */
+static uint32_t evicted_idle_s(const struct kv *kv, unsigned class)
+{
+    uint64_t last = 0;
+    for (unsigned i = 0; i < kv->config.worker_max; i++) {
+        uint64_t own = kv_u64_load_relaxed(&kv->workers[i].classes[class].last_evicted);
+        last = own > last ? own : last;
+    }
+    return (uint32_t)last;
+}
+
+void kv_class_stats(const struct kv *kv, unsigned class, struct kv_class_stats *stats)
+{
+    stats->items = class_gauge(kv, class, KV_CLASS_LINKED, KV_CLASS_UNLINKED);
+    stats->bytes = class_gauge(kv, class, KV_CLASS_SIZES_LINKED, KV_CLASS_SIZES_UNLINKED);
+    stats->items_total = kv_class_counter_sum(kv, class, KV_CLASS_LINKED);
+    stats->evicted = class_since_reset(kv, class, KV_CLASS_EVICTED);
+    stats->evicted_nonzero = class_since_reset(kv, class, KV_CLASS_EVICTED_NONZERO);
+    stats->evicted_unfetched = class_since_reset(kv, class, KV_CLASS_EVICTED_UNFETCHED);
+    stats->evicted_active = class_since_reset(kv, class, KV_CLASS_EVICTED_ACTIVE);
+    stats->expired_reclaimed = class_since_reset(kv, class, KV_CLASS_EXPIRED);
+    stats->expired_unfetched = class_since_reset(kv, class, KV_CLASS_EXPIRED_UNFETCHED);
+    stats->crawl_checked = class_since_reset(kv, class, KV_CLASS_CRAWL_CHECKED);
+    stats->crawl_reclaimed = class_since_reset(kv, class, KV_CLASS_CRAWLED);
+    stats->no_memory = class_since_reset(kv, class, KV_CLASS_NO_MEMORY);
+    stats->evicted_idle_s = evicted_idle_s(kv, class);
+}
+
+uint64_t kv_bucket_items(const struct kv *kv, uint32_t bucket)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < kv->config.worker_max; i++)
+        if (kv->workers[i].buckets)
+            sum += kv_u64_load_relaxed(&kv->workers[i].buckets[bucket]);
+    return (int64_t)sum > 0 ? sum : 0;
+}
+
+static void add_classes(const struct kv *kv, struct kv_stats *stats)
+{
+    struct kv_class_stats class;
+    for (unsigned i = 0; i < class_count(kv); i++) {
+        kv_class_stats(kv, i, &class);
+        stats->items += class.items;
+        stats->items_total += class_since_reset(kv, i, KV_CLASS_PUBLISHED);
+        stats->evictions += class.evicted;
+        stats->evicted_unfetched += class.evicted_unfetched;
+        stats->evicted_active += class.evicted_active;
+        stats->expired_reclaimed += class.expired_reclaimed;
+        stats->expired_unfetched += class.expired_unfetched;
+        stats->crawl_checked += class.crawl_checked;
+        stats->crawl_reclaimed += class.crawl_reclaimed;
+        stats->no_memory += class.no_memory;
+    }
+}
+
 void kv_stats(const struct kv *kv, struct kv_stats *stats)
 {
     const struct kv_segments *segments = &kv->segments;
     uint64_t segment_bytes = kv_segments_bytes(segments);
     uint64_t heads_bytes = (kv->index.mask + 1) * sizeof(struct kv_bucket);
-    uint32_t used = segments->count - kv_segment_list_count(&segments->free);
+    uint32_t used = (uint32_t)difference(kv_u32_load_relaxed(&segments->in_service),
+                                         kv_segment_list_count(&segments->free));
 
-    stats->memory_limit_bytes = kv->config.memory_bytes;
-    stats->memory_used_bytes = kv->fixed_bytes + used * segment_bytes;
+    u_zero(stats, sizeof(*stats));
+    add_classes(kv, stats);
+    stats->memory_limit_bytes = kv_u64_load_relaxed(&kv->memory_limit_bytes);
+    stats->memory_used_bytes = kv_fixed_bytes(kv) + used * segment_bytes;
     stats->index_bytes =
         heads_bytes + kv_u32_load_relaxed(&kv->index.pool_segments) * segment_bytes;
     stats->item_bytes = gauge(kv, KV_COUNT_BYTES_LINKED, KV_COUNT_BYTES_UNLINKED);
-    stats->items = gauge(kv, KV_COUNT_ITEMS_LINKED, KV_COUNT_ITEMS_UNLINKED);
-    stats->items_total = since_reset(kv, KV_COUNT_PUBLISHED);
-    stats->evictions = since_reset(kv, KV_COUNT_EVICTIONS);
-    stats->evicted_unfetched = since_reset(kv, KV_COUNT_EVICTED_UNFETCHED);
-    stats->expired_reclaimed = since_reset(kv, KV_COUNT_EXPIRED);
-    stats->expired_unfetched = since_reset(kv, KV_COUNT_EXPIRED_UNFETCHED);
-    stats->no_memory = since_reset(kv, KV_COUNT_NO_MEMORY);
     stats->update_retries = since_reset(kv, KV_COUNT_RETRIES);
     stats->pinned = gauge(kv, KV_COUNT_PINS, KV_COUNT_UNPINS);
     stats->hash_power = kv->index.power;
 }
 
+static void class_reset(struct kv *kv, unsigned class)
+{
+    for (int i = KV_CLASS_PUBLISHED; i < KV_CLASS_COUNTERS; i++) {
+        enum kv_class_counter counter = (enum kv_class_counter)i;
+        kv_u64_store_relaxed(&kv->class_base[class].counters[i],
+                             kv_class_counter_sum(kv, class, counter));
+    }
+}
+
 void kv_stats_reset(struct kv *kv)
 {
-    for (int i = KV_COUNT_PUBLISHED; i < KV_COUNTERS; i++)
+    for (int i = KV_COUNT_RETRIES; i < KV_COUNTERS; i++)
         kv_u64_store_relaxed(&kv->stats_base[i], kv_counter_sum(kv, (enum kv_counter)i));
+    for (unsigned i = 0; i < class_count(kv); i++)
+        class_reset(kv, i);
 }

@@ -65,9 +65,9 @@ static void expire_step(struct kv_worker *worker)
         kv_u32_store_relaxed(&kv->sweep_next, 0);
     for (unsigned i = 0; i < SEGMENTS_PER_STEP; i++) {
         uint32_t index = kv_u32_load_relaxed(&kv->sweep_next);
-        if (index < kv->segments.count)
+        if (index < kv_segments_count(&kv->segments))
             index = kv_u32_fetch_add_relaxed(&kv->sweep_next, 1);
-        if (index >= kv->segments.count) {
+        if (index >= kv_segments_count(&kv->segments)) {
             if (!walk_own_logs(worker))
                 worker->sweep_s = worker->now_s;
             return;

@@ -169,7 +169,6 @@ static bool carry_replace(struct update *update)
     if (!update->item && worker->spare_bucket == 0)
         worker->spare_bucket = kv_index_pool_take(worker);
     kv_item_charge(worker, item);
-    uint64_t bytes = kv_item_bytes(item);
 
     kv_chain_lock(head);
     bool as_seen = is_as_seen(update);
@@ -182,9 +181,7 @@ static bool carry_replace(struct update *update)
         return false;
     }
     update->change->cas = item->cas;
-    kv_count(worker, KV_COUNT_PUBLISHED, 1);
-    kv_count(worker, KV_COUNT_ITEMS_LINKED, 1);
-    kv_count(worker, KV_COUNT_BYTES_LINKED, bytes);
+    kv_linked(worker, item);
     if (update->item)
         kv_unlinked(worker, update->item, end_of_old(update));
     if (evicted)

@@ -87,7 +87,7 @@ static void test_too_large(void **unused)
     assert_int_equal(error, KV_TOO_LARGE);
     assert_null(kv_item_new(rig.worker, &key, UINT32_MAX, 0, 0, &error));
     assert_int_equal(error, KV_TOO_LARGE);
-    rig.kv->config.value_bytes_max = 1000;
+    kv_u64_store_relaxed(&rig.kv->value_bytes_max, 1000);
     assert_null(kv_item_new(rig.worker, &key, 1001, 0, 0, &error));
     assert_int_equal(error, KV_TOO_LARGE);
     struct kv_item *item = kv_item_new(rig.worker, &key, 1000, 0, 0, &error);

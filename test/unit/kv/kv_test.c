@@ -38,7 +38,7 @@ static void test_all_sizes(void **unused)
             assert_true(kv->segments.count >= 16);
             struct kv_stats stats = rig_stats(kv);
             assert_true(stats.memory_used_bytes < stats.memory_limit_bytes / 8);
-            assert_true(kv->fixed_bytes + ((uint64_t)kv->segments.count << kv->segments.shift) <=
+            assert_true(kv_fixed_bytes(kv) + ((uint64_t)kv->segments.count << kv->segments.shift) <=
                         kv->config.memory_bytes);
             kv_destroy(kv);
         }

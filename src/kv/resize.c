@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory limit: how the table is laid out for it, and what is done when it changes.
+ *
+ *   | heads of the chains | headers of segments | segment 0 | segment 1 | ...       | to come ... |
+ *   '---- for the limit at the start ----'----- addresses for the highest limit -----------------'
+ *
+ * Addresses are reserved for the highest limit; pages beyond the present one are inaccessible. A
+ * change says how many segments are wanted in service, and each worker's housekeeping then brings a
+ * few more into service or takes a few free ones out, as long as there is a difference. The pages
+ * of one taken out go back to the system. Nothing else in the engine knows of it: a segment out of
+ * service is in no list that anybody takes from.
+ *
+ * The heads stay as many as they are. With a higher limit the chains get longer, up to their bound
+ * (KV_CHAIN_BUCKETS_MAX), beyond which an insert evicts from its chain.
+ */
+#include <sys/mman.h>
+
+#include "kv/engine.h"
+
+#define PAGE_BYTES UINT64_C(4096)
+#define SEGMENT_SHIFT_MIN 13
+#define SEGMENT_SHIFT_MAX 20
+#define SEGMENTS_WISHED 128
+#define SEGMENTS_PER_WORKER 16
+#define SEGMENTS_PER_WORKER_MIN 4
+#define INDEX_SHARE 16       /* heads: at most a sixteenth of the memory */
+#define INDEX_GROWTH_SHARE 4 /* overflow buckets: at most a quarter of the segments */
+#define RESERVE_SHARE 12     /* kept free by housekeeping */
+#define RESIZE_PER_STEP 16
+
+/* A link of the index is 32 bits of bucket number: no overflow bucket can lie further up. */
+#define LINKED_BYTES_MAX ((uint64_t)UINT32_MAX * sizeof(struct kv_bucket) - PAGE_BYTES)
+
+/* ---- layout ------------------------------------------------------------------------------ */
+
+/* Small memories and many workers get small segments, so that all have some to choose from. */
+static unsigned segment_shift(const struct kv_config *config)
+{
+    uint64_t wished = (uint64_t)config->worker_max * SEGMENTS_PER_WORKER;
+    if (wished < SEGMENTS_WISHED)
+        wished = SEGMENTS_WISHED;
+    unsigned shift = SEGMENT_SHIFT_MAX;
+    while (shift > SEGMENT_SHIFT_MIN && config->memory_bytes >> shift < wished)
+        shift--;
+    return shift;
+}
+
+static unsigned index_power(const struct kv_config *config)
+{
+    uint64_t heads = config->memory_bytes / INDEX_SHARE / sizeof(struct kv_bucket);
+    unsigned power = 0;
+    while (heads >> (power + 1) != 0)
+        power++;
+    return power;
+}
+
+/* Segments, each with its header, that fit into the memory beside the heads. */
+static uint32_t segments_fit(uint64_t memory_bytes, unsigned power, unsigned shift)
+{
+    uint64_t heads_bytes = sizeof(struct kv_bucket) << power;
+    uint64_t each = (UINT64_C(1) << shift) + sizeof(struct kv_segment);
+    if (memory_bytes <= heads_bytes)
+        return 0;
+    return (uint32_t)u_min64((memory_bytes - heads_bytes) / each, KV_SEGMENT_NONE - 1);
+}
+
+static uint32_t segments_min(const struct kv_config *config)
+{
+    return config->worker_max * SEGMENTS_PER_WORKER_MIN;
+}
+
+const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *layout)
+{
+    uint64_t memory_max = u_min64(config->memory_bytes_max, LINKED_BYTES_MAX);
+    if (memory_max < config->memory_bytes)
+        memory_max = config->memory_bytes;
+    layout->index_power = index_power(config);
+    layout->segment_shift = segment_shift(config);
+    layout->count = segments_fit(config->memory_bytes, layout->index_power, layout->segment_shift);
+    layout->count_max = segments_fit(memory_max, layout->index_power, layout->segment_shift);
+    if (layout->count < segments_min(config))
+        return "the memory limit is too low for so many workers: raise it or use fewer threads";
+    uint64_t headers_end = (sizeof(struct kv_bucket) << layout->index_power) +
+                           (uint64_t)layout->count_max * sizeof(struct kv_segment);
+    layout->segments_offset = (headers_end + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+    layout->bytes_max =
+        layout->segments_offset + ((uint64_t)layout->count_max << layout->segment_shift);
+    return U_NULL;
+}
+
+/* The longest value that fits if the memory holds nothing else, or what the owner allows. */
+static uint64_t value_bytes_max(const struct kv *kv, uint64_t usable_segments)
+{
+    const uint64_t beside = 3; /* the rest, the head's segment, one for the walk */
+    uint64_t full = kv_segments_bytes(&kv->segments) - sizeof(struct kv_item);
+    if (usable_segments < beside)
+        return 0;
+    return u_min64(kv->config.value_bytes_max, (usable_segments - beside + 1) * full - 1);
+}
+
+void kv_limit_derive(struct kv *kv, uint32_t segments)
+{
+    uint32_t floor = u_max32(2, u_min32(kv->config.worker_max, segments / 16));
+    uint32_t index_segments = segments / INDEX_GROWTH_SHARE;
+    kv_u32_store_relaxed(&kv->floor_segments, floor);
+    kv_u32_store_relaxed(&kv->reserve_segments, floor + u_max32(2, segments / RESERVE_SHARE));
+    kv_u32_store_relaxed(&kv->index.pool_segments_max, index_segments);
+    kv_u64_store_relaxed(&kv->value_bytes_max,
+                         value_bytes_max(kv, segments - floor - index_segments));
+}
+
+bool kv_memory_open(uint8_t *from, uint64_t bytes)
+{
+    uint8_t *page = from - (uintptr_t)from % PAGE_BYTES;
+    return bytes == 0 ||
+           mprotect(page, bytes + (uint64_t)(from - page), PROT_READ | PROT_WRITE) == 0;
+}
+
+/* ---- changing ---------------------------------------------------------------------------- */
+
+/*
+ * Segments for a limit. Never fewer than the workers need beside what the index has taken for good,
+ * or than what is left of an even smaller start.
+ */
+static uint32_t segments_wanted(const struct kv *kv, uint64_t bytes)
+{
+    uint32_t wanted = segments_fit(bytes, kv->index.power, kv->segments.shift);
+    uint32_t least =
+        segments_min(&kv->config) * 2 + kv_u32_load_relaxed(&kv->index.pool_segments) * 2;
+    wanted = u_max32(wanted, u_min32(least, kv_u32_load_relaxed(&kv->segments.wanted)));
+    return u_min32(wanted, kv->segments_count_max);
+}
+
+static bool limit_set_locked(struct kv *kv, uint64_t bytes)
+{
+    struct kv_segments *segments = &kv->segments;
+    uint32_t wanted = segments_wanted(kv, bytes);
+    uint32_t accessible = segments->accessible;
+    if (wanted > accessible) {
+        uint8_t *from = kv_segment_base(segments, accessible);
+        if (!kv_memory_open(from, (uint64_t)(wanted - accessible) << segments->shift))
+            return false;
+        accessible = wanted;
+    }
+    kv_u64_store_relaxed(&kv->memory_limit_bytes, bytes);
+    kv_limit_derive(kv, wanted);
+    kv_segments_want(segments, wanted, accessible);
+    return true;
+}
+
+bool kv_memory_limit_set(struct kv_worker *worker, uint64_t bytes)
+{
+    struct kv *kv = worker->kv;
+    kv_lock_take(&kv->limit_lock);
+    bool set = limit_set_locked(kv, bytes);
+    kv_lock_drop(&kv->limit_lock);
+    kv_resize_step(worker);
+    return set;
+}
+
+bool kv_is_resizing(const struct kv *kv)
+{
+    uint32_t in_service = kv_u32_load_relaxed(&kv->segments.in_service);
+    uint32_t wanted = kv_u32_load_relaxed(&kv->segments.wanted);
+    return kv->config.evict ? in_service != wanted : in_service < wanted;
+}
+
+/* The pages may stay if the system can't be told; they are counted as given back all the same. */
+static bool withdraw_one(struct kv *kv)
+{
+    struct kv_segments *segments = &kv->segments;
+    uint32_t index = kv_segment_withdraw(segments, kv_floor_segments(kv));
+    if (index == KV_SEGMENT_NONE)
+        return false;
+    (void)madvise(kv_segment_base(segments, index), kv_segments_bytes(segments), MADV_DONTNEED);
+    kv_segment_withdrawn(segments, index);
+    return true;
+}
+
+void kv_resize_step(struct kv_worker *worker)
+{
+    struct kv *kv = worker->kv;
+    unsigned left = RESIZE_PER_STEP;
+    while (left-- > 0 && (kv_segment_admit(&kv->segments) || withdraw_one(kv)))
+        continue;
+}
+
+uint64_t kv_settled_limit_bytes(const struct kv *kv)
+{
+    uint64_t in_service = kv_u32_load_relaxed(&kv->segments.in_service);
+    uint64_t least = kv_fixed_bytes(kv) + (in_service << kv->segments.shift);
+    uint64_t limit = kv_u64_load_relaxed(&kv->memory_limit_bytes);
+    return least > limit ? least : limit;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory limit goes up and down while the table is in use. */
+#include "kv_rig.h"
+
+#include <stdlib.h>
+
+#include "kv/engine.h"
+
+static struct kv *create(uint64_t memory_bytes, uint64_t memory_bytes_max, bool evict)
+{
+    struct kv_config config = {.memory_bytes = memory_bytes,
+                               .memory_bytes_max = memory_bytes_max,
+                               .value_bytes_max = UINT32_C(1) << 30,
+                               .worker_max = 2,
+                               .evict = evict};
+    const char *error = NULL;
+    struct kv *kv = kv_create(&config, &error);
+    if (!kv)
+        fail_msg("kv_create: %s", error);
+    return kv;
+}
+
+/* Stores keys from..to - 1; returns how many could be stored. */
+static unsigned store(struct kv_worker *worker, unsigned from, unsigned to, uint32_t value_len)
+{
+    char name[24];
+    enum kv_error error;
+    unsigned stored = 0;
+    for (unsigned i = from; i < to; i++) {
+        snprintf(name, sizeof(name), "key%u", i);
+        struct kv_key key = rig_key(worker->kv, name);
+        stored += rig_store(worker, &key, value_len, i, 0, 0, &error) != 0;
+        kv_quiesce(worker);
+    }
+    return stored;
+}
+
+static unsigned settle(struct kv_worker *worker)
+{
+    unsigned loops = 0;
+    while (kv_is_resizing(worker->kv)) {
+        kv_quiesce(worker);
+        loops++;
+        assert_in_range(loops, 0, 100000);
+    }
+    return loops;
+}
+
+static void finish(struct kv *kv, struct kv_worker *worker)
+{
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+static void test_more_memory_holds_more_at_once(void **unused)
+{
+    struct kv *kv = create(4 * MIB, 64 * MIB, true);
+    struct kv_worker *worker = kv_join(kv);
+    store(worker, 0, 10000, 1000);
+    struct kv_stats before = rig_stats(kv);
+    assert_true(before.evictions > 0);
+    assert_true(before.items < 4300);
+
+    assert_true(kv_memory_limit_set(worker, 32 * MIB));
+    store(worker, 10000, 20000, 1000);
+    struct kv_stats after = rig_stats(kv);
+    assert_int_equal(after.evictions, before.evictions);
+    assert_int_equal(after.items, before.items + 10000);
+    assert_int_equal(after.memory_limit_bytes, 32 * MIB);
+    assert_true(after.memory_used_bytes > 10000 * 1000);
+
+    store(worker, 20000, 60000, 1000);
+    after = rig_stats(kv);
+    assert_true(after.evictions > before.evictions);
+    assert_true(after.items > 22000);
+    assert_true(after.memory_used_bytes <= 32 * MIB);
+    finish(kv, worker);
+}
+
+static void test_less_memory_in_bounded_steps(void **unused)
+{
+    struct kv *kv = create(32 * MIB, 0, true);
+    struct kv_worker *worker = kv_join(kv);
+    store(worker, 0, 30000, 1000);
+    struct kv_stats before = rig_stats(kv);
+    assert_true(before.memory_used_bytes > 25 * MIB);
+
+    assert_true(kv_memory_limit_set(worker, 8 * MIB));
+    assert_true(kv_is_resizing(kv));
+    uint64_t items = rig_stats(kv).items;
+    while (kv_is_resizing(kv)) {
+        kv_quiesce(worker);
+        assert_in_range(items - rig_stats(kv).items, 0, 1000); /* a step evicts no more */
+        items = rig_stats(kv).items;
+    }
+    struct kv_stats after = rig_stats(kv);
+    assert_true(after.memory_used_bytes <= 8 * MIB);
+    assert_true(after.items > 3000 && after.items < 8000);
+    rig_check(kv);
+
+    store(worker, 30000, 50000, 1000);
+    assert_true(rig_stats(kv).memory_used_bytes <= 8 * MIB);
+    finish(kv, worker);
+}
+
+/* What is given back is what the system sees: pages that were written are gone. */
+static void test_pages_go_back(void **unused)
+{
+    struct kv *kv = create(16 * MIB, 0, true);
+    struct kv_worker *worker = kv_join(kv);
+    store(worker, 0, 14000, 1000);
+    kv_memory_limit_set(worker, 4 * MIB);
+    settle(worker);
+    const struct kv_segments *segments = &kv->segments;
+    uint32_t index = segments->withdrawn.head;
+    assert_int_not_equal(index, KV_SEGMENT_NONE);
+    assert_int_equal(kv_u8_load_seq_cst(&segments->array[index].state), KV_SEGMENT_WITHDRAWN);
+    assert_int_equal(kv_segment_list_count(&segments->withdrawn) +
+                         kv_u32_load_relaxed(&segments->in_service),
+                     kv_segments_count(segments));
+    finish(kv, worker);
+}
+
+static void test_down_and_up_again(void **unused)
+{
+    struct kv *kv = create(16 * MIB, 32 * MIB, true);
+    struct kv_worker *worker = kv_join(kv);
+    for (unsigned round = 0; round < 6; round++) {
+        kv_memory_limit_set(worker, (round % 2 ? 30 : 5) * MIB);
+        store(worker, round * 20000, round * 20000 + 20000, 700);
+        settle(worker);
+        assert_true(rig_stats(kv).memory_used_bytes <= (round % 2 ? 30 : 5) * MIB);
+        rig_check(kv);
+    }
+    assert_true(rig_stats(kv).items > 15000);
+    finish(kv, worker);
+}
+
+/* A change of mind before the first change is done. */
+static void test_back_before_it_is_done(void **unused)
+{
+    struct kv *kv = create(16 * MIB, 32 * MIB, true);
+    struct kv_worker *worker = kv_join(kv);
+    store(worker, 0, 14000, 1000);
+    uint64_t items = rig_stats(kv).items;
+    kv_memory_limit_set(worker, 4 * MIB);
+    kv_quiesce(worker);
+    kv_memory_limit_set(worker, 16 * MIB);
+    settle(worker);
+    assert_true(rig_stats(kv).items + 1000 > items);
+    kv_memory_limit_set(worker, 32 * MIB);
+    kv_memory_limit_set(worker, 4 * MIB);
+    settle(worker);
+    assert_true(rig_stats(kv).memory_used_bytes <= 4 * MIB);
+    finish(kv, worker);
+}
+
+static void test_beyond_what_is_possible(void **unused)
+{
+    struct kv *kv = create(4 * MIB, 8 * MIB, true);
+    struct kv_worker *worker = kv_join(kv);
+    assert_true(kv_memory_limit_set(worker, UINT64_C(1) << 60));
+    assert_int_equal(rig_stats(kv).memory_limit_bytes, UINT64_C(1) << 60);
+    store(worker, 0, 20000, 1000);
+    assert_true(rig_stats(kv).memory_used_bytes <= 8 * MIB);
+    assert_true(rig_stats(kv).memory_used_bytes > 6 * MIB);
+
+    assert_true(kv_memory_limit_set(worker, 0));
+    settle(worker);
+    assert_true(store(worker, 0, 100, 1000) == 100); /* it goes on to work */
+    assert_true(rig_stats(kv).memory_used_bytes < MIB);
+    finish(kv, worker);
+}
+
+static void test_without_eviction_nothing_is_lost(void **unused)
+{
+    struct kv *kv = create(8 * MIB, 0, false);
+    struct kv_worker *worker = kv_join(kv);
+    unsigned stored = store(worker, 0, 5000, 1000);
+    assert_int_equal(stored, 5000);
+    kv_memory_limit_set(worker, 2 * MIB);
+    for (unsigned i = 0; i < 1000; i++)
+        kv_quiesce(worker);
+    assert_false(kv_is_resizing(kv)); /* nobody need hurry: there is nothing to be done */
+    assert_int_equal(rig_stats(kv).items, 5000);
+    /* No more than the rest of a segment that was begun. */
+    assert_true(store(worker, 5000, 5200, 1000) <= kv_segments_bytes(&kv->segments) / 1000);
+    rig_check(kv);
+    for (unsigned i = 0; i < 5200; i++) {
+        char name[24];
+        snprintf(name, sizeof(name), "key%u", i);
+        struct kv_key key = rig_key(kv, name);
+        rig_delete(worker, &key);
+        kv_quiesce(worker);
+    }
+    for (unsigned i = 0; i < 1000; i++)
+        kv_quiesce(worker);
+    assert_true(rig_stats(kv).memory_used_bytes <= 2 * MIB);
+    assert_true(store(worker, 0, 500, 1000) == 500);
+    finish(kv, worker);
+}
+
+static void test_longest_value_follows_the_limit(void **unused)
+{
+    struct kv *kv = create(4 * MIB, 64 * MIB, true);
+    struct kv_worker *worker = kv_join(kv);
+    struct kv_key key = rig_key(kv, "long");
+    enum kv_error error;
+    assert_int_equal(rig_store(worker, &key, 8 * MIB, 1, 0, 0, &error), 0);
+    assert_int_equal(error, KV_TOO_LARGE);
+    kv_memory_limit_set(worker, 64 * MIB);
+    assert_int_not_equal(rig_store(worker, &key, 8 * MIB, 1, 0, 0, &error), 0);
+    struct kv_view view;
+    assert_int_equal(kv_get(worker, &key, &view), KV_HIT);
+    assert_true(rig_is_filled(view.item, view.value_len, 1));
+    finish(kv, worker);
+}
+
+static void test_layout_of_a_reserved_table(void **unused)
+{
+    struct kv_config config = {.worker_max = 4};
+    struct kv_layout layout;
+    for (unsigned shift = 20; shift < 40; shift++) {
+        config.memory_bytes = UINT64_C(1) << shift;
+        config.memory_bytes_max = 0;
+        assert_null(kv_layout_plan(&config, &layout));
+        assert_int_equal(layout.count, layout.count_max);
+        config.memory_bytes_max = UINT64_C(1) << 42;
+        assert_null(kv_layout_plan(&config, &layout));
+        assert_true(layout.count_max >= layout.count);
+        /* Overflow buckets can be linked wherever they lie, and places have 48 bits. */
+        if (shift < 38)
+            assert_true(layout.bytes_max / sizeof(struct kv_bucket) <= UINT32_MAX);
+        assert_true(layout.segments_offset % 4096 == 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_more_memory_holds_more_at_once),
+        cmocka_unit_test(test_less_memory_in_bounded_steps),
+        cmocka_unit_test(test_pages_go_back),
+        cmocka_unit_test(test_down_and_up_again),
+        cmocka_unit_test(test_back_before_it_is_done),
+        cmocka_unit_test(test_beyond_what_is_possible),
+        cmocka_unit_test(test_without_eviction_nothing_is_lost),
+        cmocka_unit_test(test_longest_value_follows_the_limit),
+        cmocka_unit_test(test_layout_of_a_reserved_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
