@@ -111,9 +111,11 @@ struct us_rxq {
     struct us_chunk *ooo;  /* out of order: sorted, disjoint, all behind rcv_nxt */
     struct us_chunk *ooo_tail;
     u_u32 blocks;     /* in both lists */
-    u_u32 recent[3];  /* sequence numbers in the SACK blocks told last, newest first */
+    u_u32 recent[4];  /* sequence numbers in the SACK blocks told last, newest first */
     u_u32 recent_end; /* the number after the segment of recent[0] */
     u_u32 recents;    /* how many are valid */
+    u_u32 dup_start;  /* bytes that came twice, to be told once; none if both are equal */
+    u_u32 dup_end;
 };
 
 /* The send queue; see tcp_sendq.h. */
@@ -261,6 +263,9 @@ void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack,
 void us_tcp_ack_process(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg);
 
 /* ---- tcp_recv.c ---- */
+
+/* Remembers for the next SACK option which bytes of the segment had come before (RFC 2883). */
+void us_tcp_note_old(struct us_conn *conn, const struct us_seg *seg);
 
 /* Takes a segment's data and FIN; the segment is acceptable. */
 void us_tcp_recv(struct us_stack *stack, struct us_conn *conn, struct us_seg *seg);

@@ -231,6 +231,7 @@ static int sync_unacceptable(struct us_stack *stack, struct us_conn *conn, struc
         us_tcp_challenge(stack, conn);
         return 0;
     }
+    us_tcp_note_old(conn, seg);
     conn->out_flags |= US_OUT_ACK;
     us_tcp_out_want(stack, conn);
     if (seg->seq != conn->rcv_nxt)

@@ -203,7 +203,7 @@ static void conn_fill_options(const struct us_stack *stack, const struct us_conn
         opts->ts_val = us_ts_clock(stack->now_us) + conn->ts_offset;
         opts->ts_ecr = conn->ts_recent;
     }
-    if (U_UNLIKELY(conn->rxq.ooo != U_NULL) && (conn->opts & US_OPT_SACK) && room >= 12)
+    if (U_UNLIKELY(us_rxq_has_sack(&conn->rxq)) && (conn->opts & US_OPT_SACK) && room >= 12)
         opts->sack_blocks = (u_u8)us_rxq_sack(&conn->rxq, opts->sack,
                                               u_min32((room - 4) >> 3, opts->has_ts ? 3 : 4));
 }
@@ -336,6 +336,8 @@ static void record_ack(struct us_stack *stack, struct us_conn *conn, const struc
     conn->segs_unacked = 0;
     conn->ack_us = US_NEVER;
     conn->last_ack = desc->ack;
+    if (desc->opts.sack_blocks != 0)
+        us_rxq_forget_duplicate(&conn->rxq);
     conn->rcv_adv = us_seq_max(conn->rcv_adv, edge);
 }
 

@@ -123,11 +123,18 @@ static void recv_fin(struct us_stack *stack, struct us_conn *conn, const struct 
     }
 }
 
+void us_tcp_note_old(struct us_conn *conn, const struct us_seg *seg)
+{
+    if ((conn->opts & US_OPT_SACK) && seg->len > 0 && us_seq_lt(seg->seq, conn->rcv_nxt))
+        us_rxq_note_duplicate(&conn->rxq, seg->seq, us_seq_min(seg->seq + seg->len, conn->rcv_nxt));
+}
+
 /* Cuts off what was received before and what lies beyond the window. */
 static void recv_trim(struct us_conn *conn, struct us_seg *seg)
 {
     if (us_seq_lt(seg->seq, conn->rcv_nxt)) {
         u_u32 known = u_min32(conn->rcv_nxt - seg->seq, seg->len);
+        us_tcp_note_old(conn, seg);
         seg->seq += known;
         seg->data += known;
         seg->len -= known;
@@ -147,6 +154,7 @@ void us_tcp_recv(struct us_stack *stack, struct us_conn *conn, struct us_seg *se
         return;
     if (conn->rx_flags & US_RX_FIN || us_seq_leq(seg->seq + space, conn->rcv_nxt)) {
         us_count(stack, US_C_DROP_TCP_OLD_DATA);
+        us_tcp_note_old(conn, seg);
         recv_ack_now(stack, conn); /* our ACK got lost, or the peer sends beyond its FIN */
         return;
     }

@@ -135,13 +135,34 @@ static struct us_chunk *ooo_fill(struct us_stack *stack, struct us_rxq *queue,
 static void recent_note(struct us_rxq *queue, u_u32 seq, u_u32 len)
 {
     if (queue->recents == 0 || seq != queue->recent_end) {
-        queue->recent[2] = queue->recent[1];
-        queue->recent[1] = queue->recent[0];
+        unsigned i;
+        for (i = U_ARRAY_LEN(queue->recent) - 1; i > 0; i--)
+            queue->recent[i] = queue->recent[i - 1];
         if (queue->recents < U_ARRAY_LEN(queue->recent))
             queue->recents++;
     }
     queue->recent[0] = seq;
     queue->recent_end = seq + len;
+}
+
+void us_rxq_note_duplicate(struct us_rxq *queue, u_u32 start, u_u32 end)
+{
+    queue->dup_start = start;
+    queue->dup_end = end;
+}
+
+void us_rxq_forget_duplicate(struct us_rxq *queue)
+{
+    queue->dup_end = queue->dup_start;
+}
+
+/* The same for a part of one segment: a part right behind the last one belongs to it. */
+static void duplicate_extend(struct us_rxq *queue, u_u32 start, u_u32 end)
+{
+    if (queue->dup_start != queue->dup_end && queue->dup_end == start)
+        queue->dup_end = end;
+    else if (queue->dup_start == queue->dup_end)
+        us_rxq_note_duplicate(queue, start, end);
 }
 
 int us_rxq_store(struct us_stack *stack, struct us_rxq *queue, u_u32 seq, const u_u8 *data,
@@ -151,6 +172,7 @@ int us_rxq_store(struct us_stack *stack, struct us_rxq *queue, u_u32 seq, const 
     u_u32 end = seq + len;
 
     recent_note(queue, seq, len);
+    us_rxq_forget_duplicate(queue);
     if (queue->ooo_tail != U_NULL && us_seq_leq(queue->ooo_tail->seq, seq))
         place = queue->ooo_tail;
     while (us_seq_lt(seq, end)) {
@@ -163,6 +185,7 @@ int us_rxq_store(struct us_stack *stack, struct us_rxq *queue, u_u32 seq, const 
         }
         if (place != U_NULL && us_seq_gt(us_chunk_end(place), seq)) {
             u_u32 skip = u_min32(us_chunk_end(place) - seq, end - seq);
+            duplicate_extend(queue, seq, seq + skip);
             seq += skip;
             data += skip;
             continue;
@@ -262,13 +285,19 @@ static int ooo_range(const struct us_rxq *queue, u_u32 seq, struct us_tcp_sack *
 unsigned us_rxq_sack(const struct us_rxq *queue, struct us_tcp_sack *blocks, unsigned max)
 {
     unsigned n = 0;
+    unsigned first = 0;
     u_u32 i;
     unsigned j;
 
+    if (queue->dup_start != queue->dup_end && max > 0) {
+        blocks[0].start = queue->dup_start;
+        blocks[0].end = queue->dup_end;
+        first = n = 1;
+    }
     for (i = 0; i < queue->recents && n < max; i++) {
         if (!ooo_range(queue, queue->recent[i], &blocks[n]))
             continue;
-        j = 0;
+        j = first;
         while (j < n && blocks[j].start != blocks[n].start)
             j++;
         if (j == n)

@@ -50,7 +50,21 @@ void us_rxq_clear_ooo(struct us_stack *stack, struct us_rxq *queue);
 /* Gives all blocks back. */
 void us_rxq_clear(struct us_stack *stack, struct us_rxq *queue);
 
-/* Fills in at most `max` SACK blocks, most recent first (RFC 2018 section 4). Returns how many. */
+/* The bytes start..end have come for a second time: the next us_rxq_sack() tells (RFC 2883). */
+void us_rxq_note_duplicate(struct us_rxq *queue, u_u32 start, u_u32 end);
+
+/* What the last us_rxq_sack() told of duplicates was sent. */
+void us_rxq_forget_duplicate(struct us_rxq *queue);
+
+U_INLINE int us_rxq_has_sack(const struct us_rxq *queue)
+{
+    return queue->ooo != U_NULL || queue->dup_start != queue->dup_end;
+}
+
+/*
+ * Fills in at most `max` SACK blocks and returns how many: first duplicates (RFC 2883 section 4),
+ * then what is stored, most recent first (RFC 2018 section 4).
+ */
 unsigned us_rxq_sack(const struct us_rxq *queue, struct us_tcp_sack *blocks, unsigned max);
 
 #endif

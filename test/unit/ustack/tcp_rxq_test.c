@@ -129,6 +129,32 @@ static void block_limit_holds(void **state)
     us_rxq_clear(stack, &queue);
 }
 
+static void duplicates_are_told_first_and_once(void **state)
+{
+    struct us_rxq queue;
+    struct us_tcp_sack blocks[4];
+
+    memset(&queue, 0, sizeof(queue));
+    us_rxq_store(stack, &queue, 200, (const u_u8 *)"0123456789", 10, 10);
+    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 1);
+    us_rxq_store(stack, &queue, 195, (const u_u8 *)"0123456789", 10, 10);
+    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 2);
+    assert_int_equal(blocks[0].start, 200);
+    assert_int_equal(blocks[0].end, 205);
+    assert_int_equal(blocks[1].start, 195);
+    assert_int_equal(blocks[1].end, 210);
+    assert_int_equal(us_rxq_sack(&queue, blocks, 1), 1);
+    assert_int_equal(blocks[0].start, 200);
+    us_rxq_forget_duplicate(&queue);
+    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 1);
+    us_rxq_clear(stack, &queue);
+    assert_false(us_rxq_has_sack(&queue));
+    us_rxq_note_duplicate(&queue, 5, 9);
+    assert_true(us_rxq_has_sack(&queue));
+    assert_int_equal(us_rxq_sack(&queue, blocks, 0), 0);
+    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 1);
+}
+
 static void sack_blocks_are_most_recent_first(void **state)
 {
     struct us_rxq queue;
@@ -179,6 +205,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(agrees_with_the_model, setup, teardown),
         cmocka_unit_test_setup_teardown(first_bytes_win, setup, teardown),
         cmocka_unit_test_setup_teardown(block_limit_holds, setup, teardown),
+        cmocka_unit_test_setup_teardown(duplicates_are_told_first_and_once, setup, teardown),
         cmocka_unit_test_setup_teardown(sack_blocks_are_most_recent_first, setup, teardown),
         cmocka_unit_test_setup_teardown(empty_pool_drops, setup, teardown),
     };
