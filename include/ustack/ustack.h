@@ -96,6 +96,14 @@ struct us_config {
     u_u32 retries_max;     /* of data or a window probe without an answer, likewise */
     u_u32 arp_lifetime_us; /* an entry is asked for again after this */
 
+    /* Patience with silent peers, milliseconds; see us_keepalive() and us_user_timeout(). */
+    u_u32 keepalive;         /* 1: new connections begin with keepalives on (RFC 9293 3.8.4: 0) */
+    u_u32 keepalive_idle_ms; /* silence before the first question */
+    u_u32 keepalive_interval_ms; /* between questions without an answer */
+    u_u32 keepalive_count;       /* so many of them without an answer end the connection; 1..200 */
+    u_u32 user_timeout_ms;       /* 0: retries_max alone decides */
+    u_u32 persist_ms; /* how long a peer may keep its window closed; 0: while it answers probes */
+
     /*
      * 1: SYNs beyond half_open_max are answered without remembering them (RFC 4987 section 3.6);
      * 0: they are dropped.
@@ -156,11 +164,16 @@ enum us_close_reason {
     US_CLOSE_NORMAL,      /* both sides have closed and all data was acknowledged */
     US_CLOSE_RESET,       /* the peer sent a valid RST */
     US_CLOSE_REFUSED,     /* RST in answer to our SYN */
-    US_CLOSE_TIMEOUT,     /* no answer within the retry limits */
+    US_CLOSE_TIMEOUT,     /* no answer, or no FIN, within the limits of retries and time */
     US_CLOSE_ABORTED,     /* us_abort() */
     US_CLOSE_UNREACHABLE, /* the next hop does not answer */
-    US_CLOSE_NO_MEMORY    /* a pool was used up where data could not be dropped */
+    US_CLOSE_NO_MEMORY,   /* a pool was used up where data could not be dropped */
+    US_CLOSE_KEEPALIVE,   /* nothing was heard, and keepalives were not answered */
+    US_CLOSE_ZERO_WINDOW  /* the peer has kept its window closed for too long */
 };
+
+/* A reason in lower case with underscores, for instance "zero_window". Never null. */
+const char *us_close_reason_name(enum us_close_reason reason);
 
 /* Where a UDP datagram came from and went to. */
 struct us_datagram {
@@ -240,8 +253,30 @@ void *us_conn_user(const struct us_conn *conn);
 /* Sends a FIN after all that is queued. Data still arriving is delivered until the peer closes. */
 int us_close(struct us_stack *stack, struct us_conn *conn);
 
+/*
+ * The same, but what the peer has not acknowledged linger_ms from now, the FIN included, is dropped
+ * and the connection reset; CLOSED then comes with US_CLOSE_TIMEOUT. May follow us_close().
+ */
+int us_close_within(struct us_stack *stack, struct us_conn *conn, u_u32 linger_ms);
+
 /* Sends a RST, drops what is queued. US_EV_CLOSED follows, with US_CLOSE_ABORTED. */
 void us_abort(struct us_stack *stack, struct us_conn *conn);
+
+/*
+ * Keepalives (RFC 9293 3.8.4): when nothing was heard for idle_ms and nothing is in flight, the
+ * peer is asked for an ACK every interval_ms; after `count` questions (1..200) without any answer
+ * the connection ends with US_CLOSE_KEEPALIVE. idle_ms 0 turns them off. Returns 0 or
+ * US_ERR_ARGUMENT.
+ */
+int us_keepalive(struct us_stack *stack, struct us_conn *conn, u_u32 idle_ms, u_u32 interval_ms,
+                 u_u32 count);
+
+/*
+ * How long queued data may wait for the peer without any progress, whether its acknowledgments or
+ * its window are missing (the user timeout of RFC 9293 3.8.3, of local meaning only); then the
+ * connection ends with US_CLOSE_TIMEOUT. 0: no such limit. retries_max holds as well.
+ */
+void us_user_timeout(struct us_stack *stack, struct us_conn *conn, u_u32 timeout_ms);
 
 /* ---- sending ----------------------------------------------------------------------------- */
 

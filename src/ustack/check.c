@@ -124,14 +124,15 @@ static const char *check_sack(const struct us_conn *conn, struct census *census)
 
 static const char *check_timers(const struct us_conn *conn)
 {
-    u_u64 due_us = u_min64(conn->main_us, conn->ack_us);
+    u_u64 due_us = u_min64(u_min64(conn->main_us, conn->ack_us), conn->patience.linger_us);
 
     if (!((conn->main_timer == US_TT_NONE) == (conn->main_us == US_NEVER)))
         return "timer without a deadline, or a deadline without a timer";
     if (!(due_us == US_NEVER || (us_timer_is_set(&conn->timer) && conn->timer.at_us <= due_us)))
         return "deadline that the wheel doesn't know of";
     if (conn->state > US_TCP_SYN_RECEIVED && conn->snd_una != conn->snd_max)
-        if (conn->main_timer == US_TT_NONE || conn->main_timer == US_TT_FIN_WAIT_2)
+        if (conn->main_timer == US_TT_NONE || conn->main_timer == US_TT_FIN_WAIT_2 ||
+            conn->main_timer == US_TT_KEEP)
             return "data in flight without a timer";
     return (const char *)U_NULL;
 }

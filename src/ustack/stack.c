@@ -75,6 +75,12 @@ void us_config_defaults(struct us_config *config)
     config->syn_ack_retries_max = 4;
     config->retries_max = 12;
     config->arp_lifetime_us = 60u * 1000 * 1000;
+    config->keepalive = 0;
+    config->keepalive_idle_ms = 2u * 3600 * 1000;
+    config->keepalive_interval_ms = 75u * 1000;
+    config->keepalive_count = 9;
+    config->user_timeout_ms = 0;
+    config->persist_ms = 0;
 }
 
 static int in_range(u_u32 value, u_u32 min, u_u32 max)
@@ -100,7 +106,10 @@ static int config_is_valid(const struct us_config *c)
            in_range(c->peer_ack_delay_us, 0, DELAYED_ACK_MAX_US) &&
            in_range(c->syn_retries_max, 0, RETRIES_MAX) &&
            in_range(c->syn_ack_retries_max, 0, RETRIES_MAX) &&
-           in_range(c->retries_max, 0, RETRIES_MAX);
+           in_range(c->retries_max, 0, RETRIES_MAX) && in_range(c->keepalive, 0, 1) &&
+           in_range(c->keepalive_idle_ms, 1, 0xffffffffu) &&
+           in_range(c->keepalive_interval_ms, 1, 0xffffffffu) &&
+           in_range(c->keepalive_count, 1, US_KEEP_COUNT_MAX);
 }
 
 /* The smallest power of two that is not below n. */

@@ -39,7 +39,7 @@ enum {
     US_OUT_ACK = 1 << 1,       /* acknowledge at once */
     US_OUT_ACK_LATER = 1 << 2, /* something is unacknowledged: ride on data, or start the timer */
     US_OUT_RESEND = 1 << 3,    /* send one segment at snd_una again */
-    US_OUT_PROBE = 1 << 4,     /* send something although the window is too small */
+    US_OUT_PROBE = 1 << 4,     /* send something although the window is too small, or no data */
     US_OUT_FIN = 1 << 5,       /* a FIN follows what is queued; stays set */
     US_OUT_TAIL = 1 << 7,      /* probe the end of what was sent: see tcp_recovery.h */
     US_OUT_RST = 1 << 6        /* the connection is dead: a RST is all that is left to send */
@@ -71,7 +71,8 @@ enum us_tcp_timer {
     US_TT_REORDER, /* before RESEND: holes are to be judged again */
     US_TT_TAIL,    /* before RESEND: the tail is to be probed */
     US_TT_PERSIST,
-    US_TT_FIN_WAIT_2
+    US_TT_FIN_WAIT_2,
+    US_TT_KEEP /* nothing is in flight: is the peer still there? */
 };
 
 /* Bits of us_tcp_recovery.flags. */
@@ -98,6 +99,19 @@ struct us_tcp_recovery {
     u_u8 tails;     /* probes of the tail in a row */
     u_u8 prompt;    /* ACKs of one segment each, in a row, while more was in flight */
     u_u8 flags;     /* US_RF_* */
+};
+
+enum { US_KEEP_COUNT_MAX = 200 };
+
+/* How long a peer may be silent or take nothing; see tcp_timer.c. */
+struct us_tcp_patience {
+    u_u64
+        owed_us; /* since when it owes an ACK or an open window, without progress; 0: it doesn't */
+    u_u64 linger_us; /* when a close that was not acknowledged becomes a reset; US_NEVER: not */
+    u_u32 user_timeout_ms; /* RFC 5482; 0: the number of retries counts */
+    u_u32 keep_idle_ms;    /* 0: no keepalives */
+    u_u32 keep_interval_ms;
+    u_u8 keep_count;
 };
 
 struct us_sack; /* tcp_sack.h */
@@ -175,7 +189,8 @@ struct us_conn {
     /* Sending: round-trip times and timers. */
     u_u32 rtt_seq;
     u_u64 rtt_from_us;
-    u_u64 sent_us; /* when data was sent last */
+    u_u64 sent_us;  /* when data was sent last */
+    u_u64 heard_us; /* when an acceptable segment came last */
     struct us_tcp_rtt rtt;
     u_u64 main_us;         /* deadline of what main_timer says */
     u_u64 ack_us;          /* deadline of the delayed ACK, US_NEVER if none */
@@ -192,6 +207,7 @@ struct us_conn {
     u_u8 frame[US_TCP_TEMPLATE_BYTES];
 
     /* Seldom touched. */
+    struct us_tcp_patience patience;
     struct us_tcp_recovery rec;
     u_u16 mss_sent; /* what we told the peer */
     u_u16 listener; /* index + 1 of the listener that it came from, 0 if none */
@@ -228,6 +244,7 @@ enum us_send_kind {
     US_SEND_RESEND,  /* what was lost: at snd_una, or as the scoreboard says */
     US_SEND_TAIL,    /* a probe of the tail: the last segment, or a new one */
     US_SEND_PROBE,   /* at snd_nxt, although the window does not allow it */
+    US_SEND_KEEP,    /* below snd_una, for an answer */
     US_SEND_RST
 };
 
@@ -335,6 +352,15 @@ void us_tcp_path_mtu(struct us_stack *stack, struct us_conn *conn, u_u32 mtu);
 /* Starts the main timer of a connection anew, or stops it with US_TT_NONE. */
 void us_tcp_timer_start(struct us_stack *stack, struct us_conn *conn, enum us_tcp_timer timer,
                         u_u32 after_us);
+
+/* Nothing is in flight any more: stops the main timer, or watches for the peer's silence. */
+void us_tcp_timer_idle(struct us_stack *stack, struct us_conn *conn);
+
+/* The user timeout has changed. */
+void us_tcp_timer_limit(struct us_stack *stack, struct us_conn *conn);
+
+/* Sets the time after which a close that was not acknowledged becomes a reset. */
+void us_tcp_timer_linger(struct us_stack *stack, struct us_conn *conn, u_u32 linger_ms);
 
 /* Sets the deadline of the delayed ACK. */
 void us_tcp_timer_delay_ack(struct us_stack *stack, struct us_conn *conn);

@@ -74,8 +74,11 @@ static void ack_take_fin(struct us_stack *stack, struct us_conn *conn)
 static void ack_restart_timer(struct us_stack *stack, struct us_conn *conn)
 {
     if (conn->snd_una == conn->snd_max) {
-        us_tcp_timer_start(stack, conn, US_TT_NONE, 0);
-    } else if (!(conn->flags & US_CF_PARTIAL) || conn->sack != U_NULL) {
+        us_tcp_timer_idle(stack, conn);
+        return;
+    }
+    conn->patience.owed_us = stack->now_us;
+    if (!(conn->flags & US_CF_PARTIAL) || conn->sack != U_NULL) {
         us_recovery_timer(stack, conn);
         /* RFC 6582 section 4, impatient: only the first partial ACK restarts the timer. */
         if (conn->flags & US_CF_RECOVERY)
@@ -162,7 +165,7 @@ void us_tcp_ack_process(struct us_stack *stack, struct us_conn *conn, const stru
     int duplicate = 0;
 
     conn->flags &= (u_u8)~US_CF_UNREACHABLE;
-    if (conn->main_timer == US_TT_PERSIST)
+    if (conn->main_timer == US_TT_PERSIST || conn->main_timer == US_TT_KEEP)
         conn->retries = 0; /* RFC 9293 3.8.6.1: a peer that answers may keep its window closed */
     if (us_seq_gt(seg->ack, conn->snd_una))
         us_tcp_ack_advance(stack, conn, seg->ack, seg->opts.ts_ecr);

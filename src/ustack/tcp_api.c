@@ -91,6 +91,37 @@ int us_close(struct us_stack *stack, struct us_conn *conn)
     return US_OK;
 }
 
+int us_close_within(struct us_stack *stack, struct us_conn *conn, u_u32 linger_ms)
+{
+    if (conn->state == US_TCP_CLOSED || us_conn_fin_acked(conn))
+        return US_ERR_STATE;
+    if (!(conn->out_flags & US_OUT_FIN) && us_close(stack, conn) != US_OK)
+        return US_ERR_STATE;
+    if (conn->state != US_TCP_CLOSED)
+        us_tcp_timer_linger(stack, conn, linger_ms);
+    return US_OK;
+}
+
+int us_keepalive(struct us_stack *stack, struct us_conn *conn, u_u32 idle_ms, u_u32 interval_ms,
+                 u_u32 count)
+{
+    if (idle_ms != 0 && (interval_ms == 0 || count == 0 || count > US_KEEP_COUNT_MAX))
+        return US_ERR_ARGUMENT;
+    conn->patience.keep_idle_ms = idle_ms;
+    conn->patience.keep_interval_ms = interval_ms;
+    conn->patience.keep_count = (u_u8)count;
+    if (conn->state >= US_TCP_ESTABLISHED &&
+        (conn->main_timer == US_TT_NONE || conn->main_timer == US_TT_KEEP))
+        us_tcp_timer_idle(stack, conn);
+    return US_OK;
+}
+
+void us_user_timeout(struct us_stack *stack, struct us_conn *conn, u_u32 timeout_ms)
+{
+    conn->patience.user_timeout_ms = timeout_ms;
+    us_tcp_timer_limit(stack, conn);
+}
+
 void us_abort(struct us_stack *stack, struct us_conn *conn)
 {
     if (conn->state != US_TCP_CLOSED)
@@ -263,6 +294,33 @@ void us_conn_info(const struct us_stack *stack, const struct us_conn *conn,
     info->recv_window_bytes = edge - conn->rcv_nxt;
     info->queued_bytes = us_send_queued(conn);
     info->retransmits = conn->retransmits;
+}
+
+const char *us_close_reason_name(enum us_close_reason reason)
+{
+    switch (reason) {
+    case US_CLOSE_NONE:
+        return "none";
+    case US_CLOSE_NORMAL:
+        return "normal";
+    case US_CLOSE_RESET:
+        return "reset";
+    case US_CLOSE_REFUSED:
+        return "refused";
+    case US_CLOSE_TIMEOUT:
+        return "timeout";
+    case US_CLOSE_ABORTED:
+        return "aborted";
+    case US_CLOSE_UNREACHABLE:
+        return "unreachable";
+    case US_CLOSE_NO_MEMORY:
+        return "no_memory";
+    case US_CLOSE_KEEPALIVE:
+        return "keepalive";
+    case US_CLOSE_ZERO_WINDOW:
+        return "zero_window";
+    }
+    return "unknown";
 }
 
 const char *us_tcp_state_name(enum us_tcp_state state)

@@ -76,6 +76,12 @@ struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key
     conn->slice_last = US_SLICE_NONE;
     conn->ack_us = US_NEVER;
     conn->main_us = US_NEVER;
+    conn->heard_us = stack->now_us;
+    conn->patience.linger_us = US_NEVER;
+    conn->patience.user_timeout_ms = config->user_timeout_ms;
+    conn->patience.keep_idle_ms = config->keepalive ? config->keepalive_idle_ms : 0;
+    conn->patience.keep_interval_ms = config->keepalive_interval_ms;
+    conn->patience.keep_count = (u_u8)config->keepalive_count;
     u_list_init(&conn->ev_link);
     u_list_init(&conn->out_link);
     u_list_init(&conn->memory_link);
@@ -138,6 +144,7 @@ int us_conn_establish(struct us_stack *stack, struct us_conn *conn)
     }
     us_conn_set_state(stack, conn,
                       conn->out_flags & US_OUT_FIN ? US_TCP_FIN_WAIT_1 : US_TCP_ESTABLISHED);
+    us_tcp_timer_idle(stack, conn);
     if (conn->flags & US_CF_PASSIVE) {
         us_count(stack, US_C_TCP_ACCEPTED);
         us_event_raise(stack, conn, US_EVF_ACCEPTED | US_EVF_VISIBLE);
@@ -174,6 +181,8 @@ static void conn_count_end(struct us_stack *stack, enum us_close_reason reason)
         break;
     case US_CLOSE_TIMEOUT:
     case US_CLOSE_UNREACHABLE:
+    case US_CLOSE_KEEPALIVE:
+    case US_CLOSE_ZERO_WINDOW:
         us_count(stack, US_C_TCP_CLOSED_TIMEOUT);
         break;
     case US_CLOSE_ABORTED:

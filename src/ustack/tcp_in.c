@@ -148,6 +148,7 @@ static void syn_sent_input(struct us_stack *stack, struct us_conn *conn, struct 
         us_tcp_out_want(stack, conn);
         return;
     }
+    conn->heard_us = stack->now_us;
     us_tcp_ack_advance(stack, conn, seg->ack, 0);
     conn->out_flags &= (u_u8)~US_OUT_SYN;
     conn->out_flags |= US_OUT_ACK;
@@ -330,6 +331,7 @@ static void sync_input(struct us_stack *stack, struct us_conn *conn, struct us_s
     } else if (!sync_check_ack(stack, conn, seg)) {
         return;
     }
+    conn->heard_us = stack->now_us;
     conn_learn_mac(stack, conn, seg->rx);
     sync_take_timestamp(stack, conn, seg);
     us_tcp_ack_process(stack, conn, seg);
@@ -360,6 +362,7 @@ static int fast_input(struct us_stack *stack, struct us_conn *conn, const struct
         sync_take_timestamp(stack, conn, seg);
     }
     us_count(stack, US_C_TCP_FAST_PATH);
+    conn->heard_us = stack->now_us;
     conn_learn_mac(stack, conn, seg->rx);
     conn->snd_wnd = seg->wnd << conn->snd_scale;
     conn->snd_wnd_max = u_max32(conn->snd_wnd_max, conn->snd_wnd);

@@ -97,6 +97,16 @@ static int plan_resend(const struct us_conn *conn, struct us_tcp_desc *desc)
     return 1;
 }
 
+/* RFC 9293 3.8.4: what the peer has long acknowledged, so it can't but answer. */
+static int plan_keep(const struct us_conn *conn, struct us_tcp_desc *desc)
+{
+    desc->kind = US_SEND_KEEP;
+    desc->seq = conn->snd_una - 1;
+    desc->len = 0;
+    desc->flags = US_TCP_ACK;
+    return 1;
+}
+
 /*
  * Something although the window is closed (RFC 9293 3.8.6.1), or less than the silly-window rule
  * would send (3.8.6.2.1): what fits into the window is data like any other.
@@ -108,7 +118,7 @@ static int plan_probe(const struct us_conn *conn, struct us_tcp_desc *desc)
     u_u32 usable = conn->snd_wnd > flight ? conn->snd_wnd - flight : 0;
 
     if (!us_conn_has_unsent(conn))
-        return 0;
+        return conn->main_timer == US_TT_KEEP && plan_keep(conn, desc);
     desc->kind = (u_u8)(usable > 0 ? US_SEND_DATA : US_SEND_PROBE);
     desc->seq = conn->snd_nxt;
     desc->len = u_min32(u_min32(avail, conn->cc.mss), u_max32(usable, 1));
@@ -390,6 +400,10 @@ static void conn_record(struct us_stack *stack, struct us_conn *conn,
         conn->out_flags &= (u_u8)~US_OUT_PROBE;
         us_count(stack, US_C_TCP_WINDOW_PROBES);
         break;
+    case US_SEND_KEEP:
+        conn->out_flags &= (u_u8)~US_OUT_PROBE;
+        us_count(stack, US_C_TCP_KEEPALIVE_PROBES);
+        break;
     case US_SEND_DATA:
         conn->out_flags &= (u_u8) ~(US_OUT_PROBE | US_OUT_TAIL);
         break;
@@ -511,7 +525,8 @@ void us_tcp_out_unreachable(struct us_stack *stack, struct u_list *waiting)
             conn_give_up_rst(stack, conn);
         else if (conn->state == US_TCP_SYN_SENT || conn->state == US_TCP_SYN_RECEIVED)
             us_conn_end(stack, conn, US_CLOSE_UNREACHABLE);
-        else if (conn->main_timer == US_TT_NONE && us_conn_has_unsent(conn))
+        else if ((conn->main_timer == US_TT_NONE || conn->main_timer == US_TT_KEEP) &&
+                 us_conn_has_unsent(conn))
             us_tcp_timer_start(stack, conn, US_TT_RESEND, us_recovery_rto_us(stack, conn));
     }
 }

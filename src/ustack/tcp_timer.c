@@ -1,27 +1,92 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The timers of a connection: one deadline for retransmission (or what precedes it, see
- * tcp_recovery.h), window probes or FIN-WAIT-2, of which only one can run, and one for the delayed
- * ACK. Both share one entry of the wheel, which is moved only when it would come too late; when it
- * comes too early it is set again.
+ * tcp_recovery.h), window probes, keepalives or FIN-WAIT-2, of which only one can run, one for the
+ * delayed ACK, and one for a lingering close. They share one entry of the wheel, which is moved
+ * only when it would come too late; when it comes too early it is set again.
+ *
+ * Nobody is waited for without end (RFC 9293 3.8.3): retransmissions and unanswered probes are
+ * counted, or bounded by the user timeout; a window may stay closed as long as probes are answered
+ * (3.8.6.1), unless the configuration has a limit; a silent peer is asked whether it is still there
+ * if keepalives are on (3.8.4).
  */
 #include "ustack/tcp.h"
 #include "ustack/tcp_recovery.h"
 
 static void timer_arm(struct us_stack *stack, struct us_conn *conn)
 {
-    u_u64 next_us = u_min64(conn->main_us, conn->ack_us);
+    u_u64 next_us = u_min64(u_min64(conn->main_us, conn->ack_us), conn->patience.linger_us);
 
     if (next_us == US_NEVER || (us_timer_is_set(&conn->timer) && conn->timer.at_us <= next_us))
         return;
     us_timer_set(&stack->wheel, &conn->timer, next_us);
 }
 
+static u_u64 timer_ms(u_u32 ms)
+{
+    return (u_u64)ms * 1000;
+}
+
+/* When a peer that takes nothing has been waited for long enough; US_NEVER: no time is set. */
+static u_u64 timer_limit_us(const struct us_stack *stack, const struct us_conn *conn,
+                            enum us_tcp_timer timer)
+{
+    const struct us_tcp_patience *patience = &conn->patience;
+    u_u64 limit_us = US_NEVER;
+
+    if (timer == US_TT_PERSIST && stack->config.persist_ms != 0)
+        limit_us = patience->owed_us + timer_ms(stack->config.persist_ms);
+    if (patience->user_timeout_ms != 0)
+        limit_us = u_min64(limit_us, patience->owed_us + timer_ms(patience->user_timeout_ms));
+    return limit_us;
+}
+
+static void timer_set_main(struct us_stack *stack, struct us_conn *conn, enum us_tcp_timer timer,
+                           u_u64 at_us)
+{
+    if (conn->main_timer == US_TT_KEEP && timer != US_TT_KEEP)
+        conn->retries = 0; /* they were about silence */
+    conn->main_timer = (u_u8)timer;
+    conn->main_us = at_us;
+    timer_arm(stack, conn);
+}
+
 void us_tcp_timer_start(struct us_stack *stack, struct us_conn *conn, enum us_tcp_timer timer,
                         u_u32 after_us)
 {
-    conn->main_timer = (u_u8)timer;
-    conn->main_us = timer == US_TT_NONE ? US_NEVER : stack->now_us + after_us;
+    u_u64 at_us = timer == US_TT_NONE ? US_NEVER : stack->now_us + after_us;
+
+    if (conn->patience.owed_us == 0)
+        conn->patience.owed_us = stack->now_us;
+    if (timer == US_TT_RESEND || timer == US_TT_PERSIST)
+        at_us = u_min64(at_us, timer_limit_us(stack, conn, timer));
+    timer_set_main(stack, conn, timer, at_us);
+}
+
+void us_tcp_timer_idle(struct us_stack *stack, struct us_conn *conn)
+{
+    conn->out_flags &= (u_u8)~US_OUT_PROBE;
+    conn->patience.owed_us = 0;
+    if (conn->patience.keep_idle_ms != 0 &&
+        (conn->state == US_TCP_ESTABLISHED || conn->state == US_TCP_CLOSE_WAIT))
+        timer_set_main(stack, conn, US_TT_KEEP,
+                       conn->heard_us + timer_ms(conn->patience.keep_idle_ms));
+    else
+        timer_set_main(stack, conn, US_TT_NONE, US_NEVER);
+}
+
+void us_tcp_timer_limit(struct us_stack *stack, struct us_conn *conn)
+{
+    enum us_tcp_timer timer = (enum us_tcp_timer)conn->main_timer;
+
+    if (timer == US_TT_RESEND || timer == US_TT_PERSIST)
+        timer_set_main(stack, conn, timer,
+                       u_min64(conn->main_us, timer_limit_us(stack, conn, timer)));
+}
+
+void us_tcp_timer_linger(struct us_stack *stack, struct us_conn *conn, u_u32 linger_ms)
+{
+    conn->patience.linger_us = stack->now_us + timer_ms(linger_ms);
     timer_arm(stack, conn);
 }
 
@@ -115,13 +180,61 @@ static void timer_resend(struct us_stack *stack, struct us_conn *conn)
     us_tcp_out_want(stack, conn);
 }
 
+/*
+ * RFC 9293 3.8.4: a silent peer is asked until it answers or keep_count questions are unanswered.
+ * Whatever came meanwhile, data too, is an answer.
+ */
+static void timer_keep(struct us_stack *stack, struct us_conn *conn)
+{
+    const struct us_tcp_patience *patience = &conn->patience;
+    u_u64 silent_us = stack->now_us - conn->heard_us;
+    u_u32 wait_ms = conn->retries == 0 ? patience->keep_idle_ms : patience->keep_interval_ms;
+
+    if (silent_us < timer_ms(wait_ms)) {
+        conn->retries = 0;
+        us_tcp_timer_idle(stack, conn);
+        return;
+    }
+    if (conn->retries >= patience->keep_count) {
+        us_count(stack, US_C_TCP_KEEPALIVE_TIMEOUTS);
+        us_conn_reset(stack, conn, US_CLOSE_KEEPALIVE);
+        return;
+    }
+    conn->retries++;
+    if (conn->retries == TIMER_DOUBT_RETRIES)
+        us_arp_doubt(stack, conn->next_hop);
+    conn->out_flags |= US_OUT_PROBE;
+    timer_set_main(stack, conn, US_TT_KEEP, stack->now_us + timer_ms(patience->keep_interval_ms));
+    us_tcp_out_want(stack, conn);
+}
+
+/* Whether the time that a peer has is over: then the connection has ended. */
+static int timer_limit_reached(struct us_stack *stack, struct us_conn *conn)
+{
+    enum us_tcp_timer timer = (enum us_tcp_timer)conn->main_timer;
+    u_u32 user_timeout_ms = conn->patience.user_timeout_ms;
+
+    if (stack->now_us < timer_limit_us(stack, conn, timer))
+        return 0;
+    if (user_timeout_ms != 0 &&
+        stack->now_us - conn->patience.owed_us >= timer_ms(user_timeout_ms)) {
+        us_count(stack, US_C_TCP_USER_TIMEOUTS);
+        timer_give_up(stack, conn);
+    } else {
+        us_count(stack, US_C_TCP_PERSIST_TIMEOUTS);
+        us_conn_reset(stack, conn, US_CLOSE_ZERO_WINDOW);
+    }
+    return 1;
+}
+
 static void timer_main(struct us_stack *stack, struct us_conn *conn)
 {
     switch ((enum us_tcp_timer)conn->main_timer) {
     case US_TT_NONE:
         break;
     case US_TT_RESEND:
-        timer_resend(stack, conn);
+        if (!timer_limit_reached(stack, conn))
+            timer_resend(stack, conn);
         break;
     case US_TT_REORDER:
         us_recovery_reorder(stack, conn);
@@ -131,18 +244,37 @@ static void timer_main(struct us_stack *stack, struct us_conn *conn)
         break;
     case US_TT_PERSIST:
         if (!us_conn_has_unsent(conn))
-            us_tcp_timer_start(stack, conn, US_TT_NONE, 0);
-        else if (timer_try_again(stack, conn))
+            us_tcp_timer_idle(stack, conn);
+        else if (!timer_limit_reached(stack, conn) && timer_try_again(stack, conn))
             timer_probe(stack, conn);
         break;
     case US_TT_FIN_WAIT_2:
+        us_count(stack, US_C_TCP_FIN_WAIT2_TIMEOUTS);
         us_conn_reset(stack, conn, US_CLOSE_TIMEOUT);
+        break;
+    case US_TT_KEEP:
+        timer_keep(stack, conn);
         break;
     }
 }
 
+/* The time for a close is over. In FIN-WAIT-2 the peer has all that we had to say. */
+static void timer_linger(struct us_stack *stack, struct us_conn *conn)
+{
+    conn->patience.linger_us = US_NEVER;
+    if (us_conn_fin_acked(conn))
+        return;
+    us_count(stack, US_C_TCP_LINGER_TIMEOUTS);
+    us_conn_reset(stack, conn, US_CLOSE_TIMEOUT);
+}
+
 void us_tcp_timer_fire(struct us_stack *stack, struct us_conn *conn)
 {
+    if (conn->patience.linger_us <= stack->now_us) {
+        timer_linger(stack, conn);
+        if (conn->state == US_TCP_CLOSED)
+            return;
+    }
     if (conn->ack_us <= stack->now_us) {
         conn->ack_us = US_NEVER;
         conn->out_flags |= US_OUT_ACK;

@@ -150,9 +150,6 @@ static struct rig_flow *flow_of_conn(struct rig *rig, struct us_conn *conn)
 
 static const char *const event_names[] = {"NONE",        "ACCEPTED", "CONNECTED", "DATA",
                                           "PEER_CLOSED", "SENDABLE", "RELEASED",  "CLOSED"};
-static const char *const reason_names[] = {"none",    "normal",  "reset",       "refused",
-                                           "timeout", "aborted", "unreachable", "no_memory"};
-
 const char *rig_event_name(enum us_event_type type)
 {
     return (unsigned)type < 8 ? event_names[type] : "?";
@@ -160,7 +157,7 @@ const char *rig_event_name(enum us_event_type type)
 
 const char *rig_reason_name(enum us_close_reason reason)
 {
-    return (unsigned)reason < 8 ? reason_names[reason] : "?";
+    return us_close_reason_name(reason);
 }
 
 static void check_data(struct rig *rig, struct rig_flow *flow, const struct us_event *ev)

@@ -76,6 +76,12 @@ static int set_config(struct script *s, const char *key)
                   {"syn_retries_max", &c->syn_retries_max},
                   {"syn_ack_retries_max", &c->syn_ack_retries_max},
                   {"syn_cookies", &c->syn_cookies},
+                  {"keepalive", &c->keepalive},
+                  {"keepalive_idle_ms", &c->keepalive_idle_ms},
+                  {"keepalive_interval_ms", &c->keepalive_interval_ms},
+                  {"keepalive_count", &c->keepalive_count},
+                  {"user_timeout_ms", &c->user_timeout_ms},
+                  {"persist_ms", &c->persist_ms},
                   {"retries_max", &c->retries_max},
                   {"arp_lifetime_us", &c->arp_lifetime_us}};
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
@@ -504,6 +510,31 @@ static void do_close(struct script *s)
     check_result(s, us_close(s->rig.stack, flow->conn));
 }
 
+/* linger MS: us_close_within(). */
+static void do_linger(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    u_u32 linger_ms = (u_u32)script_number(s, "milliseconds");
+    check_result(s, us_close_within(s->rig.stack, flow->conn, linger_ms));
+}
+
+/* alive IDLE_MS INTERVAL_MS COUNT */
+static void do_alive(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    u_u32 idle_ms = (u_u32)script_number(s, "milliseconds of silence");
+    u_u32 interval_ms = (u_u32)script_number(s, "milliseconds between questions");
+    u_u32 count = (u_u32)script_number(s, "number of questions");
+    check_result(s, us_keepalive(s->rig.stack, flow->conn, idle_ms, interval_ms, count));
+}
+
+/* patience MS: the user timeout. */
+static void do_patience(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    us_user_timeout(s->rig.stack, flow->conn, (u_u32)script_number(s, "milliseconds"));
+}
+
 static void do_abort(struct script *s)
 {
     struct rig_flow *flow = live_flow(s);
@@ -691,7 +722,8 @@ static const struct {
     {"close", do_close, 0},     {"abort", do_abort, 0},     {"keep", do_keep, 0},
     {"resume", do_resume, 0},   {"stall", do_stall, 0},     {"state", do_state, 0},
     {"info", do_info, 0},       {"counter", do_counter, 0}, {"deadline", do_deadline, 0},
-    {"limit", do_limit, 0},
+    {"limit", do_limit, 0},     {"linger", do_linger, 0},   {"patience", do_patience, 0},
+    {"alive", do_alive, 0},
 };
 
 /* "+SECONDS" or "+FROM~TO" in front of a command. */
