@@ -201,7 +201,7 @@ class Segment:
     sack: tuple = ()
     kinds: tuple = ()
     tos: int = 0
-    src_mac: str = ""
+    dst_mac: str = ""
     bad: str = ""
     at: float = 0.0
 

@@ -185,7 +185,7 @@ class Lan:
             if packet.protocol == IP_TCP and not packet.fragment:
                 segment = rawnet.parse_tcp(packet.src, packet.dst, packet.payload, packet.tos)
                 segment.bad = packet.bad or segment.bad
-                segment.src_mac = packet.src_mac
+                segment.dst_mac = frame[:6].hex(":")
                 segment.at = time.monotonic()
                 assert not segment.bad, f"{segment.bad} is wrong in {segment}"
                 self.tcp[segment.dst, segment.dport].append(segment)
