@@ -61,6 +61,13 @@ struct us_addr {
 
 #define US_SECRET_BYTES 32
 
+/* How a sender answers congestion. */
+enum us_cc_kind {
+    US_CC_RENO = 1,  /* RFC 5681 */
+    US_CC_CUBIC = 2, /* RFC 9438 */
+    US_CC_DCTCP = 3  /* RFC 8257: only among hosts and switches that do likewise; needs ECN */
+};
+
 /*
  * Everything that the stack wants to know of its surroundings. us_config_defaults() fills in all
  * of it but mac and secret; then change what differs.
@@ -70,6 +77,9 @@ struct us_config {
     u_u8 secret[US_SECRET_BYTES]; /* unpredictable bytes: keys of hashes, ISNs (RFC 6528) */
     u_u32 caps;                   /* enum us_cap: what the NIC does by itself */
     u_u32 mtu;                    /* largest IP packet, bytes; 576..9216 */
+
+    /* Congestion. */
+    u_u32 cc; /* enum us_cc_kind of new connections */
 
     /* Bounds. The memory needed follows from them; each one reached is counted. */
     u_u32 conn_max;          /* connections, TIME-WAIT not included */
@@ -250,6 +260,12 @@ struct us_conn *us_connect(struct us_stack *stack, const struct us_addr *remote,
 void us_conn_set_user(struct us_conn *conn, void *user);
 void *us_conn_user(const struct us_conn *conn);
 
+/*
+ * Chooses the congestion control of this connection, at any time; the congestion window stays.
+ * US_ERR_ARGUMENT if there is none of this kind.
+ */
+int us_conn_set_cc(struct us_conn *conn, enum us_cc_kind cc);
+
 /* Sends a FIN after all that is queued. Data still arriving is delivered until the peer closes. */
 int us_close(struct us_stack *stack, struct us_conn *conn);
 
@@ -375,7 +391,9 @@ struct us_conn_info {
     u_u32 mss;     /* payload bytes per segment that we send */
     u_u32 srtt_us; /* 0: not measured yet */
     u_u32 rto_us;
+    enum us_cc_kind cc;
     u_u32 cwnd_bytes;
+    u_u32 ssthresh_bytes;
     u_u32 send_window_bytes;
     u_u32 recv_window_bytes;
     u_u32 queued_bytes; /* see us_send_queued() */

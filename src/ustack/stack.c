@@ -53,6 +53,7 @@ void us_config_defaults(struct us_config *config)
 {
     config->caps = 0;
     config->mtu = 1500;
+    config->cc = US_CC_CUBIC;
     config->conn_max = 16384;
     config->half_open_max = 1024;
     config->time_wait_max = 16384;
@@ -88,10 +89,16 @@ static int in_range(u_u32 value, u_u32 min, u_u32 max)
     return value >= min && value <= max;
 }
 
+/* What concerns congestion. */
+static int config_cc_is_valid(const struct us_config *c)
+{
+    return in_range(c->cc, US_CC_RENO, US_CC_DCTCP);
+}
+
 static int config_is_valid(const struct us_config *c)
 {
-    return in_range(c->mtu, MTU_MIN, MTU_MAX) && in_range(c->conn_max, 1, OBJECTS_MAX) &&
-           in_range(c->syn_cookies, 0, 1) &&
+    return config_cc_is_valid(c) && in_range(c->mtu, MTU_MIN, MTU_MAX) &&
+           in_range(c->conn_max, 1, OBJECTS_MAX) && in_range(c->syn_cookies, 0, 1) &&
            in_range(c->half_open_max, 1 - c->syn_cookies, OBJECTS_MAX) &&
            in_range(c->time_wait_max, 1, OBJECTS_MAX) && in_range(c->arp_max, 1, NEIGHBOURS_MAX) &&
            in_range(c->listen_max, 1, LISTEN_MAX) && in_range(c->datagram_max, 1, OBJECTS_MAX) &&

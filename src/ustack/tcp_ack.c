@@ -37,10 +37,13 @@ static void ack_adjust_window(struct us_stack *stack, struct us_conn *conn, u_u3
 
     conn->dup_acks = 0;
     if (!(conn->flags & US_CF_RECOVERY)) {
-        if (us_seq_lt(conn->snd_una, conn->limited))
-            us_cc_acked(&conn->cc, acked);
-        else
+        if (us_seq_lt(conn->snd_una, conn->limited)) {
+            us_cc_acked(&conn->cc, acked, us_ts_clock(stack->now_us),
+                        us_ts_clock(conn->rtt.srtt8_us >> 3));
+        } else {
+            us_cc_not_limited(&conn->cc);
             conn->limited = ack; /* goes along, so that it never wraps */
+        }
         if (us_seq_gt(ack, conn->recover))
             conn->recover = ack - 1; /* likewise */
         return;
@@ -48,6 +51,8 @@ static void ack_adjust_window(struct us_stack *stack, struct us_conn *conn, u_u3
     if (us_seq_geq(ack, conn->recover)) {
         if (conn->sack == U_NULL)
             us_cc_leave_recovery(&conn->cc, conn->snd_max - ack);
+        else
+            conn->cc.cwnd = conn->cc.ssthresh; /* RFC 9937 section 6 */
         conn->recover = ack - 1; /* nothing below was resent needlessly: a new loss counts */
         conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL);
         return;

@@ -59,6 +59,14 @@ void *us_conn_user(const struct us_conn *conn)
     return conn->user;
 }
 
+int us_conn_set_cc(struct us_conn *conn, enum us_cc_kind cc)
+{
+    if (cc < US_CC_RENO || cc > US_CC_DCTCP)
+        return US_ERR_ARGUMENT;
+    us_cc_choose(&conn->cc, cc);
+    return US_OK;
+}
+
 int us_close(struct us_stack *stack, struct us_conn *conn)
 {
     if (conn->out_flags & US_OUT_FIN)
@@ -288,7 +296,9 @@ void us_conn_info(const struct us_stack *stack, const struct us_conn *conn,
     info->mss = conn->cc.mss;
     info->srtt_us = conn->rtt.srtt8_us >> 3;
     info->rto_us = us_recovery_rto_us(stack, conn);
+    info->cc = (enum us_cc_kind)conn->cc.kind;
     info->cwnd_bytes = conn->cc.cwnd;
+    info->ssthresh_bytes = conn->cc.ssthresh;
     info->send_window_bytes = conn->snd_wnd;
     us_tcp_window(stack, conn, &edge);
     info->recv_window_bytes = edge - conn->rcv_nxt;

@@ -89,6 +89,7 @@ struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key
     us_rtt_init(&conn->rtt, config->rto_initial_us, config->rto_min_us, config->rto_max_us);
     conn->rcv_scale = us_conn_scale_offered(stack);
     conn->mss_sent = us_conn_mss_offered(stack);
+    us_cc_choose(&conn->cc, (enum us_cc_kind)config->cc);
     us_cc_init(&conn->cc, US_TCP_MSS_DEFAULT, 0);
     conn->ts_offset = us_tcp_ts_offset(stack, key);
     us_conn_set_iss(conn, us_tcp_isn(stack, key));

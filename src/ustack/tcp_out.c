@@ -7,6 +7,7 @@
 #include "ustack/tcp.h"
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
+#include "ustack/tcp_sack.h"
 #include "ustack/tcp_sendq.h"
 
 /* Segments of one connection in a row before the next connection has its turn. */
@@ -368,6 +369,8 @@ static void record_sent(struct us_stack *stack, struct us_conn *conn,
         conn->rtt_from_us = stack->now_us;
     }
     us_count_add(stack, US_C_TCP_TX_BYTES, desc->len);
+    if (U_UNLIKELY(conn->sack != U_NULL))
+        conn->sack->prr.out += desc->len;
     conn->snd_max = us_seq_max(conn->snd_max, end);
     if (desc->kind != US_SEND_RESEND && desc->kind != US_SEND_PROBE)
         conn->snd_nxt = us_seq_max(conn->snd_nxt, end);
@@ -481,7 +484,7 @@ static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
         }
         if (desc.kind == US_SEND_DATA && conn->snd_una == conn->snd_max &&
             stack->now_us - conn->sent_us > conn->rtt.rto_us)
-            us_cc_idle(&conn->cc);
+            us_cc_idle(&conn->cc, stack->now_us - conn->sent_us, conn->rtt.rto_us);
         conn_fill_desc(stack, conn, &desc, &edge);
         us_tcp_build(stack, pkts[*filled], conn->frame, &desc, &conn->sendq, conn->pseudo_sum,
                      conn->ip_sum);

@@ -33,6 +33,7 @@ static int sack_open(struct us_stack *stack, struct us_conn *conn)
         return 0;
     }
     us_sack_init(conn->sack, conn->snd_una);
+    us_prr_reset(&conn->sack->prr, conn->snd_una);
     return 1;
 }
 
@@ -84,9 +85,7 @@ static void undo_reduction(struct us_stack *stack, struct us_conn *conn)
     struct us_tcp_recovery *rec = &conn->rec;
 
     us_count(stack, US_C_TCP_UNDOS);
-    conn->cc.cwnd = u_max32(conn->cc.cwnd, rec->cwnd);
-    conn->cc.ssthresh = u_max32(conn->cc.ssthresh, rec->ssthresh);
-    conn->cc.credit = 0;
+    us_cc_undo(&conn->cc, rec->cwnd, rec->ssthresh);
     rec->flags &= (u_u8) ~(US_RF_UNDO | US_RF_EIFEL);
     conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL);
     conn->out_flags &= (u_u8)~US_OUT_RESEND;
@@ -102,7 +101,8 @@ static void recovery_enter(struct us_stack *stack, struct us_conn *conn)
     us_count(stack, US_C_TCP_RECOVERIES);
     conn->rec.flags &= (u_u8)~US_RF_UNDO;
     undo_save(conn);
-    us_cc_reduce(&conn->cc, conn->snd_max - conn->snd_una);
+    us_cc_reduce(&conn->cc, conn->snd_max - conn->snd_una, 0);
+    us_prr_start(&conn->sack->prr, conn->snd_max);
     conn->recover = conn->snd_max;
     conn->rec.to = conn->snd_max;
     conn->flags |= US_CF_RECOVERY;
@@ -123,6 +123,21 @@ static u_u32 reorder_window_us(const struct us_conn *conn)
     return u_min32(quarter_us * steps, u_max32(conn->rtt.srtt8_us >> 3, quarter_us));
 }
 
+/*
+ * An ACK in recovery, or a hole that the time has shown to be lost: how much may be sent now. Bytes
+ * count as delivered when they are acknowledged or SACKed for the first time (RFC 9937 section 5).
+ */
+static void recovery_moderate(struct us_conn *conn, int more_lost)
+{
+    struct us_sack *sack = conn->sack;
+    int in_recovery = (conn->flags & US_CF_RECOVERY) != 0;
+    u_u32 cwnd = us_prr_take(&sack->prr, conn->snd_una, sack->sacked_bytes, more_lost,
+                             us_recovery_pipe(conn), conn->cc.ssthresh, conn->cc.mss);
+
+    if (in_recovery)
+        conn->cc.cwnd = cwnd;
+}
+
 /* Judges the holes and acts on what turns out to be lost. */
 static void recovery_detect(struct us_stack *stack, struct us_conn *conn)
 {
@@ -141,6 +156,7 @@ static void recovery_detect(struct us_stack *stack, struct us_conn *conn)
     if ((result & US_SACK_LOSS) && !(conn->flags & US_CF_RECOVERY) &&
         us_seq_gt(conn->snd_una, conn->recover))
         recovery_enter(stack, conn);
+    recovery_moderate(conn, (result & (US_SACK_LOSS | US_SACK_LOST_AGAIN)) != 0);
     us_tcp_out_want(stack, conn);
 }
 
@@ -230,7 +246,7 @@ static void tail_ack(struct us_conn *conn, const struct us_seg *seg)
     if (us_seq_gt(seg->ack, rec->tail_end) || !(rec->flags & US_RF_TAIL_RESENT)) {
         /* More than the probe is acknowledged and no duplicate was reported: it filled a hole. */
         if ((rec->flags & US_RF_TAIL_RESENT) && !(conn->flags & US_CF_RECOVERY))
-            us_cc_reduce(&conn->cc, conn->cc.cwnd);
+            us_cc_reduce(&conn->cc, conn->cc.cwnd, 0);
         conn->flags &= (u_u8)~US_CF_TAIL;
         rec->flags &= (u_u8)~US_RF_TAIL_RESENT;
     }

@@ -16,6 +16,7 @@
 
 #include "base/base.h"
 #include "ustack/seq.h"
+#include "ustack/tcp_prr.h"
 
 enum { US_SACK_RANGES = 120 };
 
@@ -42,6 +43,7 @@ struct us_sack {
     u_u32 high;       /* the end of the highest SACKED range, if any */
     u_u32 newest_us;  /* when the newest retransmission that has arrived was sent */
     u_u32 reorder_us; /* low bits of the time at which holes are to be judged again */
+    struct us_prr prr;
     u_u8 has_newest;  /* newest_us is valid */
     u_u8 has_reorder; /* reorder_us is valid */
     struct us_sack_range ranges[US_SACK_RANGES];

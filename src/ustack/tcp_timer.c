@@ -150,7 +150,9 @@ static void timer_go_back(struct us_stack *stack, struct us_conn *conn)
 {
     int with_sack = us_recovery_timeout(stack, conn);
 
-    us_cc_timeout(&conn->cc, conn->snd_max - conn->snd_una, conn->retries > 1);
+    /* A window that a recovery has reduced just now is not reduced again for the same losses. */
+    us_cc_timeout(&conn->cc, conn->snd_max - conn->snd_una,
+                  conn->retries > 1 || (conn->flags & US_CF_RECOVERY));
     conn->recover = conn->snd_max;
     conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL | US_CF_RTT_TIMED | US_CF_TAIL);
     conn->out_flags &= (u_u8) ~(US_OUT_RESEND | US_OUT_TAIL);

@@ -88,9 +88,11 @@ static void choose_host(struct sim *sim, struct host *host, unsigned index)
     c->rto_max_us = 2 * SECOND;
     c->delayed_ack_us = (u_u32)sim_between(r, 1000, 100000);
     c->peer_ack_delay_us = (u_u32)sim_between(r, 0, 100000);
+    c->cc = (u_u32)sim_between(r, US_CC_RENO, US_CC_DCTCP);
     c->time_wait_us = 10 * SECOND;
     c->fin_wait2_us = 3600 * SECOND;
     c->syn_retries_max = 15;
+    c->syn_ack_retries_max = 15;
     c->retries_max = 20;
     c->arp_lifetime_us = PICK(r, arp_lifetimes);
     host->name = index == 0 ? "A" : "B";
@@ -294,6 +296,7 @@ static struct result run_bulk(const struct bulk *bulk, uint64_t seed, const char
         c->rto_max_us = 2 * SECOND;
         c->delayed_ack_us = 10000;
         c->peer_ack_delay_us = 12000;
+        c->cc = US_CC_CUBIC;
         work->host[i].rx_burst = work->host[i].tx_burst = 32;
         work->host[i].check_every = 64;
         l->delay_us = bulk->delay_us;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Congestion control: RFC 5681, 6582 and 6928 by their formulas. */
+/* Congestion control: RFC 5681, 6582 and 6928 by their formulas, and the choice of another. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,10 +25,11 @@ static void slow_start_doubles_per_round_trip(void **state)
     u_u32 before;
     u_u32 acked;
 
+    us_cc_choose(&cc, US_CC_RENO);
     us_cc_init(&cc, 1000, 0);
     before = cc.cwnd;
     for (acked = 0; acked < before; acked += 2000)
-        us_cc_acked(&cc, 2000); /* the peer delays its ACKs */
+        us_cc_acked(&cc, 2000, 0, 0); /* the peer delays its ACKs */
     assert_int_equal(cc.cwnd, 2 * before);
 }
 
@@ -37,10 +38,11 @@ static void avoidance_adds_one_segment_per_round_trip(void **state)
     struct us_tcp_cc cc;
     u_u32 acked;
 
+    us_cc_choose(&cc, US_CC_RENO);
     us_cc_init(&cc, 1000, 0);
     cc.ssthresh = cc.cwnd;
     for (acked = 0; acked < 10000; acked += 1000)
-        us_cc_acked(&cc, 1000);
+        us_cc_acked(&cc, 1000, 0, 0);
     assert_int_equal(cc.cwnd, 11000);
 }
 
@@ -48,6 +50,7 @@ static void only_a_filled_window_is_a_limit(void **state)
 {
     struct us_tcp_cc cc;
 
+    us_cc_choose(&cc, US_CC_RENO);
     us_cc_init(&cc, 1000, 0);
     assert_false(us_cc_is_limit(&cc, 100));
     assert_true(us_cc_is_limit(&cc, 5000)); /* slow start */
@@ -60,6 +63,7 @@ static void recovery_halves_and_deflates(void **state)
 {
     struct us_tcp_cc cc;
 
+    us_cc_choose(&cc, US_CC_RENO);
     us_cc_init(&cc, 1000, 0);
     cc.cwnd = 20000;
     us_cc_enter_recovery(&cc, 20000);
@@ -83,7 +87,9 @@ static void timeout_falls_to_one_segment(void **state)
 {
     struct us_tcp_cc cc;
 
+    us_cc_choose(&cc, US_CC_RENO);
     us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 30000;
     us_cc_timeout(&cc, 30000, 0);
     assert_int_equal(cc.ssthresh, 15000);
     assert_int_equal(cc.cwnd, 1000);
@@ -97,13 +103,63 @@ static void idleness_restarts(void **state)
 {
     struct us_tcp_cc cc;
 
+    us_cc_choose(&cc, US_CC_RENO);
     us_cc_init(&cc, 1000, 0);
     cc.cwnd = 500000;
-    us_cc_idle(&cc);
+    cc.ssthresh = 100000;
+    us_cc_idle(&cc, 2500, 1000); /* two timeouts long */
+    assert_int_equal(cc.cwnd, 125000);
+    assert_int_equal(cc.ssthresh, 375000);
+    us_cc_idle(&cc, ~(u_u64)0, 1000);
     assert_int_equal(cc.cwnd, 10000);
     cc.cwnd = 3000;
-    us_cc_idle(&cc);
+    us_cc_idle(&cc, 100000, 1000);
     assert_int_equal(cc.cwnd, 3000);
+}
+
+static void cubic_falls_to_seven_tenths(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_CUBIC);
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 100000;
+    us_cc_reduce(&cc, 200000, 0); /* no more than the window was in the network */
+    assert_int_equal(cc.ssthresh, 70000);
+    assert_int_equal(cc.cwnd, 70000);
+    us_cc_undo(&cc, 100000, 1 << 30);
+    assert_int_equal(cc.cwnd, 100000);
+    assert_int_equal(cc.ssthresh, 1 << 30);
+    cc.cwnd = 1000;
+    us_cc_reduce(&cc, 1000, 0);
+    assert_int_equal(cc.ssthresh, 2000); /* never below two segments */
+}
+
+static void dctcp_halves_for_a_loss_and_less_for_a_mark(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_DCTCP);
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 100000;
+    cc.of.dctcp.alpha = 256;
+    us_cc_reduce(&cc, 100000, 1);
+    assert_int_equal(cc.cwnd, 87500);
+    us_cc_reduce(&cc, 80000, 0);
+    assert_int_equal(cc.cwnd, 40000);
+}
+
+static void another_algorithm_keeps_the_window(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_CUBIC);
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 77000;
+    us_cc_choose(&cc, US_CC_RENO);
+    assert_int_equal(cc.cwnd, 77000);
+    us_cc_init(&cc, 500, 0);
+    assert_int_equal(cc.kind, US_CC_RENO);
 }
 
 int main(void)
@@ -116,6 +172,9 @@ int main(void)
         cmocka_unit_test(recovery_halves_and_deflates),
         cmocka_unit_test(timeout_falls_to_one_segment),
         cmocka_unit_test(idleness_restarts),
+        cmocka_unit_test(cubic_falls_to_seven_tenths),
+        cmocka_unit_test(dctcp_halves_for_a_loss_and_less_for_a_mark),
+        cmocka_unit_test(another_algorithm_keeps_the_window),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
