@@ -611,6 +611,28 @@ static void do_info(struct script *s)
     script_fail(s, "unknown field \"%s\"", name);
 }
 
+/* isn VAR: the initial sequence number that the stack has chosen for the flow. */
+static void do_isn(struct script *s)
+{
+    const struct rig_flow *flow = segment_flow(s);
+    const char *name = script_need(s, "name of a variable");
+    if (name[1] != '\0' || name[0] < 'a' || name[0] > 'z')
+        script_fail(s, "a variable is one lower-case letter");
+    if (!flow->isn_known)
+        script_fail(s, "the stack has sent no SYN");
+    s->vars[name[0] - 'a'] = (long)flow->stack_isn;
+}
+
+/* ahead A B OP N: how far sequence number B lies behind A. */
+static void do_ahead(struct script *s)
+{
+    uint32_t from = (uint32_t)script_number(s, "sequence number");
+    uint32_t to = (uint32_t)script_number(s, "sequence number");
+    const char *op = script_need(s, "comparison");
+    if (!script_compare(s, to - from, op, (double)script_number(s, "value")))
+        script_fail(s, "it lies %u ahead", to - from);
+}
+
 static void do_counter(struct script *s)
 {
     const char *name = script_need(s, "name of a counter");
@@ -725,7 +747,7 @@ static const struct {
     {"resume", do_resume, 0},   {"stall", do_stall, 0},     {"state", do_state, 0},
     {"info", do_info, 0},       {"counter", do_counter, 0}, {"deadline", do_deadline, 0},
     {"limit", do_limit, 0},     {"linger", do_linger, 0},   {"patience", do_patience, 0},
-    {"alive", do_alive, 0},
+    {"alive", do_alive, 0},     {"isn", do_isn, 0},         {"ahead", do_ahead, 0},
 };
 
 /* "+SECONDS" or "+FROM~TO" in front of a command. */
