@@ -38,7 +38,7 @@ extern "C" {
  * how TCP happens to cut them.) A line whose end is in sight may have any length.
  */
 #define MC_LINE_MAX 2048
-#define MC_KEYS_LINE_MAX (1024 * 1024)
+#define MC_KEYS_LINE_MAX (32 * 1024 * 1024)
 
 /* Largest <bytes> that a storage command may announce. */
 #define MC_VALUE_MAX 2147483645

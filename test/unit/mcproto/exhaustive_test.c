@@ -76,6 +76,14 @@ static void all_commands_with_few_words(void **state)
     all_lines(words, sizeof words / sizeof words[0], 4);
 }
 
+static void meta_with_many_words(void **state)
+{
+    static const char *const words[] = {"mg", "ms", "ma", "md",   "me", "b", "T1",
+                                        "Tx", "Fx", "Jx", "Zm9v", "MA", "q", "!"};
+
+    all_lines(words, sizeof words / sizeof words[0], 4);
+}
+
 static void storage_with_many_words(void **state)
 {
     static const char *const words[] = {"set", "cas", "noreply", "4", "-1", "\t7", "x"};
@@ -86,8 +94,11 @@ static void storage_with_many_words(void **state)
 static void numbers_in_every_place(void **state)
 {
     static const char *const formats[] = {
-        "gat %s k",  "set k %s 0 1", "set k 0 %s 1 noreply", "set k 0 0 %s", "cas k 0 0 1 %s",
-        "incr k %s", "touch k %s",   "flush_all %s",         "verbosity %s", "touch k %s noreply",
+        "gat %s k",           "set k %s 0 1",   "set k 0 %s 1 noreply",
+        "set k 0 0 %s",       "cas k 0 0 1 %s", "incr k %s",
+        "touch k %s",         "flush_all %s",   "verbosity %s",
+        "touch k %s noreply", "ms k %s",        "mg k T%s",
+        "mg k F%s",           "ma k D%s",       "mg k C%s",
     };
     static const char *const signs[] = {"", "+", "-", "0", "-0", "\t", "--", "000000000000"};
     static const char *const digits[] = {
@@ -133,7 +144,8 @@ static void numbers_in_every_place(void **state)
 static void all_short_strings(void **state)
 {
     static const char alphabet[] = {'g', 'e', 't', ' ', '\r', '\n', '0'};
-    static const char *const heads[] = {"", "get ", "get key_000", "gat 0", "delete", "stats"};
+    static const char *const heads[] = {"",       "get ",  "get key_000", "gat 0",
+                                        "delete", "stats", "mg ",         "ms k 1 "};
     char text[32];
     unsigned long number;
     size_t h;
@@ -154,7 +166,8 @@ static void all_short_strings(void **state)
 /* Lines of every length around the words that the search works with. */
 static void all_key_lengths(void **state)
 {
-    static const char *const heads[] = {"get ", "gets ", "get a ", "set ", "delete ", "incr "};
+    static const char *const heads[] = {"get ",    "gets ", "get a ", "set ",
+                                        "delete ", "incr ", "mg ",    "ms "};
     static const char *const tails[] = {
         "\r\n", "\n", " \r\n", " 1\r\n", " 0 0 1\r\n", " noreply\r\n", " 0 0 1 noreply\n", ""};
     char line[LINE_BYTES_MAX];
@@ -174,11 +187,9 @@ static void all_key_lengths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_commands_with_few_words),
-        cmocka_unit_test(storage_with_many_words),
-        cmocka_unit_test(numbers_in_every_place),
-        cmocka_unit_test(all_short_strings),
-        cmocka_unit_test(all_key_lengths),
+        cmocka_unit_test(all_commands_with_few_words), cmocka_unit_test(meta_with_many_words),
+        cmocka_unit_test(storage_with_many_words),     cmocka_unit_test(numbers_in_every_place),
+        cmocka_unit_test(all_short_strings),           cmocka_unit_test(all_key_lengths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

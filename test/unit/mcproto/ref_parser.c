@@ -308,7 +308,7 @@ static enum mc_outcome no_line(const u_u8 *buf, u_u32 len, struct mc_request *re
         return MC_MORE;
     while (buf[spaces] == ' ' && spaces < 100)
         spaces++;
-    if (len <= 1048576 &&
+    if (len <= MC_KEYS_LINE_MAX &&
         (memcmp(buf + spaces, "get ", 4) == 0 || memcmp(buf + spaces, "gets ", 5) == 0 ||
          memcmp(buf + spaces, "gat ", 4) == 0 || memcmp(buf + spaces, "gats ", 5) == 0))
         return MC_MORE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An outcome of mc_parse() as one line of text, so that tables of expectations can be read. */
+/* The outcome of a parser as one line of text, so that tables of expectations can be read. */
 #ifndef TEST_MCPROTO_SHOW_H
 #define TEST_MCPROTO_SHOW_H
 
@@ -12,5 +12,9 @@
  * set noreply error=... swallow=5 close". Bytes that are not printable come as \xx.
  */
 const char *show(enum mc_outcome outcome, const struct mc_request *req, char *out, size_t size);
+
+/* The same of mc_parse_binary(); of an error packet the text alone is shown. */
+const char *show_binary(enum mc_outcome outcome, const struct mc_request *req, char *out,
+                        size_t size);
 
 #endif

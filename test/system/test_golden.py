@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The golden conversations of test/golden with the server, in one piece and byte by byte."""
+
+import golden
+import pytest
+from wire import short, wire_to
+
+FILES = ["classic.txt", "text_errors.txt"]
+
+
+def send(wire, request, step):
+    """Sends a request; not all of it if the server hangs up on its beginning."""
+    try:
+        for at in range(0, len(request), step):
+            wire.send(request[at : at + step])
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+
+
+def hold(wire, conversation, step):
+    for exchange in conversation:
+        send(wire, exchange.request, step)
+        got = wire.exactly(len(exchange.reply))
+        where = f"line {exchange.line}: {short(exchange.request)}"
+        assert got == exchange.reply, f"{where}: got {short(got)}"
+        wire.exactly(exchange.untold)
+        if exchange.closes:
+            wire.ends_with(b"")
+            return
+    assert wire.silent(0.1)
+
+
+@pytest.mark.parametrize("step", [65536, 1])
+@pytest.mark.parametrize("name", FILES)
+def test_golden(server, name, step):
+    for conversation in golden.conversations(name):
+        with wire_to(server) as wire:
+            hold(wire, conversation, step)
