@@ -2,7 +2,7 @@
 /*
  * What a server process does with itself. See daemon.h.
  */
-#define _GNU_SOURCE /* initgroups() */
+#define _GNU_SOURCE /* initgroups(), MCL_ONFAULT */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -10,6 +10,8 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -33,7 +35,29 @@ int daemon_raise_files(uint64_t files)
     return -1;
 }
 
-int daemon_detach(bool keep_stderr)
+int daemon_core_dumps(void)
+{
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+
+    if (setrlimit(RLIMIT_CORE, &limit) < 0) {
+        if (getrlimit(RLIMIT_CORE, &limit) == 0)
+            limit.rlim_cur = limit.rlim_max;
+        if (limit.rlim_cur == 0 || setrlimit(RLIMIT_CORE, &limit) < 0) {
+            fprintf(stderr, "ucached: -r: core files are forbidden here; raise the limit\n");
+            return -1;
+        }
+    }
+    return prctl(PR_SET_DUMPABLE, 1);
+}
+
+void daemon_lock_memory(void)
+{
+    /* Tables are reserved large and used as needed: only what is used is to be locked. */
+    if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0)
+        fprintf(stderr, "ucached: warning: -k: cannot lock memory: %s\n", strerror(errno));
+}
+
+int daemon_detach(bool keep_stderr, bool keep_directory)
 {
     pid_t pid = fork();
     int null;
@@ -45,7 +69,7 @@ int daemon_detach(bool keep_stderr)
     if (pid > 0)
         _exit(0); /* without the exit handlers: everything belongs to the child now */
     null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (setsid() < 0 || chdir("/") < 0 || null < 0) {
+    if (setsid() < 0 || (!keep_directory && chdir("/") < 0) || null < 0) {
         fprintf(stderr, "ucached: cannot go to the background: %s\n", strerror(errno));
         return -1;
     }

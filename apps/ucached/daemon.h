@@ -14,10 +14,20 @@
 int daemon_raise_files(uint64_t files);
 
 /*
- * Goes on in a child that has no terminal; the caller's process exits with 0. Standard streams go
- * to /dev/null, stderr only if `keep_stderr` is false. No thread may run yet.
+ * Allows core files of any size, or of the largest that this user may have. Comes after
+ * daemon_user_become(), which forbids them.
  */
-int daemon_detach(bool keep_stderr);
+int daemon_core_dumps(void);
+
+/* Keeps memory from being swapped out, from its first use on. Only warns if that is not allowed. */
+void daemon_lock_memory(void);
+
+/*
+ * Goes on in a child that has no terminal; the caller's process exits with 0. Standard streams go
+ * to /dev/null, stderr only if `keep_stderr` is false. The working directory becomes the root
+ * unless it shall receive core files. No thread may run yet.
+ */
+int daemon_detach(bool keep_stderr, bool keep_directory);
 
 /* Whom to become: the process's own user unless another one was asked for and we are root. */
 struct daemon_user {
@@ -35,7 +45,8 @@ int daemon_user_become(const struct daemon_user *user);
 /*
  * The process id file. path: to be called before daemon_detach() changes the directory. write:
  * the file is visible at once or not at all, and belongs to `user`, so that the process may remove
- * it in the end where the directory allows.
+ * it in the end where the directory allows. A server without one still serves: -1 is no reason to
+ * end.
  */
 int daemon_pidfile_path(const char *path);
 int daemon_pidfile_write(const struct daemon_user *user);

@@ -18,10 +18,17 @@
 /* Descriptors beyond those of connections: listeners, epoll, event descriptors, standard ones. */
 #define FILES_SPARE 64
 
+#define THREADS_SENSIBLE 64
+
 static void say_notes(const struct options *o)
 {
     if (o->io == OPTIONS_IO_TAP && o->threads_given && o->settings.threads > 1)
         fprintf(stderr, "ucached: note: --io=tap uses 1 thread, not %u\n", o->settings.threads);
+    if (o->surplus)
+        fprintf(stderr, "ucached: note: \"%s\" is not an option and has no effect\n", o->surplus);
+    if (o->settings.threads > THREADS_SENSIBLE)
+        fprintf(stderr, "ucached: warning: %u threads are more than most machines have use for\n",
+                o->settings.threads);
     if (o->io == OPTIONS_IO_SOCK && geteuid() == 0 && !o->user)
         fprintf(stderr, "ucached: warning: running as root; -u USER gives that up\n");
     if (o->settings.verbosity > 0)
@@ -47,11 +54,15 @@ static int serve(struct server *server, const struct options *o, const struct da
 
     if (o->pidfile && daemon_pidfile_path(o->pidfile) < 0)
         return EX_OSERR;
-    if (o->daemonize && daemon_detach(o->settings.verbosity > 0) < 0)
+    if (o->daemonize && daemon_detach(o->settings.verbosity > 0, o->core_dumps) < 0)
         return EX_OSERR;
-    if (o->pidfile && daemon_pidfile_write(user) < 0)
-        return EX_CANTCREAT;
+    if (o->lock_memory)
+        daemon_lock_memory();
+    if (o->pidfile)
+        daemon_pidfile_write(user);
     if (daemon_user_become(user) < 0)
+        return EX_OSERR;
+    if (o->core_dumps && daemon_core_dumps() < 0)
         return EX_OSERR;
     rc = server_run(server);
     if (o->pidfile && o->daemonize)
@@ -62,21 +73,26 @@ static int serve(struct server *server, const struct options *o, const struct da
 int main(int argc, char **argv)
 {
     static struct options options;
-    char error[OPTIONS_ERROR_MAX];
     struct daemon_user user;
     struct server *server;
     int rc;
 
-    switch (options_parse(argc, argv, &options, error)) {
+    switch (options_parse(argc, argv, &options)) {
     case OPTIONS_HELP:
         options_print_help(stdout);
+        return 0;
+    case OPTIONS_LICENSE:
+        options_print_license(stdout);
         return 0;
     case OPTIONS_VERSION:
         options_print_version(stdout);
         return 0;
     case OPTIONS_BAD:
-        fprintf(stderr, "ucached: %s\n", error);
-        return EX_USAGE;
+        /* Scripts that try out what a server can do look for this line. */
+        if (options.illegal_suboption[0])
+            printf("Illegal suboption \"%s\"\n", options.illegal_suboption);
+        fprintf(stderr, "ucached: %s\n", options.error);
+        return options.exit_status;
     case OPTIONS_RUN:
         break;
     }
@@ -87,7 +103,7 @@ int main(int argc, char **argv)
     say_notes(&options);
     if (raise_files(&options) < 0)
         return EX_OSERR;
-    server = server_open(&options);
+    server = server_open(&options, &user);
     if (!server)
         return EX_OSERR;
     rc = serve(server, &options, &user);

@@ -23,12 +23,23 @@ enum options_io { OPTIONS_IO_AUTO = 0, OPTIONS_IO_SOCK, OPTIONS_IO_TAP };
 struct options {
     struct cache_settings settings;  /* listen_addr is null or points to `listen` */
     char listen[OPTIONS_LISTEN_MAX]; /* all -l, joined by commas */
-    enum options_io io;              /* not AUTO any more after options_parse() */
+    bool tcp_port_given;
+    bool tcp_port_any; /* -p -1: settings.tcp_port is 0 until one has been found */
+    bool udp_port_given;
+    bool udp_port_any;  /* -U -1 */
+    enum options_io io; /* not AUTO any more after options_parse() */
     bool item_size_given;
     bool threads_given;
+    bool binding_given;
+    bool temporary_ttl_given;
+
     bool daemonize;
+    bool core_dumps;     /* -r */
+    bool lock_memory;    /* -k */
+    bool huge_pages;     /* -L */
     const char *user;    /* null: stay who we are */
     const char *pidfile; /* null: none */
+    const char *surplus; /* the first word that is no option, or null */
 
     const char *tap_name;
     struct net_stack_addr ip[NET_STACK_ADDR_MAX];
@@ -43,21 +54,24 @@ struct options {
     const char *trace_path;
     struct nic_fault_config fault;
     bool fault_given;
+
+    char error[OPTIONS_ERROR_MAX]; /* OPTIONS_BAD: names the option, says what is allowed */
+    char illegal_suboption[80];    /* OPTIONS_BAD because of -o: the word, else empty */
+    int exit_status;               /* OPTIONS_BAD: what memcached would exit with */
 };
 
-enum options_outcome { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_BAD };
+enum options_outcome { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_LICENSE, OPTIONS_VERSION, OPTIONS_BAD };
 
 /*
- * Reads a command line. OPTIONS_BAD comes with a message without a line end that names the option
- * and says what is allowed. Not for two threads at a time (getopt).
+ * Reads a command line. The error has no line end. Not for two threads at a time (getopt).
  */
-enum options_outcome options_parse(int argc, char **argv, struct options *options,
-                                   char error[OPTIONS_ERROR_MAX]);
+enum options_outcome options_parse(int argc, char **argv, struct options *options);
 
 /* Whether b is in the network of a. */
 bool options_same_network(const struct net_stack_addr *a, const struct us_addr *b);
 
 void options_print_help(FILE *to);
+void options_print_license(FILE *to);
 void options_print_version(FILE *to);
 
 #endif

@@ -3,6 +3,7 @@
  * Values on the command line. See options_value.h.
  */
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "options_value.h"
@@ -45,6 +46,36 @@ int value_size(const char *text, uint64_t min, uint64_t max, uint64_t *value)
     if (value_number(digits, 0, max / unit, &sum) < 0 || sum * unit < min)
         return -1;
     *value = sum * unit;
+    return 0;
+}
+
+int value_octal(const char *text, unsigned max, unsigned *value)
+{
+    unsigned sum = 0;
+    const char *at;
+
+    for (at = text; *at >= '0' && *at <= '7'; at++) {
+        sum = sum * 8 + (unsigned)(*at - '0');
+        if (sum > max)
+            return -1;
+    }
+    if (at == text || *at != '\0')
+        return -1;
+    *value = sum;
+    return 0;
+}
+
+int value_ratio(const char *text, double *value)
+{
+    char *end;
+    double number;
+
+    if (strspn(text, "0123456789.") != strlen(text))
+        return -1;
+    number = strtod(text, &end);
+    if (end == text || *end != '\0')
+        return -1;
+    *value = number;
     return 0;
 }
 

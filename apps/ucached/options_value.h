@@ -16,6 +16,12 @@ int value_number(const char *text, uint64_t min, uint64_t max, uint64_t *value);
 /* The same with k (1024) or m (1024 * 1024) behind it, in either case. In bytes. */
 int value_size(const char *text, uint64_t min, uint64_t max, uint64_t *value);
 
+/* An octal number up to max: digits from 0 to 7 only. */
+int value_octal(const char *text, unsigned max, unsigned *value);
+
+/* A finite decimal number without a sign: "1.25", "2". */
+int value_ratio(const char *text, double *value);
+
 /* "10.100.0.20" or "fd00::20". */
 int value_addr(const char *text, struct us_addr *addr);
 

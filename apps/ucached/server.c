@@ -9,6 +9,7 @@
 #define _GNU_SOURCE /* pthread_setname_np() */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -33,6 +34,7 @@ struct server_thread {
 
 struct server {
     struct options options;
+    struct net_endpoints endpoints; /* of kernel sockets */
     struct cache *cache;
     struct server_thread *threads;
     unsigned thread_count; /* with a worker */
@@ -44,6 +46,94 @@ static int complain(const char *what, const char *why)
 {
     fprintf(stderr, "ucached: %s: %s\n", what, why);
     return -1;
+}
+
+/* ---- where to listen --------------------------------------------------------------------- */
+
+/* The first port of a kind, for the statistics of a server that was told to find one. */
+static uint16_t port_found(const struct net_endpoints *endpoints, enum net_endpoint_kind kind)
+{
+    unsigned i;
+
+    for (i = 0; i < endpoints->count; i++) {
+        if (endpoints->list[i].kind == kind)
+            return net_endpoint_port(&endpoints->list[i]);
+    }
+    return 0;
+}
+
+static int resolve_endpoints(const struct options *o, struct net_endpoints *endpoints,
+                             char error[NET_ERROR_MAX])
+{
+    const struct cache_settings *s = &o->settings;
+
+    if (s->unix_path)
+        return net_endpoints_unix(s->unix_path, s->unix_access, endpoints, error);
+    if ((s->tcp_port > 0 || o->tcp_port_any) &&
+        net_endpoints_resolve(s->listen_addr, s->tcp_port, NET_ENDPOINT_TCP, endpoints, error) < 0)
+        return -1;
+    if ((s->udp_port > 0 || o->udp_port_any) &&
+        net_endpoints_resolve(s->listen_addr, s->udp_port, NET_ENDPOINT_UDP, endpoints, error) < 0)
+        return -1;
+    return 0;
+}
+
+/* The unix socket belongs to whom the server becomes, as if that one had made it. */
+static int give_unix_socket(const struct options *o, const struct daemon_user *user)
+{
+    if (!o->settings.unix_path || !user->name ||
+        lchown(o->settings.unix_path, user->uid, user->gid) == 0)
+        return 0;
+    return complain("-s: cannot give the socket to the user", strerror(errno));
+}
+
+static int find_endpoints(struct server *server, const struct daemon_user *user)
+{
+    struct options *o = &server->options;
+    char error[NET_ERROR_MAX];
+
+    if (resolve_endpoints(o, &server->endpoints, error) < 0)
+        return complain("kernel sockets", error);
+    if (server->endpoints.count == 0) {
+        fprintf(stderr, "ucached: note: -p 0 and no other way in: nobody can connect\n");
+        return 0;
+    }
+    if (net_endpoints_claim(&server->endpoints, error) < 0)
+        return complain("kernel sockets", error);
+    if (o->tcp_port_any)
+        o->settings.tcp_port = port_found(&server->endpoints, NET_ENDPOINT_TCP);
+    if (o->udp_port_any)
+        o->settings.udp_port = port_found(&server->endpoints, NET_ENDPOINT_UDP);
+    return give_unix_socket(o, user);
+}
+
+/*
+ * Writes down the ports for a test suite that wants to know them: complete or not at all, as
+ * memcached does it.
+ */
+static int write_ports(const struct net_endpoints *endpoints, const char *path)
+{
+    static const char *const kinds[] = {"TCP", "UDP"};
+    char temporary[PATH_MAX];
+    const struct net_endpoint *endpoint;
+    FILE *file;
+    bool failed;
+
+    if (snprintf(temporary, sizeof(temporary), "%s.lck", path) >= (int)sizeof(temporary))
+        return complain("MEMCACHED_PORT_FILENAME", "the path is too long");
+    file = fopen(temporary, "w");
+    if (!file)
+        return complain("MEMCACHED_PORT_FILENAME", strerror(errno));
+    for (endpoint = endpoints->list; endpoint < endpoints->list + endpoints->count; endpoint++) {
+        if (endpoint->kind != NET_ENDPOINT_UNIX)
+            fprintf(file, "%s %s: %u\n", kinds[endpoint->kind],
+                    endpoint->addr.ss_family == AF_INET6 ? "INET6" : "INET",
+                    net_endpoint_port(endpoint));
+    }
+    failed = ferror(file);
+    if (fclose(file) != 0 || failed || rename(temporary, path) < 0)
+        return complain("MEMCACHED_PORT_FILENAME", strerror(errno));
+    return 0;
 }
 
 /* ---- opening ----------------------------------------------------------------------------- */
@@ -128,6 +218,8 @@ static int open_stack_worker(struct server *server)
         .gateway = o->gateway_given ? &o->gateway : NULL,
         .port = o->settings.tcp_port,
         .conn_max = o->settings.connections_max,
+        .accept_waits = o->settings.accept_waits,
+        .idle_timeout_s = o->settings.idle_timeout_s,
         .half_open_max = o->settings.listen_backlog,
     };
     char error[NET_ERROR_MAX];
@@ -151,20 +243,20 @@ static int open_stack_worker(struct server *server)
 
 static int open_sock_workers(struct server *server)
 {
-    const struct options *o = &server->options;
+    const struct cache_settings *settings = &server->options.settings;
     struct net_worker *workers[OPTIONS_THREADS_MAX];
-    struct net_endpoints endpoints;
-    struct net_sock_config config = {.cache = server->cache, .endpoints = &endpoints};
+    struct net_sock_config config = {
+        .cache = server->cache,
+        .endpoints = &server->endpoints,
+        .accept_waits = settings->accept_waits,
+        .idle_timeout_s = settings->idle_timeout_s,
+        .backlog = (int)settings->listen_backlog,
+    };
     char text[NET_ENDPOINT_TEXT_MAX];
     char error[NET_ERROR_MAX];
     unsigned i;
 
-    config.backlog = (int)o->settings.listen_backlog;
-    if (net_endpoints_resolve(o->settings.listen_addr, o->settings.tcp_port, &endpoints, error) <
-            0 ||
-        net_endpoints_claim(&endpoints, error) < 0)
-        return complain("kernel sockets", error);
-    while (server->thread_count < o->settings.threads) {
+    while (server->thread_count < settings->threads) {
         workers[server->thread_count] = net_sock_worker_open(&config, error);
         if (!workers[server->thread_count])
             return complain("kernel sockets", error);
@@ -173,9 +265,10 @@ static int open_sock_workers(struct server *server)
     }
     if (net_sock_stats(server->cache, workers, server->thread_count) < 0)
         return complain("kernel sockets", "too many lists of statistics");
-    for (i = 0; i < endpoints.count; i++)
-        fprintf(stderr, "ucached: listening on %s (kernel sockets, %u thread%s)\n",
-                net_endpoint_text(&endpoints.list[i], text), server->thread_count,
+    for (i = 0; i < server->endpoints.count; i++)
+        fprintf(stderr, "ucached: listening on %s%s (kernel sockets, %u thread%s)\n",
+                server->endpoints.list[i].kind == NET_ENDPOINT_UDP ? "UDP " : "",
+                net_endpoint_text(&server->endpoints.list[i], text), server->thread_count,
                 server->thread_count == 1 ? "" : "s");
     return 0;
 }
@@ -194,7 +287,18 @@ static int open_signals(struct server *server)
     return server->signal_fd < 0 ? complain("signals", strerror(errno)) : 0;
 }
 
-static int open_parts(struct server *server)
+static int open_workers(struct server *server)
+{
+    const char *port_file = getenv("MEMCACHED_PORT_FILENAME");
+
+    if (server->options.io == OPTIONS_IO_TAP)
+        return open_stack_worker(server);
+    if (open_sock_workers(server) < 0)
+        return -1;
+    return port_file ? write_ports(&server->endpoints, port_file) : 0;
+}
+
+static int open_parts(struct server *server, const struct daemon_user *user)
 {
     struct options *o = &server->options;
 
@@ -208,12 +312,12 @@ static int open_parts(struct server *server)
     server->threads = calloc(o->settings.threads, sizeof(server->threads[0]));
     if (!server->threads)
         return complain("threads", "no memory");
-    if (open_cache(server) < 0)
+    if (o->io == OPTIONS_IO_SOCK && find_endpoints(server, user) < 0)
         return -1;
-    return o->io == OPTIONS_IO_TAP ? open_stack_worker(server) : open_sock_workers(server);
+    return open_cache(server) < 0 ? -1 : open_workers(server);
 }
 
-struct server *server_open(const struct options *options)
+struct server *server_open(const struct options *options, const struct daemon_user *user)
 {
     struct server *server = calloc(1, sizeof(*server));
 
@@ -226,7 +330,7 @@ struct server *server_open(const struct options *options)
     server->signal_fd = -1;
     if (server->options.settings.listen_addr)
         server->options.settings.listen_addr = server->options.listen;
-    if (open_parts(server) == 0)
+    if (open_parts(server, user) == 0)
         return server;
     server_close(server);
     return NULL;
@@ -315,6 +419,7 @@ void server_close(struct server *server)
 
     for (i = 0; i < server->thread_count; i++)
         net_worker_close(server->threads[i].worker);
+    net_endpoints_close(&server->endpoints);
     if (server->cache)
         cache_destroy(server->cache);
     if (server->ended_fd >= 0)

@@ -53,9 +53,11 @@ struct net_stack_config {
     unsigned addr_count;
     const struct us_addr *gateway; /* null: none */
     uint16_t port;
-    uint32_t conn_max;      /* sessions; some more connections are taken to refuse them */
-    uint32_t half_open_max; /* 0: 1024 */
-    uint32_t buffer_bytes;  /* of all connections together; 0: follows from conn_max */
+    uint32_t conn_max;       /* sessions; some more connections are taken to refuse them */
+    bool accept_waits;       /* settings.accept_waits */
+    uint32_t idle_timeout_s; /* settings.idle_timeout_s */
+    uint32_t half_open_max;  /* 0: 1024 */
+    uint32_t buffer_bytes;   /* of all connections together; 0: follows from conn_max */
     uint8_t secret[US_SECRET_BYTES];
 };
 
@@ -69,12 +71,20 @@ struct net_worker *net_stack_worker_open(struct nic *nic, const struct net_stack
 
 /* ---- kernel sockets ---------------------------------------------------------------------- */
 
-#define NET_ENDPOINT_MAX 32
+#define NET_ENDPOINT_MAX 64
+
+/* Longest path of a unix socket; the kernel's address holds it and its end. */
+#define NET_UNIX_PATH_MAX 107
+
+enum net_endpoint_kind { NET_ENDPOINT_TCP = 0, NET_ENDPOINT_UDP, NET_ENDPOINT_UNIX };
 
 struct net_endpoint {
+    enum net_endpoint_kind kind;
+    enum cache_binding binding; /* proto[] before the address; NEGOTIATE: as the settings say */
     struct sockaddr_storage addr;
     socklen_t addr_len;
     bool optional; /* a wildcard nobody asked for by name: dropped if the kernel lacks the family */
+    int unix_fd;   /* of a unix socket, which all workers share: it is bound already */
 };
 
 struct net_endpoints {
@@ -83,27 +93,45 @@ struct net_endpoints {
 };
 
 /*
- * Reads what memcached's -l takes: addresses or host names separated by commas or semicolons, each
- * with its own port if one is given: "127.0.0.1,[::1]:11212,cache-1:11213,*". A null spec means
- * all addresses, IPv4 and IPv6. Returns 0, or -1 with a message that names the wrong part.
+ * Adds what memcached's -l takes: addresses or host names separated by commas or semicolons, each
+ * with its own port if one is given: "127.0.0.1,[::1]:11212,cache-1:11213,*". Before an address
+ * may stand proto[ascii]:, proto[binary]: or proto[negotiating]:, notls:, and a tag, which has no
+ * meaning here: tag[name]: or tag_name_:. A null spec means all addresses, IPv4 and IPv6; empty
+ * parts are skipped. `kind` is TCP or UDP. Start with a count of 0. Returns 0, or -1 with a message
+ * that names the wrong part.
  */
-int net_endpoints_resolve(const char *spec, uint16_t port, struct net_endpoints *endpoints,
-                          char error[NET_ERROR_MAX]);
+int net_endpoints_resolve(const char *spec, uint16_t port, enum net_endpoint_kind kind,
+                          struct net_endpoints *endpoints, char error[NET_ERROR_MAX]);
+
+/*
+ * Adds a unix socket: a socket file that is in the way is removed, and `access` are the permission
+ * bits of the new one. Returns 0, or -1 with a message.
+ */
+int net_endpoints_unix(const char *path, unsigned access, struct net_endpoints *endpoints,
+                       char error[NET_ERROR_MAX]);
 
 /*
  * Makes sure that no other process listens there, which sockets that share a port would not
- * notice, and turns port 0 into one that is free (the same one for all). To be called once before
- * the first worker is opened. Returns 0, or -1 with a message.
+ * notice, and turns port 0 into one that is free (the same one for all of a kind). To be called
+ * once before the first worker is opened. Returns 0, or -1 with a message.
  */
 int net_endpoints_claim(struct net_endpoints *endpoints, char error[NET_ERROR_MAX]);
 
-/* Writes "127.0.0.1:11211" or "[::1]:11211"; returns text. */
-#define NET_ENDPOINT_TEXT_MAX 80
+/* Closes what the endpoints themselves hold open; workers keep what they have. */
+void net_endpoints_close(struct net_endpoints *endpoints);
+
+/* The port, 0 for a unix socket. */
+uint16_t net_endpoint_port(const struct net_endpoint *endpoint);
+
+/* Writes "127.0.0.1:11211", "[::1]:11211" or the path of a unix socket; returns text. */
+#define NET_ENDPOINT_TEXT_MAX 128
 const char *net_endpoint_text(const struct net_endpoint *endpoint,
                               char text[NET_ENDPOINT_TEXT_MAX]);
 
 struct net_sock_config {
     struct cache *cache;
+    bool accept_waits;       /* settings.accept_waits */
+    uint32_t idle_timeout_s; /* settings.idle_timeout_s; unix sockets have none, as in memcached */
     const struct net_endpoints *endpoints; /* claimed; needed during the open only */
     int backlog;
 };

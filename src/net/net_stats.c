@@ -30,6 +30,7 @@ static const char *const stack_counter_names[NET_STACK_COUNTERS] = {
     [NET_STACK_ABORTED_FULL] = "sessions_aborted_full",
     [NET_STACK_ABORTED_KEPT] = "sessions_aborted_kept",
     [NET_STACK_ABORTED_FLOOD] = "sessions_aborted_flood",
+    [NET_STACK_IDLE_CLOSED] = "sessions_idle_closed",
 };
 
 static const char *const sock_counter_names[NET_SOCK_COUNTERS] = {
@@ -41,6 +42,7 @@ static const char *const sock_counter_names[NET_SOCK_COUNTERS] = {
     [NET_SOCK_BLOCKED] = "sessions_blocked",
     [NET_SOCK_ABORTED] = "sessions_aborted",
     [NET_SOCK_ACCEPT_PAUSES] = "accept_pauses",
+    [NET_SOCK_IDLE_CLOSED] = "sessions_idle_closed",
 };
 
 static void emit_u64(cache_stats_emit *emit, void *emit_ctx, const char *name, uint64_t value)

@@ -6,6 +6,9 @@
  * does not read stops its session when NET_SOCK_SEND_HIGH_BYTES are queued: then nothing is read
  * from it either, and the kernel's buffers and its own do the rest. A client that shuts down its
  * sending side gets the replies to all that it sent before the socket is closed.
+ *
+ * A session that has had its turn (-R) goes on at once if nobody else waits. Otherwise the rest of
+ * its input is kept, and the connection stands in the queue of those that are ready.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,6 +28,9 @@
 
 /* Times per event that a blocked session may go on; then the other connections have their turn. */
 #define ROUNDS_MAX 8
+
+/* Connections per check that are looked at for being idle. */
+#define IDLE_BATCH 64
 
 /* ---- the sink ---------------------------------------------------------------------------- */
 
@@ -84,49 +90,65 @@ static struct sock_sink sink_make(struct net_sock_worker *worker, struct net_soc
 static void log_peer(const struct net_sock_worker *worker, const struct cache_peer *peer,
                      const char *what)
 {
-    char text[INET6_ADDRSTRLEN];
-    int family = strcmp(peer->transport, "tcp6") == 0 ? AF_INET6 : AF_INET;
+    char text[INET6_ADDRSTRLEN] = "unix socket";
 
     if (cache_verbosity(worker->cache) < 2)
         return;
-    inet_ntop(family, peer->addr, text, sizeof(text));
+    if (strcmp(peer->transport, "unix") != 0)
+        inet_ntop(strcmp(peer->transport, "tcp6") == 0 ? AF_INET6 : AF_INET, peer->addr, text,
+                  sizeof(text));
     fprintf(stderr, "ucached: %s port %u: %s\n", text, peer->port, what);
 }
 
-static void peer_from_sockaddr(const struct sockaddr *from, struct cache_peer *peer)
+static void read_address(const struct sockaddr *from, uint8_t addr[16], uint16_t *port)
 {
-    memset(peer, 0, sizeof(*peer));
-    peer->transport = "tcp";
+    struct sockaddr_in6 in6;
+    struct sockaddr_in in4;
+
     if (from->sa_family == AF_INET6) {
-        struct sockaddr_in6 in6;
-
         memcpy(&in6, from, sizeof(in6));
-        peer->transport = "tcp6";
-        peer->port = ntohs(in6.sin6_port);
-        memcpy(peer->addr, &in6.sin6_addr, 16);
+        *port = ntohs(in6.sin6_port);
+        memcpy(addr, &in6.sin6_addr, 16);
     } else if (from->sa_family == AF_INET) {
-        struct sockaddr_in in4;
-
         memcpy(&in4, from, sizeof(in4));
-        peer->port = ntohs(in4.sin_port);
-        memcpy(peer->addr, &in4.sin_addr, 4);
+        *port = ntohs(in4.sin_port);
+        memcpy(addr, &in4.sin_addr, 4);
     }
 }
 
-static void refuse(struct net_sock_worker *worker, int fd, const struct cache_peer *peer)
+static void peer_make(int fd, const struct net_sock_listener *listener, const struct sockaddr *from,
+                      struct cache_peer *peer)
+{
+    struct sockaddr_storage local;
+    socklen_t len = sizeof(local);
+
+    memset(peer, 0, sizeof(*peer));
+    peer->binding = listener->binding;
+    if (listener->kind == NET_ENDPOINT_UNIX) {
+        peer->transport = "unix";
+        return;
+    }
+    peer->transport = from->sa_family == AF_INET6 ? "tcp6" : "tcp";
+    read_address(from, peer->addr, &peer->port);
+    if (getsockname(fd, (struct sockaddr *)&local, &len) == 0)
+        read_address((const struct sockaddr *)&local, peer->local_addr, &peer->local_port);
+}
+
+void net_sock_conn_refuse(struct net_sock_worker *worker, int fd)
 {
     u_u32 len;
     const char *text = mc_status_text(MC_STATUS_TOO_MANY_CONNECTIONS, &len);
 
     net_sock_count(worker, NET_SOCK_REJECTED, 1);
-    log_peer(worker, peer, "refused, too many connections");
+    if (cache_verbosity(worker->cache) > 1)
+        fprintf(stderr, "ucached: a connection is refused, there are too many\n");
     /* A new socket has room for a line; if not, the client sees just the close. */
-    if (send(fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        log_peer(worker, peer, "is gone already");
+    (void)!send(fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(fd);
 }
 
-static struct net_sock_conn *conn_new(struct net_sock_worker *worker, int fd)
+static struct net_sock_conn *conn_new(struct net_sock_worker *worker, int fd,
+                                      const struct net_sock_listener *listener)
 {
     struct net_sock_conn *conn = calloc(1, sizeof(*conn));
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
@@ -137,8 +159,11 @@ static struct net_sock_conn *conn_new(struct net_sock_worker *worker, int fd)
     conn->source.kind = NET_SOCK_CONN;
     conn->source.fd = fd;
     conn->interest = EPOLLIN;
-    /* Replies go out in whole bursts already; fails harmlessly on a socket that is not TCP. */
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    conn->timed = worker->idle_timeout_s > 0 && listener->kind == NET_ENDPOINT_TCP;
+    u_list_init(&conn->ready_link);
+    /* Replies go out in whole bursts already. */
+    if (listener->kind == NET_ENDPOINT_TCP)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     if (epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
         free(conn);
         return NULL;
@@ -146,39 +171,58 @@ static struct net_sock_conn *conn_new(struct net_sock_worker *worker, int fd)
     return conn;
 }
 
-void net_sock_conn_open(struct net_sock_worker *worker, int fd, const struct sockaddr *from)
+bool net_sock_conn_open(struct net_sock_worker *worker, int fd,
+                        const struct net_sock_listener *listener, const struct sockaddr *from)
 {
     struct net_sock_conn *conn;
     struct cache_session *session;
     struct cache_peer peer;
 
-    net_sock_count(worker, NET_SOCK_ACCEPTED, 1);
-    peer_from_sockaddr(from, &peer);
+    peer_make(fd, listener, from, &peer);
     session = cache_session_open(worker->cache_worker, &peer);
-    if (!session) {
-        refuse(worker, fd, &peer);
-        return;
-    }
-    conn = conn_new(worker, fd);
+    if (!session)
+        return false;
+    net_sock_count(worker, NET_SOCK_ACCEPTED, 1);
+    conn = conn_new(worker, fd, listener);
     if (!conn) {
         net_sock_count(worker, NET_SOCK_ABORTED, 1);
         cache_session_close(session);
         close(fd);
-        return;
+        return true;
     }
     conn->session = session;
-    u_list_push_back(&worker->conns, &conn->link);
+    u_list_push_back(conn->timed ? &worker->timed_conns : &worker->conns, &conn->link);
     log_peer(worker, &peer, "connected");
+    return true;
+}
+
+/* What a connection has beside its session, which has ended. */
+static void conn_free(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    net_out_clear(&conn->out, &worker->out_pool);
+    u_list_remove(&conn->link);
+    u_list_remove(&conn->ready_link);
+    close(conn->source.fd); /* which also takes it out of epoll */
+    free(conn->kept);
+    free(conn);
 }
 
 void net_sock_conn_close(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
     cache_session_close(conn->session);
-    net_out_clear(&conn->out, &worker->out_pool);
-    u_list_remove(&conn->link);
-    close(conn->source.fd); /* which also takes it out of epoll */
-    free(conn->kept);
-    free(conn);
+    conn_free(worker, conn);
+}
+
+static void close_list(struct net_sock_worker *worker, struct u_list *list)
+{
+    while (!u_list_is_empty(list))
+        net_sock_conn_close(worker, U_CONTAINER_OF(list->next, struct net_sock_conn, link));
+}
+
+void net_sock_conns_close(struct net_sock_worker *worker)
+{
+    close_list(worker, &worker->conns);
+    close_list(worker, &worker->timed_conns);
 }
 
 static void conn_abort(struct net_sock_worker *worker, struct net_sock_conn *conn)
@@ -189,7 +233,8 @@ static void conn_abort(struct net_sock_worker *worker, struct net_sock_conn *con
 
 /* ---- input ------------------------------------------------------------------------------- */
 
-/* Input that waits until the session goes on. Returns 0, or -1 if there is no memory. */
+/* Input that waits until the session goes on: blocked, or after its turn. Returns 0, or -1 if there
+ * is no memory. */
 static int conn_keep(struct net_sock_conn *conn, const uint8_t *data, uint32_t len)
 {
     conn->kept = malloc(len);
@@ -201,14 +246,19 @@ static int conn_keep(struct net_sock_conn *conn, const uint8_t *data, uint32_t l
     return 0;
 }
 
-/* Gives bytes to the session; returns how many it consumed. */
+/*
+ * Gives bytes to the session; returns how many it consumed. Turns follow each other if no other
+ * connection waits for its own.
+ */
 static uint32_t conn_feed(struct net_sock_worker *worker, struct net_sock_conn *conn,
                           const uint8_t *data, uint32_t len)
 {
     struct sock_sink s = sink_make(worker, conn);
-    uint32_t used;
+    uint32_t used = 0;
 
-    used = cache_session_input(conn->session, data, len, &s.sink);
+    do {
+        used += cache_session_input(conn->session, data + used, len - used, &s.sink);
+    } while (cache_session_state(conn->session) == CACHE_SESSION_YIELDED && !worker->crowded);
     sink_commit(&s);
     return used;
 }
@@ -254,7 +304,7 @@ static int conn_read(struct net_sock_worker *worker, struct net_sock_conn *conn)
         used = conn_feed(worker, conn, worker->read_buffer, (uint32_t)got);
         if (cache_session_state(conn->session) == CACHE_SESSION_OPEN)
             continue;
-        if (cache_session_state(conn->session) == CACHE_SESSION_BLOCKED && used < (uint32_t)got)
+        if (cache_session_state(conn->session) != CACHE_SESSION_CLOSING && used < (uint32_t)got)
             return conn_keep(conn, worker->read_buffer + used, (uint32_t)got - used);
         return 0;
     }
@@ -290,6 +340,10 @@ static enum net_out_result conn_write(struct net_sock_worker *worker, struct net
     uint64_t writes = 0;
     unsigned round;
 
+    /* After a turn of several: all replies of the turns go out together. */
+    if (cache_session_state(conn->session) == CACHE_SESSION_YIELDED &&
+        conn->out.queued_bytes < NET_SOCK_TURN_BYTES)
+        return NET_OUT_LEFT;
     for (round = 0; round < ROUNDS_MAX; round++) {
         result = net_out_flush(&conn->out, &worker->out_pool, conn->source.fd, &writes);
         state = cache_session_state(conn->session);
@@ -309,29 +363,56 @@ static enum net_out_result conn_write(struct net_sock_worker *worker, struct net
     return result;
 }
 
-/* After any input or output: writes, then decides what to wait for, or that this is the end. */
+/* It is the next turn that goes on with it, not an event. */
+static void conn_set_ready(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    u_list_remove(&conn->ready_link);
+    u_list_push_back(&worker->ready, &conn->ready_link);
+}
+
+/* Decides what to wait for. Returns -1 if that cannot be. */
+static int conn_wait(struct net_sock_worker *worker, struct net_sock_conn *conn,
+                     enum net_out_result result)
+{
+    enum cache_session_state state = cache_session_state(conn->session);
+    bool more_input = state == CACHE_SESSION_OPEN && !conn->kept && !conn->eof;
+    uint32_t want = 0;
+
+    if (state == CACHE_SESSION_YIELDED) {
+        conn_set_ready(worker, conn);
+        return conn_want(worker, conn, 0);
+    }
+    if (more_input && conn->out.queued_bytes < NET_SOCK_SEND_HIGH_BYTES)
+        want |= EPOLLIN;
+    if (result == NET_OUT_LEFT)
+        want |= EPOLLOUT;
+    return conn_want(worker, conn, want);
+}
+
+/* After any input or output: writes, then waits for more, or this is the end. */
 static void conn_proceed(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
     enum net_out_result result = conn_write(worker, conn);
     enum cache_session_state state = cache_session_state(conn->session);
-    bool more_input = state == CACHE_SESSION_OPEN && !conn->kept && !conn->eof;
     bool last_reply =
         state == CACHE_SESSION_CLOSING || (state == CACHE_SESSION_OPEN && !conn->kept && conn->eof);
 
     count_blocked(worker, conn);
-    if (conn->failed || result == NET_OUT_ERROR) {
+    if (conn->failed || result == NET_OUT_ERROR)
         conn_abort(worker, conn);
-    } else if (last_reply && result == NET_OUT_EMPTY) {
+    else if (last_reply && result == NET_OUT_EMPTY)
         net_sock_conn_close(worker, conn);
-    } else {
-        uint32_t want =
-            more_input && conn->out.queued_bytes < NET_SOCK_SEND_HIGH_BYTES ? EPOLLIN : 0;
+    else if (conn_wait(worker, conn, result) < 0)
+        conn_abort(worker, conn);
+}
 
-        if (result == NET_OUT_LEFT)
-            want |= EPOLLOUT;
-        if (conn_want(worker, conn, want) < 0)
-            conn_abort(worker, conn);
-    }
+/* A request has come: the last to be looked at for being idle. */
+static void conn_heard(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    if (!conn->timed || cache_session_idle_s(conn->session) > 0)
+        return;
+    u_list_remove(&conn->link);
+    u_list_push_back(&worker->timed_conns, &conn->link);
 }
 
 void net_sock_conn_event(struct net_sock_worker *worker, struct net_sock_conn *conn,
@@ -346,5 +427,51 @@ void net_sock_conn_event(struct net_sock_worker *worker, struct net_sock_conn *c
         conn_abort(worker, conn);
         return;
     }
+    conn_heard(worker, conn);
     conn_proceed(worker, conn);
+}
+
+/* ---- turns and idleness ------------------------------------------------------------------ */
+
+void net_sock_conns_ready(struct net_sock_worker *worker)
+{
+    struct u_list turn;
+    struct u_list *link;
+
+    /* Who does not finish stands in the queue again, for the next loop. */
+    u_list_init(&turn);
+    u_list_append_all(&turn, &worker->ready);
+    while ((link = u_list_pop_front(&turn)) != NULL) {
+        struct net_sock_conn *conn = U_CONTAINER_OF(link, struct net_sock_conn, ready_link);
+
+        if (conn->kept)
+            conn_feed_kept(worker, conn);
+        conn_proceed(worker, conn);
+    }
+}
+
+void net_sock_conns_idle(struct net_sock_worker *worker)
+{
+    struct net_sock_conn *conn;
+    uint32_t idle_s = 0;
+    unsigned n;
+
+    if (worker->idle_timeout_s == 0 || worker->now_us < worker->idle_check_us)
+        return;
+    for (n = 0; n < IDLE_BATCH && !u_list_is_empty(&worker->timed_conns); n++) {
+        conn = U_CONTAINER_OF(worker->timed_conns.next, struct net_sock_conn, link);
+        idle_s = cache_session_idle_s(conn->session);
+        if (idle_s > worker->idle_timeout_s) {
+            net_sock_count(worker, NET_SOCK_IDLE_CLOSED, 1);
+            cache_session_kick(conn->session);
+            conn_free(worker, conn);
+        } else if (idle_s > 0) {
+            break; /* those behind it have been heard of later */
+        } else {
+            conn_heard(worker, conn); /* in the middle of something */
+        }
+    }
+    /* If the batch ended with one that was idle there may be more: in the next loop. */
+    if (n < IDLE_BATCH || idle_s == 0)
+        worker->idle_check_us = worker->now_us + NET_SOCK_IDLE_CHECK_US;
 }

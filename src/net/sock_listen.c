@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "net/net.h"
@@ -32,7 +34,13 @@ const char *net_endpoint_text(const struct net_endpoint *endpoint, char text[NET
 {
     char host[INET6_ADDRSTRLEN] = "?";
     char port[8] = "?";
+    struct sockaddr_un un;
 
+    if (endpoint->kind == NET_ENDPOINT_UNIX) {
+        memcpy(&un, &endpoint->addr, sizeof(un));
+        snprintf(text, NET_ENDPOINT_TEXT_MAX, "%s", un.sun_path);
+        return text;
+    }
     getnameinfo((const struct sockaddr *)&endpoint->addr, endpoint->addr_len, host, sizeof(host),
                 port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(text, NET_ENDPOINT_TEXT_MAX, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
@@ -45,6 +53,7 @@ struct item {
     char text[ITEM_MAX + 1]; /* as given; cut in place */
     const char *host;        /* null: all addresses */
     uint16_t port;
+    enum cache_binding binding;
 };
 
 static int parse_port(const char *text, uint16_t *port)
@@ -63,9 +72,8 @@ static int parse_port(const char *text, uint16_t *port)
 }
 
 /* Splits off the port: "[host]:port", "host:port"; more colons without brackets are IPv6. */
-static int parse_item(struct item *item, char error[NET_ERROR_MAX])
+static int parse_host(struct item *item, char *host, char error[NET_ERROR_MAX])
 {
-    char *host = item->text;
     char *port = NULL;
     char *end;
 
@@ -89,20 +97,98 @@ static int parse_item(struct item *item, char error[NET_ERROR_MAX])
     return 0;
 }
 
+static int parse_binding(const char *name, size_t len, enum cache_binding *binding)
+{
+    static const struct {
+        const char *name;
+        enum cache_binding binding;
+    } known[] = {
+        {"ascii", CACHE_BINDING_ASCII},
+        {"binary", CACHE_BINDING_BINARY},
+        {"negotiating", CACHE_BINDING_NEGOTIATE},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strlen(known[i].name) != len || memcmp(known[i].name, name, len) != 0)
+            continue;
+        *binding = known[i].binding;
+        return 0;
+    }
+    return -1;
+}
+
+static bool begins(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/*
+ * Takes one prefix off the front of *at. Returns 1, 0 if there is none, or -1 with a message.
+ * What follows in the text is good to read after each: it ends in a zero.
+ */
+static int take_prefix(struct item *item, char **at, char error[NET_ERROR_MAX])
+{
+    char *end;
+
+    if (begins(*at, "notls:")) {
+        *at += strlen("notls:");
+        return 1;
+    }
+    if (begins(*at, "btls:") || begins(*at, "mtls:"))
+        return fail(error, "-l: \"%s\": this server is not built with TLS support", item->text);
+    if (begins(*at, "proto[")) {
+        end = strstr(*at, "]:");
+        if (!end || parse_binding(*at + 6, (size_t)(end - *at - 6), &item->binding) < 0)
+            return fail(error, "-l: \"%s\": proto[] is one of ascii, binary, negotiating",
+                        item->text);
+        *at = end + 2;
+        return 1;
+    }
+    if (begins(*at, "tag[") || begins(*at, "tag_")) {
+        end = strstr(*at + 4, (*at)[3] == '[' ? "]:" : "_:");
+        if (!end)
+            return fail(error, "-l: \"%s\": a tag is written tag[name]: or tag_name_:", item->text);
+        *at = end + 2;
+        return 1;
+    }
+    return 0;
+}
+
+static int parse_item(struct item *item, char error[NET_ERROR_MAX])
+{
+    char *at = item->text;
+    int taken;
+
+    while ((taken = take_prefix(item, &at, error)) > 0)
+        continue;
+    return taken < 0 ? -1 : parse_host(item, at, error);
+}
+
 static bool has_endpoint(const struct net_endpoints *endpoints, const struct net_endpoint *endpoint)
 {
     unsigned i;
 
     for (i = 0; i < endpoints->count; i++) {
-        if (endpoints->list[i].addr_len == endpoint->addr_len &&
+        if (endpoints->list[i].kind == endpoint->kind &&
+            endpoints->list[i].addr_len == endpoint->addr_len &&
             memcmp(&endpoints->list[i].addr, &endpoint->addr, endpoint->addr_len) == 0)
             return true;
     }
     return false;
 }
 
-static int resolve_item(const struct item *item, struct net_endpoints *endpoints,
+static int add_endpoint(struct net_endpoints *endpoints, const struct net_endpoint *endpoint,
                         char error[NET_ERROR_MAX])
+{
+    if (endpoints->count == NET_ENDPOINT_MAX)
+        return fail(error, "-l: more than %d addresses", NET_ENDPOINT_MAX);
+    endpoints->list[endpoints->count++] = *endpoint;
+    return 0;
+}
+
+static int resolve_item(const struct item *item, enum net_endpoint_kind kind,
+                        struct net_endpoints *endpoints, char error[NET_ERROR_MAX])
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found, *at;
@@ -110,48 +196,106 @@ static int resolve_item(const struct item *item, struct net_endpoints *endpoints
     char port[8];
     int rc;
 
+    if (kind == NET_ENDPOINT_UDP)
+        hints.ai_socktype = SOCK_DGRAM;
     hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
     snprintf(port, sizeof(port), "%u", item->port);
     rc = getaddrinfo(item->host, port, &hints, &found);
     if (rc != 0)
         return fail(error, "-l: cannot find the address of \"%s\": %s",
                     item->host ? item->host : "*", gai_strerror(rc));
-    for (at = found; at; at = at->ai_next) {
+    for (at = found; at && rc == 0; at = at->ai_next) {
         memset(&endpoint, 0, sizeof(endpoint));
+        endpoint.kind = kind;
+        endpoint.binding = item->binding;
+        endpoint.unix_fd = -1;
         memcpy(&endpoint.addr, at->ai_addr, at->ai_addrlen);
         endpoint.addr_len = at->ai_addrlen;
         endpoint.optional = item->host == NULL;
-        if (has_endpoint(endpoints, &endpoint))
-            continue;
-        if (endpoints->count == NET_ENDPOINT_MAX) {
-            freeaddrinfo(found);
-            return fail(error, "-l: more than %d addresses", NET_ENDPOINT_MAX);
-        }
-        endpoints->list[endpoints->count++] = endpoint;
+        if (!has_endpoint(endpoints, &endpoint))
+            rc = add_endpoint(endpoints, &endpoint, error);
     }
     freeaddrinfo(found);
-    return 0;
+    return rc;
 }
 
-int net_endpoints_resolve(const char *spec, uint16_t port, struct net_endpoints *endpoints,
-                          char error[NET_ERROR_MAX])
+int net_endpoints_resolve(const char *spec, uint16_t port, enum net_endpoint_kind kind,
+                          struct net_endpoints *endpoints, char error[NET_ERROR_MAX])
 {
+    unsigned before = endpoints->count;
     struct item item;
     size_t len;
 
-    endpoints->count = 0;
-    for (spec = spec ? spec : "*";; spec += len + 1) {
+    for (spec = spec ? spec : "*"; *spec != '\0'; spec += len + (spec[len] != '\0')) {
         len = strcspn(spec, ",;");
+        if (len == 0)
+            continue;
         if (len > ITEM_MAX)
             return fail(error, "-l: an address has more than %d characters", ITEM_MAX);
         memcpy(item.text, spec, len);
         item.text[len] = '\0';
         item.port = port;
-        if (parse_item(&item, error) < 0 || resolve_item(&item, endpoints, error) < 0)
+        item.binding = CACHE_BINDING_NEGOTIATE;
+        if (parse_item(&item, error) < 0 || resolve_item(&item, kind, endpoints, error) < 0)
             return -1;
-        if (spec[len] == '\0')
-            return 0;
     }
+    return endpoints->count > before ? 0 : fail(error, "-l: an address is missing");
+}
+
+/* ---- unix sockets ------------------------------------------------------------------------ */
+
+/* A socket file that nobody needs any more is in the way of bind(); nothing else is removed. */
+static int remove_stale(const char *path)
+{
+    struct stat found;
+
+    if (lstat(path, &found) < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (S_ISSOCK(found.st_mode))
+        return unlink(path);
+    errno = EEXIST;
+    return -1;
+}
+
+int net_endpoints_unix(const char *path, unsigned access, struct net_endpoints *endpoints,
+                       char error[NET_ERROR_MAX])
+{
+    struct net_endpoint endpoint = {.kind = NET_ENDPOINT_UNIX};
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    mode_t before;
+    int rc;
+
+    if (strlen(path) > NET_UNIX_PATH_MAX)
+        return fail(error, "-s: the path is longer than %d characters", NET_UNIX_PATH_MAX);
+    memcpy(un.sun_path, path, strlen(path));
+    memcpy(&endpoint.addr, &un, sizeof(un));
+    endpoint.addr_len = sizeof(un);
+    if (remove_stale(path) < 0)
+        return fail(error, "-s: %s is in the way: %s", path, strerror(errno));
+    endpoint.unix_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (endpoint.unix_fd < 0)
+        return fail(error, "-s: no socket: %s", strerror(errno));
+    before = umask(~access & 0777);
+    rc = bind(endpoint.unix_fd, (const struct sockaddr *)&un, sizeof(un));
+    umask(before);
+    if (rc < 0)
+        fail(error, "-s: cannot make %s: %s", path, strerror(errno));
+    if (rc == 0)
+        rc = add_endpoint(endpoints, &endpoint, error);
+    if (rc < 0)
+        close(endpoint.unix_fd);
+    return rc;
+}
+
+void net_endpoints_close(struct net_endpoints *endpoints)
+{
+    unsigned i;
+
+    for (i = 0; i < endpoints->count; i++) {
+        if (endpoints->list[i].kind == NET_ENDPOINT_UNIX)
+            close(endpoints->list[i].unix_fd);
+    }
+    endpoints->count = 0;
 }
 
 /* ---- the check --------------------------------------------------------------------------- */
@@ -172,11 +316,13 @@ static void endpoint_set_port(struct net_endpoint *endpoint, uint16_t port)
     }
 }
 
-static uint16_t endpoint_port(const struct net_endpoint *endpoint)
+uint16_t net_endpoint_port(const struct net_endpoint *endpoint)
 {
     struct sockaddr_in6 in6;
     struct sockaddr_in in4;
 
+    if (endpoint->kind == NET_ENDPOINT_UNIX)
+        return 0;
     if (endpoint->addr.ss_family == AF_INET6) {
         memcpy(&in6, &endpoint->addr, sizeof(in6));
         return ntohs(in6.sin6_port);
@@ -188,14 +334,16 @@ static uint16_t endpoint_port(const struct net_endpoint *endpoint)
 /* Binds once without sharing, which fails if somebody listens there. Learns the port if it is 0. */
 static int endpoint_probe(struct net_endpoint *endpoint)
 {
-    int fd = socket(endpoint->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int type = endpoint->kind == NET_ENDPOINT_UDP ? SOCK_DGRAM : SOCK_STREAM;
+    int fd = socket(endpoint->addr.ss_family, type | SOCK_CLOEXEC, 0);
     socklen_t len = endpoint->addr_len;
     int on = 1;
     int saved;
 
     if (fd < 0)
         return -1;
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+    /* For datagrams it would mean to share the port with whoever else says so. */
+    if ((type == SOCK_STREAM && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0) ||
         (endpoint->addr.ss_family == AF_INET6 &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0) ||
         bind(fd, (const struct sockaddr *)&endpoint->addr, endpoint->addr_len) < 0 ||
@@ -211,23 +359,25 @@ static int endpoint_probe(struct net_endpoint *endpoint)
 
 int net_endpoints_claim(struct net_endpoints *endpoints, char error[NET_ERROR_MAX])
 {
+    uint16_t free_port[NET_ENDPOINT_UNIX] = {0}; /* by kind */
     char text[NET_ENDPOINT_TEXT_MAX];
     struct net_endpoint endpoint;
-    uint16_t free_port = 0;
     unsigned used = 0;
     unsigned i;
 
     for (i = 0; i < endpoints->count; i++) {
         endpoint = endpoints->list[i];
-        if (endpoint_port(&endpoint) == 0)
-            endpoint_set_port(&endpoint, free_port);
-        if (endpoint_probe(&endpoint) < 0) {
-            if (endpoint.optional && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
-                continue;
-            return fail(error, "cannot listen on %s: %s; choose another address with -l or -p",
-                        net_endpoint_text(&endpoint, text), strerror(errno));
+        if (endpoint.kind != NET_ENDPOINT_UNIX) {
+            if (net_endpoint_port(&endpoint) == 0)
+                endpoint_set_port(&endpoint, free_port[endpoint.kind]);
+            if (endpoint_probe(&endpoint) < 0) {
+                if (endpoint.optional && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
+                    continue;
+                return fail(error, "cannot listen on %s: %s; choose another address with -l or -p",
+                            net_endpoint_text(&endpoint, text), strerror(errno));
+            }
+            free_port[endpoint.kind] = net_endpoint_port(&endpoint);
         }
-        free_port = endpoint_port(&endpoint);
         endpoints->list[used++] = endpoint;
     }
     endpoints->count = used;

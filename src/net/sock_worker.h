@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of a sock worker, shared by its loop (sock_worker.c), its connections (sock_conn.c)
- * and its statistics (net_stats.c).
+ * The inside of a sock worker, shared by its loop (sock_worker.c), what accepts for it
+ * (sock_accept.c), its connections (sock_conn.c) and its statistics (net_stats.c).
  */
 #ifndef NET_SOCK_WORKER_H
 #define NET_SOCK_WORKER_H
@@ -16,6 +16,12 @@
 /* A session stops when so much is queued on its connection and goes on at half of it. */
 #define NET_SOCK_SEND_HIGH_BYTES (256 * 1024)
 
+/* Between two turns of one connection (-R) so much may be queued before it is written. */
+#define NET_SOCK_TURN_BYTES (16 * 1024)
+
+/* How often connections are looked at for being idle, if they have a timeout. */
+#define NET_SOCK_IDLE_CHECK_US 250000
+
 enum net_sock_counter {
     NET_SOCK_LOOPS = 0,
     NET_SOCK_READS,
@@ -25,6 +31,7 @@ enum net_sock_counter {
     NET_SOCK_BLOCKED,       /* times a session stopped because its client does not read */
     NET_SOCK_ABORTED,       /* no memory for a reply, or an error of the socket */
     NET_SOCK_ACCEPT_PAUSES, /* times the kernel had no file descriptor or memory to accept with */
+    NET_SOCK_IDLE_CLOSED,   /* connections closed because of settings.idle_timeout_s */
     NET_SOCK_COUNTERS
 };
 
@@ -36,18 +43,40 @@ struct net_sock_source {
     int fd;
 };
 
+struct net_sock_listener {
+    struct net_sock_source source;
+    enum net_endpoint_kind kind;
+    enum cache_binding binding;
+};
+
+/*
+ * What a connection's input waits for. What the session has not consumed is kept while it is
+ * blocked or another connection has its turn.
+ */
 struct net_sock_conn {
     struct net_sock_source source;
     uint32_t interest; /* EPOLL* bits registered */
     struct cache_session *session;
     struct net_out out;
-    struct u_list link; /* on net_sock_worker.conns */
-    uint8_t *kept;      /* input that a blocked session has not consumed, or null */
+    struct u_list link;       /* on net_sock_worker.conns or timed_conns */
+    struct u_list ready_link; /* on net_sock_worker.ready, or on no list */
+    uint8_t *kept;            /* input that the session has not consumed, or null */
     uint32_t kept_at;
     uint32_t kept_len;
+    bool timed;   /* may be closed for being idle */
     bool eof;     /* the peer sends no more */
     bool blocked; /* as last counted */
     bool failed;  /* a reply that had begun could not be queued */
+};
+
+/* Why no connection is accepted, if so. */
+enum net_sock_accept { NET_SOCK_ACCEPTING = 0, NET_SOCK_ACCEPT_PAUSED, NET_SOCK_ACCEPT_FULL };
+
+/* A connection that was accepted just when the last place was taken by another worker. */
+struct net_sock_waiting {
+    const struct net_sock_listener *listener; /* null: there is none */
+    int fd;
+    struct sockaddr_storage peer;
 };
 
 struct net_sock_worker {
@@ -56,15 +85,23 @@ struct net_sock_worker {
     struct cache_worker *cache_worker; /* null unless the loop runs */
     int epoll_fd;
     struct net_sock_source wake; /* an eventfd */
-    struct net_sock_source listeners[NET_ENDPOINT_MAX];
+    struct net_sock_listener listeners[NET_ENDPOINT_MAX];
     unsigned listener_count;
+    bool accept_waits; /* settings.accept_waits */
+    uint32_t idle_timeout_s;
     atomic_bool stopping;
 
     struct u_list conns;
+    struct u_list timed_conns; /* the same for those with an idle timeout, longest unheard first */
+    struct u_list ready;       /* have kept input and no turn since */
     struct net_out_pool out_pool;
-    bool accept_paused;
-    uint64_t accept_resume_us;
+    enum net_sock_accept accept;
+    uint64_t accept_stopped_us;
+    uint64_t accept_retry_us;
+    struct net_sock_waiting waiting;
+    uint64_t idle_check_us; /* when to look at timed_conns again */
     uint64_t now_us;
+    bool crowded; /* other connections wait for their turn in this loop */
 
     struct net_counter counters[NET_SOCK_COUNTERS];
     struct net_sock_worker *stats_next; /* all workers that `stats sock` sums */
@@ -77,16 +114,47 @@ static inline void net_sock_count(struct net_sock_worker *worker, enum net_sock_
     net_counter_add(&worker->counters[counter], n);
 }
 
+/* ---- sock_accept.c ----------------------------------------------------------------------- */
+
+/* Opens a listening socket of the worker's own, or a share of a unix socket. Returns 0 or -1. */
+int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endpoint *endpoint,
+                           int backlog);
+
+/* A listening socket has become readable. */
+void net_sock_accept(struct net_sock_worker *worker, const struct net_sock_listener *listener);
+
+/* Once per loop: goes on accepting if the reason to stop is over. */
+void net_sock_accept_resume(struct net_sock_worker *worker);
+
+/* Closes the listening sockets and what waits for a place. */
+void net_sock_accept_close(struct net_sock_worker *worker);
+
 /* ---- sock_conn.c ------------------------------------------------------------------------- */
 
-/* Takes over a socket that was accepted: a session, or the message that there are too many. */
-void net_sock_conn_open(struct net_sock_worker *worker, int fd, const struct sockaddr *peer);
+/*
+ * Takes over a socket that was accepted. Returns false if there is no place for it; the socket is
+ * then still the caller's.
+ */
+bool net_sock_conn_open(struct net_sock_worker *worker, int fd,
+                        const struct net_sock_listener *listener, const struct sockaddr *peer);
+
+/* Tells the peer that there are too many connections, and closes the socket. */
+void net_sock_conn_refuse(struct net_sock_worker *worker, int fd);
 
 /* Acts on EPOLL* bits. Afterwards the connection may be gone. */
 void net_sock_conn_event(struct net_sock_worker *worker, struct net_sock_conn *conn,
                          uint32_t events);
 
+/* One more turn for each connection that had not finished its last one. */
+void net_sock_conns_ready(struct net_sock_worker *worker);
+
+/* Closes connections that have been idle for too long: a bounded number of them. */
+void net_sock_conns_idle(struct net_sock_worker *worker);
+
 /* Closes the socket at once and frees the connection. */
 void net_sock_conn_close(struct net_sock_worker *worker, struct net_sock_conn *conn);
+
+/* Closes all connections. */
+void net_sock_conns_close(struct net_sock_worker *worker);
 
 #endif

@@ -6,6 +6,8 @@
  *
  * The life of a connection here:
  *
+ *   waiting    no session yet, since all are in use and connections shall wait for one. Input goes
+ *              back to the stack (us_recv_keep), which closes the window.
  *   open       session set. DATA is handled and answered at once.
  *   blocked    its session stopped in a reply. What it did not consume went back to the stack
  *              (us_recv_keep), which closes the window. The worker looks at the queue of blocked
@@ -25,6 +27,9 @@
 
 /* Blocked connections looked at per loop. */
 #define UNBLOCK_BATCH 32
+
+/* Connections per check that are looked at for being idle. */
+#define IDLE_BATCH 64
 
 /* What a peer may send after its session has ended before the connection is reset. */
 #define DISCARD_BYTES_MAX (1024 * 1024)
@@ -168,6 +173,8 @@ static struct cache_session *session_open(struct net_stack_worker *worker,
 
     peer.port = info->remote_port;
     memcpy(peer.addr, info->remote.bytes, sizeof(peer.addr));
+    peer.local_port = info->local_port;
+    memcpy(peer.local_addr, info->local.bytes, sizeof(peer.local_addr));
     return cache_session_open(worker->cache_worker, &peer);
 }
 
@@ -186,8 +193,28 @@ static void conn_set_blocked(struct net_stack_worker *worker, struct net_stack_c
     }
 }
 
+/* Waits for the end of some other session, or does not any more. */
+static void conn_set_waiting(struct net_stack_worker *worker, struct net_stack_conn *conn,
+                             bool waiting)
+{
+    if (conn->waiting == waiting)
+        return;
+    conn->waiting = waiting;
+    if (waiting && u_list_is_empty(&worker->waiting_conns)) {
+        worker->waiting_since_us = worker->now_us;
+        cache_accept_stopped(worker->cache_worker);
+    }
+    if (waiting)
+        u_list_push_back(&worker->waiting_conns, &conn->blocked_link);
+    else
+        u_list_remove(&conn->blocked_link);
+    if (!waiting && u_list_is_empty(&worker->waiting_conns))
+        cache_accept_resumed(worker->cache_worker, worker->now_us - worker->waiting_since_us);
+}
+
 static void conn_end_session(struct net_stack_worker *worker, struct net_stack_conn *conn)
 {
+    conn_set_waiting(worker, conn, false);
     conn_set_blocked(worker, conn, false);
     if (conn->session)
         cache_session_close(conn->session);
@@ -244,7 +271,7 @@ static struct net_stack_conn *conn_new(struct net_stack_worker *worker, struct u
     return conn;
 }
 
-/* A new connection: its session, or the message that there are too many. */
+/* A new connection: its session, or a place in the queue, or that there are too many. */
 static struct net_stack_conn *conn_open(struct net_stack_worker *worker, struct us_conn *us)
 {
     struct net_stack_conn *conn = conn_new(worker, us);
@@ -255,9 +282,14 @@ static struct net_stack_conn *conn_open(struct net_stack_worker *worker, struct 
     us_conn_info(worker->stack, us, &info);
     net_stack_count(worker, NET_STACK_ACCEPTED, 1);
 
-    conn->session = session_open(worker, &info);
+    if (!worker->accept_waits || !cache_is_full(worker->cache))
+        conn->session = session_open(worker, &info);
     if (conn->session) {
         log_conn(worker, &info, "connected");
+        return conn;
+    }
+    if (worker->accept_waits) {
+        conn_set_waiting(worker, conn, true);
         return conn;
     }
     net_stack_count(worker, NET_STACK_REJECTED, 1);
@@ -290,8 +322,11 @@ static void conn_settle(struct net_stack_worker *worker, struct net_stack_conn *
     case CACHE_SESSION_CLOSING:
         net_stack_conn_finish(worker, conn);
         break;
-    case CACHE_SESSION_OPEN:
     case CACHE_SESSION_YIELDED:
+        conn->yield_pass = worker->pass;
+        conn_set_blocked(worker, conn, false);
+        break;
+    case CACHE_SESSION_OPEN:
         conn_set_blocked(worker, conn, false);
         if (conn->peer_closed && conn->kept_bytes == 0)
             net_stack_conn_finish(worker, conn);
@@ -329,28 +364,52 @@ static void conn_discard(struct net_stack_worker *worker, struct net_stack_conn 
     net_stack_conn_abort(worker, conn);
 }
 
-static void conn_data(struct net_stack_worker *worker, struct net_stack_conn *conn,
-                      const uint8_t *data, uint32_t len)
+/* A request has come: the last to be looked at for being idle. */
+static void conn_heard(struct net_stack_worker *worker, struct net_stack_conn *conn)
+{
+    if (worker->idle_timeout_s == 0 || cache_session_idle_s(conn->session) > 0)
+        return;
+    u_list_remove(&conn->open_link);
+    u_list_push_back(&worker->open_conns, &conn->open_link);
+}
+
+/*
+ * Gives input to the session. Returns how many bytes are done with: less than len if its turn is
+ * over, and then the rest is to be given to it in the next pass.
+ */
+static uint32_t conn_data(struct net_stack_worker *worker, struct net_stack_conn *conn,
+                          const uint8_t *data, uint32_t len)
 {
     struct stack_sink s;
-    uint32_t used;
+    enum cache_session_state state;
+    uint32_t used = 0;
+    uint32_t done;
 
+    if (conn->waiting) {
+        conn->kept_bytes -= u_min32(conn->kept_bytes, len);
+        conn_keep(worker, conn, data, len);
+        return len;
+    }
     if (!conn->session) {
         conn_discard(worker, conn, len);
-        return;
-    }
-    conn->kept_bytes -= u_min32(conn->kept_bytes, len);
-    if (cache_session_state(conn->session) == CACHE_SESSION_BLOCKED) {
-        conn_keep(worker, conn, data, len);
-        return;
+        return len;
     }
     sink_begin(&s, worker, conn);
-    used = cache_session_input(conn->session, data, len, &s.sink);
-    sink_commit(&s);
-    if (used < len && cache_session_state(conn->session) == CACHE_SESSION_BLOCKED)
+    state = cache_session_state(conn->session);
+    if (state != CACHE_SESSION_BLOCKED) {
+        used = cache_session_input(conn->session, data, len, &s.sink);
+        sink_commit(&s);
+        state = cache_session_state(conn->session);
+    }
+    done = state == CACHE_SESSION_YIELDED ? used : len;
+    conn->kept_bytes -= u_min32(conn->kept_bytes, done);
+    if (state == CACHE_SESSION_BLOCKED && used < len)
         conn_keep(worker, conn, data + used, len - used);
     if (conn->session)
         conn_settle(worker, conn, s.failed);
+    if (conn->session)
+        conn_heard(worker, conn);
+    return conn->session ? done : len;
 }
 
 static void conn_resume(struct net_stack_worker *worker, struct net_stack_conn *conn)
@@ -429,15 +488,18 @@ static void prefetch_events(struct net_stack_worker *worker, unsigned n)
     }
 }
 
-/* Stage C: everything that has an effect, in order. */
-static void handle_event(struct net_stack_worker *worker, const struct us_event *ev)
+/* Everything that has an effect. Returns false if there is a rest, which the event then is. */
+static bool handle_event(struct net_stack_worker *worker, struct us_event *ev)
 {
     struct net_stack_conn *conn = ev->user;
+    uint32_t done;
 
     switch (ev->type) {
     case US_EV_DATA:
-        conn_data(worker, conn, ev->data, ev->len);
-        break;
+        done = conn_data(worker, conn, ev->data, ev->len);
+        ev->data += done;
+        ev->len -= done;
+        return ev->len == 0;
     case US_EV_PEER_CLOSED:
         conn_peer_closed(worker, conn);
         break;
@@ -458,18 +520,40 @@ static void handle_event(struct net_stack_worker *worker, const struct us_event 
     case US_EV_NONE:
         break;
     }
+    return true;
+}
+
+/*
+ * Stage C: the events in order, but each connection has one turn (-R): what is left of its input,
+ * and the events behind that, are for the next pass. Moves them to the front and returns how many
+ * there are. The input stays where it is, in the packets, so that nothing is copied.
+ */
+static unsigned handle_pass(struct net_stack_worker *worker, unsigned n)
+{
+    unsigned left = 0;
+    unsigned i;
+
+    worker->pass++;
+    for (i = 0; i < n; i++) {
+        struct us_event *ev = &worker->events[i];
+        const struct net_stack_conn *conn = ev->user;
+
+        if ((conn && conn->yield_pass == worker->pass) || !handle_event(worker, ev))
+            worker->events[left++] = *ev;
+    }
+    return left;
 }
 
 unsigned net_stack_events(struct net_stack_worker *worker)
 {
     unsigned total = 0;
-    unsigned n, i;
+    unsigned n;
 
     while ((n = take_events(worker)) > 0) {
         prefetch_events(worker, n);
-        for (i = 0; i < n; i++)
-            handle_event(worker, &worker->events[i]);
         total += n;
+        while (n > 0)
+            n = handle_pass(worker, n);
     }
     return total;
 }
@@ -499,4 +583,55 @@ void net_stack_unblock(struct net_stack_worker *worker)
     }
     if (worker->blocked_count == 0)
         worker->blocked_checks = 0;
+}
+
+void net_stack_seat(struct net_stack_worker *worker)
+{
+    struct net_stack_conn *conn;
+    struct us_conn_info info;
+
+    while (!u_list_is_empty(&worker->waiting_conns) && !cache_is_full(worker->cache)) {
+        conn = U_CONTAINER_OF(worker->waiting_conns.next, struct net_stack_conn, blocked_link);
+        us_conn_info(worker->stack, conn->us, &info);
+        conn->session = session_open(worker, &info);
+        if (!conn->session)
+            return;
+        conn_set_waiting(worker, conn, false);
+        conn_unhold(worker, conn);
+        conn_settle(worker, conn, false);
+        worker->active = true;
+    }
+}
+
+/* Closes it, or puts off the next look at it. Returns false if the others need no look now. */
+static bool conn_check_idle(struct net_stack_worker *worker, struct net_stack_conn *conn)
+{
+    uint32_t idle_s = conn->session ? cache_session_idle_s(conn->session) : 0;
+
+    if (idle_s > 0 && idle_s <= worker->idle_timeout_s)
+        return false; /* those behind it have been heard of later */
+    u_list_remove(&conn->open_link);
+    u_list_push_back(&worker->open_conns, &conn->open_link);
+    if (idle_s > worker->idle_timeout_s) {
+        net_stack_count(worker, NET_STACK_IDLE_CLOSED, 1);
+        cache_session_kick(conn->session);
+        conn->session = NULL;
+        net_stack_conn_finish(worker, conn);
+    }
+    return true;
+}
+
+void net_stack_idle(struct net_stack_worker *worker)
+{
+    struct u_list *front;
+    unsigned n;
+
+    if (worker->idle_timeout_s == 0 || worker->now_us < worker->idle_check_us)
+        return;
+    worker->idle_check_us = worker->now_us + NET_STACK_IDLE_CHECK_US;
+    for (n = 0; n < IDLE_BATCH && !u_list_is_empty(&worker->open_conns); n++) {
+        front = worker->open_conns.next;
+        if (!conn_check_idle(worker, U_CONTAINER_OF(front, struct net_stack_conn, open_link)))
+            return;
+    }
 }

@@ -153,9 +153,12 @@ bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us)
     uint64_t start = cycles_read();
 
     worker->active = false;
+    worker->now_us = now_us;
     receive(worker, now_us);
+    net_stack_seat(worker);
     transmit(worker, now_us);
     cache_tick(worker->cache_worker, now_us);
+    net_stack_idle(worker);
 
     net_stack_count(worker, NET_STACK_LOOPS, 1);
     if (worker->active) {
@@ -420,6 +423,9 @@ struct net_worker *net_stack_worker_open(struct nic *nic, const struct net_stack
     u_list_init(&worker->free_conns);
     u_list_init(&worker->open_conns);
     u_list_init(&worker->blocked_conns);
+    u_list_init(&worker->waiting_conns);
+    worker->accept_waits = config->accept_waits;
+    worker->idle_timeout_s = config->idle_timeout_s;
     if (open_parts(worker, config, error) == 0)
         return &worker->worker;
     worker_free(worker);

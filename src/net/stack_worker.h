@@ -40,6 +40,9 @@
 
 #define NET_STACK_EVENT_BATCH 256
 
+/* How often connections are looked at for being idle, if they have a timeout. */
+#define NET_STACK_IDLE_CHECK_US 250000
+
 enum net_stack_counter {
     NET_STACK_LOOPS = 0,
     NET_STACK_LOOPS_BUSY,  /* loops that received, sent or changed something */
@@ -56,6 +59,7 @@ enum net_stack_counter {
     NET_STACK_ABORTED_FULL,  /* aborted: no memory for a reply that had begun */
     NET_STACK_ABORTED_KEPT,  /* aborted: none for what a blocked session did not consume */
     NET_STACK_ABORTED_FLOOD, /* aborted: sends on although its session has ended */
+    NET_STACK_IDLE_CLOSED,   /* closed because of settings.idle_timeout_s */
     NET_STACK_COUNTERS
 };
 
@@ -63,10 +67,12 @@ struct net_stack_conn {
     struct us_conn *us;            /* null once its CLOSED event has been taken */
     struct cache_session *session; /* null once there is nothing more to reply */
     struct u_list open_link;
-    struct u_list blocked_link; /* on no list unless the session is BLOCKED */
+    struct u_list blocked_link; /* on no list unless the session is BLOCKED or waited for */
     uint32_t kept_bytes;        /* given back with us_recv_keep() and not seen again yet */
     uint32_t refs;              /* references queued */
     uint32_t discarded_bytes;   /* received after the session's end */
+    uint32_t yield_pass;        /* in which its last turn ended early, see net_stack_events() */
+    bool waiting;               /* for a place for its session (settings.accept_waits) */
     bool aborted;               /* reset by us: nothing that still comes matters */
     bool held;                  /* us_recv_keep() was called, us_recv_resume() not yet */
     bool peer_closed;
@@ -97,8 +103,14 @@ struct net_stack_worker {
     uint32_t conns_max;
     uint32_t conns_used;      /* entries that were ever in use */
     struct u_list free_conns; /* of these, by open_link */
-    struct u_list open_conns;
+    struct u_list open_conns; /* with an idle timeout: longest unheard first */
     struct u_list blocked_conns;
+    struct u_list waiting_conns;
+    bool accept_waits;         /* settings.accept_waits */
+    uint64_t waiting_since_us; /* when the first of waiting_conns came */
+    uint32_t idle_timeout_s;
+    uint64_t idle_check_us; /* when to look at open_conns again */
+    uint64_t now_us;        /* of this loop */
     uint32_t blocked_count;
     uint32_t blocked_checks; /* of blocked connections still due after the last frames */
 
@@ -111,6 +123,7 @@ struct net_stack_worker {
     struct us_pkt *unsent[NIC_BURST_MAX]; /* filled, not taken by the device yet */
     unsigned unsent_count;
     struct us_event events[NET_STACK_EVENT_BATCH];
+    uint32_t pass; /* over events, counted from 1 */
 
     uint64_t busy_us; /* when something last happened */
     uint32_t spin_us; /* how long to poll before sleeping */
@@ -147,6 +160,12 @@ unsigned net_stack_events(struct net_stack_worker *worker);
 
 /* Goes on with sessions whose client has read. Looks at a bounded number of them. */
 void net_stack_unblock(struct net_stack_worker *worker);
+
+/* Gives connections that wait for a place one, if there is any. */
+void net_stack_seat(struct net_stack_worker *worker);
+
+/* Closes connections that have been idle for too long. Looks at a bounded number of them. */
+void net_stack_idle(struct net_stack_worker *worker);
 
 /* Sends what is queued, then closes: the session ends now. */
 void net_stack_conn_finish(struct net_stack_worker *worker, struct net_stack_conn *conn);

@@ -64,69 +64,144 @@ def test_version(run, option):
     assert re.fullmatch(r"memcached 1\.6\.\d+", lines[0]) and lines[1].startswith("ucached ")
 
 
-# What is wrong, and a word that the message must have.
+# What is wrong, the exit status, and a word that the message must have.
 @pytest.mark.parametrize(
-    "args,word",
+    "args,status,word",
     [
-        (["--no-such-option"], "--no-such-option"),
-        (["-j"], "-j"),
-        (["word"], "word"),
-        (["-p"], "-p"),
-        (["-p", "x"], "-p"),
-        (["-p", "65536"], "65536"),
-        (["-p", "11211x"], "-p"),
-        (["-p", ""], "-p"),
-        (["-m"], "-m"),
-        (["-m", "x"], "-m"),
-        (["-m", "0"], "-m"),
-        (["-m", "-5"], "-m"),
-        (["-m", "1e3"], "-m"),
-        (["-m", "99999999999999999999"], "-m"),
-        (["-c", "0"], "-c"),
-        (["-c", "-1"], "-c"),
-        (["-c", "many"], "-c"),
-        (["-t", "0"], "-t"),
-        (["-t", "1.5"], "-t"),
-        (["-t", "100000"], "-t"),
-        (["-b", "x"], "-b"),
-        (["-I", "1"], "-I"),
-        (["-I", "2g"], "-I"),
-        (["-I", "x"], "-I"),
-        (["-I", "1000m"], "-I"),
-        (["-U", "11211"], "UDP"),
-        (["--io=foo"], "foo"),
-        (["--io=dpdk"], "dpdk"),
-        (["--io"], "--io"),
-        (["--io=tap", "--ip=10.0.0.1"], "--ip"),
-        (["--io=tap", "--ip=10.0.0/24"], "--ip"),
-        (["--io=tap", "--ip=10.0.0.256/24"], "--ip"),
-        (["--io=tap", "--ip=10.0.0.1/33"], "--ip"),
-        (["--io=tap", "--ip=foo/24"], "--ip"),
-        (["--io=tap", "--gw=foo"], "--gw"),
-        (["--io=tap", "--mac=foo"], "--mac"),
-        (["--io=tap", "--mac=ff:ff:ff:ff:ff:ff"], "--mac"),
-        (["--io=tap", "--host-ip=1.2.3.4"], "--host-ip"),
-        (["--io=tap", "--host-ip=192.168.1.1/24"], "--host-ip"),
-        (["--io=tap", "--host-ip=10.100.0.20/24"], "same address"),
-        (["--io=tap", "--dev=abcdefghijklmnop"], "--dev"),
-        (["--io=tap", "--dev=a/b"], "--dev"),
-        (["--io=tap", "--fault=foo=1%"], "foo"),
-        (["--io=tap", "--fault=loss=200%"], "loss"),
-        (["--io=tap", "--fault=loss"], "loss"),
-        (["--io=tap", "--fault="], "--fault"),
-        (["--io=tap", "-l", "127.0.0.1"], "-l"),
-        (["--io=sock", "--ip=10.0.0.1/24"], "--ip"),
-        (["--io=sock", "--fault=loss=1%"], "--fault"),
-        (["-s", "/tmp/x"], "-s"),
-        (["--enable-ssl"], "--enable-ssl"),
+        (["--no-such-option"], 1, "--no-such-option"),
+        (["-j"], 1, "-j"),
+        (["-p"], 1, "-p"),
+        (["-p", "x"], EX_USAGE, "-p"),
+        (["-p", "65536"], EX_USAGE, "65536"),
+        (["-p", "11211x"], EX_USAGE, "-p"),
+        (["-p", ""], EX_USAGE, "-p"),
+        (["-m"], 1, "-m"),
+        (["-m", "x"], EX_USAGE, "-m"),
+        (["-m", "0"], EX_USAGE, "-m"),
+        (["-m", "1"], EX_USAGE, "-m"),
+        (["-m", "-5"], EX_USAGE, "-m"),
+        (["-m", "1e3"], EX_USAGE, "-m"),
+        (["-m", "99999999999999999999"], EX_USAGE, "-m"),
+        (["-c", "0"], 1, "-c"),
+        (["-c", "-1"], 1, "-c"),
+        (["-c", "many"], 1, "-c"),
+        (["-t", "0"], 1, "-t"),
+        (["-t", "1.5"], 1, "-t"),
+        (["-t", "100000"], 1, "-t"),
+        (["-b", "x"], 1, "-b"),
+        (["-R", "0"], 1, "-R"),
+        (["-f", "1"], 1, "-f"),
+        (["-n", "0"], 1, "-n"),
+        (["-N", "0"], 1, "-N"),
+        (["-a", "8"], EX_USAGE, "-a"),
+        (["-B", "x"], EX_USAGE, "-B"),
+        (["-I", "1"], EX_USAGE, "-I"),
+        (["-I", "2g"], EX_USAGE, "-I"),
+        (["-I", "x"], EX_USAGE, "-I"),
+        (["-I", "1000m"], EX_USAGE, "-I"),
+        (["-U", "70000"], EX_USAGE, "-U"),
+        (["-Y", "/etc/passwd", "-U", "11211"], EX_USAGE, "UDP"),
+        (["-Y", "/etc/passwd", "-B", "binary"], EX_USAGE, "-Y"),
+        (["-S"], EX_USAGE, "SASL"),
+        (["-Z"], EX_USAGE, "TLS"),
+        (["--enable-ssl"], EX_USAGE, "TLS"),
+        (["-e", "/tmp/x"], EX_USAGE, "-e"),
+        (["-o", "idle_timeout"], 1, "idle_timeout"),
+        (["-o", "hashpower=99"], 1, "hashpower"),
+        (["-o", "hash_algorithm=md5"], 1, "hash_algorithm"),
+        (["-o", "hot_lru_pct=50,warm_lru_pct=50"], EX_USAGE, "hot_lru_pct"),
+        (["--io=foo"], EX_USAGE, "foo"),
+        (["--io=dpdk"], EX_USAGE, "dpdk"),
+        (["--io"], 1, "--io"),
+        (["--io=tap", "--ip=10.0.0.1"], EX_USAGE, "--ip"),
+        (["--io=tap", "--ip=10.0.0/24"], EX_USAGE, "--ip"),
+        (["--io=tap", "--ip=10.0.0.256/24"], EX_USAGE, "--ip"),
+        (["--io=tap", "--ip=10.0.0.1/33"], EX_USAGE, "--ip"),
+        (["--io=tap", "--ip=foo/24"], EX_USAGE, "--ip"),
+        (["--io=tap", "--gw=foo"], EX_USAGE, "--gw"),
+        (["--io=tap", "--mac=foo"], EX_USAGE, "--mac"),
+        (["--io=tap", "--mac=ff:ff:ff:ff:ff:ff"], EX_USAGE, "--mac"),
+        (["--io=tap", "--host-ip=1.2.3.4"], EX_USAGE, "--host-ip"),
+        (["--io=tap", "--host-ip=192.168.1.1/24"], EX_USAGE, "--host-ip"),
+        (["--io=tap", "--host-ip=10.100.0.20/24"], EX_USAGE, "same address"),
+        (["--io=tap", "--dev=abcdefghijklmnop"], EX_USAGE, "--dev"),
+        (["--io=tap", "--dev=a/b"], EX_USAGE, "--dev"),
+        (["--io=tap", "--fault=foo=1%"], EX_USAGE, "foo"),
+        (["--io=tap", "--fault=loss=200%"], EX_USAGE, "loss"),
+        (["--io=tap", "--fault=loss"], EX_USAGE, "loss"),
+        (["--io=tap", "--fault="], EX_USAGE, "--fault"),
+        (["--io=tap", "-l", "127.0.0.1"], EX_USAGE, "-l"),
+        (["--io=tap", "-s", "/tmp/x"], EX_USAGE, "-s"),
+        (["--io=sock", "--ip=10.0.0.1/24"], EX_USAGE, "--ip"),
+        (["--io=sock", "--fault=loss=1%"], EX_USAGE, "--fault"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_mistake_is_named(run, args, status, word):
+    done = run(*args)
+    assert done.returncode == status, done.stderr
+    assert word in done.stderr and done.stderr.startswith("ucached: ")
+    assert len(done.stderr.splitlines()) == 1 and done.stdout == ""
+
+
+@pytest.mark.parametrize("word", ["foo", "foo=1", "ext_path=/tmp/x:1G", "proxy_config=/tmp/x"])
+def test_suboption_that_does_not_exist(run, word):
+    done = run("-o", f"track_sizes,{word}")
+    assert done.returncode == 1 and done.stdout == f'Illegal suboption "{word}"\n'
+    assert done.stderr.startswith("ucached: -o: ") and word in done.stderr
+
+
+# Mistakes that the distribution's memcached sees too: both end with the same status.
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["-c", "0"],
+        ["-t", "0"],
+        ["-R", "0"],
+        ["-f", "1"],
+        ["-n", "0"],
+        ["-N", "0"],
+        ["-B", "x"],
+        ["-I", "10"],
+        ["-I", "40m"],
+        ["-m", "0"],
+        ["-m", "1"],
+        ["-p"],
+        ["--conn-limit"],
+        ["--foo"],
+        ["-x"],
+        ["-o", "foo"],
+        ["-o", "hashpower=99"],
+        ["-o", "hashpower"],
+        ["-o", "hash_algorithm=z"],
+        ["-o", "slab_automove=3"],
+        ["-o", "slab_automove_ratio=2"],
+        ["-o", "slab_automove_window=2"],
+        ["-o", "tail_repair_time=9"],
+        ["-o", "lru_crawler_sleep=1000001"],
+        ["-o", "lru_crawler_tocrawl=x"],
+        ["-o", "hot_lru_pct=0"],
+        ["-o", "warm_lru_pct=61"],
+        ["-o", "hot_max_factor=0"],
+        ["-o", "temporary_ttl=1,no_lru_maintainer"],
+        ["-o", "idle_timeout"],
+        ["-o", "watcher_logbuf_size=x"],
+        ["-o", "slab_sizes=300-200"],
+        ["-o", "read_buf_mem_limit"],
+        ["-Y", "/etc/hostname", "-U", "11211"],
+        ["-Y", "/etc/hostname", "-B", "binary"],
+        ["-l", "no.such.host.invalid"],
+        ["-s", "/no/such/folder/socket"],
     ],
     ids=" ".join,
 )
-def test_mistake_is_named_and_ends_with_usage(run, args, word):
-    done = run(*args)
-    assert done.returncode == EX_USAGE, done.stderr
-    assert word in done.stderr and done.stderr.startswith("ucached: ")
-    assert len(done.stderr.splitlines()) == 1 and done.stdout == ""
+def test_exit_status_is_memcacheds(run, memcached_path, args):
+    port = str(free_port())
+    user = ["-u", "root"] if os.geteuid() == 0 else []
+    command = [memcached_path, "-p", port, *user, *args]
+    theirs = subprocess.run(command, capture_output=True, timeout=30, stdin=subprocess.DEVNULL)
+    assert theirs.returncode > 0
+    assert run("--io=sock", "-p", port, *user, *args).returncode == theirs.returncode
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,9 @@ static void test_detach(void **state)
 
     assert_true(child >= 0);
     if (child == 0) {
-        if (chdir(directory) == 0 && daemon_pidfile_path("pid") == 0 && daemon_detach(false) == 0 &&
-            getcwd(cwd, sizeof(cwd)) && strcmp(cwd, "/") == 0 && getsid(0) == getpid())
+        if (chdir(directory) == 0 && daemon_pidfile_path("pid") == 0 &&
+            daemon_detach(false, false) == 0 && getcwd(cwd, sizeof(cwd)) && strcmp(cwd, "/") == 0 &&
+            getsid(0) == getpid())
             daemon_pidfile_write(&nobody_else);
         _exit(7);
     }

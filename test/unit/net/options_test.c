@@ -17,7 +17,7 @@
 #define ARGS_MAX 32
 
 /* Cuts a line at spaces into an argv and parses it. The words stay alive until the next call. */
-static enum options_outcome parse(const char *line, struct options *o, char *error)
+static enum options_outcome parse(const char *line, struct options *o)
 {
     static char words[512];
     static char program[] = "ucached";
@@ -32,16 +32,13 @@ static enum options_outcome parse(const char *line, struct options *o, char *err
         argv[argc++] = word;
     }
     argv[argc] = NULL;
-    memset(error, 0, OPTIONS_ERROR_MAX);
-    return options_parse(argc, argv, o, error);
+    return options_parse(argc, argv, o);
 }
 
 static void must_run(const char *line, struct options *o)
 {
-    char error[OPTIONS_ERROR_MAX];
-
-    if (parse(line, o, error) != OPTIONS_RUN)
-        fail_msg("'%s': %s", line, error);
+    if (parse(line, o) != OPTIONS_RUN)
+        fail_msg("'%s': %s", line, o->error);
 }
 
 static void test_defaults(void **state)
@@ -111,23 +108,119 @@ static void test_listen_repeats(void **state)
     assert_string_equal(o.settings.listen_addr, "127.0.0.1,[::1]:11212,localhost");
 }
 
-static void test_port_any(void **state)
+static void test_ports(void **state)
 {
     struct options o;
 
     must_run("-p -1", &o);
+    assert_true(o.tcp_port_any);
     assert_int_equal(o.settings.tcp_port, 0);
+    must_run("-p 0", &o);
+    assert_false(o.tcp_port_any);
+    assert_int_equal(o.settings.tcp_port, 0);
+    must_run("-p -1 -p 5", &o);
+    assert_false(o.tcp_port_any);
+    assert_int_equal(o.settings.tcp_port, 5);
+    must_run("-U 0", &o);
+    assert_int_equal(o.settings.tcp_port, 11211);
+}
+
+/* What settings say of a switch that is set, and of all others that are not. */
+static void test_switches(void **state)
+{
+    struct options o;
+
+    must_run("-A -C -F -X -W -D/ -r -k -L -d -M", &o);
+    assert_true(o.settings.shutdown_enabled && o.settings.cas_disabled);
+    assert_true(o.settings.flush_disabled && o.settings.dump_disabled);
+    assert_true(o.settings.watch_disabled && o.settings.detail_enabled);
+    assert_int_equal(o.settings.prefix_delimiter, '/');
+    assert_true(o.core_dumps && o.lock_memory && o.huge_pages && o.daemonize);
+    must_run("", &o);
+    assert_false(o.settings.shutdown_enabled || o.settings.cas_disabled);
+    assert_false(o.settings.flush_disabled || o.settings.dump_disabled);
+    assert_false(o.settings.watch_disabled || o.settings.detail_enabled);
+    assert_int_equal(o.settings.prefix_delimiter, ':');
+    assert_false(o.core_dumps || o.lock_memory || o.huge_pages || o.settings.debug);
+    assert_int_equal(o.settings.requests_per_event, 20);
+}
+
+static void test_further_options(void **state)
+{
+    struct options o;
+
+    must_run("-s /tmp/u.sock -a 770 -R 7 -n 100 -f 1.08 -N 2 -B binary", &o);
+    assert_string_equal(o.settings.unix_path, "/tmp/u.sock");
+    assert_int_equal(o.settings.unix_access, 0770);
+    assert_int_equal(o.settings.requests_per_event, 7);
+    assert_int_equal(o.settings.shown.chunk_bytes, 100);
+    assert_true(o.settings.shown.growth_factor == 1.08);
+    assert_int_equal(o.settings.shown.napi_ids, 2);
+    assert_int_equal(o.settings.binding, CACHE_BINDING_BINARY);
+    must_run("-Y /etc/passwd", &o);
+    assert_string_equal(o.settings.auth_file, "/etc/passwd");
+    assert_int_equal(o.settings.binding, CACHE_BINDING_ASCII);
+    must_run("-l 127.0.0.1 word -v", &o);
+    assert_string_equal(o.surplus, "word");
+    assert_int_equal(o.settings.verbosity, 1);
+}
+
+static void test_debug_by_name(void **state)
+{
+    char program[] = "./memcached-debug";
+    char *argv[] = {program, NULL};
+    struct options o;
+
+    assert_int_equal(options_parse(1, argv, &o), OPTIONS_RUN);
+    assert_true(o.settings.debug);
+}
+
+static void test_extended(void **state)
+{
+    struct options o;
+
+    must_run("-o idle_timeout=7,no_maxconns_fast,track_sizes -o hashpower=20", &o);
+    assert_int_equal(o.settings.idle_timeout_s, 7);
+    assert_true(o.settings.accept_waits && o.settings.track_sizes);
+    assert_int_equal(o.settings.shown.hashpower_init, 20);
+    must_run("-o no_maxconns_fast,,maxconns_fast,relaxed_privileges,modern", &o);
+    assert_false(o.settings.accept_waits);
+    must_run("-o no_modern", &o);
+    assert_true(o.settings.accept_waits);
+    assert_false(o.settings.shown.slab_reassign || o.settings.shown.lru_crawler);
+    assert_string_equal(o.settings.shown.hash_algorithm, "jenkins");
+    must_run("-o slab_automove=2,slab_automove_ratio=0.5,watcher_logbuf_size=1,hash_algorithm=xxh3",
+             &o);
+    assert_int_equal(o.settings.shown.slab_automove, 2);
+    assert_true(o.settings.shown.slab_automove_ratio == 0.5);
+    assert_int_equal(o.settings.shown.watcher_logbuf_bytes, 1024);
+    assert_string_equal(o.settings.shown.hash_algorithm, "xxh3");
+    must_run("-o temporary_ttl=30,read_buf_mem_limit=2,slab_sizes=100-200-300", &o);
+    assert_true(o.settings.shown.temp_lru);
+    assert_int_equal(o.settings.shown.temporary_ttl_s, 30);
+    assert_int_equal(o.settings.shown.read_buf_mem_limit_bytes, 2 << 20);
+}
+
+/* What packages start memcached with. */
+static void test_packages(void **state)
+{
+    struct options o;
+
+    must_run("-d -m 64 -p 11211 -u memcache -l 127.0.0.1 -P /run/memcached/memcached.pid", &o);
+    must_run("-p 11211 -u memcached -m 64 -c 1024 -l 127.0.0.1,::1", &o);
+    must_run("-m 1024 -c 4096 -o modern,drop_privileges -vv", &o);
+    must_run("-U 0 -A -o relaxed_privileges -p 22122 -u root", &o);
 }
 
 static void test_help_and_version(void **state)
 {
-    char error[OPTIONS_ERROR_MAX];
     struct options o;
 
-    assert_int_equal(parse("-h", &o, error), OPTIONS_HELP);
-    assert_int_equal(parse("--help", &o, error), OPTIONS_HELP);
-    assert_int_equal(parse("-V", &o, error), OPTIONS_VERSION);
-    assert_int_equal(parse("-p 7 --version -t 0", &o, error), OPTIONS_VERSION);
+    assert_int_equal(parse("-h", &o), OPTIONS_HELP);
+    assert_int_equal(parse("--help", &o), OPTIONS_HELP);
+    assert_int_equal(parse("-V", &o), OPTIONS_VERSION);
+    assert_int_equal(parse("-p 7 --version -t 0", &o), OPTIONS_VERSION);
+    assert_int_equal(parse("-i", &o), OPTIONS_LICENSE);
 }
 
 static void test_tap_defaults(void **state)
@@ -171,85 +264,133 @@ static void test_tap_options(void **state)
     assert_true(o.host_ip_none);
 }
 
-/* Each wrong line and a part of its message that says what is wrong or allowed. */
+/* Each wrong line, the status that memcached ends with, and what the message has to say. */
 static const struct {
     const char *line;
+    int status;
     const char *part;
 } wrong[] = {
-    {"-p 0", "1 to 65535"},
-    {"-p 65536", "1 to 65535"},
-    {"-p 80x", "\"80x\""},
-    {"-p -2", "\"-2\""},
-    {"-p +1", "1 to 65535"},
-    {"-p", "-p needs an argument"},
-    {"--port", "--port needs an argument"},
-    {"-m 0", "1 to "},
-    {"-m -5", "\"-5\""},
-    {"-m 99999999999999999999999", "is not a number"},
-    {"-m 1", "half of the memory"},
-    {"-I 2g", "1k to 1024m"},
-    {"-I 1023", "1k to 1024m"},
-    {"-I 1025m", "1k to 1024m"},
-    {"-I k", "1k to 1024m"},
-    {"-I 64m", "-I: the largest item"},
-    {"-c 0", "-c"},
-    {"-c many", "\"many\""},
-    {"-t 0", "1 to 256"},
-    {"-t 257", "1 to 256"},
-    {"-b 0", "-b"},
-    {"-U 11211", "UDP"},
-    {"-l", "-l needs an argument"},
-    {"--io=xdp", "not in this build"},
-    {"--io=dpdk", "not in this build"},
-    {"--io=uring", "not in this build"},
-    {"--io=foo", "auto, sock, tap"},
-    {"--dev=", "--dev"},
-    {"--dev=a/b", "--dev"},
-    {"--dev=sixteencharslong", "15"},
-    {"--ip=10.0.0.1", "ADDRESS/PREFIX"},
-    {"--ip=10.0.0.1/33", "ADDRESS/PREFIX"},
-    {"--ip=10.0.0.1/0", "ADDRESS/PREFIX"},
-    {"--ip=10.0.0.256/8", "ADDRESS/PREFIX"},
-    {"--io=tap --host-ip=10.0.0.1", "none"},
-    {"--ip=fd00::1/64", "IPv6"},
-    {"--io=tap --gw=10.0", "--gw"},
-    {"--io=tap --gw=10.100.1.1", "--gw"},
-    {"--io=tap --gw=fd00::1", "IPv4"},
-    {"--io=tap --mac=01:00:00:00:00:01", "--mac"},
-    {"--io=tap --mac=00:00:00:00:00:00", "--mac"},
-    {"--io=tap --mac=02:00:00:00:00", "--mac"},
-    {"--io=tap --mac=02-00-00-00-00-01", "--mac"},
-    {"--io=tap --fault=lost=5%", "--fault"},
-    {"--io=tap --trace=", "--trace"},
-    {"--io=tap -l 127.0.0.1", "--ip"},
-    {"--io=tap -p -1", "1 to 65535"},
-    {"--ip=192.168.7.2/24", "--host-ip"},
-    {"--ip=10.100.0.10/24", "same address"},
-    {"--io=sock --ip=10.0.0.1/8", "--io=tap"},
-    {"--fault=loss=1%", "--io=tap"},
-    {"--gw=10.0.0.1", "--io=tap"},
-    {"--trace=x", "--io=tap"},
-    {"-A", "option of memcached"},
-    {"-o modern", "option of memcached"},
-    {"--enable-ssl", "option of memcached"},
-    {"--max-reqs-per-event=5", "option of memcached"},
-    {"-q", "no such option"},
-    {"--frobnicate", "--frobnicate: there is no such option"},
-    {"--daemon=yes", "takes no argument"},
-    {"foo", "\"foo\" is not an option"},
+    {"-p 65536", 64, "1 to 65535"},
+    {"-p 80x", 64, "\"80x\""},
+    {"-p -2", 64, "\"-2\""},
+    {"-p +1", 64, "1 to 65535"},
+    {"-p", 1, "-p needs an argument"},
+    {"--port", 1, "--port needs an argument"},
+    {"-m 0", 64, "1 to "},
+    {"-m -5", 64, "\"-5\""},
+    {"-m 99999999999999999999999", 64, "-m"},
+    {"-m 1", 64, "half of the memory"},
+    {"-I 2g", 64, "1k to 1024m"},
+    {"-I 1023", 64, "1k to 1024m"},
+    {"-I 1025m", 64, "1k to 1024m"},
+    {"-I k", 64, "1k to 1024m"},
+    {"-I 64m", 64, "-I: the largest item"},
+    {"-c 0", 1, "-c"},
+    {"-c many", 1, "\"many\""},
+    {"-t 0", 1, "1 to 256"},
+    {"-t 257", 1, "1 to 256"},
+    {"-b -1", 1, "-b"},
+    {"-b x", 1, "-b"},
+    {"-R 0", 1, "-R"},
+    {"-R -1", 1, "-R"},
+    {"-n 0", 1, "-n"},
+    {"-n x", 1, "-n"},
+    {"-f 1", 1, "-f"},
+    {"-f x", 1, "-f"},
+    {"-f nan", 1, "-f"},
+    {"-N 0", 1, "-N"},
+    {"-B x", 64, "auto, ascii, binary"},
+    {"-a 999", 64, "-a"},
+    {"-a 1777", 64, "-a"},
+    {"-U 65536", 64, "-U"},
+    {"-S", 64, "SASL"},
+    {"-Z", 64, "TLS"},
+    {"--enable-ssl", 64, "TLS"},
+    {"-e /tmp/x", 64, "-e"},
+    {"-Y /tmp/x -U 11211", 64, "UDP"},
+    {"-Y /tmp/x -U -1", 64, "UDP"},
+    {"-Y /tmp/x -B binary", 64, "-Y"},
+    {"-l", 1, "-l needs an argument"},
+    {"--io=xdp", 64, "not in this build"},
+    {"--io=dpdk", 64, "not in this build"},
+    {"--io=uring", 64, "not in this build"},
+    {"--io=foo", 64, "auto, sock, tap"},
+    {"--dev=", 64, "--dev"},
+    {"--dev=a/b", 64, "--dev"},
+    {"--dev=sixteencharslong", 64, "15"},
+    {"--ip=10.0.0.1", 64, "ADDRESS/PREFIX"},
+    {"--ip=10.0.0.1/33", 64, "ADDRESS/PREFIX"},
+    {"--ip=10.0.0.1/0", 64, "ADDRESS/PREFIX"},
+    {"--ip=10.0.0.256/8", 64, "ADDRESS/PREFIX"},
+    {"--io=tap --host-ip=10.0.0.1", 64, "none"},
+    {"--ip=fd00::1/64", 64, "IPv6"},
+    {"--io=tap --gw=10.0", 64, "--gw"},
+    {"--io=tap --gw=10.100.1.1", 64, "--gw"},
+    {"--io=tap --gw=fd00::1", 64, "IPv4"},
+    {"--io=tap --mac=01:00:00:00:00:01", 64, "--mac"},
+    {"--io=tap --mac=00:00:00:00:00:00", 64, "--mac"},
+    {"--io=tap --mac=02:00:00:00:00", 64, "--mac"},
+    {"--io=tap --mac=02-00-00-00-00-01", 64, "--mac"},
+    {"--io=tap --fault=lost=5%", 64, "--fault"},
+    {"--io=tap --trace=", 64, "--trace"},
+    {"--io=tap -l 127.0.0.1", 64, "--ip"},
+    {"--io=tap -p -1", 64, "1 to 65535"},
+    {"--io=tap -s /tmp/x", 64, "-s"},
+    {"--ip=192.168.7.2/24", 64, "--host-ip"},
+    {"--ip=10.100.0.10/24", 64, "same address"},
+    {"--io=sock --ip=10.0.0.1/8", 64, "--io=tap"},
+    {"--fault=loss=1%", 64, "--io=tap"},
+    {"--gw=10.0.0.1", 64, "--io=tap"},
+    {"--trace=x", 64, "--io=tap"},
+    {"-q", 1, "no such option"},
+    {"--frobnicate", 1, "--frobnicate: there is no such option"},
+    {"--daemon=yes", 1, "takes no argument"},
+    {"-o foo", 1, "\"foo\""},
+    {"-o track_sizes,foo=1", 1, "\"foo=1\""},
+    {"-o ext_path=/tmp/x:1G", 1, "ext_path"},
+    {"-o proxy_config=/tmp/x", 1, "proxy_config"},
+    {"-o ssl_chain_cert=/tmp/x", 1, "ssl_chain_cert"},
+    {"-o hashpower", 1, "hashpower: its value is missing"},
+    {"-o hashpower=11", 1, "12 to 32"},
+    {"-o hashpower=33", 1, "12 to 32"},
+    {"-o slab_automove=3", 1, "slab_automove"},
+    {"-o slab_automove_ratio=0", 1, "slab_automove_ratio"},
+    {"-o slab_automove_ratio=1.1", 1, "at most 1"},
+    {"-o slab_automove_window=2", 1, "3 to 1800"},
+    {"-o tail_repair_time=9", 1, "10 to"},
+    {"-o hash_algorithm=md5", 1, "jenkins"},
+    {"-o hash_algorithm", 1, "value is missing"},
+    {"-o lru_crawler_sleep=1000001", 1, "lru_crawler_sleep"},
+    {"-o lru_crawler_tocrawl=x", 1, "lru_crawler_tocrawl"},
+    {"-o hot_lru_pct=80", 1, "1 to 79"},
+    {"-o warm_lru_pct=0", 1, "1 to 79"},
+    {"-o hot_lru_pct=41", 64, "80 together"},
+    {"-o hot_max_factor=0", 1, "greater than 0"},
+    {"-o warm_max_factor=-1", 1, "greater than 0"},
+    {"-o temporary_ttl", 1, "temporary_ttl"},
+    {"-o temporary_ttl=5,no_lru_maintainer", 64, "lru_maintainer"},
+    {"-o idle_timeout", 1, "idle_timeout"},
+    {"-o idle_timeout=x", 1, "idle_timeout"},
+    {"-o watcher_logbuf_size=x", 1, "watcher_logbuf_size"},
+    {"-o read_buf_mem_limit", 1, "read_buf_mem_limit"},
+    {"-o slab_sizes=300-200", 64, "slab_sizes"},
+    {"-o slab_sizes=x", 64, "slab_sizes"},
+    {"-o sock_cookie_id", 1, "sock_cookie_id"},
+    {"-o slab_chunk_max=0", 1, "slab_chunk_max"},
 };
 
 static void test_mistakes(void **state)
 {
-    char error[OPTIONS_ERROR_MAX];
     struct options o;
     size_t i;
 
     for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        if (parse(wrong[i].line, &o, error) != OPTIONS_BAD)
+        if (parse(wrong[i].line, &o) != OPTIONS_BAD)
             fail_msg("'%s' was accepted", wrong[i].line);
-        if (!strstr(error, wrong[i].part))
-            fail_msg("'%s': message is: %s", wrong[i].line, error);
+        if (o.exit_status != wrong[i].status)
+            fail_msg("'%s': ends with %d", wrong[i].line, o.exit_status);
+        if (!strstr(o.error, wrong[i].part))
+            fail_msg("'%s': message is: %s", wrong[i].line, o.error);
     }
 }
 
@@ -259,51 +400,69 @@ static void test_listen_too_long(void **state)
     char program[] = "ucached";
     char option[] = "-l";
     char *argv[] = {program, option, address, NULL};
-    char error[OPTIONS_ERROR_MAX];
     struct options o;
 
     memset(address, '1', sizeof(address));
     address[OPTIONS_LISTEN_MAX - 1] = '\0';
-    assert_int_equal(options_parse(3, argv, &o, error), OPTIONS_BAD);
+    assert_int_equal(options_parse(3, argv, &o), OPTIONS_BAD);
     address[OPTIONS_LISTEN_MAX - 2] = '\0';
-    assert_int_equal(options_parse(3, argv, &o, error), OPTIONS_RUN);
+    assert_int_equal(options_parse(3, argv, &o), OPTIONS_RUN);
 }
 
 static void test_too_many_ips(void **state)
 {
-    char error[OPTIONS_ERROR_MAX];
     struct options o;
 
     assert_int_equal(parse("--ip=10.100.0.1/24 --ip=10.100.0.2/24 --ip=10.100.0.3/24 "
                            "--ip=10.100.0.4/24 --ip=10.100.0.5/24 --ip=10.100.0.6/24 "
                            "--ip=10.100.0.7/24 --ip=10.100.0.8/24",
-                           &o, error),
+                           &o),
                      OPTIONS_RUN);
     assert_int_equal(o.ip_count, 8);
     assert_int_equal(parse("--ip=10.100.0.1/24 --ip=10.100.0.2/24 --ip=10.100.0.3/24 "
                            "--ip=10.100.0.4/24 --ip=10.100.0.5/24 --ip=10.100.0.6/24 "
                            "--ip=10.100.0.7/24 --ip=10.100.0.8/24 --ip=10.100.0.9/24",
-                           &o, error),
+                           &o),
                      OPTIONS_BAD);
 }
 
-static void test_help_text(void **state)
+static char *printed(void (*print)(FILE *))
 {
     char *text = NULL;
     size_t len;
     FILE *file = open_memstream(&text, &len);
 
-    options_print_help(file);
+    print(file);
     fclose(file);
+    return text;
+}
+
+static void test_help_text(void **state)
+{
+    char *text = printed(options_print_help);
+
     assert_memory_equal(text, "memcached 1.6.45\nucached ", 25);
     assert_non_null(strstr(text, "--listen-backlog=N"));
     assert_non_null(strstr(text, "default: 11211"));
+    assert_non_null(strstr(text, "--unix-socket"));
+    /* Test suites look here for what they may try out. */
+    assert_null(strstr(text, "sasl"));
+    assert_null(strstr(text, "SASL"));
+    assert_null(strstr(text, "ssl"));
+    assert_null(strstr(text, "ext_path"));
+    assert_null(strstr(text, "proxy"));
+    free(text);
+    text = printed(options_print_license);
+    assert_memory_equal(text, "memcached 1.6.45\nucached ", 25);
+    assert_non_null(strstr(text, "BSD 3-Clause"));
     free(text);
 }
 
 static void test_numbers(void **state)
 {
     uint64_t value = 7;
+    unsigned octal = 0;
+    double ratio = 0;
 
     assert_int_equal(value_number("18446744073709551615", 0, UINT64_MAX, &value), 0);
     assert_true(value == UINT64_MAX);
@@ -315,6 +474,20 @@ static void test_numbers(void **state)
     assert_int_equal(value, 4096);
     assert_int_equal(value_size("18446744073709551615m", 1, UINT64_MAX, &value), -1);
     assert_int_equal(value_size("", 0, 10, &value), -1);
+
+    assert_int_equal(value_octal("0777", 0777, &octal), 0);
+    assert_int_equal(octal, 0777);
+    assert_int_equal(value_octal("8", 0777, &octal), -1);
+    assert_int_equal(value_octal("", 0777, &octal), -1);
+    assert_int_equal(value_octal("1000", 0777, &octal), -1);
+    assert_int_equal(value_ratio("1.25", &ratio), 0);
+    assert_true(ratio == 1.25);
+    assert_int_equal(value_ratio("2", &ratio), 0);
+    assert_int_equal(value_ratio("", &ratio), -1);
+    assert_int_equal(value_ratio(".", &ratio), -1);
+    assert_int_equal(value_ratio("1.2.3", &ratio), -1);
+    assert_int_equal(value_ratio("1e9", &ratio), -1);
+    assert_int_equal(value_ratio("inf", &ratio), -1);
 }
 
 static void test_same_network(void **state)
@@ -334,13 +507,25 @@ static void test_same_network(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),     cmocka_unit_test(test_short_options),
-        cmocka_unit_test(test_long_options), cmocka_unit_test(test_listen_repeats),
-        cmocka_unit_test(test_port_any),     cmocka_unit_test(test_help_and_version),
-        cmocka_unit_test(test_tap_defaults), cmocka_unit_test(test_tap_options),
-        cmocka_unit_test(test_mistakes),     cmocka_unit_test(test_listen_too_long),
-        cmocka_unit_test(test_too_many_ips), cmocka_unit_test(test_help_text),
-        cmocka_unit_test(test_numbers),      cmocka_unit_test(test_same_network),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_short_options),
+        cmocka_unit_test(test_long_options),
+        cmocka_unit_test(test_listen_repeats),
+        cmocka_unit_test(test_ports),
+        cmocka_unit_test(test_switches),
+        cmocka_unit_test(test_further_options),
+        cmocka_unit_test(test_debug_by_name),
+        cmocka_unit_test(test_extended),
+        cmocka_unit_test(test_packages),
+        cmocka_unit_test(test_help_and_version),
+        cmocka_unit_test(test_tap_defaults),
+        cmocka_unit_test(test_tap_options),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_listen_too_long),
+        cmocka_unit_test(test_too_many_ips),
+        cmocka_unit_test(test_help_text),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_same_network),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,11 +24,21 @@
 
 #define THREADS 2
 
+/* How a fixture differs from the usual one. */
+struct shape {
+    uint32_t connections_max;
+    uint32_t requests_per_event;
+    uint32_t idle_timeout_s;
+    bool accept_waits;
+    const char *unix_path;
+};
+
 struct fixture {
     struct cache *cache;
     struct net_worker *workers[THREADS];
     pthread_t threads[THREADS];
-    struct sockaddr_in addr;
+    struct sockaddr_storage addr;
+    socklen_t addr_len;
 };
 
 static void *run(void *worker)
@@ -37,37 +47,58 @@ static void *run(void *worker)
     return NULL;
 }
 
-static struct fixture *fixture_open(uint32_t connections_max)
+static struct fixture *fixture_shaped(const struct shape *shape)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     struct cache_config cache = {.start_us = net_clock_us(), .start_unix_s = 1700000000};
-    struct net_endpoints endpoints;
-    struct net_sock_config config = {.endpoints = &endpoints, .backlog = 64};
+    struct net_endpoints endpoints = {0};
+    struct net_sock_config config = {
+        .endpoints = &endpoints,
+        .accept_waits = shape->accept_waits,
+        .idle_timeout_s = shape->idle_timeout_s,
+        .backlog = 64,
+    };
     const char *why = NULL;
     char error[NET_ERROR_MAX];
     unsigned i;
 
     cache.settings.memory_bytes = 64 << 20;
     cache.settings.item_bytes_max = 1 << 20;
-    cache.settings.connections_max = connections_max;
+    cache.settings.connections_max = shape->connections_max;
+    cache.settings.requests_per_event = shape->requests_per_event;
+    cache.settings.idle_timeout_s = shape->idle_timeout_s;
+    cache.settings.accept_waits = shape->accept_waits;
     cache.settings.threads = THREADS;
     cache.settings.evict = true;
     f->cache = cache_create(&cache, &why);
     if (!f->cache)
         fail_msg("cache_create: %s", why);
     config.cache = f->cache;
-    assert_int_equal(net_endpoints_resolve("127.0.0.1", 0, &endpoints, error), 0);
+    if (shape->unix_path)
+        assert_int_equal(net_endpoints_unix(shape->unix_path, 0700, &endpoints, error), 0);
+    else
+        assert_int_equal(net_endpoints_resolve("127.0.0.1", 0, NET_ENDPOINT_TCP, &endpoints, error),
+                         0);
     assert_int_equal(net_endpoints_claim(&endpoints, error), 0);
-    memcpy(&f->addr, &endpoints.list[0].addr, sizeof(f->addr));
+    f->addr = endpoints.list[0].addr;
+    f->addr_len = endpoints.list[0].addr_len;
     for (i = 0; i < THREADS; i++) {
         f->workers[i] = net_sock_worker_open(&config, error);
         if (!f->workers[i])
             fail_msg("net_sock_worker_open: %s", error);
     }
+    net_endpoints_close(&endpoints);
     assert_int_equal(net_sock_stats(f->cache, f->workers, THREADS), 0);
     for (i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&f->threads[i], NULL, run, f->workers[i]), 0);
     return f;
+}
+
+static struct fixture *fixture_open(uint32_t connections_max)
+{
+    struct shape shape = {.connections_max = connections_max};
+
+    return fixture_shaped(&shape);
 }
 
 static void fixture_close(struct fixture *f)
@@ -114,12 +145,12 @@ static void must_connect(const struct fixture *f, int fd)
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-    assert_int_equal(connect(fd, (const struct sockaddr *)&f->addr, sizeof(f->addr)), 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&f->addr, f->addr_len), 0);
 }
 
 static int client_open(const struct fixture *f)
 {
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = socket(f->addr.ss_family, SOCK_STREAM, 0);
 
     assert_true(fd >= 0);
     must_connect(f, fd);
@@ -356,6 +387,145 @@ static void test_no_descriptors(void **state)
     close(fd);
 }
 
+/* Without maxconns_fast: who comes too many waits, and is served when there is a place. */
+static void test_connections_wait(void **state)
+{
+    struct shape shape = {.connections_max = 2, .accept_waits = true};
+    struct fixture *f = fixture_shaped(&shape);
+    int fds[5];
+    char byte;
+    unsigned i;
+
+    for (i = 0; i < 5; i++) {
+        fds[i] = client_open(f);
+        must_send(fds[i], "get a\r\n", 7);
+        if (i < 2)
+            expect(fds[i], "END\r\n");
+    }
+    for (i = 0; i < 10; i++)
+        nap();
+    for (i = 2; i < 5; i++)
+        assert_int_equal(recv(fds[i], &byte, 1, MSG_DONTWAIT), -1);
+    close(fds[0]);
+    close(fds[1]);
+    expect(fds[2], "END\r\n");
+    close(fds[2]);
+    /* Which of the others is next depends on whose listening socket it came to. */
+    must_send(fds[3], "quit\r\n", 6);
+    must_send(fds[4], "quit\r\n", 6);
+    expect(fds[3], "END\r\n");
+    expect(fds[4], "END\r\n");
+    close(fds[3]);
+    close(fds[4]);
+    assert_int_equal(counter(f, NET_SOCK_REJECTED), 0);
+    fixture_close(f);
+}
+
+static void test_unix_socket(void **state)
+{
+    struct shape shape = {.connections_max = 20, .idle_timeout_s = 1};
+    char path[] = "/tmp/ucached-worker-test-XXXXXX";
+    char name[64];
+    struct fixture *f;
+    int fds[8];
+    unsigned i;
+
+    assert_non_null(mkdtemp(path));
+    snprintf(name, sizeof(name), "%s/u", path);
+    shape.unix_path = name;
+    f = fixture_shaped(&shape);
+    for (i = 0; i < 8; i++)
+        fds[i] = client_open(f);
+    for (i = 0; i < 8; i++)
+        ask(fds[i], "set u 0 0 1\r\n1\r\nget u\r\n", "STORED\r\nVALUE u 0 1\r\n1\r\nEND\r\n");
+    for (i = 0; i < 8; i++)
+        close(fds[i]);
+    fixture_close(f);
+    assert_int_equal(unlink(name), 0);
+    assert_int_equal(rmdir(path), 0);
+}
+
+/* Deep pipelines of several clients at once: turns are taken, and every reply comes, in order. */
+static void test_turns(void **state)
+{
+    struct shape shape = {.connections_max = 20, .requests_per_event = 3};
+    struct fixture *f = fixture_shaped(&shape);
+    char *requests = repeat("get t\r\nget none\r\n", 5000);
+    char *replies = repeat("VALUE t 0 1\r\n7\r\nEND\r\nEND\r\n", 5000);
+    size_t len = strlen(replies);
+    char *got = malloc(len);
+    int fds[6];
+    unsigned i;
+
+    for (i = 0; i < 6; i++)
+        fds[i] = client_open(f);
+    ask(fds[0], "set t 0 0 1\r\n7\r\n", "STORED\r\n");
+    for (i = 0; i < 6; i++)
+        must_send(fds[i], requests, strlen(requests));
+    for (i = 0; i < 6; i++) {
+        must_receive(fds[i], got, len);
+        assert_memory_equal(got, replies, len);
+    }
+    for (i = 0; i < 6; i++)
+        close(fds[i]);
+    free(got);
+    free(requests);
+    free(replies);
+    fixture_close(f);
+}
+
+/* Half-closed in the middle of its turns: it gets all replies, then the end. */
+static void test_turns_and_half_close(void **state)
+{
+    struct shape shape = {.connections_max = 20, .requests_per_event = 1};
+    struct fixture *f = fixture_shaped(&shape);
+    char *requests = repeat("get none\r\n", 3000);
+    char *got = malloc(3000 * 5);
+    int fds[4];
+    unsigned i;
+
+    for (i = 0; i < 4; i++)
+        fds[i] = client_open(f);
+    for (i = 0; i < 4; i++) {
+        must_send(fds[i], requests, strlen(requests));
+        assert_int_equal(shutdown(fds[i], SHUT_WR), 0);
+    }
+    for (i = 0; i < 4; i++) {
+        must_receive(fds[i], got, 3000 * 5);
+        expect_end(fds[i]);
+        close(fds[i]);
+    }
+    free(got);
+    free(requests);
+    fixture_close(f);
+}
+
+/* Idle clients are closed; who asks, or is in the middle of a request, stays. */
+static void test_idle_timeout(void **state)
+{
+    struct shape shape = {.connections_max = 20, .idle_timeout_s = 1};
+    struct fixture *f = fixture_shaped(&shape);
+    int idle = client_open(f);
+    int busy = client_open(f);
+    int slow = client_open(f);
+    unsigned i;
+
+    ask(idle, "get a\r\n", "END\r\n");
+    must_send(slow, "set s 0 0 2\r\n1", 14);
+    for (i = 0; i < 1000 && counter(f, NET_SOCK_IDLE_CLOSED) == 0; i++) {
+        ask(busy, "get a\r\n", "END\r\n");
+        nap();
+    }
+    expect_end(idle);
+    ask(busy, "get a\r\n", "END\r\n");
+    ask(slow, "2\r\n", "STORED\r\n");
+    assert_int_equal(counter(f, NET_SOCK_IDLE_CLOSED), 1);
+    close(idle);
+    close(busy);
+    close(slow);
+    fixture_close(f);
+}
+
 /* Clients that come and go while others work, on both threads. */
 static void test_many_clients(void **state)
 {
@@ -425,6 +595,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_many_clients, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
         cmocka_unit_test(test_stop_with_open_connections),
+        cmocka_unit_test(test_connections_wait),
+        cmocka_unit_test(test_unix_socket),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_turns_and_half_close),
+        cmocka_unit_test(test_idle_timeout),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,6 +79,9 @@ struct shape {
     uint32_t connections_max;
     uint32_t buffer_bytes;
     unsigned queue_frames;
+    uint32_t requests_per_event;
+    uint32_t idle_timeout_s;
+    bool accept_waits;
 };
 
 static void open_server(struct fixture *f, const struct shape *shape)
@@ -92,6 +95,8 @@ static void open_server(struct fixture *f, const struct shape *shape)
     cache.settings.memory_bytes = 64 << 20;
     cache.settings.item_bytes_max = 1 << 20;
     cache.settings.connections_max = shape->connections_max;
+    cache.settings.requests_per_event = shape->requests_per_event;
+    cache.settings.idle_timeout_s = shape->idle_timeout_s;
     cache.settings.tcp_port = PORT;
     cache.settings.threads = 1;
     cache.settings.evict = true;
@@ -103,6 +108,8 @@ static void open_server(struct fixture *f, const struct shape *shape)
     config.addrs[0].prefix_len = 24;
     config.conn_max = shape->connections_max;
     config.buffer_bytes = shape->buffer_bytes;
+    config.accept_waits = shape->accept_waits;
+    config.idle_timeout_s = shape->idle_timeout_s;
     memset(config.secret, 9, sizeof(config.secret));
     worker = net_stack_worker_open(f->ends[1], &config, error);
     if (!worker)
@@ -505,6 +512,107 @@ static void test_too_many_connections(void **state)
 }
 
 /* Input after the end of the session is thrown away up to a bound. */
+/* With turns of one and three requests all of the above is the same. */
+static void test_turns(void **state)
+{
+    static const struct shape shapes[] = {{.connections_max = 64, .requests_per_event = 1},
+                                          {.connections_max = 64, .requests_per_event = 3}};
+    void (*const tests[])(void **) = {
+        test_set_and_get,
+        test_pipeline,
+        test_large_values,
+        test_never_reading_small,
+        test_never_reading_references,
+        test_half_close,
+        test_half_close_blocked,
+        test_quit,
+    };
+    size_t shape, i;
+
+    for (shape = 0; shape < 2; shape++) {
+        for (i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+            *state = fixture_open(&shapes[shape]);
+            tests[i](state);
+            teardown(state);
+        }
+    }
+}
+
+/* In one burst the requests of two connections alternate, turn by turn. */
+static void test_turns_alternate(void **state)
+{
+    static const struct shape one = {.connections_max = 64, .requests_per_event = 1};
+    struct fixture *f = fixture_open(&one);
+    struct client *first = client_open(f);
+    struct client *second = client_open(f);
+
+    *state = f;
+    store(f, first, "n", '1', 1);
+    first->got_len = 0;
+    client_send(first, "incr n 1\r\nincr n 1\r\nincr n 1\r\n", 30);
+    client_send(second, "incr n 10\r\nincr n 10\r\nincr n 10\r\n", 33);
+    wait_for(f, first, 11);
+    wait_for(f, second, 12);
+    assert_string_equal(first->got, "2\r\n13\r\n24\r\n");
+    assert_string_equal(second->got, "12\r\n23\r\n34\r\n");
+    teardown(state);
+}
+
+static void test_connections_wait(void **state)
+{
+    static const struct shape two = {.connections_max = 2, .accept_waits = true};
+    struct fixture *f = fixture_open(&two);
+    struct client *first = client_open(f);
+    struct client *second = client_open(f);
+    struct client *third = client_open(f);
+    struct client *fourth = client_open(f);
+    struct client *fifth = client_open(f);
+
+    *state = f;
+    client_send(third, "get a\r\nget a\r\n", 14);
+    client_send(fourth, "get a\r\nquit\r\n", 13);
+    steps(f, 100);
+    assert_int_equal(third->got_len + fourth->got_len, 0);
+    ask(f, first, "get a\r\n", "END\r\n");
+    /* One that waits may go away. */
+    us_abort(f->stack, fifth->conn);
+    steps(f, 10);
+    us_close(f->stack, first->conn);
+    wait_for(f, third, 10);
+    assert_string_equal(third->got, "END\r\nEND\r\n");
+    ask(f, second, "get a\r\n", "END\r\n");
+    assert_int_equal(fourth->got_len, 0);
+    us_close(f->stack, second->conn);
+    wait_for(f, fourth, 5);
+    assert_true(fourth->eof);
+    assert_int_equal(counter(f, NET_STACK_REJECTED), 0);
+    assert_true(u_list_is_empty(&f->server->waiting_conns));
+    teardown(state);
+}
+
+static void test_idle_timeout(void **state)
+{
+    static const struct shape idle = {.connections_max = 64, .idle_timeout_s = 5};
+    struct fixture *f = fixture_open(&idle);
+    struct client *quiet = client_open(f);
+    struct client *busy = client_open(f);
+    struct client *slow = client_open(f);
+    unsigned i;
+
+    *state = f;
+    ask(f, quiet, "get a\r\n", "END\r\n");
+    client_send(slow, "set s 0 0 2\r\n1", 14);
+    for (i = 0; i < 9; i++) {
+        f->now_us += 1000000;
+        ask(f, busy, "get a\r\n", "END\r\n");
+        steps(f, 10);
+        assert_int_equal(quiet->eof, i >= 5);
+    }
+    ask(f, slow, "2\r\n", "STORED\r\n");
+    assert_int_equal(counter(f, NET_STACK_IDLE_CLOSED), 1);
+    teardown(state);
+}
+
 static void test_flood_after_quit(void **state)
 {
     struct fixture *f = *state;
@@ -663,6 +771,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_half_close_blocked, setup, teardown),
         cmocka_unit_test_setup_teardown(test_quit, setup, teardown),
         cmocka_unit_test(test_too_many_connections),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_turns_alternate),
+        cmocka_unit_test(test_connections_wait),
+        cmocka_unit_test(test_idle_timeout),
         cmocka_unit_test_setup_teardown(test_flood_after_quit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reset_after_request, setup, teardown),
         cmocka_unit_test(test_pool_is_shared),

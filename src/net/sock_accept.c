@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Listening and accepting. Each worker accepts for itself: the kernel spreads new connections over
+ * the sockets that listen on the same address. A unix socket is shared, and the first who is awake
+ * takes the connection.
+ *
+ * At the limit of connections one more is told so and closed; if they shall wait instead
+ * (settings.accept_waits), nothing is accepted until there is a place again.
+ */
+#define _GNU_SOURCE /* accept4() */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "net/sock_worker.h"
+
+#define ACCEPTS_MAX 32 /* per event: a storm of connections must not stop those that exist */
+
+/* How long to accept nothing after the kernel has run out of descriptors or memory. */
+#define PAUSE_US 50000
+
+/* How often to look for a place if connections wait for one. */
+#define FULL_US 10000
+
+/* ---- stopping and going on --------------------------------------------------------------- */
+
+static void listeners_want(struct net_sock_worker *worker, uint32_t interest)
+{
+    struct epoll_event event = {.events = interest};
+    struct net_sock_listener *listener;
+
+    for (listener = worker->listeners; listener < worker->listeners + worker->listener_count;
+         listener++) {
+        event.data.ptr = listener;
+        (void)epoll_ctl(worker->epoll_fd, EPOLL_CTL_MOD, listener->source.fd, &event);
+    }
+}
+
+/* What cannot be accepted stays in the kernel's queue and would wake us for ever. */
+static void stop(struct net_sock_worker *worker, enum net_sock_accept reason, uint64_t retry_us)
+{
+    worker->accept = reason;
+    worker->accept_stopped_us = worker->now_us;
+    worker->accept_retry_us = worker->now_us + retry_us;
+    listeners_want(worker, 0);
+}
+
+static void stop_paused(struct net_sock_worker *worker)
+{
+    net_sock_count(worker, NET_SOCK_ACCEPT_PAUSES, 1);
+    if (cache_verbosity(worker->cache) > 0)
+        fprintf(stderr, "ucached: cannot accept for a moment: %s\n", strerror(errno));
+    stop(worker, NET_SOCK_ACCEPT_PAUSED, PAUSE_US);
+}
+
+static void stop_full(struct net_sock_worker *worker)
+{
+    cache_accept_stopped(worker->cache_worker);
+    stop(worker, NET_SOCK_ACCEPT_FULL, FULL_US);
+}
+
+/* Whether the connection that waits, if any, has found its place. */
+static bool seat_waiting(struct net_sock_worker *worker)
+{
+    struct net_sock_waiting *waiting = &worker->waiting;
+
+    if (!waiting->listener)
+        return true;
+    if (!net_sock_conn_open(worker, waiting->fd, waiting->listener,
+                            (const struct sockaddr *)&waiting->peer))
+        return false;
+    waiting->listener = NULL;
+    return true;
+}
+
+void net_sock_accept_resume(struct net_sock_worker *worker)
+{
+    if (worker->accept == NET_SOCK_ACCEPTING || worker->now_us < worker->accept_retry_us)
+        return;
+    if (worker->accept == NET_SOCK_ACCEPT_FULL) {
+        worker->accept_retry_us = worker->now_us + FULL_US;
+        if (cache_is_full(worker->cache) || !seat_waiting(worker))
+            return;
+        cache_accept_resumed(worker->cache_worker, worker->now_us - worker->accept_stopped_us);
+    }
+    worker->accept = NET_SOCK_ACCEPTING;
+    listeners_want(worker, EPOLLIN);
+}
+
+/* ---- accepting --------------------------------------------------------------------------- */
+
+static void take(struct net_sock_worker *worker, const struct net_sock_listener *listener, int fd,
+                 const struct sockaddr_storage *peer)
+{
+    if (net_sock_conn_open(worker, fd, listener, (const struct sockaddr *)peer))
+        return;
+    if (!worker->accept_waits) {
+        net_sock_conn_refuse(worker, fd);
+        return;
+    }
+    worker->waiting.listener = listener;
+    worker->waiting.fd = fd;
+    worker->waiting.peer = *peer;
+    stop_full(worker);
+}
+
+void net_sock_accept(struct net_sock_worker *worker, const struct net_sock_listener *listener)
+{
+    struct sockaddr_storage peer;
+    socklen_t len;
+    unsigned i;
+    int fd;
+
+    for (i = 0; i < ACCEPTS_MAX && worker->accept == NET_SOCK_ACCEPTING; i++) {
+        if (worker->accept_waits && cache_is_full(worker->cache)) {
+            /* Somebody is there only if this is the first: else the kernel says it again. */
+            if (i == 0)
+                stop_full(worker);
+            return;
+        }
+        len = sizeof(peer);
+        memset(&peer, 0, sizeof(peer));
+        fd = accept4(listener->source.fd, (struct sockaddr *)&peer, &len,
+                     SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0)
+            take(worker, listener, fd, &peer);
+        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return;
+        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            stop_paused(worker);
+        /* Anything else concerns the one connection that was to be accepted. */
+    }
+}
+
+/* ---- opening and closing ----------------------------------------------------------------- */
+
+static int set_option(int fd, int level, int option)
+{
+    int on = 1;
+
+    return setsockopt(fd, level, option, &on, sizeof(on));
+}
+
+static int bind_own(int fd, const struct net_endpoint *endpoint)
+{
+    if (set_option(fd, SOL_SOCKET, SO_REUSEADDR) < 0 ||
+        set_option(fd, SOL_SOCKET, SO_REUSEPORT) < 0)
+        return -1;
+    /* Inherited by what is accepted: a client that vanished must not count as one for ever. */
+    if (set_option(fd, SOL_SOCKET, SO_KEEPALIVE) < 0)
+        return -1;
+    if (endpoint->addr.ss_family == AF_INET6 && set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY) < 0)
+        return -1;
+    return bind(fd, (const struct sockaddr *)&endpoint->addr, endpoint->addr_len);
+}
+
+int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endpoint *endpoint,
+                           int backlog)
+{
+    struct net_sock_listener *listener = &worker->listeners[worker->listener_count];
+    bool is_shared = endpoint->kind == NET_ENDPOINT_UNIX;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = listener};
+    int fd;
+
+    if (is_shared)
+        fd = fcntl(endpoint->unix_fd, F_DUPFD_CLOEXEC, 0);
+    else
+        fd = socket(endpoint->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    listener->source.kind = NET_SOCK_LISTENER;
+    listener->source.fd = fd;
+    listener->kind = endpoint->kind;
+    listener->binding = endpoint->binding;
+    worker->listener_count++;
+    if (!is_shared && bind_own(fd, endpoint) < 0)
+        return -1;
+    if (listen(fd, backlog) < 0)
+        return -1;
+    return epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+void net_sock_accept_close(struct net_sock_worker *worker)
+{
+    unsigned i;
+
+    for (i = 0; i < worker->listener_count; i++)
+        close(worker->listeners[i].source.fd);
+    if (worker->waiting.listener)
+        close(worker->waiting.fd);
+}

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Starts as packages, containers and test suites do them, and what `stats settings` says then."""
+
+import os
+import pathlib
+import signal
+import socket
+import stat
+import subprocess
+import time
+
+import pytest
+from server import free_port
+from wire import MISS, STORED, Wire, settles, wire_to
+
+
+@pytest.fixture
+def launch(ucached_path, tmp_path):
+    """Starts the program with these arguments only; ended after the test."""
+    started = []
+
+    def launch(*args, env=None, **options):
+        process = subprocess.Popen(
+            [ucached_path, *map(str, args)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, **(env or {})},
+            **options,
+        )
+        started.append(process)
+        return process
+
+    yield launch
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def dial(address, family=socket.AF_INET):
+    """A connection to whatever listens there soon."""
+
+    def attempt():
+        sock = socket.socket(family)
+        try:
+            sock.settimeout(10)
+            sock.connect(address)
+        except OSError:
+            sock.close()
+            return None
+        return Wire(sock)
+
+    wire = settles(attempt, pause=0.002)
+    assert wire, f"nobody listens on {address}"
+    return wire
+
+
+def settings_of(wire):
+    return wire.stats("settings")
+
+
+# ---- command lines of packages ----------------------------------------------------------------
+
+
+def ends(process):
+    process.send_signal(signal.SIGTERM)
+    return process.wait(20)
+
+
+def test_red_hat(launch):
+    port = free_port()
+    process = launch("-p", port, "-u", "nobody", "-m", "64", "-c", "1024", "-l", "127.0.0.1,::1")
+    with dial(("127.0.0.1", port)) as wire:
+        wire.say(b"set k 0 0 1\r\nx\r\n", STORED)
+    assert ends(process) == 0
+
+
+def test_debian(run_to_end, tmp_path):
+    port, pidfile = free_port(), tmp_path / "memcached.pid"
+    line = ["-d", "-m", "64", "-p", str(port), "-u", "nobody", "-l", "127.0.0.1"]
+    done = run_to_end([*line, "-P", str(pidfile)])
+    assert done.returncode == 0 and done.stdout == ""
+    with dial(("127.0.0.1", port)) as wire:
+        wire.say(b"get k\r\n", MISS)
+        pid = int(wire.stats()["pid"])
+        assert pidfile.read_text() == f"{pid}\n"
+    os.kill(pid, signal.SIGTERM)
+    assert settles(lambda: not pathlib.Path(f"/proc/{pid}").exists())
+
+
+@pytest.fixture
+def run_to_end(ucached_path, tmp_path):
+    def run(args):
+        return subprocess.run(
+            [ucached_path, *args],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            timeout=30,
+            cwd=tmp_path,
+        )
+
+    return run
+
+
+def test_container(launch):
+    """The official image: no option at all, or some, never as root."""
+    port = free_port()
+    process = launch("-p", port, "-m", "256", "-o", "modern", "-v")
+    with dial(("127.0.0.1", port)) as wire:
+        assert settings_of(wire)["maxbytes"] == str(256 << 20)
+    assert ends(process) == 0
+
+
+def test_test_suite_of_memcached(launch):
+    port = free_port()
+    process = launch("-p", port, "-U", "0", "-u", "root", "-o", "relaxed_privileges", "-vv", "word")
+    with dial(("127.0.0.1", port)) as wire:
+        wire.say(b"get k\r\n", MISS)
+    assert ends(process) == 0
+
+
+def test_start_is_fast(launch):
+    """From the start of the process to the first answer."""
+    port = free_port()
+    begin = time.monotonic()
+    process = launch("-p", port, "-l", "127.0.0.1", "-m", "4096")
+    with dial(("127.0.0.1", port)) as wire:
+        wire.say(b"get k\r\n", MISS)
+    assert time.monotonic() - begin < 2
+    begin = time.monotonic()
+    assert ends(process) == 0
+    assert time.monotonic() - begin < 2
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1"])
+def test_signals_that_end_it(launch, name):
+    port = free_port()
+    process = launch("-p", port, "-l", "127.0.0.1")
+    with dial(("127.0.0.1", port)) as wire:
+        wire.say(b"get k\r\n", MISS)
+        process.send_signal(getattr(signal, name))
+        assert process.wait(5) == 0
+        wire.ends_with(b"")
+
+
+def test_signals_that_do_not(launch):
+    port = free_port()
+    process = launch("-p", port, "-l", "127.0.0.1")
+    with dial(("127.0.0.1", port)) as wire:
+        for number in (signal.SIGHUP, signal.SIGPIPE):
+            process.send_signal(number)
+            wire.say(b"get k\r\n", MISS)
+    assert ends(process) == 0
+
+
+# ---- ports ------------------------------------------------------------------------------------
+
+
+def test_port_file(launch, tmp_path):
+    path = tmp_path / "ports"
+    launch("-p", "-1", "-l", "127.0.0.1", env={"MEMCACHED_PORT_FILENAME": str(path)})
+    assert settles(path.exists)
+    word, _, port = path.read_text().partition(": ")
+    assert word == "TCP INET" and port == f"{int(port)}\n"
+    with dial(("127.0.0.1", int(port))) as wire:
+        assert settings_of(wire)["tcpport"] == port.strip()
+    assert not (tmp_path / "ports.lck").exists()
+
+
+def test_no_port(launch):
+    process = launch("-p", "0")
+    assert settles(lambda: "nobody can connect" in process.stderr.readline())
+    assert process.poll() is None
+    assert ends(process) == 0
+
+
+def test_several_addresses_with_ports(launch):
+    first, second = free_port(), free_port()
+    listen = f"127.0.0.1,tag[x]:127.0.0.2:{second}"
+    launch("-l", listen, "-l", f"notls:127.0.0.3:{second}", "-p", first)
+    for address in (("127.0.0.1", first), ("127.0.0.2", second), ("127.0.0.3", second)):
+        with dial(address) as wire:
+            wire.say(b"get k\r\n", MISS)
+
+
+@pytest.mark.parametrize("prefix", ["btls:", "mtls:"])
+def test_no_tls(launch, prefix):
+    process = launch("-l", f"{prefix}127.0.0.1", "-p", free_port())
+    assert process.wait(20) == 71 and "TLS" in process.stderr.read()
+
+
+# ---- unix sockets -----------------------------------------------------------------------------
+
+
+def test_unix_socket(launch, tmp_path):
+    path = tmp_path / "socket"
+    port = free_port()
+    launch("-s", path, "-p", port)
+    with dial(str(path), socket.AF_UNIX) as wire:
+        wire.say(b"set k 0 0 1\r\nx\r\n", STORED)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    with socket.socket() as sock:
+        assert sock.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_unix_socket_access(launch, tmp_path):
+    path = tmp_path / "socket"
+    launch("-s", path, "-a", "666")
+    with dial(str(path), socket.AF_UNIX):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o666
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes its user")
+def test_unix_socket_belongs_to_the_user(launch, tmp_path):
+    path = tmp_path / "socket"
+    launch("-s", path, "-u", "nobody")
+    with dial(str(path), socket.AF_UNIX) as wire:
+        wire.say(b"get k\r\n", MISS)
+        assert path.owner() == "nobody"
+
+
+def test_unix_socket_left_behind(launch, tmp_path):
+    path = tmp_path / "socket"
+    first = launch("-s", path)
+    dial(str(path), socket.AF_UNIX).close()
+    first.kill()
+    first.wait()
+    assert path.exists()
+    launch("-s", path)
+    with dial(str(path), socket.AF_UNIX) as wire:
+        wire.say(b"get k\r\n", MISS)
+
+
+def test_unix_socket_does_not_replace_a_file(launch, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("precious")
+    process = launch("-s", path)
+    assert process.wait(20) == 71 and str(path) in process.stderr.read()
+    assert path.read_text() == "precious"
+
+
+# ---- the process ------------------------------------------------------------------------------
+
+
+def limits_of(pid):
+    with open(f"/proc/{pid}/limits", encoding="ascii") as table:
+        return {row[:25].strip(): row[25:].split()[0] for row in table}
+
+
+def test_core_files(launch):
+    port = free_port()
+    process = launch("-p", port, "-l", "127.0.0.1", "-r")
+    with dial(("127.0.0.1", port)):
+        assert limits_of(process.pid)["Max core file size"] != "0"
+
+
+def test_connections_raise_the_limit_of_files(launch):
+    port = free_port()
+    process = launch("-p", port, "-l", "127.0.0.1", "-c", "3000")
+    with dial(("127.0.0.1", port)):
+        assert int(limits_of(process.pid)["Max open files"]) >= 3000
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may lock memory for sure")
+def test_memory_is_locked(launch):
+    port = free_port()
+    process = launch("-p", port, "-l", "127.0.0.1", "-k")
+
+    def locked():
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+        return int(status.partition("VmLck:")[2].split()[0]) > 0
+
+    with dial(("127.0.0.1", port)) as wire:
+        wire.say(b"set k 0 0 1\r\nx\r\n", STORED)
+        warned = "cannot lock" in os.read(process.stderr.fileno(), 10000).decode()
+        assert locked() or warned
+
+
+def test_process_id_file_that_cannot_be_written(launch, tmp_path):
+    """As with memcached: a complaint, and a server."""
+    port = free_port()
+    process = launch("-p", port, "-l", "127.0.0.1", "-P", "/no/such/folder/pid")
+    with dial(("127.0.0.1", port)) as wire:
+        wire.say(b"get k\r\n", MISS)
+    assert ends(process) == 0 and "/no/such/folder/pid" in process.stderr.read()
+
+
+def test_debug_by_name(ucached_path, tmp_path):
+    path = tmp_path / "memcached-debug"
+    path.symlink_to(ucached_path)
+    done = subprocess.run([path, "-V"], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0 and done.stdout.startswith("memcached 1.6.45\n")
+
+
+def test_license(ucached_path):
+    done = subprocess.run([ucached_path, "-i"], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0 and done.stdout.startswith("memcached 1.6.45\n")
+    assert "BSD 3-Clause" in done.stdout
+
+
+# ---- limits of time and number ----------------------------------------------------------------
+
+
+@pytest.mark.server_args("-o", "idle_timeout=1")
+def test_idle_connection_is_closed(server):
+    with wire_to(server) as idle, wire_to(server) as busy, wire_to(server) as slow:
+        idle.say(b"get k\r\n", MISS)
+        slow.send(b"set k 0 0 3\r\nab")
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            busy.say(b"get k\r\n", MISS)
+            time.sleep(0.1)
+        idle.ends_with(b"")
+        slow.say(b"c\r\n", STORED)
+        assert busy.stats()["idle_kicks"] == "1"
+
+
+def test_without_idle_timeout_there_are_no_kicks(server):
+    assert "idle_kicks" not in server.stats()
+
+
+@pytest.mark.server_args("-c", "3", "-o", "no_maxconns_fast")
+def test_connections_wait_for_a_place(server):
+    first, second, third = (wire_to(server) for _ in range(3))
+    for wire in (first, second, third):
+        wire.say(b"get k\r\n", MISS)
+    with wire_to(server) as waiting:
+        waiting.send(b"get k\r\n")
+        assert waiting.silent(0.3)
+        stats = first.stats()
+        assert stats["accepting_conns"] == "0" and stats["rejected_connections"] == "0"
+        second.close()
+        waiting.expect(MISS)
+        stats = settles(lambda: (now := first.stats())["accepting_conns"] == "1" and now)
+        assert int(stats["listen_disabled_num"]) >= 1
+        assert int(stats["time_in_listen_disabled_us"]) > 0
+    first.close()
+    third.close()
+
+
+@pytest.mark.server_args("-R", "2")
+def test_turns_are_counted(server):
+    with wire_to(server) as wire:
+        wire.say(b"get k\r\n" * 100, MISS * 100)
+        assert int(wire.stats()["conn_yields"]) >= 10
