@@ -57,7 +57,7 @@ static bool extent_tenant(const struct kv_worker *worker, struct kv_item *extent
                           struct tenant *tenant)
 {
     const struct kv_index *index = &worker->kv->index;
-    uint64_t hash = extent->cas;
+    uint64_t hash = kv_u64_load_relaxed(&extent->cas);
     const struct kv_bucket *bucket = kv_index_chain(index, hash);
     for (; bucket; bucket = kv_bucket_next(index, bucket)) {
         for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
@@ -99,7 +99,6 @@ static void copy_fixed(struct kv_item *to, const struct kv_item *from, uint32_t 
     to->value_len = from->value_len;
     to->key_len = from->key_len;
     to->generation = from->generation;
-    to->cas = from->cas;
     u_copy(to + 1, from + 1, bytes - sizeof(*from));
 }
 
@@ -122,6 +121,7 @@ static void copy_changing(struct kv_item *to, const struct kv_item *from, struct
     kv_u32_store_relaxed(&to->exptime, kv_u32_load_relaxed(&from->exptime));
     kv_u32_store_relaxed(&to->last_access, kv_u32_load_relaxed(&from->last_access));
     kv_u8_store_relaxed(&to->marks, kv_item_marks(from));
+    kv_u64_store_relaxed(&to->cas, kv_u64_load_relaxed(&from->cas));
     kv_u8_store_relaxed(&to->access, chance_apply(from, chance));
 }
 

@@ -177,7 +177,7 @@ static void header_init(const struct kv_worker *worker, struct kv_item *record, 
     record->generation = 0;
     kv_u8_store_relaxed(&record->marks, marks);
     kv_u8_store_relaxed(&record->access, 0);
-    record->cas = 0;
+    kv_u64_store_relaxed(&record->cas, 0);
 }
 
 /* Fills in what small and large items have in common. The count of extents stands already. */
@@ -198,7 +198,7 @@ static struct kv_item *extent_new(struct kv_worker *worker, const struct kv_key 
     struct kv_item *extent = (struct kv_item *)kv_log_append(worker, KV_LOG_NEW, record_bytes);
     if (extent) {
         header_init(worker, extent, KV_MARK_EXTENT, bytes);
-        extent->cas = key->hash;
+        kv_u64_store_relaxed(&extent->cas, key->hash);
     }
     return extent;
 }
@@ -355,6 +355,12 @@ static struct kv_item *extent_find(const struct kv_item *item, uint32_t *offset)
     uint32_t full = extents->at[1]->value_len;
     *offset = at % full;
     return extents->at[1 + at / full];
+}
+
+void kv_item_set_exptime(struct kv_worker *worker, struct kv_item *item, uint32_t exptime)
+{
+    kv_u32_store_relaxed(&item->exptime, exptime);
+    kv_item_note_exptime(worker, item, exptime);
 }
 
 uint8_t *kv_item_room(struct kv_item *item, uint32_t offset, uint32_t *len)

@@ -13,10 +13,11 @@
  * Who may write what, and when:
  *   - Before publication the worker that made the record writes all of it.
  *   - `generation`, `cas` and `marks` are set by that worker just before the item is published.
- *   - After publication everything is immutable, but for: `exptime` and `marks`, written under the
- *     lock of the item's bucket; `last_access` and `access`, written by any reader without a lock.
- *     `access` has a byte of its own so that readers need no read-modify-write: two readers that
- *     race lose at most a hint for the eviction, never a mark that somebody else has set.
+ *   - After publication everything is immutable, but for: `exptime`, `marks` and an item's `cas`,
+ *     written under the lock of the item's bucket; `last_access` and `access`, written by any
+ * reader without a lock. `access` has a byte of its own so that readers need no read-modify-write:
+ * two readers that race lose at most a hint for the eviction, never a mark that somebody else has
+ * set.
  */
 #ifndef KV_ITEM_H
 #define KV_ITEM_H
@@ -48,7 +49,7 @@ struct kv_item {
     uint8_t generation; /* low bits of kv.generation at publication */
     kv_atomic_u8 marks;
     kv_atomic_u8 access;
-    uint64_t cas; /* of an extent: the hash of its item's key, to find the item by */
+    kv_atomic_u64 cas; /* of an extent: the hash of its item's key, to find the item by */
 };
 
 U_STATIC_ASSERT(sizeof(struct kv_item) == 24, kv_item_bytes);

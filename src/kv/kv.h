@@ -181,6 +181,9 @@ struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, 
 /* The unpublished value's bytes from `offset` on, contiguous: *len. To be written once. */
 uint8_t *kv_item_room(struct kv_item *item, uint32_t offset, uint32_t *len);
 
+/* Gives an unpublished item another time of expiry. */
+void kv_item_set_exptime(struct kv_worker *worker, struct kv_item *item, uint32_t exptime);
+
 /* Gives an unpublished item back. */
 void kv_item_drop(struct kv_worker *worker, struct kv_item *item);
 
@@ -188,15 +191,18 @@ enum kv_verdict {
     KV_KEEP = 0, /* change nothing */
     KV_REPLACE,  /* publish change->item (an insert if there is no old one) */
     KV_DELETE,
-    KV_TOUCH /* set exptime and state of the old item in place; value and cas stay. Counts as an
-                access if state has KV_FETCHED */
+    KV_TOUCH, /* set exptime and state of the old item in place; value and cas stay. Counts as an
+                 access if state has KV_FETCHED, unless `unseen` */
+    KV_RENEW  /* the same, and gives it the cas of KV_REPLACE */
 };
 
 struct kv_change {
     struct kv_item *item; /* KV_REPLACE: made by kv_item_new() with the same key */
     uint64_t cas;     /* KV_REPLACE: the item's cas; 0: the engine gives a new one and says it */
+    bool cas_given;   /* KV_REPLACE: the item's cas is what cas says, even if that is 0 */
     uint32_t exptime; /* KV_TOUCH; starts as the old one's */
     uint32_t state;   /* KV_TOUCH, KV_REPLACE; starts as the old one's, 0 if there is none */
+    bool unseen;      /* KV_TOUCH: leave FETCHED and the time of the last access as they are */
 };
 
 /*
@@ -211,7 +217,7 @@ typedef enum kv_verdict kv_decide(void *ctx, const struct kv_view *old, struct k
  * before, or decide's. After KV_REPLACE the engine owns change->item, and change->cas is its cas:
  * unique over all keys and times, and larger than that of the item it replaced, unless decide gave
  * one for either. After any other verdict an item that decide made is still the caller's.
- * KV_DELETE and KV_TOUCH without an old item count as KV_KEEP.
+ * KV_DELETE, KV_TOUCH and KV_RENEW without an old item count as KV_KEEP.
  */
 enum kv_verdict kv_update(struct kv_worker *worker, const struct kv_key *key, kv_decide *decide,
                           void *ctx, struct kv_change *change);

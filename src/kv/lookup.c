@@ -46,7 +46,7 @@ void kv_view_fill(struct kv_view *view, const struct kv_item *item)
     view->exptime = kv_u32_load_relaxed(&item->exptime);
     view->last_access = kv_u32_load_relaxed(&item->last_access);
     view->state = kv_item_state(item);
-    view->cas = item->cas;
+    view->cas = kv_u64_load_relaxed(&item->cas);
 }
 
 void kv_remove_invalid(struct kv_worker *worker, const struct kv_item *item, uint64_t hash,

@@ -4,9 +4,9 @@
  * if the key still is as the decision has seen it; else it is made again.
  *
  * "As seen" means: the key's slot holds the same word (the same item at the same place) and nobody
- * has touched its expiry or state; or there still is no item. The word can't have been reused for
- * another item meanwhile: this worker has not been quiescent, and kv_item_mark_seen() keeps it from
- * reusing the memory itself.
+ * has touched its expiry, state or cas; or there still is no item. The word can't have been reused
+ * for another item meanwhile: this worker has not been quiescent, and kv_item_mark_seen() keeps it
+ * from reusing the memory itself.
  *
  * Liveness: a decision is repeated only if another worker changed the key, or if the decision
  * itself, by allocating, made the eviction move or remove the old item.
@@ -38,6 +38,15 @@ static uint64_t cas_give(struct kv_worker *worker, uint64_t above)
         worker->cas_end = worker->cas_next + CAS_RANGE;
     }
     return worker->cas_next++;
+}
+
+/* The cas of what replaces the old item. */
+static uint64_t cas_of_new(struct update *update)
+{
+    const struct kv_change *change = update->change;
+    if (change->cas != 0 || change->cas_given)
+        return change->cas;
+    return cas_give(update->worker, update->item ? kv_u64_load_relaxed(&update->item->cas) : 0);
 }
 
 static void look(struct update *update, struct kv_view *view)
@@ -80,6 +89,7 @@ static bool is_as_seen(const struct update *update)
     if (now.word != update->slot.word)
         return false;
     return !old || (kv_u32_load_relaxed(&item->exptime) == old->exptime &&
+                    kv_u64_load_relaxed(&item->cas) == old->cas &&
                     ((kv_item_state(item) ^ old->state) & KV_MARK_STATE) == 0);
 }
 
@@ -163,9 +173,8 @@ static bool carry_replace(struct update *update)
     struct kv_item *evicted = U_NULL;
 
     item_finish(update);
-    item->cas = update->change->cas;
-    if (item->cas == 0)
-        item->cas = cas_give(worker, update->item ? update->item->cas : 0);
+    uint64_t cas = cas_of_new(update);
+    kv_u64_store_relaxed(&item->cas, cas);
     if (!update->item && worker->spare_bucket == 0)
         worker->spare_bucket = kv_index_pool_take(worker);
     kv_item_charge(worker, item);
@@ -180,7 +189,7 @@ static bool carry_replace(struct update *update)
         kv_item_uncharge(worker, item);
         return false;
     }
-    update->change->cas = item->cas;
+    update->change->cas = cas;
     kv_linked(worker, item);
     if (update->item)
         kv_unlinked(worker, update->item, end_of_old(update));
@@ -205,25 +214,47 @@ static bool carry_delete(struct update *update)
     return as_seen;
 }
 
+static void touch_item(struct update *update)
+{
+    struct kv_worker *worker = update->worker;
+    struct kv_item *item = update->item;
+    const struct kv_change *change = update->change;
+    unsigned kind = kv_item_marks(item) & ~(unsigned)KV_MARK_STATE;
+
+    kv_u8_store_relaxed(&item->marks, (uint8_t)(kind | (change->state & KV_MARK_STATE)));
+    kv_u32_store_relaxed(&item->exptime, change->exptime);
+    kv_item_note_exptime(worker, item, change->exptime);
+    if (change->unseen)
+        return;
+    kv_u8_store_relaxed(&item->access,
+                        (change->state & KV_FETCHED) ? KV_ACCESS_FETCHED | KV_ACCESS_RECENT : 0);
+    if (change->state & KV_FETCHED)
+        kv_u32_store_relaxed(&item->last_access, worker->now_s);
+}
+
 static bool carry_touch(struct update *update)
 {
     struct kv_worker *worker = update->worker;
     struct kv_bucket *head = kv_index_chain(&worker->kv->index, update->key->hash);
-    struct kv_item *item = update->item;
-    uint32_t exptime = update->change->exptime;
-    uint32_t state = update->change->state;
+    kv_chain_lock(head);
+    bool as_seen = is_as_seen(update);
+    if (as_seen)
+        touch_item(update);
+    kv_chain_unlock(head);
+    return as_seen;
+}
 
+static bool carry_renew(struct update *update)
+{
+    struct kv_worker *worker = update->worker;
+    struct kv_bucket *head = kv_index_chain(&worker->kv->index, update->key->hash);
+    uint64_t cas = cas_of_new(update);
     kv_chain_lock(head);
     bool as_seen = is_as_seen(update);
     if (as_seen) {
-        unsigned kind = kv_item_marks(item) & ~(unsigned)KV_MARK_STATE;
-        kv_u8_store_relaxed(&item->marks, (uint8_t)(kind | (state & KV_MARK_STATE)));
-        kv_u32_store_relaxed(&item->exptime, exptime);
-        kv_u8_store_relaxed(&item->access,
-                            (state & KV_FETCHED) ? KV_ACCESS_FETCHED | KV_ACCESS_RECENT : 0);
-        if (state & KV_FETCHED)
-            kv_u32_store_relaxed(&item->last_access, worker->now_s);
-        kv_item_note_exptime(worker, item, exptime);
+        touch_item(update);
+        kv_u64_store_relaxed(&update->item->cas, cas);
+        update->change->cas = cas;
     }
     kv_chain_unlock(head);
     return as_seen;
@@ -249,6 +280,8 @@ static bool carry_out(struct update *update, enum kv_verdict verdict)
         return carry_delete(update);
     case KV_TOUCH:
         return carry_touch(update);
+    case KV_RENEW:
+        return carry_renew(update);
     }
     U_ASSERT(!"a verdict");
     return true;
@@ -264,7 +297,7 @@ enum kv_verdict kv_update(struct kv_worker *worker, const struct kv_key *key, kv
         look(&update, &view);
         change->cas = cas;
         enum kv_verdict verdict = decide(ctx, update.old, change);
-        if (!update.old && (verdict == KV_DELETE || verdict == KV_TOUCH))
+        if (!update.old && verdict != KV_REPLACE)
             verdict = KV_KEEP;
         if (carry_out(&update, verdict))
             return verdict;

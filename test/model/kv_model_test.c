@@ -249,32 +249,47 @@ static void op_publish(struct model *model)
     held->item = NULL;
 }
 
+struct touch {
+    struct entry wanted;
+    enum kv_verdict verdict; /* KV_TOUCH, KV_RENEW */
+};
+
 static enum kv_verdict decide_touch(void *ctx, const struct kv_view *old, struct kv_change *change)
 {
-    const struct entry *wanted = (const struct entry *)ctx;
+    const struct touch *touch = (const struct touch *)ctx;
     if (!old)
-        return KV_TOUCH; /* counts as keep */
-    change->exptime = wanted->exptime;
-    change->state = wanted->state;
-    return KV_TOUCH;
+        return touch->verdict; /* counts as keep */
+    change->exptime = touch->wanted.exptime;
+    change->state = touch->wanted.state;
+    return touch->verdict;
 }
 
 static void op_touch(struct model *model, struct kv_worker *worker, unsigned key)
 {
     struct kv_key kk = key_of(model, key);
-    struct entry wanted = {.exptime = random_exptime(model), .state = below(model, 16)};
-    struct kv_change change = {0};
+    struct touch touch = {{.exptime = random_exptime(model), .state = below(model, 16)},
+                          below(model, 4) ? KV_TOUCH : KV_RENEW};
+    struct kv_change change = {.unseen = below(model, 4) == 0};
     struct entry *entry = entry_of(model, key);
-    if (kv_update(worker, &kk, decide_touch, &wanted, &change) == KV_KEEP) {
+    if (kv_update(worker, &kk, decide_touch, &touch, &change) == KV_KEEP) {
         EXPECT(model, !entry->present || !model->mode->exact);
         entry->present = false;
         return;
     }
     EXPECT(model, entry->present);
-    entry->exptime = wanted.exptime;
-    entry->state = wanted.state;
-    if (wanted.state & KV_FETCHED)
-        entry->last_access = model->now_s;
+    entry->exptime = touch.wanted.exptime;
+    if (change.unseen) {
+        entry->state &= KV_FETCHED;
+        entry->state |= touch.wanted.state & ~(uint32_t)KV_FETCHED;
+    } else {
+        entry->state = touch.wanted.state;
+        if (entry->state & KV_FETCHED)
+            entry->last_access = model->now_s;
+    }
+    if (touch.verdict == KV_RENEW) {
+        EXPECT(model, change.cas > entry->cas || entry->cas >= UINT64_C(1) << 40);
+        entry->cas = change.cas;
+    }
 }
 
 /* Appends a copy of the value to itself, the new item being made within the decision. */

@@ -133,6 +133,37 @@ static void test_touch_changes_in_place(void **unused)
     assert_int_equal(kv_peek(rig.worker, &rig.key, &view), KV_MISS_EXPIRED);
 }
 
+static void test_touch_unseen(void **unused)
+{
+    rig_set(rig.worker, &rig.key, 30, 1);
+    struct script script = {.verdict = KV_TOUCH, .change = {.exptime = 15, .state = KV_FETCHED}};
+    struct kv_change change = {.unseen = true};
+    kv_tick(rig.worker, 12);
+    assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_TOUCH);
+    assert_int_equal(peek().exptime, 15);
+    assert_int_equal(peek().state, 0);
+    assert_int_equal(peek().last_access, 10);
+}
+
+static void test_renew(void **unused)
+{
+    uint64_t cas = rig_set(rig.worker, &rig.key, 30, 1);
+    struct kv_view before = peek();
+    struct script script = {.verdict = KV_RENEW, .change = {.exptime = 15, .state = KV_STALE}};
+    struct kv_change change = {.unseen = true};
+    assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_RENEW);
+    assert_true(change.cas > cas);
+    assert_ptr_equal(peek().item, before.item);
+    assert_int_equal(peek().cas, change.cas);
+    assert_int_equal(peek().exptime, 15);
+    assert_int_equal(peek().state, KV_STALE);
+
+    change = (struct kv_change){.cas = 3};
+    script.change.cas = 3;
+    kv_update(rig.worker, &rig.key, decide_script, &script, &change);
+    assert_int_equal(peek().cas, 3);
+}
+
 static void test_delete(void **unused)
 {
     rig_set(rig.worker, &rig.key, 30, 1);
@@ -266,6 +297,21 @@ static void test_cas_that_the_caller_gives(void **unused)
     assert_true(change.cas == UINT64_MAX);
     assert_true(peek().cas == UINT64_MAX);
     assert_true(rig_set(rig.worker, &rig.key, 5, 1) != 0);
+    change = (struct kv_change){.item = make(1), .cas_given = true};
+    kv_update(rig.worker, &rig.key, rig_decide_replace, NULL, &change);
+    assert_true(peek().cas == 0);
+}
+
+/* An unpublished item may still be given another time. */
+static void test_exptime_before_publication(void **unused)
+{
+    struct kv_change change = {.item = make(1)};
+    kv_item_set_exptime(rig.worker, change.item, 11);
+    kv_update(rig.worker, &rig.key, rig_decide_replace, NULL, &change);
+    assert_int_equal(peek().exptime, 11);
+    kv_tick(rig.worker, 11);
+    struct kv_view view;
+    assert_int_equal(kv_get(rig.worker, &rig.key, &view), KV_MISS_EXPIRED);
 }
 
 int main(void)
@@ -274,6 +320,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_verdicts_without_an_old_item, setup, teardown),
         cmocka_unit_test_setup_teardown(test_replace, setup, teardown),
         cmocka_unit_test_setup_teardown(test_touch_changes_in_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_touch_unseen, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_renew, setup, teardown),
         cmocka_unit_test_setup_teardown(test_delete, setup, teardown),
         cmocka_unit_test_setup_teardown(test_item_that_is_over_is_no_old_item, setup, teardown),
         cmocka_unit_test_setup_teardown(test_decision_is_repeated_when_the_key_changed, setup,
@@ -282,6 +330,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cas_is_unique_and_rises, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cas_is_not_repeated_after_a_delete, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cas_that_the_caller_gives, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_exptime_before_publication, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
