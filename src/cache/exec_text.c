@@ -119,7 +119,8 @@ int cache_text_delete(struct cache_session *session, const struct mc_request *re
                       struct cache_sink *sink)
 {
     struct kv_key key = cache_session_key(session, request->key, request->key_len);
-    bool found = cache_delete(session->worker, &key, NULL) == CACHE_OK;
+    const struct cache_deletion deletion = {0};
+    bool found = cache_delete(session->worker, &key, &deletion) == CACHE_OK;
 
     return answer(session, request, found ? MC_STATUS_DELETED : MC_STATUS_NOT_FOUND, sink);
 }

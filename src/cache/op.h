@@ -78,10 +78,11 @@ struct cache_store {
     uint32_t exptime;     /* on the engine's clock */
     uint32_t value_bytes; /* without the CRLF */
     uint64_t cas;         /* CACHE_CAS; append and prepend: 0, or what the old item must have */
-    uint64_t new_cas;     /* 0: the engine gives one */
-    bool create;          /* append and prepend: store what is not there yet */
-    bool stale_allowed;   /* CACHE_CAS: if the item is newer, store all the same, marked stale */
-    bool key_binary;      /* shown in base64 by the meta commands */
+    uint64_t new_cas;     /* if has_new_cas; else the engine gives one */
+    bool has_new_cas;
+    bool create;        /* append and prepend: store what is not there yet */
+    bool stale_allowed; /* CACHE_CAS: if the item is newer, store all the same, marked stale */
+    bool key_binary;    /* shown in base64 by the meta commands */
 };
 
 /* A data block on its way into the item that was made for it. */
@@ -128,11 +129,13 @@ struct cache_arith {
     uint64_t delta;
     uint64_t initial;
     uint64_t cas;     /* that it must have; 0: any */
-    uint64_t new_cas; /* 0: the engine gives one */
+    uint64_t new_cas; /* if has_new_cas; else the engine gives one */
+    bool has_new_cas;
     uint32_t exptime;
     uint32_t create_exptime;
 };
 
+/* What it has come to; `created` is right with CACHE_NO_MEMORY too. */
 struct cache_counted {
     uint64_t number;
     uint64_t cas;
@@ -146,9 +149,22 @@ enum cache_outcome cache_arith(struct cache_worker *worker, const struct kv_key 
 
 /* ---- deleting (op_delete.c) -------------------------------------------------------------- */
 
-/* cas: what the item must have, or null. */
+struct cache_deletion {
+    bool compare; /* it must have `cas` */
+    bool empty;   /* takes the value only: an item with `flags` and `exptime` stays */
+    bool
+        invalidate; /* takes nothing (more): marks it stale, so that the next reader may renew it */
+    bool touch;     /* `exptime` is meant for what is invalidated, too */
+    bool has_new_cas; /* for what stays; else: emptied alone the old one, invalidated a new one */
+    uint64_t cas;
+    uint64_t new_cas;
+    uint32_t flags;
+    uint32_t exptime; /* on the engine's clock */
+};
+
+/* CACHE_OK, NOT_FOUND, EXISTS, or NO_MEMORY if there is none for the empty item. */
 enum cache_outcome cache_delete(struct cache_worker *worker, const struct kv_key *key,
-                                const uint64_t *cas);
+                                const struct cache_deletion *deletion);
 
 /* Removes a key without counting. */
 void cache_key_remove(struct cache_worker *worker, const struct kv_key *key);

@@ -132,7 +132,7 @@ static enum kv_verdict decide_arith(void *ctx, const struct kv_view *old, struct
         decision->outcome = CACHE_NON_NUMERIC;
         return KV_KEEP;
     }
-    if (arith->cas != 0 && arith->cas != old->cas) {
+    if (arith->cas != 0 && arith->cas != cache_cas_shown(decision->worker, old->cas)) {
         decision->outcome = CACHE_EXISTS;
         return KV_KEEP;
     }
@@ -148,11 +148,11 @@ enum cache_outcome cache_arith(struct cache_worker *worker, const struct kv_key 
         .arith = arith,
         .counted = counted,
     };
-    struct kv_change change = {.cas = arith->new_cas};
+    struct kv_change change = {.cas = arith->new_cas, .cas_given = arith->has_new_cas};
 
     kv_views_done(worker->kv_worker);
     kv_update(worker->kv_worker, key, decide_arith, &decision, &change);
-    counted->cas = change.cas;
+    counted->cas = cache_cas_shown(worker, change.cas);
     if (decision.outcome == CACHE_OK && !counted->created)
         cache_count(worker, arith->decr ? CACHE_DECR_HITS : CACHE_INCR_HITS, 1);
     else if (decision.outcome == CACHE_NOT_FOUND)

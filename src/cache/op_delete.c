@@ -1,44 +1,105 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * delete.
+ * delete, and what the meta protocol makes of it: to empty an item, to mark it stale.
  */
+#include <string.h>
+
 #include "cache/op.h"
 
 struct delete_decision {
-    const uint64_t *cas;
+    struct cache_worker *worker;
+    const struct kv_key *key;
+    const struct cache_deletion *deletion;
+    struct kv_item *empty; /* made by the last call */
     enum cache_outcome outcome;
 };
 
+/* An item whose value is the CRLF that every value ends with. */
+static struct kv_item *empty_item(const struct delete_decision *decision)
+{
+    const struct cache_deletion *deletion = decision->deletion;
+    enum kv_error error;
+    uint32_t room;
+    struct kv_item *item = kv_item_new(decision->worker->kv_worker, decision->key, CACHE_CRLF_BYTES,
+                                       deletion->flags, deletion->exptime, &error);
+
+    if (item != NULL)
+        memcpy(kv_item_room(item, 0, &room), "\r\n", CACHE_CRLF_BYTES);
+    return item;
+}
+
+static enum kv_verdict decide_empty(struct delete_decision *decision, const struct kv_view *old,
+                                    struct kv_change *change)
+{
+    const struct cache_deletion *deletion = decision->deletion;
+
+    decision->empty = empty_item(decision);
+    if (decision->empty == NULL) {
+        decision->outcome = CACHE_NO_MEMORY;
+        return KV_KEEP;
+    }
+    change->item = decision->empty;
+    change->state = deletion->invalidate ? KV_STALE : 0;
+    change->cas_given = deletion->has_new_cas || !deletion->invalidate;
+    change->cas = deletion->has_new_cas ? deletion->new_cas : old->cas;
+    if (!change->cas_given)
+        change->cas = 0;
+    return KV_REPLACE;
+}
+
+static enum kv_verdict decide_invalidate(const struct cache_deletion *deletion,
+                                         const struct kv_view *old, struct kv_change *change)
+{
+    if (deletion->touch)
+        change->exptime = deletion->exptime;
+    change->state = (old->state | KV_STALE) & ~(uint32_t)KV_WON;
+    change->unseen = true;
+    change->cas_given = deletion->has_new_cas;
+    change->cas = deletion->new_cas;
+    return KV_RENEW;
+}
+
 static enum kv_verdict decide_delete(void *ctx, const struct kv_view *old, struct kv_change *change)
 {
-    struct delete_decision *deletion = ctx;
+    struct delete_decision *decision = ctx;
+    const struct cache_deletion *deletion = decision->deletion;
 
-    deletion->outcome = CACHE_NOT_FOUND;
+    if (decision->empty != NULL) {
+        kv_item_drop(decision->worker->kv_worker, decision->empty);
+        decision->empty = NULL;
+    }
+    decision->outcome = CACHE_NOT_FOUND;
     if (old == NULL)
         return KV_KEEP;
-    deletion->outcome = CACHE_EXISTS;
-    if (deletion->cas != NULL && *deletion->cas != old->cas)
+    decision->outcome = CACHE_EXISTS;
+    if (deletion->compare && deletion->cas != cache_cas_shown(decision->worker, old->cas))
         return KV_KEEP;
-    deletion->outcome = CACHE_OK;
+    decision->outcome = CACHE_OK;
+    if (deletion->empty)
+        return decide_empty(decision, old, change);
+    if (deletion->invalidate)
+        return decide_invalidate(deletion, old, change);
     return KV_DELETE;
 }
 
 static enum cache_outcome key_delete(struct cache_worker *worker, const struct kv_key *key,
-                                     const uint64_t *cas)
+                                     const struct cache_deletion *deletion)
 {
-    struct delete_decision deletion = {.cas = cas};
+    struct delete_decision decision = {.worker = worker, .key = key, .deletion = deletion};
     struct kv_change change = {0};
 
-    kv_update(worker->kv_worker, key, decide_delete, &deletion, &change);
-    return deletion.outcome;
+    if (deletion->empty)
+        kv_views_done(worker->kv_worker);
+    kv_update(worker->kv_worker, key, decide_delete, &decision, &change);
+    return decision.outcome;
 }
 
 enum cache_outcome cache_delete(struct cache_worker *worker, const struct kv_key *key,
-                                const uint64_t *cas)
+                                const struct cache_deletion *deletion)
 {
-    enum cache_outcome outcome = key_delete(worker, key, cas);
+    enum cache_outcome outcome = key_delete(worker, key, deletion);
 
-    if (outcome == CACHE_OK)
+    if (outcome == CACHE_OK && !deletion->invalidate)
         cache_count(worker, CACHE_DELETE_HITS, 1);
     else if (outcome == CACHE_NOT_FOUND)
         cache_count(worker, CACHE_DELETE_MISSES, 1);
@@ -47,5 +108,7 @@ enum cache_outcome cache_delete(struct cache_worker *worker, const struct kv_key
 
 void cache_key_remove(struct cache_worker *worker, const struct kv_key *key)
 {
-    key_delete(worker, key, NULL);
+    const struct cache_deletion deletion = {0};
+
+    key_delete(worker, key, &deletion);
 }

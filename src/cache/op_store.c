@@ -181,7 +181,8 @@ static enum kv_verdict decide_join(struct store_decision *decision, const struct
 {
     const struct cache_store *store = decision->store;
 
-    if (store->cas != 0 && store->cas != cache_cas_shown(decision->worker, old->cas)) {
+    if (store->cas != 0 && store->cas != old->cas &&
+        !decision->worker->cache->settings.cas_disabled) {
         decision->outcome = CACHE_EXISTS;
         return KV_KEEP;
     }
@@ -209,7 +210,9 @@ static enum cache_outcome store_outcome(const struct store_decision *decision,
             return CACHE_NOT_FOUND;
         if (decision->worker->cache->settings.cas_disabled)
             return CACHE_EXISTS;
-        return old->cas == store->cas ? CACHE_OK : CACHE_EXISTS;
+        if (old->cas == store->cas || (store->stale_allowed && store->cas < old->cas))
+            return store->cas != 0 ? CACHE_OK : CACHE_EXISTS;
+        return CACHE_EXISTS;
     case CACHE_REPLACE:
         return old != NULL ? CACHE_OK : CACHE_NOT_STORED;
     case CACHE_APPEND:
@@ -218,6 +221,23 @@ static enum cache_outcome store_outcome(const struct store_decision *decision,
     default:
         return CACHE_OK;
     }
+}
+
+/*
+ * A set with the cas of an older item may be allowed to store its value, but not to pass for fresh:
+ * expiry and the right to renew stay as they were. Otherwise it is an ordinary new item, also if
+ * the decision before this one was another.
+ */
+static uint32_t store_state(const struct store_decision *decision, const struct kv_view *old)
+{
+    const struct cache_store *store = decision->store;
+    bool stale = store->mode == CACHE_CAS && old->cas != store->cas;
+    uint32_t state = store->key_binary ? KV_KEY_BINARY : 0;
+
+    if (store->stale_allowed)
+        kv_item_set_exptime(decision->worker->kv_worker, decision->upload->item,
+                            stale ? old->exptime : store->exptime);
+    return stale ? state | KV_STALE | (old->state & KV_WON) : state;
 }
 
 static enum kv_verdict decide_store(void *ctx, const struct kv_view *old, struct kv_change *change)
@@ -236,7 +256,7 @@ static enum kv_verdict decide_store(void *ctx, const struct kv_view *old, struct
         return KV_KEEP;
     decision->value_len = decision->upload->value_len;
     change->item = decision->upload->item;
-    change->state = store->key_binary ? KV_KEY_BINARY : 0;
+    change->state = store_state(decision, old);
     return KV_REPLACE;
 }
 
@@ -263,7 +283,7 @@ void cache_store_finish(struct cache_worker *worker, const struct kv_key *key,
         .upload = upload,
         .value_len = upload->value_len,
     };
-    struct kv_change change = {.cas = store->new_cas};
+    struct kv_change change = {.cas = store->new_cas, .cas_given = store->has_new_cas};
 
     U_ASSERT(upload->left == 0);
     kv_views_done(worker->kv_worker);
