@@ -44,6 +44,7 @@ struct cache *cache_create(const struct cache_config *config, const char **error
     cache->start_unix_s = config->start_unix_s;
     atomic_init(&cache->verbosity, settings->verbosity);
     pthread_mutex_init(&cache->lock, NULL);
+    pthread_mutex_init(&cache->auth_lock, NULL);
     return cache;
 }
 
@@ -53,6 +54,7 @@ void cache_destroy(struct cache *cache)
         U_ASSERT(cache->workers[i] == NULL);
     kv_destroy(cache->kv);
     pthread_mutex_destroy(&cache->lock);
+    pthread_mutex_destroy(&cache->auth_lock);
     free(cache);
 }
 

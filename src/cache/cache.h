@@ -36,6 +36,12 @@ struct cache_config {
 /* Returns null with *error set to a phrase that says what failed and what to do. */
 struct cache *cache_create(const struct cache_config *config, const char **error);
 
+/*
+ * Reads settings.auth_file (-Y): at the start, and again when it has changed. Returns 0, or -1 with
+ * *error set to a phrase; the users are then those of before. Any thread may call it.
+ */
+int cache_auth_load(struct cache *cache, const char **error);
+
 /* All workers have left. */
 void cache_destroy(struct cache *cache);
 

@@ -26,7 +26,7 @@ bool cache_clock_set(struct cache_worker *worker, uint64_t now_us)
     return true;
 }
 
-uint32_t cache_clock_expiry(const struct cache_worker *worker, int32_t exptime)
+uint32_t cache_clock_expiry(const struct cache_worker *worker, int64_t exptime)
 {
     uint64_t zero_unix_s;
 
@@ -42,7 +42,7 @@ uint32_t cache_clock_expiry(const struct cache_worker *worker, int32_t exptime)
     return (uint32_t)((uint64_t)exptime - zero_unix_s);
 }
 
-uint32_t cache_clock_expiry_of_new(const struct cache_worker *worker, int32_t exptime)
+uint32_t cache_clock_expiry_of_new(const struct cache_worker *worker, int64_t exptime)
 {
     if (worker->now_s == worker->flush_second_s)
         return CACHE_CLOCK_OVER_S;

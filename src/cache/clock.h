@@ -23,15 +23,15 @@ bool cache_clock_set(struct cache_worker *worker, uint64_t now_us);
 
 /*
  * The time on our clock that a client's exptime means: 0 never, negative already over, then
- * relative or absolute.
+ * relative or absolute. In the binary protocol it has no sign, so that it is never negative.
  */
-uint32_t cache_clock_expiry(const struct cache_worker *worker, int32_t exptime);
+uint32_t cache_clock_expiry(const struct cache_worker *worker, int64_t exptime);
 
 /*
  * The same for an item that is stored now. In the second in which a delayed flush takes effect
  * whatever is stored is flushed too, so it expires at once.
  */
-uint32_t cache_clock_expiry_of_new(const struct cache_worker *worker, int32_t exptime);
+uint32_t cache_clock_expiry_of_new(const struct cache_worker *worker, int64_t exptime);
 
 /* The present as Unix time. */
 uint64_t cache_clock_unix_s(const struct cache_worker *worker);

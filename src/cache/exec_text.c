@@ -18,8 +18,8 @@ static int answer(struct cache_session *session, const struct mc_request *reques
 
 /* ---- storing ----------------------------------------------------------------------------- */
 
-static struct cache_store store_of(const struct cache_worker *worker,
-                                   const struct mc_request *request)
+struct cache_store cache_text_store(const struct cache_worker *worker,
+                                    const struct mc_request *request)
 {
     struct cache_store store = {
         .mode = CACHE_SET,
@@ -42,22 +42,6 @@ static struct cache_store store_of(const struct cache_worker *worker,
     return store;
 }
 
-enum mc_status cache_text_store_begin(struct cache_session *session,
-                                      const struct mc_request *request, struct cache_upload *upload)
-{
-    struct kv_key key = cache_session_key(session, request->key, request->key_len);
-    struct cache_store store = store_of(session->worker, request);
-
-    switch (cache_store_begin(session->worker, &key, &store, upload)) {
-    case CACHE_OK:
-        return MC_STATUS_OK;
-    case CACHE_TOO_LARGE:
-        return MC_STATUS_TOO_LARGE;
-    default:
-        return MC_STATUS_NO_MEMORY_STORING;
-    }
-}
-
 static enum mc_status stored_status(enum cache_outcome outcome)
 {
     switch (outcome) {
@@ -72,27 +56,16 @@ static enum mc_status stored_status(enum cache_outcome outcome)
     }
 }
 
-int cache_text_store_finish(struct cache_session *session, const struct mc_request *request,
-                            struct cache_upload *upload, struct cache_sink *sink)
+int cache_text_store_reply(struct cache_session *session, const struct mc_request *request,
+                           const struct cache_stored *stored, struct cache_sink *sink)
 {
-    struct cache_worker *worker = session->worker;
-    struct kv_key key = cache_session_key(session, request->key, request->key_len);
-    struct cache_store store = store_of(worker, request);
-    struct cache_stored stored;
-
-    cache_count(worker, CACHE_CMD_SET, 1);
-    if (!cache_store_ends_well(upload)) {
-        cache_store_drop(worker, upload);
-        return answer(session, request, MC_STATUS_BAD_DATA_CHUNK, sink);
-    }
-    cache_store_finish(worker, &key, &store, upload, &stored);
-    return answer(session, request, stored_status(stored.outcome), sink);
+    return answer(session, request, stored_status(stored->outcome), sink);
 }
 
 /* ---- a key ------------------------------------------------------------------------------- */
 
-int cache_text_arith(struct cache_session *session, const struct mc_request *request,
-                     struct cache_sink *sink)
+static int text_arith(struct cache_session *session, const struct mc_request *request,
+                      struct cache_sink *sink)
 {
     struct kv_key key = cache_session_key(session, request->key, request->key_len);
     struct cache_arith arith = {
@@ -115,8 +88,8 @@ int cache_text_arith(struct cache_session *session, const struct mc_request *req
     }
 }
 
-int cache_text_delete(struct cache_session *session, const struct mc_request *request,
-                      struct cache_sink *sink)
+static int text_delete(struct cache_session *session, const struct mc_request *request,
+                       struct cache_sink *sink)
 {
     struct kv_key key = cache_session_key(session, request->key, request->key_len);
     const struct cache_deletion deletion = {0};
@@ -125,8 +98,8 @@ int cache_text_delete(struct cache_session *session, const struct mc_request *re
     return answer(session, request, found ? MC_STATUS_DELETED : MC_STATUS_NOT_FOUND, sink);
 }
 
-int cache_text_touch(struct cache_session *session, const struct mc_request *request,
-                     struct cache_sink *sink)
+static int text_touch(struct cache_session *session, const struct mc_request *request,
+                      struct cache_sink *sink)
 {
     struct cache_worker *worker = session->worker;
     struct kv_key key = cache_session_key(session, request->key, request->key_len);
@@ -138,8 +111,8 @@ int cache_text_touch(struct cache_session *session, const struct mc_request *req
 
 /* ---- the server -------------------------------------------------------------------------- */
 
-int cache_text_flush(struct cache_session *session, const struct mc_request *request,
-                     struct cache_sink *sink)
+static int text_flush(struct cache_session *session, const struct mc_request *request,
+                      struct cache_sink *sink)
 {
     struct cache_worker *worker = session->worker;
     uint32_t when_s = request->exptime > 0 ? cache_clock_expiry(worker, request->exptime) : 0;
@@ -160,8 +133,8 @@ int cache_text_flush_refused(struct cache_session *session, const struct mc_requ
     return answer(session, request, MC_STATUS_BAD_EXPTIME, sink);
 }
 
-int cache_text_verbosity(struct cache_session *session, const struct mc_request *request,
-                         struct cache_sink *sink)
+static int text_verbosity(struct cache_session *session, const struct mc_request *request,
+                          struct cache_sink *sink)
 {
     unsigned level = request->level < VERBOSITY_MAX ? request->level : VERBOSITY_MAX;
 
@@ -169,9 +142,43 @@ int cache_text_verbosity(struct cache_session *session, const struct mc_request 
     return answer(session, request, MC_STATUS_OK, sink);
 }
 
-int cache_text_version(struct cache_session *session, struct cache_sink *sink)
+static int text_version(struct cache_session *session, struct cache_sink *sink)
 {
     static const char reply[] = "VERSION " UCACHED_COMPAT_VERSION "\r\n";
 
     return cache_reply_bytes(session->worker, sink, reply, sizeof(reply) - 1);
+}
+
+int cache_text_run(struct cache_session *session, const struct mc_request *request,
+                   struct cache_sink *sink)
+{
+    switch (request->command) {
+    case MC_CMD_DELETE:
+        return text_delete(session, request, sink);
+    case MC_CMD_INCR:
+    case MC_CMD_DECR:
+        return text_arith(session, request, sink);
+    case MC_CMD_TOUCH:
+        return text_touch(session, request, sink);
+    case MC_CMD_MG:
+        return cache_meta_get(session, request, sink);
+    case MC_CMD_MD:
+        return cache_meta_delete(session, request, sink);
+    case MC_CMD_MA:
+        return cache_meta_arith(session, request, sink);
+    case MC_CMD_ME:
+        return cache_meta_debug(session, request, sink);
+    case MC_CMD_MN:
+        return cache_reply_status(session->worker, sink, MC_STATUS_META_NOOP);
+    case MC_CMD_FLUSH_ALL:
+        return text_flush(session, request, sink);
+    case MC_CMD_VERSION:
+        return text_version(session, sink);
+    case MC_CMD_VERBOSITY:
+        return text_verbosity(session, request, sink);
+    case MC_CMD_STATS:
+        return cache_exec_stats(session, request, sink);
+    default:
+        return answer(session, request, MC_STATUS_ERROR, sink);
+    }
 }

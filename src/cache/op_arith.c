@@ -112,7 +112,7 @@ static enum kv_verdict decide_change(struct arith_decision *decision, const stru
     }
     decision->outcome = CACHE_OK;
     change->item = decision->item;
-    change->state = in_place ? old->state : old->state & KV_KEY_BINARY;
+    change->state = in_place ? old->state : 0;
     return KV_REPLACE;
 }
 

@@ -10,20 +10,13 @@
 
 #include "base/base.h"
 #include "cache/op.h"
-
-/* memcached counts its own header, the cas and the key's end against the limit of an item. */
-#define ITEM_HEADER_BYTES (48 + 1)
-#define ITEM_CAS_BYTES 8
-#define ITEM_FLAGS_BYTES 4
+#include "cache/sizes.h"
 
 /* value_len counts the CRLF. */
 static bool item_fits(const struct cache *cache, uint32_t key_len, uint32_t flags,
                       uint64_t value_len)
 {
-    uint64_t bytes = ITEM_HEADER_BYTES + (cache->settings.cas_disabled ? 0 : ITEM_CAS_BYTES);
-
-    bytes += key_len + (flags != 0 ? ITEM_FLAGS_BYTES : 0) + value_len;
-    return bytes <= cache->settings.item_bytes_max;
+    return cache_item_size(cache, key_len, flags, value_len) <= cache->settings.item_bytes_max;
 }
 
 /* ---- before the data --------------------------------------------------------------------- */
@@ -192,7 +185,7 @@ static enum kv_verdict decide_join(struct store_decision *decision, const struct
         return KV_KEEP;
     decision->outcome = CACHE_OK;
     change->item = decision->joined;
-    change->state = old->state & KV_KEY_BINARY;
+    change->state = 0;
     return KV_REPLACE;
 }
 

@@ -8,25 +8,7 @@
 
 #include "base/base.h"
 
-/* A value up to this length is written together with its VALUE line. */
-#define INLINE_BYTES_MAX (CACHE_SINK_NEED_MAX - MC_VALUE_HEADER_MAX)
-
 U_STATIC_ASSERT(MC_STATUS_MAX <= CACHE_SINK_NEED_MAX, a_status_fits_one_room);
-
-/* Makes sure that `need` bytes may be written at sink->at. */
-static inline int sink_room(struct cache_sink *sink, uint32_t need)
-{
-    if (U_LIKELY((size_t)(sink->end - sink->at) >= need))
-        return 0;
-    return sink->ops->more(sink, need);
-}
-
-/* Says that n bytes have been written at sink->at. */
-static inline void sink_advance(struct cache_worker *worker, struct cache_sink *sink, uint32_t n)
-{
-    sink->at += n;
-    cache_count(worker, CACHE_BYTES_WRITTEN, n);
-}
 
 int cache_reply_bytes(struct cache_worker *worker, struct cache_sink *sink, const void *bytes,
                       uint32_t len)
@@ -41,7 +23,7 @@ int cache_reply_bytes(struct cache_worker *worker, struct cache_sink *sink, cons
         if ((size_t)(sink->end - sink->at) < n)
             n = (uint32_t)(sink->end - sink->at);
         memcpy(sink->at, from, n);
-        sink_advance(worker, sink, n);
+        cache_reply_take(worker, sink, n);
         from += n;
         len -= n;
     }
@@ -63,28 +45,31 @@ int cache_reply_end(struct cache_worker *worker, struct cache_sink *sink)
     if (U_UNLIKELY((size_t)(sink->end - sink->at) < sizeof(end) - 1))
         return cache_reply_bytes(worker, sink, end, sizeof(end) - 1);
     memcpy(sink->at, end, sizeof(end) - 1);
-    sink_advance(worker, sink, sizeof(end) - 1);
+    cache_reply_take(worker, sink, sizeof(end) - 1);
     return 0;
 }
 
 int cache_reply_number(struct cache_worker *worker, struct cache_sink *sink, uint64_t number)
 {
-    if (sink_room(sink, MC_NUMBER_MAX + 2) != 0)
+    if (cache_reply_room(sink, MC_NUMBER_MAX + 2) != 0)
         return -1;
-    sink_advance(worker, sink, mc_write_number(sink->at, number));
+    cache_reply_take(worker, sink, mc_write_number(sink->at, number));
     return 0;
 }
 
-static int reply_copy(struct cache_worker *worker, struct cache_sink *sink,
-                      const struct kv_view *view)
+/* ---- values ------------------------------------------------------------------------------ */
+
+static int value_copy(struct cache_worker *worker, struct cache_sink *sink,
+                      const struct kv_view *view, uint32_t bytes)
 {
     uint32_t done = 0;
 
-    while (done < view->value_len) {
+    while (done < bytes) {
         uint32_t len;
-        const uint8_t *bytes = kv_value(view->item, done, &len);
+        const uint8_t *part = kv_value(view->item, done, &len);
 
-        if (cache_reply_bytes(worker, sink, bytes, len) != 0)
+        len = u_min32(len, bytes - done);
+        if (cache_reply_bytes(worker, sink, part, len) != 0)
             return -1;
         done += len;
     }
@@ -92,17 +77,18 @@ static int reply_copy(struct cache_worker *worker, struct cache_sink *sink,
 }
 
 /* One pin per extent, since the transport releases each reference by itself. */
-static int reply_reference(struct cache_worker *worker, struct cache_sink *sink,
-                           const struct kv_view *view)
+static int value_reference(struct cache_worker *worker, struct cache_sink *sink,
+                           const struct kv_view *view, uint32_t bytes)
 {
     uint32_t done = 0;
 
-    while (done < view->value_len) {
+    while (done < bytes) {
         uint32_t len;
-        const uint8_t *bytes = kv_value(view->item, done, &len);
+        const uint8_t *part = kv_value(view->item, done, &len);
 
+        len = u_min32(len, bytes - done);
         kv_pin(worker->kv_worker, view->item);
-        if (sink->ops->ref(sink, bytes, len, (void *)(uintptr_t)view->item) != 0) {
+        if (sink->ops->ref(sink, part, len, (void *)(uintptr_t)view->item) != 0) {
             kv_unpin(worker->kv_worker, view->item);
             return -1;
         }
@@ -112,28 +98,78 @@ static int reply_reference(struct cache_worker *worker, struct cache_sink *sink,
     return 0;
 }
 
-int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,
-                      const struct kv_view *view, bool with_cas)
+/* A short value is written together with its header, which may have up to header_max bytes. */
+static inline bool value_is_short(uint32_t header_max, uint32_t bytes)
 {
-    bool whole = view->value_len <= INLINE_BYTES_MAX;
-    uint32_t n;
+    return bytes <= CACHE_SINK_NEED_MAX - header_max;
+}
 
-    if (sink_room(sink, MC_VALUE_HEADER_MAX + (whole ? view->value_len : 0)) != 0)
-        return -1;
-    n = mc_write_value_header(sink->at, view->key, view->key_len, view->flags,
-                              view->value_len - CACHE_CRLF_BYTES, with_cas ? &view->cas : NULL);
-    if (whole) {
+/* Room for the header, and for the value if it is short. */
+static inline int value_room(struct cache_sink *sink, uint32_t header_max, uint32_t bytes)
+{
+    return cache_reply_room(sink, header_max + (value_is_short(header_max, bytes) ? bytes : 0));
+}
+
+/* The header of header_len bytes has been written at sink->at; the value follows. */
+static inline int value_send(struct cache_worker *worker, struct cache_sink *sink,
+                             uint32_t header_len, uint32_t header_max, const struct kv_view *view,
+                             uint32_t bytes)
+{
+    if (value_is_short(header_max, bytes)) {
         uint32_t len;
-        const uint8_t *bytes = kv_value(view->item, 0, &len);
+        const uint8_t *part = kv_value(view->item, 0, &len);
 
-        if (U_LIKELY(len >= view->value_len)) {
-            memcpy(sink->at + n, bytes, view->value_len);
-            sink_advance(worker, sink, n + view->value_len);
+        if (U_LIKELY(len >= bytes)) {
+            memcpy(sink->at + header_len, part, bytes);
+            cache_reply_take(worker, sink, header_len + bytes);
             return 0;
         }
     }
-    sink_advance(worker, sink, n);
-    if (view->value_len >= CACHE_REF_BYTES_MIN)
-        return reply_reference(worker, sink, view);
-    return reply_copy(worker, sink, view);
+    cache_reply_take(worker, sink, header_len);
+    if (bytes >= CACHE_REF_BYTES_MIN)
+        return value_reference(worker, sink, view, bytes);
+    return value_copy(worker, sink, view, bytes);
+}
+
+int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,
+                      const struct kv_view *view, bool with_cas)
+{
+    u_u64 cas = with_cas ? cache_cas_shown(worker, view->cas) : 0;
+    uint32_t n;
+
+    if (value_room(sink, MC_VALUE_HEADER_MAX, view->value_len) != 0)
+        return -1;
+    n = mc_write_value_header(sink->at, view->key, view->key_len, view->flags,
+                              view->value_len - CACHE_CRLF_BYTES, with_cas ? &cas : NULL);
+    return value_send(worker, sink, n, MC_VALUE_HEADER_MAX, view, view->value_len);
+}
+
+int cache_reply_meta(struct cache_worker *worker, struct cache_sink *sink,
+                     const struct mc_meta *meta, const struct mc_meta_reply *reply,
+                     const struct kv_view *view)
+{
+    uint32_t bytes = reply->code == MC_META_VA ? view->value_len : 0;
+    uint32_t n;
+
+    if (value_room(sink, MC_META_LINE_MAX, bytes) != 0)
+        return -1;
+    n = mc_write_meta(sink->at, meta, reply);
+    if (bytes > 0)
+        return value_send(worker, sink, n, MC_META_LINE_MAX, view, bytes);
+    cache_reply_take(worker, sink, n);
+    return 0;
+}
+
+int cache_reply_binary_value(struct cache_worker *worker, struct cache_sink *sink,
+                             const struct mc_binary *binary, const struct kv_view *view,
+                             bool with_value)
+{
+    uint32_t bytes = with_value ? view->value_len - CACHE_CRLF_BYTES : 0;
+    uint32_t n;
+
+    if (value_room(sink, MC_BINARY_REQUEST_MAX, bytes) != 0)
+        return -1;
+    n = mc_write_binary_value_header(sink->at, binary, view->key, view->key_len, view->flags, bytes,
+                                     cache_cas_shown(worker, view->cas));
+    return value_send(worker, sink, n, MC_BINARY_REQUEST_MAX, view, bytes);
 }

@@ -8,11 +8,28 @@
 #ifndef CACHE_REPLY_H
 #define CACHE_REPLY_H
 
+#include "base/base.h"
 #include "cache/op.h"
 #include "mcproto/mcproto.h"
 
 /* Values from this length on are queued by reference instead of being copied. */
 #define CACHE_REF_BYTES_MIN 8192
+
+/* Room for `need` bytes (at most CACHE_SINK_NEED_MAX), to be written at sink->at and then taken. */
+static inline int cache_reply_room(struct cache_sink *sink, uint32_t need)
+{
+    if (U_LIKELY((size_t)(sink->end - sink->at) >= need))
+        return 0;
+    return sink->ops->more(sink, need);
+}
+
+/* Says that n bytes have been written at sink->at. */
+static inline void cache_reply_take(struct cache_worker *worker, struct cache_sink *sink,
+                                    uint32_t n)
+{
+    sink->at += n;
+    cache_count(worker, CACHE_BYTES_WRITTEN, n);
+}
 
 /* Any number of bytes, copied. */
 int cache_reply_bytes(struct cache_worker *worker, struct cache_sink *sink, const void *bytes,
@@ -29,5 +46,15 @@ int cache_reply_number(struct cache_worker *worker, struct cache_sink *sink, uin
 /* A hit: the VALUE line, the data and its CRLF. The view is of this loop. */
 int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,
                       const struct kv_view *view, bool with_cas);
+
+/* The line of a meta reply; if its code is VA, the value of the view and its CRLF. */
+int cache_reply_meta(struct cache_worker *worker, struct cache_sink *sink,
+                     const struct mc_meta *meta, const struct mc_meta_reply *reply,
+                     const struct kv_view *view);
+
+/* A binary hit: header, flags, the key if the request wants it, and the value without its CRLF. */
+int cache_reply_binary_value(struct cache_worker *worker, struct cache_sink *sink,
+                             const struct mc_binary *binary, const struct kv_view *view,
+                             bool with_value);
 
 #endif

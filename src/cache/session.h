@@ -9,11 +9,19 @@
 #include "mcproto/mcproto.h"
 
 enum cache_phase {
-    CACHE_PHASE_LINE = 0, /* waits for a request line; `line` is its beginning, if any has come */
-    CACHE_PHASE_VALUE,    /* fills upload.item; `line` is the request line */
+    CACHE_PHASE_LINE = 0, /* waits for a request; `line` is its beginning, if any has come */
+    CACHE_PHASE_VALUE,    /* fills upload.item; `line` is the request without its value */
     CACHE_PHASE_SWALLOW,  /* skips a data block that nobody wants, then sends swallow.error */
     CACHE_PHASE_REPLYING, /* stopped between two keys; `line` holds the keys that remain */
+    CACHE_PHASE_TOKEN,    /* -Y: fills `line` with user and password */
     CACHE_PHASE_CLOSING
+};
+
+enum cache_language {
+    CACHE_LANGUAGE_UNKNOWN = 0, /* nothing has come yet */
+    CACHE_LANGUAGE_TEXT,        /* classic and meta commands */
+    CACHE_LANGUAGE_BINARY,
+    CACHE_LANGUAGE_AUTH /* text, but nothing except the set that authenticates */
 };
 
 struct cache_swallow {
@@ -44,13 +52,15 @@ struct cache_session {
         struct cache_upload upload;
         struct cache_swallow swallow;
         struct cache_reply_rest rest;
+        uint32_t token_bytes;            /* CRLF included */
         struct cache_session *next_free; /* while it is not open */
     } u;
     struct cache_hint hint;
-    bool blocked; /* stopped before a request because the sink was full */
-    bool yielded; /* stopped before a request because its turn was over */
-    bool counted; /* among the connections: not that of a datagram socket */
-    bool open;    /* under the worker's session_lock */
+    uint8_t language; /* enum cache_language */
+    bool blocked;     /* stopped before a request because the sink was full */
+    bool yielded;     /* stopped before a request because its turn was over */
+    bool counted;     /* among the connections: not that of a datagram socket */
+    bool open;        /* under the worker's session_lock */
 
     /* `stats conns` of another thread may read these. */
     _Atomic uint8_t phase; /* enum cache_phase */

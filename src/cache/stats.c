@@ -16,6 +16,11 @@
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
+static bool is_binary(const struct cache_stats_out *out)
+{
+    return out->session->language == CACHE_LANGUAGE_BINARY;
+}
+
 static void out_bytes(struct cache_stats_out *out, const char *bytes, size_t len)
 {
     if (!out->failed)
@@ -24,18 +29,26 @@ static void out_bytes(struct cache_stats_out *out, const char *bytes, size_t len
 
 static void out_status(struct cache_stats_out *out, enum mc_status status)
 {
-    if (!out->failed)
-        out->failed = cache_reply_status(out->session->worker, out->sink, status) != 0;
+    uint32_t len;
+    const char *text = mc_status_text(status, &len);
+
+    out_bytes(out, text, len);
 }
 
-static void out_error(struct cache_stats_out *out, const char *error)
+static void packet_write(struct cache_stats_out *out, const char *name, const char *value)
 {
-    out_bytes(out, error, strlen(error));
+    uint8_t header[MC_BINARY_REQUEST_MAX];
+    uint32_t name_len = (uint32_t)strnlen(name, MC_KEY_MAX);
+    uint32_t value_len = (uint32_t)strnlen(value, STATS_LINE_MAX);
+    uint32_t n =
+        mc_write_binary_stat_header(header, &out->request->binary, name, name_len, value_len);
+
+    out_bytes(out, (const char *)header, n);
+    out_bytes(out, value, value_len);
 }
 
-void cache_stats_text(void *ctx, const char *name, const char *value)
+static void line_write(struct cache_stats_out *out, const char *name, const char *value)
 {
-    struct cache_stats_out *out = ctx;
     char line[STATS_LINE_MAX];
     int len = snprintf(line, sizeof(line) - 2, "STAT %s %s", name, value);
 
@@ -45,6 +58,16 @@ void cache_stats_text(void *ctx, const char *name, const char *value)
         len = (int)sizeof(line) - 3;
     memcpy(line + len, "\r\n", 2);
     out_bytes(out, line, (size_t)len + 2);
+}
+
+void cache_stats_text(void *ctx, const char *name, const char *value)
+{
+    struct cache_stats_out *out = ctx;
+
+    if (is_binary(out))
+        packet_write(out, name, value);
+    else
+        line_write(out, name, value);
 }
 
 void cache_stats_number(struct cache_stats_out *out, const char *name, uint64_t value)
@@ -157,43 +180,62 @@ static bool list_write(struct cache_stats_out *out, const struct word *name)
 }
 
 /* Statistics by key prefix are never on, so there is nothing to switch off and nothing to dump. */
-static void stats_detail(struct cache_stats_out *out, const struct word *mode)
+static enum mc_status stats_detail(const struct word *mode)
 {
     if (mode != NULL && word_is(mode, "off"))
-        out_status(out, MC_STATUS_OK);
-    else if (mode != NULL && word_is(mode, "dump"))
-        out_status(out, MC_STATUS_END);
-    else if (mode != NULL && word_is(mode, "on"))
-        out_error(out, "CLIENT_ERROR stats detail not allowed\r\n");
-    else
-        out_error(out, "CLIENT_ERROR usage: stats detail on|off|dump\r\n");
+        return MC_STATUS_OK;
+    if (mode != NULL && word_is(mode, "dump"))
+        return MC_STATUS_END;
+    if (mode != NULL && word_is(mode, "on"))
+        return MC_STATUS_DETAIL_NOT_ALLOWED;
+    return MC_STATUS_DETAIL_USAGE;
 }
 
-static void stats_write(struct cache_stats_out *out, const struct mc_request *request)
+/* Writes what is asked for; returns the status that ends it. */
+static enum mc_status stats_write(struct cache_stats_out *out)
 {
     struct word words[WORDS_MAX];
-    unsigned count = words_cut(request, words);
+    unsigned count = words_cut(out->request, words);
 
     if (count == 0) {
         cache_stats_general(out);
-        out_status(out, MC_STATUS_END);
-    } else if (word_is(&words[0], "reset")) {
-        cache_counters_reset(out->session->worker->cache);
-        out_status(out, MC_STATUS_RESET);
-    } else if (word_is(&words[0], "detail")) {
-        stats_detail(out, count > 1 ? &words[1] : NULL);
-    } else if (word_is(&words[0], "cachedump")) {
-        out_error(out, "CLIENT_ERROR stats cachedump not allowed\r\n");
-    } else {
-        out_status(out, list_write(out, &words[0]) ? MC_STATUS_END : MC_STATUS_ERROR);
+        return MC_STATUS_END;
     }
+    if (word_is(&words[0], "reset")) {
+        cache_counters_reset(out->session->worker->cache);
+        return MC_STATUS_RESET;
+    }
+    if (word_is(&words[0], "detail"))
+        return stats_detail(count > 1 ? &words[1] : NULL);
+    if (is_binary(out) && word_is(&words[0], "conns"))
+        return MC_STATUS_ERROR;
+    if (word_is(&words[0], "cachedump"))
+        return MC_STATUS_CACHEDUMP_NOT_ALLOWED;
+    return list_write(out, &words[0]) ? MC_STATUS_END : MC_STATUS_ERROR;
+}
+
+/* In the binary protocol an empty packet ends a list; what is no list is not found. */
+static void packets_end(struct cache_stats_out *out, enum mc_status status)
+{
+    uint8_t packet[MC_BINARY_STATUS_MAX];
+    const struct mc_binary *binary = &out->request->binary;
+
+    if (status == MC_STATUS_END || status == MC_STATUS_RESET || status == MC_STATUS_OK)
+        packet_write(out, "", "");
+    else
+        out_bytes(out, (const char *)packet,
+                  mc_write_binary_error(packet, binary, MC_BINARY_NOT_FOUND));
 }
 
 int cache_exec_stats(struct cache_session *session, const struct mc_request *request,
                      struct cache_sink *sink)
 {
-    struct cache_stats_out out = {.session = session, .sink = sink};
+    struct cache_stats_out out = {.session = session, .request = request, .sink = sink};
+    enum mc_status status = stats_write(&out);
 
-    stats_write(&out, request);
+    if (is_binary(&out))
+        packets_end(&out, status);
+    else
+        out_status(&out, status);
     return out.failed ? -1 : 0;
 }

@@ -10,11 +10,15 @@
 /* A reply to `stats` that is being written. */
 struct cache_stats_out {
     struct cache_session *session; /* that asked */
+    const struct mc_request *request;
     struct cache_sink *sink;
     bool failed; /* the transport had no memory: nothing more is written */
 };
 
-/* Writes one line; out is a struct cache_stats_out. An overlong line is cut. */
+/*
+ * Writes one line, or one packet of the binary protocol; out is a struct cache_stats_out. What is
+ * too long is cut.
+ */
 void cache_stats_text(void *out, const char *name, const char *value);
 
 void cache_stats_number(struct cache_stats_out *out, const char *name, uint64_t value);

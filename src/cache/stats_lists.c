@@ -261,6 +261,7 @@ static const char *phase_name(enum cache_phase phase)
     case CACHE_PHASE_LINE:
         return "conn_read";
     case CACHE_PHASE_VALUE:
+    case CACHE_PHASE_TOKEN:
         return "conn_nread";
     case CACHE_PHASE_SWALLOW:
         return "conn_swallow";

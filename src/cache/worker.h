@@ -19,6 +19,9 @@
 struct cache_line;
 struct cache_slab;
 
+#define CACHE_AUTH_USERS_MAX 8
+#define CACHE_AUTH_LINE_MAX 255 /* without its end */
+
 /* In the order of `stats`, where they are shown. */
 enum cache_counter {
     CACHE_TOTAL_CONNECTIONS = 0,
@@ -27,6 +30,7 @@ enum cache_counter {
     CACHE_CMD_SET,
     CACHE_CMD_FLUSH,
     CACHE_CMD_TOUCH,
+    CACHE_CMD_META,
     CACHE_GET_HITS,
     CACHE_GET_MISSES,
     CACHE_GET_EXPIRED,
@@ -44,6 +48,8 @@ enum cache_counter {
     CACHE_TOUCH_MISSES,
     CACHE_STORE_TOO_LARGE,
     CACHE_STORE_NO_MEMORY,
+    CACHE_AUTH_CMDS,
+    CACHE_AUTH_ERRORS,
     CACHE_BYTES_READ,
     CACHE_BYTES_WRITTEN,
     CACHE_IDLE_KICKS,
@@ -60,6 +66,18 @@ struct cache_provider {
     void *ctx;
 };
 
+/* A line of the file of -Y, "user:password". */
+struct cache_auth_user {
+    char text[CACHE_AUTH_LINE_MAX];
+    uint32_t name_len;
+    uint32_t password_len;
+};
+
+struct cache_auth {
+    unsigned count;
+    struct cache_auth_user users[CACHE_AUTH_USERS_MAX];
+};
+
 struct cache {
     struct kv *kv;
     struct cache_settings settings;
@@ -72,6 +90,9 @@ struct cache {
     /* The delayed flush that is pending (0: none), and the second that it has taken effect in. */
     atomic_uint flush_due_s;
     atomic_uint flush_second_s;
+
+    pthread_mutex_t auth_lock;
+    struct cache_auth auth;
 
     /* Guards what follows: joining, leaving and statistics. */
     pthread_mutex_t lock;

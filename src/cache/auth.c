@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file of users, and what clients say of themselves.
+ */
+#include "cache/auth.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LINE_BYTES_MIN 6 /* without the line feed: "set k " would be as long */
+
+/* ---- the file ---------------------------------------------------------------------------- */
+
+/* Reads "user:password" without its end. False if it has no colon or is too long. */
+static bool user_read(struct cache_auth_user *user, const char *line)
+{
+    size_t len = strcspn(line, "\r\n");
+    const char *colon = memchr(line, ':', len);
+
+    if (colon == NULL || len > CACHE_AUTH_LINE_MAX)
+        return false;
+    memcpy(user->text, line, len);
+    user->name_len = (uint32_t)(colon - line);
+    user->password_len = (uint32_t)(len - user->name_len - 1);
+    return true;
+}
+
+static bool users_read(struct cache_auth *auth, FILE *file)
+{
+    char line[CACHE_AUTH_LINE_MAX + 3]; /* CR LF NUL */
+
+    auth->count = 0;
+    while (auth->count < CACHE_AUTH_USERS_MAX && fgets(line, sizeof(line), file) != NULL) {
+        if (!user_read(&auth->users[auth->count], line))
+            return false;
+        auth->count++;
+    }
+    return ferror(file) == 0;
+}
+
+int cache_auth_load(struct cache *cache, const char **error)
+{
+    struct cache_auth auth;
+    FILE *file = fopen(cache->settings.auth_file, "re");
+    bool read;
+
+    if (file == NULL) {
+        *error = "the authentication file cannot be opened";
+        return -1;
+    }
+    read = users_read(&auth, file);
+    fclose(file);
+    if (!read) {
+        *error = "the authentication file has a line that is not user:password";
+        return -1;
+    }
+    pthread_mutex_lock(&cache->auth_lock);
+    cache->auth = auth;
+    pthread_mutex_unlock(&cache->auth_lock);
+    return 0;
+}
+
+/* ---- a client ---------------------------------------------------------------------------- */
+
+enum cache_auth_verdict cache_auth_line(const uint8_t *line, uint32_t len, uint32_t *token_bytes)
+{
+    enum { SIZE_WORD = 4 };
+    const uint8_t *end = line + len - 1;
+    const uint8_t *at = line;
+    const uint8_t *word = NULL;
+    u_u32 word_len = 0;
+    u_u32 bytes;
+
+    if (len - 1 < LINE_BYTES_MIN)
+        return CACHE_AUTH_CLOSE;
+    if (memcmp(line, "set", 3) != 0)
+        return CACHE_AUTH_REFUSED;
+    if (end[-1] == '\r')
+        end--;
+    for (unsigned i = 0; i <= SIZE_WORD; i++)
+        if (!mc_token_next(&at, end, &word, &word_len))
+            return CACHE_AUTH_REFUSED;
+    if (!mc_token_u32(word, word_len, &bytes))
+        return CACHE_AUTH_REFUSED;
+    *token_bytes = bytes;
+    return bytes > CACHE_AUTH_TOKEN_MAX ? CACHE_AUTH_TOO_LONG : CACHE_AUTH_TOKEN;
+}
+
+static bool bytes_equal(const void *a, uint32_t a_len, const void *b, uint32_t b_len)
+{
+    const uint8_t *p = a;
+    const uint8_t *q = b;
+    unsigned difference = 0;
+
+    if (a_len != b_len)
+        return false;
+    for (uint32_t i = 0; i < a_len; i++)
+        difference |= (unsigned)(p[i] ^ q[i]);
+    return difference == 0;
+}
+
+/* Looks at all users, found or not. */
+static bool user_known(struct cache *cache, const uint8_t *name, uint32_t name_len,
+                       const uint8_t *password, uint32_t password_len)
+{
+    unsigned matches = 0;
+
+    pthread_mutex_lock(&cache->auth_lock);
+    for (unsigned i = 0; i < cache->auth.count; i++) {
+        const struct cache_auth_user *user = &cache->auth.users[i];
+        unsigned same_name = bytes_equal(user->text, user->name_len, name, name_len);
+        unsigned same_password = bytes_equal(user->text + user->name_len + 1, user->password_len,
+                                             password, password_len);
+
+        matches |= same_name & same_password;
+    }
+    pthread_mutex_unlock(&cache->auth_lock);
+    return matches != 0;
+}
+
+enum mc_status cache_auth_token(struct cache_worker *worker, const uint8_t *token, uint32_t len)
+{
+    const uint8_t *end = token + len - 2;
+    const uint8_t *space;
+
+    if (memcmp(end, "\r\n", 2) != 0)
+        return MC_STATUS_AUTH_BAD_TERMINATION;
+    space = memchr(token, ' ', (size_t)(end - token));
+    if (space == NULL)
+        return MC_STATUS_AUTH_BAD_FORMAT;
+    cache_count(worker, CACHE_AUTH_CMDS, 1);
+    if (user_known(worker->cache, token, (uint32_t)(space - token), space + 1,
+                   (uint32_t)(end - space - 1)))
+        return MC_STATUS_STORED;
+    cache_count(worker, CACHE_AUTH_ERRORS, 1);
+    return MC_STATUS_AUTH_FAILURE;
+}
