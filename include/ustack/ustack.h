@@ -68,6 +68,13 @@ enum us_cc_kind {
     US_CC_DCTCP = 3  /* RFC 8257: only among hosts and switches that do likewise; needs ECN */
 };
 
+/* Explicit congestion notification, RFC 3168. */
+enum us_ecn {
+    US_ECN_OFF = 0,
+    US_ECN_ACCEPT = 1, /* where the peer asks for it */
+    US_ECN_REQUEST = 2 /* also on connections that we open */
+};
+
 /*
  * Everything that the stack wants to know of its surroundings. us_config_defaults() fills in all
  * of it but mac and secret; then change what differs.
@@ -79,7 +86,8 @@ struct us_config {
     u_u32 mtu;                    /* largest IP packet, bytes; 576..9216 */
 
     /* Congestion. */
-    u_u32 cc; /* enum us_cc_kind of new connections */
+    u_u32 cc;  /* enum us_cc_kind of new connections */
+    u_u32 ecn; /* enum us_ecn */
 
     /* Bounds. The memory needed follows from them; each one reached is counted. */
     u_u32 conn_max;          /* connections, TIME-WAIT not included */
@@ -392,6 +400,7 @@ struct us_conn_info {
     u_u32 srtt_us; /* 0: not measured yet */
     u_u32 rto_us;
     enum us_cc_kind cc;
+    int ecn; /* both sides have agreed on it */
     u_u32 cwnd_bytes;
     u_u32 ssthresh_bytes;
     u_u32 send_window_bytes;

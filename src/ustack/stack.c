@@ -54,6 +54,7 @@ void us_config_defaults(struct us_config *config)
     config->caps = 0;
     config->mtu = 1500;
     config->cc = US_CC_CUBIC;
+    config->ecn = US_ECN_ACCEPT;
     config->conn_max = 16384;
     config->half_open_max = 1024;
     config->time_wait_max = 16384;
@@ -92,7 +93,7 @@ static int in_range(u_u32 value, u_u32 min, u_u32 max)
 /* What concerns congestion. */
 static int config_cc_is_valid(const struct us_config *c)
 {
-    return in_range(c->cc, US_CC_RENO, US_CC_DCTCP);
+    return in_range(c->cc, US_CC_RENO, US_CC_DCTCP) && in_range(c->ecn, US_ECN_OFF, US_ECN_REQUEST);
 }
 
 static int config_is_valid(const struct us_config *c)

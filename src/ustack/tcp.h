@@ -31,7 +31,21 @@ struct us_tcp_key {
 };
 
 /* Bits of us_conn.opts: what both sides have agreed on. */
-enum { US_OPT_TS = 1 << 0, US_OPT_SCALE = 1 << 1, US_OPT_SACK = 1 << 2 };
+enum {
+    US_OPT_TS = 1 << 0,
+    US_OPT_SCALE = 1 << 1,
+    US_OPT_SACK = 1 << 2,
+    US_OPT_ECN = 1 << 3 /* not an option, but agreed on likewise */
+};
+
+/* Bits of us_conn.ecn; see tcp_ecn.h. */
+enum {
+    US_EF_ASK = 1 << 0,    /* our SYN asks for ECN */
+    US_EF_ECHO = 1 << 1,   /* a mark was received: tell it until the peer has heard (ECE) */
+    US_EF_CE = 1 << 2,     /* DCTCP: the last data segment was marked */
+    US_EF_CWR = 1 << 3,    /* the window was reduced: tell it with the next new data */
+    US_EF_REDUCED = 1 << 4 /* because of a mark, until rec.cwr_end is acknowledged */
+};
 
 /* Bits of us_conn.out_flags: what us_output() has to do. */
 enum {
@@ -93,6 +107,7 @@ struct us_tcp_recovery {
     u_u32 to;
     u_u32 ts;       /* timestamp of the first retransmission since */
     u_u32 tail_end; /* SND.MAX when the tail was probed, with US_CF_TAIL */
+    u_u32 cwr_end;  /* SND.MAX when a mark was answered, with US_EF_REDUCED */
     u_u16 resent;   /* segments sent again since, less those that were reported as duplicates */
     u_u8 steps;     /* quarters of a round trip that a hole may wait in addition to the first */
     u_u8 keep;      /* recoveries for which `steps` holds */
@@ -163,6 +178,7 @@ struct us_conn {
     u_u8 rcv_scale;
     u_u8 flags;
     u_u8 dup_acks;
+    u_u8 ecn; /* US_EF_* */
 
     /* Receiving and acknowledging. */
     u_u32 ts_recent;
@@ -273,8 +289,9 @@ void us_tcp_challenge(struct us_stack *stack, struct us_conn *conn);
 
 /* ---- tcp_ack.c ---- */
 
-/* Takes `ack`, with snd_una < ack <= snd_max, as acknowledged. */
-void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 ts_ecr);
+/* Takes `ack`, with snd_una < ack <= snd_max, as acknowledged; ece: by a segment with this flag. */
+void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 ts_ecr,
+                        int ece);
 
 /* All of a segment's acknowledgment and window, in a synchronised state and acceptable. */
 void us_tcp_ack_process(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg);

@@ -4,6 +4,7 @@
  * without SACK (RFC 5681, RFC 6582; with SACK: tcp_recovery.c).
  */
 #include "ustack/tcp.h"
+#include "ustack/tcp_ecn.h"
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_sendq.h"
 #include "ustack/tcp_tw.h"
@@ -31,15 +32,16 @@ static void ack_take_rtt(struct us_stack *stack, struct us_conn *conn, u_u32 ack
 }
 
 /* What an ACK of new data means for the congestion window and a recovery under way. */
-static void ack_adjust_window(struct us_stack *stack, struct us_conn *conn, u_u32 ack)
+static void ack_adjust_window(struct us_stack *stack, struct us_conn *conn, u_u32 ack, int ece)
 {
     u_u32 acked = ack - conn->snd_una;
 
     conn->dup_acks = 0;
     if (!(conn->flags & US_CF_RECOVERY)) {
         if (us_seq_lt(conn->snd_una, conn->limited)) {
-            us_cc_acked(&conn->cc, acked, us_ts_clock(stack->now_us),
-                        us_ts_clock(conn->rtt.srtt8_us >> 3));
+            if (!ece && !(conn->ecn & US_EF_REDUCED)) /* RFC 3168 6.1.2 */
+                us_cc_acked(&conn->cc, acked, us_ts_clock(stack->now_us),
+                            us_ts_clock(conn->rtt.srtt8_us >> 3));
         } else {
             us_cc_not_limited(&conn->cc);
             conn->limited = ack; /* goes along, so that it never wraps */
@@ -91,7 +93,8 @@ static void ack_restart_timer(struct us_stack *stack, struct us_conn *conn)
     }
 }
 
-void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 ts_ecr)
+void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 ts_ecr,
+                        int ece)
 {
     U_ASSERT(us_seq_gt(ack, conn->snd_una) && us_seq_leq(ack, conn->snd_max));
     ack_take_rtt(stack, conn, ack, ts_ecr);
@@ -100,7 +103,9 @@ void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack,
     conn->retries = 0;
     if (U_UNLIKELY(conn->flags & US_CF_TAIL))
         conn->rec.tails = 0;
-    ack_adjust_window(stack, conn, ack);
+    if (conn->cc.kind == US_CC_DCTCP)
+        us_dctcp_acked(&conn->cc.of.dctcp, ack - conn->snd_una, ece, ack, conn->snd_nxt);
+    ack_adjust_window(stack, conn, ack, ece);
     conn->snd_una = ack;
     if (us_seq_lt(conn->snd_nxt, ack))
         conn->snd_nxt = ack;
@@ -147,6 +152,8 @@ static void ack_duplicate(struct us_stack *stack, struct us_conn *conn)
     if (conn->dup_acks != DUP_ACKS_LOSS || us_seq_leq(conn->snd_una, conn->recover))
         return;
     us_count(stack, US_C_TCP_FAST_RETRANSMITS);
+    us_count(stack, US_C_TCP_CC_REDUCTIONS);
+    us_ecn_reduced(conn);
     us_cc_enter_recovery(&conn->cc, u_min32(conn->snd_max - conn->snd_una, conn->cc.cwnd));
     conn->recover = conn->snd_max;
     conn->flags |= US_CF_RECOVERY;
@@ -173,13 +180,14 @@ void us_tcp_ack_process(struct us_stack *stack, struct us_conn *conn, const stru
     if (conn->main_timer == US_TT_PERSIST || conn->main_timer == US_TT_KEEP)
         conn->retries = 0; /* RFC 9293 3.8.6.1: a peer that answers may keep its window closed */
     if (us_seq_gt(seg->ack, conn->snd_una))
-        us_tcp_ack_advance(stack, conn, seg->ack, seg->opts.ts_ecr);
+        us_tcp_ack_advance(stack, conn, seg->ack, seg->opts.ts_ecr, (seg->flags & US_TCP_ECE) != 0);
     else
         duplicate = ack_is_duplicate(conn, seg) && conn->main_timer != US_TT_PERSIST;
     if (us_recovery_wants(conn, seg) && us_recovery_ack(stack, conn, seg))
         duplicate = seg->ack == conn->snd_una;
     if (duplicate && conn->sack == U_NULL)
         ack_duplicate(stack, conn);
+    us_ecn_ack(stack, conn, seg);
     ack_take_window(stack, conn, seg);
     if (us_conn_has_unsent(conn))
         us_tcp_out_want(stack, conn);

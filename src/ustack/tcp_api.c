@@ -297,6 +297,7 @@ void us_conn_info(const struct us_stack *stack, const struct us_conn *conn,
     info->srtt_us = conn->rtt.srtt8_us >> 3;
     info->rto_us = us_recovery_rto_us(stack, conn);
     info->cc = (enum us_cc_kind)conn->cc.kind;
+    info->ecn = (conn->opts & US_OPT_ECN) != 0;
     info->cwnd_bytes = conn->cc.cwnd;
     info->ssthresh_bytes = conn->cc.ssthresh;
     info->send_window_bytes = conn->snd_wnd;

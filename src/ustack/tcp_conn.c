@@ -2,6 +2,7 @@
 /* How a connection begins and ends. */
 #include "base/cksum.h"
 #include "ustack/tcp.h"
+#include "ustack/tcp_ecn.h"
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sendq.h"
@@ -89,6 +90,8 @@ struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key
     us_rtt_init(&conn->rtt, config->rto_initial_us, config->rto_min_us, config->rto_max_us);
     conn->rcv_scale = us_conn_scale_offered(stack);
     conn->mss_sent = us_conn_mss_offered(stack);
+    if (config->ecn == US_ECN_REQUEST)
+        conn->ecn = US_EF_ASK;
     us_cc_choose(&conn->cc, (enum us_cc_kind)config->cc);
     us_cc_init(&conn->cc, US_TCP_MSS_DEFAULT, 0);
     conn->ts_offset = us_tcp_ts_offset(stack, key);
@@ -117,6 +120,7 @@ void us_conn_take_syn(struct us_stack *stack, struct us_conn *conn, const struct
     }
     if (seg->opts.sack_permitted)
         conn->opts |= US_OPT_SACK;
+    us_ecn_take_syn(stack, conn, seg);
     if (seg->opts.has_scale) {
         conn->opts |= US_OPT_SCALE;
         conn->snd_scale = seg->opts.scale;
@@ -153,6 +157,8 @@ int us_conn_establish(struct us_stack *stack, struct us_conn *conn)
         us_count(stack, US_C_TCP_CONNECTED);
         us_event_raise(stack, conn, US_EVF_CONNECTED);
     }
+    if (conn->opts & US_OPT_ECN)
+        us_count(stack, US_C_TCP_ECN_CONNS);
     us_tcp_out_want(stack, conn);
     return 1;
 }

@@ -11,7 +11,9 @@ enum {
     US_TCP_RST = 0x04,
     US_TCP_PSH = 0x08,
     US_TCP_ACK = 0x10,
-    US_TCP_URG = 0x20
+    US_TCP_URG = 0x20,
+    US_TCP_ECE = 0x40,
+    US_TCP_CWR = 0x80
 };
 
 struct us_tcp_hdr {

@@ -5,6 +5,7 @@
  */
 #include "base/cksum.h"
 #include "ustack/tcp.h"
+#include "ustack/tcp_ecn.h"
 #include "ustack/tcp_tw.h"
 
 /* Limits of ACKs for segments that should not have come, per connection and per instance. */
@@ -47,7 +48,7 @@ static int seg_parse(struct us_stack *stack, const struct us_rx *rx, struct us_s
     seg->seq = u_get_be32(hdr->seq);
     seg->ack = u_get_be32(hdr->ack);
     seg->wnd = u_get_be16(hdr->window);
-    seg->flags = hdr->flags & 0x3f;
+    seg->flags = hdr->flags;
     seg->src_port = u_get_be16(hdr->src_port);
     seg->dst_port = u_get_be16(hdr->dst_port);
     seg->data = rx->l4 + hdr_bytes;
@@ -149,7 +150,7 @@ static void syn_sent_input(struct us_stack *stack, struct us_conn *conn, struct 
         return;
     }
     conn->heard_us = stack->now_us;
-    us_tcp_ack_advance(stack, conn, seg->ack, 0);
+    us_tcp_ack_advance(stack, conn, seg->ack, 0, 0);
     conn->out_flags &= (u_u8)~US_OUT_SYN;
     conn->out_flags |= US_OUT_ACK;
     (void)us_conn_establish(stack, conn); /* no listener can be in the way */
@@ -268,6 +269,7 @@ static int sync_syn(struct us_stack *stack, struct us_conn *conn, struct us_seg 
         return 0;
     }
     if (!(seg->flags & US_TCP_ACK)) {
+        us_ecn_syn_again(conn, seg);
         conn->out_flags |= US_OUT_SYN;
         us_tcp_out_want(stack, conn);
         return 0;
@@ -286,7 +288,7 @@ static int syn_received_ack(struct us_stack *stack, struct us_conn *conn, const 
         us_tcp_answer_rst(stack, seg);
         return 0;
     }
-    us_tcp_ack_advance(stack, conn, seg->ack, 0);
+    us_tcp_ack_advance(stack, conn, seg->ack, 0, 0);
     conn->snd_wnd = seg->wnd << conn->snd_scale;
     conn->snd_wnd_max = u_max32(conn->snd_wnd_max, conn->snd_wnd);
     conn->snd_wl1 = seg->seq;
@@ -337,6 +339,7 @@ static void sync_input(struct us_stack *stack, struct us_conn *conn, struct us_s
     us_tcp_ack_process(stack, conn, seg);
     if (conn->state == US_TCP_CLOSED)
         return;
+    us_ecn_data(stack, conn, seg);
     us_tcp_recv(stack, conn, seg);
 }
 
@@ -354,7 +357,7 @@ static int fast_input(struct us_stack *stack, struct us_conn *conn, const struct
         (conn->flags & (US_CF_RECOVERY | US_CF_UNREACHABLE | US_CF_TAIL)) || conn->dup_acks != 0 ||
         conn->sack != U_NULL || seg->opts.sack_blocks != 0 ||
         seg->ack - conn->snd_una > conn->snd_max - conn->snd_una ||
-        (seg->ack == conn->snd_una && seg->len == 0) || seg->wnd == 0)
+        (seg->ack == conn->snd_una && seg->len == 0) || seg->wnd == 0 || us_ecn_wants(conn, seg))
         return 0;
     if (conn->opts & US_OPT_TS) {
         if (!seg->opts.has_ts || us_seq_lt(seg->opts.ts_val, conn->ts_recent))
@@ -369,7 +372,7 @@ static int fast_input(struct us_stack *stack, struct us_conn *conn, const struct
     conn->snd_wl1 = seg->seq;
     conn->snd_wl2 = seg->ack;
     if (seg->ack != conn->snd_una)
-        us_tcp_ack_advance(stack, conn, seg->ack, seg->opts.ts_ecr);
+        us_tcp_ack_advance(stack, conn, seg->ack, seg->opts.ts_ecr, 0);
     if (us_conn_has_unsent(conn))
         us_tcp_out_want(stack, conn);
     if (seg->len > 0)

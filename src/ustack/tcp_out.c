@@ -5,6 +5,7 @@
  */
 #include "base/cksum.h"
 #include "ustack/tcp.h"
+#include "ustack/tcp_ecn.h"
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sack.h"
@@ -143,7 +144,9 @@ static int plan_syn(const struct us_conn *conn, struct us_tcp_desc *desc)
     desc->len = 0;
     desc->flags = US_TCP_SYN;
     if (conn->state == US_TCP_SYN_RECEIVED)
-        desc->flags |= US_TCP_ACK;
+        desc->flags |= US_TCP_ACK | (conn->opts & US_OPT_ECN ? (int)US_TCP_ECE : 0);
+    else if ((conn->ecn & US_EF_ASK) && !(conn->flags & US_CF_SYN_RESENT))
+        desc->flags |= US_TCP_ECE | US_TCP_CWR;
     return 1;
 }
 
@@ -252,6 +255,8 @@ static void conn_fill_desc(const struct us_stack *stack, const struct us_conn *c
         desc->window = us_tcp_window(stack, conn, edge);
         conn_fill_options(stack, conn, desc);
     }
+    if (conn->opts & US_OPT_ECN)
+        us_ecn_fill(conn, desc);
 }
 
 /* ---- build ---- */
@@ -392,6 +397,8 @@ static void conn_record(struct us_stack *stack, struct us_conn *conn,
 
     if (desc->flags & US_TCP_ACK)
         record_ack(stack, conn, desc, edge);
+    if (desc->flags & US_TCP_CWR)
+        conn->ecn &= (u_u8)~US_EF_CWR;
     switch ((enum us_send_kind)desc->kind) {
     case US_SEND_SYN:
         conn->out_flags &= (u_u8)~US_OUT_SYN;

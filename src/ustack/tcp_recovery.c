@@ -2,6 +2,7 @@
 /* Loss recovery with SACK; see tcp_recovery.h. */
 #include "ustack/tcp_recovery.h"
 
+#include "ustack/tcp_ecn.h"
 #include "ustack/tcp_sack.h"
 
 enum {
@@ -99,6 +100,8 @@ static void recovery_enter(struct us_stack *stack, struct us_conn *conn)
 {
     us_count(stack, US_C_TCP_FAST_RETRANSMITS);
     us_count(stack, US_C_TCP_RECOVERIES);
+    us_count(stack, US_C_TCP_CC_REDUCTIONS);
+    us_ecn_reduced(conn);
     conn->rec.flags &= (u_u8)~US_RF_UNDO;
     undo_save(conn);
     us_cc_reduce(&conn->cc, conn->snd_max - conn->snd_una, 0);
@@ -237,7 +240,7 @@ static unsigned block_take(struct us_stack *stack, struct us_conn *conn, const s
 }
 
 /* RFC 8985 7.4: what an acknowledgment says about the probe. */
-static void tail_ack(struct us_conn *conn, const struct us_seg *seg)
+static void tail_ack(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
 {
     struct us_tcp_recovery *rec = &conn->rec;
 
@@ -245,8 +248,11 @@ static void tail_ack(struct us_conn *conn, const struct us_seg *seg)
         return;
     if (us_seq_gt(seg->ack, rec->tail_end) || !(rec->flags & US_RF_TAIL_RESENT)) {
         /* More than the probe is acknowledged and no duplicate was reported: it filled a hole. */
-        if ((rec->flags & US_RF_TAIL_RESENT) && !(conn->flags & US_CF_RECOVERY))
+        if ((rec->flags & US_RF_TAIL_RESENT) && !(conn->flags & US_CF_RECOVERY)) {
+            us_count(stack, US_C_TCP_CC_REDUCTIONS);
             us_cc_reduce(&conn->cc, conn->cc.cwnd, 0);
+            us_ecn_reduced(conn);
+        }
         conn->flags &= (u_u8)~US_CF_TAIL;
         rec->flags &= (u_u8)~US_RF_TAIL_RESENT;
     }
@@ -285,7 +291,7 @@ int us_recovery_ack(struct us_stack *stack, struct us_conn *conn, const struct u
     for (i = 0; i < seg->opts.sack_blocks; i++)
         result |= block_take(stack, conn, seg, i);
     if (conn->flags & US_CF_TAIL)
-        tail_ack(conn, seg);
+        tail_ack(stack, conn, seg);
     if (result & US_SACK_REORDERED)
         conn->rec.flags |= US_RF_REORDERED;
     if (conn->sack == U_NULL)
@@ -322,6 +328,7 @@ int us_recovery_timeout(struct us_stack *stack, struct us_conn *conn)
 
 void us_recovery_reorder(struct us_stack *stack, struct us_conn *conn)
 {
+    us_count(stack, US_C_TCP_RACK_TIMEOUTS);
     if (conn->sack != U_NULL)
         recovery_detect(stack, conn);
     us_recovery_timer(stack, conn);

@@ -11,6 +11,7 @@
  * if keepalives are on (3.8.4).
  */
 #include "ustack/tcp.h"
+#include "ustack/tcp_ecn.h"
 #include "ustack/tcp_recovery.h"
 
 static void timer_arm(struct us_stack *stack, struct us_conn *conn)
@@ -151,6 +152,8 @@ static void timer_go_back(struct us_stack *stack, struct us_conn *conn)
     int with_sack = us_recovery_timeout(stack, conn);
 
     /* A window that a recovery has reduced just now is not reduced again for the same losses. */
+    us_count(stack, US_C_TCP_CC_REDUCTIONS);
+    us_ecn_reduced(conn);
     us_cc_timeout(&conn->cc, conn->snd_max - conn->snd_una,
                   conn->retries > 1 || (conn->flags & US_CF_RECOVERY));
     conn->recover = conn->snd_max;

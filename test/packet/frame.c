@@ -165,6 +165,7 @@ static const char *parse_ip4(const uint8_t *p, size_t len, struct frame *f)
     f->ip_id = get16(p + 4);
     f->ip_frag = get16(p + 6);
     f->ttl = p[8];
+    f->tos = p[1];
     f->src_ip = get32(p + 12);
     f->dst_ip = get32(p + 16);
     if (f->ip_frag & 0x3fff)
@@ -295,6 +296,7 @@ static size_t build_ip4(const struct frame *f, const struct frame_faults *x, uin
     put16(p + 4, f->ip_id);
     put16(p + 6, f->ip_frag);
     p[8] = (uint8_t)f->ttl;
+    p[1] = (uint8_t)f->tos;
     p[9] = f->kind == FRAME_TCP ? PROTO_TCP : PROTO_ICMP;
     put32(p + 12, f->src_ip);
     put32(p + 16, f->dst_ip);

@@ -39,7 +39,7 @@ struct frame {
     enum frame_kind kind;
     uint8_t src_mac[6], dst_mac[6];
     uint32_t src_ip, dst_ip; /* host order; of ARP the sender's and the target's address */
-    unsigned ttl, ip_id, ip_frag;
+    unsigned ttl, ip_id, ip_frag, tos;
 
     unsigned arp_op;
     uint8_t arp_sha[6], arp_tha[6];

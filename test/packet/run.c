@@ -70,6 +70,7 @@ static int set_config(struct script *s, const char *key)
                   {"rto_initial_us", &c->rto_initial_us},
                   {"rto_max_us", &c->rto_max_us},
                   {"cc", &c->cc},
+                  {"ecn", &c->ecn},
                   {"delayed_ack_us", &c->delayed_ack_us},
                   {"peer_ack_delay_us", &c->peer_ack_delay_us},
                   {"time_wait_us", &c->time_wait_us},

@@ -158,6 +158,8 @@ static int modifier_fault(struct script *s, struct building *b)
         b->frame.ip_frag = (unsigned)value;
     } else if (accept_value(s, "ttl", &value)) {
         b->frame.ttl = (unsigned)value;
+    } else if (accept_value(s, "tos", &value)) {
+        b->frame.tos = (unsigned)value;
     } else if (accept_value(s, "urg", &value)) {
         b->frame.urgent = (unsigned)value;
     } else if (script_accept(s, "opt")) {
@@ -415,6 +417,8 @@ static void expect_extras(struct script *s, const struct rig_out *out)
         if (memcmp(mac, f->dst_mac, 6) != 0)
             mismatch(s, out, "the destination MAC");
     }
+    if (script_accept(s, "tos") && f->tos != (unsigned)script_number(s, "tos"))
+        mismatch(s, out, "the type of service");
 }
 
 static void expect_tcp(struct script *s, const struct rig_out *out, const struct rig_flow *flow)

@@ -23,6 +23,15 @@ static int is_ip4(const uint8_t *bytes, size_t len)
     return len > ETH_BYTES && bytes[12] == 8 && bytes[13] == 0;
 }
 
+/* RFC 3168 section 5: a queue marks what says that it may be marked. */
+static void mark(uint8_t *bytes, size_t len)
+{
+    if (!is_ip4(bytes, len) || (bytes[ETH_BYTES + 1] & 3) == 0)
+        return;
+    bytes[ETH_BYTES + 1] |= 3;
+    frame_fix_checksums(bytes, len);
+}
+
 /* The planted faults: an altered byte with a right checksum; a link that goes dead. */
 static int canary(struct sim *sim, struct link_frame *frame)
 {
@@ -42,13 +51,15 @@ static int canary(struct sim *sim, struct link_frame *frame)
 }
 
 static void deliver(struct sim *sim, struct link *link, const uint8_t *bytes, size_t len,
-                    uint64_t ready_us, int faults)
+                    uint64_t ready_us, int faults, int marked)
 {
     const struct link_config *c = &link->config;
     uint64_t at = ready_us + c->delay_us;
     struct link_frame *frame = malloc(sizeof(*frame) + len);
     frame->len = len;
     memcpy(frame->bytes, bytes, len);
+    if (marked)
+        mark(frame->bytes, len);
     if (c->jitter_us > 0)
         at += sim_between(&sim->random, 0, c->jitter_us);
     if (faults && sim_chance(&sim->random, c->reorder)) {
@@ -74,16 +85,19 @@ void link_send(struct sim *sim, struct link *link, const uint8_t *bytes, size_t 
     int faults = sim->now_us < c->faults_end_us;
     sim_trace(sim, link->direction, bytes, len);
     link->sent++;
-    uint64_t start = link->busy_until_us > sim->now_us ? link->busy_until_us : sim->now_us;
-    uint64_t wire_us = c->rate_bits ? (uint64_t)len * 8 * 1000000 / c->rate_bits : 0;
-    uint64_t waiting = c->rate_bits ? (start - sim->now_us) * c->rate_bits / 8000000 : 0;
+    uint64_t now_ns = sim->now_us * 1000;
+    uint64_t start_ns = link->busy_until_ns > now_ns ? link->busy_until_ns : now_ns;
+    uint64_t wire_ns = c->rate_bits ? (uint64_t)len * 8000000000u / c->rate_bits : 0;
+    uint64_t waiting = c->rate_bits ? (start_ns - now_ns) / 1000 * c->rate_bits / 8000000 : 0;
     int cut = faults && sim->now_us >= c->cut_from_us && sim->now_us < c->cut_until_us;
+    int marked = c->mark_bytes > 0 && waiting > c->mark_bytes;
     if (cut || waiting + len > c->queue_bytes || (faults && sim_chance(&sim->random, c->loss))) {
         link->lost++;
         return;
     }
-    link->busy_until_us = start + wire_us;
-    deliver(sim, link, bytes, len, link->busy_until_us, faults);
+    link->busy_until_ns = start_ns + wire_ns;
+    uint64_t ready_us = (link->busy_until_ns + 999) / 1000;
+    deliver(sim, link, bytes, len, ready_us, faults, marked);
     if (faults && sim_chance(&sim->random, c->duplicate))
-        deliver(sim, link, bytes, len, link->busy_until_us, faults);
+        deliver(sim, link, bytes, len, ready_us, faults, marked);
 }

@@ -80,6 +80,7 @@ struct link_config {
     unsigned delay_us, jitter_us;
     uint64_t rate_bits; /* per second; 0: without a limit */
     unsigned queue_bytes;
+    unsigned mark_bytes; /* ECN-capable packets behind so many are marked; 0: none */
     unsigned loss, duplicate, reorder, corrupt; /* millionths */
     unsigned reorder_us;                        /* by how much a reordered frame is late at most */
     uint64_t cut_from_us, cut_until_us;         /* a partition: nothing gets through */
@@ -92,7 +93,7 @@ struct link {
     struct link_config config;
     struct host *to;
     int direction;
-    uint64_t busy_until_us;
+    uint64_t busy_until_ns;   /* a frame of 1500 bytes takes 1.2 us at 10 Gbit/s */
     uint64_t last_arrival_us; /* without `reorder` frames do not overtake each other */
     uint64_t sent, lost;
 };

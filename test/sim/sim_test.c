@@ -46,6 +46,7 @@ static void choose_link(struct sim *sim, struct link_config *c, unsigned mtu)
     c->jitter_us = sim_chance(r, 500000) ? (unsigned)sim_between(r, 0, c->delay_us) : 0;
     c->rate_bits = PICK(r, rates);
     c->queue_bytes = (unsigned)sim_between(r, 4, 200) * (mtu + 14);
+    c->mark_bytes = sim_chance(r, 300000) ? c->queue_bytes / 4 : 0;
     c->loss = PICK(r, losses);
     c->duplicate = PICK(r, rare);
     c->reorder = PICK(r, rare);
@@ -89,6 +90,7 @@ static void choose_host(struct sim *sim, struct host *host, unsigned index)
     c->delayed_ack_us = (u_u32)sim_between(r, 1000, 100000);
     c->peer_ack_delay_us = (u_u32)sim_between(r, 0, 100000);
     c->cc = (u_u32)sim_between(r, US_CC_RENO, US_CC_DCTCP);
+    c->ecn = (u_u32)sim_between(r, US_ECN_OFF, US_ECN_REQUEST);
     c->time_wait_us = 10 * SECOND;
     c->fin_wait2_us = 3600 * SECOND;
     c->syn_retries_max = 15;

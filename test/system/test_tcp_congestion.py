@@ -31,3 +31,19 @@ def test_no_needless_retransmissions_in_transfers(server_tap):
         stats = wire.stats("ustack")
     sent = int(stats["tcp_tx_segments"])
     assert int(stats["tcp_retransmits"]) <= 5 + sent // 500
+
+
+def test_the_kernel_asks_for_ecn(server_tap):
+    """Two ECN-capable sides agree, and data flows both ways."""
+
+    def ask():
+        with open("/proc/sys/net/ipv4/tcp_ecn", "w", encoding="ascii") as file:
+            file.write("1")
+
+    server_tap.space.run(ask)
+    with wire_to(server_tap) as wire:
+        wire.say(storage(b"set", b"big", MEGABYTE), STORED)
+        wire.say(b"get big\r\n", hit(b"big", MEGABYTE) + b"END\r\n")
+        stats = wire.stats("ustack")
+    assert int(stats["tcp_ecn_conns"]) == 1
+    assert int(stats["tcp_ecn_rx_ece"]) == 0
