@@ -83,7 +83,9 @@ struct us_config {
     u_u8 mac[6];
     u_u8 secret[US_SECRET_BYTES]; /* unpredictable bytes: keys of hashes, ISNs (RFC 6528) */
     u_u32 caps;                   /* enum us_cap: what the NIC does by itself */
-    u_u32 mtu;                    /* largest IP packet, bytes; 576..9216 */
+    u_u32 mtu;                    /* largest IP packet, bytes; 576..9216, 1280.. for IPv6 */
+    u_u32 vlan_id;                /* 1..4094: all frames carry this VLAN tag; 0: none */
+    u_u32 dad_probes;             /* RFC 4862 5.1: looks for duplicates of an IPv6 address; 0: no */
 
     /* Congestion. */
     u_u32 cc;  /* enum us_cc_kind of new connections */
@@ -145,12 +147,19 @@ struct us_stack *us_create(const struct us_config *config, void *memory, unsigne
 
 /*
  * Gives the instance an address. prefix_len says which destinations are on the link. The first
- * address of a family is the source of what is sent without a better choice. Announced by a
+ * IPv4 address is the source of what is sent without a better choice, and each is announced by a
  * gratuitous ARP with the next us_output() (RFC 5227 section 3).
+ * The first IPv6 address turns IPv6 on, and the instance has a link-local address then as well. An
+ * IPv6 address is in use once nobody has objected to it for a second (RFC 4862 5.4).
+ * Returns 0, US_ERR_ARGUMENT (no host can have it, or config.mtu is too small for IPv6),
+ * US_ERR_IN_USE or US_ERR_NO_MEMORY (8 addresses of each family).
  */
 int us_addr_add(struct us_stack *stack, const struct us_addr *addr, unsigned prefix_len);
 
-/* Where destinations that are not on the link are sent to. */
+/*
+ * Where destinations of its family that are not on the link are sent to. Returns 0,
+ * US_ERR_ARGUMENT, or US_ERR_NO_ROUTE if it is on no network of ours.
+ */
 int us_gateway_set(struct us_stack *stack, const struct us_addr *gateway);
 
 /* ---- the loop ---------------------------------------------------------------------------- */
@@ -224,7 +233,8 @@ struct us_event {
 int us_next_event(struct us_stack *stack, struct us_event *event);
 
 /*
- * Fills at most n empty packets (data and room set, room >= mtu + 14) with frames to send; sets
+ * Fills at most n empty packets (data and room set, room >= mtu + 14, or + 18 with a VLAN tag) with
+ * frames to send; sets
  * len, flags and the offload fields. Returns how many were filled; call again while it is n.
  * Packets that were filled are the caller's to send: a frame that gets lost is sent again by
  * the retransmission timer, the stack keeps no pointer to it.

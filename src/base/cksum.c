@@ -120,6 +120,23 @@ u_u32 u_cksum_pseudo4(struct u_be32 src, struct u_be32 dst, unsigned protocol, u
     return cksum_fold64((u_u64)words[0] + words[1] + words[2] + words[3]);
 }
 
+u_u32 u_cksum_pseudo6(const u_u8 *src, const u_u8 *dst, unsigned protocol, u_u32 l4_bytes)
+{
+    struct u_be32 length = u_be32(l4_bytes);
+    struct u_be32 proto = u_be32(protocol);
+    u_u32 words[10];
+    u_u64 sum = 0;
+    unsigned i;
+
+    u_copy(words, src, 16);
+    u_copy(words + 4, dst, 16);
+    u_copy(words + 8, &length, 4);
+    u_copy(words + 9, &proto, 4);
+    for (i = 0; i < U_ARRAY_LEN(words); i++)
+        sum += words[i];
+    return cksum_fold64(sum);
+}
+
 u_u16 u_cksum_partial(u_u32 sum)
 {
     u_u16 native = (u_u16)sum;

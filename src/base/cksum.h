@@ -35,6 +35,9 @@ u_u32 u_cksum_copy(u_u32 sum, void *to, const void *from, u_u32 bytes);
  */
 u_u32 u_cksum_pseudo4(struct u_be32 src, struct u_be32 dst, unsigned protocol, u_u32 l4_bytes);
 
+/* The same over IPv6 (RFC 8200 section 8.1); src and dst are 16 bytes each. */
+u_u32 u_cksum_pseudo6(const u_u8 *src, const u_u8 *dst, unsigned protocol, u_u32 l4_bytes);
+
 /*
  * The checksum to store with u_be16(). Over bytes that contain their own valid checksum it is 0.
  * UDP must store 0xffff where this returns 0 (RFC 768).

@@ -187,7 +187,8 @@ static const char *check_conns(const struct us_stack *stack, struct census *cens
 
         if (conn->state == US_TCP_CLOSED && conn->close_reason == US_CLOSE_NONE)
             continue;
-        if (!((us_tcp_find(stack, &conn->key) == conn) == (conn->state != US_TCP_CLOSED)))
+        if (!((us_tcp_find(stack, &conn->key, us_conn_remote6(conn)) == conn) ==
+              (conn->state != US_TCP_CLOSED)))
             return "connection table: a live one is missing, or a dead one is in it";
         broken = check_conn(stack, conn, census);
         if (broken != U_NULL)
@@ -206,7 +207,9 @@ static const char *check_time_wait(const struct us_stack *stack)
         const struct us_tw *tw = U_CONTAINER_OF(link, struct us_tw, link);
         if (!(tw->until_us >= until_us))
             return "TIME-WAIT: not sorted by time";
-        if (!(us_tw_find(stack, &tw->key) == tw))
+        if (!(us_tw_find(stack, &tw->key,
+                         us_local_is_ip6(tw->key.local_ip) ? &tw->remote6
+                                                           : (const struct us_ip6 *)U_NULL) == tw))
             return "TIME-WAIT: not in its table";
         if (!(n < stack->tw_pool.used))
             return "TIME-WAIT: more than the pool has given";
@@ -223,15 +226,11 @@ static const char *check_queues(const struct us_stack *stack, struct census *cen
 {
     const struct us_chunk *chunk;
     const struct us_ref *ref;
-    u_u32 i;
 
     for (chunk = stack->events.retired; chunk != U_NULL; chunk = chunk->next)
         census->blocks++;
     for (ref = stack->events.released; ref != U_NULL; ref = (const struct us_ref *)ref->chunk.next)
         census->refs++;
-    for (i = stack->replies.head; i != stack->replies.tail; i++)
-        if (stack->replies.ring[i % US_REPLIES_MAX].kind == US_REPLY_ECHO)
-            census->blocks++;
     census->slices += stack->events.dgram_tail - stack->events.dgram_head;
     if (!(stack->replies.tail - stack->replies.head <= US_REPLIES_MAX))
         return "more answers than the queue holds";
@@ -264,8 +263,8 @@ static const char *check_dgrams(const struct us_stack *stack, struct census *cen
     const char *broken = check_dgram_list(&stack->dgrams.ready, census);
     u_u32 i;
 
-    for (i = 0; i <= stack->arp.mask && broken == U_NULL; i++) {
-        const struct us_neighbour *neighbour = stack->arp.table[i];
+    for (i = 0; i <= stack->neighbours.mask && broken == U_NULL; i++) {
+        const struct us_neighbour *neighbour = stack->neighbours.table[i];
         for (; neighbour != U_NULL && broken == U_NULL; neighbour = neighbour->hash_next) {
             broken = check_dgram_list(&neighbour->dgrams, census);
             if (neighbour->state != US_NEIGHBOUR_ASKING &&
@@ -292,7 +291,7 @@ static const char *check_census(const struct us_stack *stack, const struct censu
         return "slices miscounted";
     if (!(us_pool_is_sound(&stack->conn_pool) && us_pool_is_sound(&stack->block_pool) &&
           us_pool_is_sound(&stack->ref_pool) && us_pool_is_sound(&stack->tw_pool) &&
-          us_pool_is_sound(&stack->arp.pool) && us_pool_is_sound(&stack->dgrams.pool)))
+          us_pool_is_sound(&stack->neighbours.pool) && us_pool_is_sound(&stack->dgrams.pool)))
         return "a pool's free list is broken";
     return (const char *)U_NULL;
 }

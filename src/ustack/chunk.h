@@ -48,6 +48,12 @@ U_INLINE u_u8 *us_chunk_tail(struct us_chunk *chunk)
     return ((struct us_block *)chunk)->bytes + (US_BLOCK_ROOM - chunk->room);
 }
 
+/* The first byte of a block's data, to be changed. */
+U_INLINE u_u8 *us_chunk_first(struct us_chunk *chunk)
+{
+    return us_chunk_tail(chunk) - chunk->len;
+}
+
 /* Takes an empty block for data from `seq` on; null, and counted, if the pool is empty. */
 struct us_chunk *us_block_get(struct us_stack *stack, u_u32 seq);
 

@@ -3,11 +3,11 @@
 #include "ustack/dgram.h"
 
 #include "base/cksum.h"
-#include "ustack/eth.h"
-#include "ustack/ip4.h"
+#include "ustack/ip.h"
 #include "ustack/stack.h"
 
-struct us_dgram *us_dgram_new(struct us_stack *stack, u_u32 src_ip, u_u32 dst_ip, unsigned protocol)
+struct us_dgram *us_dgram_new(struct us_stack *stack, u_u32 src_ip, struct us_ip dst,
+                              unsigned protocol)
 {
     struct us_dgram *dgram = (struct us_dgram *)us_pool_get(&stack->dgrams.pool);
 
@@ -15,14 +15,44 @@ struct us_dgram *us_dgram_new(struct us_stack *stack, u_u32 src_ip, u_u32 dst_ip
         us_count(stack, US_C_DROP_DATAGRAM_QUEUE);
         return dgram;
     }
+    u_zero(dgram, sizeof(*dgram));
     u_list_init(&dgram->link);
-    dgram->body = (struct us_chunk *)U_NULL;
-    dgram->last = (struct us_chunk *)U_NULL;
-    dgram->bytes = 0;
     dgram->src_ip = src_ip;
-    dgram->dst_ip = dst_ip;
+    dgram->dst_ip = dst.id;
+    if (dst.six != U_NULL) {
+        dgram->is_ip6 = 1;
+        dgram->dst6 = *dst.six;
+    }
     dgram->protocol = (u_u8)protocol;
     return dgram;
+}
+
+struct us_dgram *us_dgram_answer(struct us_stack *stack, const struct us_rx *rx, unsigned protocol)
+{
+    struct us_ip dst = us_rx_source(rx);
+    struct us_dgram *dgram;
+    struct us_route route;
+
+    route.src_ip = rx->dst_ip;
+    if (rx->cast != US_CAST_UNICAST && !us_route_find(stack, dst, &route)) {
+        us_count(stack, US_C_DROP_DATAGRAM_NO_HOP);
+        return (struct us_dgram *)U_NULL;
+    }
+    dgram = us_dgram_new(stack, route.src_ip, dst, protocol);
+    if (dgram == U_NULL)
+        return dgram;
+    dgram->has_l2 = 1;
+    us_eth_build(stack, dgram->l2, rx->mac, dgram->is_ip6 ? US_ETH_IP6 : US_ETH_IP4);
+    return dgram;
+}
+
+static struct us_ip dgram_dst(const struct us_dgram *dgram)
+{
+    struct us_ip dst = us_ip4(dgram->dst_ip);
+
+    if (dgram->is_ip6)
+        dst.six = &dgram->dst6;
+    return dst;
 }
 
 static void dgram_free(struct us_stack *stack, struct us_dgram *dgram)
@@ -68,41 +98,58 @@ void us_dgram_queue(struct us_stack *stack, struct us_dgram *dgram)
     u_list_push_back(&stack->dgrams.ready, &dgram->link);
 }
 
-static void dgram_build(struct us_stack *stack, struct us_dgram *dgram, struct us_pkt *pkt,
-                        const u_u8 *mac)
+void us_dgram_checksum(struct us_stack *stack, struct us_dgram *dgram, unsigned offset)
 {
-    u_u8 *ip = pkt->data + US_ETH_HDR_BYTES;
-    u_u8 *to = ip + US_IP4_HDR_BYTES;
+    const struct us_chunk *chunk;
+    struct u_be16 field;
+    u_u32 sum = 0;
+    u_u16 folded;
+
+    if (dgram->protocol != US_IP_ICMP)
+        sum =
+            us_ip_pseudo_sum(stack, dgram->src_ip, dgram_dst(dgram), dgram->protocol, dgram->bytes);
+    for (chunk = dgram->body; chunk != U_NULL; chunk = chunk->next)
+        sum = u_cksum_add(sum, chunk->data, chunk->len);
+    folded = u_cksum_fold(sum);
+    field = u_be16(folded == 0 && dgram->protocol == US_IP_UDP ? 0xffffu : folded);
+    u_copy(us_chunk_first(dgram->body) + offset, &field, sizeof(field));
+}
+
+static void dgram_build(struct us_stack *stack, struct us_dgram *dgram, struct us_pkt *pkt,
+                        const u_u8 *l2)
+{
+    u_u8 *to = pkt->data + stack->l2_bytes;
     const struct us_chunk *chunk;
 
-    us_eth_build(stack, pkt->data, mac, US_ETH_IP4);
-    us_ip4_build(ip, dgram->src_ip, dgram->dst_ip, dgram->protocol);
+    u_copy(pkt->data, l2, stack->l2_bytes);
+    to += us_ip_build(stack, to, dgram->src_ip, dgram_dst(dgram), dgram->protocol);
     for (chunk = dgram->body; chunk != U_NULL; chunk = chunk->next) {
         u_copy(to, chunk->data, chunk->len);
         to += chunk->len;
     }
     pkt->flags = 0;
-    us_ip4_finish(stack, pkt, US_IP4_HDR_BYTES + dgram->bytes,
-                  u_cksum_add(0, ip, US_IP4_HDR_BYTES));
+    us_ip_finish(stack, pkt, dgram->bytes);
 }
 
-/* The neighbour to send it to now; null if it waits for one or was dropped. */
-static struct us_neighbour *dgram_next_hop(struct us_stack *stack, struct us_dgram *dgram)
+/* The Ethernet header to send it with now; null if it waits for one or was dropped. */
+static const u_u8 *dgram_next_hop(struct us_stack *stack, struct us_dgram *dgram)
 {
     struct us_neighbour *neighbour = (struct us_neighbour *)U_NULL;
     struct us_route route;
 
-    if (us_route_find(stack, dgram->dst_ip, &route))
-        neighbour = us_arp_want(stack, route.next_hop);
+    if (dgram->has_l2)
+        return dgram->l2;
+    if (us_route_find(stack, dgram_dst(dgram), &route))
+        neighbour = us_neighbour_want(stack, route.next_hop);
     if (neighbour == U_NULL) {
         us_count(stack, US_C_DROP_DATAGRAM_NO_HOP);
         dgram_free(stack, dgram);
-        return neighbour;
+        return (const u_u8 *)U_NULL;
     }
     if (us_neighbour_use(stack, neighbour))
-        return neighbour;
+        return neighbour->l2;
     u_list_push_back(&neighbour->dgrams, &dgram->link);
-    return (struct us_neighbour *)U_NULL;
+    return (const u_u8 *)U_NULL;
 }
 
 int us_dgram_output(struct us_stack *stack, struct us_pkt *pkt)
@@ -111,10 +158,10 @@ int us_dgram_output(struct us_stack *stack, struct us_pkt *pkt)
 
     while ((link = u_list_pop_front(&stack->dgrams.ready)) != U_NULL) {
         struct us_dgram *dgram = U_CONTAINER_OF(link, struct us_dgram, link);
-        struct us_neighbour *neighbour = dgram_next_hop(stack, dgram);
+        const u_u8 *l2 = dgram_next_hop(stack, dgram);
 
-        if (neighbour != U_NULL) {
-            dgram_build(stack, dgram, pkt, neighbour->mac);
+        if (l2 != U_NULL) {
+            dgram_build(stack, dgram, pkt, l2);
             dgram_free(stack, dgram);
             return 1;
         }

@@ -9,20 +9,27 @@
 
 #include "base/base.h"
 #include "base/list.h"
+#include "ustack/addr.h"
+#include "ustack/eth.h"
 #include "ustack/pool.h"
 
 struct us_chunk;
 struct us_pkt;
+struct us_rx;
 struct us_stack;
 
 struct us_dgram {
     struct u_list link;    /* in us_dgram_queue.ready, or in us_neighbour.dgrams */
     struct us_chunk *body; /* what stands behind the IP header: a list of blocks */
     struct us_chunk *last;
-    u_u32 bytes; /* in all of them */
-    u_u32 src_ip;
-    u_u32 dst_ip;
+    u_u32 bytes;        /* in all of them */
+    u_u32 src_ip;       /* an address of ours */
+    u_u32 dst_ip;       /* us_ip.id */
+    struct us_ip6 dst6; /* with is_ip6 */
+    u_u8 is_ip6;
     u_u8 protocol;
+    u_u8 has_l2;            /* goes to where the question came from; otherwise by the route */
+    u_u8 l2[US_L2_HDR_MAX]; /* with has_l2: the Ethernet header */
 };
 
 struct us_dgram_queue {
@@ -31,14 +38,23 @@ struct us_dgram_queue {
 };
 
 /* An empty datagram. Null, and counted, if config.datagram_max are in use. */
-struct us_dgram *us_dgram_new(struct us_stack *stack, u_u32 src_ip, u_u32 dst_ip,
+struct us_dgram *us_dgram_new(struct us_stack *stack, u_u32 src_ip, struct us_ip dst,
                               unsigned protocol);
+
+/* The same for the answer to a packet, to the MAC address that it came from. */
+struct us_dgram *us_dgram_answer(struct us_stack *stack, const struct us_rx *rx, unsigned protocol);
 
 /*
  * Appends bytes. Returns 1; or 0 if the buffer pool is empty: then the datagram has been given
  * back and counted as dropped.
  */
 int us_dgram_append(struct us_stack *stack, struct us_dgram *dgram, const void *data, u_u32 len);
+
+/*
+ * Writes the checksum of all bytes, and of the pseudo-header where the protocol has one, into the
+ * 16-bit field at this offset, which is 0 so far. A checksum of 0 is written as 0xffff for UDP.
+ */
+void us_dgram_checksum(struct us_stack *stack, struct us_dgram *dgram, unsigned offset);
 
 /* Hands a complete datagram to us_output(). */
 void us_dgram_queue(struct us_stack *stack, struct us_dgram *dgram);

@@ -3,13 +3,11 @@
 #include "ustack/ip4.h"
 
 #include "base/cksum.h"
-#include "ustack/eth.h"
+#include "ustack/icmp.h"
 #include "ustack/icmp4.h"
 #include "ustack/stack.h"
 #include "ustack/tcp.h"
 #include "ustack/udp.h"
-
-enum { IP4_FRAGMENT_BITS = 0x3fff }; /* more-fragments flag and offset */
 
 /* Checks lengths and checksum. Returns the header's length, 0 if the packet was dropped. */
 static u_u32 ip4_check_header(struct us_stack *stack, const struct us_ip4_hdr *hdr, u_u32 bytes,
@@ -36,50 +34,75 @@ static u_u32 ip4_check_header(struct us_stack *stack, const struct us_ip4_hdr *h
     return hdr_bytes;
 }
 
-/* Checks where the packet comes from and goes to. Returns 0 if it was dropped. */
-static int ip4_check_addresses(struct us_stack *stack, const struct us_rx *rx)
+/* Checks where the packet goes to. Returns 0 if it was dropped. */
+static int ip4_check_destination(struct us_stack *stack, struct us_rx *rx)
 {
-    if (!us_local_is(stack, rx->dst_ip)) {
-        us_count(stack, US_C_DROP_IP_ADDRESS);
-        return 0;
-    }
-    if (!us_ip_is_unicast(stack, rx->src_ip) || us_local_is(stack, rx->src_ip)) {
-        us_count(stack, US_C_DROP_IP_SOURCE);
-        return 0;
-    }
-    return 1;
+    int broadcast = us_ip4_is_broadcast(stack, rx->dst_ip);
+
+    /* RFC 1122 3.3.6: a broadcast of the link is one of IP, or for nobody. */
+    if (broadcast ? rx->cast != US_CAST_UNICAST
+                  : rx->cast == US_CAST_UNICAST && us_local_is(stack, rx->dst_ip))
+        return 1;
+    us_count(stack, US_C_DROP_IP_ADDRESS);
+    return 0;
 }
 
-void us_ip4_input(struct us_stack *stack, const u_u8 *src_mac, const u_u8 *data, u_u32 bytes,
-                  u_u32 pkt_flags)
+static int ip4_check_source(struct us_stack *stack, const struct us_rx *rx)
 {
-    const struct us_ip4_hdr *hdr = (const struct us_ip4_hdr *)data;
-    u_u32 hdr_bytes = ip4_check_header(stack, hdr, bytes, pkt_flags);
-    struct us_rx rx;
+    if (us_ip_is_unicast(stack, us_ip4(rx->src_ip)) && !us_local_is(stack, rx->src_ip))
+        return 1;
+    us_count(stack, US_C_DROP_IP_SOURCE);
+    return 0;
+}
+
+/* Hands the packet to its protocol. Broadcasts are for UDP alone. */
+static void ip4_deliver(struct us_stack *stack, const struct us_rx *rx, unsigned protocol)
+{
+    if (protocol == US_IP_UDP) {
+        us_udp_input(stack, rx);
+        return;
+    }
+    if (rx->cast != US_CAST_UNICAST) {
+        us_count(stack, US_C_DROP_IP_ADDRESS);
+        return;
+    }
+    switch (protocol) {
+    case US_IP_TCP:
+        us_tcp_input(stack, rx);
+        break;
+    case US_IP_ICMP:
+        us_icmp4_input(stack, rx);
+        break;
+    default: /* RFC 1122 3.2.2.1 */
+        us_count(stack, US_C_DROP_IP_PROTOCOL);
+        us_icmp_error(stack, rx, US_ICMP4_UNREACHABLE, US_ICMP4_PROTOCOL, 0);
+        break;
+    }
+}
+
+void us_ip4_input(struct us_stack *stack, struct us_rx *rx)
+{
+    const struct us_ip4_hdr *hdr = (const struct us_ip4_hdr *)rx->l3;
+    u_u32 hdr_bytes = ip4_check_header(stack, hdr, rx->l3_bytes, rx->flags);
 
     if (hdr_bytes == 0)
         return;
-    rx.mac = src_mac;
-    rx.l4 = data + hdr_bytes;
-    rx.l4_bytes = u_get_be16(hdr->total_bytes) - hdr_bytes; /* what follows is padding */
-    rx.src_ip = u_get_be32(hdr->src);
-    rx.dst_ip = u_get_be32(hdr->dst);
-    rx.flags = pkt_flags;
-    rx.tos = hdr->tos;
-    if (!ip4_check_addresses(stack, &rx))
+    rx->l3_bytes = u_get_be16(hdr->total_bytes); /* what follows is padding */
+    rx->l4 = rx->l3 + hdr_bytes;
+    rx->l4_bytes = rx->l3_bytes - hdr_bytes;
+    rx->src_ip = u_get_be32(hdr->src);
+    rx->dst_ip = u_get_be32(hdr->dst);
+    rx->src6 = (const struct us_ip6 *)U_NULL;
+    rx->dst6 = (const struct us_ip6 *)U_NULL;
+    rx->tos = hdr->tos;
+    rx->hop_limit = hdr->ttl;
+    if (!ip4_check_destination(stack, rx) || !ip4_check_source(stack, rx))
         return;
-    if (u_get_be16(hdr->fragment) & IP4_FRAGMENT_BITS) {
+    if (u_get_be16(hdr->fragment) & (US_IP4_MORE_FRAGMENTS | US_IP4_OFFSET_MASK)) {
         us_count(stack, US_C_DROP_IP_FRAGMENT);
         return;
     }
-    if (hdr->protocol == US_IP_TCP)
-        us_tcp_input(stack, &rx);
-    else if (hdr->protocol == US_IP_UDP)
-        us_udp_input(stack, &rx);
-    else if (hdr->protocol == US_IP_ICMP)
-        us_icmp4_input(stack, &rx);
-    else
-        us_count(stack, US_C_DROP_IP_PROTOCOL);
+    ip4_deliver(stack, rx, hdr->protocol);
 }
 
 void us_ip4_build(u_u8 *to, u_u32 src_ip, u_u32 dst_ip, unsigned protocol)
@@ -98,18 +121,9 @@ void us_ip4_build(u_u8 *to, u_u32 src_ip, u_u32 dst_ip, unsigned protocol)
     hdr->dst = u_be32(dst_ip);
 }
 
-u_u32 us_ip4_set_ecn(struct us_pkt *pkt, unsigned ecn, u_u32 sum)
-{
-    struct us_ip4_hdr *hdr = (struct us_ip4_hdr *)(pkt->data + US_ETH_HDR_BYTES);
-    struct u_be16 word = u_be16(ecn);
-
-    hdr->tos = (u_u8)(hdr->tos | ecn);
-    return u_cksum_add(sum, &word, sizeof(word));
-}
-
 void us_ip4_finish(const struct us_stack *stack, struct us_pkt *pkt, u_u32 total_bytes, u_u32 sum)
 {
-    struct us_ip4_hdr *hdr = (struct us_ip4_hdr *)(pkt->data + US_ETH_HDR_BYTES);
+    struct us_ip4_hdr *hdr = (struct us_ip4_hdr *)(pkt->data + stack->l2_bytes);
 
     hdr->total_bytes = u_be16(total_bytes);
     if (stack->config.caps & US_CAP_TX_IP_CSUM)
@@ -117,7 +131,7 @@ void us_ip4_finish(const struct us_stack *stack, struct us_pkt *pkt, u_u32 total
     else
         hdr->checksum =
             u_be16(u_cksum_fold(u_cksum_add(sum, &hdr->total_bytes, sizeof(hdr->total_bytes))));
-    pkt->l2_len = US_ETH_HDR_BYTES;
+    pkt->l2_len = stack->l2_bytes;
     pkt->l3_len = US_IP4_HDR_BYTES;
-    pkt->len = US_ETH_HDR_BYTES + total_bytes;
+    pkt->len = stack->l2_bytes + total_bytes;
 }

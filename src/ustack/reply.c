@@ -2,7 +2,7 @@
 /* Answers without a connection; see reply.h. */
 #include "ustack/reply.h"
 
-#include "ustack/icmp4.h"
+#include "ustack/arp.h"
 #include "ustack/stack.h"
 #include "ustack/tcp.h"
 
@@ -22,7 +22,9 @@ struct us_reply *us_reply_add(struct us_stack *stack, const struct us_rx *rx,
     u_copy(reply->mac, rx->mac, sizeof(reply->mac));
     reply->src_ip = rx->dst_ip;
     reply->dst_ip = rx->src_ip;
-    reply->echo = (struct us_chunk *)U_NULL;
+    reply->is_ip6 = rx->src6 != U_NULL;
+    if (reply->is_ip6)
+        reply->dst6 = *rx->src6;
     u_zero(&reply->tcp, sizeof(reply->tcp));
     return reply;
 }
@@ -40,8 +42,8 @@ int us_reply_output(struct us_stack *stack, struct us_pkt *pkt)
     case US_REPLY_ARP:
         us_arp_build_reply(stack, pkt, reply->src_ip, reply->dst_ip, reply->mac);
         break;
-    case US_REPLY_ECHO:
-        us_icmp4_build_echo(stack, pkt, reply);
+    case US_REPLY_ADVERT:
+        us_nd_build_reply(stack, pkt, reply);
         break;
     case US_REPLY_TCP:
         us_tcp_build_reply(stack, pkt, reply);

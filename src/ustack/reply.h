@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames that answer a received frame and belong to no connection: ARP replies, echo replies, RSTs
- * and the ACKs of TIME-WAIT. They wait here for us_output() and go back to the MAC address that the
- * question came from, so none of them ever has to wait for ARP. The queue is bounded; an answer
- * that doesn't fit is dropped and counted, since the question will be asked again.
+ * Frames that answer a received frame and belong to no connection: ARP replies, neighbour
+ * advertisements, RSTs and the ACKs of TIME-WAIT. They wait here for us_output() and go back to the
+ * MAC address that the question came from, so none of them ever has to wait for ARP. The queue is
+ * bounded; an answer that doesn't fit is dropped and counted, since the question will be asked
+ * again.
  */
 #ifndef USTACK_REPLY_H
 #define USTACK_REPLY_H
 
 #include "base/base.h"
+#include "ustack/addr.h"
 
-struct us_chunk;
 struct us_pkt;
 struct us_rx;
 struct us_stack;
 
 enum { US_REPLIES_MAX = 256 };
 
-enum us_reply_kind { US_REPLY_ARP, US_REPLY_ECHO, US_REPLY_TCP };
+enum us_reply_kind { US_REPLY_ARP, US_REPLY_ADVERT, US_REPLY_TCP };
 
 /* A TCP segment without data and without a connection. */
 struct us_reply_tcp {
@@ -39,9 +40,11 @@ struct us_reply_tcp {
 struct us_reply {
     enum us_reply_kind kind;
     u_u8 mac[6]; /* where to */
-    u_u32 src_ip;
-    u_u32 dst_ip;
-    struct us_chunk *echo;   /* US_REPLY_ECHO: the ICMP message, in a block */
+    u_u8 is_ip6;
+    u_u8 flags;              /* US_REPLY_ADVERT: of the message */
+    u_u32 src_ip;            /* an address of ours */
+    u_u32 dst_ip;            /* us_ip.id */
+    struct us_ip6 dst6;      /* with is_ip6 */
     struct us_reply_tcp tcp; /* US_REPLY_TCP */
 };
 

@@ -2,7 +2,9 @@
 /* The instance: configuration, memory, addresses, and the loop. */
 #include "ustack/stack.h"
 
+#include "ustack/arp.h"
 #include "ustack/eth.h"
+#include "ustack/icmp.h"
 #include "ustack/tcp.h"
 #include "ustack/tcp_tw.h"
 
@@ -17,6 +19,8 @@ enum {
     WINDOW_MIN = 1024,
     WINDOW_MAX = 1 << 30,
     RETRIES_MAX = 200,
+    VLAN_ID_MAX = 4094, /* IEEE 802.1Q 9.6: 4095 is reserved */
+    PROBES_MAX = 100,
     RTO_MAX_US = 600 * 1000 * 1000,
     DELAYED_ACK_MAX_US = 500 * 1000,
     MEMORY_ALIGN = 64
@@ -61,6 +65,8 @@ void us_config_defaults(struct us_config *config)
     config->arp_max = 1024;
     config->listen_max = 16;
     config->datagram_max = 256;
+    config->vlan_id = 0;
+    config->dad_probes = 1;
     config->buffer_bytes = 64u << 20;
     config->send_queue_bytes = 256u << 10;
     config->send_refs_max = 64;
@@ -103,6 +109,7 @@ static int config_is_valid(const struct us_config *c)
            in_range(c->half_open_max, 1 - c->syn_cookies, OBJECTS_MAX) &&
            in_range(c->time_wait_max, 1, OBJECTS_MAX) && in_range(c->arp_max, 1, NEIGHBOURS_MAX) &&
            in_range(c->listen_max, 1, LISTEN_MAX) && in_range(c->datagram_max, 1, OBJECTS_MAX) &&
+           in_range(c->vlan_id, 0, VLAN_ID_MAX) && in_range(c->dad_probes, 0, PROBES_MAX) &&
            in_range(c->buffer_bytes, BLOCKS_MIN * US_BLOCK_BYTES, 0xffffffffu) &&
            in_range(c->send_queue_bytes, 1, WINDOW_MAX) &&
            in_range(c->send_refs_max, 1, OBJECTS_MAX) &&
@@ -175,15 +182,15 @@ static void stack_carve(struct us_stack *stack, const struct us_config *config,
     stack->conn_table = (struct us_conn **)carve(carver, conn_buckets, sizeof(struct us_conn *));
     stack->tw_mask = tw_buckets - 1;
     stack->tw_table = (struct us_tw **)carve(carver, tw_buckets, sizeof(struct us_tw *));
-    stack->arp.mask = arp_buckets - 1;
-    stack->arp.table =
+    stack->neighbours.mask = arp_buckets - 1;
+    stack->neighbours.table =
         (struct us_neighbour **)carve(carver, arp_buckets, sizeof(struct us_neighbour *));
     carve_ports(carver, &stack->listeners, config->listen_max);
     carve_ports(carver, &stack->udp_ports, config->listen_max);
     carve_pool(carver, &stack->conn_pool, config->conn_max,
                (sizeof(struct us_conn) + MEMORY_ALIGN - 1) & ~(unsigned long)(MEMORY_ALIGN - 1));
     carve_pool(carver, &stack->tw_pool, config->time_wait_max, sizeof(struct us_tw));
-    carve_pool(carver, &stack->arp.pool, config->arp_max, sizeof(struct us_neighbour));
+    carve_pool(carver, &stack->neighbours.pool, config->arp_max, sizeof(struct us_neighbour));
     carve_pool(carver, &stack->dgrams.pool, config->datagram_max, sizeof(struct us_dgram));
     carve_pool(carver, &stack->ref_pool, refs, sizeof(struct us_ref));
     carve_pool(carver, &stack->block_pool, config->buffer_bytes / US_BLOCK_BYTES,
@@ -236,6 +243,9 @@ struct us_stack *us_create(const struct us_config *config, void *memory, unsigne
     stack_carve(stack, config, &carver);
     stack->config = *config;
     stack->now_us = now_us;
+    stack->l2_bytes = (u_u8)(config->vlan_id != 0 ? (int)US_L2_HDR_MAX : (int)US_ETH_HDR_BYTES);
+    stack->icmp_tokens = US_ICMP_BURST;
+    stack->icmp_filled_us = now_us;
     stack->rx_block_max = 2 * (config->recv_window_bytes / US_BLOCK_ROOM) + 8;
     derive_key(stack->key_table, config, 0);
     derive_key(stack->key_isn, config, 1);
@@ -244,132 +254,15 @@ struct us_stack *us_create(const struct us_config *config, void *memory, unsigne
     derive_key(stack->key_cookie, config, 4);
     us_event_queue_init(&stack->events);
     us_wheel_init(&stack->wheel, now_us);
-    u_list_init(&stack->arp.by_age);
-    u_list_init(&stack->arp.asks);
+    u_list_init(&stack->neighbours.by_age);
+    u_list_init(&stack->neighbours.learned);
+    u_list_init(&stack->neighbours.asks);
+    us_nd_init(stack);
     u_list_init(&stack->dgrams.ready);
     u_list_init(&stack->tw_list);
     u_list_init(&stack->out_list);
     u_list_init(&stack->memory_list);
     return stack;
-}
-
-/* ---- addresses ---- */
-
-int us_addr_to_ip4(const struct us_addr *addr, u_u32 *ip)
-{
-    struct u_be32 be;
-
-    if (addr->family != US_IP4)
-        return 0;
-    u_copy(&be, addr->bytes, sizeof(be));
-    *ip = u_get_be32(be);
-    return 1;
-}
-
-void us_addr_from_ip4(struct us_addr *addr, u_u32 ip)
-{
-    struct u_be32 be = u_be32(ip);
-
-    u_zero(addr, sizeof(*addr));
-    addr->family = US_IP4;
-    u_copy(addr->bytes, &be, sizeof(be));
-}
-
-/* Whether an address belongs to no single host anywhere: RFC 1122 3.2.1.3. */
-static int ip_is_special(u_u32 ip)
-{
-    return ip >> 24 == 0 || ip >> 24 == 127 || ip >> 28 >= 14;
-}
-
-/* Whether it is the broadcast address of a network of ours, or the network itself. */
-static int ip_is_local_broadcast(const struct us_stack *stack, u_u32 ip)
-{
-    unsigned i;
-
-    for (i = 0; i < stack->local_count; i++) {
-        const struct us_local *local = &stack->locals[i];
-        u_u32 host = ip & ~local->mask;
-        if (((ip ^ local->ip) & local->mask) == 0 && ~local->mask > 1 &&
-            (host == 0 || host == ~local->mask))
-            return 1;
-    }
-    return 0;
-}
-
-int us_ip_is_unicast(const struct us_stack *stack, u_u32 ip)
-{
-    return !ip_is_special(ip) && !ip_is_local_broadcast(stack, ip);
-}
-
-int us_local_is(const struct us_stack *stack, u_u32 ip)
-{
-    unsigned i;
-
-    for (i = 0; i < stack->local_count; i++)
-        if (stack->locals[i].ip == ip)
-            return 1;
-    return 0;
-}
-
-int us_local_is_neighbour(const struct us_stack *stack, u_u32 ip)
-{
-    unsigned i;
-
-    if (!us_ip_is_unicast(stack, ip) || us_local_is(stack, ip))
-        return 0;
-    for (i = 0; i < stack->local_count; i++)
-        if (((ip ^ stack->locals[i].ip) & stack->locals[i].mask) == 0)
-            return 1;
-    return 0;
-}
-
-int us_route_find(const struct us_stack *stack, u_u32 dst_ip, struct us_route *route)
-{
-    u_u32 hop = dst_ip;
-    unsigned tries;
-    unsigned i;
-
-    for (tries = 0; tries < 2 && hop != 0; tries++) {
-        for (i = 0; i < stack->local_count; i++) {
-            if (((hop ^ stack->locals[i].ip) & stack->locals[i].mask) == 0) {
-                route->src_ip = stack->locals[i].ip;
-                route->next_hop = hop;
-                return 1;
-            }
-        }
-        hop = stack->gateway;
-    }
-    return 0;
-}
-
-int us_addr_add(struct us_stack *stack, const struct us_addr *addr, unsigned prefix_len)
-{
-    struct us_local *local;
-    u_u32 ip;
-
-    if (!us_addr_to_ip4(addr, &ip) || prefix_len > 32 || ip_is_special(ip))
-        return US_ERR_ARGUMENT;
-    if (us_local_is(stack, ip))
-        return US_ERR_IN_USE;
-    if (stack->local_count == US_LOCAL_MAX)
-        return US_ERR_NO_MEMORY;
-    local = &stack->locals[stack->local_count++];
-    local->ip = ip;
-    local->mask = prefix_len == 0 ? 0 : 0xffffffffu << (32 - prefix_len);
-    local->announce = 1;
-    return US_OK;
-}
-
-int us_gateway_set(struct us_stack *stack, const struct us_addr *gateway)
-{
-    u_u32 ip;
-
-    if (!us_addr_to_ip4(gateway, &ip) || ip_is_special(ip) || us_local_is(stack, ip))
-        return US_ERR_ARGUMENT;
-    if (!us_local_is_neighbour(stack, ip))
-        return US_ERR_NO_ROUTE;
-    stack->gateway = ip;
-    return US_OK;
 }
 
 /* ---- the loop ---- */
@@ -382,8 +275,10 @@ static void stack_run_timers(struct us_stack *stack)
     while ((timer = us_wheel_take(&stack->wheel, stack->now_us, &budget)) != U_NULL) {
         if (timer->kind == US_TIMER_CONN)
             us_tcp_timer_fire(stack, U_CONTAINER_OF(timer, struct us_conn, timer));
+        else if (timer->kind == US_TIMER_NEIGHBOUR)
+            us_neighbour_timer(stack, U_CONTAINER_OF(timer, struct us_neighbour, timer));
         else
-            us_arp_timer(stack, U_CONTAINER_OF(timer, struct us_neighbour, timer));
+            us_nd_timer(stack);
     }
     us_tw_expire(stack);
 }
@@ -408,7 +303,8 @@ unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u
     unsigned i;
 
     stack->now_us = now_us;
-    while (filled < n && us_arp_output(stack, pkts[filled]))
+    while (filled < n && (us_arp_output(stack, pkts[filled]) || us_nd_output(stack, pkts[filled]) ||
+                          us_neighbour_output(stack, pkts[filled])))
         filled++;
     while (filled < n && us_reply_output(stack, pkts[filled]))
         filled++;
@@ -416,7 +312,7 @@ unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u
         filled++;
     filled += us_tcp_output(stack, pkts + filled, n - filled);
     /* A connection or a datagram may have asked for its next hop just now. */
-    while (filled < n && us_arp_output(stack, pkts[filled]))
+    while (filled < n && us_neighbour_output(stack, pkts[filled]))
         filled++;
     for (i = 0; i < filled; i++) {
         pkts[i]->next_seg = (struct us_pkt *)U_NULL;
@@ -429,7 +325,8 @@ unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u
 u_u64 us_deadline(const struct us_stack *stack)
 {
     if (!u_list_is_empty(&stack->out_list) || !us_reply_is_empty(&stack->replies) ||
-        !u_list_is_empty(&stack->dgrams.ready) || us_arp_has_output(stack))
+        !u_list_is_empty(&stack->dgrams.ready) || !u_list_is_empty(&stack->neighbours.asks) ||
+        stack->announce != 0 || us_nd_has_output(&stack->nd))
         return 0;
     return u_min64(stack->wheel.next_us, us_tw_deadline(stack));
 }

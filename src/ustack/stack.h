@@ -9,10 +9,13 @@
 #include "base/base.h"
 #include "base/list.h"
 #include "base/siphash.h"
-#include "ustack/arp.h"
+#include "ustack/addr.h"
 #include "ustack/chunk.h"
 #include "ustack/dgram.h"
 #include "ustack/event.h"
+#include "ustack/ip.h"
+#include "ustack/nd.h"
+#include "ustack/neighbour.h"
 #include "ustack/pool.h"
 #include "ustack/port.h"
 #include "ustack/reply.h"
@@ -20,31 +23,10 @@
 #include "ustack/timer.h"
 #include "ustack/ustack.h"
 
-enum {
-    US_LOCAL_MAX = 8,        /* addresses of an instance */
-    US_TIMERS_PER_INPUT = 64 /* timers taken or moved by one us_input() */
-};
+enum { US_TIMERS_PER_INPUT = 64 }; /* timers taken or moved by one us_input() */
 
 /* Which struct a us_timer is part of. */
-enum us_timer_kind { US_TIMER_CONN, US_TIMER_ARP };
-
-/* One IPv4 address of ours. Addresses are in host byte order everywhere behind the API. */
-struct us_local {
-    u_u32 ip;
-    u_u32 mask;
-    u_u8 announce; /* a gratuitous ARP is due */
-};
-
-/* A received frame on its way up. */
-struct us_rx {
-    const u_u8 *mac; /* of the sender */
-    const u_u8 *l4;  /* first byte behind the IP header */
-    u_u32 l4_bytes;
-    u_u32 src_ip;
-    u_u32 dst_ip;
-    u_u32 flags; /* enum us_pkt_flag */
-    u_u8 tos;    /* type of service or traffic class: DSCP and, in the lower two bits, ECN */
-};
+enum us_timer_kind { US_TIMER_CONN, US_TIMER_NEIGHBOUR, US_TIMER_ND };
 
 struct us_stack {
     struct us_config config;
@@ -58,11 +40,14 @@ struct us_stack {
 
     struct us_local locals[US_LOCAL_MAX];
     unsigned local_count;
-    u_u32 gateway; /* 0: none */
+    u_u32 announce; /* bit i: a gratuitous ARP for locals[i] is due */
+    u_u32 gateway;  /* of IPv4; 0: none */
+    u_u8 l2_bytes;  /* length of an Ethernet header that we send: with a VLAN tag or without */
 
     struct us_event_queue events;
     struct us_reply_queue replies;
-    struct us_arp arp;
+    struct us_neighbours neighbours;
+    struct us_nd nd;
     struct us_wheel wheel;
 
     struct us_pool conn_pool;
@@ -85,32 +70,12 @@ struct us_stack {
 
     u_u64 cookie_until_us; /* no ACK can bring a SYN cookie back from then on */
 
+    u_u64 icmp_filled_us;    /* when icmp_tokens was last filled up */
+    u_u32 icmp_tokens;       /* ICMP errors that may be sent now */
     u_u64 challenge_from_us; /* start of the period that challenge_count counts */
     u_u32 challenge_count;
     u_u32 rx_block_max; /* blocks that the receive queue of one connection may hold */
 };
-
-/* How a destination is reached. */
-struct us_route {
-    u_u32 src_ip;
-    u_u32 next_hop;
-};
-
-/* Finds the way to an address. Returns 1, or 0 if there is none. */
-int us_route_find(const struct us_stack *stack, u_u32 dst_ip, struct us_route *route);
-
-/* An address of the API: 0 if it is not IPv4. */
-int us_addr_to_ip4(const struct us_addr *addr, u_u32 *ip);
-void us_addr_from_ip4(struct us_addr *addr, u_u32 ip);
-
-/* Whether an address is one of ours. */
-int us_local_is(const struct us_stack *stack, u_u32 ip);
-
-/* Whether an address is a neighbour's: on a network of ours and no broadcast. */
-int us_local_is_neighbour(const struct us_stack *stack, u_u32 ip);
-
-/* Whether an address can name one host at all: not 0, multicast, loopback or a broadcast. */
-int us_ip_is_unicast(const struct us_stack *stack, u_u32 ip);
 
 enum { US_TS_CLOCK_SHIFT = 10 };
 

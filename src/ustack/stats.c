@@ -12,6 +12,7 @@ static const char *const stats_names[] = {"rx_frames",
                                           "drop_eth_address",
                                           "drop_eth_type",
                                           "drop_eth_chained",
+                                          "drop_eth_vlan",
                                           "arp_rx",
                                           "arp_tx_requests",
                                           "arp_tx_replies",
@@ -20,15 +21,23 @@ static const char *const stats_names[] = {"rx_frames",
                                           "arp_evictions",
                                           "arp_timeouts",
                                           "drop_arp_malformed",
+                                          "nd_rx",
+                                          "nd_tx",
+                                          "nd_conflicts",
+                                          "nd_duplicates",
+                                          "drop_nd_malformed",
                                           "drop_ip_header",
                                           "drop_ip_checksum",
                                           "drop_ip_address",
                                           "drop_ip_source",
                                           "drop_ip_fragment",
                                           "drop_ip_protocol",
+                                          "drop_ip_extension",
                                           "icmp_rx_echo",
                                           "icmp_tx_echo",
                                           "icmp_rx_errors",
+                                          "icmp_tx_errors",
+                                          "icmp_tx_limited",
                                           "drop_icmp_malformed",
                                           "drop_icmp_checksum",
                                           "drop_icmp_type",
@@ -160,7 +169,7 @@ u_u64 us_counter(const struct us_stack *stack, unsigned index)
     case GAUGE_TIME_WAIT:
         return stack->tw_pool.used;
     case GAUGE_NEIGHBOURS:
-        return stack->arp.pool.used;
+        return stack->neighbours.pool.used;
     case GAUGE_BUFFER_BYTES_USED:
         return (u_u64)stack->block_pool.used * US_BLOCK_BYTES;
     case GAUGE_REFS_USED:

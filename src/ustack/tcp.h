@@ -15,6 +15,7 @@
 #include "ustack/chunk.h"
 #include "ustack/eth.h"
 #include "ustack/ip4.h"
+#include "ustack/ip6.h"
 #include "ustack/seq.h"
 #include "ustack/stack.h"
 #include "ustack/tcp_cc.h"
@@ -22,7 +23,11 @@
 #include "ustack/tcp_opt.h"
 #include "ustack/tcp_rtt.h"
 
-/* Names a connection: addresses and ports in host byte order. */
+/*
+ * Names a connection: addresses as us_rx has them, ports in host byte order. Over IPv6 two remote
+ * addresses can have the same id, so the functions that look for a name take the whole address as
+ * well (remote6; null over IPv4).
+ */
 struct us_tcp_key {
     u_u32 local_ip;
     u_u32 remote_ip;
@@ -156,7 +161,14 @@ struct us_sendq {
     u_u32 refs;              /* references */
 };
 
-enum { US_TCP_TEMPLATE_BYTES = US_ETH_HDR_BYTES + US_IP4_HDR_BYTES + 4 };
+enum { US_TCP_TEMPLATE_BYTES = US_IP_HDR_MAX + 4 };
+
+/* What all segments of a connection begin with, behind the Ethernet header. */
+struct us_tcp_template {
+    u_u32 ip_sum;                   /* IPv4: see us_ip4_finish() */
+    u_u32 pseudo_sum;               /* pseudo-header, length 0 */
+    u_u8 ip[US_TCP_TEMPLATE_BYTES]; /* the IP header without its lengths, and the ports */
+};
 
 struct us_conn {
     /* First cache line: finding the connection and header prediction. */
@@ -217,10 +229,8 @@ struct us_conn {
     u_u8 close_reason;  /* enum us_close_reason, once closed */
     u_u32 challenge_at; /* us_ts_clock() */
 
-    u_u32 next_hop;
-    u_u32 ip_sum;     /* see us_ip4_finish() */
-    u_u32 pseudo_sum; /* pseudo-header, length 0 */
-    u_u8 frame[US_TCP_TEMPLATE_BYTES];
+    u_u32 hop_serial; /* of `neighbour` when it was looked up */
+    struct us_tcp_template head;
 
     /* Seldom touched. */
     struct us_tcp_patience patience;
@@ -233,7 +243,7 @@ struct us_conn {
     u_u32 irs;
     u_u32 fin_seq; /* with US_RX_FIN_AHEAD */
     u_u32 retransmits;
-    struct us_neighbour *neighbour; /* the entry used last; holds for next_hop or is looked up */
+    struct us_neighbour *neighbour; /* the next hop; holds while its serial is hop_serial */
     struct u_list memory_link;      /* in us_stack.memory_list */
 };
 
@@ -310,7 +320,33 @@ void us_tcp_recv_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 
 /* The application has consumed bytes: the window may open. */
 void us_tcp_recv_consumed(struct us_stack *stack, struct us_conn *conn);
 
+/* ---- tcp_build.c ---- */
+
+/* Fills in what all segments with this name begin with. */
+void us_tcp_template_fill(const struct us_stack *stack, struct us_tcp_template *head,
+                          const struct us_tcp_key *key, const struct us_ip6 *remote6);
+
+/* The length of the IP header in it. */
+U_INLINE u_u32 us_tcp_template_l3_bytes(const struct us_tcp_template *head)
+{
+    return U_LIKELY(head->ip[0] >> 4 == 4) ? (u_u32)US_IP4_HDR_BYTES : (u_u32)US_IP6_HDR_BYTES;
+}
+
+/*
+ * Builds a segment behind an Ethernet header (US_L2_HDR_MAX bytes can be read there) and a
+ * template. sendq holds its payload; null if desc->len is 0.
+ */
+void us_tcp_build(struct us_stack *stack, struct us_pkt *pkt, const u_u8 *l2,
+                  const struct us_tcp_template *head, const struct us_tcp_desc *desc,
+                  struct us_sendq *sendq);
+
+/* Builds the segment of a US_REPLY_TCP. */
+void us_tcp_build_reply(struct us_stack *stack, struct us_pkt *pkt, const struct us_reply *reply);
+
 /* ---- tcp_out.c ---- */
+
+/* Nothing that is sent to the connection's next hop seems to arrive. */
+void us_tcp_out_doubt(struct us_stack *stack, struct us_conn *conn);
 
 /* Puts the connection on the list that us_output() works off. */
 void us_tcp_out_want(struct us_stack *stack, struct us_conn *conn);
@@ -323,17 +359,6 @@ int us_tcp_plan(const struct us_conn *conn, struct us_tcp_desc *desc);
 
 /* The window field and the right edge that it stands for. */
 u_u16 us_tcp_window(const struct us_stack *stack, const struct us_conn *conn, u_u32 *edge);
-
-/*
- * Builds the segment behind a template of Ethernet and IP header and ports. sendq holds its
- * payload (null if desc->len is 0); pseudo_sum and ip_sum belong to the template.
- */
-void us_tcp_build(struct us_stack *stack, struct us_pkt *pkt, const u_u8 *frame,
-                  const struct us_tcp_desc *desc, struct us_sendq *sendq, u_u32 pseudo_sum,
-                  u_u32 ip_sum);
-
-/* Builds the segment of a US_REPLY_TCP. */
-void us_tcp_build_reply(struct us_stack *stack, struct us_pkt *pkt, const struct us_reply *reply);
 
 /* Fills packets from the connections that have something to send; returns how many. */
 unsigned us_tcp_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n);
@@ -358,8 +383,8 @@ enum us_icmp_error {
  * US_ICMP_TOO_BIG and may be any number. An error about nothing that is in flight is dropped and
  * counted (RFC 5927 section 4).
  */
-void us_tcp_icmp_error(struct us_stack *stack, const struct us_tcp_key *key, u_u32 seq,
-                       enum us_icmp_error kind, u_u32 mtu);
+void us_tcp_icmp_error(struct us_stack *stack, const struct us_tcp_key *key,
+                       const struct us_ip6 *remote6, u_u32 seq, enum us_icmp_error kind, u_u32 mtu);
 
 /* The path carries packets of at most mtu bytes: segments get no larger than that from now on. */
 void us_tcp_path_mtu(struct us_stack *stack, struct us_conn *conn, u_u32 mtu);
@@ -392,7 +417,7 @@ void us_tcp_timer_fire(struct us_stack *stack, struct us_conn *conn);
  * key. Null, and counted, if the pool is empty.
  */
 struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key,
-                            const struct us_route *route);
+                            const struct us_ip6 *remote6);
 
 /* Begins with this sequence number; nothing was sent yet. */
 void us_conn_set_iss(struct us_conn *conn, u_u32 iss);
@@ -408,7 +433,7 @@ int us_conn_establish(struct us_stack *stack, struct us_conn *conn);
 
 /* What our SYN offers: the window scale, and the largest segment that we can receive. */
 u_u8 us_conn_scale_offered(const struct us_stack *stack);
-u_u16 us_conn_mss_offered(const struct us_stack *stack);
+u_u16 us_conn_mss_offered(const struct us_stack *stack, u_u32 local_ip);
 
 /* Ends the connection without sending anything; CLOSED follows if the application knows of it. */
 void us_conn_end(struct us_stack *stack, struct us_conn *conn, enum us_close_reason reason);
@@ -458,7 +483,8 @@ void us_tcp_listener_leave(struct us_stack *stack, const struct us_conn *conn);
 /* The keyed hash of a connection's name. */
 u_u32 us_tcp_hash(const struct us_stack *stack, const struct us_tcp_key *key);
 
-struct us_conn *us_tcp_find(const struct us_stack *stack, const struct us_tcp_key *key);
+struct us_conn *us_tcp_find(const struct us_stack *stack, const struct us_tcp_key *key,
+                            const struct us_ip6 *remote6);
 void us_tcp_table_add(struct us_stack *stack, struct us_conn *conn);
 void us_tcp_table_remove(struct us_stack *stack, struct us_conn *conn);
 /* RFC 6528: the initial sequence number for this connection at this time. */
@@ -468,15 +494,39 @@ u_u32 us_tcp_isn(const struct us_stack *stack, const struct us_tcp_key *key);
 u_u32 us_tcp_ts_offset(const struct us_stack *stack, const struct us_tcp_key *key);
 
 /* Whether a connection has this name, one in TIME-WAIT included. */
-int us_tcp_name_in_use(const struct us_stack *stack, const struct us_tcp_key *key);
+int us_tcp_name_in_use(const struct us_stack *stack, const struct us_tcp_key *key,
+                       const struct us_ip6 *remote6);
 
 /* RFC 6056: chooses key->local_port. Returns 0 if all are in use. */
-int us_tcp_port_choose(struct us_stack *stack, struct us_tcp_key *key);
+int us_tcp_port_choose(struct us_stack *stack, struct us_tcp_key *key,
+                       const struct us_ip6 *remote6);
 
 U_INLINE int us_tcp_key_equal(const struct us_tcp_key *a, const struct us_tcp_key *b)
 {
     return a->remote_port == b->remote_port && a->remote_ip == b->remote_ip &&
            a->local_port == b->local_port && a->local_ip == b->local_ip;
+}
+
+/* The peer's address over IPv6; null over IPv4. It stands in the template. */
+U_INLINE const struct us_ip6 *us_conn_remote6(const struct us_conn *conn)
+{
+    if (U_LIKELY(!us_local_is_ip6(conn->key.local_ip)))
+        return (const struct us_ip6 *)U_NULL;
+    return &((const struct us_ip6_hdr *)conn->head.ip)->dst;
+}
+
+U_INLINE struct us_ip us_conn_remote(const struct us_conn *conn)
+{
+    struct us_ip ip;
+    ip.id = conn->key.remote_ip;
+    ip.six = us_conn_remote6(conn);
+    return ip;
+}
+
+/* Headers of a packet of this connection without any options. */
+U_INLINE u_u32 us_conn_hdr_bytes(const struct us_conn *conn)
+{
+    return us_tcp_template_l3_bytes(&conn->head) + US_TCP_HDR_BYTES;
 }
 
 /* Whether our FIN was sent, or sent and acknowledged. */

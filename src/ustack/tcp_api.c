@@ -21,22 +21,23 @@ struct us_conn *us_connect(struct us_stack *stack, const struct us_addr *remote,
     struct us_tcp_key key;
     struct us_route route;
     struct us_conn *conn;
+    struct us_ip to;
 
-    if (!us_addr_to_ip4(remote, &key.remote_ip) || remote_port == 0 ||
-        !us_ip_is_unicast(stack, key.remote_ip))
+    if (!us_addr_to_ip(stack, remote, &to) || remote_port == 0 || !us_ip_is_unicast(stack, to))
         return connect_fail(error, US_ERR_ARGUMENT);
-    if (us_local_is(stack, key.remote_ip) || !us_route_find(stack, key.remote_ip, &route))
+    if (us_ip_is_local(stack, to) || !us_route_find(stack, to, &route))
         return connect_fail(error, US_ERR_NO_ROUTE);
+    key.remote_ip = to.id;
     key.local_ip = route.src_ip;
     key.remote_port = remote_port;
     key.local_port = local_port;
     if (local_port == 0) {
-        if (!us_tcp_port_choose(stack, &key))
+        if (!us_tcp_port_choose(stack, &key, to.six))
             return connect_fail(error, US_ERR_IN_USE);
-    } else if (us_tcp_name_in_use(stack, &key)) {
+    } else if (us_tcp_name_in_use(stack, &key, to.six)) {
         return connect_fail(error, US_ERR_IN_USE);
     }
-    conn = us_conn_new(stack, &key, &route);
+    conn = us_conn_new(stack, &key, to.six);
     if (conn == U_NULL)
         return connect_fail(error, US_ERR_NO_MEMORY);
     conn->user = user;
@@ -288,8 +289,8 @@ void us_conn_info(const struct us_stack *stack, const struct us_conn *conn,
 {
     u_u32 edge;
 
-    us_addr_from_ip4(&info->local, conn->key.local_ip);
-    us_addr_from_ip4(&info->remote, conn->key.remote_ip);
+    us_addr_from_local(stack, &info->local, conn->key.local_ip);
+    us_addr_from_ip(&info->remote, us_conn_remote(conn));
     info->local_port = conn->key.local_port;
     info->remote_port = conn->key.remote_port;
     info->state = (enum us_tcp_state)conn->state;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a connection begins and ends. */
-#include "base/cksum.h"
 #include "ustack/tcp.h"
 #include "ustack/tcp_ecn.h"
 #include "ustack/tcp_recovery.h"
@@ -13,9 +12,6 @@
  */
 enum { CONN_MSS_MIN = 48 };
 
-/* Headers that every segment carries besides its options. */
-enum { CONN_HDR_BYTES = US_IP4_HDR_BYTES + US_TCP_HDR_BYTES };
-
 /* The smallest shift that lets the window field express the whole window (RFC 7323 2.2). */
 u_u8 us_conn_scale_offered(const struct us_stack *stack)
 {
@@ -26,26 +22,11 @@ u_u8 us_conn_scale_offered(const struct us_stack *stack)
     return (u_u8)scale;
 }
 
-u_u16 us_conn_mss_offered(const struct us_stack *stack)
+u_u16 us_conn_mss_offered(const struct us_stack *stack, u_u32 local_ip)
 {
-    return (u_u16)(stack->config.mtu - CONN_HDR_BYTES);
-}
+    u_u32 l3_bytes = us_local_is_ip6(local_ip) ? (u_u32)US_IP6_HDR_BYTES : (u_u32)US_IP4_HDR_BYTES;
 
-/* Fills in the part of a frame that all frames of a connection share. */
-static void conn_fill_template(const struct us_stack *stack, struct us_conn *conn)
-{
-    static const u_u8 no_mac[6] = {0, 0, 0, 0, 0, 0}; /* known when a frame is built */
-    u_u8 *ip = conn->frame + US_ETH_HDR_BYTES;
-    struct u_be16 ports[2];
-
-    us_eth_build(stack, conn->frame, no_mac, US_ETH_IP4);
-    us_ip4_build(ip, conn->key.local_ip, conn->key.remote_ip, US_IP_TCP);
-    ports[0] = u_be16(conn->key.local_port);
-    ports[1] = u_be16(conn->key.remote_port);
-    u_copy(ip + US_IP4_HDR_BYTES, ports, sizeof(ports));
-    conn->ip_sum = u_cksum_add(0, ip, US_IP4_HDR_BYTES);
-    conn->pseudo_sum =
-        u_cksum_pseudo4(u_be32(conn->key.local_ip), u_be32(conn->key.remote_ip), US_IP_TCP, 0);
+    return (u_u16)(stack->config.mtu - l3_bytes - US_TCP_HDR_BYTES);
 }
 
 void us_conn_set_iss(struct us_conn *conn, u_u32 iss)
@@ -60,7 +41,7 @@ void us_conn_set_iss(struct us_conn *conn, u_u32 iss)
 }
 
 struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key,
-                            const struct us_route *route)
+                            const struct us_ip6 *remote6)
 {
     const struct us_config *config = &stack->config;
     struct us_conn *conn = (struct us_conn *)us_pool_get(&stack->conn_pool);
@@ -72,7 +53,6 @@ struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key
     u_zero(conn, sizeof(*conn));
     conn->key = *key;
     conn->state = US_TCP_CLOSED;
-    conn->next_hop = route->next_hop;
     conn->slice_first = US_SLICE_NONE;
     conn->slice_last = US_SLICE_NONE;
     conn->ack_us = US_NEVER;
@@ -89,14 +69,14 @@ struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key
     us_timer_init(&conn->timer, US_TIMER_CONN);
     us_rtt_init(&conn->rtt, config->rto_initial_us, config->rto_min_us, config->rto_max_us);
     conn->rcv_scale = us_conn_scale_offered(stack);
-    conn->mss_sent = us_conn_mss_offered(stack);
+    conn->mss_sent = us_conn_mss_offered(stack, key->local_ip);
     if (config->ecn == US_ECN_REQUEST)
         conn->ecn = US_EF_ASK;
     us_cc_choose(&conn->cc, (enum us_cc_kind)config->cc);
     us_cc_init(&conn->cc, US_TCP_MSS_DEFAULT, 0);
     conn->ts_offset = us_tcp_ts_offset(stack, key);
     us_conn_set_iss(conn, us_tcp_isn(stack, key));
-    conn_fill_template(stack, conn);
+    us_tcp_template_fill(stack, &conn->head, key, remote6);
     us_tcp_table_add(stack, conn);
     return conn;
 }
@@ -128,7 +108,7 @@ void us_conn_take_syn(struct us_stack *stack, struct us_conn *conn, const struct
         conn->snd_scale = 0;
         conn->rcv_scale = 0;
     }
-    mss = u_min32(u_max32(mss, CONN_MSS_MIN), stack->config.mtu - CONN_HDR_BYTES);
+    mss = u_min32(u_max32(mss, CONN_MSS_MIN), stack->config.mtu - us_conn_hdr_bytes(conn));
     if (conn->opts & US_OPT_TS)
         mss -= US_TCP_OPT_TS_BYTES;
     us_cc_init(&conn->cc, mss, 0);

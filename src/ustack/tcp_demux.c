@@ -16,11 +16,20 @@ u_u32 us_tcp_hash(const struct us_stack *stack, const struct us_tcp_key *key)
     return (u_u32)u_siphash13(stack->key_table, key, sizeof(*key));
 }
 
-struct us_conn *us_tcp_find(const struct us_stack *stack, const struct us_tcp_key *key)
+/* Equal names over IPv6 are those of one connection if the whole addresses are equal too. */
+static int conn_is(const struct us_conn *conn, const struct us_tcp_key *key,
+                   const struct us_ip6 *remote6)
+{
+    return us_tcp_key_equal(&conn->key, key) &&
+           (U_LIKELY(remote6 == U_NULL) || us_ip6_equal(us_conn_remote6(conn), remote6));
+}
+
+struct us_conn *us_tcp_find(const struct us_stack *stack, const struct us_tcp_key *key,
+                            const struct us_ip6 *remote6)
 {
     struct us_conn *conn = stack->conn_table[us_tcp_hash(stack, key) & stack->conn_mask];
 
-    while (conn != U_NULL && !us_tcp_key_equal(&conn->key, key))
+    while (conn != U_NULL && !conn_is(conn, key, remote6))
         conn = conn->hash_next;
     return conn;
 }
@@ -57,12 +66,13 @@ u_u32 us_tcp_ts_offset(const struct us_stack *stack, const struct us_tcp_key *ke
     return (u_u32)u_siphash24(stack->key_ts, key, sizeof(*key));
 }
 
-int us_tcp_name_in_use(const struct us_stack *stack, const struct us_tcp_key *key)
+int us_tcp_name_in_use(const struct us_stack *stack, const struct us_tcp_key *key,
+                       const struct us_ip6 *remote6)
 {
-    return us_tcp_find(stack, key) != U_NULL || us_tw_find(stack, key) != U_NULL;
+    return us_tcp_find(stack, key, remote6) != U_NULL || us_tw_find(stack, key, remote6) != U_NULL;
 }
 
-int us_tcp_port_choose(struct us_stack *stack, struct us_tcp_key *key)
+int us_tcp_port_choose(struct us_stack *stack, struct us_tcp_key *key, const struct us_ip6 *remote6)
 {
     u_u32 offset;
     u_u32 i;
@@ -72,7 +82,7 @@ int us_tcp_port_choose(struct us_stack *stack, struct us_tcp_key *key)
     for (i = 0; i < PORT_COUNT; i++) {
         u_u32 slot = (offset + stack->port_next++) & (PORT_COUNT - 1);
         key->local_port = (u_u16)(PORT_FIRST + slot);
-        if (!us_tcp_name_in_use(stack, key) &&
+        if (!us_tcp_name_in_use(stack, key, remote6) &&
             us_tcp_listener_find(stack, key->local_port) == U_NULL)
             return 1;
     }

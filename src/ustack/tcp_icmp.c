@@ -6,7 +6,8 @@
  */
 #include "ustack/tcp.h"
 
-/* RFC 791: every host takes packets of 576 bytes, so nobody has a reason to claim less. */
+/* RFC 791: every host takes packets of 576 bytes, so nobody has a reason to claim less over IPv4.
+ */
 enum { ICMP_MTU_MIN = 576 };
 
 /* Whether a segment with this number is on its way: SND.UNA =< SEG.SEQ < SND.NXT. */
@@ -17,20 +18,21 @@ static int icmp_seq_in_flight(const struct us_conn *conn, u_u32 seq)
 
 void us_tcp_path_mtu(struct us_stack *stack, struct us_conn *conn, u_u32 mtu)
 {
+    u_u32 floor = us_conn_remote6(conn) != U_NULL ? (u_u32)US_IP6_MTU_MIN : (u_u32)ICMP_MTU_MIN;
     u_u32 mss;
 
     (void)stack;
-    mss = u_max32(mtu, ICMP_MTU_MIN) - US_IP4_HDR_BYTES - US_TCP_HDR_BYTES;
+    mss = u_max32(mtu, floor) - us_conn_hdr_bytes(conn);
     if (conn->opts & US_OPT_TS)
         mss -= US_TCP_OPT_TS_BYTES;
     if (mss < conn->cc.mss)
         conn->cc.mss = mss;
 }
 
-void us_tcp_icmp_error(struct us_stack *stack, const struct us_tcp_key *key, u_u32 seq,
-                       enum us_icmp_error kind, u_u32 mtu)
+void us_tcp_icmp_error(struct us_stack *stack, const struct us_tcp_key *key,
+                       const struct us_ip6 *remote6, u_u32 seq, enum us_icmp_error kind, u_u32 mtu)
 {
-    struct us_conn *conn = us_tcp_find(stack, key);
+    struct us_conn *conn = us_tcp_find(stack, key, remote6);
 
     if (conn == U_NULL) {
         us_count(stack, US_C_DROP_ICMP_NO_CONN);

@@ -37,8 +37,7 @@ static int seg_parse(struct us_stack *stack, const struct us_rx *rx, struct us_s
         return 0;
     }
     if (!(rx->flags & US_PKT_L4_CSUM_GOOD)) {
-        u_u32 sum =
-            u_cksum_pseudo4(u_be32(rx->src_ip), u_be32(rx->dst_ip), US_IP_TCP, rx->l4_bytes);
+        u_u32 sum = us_rx_pseudo_sum(rx, US_IP_TCP, rx->l4_bytes);
         if ((rx->flags & US_PKT_L4_CSUM_BAD) ||
             u_cksum_fold(u_cksum_add(sum, rx->l4, rx->l4_bytes)) != 0) {
             us_count(stack, US_C_DROP_TCP_CHECKSUM);
@@ -166,8 +165,12 @@ static void syn_sent_input(struct us_stack *stack, struct us_conn *conn, struct 
 static void conn_learn_mac(struct us_stack *stack, const struct us_conn *conn,
                            const struct us_rx *rx)
 {
-    if (conn->next_hop == conn->key.remote_ip)
-        us_arp_learn(stack, conn->next_hop, rx->mac, 1);
+    const struct us_neighbour *neighbour = conn->neighbour;
+
+    if (U_LIKELY(neighbour != U_NULL && neighbour->serial == conn->hop_serial) &&
+        (neighbour->id != conn->key.remote_ip || u_equal(neighbour->l2, rx->mac, 6)))
+        return;
+    us_neighbour_learn(stack, us_rx_source(rx), rx->mac, 1);
 }
 
 /* RFC 7323 4.3 and 5.3. Returns 0 if the segment was dropped. */
@@ -397,7 +400,7 @@ void us_tcp_input(struct us_stack *stack, const struct us_rx *rx)
     key.remote_ip = rx->src_ip;
     key.local_port = seg.dst_port;
     key.remote_port = seg.src_port;
-    conn = us_tcp_find(stack, &key);
+    conn = us_tcp_find(stack, &key, rx->src6);
     if (U_LIKELY(conn != U_NULL)) {
         if (U_LIKELY(fast_input(stack, conn, &seg)))
             return;
@@ -408,7 +411,7 @@ void us_tcp_input(struct us_stack *stack, const struct us_rx *rx)
         return;
     }
     listener = us_tcp_listener_find(stack, key.local_port);
-    tw = us_tw_find(stack, &key);
+    tw = us_tw_find(stack, &key, rx->src6);
     if (tw != U_NULL) {
         if (!us_tw_input(stack, tw, &seg, listener != U_NULL, &isn_used))
             return;

@@ -79,16 +79,16 @@ void us_tcp_listener_leave(struct us_stack *stack, const struct us_conn *conn)
 
 /* Makes the connection that a SYN, or what a cookie tells of it, asks for. Null if it can't be. */
 static struct us_conn *listen_open(struct us_stack *stack, const struct us_tcp_key *key,
-                                   const struct us_listener *listener)
+                                   const struct us_listener *listener, const struct us_rx *rx)
 {
     struct us_route route;
     struct us_conn *conn;
 
-    if (!us_route_find(stack, key->remote_ip, &route)) {
+    if (!us_route_find(stack, us_rx_source(rx), &route)) {
         us_count(stack, US_C_DROP_TCP_NO_ROUTE);
         return (struct us_conn *)U_NULL;
     }
-    conn = us_conn_new(stack, key, &route);
+    conn = us_conn_new(stack, key, rx->src6);
     if (conn == U_NULL)
         return conn;
     conn->user = listener->user;
@@ -116,7 +116,7 @@ static void listen_send_cookie(struct us_stack *stack, const struct us_tcp_key *
     reply->tcp.ack = seg->seq + 1;
     reply->tcp.flags = US_TCP_SYN | US_TCP_ACK;
     reply->tcp.window = (u_u16)u_min32(stack->config.recv_window_bytes, 0xffff);
-    reply->tcp.mss = us_conn_mss_offered(stack);
+    reply->tcp.mss = us_conn_mss_offered(stack, key->local_ip);
     if (!seg->opts.has_ts)
         return; /* nowhere to keep the other options */
     cookie.opts = (u_u8)(US_OPT_TS | (seg->opts.has_scale ? (int)US_OPT_SCALE : 0) |
@@ -150,7 +150,7 @@ static struct us_conn *listen_take_cookie(struct us_stack *stack, const struct u
             us_tcp_answer_rst(stack, seg);
         return (struct us_conn *)U_NULL;
     }
-    conn = listen_open(stack, key, listener);
+    conn = listen_open(stack, key, listener, seg->rx);
     if (conn == U_NULL)
         return conn; /* the peer will send its first data again */
     us_count(stack, US_C_SYN_COOKIES_ACCEPTED);
@@ -194,7 +194,7 @@ static void listen_syn(struct us_stack *stack, const struct us_tcp_key *key,
             us_count(stack, US_C_DROP_TCP_HALF_OPEN);
         return;
     }
-    conn = listen_open(stack, key, listener);
+    conn = listen_open(stack, key, listener, seg->rx);
     if (conn == U_NULL)
         return;
     if (isn_min != U_NULL && us_seq_leq(conn->iss, *isn_min)) {
@@ -203,7 +203,7 @@ static void listen_syn(struct us_stack *stack, const struct us_tcp_key *key,
     }
     us_conn_take_syn(stack, conn, seg);
     us_conn_set_state(stack, conn, US_TCP_SYN_RECEIVED);
-    us_arp_learn(stack, key->remote_ip, seg->rx->mac, 0);
+    us_neighbour_learn(stack, us_rx_source(seg->rx), seg->rx->mac, 0);
     conn->out_flags |= US_OUT_SYN;
     us_tcp_out_want(stack, conn);
 }

@@ -259,85 +259,6 @@ static void conn_fill_desc(const struct us_stack *stack, const struct us_conn *c
         us_ecn_fill(conn, desc);
 }
 
-/* ---- build ---- */
-
-void us_tcp_build(struct us_stack *stack, struct us_pkt *pkt, const u_u8 *frame,
-                  const struct us_tcp_desc *desc, struct us_sendq *sendq, u_u32 pseudo_sum,
-                  u_u32 ip_sum)
-{
-    u_u8 *l4 = pkt->data + US_ETH_HDR_BYTES + US_IP4_HDR_BYTES;
-    struct us_tcp_hdr *hdr = (struct us_tcp_hdr *)l4;
-    int software = !(stack->config.caps & US_CAP_TX_L4_CSUM);
-    struct u_be16 l4_len;
-    u_u32 hdr_bytes;
-    u_u32 sum;
-
-    u_copy(pkt->data, frame, US_TCP_TEMPLATE_BYTES);
-    hdr_bytes = US_TCP_HDR_BYTES + us_tcp_opts_emit(&desc->opts, l4 + US_TCP_HDR_BYTES);
-    U_ASSERT(US_ETH_HDR_BYTES + US_IP4_HDR_BYTES + hdr_bytes + desc->len <= pkt->room);
-    hdr->seq = u_be32(desc->seq);
-    hdr->ack = u_be32(desc->ack);
-    hdr->offset = (u_u8)(hdr_bytes << 2);
-    hdr->flags = desc->flags;
-    hdr->window = u_be16(desc->window);
-    hdr->checksum = u_be16(0);
-    hdr->urgent = u_be16(0);
-
-    l4_len = u_be16(hdr_bytes + desc->len);
-    sum = u_cksum_add(pseudo_sum, &l4_len, sizeof(l4_len));
-    pkt->flags = 0;
-    if (!software) {
-        pkt->flags = US_PKT_TX_L4_CSUM;
-        pkt->csum_start = US_ETH_HDR_BYTES + US_IP4_HDR_BYTES;
-        pkt->csum_offset = 16;
-        hdr->checksum = u_be16(u_cksum_partial(sum));
-    } else {
-        sum = u_cksum_add(sum, l4, hdr_bytes);
-    }
-    if (desc->len > 0)
-        sum = us_sendq_copy(sendq, desc->seq, l4 + hdr_bytes, desc->len, sum, software);
-    if (software)
-        hdr->checksum = u_be16(u_cksum_fold(sum));
-    pkt->l2_len = US_ETH_HDR_BYTES;
-    pkt->l3_len = US_IP4_HDR_BYTES;
-    pkt->l4_len = (u_u8)hdr_bytes;
-    if (U_UNLIKELY(desc->ecn != 0))
-        ip_sum = us_ip4_set_ecn(pkt, desc->ecn, ip_sum);
-    us_ip4_finish(stack, pkt, US_IP4_HDR_BYTES + hdr_bytes + desc->len, ip_sum);
-    us_count(stack, US_C_TCP_TX_SEGMENTS);
-    if (desc->flags & US_TCP_RST)
-        us_count(stack, US_C_TCP_TX_RST);
-}
-
-void us_tcp_build_reply(struct us_stack *stack, struct us_pkt *pkt, const struct us_reply *reply)
-{
-    u_u8 frame[US_TCP_TEMPLATE_BYTES];
-    u_u8 *ip = frame + US_ETH_HDR_BYTES;
-    struct us_tcp_desc desc;
-    struct u_be16 ports[2];
-
-    us_eth_build(stack, frame, reply->mac, US_ETH_IP4);
-    us_ip4_build(ip, reply->src_ip, reply->dst_ip, US_IP_TCP);
-    ports[0] = u_be16(reply->tcp.src_port);
-    ports[1] = u_be16(reply->tcp.dst_port);
-    u_copy(ip + US_IP4_HDR_BYTES, ports, sizeof(ports));
-    u_zero(&desc, sizeof(desc));
-    desc.seq = reply->tcp.seq;
-    desc.ack = reply->tcp.ack;
-    desc.window = reply->tcp.window;
-    desc.flags = reply->tcp.flags;
-    desc.opts.mss = reply->tcp.mss;
-    desc.opts.has_scale = reply->tcp.has_scale;
-    desc.opts.scale = reply->tcp.scale;
-    desc.opts.sack_permitted = reply->tcp.sack_permitted;
-    desc.opts.has_ts = reply->tcp.has_ts;
-    desc.opts.ts_val = reply->tcp.ts_val;
-    desc.opts.ts_ecr = reply->tcp.ts_ecr;
-    us_tcp_build(stack, pkt, frame, &desc, (struct us_sendq *)U_NULL,
-                 u_cksum_pseudo4(u_be32(reply->src_ip), u_be32(reply->dst_ip), US_IP_TCP, 0),
-                 u_cksum_add(0, ip, US_IP4_HDR_BYTES));
-}
-
 /* ---- record ---- */
 
 /* What an acknowledgment in a segment settles. */
@@ -433,17 +354,29 @@ static void conn_record(struct us_stack *stack, struct us_conn *conn,
 
 /* ---- the connections' turns ---- */
 
-/* The neighbour that frames of this connection go to, if they can be sent now. */
+/* The neighbour that frames of this connection go to; null if there is none now. */
 static struct us_neighbour *conn_next_hop(struct us_stack *stack, struct us_conn *conn)
 {
     struct us_neighbour *neighbour = conn->neighbour;
+    struct us_route route;
 
     /* Entries are recycled: what the pointer leads to may be another host's by now. */
-    if (U_UNLIKELY(neighbour == U_NULL || neighbour->ip != conn->next_hop)) {
-        neighbour = us_arp_want(stack, conn->next_hop);
-        conn->neighbour = neighbour;
-    }
-    return neighbour;
+    if (U_LIKELY(neighbour != U_NULL && neighbour->serial == conn->hop_serial))
+        return neighbour;
+    conn->neighbour = (struct us_neighbour *)U_NULL;
+    if (us_route_find(stack, us_conn_remote(conn), &route))
+        conn->neighbour = us_neighbour_want(stack, route.next_hop);
+    if (conn->neighbour != U_NULL)
+        conn->hop_serial = conn->neighbour->serial;
+    return conn->neighbour;
+}
+
+void us_tcp_out_doubt(struct us_stack *stack, struct us_conn *conn)
+{
+    struct us_neighbour *neighbour = conn->neighbour;
+
+    if (neighbour != U_NULL && neighbour->serial == conn->hop_serial)
+        us_neighbour_doubt(stack, neighbour);
 }
 
 /* Nothing more can be sent now: starts the timers that get things going again. */
@@ -493,9 +426,7 @@ static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
             stack->now_us - conn->sent_us > conn->rtt.rto_us)
             us_cc_idle(&conn->cc, stack->now_us - conn->sent_us, conn->rtt.rto_us);
         conn_fill_desc(stack, conn, &desc, &edge);
-        us_tcp_build(stack, pkts[*filled], conn->frame, &desc, &conn->sendq, conn->pseudo_sum,
-                     conn->ip_sum);
-        u_copy(pkts[*filled]->data, neighbour->mac, sizeof(neighbour->mac));
+        us_tcp_build(stack, pkts[*filled], neighbour->l2, &conn->head, &desc, &conn->sendq);
         (*filled)++;
         conn_record(stack, conn, &desc, edge);
         if (desc.kind == US_SEND_RST) {

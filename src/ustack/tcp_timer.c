@@ -132,7 +132,7 @@ static int timer_try_again(struct us_stack *stack, struct us_conn *conn)
     conn->retries++;
     us_rtt_backoff(&conn->rtt);
     if (conn->retries == TIMER_DOUBT_RETRIES)
-        us_arp_doubt(stack, conn->next_hop);
+        us_tcp_out_doubt(stack, conn);
     return 1;
 }
 
@@ -207,7 +207,7 @@ static void timer_keep(struct us_stack *stack, struct us_conn *conn)
     }
     conn->retries++;
     if (conn->retries == TIMER_DOUBT_RETRIES)
-        us_arp_doubt(stack, conn->next_hop);
+        us_tcp_out_doubt(stack, conn);
     conn->out_flags |= US_OUT_PROBE;
     timer_set_main(stack, conn, US_TT_KEEP, stack->now_us + timer_ms(patience->keep_interval_ms));
     us_tcp_out_want(stack, conn);

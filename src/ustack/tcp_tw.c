@@ -10,11 +10,18 @@ static struct us_tw **tw_bucket(const struct us_stack *stack, const struct us_tc
     return &stack->tw_table[us_tcp_hash(stack, key) & stack->tw_mask];
 }
 
-struct us_tw *us_tw_find(const struct us_stack *stack, const struct us_tcp_key *key)
+static int tw_is(const struct us_tw *tw, const struct us_tcp_key *key, const struct us_ip6 *remote6)
+{
+    return us_tcp_key_equal(&tw->key, key) &&
+           (remote6 == U_NULL || us_ip6_equal(&tw->remote6, remote6));
+}
+
+struct us_tw *us_tw_find(const struct us_stack *stack, const struct us_tcp_key *key,
+                         const struct us_ip6 *remote6)
 {
     struct us_tw *tw = *tw_bucket(stack, key);
 
-    while (tw != U_NULL && !us_tcp_key_equal(&tw->key, key))
+    while (tw != U_NULL && !tw_is(tw, key, remote6))
         tw = tw->hash_next;
     return tw;
 }
@@ -70,6 +77,9 @@ void us_tw_add(struct us_stack *stack, const struct us_conn *conn, const struct 
         tw = (struct us_tw *)us_pool_get(&stack->tw_pool);
     }
     tw->key = conn->key;
+    tw->remote6 = us_ip6_any;
+    if (us_conn_remote6(conn) != U_NULL)
+        tw->remote6 = *us_conn_remote6(conn);
     tw->snd_nxt = conn->snd_max;
     tw->rcv_nxt = conn->rcv_nxt;
     tw->ts_recent = conn->ts_recent;

@@ -12,6 +12,7 @@
 struct us_tw {
     struct us_tw *hash_next;
     struct us_tcp_key key;
+    struct us_ip6 remote6; /* of an IPv6 connection; otherwise 0 */
     u_u32 snd_nxt;
     u_u32 rcv_nxt;
     u_u32 ts_recent;
@@ -28,7 +29,8 @@ struct us_tw {
  */
 void us_tw_add(struct us_stack *stack, const struct us_conn *conn, const struct us_rx *rx);
 
-struct us_tw *us_tw_find(const struct us_stack *stack, const struct us_tcp_key *key);
+struct us_tw *us_tw_find(const struct us_stack *stack, const struct us_tcp_key *key,
+                         const struct us_ip6 *remote6);
 
 /*
  * Handles a segment for a connection in TIME-WAIT. Returns 1 if it is a SYN that begins a new

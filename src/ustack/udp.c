@@ -3,7 +3,9 @@
 #include "ustack/udp.h"
 
 #include "base/cksum.h"
+#include "ustack/icmp.h"
 #include "ustack/ip4.h"
+#include "ustack/ip6.h"
 #include "ustack/stack.h"
 
 /* Checks lengths and checksum. Returns the length of header and data, 0 if it was dropped. */
@@ -19,15 +21,31 @@ static u_u32 udp_check(struct us_stack *stack, const struct us_rx *rx)
         return 0;
     }
     bytes = u_get_be16(hdr->bytes);
-    /* RFC 768: a checksum of 0 says that the sender has made none. */
-    if (u_get_be16(hdr->checksum) == 0 || (rx->flags & US_PKT_L4_CSUM_GOOD))
+    /* RFC 768: a checksum of 0 says that the sender has made none. RFC 8200 8.1: not over IPv6. */
+    if (u_get_be16(hdr->checksum) == 0) {
+        if (rx->src6 == U_NULL)
+            return bytes;
+        us_count(stack, US_C_DROP_UDP_CHECKSUM);
+        return 0;
+    }
+    if (rx->flags & US_PKT_L4_CSUM_GOOD)
         return bytes;
-    sum = u_cksum_pseudo4(u_be32(rx->src_ip), u_be32(rx->dst_ip), US_IP_UDP, bytes);
+    sum = us_rx_pseudo_sum(rx, US_IP_UDP, bytes);
     if ((rx->flags & US_PKT_L4_CSUM_BAD) || u_cksum_fold(u_cksum_add(sum, rx->l4, bytes)) != 0) {
         us_count(stack, US_C_DROP_UDP_CHECKSUM);
         return 0;
     }
     return bytes;
+}
+
+/* The address of ours that a datagram came to; of a broadcast, that to answer from. */
+static u_u32 udp_local(const struct us_stack *stack, const struct us_rx *rx)
+{
+    struct us_route route;
+
+    if (rx->cast != US_CAST_UNICAST && us_route_find(stack, us_rx_source(rx), &route))
+        return route.src_ip;
+    return rx->dst_ip;
 }
 
 void us_udp_input(struct us_stack *stack, const struct us_rx *rx)
@@ -42,12 +60,16 @@ void us_udp_input(struct us_stack *stack, const struct us_rx *rx)
     bound = us_port_find(&stack->udp_ports, u_get_be16(hdr->dst_port));
     if (bound == U_NULL) {
         us_count(stack, US_C_DROP_UDP_NO_PORT);
+        if (rx->src6 != U_NULL)
+            us_icmp_error(stack, rx, US_ICMP6_UNREACHABLE, US_ICMP6_PORT, 0);
+        else
+            us_icmp_error(stack, rx, US_ICMP4_UNREACHABLE, US_ICMP4_PORT, 0);
         return;
     }
     us_count(stack, US_C_UDP_RX);
     event = us_event_add_datagram(&stack->events);
-    us_addr_from_ip4(&event->info.local, rx->dst_ip);
-    us_addr_from_ip4(&event->info.remote, rx->src_ip);
+    us_addr_from_local(stack, &event->info.local, udp_local(stack, rx));
+    us_addr_from_ip(&event->info.remote, us_rx_source(rx));
     event->info.local_port = u_get_be16(hdr->dst_port);
     event->info.remote_port = u_get_be16(hdr->src_port);
     event->user = bound->user;
@@ -66,26 +88,29 @@ int us_udp_unbind(struct us_stack *stack, u_u16 port)
 }
 
 /* Where a datagram is to come from. Returns 0 or an error. */
-static int udp_source(const struct us_stack *stack, const struct us_addr *local, u_u32 dst_ip,
+static int udp_source(const struct us_stack *stack, const struct us_addr *local, struct us_ip dst,
                       u_u32 *src_ip)
 {
     struct us_route route;
+    struct us_ip src;
 
-    if (local != U_NULL && (!us_addr_to_ip4(local, src_ip) || !us_local_is(stack, *src_ip)))
+    if (local != U_NULL &&
+        (!us_addr_to_ip(stack, local, &src) || (src.six == U_NULL) != (dst.six == U_NULL) ||
+         !us_local_id(stack, src, src_ip)))
         return US_ERR_ARGUMENT;
-    if (!us_route_find(stack, dst_ip, &route))
+    if (!us_route_find(stack, dst, &route))
         return US_ERR_NO_ROUTE;
     if (local == U_NULL)
         *src_ip = route.src_ip;
     return US_OK;
 }
 
-/* The checksum to send: 0 would say that there is none (RFC 768). */
-static struct u_be16 udp_checksum(u_u32 sum)
+/* How much data fits into one packet. */
+static u_u32 udp_data_max(const struct us_stack *stack, struct us_ip dst)
 {
-    u_u16 folded = u_cksum_fold(sum);
+    u_u32 hdr_bytes = dst.six != U_NULL ? (u_u32)US_IP6_HDR_BYTES : (u_u32)US_IP4_HDR_BYTES;
 
-    return u_be16(folded == 0 ? 0xffffu : folded);
+    return stack->config.mtu - hdr_bytes - US_UDP_HDR_BYTES;
 }
 
 int us_udp_send(struct us_stack *stack, const struct us_addr *local, u_u16 local_port,
@@ -93,29 +118,26 @@ int us_udp_send(struct us_stack *stack, const struct us_addr *local, u_u16 local
 {
     struct us_udp_hdr hdr;
     struct us_dgram *dgram;
+    struct us_ip dst;
     u_u32 src_ip = 0;
-    u_u32 dst_ip;
-    u_u32 sum;
     int error;
 
-    if (local_port == 0 || remote_port == 0 || !us_addr_to_ip4(remote, &dst_ip) ||
-        !us_ip_is_unicast(stack, dst_ip) || us_local_is(stack, dst_ip) ||
-        len > stack->config.mtu - US_IP4_HDR_BYTES - US_UDP_HDR_BYTES)
+    if (local_port == 0 || remote_port == 0 || !us_addr_to_ip(stack, remote, &dst) ||
+        !us_ip_is_unicast(stack, dst) || us_ip_is_local(stack, dst) ||
+        len > udp_data_max(stack, dst))
         return US_ERR_ARGUMENT;
-    error = udp_source(stack, local, dst_ip, &src_ip);
+    error = udp_source(stack, local, dst, &src_ip);
     if (error != US_OK)
         return error;
     hdr.src_port = u_be16(local_port);
     hdr.dst_port = u_be16(remote_port);
     hdr.bytes = u_be16(US_UDP_HDR_BYTES + len);
     hdr.checksum = u_be16(0);
-    sum = u_cksum_pseudo4(u_be32(src_ip), u_be32(dst_ip), US_IP_UDP, US_UDP_HDR_BYTES + len);
-    sum = u_cksum_add(sum, &hdr, US_UDP_HDR_BYTES);
-    hdr.checksum = udp_checksum(u_cksum_add(sum, data, len));
-    dgram = us_dgram_new(stack, src_ip, dst_ip, US_IP_UDP);
+    dgram = us_dgram_new(stack, src_ip, dst, US_IP_UDP);
     if (dgram == U_NULL || !us_dgram_append(stack, dgram, &hdr, US_UDP_HDR_BYTES) ||
         !us_dgram_append(stack, dgram, data, len))
         return US_ERR_NO_MEMORY;
+    us_dgram_checksum(stack, dgram, US_UDP_CSUM_OFFSET);
     us_dgram_queue(stack, dgram);
     us_count(stack, US_C_UDP_TX);
     return US_OK;

@@ -15,7 +15,7 @@ struct us_udp_hdr {
     struct u_be16 checksum;
 };
 
-enum { US_UDP_HDR_BYTES = 8 };
+enum { US_UDP_HDR_BYTES = 8, US_UDP_CSUM_OFFSET = 6 };
 
 U_STATIC_ASSERT(sizeof(struct us_udp_hdr) == US_UDP_HDR_BYTES, udp_hdr_size);
 

@@ -145,7 +145,10 @@ static void bad_headers_are_dropped(void **state)
     expect_drop(raw, "drop_ip_fragment");
     make_echo(8, 0);
     frame[23] = 99;
-    expect_drop(raw, "drop_ip_protocol");
+    give(raw);
+    assert_int_equal(raw_counter(raw, "drop_ip_protocol"), 1);
+    assert_int_equal(raw_frame(raw)->bytes[34], 3); /* protocol unreachable */
+    assert_int_equal(raw->frames[0].bytes[35], 2);
 }
 
 static void addresses_are_checked(void **state)
@@ -172,7 +175,7 @@ static void addresses_are_checked(void **state)
     expect_drop(raw, "drop_eth_address");
     make_echo(8, 0);
     memset(frame, 255, 6);
-    expect_drop(raw, "drop_eth_address");
+    expect_drop(raw, "drop_ip_address");
     make_echo(8, 0);
     frame[6] = 1;
     expect_drop(raw, "drop_eth_malformed");
@@ -241,7 +244,7 @@ static void answers_are_bounded(void **state)
     make_echo(8, 0);
     for (i = 0; i < 300; i++)
         give(raw);
-    assert_int_equal(raw_counter(raw, "drop_reply_queue"), 300 - 256);
+    assert_int_equal(raw_counter(raw, "drop_datagram_queue"), 300 - 256);
     assert_true(us_deadline(raw->stack) == 0);
     assert_int_equal(raw_counter(raw, "buffer_bytes_used"), 256 * 2048);
 }

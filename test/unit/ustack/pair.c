@@ -11,11 +11,24 @@
 
 #include <cmocka.h>
 
+static int use_ip6;
+
+void pair_use_ip6(int yes)
+{
+    use_ip6 = yes;
+}
+
 struct us_addr pair_addr(int host)
 {
     struct us_addr addr;
 
     memset(&addr, 0, sizeof(addr));
+    if (use_ip6) {
+        addr.family = US_IP6;
+        addr.bytes[0] = 0xfd;
+        addr.bytes[15] = (u_u8)(host + 1);
+        return addr;
+    }
     addr.family = US_IP4;
     addr.bytes[0] = 10;
     addr.bytes[3] = (u_u8)(host + 1);
@@ -59,7 +72,7 @@ static void host_open(struct pair_host *host, const struct us_config *config, in
     host->stack = us_create(&own, host->memory, host->memory_bytes, now_us);
     assert_non_null(host->stack);
     host->ring = calloc(PAIR_FLIGHT_MAX, sizeof(*host->ring));
-    assert_int_equal(us_addr_add(host->stack, &addr, 24), 0);
+    assert_int_equal(us_addr_add(host->stack, &addr, use_ip6 ? 64 : 24), 0);
 }
 
 void pair_open(struct pair *pair, const struct us_config *config)
@@ -70,6 +83,11 @@ void pair_open(struct pair *pair, const struct us_config *config)
     pair->check = 1;
     host_open(&pair->host[0], config, 0, pair->now_us);
     host_open(&pair->host[1], config, 1, pair->now_us);
+    if (use_ip6) {
+        pair_run(pair, pair->now_us + 2 * 1000 * 1000);
+        pair->frames = 0;
+        pair->steps = 0;
+    }
 }
 
 void pair_close(struct pair *pair)
@@ -114,7 +132,7 @@ static int wire_loses(struct pair *pair, const u_u8 *bytes)
 {
     if (pair->partitioned)
         return 1;
-    if (bytes[12] != 8 || bytes[13] != 0)
+    if (!(bytes[12] == 8 && bytes[13] == 0) && !(bytes[12] == 0x86 && bytes[20] == 6))
         return 0;
     pair->frames++;
     if (pair->lose_percent != 0 && u_prng_below(&pair->prng, 100) < pair->lose_percent)

@@ -44,7 +44,10 @@ struct pair {
     int check;          /* call us_check() after each step */
 };
 
-/* Makes both hosts, 10.0.0.1 and 10.0.0.2 in 10.0.0.0/24. config may be null for the defaults. */
+/*
+ * Makes both hosts, 10.0.0.1 and 10.0.0.2 in 10.0.0.0/24, or the same for IPv6, with the search for
+ * duplicates behind them. config may be null for the defaults.
+ */
 void pair_open(struct pair *pair, const struct us_config *config);
 void pair_close(struct pair *pair);
 
@@ -54,8 +57,9 @@ void pair_config(struct us_config *config, int host);
 /* Lets both run until `until_us`, or until nothing is left to happen. */
 void pair_run(struct pair *pair, u_u64 until_us);
 
-/* The address of a host. */
+/* The address of a host: IPv4, or after pair_use_ip6(1) IPv6, fd00::1 and fd00::2. */
 struct us_addr pair_addr(int host);
+void pair_use_ip6(int yes);
 
 u_u64 pair_counter(const struct us_stack *stack, const char *name);
 

@@ -245,7 +245,7 @@ static void transfers_with_tiny_bounds(void **state)
     struct us_config config;
 
     pair_config(&config, 0);
-    config.mtu = 576;
+    config.mtu = pair_addr(0).family == US_IP6 ? 1280 : 576;
     config.recv_window_bytes = 1024;
     config.send_queue_bytes = 700;
     config.buffer_bytes = 4 * 2048;
@@ -357,6 +357,18 @@ static void churns(void **state)
     talk_finish(&talk);
 }
 
+static int over_ip4(void **state)
+{
+    pair_use_ip6(0);
+    return 0;
+}
+
+static int over_ip6(void **state)
+{
+    pair_use_ip6(1);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,5 +384,6 @@ int main(void)
         cmocka_unit_test(churns),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, over_ip4, NULL) +
+           cmocka_run_group_tests(tests, over_ip6, NULL);
 }

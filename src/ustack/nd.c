@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Neighbour discovery on the wire; see nd.h. Our own addresses are in nd_addr.c. */
+#include "ustack/nd.h"
+
+#include "base/cksum.h"
+#include "ustack/icmp.h"
+#include "ustack/icmp6.h"
+#include "ustack/ip6.h"
+#include "ustack/stack.h"
+
+enum { OPT_SOURCE_MAC = 1, OPT_TARGET_MAC = 2, OPT_MAC_BYTES = 8 };
+
+enum { FLAG_ROUTER = 0x80, FLAG_SOLICITED = 0x40, FLAG_OVERRIDE = 0x20 };
+
+/* A solicitation or an advertisement, without options (RFC 4861 4.3, 4.4). */
+struct nd_message {
+    u_u8 type;
+    u_u8 code;
+    struct u_be16 checksum;
+    u_u8 flags; /* of an advertisement */
+    u_u8 reserved[3];
+    struct us_ip6 target;
+};
+
+enum { ND_MESSAGE_BYTES = 24 };
+
+U_STATIC_ASSERT(sizeof(struct nd_message) == ND_MESSAGE_BYTES, nd_message_size);
+
+/* ---- parsing ---- */
+
+/*
+ * Walks options from `at` on. Returns 0 if they are malformed (RFC 4861 6.1, 7.1: of length 0, or
+ * beyond the end). *mac: the address in the first option of this type, null if there is none.
+ */
+static int nd_find_mac(const struct us_rx *rx, u_u32 at, unsigned type, const u_u8 **mac)
+{
+    *mac = (const u_u8 *)U_NULL;
+    while (at < rx->l4_bytes) {
+        const u_u8 *opt = rx->l4 + at;
+        u_u32 bytes;
+
+        if (rx->l4_bytes - at < 8 || opt[1] == 0)
+            return 0;
+        bytes = (u_u32)opt[1] << 3;
+        if (bytes > rx->l4_bytes - at)
+            return 0;
+        if (opt[0] == type && bytes == OPT_MAC_BYTES && *mac == U_NULL && !(opt[2] & 1))
+            *mac = opt + 2;
+        at += bytes;
+    }
+    return 1;
+}
+
+/* RFC 4861 7.1.1 and 7.1.2: what both kinds of message have to satisfy. Counts what does not. */
+static int nd_check(struct us_stack *stack, const struct us_rx *rx, unsigned mac_type,
+                    const u_u8 **mac)
+{
+    const struct nd_message *msg = (const struct nd_message *)rx->l4;
+
+    if (rx->hop_limit == US_ND_HOP_LIMIT && rx->l4_bytes >= ND_MESSAGE_BYTES && msg->code == 0 &&
+        !us_ip6_is_multicast(&msg->target) && nd_find_mac(rx, ND_MESSAGE_BYTES, mac_type, mac)) {
+        us_count(stack, US_C_ND_RX);
+        return 1;
+    }
+    us_count(stack, US_C_DROP_ND_MALFORMED);
+    return 0;
+}
+
+/* ---- solicitations ---- */
+
+/* Somebody else looks for duplicates of an address that we have, or look for duplicates of. */
+static void solicit_from_nobody(struct us_stack *stack, const struct us_rx *rx, u_u32 index)
+{
+    struct us_local6 *local = &stack->nd.locals[index];
+    struct us_reply *reply;
+
+    if (local->state == US_LOCAL6_TENTATIVE) { /* RFC 4862 5.4.3 */
+        us_nd_duplicate(stack, index);
+        return;
+    }
+    if (!us_local6_is_usable(local))
+        return;
+    reply = us_reply_add(stack, rx, US_REPLY_ADVERT);
+    if (reply == U_NULL)
+        return;
+    reply->src_ip = index;
+    reply->dst6 = us_ip6_all_nodes;
+    us_eth_group(reply->mac, &us_ip6_all_nodes);
+    reply->flags = FLAG_OVERRIDE;
+}
+
+void us_nd_solicit_input(struct us_stack *stack, const struct us_rx *rx)
+{
+    const struct nd_message *msg = (const struct nd_message *)rx->l4;
+    int from_nobody = us_ip6_equal(rx->src6, &us_ip6_any);
+    struct us_reply *reply;
+    const u_u8 *mac;
+    u_u32 index;
+
+    if (!nd_check(stack, rx, OPT_SOURCE_MAC, &mac))
+        return;
+    if (from_nobody && (mac != U_NULL || rx->cast != US_CAST_MULTICAST)) {
+        us_count(stack, US_C_DROP_ND_MALFORMED);
+        return;
+    }
+    index = us_local6_find(stack, &msg->target);
+    if (index == US_LOCAL6_MAX)
+        return;
+    if (from_nobody) {
+        solicit_from_nobody(stack, rx, index);
+        return;
+    }
+    if (!us_local6_is_usable(&stack->nd.locals[index]))
+        return;
+    if (mac != U_NULL) { /* RFC 4861 7.2.3 */
+        struct us_neighbour *neighbour = us_neighbour_find(stack, us_rx_source(rx));
+        if (neighbour == U_NULL)
+            us_neighbour_learn(stack, us_rx_source(rx), mac, 0);
+        else if (neighbour->state == US_NEIGHBOUR_ASKING || !u_equal(neighbour->l2, mac, 6))
+            us_neighbour_confirm(stack, neighbour, mac);
+    }
+    reply = us_reply_add(stack, rx, US_REPLY_ADVERT);
+    if (reply == U_NULL)
+        return;
+    reply->src_ip = index;
+    reply->flags = FLAG_SOLICITED | FLAG_OVERRIDE;
+}
+
+/* ---- advertisements ---- */
+
+/* RFC 4861 7.2.5, for an entry whose address is known. */
+static void advert_update(struct us_stack *stack, struct us_neighbour *neighbour, const u_u8 *mac,
+                          unsigned flags)
+{
+    int same = mac == U_NULL || u_equal(neighbour->l2, mac, 6);
+
+    if (!same && !(flags & FLAG_OVERRIDE)) {
+        us_neighbour_doubt(stack, neighbour);
+        return;
+    }
+    if (!same || (flags & FLAG_SOLICITED))
+        us_neighbour_confirm(stack, neighbour, mac != U_NULL ? mac : neighbour->l2);
+}
+
+void us_nd_advert_input(struct us_stack *stack, const struct us_rx *rx)
+{
+    const struct nd_message *msg = (const struct nd_message *)rx->l4;
+    struct us_neighbour *neighbour;
+    const u_u8 *mac;
+    u_u32 index;
+
+    if (!nd_check(stack, rx, OPT_TARGET_MAC, &mac))
+        return;
+    if ((msg->flags & FLAG_SOLICITED) && rx->cast != US_CAST_UNICAST) {
+        us_count(stack, US_C_DROP_ND_MALFORMED);
+        return;
+    }
+    index = us_local6_find(stack, &msg->target);
+    if (index < US_LOCAL6_MAX) {
+        us_count(stack, US_C_ND_CONFLICTS);
+        if (stack->nd.locals[index].state == US_LOCAL6_TENTATIVE)
+            us_nd_duplicate(stack, index); /* RFC 4862 5.4.4 */
+        return;
+    }
+    neighbour = us_neighbour_find(stack, us_ip6(stack, &msg->target));
+    if (neighbour == U_NULL)
+        return;
+    if (neighbour->state != US_NEIGHBOUR_ASKING)
+        advert_update(stack, neighbour, mac, msg->flags);
+    else if (mac != U_NULL)
+        us_neighbour_confirm(stack, neighbour, mac);
+    if (!(msg->flags & FLAG_ROUTER))
+        us_nd_router_gone(stack, &msg->target);
+}
+
+/* ---- building ---- */
+
+/* Builds a message behind an IPv6 header; with_mac: an option of this type with our MAC. */
+static void nd_build(struct us_stack *stack, struct us_pkt *pkt, const u_u8 *dst_mac,
+                     const struct us_ip6 *src, const struct us_ip6 *dst,
+                     const struct nd_message *msg, unsigned mac_type)
+{
+    u_u8 *ip = pkt->data + stack->l2_bytes;
+    u_u8 *icmp = ip + US_IP6_HDR_BYTES;
+    u_u32 bytes = ND_MESSAGE_BYTES;
+    struct u_be16 sum;
+
+    us_eth_build(stack, pkt->data, dst_mac, US_ETH_IP6);
+    us_ip6_build(ip, src, dst, US_IP_ICMP6, US_ND_HOP_LIMIT);
+    u_copy(icmp, msg, sizeof(*msg));
+    if (mac_type != 0) {
+        icmp[bytes] = (u_u8)mac_type;
+        icmp[bytes + 1] = OPT_MAC_BYTES / 8;
+        u_copy(icmp + bytes + 2, stack->config.mac, 6);
+        bytes += OPT_MAC_BYTES;
+    }
+    sum = u_be16(u_cksum_fold(
+        u_cksum_add(u_cksum_pseudo6(src->b, dst->b, US_IP_ICMP6, bytes), icmp, bytes)));
+    u_copy(icmp + US_ICMP_CSUM_OFFSET, &sum, sizeof(sum));
+    pkt->flags = 0;
+    us_ip6_finish(stack, pkt, bytes);
+    us_count(stack, US_C_ND_TX);
+}
+
+static void nd_message_init(struct nd_message *msg, unsigned type, unsigned flags,
+                            const struct us_ip6 *target)
+{
+    u_zero(msg, sizeof(*msg));
+    msg->type = (u_u8)type;
+    msg->flags = (u_u8)flags;
+    msg->target = *target;
+}
+
+void us_nd_build_solicit(struct us_stack *stack, struct us_pkt *pkt, const struct us_ip6 *target,
+                         const u_u8 *mac)
+{
+    struct us_ip6 group = us_ip6_solicited_node(target);
+    struct nd_message msg;
+    struct us_route route;
+    u_u8 group_mac[6];
+
+    us_eth_group(group_mac, &group);
+    nd_message_init(&msg, US_ICMP6_NEIGHBOUR_SOLICIT, 0, target);
+    if (!us_route_find(stack, us_ip6(stack, target), &route)) {
+        /* All our addresses are gone since it was asked for: as if looking for duplicates. */
+        nd_build(stack, pkt, group_mac, &us_ip6_any, &group, &msg, 0);
+        return;
+    }
+    nd_build(stack, pkt, mac != U_NULL ? mac : group_mac, &stack->nd.locals[route.src_ip].addr,
+             mac != U_NULL ? target : &group, &msg, OPT_SOURCE_MAC);
+}
+
+void us_nd_build_reply(struct us_stack *stack, struct us_pkt *pkt, const struct us_reply *reply)
+{
+    const struct us_ip6 *local = &stack->nd.locals[reply->src_ip].addr;
+    struct nd_message msg;
+
+    nd_message_init(&msg, US_ICMP6_NEIGHBOUR_ADVERT, reply->flags, local);
+    nd_build(stack, pkt, reply->mac, local, &reply->dst6, &msg, OPT_TARGET_MAC);
+}
+
+/* Takes the lowest bit out of a set that is not empty; returns its number. */
+static unsigned take_bit(u_u32 *set)
+{
+    unsigned i = 0;
+
+    while (!(*set & (u_u32)1 << i))
+        i++;
+    *set &= ~((u_u32)1 << i);
+    return i;
+}
+
+int us_nd_output(struct us_stack *stack, struct us_pkt *pkt)
+{
+    struct us_nd *nd = &stack->nd;
+    struct nd_message msg;
+    u_u8 mac[6];
+
+    if (nd->probes_due != 0) { /* RFC 4862 5.4.2 */
+        const struct us_ip6 *addr = &nd->locals[take_bit(&nd->probes_due)].addr;
+        struct us_ip6 group = us_ip6_solicited_node(addr);
+        us_eth_group(mac, &group);
+        nd_message_init(&msg, US_ICMP6_NEIGHBOUR_SOLICIT, 0, addr);
+        nd_build(stack, pkt, mac, &us_ip6_any, &group, &msg, 0);
+        return 1;
+    }
+    if (nd->adverts_due != 0) { /* RFC 4861 7.2.6 */
+        const struct us_ip6 *addr = &nd->locals[take_bit(&nd->adverts_due)].addr;
+        us_eth_group(mac, &us_ip6_all_nodes);
+        nd_message_init(&msg, US_ICMP6_NEIGHBOUR_ADVERT, FLAG_OVERRIDE, addr);
+        nd_build(stack, pkt, mac, addr, &us_ip6_all_nodes, &msg, OPT_TARGET_MAC);
+        return 1;
+    }
+    return 0;
+}
