@@ -30,6 +30,23 @@ static const struct wide powers_of_ten[] = {
     {0x00000000u, 0x3b9aca00u}, /* 10^9 */
 };
 
+/* Two digits at a time need half the divisions. */
+static const char digit_pairs[100][2] = {
+    {'0', '0'}, {'0', '1'}, {'0', '2'}, {'0', '3'}, {'0', '4'}, {'0', '5'}, {'0', '6'}, {'0', '7'},
+    {'0', '8'}, {'0', '9'}, {'1', '0'}, {'1', '1'}, {'1', '2'}, {'1', '3'}, {'1', '4'}, {'1', '5'},
+    {'1', '6'}, {'1', '7'}, {'1', '8'}, {'1', '9'}, {'2', '0'}, {'2', '1'}, {'2', '2'}, {'2', '3'},
+    {'2', '4'}, {'2', '5'}, {'2', '6'}, {'2', '7'}, {'2', '8'}, {'2', '9'}, {'3', '0'}, {'3', '1'},
+    {'3', '2'}, {'3', '3'}, {'3', '4'}, {'3', '5'}, {'3', '6'}, {'3', '7'}, {'3', '8'}, {'3', '9'},
+    {'4', '0'}, {'4', '1'}, {'4', '2'}, {'4', '3'}, {'4', '4'}, {'4', '5'}, {'4', '6'}, {'4', '7'},
+    {'4', '8'}, {'4', '9'}, {'5', '0'}, {'5', '1'}, {'5', '2'}, {'5', '3'}, {'5', '4'}, {'5', '5'},
+    {'5', '6'}, {'5', '7'}, {'5', '8'}, {'5', '9'}, {'6', '0'}, {'6', '1'}, {'6', '2'}, {'6', '3'},
+    {'6', '4'}, {'6', '5'}, {'6', '6'}, {'6', '7'}, {'6', '8'}, {'6', '9'}, {'7', '0'}, {'7', '1'},
+    {'7', '2'}, {'7', '3'}, {'7', '4'}, {'7', '5'}, {'7', '6'}, {'7', '7'}, {'7', '8'}, {'7', '9'},
+    {'8', '0'}, {'8', '1'}, {'8', '2'}, {'8', '3'}, {'8', '4'}, {'8', '5'}, {'8', '6'}, {'8', '7'},
+    {'8', '8'}, {'8', '9'}, {'9', '0'}, {'9', '1'}, {'9', '2'}, {'9', '3'}, {'9', '4'}, {'9', '5'},
+    {'9', '6'}, {'9', '7'}, {'9', '8'}, {'9', '9'},
+};
+
 static u_u64 wide_value(struct wide w)
 {
     return (u_u64)w.high << 32 | w.low;
@@ -66,6 +83,24 @@ static const u_u8 *digits_read(const u_u8 *at, const u_u8 *end, u_u64 *number)
     return at;
 }
 
+/* The plain case of all numbers below: one to nine digits and nothing else. */
+static int short_read(const struct mc_token *token, u_u32 *number)
+{
+    const u_u8 *at = token->at;
+    u_u32 n = 0;
+
+    if (token->end - at > 9 || token->end == at)
+        return 0;
+    for (; at != token->end; at++) {
+        u_u32 digit = (u_u32)*at - '0';
+        if (digit > 9)
+            return 0;
+        n = n * 10 + digit;
+    }
+    *number = n;
+    return 1;
+}
+
 /* Reads "[blanks][+|-]digits" up to the end, a blank or NUL. The sign stands apart. */
 static int loose_read(const u_u8 *at, const u_u8 *end, u_u64 *magnitude, int *negative)
 {
@@ -91,8 +126,13 @@ static int loose_read_unsigned(const u_u8 *at, const u_u8 *end, u_u64 *number)
 
 int mc_num_u64(const struct mc_token *token, u_u64 *number)
 {
+    u_u32 small;
     u_u64 n = 0;
 
+    if (short_read(token, &small)) {
+        *number = small;
+        return 1;
+    }
     if (token->end - token->at > STRICT_64_CHARS_MAX ||
         digits_read(token->at, token->end, &n) != token->end)
         return 0;
@@ -104,6 +144,8 @@ int mc_num_u32(const struct mc_token *token, u_u32 *number)
 {
     u_u64 n = 0;
 
+    if (short_read(token, number))
+        return 1;
     if (token->end - token->at > STRICT_32_CHARS_MAX || !mc_num_u64(token, &n) || n > 0xffffffffu)
         return 0;
     *number = (u_u32)n;
@@ -114,8 +156,13 @@ int mc_num_s32(const struct mc_token *token, u_s32 *number)
 {
     int negative = token->at != token->end && *token->at == '-';
     u_u32 magnitude_max = negative ? 0x80000000u : 0x7fffffffu;
+    u_u32 small;
     u_u64 n = 0;
 
+    if (short_read(token, &small)) {
+        *number = (u_s32)small;
+        return 1;
+    }
     if (token->end - token->at > STRICT_32_CHARS_MAX ||
         digits_read(token->at + negative, token->end, &n) != token->end || n > magnitude_max)
         return 0;
@@ -157,6 +204,8 @@ int mc_num_flags(const struct mc_token *token, u_u32 *number)
 {
     u_u64 n = 0;
 
+    if (short_read(token, number))
+        return 1;
     if (!loose_read_unsigned(token->at, token->end, &n))
         return 0;
     *number = (u_u32)n;
@@ -167,8 +216,13 @@ int mc_num_exptime(const struct mc_token *token, u_s32 *number)
 {
     u_u64 magnitude_max = (u_u64)1 << 63;
     u_u64 magnitude;
+    u_u32 small;
     int negative;
 
+    if (short_read(token, &small)) {
+        *number = (u_s32)small;
+        return 1;
+    }
     if (!loose_read(token->at, token->end, &magnitude, &negative))
         return 0;
     if (!negative)
@@ -187,13 +241,17 @@ int mc_counter_parse(const u_u8 *value, u_u32 len, u_u64 *number)
 /* Writes n < 10^digits with exactly that many digits; returns where they end. */
 static u_u8 *digits_write(u_u8 *out, u_u32 n, u_u32 digits)
 {
-    u_u32 i;
+    u_u8 *end = out + digits;
+    u_u8 *at = end;
 
-    for (i = digits; i > 0; i--) {
-        out[i - 1] = (u_u8)('0' + n % 10);
-        n /= 10;
+    for (; digits >= 2; digits -= 2) {
+        at -= 2;
+        u_copy(at, digit_pairs[n % 100], 2);
+        n /= 100;
     }
-    return out + digits;
+    if (digits > 0)
+        at[-1] = (u_u8)('0' + n);
+    return end;
 }
 
 static u_u32 digits_count(u_u32 n)
@@ -214,6 +272,10 @@ u_u32 mc_write_u64(u_u8 *out, u_u64 number)
     u_u8 *at = out;
     u_u32 i;
 
+    if (number < 10) {
+        *out = (u_u8)('0' + (u_u32)number);
+        return 1;
+    }
     if (number <= 0xffffffffu)
         return (u_u32)(digits_write(out, (u_u32)number, digits_count((u_u32)number)) - out);
 

@@ -46,6 +46,19 @@ U_INLINE u_u64 mc_word_load_some(const u_u8 *p, u_u32 bytes)
 }
 
 /*
+ * What is left of [start, end) at `at`, seven bytes at most, as mc_word_load_some() would read it;
+ * cheaper where a whole word can be read that ends at the same place.
+ */
+U_INLINE u_u64 mc_word_load_rest(const u_u8 *start, const u_u8 *at, const u_u8 *end)
+{
+    u_u32 left = (u_u32)(end - at);
+
+    if (left == 0 || end - start < 8)
+        return mc_word_load_some(at, left);
+    return mc_word_load(end - 8) >> (64 - 8 * left);
+}
+
+/*
  * Bit 7 of each byte that equals `byte`. Above the first match there may be false ones, below it
  * never: the borrow of the subtraction only travels upwards.
  */
@@ -55,16 +68,24 @@ U_INLINE u_u64 mc_word_match(u_u64 word, u_u8 byte)
     return (difference - mc_word_repeat(1)) & ~difference & mc_word_repeat(0x80);
 }
 
-/* Index of the lowest match. All bytes up to it are counted in the top byte of the product. */
+/*
+ * Index of the lowest match. Without an instruction for it all bytes up to the match are counted in
+ * the top byte of a product.
+ */
 U_INLINE u_u32 mc_word_first(u_u64 matches)
 {
+#if defined(__GNUC__) && defined(__LP64__)
+    return (u_u32)__builtin_ctzl(matches) / 8;
+#else
     u_u64 up_to_it = (matches - 1) & ~matches & mc_word_repeat(1);
     return (u_u32)(up_to_it * mc_word_repeat(1) >> 56) - 1;
+#endif
 }
 
 /* The first `byte` in [at, end), or null. */
 U_INLINE const u_u8 *mc_scan_byte(const u_u8 *at, const u_u8 *end, u_u8 byte)
 {
+    const u_u8 *start = at;
     u_u64 matches;
 
     for (; end - at >= 8; at += 8) {
@@ -72,25 +93,32 @@ U_INLINE const u_u8 *mc_scan_byte(const u_u8 *at, const u_u8 *end, u_u8 byte)
         if (matches != 0)
             return at + mc_word_first(matches);
     }
-    matches = mc_word_match(mc_word_load_some(at, (u_u32)(end - at)), byte);
+    matches = mc_word_match(mc_word_load_rest(start, at, end), byte);
     return matches != 0 ? at + mc_word_first(matches) : (const u_u8 *)U_NULL;
 }
 
-/* The first space or line feed in [at, end), or null. */
-U_INLINE const u_u8 *mc_scan_space_or_lf(const u_u8 *at, const u_u8 *end)
+/* Bit 7 of each byte that is a space or a control character; false ones as mc_word_match(). */
+U_INLINE u_u64 mc_word_match_blank(u_u64 word)
 {
-    u_u64 word;
+    return (word - mc_word_repeat(' ' + 1)) & ~word & mc_word_repeat(0x80);
+}
+
+/* The first space or control character in [at, end), or null. */
+U_INLINE const u_u8 *mc_scan_blank(const u_u8 *at, const u_u8 *end)
+{
+    const u_u8 *start = at;
     u_u64 matches;
 
     for (; end - at >= 8; at += 8) {
-        word = mc_word_load(at);
-        matches = mc_word_match(word, ' ') | mc_word_match(word, '\n');
+        matches = mc_word_match_blank(mc_word_load(at));
         if (matches != 0)
             return at + mc_word_first(matches);
     }
-    word = mc_word_load_some(at, (u_u32)(end - at));
-    matches = mc_word_match(word, ' ') | mc_word_match(word, '\n');
-    return matches != 0 ? at + mc_word_first(matches) : (const u_u8 *)U_NULL;
+    if (at == end)
+        return (const u_u8 *)U_NULL;
+    /* The zero bytes behind the end match too, but not before those in front of it. */
+    at += mc_word_first(mc_word_match_blank(mc_word_load_rest(start, at, end)));
+    return at < end ? at : (const u_u8 *)U_NULL;
 }
 
 #endif

@@ -257,26 +257,26 @@ static enum mc_outcome parse_line(const struct mc_line *line, struct mc_request 
 }
 
 /*
- * "get <key>", by far the most frequent line, in one pass: whichever of space and line end comes
- * first behind the key decides. Returns 0 and leaves the request alone if it is not such a line or
- * not a valid one. The general way would read these lines just the same, only slower.
+ * "get <key>", by far the most frequent line, in one pass: whatever comes first behind the key
+ * decides. Returns 0 and leaves the request alone if it is not such a line, not a valid one or has
+ * control characters in its key. The general way would read these lines just the same, only slower.
  */
 static int parse_single_get(const u_u8 *buf, u_u32 len, struct mc_request *req)
 {
-    const u_u8 *key;
+    const u_u8 *end = buf + len;
+    const u_u8 *key = buf + 4;
     const u_u8 *stop;
     u_u32 key_len;
 
     if (len < 4 || !u_equal(buf, "get ", 4))
         return 0;
-    key = buf + 4;
-    stop = mc_scan_space_or_lf(key, buf + len);
-    if (stop == U_NULL || *stop != '\n')
+    stop = mc_scan_blank(key, end);
+    if (stop == U_NULL)
         return 0;
     key_len = (u_u32)(stop - key);
-    if (stop[-1] == '\r')
-        key_len--;
-    if (key_len - 1 >= MC_KEY_MAX) /* zero wraps around */
+    if (*stop == '\r' && stop + 1 != end)
+        stop++;
+    if (*stop != '\n' || key_len - 1 >= MC_KEY_MAX) /* zero wraps around */
         return 0;
     req->command = MC_CMD_GET;
     req->line_bytes = (u_u32)(stop - buf) + 1;

@@ -5,7 +5,7 @@ import golden
 import pytest
 from wire import short, wire_to
 
-FILES = ["classic.txt", "text_errors.txt"]
+FILES = ["classic.txt", "meta.txt", "binary.txt", "binary_errors.txt", "text_errors.txt"]
 
 
 def send(wire, request, step):

@@ -62,11 +62,30 @@ static void scan_finds_the_first(void **state)
                     memset(text + at + 1, others[other], len - at - 1);
                 in = guard_behind(text, len);
                 assert_ptr_equal(mc_scan_byte(in, in + len, '\n'), at < len ? in + at : NULL);
-                assert_ptr_equal(mc_scan_space_or_lf(in, in + len), at < len ? in + at : NULL);
+                assert_ptr_equal(mc_scan_blank(in, in + len), at < len ? in + at : NULL);
             }
 }
 
-static void scan_takes_space_or_line_feed(void **state)
+/* Each byte, at each place, among others that are no blanks. */
+static void blanks_are_space_and_control_characters(void **state)
+{
+    u_u8 text[LEN_MAX];
+    unsigned byte;
+    u_u32 len;
+    u_u32 at;
+
+    for (byte = 0; byte < 256; byte++)
+        for (len = 1; len <= LEN_MAX; len++)
+            for (at = 0; at < len; at++) {
+                const u_u8 *in;
+                memset(text, at % 2 == 0 ? 0xa0 : '!', sizeof text);
+                text[at] = (u_u8)byte;
+                in = guard_behind(text, len);
+                assert_ptr_equal(mc_scan_blank(in, in + len), byte <= ' ' ? in + at : NULL);
+            }
+}
+
+static void the_first_blank_counts(void **state)
 {
     u_u8 text[LEN_MAX];
     u_u32 space;
@@ -79,8 +98,7 @@ static void scan_takes_space_or_line_feed(void **state)
             text[space] = ' ';
             text[feed] = '\n';
             in = guard_behind(text, LEN_MAX);
-            assert_ptr_equal(mc_scan_space_or_lf(in, in + LEN_MAX),
-                             in + (space < feed ? space : feed));
+            assert_ptr_equal(mc_scan_blank(in, in + LEN_MAX), in + (space < feed ? space : feed));
         }
 }
 
@@ -90,7 +108,8 @@ int main(void)
         cmocka_unit_test(word_is_first_byte_lowest),
         cmocka_unit_test(match_finds_each_position),
         cmocka_unit_test(scan_finds_the_first),
-        cmocka_unit_test(scan_takes_space_or_line_feed),
+        cmocka_unit_test(blanks_are_space_and_control_characters),
+        cmocka_unit_test(the_first_blank_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
