@@ -251,10 +251,12 @@ static void run_seeds(uint64_t first, uint64_t last, int twice, const struct opt
 {
     uint64_t frames = 0;
     uint64_t bytes = 0;
+    uint64_t traces = 0;
     for (uint64_t seed = first; seed <= last; seed++) {
         struct result one = run_seed(seed, options);
         frames += one.frames;
         bytes += one.bytes;
+        traces = traces * 31 + one.hash;
         if (options->verbose)
             printf("seed %" PRIu64 ": %" PRIu64 " frames, %" PRIu64
                    " bytes, %.3f s, trace %016" PRIx64 "\n",
@@ -264,8 +266,9 @@ static void run_seeds(uint64_t first, uint64_t last, int twice, const struct opt
             exit(1);
         }
     }
-    printf("seeds %" PRIu64 "..%" PRIu64 ": %" PRIu64 " frames, %" PRIu64 " bytes, all well\n",
-           first, last, frames, bytes);
+    printf("seeds %" PRIu64 "..%" PRIu64 ": %" PRIu64 " frames, %" PRIu64
+           " bytes, all well, trace %016" PRIx64 "\n",
+           first, last, frames, bytes, traces);
 }
 
 /* ---- chosen cases ------------------------------------------------------------------------ */
