@@ -283,8 +283,6 @@ static int check_shown(struct options *o)
 static int check_all(struct options *o)
 {
     settle_ports(o);
-    if (o->settings.udp_port > 0 || o->udp_port_any)
-        return options_fail(o, EX_USAGE, "-U: there is no UDP in this build");
     if (check_auth(o) < 0 || check_shown(o) < 0)
         return -1;
     if (o->settings.item_bytes_max > o->settings.memory_bytes / 2) {

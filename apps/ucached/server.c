@@ -207,6 +207,8 @@ static void say_tap(const struct options *o)
     inet_ntop(AF_INET, o->host_ip.addr.bytes, host_ip, sizeof(host_ip));
     fprintf(stderr, "ucached: listening on %s:%u (own TCP/IP stack, TAP device %s, host side %s)\n",
             server_ip, o->settings.tcp_port, o->tap_name, o->host_ip_none ? "none" : host_ip);
+    if (o->settings.udp_port > 0)
+        fprintf(stderr, "ucached: listening on UDP %s:%u\n", server_ip, o->settings.udp_port);
 }
 
 static int open_stack_worker(struct server *server)
@@ -217,6 +219,7 @@ static int open_stack_worker(struct server *server)
         .addr_count = o->ip_count,
         .gateway = o->gateway_given ? &o->gateway : NULL,
         .port = o->settings.tcp_port,
+        .udp_port = o->settings.udp_port,
         .conn_max = o->settings.connections_max,
         .accept_waits = o->settings.accept_waits,
         .idle_timeout_s = o->settings.idle_timeout_s,

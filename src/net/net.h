@@ -52,12 +52,13 @@ struct net_stack_config {
     struct net_stack_addr addrs[NET_STACK_ADDR_MAX];
     unsigned addr_count;
     const struct us_addr *gateway; /* null: none */
-    uint16_t port;
-    uint32_t conn_max;       /* sessions; some more connections are taken to refuse them */
-    bool accept_waits;       /* settings.accept_waits */
-    uint32_t idle_timeout_s; /* settings.idle_timeout_s */
-    uint32_t half_open_max;  /* 0: 1024 */
-    uint32_t buffer_bytes;   /* of all connections together; 0: follows from conn_max */
+    uint16_t port;                 /* of TCP, on all addresses; 0: none */
+    uint16_t udp_port;             /* likewise */
+    uint32_t conn_max;             /* sessions; some more connections are taken to refuse them */
+    bool accept_waits;             /* settings.accept_waits */
+    uint32_t idle_timeout_s;       /* settings.idle_timeout_s */
+    uint32_t half_open_max;        /* 0: 1024 */
+    uint32_t buffer_bytes;         /* of all connections together; 0: follows from conn_max */
     uint8_t secret[US_SECRET_BYTES];
 };
 

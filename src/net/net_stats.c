@@ -31,6 +31,11 @@ static const char *const stack_counter_names[NET_STACK_COUNTERS] = {
     [NET_STACK_ABORTED_KEPT] = "sessions_aborted_kept",
     [NET_STACK_ABORTED_FLOOD] = "sessions_aborted_flood",
     [NET_STACK_IDLE_CLOSED] = "sessions_idle_closed",
+    [NET_STACK_UDP_REQUESTS] = "udp_requests",
+    [NET_STACK_UDP_MALFORMED] = "udp_malformed",
+    [NET_STACK_UDP_TOO_LARGE] = "udp_too_large",
+    [NET_STACK_UDP_SENT] = "udp_sent",
+    [NET_STACK_UDP_UNSENT] = "udp_unsent",
 };
 
 static const char *const sock_counter_names[NET_SOCK_COUNTERS] = {
@@ -43,6 +48,11 @@ static const char *const sock_counter_names[NET_SOCK_COUNTERS] = {
     [NET_SOCK_ABORTED] = "sessions_aborted",
     [NET_SOCK_ACCEPT_PAUSES] = "accept_pauses",
     [NET_SOCK_IDLE_CLOSED] = "sessions_idle_closed",
+    [NET_SOCK_UDP_REQUESTS] = "udp_requests",
+    [NET_SOCK_UDP_MALFORMED] = "udp_malformed",
+    [NET_SOCK_UDP_TOO_LARGE] = "udp_too_large",
+    [NET_SOCK_UDP_SENT] = "udp_sent",
+    [NET_SOCK_UDP_UNSENT] = "udp_unsent",
 };
 
 static void emit_u64(cache_stats_emit *emit, void *emit_ctx, const char *name, uint64_t value)

@@ -35,6 +35,8 @@ static void listeners_want(struct net_sock_worker *worker, uint32_t interest)
 
     for (listener = worker->listeners; listener < worker->listeners + worker->listener_count;
          listener++) {
+        if (listener->kind == NET_ENDPOINT_UDP)
+            continue;
         event.data.ptr = listener;
         (void)epoll_ctl(worker->epoll_fd, EPOLL_CTL_MOD, listener->source.fd, &event);
     }
@@ -145,43 +147,87 @@ static int set_option(int fd, int level, int option)
     return setsockopt(fd, level, option, &on, sizeof(on));
 }
 
-static int bind_own(int fd, const struct net_endpoint *endpoint)
+/* Each worker has a socket of its own on the same address. */
+static int open_own(const struct net_endpoint *endpoint)
 {
-    if (set_option(fd, SOL_SOCKET, SO_REUSEADDR) < 0 ||
-        set_option(fd, SOL_SOCKET, SO_REUSEPORT) < 0)
+    int type = endpoint->kind == NET_ENDPOINT_UDP ? SOCK_DGRAM : SOCK_STREAM;
+    int fd = socket(endpoint->addr.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
         return -1;
-    /* Inherited by what is accepted: a client that vanished must not count as one for ever. */
-    if (set_option(fd, SOL_SOCKET, SO_KEEPALIVE) < 0)
-        return -1;
-    if (endpoint->addr.ss_family == AF_INET6 && set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY) < 0)
-        return -1;
-    return bind(fd, (const struct sockaddr *)&endpoint->addr, endpoint->addr_len);
+    if (set_option(fd, SOL_SOCKET, SO_REUSEPORT) == 0 &&
+        (type == SOCK_DGRAM || set_option(fd, SOL_SOCKET, SO_REUSEADDR) == 0) &&
+        /* Inherited by what is accepted: a client that vanished must not count as one for ever. */
+        (type == SOCK_DGRAM || set_option(fd, SOL_SOCKET, SO_KEEPALIVE) == 0) &&
+        (endpoint->addr.ss_family != AF_INET6 || set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 0) &&
+        bind(fd, (const struct sockaddr *)&endpoint->addr, endpoint->addr_len) == 0)
+        return fd;
+    close(fd);
+    return -1;
 }
 
 int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endpoint *endpoint,
                            int backlog)
 {
     struct net_sock_listener *listener = &worker->listeners[worker->listener_count];
-    bool is_shared = endpoint->kind == NET_ENDPOINT_UNIX;
+    bool is_udp = endpoint->kind == NET_ENDPOINT_UDP;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = listener};
     int fd;
 
-    if (is_shared)
+    if (endpoint->kind == NET_ENDPOINT_UNIX)
         fd = fcntl(endpoint->unix_fd, F_DUPFD_CLOEXEC, 0);
     else
-        fd = socket(endpoint->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        fd = open_own(endpoint);
     if (fd < 0)
         return -1;
-    listener->source.kind = NET_SOCK_LISTENER;
+    listener->source.kind = is_udp ? NET_SOCK_UDP : NET_SOCK_LISTENER;
     listener->source.fd = fd;
     listener->kind = endpoint->kind;
     listener->binding = endpoint->binding;
+    listener->addr = endpoint->addr;
     worker->listener_count++;
-    if (!is_shared && bind_own(fd, endpoint) < 0)
-        return -1;
-    if (listen(fd, backlog) < 0)
+    if ((is_udp ? net_sock_udp_open(worker, fd) : listen(fd, backlog)) < 0)
         return -1;
     return epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+void net_sock_read_address(const struct sockaddr *from, uint8_t addr[16], uint16_t *port)
+{
+    struct sockaddr_in6 in6;
+    struct sockaddr_in in4;
+
+    if (from->sa_family == AF_INET6) {
+        memcpy(&in6, from, sizeof(in6));
+        *port = ntohs(in6.sin6_port);
+        memcpy(addr, &in6.sin6_addr, 16);
+    } else if (from->sa_family == AF_INET) {
+        memcpy(&in4, from, sizeof(in4));
+        *port = ntohs(in4.sin_port);
+        memcpy(addr, &in4.sin_addr, 4);
+    }
+}
+
+static const char *transport_name(enum net_endpoint_kind kind, bool is_ip6)
+{
+    switch (kind) {
+    case NET_ENDPOINT_TCP:
+        return is_ip6 ? "tcp6" : "tcp";
+    case NET_ENDPOINT_UDP:
+        return is_ip6 ? "udp6" : "udp";
+    case NET_ENDPOINT_UNIX:
+        break;
+    }
+    return "unix";
+}
+
+void net_sock_local_peer(const struct net_sock_listener *listener, struct cache_peer *peer)
+{
+    const struct sockaddr *addr = (const struct sockaddr *)&listener->addr;
+
+    memset(peer, 0, sizeof(*peer));
+    peer->transport = transport_name(listener->kind, addr->sa_family == AF_INET6);
+    peer->binding = listener->binding;
+    net_sock_read_address(addr, peer->local_addr, &peer->local_port);
 }
 
 void net_sock_accept_close(struct net_sock_worker *worker)

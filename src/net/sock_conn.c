@@ -100,38 +100,19 @@ static void log_peer(const struct net_sock_worker *worker, const struct cache_pe
     fprintf(stderr, "ucached: %s port %u: %s\n", text, peer->port, what);
 }
 
-static void read_address(const struct sockaddr *from, uint8_t addr[16], uint16_t *port)
-{
-    struct sockaddr_in6 in6;
-    struct sockaddr_in in4;
-
-    if (from->sa_family == AF_INET6) {
-        memcpy(&in6, from, sizeof(in6));
-        *port = ntohs(in6.sin6_port);
-        memcpy(addr, &in6.sin6_addr, 16);
-    } else if (from->sa_family == AF_INET) {
-        memcpy(&in4, from, sizeof(in4));
-        *port = ntohs(in4.sin_port);
-        memcpy(addr, &in4.sin_addr, 4);
-    }
-}
-
 static void peer_make(int fd, const struct net_sock_listener *listener, const struct sockaddr *from,
                       struct cache_peer *peer)
 {
     struct sockaddr_storage local;
     socklen_t len = sizeof(local);
 
-    memset(peer, 0, sizeof(*peer));
-    peer->binding = listener->binding;
-    if (listener->kind == NET_ENDPOINT_UNIX) {
-        peer->transport = "unix";
+    net_sock_local_peer(listener, peer);
+    if (listener->kind == NET_ENDPOINT_UNIX)
         return;
-    }
-    peer->transport = from->sa_family == AF_INET6 ? "tcp6" : "tcp";
-    read_address(from, peer->addr, &peer->port);
+    net_sock_read_address(from, peer->addr, &peer->port);
+    /* Which of our addresses, if it listens on all of them. */
     if (getsockname(fd, (struct sockaddr *)&local, &len) == 0)
-        read_address((const struct sockaddr *)&local, peer->local_addr, &peer->local_port);
+        net_sock_read_address((const struct sockaddr *)&local, peer->local_addr, &peer->local_port);
 }
 
 void net_sock_conn_refuse(struct net_sock_worker *worker, int fd)

@@ -43,6 +43,9 @@ static void dispatch(struct net_sock_worker *worker, const struct epoll_event *e
     case NET_SOCK_LISTENER:
         net_sock_accept(worker, (const struct net_sock_listener *)source);
         break;
+    case NET_SOCK_UDP:
+        net_sock_udp_event(worker, (const struct net_sock_listener *)source);
+        break;
     case NET_SOCK_CONN:
         net_sock_conn_event(worker, (struct net_sock_conn *)source, event->events);
         break;
@@ -99,8 +102,11 @@ static int sock_run(struct net_worker *base)
     worker->cache_worker = cache_join(worker->cache);
     if (!worker->cache_worker)
         return -ENOSPC;
-    rc = sock_loop(worker);
+    rc = net_sock_udp_begin(worker);
+    if (rc == 0)
+        rc = sock_loop(worker);
     net_sock_conns_close(worker);
+    net_sock_udp_end(worker);
     cache_leave(worker->cache_worker);
     worker->cache_worker = NULL;
     return rc;
@@ -119,6 +125,7 @@ static void sock_close(struct net_worker *base)
     struct net_sock_worker *worker = (struct net_sock_worker *)base;
 
     net_sock_accept_close(worker);
+    net_sock_udp_close(worker);
     if (worker->wake.fd >= 0)
         close(worker->wake.fd);
     if (worker->epoll_fd >= 0)

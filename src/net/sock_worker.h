@@ -10,6 +10,8 @@
 #include "net/sock_out.h"
 #include "net/worker.h"
 
+struct net_sock_udp;
+
 /* One read takes at most this; what a blocked session has not consumed of it is kept. */
 #define NET_SOCK_READ_BYTES (64 * 1024)
 
@@ -32,11 +34,16 @@ enum net_sock_counter {
     NET_SOCK_ABORTED,       /* no memory for a reply, or an error of the socket */
     NET_SOCK_ACCEPT_PAUSES, /* times the kernel had no file descriptor or memory to accept with */
     NET_SOCK_IDLE_CLOSED,   /* connections closed because of settings.idle_timeout_s */
+    NET_SOCK_UDP_REQUESTS,  /* datagrams that were served */
+    NET_SOCK_UDP_MALFORMED, /* dropped */
+    NET_SOCK_UDP_TOO_LARGE, /* whose reply would have been too large */
+    NET_SOCK_UDP_SENT,      /* datagrams */
+    NET_SOCK_UDP_UNSENT,    /* datagrams that the kernel did not take */
     NET_SOCK_COUNTERS
 };
 
 /* What an event of the kernel is about: first member of whatever is registered with it. */
-enum net_sock_kind { NET_SOCK_WAKE, NET_SOCK_LISTENER, NET_SOCK_CONN };
+enum net_sock_kind { NET_SOCK_WAKE, NET_SOCK_LISTENER, NET_SOCK_UDP, NET_SOCK_CONN };
 
 struct net_sock_source {
     enum net_sock_kind kind;
@@ -47,6 +54,8 @@ struct net_sock_listener {
     struct net_sock_source source;
     enum net_endpoint_kind kind;
     enum cache_binding binding;
+    struct sockaddr_storage addr;
+    struct cache_session *session; /* of a datagram socket while the loop runs, else null */
 };
 
 /*
@@ -99,7 +108,8 @@ struct net_sock_worker {
     uint64_t accept_stopped_us;
     uint64_t accept_retry_us;
     struct net_sock_waiting waiting;
-    uint64_t idle_check_us; /* when to look at timed_conns again */
+    struct net_sock_udp *udp; /* null: no datagram sockets */
+    uint64_t idle_check_us;   /* when to look at timed_conns again */
     uint64_t now_us;
     bool crowded; /* other connections wait for their turn in this loop */
 
@@ -116,7 +126,7 @@ static inline void net_sock_count(struct net_sock_worker *worker, enum net_sock_
 
 /* ---- sock_accept.c ----------------------------------------------------------------------- */
 
-/* Opens a listening socket of the worker's own, or a share of a unix socket. Returns 0 or -1. */
+/* Opens a socket of the worker's own for an address, or a share of a unix socket. 0 or -1. */
 int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endpoint *endpoint,
                            int backlog);
 
@@ -128,6 +138,26 @@ void net_sock_accept_resume(struct net_sock_worker *worker);
 
 /* Closes the listening sockets and what waits for a place. */
 void net_sock_accept_close(struct net_sock_worker *worker);
+
+/* Who a listener is: as a peer of which only the local side is known. */
+void net_sock_local_peer(const struct net_sock_listener *listener, struct cache_peer *peer);
+
+/* Takes address and port out of a socket address. */
+void net_sock_read_address(const struct sockaddr *from, uint8_t addr[16], uint16_t *port);
+
+/* ---- sock_udp.c -------------------------------------------------------------------------- */
+
+/* Prepares a datagram socket, and the worker for datagrams. Returns 0 or -1. */
+int net_sock_udp_open(struct net_sock_worker *worker, int fd);
+
+/* Begins and ends the sessions of datagram sockets. begin returns 0 or a negative errno value. */
+int net_sock_udp_begin(struct net_sock_worker *worker);
+void net_sock_udp_end(struct net_sock_worker *worker);
+
+/* Serves the datagrams that have come, a bounded number. */
+void net_sock_udp_event(struct net_sock_worker *worker, const struct net_sock_listener *listener);
+
+void net_sock_udp_close(struct net_sock_worker *worker);
 
 /* ---- sock_conn.c ------------------------------------------------------------------------- */
 

@@ -514,9 +514,11 @@ static bool handle_event(struct net_stack_worker *worker, struct us_event *ev)
     case US_EV_CLOSED:
         conn_free(worker, conn);
         break;
+    case US_EV_DATAGRAM:
+        net_stack_datagram(worker, ev);
+        break;
     case US_EV_ACCEPTED: /* done when it was taken */
     case US_EV_CONNECTED:
-    case US_EV_DATAGRAM: /* no port of UDP is bound */
     case US_EV_NONE:
         break;
     }

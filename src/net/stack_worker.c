@@ -218,7 +218,11 @@ int net_stack_begin(struct net_stack_worker *worker)
     if (!worker->cache_worker)
         return -ENOSPC;
     worker->thread = pthread_self();
-    return 0;
+    if (net_stack_udp_begin(worker) == 0)
+        return 0;
+    cache_leave(worker->cache_worker);
+    worker->cache_worker = NULL;
+    return -ENOMEM;
 }
 
 /* Closes all connections in order and gives the peers a short time to agree. */
@@ -228,7 +232,10 @@ static void drain(struct net_stack_worker *worker)
     uint64_t until_us = now_us + DRAIN_US;
     struct u_list *link;
 
-    us_unlisten(worker->stack, worker->port);
+    if (worker->port > 0)
+        us_unlisten(worker->stack, worker->port);
+    if (worker->udp_port > 0)
+        us_udp_unbind(worker->stack, worker->udp_port);
     for (link = worker->open_conns.next; link != &worker->open_conns; link = link->next)
         net_stack_conn_finish(worker, U_CONTAINER_OF(link, struct net_stack_conn, open_link));
     while (now_us < until_us && !u_list_is_empty(&worker->open_conns)) {
@@ -251,6 +258,7 @@ void net_stack_end(struct net_stack_worker *worker, uint64_t now_us)
         n = net_stack_events(worker);
         transmit(worker, now_us);
     } while (n > 0);
+    net_stack_udp_end(worker);
     cache_leave(worker->cache_worker);
     worker->cache_worker = NULL;
 }
@@ -286,6 +294,7 @@ static void worker_free(struct net_stack_worker *worker)
 {
     if (worker->memory)
         munmap(worker->memory, worker->memory_bytes);
+    net_udp_close(&worker->udp);
     free(worker->us_counters);
     free(worker->conns);
     free(worker);
@@ -327,6 +336,8 @@ static void derive_us_config(const struct nic *nic, const struct net_stack_confi
     us->recv_window_bytes = RECV_WINDOW_BYTES;
     us->send_queue_bytes = NET_STACK_SEND_QUEUE_BYTES;
     us->send_refs_max = NET_STACK_REFS_MAX;
+    if (config->udp_port > 0)
+        us->datagram_max = net_stack_udp_waiting_max();
     us->buffer_bytes = config->buffer_bytes;
     if (us->buffer_bytes == 0)
         us->buffer_bytes = (u_u32)u_min64(buffer_bytes, BUFFER_BYTES_MAX);
@@ -383,8 +394,11 @@ static int configure_stack(struct net_stack_worker *worker, const struct net_sta
     rc = config->gateway ? us_gateway_set(worker->stack, config->gateway) : 0;
     if (rc < 0)
         return fail(error, "cannot use the gateway", us_strerror(rc));
-    rc = us_listen(worker->stack, config->port, NULL);
-    return rc < 0 ? fail(error, "cannot listen on the port", us_strerror(rc)) : 0;
+    rc = config->port > 0 ? us_listen(worker->stack, config->port, NULL) : 0;
+    if (rc < 0)
+        return fail(error, "cannot listen on the port", us_strerror(rc));
+    rc = config->udp_port > 0 ? us_udp_bind(worker->stack, config->udp_port, NULL) : 0;
+    return rc < 0 ? fail(error, "cannot listen on the UDP port", us_strerror(rc)) : 0;
 }
 
 static int open_parts(struct net_stack_worker *worker, const struct net_stack_config *config,
@@ -398,6 +412,8 @@ static int open_parts(struct net_stack_worker *worker, const struct net_stack_co
     worker->conns = calloc(worker->conns_max, sizeof(worker->conns[0]));
     if (!worker->conns)
         return fail(error, "no memory for the connections", "lower -c");
+    if (config->udp_port > 0 && net_udp_open(&worker->udp) < 0)
+        return fail(error, "no memory", "for datagrams");
     if (create_stack(worker, &us, error) < 0 || configure_stack(worker, config, error) < 0)
         return -1;
     if (find_counter("buffer_bytes_used", &worker->buffer_used_index) < 0 ||
@@ -419,6 +435,8 @@ struct net_worker *net_stack_worker_open(struct nic *nic, const struct net_stack
     worker->cache = config->cache;
     worker->nic = nic;
     worker->port = config->port;
+    worker->udp_port = config->udp_port;
+    worker->udp_addr = config->addrs[0].addr;
     worker->spin_us = SPIN_US_MIN;
     u_list_init(&worker->free_conns);
     u_list_init(&worker->open_conns);

@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include "base/list.h"
+#include "net/udp.h"
 #include "net/worker.h"
 
 /*
@@ -60,6 +61,11 @@ enum net_stack_counter {
     NET_STACK_ABORTED_KEPT,  /* aborted: none for what a blocked session did not consume */
     NET_STACK_ABORTED_FLOOD, /* aborted: sends on although its session has ended */
     NET_STACK_IDLE_CLOSED,   /* closed because of settings.idle_timeout_s */
+    NET_STACK_UDP_REQUESTS,  /* datagrams that were served */
+    NET_STACK_UDP_MALFORMED, /* dropped */
+    NET_STACK_UDP_TOO_LARGE, /* whose reply would have been too large */
+    NET_STACK_UDP_SENT,      /* datagrams */
+    NET_STACK_UDP_UNSENT,    /* datagrams that the stack did not take */
     NET_STACK_COUNTERS
 };
 
@@ -96,8 +102,13 @@ struct net_stack_worker {
     struct us_stack *stack;
     void *memory; /* of the stack */
     size_t memory_bytes;
-    uint16_t port;
+    uint16_t port;     /* of TCP; 0: none */
+    uint16_t udp_port; /* 0: none */
     atomic_bool stopping;
+
+    struct net_udp udp;
+    struct us_addr udp_addr;           /* the first of ours, for the statistics */
+    struct cache_session *udp_session; /* null unless the loop runs and there is UDP */
 
     struct net_stack_conn *conns; /* conns_max of them, zero-filled */
     uint32_t conns_max;
@@ -172,6 +183,18 @@ void net_stack_conn_finish(struct net_stack_worker *worker, struct net_stack_con
 
 /* Resets the connection: the session ends now, the CLOSED event follows. */
 void net_stack_conn_abort(struct net_stack_worker *worker, struct net_stack_conn *conn);
+
+/* ---- stack_udp.c ------------------------------------------------------------------------- */
+
+/* How many datagrams the stack shall be able to hold. */
+uint32_t net_stack_udp_waiting_max(void);
+
+/* Begins and ends the session that serves all datagrams. begin returns 0 or -1. */
+int net_stack_udp_begin(struct net_stack_worker *worker);
+void net_stack_udp_end(struct net_stack_worker *worker);
+
+/* Serves a datagram. */
+void net_stack_datagram(struct net_stack_worker *worker, const struct us_event *ev);
 
 /* ---- net_stats.c ------------------------------------------------------------------------- */
 

@@ -30,6 +30,7 @@ struct shape {
     uint32_t requests_per_event;
     uint32_t idle_timeout_s;
     bool accept_waits;
+    bool udp; /* too, on the same address */
     const char *unix_path;
 };
 
@@ -80,6 +81,12 @@ static struct fixture *fixture_shaped(const struct shape *shape)
         assert_int_equal(net_endpoints_resolve("127.0.0.1", 0, NET_ENDPOINT_TCP, &endpoints, error),
                          0);
     assert_int_equal(net_endpoints_claim(&endpoints, error), 0);
+    if (shape->udp) {
+        uint16_t port = net_endpoint_port(&endpoints.list[0]);
+
+        assert_int_equal(
+            net_endpoints_resolve("127.0.0.1", port, NET_ENDPOINT_UDP, &endpoints, error), 0);
+    }
     f->addr = endpoints.list[0].addr;
     f->addr_len = endpoints.list[0].addr_len;
     for (i = 0; i < THREADS; i++) {
@@ -526,6 +533,63 @@ static void test_idle_timeout(void **state)
     fixture_close(f);
 }
 
+/* Many datagrams from many sockets, so that both workers have some and batches form. */
+static void test_datagrams(void **state)
+{
+    static const char request[] = "\0\7\0\0\0\1\0\0incr n 1\r\n";
+    struct shape shape = {.connections_max = 4, .udp = true};
+    struct fixture *f = fixture_shaped(&shape);
+    const unsigned clients = 8, rounds = 20;
+    struct timeval timeout = {.tv_sec = 10};
+    unsigned replies = 0;
+    char got[2000];
+    int fds[8];
+    unsigned i, round;
+    int tcp = client_open(f);
+    ssize_t n;
+
+    ask(tcp, "set n 0 0 1\r\n0\r\n", "STORED\r\n");
+    for (i = 0; i < clients; i++) {
+        fds[i] = socket(AF_INET, SOCK_DGRAM, 0);
+        setsockopt(fds[i], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+        assert_int_equal(connect(fds[i], (const struct sockaddr *)&f->addr, f->addr_len), 0);
+    }
+    for (round = 0; round < rounds; round++) {
+        for (i = 0; i < clients; i++)
+            assert_int_equal(send(fds[i], request, 18, 0), 18);
+        for (i = 0; i < clients; i++) {
+            n = recv(fds[i], got, sizeof(got), 0);
+            assert_true(n >= 8 + 3);
+            assert_memory_equal(got, "\0\7\0\0\0\1\0\0", 8);
+            replies++;
+        }
+    }
+    ask(tcp, "get n\r\n", "VALUE n 0 3\r\n160\r\nEND\r\n");
+    assert_int_equal(replies, clients * rounds);
+
+    /* Nonsense is dropped, and a large reply comes in order on this loopback. */
+    assert_int_equal(send(fds[0], "x", 1, 0), 1);
+    store(tcp, "big", 20000);
+    assert_int_equal(send(fds[0], "\1\1\0\0\0\1\0\0get big\r\n", 17, 0), 17);
+    for (i = 0; i < 15; i++) {
+        n = recv(fds[0], got, sizeof(got), 0);
+        assert_int_equal(n, i < 14 ? 1400 : 20000 + 26 - 14 * 1392 + 8);
+        assert_int_equal(got[3], (int)i);
+        assert_int_equal(got[5], 15);
+    }
+    /* Counted after they were sent. */
+    for (i = 0; i < 400 && counter(f, NET_SOCK_UDP_SENT) < clients * rounds + 15; i++)
+        nap();
+    assert_int_equal(counter(f, NET_SOCK_UDP_MALFORMED), 1);
+    assert_int_equal(counter(f, NET_SOCK_UDP_REQUESTS), clients * rounds + 1);
+    assert_int_equal(counter(f, NET_SOCK_UDP_SENT), clients * rounds + 15);
+    assert_int_equal(counter(f, NET_SOCK_UDP_UNSENT), 0);
+    for (i = 0; i < clients; i++)
+        close(fds[i]);
+    close(tcp);
+    fixture_close(f);
+}
+
 /* Clients that come and go while others work, on both threads. */
 static void test_many_clients(void **state)
 {
@@ -596,6 +660,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
         cmocka_unit_test(test_stop_with_open_connections),
         cmocka_unit_test(test_connections_wait),
+        cmocka_unit_test(test_datagrams),
         cmocka_unit_test(test_unix_socket),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_turns_and_half_close),

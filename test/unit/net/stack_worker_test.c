@@ -16,6 +16,7 @@
 #include "net/stack_worker.h"
 
 #define PORT 11211
+#define CLIENT_UDP_PORT 5555
 #define CLIENTS_MAX 80
 #define STEP_US 100
 
@@ -34,6 +35,9 @@ struct client {
 };
 
 struct fixture {
+    char datagram_text[600000]; /* payload that has come by UDP */
+    size_t datagram_len;
+    unsigned datagrams;
     struct cache *cache;
     struct nic *ends[2]; /* ours, the server's */
     struct net_stack_worker *server;
@@ -82,6 +86,7 @@ struct shape {
     uint32_t requests_per_event;
     uint32_t idle_timeout_s;
     bool accept_waits;
+    uint16_t udp_port;
 };
 
 static void open_server(struct fixture *f, const struct shape *shape)
@@ -108,6 +113,7 @@ static void open_server(struct fixture *f, const struct shape *shape)
     config.addrs[0].prefix_len = 24;
     config.conn_max = shape->connections_max;
     config.buffer_bytes = shape->buffer_bytes;
+    config.udp_port = shape->udp_port;
     config.accept_waits = shape->accept_waits;
     config.idle_timeout_s = shape->idle_timeout_s;
     memset(config.secret, 9, sizeof(config.secret));
@@ -188,6 +194,12 @@ static void client_events(struct fixture *f)
             c->connected = true;
         } else if (ev.type == US_EV_DATA) {
             client_take(f, c, &ev);
+        } else if (ev.type == US_EV_DATAGRAM) {
+            assert_in_range(ev.len, 9, 1400);
+            assert_int_equal(ev.data[3] | ev.data[2] << 8, f->datagrams);
+            memcpy(f->datagram_text + f->datagram_len, ev.data + 8, ev.len - 8);
+            f->datagram_len += ev.len - 8;
+            f->datagrams++;
         } else if (ev.type == US_EV_PEER_CLOSED) {
             c->eof = true;
         } else if (ev.type == US_EV_CLOSED) {
@@ -613,6 +625,58 @@ static void test_idle_timeout(void **state)
     teardown(state);
 }
 
+/* Sends a request by UDP; its reply is in datagram_text afterwards. */
+static void ask_udp(struct fixture *f, const char *request, size_t reply_len)
+{
+    uint8_t datagram[1400] = {0, 5, 0, 0, 0, 1, 0, 0};
+    struct us_addr to = addr4(server_ip);
+    unsigned i;
+
+    memcpy(datagram + 8, request, strlen(request));
+    f->datagrams = 0;
+    f->datagram_len = 0;
+    assert_int_equal(us_udp_send(f->stack, NULL, CLIENT_UDP_PORT, &to, PORT, datagram,
+                                 (u_u32)(8 + strlen(request))),
+                     0);
+    for (i = 0; i < 100 && f->datagram_len < reply_len; i++)
+        step(f);
+    assert_int_equal(f->datagram_len, reply_len);
+    f->datagram_text[reply_len] = '\0';
+}
+
+/* UDP beside TCP on the same port, in frames of the same stack. */
+static void test_datagrams(void **state)
+{
+    static const struct shape udp = {.connections_max = 4, .udp_port = PORT};
+    struct fixture *f = fixture_open(&udp);
+    struct us_addr to = addr4(server_ip);
+    struct client *c = client_open(f);
+    unsigned i;
+
+    *state = f;
+    assert_int_equal(us_udp_bind(f->stack, CLIENT_UDP_PORT, NULL), 0);
+    ask_udp(f, "set u 3 0 2\r\nab\r\n", 8);
+    assert_string_equal(f->datagram_text, "STORED\r\n");
+    ask(f, c, "get u\r\n", "VALUE u 3 2\r\nab\r\nEND\r\n");
+    for (i = 0; i < 3; i++) {
+        ask_udp(f, "get u none\r\n", 22);
+        assert_string_equal(f->datagram_text, "VALUE u 3 2\r\nab\r\nEND\r\n");
+        assert_int_equal(f->datagrams, 1);
+    }
+    store(f, c, "big", 'v', 500000);
+    ask_udp(f, "get big\r\n", 500000 + 27);
+    assert_int_equal(f->datagrams, (500027 + 1391) / 1392);
+    assert_memory_equal(f->datagram_text, "VALUE big 0 500000\r\nvv", 22);
+    assert_string_equal(f->datagram_text + 500027 - 8, "v\r\nEND\r\n");
+
+    assert_int_equal(us_udp_send(f->stack, NULL, CLIENT_UDP_PORT, &to, PORT, "nonsense", 8), 0);
+    steps(f, 10);
+    assert_int_equal(counter(f, NET_STACK_UDP_MALFORMED), 1);
+    assert_int_equal(counter(f, NET_STACK_UDP_REQUESTS), 5);
+    assert_int_equal(counter(f, NET_STACK_UDP_UNSENT), 0);
+    teardown(state);
+}
+
 static void test_flood_after_quit(void **state)
 {
     struct fixture *f = *state;
@@ -773,6 +837,7 @@ int main(void)
         cmocka_unit_test(test_too_many_connections),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_turns_alternate),
+        cmocka_unit_test(test_datagrams),
         cmocka_unit_test(test_connections_wait),
         cmocka_unit_test(test_idle_timeout),
         cmocka_unit_test_setup_teardown(test_flood_after_quit, setup, teardown),

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * UDP of a stack worker: datagrams come as events of the stack and go where TCP's frames go.
+ */
+#include <string.h>
+
+#include "net/stack_worker.h"
+
+/* Datagrams of one large reply, and some of others, may wait to be sent. */
+#define WAITING_MAX 1024
+
+uint32_t net_stack_udp_waiting_max(void)
+{
+    return WAITING_MAX;
+}
+
+int net_stack_udp_begin(struct net_stack_worker *worker)
+{
+    struct cache_peer peer = {.transport = "udp", .local_port = worker->udp_port};
+
+    if (worker->udp_port == 0)
+        return 0;
+    worker->udp.cache_worker = worker->cache_worker;
+    memcpy(peer.local_addr, worker->udp_addr.bytes, sizeof(peer.local_addr));
+    if (worker->udp_addr.family == US_IP6)
+        peer.transport = "udp6";
+    worker->udp_session = cache_session_open(worker->cache_worker, &peer);
+    return worker->udp_session ? 0 : -1;
+}
+
+void net_stack_udp_end(struct net_stack_worker *worker)
+{
+    if (worker->udp_session)
+        cache_session_close(worker->udp_session);
+    worker->udp_session = NULL;
+}
+
+/* What the stack does not take is lost, as datagrams may be. */
+static void send_reply(struct net_stack_worker *worker, const struct us_datagram *request,
+                       struct net_udp_reply *reply)
+{
+    uint8_t datagram[MC_UDP_DATAGRAM_MAX];
+    const uint8_t *payload;
+    uint32_t len;
+
+    while (net_udp_next(reply, datagram, &payload, &len)) {
+        memcpy(datagram + MC_UDP_HEADER_BYTES, payload, len);
+        if (us_udp_send(worker->stack, &request->local, request->local_port, &request->remote,
+                        request->remote_port, datagram, MC_UDP_HEADER_BYTES + len) == US_OK)
+            net_stack_count(worker, NET_STACK_UDP_SENT, 1);
+        else
+            net_stack_count(worker, NET_STACK_UDP_UNSENT, 1);
+    }
+}
+
+void net_stack_datagram(struct net_stack_worker *worker, const struct us_event *ev)
+{
+    struct net_udp_reply reply;
+
+    net_udp_clear(&worker->udp);
+    switch (net_udp_serve(&worker->udp, worker->udp_session, ev->data, ev->len, &reply)) {
+    case NET_UDP_SERVED:
+        net_stack_count(worker, NET_STACK_UDP_REQUESTS, 1);
+        break;
+    case NET_UDP_MALFORMED:
+        net_stack_count(worker, NET_STACK_UDP_MALFORMED, 1);
+        break;
+    case NET_UDP_TOO_LARGE:
+        net_stack_count(worker, NET_STACK_UDP_TOO_LARGE, 1);
+        break;
+    }
+    send_reply(worker, ev->datagram, &reply);
+}

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""memcached's UDP over kernel sockets and over the own stack."""
+
+import contextlib
+import random
+import socket
+import struct
+
+import pytest
+from server import TAP_PORT, free_port
+from test_start import dial, ends, launch  # noqa: F401
+from wire import hit, storage, wire_to
+
+HEADER = struct.Struct("!HHHH")
+
+
+class Datagrams:
+    """A UDP client: one request datagram, one reply put together from its datagrams."""
+
+    def __init__(self, sock):
+        self.sock = sock
+        self.number = random.randrange(65536)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+
+    def send(self, request, total=1, sequence=0):
+        self.number = (self.number + 1) % 65536
+        self.sock.send(HEADER.pack(self.number, sequence, total, 0) + request)
+
+    def receive(self):
+        parts = {}
+        while True:
+            datagram = self.sock.recv(65536)
+            assert 8 < len(datagram) <= 1400
+            number, sequence, total, reserved = HEADER.unpack_from(datagram)
+            assert number == self.number and reserved == 0 and sequence < total
+            assert sequence not in parts
+            parts[sequence] = datagram[8:]
+            if len(parts) == total:
+                assert all(len(parts[i]) == 1392 for i in range(total - 1))
+                return b"".join(parts[i] for i in range(total))
+
+    def ask(self, request):
+        self.send(request)
+        return self.receive()
+
+    def silent(self, seconds=0.3):
+        self.sock.settimeout(seconds)
+        try:
+            self.sock.recv(65536)
+            return False
+        except TimeoutError:
+            return True
+        finally:
+            self.sock.settimeout(10)
+
+
+def datagrams_to(server, port):
+    def make():
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        sock.settimeout(10)
+        sock.connect((server.address[0], port))
+        return Datagrams(sock)
+
+    return server.space.run(make)
+
+
+@pytest.fixture(params=["sock", "tap"])
+def both(request, start_server):
+    """A server with UDP, and a UDP client of it."""
+    port = TAP_PORT if request.param == "tap" else free_port()
+    server = start_server(request.param, "-U", port)
+    with datagrams_to(server, port) as udp:
+        yield server, udp
+
+
+def test_text(both):
+    server, udp = both
+    assert udp.ask(b"set k 5 0 3\r\nabc\r\n") == b"STORED\r\n"
+    assert udp.ask(b"get k\r\n") == b"VALUE k 5 3\r\nabc\r\nEND\r\n"
+    assert udp.ask(b"get none\r\n") == b"END\r\n"
+    assert udp.ask(b"version\r\n").startswith(b"VERSION ")
+    assert udp.ask(b"nonsense\r\n") == b"ERROR\r\n"
+    assert udp.ask(b"incr k 1\r\n").startswith(b"CLIENT_ERROR ")
+    assert udp.ask(b"delete k\r\n") == b"DELETED\r\n"
+    assert b"STAT pid " in udp.ask(b"stats\r\n")
+
+
+def test_meta(both):
+    _, udp = both
+    assert udp.ask(b"ms k 2\r\nhi\r\n") == b"HD\r\n"
+    assert udp.ask(b"mg k v\r\n") == b"VA 2\r\nhi\r\n"
+    assert udp.ask(b"mn\r\n") == b"MN\r\n"
+
+
+def test_binary_and_text_by_turns(both):
+    _, udp = both
+    noop = struct.pack("!BBHBBHIIQ", 0x80, 0x0A, 0, 0, 0, 0, 0, 77, 0)
+    assert udp.ask(noop) == struct.pack("!BBHBBHIIQ", 0x81, 0x0A, 0, 0, 0, 0, 0, 77, 0)
+    assert udp.ask(b"get k\r\n") == b"END\r\n"
+    quiet_miss = struct.pack("!BBHBBHIIQ", 0x80, 0x09, 1, 0, 0, 0, 1, 0, 0) + b"k"
+    udp.send(quiet_miss)
+    assert udp.silent()
+    assert udp.ask(noop)[:2] == b"\x81\x0a"
+
+
+def test_one_message_for_all_requests_of_a_datagram(both):
+    _, udp = both
+    request = storage(b"set", b"u", b"x" * 700) + b"get u nope u\r\nget nope\r\n" * 30
+    once = hit(b"u", b"x" * 700) * 2 + b"END\r\n" + b"END\r\n"
+    assert udp.ask(request) == b"STORED\r\n" + once * 30
+
+
+@pytest.mark.parametrize("size", [0, 1, 1360, 1361, 1362, 1363, 5000, 200_000, 1_000_000])
+def test_sizes(both, size):
+    server, udp = both
+    value = bytes(random.randbytes(size))
+    with wire_to(server) as wire:
+        wire.say(storage(b"set", b"k", value), b"STORED\r\n")
+    for _ in range(20):  # on a slow machine the kernel may drop some of many
+        udp.send(b"get k\r\n")
+        udp.sock.settimeout(1)
+        with contextlib.suppress(TimeoutError):
+            assert udp.receive() == hit(b"k", value) + b"END\r\n"
+            return
+    pytest.fail("no complete reply")
+
+
+def test_reply_is_bounded(both):
+    server, udp = both
+    with wire_to(server) as wire:
+        wire.say(storage(b"set", b"k", b"x" * 900_000), b"STORED\r\n")
+    udp.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    assert udp.ask(b"get k k k k\r\n") == b"SERVER_ERROR the reply is too large for UDP\r\n"
+    assert udp.ask(b"get none\r\n") == b"END\r\n"
+
+
+def test_noreply_and_quit_are_silent(both):
+    _, udp = both
+    udp.send(b"set k 0 0 1 noreply\r\nx\r\n")
+    udp.send(b"quit\r\n")
+    assert udp.silent()
+    assert udp.ask(b"get k\r\n") == b"VALUE k 0 1\r\nx\r\nEND\r\n"
+
+
+def test_incomplete_requests_are_forgotten(both):
+    _, udp = both
+    udp.send(b"set k 0 0 10\r\n12345")
+    udp.send(b"get k")
+    assert udp.silent()
+    assert udp.ask(b"get k\r\n") == b"END\r\n"
+
+
+def test_malformed_datagrams_are_dropped(both):
+    server, udp = both
+    for datagram in (b"", b"\0", b"\0" * 7, b"\0\1\0\0\0\1\0\0", b"\0\1\0\0\0\2\0\0get k\r\n"):
+        udp.sock.send(datagram)
+    udp.sock.send(b"\0\1\0\0\0\0\0\0get k\r\n")
+    assert udp.silent()
+    assert udp.ask(b"get k\r\n") == b"END\r\n"
+    stats = server.stats("ustack" if server.kind == "tap" else "sock")
+    assert int(stats["udp_malformed"]) >= 4 and stats["udp_requests"] == "1"
+
+
+def test_random_datagrams_do_no_harm(both):
+    server, udp = both
+    rng = random.Random(7)
+    words = [b"get ", b"set ", b"k", b" ", b"0", b"\r\n", b"10", b"\x80", b"\0", b"mg ", b"quit"]
+    for _ in range(2000):
+        body = b"".join(rng.choices(words, k=rng.randrange(20)))
+        udp.sock.send(HEADER.pack(1, 0, rng.choice((1, 1, 1, 2)), 0) + body)
+    while not udp.silent(0.5):
+        pass
+    assert udp.ask(b"version\r\n").startswith(b"VERSION ")
+    assert server.running()
+
+
+def test_udp_is_no_connection(both):
+    server, udp = both
+    assert udp.ask(b"get k\r\n") == b"END\r\n"
+    assert server.stats()["curr_connections"] == "1"
+
+
+def test_off_by_default(server_sock):
+    with datagrams_to(server_sock, server_sock.address[1]) as udp:
+        udp.send(b"version\r\n")
+        with pytest.raises(ConnectionRefusedError):
+            udp.receive()
+
+
+def test_udp_alone_gives_tcp_the_same_port(launch, tmp_path):  # noqa: F811
+    port, path = free_port(), tmp_path / "ports"
+    process = launch("-U", port, "-l", "127.0.0.1", env={"MEMCACHED_PORT_FILENAME": str(path)})
+    with dial(("127.0.0.1", port)) as wire:
+        wire.say(b"get k\r\n", b"END\r\n")
+        assert wire.stats("settings")["tcpport"] == str(port)
+    assert path.read_text() == f"TCP INET: {port}\nUDP INET: {port}\n"
+    assert ends(process) == 0
+
+
+def test_any_free_port(launch, tmp_path):  # noqa: F811
+    path = tmp_path / "ports"
+    process = launch(
+        *("-U", "-1", "-p", "-1", "-l", "127.0.0.1,127.0.0.2"),
+        env={"MEMCACHED_PORT_FILENAME": str(path)},
+    )
+    line = process.stderr.readline()
+    while "UDP 127.0.0.2" not in line:
+        line = process.stderr.readline()
+    kinds = [row.rpartition(": ") for row in path.read_text().splitlines()]
+    assert [kind for kind, _, _ in kinds] == ["TCP INET"] * 2 + ["UDP INET"] * 2
+    assert kinds[0][2] == kinds[1][2] and kinds[2][2] == kinds[3][2] != "0"
+    assert ends(process) == 0
+
+
+def test_without_tcp(launch):  # noqa: F811
+    port = free_port()
+    process = launch("-p", "0", "-U", port, "-l", "127.0.0.1")
+    while "listening on UDP" not in process.stderr.readline():
+        assert process.poll() is None
+    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sock:
+        sock.settimeout(10)
+        sock.connect(("127.0.0.1", port))
+        assert Datagrams(sock).ask(b"get k\r\n") == b"END\r\n"
+    assert ends(process) == 0
+
+
+def test_ipv6(launch):  # noqa: F811
+    port = free_port()
+    process = launch("-U", port, "-l", "::1")
+    try:
+        dial(("::1", port), socket.AF_INET6).close()
+    except (AssertionError, OSError):
+        pytest.skip("no IPv6 on this machine")
+    with contextlib.closing(socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)) as sock:
+        sock.settimeout(10)
+        sock.connect(("::1", port))
+        assert Datagrams(sock).ask(b"get k\r\n") == b"END\r\n"
+    assert ends(process) == 0
