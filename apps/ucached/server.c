@@ -163,7 +163,11 @@ static int open_cache(struct server *server)
     config.start_us = clock_us(CLOCK_MONOTONIC);
     config.start_unix_s = clock_us(CLOCK_REALTIME) / 1000000;
     server->cache = cache_create(&config, &error);
-    return server->cache ? 0 : complain("cannot make the cache", error);
+    if (!server->cache)
+        return complain("cannot make the cache", error);
+    if (config.settings.auth_file && cache_auth_load(server->cache, &error) < 0)
+        return complain(error, config.settings.auth_file);
+    return 0;
 }
 
 /* The device, with what was asked for wrapped around it. */
@@ -285,7 +289,9 @@ static int open_signals(struct server *server)
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGUSR1);
+    sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGHUP, SIG_DFL); /* ignored until now; what is ignored never gets to the descriptor */
     server->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     return server->signal_fd < 0 ? complain("signals", strerror(errno)) : 0;
 }
@@ -371,20 +377,46 @@ static int start_threads(struct server *server)
     return 0;
 }
 
+/* SIGHUP: the users of -Y are read again. They stay as they are if that fails. */
+static void reload(struct server *server)
+{
+    const char *path = server->options.settings.auth_file;
+    const char *error;
+
+    if (path && cache_auth_load(server->cache, &error) < 0)
+        complain(error, path);
+}
+
+/* Takes the signal that has come; false if it is not one that ends the server. */
+static bool signal_ends(struct server *server)
+{
+    struct signalfd_siginfo info;
+
+    if (read(server->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return false;
+    if (info.ssi_signo == SIGHUP) {
+        reload(server);
+        return false;
+    }
+    if (server->options.settings.verbosity > 0)
+        fprintf(stderr, "ucached: stopping, signal %u\n", info.ssi_signo);
+    return true;
+}
+
 static int wait_for_end(struct server *server)
 {
     struct pollfd fds[2] = {{.fd = server->signal_fd, .events = POLLIN},
                             {.fd = server->ended_fd, .events = POLLIN}};
-    struct signalfd_siginfo info;
 
-    while (poll(fds, 2, -1) < 0) {
-        if (errno != EINTR)
-            return complain("poll", strerror(errno));
+    for (;;) {
+        if (poll(fds, 2, -1) < 0) {
+            if (errno != EINTR)
+                return complain("poll", strerror(errno));
+            continue;
+        }
+        if (fds[1].revents || (fds[0].revents && signal_ends(server)))
+            return 0;
     }
-    if (fds[0].revents && server->options.settings.verbosity > 0 &&
-        read(server->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-        fprintf(stderr, "ucached: stopping, signal %u\n", info.ssi_signo);
-    return 0;
 }
 
 /* Stops all threads that were started; returns -1 after a message for each that had failed. */

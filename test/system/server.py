@@ -15,6 +15,9 @@ START_TIMEOUT = 20.0
 STOP_TIMEOUT = 20.0
 IO_TIMEOUT = 10.0
 
+# To `version`: the version, or that a client has to authenticate before it asks.
+ANSWERS = (b"VERSION ", b"CLIENT_ERROR unauthenticated")
+
 TAP_ADDRESS = "10.100.0.20"
 TAP_HOST_ADDRESS = "10.100.0.10"
 TAP_PORT = 11211
@@ -153,7 +156,7 @@ class Server:
                 raise self.error(f"it ended with status {self._process.returncode} at its start")
             try:
                 with self.connect(timeout=1.0) as connection:
-                    if connection.ask(b"version\r\n").startswith(b"VERSION "):
+                    if connection.ask(b"version\r\n").startswith(ANSWERS):
                         return
                     raise self.error("it answers, but not as memcached does")
             except (OSError, EOFError) as failure:
