@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "items.h"
 #include "mcproto/mcproto.h"
 #include "show.h"
 
 #define LINE_BYTES_MAX 8192
-#define INPUT_BYTES_MAX 65536
 
 /* Where we are, for messages. */
 struct place {
@@ -26,8 +26,7 @@ struct place {
 
 /* The requests that the last `>` lines made up. */
 struct input {
-    u_u8 bytes[INPUT_BYTES_MAX];
-    u_u32 len;
+    struct golden_bytes all;
     u_u32 at;   /* of the next request */
     int closed; /* a request has ended the connection */
 };
@@ -36,87 +35,6 @@ static void fail(struct place *place, const char *what, const char *detail)
 {
     printf("%s:%d: %s%s\n", place->file, place->line, what, detail);
     place->failures++;
-}
-
-static int hex_digit(char c)
-{
-    const char *digits = "0123456789abcdef";
-    const char *found = c != '\0' ? strchr(digits, c) : NULL;
-
-    return found != NULL ? (int)(found - digits) : -1;
-}
-
-static void put(struct input *input, u_u8 byte)
-{
-    if (input->len < INPUT_BYTES_MAX)
-        input->bytes[input->len++] = byte;
-}
-
-/* One character within quotes; returns what follows it. */
-static const char *read_escaped(const char *at, u_u8 *byte)
-{
-    if (at[0] != '\\') {
-        *byte = (u_u8)at[0];
-        return at + 1;
-    }
-    switch (at[1]) {
-    case 'r':
-        *byte = '\r';
-        return at + 2;
-    case 'n':
-        *byte = '\n';
-        return at + 2;
-    case 'x':
-        *byte = (u_u8)(hex_digit(at[2]) * 16 + hex_digit(at[3]));
-        return at + 4;
-    default:
-        *byte = (u_u8)at[1];
-        return at + 2;
-    }
-}
-
-/* "text" or "text"*N; returns what follows it, or null. */
-static const char *read_quoted(const char *at, struct input *input)
-{
-    u_u32 first = input->len;
-    u_u32 len;
-    char *end;
-
-    for (at++; *at != '"'; input->len += 0) {
-        u_u8 byte;
-        if (*at == '\0')
-            return NULL;
-        at = read_escaped(at, &byte);
-        put(input, byte);
-    }
-    at++;
-    if (*at != '*')
-        return at;
-    len = input->len - first;
-    for (unsigned long times = strtoul(at + 1, &end, 10); times > 1; times--)
-        for (u_u32 i = 0; i < len; i++)
-            put(input, input->bytes[first + i]);
-    return end;
-}
-
-/* Appends what a `>` line says: quoted text and pairs of hexadecimal digits, in any order. */
-static int read_items(const char *at, struct input *input)
-{
-    while (at != NULL && *at != '\0') {
-        if (*at == ' ') {
-            at++;
-        } else if (*at == '"') {
-            at = read_quoted(at, input);
-        } else {
-            int high = hex_digit(at[0]);
-            int low = high >= 0 ? hex_digit(at[1]) : -1;
-            if (low < 0)
-                return 0;
-            put(input, (u_u8)(high * 16 + low));
-            at += 2;
-        }
-    }
-    return at != NULL;
 }
 
 static enum mc_outcome parse(enum mc_protocol protocol, const u_u8 *buf, u_u32 len,
@@ -147,9 +65,9 @@ static void check_cuts(struct place *place, enum mc_protocol protocol, const u_u
 /* Takes the next request, which must come to what a `=` line says. */
 static void check_outcome(struct place *place, struct input *input, const char *expected)
 {
-    const u_u8 *buf = input->bytes + input->at;
-    u_u32 len = input->len - input->at;
-    enum mc_protocol protocol = mc_protocol_detect(input->bytes[0]);
+    const u_u8 *buf = input->all.bytes + input->at;
+    u_u32 len = input->all.len - input->at;
+    enum mc_protocol protocol = mc_protocol_detect(input->all.bytes[0]);
     struct mc_request req;
     char shown[LINE_BYTES_MAX];
     enum mc_outcome outcome = parse(protocol, buf, len, &req);
@@ -172,16 +90,16 @@ static void check_outcome(struct place *place, struct input *input, const char *
     input->at += req.line_bytes + value;
     input->closed |= req.close;
     if (outcome == MC_MORE)
-        input->at = input->len;
-    if (input->at > input->len)
+        input->at = input->all.len;
+    if (input->at > input->all.len)
         fail(place, "the data block is longer than the input", "");
 }
 
 static void end_input(struct place *place, struct input *input)
 {
-    if (input->at != input->len && !input->closed)
+    if (input->at != input->all.len && !input->closed)
         fail(place, "there are requests left that nothing is said of", "");
-    input->len = 0;
+    input->all.len = 0;
     input->at = 0;
     input->closed = 0;
 }
@@ -191,7 +109,7 @@ static void check_line(struct place *place, struct input *input, char before, co
     if (line[0] == '>') {
         if (before != '>')
             end_input(place, input);
-        if (!read_items(line + 1, input))
+        if (!golden_items_read(line + 1, &input->all))
             fail(place, "not to be understood: ", line);
     } else if (line[0] == '=' && line[1] == ' ') {
         check_outcome(place, input, line + 2);
