@@ -153,15 +153,25 @@ static uint64_t clock_us(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+/* The command shutdown ends the process as a signal from outside would. */
+static void raise_signal(void *ctx, bool graceful)
+{
+    kill(getpid(), graceful ? SIGUSR1 : SIGINT);
+}
+
 static int open_cache(struct server *server)
 {
     struct cache_config config = {.settings = server->options.settings};
     const char *error = NULL;
+    uint64_t unix_us;
 
     if (random_bytes(config.secret, sizeof(config.secret)) < 0)
         return -1;
     config.start_us = clock_us(CLOCK_MONOTONIC);
-    config.start_unix_s = clock_us(CLOCK_REALTIME) / 1000000;
+    unix_us = clock_us(CLOCK_REALTIME);
+    config.start_unix_s = unix_us / 1000000;
+    config.start_unix_us = (uint32_t)(unix_us % 1000000);
+    config.shutdown = raise_signal;
     server->cache = cache_create(&config, &error);
     if (!server->cache)
         return complain("cannot make the cache", error);

@@ -9,19 +9,65 @@
 
 #include "base/base.h"
 #include "cache/clock.h"
+#include "cache/crawl.h"
 #include "cache/line.h"
+#include "cache/note.h"
 #include "cache/op.h"
+#include "cache/prefix.h"
 #include "cache/session.h"
+#include "cache/slab_class.h"
+#include "cache/watch.h"
 
-struct cache *cache_create(const struct cache_config *config, const char **error)
+/* What cache_memlimit may later ask for and get; addresses only, until it does. */
+#define MEMORY_GROWTH_MAX 16
+#define MEMORY_BYTES_MAX_LEAST (UINT64_C(1) << 30)
+
+static uint64_t memory_bytes_max(const struct cache_settings *settings)
 {
-    const struct cache_settings *settings = &config->settings;
+    uint64_t bytes = settings->memory_bytes * MEMORY_GROWTH_MAX;
+
+    return bytes > MEMORY_BYTES_MAX_LEAST ? bytes : MEMORY_BYTES_MAX_LEAST;
+}
+
+/* Frees a cache as far as it has been made. */
+static void parts_free(struct cache *cache)
+{
+    if (cache->kv != NULL)
+        kv_destroy(cache->kv);
+    if (cache->prefixes != NULL)
+        cache_prefixes_free(cache->prefixes);
+    free(cache);
+}
+
+/* The engine and the tables beside it. Null, or what is wrong. */
+static const char *parts_create(struct cache *cache, const struct cache_config *config)
+{
+    const struct cache_settings *settings = &cache->settings;
     struct kv_config kv_config = {
         .memory_bytes = settings->memory_bytes,
+        .memory_bytes_max = memory_bytes_max(settings),
         .value_bytes_max = settings->item_bytes_max,
         .worker_max = settings->threads,
         .evict = settings->evict,
     };
+    const char *error = NULL;
+    bool valid;
+
+    memcpy(kv_config.secret, config->secret, sizeof(kv_config.secret));
+    cache_slab_classes(settings, &kv_config.sizes);
+    valid = kv_sizes_init(&kv_config.sizes);
+    U_ASSERT(valid);
+    cache->sizes = kv_config.sizes;
+    cache->prefixes = cache_prefixes_new();
+    if (cache->prefixes == NULL)
+        return "out of memory for the cache's own tables: give it a machine with more";
+    cache->kv = kv_create(&kv_config, &error);
+    return error;
+}
+
+struct cache *cache_create(const struct cache_config *config, const char **error)
+{
+    const struct cache_settings *settings = &config->settings;
     struct cache *cache;
 
     if (settings->threads == 0) {
@@ -33,15 +79,19 @@ struct cache *cache_create(const struct cache_config *config, const char **error
         *error = "out of memory for the cache's own tables: give it a machine with more";
         return NULL;
     }
-    memcpy(kv_config.secret, config->secret, sizeof(kv_config.secret));
-    cache->kv = kv_create(&kv_config, error);
-    if (cache->kv == NULL) {
-        free(cache);
+    cache->settings = *settings;
+    if (cache->settings.prefix_delimiter == '\0')
+        cache->settings.prefix_delimiter = ':';
+    *error = parts_create(cache, config);
+    if (*error != NULL) {
+        parts_free(cache);
         return NULL;
     }
-    cache->settings = *settings;
     cache->start_us = config->start_us;
     cache->start_unix_s = config->start_unix_s;
+    cache->start_unix_us = config->start_unix_us;
+    cache->shutdown = config->shutdown;
+    cache->shutdown_ctx = config->shutdown_ctx;
     atomic_init(&cache->verbosity, settings->verbosity);
     pthread_mutex_init(&cache->lock, NULL);
     pthread_mutex_init(&cache->auth_lock, NULL);
@@ -52,10 +102,9 @@ void cache_destroy(struct cache *cache)
 {
     for (unsigned i = 0; i < cache->settings.threads; i++)
         U_ASSERT(cache->workers[i] == NULL);
-    kv_destroy(cache->kv);
     pthread_mutex_destroy(&cache->lock);
     pthread_mutex_destroy(&cache->auth_lock);
-    free(cache);
+    parts_free(cache);
 }
 
 unsigned cache_verbosity(const struct cache *cache)
@@ -74,6 +123,7 @@ static void worker_init(struct cache_worker *worker, struct cache *cache, unsign
     worker->requests_per_event = cache->settings.requests_per_event;
     if (worker->requests_per_event == 0)
         worker->requests_per_event = UINT32_MAX;
+    u_list_init(&worker->eager);
     pthread_mutex_init(&worker->session_lock, NULL);
 }
 
@@ -110,16 +160,28 @@ struct cache_worker *cache_join(struct cache *cache)
         return NULL;
     }
     cache_tick(worker, cache->start_us);
+    cache_note_update(worker);
     return worker;
+}
+
+static void sums_add(struct cache_sums *sums, const struct cache_worker *worker)
+{
+    for (unsigned i = 0; i < CACHE_COUNTER_COUNT; i++)
+        sums->counters[i] += atomic_load_explicit(&worker->counters[i], memory_order_relaxed);
+    for (unsigned class = 0; class < worker->cache->sizes.class_count; class ++)
+        for (unsigned i = 0; i < CACHE_CLASS_COUNTER_COUNT; i++)
+            sums->classes[class][i] +=
+                atomic_load_explicit(&worker->classes[class][i], memory_order_relaxed);
 }
 
 void cache_leave(struct cache_worker *worker)
 {
     struct cache *cache = worker->cache;
 
+    cache_crawl_leave(worker);
+    cache_watch_leave(worker);
     pthread_mutex_lock(&cache->lock);
-    for (unsigned i = 0; i < CACHE_COUNTER_COUNT; i++)
-        cache->left[i] += atomic_load_explicit(&worker->counters[i], memory_order_relaxed);
+    sums_add(&cache->left, worker);
     cache->workers[worker->index] = NULL;
     pthread_mutex_unlock(&cache->lock);
     kv_leave(worker->kv_worker);
@@ -134,8 +196,22 @@ void cache_tick(struct cache_worker *worker, uint64_t now_us)
     worker->loop++;
     if (cache_clock_set(worker, now_us))
         kv_tick(worker->kv_worker, worker->now_s);
+    cache_note_tick(worker);
     cache_flush_tick(worker);
+    cache_crawl_tick(worker);
     kv_quiesce(worker->kv_worker);
+}
+
+/* While the memory limit changes, each loop does its part. */
+#define SLEEP_RESIZING_US 1000
+
+uint32_t cache_sleep_us_max(const struct cache_worker *worker)
+{
+    if (worker->crawl.running || worker->eager_count > worker->watching)
+        return 0;
+    if (kv_is_resizing(worker->kv))
+        return SLEEP_RESIZING_US;
+    return worker->watching > 0 ? CACHE_WATCH_POLL_US : UINT32_MAX;
 }
 
 void cache_offline(struct cache_worker *worker)
@@ -171,28 +247,29 @@ void cache_accept_resumed(struct cache_worker *worker, uint64_t stopped_us)
 
 /* ---- counters ---------------------------------------------------------------------------- */
 
-static void counters_total(const struct cache *cache, uint64_t sums[CACHE_COUNTER_COUNT])
+static void counters_total(const struct cache *cache, struct cache_sums *sums)
 {
-    memcpy(sums, cache->left, sizeof(cache->left));
-    for (unsigned w = 0; w < cache->settings.threads; w++) {
-        const struct cache_worker *worker = cache->workers[w];
-
-        for (unsigned i = 0; worker != NULL && i < CACHE_COUNTER_COUNT; i++)
-            sums[i] += atomic_load_explicit(&worker->counters[i], memory_order_relaxed);
-    }
+    *sums = cache->left;
+    for (unsigned w = 0; w < cache->settings.threads; w++)
+        if (cache->workers[w] != NULL)
+            sums_add(sums, cache->workers[w]);
 }
 
-void cache_counters_sum(const struct cache *cache, uint64_t sums[CACHE_COUNTER_COUNT])
+void cache_counters_sum(const struct cache *cache, struct cache_sums *sums)
 {
     counters_total(cache, sums);
     for (unsigned i = 0; i < CACHE_COUNTER_COUNT; i++)
-        sums[i] -= cache->base[i];
+        sums->counters[i] -= cache->base.counters[i];
+    for (unsigned class = 0; class < KV_CLASSES_MAX; class ++)
+        for (unsigned i = 0; i < CACHE_CLASS_COUNTER_COUNT; i++)
+            sums->classes[class][i] -= cache->base.classes[class][i];
 }
 
 void cache_counters_reset(struct cache *cache)
 {
     pthread_mutex_lock(&cache->lock);
-    counters_total(cache, cache->base);
+    counters_total(cache, &cache->base);
     pthread_mutex_unlock(&cache->lock);
     kv_stats_reset(cache->kv);
+    cache_prefix_reset(cache);
 }

@@ -29,8 +29,13 @@ struct cache_session;
 struct cache_config {
     struct cache_settings settings;
     uint8_t secret[KV_SECRET_BYTES];
-    uint64_t start_us;     /* monotonic time at the start; cache_tick() goes on from here */
-    uint64_t start_unix_s; /* the same moment as Unix time, for absolute expiry times */
+    uint64_t start_us;      /* monotonic time at the start; cache_tick() goes on from here */
+    uint64_t start_unix_s;  /* the same moment as Unix time, for absolute expiry times */
+    uint32_t start_unix_us; /* and the microseconds of that second */
+
+    /* The command shutdown: to end the process, after its clients if graceful. May be null. */
+    void (*shutdown)(void *ctx, bool graceful);
+    void *shutdown_ctx;
 };
 
 /* Returns null with *error set to a phrase that says what failed and what to do. */
@@ -154,7 +159,7 @@ uint32_t cache_session_idle_s(const struct cache_session *session);
 uint32_t cache_session_input(struct cache_session *session, const uint8_t *data, uint32_t len,
                              struct cache_sink *sink);
 
-/* The sink has room again: goes on with the reply that was interrupted. */
+/* The sink has room again, or the session is eager: goes on with what was interrupted. */
 void cache_session_resume(struct cache_session *session, struct cache_sink *sink);
 
 enum cache_session_state cache_session_state(const struct cache_session *session);
@@ -167,6 +172,24 @@ enum cache_session_state cache_session_state(const struct cache_session *session
 void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data,
                                    uint32_t len);
 void cache_session_prefetch_item(struct cache_session *session);
+
+/* ---- sessions that act of themselves ----------------------------------------------------- */
+
+/*
+ * Some sessions have something to write although nothing has come for them: they stream what other
+ * connections do (watch), or are in the middle of a long answer (dumps). Once per loop the
+ * transport calls cache_session_resume() for each that cache_eager_next() gives, as often as
+ * cache_eager_count() says. It finds the connection by what it has told the session with
+ * cache_session_own().
+ */
+uint32_t cache_eager_count(const struct cache_worker *worker);
+struct cache_session *cache_eager_next(struct cache_worker *worker); /* in turns; null: none */
+
+void cache_session_own(struct cache_session *session, void *owner);
+void *cache_session_owner(const struct cache_session *session);
+
+/* Longest time that the worker's loop may sleep, whatever the transport waits for. */
+uint32_t cache_sleep_us_max(const struct cache_worker *worker);
 
 /* ---- the limit of connections ------------------------------------------------------------ */
 
@@ -195,6 +218,13 @@ typedef void cache_stats_fill(void *ctx, cache_stats_emit *emit, void *emit_ctx)
  * The name stays the caller's and must outlive the cache. Returns -1 if there is no place left.
  */
 int cache_stats_provider(struct cache *cache, const char *name, cache_stats_fill *fill, void *ctx);
+
+/*
+ * Shows a listening socket in `stats conns`: its transport and local address. Before the workers
+ * start. Returns -1 if there is no place left.
+ */
+#define CACHE_LISTENERS_MAX 64
+int cache_listener_add(struct cache *cache, const struct cache_peer *listener);
 
 /* Current verbosity: -v, changed by the command `verbosity`. */
 unsigned cache_verbosity(const struct cache *cache);

@@ -14,17 +14,73 @@ static uint64_t clock_zero_unix_s(const struct cache *cache)
     return cache->start_unix_s - CACHE_CLOCK_START_S;
 }
 
+/* What the clock shows so many seconds after the start, unless debugtime has stopped it. */
+static uint32_t clock_shows(const struct cache *cache, uint64_t elapsed_s)
+{
+    uint32_t stopped_s = atomic_load_explicit(&cache->clock_stopped_s, memory_order_relaxed);
+    int64_t moved_s = atomic_load_explicit(&cache->clock_moved_s, memory_order_relaxed);
+    int64_t shown_s = (int64_t)elapsed_s + CACHE_CLOCK_START_S + moved_s;
+
+    if (stopped_s != 0)
+        return stopped_s;
+    if (shown_s < CACHE_CLOCK_START_S)
+        return CACHE_CLOCK_START_S;
+    return shown_s < UINT32_MAX ? (uint32_t)shown_s : UINT32_MAX;
+}
+
 bool cache_clock_set(struct cache_worker *worker, uint64_t now_us)
 {
+    const struct cache *cache = worker->cache;
+    unsigned turn = atomic_load_explicit(&cache->clock_turn, memory_order_acquire);
     uint64_t elapsed_s;
 
-    if (now_us < worker->next_second_us)
+    worker->now_us = now_us;
+    if (now_us < worker->next_second_us && turn == worker->clock_turn)
         return false;
-    elapsed_s = (now_us - worker->cache->start_us) / SECOND_US;
-    worker->now_s = (uint32_t)elapsed_s + CACHE_CLOCK_START_S;
-    worker->next_second_us = worker->cache->start_us + (elapsed_s + 1) * SECOND_US;
+    elapsed_s = (now_us - cache->start_us) / SECOND_US;
+    worker->clock_turn = turn;
+    worker->now_s = clock_shows(cache, elapsed_s);
+    worker->next_second_us = cache->start_us + (elapsed_s + 1) * SECOND_US;
     return true;
 }
+
+/* ---- debugtime --------------------------------------------------------------------------- */
+
+static void clock_changed(struct cache_worker *worker)
+{
+    atomic_fetch_add_explicit(&worker->cache->clock_turn, 1, memory_order_release);
+    if (cache_clock_set(worker, worker->now_us))
+        kv_tick(worker->kv_worker, worker->now_s);
+}
+
+void cache_clock_pause(struct cache_worker *worker)
+{
+    atomic_store_explicit(&worker->cache->clock_stopped_s, worker->now_s, memory_order_relaxed);
+    clock_changed(worker);
+}
+
+void cache_clock_go_on(struct cache_worker *worker)
+{
+    atomic_store_explicit(&worker->cache->clock_stopped_s, 0, memory_order_relaxed);
+    clock_changed(worker);
+}
+
+void cache_clock_move(struct cache_worker *worker, int32_t seconds)
+{
+    struct cache *cache = worker->cache;
+    uint32_t stopped_s = atomic_load_explicit(&cache->clock_stopped_s, memory_order_relaxed);
+
+    atomic_fetch_add_explicit(&cache->clock_moved_s, seconds, memory_order_relaxed);
+    if (stopped_s != 0) {
+        int64_t moved_s = (int64_t)stopped_s + seconds;
+
+        stopped_s = moved_s > CACHE_CLOCK_START_S ? (uint32_t)moved_s : CACHE_CLOCK_START_S;
+        atomic_store_explicit(&cache->clock_stopped_s, stopped_s, memory_order_relaxed);
+    }
+    clock_changed(worker);
+}
+
+/* ---- expiry ------------------------------------------------------------------------------ */
 
 uint32_t cache_clock_expiry(const struct cache_worker *worker, int64_t exptime)
 {
@@ -47,6 +103,11 @@ uint32_t cache_clock_expiry_of_new(const struct cache_worker *worker, int64_t ex
     if (worker->now_s == worker->flush_second_s)
         return CACHE_CLOCK_OVER_S;
     return cache_clock_expiry(worker, exptime);
+}
+
+uint64_t cache_clock_unix_of(const struct cache *cache, uint32_t time_s)
+{
+    return clock_zero_unix_s(cache) + time_s;
 }
 
 uint64_t cache_clock_unix_s(const struct cache_worker *worker)

@@ -18,7 +18,10 @@
 /* Expiry times up to 30 days are relative; larger ones are Unix time. */
 #define CACHE_RELATIVE_MAX_S (60 * 60 * 24 * 30)
 
-/* Brings the worker's clock to a monotonic time. Returns true if the second has changed. */
+/*
+ * Brings the worker's clock to a monotonic time, less what debugtime has made of it. Returns true
+ * if the second has changed.
+ */
 bool cache_clock_set(struct cache_worker *worker, uint64_t now_us);
 
 /*
@@ -33,7 +36,18 @@ uint32_t cache_clock_expiry(const struct cache_worker *worker, int64_t exptime);
  */
 uint32_t cache_clock_expiry_of_new(const struct cache_worker *worker, int64_t exptime);
 
+/* A time on our clock as Unix time. */
+uint64_t cache_clock_unix_of(const struct cache *cache, uint32_t time_s);
+
 /* The present as Unix time. */
 uint64_t cache_clock_unix_s(const struct cache_worker *worker);
+
+/*
+ * debugtime: stops the clock of all workers, lets it go on from where it would be, or moves it by
+ * so many seconds. The worker's own clock follows at once, the others' in their next loop.
+ */
+void cache_clock_pause(struct cache_worker *worker);
+void cache_clock_go_on(struct cache_worker *worker);
+void cache_clock_move(struct cache_worker *worker, int32_t seconds);
 
 #endif

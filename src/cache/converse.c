@@ -6,6 +6,7 @@
  *   LINE ---- refused data block ---> SWALLOW -- skipped, error ---> LINE
  *   LINE ---- keys, sink full ------> REPLYING - resumed ----------> LINE
  *   LINE ---- set of -Y ------------> TOKEN ---- user, password ---> LINE
+ *   LINE ---- dump, watch ----------> TASK ----- done -------------> LINE
  *   any ----- quit, fatal error ----> CLOSING
  *
  * The first byte decides whether a session speaks the text or the binary protocol. A request (a
@@ -20,6 +21,7 @@
 #include "cache/exec.h"
 #include "cache/line.h"
 #include "cache/reply.h"
+#include "cache/task.h"
 
 /* ---- leaving a request ------------------------------------------------------------------- */
 
@@ -40,10 +42,15 @@ static void session_end(struct cache_session *session)
 /* After a request that has been answered, or not (result < 0: the transport has no memory). */
 static void session_done(struct cache_session *session, int result)
 {
-    if (U_LIKELY(result >= 0))
+    if (U_UNLIKELY(cache_session_phase(session) == CACHE_PHASE_TASK))
+        return; /* the request goes on as that */
+    if (U_LIKELY(result >= 0)) {
         session_idle(session);
-    else
-        session_end(session);
+        return;
+    }
+    if (session->close_reason == CACHE_CLOSE_NORMAL)
+        session->close_reason = CACHE_CLOSE_ERROR;
+    session_end(session);
 }
 
 /* There is no memory for what has to be kept of a request. */
@@ -249,10 +256,18 @@ static void run_retrieval(struct cache_session *session, struct cache_retrieval 
 
 void cache_session_resume(struct cache_session *session, struct cache_sink *sink)
 {
-    if (sink->full)
+    if (sink->full) {
+        cache_task_wait(session);
         return;
+    }
     session->blocked = false;
-    if (cache_session_phase(session) == CACHE_PHASE_REPLYING) {
+    session->worker->current = session;
+    if (cache_session_phase(session) == CACHE_PHASE_TASK) {
+        int result;
+
+        if (cache_task_step(session, sink, &result))
+            session_done(session, result);
+    } else if (cache_session_phase(session) == CACHE_PHASE_REPLYING) {
         const struct cache_reply_rest *rest = &session->u.rest;
         struct cache_retrieval retrieval = {
             .command = (enum mc_command)rest->command,
@@ -561,6 +576,8 @@ uint32_t cache_session_input(struct cache_session *session, const uint8_t *data,
     /* Counted now, so that `stats` sees the bytes that asked for it. */
     cache_count(session->worker, CACHE_BYTES_READ, len);
     session->yielded = false;
+    session->worker->current = session;
+    session->worker->written_before = cache_counter(session->worker, CACHE_BYTES_WRITTEN);
     while (at < len && !session->blocked && !session->yielded) {
         enum cache_phase phase = cache_session_phase(session);
 
@@ -576,6 +593,8 @@ uint32_t cache_session_input(struct cache_session *session, const uint8_t *data,
             at += take_swallow(session, len - at, sink);
         else if (phase == CACHE_PHASE_TOKEN)
             at += take_token(session, data + at, len - at, sink);
+        else if (phase == CACHE_PHASE_TASK && session->u.task->ops->listens)
+            at = len;
         else
             break;
     }

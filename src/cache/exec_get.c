@@ -50,10 +50,12 @@ static int key_answer(struct cache_worker *worker, enum mc_command command, int3
     struct kv_view view;
     bool found;
 
-    if (touches)
+    if (touches) {
         found = cache_touch(worker, key, cache_clock_expiry(worker, exptime), &view);
-    else
+        cache_note_fetch(worker, key, found);
+    } else {
         found = cache_get(worker, key, &view);
+    }
     return found ? cache_reply_value(worker, sink, &view, with_cas) : 0;
 }
 

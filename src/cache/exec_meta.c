@@ -9,7 +9,7 @@
 #include "cache/exec.h"
 #include "cache/op.h"
 #include "cache/reply.h"
-#include "cache/sizes.h"
+#include "cache/slab_class.h"
 
 /* ---- what they share --------------------------------------------------------------------- */
 
@@ -117,6 +117,7 @@ int cache_meta_delete(struct cache_session *session, const struct mc_request *re
     const struct mc_meta *meta = &request->meta;
     struct kv_key key = cache_session_key(session, request->key, request->key_len);
     struct cache_deletion deletion = {
+        .meta = true,
         .compare = (meta->has & MC_META_COMPARE_CAS) != 0,
         .empty = (meta->has & MC_META_REMOVE_VALUE) != 0,
         .invalidate = (meta->has & MC_META_INVALIDATE) != 0,

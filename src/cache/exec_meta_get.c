@@ -162,10 +162,15 @@ static void mg_count(const struct mg_decision *mg, enum kv_found found)
 {
     if (found != KV_HIT || (mg->meta->has & MC_META_SET_TTL) == 0) {
         cache_get_count(mg->worker, found);
+        cache_get_note(mg->worker, mg->key, found, &mg->view);
         return;
     }
     cache_count(mg->worker, CACHE_CMD_TOUCH, 1);
     cache_count(mg->worker, CACHE_TOUCH_HITS, 1);
+    cache_count_class(mg->worker, CACHE_CLASS_TOUCH_HITS, mg->key->len, mg->view.flags,
+                      mg->view.value_len);
+    cache_note_view(mg->worker, mg->key, found, &mg->view);
+    cache_note_fetch(mg->worker, mg->key, true);
 }
 
 static struct mc_meta_reply hit_reply(const struct mg_decision *mg)

@@ -35,6 +35,7 @@ int cache_exec_store_finish(struct cache_session *session, const struct mc_reque
     struct cache_stored stored;
 
     cache_count(worker, CACHE_CMD_SET, 1);
+    cache_count_class(worker, CACHE_CLASS_CMD_SET, key.len, store.flags, upload->value_len);
     if (!cache_store_ends_well(upload)) {
         cache_store_drop(worker, upload);
         return request->noreply ? 0 : cache_reply_status(worker, sink, MC_STATUS_BAD_DATA_CHUNK);

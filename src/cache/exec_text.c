@@ -5,6 +5,7 @@
  */
 #include "cache/clock.h"
 #include "cache/exec.h"
+#include "cache/exec_admin.h"
 #include "cache/op.h"
 #include "cache/reply.h"
 
@@ -179,6 +180,6 @@ int cache_text_run(struct cache_session *session, const struct mc_request *reque
     case MC_CMD_STATS:
         return cache_exec_stats(session, request, sink);
     default:
-        return answer(session, request, MC_STATUS_ERROR, sink);
+        return cache_exec_admin(session, request, sink);
     }
 }

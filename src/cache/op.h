@@ -7,6 +7,7 @@
 #ifndef CACHE_OP_H
 #define CACHE_OP_H
 
+#include "cache/note.h"
 #include "cache/worker.h"
 
 /* A value is stored with the CRLF that ends its data block. */
@@ -45,12 +46,23 @@ static inline void cache_get_count(struct cache_worker *worker, enum kv_found fo
         cache_count(worker, CACHE_GET_FLUSHED, 1);
 }
 
+/* Tells of a retrieval, and counts a hit by class. */
+static inline void cache_get_note(struct cache_worker *worker, const struct kv_key *key,
+                                  enum kv_found found, const struct kv_view *view)
+{
+    if (found == KV_HIT)
+        cache_count_class(worker, CACHE_CLASS_GET_HITS, key->len, view->flags, view->value_len);
+    cache_note_view(worker, key, found, view);
+    cache_note_fetch(worker, key, found == KV_HIT);
+}
+
 static inline bool cache_get(struct cache_worker *worker, const struct kv_key *key,
                              struct kv_view *view)
 {
     enum kv_found found = kv_get(worker->kv_worker, key, view);
 
     cache_get_count(worker, found);
+    cache_get_note(worker, key, found, view);
     return found == KV_HIT;
 }
 
@@ -150,11 +162,11 @@ enum cache_outcome cache_arith(struct cache_worker *worker, const struct kv_key 
 /* ---- deleting (op_delete.c) -------------------------------------------------------------- */
 
 struct cache_deletion {
-    bool compare; /* it must have `cas` */
-    bool empty;   /* takes the value only: an item with `flags` and `exptime` stays */
-    bool
-        invalidate; /* takes nothing (more): marks it stale, so that the next reader may renew it */
-    bool touch;     /* `exptime` is meant for what is invalidated, too */
+    bool meta;        /* asked for by md */
+    bool compare;     /* it must have `cas` */
+    bool empty;       /* takes the value only: an item with `flags` and `exptime` stays */
+    bool invalidate;  /* takes nothing (more): stale, so that the next reader may renew it */
+    bool touch;       /* `exptime` is meant for what is invalidated, too */
     bool has_new_cas; /* for what stays; else: emptied alone the old one, invalidated a new one */
     uint64_t cas;
     uint64_t new_cas;

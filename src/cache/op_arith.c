@@ -17,6 +17,7 @@ struct arith_decision {
     const struct cache_arith *arith;
     struct cache_counted *counted;
     struct kv_item *item; /* made by the last call */
+    struct cache_lookup lookup;
     enum cache_outcome outcome;
 };
 
@@ -126,6 +127,7 @@ static enum kv_verdict decide_arith(void *ctx, const struct kv_view *old, struct
         kv_item_drop(decision->worker->kv_worker, decision->item);
         decision->item = NULL;
     }
+    decision->lookup = cache_lookup_of(old);
     if (old == NULL)
         return decide_create(decision, change);
     if (!number_read(old, &number)) {
@@ -137,6 +139,14 @@ static enum kv_verdict decide_arith(void *ctx, const struct kv_view *old, struct
         return KV_KEEP;
     }
     return decide_change(decision, old, number, change);
+}
+
+static void count_hit(struct cache_worker *worker, const struct kv_key *key,
+                      const struct cache_arith *arith, const struct cache_lookup *old)
+{
+    cache_count(worker, arith->decr ? CACHE_DECR_HITS : CACHE_INCR_HITS, 1);
+    cache_count_class(worker, arith->decr ? CACHE_CLASS_DECR_HITS : CACHE_CLASS_INCR_HITS, key->len,
+                      old->flags, old->value_len);
 }
 
 enum cache_outcome cache_arith(struct cache_worker *worker, const struct kv_key *key,
@@ -153,8 +163,9 @@ enum cache_outcome cache_arith(struct cache_worker *worker, const struct kv_key 
     kv_views_done(worker->kv_worker);
     kv_update(worker->kv_worker, key, decide_arith, &decision, &change);
     counted->cas = cache_cas_shown(worker, change.cas);
+    cache_note_lookup(worker, key, &decision.lookup);
     if (decision.outcome == CACHE_OK && !counted->created)
-        cache_count(worker, arith->decr ? CACHE_DECR_HITS : CACHE_INCR_HITS, 1);
+        count_hit(worker, key, arith, &decision.lookup);
     else if (decision.outcome == CACHE_NOT_FOUND)
         cache_count(worker, arith->decr ? CACHE_DECR_MISSES : CACHE_INCR_MISSES, 1);
     return decision.outcome;

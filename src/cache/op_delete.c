@@ -11,6 +11,7 @@ struct delete_decision {
     const struct kv_key *key;
     const struct cache_deletion *deletion;
     struct kv_item *empty; /* made by the last call */
+    struct cache_lookup lookup;
     enum cache_outcome outcome;
 };
 
@@ -68,6 +69,7 @@ static enum kv_verdict decide_delete(void *ctx, const struct kv_view *old, struc
         kv_item_drop(decision->worker->kv_worker, decision->empty);
         decision->empty = NULL;
     }
+    decision->lookup = cache_lookup_of(old);
     decision->outcome = CACHE_NOT_FOUND;
     if (old == NULL)
         return KV_KEEP;
@@ -83,7 +85,8 @@ static enum kv_verdict decide_delete(void *ctx, const struct kv_view *old, struc
 }
 
 static enum cache_outcome key_delete(struct cache_worker *worker, const struct kv_key *key,
-                                     const struct cache_deletion *deletion)
+                                     const struct cache_deletion *deletion,
+                                     struct cache_lookup *lookup)
 {
     struct delete_decision decision = {.worker = worker, .key = key, .deletion = deletion};
     struct kv_change change = {0};
@@ -91,24 +94,43 @@ static enum cache_outcome key_delete(struct cache_worker *worker, const struct k
     if (deletion->empty)
         kv_views_done(worker->kv_worker);
     kv_update(worker->kv_worker, key, decide_delete, &decision, &change);
+    cache_note_lookup(worker, key, &decision.lookup);
+    *lookup = decision.lookup;
     return decision.outcome;
+}
+
+/* A deletion that was asked for, and what it came to. */
+static void note_deletion(struct cache_worker *worker, const struct kv_key *key,
+                          const struct cache_deletion *deletion, const struct cache_lookup *old,
+                          enum cache_outcome outcome)
+{
+    struct cache_lookup gone = *old;
+
+    if (outcome != CACHE_OK || deletion->invalidate || deletion->empty)
+        gone.found = KV_MISS; /* nothing is */
+    cache_note_delete(worker, key, &gone, deletion->meta ? "md" : "delete");
 }
 
 enum cache_outcome cache_delete(struct cache_worker *worker, const struct kv_key *key,
                                 const struct cache_deletion *deletion)
 {
-    enum cache_outcome outcome = key_delete(worker, key, deletion);
+    struct cache_lookup old;
+    enum cache_outcome outcome = key_delete(worker, key, deletion, &old);
 
-    if (outcome == CACHE_OK && !deletion->invalidate)
+    if (outcome == CACHE_OK && !deletion->invalidate) {
         cache_count(worker, CACHE_DELETE_HITS, 1);
-    else if (outcome == CACHE_NOT_FOUND)
+        cache_count_class(worker, CACHE_CLASS_DELETE_HITS, key->len, old.flags, old.value_len);
+    } else if (outcome == CACHE_NOT_FOUND) {
         cache_count(worker, CACHE_DELETE_MISSES, 1);
+    }
+    note_deletion(worker, key, deletion, &old, outcome);
     return outcome;
 }
 
 void cache_key_remove(struct cache_worker *worker, const struct kv_key *key)
 {
     const struct cache_deletion deletion = {0};
+    struct cache_lookup old;
 
-    key_delete(worker, key, &deletion);
+    key_delete(worker, key, &deletion, &old);
 }

@@ -32,6 +32,10 @@ bool cache_touch(struct cache_worker *worker, const struct kv_key *key, uint32_t
     kv_update(worker->kv_worker, key, decide_touch, &touch, &change);
     cache_count(worker, CACHE_CMD_TOUCH, 1);
     cache_count(worker, touch.found ? CACHE_TOUCH_HITS : CACHE_TOUCH_MISSES, 1);
+    if (touch.found)
+        cache_count_class(worker, CACHE_CLASS_TOUCH_HITS, key->len, touch.view.flags,
+                          touch.view.value_len);
+    cache_note_view(worker, key, touch.found ? KV_HIT : KV_MISS, &touch.view);
     *view = touch.view;
     return touch.found;
 }

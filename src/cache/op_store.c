@@ -10,16 +10,55 @@
 
 #include "base/base.h"
 #include "cache/op.h"
-#include "cache/sizes.h"
+#include "cache/slab_class.h"
 
 /* value_len counts the CRLF. */
 static bool item_fits(const struct cache *cache, uint32_t key_len, uint32_t flags,
                       uint64_t value_len)
 {
-    return cache_item_size(cache, key_len, flags, value_len) <= cache->settings.item_bytes_max;
+    return cache_slab_item_bytes(cache, key_len, flags, value_len) <=
+           cache->settings.item_bytes_max;
 }
 
 /* ---- before the data --------------------------------------------------------------------- */
+
+static const char *const mode_names[] = {
+    [CACHE_SET] = "set", [CACHE_ADD] = "add",       [CACHE_REPLACE] = "replace",
+    [CACHE_CAS] = "cas", [CACHE_APPEND] = "append", [CACHE_PREPEND] = "prepend",
+};
+
+static enum cache_stored_as stored_as(enum cache_outcome outcome)
+{
+    switch (outcome) {
+    case CACHE_OK:
+        return CACHE_AS_STORED;
+    case CACHE_EXISTS:
+        return CACHE_AS_EXISTS;
+    case CACHE_NOT_FOUND:
+        return CACHE_AS_NOT_FOUND;
+    case CACHE_TOO_LARGE:
+        return CACHE_AS_TOO_LARGE;
+    case CACHE_NO_MEMORY:
+        return CACHE_AS_NO_MEMORY;
+    default:
+        return CACHE_AS_NOT_STORED;
+    }
+}
+
+/* Tells of a store; item null: none could be made. */
+static void note_stored(struct cache_worker *worker, const struct kv_key *key, enum cache_mode mode,
+                        enum cache_outcome outcome, uint32_t exptime,
+                        const struct cache_lookup *item)
+{
+    struct cache_storing storing = {
+        .command = mode_names[mode],
+        .as = stored_as(outcome),
+        .exptime = exptime,
+        .item = item,
+    };
+
+    cache_note_store(worker, key, &storing);
+}
 
 /* A set that fails must not leave an old value behind that its sender believes replaced. */
 static enum cache_outcome store_refuse(struct cache_worker *worker, const struct kv_key *key,
@@ -29,6 +68,7 @@ static enum cache_outcome store_refuse(struct cache_worker *worker, const struct
         cache_count(worker, CACHE_STORE_TOO_LARGE, 1);
     else
         cache_count(worker, CACHE_STORE_NO_MEMORY, 1);
+    note_stored(worker, key, mode, outcome, 0, NULL);
     if (mode == CACHE_SET)
         cache_key_remove(worker, key);
     return outcome;
@@ -39,6 +79,7 @@ enum cache_outcome cache_store_begin(struct cache_worker *worker, const struct k
 {
     enum kv_error error = KV_OK;
 
+    cache_note_set(worker, key);
     kv_views_done(worker->kv_worker);
     upload->value_len = store->value_bytes + CACHE_CRLF_BYTES;
     if (!item_fits(worker->cache, key->len, store->flags, upload->value_len))
@@ -104,6 +145,7 @@ struct store_decision {
     const struct cache_upload *upload;
     struct kv_item *joined; /* append, prepend: old and new data, made by the last call */
     uint32_t value_len;
+    struct cache_lookup lookup;
     enum cache_outcome outcome;
 };
 
@@ -242,6 +284,7 @@ static enum kv_verdict decide_store(void *ctx, const struct kv_view *old, struct
         kv_item_drop(decision->worker->kv_worker, decision->joined);
         decision->joined = NULL;
     }
+    decision->lookup = cache_lookup_of(old);
     if (old != NULL && (store->mode == CACHE_APPEND || store->mode == CACHE_PREPEND))
         return decide_join(decision, old, change);
     decision->outcome = store_outcome(decision, old);
@@ -255,14 +298,19 @@ static enum kv_verdict decide_store(void *ctx, const struct kv_view *old, struct
 
 /* ---- after the data ---------------------------------------------------------------------- */
 
-static void cas_count(struct cache_worker *worker, enum cache_outcome outcome)
+static void cas_count(struct cache_worker *worker, const struct kv_key *key,
+                      const struct store_decision *decision)
 {
-    if (outcome == CACHE_OK)
-        cache_count(worker, CACHE_CAS_HITS, 1);
-    else if (outcome == CACHE_EXISTS)
-        cache_count(worker, CACHE_CAS_BADVAL, 1);
-    else
+    const struct cache_lookup *old = &decision->lookup;
+    bool hit = decision->outcome == CACHE_OK;
+
+    if (!hit && decision->outcome != CACHE_EXISTS) {
         cache_count(worker, CACHE_CAS_MISSES, 1);
+        return;
+    }
+    cache_count(worker, hit ? CACHE_CAS_HITS : CACHE_CAS_BADVAL, 1);
+    cache_count_class(worker, hit ? CACHE_CLASS_CAS_HITS : CACHE_CLASS_CAS_BADVAL, key->len,
+                      old->flags, old->value_len);
 }
 
 void cache_store_finish(struct cache_worker *worker, const struct kv_key *key,
@@ -284,8 +332,11 @@ void cache_store_finish(struct cache_worker *worker, const struct kv_key *key,
     if (decision.outcome != CACHE_OK || decision.joined != NULL)
         kv_item_drop(worker->kv_worker, upload->item);
     upload->item = NULL;
+    cache_note_lookup(worker, key, &decision.lookup);
+    note_stored(worker, key, store->mode, decision.outcome, store->exptime,
+                &(struct cache_lookup){KV_HIT, store->flags, decision.value_len});
     if (store->mode == CACHE_CAS)
-        cas_count(worker, decision.outcome);
+        cas_count(worker, key, &decision);
     if (store->mode == CACHE_ADD && decision.outcome == CACHE_NOT_STORED) {
         struct kv_view view;
 

@@ -9,6 +9,8 @@
 
 #include "base/base.h"
 #include "cache/line.h"
+#include "cache/note.h"
+#include "cache/task.h"
 
 /* ---- opening and closing ----------------------------------------------------------------- */
 
@@ -27,7 +29,8 @@ static bool pool_grow(struct cache_worker *worker)
         struct cache_session *session = &slab->sessions[i];
 
         session->worker = worker;
-        session->id = (worker->session_count + i) * worker->cache->settings.threads + worker->index;
+        session->id = CACHE_LISTENERS_MAX + worker->index +
+                      (worker->session_count + i) * worker->cache->settings.threads;
         session->u.next_free = worker->free_sessions;
         worker->free_sessions = session;
     }
@@ -92,6 +95,8 @@ static void session_begin(struct cache_session *session)
     session->yielded = false;
     session->hint.key = NULL;
     session->language = CACHE_LANGUAGE_UNKNOWN;
+    session->close_reason = CACHE_CLOSE_NORMAL;
+    u_list_init(&session->eager_link);
     cache_session_set_phase(session, CACHE_PHASE_LINE);
 }
 
@@ -100,6 +105,8 @@ static void session_drop(struct cache_session *session)
 {
     struct cache_worker *worker = session->worker;
 
+    if (cache_session_phase(session) == CACHE_PHASE_TASK)
+        cache_task_drop(session);
     if (cache_session_phase(session) == CACHE_PHASE_VALUE)
         kv_item_drop(worker->kv_worker, session->u.upload.item);
     cache_line_drop(worker, &session->line);
@@ -129,6 +136,8 @@ struct cache_session *cache_session_open(struct cache_worker *worker, const stru
     session->counted = counted;
     session_begin(session);
     atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
+    if (counted)
+        cache_note_opened(worker, session);
     return session;
 }
 
@@ -137,8 +146,10 @@ void cache_session_close(struct cache_session *session)
     struct cache_worker *worker = session->worker;
 
     session_drop(session);
-    if (session->counted)
+    if (session->counted) {
+        cache_note_closed(worker, session);
         connection_leave(worker);
+    }
     pthread_mutex_lock(&worker->session_lock);
     session->open = false;
     session->u.next_free = worker->free_sessions;
@@ -154,8 +165,19 @@ void cache_session_restart(struct cache_session *session)
 
 void cache_session_kick(struct cache_session *session)
 {
+    session->close_reason = CACHE_CLOSE_IDLE;
     cache_count(session->worker, CACHE_IDLE_KICKS, 1);
     cache_session_close(session);
+}
+
+void cache_session_own(struct cache_session *session, void *owner)
+{
+    session->owner = owner;
+}
+
+void *cache_session_owner(const struct cache_session *session)
+{
+    return session->owner;
 }
 
 uint32_t cache_session_idle_s(const struct cache_session *session)
@@ -175,6 +197,8 @@ enum cache_session_state cache_session_state(const struct cache_session *session
         return CACHE_SESSION_CLOSING;
     case CACHE_PHASE_REPLYING:
         return CACHE_SESSION_BLOCKED;
+    case CACHE_PHASE_TASK:
+        return session->u.task->ops->listens ? CACHE_SESSION_OPEN : CACHE_SESSION_BLOCKED;
     default:
         if (session->blocked)
             return CACHE_SESSION_BLOCKED;

@@ -14,6 +14,7 @@ enum cache_phase {
     CACHE_PHASE_SWALLOW,  /* skips a data block that nobody wants, then sends swallow.error */
     CACHE_PHASE_REPLYING, /* stopped between two keys; `line` holds the keys that remain */
     CACHE_PHASE_TOKEN,    /* -Y: fills `line` with user and password */
+    CACHE_PHASE_TASK,     /* does something for longer than a request takes (task.h) */
     CACHE_PHASE_CLOSING
 };
 
@@ -52,7 +53,8 @@ struct cache_session {
         struct cache_upload upload;
         struct cache_swallow swallow;
         struct cache_reply_rest rest;
-        uint32_t token_bytes;            /* CRLF included */
+        uint32_t token_bytes; /* CRLF included */
+        struct cache_task *task;
         struct cache_session *next_free; /* while it is not open */
     } u;
     struct cache_hint hint;
@@ -61,6 +63,11 @@ struct cache_session {
     bool yielded;     /* stopped before a request because its turn was over */
     bool counted;     /* among the connections: not that of a datagram socket */
     bool open;        /* under the worker's session_lock */
+
+    uint8_t close_reason; /* enum cache_close_reason, for those who watch */
+
+    struct u_list eager_link; /* on the worker's list, or on none (task.h) */
+    void *owner;              /* the transport's */
 
     /* `stats conns` of another thread may read these. */
     _Atomic uint8_t phase; /* enum cache_phase */
@@ -85,6 +92,14 @@ static inline enum cache_phase cache_session_phase(const struct cache_session *s
 static inline void cache_session_set_phase(struct cache_session *session, enum cache_phase phase)
 {
     atomic_store_explicit(&session->phase, (uint8_t)phase, memory_order_relaxed);
+}
+
+/* Whether a request before this one of the same input has been answered. */
+static inline bool cache_session_has_replied(const struct cache_session *session)
+{
+    const struct cache_worker *worker = session->worker;
+
+    return cache_counter(worker, CACHE_BYTES_WRITTEN) != worker->written_before;
 }
 
 /* A key of the current request, hashed; the hash of a prefetch is used if it is of this key. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command stats: which list is asked for, and how its lines are written.
+ * The command stats: which list is asked for, and how its lines are written in either protocol.
  */
 #include "cache/stats.h"
 
@@ -9,65 +9,43 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cache/dump.h"
 #include "cache/exec.h"
+#include "cache/prefix.h"
 #include "cache/reply.h"
+#include "cache/watch.h"
 
-#define STATS_LINE_MAX 1024
+#define NAME_MAX_BYTES MC_KEY_MAX
+#define VALUE_MAX_BYTES 700
 
-/* ---- writing ----------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------- */
 
-static bool is_binary(const struct cache_stats_out *out)
+/* One packet of the binary protocol; without name and value it ends the list. */
+static void packet_add(struct cache_stats_out *out, const char *name, uint32_t name_len,
+                       const char *value, uint32_t value_len)
 {
-    return out->session->language == CACHE_LANGUAGE_BINARY;
-}
+    uint8_t header[MC_BINARY_HEADER_BYTES + NAME_MAX_BYTES];
+    uint32_t n = mc_write_binary_stat_header(header, out->binary, name, name_len, value_len);
 
-static void out_bytes(struct cache_stats_out *out, const char *bytes, size_t len)
-{
-    if (!out->failed)
-        out->failed = cache_reply_bytes(out->session->worker, out->sink, bytes, (uint32_t)len) != 0;
-}
-
-static void out_status(struct cache_stats_out *out, enum mc_status status)
-{
-    uint32_t len;
-    const char *text = mc_status_text(status, &len);
-
-    out_bytes(out, text, len);
-}
-
-static void packet_write(struct cache_stats_out *out, const char *name, const char *value)
-{
-    uint8_t header[MC_BINARY_REQUEST_MAX];
-    uint32_t name_len = (uint32_t)strnlen(name, MC_KEY_MAX);
-    uint32_t value_len = (uint32_t)strnlen(value, STATS_LINE_MAX);
-    uint32_t n =
-        mc_write_binary_stat_header(header, &out->request->binary, name, name_len, value_len);
-
-    out_bytes(out, (const char *)header, n);
-    out_bytes(out, value, value_len);
-}
-
-static void line_write(struct cache_stats_out *out, const char *name, const char *value)
-{
-    char line[STATS_LINE_MAX];
-    int len = snprintf(line, sizeof(line) - 2, "STAT %s %s", name, value);
-
-    if (len < 0)
-        return;
-    if ((size_t)len > sizeof(line) - 3)
-        len = (int)sizeof(line) - 3;
-    memcpy(line + len, "\r\n", 2);
-    out_bytes(out, line, (size_t)len + 2);
+    cache_text_add(&out->text, header, n);
+    cache_text_add(&out->text, value, value_len);
 }
 
 void cache_stats_text(void *ctx, const char *name, const char *value)
 {
     struct cache_stats_out *out = ctx;
+    uint32_t name_len = (uint32_t)strnlen(name, NAME_MAX_BYTES);
+    uint32_t value_len = (uint32_t)strnlen(value, VALUE_MAX_BYTES);
 
-    if (is_binary(out))
-        packet_write(out, name, value);
-    else
-        line_write(out, name, value);
+    if (out->binary != NULL) {
+        packet_add(out, name, name_len, value, value_len);
+        return;
+    }
+    cache_text_add(&out->text, "STAT ", 5);
+    cache_text_add(&out->text, name, name_len);
+    cache_text_add(&out->text, " ", 1);
+    cache_text_add(&out->text, value, value_len);
+    cache_text_add(&out->text, "\r\n", 2);
 }
 
 void cache_stats_number(struct cache_stats_out *out, const char *name, uint64_t value)
@@ -85,7 +63,8 @@ void cache_stats_sum(struct cache *cache, struct cache_stats_sums *sums)
     kv_stats(cache->kv, &sums->kv);
     sums->session_structs = 0;
     pthread_mutex_lock(&cache->lock);
-    cache_counters_sum(cache, sums->counters);
+    cache_counters_sum(cache, &sums->cache);
+    sums->watchers = cache_watcher_count(cache);
     for (unsigned i = 0; i < cache->settings.threads; i++) {
         struct cache_worker *worker = cache->workers[i];
 
@@ -109,69 +88,62 @@ int cache_stats_provider(struct cache *cache, const char *name, cache_stats_fill
     return 0;
 }
 
-/* ---- the command ------------------------------------------------------------------------- */
-
-struct word {
-    const char *at;
-    size_t len;
-};
+/* ---- which list -------------------------------------------------------------------------- */
 
 #define WORDS_MAX 3
 
-static unsigned words_cut(const struct mc_request *request, struct word words[WORDS_MAX])
-{
-    const char *at = (const char *)request->args;
-    const char *end = at + request->args_len;
-    unsigned count = 0;
-
-    while (count < WORDS_MAX) {
-        while (at < end && *at == ' ')
-            at++;
-        if (at == end)
-            break;
-        words[count].at = at;
-        while (at < end && *at != ' ')
-            at++;
-        words[count].len = (size_t)(at - words[count].at);
-        count++;
-    }
-    return count;
-}
-
-static bool word_is(const struct word *word, const char *text)
-{
-    return word->len == strlen(text) && memcmp(word->at, text, word->len) == 0;
-}
-
-static void stats_sizes(struct cache_stats_out *out)
-{
-    cache_stats_text(out, "sizes_status", "disabled");
-}
-
-static const struct {
-    const char *name;
-    void (*list)(struct cache_stats_out *out);
-} lists[] = {
-    {"settings", cache_stats_settings}, {"items", cache_stats_items},
-    {"slabs", cache_stats_slabs},       {"sizes", stats_sizes},
-    {"conns", cache_stats_conns},
+struct words {
+    const uint8_t *at[WORDS_MAX];
+    uint32_t len[WORDS_MAX];
+    unsigned count;
 };
 
-/* Writes a list without its END. False if there is none of that name. */
-static bool list_write(struct cache_stats_out *out, const struct word *name)
+static struct words words_cut(const struct mc_request *request)
+{
+    const uint8_t *at = request->args;
+    const uint8_t *end = at + request->args_len;
+    struct words words = {.count = 0};
+
+    while (words.count < WORDS_MAX &&
+           mc_token_next(&at, end, &words.at[words.count], &words.len[words.count]))
+        words.count++;
+    return words;
+}
+
+static bool word_is(const struct words *words, unsigned i, const char *text)
+{
+    return i < words->count && mc_token_is(words->at[i], words->len[i], text);
+}
+
+static const struct stats_list {
+    const char *name;
+    void (*fill)(struct cache_stats_out *out);
+    bool binary; /* asked for in the binary protocol as well */
+} lists[] = {
+    {"settings", cache_stats_settings, true}, {"items", cache_stats_items, true},
+    {"slabs", cache_stats_slabs, true},       {"sizes", cache_stats_sizes, true},
+    {"conns", cache_stats_conns, false},
+};
+
+/* Fills a list, without its end. False if there is none of that name. */
+static bool list_fill(struct cache_stats_out *out, const struct words *words)
 {
     const struct cache *cache = out->session->worker->cache;
 
+    if (words->count == 0) {
+        cache_stats_general(out);
+        return true;
+    }
     for (unsigned i = 0; i < U_ARRAY_LEN(lists); i++) {
-        if (word_is(name, lists[i].name)) {
-            lists[i].list(out);
+        if (word_is(words, 0, lists[i].name) && (out->binary == NULL || lists[i].binary)) {
+            lists[i].fill(out);
             return true;
         }
     }
     for (unsigned i = 0; i < cache->provider_count; i++) {
         const struct cache_provider *provider = &cache->providers[i];
 
-        if (word_is(name, provider->name)) {
+        if (word_is(words, 0, provider->name)) {
             provider->fill(provider->ctx, cache_stats_text, out);
             return true;
         }
@@ -179,63 +151,131 @@ static bool list_write(struct cache_stats_out *out, const struct word *name)
     return false;
 }
 
-/* Statistics by key prefix are never on, so there is nothing to switch off and nothing to dump. */
-static enum mc_status stats_detail(const struct word *mode)
+/* ---- text -------------------------------------------------------------------------------- */
+
+static int text_detail(struct cache_session *session, const struct words *words,
+                       struct cache_sink *sink)
 {
-    if (mode != NULL && word_is(mode, "off"))
-        return MC_STATUS_OK;
-    if (mode != NULL && word_is(mode, "dump"))
-        return MC_STATUS_END;
-    if (mode != NULL && word_is(mode, "on"))
-        return MC_STATUS_DETAIL_NOT_ALLOWED;
-    return MC_STATUS_DETAIL_USAGE;
+    struct cache_worker *worker = session->worker;
+    struct cache_text text = {0};
+
+    if (worker->cache->settings.dump_disabled)
+        return cache_reply_status(worker, sink, MC_STATUS_DETAIL_NOT_ALLOWED);
+    if (word_is(words, 1, "dump")) {
+        cache_prefix_dump(worker->cache, &text);
+        cache_text_add(&text, "END\r\n", 5);
+        return cache_text_send(session, &text, sink);
+    }
+    if (!word_is(words, 1, "on") && !word_is(words, 1, "off"))
+        return cache_reply_status(worker, sink, MC_STATUS_DETAIL_USAGE);
+    cache_prefix_switch(worker, word_is(words, 1, "on"));
+    return cache_reply_status(worker, sink, MC_STATUS_OK);
 }
 
-/* Writes what is asked for; returns the status that ends it. */
-static enum mc_status stats_write(struct cache_stats_out *out)
+static int text_cachedump(struct cache_session *session, const struct words *words,
+                          struct cache_sink *sink)
 {
-    struct word words[WORDS_MAX];
-    unsigned count = words_cut(out->request, words);
+    struct cache_worker *worker = session->worker;
+    u_u32 class_id, limit;
 
-    if (count == 0) {
-        cache_stats_general(out);
-        return MC_STATUS_END;
-    }
-    if (word_is(&words[0], "reset")) {
-        cache_counters_reset(out->session->worker->cache);
-        return MC_STATUS_RESET;
-    }
-    if (word_is(&words[0], "detail"))
-        return stats_detail(count > 1 ? &words[1] : NULL);
-    if (is_binary(out) && word_is(&words[0], "conns"))
-        return MC_STATUS_ERROR;
-    if (word_is(&words[0], "cachedump"))
-        return MC_STATUS_CACHEDUMP_NOT_ALLOWED;
-    return list_write(out, &words[0]) ? MC_STATUS_END : MC_STATUS_ERROR;
+    if (worker->cache->settings.dump_disabled)
+        return cache_reply_status(worker, sink, MC_STATUS_CACHEDUMP_NOT_ALLOWED);
+    if (words->count < 3)
+        return cache_reply_status(worker, sink, MC_STATUS_CACHEDUMP_BAD_LINE);
+    if (!mc_token_u32(words->at[1], words->len[1], &class_id) ||
+        !mc_token_u32(words->at[2], words->len[2], &limit))
+        return cache_reply_status(worker, sink, MC_STATUS_BAD_FORMAT);
+    if (class_id >= KV_CLASSES_MAX)
+        return cache_reply_status(worker, sink, MC_STATUS_CACHEDUMP_BAD_CLASS);
+    return cache_dump_class(session, class_id, limit, sink);
 }
 
-/* In the binary protocol an empty packet ends a list; what is no list is not found. */
-static void packets_end(struct cache_stats_out *out, enum mc_status status)
+static int text_stats(struct cache_session *session, const struct mc_request *request,
+                      struct cache_sink *sink)
+{
+    struct cache_stats_out out = {.session = session};
+    struct words words = words_cut(request);
+
+    if (word_is(&words, 0, "reset")) {
+        cache_counters_reset(session->worker->cache);
+        return cache_reply_status(session->worker, sink, MC_STATUS_RESET);
+    }
+    if (word_is(&words, 0, "detail"))
+        return text_detail(session, &words, sink);
+    if (word_is(&words, 0, "cachedump"))
+        return text_cachedump(session, &words, sink);
+    if (!list_fill(&out, &words))
+        return cache_reply_status(session->worker, sink, MC_STATUS_ERROR);
+    cache_text_add(&out.text, "END\r\n", 5);
+    return cache_text_send(session, &out.text, sink);
+}
+
+/* ---- binary ------------------------------------------------------------------------------ */
+
+/* The dump is one packet, whose value are the lines of the text protocol. */
+static bool binary_detail(struct cache_stats_out *out, const struct words *words)
+{
+    struct cache_worker *worker = out->session->worker;
+    struct cache_text lines = {0};
+
+    if (!word_is(words, 1, "dump")) {
+        if (!word_is(words, 1, "on") && !word_is(words, 1, "off"))
+            return false;
+        cache_prefix_switch(worker, word_is(words, 1, "on"));
+        return true;
+    }
+    cache_prefix_dump(worker->cache, &lines);
+    cache_text_add(&lines, "END\r\n", 5);
+    out->text.failed = lines.failed;
+    packet_add(out, "detailed", 8, (const char *)lines.bytes, (uint32_t)lines.len);
+    cache_text_free(&lines);
+    return true;
+}
+
+static bool binary_fill(struct cache_stats_out *out, const struct words *words)
+{
+    struct cache *cache = out->session->worker->cache;
+
+    if (word_is(words, 0, "reset")) {
+        cache_counters_reset(cache);
+        return true;
+    }
+    if (word_is(words, 0, "detail"))
+        return !cache->settings.dump_disabled && binary_detail(out, words);
+    return list_fill(out, words);
+}
+
+static int binary_error(struct cache_session *session, const struct mc_request *request,
+                        enum mc_binary_status status, const char *message, struct cache_sink *sink)
 {
     uint8_t packet[MC_BINARY_STATUS_MAX];
-    const struct mc_binary *binary = &out->request->binary;
+    uint32_t n = message != NULL ? mc_write_binary_text(packet, &request->binary, status, message)
+                                 : mc_write_binary_error(packet, &request->binary, status);
 
-    if (status == MC_STATUS_END || status == MC_STATUS_RESET || status == MC_STATUS_OK)
-        packet_write(out, "", "");
-    else
-        out_bytes(out, (const char *)packet,
-                  mc_write_binary_error(packet, binary, MC_BINARY_NOT_FOUND));
+    return cache_reply_bytes(session->worker, sink, packet, n);
+}
+
+static int binary_stats(struct cache_session *session, const struct mc_request *request,
+                        struct cache_sink *sink)
+{
+    struct cache_stats_out out = {.session = session, .binary = &request->binary};
+    struct words words = words_cut(request);
+
+    if (!binary_fill(&out, &words))
+        return binary_error(session, request, MC_BINARY_NOT_FOUND, NULL, sink);
+    packet_add(&out, NULL, 0, NULL, 0);
+    if (!out.text.failed)
+        return cache_text_send(session, &out.text, sink);
+    cache_text_free(&out.text);
+    cache_count(session->worker, CACHE_MALLOC_FAILS, 1);
+    return binary_error(session, request, MC_BINARY_NO_MEMORY, "Out of memory generating stats",
+                        sink);
 }
 
 int cache_exec_stats(struct cache_session *session, const struct mc_request *request,
                      struct cache_sink *sink)
 {
-    struct cache_stats_out out = {.session = session, .request = request, .sink = sink};
-    enum mc_status status = stats_write(&out);
-
-    if (is_binary(&out))
-        packets_end(&out, status);
-    else
-        out_status(&out, status);
-    return out.failed ? -1 : 0;
+    if (session->language == CACHE_LANGUAGE_BINARY)
+        return binary_stats(session, request, sink);
+    return text_stats(session, request, sink);
 }

@@ -29,6 +29,11 @@ enum gauge {
     GAUGE_EVICTED_UNFETCHED,
     GAUGE_EVICTIONS,
     GAUGE_RECLAIMED,
+    GAUGE_EVICTED_ACTIVE,
+    GAUGE_CRAWLER_RUNNING,
+    GAUGE_CRAWLER_RECLAIMED,
+    GAUGE_CRAWLER_CHECKED,
+    GAUGE_WATCHERS,
     GAUGE_END
 };
 
@@ -96,15 +101,15 @@ static const struct stat_line stat_lines[] = {
     {"slab_reassign_last_busy_status", GAUGE_NONE},
     {"slab_reassign_running", GAUGE_NONE},
     {"slabs_moved", GAUGE_NONE},
-    {"lru_crawler_running", GAUGE_NONE},
-    {"lru_crawler_starts", GAUGE_NONE},
+    {"lru_crawler_running", GAUGE_CRAWLER_RUNNING},
+    {"lru_crawler_starts", CACHE_CRAWLER_STARTS},
     {"lru_maintainer_juggles", GAUGE_NONE},
     {"malloc_fails", CACHE_MALLOC_FAILS},
-    {"log_worker_dropped", GAUGE_NONE},
-    {"log_worker_written", GAUGE_NONE},
-    {"log_watcher_skipped", GAUGE_NONE},
-    {"log_watcher_sent", GAUGE_NONE},
-    {"log_watchers", GAUGE_NONE},
+    {"log_worker_dropped", CACHE_LOG_WORKER_DROPPED},
+    {"log_worker_written", CACHE_LOG_WORKER_WRITTEN},
+    {"log_watcher_skipped", CACHE_LOG_WATCHER_SKIPPED},
+    {"log_watcher_sent", CACHE_LOG_WATCHER_SENT},
+    {"log_watchers", GAUGE_WATCHERS},
     {"unexpected_napi_ids", GAUGE_NONE},
     {"round_robin_fallback", GAUGE_NONE},
     {"bytes", GAUGE_BYTES},
@@ -113,11 +118,11 @@ static const struct stat_line stat_lines[] = {
     {"slab_global_page_pool", GAUGE_NONE},
     {"expired_unfetched", GAUGE_EXPIRED_UNFETCHED},
     {"evicted_unfetched", GAUGE_EVICTED_UNFETCHED},
-    {"evicted_active", GAUGE_NONE},
+    {"evicted_active", GAUGE_EVICTED_ACTIVE},
     {"evictions", GAUGE_EVICTIONS},
     {"reclaimed", GAUGE_RECLAIMED},
-    {"crawler_reclaimed", GAUGE_NONE},
-    {"crawler_items_checked", GAUGE_NONE},
+    {"crawler_reclaimed", GAUGE_CRAWLER_RECLAIMED},
+    {"crawler_items_checked", GAUGE_CRAWLER_CHECKED},
     {"lrutail_reflocked", GAUGE_NONE},
     {"moves_to_cold", GAUGE_NONE},
     {"moves_to_warm", GAUGE_NONE},
@@ -132,25 +137,30 @@ static void values_fill(struct cache *cache, uint64_t values[GAUGE_END])
 
     cache_stats_sum(cache, &sums);
     for (unsigned i = 0; i < CACHE_COUNTER_COUNT; i++)
-        values[i] = sums.counters[i];
+        values[i] = sums.cache.counters[i];
     values[GAUGE_NONE] = 0;
     values[GAUGE_MAX_CONNECTIONS] = cache->settings.connections_max;
     values[GAUGE_CURR_CONNECTIONS] =
         atomic_load_explicit(&cache->connections, memory_order_relaxed);
     values[GAUGE_CONNECTION_STRUCTURES] = sums.session_structs;
-    values[GAUGE_LIMIT_MAXBYTES] = cache->settings.memory_bytes;
+    values[GAUGE_LIMIT_MAXBYTES] = sums.kv.memory_limit_bytes;
     values[GAUGE_ACCEPTING] =
         atomic_load_explicit(&cache->accept_stopped, memory_order_relaxed) == 0;
     values[GAUGE_THREADS] = cache->settings.threads;
     values[GAUGE_HASH_POWER] = sums.kv.hash_power;
     values[GAUGE_HASH_BYTES] = sums.kv.index_bytes;
-    values[GAUGE_BYTES] = sums.kv.item_bytes;
+    values[GAUGE_BYTES] = sums.kv.item_sizes;
     values[GAUGE_ITEMS] = sums.kv.items;
     values[GAUGE_ITEMS_TOTAL] = sums.kv.items_total;
     values[GAUGE_EXPIRED_UNFETCHED] = sums.kv.expired_unfetched;
     values[GAUGE_EVICTED_UNFETCHED] = sums.kv.evicted_unfetched;
     values[GAUGE_EVICTIONS] = sums.kv.evictions;
     values[GAUGE_RECLAIMED] = sums.kv.expired_reclaimed;
+    values[GAUGE_EVICTED_ACTIVE] = sums.kv.evicted_active;
+    values[GAUGE_CRAWLER_RUNNING] = atomic_load_explicit(&cache->crawling, memory_order_relaxed);
+    values[GAUGE_CRAWLER_RECLAIMED] = sums.kv.crawl_reclaimed;
+    values[GAUGE_CRAWLER_CHECKED] = sums.kv.crawl_checked;
+    values[GAUGE_WATCHERS] = sums.watchers;
 }
 
 static void line_write(struct cache_stats_out *out, const struct stat_line *line,

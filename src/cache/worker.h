@@ -14,10 +14,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "cache/cache.h"
 
+#define CACHE_WATCHERS_MAX 20
+
 struct cache_line;
+struct cache_prefixes;
 struct cache_slab;
+struct cache_watcher;
 
 #define CACHE_AUTH_USERS_MAX 8
 #define CACHE_AUTH_LINE_MAX 255 /* without its end */
@@ -56,8 +61,39 @@ enum cache_counter {
     CACHE_LISTEN_DISABLED_NUM,
     CACHE_LISTEN_DISABLED_US,
     CACHE_CONN_YIELDS,
+    CACHE_CRAWLER_STARTS,
     CACHE_MALLOC_FAILS,
+    CACHE_LOG_WORKER_DROPPED,
+    CACHE_LOG_WORKER_WRITTEN,
+    CACHE_LOG_WATCHER_SKIPPED,
+    CACHE_LOG_WATCHER_SENT,
     CACHE_COUNTER_COUNT
+};
+
+/* What is also counted by memcached's slab class (slab_class.h). */
+enum cache_class_counter {
+    CACHE_CLASS_GET_HITS = 0,
+    CACHE_CLASS_CMD_SET,
+    CACHE_CLASS_DELETE_HITS,
+    CACHE_CLASS_INCR_HITS,
+    CACHE_CLASS_DECR_HITS,
+    CACHE_CLASS_CAS_HITS,
+    CACHE_CLASS_CAS_BADVAL,
+    CACHE_CLASS_TOUCH_HITS,
+    CACHE_CLASS_COUNTER_COUNT
+};
+
+/* Sums of all counters, or one worker's share of them. */
+struct cache_sums {
+    uint64_t counters[CACHE_COUNTER_COUNT];
+    uint64_t classes[KV_CLASSES_MAX][CACHE_CLASS_COUNTER_COUNT]; /* class 1 is the first */
+};
+
+/* A walk that takes back what is over (crawl.h). */
+struct cache_crawl {
+    bool running;
+    struct kv_cursor cursor;
+    uint64_t classes; /* bits of the engine's classes */
 };
 
 struct cache_provider {
@@ -81,8 +117,19 @@ struct cache_auth {
 struct cache {
     struct kv *kv;
     struct cache_settings settings;
+    struct kv_sizes sizes; /* memcached's slab classes */
     uint64_t start_us;
     uint64_t start_unix_s;
+    uint32_t start_unix_us;
+    atomic_uint clock_turn;      /* changes that debugtime has made of the clock */
+    atomic_uint clock_stopped_s; /* what it shows while stopped; 0: it goes */
+    _Atomic int64_t clock_moved_s;
+    struct cache_prefixes *prefixes;
+    void (*shutdown)(void *ctx, bool graceful);
+    void *shutdown_ctx;
+    _Atomic uint64_t event_count; /* told to watchers */
+    atomic_uint noting_turn;      /* changes of who wants to know what (note.h) */
+    atomic_bool crawling;         /* one of the workers is at it (crawl.h) */
     atomic_uint verbosity;
     atomic_uint connections;    /* open sessions of all workers */
     atomic_uint accept_stopped; /* workers that accept no more connections for now */
@@ -96,10 +143,13 @@ struct cache {
 
     /* Guards what follows: joining, leaving and statistics. */
     pthread_mutex_t lock;
-    uint64_t left[CACHE_COUNTER_COUNT]; /* counted by workers that have left */
-    uint64_t base[CACHE_COUNTER_COUNT]; /* the sums at the last `stats reset` */
+    struct cache_sums left; /* counted by workers that have left */
+    struct cache_sums base; /* the sums at the last `stats reset` */
+    struct cache_watcher *watchers[CACHE_WATCHERS_MAX];
     struct cache_provider providers[CACHE_STATS_PROVIDER_MAX];
     unsigned provider_count;
+    struct cache_peer listeners[CACHE_LISTENERS_MAX];
+    unsigned listener_count;
     struct cache_worker *workers[]; /* settings.threads places, null where free */
 };
 
@@ -107,15 +157,29 @@ struct cache_worker {
     struct cache *cache;
     struct kv *kv;
     struct kv_worker *kv_worker;
-    uint64_t next_second_us; /* monotonic time at which now_s changes */
+    uint64_t now_us;         /* monotonic time of the last cache_tick() */
+    uint64_t next_second_us; /* the time at which now_s changes */
     uint32_t now_s;          /* the engine's clock, see clock.h */
+    unsigned clock_turn;     /* cache->clock_turn, as last seen */
     uint32_t flush_second_s; /* copy of the cache's */
     uint32_t loop;           /* counts cache_tick(): a prefetch hint is good for one loop */
     unsigned index;
     uint32_t requests_per_event; /* of the settings; no limit is the largest number */
 
+    const struct cache_session *current; /* whose call this is, or null */
+    uint64_t written_before;             /* CACHE_BYTES_WRITTEN when its input began */
+
+    unsigned noting;      /* who wants to know what (note.h) */
+    unsigned noting_turn; /* cache->noting_turn, when noting was made */
+    unsigned watching;    /* sessions that are watchers */
+    struct cache_watcher *watchers[CACHE_WATCHERS_MAX];
+    struct cache_crawl crawl;
+
     struct cache_line *free_lines;
     unsigned free_line_count;
+
+    struct u_list eager; /* sessions to be resumed soon (task.h) */
+    uint32_t eager_count;
 
     pthread_mutex_t session_lock; /* sessions coming and going, against `stats conns` */
     struct cache_slab *slabs;
@@ -123,21 +187,41 @@ struct cache_worker {
     uint32_t session_count; /* structs that exist, open or free */
 
     _Alignas(64) _Atomic uint64_t counters[CACHE_COUNTER_COUNT];
+    _Alignas(64) _Atomic uint64_t classes[KV_CLASSES_MAX][CACHE_CLASS_COUNTER_COUNT];
 };
+
+/* Adds to a counter that only this thread writes. */
+static inline void cache_add(_Atomic uint64_t *at, uint64_t n)
+{
+    atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
+static inline uint64_t cache_counter(const struct cache_worker *worker, enum cache_counter counter)
+{
+    return atomic_load_explicit(&worker->counters[counter], memory_order_relaxed);
+}
 
 static inline void cache_count(struct cache_worker *worker, enum cache_counter counter, uint64_t n)
 {
-    _Atomic uint64_t *at = &worker->counters[counter];
+    cache_add(&worker->counters[counter], n);
+}
 
-    atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + n,
-                          memory_order_relaxed);
+/* Counts once for the class of an item; value_len counts the CRLF. */
+static inline void cache_count_class(struct cache_worker *worker, enum cache_class_counter counter,
+                                     uint32_t key_len, uint32_t flags, uint32_t value_len)
+{
+    const struct kv_sizes *sizes = &worker->cache->sizes;
+    uint64_t bytes = kv_sizes_of(sizes, key_len, flags, value_len);
+
+    cache_add(&worker->classes[kv_sizes_class(sizes, bytes)][counter], 1);
 }
 
 /*
  * Adds all workers' counters into sums, less what they were at the last reset. The caller holds
  * cache->lock.
  */
-void cache_counters_sum(const struct cache *cache, uint64_t sums[CACHE_COUNTER_COUNT]);
+void cache_counters_sum(const struct cache *cache, struct cache_sums *sums);
 
 /* Makes the counters, the engine's included, start from zero again. */
 void cache_counters_reset(struct cache *cache);

@@ -269,6 +269,7 @@ struct kv_stats {
     uint64_t memory_used_bytes; /* index and item memory in use; never above the limit */
     uint64_t index_bytes;
     uint64_t item_bytes;  /* live items: keys, values, overhead */
+    uint64_t item_sizes;  /* live items: their sizes, as config.sizes counts them */
     uint64_t items;       /* live items */
     uint64_t items_total; /* ever published */
     uint64_t evictions;

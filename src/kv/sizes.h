@@ -34,7 +34,7 @@ unsigned kv_sizes_class_large(const struct kv_sizes *sizes, uint64_t size_bytes)
 
 /* The size of an item. */
 static inline uint64_t kv_sizes_of(const struct kv_sizes *sizes, uint32_t key_len, uint32_t flags,
-                                   uint32_t value_len)
+                                   uint64_t value_len)
 {
     return (uint64_t)sizes->fixed_bytes + key_len + (flags != 0 ? sizeof(flags) : 0) + value_len;
 }

@@ -98,6 +98,7 @@ static void add_classes(const struct kv *kv, struct kv_stats *stats)
     for (unsigned i = 0; i < class_count(kv); i++) {
         kv_class_stats(kv, i, &class);
         stats->items += class.items;
+        stats->item_sizes += class.bytes;
         stats->items_total += class_since_reset(kv, i, KV_CLASS_PUBLISHED);
         stats->evictions += class.evicted;
         stats->evicted_unfetched += class.evicted_unfetched;

@@ -172,6 +172,7 @@ bool net_sock_conn_open(struct net_sock_worker *worker, int fd,
         return true;
     }
     conn->session = session;
+    cache_session_own(session, conn);
     u_list_push_back(conn->timed ? &worker->timed_conns : &worker->conns, &conn->link);
     log_peer(worker, &peer, "connected");
     return true;
@@ -427,6 +428,19 @@ void net_sock_conns_ready(struct net_sock_worker *worker)
 
         if (conn->kept)
             conn_feed_kept(worker, conn);
+        conn_proceed(worker, conn);
+    }
+}
+
+void net_sock_conns_eager(struct net_sock_worker *worker)
+{
+    uint32_t n = cache_eager_count(worker->cache_worker);
+    const struct cache_session *session;
+
+    for (; n > 0 && (session = cache_eager_next(worker->cache_worker)) != NULL; n--) {
+        struct net_sock_conn *conn = cache_session_owner(session);
+
+        conn_resume(worker, conn);
         conn_proceed(worker, conn);
     }
 }

@@ -52,13 +52,22 @@ static void dispatch(struct net_sock_worker *worker, const struct epoll_event *e
     }
 }
 
-static int wait_timeout_ms(const struct net_sock_worker *worker)
+/* What the transport itself waits for. */
+static int own_timeout_ms(const struct net_sock_worker *worker)
 {
     if (!u_list_is_empty(&worker->ready))
         return 0;
     if (worker->accept != NET_SOCK_ACCEPTING)
         return SLEEP_MS_FULL;
     return u_list_is_empty(&worker->timed_conns) ? SLEEP_MS_MAX : NET_SOCK_IDLE_CHECK_US / 1000;
+}
+
+static int wait_timeout_ms(const struct net_sock_worker *worker)
+{
+    uint32_t cache_us = cache_sleep_us_max(worker->cache_worker);
+    uint32_t cache_ms = cache_us / 1000 + (cache_us % 1000 > 0);
+
+    return (int)u_min32(cache_ms, (uint32_t)own_timeout_ms(worker));
 }
 
 static int sock_loop(struct net_sock_worker *worker)
@@ -82,6 +91,7 @@ static int sock_loop(struct net_sock_worker *worker)
         /* Only now: what these close may have had an event. */
         worker->crowded = n > 0 || worker->ready.next != worker->ready.prev;
         net_sock_conns_ready(worker);
+        net_sock_conns_eager(worker);
         net_sock_conns_idle(worker);
     }
     return 0;

@@ -178,6 +178,9 @@ void net_sock_conn_event(struct net_sock_worker *worker, struct net_sock_conn *c
 /* One more turn for each connection that had not finished its last one. */
 void net_sock_conns_ready(struct net_sock_worker *worker);
 
+/* Lets the sessions go on that have something to write of themselves (cache_eager_next()). */
+void net_sock_conns_eager(struct net_sock_worker *worker);
+
 /* Closes connections that have been idle for too long: a bounded number of them. */
 void net_sock_conns_idle(struct net_sock_worker *worker);
 

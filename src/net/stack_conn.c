@@ -167,15 +167,20 @@ static void log_conn(const struct net_stack_worker *worker, const struct us_conn
 }
 
 static struct cache_session *session_open(struct net_stack_worker *worker,
+                                          struct net_stack_conn *conn,
                                           const struct us_conn_info *info)
 {
+    struct cache_session *session;
     struct cache_peer peer = {.transport = info->remote.family == US_IP6 ? "tcp6" : "tcp"};
 
     peer.port = info->remote_port;
     memcpy(peer.addr, info->remote.bytes, sizeof(peer.addr));
     peer.local_port = info->local_port;
     memcpy(peer.local_addr, info->local.bytes, sizeof(peer.local_addr));
-    return cache_session_open(worker->cache_worker, &peer);
+    session = cache_session_open(worker->cache_worker, &peer);
+    if (session)
+        cache_session_own(session, conn);
+    return session;
 }
 
 static void conn_set_blocked(struct net_stack_worker *worker, struct net_stack_conn *conn,
@@ -283,7 +288,7 @@ static struct net_stack_conn *conn_open(struct net_stack_worker *worker, struct 
     net_stack_count(worker, NET_STACK_ACCEPTED, 1);
 
     if (!worker->accept_waits || !cache_is_full(worker->cache))
-        conn->session = session_open(worker, &info);
+        conn->session = session_open(worker, conn, &info);
     if (conn->session) {
         log_conn(worker, &info, "connected");
         return conn;
@@ -416,9 +421,10 @@ static void conn_resume(struct net_stack_worker *worker, struct net_stack_conn *
 {
     struct stack_sink s;
 
-    if (!conn->session || cache_session_state(conn->session) != CACHE_SESSION_BLOCKED)
+    if (!conn->session)
         return;
-    net_stack_count(worker, NET_STACK_RESUMED, 1);
+    if (cache_session_state(conn->session) == CACHE_SESSION_BLOCKED)
+        net_stack_count(worker, NET_STACK_RESUMED, 1);
     sink_begin(&s, worker, conn);
     cache_session_resume(conn->session, &s.sink);
     sink_commit(&s);
@@ -587,6 +593,19 @@ void net_stack_unblock(struct net_stack_worker *worker)
         worker->blocked_checks = 0;
 }
 
+void net_stack_eager(struct net_stack_worker *worker)
+{
+    uint32_t n = cache_eager_count(worker->cache_worker);
+    const struct cache_session *session;
+
+    for (; n > 0 && (session = cache_eager_next(worker->cache_worker)) != NULL; n--) {
+        struct net_stack_conn *conn = cache_session_owner(session);
+
+        if (conn->us)
+            conn_resume(worker, conn);
+    }
+}
+
 void net_stack_seat(struct net_stack_worker *worker)
 {
     struct net_stack_conn *conn;
@@ -595,7 +614,7 @@ void net_stack_seat(struct net_stack_worker *worker)
     while (!u_list_is_empty(&worker->waiting_conns) && !cache_is_full(worker->cache)) {
         conn = U_CONTAINER_OF(worker->waiting_conns.next, struct net_stack_conn, blocked_link);
         us_conn_info(worker->stack, conn->us, &info);
-        conn->session = session_open(worker, &info);
+        conn->session = session_open(worker, conn, &info);
         if (!conn->session)
             return;
         conn_set_waiting(worker, conn, false);

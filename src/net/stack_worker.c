@@ -86,6 +86,10 @@ static void receive(struct net_stack_worker *worker, uint64_t now_us)
         net_stack_unblock(worker);
         net_stack_events(worker);
     }
+    if (cache_eager_count(worker->cache_worker) > 0) {
+        net_stack_eager(worker);
+        net_stack_events(worker);
+    }
     if (n > 0)
         nic_release(worker->nic, worker->rx, n);
 }
@@ -183,11 +187,12 @@ static void spin_adapt(struct net_stack_worker *worker, uint64_t slept_us)
 static int sleep_until_work(struct net_stack_worker *worker, uint64_t now_us)
 {
     uint64_t deadline_us = us_deadline(worker->stack);
+    uint32_t cache_us = cache_sleep_us_max(worker->cache_worker);
     uint64_t timeout_us = SLEEP_US_MAX;
     uint64_t woken_us;
     int rc;
 
-    if (worker->blocked_checks > 0)
+    if (worker->blocked_checks > 0 || cache_us == 0)
         return 0;
     if (worker->tx_stalled)
         timeout_us = SLEEP_STALLED_US;
@@ -195,6 +200,7 @@ static int sleep_until_work(struct net_stack_worker *worker, uint64_t now_us)
         return 0;
     else
         timeout_us = u_min64(timeout_us, deadline_us - now_us);
+    timeout_us = u_min64(timeout_us, cache_us);
 
     net_stack_count(worker, NET_STACK_SLEEPS, 1);
     if (now_us - worker->published_us >= PUBLISH_US) {

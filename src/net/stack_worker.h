@@ -172,6 +172,9 @@ unsigned net_stack_events(struct net_stack_worker *worker);
 /* Goes on with sessions whose client has read. Looks at a bounded number of them. */
 void net_stack_unblock(struct net_stack_worker *worker);
 
+/* Lets the sessions go on that have something to write of themselves (cache_eager_next()). */
+void net_stack_eager(struct net_stack_worker *worker);
+
 /* Gives connections that wait for a place one, if there is any. */
 void net_stack_seat(struct net_stack_worker *worker);
 

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The administrative commands: the memory limit, the crawler and its dumps, the end of the process.
+ * What has no meaning for this engine (slabs, LRU segments) is checked, remembered and answered as
+ * memcached answers it; `stats settings` shows it.
+ */
+#include "cache/exec_admin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cache/clock.h"
+#include "cache/crawl.h"
+#include "cache/dump.h"
+#include "cache/reply.h"
+#include "cache/watch.h"
+
+#define WORDS_MAX 6
+#define MEMLIMIT_MIB_MIN 8
+#define MEMLIMIT_MIB_MAX 1000000000
+#define CRAWLER_SLEEP_US_MAX 1000000
+#define LRU_PCT_SUM_MAX 80
+#define AUTOMOVE_WINDOW_MIN 3
+#define AUTOMOVE_WINDOW_MAX 1800
+
+/* ---- words ------------------------------------------------------------------------------- */
+
+struct words {
+    const uint8_t *at[WORDS_MAX];
+    u_u32 len[WORDS_MAX];
+    unsigned count;
+};
+
+/* The arguments, without the noreply at their end. What comes after the last place is ignored. */
+static struct words words_cut(const struct mc_request *request)
+{
+    const uint8_t *at = request->args;
+    const uint8_t *end = at + request->args_len;
+    struct words words = {.count = 0};
+
+    while (words.count < WORDS_MAX &&
+           mc_token_next(&at, end, &words.at[words.count], &words.len[words.count]))
+        words.count++;
+    if (request->noreply && words.count > 0)
+        words.count--;
+    return words;
+}
+
+static bool word_is(const struct words *words, unsigned i, const char *text)
+{
+    return i < words->count && mc_token_is(words->at[i], words->len[i], text);
+}
+
+static bool word_u32(const struct words *words, unsigned i, u_u32 *number)
+{
+    return i < words->count && mc_token_u32(words->at[i], words->len[i], number);
+}
+
+static bool word_s32(const struct words *words, unsigned i, u_s32 *number)
+{
+    return i < words->count && mc_token_s32(words->at[i], words->len[i], number);
+}
+
+/* A fraction like 0.8; no sign, no exponent, nothing behind it. */
+static bool word_fraction(const struct words *words, unsigned i, double *number)
+{
+    char text[32];
+    char *end;
+
+    if (i >= words->count || words->len[i] >= sizeof(text))
+        return false;
+    for (uint32_t n = 0; n < words->len[i]; n++)
+        if (words->at[i][n] != '.' && (words->at[i][n] < '0' || words->at[i][n] > '9'))
+            return false;
+    memcpy(text, words->at[i], words->len[i]);
+    text[words->len[i]] = '\0';
+    *number = strtod(text, &end);
+    return end != text && *end == '\0';
+}
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+static enum mc_status memlimit(struct cache_worker *worker, const struct words *words)
+{
+    struct cache *cache = worker->cache;
+    u_u32 mib;
+
+    if (!word_u32(words, 0, &mib))
+        return MC_STATUS_ERROR;
+    if (mib < MEMLIMIT_MIB_MIN)
+        return MC_STATUS_MEMLIMIT_TOO_SMALL;
+    if (mib > MEMLIMIT_MIB_MAX)
+        return MC_STATUS_MEMLIMIT_NOT_BYTES;
+    if (!kv_memory_limit_set(worker->kv_worker, (uint64_t)mib << 20))
+        return MC_STATUS_MEMLIMIT_FAILED;
+    pthread_mutex_lock(&cache->lock);
+    cache->settings.memory_bytes = (uint64_t)mib << 20;
+    pthread_mutex_unlock(&cache->lock);
+    return MC_STATUS_OK;
+}
+
+/* ---- slabs ------------------------------------------------------------------------------- */
+
+/* There are no pages, so none is ever spare. */
+static enum mc_status slabs_reassign(const struct cache *cache, const struct words *words)
+{
+    u_s32 from, to;
+
+    if (words->count < 3)
+        return MC_STATUS_ERROR;
+    if (!cache->settings.shown.slab_reassign)
+        return MC_STATUS_REASSIGN_DISABLED;
+    if (!word_s32(words, 1, &from) || !word_s32(words, 2, &to))
+        return MC_STATUS_BAD_FORMAT;
+    if (from == to)
+        return MC_STATUS_REASSIGN_SAME;
+    if (from < -1 || to < 0 || from > (u_s32)cache->sizes.class_count ||
+        to > (u_s32)cache->sizes.class_count)
+        return MC_STATUS_REASSIGN_BAD_CLASS;
+    return MC_STATUS_REASSIGN_NO_SPARE;
+}
+
+static enum mc_status slabs_automove(struct cache_settings_shown *shown, const struct words *words)
+{
+    double fraction;
+    u_u32 number;
+
+    if (words->count < 2)
+        return MC_STATUS_ERROR;
+    if (word_is(words, 1, "ratio") || word_is(words, 1, "freeratio")) {
+        if (!word_fraction(words, 2, &fraction))
+            return MC_STATUS_ERROR;
+        if (word_is(words, 1, "ratio"))
+            shown->slab_automove_ratio = fraction;
+        return MC_STATUS_OK;
+    }
+    if (word_is(words, 1, "window")) {
+        if (!word_u32(words, 2, &number))
+            return MC_STATUS_BAD_FORMAT;
+        if (number < AUTOMOVE_WINDOW_MIN || number > AUTOMOVE_WINDOW_MAX)
+            return MC_STATUS_AUTOMOVE_BAD_WINDOW;
+        shown->slab_automove_window = number;
+        return MC_STATUS_OK;
+    }
+    if (!word_u32(words, 1, &number))
+        return MC_STATUS_BAD_FORMAT;
+    if (number > 2)
+        return MC_STATUS_ERROR;
+    shown->slab_automove = number;
+    return MC_STATUS_OK;
+}
+
+static enum mc_status slabs(struct cache *cache, const struct words *words)
+{
+    if (word_is(words, 0, "reassign"))
+        return slabs_reassign(cache, words);
+    if (word_is(words, 0, "automove"))
+        return slabs_automove(&cache->settings.shown, words);
+    return MC_STATUS_ERROR;
+}
+
+/* ---- lru --------------------------------------------------------------------------------- */
+
+static enum mc_status lru_tune(struct cache_settings_shown *shown, const struct words *words)
+{
+    u_u32 hot_pct, warm_pct;
+    double hot_factor, warm_factor;
+
+    if (!word_u32(words, 1, &hot_pct) || !word_u32(words, 2, &warm_pct) ||
+        !word_fraction(words, 3, &hot_factor) || !word_fraction(words, 4, &warm_factor))
+        return MC_STATUS_ERROR;
+    if ((uint64_t)hot_pct + warm_pct > LRU_PCT_SUM_MAX)
+        return MC_STATUS_LRU_BAD_PERCENT;
+    if (hot_factor <= 0 || warm_factor <= 0)
+        return MC_STATUS_LRU_BAD_FACTOR;
+    shown->hot_lru_pct = hot_pct;
+    shown->warm_lru_pct = warm_pct;
+    shown->hot_max_factor = hot_factor;
+    shown->warm_max_factor = warm_factor;
+    return MC_STATUS_OK;
+}
+
+static enum mc_status lru_temp_ttl(struct cache_settings_shown *shown, const struct words *words)
+{
+    u_s32 ttl;
+
+    if (!word_s32(words, 1, &ttl))
+        return MC_STATUS_ERROR;
+    shown->temp_lru = ttl >= 0;
+    if (ttl >= 0)
+        shown->temporary_ttl_s = (uint32_t)ttl;
+    return MC_STATUS_OK;
+}
+
+static enum mc_status lru(struct cache *cache, const struct words *words)
+{
+    struct cache_settings_shown *shown = &cache->settings.shown;
+
+    if (word_is(words, 0, "tune") && words->count >= 5)
+        return lru_tune(shown, words);
+    if (!shown->lru_maintainer)
+        return MC_STATUS_ERROR;
+    if (word_is(words, 0, "mode") &&
+        (word_is(words, 1, "flat") || word_is(words, 1, "segmented"))) {
+        shown->lru_segmented = word_is(words, 1, "segmented");
+        return MC_STATUS_OK;
+    }
+    if (word_is(words, 0, "temp_ttl"))
+        return lru_temp_ttl(shown, words);
+    return MC_STATUS_ERROR;
+}
+
+/* ---- lru_crawler ------------------------------------------------------------------------- */
+
+/* What only sets something. */
+static enum mc_status crawler_set(struct cache_settings_shown *shown, const struct words *words)
+{
+    u_u32 number;
+
+    if (word_is(words, 0, "enable") || word_is(words, 0, "disable")) {
+        bool enable = word_is(words, 0, "enable");
+
+        if (enable == shown->lru_crawler)
+            return enable ? MC_STATUS_CRAWLER_NO_START : MC_STATUS_CRAWLER_NO_STOP;
+        shown->lru_crawler = enable;
+        return MC_STATUS_OK;
+    }
+    if (words->count < 2)
+        return MC_STATUS_ERROR;
+    if (word_is(words, 0, "sleep")) {
+        if (!word_u32(words, 1, &number))
+            return MC_STATUS_BAD_FORMAT;
+        if (number > CRAWLER_SLEEP_US_MAX)
+            return MC_STATUS_CRAWLER_BAD_SLEEP;
+        shown->lru_crawler_sleep_us = number;
+        return MC_STATUS_OK;
+    }
+    if (word_is(words, 0, "tocrawl")) {
+        if (!word_u32(words, 1, &number))
+            return MC_STATUS_BAD_FORMAT;
+        shown->lru_crawler_tocrawl = number;
+        return MC_STATUS_OK;
+    }
+    return MC_STATUS_ERROR;
+}
+
+static bool crawler_enabled(struct cache *cache)
+{
+    bool enabled;
+
+    pthread_mutex_lock(&cache->lock);
+    enabled = cache->settings.shown.lru_crawler;
+    pthread_mutex_unlock(&cache->lock);
+    return enabled;
+}
+
+/* Why a dump can't be had; MC_STATUS_OK if it can. */
+static enum mc_status dump_refusal(const struct cache_session *session, bool metadump)
+{
+    if (session->worker->cache->settings.dump_disabled)
+        return metadump ? MC_STATUS_METADUMP_NOT_ALLOWED : MC_STATUS_MGDUMP_NOT_ALLOWED;
+    if (cache_session_has_replied(session))
+        return metadump ? MC_STATUS_METADUMP_PIPELINED : MC_STATUS_MGDUMP_PIPELINED;
+    return MC_STATUS_OK;
+}
+
+/* crawl, metadump, mgdump. MC_STATUS_COUNT: a dump may start. */
+static enum mc_status crawler_walk(struct cache_session *session, const struct words *words,
+                                   uint64_t *classes)
+{
+    struct cache_worker *worker = session->worker;
+    bool crawl = word_is(words, 0, "crawl");
+    enum mc_status status = MC_STATUS_OK;
+
+    if (words->count < 2)
+        return MC_STATUS_ERROR;
+    if (!crawler_enabled(worker->cache))
+        return MC_STATUS_CRAWLER_DISABLED;
+    if (!crawl)
+        status = dump_refusal(session, word_is(words, 0, "metadump"));
+    if (status != MC_STATUS_OK)
+        return status;
+    if (!cache_dump_classes(words->at[1], words->len[1], classes))
+        return MC_STATUS_CRAWLER_BAD_CLASS;
+    if (!crawl)
+        return MC_STATUS_COUNT;
+    return cache_crawl_start(worker, *classes) ? MC_STATUS_OK : MC_STATUS_CRAWLER_BUSY;
+}
+
+static int crawler(struct cache_session *session, const struct mc_request *request,
+                   const struct words *words, struct cache_sink *sink)
+{
+    struct cache *cache = session->worker->cache;
+    enum mc_status status;
+    uint64_t classes;
+
+    if (word_is(words, 0, "crawl") || word_is(words, 0, "metadump") ||
+        word_is(words, 0, "mgdump")) {
+        status = crawler_walk(session, words, &classes);
+        if (status == MC_STATUS_COUNT)
+            return cache_dump_start(
+                session, word_is(words, 0, "mgdump") ? CACHE_DUMP_MGDUMP : CACHE_DUMP_METADUMP,
+                classes, sink);
+    } else {
+        pthread_mutex_lock(&cache->lock);
+        status = crawler_set(&cache->settings.shown, words);
+        pthread_mutex_unlock(&cache->lock);
+    }
+    return request->noreply ? 0 : cache_reply_status(session->worker, sink, status);
+}
+
+/* ---- shutdown, debugging ----------------------------------------------------------------- */
+
+/* MC_STATUS_COUNT: the connection ends without a word. */
+static enum mc_status shutdown_process(struct cache *cache, const struct words *words)
+{
+    bool graceful = word_is(words, 0, "graceful");
+
+    if (!cache->settings.shutdown_enabled)
+        return MC_STATUS_SHUTDOWN_DISABLED;
+    if (words->count > 0 && !graceful)
+        return MC_STATUS_SHUTDOWN_BAD_MODE;
+    if (cache->shutdown != NULL)
+        cache->shutdown(cache->shutdown_ctx, graceful);
+    return MC_STATUS_COUNT;
+}
+
+static enum mc_status debugtime(struct cache_worker *worker, const struct words *words)
+{
+    u_s32 seconds;
+
+    if (word_is(words, 0, "p"))
+        cache_clock_pause(worker);
+    else if (word_is(words, 0, "r"))
+        cache_clock_go_on(worker);
+    else if (word_s32(words, 0, &seconds))
+        cache_clock_move(worker, seconds);
+    else
+        return MC_STATUS_ERROR;
+    return MC_STATUS_OK;
+}
+
+/* Items have no lock and no count of references that a client could hold: only whether there is
+ * one is true of the answer. */
+static enum mc_status debugitem(struct cache_worker *worker, const struct words *words)
+{
+    static const char *const actions[] = {"lock", "unlock", "ref", "unref"};
+    struct kv_view view;
+    struct kv_key key;
+
+    if (words->count < 2 || words->len[1] > KV_KEY_MAX)
+        return MC_STATUS_ERROR;
+    for (unsigned i = 0; i < U_ARRAY_LEN(actions); i++) {
+        if (!word_is(words, 0, actions[i]))
+            continue;
+        key = kv_key(worker->kv, words->at[1], words->len[1]);
+        return kv_peek(worker->kv_worker, &key, &view) == KV_HIT ? MC_STATUS_OK : MC_STATUS_MISS;
+    }
+    return MC_STATUS_ERROR;
+}
+
+static enum mc_status debug(struct cache_worker *worker, enum mc_command command,
+                            const struct words *words)
+{
+    if (!worker->cache->settings.debug)
+        return MC_STATUS_ERROR;
+    if (command == MC_CMD_DEBUGTIME)
+        return debugtime(worker, words);
+    if (command == MC_CMD_DEBUGITEM)
+        return debugitem(worker, words);
+    return MC_STATUS_ERROR; /* misbehave: nothing keeps this process from system calls */
+}
+
+/* ---- all --------------------------------------------------------------------------------- */
+
+static enum mc_status locked(struct cache *cache,
+                             enum mc_status (*command)(struct cache *cache,
+                                                       const struct words *words),
+                             const struct words *words)
+{
+    enum mc_status status;
+
+    pthread_mutex_lock(&cache->lock);
+    status = command(cache, words);
+    pthread_mutex_unlock(&cache->lock);
+    return status;
+}
+
+static enum mc_status run(struct cache_worker *worker, enum mc_command command,
+                          const struct words *words)
+{
+    struct cache *cache = worker->cache;
+
+    switch (command) {
+    case MC_CMD_CACHE_MEMLIMIT:
+        return memlimit(worker, words);
+    case MC_CMD_SLABS:
+        return locked(cache, slabs, words);
+    case MC_CMD_LRU:
+        return locked(cache, lru, words);
+    case MC_CMD_SHUTDOWN:
+        return shutdown_process(cache, words);
+    case MC_CMD_MISBEHAVE:
+    case MC_CMD_DEBUGTIME:
+    case MC_CMD_DEBUGITEM:
+        return debug(worker, command, words);
+    default:
+        return MC_STATUS_ERROR; /* refresh_certs, extstore: as a build without them */
+    }
+}
+
+int cache_exec_admin(struct cache_session *session, const struct mc_request *request,
+                     struct cache_sink *sink)
+{
+    struct words words = words_cut(request);
+    enum mc_status status;
+
+    if (request->command == MC_CMD_WATCH)
+        return cache_exec_watch(session, request, sink);
+    if (request->command == MC_CMD_LRU_CRAWLER)
+        return crawler(session, request, &words, sink);
+    status = run(session->worker, request->command, &words);
+    if (status == MC_STATUS_COUNT) {
+        session->close_reason = CACHE_CLOSE_SHUTDOWN;
+        return -1;
+    }
+    return request->noreply ? 0 : cache_reply_status(session->worker, sink, status);
+}

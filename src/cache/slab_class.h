@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * memcached's slab classes, as its -f, -n and -I make them. The engine has none, but statistics,
+ * dumps and log lines name the class that memcached would have put an item in, because tools know
+ * their way by it.
+ */
+#ifndef CACHE_SLAB_CLASS_H
+#define CACHE_SLAB_CLASS_H
+
+#include "cache/worker.h"
+#include "mcproto/mcproto.h"
+
+/* Classes are numbered from 1, and memcached has fewer than this. */
+#define CACHE_SLAB_CLASSES_MAX 63
+
+#define CACHE_SLAB_PAGE_BYTES (1024 * 1024)
+
+/* Fills in how items are told apart by size: class n of memcached is class n - 1 of the engine. */
+void cache_slab_classes(const struct cache_settings *settings, struct kv_sizes *sizes);
+
+static inline unsigned cache_slab_class_count(const struct cache *cache)
+{
+    return cache->sizes.class_count;
+}
+
+/* Size of a chunk of class `id` (1..count). */
+static inline uint32_t cache_slab_chunk_bytes(const struct cache *cache, unsigned id)
+{
+    return cache->sizes.class_bytes_max[id - 1];
+}
+
+/* Bytes that memcached would count for an item, header included. value_len counts the CRLF. */
+static inline uint64_t cache_slab_item_bytes(const struct cache *cache, uint32_t key_len,
+                                             uint32_t flags, uint64_t value_len)
+{
+    return kv_sizes_of(&cache->sizes, key_len, flags, value_len);
+}
+
+/* The class of an item. */
+static inline unsigned cache_slab_class(const struct cache *cache, uint32_t key_len, uint32_t flags,
+                                        uint32_t value_len)
+{
+    uint64_t bytes = kv_sizes_of(&cache->sizes, key_len, flags, value_len);
+
+    return kv_sizes_class(&cache->sizes, bytes) + 1;
+}
+
+/* What `me` tells of an item: its times as seconds from now. */
+struct mc_item_facts cache_item_facts(const struct cache_worker *worker,
+                                      const struct kv_view *view);
+
+#endif
