@@ -116,6 +116,8 @@ struct us_config {
     u_u32 retries_max;     /* of data or a window probe without an answer, likewise */
     u_u32 arp_lifetime_us; /* an entry is asked for again after this */
 
+    u_u32 challenge_acks_max; /* per second (RFC 5961 section 7); what is allowed varies below it */
+
     /* Patience with silent peers, milliseconds; see us_keepalive() and us_user_timeout(). */
     u_u32 keepalive;         /* 1: new connections begin with keepalives on (RFC 9293 3.8.4: 0) */
     u_u32 keepalive_idle_ms; /* silence before the first question */

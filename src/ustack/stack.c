@@ -83,6 +83,7 @@ void us_config_defaults(struct us_config *config)
     config->syn_ack_retries_max = 4;
     config->retries_max = 12;
     config->arp_lifetime_us = 60u * 1000 * 1000;
+    config->challenge_acks_max = 1000;
     config->keepalive = 0;
     config->keepalive_idle_ms = 2u * 3600 * 1000;
     config->keepalive_interval_ms = 75u * 1000;
@@ -246,6 +247,7 @@ struct us_stack *us_create(const struct us_config *config, void *memory, unsigne
     stack->l2_bytes = (u_u8)(config->vlan_id != 0 ? (int)US_L2_HDR_MAX : (int)US_ETH_HDR_BYTES);
     stack->icmp_tokens = US_ICMP_BURST;
     stack->icmp_filled_us = now_us;
+    stack->challenge_left = config->challenge_acks_max;
     stack->rx_block_max = 2 * (config->recv_window_bytes / US_BLOCK_ROOM) + 8;
     derive_key(stack->key_table, config, 0);
     derive_key(stack->key_isn, config, 1);

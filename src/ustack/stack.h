@@ -72,8 +72,8 @@ struct us_stack {
 
     u_u64 icmp_filled_us;    /* when icmp_tokens was last filled up */
     u_u32 icmp_tokens;       /* ICMP errors that may be sent now */
-    u_u64 challenge_from_us; /* start of the period that challenge_count counts */
-    u_u32 challenge_count;
+    u_u64 challenge_from_us; /* start of the second that challenge_left is for */
+    u_u32 challenge_left;
     u_u32 rx_block_max; /* blocks that the receive queue of one connection may hold */
 };
 

@@ -128,6 +128,7 @@ enum us_counter_index {
     US_C_DROP_TCP_OLD_DATA,
     US_C_DROP_TCP_PAWS,
     US_C_DROP_TCP_NO_TIMESTAMP,
+    US_C_DROP_TCP_RST, /* RSTs that change nothing */
     US_C_DROP_TCP_HALF_OPEN,
     US_C_DROP_TCP_LISTEN_LIMIT,
     US_C_DROP_TCP_NO_ROUTE,

@@ -294,8 +294,17 @@ void us_tcp_input(struct us_stack *stack, const struct us_rx *rx);
 /* Answers a segment with a RST as RFC 9293 3.10.7.1 says, unless it is a RST itself. */
 void us_tcp_answer_rst(struct us_stack *stack, const struct us_seg *seg);
 
-/* Sends an ACK for a segment that should not have come, within the limits of RFC 5961 section 7. */
+/* ---- tcp_challenge.c ---- */
+
+/* Sends a challenge ACK (RFC 5961), within the limits of the connection and of the instance. */
 void us_tcp_challenge(struct us_stack *stack, struct us_conn *conn);
+
+/* Acknowledges a segment that is not acceptable (RFC 9293 3.10.7.4), within the connection's limit.
+ */
+void us_tcp_answer_outside(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg);
+
+/* Whether the instance as a whole may send one more challenge ACK now; counts it if so. */
+int us_tcp_challenge_allowed(struct us_stack *stack);
 
 /* ---- tcp_ack.c ---- */
 

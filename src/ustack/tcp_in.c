@@ -8,14 +8,6 @@
 #include "ustack/tcp_ecn.h"
 #include "ustack/tcp_tw.h"
 
-/* Limits of ACKs for segments that should not have come, per connection and per instance. */
-enum {
-    CHALLENGE_PER_CONN = 10,
-    CHALLENGE_CONN_MS = 5000, /* RFC 5961 section 7 */
-    CHALLENGE_PER_STACK = 1000,
-    CHALLENGE_STACK_US = 1000 * 1000
-};
-
 /* RFC 7323 5.5: after 24 days the clock may have wrapped, so the old timestamp says nothing. */
 static const u_u32 paws_idle_ms = 24u * 24 * 3600 * 1000;
 
@@ -89,37 +81,6 @@ void us_tcp_answer_rst(struct us_stack *stack, const struct us_seg *seg)
     }
 }
 
-/* Whether the instance as a whole may send one more challenge ACK in this period. */
-static int challenge_allowed(struct us_stack *stack)
-{
-    if (stack->now_us - stack->challenge_from_us >= CHALLENGE_STACK_US) {
-        stack->challenge_from_us = stack->now_us;
-        stack->challenge_count = 0;
-    }
-    if (stack->challenge_count >= CHALLENGE_PER_STACK)
-        return 0;
-    stack->challenge_count++;
-    return 1;
-}
-
-void us_tcp_challenge(struct us_stack *stack, struct us_conn *conn)
-{
-    u_u32 now_ms = us_ts_clock(stack->now_us);
-
-    if (now_ms - conn->challenge_at >= CHALLENGE_CONN_MS) {
-        conn->challenge_at = now_ms;
-        conn->challenges = 0;
-    }
-    if (conn->challenges >= CHALLENGE_PER_CONN || !challenge_allowed(stack)) {
-        us_count(stack, US_C_TCP_CHALLENGE_LIMITED);
-        return;
-    }
-    conn->challenges++;
-    us_count(stack, US_C_TCP_CHALLENGE_ACKS);
-    conn->out_flags |= US_OUT_ACK;
-    us_tcp_out_want(stack, conn);
-}
-
 /* ---- SYN-SENT, RFC 9293 3.10.7.3 ---- */
 
 static void syn_sent_input(struct us_stack *stack, struct us_conn *conn, struct us_seg *seg)
@@ -132,7 +93,7 @@ static void syn_sent_input(struct us_stack *stack, struct us_conn *conn, struct 
         return;
     }
     if (seg->flags & US_TCP_RST) {
-        us_count(stack, US_C_TCP_RX_RST);
+        us_count(stack, has_ack ? US_C_TCP_RX_RST : US_C_DROP_TCP_RST);
         if (has_ack)
             us_conn_end(stack, conn, US_CLOSE_REFUSED);
         return;
@@ -188,8 +149,7 @@ static int sync_check_timestamp(struct us_stack *stack, struct us_conn *conn,
     if (us_seq_lt(seg->opts.ts_val, conn->ts_recent) &&
         now_ms - conn->ts_recent_at < paws_idle_ms) {
         us_count(stack, US_C_DROP_TCP_PAWS);
-        conn->out_flags |= US_OUT_ACK;
-        us_tcp_out_want(stack, conn);
+        us_tcp_answer_outside(stack, conn, seg);
         return 0;
     }
     return 1;
@@ -212,13 +172,12 @@ static int sync_seq_acceptable(const struct us_conn *conn, const struct us_seg *
     u_u32 last = seg->seq + space - 1;
 
     if (us_seq_gt(conn->rcv_nxt, conn->rcv_adv))
-        wnd = 0; /* a FIN right behind the window */
-    if (space == 0) {
-        /* The right edge itself too: a peer that has filled the window acknowledges from there. */
-        if (!(seg->flags & US_TCP_RST))
-            return seg->seq - conn->rcv_nxt <= wnd;
+        wnd = 0;                 /* a FIN right behind the window */
+    if (seg->flags & US_TCP_RST) /* RFC 5961 3.2 looks at where it begins, whatever it carries */
         return seg->seq == conn->rcv_nxt || seg->seq - conn->rcv_nxt < wnd;
-    }
+    /* The right edge itself too: a peer that has filled the window acknowledges from there. */
+    if (space == 0)
+        return seg->seq - conn->rcv_nxt <= wnd;
     return seg->seq - conn->rcv_nxt < wnd || last - conn->rcv_nxt < wnd;
 }
 
@@ -229,16 +188,15 @@ static int sync_seq_acceptable(const struct us_conn *conn, const struct us_seg *
  */
 static int sync_unacceptable(struct us_stack *stack, struct us_conn *conn, struct us_seg *seg)
 {
-    if (seg->flags & US_TCP_RST)
-        return 0;
-    us_count(stack, US_C_DROP_TCP_WINDOW);
-    if (seg_space(seg) == 0) {
-        us_tcp_challenge(stack, conn);
+    if (seg->flags & US_TCP_RST) {
+        us_count(stack, US_C_DROP_TCP_RST);
         return 0;
     }
+    us_count(stack, US_C_DROP_TCP_WINDOW);
+    us_tcp_answer_outside(stack, conn, seg);
+    if (seg_space(seg) == 0)
+        return 0;
     us_tcp_note_old(conn, seg);
-    conn->out_flags |= US_OUT_ACK;
-    us_tcp_out_want(stack, conn);
     if (seg->seq != conn->rcv_nxt)
         return 0;
     seg->len = 0;
@@ -265,8 +223,10 @@ static void sync_rst(struct us_stack *stack, struct us_conn *conn, const struct 
  */
 static int sync_syn(struct us_stack *stack, struct us_conn *conn, struct us_seg *seg)
 {
-    if (seg->flags & US_TCP_RST)
+    if (seg->flags & US_TCP_RST) {
+        us_count(stack, US_C_DROP_TCP_RST);
         return 0;
+    }
     if (conn->state != US_TCP_SYN_RECEIVED || seg->seq != conn->irs) {
         us_tcp_challenge(stack, conn);
         return 0;

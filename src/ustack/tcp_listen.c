@@ -212,9 +212,9 @@ struct us_conn *us_tcp_listen_input(struct us_stack *stack, const struct us_tcp_
                                     const struct us_listener *listener, const struct us_seg *seg,
                                     const u_u32 *isn_min)
 {
-    if (seg->flags & US_TCP_RST)
-        return (struct us_conn *)U_NULL;
-    if (seg->flags & US_TCP_ACK) {
+    if (seg->flags & US_TCP_RST) {
+        us_count(stack, US_C_DROP_TCP_RST);
+    } else if (seg->flags & US_TCP_ACK) {
         if (!(seg->flags & US_TCP_SYN) && stack->now_us < stack->cookie_until_us)
             return listen_take_cookie(stack, key, listener, seg);
         us_tcp_answer_rst(stack, seg);

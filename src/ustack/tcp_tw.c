@@ -97,9 +97,11 @@ void us_tw_add(struct us_stack *stack, const struct us_conn *conn, const struct 
 /* Whether a SYN surely belongs to a newer connection: RFC 6191 section 2, RFC 9293 3.6.1. */
 static int tw_syn_is_new(const struct us_tw *tw, const struct us_seg *seg)
 {
-    if (tw->has_ts && seg->opts.has_ts && seg->opts.ts_val != tw->ts_recent)
+    if (seg->opts.has_ts && !tw->has_ts)
+        return 1; /* no SYN of the old connection, so it can't be a duplicate */
+    if (seg->opts.has_ts && seg->opts.ts_val != tw->ts_recent)
         return us_seq_gt(seg->opts.ts_val, tw->ts_recent);
-    return us_seq_gt(seg->seq, tw->rcv_nxt);
+    return us_seq_geq(seg->seq, tw->rcv_nxt); /* RCV.NXT itself was not seen yet */
 }
 
 int us_tw_input(struct us_stack *stack, struct us_tw *tw, const struct us_seg *seg, int listens,
@@ -125,6 +127,8 @@ int us_tw_input(struct us_stack *stack, struct us_tw *tw, const struct us_seg *s
         return 0; /* the answer to an answer of ours */
     if (kind & US_TCP_FIN)
         tw_restart(stack, tw);
+    else if (!us_tcp_challenge_allowed(stack))
+        return 0;
     tw_answer(stack, tw, seg->rx);
     return 0;
 }

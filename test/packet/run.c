@@ -78,6 +78,7 @@ static int set_config(struct script *s, const char *key)
                   {"syn_retries_max", &c->syn_retries_max},
                   {"syn_ack_retries_max", &c->syn_ack_retries_max},
                   {"syn_cookies", &c->syn_cookies},
+                  {"challenge_acks_max", &c->challenge_acks_max},
                   {"keepalive", &c->keepalive},
                   {"keepalive_idle_ms", &c->keepalive_idle_ms},
                   {"keepalive_interval_ms", &c->keepalive_interval_ms},
