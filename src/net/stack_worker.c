@@ -33,6 +33,18 @@
 /* How long a peer may leave its side open after we have closed ours and sent everything. */
 #define FIN_WAIT2_US (10 * 1000 * 1000)
 
+/*
+ * A client that has vanished holds one of the -c connections until it is noticed: it is asked after
+ * two minutes of silence, as the kernel would be by the keepalives that memcached turns on, but
+ * sooner.
+ */
+#define KEEPALIVE_IDLE_MS (120 * 1000)
+#define KEEPALIVE_INTERVAL_MS (15 * 1000)
+#define KEEPALIVE_COUNT 4
+
+/* How long a client may leave its window closed while replies wait for it. */
+#define PERSIST_MS (10 * 60 * 1000)
+
 /* Other threads see counters that are at most so old, plus a sleep. */
 #define PUBLISH_US 100000
 
@@ -337,6 +349,11 @@ static void derive_us_config(const struct nic *nic, const struct net_stack_confi
     us->conn_max =
         config->conn_max + config->conn_max / NET_STACK_CONN_SPARE_SHARE + NET_STACK_CONN_SPARE;
     us->fin_wait2_us = FIN_WAIT2_US;
+    us->keepalive = 1;
+    us->keepalive_idle_ms = KEEPALIVE_IDLE_MS;
+    us->keepalive_interval_ms = KEEPALIVE_INTERVAL_MS;
+    us->keepalive_count = KEEPALIVE_COUNT;
+    us->persist_ms = PERSIST_MS;
     us->half_open_max = config->half_open_max ? config->half_open_max : 1024;
     us->half_open_max = u_min32(us->half_open_max, us->conn_max);
     us->recv_window_bytes = RECV_WINDOW_BYTES;

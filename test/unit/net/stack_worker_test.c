@@ -713,6 +713,32 @@ static void test_reset_after_request(void **state)
     assert_true(u_list_is_empty(&f->server->open_conns));
 }
 
+/* A client that is idle keeps its connection; one whose host has gone does not keep it long. */
+static void test_vanished_client(void **state)
+{
+    struct fixture *f = *state;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct client *c;
+    unsigned i;
+
+    f->now_us = net_clock_us(); /* the clock that the server's timers have begun with */
+    c = client_open(f);
+    ask(f, c, "get r\r\n", "END\r\n");
+    for (i = 0; i < 1000; i++) {
+        f->now_us += 1000000;
+        clients_turn(f);
+        net_stack_turn(f->server, f->now_us);
+    }
+    ask(f, c, "get r\r\n", "END\r\n");
+    steps(f, 1000); /* the reply is acknowledged: what follows is silence */
+    for (i = 0; i < 200; i++) {
+        f->now_us += 1000000;
+        net_stack_turn(f->server, f->now_us);
+        nic_release(f->ends[0], pkts, nic_rx_burst(f->ends[0], pkts, NIC_BURST_MAX));
+    }
+    assert_true(u_list_is_empty(&f->server->open_conns));
+}
+
 /* Many clients that do not read share a small pool; one that reads is still served. */
 static void test_pool_is_shared(void **state)
 {
@@ -842,6 +868,7 @@ int main(void)
         cmocka_unit_test(test_idle_timeout),
         cmocka_unit_test_setup_teardown(test_flood_after_quit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reset_after_request, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_vanished_client, setup, teardown),
         cmocka_unit_test(test_pool_is_shared),
         cmocka_unit_test(test_pool_is_too_small),
         cmocka_unit_test(test_narrow_link),
