@@ -409,6 +409,7 @@ struct us_conn_info {
     u_u16 local_port, remote_port;
     enum us_tcp_state state;
     u_u32 mss;     /* payload bytes per segment that we send */
+    u_u32 path_mtu;
     u_u32 srtt_us; /* 0: not measured yet */
     u_u32 rto_us;
     enum us_cc_kind cc;

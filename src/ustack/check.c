@@ -5,6 +5,7 @@
  */
 #include "ustack/stack.h"
 #include "ustack/tcp.h"
+#include "ustack/tcp_pmtu.h"
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_sack.h"
 #include "ustack/tcp_tw.h"
@@ -101,6 +102,10 @@ static const char *check_windows(const struct us_stack *stack, const struct us_c
         return "more sent than queued";
     if (!(conn->cc.cwnd >= conn->cc.mss))
         return "congestion window below one segment";
+    if (!(conn->pmtu.mtu <= conn->pmtu.mtu_max))
+        return "path MTU beyond the link's";
+    if (conn->state >= US_TCP_SYN_RECEIVED && !(conn->cc.mss == us_pmtu_mss(conn)))
+        return "segments of another size than the path MTU says";
     if (!(conn->sendq.copied < stack->config.send_queue_bytes + US_BLOCK_BYTES))
         return "send queue beyond its limit";
     if (conn->state >= US_TCP_SYN_RECEIVED && !(us_seq_leq(conn->rcv_nxt, conn->rcv_adv + 1)))

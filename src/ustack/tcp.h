@@ -121,6 +121,18 @@ struct us_tcp_recovery {
     u_u8 flags;     /* US_RF_* */
 };
 
+/* The size of packets on the way to the peer; see tcp_pmtu.h. Times are of us_ts_clock(). */
+struct us_tcp_pmtu {
+    u_u32 raise_at;    /* when more may be tried, while mtu is below mtu_max */
+    u_u32 probe_end;   /* sequence number behind the probe that is in flight */
+    u_u16 mtu;         /* packets are at most so large */
+    u_u16 mtu_max;     /* what the link carries and the peer takes */
+    u_u16 high;        /* the smallest size that is not known to fail, less one; or mtu_max */
+    u_u16 tried;       /* size of the probe that is in flight */
+    u_u16 probe_bytes; /* payload of the probe to be sent next, or 0 */
+    u_u8 probing;      /* one is in flight */
+};
+
 enum { US_KEEP_COUNT_MAX = 200 };
 
 /* How long a peer may be silent or take nothing; see tcp_timer.c. */
@@ -234,6 +246,7 @@ struct us_conn {
 
     /* Seldom touched. */
     struct us_tcp_patience patience;
+    struct us_tcp_pmtu pmtu;
     struct us_tcp_recovery rec;
     u_u16 mss_sent; /* what we told the peer */
     u_u16 listener; /* index + 1 of the listener that it came from, 0 if none */
@@ -407,6 +420,12 @@ void us_tcp_timer_start(struct us_stack *stack, struct us_conn *conn, enum us_tc
 /* Nothing is in flight any more: stops the main timer, or watches for the peer's silence. */
 void us_tcp_timer_idle(struct us_stack *stack, struct us_conn *conn);
 
+/*
+ * Takes what is in flight as lost, but not as a sign of congestion: it is sent again from SND.UNA,
+ * with SACK what was not SACKed.
+ */
+void us_tcp_go_back(struct us_stack *stack, struct us_conn *conn);
+
 /* The user timeout has changed. */
 void us_tcp_timer_limit(struct us_stack *stack, struct us_conn *conn);
 
@@ -439,6 +458,9 @@ void us_conn_take_syn(struct us_stack *stack, struct us_conn *conn, const struct
  * connections: then this one has ended with a RST.
  */
 int us_conn_establish(struct us_stack *stack, struct us_conn *conn);
+
+/* The MSS that a SYN offers, or what holds if it says nothing. */
+u_u32 us_conn_mss_of_syn(const struct us_seg *seg, u_u32 local_ip);
 
 /* What our SYN offers: the window scale, and the largest segment that we can receive. */
 u_u8 us_conn_scale_offered(const struct us_stack *stack);

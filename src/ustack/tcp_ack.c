@@ -5,6 +5,7 @@
  */
 #include "ustack/tcp.h"
 #include "ustack/tcp_ecn.h"
+#include "ustack/tcp_pmtu.h"
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_sendq.h"
 #include "ustack/tcp_tw.h"
@@ -107,6 +108,8 @@ void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack,
         us_dctcp_acked(&conn->cc.of.dctcp, ack - conn->snd_una, ece, ack, conn->snd_nxt);
     ack_adjust_window(stack, conn, ack, ece);
     conn->snd_una = ack;
+    if (U_UNLIKELY(conn->pmtu.probing))
+        us_pmtu_acked(stack, conn);
     if (us_seq_lt(conn->snd_nxt, ack))
         conn->snd_nxt = ack;
     us_sendq_drop(stack, &conn->sendq, ack);

@@ -295,6 +295,7 @@ void us_conn_info(const struct us_stack *stack, const struct us_conn *conn,
     info->remote_port = conn->key.remote_port;
     info->state = (enum us_tcp_state)conn->state;
     info->mss = conn->cc.mss;
+    info->path_mtu = conn->pmtu.mtu;
     info->srtt_us = conn->rtt.srtt8_us >> 3;
     info->rto_us = us_recovery_rto_us(stack, conn);
     info->cc = (enum us_cc_kind)conn->cc.kind;

@@ -2,6 +2,7 @@
 /* How a connection begins and ends. */
 #include "ustack/tcp.h"
 #include "ustack/tcp_ecn.h"
+#include "ustack/tcp_pmtu.h"
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sendq.h"
@@ -27,6 +28,13 @@ u_u16 us_conn_mss_offered(const struct us_stack *stack, u_u32 local_ip)
     u_u32 l3_bytes = us_local_is_ip6(local_ip) ? (u_u32)US_IP6_HDR_BYTES : (u_u32)US_IP4_HDR_BYTES;
 
     return (u_u16)(stack->config.mtu - l3_bytes - US_TCP_HDR_BYTES);
+}
+
+u_u32 us_conn_mss_of_syn(const struct us_seg *seg, u_u32 local_ip)
+{
+    if (seg->opts.mss != 0)
+        return seg->opts.mss;
+    return us_local_is_ip6(local_ip) ? (u_u32)US_TCP_MSS_DEFAULT_IP6 : (u_u32)US_TCP_MSS_DEFAULT;
 }
 
 void us_conn_set_iss(struct us_conn *conn, u_u32 iss)
@@ -83,7 +91,7 @@ struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key
 
 void us_conn_take_syn(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
 {
-    u_u32 mss = seg->opts.mss != 0 ? seg->opts.mss : (u_u32)US_TCP_MSS_DEFAULT;
+    u_u32 mss = us_conn_mss_of_syn(seg, conn->key.local_ip);
 
     conn->irs = seg->seq;
     conn->rcv_nxt = seg->seq + 1;
@@ -108,10 +116,8 @@ void us_conn_take_syn(struct us_stack *stack, struct us_conn *conn, const struct
         conn->snd_scale = 0;
         conn->rcv_scale = 0;
     }
-    mss = u_min32(u_max32(mss, CONN_MSS_MIN), stack->config.mtu - us_conn_hdr_bytes(conn));
-    if (conn->opts & US_OPT_TS)
-        mss -= US_TCP_OPT_TS_BYTES;
-    us_cc_init(&conn->cc, mss, 0);
+    us_pmtu_init(stack, conn, u_max32(mss, CONN_MSS_MIN));
+    us_cc_init(&conn->cc, us_pmtu_mss(conn), 0);
 }
 
 int us_conn_establish(struct us_stack *stack, struct us_conn *conn)

@@ -24,7 +24,7 @@ enum {
 };
 
 /* Common values: the smallest there is, tunnels, Ethernet with and without PPPoE, jumbo frames. */
-static const u_u16 cookie_mss[1 << COOKIE_MSS_BITS] = {64, 256, 536, 1220, 1360, 1440, 1460, 8960};
+static const u_u16 cookie_mss[1 << COOKIE_MSS_BITS] = {48, 256, 536, 1220, 1360, 1440, 1460, 8960};
 
 static u_u32 cookie_hash(const struct us_stack *stack, const struct us_tcp_key *key, u_u32 peer_isn,
                          u_u32 clock, unsigned mss_index)

@@ -6,27 +6,10 @@
  */
 #include "ustack/tcp.h"
 
-/* RFC 791: every host takes packets of 576 bytes, so nobody has a reason to claim less over IPv4.
- */
-enum { ICMP_MTU_MIN = 576 };
-
 /* Whether a segment with this number is on its way: SND.UNA =< SEG.SEQ < SND.NXT. */
 static int icmp_seq_in_flight(const struct us_conn *conn, u_u32 seq)
 {
     return us_seq_leq(conn->snd_una, seq) && us_seq_lt(seq, conn->snd_max);
-}
-
-void us_tcp_path_mtu(struct us_stack *stack, struct us_conn *conn, u_u32 mtu)
-{
-    u_u32 floor = us_conn_remote6(conn) != U_NULL ? (u_u32)US_IP6_MTU_MIN : (u_u32)ICMP_MTU_MIN;
-    u_u32 mss;
-
-    (void)stack;
-    mss = u_max32(mtu, floor) - us_conn_hdr_bytes(conn);
-    if (conn->opts & US_OPT_TS)
-        mss -= US_TCP_OPT_TS_BYTES;
-    if (mss < conn->cc.mss)
-        conn->cc.mss = mss;
 }
 
 void us_tcp_icmp_error(struct us_stack *stack, const struct us_tcp_key *key,

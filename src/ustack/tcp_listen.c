@@ -102,7 +102,7 @@ static struct us_conn *listen_open(struct us_stack *stack, const struct us_tcp_k
 static void listen_send_cookie(struct us_stack *stack, const struct us_tcp_key *key,
                                const struct us_seg *seg)
 {
-    u_u32 mss = seg->opts.mss != 0 ? seg->opts.mss : (u_u32)US_TCP_MSS_DEFAULT;
+    u_u32 mss = us_conn_mss_of_syn(seg, key->local_ip);
     struct us_reply *reply = us_reply_add(stack, seg->rx, US_REPLY_TCP);
     struct us_cookie cookie;
 

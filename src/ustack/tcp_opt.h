@@ -8,8 +8,9 @@
 enum {
     US_TCP_OPT_TS_BYTES = 12, /* two NOPs and the timestamps option */
     US_TCP_SACK_BLOCKS_MAX = 4,
-    US_TCP_SCALE_MAX = 14,   /* RFC 7323 2.3: larger ones count as this */
-    US_TCP_MSS_DEFAULT = 536 /* RFC 9293 3.7.1: when the peer says nothing */
+    US_TCP_SCALE_MAX = 14,    /* RFC 7323 2.3: larger ones count as this */
+    US_TCP_MSS_DEFAULT = 536, /* RFC 9293 3.7.1: when the peer says nothing */
+    US_TCP_MSS_DEFAULT_IP6 = 1220
 };
 
 struct us_tcp_sack {

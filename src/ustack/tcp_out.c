@@ -6,6 +6,7 @@
 #include "base/cksum.h"
 #include "ustack/tcp.h"
 #include "ustack/tcp_ecn.h"
+#include "ustack/tcp_pmtu.h"
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sack.h"
@@ -70,7 +71,7 @@ static int plan_data(const struct us_conn *conn, struct us_tcp_desc *desc)
     usable = u_min32(cwnd - pipe, conn->snd_wnd - flight);
     desc->kind = US_SEND_DATA;
     desc->seq = conn->snd_nxt;
-    desc->len = u_min32(u_min32(avail, conn->cc.mss), usable);
+    desc->len = u_min32(u_min32(avail, us_pmtu_segment(conn)), usable);
     /* RFC 9293 3.8.6.2.1: a full segment, or all there is, or half the peer's largest window. */
     if (us_seq_geq(desc->seq, conn->snd_max) && desc->len < conn->cc.mss && desc->len < avail &&
         desc->len < conn->snd_wnd_max >> 1)
@@ -206,7 +207,7 @@ static void conn_fill_options(const struct us_stack *stack, const struct us_conn
                               struct us_tcp_desc *desc)
 {
     struct us_tcp_opts *opts = &desc->opts;
-    u_u32 room = conn->cc.mss - desc->len;
+    u_u32 room = conn->cc.mss > desc->len ? conn->cc.mss - desc->len : 0;
 
     opts->mss = 0;
     opts->has_scale = 0;
@@ -282,6 +283,8 @@ static void record_ack(struct us_stack *stack, struct us_conn *conn, const struc
 static void record_sent(struct us_stack *stack, struct us_conn *conn,
                         const struct us_tcp_desc *desc, u_u32 end)
 {
+    if (U_UNLIKELY(us_pmtu_is_low(conn)))
+        us_pmtu_sent(stack, conn, desc->seq, end);
     if (us_seq_lt(desc->seq, conn->snd_max)) {
         /* Karn: no sample from what was sent twice, nor from what has to wait for it. */
         if (conn->sack == U_NULL || us_seq_geq(end, conn->rtt_seq))
@@ -408,6 +411,8 @@ static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
     for (i = 0; i < OUT_QUANTUM && *filled < n; i++) {
         struct us_neighbour *neighbour;
 
+        if (U_UNLIKELY(us_pmtu_is_low(conn)))
+            us_pmtu_plan(stack, conn);
         if (!us_tcp_plan(conn, &desc)) {
             conn_settle_timers(stack, conn);
             return OUT_DONE;

@@ -12,6 +12,7 @@
  */
 #include "ustack/tcp.h"
 #include "ustack/tcp_ecn.h"
+#include "ustack/tcp_pmtu.h"
 #include "ustack/tcp_recovery.h"
 
 static void timer_arm(struct us_stack *stack, struct us_conn *conn)
@@ -143,19 +144,10 @@ static void timer_probe(struct us_stack *stack, struct us_conn *conn)
     us_tcp_out_want(stack, conn);
 }
 
-/*
- * Goes back to snd_una with a window of one segment: RFC 5681 3.1, RFC 6298 5.4 to 5.6. With SACK
- * all that was not SACKed counts as lost, otherwise all is sent again.
- */
-static void timer_go_back(struct us_stack *stack, struct us_conn *conn)
+void us_tcp_go_back(struct us_stack *stack, struct us_conn *conn)
 {
     int with_sack = us_recovery_timeout(stack, conn);
 
-    /* A window that a recovery has reduced just now is not reduced again for the same losses. */
-    us_count(stack, US_C_TCP_CC_REDUCTIONS);
-    us_ecn_reduced(conn);
-    us_cc_timeout(&conn->cc, conn->snd_max - conn->snd_una,
-                  conn->retries > 1 || (conn->flags & US_CF_RECOVERY));
     conn->recover = conn->snd_max;
     conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL | US_CF_RTT_TIMED | US_CF_TAIL);
     conn->out_flags &= (u_u8) ~(US_OUT_RESEND | US_OUT_TAIL);
@@ -164,6 +156,17 @@ static void timer_go_back(struct us_stack *stack, struct us_conn *conn)
         return;
     us_recovery_forget(stack, conn);
     conn->snd_nxt = conn->snd_una;
+}
+
+/* Goes back with a window of one segment: RFC 5681 3.1, RFC 6298 5.4 to 5.6. */
+static void timer_go_back(struct us_stack *stack, struct us_conn *conn)
+{
+    /* A window that a recovery has reduced just now is not reduced again for the same losses. */
+    int again = conn->retries > 1 || (conn->flags & US_CF_RECOVERY);
+
+    us_tcp_go_back(stack, conn);
+    us_pmtu_timeout(stack, conn);
+    us_cc_timeout(&conn->cc, conn->snd_max - conn->snd_una, again);
 }
 
 static void timer_resend(struct us_stack *stack, struct us_conn *conn)

@@ -270,6 +270,21 @@ static size_t build_tcp(const struct frame *f, const struct frame_faults *x, uin
     return len;
 }
 
+/* The beginning of a segment that dst_ip has sent to src_ip, as an ICMP error carries it. */
+static void build_quote(const struct frame *f, uint8_t *p)
+{
+    memset(p, 0, FRAME_QUOTE_BYTES);
+    p[0] = 0x45;
+    put16(p + 2, 1500);
+    p[8] = 63;
+    p[9] = 6;
+    put32(p + 12, f->dst_ip);
+    put32(p + 16, f->src_ip);
+    put16(p + IP_BYTES, f->quote_src_port);
+    put16(p + IP_BYTES + 2, f->quote_dst_port);
+    put32(p + IP_BYTES + 4, f->quote_seq);
+}
+
 static size_t build_icmp(const struct frame *f, const struct frame_faults *x, uint8_t *p)
 {
     memset(p, 0, ICMP_BYTES);
@@ -277,7 +292,9 @@ static size_t build_icmp(const struct frame *f, const struct frame_faults *x, ui
     p[1] = (uint8_t)f->icmp_code;
     put16(p + 4, f->icmp_id);
     put16(p + 6, f->icmp_seq);
-    if (f->len > 0)
+    if (f->quoted)
+        build_quote(f, p + ICMP_BYTES);
+    else if (f->len > 0)
         memcpy(p + ICMP_BYTES, f->payload, f->len);
     uint16_t sum = frame_checksum(p, ICMP_BYTES + f->len, 0);
     put16(p + 2, x->bad_l4_csum ? sum ^ 0x0101u : sum);

@@ -25,6 +25,7 @@ enum tcp_flag {
 
 #define FRAME_BYTES_MAX 66000u
 #define FRAME_SACK_MAX 4
+#define FRAME_QUOTE_BYTES 28u /* of an IPv4 packet in an ICMP error */
 
 /* The TCP options of a segment; each `has_` says whether the option was there. */
 struct frame_opts {
@@ -51,6 +52,9 @@ struct frame {
     struct frame_opts opts;
 
     unsigned icmp_type, icmp_code, icmp_id, icmp_seq;
+    int quoted; /* what is built: the payload of the ICMP message is the segment below */
+    uint16_t quote_src_port, quote_dst_port;
+    uint32_t quote_seq;
 
     const uint8_t *payload;
     uint32_t len; /* bytes of payload */

@@ -591,6 +591,7 @@ static void do_info(struct script *s)
         const char *name;
         u_u32 value;
     } fields[] = {{"mss", i.mss},
+                  {"path_mtu", i.path_mtu},
                   {"srtt_us", i.srtt_us},
                   {"rto_us", i.rto_us},
                   {"cwnd_bytes", i.cwnd_bytes},

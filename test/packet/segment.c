@@ -250,7 +250,7 @@ static struct rig_in build_tcp(struct script *s, struct building *b, struct rig_
     return finish(s, b, (uint32_t)first - 1);
 }
 
-static struct rig_in build_icmp(struct script *s, struct building *b)
+static struct rig_in build_icmp(struct script *s, struct building *b, const struct rig_flow *flow)
 {
     struct frame *f = &b->frame;
     f->kind = FRAME_ICMP;
@@ -262,6 +262,13 @@ static struct rig_in build_icmp(struct script *s, struct building *b)
         f->icmp_seq = (unsigned)script_number(s, "seq");
     if (script_accept(s, "len"))
         f->len = (uint32_t)script_number(s, "len");
+    if (script_accept(s, "quote")) { /* a segment of the flow; `seq` is where an MTU stands */
+        f->quoted = 1;
+        f->quote_src_port = flow->local_port;
+        f->quote_dst_port = flow->peer_port;
+        f->quote_seq = flow->stack_isn + (uint32_t)script_number(s, "sequence number");
+        f->len = FRAME_QUOTE_BYTES;
+    }
     parse_modifiers(s, b);
     return finish(s, b, 0);
 }
@@ -311,7 +318,7 @@ struct rig_in segment_build(struct script *s)
         return in;
     }
     if (script_accept(s, "icmp"))
-        return build_icmp(s, &b);
+        return build_icmp(s, &b, flow);
     if (script_accept(s, "arp"))
         return build_arp(s, &b);
     return build_tcp(s, &b, flow);
