@@ -318,7 +318,8 @@ void us_user_timeout(struct us_stack *stack, struct us_conn *conn, u_u32 timeout
 
 /*
  * Queues a copy of data. Returns the number of bytes taken, which is less than len when the send
- * queue is at its limit (US_EV_SENDABLE comes when it has fallen to half), or a negative us_error.
+ * queue is at its limit (US_EV_SENDABLE comes when it has fallen to half, or see us_low_water()),
+ * or a negative us_error.
  */
 long us_send(struct us_stack *stack, struct us_conn *conn, const void *data, u_u32 len);
 
@@ -342,6 +343,15 @@ void us_commit(struct us_stack *stack, struct us_conn *conn, u_u32 used);
  */
 int us_send_ref(struct us_stack *stack, struct us_conn *conn, const void *data, u_u32 len,
                 void *cookie);
+
+/*
+ * US_EV_SENDABLE is to come when at most low_bytes of copied data are queued on this connection,
+ * instead of half of send_queue_bytes.
+ */
+void us_low_water(const struct us_stack *stack, struct us_conn *conn, u_u32 low_bytes);
+
+/* Asks for US_EV_SENDABLE although no send was refused; it may come with the next event. */
+void us_want_sendable(struct us_stack *stack, struct us_conn *conn);
 
 /* Bytes that us_send() would take now. */
 u_u32 us_send_room(const struct us_stack *stack, const struct us_conn *conn);
@@ -408,22 +418,41 @@ struct us_conn_info {
     struct us_addr local, remote;
     u_u16 local_port, remote_port;
     enum us_tcp_state state;
-    u_u32 mss;     /* payload bytes per segment that we send */
-    u_u32 path_mtu;
-    u_u32 srtt_us; /* 0: not measured yet */
-    u_u32 rto_us;
+    u_u32 mss;      /* payload bytes per segment that we send */
+    u_u32 path_mtu; /* largest packet that the path is known to carry */
+    u_u32 srtt_us;  /* 0: not measured yet */
+    u_u32 rttvar_us;
+    u_u32 rto_us; /* of the next timeout, backoff included */
     enum us_cc_kind cc;
-    int ecn; /* both sides have agreed on it */
+    u_u8 ecn; /* 1: both sides have agreed on it; likewise the next three */
+    u_u8 sack;
+    u_u8 timestamps;
+    u_u8 window_scaling;
+    u_u8 send_scale; /* shifts of the windows, 0..14 */
+    u_u8 recv_scale;
+    u_u8 in_recovery; /* a loss is being repaired */
+    u_u8 retries;     /* timeouts, probes or keepalives in a row without an answer */
     u_u32 cwnd_bytes;
     u_u32 ssthresh_bytes;
     u_u32 send_window_bytes;
     u_u32 recv_window_bytes;
     u_u32 queued_bytes; /* see us_send_queued() */
     u_u32 retransmits;  /* segments sent again */
+    u_u64 bytes_in;     /* received in order */
+    u_u64 bytes_out;    /* sent and acknowledged */
+    u_u64 silent_us;    /* since the last acceptable segment of the peer */
 };
 
 void us_conn_info(const struct us_stack *stack, const struct us_conn *conn,
                   struct us_conn_info *info);
+
+/*
+ * Walks the connections, those in SYN-RECEIVED included, TIME-WAIT not: *cursor begins as 0.
+ * Returns the next one, or null. Then the walk is over if *cursor is 0 again; otherwise call again,
+ * for one call looks at a bounded number of places. Connections may begin and end meanwhile: what
+ * is there from the first call to the last is returned exactly once.
+ */
+struct us_conn *us_conn_next(struct us_stack *stack, u_u32 *cursor);
 
 /* Name of a state in the RFC's spelling, for instance "FIN-WAIT-1". */
 const char *us_tcp_state_name(enum us_tcp_state state);

@@ -223,6 +223,9 @@ struct us_conn {
     struct u_list out_link; /* in us_stack.out_list, or in us_neighbour.waiting */
     void *user;
     struct us_tcp_cc cc;
+    u_u64 bytes_in;  /* received in order */
+    u_u64 bytes_out; /* acknowledged, our SYN and FIN included */
+    u_u32 low_water; /* SENDABLE is told when no more is queued */
     u_u32 recover;
     u_u32 limited; /* what lies below was sent while the congestion window was the limit */
 

@@ -107,6 +107,7 @@ void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack,
     if (conn->cc.kind == US_CC_DCTCP)
         us_dctcp_acked(&conn->cc.of.dctcp, ack - conn->snd_una, ece, ack, conn->snd_nxt);
     ack_adjust_window(stack, conn, ack, ece);
+    conn->bytes_out += ack - conn->snd_una;
     conn->snd_una = ack;
     if (U_UNLIKELY(conn->pmtu.probing))
         us_pmtu_acked(stack, conn);

@@ -149,9 +149,8 @@ static int api_can_send(const struct us_conn *conn)
 static void api_want_sendable(struct us_stack *stack, struct us_conn *conn)
 {
     conn->flags |= US_CF_WANT_SENDABLE;
-    /* With a queue below its half no ACK would bring it: the pool is what is missing. */
-    if (conn->sendq.copied <= stack->config.send_queue_bytes >> 1 &&
-        u_list_is_empty(&conn->memory_link))
+    /* With so little queued no ACK would bring it: the pool is what is missing. */
+    if (conn->sendq.copied <= conn->low_water && u_list_is_empty(&conn->memory_link))
         u_list_push_back(&stack->memory_list, &conn->memory_link);
     us_count(stack, US_C_SEND_QUEUE_FULL);
 }
@@ -233,6 +232,20 @@ int us_send_ref(struct us_stack *stack, struct us_conn *conn, const void *data, 
     return US_OK;
 }
 
+void us_low_water(const struct us_stack *stack, struct us_conn *conn, u_u32 low_bytes)
+{
+    /* A queue that is full must be above it, or nothing would ever be waited for. */
+    conn->low_water = u_min32(low_bytes, stack->config.send_queue_bytes - 1);
+}
+
+void us_want_sendable(struct us_stack *stack, struct us_conn *conn)
+{
+    if (!api_can_send(conn))
+        return;
+    conn->flags |= US_CF_WANT_SENDABLE;
+    us_conn_check_sendable(stack, conn);
+}
+
 u_u32 us_send_room(const struct us_stack *stack, const struct us_conn *conn)
 {
     u_u32 limit = stack->config.send_queue_bytes;
@@ -280,85 +293,4 @@ void us_recv_resume(struct us_stack *stack, struct us_conn *conn)
     conn->rxq.kept = (struct us_chunk *)U_NULL;
     conn->rxq.held = (struct us_chunk *)U_NULL;
     us_event_queue_conn(stack, conn);
-}
-
-/* ---- looking ---- */
-
-void us_conn_info(const struct us_stack *stack, const struct us_conn *conn,
-                  struct us_conn_info *info)
-{
-    u_u32 edge;
-
-    us_addr_from_local(stack, &info->local, conn->key.local_ip);
-    us_addr_from_ip(&info->remote, us_conn_remote(conn));
-    info->local_port = conn->key.local_port;
-    info->remote_port = conn->key.remote_port;
-    info->state = (enum us_tcp_state)conn->state;
-    info->mss = conn->cc.mss;
-    info->path_mtu = conn->pmtu.mtu;
-    info->srtt_us = conn->rtt.srtt8_us >> 3;
-    info->rto_us = us_recovery_rto_us(stack, conn);
-    info->cc = (enum us_cc_kind)conn->cc.kind;
-    info->ecn = (conn->opts & US_OPT_ECN) != 0;
-    info->cwnd_bytes = conn->cc.cwnd;
-    info->ssthresh_bytes = conn->cc.ssthresh;
-    info->send_window_bytes = conn->snd_wnd;
-    us_tcp_window(stack, conn, &edge);
-    info->recv_window_bytes = edge - conn->rcv_nxt;
-    info->queued_bytes = us_send_queued(conn);
-    info->retransmits = conn->retransmits;
-}
-
-const char *us_close_reason_name(enum us_close_reason reason)
-{
-    switch (reason) {
-    case US_CLOSE_NONE:
-        return "none";
-    case US_CLOSE_NORMAL:
-        return "normal";
-    case US_CLOSE_RESET:
-        return "reset";
-    case US_CLOSE_REFUSED:
-        return "refused";
-    case US_CLOSE_TIMEOUT:
-        return "timeout";
-    case US_CLOSE_ABORTED:
-        return "aborted";
-    case US_CLOSE_UNREACHABLE:
-        return "unreachable";
-    case US_CLOSE_NO_MEMORY:
-        return "no_memory";
-    case US_CLOSE_KEEPALIVE:
-        return "keepalive";
-    case US_CLOSE_ZERO_WINDOW:
-        return "zero_window";
-    }
-    return "unknown";
-}
-
-const char *us_tcp_state_name(enum us_tcp_state state)
-{
-    switch (state) {
-    case US_TCP_CLOSED:
-        return "CLOSED";
-    case US_TCP_SYN_SENT:
-        return "SYN-SENT";
-    case US_TCP_SYN_RECEIVED:
-        return "SYN-RECEIVED";
-    case US_TCP_ESTABLISHED:
-        return "ESTABLISHED";
-    case US_TCP_FIN_WAIT_1:
-        return "FIN-WAIT-1";
-    case US_TCP_FIN_WAIT_2:
-        return "FIN-WAIT-2";
-    case US_TCP_CLOSE_WAIT:
-        return "CLOSE-WAIT";
-    case US_TCP_CLOSING:
-        return "CLOSING";
-    case US_TCP_LAST_ACK:
-        return "LAST-ACK";
-    case US_TCP_TIME_WAIT:
-        return "TIME-WAIT";
-    }
-    return "UNKNOWN";
 }

@@ -66,6 +66,7 @@ struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key
     conn->ack_us = US_NEVER;
     conn->main_us = US_NEVER;
     conn->heard_us = stack->now_us;
+    conn->low_water = config->send_queue_bytes >> 1;
     conn->patience.linger_us = US_NEVER;
     conn->patience.user_timeout_ms = config->user_timeout_ms;
     conn->patience.keep_idle_ms = config->keepalive ? config->keepalive_idle_ms : 0;
@@ -267,12 +268,9 @@ void us_conn_reap(struct us_stack *stack, struct us_conn *conn)
 
 void us_conn_check_sendable(struct us_stack *stack, struct us_conn *conn)
 {
-    const struct us_config *config = &stack->config;
-
     if (U_LIKELY(!(conn->flags & US_CF_WANT_SENDABLE)))
         return;
-    if (conn->sendq.copied > config->send_queue_bytes >> 1 ||
-        conn->sendq.refs > config->send_refs_max >> 1)
+    if (conn->sendq.copied > conn->low_water || conn->sendq.refs > stack->config.send_refs_max >> 1)
         return;
     if (us_pool_free(&stack->block_pool) == 0) {
         if (u_list_is_empty(&conn->memory_link))

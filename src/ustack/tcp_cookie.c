@@ -19,6 +19,7 @@ enum {
     TS_SCALE_NONE = 15,
     TS_SCALE_BITS = 4,
     TS_SACK = 1 << 4,
+    TS_ECN = 1 << 5,
     TS_BITS = 6,
     TS_MASK = (1 << TS_BITS) - 1
 };
@@ -82,6 +83,8 @@ u_u32 us_cookie_ts_make(u_u32 now, const struct us_cookie *cookie)
 
     if (cookie->opts & US_OPT_SACK)
         bits |= TS_SACK;
+    if (cookie->opts & US_OPT_ECN)
+        bits |= TS_ECN;
     ts = (now & ~(u_u32)TS_MASK) | bits;
     return us_seq_gt(ts, now) ? ts - (1u << TS_BITS) : ts;
 }
@@ -98,4 +101,6 @@ void us_cookie_ts_read(u_u32 ts, struct us_cookie *cookie)
     }
     if (ts & TS_SACK)
         cookie->opts |= US_OPT_SACK;
+    if (ts & TS_ECN)
+        cookie->opts |= US_OPT_ECN;
 }

@@ -8,14 +8,17 @@ static unsigned ecn_flags(const struct us_seg *seg)
     return seg->flags & (unsigned)(US_TCP_ECE | US_TCP_CWR);
 }
 
+int us_ecn_is_asked(const struct us_stack *stack, const struct us_seg *syn)
+{
+    return stack->config.ecn != US_ECN_OFF && ecn_flags(syn) == (US_TCP_ECE | US_TCP_CWR);
+}
+
 void us_ecn_take_syn(const struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
 {
-    unsigned flags = ecn_flags(seg);
-
     if (seg->flags & US_TCP_ACK) {
-        if ((conn->ecn & US_EF_ASK) && flags == US_TCP_ECE)
+        if ((conn->ecn & US_EF_ASK) && ecn_flags(seg) == US_TCP_ECE)
             conn->opts |= US_OPT_ECN;
-    } else if (stack->config.ecn != US_ECN_OFF && flags == (US_TCP_ECE | US_TCP_CWR)) {
+    } else if (us_ecn_is_asked(stack, seg)) {
         conn->opts |= US_OPT_ECN;
     }
     conn->ecn = 0;

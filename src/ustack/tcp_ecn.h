@@ -21,6 +21,9 @@ enum { US_ECN_ECT0 = 2, US_ECN_CE = 3, US_ECN_MASK = 3 };
  */
 void us_ecn_take_syn(const struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg);
 
+/* Whether the SYN of a peer asks for ECN and may have it. */
+int us_ecn_is_asked(const struct us_stack *stack, const struct us_seg *syn);
+
 /* The peer's SYN came again: perhaps it gave up ECN. */
 void us_ecn_syn_again(struct us_conn *conn, const struct us_seg *seg);
 

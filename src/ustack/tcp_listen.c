@@ -5,6 +5,7 @@
  */
 #include "ustack/tcp.h"
 #include "ustack/tcp_cookie.h"
+#include "ustack/tcp_ecn.h"
 
 /* How long after the last cookie an ACK may bring one back: the most that a cookie is valid. */
 static const u_u64 listen_cookie_us = (u_u64)2 << 26;
@@ -122,6 +123,10 @@ static void listen_send_cookie(struct us_stack *stack, const struct us_tcp_key *
     cookie.opts = (u_u8)(US_OPT_TS | (seg->opts.has_scale ? (int)US_OPT_SCALE : 0) |
                          (seg->opts.sack_permitted ? (int)US_OPT_SACK : 0));
     cookie.scale = seg->opts.scale;
+    if (us_ecn_is_asked(stack, seg)) {
+        cookie.opts |= US_OPT_ECN;
+        reply->tcp.flags |= US_TCP_ECE;
+    }
     reply->tcp.has_scale = seg->opts.has_scale;
     reply->tcp.scale = us_conn_scale_offered(stack);
     reply->tcp.sack_permitted = seg->opts.sack_permitted;
@@ -161,6 +166,8 @@ static struct us_conn *listen_take_cookie(struct us_stack *stack, const struct u
     syn.opts.mss = cookie.mss;
     if (seg->opts.has_ts) {
         us_cookie_ts_read(seg->opts.ts_ecr, &cookie);
+        if (cookie.opts & US_OPT_ECN)
+            syn.flags |= US_TCP_ECE | US_TCP_CWR;
         syn.opts.has_ts = 1;
         syn.opts.ts_val = seg->opts.ts_val;
         syn.opts.has_scale = (cookie.opts & US_OPT_SCALE) != 0;

@@ -29,6 +29,7 @@ void us_tcp_recv_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 
 {
     conn->rcv_nxt += len;
     conn->rcv_queued += len;
+    conn->bytes_in += len;
     us_count_add(stack, US_C_TCP_RX_BYTES, len);
     us_event_add_slice(stack, conn, data, len);
     recv_ack_later(stack, conn);
@@ -59,6 +60,7 @@ static u_u32 recv_queue(struct us_stack *stack, struct us_conn *conn, const stru
 
     conn->rcv_nxt += taken;
     conn->rcv_queued += taken;
+    conn->bytes_in += taken;
     us_count_add(stack, US_C_TCP_RX_BYTES, taken);
     if (taken < seg->len) {
         us_count(stack, US_C_DROP_TCP_RX_MEMORY);
@@ -85,6 +87,7 @@ static int recv_in_order(struct us_stack *stack, struct us_conn *conn, const str
         return 1;
     /* RFC 5681 4.2: an ACK at once when a gap is filled, in part or in whole. */
     nxt = us_rxq_advance(stack, &conn->rxq, conn->rcv_nxt);
+    conn->bytes_in += nxt - conn->rcv_nxt;
     us_count_add(stack, US_C_TCP_RX_BYTES, nxt - conn->rcv_nxt);
     conn->rcv_queued += nxt - conn->rcv_nxt;
     conn->rcv_nxt = nxt;

@@ -592,6 +592,11 @@ static void do_info(struct script *s)
         u_u32 value;
     } fields[] = {{"mss", i.mss},
                   {"path_mtu", i.path_mtu},
+                  {"bytes_in", (u_u32)i.bytes_in},
+                  {"bytes_out", (u_u32)i.bytes_out},
+                  {"retries", i.retries},
+                  {"sack", i.sack},
+                  {"timestamps", i.timestamps},
                   {"srtt_us", i.srtt_us},
                   {"rto_us", i.rto_us},
                   {"cwnd_bytes", i.cwnd_bytes},

@@ -113,16 +113,17 @@ static void timestamp_brings_back_the_options(void **state)
     static const u_u32 clocks[] = {0, 1, 63, 64, 0x7fffffffu, 0xffffffffu, 123456789};
     struct us_cookie in;
     struct us_cookie out;
-    unsigned i, scale, sack;
+    unsigned i, scale, flags;
 
     (void)state;
     for (i = 0; i < U_ARRAY_LEN(clocks); i++) {
         for (scale = 0; scale <= 15; scale++) {
-            for (sack = 0; sack < 2; sack++) {
+            for (flags = 0; flags < 4; flags++) {
                 u_u32 ts;
                 in.opts = US_OPT_TS;
                 in.opts |= scale <= US_TCP_SCALE_MAX ? US_OPT_SCALE : 0;
-                in.opts |= sack ? US_OPT_SACK : 0;
+                in.opts |= flags & 1 ? US_OPT_SACK : 0;
+                in.opts |= flags & 2 ? US_OPT_ECN : 0;
                 in.scale = scale <= US_TCP_SCALE_MAX ? (u_u8)scale : 0;
                 ts = us_cookie_ts_make(clocks[i], &in);
                 assert_true(clocks[i] - ts < 64); /* never ahead of the clock */
