@@ -217,6 +217,7 @@ struct us_conn {
     u_u16 acks_owed;   /* duplicate ACKs to send, one per out-of-order segment */
     u_u16 slice_first; /* see event.h */
     u_u16 slice_last;
+    u_u32 low_water; /* SENDABLE is told when no more is queued */
     struct us_sendq sendq;
     struct us_sack *sack; /* null while nothing is missing */
     struct u_list ev_link;
@@ -225,16 +226,15 @@ struct us_conn {
     struct us_tcp_cc cc;
     u_u64 bytes_in;  /* received in order */
     u_u64 bytes_out; /* acknowledged, our SYN and FIN included */
-    u_u32 low_water; /* SENDABLE is told when no more is queued */
     u_u32 recover;
     u_u32 limited; /* what lies below was sent while the congestion window was the limit */
 
     /* Sending: round-trip times and timers. */
     u_u32 rtt_seq;
+    struct us_tcp_rtt rtt;
     u_u64 rtt_from_us;
     u_u64 sent_us;  /* when data was sent last */
     u_u64 heard_us; /* when an acceptable segment came last */
-    struct us_tcp_rtt rtt;
     u_u64 main_us;         /* deadline of what main_timer says */
     u_u64 ack_us;          /* deadline of the delayed ACK, US_NEVER if none */
     struct us_timer timer; /* one entry for both; may be set for earlier than needed */

@@ -20,6 +20,7 @@ enum {
     LOCAL_PORT = 11211,
     PEER_PORT = 40000,
     FRAMES_OUT = 8,
+    PROTOCOL_ICMP_ERROR = 254, /* in the input: ICMP with an error made here */
     REF_BYTES = 9000
 };
 
@@ -267,12 +268,41 @@ static void op_segment(struct world *w, struct reader *in)
     input_frame(w, build_headers(w, 6, len));
 }
 
+/* An ICMP error about a segment that a peer may have been sent. */
+static void op_icmp_error(struct world *w, struct reader *in)
+{
+    unsigned who = take_u8(in) % PEERS;
+    unsigned code = take_u8(in);
+    unsigned mtu = take_u16(in);
+    int16_t seq_off = (int16_t)take_u16(in);
+    uint8_t *icmp = w->frame + 34;
+    uint8_t *quote = icmp + 8;
+
+    memset(icmp, 0, 8 + 28);
+    icmp[0] = code & 0x80 ? 11 : 3;
+    icmp[1] = code & 0x40 ? code & 15 : 4;
+    put_u16(icmp + 6, mtu);
+    quote[0] = 0x45;
+    quote[9] = 6;
+    memcpy(quote + 12, LOCAL_IP, 4);
+    memcpy(quote + 16, PEER_IP, 4);
+    put_u16(quote + 20, LOCAL_PORT);
+    put_u16(quote + 22, PEER_PORT + who);
+    put_u32(quote + 24, w->peers[who].ack + (uint32_t)seq_off);
+    put_u16(icmp + 2, fold(sum16(0, icmp, 8 + 28)));
+    input_frame(w, build_headers(w, 1, 8 + 28));
+}
+
 static void op_ip(struct world *w, struct reader *in)
 {
     unsigned protocol = take_u8(in);
     unsigned len = take_u16(in) % 1480;
     uint8_t *body = w->frame + 34;
 
+    if (protocol == PROTOCOL_ICMP_ERROR) {
+        op_icmp_error(w, in);
+        return;
+    }
     for (unsigned i = 0; i < len; i++)
         body[i] = (uint8_t)take_u8(in);
     if (len >= 4 && protocol == 1) {
@@ -326,6 +356,48 @@ static void send_some(struct world *w, struct us_conn *conn, unsigned how, unsig
     }
 }
 
+/* Looks at all connections; each must be one that the walk has not met before. */
+static void walk(struct world *w)
+{
+    struct us_conn_info info;
+    struct us_conn *conn;
+    unsigned met = 0;
+    u_u32 cursor = 0;
+
+    do {
+        conn = us_conn_next(w->stack, &cursor);
+        if (conn == NULL)
+            continue;
+        us_conn_info(w->stack, conn, &info);
+        if (info.state == US_TCP_CLOSED || ++met > CONNS_MAX)
+            abort();
+    } while (cursor != 0);
+}
+
+/* Settings of a connection: times of up to a minute, marks, limits. */
+static void set_something(struct world *w, struct us_conn *conn, unsigned what, unsigned value)
+{
+    switch (what) {
+    case 8:
+        (void)us_keepalive(w->stack, conn, value, 1 + value % 1000, 1 + value % 5);
+        break;
+    case 9:
+        us_user_timeout(w->stack, conn, value);
+        break;
+    case 10:
+        (void)us_close_within(w->stack, conn, value);
+        break;
+    case 11:
+        us_low_water(w->stack, conn, value);
+        us_want_sendable(w->stack, conn);
+        break;
+    default:
+        (void)us_listen_limit(w->stack, LOCAL_PORT, value % (CONNS_MAX + 1),
+                              value & 0x100 ? US_LISTEN_REFUSE : US_LISTEN_DROP);
+        break;
+    }
+}
+
 static void op_call(struct world *w, struct reader *in)
 {
     unsigned what = take_u8(in);
@@ -351,6 +423,16 @@ static void op_call(struct world *w, struct reader *in)
             break;
         case 6:
             w->keep = !w->keep;
+            break;
+        case 8:
+        case 9:
+        case 10:
+        case 11:
+        case 12:
+            set_something(w, conn, what & 15, len);
+            break;
+        case 13:
+            walk(w);
             break;
         default:
             send_some(w, conn, what & 15, len);
