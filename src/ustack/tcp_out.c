@@ -133,6 +133,9 @@ static int plan_ack(const struct us_conn *conn, struct us_tcp_desc *desc, enum u
 {
     desc->kind = (u_u8)kind;
     desc->seq = conn->snd_max;
+    /* Beyond a window that has closed this would not be acceptable to the peer. */
+    if (conn->snd_una != conn->iss)
+        desc->seq = us_seq_min(desc->seq, conn->snd_una + conn->snd_wnd);
     desc->len = 0;
     desc->flags = US_TCP_ACK;
     return 1;
