@@ -233,8 +233,8 @@ struct us_conn {
     u_u32 rtt_seq;
     struct us_tcp_rtt rtt;
     u_u64 rtt_from_us;
-    u_u64 sent_us;  /* when data was sent last */
-    u_u64 heard_us; /* when an acceptable segment came last */
+    u_u64 sent_us;         /* when data was sent last */
+    u_u64 heard_us;        /* when an acceptable segment came last */
     u_u64 main_us;         /* deadline of what main_timer says */
     u_u64 ack_us;          /* deadline of the delayed ACK, US_NEVER if none */
     struct us_timer timer; /* one entry for both; may be set for earlier than needed */
