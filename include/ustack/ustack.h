@@ -88,8 +88,10 @@ struct us_config {
     u_u32 dad_probes;             /* RFC 4862 5.1: looks for duplicates of an IPv6 address; 0: no */
 
     /* Congestion. */
-    u_u32 cc;  /* enum us_cc_kind of new connections */
-    u_u32 ecn; /* enum us_ecn */
+    u_u32 cc;    /* enum us_cc_kind of new connections */
+    u_u32 ecn;   /* enum us_ecn */
+    u_u32 nagle; /* 1: new connections gather small segments; see us_conn_set_nodelay(). 0: not */
+    u_u32 quick_acks; /* segments whose ACK is not delayed, at the beginning and after a loss */
 
     /* Bounds. The memory needed follows from them; each one reached is counted. */
     u_u32 conn_max;          /* connections, TIME-WAIT not included */
@@ -285,6 +287,12 @@ void *us_conn_user(const struct us_conn *conn);
  * US_ERR_ARGUMENT if there is none of this kind.
  */
 int us_conn_set_cc(struct us_conn *conn, enum us_cc_kind cc);
+
+/*
+ * nodelay 0: data of less than a segment waits until all that was sent is acknowledged (Nagle, RFC
+ * 9293 3.7.4); else it goes out with the next us_output(), also what has waited.
+ */
+void us_conn_set_nodelay(struct us_stack *stack, struct us_conn *conn, int nodelay);
 
 /* Sends a FIN after all that is queued. Data still arriving is delivered until the peer closes. */
 int us_close(struct us_stack *stack, struct us_conn *conn);

@@ -23,6 +23,7 @@ enum {
     PROBES_MAX = 100,
     RTO_MAX_US = 600 * 1000 * 1000,
     DELAYED_ACK_MAX_US = 500 * 1000,
+    QUICK_ACKS_MAX = 255,
     MEMORY_ALIGN = 64
 };
 
@@ -59,6 +60,8 @@ void us_config_defaults(struct us_config *config)
     config->mtu = 1500;
     config->cc = US_CC_CUBIC;
     config->ecn = US_ECN_ACCEPT;
+    config->nagle = 0;
+    config->quick_acks = 8;
     config->conn_max = 16384;
     config->half_open_max = 1024;
     config->time_wait_max = 16384;
@@ -100,7 +103,9 @@ static int in_range(u_u32 value, u_u32 min, u_u32 max)
 /* What concerns congestion. */
 static int config_cc_is_valid(const struct us_config *c)
 {
-    return in_range(c->cc, US_CC_RENO, US_CC_DCTCP) && in_range(c->ecn, US_ECN_OFF, US_ECN_REQUEST);
+    return in_range(c->cc, US_CC_RENO, US_CC_DCTCP) &&
+           in_range(c->ecn, US_ECN_OFF, US_ECN_REQUEST) && in_range(c->nagle, 0, 1) &&
+           in_range(c->quick_acks, 0, QUICK_ACKS_MAX);
 }
 
 static int config_is_valid(const struct us_config *c)

@@ -202,7 +202,9 @@ struct us_conn {
     u_u8 rcv_scale;
     u_u8 flags;
     u_u8 dup_acks;
-    u_u8 ecn; /* US_EF_* */
+    u_u8 ecn;        /* US_EF_* */
+    u_u8 nagle;      /* small segments wait while something is in flight */
+    u_u8 quick_acks; /* in-order segments whose ACK is not delayed */
 
     /* Receiving and acknowledging. */
     u_u32 ts_recent;

@@ -68,6 +68,13 @@ int us_conn_set_cc(struct us_conn *conn, enum us_cc_kind cc)
     return US_OK;
 }
 
+void us_conn_set_nodelay(struct us_stack *stack, struct us_conn *conn, int nodelay)
+{
+    conn->nagle = !nodelay;
+    if (conn->state >= US_TCP_ESTABLISHED && us_conn_has_unsent(conn))
+        us_tcp_out_want(stack, conn);
+}
+
 int us_close(struct us_stack *stack, struct us_conn *conn)
 {
     if (conn->out_flags & US_OUT_FIN)

@@ -81,6 +81,8 @@ struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key
     conn->mss_sent = us_conn_mss_offered(stack, key->local_ip);
     if (config->ecn == US_ECN_REQUEST)
         conn->ecn = US_EF_ASK;
+    conn->nagle = (u_u8)config->nagle;
+    conn->quick_acks = (u_u8)config->quick_acks;
     us_cc_choose(&conn->cc, (enum us_cc_kind)config->cc);
     us_cc_init(&conn->cc, US_TCP_MSS_DEFAULT, 0);
     conn->ts_offset = us_tcp_ts_offset(stack, key);

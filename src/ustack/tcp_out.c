@@ -55,6 +55,13 @@ static u_u32 plan_cwnd(const struct us_conn *conn)
     return cwnd;
 }
 
+/* RFC 9293 3.7.4: whether new data of less than a segment has to wait for what is in flight. */
+static int plan_nagle_waits(const struct us_conn *conn, const struct us_tcp_desc *desc, int fin)
+{
+    return desc->len < conn->cc.mss && !fin && conn->snd_una != conn->snd_max &&
+           us_seq_geq(desc->seq, conn->snd_max);
+}
+
 /* Data at snd_nxt, as far as both windows and the sender's silly-window rule allow. */
 static int plan_data(const struct us_conn *conn, struct us_tcp_desc *desc)
 {
@@ -78,6 +85,8 @@ static int plan_data(const struct us_conn *conn, struct us_tcp_desc *desc)
         return 0;
     fin = plan_fin_at(conn, desc->seq + desc->len) && desc->len < usable;
     if (desc->len == 0 && !fin)
+        return 0;
+    if (conn->nagle && plan_nagle_waits(conn, desc, fin))
         return 0;
     plan_data_flags(conn, desc, fin);
     return 1;

@@ -20,8 +20,10 @@ static void recv_ack_now(struct us_stack *stack, struct us_conn *conn)
 static void recv_ack_later(struct us_stack *stack, struct us_conn *conn)
 {
     conn->out_flags |= US_OUT_ACK_LATER;
-    if (++conn->segs_unacked >= ACK_EVERY_SEGMENTS)
+    if (++conn->segs_unacked >= ACK_EVERY_SEGMENTS || conn->quick_acks > 0)
         conn->out_flags |= US_OUT_ACK;
+    if (conn->quick_acks > 0)
+        conn->quick_acks--;
     us_tcp_out_want(stack, conn);
 }
 
@@ -100,6 +102,7 @@ static void recv_out_of_order(struct us_stack *stack, struct us_conn *conn,
                               const struct us_seg *seg)
 {
     us_count(stack, US_C_TCP_RX_OUT_OF_ORDER);
+    conn->quick_acks = (u_u8)stack->config.quick_acks; /* the sender's window is small now */
     if (!us_rxq_store(stack, &conn->rxq, seg->seq, seg->data, seg->len, stack->rx_block_max))
         us_count(stack, US_C_DROP_TCP_OOO_MEMORY);
     if (conn->acks_owed < ACKS_OWED_MAX)

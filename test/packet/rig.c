@@ -36,6 +36,7 @@ void rig_defaults(struct rig *rig)
     c->rto_initial_us = 1000000;
     c->rto_max_us = 60000000;
     c->delayed_ack_us = 40000;
+    c->quick_acks = 0;  /* scripts about delays begin with a delay */
     c->cc = US_CC_RENO; /* whole numbers are easy to follow */
     c->time_wait_us = 10000000;
     c->fin_wait2_us = 20000000;

@@ -71,6 +71,8 @@ static int set_config(struct script *s, const char *key)
                   {"rto_max_us", &c->rto_max_us},
                   {"cc", &c->cc},
                   {"ecn", &c->ecn},
+                  {"nagle", &c->nagle},
+                  {"quick_acks", &c->quick_acks},
                   {"delayed_ack_us", &c->delayed_ack_us},
                   {"peer_ack_delay_us", &c->peer_ack_delay_us},
                   {"time_wait_us", &c->time_wait_us},
@@ -513,6 +515,20 @@ static void do_close(struct script *s)
     check_result(s, us_close(s->rig.stack, flow->conn));
 }
 
+/* nodelay 0|1 */
+static void do_nodelay(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    us_conn_set_nodelay(s->rig.stack, flow->conn, (int)script_number(s, "0 or 1"));
+}
+
+/* congestion KIND: us_conn_set_cc(). */
+static void do_congestion(struct script *s)
+{
+    struct rig_flow *flow = live_flow(s);
+    check_result(s, us_conn_set_cc(flow->conn, (enum us_cc_kind)script_number(s, "kind")));
+}
+
 /* linger MS: us_close_within(). */
 static void do_linger(struct script *s)
 {
@@ -600,6 +616,8 @@ static void do_info(struct script *s)
                   {"srtt_us", i.srtt_us},
                   {"rto_us", i.rto_us},
                   {"cwnd_bytes", i.cwnd_bytes},
+                  {"cc", i.cc},
+                  {"ecn", i.ecn},
                   {"ssthresh_bytes", i.ssthresh_bytes},
                   {"send_window_bytes", i.send_window_bytes},
                   {"recv_window_bytes", i.recv_window_bytes},
@@ -744,18 +762,25 @@ static const struct {
     void (*run)(struct script *s);
     int unstarted; /* may come before the stack is made */
 } commands[] = {
-    {"set", do_set, 1},         {"flow", do_flow, 1},       {"let", do_let, 1},
-    {"start", do_start, 1},     {"<", do_inject, 0},        {">", do_expect, 0},
-    {"none", do_none, 0},       {"burst", do_burst, 0},     {"drop", do_drop, 0},
-    {"output", do_output, 0},   {"count", do_count, 0},     {"event", do_event, 0},
-    {"noevent", do_noevent, 0}, {"listen", do_listen, 0},   {"unlisten", do_unlisten, 0},
-    {"connect", do_connect, 0}, {"open", do_open, 0},       {"send", do_send, 0},
-    {"fill", do_fill, 0},       {"reserve", do_reserve, 0}, {"ref", do_ref, 0},
-    {"close", do_close, 0},     {"abort", do_abort, 0},     {"keep", do_keep, 0},
-    {"resume", do_resume, 0},   {"stall", do_stall, 0},     {"state", do_state, 0},
-    {"info", do_info, 0},       {"counter", do_counter, 0}, {"deadline", do_deadline, 0},
-    {"limit", do_limit, 0},     {"linger", do_linger, 0},   {"patience", do_patience, 0},
-    {"alive", do_alive, 0},     {"isn", do_isn, 0},         {"ahead", do_ahead, 0},
+    {"set", do_set, 1},           {"flow", do_flow, 1},
+    {"let", do_let, 1},           {"start", do_start, 1},
+    {"<", do_inject, 0},          {">", do_expect, 0},
+    {"none", do_none, 0},         {"burst", do_burst, 0},
+    {"drop", do_drop, 0},         {"output", do_output, 0},
+    {"count", do_count, 0},       {"event", do_event, 0},
+    {"noevent", do_noevent, 0},   {"listen", do_listen, 0},
+    {"unlisten", do_unlisten, 0}, {"connect", do_connect, 0},
+    {"open", do_open, 0},         {"send", do_send, 0},
+    {"fill", do_fill, 0},         {"reserve", do_reserve, 0},
+    {"ref", do_ref, 0},           {"close", do_close, 0},
+    {"abort", do_abort, 0},       {"keep", do_keep, 0},
+    {"resume", do_resume, 0},     {"stall", do_stall, 0},
+    {"state", do_state, 0},       {"info", do_info, 0},
+    {"counter", do_counter, 0},   {"deadline", do_deadline, 0},
+    {"nodelay", do_nodelay, 0},   {"congestion", do_congestion, 0},
+    {"limit", do_limit, 0},       {"linger", do_linger, 0},
+    {"patience", do_patience, 0}, {"alive", do_alive, 0},
+    {"isn", do_isn, 0},           {"ahead", do_ahead, 0},
 };
 
 /* "+SECONDS" or "+FROM~TO" in front of a command. */

@@ -91,6 +91,8 @@ static void choose_host(struct sim *sim, struct host *host, unsigned index)
     c->peer_ack_delay_us = (u_u32)sim_between(r, 0, 100000);
     c->cc = (u_u32)sim_between(r, US_CC_RENO, US_CC_DCTCP);
     c->ecn = (u_u32)sim_between(r, US_ECN_OFF, US_ECN_REQUEST);
+    c->nagle = (u_u32)sim_chance(r, 200000);
+    c->quick_acks = (u_u32)sim_between(r, 0, 16);
     c->time_wait_us = 10 * SECOND;
     c->fin_wait2_us = 3600 * SECOND;
     c->syn_retries_max = 15;
@@ -302,6 +304,8 @@ static struct result run_bulk(const struct bulk *bulk, uint64_t seed, const char
         c->delayed_ack_us = 10000;
         c->peer_ack_delay_us = 12000;
         c->cc = US_CC_CUBIC;
+        c->nagle = 0;
+        c->quick_acks = 8;
         work->host[i].rx_burst = work->host[i].tx_burst = 32;
         work->host[i].check_every = 64;
         l->delay_us = bulk->delay_us;

@@ -40,6 +40,7 @@ void pair_config(struct us_config *config, int host)
     us_config_defaults(config);
     config->rto_min_us = 200000;
     config->delayed_ack_us = 40000;
+    config->quick_acks = 0;
     config->cc = US_CC_RENO;
     memset(config->mac, 0, sizeof(config->mac));
     config->mac[0] = 2;
