@@ -21,15 +21,22 @@ struct arith_decision {
     enum cache_outcome outcome;
 };
 
-/* A number is short, so one in a value of several extents is not one. */
+/* A number is short, so one in a value of several extents is not one, nor is an empty value. */
+static bool may_be_number(const struct kv_view *old)
+{
+    uint32_t len;
+
+    kv_value(old->item, 0, &len);
+    return old->value_len > CACHE_CRLF_BYTES && len >= old->value_len;
+}
+
 static bool number_read(const struct kv_view *old, uint64_t *number)
 {
-    uint32_t digits_len = old->value_len - CACHE_CRLF_BYTES;
     uint32_t len;
     const uint8_t *bytes = kv_value(old->item, 0, &len);
     u_u64 parsed;
 
-    if (len < digits_len || !mc_counter_parse(bytes, digits_len, &parsed))
+    if (!mc_counter_parse(bytes, old->value_len - CACHE_CRLF_BYTES, &parsed))
         return false;
     *number = parsed;
     return true;
@@ -130,14 +137,15 @@ static enum kv_verdict decide_arith(void *ctx, const struct kv_view *old, struct
     decision->lookup = cache_lookup_of(old);
     if (old == NULL)
         return decide_create(decision, change);
-    if (!number_read(old, &number)) {
-        decision->outcome = CACHE_NON_NUMERIC;
+    decision->outcome = CACHE_NON_NUMERIC;
+    if (!may_be_number(old))
         return KV_KEEP;
-    }
     if (arith->cas != 0 && arith->cas != cache_cas_shown(decision->worker, old->cas)) {
         decision->outcome = CACHE_EXISTS;
         return KV_KEEP;
     }
+    if (!number_read(old, &number))
+        return KV_KEEP;
     return decide_change(decision, old, number, change);
 }
 

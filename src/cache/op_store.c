@@ -337,11 +337,8 @@ void cache_store_finish(struct cache_worker *worker, const struct kv_key *key,
                 &(struct cache_lookup){KV_HIT, store->flags, decision.value_len});
     if (store->mode == CACHE_CAS)
         cas_count(worker, key, &decision);
-    if (store->mode == CACHE_ADD && decision.outcome == CACHE_NOT_STORED) {
-        struct kv_view view;
-
-        kv_get(worker->kv_worker, key, &view); /* a refused add counts as an access */
-    }
+    if (store->mode == CACHE_ADD && decision.outcome == CACHE_NOT_STORED)
+        kv_spare(worker->kv_worker, key); /* somebody cares for the item */
     stored->outcome = decision.outcome;
     stored->value_bytes = decision.value_len - CACHE_CRLF_BYTES;
     stored->cas = decision.outcome == CACHE_OK ? cache_cas_shown(worker, change.cas) : 0;

@@ -147,6 +147,9 @@ enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct 
 /* The same without counting as an access. */
 enum kv_found kv_peek(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view);
 
+/* Makes the eviction take the key for one that was just accessed; nothing else shows it. */
+void kv_spare(struct kv_worker *worker, const struct kv_key *key);
+
 /*
  * The value's bytes from `offset` on (offset < value_len), as many as are contiguous: *len. A
  * value is one extent or, when it is large, several.

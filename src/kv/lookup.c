@@ -93,6 +93,15 @@ enum kv_found kv_peek(struct kv_worker *worker, const struct kv_key *key, struct
     return found;
 }
 
+void kv_spare(struct kv_worker *worker, const struct kv_key *key)
+{
+    struct kv_slot slot;
+    struct kv_item *item = kv_index_find(&worker->kv->index, key, &slot);
+    if (item)
+        kv_u8_store_relaxed(&item->access,
+                            kv_u8_load_relaxed(&item->access) | (uint8_t)KV_ACCESS_RECENT);
+}
+
 /* ---- pins -------------------------------------------------------------------------------- */
 
 static void hold(struct kv_worker *worker, const struct kv_item *record)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Clients that others wrote: pymemcache and the tools of libmemcached."""
 
-import re
 import shutil
 import subprocess
 import threading
@@ -11,11 +10,6 @@ import pytest
 from pymemcache.client.base import PooledClient
 from pymemcache.exceptions import MemcacheClientError, MemcacheServerError
 from pymemcache.serde import pickle_serde
-
-# They expect an error for a delete with extra arguments, which memcached 1.6.45 accepts.
-MEMCCAPABLE_FAILS = {"ascii delete", "ascii delete noreply"}
-MEMCCAPABLE_TESTS = 27
-
 
 # ---- pymemcache -------------------------------------------------------------------------------
 
@@ -178,16 +172,6 @@ def run_tool(server, name, *args):
 
 def servers_option(server):
     return "--servers=%s:%d" % server.address
-
-
-def test_memccapable_ascii(server):
-    host, port = server.address
-    done = run_tool(server, "memccapable", "-h", host, "-p", str(port), "-a", "-t", "10")
-    # What failed is told apart on stderr; its name stands on stdout without a "[pass]".
-    results = re.findall(r"(ascii \w+(?: noreply)?) +(\[pass\])?", done.stdout)
-    assert len(results) == MEMCCAPABLE_TESTS, done.stdout + done.stderr
-    failed = {name for name, passed in results if not passed}
-    assert failed == MEMCCAPABLE_FAILS, done.stdout + done.stderr
 
 
 def test_libmemcached_tools(server, tmp_path):

@@ -26,6 +26,8 @@ static void test_traces(void **state)
     rig_expect(rig, "mg a h l u\r\nmg a l h u T50\r\nmg a h l\r\n",
                "HD h0 l3\r\nHD l3 h0\r\nHD h0 l3\r\n");
     rig_expect(rig, "mg a h l t\r\n", "HD h1 l0 t50\r\n");
+    rig_expect(rig, "set b 0 0 1\r\nx\r\nadd b 0 0 1\r\nx\r\nmg b h\r\n",
+               "STORED\r\nNOT_STORED\r\nHD h0\r\n");
     rig_wait(rig, 2);
     rig_expect(rig, "mg a u l\r\nmg a T9 l\r\nmg a l h\r\n", "HD l2\r\nHD l2\r\nHD l0 h1\r\n");
 }

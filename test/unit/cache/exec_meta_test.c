@@ -128,6 +128,9 @@ static void test_arithmetic(void **state)
     rig_expect(rig, "ma n D1 v q\r\nma n q\r\nget n\r\n", "VALUE n 0 3\r\n101\r\nEND\r\n");
     rig_expect(rig, "ma n t T30 v E77 c\r\nma n t\r\nma n T0 t\r\n",
                "VA 3 t-1 c77\r\n102\r\nHD t30\r\nHD t-1\r\n");
+    rig_expect(rig, "set x 0 0 1\r\nx\r\nma x C1\r\nset e 0 0 0\r\n\r\nma e C1\r\n",
+               "STORED\r\nEX\r\nSTORED\r\n"
+               "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
     rig_expect(rig, "ma n C5\r\nma n C0 v\r\nma n MX\r\n",
                "EX\r\nVA 3\r\n105\r\nCLIENT_ERROR invalid mode for ma M token\r\n");
     rig_expect(rig, "ma m N20 T30 t\r\nma k T30 N20 t\r\nmg m t\r\nmg k t\r\n",

@@ -71,6 +71,30 @@ static void test_get_is_an_access_and_peek_is_not(void **unused)
     assert_int_equal(view.last_access, 20);
 }
 
+/* The eviction spares it once; nothing else knows. */
+static void test_spare(void **unused)
+{
+    struct kv_view view;
+    struct kv_key key = rig_key(rig.kv, "spared"), other = rig_key(rig.kv, "other");
+    rig_set(rig.worker, &key, 1000, 1);
+    rig_set(rig.worker, &other, 1000, 2);
+    kv_tick(rig.worker, 20);
+    kv_spare(rig.worker, &key);
+    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+    assert_int_equal(view.state, 0);
+    assert_int_equal(view.last_access, 10);
+    for (unsigned i = 0; kv_peek(rig.worker, &other, &view) == KV_HIT; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "flood%u", i);
+        struct kv_key filler = rig_key(rig.kv, name);
+        rig_set(rig.worker, &filler, 1000, i);
+        kv_quiesce(rig.worker);
+        assert_true(i < 4000);
+    }
+    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+    kv_quiesce(rig.worker);
+}
+
 static void test_expires_when_its_second_comes(void **unused)
 {
     struct kv_view view;
@@ -218,6 +242,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_miss, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hash_depends_on_key_and_secret, setup, teardown),
         cmocka_unit_test_setup_teardown(test_get_is_an_access_and_peek_is_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_spare, setup, teardown),
         cmocka_unit_test_setup_teardown(test_expires_when_its_second_comes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stored_expired_is_never_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_flushed, setup, teardown),
