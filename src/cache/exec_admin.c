@@ -258,6 +258,8 @@ static bool crawler_enabled(struct cache *cache)
 /* Why a dump can't be had; MC_STATUS_OK if it can. */
 static enum mc_status dump_refusal(const struct cache_session *session, bool metadump)
 {
+    if (!session->counted)
+        return MC_STATUS_CRAWLER_ERROR; /* a datagram's reply has an end soon */
     if (session->worker->cache->settings.dump_disabled)
         return metadump ? MC_STATUS_METADUMP_NOT_ALLOWED : MC_STATUS_MGDUMP_NOT_ALLOWED;
     if (cache_session_has_replied(session))

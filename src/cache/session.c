@@ -134,6 +134,7 @@ struct cache_session *cache_session_open(struct cache_worker *worker, const stru
     if (counted)
         cache_count(worker, CACHE_TOTAL_CONNECTIONS, 1);
     session->counted = counted;
+    session->owner = NULL;
     session_begin(session);
     atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
     if (counted)

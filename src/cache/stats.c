@@ -185,6 +185,8 @@ static int text_cachedump(struct cache_session *session, const struct words *wor
     if (!mc_token_u32(words->at[1], words->len[1], &class_id) ||
         !mc_token_u32(words->at[2], words->len[2], &limit))
         return cache_reply_status(worker, sink, MC_STATUS_BAD_FORMAT);
+    if (!session->counted)
+        return cache_reply_status(worker, sink, MC_STATUS_CACHEDUMP_NOT_ALLOWED);
     if (class_id >= KV_CLASSES_MAX)
         return cache_reply_status(worker, sink, MC_STATUS_CACHEDUMP_BAD_CLASS);
     return cache_dump_class(session, class_id, limit, sink);

@@ -8,8 +8,8 @@ static void eager_set(struct cache_session *session, bool eager)
 {
     struct cache_worker *worker = session->worker;
 
-    if (eager == !u_list_is_empty(&session->eager_link))
-        return;
+    if (eager == !u_list_is_empty(&session->eager_link) || session->owner == NULL)
+        return; /* without an owner nobody could resume it */
     if (eager) {
         u_list_push_back(&worker->eager, &session->eager_link);
         worker->eager_count++;

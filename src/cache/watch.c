@@ -279,6 +279,8 @@ static enum mc_status watch_refusal(const struct cache_session *session)
 {
     if (session->worker->cache->settings.watch_disabled)
         return MC_STATUS_WATCH_NOT_ALLOWED;
+    if (!session->counted)
+        return MC_STATUS_WATCHER_FAILED; /* a datagram is answered once */
     return cache_session_has_replied(session) ? MC_STATUS_WATCH_PIPELINED : MC_STATUS_OK;
 }
 

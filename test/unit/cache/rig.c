@@ -166,6 +166,7 @@ void rig_open(struct rig *rig, const struct cache_config *config)
     rig->now_us = config->start_us;
     rig->session = cache_session_open(rig->worker, &peer);
     assert_non_null(rig->session);
+    cache_session_own(rig->session, rig);
     rig_sink_init(&rig->out, rig->worker);
 }
 
@@ -274,6 +275,18 @@ const char *rig_reply(struct rig *rig)
 
     rig_drain(&rig->out);
     return (const char *)rig->out.taken + from;
+}
+
+void rig_turn(struct rig *rig)
+{
+    uint32_t eager = cache_eager_count(rig->worker);
+    struct cache_session *session;
+
+    cache_tick(rig->worker, rig->now_us);
+    for (; eager > 0 && (session = cache_eager_next(rig->worker)) != NULL; eager--)
+        if (session == rig->session)
+            cache_session_resume(session, &rig->out.sink);
+    room_take(&rig->out);
 }
 
 void rig_append(char *text, size_t size, size_t *len, const char *format, ...)

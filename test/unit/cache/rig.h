@@ -97,6 +97,9 @@ void rig_expect(struct rig *rig, const char *request, const char *reply);
 /* "set <key> <flags> <exptime> <len>", then len times `fill`; the reply must be this. */
 void rig_expect_set(struct rig *rig, const char *key, uint32_t len, char fill, const char *reply);
 
+/* One more loop: a tick, and the session goes on if it is eager. */
+void rig_turn(struct rig *rig);
+
 /* Adds to the string of *len bytes in text, which has size bytes of room. */
 void rig_append(char *text, size_t size, size_t *len, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
