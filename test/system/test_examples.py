@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The example programs that need a network; docs/embedding.md."""
+
+import pathlib
+import socket
+import subprocess
+import threading
+
+import netspace
+import pytest
+from server import IO_TIMEOUT
+
+
+@pytest.fixture
+def tap_client(ucached_path):
+    """The program, which the same build has made."""
+    program = pathlib.Path(ucached_path).parents[2] / "examples" / "tap_client"
+    if not program.is_file():
+        pytest.fail(f"{program} is not built")
+    return program
+
+
+@pytest.fixture
+def tap(tap_obstacle):
+    """A namespace with tap0, whose host's side is 10.7.0.1."""
+    if tap_obstacle:
+        pytest.skip(f"tap: {tap_obstacle}")
+    space = netspace.NetSpace()
+    for command in (
+        "tuntap add dev tap0 mode tap",
+        "addr add 10.7.0.1/24 dev tap0",
+        "link set tap0 up",
+    ):
+        space.run(subprocess.run, ["ip", *command.split()], check=True, timeout=IO_TIMEOUT)
+    yield space
+    space.close()
+
+
+def ask(program, space, port, text):
+    command = [program, "tap0", "10.7.0.2", "10.7.0.1", str(port), text]
+    return space.run(subprocess.run, command, capture_output=True, timeout=30, text=True)
+
+
+def test_tap_client_gets_an_answer(tap_client, tap):
+    """The kernel answers: 300 KB, so that windows and acknowledgments have something to do."""
+    listener = tap.run(socket.create_server, ("10.7.0.1", 7777))
+    listener.settimeout(IO_TIMEOUT)
+    asked = []
+
+    def serve():
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(IO_TIMEOUT)
+            while data := connection.recv(4096):
+                asked.append(data)
+            connection.sendall(b"answer\n" * 50_000)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    done = ask(tap_client, tap, 7777, "a question")
+    thread.join(IO_TIMEOUT)
+    listener.close()
+    assert done.returncode == 0, done.stderr
+    assert b"".join(asked) == b"a question"
+    assert done.stdout == "answer\n" * 50_000
+
+
+def test_tap_client_is_refused(tap_client, tap):
+    done = ask(tap_client, tap, 7778, "a question")
+    assert done.returncode == 1 and done.stdout == ""
+
+
+def test_tap_client_says_how_to_use_it(tap_client):
+    done = subprocess.run([tap_client], capture_output=True, timeout=30, text=True)
+    assert done.returncode == 2 and "usage" in done.stderr
