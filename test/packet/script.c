@@ -67,7 +67,7 @@ static long factor(struct script *s, const char **p)
         value = s->vars[*(*p)++ - 'a'];
     } else {
         char *end;
-        value = strtol(*p, &end, 0);
+        value = (long)strtoll(*p, &end, 0); /* sequence numbers wrap where a long is short */
         if (end == *p)
             script_fail(s, "number expected at \"%s\"", *p);
         *p = end;
@@ -185,7 +185,7 @@ void script_end(struct script *s)
 long script_to_number(struct script *s, const char *word)
 {
     char *end;
-    long value = strtol(word, &end, 0);
+    long value = (long)strtoll(word, &end, 0);
     if (end == word || *end != '\0')
         script_fail(s, "\"%s\" is not a number", word);
     return value;

@@ -111,8 +111,9 @@ static void hash_bytes(struct sim *sim, const void *bytes, size_t len)
     const uint8_t *p = bytes;
     uint64_t h = sim->trace_hash;
     for (; len >= 8; len -= 8, p += 8) {
-        uint64_t word;
-        memcpy(&word, p, 8);
+        uint64_t word = 0; /* the same on machines of either byte order */
+        for (unsigned i = 0; i < 8; i++)
+            word |= (uint64_t)p[i] << 8 * i;
         h = (h ^ word) * 0x9e3779b97f4a7c15u;
         h ^= h >> 29;
     }
@@ -123,7 +124,12 @@ static void hash_bytes(struct sim *sim, const void *bytes, size_t len)
 
 void sim_trace(struct sim *sim, int direction, const uint8_t *bytes, size_t len)
 {
-    uint64_t head[3] = {sim->now_us, (uint64_t)direction, len};
+    uint8_t head[16];
+    for (unsigned i = 0; i < 8; i++) {
+        head[i] = (uint8_t)(sim->now_us >> 8 * i);
+        head[8 + i] = (uint8_t)((uint64_t)len << 1 >> 8 * i);
+    }
+    head[8] |= (uint8_t)direction;
     sim->frames++;
     hash_bytes(sim, head, sizeof(head));
     hash_bytes(sim, bytes, len);

@@ -9,6 +9,7 @@
  *     sim_test --canary alter|silence    a planted fault: fails unless the oracle notices it
  *     sim_test --long                what `make check-long` runs: 20000 seeds, 100 MB each way
  *     --twice                        each case twice: the traces must be the same
+ *     --hashes                       prints each case's trace hash, to compare builds with
  *     --pcap FILE                    writes the frames as they leave the hosts
  *
  * The seed decides everything: the link, the configuration with its deliberately tiny limits, and
@@ -392,7 +393,7 @@ static int run_table(const char *golden_path, const struct options *options)
 static int usage(void)
 {
     fprintf(stderr, "usage: sim_test --seed N | --seeds A..B | --big BYTES | --table [FILE] | "
-                    "--canary alter|silence | --long  [--twice] [--pcap FILE]\n");
+                    "--canary alter|silence | --long  [--twice] [--hashes] [--pcap FILE]\n");
     return 2;
 }
 
@@ -428,6 +429,8 @@ static int parse_arguments(struct arguments *a, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--twice") == 0) {
             a->twice = 1;
+        } else if (strcmp(argv[i], "--hashes") == 0) {
+            a->options.verbose = 1;
         } else if (strcmp(argv[i], "--long") == 0) {
             a->all = 1;
         } else if (strcmp(argv[i], "--table") == 0) {
