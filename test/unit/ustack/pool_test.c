@@ -55,6 +55,7 @@ static void soundness_sees_a_broken_list(void **state)
     u_u64 memory[8];
     struct us_pool pool;
     void *item;
+    void *link;
 
     memset(memory, 0, sizeof(memory));
     us_pool_init(&pool, memory, 8, 8);
@@ -62,9 +63,11 @@ static void soundness_sees_a_broken_list(void **state)
     us_pool_put(&pool, item);
     us_pool_put(&pool, us_pool_get(&pool));
     assert_true(us_pool_is_sound(&pool));
-    memory[0] = 1; /* points into nowhere */
+    link = &pool; /* points somewhere else */
+    memcpy(memory, &link, sizeof(link));
     assert_false(us_pool_is_sound(&pool));
-    memory[0] = (u_u64)(uintptr_t)&memory[0]; /* a cycle */
+    link = memory; /* a cycle */
+    memcpy(memory, &link, sizeof(link));
     assert_false(us_pool_is_sound(&pool));
 }
 
