@@ -96,6 +96,9 @@ RESERVED_DECLARATIONS = [
     ),
 ]
 
+ASSERT = re.compile(r"(?<!define )\b(?:U_ASSERT|U_STATIC_ASSERT|assert)\s*\(")
+SIDE_EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|<<=|>>=")
+
 # Spelled apart, so that this file passes its own check.
 LEFTOVER = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 
@@ -196,6 +199,18 @@ def check_banned_calls(source: Source) -> Iterator[Finding]:
             yield source.at(match.start(1), f"call of banned function {match.group(1)}()")
 
 
+def check_asserts(source: Source) -> Iterator[Finding]:
+    """An assertion that does something makes a program depend on being checked."""
+    for match in ASSERT.finditer(source.code):
+        end = match.end()
+        depth = 1
+        while depth > 0 and end < len(source.code):
+            depth += {"(": 1, ")": -1}.get(source.code[end], 0)
+            end += 1
+        if SIDE_EFFECT.search(source.code[match.end() : end - 1]):
+            yield source.at(match.start(), "an assertion with a side effect")
+
+
 def check_portable_dialect(source: Source) -> Iterator[Finding]:
     if not source.is_c or source.piece not in PORTABLE:
         return
@@ -245,6 +260,7 @@ CHECKS = [
     check_includes,
     check_reserved_names,
     check_banned_calls,
+    check_asserts,
     check_portable_dialect,
     check_spdx,
     check_lines,

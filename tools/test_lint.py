@@ -107,6 +107,20 @@ def test_include_in_a_comment_does_not_count(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "code", ["i++ < 3", "--n", "(a = b) != 0", "f(x += 1)", "x <<= 1", "a ==\n  b && (c = 1)"]
+)
+def test_assertion_with_a_side_effect_is_found(tmp_path, code):
+    found = messages(tmp_path, "src/ustack/a.c", f"void f(void)\n{{\n    U_ASSERT({code});\n}}\n")
+    assert len(found) == 1 and "side effect" in found[0]
+
+
+@pytest.mark.parametrize("code", ["a == b", "a <= b && c >= d", "a != (b - 1)", 'f("a = b++")'])
+def test_assertion_that_only_looks_is_fine(tmp_path, code):
+    body = f"void f(void)\n{{\n    U_ASSERT({code});\n    x = 1;\n}}\n"
+    assert messages(tmp_path, "src/ustack/a.c", body) == []
+
+
+@pytest.mark.parametrize(
     "code",
     [
         "#define _GUARD_H",

@@ -194,6 +194,17 @@ static bool is_neighbour(const struct options *o, const struct us_addr *addr)
     return false;
 }
 
+static bool has_ip4(const struct options *o)
+{
+    unsigned i;
+
+    for (i = 0; i < o->ip_count; i++) {
+        if (o->ip[i].addr.family == US_IP4)
+            return true;
+    }
+    return false;
+}
+
 static int check_gateway(struct options *o)
 {
     if (!o->gateway_given || is_neighbour(o, &o->gateway))
@@ -209,7 +220,8 @@ static int check_host_ip(struct options *o)
     if (o->host_ip_none)
         return 0;
     for (i = 0; i < o->ip_count; i++) {
-        if (memcmp(o->ip[i].addr.bytes, host->bytes, 4) == 0)
+        if (o->ip[i].addr.family == host->family &&
+            memcmp(o->ip[i].addr.bytes, host->bytes, 4) == 0)
             return options_fail(o, EX_USAGE, "--ip and --host-ip are the same address");
     }
     if (is_neighbour(o, host))
@@ -234,6 +246,8 @@ static int check_tap(struct options *o)
         o->tap_name = "ucached0";
     if (o->ip_count == 0 && value_network("10.100.0.20/24", &o->ip[0]) == 0)
         o->ip_count = 1;
+    if (!o->host_ip_given && !has_ip4(o))
+        o->host_ip_none = true; /* the device itself gives the host's side a link-local one */
     if (!o->host_ip_given && value_network("10.100.0.10/24", &o->host_ip) < 0)
         return -1;
     return check_gateway(o) < 0 ? -1 : check_host_ip(o);

@@ -44,9 +44,6 @@ static int set_ip(struct options *o, const char *arg)
     if (value_network(arg, &o->ip[o->ip_count]) < 0)
         return options_fail(o, EX_USAGE,
                             "--ip: \"%s\" is not ADDRESS/PREFIX, for instance 10.100.0.20/24", arg);
-    if (o->ip[o->ip_count].addr.family != US_IP4)
-        return options_fail(o, EX_USAGE,
-                            "--ip: \"%s\" is IPv6, which the own TCP/IP stack does not speak", arg);
     o->ip_count++;
     return 0;
 }
@@ -68,9 +65,9 @@ static int set_host_ip(struct options *o, const char *arg)
 static int set_gateway(struct options *o, const char *arg)
 {
     o->gateway_given = true;
-    if (value_addr(arg, &o->gateway) == 0 && o->gateway.family == US_IP4)
+    if (value_addr(arg, &o->gateway) == 0)
         return 0;
-    return options_fail(o, EX_USAGE, "--gw: \"%s\" is not an IPv4 address, for instance 10.100.0.1",
+    return options_fail(o, EX_USAGE, "--gw: \"%s\" is not an address, for instance 10.100.0.1",
                         arg);
 }
 
@@ -109,7 +106,7 @@ static const struct option_spec specs[] = {
      "--dev or --ip is given, else sock"},
     {0, "dev", "NAME", set_dev, 0, "TAP device to create (default: ucached0)"},
     {0, "ip", "ADDR/PREFIX", set_ip, 0,
-     "IPv4 address of the server; may be repeated\n"
+     "address of the server, IPv4 or IPv6; may be repeated\n"
      "(default: 10.100.0.20/24)"},
     {0, "host-ip", "ADDR/PREFIX", set_host_ip, 0,
      "address of the host's side of the TAP, or none\n"

@@ -14,6 +14,9 @@ import pytest
 import rawpeer
 import server as servers
 
+# Of the own stack; the kernel gets the same by KernelLink.
+ADDRESSES = (f"--ip={rawpeer.TARGET4}/24", f"--ip={rawpeer.TARGET6}/64")
+
 # Test -> why the kernel fails it, although the expectation is right.
 KERNEL_DIFFERS = {
     "test_urgent_data_stays_in_line": "without SO_OOBINLINE it takes the urgent byte out",
@@ -23,7 +26,7 @@ KERNEL_DIFFERS = {
 def start_target(kind, path, log_path, args=()):
     """A server and the link to it: kind is "ucached" or "kernel"."""
     if kind == "ucached":
-        server = servers.start_tap(path, log_path, list(args))
+        server = servers.start_tap(path, log_path, [*ADDRESSES, *args])
         return server, rawpeer.UcachedLink(server)
     space = netspace.NetSpace()
     link = rawpeer.KernelLink(space)
