@@ -12,12 +12,12 @@
 static const char all_flags[] = "bcCDEfFhIJklLMNOPqRstTuvx";
 
 /* Digits only, perhaps a minus; not more than `chars` characters; between min and max. */
-static int number(const u_u8 *at, u_u32 len, u_u32 chars, long min, unsigned long max,
-                  unsigned long *n)
+static int number(const u_u8 *at, u_u32 len, u_u32 chars, long long min, unsigned long long max,
+                  unsigned long long *n)
 {
     int minus = min < 0 && len > 0 && at[0] == '-';
-    unsigned long bound = minus ? 0ul - (unsigned long)min : max;
-    unsigned long sum = 0;
+    unsigned long long bound = minus ? 0ull - (unsigned long long)min : max;
+    unsigned long long sum = 0;
     u_u32 i;
 
     if (len > chars || len == (u_u32)minus)
@@ -28,13 +28,13 @@ static int number(const u_u8 *at, u_u32 len, u_u32 chars, long min, unsigned lon
             return 0;
         sum = sum * 10 + digit;
     }
-    *n = minus ? 0ul - sum : sum;
+    *n = minus ? 0ull - sum : sum;
     return 1;
 }
 
 static int number_s32(const u_u8 *at, u_u32 len, u_s32 *n)
 {
-    unsigned long wide = 0;
+    unsigned long long wide = 0;
     int fits = number(at, len, 11, INT_MIN, INT_MAX, &wide);
 
     *n = fits ? (u_s32)wide : *n;
@@ -43,8 +43,8 @@ static int number_s32(const u_u8 *at, u_u32 len, u_s32 *n)
 
 static int number_u64(const u_u8 *at, u_u32 len, u_u64 *n)
 {
-    unsigned long wide = 0;
-    int fits = number(at, len, 22, 0, ULONG_MAX, &wide);
+    unsigned long long wide = 0;
+    int fits = number(at, len, 22, 0, ULLONG_MAX, &wide);
 
     *n = fits ? wide : *n;
     return fits;
@@ -66,11 +66,11 @@ static u_u32 decode(const u_u8 *in, u_u32 len, u_u8 *out)
     if (count % 4 != 0)
         return 0;
     for (i = 0; i < count; i += 4) {
-        unsigned long bits = 0;
+        unsigned long long bits = 0;
         u_u32 padding = 0;
         for (k = 0; k < 4; k++) {
             padding += kept[i + k] == '=';
-            bits = bits * 64 + (unsigned long)((strchr(letters, kept[i + k]) - letters) % 64);
+            bits = bits * 64 + (unsigned long long)((strchr(letters, kept[i + k]) - letters) % 64);
         }
         if (padding > 2)
             return 0;
@@ -93,7 +93,7 @@ static int take_key(struct mc_request *req)
 static const char *argument(u_u8 letter, const u_u8 *at, u_u32 len, struct mc_request *req)
 {
     struct mc_meta *meta = &req->meta;
-    unsigned long n = 0;
+    unsigned long long n = 0;
 
     if (letter == 'b')
         return take_key(req) ? NULL : "CLIENT_ERROR error decoding key\r\n";
@@ -192,7 +192,7 @@ const char *ref_meta(const struct words *words, struct mc_request *req)
 {
     int first = req->command == MC_CMD_MS ? 3 : 2;
     const char *error;
-    unsigned long n = 0;
+    unsigned long long n = 0;
     int i;
 
     for (i = first; i < words->count; i++) {
@@ -201,7 +201,7 @@ const char *ref_meta(const struct words *words, struct mc_request *req)
             return FORMAT;
     }
     if (first == 3 &&
-        (!number(words->at[2], words->len[2], 11, INT_MIN, 2147483645, &n) || (long)n < 0))
+        (!number(words->at[2], words->len[2], 11, INT_MIN, 2147483645, &n) || (long long)n < 0))
         return FORMAT;
     memset(&req->meta, 0, sizeof req->meta);
     req->meta.delta = 1;

@@ -44,8 +44,8 @@ static char *word_copy(const struct words *words, int i)
 }
 
 /* Only digits, perhaps a minus; not more than `chars` characters; between min and max. */
-static int strict(const struct words *words, int i, u_u32 chars, long min, unsigned long max,
-                  unsigned long *number)
+static int strict(const struct words *words, int i, u_u32 chars, long long min, unsigned long long max,
+                  unsigned long long *number)
 {
     char *text = word_copy(words, i);
     const char *digits = text + (min < 0 && text[0] == '-');
@@ -54,11 +54,11 @@ static int strict(const struct words *words, int i, u_u32 chars, long min, unsig
 
     errno = 0;
     if (fits && text[0] == '-') {
-        long n = strtol(text, NULL, 10);
+        long long n = strtoll(text, NULL, 10);
         fits = errno == 0 && n >= min;
-        *number = (unsigned long)n;
+        *number = (unsigned long long)n;
     } else if (fits) {
-        *number = strtoul(text, NULL, 10);
+        *number = strtoull(text, NULL, 10);
         fits = errno == 0 && *number <= max;
     }
     free(text);
@@ -74,11 +74,11 @@ static int loose_flags(const struct words *words, int i, u_u32 *flags)
 {
     char *text = word_copy(words, i);
     char *end;
-    unsigned long n;
+    unsigned long long n;
     int fits;
 
     errno = 0;
-    n = strtoul(text, &end, 10);
+    n = strtoull(text, &end, 10);
     fits = loose_end(text, end);
     if (memchr(text, '-', (size_t)(end - text)) != NULL && n != 0)
         fits = 0;
@@ -91,11 +91,11 @@ static int loose_exptime(const struct words *words, int i, u_s32 *exptime)
 {
     char *text = word_copy(words, i);
     char *end;
-    long n;
+    long long n;
     int fits;
 
     errno = 0;
-    n = strtol(text, &end, 10);
+    n = strtoll(text, &end, 10);
     fits = loose_end(text, end);
     *exptime = (u_s32)n;
     free(text);
@@ -190,10 +190,10 @@ static enum mc_outcome keys(const u_u8 *first, const u_u8 *end, struct mc_reques
 
 static enum mc_outcome storage(const struct words *words, struct mc_request *req)
 {
-    unsigned long n;
+    unsigned long long n;
     int fits;
 
-    if (!strict(words, 4, 11, INT_MIN, 2147483645, &n) || (long)n < 0)
+    if (!strict(words, 4, 11, INT_MIN, 2147483645, &n) || (long long)n < 0)
         return bad(req, BAD_FORMAT, 0);
     req->value_bytes = (u_u32)n;
     req->noreply = word_is(words, words->count - 1, "noreply");
@@ -202,7 +202,7 @@ static enum mc_outcome storage(const struct words *words, struct mc_request *req
     fits = req->key_len <= 250 && loose_flags(words, 2, &req->flags) &&
            loose_exptime(words, 3, &req->exptime);
     if (fits && req->command == MC_CMD_CAS) {
-        fits = words->count > 5 && strict(words, 5, 22, 0, ULONG_MAX, &n);
+        fits = words->count > 5 && strict(words, 5, 22, 0, ULLONG_MAX, &n);
         req->cas = n;
     }
     return fits ? MC_REQUEST : bad(req, BAD_FORMAT, req->value_bytes + 2);
@@ -210,7 +210,7 @@ static enum mc_outcome storage(const struct words *words, struct mc_request *req
 
 static enum mc_outcome with_key(const struct words *words, struct mc_request *req)
 {
-    unsigned long n;
+    unsigned long long n;
 
     req->noreply = word_is(words, words->count - 1, "noreply");
     req->key = words->at[1];
@@ -222,7 +222,7 @@ static enum mc_outcome with_key(const struct words *words, struct mc_request *re
             return bad(req, BAD_EXPTIME, 0);
         req->exptime = (u_s32)n;
     } else if (req->command != MC_CMD_DELETE) {
-        if (!strict(words, 2, 22, 0, ULONG_MAX, &n))
+        if (!strict(words, 2, 22, 0, ULLONG_MAX, &n))
             return bad(req, BAD_DELTA, 0);
         req->delta = n;
     }
@@ -233,7 +233,7 @@ static enum mc_outcome without_key(const struct words *words, const u_u8 *end,
                                    struct mc_request *req)
 {
     int last = words->count - 1;
-    unsigned long n;
+    unsigned long long n;
 
     if (req->command == MC_CMD_FLUSH_ALL) {
         req->noreply = word_is(words, last, "noreply");
@@ -261,7 +261,7 @@ static enum mc_outcome without_key(const struct words *words, const u_u8 *end,
 static enum mc_outcome known(const struct words *words, const u_u8 *end, struct mc_request *req)
 {
     const char *error;
-    unsigned long n;
+    unsigned long long n;
 
     if (mc_command_is_meta(req->command)) {
         error = ref_meta(words, req);
