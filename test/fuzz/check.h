@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What must hold in a fuzz target. */
+#ifndef TEST_FUZZ_CHECK_H
+#define TEST_FUZZ_CHECK_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static inline void check(int holds, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "does not hold: %s\n", what);
+    abort();
+}
+
+#endif
