@@ -44,8 +44,8 @@ static char *word_copy(const struct words *words, int i)
 }
 
 /* Only digits, perhaps a minus; not more than `chars` characters; between min and max. */
-static int strict(const struct words *words, int i, u_u32 chars, long long min, unsigned long long max,
-                  unsigned long long *number)
+static int strict(const struct words *words, int i, u_u32 chars, long long min,
+                  unsigned long long max, unsigned long long *number)
 {
     char *text = word_copy(words, i);
     const char *digits = text + (min < 0 && text[0] == '-');
