@@ -3,6 +3,7 @@
  * Reads the command line, which the tables describe, and checks what fits together.
  */
 #define _GNU_SOURCE /* getopt_long() */
+#include <arpa/inet.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <string.h>
@@ -168,14 +169,14 @@ bool options_same_network(const struct net_stack_addr *a, const struct us_addr *
 
 static int check_sock(struct options *o)
 {
-    const char *wrong = o->tap_name        ? "--dev"
-                        : o->ip_count > 0  ? "--ip"
-                        : o->host_ip_given ? "--host-ip"
-                        : o->gateway_given ? "--gw"
-                        : o->mac_given     ? "--mac"
-                        : o->trace_path    ? "--trace"
-                        : o->fault_given   ? "--fault"
-                                           : NULL;
+    const char *wrong = o->tap_name            ? "--dev"
+                        : o->ip_count > 0      ? "--ip"
+                        : o->host_ip_given     ? "--host-ip"
+                        : o->gateway_count > 0 ? "--gw"
+                        : o->mac_given         ? "--mac"
+                        : o->trace_path        ? "--trace"
+                        : o->fault_given       ? "--fault"
+                                               : NULL;
 
     if (wrong)
         return options_fail(o, EX_USAGE, "%s is for the own TCP/IP stack; add --io=tap", wrong);
@@ -194,6 +195,39 @@ static bool is_neighbour(const struct options *o, const struct us_addr *addr)
     return false;
 }
 
+static int check_gateways(struct options *o)
+{
+    unsigned i;
+
+    for (i = 0; i < o->gateway_count; i++) {
+        if (!is_neighbour(o, &o->gateways[i]))
+            return options_fail(o, EX_USAGE, "--gw: no --ip is in the network of the gateway");
+    }
+    return 0;
+}
+
+/* An address of the host's side has to be in a network of ours, and another one than ours. */
+static int check_host_ip(struct options *o, const struct net_stack_addr *host)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    unsigned i;
+
+    if (host->prefix_len == 0)
+        return 0;
+    for (i = 0; i < o->ip_count; i++) {
+        if (memcmp(&o->ip[i].addr, &host->addr, sizeof(host->addr)) == 0)
+            return options_fail(o, EX_USAGE, "--ip and --host-ip are the same address");
+    }
+    if (is_neighbour(o, &host->addr))
+        return 0;
+    inet_ntop(host->addr.family == US_IP6 ? AF_INET6 : AF_INET, host->addr.bytes, text,
+              sizeof(text));
+    return options_fail(o, EX_USAGE,
+                        "no --ip is in the network of the host's side, %s; give "
+                        "--host-ip=ADDRESS/PREFIX in the same network, or --host-ip=none",
+                        text);
+}
+
 static bool has_ip4(const struct options *o)
 {
     unsigned i;
@@ -203,33 +237,6 @@ static bool has_ip4(const struct options *o)
             return true;
     }
     return false;
-}
-
-static int check_gateway(struct options *o)
-{
-    if (!o->gateway_given || is_neighbour(o, &o->gateway))
-        return 0;
-    return options_fail(o, EX_USAGE, "--gw: no --ip is in the network of the gateway");
-}
-
-static int check_host_ip(struct options *o)
-{
-    const struct us_addr *host = &o->host_ip.addr;
-    unsigned i;
-
-    if (o->host_ip_none)
-        return 0;
-    for (i = 0; i < o->ip_count; i++) {
-        if (o->ip[i].addr.family == host->family &&
-            memcmp(o->ip[i].addr.bytes, host->bytes, 4) == 0)
-            return options_fail(o, EX_USAGE, "--ip and --host-ip are the same address");
-    }
-    if (is_neighbour(o, host))
-        return 0;
-    return options_fail(o, EX_USAGE,
-                        "no --ip is in the network of the host's side, %u.%u.%u.%u; give "
-                        "--host-ip=ADDR/PREFIX in the same network, or --host-ip=none",
-                        host->bytes[0], host->bytes[1], host->bytes[2], host->bytes[3]);
 }
 
 static int check_tap(struct options *o)
@@ -246,11 +253,11 @@ static int check_tap(struct options *o)
         o->tap_name = "ucached0";
     if (o->ip_count == 0 && value_network("10.100.0.20/24", &o->ip[0]) == 0)
         o->ip_count = 1;
-    if (!o->host_ip_given && !has_ip4(o))
-        o->host_ip_none = true; /* the device itself gives the host's side a link-local one */
-    if (!o->host_ip_given && value_network("10.100.0.10/24", &o->host_ip) < 0)
+    if (!o->host_ip_given && has_ip4(o) && value_network("10.100.0.10/24", &o->host_ip) < 0)
         return -1;
-    return check_gateway(o) < 0 ? -1 : check_host_ip(o);
+    if (check_gateways(o) < 0 || check_host_ip(o, &o->host_ip) < 0)
+        return -1;
+    return check_host_ip(o, &o->host_ip6);
 }
 
 /* -U alone stands for both; a unix socket stands for itself. */

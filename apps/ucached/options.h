@@ -44,11 +44,11 @@ struct options {
     const char *tap_name;
     struct net_stack_addr ip[NET_STACK_ADDR_MAX];
     unsigned ip_count;
-    struct net_stack_addr host_ip;
+    struct net_stack_addr host_ip; /* prefix_len 0: none of that family */
+    struct net_stack_addr host_ip6;
     bool host_ip_given;
-    bool host_ip_none;
-    struct us_addr gateway;
-    bool gateway_given;
+    struct us_addr gateways[NET_STACK_GATEWAY_MAX];
+    unsigned gateway_count;
     uint8_t mac[6];
     bool mac_given;
     const char *trace_path;

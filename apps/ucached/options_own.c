@@ -48,27 +48,36 @@ static int set_ip(struct options *o, const char *arg)
     return 0;
 }
 
+/* One of each family, or none at all. */
 static int set_host_ip(struct options *o, const char *arg)
 {
+    struct net_stack_addr addr;
+
     o->host_ip_given = true;
-    o->host_ip_none = strcmp(arg, "none") == 0;
-    if (o->host_ip_none)
+    if (strcmp(arg, "none") == 0)
         return 0;
-    if (value_network(arg, &o->host_ip) == 0 && o->host_ip.addr.family == US_IP4)
-        return 0;
-    return options_fail(o, EX_USAGE,
-                        "--host-ip: \"%s\" is neither an IPv4 ADDRESS/PREFIX, for instance "
-                        "10.100.0.10/24, nor none",
-                        arg);
+    if (value_network(arg, &addr) < 0)
+        return options_fail(o, EX_USAGE,
+                            "--host-ip: \"%s\" is neither ADDRESS/PREFIX, for instance "
+                            "10.100.0.10/24, nor none",
+                            arg);
+    *(addr.addr.family == US_IP6 ? &o->host_ip6 : &o->host_ip) = addr;
+    return 0;
 }
 
 static int set_gateway(struct options *o, const char *arg)
 {
-    o->gateway_given = true;
-    if (value_addr(arg, &o->gateway) == 0)
-        return 0;
-    return options_fail(o, EX_USAGE, "--gw: \"%s\" is not an address, for instance 10.100.0.1",
-                        arg);
+    struct us_addr *gateway = &o->gateways[o->gateway_count];
+
+    if (o->gateway_count == NET_STACK_GATEWAY_MAX)
+        return options_fail(o, EX_USAGE, "--gw: more than one of each family");
+    if (value_addr(arg, gateway) < 0)
+        return options_fail(o, EX_USAGE, "--gw: \"%s\" is not an address, for instance 10.100.0.1",
+                            arg);
+    if (o->gateway_count > 0 && gateway->family == o->gateways[0].family)
+        return options_fail(o, EX_USAGE, "--gw: more than one of each family");
+    o->gateway_count++;
+    return 0;
 }
 
 static int set_mac(struct options *o, const char *arg)
@@ -109,9 +118,11 @@ static const struct option_spec specs[] = {
      "address of the server, IPv4 or IPv6; may be repeated\n"
      "(default: 10.100.0.20/24)"},
     {0, "host-ip", "ADDR/PREFIX", set_host_ip, 0,
-     "address of the host's side of the TAP, or none\n"
+     "address of the host's side of the TAP, one of each family,\n"
+     "or none\n"
      "(default: 10.100.0.10/24)"},
-    {0, "gw", "ADDR", set_gateway, 0, "gateway to other networks (default: none)"},
+    {0, "gw", "ADDR", set_gateway, 0,
+     "gateway to other networks, one of each family\n(default: none)"},
     {0, "mac", "MAC", set_mac, 0, "hardware address of the server (default: random)"},
     {0, "trace", "FILE", set_trace, 0, "write every frame to FILE in pcap format"},
     {0, "fault", "SPEC", set_fault, 0,

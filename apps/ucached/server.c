@@ -188,10 +188,10 @@ static struct nic *open_nic(const struct options *o)
     struct nic *nic, *outer;
 
     memcpy(tap.mac, o->mac, sizeof(tap.mac));
-    if (!o->host_ip_none) {
-        memcpy(tap.host_addr, o->host_ip.addr.bytes, sizeof(tap.host_addr));
-        tap.host_prefix_len = o->host_ip.prefix_len;
-    }
+    memcpy(tap.host_addr, o->host_ip.addr.bytes, sizeof(tap.host_addr));
+    tap.host_prefix_len = o->host_ip.prefix_len;
+    memcpy(tap.host_addr6, o->host_ip6.addr.bytes, sizeof(tap.host_addr6));
+    tap.host_prefix6_len = o->host_ip6.prefix_len;
     nic = nic_tap_open(&tap, error);
     if (nic && o->fault_given) {
         outer = nic_fault_open(nic, &o->fault, error);
@@ -211,18 +211,38 @@ static struct nic *open_nic(const struct options *o)
     return nic;
 }
 
+static const char *addr_text(const struct us_addr *addr, char text[INET6_ADDRSTRLEN])
+{
+    return inet_ntop(addr->family == US_IP6 ? AF_INET6 : AF_INET, addr->bytes, text,
+                     INET6_ADDRSTRLEN);
+}
+
 static void say_tap(const struct options *o)
 {
-    char server_ip[INET6_ADDRSTRLEN];
-    char host_ip[INET_ADDRSTRLEN];
+    const struct net_stack_addr *host = o->host_ip.prefix_len > 0 ? &o->host_ip : &o->host_ip6;
+    char host_ip[INET6_ADDRSTRLEN] = "none";
+    char ip[INET6_ADDRSTRLEN];
+    unsigned i;
 
-    inet_ntop(o->ip[0].addr.family == US_IP6 ? AF_INET6 : AF_INET, o->ip[0].addr.bytes, server_ip,
-              sizeof(server_ip));
-    inet_ntop(AF_INET, o->host_ip.addr.bytes, host_ip, sizeof(host_ip));
-    fprintf(stderr, "ucached: listening on %s:%u (own TCP/IP stack, TAP device %s, host side %s)\n",
-            server_ip, o->settings.tcp_port, o->tap_name, o->host_ip_none ? "none" : host_ip);
-    if (o->settings.udp_port > 0)
-        fprintf(stderr, "ucached: listening on UDP %s:%u\n", server_ip, o->settings.udp_port);
+    if (host->prefix_len > 0)
+        addr_text(&host->addr, host_ip);
+    for (i = 0; i < o->ip_count; i++) {
+        bool is_ip6 = o->ip[i].addr.family == US_IP6;
+
+        addr_text(&o->ip[i].addr, ip);
+        if (o->settings.tcp_port > 0)
+            fprintf(stderr,
+                    is_ip6 ? "ucached: listening on [%s]:%u (own TCP/IP stack, TAP device %s, host "
+                             "side %s)\n"
+                           : "ucached: listening on %s:%u (own TCP/IP stack, TAP device %s, host "
+                             "side %s)\n",
+                    ip, o->settings.tcp_port, o->tap_name, host_ip);
+        if (o->settings.udp_port > 0)
+            fprintf(stderr,
+                    is_ip6 ? "ucached: listening on UDP [%s]:%u\n"
+                           : "ucached: listening on UDP %s:%u\n",
+                    ip, o->settings.udp_port);
+    }
 }
 
 static int open_stack_worker(struct server *server)
@@ -231,7 +251,7 @@ static int open_stack_worker(struct server *server)
     struct net_stack_config config = {
         .cache = server->cache,
         .addr_count = o->ip_count,
-        .gateway = o->gateway_given ? &o->gateway : NULL,
+        .gateway_count = o->gateway_count,
         .port = o->settings.tcp_port,
         .udp_port = o->settings.udp_port,
         .conn_max = o->settings.connections_max,
@@ -243,6 +263,7 @@ static int open_stack_worker(struct server *server)
     struct nic *nic;
 
     memcpy(config.addrs, o->ip, sizeof(config.addrs));
+    memcpy(config.gateways, o->gateways, sizeof(config.gateways));
     if (random_bytes(config.secret, sizeof(config.secret)) < 0)
         return -1;
     nic = open_nic(o);

@@ -41,6 +41,7 @@ void net_worker_close(struct net_worker *worker);
 /* ---- the own TCP/IP stack ---------------------------------------------------------------- */
 
 #define NET_STACK_ADDR_MAX 8
+#define NET_STACK_GATEWAY_MAX 2 /* one of each family */
 
 struct net_stack_addr {
     struct us_addr addr;
@@ -51,14 +52,15 @@ struct net_stack_config {
     struct cache *cache;
     struct net_stack_addr addrs[NET_STACK_ADDR_MAX];
     unsigned addr_count;
-    const struct us_addr *gateway; /* null: none */
-    uint16_t port;                 /* of TCP, on all addresses; 0: none */
-    uint16_t udp_port;             /* likewise */
-    uint32_t conn_max;             /* sessions; some more connections are taken to refuse them */
-    bool accept_waits;             /* settings.accept_waits */
-    uint32_t idle_timeout_s;       /* settings.idle_timeout_s */
-    uint32_t half_open_max;        /* 0: 1024 */
-    uint32_t buffer_bytes;         /* of all connections together; 0: follows from conn_max */
+    struct us_addr gateways[NET_STACK_GATEWAY_MAX];
+    unsigned gateway_count;
+    uint16_t port;           /* of TCP, on all addresses; 0: none */
+    uint16_t udp_port;       /* likewise */
+    uint32_t conn_max;       /* sessions; some more connections are taken to refuse them */
+    bool accept_waits;       /* settings.accept_waits */
+    uint32_t idle_timeout_s; /* settings.idle_timeout_s */
+    uint32_t half_open_max;  /* 0: 1024 */
+    uint32_t buffer_bytes;   /* of all connections together; 0: follows from conn_max */
     uint8_t secret[US_SECRET_BYTES];
 };
 

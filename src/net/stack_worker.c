@@ -414,9 +414,11 @@ static int configure_stack(struct net_stack_worker *worker, const struct net_sta
         if (rc < 0)
             return fail(error, "cannot use an address of the server", us_strerror(rc));
     }
-    rc = config->gateway ? us_gateway_set(worker->stack, config->gateway) : 0;
-    if (rc < 0)
-        return fail(error, "cannot use the gateway", us_strerror(rc));
+    for (i = 0; i < config->gateway_count; i++) {
+        rc = us_gateway_set(worker->stack, &config->gateways[i]);
+        if (rc < 0)
+            return fail(error, "cannot use the gateway", us_strerror(rc));
+    }
     rc = config->port > 0 ? us_listen(worker->stack, config->port, NULL) : 0;
     if (rc < 0)
         return fail(error, "cannot listen on the port", us_strerror(rc));

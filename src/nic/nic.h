@@ -118,11 +118,14 @@ struct nic_tap_config {
     uint32_t mtu;         /* 0: 1500 */
     uint8_t host_addr[4]; /* IPv4 address of the host's side; all zero: leave it without one */
     unsigned host_prefix_len;
+    uint8_t host_addr6[16]; /* the same for IPv6 */
+    unsigned host_prefix6_len;
 };
 
 /*
  * A TAP device: a virtual Ethernet link to the kernel of this machine. Creates it, gives the
- * host's side its address and brings it up, without IPv6, so that an unused link is silent; close()
+ * host's side its addresses and brings it up, without IPv6 if it has no address of that, so that an
+ * unused link is silent; close()
  * (or the end of the process) removes it. Needs CAP_NET_ADMIN and /dev/net/tun.
  */
 struct nic *nic_tap_open(const struct nic_tap_config *config, char error[NIC_ERROR_MAX]);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
+#include <linux/ipv6.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <netinet/in.h>
@@ -240,6 +241,13 @@ static bool has_host_address(const struct nic_tap_config *config)
     return memcmp(config->host_addr, none, sizeof(none)) != 0;
 }
 
+static bool has_host_address6(const struct nic_tap_config *config)
+{
+    static const uint8_t none[16];
+
+    return memcmp(config->host_addr6, none, sizeof(none)) != 0;
+}
+
 /* The kernel would take a % for a pattern to be numbered, and cut a longer name. */
 static int check_config(const struct nic_tap_config *config, uint32_t mtu,
                         char error[NIC_ERROR_MAX])
@@ -265,6 +273,12 @@ static int check_config(const struct nic_tap_config *config, uint32_t mtu,
         (config->host_prefix_len == 0 || config->host_prefix_len > 32)) {
         nic_error_set(error, "tap: prefix length %u of the host's address: between 1 and 32",
                       config->host_prefix_len);
+        return -1;
+    }
+    if (has_host_address6(config) &&
+        (config->host_prefix6_len == 0 || config->host_prefix6_len > 128)) {
+        nic_error_set(error, "tap: prefix length %u of the host's address: between 1 and 128",
+                      config->host_prefix6_len);
         return -1;
     }
     if ((config->mac[0] & 1) != 0) {
@@ -329,24 +343,37 @@ static int create_device(int fd, const char *name, char error[NIC_ERROR_MAX])
     return 0;
 }
 
-/*
- * The host would announce itself by IPv6 (duplicate address detection, router solicitations,
- * multicast reports) on a link where nobody listens. Not vital: a host without IPv6, or with a
- * read-only /proc/sys, keeps its settings.
- */
-static void silence_ipv6(const char *name)
+/* Not vital: a host without IPv6, or with a read-only /proc/sys, keeps its settings. */
+static void set_ipv6(const char *name, const char *setting, const char *value)
 {
     char path[96];
     int fd;
 
-    snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/disable_ipv6", name);
+    snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/%s", name, setting);
     fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd >= 0) {
-        ssize_t bytes = write(fd, "1\n", 2);
+        ssize_t bytes = write(fd, value, strlen(value));
 
         (void)bytes;
         close(fd);
     }
+}
+
+/*
+ * The host would announce itself by IPv6 (duplicate address detection, router solicitations,
+ * multicast reports) on a link where nobody listens. Where somebody does, there is no router on it,
+ * and an address that we were given is nobody else's: it is good at once.
+ */
+static void prepare_ipv6(const struct nic_tap_config *config)
+{
+    if (!has_host_address6(config)) {
+        set_ipv6(config->name, "disable_ipv6", "1\n");
+        return;
+    }
+    set_ipv6(config->name, "disable_ipv6", "0\n");
+    set_ipv6(config->name, "accept_dad", "0\n");
+    set_ipv6(config->name, "accept_ra", "0\n");
+    set_ipv6(config->name, "router_solicitations", "0\n");
 }
 
 static int host_ioctl(int sock, unsigned long code, struct ifreq *request, const char *what,
@@ -384,6 +411,30 @@ static int set_host_address(int sock, const struct nic_tap_config *config,
     return host_ioctl(sock, SIOCSIFNETMASK, &request, "set the prefix length", error);
 }
 
+/* After the link is up, or the kernel would wait with it until then. */
+static int set_host_address6(const struct nic_tap_config *config, char error[NIC_ERROR_MAX])
+{
+    struct in6_ifreq request;
+    int sock, result, saved;
+
+    if (!has_host_address6(config))
+        return 0;
+    memset(&request, 0, sizeof(request));
+    memcpy(&request.ifr6_addr, config->host_addr6, 16);
+    request.ifr6_prefixlen = config->host_prefix6_len;
+    request.ifr6_ifindex = (int)if_nametoindex(config->name);
+    sock = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    result = sock < 0 ? -1 : ioctl(sock, SIOCSIFADDR, &request);
+    saved = errno;
+    if (sock >= 0)
+        close(sock);
+    if (result == 0)
+        return 0;
+    nic_error_set(error, "tap %s: cannot set the IPv6 address of the host's side: %s", config->name,
+                  strerror(saved));
+    return -1;
+}
+
 /* Gives the host's side its MTU and address, brings it up, and returns its MAC address. */
 static int configure_link(int sock, const struct nic_tap_config *config, uint32_t mtu,
                           uint8_t host_mac[6], char error[NIC_ERROR_MAX])
@@ -418,7 +469,7 @@ static int configure_host(const struct nic_tap_config *config, uint32_t mtu, uin
     }
     result = configure_link(sock, config, mtu, host_mac, error);
     close(sock);
-    return result;
+    return result < 0 ? -1 : set_host_address6(config, error);
 }
 
 /* Two equal MAC addresses on one link cannot talk to each other. */
@@ -452,7 +503,7 @@ static int setup(struct tap *tap, const struct nic_tap_config *config, char erro
     tap->fd = open_tun(config->name, error);
     if (tap->fd < 0 || create_device(tap->fd, config->name, error) < 0)
         return -1;
-    silence_ipv6(config->name);
+    prepare_ipv6(config);
     if (configure_host(config, tap->nic.mtu, host_mac, error) < 0 ||
         choose_mac(config, host_mac, tap->nic.mac, error) < 0)
         return -1;

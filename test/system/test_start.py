@@ -9,6 +9,7 @@ import stat
 import subprocess
 import time
 
+import netspace
 import pytest
 from server import free_port
 from wire import MISS, STORED, Wire, settles, wire_to
@@ -348,3 +349,37 @@ def test_turns_are_counted(server):
     with wire_to(server) as wire:
         wire.say(b"get k\r\n" * 100, MISS * 100)
         assert int(wire.stats()["conn_yields"]) >= 10
+
+
+# ---- IPv6 on the own stack --------------------------------------------------------------------
+
+
+def test_own_stack_over_ipv6(ucached_path, tap_obstacle):
+    """TCP and UDP to an IPv6 address, with an IPv4 address beside it, and without."""
+    if tap_obstacle:
+        pytest.skip(f"tap: {tap_obstacle}")
+    if not pathlib.Path("/proc/net/if_inet6").exists():
+        pytest.skip("no IPv6 on this machine")
+    for more in ([], ["--ip=10.100.0.20/24"]):
+        space = netspace.NetSpace()
+        command = [ucached_path, "--ip=fd00::20/64", "--host-ip=fd00::10/64", "-U", "11211", *more]
+        process = space.popen(command, stderr=subprocess.PIPE, text=True)
+        try:
+            line = process.stderr.readline()
+            while line and "[fd00::20]:11211" not in line:
+                line = process.stderr.readline()
+            with space.run(dial, ("fd00::20", 11211), socket.AF_INET6) as wire:
+                wire.say(b"set k 0 0 1\r\nx\r\n", STORED)
+                assert wire.stats("conns")
+            udp = space.run(socket.socket, socket.AF_INET6, socket.SOCK_DGRAM)
+            udp.settimeout(10)
+            udp.sendto(b"\0\1\0\0\0\1\0\0get k\r\n", ("fd00::20", 11211))
+            assert udp.recv(2000)[8:] == b"VALUE k 0 1\r\nx\r\nEND\r\n"
+            udp.close()
+            process.terminate()
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+            space.close()

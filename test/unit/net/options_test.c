@@ -237,7 +237,7 @@ static void test_tap_defaults(void **state)
     assert_int_equal(o.ip[0].prefix_len, 24);
     assert_memory_equal(o.host_ip.addr.bytes, host, 4);
     assert_int_equal(o.host_ip.prefix_len, 24);
-    assert_false(o.gateway_given);
+    assert_int_equal(o.gateway_count, 0);
     assert_false(o.fault_given);
 }
 
@@ -251,8 +251,8 @@ static void test_tap_options(void **state)
              &o);
     assert_int_equal(o.io, OPTIONS_IO_TAP);
     assert_string_equal(o.tap_name, "tap7");
-    assert_true(o.gateway_given);
-    assert_int_equal(o.gateway.bytes[3], 1);
+    assert_int_equal(o.gateway_count, 1);
+    assert_int_equal(o.gateways[0].bytes[3], 1);
     assert_memory_equal(o.mac, mac, 6);
     assert_string_equal(o.trace_path, "/tmp/t.pcap");
     assert_true(o.fault_given);
@@ -261,7 +261,17 @@ static void test_tap_options(void **state)
 
     must_run("--ip=172.16.0.1/12 --host-ip=none", &o);
     assert_int_equal(o.io, OPTIONS_IO_TAP);
-    assert_true(o.host_ip_none);
+    assert_int_equal(o.host_ip.prefix_len, 0);
+
+    must_run("--ip=fd00::20/64 --ip=10.0.0.1/8 --host-ip=fd00::1/64 --host-ip=10.0.0.2/8 "
+             "--gw=fd00::ff --gw=10.0.0.9",
+             &o);
+    assert_int_equal(o.host_ip6.prefix_len, 64);
+    assert_int_equal(o.host_ip.prefix_len, 8);
+    assert_int_equal(o.gateway_count, 2);
+    must_run("--ip=fd00::20/64", &o);
+    assert_int_equal(o.host_ip.prefix_len, 0);
+    assert_int_equal(o.host_ip6.prefix_len, 0);
 }
 
 /* Each wrong line, the status that memcached ends with, and what the message has to say. */
@@ -323,8 +333,11 @@ static const struct {
     {"--ip=10.0.0.1/0", 64, "ADDRESS/PREFIX"},
     {"--ip=10.0.0.256/8", 64, "ADDRESS/PREFIX"},
     {"--io=tap --host-ip=10.0.0.1", 64, "none"},
+    {"--ip=fd00::1/64 --host-ip=fd01::1/64", 64, "fd01::1"},
+    {"--ip=fd00::1/64 --host-ip=fd00::1/64", 64, "same address"},
     {"--ip=fd00::1/129", 64, "ADDRESS/PREFIX"},
     {"--ip=fd00::1/64 --host-ip=10.0.0.1/8", 64, "--host-ip"},
+    {"--io=tap --gw=10.100.0.1 --gw=10.100.0.2", 64, "each family"},
     {"--io=tap --gw=10.0", 64, "--gw"},
     {"--io=tap --gw=10.100.1.1", 64, "--gw"},
     {"--io=tap --gw=fd00::1", 64, "--gw"},
