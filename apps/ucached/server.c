@@ -255,6 +255,7 @@ static int open_stack_worker(struct server *server)
         .port = o->settings.tcp_port,
         .udp_port = o->settings.udp_port,
         .conn_max = o->settings.connections_max,
+        .huge_pages = o->huge_pages,
         .accept_waits = o->settings.accept_waits,
         .idle_timeout_s = o->settings.idle_timeout_s,
         .half_open_max = o->settings.listen_backlog,

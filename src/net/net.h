@@ -61,6 +61,7 @@ struct net_stack_config {
     uint32_t idle_timeout_s; /* settings.idle_timeout_s */
     uint32_t half_open_max;  /* 0: 1024 */
     uint32_t buffer_bytes;   /* of all connections together; 0: follows from conn_max */
+    bool huge_pages;         /* a wish (-L) */
     uint8_t secret[US_SECRET_BYTES];
 };
 

@@ -374,7 +374,7 @@ static int fail(char error[NET_ERROR_MAX], const char *what, const char *why)
 
 /* The stack's memory is reserved, not used: pages come as connections and data do. */
 static int create_stack(struct net_stack_worker *worker, const struct us_config *us,
-                        char error[NET_ERROR_MAX])
+                        bool huge_pages, char error[NET_ERROR_MAX])
 {
     void *memory;
 
@@ -386,6 +386,8 @@ static int create_stack(struct net_stack_worker *worker, const struct us_config 
     if (memory == MAP_FAILED)
         return fail(error, "no memory for the TCP/IP stack", "lower -c");
     worker->memory = memory;
+    if (huge_pages)
+        (void)madvise(memory, worker->memory_bytes, MADV_HUGEPAGE); /* a hint: may be refused */
     worker->stack = us_create(us, memory, worker->memory_bytes, net_clock_us());
     return worker->stack ? 0 : fail(error, "the TCP/IP stack", "its configuration is refused");
 }
@@ -439,7 +441,8 @@ static int open_parts(struct net_stack_worker *worker, const struct net_stack_co
         return fail(error, "no memory for the connections", "lower -c");
     if (config->udp_port > 0 && net_udp_open(&worker->udp) < 0)
         return fail(error, "no memory", "for datagrams");
-    if (create_stack(worker, &us, error) < 0 || configure_stack(worker, config, error) < 0)
+    if (create_stack(worker, &us, config->huge_pages, error) < 0 ||
+        configure_stack(worker, config, error) < 0)
         return -1;
     if (find_counter("buffer_bytes_used", &worker->buffer_used_index) < 0 ||
         net_stack_stats(worker) < 0)

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import socket
 import stat
@@ -123,6 +124,60 @@ def test_test_suite_of_memcached(launch):
     with dial(("127.0.0.1", port)) as wire:
         wire.say(b"get k\r\n", MISS)
     assert ends(process) == 0
+
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def test_systemd_unit(launch):
+    """The command line of our unit with its own defaults, but for the port."""
+    unit = (ROOT / "packaging" / "ucached.service").read_text(encoding="ascii")
+    line = next(row for row in unit.splitlines() if row.startswith("ExecStart="))
+    port = free_port()
+    values = {}
+    for row in (ROOT / "packaging" / "ucached.default").read_text(encoding="ascii").splitlines():
+        if row and not row.startswith("#"):
+            name, _, value = row.partition("=")
+            values[name] = value.strip('"')
+    values["PORT"] = str(port)
+    for name, value in values.items():
+        line = line.replace("${%s}" % name, value).replace("$%s" % name, value)
+    process = launch(*line.split()[1:])
+    with dial(("127.0.0.1", port)) as wire:
+        wire.say(b"get k\r\n", MISS)
+    assert ends(process) == 0
+
+
+@pytest.mark.parametrize(
+    "args,words",
+    [
+        ([], ["ucached"]),
+        (["-m", "64"], ["ucached", "-m", "64"]),
+        (["memcached", "-m", "64"], ["memcached", "-m", "64"]),
+        (["sh", "-c", "x"], ["sh", "-c", "x"]),
+    ],
+    ids=["none", "options", "memcached", "other"],
+)
+def test_container_entry(tmp_path, args, words):
+    for name in ("ucached", "memcached", "sh"):
+        program = tmp_path / name
+        program.write_text('#!/bin/sh\necho "${0##*/}" "$@"\n', encoding="ascii")
+        program.chmod(0o755)
+    entry = ROOT / "packaging" / "docker-entrypoint.sh"
+    done = subprocess.run(
+        ["/bin/sh", entry, *args], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert done.stdout.split() == words, done.stderr
+
+
+def test_every_option_is_documented(ucached_path):
+    done = subprocess.run([ucached_path, "-h"], capture_output=True, text=True, timeout=20)
+    text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    options = re.findall(r"^  (?:-(\w)(?:, )?)?(?:    )?(?:--([\w-]+))?", done.stdout, re.MULTILINE)
+    names = {f"-{letter}" for letter, _ in options if letter}
+    names |= {f"--{name}" for letter, name in options if name and not letter}
+    assert len(names) > 35
+    assert [name for name in sorted(names) if f"`{name}" not in text] == []
 
 
 def test_start_is_fast(launch):
