@@ -90,7 +90,7 @@ def memcached_path():
 
 @pytest.fixture
 def start_server(request, tmp_path):
-    """A function that starts servers: start_server(kind, *args), kind sock, tap or memcached.
+    """A function that starts servers: start_server(kind, *args), of a kind of server.Server.
 
     All of them are stopped after the test, which fails if one has died or does not stop.
     """
@@ -98,6 +98,7 @@ def start_server(request, tmp_path):
     starters = {
         "sock": ("ucached_path", servers.start_sock),
         "tap": ("ucached_path", servers.start_tap),
+        "unix": ("ucached_path", servers.start_unix),
         "memcached": ("memcached_path", servers.start_memcached),
     }
 

@@ -113,8 +113,8 @@ class Connection:
 class Server:
     """A running memcached-compatible server. Made by the fixtures of conftest.py.
 
-    kind       "sock", "tap" or "memcached"
-    address    (host, port) to connect to, inside .space
+    kind       "sock", "tap", "unix" or "memcached"
+    address    (host, port) or path to connect to, inside .space
     pid        of the process; it is a child of ours
     space      where clients must run: netspace.NetSpace or netspace.HostSpace
     """
@@ -204,11 +204,23 @@ class Server:
 
     # ---- clients ---------------------------------------------------------------------------
 
+    def _dial(self, timeout):
+        if self.kind != "unix":
+            sock = socket.create_connection(self.address, timeout)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return sock
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.settimeout(timeout)
+            sock.connect(self.address)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
     def connect(self, timeout=IO_TIMEOUT):
         """A new Connection; each of its operations takes `timeout` seconds at most."""
-        sock = self.space.run(socket.create_connection, self.address, timeout)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return Connection(sock)
+        return Connection(self.space.run(self._dial, timeout))
 
     def client(self, **options):
         """A pymemcache Client. Bytes in, bytes out, unless options say otherwise."""
@@ -251,6 +263,13 @@ def start_tap(binary, log_path, args):
     command = [binary, "--io=tap", "-p", str(TAP_PORT), *args]
     space = netspace.NetSpace()
     return Server("tap", command, (TAP_ADDRESS, TAP_PORT), space, log_path)
+
+
+def start_unix(binary, log_path, args):
+    """ucached on a unix socket beside its log."""
+    path = f"{log_path}.socket"
+    command = [binary, "--io=sock", "-s", path, *args]
+    return Server("unix", command, path, netspace.HostSpace(), log_path)
 
 
 def start_memcached(binary, log_path, args):

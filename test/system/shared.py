@@ -9,10 +9,11 @@ import server as servers
 from wire import wire_to
 
 
-@pytest.fixture(scope="module", params=["sock", "tap"])
+@pytest.fixture(scope="module", params=["sock", "tap", "unix"])
 def shared_server(request, tmp_path_factory, ucached_path):
-    """ucached both ways, with its defaults; it must be alive at the end of the module."""
-    start = {"sock": servers.start_sock, "tap": servers.start_tap}[request.param]
+    """ucached in each way, with its defaults; it must be alive at the end of the module."""
+    starters = {"sock": servers.start_sock, "tap": servers.start_tap, "unix": servers.start_unix}
+    start = starters[request.param]
     if request.param == "tap" and (reason := request.getfixturevalue("tap_obstacle")):
         pytest.skip(f"tap: {reason}")
     log_path = tmp_path_factory.mktemp("shared") / f"{request.param}.log"
