@@ -328,6 +328,30 @@ static int open_signals(struct server *server)
     return server->signal_fd < 0 ? complain("signals", strerror(errno)) : 0;
 }
 
+/* For `stats conns`; datagram sockets are there as the sessions that they have. */
+static int show_listeners(struct server *server)
+{
+    const struct options *o = &server->options;
+    struct cache_peer peer;
+    unsigned i;
+    int rc = 0;
+
+    for (i = 0; i < server->endpoints.count && rc == 0; i++) {
+        net_endpoint_peer(&server->endpoints.list[i], &peer);
+        if (server->endpoints.list[i].kind != NET_ENDPOINT_UDP)
+            rc = cache_listener_add(server->cache, &peer);
+    }
+    for (i = 0; o->io == OPTIONS_IO_TAP && i < o->ip_count && rc == 0; i++) {
+        memset(&peer, 0, sizeof(peer));
+        peer.transport = o->ip[i].addr.family == US_IP6 ? "tcp6" : "tcp";
+        peer.local_port = o->settings.tcp_port;
+        memcpy(peer.local_addr, o->ip[i].addr.bytes, sizeof(peer.local_addr));
+        if (peer.local_port > 0)
+            rc = cache_listener_add(server->cache, &peer);
+    }
+    return rc < 0 ? complain("listeners", "there are too many for the statistics") : 0;
+}
+
 static int open_workers(struct server *server)
 {
     const char *port_file = getenv("MEMCACHED_PORT_FILENAME");
@@ -355,7 +379,9 @@ static int open_parts(struct server *server, const struct daemon_user *user)
         return complain("threads", "no memory");
     if (o->io == OPTIONS_IO_SOCK && find_endpoints(server, user) < 0)
         return -1;
-    return open_cache(server) < 0 ? -1 : open_workers(server);
+    if (open_cache(server) < 0 || show_listeners(server) < 0)
+        return -1;
+    return open_workers(server);
 }
 
 struct server *server_open(const struct options *options, const struct daemon_user *user)

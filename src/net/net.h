@@ -127,6 +127,9 @@ void net_endpoints_close(struct net_endpoints *endpoints);
 /* The port, 0 for a unix socket. */
 uint16_t net_endpoint_port(const struct net_endpoint *endpoint);
 
+/* Who listens there: a peer of which only the local side is known. */
+void net_endpoint_peer(const struct net_endpoint *endpoint, struct cache_peer *peer);
+
 /* Writes "127.0.0.1:11211", "[::1]:11211" or the path of a unix socket; returns text. */
 #define NET_ENDPOINT_TEXT_MAX 128
 const char *net_endpoint_text(const struct net_endpoint *endpoint,

@@ -183,51 +183,11 @@ int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endp
     listener->source.kind = is_udp ? NET_SOCK_UDP : NET_SOCK_LISTENER;
     listener->source.fd = fd;
     listener->kind = endpoint->kind;
-    listener->binding = endpoint->binding;
-    listener->addr = endpoint->addr;
+    net_endpoint_peer(endpoint, &listener->peer);
     worker->listener_count++;
     if ((is_udp ? net_sock_udp_open(worker, fd) : listen(fd, backlog)) < 0)
         return -1;
     return epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event);
-}
-
-void net_sock_read_address(const struct sockaddr *from, uint8_t addr[16], uint16_t *port)
-{
-    struct sockaddr_in6 in6;
-    struct sockaddr_in in4;
-
-    if (from->sa_family == AF_INET6) {
-        memcpy(&in6, from, sizeof(in6));
-        *port = ntohs(in6.sin6_port);
-        memcpy(addr, &in6.sin6_addr, 16);
-    } else if (from->sa_family == AF_INET) {
-        memcpy(&in4, from, sizeof(in4));
-        *port = ntohs(in4.sin_port);
-        memcpy(addr, &in4.sin_addr, 4);
-    }
-}
-
-static const char *transport_name(enum net_endpoint_kind kind, bool is_ip6)
-{
-    switch (kind) {
-    case NET_ENDPOINT_TCP:
-        return is_ip6 ? "tcp6" : "tcp";
-    case NET_ENDPOINT_UDP:
-        return is_ip6 ? "udp6" : "udp";
-    case NET_ENDPOINT_UNIX:
-        break;
-    }
-    return "unix";
-}
-
-void net_sock_local_peer(const struct net_sock_listener *listener, struct cache_peer *peer)
-{
-    const struct sockaddr *addr = (const struct sockaddr *)&listener->addr;
-
-    memset(peer, 0, sizeof(*peer));
-    peer->transport = transport_name(listener->kind, addr->sa_family == AF_INET6);
-    peer->binding = listener->binding;
-    net_sock_read_address(addr, peer->local_addr, &peer->local_port);
 }
 
 void net_sock_accept_close(struct net_sock_worker *worker)

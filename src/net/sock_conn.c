@@ -106,13 +106,13 @@ static void peer_make(int fd, const struct net_sock_listener *listener, const st
     struct sockaddr_storage local;
     socklen_t len = sizeof(local);
 
-    net_sock_local_peer(listener, peer);
+    *peer = listener->peer;
     if (listener->kind == NET_ENDPOINT_UNIX)
         return;
-    net_sock_read_address(from, peer->addr, &peer->port);
+    net_read_address(from, peer->addr, &peer->port);
     /* Which of our addresses, if it listens on all of them. */
     if (getsockname(fd, (struct sockaddr *)&local, &len) == 0)
-        net_sock_read_address((const struct sockaddr *)&local, peer->local_addr, &peer->local_port);
+        net_read_address((const struct sockaddr *)&local, peer->local_addr, &peer->local_port);
 }
 
 void net_sock_conn_refuse(struct net_sock_worker *worker, int fd)

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/net.h"
+#include "net/sock_worker.h"
 
 #define ITEM_MAX 300 /* a host name has at most 255 characters */
 
@@ -45,6 +45,54 @@ const char *net_endpoint_text(const struct net_endpoint *endpoint, char text[NET
                 port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(text, NET_ENDPOINT_TEXT_MAX, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
     return text;
+}
+
+void net_read_address(const struct sockaddr *from, uint8_t addr[16], uint16_t *port)
+{
+    struct sockaddr_in6 in6;
+    struct sockaddr_in in4;
+
+    if (from->sa_family == AF_INET6) {
+        memcpy(&in6, from, sizeof(in6));
+        *port = ntohs(in6.sin6_port);
+        memcpy(addr, &in6.sin6_addr, 16);
+    } else if (from->sa_family == AF_INET) {
+        memcpy(&in4, from, sizeof(in4));
+        *port = ntohs(in4.sin_port);
+        memcpy(addr, &in4.sin_addr, 4);
+    }
+}
+
+uint16_t net_endpoint_port(const struct net_endpoint *endpoint)
+{
+    uint8_t addr[16];
+    uint16_t port = 0;
+
+    net_read_address((const struct sockaddr *)&endpoint->addr, addr, &port);
+    return port;
+}
+
+static const char *transport_name(enum net_endpoint_kind kind, bool is_ip6)
+{
+    switch (kind) {
+    case NET_ENDPOINT_TCP:
+        return is_ip6 ? "tcp6" : "tcp";
+    case NET_ENDPOINT_UDP:
+        return is_ip6 ? "udp6" : "udp";
+    case NET_ENDPOINT_UNIX:
+        break;
+    }
+    return "unix";
+}
+
+void net_endpoint_peer(const struct net_endpoint *endpoint, struct cache_peer *peer)
+{
+    const struct sockaddr *addr = (const struct sockaddr *)&endpoint->addr;
+
+    memset(peer, 0, sizeof(*peer));
+    peer->transport = transport_name(endpoint->kind, addr->sa_family == AF_INET6);
+    peer->binding = endpoint->binding;
+    net_read_address(addr, peer->local_addr, &peer->local_port);
 }
 
 /* ---- the grammar ------------------------------------------------------------------------- */
@@ -314,21 +362,6 @@ static void endpoint_set_port(struct net_endpoint *endpoint, uint16_t port)
         in4.sin_port = htons(port);
         memcpy(&endpoint->addr, &in4, sizeof(in4));
     }
-}
-
-uint16_t net_endpoint_port(const struct net_endpoint *endpoint)
-{
-    struct sockaddr_in6 in6;
-    struct sockaddr_in in4;
-
-    if (endpoint->kind == NET_ENDPOINT_UNIX)
-        return 0;
-    if (endpoint->addr.ss_family == AF_INET6) {
-        memcpy(&in6, &endpoint->addr, sizeof(in6));
-        return ntohs(in6.sin6_port);
-    }
-    memcpy(&in4, &endpoint->addr, sizeof(in4));
-    return ntohs(in4.sin_port);
 }
 
 /* Binds once without sharing, which fails if somebody listens there. Learns the port if it is 0. */

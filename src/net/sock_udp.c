@@ -175,15 +175,13 @@ int net_sock_udp_open(struct net_sock_worker *worker, int fd)
 int net_sock_udp_begin(struct net_sock_worker *worker)
 {
     struct net_sock_listener *listener;
-    struct cache_peer peer;
 
     for (listener = worker->listeners; listener < worker->listeners + worker->listener_count;
          listener++) {
         if (listener->kind != NET_ENDPOINT_UDP)
             continue;
         worker->udp->udp.cache_worker = worker->cache_worker;
-        net_sock_local_peer(listener, &peer);
-        listener->session = cache_session_open(worker->cache_worker, &peer);
+        listener->session = cache_session_open(worker->cache_worker, &listener->peer);
         if (!listener->session)
             return -ENOMEM;
     }

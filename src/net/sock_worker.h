@@ -53,8 +53,7 @@ struct net_sock_source {
 struct net_sock_listener {
     struct net_sock_source source;
     enum net_endpoint_kind kind;
-    enum cache_binding binding;
-    struct sockaddr_storage addr;
+    struct cache_peer peer;        /* of which only the local side is known */
     struct cache_session *session; /* of a datagram socket while the loop runs, else null */
 };
 
@@ -139,11 +138,10 @@ void net_sock_accept_resume(struct net_sock_worker *worker);
 /* Closes the listening sockets and what waits for a place. */
 void net_sock_accept_close(struct net_sock_worker *worker);
 
-/* Who a listener is: as a peer of which only the local side is known. */
-void net_sock_local_peer(const struct net_sock_listener *listener, struct cache_peer *peer);
+/* ---- sock_listen.c ----------------------------------------------------------------------- */
 
-/* Takes address and port out of a socket address. */
-void net_sock_read_address(const struct sockaddr *from, uint8_t addr[16], uint16_t *port);
+/* Takes address and port out of a socket address; leaves them if it has none. */
+void net_read_address(const struct sockaddr *from, uint8_t addr[16], uint16_t *port);
 
 /* ---- sock_udp.c -------------------------------------------------------------------------- */
 

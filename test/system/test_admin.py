@@ -166,14 +166,14 @@ def test_settings_are_never_empty(wire, shared_server):
     expected = {
         "maxbytes": str(64 << 20),
         "maxconns": "1024",
-        "tcpport": str(shared_server.address[1]),
+        "tcpport": "11211" if shared_server.kind == "unix" else str(shared_server.address[1]),
         "udpport": "0",
         "evictions": "on",
         "item_size_max": "1048576",
         "cas_enabled": "yes",
         "flush_enabled": "yes",
         "tcp_backlog": "1024",
-        "domain_socket": "NULL",
+        "domain_socket": shared_server.address if shared_server.kind == "unix" else "NULL",
     }
     assert {name: values[name] for name in expected} == expected
 
@@ -262,8 +262,13 @@ def test_sizes_are_disabled(wire):
 
 def test_conns_shows_this_connection(wire):
     connections = wire.stats("conns")
-    host, port = wire.sock.getsockname()
-    shown = [name for name, value in connections.items() if value == f"tcp:{host}:{port}"]
+    name = wire.sock.getsockname()
+    here = "tcp:%s:%d" % name if name else f"unix:{wire.sock.getpeername()}"
+    shown = [
+        name
+        for name, value in connections.items()
+        if value == here and connections.get(name.replace(":addr", ":state")) == "conn_parse_cmd"
+    ]
     assert len(shown) == 1 and shown[0].endswith(":addr"), connections
     number = shown[0].removesuffix(":addr")
     assert connections[f"{number}:state"].startswith("conn_")

@@ -300,6 +300,85 @@ def test_unix_socket_does_not_replace_a_file(launch, tmp_path):
     assert path.read_text() == "precious"
 
 
+# ---- what stats settings says ------------------------------------------------------------------
+
+
+def test_settings_are_shown(launch, tmp_path):
+    path = tmp_path / "socket"
+    options = "-m 128 -M -c 77 -t 3 -R 5 -C -b 99 -B ascii -I 2m -F -X -A -n 64 -f 1.5 -vv -D/ -N 2"
+    words = (
+        "no_maxconns_fast,hashpower=20,no_slab_reassign,slab_automove=2,slab_automove_ratio=0.5,"
+        "slab_automove_window=30,slab_chunk_max=262144,lru_crawler_sleep=200,lru_crawler_tocrawl=9,"
+        "tail_repair_time=60,hash_algorithm=jenkins,hot_lru_pct=10,warm_lru_pct=30,"
+        "hot_max_factor=0.3,warm_max_factor=3,temporary_ttl=33,idle_timeout=44,"
+        "watcher_logbuf_size=512,worker_logbuf_size=128,read_buf_mem_limit=3,track_sizes"
+    )
+    launch("-s", path, "-a", "770", *options.split(), "-o", words)
+    with dial(str(path), socket.AF_UNIX) as wire:
+        shown = settings_of(wire)
+    expected = {
+        "maxbytes": str(128 << 20),
+        "maxconns": "77",
+        "udpport": "0",
+        "verbosity": "2",
+        "evictions": "off",
+        "domain_socket": str(path),
+        "umask": "770",
+        "shutdown_command": "yes",
+        "growth_factor": "1.50",
+        "chunk_size": "64",
+        "num_threads": "3",
+        "stat_key_prefix": "/",
+        "detail_enabled": "yes",
+        "reqs_per_event": "5",
+        "cas_enabled": "no",
+        "tcp_backlog": "99",
+        "binding_protocol": "ascii",
+        "item_size_max": str(2 << 20),
+        "maxconns_fast": "no",
+        "hashpower_init": "20",
+        "slab_reassign": "no",
+        "slab_automove": "2",
+        "slab_automove_ratio": "0.50",
+        "slab_automove_window": "30",
+        "slab_chunk_max": "262144",
+        "lru_crawler_sleep": "200",
+        "lru_crawler_tocrawl": "9",
+        "tail_repair_time": "60",
+        "flush_enabled": "no",
+        "dump_enabled": "no",
+        "hash_algorithm": "jenkins",
+        "hot_lru_pct": "10",
+        "warm_lru_pct": "30",
+        "hot_max_factor": "0.30",
+        "warm_max_factor": "3.00",
+        "temp_lru": "yes",
+        "temporary_ttl": "33",
+        "idle_timeout": "44",
+        "watcher_logbuf_size": str(512 << 10),
+        "worker_logbuf_size": str(128 << 10),
+        "read_buf_mem_limit": str(3 << 20),
+        "track_sizes": "yes",
+        "num_napi_ids": "2",
+    }
+    assert {name: shown.get(name) for name in expected} == expected
+
+
+def test_listeners_are_shown(launch):
+    tcp, udp = free_port(), free_port()
+    launch("-p", tcp, "-U", udp, "-l", "127.0.0.1", "-t", "2")
+    with dial(("127.0.0.1", tcp)) as wire:
+        conns = wire.stats("conns")
+        here = "%s:%d" % wire.sock.getsockname()
+    names = [name.removesuffix(":addr") for name in conns if name.endswith(":addr")]
+    states = {conns[f"{name}:addr"]: conns[f"{name}:state"] for name in names}
+    assert states[f"tcp:127.0.0.1:{tcp}"] == "conn_listening"
+    assert states[f"tcp:{here}"] == "conn_parse_cmd"
+    assert states[f"udp:127.0.0.1:{udp}"] == "conn_read"
+    assert list(conns.values()).count(f"udp:127.0.0.1:{udp}") == 2
+    assert list(conns.values()).count("UDP") == 2
+
+
 # ---- the process ------------------------------------------------------------------------------
 
 
