@@ -39,6 +39,12 @@ uint32_t cache_clock_expiry_of_new(const struct cache_worker *worker, int64_t ex
 /* A time on our clock as Unix time. */
 uint64_t cache_clock_unix_of(const struct cache *cache, uint32_t time_s);
 
+/* Seconds since a time on the engine's clock; another worker's clock may be a second ahead. */
+static inline uint32_t cache_clock_since(const struct cache_worker *worker, uint32_t then_s)
+{
+    return worker->now_s > then_s ? worker->now_s - then_s : 0;
+}
+
 /* The present as Unix time. */
 uint64_t cache_clock_unix_s(const struct cache_worker *worker);
 

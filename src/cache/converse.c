@@ -21,6 +21,7 @@
 #include "cache/exec.h"
 #include "cache/line.h"
 #include "cache/reply.h"
+#include "cache/shown.h"
 #include "cache/task.h"
 
 /* ---- leaving a request ------------------------------------------------------------------- */
@@ -576,6 +577,7 @@ uint32_t cache_session_input(struct cache_session *session, const uint8_t *data,
     /* Counted now, so that `stats` sees the bytes that asked for it. */
     cache_count(session->worker, CACHE_BYTES_READ, len);
     session->yielded = false;
+    cache_shown_end(session->worker);
     session->worker->current = session;
     session->worker->written_before = cache_counter(session->worker, CACHE_BYTES_WRITTEN);
     while (at < len && !session->blocked && !session->yielded) {

@@ -8,6 +8,7 @@
 #include "cache/exec.h"
 #include "cache/op.h"
 #include "cache/reply.h"
+#include "cache/shown.h"
 
 static const char error_item[] = "Out of memory allocating item";
 static const char error_new_item[] = "Out of memory allocating new item";
@@ -253,6 +254,8 @@ int cache_binary_run(struct cache_session *session, const struct mc_request *req
     case MC_CMD_FLUSH_ALL:
         return binary_flush(session, request, sink);
     case MC_CMD_NOOP:
+        cache_shown_end(session->worker);
+        return reply_done(session->worker, request, 0, sink);
     case MC_CMD_QUIT:
         return reply_done(session->worker, request, 0, sink);
     case MC_CMD_VERSION:

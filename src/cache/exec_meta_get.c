@@ -190,7 +190,7 @@ static struct mc_meta_reply hit_reply(const struct mg_decision *mg)
         .size = view->value_len - CACHE_CRLF_BYTES,
         .client_flags = view->flags,
         .cas = cache_cas_shown(worker, view->cas),
-        .access_s = worker->now_s - view->last_access,
+        .access_s = cache_clock_since(worker, view->last_access),
         .was_hit = (view->state & KV_FETCHED) != 0,
         .ttl_s = cache_meta_ttl(worker, view->exptime),
         .ttl_set_s = cache_meta_ttl(worker, cache_clock_expiry(worker, meta->ttl_s)),

@@ -8,6 +8,7 @@
 #include "cache/exec_admin.h"
 #include "cache/op.h"
 #include "cache/reply.h"
+#include "cache/shown.h"
 
 #define VERBOSITY_MAX 2
 
@@ -170,6 +171,7 @@ int cache_text_run(struct cache_session *session, const struct mc_request *reque
     case MC_CMD_ME:
         return cache_meta_debug(session, request, sink);
     case MC_CMD_MN:
+        cache_shown_end(session->worker);
         return cache_reply_status(session->worker, sink, MC_STATUS_META_NOOP);
     case MC_CMD_FLUSH_ALL:
         return text_flush(session, request, sink);

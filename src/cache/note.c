@@ -3,6 +3,7 @@
  * What happens, told to those who want to know.
  */
 #include "cache/note.h"
+#include "cache/clock.h"
 
 #include <string.h>
 
@@ -119,7 +120,7 @@ static void note_eviction(void *ctx, const struct kv_view *view)
     event_item(worker, view->flags, view->value_len, &event);
     event.status = (view->state & KV_FETCHED) != 0;
     event.ttl_s = view->exptime != 0 ? (int64_t)view->exptime - worker->now_s : -1;
-    event.idle_s = worker->now_s > view->last_access ? worker->now_s - view->last_access : 0;
+    event.idle_s = cache_clock_since(worker, view->last_access);
     cache_watch_tell(worker, CACHE_NOTE_EVICTIONS, &event);
 }
 

@@ -3,12 +3,14 @@
  * incr and decr.
  *
  * memcached changes a number in place where it fits, filling up with spaces, and makes a new item
- * where it does not. Items are never changed here, but what can be seen of this is the same: the
- * length, and that only the item of a number that was changed in place keeps its marks.
+ * where it does not, or where a reply that has not been sent yet shows the old one. Items are never
+ * changed here, but what can be seen of this is the same: the length, and that only the item of a
+ * number that was changed in place keeps its marks.
  */
 #include <string.h>
 
 #include "cache/op.h"
+#include "cache/shown.h"
 #include "mcproto/mcproto.h"
 
 struct arith_decision {
@@ -111,9 +113,10 @@ static enum kv_verdict decide_change(struct arith_decision *decision, const stru
     decision->counted->created = false;
     decision->counted->exptime = old->exptime;
     decision->counted->number = number_change(number, arith);
-    in_place = mc_write_u64(digits, decision->counted->number) <= old_len;
-    decision->item =
-        number_item(decision, old_len, old->flags, arith->touch ? arith->exptime : old->exptime);
+    in_place = mc_write_u64(digits, decision->counted->number) <= old_len &&
+               !cache_is_shown(decision->worker, old->item);
+    decision->item = number_item(decision, in_place ? old_len : 0, old->flags,
+                                 arith->touch ? arith->exptime : old->exptime);
     if (decision->item == NULL) {
         decision->outcome = CACHE_NO_MEMORY;
         return KV_KEEP;

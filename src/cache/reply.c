@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cache/shown.h"
 
 U_STATIC_ASSERT(MC_STATUS_MAX <= CACHE_SINK_NEED_MAX, a_status_fits_one_room);
 
@@ -139,6 +140,7 @@ int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,
 
     if (value_room(sink, MC_VALUE_HEADER_MAX, view->value_len) != 0)
         return -1;
+    cache_shown_note(worker, view->item);
     n = mc_write_value_header(sink->at, view->key, view->key_len, view->flags,
                               view->value_len - CACHE_CRLF_BYTES, with_cas ? &cas : NULL);
     return value_send(worker, sink, n, MC_VALUE_HEADER_MAX, view, view->value_len);
@@ -153,6 +155,8 @@ int cache_reply_meta(struct cache_worker *worker, struct cache_sink *sink,
 
     if (value_room(sink, MC_META_LINE_MAX, bytes) != 0)
         return -1;
+    if (view != NULL && reply->code != MC_META_EN)
+        cache_shown_note(worker, view->item);
     n = mc_write_meta(sink->at, meta, reply);
     if (bytes > 0)
         return value_send(worker, sink, n, MC_META_LINE_MAX, view, bytes);
@@ -169,6 +173,7 @@ int cache_reply_binary_value(struct cache_worker *worker, struct cache_sink *sin
 
     if (value_room(sink, MC_BINARY_REQUEST_MAX, bytes) != 0)
         return -1;
+    cache_shown_note(worker, view->item);
     n = mc_write_binary_value_header(sink->at, binary, view->key, view->key_len, view->flags, bytes,
                                      cache_cas_shown(worker, view->cas));
     return value_send(worker, sink, n, MC_BINARY_REQUEST_MAX, view, bytes);

@@ -7,6 +7,7 @@
  * What is larger still takes several of the largest chunks and belongs to the last class too.
  */
 #include "cache/slab_class.h"
+#include "cache/clock.h"
 
 #include "base/base.h"
 #include "cache/op.h"
@@ -73,7 +74,7 @@ struct mc_item_facts cache_item_facts(const struct cache_worker *worker, const s
         .expires = view->exptime != 0,
         .fetched = (view->state & KV_FETCHED) != 0,
         .exptime = view->exptime > worker->now_s ? view->exptime - worker->now_s : 0,
-        .access = worker->now_s > view->last_access ? worker->now_s - view->last_access : 0,
+        .access = cache_clock_since(worker, view->last_access),
         .cas = cache_cas_shown(worker, view->cas),
         .class_id = cache_slab_class(cache, view->key_len, view->flags, view->value_len),
         .size = (uint32_t)cache_slab_item_bytes(cache, view->key_len, view->flags, view->value_len),

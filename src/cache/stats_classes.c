@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "cache/clock.h"
 #include "cache/slab_class.h"
 #include "cache/stats.h"
 
@@ -40,8 +41,7 @@ static void age_note(void *ctx, const struct kv_view *view)
     struct ages *ages = ctx;
     const struct cache *cache = ages->worker->cache;
     unsigned id = cache_slab_class(cache, view->key_len, view->flags, view->value_len);
-    uint32_t age_s =
-        ages->worker->now_s > view->last_access ? ages->worker->now_s - view->last_access : 0;
+    uint32_t age_s = cache_clock_since(ages->worker, view->last_access);
 
     ages->oldest_s[id - 1] = u_max32(ages->oldest_s[id - 1], age_s);
 }

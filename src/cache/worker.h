@@ -153,6 +153,14 @@ struct cache {
     struct cache_worker *workers[]; /* settings.threads places, null where free */
 };
 
+#define CACHE_SHOWN_MAX 32
+
+/* An item that a reply has shown (shown.h). */
+struct cache_shown {
+    const struct kv_item *item;
+    uint32_t input; /* worker->input, when it did */
+};
+
 struct cache_worker {
     struct cache *cache;
     struct kv *kv;
@@ -165,6 +173,9 @@ struct cache_worker {
     uint32_t loop;           /* counts cache_tick(): a prefetch hint is good for one loop */
     unsigned index;
     uint32_t requests_per_event; /* of the settings; no limit is the largest number */
+
+    uint32_t input; /* counts the calls that offer a session input, and what ends one like it */
+    struct cache_shown shown[CACHE_SHOWN_MAX];
 
     const struct cache_session *current; /* whose call this is, or null */
     uint64_t written_before;             /* CACHE_BYTES_WRITTEN when its input began */

@@ -58,9 +58,31 @@ static void test_version_and_verbosity(void **state)
     rig_expect(rig, "verbosity noreply\r\n", "");
 }
 
+/* -C: nobody is given a number, so none is the right one. */
+static void test_without_cas(void **state)
+{
+    struct cache_config config = rig_config();
+    struct rig rig;
+
+    (void)state;
+    config.settings.cas_disabled = true;
+    rig_open(&rig, &config);
+    rig_expect(&rig, "set a 0 0 1\r\nx\r\ngets a\r\n", "STORED\r\nVALUE a 0 1 0\r\nx\r\nEND\r\n");
+    rig_expect(&rig, "cas a 0 0 1 0\r\ny\r\ncas a 0 0 1 5\r\ny\r\ncas b 0 0 1 5\r\ny\r\n",
+               "EXISTS\r\nEXISTS\r\nNOT_FOUND\r\n");
+    rig_expect(&rig, "mg a c\r\nms a 1 c\r\nz\r\nms a 1 C1\r\nz\r\nms a 1 MA C7\r\nz\r\n",
+               "HD c0\r\nHD c0\r\nEX\r\nHD\r\n");
+    rig_expect(&rig, "md a C1\r\nmd a C0\r\nset n 0 0 1\r\n1\r\nma n C5\r\nma n c\r\n",
+               "EX\r\nHD\r\nSTORED\r\nEX\r\nHD c0\r\n");
+    rig_expect_set(&rig, "k", 1048516 + 8, 'x', "STORED\r\n");
+    rig_expect_set(&rig, "k", 1048516 + 9, 'x', "SERVER_ERROR object too large for cache\r\n");
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_cas),
         cmocka_unit_test_setup_teardown(test_delete, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_touch, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_version_and_verbosity, rig_setup, rig_teardown),

@@ -92,9 +92,30 @@ static void test_huge_value(void **state)
     rig_expect(rig, "incr a 1\r\n", NON_NUMERIC);
 }
 
+/*
+ * What a reply of the same input shows is not changed in place, so it gets no spaces. memcached's
+ * rule is about replies that have not been sent yet.
+ */
+static void test_a_number_that_a_reply_shows(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_expect(rig, "set n 0 0 2\r\n10\r\nget n\r\ndecr n 1\r\nget n\r\n",
+               "STORED\r\nVALUE n 0 2\r\n10\r\nEND\r\n9\r\nVALUE n 0 1\r\n9\r\nEND\r\n");
+    rig_expect(rig, "set n 0 0 2\r\n10\r\nget n\r\n", "STORED\r\nVALUE n 0 2\r\n10\r\nEND\r\n");
+    rig_expect(rig, "decr n 1\r\nget n\r\n", "9\r\nVALUE n 0 2\r\n9 \r\nEND\r\n");
+    rig_expect(rig, "set n 0 0 2\r\n10\r\nmg n\r\nma n MD\r\nma n MD\r\nmg n s\r\n",
+               "STORED\r\nHD\r\nHD\r\nHD\r\nHD s1\r\n");
+    rig_expect(rig, "set n 0 0 2\r\n10\r\nmg n\r\nmn\r\nma n MD\r\nmg n s\r\n",
+               "STORED\r\nHD\r\nMN\r\nHD\r\nHD s2\r\n");
+    rig_expect(rig, "set n 0 0 2\r\n10\r\ntouch n 0\r\nmg x\r\ndecr n 1\r\nmg n s\r\n",
+               "STORED\r\nTOUCHED\r\nEN\r\n9\r\nHD s2\r\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_number_that_a_reply_shows, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_table, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_missing_key, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_expiry_is_kept, rig_setup, rig_teardown),
