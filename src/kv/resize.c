@@ -166,11 +166,16 @@ bool kv_is_resizing(const struct kv *kv)
     return kv->config.evict ? in_service != wanted : in_service < wanted;
 }
 
-/* The pages may stay if the system can't be told; they are counted as given back all the same. */
+/*
+ * Where there is eviction it leaves the reserve alone, which storing needs now more than ever. The
+ * pages may stay if the system can't be told; they are counted as given back all the same.
+ */
 static bool withdraw_one(struct kv *kv)
 {
     struct kv_segments *segments = &kv->segments;
-    uint32_t index = kv_segment_withdraw(segments, kv_floor_segments(kv));
+    uint32_t spare =
+        kv->config.evict ? kv_u32_load_relaxed(&kv->reserve_segments) : kv_floor_segments(kv);
+    uint32_t index = kv_segment_withdraw(segments, spare);
     if (index == KV_SEGMENT_NONE)
         return false;
     (void)madvise(kv_segment_base(segments, index), kv_segments_bytes(segments), MADV_DONTNEED);
