@@ -32,6 +32,11 @@ static u_u8 *write_ttl(u_u8 *at, u_u32 ttl_s)
     return ttl_s == MC_TTL_NONE ? write_text(at, "-1", 2) : write_number(at, ttl_s);
 }
 
+/* What a reply can tell at all. */
+#define TELLABLE                                                                                   \
+    ((u_u32)MC_META_RETURN_CAS | MC_META_RETURN_FLAGS | MC_META_RETURN_HIT | MC_META_RETURN_KEY |  \
+     MC_META_RETURN_ACCESS | MC_META_RETURN_SIZE | MC_META_RETURN_TTL | MC_META_OPAQUE)
+
 /* The flag with what it asked for, space and letter included. */
 static u_u8 *write_flag(u_u8 *at, u_u8 letter, const struct mc_meta *request,
                         const struct mc_meta_reply *reply, u_u32 ttl_s)
@@ -64,6 +69,7 @@ static u_u8 *write_flag(u_u8 *at, u_u8 letter, const struct mc_meta *request,
 
 static u_u8 *write_flags(u_u8 *at, const struct mc_meta *request, const struct mc_meta_reply *reply)
 {
+    u_u32 tells = reply->tells & TELLABLE;
     u_u32 ttl_s = reply->ttl_s;
     u_u32 i;
 
@@ -71,7 +77,7 @@ static u_u8 *write_flags(u_u8 *at, const struct mc_meta *request, const struct m
     for (i = 0; i < request->order_len; i++) {
         u_u8 letter = request->order[i];
 
-        if (mc_meta_flag_bit(letter) & reply->tells)
+        if (mc_meta_flag_bit(letter) & tells)
             at = write_flag(at, letter, request, reply, ttl_s);
         else if (letter == 'T')
             ttl_s = reply->ttl_set_s;

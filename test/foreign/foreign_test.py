@@ -32,7 +32,8 @@ TARGETS = {
 }
 NARROW = {"powerpc", "i386"}
 OPTIONS = ["-std=gnu11", "-Wall", "-Werror"]
-INCLUDE = ["-I", ROOT / "include", "-I", ROOT / "src", "-I", ROOT / "test/foreign/include"]
+FOLDERS = ("include", "src", "test/foreign/include", "test/unit/mcproto")
+INCLUDE = [word for folder in FOLDERS for word in ("-I", ROOT / folder)]
 
 
 def run(command, **options):
@@ -56,7 +57,7 @@ class Target:
     """A compiler, an emulator, and the library built for it."""
 
     def __init__(self, name, compiler, emulator, folder):
-        self.name, self.emulator, self.folder = name, emulator, folder
+        self.emulator, self.folder = emulator, folder
         self.wide = name not in NARROW
         self.command = [*compiler, *OPTIONS, *INCLUDE]
         self.libraries = in_parallel(
@@ -96,10 +97,6 @@ def foreign(request, tmp_path_factory):
     return Target(request.param, compiler, emulator, tmp_path_factory.mktemp(request.param))
 
 
-# The reference parsers of these tests count with a long of 64 bits.
-WIDE_ONLY = {"mcproto"}
-
-
 def unit_tests(piece):
     return sources(f"test/unit/{piece}/*_test.c")
 
@@ -114,8 +111,6 @@ def helpers(folder):
 
 @pytest.mark.parametrize("piece", ["base", "ustack", "mcproto"])
 def test_unit(foreign, piece):
-    if piece in WIDE_ONLY and not foreign.wide:
-        pytest.skip(f"{foreign.name}: the reference parsers need a long of 64 bits")
     rig = in_parallel(foreign.compile, helpers(f"test/unit/{piece}"))
     tests = [path for path in unit_tests(piece) if LONG or path.stem not in SLOW]
     assert len(tests) > 5
@@ -127,6 +122,14 @@ def test_unit(foreign, piece):
         assert "passed" in run([*foreign.emulator, path])
 
     in_parallel(one, tests)
+
+
+def test_golden_files(foreign):
+    """The protocol's requests and what they come to are the same everywhere."""
+    files = [*sources("test/golden/*.c"), ROOT / "test/unit/mcproto/show.c"]
+    conversations = sources("test/golden/*.txt")
+    assert len(conversations) > 5
+    run([*foreign.program("golden_test", files), *conversations])
 
 
 def test_packet_scripts(foreign):

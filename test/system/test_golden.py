@@ -5,7 +5,14 @@ import golden
 import pytest
 from wire import short, wire_to
 
-FILES = ["classic.txt", "meta.txt", "binary.txt", "binary_errors.txt", "text_errors.txt"]
+FILES = [
+    "admin.txt",
+    "binary.txt",
+    "binary_errors.txt",
+    "classic.txt",
+    "meta.txt",
+    "text_errors.txt",
+]
 
 
 def send(wire, request, step):

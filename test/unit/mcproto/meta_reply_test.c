@@ -98,6 +98,15 @@ static void flags_come_in_the_order_of_the_request(void **state)
     check("mg k size ttl", &reply, "HD s1234 t50");
 }
 
+/* Flags that ask for nothing are not answered, whatever the caller says. */
+static void what_cannot_be_told_is_left_out(void **state)
+{
+    struct mc_meta_reply reply = hit();
+
+    reply.tells = ~(u_u32)0;
+    check("mg a2V5 q v x u I b E1 F1 J1 D1 MS N1 R1 T1 Pp Ll s", &reply, "HD s1234");
+}
+
 static void what_a_reply_does_not_tell_is_left_out(void **state)
 {
     struct mc_meta_reply reply = hit();
@@ -233,6 +242,7 @@ int main(void)
         cmocka_unit_test(codes),
         cmocka_unit_test(every_flag),
         cmocka_unit_test(flags_come_in_the_order_of_the_request),
+        cmocka_unit_test(what_cannot_be_told_is_left_out),
         cmocka_unit_test(what_a_reply_does_not_tell_is_left_out),
         cmocka_unit_test(the_time_to_live_follows_the_flags),
         cmocka_unit_test(binary_keys),
