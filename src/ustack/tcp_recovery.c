@@ -269,11 +269,12 @@ static void eifel_check(struct us_stack *stack, struct us_conn *conn, const stru
     if ((rec->flags & US_RF_TS) && (conn->opts & US_OPT_TS) && seg->opts.ts_ecr != 0 &&
         us_seq_lt(seg->opts.ts_ecr, rec->ts)) {
         u_u32 ticks = us_ts_clock(stack->now_us) + conn->ts_offset - seg->opts.ts_ecr;
+        u_u32 rtt_us = u_min32(ticks, EIFEL_TICKS_MAX) << US_TS_CLOCK_SHIFT;
 
         rec->prompt = 0;
         undo_reduction(stack, conn);
-        if (conn->rtt.backoff != 0) /* RFC 4015 3.3: the timeout was too short for this path */
-            us_rtt_sample(&conn->rtt, u_min32(ticks, EIFEL_TICKS_MAX) << US_TS_CLOCK_SHIFT);
+        if (rtt_us > conn->rtt.srtt8_us >> 3) /* RFC 4015 3.3: the path is slower than thought */
+            us_rtt_sample(&conn->rtt, rtt_us);
     }
 }
 
@@ -367,21 +368,22 @@ u_u32 us_recovery_rto_us(const struct us_stack *stack, const struct us_conn *con
 
 /*
  * When the tail is to be probed; ~0: not at all. Twice the round trip (RFC 8985 7.2), more where it
- * varies by more than itself, as with hosts that are short of time.
+ * varies by more than half of itself, as with hosts that are short of time.
  */
 static u_u32 tail_probe_us(const struct us_stack *stack, const struct us_conn *conn, u_u32 rto_us)
 {
     u_u32 srtt_us = conn->rtt.srtt8_us >> 3;
-    u_u32 after_us = srtt_us + u_max32(srtt_us, conn->rtt.rttvar4_us);
+    u_u32 after_us = srtt_us + u_max32(srtt_us, conn->rtt.rttvar4_us >> 1);
 
     if (!(conn->opts & US_OPT_SACK) || conn->rec.tails >= TAIL_PROBES_MAX ||
         conn->rtt.srtt8_us == 0 || conn->rtt.backoff != 0 || conn->state < US_TCP_ESTABLISHED ||
         conn->snd_nxt != conn->snd_max)
         return ~(u_u32)0;
+    /* One segment alone: a timeout costs its window nothing. */
+    if (conn->rec.tails > 0 && conn->snd_max - conn->snd_una <= conn->cc.mss)
+        return ~(u_u32)0;
     after_us = u_max32(after_us, TAIL_MIN_US) + ack_delay_us(stack, conn);
-    if (conn->rec.tails == 0)
-        return u_min32(after_us, rto_us); /* before a timeout there is a probe */
-    return after_us << conn->rec.tails;
+    return u_min32(after_us, rto_us) << conn->rec.tails; /* before a timeout there is a probe */
 }
 
 void us_recovery_timer(struct us_stack *stack, struct us_conn *conn)
@@ -390,7 +392,7 @@ void us_recovery_timer(struct us_stack *stack, struct us_conn *conn)
     enum us_tcp_timer timer = US_TT_RESEND;
     u_u32 tail_us = tail_probe_us(stack, conn, after_us);
 
-    if (tail_us <= after_us) {
+    if (tail_us != ~(u_u32)0) {
         after_us = tail_us;
         timer = US_TT_TAIL;
     }
