@@ -82,7 +82,7 @@ void us_config_defaults(struct us_config *config)
     config->time_wait_us = 60u * 1000 * 1000;
     config->fin_wait2_us = 60u * 1000 * 1000;
     config->syn_cookies = 1;
-    config->syn_retries_max = 5;
+    config->syn_retries_max = 7; /* RFC 9293 MUST-23: three minutes */
     config->syn_ack_retries_max = 4;
     config->retries_max = 12;
     config->arp_lifetime_us = 60u * 1000 * 1000;

@@ -111,6 +111,8 @@ struct building {
     struct frame_faults faults;
     u_u32 verdict;
     uint8_t opt_bytes[40];
+    long piece_first; /* of the IP packet's payload only these bytes are sent, as a fragment */
+    long piece_length;
     int no_ts;
     int wrong_payload;
 };
@@ -162,6 +164,8 @@ static int modifier_fault(struct script *s, struct building *b)
         b->frame.tos = (unsigned)value;
     } else if (accept_value(s, "urg", &value)) {
         b->frame.urgent = (unsigned)value;
+    } else if (script_accept(s, "piece")) {
+        parse_range(s, script_need(s, "range"), &b->piece_first, &b->piece_length);
     } else if (script_accept(s, "opt")) {
         x->opt_len = parse_hex(s, script_need(s, "options"), b->opt_bytes, sizeof(b->opt_bytes));
         x->opt_bytes = b->opt_bytes;
@@ -204,6 +208,29 @@ static void parse_modifiers(struct script *s, struct building *b)
     script_end(s);
 }
 
+/* Leaves a piece of an IPv4 packet: RFC 791 3.2. */
+static size_t cut_piece(const struct building *b, uint8_t *bytes, size_t len)
+{
+    uint8_t *ip = bytes + 14;
+    size_t header = (size_t)(ip[0] & 15) * 4;
+    size_t first = (size_t)b->piece_first;
+    size_t length = (size_t)b->piece_length;
+    unsigned more = 14 + header + first + length < len;
+    unsigned fragment = more << 13 | (unsigned)(first / 8);
+    memmove(ip + header, ip + header + first, length);
+    ip[2] = (uint8_t)((header + length) >> 8);
+    ip[3] = (uint8_t)(header + length);
+    ip[4] = 0;
+    ip[5] = 77; /* all fragments belong together */
+    ip[6] = (uint8_t)(fragment >> 8);
+    ip[7] = (uint8_t)fragment;
+    ip[10] = ip[11] = 0;
+    uint16_t sum = frame_checksum(ip, header, 0);
+    ip[10] = (uint8_t)(sum >> 8);
+    ip[11] = (uint8_t)sum;
+    return 14 + header + length;
+}
+
 /* Also what depends on the modifiers: the payload's place in the stream is known only now. */
 static struct rig_in finish(struct script *s, struct building *b, uint32_t payload_offset)
 {
@@ -214,6 +241,8 @@ static struct rig_in finish(struct script *s, struct building *b, uint32_t paylo
     b->frame.payload = payload;
     static uint8_t room[FRAME_BYTES_MAX * 2];
     in.len = frame_build(&b->frame, &b->faults, room);
+    if (b->piece_length > 0)
+        in.len = cut_piece(b, room, in.len);
     in.bytes = malloc(in.len);
     memcpy(in.bytes, room, in.len);
     in.flags = b->verdict;
