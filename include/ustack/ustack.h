@@ -100,6 +100,8 @@ struct us_config {
     u_u32 arp_max;           /* neighbours remembered */
     u_u32 listen_max;        /* listening ports of TCP, and as many bound ones of UDP */
     u_u32 datagram_max;      /* UDP datagrams and ICMP messages that wait to be sent */
+    u_u32 reassembly_max;    /* datagrams that came in fragments; the oldest makes room; 1..256 */
+    u_u32 reassembly_bytes;  /* of each of them; 1500..65535 */
     u_u32 buffer_bytes;      /* all send and receive queues together */
     u_u32 send_queue_bytes;  /* unacknowledged and unsent bytes of one connection (copied) */
     u_u32 send_refs_max;     /* references (us_send_ref) queued on one connection */
@@ -117,6 +119,7 @@ struct us_config {
     u_u32 syn_ack_retries_max;
     u_u32 retries_max;     /* of data or a window probe without an answer, likewise */
     u_u32 arp_lifetime_us; /* an entry is asked for again after this */
+    u_u32 reassembly_us;   /* how long to wait for all fragments */
 
     u_u32 challenge_acks_max; /* per second (RFC 5961 section 7); what is allowed varies below it */
 

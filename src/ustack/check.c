@@ -255,7 +255,7 @@ static const char *check_dgram_list(const struct u_list *list, struct census *ce
             bytes += chunk->len;
             census->blocks++;
         }
-        if (!(bytes == dgram->bytes))
+        if (!(bytes == dgram->bytes - dgram->sent))
             return "datagram: bytes miscounted";
         census->dgrams++;
     }
@@ -280,6 +280,41 @@ static const char *check_dgrams(const struct us_stack *stack, struct census *cen
     return broken;
 }
 
+/* Datagrams that wait for fragments: sorted by time, their ranges disjoint and counted. */
+static const char *check_frags(const struct us_stack *stack)
+{
+    const struct us_frags *frags = &stack->frags;
+    struct u_list *link;
+    u_u64 until_us = 0;
+    u_u32 n = 0;
+
+    for (link = frags->done.next; link != &frags->done; link = link->next)
+        n++;
+    for (link = frags->open.next; link != &frags->open; link = link->next, n++) {
+        const struct us_frag *frag = U_CONTAINER_OF(link, struct us_frag, link);
+        u_u32 bytes = 0;
+        u_u32 end = 0;
+        unsigned i;
+
+        for (i = 0; i < frag->ranges_used; i++) {
+            if (!(frag->ranges[i].start >= end && frag->ranges[i].end > frag->ranges[i].start))
+                return "reassembly: ranges overlap or are not sorted";
+            end = frag->ranges[i].end;
+            bytes += end - frag->ranges[i].start;
+        }
+        if (!(bytes == frag->received && (frag->total == 0 || end <= frag->total)))
+            return "reassembly: bytes miscounted";
+        if (!(frag->until_us >= until_us))
+            return "reassembly: not sorted by time";
+        until_us = frag->until_us;
+    }
+    if (!(n == frags->pool.used))
+        return "reassembly: lost objects";
+    if (!(u_list_is_empty(&frags->open) || us_timer_is_set(&frags->timer)))
+        return "reassembly: no timer";
+    return (const char *)U_NULL;
+}
+
 static const char *check_census(const struct us_stack *stack, const struct census *census)
 {
     if (!(census->conns == stack->conn_pool.used))
@@ -296,7 +331,8 @@ static const char *check_census(const struct us_stack *stack, const struct censu
         return "slices miscounted";
     if (!(us_pool_is_sound(&stack->conn_pool) && us_pool_is_sound(&stack->block_pool) &&
           us_pool_is_sound(&stack->ref_pool) && us_pool_is_sound(&stack->tw_pool) &&
-          us_pool_is_sound(&stack->neighbours.pool) && us_pool_is_sound(&stack->dgrams.pool)))
+          us_pool_is_sound(&stack->neighbours.pool) && us_pool_is_sound(&stack->dgrams.pool) &&
+          us_pool_is_sound(&stack->frags.pool)))
         return "a pool's free list is broken";
     return (const char *)U_NULL;
 }
@@ -314,6 +350,8 @@ const char *us_check(const struct us_stack *stack)
         broken = check_queues(stack, &census);
     if (broken == U_NULL)
         broken = check_dgrams(stack, &census);
+    if (broken == U_NULL)
+        broken = check_frags(stack);
     if (broken == U_NULL)
         broken = check_census(stack, &census);
     return broken;

@@ -3,7 +3,8 @@
 #include "ustack/dgram.h"
 
 #include "base/cksum.h"
-#include "ustack/ip.h"
+#include "ustack/ip4.h"
+#include "ustack/ip6.h"
 #include "ustack/stack.h"
 
 struct us_dgram *us_dgram_new(struct us_stack *stack, u_u32 src_ip, struct us_ip dst,
@@ -115,20 +116,84 @@ void us_dgram_checksum(struct us_stack *stack, struct us_dgram *dgram, unsigned 
     u_copy(us_chunk_first(dgram->body) + offset, &field, sizeof(field));
 }
 
-static void dgram_build(struct us_stack *stack, struct us_dgram *dgram, struct us_pkt *pkt,
-                        const u_u8 *l2)
+/* Moves the next bytes to where they are to be sent from; blocks are given back as they empty. */
+static void dgram_take(struct us_stack *stack, struct us_dgram *dgram, u_u8 *to, u_u32 len)
 {
-    u_u8 *to = pkt->data + stack->l2_bytes;
-    const struct us_chunk *chunk;
+    while (len > 0) {
+        struct us_chunk *chunk = dgram->body;
+        u_u32 n = u_min32(len, chunk->len);
+
+        u_copy(to, chunk->data, n);
+        chunk->data += n;
+        chunk->len -= n;
+        to += n;
+        len -= n;
+        if (chunk->len == 0) {
+            dgram->body = chunk->next;
+            us_block_put(stack, chunk);
+        }
+    }
+}
+
+/*
+ * Makes the IP header at `ip` that of the next fragment, which has n bytes and is the last one if
+ * !more (RFC 791 3.2, RFC 8200 4.5). Returns the length of headers added behind it.
+ */
+static u_u32 dgram_cut(const struct us_dgram *dgram, u_u8 *ip, int more)
+{
+    struct us_ip4_hdr *hdr4 = (struct us_ip4_hdr *)ip;
+    struct us_ip6_hdr *hdr6 = (struct us_ip6_hdr *)ip;
+    u_u8 *fragment = ip + US_IP6_HDR_BYTES;
+    struct u_be16 field;
+    struct u_be32 ident = u_be32(dgram->ident);
+
+    if (!dgram->is_ip6) {
+        hdr4->id = u_be16(dgram->ident & 0xffff);
+        hdr4->fragment = u_be16(dgram->sent >> 3 | (more ? (u_u32)US_IP4_MORE_FRAGMENTS : 0));
+        return 0;
+    }
+    field = u_be16(dgram->sent | (more ? 1u : 0));
+    fragment[0] = hdr6->next;
+    fragment[1] = 0;
+    u_copy(fragment + 2, &field, sizeof(field));
+    u_copy(fragment + 4, &ident, sizeof(ident));
+    hdr6->next = US_IP_FRAGMENT;
+    return US_IP6_FRAGMENT_HDR_BYTES;
+}
+
+/* RFC 7739: no outsider can tell which identification comes next. */
+static u_u32 dgram_ident(struct us_stack *stack)
+{
+    u_u32 n = stack->dgrams.cut++;
+
+    return (u_u32)u_siphash24(stack->key_port, &n, sizeof(n));
+}
+
+/* Builds a frame of the whole datagram, or of its next fragment. Returns whether more follow. */
+static int dgram_build(struct us_stack *stack, struct us_dgram *dgram, struct us_pkt *pkt,
+                       const u_u8 *l2)
+{
+    u_u8 *ip = pkt->data + stack->l2_bytes;
+    u_u32 left = dgram->bytes - dgram->sent;
+    u_u32 l3_bytes;
+    u_u32 cut_bytes = 0;
+    u_u32 n = left;
 
     u_copy(pkt->data, l2, stack->l2_bytes);
-    to += us_ip_build(stack, to, dgram->src_ip, dgram_dst(dgram), dgram->protocol);
-    for (chunk = dgram->body; chunk != U_NULL; chunk = chunk->next) {
-        u_copy(to, chunk->data, chunk->len);
-        to += chunk->len;
+    l3_bytes = us_ip_build(stack, ip, dgram->src_ip, dgram_dst(dgram), dgram->protocol);
+    if (dgram->bytes > stack->config.mtu - l3_bytes) {
+        u_u32 extra = dgram->is_ip6 ? (u_u32)US_IP6_FRAGMENT_HDR_BYTES : 0;
+        n = u_min32(left, (stack->config.mtu - l3_bytes - extra) & ~(u_u32)7);
+        if (dgram->sent == 0)
+            dgram->ident = dgram_ident(stack);
+        cut_bytes = dgram_cut(dgram, ip, n < left);
+        us_count(stack, US_C_FRAG_TX);
     }
+    dgram_take(stack, dgram, ip + l3_bytes + cut_bytes, n);
+    dgram->sent += n;
     pkt->flags = 0;
-    us_ip_finish(stack, pkt, dgram->bytes);
+    us_ip_finish(stack, pkt, cut_bytes + n);
+    return n < left;
 }
 
 /* The Ethernet header to send it with now; null if it waits for one or was dropped. */
@@ -161,8 +226,10 @@ int us_dgram_output(struct us_stack *stack, struct us_pkt *pkt)
         const u_u8 *l2 = dgram_next_hop(stack, dgram);
 
         if (l2 != U_NULL) {
-            dgram_build(stack, dgram, pkt, l2);
-            dgram_free(stack, dgram);
+            if (dgram_build(stack, dgram, pkt, l2))
+                u_list_push_front(&stack->dgrams.ready, &dgram->link);
+            else
+                dgram_free(stack, dgram);
             return 1;
         }
     }

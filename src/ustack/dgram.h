@@ -2,7 +2,8 @@
 /*
  * Datagrams on their way out: what IP is to carry without a connection. A datagram is copied into
  * blocks of the buffer pool when it is made, waits for its next hop if need be, and is gone when
- * its frame is built. Their number is bounded by the configuration.
+ * its frame is built, or the last of them: what is larger than the MTU goes out in fragments. Their
+ * number is bounded by the configuration.
  */
 #ifndef USTACK_DGRAM_H
 #define USTACK_DGRAM_H
@@ -22,7 +23,9 @@ struct us_dgram {
     struct u_list link;    /* in us_dgram_queue.ready, or in us_neighbour.dgrams */
     struct us_chunk *body; /* what stands behind the IP header: a list of blocks */
     struct us_chunk *last;
-    u_u32 bytes;        /* in all of them */
+    u_u32 bytes;        /* of the datagram */
+    u_u32 sent;         /* of these, in fragments; they are gone from the body */
+    u_u32 ident;        /* of the fragments */
     u_u32 src_ip;       /* an address of ours */
     u_u32 dst_ip;       /* us_ip.id */
     struct us_ip6 dst6; /* with is_ip6 */
@@ -35,6 +38,7 @@ struct us_dgram {
 struct us_dgram_queue {
     struct us_pool pool;
     struct u_list ready; /* to be sent, or to be asked the next hop for */
+    u_u32 cut;           /* datagrams that were sent in fragments */
 };
 
 /* An empty datagram. Null, and counted, if config.datagram_max are in use. */
@@ -59,7 +63,7 @@ void us_dgram_checksum(struct us_stack *stack, struct us_dgram *dgram, unsigned 
 /* Hands a complete datagram to us_output(). */
 void us_dgram_queue(struct us_stack *stack, struct us_dgram *dgram);
 
-/* Builds the frame of the next datagram that can be sent. Returns 0 if there is none. */
+/* Builds the next frame of the next datagram that can be sent. Returns 0 if there is none. */
 int us_dgram_output(struct us_stack *stack, struct us_pkt *pkt);
 
 /* The next hop of the datagrams on this list has an address now. */

@@ -101,6 +101,7 @@ void us_eth_input(struct us_stack *stack, const struct us_pkt *pkt)
     rx.l3_bytes = pkt->len - hdr_bytes;
     rx.flags = pkt->flags;
     rx.cast = (u_u8)cast;
+    rx.is_reassembled = 0;
     switch (type) {
     case US_ETH_IP4:
         us_ip4_input(stack, &rx);

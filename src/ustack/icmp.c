@@ -11,14 +11,14 @@
 enum { ERROR4_BYTES_MAX = 576, ERROR6_BYTES_MAX = US_IP6_MTU_MIN };
 
 /* Whether a packet is itself an ICMP error, or may be one. rx->l4 is what it carries. */
-static int icmp_is_about_error(const struct us_rx *rx, unsigned protocol)
+static int icmp_is_about_error(const struct us_rx *rx)
 {
     unsigned type = rx->l4_bytes > 0 ? rx->l4[0] : 0;
 
     if (rx->src6 != U_NULL)
-        return protocol == US_IP_ICMP6 && (type < 128 || type == US_ICMP6_REDIRECT);
+        return rx->protocol == US_IP_ICMP6 && (type < 128 || type == US_ICMP6_REDIRECT);
     /* RFC 1122 3.2.2: all but the queries. */
-    return protocol == US_IP_ICMP && type != 0 && type != 8 && (type < 13 || type > 18);
+    return rx->protocol == US_IP_ICMP && type != 0 && type != 8 && (type < 13 || type > 18);
 }
 
 /* Whether nobody may be told of what happened to the packet. */
@@ -31,10 +31,9 @@ static int icmp_error_is_banned(const struct us_rx *rx, unsigned type, unsigned 
         if (rx->cast != US_CAST_UNICAST &&
             !(type == US_ICMP6_PROBLEM && code == US_ICMP6_PROBLEM_OPTION))
             return 1;
-        return icmp_is_about_error(rx, rx->l3[6]);
+        return icmp_is_about_error(rx);
     }
-    return rx->cast != US_CAST_UNICAST ||
-           icmp_is_about_error(rx, ((const struct us_ip4_hdr *)rx->l3)->protocol);
+    return rx->cast != US_CAST_UNICAST || icmp_is_about_error(rx);
 }
 
 /* Takes a token from the bucket, which fills up with the time. Returns 0 if it is empty. */

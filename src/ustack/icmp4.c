@@ -75,10 +75,7 @@ void us_icmp4_input(struct us_stack *stack, const struct us_rx *rx)
     }
     switch (rx->l4[0]) {
     case ICMP_ECHO:
-        if (rx->l4_bytes + US_IP4_HDR_BYTES > stack->config.mtu)
-            us_count(stack, US_C_DROP_ICMP_LARGE);
-        else
-            us_icmp_echo(stack, rx, ICMP_ECHO_REPLY);
+        us_icmp_echo(stack, rx, ICMP_ECHO_REPLY);
         break;
     case ICMP_UNREACHABLE:
     case ICMP_TIME_EXCEEDED:

@@ -85,8 +85,6 @@ void us_icmp6_input(struct us_stack *stack, const struct us_rx *rx, int for_prot
     case US_ICMP6_ECHO: /* RFC 4443 4.2: one to a group is answered too */
         if (us_ip6_equal(rx->src6, &us_ip6_any) || (rx->cast == US_CAST_UNICAST && !for_protocols))
             us_count(stack, US_C_DROP_IP_SOURCE);
-        else if (rx->l4_bytes + US_IP6_HDR_BYTES > stack->config.mtu)
-            us_count(stack, US_C_DROP_ICMP_LARGE);
         else
             us_icmp_echo(stack, rx, US_ICMP6_ECHO_REPLY);
         break;

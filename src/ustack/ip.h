@@ -39,7 +39,9 @@ struct us_rx {
     u_u32 flags; /* enum us_pkt_flag */
     u_u8 tos;    /* type of service or traffic class: DSCP and, in the lower two bits, ECN */
     u_u8 hop_limit;
-    u_u8 cast; /* enum us_cast: of the frame, and of the IP address if that is more */
+    u_u8 protocol;       /* what l4 is: one of the numbers above */
+    u_u8 is_reassembled; /* it came in fragments */
+    u_u8 cast;           /* enum us_cast: of the frame, and of the IP address if that is more */
 };
 
 U_INLINE struct us_ip us_rx_source(const struct us_rx *rx)

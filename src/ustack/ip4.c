@@ -80,6 +80,25 @@ static void ip4_deliver(struct us_stack *stack, const struct us_rx *rx, unsigned
     }
 }
 
+/* Takes a fragment. Returns 1 if *rx is a whole packet now. */
+static int ip4_reassemble(struct us_stack *stack, struct us_rx *rx, u_u32 hdr_bytes)
+{
+    const struct us_ip4_hdr *hdr = (const struct us_ip4_hdr *)rx->l3;
+    unsigned field = u_get_be16(hdr->fragment);
+    struct us_fragment fragment;
+
+    fragment.ident = u_get_be16(hdr->id);
+    fragment.offset = (u_u32)(field & US_IP4_OFFSET_MASK) << 3;
+    fragment.more = (field & US_IP4_MORE_FRAGMENTS) != 0;
+    fragment.head_bytes = (u_u16)hdr_bytes;
+    fragment.next_at = 0;
+    if (rx->l4_bytes == 0 || (fragment.more && (rx->l4_bytes & 7) != 0)) {
+        us_count(stack, US_C_DROP_IP_FRAGMENT);
+        return 0;
+    }
+    return us_frag_take(stack, rx, &fragment);
+}
+
 void us_ip4_input(struct us_stack *stack, struct us_rx *rx)
 {
     const struct us_ip4_hdr *hdr = (const struct us_ip4_hdr *)rx->l3;
@@ -96,13 +115,13 @@ void us_ip4_input(struct us_stack *stack, struct us_rx *rx)
     rx->dst6 = (const struct us_ip6 *)U_NULL;
     rx->tos = hdr->tos;
     rx->hop_limit = hdr->ttl;
+    rx->protocol = hdr->protocol;
     if (!ip4_check_destination(stack, rx) || !ip4_check_source(stack, rx))
         return;
-    if (u_get_be16(hdr->fragment) & (US_IP4_MORE_FRAGMENTS | US_IP4_OFFSET_MASK)) {
-        us_count(stack, US_C_DROP_IP_FRAGMENT);
+    if ((u_get_be16(hdr->fragment) & (US_IP4_MORE_FRAGMENTS | US_IP4_OFFSET_MASK)) &&
+        !ip4_reassemble(stack, rx, hdr_bytes))
         return;
-    }
-    ip4_deliver(stack, rx, hdr->protocol);
+    ip4_deliver(stack, rx, rx->protocol);
 }
 
 void us_ip4_build(u_u8 *to, u_u32 src_ip, u_u32 dst_ip, unsigned protocol)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IPv4 (RFC 791, RFC 1122 section 3). Fragments are dropped and counted. */
+/* IPv4 (RFC 791, RFC 1122 section 3). Reassembly is in frag.h. */
 #ifndef USTACK_IP4_H
 #define USTACK_IP4_H
 

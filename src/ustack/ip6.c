@@ -11,10 +11,12 @@
 /* Extension headers of one packet, of any kind. No sender has a use for more. */
 enum { EXT_HEADERS_MAX = 8 };
 
+enum { EXT_BYTES_MIN = 8 };
+
 enum { EXT_PAD1 = 0, EXT_PADN = 1, EXT_ROUTER_ALERT = 5 };
 
 /* Where in the fixed header the field "next header" is: what a bad one is reported by. */
-enum { NEXT_OFFSET = 6, ROUTING_TYPE_OFFSET = 2, ROUTING_LEFT_OFFSET = 3 };
+enum { LENGTH_OFFSET = 4, NEXT_OFFSET = 6, ROUTING_TYPE_OFFSET = 2, ROUTING_LEFT_OFFSET = 3 };
 
 /* Checks lengths and version. Returns 0 if the packet was dropped. */
 static int ip6_check_header(struct us_stack *stack, struct us_rx *rx)
@@ -168,9 +170,6 @@ static void ip6_deliver(struct us_stack *stack, const struct us_rx *rx, const u_
     case US_IP_ICMP6:
         us_icmp6_input(stack, rx, for_protocols);
         break;
-    case US_IP_FRAGMENT:
-        us_count(stack, US_C_DROP_IP_FRAGMENT);
-        break;
     case US_IP_NOTHING:
         us_count(stack, US_C_DROP_IP_PROTOCOL);
         break;
@@ -183,6 +182,67 @@ static void ip6_deliver(struct us_stack *stack, const struct us_rx *rx, const u_
 }
 
 /*
+ * Takes a fragment header at rx->l4 (RFC 8200 4.5). Returns 1 if what follows can be looked at now:
+ * the datagram is whole, or was never cut (RFC 6946: such a fragment is a packet by itself).
+ */
+static int ip6_fragment(struct us_stack *stack, struct us_rx *rx, const u_u8 **next_at)
+{
+    const u_u8 *hdr = rx->l4;
+    struct us_fragment fragment;
+    struct u_be16 field;
+    struct u_be32 ident;
+
+    u_copy(&field, hdr + 2, sizeof(field));
+    u_copy(&ident, hdr + 4, sizeof(ident));
+    rx->l4 += US_IP6_FRAGMENT_HDR_BYTES;
+    rx->l4_bytes -= US_IP6_FRAGMENT_HDR_BYTES;
+    rx->protocol = hdr[0];
+    fragment.ident = u_get_be32(ident);
+    fragment.offset = u_get_be16(field) & ~7u;
+    fragment.more = u_get_be16(field) & 1;
+    fragment.head_bytes = (u_u16)u_min32((u_u32)(rx->l4 - rx->l3), 0xffff);
+    fragment.next_at = (u_u16)(*next_at - rx->l3);
+    if (fragment.offset == 0 && !fragment.more) {
+        *next_at = hdr;
+        return 1;
+    }
+    if (rx->is_reassembled || rx->l4_bytes == 0) {
+        us_count(stack, US_C_DROP_IP_FRAGMENT);
+        return 0;
+    }
+    if (fragment.more && (rx->l4_bytes & 7) != 0) {
+        ip6_problem(stack, rx, US_ICMP6_PROBLEM_FIELD, rx->l3 + LENGTH_OFFSET);
+        return 0;
+    }
+    if (fragment.offset + rx->l4_bytes > 0xffff) {
+        ip6_problem(stack, rx, US_ICMP6_PROBLEM_FIELD, hdr + 2);
+        return 0;
+    }
+    if (!us_frag_take(stack, rx, &fragment))
+        return 0;
+    *next_at = rx->l3 + fragment.next_at;
+    return 1;
+}
+
+/* A header of options or for routing at rx->l4. Returns 0 if the packet was dropped. */
+static int ip6_extension(struct us_stack *stack, struct us_rx *rx, unsigned kind)
+{
+    const u_u8 *hdr = rx->l4;
+    u_u32 hdr_bytes = ((u_u32)hdr[1] + 1) << 3;
+
+    if (hdr_bytes > rx->l4_bytes) {
+        us_count(stack, US_C_DROP_IP_HEADER);
+        return 0;
+    }
+    if (kind == US_IP_ROUTING ? !ip6_routing(stack, rx, hdr)
+                              : !ip6_options(stack, rx, hdr, hdr_bytes))
+        return 0;
+    rx->l4 += hdr_bytes;
+    rx->l4_bytes -= hdr_bytes;
+    return 1;
+}
+
+/*
  * Walks the extension headers, and hands on what follows them. next_at: the field that says what
  * comes at rx->l4.
  */
@@ -192,25 +252,26 @@ static void ip6_walk(struct us_stack *stack, struct us_rx *rx, const u_u8 *next_
 
     for (headers = 0; headers < EXT_HEADERS_MAX; headers++) {
         const u_u8 *hdr = rx->l4;
-        u_u32 hdr_bytes;
 
+        rx->protocol = *next_at;
         /* RFC 8200 4.1: options for every hop are the first of all headers. */
         if (!(*next_at == US_IP_HOP_OPTIONS && headers == 0) && *next_at != US_IP_DST_OPTIONS &&
-            *next_at != US_IP_ROUTING) {
+            *next_at != US_IP_ROUTING && *next_at != US_IP_FRAGMENT) {
             ip6_deliver(stack, rx, next_at);
             return;
         }
-        hdr_bytes = rx->l4_bytes < 8 ? 0 : ((u_u32)hdr[1] + 1) << 3;
-        if (hdr_bytes == 0 || hdr_bytes > rx->l4_bytes) {
+        if (rx->l4_bytes < EXT_BYTES_MIN) {
             us_count(stack, US_C_DROP_IP_HEADER);
             return;
         }
-        if (*next_at == US_IP_ROUTING ? !ip6_routing(stack, rx, hdr)
-                                      : !ip6_options(stack, rx, hdr, hdr_bytes))
+        if (*next_at == US_IP_FRAGMENT) {
+            if (!ip6_fragment(stack, rx, &next_at))
+                return;
+            continue;
+        }
+        if (!ip6_extension(stack, rx, *next_at))
             return;
         next_at = hdr;
-        rx->l4 += hdr_bytes;
-        rx->l4_bytes -= hdr_bytes;
     }
     us_count(stack, US_C_DROP_IP_EXTENSION);
 }

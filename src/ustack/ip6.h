@@ -8,6 +8,8 @@
 
 enum { US_IP6_HDR_BYTES = 40, US_IP6_HOP_LIMIT = 64, US_IP6_MTU_MIN = 1280 };
 
+enum { US_IP6_FRAGMENT_HDR_BYTES = 8 };
+
 struct us_ip6_hdr {
     struct u_be32 first; /* version, traffic class, flow label */
     struct u_be16 payload_bytes;

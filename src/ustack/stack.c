@@ -21,6 +21,8 @@ enum {
     RETRIES_MAX = 200,
     VLAN_ID_MAX = 4094, /* IEEE 802.1Q 9.6: 4095 is reserved */
     PROBES_MAX = 100,
+    REASSEMBLY_MAX = 256,        /* they are looked for one after another */
+    REASSEMBLY_BYTES_MIN = 1500, /* RFC 8200 section 5 */
     RTO_MAX_US = 600 * 1000 * 1000,
     DELAYED_ACK_MAX_US = 500 * 1000,
     QUICK_ACKS_MAX = 255,
@@ -68,6 +70,9 @@ void us_config_defaults(struct us_config *config)
     config->arp_max = 1024;
     config->listen_max = 16;
     config->datagram_max = 256;
+    config->reassembly_max = 16;
+    config->reassembly_bytes = 65535;
+    config->reassembly_us = 60u * 1000 * 1000; /* RFC 8200 4.5; RFC 1122 3.3.2: 60 s to 120 s */
     config->vlan_id = 0;
     config->dad_probes = 1;
     config->buffer_bytes = 64u << 20;
@@ -115,6 +120,8 @@ static int config_is_valid(const struct us_config *c)
            in_range(c->half_open_max, 1 - c->syn_cookies, OBJECTS_MAX) &&
            in_range(c->time_wait_max, 1, OBJECTS_MAX) && in_range(c->arp_max, 1, NEIGHBOURS_MAX) &&
            in_range(c->listen_max, 1, LISTEN_MAX) && in_range(c->datagram_max, 1, OBJECTS_MAX) &&
+           in_range(c->reassembly_max, 1, REASSEMBLY_MAX) &&
+           in_range(c->reassembly_bytes, REASSEMBLY_BYTES_MIN, 65535) &&
            in_range(c->vlan_id, 0, VLAN_ID_MAX) && in_range(c->dad_probes, 0, PROBES_MAX) &&
            in_range(c->buffer_bytes, BLOCKS_MIN * US_BLOCK_BYTES, 0xffffffffu) &&
            in_range(c->send_queue_bytes, 1, WINDOW_MAX) &&
@@ -197,6 +204,10 @@ static void stack_carve(struct us_stack *stack, const struct us_config *config,
                (sizeof(struct us_conn) + MEMORY_ALIGN - 1) & ~(unsigned long)(MEMORY_ALIGN - 1));
     carve_pool(carver, &stack->tw_pool, config->time_wait_max, sizeof(struct us_tw));
     carve_pool(carver, &stack->neighbours.pool, config->arp_max, sizeof(struct us_neighbour));
+    carve_pool(
+        carver, &stack->frags.pool, config->reassembly_max,
+        (sizeof(struct us_frag) + US_FRAG_HEAD_MAX + config->reassembly_bytes + MEMORY_ALIGN - 1) &
+            ~(unsigned long)(MEMORY_ALIGN - 1));
     carve_pool(carver, &stack->dgrams.pool, config->datagram_max, sizeof(struct us_dgram));
     carve_pool(carver, &stack->ref_pool, refs, sizeof(struct us_ref));
     carve_pool(carver, &stack->block_pool, config->buffer_bytes / US_BLOCK_BYTES,
@@ -265,6 +276,7 @@ struct us_stack *us_create(const struct us_config *config, void *memory, unsigne
     u_list_init(&stack->neighbours.learned);
     u_list_init(&stack->neighbours.asks);
     us_nd_init(stack);
+    us_frag_init(stack);
     u_list_init(&stack->dgrams.ready);
     u_list_init(&stack->tw_list);
     u_list_init(&stack->out_list);
@@ -284,8 +296,10 @@ static void stack_run_timers(struct us_stack *stack)
             us_tcp_timer_fire(stack, U_CONTAINER_OF(timer, struct us_conn, timer));
         else if (timer->kind == US_TIMER_NEIGHBOUR)
             us_neighbour_timer(stack, U_CONTAINER_OF(timer, struct us_neighbour, timer));
-        else
+        else if (timer->kind == US_TIMER_ND)
             us_nd_timer(stack);
+        else
+            us_frag_timer(stack);
     }
     us_tw_expire(stack);
 }
@@ -296,6 +310,7 @@ unsigned us_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n
 
     stack->now_us = now_us;
     us_event_retire_blocks(stack);
+    us_frag_retire(stack);
     for (i = 0; i < n && us_event_room(&stack->events); i++)
         us_eth_input(stack, pkts[i]);
     if (i < n)

@@ -13,6 +13,7 @@
 #include "ustack/chunk.h"
 #include "ustack/dgram.h"
 #include "ustack/event.h"
+#include "ustack/frag.h"
 #include "ustack/ip.h"
 #include "ustack/nd.h"
 #include "ustack/neighbour.h"
@@ -26,7 +27,7 @@
 enum { US_TIMERS_PER_INPUT = 64 }; /* timers taken or moved by one us_input() */
 
 /* Which struct a us_timer is part of. */
-enum us_timer_kind { US_TIMER_CONN, US_TIMER_NEIGHBOUR, US_TIMER_ND };
+enum us_timer_kind { US_TIMER_CONN, US_TIMER_NEIGHBOUR, US_TIMER_ND, US_TIMER_FRAG };
 
 struct us_stack {
     struct us_config config;
@@ -67,6 +68,7 @@ struct us_stack {
     struct us_port_table listeners; /* of TCP */
     struct us_port_table udp_ports;
     struct us_dgram_queue dgrams;
+    struct us_frags frags;
 
     u_u64 cookie_until_us; /* no ACK can bring a SYN cookie back from then on */
 

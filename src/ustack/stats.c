@@ -33,6 +33,13 @@ static const char *const stats_names[] = {"rx_frames",
                                           "drop_ip_fragment",
                                           "drop_ip_protocol",
                                           "drop_ip_extension",
+                                          "frag_rx",
+                                          "frag_whole",
+                                          "frag_timeouts",
+                                          "frag_evictions",
+                                          "drop_frag_overlap",
+                                          "drop_frag_copy",
+                                          "drop_frag_bound",
                                           "icmp_rx_echo",
                                           "icmp_tx_echo",
                                           "icmp_rx_errors",
@@ -41,12 +48,12 @@ static const char *const stats_names[] = {"rx_frames",
                                           "drop_icmp_malformed",
                                           "drop_icmp_checksum",
                                           "drop_icmp_type",
-                                          "drop_icmp_large",
                                           "drop_icmp_quote",
                                           "drop_icmp_no_conn",
                                           "drop_icmp_sequence",
                                           "udp_rx",
                                           "udp_tx",
+                                          "frag_tx",
                                           "drop_udp_header",
                                           "drop_udp_checksum",
                                           "drop_udp_no_port",
@@ -136,7 +143,8 @@ static const char *const stats_names[] = {"rx_frames",
                                           "neighbours",
                                           "buffer_bytes_used",
                                           "refs_used",
-                                          "datagrams_waiting"};
+                                          "datagrams_waiting",
+                                          "reassemblies"};
 
 /* What is counted right now instead of since the beginning. */
 enum stats_gauge {
@@ -147,6 +155,7 @@ enum stats_gauge {
     GAUGE_BUFFER_BYTES_USED,
     GAUGE_REFS_USED,
     GAUGE_DATAGRAMS_WAITING,
+    GAUGE_REASSEMBLIES,
     GAUGES
 };
 
@@ -182,6 +191,8 @@ u_u64 us_counter(const struct us_stack *stack, unsigned index)
         return stack->ref_pool.used;
     case GAUGE_DATAGRAMS_WAITING:
         return stack->dgrams.pool.used;
+    case GAUGE_REASSEMBLIES:
+        return stack->frags.pool.used;
     default:
         return 0;
     }

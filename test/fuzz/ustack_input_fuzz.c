@@ -312,6 +312,90 @@ static void op_ip(struct world *w, struct reader *in)
     input_frame(w, build_headers(w, protocol, len));
 }
 
+/* The Ethernet and IPv6 headers in front of `len` bytes; to: 0 our address, 1 and 2 groups. */
+static unsigned build_headers6(struct world *w, unsigned next, unsigned hop_limit, unsigned to,
+                               unsigned from, unsigned len)
+{
+    static const uint8_t dst[3][16] = {
+        {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+        {0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+        {0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0, 0, 1},
+    };
+    static const uint8_t src[3][16] = {
+        {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2},
+        {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2},
+        {0},
+    };
+    uint8_t *ip = w->frame + 14;
+
+    memcpy(w->frame, LOCAL_MAC, 6);
+    if (to % 3 != 0) {
+        put_u16(w->frame, 0x3333);
+        memcpy(w->frame + 2, dst[to % 3] + 12, 4);
+    }
+    memcpy(w->frame + 6, PEER_MAC, 6);
+    put_u16(w->frame + 12, 0x86dd);
+    put_u32(ip, 6u << 28);
+    put_u16(ip + 4, len);
+    ip[6] = (uint8_t)next;
+    ip[7] = (uint8_t)hop_limit;
+    memcpy(ip + 8, src[from % 3], 16);
+    memcpy(ip + 24, dst[to % 3], 16);
+    return 14 + 40 + len;
+}
+
+/* ICMPv6 and UDP get right checksums if nothing stands in front of them. */
+static void op_ip6(struct world *w, struct reader *in)
+{
+    unsigned next = take_u8(in);
+    unsigned ends = take_u8(in);
+    unsigned len = take_u16(in) % 1400;
+    uint8_t *body = w->frame + 54;
+    unsigned total;
+    unsigned sum;
+
+    for (unsigned i = 0; i < len; i++)
+        body[i] = (uint8_t)take_u8(in);
+    total = build_headers6(w, next, ends & 0x80 ? 255 : 64, ends & 3, ends >> 2 & 3, len);
+    if (len >= 8 && (next == 58 || next == 17)) {
+        unsigned at = next == 58 ? 2 : 6;
+        if (next == 17)
+            put_u16(body + 4, len);
+        put_u16(body + at, 0);
+        sum = sum16(next + len, w->frame + 22, 32);
+        put_u16(body + at, fold(sum16(sum, body, len)));
+    }
+    input_frame(w, total);
+}
+
+/* One piece of a datagram of either family: few identifications, so that pieces meet. */
+static void op_fragment(struct world *w, struct reader *in)
+{
+    unsigned what = take_u8(in);
+    unsigned field = take_u16(in) % 4096 & ~7u;
+    unsigned len = take_u8(in) * 8u;
+    uint8_t *ip = w->frame + 14;
+    unsigned total;
+
+    if (what & 1) {
+        uint8_t *hdr = w->frame + 54;
+        memset(hdr, (int)what, 8 + len);
+        hdr[0] = what & 2 ? 17 : 58;
+        hdr[1] = 0;
+        put_u16(hdr + 2, field | (what >> 2 & 1));
+        put_u32(hdr + 4, what >> 3 & 1);
+        total = build_headers6(w, 44, 64, 0, 0, 8 + len);
+    } else {
+        memset(ip + 20, (int)what, len);
+        total = build_headers(w, what & 2 ? 17 : 1, len);
+        put_u16(ip + 4, what >> 3 & 1);
+        put_u16(ip + 6, field >> 3 | (what & 4 ? 0x2000 : 0));
+        put_u16(ip + 10, 0);
+        put_u16(ip + 10, fold(sum16(0, ip, 20)));
+    }
+    input_frame(w, total - (what >> 7 & (len > 0)));
+}
+
 static void op_raw(struct world *w, struct reader *in)
 {
     unsigned len = take_u16(in) % FRAME_MAX;
@@ -445,12 +529,19 @@ static void op_call(struct world *w, struct reader *in)
 
 static void run_op(struct world *w, struct reader *in)
 {
-    switch (take_u8(in) % 8) {
+    unsigned op = take_u8(in);
+
+    switch (op % 8) {
     case 0:
         op_raw(w, in);
         break;
     case 1:
-        op_ip(w, in);
+        if (op & 0x80)
+            op_ip6(w, in);
+        else if (op & 0x40)
+            op_fragment(w, in);
+        else
+            op_ip(w, in);
         break;
     case 2:
     case 3:
@@ -469,11 +560,13 @@ static void create_stack(struct world *w, const struct us_config *config, void *
                          unsigned long bytes)
 {
     struct us_addr addr = {US_IP4, {10, 0, 0, 1}};
+    struct us_addr addr6 = {US_IP6, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
     memset(memory, 0, bytes);
     w->stack = us_create(config, memory, bytes, w->now_us);
     if (w->stack == NULL || us_addr_add(w->stack, &addr, 24) != 0 ||
-        us_listen(w->stack, LOCAL_PORT, NULL) != 0 || us_udp_bind(w->stack, LOCAL_PORT, NULL) != 0)
+        us_addr_add(w->stack, &addr6, 64) != 0 || us_listen(w->stack, LOCAL_PORT, NULL) != 0 ||
+        us_udp_bind(w->stack, LOCAL_PORT, NULL) != 0)
         abort();
 }
 
@@ -508,6 +601,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         config.time_wait_max = 2;
         config.arp_max = 4;
         config.listen_max = 2;
+        config.datagram_max = 8;
+        config.reassembly_max = 2;
+        config.reassembly_bytes = 4096;
         config.buffer_bytes = 128 * 1024;
         config.send_queue_bytes = 16 * 1024;
         config.send_refs_max = 4;
@@ -518,6 +614,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&w, 0, sizeof(w));
     w.now_us = 1000000;
     create_stack(&w, &config, memory, bytes);
+    pump(&w);
+    for (unsigned i = 0; i < 2; i++) { /* the search for duplicates of the IPv6 addresses */
+        w.now_us += 1000000;
+        (void)us_input(w.stack, NULL, 0, w.now_us);
+        pump(&w);
+    }
     for (unsigned i = 0; i < PEERS; i++)
         w.peers[i].seq = 0xfffff000u + i;
     while (in.at < in.end) {

@@ -138,17 +138,16 @@ static void bad_headers_are_dropped(void **state)
     frame[17]++; /* total length beyond the frame */
     expect_drop(raw, "drop_ip_header");
     make_echo(8, 0);
-    frame[20] |= 0x20; /* more fragments */
-    expect_drop(raw, "drop_ip_fragment");
-    make_echo(8, 0);
-    frame[21] = 1; /* fragment offset */
+    frame[20] = 0x20; /* more fragments */
+    expect_drop(raw, "frag_rx");
+    make_echo(9, 0); /* no multiple of eight bytes in front of others */
+    frame[20] = 0x20;
     expect_drop(raw, "drop_ip_fragment");
     make_echo(8, 0);
     frame[23] = 99;
     give(raw);
     assert_int_equal(raw_counter(raw, "drop_ip_protocol"), 1);
-    assert_int_equal(raw_frame(raw)->bytes[34], 3); /* protocol unreachable */
-    assert_int_equal(raw->frames[0].bytes[35], 2);
+    assert_memory_equal(raw_frame(raw)->bytes + 34, "\3\2", 2); /* protocol unreachable */
 }
 
 static void addresses_are_checked(void **state)
