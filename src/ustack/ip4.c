@@ -9,6 +9,8 @@
 #include "ustack/tcp.h"
 #include "ustack/udp.h"
 
+enum { OPT_END = 0, OPT_NOP = 1, OPT_LOOSE_ROUTE = 131, OPT_STRICT_ROUTE = 137 };
+
 /* Checks lengths and checksum. Returns the header's length, 0 if the packet was dropped. */
 static u_u32 ip4_check_header(struct us_stack *stack, const struct us_ip4_hdr *hdr, u_u32 bytes,
                               u_u32 pkt_flags)
@@ -32,6 +34,30 @@ static u_u32 ip4_check_header(struct us_stack *stack, const struct us_ip4_hdr *h
         return 0;
     }
     return hdr_bytes;
+}
+
+/*
+ * Options mean nothing to us, but have to be well formed (RFC 1122 3.2.1.8), and a packet that asks
+ * to be sent along a route of the sender's choice is not for an end of the way: it is how somebody
+ * far away would speak in a neighbour's name. Returns 0 if the packet was dropped.
+ */
+static int ip4_check_options(struct us_stack *stack, const u_u8 *opts, u_u32 bytes)
+{
+    u_u32 at = 0;
+
+    while (at < bytes && opts[at] != OPT_END) {
+        if (opts[at] == OPT_NOP) {
+            at++;
+            continue;
+        }
+        if (opts[at] == OPT_LOOSE_ROUTE || opts[at] == OPT_STRICT_ROUTE || bytes - at < 2 ||
+            opts[at + 1] < 2 || opts[at + 1] > bytes - at) {
+            us_count(stack, US_C_DROP_IP_OPTIONS);
+            return 0;
+        }
+        at += opts[at + 1];
+    }
+    return 1;
 }
 
 /* Checks where the packet goes to. Returns 0 if it was dropped. */
@@ -105,6 +131,9 @@ void us_ip4_input(struct us_stack *stack, struct us_rx *rx)
     u_u32 hdr_bytes = ip4_check_header(stack, hdr, rx->l3_bytes, rx->flags);
 
     if (hdr_bytes == 0)
+        return;
+    if (U_UNLIKELY(hdr_bytes > US_IP4_HDR_BYTES) &&
+        !ip4_check_options(stack, rx->l3 + US_IP4_HDR_BYTES, hdr_bytes - US_IP4_HDR_BYTES))
         return;
     rx->l3_bytes = u_get_be16(hdr->total_bytes); /* what follows is padding */
     rx->l4 = rx->l3 + hdr_bytes;

@@ -40,6 +40,7 @@ enum us_counter_index {
     US_C_DROP_IP_SOURCE,
     US_C_DROP_IP_FRAGMENT,
     US_C_DROP_IP_PROTOCOL,
+    US_C_DROP_IP_OPTIONS,
     US_C_DROP_IP_EXTENSION,
 
     US_C_FRAG_RX,

@@ -150,6 +150,29 @@ static void bad_headers_are_dropped(void **state)
     assert_memory_equal(raw_frame(raw)->bytes + 34, "\3\2", 2); /* protocol unreachable */
 }
 
+/* RFC 1122 3.2.1.8: options are skipped, but a route of the sender's choice is not taken. */
+static void options_are_checked(void **state)
+{
+    static const u_u8 bad[][4] = {
+        {131, 3, 4, 0}, {137, 3, 4, 0}, {7, 0, 0, 0}, {7, 1, 0, 0}, {7, 5, 0, 0}, {1, 1, 1, 7},
+    };
+    static const u_u8 good[][4] = {{7, 4, 4, 0}, {0, 131, 0, 0}, {1, 7, 2, 0}, {148, 4, 0, 0}};
+    struct raw *raw = *state;
+    unsigned i;
+
+    for (i = 0; i < sizeof(bad) / 4; i++) {
+        make_echo(8, 4);
+        memcpy(frame + 34, bad[i], 4);
+        expect_drop(raw, "drop_ip_options");
+    }
+    for (i = 0; i < sizeof(good) / 4; i++) {
+        make_echo(8, 4);
+        memcpy(frame + 34, good[i], 4);
+        give(raw);
+        assert_int_equal(raw_frame(raw)->bytes[34], 0);
+    }
+}
+
 static void addresses_are_checked(void **state)
 {
     static const u_u8 sources[][4] = {{0, 0, 0, 0},   {127, 0, 0, 1},       {224, 0, 0, 1},
@@ -255,6 +278,7 @@ int main(void)
         RAW_TEST(echo_is_answered_with_the_same_bytes),
         RAW_TEST(padding_and_options_are_skipped),
         RAW_TEST(bad_headers_are_dropped),
+        RAW_TEST(options_are_checked),
         RAW_TEST(addresses_are_checked),
         RAW_TEST(checksums_are_checked_unless_known),
         RAW_TEST(tcp_checksum_verdicts),
