@@ -240,7 +240,8 @@ static uint32_t conn_feed(struct net_sock_worker *worker, struct net_sock_conn *
 
     do {
         used += cache_session_input(conn->session, data + used, len - used, &s.sink);
-    } while (cache_session_state(conn->session) == CACHE_SESSION_YIELDED && !worker->crowded);
+        conn->state = cache_session_state(conn->session);
+    } while (conn->state == CACHE_SESSION_YIELDED && !worker->crowded);
     sink_commit(&s);
     return used;
 }
@@ -261,6 +262,7 @@ static void conn_resume(struct net_sock_worker *worker, struct net_sock_conn *co
     struct sock_sink s = sink_make(worker, conn);
 
     cache_session_resume(conn->session, &s.sink);
+    conn->state = cache_session_state(conn->session);
     sink_commit(&s);
 }
 
@@ -284,9 +286,9 @@ static int conn_read(struct net_sock_worker *worker, struct net_sock_conn *conn)
             return 0;
         }
         used = conn_feed(worker, conn, worker->read_buffer, (uint32_t)got);
-        if (cache_session_state(conn->session) == CACHE_SESSION_OPEN)
+        if (conn->state == CACHE_SESSION_OPEN)
             continue;
-        if (cache_session_state(conn->session) != CACHE_SESSION_CLOSING && used < (uint32_t)got)
+        if (conn->state != CACHE_SESSION_CLOSING && used < (uint32_t)got)
             return conn_keep(conn, worker->read_buffer + used, (uint32_t)got - used);
         return 0;
     }
@@ -307,7 +309,7 @@ static int conn_want(struct net_sock_worker *worker, struct net_sock_conn *conn,
 
 static void count_blocked(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
-    bool blocked = cache_session_state(conn->session) == CACHE_SESSION_BLOCKED;
+    bool blocked = conn->state == CACHE_SESSION_BLOCKED;
 
     if (blocked && !conn->blocked)
         net_sock_count(worker, NET_SOCK_BLOCKED, 1);
@@ -318,24 +320,21 @@ static void count_blocked(struct net_sock_worker *worker, struct net_sock_conn *
 static enum net_out_result conn_write(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
     enum net_out_result result = NET_OUT_LEFT;
-    enum cache_session_state state;
     uint64_t writes = 0;
     unsigned round;
 
     /* After a turn of several: all replies of the turns go out together. */
-    if (cache_session_state(conn->session) == CACHE_SESSION_YIELDED &&
-        conn->out.queued_bytes < NET_SOCK_TURN_BYTES)
+    if (conn->state == CACHE_SESSION_YIELDED && conn->out.queued_bytes < NET_SOCK_TURN_BYTES)
         return NET_OUT_LEFT;
     for (round = 0; round < ROUNDS_MAX; round++) {
         result = net_out_flush(&conn->out, &worker->out_pool, conn->source.fd, &writes);
-        state = cache_session_state(conn->session);
         if (result == NET_OUT_ERROR || conn->failed)
             break;
         if (conn->out.queued_bytes > NET_SOCK_SEND_HIGH_BYTES / 2)
             break;
-        if (state == CACHE_SESSION_BLOCKED)
+        if (conn->state == CACHE_SESSION_BLOCKED)
             conn_resume(worker, conn);
-        else if (state == CACHE_SESSION_OPEN && conn->kept)
+        else if (conn->state == CACHE_SESSION_OPEN && conn->kept)
             conn_feed_kept(worker, conn);
         else
             break;
@@ -356,11 +355,10 @@ static void conn_set_ready(struct net_sock_worker *worker, struct net_sock_conn 
 static int conn_wait(struct net_sock_worker *worker, struct net_sock_conn *conn,
                      enum net_out_result result)
 {
-    enum cache_session_state state = cache_session_state(conn->session);
-    bool more_input = state == CACHE_SESSION_OPEN && !conn->kept && !conn->eof;
+    bool more_input = conn->state == CACHE_SESSION_OPEN && !conn->kept && !conn->eof;
     uint32_t want = 0;
 
-    if (state == CACHE_SESSION_YIELDED) {
+    if (conn->state == CACHE_SESSION_YIELDED) {
         conn_set_ready(worker, conn);
         return conn_want(worker, conn, 0);
     }
@@ -375,9 +373,8 @@ static int conn_wait(struct net_sock_worker *worker, struct net_sock_conn *conn,
 static void conn_proceed(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
     enum net_out_result result = conn_write(worker, conn);
-    enum cache_session_state state = cache_session_state(conn->session);
-    bool last_reply =
-        state == CACHE_SESSION_CLOSING || (state == CACHE_SESSION_OPEN && !conn->kept && conn->eof);
+    bool last_reply = conn->state == CACHE_SESSION_CLOSING ||
+                      (conn->state == CACHE_SESSION_OPEN && !conn->kept && conn->eof);
 
     count_blocked(worker, conn);
     if (conn->failed || result == NET_OUT_ERROR)

@@ -89,8 +89,10 @@ static int sock_loop(struct net_sock_worker *worker)
         for (i = 0; i < n; i++)
             dispatch(worker, &events[i]);
         /* Only now: what these close may have had an event. */
-        worker->crowded = n > 0 || worker->ready.next != worker->ready.prev;
-        net_sock_conns_ready(worker);
+        if (!u_list_is_empty(&worker->ready)) {
+            worker->crowded = n > 0 || worker->ready.next != worker->ready.prev;
+            net_sock_conns_ready(worker);
+        }
         net_sock_conns_eager(worker);
         net_sock_conns_idle(worker);
     }

@@ -65,6 +65,7 @@ struct net_sock_conn {
     struct net_sock_source source;
     uint32_t interest; /* EPOLL* bits registered */
     struct cache_session *session;
+    enum cache_session_state state; /* of the session, after its last call */
     struct net_out out;
     struct u_list link;       /* on net_sock_worker.conns or timed_conns */
     struct u_list ready_link; /* on net_sock_worker.ready, or on no list */
