@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sandbox.h"
 #include "server.h"
 
 struct server_thread {
@@ -499,6 +500,8 @@ int server_run(struct server *server)
 {
     int rc = start_threads(server);
 
+    if (rc == 0 && server->options.settings.shown.drop_privileges)
+        rc = sandbox_enter();
     if (rc == 0)
         rc = wait_for_end(server);
     if (join_threads(server) < 0)

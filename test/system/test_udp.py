@@ -9,7 +9,7 @@ import struct
 import pytest
 from server import TAP_PORT, free_port
 from test_start import dial, ends, launch  # noqa: F401
-from wire import hit, storage, wire_to
+from wire import hit, settles, storage, wire_to
 
 HEADER = struct.Struct("!HHHH")
 
@@ -212,6 +212,7 @@ def test_any_free_port(launch, tmp_path):  # noqa: F811
     line = process.stderr.readline()
     while "UDP 127.0.0.2" not in line:
         line = process.stderr.readline()
+    assert settles(path.exists)
     kinds = [row.rpartition(": ") for row in path.read_text().splitlines()]
     assert [kind for kind, _, _ in kinds] == ["TCP INET"] * 2 + ["UDP INET"] * 2
     assert kinds[0][2] == kinds[1][2] and kinds[2][2] == kinds[3][2] != "0"
