@@ -37,98 +37,108 @@ enum gauge {
     GAUGE_END
 };
 
+/* memcached leaves a line out where what it is about is switched off. */
+enum needs {
+    NEEDS_NOTHING = 0,
+    NEEDS_IDLE_TIMEOUT,
+    NEEDS_REASSIGN,
+    NEEDS_CRAWLER,
+    NEEDS_MAINTAINER
+};
+
 struct stat_line {
     const char *name;
     unsigned value; /* enum cache_counter or enum gauge */
+    enum needs needs;
 };
 
 static const struct stat_line stat_lines[] = {
-    {"max_connections", GAUGE_MAX_CONNECTIONS},
-    {"curr_connections", GAUGE_CURR_CONNECTIONS},
-    {"total_connections", CACHE_TOTAL_CONNECTIONS},
-    {"rejected_connections", CACHE_REJECTED_CONNECTIONS},
-    {"connection_structures", GAUGE_CONNECTION_STRUCTURES},
-    {"response_obj_oom", GAUGE_NONE},
-    {"response_obj_count", GAUGE_NONE},
-    {"response_obj_bytes", GAUGE_NONE},
-    {"read_buf_count", GAUGE_NONE},
-    {"read_buf_bytes", GAUGE_NONE},
-    {"read_buf_bytes_free", GAUGE_NONE},
-    {"read_buf_oom", GAUGE_NONE},
-    {"reserved_fds", GAUGE_NONE},
-    {"cmd_get", CACHE_CMD_GET},
-    {"cmd_set", CACHE_CMD_SET},
-    {"cmd_flush", CACHE_CMD_FLUSH},
-    {"cmd_touch", CACHE_CMD_TOUCH},
-    {"cmd_meta", CACHE_CMD_META},
-    {"get_hits", CACHE_GET_HITS},
-    {"get_misses", CACHE_GET_MISSES},
-    {"get_expired", CACHE_GET_EXPIRED},
-    {"get_flushed", CACHE_GET_FLUSHED},
-    {"delete_misses", CACHE_DELETE_MISSES},
-    {"delete_hits", CACHE_DELETE_HITS},
-    {"incr_misses", CACHE_INCR_MISSES},
-    {"incr_hits", CACHE_INCR_HITS},
-    {"decr_misses", CACHE_DECR_MISSES},
-    {"decr_hits", CACHE_DECR_HITS},
-    {"cas_misses", CACHE_CAS_MISSES},
-    {"cas_hits", CACHE_CAS_HITS},
-    {"cas_badval", CACHE_CAS_BADVAL},
-    {"touch_hits", CACHE_TOUCH_HITS},
-    {"touch_misses", CACHE_TOUCH_MISSES},
-    {"store_too_large", CACHE_STORE_TOO_LARGE},
-    {"store_no_memory", CACHE_STORE_NO_MEMORY},
-    {"auth_cmds", CACHE_AUTH_CMDS},
-    {"auth_errors", CACHE_AUTH_ERRORS},
-    {"idle_kicks", CACHE_IDLE_KICKS},
-    {"bytes_read", CACHE_BYTES_READ},
-    {"bytes_written", CACHE_BYTES_WRITTEN},
-    {"limit_maxbytes", GAUGE_LIMIT_MAXBYTES},
-    {"accepting_conns", GAUGE_ACCEPTING},
-    {"listen_disabled_num", CACHE_LISTEN_DISABLED_NUM},
-    {"time_in_listen_disabled_us", CACHE_LISTEN_DISABLED_US},
-    {"threads", GAUGE_THREADS},
-    {"conn_yields", CACHE_CONN_YIELDS},
-    {"hash_power_level", GAUGE_HASH_POWER},
-    {"hash_bytes", GAUGE_HASH_BYTES},
-    {"hash_is_expanding", GAUGE_NONE},
-    {"slab_reassign_rescues", GAUGE_NONE},
-    {"slab_reassign_chunk_rescues", GAUGE_NONE},
-    {"slab_reassign_inline_reclaim", GAUGE_NONE},
-    {"slab_reassign_busy_items", GAUGE_NONE},
-    {"slab_reassign_busy_deletes", GAUGE_NONE},
-    {"slab_reassign_busy_nomem", GAUGE_NONE},
-    {"slab_reassign_last_busy_status", GAUGE_NONE},
-    {"slab_reassign_running", GAUGE_NONE},
-    {"slabs_moved", GAUGE_NONE},
-    {"lru_crawler_running", GAUGE_CRAWLER_RUNNING},
-    {"lru_crawler_starts", CACHE_CRAWLER_STARTS},
-    {"lru_maintainer_juggles", GAUGE_NONE},
-    {"malloc_fails", CACHE_MALLOC_FAILS},
-    {"log_worker_dropped", CACHE_LOG_WORKER_DROPPED},
-    {"log_worker_written", CACHE_LOG_WORKER_WRITTEN},
-    {"log_watcher_skipped", CACHE_LOG_WATCHER_SKIPPED},
-    {"log_watcher_sent", CACHE_LOG_WATCHER_SENT},
-    {"log_watchers", GAUGE_WATCHERS},
-    {"unexpected_napi_ids", GAUGE_NONE},
-    {"round_robin_fallback", GAUGE_NONE},
-    {"bytes", GAUGE_BYTES},
-    {"curr_items", GAUGE_ITEMS},
-    {"total_items", GAUGE_ITEMS_TOTAL},
-    {"slab_global_page_pool", GAUGE_NONE},
-    {"expired_unfetched", GAUGE_EXPIRED_UNFETCHED},
-    {"evicted_unfetched", GAUGE_EVICTED_UNFETCHED},
-    {"evicted_active", GAUGE_EVICTED_ACTIVE},
-    {"evictions", GAUGE_EVICTIONS},
-    {"reclaimed", GAUGE_RECLAIMED},
-    {"crawler_reclaimed", GAUGE_CRAWLER_RECLAIMED},
-    {"crawler_items_checked", GAUGE_CRAWLER_CHECKED},
-    {"lrutail_reflocked", GAUGE_NONE},
-    {"moves_to_cold", GAUGE_NONE},
-    {"moves_to_warm", GAUGE_NONE},
-    {"moves_within_lru", GAUGE_NONE},
-    {"direct_reclaims", GAUGE_NONE},
-    {"lru_bumps_dropped", GAUGE_NONE},
+    {"max_connections", GAUGE_MAX_CONNECTIONS, NEEDS_NOTHING},
+    {"curr_connections", GAUGE_CURR_CONNECTIONS, NEEDS_NOTHING},
+    {"total_connections", CACHE_TOTAL_CONNECTIONS, NEEDS_NOTHING},
+    {"rejected_connections", CACHE_REJECTED_CONNECTIONS, NEEDS_NOTHING},
+    {"connection_structures", GAUGE_CONNECTION_STRUCTURES, NEEDS_NOTHING},
+    {"response_obj_oom", GAUGE_NONE, NEEDS_NOTHING},
+    {"response_obj_count", GAUGE_NONE, NEEDS_NOTHING},
+    {"response_obj_bytes", GAUGE_NONE, NEEDS_NOTHING},
+    {"read_buf_count", GAUGE_NONE, NEEDS_NOTHING},
+    {"read_buf_bytes", GAUGE_NONE, NEEDS_NOTHING},
+    {"read_buf_bytes_free", GAUGE_NONE, NEEDS_NOTHING},
+    {"read_buf_oom", GAUGE_NONE, NEEDS_NOTHING},
+    {"reserved_fds", GAUGE_NONE, NEEDS_NOTHING},
+    {"cmd_get", CACHE_CMD_GET, NEEDS_NOTHING},
+    {"cmd_set", CACHE_CMD_SET, NEEDS_NOTHING},
+    {"cmd_flush", CACHE_CMD_FLUSH, NEEDS_NOTHING},
+    {"cmd_touch", CACHE_CMD_TOUCH, NEEDS_NOTHING},
+    {"cmd_meta", CACHE_CMD_META, NEEDS_NOTHING},
+    {"get_hits", CACHE_GET_HITS, NEEDS_NOTHING},
+    {"get_misses", CACHE_GET_MISSES, NEEDS_NOTHING},
+    {"get_expired", CACHE_GET_EXPIRED, NEEDS_NOTHING},
+    {"get_flushed", CACHE_GET_FLUSHED, NEEDS_NOTHING},
+    {"delete_misses", CACHE_DELETE_MISSES, NEEDS_NOTHING},
+    {"delete_hits", CACHE_DELETE_HITS, NEEDS_NOTHING},
+    {"incr_misses", CACHE_INCR_MISSES, NEEDS_NOTHING},
+    {"incr_hits", CACHE_INCR_HITS, NEEDS_NOTHING},
+    {"decr_misses", CACHE_DECR_MISSES, NEEDS_NOTHING},
+    {"decr_hits", CACHE_DECR_HITS, NEEDS_NOTHING},
+    {"cas_misses", CACHE_CAS_MISSES, NEEDS_NOTHING},
+    {"cas_hits", CACHE_CAS_HITS, NEEDS_NOTHING},
+    {"cas_badval", CACHE_CAS_BADVAL, NEEDS_NOTHING},
+    {"touch_hits", CACHE_TOUCH_HITS, NEEDS_NOTHING},
+    {"touch_misses", CACHE_TOUCH_MISSES, NEEDS_NOTHING},
+    {"store_too_large", CACHE_STORE_TOO_LARGE, NEEDS_NOTHING},
+    {"store_no_memory", CACHE_STORE_NO_MEMORY, NEEDS_NOTHING},
+    {"auth_cmds", CACHE_AUTH_CMDS, NEEDS_NOTHING},
+    {"auth_errors", CACHE_AUTH_ERRORS, NEEDS_NOTHING},
+    {"idle_kicks", CACHE_IDLE_KICKS, NEEDS_IDLE_TIMEOUT},
+    {"bytes_read", CACHE_BYTES_READ, NEEDS_NOTHING},
+    {"bytes_written", CACHE_BYTES_WRITTEN, NEEDS_NOTHING},
+    {"limit_maxbytes", GAUGE_LIMIT_MAXBYTES, NEEDS_NOTHING},
+    {"accepting_conns", GAUGE_ACCEPTING, NEEDS_NOTHING},
+    {"listen_disabled_num", CACHE_LISTEN_DISABLED_NUM, NEEDS_NOTHING},
+    {"time_in_listen_disabled_us", CACHE_LISTEN_DISABLED_US, NEEDS_NOTHING},
+    {"threads", GAUGE_THREADS, NEEDS_NOTHING},
+    {"conn_yields", CACHE_CONN_YIELDS, NEEDS_NOTHING},
+    {"hash_power_level", GAUGE_HASH_POWER, NEEDS_NOTHING},
+    {"hash_bytes", GAUGE_HASH_BYTES, NEEDS_NOTHING},
+    {"hash_is_expanding", GAUGE_NONE, NEEDS_NOTHING},
+    {"slab_reassign_rescues", GAUGE_NONE, NEEDS_REASSIGN},
+    {"slab_reassign_chunk_rescues", GAUGE_NONE, NEEDS_REASSIGN},
+    {"slab_reassign_inline_reclaim", GAUGE_NONE, NEEDS_REASSIGN},
+    {"slab_reassign_busy_items", GAUGE_NONE, NEEDS_REASSIGN},
+    {"slab_reassign_busy_deletes", GAUGE_NONE, NEEDS_REASSIGN},
+    {"slab_reassign_busy_nomem", GAUGE_NONE, NEEDS_REASSIGN},
+    {"slab_reassign_last_busy_status", GAUGE_NONE, NEEDS_REASSIGN},
+    {"slab_reassign_running", GAUGE_NONE, NEEDS_REASSIGN},
+    {"slabs_moved", GAUGE_NONE, NEEDS_REASSIGN},
+    {"lru_crawler_running", GAUGE_CRAWLER_RUNNING, NEEDS_CRAWLER},
+    {"lru_crawler_starts", CACHE_CRAWLER_STARTS, NEEDS_CRAWLER},
+    {"lru_maintainer_juggles", GAUGE_NONE, NEEDS_MAINTAINER},
+    {"malloc_fails", CACHE_MALLOC_FAILS, NEEDS_NOTHING},
+    {"log_worker_dropped", CACHE_LOG_WORKER_DROPPED, NEEDS_NOTHING},
+    {"log_worker_written", CACHE_LOG_WORKER_WRITTEN, NEEDS_NOTHING},
+    {"log_watcher_skipped", CACHE_LOG_WATCHER_SKIPPED, NEEDS_NOTHING},
+    {"log_watcher_sent", CACHE_LOG_WATCHER_SENT, NEEDS_NOTHING},
+    {"log_watchers", GAUGE_WATCHERS, NEEDS_NOTHING},
+    {"unexpected_napi_ids", GAUGE_NONE, NEEDS_NOTHING},
+    {"round_robin_fallback", GAUGE_NONE, NEEDS_NOTHING},
+    {"bytes", GAUGE_BYTES, NEEDS_NOTHING},
+    {"curr_items", GAUGE_ITEMS, NEEDS_NOTHING},
+    {"total_items", GAUGE_ITEMS_TOTAL, NEEDS_NOTHING},
+    {"slab_global_page_pool", GAUGE_NONE, NEEDS_NOTHING},
+    {"expired_unfetched", GAUGE_EXPIRED_UNFETCHED, NEEDS_NOTHING},
+    {"evicted_unfetched", GAUGE_EVICTED_UNFETCHED, NEEDS_NOTHING},
+    {"evicted_active", GAUGE_EVICTED_ACTIVE, NEEDS_MAINTAINER},
+    {"evictions", GAUGE_EVICTIONS, NEEDS_NOTHING},
+    {"reclaimed", GAUGE_RECLAIMED, NEEDS_NOTHING},
+    {"crawler_reclaimed", GAUGE_CRAWLER_RECLAIMED, NEEDS_NOTHING},
+    {"crawler_items_checked", GAUGE_CRAWLER_CHECKED, NEEDS_NOTHING},
+    {"lrutail_reflocked", GAUGE_NONE, NEEDS_NOTHING},
+    {"moves_to_cold", GAUGE_NONE, NEEDS_MAINTAINER},
+    {"moves_to_warm", GAUGE_NONE, NEEDS_MAINTAINER},
+    {"moves_within_lru", GAUGE_NONE, NEEDS_MAINTAINER},
+    {"direct_reclaims", GAUGE_NONE, NEEDS_MAINTAINER},
+    {"lru_bumps_dropped", GAUGE_NONE, NEEDS_MAINTAINER},
 };
 
 static void values_fill(struct cache *cache, uint64_t values[GAUGE_END])
@@ -163,14 +173,21 @@ static void values_fill(struct cache *cache, uint64_t values[GAUGE_END])
     values[GAUGE_WATCHERS] = sums.watchers;
 }
 
-static void line_write(struct cache_stats_out *out, const struct stat_line *line,
-                       const uint64_t values[GAUGE_END])
+static bool is_shown(const struct cache_settings *settings, enum needs needs)
 {
-    /* memcached shows this one only where it can be other than zero. */
-    if (line->value == CACHE_IDLE_KICKS &&
-        out->session->worker->cache->settings.idle_timeout_s == 0)
-        return;
-    cache_stats_number(out, line->name, values[line->value]);
+    switch (needs) {
+    case NEEDS_IDLE_TIMEOUT:
+        return settings->idle_timeout_s > 0;
+    case NEEDS_REASSIGN:
+        return settings->shown.slab_reassign;
+    case NEEDS_CRAWLER:
+        return settings->shown.lru_crawler;
+    case NEEDS_MAINTAINER:
+        return settings->shown.lru_maintainer;
+    case NEEDS_NOTHING:
+        break;
+    }
+    return true;
 }
 
 static void rusage_line(struct cache_stats_out *out, const char *name, const struct timeval *time)
@@ -200,10 +217,16 @@ static void process_lines(struct cache_stats_out *out)
 
 void cache_stats_general(struct cache_stats_out *out)
 {
+    struct cache *cache = out->session->worker->cache;
+    struct cache_settings settings;
     uint64_t values[GAUGE_END];
 
-    values_fill(out->session->worker->cache, values);
+    pthread_mutex_lock(&cache->lock);
+    settings = cache->settings;
+    pthread_mutex_unlock(&cache->lock);
+    values_fill(cache, values);
     process_lines(out);
     for (unsigned i = 0; i < U_ARRAY_LEN(stat_lines); i++)
-        line_write(out, &stat_lines[i], values);
+        if (is_shown(&settings, stat_lines[i].needs))
+            cache_stats_number(out, stat_lines[i].name, values[stat_lines[i].value]);
 }

@@ -142,6 +142,12 @@ struct cache_config rig_config(void)
                 .threads = 2,
                 .evict = true,
                 .listen_backlog = 1024,
+                .shown =
+                    {
+                        .slab_reassign = true,
+                        .lru_crawler = true,
+                        .lru_maintainer = true,
+                    },
             },
         .secret = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
         .start_us = RIG_START_US,

@@ -153,11 +153,43 @@ static void test_values(void **state)
     assert_int_equal(rig_stat(rig, NULL, "bytes"), 0);
 }
 
+/* memcached's own tests count the lines. */
+static void test_lines_that_are_left_out(void **state)
+{
+    static const struct {
+        bool reassign, crawler, maintainer;
+        uint32_t idle_timeout_s;
+        unsigned lines;
+    } cases[] = {
+        {true, true, true, 0, 93},  {true, false, false, 0, 84}, {false, true, true, 0, 84},
+        {true, false, true, 0, 91}, {true, true, true, 10, 94},  {false, false, false, 10, 76},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct cache_config config = rig_config();
+        const char *at;
+        struct rig rig;
+        unsigned lines = 0;
+
+        config.settings.shown.slab_reassign = cases[i].reassign;
+        config.settings.shown.lru_crawler = cases[i].crawler;
+        config.settings.shown.lru_maintainer = cases[i].maintainer;
+        config.settings.idle_timeout_s = cases[i].idle_timeout_s;
+        rig_open(&rig, &config);
+        rig_feed(&rig, "stats\r\n");
+        for (at = rig_reply(&rig); (at = strstr(at, "STAT ")) != NULL; at++)
+            lines++;
+        assert_int_equal(lines, cases[i].lines);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_names_and_order, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_values, rig_setup, rig_teardown),
+        cmocka_unit_test(test_lines_that_are_left_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

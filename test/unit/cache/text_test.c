@@ -34,15 +34,27 @@ static void test_room_is_part_of_it(void **state)
     cache_text_free(&text);
 }
 
-static void test_without_memory_it_says_so(void **state)
+/* Once it has failed nothing is added, rather than leaving a hole. */
+static void test_a_failed_text_grows_no_more(void **state)
 {
-    struct cache_text text = {0};
+    struct cache_text text = {.failed = true};
 
-    assert_null(cache_text_room(&text, (size_t)1 << 60));
-    assert_true(text.failed);
-    cache_text_add(&text, "x", 1); /* nothing, rather than a text with a hole */
+    assert_null(cache_text_room(&text, 1));
+    cache_text_add(&text, "x", 1);
     assert_int_equal(text.len, 0);
     cache_text_free(&text);
+    assert_false(text.failed);
+}
+
+static void test_a_failed_text_is_an_error(void **state)
+{
+    struct rig *rig = *state;
+    struct cache_text text = {0};
+
+    cache_text_add(&text, "half of it", 10);
+    text.failed = true;
+    assert_int_equal(cache_text_send(rig->session, &text, &rig->out.sink), 0);
+    assert_string_equal(rig_reply(rig), "SERVER_ERROR out of memory writing stats\r\n");
 }
 
 static void fill(struct cache_text *text, size_t bytes)
@@ -115,7 +127,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grows_and_keeps_everything),
         cmocka_unit_test(test_room_is_part_of_it),
-        cmocka_unit_test(test_without_memory_it_says_so),
+        cmocka_unit_test(test_a_failed_text_grows_no_more),
+        cmocka_unit_test_setup_teardown(test_a_failed_text_is_an_error, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_short_is_sent_at_once, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_long_waits_for_the_client, rig_setup, rig_teardown),
         cmocka_unit_test(test_connection_ends_meanwhile),
