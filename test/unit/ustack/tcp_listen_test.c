@@ -116,37 +116,52 @@ static void no_event(struct pair_host *host, const struct us_event *event)
     (void)event;
 }
 
+/* What a client learns when it connects to a server that has room for half-open ones, or has not.
+ */
+static void learn(struct us_conn_info *info, int cookies)
+{
+    static struct pair pair;
+    struct us_addr to = pair_addr(0);
+    struct us_config config;
+    struct us_conn *conn;
+
+    pair_config(&config, 0);
+    config.half_open_max = cookies ? 0 : 32;
+    config.recv_window_bytes = 1 << 20;
+    config.ecn = US_ECN_REQUEST;
+    pair_open(&pair, &config);
+    pair.host[0].on_event = no_event;
+    pair.host[1].on_event = no_event;
+    assert_int_equal(us_listen(pair.host[0].stack, RAW_PORT, NULL), 0);
+    conn = us_connect(pair.host[1].stack, &to, RAW_PORT, 0, NULL, NULL);
+    assert_non_null(conn);
+    pair_run(&pair, pair.now_us + 10000000);
+    us_conn_info(pair.host[1].stack, conn, info);
+    assert_int_equal(pair_counter(pair.host[0].stack, "syn_cookies_accepted"), cookies);
+    assert_int_equal(pair_counter(pair.host[0].stack, "tcp_accepted"), 1);
+    pair_close(&pair);
+}
+
 /* Two stacks agree on everything by cookie that they would agree on without. */
 static void cookies_cost_a_pair_nothing(void **state)
 {
-    static struct pair pair;
-    struct us_config config;
-    struct us_conn *conn;
-    struct us_addr to = pair_addr(0);
     struct us_conn_info info[2];
-    unsigned cookies;
+    int ip6;
 
     (void)state;
-    for (cookies = 0; cookies < 2; cookies++) {
-        pair_config(&config, 0);
-        config.half_open_max = cookies ? 0 : 32;
-        config.recv_window_bytes = 1 << 20;
-        pair_open(&pair, &config);
-        pair.host[0].on_event = no_event;
-        pair.host[1].on_event = no_event;
-        assert_int_equal(us_listen(pair.host[0].stack, RAW_PORT, NULL), 0);
-        conn = us_connect(pair.host[1].stack, &to, RAW_PORT, 0, NULL, NULL);
-        assert_non_null(conn);
-        pair_run(&pair, pair.now_us + 10000000);
-        us_conn_info(pair.host[1].stack, conn, &info[cookies]);
-        assert_int_equal(pair_counter(pair.host[0].stack, "syn_cookies_accepted"), cookies);
-        assert_int_equal(pair_counter(pair.host[0].stack, "tcp_accepted"), 1);
-        pair_close(&pair);
+    for (ip6 = 0; ip6 < 2; ip6++) {
+        pair_use_ip6(ip6);
+        learn(&info[0], 0);
+        learn(&info[1], 1);
+        assert_int_equal(info[0].state, US_TCP_ESTABLISHED);
+        assert_int_equal(info[1].state, US_TCP_ESTABLISHED);
+        assert_int_equal(info[0].mss, info[1].mss);
+        assert_int_equal(info[0].ecn, 1);
+        assert_int_equal(info[1].ecn, 1);
+        assert_int_equal(info[0].send_window_bytes, info[1].send_window_bytes);
+        assert_int_equal(info[0].recv_window_bytes, info[1].recv_window_bytes);
     }
-    assert_int_equal(info[0].state, US_TCP_ESTABLISHED);
-    assert_int_equal(info[0].mss, info[1].mss);
-    assert_int_equal(info[0].send_window_bytes, info[1].send_window_bytes);
-    assert_int_equal(info[0].recv_window_bytes, info[1].recv_window_bytes);
+    pair_use_ip6(0);
 }
 
 int main(void)
