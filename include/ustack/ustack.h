@@ -272,6 +272,12 @@ enum us_listen_over {
  */
 int us_listen_limit(struct us_stack *stack, u_u16 port, u_u32 conn_max, enum us_listen_over over);
 
+/*
+ * Accepts connections to this port on one address of ours only; elsewhere it is closed. Returns 0,
+ * or US_ERR_ARGUMENT if nobody listens at the port or the address isn't ours.
+ */
+int us_listen_address(struct us_stack *stack, u_u16 port, const struct us_addr *addr);
+
 /* Stops accepting; connections that exist go on, handshakes under way end with a RST. */
 int us_unlisten(struct us_stack *stack, u_u16 port);
 

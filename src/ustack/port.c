@@ -45,6 +45,7 @@ int us_port_add(struct us_port_table *table, u_u16 port, void *user)
     listener->conns = 0;
     listener->conn_max = ~(u_u32)0;
     listener->over = US_LISTEN_DROP;
+    listener->one_address = 0;
     listener->next = *bucket;
     *bucket = at;
     return US_OK;

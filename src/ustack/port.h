@@ -12,10 +12,12 @@ struct us_listener {
     void *user;
     u_u32 conns;    /* of TCP: accepted from here and not ended */
     u_u32 conn_max; /* of these */
+    u_u32 local;    /* of TCP, with one_address: the only address of ours that it is for */
     u_u16 port;
     u_u16 next;  /* index + 1 of the next in the same bucket, or of the free list */
     u_u16 epoch; /* changes when the port is removed: its connections are not the next one's */
     u_u8 over;   /* enum us_listen_over: what becomes of connections beyond conn_max */
+    u_u8 one_address;
 };
 
 struct us_port_table {

@@ -371,6 +371,8 @@ void us_tcp_input(struct us_stack *stack, const struct us_rx *rx)
         return;
     }
     listener = us_tcp_listener_find(stack, key.local_port);
+    if (listener != U_NULL && listener->one_address && listener->local != key.local_ip)
+        listener = (struct us_listener *)U_NULL;
     tw = us_tw_find(stack, &key, rx->src6);
     if (tw != U_NULL) {
         if (!us_tw_input(stack, tw, &seg, listener != U_NULL, &isn_used))

@@ -22,6 +22,19 @@ int us_listen(struct us_stack *stack, u_u16 port, void *user)
     return us_port_add(&stack->listeners, port, user);
 }
 
+int us_listen_address(struct us_stack *stack, u_u16 port, const struct us_addr *addr)
+{
+    struct us_listener *listener = us_tcp_listener_find(stack, port);
+    struct us_ip ip;
+
+    if (listener == U_NULL || !us_addr_to_ip(stack, addr, &ip) || !us_ip_is_local(stack, ip))
+        return US_ERR_ARGUMENT;
+    /* An IPv6 address may be listened at before it may be used. */
+    listener->local = ip.six == U_NULL ? ip.id : us_local6_find(stack, ip.six);
+    listener->one_address = 1;
+    return US_OK;
+}
+
 int us_unlisten(struct us_stack *stack, u_u16 port)
 {
     return us_port_remove(&stack->listeners, port);

@@ -53,6 +53,35 @@ static void ports_are_found_again(void **state)
     raw_expect(raw, US_TCP_RST | US_TCP_ACK, 0, 1001, 0);
 }
 
+/* A port is closed at the addresses that it is not for. */
+static void port_of_one_address(void **state)
+{
+    struct raw *raw = *state;
+    struct us_addr ours = pair_addr(0);
+    struct us_addr other = pair_addr(0);
+    u_u32 snd;
+
+    other.bytes[3] = 77;
+    assert_int_equal(us_listen_address(raw->stack, RAW_PORT, &other), US_ERR_ARGUMENT);
+    assert_int_equal(us_listen_address(raw->stack, 9, &ours), US_ERR_ARGUMENT);
+    assert_int_equal(us_addr_add(raw->stack, &other, 24), 0);
+    assert_int_equal(us_listen_address(raw->stack, RAW_PORT, &other), 0);
+    raw_pump(raw, 0);
+    while (raw_frame(raw) != NULL) /* the announcement */
+        continue;
+    raw_segment(raw, US_TCP_SYN, 1000, 0, 65535, NULL, 0);
+    raw_expect(raw, US_TCP_RST | US_TCP_ACK, 0, 1001, 0);
+    assert_int_equal(us_listen_address(raw->stack, RAW_PORT, &ours), 0);
+    raw_accept(raw, &snd);
+    assert_int_equal(us_unlisten(raw->stack, RAW_PORT), 0);
+    assert_int_equal(us_listen(raw->stack, RAW_PORT, NULL), 0);
+    assert_int_equal(us_listen_address(raw->stack, RAW_PORT, &other), 0);
+    assert_int_equal(us_unlisten(raw->stack, RAW_PORT), 0);
+    assert_int_equal(us_listen(raw->stack, RAW_PORT, NULL), 0); /* at all addresses again */
+    raw->peer_port++;
+    raw_accept(raw, &snd);
+}
+
 /* A flood from many ports holds no more than the bound, for no longer than its retries last. */
 static void flood_holds_bounded_state_for_a_short_time(void **state)
 {
@@ -168,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ports_are_found_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(port_of_one_address, setup, teardown),
         cmocka_unit_test_setup_teardown(flood_holds_bounded_state_for_a_short_time, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(cookie_waits_for_a_free_connection, setup, teardown),
