@@ -85,6 +85,7 @@ struct us_config {
     u_u32 caps;                   /* enum us_cap: what the NIC does by itself */
     u_u32 mtu;                    /* largest IP packet, bytes; 576..9216, 1280.. for IPv6 */
     u_u32 vlan_id;                /* 1..4094: all frames carry this VLAN tag; 0: none */
+    u_u32 ip6_autoconf;           /* 1: IPv6 with what routers advertise (RFC 4862); 0: without */
     u_u32 dad_probes;             /* RFC 4862 5.1: looks for duplicates of an IPv6 address; 0: no */
 
     /* Congestion. */

@@ -175,7 +175,7 @@ static int ip6_is_on_link(const struct us_stack *stack, const struct us_ip6 *add
             us_ip6_prefix_equal(&local->addr, addr, local->prefix_len))
             return 1;
     }
-    return 0;
+    return us_nd_prefix_is_on_link(stack, addr);
 }
 
 int us_ip_is_neighbour(const struct us_stack *stack, struct us_ip ip)

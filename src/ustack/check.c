@@ -280,6 +280,56 @@ static const char *check_dgrams(const struct us_stack *stack, struct census *cen
     return broken;
 }
 
+/* The neighbour cache: what is in the table, on the lists and in the pool is the same. */
+static const char *check_neighbours(const struct us_stack *stack)
+{
+    const struct us_neighbours *all = &stack->neighbours;
+    u_u32 learned = 0;
+    u_u32 n = 0;
+    u_u32 i;
+
+    for (i = 0; i <= all->mask; i++) {
+        const struct us_neighbour *neighbour = all->table[i];
+        for (; neighbour != U_NULL && n <= all->pool.used; neighbour = neighbour->hash_next) {
+            int asks =
+                neighbour->state == US_NEIGHBOUR_ASKING || neighbour->state == US_NEIGHBOUR_REFRESH;
+            if (!(us_neighbour_find(stack, us_neighbour_ip(neighbour)) == neighbour))
+                return "neighbour: twice in the table";
+            if (!(asks == us_timer_is_set(&neighbour->timer)))
+                return "neighbour: a question without a timer, or the other way round";
+            if (!(u_list_is_empty(&neighbour->age_link) ==
+                  (neighbour->state == US_NEIGHBOUR_ASKING)))
+                return "neighbour: on a list of those with an address, or missing there";
+            learned += neighbour->state == US_NEIGHBOUR_LEARNED;
+            n++;
+        }
+    }
+    if (!(n == all->pool.used))
+        return "neighbours: lost objects";
+    if (!(learned == all->learned_count))
+        return "neighbours: those only heard of are miscounted";
+    return (const char *)U_NULL;
+}
+
+/* Our IPv6 addresses: each once, and with a timer if there is something to wait for. */
+static const char *check_addresses(const struct us_stack *stack)
+{
+    u_u32 i;
+
+    for (i = 0; i < US_LOCAL6_MAX; i++) {
+        const struct us_local6 *local = &stack->nd.locals[i];
+        if (local->state == US_LOCAL6_FREE)
+            continue;
+        if (!(us_local6_find(stack, &local->addr) == i))
+            return "address: twice in the table";
+        if (!((local->state == US_LOCAL6_TENTATIVE) == (local->next_us != US_NEVER)))
+            return "address: tentative without an end, or the other way round";
+        if (local->next_us != US_NEVER && !us_timer_is_set(&stack->nd.timer))
+            return "address: no timer";
+    }
+    return (const char *)U_NULL;
+}
+
 /* Datagrams that wait for fragments: sorted by time, their ranges disjoint and counted. */
 static const char *check_frags(const struct us_stack *stack)
 {
@@ -352,6 +402,10 @@ const char *us_check(const struct us_stack *stack)
         broken = check_dgrams(stack, &census);
     if (broken == U_NULL)
         broken = check_frags(stack);
+    if (broken == U_NULL)
+        broken = check_neighbours(stack);
+    if (broken == U_NULL)
+        broken = check_addresses(stack);
     if (broken == U_NULL)
         broken = check_census(stack, &census);
     return broken;

@@ -176,14 +176,15 @@ static int dgram_build(struct us_stack *stack, struct us_dgram *dgram, struct us
     u_u8 *ip = pkt->data + stack->l2_bytes;
     u_u32 left = dgram->bytes - dgram->sent;
     u_u32 l3_bytes;
+    u_u32 mtu = us_ip_mtu(stack, dgram->is_ip6);
     u_u32 cut_bytes = 0;
     u_u32 n = left;
 
     u_copy(pkt->data, l2, stack->l2_bytes);
     l3_bytes = us_ip_build(stack, ip, dgram->src_ip, dgram_dst(dgram), dgram->protocol);
-    if (dgram->bytes > stack->config.mtu - l3_bytes) {
+    if (dgram->bytes > mtu - l3_bytes) {
         u_u32 extra = dgram->is_ip6 ? (u_u32)US_IP6_FRAGMENT_HDR_BYTES : 0;
-        n = u_min32(left, (stack->config.mtu - l3_bytes - extra) & ~(u_u32)7);
+        n = u_min32(left, (mtu - l3_bytes - extra) & ~(u_u32)7);
         if (dgram->sent == 0)
             dgram->ident = dgram_ident(stack);
         cut_bytes = dgram_cut(dgram, ip, n < left);

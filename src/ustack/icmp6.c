@@ -64,7 +64,13 @@ static void icmp6_group_input(struct us_stack *stack, const struct us_rx *rx)
     case US_ICMP6_NEIGHBOUR_ADVERT:
         us_nd_advert_input(stack, rx);
         break;
-    default:
+    case US_ICMP6_ROUTER_ADVERT:
+        us_nd_router_input(stack, rx);
+        break;
+    case US_ICMP6_MLD_QUERY:
+        us_mld_query_input(stack, rx);
+        break;
+    default: /* redirects too: nobody but the configuration and routers say where to send */
         us_count(stack, US_C_DROP_ICMP_TYPE);
         break;
     }

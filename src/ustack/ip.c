@@ -7,6 +7,11 @@
 #include "ustack/ip6.h"
 #include "ustack/stack.h"
 
+u_u32 us_ip_mtu(const struct us_stack *stack, int is_ip6)
+{
+    return is_ip6 ? stack->nd.mtu : stack->config.mtu;
+}
+
 u_u32 us_rx_pseudo_sum(const struct us_rx *rx, unsigned protocol, u_u32 l4_bytes)
 {
     if (rx->src6 != U_NULL)

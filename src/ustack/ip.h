@@ -52,6 +52,9 @@ U_INLINE struct us_ip us_rx_source(const struct us_rx *rx)
     return ip;
 }
 
+/* The largest packet of this family that the link carries. */
+u_u32 us_ip_mtu(const struct us_stack *stack, int is_ip6);
+
 /* The sum over the pseudo-header of what a packet carries. */
 u_u32 us_rx_pseudo_sum(const struct us_rx *rx, unsigned protocol, u_u32 l4_bytes);
 

@@ -22,7 +22,8 @@ struct nd_message {
     struct us_ip6 target;
 };
 
-enum { ND_MESSAGE_BYTES = 24 };
+/* A solicitation of routers is the same without a target (4.1). */
+enum { ND_MESSAGE_BYTES = 24, ROUTER_SOLICIT_BYTES = 8 };
 
 U_STATIC_ASSERT(sizeof(struct nd_message) == ND_MESSAGE_BYTES, nd_message_size);
 
@@ -89,6 +90,16 @@ static void solicit_from_nobody(struct us_stack *stack, const struct us_rx *rx, 
     reply->flags = FLAG_OVERRIDE;
 }
 
+void us_nd_heard(struct us_stack *stack, struct us_ip ip, const u_u8 *mac)
+{
+    struct us_neighbour *neighbour = us_neighbour_find(stack, ip);
+
+    if (neighbour == U_NULL)
+        us_neighbour_learn(stack, ip, mac, 0);
+    else if (neighbour->state == US_NEIGHBOUR_ASKING || !u_equal(neighbour->l2, mac, 6))
+        us_neighbour_confirm(stack, neighbour, mac);
+}
+
 void us_nd_solicit_input(struct us_stack *stack, const struct us_rx *rx)
 {
     const struct nd_message *msg = (const struct nd_message *)rx->l4;
@@ -112,13 +123,8 @@ void us_nd_solicit_input(struct us_stack *stack, const struct us_rx *rx)
     }
     if (!us_local6_is_usable(&stack->nd.locals[index]))
         return;
-    if (mac != U_NULL) { /* RFC 4861 7.2.3 */
-        struct us_neighbour *neighbour = us_neighbour_find(stack, us_rx_source(rx));
-        if (neighbour == U_NULL)
-            us_neighbour_learn(stack, us_rx_source(rx), mac, 0);
-        else if (neighbour->state == US_NEIGHBOUR_ASKING || !u_equal(neighbour->l2, mac, 6))
-            us_neighbour_confirm(stack, neighbour, mac);
-    }
+    if (mac != U_NULL)
+        us_nd_heard(stack, us_rx_source(rx), mac);
     reply = us_reply_add(stack, rx, US_REPLY_ADVERT);
     if (reply == U_NULL)
         return;
@@ -182,7 +188,8 @@ static void nd_build(struct us_stack *stack, struct us_pkt *pkt, const u_u8 *dst
 {
     u_u8 *ip = pkt->data + stack->l2_bytes;
     u_u8 *icmp = ip + US_IP6_HDR_BYTES;
-    u_u32 bytes = ND_MESSAGE_BYTES;
+    u_u32 bytes = msg->type == US_ICMP6_ROUTER_SOLICIT ? (u_u32)ROUTER_SOLICIT_BYTES
+                                                       : (u_u32)ND_MESSAGE_BYTES;
     struct u_be16 sum;
 
     us_eth_build(stack, pkt->data, dst_mac, US_ETH_IP6);
@@ -250,12 +257,35 @@ static unsigned take_bit(u_u32 *set)
     return i;
 }
 
+/* RFC 4861 6.3.7: asks all routers to tell of themselves. */
+static void nd_solicit_routers(struct us_stack *stack, struct us_pkt *pkt)
+{
+    static const struct us_ip6 all_routers = {{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
+    const struct us_ip6 *src = us_nd_link_local_source(stack);
+    struct nd_message msg;
+    u_u8 mac[6];
+
+    stack->nd.solicit_due = 0;
+    us_eth_group(mac, &all_routers);
+    nd_message_init(&msg, US_ICMP6_ROUTER_SOLICIT, 0, &us_ip6_any);
+    nd_build(stack, pkt, mac, src, &all_routers, &msg,
+             us_ip6_equal(src, &us_ip6_any) ? 0 : (unsigned)OPT_SOURCE_MAC);
+}
+
 int us_nd_output(struct us_stack *stack, struct us_pkt *pkt)
 {
     struct us_nd *nd = &stack->nd;
     struct nd_message msg;
     u_u8 mac[6];
 
+    if (U_LIKELY(!us_nd_has_output(nd)))
+        return 0;
+    if (us_mld_output(stack, pkt))
+        return 1;
+    if (nd->solicit_due) {
+        nd_solicit_routers(stack, pkt);
+        return 1;
+    }
     if (nd->probes_due != 0) { /* RFC 4862 5.4.2 */
         const struct us_ip6 *addr = &nd->locals[take_bit(&nd->probes_due)].addr;
         struct us_ip6 group = us_ip6_solicited_node(addr);

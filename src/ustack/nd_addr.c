@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Our own IPv6 addresses (RFC 4862) and the choice of a router; see nd.h. */
+/* Our own IPv6 addresses (RFC 4862): how they come, are looked for by others, and go; see nd.h. */
 #include "ustack/ip6.h"
 #include "ustack/nd.h"
 #include "ustack/stack.h"
 #include "ustack/tcp.h"
+#include "ustack/tcp_tw.h"
 
 enum { LINK_LOCAL_PREFIX = 64 };
 
-void us_nd_init(struct us_stack *stack)
-{
-    stack->nd.hop_limit = US_IP6_HOP_LIMIT;
-    us_timer_init(&stack->nd.timer, US_TIMER_ND);
-}
+/* RFC 4861 section 10: solicitations of routers at the start, and the time between them. */
+enum { ROUTER_SOLICITS = 3, ROUTER_SOLICIT_US = 4 * 1000 * 1000 };
 
 /* ---- time ---- */
 
-/* Sets the timer for whatever comes next. */
-static void nd_reschedule(struct us_stack *stack)
+void us_nd_reschedule(struct us_stack *stack)
 {
-    u_u64 next_us = US_NEVER;
+    u_u64 next_us = u_min64(us_nd_router_next_us(stack), us_mld_next_us(stack));
     unsigned i;
 
-    for (i = 0; i < US_LOCAL6_MAX; i++)
-        if (stack->nd.locals[i].state == US_LOCAL6_TENTATIVE)
-            next_us = u_min64(next_us, stack->nd.locals[i].next_us);
+    for (i = 0; i < US_LOCAL6_MAX; i++) {
+        const struct us_local6 *local = &stack->nd.locals[i];
+        if (local->state == US_LOCAL6_FREE)
+            continue;
+        next_us = u_min64(next_us, u_min64(local->next_us, local->valid_until_us));
+        if (local->state == US_LOCAL6_PREFERRED)
+            next_us = u_min64(next_us, local->preferred_until_us);
+    }
     if (next_us == US_NEVER)
         us_timer_stop(&stack->wheel, &stack->nd.timer);
     else
@@ -44,23 +46,61 @@ static void addr_probe(struct us_stack *stack, u_u32 index)
     local->state = US_LOCAL6_PREFERRED;
     local->next_us = US_NEVER;
     stack->nd.adverts_due |= (u_u32)1 << index;
+    if (us_ip6_is_link_local(&local->addr) && stack->nd.solicits_left > 0)
+        stack->nd.solicit_us = stack->now_us;
+}
+
+/* Nobody is to use the address any more, not even the connections that it belongs to. */
+static void addr_remove(struct us_stack *stack, u_u32 index)
+{
+    u_u32 bit = (u_u32)1 << index;
+
+    stack->nd.locals[index].state = US_LOCAL6_FREE;
+    stack->nd.probes_due &= ~bit;
+    stack->nd.adverts_due &= ~bit;
+    us_mld_leave(stack, index);
+    us_tcp_local_gone(stack, index);
+    us_tw_local_gone(stack, index);
+}
+
+/* What is due of one address. */
+static void addr_timer(struct us_stack *stack, u_u32 index)
+{
+    struct us_local6 *local = &stack->nd.locals[index];
+
+    if (local->state == US_LOCAL6_FREE)
+        return;
+    if (local->valid_until_us <= stack->now_us) { /* RFC 4862 5.5.4 */
+        addr_remove(stack, index);
+        return;
+    }
+    if (local->state == US_LOCAL6_TENTATIVE && local->next_us <= stack->now_us)
+        addr_probe(stack, index);
+    if (local->state == US_LOCAL6_PREFERRED && local->preferred_until_us <= stack->now_us)
+        local->state = US_LOCAL6_DEPRECATED;
 }
 
 void us_nd_timer(struct us_stack *stack)
 {
+    struct us_nd *nd = &stack->nd;
     u_u32 i;
 
-    for (i = 0; i < US_LOCAL6_MAX; i++) {
-        const struct us_local6 *local = &stack->nd.locals[i];
-        if (local->state == US_LOCAL6_TENTATIVE && local->next_us <= stack->now_us)
-            addr_probe(stack, i);
+    for (i = 0; i < US_LOCAL6_MAX; i++)
+        addr_timer(stack, i);
+    us_nd_router_expire(stack);
+    us_mld_timer(stack);
+    if (nd->solicit_us <= stack->now_us) {
+        nd->solicits_left--;
+        nd->solicit_due = 1;
+        nd->solicit_us = nd->solicits_left > 0 ? stack->now_us + ROUTER_SOLICIT_US : US_NEVER;
     }
-    nd_reschedule(stack);
+    us_nd_reschedule(stack);
 }
 
 /* ---- addresses ---- */
 
-static int addr_add(struct us_stack *stack, const struct us_ip6 *addr, unsigned prefix_len)
+int us_nd_addr_make(struct us_stack *stack, const struct us_ip6 *addr, unsigned prefix_len,
+                    u_u32 *index)
 {
     struct us_nd *nd = &stack->nd;
     struct us_local6 *local;
@@ -70,6 +110,7 @@ static int addr_add(struct us_stack *stack, const struct us_ip6 *addr, unsigned 
         i++;
     if (i == US_LOCAL6_MAX)
         return US_ERR_NO_MEMORY;
+    *index = i;
     local = &nd->locals[i];
     local->addr = *addr;
     local->prefix_len = (u_u8)prefix_len;
@@ -78,13 +119,14 @@ static int addr_add(struct us_stack *stack, const struct us_ip6 *addr, unsigned 
     local->is_auto = 0;
     local->preferred_until_us = US_NEVER;
     local->valid_until_us = US_NEVER;
+    us_mld_join(stack, i); /* RFC 4862 5.4.2: before the first probe */
     addr_probe(stack, i);
-    nd_reschedule(stack);
+    us_nd_reschedule(stack);
     return US_OK;
 }
 
-/* RFC 4291 2.5.6 and appendix A: the link-local address that is made of the MAC address. */
-static struct us_ip6 link_local_addr(const struct us_stack *stack)
+/* RFC 4291 2.5.6 and appendix A. */
+struct us_ip6 us_nd_link_local(const struct us_stack *stack)
 {
     const u_u8 *mac = stack->config.mac;
     struct us_ip6 addr = us_ip6_any;
@@ -99,77 +141,60 @@ static struct us_ip6 link_local_addr(const struct us_stack *stack)
     return addr;
 }
 
+const struct us_ip6 *us_nd_link_local_source(const struct us_stack *stack)
+{
+    unsigned i;
+
+    for (i = 0; i < US_LOCAL6_MAX; i++) {
+        const struct us_local6 *local = &stack->nd.locals[i];
+        if (us_local6_is_usable(local) && us_ip6_is_link_local(&local->addr))
+            return &local->addr;
+    }
+    return &us_ip6_any;
+}
+
+/* The table is empty, so the link-local address has room. */
+static void nd_enable(struct us_stack *stack, int with_link_local)
+{
+    struct us_ip6 link_local = us_nd_link_local(stack);
+    u_u32 index;
+
+    stack->nd.enabled = 1;
+    if (with_link_local)
+        (void)us_nd_addr_make(stack, &link_local, LINK_LOCAL_PREFIX, &index);
+}
+
 int us_nd_addr_add(struct us_stack *stack, const struct us_ip6 *addr, unsigned prefix_len)
 {
-    struct us_ip6 link_local = link_local_addr(stack);
+    u_u32 index;
 
     if (stack->config.mtu < US_IP6_MTU_MIN)
         return US_ERR_ARGUMENT;
     if (us_local6_find(stack, addr) < US_LOCAL6_MAX)
         return US_ERR_IN_USE;
-    if (!stack->nd.enabled) {
-        stack->nd.enabled = 1;
-        if (!us_ip6_is_link_local(addr))
-            (void)addr_add(stack, &link_local, LINK_LOCAL_PREFIX); /* the table is empty */
+    if (!stack->nd.enabled)
+        nd_enable(stack, !us_ip6_is_link_local(addr));
+    return us_nd_addr_make(stack, addr, prefix_len, &index);
+}
+
+void us_nd_init(struct us_stack *stack)
+{
+    stack->nd.hop_limit = US_IP6_HOP_LIMIT;
+    stack->nd.mtu = stack->config.mtu;
+    stack->nd.solicit_us = US_NEVER;
+    us_timer_init(&stack->nd.timer, US_TIMER_ND);
+    us_mld_init(stack);
+    if (stack->config.ip6_autoconf) {
+        stack->nd.solicits_left = ROUTER_SOLICITS;
+        nd_enable(stack, 1);
     }
-    return addr_add(stack, addr, prefix_len);
 }
 
 void us_nd_duplicate(struct us_stack *stack, u_u32 index)
 {
     us_count(stack, US_C_ND_DUPLICATES);
     stack->nd.locals[index].state = US_LOCAL6_DUPLICATE;
+    stack->nd.locals[index].next_us = US_NEVER;
     stack->nd.probes_due &= ~((u_u32)1 << index);
-    nd_reschedule(stack);
-}
-
-/* ---- routers ---- */
-
-void us_nd_gateway_set(struct us_stack *stack, const struct us_ip6 *addr)
-{
-    stack->nd.routers[0].addr = *addr;
-    stack->nd.routers[0].until_us = US_NEVER;
-    stack->nd.router_first = 0;
-}
-
-const struct us_ip6 *us_nd_router(const struct us_stack *stack)
-{
-    const struct us_nd *nd = &stack->nd;
-    unsigned i;
-
-    for (i = 0; i < US_ROUTERS_MAX; i++) {
-        const struct us_router *router = &nd->routers[(nd->router_first + i) % US_ROUTERS_MAX];
-        if (router->until_us > stack->now_us)
-            return &router->addr;
-    }
-    return (const struct us_ip6 *)U_NULL;
-}
-
-/* The place of a router in the table; US_ROUTERS_MAX if it is none. */
-static unsigned router_find(const struct us_stack *stack, const struct us_ip6 *addr)
-{
-    unsigned i;
-
-    for (i = 0; i < US_ROUTERS_MAX; i++)
-        if (stack->nd.routers[i].until_us != 0 && us_ip6_equal(&stack->nd.routers[i].addr, addr))
-            break;
-    return i;
-}
-
-void us_nd_router_failed(struct us_stack *stack, const struct us_ip6 *addr)
-{
-    unsigned i = router_find(stack, addr);
-
-    if (i < US_ROUTERS_MAX)
-        stack->nd.router_first = (i + 1) % US_ROUTERS_MAX;
-}
-
-void us_nd_router_gone(struct us_stack *stack, const struct us_ip6 *addr)
-{
-    unsigned i = router_find(stack, addr);
-
-    if (i == US_ROUTERS_MAX || stack->nd.routers[i].until_us == US_NEVER)
-        return;
-    stack->nd.routers[i].until_us = 0;
-    us_neighbour_reroute(stack);
+    us_nd_reschedule(stack);
 }

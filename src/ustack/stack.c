@@ -5,6 +5,7 @@
 #include "ustack/arp.h"
 #include "ustack/eth.h"
 #include "ustack/icmp.h"
+#include "ustack/ip6.h"
 #include "ustack/tcp.h"
 #include "ustack/tcp_tw.h"
 
@@ -75,6 +76,7 @@ void us_config_defaults(struct us_config *config)
     config->reassembly_us = 60u * 1000 * 1000; /* RFC 8200 4.5; RFC 1122 3.3.2: 60 s to 120 s */
     config->vlan_id = 0;
     config->dad_probes = 1;
+    config->ip6_autoconf = 0;
     config->buffer_bytes = 64u << 20;
     config->send_queue_bytes = 256u << 10;
     config->send_refs_max = 64;
@@ -123,6 +125,7 @@ static int config_is_valid(const struct us_config *c)
            in_range(c->reassembly_max, 1, REASSEMBLY_MAX) &&
            in_range(c->reassembly_bytes, REASSEMBLY_BYTES_MIN, 65535) &&
            in_range(c->vlan_id, 0, VLAN_ID_MAX) && in_range(c->dad_probes, 0, PROBES_MAX) &&
+           in_range(c->ip6_autoconf, 0, c->mtu >= US_IP6_MTU_MIN) &&
            in_range(c->buffer_bytes, BLOCKS_MIN * US_BLOCK_BYTES, 0xffffffffu) &&
            in_range(c->send_queue_bytes, 1, WINDOW_MAX) &&
            in_range(c->send_refs_max, 1, OBJECTS_MAX) &&

@@ -32,6 +32,7 @@ enum us_counter_index {
     US_C_ND_TX,
     US_C_ND_CONFLICTS,
     US_C_ND_DUPLICATES,
+    US_C_ND_TABLE_FULL,
     US_C_DROP_ND_MALFORMED,
 
     US_C_DROP_IP_HEADER,

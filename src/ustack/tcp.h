@@ -514,6 +514,9 @@ int us_tcp_listener_admit(struct us_stack *stack, struct us_conn *conn);
 /* An admitted connection has ended. */
 void us_tcp_listener_leave(struct us_stack *stack, const struct us_conn *conn);
 
+/* An IPv6 address of ours is gone: so are the connections that have it. */
+void us_tcp_local_gone(struct us_stack *stack, u_u32 local_ip);
+
 /* ---- tcp_demux.c ---- */
 
 /* The keyed hash of a connection's name. */

@@ -27,7 +27,7 @@ u_u16 us_conn_mss_offered(const struct us_stack *stack, u_u32 local_ip)
 {
     u_u32 l3_bytes = us_local_is_ip6(local_ip) ? (u_u32)US_IP6_HDR_BYTES : (u_u32)US_IP4_HDR_BYTES;
 
-    return (u_u16)(stack->config.mtu - l3_bytes - US_TCP_HDR_BYTES);
+    return (u_u16)(us_ip_mtu(stack, us_local_is_ip6(local_ip)) - l3_bytes - US_TCP_HDR_BYTES);
 }
 
 u_u32 us_conn_mss_of_syn(const struct us_seg *seg, u_u32 local_ip)
@@ -282,4 +282,17 @@ void us_conn_check_sendable(struct us_stack *stack, struct us_conn *conn)
     conn->flags &= (u_u8)~US_CF_WANT_SENDABLE;
     u_list_remove(&conn->memory_link);
     us_event_raise(stack, conn, US_EVF_SENDABLE);
+}
+
+void us_tcp_local_gone(struct us_stack *stack, u_u32 local_ip)
+{
+    u_u32 i;
+
+    for (i = 0; i < stack->conn_pool.touched; i++) {
+        struct us_conn *conn =
+            (struct us_conn *)(void *)(stack->conn_pool.base +
+                                       (unsigned long)i * stack->conn_pool.item_bytes);
+        if (conn->state != US_TCP_CLOSED && conn->key.local_ip == local_ip)
+            us_conn_end(stack, conn, US_CLOSE_UNREACHABLE);
+    }
 }

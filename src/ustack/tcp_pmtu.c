@@ -26,7 +26,8 @@ static u_u32 pmtu_min(const struct us_conn *conn)
 
 void us_pmtu_init(const struct us_stack *stack, struct us_conn *conn, u_u32 peer_mss)
 {
-    u_u32 mtu = u_min32(stack->config.mtu, peer_mss + us_conn_hdr_bytes(conn));
+    u_u32 mtu = u_min32(us_ip_mtu(stack, us_conn_remote6(conn) != U_NULL),
+                        peer_mss + us_conn_hdr_bytes(conn));
 
     u_zero(&conn->pmtu, sizeof(conn->pmtu));
     conn->pmtu.mtu = (u_u16)mtu;

@@ -147,3 +147,15 @@ u_u64 us_tw_deadline(const struct us_stack *stack)
         return US_NEVER;
     return U_CONTAINER_OF(stack->tw_list.next, struct us_tw, link)->until_us;
 }
+
+void us_tw_local_gone(struct us_stack *stack, u_u32 local_ip)
+{
+    struct u_list *link = stack->tw_list.next;
+
+    while (link != &stack->tw_list) {
+        struct us_tw *tw = U_CONTAINER_OF(link, struct us_tw, link);
+        link = link->next;
+        if (tw->key.local_ip == local_ip)
+            tw_forget(stack, tw);
+    }
+}

@@ -41,6 +41,9 @@ struct us_tw *us_tw_find(const struct us_stack *stack, const struct us_tcp_key *
 int us_tw_input(struct us_stack *stack, struct us_tw *tw, const struct us_seg *seg, int listens,
                 u_u32 *isn_min);
 
+/* Forgets those of an address of ours that is gone. */
+void us_tw_local_gone(struct us_stack *stack, u_u32 local_ip);
+
 /* Forgets the entries whose time is over, within a bound. */
 void us_tw_expire(struct us_stack *stack);
 

@@ -110,7 +110,7 @@ static u_u32 udp_data_max(const struct us_stack *stack, struct us_ip dst)
 {
     u_u32 hdr_bytes = dst.six != U_NULL ? (u_u32)US_IP6_HDR_BYTES : (u_u32)US_IP4_HDR_BYTES;
 
-    return stack->config.mtu - hdr_bytes - US_UDP_HDR_BYTES;
+    return us_ip_mtu(stack, dst.six != U_NULL) - hdr_bytes - US_UDP_HDR_BYTES;
 }
 
 int us_udp_send(struct us_stack *stack, const struct us_addr *local, u_u16 local_port,

@@ -602,6 +602,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         config.arp_max = 4;
         config.listen_max = 2;
         config.datagram_max = 8;
+        config.ip6_autoconf = 1;
         config.reassembly_max = 2;
         config.reassembly_bytes = 4096;
         config.buffer_bytes = 128 * 1024;
