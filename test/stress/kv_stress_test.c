@@ -10,7 +10,7 @@
 #include "../unit/kv/kv_rig.h"
 #include "base/base.h"
 #include "base/prng.h"
-#include "kv/atomic.h"
+#include "kv/engine.h"
 
 #define THREADS 4
 
@@ -242,6 +242,7 @@ struct churn {
     struct mailbox mailboxes[MAILBOXES];
     uint32_t value_len_max;
     bool evict;
+    bool administered; /* one thread walks through the table and changes the memory limit */
 };
 
 /* The value says which key it belongs to: the client flags do, and seed its bytes. */
@@ -308,8 +309,44 @@ static void churn_step(struct thread *thread)
         rig_delete(thread->worker, &key);
 }
 
+/* What a walk shows is an item, whole, and of the key that it says. */
+static void churn_visit(void *ctx, const struct kv_view *view)
+{
+    unsigned *shown = (unsigned *)ctx;
+    char name[16];
+    snprintf(name, sizeof(name), "key%u", view->flags % CHURN_KEYS);
+    U_ASSERT(view->key_len == strlen(name) && memcmp(view->key, name, view->key_len) == 0);
+    churn_value_check(view, view->flags % CHURN_KEYS);
+    ++*shown;
+}
+
+static void run_administration(struct thread *thread)
+{
+    static const struct kv_quantum part = {.chains = 200, .items = 100};
+    const uint64_t memory = thread->team->kv->config.memory_bytes;
+    unsigned shown = 0;
+    meet(thread);
+    for (unsigned round = 0; round < 40; round++) {
+        struct kv_cursor cursor = {0};
+        bool more = true;
+        kv_tick(thread->worker, 1 + round);
+        while (more) {
+            more = round % 4 == 3 ? kv_crawl(thread->worker, &cursor, &part, UINT64_MAX)
+                                  : kv_scan(thread->worker, &cursor, &part, churn_visit, &shown);
+            kv_quiesce(thread->worker);
+        }
+        U_ASSERT(kv_memory_limit_set(thread->worker, round % 2 ? memory : memory / 2));
+    }
+    U_ASSERT(shown > 0);
+    U_ASSERT(kv_memory_limit_set(thread->worker, memory));
+}
+
 static void run_churn(struct thread *thread)
 {
+    if (thread->number == 0 && ((const struct churn *)thread->team->shared)->administered) {
+        run_administration(thread);
+        return;
+    }
     meet(thread);
     for (unsigned i = 0; i < CHURN_STEPS; i++) {
         churn_step(thread);
@@ -326,13 +363,14 @@ static void run_churn(struct thread *thread)
     }
 }
 
-static void churn(uint64_t memory_bytes, uint32_t value_len_max, bool evict)
+static void churn(uint64_t memory_bytes, uint32_t value_len_max, bool evict, bool administered)
 {
     static struct team team;
     static struct churn shared;
     memset(&shared, 0, sizeof(shared));
     shared.value_len_max = value_len_max;
     shared.evict = evict;
+    shared.administered = administered;
     struct kv *kv = rig_create(memory_bytes, THREADS + 1, evict);
     team_run(&team, kv, THREADS, &shared, run_churn);
     rig_check(kv);
@@ -363,17 +401,22 @@ static void churn(uint64_t memory_bytes, uint32_t value_len_max, bool evict)
 
 static void test_churn_small_values(void **unused)
 {
-    churn(1 * MIB, 400, true);
+    churn(1 * MIB, 400, true, false);
 }
 
 static void test_churn_large_values(void **unused)
 {
-    churn(2 * MIB, 60000, true);
+    churn(2 * MIB, 60000, true, false);
 }
 
 static void test_churn_without_eviction(void **unused)
 {
-    churn(2 * MIB, 20000, false);
+    churn(2 * MIB, 20000, false, false);
+}
+
+static void test_churn_under_administration(void **unused)
+{
+    churn(2 * MIB, 20000, true, true);
 }
 
 /* ---- linearizability --------------------------------------------------------------------- */
@@ -556,6 +599,7 @@ int main(void)
         cmocka_unit_test(test_churn_small_values),
         cmocka_unit_test(test_churn_large_values),
         cmocka_unit_test(test_churn_without_eviction),
+        cmocka_unit_test(test_churn_under_administration),
         cmocka_unit_test(test_checker_can_fail),
         cmocka_unit_test(test_linearizable),
     };
