@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Lines that are no requests: the exact answer, and that the connection goes on or ends."""
 
+import contextlib
+
 import pytest
 from shared import shared_server, wire  # noqa: F401
 from wire import BAD_FORMAT, MISS, STORED, hit, storage, wire_to
@@ -73,7 +75,7 @@ def test_browsers_are_hung_up_on(wire, shared_server, line):
         b"x" * 3000,
         b"set " + b"k" * 3000,
         b"incr " + b"1" * 3000,
-        b"get " + b"k " * 600_000,
+        b"get " + b"k " * 17_000_000,
         b"\0" * 5000,
         b" " * 3000,
         b"getx " + b"k " * 2000,
@@ -83,7 +85,8 @@ def test_browsers_are_hung_up_on(wire, shared_server, line):
 )
 def test_endless_line_ends_the_connection_without_a_word(wire, shared_server, data):
     with wire_to(shared_server) as other:
-        other.send(b"get none\r\n" + data)
+        with contextlib.suppress(BrokenPipeError):  # it may hang up while we still send
+            other.send(b"get none\r\n" + data)
         other.ends_with(MISS)
     wire.say(b"get none\r\n", MISS)
 

@@ -93,7 +93,8 @@ def test_eviction_among_sizes(server):
     with wire_to(server) as wire:
         for value_bytes in (50, 200_000, 1000, 1_000_000, 10, 20_000) * 2:
             assert set(fill(wire, 6, value_bytes)) == {STORED}
-            assert int(wire.stats()["bytes"]) <= 8 * MEBI
+            # Items as memcached would count them, of which small ones take twice as much there.
+            assert int(wire.stats()["bytes"]) <= 16 * MEBI
 
 
 @pytest.mark.parametrize("value_bytes", [1000, 100_000])
