@@ -88,10 +88,31 @@ static int give_unix_socket(const struct options *o, const struct daemon_user *u
     return complain("-s: cannot give the socket to the user", strerror(errno));
 }
 
+/* The own stack serves its ports on all of its addresses. */
+static void stack_endpoints(struct server *server)
+{
+    const struct cache_settings *s = &server->options.settings;
+    unsigned i;
+
+    for (i = 0; i < server->options.ip_count; i++) {
+        const struct us_addr *addr = &server->options.ip[i].addr;
+
+        if (s->tcp_port > 0)
+            net_endpoints_add(&server->endpoints, NET_ENDPOINT_TCP, addr, s->tcp_port);
+        if (s->udp_port > 0)
+            net_endpoints_add(&server->endpoints, NET_ENDPOINT_UDP, addr, s->udp_port);
+    }
+}
+
 static int find_endpoints(struct server *server, const struct daemon_user *user)
 {
     struct options *o = &server->options;
     char error[NET_ERROR_MAX];
+
+    if (o->io == OPTIONS_IO_TAP) {
+        stack_endpoints(server);
+        return 0;
+    }
 
     if (resolve_endpoints(o, &server->endpoints, error) < 0)
         return complain("kernel sockets", error);
@@ -218,32 +239,30 @@ static const char *addr_text(const struct us_addr *addr, char text[INET6_ADDRSTR
                      INET6_ADDRSTRLEN);
 }
 
-static void say_tap(const struct options *o)
+/* What is listened on, one line each, and over what. */
+static void say_endpoints(const struct server *server, const char *over)
 {
+    char text[NET_ENDPOINT_TEXT_MAX];
+    unsigned i;
+
+    for (i = 0; i < server->endpoints.count; i++)
+        fprintf(stderr, "ucached: listening on %s%s (%s)\n",
+                server->endpoints.list[i].kind == NET_ENDPOINT_UDP ? "UDP " : "",
+                net_endpoint_text(&server->endpoints.list[i], text), over);
+}
+
+static void say_tap(const struct server *server)
+{
+    const struct options *o = &server->options;
     const struct net_stack_addr *host = o->host_ip.prefix_len > 0 ? &o->host_ip : &o->host_ip6;
     char host_ip[INET6_ADDRSTRLEN] = "none";
-    char ip[INET6_ADDRSTRLEN];
-    unsigned i;
+    char over[128];
 
     if (host->prefix_len > 0)
         addr_text(&host->addr, host_ip);
-    for (i = 0; i < o->ip_count; i++) {
-        bool is_ip6 = o->ip[i].addr.family == US_IP6;
-
-        addr_text(&o->ip[i].addr, ip);
-        if (o->settings.tcp_port > 0)
-            fprintf(stderr,
-                    is_ip6 ? "ucached: listening on [%s]:%u (own TCP/IP stack, TAP device %s, host "
-                             "side %s)\n"
-                           : "ucached: listening on %s:%u (own TCP/IP stack, TAP device %s, host "
-                             "side %s)\n",
-                    ip, o->settings.tcp_port, o->tap_name, host_ip);
-        if (o->settings.udp_port > 0)
-            fprintf(stderr,
-                    is_ip6 ? "ucached: listening on UDP [%s]:%u\n"
-                           : "ucached: listening on UDP %s:%u\n",
-                    ip, o->settings.udp_port);
-    }
+    snprintf(over, sizeof(over), "own TCP/IP stack, TAP device %s, host side %s", o->tap_name,
+             host_ip);
+    say_endpoints(server, over);
 }
 
 static int open_stack_worker(struct server *server)
@@ -277,7 +296,7 @@ static int open_stack_worker(struct server *server)
         return complain("--io=tap", error);
     }
     server->thread_count = 1;
-    say_tap(o);
+    say_tap(server);
     return 0;
 }
 
@@ -292,9 +311,8 @@ static int open_sock_workers(struct server *server)
         .idle_timeout_s = settings->idle_timeout_s,
         .backlog = (int)settings->listen_backlog,
     };
-    char text[NET_ENDPOINT_TEXT_MAX];
+    char over[64];
     char error[NET_ERROR_MAX];
-    unsigned i;
 
     while (server->thread_count < settings->threads) {
         workers[server->thread_count] = net_sock_worker_open(&config, error);
@@ -305,11 +323,9 @@ static int open_sock_workers(struct server *server)
     }
     if (net_sock_stats(server->cache, workers, server->thread_count) < 0)
         return complain("kernel sockets", "too many lists of statistics");
-    for (i = 0; i < server->endpoints.count; i++)
-        fprintf(stderr, "ucached: listening on %s%s (kernel sockets, %u thread%s)\n",
-                server->endpoints.list[i].kind == NET_ENDPOINT_UDP ? "UDP " : "",
-                net_endpoint_text(&server->endpoints.list[i], text), server->thread_count,
-                server->thread_count == 1 ? "" : "s");
+    snprintf(over, sizeof(over), "kernel sockets, %u thread%s", server->thread_count,
+             server->thread_count == 1 ? "" : "s");
+    say_endpoints(server, over);
     return 0;
 }
 
@@ -332,7 +348,6 @@ static int open_signals(struct server *server)
 /* For `stats conns`; datagram sockets are there as the sessions that they have. */
 static int show_listeners(struct server *server)
 {
-    const struct options *o = &server->options;
     struct cache_peer peer;
     unsigned i;
     int rc = 0;
@@ -342,14 +357,6 @@ static int show_listeners(struct server *server)
         if (server->endpoints.list[i].kind != NET_ENDPOINT_UDP)
             rc = cache_listener_add(server->cache, &peer);
     }
-    for (i = 0; o->io == OPTIONS_IO_TAP && i < o->ip_count && rc == 0; i++) {
-        memset(&peer, 0, sizeof(peer));
-        peer.transport = o->ip[i].addr.family == US_IP6 ? "tcp6" : "tcp";
-        peer.local_port = o->settings.tcp_port;
-        memcpy(peer.local_addr, o->ip[i].addr.bytes, sizeof(peer.local_addr));
-        if (peer.local_port > 0)
-            rc = cache_listener_add(server->cache, &peer);
-    }
     return rc < 0 ? complain("listeners", "there are too many for the statistics") : 0;
 }
 
@@ -357,9 +364,8 @@ static int open_workers(struct server *server)
 {
     const char *port_file = getenv("MEMCACHED_PORT_FILENAME");
 
-    if (server->options.io == OPTIONS_IO_TAP)
-        return open_stack_worker(server);
-    if (open_sock_workers(server) < 0)
+    if ((server->options.io == OPTIONS_IO_TAP ? open_stack_worker(server)
+                                              : open_sock_workers(server)) < 0)
         return -1;
     return port_file ? write_ports(&server->endpoints, port_file) : 0;
 }
@@ -378,7 +384,7 @@ static int open_parts(struct server *server, const struct daemon_user *user)
     server->threads = calloc(o->settings.threads, sizeof(server->threads[0]));
     if (!server->threads)
         return complain("threads", "no memory");
-    if (o->io == OPTIONS_IO_SOCK && find_endpoints(server, user) < 0)
+    if (find_endpoints(server, user) < 0)
         return -1;
     if (open_cache(server) < 0 || show_listeners(server) < 0)
         return -1;

@@ -114,6 +114,10 @@ int net_endpoints_resolve(const char *spec, uint16_t port, enum net_endpoint_kin
 int net_endpoints_unix(const char *path, unsigned access, struct net_endpoints *endpoints,
                        char error[NET_ERROR_MAX]);
 
+/* Adds an address by itself; there is room for NET_STACK_ADDR_MAX of each kind. */
+void net_endpoints_add(struct net_endpoints *endpoints, enum net_endpoint_kind kind,
+                       const struct us_addr *addr, uint16_t port);
+
 /*
  * Makes sure that no other process listens there, which sockets that share a port would not
  * notice, and turns port 0 into one that is free (the same one for all of a kind). To be called

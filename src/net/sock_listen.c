@@ -226,6 +226,24 @@ static bool has_endpoint(const struct net_endpoints *endpoints, const struct net
     return false;
 }
 
+void net_endpoints_add(struct net_endpoints *endpoints, enum net_endpoint_kind kind,
+                       const struct us_addr *addr, uint16_t port)
+{
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    struct sockaddr_in in4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct net_endpoint *endpoint = &endpoints->list[endpoints->count++];
+
+    U_ASSERT(endpoints->count <= NET_ENDPOINT_MAX);
+    memset(endpoint, 0, sizeof(*endpoint));
+    endpoint->kind = kind;
+    endpoint->unix_fd = -1;
+    memcpy(&in6.sin6_addr, addr->bytes, sizeof(in6.sin6_addr));
+    memcpy(&in4.sin_addr, addr->bytes, sizeof(in4.sin_addr));
+    endpoint->addr_len = addr->family == US_IP6 ? sizeof(in6) : sizeof(in4);
+    memcpy(&endpoint->addr, addr->family == US_IP6 ? (void *)&in6 : (void *)&in4,
+           endpoint->addr_len);
+}
+
 static int add_endpoint(struct net_endpoints *endpoints, const struct net_endpoint *endpoint,
                         char error[NET_ERROR_MAX])
 {

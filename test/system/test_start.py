@@ -526,7 +526,7 @@ def test_turns_are_counted(server):
 # ---- IPv6 on the own stack --------------------------------------------------------------------
 
 
-def test_own_stack_over_ipv6(ucached_path, tap_obstacle):
+def test_own_stack_over_ipv6(ucached_path, tap_obstacle, tmp_path):
     """TCP and UDP to an IPv6 address, with an IPv4 address beside it, and without."""
     if tap_obstacle:
         pytest.skip(f"tap: {tap_obstacle}")
@@ -534,8 +534,11 @@ def test_own_stack_over_ipv6(ucached_path, tap_obstacle):
         pytest.skip("no IPv6 on this machine")
     for more in ([], ["--ip=10.100.0.20/24"]):
         space = netspace.NetSpace()
-        command = [ucached_path, "--ip=fd00::20/64", "--host-ip=fd00::10/64", "-U", "11211", *more]
-        process = space.popen(command, stderr=subprocess.PIPE, text=True)
+        command = [ucached_path, "--ip=fd00::20/64", "--host-ip=fd00::10/64", *more]
+        command += ["-p", "11211", "-U", "11212"]
+        ports = tmp_path / f"ports-{len(more)}"
+        env = {**os.environ, "MEMCACHED_PORT_FILENAME": str(ports)}
+        process = space.popen(command, stderr=subprocess.PIPE, text=True, env=env)
         try:
             line = process.stderr.readline()
             while line and "[fd00::20]:11211" not in line:
@@ -545,9 +548,12 @@ def test_own_stack_over_ipv6(ucached_path, tap_obstacle):
                 assert wire.stats("conns")
             udp = space.run(socket.socket, socket.AF_INET6, socket.SOCK_DGRAM)
             udp.settimeout(10)
-            udp.sendto(b"\0\1\0\0\0\1\0\0get k\r\n", ("fd00::20", 11211))
+            udp.sendto(b"\0\1\0\0\0\1\0\0get k\r\n", ("fd00::20", 11212))
             assert udp.recv(2000)[8:] == b"VALUE k 0 1\r\nx\r\nEND\r\n"
             udp.close()
+            lines = ports.read_text(encoding="ascii").splitlines()
+            assert lines[:2] == ["TCP INET6: 11211", "UDP INET6: 11212"]
+            assert lines[2:] == ["TCP INET: 11211", "UDP INET: 11212"][: 2 * len(more)]
             process.terminate()
             assert process.wait(20) == 0
         finally:
