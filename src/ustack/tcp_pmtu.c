@@ -60,11 +60,9 @@ static void pmtu_set(const struct us_stack *stack, struct us_conn *conn, u_u32 m
 
 /* ---- lower ---- */
 
-/* The size to try when all that is known is that the present one is too large. */
-static u_u32 pmtu_next(const struct us_conn *conn)
+/* The size to try when all that is known is that this one is too large. */
+static u_u32 pmtu_next(const struct us_conn *conn, u_u32 mtu)
 {
-    u_u32 mtu = conn->pmtu.mtu;
-
     return u_max32(mtu >> 1, mtu > PMTU_BASE ? (u_u32)PMTU_BASE : pmtu_min(conn));
 }
 
@@ -86,7 +84,7 @@ void us_tcp_path_mtu(struct us_stack *stack, struct us_conn *conn, u_u32 mtu)
     if (conn->state <= US_TCP_SYN_RECEIVED)
         return;   /* a SYN fits everywhere */
     if (mtu == 0) /* RFC 1191 section 5: a router of old does not say */
-        mtu = pmtu_next(conn);
+        mtu = pmtu_next(conn, conn->pmtu.mtu);
     mtu = u_max32(mtu, lowest);
     if (mtu >= conn->pmtu.mtu)
         return;
@@ -100,11 +98,20 @@ void us_tcp_path_mtu(struct us_stack *stack, struct us_conn *conn, u_u32 mtu)
 
 void us_pmtu_timeout(struct us_stack *stack, struct us_conn *conn)
 {
-    if (conn->retries < PMTU_TIMEOUTS || conn->snd_max - conn->snd_una < conn->cc.mss ||
-        pmtu_next(conn) >= conn->pmtu.mtu)
+    u_u32 sent = u_min32(conn->snd_max - conn->snd_una, conn->cc.mss);
+    u_u32 mtu = conn->pmtu.mtu;
+    u_u32 next = pmtu_next(conn, mtu);
+
+    if (conn->retries < PMTU_TIMEOUTS)
+        return;
+    while (next < mtu && pmtu_payload(conn, next) >= sent) { /* that would change nothing */
+        mtu = next;
+        next = pmtu_next(conn, mtu);
+    }
+    if (next >= mtu)
         return;
     us_count(stack, US_C_TCP_PMTU_BLACK_HOLES);
-    pmtu_lower(stack, conn, pmtu_next(conn));
+    pmtu_lower(stack, conn, next);
 }
 
 /* ---- raise ---- */

@@ -30,7 +30,7 @@ void host_start(struct host *host)
     host->stack = us_create(&host->config, host->memory, bytes, host->sim->now_us);
     if (bytes == 0 || !host->stack)
         sim_fail(host->sim, "host %s: the configuration is refused", host->name);
-    if (us_addr_add(host->stack, &host->addr, 24) != US_OK)
+    if (us_addr_add(host->stack, &host->addr, host->addr.family == US_IP6 ? 64 : 24) != US_OK)
         sim_fail(host->sim, "host %s: us_addr_add() fails", host->name);
     host->wake_us = US_NEVER;
     wake_at(host, host->sim->now_us);

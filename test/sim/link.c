@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One direction of a cable: a queue drained at a rate, then a delay, and on the way all that can
- * happen to a frame. A corrupted frame has exactly one bit flipped behind the Ethernet header of
- * an IPv4 packet, so that checksums must notice it (ARP has none).
+ * happen to a frame. A corrupted frame has exactly one bit flipped where a checksum must notice it:
+ * behind the Ethernet header of an IPv4 packet, behind the header of an IPv6 packet, never in ARP.
  */
 #include "../packet/frame.h"
 #include "sim.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ETH_BYTES = 14, TCP_FRAME_BYTES = 14 + 20 + 20 };
+enum { ETH_BYTES = 14, IP6_BYTES = 40, TCP_FRAME_BYTES = 14 + 20 + 20 };
 
 static void arrive(struct sim *sim, void *target, void *detail)
 {
@@ -21,6 +21,16 @@ static void arrive(struct sim *sim, void *target, void *detail)
 static int is_ip4(const uint8_t *bytes, size_t len)
 {
     return len > ETH_BYTES && bytes[12] == 8 && bytes[13] == 0;
+}
+
+/* Where the bytes begin that a checksum covers; the length of the frame if there are none. */
+static size_t covered_from(const uint8_t *bytes, size_t len)
+{
+    if (is_ip4(bytes, len))
+        return ETH_BYTES;
+    if (len > ETH_BYTES + IP6_BYTES && bytes[12] == 0x86 && bytes[13] == 0xdd)
+        return ETH_BYTES + IP6_BYTES;
+    return len;
 }
 
 /* RFC 3168 section 5: a queue marks what says that it may be marked. */
@@ -68,8 +78,9 @@ static void deliver(struct sim *sim, struct link *link, const uint8_t *bytes, si
         at = at < link->last_arrival_us ? link->last_arrival_us : at;
         link->last_arrival_us = at;
     }
-    if (faults && is_ip4(bytes, len) && sim_chance(&sim->random, c->corrupt)) {
-        uint64_t bit = sim_between(&sim->random, ETH_BYTES * 8, len * 8 - 1);
+    size_t covered = covered_from(bytes, len);
+    if (faults && covered < len && sim_chance(&sim->random, c->corrupt)) {
+        uint64_t bit = sim_between(&sim->random, covered * 8, len * 8 - 1);
         frame->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
     if (canary(sim, frame)) {
@@ -91,7 +102,9 @@ void link_send(struct sim *sim, struct link *link, const uint8_t *bytes, size_t 
     uint64_t waiting = c->rate_bits ? (start_ns - now_ns) / 1000 * c->rate_bits / 8000000 : 0;
     int cut = faults && sim->now_us >= c->cut_from_us && sim->now_us < c->cut_until_us;
     int marked = c->mark_bytes > 0 && waiting > c->mark_bytes;
-    if (cut || waiting + len > c->queue_bytes || (faults && sim_chance(&sim->random, c->loss))) {
+    int large = c->mtu > 0 && len > c->mtu + ETH_BYTES && sim->now_us >= c->mtu_from_us;
+    if (cut || large || waiting + len > c->queue_bytes ||
+        (faults && sim_chance(&sim->random, c->loss))) {
         link->lost++;
         return;
     }

@@ -84,6 +84,8 @@ struct link_config {
     unsigned loss, duplicate, reorder, corrupt; /* millionths */
     unsigned reorder_us;                        /* by how much a reordered frame is late at most */
     uint64_t cut_from_us, cut_until_us;         /* a partition: nothing gets through */
+    uint64_t mtu_from_us;                       /* from then on larger frames vanish, silently */
+    unsigned mtu;                               /* 0: they never do */
     uint64_t faults_end_us;                     /* from then on the link is perfect */
 };
 

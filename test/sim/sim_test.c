@@ -36,7 +36,7 @@ struct result {
 
 /* ---- one case from a seed ---------------------------------------------------------------- */
 
-static void choose_link(struct sim *sim, struct link_config *c, unsigned mtu)
+static void choose_link(struct sim *sim, struct link_config *c, unsigned mtu, unsigned mtu_min)
 {
     static const unsigned delays[] = {0, 10, 50, 300, 2000, 10000, 40000};
     static const uint64_t rates[] = {0, 0, 1000000, 10000000, 100000000, 1000000000};
@@ -54,15 +54,20 @@ static void choose_link(struct sim *sim, struct link_config *c, unsigned mtu)
     c->reorder_us = (unsigned)sim_between(r, 1, 20000);
     c->corrupt = PICK(r, rare);
     c->faults_end_us = sim->now_us + sim_between(r, 5, 30) * SECOND;
+    if (sim_chance(r, 120000)) { /* a path that gets narrower, and no router says so */
+        c->mtu_from_us = sim->now_us + sim_between(r, 0, 3 * SECOND);
+        c->mtu = mtu < 600 ? mtu : (unsigned)sim_between(r, mtu_min, mtu);
+    }
     if (sim_chance(r, 160000)) {
         c->cut_from_us = sim->now_us + sim_between(r, 0, 2 * SECOND);
         c->cut_until_us = c->cut_from_us + sim_between(r, 10000, 3 * SECOND);
     }
 }
 
-static void choose_host(struct sim *sim, struct host *host, unsigned index)
+static void choose_host(struct sim *sim, struct host *host, unsigned index, int six)
 {
     static const unsigned mtus[] = {576, 576, 600, 1000, 1500, 1500, 9000};
+    static const unsigned mtus6[] = {1280, 1280, 1400, 1500, 1500, 9000};
     static const unsigned windows[] = {1024, 1500, 4000, 10000, 65535, 65535, 200000};
     static const unsigned queues[] = {2048, 4096, 16384, 65536, 65536, 200000};
     static const unsigned bursts[] = {1, 2, 3, 8, 32, 64};
@@ -74,7 +79,8 @@ static void choose_host(struct sim *sim, struct host *host, unsigned index)
         c->secret[i] = (u_u8)sim_random(r);
     c->mac[0] = 2;
     c->mac[5] = (u_u8)(index + 1);
-    c->mtu = PICK(r, mtus);
+    c->mtu = six ? PICK(r, mtus6) : PICK(r, mtus);
+    c->dad_probes = 0; /* nobody waits for a second before the first connection */
     c->recv_window_bytes = PICK(r, windows);
     c->send_queue_bytes = PICK(r, queues);
     c->conn_max = (u_u32)sim_between(r, 2, 16);
@@ -102,9 +108,9 @@ static void choose_host(struct sim *sim, struct host *host, unsigned index)
     c->arp_lifetime_us = PICK(r, arp_lifetimes);
     host->name = index == 0 ? "A" : "B";
     host->sim = sim;
-    host->addr.family = US_IP4;
-    host->addr.bytes[0] = 10;
-    host->addr.bytes[3] = (u_u8)(index + 1);
+    host->addr.family = six ? US_IP6 : US_IP4;
+    host->addr.bytes[0] = six ? 0xfd : 10;
+    host->addr.bytes[six ? 15 : 3] = (u_u8)(index + 1);
     host->rx_burst = PICK(r, bursts);
     host->tx_burst = PICK(r, bursts);
     host->check_every = 1;
@@ -161,16 +167,28 @@ static uint64_t time_bound(const struct work *work, uint64_t bytes)
     return bound;
 }
 
+static void choose_keepalive(struct sim *sim, struct us_config *c)
+{
+    struct sim_random *r = &sim->random;
+    c->keepalive = (u_u32)sim_chance(r, 300000);
+    c->keepalive_idle_ms = (u_u32)sim_between(r, 500, 5000);
+    c->keepalive_interval_ms = (u_u32)sim_between(r, 1000, 5000);
+    c->keepalive_count = 30; /* nobody dies of a partition */
+}
+
 static void choose_work(struct sim *sim, struct work *work)
 {
     struct sim_random *r = &sim->random;
+    int six = sim_chance(r, 300000);
     uint64_t total = 0;
-    for (unsigned i = 0; i < 2; i++)
-        choose_host(sim, &work->host[i], i);
+    for (unsigned i = 0; i < 2; i++) {
+        choose_host(sim, &work->host[i], i, six);
+        choose_keepalive(sim, &work->host[i].config);
+    }
     unsigned mtu = work->host[0].config.mtu > work->host[1].config.mtu ? work->host[0].config.mtu
                                                                        : work->host[1].config.mtu;
     for (unsigned i = 0; i < 2; i++)
-        choose_link(sim, &work->link[i].config, mtu);
+        choose_link(sim, &work->link[i].config, mtu, six ? 1280 : 576);
     int many = sim_chance(r, 250000); /* many short connections, or a few longer ones */
     work->job_count = (unsigned)sim_between(r, 1, many ? 60 : 6);
     /* No more than both can hold: hosts that fill up with SYNs to each other would starve. */
@@ -200,7 +218,7 @@ static void choose_canary(struct sim *sim, struct work *work)
 {
     sim->canary_frame = 40;
     for (unsigned i = 0; i < 2; i++) {
-        choose_host(sim, &work->host[i], i);
+        choose_host(sim, &work->host[i], i, 0);
         work->host[i].config.mtu = 1500;
         work->link[i].config.delay_us = 100;
         work->link[i].config.queue_bytes = 1000000;
@@ -294,7 +312,7 @@ static struct result run_bulk(const struct bulk *bulk, uint64_t seed, const char
     for (unsigned i = 0; i < 2; i++) {
         struct us_config *c = &work->host[i].config;
         struct link_config *l = &work->link[i].config;
-        choose_host(&sim, &work->host[i], i);
+        choose_host(&sim, &work->host[i], i, 0);
         c->mtu = 1500;
         c->recv_window_bytes = bulk->window_bytes;
         c->send_queue_bytes = 2 * bulk->window_bytes + 65536;
