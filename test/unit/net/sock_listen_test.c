@@ -97,6 +97,30 @@ static void test_kinds(void **state)
     assert_int_equal(net_endpoint_port(&endpoints.list[2]), net_endpoint_port(&endpoints.list[3]));
 }
 
+/* Addresses of the own stack in the same list. */
+static void test_addresses(void **state)
+{
+    struct us_addr ip4 = {.family = US_IP4, .bytes = {10, 0, 0, 1}};
+    struct us_addr ip6 = {.family = US_IP6, .bytes = {0xfd}};
+    struct net_endpoints endpoints = {0};
+    char text[NET_ENDPOINT_TEXT_MAX];
+    struct cache_peer peer;
+
+    net_endpoints_add(&endpoints, NET_ENDPOINT_TCP, &ip4, 11211);
+    net_endpoints_add(&endpoints, NET_ENDPOINT_UDP, &ip6, 7);
+    assert_int_equal(endpoints.count, 2);
+    assert_string_equal(net_endpoint_text(&endpoints.list[0], text), "10.0.0.1:11211");
+    assert_string_equal(net_endpoint_text(&endpoints.list[1], text), "[fd00::]:7");
+    net_endpoint_peer(&endpoints.list[0], &peer);
+    assert_string_equal(peer.transport, "tcp");
+    assert_memory_equal(peer.local_addr, ip4.bytes, 4);
+    assert_int_equal(peer.local_port, 11211);
+    net_endpoint_peer(&endpoints.list[1], &peer);
+    assert_string_equal(peer.transport, "udp6");
+    assert_memory_equal(peer.local_addr, ip6.bytes, 16);
+    assert_int_equal(net_endpoint_port(&endpoints.list[1]), 7);
+}
+
 static void test_unix(void **state)
 {
     char directory[] = "/tmp/ucached-listen-test-XXXXXX";
@@ -240,10 +264,11 @@ static void test_claim(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grammar),  cmocka_unit_test(test_wildcard),
-        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_claim),    cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_kinds),    cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_grammar),   cmocka_unit_test(test_wildcard),
+        cmocka_unit_test(test_mistakes),  cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_claim),     cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_kinds),     cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_addresses),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
