@@ -94,12 +94,59 @@ static void test_providers(void **state)
     assert_int_equal(cache_stats_provider(rig->cache, "more", fill_ustack, seven), -1);
 }
 
+/* A binary Stat; returns the bytes of the reply. */
+static size_t ask_binary(struct rig *rig, struct cache_session *session, struct rig_sink *out,
+                         const char *name)
+{
+    uint8_t packet[64] = {0x80, 0x10, 0, (uint8_t)strlen(name)};
+
+    packet[11] = packet[3];
+    memcpy(packet + 24, name, strlen(name));
+    rig_forget(out);
+    cache_session_input(session, packet, 24 + packet[3], &out->sink);
+    rig_drain(out);
+    return out->taken_len;
+}
+
+/* A list ends with an empty packet; what is no list there is not found. */
+static void test_binary(void **state)
+{
+    static const char *const lists[] = {"", "settings", "items", "slabs", "sizes", "detail dump"};
+    static const char *const dones[] = {"reset", "detail on", "detail off"};
+    static const char *const unknown[] = {"foo", "conns", "cachedump 1 1", "detail", "detail x"};
+    struct rig *rig = *state;
+    struct cache_peer peer = {.transport = "tcp"};
+    struct cache_session *session = cache_session_open(rig->worker, &peer);
+    struct rig_sink out;
+
+    rig_sink_init(&out, rig->worker);
+    rig_feed(rig, "set a 0 0 1\r\nx\r\n");
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        size_t len = ask_binary(rig, session, &out, lists[i]);
+
+        assert_true(len > 2 * 24);
+        assert_int_equal(out.taken[0], 0x81);
+        assert_int_equal(out.taken[7], 0);
+        assert_memory_equal(out.taken + len - 24, "\x81\x10\0\0\0\0\0\0\0\0\0\0", 12);
+    }
+    assert_memory_equal(out.taken + 24, "detailedEND\r\n", 13);
+    for (size_t i = 0; i < sizeof(dones) / sizeof(dones[0]); i++)
+        assert_int_equal(ask_binary(rig, session, &out, dones[i]), 24);
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+        assert_int_equal(ask_binary(rig, session, &out, unknown[i]), 24 + 9);
+        assert_int_equal(out.taken[7], 1);
+    }
+    rig_sink_free(&out);
+    cache_session_close(session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_other_answers, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_reset, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_providers, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_binary, rig_setup, rig_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
