@@ -159,10 +159,11 @@ static void prefix_on_link(struct us_stack *stack, const struct prefix_option *o
         us_count(stack, US_C_ND_TABLE_FULL);
         return;
     }
+    if (prefixes[i].until_us == 0)
+        us_neighbour_reroute(stack);
     prefixes[i].addr = option->prefix;
     prefixes[i].prefix_len = option->prefix_len;
     prefixes[i].until_us = router_until(stack, u_get_be32(option->valid_s));
-    us_neighbour_reroute(stack);
 }
 
 /* RFC 4862 5.5.3 (e): new lifetimes of an address that we made of this prefix. */

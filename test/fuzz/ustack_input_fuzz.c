@@ -373,7 +373,7 @@ static void op_fragment(struct world *w, struct reader *in)
 {
     unsigned what = take_u8(in);
     unsigned field = take_u16(in) % 4096 & ~7u;
-    unsigned len = take_u8(in) * 8u;
+    unsigned len = take_u8(in) % 240 * 8;
     uint8_t *ip = w->frame + 14;
     unsigned total;
 
