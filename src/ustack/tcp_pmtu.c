@@ -19,6 +19,9 @@ enum {
 static const u_u32 pmtu_raise_ticks = 10u * 60 * 1000 * 1000 >> 10;
 static const u_u32 pmtu_again_ticks = 1u * 60 * 1000 * 1000 >> 10;
 
+/* The timeout, doubled each time, that must have been reached: about a second of silence. */
+static const u_u32 pmtu_timeout_us = 500u * 1000;
+
 static u_u32 pmtu_min(const struct us_conn *conn)
 {
     return us_conn_remote6(conn) != U_NULL ? (u_u32)US_IP6_MTU_MIN : (u_u32)PMTU_MIN_IP4;
@@ -102,7 +105,9 @@ void us_pmtu_timeout(struct us_stack *stack, struct us_conn *conn)
     u_u32 mtu = conn->pmtu.mtu;
     u_u32 next = pmtu_next(conn, mtu);
 
-    if (conn->retries < PMTU_TIMEOUTS)
+    /* Timeouts of milliseconds are no evidence yet: a peer that pauses looks the same. */
+    if (conn->retries < PMTU_TIMEOUTS ||
+        us_rtt_timeout_us(&conn->rtt, 0) < u_min32(pmtu_timeout_us, conn->rtt.max_us))
         return;
     while (next < mtu && pmtu_payload(conn, next) >= sent) { /* that would change nothing */
         mtu = next;

@@ -8,7 +8,7 @@ import rawnet
 from conform import lan, peer, target  # noqa: F401
 from rawnet import IP_ICMP, IP_TCP, IP_UDP
 from rawpeer import TARGET4
-from wire import MISS
+from wire import MISS, STORED, hit, storage, wire_to
 
 REQUEST = b"get none\r\n"
 
@@ -305,3 +305,57 @@ def test_other_protocols_do_no_harm(lan, protocol):  # noqa: F811
     lan.send_ip(rawnet.ip4(host, TARGET4, protocol, bytes(40)), host)
     lan.settle(0.02)
     lan.other.clear()
+
+# ---- the path MTU -----------------------------------------------------------------------------
+
+LARGE = bytes(range(33, 123)) * 333
+
+
+@pytest.fixture(scope="module", autouse=True)
+def large_value(target):  # noqa: F811
+    with wire_to(target) as wire:
+        wire.say(storage(b"set", b"large", LARGE), STORED)
+
+
+def sizes_after(peer, mtu, offset=0):
+    """Asks for 30 KB, says "too big" to the first segment, takes all; sizes of what came then."""
+    peer.send("PA", b"get large\r\n")
+    first = peer.recv()
+    while not first.data:
+        first = peer.recv()
+    icmp_error(peer, 3, 4, mtu, seq=first.seq + offset)
+    peer.forget(0.02)
+    peer.rcv = first.seq
+    expected = hit(b"large", LARGE) + MISS
+    data, sizes = b"", []
+    while len(data) < len(expected):
+        segment = peer.recv()
+        if segment.data and segment.seq == peer.rcv:
+            sizes.append(len(segment.data))
+            data += peer.take(segment)
+        peer.send("A")
+    assert data == expected
+    return sizes
+
+
+@pytest.mark.parametrize("mtu", [1400, 1000, 600])
+def test_smaller_path_mtu_is_obeyed(peer, mtu):
+    assert max(sizes_after(peer, mtu)) == mtu - 40
+
+
+@pytest.mark.parametrize("mtu", [0, 1, 20, 68, 300, 551])
+def test_path_mtu_has_a_floor(peer, mtu):
+    """Nobody may make us send tiny segments: 552 bytes is the least, as for the kernel."""
+    sizes = sizes_after(peer, mtu)
+    assert sorted(sizes)[len(sizes) // 2] >= 512
+
+
+@pytest.mark.parametrize("mtu", [1500, 1501, 9000, 65535])
+def test_larger_path_mtu_is_no_news(peer, mtu):
+    assert max(sizes_after(peer, mtu)) == 1460
+
+
+@pytest.mark.parametrize("offset", [-1, -100_000, 1 << 20, 1 << 30, 1 << 31])
+def test_path_mtu_of_what_is_not_in_flight(peer, offset):
+    """RFC 5927: the sequence number in the error is a guess."""
+    assert max(sizes_after(peer, 600, offset)) == 1460
