@@ -99,7 +99,7 @@ static int set_read_buf_mem_limit(struct options *o, const char *arg)
 
     if (options_number(o, "-o read_buf_mem_limit (megabytes)", arg, 0, UINT32_MAX, &value) < 0)
         return -1;
-    o->settings.shown.read_buf_mem_limit_bytes = value * 1024 * 1024;
+    o->settings.read_buf_mem_limit_bytes = value * 1024 * 1024;
     return 0;
 }
 

@@ -19,6 +19,21 @@
 /* Free small buffers that a worker keeps. */
 #define LINE_POOL_MAX 256
 
+static uint64_t lines_bytes_max(const struct cache_worker *worker)
+{
+    const struct cache_settings *settings = &worker->cache->settings;
+
+    if (settings->read_buf_mem_limit_bytes == 0)
+        return CACHE_LINES_BYTES_MAX;
+    return settings->read_buf_mem_limit_bytes / settings->threads;
+}
+
+static void line_free(struct cache_worker *worker, struct cache_line *line)
+{
+    worker->line_bytes -= line->capacity;
+    free(line);
+}
+
 static struct cache_line *line_new(struct cache_worker *worker, uint32_t capacity)
 {
     struct cache_line *line = worker->free_lines;
@@ -30,11 +45,16 @@ static struct cache_line *line_new(struct cache_worker *worker, uint32_t capacit
         return line;
     }
     capacity = u_max32(capacity, LINE_BYTES_SMALL);
+    if (worker->line_bytes + capacity > lines_bytes_max(worker)) {
+        cache_count(worker, CACHE_READ_BUF_OOM, 1);
+        return NULL;
+    }
     line = malloc(sizeof(*line) + capacity);
     if (line == NULL) {
         cache_count(worker, CACHE_MALLOC_FAILS, 1);
         return NULL;
     }
+    worker->line_bytes += capacity;
     line->capacity = capacity;
     line->len = 0;
     return line;
@@ -94,7 +114,7 @@ void cache_line_drop(struct cache_worker *worker, struct cache_line **line)
     if (dropped == NULL)
         return;
     if (dropped->capacity != LINE_BYTES_SMALL || worker->free_line_count == LINE_POOL_MAX) {
-        free(dropped);
+        line_free(worker, dropped);
         return;
     }
     dropped->next = worker->free_lines;
@@ -108,7 +128,7 @@ void cache_line_pool_free(struct cache_worker *worker)
         struct cache_line *line = worker->free_lines;
 
         worker->free_lines = line->next;
-        free(line);
+        line_free(worker, line);
     }
     worker->free_line_count = 0;
 }

@@ -5,11 +5,17 @@
  *
  * Most sessions have none at any moment. The common short ones come from a list of the worker; a
  * longer line takes memory of its own, twice as much each time.
+ *
+ * Only lines of get grow that much, and a client decides about them: so all line buffers of a
+ * worker together are bounded, by its share of -o read_buf_mem_limit or by CACHE_LINES_BYTES_MAX.
+ * What would exceed that is refused and counted (read_buf_oom).
  */
 #ifndef CACHE_LINE_H
 #define CACHE_LINE_H
 
 #include "cache/worker.h"
+
+#define CACHE_LINES_BYTES_MAX ((uint64_t)256 << 20)
 
 struct cache_line {
     struct cache_line *next; /* in the worker's list of free ones */

@@ -45,7 +45,6 @@ struct cache_settings_shown {
     uint32_t temporary_ttl_s;
     uint32_t watcher_logbuf_bytes;
     uint32_t worker_logbuf_bytes;
-    uint64_t read_buf_mem_limit_bytes;
     bool inline_ascii_response;
     bool drop_privileges; /* shown only if set, as memcached does */
 };
@@ -71,6 +70,7 @@ struct cache_settings {
     uint32_t requests_per_event; /* -R; 0: no limit */
     uint32_t idle_timeout_s;     /* -o idle_timeout; 0: none */
     bool accept_waits;           /* -o no_maxconns_fast: at the limit accept no more, refuse none */
+    uint64_t read_buf_mem_limit_bytes; /* -o read_buf_mem_limit, of all workers; 0: see line.h */
 
     /* What sessions may do. */
     enum cache_binding binding; /* -B */

@@ -64,7 +64,7 @@ static const struct stat_line stat_lines[] = {
     {"read_buf_count", GAUGE_NONE, NEEDS_NOTHING},
     {"read_buf_bytes", GAUGE_NONE, NEEDS_NOTHING},
     {"read_buf_bytes_free", GAUGE_NONE, NEEDS_NOTHING},
-    {"read_buf_oom", GAUGE_NONE, NEEDS_NOTHING},
+    {"read_buf_oom", CACHE_READ_BUF_OOM, NEEDS_NOTHING},
     {"reserved_fds", GAUGE_NONE, NEEDS_NOTHING},
     {"cmd_get", CACHE_CMD_GET, NEEDS_NOTHING},
     {"cmd_set", CACHE_CMD_SET, NEEDS_NOTHING},

@@ -111,7 +111,7 @@ static void lines_rest(struct cache_stats_out *out, const struct cache_settings 
     cache_stats_number(out, "idle_timeout", settings->idle_timeout_s);
     cache_stats_number(out, "watcher_logbuf_size", shown->watcher_logbuf_bytes);
     cache_stats_number(out, "worker_logbuf_size", shown->worker_logbuf_bytes);
-    cache_stats_number(out, "read_buf_mem_limit", shown->read_buf_mem_limit_bytes);
+    cache_stats_number(out, "read_buf_mem_limit", settings->read_buf_mem_limit_bytes);
     yes_no(out, "track_sizes", settings->track_sizes);
     yes_no(out, "inline_ascii_response", shown->inline_ascii_response);
     if (shown->drop_privileges)

@@ -31,6 +31,7 @@ struct cache_watcher;
 enum cache_counter {
     CACHE_TOTAL_CONNECTIONS = 0,
     CACHE_REJECTED_CONNECTIONS,
+    CACHE_READ_BUF_OOM,
     CACHE_CMD_GET,
     CACHE_CMD_SET,
     CACHE_CMD_FLUSH,
@@ -188,6 +189,7 @@ struct cache_worker {
 
     struct cache_line *free_lines;
     unsigned free_line_count;
+    uint64_t line_bytes; /* capacity of all line buffers, free ones included */
 
     struct u_list eager; /* sessions to be resumed soon (task.h) */
     uint32_t eager_count;

@@ -57,12 +57,37 @@ static void test_small_ones_are_used_again(void **state)
     cache_line_drop(worker, &lines[0]);
 }
 
+static void test_all_together_are_bounded(void **state)
+{
+    static const uint8_t piece[1 << 20];
+    struct cache_worker *worker = ((struct rig *)*state)->worker;
+    struct cache_line *lines[600] = {NULL};
+    unsigned made = 0;
+
+    while (made < 600 && cache_line_append(worker, &lines[made], piece, sizeof(piece)) == 0)
+        made++;
+    assert_int_equal(made, CACHE_LINES_BYTES_MAX / sizeof(piece));
+    assert_null(lines[made]);
+    assert_int_equal(cache_counter(worker, CACHE_READ_BUF_OOM), 1);
+    cache_line_drop(worker, &lines[0]);
+    assert_int_equal(cache_line_append(worker, &lines[0], piece, sizeof(piece)), 0);
+    for (unsigned i = 0; i < made; i++)
+        cache_line_drop(worker, &lines[i]);
+    assert_int_equal(worker->line_bytes, 0);
+
+    worker->cache->settings.read_buf_mem_limit_bytes = 4096 * worker->cache->settings.threads;
+    assert_int_equal(cache_line_append(worker, &lines[0], piece, 4097), -1);
+    assert_int_equal(cache_line_append(worker, &lines[0], piece, 2048), 0);
+    cache_line_drop(worker, &lines[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_append_grows, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_set_keeps_a_part, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_small_ones_are_used_again, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_all_together_are_bounded, rig_setup, rig_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

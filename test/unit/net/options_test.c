@@ -198,7 +198,7 @@ static void test_extended(void **state)
     must_run("-o temporary_ttl=30,read_buf_mem_limit=2,slab_sizes=100-200-300", &o);
     assert_true(o.settings.shown.temp_lru);
     assert_int_equal(o.settings.shown.temporary_ttl_s, 30);
-    assert_int_equal(o.settings.shown.read_buf_mem_limit_bytes, 2 << 20);
+    assert_int_equal(o.settings.read_buf_mem_limit_bytes, 2 << 20);
 }
 
 /* What packages start memcached with. */
