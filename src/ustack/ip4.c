@@ -9,7 +9,7 @@
 #include "ustack/tcp.h"
 #include "ustack/udp.h"
 
-enum { OPT_END = 0, OPT_NOP = 1, OPT_LOOSE_ROUTE = 131, OPT_STRICT_ROUTE = 137 };
+enum { IP_OPT_END = 0, IP_OPT_NOP = 1, IP_OPT_LOOSE_ROUTE = 131, IP_OPT_STRICT_ROUTE = 137 };
 
 /* Checks lengths and checksum. Returns the header's length, 0 if the packet was dropped. */
 static u_u32 ip4_check_header(struct us_stack *stack, const struct us_ip4_hdr *hdr, u_u32 bytes,
@@ -45,12 +45,12 @@ static int ip4_check_options(struct us_stack *stack, const u_u8 *opts, u_u32 byt
 {
     u_u32 at = 0;
 
-    while (at < bytes && opts[at] != OPT_END) {
-        if (opts[at] == OPT_NOP) {
+    while (at < bytes && opts[at] != IP_OPT_END) {
+        if (opts[at] == IP_OPT_NOP) {
             at++;
             continue;
         }
-        if (opts[at] == OPT_LOOSE_ROUTE || opts[at] == OPT_STRICT_ROUTE || bytes - at < 2 ||
+        if (opts[at] == IP_OPT_LOOSE_ROUTE || opts[at] == IP_OPT_STRICT_ROUTE || bytes - at < 2 ||
             opts[at + 1] < 2 || opts[at + 1] > bytes - at) {
             us_count(stack, US_C_DROP_IP_OPTIONS);
             return 0;

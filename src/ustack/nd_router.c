@@ -6,7 +6,7 @@
 #include "ustack/nd.h"
 #include "ustack/stack.h"
 
-enum { OPT_SOURCE_MAC = 1, OPT_PREFIX = 3, OPT_MTU = 5, PREFIX_BYTES = 32, MTU_BYTES = 8 };
+enum { RA_SOURCE_MAC = 1, RA_PREFIX = 3, RA_MTU = 5, PREFIX_BYTES = 32, MTU_BYTES = 8 };
 
 enum { FLAG_ON_LINK = 0x80, FLAG_AUTO = 0x40 };
 
@@ -224,13 +224,13 @@ static void advert_option(struct us_stack *stack, const struct us_rx *rx, const 
     const struct prefix_option *prefix = (const struct prefix_option *)opt;
     struct u_be32 word;
 
-    if (opt[0] == OPT_MTU && bytes == MTU_BYTES) {
+    if (opt[0] == RA_MTU && bytes == MTU_BYTES) {
         u_copy(&word, opt + 4, sizeof(word));
         if (u_get_be32(word) >= US_IP6_MTU_MIN && u_get_be32(word) <= stack->config.mtu)
             stack->nd.mtu = u_get_be32(word);
-    } else if (opt[0] == OPT_SOURCE_MAC && bytes == 8 && !(opt[2] & 1)) {
+    } else if (opt[0] == RA_SOURCE_MAC && bytes == 8 && !(opt[2] & 1)) {
         us_nd_heard(stack, us_rx_source(rx), opt + 2);
-    } else if (opt[0] == OPT_PREFIX && bytes == PREFIX_BYTES && prefix->prefix_len <= 128 &&
+    } else if (opt[0] == RA_PREFIX && bytes == PREFIX_BYTES && prefix->prefix_len <= 128 &&
                !us_ip6_is_link_local(&prefix->prefix) && !us_ip6_is_multicast(&prefix->prefix)) {
         if (prefix->flags & FLAG_ON_LINK)
             prefix_on_link(stack, prefix);

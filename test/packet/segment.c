@@ -32,11 +32,12 @@ static unsigned parse_flags(struct script *s, const char *word)
 /* "first:last(length)", all decimal. */
 static void parse_range(struct script *s, const char *word, long *first, long *length)
 {
-    long last;
+    long long from, to, bytes; /* beyond a long of 32 bits, where sequence numbers wrap */
     char rest;
-    if (sscanf(word, "%ld:%ld(%ld)%c", first, &last, length, &rest) != 3 ||
-        last != *first + *length)
+    if (sscanf(word, "%lld:%lld(%lld)%c", &from, &to, &bytes, &rest) != 3 || to != from + bytes)
         script_fail(s, "\"%s\" is not a range like 1:101(100)", word);
+    *first = (long)from;
+    *length = (long)bytes;
 }
 
 /* ---- injected frames --------------------------------------------------------------------- */
