@@ -11,6 +11,7 @@
 
 #define SECONDS_MAX INT32_MAX
 #define LIST_MAX 1024
+#define SLAB_PAGE_BYTES (1024 * 1024)
 
 enum word_kind {
     WORD_ON,         /* sets the bool at `offset` */
@@ -127,6 +128,8 @@ static int set_slab_sizes(struct options *o, const char *arg)
 /* What memcached 1.4 did where it differs. */
 static int set_no_modern(struct options *o, const char *arg)
 {
+    if (o->settings.shown.slab_chunk_bytes_max == SLAB_PAGE_BYTES / 2) /* the default */
+        o->settings.shown.slab_chunk_bytes_max = SLAB_PAGE_BYTES;
     o->settings.accept_waits = true;
     o->settings.shown.slab_reassign = false;
     o->settings.shown.slab_automove = 0;

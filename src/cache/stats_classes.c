@@ -62,42 +62,45 @@ static void ages_find(struct cache_worker *worker, struct ages *ages)
 static void items_lines(struct cache_stats_out *out, unsigned id, const struct kv_class_stats *kv,
                         const struct cache_sums *sums, uint32_t age_s)
 {
+    bool segmented = out->session->worker->cache->settings.shown.lru_maintainer;
     const struct {
         const char *name;
         uint64_t value;
+        bool segmented; /* shown only with the thread that moves items from one LRU to another */
     } lines[] = {
-        {"number", kv->items},
-        {"number_hot", 0},
-        {"number_warm", 0},
-        {"number_cold", kv->items},
-        {"age_hot", 0},
-        {"age_warm", 0},
-        {"age", age_s},
-        {"mem_requested", kv->bytes},
-        {"evicted", kv->evicted},
-        {"evicted_nonzero", kv->evicted_nonzero},
-        {"evicted_time", kv->evicted_idle_s},
-        {"outofmemory", kv->no_memory},
-        {"tailrepairs", 0},
-        {"reclaimed", kv->expired_reclaimed},
-        {"expired_unfetched", kv->expired_unfetched},
-        {"evicted_unfetched", kv->evicted_unfetched},
-        {"evicted_active", kv->evicted_active},
-        {"crawler_reclaimed", kv->crawl_reclaimed},
-        {"crawler_items_checked", kv->crawl_checked},
-        {"lrutail_reflocked", 0},
-        {"moves_to_cold", 0},
-        {"moves_to_warm", 0},
-        {"moves_within_lru", 0},
-        {"direct_reclaims", 0},
-        {"hits_to_hot", 0},
-        {"hits_to_warm", 0},
-        {"hits_to_cold", sums->classes[id - 1][CACHE_CLASS_GET_HITS]},
-        {"hits_to_temp", 0},
+        {"number", kv->items, false},
+        {"number_hot", 0, true},
+        {"number_warm", 0, true},
+        {"number_cold", kv->items, true},
+        {"age_hot", 0, true},
+        {"age_warm", 0, true},
+        {"age", age_s, false},
+        {"mem_requested", kv->bytes, false},
+        {"evicted", kv->evicted, false},
+        {"evicted_nonzero", kv->evicted_nonzero, false},
+        {"evicted_time", kv->evicted_idle_s, false},
+        {"outofmemory", kv->no_memory, false},
+        {"tailrepairs", 0, false},
+        {"reclaimed", kv->expired_reclaimed, false},
+        {"expired_unfetched", kv->expired_unfetched, false},
+        {"evicted_unfetched", kv->evicted_unfetched, false},
+        {"evicted_active", kv->evicted_active, true},
+        {"crawler_reclaimed", kv->crawl_reclaimed, false},
+        {"crawler_items_checked", kv->crawl_checked, false},
+        {"lrutail_reflocked", 0, false},
+        {"moves_to_cold", 0, true},
+        {"moves_to_warm", 0, true},
+        {"moves_within_lru", 0, true},
+        {"direct_reclaims", 0, true},
+        {"hits_to_hot", 0, true},
+        {"hits_to_warm", 0, true},
+        {"hits_to_cold", sums->classes[id - 1][CACHE_CLASS_GET_HITS], true},
+        {"hits_to_temp", 0, true},
     };
 
     for (unsigned i = 0; i < U_ARRAY_LEN(lines); i++)
-        class_line(out, "items:", id, lines[i].name, lines[i].value);
+        if (segmented || !lines[i].segmented)
+            class_line(out, "items:", id, lines[i].name, lines[i].value);
 }
 
 void cache_stats_items(struct cache_stats_out *out)

@@ -40,6 +40,7 @@ enum gauge {
 /* memcached leaves a line out where what it is about is switched off. */
 enum needs {
     NEEDS_NOTHING = 0,
+    NEEDS_REFUSALS, /* maxconns_fast */
     NEEDS_IDLE_TIMEOUT,
     NEEDS_REASSIGN,
     NEEDS_CRAWLER,
@@ -56,7 +57,7 @@ static const struct stat_line stat_lines[] = {
     {"max_connections", GAUGE_MAX_CONNECTIONS, NEEDS_NOTHING},
     {"curr_connections", GAUGE_CURR_CONNECTIONS, NEEDS_NOTHING},
     {"total_connections", CACHE_TOTAL_CONNECTIONS, NEEDS_NOTHING},
-    {"rejected_connections", CACHE_REJECTED_CONNECTIONS, NEEDS_NOTHING},
+    {"rejected_connections", CACHE_REJECTED_CONNECTIONS, NEEDS_REFUSALS},
     {"connection_structures", GAUGE_CONNECTION_STRUCTURES, NEEDS_NOTHING},
     {"response_obj_oom", GAUGE_NONE, NEEDS_NOTHING},
     {"response_obj_count", GAUGE_NONE, NEEDS_NOTHING},
@@ -176,6 +177,8 @@ static void values_fill(struct cache *cache, uint64_t values[GAUGE_END])
 static bool is_shown(const struct cache_settings *settings, enum needs needs)
 {
     switch (needs) {
+    case NEEDS_REFUSALS:
+        return !settings->accept_waits;
     case NEEDS_IDLE_TIMEOUT:
         return settings->idle_timeout_s > 0;
     case NEEDS_REASSIGN:

@@ -86,6 +86,38 @@ static void test_items(void **state)
     assert_int_equal(rig_stat(rig, NULL, "bytes"), 2 * (48 + 8 + 2 + 3));
 }
 
+/* Without the thread that moves items between LRUs there is nothing to say about them. */
+static void test_items_of_one_lru(void **state)
+{
+    static const char *const flat_names[] = {
+        "number",
+        "age",
+        "mem_requested",
+        "evicted",
+        "evicted_nonzero",
+        "evicted_time",
+        "outofmemory",
+        "tailrepairs",
+        "reclaimed",
+        "expired_unfetched",
+        "evicted_unfetched",
+        "crawler_reclaimed",
+        "crawler_items_checked",
+        "lrutail_reflocked",
+    };
+    struct cache_config config = rig_config();
+    struct rig rig;
+
+    config.settings.shown.lru_maintainer = false;
+    rig_open(&rig, &config);
+    rig_expect(&rig, "set a 0 0 1\r\nx\r\n", "STORED\r\n");
+    rig_drain(&rig.out);
+    rig_feed(&rig, "stats items\r\n");
+    check_names(rig_reply(&rig), "items:1:", flat_names,
+                sizeof(flat_names) / sizeof(flat_names[0]));
+    rig_close(&rig);
+}
+
 /* 1200 bytes belong to class 13 (1480), 1 MB to the last. */
 static void test_each_size_has_its_class(void **state)
 {
@@ -213,6 +245,7 @@ static void test_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_items_of_one_lru),
         cmocka_unit_test_setup_teardown(test_items, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_each_size_has_its_class, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_slabs, rig_setup, rig_teardown),

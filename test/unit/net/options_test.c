@@ -189,6 +189,9 @@ static void test_extended(void **state)
     assert_true(o.settings.accept_waits);
     assert_false(o.settings.shown.slab_reassign || o.settings.shown.lru_crawler);
     assert_string_equal(o.settings.shown.hash_algorithm, "jenkins");
+    assert_int_equal(o.settings.shown.slab_chunk_bytes_max, 1 << 20);
+    must_run("-o slab_chunk_max=16384,no_modern", &o);
+    assert_int_equal(o.settings.shown.slab_chunk_bytes_max, 16384);
     must_run("-o slab_automove=2,slab_automove_ratio=0.5,watcher_logbuf_size=1,hash_algorithm=xxh3",
              &o);
     assert_int_equal(o.settings.shown.slab_automove, 2);
