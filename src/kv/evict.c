@@ -407,20 +407,43 @@ static bool empty_one(struct kv_worker *worker)
     return true;
 }
 
+/*
+ * Without eviction: empties the oldest segment if flushed items may lie there that the purge has
+ * not found yet, and that nobody counts as dead therefore. May be in vain, a copy of live items.
+ */
+static bool empty_flushed(struct kv_worker *worker)
+{
+    static const struct kv_victim_wish oldest = {.look_max = LOOK_MAX, .choose_max = 1};
+    struct kv *kv = worker->kv;
+    if (kv->config.evict || worker->walk.mode != KV_WALK_NONE ||
+        kv_u32_load_relaxed(&kv->purged) == kv_u32_load_relaxed(&kv->generation))
+        return false;
+    uint32_t segment = kv_segment_claim_victim(&kv->segments, &oldest);
+    if (segment == KV_SEGMENT_NONE)
+        return false;
+    worker->walk = (struct kv_walk){.mode = KV_WALK_COMPACT, .segment = segment};
+    kv_walk_step(worker, UINT32_MAX);
+    return true;
+}
+
 uint32_t kv_evict_segment(struct kv_worker *worker)
 {
     const struct kv *kv = worker->kv;
     struct kv_segments *segments = &worker->kv->segments;
     uint32_t look_max = kv_segments_count(segments);
     unsigned waits = 0;
+    bool may_be_flushed = true;
     for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
         uint32_t index = kv_segment_take(segments, kv_floor_segments(kv), KV_SEGMENT_OPEN);
         if (index != KV_SEGMENT_NONE)
             return index;
         if (kv_segment_admit(segments) || kv_log_reclaim(worker, look_max) > 0 || empty_one(worker))
             continue;
-        if (kv_segment_list_count(&segments->retired) == 0)
-            break;
+        if (kv_segment_list_count(&segments->retired) == 0) {
+            if (!may_be_flushed || !empty_flushed(worker))
+                break;
+            may_be_flushed = false; /* one copy in vain is enough */
+        }
         while (kv_log_reclaim(worker, look_max) == 0) {
             if (waits == WAITS_MAX)
                 return KV_SEGMENT_NONE;

@@ -283,6 +283,33 @@ static void test_without_eviction_expired_memory_is_used_again(void **unused)
     kv_destroy(kv);
 }
 
+/* At once, not when the purge has come by. */
+static void test_without_eviction_flushed_memory_is_used_again(void **unused)
+{
+    struct kv *kv = rig_create(16 * MIB, 1, false);
+    struct kv_worker *worker = kv_join(kv);
+    char name[24];
+    enum kv_error error = KV_OK;
+    unsigned count = 0;
+    while (error == KV_OK) {
+        struct kv_key key = numbered(kv, name, "old", count++);
+        rig_store(worker, &key, 1000, count, 0, 0, &error);
+        kv_quiesce(worker);
+    }
+    assert_int_equal(error, KV_NO_MEMORY);
+    kv_flush(worker);
+    for (unsigned i = 0; i < count - 1; i++) {
+        struct kv_key key = numbered(kv, name, "new", i);
+        rig_set(worker, &key, 1000, i);
+        if (i % 1000 == 0) /* so seldom that the purge can't be what makes room */
+            kv_quiesce(worker);
+    }
+    assert_int_equal(rig_stats(kv).evictions, 0);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
 static void test_expired_items_go_before_live_ones(void **unused)
 {
     struct kv *kv = rig_create(4 * MIB, 1, true);
@@ -322,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_other_online_worker_delays_but_does_not_stop),
         cmocka_unit_test(test_without_eviction_dead_memory_is_used_again),
         cmocka_unit_test(test_without_eviction_expired_memory_is_used_again),
+        cmocka_unit_test(test_without_eviction_flushed_memory_is_used_again),
         cmocka_unit_test(test_expired_items_go_before_live_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
