@@ -332,6 +332,14 @@ static enum mc_status shutdown_process(struct cache *cache, const struct words *
     return MC_STATUS_COUNT;
 }
 
+/* The seconds of debugtime, with or without a sign. */
+static bool word_delta(const struct words *words, u_s32 *seconds)
+{
+    if (words->count > 0 && words->len[0] > 1 && words->at[0][0] == '+')
+        return words->at[0][1] != '-' && mc_token_s32(words->at[0] + 1, words->len[0] - 1, seconds);
+    return word_s32(words, 0, seconds);
+}
+
 static enum mc_status debugtime(struct cache_worker *worker, const struct words *words)
 {
     u_s32 seconds;
@@ -340,7 +348,7 @@ static enum mc_status debugtime(struct cache_worker *worker, const struct words 
         cache_clock_pause(worker);
     else if (word_is(words, 0, "r"))
         cache_clock_go_on(worker);
-    else if (word_s32(words, 0, &seconds))
+    else if (word_delta(words, &seconds))
         cache_clock_move(worker, seconds);
     else
         return MC_STATUS_ERROR;

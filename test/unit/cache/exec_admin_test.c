@@ -360,7 +360,9 @@ static void test_debugtime(void **state)
     rig_expect(&rig, "debugtime p\r\n", OK);
     rig_wait(&rig, 200);
     rig_expect(&rig, "mg b t\r\n", "HD t89\r\n");
-    rig_expect(&rig, "debugtime 50\r\nmg b t\r\n", "OK\r\nHD t39\r\n");
+    rig_expect(&rig, "debugtime +50\r\nmg b t\r\n", "OK\r\nHD t39\r\n");
+    rig_expect(&rig, "debugtime +\r\n", ERROR);
+    rig_expect(&rig, "debugtime +-5\r\n", ERROR);
     rig_expect(&rig, "debugtime -20\r\nmg b t\r\n", "OK\r\nHD t59\r\n");
     rig_expect(&rig, "debugtime r\r\nget b\r\n", "OK\r\nEND\r\n");
     rig_expect(&rig, "misbehave\r\n", ERROR);
