@@ -19,8 +19,8 @@
 #include "cache/dump.h"
 #include "cache/reply.h"
 #include "cache/watch.h"
+#include "cache/words.h"
 
-#define WORDS_MAX 6
 #define MEMLIMIT_MIB_MIN 8
 #define MEMLIMIT_MIB_MAX 1000000000
 #define CRAWLER_SLEEP_US_MAX 1000000
@@ -30,44 +30,18 @@
 
 /* ---- words ------------------------------------------------------------------------------- */
 
-struct words {
-    const uint8_t *at[WORDS_MAX];
-    u_u32 len[WORDS_MAX];
-    unsigned count;
-};
-
-/* The arguments, without the noreply at their end. What comes after the last place is ignored. */
-static struct words words_cut(const struct mc_request *request)
-{
-    const uint8_t *at = request->args;
-    const uint8_t *end = at + request->args_len;
-    struct words words = {.count = 0};
-
-    while (words.count < WORDS_MAX &&
-           mc_token_next(&at, end, &words.at[words.count], &words.len[words.count]))
-        words.count++;
-    if (request->noreply && words.count > 0)
-        words.count--;
-    return words;
-}
-
-static bool word_is(const struct words *words, unsigned i, const char *text)
-{
-    return i < words->count && mc_token_is(words->at[i], words->len[i], text);
-}
-
-static bool word_u32(const struct words *words, unsigned i, u_u32 *number)
+static bool word_u32(const struct cache_words *words, unsigned i, u_u32 *number)
 {
     return i < words->count && mc_token_u32(words->at[i], words->len[i], number);
 }
 
-static bool word_s32(const struct words *words, unsigned i, u_s32 *number)
+static bool word_s32(const struct cache_words *words, unsigned i, u_s32 *number)
 {
     return i < words->count && mc_token_s32(words->at[i], words->len[i], number);
 }
 
 /* A fraction like 0.8; no sign, no exponent, nothing behind it. */
-static bool word_fraction(const struct words *words, unsigned i, double *number)
+static bool word_fraction(const struct cache_words *words, unsigned i, double *number)
 {
     char text[32];
     char *end;
@@ -85,7 +59,7 @@ static bool word_fraction(const struct words *words, unsigned i, double *number)
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-static enum mc_status memlimit(struct cache_worker *worker, const struct words *words)
+static enum mc_status memlimit(struct cache_worker *worker, const struct cache_words *words)
 {
     struct cache *cache = worker->cache;
     u_u32 mib;
@@ -107,7 +81,7 @@ static enum mc_status memlimit(struct cache_worker *worker, const struct words *
 /* ---- slabs ------------------------------------------------------------------------------- */
 
 /* There are no pages, so none is ever spare. */
-static enum mc_status slabs_reassign(const struct cache *cache, const struct words *words)
+static enum mc_status slabs_reassign(const struct cache *cache, const struct cache_words *words)
 {
     u_s32 from, to;
 
@@ -125,21 +99,22 @@ static enum mc_status slabs_reassign(const struct cache *cache, const struct wor
     return MC_STATUS_REASSIGN_NO_SPARE;
 }
 
-static enum mc_status slabs_automove(struct cache_settings_shown *shown, const struct words *words)
+static enum mc_status slabs_automove(struct cache_settings_shown *shown,
+                                     const struct cache_words *words)
 {
     double fraction;
     u_u32 number;
 
     if (words->count < 2)
         return MC_STATUS_ERROR;
-    if (word_is(words, 1, "ratio") || word_is(words, 1, "freeratio")) {
+    if (cache_word_is(words, 1, "ratio") || cache_word_is(words, 1, "freeratio")) {
         if (!word_fraction(words, 2, &fraction))
             return MC_STATUS_ERROR;
-        if (word_is(words, 1, "ratio"))
+        if (cache_word_is(words, 1, "ratio"))
             shown->slab_automove_ratio = fraction;
         return MC_STATUS_OK;
     }
-    if (word_is(words, 1, "window")) {
+    if (cache_word_is(words, 1, "window")) {
         if (!word_u32(words, 2, &number))
             return MC_STATUS_BAD_FORMAT;
         if (number < AUTOMOVE_WINDOW_MIN || number > AUTOMOVE_WINDOW_MAX)
@@ -155,18 +130,18 @@ static enum mc_status slabs_automove(struct cache_settings_shown *shown, const s
     return MC_STATUS_OK;
 }
 
-static enum mc_status slabs(struct cache *cache, const struct words *words)
+static enum mc_status slabs(struct cache *cache, const struct cache_words *words)
 {
-    if (word_is(words, 0, "reassign"))
+    if (cache_word_is(words, 0, "reassign"))
         return slabs_reassign(cache, words);
-    if (word_is(words, 0, "automove"))
+    if (cache_word_is(words, 0, "automove"))
         return slabs_automove(&cache->settings.shown, words);
     return MC_STATUS_ERROR;
 }
 
 /* ---- lru --------------------------------------------------------------------------------- */
 
-static enum mc_status lru_tune(struct cache_settings_shown *shown, const struct words *words)
+static enum mc_status lru_tune(struct cache_settings_shown *shown, const struct cache_words *words)
 {
     u_u32 hot_pct, warm_pct;
     double hot_factor, warm_factor;
@@ -185,7 +160,8 @@ static enum mc_status lru_tune(struct cache_settings_shown *shown, const struct 
     return MC_STATUS_OK;
 }
 
-static enum mc_status lru_temp_ttl(struct cache_settings_shown *shown, const struct words *words)
+static enum mc_status lru_temp_ttl(struct cache_settings_shown *shown,
+                                   const struct cache_words *words)
 {
     u_s32 ttl;
 
@@ -197,20 +173,20 @@ static enum mc_status lru_temp_ttl(struct cache_settings_shown *shown, const str
     return MC_STATUS_OK;
 }
 
-static enum mc_status lru(struct cache *cache, const struct words *words)
+static enum mc_status lru(struct cache *cache, const struct cache_words *words)
 {
     struct cache_settings_shown *shown = &cache->settings.shown;
 
-    if (word_is(words, 0, "tune") && words->count >= 5)
+    if (cache_word_is(words, 0, "tune") && words->count >= 5)
         return lru_tune(shown, words);
     if (!shown->lru_maintainer)
         return MC_STATUS_ERROR;
-    if (word_is(words, 0, "mode") &&
-        (word_is(words, 1, "flat") || word_is(words, 1, "segmented"))) {
-        shown->lru_segmented = word_is(words, 1, "segmented");
+    if (cache_word_is(words, 0, "mode") &&
+        (cache_word_is(words, 1, "flat") || cache_word_is(words, 1, "segmented"))) {
+        shown->lru_segmented = cache_word_is(words, 1, "segmented");
         return MC_STATUS_OK;
     }
-    if (word_is(words, 0, "temp_ttl"))
+    if (cache_word_is(words, 0, "temp_ttl"))
         return lru_temp_ttl(shown, words);
     return MC_STATUS_ERROR;
 }
@@ -218,12 +194,13 @@ static enum mc_status lru(struct cache *cache, const struct words *words)
 /* ---- lru_crawler ------------------------------------------------------------------------- */
 
 /* What only sets something. */
-static enum mc_status crawler_set(struct cache_settings_shown *shown, const struct words *words)
+static enum mc_status crawler_set(struct cache_settings_shown *shown,
+                                  const struct cache_words *words)
 {
     u_u32 number;
 
-    if (word_is(words, 0, "enable") || word_is(words, 0, "disable")) {
-        bool enable = word_is(words, 0, "enable");
+    if (cache_word_is(words, 0, "enable") || cache_word_is(words, 0, "disable")) {
+        bool enable = cache_word_is(words, 0, "enable");
 
         if (enable == shown->lru_crawler)
             return enable ? MC_STATUS_CRAWLER_NO_START : MC_STATUS_CRAWLER_NO_STOP;
@@ -232,7 +209,7 @@ static enum mc_status crawler_set(struct cache_settings_shown *shown, const stru
     }
     if (words->count < 2)
         return MC_STATUS_ERROR;
-    if (word_is(words, 0, "sleep")) {
+    if (cache_word_is(words, 0, "sleep")) {
         if (!word_u32(words, 1, &number))
             return MC_STATUS_BAD_FORMAT;
         if (number > CRAWLER_SLEEP_US_MAX)
@@ -240,7 +217,7 @@ static enum mc_status crawler_set(struct cache_settings_shown *shown, const stru
         shown->lru_crawler_sleep_us = number;
         return MC_STATUS_OK;
     }
-    if (word_is(words, 0, "tocrawl")) {
+    if (cache_word_is(words, 0, "tocrawl")) {
         if (!word_u32(words, 1, &number))
             return MC_STATUS_BAD_FORMAT;
         shown->lru_crawler_tocrawl = number;
@@ -272,11 +249,11 @@ static enum mc_status dump_refusal(const struct cache_session *session, bool met
 }
 
 /* crawl, metadump, mgdump. MC_STATUS_COUNT: a dump may start. */
-static enum mc_status crawler_walk(struct cache_session *session, const struct words *words,
+static enum mc_status crawler_walk(struct cache_session *session, const struct cache_words *words,
                                    uint64_t *classes)
 {
     struct cache_worker *worker = session->worker;
-    bool crawl = word_is(words, 0, "crawl");
+    bool crawl = cache_word_is(words, 0, "crawl");
     enum mc_status status = MC_STATUS_OK;
 
     if (words->count < 2)
@@ -284,7 +261,7 @@ static enum mc_status crawler_walk(struct cache_session *session, const struct w
     if (!crawler_enabled(worker->cache))
         return MC_STATUS_CRAWLER_DISABLED;
     if (!crawl)
-        status = dump_refusal(session, word_is(words, 0, "metadump"));
+        status = dump_refusal(session, cache_word_is(words, 0, "metadump"));
     if (status != MC_STATUS_OK)
         return status;
     if (!cache_dump_classes(words->at[1], words->len[1], classes))
@@ -295,19 +272,20 @@ static enum mc_status crawler_walk(struct cache_session *session, const struct w
 }
 
 static int crawler(struct cache_session *session, const struct mc_request *request,
-                   const struct words *words, struct cache_sink *sink)
+                   const struct cache_words *words, struct cache_sink *sink)
 {
     struct cache *cache = session->worker->cache;
     enum mc_status status;
     uint64_t classes;
 
-    if (word_is(words, 0, "crawl") || word_is(words, 0, "metadump") ||
-        word_is(words, 0, "mgdump")) {
+    if (cache_word_is(words, 0, "crawl") || cache_word_is(words, 0, "metadump") ||
+        cache_word_is(words, 0, "mgdump")) {
         status = crawler_walk(session, words, &classes);
         if (status == MC_STATUS_COUNT)
-            return cache_dump_start(
-                session, word_is(words, 0, "mgdump") ? CACHE_DUMP_MGDUMP : CACHE_DUMP_METADUMP,
-                classes, sink);
+            return cache_dump_start(session,
+                                    cache_word_is(words, 0, "mgdump") ? CACHE_DUMP_MGDUMP
+                                                                      : CACHE_DUMP_METADUMP,
+                                    classes, sink);
     } else {
         pthread_mutex_lock(&cache->lock);
         status = crawler_set(&cache->settings.shown, words);
@@ -319,9 +297,9 @@ static int crawler(struct cache_session *session, const struct mc_request *reque
 /* ---- shutdown, debugging ----------------------------------------------------------------- */
 
 /* MC_STATUS_COUNT: the connection ends without a word. */
-static enum mc_status shutdown_process(struct cache *cache, const struct words *words)
+static enum mc_status shutdown_process(struct cache *cache, const struct cache_words *words)
 {
-    bool graceful = word_is(words, 0, "graceful");
+    bool graceful = cache_word_is(words, 0, "graceful");
 
     if (!cache->settings.shutdown_enabled)
         return MC_STATUS_SHUTDOWN_DISABLED;
@@ -333,20 +311,20 @@ static enum mc_status shutdown_process(struct cache *cache, const struct words *
 }
 
 /* The seconds of debugtime, with or without a sign. */
-static bool word_delta(const struct words *words, u_s32 *seconds)
+static bool word_delta(const struct cache_words *words, u_s32 *seconds)
 {
     if (words->count > 0 && words->len[0] > 1 && words->at[0][0] == '+')
         return words->at[0][1] != '-' && mc_token_s32(words->at[0] + 1, words->len[0] - 1, seconds);
     return word_s32(words, 0, seconds);
 }
 
-static enum mc_status debugtime(struct cache_worker *worker, const struct words *words)
+static enum mc_status debugtime(struct cache_worker *worker, const struct cache_words *words)
 {
     u_s32 seconds;
 
-    if (word_is(words, 0, "p"))
+    if (cache_word_is(words, 0, "p"))
         cache_clock_pause(worker);
-    else if (word_is(words, 0, "r"))
+    else if (cache_word_is(words, 0, "r"))
         cache_clock_go_on(worker);
     else if (word_delta(words, &seconds))
         cache_clock_move(worker, seconds);
@@ -357,7 +335,7 @@ static enum mc_status debugtime(struct cache_worker *worker, const struct words 
 
 /* Items have no lock and no count of references that a client could hold: only whether there is
  * one is true of the answer. */
-static enum mc_status debugitem(struct cache_worker *worker, const struct words *words)
+static enum mc_status debugitem(struct cache_worker *worker, const struct cache_words *words)
 {
     static const char *const actions[] = {"lock", "unlock", "ref", "unref"};
     struct kv_view view;
@@ -366,7 +344,7 @@ static enum mc_status debugitem(struct cache_worker *worker, const struct words 
     if (words->count < 2 || words->len[1] > KV_KEY_MAX)
         return MC_STATUS_ERROR;
     for (unsigned i = 0; i < U_ARRAY_LEN(actions); i++) {
-        if (!word_is(words, 0, actions[i]))
+        if (!cache_word_is(words, 0, actions[i]))
             continue;
         key = kv_key(worker->kv, words->at[1], words->len[1]);
         return kv_peek(worker->kv_worker, &key, &view) == KV_HIT ? MC_STATUS_OK : MC_STATUS_MISS;
@@ -391,7 +369,7 @@ static enum mc_status misbehave(void)
 }
 
 static enum mc_status debug(struct cache_worker *worker, enum mc_command command,
-                            const struct words *words)
+                            const struct cache_words *words)
 {
     if (!worker->cache->settings.debug)
         return MC_STATUS_ERROR;
@@ -406,8 +384,8 @@ static enum mc_status debug(struct cache_worker *worker, enum mc_command command
 
 static enum mc_status locked(struct cache *cache,
                              enum mc_status (*command)(struct cache *cache,
-                                                       const struct words *words),
-                             const struct words *words)
+                                                       const struct cache_words *words),
+                             const struct cache_words *words)
 {
     enum mc_status status;
 
@@ -418,7 +396,7 @@ static enum mc_status locked(struct cache *cache,
 }
 
 static enum mc_status run(struct cache_worker *worker, enum mc_command command,
-                          const struct words *words)
+                          const struct cache_words *words)
 {
     struct cache *cache = worker->cache;
 
@@ -443,7 +421,7 @@ static enum mc_status run(struct cache_worker *worker, enum mc_command command,
 int cache_exec_admin(struct cache_session *session, const struct mc_request *request,
                      struct cache_sink *sink)
 {
-    struct words words = words_cut(request);
+    struct cache_words words = cache_words_cut(request);
     enum mc_status status;
 
     if (request->command == MC_CMD_WATCH)

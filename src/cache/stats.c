@@ -14,6 +14,7 @@
 #include "cache/prefix.h"
 #include "cache/reply.h"
 #include "cache/watch.h"
+#include "cache/words.h"
 
 #define NAME_MAX_BYTES MC_KEY_MAX
 #define VALUE_MAX_BYTES 700
@@ -90,31 +91,6 @@ int cache_stats_provider(struct cache *cache, const char *name, cache_stats_fill
 
 /* ---- which list -------------------------------------------------------------------------- */
 
-#define WORDS_MAX 3
-
-struct words {
-    const uint8_t *at[WORDS_MAX];
-    uint32_t len[WORDS_MAX];
-    unsigned count;
-};
-
-static struct words words_cut(const struct mc_request *request)
-{
-    const uint8_t *at = request->args;
-    const uint8_t *end = at + request->args_len;
-    struct words words = {.count = 0};
-
-    while (words.count < WORDS_MAX &&
-           mc_token_next(&at, end, &words.at[words.count], &words.len[words.count]))
-        words.count++;
-    return words;
-}
-
-static bool word_is(const struct words *words, unsigned i, const char *text)
-{
-    return i < words->count && mc_token_is(words->at[i], words->len[i], text);
-}
-
 static const struct stats_list {
     const char *name;
     void (*fill)(struct cache_stats_out *out);
@@ -126,7 +102,7 @@ static const struct stats_list {
 };
 
 /* Fills a list, without its end. False if there is none of that name. */
-static bool list_fill(struct cache_stats_out *out, const struct words *words)
+static bool list_fill(struct cache_stats_out *out, const struct cache_words *words)
 {
     const struct cache *cache = out->session->worker->cache;
 
@@ -135,7 +111,7 @@ static bool list_fill(struct cache_stats_out *out, const struct words *words)
         return true;
     }
     for (unsigned i = 0; i < U_ARRAY_LEN(lists); i++) {
-        if (word_is(words, 0, lists[i].name) && (out->binary == NULL || lists[i].binary)) {
+        if (cache_word_is(words, 0, lists[i].name) && (out->binary == NULL || lists[i].binary)) {
             lists[i].fill(out);
             return true;
         }
@@ -143,7 +119,7 @@ static bool list_fill(struct cache_stats_out *out, const struct words *words)
     for (unsigned i = 0; i < cache->provider_count; i++) {
         const struct cache_provider *provider = &cache->providers[i];
 
-        if (word_is(words, 0, provider->name)) {
+        if (cache_word_is(words, 0, provider->name)) {
             provider->fill(provider->ctx, cache_stats_text, out);
             return true;
         }
@@ -153,7 +129,7 @@ static bool list_fill(struct cache_stats_out *out, const struct words *words)
 
 /* ---- text -------------------------------------------------------------------------------- */
 
-static int text_detail(struct cache_session *session, const struct words *words,
+static int text_detail(struct cache_session *session, const struct cache_words *words,
                        struct cache_sink *sink)
 {
     struct cache_worker *worker = session->worker;
@@ -161,18 +137,18 @@ static int text_detail(struct cache_session *session, const struct words *words,
 
     if (worker->cache->settings.dump_disabled)
         return cache_reply_status(worker, sink, MC_STATUS_DETAIL_NOT_ALLOWED);
-    if (word_is(words, 1, "dump")) {
+    if (cache_word_is(words, 1, "dump")) {
         cache_prefix_dump(worker->cache, &text);
         cache_text_add(&text, "END\r\n", 5);
         return cache_text_send(session, &text, sink);
     }
-    if (!word_is(words, 1, "on") && !word_is(words, 1, "off"))
+    if (!cache_word_is(words, 1, "on") && !cache_word_is(words, 1, "off"))
         return cache_reply_status(worker, sink, MC_STATUS_DETAIL_USAGE);
-    cache_prefix_switch(worker, word_is(words, 1, "on"));
+    cache_prefix_switch(worker, cache_word_is(words, 1, "on"));
     return cache_reply_status(worker, sink, MC_STATUS_OK);
 }
 
-static int text_cachedump(struct cache_session *session, const struct words *words,
+static int text_cachedump(struct cache_session *session, const struct cache_words *words,
                           struct cache_sink *sink)
 {
     struct cache_worker *worker = session->worker;
@@ -196,15 +172,15 @@ static int text_stats(struct cache_session *session, const struct mc_request *re
                       struct cache_sink *sink)
 {
     struct cache_stats_out out = {.session = session};
-    struct words words = words_cut(request);
+    struct cache_words words = cache_words_cut(request);
 
-    if (word_is(&words, 0, "reset")) {
+    if (cache_word_is(&words, 0, "reset")) {
         cache_counters_reset(session->worker->cache);
         return cache_reply_status(session->worker, sink, MC_STATUS_RESET);
     }
-    if (word_is(&words, 0, "detail"))
+    if (cache_word_is(&words, 0, "detail"))
         return text_detail(session, &words, sink);
-    if (word_is(&words, 0, "cachedump"))
+    if (cache_word_is(&words, 0, "cachedump"))
         return text_cachedump(session, &words, sink);
     if (!list_fill(&out, &words))
         return cache_reply_status(session->worker, sink, MC_STATUS_ERROR);
@@ -215,15 +191,15 @@ static int text_stats(struct cache_session *session, const struct mc_request *re
 /* ---- binary ------------------------------------------------------------------------------ */
 
 /* The dump is one packet, whose value are the lines of the text protocol. */
-static bool binary_detail(struct cache_stats_out *out, const struct words *words)
+static bool binary_detail(struct cache_stats_out *out, const struct cache_words *words)
 {
     struct cache_worker *worker = out->session->worker;
     struct cache_text lines = {0};
 
-    if (!word_is(words, 1, "dump")) {
-        if (!word_is(words, 1, "on") && !word_is(words, 1, "off"))
+    if (!cache_word_is(words, 1, "dump")) {
+        if (!cache_word_is(words, 1, "on") && !cache_word_is(words, 1, "off"))
             return false;
-        cache_prefix_switch(worker, word_is(words, 1, "on"));
+        cache_prefix_switch(worker, cache_word_is(words, 1, "on"));
         return true;
     }
     cache_prefix_dump(worker->cache, &lines);
@@ -234,15 +210,15 @@ static bool binary_detail(struct cache_stats_out *out, const struct words *words
     return true;
 }
 
-static bool binary_fill(struct cache_stats_out *out, const struct words *words)
+static bool binary_fill(struct cache_stats_out *out, const struct cache_words *words)
 {
     struct cache *cache = out->session->worker->cache;
 
-    if (word_is(words, 0, "reset")) {
+    if (cache_word_is(words, 0, "reset")) {
         cache_counters_reset(cache);
         return true;
     }
-    if (word_is(words, 0, "detail"))
+    if (cache_word_is(words, 0, "detail"))
         return !cache->settings.dump_disabled && binary_detail(out, words);
     return list_fill(out, words);
 }
@@ -261,7 +237,7 @@ static int binary_stats(struct cache_session *session, const struct mc_request *
                         struct cache_sink *sink)
 {
     struct cache_stats_out out = {.session = session, .binary = &request->binary};
-    struct words words = words_cut(request);
+    struct cache_words words = cache_words_cut(request);
 
     if (!binary_fill(&out, &words))
         return binary_error(session, request, MC_BINARY_NOT_FOUND, NULL, sink);

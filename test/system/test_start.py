@@ -405,7 +405,9 @@ def test_connections_raise_the_limit_of_files(launch):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may lock memory for sure")
-def test_memory_is_locked(launch):
+def test_memory_is_locked(launch, ucached_path):
+    if b"__asan_init" in pathlib.Path(ucached_path).read_bytes():
+        pytest.skip("AddressSanitizer makes mlockall() do nothing")
     port = free_port()
     process = launch("-p", port, "-l", "127.0.0.1", "-k")
 
@@ -437,8 +439,9 @@ def test_debug_by_name(ucached_path, tmp_path):
 
 
 @pytest.mark.parametrize("words", ["drop_privileges", "no_drop_privileges"])
-def test_privileges_of_the_running_server(launch, words):
+def test_privileges_of_the_running_server(launch, words, monkeypatch):
     """No new socket and no program, while everything that it serves goes on."""
+    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")  # that needs a process of its own
     port = free_port()
     process = launch("-p", port, "-l", "127.0.0.1", "-o", words)
     dropped = words == "drop_privileges"
@@ -453,7 +456,8 @@ def test_privileges_of_the_running_server(launch, words):
 
 
 @pytest.mark.parametrize("words", ["drop_privileges", "no_drop_privileges"])
-def test_misbehaving(ucached_path, tmp_path, words):
+def test_misbehaving(ucached_path, tmp_path, words, monkeypatch):
+    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")  # that needs a process of its own
     path = tmp_path / "memcached-debug"
     path.symlink_to(ucached_path)
     port = free_port()

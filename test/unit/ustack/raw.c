@@ -288,3 +288,20 @@ u_u64 raw_counter(struct raw *raw, const char *name)
 {
     return pair_counter(raw->stack, name);
 }
+
+int raw_setup(void **state)
+{
+    static struct raw raw;
+
+    raw_open(&raw, NULL);
+    raw.answer_arp = 1;
+    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), 0);
+    *state = &raw;
+    return 0;
+}
+
+int raw_teardown(void **state)
+{
+    raw_close(*state);
+    return 0;
+}

@@ -62,6 +62,13 @@ struct raw {
 void raw_open(struct raw *raw, const struct us_config *config);
 void raw_close(struct raw *raw);
 
+/*
+ * For cmocka: *state is a struct raw with pair_config()'s configuration, which listens at RAW_PORT
+ * and whose peer answers ARP.
+ */
+int raw_setup(void **state);
+int raw_teardown(void **state);
+
 /* Gives a frame to the stack, takes its events and then its frames; checks all invariants. */
 void raw_input(struct raw *raw, const u_u8 *bytes, u_u32 len);
 

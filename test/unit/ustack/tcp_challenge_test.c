@@ -12,23 +12,6 @@
 #include "raw.h"
 #include "ustack/tcp.h"
 
-static int setup(void **state)
-{
-    static struct raw raw;
-
-    raw_open(&raw, NULL);
-    raw.answer_arp = 1;
-    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), 0);
-    *state = &raw;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    raw_close(*state);
-    return 0;
-}
-
 /* How many of n challenges are answered now. */
 static unsigned answered(struct raw *raw, unsigned n)
 {
@@ -95,9 +78,9 @@ static void no_challenge_acks_at_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(bucket_of_a_connection_refills, setup, teardown),
-        cmocka_unit_test_setup_teardown(limit_of_the_instance_varies, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_challenge_acks_at_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(bucket_of_a_connection_refills, raw_setup, raw_teardown),
+        cmocka_unit_test_setup_teardown(limit_of_the_instance_varies, raw_setup, raw_teardown),
+        cmocka_unit_test_setup_teardown(no_challenge_acks_at_all, raw_setup, raw_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

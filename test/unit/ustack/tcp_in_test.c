@@ -12,23 +12,6 @@
 
 static const char hello[] = "hello";
 
-static int setup(void **state)
-{
-    static struct raw raw;
-
-    raw_open(&raw, NULL);
-    raw.answer_arp = 1;
-    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), 0);
-    *state = &raw;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    raw_close(*state);
-    return 0;
-}
-
 static void closed_port_answers_with_rst(void **state)
 {
     struct raw *raw = *state;
@@ -547,7 +530,7 @@ static void simultaneous_open(void **state)
 
 int main(void)
 {
-#define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, raw_setup, raw_teardown)
     const struct CMUnitTest tests[] = {
         RAW_TEST(closed_port_answers_with_rst),
         RAW_TEST(listen_answers_an_ack_with_rst),

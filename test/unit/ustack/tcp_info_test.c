@@ -13,23 +13,6 @@
 #include "pair.h"
 #include "raw.h"
 
-static int setup(void **state)
-{
-    static struct raw raw;
-
-    raw_open(&raw, NULL);
-    raw.answer_arp = 1;
-    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), 0);
-    *state = &raw;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    raw_close(*state);
-    return 0;
-}
-
 /* Opens a connection from this port of the peer. */
 static struct us_conn *open_from(struct raw *raw, unsigned port)
 {
@@ -268,7 +251,7 @@ static void reasons_have_names(void **state)
     assert_string_equal(us_close_reason_name((enum us_close_reason)99), "unknown");
 }
 
-#define INFO_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+#define INFO_TEST(function) cmocka_unit_test_setup_teardown(function, raw_setup, raw_teardown)
 
 int main(void)
 {

@@ -11,23 +11,6 @@
 #include "pair.h"
 #include "raw.h"
 
-static int setup(void **state)
-{
-    static struct raw raw;
-
-    raw_open(&raw, NULL);
-    raw.answer_arp = 1;
-    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), 0);
-    *state = &raw;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    raw_close(*state);
-    return 0;
-}
-
 static void ports_are_found_again(void **state)
 {
     struct raw *raw = *state;
@@ -196,11 +179,12 @@ static void cookies_cost_a_pair_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(ports_are_found_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(port_of_one_address, setup, teardown),
-        cmocka_unit_test_setup_teardown(flood_holds_bounded_state_for_a_short_time, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(cookie_waits_for_a_free_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(ports_are_found_again, raw_setup, raw_teardown),
+        cmocka_unit_test_setup_teardown(port_of_one_address, raw_setup, raw_teardown),
+        cmocka_unit_test_setup_teardown(flood_holds_bounded_state_for_a_short_time, raw_setup,
+                                        raw_teardown),
+        cmocka_unit_test_setup_teardown(cookie_waits_for_a_free_connection, raw_setup,
+                                        raw_teardown),
         cmocka_unit_test(cookies_cost_a_pair_nothing),
     };
 

@@ -362,23 +362,6 @@ static void hostile_blocks_do_no_harm(void **state)
     assert_int_equal(raw_counter(raw, "conns_open"), 1);
 }
 
-static int raw_setup(void **state)
-{
-    struct raw *raw = calloc(1, sizeof(*raw));
-
-    raw_open(raw, NULL);
-    assert_int_equal(us_listen(raw->stack, RAW_PORT, NULL), 0);
-    *state = raw;
-    return 0;
-}
-
-static int raw_teardown(void **state)
-{
-    raw_close(*state);
-    free(*state);
-    return 0;
-}
-
 #define SACK_RAW_TEST(f) cmocka_unit_test_setup_teardown(f, raw_setup, raw_teardown)
 
 int main(void)
