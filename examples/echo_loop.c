@@ -36,7 +36,7 @@ static void host_start(struct host *host, unsigned number)
     config.half_open_max = 16;
     config.time_wait_max = 16;
     config.buffer_bytes = 1 << 18;
-    config.mac[0] = 2;
+    memset(config.mac, 2, sizeof(config.mac));
     config.mac[5] = (unsigned char)number;
     memset(config.secret, 77, sizeof(config.secret)); /* in earnest: from getrandom() */
     bytes = us_memory_bytes(&config);

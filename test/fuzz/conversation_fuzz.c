@@ -299,6 +299,7 @@ static void start(struct world *w, unsigned s, unsigned mtu)
     struct us_config config;
     unsigned long bytes;
 
+    memset(&config, 0, sizeof(config));
     us_config_defaults(&config);
     config.mac[0] = 2;
     config.mac[5] = (u_u8)s;

@@ -41,6 +41,7 @@ static struct us_stack *make_stack(void)
     static unsigned long bytes;
     struct us_config config;
 
+    memset(&config, 0, sizeof(config));
     us_config_defaults(&config);
     config.mac[0] = 2;
     config.secret[0] = 1;

@@ -21,6 +21,7 @@ static struct us_stack *make(unsigned char secret)
     struct us_config config;
     unsigned long bytes;
 
+    memset(&config, 0, sizeof(config));
     us_config_defaults(&config);
     config.mac[0] = 2;
     config.secret[3] = secret;
