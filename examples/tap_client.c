@@ -46,16 +46,16 @@ static int tap_open(const char *name)
 static struct us_stack *stack_start(const struct us_addr *own)
 {
     static const unsigned char mac[6] = {2, 0, 0, 7, 0, 2};
+    static void *memory; /* the stack's, until the program ends */
     struct us_config config;
     struct us_stack *stack;
-    unsigned long bytes;
 
     us_config_defaults(&config);
     memcpy(config.mac, mac, sizeof(mac));
-    if (getrandom(config.secret, sizeof(config.secret), 0) != sizeof(config.secret))
+    memory = calloc(1, us_memory_bytes(&config));
+    if (memory == NULL || getrandom(config.secret, sizeof(config.secret), 0) < 0)
         exit(1);
-    bytes = us_memory_bytes(&config);
-    stack = us_create(&config, calloc(1, bytes), bytes, clock_us());
+    stack = us_create(&config, memory, us_memory_bytes(&config), clock_us());
     us_addr_add(stack, own, 24);
     return stack;
 }
