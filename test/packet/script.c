@@ -225,3 +225,16 @@ int script_compare(struct script *s, double left, const char *op, double right)
         return left >= right;
     script_fail(s, "\"%s\" is not a comparison", op);
 }
+
+void script_wait(struct script *s)
+{
+    struct rig *rig = &s->rig;
+    if (s->has_time)
+        rig_run(rig, rig->now_us + s->time_lo_us, 1, NULL);
+    if (rig->out_head < rig->out_tail && s->has_time) {
+        char text[400];
+        rig_describe(&rig->out[rig->out_head], text, sizeof(text));
+        script_fail(s, "not expected: the stack sent at %.6f s: %s", (double)rig->now_us / 1e6,
+                    text);
+    }
+}

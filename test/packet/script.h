@@ -67,4 +67,7 @@ void script_to_mac(struct script *s, const char *word, uint8_t mac[6]);
 /* `left op right` for op one of = != < <= > >=. */
 int script_compare(struct script *s, double left, const char *op, double right);
 
+/* Runs to the time of the line; whatever the stack sends on the way must have been expected. */
+void script_wait(struct script *s);
+
 #endif
