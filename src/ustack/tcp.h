@@ -309,6 +309,12 @@ struct us_tcp_desc {
 /* Handles a received segment; rx->l4 is its header. */
 void us_tcp_input(struct us_stack *stack, const struct us_rx *rx);
 
+/*
+ * An answer to a segment that needs no connection: the ports are filled in, the rest is 0. Null,
+ * and counted, if the queue of answers is full.
+ */
+struct us_reply *us_tcp_reply(struct us_stack *stack, const struct us_seg *seg);
+
 /* Answers a segment with a RST as RFC 9293 3.10.7.1 says, unless it is a RST itself. */
 void us_tcp_answer_rst(struct us_stack *stack, const struct us_seg *seg);
 

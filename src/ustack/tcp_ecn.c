@@ -42,11 +42,9 @@ static void ecn_flush_delayed(struct us_stack *stack, struct us_conn *conn,
 
     if (!(conn->out_flags & US_OUT_ACK_LATER))
         return;
-    reply = us_reply_add(stack, seg->rx, US_REPLY_TCP);
+    reply = us_tcp_reply(stack, seg);
     if (reply == U_NULL)
         return;
-    reply->tcp.src_port = seg->dst_port;
-    reply->tcp.dst_port = seg->src_port;
     reply->tcp.seq = conn->snd_max;
     reply->tcp.ack = conn->rcv_nxt;
     reply->tcp.flags = (u_u8)(US_TCP_ACK | (conn->ecn & US_EF_CE ? (int)US_TCP_ECE : 0));

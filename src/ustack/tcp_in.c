@@ -61,17 +61,26 @@ static u_u32 seg_space(const struct us_seg *seg)
 
 /* ---- answers ---- */
 
+struct us_reply *us_tcp_reply(struct us_stack *stack, const struct us_seg *seg)
+{
+    struct us_reply *reply = us_reply_add(stack, seg->rx, US_REPLY_TCP);
+
+    if (reply == U_NULL)
+        return reply;
+    reply->tcp.src_port = seg->dst_port;
+    reply->tcp.dst_port = seg->src_port;
+    return reply;
+}
+
 void us_tcp_answer_rst(struct us_stack *stack, const struct us_seg *seg)
 {
     struct us_reply *reply;
 
     if (seg->flags & US_TCP_RST)
         return;
-    reply = us_reply_add(stack, seg->rx, US_REPLY_TCP);
+    reply = us_tcp_reply(stack, seg);
     if (reply == U_NULL)
         return;
-    reply->tcp.src_port = seg->dst_port;
-    reply->tcp.dst_port = seg->src_port;
     if (seg->flags & US_TCP_ACK) {
         reply->tcp.seq = seg->ack;
         reply->tcp.flags = US_TCP_RST;

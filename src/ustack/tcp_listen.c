@@ -117,15 +117,13 @@ static void listen_send_cookie(struct us_stack *stack, const struct us_tcp_key *
                                const struct us_seg *seg)
 {
     u_u32 mss = us_conn_mss_of_syn(seg, key->local_ip);
-    struct us_reply *reply = us_reply_add(stack, seg->rx, US_REPLY_TCP);
+    struct us_reply *reply = us_tcp_reply(stack, seg);
     struct us_cookie cookie;
 
     if (reply == U_NULL)
         return;
     us_count(stack, US_C_SYN_COOKIES_SENT);
     stack->cookie_until_us = stack->now_us + listen_cookie_us;
-    reply->tcp.src_port = seg->dst_port;
-    reply->tcp.dst_port = seg->src_port;
     reply->tcp.seq = us_cookie_make(stack, key, seg->seq, mss);
     reply->tcp.ack = seg->seq + 1;
     reply->tcp.flags = US_TCP_SYN | US_TCP_ACK;
