@@ -242,7 +242,8 @@ struct churn {
     struct mailbox mailboxes[MAILBOXES];
     uint32_t value_len_max;
     bool evict;
-    bool administered; /* one thread walks through the table and changes the memory limit */
+    bool administered;  /* one thread walks through the table and changes the memory limit */
+    kv_atomic_u32 done; /* threads that have made all their steps */
 };
 
 /* The value says which key it belongs to: the client flags do, and seed its bytes. */
@@ -320,16 +321,24 @@ static void churn_visit(void *ctx, const struct kv_view *view)
     ++*shown;
 }
 
+/* All but the one that asks have made their steps. */
+static bool churn_is_over(const struct team *team)
+{
+    const struct churn *churn = (const struct churn *)team->shared;
+    return kv_u32_load_relaxed(&churn->done) == team->count - 1;
+}
+
+/* Goes on as long as the others do: where cores are few they may begin late. */
 static void run_administration(struct thread *thread)
 {
     static const struct kv_quantum part = {.chains = 200, .items = 100};
     const uint64_t memory = thread->team->kv->config.memory_bytes;
     unsigned shown = 0;
     meet(thread);
-    for (unsigned round = 0; round < 40; round++) {
+    for (unsigned round = 0; round < 40 || !churn_is_over(thread->team); round++) {
         struct kv_cursor cursor = {0};
         bool more = true;
-        kv_tick(thread->worker, 1 + round);
+        kv_tick(thread->worker, 1 + round % 60);
         while (more) {
             more = round % 4 == 3 ? kv_crawl(thread->worker, &cursor, &part, UINT64_MAX)
                                   : kv_scan(thread->worker, &cursor, &part, churn_visit, &shown);
@@ -343,7 +352,8 @@ static void run_administration(struct thread *thread)
 
 static void run_churn(struct thread *thread)
 {
-    if (thread->number == 0 && ((const struct churn *)thread->team->shared)->administered) {
+    struct churn *churn = (struct churn *)thread->team->shared;
+    if (thread->number == 0 && churn->administered) {
         run_administration(thread);
         return;
     }
@@ -361,6 +371,7 @@ static void run_churn(struct thread *thread)
             kv_online(thread->worker);
         }
     }
+    kv_u32_fetch_add_relaxed(&churn->done, 1);
 }
 
 static void churn(uint64_t memory_bytes, uint32_t value_len_max, bool evict, bool administered)
