@@ -47,8 +47,9 @@ ARROWS = {
     "kv": {"base"},
     "cache": {"base", "mcproto", "kv"},
     "nic": {"base"},
+    "load": {"base"},
     "net": {"base", "ustack", "mcproto", "kv", "cache", "nic"},
-    "apps": {"base", "ustack", "mcproto", "kv", "cache", "nic", "net"},
+    "apps": {"base", "ustack", "mcproto", "kv", "cache", "nic", "net", "load"},
 }
 EVERYBODY_SEES = {"ubase"}
 

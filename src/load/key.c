@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lowest digits come first: the part of a key that tells it from others is where hashes look
+ * first, and the padding is at its end. */
+#include <string.h>
+
+#include "load/key.h"
+
+#define DIGIT_BITS 6
+
+static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+
+uint32_t load_key_bytes_min(uint64_t ids)
+{
+    uint32_t bytes = 1;
+
+    for (uint64_t last = ids - (ids > 0); last >>= DIGIT_BITS;)
+        bytes++;
+    return bytes;
+}
+
+uint32_t load_key_write(char *key, uint64_t id, uint32_t bytes)
+{
+    uint32_t n = 0;
+
+    do {
+        key[n++] = digits[id & ((1 << DIGIT_BITS) - 1)];
+        id >>= DIGIT_BITS;
+    } while (id != 0);
+    if (n < bytes) {
+        memset(key + n, digits[0], bytes - n);
+        n = bytes;
+    }
+    return n;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sizes: text to distribution, and its inverse. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/size.h"
+
+/* ETC's values of up to 14 bytes: share of each length. */
+static const double etc_small[] = {.00536, .00047, .17820, .09239, .00018, .02740, .00065, .00606,
+                                   .00023, .00837, .00837, .08989, .00092, .00326, .01980};
+#define ETC_TAIL_FROM 15
+
+static bool complain(char *error, const char *text, const char *why)
+{
+    snprintf(error, LOAD_ERROR_MAX, "\"%.60s\" is no size: %s", text, why);
+    return false;
+}
+
+static void law_set(struct load_size *size, enum load_size_law law, double location, double scale,
+                    double shape)
+{
+    size->law = law;
+    size->location = location;
+    size->scale = scale;
+    size->shape = shape;
+}
+
+static void choice_add(struct load_size *size, uint32_t value, double share)
+{
+    double before = size->choices > 0 ? size->upto[size->choices - 1] : 0;
+
+    size->choice[size->choices] = value;
+    size->upto[size->choices++] = before + share;
+}
+
+static void etc_value(struct load_size *size)
+{
+    for (uint32_t n = 0; n < sizeof(etc_small) / sizeof(etc_small[0]); n++)
+        choice_add(size, n, etc_small[n]);
+    law_set(size, LOAD_SIZE_GPARETO, ETC_TAIL_FROM, 214.476, 0.348238);
+}
+
+/* "gev:MU:SIGMA:K" behind its colon. */
+static bool law_parse(struct load_size *size, enum load_size_law law, const char *text, char *error)
+{
+    double n[3];
+    const char *at = text;
+
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        n[i] = strtod(at, &end);
+        if (end == at || *end != (i < 2 ? ':' : '\0'))
+            return complain(error, text, "a law has three numbers, MU:SIGMA:K");
+        at = end + 1;
+    }
+    if (!(isfinite(n[0]) && n[1] > 0 && isfinite(n[1]) && isfinite(n[2])))
+        return complain(error, text, "SIGMA is above 0");
+    law_set(size, law, n[0], n[1], n[2]);
+    return true;
+}
+
+static bool number_parse(const char **at, uint32_t *value)
+{
+    char *end;
+    unsigned long long n;
+
+    if (**at < '0' || **at > '9')
+        return false;
+    n = strtoull(*at, &end, 10);
+    if (n > UINT32_MAX)
+        return false;
+    *at = end;
+    *value = (uint32_t)n;
+    return true;
+}
+
+/* "95@50/191@40": weights are brought to a sum of one. */
+static bool choices_parse(struct load_size *size, const char *text, char *error)
+{
+    const char *at = text;
+    double sum;
+
+    for (;;) {
+        uint32_t value;
+        double weight;
+        char *end;
+        if (!number_parse(&at, &value) || *at != '@')
+            return complain(error, text, "choices are written NUMBER@WEIGHT/NUMBER@WEIGHT");
+        weight = strtod(at + 1, &end);
+        if (end == at + 1 || !(weight > 0) || !isfinite(weight))
+            return complain(error, text, "weights are above 0");
+        if (size->choices == LOAD_SIZE_CHOICES_MAX)
+            return complain(error, text, "there are too many choices");
+        choice_add(size, value, weight);
+        at = end;
+        if (*at == '\0')
+            break;
+        if (*at++ != '/')
+            return complain(error, text, "choices are parted by /");
+    }
+    sum = size->upto[size->choices - 1];
+    for (unsigned i = 0; i < size->choices; i++)
+        size->upto[i] /= sum;
+    return true;
+}
+
+/* "200" or "16-128". */
+static bool range_parse(struct load_size *size, const char *text, char *error)
+{
+    const char *at = text;
+    uint32_t from, to;
+
+    if (!number_parse(&at, &from))
+        return complain(error, text,
+                        "give N, N-M, N@W/M@W, gev:.., gpareto:.., etc-key, etc-value");
+    to = from;
+    if (*at == '-') {
+        at++;
+        if (!number_parse(&at, &to))
+            return complain(error, text, "a range is written N-M");
+    }
+    if (*at != '\0' || to < from)
+        return complain(error, text, "a range goes from a number to one that is not smaller");
+    if (from < size->min || to > size->max) {
+        snprintf(error, LOAD_ERROR_MAX, "\"%.60s\" is not between %u and %u", text, size->min,
+                 size->max);
+        return false;
+    }
+    law_set(size, LOAD_SIZE_EVEN, from, (double)to - from + 1, 0);
+    return true;
+}
+
+bool load_size_parse(struct load_size *size, const char *text, uint32_t min, uint32_t max,
+                     char error[LOAD_ERROR_MAX])
+{
+    memset(size, 0, sizeof(*size));
+    size->min = min;
+    size->max = max;
+    if (strcmp(text, "etc-key") == 0) {
+        law_set(size, LOAD_SIZE_GEV, 30.7984, 8.20449, 0.078688);
+        return true;
+    }
+    if (strcmp(text, "etc-value") == 0) {
+        etc_value(size);
+        return true;
+    }
+    if (strncmp(text, "gev:", 4) == 0)
+        return law_parse(size, LOAD_SIZE_GEV, text + 4, error);
+    if (strncmp(text, "gpareto:", 8) == 0)
+        return law_parse(size, LOAD_SIZE_GPARETO, text + 8, error);
+    if (strchr(text, '@'))
+        return choices_parse(size, text, error);
+    return range_parse(size, text, error);
+}
+
+/* The inverses of the laws, u in [0, 1). */
+static double law_at(const struct load_size *size, double u)
+{
+    double k = size->shape;
+
+    switch (size->law) {
+    case LOAD_SIZE_EVEN:
+        return size->location + floor(u * size->scale);
+    case LOAD_SIZE_GEV: {
+        double y = -log(u > 0 ? u : 0x1p-54);
+        double t = fabs(k) > 1e-12 ? expm1(-k * log(y)) / k : -log(y);
+        return size->location + size->scale * t;
+    }
+    case LOAD_SIZE_GPARETO: {
+        double y = -log1p(-u);
+        double t = fabs(k) > 1e-12 ? expm1(k * y) / k : y;
+        return size->location + size->scale * t;
+    }
+    case LOAD_SIZE_NONE:
+        break;
+    }
+    return size->choice[size->choices - 1];
+}
+
+/* The nearest whole number within the bounds. */
+static uint32_t within(const struct load_size *size, double x)
+{
+    x = floor(x + 0.5);
+    if (!(x > size->min))
+        return size->min;
+    return x < size->max ? (uint32_t)x : size->max;
+}
+
+uint32_t load_size_at(const struct load_size *size, double u)
+{
+    double rest;
+
+    for (unsigned i = 0; i < size->choices; i++)
+        if (u < size->upto[i])
+            return within(size, size->choice[i]);
+    rest = size->choices > 0 ? size->upto[size->choices - 1] : 0;
+    if (size->law != LOAD_SIZE_NONE && rest > 0)
+        u = (u - rest) / (1 - rest);
+    return within(size, law_at(size, u));
+}
+
+double load_size_mean(const struct load_size *size)
+{
+    enum { STEPS = 1 << 16 };
+    double sum = 0;
+
+    for (int i = 0; i < STEPS; i++)
+        sum += load_size_at(size, (i + 0.5) / STEPS);
+    return sum / STEPS;
+}

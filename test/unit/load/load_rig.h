@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the tests of src/load share: cmocka, and a bound for random errors. */
+#ifndef TEST_LOAD_RIG_H
+#define TEST_LOAD_RIG_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "load/random.h"
+
+/* Fails unless `value` is within `tolerance` of `expected`. */
+static inline void assert_near(double value, double expected, double tolerance)
+{
+    if (!(fabs(value - expected) <= tolerance))
+        fail_msg("%.6g is not within %.3g of %.6g", value, tolerance, expected);
+}
+
+/*
+ * Pearson's chi-square of counts against probabilities: fails beyond four and a half standard
+ * deviations of what chance makes of a right distribution.
+ */
+static inline void assert_distributed(const uint64_t *counts, const double *shares, unsigned bins,
+                                      uint64_t draws)
+{
+    double chi = 0;
+
+    for (unsigned i = 0; i < bins; i++) {
+        double expected = shares[i] * (double)draws;
+        double off = (double)counts[i] - expected;
+        chi += off * off / expected;
+    }
+    if (!(chi < bins - 1 + 4.5 * sqrt(2.0 * (bins - 1))))
+        fail_msg("chi-square is %.1f with %u degrees of freedom", chi, bins - 1);
+}
+
+#endif
