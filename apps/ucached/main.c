@@ -22,14 +22,15 @@
 
 static void say_notes(const struct options *o)
 {
-    if (o->io == OPTIONS_IO_TAP && o->threads_given && o->settings.threads > 1)
-        fprintf(stderr, "ucached: note: --io=tap uses 1 thread, not %u\n", o->settings.threads);
+    if (link_is_stack(o->link.io) && o->threads_given && o->settings.threads > 1)
+        fprintf(stderr, "ucached: note: --io=%s uses 1 thread, not %u\n", link_io_name(o->link.io),
+                o->settings.threads);
     if (o->surplus)
         fprintf(stderr, "ucached: note: \"%s\" is not an option and has no effect\n", o->surplus);
     if (o->settings.threads > THREADS_SENSIBLE)
         fprintf(stderr, "ucached: warning: %u threads are more than most machines have use for\n",
                 o->settings.threads);
-    if (o->io == OPTIONS_IO_SOCK && geteuid() == 0 && !o->user)
+    if (!link_is_stack(o->link.io) && geteuid() == 0 && !o->user)
         fprintf(stderr, "ucached: warning: running as root; -u USER gives that up\n");
     if (o->settings.verbosity > 0)
         fprintf(stderr, "ucached: %llu MB for items, largest item %u bytes, %u connections\n",
@@ -41,7 +42,7 @@ static int raise_files(const struct options *o)
 {
     uint64_t per_thread = NET_ENDPOINT_MAX + 2;
 
-    if (o->io != OPTIONS_IO_SOCK)
+    if (link_is_stack(o->link.io))
         return 0;
     return daemon_raise_files(o->settings.connections_max + FILES_SPARE +
                               o->settings.threads * per_thread);

@@ -3,26 +3,24 @@
  * Reads the command line, which the tables describe, and checks what fits together.
  */
 #define _GNU_SOURCE /* getopt_long() */
-#include <arpa/inet.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/base.h"
+#include "common/value.h"
 #include "options_spec.h"
-#include "options_value.h"
 
 #define SPECS_MAX 64 /* of all tables together */
 
-const struct option_spec *options_spec(size_t index)
+bool options_spec(size_t index, struct option_spec *spec)
 {
-    struct option_table first = options_memcached();
-    struct option_table second = options_own();
+    struct option_table table = options_memcached();
 
-    if (index < first.count)
-        return &first.specs[index];
-    index -= first.count;
-    return index < second.count ? &second.specs[index] : NULL;
+    if (index >= table.count)
+        return options_own(index - table.count, spec);
+    *spec = table.specs[index];
+    return true;
 }
 
 int options_fail(struct options *o, int status, const char *format, ...)
@@ -58,46 +56,48 @@ struct wanted {
 
 static void wanted_make(struct wanted *wanted)
 {
-    const struct option_spec *spec;
+    struct option_spec spec;
     char *letter = wanted->letters;
     struct option *next = wanted->longs;
 
     memset(wanted, 0, sizeof(*wanted));
     *letter++ = ':'; /* a missing argument is told apart from an unknown option */
-    while ((spec = options_spec(wanted->count)) != NULL) {
+    while (options_spec(wanted->count, &spec)) {
         U_ASSERT(wanted->count < SPECS_MAX);
-        if (spec->name) {
-            next->name = spec->name;
-            next->has_arg = spec->arg ? required_argument : no_argument;
+        if (spec.name) {
+            next->name = spec.name;
+            next->has_arg = spec.arg ? required_argument : no_argument;
             next->val = LONG_BASE + (int)wanted->count;
             next++;
         }
-        if (spec->letter)
-            *letter++ = spec->letter;
-        if (spec->letter && spec->arg)
+        if (spec.letter)
+            *letter++ = spec.letter;
+        if (spec.letter && spec.arg)
             *letter++ = ':';
         wanted->count++;
     }
 }
 
-static const struct option_spec *find_spec(int value)
+static bool find_spec(int value, struct option_spec *spec)
 {
-    const struct option_spec *spec;
     size_t i;
 
     if (value >= LONG_BASE)
-        return options_spec((size_t)(value - LONG_BASE));
-    for (i = 0; (spec = options_spec(i)) != NULL && spec->letter != value; i++)
-        continue;
-    return spec;
+        return options_spec((size_t)(value - LONG_BASE), spec);
+    for (i = 0; options_spec(i, spec); i++) {
+        if (spec->letter == value)
+            return true;
+    }
+    return false;
 }
 
 /* getopt returned '?': `letter` is set for a short option, else `arg` is the word as given. */
 static int fail_unknown(struct options *o, int letter, const char *arg)
 {
-    if (letter >= LONG_BASE)
-        return options_fail(o, OPTIONS_EXIT_RANGE, "--%s takes no argument",
-                            find_spec(letter)->name);
+    struct option_spec spec;
+
+    if (letter >= LONG_BASE && find_spec(letter, &spec))
+        return options_fail(o, OPTIONS_EXIT_RANGE, "--%s takes no argument", spec.name);
     if (letter != 0)
         return options_fail(o, OPTIONS_EXIT_RANGE, "-%c: there is no such option; see --help",
                             letter);
@@ -106,9 +106,14 @@ static int fail_unknown(struct options *o, int letter, const char *arg)
 
 static int apply(struct options *o, const struct option_spec *spec, const char *arg)
 {
+    char why[LINK_ERROR_MAX];
+
     if (spec->set)
         return spec->set(o, arg);
-    *(bool *)((char *)o + spec->flag) = true;
+    if (spec->arg && link_set(&o->link, spec->name, arg, why) < 0)
+        return options_fail(o, EX_USAGE, "%s", why);
+    if (!spec->arg)
+        *(bool *)((char *)o + spec->flag) = true;
     return 0;
 }
 
@@ -128,7 +133,8 @@ static bool asks_for_text(const struct option_spec *spec, enum options_outcome *
 
 static int parse_all(int argc, char **argv, struct options *o, enum options_outcome *outcome)
 {
-    const struct option_spec *spec;
+    struct option_spec spec;
+    bool found;
     struct wanted wanted;
     int value;
 
@@ -141,11 +147,11 @@ static int parse_all(int argc, char **argv, struct options *o, enum options_outc
         if (value == ':')
             return options_fail(o, OPTIONS_EXIT_RANGE, "%s needs an argument; see --help",
                                 argv[optind - 1]);
-        spec = find_spec(value);
-        U_ASSERT(spec != NULL);
-        if (asks_for_text(spec, outcome))
+        found = find_spec(value, &spec);
+        U_ASSERT(found);
+        if (asks_for_text(&spec, outcome))
             return 0;
-        if (apply(o, spec, optarg) < 0)
+        if (apply(o, &spec, optarg) < 0)
             return -1;
     }
     o->surplus = argv[optind];
@@ -154,110 +160,30 @@ static int parse_all(int argc, char **argv, struct options *o, enum options_outc
 
 /* ---- what fits together ------------------------------------------------------------------ */
 
-bool options_same_network(const struct net_stack_addr *a, const struct us_addr *b)
+static int check_stack(struct options *o)
 {
-    unsigned bit;
+    const char *io = link_io_name(o->link.io);
 
-    if (a->addr.family != b->family)
-        return false;
-    for (bit = 0; bit < a->prefix_len; bit++) {
-        if ((a->addr.bytes[bit / 8] ^ b->bytes[bit / 8]) & (0x80u >> bit % 8))
-            return false;
-    }
-    return true;
-}
-
-static int check_sock(struct options *o)
-{
-    const char *wrong = o->tap_name            ? "--dev"
-                        : o->ip_count > 0      ? "--ip"
-                        : o->host_ip_given     ? "--host-ip"
-                        : o->gateway_count > 0 ? "--gw"
-                        : o->mac_given         ? "--mac"
-                        : o->trace_path        ? "--trace"
-                        : o->fault_given       ? "--fault"
-                                               : NULL;
-
-    if (wrong)
-        return options_fail(o, EX_USAGE, "%s is for the own TCP/IP stack; add --io=tap", wrong);
-    return 0;
-}
-
-/* Whether an address is in a network of the server's. */
-static bool is_neighbour(const struct options *o, const struct us_addr *addr)
-{
-    unsigned i;
-
-    for (i = 0; i < o->ip_count; i++) {
-        if (options_same_network(&o->ip[i], addr))
-            return true;
-    }
-    return false;
-}
-
-static int check_gateways(struct options *o)
-{
-    unsigned i;
-
-    for (i = 0; i < o->gateway_count; i++) {
-        if (!is_neighbour(o, &o->gateways[i]))
-            return options_fail(o, EX_USAGE, "--gw: no --ip is in the network of the gateway");
-    }
-    return 0;
-}
-
-/* An address of the host's side has to be in a network of ours, and another one than ours. */
-static int check_host_ip(struct options *o, const struct net_stack_addr *host)
-{
-    char text[INET6_ADDRSTRLEN] = "";
-    unsigned i;
-
-    if (host->prefix_len == 0)
-        return 0;
-    for (i = 0; i < o->ip_count; i++) {
-        if (memcmp(&o->ip[i].addr, &host->addr, sizeof(host->addr)) == 0)
-            return options_fail(o, EX_USAGE, "--ip and --host-ip are the same address");
-    }
-    if (is_neighbour(o, &host->addr))
-        return 0;
-    inet_ntop(host->addr.family == US_IP6 ? AF_INET6 : AF_INET, host->addr.bytes, text,
-              sizeof(text));
-    return options_fail(o, EX_USAGE,
-                        "no --ip is in the network of the host's side, %s; give "
-                        "--host-ip=ADDRESS/PREFIX in the same network, or --host-ip=none",
-                        text);
-}
-
-static bool has_ip4(const struct options *o)
-{
-    unsigned i;
-
-    for (i = 0; i < o->ip_count; i++) {
-        if (o->ip[i].addr.family == US_IP4)
-            return true;
-    }
-    return false;
-}
-
-static int check_tap(struct options *o)
-{
     if (o->settings.listen_addr)
-        return options_fail(o, EX_USAGE,
-                            "-l is for kernel sockets; with --io=tap the address is given by --ip");
+        return options_fail(
+            o, EX_USAGE, "-l is for kernel sockets; with --io=%s the address is given by --ip", io);
     if (o->settings.unix_path)
-        return options_fail(o, EX_USAGE, "-s is for kernel sockets, not for --io=tap");
+        return options_fail(o, EX_USAGE, "-s is for kernel sockets, not for --io=%s", io);
     if (o->tcp_port_any || o->udp_port_any)
-        return options_fail(o, EX_USAGE, "%s: with --io=tap the port must be from 1 to 65535",
-                            o->tcp_port_any ? "-p" : "-U");
-    if (!o->tap_name)
-        o->tap_name = "ucached0";
-    if (o->ip_count == 0 && value_network("10.100.0.20/24", &o->ip[0]) == 0)
-        o->ip_count = 1;
-    if (!o->host_ip_given && has_ip4(o) && value_network("10.100.0.10/24", &o->host_ip) < 0)
-        return -1;
-    if (check_gateways(o) < 0 || check_host_ip(o, &o->host_ip) < 0)
-        return -1;
-    return check_host_ip(o, &o->host_ip6);
+        return options_fail(o, EX_USAGE, "%s: with --io=%s the port must be from 1 to 65535",
+                            o->tcp_port_any ? "-p" : "-U", io);
+    return 0;
+}
+
+static int check_link(struct options *o)
+{
+    static const struct link_defaults defaults = {
+        .dev = "ucached0", .ip = "10.100.0.20/24", .host_ip = "10.100.0.10/24"};
+    char why[LINK_ERROR_MAX];
+
+    if (link_settle(&o->link, &defaults, why) < 0)
+        return options_fail(o, EX_USAGE, "%s", why);
+    return link_is_stack(o->link.io) ? check_stack(o) : 0;
 }
 
 /* -U alone stands for both; a unix socket stands for itself. */
@@ -311,9 +237,7 @@ static int check_all(struct options *o)
                             "%s: the largest item may take at most half of the memory (-m)",
                             o->item_size_given ? "-I" : "-m");
     }
-    if (o->io == OPTIONS_IO_AUTO)
-        o->io = o->tap_name || o->ip_count > 0 ? OPTIONS_IO_TAP : OPTIONS_IO_SOCK;
-    return o->io == OPTIONS_IO_TAP ? check_tap(o) : check_sock(o);
+    return check_link(o);
 }
 
 static bool ends_in(const char *text, const char *end)

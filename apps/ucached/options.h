@@ -10,14 +10,11 @@
 #include <stdio.h>
 
 #include "cache/cache.h"
-#include "net/net.h"
-#include "nic/nic.h"
+#include "common/link.h"
 
 #define OPTIONS_ERROR_MAX 400
 #define OPTIONS_LISTEN_MAX 1024
 #define OPTIONS_THREADS_MAX 256
-
-enum options_io { OPTIONS_IO_AUTO = 0, OPTIONS_IO_SOCK, OPTIONS_IO_TAP };
 
 /* Strings point into argv. */
 struct options {
@@ -26,8 +23,8 @@ struct options {
     bool tcp_port_given;
     bool tcp_port_any; /* -p -1: settings.tcp_port is 0 until one has been found */
     bool udp_port_given;
-    bool udp_port_any;  /* -U -1 */
-    enum options_io io; /* not AUTO any more after options_parse() */
+    bool udp_port_any;        /* -U -1 */
+    struct link_options link; /* settled after options_parse() */
     bool item_size_given;
     bool threads_given;
     bool binding_given;
@@ -41,20 +38,6 @@ struct options {
     const char *pidfile; /* null: none */
     const char *surplus; /* the first word that is no option, or null */
 
-    const char *tap_name;
-    struct net_stack_addr ip[NET_STACK_ADDR_MAX];
-    unsigned ip_count;
-    struct net_stack_addr host_ip; /* prefix_len 0: none of that family */
-    struct net_stack_addr host_ip6;
-    bool host_ip_given;
-    struct us_addr gateways[NET_STACK_GATEWAY_MAX];
-    unsigned gateway_count;
-    uint8_t mac[6];
-    bool mac_given;
-    const char *trace_path;
-    struct nic_fault_config fault;
-    bool fault_given;
-
     char error[OPTIONS_ERROR_MAX]; /* OPTIONS_BAD: names the option, says what is allowed */
     char illegal_suboption[80];    /* OPTIONS_BAD because of -o: the word, else empty */
     int exit_status;               /* OPTIONS_BAD: what memcached would exit with */
@@ -66,9 +49,6 @@ enum options_outcome { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_LICENSE, OPTIONS_VERSI
  * Reads a command line. The error has no line end. Not for two threads at a time (getopt).
  */
 enum options_outcome options_parse(int argc, char **argv, struct options *options);
-
-/* Whether b is in the network of a. */
-bool options_same_network(const struct net_stack_addr *a, const struct us_addr *b);
 
 void options_print_help(FILE *to);
 void options_print_license(FILE *to);

@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
+#include "common/value.h"
 #include "options_spec.h"
-#include "options_value.h"
 
 #define SECONDS_MAX INT32_MAX
 #define LIST_MAX 1024

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
+#include "common/value.h"
 #include "options_spec.h"
-#include "options_value.h"
 
 #define CONNECTIONS_MAX 1000000
 #define MEMORY_MIB_MAX (16u * 1024 * 1024)

@@ -22,7 +22,7 @@ struct option_spec {
     char letter;      /* 0: a long name only */
     const char *name; /* null: a letter only */
     const char *arg;  /* what the argument is called in the help; null: takes none */
-    option_set *set;  /* null: -h, -i, -V, or a flag */
+    option_set *set;  /* null: -h, -i, -V, a flag, or (arg) one of the link's */
     size_t flag;      /* of a flag: where the bool is that it sets; else 0 */
     const char *help; /* lines are indented by the printer */
 };
@@ -33,10 +33,12 @@ struct option_table {
 };
 
 struct option_table options_memcached(void);
-struct option_table options_own(void);
 
-/* All of them in one numbering, in the order of the help; null beyond the last. */
-const struct option_spec *options_spec(size_t index);
+/* Those of the link, then what else is our own. Returns false beyond the last. */
+bool options_own(size_t index, struct option_spec *spec);
+
+/* All of them in one numbering, in the order of the help. Returns false beyond the last. */
+bool options_spec(size_t index, struct option_spec *spec);
 
 /* Reads one -o. Returns 0, or -1 after options_fail(). */
 int options_extended(struct options *options, const char *list);

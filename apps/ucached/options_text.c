@@ -74,14 +74,14 @@ static void print_spec(FILE *to, const struct option_spec *spec)
 
 void options_print_help(FILE *to)
 {
-    const struct option_spec *spec;
+    struct option_spec spec;
     size_t i;
 
     options_print_version(to);
     fprintf(to, "\nusage: ucached [option]...\n\n");
-    for (i = 0; (spec = options_spec(i)) != NULL; i++) {
-        if (spec->help)
-            print_spec(to, spec);
+    for (i = 0; options_spec(i, &spec); i++) {
+        if (spec.help)
+            print_spec(to, &spec);
     }
     options_extended_help(to);
     fprintf(to, "\nexamples:\n"

@@ -7,7 +7,6 @@
  * it and in the opposite order.
  */
 #define _GNU_SOURCE /* pthread_setname_np() */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -94,8 +93,8 @@ static void stack_endpoints(struct server *server)
     const struct cache_settings *s = &server->options.settings;
     unsigned i;
 
-    for (i = 0; i < server->options.ip_count; i++) {
-        const struct us_addr *addr = &server->options.ip[i].addr;
+    for (i = 0; i < server->options.link.ip_count; i++) {
+        const struct us_addr *addr = &server->options.link.ip[i].addr;
 
         if (s->tcp_port > 0)
             net_endpoints_add(&server->endpoints, NET_ENDPOINT_TCP, addr, s->tcp_port);
@@ -109,7 +108,7 @@ static int find_endpoints(struct server *server, const struct daemon_user *user)
     struct options *o = &server->options;
     char error[NET_ERROR_MAX];
 
-    if (o->io == OPTIONS_IO_TAP) {
+    if (link_is_stack(o->link.io)) {
         stack_endpoints(server);
         return 0;
     }
@@ -202,43 +201,6 @@ static int open_cache(struct server *server)
     return 0;
 }
 
-/* The device, with what was asked for wrapped around it. */
-static struct nic *open_nic(const struct options *o)
-{
-    struct nic_tap_config tap = {.name = o->tap_name};
-    char error[NIC_ERROR_MAX];
-    struct nic *nic, *outer;
-
-    memcpy(tap.mac, o->mac, sizeof(tap.mac));
-    memcpy(tap.host_addr, o->host_ip.addr.bytes, sizeof(tap.host_addr));
-    tap.host_prefix_len = o->host_ip.prefix_len;
-    memcpy(tap.host_addr6, o->host_ip6.addr.bytes, sizeof(tap.host_addr6));
-    tap.host_prefix6_len = o->host_ip6.prefix_len;
-    nic = nic_tap_open(&tap, error);
-    if (nic && o->fault_given) {
-        outer = nic_fault_open(nic, &o->fault, error);
-        if (!outer)
-            nic_close(nic);
-        nic = outer;
-    }
-    /* Outermost, so that the file shows what the stack sees. */
-    if (nic && o->trace_path) {
-        outer = nic_trace_open(nic, o->trace_path, error);
-        if (!outer)
-            nic_close(nic);
-        nic = outer;
-    }
-    if (!nic)
-        complain("--io=tap", error);
-    return nic;
-}
-
-static const char *addr_text(const struct us_addr *addr, char text[INET6_ADDRSTRLEN])
-{
-    return inet_ntop(addr->family == US_IP6 ? AF_INET6 : AF_INET, addr->bytes, text,
-                     INET6_ADDRSTRLEN);
-}
-
 /* What is listened on, one line each, and over what. */
 static void say_endpoints(const struct server *server, const char *over)
 {
@@ -251,27 +213,20 @@ static void say_endpoints(const struct server *server, const char *over)
                 net_endpoint_text(&server->endpoints.list[i], text), over);
 }
 
-static void say_tap(const struct server *server)
+static void say_link(const struct server *server)
 {
-    const struct options *o = &server->options;
-    const struct net_stack_addr *host = o->host_ip.prefix_len > 0 ? &o->host_ip : &o->host_ip6;
-    char host_ip[INET6_ADDRSTRLEN] = "none";
-    char over[128];
+    char link[LINK_TEXT_MAX];
+    char over[LINK_TEXT_MAX + 32];
 
-    if (host->prefix_len > 0)
-        addr_text(&host->addr, host_ip);
-    snprintf(over, sizeof(over), "own TCP/IP stack, TAP device %s, host side %s", o->tap_name,
-             host_ip);
+    snprintf(over, sizeof(over), "own TCP/IP stack, %s", link_text(&server->options.link, link));
     say_endpoints(server, over);
 }
 
 static int open_stack_worker(struct server *server)
 {
-    const struct options *o = &server->options;
+    struct options *o = &server->options;
     struct net_stack_config config = {
         .cache = server->cache,
-        .addr_count = o->ip_count,
-        .gateway_count = o->gateway_count,
         .port = o->settings.tcp_port,
         .udp_port = o->settings.udp_port,
         .conn_max = o->settings.connections_max,
@@ -280,23 +235,24 @@ static int open_stack_worker(struct server *server)
         .idle_timeout_s = o->settings.idle_timeout_s,
         .half_open_max = o->settings.listen_backlog,
     };
-    char error[NET_ERROR_MAX];
+    struct link_use use = {
+        .queues = 1, .tcp_port = o->settings.tcp_port, .udp_port = o->settings.udp_port};
+    char error[LINK_ERROR_MAX], why[NET_ERROR_MAX], what[16];
     struct nic *nic;
 
-    memcpy(config.addrs, o->ip, sizeof(config.addrs));
-    memcpy(config.gateways, o->gateways, sizeof(config.gateways));
+    snprintf(what, sizeof(what), "--io=%s", link_io_name(o->link.io));
     if (random_bytes(config.secret, sizeof(config.secret)) < 0)
         return -1;
-    nic = open_nic(o);
-    if (!nic)
-        return -1;
-    server->threads[0].worker = net_stack_worker_open(nic, &config, error);
+    if (link_open(&o->link, &use, &nic, error) < 0)
+        return complain(what, error);
+    link_configure_stack(&o->link, &config);
+    server->threads[0].worker = net_stack_worker_open(nic, &config, why);
     if (!server->threads[0].worker) {
         nic_close(nic);
-        return complain("--io=tap", error);
+        return complain(what, why);
     }
     server->thread_count = 1;
-    say_tap(server);
+    say_link(server);
     return 0;
 }
 
@@ -364,8 +320,8 @@ static int open_workers(struct server *server)
 {
     const char *port_file = getenv("MEMCACHED_PORT_FILENAME");
 
-    if ((server->options.io == OPTIONS_IO_TAP ? open_stack_worker(server)
-                                              : open_sock_workers(server)) < 0)
+    if ((link_is_stack(server->options.link.io) ? open_stack_worker(server)
+                                                : open_sock_workers(server)) < 0)
         return -1;
     return port_file ? write_ports(&server->endpoints, port_file) : 0;
 }
@@ -374,7 +330,7 @@ static int open_parts(struct server *server, const struct daemon_user *user)
 {
     struct options *o = &server->options;
 
-    if (o->io == OPTIONS_IO_TAP && o->settings.threads > 1)
+    if (link_is_stack(o->link.io) && o->settings.threads > 1)
         o->settings.threads = 1;
     if (open_signals(server) < 0)
         return -1;

@@ -10,6 +10,7 @@
  * meanwhile.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "base/prng.h"
@@ -324,22 +325,13 @@ static void direction_init(struct direction *dir, uint64_t seed)
     dir->ready.capacity = READY_MAX;
 }
 
-struct nic *nic_fault_open(struct nic *lower, const struct nic_fault_config *config,
-                           char error[NIC_ERROR_MAX])
+static struct nic *open_queue(struct nic *lower, const struct nic_fault_config *config)
 {
-    struct fault *fault;
+    struct fault *fault = calloc(1, sizeof(*fault));
     struct u_prng seeds;
 
-    if (config->loss_ppm > PPM_MAX || config->duplicate_ppm > PPM_MAX ||
-        config->reorder_ppm > PPM_MAX || config->corrupt_ppm > PPM_MAX) {
-        nic_error_set(error, "fault: a probability is above %u parts per million", PPM_MAX);
+    if (fault == NULL)
         return NULL;
-    }
-    fault = calloc(1, sizeof(*fault));
-    if (fault == NULL) {
-        nic_error_set(error, "fault: out of memory");
-        return NULL;
-    }
     fault->nic = *lower;
     fault->nic.ops = &fault_ops;
     /*
@@ -349,8 +341,35 @@ struct nic *nic_fault_open(struct nic *lower, const struct nic_fault_config *con
     fault->nic.caps &= US_CAP_RX_CSUM | US_CAP_RX_HASH;
     fault->lower = lower;
     fault->config = *config;
-    u_prng_seed(&seeds, config->seed);
+    u_prng_seed(&seeds, config->seed + lower->queue);
     direction_init(&fault->rx, u_prng_next(&seeds));
     direction_init(&fault->tx, u_prng_next(&seeds));
     return &fault->nic;
+}
+
+int nic_fault_open(struct nic *queue[], unsigned queues, const struct nic_fault_config *config,
+                   char error[NIC_ERROR_MAX])
+{
+    struct nic *outer[NIC_QUEUES_MAX];
+    unsigned n;
+
+    U_ASSERT(queues <= NIC_QUEUES_MAX);
+    if (config->loss_ppm > PPM_MAX || config->duplicate_ppm > PPM_MAX ||
+        config->reorder_ppm > PPM_MAX || config->corrupt_ppm > PPM_MAX) {
+        nic_error_set(error, "fault: a probability is above %u parts per million", PPM_MAX);
+        return -1;
+    }
+    for (n = 0; n < queues; n++) {
+        outer[n] = open_queue(queue[n], config);
+        if (outer[n] == NULL)
+            break;
+    }
+    if (n == queues) {
+        memcpy(queue, outer, queues * sizeof(queue[0]));
+        return 0;
+    }
+    nic_error_set(error, "fault: out of memory");
+    while (n > 0)
+        free(fault_of(outer[--n]));
+    return -1;
 }

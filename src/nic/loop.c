@@ -165,6 +165,8 @@ static void end_init(struct link *link, unsigned side, uint32_t mtu, unsigned qu
 
     end->nic.ops = &loop_ops;
     end->nic.mtu = mtu;
+    end->nic.queues = 1;
+    end->nic.numa_node = NIC_NUMA_ANY;
     end->nic.mac[0] = 0x02; /* locally administered */
     end->nic.mac[5] = (uint8_t)(side + 1);
     end->link = link;

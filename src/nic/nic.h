@@ -3,7 +3,10 @@
  * Packet I/O behind one table of functions: the seam of frames.
  *
  * A back end is reached once per burst, so it is chosen at run time by one pointer. Devices can be
- * stacked: trace and fault wrap another one and own it. A nic belongs to one thread at a time.
+ * stacked: trace and fault wrap another one and own it.
+ *
+ * A struct nic is one queue of a device and belongs to one thread at a time. A device with several
+ * queues is opened as a whole: each may then go to a thread of its own, and is closed by itself.
  *
  * Packets: rx_burst() lends received packets to the caller, who gives each back by release().
  * alloc() lends empty ones; the caller fills them and hands them to tx_burst(), or gives those it
@@ -62,7 +65,13 @@ struct nic {
     uint32_t caps; /* enum us_cap */
     uint32_t mtu;  /* largest IP packet */
     uint8_t mac[6];
+    uint16_t queue;    /* which of the device's queues this is, 0..queues-1 */
+    uint16_t queues;   /* 1 or more */
+    int16_t numa_node; /* of the device; NIC_NUMA_ANY if it has none or does not say */
+    bool rss_exact;    /* TCP's frames come to the queue that nic_rss_lane() computes (nic/rss.h) */
 };
+
+#define NIC_NUMA_ANY (-1)
 
 static inline unsigned nic_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
@@ -107,10 +116,13 @@ static inline void nic_close(struct nic *nic)
 /* ---- back ends --------------------------------------------------------------------------- */
 
 /*
- * Each returns null (nic_loop_open(): -1) with a message in error[] that says what failed and what
- * to do. A `lower` device that was to be wrapped then stays the caller's.
+ * Each opens all queues of a device, 1..NIC_QUEUES_MAX of them, or none: 0 with queue[0..queues)
+ * filled in, or -1 with a message in error[] that says what failed and what to do. Those that wrap
+ * queues replace each in queue[] by its wrapper, or leave them as they were. DPDK's and AF_XDP's
+ * have headers of their own, nic/dpdk.h and nic/xdp.h.
  */
 #define NIC_ERROR_MAX 256
+#define NIC_QUEUES_MAX 64
 
 struct nic_tap_config {
     const char *name;     /* device to create, at most 15 characters; it must not exist */
@@ -126,9 +138,12 @@ struct nic_tap_config {
  * A TAP device: a virtual Ethernet link to the kernel of this machine. Creates it, gives the
  * host's side its addresses and brings it up, without IPv6 if it has no address of that, so that an
  * unused link is silent; close()
- * (or the end of the process) removes it. Needs CAP_NET_ADMIN and /dev/net/tun.
+ * of the last queue (or the end of the process) removes it. Needs CAP_NET_ADMIN and /dev/net/tun.
+ * Of several queues the kernel uses for a flow the one that we sent its last frame to, and before
+ * that any; while one is closed, the others go on.
  */
-struct nic *nic_tap_open(const struct nic_tap_config *config, char error[NIC_ERROR_MAX]);
+int nic_tap_open(const struct nic_tap_config *config, unsigned queues, struct nic *queue[],
+                 char error[NIC_ERROR_MAX]);
 
 struct nic_loop_config {
     uint32_t mtu;          /* 0: 1500 */
@@ -143,10 +158,12 @@ int nic_loop_open(const struct nic_loop_config *config, struct nic *ends[2],
                   char error[NIC_ERROR_MAX]);
 
 /*
- * Writes every frame that passes to a pcap file (microsecond time stamps). Owns `lower`. Buffered;
- * written when the loop waits or idles. A write error ends the trace, is counted, and no more.
+ * Writes every frame that passes to one pcap file (microsecond time stamps). Buffered by queue, so
+ * of several queues the records are in order only for each; written when a loop waits or idles. A
+ * write error ends the trace, is counted, and no more.
  */
-struct nic *nic_trace_open(struct nic *lower, const char *path, char error[NIC_ERROR_MAX]);
+int nic_trace_open(struct nic *queue[], unsigned queues, const char *path,
+                   char error[NIC_ERROR_MAX]);
 
 /* Probabilities in parts per million, in each direction. */
 struct nic_fault_config {
@@ -165,11 +182,12 @@ struct nic_fault_config {
 int nic_fault_parse(const char *spec, struct nic_fault_config *config, char error[NIC_ERROR_MAX]);
 
 /*
- * Does seeded harm to what passes in both directions. Owns `lower`. Offers none of the offloads to
- * send: a checksum that is filled in afterwards would hide the harm. Ethernet's own checksum is
- * not there to catch a flipped bit, so one in an ARP packet can misdirect the peer for a while.
+ * Does seeded harm to what passes in both directions, on each queue with a seed of its own (the
+ * configured one plus the queue's number). Offers none of the offloads to send: a checksum that is
+ * filled in afterwards would hide the harm. Ethernet's own checksum is not there to catch a flipped
+ * bit, so one in an ARP packet can misdirect the peer for a while.
  */
-struct nic *nic_fault_open(struct nic *lower, const struct nic_fault_config *config,
-                           char error[NIC_ERROR_MAX]);
+int nic_fault_open(struct nic *queue[], unsigned queues, const struct nic_fault_config *config,
+                   char error[NIC_ERROR_MAX]);
 
 #endif

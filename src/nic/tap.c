@@ -2,10 +2,11 @@
 /*
  * A TAP device: a virtual Ethernet link whose other side is the kernel of this machine.
  *
- * The device is created here and is not persistent, so the kernel removes it when its descriptor
- * is closed, be it by close() or by the death of the process. One read() or write() moves one
- * frame; the driver offers nothing that moves several. The host is told that we do no offloads, so
- * it finishes all checksums and cuts large segments before a frame gets here.
+ * The device is created here and is not persistent, so the kernel removes it when its last
+ * descriptor is closed, be it by close() or by the death of the process. Each queue is a descriptor
+ * of its own. One read() or write() moves one frame; the driver offers nothing that moves several.
+ * The host is told that we do no offloads, so it finishes all checksums and cuts large segments
+ * before a frame gets here.
  */
 #define _GNU_SOURCE /* ppoll */
 
@@ -317,13 +318,22 @@ static void set_name(struct ifreq *request, const char *name)
     snprintf(request->ifr_name, sizeof(request->ifr_name), "%s", name);
 }
 
-/* Turns the open descriptor into a device. IFF_TUN_EXCL refuses one that exists. */
-static int create_device(int fd, const char *name, char error[NIC_ERROR_MAX])
+/*
+ * Turns the open descriptor into a device, or into one more queue of the device that the first has
+ * become. IFF_TUN_EXCL refuses a device that exists.
+ */
+static int create_queue(const struct tap *tap, const char *name, char error[NIC_ERROR_MAX])
 {
     struct ifreq request;
+    int flags = IFF_TAP | IFF_NO_PI;
+    int fd = tap->fd;
 
+    if (tap->nic.queue == 0)
+        flags |= IFF_TUN_EXCL;
+    if (tap->nic.queues > 1)
+        flags |= IFF_MULTI_QUEUE;
     set_name(&request, name);
-    request.ifr_flags = (short)(IFF_TAP | IFF_NO_PI | IFF_TUN_EXCL);
+    request.ifr_flags = (short)flags;
     if (ioctl(fd, TUNSETIFF, &request) < 0) {
         if (errno == EPERM)
             nic_error_set(error, "tap %s: creating a device needs root or CAP_NET_ADMIN", name);
@@ -496,45 +506,72 @@ static int choose_mac(const struct nic_tap_config *config, const uint8_t host_ma
     return 0;
 }
 
-static int setup(struct tap *tap, const struct nic_tap_config *config, char error[NIC_ERROR_MAX])
+/* A queue that moves no frames yet: the device's addresses are not known. */
+static struct tap *open_queue(const struct nic_tap_config *config, uint32_t mtu, unsigned queue,
+                              unsigned queues, char error[NIC_ERROR_MAX])
 {
-    uint8_t host_mac[6];
+    struct tap *tap = calloc(1, sizeof(*tap));
 
-    tap->fd = open_tun(config->name, error);
-    if (tap->fd < 0 || create_device(tap->fd, config->name, error) < 0)
-        return -1;
-    prepare_ipv6(config);
-    if (configure_host(config, tap->nic.mtu, host_mac, error) < 0 ||
-        choose_mac(config, host_mac, tap->nic.mac, error) < 0)
-        return -1;
-    tap->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    tap->pool = nic_pool_create(POOL_PKTS, tap->nic.mtu);
-    if (tap->wake_fd < 0 || tap->pool == NULL) {
-        nic_error_set(error, "tap %s: out of memory or descriptors", config->name);
-        return -1;
-    }
-    return 0;
-}
-
-struct nic *nic_tap_open(const struct nic_tap_config *config, char error[NIC_ERROR_MAX])
-{
-    uint32_t mtu = config->mtu != 0 ? config->mtu : NIC_MTU_DEFAULT;
-    struct tap *tap;
-
-    if (check_config(config, mtu, error) < 0)
-        return NULL;
-    tap = calloc(1, sizeof(*tap));
     if (tap == NULL) {
         nic_error_set(error, "tap %s: out of memory", config->name);
         return NULL;
     }
     tap->nic.ops = &tap_ops;
     tap->nic.mtu = mtu;
-    tap->fd = -1;
+    tap->nic.queue = (uint16_t)queue;
+    tap->nic.queues = (uint16_t)queues;
+    tap->nic.numa_node = NIC_NUMA_ANY;
     tap->wake_fd = -1;
-    if (setup(tap, config, error) < 0) {
+    tap->fd = open_tun(config->name, error);
+    if (tap->fd < 0 || create_queue(tap, config->name, error) < 0) {
         tap_close(&tap->nic);
         return NULL;
     }
-    return &tap->nic;
+    tap->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    tap->pool = nic_pool_create(POOL_PKTS, mtu);
+    if (tap->wake_fd < 0 || tap->pool == NULL) {
+        nic_error_set(error, "tap %s: out of memory or descriptors", config->name);
+        tap_close(&tap->nic);
+        return NULL;
+    }
+    return tap;
+}
+
+/* The host's side comes up when all queues are there, so that none misses the first frames. */
+static int configure_device(const struct nic_tap_config *config, unsigned queues,
+                            struct nic *queue[], char error[NIC_ERROR_MAX])
+{
+    uint8_t host_mac[6], mac[6];
+    unsigned i;
+
+    prepare_ipv6(config);
+    if (configure_host(config, queue[0]->mtu, host_mac, error) < 0 ||
+        choose_mac(config, host_mac, mac, error) < 0)
+        return -1;
+    for (i = 0; i < queues; i++)
+        memcpy(queue[i]->mac, mac, sizeof(mac));
+    return 0;
+}
+
+int nic_tap_open(const struct nic_tap_config *config, unsigned queues, struct nic *queue[],
+                 char error[NIC_ERROR_MAX])
+{
+    uint32_t mtu = config->mtu != 0 ? config->mtu : NIC_MTU_DEFAULT;
+    unsigned n = 0;
+
+    U_ASSERT(queues > 0 && queues <= NIC_QUEUES_MAX);
+    if (check_config(config, mtu, error) < 0)
+        return -1;
+    while (n < queues) {
+        struct tap *tap = open_queue(config, mtu, n, queues, error);
+
+        if (tap == NULL)
+            break;
+        queue[n++] = &tap->nic;
+    }
+    if (n == queues && configure_device(config, queues, queue, error) == 0)
+        return 0;
+    while (n > 0)
+        nic_close(queue[--n]);
+    return -1;
 }

@@ -3,9 +3,10 @@
 #include "nic/error.h"
 #include "nic/nic.h"
 
-struct nic *nic_tap_open(const struct nic_tap_config *config, char error[NIC_ERROR_MAX])
+int nic_tap_open(const struct nic_tap_config *config, unsigned queues, struct nic *queue[],
+                 char error[NIC_ERROR_MAX])
 {
     nic_error_set(error, "tap %s: this build has no TAP support (Linux, meson option 'tap')",
                   config->name);
-    return NULL;
+    return -1;
 }

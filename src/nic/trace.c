@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Writes every frame that passes, in both directions, to a file in the classic pcap format, which
- * tcpdump and Wireshark read.
+ * tcpdump and Wireshark read. The queues of a device share the file, each with a buffer of its own.
  *
  * Records are gathered in a buffer and written when it fills up, when the loop goes to sleep or
  * idles, and on close: a process that crashes loses the records of its last busy moment only. A
@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -49,15 +50,22 @@ U_STATIC_ASSERT(sizeof(struct pcap_record_header) == 16, pcap_record_header_size
 /* Snap length beyond MTU and Ethernet header: VLAN tags. */
 #define SNAP_SPARE_BYTES 8
 
+struct trace_file {
+    pthread_mutex_t lock; /* of the rest: the queues write from threads of their own */
+    int fd;               /* -1: given up after an error */
+    off_t bytes;          /* whole records that are in the file */
+    unsigned users;       /* queues that are open */
+};
+
 struct trace {
     struct nic nic;
     struct nic *lower;
-    int fd; /* -1: given up after an error */
+    struct trace_file *file;
+    bool given_up; /* the last write did not succeed, or another queue's */
     uint32_t snap_bytes;
     unsigned char *buffer;
     size_t buffer_bytes; /* at least one full burst */
     size_t used_bytes;
-    off_t file_bytes; /* whole records that are in the file */
     unsigned idle_polls;
     unsigned pending_frames; /* in the buffer */
     uint64_t frames;         /* in the file */
@@ -88,26 +96,45 @@ static int write_all(int fd, const unsigned char *bytes, size_t n)
 }
 
 /* Ends the trace. What is in the file stays readable: half a record at its end is cut off. */
-static void give_up(struct trace *trace)
+static void give_up(struct trace_file *file)
 {
-    int result = ftruncate(trace->fd, trace->file_bytes);
+    int result = ftruncate(file->fd, file->bytes);
 
     (void)result; /* a pipe cannot be cut, and nothing better can be done for a disk either */
-    close(trace->fd);
-    trace->fd = -1;
-    trace->write_errors++;
+    close(file->fd);
+    file->fd = -1;
+}
+
+/* Returns whether the records are in the file; *error tells a write that failed just now. */
+static bool file_append(struct trace_file *file, const unsigned char *bytes, size_t n, bool *error)
+{
+    bool written;
+
+    *error = false;
+    pthread_mutex_lock(&file->lock);
+    written = file->fd >= 0 && write_all(file->fd, bytes, n) == 0;
+    if (written) {
+        file->bytes += (off_t)n;
+    } else if (file->fd >= 0) {
+        give_up(file);
+        *error = true;
+    }
+    pthread_mutex_unlock(&file->lock);
+    return written;
 }
 
 static void flush(struct trace *trace)
 {
-    if (trace->used_bytes == 0 || trace->fd < 0)
+    bool error;
+
+    if (trace->used_bytes == 0 || trace->given_up)
         return;
-    if (write_all(trace->fd, trace->buffer, trace->used_bytes) < 0) {
-        give_up(trace);
-        trace->frames_lost += trace->pending_frames;
-    } else {
-        trace->file_bytes += (off_t)trace->used_bytes;
+    if (file_append(trace->file, trace->buffer, trace->used_bytes, &error)) {
         trace->frames += trace->pending_frames;
+    } else {
+        trace->given_up = true;
+        trace->frames_lost += trace->pending_frames;
+        trace->write_errors += error;
     }
     trace->used_bytes = 0;
     trace->pending_frames = 0;
@@ -172,7 +199,7 @@ static unsigned trace_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n
     }
     trace->idle_polls = 0;
     reserve(trace, n);
-    if (trace->fd < 0) {
+    if (trace->given_up) {
         trace->frames_lost += n;
         return n;
     }
@@ -207,7 +234,7 @@ static unsigned trace_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n
     n = u_min32(n, NIC_BURST_MAX);
     trace->idle_polls = 0;
     reserve(trace, n);
-    if (trace->fd < 0) {
+    if (trace->given_up) {
         n = nic_tx_burst(trace->lower, pkts, n);
         trace->frames_lost += n;
         return n;
@@ -247,10 +274,25 @@ static void trace_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
     nic_stats(trace->lower, emit, emit_ctx);
 }
 
+/* A queue does without the file from now on; the last one closes it. */
+static void file_leave(struct trace_file *file)
+{
+    unsigned users;
+
+    pthread_mutex_lock(&file->lock);
+    users = --file->users;
+    pthread_mutex_unlock(&file->lock);
+    if (users > 0)
+        return;
+    if (file->fd >= 0)
+        close(file->fd);
+    pthread_mutex_destroy(&file->lock);
+    free(file);
+}
+
 static void trace_free(struct trace *trace)
 {
-    if (trace->fd >= 0)
-        close(trace->fd);
+    file_leave(trace->file);
     free(trace->buffer);
     free(trace);
 }
@@ -277,50 +319,86 @@ static const struct nic_ops trace_ops = {
 };
 
 /* Writes the file header at once: an error is better told now than counted later. */
-static int start_file(struct trace *trace, const char *path, char error[NIC_ERROR_MAX])
+static int start_file(struct trace_file *file, const char *path, uint32_t snap_bytes,
+                      char error[NIC_ERROR_MAX])
 {
     struct pcap_file_header header = {
         .magic = PCAP_MAGIC_MICROSECONDS,
         .version_major = 2,
         .version_minor = 4,
-        .snap_bytes = trace->snap_bytes,
+        .snap_bytes = snap_bytes,
         .link_type = PCAP_LINKTYPE_ETHERNET,
     };
 
     /* The frames hold what clients store: nobody else's business. */
-    trace->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (trace->fd < 0 || write_all(trace->fd, (const unsigned char *)&header, sizeof(header)) < 0) {
+    file->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (file->fd < 0 || write_all(file->fd, (const unsigned char *)&header, sizeof(header)) < 0) {
         nic_error_set(error, "trace: cannot write '%.150s': %s", path, strerror(errno));
         return -1;
     }
-    trace->file_bytes = (off_t)sizeof(header);
+    file->bytes = (off_t)sizeof(header);
     return 0;
 }
 
-struct nic *nic_trace_open(struct nic *lower, const char *path, char error[NIC_ERROR_MAX])
+/* The caller is a user of the file until it leaves. */
+static struct trace_file *file_open(const char *path, uint32_t snap_bytes,
+                                    char error[NIC_ERROR_MAX])
+{
+    struct trace_file *file = calloc(1, sizeof(*file));
+
+    if (file == NULL) {
+        nic_error_set(error, "trace: out of memory");
+        return NULL;
+    }
+    pthread_mutex_init(&file->lock, NULL);
+    file->users = 1;
+    if (start_file(file, path, snap_bytes, error) == 0)
+        return file;
+    file_leave(file);
+    return NULL;
+}
+
+static struct nic *open_queue(struct nic *lower, struct trace_file *file, uint32_t snap_bytes)
 {
     struct trace *trace = calloc(1, sizeof(*trace));
 
-    if (trace == NULL) {
-        nic_error_set(error, "trace: out of memory");
+    if (trace == NULL)
         return NULL;
-    }
     trace->nic = *lower;
     trace->nic.ops = &trace_ops;
     trace->lower = lower;
-    trace->fd = -1;
-    trace->snap_bytes = lower->mtu + NIC_ETH_HEADER_BYTES + SNAP_SPARE_BYTES;
-    trace->buffer_bytes =
-        2 * NIC_BURST_MAX * (sizeof(struct pcap_record_header) + trace->snap_bytes);
+    trace->snap_bytes = snap_bytes;
+    trace->buffer_bytes = 2 * NIC_BURST_MAX * (sizeof(struct pcap_record_header) + snap_bytes);
     trace->buffer = malloc(trace->buffer_bytes);
     if (trace->buffer == NULL) {
-        nic_error_set(error, "trace: out of memory");
-        trace_free(trace);
+        free(trace);
         return NULL;
     }
-    if (start_file(trace, path, error) < 0) {
-        trace_free(trace);
-        return NULL;
-    }
+    trace->file = file;
+    file->users++; /* no thread has a queue yet */
     return &trace->nic;
+}
+
+int nic_trace_open(struct nic *queue[], unsigned queues, const char *path,
+                   char error[NIC_ERROR_MAX])
+{
+    uint32_t snap_bytes = queue[0]->mtu + NIC_ETH_HEADER_BYTES + SNAP_SPARE_BYTES;
+    struct trace_file *file = file_open(path, snap_bytes, error);
+    struct nic *outer[NIC_QUEUES_MAX];
+    unsigned n = 0;
+
+    U_ASSERT(queues > 0 && queues <= NIC_QUEUES_MAX);
+    if (file == NULL)
+        return -1;
+    while (n < queues && (outer[n] = open_queue(queue[n], file, snap_bytes)) != NULL)
+        n++;
+    if (n == queues) {
+        memcpy(queue, outer, queues * sizeof(queue[0]));
+    } else {
+        nic_error_set(error, "trace: out of memory");
+        for (unsigned i = 0; i < n; i++)
+            trace_free(trace_of(outer[i]));
+    }
+    file_leave(file);
+    return n == queues ? 0 : -1;
 }

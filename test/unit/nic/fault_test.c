@@ -26,10 +26,11 @@ struct outcome {
 static struct nic *open_fault(struct nic *lower, const struct nic_fault_config *config)
 {
     char error[NIC_ERROR_MAX] = "";
-    struct nic *nic = nic_fault_open(lower, config, error);
+    struct nic *nic = lower;
 
+    assert_int_equal(nic_fault_open(&nic, 1, config, error), 0);
     assert_string_equal(error, "");
-    assert_non_null(nic);
+    assert_ptr_not_equal(nic, lower);
     return nic;
 }
 
@@ -489,7 +490,10 @@ static void impossible_probabilities_are_refused(void **state)
 
     assert_int_equal(nic_loop_open(&loop_config, ends, error), 0);
     for (i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
-        assert_null(nic_fault_open(ends[0], &configs[i], error));
+        struct nic *nic = ends[0];
+
+        assert_int_equal(nic_fault_open(&nic, 1, &configs[i], error), -1);
+        assert_ptr_equal(nic, ends[0]);
         assert_non_null(strstr(error, "fault: "));
     }
     nic_close(ends[0]);

@@ -46,7 +46,7 @@ static int enter_own_namespace(void **state)
     } else if (access("/dev/net/tun", R_OK | W_OK) < 0) {
         snprintf(reason, sizeof(reason), "/dev/net/tun: %s", strerror(errno));
         skip_reason = reason;
-    } else if ((nic = nic_tap_open(&base_config, reason)) != NULL) {
+    } else if (nic_tap_open(&base_config, 1, &nic, reason) == 0) {
         nic_close(nic);
     } else if (strstr(reason, "CAP_NET_ADMIN") != NULL) {
         skip_reason = reason;
@@ -65,9 +65,9 @@ static void need_device(void)
 static struct nic *open_tap(const struct nic_tap_config *config)
 {
     char error[NIC_ERROR_MAX] = "";
-    struct nic *nic = nic_tap_open(config, error);
+    struct nic *nic = NULL;
 
-    if (nic == NULL)
+    if (nic_tap_open(config, 1, &nic, error) < 0)
         print_error("%s\n", error);
     assert_non_null(nic);
     return nic;
@@ -203,8 +203,7 @@ static void death_removes_the_device(void **state)
         static struct nic *nic; /* in sight of leak checkers */
         char error[NIC_ERROR_MAX];
 
-        nic = nic_tap_open(&base_config, error);
-        if (nic == NULL)
+        if (nic_tap_open(&base_config, 1, &nic, error) < 0)
             _exit(1);
         kill(getpid(), SIGKILL);
         _exit(2);
@@ -532,8 +531,9 @@ static void a_host_side_without_address(void **state)
 static void assert_refused(const struct nic_tap_config *config, const char *phrase)
 {
     char error[NIC_ERROR_MAX] = "";
+    struct nic *nic;
 
-    assert_null(nic_tap_open(config, error));
+    assert_int_equal(nic_tap_open(config, 1, &nic, error), -1);
     if (strstr(error, phrase) == NULL)
         fail_msg("not the expected message: %s", error);
 }
@@ -598,10 +598,11 @@ static void without_rights_it_says_what_is_needed(void **state)
     pid = fork();
     if (pid == 0) {
         char error[NIC_ERROR_MAX] = "";
+        struct nic *nic;
 
         if (setgid(65534) < 0 || setuid(65534) < 0)
             _exit(3);
-        if (nic_tap_open(&base_config, error) != NULL)
+        if (nic_tap_open(&base_config, 1, &nic, error) == 0)
             _exit(1);
         _exit(strstr(error, "needs root or CAP_NET_ADMIN") != NULL ? 0 : 2);
     }
@@ -619,13 +620,14 @@ static void without_descriptors_nothing_stays(void **state)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     for (few = before, last = 0; last < 8; last++) {
         char error[NIC_ERROR_MAX] = "";
-        struct nic *nic;
+        struct nic *nic = NULL;
+        int rc;
 
         few.rlim_cur = (rlim_t)last;
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-        nic = nic_tap_open(&base_config, error);
+        rc = nic_tap_open(&base_config, 1, &nic, error);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-        if (nic != NULL)
+        if (rc == 0)
             nic_close(nic);
         else
             assert_non_null(strstr(error, "tap unictest0: "));

@@ -43,9 +43,10 @@ static void open_traced(unsigned queue_frames, uint32_t mtu, struct nic **traced
     char error[NIC_ERROR_MAX] = "";
 
     assert_int_equal(nic_loop_open(&config, ends, error), 0);
-    *traced = nic_trace_open(ends[0], path, error);
+    *traced = ends[0];
+    assert_int_equal(nic_trace_open(traced, 1, path, error), 0);
     assert_string_equal(error, "");
-    assert_non_null(*traced);
+    assert_ptr_not_equal(*traced, ends[0]);
     *peer = ends[1];
 }
 
@@ -173,8 +174,8 @@ static struct nic *open_traced_narrow(struct narrow *narrow, struct nic **peer)
     struct nic *traced;
 
     narrow_open(narrow, peer);
-    traced = nic_trace_open(&narrow->nic, path, error);
-    assert_non_null(traced);
+    traced = &narrow->nic;
+    assert_int_equal(nic_trace_open(&traced, 1, path, error), 0);
     return traced;
 }
 
@@ -301,7 +302,7 @@ static void a_path_that_cannot_be_written_is_refused(void **state)
         char error[NIC_ERROR_MAX] = "";
 
         assert_int_equal(nic_loop_open(&config, ends, error), 0);
-        assert_null(nic_trace_open(ends[0], paths[i], error));
+        assert_int_equal(nic_trace_open(ends, 1, paths[i], error), -1);
         assert_non_null(strstr(error, paths[i]));
         nic_close(ends[0]); /* still ours */
         nic_close(ends[1]);

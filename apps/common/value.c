@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Values on the command line. See options_value.h.
+ * Values on the command line. See value.h.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "options_value.h"
+#include "common/value.h"
 
 int value_number(const char *text, uint64_t min, uint64_t max, uint64_t *value)
 {

@@ -3,8 +3,8 @@
  * Values on the command line, read strictly: the whole text must be the value. Each returns 0, or
  * -1 without a message; the caller knows which option it is about.
  */
-#ifndef UCACHED_OPTIONS_VALUE_H
-#define UCACHED_OPTIONS_VALUE_H
+#ifndef COMMON_VALUE_H
+#define COMMON_VALUE_H
 
 #include <stdint.h>
 

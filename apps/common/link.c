@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The link of a program's own TCP/IP stack: its options, and the device that is opened as they say.
+ */
+#include "common/link.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "common/value.h"
+#include "nic/pool.h"
+
+__attribute__((format(printf, 2, 3))) static int fail(char error[LINK_ERROR_MAX],
+                                                      const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(error, LINK_ERROR_MAX, format, args);
+    va_end(args);
+    return -1;
+}
+
+/* ---- where bytes come from --------------------------------------------------------------- */
+
+static const char *const io_names[] = {
+    [LINK_IO_AUTO] = "auto", [LINK_IO_SOCK] = "sock", [LINK_IO_URING] = "uring",
+    [LINK_IO_TAP] = "tap",   [LINK_IO_XDP] = "xdp",   [LINK_IO_DPDK] = "dpdk",
+};
+
+#define IO_COUNT (sizeof(io_names) / sizeof(io_names[0]))
+
+/* What is compiled in; a device that is missing on this machine is told when it is opened. */
+static bool is_built(enum link_io io)
+{
+    return io == LINK_IO_AUTO || io == LINK_IO_SOCK || io == LINK_IO_TAP;
+}
+
+bool link_is_stack(enum link_io io)
+{
+    U_ASSERT(io != LINK_IO_AUTO);
+    return io != LINK_IO_SOCK && io != LINK_IO_URING;
+}
+
+const char *link_io_name(enum link_io io)
+{
+    return io_names[io];
+}
+
+/* "auto, sock, tap": those that this build has. */
+static const char *built_names(char text[LINK_TEXT_MAX])
+{
+    size_t used = 0;
+    unsigned i;
+
+    for (i = 0; i < IO_COUNT; i++) {
+        if (is_built((enum link_io)i))
+            used += (size_t)snprintf(text + used, LINK_TEXT_MAX - used, "%s%s",
+                                     used > 0 ? ", " : "", io_names[i]);
+    }
+    return text;
+}
+
+static int set_io(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    char names[LINK_TEXT_MAX];
+    unsigned i;
+
+    for (i = 0; i < IO_COUNT && strcmp(arg, io_names[i]) != 0; i++)
+        continue;
+    if (i == IO_COUNT)
+        return fail(error, "--io: \"%s\" is not one of %s", arg, built_names(names));
+    if (!is_built((enum link_io)i))
+        return fail(error, "--io=%s is not in this build; it has %s", arg, built_names(names));
+    link->io = (enum link_io)i;
+    return 0;
+}
+
+/* ---- the other options ------------------------------------------------------------------- */
+
+static int set_dev(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    link->dev = arg;
+    if (arg[0] != '\0' && strlen(arg) < IFNAMSIZ && !strchr(arg, '/'))
+        return 0;
+    return fail(error, "--dev: \"%s\" is not a device name of 1 to %d characters", arg,
+                IFNAMSIZ - 1);
+}
+
+static int set_ip(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    if (link->ip_count == NET_STACK_ADDR_MAX)
+        return fail(error, "--ip: more than %d addresses", NET_STACK_ADDR_MAX);
+    if (value_network(arg, &link->ip[link->ip_count]) < 0)
+        return fail(error, "--ip: \"%s\" is not ADDRESS/PREFIX, for instance 10.100.0.20/24", arg);
+    link->ip_count++;
+    return 0;
+}
+
+/* One of each family, or none at all. */
+static int set_host_ip(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    struct net_stack_addr addr;
+
+    link->host_ip_given = true;
+    if (strcmp(arg, "none") == 0)
+        return 0;
+    if (value_network(arg, &addr) < 0)
+        return fail(error,
+                    "--host-ip: \"%s\" is neither ADDRESS/PREFIX, for instance 10.100.0.10/24, nor "
+                    "none",
+                    arg);
+    *(addr.addr.family == US_IP6 ? &link->host_ip6 : &link->host_ip) = addr;
+    return 0;
+}
+
+static int set_gateway(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    struct us_addr *gateway = &link->gateways[link->gateway_count];
+
+    if (link->gateway_count == NET_STACK_GATEWAY_MAX)
+        return fail(error, "--gw: more than one of each family");
+    if (value_addr(arg, gateway) < 0)
+        return fail(error, "--gw: \"%s\" is not an address, for instance 10.100.0.1", arg);
+    if (link->gateway_count > 0 && gateway->family == link->gateways[0].family)
+        return fail(error, "--gw: more than one of each family");
+    link->gateway_count++;
+    return 0;
+}
+
+static int set_mac(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    link->mac_given = true;
+    if (value_mac(arg, link->mac) == 0)
+        return 0;
+    return fail(error,
+                "--mac: \"%s\" is not the address of one station, for instance 02:00:00:12:34:56",
+                arg);
+}
+
+static int set_mtu(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    uint64_t mtu;
+
+    if (value_number(arg, NIC_MTU_MIN, NIC_MTU_MAX, &mtu) < 0)
+        return fail(error, "--mtu: \"%s\" is not a number from %d to %d", arg, NIC_MTU_MIN,
+                    NIC_MTU_MAX);
+    link->mtu = (uint32_t)mtu;
+    return 0;
+}
+
+static int set_eal(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    (void)error; /* any text is for DPDK to judge */
+    link->eal = arg;
+    return 0;
+}
+
+static int set_trace(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    link->trace_path = arg;
+    return arg[0] != '\0' ? 0 : fail(error, "--trace: a file name is missing");
+}
+
+static int set_fault(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    char why[NIC_ERROR_MAX];
+
+    link->fault_given = true;
+    if (nic_fault_parse(arg, &link->fault, why) == 0)
+        return 0;
+    return fail(error, "--fault: %s", why);
+}
+
+static const struct link_option options[] = {
+    {"io", "MODE", set_io,
+     "where bytes come from: sock, the kernel's sockets; the own\n"
+     "TCP/IP stack on a TAP device (tap); auto (default), what\n"
+     "--dev or --ip ask for, else sock"},
+    {"dev", "NAME", set_dev, "TAP device to create (default: ucached0)"},
+    {"ip", "ADDR/PREFIX", set_ip,
+     "address of the own stack, IPv4 or IPv6; may be repeated\n"
+     "(default: 10.100.0.20/24)"},
+    {"host-ip", "ADDR/PREFIX", set_host_ip,
+     "address of the host's side of the TAP, one of each family,\n"
+     "or none\n"
+     "(default: 10.100.0.10/24)"},
+    {"gw", "ADDR", set_gateway, "gateway to other networks, one of each family\n(default: none)"},
+    {"mac", "MAC", set_mac, "hardware address of the own stack (default: random)"},
+    {"mtu", "BYTES", set_mtu, "largest IP packet, 576 to 9216 (default: 1500)"},
+    {"eal", "ARGS", set_eal, "arguments for DPDK's environment"},
+    {"trace", "FILE", set_trace, "write every frame to FILE in pcap format"},
+    {"fault", "SPEC", set_fault,
+     "do harm to the frames, for tests, for instance\n"
+     "loss=5%,reorder=5%,dup=2%,corrupt=0.1%,seed=7"},
+};
+
+struct link_option_table link_option_table(void)
+{
+    struct link_option_table table = {options, sizeof(options) / sizeof(options[0])};
+
+    return table;
+}
+
+int link_set(struct link_options *link, const char *name, const char *arg,
+             char error[LINK_ERROR_MAX])
+{
+    const struct link_option *option = options;
+
+    while (strcmp(option->name, name) != 0) {
+        option++;
+        U_ASSERT(option < options + sizeof(options) / sizeof(options[0]));
+    }
+    return option->set(link, arg, error);
+}
+
+/* ---- what fits together ------------------------------------------------------------------ */
+
+static bool is_number(const char *text)
+{
+    uint64_t number;
+
+    return value_number(text, 0, UINT16_MAX, &number) == 0;
+}
+
+static enum link_io choose_io(const struct link_options *link)
+{
+    if (link->eal || (link->dev && is_number(link->dev)))
+        return LINK_IO_DPDK;
+    if (link->dev && if_nametoindex(link->dev) != 0)
+        return LINK_IO_XDP;
+    return link->dev || link->ip_count > 0 ? LINK_IO_TAP : LINK_IO_SOCK;
+}
+
+bool link_same_network(const struct net_stack_addr *network, const struct us_addr *addr)
+{
+    unsigned bit;
+
+    if (network->addr.family != addr->family)
+        return false;
+    for (bit = 0; bit < network->prefix_len; bit++) {
+        if ((network->addr.bytes[bit / 8] ^ addr->bytes[bit / 8]) & (0x80u >> bit % 8))
+            return false;
+    }
+    return true;
+}
+
+/* The first option that kernel sockets have no use for, or null. */
+static const char *option_of_stack(const struct link_options *link)
+{
+    return link->dev                 ? "--dev"
+           : link->ip_count > 0      ? "--ip"
+           : link->host_ip_given     ? "--host-ip"
+           : link->gateway_count > 0 ? "--gw"
+           : link->mac_given         ? "--mac"
+           : link->mtu > 0           ? "--mtu"
+           : link->eal               ? "--eal"
+           : link->trace_path        ? "--trace"
+           : link->fault_given       ? "--fault"
+                                     : NULL;
+}
+
+static int check_sock(const struct link_options *link, char error[LINK_ERROR_MAX])
+{
+    const char *wrong = option_of_stack(link);
+
+    if (wrong)
+        return fail(error, "%s is for the own TCP/IP stack; add --io=tap", wrong);
+    return 0;
+}
+
+/* Whether an address is in a network of ours. */
+static bool is_neighbour(const struct link_options *link, const struct us_addr *addr)
+{
+    unsigned i;
+
+    for (i = 0; i < link->ip_count; i++) {
+        if (link_same_network(&link->ip[i], addr))
+            return true;
+    }
+    return false;
+}
+
+static int check_gateways(const struct link_options *link, char error[LINK_ERROR_MAX])
+{
+    unsigned i;
+
+    for (i = 0; i < link->gateway_count; i++) {
+        if (!is_neighbour(link, &link->gateways[i]))
+            return fail(error, "--gw: no --ip is in the network of the gateway");
+    }
+    return 0;
+}
+
+static const char *addr_text(const struct us_addr *addr, char text[INET6_ADDRSTRLEN])
+{
+    return inet_ntop(addr->family == US_IP6 ? AF_INET6 : AF_INET, addr->bytes, text,
+                     INET6_ADDRSTRLEN);
+}
+
+/* An address of the host's side has to be in a network of ours, and another one than ours. */
+static int check_host_ip(const struct link_options *link, const struct net_stack_addr *host,
+                         char error[LINK_ERROR_MAX])
+{
+    char text[INET6_ADDRSTRLEN];
+    unsigned i;
+
+    if (host->prefix_len == 0)
+        return 0;
+    for (i = 0; i < link->ip_count; i++) {
+        if (memcmp(&link->ip[i].addr, &host->addr, sizeof(host->addr)) == 0)
+            return fail(error, "--ip and --host-ip are the same address");
+    }
+    if (is_neighbour(link, &host->addr))
+        return 0;
+    return fail(error,
+                "no --ip is in the network of the host's side, %s; give "
+                "--host-ip=ADDRESS/PREFIX in the same network, or --host-ip=none",
+                addr_text(&host->addr, text));
+}
+
+static bool has_ip4(const struct link_options *link)
+{
+    unsigned i;
+
+    for (i = 0; i < link->ip_count; i++) {
+        if (link->ip[i].addr.family == US_IP4)
+            return true;
+    }
+    return false;
+}
+
+static int settle_tap(struct link_options *link, const struct link_defaults *defaults,
+                      char error[LINK_ERROR_MAX])
+{
+    if (link->eal)
+        return fail(error, "--eal is for --io=dpdk");
+    if (!link->dev)
+        link->dev = defaults->dev;
+    if (!link->host_ip_given && has_ip4(link)) {
+        int rc = value_network(defaults->host_ip, &link->host_ip);
+
+        U_ASSERT(rc == 0);
+    }
+    if (check_host_ip(link, &link->host_ip, error) < 0)
+        return -1;
+    return check_host_ip(link, &link->host_ip6, error);
+}
+
+int link_settle(struct link_options *link, const struct link_defaults *defaults,
+                char error[LINK_ERROR_MAX])
+{
+    char names[LINK_TEXT_MAX];
+
+    if (link->io == LINK_IO_AUTO)
+        link->io = choose_io(link);
+    if (!is_built(link->io))
+        return fail(error, "--dev=%s means --io=%s, which is not in this build; it has %s",
+                    link->dev ? link->dev : "", io_names[link->io], built_names(names));
+    if (!link_is_stack(link->io))
+        return check_sock(link, error);
+    if (link->ip_count == 0 && value_network(defaults->ip, &link->ip[0]) == 0)
+        link->ip_count = 1;
+    if (check_gateways(link, error) < 0)
+        return -1;
+    return settle_tap(link, defaults, error);
+}
+
+/* ---- the device -------------------------------------------------------------------------- */
+
+static int open_tap(const struct link_options *link, unsigned queues, struct nic *queue[],
+                    char error[LINK_ERROR_MAX])
+{
+    struct nic_tap_config tap = {.name = link->dev, .mtu = link->mtu};
+    char why[NIC_ERROR_MAX];
+
+    memcpy(tap.mac, link->mac, sizeof(tap.mac));
+    memcpy(tap.host_addr, link->host_ip.addr.bytes, sizeof(tap.host_addr));
+    tap.host_prefix_len = link->host_ip.prefix_len;
+    memcpy(tap.host_addr6, link->host_ip6.addr.bytes, sizeof(tap.host_addr6));
+    tap.host_prefix6_len = link->host_ip6.prefix_len;
+    if (nic_tap_open(&tap, queues, queue, why) < 0)
+        return fail(error, "%s", why);
+    return (int)queues;
+}
+
+/* What was asked for is wrapped around the queues. */
+static int wrap(const struct link_options *link, unsigned queues, struct nic *queue[],
+                char error[LINK_ERROR_MAX])
+{
+    char why[NIC_ERROR_MAX];
+
+    if (link->fault_given && nic_fault_open(queue, queues, &link->fault, why) < 0)
+        return fail(error, "%s", why);
+    if (link->trace_path && nic_trace_open(queue, queues, link->trace_path, why) < 0)
+        return fail(error, "%s", why);
+    return 0;
+}
+
+int link_open(struct link_options *link, const struct link_use *use, struct nic *queue[],
+              char error[LINK_ERROR_MAX])
+{
+    int queues;
+
+    U_ASSERT(link->io == LINK_IO_TAP);
+    U_ASSERT(use->queues > 0 && use->queues <= NIC_QUEUES_MAX);
+    queues = open_tap(link, use->queues, queue, error);
+    if (queues > 0 && wrap(link, (unsigned)queues, queue, error) < 0) {
+        while (queues > 0)
+            nic_close(queue[--queues]);
+        return -1;
+    }
+    return queues;
+}
+
+void link_configure_stack(const struct link_options *link, struct net_stack_config *config)
+{
+    memcpy(config->addrs, link->ip, sizeof(config->addrs));
+    config->addr_count = link->ip_count;
+    memcpy(config->gateways, link->gateways, sizeof(config->gateways));
+    config->gateway_count = link->gateway_count;
+}
+
+const char *link_text(const struct link_options *link, char text[LINK_TEXT_MAX])
+{
+    const struct net_stack_addr *host =
+        link->host_ip.prefix_len > 0 ? &link->host_ip : &link->host_ip6;
+    char host_ip[INET6_ADDRSTRLEN] = "none";
+
+    if (host->prefix_len > 0)
+        addr_text(&host->addr, host_ip);
+    snprintf(text, LINK_TEXT_MAX, "TAP device %s, host side %s", link->dev, host_ip);
+    return text;
+}

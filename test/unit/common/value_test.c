@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Values on the command line: what is taken, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/value.h"
+
+static void test_numbers(void **state)
+{
+    uint64_t value = 7;
+    unsigned octal = 0;
+    double ratio = 0;
+
+    assert_int_equal(value_number("18446744073709551615", 0, UINT64_MAX, &value), 0);
+    assert_true(value == UINT64_MAX);
+    assert_int_equal(value_number("18446744073709551616", 0, UINT64_MAX, &value), -1);
+    assert_int_equal(value_number("", 0, 9, &value), -1);
+    assert_int_equal(value_number(" 1", 0, 9, &value), -1);
+    assert_int_equal(value_number("0x1", 0, 9, &value), -1);
+    assert_int_equal(value_size("4K", 1, 1 << 20, &value), 0);
+    assert_int_equal(value, 4096);
+    assert_int_equal(value_size("18446744073709551615m", 1, UINT64_MAX, &value), -1);
+    assert_int_equal(value_size("", 0, 10, &value), -1);
+
+    assert_int_equal(value_octal("0777", 0777, &octal), 0);
+    assert_int_equal(octal, 0777);
+    assert_int_equal(value_octal("8", 0777, &octal), -1);
+    assert_int_equal(value_octal("", 0777, &octal), -1);
+    assert_int_equal(value_octal("1000", 0777, &octal), -1);
+    assert_int_equal(value_ratio("1.25", &ratio), 0);
+    assert_true(ratio == 1.25);
+    assert_int_equal(value_ratio("2", &ratio), 0);
+    assert_int_equal(value_ratio("", &ratio), -1);
+    assert_int_equal(value_ratio(".", &ratio), -1);
+    assert_int_equal(value_ratio("1.2.3", &ratio), -1);
+    assert_int_equal(value_ratio("1e9", &ratio), -1);
+    assert_int_equal(value_ratio("inf", &ratio), -1);
+}
+
+static void test_addresses(void **state)
+{
+    static const uint8_t mac[6] = {0x02, 0, 0, 0xab, 0xcd, 0xef};
+    struct net_stack_addr net;
+    struct us_addr addr;
+    uint8_t bytes[6];
+
+    assert_int_equal(value_addr("fd00::1", &addr), 0);
+    assert_int_equal(addr.family, US_IP6);
+    assert_int_equal(addr.bytes[15], 1);
+    assert_int_equal(value_addr("10.0.0", &addr), -1);
+    assert_int_equal(value_addr("", &addr), -1);
+    assert_int_equal(value_network("10.100.0.20/32", &net), 0);
+    assert_int_equal(net.prefix_len, 32);
+    assert_int_equal(value_network("10.100.0.20/33", &net), -1);
+    assert_int_equal(value_network("10.100.0.20/0", &net), -1);
+    assert_int_equal(value_network("10.100.0.20", &net), -1);
+    assert_int_equal(value_network("fd00::1/128", &net), 0);
+    assert_int_equal(value_network("fd00::1/129", &net), -1);
+
+    assert_int_equal(value_mac("02:00:00:ab:CD:ef", bytes), 0);
+    assert_memory_equal(bytes, mac, 6);
+    assert_int_equal(value_mac("03:00:00:ab:cd:ef", bytes), -1);
+    assert_int_equal(value_mac("00:00:00:00:00:00", bytes), -1);
+    assert_int_equal(value_mac("02:00:00:ab:cd:e", bytes), -1);
+    assert_int_equal(value_mac("02-00-00-ab-cd-ef", bytes), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_addresses),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
