@@ -124,6 +124,17 @@ static inline uint64_t kv_u64_fetch_sub_seq_cst(kv_atomic_u64 *at, uint64_t valu
     return atomic_fetch_sub_explicit(at, value, memory_order_seq_cst);
 }
 
+static inline uint64_t kv_u64_fetch_or_acq_rel(kv_atomic_u64 *at, uint64_t value)
+{
+    return atomic_fetch_or_explicit(at, value, memory_order_acq_rel);
+}
+
+static inline bool kv_u64_cas_acq_rel(kv_atomic_u64 *at, uint64_t *expected, uint64_t value)
+{
+    return atomic_compare_exchange_strong_explicit(at, expected, value, memory_order_acq_rel,
+                                                   memory_order_acquire);
+}
+
 static inline bool kv_u64_cas_acquire(kv_atomic_u64 *at, uint64_t *expected, uint64_t value)
 {
     return atomic_compare_exchange_weak_explicit(at, expected, value, memory_order_acquire,

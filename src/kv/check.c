@@ -57,9 +57,9 @@ static const char *check_item(struct check *check, uint64_t word, uint64_t chain
         return broken;
     if (kv_item_marks(item) & (KV_MARK_DEAD | KV_MARK_EXTENT))
         return "a slot leads to a dead record or to an extent";
-    if (item->key_len == 0 || item->key_len > KV_KEY_MAX)
+    if (kv_item_key_len(item) == 0 || kv_item_key_len(item) > KV_KEY_MAX)
         return "a linked item has no valid key";
-    struct kv_key key = kv_key(kv, kv_item_key(item), item->key_len);
+    struct kv_key key = kv_key(kv, kv_item_key(item), kv_item_key_len(item));
     if (!kv_word_has_tag(word, key.hash) || (key.hash & kv->index.mask) != chain)
         return "an item is in a wrong chain, or its tag is wrong";
     struct kv_slot slot;

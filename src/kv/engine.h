@@ -245,7 +245,8 @@ static inline void kv_class_count(struct kv_worker *worker, unsigned class,
 /* The size of an item as config.sizes counts it. */
 static inline uint64_t kv_item_size(const struct kv *kv, const struct kv_item *item)
 {
-    return kv_sizes_of(&kv->config.sizes, item->key_len, kv_item_flags(item), item->value_len);
+    return kv_sizes_of(&kv->config.sizes, kv_item_key_len(item), kv_item_flags(item),
+                       item->value_len);
 }
 
 /* ---- resize.c ---------------------------------------------------------------------------- */

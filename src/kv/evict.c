@@ -74,7 +74,7 @@ static bool extent_tenant(const struct kv_worker *worker, struct kv_item *extent
 static bool head_tenant(const struct kv_worker *worker, struct kv_item *item, struct tenant *tenant)
 {
     const struct kv *kv = worker->kv;
-    struct kv_key key = kv_key(kv, kv_item_key(item), item->key_len);
+    struct kv_key key = kv_key(kv, kv_item_key(item), kv_item_key_len(item));
     uint64_t word = kv_word_of(&kv->index, key.hash, item);
     *tenant = (struct tenant){item, item, key.hash, word};
     return kv_chain_find_word(&kv->index, kv_index_chain(&kv->index, key.hash), word) != U_NULL;
@@ -97,32 +97,31 @@ static bool find_tenant(const struct kv_worker *worker, struct kv_item *record,
 static void copy_fixed(struct kv_item *to, const struct kv_item *from, uint32_t bytes)
 {
     to->value_len = from->value_len;
-    to->key_len = from->key_len;
-    to->generation = from->generation;
     u_copy(to + 1, from + 1, bytes - sizeof(*from));
 }
 
 /* How the eviction changes kv_item.access of what it spares. */
 struct chance {
-    uint8_t keeps;
-    uint8_t gets;
+    uint32_t keeps;
+    uint32_t gets;
 };
 
-static const struct chance chance_same = {KV_ACCESS_FETCHED | KV_ACCESS_RECENT | KV_ACCESS_SPARED,
-                                          0};
+static const struct chance chance_same = {KV_ACCESS_BITS, 0};
 
-static uint8_t chance_apply(const struct kv_item *item, struct chance chance)
+static uint32_t chance_apply(const struct kv_item *item, struct chance chance)
 {
-    return (uint8_t)((kv_u8_load_relaxed(&item->access) & chance.keeps) | chance.gets);
+    uint32_t access = kv_item_access(item);
+    return kv_access_make(kv_access_seconds(access), (access & chance.keeps) | chance.gets);
 }
 
-static void copy_changing(struct kv_item *to, const struct kv_item *from, struct chance chance)
+/* A copy of an item that is sealed or will be: its status is the last one, but not sealed. */
+static void copy_changing(struct kv_item *to, const struct kv_item *from, uint64_t status,
+                          struct chance chance)
 {
-    kv_u32_store_relaxed(&to->exptime, kv_u32_load_relaxed(&from->exptime));
-    kv_u32_store_relaxed(&to->last_access, kv_u32_load_relaxed(&from->last_access));
-    kv_u8_store_relaxed(&to->marks, kv_item_marks(from));
+    uint8_t marks = kv_status_marks(status) & (uint8_t) ~(KV_MARK_SEALED | KV_MARK_DEAD);
+    kv_item_status_set(to, kv_status_with_marks(status, marks));
     kv_u64_store_relaxed(&to->cas, kv_u64_load_relaxed(&from->cas));
-    kv_u8_store_relaxed(&to->access, chance_apply(from, chance));
+    kv_u32_store_relaxed(&to->access, chance_apply(from, chance));
 }
 
 /* There is room: it was reserved. */
@@ -132,7 +131,7 @@ static struct kv_item *record_copy(struct kv_worker *worker, const struct kv_ite
     struct kv_item *to = (struct kv_item *)kv_log_append(worker, KV_LOG_RESCUED, bytes);
     U_ASSERT(to != U_NULL);
     copy_fixed(to, from, bytes);
-    copy_changing(to, from, chance_same);
+    copy_changing(to, from, kv_item_status(from), chance_same);
     return to;
 }
 
@@ -140,18 +139,10 @@ static struct kv_item *record_copy(struct kv_worker *worker, const struct kv_ite
 static bool exchange(struct kv_worker *worker, const struct tenant *tenant, struct kv_item *head,
                      struct chance chance)
 {
-    struct kv_index *index = &worker->kv->index;
-    struct kv_bucket *chain = kv_index_chain(index, tenant->hash);
-    kv_chain_lock(chain);
-    kv_atomic_u64 *slot = kv_chain_find_word(index, chain, tenant->word);
-    if (slot) {
-        copy_changing(head, tenant->item, chance);
-        kv_item_note_exptime(worker, head, kv_u32_load_relaxed(&head->exptime));
-        kv_u8_store_relaxed(&tenant->item->marks, kv_item_marks(tenant->item) | KV_MARK_DEAD);
-        kv_u64_store_release(slot, kv_word_of(index, tenant->hash, head));
-    }
-    kv_chain_unlock(chain);
-    return slot != U_NULL;
+    uint64_t status = kv_item_mark(tenant->item, KV_MARK_SEALED);
+    copy_changing(head, tenant->item, status, chance);
+    kv_item_note_exptime(worker, head, kv_status_exptime(status));
+    return kv_index_exchange(&worker->kv->index, tenant->hash, tenant->word, head);
 }
 
 static uint32_t tenant_bytes(const struct tenant *tenant)
@@ -234,7 +225,7 @@ static bool is_last_extent(const struct tenant *tenant)
  */
 static bool deserves_chance(const struct tenant *tenant, struct chance *chance)
 {
-    uint8_t access = kv_u8_load_relaxed(&tenant->item->access);
+    uint32_t access = kv_item_access(tenant->item);
     bool large = kv_item_is_large(tenant->item);
     *chance = chance_same;
     if (tenant->record == tenant->item) {
@@ -254,7 +245,8 @@ static bool spare(struct kv_worker *worker, const struct tenant *tenant, struct 
 {
     if (tenant_bytes(tenant) <= kv_segments_bytes(&worker->kv->segments) / 2)
         return move(worker, tenant, chance);
-    kv_u8_store_relaxed(&tenant->item->access, chance_apply(tenant->item, chance));
+    kv_item_access_set(tenant->item, kv_item_access(tenant->item),
+                       chance_apply(tenant->item, chance));
     worker->walk.spares = true;
     return true;
 }
@@ -287,7 +279,7 @@ static bool walk_record(struct kv_worker *worker, struct kv_item *record)
     const struct kv_walk *walk = &worker->walk;
     struct kv_segments *segments = &worker->kv->segments;
     uint8_t marks = kv_item_marks(record);
-    uint32_t exptime = kv_u32_load_relaxed(&record->exptime);
+    uint32_t exptime = kv_item_exptime(record);
     if (walk->mode == KV_WALK_EXPIRE && !(marks & KV_MARK_EXTENT) &&
         (exptime == 0 || exptime > worker->now_s)) {
         kv_segment_note_exptime(segments, walk->segment, exptime);
@@ -306,8 +298,7 @@ static bool walk_record(struct kv_worker *worker, struct kv_item *record)
     else if (walk->mode == KV_WALK_COMPACT)
         return walk_compact(worker, &tenant);
     else
-        kv_segment_note_exptime(segments, walk->segment,
-                                kv_u32_load_relaxed(&tenant.item->exptime));
+        kv_segment_note_exptime(segments, walk->segment, kv_item_exptime(tenant.item));
     return true;
 }
 

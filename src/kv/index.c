@@ -133,9 +133,22 @@ bool kv_index_unlink(struct kv_index *index, uint64_t hash, uint64_t word)
     kv_chain_lock(head);
     kv_atomic_u64 *slot = kv_chain_find_word(index, head, word);
     if (slot) {
-        struct kv_item *item = kv_word_item(index, word);
-        kv_u8_store_relaxed(&item->marks, kv_item_marks(item) | KV_MARK_DEAD);
+        kv_item_mark(kv_word_item(index, word), KV_MARK_DEAD);
         kv_u64_store_relaxed(slot, 0);
+    }
+    kv_chain_unlock(head);
+    return slot != U_NULL;
+}
+
+bool kv_index_exchange(struct kv_index *index, uint64_t hash, uint64_t word,
+                       const struct kv_item *item)
+{
+    struct kv_bucket *head = kv_index_chain(index, hash);
+    kv_chain_lock(head);
+    kv_atomic_u64 *slot = kv_chain_find_word(index, head, word);
+    if (slot) {
+        kv_item_mark(kv_word_item(index, word), KV_MARK_DEAD);
+        kv_u64_store_release(slot, kv_word_of(index, hash, item));
     }
     kv_chain_unlock(head);
     return slot != U_NULL;

@@ -163,4 +163,12 @@ void kv_index_pool_give(struct kv_index *index, uint32_t link);
  */
 bool kv_index_unlink(struct kv_index *index, uint64_t hash, uint64_t word);
 
+/*
+ * Puts `item` into the slot that leads to `word`, if it still does, and marks the item that was
+ * there dead. The caller has sealed that one (kv_item_mark(KV_MARK_SEALED)) before it copied its
+ * status, so that no change in place is lost; both have the same key. True if it was this call.
+ */
+bool kv_index_exchange(struct kv_index *index, uint64_t hash, uint64_t word,
+                       const struct kv_item *item);
+
 #endif

@@ -22,14 +22,20 @@ uint64_t kv_item_bytes(const struct kv_item *item)
     return bytes;
 }
 
-enum kv_found kv_item_validity(const struct kv_worker *worker, const struct kv_item *item)
+enum kv_found kv_status_validity(const struct kv_worker *worker, uint64_t status)
 {
-    if (U_UNLIKELY(item->generation != (uint8_t)kv_u32_load_relaxed(&worker->kv->generation)))
+    uint8_t generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
+    if (U_UNLIKELY(kv_status_generation(status) != generation))
         return KV_MISS_FLUSHED;
-    uint32_t exptime = kv_u32_load_relaxed(&item->exptime);
+    uint32_t exptime = kv_status_exptime(status);
     if (U_UNLIKELY(exptime != 0 && exptime <= worker->now_s))
         return KV_MISS_EXPIRED;
     return KV_HIT;
+}
+
+enum kv_found kv_item_validity(const struct kv_worker *worker, const struct kv_item *item)
+{
+    return kv_status_validity(worker, kv_item_status(item));
 }
 
 void kv_record_charge(struct kv_worker *worker, const struct kv_item *record)
@@ -124,12 +130,11 @@ void kv_linked(struct kv_worker *worker, const struct kv_item *item)
 
 static void count_evicted(struct kv_worker *worker, const struct kv_item *item, unsigned class)
 {
-    uint8_t access = kv_u8_load_relaxed(&item->access);
-    uint32_t last_access = kv_u32_load_relaxed(&item->last_access);
+    uint32_t access = kv_item_access(item);
+    uint32_t last_access = kv_access_seconds(access);
     uint32_t idle_s = worker->now_s > last_access ? worker->now_s - last_access : 0;
     kv_class_count(worker, class, KV_CLASS_EVICTED, 1);
-    kv_class_count(worker, class, KV_CLASS_EVICTED_NONZERO,
-                   kv_u32_load_relaxed(&item->exptime) != 0);
+    kv_class_count(worker, class, KV_CLASS_EVICTED_NONZERO, kv_item_exptime(item) != 0);
     kv_class_count(worker, class, KV_CLASS_EVICTED_UNFETCHED, !(access & KV_ACCESS_FETCHED));
     kv_class_count(worker, class, KV_CLASS_EVICTED_ACTIVE, (access & KV_ACCESS_RECENT) != 0);
     kv_u64_store_relaxed(&worker->classes[class].last_evicted,
@@ -152,7 +157,7 @@ void kv_unlinked(struct kv_worker *worker, const struct kv_item *item, enum kv_e
     if (end == KV_END_EVICTED) {
         count_evicted(worker, item, class);
     } else if (end == KV_END_EXPIRED || end == KV_END_CRAWLED) {
-        bool fetched = (kv_u8_load_relaxed(&item->access) & KV_ACCESS_FETCHED) != 0;
+        bool fetched = (kv_item_access(item) & KV_ACCESS_FETCHED) != 0;
         kv_class_count(worker, class, end == KV_END_EXPIRED ? KV_CLASS_EXPIRED : KV_CLASS_CRAWLED,
                        1);
         kv_class_count(worker, class, KV_CLASS_EXPIRED_UNFETCHED, !fetched);
@@ -170,13 +175,9 @@ uint32_t kv_item_overhead_bytes(void)
 static void header_init(const struct kv_worker *worker, struct kv_item *record, uint8_t marks,
                         uint32_t value_len)
 {
-    kv_u32_store_relaxed(&record->exptime, 0);
-    kv_u32_store_relaxed(&record->last_access, worker->now_s);
+    kv_item_status_set(record, kv_status_make(0, 0, 0, marks));
+    kv_u32_store_relaxed(&record->access, kv_access_make(worker->now_s, 0));
     record->value_len = value_len;
-    record->key_len = 0;
-    record->generation = 0;
-    kv_u8_store_relaxed(&record->marks, marks);
-    kv_u8_store_relaxed(&record->access, 0);
     kv_u64_store_relaxed(&record->cas, 0);
 }
 
@@ -184,8 +185,7 @@ static void header_init(const struct kv_worker *worker, struct kv_item *record, 
 static void head_fill(struct kv_item *item, const struct kv_key *key, uint32_t flags,
                       uint32_t exptime)
 {
-    item->key_len = (uint8_t)key->len;
-    kv_u32_store_relaxed(&item->exptime, exptime);
+    kv_item_status_set(item, kv_status_make(exptime, key->len, 0, kv_item_marks(item)));
     if (flags != 0)
         u_copy((uint8_t *)item + kv_item_flags_offset(item), &flags, sizeof(flags));
     u_copy((uint8_t *)item + kv_item_key_offset(item), key->bytes, key->len);
@@ -359,7 +359,7 @@ static struct kv_item *extent_find(const struct kv_item *item, uint32_t *offset)
 
 void kv_item_set_exptime(struct kv_worker *worker, struct kv_item *item, uint32_t exptime)
 {
-    kv_u32_store_relaxed(&item->exptime, exptime);
+    kv_item_status_set(item, kv_status_with_exptime(kv_item_status(item), exptime));
     kv_item_note_exptime(worker, item, exptime);
 }
 
@@ -372,7 +372,7 @@ uint8_t *kv_item_room(struct kv_item *item, uint32_t offset, uint32_t *len)
     }
     U_ASSERT(offset <= item->value_len);
     *len = item->value_len - offset;
-    return (uint8_t *)item + kv_item_key_offset(item) + item->key_len + offset;
+    return (uint8_t *)item + kv_item_key_offset(item) + kv_item_key_len(item) + offset;
 }
 
 const uint8_t *kv_value(const struct kv_item *item, uint32_t offset, uint32_t *len)
@@ -384,5 +384,5 @@ const uint8_t *kv_value(const struct kv_item *item, uint32_t offset, uint32_t *l
     }
     U_ASSERT(offset <= item->value_len);
     *len = item->value_len - offset;
-    return kv_item_key(item) + item->key_len + offset;
+    return kv_item_key(item) + kv_item_key_len(item) + offset;
 }

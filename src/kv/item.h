@@ -12,12 +12,13 @@
  *
  * Who may write what, and when:
  *   - Before publication the worker that made the record writes all of it.
- *   - `generation`, `cas` and `marks` are set by that worker just before the item is published.
- *   - After publication everything is immutable, but for: `exptime`, `marks` and an item's `cas`,
- *     written under the lock of the item's bucket; `last_access` and `access`, written by any
- * reader without a lock. `access` has a byte of its own so that readers need no read-modify-write:
- * two readers that race lose at most a hint for the eviction, never a mark that somebody else has
- * set.
+ *   - The generation, the state's marks and `cas` are set by that worker just before the item is
+ *     published.
+ *   - After publication everything is immutable, but for two words. `status` changes by
+ *     compare-and-swap only, so no change of it is ever lost, and a change can be made on condition
+ *     that nothing else changed: an item is touched and sealed so (update.c). `access` is written
+ *     by any reader with a plain store of the whole word: two that race lose at most a hint for the
+ *     eviction.
  */
 #ifndef KV_ITEM_H
 #define KV_ITEM_H
@@ -26,8 +27,9 @@
 #include "kv/atomic.h"
 #include "kv/kv.h"
 
-/* kv_item.marks. The low bits are those of enum kv_state; KV_FETCHED lives in kv_item.access. */
+/* The marks of an item's status. The low bits are those of enum kv_state but KV_FETCHED. */
 enum kv_mark {
+    KV_MARK_SEALED = 1 << 0, /* its successor is being made: nothing is changed in place any more */
     KV_MARK_STATE = KV_STALE | KV_WON | KV_KEY_BINARY,
     KV_MARK_DEAD = 1 << 4,  /* was unlinked from the index: walkers can skip it */
     KV_MARK_FLAGS = 1 << 5, /* has client flags that are not 0 */
@@ -35,21 +37,26 @@ enum kv_mark {
     KV_MARK_EXTENT = 1 << 7
 };
 
+/* The low bits of kv_item.access; the seconds of the last access are above them. */
 enum kv_access {
     KV_ACCESS_FETCHED = 1 << 0, /* KV_FETCHED */
     KV_ACCESS_RECENT = 1 << 1,  /* fetched since the eviction has last come by */
-    KV_ACCESS_SPARED = 1 << 2 /* of a large item: its head was spared, its extents are to be too */
+    KV_ACCESS_SPARED = 1 << 2, /* of a large item: its head was spared, its extents are to be too */
+    KV_ACCESS_BITS = 15
 };
 
+#define KV_ACCESS_SECONDS_SHIFT 4 /* leaves eight years of seconds */
+
+/* kv_item.status: exptime 32, key_len 8, generation 8, marks 8, unused 8 bits, from the low end. */
+#define KV_STATUS_KEY_LEN_SHIFT 32
+#define KV_STATUS_GENERATION_SHIFT 40
+#define KV_STATUS_MARKS_SHIFT 48
+
 struct kv_item {
-    kv_atomic_u32 exptime;
-    kv_atomic_u32 last_access;
+    kv_atomic_u64 status;
+    kv_atomic_u32 access;
     uint32_t value_len; /* of an extent: its bytes */
-    uint8_t key_len;    /* of an extent: 0 */
-    uint8_t generation; /* low bits of kv.generation at publication */
-    kv_atomic_u8 marks;
-    kv_atomic_u8 access;
-    kv_atomic_u64 cas; /* of an extent: the hash of its item's key, to find the item by */
+    kv_atomic_u64 cas;  /* of an extent: the hash of its item's key, to find the item by */
 };
 
 U_STATIC_ASSERT(sizeof(struct kv_item) == 24, kv_item_bytes);
@@ -66,10 +73,119 @@ static inline uint8_t *kv_extent_data(struct kv_item *extent)
     return (uint8_t *)(extent + 1);
 }
 
+/* ---- status ------------------------------------------------------------------------------ */
+
+static inline uint32_t kv_status_exptime(uint64_t status)
+{
+    return (uint32_t)status;
+}
+
+/* Of an extent: 0. */
+static inline uint32_t kv_status_key_len(uint64_t status)
+{
+    return (uint8_t)(status >> KV_STATUS_KEY_LEN_SHIFT);
+}
+
+/* The low bits of kv.generation at publication. */
+static inline uint8_t kv_status_generation(uint64_t status)
+{
+    return (uint8_t)(status >> KV_STATUS_GENERATION_SHIFT);
+}
+
+static inline uint8_t kv_status_marks(uint64_t status)
+{
+    return (uint8_t)(status >> KV_STATUS_MARKS_SHIFT);
+}
+
+static inline uint64_t kv_status_make(uint32_t exptime, uint32_t key_len, uint8_t generation,
+                                      uint8_t marks)
+{
+    return exptime | (uint64_t)key_len << KV_STATUS_KEY_LEN_SHIFT |
+           (uint64_t)generation << KV_STATUS_GENERATION_SHIFT |
+           (uint64_t)marks << KV_STATUS_MARKS_SHIFT;
+}
+
+static inline uint64_t kv_status_with_exptime(uint64_t status, uint32_t exptime)
+{
+    return status >> 32 << 32 | exptime;
+}
+
+static inline uint64_t kv_status_with_generation(uint64_t status, uint8_t generation)
+{
+    const uint64_t mask = UINT64_C(0xff) << KV_STATUS_GENERATION_SHIFT;
+    return (status & ~mask) | (uint64_t)generation << KV_STATUS_GENERATION_SHIFT;
+}
+
+static inline uint64_t kv_status_with_marks(uint64_t status, uint8_t marks)
+{
+    const uint64_t mask = UINT64_C(0xff) << KV_STATUS_MARKS_SHIFT;
+    return (status & ~mask) | (uint64_t)marks << KV_STATUS_MARKS_SHIFT;
+}
+
+static inline uint64_t kv_item_status(const struct kv_item *item)
+{
+    return kv_u64_load_relaxed(&item->status);
+}
+
+/* Before publication only. */
+static inline void kv_item_status_set(struct kv_item *item, uint64_t status)
+{
+    kv_u64_store_relaxed(&item->status, status);
+}
+
+/* Changes the status if it is *expected; if not, says in *expected what it is. */
+static inline bool kv_item_status_cas(struct kv_item *item, uint64_t *expected, uint64_t status)
+{
+    return kv_u64_cas_acq_rel(&item->status, expected, status);
+}
+
+/* Adds marks and returns the status with them. */
+static inline uint64_t kv_item_mark(struct kv_item *item, uint8_t marks)
+{
+    uint64_t bits = (uint64_t)marks << KV_STATUS_MARKS_SHIFT;
+    return kv_u64_fetch_or_acq_rel(&item->status, bits) | bits;
+}
+
+static inline uint32_t kv_item_exptime(const struct kv_item *item)
+{
+    return kv_status_exptime(kv_item_status(item));
+}
+
+static inline uint32_t kv_item_key_len(const struct kv_item *item)
+{
+    return kv_status_key_len(kv_item_status(item));
+}
+
 static inline uint8_t kv_item_marks(const struct kv_item *item)
 {
-    return kv_u8_load_relaxed(&item->marks);
+    return kv_status_marks(kv_item_status(item));
 }
+
+/* ---- access ------------------------------------------------------------------------------ */
+
+static inline uint32_t kv_access_make(uint32_t seconds, uint32_t bits)
+{
+    return seconds << KV_ACCESS_SECONDS_SHIFT | bits;
+}
+
+static inline uint32_t kv_access_seconds(uint32_t access)
+{
+    return access >> KV_ACCESS_SECONDS_SHIFT;
+}
+
+static inline uint32_t kv_item_access(const struct kv_item *item)
+{
+    return kv_u32_load_relaxed(&item->access);
+}
+
+/* Stores only what differs: the line of a hot item stays shared between the cores. */
+static inline void kv_item_access_set(struct kv_item *item, uint32_t was, uint32_t access)
+{
+    if (was != access)
+        kv_u32_store_relaxed(&item->access, access);
+}
+
+/* ---- layout ------------------------------------------------------------------------------ */
 
 static inline bool kv_item_is_large(const struct kv_item *item)
 {
@@ -130,13 +246,13 @@ static inline uint32_t kv_record_bytes(const struct kv_item *record)
     uint8_t marks = kv_item_marks(record);
     if (marks & KV_MARK_EXTENT)
         return kv_record_round((uint32_t)sizeof(*record) + record->value_len);
-    uint32_t bytes = kv_item_key_offset(record) + record->key_len;
+    uint32_t bytes = kv_item_key_offset(record) + kv_item_key_len(record);
     return kv_record_round((marks & KV_MARK_LARGE) ? bytes : bytes + record->value_len);
 }
 
 static inline bool kv_item_has_key(const struct kv_item *item, const struct kv_key *key)
 {
-    return item->key_len == key->len && u_equal(kv_item_key(item), key->bytes, key->len);
+    return kv_item_key_len(item) == key->len && u_equal(kv_item_key(item), key->bytes, key->len);
 }
 
 /* ---- item.c ------------------------------------------------------------------------------ */
@@ -148,6 +264,7 @@ static inline bool kv_item_has_key(const struct kv_item *item, const struct kv_k
 uint64_t kv_item_bytes(const struct kv_item *item);
 
 /* Has its time come, or was it stored before the last flush? */
+enum kv_found kv_status_validity(const struct kv_worker *worker, uint64_t status);
 enum kv_found kv_item_validity(const struct kv_worker *worker, const struct kv_item *item);
 
 /*

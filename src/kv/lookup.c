@@ -31,7 +31,7 @@ void kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key)
 uint32_t kv_item_state(const struct kv_item *item)
 {
     uint32_t state = kv_item_marks(item) & KV_MARK_STATE;
-    if (kv_u8_load_relaxed(&item->access) & KV_ACCESS_FETCHED)
+    if (kv_item_access(item) & KV_ACCESS_FETCHED)
         state |= KV_FETCHED;
     return state;
 }
@@ -40,11 +40,11 @@ void kv_view_fill(struct kv_view *view, const struct kv_item *item)
 {
     view->item = item;
     view->key = kv_item_key(item);
-    view->key_len = item->key_len;
+    view->key_len = kv_item_key_len(item);
     view->value_len = item->value_len;
     view->flags = kv_item_flags(item);
-    view->exptime = kv_u32_load_relaxed(&item->exptime);
-    view->last_access = kv_u32_load_relaxed(&item->last_access);
+    view->exptime = kv_item_exptime(item);
+    view->last_access = kv_access_seconds(kv_item_access(item));
     view->state = kv_item_state(item);
     view->cas = kv_u64_load_relaxed(&item->cas);
 }
@@ -70,12 +70,8 @@ enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct 
     kv_view_fill(view, item);
     kv_item_mark_seen(worker, item);
 
-    /* Stores only what differs: the line of a hot item stays shared between the cores. */
-    const uint8_t fetched = KV_ACCESS_FETCHED | KV_ACCESS_RECENT;
-    if (kv_u8_load_relaxed(&item->access) != fetched)
-        kv_u8_store_relaxed(&item->access, fetched);
-    if (view->last_access != worker->now_s)
-        kv_u32_store_relaxed(&item->last_access, worker->now_s);
+    kv_item_access_set(item, kv_item_access(item),
+                       kv_access_make(worker->now_s, KV_ACCESS_FETCHED | KV_ACCESS_RECENT));
     return KV_HIT;
 }
 
@@ -98,8 +94,7 @@ void kv_spare(struct kv_worker *worker, const struct kv_key *key)
     struct kv_slot slot;
     struct kv_item *item = kv_index_find(&worker->kv->index, key, &slot);
     if (item)
-        kv_u8_store_relaxed(&item->access,
-                            kv_u8_load_relaxed(&item->access) | (uint8_t)KV_ACCESS_RECENT);
+        kv_item_access_set(item, kv_item_access(item), kv_item_access(item) | KV_ACCESS_RECENT);
 }
 
 /* ---- pins -------------------------------------------------------------------------------- */

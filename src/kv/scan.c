@@ -95,7 +95,7 @@ static void crawl_item(struct kv_worker *worker, uint64_t word, uint64_t classes
     kv_class_count(worker, class, KV_CLASS_CRAWL_CHECKED, 1);
     if (kv_item_validity(worker, item) == KV_HIT)
         return;
-    struct kv_key key = kv_key(kv, kv_item_key(item), item->key_len);
+    struct kv_key key = kv_key(kv, kv_item_key(item), kv_item_key_len(item));
     if (kv_index_unlink(&kv->index, key.hash, word))
         kv_unlinked(worker, item, KV_END_CRAWLED);
 }

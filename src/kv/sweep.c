@@ -93,7 +93,7 @@ static void purge_chain(struct kv_worker *worker, struct kv_bucket *head)
             struct kv_item *item = kv_word_item(index, word);
             if (word == 0 || kv_item_validity(worker, item) != KV_MISS_FLUSHED)
                 continue;
-            kv_u8_store_relaxed(&item->marks, kv_item_marks(item) | KV_MARK_DEAD);
+            kv_item_mark(item, KV_MARK_DEAD);
             kv_u64_store_relaxed(&bucket->slot[i], 0);
             removed[count++] = item;
         }

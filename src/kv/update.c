@@ -73,10 +73,12 @@ static void item_finish(struct update *update)
     struct kv_worker *worker = update->worker;
     struct kv_item *item = update->change->item;
     uint32_t state = update->change->state;
-    uint8_t kind = kv_item_marks(item) & (KV_MARK_FLAGS | KV_MARK_LARGE);
-    kv_u8_store_relaxed(&item->marks, (uint8_t)(kind | (state & KV_MARK_STATE)));
-    kv_u8_store_relaxed(&item->access, (state & KV_FETCHED) ? KV_ACCESS_FETCHED : 0);
-    kv_u32_store_relaxed(&item->last_access, worker->now_s);
+    uint64_t status = kv_item_status(item);
+    uint8_t kind = kv_status_marks(status) & (KV_MARK_FLAGS | KV_MARK_LARGE);
+    status = kv_status_with_marks(status, (uint8_t)(kind | (state & KV_MARK_STATE)));
+    kv_item_status_set(item, status);
+    uint32_t access = kv_access_make(worker->now_s, (state & KV_FETCHED) ? KV_ACCESS_FETCHED : 0);
+    kv_u32_store_relaxed(&item->access, access);
 }
 
 /* ---- carrying out (under the lock) ------------------------------------------------------- */
@@ -88,14 +90,9 @@ static bool is_as_seen(const struct update *update)
     const struct kv_item *item = kv_index_find(&update->worker->kv->index, update->key, &now);
     if (now.word != update->slot.word)
         return false;
-    return !old || (kv_u32_load_relaxed(&item->exptime) == old->exptime &&
-                    kv_u64_load_relaxed(&item->cas) == old->cas &&
-                    ((kv_item_state(item) ^ old->state) & KV_MARK_STATE) == 0);
-}
-
-static void mark_dead(struct kv_item *item)
-{
-    kv_u8_store_relaxed(&item->marks, kv_item_marks(item) | KV_MARK_DEAD);
+    return !old ||
+           (kv_item_exptime(item) == old->exptime && kv_u64_load_relaxed(&item->cas) == old->cas &&
+            ((kv_item_state(item) ^ old->state) & KV_MARK_STATE) == 0);
 }
 
 /* The entry of a full chain that is worth least. There is one: the chain is full. */
@@ -108,8 +105,10 @@ static struct kv_slot worst_of_chain(const struct update *update, struct kv_buck
         for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
             uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
             const struct kv_item *item = kv_word_item(index, word);
-            bool recent = (kv_u8_load_relaxed(&item->access) & KV_ACCESS_RECENT) != 0;
-            uint64_t rank = (uint64_t)recent << 32 | kv_u32_load_relaxed(&item->last_access);
+            uint32_t access = kv_item_access(item);
+            uint64_t rank = kv_access_seconds(access);
+            if (access & KV_ACCESS_RECENT)
+                rank |= UINT64_C(1) << 32;
             if (kv_item_validity(update->worker, item) == KV_HIT)
                 rank |= UINT64_C(1) << 33;
             if (rank < worst_rank) {
@@ -132,18 +131,19 @@ static void publish(const struct update *update, struct kv_bucket *head, struct 
     const struct kv_index *index = &worker->kv->index;
     struct kv_item *item = update->change->item;
     /* Under the lock: the purge passes this chain either before us, then we see the new number. */
-    item->generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
+    uint8_t generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
+    kv_item_status_set(item, kv_status_with_generation(kv_item_status(item), generation));
 
     struct kv_slot to = update->slot;
     *evicted = U_NULL;
     if (update->item) {
-        mark_dead(update->item);
+        kv_item_mark(update->item, KV_MARK_DEAD);
     } else {
         to.at = kv_chain_empty_slot(index, head, &worker->spare_bucket);
         if (U_UNLIKELY(!to.at)) {
             to = worst_of_chain(update, head);
             *evicted = kv_word_item(index, to.word);
-            mark_dead(*evicted);
+            kv_item_mark(*evicted, KV_MARK_DEAD);
         }
     }
     kv_u64_store_release(to.at, kv_word_of(index, update->key->hash, item));
@@ -205,7 +205,7 @@ static bool carry_delete(struct update *update)
     kv_chain_lock(head);
     bool as_seen = is_as_seen(update);
     if (as_seen) {
-        mark_dead(update->item);
+        kv_item_mark(update->item, KV_MARK_DEAD);
         kv_u64_store_relaxed(update->slot.at, 0);
     }
     kv_chain_unlock(head);
@@ -219,17 +219,21 @@ static void touch_item(struct update *update)
     struct kv_worker *worker = update->worker;
     struct kv_item *item = update->item;
     const struct kv_change *change = update->change;
-    unsigned kind = kv_item_marks(item) & ~(unsigned)KV_MARK_STATE;
-
-    kv_u8_store_relaxed(&item->marks, (uint8_t)(kind | (change->state & KV_MARK_STATE)));
-    kv_u32_store_relaxed(&item->exptime, change->exptime);
+    uint64_t status = kv_item_status(item);
+    uint64_t wanted;
+    do {
+        unsigned kind = kv_status_marks(status) & ~(unsigned)KV_MARK_STATE;
+        wanted = kv_status_with_exptime(status, change->exptime);
+        wanted = kv_status_with_marks(wanted, (uint8_t)(kind | (change->state & KV_MARK_STATE)));
+    } while (!kv_item_status_cas(item, &status, wanted));
     kv_item_note_exptime(worker, item, change->exptime);
     if (change->unseen)
         return;
-    kv_u8_store_relaxed(&item->access,
-                        (change->state & KV_FETCHED) ? KV_ACCESS_FETCHED | KV_ACCESS_RECENT : 0);
+    uint32_t was = kv_item_access(item);
+    uint32_t access = kv_access_make(kv_access_seconds(was), 0);
     if (change->state & KV_FETCHED)
-        kv_u32_store_relaxed(&item->last_access, worker->now_s);
+        access = kv_access_make(worker->now_s, KV_ACCESS_FETCHED | KV_ACCESS_RECENT);
+    kv_item_access_set(item, was, access);
 }
 
 static bool carry_touch(struct update *update)

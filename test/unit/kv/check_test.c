@@ -65,10 +65,10 @@ static void test_key_twice(void **unused)
 
 static void test_dead_item(void **unused)
 {
-    uint8_t marks = kv_item_marks(rig.item);
-    kv_u8_store_relaxed(&rig.item->marks, marks | KV_MARK_DEAD);
+    uint64_t status = kv_item_status(rig.item);
+    kv_item_mark(rig.item, KV_MARK_DEAD);
     expect_broken("dead");
-    kv_u8_store_relaxed(&rig.item->marks, marks);
+    kv_item_status_set(rig.item, status);
 }
 
 static void test_changed_key(void **unused)
