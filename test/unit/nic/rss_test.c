@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The hash against the published vectors of receive side scaling, and what of a frame is hashed.
+ */
+#include <arpa/inet.h>
+
+#include "base/prng.h"
+#include "nic/rss.h"
+#include "nic_testing.h"
+
+/* The key of the published vectors. */
+static const uint8_t vector_key[40] = {
+    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
+    0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
+    0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+};
+
+static const struct {
+    int family;
+    const char *from;
+    uint16_t from_port;
+    const char *to;
+    uint16_t to_port;
+    uint32_t by_addresses;
+    uint32_t by_all;
+} vectors[] = {
+    {AF_INET, "66.9.149.187", 2794, "161.142.100.80", 1766, 0x323e8fc2, 0x51ccc178},
+    {AF_INET, "199.92.111.2", 14230, "65.69.140.83", 4739, 0xd718262a, 0xc626b0ea},
+    {AF_INET, "24.19.198.95", 12898, "12.22.207.184", 38024, 0xd2d0a5de, 0x5c2b394a},
+    {AF_INET, "38.27.205.30", 48228, "209.142.163.6", 2217, 0x82989176, 0xafc7327f},
+    {AF_INET, "153.39.163.191", 44251, "202.188.127.2", 1303, 0x5d1809c5, 0x10e828a2},
+    {AF_INET6, "3ffe:2501:200:1fff::7", 2794, "3ffe:2501:200:3::1", 1766, 0x2cc18cd5, 0x40207d3d},
+    {AF_INET6, "3ffe:501:8::260:97ff:fe40:efab", 14230, "ff02::1", 4739, 0x0f0c461c, 0xdde51bbf},
+    {AF_INET6, "3ffe:1900:4545:3:200:f8ff:fe21:67cf", 44251, "fe80::200:f8ff:fe21:67cf", 38024,
+     0x4b61e985, 0x02d1feef},
+};
+
+static uint32_t hash_input(const uint8_t *key, const struct nic_rss_flow *flow)
+{
+    size_t bytes = flow->is_ip6 ? 16 : 4;
+    uint8_t input[36];
+    size_t used = 2 * bytes;
+
+    memcpy(input, flow->from.addr, bytes);
+    memcpy(input + bytes, flow->to.addr, bytes);
+    if (flow->has_ports) {
+        input[used++] = (uint8_t)(flow->from.port >> 8);
+        input[used++] = (uint8_t)flow->from.port;
+        input[used++] = (uint8_t)(flow->to.port >> 8);
+        input[used++] = (uint8_t)flow->to.port;
+    }
+    return nic_rss_toeplitz(key, input, used);
+}
+
+static struct nic_rss_flow vector_flow(unsigned i)
+{
+    struct nic_rss_flow flow = {.is_ip6 = vectors[i].family == AF_INET6};
+
+    assert_int_equal(inet_pton(vectors[i].family, vectors[i].from, flow.from.addr), 1);
+    assert_int_equal(inet_pton(vectors[i].family, vectors[i].to, flow.to.addr), 1);
+    flow.from.port = vectors[i].from_port;
+    flow.to.port = vectors[i].to_port;
+    return flow;
+}
+
+static void published_vectors(void **state)
+{
+    unsigned i;
+
+    for (i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
+        struct nic_rss_flow flow = vector_flow(i);
+
+        assert_int_equal(hash_input(vector_key, &flow), vectors[i].by_addresses);
+        flow.has_ports = true;
+        assert_int_equal(hash_input(vector_key, &flow), vectors[i].by_all);
+    }
+}
+
+static void the_short_way_is_the_long_way_with_our_key(void **state)
+{
+    struct u_prng prng;
+    unsigned i, n;
+
+    u_prng_seed(&prng, 1);
+    for (n = 0; n < 2000; n++) {
+        struct nic_rss_flow flow = {.is_ip6 = n & 1, .has_ports = n & 2};
+
+        for (i = 0; i < 16; i++) {
+            flow.from.addr[i] = (uint8_t)u_prng_next(&prng);
+            flow.to.addr[i] = (uint8_t)u_prng_next(&prng);
+        }
+        flow.from.port = (uint16_t)u_prng_next(&prng);
+        flow.to.port = (uint16_t)u_prng_next(&prng);
+        assert_int_equal(nic_rss_hash(&flow), hash_input(nic_rss_key, &flow));
+    }
+}
+
+/* The value is part of what devices are programmed with: it does not change by accident. */
+static void our_key_gives_known_hashes(void **state)
+{
+    struct nic_rss_flow flow = {.has_ports = true,
+                                .from = {.addr = {10, 100, 0, 10}, .port = 40000},
+                                .to = {.addr = {10, 100, 0, 20}, .port = 11211}};
+
+    assert_int_equal(nic_rss_hash(&flow), 0xf37bf37b);
+}
+
+static void both_directions_hash_alike(void **state)
+{
+    unsigned i;
+
+    for (i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
+        struct nic_rss_flow flow = vector_flow(i);
+        struct nic_rss_flow back = flow;
+
+        back.from = flow.to;
+        back.to = flow.from;
+        flow.has_ports = back.has_ports = true;
+        assert_int_equal(nic_rss_hash(&flow), nic_rss_hash(&back));
+    }
+}
+
+/* 128 connections of one client get to every lane, none more than twice as often as its share. */
+static void connections_spread_over_lanes(void **state)
+{
+    struct nic_rss_flow flow = {.has_ports = true,
+                                .from = {.addr = {192, 168, 7, 1}},
+                                .to = {.addr = {192, 168, 7, 2}, .port = 11211}};
+    unsigned lanes, i;
+
+    for (lanes = 2; lanes <= 16; lanes++) {
+        unsigned counts[16] = {0};
+
+        for (i = 0; i < 128; i++) {
+            flow.from.port = (uint16_t)(32768 + i);
+            counts[nic_rss_lane(nic_rss_hash(&flow), lanes)]++;
+        }
+        for (i = 0; i < lanes; i++) {
+            assert_true(counts[i] > 0);
+            assert_true(counts[i] * lanes <= 256);
+        }
+    }
+}
+
+/* ---- frames ------------------------------------------------------------------------------ */
+
+static uint8_t frame[256];
+static size_t frame_len;
+
+static void put(const void *bytes, size_t n)
+{
+    assert_true(frame_len + n <= sizeof(frame));
+    memcpy(frame + frame_len, bytes, n);
+    frame_len += n;
+}
+
+static void put16(unsigned value)
+{
+    const uint8_t bytes[2] = {(uint8_t)(value >> 8), (uint8_t)value};
+
+    put(bytes, 2);
+}
+
+static void start(unsigned ether_type)
+{
+    static const uint8_t macs[12] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2};
+
+    frame_len = 0;
+    put(macs, sizeof(macs));
+    put16(ether_type);
+}
+
+/* 10.0.0.1 to 10.0.0.2 or the other way. `words` are extra words of header. */
+static void put_ip4(unsigned protocol, unsigned fragment, bool back, unsigned words)
+{
+    uint8_t ip[60] = {(uint8_t)(0x45 + words)};
+
+    ip[6] = (uint8_t)(fragment >> 8);
+    ip[7] = (uint8_t)fragment;
+    ip[8] = 64;
+    ip[9] = (uint8_t)protocol;
+    ip[12] = ip[16] = 10;
+    ip[15] = back ? 2 : 1;
+    ip[19] = back ? 1 : 2;
+    put(ip, 20 + 4 * words);
+}
+
+static void put_ip6(unsigned next, bool back)
+{
+    uint8_t ip[40] = {0x60};
+
+    ip[6] = (uint8_t)next;
+    ip[7] = 64;
+    ip[8] = ip[24] = 0xfd;
+    ip[23] = back ? 2 : 1;
+    ip[39] = back ? 1 : 2;
+    put(ip, sizeof(ip));
+}
+
+static void put_ports(unsigned from, unsigned to)
+{
+    put16(from);
+    put16(to);
+    put16(0);
+    put16(0);
+}
+
+static enum nic_rss_kind classify(struct nic_rss_flow *flow)
+{
+    struct us_pkt pkt = {.data = frame, .len = (u_u32)frame_len};
+
+    memset(flow, 0, sizeof(*flow));
+    return nic_rss_classify(&pkt, flow);
+}
+
+static void expect_flow(unsigned from, unsigned to, unsigned from_port, unsigned to_port)
+{
+    struct nic_rss_flow flow;
+
+    assert_int_equal(classify(&flow), NIC_RSS_FLOW);
+    assert_int_equal(flow.from.addr[flow.is_ip6 ? 15 : 3], from);
+    assert_int_equal(flow.to.addr[flow.is_ip6 ? 15 : 3], to);
+    assert_int_equal(flow.has_ports, from_port != 0);
+    assert_int_equal(flow.from.port, from_port);
+    assert_int_equal(flow.to.port, to_port);
+}
+
+static void expect_kind(enum nic_rss_kind kind)
+{
+    struct nic_rss_flow flow;
+
+    assert_int_equal(classify(&flow), kind);
+}
+
+static void tcp_and_udp_have_ports(void **state)
+{
+    start(0x0800);
+    put_ip4(6, 0x4000, false, 0);
+    put_ports(1000, 2000);
+    expect_flow(1, 2, 1000, 2000);
+    start(0x0800);
+    put_ip4(17, 0, true, 10); /* the longest header there is */
+    put_ports(53, 54);
+    expect_flow(2, 1, 53, 54);
+    start(0x86dd);
+    put_ip6(6, false);
+    put_ports(1000, 2000);
+    expect_flow(1, 2, 1000, 2000);
+    start(0x0800);
+    put_ip4(47, 0, false, 0); /* GRE: no ports that we know */
+    put_ports(1, 2);
+    expect_flow(1, 2, 0, 0);
+}
+
+static void a_tag_and_extension_headers_are_skipped(void **state)
+{
+    static const uint8_t padding[16] = {60, 1};
+    static const uint8_t options[8] = {17, 0};
+
+    start(0x8100);
+    put16(7);
+    put16(0x0800);
+    put_ip4(6, 0, false, 0);
+    put_ports(1000, 2000);
+    expect_flow(1, 2, 1000, 2000);
+
+    start(0x86dd);
+    put_ip6(0, false);
+    put(padding, sizeof(padding));
+    put(options, sizeof(options));
+    put_ports(9, 10);
+    expect_flow(1, 2, 9, 10);
+}
+
+static void fragments_are_told(void **state)
+{
+    static const uint8_t first[8] = {6, 0, 0, 1};
+    static const uint8_t atomic[8] = {6, 0, 0, 0};
+
+    start(0x0800);
+    put_ip4(6, 0x2000, false, 0); /* the first: more follow */
+    put_ports(1000, 2000);
+    expect_kind(NIC_RSS_FRAGMENT);
+    start(0x0800);
+    put_ip4(6, 0x0001, false, 0); /* the last */
+    expect_kind(NIC_RSS_FRAGMENT);
+    start(0x86dd);
+    put_ip6(44, false);
+    put(first, sizeof(first));
+    put_ports(1000, 2000);
+    expect_kind(NIC_RSS_FRAGMENT);
+    start(0x86dd);
+    put_ip6(44, false);
+    put(atomic, sizeof(atomic)); /* RFC 6946: a fragment that is whole */
+    put_ports(1000, 2000);
+    expect_flow(1, 2, 1000, 2000);
+}
+
+static void an_error_goes_where_its_flow_goes(void **state)
+{
+    static const uint8_t too_big4[8] = {3, 4};
+    static const uint8_t too_big6[8] = {2, 0};
+    static const uint8_t echo4[8] = {8, 0};
+    static const uint8_t echo6[8] = {128, 0};
+
+    start(0x0800);
+    put_ip4(1, 0, false, 0);
+    put(too_big4, 8);
+    put_ip4(6, 0, true, 0);
+    put_ports(11211, 4000);
+    expect_flow(2, 1, 11211, 4000);
+    start(0x86dd);
+    put_ip6(58, false);
+    put(too_big6, 8);
+    put_ip6(6, true);
+    put_ports(11211, 4000);
+    expect_flow(2, 1, 11211, 4000);
+    start(0x0800);
+    put_ip4(1, 0, false, 0);
+    put(echo4, 8);
+    expect_flow(1, 2, 0, 0);
+    start(0x86dd);
+    put_ip6(58, false);
+    put(echo6, 8);
+    expect_flow(1, 2, 0, 0);
+    start(0x0800); /* a router that quotes nothing of use: the addresses of the message decide */
+    put_ip4(1, 0, false, 0);
+    put(too_big4, 8);
+    put16(0x4500);
+    expect_flow(1, 2, 0, 0);
+}
+
+static void discovery_is_for_all(void **state)
+{
+    static const uint8_t types[] = {130, 133, 134, 135, 136, 137, 143};
+    unsigned i;
+
+    start(0x0806);
+    put16(1);
+    expect_kind(NIC_RSS_ALL);
+    for (i = 0; i < sizeof(types); i++) {
+        uint8_t icmp[8] = {types[i]};
+
+        start(0x86dd);
+        put_ip6(58, false);
+        put(icmp, sizeof(icmp));
+        expect_kind(NIC_RSS_ALL);
+    }
+}
+
+static void what_is_malformed_is_nobodys(void **state)
+{
+    struct nic_rss_flow flow;
+
+    start(0x88cc);
+    expect_kind(NIC_RSS_OTHER);
+    start(0x8100);
+    put16(7);
+    expect_kind(NIC_RSS_OTHER);
+    start(0x0800);
+    put_ip4(6, 0, false, 0);
+    frame[14] = 0x44; /* a header of 16 bytes */
+    expect_kind(NIC_RSS_OTHER);
+    frame[14] = 0x65; /* another version */
+    expect_kind(NIC_RSS_OTHER);
+    frame[14] = 0x4f; /* longer than the frame */
+    expect_kind(NIC_RSS_OTHER);
+    start(0x86dd);
+    put_ip6(0, false);
+    put_ports(0x11ff, 0); /* an extension header longer than the frame */
+    expect_kind(NIC_RSS_OTHER);
+    start(0x0800);
+    put_ip4(6, 0, false, 0);
+    put16(1000); /* cut within the ports */
+    assert_int_equal(classify(&flow), NIC_RSS_FLOW);
+    assert_false(flow.has_ports);
+}
+
+/* Every length of every frame above, and noise: nothing is read beyond the end (ASan watches). */
+static void nothing_is_read_beyond_the_end(void **state)
+{
+    struct u_prng prng;
+    unsigned n, i;
+
+    u_prng_seed(&prng, 7);
+    for (n = 0; n < 20000; n++) {
+        size_t len = u_prng_next(&prng) % 120;
+        uint8_t *bytes = test_malloc(len + 1);
+        struct us_pkt pkt = {.data = bytes, .len = (u_u32)len};
+        struct nic_rss_flow flow = {0};
+
+        start(n & 1 ? 0x0800 : 0x86dd);
+        if (n & 1)
+            put_ip4(n & 2 ? 6 : 1, 0, false, 0);
+        else
+            put_ip6(n & 2 ? 0 : 58, false);
+        for (i = (unsigned)frame_len; i < 120; i++)
+            frame[i] = (uint8_t)u_prng_next(&prng);
+        memcpy(bytes, frame, len);
+        assert_in_range(nic_rss_classify(&pkt, &flow), NIC_RSS_FLOW, NIC_RSS_OTHER);
+        test_free(bytes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(published_vectors),
+        cmocka_unit_test(the_short_way_is_the_long_way_with_our_key),
+        cmocka_unit_test(our_key_gives_known_hashes),
+        cmocka_unit_test(both_directions_hash_alike),
+        cmocka_unit_test(connections_spread_over_lanes),
+        cmocka_unit_test(tcp_and_udp_have_ports),
+        cmocka_unit_test(a_tag_and_extension_headers_are_skipped),
+        cmocka_unit_test(fragments_are_told),
+        cmocka_unit_test(an_error_goes_where_its_flow_goes),
+        cmocka_unit_test(discovery_is_for_all),
+        cmocka_unit_test(what_is_malformed_is_nobodys),
+        cmocka_unit_test(nothing_is_read_beyond_the_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
