@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "common/value.h"
 #include "nic/pool.h"
+#include "nic/xdp.h"
 
 __attribute__((format(printf, 2, 3))) static int fail(char error[LINK_ERROR_MAX],
                                                       const char *format, ...)
@@ -37,7 +38,7 @@ static const char *const io_names[] = {
 /* What is compiled in; a device that is missing on this machine is told when it is opened. */
 static bool is_built(enum link_io io)
 {
-    return io == LINK_IO_AUTO || io == LINK_IO_SOCK || io == LINK_IO_TAP;
+    return io == LINK_IO_AUTO || io == LINK_IO_SOCK || io == LINK_IO_TAP || io == LINK_IO_XDP;
 }
 
 bool link_is_stack(enum link_io io)
@@ -160,6 +161,32 @@ static int set_eal(struct link_options *link, const char *arg, char error[LINK_E
     return 0;
 }
 
+/* Words by commas. */
+static int set_xdp(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    const char *at = arg;
+
+    link->xdp_given = true;
+    for (;;) {
+        size_t length = strcspn(at, ",");
+
+        if (length == 6 && memcmp(at, "native", length) == 0)
+            link->xdp.mode = NIC_XDP_MODE_NATIVE;
+        else if (length == 7 && memcmp(at, "generic", length) == 0)
+            link->xdp.mode = NIC_XDP_MODE_GENERIC;
+        else if (length == 4 && memcmp(at, "copy", length) == 0)
+            link->xdp.copy = true;
+        else if (length == 9 && memcmp(at, "busy-poll", length) == 0)
+            link->xdp.busy_poll = true;
+        else
+            return fail(error, "--xdp: \"%.*s\" is not one of native, generic, copy, busy-poll",
+                        (int)length, at);
+        if (at[length] == '\0')
+            return 0;
+        at += length + 1;
+    }
+}
+
 static int set_trace(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
 {
     link->trace_path = arg;
@@ -179,12 +206,16 @@ static int set_fault(struct link_options *link, const char *arg, char error[LINK
 static const struct link_option options[] = {
     {"io", "MODE", set_io,
      "where bytes come from: sock, the kernel's sockets; the own\n"
-     "TCP/IP stack on a TAP device (tap); auto (default), what\n"
-     "--dev or --ip ask for, else sock"},
-    {"dev", "NAME", set_dev, "TAP device to create (default: ucached0)"},
+     "TCP/IP stack on a TAP device (tap) or on an interface that\n"
+     "stays the kernel's (xdp); auto (default), what --dev or --ip\n"
+     "ask for, else sock"},
+    {"dev", "NAME", set_dev,
+     "TAP device to create (default: ucached0), or the interface\n"
+     "that xdp takes frames from"},
     {"ip", "ADDR/PREFIX", set_ip,
      "address of the own stack, IPv4 or IPv6; may be repeated\n"
-     "(default: 10.100.0.20/24)"},
+     "(default: 10.100.0.20/24; xdp: the ports -p and -U of the\n"
+     "host's own addresses)"},
     {"host-ip", "ADDR/PREFIX", set_host_ip,
      "address of the host's side of the TAP, one of each family,\n"
      "or none\n"
@@ -193,6 +224,9 @@ static const struct link_option options[] = {
     {"mac", "MAC", set_mac, "hardware address of the own stack (default: random)"},
     {"mtu", "BYTES", set_mtu, "largest IP packet, 576 to 9216 (default: 1500)"},
     {"eal", "ARGS", set_eal, "arguments for DPDK's environment"},
+    {"xdp", "WORDS", set_xdp,
+     "how AF_XDP works, by commas: native or generic (default:\n"
+     "native if the driver can), copy, busy-poll"},
     {"trace", "FILE", set_trace, "write every frame to FILE in pcap format"},
     {"fault", "SPEC", set_fault,
      "do harm to the frames, for tests, for instance\n"
@@ -259,6 +293,7 @@ static const char *option_of_stack(const struct link_options *link)
            : link->mac_given         ? "--mac"
            : link->mtu > 0           ? "--mtu"
            : link->eal               ? "--eal"
+           : link->xdp_given         ? "--xdp"
            : link->trace_path        ? "--trace"
            : link->fault_given       ? "--fault"
                                      : NULL;
@@ -339,6 +374,12 @@ static int settle_tap(struct link_options *link, const struct link_defaults *def
 {
     if (link->eal)
         return fail(error, "--eal is for --io=dpdk");
+    if (link->xdp_given)
+        return fail(error, "--xdp is for --io=xdp");
+    if (link->ip_count == 0 && value_network(defaults->ip, &link->ip[0]) == 0)
+        link->ip_count = 1;
+    if (check_gateways(link, error) < 0)
+        return -1;
     if (!link->dev)
         link->dev = defaults->dev;
     if (!link->host_ip_given && has_ip4(link)) {
@@ -349,6 +390,49 @@ static int settle_tap(struct link_options *link, const struct link_defaults *def
     if (check_host_ip(link, &link->host_ip, error) < 0)
         return -1;
     return check_host_ip(link, &link->host_ip6, error);
+}
+
+static void copy_xdp_addr(const struct net_stack_addr *from, struct nic_xdp_addr *to)
+{
+    to->is_ip6 = from->addr.family == US_IP6;
+    memcpy(to->bytes, from->addr.bytes, sizeof(to->bytes));
+}
+
+/* The ports are taken on the addresses that the host has now. */
+static int take_host_addrs(struct link_options *link, char error[LINK_ERROR_MAX])
+{
+    struct nic_xdp_addr addrs[NIC_XDP_ADDRS_MAX];
+    char why[NIC_ERROR_MAX];
+    unsigned i;
+
+    link->ip_count = nic_xdp_host_addrs(link->dev, addrs, NET_STACK_ADDR_MAX, why);
+    if (link->ip_count == 0)
+        return fail(error, "%s", why);
+    for (i = 0; i < link->ip_count; i++) {
+        memset(&link->ip[i], 0, sizeof(link->ip[i]));
+        link->ip[i].addr.family = addrs[i].is_ip6 ? US_IP6 : US_IP4;
+        memcpy(link->ip[i].addr.bytes, addrs[i].bytes, sizeof(addrs[i].bytes));
+    }
+    link->host_addrs = true;
+    return 0;
+}
+
+static int settle_xdp(struct link_options *link, char error[LINK_ERROR_MAX])
+{
+    if (!link->dev)
+        return fail(error, "--io=xdp needs --dev=INTERFACE; ip link shows what there is");
+    if (link->eal)
+        return fail(error, "--eal is for --io=dpdk");
+    if (link->host_ip_given)
+        return fail(error, "--host-ip is for --io=tap");
+    if (link->ip_count > 0)
+        return check_gateways(link, error);
+    if (link->gateway_count > 0 || link->mac_given)
+        return fail(error,
+                    "%s needs an --ip: the host's own addresses have the host's routes and "
+                    "hardware address",
+                    link->mac_given ? "--mac" : "--gw");
+    return take_host_addrs(link, error);
 }
 
 int link_settle(struct link_options *link, const struct link_defaults *defaults,
@@ -363,11 +447,7 @@ int link_settle(struct link_options *link, const struct link_defaults *defaults,
                     link->dev ? link->dev : "", io_names[link->io], built_names(names));
     if (!link_is_stack(link->io))
         return check_sock(link, error);
-    if (link->ip_count == 0 && value_network(defaults->ip, &link->ip[0]) == 0)
-        link->ip_count = 1;
-    if (check_gateways(link, error) < 0)
-        return -1;
-    return settle_tap(link, defaults, error);
+    return link->io == LINK_IO_XDP ? settle_xdp(link, error) : settle_tap(link, defaults, error);
 }
 
 /* ---- the device -------------------------------------------------------------------------- */
@@ -388,6 +468,31 @@ static int open_tap(const struct link_options *link, unsigned queues, struct nic
     return (int)queues;
 }
 
+static int open_xdp(const struct link_options *link, const struct link_use *use,
+                    struct nic *queue[], char error[LINK_ERROR_MAX])
+{
+    struct nic_xdp_config xdp = {
+        .dev = link->dev,
+        .mtu = link->mtu,
+        .addr_count = link->ip_count,
+        .host_addrs = link->host_addrs,
+        .tcp_port = use->tcp_port,
+        .udp_port = use->udp_port,
+        .mode = link->xdp.mode,
+        .copy = link->xdp.copy,
+        .busy_poll = link->xdp.busy_poll,
+    };
+    char why[NIC_ERROR_MAX];
+    unsigned i;
+
+    memcpy(xdp.mac, link->mac, sizeof(xdp.mac));
+    for (i = 0; i < link->ip_count; i++)
+        copy_xdp_addr(&link->ip[i], &xdp.addrs[i]);
+    if (nic_xdp_open(&xdp, use->queues, queue, why) < 0)
+        return fail(error, "%s", why);
+    return (int)use->queues;
+}
+
 /* What was asked for is wrapped around the queues. */
 static int wrap(const struct link_options *link, unsigned queues, struct nic *queue[],
                 char error[LINK_ERROR_MAX])
@@ -406,9 +511,12 @@ int link_open(struct link_options *link, const struct link_use *use, struct nic 
 {
     int queues;
 
-    U_ASSERT(link->io == LINK_IO_TAP);
+    U_ASSERT(link_is_stack(link->io));
     U_ASSERT(use->queues > 0 && use->queues <= NIC_QUEUES_MAX);
-    queues = open_tap(link, use->queues, queue, error);
+    if (link->io == LINK_IO_XDP)
+        queues = open_xdp(link, use, queue, error);
+    else
+        queues = open_tap(link, use->queues, queue, error);
     if (queues > 0 && wrap(link, (unsigned)queues, queue, error) < 0) {
         while (queues > 0)
             nic_close(queue[--queues]);
@@ -423,6 +531,7 @@ void link_configure_stack(const struct link_options *link, struct net_stack_conf
     config->addr_count = link->ip_count;
     memcpy(config->gateways, link->gateways, sizeof(config->gateways));
     config->gateway_count = link->gateway_count;
+    config->reply_to_sender = link->host_addrs;
 }
 
 const char *link_text(const struct link_options *link, char text[LINK_TEXT_MAX])
@@ -431,6 +540,11 @@ const char *link_text(const struct link_options *link, char text[LINK_TEXT_MAX])
         link->host_ip.prefix_len > 0 ? &link->host_ip : &link->host_ip6;
     char host_ip[INET6_ADDRSTRLEN] = "none";
 
+    if (link->io == LINK_IO_XDP) {
+        snprintf(text, LINK_TEXT_MAX, "AF_XDP on %s%s", link->dev,
+                 link->host_addrs ? ", the rest of its traffic is the host's" : "");
+        return text;
+    }
     if (host->prefix_len > 0)
         addr_text(&host->addr, host_ip);
     snprintf(text, LINK_TEXT_MAX, "TAP device %s, host side %s", link->dev, host_ip);

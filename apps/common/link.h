@@ -13,6 +13,7 @@
 
 #include "net/net.h"
 #include "nic/nic.h"
+#include "nic/xdp.h"
 
 #define LINK_ERROR_MAX 400
 #define LINK_TEXT_MAX 160
@@ -41,6 +42,13 @@ struct link_options {
     bool mac_given;
     uint32_t mtu; /* 0: the device's default */
     const char *eal;
+    struct {
+        enum nic_xdp_mode mode;
+        bool copy;
+        bool busy_poll;
+    } xdp;
+    bool xdp_given;
+    bool host_addrs; /* after link_settle(): ip[] are the host's, which lets us have the ports */
     const char *trace_path;
     struct nic_fault_config fault;
     bool fault_given;
@@ -62,7 +70,8 @@ struct link_option_table {
     size_t count;
 };
 
-/* --io --dev --ip --host-ip --gw --mac --mtu --eal --trace --fault, in the order of the help. */
+/* --io --dev --ip --host-ip --gw --mac --mtu --eal --xdp --trace --fault, in the order of the help.
+ */
 struct link_option_table link_option_table(void);
 
 /* Sets the option of this name, which is in the table. Returns 0, or -1 with a message. */

@@ -87,6 +87,16 @@ struct us_config {
     u_u32 vlan_id;                /* 1..4094: all frames carry this VLAN tag; 0: none */
     u_u32 ip6_autoconf;           /* 1: IPv6 with what routers advertise (RFC 4862); 0: without */
     u_u32 dad_probes;             /* RFC 4862 5.1: looks for duplicates of an IPv6 address; 0: no */
+    u_u32 reply_to_sender;        /* 1: see below; 0: we are a host of our own on the link */
+
+    /*
+     * With reply_to_sender our addresses are those of another stack on the same machine, which lets
+     * us have some of its packets and does all the rest: nothing is asked, announced or looked for
+     * by ARP, neighbour discovery or MLD. What we send to a peer goes to the MAC address that the
+     * peer's packets come from, its own or a router's, so every address counts as on the link
+     * (give us_addr_add() a prefix_len of 0), and arp_max bounds the peers that are remembered. A
+     * peer that has never sent anything cannot be reached.
+     */
 
     /* Congestion. */
     u_u32 cc;    /* enum us_cc_kind of new connections */

@@ -54,6 +54,7 @@ struct net_stack_config {
     unsigned addr_count;
     struct us_addr gateways[NET_STACK_GATEWAY_MAX];
     unsigned gateway_count;
+    bool reply_to_sender;    /* us_config.reply_to_sender */
     uint16_t port;           /* of TCP, on all addresses; 0: none */
     uint16_t udp_port;       /* likewise */
     uint32_t conn_max;       /* sessions; some more connections are taken to refuse them */

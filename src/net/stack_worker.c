@@ -57,6 +57,9 @@
  */
 #define RECV_WINDOW_BYTES (256 * 1024)
 
+/* What a stack remembers at most of where its peers are. */
+#define NEIGHBOURS_MAX 65536
+
 /* The pool of all queues. Its pages are touched only as they are needed. */
 #define BUFFER_BYTES_MIN (64u * 1024 * 1024)
 #define BUFFER_BYTES_MAX (1024u * 1024 * 1024)
@@ -354,6 +357,9 @@ static void derive_us_config(const struct nic *nic, const struct net_stack_confi
     us->keepalive_interval_ms = KEEPALIVE_INTERVAL_MS;
     us->keepalive_count = KEEPALIVE_COUNT;
     us->persist_ms = PERSIST_MS;
+    us->reply_to_sender = config->reply_to_sender;
+    if (config->reply_to_sender) /* each peer is one by itself */
+        us->arp_max = u_min32(u_max32(us->arp_max, us->conn_max), NEIGHBOURS_MAX);
     us->half_open_max = config->half_open_max ? config->half_open_max : 1024;
     us->half_open_max = u_min32(us->half_open_max, us->conn_max);
     us->recv_window_bytes = RECV_WINDOW_BYTES;

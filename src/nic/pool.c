@@ -5,6 +5,7 @@
  */
 #include "nic/pool.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@
 struct nic_pool {
     struct us_pkt *pkts;
     unsigned char *buffers;
+    bool owns_buffers;
     struct us_pkt **free_pkts; /* the first free_count are free */
     unsigned count;
     unsigned free_count;
@@ -50,24 +52,22 @@ static uint32_t round_up(uint32_t value, uint32_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-struct nic_pool *nic_pool_create(unsigned count, uint32_t mtu)
+struct nic_pool *nic_pool_create_on(void *buffers, unsigned count, uint32_t buffer_bytes)
 {
     struct nic_pool *pool = calloc(1, sizeof(*pool));
     unsigned i;
 
     U_ASSERT(count > 0);
-    U_ASSERT(mtu >= NIC_MTU_MIN && mtu <= NIC_MTU_MAX);
     if (pool == NULL)
         return NULL;
     pool->count = count;
-    pool->buffer_bytes =
-        round_up(NIC_POOL_HEADROOM_BYTES + NIC_ETH_HEADER_BYTES + VLAN_TAG_BYTES + mtu + 1,
-                 BUFFER_UNIT_BYTES);
+    pool->buffer_bytes = buffer_bytes;
+    pool->buffers = buffers;
     pool->pkts = aligned_alloc(CACHE_LINE_BYTES,
                                round_up(count * (uint32_t)sizeof(*pool->pkts), CACHE_LINE_BYTES));
-    pool->buffers = aligned_alloc(CACHE_LINE_BYTES, (size_t)count * pool->buffer_bytes);
     pool->free_pkts = calloc(count, sizeof(struct us_pkt *));
-    if (pool->pkts == NULL || pool->buffers == NULL || pool->free_pkts == NULL) {
+    if (pool->pkts == NULL || pool->free_pkts == NULL) {
+        pool->buffers = NULL; /* they are not poisoned */
         nic_pool_destroy(pool);
         return NULL;
     }
@@ -81,14 +81,47 @@ struct nic_pool *nic_pool_create(unsigned count, uint32_t mtu)
     return pool;
 }
 
+struct nic_pool *nic_pool_create(unsigned count, uint32_t mtu)
+{
+    uint32_t buffer_bytes;
+    struct nic_pool *pool;
+    void *buffers;
+
+    U_ASSERT(count > 0);
+    U_ASSERT(mtu >= NIC_MTU_MIN && mtu <= NIC_MTU_MAX);
+    buffer_bytes =
+        round_up(NIC_POOL_HEADROOM_BYTES + NIC_ETH_HEADER_BYTES + VLAN_TAG_BYTES + mtu + 1,
+                 BUFFER_UNIT_BYTES);
+    buffers = aligned_alloc(CACHE_LINE_BYTES, (size_t)count * buffer_bytes);
+    pool = buffers != NULL ? nic_pool_create_on(buffers, count, buffer_bytes) : NULL;
+    if (pool == NULL) {
+        free(buffers);
+        return NULL;
+    }
+    pool->owns_buffers = true;
+    return pool;
+}
+
+unsigned nic_pool_number(const struct nic_pool *pool, const struct us_pkt *pkt)
+{
+    return (unsigned)(pkt - pool->pkts);
+}
+
+struct us_pkt *nic_pool_at(const struct nic_pool *pool, unsigned number)
+{
+    U_ASSERT(number < pool->count);
+    return &pool->pkts[number];
+}
+
 void nic_pool_destroy(struct nic_pool *pool)
 {
     if (pool == NULL)
         return;
     if (pool->buffers != NULL)
         ASAN_UNPOISON_MEMORY_REGION(pool->buffers, (size_t)pool->count * pool->buffer_bytes);
+    if (pool->owns_buffers)
+        free(pool->buffers);
     free(pool->free_pkts);
-    free(pool->buffers);
     free(pool->pkts);
     free(pool);
 }

@@ -33,6 +33,16 @@ struct nic_pool;
  */
 struct nic_pool *nic_pool_create(unsigned count, uint32_t mtu);
 
+/*
+ * The same on memory of the caller, which outlives the pool: `count` buffers of `buffer_bytes`, one
+ * behind the other. Returns null when there is no memory.
+ */
+struct nic_pool *nic_pool_create_on(void *buffers, unsigned count, uint32_t buffer_bytes);
+
+/* The number of a packet, which is that of its buffer, 0..count-1, and the packet of a number. */
+unsigned nic_pool_number(const struct nic_pool *pool, const struct us_pkt *pkt);
+struct us_pkt *nic_pool_at(const struct nic_pool *pool, unsigned number);
+
 /* Frees all packets, those still lent too. Null is allowed. */
 void nic_pool_destroy(struct nic_pool *pool);
 

@@ -285,7 +285,8 @@ static int addr_add4(struct us_stack *stack, u_u32 ip, unsigned prefix_len)
         return US_ERR_IN_USE;
     if (stack->local_count == US_LOCAL_MAX)
         return US_ERR_NO_MEMORY;
-    stack->announce |= 1u << stack->local_count;
+    if (!stack->config.reply_to_sender)
+        stack->announce |= 1u << stack->local_count;
     local = &stack->locals[stack->local_count++];
     local->ip = ip;
     local->mask = prefix_len == 0 ? 0 : 0xffffffffu << (32 - prefix_len);

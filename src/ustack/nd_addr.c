@@ -119,6 +119,11 @@ int us_nd_addr_make(struct us_stack *stack, const struct us_ip6 *addr, unsigned 
     local->is_auto = 0;
     local->preferred_until_us = US_NEVER;
     local->valid_until_us = US_NEVER;
+    if (stack->config.reply_to_sender) { /* it is in use already, and not by us */
+        local->state = US_LOCAL6_PREFERRED;
+        local->next_us = US_NEVER;
+        return US_OK;
+    }
     us_mld_join(stack, i); /* RFC 4862 5.4.2: before the first probe */
     addr_probe(stack, i);
     us_nd_reschedule(stack);
@@ -173,7 +178,7 @@ int us_nd_addr_add(struct us_stack *stack, const struct us_ip6 *addr, unsigned p
     if (us_local6_find(stack, addr) < US_LOCAL6_MAX)
         return US_ERR_IN_USE;
     if (!stack->nd.enabled)
-        nd_enable(stack, !us_ip6_is_link_local(addr));
+        nd_enable(stack, !us_ip6_is_link_local(addr) && !stack->config.reply_to_sender);
     return us_nd_addr_make(stack, addr, prefix_len, &index);
 }
 

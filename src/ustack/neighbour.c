@@ -124,7 +124,8 @@ static struct us_neighbour *neighbour_new(struct us_stack *stack, struct us_ip i
 /* Queues one more request and sets the timer for what follows it. */
 static void neighbour_ask(struct us_stack *stack, struct us_neighbour *neighbour)
 {
-    if (u_list_is_empty(&neighbour->ask_link))
+    /* With reply_to_sender there is nothing to do but to wait until it is heard. */
+    if (u_list_is_empty(&neighbour->ask_link) && !stack->config.reply_to_sender)
         u_list_push_back(&stack->neighbours.asks, &neighbour->ask_link);
     us_timer_set(&stack->wheel, &neighbour->timer,
                  stack->now_us + ((u_u64)US_NEIGHBOUR_FIRST_RETRY_US << neighbour->tries));
@@ -143,9 +144,17 @@ struct us_neighbour *us_neighbour_want(struct us_stack *stack, struct us_ip ip)
     return neighbour;
 }
 
+/* Whether what is known of it is older than its lifetime. */
+static int neighbour_is_old(const struct us_stack *stack, const struct us_neighbour *neighbour)
+{
+    return stack->now_us - neighbour->confirmed_us > stack->config.arp_lifetime_us;
+}
+
 /* Asks for an address that is in use. */
 static void neighbour_refresh(struct us_stack *stack, struct us_neighbour *neighbour)
 {
+    if (stack->config.reply_to_sender)
+        return;
     neighbour->state = US_NEIGHBOUR_REFRESH;
     neighbour_ask(stack, neighbour);
 }
@@ -171,8 +180,7 @@ int us_neighbour_use(struct us_stack *stack, struct us_neighbour *neighbour)
         return 0;
     if (U_UNLIKELY(neighbour->state == US_NEIGHBOUR_LEARNED))
         neighbour_promote(stack, neighbour);
-    if (U_UNLIKELY(neighbour->state == US_NEIGHBOUR_VALID &&
-                   stack->now_us - neighbour->confirmed_us > stack->config.arp_lifetime_us))
+    if (U_UNLIKELY(neighbour->state == US_NEIGHBOUR_VALID && neighbour_is_old(stack, neighbour)))
         neighbour_refresh(stack, neighbour);
     return 1;
 }
@@ -239,6 +247,8 @@ void us_neighbour_learn(struct us_stack *stack, struct us_ip ip, const u_u8 *mac
         return;
     neighbour = us_neighbour_find(stack, ip);
     if (neighbour != U_NULL) {
+        /* What nobody can be asked about is replaced once it is old: routers come and go. */
+        trusted |= stack->config.reply_to_sender && neighbour_is_old(stack, neighbour);
         if (neighbour->state == US_NEIGHBOUR_ASKING || (trusted && !u_equal(neighbour->l2, mac, 6)))
             us_neighbour_confirm(stack, neighbour, mac);
         return;

@@ -67,6 +67,8 @@ void us_udp_input(struct us_stack *stack, const struct us_rx *rx)
         return;
     }
     us_count(stack, US_C_UDP_RX);
+    if (stack->config.reply_to_sender)
+        us_neighbour_learn(stack, us_rx_source(rx), rx->mac, 0);
     event = us_event_add_datagram(&stack->events);
     us_addr_from_local(stack, &event->info.local, udp_local(stack, rx));
     us_addr_from_ip(&event->info.remote, us_rx_source(rx));

@@ -89,6 +89,7 @@ static int set_config(struct script *s, const char *key)
                   {"user_timeout_ms", &c->user_timeout_ms},
                   {"persist_ms", &c->persist_ms},
                   {"retries_max", &c->retries_max},
+                  {"reply_to_sender", &c->reply_to_sender},
                   {"arp_lifetime_us", &c->arp_lifetime_us}};
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         if (strcmp(key, fields[i].name) == 0) {

@@ -102,6 +102,32 @@ static void test_options(void **state)
     assert_int_equal(link.gateway_count, 2);
 }
 
+static void test_xdp(void **state)
+{
+    struct net_stack_config config;
+    struct link_options link;
+    char text[LINK_TEXT_MAX];
+
+    must_settle("dev=lo ip=10.0.0.1/8 xdp=generic,copy,busy-poll", &link);
+    assert_int_equal(link.io, LINK_IO_XDP);
+    assert_int_equal(link.xdp.mode, NIC_XDP_MODE_GENERIC);
+    assert_true(link.xdp.copy);
+    assert_true(link.xdp.busy_poll);
+    assert_false(link.host_addrs);
+    assert_string_equal(link_text(&link, text), "AF_XDP on lo");
+
+    /* Every machine has this one, so we are lent its ports. */
+    must_settle("io=xdp dev=lo", &link);
+    assert_true(link.host_addrs);
+    assert_true(link.ip_count > 0);
+    assert_int_equal(link.ip[0].addr.family, US_IP4);
+    assert_int_equal(link.ip[0].addr.bytes[0], 127);
+    assert_int_equal(link.ip[0].prefix_len, 0);
+    memset(&config, 0, sizeof(config));
+    link_configure_stack(&link, &config);
+    assert_true(config.reply_to_sender);
+}
+
 static void test_host_side(void **state)
 {
     struct link_options link;
@@ -135,6 +161,17 @@ static void test_mistakes(void **state)
         {"io=tap mtu=575", "from 576 to 9216"},
         {"io=tap mtu=9217", "from 576 to 9216"},
         {"io=tap eal=-l0", "--eal is for --io=dpdk"},
+        {"io=tap xdp=copy", "--xdp is for --io=xdp"},
+        {"io=xdp", "needs --dev=INTERFACE"},
+        {"io=xdp dev=nosuchdevice0", "no such interface"},
+        {"io=xdp dev=lo ip=10.0.0.1/8 host-ip=none", "--host-ip is for --io=tap"},
+        {"io=xdp dev=lo ip=10.0.0.1/8 eal=x", "--eal is for --io=dpdk"},
+        {"io=xdp dev=lo ip=10.0.0.1/8 gw=10.1.1.1 gw=11.1.1.1", "more than one of each family"},
+        {"io=xdp dev=lo ip=10.0.0.1/8 gw=11.1.1.1", "no --ip is in the network of the gateway"},
+        {"io=xdp dev=lo gw=127.0.0.2", "--gw needs an --ip"},
+        {"io=xdp dev=lo mac=02:00:00:00:00:01", "--mac needs an --ip"},
+        {"io=xdp dev=lo xdp=copy,fast", "\"fast\" is not one of native, generic"},
+        {"io=xdp dev=lo xdp=copy,", "\"\" is not one of native, generic"},
         {"io=tap trace=", "a file name is missing"},
         {"io=tap fault=loss=101%", "--fault"},
         {"ip=10.1.0.1/24 ip=10.1.0.2/24 ip=10.1.0.3/24 ip=10.1.0.4/24 ip=10.1.0.5/24 "
@@ -170,7 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),     cmocka_unit_test(test_options),
         cmocka_unit_test(test_host_side),    cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_same_network),
+        cmocka_unit_test(test_same_network), cmocka_unit_test(test_xdp),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -287,7 +287,7 @@ static const struct {
     {"-Y /tmp/x -U -1", 64, "UDP"},
     {"-Y /tmp/x -B binary", 64, "-Y"},
     {"-l", 1, "-l needs an argument"},
-    {"--io=xdp", 64, "not in this build"},
+    {"--io=xdp", 64, "needs --dev=INTERFACE"},
     {"--io=dpdk", 64, "not in this build"},
     {"--io=uring", 64, "not in this build"},
     {"--io=foo", 64, "auto, sock, tap"},
