@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A client's own TCP/IP stack on one queue of a device: frames in, events out, frames out. Servers
+ * have net/stack_worker.h; this is the part of it that a program needs which opens connections.
+ * Belongs to one thread at a time.
+ */
+#ifndef COMMON_HOST_H
+#define COMMON_HOST_H
+
+#include "common/link.h"
+
+struct host {
+    struct nic *nic; /* owned */
+    struct us_stack *stack;
+    void *memory;
+    unsigned long memory_bytes;
+    struct us_pkt *empty[NIC_BURST_MAX]; /* lent, for the next us_output() */
+    struct us_pkt *unsent[NIC_BURST_MAX];
+    unsigned empty_count, unsent_count;
+    uint64_t rx_frames, tx_frames;
+};
+
+/* What differs from us_config_defaults(); 0 leaves it. */
+struct host_config {
+    uint32_t conn_max;
+    uint32_t recv_window_bytes;
+    uint32_t send_queue_bytes;
+    uint32_t caps_off; /* enum us_cap: what the device could do and is not to be used */
+};
+
+/*
+ * Makes a stack with the link's addresses on this queue. The host owns the nic from then on.
+ * Returns 0, or -1 with a message, and the nic stays the caller's.
+ */
+int host_open(struct host *host, struct nic *nic, const struct link_options *link,
+              const struct host_config *config, char error[LINK_ERROR_MAX]);
+
+/* Ends all connections with a RST, frees the stack and closes the nic. */
+void host_close(struct host *host, uint64_t now_us);
+
+/* Called for each event, in order. */
+typedef void host_event(void *ctx, const struct us_event *event);
+
+/*
+ * Takes one burst of frames and the timers that are due. Returns how many frames and events there
+ * were.
+ */
+unsigned host_receive(struct host *host, uint64_t now_us, host_event *on_event, void *ctx);
+
+/* Sends what is queued. Returns how many frames. */
+unsigned host_transmit(struct host *host, uint64_t now_us);
+
+/*
+ * Sleeps until a frame is there, a timer is due or timeout_us have passed. Returns 0 or a negative
+ * errno value: the device is gone.
+ */
+int host_wait(struct host *host, uint64_t now_us, uint64_t timeout_us);
+
+#endif

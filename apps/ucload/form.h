@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Prepared requests and the heads of the replies that are expected to them, in the three protocols.
+ *
+ * A form is all bytes of one message but the value; the digits of the key, and where sizes vary the
+ * length of the value, are patched in where it is written to. There is one of each kind for each
+ * length of a key.
+ */
+#ifndef UCLOAD_FORM_H
+#define UCLOAD_FORM_H
+
+#include <stdint.h>
+
+#include "keyspace.h"
+
+enum protocol { PROTOCOL_TEXT = 0, PROTOCOL_META, PROTOCOL_BINARY, PROTOCOL_COUNT };
+
+/* OP_CREATE makes a counter, which OP_INCR is for. */
+enum op { OP_GET = 0, OP_SET, OP_DELETE, OP_INCR, OP_TOUCH, OP_CREATE, OP_COUNT };
+
+/* The first ones are the requests of the ops of the same number. */
+enum form_kind {
+    FORM_GET = OP_GET,
+    FORM_SET = OP_SET,
+    FORM_DELETE = OP_DELETE,
+    FORM_INCR = OP_INCR,
+    FORM_TOUCH = OP_TOUCH,
+    FORM_CREATE = OP_CREATE,
+    FORM_MULTI_FIRST, /* of a retrieval of several keys: the first one, the others, the end */
+    FORM_MULTI_NEXT,
+    FORM_MULTI_END,
+    FORM_HIT,       /* the head of the reply to FORM_GET; in text protocols only */
+    FORM_HIT_MULTI, /* the same, one key of several */
+    FORM_COUNT
+};
+
+/* The longest: a binary set's header and extras, or the words around a key; a multiple of 16. */
+#define FORM_BYTES_MAX (LOAD_KEY_MAX + 70)
+
+/* Room that form_write() wants: it copies in steps of 16 bytes. */
+#define FORM_ROOM (FORM_BYTES_MAX + 32)
+
+#define BINARY_HEADER_BYTES 24
+
+struct form {
+    uint8_t bytes[FORM_BYTES_MAX];
+    uint16_t len;
+    uint16_t key_at;    /* where the key begins; 0: there is none */
+    uint16_t length_at; /* where the length of the value is to be inserted; 0: it is there */
+    uint8_t opcode;     /* binary: what the reply has to repeat */
+};
+
+struct forms {
+    enum protocol protocol;
+    const struct keyspace *keys;
+    struct form *list[FORM_COUNT]; /* by length of the key, from key_bytes_min */
+};
+
+/* exptime_s is of all requests that carry one. Returns 0, or -1 if there is no memory. */
+int forms_open(struct forms *forms, enum protocol protocol, const struct keyspace *keys,
+               uint32_t exptime_s);
+
+void forms_close(struct forms *forms);
+
+static inline const struct form *forms_of(const struct forms *forms, enum form_kind kind,
+                                          uint64_t id)
+{
+    return &forms->list[kind][keyspace_key_bytes(forms->keys, id) - forms->keys->key_bytes_min];
+}
+
+/*
+ * Writes a form for this key to `out`, which has FORM_ROOM bytes. `opaque` is what a binary reply
+ * has to repeat. Returns the length.
+ */
+uint32_t form_write(const struct forms *forms, const struct form *form, uint64_t id,
+                    uint32_t value_bytes, uint32_t opaque, uint8_t *out);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ucload: load for servers that speak memcached's protocols, over kernel sockets or over our own
+ * TCP/IP stack.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "report.h"
+
+#define EXIT_WRONG 1
+
+/* Of the closed loop that tells where the search for --slo begins. */
+#define PROBE_SECONDS 0.3
+
+static struct run run;
+static struct result stored, result;
+
+static void on_signal(int number)
+{
+    (void)number;
+    atomic_store(&run.stop, true);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6 +
+           (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
+}
+
+/* Looks for the highest rate; the result is that of the last try that kept the goal. */
+static int search(const struct options *o, struct report *report)
+{
+    static struct result tried;
+    struct options probe = *o;
+    struct slo_search s;
+    double rate;
+    bool kept;
+
+    probe.seconds = PROBE_SECONDS;
+    probe.warmup_s = 0;
+    if (run_measure(&run, &probe, 0, 0, &result) < 0)
+        return -1;
+    slo_start(&s, (double)result.tally.requests / result.seconds / 4);
+    while ((rate = slo_next(&s)) > 0 && !atomic_load(&run.stop)) {
+        if (run_measure(&run, o, rate, s.tries + 1, &tried) < 0)
+            return -1;
+        if (atomic_load(&run.stop))
+            break; /* what was cut off tells nothing */
+        kept = tried.tally.requests > 0 && slo_value(&o->slo, &tried.latency) <= o->slo.limit_ns;
+        if (o->progress)
+            fprintf(stderr, "%12.0f requests/s: %.1f us, %s\n", rate,
+                    (double)slo_value(&o->slo, &tried.latency) / 1e3, kept ? "kept" : "missed");
+        slo_learn(&s, rate, kept);
+        if (kept || s.kept <= 0)
+            result = tried;
+    }
+    report->searched = true;
+    report->slo_rate = s.kept;
+    report->slo_tries = s.tries;
+    return 0;
+}
+
+static int measure(const struct options *o, struct report *report)
+{
+    double cpu_s;
+    int rc = 0;
+
+    if (!o->no_preload && run_store(&run, &stored) < 0)
+        return -1;
+    if (o->preload_only) {
+        report->result = &stored;
+        return 0;
+    }
+    cpu_s = cpu_seconds();
+    if (o->slo_given)
+        rc = search(o, report);
+    else
+        rc = run_measure(&run, o, o->rate, 0, &result);
+    report->cpu_s = cpu_seconds() - cpu_s;
+    return rc;
+}
+
+/* The texts of what went wrong, and the exit status. */
+static int judge(int rc, const struct options *o)
+{
+    const struct tally *t = &result.tally;
+    uint64_t bad = t->wrong + t->refused + stored.tally.wrong + stored.tally.refused;
+    unsigned i;
+    int status = 0;
+
+    if (rc < 0) {
+        fprintf(stderr, "ucload: %s\n", run.error);
+        status = EX_UNAVAILABLE;
+    }
+    if (bad > 0) {
+        fprintf(stderr, "ucload: %llu replies were wrong or refused\n", (unsigned long long)bad);
+        status = EXIT_WRONG;
+    }
+    for (i = 0; bad > 0 && rc == 0 && i < run.thread_count; i++) {
+        if (run.threads[i].client.talk.error[0]) {
+            fprintf(stderr, "ucload: for instance: %s\n", run.threads[i].client.talk.error);
+            break;
+        }
+    }
+    if (o->hdr_path && report_hdr(o->hdr_path, &result) < 0) {
+        fprintf(stderr, "ucload: cannot write %s: %s\n", o->hdr_path, strerror(errno));
+        status = status ? status : EX_CANTCREAT;
+    }
+    return status;
+}
+
+static int load(const struct options *o)
+{
+    struct report report = {.options = o, .run = &run, .result = &result};
+    int status, rc;
+
+    load_histogram_clear(&result.latency);
+    load_histogram_clear(&stored.latency);
+    if (run_open(&run, o) < 0) {
+        fprintf(stderr, "ucload: %s\n", run.error);
+        run_close(&run);
+        return EX_UNAVAILABLE;
+    }
+    rc = measure(o, &report);
+    if (o->json)
+        report_json(stdout, &report);
+    else if (report.result->seconds > 0)
+        report_text(stdout, &report);
+    status = judge(rc, o);
+    run_close(&run);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static struct options options;
+    struct sigaction action = {.sa_handler = on_signal};
+
+    switch (options_parse(argc, argv, &options)) {
+    case OPTIONS_HELP:
+        options_print_help(stdout);
+        return 0;
+    case OPTIONS_VERSION:
+        printf("ucload %s\n", UCACHED_VERSION);
+        return 0;
+    case OPTIONS_BAD:
+        fprintf(stderr, "ucload: %s\nucload --help lists what there is\n", options.error);
+        return EX_USAGE;
+    case OPTIONS_RUN:
+        break;
+    }
+    if (!options.json && isatty(STDERR_FILENO))
+        options.progress = true;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return load(&options);
+}

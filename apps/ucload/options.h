@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ucload's command line. */
+#ifndef UCLOAD_OPTIONS_H
+#define UCLOAD_OPTIONS_H
+
+#include <stdio.h>
+
+#include "client.h"
+#include "slo.h"
+
+#define OPTIONS_ERROR_MAX 400
+
+enum options_outcome { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_BAD };
+
+/* Strings point into argv. */
+struct options {
+    const char *server; /* null: what goes without saying for --io */
+    unsigned threads, connections, depth;
+    double seconds, warmup_s, timeout_s;
+    uint64_t requests; /* 0: seconds decide */
+    bool seconds_given;
+    enum protocol protocol;
+    const char *mix;
+    uint64_t multi;
+    uint64_t keys;
+    const char *key_size, *value_size;
+    const char *popularity;
+    uint64_t exptime_s;
+    uint64_t seed;
+    bool no_preload, preload_only;
+    bool verify, poll, json, progress;
+    double rate; /* per second; 0: closed loop */
+    enum load_arrivals_kind arrivals;
+    struct slo slo;
+    bool slo_given;
+    const char *hdr_path;
+    struct link_options link;
+    char error[OPTIONS_ERROR_MAX];
+};
+
+/* Fills in *options, or options->error with OPTIONS_BAD. */
+enum options_outcome options_parse(int argc, char **argv, struct options *options);
+
+void options_print_help(FILE *to);
+
+#endif

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Replies, byte by byte against what they have to be; see session.h.
+ *
+ * The reply that nearly always comes, a hit that lies in one piece, is compared as a whole. All
+ * else goes through the phases: a head (a line, or a binary header with extras and key), which is
+ * gathered if it comes in pieces; the value; what stands behind it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/wire.h"
+#include "mcproto/mcproto.h"
+#include "session.h"
+
+#define LINE_END "\r\n"
+#define LINE_END_BYTES 2
+#define GET_END "\r\nEND\r\n"
+#define SHOWN_MAX 60
+
+/* ---- what goes wrong --------------------------------------------------------------------- */
+
+/* Bytes of a reply as a text that can be printed. */
+static void show(char text[SHOWN_MAX + 1], const uint8_t *bytes, uint32_t len)
+{
+    uint32_t n = 0, i;
+
+    for (i = 0; i < len && n < SHOWN_MAX && bytes[i] != '\r' && bytes[i] != '\n'; i++)
+        text[n++] = bytes[i] >= 0x20 && bytes[i] < 0x7f ? (char)bytes[i] : '.';
+    text[n] = '\0';
+}
+
+static const char *const op_names[OP_COUNT] = {"get", "set", "delete", "incr", "touch", "set"};
+
+static void tell(struct session *s, const char *what, const uint8_t *head, uint32_t len)
+{
+    char shown[SHOWN_MAX + 1];
+    char key[LOAD_KEY_MAX + 1];
+    uint64_t id;
+    uint32_t n;
+
+    if (s->talk->error[0] != '\0')
+        return;
+    show(shown, head, len);
+    id = session_oldest_ids(s)[0];
+    n = load_key_write(key, id, keyspace_key_bytes(s->talk->keys, id));
+    snprintf(s->talk->error, SESSION_ERROR_MAX, "%s: %s of key %.*s%s was answered by \"%s\"", what,
+             op_names[session_oldest(s)->op], (int)u_min32(n, SHOWN_MAX), key,
+             session_oldest(s)->keys > 1 ? " and others" : "", shown);
+}
+
+static int not_a_reply(struct session *s, const uint8_t *head, uint32_t len)
+{
+    s->talk->tally.wrong++;
+    tell(s, "not a reply", head, len);
+    return -1;
+}
+
+static int unasked(struct session *s, const uint8_t *data, uint32_t len)
+{
+    char shown[SHOWN_MAX + 1];
+
+    s->talk->tally.wrong++;
+    show(shown, data, len);
+    if (s->talk->error[0] == '\0')
+        snprintf(s->talk->error, SESSION_ERROR_MAX, "nothing was asked, but \"%s\" came", shown);
+    return -1;
+}
+
+/* The server says that it could not. */
+static void refuse(struct session *s, const uint8_t *text, uint32_t len)
+{
+    s->talk->tally.refused++;
+    tell(s, "refused", text, len);
+}
+
+/* ---- phases ------------------------------------------------------------------------------ */
+
+static void finish(struct session *s, uint32_t hits)
+{
+    s->phase = REPLY_HEAD;
+    s->reply_key = 0;
+    s->reply_hits = 0;
+    session_answered(s, hits);
+}
+
+/* One of the keys was there and its value is through. */
+static void value_done(struct session *s)
+{
+    bool one_of_several = session_oldest(s)->keys > 1;
+
+    s->reply_hits++;
+    if (s->value_wrong) {
+        s->value_wrong = false;
+        s->talk->tally.wrong++;
+        tell(s, "not its value", (const uint8_t *)"another value", 13);
+    }
+    s->phase = REPLY_HEAD;
+    /* In text an END follows; the end of several keys is a reply of its own in every protocol. */
+    if (!one_of_several && s->talk->forms->protocol != PROTOCOL_TEXT)
+        finish(s, s->reply_hits);
+}
+
+/* The value of the oldest request's key number `key` comes: `bytes` of it. */
+static void expect_value(struct session *s, uint32_t key, uint32_t bytes)
+{
+    uint64_t id = session_oldest_ids(s)[key];
+
+    s->reply_key = key + 1;
+    s->expect = s->talk->verify ? keyspace_value(s->talk->keys, id) : NULL;
+    s->value_wrong = s->talk->verify && bytes != keyspace_value_bytes(s->talk->keys, id);
+    if (s->value_wrong)
+        s->expect = NULL;
+    s->phase = REPLY_VALUE;
+    s->left = bytes;
+}
+
+/* What follows when all bytes of a value have come. */
+static void value_ended(struct session *s)
+{
+    if (s->talk->forms->protocol == PROTOCOL_BINARY) {
+        value_done(s);
+        return;
+    }
+    s->phase = REPLY_TAIL;
+    s->left = LINE_END_BYTES;
+}
+
+static uint32_t take_value(struct session *s, const uint8_t *data, uint32_t len)
+{
+    uint32_t n = u_min32(s->left, len);
+
+    if (s->expect) {
+        if (memcmp(data, s->expect, n) != 0)
+            s->value_wrong = true;
+        s->expect += n;
+    }
+    s->left -= n;
+    if (s->left == 0)
+        value_ended(s);
+    return n;
+}
+
+static int take_tail(struct session *s, const uint8_t *data, uint32_t len)
+{
+    uint32_t n = u_min32(s->left, len);
+
+    if (memcmp(data, LINE_END + (LINE_END_BYTES - s->left), n) != 0)
+        return not_a_reply(s, data, len);
+    s->left -= n;
+    if (s->left == 0)
+        value_done(s);
+    return (int)n;
+}
+
+/* The text of a binary error. */
+static uint32_t take_skip(struct session *s, const uint8_t *data, uint32_t len)
+{
+    uint32_t n = u_min32(s->left, len);
+
+    (void)data;
+    s->left -= n;
+    if (s->left == 0)
+        finish(s, 0);
+    return n;
+}
+
+/* ---- lines ------------------------------------------------------------------------------- */
+
+static bool line_is(const uint8_t *line, uint32_t len, const char *text)
+{
+    return len == strlen(text) && memcmp(line, text, len) == 0;
+}
+
+static bool line_begins(const uint8_t *line, uint32_t len, const char *text)
+{
+    return len >= strlen(text) && memcmp(line, text, strlen(text)) == 0;
+}
+
+static bool is_refusal(const uint8_t *line, uint32_t len)
+{
+    return line_begins(line, len, "SERVER_ERROR ") || line_begins(line, len, "CLIENT_ERROR ") ||
+           line_is(line, len, "ERROR\r\n") || line_is(line, len, "NOT_STORED\r\n") ||
+           line_is(line, len, "NS\r\n");
+}
+
+/* Reads the number at *at, which ends before `end`. */
+static bool read_number(const uint8_t **at, const uint8_t *end, uint64_t *number)
+{
+    const uint8_t *start = *at;
+
+    *number = 0;
+    for (; *at < end && **at >= '0' && **at <= '9'; (*at)++)
+        *number = *number * 10 + (uint64_t)(**at - '0');
+    return *at > start && *at - start <= MC_NUMBER_MAX;
+}
+
+/* Whether a line is nothing but a number. */
+static bool is_number(const uint8_t *line, uint32_t len)
+{
+    const uint8_t *end = line + len - LINE_END_BYTES;
+    uint64_t number;
+
+    return len > LINE_END_BYTES && read_number(&line, end, &number) && line == end;
+}
+
+/*
+ * Whether the line is "VALUE <key> <flags> <bytes>" for this key, with any flags and length; for
+ * meta "VA <bytes>", with " k<key>" behind it where several keys were asked for.
+ */
+static bool is_hit(const struct session *s, uint64_t id, const uint8_t *line, uint32_t len,
+                   uint32_t *bytes)
+{
+    bool meta = s->talk->forms->protocol == PROTOCOL_META;
+    const uint8_t *end = line + len - LINE_END_BYTES;
+    const uint8_t *at = line + (meta ? 3 : 6);
+    uint32_t key_bytes = keyspace_key_bytes(s->talk->keys, id);
+    bool keyed = !meta || session_oldest(s)->keys > 1;
+    uint64_t number;
+    char key[LOAD_KEY_MAX];
+
+    if (!line_begins(line, len, meta ? "VA " : "VALUE "))
+        return false;
+    load_key_write(key, id, key_bytes);
+    if (!meta) {
+        if (end - at < (long)key_bytes + 1 || memcmp(at, key, key_bytes) != 0)
+            return false;
+        at += key_bytes;
+        if (*at++ != ' ' || !read_number(&at, end, &number) || at == end || *at++ != ' ')
+            return false;
+    }
+    if (!read_number(&at, end, &number) || number > KEYSPACE_VALUE_MAX)
+        return false;
+    *bytes = (uint32_t)number;
+    if (meta && keyed)
+        return end - at == (long)key_bytes + 2 && at[0] == ' ' && at[1] == 'k' &&
+               memcmp(at + 2, key, key_bytes) == 0;
+    return at == end;
+}
+
+/* The next of the keys that are left that this is the hit of. */
+static int get_line(struct session *s, const uint8_t *line, uint32_t len)
+{
+    const struct pending *p = session_oldest(s);
+    bool meta = s->talk->forms->protocol == PROTOCOL_META;
+    const char *end = !meta ? "END\r\n" : p->keys > 1 ? "MN\r\n" : "EN\r\n";
+    uint32_t key, bytes;
+
+    if (line_is(line, len, end)) {
+        finish(s, s->reply_hits);
+        return 0;
+    }
+    for (key = s->reply_key; key < p->keys; key++) {
+        if (!is_hit(s, session_oldest_ids(s)[key], line, len, &bytes))
+            continue;
+        expect_value(s, key, bytes);
+        if (s->left == 0)
+            value_ended(s);
+        return 0;
+    }
+    if (!is_refusal(line, len))
+        return not_a_reply(s, line, len);
+    refuse(s, line, len);
+    finish(s, s->reply_hits);
+    return 0;
+}
+
+/* The line that means yes, and the one that means that the key isn't there; null: there is none. */
+static const char *const answers[2][OP_COUNT][2] = {
+    [PROTOCOL_TEXT] = {[OP_SET] = {"STORED\r\n", NULL},
+                       [OP_DELETE] = {"DELETED\r\n", "NOT_FOUND\r\n"},
+                       [OP_INCR] = {NULL, "NOT_FOUND\r\n"},
+                       [OP_TOUCH] = {"TOUCHED\r\n", "NOT_FOUND\r\n"},
+                       [OP_CREATE] = {"STORED\r\n", NULL}},
+    [PROTOCOL_META] = {[OP_SET] = {"HD\r\n", NULL},
+                       [OP_DELETE] = {"HD\r\n", "NF\r\n"},
+                       [OP_INCR] = {NULL, "NF\r\n"},
+                       [OP_TOUCH] = {"HD\r\n", "EN\r\n"},
+                       [OP_CREATE] = {"HD\r\n", NULL}},
+};
+
+/* A number: the line itself, or with meta a value. */
+static bool is_count(struct session *s, const uint8_t *line, uint32_t len)
+{
+    const uint8_t *at = line + 3, *end = line + len - LINE_END_BYTES;
+    uint64_t bytes;
+
+    if (s->talk->forms->protocol == PROTOCOL_TEXT) {
+        if (!is_number(line, len))
+            return false;
+        finish(s, 1);
+        return true;
+    }
+    if (!line_begins(line, len, "VA ") || !read_number(&at, end, &bytes) || at != end ||
+        bytes == 0 || bytes > MC_NUMBER_MAX)
+        return false;
+    s->expect = NULL;
+    s->phase = REPLY_VALUE;
+    s->left = (uint32_t)bytes;
+    return true;
+}
+
+static int take_line(struct session *s, const uint8_t *line, uint32_t len)
+{
+    enum op op = (enum op)session_oldest(s)->op;
+    const char *const *answer;
+
+    if (len < LINE_END_BYTES || line[len - 2] != '\r')
+        return not_a_reply(s, line, len);
+    if (op == OP_GET)
+        return get_line(s, line, len);
+    answer = answers[s->talk->forms->protocol][op];
+    if (answer[0] && line_is(line, len, answer[0])) {
+        finish(s, 1);
+    } else if (answer[1] && line_is(line, len, answer[1])) {
+        finish(s, 0);
+    } else if (is_refusal(line, len)) {
+        refuse(s, line, len);
+        finish(s, 0);
+    } else if (op != OP_INCR || !is_count(s, line, len)) {
+        return not_a_reply(s, line, len);
+    }
+    return 0;
+}
+
+/* ---- binary ------------------------------------------------------------------------------ */
+
+static uint32_t be32_at(const uint8_t *at)
+{
+    struct u_be32 be;
+
+    memcpy(&be, at, sizeof(be));
+    return u_get_be32(be);
+}
+
+static uint32_t be16_at(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 8 | at[1];
+}
+
+/* A key of several was found: which one the reply itself says. */
+static int binary_multi_hit(struct session *s, const uint8_t *head, uint32_t len, uint32_t bytes)
+{
+    const struct pending *p = session_oldest(s);
+    uint32_t key_bytes = be16_at(head + 2);
+    char key[LOAD_KEY_MAX];
+    uint32_t i;
+
+    for (i = s->reply_key; i < p->keys; i++) {
+        uint64_t id = session_oldest_ids(s)[i];
+
+        if (keyspace_key_bytes(s->talk->keys, id) != key_bytes)
+            continue;
+        load_key_write(key, id, key_bytes);
+        if (memcmp(head + len - key_bytes, key, key_bytes) == 0) {
+            expect_value(s, i, bytes);
+            return 0;
+        }
+    }
+    return not_a_reply(s, head, len);
+}
+
+static int binary_success(struct session *s, const uint8_t *head, uint32_t len, uint32_t bytes)
+{
+    const struct pending *p = session_oldest(s);
+    uint8_t opcode = head[1];
+    uint32_t beyond = len - BINARY_HEADER_BYTES; /* extras and key */
+    int rc = 0;
+
+    if (p->op == OP_GET && p->keys > 1) {
+        if (opcode == s->talk->forms->list[FORM_MULTI_END]->opcode) {
+            if (beyond + bytes > 0)
+                return not_a_reply(s, head, len);
+            finish(s, s->reply_hits);
+            return 0;
+        }
+        rc = head[4] == 4 ? binary_multi_hit(s, head, len, bytes) : not_a_reply(s, head, len);
+    } else if (p->op == OP_GET) {
+        if (beyond != 4 || head[4] != 4)
+            return not_a_reply(s, head, len);
+        expect_value(s, 0, bytes);
+    } else if (p->op == OP_INCR) {
+        if (beyond != 0 || bytes != 8)
+            return not_a_reply(s, head, len);
+        s->expect = NULL;
+        s->phase = REPLY_VALUE;
+        s->left = bytes;
+    } else {
+        if (beyond + bytes > 0 && !(p->op == OP_TOUCH && beyond + bytes == 4))
+            return not_a_reply(s, head, len);
+        s->left = bytes;
+        finish(s, 1);
+    }
+    if (rc == 0 && s->phase == REPLY_VALUE && s->left == 0)
+        value_ended(s);
+    return rc;
+}
+
+static int take_binary(struct session *s, const uint8_t *head, uint32_t len)
+{
+    const struct pending *p = session_oldest(s);
+    const struct forms *forms = s->talk->forms;
+    uint32_t status = be16_at(head + 6);
+    uint32_t bytes = be32_at(head + 8) - (len - BINARY_HEADER_BYTES);
+    uint8_t opcode = forms->list[p->keys > 1 ? FORM_MULTI_FIRST : (enum form_kind)p->op]->opcode;
+
+    if (head[1] != opcode && !(p->keys > 1 && head[1] == forms->list[FORM_MULTI_END]->opcode))
+        return not_a_reply(s, head, len);
+    if (be32_at(head + 12) != s->head)
+        return not_a_reply(s, head, len);
+    if (status == MC_BINARY_OK)
+        return binary_success(s, head, len, bytes);
+    if (len != BINARY_HEADER_BYTES)
+        return not_a_reply(s, head, len);
+    if (status != MC_BINARY_NOT_FOUND)
+        refuse(s, (const uint8_t *)"an error status", 15);
+    s->phase = REPLY_SKIP;
+    s->left = bytes;
+    if (bytes == 0)
+        finish(s, 0);
+    return 0;
+}
+
+/* ---- heads ------------------------------------------------------------------------------- */
+
+/* The length of the head that these bytes begin with, 0 if it is not complete; -1: none it is. */
+static int head_bytes(const struct session *s, const uint8_t *data, uint32_t len)
+{
+    const uint8_t *end;
+    uint32_t total;
+
+    if (s->talk->forms->protocol != PROTOCOL_BINARY) {
+        end = memchr(data, '\n', len);
+        return end ? (int)(end - data) + 1 : 0;
+    }
+    if (data[0] != MC_BINARY_MAGIC_REPLY)
+        return -1;
+    if (len < BINARY_HEADER_BYTES)
+        return 0;
+    total = BINARY_HEADER_BYTES + data[4] + be16_at(data + 2);
+    if (total > SESSION_HEAD_MAX || be32_at(data + 8) < total - BINARY_HEADER_BYTES ||
+        be32_at(data + 8) > KEYSPACE_VALUE_MAX + SESSION_HEAD_MAX)
+        return -1;
+    return len >= total ? (int)total : 0;
+}
+
+static int take_complete(struct session *s, const uint8_t *head, uint32_t len)
+{
+    if (s->talk->forms->protocol == PROTOCOL_BINARY)
+        return take_binary(s, head, len);
+    return take_line(s, head, len);
+}
+
+/* A head that lies in pieces. Returns the bytes taken of data, or -1. */
+static int gather(struct session *s, const uint8_t *data, uint32_t len)
+{
+    uint32_t before = s->gathered;
+    uint32_t n = u_min32(len, SESSION_HEAD_MAX - before);
+    int total;
+
+    memcpy(s->gather + before, data, n);
+    s->gathered += n;
+    total = head_bytes(s, s->gather, s->gathered);
+    if (total < 0 || (total == 0 && s->gathered == SESSION_HEAD_MAX))
+        return not_a_reply(s, s->gather, s->gathered);
+    if (total == 0)
+        return (int)n;
+    s->gathered = 0;
+    if (take_complete(s, s->gather, (uint32_t)total) < 0)
+        return -1;
+    return total - (int)before;
+}
+
+static int take_head(struct session *s, const uint8_t *data, uint32_t len)
+{
+    int total;
+
+    if (session_in_flight(s) == 0)
+        return unasked(s, data, len);
+    if (s->gathered > 0)
+        return gather(s, data, len);
+    total = head_bytes(s, data, len);
+    if (total < 0)
+        return not_a_reply(s, data, len);
+    if (total == 0)
+        return gather(s, data, len);
+    return take_complete(s, data, (uint32_t)total) < 0 ? -1 : total;
+}
+
+/* ---- the usual case ---------------------------------------------------------------------- */
+
+/*
+ * The whole reply to a text get of one key, if it is a hit and lies here in one piece; returns its
+ * length, or 0 for all other cases. Only for a session that is between two replies.
+ */
+static uint32_t take_text_hit(struct session *s, const uint8_t *data, uint32_t len)
+{
+    const struct talk *talk = s->talk;
+    const struct pending *p = session_oldest(s);
+    uint8_t expect[FORM_ROOM];
+    uint64_t id = session_oldest_ids(s)[0];
+    uint32_t bytes = keyspace_value_bytes(talk->keys, id);
+    uint32_t head, total;
+
+    if (p->op != OP_GET || p->keys != 1)
+        return 0;
+    head = form_write(talk->forms, forms_of(talk->forms, FORM_HIT, id), id, bytes, 0, expect);
+    total = head + bytes + (sizeof(GET_END) - 1);
+    if (len < total || memcmp(data, expect, head) != 0 ||
+        memcmp(data + head + bytes, GET_END, sizeof(GET_END) - 1) != 0)
+        return 0;
+    if (talk->verify && memcmp(data + head, keyspace_value(talk->keys, id), bytes) != 0)
+        return 0;
+    session_answered(s, 1);
+    return total;
+}
+
+int session_feed(struct session *s, const uint8_t *data, uint32_t len)
+{
+    bool text = s->talk->forms->protocol == PROTOCOL_TEXT;
+    int n;
+
+    s->talk->tally.bytes_in += len;
+    while (len > 0) {
+        n = 0;
+        if (text && s->phase == REPLY_HEAD && s->gathered == 0 && s->reply_key == 0 &&
+            session_in_flight(s) > 0)
+            n = (int)take_text_hit(s, data, len);
+        if (n == 0) {
+            switch (s->phase) {
+            case REPLY_HEAD:
+                n = take_head(s, data, len);
+                break;
+            case REPLY_VALUE:
+                n = (int)take_value(s, data, len);
+                break;
+            case REPLY_SKIP:
+                n = (int)take_skip(s, data, len);
+                break;
+            case REPLY_TAIL:
+                n = take_tail(s, data, len);
+                break;
+            }
+        }
+        if (n < 0)
+            return -1;
+        data += n;
+        len -= (uint32_t)n;
+    }
+    return 0;
+}

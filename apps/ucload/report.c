@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a measurement came to; see report.h. */
+#include "report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "mcproto/mcproto.h"
+
+static const double percents[] = {50, 90, 99, 99.9, 99.99, 100};
+
+#define PERCENTS (sizeof(percents) / sizeof(percents[0]))
+
+static double per_second(const struct result *result)
+{
+    return result->seconds > 0 ? (double)result->tally.requests / result->seconds : 0;
+}
+
+/*
+ * A closed loop keeps quiet while it waits. Had it gone on asking at its own average pace, these
+ * are the latencies that it would have seen.
+ */
+static struct load_histogram *corrected(const struct report *r)
+{
+    struct load_histogram *h = malloc(sizeof(*h));
+    double pace_ns = 0;
+
+    if (!h)
+        return NULL;
+    load_histogram_clear(h);
+    if (r->result->tally.requests > 0)
+        pace_ns = r->result->seconds * 1e9 / (double)r->result->tally.requests *
+                  r->options->connections * r->options->depth;
+    if (r->result->offered > 0 || pace_ns < 1)
+        load_histogram_add(h, &r->result->latency);
+    else
+        load_histogram_add_corrected(h, &r->result->latency, (uint64_t)pace_ns);
+    return h;
+}
+
+/* ---- for people -------------------------------------------------------------------------- */
+
+static const char *duration(char text[32], double ns)
+{
+    if (ns < 1e3)
+        snprintf(text, 32, "%.0f ns", ns);
+    else if (ns < 1e6)
+        snprintf(text, 32, "%.1f us", ns / 1e3);
+    else if (ns < 1e9)
+        snprintf(text, 32, "%.2f ms", ns / 1e6);
+    else
+        snprintf(text, 32, "%.2f s", ns / 1e9);
+    return text;
+}
+
+static void print_latency(FILE *to, const char *name, const struct load_histogram *h)
+{
+    char text[32];
+    unsigned i;
+
+    fprintf(to, "%-12s mean %s", name, duration(text, load_histogram_mean(h)));
+    for (i = 0; i < PERCENTS - 1; i++)
+        fprintf(to, "  p%g %s", percents[i],
+                duration(text, (double)load_histogram_percentile(h, percents[i])));
+    fprintf(to, "  max %s\n", duration(text, (double)h->max));
+}
+
+static void print_ops(FILE *to, const struct tally *t)
+{
+    fprintf(to, "%-12s %llu get, %llu set, %llu delete, %llu incr, %llu touch\n", "operations",
+            (unsigned long long)t->ops[OP_GET], (unsigned long long)t->ops[OP_SET],
+            (unsigned long long)t->ops[OP_DELETE], (unsigned long long)t->ops[OP_INCR],
+            (unsigned long long)t->ops[OP_TOUCH]);
+    fprintf(to, "%-12s %llu hits, %llu misses\n", "keys", (unsigned long long)t->hits,
+            (unsigned long long)t->misses);
+}
+
+static const char *loop_text(const struct report *r, char text[80])
+{
+    if (r->result->offered > 0)
+        snprintf(text, 80, "open loop, %.0f requests/s %s", r->result->offered,
+                 r->options->arrivals == LOAD_ARRIVALS_POISSON ? "(Poisson)" : "(constant)");
+    else
+        snprintf(text, 80, "closed loop, %u in flight each", r->options->depth);
+    return text;
+}
+
+void report_text(FILE *to, const struct report *r)
+{
+    const struct options *o = r->options;
+    const struct tally *t = &r->result->tally;
+    struct load_histogram *h = r->result->offered > 0 ? NULL : corrected(r);
+    char loop[80];
+
+    fprintf(to, "%-12s %s over %s, %u thread%s, %u connection%s, %s\n", "load",
+            r->run->plan.server_text, link_io_name(o->link.io), o->threads,
+            o->threads == 1 ? "" : "s", o->connections, o->connections == 1 ? "" : "s",
+            loop_text(r, loop));
+    if (r->searched && r->slo_rate > 0)
+        fprintf(to, "%-12s %s is kept up to %.0f requests/s (%u tries)\n", "goal", o->slo.text,
+                r->slo_rate, r->slo_tries);
+    else if (r->searched)
+        fprintf(to, "%-12s %s is not kept at any rate\n", "goal", o->slo.text);
+    fprintf(to, "%-12s %.0f requests/s (%llu in %.2f s), %.1f MB/s in, %.1f MB/s out\n",
+            "throughput", per_second(r->result), (unsigned long long)t->requests,
+            r->result->seconds, (double)t->bytes_in / 1e6 / r->result->seconds,
+            (double)t->bytes_out / 1e6 / r->result->seconds);
+    print_ops(to, t);
+    print_latency(to, "latency", &r->result->latency);
+    if (h)
+        print_latency(to, "corrected", h);
+    if (o->verify || t->wrong > 0)
+        fprintf(to, "%-12s %llu\n", "wrong", (unsigned long long)t->wrong);
+    if (t->refused > 0)
+        fprintf(to, "%-12s %llu\n", "refused", (unsigned long long)t->refused);
+    free(h);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------- */
+
+static void json_text(FILE *to, const char *name, const char *text)
+{
+    fprintf(to, "  \"%s\": \"", name);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', to);
+        if ((unsigned char)*text >= 0x20)
+            fputc(*text, to);
+    }
+    fprintf(to, "\",\n");
+}
+
+static void json_number(FILE *to, const char *name, double value)
+{
+    fprintf(to, "  \"%s\": %.6g,\n", name, value);
+}
+
+static void json_count(FILE *to, const char *name, uint64_t value)
+{
+    fprintf(to, "  \"%s\": %llu,\n", name, (unsigned long long)value);
+}
+
+static void json_latency(FILE *to, const char *name, const struct load_histogram *h)
+{
+    unsigned i;
+
+    fprintf(to, "  \"%s\": {\"count\": %llu, \"mean\": %.3f, \"min\": %.3f", name,
+            (unsigned long long)h->total, load_histogram_mean(h) / 1e3,
+            h->total ? (double)h->min / 1e3 : 0);
+    for (i = 0; i < PERCENTS; i++)
+        fprintf(to, ", \"p%g\": %.3f", percents[i],
+                (double)load_histogram_percentile(h, percents[i]) / 1e3);
+    fprintf(to, "}");
+}
+
+static void json_tally(FILE *to, const struct tally *t)
+{
+    static const char *const names[] = {"get", "set", "delete", "incr", "touch"};
+    unsigned i;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        json_count(to, names[i], t->ops[i]);
+    json_count(to, "hits", t->hits);
+    json_count(to, "misses", t->misses);
+    json_count(to, "refused", t->refused);
+    json_count(to, "wrong", t->wrong);
+    json_count(to, "bytes_in", t->bytes_in);
+    json_count(to, "bytes_out", t->bytes_out);
+}
+
+void report_json(FILE *to, const struct report *r)
+{
+    const struct options *o = r->options;
+    struct load_histogram *h = corrected(r);
+
+    fprintf(to, "{\n");
+    json_text(to, "server", r->run->plan.server_text);
+    json_text(to, "io", link_io_name(o->link.io));
+    json_count(to, "threads", o->threads);
+    json_count(to, "connections", o->connections);
+    json_count(to, "depth", o->depth);
+    json_text(to, "error", r->run->error[0] ? r->run->error : "");
+    if (r->searched) {
+        json_text(to, "slo", o->slo.text);
+        json_number(to, "slo_rate", r->slo_rate);
+    }
+    json_number(to, "offered_per_second", r->result->offered);
+    json_number(to, "requests_per_second", per_second(r->result));
+    json_number(to, "seconds", r->result->seconds);
+    json_number(to, "cpu_seconds", r->cpu_s);
+    json_count(to, "requests", r->result->tally.requests);
+    json_tally(to, &r->result->tally);
+    json_latency(to, "latency_us", &r->result->latency);
+    fprintf(to, ",\n");
+    json_latency(to, "corrected_us", h ? h : &r->result->latency);
+    fprintf(to, "\n}\n");
+    free(h);
+}
+
+/* ---- HdrHistogram's log ------------------------------------------------------------------ */
+
+static void write_log(FILE *to, const struct result *result, const uint8_t *base64, uint32_t len)
+{
+    struct timeval now;
+    double start;
+
+    gettimeofday(&now, NULL);
+    start = (double)now.tv_sec + (double)now.tv_usec / 1e6 - result->seconds;
+    fprintf(to, "#[Histogram log format version 1.3]\n");
+    fprintf(to, "#[StartTime: %.3f (seconds since epoch)]\n", start);
+    fprintf(to, "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\","
+                "\"Interval_Compressed_Histogram\"\n");
+    /* The largest value is in milliseconds, as that format has it; the histogram in nanoseconds. */
+    fprintf(to, "%.3f,%.3f,%.6f,%.*s\n", 0.0, result->seconds, (double)result->latency.max / 1e6,
+            (int)len, (const char *)base64);
+}
+
+int report_hdr(const char *path, const struct result *result)
+{
+    uint8_t *binary = malloc(LOAD_HISTOGRAM_ENCODED_MAX);
+    uint8_t *base64 = malloc(MC_BASE64_BYTES(LOAD_HISTOGRAM_ENCODED_MAX));
+    FILE *to = fopen(path, "w");
+    int rc = -1;
+
+    if (binary && base64 && to) {
+        size_t len = load_histogram_encode(&result->latency, binary);
+
+        write_log(to, result, base64, mc_base64_encode(base64, binary, (u_u32)len));
+        rc = ferror(to) ? -1 : 0;
+    }
+    if (to && fclose(to) != 0)
+        rc = -1;
+    free(binary);
+    free(base64);
+    return rc;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All threads of load; see run.h. */
+#define _GNU_SOURCE
+#include "run.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+#define PROGRESS_NS 1000000000
+
+/* Threads begin a phase together, so much after it was decided. */
+#define START_DELAY_NS 1000000
+
+/* Descriptors beyond those of connections. */
+#define FILES_SPARE 64
+
+static int fail(struct run *run, const char *what, const char *why)
+{
+    snprintf(run->error, sizeof(run->error), "%s: %s", what, why);
+    return -1;
+}
+
+/* ---- the plan ---------------------------------------------------------------------------- */
+
+/* Cuts "host:port", "[v6]:port" or "host" into two; port is "11211" if none is given. */
+static int cut_address(const char *text, char host[64], char port[8])
+{
+    const char *start = text[0] == '[' ? text + 1 : text;
+    const char *end = text[0] == '[' ? strchr(text, ']') : strchr(text, ':');
+    const char *colon;
+    size_t len;
+
+    if (text[0] == '[' && !end)
+        return -1;
+    if (text[0] != '[' && end && strchr(end + 1, ':'))
+        end = NULL; /* an IPv6 address without brackets */
+    len = end ? (size_t)(end - start) : strlen(start);
+    colon = end && *end == ']' ? end + 1 : end;
+    if (len == 0 || len >= 64 || (colon && *colon != ':' && *colon != '\0'))
+        return -1;
+    memcpy(host, start, len);
+    host[len] = '\0';
+    return snprintf(port, 8, "%s", colon && *colon == ':' ? colon + 1 : "11211") < 8 ? 0 : -1;
+}
+
+static int find_server(struct run *run, const char *text)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found;
+    char host[64], port[8];
+    int rc;
+
+    snprintf(run->plan.server_text, sizeof(run->plan.server_text), "%s", text);
+    if (cut_address(text, host, port) < 0)
+        return fail(run, text, "is not HOST:PORT");
+    rc = getaddrinfo(host, port, &hints, &found);
+    if (rc != 0)
+        return fail(run, text, gai_strerror(rc));
+    memcpy(&run->plan.server, found->ai_addr, found->ai_addrlen);
+    run->plan.server_len = found->ai_addrlen;
+    freeaddrinfo(found);
+    return 0;
+}
+
+static int make_plan(struct run *run, const struct options *o)
+{
+    struct plan *plan = &run->plan;
+    char why[LOAD_ERROR_MAX];
+
+    plan->link = o->link;
+    plan->verify = o->verify;
+    plan->poll = o->poll;
+    plan->depth = o->depth;
+    plan->seed = o->seed;
+    plan->arrivals = o->arrivals;
+    plan->timeout_ns = (uint64_t)(o->timeout_s * 1e9);
+    if (mix_parse(&plan->mix, o->mix, why) < 0)
+        return fail(run, "--mix", why);
+    plan->mix.multi = (uint32_t)o->multi;
+    if (!load_popularity_parse(&plan->popularity, o->popularity, o->keys, o->seed, why))
+        return fail(run, "--popularity", why);
+    if (keyspace_open(&plan->keys, o->keys, o->key_size, o->value_size, why) < 0)
+        return fail(run, "sizes", why);
+    if (forms_open(&plan->forms, o->protocol, &plan->keys, (uint32_t)o->exptime_s) < 0)
+        return fail(run, "sizes", "no memory for the requests");
+    return find_server(run, o->server);
+}
+
+/* ---- start and end ----------------------------------------------------------------------- */
+
+static int raise_files(struct run *run, unsigned connections)
+{
+    struct rlimit limit;
+    rlim_t wanted = connections + FILES_SPARE;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+        return 0;
+    limit.rlim_cur = wanted;
+    if (limit.rlim_max < wanted)
+        limit.rlim_max = wanted;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return 0;
+    return fail(run, "too many connections for the limit of open files", strerror(errno));
+}
+
+/* A queue for each thread, or none with kernel sockets. */
+static int open_link(struct run *run, unsigned threads, struct nic *queue[])
+{
+    struct link_use use = {.queues = threads};
+    char error[LINK_ERROR_MAX];
+    int queues;
+
+    if (!link_is_stack(run->plan.link.io))
+        return 0;
+    queues = link_open(&run->plan.link, &use, queue, error);
+    if (queues < 0)
+        return fail(run, link_io_name(run->plan.link.io), error);
+    U_ASSERT((unsigned)queues == threads);
+    return 0;
+}
+
+static int open_clients(struct run *run, const struct options *o)
+{
+    struct nic *queue[NIC_QUEUES_MAX] = {NULL};
+    unsigned left = o->connections;
+    unsigned i, count;
+    int rc = 0;
+
+    if (open_link(run, o->threads, queue) < 0)
+        return -1;
+    for (i = 0; i < o->threads; i++) {
+        struct client *client = &run->threads[i].client;
+
+        run->threads[i].run = run;
+        if (rc < 0) {
+            if (queue[i])
+                nic_close(queue[i]);
+            continue;
+        }
+        run->thread_count = i + 1;
+        client->number = i;
+        client->stop = &run->stop;
+        count = left / (o->threads - i);
+        left -= count;
+        rc = client_open(client, &run->plan, count, queue[i]);
+        if (rc < 0)
+            snprintf(run->error, sizeof(run->error), "%s", client->error);
+    }
+    return rc;
+}
+
+int run_open(struct run *run, const struct options *o)
+{
+    run->progress = o->progress;
+    if (sem_init(&run->ended, 0, 0) < 0)
+        return fail(run, "semaphore", strerror(errno));
+    run->threads = calloc(o->threads, sizeof(run->threads[0]));
+    if (!run->threads)
+        return fail(run, "threads", "no memory");
+    if (make_plan(run, o) < 0)
+        return -1;
+    if (!link_is_stack(o->link.io) && raise_files(run, o->connections) < 0)
+        return -1;
+    return open_clients(run, o);
+}
+
+void run_close(struct run *run)
+{
+    unsigned i;
+
+    for (i = 0; i < run->thread_count; i++)
+        client_close(&run->threads[i].client);
+    free(run->threads);
+    forms_close(&run->plan.forms);
+    keyspace_close(&run->plan.keys);
+    sem_destroy(&run->ended);
+}
+
+/* ---- a phase ----------------------------------------------------------------------------- */
+
+static void *thread_main(void *arg)
+{
+    struct run_thread *thread = arg;
+
+    if (client_run(&thread->client) < 0)
+        atomic_store(&thread->run->stop, true); /* the others end as well */
+    sem_post(&thread->run->ended);
+    return NULL;
+}
+
+static void show_progress(const struct run *run, uint64_t *before, double seconds, double elapsed)
+{
+    uint64_t total = 0;
+    unsigned i;
+
+    for (i = 0; i < run->thread_count; i++)
+        total += atomic_load_explicit(&run->threads[i].client.shown, memory_order_relaxed);
+    fprintf(stderr, "%s%6.0f s %12.0f requests/s %14llu requests%s", isatty(2) ? "\r" : "", elapsed,
+            (double)(total - *before) / seconds, (unsigned long long)total, isatty(2) ? " " : "\n");
+    fflush(stderr);
+    *before = total;
+}
+
+static void wait_for_threads(struct run *run, unsigned started, bool progress)
+{
+    uint64_t begin_ns = client_clock_ns(), last_ns = begin_ns, now_ns;
+    uint64_t before = 0;
+    unsigned ended = 0;
+    struct timespec until;
+
+    while (ended < started) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 1;
+        if (sem_timedwait(&run->ended, &until) == 0)
+            ended++;
+        now_ns = client_clock_ns();
+        if (!progress || now_ns - last_ns < PROGRESS_NS)
+            continue;
+        show_progress(run, &before, (double)(now_ns - last_ns) / 1e9,
+                      (double)(now_ns - begin_ns) / 1e9);
+        last_ns = now_ns;
+    }
+    if (progress && last_ns != begin_ns && isatty(2))
+        fprintf(stderr, "\r%60s\r", "");
+}
+
+static void add_up(struct run *run, struct result *result)
+{
+    uint64_t end_ns = 0;
+    const struct client *client;
+    unsigned i;
+
+    memset(&result->tally, 0, sizeof(result->tally));
+    load_histogram_clear(&result->latency);
+    for (i = 0; i < run->thread_count; i++) {
+        client = &run->threads[i].client;
+        tally_add(&result->tally, &client->talk.tally);
+        load_histogram_add(&result->latency, client->talk.latency);
+        if (client->end_ns > end_ns)
+            end_ns = client->end_ns;
+    }
+    client = &run->threads[0].client;
+    result->seconds = end_ns > client->talk.record_from_ns
+                          ? (double)(end_ns - client->talk.record_from_ns) / 1e9
+                          : 0;
+    result->offered = client->phase.per_second * run->thread_count;
+}
+
+/* All threads go through their phases. */
+static int go(struct run *run, bool progress, struct result *result)
+{
+    unsigned started, i;
+    int rc = 0;
+
+    for (started = 0; started < run->thread_count && rc == 0; started++)
+        rc = pthread_create(&run->threads[started].id, NULL, thread_main, &run->threads[started]);
+    if (rc != 0) {
+        atomic_store(&run->stop, true);
+        started--;
+    }
+    wait_for_threads(run, started, progress);
+    for (i = 0; i < started; i++)
+        pthread_join(run->threads[i].id, NULL);
+    if (rc != 0)
+        return fail(run, "cannot start a thread", strerror(rc));
+    add_up(run, result);
+    for (i = 0; i < run->thread_count; i++) {
+        if (!run->threads[i].client.failed)
+            continue;
+        snprintf(run->error, sizeof(run->error), "%s", run->threads[i].client.error);
+        return -1;
+    }
+    return 0;
+}
+
+int run_store(struct run *run, struct result *result)
+{
+    uint64_t total = run->plan.keys.count * (mix_has(&run->plan.mix, OP_INCR) ? 2 : 1);
+    uint64_t start_ns = client_clock_ns();
+    unsigned i;
+
+    for (i = 0; i < run->thread_count; i++) {
+        struct phase *phase = &run->threads[i].client.phase;
+
+        memset(phase, 0, sizeof(*phase));
+        phase->storing = true;
+        phase->start_ns = start_ns;
+        phase->from = total * i / run->thread_count;
+        phase->to = total * (i + 1) / run->thread_count;
+    }
+    return go(run, run->progress, result);
+}
+
+int run_measure(struct run *run, const struct options *o, double rate, uint64_t salt,
+                struct result *result)
+{
+    uint64_t start_ns = client_clock_ns() + START_DELAY_NS;
+    unsigned n = run->thread_count;
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        struct phase *phase = &run->threads[i].client.phase;
+
+        memset(phase, 0, sizeof(*phase));
+        phase->start_ns = start_ns;
+        phase->record_ns = (uint64_t)(o->warmup_s * 1e9);
+        if (o->requests == 0 || o->seconds_given)
+            phase->duration_ns = phase->record_ns + (uint64_t)(o->seconds * 1e9);
+        phase->requests_max = o->requests / n + (i < o->requests % n);
+        phase->per_second = rate / n;
+        phase->seed = o->seed + (salt * n + i) * UINT64_C(0x9e3779b97f4a7c15);
+    }
+    return go(run, run->progress, result);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One connection's conversation: requests are begun and written in pieces wherever there is room,
+ * and every byte of the replies is held against what it has to be. Knows no transport.
+ *
+ * Requests are answered in their order. What is remembered of one is its key and when it was, or
+ * should have been, sent; all memory is taken when the session is opened.
+ */
+#ifndef UCLOAD_SESSION_H
+#define UCLOAD_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "form.h"
+#include "load/histogram.h"
+
+#define SESSION_DEPTH_MAX 4096
+#define SESSION_MULTI_MAX 1000
+#define SESSION_ERROR_MAX 200
+
+/* The longest head of a reply: a line, or a binary header with extras and key. */
+#define SESSION_HEAD_MAX 512
+
+/* What was asked and answered. Of one thread; added up by tally_add(). */
+struct tally {
+    uint64_t requests; /* answered; a retrieval of several keys is one */
+    uint64_t ops[OP_COUNT];
+    uint64_t hits; /* keys that were there */
+    uint64_t misses;
+    uint64_t refused; /* replies that say so: SERVER_ERROR, NOT_STORED, a binary status */
+    uint64_t wrong;   /* values that are not those of their keys, or not a reply at all */
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+};
+
+void tally_add(struct tally *to, const struct tally *from);
+
+/* What the sessions of one thread share. */
+struct talk {
+    const struct forms *forms;
+    const struct keyspace *keys;
+    bool verify;             /* the bytes of values too; their length and all else always */
+    uint64_t now_ns;         /* of this loop: when replies count as arrived */
+    uint64_t record_from_ns; /* requests from before then are not counted, but verified */
+    uint64_t answered;       /* all requests so far */
+    struct tally tally;
+    struct load_histogram *latency; /* nanoseconds */
+    char error[SESSION_ERROR_MAX];  /* the first thing that was refused or wrong; or empty */
+};
+
+struct pending {
+    uint64_t at_ns;
+    uint32_t keys;
+    uint8_t op;
+};
+
+enum session_step { SESSION_IDLE = 0, SESSION_HEAD, SESSION_BODY, SESSION_TAIL };
+
+enum reply_phase { REPLY_HEAD = 0, REPLY_VALUE, REPLY_SKIP, REPLY_TAIL };
+
+struct session {
+    struct talk *talk;
+    struct pending *ring; /* of a power of two; head and tail count on */
+    uint64_t *ids;        /* `multi` of them for each place in the ring */
+    uint32_t mask, multi;
+    uint32_t head, tail;
+    uint32_t depth;
+
+    enum session_step step; /* of the request that is being written: the youngest one */
+    uint32_t next_key;
+    const uint8_t *body;
+    uint32_t body_left;
+
+    enum reply_phase phase; /* of the oldest one */
+    uint32_t reply_key;     /* keys of it that were answered or passed over */
+    uint32_t reply_hits;
+    const uint8_t *expect; /* REPLY_VALUE: what comes; null: anything */
+    uint32_t left;         /* of this phase */
+    bool value_wrong;
+    uint32_t gathered; /* bytes of an incomplete head */
+    uint8_t gather[SESSION_HEAD_MAX];
+};
+
+/* Returns 0, or -1 if there is no memory. depth 1..SESSION_DEPTH_MAX, multi 1..SESSION_MULTI_MAX */
+int session_open(struct session *s, struct talk *talk, uint32_t depth, uint32_t multi);
+
+void session_close(struct session *s);
+
+static inline uint32_t session_in_flight(const struct session *s)
+{
+    return s->tail - s->head;
+}
+
+/* Whether a request may be begun. */
+static inline bool session_is_free(const struct session *s)
+{
+    return s->step == SESSION_IDLE && session_in_flight(s) < s->depth;
+}
+
+/*
+ * Begins a request for `n` keys (1; more for OP_GET) that counts from at_ns on. The session is
+ * free. Then session_write() until the step is SESSION_IDLE again.
+ */
+void session_begin(struct session *s, enum op op, const uint64_t *ids, uint32_t n, uint64_t at_ns);
+
+/* How many bytes of room the next session_write() wants at least; FORM_ROOM at most. */
+uint32_t session_want(const struct session *s);
+
+/* Writes as much of the request as fits. Returns how much; 0 if less is there than it wants. */
+uint32_t session_write(struct session *s, uint8_t *out, uint32_t room);
+
+/*
+ * Takes bytes of replies. Returns 0, or -1 if they are no reply to what was asked: nothing more can
+ * be understood then, and talk.error says why. A wrong value and a refusal are only counted.
+ */
+int session_feed(struct session *s, const uint8_t *data, uint32_t len);
+
+/* ---- between session.c and reply.c ------------------------------------------------------- */
+
+static inline const struct pending *session_oldest(const struct session *s)
+{
+    return &s->ring[s->head & s->mask];
+}
+
+static inline const uint64_t *session_oldest_ids(const struct session *s)
+{
+    return s->ids + (uint64_t)(s->head & s->mask) * s->multi;
+}
+
+/* The oldest request is answered; hits of its keys were there. */
+static inline void session_answered(struct session *s, uint32_t hits)
+{
+    struct talk *talk = s->talk;
+    const struct pending *p = session_oldest(s);
+
+    s->head++;
+    talk->answered++;
+    if (p->at_ns < talk->record_from_ns)
+        return;
+    talk->tally.requests++;
+    talk->tally.ops[p->op]++;
+    talk->tally.hits += hits;
+    talk->tally.misses += p->keys - hits;
+    load_histogram_count(talk->latency, talk->now_ns - p->at_ns);
+}
+
+#endif

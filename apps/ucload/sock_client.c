@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Load over the kernel's sockets: one epoll per thread; what a connection has to say is gathered in
+ * one buffer and sent with one call.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "client.h"
+
+#define BUFFER_BYTES 65536
+#define EVENTS_MAX 64
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static int connect_one(struct client *client, struct conn *conn)
+{
+    const struct plan *plan = client->plan;
+    struct timeval patience = {.tv_sec = (time_t)(plan->timeout_ns / 1000000000),
+                               .tv_usec = (suseconds_t)(plan->timeout_ns % 1000000000 / 1000)};
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
+    const int one = 1;
+
+    conn->fd = socket(plan->server.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (conn->fd < 0)
+        return client_fail(client, "cannot open a socket: %s", strerror(errno));
+    (void)setsockopt(conn->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    (void)setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    if (connect(conn->fd, (const struct sockaddr *)&plan->server, plan->server_len) < 0)
+        return client_fail(client, "cannot connect to %s: %s", plan->server_text,
+                           errno == EINPROGRESS ? "no answer" : strerror(errno));
+    if (epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, conn->fd, &event) < 0)
+        return client_fail(client, "epoll: %s", strerror(errno));
+    conn->is_open = true;
+    return 0;
+}
+
+static int sock_open(struct client *client, struct nic *nic)
+{
+    unsigned i;
+
+    U_ASSERT(!nic);
+    client->buffer = malloc(BUFFER_BYTES);
+    client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (!client->buffer || client->epoll_fd < 0)
+        return client_fail(client, "no memory or no descriptors for a thread");
+    for (i = 0; i < client->count && !atomic_load(client->stop); i++) {
+        if (connect_one(client, &client->conns[i]) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void sock_close(struct client *client)
+{
+    unsigned i;
+
+    for (i = 0; client->conns && i < client->count; i++) {
+        if (client->conns[i].fd >= 0)
+            close(client->conns[i].fd);
+    }
+    if (client->epoll_fd >= 0)
+        close(client->epoll_fd);
+    free(client->buffer);
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+static int want_write(struct client *client, struct conn *conn, bool wanted)
+{
+    struct epoll_event event = {.events = EPOLLIN | (wanted ? EPOLLOUT : 0), .data.ptr = conn};
+
+    if (conn->wants_write == wanted)
+        return 0;
+    conn->wants_write = wanted;
+    if (epoll_ctl(client->epoll_fd, EPOLL_CTL_MOD, conn->fd, &event) == 0)
+        return 0;
+    return client_fail(client, "epoll: %s", strerror(errno));
+}
+
+/* Returns how many bytes the kernel took, or -1. */
+static long put(struct client *client, struct conn *conn, const uint8_t *data, size_t len)
+{
+    ssize_t n = send(conn->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    if (n >= 0)
+        return n;
+    if (errno == EAGAIN || errno == EINTR)
+        return 0;
+    return client_fail(client, "the connection to %s was lost: %s", client->plan->server_text,
+                       strerror(errno));
+}
+
+/* Keeps what the kernel did not take. */
+static int keep(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len)
+{
+    if (!conn->unsent)
+        conn->unsent = malloc(BUFFER_BYTES);
+    if (!conn->unsent)
+        return client_fail(client, "no memory for what the server does not read");
+    memcpy(conn->unsent, data, len);
+    conn->unsent_at = 0;
+    conn->unsent_len = len;
+    return want_write(client, conn, true);
+}
+
+/* Returns 1 if nothing is left over, else 0; -1 on failure. */
+static int send_unsent(struct client *client, struct conn *conn)
+{
+    long n;
+
+    if (conn->unsent_len == 0)
+        return 1;
+    n = put(client, conn, conn->unsent + conn->unsent_at, conn->unsent_len);
+    if (n < 0)
+        return -1;
+    conn->unsent_at += (uint32_t)n;
+    conn->unsent_len -= (uint32_t)n;
+    return conn->unsent_len == 0;
+}
+
+/* What there is to say, up to a buffer full. */
+static uint32_t gather(struct client *client, struct conn *conn)
+{
+    struct session *s = &conn->session;
+    uint32_t used = 0;
+
+    while (s->step != SESSION_IDLE || client_next(client, conn)) {
+        uint32_t n = session_write(s, client->buffer + used, BUFFER_BYTES - used);
+
+        if (n == 0)
+            break;
+        used += n;
+    }
+    return used;
+}
+
+static int sock_pump(struct client *client, struct conn *conn)
+{
+    int done = send_unsent(client, conn);
+    uint32_t len;
+    long n;
+
+    while (done == 1) {
+        len = gather(client, conn);
+        if (len == 0)
+            return want_write(client, conn, false);
+        n = put(client, conn, client->buffer, len);
+        if (n < 0)
+            return -1;
+        if (n < (long)len)
+            return keep(client, conn, client->buffer + n, len - (uint32_t)n);
+    }
+    return done;
+}
+
+static int sock_flush(struct client *client)
+{
+    (void)client; /* every pump has sent at once */
+    return 0;
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static int read_some(struct client *client, struct conn *conn)
+{
+    ssize_t n = recv(conn->fd, client->buffer, BUFFER_BYTES, MSG_DONTWAIT);
+
+    if (n > 0)
+        return client_replied(client, conn, client->buffer, (uint32_t)n);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    return client_fail(client, "the connection to %s was lost: %s", client->plan->server_text,
+                       n == 0 ? "the server has closed it" : strerror(errno));
+}
+
+static int wait_for_events(struct client *client, struct epoll_event events[EVENTS_MAX],
+                           uint64_t wait_us)
+{
+    struct timespec wait = {.tv_sec = (time_t)(wait_us / 1000000),
+                            .tv_nsec = (long)(wait_us % 1000000 * 1000)};
+    int n = epoll_pwait2(client->epoll_fd, events, EVENTS_MAX, &wait, NULL);
+
+    if (n < 0 && errno == ENOSYS) /* before Linux 5.11 */
+        n = epoll_wait(client->epoll_fd, events, EVENTS_MAX, (int)(wait_us / 1000));
+    return n < 0 && errno == EINTR ? 0 : n;
+}
+
+static int sock_turn(struct client *client, uint64_t wait_us)
+{
+    struct epoll_event events[EVENTS_MAX];
+    int n = wait_for_events(client, events, wait_us);
+    int i;
+
+    client->talk.now_ns = client_clock_ns();
+    if (n < 0)
+        return client_fail(client, "epoll: %s", strerror(errno));
+    for (i = 0; i < n; i++) {
+        struct conn *conn = events[i].data.ptr;
+
+        /* A turn takes system calls for each: replies count when they are read. */
+        if (i > 0)
+            client->talk.now_ns = client_clock_ns();
+        if ((events[i].events & ~(uint32_t)EPOLLOUT) && read_some(client, conn) < 0)
+            return -1;
+        if (client->ops->pump(client, conn) < 0 || client_settle(client, conn) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+const struct client_ops client_sock_ops = {.open = sock_open,
+                                           .turn = sock_turn,
+                                           .pump = sock_pump,
+                                           .flush = sock_flush,
+                                           .close = sock_close};
