@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What threads do to the same keys: each scenario is two or three threads with a few operations. */
+#include "scenarios.h"
+
+#include "il.h"
+#include "keys.h"
+
+/* ---- how tables begin -------------------------------------------------------------------- */
+
+static void with_nothing(void)
+{
+    keys_open();
+}
+
+static void with_a(void)
+{
+    keys_open();
+    key_set(KEY_A, "1");
+}
+
+static void with_a_and_b(void)
+{
+    keys_open();
+    key_set(KEY_A, "1");
+    key_set(KEY_B, "2");
+}
+
+static uint32_t sealed;
+
+/* The records of A and B lie in a segment that anybody may empty. */
+static void with_sealed(void)
+{
+    with_a_and_b();
+    sealed = table.workers[0]->log[KV_LOG_NEW];
+    kv_log_close(table.workers[0], KV_LOG_NEW);
+}
+
+/* ---- what threads do --------------------------------------------------------------------- */
+
+static void get_a(void)
+{
+    key_get(KEY_A);
+}
+
+static void get_a_twice(void)
+{
+    key_get(KEY_A);
+    key_get(KEY_A);
+}
+
+static void set_a(void)
+{
+    key_set(KEY_A, "7");
+}
+
+static void set_a_otherwise(void)
+{
+    key_set(KEY_A, "77");
+}
+
+static void add_a(void)
+{
+    key_add(KEY_A, "8");
+}
+
+static void add_a_get_a(void)
+{
+    key_add(KEY_A, "9");
+    key_get(KEY_A);
+}
+
+static void add_b(void)
+{
+    key_add(KEY_B, "6");
+}
+
+static void incr_a(void)
+{
+    key_incr(KEY_A);
+}
+
+static void touch_a(void)
+{
+    key_touch(KEY_A, 1000);
+}
+
+static void touch_a_get_a(void)
+{
+    key_touch(KEY_A, 2000);
+    key_get(KEY_A);
+}
+
+static void delete_a(void)
+{
+    key_delete(KEY_A);
+}
+
+static void delete_b(void)
+{
+    key_delete(KEY_B);
+}
+
+static void cas_a(void)
+{
+    key_cas(KEY_A, key_cas_now(KEY_A), "5");
+}
+
+static void set_a_then_delete(void)
+{
+    key_set(KEY_A, "4");
+    key_delete(KEY_A);
+}
+
+/* Moves what lives in the segment of A, unless nothing lives there any more. */
+static void relocate(void)
+{
+    struct kv_worker *worker = keys_worker();
+    if (!kv_walk_begin(worker, sealed, KV_WALK_COMPACT))
+        return;
+    kv_walk_step(worker, 100);
+    if (worker->walk.mode != KV_WALK_NONE)
+        il_fail("the walk did not end");
+}
+
+const struct il_scenario key_scenarios[] = {
+    {"add-add",
+     "two threads add one new key: one of them succeeds",
+     2,
+     with_nothing,
+     keys_begin,
+     {add_a, add_a_get_a},
+     keys_check,
+     keys_close},
+    {"add-add-delete",
+     "and a third deletes it",
+     3,
+     with_nothing,
+     keys_begin,
+     {add_a, add_a_get_a, delete_a},
+     keys_check,
+     keys_close},
+    {"add-two",
+     "new keys of one chain, and one that goes",
+     3,
+     with_a,
+     keys_begin,
+     {add_b, set_a_then_delete, get_a},
+     keys_check,
+     keys_close},
+    {"set-delete-get",
+     "overwritten and deleted and read",
+     3,
+     with_a,
+     keys_begin,
+     {set_a, delete_a, get_a_twice},
+     keys_check,
+     keys_close},
+    {"set-set-get",
+     "two overwrite, a third reads",
+     3,
+     with_a,
+     keys_begin,
+     {set_a, set_a_otherwise, get_a_twice},
+     keys_check,
+     keys_close},
+    {"incr-incr",
+     "no increment is lost",
+     2,
+     with_a,
+     keys_begin,
+     {incr_a, incr_a},
+     keys_check,
+     keys_close},
+    {"cas-cas",
+     "of two with the same cas at most one succeeds",
+     2,
+     with_a,
+     keys_begin,
+     {cas_a, cas_a},
+     keys_check,
+     keys_close},
+    {"touch-set-get",
+     "a touch goes to the old or the new item",
+     3,
+     with_a,
+     keys_begin,
+     {touch_a, set_a, get_a_twice},
+     keys_check,
+     keys_close},
+    {"touch-touch",
+     "touched by two",
+     2,
+     with_a,
+     keys_begin,
+     {touch_a, touch_a_get_a},
+     keys_check,
+     keys_close},
+    {"touch-delete",
+     "touched and deleted",
+     2,
+     with_a,
+     keys_begin,
+     {touch_a_get_a, delete_a},
+     keys_check,
+     keys_close},
+    {"relocate-get",
+     "a key that moves is never missed",
+     2,
+     with_sealed,
+     keys_begin,
+     {relocate, get_a_twice},
+     keys_check,
+     keys_close},
+    {"relocate-set",
+     "moved and overwritten",
+     2,
+     with_sealed,
+     keys_begin,
+     {relocate, set_a},
+     keys_check,
+     keys_close},
+    {"relocate-touch",
+     "no touch is lost in a move",
+     2,
+     with_sealed,
+     keys_begin,
+     {relocate, touch_a_get_a},
+     keys_check,
+     keys_close},
+    {"relocate-delete",
+     "moved and deleted",
+     3,
+     with_sealed,
+     keys_begin,
+     {relocate, delete_a, delete_b},
+     keys_check,
+     keys_close},
+};
+
+const unsigned key_scenario_count = sizeof(key_scenarios) / sizeof(key_scenarios[0]);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A small table under the model checker: what threads do to its keys is kept as a history, which
+ * must be linearizable after each run.
+ */
+#ifndef KEYS_H
+#define KEYS_H
+
+#include "../history/history.h"
+#include "kv/engine.h"
+
+/* Two keys of the same chain, and one of another. */
+enum key { KEY_A = 0, KEY_B, KEY_ELSEWHERE, KEYS };
+
+struct table {
+    struct kv *kv;
+    struct kv_worker *workers[4]; /* by number of the thread */
+    struct kv_key keys[KEYS];
+};
+
+extern struct table table;
+
+/* A table with a worker for each thread, each with an open segment. */
+void keys_open(void);
+void keys_close(void);
+
+/* Forgets the history of the last run: what was set before the threads began stays. */
+void keys_begin(void);
+
+/* The invariants of the table, and the histories of all keys. */
+void keys_check(void);
+
+/* The worker of the thread that calls. */
+struct kv_worker *keys_worker(void);
+
+/* Operations of the thread that calls. Values are texts of at most 7 characters. */
+void key_get(enum key key);
+void key_set(enum key key, const char *text);
+void key_add(enum key key, const char *text);
+void key_cas(enum key key, uint64_t expected, const char *text);
+void key_incr(enum key key);
+void key_touch(enum key key, uint32_t exptime);
+void key_delete(enum key key);
+
+/* The cas of what the key has now. */
+uint64_t key_cas_now(enum key key);
+
+#endif

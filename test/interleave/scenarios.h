@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is explored. */
+#ifndef SCENARIOS_H
+#define SCENARIOS_H
+
+#include "il.h"
+
+extern const struct il_scenario key_scenarios[];
+extern const unsigned key_scenario_count;
+
+extern const struct il_scenario grace_scenarios[];
+extern const unsigned grace_scenario_count;
+
+#endif
