@@ -60,11 +60,11 @@ static const char *check_item(struct check *check, uint64_t word, uint64_t chain
     if (kv_item_key_len(item) == 0 || kv_item_key_len(item) > KV_KEY_MAX)
         return "a linked item has no valid key";
     struct kv_key key = kv_key(kv, kv_item_key(item), kv_item_key_len(item));
-    if (!kv_word_has_tag(word, key.hash) || (key.hash & kv->index.mask) != chain)
+    if (!kv_word_has_tag(word, key.hash) || kv_index_number(&kv->index, key.hash >> 1) != chain)
         return "an item is in a wrong chain, or its tag is wrong";
-    struct kv_slot slot;
-    kv_index_find(&kv->index, &key, &slot);
-    if (slot.word != word)
+    uint64_t found;
+    kv_index_find(&kv->index, &key, &found);
+    if (found != word)
         return "a key is in its chain twice";
     check->items++;
     check->bytes += kv_item_bytes(item);
@@ -79,11 +79,11 @@ static const char *check_chain(struct check *check, uint64_t chain)
     for (; bucket; bucket = kv_bucket_next(index, bucket)) {
         if (++buckets > KV_CHAIN_BUCKETS_MAX)
             return "a chain is longer than its bound";
-        if (kv_u64_load_relaxed(&bucket->control) & KV_CONTROL_LOCKED)
-            return "a chain is locked";
         for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
             uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
-            const char *broken = word == 0 ? U_NULL : check_item(check, word, chain);
+            if (word & KV_WORD_PEND)
+                return "an insert was not finished";
+            const char *broken = (word & KV_WORD_LIVE) ? check_item(check, word, chain) : U_NULL;
             if (broken)
                 return broken;
         }
@@ -169,7 +169,7 @@ static const char *check_all(struct check *check)
 {
     const struct kv_segments *segments = &check->kv->segments;
     const char *broken = U_NULL;
-    for (uint64_t chain = 0; !broken && chain <= check->kv->index.mask; chain++)
+    for (uint64_t chain = 0; !broken && chain < kv_index_chains(&check->kv->index); chain++)
         broken = check_chain(check, chain);
     for (uint32_t i = 0; !broken && i < kv_segments_count(segments); i++)
         broken = check_segment(check, i);

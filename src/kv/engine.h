@@ -127,7 +127,8 @@ struct kv {
     _Alignas(64) struct kv_lock purge_lock;
     kv_atomic_u32 purged;  /* no item of an older generation than this is linked */
     uint32_t purge_target; /* what `purged` becomes when purge_bucket has reached the end */
-    uint64_t purge_bucket;
+    uint64_t purge_position;
+    uint64_t purge_retired; /* number of kv_epoch_retire() that the purge waits for; 0: none */
 
     /* The sweep for expired items: one pass over all segments per second, shared by all workers. */
     _Alignas(64) kv_atomic_u32 sweep_s; /* the second that sweep_next belongs to */
@@ -151,7 +152,7 @@ static inline uint32_t kv_floor_segments(const struct kv *kv)
 /* Index heads and headers of the segments that have ever been in service. */
 static inline uint64_t kv_fixed_bytes(const struct kv *kv)
 {
-    return (kv->index.mask + 1) * sizeof(struct kv_bucket) +
+    return kv_index_chains(&kv->index) * sizeof(struct kv_bucket) +
            (uint64_t)kv_segments_count(&kv->segments) * sizeof(struct kv_segment);
 }
 
@@ -219,17 +220,22 @@ enum kv_end {
 /* Accounts for an item that the caller has just published. */
 void kv_linked(struct kv_worker *worker, const struct kv_item *item);
 
-/* Accounts for an item that the caller has just removed from the index, no lock held. */
+/* Accounts for an item that the caller has just removed from the index. */
 void kv_unlinked(struct kv_worker *worker, const struct kv_item *item, enum kv_end end);
 
-/* Removes an item that kv_item_validity() found to be over, if `word` still leads to it. */
-void kv_remove_invalid(struct kv_worker *worker, const struct kv_item *item, uint64_t hash,
-                       uint64_t word, enum kv_found found);
+/*
+ * Removes an item that is over from the index, if `word` still leads to it and nobody has touched
+ * it meanwhile. True if it was this call: the caller then accounts for it.
+ */
+bool kv_unlink_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t hash,
+                       uint64_t word);
 
-void kv_view_fill(struct kv_view *view, const struct kv_item *item);
+/* The same, and accounts for it as kv_item_validity() found it to be over. */
+void kv_remove_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t hash, uint64_t word,
+                       enum kv_found found);
 
-/* The state of an item as callers see it. */
-uint32_t kv_item_state(const struct kv_item *item);
+/* `status` is what kv_item_status() said of the item. */
+void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t status);
 
 /* ---- sweep.c ----------------------------------------------------------------------------- */
 

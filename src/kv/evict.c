@@ -8,10 +8,10 @@
  * found dead or evicted buys RESCUE_RATE bytes of moving, so walks gain memory even where all items
  * were fetched. With config.evict false everything moves, and dead bytes are what is gained.
  *
- * A record is moved by copying it and then, under the lock of its chain, storing the copy's word
- * in the old one's slot; if the slot no longer holds the old word, the copy is dropped. The fields
- * that change in place are copied under that lock as well, so no touch is lost. Readers that found
- * the old record go on reading it: its segment is reused after a grace period only.
+ * A record is moved by sealing it, copying it and then swapping the copy's word for the old one's
+ * in its slot; if the slot no longer holds the old word, the copy is dropped. A sealed item does
+ * not change any more, so no touch is lost. Readers that found the old record go on reading it: its
+ * segment is reused after a grace period only.
  *
  * A large item moves by its head: a copy of the head, in which at most one extent is exchanged for
  * a copy, takes over all the other extents where they are. So heads and extents are immutable too.
@@ -58,14 +58,14 @@ static bool extent_tenant(const struct kv_worker *worker, struct kv_item *extent
 {
     const struct kv_index *index = &worker->kv->index;
     uint64_t hash = kv_u64_load_relaxed(&extent->cas);
-    const struct kv_bucket *bucket = kv_index_chain(index, hash);
-    for (; bucket; bucket = kv_bucket_next(index, bucket)) {
-        for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
-            uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
-            if (kv_word_has_tag(word, hash) && has_extent(kv_word_item(index, word), extent)) {
-                *tenant = (struct tenant){kv_word_item(index, word), extent, hash, word};
-                return true;
-            }
+    uint64_t position = hash >> 1;
+    struct kv_words words;
+    kv_index_copy(index, &position, &words);
+    for (unsigned i = 0; i < words.count; i++) {
+        struct kv_item *item = kv_word_item(index, words.at[i]);
+        if (kv_word_has_tag(words.at[i], hash) && has_extent(item, extent)) {
+            *tenant = (struct tenant){item, extent, hash, words.at[i]};
+            return true;
         }
     }
     return false;
@@ -77,7 +77,7 @@ static bool head_tenant(const struct kv_worker *worker, struct kv_item *item, st
     struct kv_key key = kv_key(kv, kv_item_key(item), kv_item_key_len(item));
     uint64_t word = kv_word_of(&kv->index, key.hash, item);
     *tenant = (struct tenant){item, item, key.hash, word};
-    return kv_chain_find_word(&kv->index, kv_index_chain(&kv->index, key.hash), word) != U_NULL;
+    return kv_index_has(&kv->index, key.hash, word);
 }
 
 /* False if nothing lives there: the record is dead, or not published yet. */
@@ -142,7 +142,7 @@ static bool exchange(struct kv_worker *worker, const struct tenant *tenant, stru
     uint64_t status = kv_item_mark(tenant->item, KV_MARK_SEALED);
     copy_changing(head, tenant->item, status, chance);
     kv_item_note_exptime(worker, head, kv_status_exptime(status));
-    return kv_index_exchange(&worker->kv->index, tenant->hash, tenant->word, head);
+    return kv_index_exchange(worker, tenant->hash, tenant->word, head);
 }
 
 static uint32_t tenant_bytes(const struct tenant *tenant)
@@ -261,7 +261,7 @@ static void walk_evict(struct kv_worker *worker, const struct tenant *tenant)
         return;
     }
     rescue_earn(worker, bytes);
-    if (kv_index_unlink(&worker->kv->index, tenant->hash, tenant->word))
+    if (kv_index_unlink(worker, tenant->hash, tenant->word))
         kv_unlinked(worker, tenant->item, KV_END_EVICTED);
 }
 

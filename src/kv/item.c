@@ -141,7 +141,7 @@ static void count_evicted(struct kv_worker *worker, const struct kv_item *item, 
                          (uint64_t)worker->now_s << 32 | idle_s);
     if (U_UNLIKELY(worker->evicted != U_NULL)) {
         struct kv_view view;
-        kv_view_fill(&view, item);
+        kv_view_fill(&view, item, kv_item_status(item));
         worker->evicted(worker->evicted_ctx, &view);
     }
 }

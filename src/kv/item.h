@@ -52,6 +52,8 @@ enum kv_access {
 #define KV_STATUS_GENERATION_SHIFT 40
 #define KV_STATUS_MARKS_SHIFT 48
 
+#define KV_STATUS_SEALED ((uint64_t)KV_MARK_SEALED << KV_STATUS_MARKS_SHIFT)
+
 struct kv_item {
     kv_atomic_u64 status;
     kv_atomic_u32 access;

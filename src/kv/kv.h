@@ -196,7 +196,8 @@ enum kv_verdict {
     KV_DELETE,
     KV_TOUCH, /* set exptime and state of the old item in place; value and cas stay. Counts as an
                  access if state has KV_FETCHED, unless `unseen` */
-    KV_RENEW  /* the same, and gives it the cas of KV_REPLACE */
+    KV_RENEW  /* the same, and gives it the cas of KV_REPLACE. The item goes if there is no memory
+                 left for its copy, not even that which is kept for items on the move */
 };
 
 struct kv_change {
@@ -210,8 +211,8 @@ struct kv_change {
 
 /*
  * Says what is to become of a key. old is null if the key is not there (or expired, or flushed).
- * Called without any lock held, so it may call kv_item_new(); called again with the new old if
- * the key changed meanwhile, so it must not have effects other than in ctx and *change.
+ * It may call kv_item_new(). Called again with the new old if the key changed meanwhile, so it must
+ * not have effects other than in ctx and *change.
  */
 typedef enum kv_verdict kv_decide(void *ctx, const struct kv_view *old, struct kv_change *change);
 
@@ -232,7 +233,7 @@ void kv_flush(struct kv_worker *worker);
 
 /* Where a walk stands. Zero is the beginning. Any worker may go on with it. */
 struct kv_cursor {
-    uint64_t chain;
+    uint64_t position;
 };
 
 /* A part of a walk: it ends with the chain in which either bound is reached. */

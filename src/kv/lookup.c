@@ -21,55 +21,63 @@ void kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key)
     const struct kv_bucket *bucket = kv_index_chain(index, key->hash);
     for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
         uint64_t word = kv_u64_load_relaxed(&bucket->slot[i]);
-        if (kv_word_has_tag(word, key->hash)) {
+        if (kv_word_has_tag(word, key->hash) && (word & KV_WORD_LIVE)) {
             U_PREFETCH(kv_word_item(index, word));
             return;
         }
     }
 }
 
-uint32_t kv_item_state(const struct kv_item *item)
+void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t status)
 {
-    uint32_t state = kv_item_marks(item) & KV_MARK_STATE;
-    if (kv_item_access(item) & KV_ACCESS_FETCHED)
-        state |= KV_FETCHED;
-    return state;
-}
-
-void kv_view_fill(struct kv_view *view, const struct kv_item *item)
-{
+    uint32_t access = kv_item_access(item);
     view->item = item;
     view->key = kv_item_key(item);
-    view->key_len = kv_item_key_len(item);
+    view->key_len = kv_status_key_len(status);
     view->value_len = item->value_len;
     view->flags = kv_item_flags(item);
-    view->exptime = kv_item_exptime(item);
-    view->last_access = kv_access_seconds(kv_item_access(item));
-    view->state = kv_item_state(item);
+    view->exptime = kv_status_exptime(status);
+    view->last_access = kv_access_seconds(access);
+    view->state = kv_status_marks(status) & KV_MARK_STATE;
+    if (access & KV_ACCESS_FETCHED)
+        view->state |= KV_FETCHED;
     view->cas = kv_u64_load_relaxed(&item->cas);
 }
 
-void kv_remove_invalid(struct kv_worker *worker, const struct kv_item *item, uint64_t hash,
-                       uint64_t word, enum kv_found found)
+bool kv_unlink_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t hash, uint64_t word)
 {
-    if (kv_index_unlink(&worker->kv->index, hash, word))
+    /* Sealed as it was found to be over: somebody whose clock is behind may be about to touch it.
+     */
+    uint64_t status = kv_item_status(item);
+    if (kv_status_validity(worker, status) == KV_HIT)
+        return false;
+    uint64_t sealed = status | KV_STATUS_SEALED;
+    if (status != sealed && !kv_item_status_cas(item, &status, sealed))
+        return false;
+    return kv_index_unlink(worker, hash, word);
+}
+
+void kv_remove_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t hash, uint64_t word,
+                       enum kv_found found)
+{
+    if (kv_unlink_invalid(worker, item, hash, word))
         kv_unlinked(worker, item, found == KV_MISS_EXPIRED ? KV_END_EXPIRED : KV_END_FLUSHED);
 }
 
 enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view)
 {
-    struct kv_slot slot;
-    struct kv_item *item = kv_index_find(&worker->kv->index, key, &slot);
+    uint64_t word;
+    struct kv_item *item = kv_index_find(&worker->kv->index, key, &word);
     if (!item)
         return KV_MISS;
-    enum kv_found found = kv_item_validity(worker, item);
+    uint64_t status = kv_item_status(item);
+    enum kv_found found = kv_status_validity(worker, status);
     if (U_UNLIKELY(found != KV_HIT)) {
-        kv_remove_invalid(worker, item, key->hash, slot.word, found);
+        kv_remove_invalid(worker, item, key->hash, word, found);
         return found;
     }
-    kv_view_fill(view, item);
+    kv_view_fill(view, item, status);
     kv_item_mark_seen(worker, item);
-
     kv_item_access_set(item, kv_item_access(item),
                        kv_access_make(worker->now_s, KV_ACCESS_FETCHED | KV_ACCESS_RECENT));
     return KV_HIT;
@@ -77,13 +85,14 @@ enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct 
 
 enum kv_found kv_peek(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view)
 {
-    struct kv_slot slot;
-    struct kv_item *item = kv_index_find(&worker->kv->index, key, &slot);
+    uint64_t word;
+    struct kv_item *item = kv_index_find(&worker->kv->index, key, &word);
     if (!item)
         return KV_MISS;
-    enum kv_found found = kv_item_validity(worker, item);
+    uint64_t status = kv_item_status(item);
+    enum kv_found found = kv_status_validity(worker, status);
     if (found == KV_HIT) {
-        kv_view_fill(view, item);
+        kv_view_fill(view, item, status);
         kv_item_mark_seen(worker, item);
     }
     return found;
@@ -91,8 +100,8 @@ enum kv_found kv_peek(struct kv_worker *worker, const struct kv_key *key, struct
 
 void kv_spare(struct kv_worker *worker, const struct kv_key *key)
 {
-    struct kv_slot slot;
-    struct kv_item *item = kv_index_find(&worker->kv->index, key, &slot);
+    uint64_t word;
+    struct kv_item *item = kv_index_find(&worker->kv->index, key, &word);
     if (item)
         kv_item_access_set(item, kv_item_access(item), kv_item_access(item) | KV_ACCESS_RECENT);
 }

@@ -29,8 +29,8 @@
 #define RESERVE_SHARE 12     /* kept free by housekeeping */
 #define RESIZE_PER_STEP 16
 
-/* A link of the index is 32 bits of bucket number: no overflow bucket can lie further up. */
-#define LINKED_BYTES_MAX ((uint64_t)UINT32_MAX * sizeof(struct kv_bucket) - PAGE_BYTES)
+/* A link of the index is a bucket number of 30 bits: no overflow bucket can lie further up. */
+#define LINKED_BYTES_MAX ((uint64_t)KV_LINK_MAX * sizeof(struct kv_bucket) - PAGE_BYTES)
 
 /* ---- layout ------------------------------------------------------------------------------ */
 

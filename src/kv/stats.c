@@ -115,7 +115,7 @@ void kv_stats(const struct kv *kv, struct kv_stats *stats)
 {
     const struct kv_segments *segments = &kv->segments;
     uint64_t segment_bytes = kv_segments_bytes(segments);
-    uint64_t heads_bytes = (kv->index.mask + 1) * sizeof(struct kv_bucket);
+    uint64_t heads_bytes = kv_index_chains(&kv->index) * sizeof(struct kv_bucket);
     uint32_t used = (uint32_t)difference(kv_u32_load_relaxed(&segments->in_service),
                                          kv_segment_list_count(&segments->free));
 

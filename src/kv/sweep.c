@@ -9,11 +9,15 @@
  *
  * Flushed: an item carries the low 8 bits of the generation it was stored in. The purge removes
  * items of earlier generations from all chains, and kv.purged says how far it has come: no item of
- * a generation before that is linked. That holds because an item gets its generation under the lock
- * of its chain, which the purge takes too: whoever publishes in a chain after the purge has left it
- * has the lock after the purge, hence sees the generation that the purge started with, or a later
- * one. So 255 generations can be told apart, and the flush that would be the 256th waits for a
- * whole purge. The item a walk copies keeps its generation, and is exchanged under the same lock.
+ * a generation before that is linked, nor will be. For that, the purge lets a grace period pass
+ * between taking note of the generation and its first chain: a worker reads the generation and
+ * publishes the item without being quiescent in between, so an item of an earlier generation that
+ * is not linked when the grace period ends will never be. What moves meanwhile, by relocation or
+ * because the index grows, stays in its place in the order of the chains, and goes when the purge
+ * comes by.
+ *
+ * So 255 generations can be told apart. The flush that would be the 256th while the purge has not
+ * come to its end removes all items by itself, which nobody has to wait for either.
  */
 #include "kv/engine.h"
 
@@ -79,40 +83,37 @@ static void expire_step(struct kv_worker *worker)
 
 /* ---- flushed ----------------------------------------------------------------------------- */
 
-#define CHAIN_SLOTS_MAX (KV_CHAIN_BUCKETS_MAX * KV_BUCKET_SLOTS)
-
-static void purge_chain(struct kv_worker *worker, struct kv_bucket *head)
+/* Removes those items of a chain that are flushed, or all. */
+static void purge_chain(struct kv_worker *worker, uint64_t *position, bool all)
 {
-    const struct kv_index *index = &worker->kv->index;
-    struct kv_item *removed[CHAIN_SLOTS_MAX];
-    unsigned count = 0;
-    kv_chain_lock(head);
-    for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, bucket)) {
-        for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
-            uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
-            struct kv_item *item = kv_word_item(index, word);
-            if (word == 0 || kv_item_validity(worker, item) != KV_MISS_FLUSHED)
-                continue;
-            kv_item_mark(item, KV_MARK_DEAD);
-            kv_u64_store_relaxed(&bucket->slot[i], 0);
-            removed[count++] = item;
-        }
+    const struct kv *kv = worker->kv;
+    struct kv_words words;
+    kv_index_copy(&kv->index, position, &words);
+    for (unsigned i = 0; i < words.count; i++) {
+        const struct kv_item *item = kv_word_item(&kv->index, words.at[i]);
+        if (!all && kv_item_validity(worker, item) != KV_MISS_FLUSHED)
+            continue;
+        struct kv_key key = kv_key(kv, kv_item_key(item), kv_item_key_len(item));
+        if (kv_index_unlink(worker, key.hash, words.at[i]))
+            kv_unlinked(worker, item, KV_END_FLUSHED);
     }
-    kv_chain_unlock(head);
-    while (count-- > 0)
-        kv_unlinked(worker, removed[count], KV_END_FLUSHED);
 }
 
 /* Under kv.purge_lock. */
-static void purge_some(struct kv_worker *worker, uint64_t chains)
+static void purge_some(struct kv_worker *worker)
 {
     struct kv *kv = worker->kv;
-    if (kv->purge_bucket == 0)
+    if (kv->purge_retired == 0) {
         kv->purge_target = kv_u32_load_acquire(&kv->generation);
-    while (chains-- > 0 && kv->purge_bucket <= kv->index.mask)
-        purge_chain(worker, &kv->index.buckets[kv->purge_bucket++]);
-    if (kv->purge_bucket > kv->index.mask) {
-        kv->purge_bucket = 0;
+        kv->purge_retired = kv_epoch_retire(&kv->epoch);
+        kv->purge_position = 0;
+    }
+    if (kv->purge_position == 0 && kv_epoch_oldest(&kv->epoch, U_NULL) < kv->purge_retired)
+        return;
+    for (unsigned i = 0; i < CHAINS_PER_STEP && kv->purge_position < KV_POSITION_END; i++)
+        purge_chain(worker, &kv->purge_position, false);
+    if (kv->purge_position == KV_POSITION_END) {
+        kv->purge_retired = 0;
         kv_u32_store_release(&kv->purged, kv->purge_target);
     }
 }
@@ -123,17 +124,15 @@ static void purge_step(struct kv_worker *worker)
     if (kv_u32_load_relaxed(&kv->purged) == kv_u32_load_relaxed(&kv->generation) ||
         !kv_lock_try(&kv->purge_lock))
         return;
-    purge_some(worker, CHAINS_PER_STEP);
+    purge_some(worker);
     kv_lock_drop(&kv->purge_lock);
 }
 
-static void purge_all(struct kv_worker *worker)
+static void remove_all(struct kv_worker *worker)
 {
-    struct kv *kv = worker->kv;
-    kv_lock_take(&kv->purge_lock);
-    kv->purge_bucket = 0;
-    purge_some(worker, UINT64_MAX);
-    kv_lock_drop(&kv->purge_lock);
+    uint64_t position = 0;
+    while (position < KV_POSITION_END)
+        purge_chain(worker, &position, true);
 }
 
 void kv_flush(struct kv_worker *worker)
@@ -141,8 +140,10 @@ void kv_flush(struct kv_worker *worker)
     struct kv *kv = worker->kv;
     uint32_t generation = kv_u32_load_acquire(&kv->generation);
     do {
-        while (generation - kv_u32_load_acquire(&kv->purged) >= UINT8_MAX)
-            purge_all(worker);
+        if (generation - kv_u32_load_acquire(&kv->purged) >= UINT8_MAX) {
+            remove_all(worker);
+            return;
+        }
     } while (!kv_u32_cas_acq_rel(&kv->generation, &generation, generation + 1));
 }
 

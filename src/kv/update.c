@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes: a decision is made without a lock, then carried out under the lock of the key's chain,
- * if the key still is as the decision has seen it; else it is made again.
+ * Changes: a decision is made on what a lookup has found, then carried out by compare-and-swap, if
+ * the key still is as the decision has seen it; else it is made again.
  *
- * "As seen" means: the key's slot holds the same word (the same item at the same place) and nobody
- * has touched its expiry, state or cas; or there still is no item. The word can't have been reused
- * for another item meanwhile: this worker has not been quiescent, and kv_item_mark_seen() keeps it
- * from reusing the memory itself.
+ *   nothing there           insert                           kv_index_insert(): still not there
+ *   replace, delete         seal the old item, swap its word
+ *   touch                   swap the old item's status
+ *   renew, touch if sealed  seal the old item, swap its word for that of a changed copy
+ *
+ * To seal is to set KV_MARK_SEALED by a compare-and-swap from the very status that the decision has
+ * seen. So it fails if somebody has touched the item since, and once it has succeeded nobody
+ * touches it any more: the decision stays right until the word is swapped, and a copy has the final
+ * values. Sealing excludes nobody else from swapping the word: whoever meets a sealed item does
+ * what it came for on a copy or by a swap of its own, and the first swap wins. So nobody waits for
+ * the worker that has sealed an item, wherever it may have stopped.
+ *
+ * The word of a slot is the item: it can't have been reused for another one meanwhile, because this
+ * worker has not been quiescent, and kv_item_mark_seen() keeps it from reusing the memory itself.
+ * Only the worker whose swap has taken an item out accounts for its end.
+ *
+ * Pairs: the swap of a status (acq_rel) reads what the last one wrote, so changes of an item are in
+ * one order, with sealing as the last but for DEAD. The seal comes before the swap of the word
+ * (release), so who finds the successor (acquire) finds the old item sealed.
  *
  * Liveness: a decision is repeated only if another worker changed the key, or if the decision
  * itself, by allocating, made the eviction move or remove the old item.
@@ -19,8 +34,9 @@ struct update {
     struct kv_worker *worker;
     const struct kv_key *key;
     struct kv_change *change;
-    struct kv_slot slot;  /* as found without the lock */
-    struct kv_item *item; /* in slot; may be invalid, then `old` is null */
+    uint64_t word;        /* as found: leads to item */
+    struct kv_item *item; /* may be invalid, then `old` is null */
+    uint64_t status;      /* its status, which the decision goes by */
     const struct kv_view *old;
     enum kv_found validity;
 };
@@ -54,12 +70,13 @@ static void look(struct update *update, struct kv_view *view)
     struct kv_worker *worker = update->worker;
     update->old = U_NULL;
     update->validity = KV_MISS;
-    update->item = kv_index_find(&worker->kv->index, update->key, &update->slot);
+    update->item = kv_index_find(&worker->kv->index, update->key, &update->word);
     if (update->item) {
         kv_item_mark_seen(worker, update->item);
-        update->validity = kv_item_validity(worker, update->item);
+        update->status = kv_item_status(update->item);
+        update->validity = kv_status_validity(worker, update->status);
         if (update->validity == KV_HIT) {
-            kv_view_fill(view, update->item);
+            kv_view_fill(view, update->item, update->status);
             update->old = view;
         }
     }
@@ -67,86 +84,38 @@ static void look(struct update *update, struct kv_view *view)
     update->change->state = update->old ? update->old->state : 0;
 }
 
+/* The status of a successor. */
+static uint64_t status_of_new(const struct update *update, uint64_t status, uint32_t exptime)
+{
+    uint8_t kind = kv_status_marks(status) & (KV_MARK_FLAGS | KV_MARK_LARGE);
+    uint8_t state = update->change->state & KV_MARK_STATE;
+    return kv_status_with_exptime(kv_status_with_marks(status, kind | state), exptime);
+}
+
 /* The new item gets what only publication can tell, while it is still this worker's alone. */
-static void item_finish(struct update *update)
+static void item_finish(struct update *update, uint64_t cas)
 {
     struct kv_worker *worker = update->worker;
     struct kv_item *item = update->change->item;
-    uint32_t state = update->change->state;
+    uint8_t generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
     uint64_t status = kv_item_status(item);
-    uint8_t kind = kv_status_marks(status) & (KV_MARK_FLAGS | KV_MARK_LARGE);
-    status = kv_status_with_marks(status, (uint8_t)(kind | (state & KV_MARK_STATE)));
-    kv_item_status_set(item, status);
-    uint32_t access = kv_access_make(worker->now_s, (state & KV_FETCHED) ? KV_ACCESS_FETCHED : 0);
-    kv_u32_store_relaxed(&item->access, access);
-}
-
-/* ---- carrying out (under the lock) ------------------------------------------------------- */
-
-static bool is_as_seen(const struct update *update)
-{
-    struct kv_slot now;
-    const struct kv_view *old = update->old;
-    const struct kv_item *item = kv_index_find(&update->worker->kv->index, update->key, &now);
-    if (now.word != update->slot.word)
-        return false;
-    return !old ||
-           (kv_item_exptime(item) == old->exptime && kv_u64_load_relaxed(&item->cas) == old->cas &&
-            ((kv_item_state(item) ^ old->state) & KV_MARK_STATE) == 0);
-}
-
-/* The entry of a full chain that is worth least. There is one: the chain is full. */
-static struct kv_slot worst_of_chain(const struct update *update, struct kv_bucket *head)
-{
-    const struct kv_index *index = &update->worker->kv->index;
-    struct kv_slot worst = {U_NULL, 0};
-    uint64_t worst_rank = UINT64_MAX;
-    for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, bucket)) {
-        for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
-            uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
-            const struct kv_item *item = kv_word_item(index, word);
-            uint32_t access = kv_item_access(item);
-            uint64_t rank = kv_access_seconds(access);
-            if (access & KV_ACCESS_RECENT)
-                rank |= UINT64_C(1) << 32;
-            if (kv_item_validity(update->worker, item) == KV_HIT)
-                rank |= UINT64_C(1) << 33;
-            if (rank < worst_rank) {
-                worst_rank = rank;
-                worst.at = &bucket->slot[i];
-                worst.word = word;
-            }
-        }
-    }
-    return worst;
+    status = status_of_new(update, status, kv_status_exptime(status));
+    kv_item_status_set(item, kv_status_with_generation(status, generation));
+    kv_u64_store_relaxed(&item->cas, cas);
+    uint32_t bits = (update->change->state & KV_FETCHED) ? KV_ACCESS_FETCHED : 0;
+    kv_u32_store_relaxed(&item->access, kv_access_make(worker->now_s, bits));
 }
 
 /*
- * Publishes a new item in the slot of the old one, or in a free slot. `*evicted` is what had to
- * make way in a chain that was full, or null.
+ * Takes care that nothing about the old item changes in place any more. False if something has
+ * since the decision has seen it.
  */
-static void publish(const struct update *update, struct kv_bucket *head, struct kv_item **evicted)
+static bool seal(const struct update *update)
 {
-    struct kv_worker *worker = update->worker;
-    const struct kv_index *index = &worker->kv->index;
-    struct kv_item *item = update->change->item;
-    /* Under the lock: the purge passes this chain either before us, then we see the new number. */
-    uint8_t generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
-    kv_item_status_set(item, kv_status_with_generation(kv_item_status(item), generation));
-
-    struct kv_slot to = update->slot;
-    *evicted = U_NULL;
-    if (update->item) {
-        kv_item_mark(update->item, KV_MARK_DEAD);
-    } else {
-        to.at = kv_chain_empty_slot(index, head, &worker->spare_bucket);
-        if (U_UNLIKELY(!to.at)) {
-            to = worst_of_chain(update, head);
-            *evicted = kv_word_item(index, to.word);
-            kv_item_mark(*evicted, KV_MARK_DEAD);
-        }
-    }
-    kv_u64_store_release(to.at, kv_word_of(index, update->key->hash, item));
+    const uint64_t sealed = update->status | KV_STATUS_SEALED;
+    uint64_t status = update->status;
+    return (status & KV_STATUS_SEALED) != 0 || kv_item_status_cas(update->item, &status, sealed) ||
+           status == sealed;
 }
 
 /* ---- the verdicts ------------------------------------------------------------------------ */
@@ -168,24 +137,17 @@ static enum kv_end end_of_old(const struct update *update)
 static bool carry_replace(struct update *update)
 {
     struct kv_worker *worker = update->worker;
-    struct kv_bucket *head = kv_index_chain(&worker->kv->index, update->key->hash);
     struct kv_item *item = update->change->item;
-    struct kv_item *evicted = U_NULL;
-
-    item_finish(update);
     uint64_t cas = cas_of_new(update);
-    kv_u64_store_relaxed(&item->cas, cas);
-    if (!update->item && worker->spare_bucket == 0)
-        worker->spare_bucket = kv_index_pool_take(worker);
+    bool done;
+
+    item_finish(update, cas);
     kv_item_charge(worker, item);
-
-    kv_chain_lock(head);
-    bool as_seen = is_as_seen(update);
-    if (as_seen)
-        publish(update, head, &evicted);
-    kv_chain_unlock(head);
-
-    if (!as_seen) {
+    if (update->item)
+        done = seal(update) && kv_index_exchange(worker, update->key->hash, update->word, item);
+    else
+        done = kv_index_insert(worker, update->key, item);
+    if (!done) {
         kv_item_uncharge(worker, item);
         return false;
     }
@@ -193,82 +155,110 @@ static bool carry_replace(struct update *update)
     kv_linked(worker, item);
     if (update->item)
         kv_unlinked(worker, update->item, end_of_old(update));
-    if (evicted)
-        kv_unlinked(worker, evicted, KV_END_EVICTED);
     return true;
 }
 
 static bool carry_delete(struct update *update)
 {
     struct kv_worker *worker = update->worker;
-    struct kv_bucket *head = kv_index_chain(&worker->kv->index, update->key->hash);
-    kv_chain_lock(head);
-    bool as_seen = is_as_seen(update);
-    if (as_seen) {
-        kv_item_mark(update->item, KV_MARK_DEAD);
-        kv_u64_store_relaxed(update->slot.at, 0);
-    }
-    kv_chain_unlock(head);
-    if (as_seen)
-        kv_unlinked(worker, update->item, KV_END_DELETED);
-    return as_seen;
+    if (!seal(update) || !kv_index_unlink(worker, update->key->hash, update->word))
+        return false;
+    kv_unlinked(worker, update->item, KV_END_DELETED);
+    return true;
 }
 
-static void touch_item(struct update *update)
+/* What a touch makes of the access word. */
+static uint32_t access_of_touched(const struct update *update)
+{
+    uint32_t was = kv_item_access(update->item);
+    if (update->change->unseen)
+        return was;
+    if (update->change->state & KV_FETCHED)
+        return kv_access_make(update->worker->now_s, KV_ACCESS_FETCHED | KV_ACCESS_RECENT);
+    return kv_access_make(kv_access_seconds(was), 0);
+}
+
+/*
+ * Room for a copy of the old item's record; a large item's copy has the same extents. Null if no
+ * memory is to be had.
+ */
+static struct kv_item *copy_new(struct update *update)
 {
     struct kv_worker *worker = update->worker;
-    struct kv_item *item = update->item;
+    uint32_t bytes = kv_record_bytes(update->item);
+    void *room = kv_log_append(worker, KV_LOG_NEW, bytes);
+    if (!room)
+        room = kv_log_append(worker, KV_LOG_RESCUED, bytes);
+    struct kv_item *copy = (struct kv_item *)room;
+    if (copy) {
+        copy->value_len = update->item->value_len;
+        u_copy(copy + 1, update->item + 1, bytes - sizeof(*copy));
+    }
+    return copy;
+}
+
+/*
+ * Puts a copy of the old item, changed as decided, in its place. Where there is no memory for it at
+ * all the item has to go, as if it had been evicted.
+ */
+static bool carry_copy(struct update *update, uint64_t cas)
+{
+    struct kv_worker *worker = update->worker;
     const struct kv_change *change = update->change;
-    uint64_t status = kv_item_status(item);
-    uint64_t wanted;
-    do {
-        unsigned kind = kv_status_marks(status) & ~(unsigned)KV_MARK_STATE;
-        wanted = kv_status_with_exptime(status, change->exptime);
-        wanted = kv_status_with_marks(wanted, (uint8_t)(kind | (change->state & KV_MARK_STATE)));
-    } while (!kv_item_status_cas(item, &status, wanted));
-    kv_item_note_exptime(worker, item, change->exptime);
-    if (change->unseen)
-        return;
-    uint32_t was = kv_item_access(item);
-    uint32_t access = kv_access_make(kv_access_seconds(was), 0);
-    if (change->state & KV_FETCHED)
-        access = kv_access_make(worker->now_s, KV_ACCESS_FETCHED | KV_ACCESS_RECENT);
-    kv_item_access_set(item, was, access);
+    struct kv_item *copy = copy_new(update);
+    if (!copy) {
+        if (!kv_index_unlink(worker, update->key->hash, update->word))
+            return false;
+        kv_unlinked(worker, update->item, KV_END_EVICTED);
+        return true;
+    }
+    kv_item_status_set(copy, status_of_new(update, update->status, change->exptime));
+    kv_u64_store_relaxed(&copy->cas, cas);
+    kv_u32_store_relaxed(&copy->access, access_of_touched(update));
+    kv_item_note_exptime(worker, copy, change->exptime);
+    kv_record_charge(worker, copy);
+    if (seal(update) && kv_index_exchange(worker, update->key->hash, update->word, copy)) {
+        kv_record_discharge(worker, update->item);
+        return true;
+    }
+    kv_record_uncharge(worker, copy);
+    kv_log_drop(worker, copy, kv_record_bytes(copy));
+    return false;
 }
 
 static bool carry_touch(struct update *update)
 {
-    struct kv_worker *worker = update->worker;
-    struct kv_bucket *head = kv_index_chain(&worker->kv->index, update->key->hash);
-    kv_chain_lock(head);
-    bool as_seen = is_as_seen(update);
-    if (as_seen)
-        touch_item(update);
-    kv_chain_unlock(head);
-    return as_seen;
+    struct kv_item *item = update->item;
+    const struct kv_change *change = update->change;
+    uint64_t status = update->status;
+    if (status & KV_STATUS_SEALED)
+        return carry_copy(update, kv_u64_load_relaxed(&item->cas));
+
+    unsigned kind = kv_status_marks(status) & ~(unsigned)KV_MARK_STATE;
+    uint8_t marks = (uint8_t)(kind | (change->state & KV_MARK_STATE));
+    uint64_t wanted = kv_status_with_exptime(kv_status_with_marks(status, marks), change->exptime);
+    /* Before the item says so: the bounds may be too wide, but never too narrow. */
+    kv_item_note_exptime(update->worker, item, change->exptime);
+    if (!kv_item_status_cas(item, &status, wanted))
+        return false;
+    kv_item_access_set(item, kv_item_access(item), access_of_touched(update));
+    return true;
 }
 
 static bool carry_renew(struct update *update)
 {
-    struct kv_worker *worker = update->worker;
-    struct kv_bucket *head = kv_index_chain(&worker->kv->index, update->key->hash);
     uint64_t cas = cas_of_new(update);
-    kv_chain_lock(head);
-    bool as_seen = is_as_seen(update);
-    if (as_seen) {
-        touch_item(update);
-        kv_u64_store_relaxed(&update->item->cas, cas);
-        update->change->cas = cas;
-    }
-    kv_chain_unlock(head);
-    return as_seen;
+    if (!carry_copy(update, cas))
+        return false;
+    update->change->cas = cas;
+    return true;
 }
 
 /* Nothing is to be changed; but an item that is over is taken away, as kv_get() does. */
 static bool carry_keep(struct update *update)
 {
     if (update->item && !update->old)
-        kv_remove_invalid(update->worker, update->item, update->key->hash, update->slot.word,
+        kv_remove_invalid(update->worker, update->item, update->key->hash, update->word,
                           update->validity);
     return true;
 }

@@ -24,7 +24,7 @@ static struct kv_key colliding_key(char name[24], unsigned n)
     unsigned number = found ? found_number[found - 1] + 1 : 0;
     for (; found <= n; number++) {
         snprintf(name, 24, "collide%u", number);
-        if ((rig_key(rig.kv, name).hash & rig.kv->index.mask) == 0)
+        if (kv_index_number(&rig.kv->index, rig_key(rig.kv, name).hash >> 1) == 0)
             found_number[found++] = number;
     }
     snprintf(name, 24, "collide%u", found_number[n]);
@@ -36,13 +36,15 @@ static void test_word_keeps_tag_and_place(void **unused)
     char name[24];
     struct kv_key key = colliding_key(name, 0);
     rig_set(rig.worker, &key, 3, 1);
-    struct kv_slot slot;
-    struct kv_item *item = kv_index_find(&rig.kv->index, &key, &slot);
+    uint64_t word;
+    struct kv_item *item = kv_index_find(&rig.kv->index, &key, &word);
     assert_non_null(item);
-    assert_ptr_equal(kv_word_item(&rig.kv->index, slot.word), item);
-    assert_true(kv_word_has_tag(slot.word, key.hash));
-    assert_false(kv_word_has_tag(slot.word, key.hash ^ UINT64_C(1) << 63));
-    assert_false(kv_word_has_tag(0, 0));
+    assert_ptr_equal(kv_word_item(&rig.kv->index, word), item);
+    assert_true(kv_word_is_settled(word));
+    assert_true(kv_word_has_tag(word, key.hash));
+    assert_false(kv_word_has_tag(word, key.hash ^ UINT64_C(1) << 15));
+    assert_true(kv_index_has(&rig.kv->index, key.hash, word));
+    assert_false(kv_word_is_settled(0));
 }
 
 static void test_chain_grows_by_overflow_buckets(void **unused)
@@ -100,7 +102,100 @@ static void test_slot_is_reused_after_a_delete(void **unused)
         kv_quiesce(rig.worker);
     }
     assert_int_equal(rig_stats(rig.kv).items, 0);
-    assert_int_equal(kv_u64_load_relaxed(&rig.kv->index.buckets[0].control), 0);
+    uint64_t control = kv_u64_load_relaxed(&rig.kv->index.buckets[0].control);
+    assert_int_equal(control >> KV_CONTROL_LINK_SHIFT, 0);
+}
+
+/* The state of a chain in the middle of an insert: each step as if the worker had stopped there. */
+
+struct insert {
+    struct kv_key key;
+    char name[24];
+    struct kv_item *item;
+    uint64_t word;
+    struct kv_bucket *head;
+};
+
+static void insert_claim(struct insert *insert, unsigned slot)
+{
+    enum kv_error error;
+    insert->key = colliding_key(insert->name, 7);
+    insert->item = kv_item_new(rig.worker, &insert->key, 3, 0, 0, &error);
+    assert_non_null(insert->item);
+    rig_fill(insert->item, 3, 9);
+    insert->head = kv_index_chain(&rig.kv->index, insert->key.hash);
+    insert->word = kv_word_of(&rig.kv->index, insert->key.hash, insert->item);
+    kv_u64_store_release(&insert->head->slot[slot], insert->word | KV_WORD_PEND);
+}
+
+static uint64_t control_committed(uint64_t version, unsigned slot)
+{
+    return version << KV_CONTROL_VERSION_SHIFT | (uint64_t)(slot + 1) << KV_CONTROL_PEND_SHIFT;
+}
+
+static void test_claim_without_commit_is_not_there(void **unused)
+{
+    struct insert insert;
+    insert_claim(&insert, 2);
+    uint64_t control = control_committed(5, 3);
+    kv_u64_store_release(&insert.head->control, control);
+    uint64_t word;
+    assert_null(kv_index_find(&rig.kv->index, &insert.key, &word));
+    assert_false(kv_index_has(&rig.kv->index, insert.key.hash, insert.word));
+    assert_false(kv_index_unlink(rig.worker, insert.key.hash, insert.word));
+    /* Another worker inserts the same key, past the claim and the slot that pend names. */
+    rig_set(rig.worker, &insert.key, 3, 1);
+    assert_int_equal(kv_u64_load_relaxed(&insert.head->slot[2]), insert.word | KV_WORD_PEND);
+    assert_true(kv_word_is_settled(kv_u64_load_relaxed(&insert.head->slot[0])));
+    assert_int_equal(kv_u64_load_relaxed(&insert.head->control), control_committed(6, 0));
+    kv_u64_store_release(&insert.head->slot[2], 0);
+    kv_item_drop(rig.worker, insert.item);
+}
+
+static void test_commit_is_finished_by_a_reader(void **unused)
+{
+    struct insert insert;
+    insert_claim(&insert, 2);
+    kv_u64_store_release(&insert.head->control, control_committed(5, 2));
+    uint64_t word;
+    assert_ptr_equal(kv_index_find(&rig.kv->index, &insert.key, &word), insert.item);
+    assert_int_equal(word, insert.word);
+    assert_int_equal(kv_u64_load_relaxed(&insert.head->slot[2]), insert.word);
+    kv_u64_store_release(&insert.head->slot[2], 0);
+    kv_item_drop(rig.worker, insert.item);
+}
+
+static void test_commit_is_finished_by_the_next_insert(void **unused)
+{
+    struct insert insert;
+    insert_claim(&insert, 2);
+    kv_u64_store_release(&insert.head->control, control_committed(5, 2));
+    char name[24];
+    struct kv_key other = colliding_key(name, 8);
+    rig_set(rig.worker, &other, 3, 1);
+    assert_int_equal(kv_u64_load_relaxed(&insert.head->slot[2]), insert.word);
+    assert_int_equal(kv_u64_load_relaxed(&insert.head->control), control_committed(6, 0));
+    assert_true(kv_index_has(&rig.kv->index, insert.key.hash, insert.word));
+    kv_u64_store_release(&insert.head->slot[2], 0);
+    kv_item_drop(rig.worker, insert.item);
+}
+
+/* What is named last can't be claimed, or a claim there would look like a commit. */
+static void test_slot_of_the_last_commit_is_not_claimed(void **unused)
+{
+    char name[24];
+    for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
+        struct kv_key key = colliding_key(name, i);
+        rig_set(rig.worker, &key, 3, i);
+    }
+    struct kv_bucket *head = &rig.kv->index.buckets[0];
+    assert_int_equal(kv_u64_load_relaxed(&head->control), control_committed(7, 6));
+    struct kv_key key = colliding_key(name, 6);
+    assert_int_equal(rig_delete(rig.worker, &key), KV_DELETE);
+    assert_int_equal(kv_u64_load_relaxed(&head->slot[6]), 7); /* the version is the empty word */
+    rig_set(rig.worker, &key, 3, 1);
+    /* pend taken back to none, then committed. */
+    assert_int_equal(kv_u64_load_relaxed(&head->control), control_committed(9, 6));
 }
 
 static void test_unlink_is_for_the_word_only(void **unused)
@@ -108,10 +203,10 @@ static void test_unlink_is_for_the_word_only(void **unused)
     char name[24];
     struct kv_key key = colliding_key(name, 1);
     rig_set(rig.worker, &key, 3, 1);
-    struct kv_slot slot;
-    kv_index_find(&rig.kv->index, &key, &slot);
+    uint64_t word;
+    kv_index_find(&rig.kv->index, &key, &word);
     rig_set(rig.worker, &key, 3, 2);
-    assert_false(kv_index_unlink(&rig.kv->index, key.hash, slot.word));
+    assert_false(kv_index_unlink(rig.worker, key.hash, word));
     struct kv_view view;
     assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
 }
@@ -146,6 +241,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_chain_grows_by_overflow_buckets, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_chain_evicts_its_worst_entry, setup, teardown),
         cmocka_unit_test_setup_teardown(test_slot_is_reused_after_a_delete, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_claim_without_commit_is_not_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_commit_is_finished_by_a_reader, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_commit_is_finished_by_the_next_insert, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_slot_of_the_last_commit_is_not_claimed, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_unlink_is_for_the_word_only, setup, teardown),
         cmocka_unit_test_setup_teardown(test_spare_bucket_goes_back_to_the_pool, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pool_is_bounded, setup, teardown),

@@ -2,6 +2,8 @@
 /* Decisions: each verdict with and without an old item, races made by hand, cas numbers. */
 #include "kv_rig.h"
 
+#include "kv/engine.h"
+
 struct rig {
     struct kv *kv;
     struct kv_worker *worker;
@@ -153,15 +155,98 @@ static void test_renew(void **unused)
     struct kv_change change = {.unseen = true};
     assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_RENEW);
     assert_true(change.cas > cas);
-    assert_ptr_equal(peek().item, before.item);
+    assert_ptr_not_equal(peek().item, before.item); /* what has a cas of its own is an item */
+    assert_true(rig_is_filled(peek().item, 30, 1));
     assert_int_equal(peek().cas, change.cas);
     assert_int_equal(peek().exptime, 15);
     assert_int_equal(peek().state, KV_STALE);
+    assert_int_equal(peek().last_access, before.last_access);
+    assert_int_equal(rig_stats(rig.kv).items, 1);
 
     change = (struct kv_change){.cas = 3};
     script.change.cas = 3;
     kv_update(rig.worker, &rig.key, decide_script, &script, &change);
     assert_int_equal(peek().cas, 3);
+}
+
+static void test_renew_of_a_large_item_shares_its_extents(void **unused)
+{
+    rig_set(rig.worker, &rig.key, 300000, 4);
+    struct kv_view before = peek();
+    struct script script = {.verdict = KV_RENEW, .change = {.exptime = 15, .state = KV_STALE}};
+    struct kv_change change = {0};
+    uint64_t bytes = rig_stats(rig.kv).item_bytes;
+    assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_RENEW);
+    assert_int_equal(peek().cas, change.cas);
+    assert_ptr_equal(kv_item_extents(peek().item)->at[0], kv_item_extents(before.item)->at[0]);
+    assert_true(rig_is_filled(peek().item, 300000, 4));
+    assert_int_equal(rig_stats(rig.kv).item_bytes, bytes);
+}
+
+/* Sealed by a worker that has not come any further. */
+static void seal(void)
+{
+    uint64_t word;
+    struct kv_item *item = kv_index_find(&rig.kv->index, &rig.key, &word);
+    kv_item_mark(item, KV_MARK_SEALED);
+}
+
+static void test_sealed_item_is_touched_by_a_copy(void **unused)
+{
+    uint64_t cas = rig_set(rig.worker, &rig.key, 30, 1);
+    struct kv_view before = peek();
+    seal();
+    struct script script = {.verdict = KV_TOUCH,
+                            .change = {.exptime = 15, .state = KV_WON | KV_FETCHED}};
+    struct kv_change change = {0};
+    kv_tick(rig.worker, 12);
+    assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_TOUCH);
+    assert_int_equal(script.calls, 1);
+    struct kv_view view = peek();
+    assert_ptr_not_equal(view.item, before.item);
+    assert_int_equal(kv_item_marks(view.item) & KV_MARK_SEALED, 0);
+    assert_true(kv_item_marks(before.item) & KV_MARK_DEAD);
+    assert_true(rig_is_filled(view.item, 30, 1));
+    assert_int_equal(view.cas, cas);
+    assert_int_equal(view.exptime, 15);
+    assert_int_equal(view.state, KV_WON | KV_FETCHED);
+    assert_int_equal(view.last_access, 12);
+    assert_int_equal(rig_stats(rig.kv).items_total, 1);
+}
+
+static void test_sealed_item_is_replaced_and_deleted(void **unused)
+{
+    rig_set(rig.worker, &rig.key, 30, 1);
+    seal();
+    rig_set(rig.worker, &rig.key, 30, 2);
+    assert_true(rig_is_filled(peek().item, 30, 2));
+    seal();
+    assert_int_equal(rig_delete(rig.worker, &rig.key), KV_DELETE);
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+}
+
+/* No segment is left for the copy, not even among those for items on the move. */
+static void test_item_goes_if_there_is_no_memory_for_its_copy(void **unused)
+{
+    rig_set(rig.worker, &rig.key, 30, 1);
+    uint32_t taken;
+    for (unsigned i = 0; i < KV_LOGS; i++)
+        kv_log_close(rig.worker, (enum kv_log_kind)i);
+    do {
+        taken = kv_segment_take(&rig.kv->segments, 0, KV_SEGMENT_OPEN);
+        if (taken != KV_SEGMENT_NONE)
+            kv_segment_seal(&rig.kv->segments, taken); /* retired at once, but not reclaimed yet */
+    } while (taken != KV_SEGMENT_NONE);
+    kv_pin(rig.other, peek().item); /* its own segment is no victim */
+    struct kv_view view = peek();
+    struct script script = {.verdict = KV_RENEW};
+    struct kv_change change = {0};
+    assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_RENEW);
+    struct kv_view gone;
+    assert_int_equal(kv_peek(rig.worker, &rig.key, &gone), KV_MISS);
+    assert_int_equal(rig_stats(rig.kv).evictions, 1);
+    assert_true(rig_is_filled(view.item, 30, 1));
+    kv_unpin(rig.other, view.item);
 }
 
 static void test_delete(void **unused)
@@ -322,6 +407,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_touch_changes_in_place, setup, teardown),
         cmocka_unit_test_setup_teardown(test_touch_unseen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_renew, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_renew_of_a_large_item_shares_its_extents, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_sealed_item_is_touched_by_a_copy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sealed_item_is_replaced_and_deleted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_item_goes_if_there_is_no_memory_for_its_copy, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_delete, setup, teardown),
         cmocka_unit_test_setup_teardown(test_item_that_is_over_is_no_old_item, setup, teardown),
         cmocka_unit_test_setup_teardown(test_decision_is_repeated_when_the_key_changed, setup,
