@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "common/value.h"
+#include "nic/dpdk.h"
 #include "nic/pool.h"
 #include "nic/xdp.h"
 
@@ -38,7 +39,7 @@ static const char *const io_names[] = {
 /* What is compiled in; a device that is missing on this machine is told when it is opened. */
 static bool is_built(enum link_io io)
 {
-    return io == LINK_IO_AUTO || io == LINK_IO_SOCK || io == LINK_IO_TAP || io == LINK_IO_XDP;
+    return io != LINK_IO_URING;
 }
 
 bool link_is_stack(enum link_io io)
@@ -86,9 +87,15 @@ static int set_io(struct link_options *link, const char *arg, char error[LINK_ER
 static int set_dev(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
 {
     link->dev = arg;
-    if (arg[0] != '\0' && strlen(arg) < IFNAMSIZ && !strchr(arg, '/'))
+    return arg[0] != '\0' ? 0 : fail(error, "--dev: the name is missing");
+}
+
+/* The name of a device of the kernel; DPDK's are described at length. */
+static int check_dev(const struct link_options *link, char error[LINK_ERROR_MAX])
+{
+    if (strlen(link->dev) < IFNAMSIZ && !strchr(link->dev, '/'))
         return 0;
-    return fail(error, "--dev: \"%s\" is not a device name of 1 to %d characters", arg,
+    return fail(error, "--dev: \"%s\" is not a device name of 1 to %d characters", link->dev,
                 IFNAMSIZ - 1);
 }
 
@@ -187,6 +194,35 @@ static int set_xdp(struct link_options *link, const char *arg, char error[LINK_E
     }
 }
 
+/* A list of words, each a bit of enum nic_dpdk_without. */
+static int set_without(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    static const struct {
+        const char *word;
+        unsigned bit;
+    } words[] = {{"csum", NIC_DPDK_WITHOUT_CSUM},
+                 {"tso", NIC_DPDK_WITHOUT_TSO},
+                 {"sg", NIC_DPDK_WITHOUT_SG},
+                 {"zerocopy", NIC_DPDK_WITHOUT_ZERO_COPY},
+                 {"rss", NIC_DPDK_WITHOUT_RSS}};
+    const char *at = arg;
+    size_t length, i;
+
+    do {
+        length = strcspn(at, ",");
+        for (i = 0; i < U_ARRAY_LEN(words); i++) {
+            if (strlen(words[i].word) == length && strncmp(at, words[i].word, length) == 0)
+                break;
+        }
+        if (i == U_ARRAY_LEN(words))
+            return fail(error, "--without: \"%s\" is not a list of csum, tso, sg, zerocopy, rss",
+                        arg);
+        link->without |= words[i].bit;
+        at += length;
+    } while (*at++ == ',');
+    return 0;
+}
+
 static int set_trace(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
 {
     link->trace_path = arg;
@@ -206,12 +242,14 @@ static int set_fault(struct link_options *link, const char *arg, char error[LINK
 static const struct link_option options[] = {
     {"io", "MODE", set_io,
      "where bytes come from: sock, the kernel's sockets; the own\n"
-     "TCP/IP stack on a TAP device (tap) or on an interface that\n"
-     "stays the kernel's (xdp); auto (default), what --dev or --ip\n"
-     "ask for, else sock"},
+     "TCP/IP stack on a TAP device (tap), on an interface that\n"
+     "stays the kernel's (xdp), or by DPDK (dpdk); auto (default),\n"
+     "what --dev, --eal or --ip ask for, else sock"},
     {"dev", "NAME", set_dev,
-     "TAP device to create (default: ucached0), or the interface\n"
-     "that xdp takes frames from"},
+     "TAP device to create (default: ucached0); the interface that\n"
+     "xdp takes frames from; for dpdk a port number, PCI address or\n"
+     "virtual device, for instance net_af_packet0,iface=eth1\n"
+     "(default: the only one there is)"},
     {"ip", "ADDR/PREFIX", set_ip,
      "address of the own stack, IPv4 or IPv6; may be repeated\n"
      "(default: 10.100.0.20/24; xdp: the ports -p and -U of the\n"
@@ -223,10 +261,14 @@ static const struct link_option options[] = {
     {"gw", "ADDR", set_gateway, "gateway to other networks, one of each family\n(default: none)"},
     {"mac", "MAC", set_mac, "hardware address of the own stack (default: random)"},
     {"mtu", "BYTES", set_mtu, "largest IP packet, 576 to 9216 (default: 1500)"},
-    {"eal", "ARGS", set_eal, "arguments for DPDK's environment"},
+    {"eal", "ARGS", set_eal,
+     "arguments for DPDK's environment, for instance\n"
+     "'--no-huge -m 256 --vdev=net_memif0'"},
     {"xdp", "WORDS", set_xdp,
      "how AF_XDP works, by commas: native or generic (default:\n"
      "native if the driver can), copy, busy-poll"},
+    {"without", "LIST", set_without,
+     "what of a DPDK device not to use: csum, tso, sg, zerocopy,\nrss"},
     {"trace", "FILE", set_trace, "write every frame to FILE in pcap format"},
     {"fault", "SPEC", set_fault,
      "do harm to the frames, for tests, for instance\n"
@@ -261,9 +303,15 @@ static bool is_number(const char *text)
     return value_number(text, 0, UINT16_MAX, &number) == 0;
 }
 
+/* A port of DPDK, or one of its virtual devices. */
+static bool is_dpdk_name(const char *dev)
+{
+    return is_number(dev) || strncmp(dev, "net_", 4) == 0;
+}
+
 static enum link_io choose_io(const struct link_options *link)
 {
-    if (link->eal || (link->dev && is_number(link->dev)))
+    if (link->eal || (link->dev && is_dpdk_name(link->dev)))
         return LINK_IO_DPDK;
     if (link->dev && if_nametoindex(link->dev) != 0)
         return LINK_IO_XDP;
@@ -294,6 +342,7 @@ static const char *option_of_stack(const struct link_options *link)
            : link->mtu > 0           ? "--mtu"
            : link->eal               ? "--eal"
            : link->xdp_given         ? "--xdp"
+           : link->without != 0      ? "--without"
            : link->trace_path        ? "--trace"
            : link->fault_given       ? "--fault"
                                      : NULL;
@@ -376,12 +425,16 @@ static int settle_tap(struct link_options *link, const struct link_defaults *def
         return fail(error, "--eal is for --io=dpdk");
     if (link->xdp_given)
         return fail(error, "--xdp is for --io=xdp");
+    if (link->without != 0)
+        return fail(error, "--without is for --io=dpdk");
     if (link->ip_count == 0 && value_network(defaults->ip, &link->ip[0]) == 0)
         link->ip_count = 1;
     if (check_gateways(link, error) < 0)
         return -1;
     if (!link->dev)
         link->dev = defaults->dev;
+    if (check_dev(link, error) < 0)
+        return -1;
     if (!link->host_ip_given && has_ip4(link)) {
         int rc = value_network(defaults->host_ip, &link->host_ip);
 
@@ -423,6 +476,8 @@ static int settle_xdp(struct link_options *link, char error[LINK_ERROR_MAX])
         return fail(error, "--io=xdp needs --dev=INTERFACE; ip link shows what there is");
     if (link->eal)
         return fail(error, "--eal is for --io=dpdk");
+    if (link->without != 0)
+        return fail(error, "--without is for --io=dpdk");
     if (link->host_ip_given)
         return fail(error, "--host-ip is for --io=tap");
     if (link->ip_count > 0)
@@ -433,6 +488,18 @@ static int settle_xdp(struct link_options *link, char error[LINK_ERROR_MAX])
                     "hardware address",
                     link->mac_given ? "--mac" : "--gw");
     return take_host_addrs(link, error);
+}
+
+static int settle_dpdk(struct link_options *link, const struct link_defaults *defaults,
+                       char error[LINK_ERROR_MAX])
+{
+    if (link->host_ip_given)
+        return fail(error, "--host-ip is for --io=tap");
+    if (link->xdp_given)
+        return fail(error, "--xdp is for --io=xdp");
+    if (link->ip_count == 0 && value_network(defaults->ip, &link->ip[0]) == 0)
+        link->ip_count = 1;
+    return check_gateways(link, error);
 }
 
 int link_settle(struct link_options *link, const struct link_defaults *defaults,
@@ -447,7 +514,11 @@ int link_settle(struct link_options *link, const struct link_defaults *defaults,
                     link->dev ? link->dev : "", io_names[link->io], built_names(names));
     if (!link_is_stack(link->io))
         return check_sock(link, error);
-    return link->io == LINK_IO_XDP ? settle_xdp(link, error) : settle_tap(link, defaults, error);
+    if (link->io == LINK_IO_XDP)
+        return settle_xdp(link, error);
+    if (link->io == LINK_IO_DPDK)
+        return settle_dpdk(link, defaults, error);
+    return settle_tap(link, defaults, error);
 }
 
 /* ---- the device -------------------------------------------------------------------------- */
@@ -493,6 +564,22 @@ static int open_xdp(const struct link_options *link, const struct link_use *use,
     return (int)use->queues;
 }
 
+static int open_dpdk(const struct link_options *link, const struct link_use *use,
+                     struct nic *queue[], char error[LINK_ERROR_MAX])
+{
+    struct nic_dpdk_config dpdk = {.dev = link->dev,
+                                   .eal = link->eal,
+                                   .mtu = link->mtu,
+                                   .without = link->without,
+                                   .verbose = use->verbose};
+    char why[NIC_ERROR_MAX];
+
+    memcpy(dpdk.mac, link->mac, sizeof(dpdk.mac));
+    if (nic_dpdk_open(&dpdk, use->queues, queue, why) < 0)
+        return fail(error, "%s", why);
+    return (int)use->queues;
+}
+
 /* What was asked for is wrapped around the queues. */
 static int wrap(const struct link_options *link, unsigned queues, struct nic *queue[],
                 char error[LINK_ERROR_MAX])
@@ -515,6 +602,8 @@ int link_open(struct link_options *link, const struct link_use *use, struct nic 
     U_ASSERT(use->queues > 0 && use->queues <= NIC_QUEUES_MAX);
     if (link->io == LINK_IO_XDP)
         queues = open_xdp(link, use, queue, error);
+    else if (link->io == LINK_IO_DPDK)
+        queues = open_dpdk(link, use, queue, error);
     else
         queues = open_tap(link, use->queues, queue, error);
     if (queues > 0 && wrap(link, (unsigned)queues, queue, error) < 0) {
@@ -543,6 +632,10 @@ const char *link_text(const struct link_options *link, char text[LINK_TEXT_MAX])
     if (link->io == LINK_IO_XDP) {
         snprintf(text, LINK_TEXT_MAX, "AF_XDP on %s%s", link->dev,
                  link->host_addrs ? ", the rest of its traffic is the host's" : "");
+        return text;
+    }
+    if (link->io == LINK_IO_DPDK) {
+        snprintf(text, LINK_TEXT_MAX, "DPDK %.120s", link->dev ? link->dev : "port");
         return text;
     }
     if (host->prefix_len > 0)

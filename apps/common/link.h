@@ -48,7 +48,8 @@ struct link_options {
         bool busy_poll;
     } xdp;
     bool xdp_given;
-    bool host_addrs; /* after link_settle(): ip[] are the host's, which lets us have the ports */
+    bool host_addrs;  /* after link_settle(): ip[] are the host's, which lets us have the ports */
+    unsigned without; /* enum nic_dpdk_without */
     const char *trace_path;
     struct nic_fault_config fault;
     bool fault_given;
@@ -70,7 +71,9 @@ struct link_option_table {
     size_t count;
 };
 
-/* --io --dev --ip --host-ip --gw --mac --mtu --eal --xdp --trace --fault, in the order of the help.
+/*
+ * --io --dev --ip --host-ip --gw --mac --mtu --eal --xdp --without --trace --fault, in the order of
+ * the help.
  */
 struct link_option_table link_option_table(void);
 
@@ -86,7 +89,8 @@ struct link_defaults {
 };
 
 /*
- * Decides where --io=auto leads (DPDK if --eal is given or --dev is a number; AF_XDP if --dev is an
+ * Decides where --io=auto leads (DPDK if --eal is given or --dev is a number or the
+ * name of a virtual device; AF_XDP if --dev is an
  * interface of this machine; TAP if there is any other --dev or an --ip; else sock), fills in what
  * goes without saying and checks what fits together. Returns 0, or -1 with a message.
  */
@@ -106,6 +110,7 @@ struct link_use {
     unsigned queues;   /* wanted, 1..NIC_QUEUES_MAX: one for each worker */
     uint16_t tcp_port; /* listened on; 0: none. For devices that filter */
     uint16_t udp_port;
+    bool verbose; /* what the device's driver logs may go to the standard error stream */
 };
 
 /*

@@ -235,8 +235,10 @@ static int open_stack_worker(struct server *server)
         .idle_timeout_s = o->settings.idle_timeout_s,
         .half_open_max = o->settings.listen_backlog,
     };
-    struct link_use use = {
-        .queues = 1, .tcp_port = o->settings.tcp_port, .udp_port = o->settings.udp_port};
+    struct link_use use = {.queues = 1,
+                           .tcp_port = o->settings.tcp_port,
+                           .udp_port = o->settings.udp_port,
+                           .verbose = o->settings.verbosity > 0};
     char error[LINK_ERROR_MAX], why[NET_ERROR_MAX], what[16];
     struct nic *nic;
 

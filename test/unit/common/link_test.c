@@ -11,6 +11,7 @@
 
 #include "common/link.h"
 #include "common/value.h"
+#include "nic/dpdk.h"
 
 static const struct link_defaults defaults = {
     .dev = "ucached0", .ip = "10.100.0.20/24", .host_ip = "10.100.0.10/24"};
@@ -128,6 +129,27 @@ static void test_xdp(void **state)
     assert_true(config.reply_to_sender);
 }
 
+static void test_dpdk(void **state)
+{
+    struct link_options link;
+    char text[LINK_TEXT_MAX];
+
+    must_settle("io=dpdk", &link);
+    assert_null(link.dev);
+    assert_int_equal(link.host_ip.prefix_len, 0);
+    assert_string_equal(link_text(&link, text), "DPDK port");
+
+    must_settle("dev=net_memif0,role=client without=tso,zerocopy mtu=9000", &link);
+    assert_int_equal(link.io, LINK_IO_DPDK);
+    assert_int_equal(link.without, NIC_DPDK_WITHOUT_TSO | NIC_DPDK_WITHOUT_ZERO_COPY);
+    assert_string_equal(link_text(&link, text), "DPDK net_memif0,role=client");
+
+    must_settle("dev=0", &link);
+    assert_int_equal(link.io, LINK_IO_DPDK);
+    must_settle("eal=--no-huge", &link);
+    assert_int_equal(link.io, LINK_IO_DPDK);
+}
+
 static void test_host_side(void **state)
 {
     struct link_options link;
@@ -148,7 +170,7 @@ static void test_mistakes(void **state)
         {"io=foo", "is not one of auto, sock, "},
         {"io=sock dev=x", "--dev is for the own TCP/IP stack"},
         {"io=sock mtu=1500", "--mtu is for the own TCP/IP stack"},
-        {"dev=", "1 to 15 characters"},
+        {"dev=", "the name is missing"},
         {"dev=a/b", "1 to 15 characters"},
         {"ip=10.0.0.1", "ADDRESS/PREFIX"},
         {"host-ip=10.0.0.1", "nor none"},
@@ -172,6 +194,12 @@ static void test_mistakes(void **state)
         {"io=xdp dev=lo mac=02:00:00:00:00:01", "--mac needs an --ip"},
         {"io=xdp dev=lo xdp=copy,fast", "\"fast\" is not one of native, generic"},
         {"io=xdp dev=lo xdp=copy,", "\"\" is not one of native, generic"},
+        {"io=tap without=csum", "--without is for --io=dpdk"},
+        {"io=sock without=csum", "--without is for the own TCP/IP stack"},
+        {"io=dpdk without=csum,tso,foo", "is not a list of csum, tso, sg, zerocopy, rss"},
+        {"io=dpdk without=", "is not a list of"},
+        {"io=dpdk without=tso,", "is not a list of"},
+        {"io=dpdk host-ip=10.100.0.10/24", "--host-ip is for --io=tap"},
         {"io=tap trace=", "a file name is missing"},
         {"io=tap fault=loss=101%", "--fault"},
         {"ip=10.1.0.1/24 ip=10.1.0.2/24 ip=10.1.0.3/24 ip=10.1.0.4/24 ip=10.1.0.5/24 "
@@ -208,6 +236,7 @@ int main(void)
         cmocka_unit_test(test_defaults),     cmocka_unit_test(test_options),
         cmocka_unit_test(test_host_side),    cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_same_network), cmocka_unit_test(test_xdp),
+        cmocka_unit_test(test_dpdk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The DPDK back end: its table of functions, and how a device is opened and closed as a whole. */
+#include "nic/dpdk.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "nic/dpdk_eal.h"
+#include "nic/dpdk_port.h"
+#include "nic/error.h"
+#include "nic/pool.h"
+
+static struct dpdk_queue *queue_of(struct nic *nic)
+{
+    return U_CONTAINER_OF(nic, struct dpdk_queue, nic);
+}
+
+/* Makes a packet look new, whatever its last user left in it. */
+static struct us_pkt *pkt_empty(struct rte_mbuf *mbuf)
+{
+    struct us_pkt *pkt = dpdk_pkt_of(mbuf);
+
+    pkt->data = rte_pktmbuf_mtod(mbuf, u_u8 *);
+    pkt->next_seg = NULL;
+    pkt->len = 0;
+    pkt->flags = 0;
+    return pkt;
+}
+
+static unsigned dpdk_alloc(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    struct dpdk_queue *queue = queue_of(nic);
+    struct rte_mbuf *mbufs[NIC_BURST_MAX];
+    unsigned i;
+
+    U_ASSERT(n <= NIC_BURST_MAX);
+    if (U_UNLIKELY(rte_pktmbuf_alloc_bulk(queue->pool, mbufs, n) != 0)) {
+        queue->counters.alloc_failed++;
+        for (i = 0; i < n && (mbufs[i] = rte_pktmbuf_alloc(queue->pool)) != NULL; i++)
+            continue;
+        n = i;
+    }
+    for (i = 0; i < n; i++)
+        pkts[i] = pkt_empty(mbufs[i]);
+    return n;
+}
+
+static void dpdk_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    struct rte_mbuf *mbufs[NIC_BURST_MAX];
+    unsigned i, step;
+
+    for (; n > 0; n -= step, pkts += step) {
+        step = n < NIC_BURST_MAX ? n : NIC_BURST_MAX;
+        for (i = 0; i < step; i++)
+            mbufs[i] = dpdk_mbuf_of(pkts[i]);
+        rte_pktmbuf_free_bulk(mbufs, step);
+    }
+}
+
+/* ---- opening and closing ----------------------------------------------------------------- */
+
+static void port_free(struct dpdk_port *port)
+{
+    unsigned i;
+
+    for (i = 0; i < port->queue_count; i++)
+        free(port->queues[i]);
+    free(port);
+}
+
+/* The device goes with the last of its queues, since a driver can't lose a single one. */
+static void dpdk_close(struct nic *nic)
+{
+    struct dpdk_queue *queue = queue_of(nic);
+    struct dpdk_port *port = queue->port;
+
+    dpdk_wait_close(queue);
+    dpdk_rx_clear(queue);
+    if (__atomic_sub_fetch(&port->open_count, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    dpdk_port_stop(port);
+    port_free(port);
+}
+
+static const struct nic_ops dpdk_ops = {
+    .name = "dpdk",
+    .rx_burst = dpdk_rx_burst,
+    .alloc = dpdk_alloc,
+    .release = dpdk_release,
+    .tx_burst = dpdk_tx_burst,
+    .wait = dpdk_wait,
+    .wake = dpdk_wake,
+    .stats = dpdk_stats,
+    .close = dpdk_close,
+};
+
+/* Views are never the last to let go of what they show, so nothing is ever done here. */
+static void view_gone(void *address, void *ctx)
+{
+}
+
+static struct dpdk_port *port_new(unsigned queues)
+{
+    struct dpdk_port *port = calloc(1, sizeof(*port));
+    unsigned i;
+
+    if (port == NULL)
+        return NULL;
+    for (i = 0; i < queues; i++) {
+        struct dpdk_queue *queue = calloc(1, sizeof(*queue));
+
+        if (queue == NULL) {
+            port_free(port);
+            return NULL;
+        }
+        queue->nic.ops = &dpdk_ops;
+        queue->nic.queue = (uint16_t)i;
+        queue->nic.queues = (uint16_t)queues;
+        queue->port = port;
+        queue->wake_fd = queue->epoll_fd = -1;
+        queue->view_info.free_cb = view_gone;
+        rte_mbuf_ext_refcnt_set(&queue->view_info, 1);
+        port->queues[i] = queue;
+        port->queue_count = (uint16_t)(i + 1);
+    }
+    port->id = RTE_MAX_ETHPORTS;
+    port->open_count = queues;
+    return port;
+}
+
+static int port_open(struct dpdk_port *port, const struct nic_dpdk_config *config,
+                     char error[NIC_ERROR_MAX])
+{
+    uint64_t need_bytes = dpdk_port_memory_bytes(config->mtu, port->queue_count);
+    unsigned i;
+
+    if (dpdk_eal_start(config, need_bytes, error) < 0 ||
+        dpdk_port_find(port, config, port->queue_count, error) < 0 ||
+        dpdk_port_start(port, config, error) < 0)
+        return -1;
+    for (i = 0; i < port->queue_count; i++) {
+        if (dpdk_wait_open(port->queues[i], error) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int check_config(const struct nic_dpdk_config *config, char error[NIC_ERROR_MAX])
+{
+    if (config->mtu != 0 && (config->mtu < NIC_MTU_MIN || config->mtu > NIC_MTU_MAX)) {
+        nic_error_set(error, "dpdk: MTU %u: between %u and %u", config->mtu, NIC_MTU_MIN,
+                      NIC_MTU_MAX);
+        return -1;
+    }
+    if ((config->mac[0] & 1) != 0) {
+        nic_error_set(error, "dpdk: the MAC address is a multicast address (first byte is odd)");
+        return -1;
+    }
+    return 0;
+}
+
+int nic_dpdk_open(const struct nic_dpdk_config *config, unsigned queues, struct nic *queue[],
+                  char error[NIC_ERROR_MAX])
+{
+    struct dpdk_port *port;
+    sigset_t all, before;
+    unsigned i;
+    int rc;
+
+    U_ASSERT(queues > 0 && queues <= NIC_QUEUES_MAX);
+    if (check_config(config, error) < 0)
+        return -1;
+    port = port_new(queues);
+    if (port == NULL) {
+        nic_error_set(error, "dpdk: out of memory");
+        return -1;
+    }
+    /* The threads that are started here leave the program's signals to the program. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    rc = port_open(port, config, error);
+    if (rc < 0) {
+        for (i = 0; i < queues; i++)
+            dpdk_wait_close(port->queues[i]);
+        dpdk_port_stop(port);
+        port_free(port);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    for (i = 0; rc == 0 && i < queues; i++)
+        queue[i] = &port->queues[i]->nic;
+    return rc;
+}

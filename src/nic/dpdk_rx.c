@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames from DPDK: a burst of mbufs becomes a burst of packets, without a copy. */
+#include "nic/dpdk_port.h"
+
+u_u32 dpdk_rx_flags(uint64_t ol_flags)
+{
+    u_u32 flags = 0;
+
+    /* NONE says that the field is not filled in and that the bytes are known to be whole. */
+    switch (ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) {
+    case RTE_MBUF_F_RX_IP_CKSUM_GOOD:
+    case RTE_MBUF_F_RX_IP_CKSUM_NONE:
+        flags |= US_PKT_IP_CSUM_GOOD;
+        break;
+    case RTE_MBUF_F_RX_IP_CKSUM_BAD:
+        flags |= US_PKT_IP_CSUM_BAD;
+        break;
+    }
+    switch (ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) {
+    case RTE_MBUF_F_RX_L4_CKSUM_GOOD:
+    case RTE_MBUF_F_RX_L4_CKSUM_NONE:
+        flags |= US_PKT_L4_CSUM_GOOD;
+        break;
+    case RTE_MBUF_F_RX_L4_CKSUM_BAD:
+        flags |= US_PKT_L4_CSUM_BAD;
+        break;
+    }
+    if (ol_flags & RTE_MBUF_F_RX_RSS_HASH)
+        flags |= US_PKT_HASH_VALID;
+    return flags;
+}
+
+static struct us_pkt *pkt_received(struct rte_mbuf *mbuf, u_u32 flags, uint32_t hash)
+{
+    struct us_pkt *pkt = dpdk_pkt_of(mbuf);
+
+    pkt->data = rte_pktmbuf_mtod(mbuf, u_u8 *);
+    pkt->next_seg = NULL;
+    pkt->len = rte_pktmbuf_data_len(mbuf);
+    pkt->flags = flags;
+    pkt->rss_hash = hash;
+    return pkt;
+}
+
+/* A frame of several segments: in one piece if it fits, else in several. */
+static bool begin_chain(struct dpdk_queue *queue, struct rte_mbuf *mbuf)
+{
+    if (rte_pktmbuf_linearize(mbuf) == 0)
+        return false;
+    if (dpdk_cut_begin(&queue->cut, mbuf)) {
+        queue->counters.rx_cut++;
+        return true;
+    }
+    queue->counters.rx_chain_drops++;
+    rte_pktmbuf_free(mbuf);
+    return true;
+}
+
+/* Hands out what waits: the pieces of a frame that is being cut, then the mbufs behind it. */
+static unsigned take_waiting(struct dpdk_queue *queue, struct us_pkt **pkts, unsigned n)
+{
+    unsigned taken = 0;
+    struct rte_mbuf *mbuf;
+
+    while (taken < n) {
+        if (U_UNLIKELY(queue->cut.rest != NULL)) {
+            mbuf = dpdk_cut_next(&queue->cut);
+            pkts[taken++] = pkt_received(mbuf, queue->cut.flags, queue->cut.hash);
+            continue;
+        }
+        if (queue->waiting_at == queue->waiting_count)
+            break;
+        mbuf = queue->waiting[queue->waiting_at++];
+        if (queue->waiting_at < queue->waiting_count)
+            rte_prefetch0(rte_pktmbuf_mtod(queue->waiting[queue->waiting_at], void *));
+        if (U_UNLIKELY(mbuf->nb_segs > 1) && begin_chain(queue, mbuf))
+            continue;
+        pkts[taken++] = pkt_received(mbuf, dpdk_rx_flags(mbuf->ol_flags), mbuf->hash.rss);
+    }
+    return taken;
+}
+
+unsigned dpdk_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    struct dpdk_queue *queue = U_CONTAINER_OF(nic, struct dpdk_queue, nic);
+
+    /* A thread that DPDK knows has caches of free packets. Without, it is only slower. */
+    if (U_UNLIKELY(rte_lcore_id() == LCORE_ID_ANY))
+        (void)rte_thread_register();
+    if (queue->waiting_at == queue->waiting_count && queue->cut.rest == NULL) {
+        queue->waiting_at = 0;
+        queue->waiting_count =
+            rte_eth_rx_burst(queue->port->id, nic->queue, queue->waiting, NIC_BURST_MAX);
+    }
+    return take_waiting(queue, pkts, n);
+}
+
+void dpdk_rx_clear(struct dpdk_queue *queue)
+{
+    rte_pktmbuf_free(queue->cut.rest);
+    queue->cut.rest = NULL;
+    rte_pktmbuf_free_bulk(queue->waiting + queue->waiting_at,
+                          queue->waiting_count - queue->waiting_at);
+    queue->waiting_at = queue->waiting_count = 0;
+}
