@@ -171,28 +171,39 @@ int nic_xdp_device_join(struct nic_xdp_device *device, const struct nic_xdp_conf
 
 /* ---- ports of the host ------------------------------------------------------------------- */
 
-/* Binds a socket to a port of all addresses of a family. Returns it, or -1 with errno. */
-static int claim(int family, int type, uint16_t port)
+/* A socket that is bound to a port of all addresses of a family, or -1 with errno. */
+static int bind_port(int family, int type, uint16_t port, int reuse)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
     const void *addr = family == AF_INET ? (const void *)&in : (const void *)&in6;
     socklen_t addr_len = family == AF_INET ? sizeof(in) : sizeof(in6);
-    int on = 1;
+    const int on = 1;
     int fd = socket(family, type | SOCK_CLOEXEC, 0);
     int saved;
 
     if (fd < 0)
         return -1;
-    /* For TCP: connections of an earlier owner that wait for their end are in nobody's way. */
-    if ((family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0) ||
-        (type == SOCK_STREAM && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0) ||
-        bind(fd, addr, addr_len) < 0) {
-        saved = errno;
-        close(fd);
-        errno = saved;
-        return -1;
-    }
+    if ((family != AF_INET6 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) == 0) &&
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse)) == 0 &&
+        bind(fd, addr, addr_len) == 0)
+        return fd;
+    saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+/*
+ * Connections of an earlier owner that wait for their end may share the port, listeners not. That
+ * is asked for only where there are some, since then later listeners may share it too.
+ */
+static int claim(int family, int type, uint16_t port)
+{
+    int fd = bind_port(family, type, port, 0);
+
+    if (fd < 0 && errno == EADDRINUSE && type == SOCK_STREAM)
+        fd = bind_port(family, type, port, 1);
     return fd;
 }
 

@@ -85,6 +85,11 @@ class NetSpace:
         """A subprocess.Popen whose process lives inside."""
         return self.run(subprocess.Popen, *args, **kwargs)
 
+    @property
+    def path(self):
+        """The namespace as a file, for programs that move something into it."""
+        return f"/proc/{os.getpid()}/fd/{self._fd}"
+
     def close(self):
         if self._fd >= 0:
             os.close(self._fd)

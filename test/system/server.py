@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import netspace
+import veth
 
 # Seconds. Generous, because a loaded machine and sanitizers make everything slow; a test that
 # passes never waits for them.
@@ -117,16 +118,18 @@ class Server:
     address    (host, port) or path to connect to, inside .space
     pid        of the process; it is a child of ours
     space      where clients must run: netspace.NetSpace or netspace.HostSpace
+    home       where the server runs: the same, or a namespace that a link leads to
     """
 
-    def __init__(self, kind, command, address, space, log_path):
+    def __init__(self, kind, command, address, space, log_path, home=None):
         self.kind = kind
+        self.home = home or space
         self.command = command
         self.address = address
         self.space = space
         self.log_path = log_path
         with open(log_path, "wb") as log:
-            self._process = space.popen(
+            self._process = self.home.popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
         self.pid = self._process.pid
@@ -179,7 +182,11 @@ class Server:
         if self.running():
             self._process.kill()
             self._process.wait(STOP_TIMEOUT)
+        self._leave()
+
+    def _leave(self):
         self.space.close()
+        self.home.close()
 
     def stop(self):
         """Asks it to end, and raises ServerError unless it was running and ends in order.
@@ -187,7 +194,7 @@ class Server:
         Does nothing for a server that a test has already seen to the end with wait().
         """
         if self._process.returncode is not None:
-            self.space.close()
+            self._leave()
             return
         try:
             if not self.running():
@@ -259,10 +266,49 @@ def start_sock(binary, log_path, args):
 
 
 def start_tap(binary, log_path, args):
+    """ucached on its own stack: over a TAP device, or over what $UCACHED_STACK names."""
+    return STACKS[os.environ.get("UCACHED_STACK", "tap")](binary, log_path, args)
+
+
+def start_on_tap(binary, log_path, args):
     """ucached on its own stack, with a TAP device in a namespace of its own."""
     command = [binary, "--io=tap", "-p", str(TAP_PORT), *args]
     space = netspace.NetSpace()
     return Server("tap", command, (TAP_ADDRESS, TAP_PORT), space, log_path)
+
+
+def start_on_xdp(binary, log_path, args):
+    """The same over AF_XDP: clients see no difference to a TAP device.
+
+    It has addresses of its own on an interface from which a veth pair leads to the clients.
+    """
+    addresses = [arg for arg in args if arg.startswith("--ip=")]
+    host = [arg.partition("=")[2] for arg in args if arg.startswith("--host-ip=")]
+    rest = [arg for arg in args if not arg.startswith("--host-ip=")]
+    if not addresses:
+        rest.append(f"--ip={TAP_ADDRESS}/24")
+    if not host and not (addresses and all(":" in address for address in addresses)):
+        host = [f"{TAP_HOST_ADDRESS}/24"]
+    link = veth.Link([], [address for address in host if address != "none"])
+    command = [binary, "--io=xdp", "--dev=" + veth.SERVER_DEVICE, "-p", str(TAP_PORT), *rest]
+    address = (TAP_ADDRESS, TAP_PORT)
+    return Server("tap", command, address, link.client, log_path, link.server)
+
+
+def missing(binary, io):
+    """Why the program has no such way in, or None if it has."""
+    if io == "tap":
+        return None
+    done = subprocess.run(  # which ends at once in any case: there is no such device
+        [binary, f"--io={io}", "--dev=nosuch0"],
+        capture_output=True,
+        text=True,
+        timeout=START_TIMEOUT,
+    )
+    return done.stderr.strip() if "this build has no" in done.stderr else None
+
+
+STACKS = {"tap": start_on_tap, "xdp": start_on_xdp}
 
 
 def start_unix(binary, log_path, args):
