@@ -30,7 +30,19 @@ int client_fail(struct client *client, const char *format, ...)
 
 /* ---- requests ---------------------------------------------------------------------------- */
 
-/* Whether one more request may be begun, and which: in source, op and ids. */
+/* Which request is next, in op and client->ids. Returns for how many keys; 0: there is none. */
+static uint32_t next_request(struct client *client, enum op *op)
+{
+    struct talk *talk = &client->talk;
+
+    if (talk->missed_count == 0)
+        return source_next(&client->source, op, client->ids);
+    client->ids[0] = talk->missed[--talk->missed_count];
+    *op = OP_SET;
+    return 1;
+}
+
+/* Begins a request on a free connection, unless there is to be none any more. */
 static bool begin(struct client *client, struct conn *conn, uint64_t at_ns)
 {
     enum op op;
@@ -40,7 +52,7 @@ static bool begin(struct client *client, struct conn *conn, uint64_t at_ns)
         client->giving = false;
     if (!client->giving)
         return false;
-    n = source_next(&client->source, &op, client->ids);
+    n = next_request(client, &op);
     if (n == 0) {
         client->giving = false;
         return false;
@@ -121,12 +133,22 @@ static uint64_t patience_us(const struct client *client)
     return u_min64((due_ns - now_ns - NEAR_NS) / 1000 + 1, CLIENT_SLEEP_US_MAX);
 }
 
+static void sleep_until(uint64_t at_ns)
+{
+    struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000),
+                          .tv_nsec = (long)(at_ns % 1000000000)};
+
+    (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
 static void start(struct client *client)
 {
     const struct phase *phase = &client->phase;
     struct talk *talk = &client->talk;
     unsigned i;
 
+    while (client_clock_ns() < phase->start_ns)
+        sleep_until(phase->start_ns);
     memset(&talk->tally, 0, sizeof(talk->tally));
     load_histogram_clear(talk->latency);
     talk->now_ns = client_clock_ns();
@@ -224,7 +246,11 @@ int client_open(struct client *client, const struct plan *plan, unsigned count, 
     client->talk.forms = &plan->forms;
     client->talk.keys = &plan->keys;
     client->talk.verify = plan->verify;
-    source_init(&client->source, &plan->mix, &plan->popularity);
+    client->talk.fill = plan->fill;
+    source_init(&client->source, &plan->mix, &plan->popularity, plan->keys.count);
+    if (plan->replaying)
+        source_replay(&client->source, &plan->replay, client->number, plan->threads,
+                      plan->replay_again);
     u_list_init(&client->ready);
     if (open_sessions(client) < 0) {
         if (nic)

@@ -31,6 +31,10 @@ struct plan {
     struct forms forms;
     struct mix mix;
     struct load_popularity popularity;
+    struct replay replay;
+    bool replaying, replay_again;
+    unsigned threads;
+    bool fill; /* keys that a get does not find are stored */
     bool verify;
     bool poll; /* never sleeps */
     uint32_t depth;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/prng.h"
 
@@ -38,24 +39,11 @@ static void find_bounds(const struct load_size *size, uint32_t *min, uint32_t *m
     *max = load_size_at(size, 1 - 0x1p-53);
 }
 
-int keyspace_open(struct keyspace *keys, uint64_t count, const char *key_size,
-                  const char *value_size, char error[LOAD_ERROR_MAX])
+/* The text that all values are slices of. */
+static int open_text(struct keyspace *keys, char error[LOAD_ERROR_MAX])
 {
-    uint32_t needed = load_key_bytes_min(2 * count);
-    uint32_t value_bytes_min;
-    size_t bytes;
+    size_t bytes = (size_t)KEYSPACE_SLICES + keys->value_bytes_max;
 
-    keys->count = count;
-    keys->text = NULL;
-    if (!load_size_parse(&keys->key_size, key_size, needed, LOAD_KEY_MAX, error))
-        return -1;
-    find_bounds(&keys->key_size, &keys->key_bytes_min, &keys->key_bytes_max);
-    keys->key_fixed = keys->key_bytes_min == keys->key_bytes_max;
-    if (!load_size_parse(&keys->value_size, value_size, 0, KEYSPACE_VALUE_MAX, error))
-        return -1;
-    find_bounds(&keys->value_size, &value_bytes_min, &keys->value_bytes_max);
-    keys->value_fixed = value_bytes_min == keys->value_bytes_max;
-    bytes = (size_t)KEYSPACE_SLICES + keys->value_bytes_max;
     keys->text = malloc(bytes);
     if (!keys->text) {
         snprintf(error, LOAD_ERROR_MAX, "no memory for values of up to %u bytes",
@@ -64,6 +52,43 @@ int keyspace_open(struct keyspace *keys, uint64_t count, const char *key_size,
     }
     write_text(keys->text, bytes);
     return 0;
+}
+
+int keyspace_open(struct keyspace *keys, uint64_t count, const char *key_size,
+                  const char *value_size, char error[LOAD_ERROR_MAX])
+{
+    uint32_t needed = load_key_bytes_min(2 * count);
+    uint32_t value_bytes_min;
+
+    memset(keys, 0, sizeof(*keys));
+    keys->count = count;
+    if (!load_size_parse(&keys->key_size, key_size, needed, LOAD_KEY_MAX, error))
+        return -1;
+    find_bounds(&keys->key_size, &keys->key_bytes_min, &keys->key_bytes_max);
+    keys->key_fixed = keys->key_bytes_min == keys->key_bytes_max;
+    if (!load_size_parse(&keys->value_size, value_size, 0, KEYSPACE_VALUE_MAX, error))
+        return -1;
+    find_bounds(&keys->value_size, &value_bytes_min, &keys->value_bytes_max);
+    keys->value_fixed = value_bytes_min == keys->value_bytes_max;
+    return open_text(keys, error);
+}
+
+int keyspace_open_replay(struct keyspace *keys, const struct replay *replay,
+                         char error[LOAD_ERROR_MAX])
+{
+    uint32_t i;
+
+    memset(keys, 0, sizeof(*keys));
+    keys->count = replay->keys;
+    keys->key_bytes = replay->key_bytes;
+    keys->value_bytes = replay->value_bytes;
+    keys->key_bytes_min = load_key_bytes_min(2 * keys->count);
+    keys->key_bytes_max = keys->key_bytes_min;
+    for (i = 0; i < replay->keys; i++) {
+        keys->key_bytes_max = u_max32(keys->key_bytes_max, replay->key_bytes[i]);
+        keys->value_bytes_max = u_max32(keys->value_bytes_max, replay->value_bytes[i]);
+    }
+    return open_text(keys, error);
 }
 
 void keyspace_close(struct keyspace *keys)

@@ -11,8 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/base.h"
 #include "load/key.h"
 #include "load/size.h"
+#include "replay.h"
 
 #define KEYSPACE_VALUE_MAX (8u * 1024 * 1024)
 
@@ -24,6 +26,8 @@ struct keyspace {
     uint32_t key_bytes_min, key_bytes_max;
     bool key_fixed, value_fixed; /* one size for all */
     struct load_size key_size, value_size;
+    const uint8_t *key_bytes; /* of a trace: by id; else null, and likewise the next */
+    const uint32_t *value_bytes;
     uint32_t value_bytes_max;
     uint8_t *text;
 };
@@ -35,12 +39,18 @@ struct keyspace {
 int keyspace_open(struct keyspace *keys, uint64_t count, const char *key_size,
                   const char *value_size, char error[LOAD_ERROR_MAX]);
 
+/* The same with the keys of a trace, which has to stay. */
+int keyspace_open_replay(struct keyspace *keys, const struct replay *replay,
+                         char error[LOAD_ERROR_MAX]);
+
 void keyspace_close(struct keyspace *keys);
 
 static inline uint32_t keyspace_key_bytes(const struct keyspace *keys, uint64_t id)
 {
     if (keys->key_fixed)
         return keys->key_bytes_min;
+    if (keys->key_bytes)
+        return u_max32(keys->key_bytes[id % keys->count], keys->key_bytes_min);
     return load_size_at(&keys->key_size, load_random_share_of(id, 1));
 }
 
@@ -48,6 +58,8 @@ static inline uint32_t keyspace_value_bytes(const struct keyspace *keys, uint64_
 {
     if (keys->value_fixed)
         return keys->value_bytes_max;
+    if (keys->value_bytes)
+        return keys->value_bytes[id % keys->count];
     return load_size_at(&keys->value_size, load_random_share_of(id, 2));
 }
 

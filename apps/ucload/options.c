@@ -156,6 +156,20 @@ static int set_etc(struct options *o, const char *arg)
     return 0;
 }
 
+static int set_replay(struct options *o, const char *arg)
+{
+    o->replay_path = arg;
+    o->no_preload = true;
+    return arg[0] != '\0' ? 0 : fail(o, "--replay: a file name is missing");
+}
+
+static int set_fill(struct options *o, const char *arg)
+{
+    (void)arg;
+    o->fill = true;
+    return 0;
+}
+
 static int set_exptime(struct options *o, const char *arg)
 {
     return number(o, "exptime", arg, 0, UINT32_MAX / 2, &o->exptime_s);
@@ -279,6 +293,10 @@ static const struct spec specs[] = {
     {0, "etc", NULL, set_etc,
      "the ETC workload of Facebook: its sizes, get:30,set:1 and\n"
      "zipf:0.99; what stands behind it changes parts of it"},
+    {0, "replay", "FILE", set_replay,
+     "the requests of a trace instead (.csv or libCacheSim's\n"
+     "oracleGeneral): once, or as long as --time says"},
+    {0, "fill", NULL, set_fill, "store what a get of one key did not find"},
     {0, "exptime", "SECONDS", set_exptime, "of what is stored or touched (default: 0, for ever)"},
     {0, "no-preload", NULL, set_no_preload, "don't store the value of each key before"},
     {0, "preload-only", NULL, set_preload_only, "store the value of each key, and no more"},

@@ -28,6 +28,8 @@ struct options {
     uint64_t exptime_s;
     uint64_t seed;
     bool no_preload, preload_only;
+    const char *replay_path;
+    bool fill;
     bool verify, poll, json, progress;
     double rate; /* per second; 0: closed loop */
     enum load_arrivals_kind arrivals;

@@ -69,6 +69,19 @@ static int find_server(struct run *run, const char *text)
     return 0;
 }
 
+static int open_replay(struct run *run, const struct options *o)
+{
+    struct plan *plan = &run->plan;
+    char why[LOAD_ERROR_MAX];
+
+    if (replay_open(&plan->replay, o->replay_path, KEYSPACE_VALUE_MAX, why) < 0 ||
+        keyspace_open_replay(&plan->keys, &plan->replay, why) < 0)
+        return fail(run, o->replay_path, why);
+    plan->replaying = true;
+    plan->replay_again = o->seconds_given || o->requests > 0 || o->slo_given;
+    return 0;
+}
+
 static int make_plan(struct run *run, const struct options *o)
 {
     struct plan *plan = &run->plan;
@@ -84,9 +97,13 @@ static int make_plan(struct run *run, const struct options *o)
     if (mix_parse(&plan->mix, o->mix, why) < 0)
         return fail(run, "--mix", why);
     plan->mix.multi = (uint32_t)o->multi;
+    plan->fill = o->fill;
+    plan->threads = o->threads;
     if (!load_popularity_parse(&plan->popularity, o->popularity, o->keys, o->seed, why))
         return fail(run, "--popularity", why);
-    if (keyspace_open(&plan->keys, o->keys, o->key_size, o->value_size, why) < 0)
+    if (o->replay_path && open_replay(run, o) < 0)
+        return -1;
+    if (!o->replay_path && keyspace_open(&plan->keys, o->keys, o->key_size, o->value_size, why) < 0)
         return fail(run, "sizes", why);
     if (forms_open(&plan->forms, o->protocol, &plan->keys, (uint32_t)o->exptime_s) < 0)
         return fail(run, "sizes", "no memory for the requests");
@@ -180,6 +197,7 @@ void run_close(struct run *run)
     free(run->threads);
     forms_close(&run->plan.forms);
     keyspace_close(&run->plan.keys);
+    replay_close(&run->plan.replay);
     sem_destroy(&run->ended);
 }
 
@@ -311,7 +329,7 @@ int run_measure(struct run *run, const struct options *o, double rate, uint64_t 
         memset(phase, 0, sizeof(*phase));
         phase->start_ns = start_ns;
         phase->record_ns = (uint64_t)(o->warmup_s * 1e9);
-        if (o->requests == 0 || o->seconds_given)
+        if (o->seconds_given || (o->requests == 0 && !o->replay_path) || o->slo_given)
             phase->duration_ns = phase->record_ns + (uint64_t)(o->seconds * 1e9);
         phase->requests_max = o->requests / n + (i < o->requests % n);
         phase->per_second = rate / n;

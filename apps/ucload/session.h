@@ -19,6 +19,9 @@
 #define SESSION_MULTI_MAX 1000
 #define SESSION_ERROR_MAX 200
 
+/* Keys that wait to be stored; beyond that, misses are only counted. */
+#define SESSION_MISSED_MAX 4096
+
 /* The longest head of a reply: a line, or a binary header with extras and key. */
 #define SESSION_HEAD_MAX 512
 
@@ -46,7 +49,10 @@ struct talk {
     uint64_t answered;       /* all requests so far */
     struct tally tally;
     struct load_histogram *latency; /* nanoseconds */
-    char error[SESSION_ERROR_MAX];  /* the first thing that was refused or wrong; or empty */
+    bool fill;                      /* gets of one key that miss are remembered: */
+    uint32_t missed_count;
+    uint64_t missed[SESSION_MISSED_MAX];
+    char error[SESSION_ERROR_MAX]; /* the first thing that was refused or wrong; or empty */
 };
 
 struct pending {
@@ -134,8 +140,11 @@ static inline void session_answered(struct session *s, uint32_t hits)
     struct talk *talk = s->talk;
     const struct pending *p = session_oldest(s);
 
-    s->head++;
     talk->answered++;
+    if (talk->fill && hits == 0 && p->op == OP_GET && p->keys == 1 &&
+        talk->missed_count < SESSION_MISSED_MAX)
+        talk->missed[talk->missed_count++] = session_oldest_ids(s)[0];
+    s->head++;
     if (p->at_ns < talk->record_from_ns)
         return;
     talk->tally.requests++;

@@ -90,8 +90,10 @@ double slo_next(const struct slo_search *search)
                                                                : 0;
     if (search->kept > 0)
         return search->kept * 2;
+    if (search->missed > RATE_MIN)
+        return search->missed / 2 > RATE_MIN ? search->missed / 2 : RATE_MIN;
     if (search->missed > 0)
-        return search->missed / 2 >= RATE_MIN ? search->missed / 2 : 0;
+        return 0;
     return search->start;
 }
 

@@ -94,12 +94,21 @@ bool mix_has(const struct mix *mix, enum op op)
 }
 
 void source_init(struct source *source, const struct mix *mix,
-                 const struct load_popularity *popularity)
+                 const struct load_popularity *popularity, uint64_t count)
 {
     memset(source, 0, sizeof(*source));
     source->mix = mix;
     source->popularity = popularity;
-    source->count = popularity->keys;
+    source->count = count;
+}
+
+void source_replay(struct source *source, const struct replay *replay, uint32_t first,
+                   uint32_t step, bool again)
+{
+    source->replay = replay;
+    source->replay_at = first;
+    source->replay_step = step;
+    source->replay_again = again;
 }
 
 void source_mix(struct source *source, uint64_t seed)
@@ -126,6 +135,23 @@ static enum op draw_op(struct source *source)
     return (enum op)op;
 }
 
+static uint32_t next_of_replay(struct source *source, enum op *op, uint64_t *ids)
+{
+    const struct replay *replay = source->replay;
+    const struct replay_request *request;
+
+    if (source->replay_at >= replay->count) {
+        if (!source->replay_again || replay->count < source->replay_step)
+            return 0;
+        source->replay_at %= replay->count;
+    }
+    request = &replay->requests[source->replay_at];
+    source->replay_at += source->replay_step;
+    *op = (enum op)request->op;
+    ids[0] = request->id + (*op == OP_INCR ? source->count : 0);
+    return 1;
+}
+
 uint32_t source_next(struct source *source, enum op *op, uint64_t *ids)
 {
     uint32_t n = 1, i;
@@ -137,6 +163,8 @@ uint32_t source_next(struct source *source, enum op *op, uint64_t *ids)
         *op = *ids < source->count ? OP_SET : OP_CREATE;
         return 1;
     }
+    if (source->replay)
+        return next_of_replay(source, op, ids);
     *op = source->mix->single ? source->mix->only : draw_op(source);
     if (*op == OP_GET)
         n = source->mix->multi;

@@ -31,7 +31,11 @@ bool mix_has(const struct mix *mix, enum op op);
 struct source {
     const struct mix *mix;
     const struct load_popularity *popularity;
-    uint64_t count; /* of keys; counters have the ids from here on */
+    const struct replay *replay; /* instead of both, or null */
+    uint64_t replay_at;
+    uint32_t replay_step;
+    bool replay_again; /* from the beginning when it ends */
+    uint64_t count;    /* of keys; counters have the ids from here on */
     struct u_prng prng;
     bool storing; /* next..end instead of the mix */
     uint64_t next, end;
@@ -39,9 +43,13 @@ struct source {
 
 /* Before anything else. What it is given has to stay. */
 void source_init(struct source *source, const struct mix *mix,
-                 const struct load_popularity *popularity);
+                 const struct load_popularity *popularity, uint64_t count);
 
-/* Requests of the mix. */
+/* Every `step`th request of a trace, from `first` on; once, or again and again. */
+void source_replay(struct source *source, const struct replay *replay, uint32_t first,
+                   uint32_t step, bool again);
+
+/* Requests of the mix, or of the trace from where it was. */
 void source_mix(struct source *source, uint64_t seed);
 
 /* Each id from `from` to below `to` is stored once. */
@@ -49,7 +57,7 @@ void source_store(struct source *source, uint64_t from, uint64_t to);
 
 /*
  * The next request: its operation and ids[0..mix.multi). Returns how many keys it is for, or 0 if
- * all are stored.
+ * all are stored or the trace has ended.
  */
 uint32_t source_next(struct source *source, enum op *op, uint64_t *ids);
 

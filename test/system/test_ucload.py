@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ucload against memcached, ucached and servers that lie, stall or go away."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import netspace
+import pytest
+from server import free_port
+
+MIX = "get:5,set:3,delete:1,incr:1,touch:1"
+
+
+@pytest.fixture(scope="session")
+def ucload_path(ucached_path):
+    """The ucload beside the ucached under test."""
+    path = pathlib.Path(ucached_path).parent.parent / "ucload" / "ucload"
+    if not os.access(path, os.X_OK):
+        path = pathlib.Path(os.environ.get("UCLOAD", path))
+    assert os.access(path, os.X_OK), f"no program {path}: build it, or set UCLOAD"
+    return str(path)
+
+
+@pytest.fixture
+def load(ucload_path):
+    """Runs ucload against a server of the fixtures; returns the CompletedProcess."""
+
+    def load(server, *args, timeout=60):
+        host, port = server.address
+        command = [ucload_path, f"--server={host}:{port}", *map(str, args)]
+        return server.run(command, timeout=timeout, capture_output=True, text=True)
+
+    return load
+
+
+def result_of(done, status=0):
+    assert done.returncode == status, done.stderr
+    return json.loads(done.stdout)
+
+
+# ---- right answers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", ["text", "meta", "binary"])
+@pytest.mark.parametrize("kind", ["sock", "tap", "memcached"])
+def test_every_operation(load, start_server, kind, protocol):
+    server = start_server(kind)
+    done = load(server, "-V", "--json", "-n20000", "-c8", "-d8", "-P", protocol, "-m", MIX,
+                "--value-size=0-3000", "--key-size=8-40")
+    result = result_of(done)
+    assert result["requests"] == 20000 and result["wrong"] == result["refused"] == 0
+    assert all(result[op] > 500 for op in ("get", "set", "delete", "incr", "touch"))
+    assert result["hits"] > 10000
+    if kind != "memcached":  # what the server has counted is what was sent
+        stats = server.stats()
+        assert int(stats["cmd_get"]) >= result["get"]
+        assert int(stats["get_hits"]) + int(stats["get_misses"]) == int(stats["cmd_get"])
+
+
+@pytest.mark.parametrize("protocol", ["text", "meta", "binary"])
+def test_several_keys_at_once(load, server_sock, protocol):
+    result = result_of(load(server_sock, "-V", "--json", "-n2000", "-d4", "-g50", "-P", protocol))
+    assert result["requests"] == 2000 and result["hits"] == 100000 and result["wrong"] == 0
+
+
+def test_large_values(load, server_sock):
+    done = load(server_sock, "-V", "--json", "-n400", "-c4", "-d3", "-k40", "-m", "get,set",
+                "--value-size=100000-1000000")
+    result = result_of(done)
+    assert result["wrong"] == 0 and result["hits"] == 400
+    assert result["bytes_in"] + result["bytes_out"] > 400 * 400_000
+
+
+def test_threads_and_time(load, server_sock):
+    result = result_of(load(server_sock, "--json", "-t3", "-c10", "-T0.5", "-w0.2"))
+    assert 0.4 < result["seconds"] < 2 and result["threads"] == 3 and result["hits"] > 100
+
+
+def test_missing_keys_are_misses_and_can_be_filled(load, server_sock):
+    result = result_of(load(server_sock, "--json", "-n5000", "-k100", "--no-preload"))
+    assert result["misses"] == 5000
+    done = load(server_sock, "-V", "--json", "-n5000", "-k100", "--no-preload", "--fill")
+    result = result_of(done)
+    assert result["wrong"] == 0 and result["set"] >= 100 and result["hits"] > 4000
+
+
+def test_etc_and_zipf(load, server_sock):
+    result = result_of(load(server_sock, "-V", "--json", "--etc", "-k2000", "-n20000"))
+    assert result["wrong"] == 0 and 20 < result["get"] / result["set"] < 45
+    assert 100 < result["bytes_in"] / result["get"] < 1000
+
+
+def test_replay(load, server_sock, tmp_path):
+    trace = tmp_path / "trace.csv"
+    lines = [f"{i},{i % 70},{100 + i % 70},{'set' if i < 70 else 'get'}" for i in range(1000)]
+    trace.write_text("time,id,size,op\n" + "\n".join(lines) + "\n")
+    result = result_of(load(server_sock, "-V", "--json", f"--replay={trace}", "-c1"))
+    assert result["requests"] == 1000 and result["set"] == 70 and result["get"] == 930
+    assert result["wrong"] == 0 and result["misses"] == 0
+    trace.write_text("time,id,size\nnonsense\n")
+    done = load(server_sock, f"--replay={trace}")
+    assert done.returncode != 0 and "trace.csv" in done.stderr
+
+
+def test_own_stack_against_memcached(ucload_path, memcached_path, tap_obstacle):
+    """Our stack as the client, the kernel's as the server's."""
+    if tap_obstacle:
+        pytest.skip(f"tap: {tap_obstacle}")
+    space = netspace.NetSpace()
+    space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True)
+    memcached = space.popen([memcached_path, "-l", "0.0.0.0", "-U", "0", "-u", "root"])
+    try:
+        for more in ([], ["-d16", "-m", MIX, "--value-size=0-3000"], ["-r", "5000", "-T0.5"],
+                     ["--value-size=300000", "-k20", "-m", "get,set", "-n300"]):
+            command = [ucload_path, "--io=tap", "-s10.100.0.10", "-c8", "-V", "--json", *more]
+            if "-n300" not in more and "-r" not in more:
+                command.append("-n20000")
+            done = space.run(subprocess.run, command, capture_output=True, text=True, timeout=60)
+            result = result_of(done)
+            assert result["wrong"] == 0 and result["requests"] >= 300
+    finally:
+        memcached.kill()
+        memcached.wait()
+        space.close()
+
+
+def test_own_stack_against_own_stack(ucload_path, server_tap):
+    """Two programs with a TAP device each, joined by a bridge of the kernel."""
+
+    def run(*command, check=True):
+        return server_tap.run(command, capture_output=True, text=True, check=check)
+
+    command = [ucload_path, "--io=tap", "--host-ip=none", "-s10.100.0.20", "-c8", "-V", "--json",
+               "-n20000", "-d4", "-m", MIX]
+    run("ip", "link", "add", "br0", "type", "bridge")
+    run("ip", "link", "set", "br0", "up")
+    run("ip", "addr", "flush", "dev", "ucached0")
+    run("ip", "link", "set", "ucached0", "master", "br0")
+    client = server_tap.popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 10
+    while time.monotonic() < end and client.poll() is None:
+        if run("ip", "link", "set", "ucload0", "master", "br0", check=False).returncode == 0:
+            break
+        time.sleep(0.01)
+    out, err = client.communicate(timeout=60)
+    assert client.returncode == 0, err
+    assert json.loads(out)["requests"] == 20000
+
+
+# ---- wrong ones -------------------------------------------------------------------------------
+
+
+class Liar:
+    """A proxy to a server that changes one byte of one value on the way back."""
+
+    def __init__(self, address, wrong_at):
+        self._to = address
+        self._wrong_at = wrong_at
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = self._listener.getsockname()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._to)
+            threading.Thread(target=self._pump, args=(client, server, 0), daemon=True).start()
+            threading.Thread(target=self._pump, args=(server, client, self._wrong_at),
+                             daemon=True).start()
+
+    @staticmethod
+    def _pump(source, to, wrong_at):
+        seen = 0
+        try:
+            while data := bytearray(source.recv(65536)):
+                if wrong_at and seen <= wrong_at < seen + len(data):
+                    at = data.find(b"VALUE ", wrong_at - seen)
+                    value = data.find(b"\r\n", at) + 2
+                    if 0 <= at and 2 <= value < len(data):
+                        data[value] ^= 1
+                    else:
+                        wrong_at += len(data)
+                seen += len(data)
+                to.sendall(data)
+        except OSError:
+            pass
+        finally:
+            for sock in (source, to):
+                sock.close()
+
+    def close(self):
+        self._listener.close()
+
+
+@pytest.fixture
+def liar(server_sock):
+    liar = Liar(server_sock.address, 50_000)
+    yield liar
+    liar.close()
+
+
+def test_one_wrong_byte_is_found(ucload_path, liar):
+    command = [ucload_path, f"-s127.0.0.1:{liar.address[1]}", "-c1", "-n20000", "--json"]
+    done = subprocess.run([*command, "-V"], capture_output=True, text=True, timeout=60)
+    assert result_of(done, status=1)["wrong"] == 1
+    assert "not its value: get of key" in done.stderr
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result_of(done)["wrong"] == 0  # without -V nobody looks
+
+
+def answering(reply):
+    """A server that answers everything so."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        try:
+            while True:
+                sock, _ = listener.accept()
+                threading.Thread(target=talk, args=(sock,), daemon=True).start()
+        except OSError:
+            pass
+
+    def talk(sock):
+        with sock, contextlib.suppress(ConnectionError):
+            while sock.recv(65536):
+                if reply is None:
+                    return
+                sock.sendall(reply)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listener
+
+
+@pytest.mark.parametrize(
+    "reply, status, words",
+    [
+        (b"VALUE another 0 1\r\nx\r\nEND\r\n", 1, "not a reply: get of key"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", 1, 'answered by "HTTP/1.1 400 Bad Request"'),
+        (b"END\r\nEND\r\n", 1, "nothing was asked"),
+        (b"SERVER_ERROR busy\r\n", 1, 'refused: get of key'),
+        (b"", 69, "has not answered for 0."),
+        (None, 69, "the server has closed it"),
+    ],
+)
+def test_servers_that_are_none(ucload_path, reply, status, words):
+    with answering(reply) as listener:
+        port = listener.getsockname()[1]
+        done = subprocess.run(
+            [ucload_path, f"-s127.0.0.1:{port}", "--no-preload", "-c2", "-n100", "--timeout=0.3"],
+            capture_output=True, text=True, timeout=30,
+        )
+    assert done.returncode == status and words in done.stderr, done.stderr
+
+
+def test_nobody_there(ucload_path):
+    done = subprocess.run([ucload_path, f"-s127.0.0.1:{free_port()}"], capture_output=True,
+                          text=True, timeout=30)
+    assert done.returncode == 69 and "Connection refused" in done.stderr
+
+
+# ---- latency ----------------------------------------------------------------------------------
+
+
+def stop_for(server, seconds):
+    server.signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    server.signal(signal.SIGCONT)
+
+
+def stalled(load, server, *args):
+    threading.Timer(0.7, stop_for, (server, 0.1)).start()
+    return result_of(load(server, "--json", "-T1.5", *args))
+
+
+def test_a_stall_shows_in_an_open_loop(load, server_sock):
+    """Of 1.5 s, 0.1 s are a stall: 5 % of the requests were to be sent in it."""
+    result = stalled(load, server_sock, "-r2000")
+    latency = result["latency_us"]
+    assert latency["p99.9"] > 80_000 and latency["p100"] > 90_000
+    assert 0.9 < result["requests"] / 3000 < 1.1
+    assert latency["p99"] > 50_000
+
+
+def test_a_stall_in_a_closed_loop_hides_unless_corrected(load, server_sock):
+    result = stalled(load, server_sock, "-c1")
+    assert result["latency_us"]["p99"] < 50_000  # one request of thousands
+    assert result["corrected_us"]["p99"] > 50_000
+
+
+@pytest.mark.parametrize("arrivals", ["poisson", "constant"])
+def test_rate(load, server_sock, arrivals):
+    result = result_of(load(server_sock, "--json", "-r5000", "-T1", f"--arrivals={arrivals}"))
+    assert 4500 < result["requests"] < 5500
+
+
+def test_log_of_hdrhistogram(load, server_sock, tmp_path):
+    """The Python package of HdrHistogram reads the same numbers from our log."""
+    from hdrh.histogram import HdrHistogram
+    from hdrh.log import HistogramLogReader
+
+    path = tmp_path / "latency.hlog"
+    latency = result_of(load(server_sock, "--json", "-n20000", f"--hdr={path}"))["latency_us"]
+    reader = HistogramLogReader(str(path), HdrHistogram(1, 3_600_000_000_000, 3))
+    histogram = reader.get_next_interval_histogram()
+    assert histogram.get_total_count() == latency["count"] == 20000
+    for percent in (50, 90, 99, 99.9, 100):
+        ours, theirs = latency[f"p{percent:g}"], histogram.get_value_at_percentile(percent) / 1e3
+        assert abs(ours - theirs) <= 0.002 * theirs, percent
+    assert reader.get_next_interval_histogram() is None
+
+
+def test_search_for_a_goal(load, server_sock):
+    done = load(server_sock, "--json", "--slo=p50<20ms", "-T0.1", "-c8")
+    result = result_of(done)
+    assert result["slo_rate"] > 1000
+    done = load(server_sock, "--json", "--slo=max<1ns", "-T0.05", "-c1")
+    assert result_of(done)["slo_rate"] == 0
+
+
+# ---- the command line -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (["-c0"], "--connections"),
+        (["-t4", "-c3"], "--connections"),
+        (["--mix=get:1,sit:2"], "is no mix"),
+        (["--mix=get:"], "is no mix"),
+        (["--popularity=zipf:x"], "popularity"),
+        (["--value-size=9-3"], "a range goes"),
+        (["--key-size=2", "-k100000"], "between"),
+        (["--slo=p99<200"], "is no goal"),
+        (["--slo=p99<1ms", "-r5"], "--slo"),
+        (["--rate=0"], "--rate"),
+        (["--protocol=http"], "--protocol"),
+        (["--server=a:b:c:"], "a:b:c:"),
+        (["--server=[::1"], "HOST:PORT"),
+        (["--io=tap", "-t2"], "--threads"),
+        (["--dev=x", "--io=sock"], "--dev"),
+        (["--nonsense"], "--nonsense"),
+        (["-n"], "-n"),
+        (["word"], "word"),
+    ],
+)
+def test_wrong_options(ucload_path, args, words):
+    done = subprocess.run([ucload_path, *args], capture_output=True, text=True, timeout=30)
+    assert done.returncode in (64, 69) and words in done.stderr, done.stderr
+    assert done.stderr.startswith("ucload: ") and done.stdout == ""
+
+
+def test_help_and_version(ucload_path):
+    help_text = subprocess.run([ucload_path, "--help"], capture_output=True, text=True).stdout
+    assert "Examples:" in help_text and "--slo" in help_text and "--dev" in help_text
+    assert max(map(len, help_text.splitlines())) <= 100
+    version = subprocess.run([ucload_path, "--version"], capture_output=True, text=True).stdout
+    assert version.startswith("ucload ")
+
+
+def test_interrupt_prints_the_summary(ucload_path, server_sock):
+    host, port = server_sock.address
+    client = subprocess.Popen([ucload_path, f"-s{host}:{port}", "-T60"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
+    time.sleep(0.7)
+    client.send_signal(signal.SIGINT)
+    out, err = client.communicate(timeout=20)
+    assert client.returncode == 0 and "requests/s" in out and "p99.9" in out and err == ""
+
+
+def test_progress(load, server_sock):
+    done = load(server_sock, "--progress", "-T2.5", "-r500")
+    assert done.returncode == 0 and done.stderr.count("requests/s") == 2

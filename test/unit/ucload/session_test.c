@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests byte by byte, and replies in every way to cut them: what is right is counted as such,
+ * what is wrong is found.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "session.h"
+
+static struct keyspace keys;
+static struct forms forms;
+static struct load_histogram latency;
+static struct talk talk;
+static struct session s;
+
+static void open_with(enum protocol protocol, const char *value_size, uint32_t multi)
+{
+    char error[LOAD_ERROR_MAX];
+
+    assert_int_equal(keyspace_open(&keys, 1000, "8", value_size, error), 0);
+    assert_int_equal(forms_open(&forms, protocol, &keys, 0), 0);
+    memset(&talk, 0, sizeof(talk));
+    load_histogram_clear(&latency);
+    talk.forms = &forms;
+    talk.keys = &keys;
+    talk.verify = true;
+    talk.latency = &latency;
+    talk.now_ns = 1000;
+    assert_int_equal(session_open(&s, &talk, 4, multi), 0);
+}
+
+static void close_all(void)
+{
+    session_close(&s);
+    forms_close(&forms);
+    keyspace_close(&keys);
+}
+
+/* The request for these keys, written into rooms of `room` bytes. */
+static uint32_t write_request(enum op op, const uint64_t *ids, uint32_t n, uint8_t *out,
+                              uint32_t room)
+{
+    uint8_t piece[FORM_ROOM + 64];
+    uint32_t used, total = 0;
+
+    session_begin(&s, op, ids, n, 400);
+    while (s.step != SESSION_IDLE) {
+        used = session_write(&s, piece, room);
+        if (used == 0)
+            used = session_write(&s, piece, FORM_ROOM);
+        assert_true(used > 0);
+        memcpy(out + total, piece, used);
+        total += used;
+    }
+    return total;
+}
+
+static void assert_request(enum op op, uint64_t id, const char *wanted)
+{
+    uint8_t out[2048];
+    uint32_t len = write_request(op, &id, 1, out, FORM_ROOM);
+
+    assert_int_equal(len, strlen(wanted));
+    assert_memory_equal(out, wanted, len);
+    s.head = s.tail;
+}
+
+static void test_text_requests(void **state)
+{
+    static const uint64_t three[3] = {1, 2, 70};
+    uint8_t out[2048];
+    char set[64];
+
+    (void)state;
+    open_with(PROTOCOL_TEXT, "5", 3);
+    assert_request(OP_GET, 1, "get 10000000\r\n");
+    assert_request(OP_DELETE, 70, "delete 61000000\r\n");
+    assert_request(OP_INCR, 1, "incr 10000000 1\r\n");
+    assert_request(OP_TOUCH, 1, "touch 10000000 0\r\n");
+    assert_request(OP_CREATE, 1, "set 10000000 0 0 1\r\n0\r\n");
+    snprintf(set, sizeof(set), "set 10000000 0 0 5\r\n%.5s\r\n",
+             (const char *)keyspace_value(&keys, 1));
+    assert_request(OP_SET, 1, set);
+    assert_int_equal(write_request(OP_GET, three, 3, out, FORM_ROOM), 32);
+    assert_memory_equal(out, "get 10000000 20000000 61000000\r\n", 32);
+    close_all();
+}
+
+static void test_meta_requests(void **state)
+{
+    static const uint64_t two[2] = {1, 2};
+    static const char wanted[] = "mg 10000000 k v q\r\nmg 20000000 k v q\r\nmn\r\n";
+    uint8_t out[2048];
+    char set[64];
+
+    (void)state;
+    open_with(PROTOCOL_META, "5-6", 2);
+    assert_request(OP_GET, 1, "mg 10000000 v\r\n");
+    assert_request(OP_DELETE, 1, "md 10000000\r\n");
+    assert_request(OP_INCR, 1, "ma 10000000 v\r\n");
+    assert_request(OP_TOUCH, 1, "mg 10000000 T0\r\n");
+    snprintf(set, sizeof(set), "ms 10000000 %u T0\r\n%.*s\r\n", keyspace_value_bytes(&keys, 1),
+             (int)keyspace_value_bytes(&keys, 1), (const char *)keyspace_value(&keys, 1));
+    assert_request(OP_SET, 1, set);
+    assert_int_equal(write_request(OP_GET, two, 2, out, FORM_ROOM), sizeof(wanted) - 1);
+    assert_memory_equal(out, wanted, sizeof(wanted) - 1);
+    close_all();
+}
+
+static void test_binary_requests(void **state)
+{
+    static const uint8_t get[] = {0x80, 0, 0,   8,   0,   0,   0,   0,   0,   0,  0,
+                                  8,    0, 0,   0,   0,   0,   0,   0,   0,   0,  0,
+                                  0,    0, '1', '0', '0', '0', '0', '0', '0', '0'};
+    static const uint8_t set[] = {0x80, 1, 0, 8, 8,   0,   0,   0,   0,   0,   0,   21, 0, 0,
+                                  0,    1, 0, 0, 0,   0,   0,   0,   0,   0,   0,   0,  0, 0,
+                                  0,    0, 0, 0, '1', '0', '0', '0', '0', '0', '0', '0'};
+    uint64_t id = 1;
+    uint8_t out[2048];
+
+    (void)state;
+    open_with(PROTOCOL_BINARY, "5", 1);
+    assert_int_equal(write_request(OP_GET, &id, 1, out, FORM_ROOM), sizeof(get));
+    assert_memory_equal(out, get, sizeof(get));
+    assert_int_equal(write_request(OP_SET, &id, 1, out, FORM_ROOM), sizeof(set) + 5);
+    assert_memory_equal(out, set, sizeof(set));
+    assert_memory_equal(out + sizeof(set), keyspace_value(&keys, 1), 5);
+    close_all();
+}
+
+/* A large value goes out in as many pieces as there is room for, and is the same. */
+static void test_large_value_in_pieces(void **state)
+{
+    static uint8_t out[5100];
+    uint64_t id = 7;
+    uint32_t len;
+
+    (void)state;
+    open_with(PROTOCOL_TEXT, "5000", 1);
+    len = write_request(OP_SET, &id, 1, out, 33);
+    assert_int_equal(len, 23 + 5000 + 2);
+    assert_memory_equal(out, "set 70000000 0 0 5000\r\n", 23);
+    assert_memory_equal(out + 23, keyspace_value(&keys, 7), 5000);
+    assert_memory_equal(out + len - 2, "\r\n", 2);
+    assert_int_equal(talk.tally.bytes_out, len);
+    close_all();
+}
+
+/* Feeds a reply in two pieces, cut at `cut`. */
+static int feed_cut(const uint8_t *reply, uint32_t len, uint32_t cut)
+{
+    if (cut > 0 && session_feed(&s, reply, cut) < 0)
+        return -1;
+    return cut < len ? session_feed(&s, reply + cut, len - cut) : 0;
+}
+
+struct answer {
+    enum op op;
+    const char *reply;
+    unsigned hits, refused;
+};
+
+/* Each right answer, cut at every byte, and byte by byte. */
+static void check_answers(const struct answer *answers, unsigned count)
+{
+    uint8_t out[2048];
+    uint64_t id = 1;
+    unsigned i;
+
+    for (i = 0; i < count; i++) {
+        const uint8_t *reply = (const uint8_t *)answers[i].reply;
+        uint32_t len = (uint32_t)strlen(answers[i].reply);
+        uint32_t cut, k;
+
+        for (cut = 0; cut <= len; cut++) {
+            struct tally before = talk.tally;
+
+            write_request(answers[i].op, &id, 1, out, FORM_ROOM);
+            if (cut < len)
+                assert_int_equal(feed_cut(reply, len, cut), 0);
+            for (k = 0; cut == len && k < len; k++)
+                assert_int_equal(session_feed(&s, reply + k, 1), 0);
+            assert_int_equal(session_in_flight(&s), 0);
+            assert_int_equal(talk.tally.hits - before.hits, answers[i].hits);
+            assert_int_equal(talk.tally.misses - before.misses, 1 - answers[i].hits);
+            assert_int_equal(talk.tally.refused - before.refused, answers[i].refused);
+            assert_int_equal(talk.tally.wrong, 0);
+        }
+    }
+    assert_int_equal(load_histogram_percentile(&latency, 50), 600);
+}
+
+static void test_text_answers(void **state)
+{
+    char hit[64];
+    const struct answer answers[] = {
+        {OP_GET, hit, 1, 0},
+        {OP_GET, "END\r\n", 0, 0},
+        {OP_GET, "SERVER_ERROR out of memory\r\n", 0, 1},
+        {OP_SET, "STORED\r\n", 1, 0},
+        {OP_SET, "SERVER_ERROR object too large for cache\r\n", 0, 1},
+        {OP_DELETE, "DELETED\r\n", 1, 0},
+        {OP_DELETE, "NOT_FOUND\r\n", 0, 0},
+        {OP_INCR, "18446744073709551615\r\n", 1, 0},
+        {OP_INCR, "NOT_FOUND\r\n", 0, 0},
+        {OP_TOUCH, "TOUCHED\r\n", 1, 0},
+        {OP_TOUCH, "NOT_FOUND\r\n", 0, 0},
+    };
+
+    (void)state;
+    open_with(PROTOCOL_TEXT, "5", 1);
+    snprintf(hit, sizeof(hit), "VALUE 10000000 0 5\r\n%.5s\r\nEND\r\n",
+             (const char *)keyspace_value(&keys, 1));
+    check_answers(answers, sizeof(answers) / sizeof(answers[0]));
+    close_all();
+}
+
+static void test_meta_answers(void **state)
+{
+    char hit[64];
+    const struct answer answers[] = {
+        {OP_GET, hit, 1, 0},
+        {OP_GET, "EN\r\n", 0, 0},
+        {OP_SET, "HD\r\n", 1, 0},
+        {OP_SET, "NS\r\n", 0, 1},
+        {OP_DELETE, "HD\r\n", 1, 0},
+        {OP_DELETE, "NF\r\n", 0, 0},
+        {OP_INCR, "VA 2\r\n12\r\n", 1, 0},
+        {OP_INCR, "NF\r\n", 0, 0},
+        {OP_TOUCH, "HD\r\n", 1, 0},
+        {OP_TOUCH, "EN\r\n", 0, 0},
+    };
+
+    (void)state;
+    open_with(PROTOCOL_META, "5", 1);
+    snprintf(hit, sizeof(hit), "VA 5\r\n%.5s\r\n", (const char *)keyspace_value(&keys, 1));
+    check_answers(answers, sizeof(answers) / sizeof(answers[0]));
+    close_all();
+}
+
+/* What is no answer to what was asked ends the conversation with a word about it. */
+static void test_not_a_reply(void **state)
+{
+    static const struct {
+        enum op op;
+        const char *reply;
+    } wrong[] = {
+        {OP_GET, "VALUE 20000000 0 5\r\n"},
+        {OP_GET, "VALUE 10000000 0 x\r\n"},
+        {OP_GET, "VALUE 10000000 0 5 9\r\n"},
+        {OP_GET, "STORED\r\n"},
+        {OP_GET, "END\n"},
+        {OP_GET, "VALUE 10000000 0\r\n"},
+        {OP_GET, "\r\n"},
+        {OP_GET, "\n"},
+        {OP_SET, "END\r\n"},
+        {OP_SET, "STORED \r\n"},
+        {OP_DELETE, "STORED\r\n"},
+        {OP_INCR, "12x\r\n"},
+        {OP_INCR, "\r\n"},
+        {OP_TOUCH, "OK\r\n"},
+    };
+    uint8_t out[2048];
+    uint64_t id = 1;
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        open_with(PROTOCOL_TEXT, "5", 1);
+        write_request(wrong[i].op, &id, 1, out, FORM_ROOM);
+        assert_int_equal(
+            session_feed(&s, (const uint8_t *)wrong[i].reply, (uint32_t)strlen(wrong[i].reply)),
+            -1);
+        assert_int_equal(talk.tally.wrong, 1);
+        assert_true(strlen(talk.error) > 0);
+        close_all();
+    }
+}
+
+static void test_unasked_and_endless(void **state)
+{
+    static uint8_t endless[SESSION_HEAD_MAX + 1];
+    uint8_t out[2048];
+    uint64_t id = 1;
+
+    (void)state;
+    open_with(PROTOCOL_TEXT, "5", 1);
+    assert_int_equal(session_feed(&s, (const uint8_t *)"END\r\n", 5), -1);
+    close_all();
+    open_with(PROTOCOL_TEXT, "5", 1);
+    memset(endless, 'x', sizeof(endless));
+    write_request(OP_GET, &id, 1, out, FORM_ROOM);
+    assert_int_equal(session_feed(&s, endless, sizeof(endless)), -1);
+    close_all();
+}
+
+/* One bit of the value differs; its length is another one: counted, and the talk goes on. */
+static void test_wrong_value(void **state)
+{
+    char reply[128];
+    uint8_t out[2048];
+    uint64_t id = 1;
+    unsigned i;
+
+    (void)state;
+    open_with(PROTOCOL_TEXT, "5", 1);
+    snprintf(reply, sizeof(reply), "VALUE 10000000 0 5\r\n%.5s\r\nEND\r\n",
+             (const char *)keyspace_value(&keys, 1));
+    for (i = 0; i < 5; i++) {
+        reply[20 + i] ^= 1;
+        write_request(OP_GET, &id, 1, out, FORM_ROOM);
+        assert_int_equal(session_feed(&s, (uint8_t *)reply, (uint32_t)strlen(reply)), 0);
+        assert_int_equal(talk.tally.wrong, i + 1);
+        reply[20 + i] ^= 1;
+    }
+    write_request(OP_GET, &id, 1, out, FORM_ROOM);
+    assert_int_equal(session_feed(&s, (const uint8_t *)"VALUE 10000000 0 2\r\nab\r\nEND\r\n", 29),
+                     0);
+    assert_int_equal(talk.tally.wrong, 6);
+    talk.verify = false;
+    write_request(OP_GET, &id, 1, out, FORM_ROOM);
+    assert_int_equal(session_feed(&s, (const uint8_t *)"VALUE 10000000 0 2\r\nab\r\nEND\r\n", 29),
+                     0);
+    assert_int_equal(talk.tally.wrong, 6);
+    assert_int_equal(talk.tally.hits, 7);
+    close_all();
+}
+
+/* Several keys: hits in order, with or without gaps; one that comes twice or too late is wrong. */
+static void test_multi(void **state)
+{
+    static const uint64_t ids[3] = {1, 2, 3};
+    uint8_t out[2048];
+    char reply[256];
+    uint32_t cut;
+    int len;
+
+    (void)state;
+    open_with(PROTOCOL_TEXT, "5", 3);
+    len = snprintf(reply, sizeof(reply),
+                   "VALUE 10000000 0 5\r\n%.5s\r\nVALUE 30000000 0 5\r\n%.5s\r\nEND\r\n",
+                   (const char *)keyspace_value(&keys, 1), (const char *)keyspace_value(&keys, 3));
+    for (cut = 0; cut < (uint32_t)len; cut++) {
+        write_request(OP_GET, ids, 3, out, FORM_ROOM);
+        assert_int_equal(feed_cut((uint8_t *)reply, (uint32_t)len, cut), 0);
+        assert_int_equal(talk.tally.requests, cut + 1);
+        assert_int_equal(talk.tally.hits, 2 * (cut + 1));
+        assert_int_equal(talk.tally.misses, cut + 1);
+    }
+    reply[32 + 2] = '1'; /* VALUE 10... again */
+    write_request(OP_GET, ids, 3, out, FORM_ROOM);
+    memcpy(reply + 27, "VALUE 10000000", 14);
+    assert_int_equal(session_feed(&s, (uint8_t *)reply, (uint32_t)len), -1);
+    close_all();
+}
+
+static void binary_head(uint8_t head[24], uint8_t opcode, uint8_t extras, uint16_t status,
+                        uint32_t body, uint32_t opaque)
+{
+    memset(head, 0, 24);
+    head[0] = 0x81;
+    head[1] = opcode;
+    head[4] = extras;
+    head[7] = (uint8_t)status;
+    head[11] = (uint8_t)body;
+    head[15] = (uint8_t)opaque;
+}
+
+static void test_binary_answers(void **state)
+{
+    uint8_t out[2048], reply[64];
+    uint64_t id = 1;
+    uint32_t cut;
+
+    (void)state;
+    open_with(PROTOCOL_BINARY, "5", 1);
+    for (cut = 0; cut < 33; cut++) {
+        binary_head(reply, 0, 4, 0, 9, s.tail);
+        memset(reply + 24, 0, 4);
+        memcpy(reply + 28, keyspace_value(&keys, 1), 5);
+        write_request(OP_GET, &id, 1, out, FORM_ROOM);
+        assert_int_equal(feed_cut(reply, 33, cut), 0);
+        assert_int_equal(talk.tally.hits, cut + 1);
+    }
+    binary_head(reply, 0, 0, 1, 9, s.tail);
+    memcpy(reply + 24, "Not found", 9);
+    write_request(OP_GET, &id, 1, out, FORM_ROOM);
+    assert_int_equal(session_feed(&s, reply, 33), 0);
+    assert_int_equal(talk.tally.misses, 1);
+    binary_head(reply, 1, 0, 0x82, 0, s.tail);
+    write_request(OP_SET, &id, 1, out, FORM_ROOM);
+    assert_int_equal(session_feed(&s, reply, 24), 0);
+    assert_int_equal(talk.tally.refused, 1);
+    binary_head(reply, 5, 0, 0, 8, s.tail);
+    write_request(OP_INCR, &id, 1, out, FORM_ROOM);
+    assert_int_equal(session_feed(&s, reply, 32), 0);
+    assert_int_equal(session_in_flight(&s), 0);
+    assert_int_equal(talk.tally.wrong, 0);
+    close_all();
+}
+
+/* Another opaque, another opcode, a magic of a request. */
+static void test_binary_not_a_reply(void **state)
+{
+    uint8_t out[2048], reply[24];
+    uint64_t id = 1;
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < 3; i++) {
+        open_with(PROTOCOL_BINARY, "5", 1);
+        write_request(OP_SET, &id, 1, out, FORM_ROOM);
+        binary_head(reply, i == 0 ? 4 : 1, 0, 0, 0, i == 1);
+        if (i == 2)
+            reply[0] = 0x80;
+        assert_int_equal(session_feed(&s, reply, 24), -1);
+        assert_int_equal(talk.tally.wrong, 1);
+        close_all();
+    }
+}
+
+/* Requests from before the recording begins are checked, but not counted. */
+static void test_warm_up(void **state)
+{
+    uint8_t out[2048];
+    uint64_t id = 1;
+
+    (void)state;
+    open_with(PROTOCOL_TEXT, "5", 1);
+    talk.record_from_ns = 401;
+    write_request(OP_GET, &id, 1, out, FORM_ROOM);
+    assert_int_equal(session_feed(&s, (const uint8_t *)"END\r\n", 5), 0);
+    assert_int_equal(talk.tally.requests, 0);
+    assert_int_equal(latency.total, 0);
+    assert_int_equal(talk.answered, 1);
+    close_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text_requests),   cmocka_unit_test(test_meta_requests),
+        cmocka_unit_test(test_binary_requests), cmocka_unit_test(test_large_value_in_pieces),
+        cmocka_unit_test(test_text_answers),    cmocka_unit_test(test_meta_answers),
+        cmocka_unit_test(test_not_a_reply),     cmocka_unit_test(test_unasked_and_endless),
+        cmocka_unit_test(test_wrong_value),     cmocka_unit_test(test_multi),
+        cmocka_unit_test(test_binary_answers),  cmocka_unit_test(test_binary_not_a_reply),
+        cmocka_unit_test(test_warm_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
