@@ -32,6 +32,13 @@ enum us_cap {
     US_CAP_RX_HASH = 1 << 6     /* fills in us_pkt.rss_hash */
 };
 
+/*
+ * A frame to send of several segments (US_CAP_TX_SG): the structs of the further ones lie in the
+ * room of the first packet, behind its bytes, and go with it. Their owner is null, and their data
+ * is also memory of the application that must not change until the device has taken the frame; a
+ * device that reads it later than that makes a copy. The first segment holds all headers.
+ */
+
 /* Bits of us_pkt.flags. A received frame without any of the first four: check in software. */
 enum us_pkt_flag {
     US_PKT_IP_CSUM_GOOD = 1 << 0,

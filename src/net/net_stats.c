@@ -22,6 +22,7 @@ static const char *const stack_counter_names[NET_STACK_COUNTERS] = {
     [NET_STACK_RX_FRAMES] = "loop_rx_frames",
     [NET_STACK_TX_FRAMES] = "loop_tx_frames",
     [NET_STACK_TX_RETRIES] = "loop_tx_retries",
+    [NET_STACK_TX_GIVEN_UP] = "loop_tx_given_up",
     [NET_STACK_ALLOC_EMPTY] = "loop_alloc_empty",
     [NET_STACK_ACCEPTED] = "sessions_accepted",
     [NET_STACK_REJECTED] = "sessions_rejected",

@@ -513,7 +513,7 @@ static bool handle_event(struct net_stack_worker *worker, struct us_event *ev)
         conn_resume(worker, conn);
         break;
     case US_EV_RELEASED:
-        cache_release(worker->cache_worker, ev->cookie);
+        net_stack_release(worker, ev->cookie);
         if (conn)
             conn->refs--;
         break;

@@ -109,6 +109,35 @@ static void receive(struct net_stack_worker *worker, uint64_t now_us)
         nic_release(worker->nic, worker->rx, n);
 }
 
+static void release_held(struct net_stack_worker *worker)
+{
+    while (worker->held_count > 0)
+        cache_release(worker->cache_worker, worker->held[--worker->held_count]);
+}
+
+/* Drops the frames that were left over; TCP sends them again. */
+static void give_up_unsent(struct net_stack_worker *worker)
+{
+    net_stack_count(worker, NET_STACK_TX_GIVEN_UP, worker->unsent_count);
+    nic_release(worker->nic, worker->unsent, worker->unsent_count);
+    worker->unsent_count = 0;
+    release_held(worker);
+}
+
+void net_stack_release(struct net_stack_worker *worker, void *cookie)
+{
+    unsigned i;
+
+    for (i = 0; i < worker->unsent_count && !worker->unsent[i]->next_seg; i++)
+        continue;
+    if (i < worker->unsent_count && worker->held_count == NET_STACK_HELD_MAX)
+        give_up_unsent(worker);
+    if (i < worker->unsent_count)
+        worker->held[worker->held_count++] = cookie;
+    else
+        cache_release(worker->cache_worker, cookie);
+}
+
 /* Tries the frames that were left over. Returns whether all are gone. */
 static bool send_unsent(struct net_stack_worker *worker)
 {
@@ -123,6 +152,8 @@ static bool send_unsent(struct net_stack_worker *worker)
             worker->unsent_count * sizeof(worker->unsent[0]));
     if (sent > 0)
         worker->active = true;
+    if (worker->unsent_count == 0)
+        release_held(worker);
     return worker->unsent_count == 0;
 }
 
@@ -279,6 +310,8 @@ void net_stack_end(struct net_stack_worker *worker, uint64_t now_us)
         n = net_stack_events(worker);
         transmit(worker, now_us);
     } while (n > 0);
+    if (worker->held_count > 0)
+        give_up_unsent(worker);
     net_stack_udp_end(worker);
     cache_leave(worker->cache_worker);
     worker->cache_worker = NULL;

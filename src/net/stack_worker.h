@@ -41,6 +41,9 @@
 
 #define NET_STACK_EVENT_BATCH 256
 
+/* References that wait for frames which may show their bytes; see net_stack_release(). */
+#define NET_STACK_HELD_MAX 256
+
 /* How often connections are looked at for being idle, if they have a timeout. */
 #define NET_STACK_IDLE_CHECK_US 250000
 
@@ -52,6 +55,7 @@ enum net_stack_counter {
     NET_STACK_RX_FRAMES,
     NET_STACK_TX_FRAMES,
     NET_STACK_TX_RETRIES,  /* bursts of which the device did not take all */
+    NET_STACK_TX_GIVEN_UP, /* frames dropped because they showed what had to be given back */
     NET_STACK_ALLOC_EMPTY, /* times the device had no empty packet to lend */
     NET_STACK_ACCEPTED,
     NET_STACK_REJECTED, /* connections over conn_max */
@@ -133,6 +137,8 @@ struct net_stack_worker {
     unsigned empty_count;
     struct us_pkt *unsent[NIC_BURST_MAX]; /* filled, not taken by the device yet */
     unsigned unsent_count;
+    void *held[NET_STACK_HELD_MAX]; /* references released but in frames of unsent[] */
+    unsigned held_count;
     struct us_event events[NET_STACK_EVENT_BATCH];
     uint32_t pass; /* over events, counted from 1 */
 
@@ -163,6 +169,13 @@ static inline void net_stack_count(struct net_stack_worker *worker, enum net_sta
 int net_stack_begin(struct net_stack_worker *worker);
 bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us);
 void net_stack_end(struct net_stack_worker *worker, uint64_t now_us);
+
+/*
+ * Gives a reference back to the cache, at once or, if a frame that the device has not taken yet may
+ * show its bytes (US_CAP_TX_SG), once it has: until then they must not change, or the peer of a
+ * connection that was aborted would be sent what belongs to others.
+ */
+void net_stack_release(struct net_stack_worker *worker, void *cookie);
 
 /* ---- stack_conn.c ------------------------------------------------------------------------ */
 

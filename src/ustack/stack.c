@@ -327,6 +327,8 @@ unsigned us_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n
 unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u64 now_us)
 {
     unsigned filled = 0;
+    unsigned tcp_from;
+    unsigned tcp_to;
     unsigned i;
 
     stack->now_us = now_us;
@@ -337,13 +339,19 @@ unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u
         filled++;
     while (filled < n && us_dgram_output(stack, pkts[filled]))
         filled++;
+    tcp_from = filled;
     filled += us_tcp_output(stack, pkts + filled, n - filled);
+    tcp_to = filled;
     /* A connection or a datagram may have asked for its next hop just now. */
     while (filled < n && us_neighbour_output(stack, pkts[filled]))
         filled++;
     for (i = 0; i < filled; i++) {
-        pkts[i]->next_seg = (struct us_pkt *)U_NULL;
-        us_count_add(stack, US_C_TX_BYTES, pkts[i]->len);
+        const struct us_pkt *seg;
+
+        if (i < tcp_from || i >= tcp_to)
+            pkts[i]->next_seg = (struct us_pkt *)U_NULL; /* only TCP makes several segments */
+        for (seg = pkts[i]; seg != U_NULL; seg = seg->next_seg)
+            us_count_add(stack, US_C_TX_BYTES, seg->len);
     }
     us_count_add(stack, US_C_TX_FRAMES, filled);
     return filled;

@@ -299,8 +299,9 @@ struct us_tcp_desc {
     u_u32 len;    /* payload bytes, from the send queue at seq */
     u_u16 window; /* as in the header */
     u_u8 flags;
-    u_u8 kind; /* enum us_send_kind, for the record */
-    u_u8 ecn;  /* RFC 3168 section 5: the ECN field of the IP header, 0..3 */
+    u_u8 kind;     /* enum us_send_kind, for the record */
+    u_u8 ecn;      /* RFC 3168 section 5: the ECN field of the IP header, 0..3 */
+    u_u16 tso_mss; /* the device cuts it at so many payload bytes; 0: it is one segment */
     struct us_tcp_opts opts;
 };
 
@@ -389,6 +390,9 @@ void us_tcp_out_want(struct us_stack *stack, struct us_conn *conn);
  * fills in seq, len and flags of *desc.
  */
 int us_tcp_plan(const struct us_conn *conn, struct us_tcp_desc *desc);
+
+/* Sets the flags of a planned segment with data, for which `usable` bytes of window are there. */
+void us_tcp_plan_flags(const struct us_conn *conn, struct us_tcp_desc *desc, u_u32 usable);
 
 /* The window field and the right edge that it stands for. */
 u_u16 us_tcp_window(const struct us_stack *stack, const struct us_conn *conn, u_u32 *edge);

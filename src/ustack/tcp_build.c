@@ -4,7 +4,7 @@
 #include "ustack/ip4.h"
 #include "ustack/ip6.h"
 #include "ustack/tcp.h"
-#include "ustack/tcp_sendq.h"
+#include "ustack/tcp_tso.h"
 
 /*
  * RFC 6437: all packets of a flow carry one label, which nobody can guess. The hash of the
@@ -73,6 +73,7 @@ void us_tcp_build(struct us_stack *stack, struct us_pkt *pkt, const u_u8 *l2,
     struct us_tcp_hdr *hdr = (struct us_tcp_hdr *)l4;
     int software = !(stack->config.caps & US_CAP_TX_L4_CSUM);
     struct u_be16 l4_len;
+    u_u32 outside = 0;
     u_u32 hdr_bytes;
     u_u32 sum;
 
@@ -81,7 +82,6 @@ void us_tcp_build(struct us_stack *stack, struct us_pkt *pkt, const u_u8 *l2,
     u_copy(pkt->data, l2, US_L2_HDR_MAX);
     u_copy(pkt->data + stack->l2_bytes, head->ip, US_TCP_TEMPLATE_BYTES);
     hdr_bytes = US_TCP_HDR_BYTES + us_tcp_opts_emit(&desc->opts, l4 + US_TCP_HDR_BYTES);
-    U_ASSERT(l4_at + hdr_bytes + desc->len <= pkt->room);
     hdr->seq = u_be32(desc->seq);
     hdr->ack = u_be32(desc->ack);
     hdr->offset = (u_u8)(hdr_bytes << 2);
@@ -93,6 +93,7 @@ void us_tcp_build(struct us_stack *stack, struct us_pkt *pkt, const u_u8 *l2,
     l4_len = u_be16(hdr_bytes + desc->len);
     sum = u_cksum_add(head->pseudo_sum, &l4_len, sizeof(l4_len));
     pkt->flags = 0;
+    pkt->next_seg = (struct us_pkt *)U_NULL;
     if (!software) {
         pkt->flags = US_PKT_TX_L4_CSUM;
         pkt->csum_start = (u_u16)l4_at;
@@ -102,11 +103,16 @@ void us_tcp_build(struct us_stack *stack, struct us_pkt *pkt, const u_u8 *l2,
         sum = u_cksum_add(sum, l4, hdr_bytes);
     }
     if (desc->len > 0)
-        sum = us_sendq_copy(sendq, desc->seq, l4 + hdr_bytes, desc->len, sum, software);
+        sum = us_tso_payload(stack, pkt, l4_at + hdr_bytes, desc, sendq, sum, software, &outside);
     if (software)
         hdr->checksum = u_be16(u_cksum_fold(sum));
     pkt->l4_len = (u_u8)hdr_bytes;
+    if (desc->tso_mss != 0) {
+        pkt->flags |= US_PKT_TX_TSO;
+        pkt->tso_mss = desc->tso_mss;
+    }
     build_finish(stack, pkt, l3_bytes, hdr_bytes + desc->len, desc->ecn, head->ip_sum);
+    pkt->len -= outside;
     us_count(stack, US_C_TCP_TX_SEGMENTS);
     if (desc->flags & US_TCP_RST)
         us_count(stack, US_C_TCP_TX_RST);

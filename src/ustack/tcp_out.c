@@ -10,7 +10,7 @@
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sack.h"
-#include "ustack/tcp_sendq.h"
+#include "ustack/tcp_tso.h"
 
 /* Segments of one connection in a row before the next connection has its turn. */
 enum { OUT_QUANTUM = 8 };
@@ -43,6 +43,11 @@ static void plan_data_flags(const struct us_conn *conn, struct us_tcp_desc *desc
         desc->flags |= US_TCP_PSH;
     if (fin)
         desc->flags |= US_TCP_FIN;
+}
+
+void us_tcp_plan_flags(const struct us_conn *conn, struct us_tcp_desc *desc, u_u32 usable)
+{
+    plan_data_flags(conn, desc, plan_fin_at(conn, desc->seq + desc->len) && desc->len < usable);
 }
 
 /* The congestion window, with what limited transmit (RFC 3042) adds to it. */
@@ -442,6 +447,9 @@ static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
         if (desc.kind == US_SEND_DATA && conn->snd_una == conn->snd_max &&
             stack->now_us - conn->sent_us > conn->rtt.rto_us)
             us_cc_idle(&conn->cc, stack->now_us - conn->sent_us, conn->rtt.rto_us);
+        desc.tso_mss = 0;
+        if (stack->config.caps & US_CAP_TX_TSO)
+            us_tso_extend(stack, conn, pkts[*filled], &desc);
         conn_fill_desc(stack, conn, &desc, &edge);
         us_tcp_build(stack, pkts[*filled], neighbour->l2, &conn->head, &desc, &conn->sendq);
         (*filled)++;

@@ -3,6 +3,12 @@
 #include "ustack/tcp_sendq.h"
 
 #include "base/cksum.h"
+#include "ubase/pkt.h"
+
+/*
+ * What is left of a reference is copied if it is shorter: a segment costs the device about as much.
+ */
+enum { VIEW_BYTES_MIN = 512 };
 
 static void sendq_link(struct us_sendq *queue, struct us_chunk *chunk)
 {
@@ -127,6 +133,93 @@ u_u32 us_sendq_copy(struct us_sendq *queue, u_u32 seq, u_u8 *to, u_u32 len, u_u3
         else
             u_copy(to, chunk->data + skip, n);
         to += n;
+        len -= n;
+        if (len == 0)
+            break;
+        skip = 0;
+        chunk = chunk->next;
+    }
+    queue->cursor = chunk;
+    return sum;
+}
+
+/* Not a matter of how much of it is wanted, so that a frame made shorter has the same pieces. */
+static int piece_is_view(const struct us_chunk *chunk, u_u32 skip)
+{
+    return chunk->is_ref && chunk->len - skip >= VIEW_BYTES_MIN;
+}
+
+u_u32 us_sendq_reach(const struct us_sendq *queue, u_u32 seq, u_u32 want, u_u32 room, u_u32 segs)
+{
+    const struct us_chunk *chunk = sendq_find(queue, seq);
+    u_u32 skip = seq - chunk->seq;
+    int copying = 1; /* the segment made last is one for copied bytes, as the first is */
+    u_u32 done = 0;
+
+    for (;;) {
+        u_u32 n = u_min32(want - done, chunk->len - skip);
+        int is_view = piece_is_view(chunk, skip);
+
+        if (is_view || !copying) {
+            if (segs == 0)
+                return done;
+            segs--;
+        }
+        if (!is_view) {
+            if (n > room)
+                return done + room;
+            room -= n;
+        }
+        copying = !is_view;
+        done += n;
+        if (done == want)
+            return done;
+        skip = 0;
+        chunk = chunk->next;
+    }
+}
+
+/* Links one more segment to the frame. */
+static struct us_pkt *gather_link(struct us_gather *gather, struct us_pkt *last)
+{
+    struct us_pkt *seg = gather->segs++;
+
+    u_zero(seg, sizeof(*seg));
+    last->next_seg = seg;
+    return seg;
+}
+
+u_u32 us_sendq_gather(struct us_sendq *queue, u_u32 seq, u_u32 len, struct us_gather *gather,
+                      u_u32 sum, int with_sum)
+{
+    struct us_chunk *chunk = sendq_find(queue, seq);
+    struct us_pkt *last = gather->pkt;
+    u_u32 skip = seq - chunk->seq;
+    int copying = 1;
+
+    for (;;) {
+        const u_u8 *from = chunk->data + skip;
+        u_u32 n = u_min32(len, chunk->len - skip);
+        int is_view = piece_is_view(chunk, skip);
+
+        if (is_view || !copying) {
+            last = gather_link(gather, last);
+            last->data = gather->to;
+        }
+        if (is_view) {
+            u_copy(&last->data, &from, sizeof(from)); /* the device only reads there */
+            sum = with_sum ? u_cksum_add(sum, from, n) : sum;
+        } else if (with_sum) {
+            sum = u_cksum_copy(sum, gather->to, from, n);
+        } else {
+            u_copy(gather->to, from, n);
+        }
+        gather->to += is_view ? 0 : n;
+        if (last != gather->pkt) {
+            last->len += n;
+            gather->outside += n;
+        }
+        copying = !is_view;
         len -= n;
         if (len == 0)
             break;

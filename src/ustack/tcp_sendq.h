@@ -36,4 +36,23 @@ void us_sendq_clear(struct us_stack *stack, struct us_sendq *queue);
 u_u32 us_sendq_copy(struct us_sendq *queue, u_u32 seq, u_u8 *to, u_u32 len, u_u32 sum,
                     int with_sum);
 
+/*
+ * How many of `want` bytes from `seq` on go into one frame: references as segments of their own, of
+ * which there may be `segs`, all else copied, for which there are `room` bytes. The queue holds the
+ * `want` bytes. For a smaller `want` the answer is the same, or all of it.
+ */
+u_u32 us_sendq_reach(const struct us_sendq *queue, u_u32 seq, u_u32 want, u_u32 room, u_u32 segs);
+
+/* Where us_sendq_gather() puts things, and what it has come to. */
+struct us_gather {
+    struct us_pkt *pkt;  /* the frame; segments are linked to it */
+    struct us_pkt *segs; /* structs for them */
+    u_u8 *to;            /* where copied bytes go */
+    u_u32 outside;       /* bytes that are not in the first segment */
+};
+
+/* Does what us_sendq_reach() has found possible; the rest is like us_sendq_copy(). */
+u_u32 us_sendq_gather(struct us_sendq *queue, u_u32 seq, u_u32 len, struct us_gather *gather,
+                      u_u32 sum, int with_sum);
+
 #endif

@@ -416,8 +416,10 @@ static void store_frame(struct rig *rig, const struct us_pkt *pkt)
     out->time_us = rig->now_us;
     out->flags = pkt->flags;
     out->tso_mss = pkt->tso_mss;
-    for (const struct us_pkt *s = pkt; s; s = s->next_seg)
+    for (const struct us_pkt *s = pkt; s; s = s->next_seg) {
         out->len += s->len;
+        out->segments++;
+    }
     out->bytes = malloc(out->len);
     size_t at = 0;
     for (const struct us_pkt *s = pkt; s; s = s->next_seg) {
@@ -481,7 +483,9 @@ void rig_output(struct rig *rig)
         memset(pkts, 0, sizeof(pkts));
         for (unsigned i = 0; i < rig->burst; i++) {
             pkts[i].data = room[i];
-            pkts[i].room = rig->config.caps & US_CAP_TX_TSO ? 65000 : rig->config.mtu + 14;
+            pkts[i].room = rig->config.caps & US_CAP_TX_SG    ? 2048
+                           : rig->config.caps & US_CAP_TX_TSO ? 65000
+                                                              : rig->config.mtu + 14;
             list[i] = &pkts[i];
         }
         n = us_output(rig->stack, list, rig->burst, rig->now_us);

@@ -71,6 +71,7 @@ struct rig_out {
     size_t len;
     u_u32 flags;
     unsigned tso_mss;
+    unsigned segments;     /* of memory */
     struct rig_flow *flow; /* null if it belongs to none */
 };
 

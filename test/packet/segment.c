@@ -441,6 +441,8 @@ static void expect_extras(struct script *s, const struct rig_out *out)
     if (script_accept(s, "tso") &&
         (!(out->flags & US_PKT_TX_TSO) || out->tso_mss != (unsigned)script_number(s, "MSS")))
         mismatch(s, out, "the request for TSO");
+    if (script_accept(s, "segments") && out->segments != (unsigned)script_number(s, "segments"))
+        mismatch(s, out, "the number of segments of memory");
     if (script_accept(s, "ip_csum_offload") && !(out->flags & US_PKT_TX_IP_CSUM))
         mismatch(s, out, "the request for an IP checksum");
     if (script_accept(s, "l4_csum_offload") && !(out->flags & US_PKT_TX_L4_CSUM))

@@ -110,6 +110,86 @@ static void any_offset_can_be_built(void **state)
     }
 }
 
+/* The bytes of a frame made of segments, those of the first behind `at` bytes of headers. */
+static u_u32 flatten(const struct us_pkt *pkt, u_u32 at, u_u32 first_len, u_u8 *to)
+{
+    u_u32 len = first_len;
+
+    memcpy(to, pkt->data + at, first_len);
+    for (pkt = pkt->next_seg; pkt != NULL; pkt = pkt->next_seg) {
+        assert_true(pkt->len > 0);
+        memcpy(to + len, pkt->data, pkt->len);
+        len += pkt->len;
+    }
+    return len;
+}
+
+/* One frame from a random place, with random bounds, against the stream. */
+static void gather_once(struct us_sendq *queue, struct u_prng *prng, u_u32 start)
+{
+    enum { AT = 66, SEGS = 8 };
+    static u_u8 room[SPACE + AT], flat[SPACE];
+    struct us_pkt pkt, segs[SEGS];
+    struct us_gather gather = {&pkt, segs, room + AT, 0};
+    u_u32 at = u_prng_below(prng, SPACE);
+    u_u32 want = 1 + u_prng_below(prng, SPACE - at);
+    u_u32 copy_max = u_prng_below(prng, 4000);
+    u_u32 segs_max = u_prng_below(prng, SEGS + 1);
+    u_u32 got = us_sendq_reach(queue, start + at, want, copy_max, segs_max);
+    u_u32 fewer, sum;
+
+    assert_true(got <= want);
+    if (got == 0)
+        return;
+    /* Less is never more difficult. */
+    fewer = 1 + u_prng_below(prng, got);
+    assert_int_equal(us_sendq_reach(queue, start + at, fewer, copy_max, segs_max), fewer);
+    memset(&pkt, 0, sizeof(pkt));
+    pkt.data = room;
+    sum = us_sendq_gather(queue, start + at, fewer, &gather, 0, 1);
+    assert_true(gather.segs <= segs + segs_max);
+    assert_true(gather.to <= room + AT + copy_max);
+    assert_int_equal(flatten(&pkt, AT, fewer - gather.outside, flat), fewer);
+    assert_memory_equal(flat, stream + at, fewer);
+    assert_int_equal(u_cksum_fold(sum), u_cksum_fold(u_cksum_add(0, stream + at, fewer)));
+}
+
+static void any_frame_of_segments_can_be_built(void **state)
+{
+    const u_u32 start = 0xffffff00u; /* sequence numbers wrap within the stream */
+    struct us_sendq queue;
+    struct u_prng prng;
+    u_u32 at = 0;
+    int round;
+
+    memset(&queue, 0, sizeof(queue));
+    u_prng_seed(&prng, 11);
+    while (at < SPACE)
+        at += append_some(&queue, &prng, start, at);
+    for (round = 0; round < 20000; round++)
+        gather_once(&queue, &prng, start);
+    us_sendq_clear(stack, &queue);
+}
+
+static void a_short_reference_is_copied(void **state)
+{
+    struct us_ref *ref = (struct us_ref *)us_pool_get(&stack->ref_pool);
+    struct us_sendq queue;
+
+    memset(&queue, 0, sizeof(queue));
+    ref->conn = NULL;
+    ref->cookie = NULL;
+    ref->chunk.data = stream;
+    ref->chunk.seq = 0;
+    ref->chunk.len = 1000;
+    us_sendq_append_ref(&queue, ref);
+    assert_int_equal(us_sendq_reach(&queue, 0, 1000, 0, 1), 1000);
+    assert_int_equal(us_sendq_reach(&queue, 0, 1000, 999, 0), 0);
+    assert_int_equal(us_sendq_reach(&queue, 600, 400, 0, 8), 0);
+    assert_int_equal(us_sendq_reach(&queue, 600, 400, 300, 8), 300);
+    us_sendq_clear(stack, &queue);
+}
+
 static void an_unused_reservation_holds_nothing(void **state)
 {
     struct us_sendq queue;
@@ -140,6 +220,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(any_offset_can_be_built, setup, teardown),
+        cmocka_unit_test_setup_teardown(any_frame_of_segments_can_be_built, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_short_reference_is_copied, setup, teardown),
         cmocka_unit_test_setup_teardown(an_unused_reservation_holds_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(clear_gives_everything_back, setup, teardown),
     };
