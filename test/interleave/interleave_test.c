@@ -59,6 +59,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--replay=", 9) == 0) {
             replay(grace_scenarios, grace_scenario_count, argv[i] + 9);
+            replay(index_scenarios, index_scenario_count, argv[i] + 9);
             replay(key_scenarios, key_scenario_count, argv[i] + 9);
             fprintf(stderr, "no such scenario\n");
             return 1;
@@ -66,11 +67,13 @@ int main(int argc, char **argv)
             options.seconds = strtod(argv[i] + 10, NULL);
         } else if (strcmp(argv[i], "--list") == 0) {
             list(grace_scenarios, grace_scenario_count);
+            list(index_scenarios, index_scenario_count);
             list(key_scenarios, key_scenario_count);
             return 0;
         }
     }
     explore_all(grace_scenarios, grace_scenario_count, argc, argv, &options);
+    explore_all(index_scenarios, index_scenario_count, argc, argv, &options);
     explore_all(key_scenarios, key_scenario_count, argc, argv, &options);
     return 0;
 }

@@ -9,8 +9,8 @@
 #include "../history/history.h"
 #include "kv/engine.h"
 
-/* Two keys of the same chain, and one of another. */
-enum key { KEY_A = 0, KEY_B, KEY_ELSEWHERE, KEYS };
+/* Two keys of the same chain, as many more as fill a bucket of it, and one of another chain. */
+enum key { KEY_A = 0, KEY_B, KEY_FILL, KEY_ELSEWHERE = KEY_FILL + KV_BUCKET_SLOTS, KEYS };
 
 struct table {
     struct kv *kv;
@@ -41,6 +41,13 @@ void key_cas(enum key key, uint64_t expected, const char *text);
 void key_incr(enum key key);
 void key_touch(enum key key, uint32_t exptime);
 void key_delete(enum key key);
+
+/* An operation that the caller carries out itself, between these two calls. */
+struct history_op *keys_op_begin(enum key key, enum history_action action);
+void keys_op_end(struct history_op *op);
+
+/* The histories alone, of items that were not accounted for. */
+void keys_check_histories(void);
 
 /* The cas of what the key has now. */
 uint64_t key_cas_now(enum key key);

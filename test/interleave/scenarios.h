@@ -5,6 +5,9 @@
 
 #include "il.h"
 
+extern const struct il_scenario index_scenarios[];
+extern const unsigned index_scenario_count;
+
 extern const struct il_scenario key_scenarios[];
 extern const unsigned key_scenario_count;
 
