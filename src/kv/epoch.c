@@ -16,7 +16,8 @@ void kv_epoch_init(struct kv_epoch *epoch, struct kv_epoch_member *members, unsi
 void kv_epoch_online(struct kv_epoch *epoch, struct kv_epoch_member *member)
 {
     U_ASSERT(kv_u64_load_relaxed(&member->announced) == KV_EPOCH_OFFLINE);
-    kv_u64_store_relaxed(&member->announced, kv_u64_load_relaxed(&epoch->clock));
+    /* Release: what was read before going offline is behind whoever loads this instead of that. */
+    kv_u64_store_release(&member->announced, kv_u64_load_relaxed(&epoch->clock));
     kv_u64_fetch_add_acq_rel(&epoch->clock, 1);
 }
 

@@ -16,6 +16,8 @@
  *      read-modify-writes of the clock are in one order. If the member's comes before a
  *      retirement's, the retirer sees the member online. If it comes after, the member sees the
  *      unlink. So a member cannot come online unseen with a stale pointer, and no fence is needed.
+ *      The store is a release: whoever loads it may have missed that of going offline, and needs
+ *      the reads before that behind it (C11 would let it do without, C++20 no longer).
  */
 #ifndef KV_EPOCH_H
 #define KV_EPOCH_H

@@ -21,6 +21,7 @@ static struct kv_segment headers[1];
 static _Alignas(64) uint64_t memory[1 << (SHIFT - 3)];
 static kv_atomic_u64 published; /* 1: there is a record */
 static uint32_t seen[IL_THREADS_MAX][1];
+static unsigned long reuses; /* in all runs */
 
 static void setup(void)
 {
@@ -42,16 +43,22 @@ static void setup(void)
     kv_u64_store_release(&published, 1);
 }
 
-static void setup_online(void)
+static void setup_two_online(void)
 {
     setup();
-    for (unsigned i = 1; i < IL_THREADS_MAX; i++)
+    for (unsigned i = 1; i <= 2; i++)
         kv_epoch_online(&epoch, &members[i]);
+}
+
+static void setup_three_online(void)
+{
+    setup_two_online();
+    kv_epoch_online(&epoch, &members[3]);
 }
 
 static void setup_held(void)
 {
-    setup_online();
+    setup_three_online();
     kv_segment_add(&segments, 0, KV_SEGMENT_HOLD);
 }
 
@@ -94,6 +101,7 @@ static void reuse(void)
     if (kv_segment_take(&segments, 0, KV_SEGMENT_OPEN) == KV_SEGMENT_NONE)
         return;
     memory[0] = 2;
+    reuses++;
     kv_segment_add(&segments, 0, KV_SEGMENT_HOLD);
 }
 
@@ -163,6 +171,9 @@ static void check(void)
 
 static void teardown(void)
 {
+    if (reuses == 0)
+        il_fail("the segment was never reused: nothing has been tested");
+    reuses = 0;
     kv_unpoison(memory, sizeof(memory));
 }
 
@@ -178,7 +189,7 @@ const struct il_scenario grace_scenarios[] = {
     {"grace-announce",
      "a reader announces between two reads",
      2,
-     setup_online,
+     setup_two_online,
      NULL,
      {reader_announces, writer_online},
      check,
@@ -186,7 +197,7 @@ const struct il_scenario grace_scenarios[] = {
     {"grace-offline",
      "a reader goes offline and comes back",
      2,
-     setup_online,
+     setup_two_online,
      NULL,
      {reader_goes_and_comes, writer_online},
      check,
@@ -194,7 +205,7 @@ const struct il_scenario grace_scenarios[] = {
     {"grace-pin",
      "a pin is taken while the record is unlinked, and outlives the grace",
      3,
-     setup_online,
+     setup_three_online,
      NULL,
      {reader_pins, unlinker, reclaimer},
      check,

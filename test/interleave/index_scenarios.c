@@ -41,14 +41,18 @@ static struct history_value digit_text(unsigned digit)
 /* ---- operations -------------------------------------------------------------------------- */
 
 /* Writes the value once more: whoever finds the item has to see this. */
+static struct kv_item *item_filled(enum key key, unsigned digit)
+{
+    struct kv_item *item = item_of(key, digit);
+    uint32_t len;
+    *kv_item_room(item, 0, &len) = (uint8_t)('0' + digit);
+    return item;
+}
+
 static void insert(enum key key, unsigned digit)
 {
     struct history_op *op = keys_op_begin(key, HISTORY_ADD);
-    struct kv_item *item = item_of(key, digit);
-    uint32_t len;
-    uint8_t *room = kv_item_room(item, 0, &len);
-    il_plain_write(room, 1);
-    *room = (uint8_t)('0' + digit);
+    struct kv_item *item = item_filled(key, digit);
     op->value = digit_text(digit);
     bool done = kv_index_insert(keys_worker(), &table.keys[key], item);
     op->result = done ? HISTORY_DONE : HISTORY_REFUSED;
@@ -64,7 +68,6 @@ static void find(enum key key)
     if (item) {
         uint32_t len;
         const uint8_t *value = kv_value(item, 0, &len);
-        il_plain_read(value, 1);
         op->seen = digit_text(*value - '0');
     }
     keys_op_end(op);
@@ -85,7 +88,7 @@ static void unlink_key(enum key key)
 static void exchange(enum key key, unsigned digit)
 {
     struct history_op *op = keys_op_begin(key, HISTORY_REPLACE);
-    struct kv_item *item = item_of(key, digit);
+    struct kv_item *item = item_filled(key, digit);
     uint64_t word;
     op->value = digit_text(digit);
     op->result = HISTORY_ABSENT;
@@ -244,6 +247,14 @@ const struct il_scenario index_scenarios[] = {
      {insert_1, insert_b_unlink_b, insert_2},
      keys_check_histories,
      keys_close},
+    {"index-insert-gone",
+     "a slot is filled and emptied under a slow claim, a third looks",
+     3,
+     empty,
+     keys_begin,
+     {insert_1, insert_b_unlink_b, find_twice},
+     keys_check_histories,
+     keys_close},
     {"index-reuse",
      "a slot is emptied while others claim slots",
      3,
@@ -261,7 +272,7 @@ const struct il_scenario index_scenarios[] = {
      keys_check_histories,
      keys_close},
     {"index-reuse-claimed",
-     "a slot is filled and emptied under a slow claim",
+     "two keys in turn in the slot of a slow claim",
      3,
      with_a,
      keys_begin,

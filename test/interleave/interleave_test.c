@@ -14,7 +14,7 @@
 
 #include "scenarios.h"
 
-#define SECONDS 1.0
+#define SECONDS 0.7
 
 static bool is_asked_for(const char *name, int count, char **names)
 {
@@ -29,12 +29,18 @@ static bool is_asked_for(const char *name, int count, char **names)
     return !any;
 }
 
-static void explore_all(const struct il_scenario *scenarios, unsigned count, int argc, char **argv,
-                        const struct il_options *options)
+/* How many scenarios were asked for. */
+static unsigned explore_all(const struct il_scenario *scenarios, unsigned count, int argc,
+                            char **argv, const struct il_options *options)
 {
-    for (unsigned i = 0; i < count; i++)
-        if (is_asked_for(scenarios[i].name, argc, argv))
+    unsigned explored = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (is_asked_for(scenarios[i].name, argc, argv)) {
             il_explore(&scenarios[i], options);
+            explored++;
+        }
+    }
+    return explored;
 }
 
 /* The run of --replay=NAME:CHOICES, if the scenario is among these. */
@@ -72,8 +78,10 @@ int main(int argc, char **argv)
             return 0;
         }
     }
-    explore_all(grace_scenarios, grace_scenario_count, argc, argv, &options);
-    explore_all(index_scenarios, index_scenario_count, argc, argv, &options);
-    explore_all(key_scenarios, key_scenario_count, argc, argv, &options);
-    return 0;
+    unsigned explored = explore_all(grace_scenarios, grace_scenario_count, argc, argv, &options);
+    explored += explore_all(index_scenarios, index_scenario_count, argc, argv, &options);
+    explored += explore_all(key_scenarios, key_scenario_count, argc, argv, &options);
+    if (explored == 0)
+        fprintf(stderr, "no such scenario: see --list\n");
+    return explored == 0;
 }

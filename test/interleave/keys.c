@@ -9,6 +9,7 @@
 
 #define OPS_MAX 16
 #define NAME_BYTES 16
+#define EXPTIME 500 /* of what is stored: far away */
 
 struct table table;
 
@@ -195,6 +196,7 @@ static enum kv_verdict decide_incr(struct history_op *op, const struct kv_view *
     }
     op->seen = value_of(old);
     op->seen.bytes[0]++;
+    kv_item_set_exptime(keys_worker(), change->item, old->exptime);
     item_fill(change->item, &op->seen);
     return KV_REPLACE;
 }
@@ -234,7 +236,7 @@ static void op_store(struct history_op *op, enum key key, uint32_t len)
     struct kv_worker *worker = keys_worker();
     struct kv_change change = {0};
     enum kv_error error;
-    change.item = kv_item_new(worker, &table.keys[key], len, 0, 0, &error);
+    change.item = kv_item_new(worker, &table.keys[key], len, 0, EXPTIME, &error);
     if (!change.item)
         il_fail("kv_item_new: %d", error);
     if (op->action != HISTORY_INCR)
@@ -251,6 +253,7 @@ static void op_store_text(enum key key, enum history_action action, uint64_t exp
 {
     struct history_op *op = keys_op_begin(key, action);
     op->value = history_text(text);
+    op->exptime = EXPTIME;
     op->expected = expected;
     op_store(op, key, op->value.len);
 }

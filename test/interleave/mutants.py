@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plants bugs into copies of the engine's sources and sees the model checker find each of them.
+
+    mutants.py --source DIR --work DIR --rest LIB --tracked LIB --base LIB -- CC ARG...
+
+A mutant is one place of one source file, changed. The file is compiled as the tracked sources are,
+linked before them, and the scenarios named are explored: the checker has to end with its code for a
+finding and a message that fits, and has to find the same again when it is told to repeat the run
+that it printed.
+"""
+
+import argparse
+import dataclasses
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+FOUND = 3
+SECONDS = 10  # at most, of each scenario; most are found in a fraction of the first
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    name: str
+    file: str
+    old: str
+    new: str
+    scenarios: tuple[str, ...]
+    says: str  # a regular expression
+
+
+MUTANTS = [
+    # ---- orderings ----
+    Mutant(
+        "announce-relaxed",
+        "epoch.c",
+        "kv_u64_store_release(&member->announced, kv_u64_load_acquire(&epoch->clock));",
+        "kv_u64_store_relaxed(&member->announced, kv_u64_load_acquire(&epoch->clock));",
+        ("grace-announce",),
+        "data race",
+    ),
+    Mutant(
+        "clock-read-relaxed",
+        "epoch.c",
+        "kv_u64_store_release(&member->announced, kv_u64_load_acquire(&epoch->clock));",
+        "kv_u64_store_release(&member->announced, kv_u64_load_relaxed(&epoch->clock));",
+        ("grace-announce",),
+        "data race|was overwritten",
+    ),
+    Mutant(
+        "online-relaxed",
+        "epoch.c",
+        "kv_u64_store_release(&member->announced, kv_u64_load_relaxed(&epoch->clock));",
+        "kv_u64_store_relaxed(&member->announced, kv_u64_load_relaxed(&epoch->clock));",
+        ("grace-offline",),
+        "data race",
+    ),
+    Mutant(
+        "online-unseen",
+        "epoch.c",
+        "    kv_u64_fetch_add_acq_rel(&epoch->clock, 1);\n}",
+        "}",
+        ("grace-online",),
+        "data race|was overwritten",
+    ),
+    Mutant(
+        "exchanged-relaxed",
+        "index.c",
+        "else if (kv_u64_cas_acq_rel(slot, &now, by != 0 ? by : word_empty(head)))",
+        "else if (atomic_compare_exchange_strong_explicit(\n"
+        "    slot, &now, by != 0 ? by : word_empty(head), memory_order_relaxed,\n"
+        "    memory_order_relaxed))",
+        ("index-exchange",),
+        "data race",
+    ),
+    # ---- reclaiming ----
+    Mutant(
+        "freed-too-early",
+        "segment.c",
+        "if (segment->retired_at > others)\n            break;",
+        "if (segment->retired_at > others + 1)\n            break;",
+        ("grace-announce",),
+        "data race|was overwritten",
+    ),
+    Mutant(
+        "freed-while-pinned",
+        "segment.c",
+        "            if (kv_u64_load_seq_cst(&segment->usage) == 0)\n"
+        "                make_free(segments, index);\n            moved++;",
+        "            make_free(segments, index);\n            moved++;",
+        ("grace-pin",),
+        "U_ASSERT",
+    ),
+    # ---- inserting ----
+    Mutant(
+        "no-commit",
+        "index.c",
+        "    if (!kv_u64_cas_acq_rel(&look->head->control, &control,\n"
+        "                            control_next(control, look->number + 1))) {",
+        "    if (!kv_u64_cas_acq_rel(&look->head->control, &control,\n"
+        "                            control_next(control, look->number + 1)) &&\n"
+        "        control == look->control) {",
+        ("index-insert",),
+        "not linearizable|twice",
+    ),
+    Mutant(
+        "pending-is-there",
+        "index.c",
+        "        if (pend_of(control) != number + 1)\n            return 0;",
+        "",
+        ("index-insert",),
+        "not linearizable|U_ASSERT",
+    ),
+    Mutant(
+        "slot-comes-back",
+        "index.c",
+        "    return version_of(kv_u64_load_acquire(&head->control));",
+        "    return 0 * version_of(kv_u64_load_acquire(&head->control));",
+        ("index-insert-gone",),
+        "not linearizable|U_ASSERT",
+    ),
+    # ---- changing ----
+    Mutant(
+        "published-before-finished",
+        "update.c",
+        "        done = kv_index_insert(worker, update->key, item);\n",
+        "        done = kv_index_insert(worker, update->key, item);\n"
+        "    if (!update->item)\n        kv_u64_store_relaxed(&item->cas, cas + 1);\n",
+        ("add-add",),
+        "not linearizable",
+    ),
+    Mutant(
+        "touch-unchecked",
+        "update.c",
+        "    if (!kv_item_status_cas(item, &status, wanted))\n        return false;\n",
+        "    kv_item_status_set(item, wanted);\n",
+        ("relocate-touch",),
+        "not linearizable",
+    ),
+    Mutant(
+        "replaced-unsealed",
+        "update.c",
+        "done = seal(update) && kv_index_exchange(",
+        "done = kv_index_exchange(",
+        ("touch-incr",),
+        "not linearizable",
+    ),
+    Mutant(
+        "accounted-twice",
+        "update.c",
+        "    if (!seal(update) || !kv_index_unlink(worker, update->key->hash, update->word))\n"
+        "        return false;\n    kv_unlinked(worker, update->item, KV_END_DELETED);",
+        "    if (!seal(update))\n        return false;\n"
+        "    kv_index_unlink(worker, update->key->hash, update->word);\n"
+        "    kv_unlinked(worker, update->item, KV_END_DELETED);",
+        ("set-delete-get", "relocate-delete"),
+        "U_ASSERT|kv_check|not linearizable",
+    ),
+]
+
+
+def build(mutant: Mutant, options: argparse.Namespace) -> Path | str:
+    """The checker with the bug in it, or what went wrong."""
+    text = (options.source / "src/kv" / mutant.file).read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        return f"{mutant.file} has the text to change {text.count(mutant.old)} times, not once"
+    changed = options.work / f"{mutant.name}.c"
+    program = options.work / mutant.name
+    changed.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    main = options.source / "test/interleave/interleave_test.c"
+    libraries = [options.rest, options.tracked, options.base]
+    group = ["-Wl,--start-group", *libraries, "-Wl,--end-group"]
+    command = [*options.cc, "-o", program, changed, main, *group]
+    result = subprocess.run(command, capture_output=True, text=True)
+    return program if result.returncode == 0 else f"does not compile:\n{result.stderr}"
+
+
+def run(command: list) -> tuple[int, str]:
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return result.returncode, result.stdout
+
+
+def finding(output: str) -> str:
+    """The message: the last line but the one that says how to repeat the run."""
+    return output.strip().splitlines()[-2] if output.count("\n") > 1 else output
+
+
+def examine(mutant: Mutant, options: argparse.Namespace) -> str | None:
+    """None if the bug was found, twice the same; else what went wrong."""
+    program = build(mutant, options)
+    if isinstance(program, str):
+        return program
+    status, output = run([program, f"--seconds={SECONDS}", *mutant.scenarios])
+    if status != FOUND:
+        return f"was not found (exit code {status}):\n{output}"
+    message = finding(output)
+    if not re.search(mutant.says, message):
+        return f"was found as something else: {message}"
+    again = re.search(r"^repeat it: (--replay=\S*)$", output, re.MULTILINE)
+    if not again:
+        return f"no way to repeat the run is printed:\n{output}"
+    status, output = run([program, again.group(1)])
+    if status != FOUND or finding(output) != message:
+        return f"{again.group(1)} does not find it again: {finding(output)}"
+    print(f"found  {mutant.name:26} {message}")
+    print(f"       {again.group(1)}", flush=True)
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("source", "work", "rest", "tracked", "base"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--only", help="the beginning of a mutant's name", default="")
+    parser.add_argument("cc", nargs="+")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    failed = 0
+    for mutant in MUTANTS:
+        if mutant.name.startswith(options.only):
+            trouble = examine(mutant, options)
+            if trouble:
+                failed += 1
+                print(f"FAILED {mutant.name}: {trouble}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
