@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ucping's settings and its two transports. */
+#ifndef UCPING_UCPING_H
+#define UCPING_UCPING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "common/host.h"
+#include "conv.h"
+
+#define UCPING_ERROR_MAX 400
+#define UCPING_PORT "7007"
+#define UCPING_CONNECTIONS_MAX 10000
+
+struct settings {
+    bool listen;
+    enum mode mode;
+    uint32_t bytes;
+    uint64_t count;
+    double seconds;
+    unsigned connections;
+    bool poll;         /* never sleeps */
+    bool copy;         /* own stack: bulk is copied instead of queued by reference */
+    uint32_t caps_off; /* own stack: enum us_cap */
+    bool json;
+    const char *peer; /* HOST[:PORT]; of a server: [HOST:]PORT */
+    struct sockaddr_storage addr;
+    socklen_t addr_len;
+    struct link_options link;
+    char error[UCPING_ERROR_MAX];
+};
+
+/* What the signals ask for. */
+extern atomic_bool ucping_stop;
+
+static inline uint64_t ucping_clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * Each runs until the end of the game, or as a server until ucping_stop. game->end_ns is set when
+ * all connections are open. Returns 0, or -1 with settings->error.
+ */
+int ucping_sock(struct settings *s, struct game *game, uint64_t *started_ns);
+int ucping_stack(struct settings *s, struct game *game, uint64_t *started_ns);
+
+/* Sets settings->error. Returns -1. */
+__attribute__((format(printf, 2, 3))) int ucping_fail(struct settings *s, const char *format, ...);
+
+#endif

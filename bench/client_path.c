@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a GET costs ucload on its own stack, from frame to frame: 32 connections with one request in
+ * flight on each, 1000 keys, keys and values of 8 bytes, every byte of the replies verified, over a
+ * link in memory. At its other end a responder looks up nothing: it turns the key of each request
+ * into the reply that is due.
+ *
+ *   bench/client_path [requests]
+ *
+ * The responder runs inside of the client's device. Under
+ *   valgrind --tool=callgrind --toggle-collect=measured --toggle-collect=respond
+ * the instructions of the client alone are counted; with "0" as the first argument, those of its
+ * start and end.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+
+enum { CONNECTIONS = 32, KEYS = 1000, PORT = 11211, STEP_US = 10, VALUE_BYTES = 8 };
+
+struct bench {
+    struct nic nic; /* the client's: `ends[0]`, and the responder behind it */
+    struct nic *ends[2];
+    struct us_stack *responder;
+    struct plan plan;
+    struct client client;
+    uint64_t now_us;
+};
+
+static struct bench b;
+static const atomic_bool never;
+
+static void die(const char *what)
+{
+    fprintf(stderr, "client_path: %s\n", what);
+    exit(1);
+}
+
+/* ---- the responder ----------------------------------------------------------------------- */
+
+/* "get <8 bytes>\r\n": the value is what ucload's keys have, found by undoing load_key_write(). */
+static void answer(struct us_conn *conn, const u_u8 *request, u_u32 len)
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+    uint8_t reply[64];
+    uint64_t id;
+
+    if (len != 14)
+        die("a request is not what was expected");
+    id = (uint64_t)(strchr(digits, request[4]) - digits) |
+         (uint64_t)(strchr(digits, request[5]) - digits) << 6;
+    memcpy(reply, "VALUE ", 6);
+    memcpy(reply + 6, request + 4, 8);
+    memcpy(reply + 14, " 0 8\r\n", 6);
+    memcpy(reply + 20, keyspace_value(&b.plan.keys, id), VALUE_BYTES);
+    memcpy(reply + 28, "\r\nEND\r\n", 7);
+    if (us_send(b.responder, conn, reply, 35) != 35)
+        die("a reply does not fit");
+}
+
+/* One turn of the responder. Not inlined, so that callgrind can leave it out. */
+static __attribute__((noinline)) void respond(void)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct us_event ev;
+    unsigned n = nic_rx_burst(b.ends[1], pkts, NIC_BURST_MAX);
+    unsigned filled, sent;
+
+    b.now_us += STEP_US;
+    us_input(b.responder, pkts, n, b.now_us);
+    while (us_next_event(b.responder, &ev)) {
+        if (ev.type == US_EV_DATA)
+            answer(ev.conn, ev.data, ev.len);
+    }
+    nic_release(b.ends[1], pkts, n);
+    n = nic_alloc(b.ends[1], pkts, NIC_BURST_MAX);
+    filled = us_output(b.responder, pkts, n, b.now_us);
+    sent = nic_tx_burst(b.ends[1], pkts, filled);
+    nic_release(b.ends[1], pkts + sent, n - sent);
+}
+
+static void open_responder(void)
+{
+    struct us_addr addr = {US_IP4, {10, 0, 0, 1}};
+    struct us_config config;
+    void *memory;
+
+    us_config_defaults(&config);
+    memcpy(config.mac, b.ends[1]->mac, sizeof(config.mac));
+    memset(config.secret, 1, sizeof(config.secret));
+    memory = calloc(1, us_memory_bytes(&config));
+    b.responder = us_create(&config, memory, us_memory_bytes(&config), b.now_us);
+    if (!b.responder || us_addr_add(b.responder, &addr, 24) != 0 ||
+        us_listen(b.responder, PORT, NULL) != 0)
+        die("the responder does not start");
+}
+
+/* ---- the client's device ----------------------------------------------------------------- */
+
+static unsigned rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    (void)nic;
+    respond();
+    return nic_rx_burst(b.ends[0], pkts, n);
+}
+
+static unsigned take_empty(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    (void)nic;
+    return nic_alloc(b.ends[0], pkts, n);
+}
+
+static void give_back(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    (void)nic;
+    nic_release(b.ends[0], pkts, n);
+}
+
+static unsigned tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    (void)nic;
+    return nic_tx_burst(b.ends[0], pkts, n);
+}
+
+/* The responder is always there: nothing to wait for. */
+static int wait_not(struct nic *nic, uint64_t timeout_us)
+{
+    (void)nic;
+    (void)timeout_us;
+    return 0;
+}
+
+static void close_ends(struct nic *nic)
+{
+    (void)nic;
+    nic_close(b.ends[0]);
+    nic_close(b.ends[1]);
+}
+
+static const struct nic_ops ops = {.name = "responder",
+                                   .rx_burst = rx_burst,
+                                   .alloc = take_empty,
+                                   .release = give_back,
+                                   .tx_burst = tx_burst,
+                                   .wait = wait_not,
+                                   .close = close_ends};
+
+/* ---- the client -------------------------------------------------------------------------- */
+
+static void make_plan(void)
+{
+    struct sockaddr_in *to = (struct sockaddr_in *)&b.plan.server;
+    struct plan *plan = &b.plan;
+    char error[LOAD_ERROR_MAX];
+
+    plan->depth = 1;
+    plan->verify = true;
+    plan->poll = true;
+    plan->threads = 1;
+    plan->timeout_ns = UINT64_C(60000000000);
+    snprintf(plan->server_text, sizeof(plan->server_text), "the responder");
+    to->sin_family = AF_INET;
+    to->sin_port = htons(PORT);
+    to->sin_addr.s_addr = htonl(0x0a000001);
+    plan->link.ip_count = 1;
+    plan->link.ip[0].addr = (struct us_addr){US_IP4, {10, 0, 0, 2}};
+    plan->link.ip[0].prefix_len = 24;
+    if (mix_parse(&plan->mix, "get", error) < 0 ||
+        !load_popularity_parse(&plan->popularity, "uniform", KEYS, 1, error) ||
+        keyspace_open(&plan->keys, KEYS, "8", "8", error) < 0)
+        die(error);
+    plan->mix.multi = 1;
+    if (forms_open(&plan->forms, PROTOCOL_TEXT, &plan->keys, 0) < 0)
+        die("no memory");
+}
+
+/* What is measured, less respond(). */
+static __attribute__((noinline)) int measured(void)
+{
+    return client_run(&b.client);
+}
+
+int main(int argc, char **argv)
+{
+    struct nic_loop_config loop = {0};
+    uint64_t requests = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000;
+    char error[NIC_ERROR_MAX];
+
+    b.now_us = 1000000;
+    if (nic_loop_open(&loop, b.ends, error) != 0)
+        die(error);
+    b.nic = *b.ends[0];
+    b.nic.ops = &ops;
+    make_plan();
+    open_responder();
+    b.client.stop = &never;
+    if (client_open(&b.client, &b.plan, CONNECTIONS, &b.nic) < 0)
+        die(b.client.error);
+    b.client.phase.requests_max = requests + CONNECTIONS;
+    b.client.phase.seed = 1;
+    b.client.phase.start_ns = client_clock_ns();
+    if (measured() < 0)
+        die(b.client.error);
+    if (b.client.talk.tally.hits != requests + CONNECTIONS || b.client.talk.tally.wrong > 0)
+        die("replies are missing or wrong");
+    printf("%llu GETs in %.0f ns each, both sides\n", (unsigned long long)b.client.talk.tally.hits,
+           (double)(b.client.end_ns - b.client.phase.start_ns) / (double)b.client.talk.tally.hits);
+    client_close(&b.client);
+    forms_close(&b.plan.forms);
+    keyspace_close(&b.plan.keys);
+    return 0;
+}
