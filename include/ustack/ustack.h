@@ -87,6 +87,7 @@ struct us_config {
     u_u32 vlan_id;                /* 1..4094: all frames carry this VLAN tag; 0: none */
     u_u32 ip6_autoconf;           /* 1: IPv6 with what routers advertise (RFC 4862); 0: without */
     u_u32 dad_probes;             /* RFC 4862 5.1: looks for duplicates of an IPv6 address; 0: no */
+    u_u32 follower;               /* 1: see us_addr_add() */
     u_u32 reply_to_sender;        /* 1: see below; 0: we are a host of our own on the link */
 
     /*
@@ -169,6 +170,10 @@ struct us_stack *us_create(const struct us_config *config, void *memory, unsigne
  * gratuitous ARP with the next us_output() (RFC 5227 section 3).
  * The first IPv6 address turns IPv6 on, and the instance has a link-local address then as well. An
  * IPv6 address is in use once nobody has objected to it for a second (RFC 4862 5.4).
+ * Several instances may have the same addresses and MAC, if each connection's frames always go to
+ * the same one and ARP and neighbour discovery go to all. One of them speaks for the addresses; the
+ * others have config.follower set: they learn and ask like the first, but do not announce, answer
+ * ARP and solicitations, probe for duplicates or report groups.
  * Returns 0, US_ERR_ARGUMENT (no host can have it, or config.mtu is too small for IPv6),
  * US_ERR_IN_USE or US_ERR_NO_MEMORY (8 addresses of each family).
  */

@@ -64,7 +64,7 @@ void us_arp_input(struct us_stack *stack, const u_u8 *data, u_u32 bytes)
     }
     for_us = us_local_is(stack, u_get_be32(arp->target_ip));
     arp_merge(stack, arp, for_us);
-    if (!for_us || u_get_be16(arp->operation) != ARP_REQUEST)
+    if (!for_us || u_get_be16(arp->operation) != ARP_REQUEST || stack->config.follower)
         return;
     u_zero(&rx, sizeof(rx));
     rx.mac = arp->sender_mac;

@@ -33,6 +33,8 @@ void us_mld_join(struct us_stack *stack, u_u32 index)
 {
     struct us_mld *mld = &stack->nd.mld;
 
+    if (stack->config.follower)
+        return;
     mld->joins_due |= (u_u32)1 << index;
     mld->joins_again |= (u_u32)1 << index;
     if (mld->joins_us == US_NEVER)
@@ -114,6 +116,8 @@ void us_mld_query_input(struct us_stack *stack, const struct us_rx *rx)
         return;
     }
     us_count(stack, US_C_ND_RX);
+    if (stack->config.follower)
+        return;
     if (rx->l4_bytes == OLD_BYTES)
         mld->old_until_us = stack->now_us + mld_old_us;
     u_copy(&group, rx->l4 + GROUP_OFFSET, sizeof(group));

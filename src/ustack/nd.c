@@ -79,7 +79,7 @@ static void solicit_from_nobody(struct us_stack *stack, const struct us_rx *rx, 
         us_nd_duplicate(stack, index);
         return;
     }
-    if (!us_local6_is_usable(local))
+    if (!us_local6_is_usable(local) || stack->config.follower)
         return;
     reply = us_reply_add(stack, rx, US_REPLY_ADVERT);
     if (reply == U_NULL)
@@ -125,6 +125,8 @@ void us_nd_solicit_input(struct us_stack *stack, const struct us_rx *rx)
         return;
     if (mac != U_NULL)
         us_nd_heard(stack, us_rx_source(rx), mac);
+    if (stack->config.follower)
+        return;
     reply = us_reply_add(stack, rx, US_REPLY_ADVERT);
     if (reply == U_NULL)
         return;

@@ -32,6 +32,13 @@ void us_nd_reschedule(struct us_stack *stack)
         us_timer_set(&stack->wheel, &stack->nd.timer, next_us);
 }
 
+/* One more message about the address is due, unless another instance speaks for us. */
+static void addr_tell(const struct us_stack *stack, u_u32 *due, u_u32 index)
+{
+    if (!stack->config.follower)
+        *due |= (u_u32)1 << index;
+}
+
 /* The next step of looking for duplicates: one more probe, or the end (RFC 4862 5.4). */
 static void addr_probe(struct us_stack *stack, u_u32 index)
 {
@@ -40,12 +47,12 @@ static void addr_probe(struct us_stack *stack, u_u32 index)
     if (local->probes > 0) {
         local->probes--;
         local->next_us = stack->now_us + US_ND_RETRANS_US;
-        stack->nd.probes_due |= (u_u32)1 << index;
+        addr_tell(stack, &stack->nd.probes_due, index);
         return;
     }
     local->state = US_LOCAL6_PREFERRED;
     local->next_us = US_NEVER;
-    stack->nd.adverts_due |= (u_u32)1 << index;
+    addr_tell(stack, &stack->nd.adverts_due, index);
     if (us_ip6_is_link_local(&local->addr) && stack->nd.solicits_left > 0)
         stack->nd.solicit_us = stack->now_us;
 }
@@ -91,7 +98,7 @@ void us_nd_timer(struct us_stack *stack)
     us_mld_timer(stack);
     if (nd->solicit_us <= stack->now_us) {
         nd->solicits_left--;
-        nd->solicit_due = 1;
+        nd->solicit_due = !stack->config.follower;
         nd->solicit_us = nd->solicits_left > 0 ? stack->now_us + ROUTER_SOLICIT_US : US_NEVER;
     }
     us_nd_reschedule(stack);

@@ -78,6 +78,7 @@ void us_config_defaults(struct us_config *config)
     config->dad_probes = 1;
     config->ip6_autoconf = 0;
     config->reply_to_sender = 0;
+    config->follower = 0;
     config->buffer_bytes = 64u << 20;
     config->send_queue_bytes = 256u << 10;
     config->send_refs_max = 64;
@@ -126,7 +127,7 @@ static int config_is_valid(const struct us_config *c)
            in_range(c->reassembly_max, 1, REASSEMBLY_MAX) &&
            in_range(c->reassembly_bytes, REASSEMBLY_BYTES_MIN, 65535) &&
            in_range(c->vlan_id, 0, VLAN_ID_MAX) && in_range(c->dad_probes, 0, PROBES_MAX) &&
-           in_range(c->reply_to_sender, 0, 1) &&
+           in_range(c->reply_to_sender, 0, 1) && in_range(c->follower, 0, 1) &&
            in_range(c->ip6_autoconf, 0, c->mtu >= US_IP6_MTU_MIN && !c->reply_to_sender) &&
            in_range(c->buffer_bytes, BLOCKS_MIN * US_BLOCK_BYTES, 0xffffffffu) &&
            in_range(c->send_queue_bytes, 1, WINDOW_MAX) &&

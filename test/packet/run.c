@@ -62,6 +62,7 @@ static int set_config(struct script *s, const char *key)
                   {"half_open_max", &c->half_open_max},
                   {"time_wait_max", &c->time_wait_max},
                   {"arp_max", &c->arp_max},
+                  {"follower", &c->follower},
                   {"listen_max", &c->listen_max},
                   {"buffer_bytes", &c->buffer_bytes},
                   {"send_queue_bytes", &c->send_queue_bytes},

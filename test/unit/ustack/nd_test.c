@@ -22,17 +22,23 @@ static const u_u8 router_mac[6] = {2, 0, 0, 0, 0, 9};
 static struct craft packet;
 
 /* Opens a stack without IPv4 frames in the way. */
-static void open_with(struct raw *raw, u_u32 autoconf)
+static void open_as(struct raw *raw, u_u32 autoconf, u_u32 follower)
 {
     struct us_config config;
 
     pair_config(&config, 0);
     config.ip6_autoconf = autoconf;
+    config.follower = follower;
     pair_use_ip6(0);
     raw_open(raw, &config);
     while (raw_frame(raw) != NULL)
         continue;
     assert_int_equal(us_listen(raw->stack, RAW_PORT, NULL), 0);
+}
+
+static void open_with(struct raw *raw, u_u32 autoconf)
+{
+    open_as(raw, autoconf, 0);
 }
 
 static int setup(void **state)
@@ -186,6 +192,43 @@ static void duplicates_are_not_used(void **state)
         raw_expect_nothing(&raw);
         raw_close(&raw);
     }
+    (void)state;
+}
+
+/* It has the address at the same time as the instance that speaks for it, and knows what it hears.
+ */
+static void a_follower_listens_and_asks_only(void **state)
+{
+    struct us_ip6 group = us_ip6_solicited_node(&craft_local6);
+    struct us_addr addr = addr6(&craft_local6);
+    struct us_addr peer = addr6(&craft_peer6);
+    struct raw raw;
+    int error;
+
+    open_as(&raw, 0, 1);
+    assert_int_equal(us_addr_add(raw.stack, &addr, 64), 0);
+    raw_pump(&raw, 0);
+    raw_expect_nothing(&raw);
+    assert_null(us_connect(raw.stack, &peer, 80, 0, NULL, &error));
+    raw_pump(&raw, 2 * SECOND);
+    raw_expect_nothing(&raw);
+    make_nd(&raw, SOLICIT, 0, &us_ip6_any, &group, &craft_local6, 0, 0);
+    craft_give(&raw, &packet);
+    raw_expect_nothing(&raw);
+    assert_non_null(us_connect(raw.stack, &peer, 80, 0, NULL, &error));
+    raw_pump(&raw, 0);
+    expect(&raw, SOLICIT);
+    make_nd(&raw, SOLICIT, 0, &craft_peer6, &group, &craft_local6, 1, 2);
+    craft_give(&raw, &packet);
+    assert_int_equal(raw_frame(&raw)->bytes[20], US_IP_TCP); /* heard: the SYN can go */
+    raw_expect_nothing(&raw);
+    raw_close(&raw);
+
+    open_as(&raw, 0, 1);
+    assert_int_equal(us_addr_add(raw.stack, &addr, 64), 0);
+    make_nd(&raw, SOLICIT, 0, &us_ip6_any, &group, &craft_local6, 0, 0);
+    craft_expect_counted(&raw, &packet, "nd_duplicates");
+    raw_close(&raw);
     (void)state;
 }
 
@@ -435,6 +478,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_is_looked_for_first),
         cmocka_unit_test(duplicates_are_not_used),
+        cmocka_unit_test(a_follower_listens_and_asks_only),
         RAW_TEST(solicitations_are_answered),
         RAW_TEST(bad_messages_are_dropped),
         RAW_TEST(neighbours_are_asked_for),
