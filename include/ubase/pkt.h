@@ -65,6 +65,7 @@ struct us_pkt {
     u_u8 l2_len;             /* to send: lengths of the headers, for offloads */
     u_u8 l3_len;
     u_u8 l4_len;
+    u_u16 home; /* whose it is, for a layer that passes it between threads; others leave it be */
 };
 
 /* One cache line. */

@@ -88,8 +88,12 @@ enum {
     PROTOCOL_OPTIONS = 60,
 
     IP4_FRAGMENT_BITS = 0x3fff, /* more fragments, and the offset */
-    IP6_FRAGMENT_BITS = 0xfff9
+    IP4_OFFSET_BITS = 0x1fff,
+    IP6_FRAGMENT_BITS = 0xfff9,
+    IP6_OFFSET_BITS = 0xfff8
 };
+
+enum part { PART_WHOLE, PART_FIRST, PART_LATER };
 
 /* Extension headers that are walked; the stack takes no more either. */
 #define EXTENSIONS_MAX 8
@@ -132,22 +136,33 @@ static void take_ports(struct nic_rss_flow *flow, unsigned protocol, const struc
 
 /* Reads the header of IPv4. Returns false if it is cut or wrong. */
 static bool read_ip4(struct rest *rest, struct nic_rss_flow *flow, unsigned *protocol,
-                     bool *fragment)
+                     enum part *part)
 {
     const uint8_t *ip = rest->at;
+    unsigned bits;
 
     if (rest->len < 20 || ip[0] >> 4 != 4 || (ip[0] & 15) < 5)
         return false;
     flow->is_ip6 = false;
     take_addrs(flow, ip + 12, 4);
     *protocol = ip[9];
-    *fragment = (be16_at(ip + 6) & IP4_FRAGMENT_BITS) != 0;
+    bits = be16_at(ip + 6) & IP4_FRAGMENT_BITS;
+    *part = bits == 0 ? PART_WHOLE : bits & IP4_OFFSET_BITS ? PART_LATER : PART_FIRST;
+    flow->ident = be16_at(ip + 4);
     return rest_skip(rest, (size_t)(ip[0] & 15) * 4);
 }
 
-/* The same for IPv6 and its extension headers. */
+static enum part read_fragment6(const uint8_t *extension, struct nic_rss_flow *flow)
+{
+    unsigned bits = be16_at(extension + 2) & IP6_FRAGMENT_BITS;
+
+    flow->ident = be16_at(extension + 4) << 16 | be16_at(extension + 6);
+    return bits == 0 ? PART_WHOLE : bits & IP6_OFFSET_BITS ? PART_LATER : PART_FIRST;
+}
+
+/* The same for IPv6 and its extension headers, up to that of a fragment. */
 static bool read_ip6(struct rest *rest, struct nic_rss_flow *flow, unsigned *protocol,
-                     bool *fragment)
+                     enum part *part)
 {
     const uint8_t *ip = rest->at;
     unsigned i;
@@ -157,14 +172,14 @@ static bool read_ip6(struct rest *rest, struct nic_rss_flow *flow, unsigned *pro
     flow->is_ip6 = true;
     take_addrs(flow, ip + 8, 16);
     *protocol = ip[6];
-    *fragment = false;
+    *part = PART_WHOLE;
     rest_skip(rest, 40);
-    for (i = 0; i < EXTENSIONS_MAX && rest->len >= 8; i++) {
+    for (i = 0; i < EXTENSIONS_MAX && rest->len >= 8 && *part != PART_LATER; i++) {
         const uint8_t *extension = rest->at;
         size_t bytes = 8;
 
         if (*protocol == PROTOCOL_FRAGMENT)
-            *fragment = *fragment || (be16_at(extension + 2) & IP6_FRAGMENT_BITS) != 0;
+            *part = read_fragment6(extension, flow);
         else if (*protocol == PROTOCOL_HOP_BY_HOP || *protocol == PROTOCOL_ROUTING ||
                  *protocol == PROTOCOL_OPTIONS)
             bytes = 8 + (size_t)extension[1] * 8;
@@ -195,7 +210,7 @@ static enum nic_rss_kind classify_icmp(struct rest rest, struct nic_rss_flow *fl
 {
     struct nic_rss_flow quoted = {0};
     unsigned protocol;
-    bool fragment;
+    enum part part;
 
     if (rest.len < 8)
         return NIC_RSS_FLOW;
@@ -204,10 +219,10 @@ static enum nic_rss_kind classify_icmp(struct rest rest, struct nic_rss_flow *fl
     if (!is_icmp_error(flow->is_ip6, rest.at[0]))
         return NIC_RSS_FLOW;
     rest_skip(&rest, 8);
-    if (!(flow->is_ip6 ? read_ip6(&rest, &quoted, &protocol, &fragment)
-                       : read_ip4(&rest, &quoted, &protocol, &fragment)))
+    if (!(flow->is_ip6 ? read_ip6(&rest, &quoted, &protocol, &part)
+                       : read_ip4(&rest, &quoted, &protocol, &part)))
         return NIC_RSS_FLOW;
-    if (!fragment)
+    if (part != PART_LATER)
         take_ports(&quoted, protocol, &rest);
     *flow = quoted;
     return NIC_RSS_FLOW;
@@ -216,12 +231,15 @@ static enum nic_rss_kind classify_icmp(struct rest rest, struct nic_rss_flow *fl
 static enum nic_rss_kind classify_ip(struct rest rest, bool is_ip6, struct nic_rss_flow *flow)
 {
     unsigned protocol;
-    bool fragment;
+    enum part part;
 
-    if (!(is_ip6 ? read_ip6(&rest, flow, &protocol, &fragment)
-                 : read_ip4(&rest, flow, &protocol, &fragment)))
+    if (!(is_ip6 ? read_ip6(&rest, flow, &protocol, &part)
+                 : read_ip4(&rest, flow, &protocol, &part)))
         return NIC_RSS_OTHER;
-    if (fragment)
+    flow->is_first = part == PART_FIRST;
+    if (flow->is_first)
+        take_ports(flow, protocol, &rest);
+    if (part != PART_WHOLE)
         return NIC_RSS_FRAGMENT;
     if (protocol == (is_ip6 ? PROTOCOL_ICMP6 : PROTOCOL_ICMP4))
         return classify_icmp(rest, flow);

@@ -9,7 +9,7 @@
  * look-up. Its last seven bits choose from a table of 128 entries, which numbers the lanes in turn.
  *
  * What is hashed: TCP and UDP by addresses and ports; ICMP errors by those of the packet that they
- * quote; fragments, which have no ports but in the first, and all else by addresses only.
+ * quote; all else by addresses only. NICs take fragments for such; nic/frag_lanes.h does better.
  */
 #ifndef NIC_RSS_H
 #define NIC_RSS_H
@@ -38,11 +38,13 @@ struct nic_rss_flow {
     bool has_ports;
     struct nic_rss_end from;
     struct nic_rss_end to;
+    uint32_t ident; /* of a fragment: which datagram it is a part of */
+    bool is_first;  /* of a fragment: the datagram's beginning */
 };
 
 enum nic_rss_kind {
     NIC_RSS_FLOW = 0, /* one lane's: *flow is filled in */
-    NIC_RSS_FRAGMENT, /* likewise, without ports: those of the first fragment decide */
+    NIC_RSS_FRAGMENT, /* likewise, with ports in the first fragment only: nic/frag_lanes.h */
     NIC_RSS_ALL,      /* ARP, neighbour and router discovery: every lane has to hear it */
     NIC_RSS_OTHER     /* not IP, or malformed: any lane may drop and count it */
 };

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames spread over lanes: each gets to the lane that its flow belongs to, packets come home, and
+ * a lane without a queue sends through another. In one thread first, then with a thread for each
+ * lane.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "nic/rss.h"
+#include "nic/spread.h"
+#include "nic_testing.h"
+
+#define FRAME_LEN 60
+#define LANES_MAX 4
+
+struct fixture {
+    struct nic *peer;
+    struct nic *lane[LANES_MAX];
+    unsigned lanes;
+};
+
+/* One queue, which is lane 0's. */
+static void open_fixture(struct fixture *f, unsigned lanes, unsigned queue_frames)
+{
+    struct nic_loop_config config = {.queue_frames = queue_frames};
+    char error[NIC_ERROR_MAX];
+    struct nic *ends[2];
+
+    assert_int_equal(nic_loop_open(&config, ends, error), 0);
+    f->peer = ends[0];
+    f->lanes = lanes;
+    assert_int_equal(nic_spread_open(&ends[1], 1, lanes, f->lane, error), 0);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    unsigned i;
+
+    for (i = 0; i < f->lanes; i++)
+        nic_close(f->lane[i]);
+    nic_close(f->peer);
+}
+
+/* A TCP segment of 10.0.0.1:port to 10.0.0.2:11211; port 0: an ARP request. */
+static void fill(struct us_pkt *pkt, uint16_t port)
+{
+    static const uint8_t ip[20] = {0x45, 0, 0,  46, 0, 0, 0,  0, 64, 6,
+                                   0,    0, 10, 0,  0, 1, 10, 0, 0,  2};
+
+    memset(pkt->data, 0, FRAME_LEN);
+    pkt->len = FRAME_LEN;
+    pkt->data[12] = 8;
+    pkt->data[13] = port == 0 ? 6 : 0;
+    if (port == 0)
+        return;
+    memcpy(pkt->data + 14, ip, sizeof(ip));
+    pkt->data[34] = (uint8_t)(port >> 8);
+    pkt->data[35] = (uint8_t)port;
+    pkt->data[36] = 11211 >> 8;
+    pkt->data[37] = (uint8_t)(11211 & 255);
+}
+
+static unsigned lane_of_port(uint16_t port, unsigned lanes)
+{
+    struct nic_rss_flow flow = {.has_ports = true,
+                                .from = {.addr = {10, 0, 0, 1}, .port = port},
+                                .to = {.addr = {10, 0, 0, 2}, .port = 11211}};
+
+    return nic_rss_lane(nic_rss_hash(&flow), lanes);
+}
+
+static uint16_t port_of(const struct us_pkt *pkt)
+{
+    return (uint16_t)(pkt->data[34] << 8 | pkt->data[35]);
+}
+
+/* Sends one frame from a nic; false if it has no packet or does not take it. */
+static bool send_port(struct nic *nic, uint16_t port)
+{
+    struct us_pkt *pkt;
+
+    if (nic_alloc(nic, &pkt, 1) == 0)
+        return false;
+    fill(pkt, port);
+    if (nic_tx_burst(nic, &pkt, 1) == 1)
+        return true;
+    nic_release(nic, &pkt, 1);
+    return false;
+}
+
+static unsigned receive(struct nic *nic, struct us_pkt **pkts)
+{
+    return nic_rx_burst(nic, pkts, NIC_BURST_MAX);
+}
+
+static void flows_get_to_their_lanes(void **state)
+{
+    struct fixture f;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned got = 0;
+    unsigned lane, i, n;
+    uint16_t port;
+
+    open_fixture(&f, 4, 0);
+    for (port = 1; port <= 60; port++)
+        assert_true(send_port(f.peer, port));
+    for (lane = 0; lane < 4; lane++) { /* lane 0 receives for all */
+        n = receive(f.lane[lane], pkts);
+        assert_true(n > 0);
+        for (i = 0; i < n; i++)
+            assert_int_equal(lane_of_port(port_of(pkts[i]), 4), lane);
+        nic_release(f.lane[lane], pkts, n);
+        got += n;
+        if (lane > 0)
+            assert_int_equal(stat_of(f.lane[lane], "lane_taken"), n);
+        else
+            assert_int_equal(stat_of(f.lane[0], "lane_given"), 60 - n);
+    }
+    assert_int_equal(got, 60);
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* takes home what the others have released */
+    close_fixture(&f);
+}
+
+static void discovery_comes_to_all(void **state)
+{
+    struct fixture f;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned lane;
+
+    open_fixture(&f, 4, 0);
+    assert_true(send_port(f.peer, 0));
+    for (lane = 0; lane < 4; lane++) {
+        assert_int_equal(receive(f.lane[lane], pkts), 1);
+        assert_int_equal(pkts[0]->len, FRAME_LEN);
+        assert_int_equal(pkts[0]->data[13], 6);
+        nic_release(f.lane[lane], pkts, 1);
+        assert_int_equal(receive(f.lane[lane], pkts), 0);
+    }
+    assert_int_equal(stat_of(f.lane[0], "lane_copies"), 3);
+    close_fixture(&f);
+}
+
+static void a_lane_without_a_queue_sends_through_another(void **state)
+{
+    struct fixture f;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned round;
+    uint16_t port = 1;
+
+    open_fixture(&f, 3, 0);
+    assert_false(send_port(f.lane[2], 1)); /* nothing lent yet: the lender is told */
+    assert_int_equal(stat_of(f.lane[2], "lane_lent_none"), 1);
+    for (round = 0; round < 300; round++) {
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+        assert_int_equal(receive(f.lane[2], pkts), 0);
+        assert_true(send_port(f.lane[2], port));
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+        assert_int_equal(receive(f.peer, pkts), 1);
+        assert_int_equal(port_of(pkts[0]), port);
+        nic_release(f.peer, pkts, 1);
+        port++;
+    }
+    assert_int_equal(stat_of(f.lane[0], "lane_sent_for_others"), 300);
+    close_fixture(&f);
+}
+
+/* A lane that does not look: its ring fills up, the rest is dropped, the others go on. */
+static void a_busy_lane_loses_its_own_frames_only(void **state)
+{
+    struct fixture f;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned own = 0, other = 0, sent_other = 0;
+    unsigned n, i, round;
+    uint16_t port = 1;
+
+    open_fixture(&f, 2, 1024);
+    for (round = 0; round < 20; round++) {
+        for (i = 0; i < 40; i++, port++) {
+            assert_true(send_port(f.peer, port));
+            sent_other += lane_of_port(port, 2) == 1;
+        }
+        while ((n = receive(f.lane[0], pkts)) > 0) {
+            own += n;
+            nic_release(f.lane[0], pkts, n);
+        }
+    }
+    assert_int_equal(own + sent_other, 800);
+    assert_int_equal(stat_of(f.lane[0], "lane_given"), NIC_SPREAD_RING);
+    assert_int_equal(stat_of(f.lane[0], "lane_given_full"), sent_other - NIC_SPREAD_RING);
+    while ((n = receive(f.lane[1], pkts)) > 0) {
+        for (i = 0; i < n; i++)
+            assert_int_equal(lane_of_port(port_of(pkts[i]), 2), 1);
+        other += n;
+        nic_release(f.lane[1], pkts, n);
+    }
+    assert_int_equal(other, NIC_SPREAD_RING);
+    for (i = 0; i < 100; i++) { /* and it can have more */
+        assert_true(send_port(f.peer, port));
+        if (lane_of_port(port++, 2) == 1)
+            break;
+    }
+    while ((n = receive(f.lane[0], pkts)) > 0)
+        nic_release(f.lane[0], pkts, n);
+    assert_int_equal(receive(f.lane[1], pkts), 1);
+    nic_release(f.lane[1], pkts, 1);
+    close_fixture(&f);
+}
+
+/* Closing gives everything back, wherever it is: the loop's pool would complain, or ASan. */
+static void closing_empties_the_rings(void **state)
+{
+    struct fixture f;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned n;
+    uint16_t port;
+
+    open_fixture(&f, 4, 0);
+    for (port = 1; port <= 64; port++)
+        assert_true(send_port(f.peer, port));
+    n = receive(f.lane[0], pkts);
+    nic_release(f.lane[0], pkts, n);
+    n = receive(f.lane[1], pkts);
+    nic_release(f.lane[1], pkts, n);
+    assert_true(send_port(f.lane[1], 7));
+    assert_int_equal(nic_alloc(f.lane[2], pkts, 5), 5);
+    nic_release(f.lane[2], pkts, 5);
+    close_fixture(&f);
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
+
+#define THREAD_FRAMES 30000
+
+static struct fixture shared;
+static atomic_bool stopping;
+static atomic_uint echoed;
+
+/* Sends back what comes, and sleeps when nothing does. */
+static void *echo_loop(void *arg)
+{
+    unsigned number = (unsigned)(uintptr_t)arg;
+    struct nic *nic = shared.lane[number];
+    struct us_pkt *pkts[NIC_BURST_MAX], *out;
+    unsigned i, n;
+
+    while (!atomic_load(&stopping)) {
+        n = receive(nic, pkts);
+        for (i = 0; i < n; i++) {
+            uint16_t port = port_of(pkts[i]);
+
+            assert_int_equal(lane_of_port(port, shared.lanes), number);
+            if (nic_alloc(nic, &out, 1) == 1) {
+                fill(out, port);
+                if (nic_tx_burst(nic, &out, 1) == 1)
+                    atomic_fetch_add(&echoed, 1);
+                else
+                    nic_release(nic, &out, 1);
+            }
+        }
+        nic_release(nic, pkts, n);
+        if (n == 0)
+            assert_int_equal(nic_wait(nic, 20000), 0);
+    }
+    return NULL;
+}
+
+/*
+ * This thread is lane 0 and the peer, whose link in memory belongs to one thread. The others sleep
+ * in between and have to be woken; nothing gets lost but what a full ring or an empty lender
+ * counts.
+ */
+static void threads_hand_over_and_come_home(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    pthread_t threads[3];
+    unsigned back = 0, own = 0, sent = 0, idle = 0;
+    unsigned i, n;
+
+    open_fixture(&shared, 4, 1024);
+    atomic_store(&stopping, false);
+    atomic_store(&echoed, 0);
+    for (i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, echo_loop, (void *)(uintptr_t)(i + 1)),
+                         0);
+    while (sent < THREAD_FRAMES || idle < 2000) {
+        for (i = 0; i < 8 && sent < THREAD_FRAMES && send_port(shared.peer, (uint16_t)(1 + sent));
+             i++)
+            sent++;
+        n = receive(shared.lane[0], pkts);
+        own += n;
+        nic_release(shared.lane[0], pkts, n);
+        idle = n > 0 ? 0 : idle + 1;
+        n = receive(shared.peer, pkts);
+        back += n;
+        nic_release(shared.peer, pkts, n);
+        if (n > 0)
+            idle = 0;
+        else
+            sched_yield();
+    }
+    atomic_store(&stopping, true);
+    for (i = 0; i < 3; i++) {
+        nic_wake(shared.lane[i + 1]);
+        pthread_join(threads[i], NULL);
+    }
+    for (idle = 0; idle < 4; idle++) { /* what was sent at the last moment */
+        n = receive(shared.lane[0], pkts);
+        nic_release(shared.lane[0], pkts, n);
+        n = receive(shared.peer, pkts);
+        back += n;
+        nic_release(shared.peer, pkts, n);
+    }
+    assert_int_equal(back, atomic_load(&echoed));
+    assert_int_equal(own + stat_of(shared.lane[0], "lane_given") +
+                         stat_of(shared.lane[0], "lane_given_full"),
+                     THREAD_FRAMES);
+    assert_true(back > THREAD_FRAMES / 10);
+    close_fixture(&shared);
+}
+
+/* Two threads take turns in sleeping: a lost wake-up would cost a second each time. */
+static void a_sleeper_is_always_woken(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct timespec begin, end;
+    pthread_t thread;
+    unsigned round, n;
+    uint16_t port = 1;
+
+    while (lane_of_port(port, 2) != 1)
+        port++;
+    open_fixture(&shared, 2, 64);
+    atomic_store(&stopping, false);
+    assert_int_equal(pthread_create(&thread, NULL, echo_loop, (void *)(uintptr_t)1), 0);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (round = 0; round < 500; round++) {
+        assert_true(send_port(shared.peer, port));
+        for (n = 0; n == 0; n = receive(shared.peer, pkts)) {
+            struct us_pkt *none[NIC_BURST_MAX];
+
+            assert_int_equal(receive(shared.lane[0], none), 0);
+            sched_yield();
+        }
+        nic_release(shared.peer, pkts, n);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    assert_true(end.tv_sec - begin.tv_sec < 5); /* 500 lost wake-ups of 20 ms would take 10 s */
+    atomic_store(&stopping, true);
+    nic_wake(shared.lane[1]);
+    pthread_join(thread, NULL);
+    close_fixture(&shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flows_get_to_their_lanes),
+        cmocka_unit_test(discovery_comes_to_all),
+        cmocka_unit_test(a_lane_without_a_queue_sends_through_another),
+        cmocka_unit_test(a_busy_lane_loses_its_own_frames_only),
+        cmocka_unit_test(closing_empties_the_rings),
+        cmocka_unit_test(threads_hand_over_and_come_home),
+        cmocka_unit_test(a_sleeper_is_always_woken),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
