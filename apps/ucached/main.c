@@ -22,9 +22,6 @@
 
 static void say_notes(const struct options *o)
 {
-    if (link_is_stack(o->link.io) && o->threads_given && o->settings.threads > 1)
-        fprintf(stderr, "ucached: note: --io=%s uses 1 thread, not %u\n", link_io_name(o->link.io),
-                o->settings.threads);
     if (o->surplus)
         fprintf(stderr, "ucached: note: \"%s\" is not an option and has no effect\n", o->surplus);
     if (o->settings.threads > THREADS_SENSIBLE)

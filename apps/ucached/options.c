@@ -175,6 +175,23 @@ static int check_stack(struct options *o)
     return 0;
 }
 
+/* A polling thread costs a core, so the own stack has one until more are asked for. */
+static int settle_threads(struct options *o)
+{
+    bool is_stack = link_is_stack(o->link.io);
+
+    if (!o->threads_given && o->cores.count > 0)
+        o->settings.threads = o->cores.count;
+    else if (!o->threads_given && is_stack)
+        o->settings.threads = 1;
+    if (is_stack && o->settings.threads > NIC_QUEUES_MAX)
+        return options_fail(o, EX_USAGE, "-t: the own TCP/IP stack has at most %d threads",
+                            NIC_QUEUES_MAX);
+    if (!is_stack && o->idle_given)
+        return options_fail(o, EX_USAGE, "--idle is for the own TCP/IP stack; add --io=tap");
+    return 0;
+}
+
 static int check_link(struct options *o)
 {
     static const struct link_defaults defaults = {
@@ -183,6 +200,8 @@ static int check_link(struct options *o)
 
     if (link_settle(&o->link, &defaults, why) < 0)
         return options_fail(o, EX_USAGE, "%s", why);
+    if (settle_threads(o) < 0)
+        return -1;
     return link_is_stack(o->link.io) ? check_stack(o) : 0;
 }
 

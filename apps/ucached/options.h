@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "cache/cache.h"
+#include "common/cores.h"
 #include "common/link.h"
 
 #define OPTIONS_ERROR_MAX 400
@@ -25,6 +26,9 @@ struct options {
     bool udp_port_given;
     bool udp_port_any;        /* -U -1 */
     struct link_options link; /* settled after options_parse() */
+    struct cores cores;
+    enum net_idle idle;
+    bool idle_given;
     bool item_size_given;
     bool threads_given;
     bool binding_given;

@@ -267,7 +267,9 @@ static const struct option_spec specs[] = {
      "largest item; k and m may follow the number\n"
      "(default: 1m; from 1k to 1024m and at most half of -m)"},
     {'c', "conn-limit", "N", set_connections, 0, "connections at the same time (default: 1024)"},
-    {'t', "threads", "N", set_threads, 0, "worker threads (default: 4; --io=tap uses 1)"},
+    {'t', "threads", "N", set_threads, 0,
+     "worker threads (default: 4; on the own TCP/IP stack 1; with\n"
+     "--cores as many as these)"},
     {'R', "max-reqs-per-event", "N", set_requests, 0,
      "requests of one connection before the others have their\n"
      "turn (default: 20)"},

@@ -1,17 +1,63 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Options that memcached does not have: where bytes come from, which all programs here ask in the
- * same words.
+ * same words, and what the threads of the workers do.
  */
+#include <string.h>
+
 #include "options_spec.h"
+
+static int set_cores(struct options *o, const char *arg)
+{
+    char why[CORES_ERROR_MAX];
+
+    if (cores_parse(arg, &o->cores, why) == 0 && cores_check(&o->cores, why) == 0)
+        return 0;
+    return options_fail(o, EX_USAGE, "--cores: %s", why);
+}
+
+static int set_idle(struct options *o, const char *arg)
+{
+    static const char *const names[] = {[NET_IDLE_ADAPTIVE] = "adaptive",
+                                        [NET_IDLE_POLL] = "poll",
+                                        [NET_IDLE_INTERRUPT] = "interrupt"};
+    unsigned i;
+
+    o->idle_given = true;
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(arg, names[i]) == 0) {
+            o->idle = (enum net_idle)i;
+            return 0;
+        }
+    }
+    return options_fail(o, EX_USAGE, "--idle: \"%s\" is not one of poll, adaptive, interrupt", arg);
+}
+
+static const struct option_spec specs[] = {
+    {0, "cores", "LIST", set_cores, 0,
+     "cores that the threads run on, one each in turn, for\n"
+     "instance 0-3,8 (default: as the kernel likes)"},
+    {0, "idle", "MODE", set_idle, 0,
+     "what a thread of the own TCP/IP stack does without work:\n"
+     "poll, look on and never sleep; interrupt, sleep at once;\n"
+     "adaptive (default), look on for a moment, then sleep"},
+};
+
+#define SPEC_COUNT (sizeof(specs) / sizeof(specs[0]))
 
 bool options_own(size_t index, struct option_spec *spec)
 {
     struct link_option_table table = link_option_table();
-    const struct link_option *link = &table.options[index];
 
-    if (index >= table.count)
+    if (index < table.count) {
+        const struct link_option *link = &table.options[index];
+
+        *spec = (struct option_spec){.name = link->name, .arg = link->arg, .help = link->help};
+        return true;
+    }
+    index -= table.count;
+    if (index >= SPEC_COUNT)
         return false;
-    *spec = (struct option_spec){.name = link->name, .arg = link->arg, .help = link->help};
+    *spec = specs[index];
     return true;
 }

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "nic/spread.h"
 #include "sandbox.h"
 #include "server.h"
 
@@ -216,17 +217,93 @@ static void say_endpoints(const struct server *server, const char *over)
 static void say_link(const struct server *server)
 {
     char link[LINK_TEXT_MAX];
-    char over[LINK_TEXT_MAX + 32];
+    char over[LINK_TEXT_MAX + 64];
+    char threads[32] = "";
 
-    snprintf(over, sizeof(over), "own TCP/IP stack, %s", link_text(&server->options.link, link));
+    if (server->thread_count > 1)
+        snprintf(threads, sizeof(threads), ", %u threads", server->thread_count);
+    snprintf(over, sizeof(over), "own TCP/IP stack, %s%s", link_text(&server->options.link, link),
+             threads);
     say_endpoints(server, over);
 }
 
-static int open_stack_worker(struct server *server)
+/* The queues of the device, or what spreads their frames over the threads. Returns 0 or -1. */
+static int open_lanes(struct server *server, struct nic *lane[], const char *what)
+{
+    struct options *o = &server->options;
+    unsigned threads = o->settings.threads;
+    struct link_use use = {
+        .queues = threads, .tcp_port = o->settings.tcp_port, .udp_port = o->settings.udp_port};
+    char error[LINK_ERROR_MAX], why[NIC_ERROR_MAX];
+    int queues = link_open(&o->link, &use, lane, error);
+
+    if (queues < 0)
+        return complain(what, error);
+    if (threads == 1 || nic_spread_open(lane, (unsigned)queues, threads, lane, why) == 0)
+        return 0;
+    while (queues > 0)
+        nic_close(lane[--queues]);
+    return complain(what, why);
+}
+
+/* Memory of another node than the device's is slower to reach, for both. */
+static void say_node(const struct cores *cores, unsigned thread, const struct nic *nic)
+{
+    unsigned core = cores_of_thread(cores, thread);
+    int node = cores_node(core);
+
+    if (nic->numa_node != NIC_NUMA_ANY && node != CORES_NODE_UNKNOWN && node != nic->numa_node)
+        fprintf(stderr, "ucached: warning: core %u is on NUMA node %d, the device on node %d\n",
+                core, node, nic->numa_node);
+}
+
+/* On the core that the worker is for, so that its memory is near it. */
+static struct net_worker *open_on_core(const struct server *server, unsigned number,
+                                       struct nic *nic, const struct net_stack_config *config,
+                                       char error[NET_ERROR_MAX])
+{
+    const struct cores *cores = &server->options.cores;
+    struct net_worker *worker;
+
+    if (cores->count == 0)
+        return net_stack_worker_open(nic, config, error);
+    say_node(cores, number, nic);
+    (void)cores_pin(cores_of_thread(cores, number)); /* if not, the memory is elsewhere */
+    worker = net_stack_worker_open(nic, config, error);
+    cores_unpin(cores);
+    return worker;
+}
+
+static int open_stack_workers(struct server *server, struct net_stack_config *config,
+                              struct nic *lane[], const char *what)
+{
+    struct net_worker *workers[NIC_QUEUES_MAX];
+    char why[NET_ERROR_MAX];
+    unsigned i;
+
+    for (i = 0; i < config->workers; i++) {
+        config->number = i;
+        workers[i] = open_on_core(server, i, lane[i], config, why);
+        if (!workers[i])
+            break;
+        server->threads[server->thread_count++].worker = workers[i];
+    }
+    if (i == config->workers && net_stack_join(server->cache, workers, i) == 0)
+        return 0;
+    if (i == config->workers)
+        return complain(what, "too many lists of statistics");
+    for (; i < config->workers; i++)
+        nic_close(lane[i]); /* the others belong to workers */
+    return complain(what, why);
+}
+
+static int open_stack(struct server *server)
 {
     struct options *o = &server->options;
     struct net_stack_config config = {
         .cache = server->cache,
+        .workers = o->settings.threads,
+        .idle = o->idle,
         .port = o->settings.tcp_port,
         .udp_port = o->settings.udp_port,
         .conn_max = o->settings.connections_max,
@@ -235,25 +312,16 @@ static int open_stack_worker(struct server *server)
         .idle_timeout_s = o->settings.idle_timeout_s,
         .half_open_max = o->settings.listen_backlog,
     };
-    struct link_use use = {.queues = 1,
-                           .tcp_port = o->settings.tcp_port,
-                           .udp_port = o->settings.udp_port,
-                           .verbose = o->settings.verbosity > 0};
-    char error[LINK_ERROR_MAX], why[NET_ERROR_MAX], what[16];
-    struct nic *nic;
+    struct nic *lane[NIC_QUEUES_MAX];
+    char what[16];
 
     snprintf(what, sizeof(what), "--io=%s", link_io_name(o->link.io));
-    if (random_bytes(config.secret, sizeof(config.secret)) < 0)
+    if (random_bytes(config.secret, sizeof(config.secret)) < 0 ||
+        open_lanes(server, lane, what) < 0)
         return -1;
-    if (link_open(&o->link, &use, &nic, error) < 0)
-        return complain(what, error);
     link_configure_stack(&o->link, &config);
-    server->threads[0].worker = net_stack_worker_open(nic, &config, why);
-    if (!server->threads[0].worker) {
-        nic_close(nic);
-        return complain(what, why);
-    }
-    server->thread_count = 1;
+    if (open_stack_workers(server, &config, lane, what) < 0)
+        return -1;
     say_link(server);
     return 0;
 }
@@ -322,8 +390,8 @@ static int open_workers(struct server *server)
 {
     const char *port_file = getenv("MEMCACHED_PORT_FILENAME");
 
-    if ((link_is_stack(server->options.link.io) ? open_stack_worker(server)
-                                                : open_sock_workers(server)) < 0)
+    if ((link_is_stack(server->options.link.io) ? open_stack(server) : open_sock_workers(server)) <
+        0)
         return -1;
     return port_file ? write_ports(&server->endpoints, port_file) : 0;
 }
@@ -332,8 +400,6 @@ static int open_parts(struct server *server, const struct daemon_user *user)
 {
     struct options *o = &server->options;
 
-    if (link_is_stack(o->link.io) && o->settings.threads > 1)
-        o->settings.threads = 1;
     if (open_signals(server) < 0)
         return -1;
     server->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -377,6 +443,8 @@ static void *thread_main(void *arg)
 
     snprintf(name, sizeof(name), "ucached-%u", thread->number);
     pthread_setname_np(pthread_self(), name);
+    if (thread->server->options.cores.count > 0)
+        (void)cores_pin(cores_of_thread(&thread->server->options.cores, thread->number));
     thread->result = net_worker_run(thread->worker);
     (void)eventfd_write(thread->server->ended_fd, 1);
     return NULL;

@@ -48,8 +48,20 @@ struct net_stack_addr {
     unsigned prefix_len;
 };
 
+/* What a worker does when there is nothing to do. */
+enum net_idle {
+    NET_IDLE_ADAPTIVE =
+        0,             /* looks on for a short while, the longer the busier it was; then sleeps */
+    NET_IDLE_POLL,     /* never sleeps */
+    NET_IDLE_INTERRUPT /* sleeps at once */
+};
+
+/* The same for all workers of a device, but for `number`. */
 struct net_stack_config {
     struct cache *cache;
+    unsigned number;  /* of the worker; 0 speaks for the addresses, see us_config.follower */
+    unsigned workers; /* that have the same addresses; 0 counts as 1 */
+    enum net_idle idle;
     struct net_stack_addr addrs[NET_STACK_ADDR_MAX];
     unsigned addr_count;
     struct us_addr gateways[NET_STACK_GATEWAY_MAX];
@@ -67,12 +79,19 @@ struct net_stack_config {
 };
 
 /*
- * Makes a stack on `nic` with its addresses and listening port. Owns the nic from then on. Adds
- * `stats ustack` and `stats nic` to the cache. Returns null with a message in error[]; the nic is
- * then still the caller's.
+ * Makes a stack on `nic` with its addresses and listening port. Owns the nic from then on. Of
+ * several workers with the same addresses each has a nic to which the frames of a connection always
+ * come (nic/spread.h). Returns null with a message in error[]; the nic is then still the caller's.
  */
 struct net_worker *net_stack_worker_open(struct nic *nic, const struct net_stack_config *config,
                                          char error[NET_ERROR_MAX]);
+
+/*
+ * Makes the workers of a device, all that there are, known to each other: adds `stats ustack` and
+ * `stats nic`, the sums over them, to the cache, and lets them end together. They must stay open as
+ * long as any of them runs. Returns 0 or -1.
+ */
+int net_stack_join(struct cache *cache, struct net_worker *const *workers, unsigned count);
 
 /* ---- kernel sockets ---------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
  * The lists behind `stats ustack`, `stats nic` and `stats sock`.
  *
  * A worker's own counters are atomics that any thread may read. Those of the stack and of the nic
- * are not: the worker's thread copies them here before each sleep and whenever it is the one that
- * answers, so a list is exact on the thread that counts and slightly old elsewhere.
+ * are not: the worker's thread copies them here before each sleep, now and then while it is busy,
+ * and whenever it is the one that answers.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -89,49 +89,95 @@ void net_stack_publish(struct net_stack_worker *worker)
 
     for (i = 0; i < us_counter_count(); i++)
         net_counter_set(&worker->us_counters[i], us_counter(worker->stack, i));
+    worker->published_us = worker->now_us;
+    worker->unpublished = false;
     worker->nic_shown.at = 0;
     nic_stats(worker->nic, publish_nic, &worker->nic_shown);
 }
 
 static void publish_if_own(struct net_stack_worker *worker)
 {
-    if (pthread_equal(pthread_self(), worker->thread))
+    pthread_t thread = atomic_load_explicit(&worker->thread, memory_order_relaxed);
+
+    if (pthread_equal(pthread_self(), thread))
         net_stack_publish(worker);
 }
 
 static void fill_ustack(void *ctx, cache_stats_emit *emit, void *emit_ctx)
 {
-    struct net_stack_worker *worker = ctx;
+    struct net_stack_worker *worker;
+    uint64_t sum;
     unsigned i;
 
-    publish_if_own(worker);
-    for (i = 0; i < NET_STACK_COUNTERS; i++)
-        emit_u64(emit, emit_ctx, stack_counter_names[i], net_counter_read(&worker->counters[i]));
-    for (i = 0; i < us_counter_count(); i++)
-        emit_u64(emit, emit_ctx, us_counter_name(i), net_counter_read(&worker->us_counters[i]));
+    for (worker = ctx; worker; worker = worker->next)
+        publish_if_own(worker);
+    for (i = 0; i < NET_STACK_COUNTERS; i++) {
+        for (sum = 0, worker = ctx; worker; worker = worker->next)
+            sum += net_counter_read(&worker->counters[i]);
+        emit_u64(emit, emit_ctx, stack_counter_names[i], sum);
+    }
+    for (i = 0; i < us_counter_count(); i++) {
+        for (sum = 0, worker = ctx; worker; worker = worker->next)
+            sum += net_counter_read(&worker->us_counters[i]);
+        emit_u64(emit, emit_ctx, us_counter_name(i), sum);
+    }
 }
 
+/* The value that a nic shows by this name, 0 if it has none: not all have a queue of the device. */
+static uint64_t shown_value(const struct net_stack_shown *shown, const char *name)
+{
+    unsigned i;
+
+    for (i = 0; i < shown->count; i++) {
+        if (strcmp(shown->names[i], name) == 0)
+            return net_counter_read(&shown->values[i]);
+    }
+    return 0;
+}
+
+/* The first worker has a queue, so its nic has all the names. */
 static void fill_nic(void *ctx, cache_stats_emit *emit, void *emit_ctx)
 {
-    struct net_stack_worker *worker = ctx;
+    struct net_stack_worker *first = ctx;
+    struct net_stack_worker *worker;
+    uint64_t sum;
     unsigned i;
 
-    publish_if_own(worker);
-    emit(emit_ctx, "backend", worker->nic->ops->name);
-    for (i = 0; i < worker->nic_shown.count; i++)
-        emit_u64(emit, emit_ctx, worker->nic_shown.names[i],
-                 net_counter_read(&worker->nic_shown.values[i]));
+    for (worker = first; worker; worker = worker->next)
+        publish_if_own(worker);
+    emit(emit_ctx, "backend", first->nic->ops->name);
+    for (i = 0; i < first->nic_shown.count; i++) {
+        for (sum = 0, worker = first; worker; worker = worker->next)
+            sum += shown_value(&worker->nic_shown, first->nic_shown.names[i]);
+        emit_u64(emit, emit_ctx, first->nic_shown.names[i], sum);
+    }
 }
 
-int net_stack_stats(struct net_stack_worker *worker)
+int net_stack_stats_open(struct net_stack_worker *worker)
 {
     worker->us_counters = calloc(us_counter_count(), sizeof(worker->us_counters[0]));
     if (!worker->us_counters)
         return -1;
     nic_stats(worker->nic, name_nic, &worker->nic_shown);
-    if (cache_stats_provider(worker->cache, "ustack", fill_ustack, worker) < 0)
+    return 0;
+}
+
+int net_stack_join(struct cache *cache, struct net_worker *const *workers, unsigned count)
+{
+    struct net_stack_worker *first = (struct net_stack_worker *)workers[0];
+    struct net_stack_worker *next = NULL;
+    unsigned i;
+
+    for (i = count; i > 0; i--) {
+        struct net_stack_worker *worker = (struct net_stack_worker *)workers[i - 1];
+
+        worker->next = next;
+        worker->first = first;
+        next = worker;
+    }
+    if (cache_stats_provider(cache, "ustack", fill_ustack, first) < 0)
         return -1;
-    return cache_stats_provider(worker->cache, "nic", fill_nic, worker);
+    return cache_stats_provider(cache, "nic", fill_nic, first);
 }
 
 /* ---- kernel sockets ---------------------------------------------------------------------- */

@@ -23,6 +23,9 @@
 /* Longest sleep: housekeeping in the cache goes on even if nobody talks. */
 #define SLEEP_US_MAX 100000
 
+/* At the end, while other workers still have connections. */
+#define SLEEP_DRAIN_US 2000
+
 /* While the device takes no frames: how soon to try again. */
 #define SLEEP_STALLED_US 1000
 
@@ -45,7 +48,7 @@
 /* How long a client may leave its window closed while replies wait for it. */
 #define PERSIST_MS (10 * 60 * 1000)
 
-/* Other threads see counters that are at most so old, plus a sleep. */
+/* Other threads see counters of a busy loop that are at most so old; a sleeping one's are exact. */
 #define PUBLISH_US 100000
 
 /* How long connections that are closed at the end may take to exchange their FINs. */
@@ -211,6 +214,9 @@ bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us)
     net_stack_idle(worker);
 
     net_stack_count(worker, NET_STACK_LOOPS, 1);
+    worker->unpublished = worker->unpublished || worker->active;
+    if (now_us - worker->published_us >= PUBLISH_US)
+        net_stack_publish(worker);
     if (worker->active) {
         worker->busy_us = now_us;
         net_stack_count(worker, NET_STACK_LOOPS_BUSY, 1);
@@ -229,30 +235,34 @@ static void spin_adapt(struct net_stack_worker *worker, uint64_t slept_us)
         worker->spin_us = u_max32(worker->spin_us / 2, SPIN_US_MIN);
 }
 
+/* Whether it is too early for a sleep, because something happened a moment ago. */
+static bool is_watching(const struct net_stack_worker *worker, uint64_t now_us)
+{
+    return worker->idle == NET_IDLE_ADAPTIVE && now_us - worker->busy_us < worker->spin_us;
+}
+
 /* Until something may have to be done. Returns 0 or a negative errno value. */
 static int sleep_until_work(struct net_stack_worker *worker, uint64_t now_us)
 {
     uint64_t deadline_us = us_deadline(worker->stack);
     uint32_t cache_us = cache_sleep_us_max(worker->cache_worker);
-    uint64_t timeout_us = SLEEP_US_MAX;
+    uint64_t timeout_us = worker->sleep_us_max;
     uint64_t woken_us;
     int rc;
 
-    if (worker->blocked_checks > 0 || cache_us == 0)
+    if (worker->blocked_checks > 0 || cache_us == 0 || worker->idle == NET_IDLE_POLL)
         return 0;
     if (worker->tx_stalled)
         timeout_us = SLEEP_STALLED_US;
-    else if (deadline_us <= now_us || now_us - worker->busy_us < worker->spin_us)
+    else if (deadline_us <= now_us || is_watching(worker, now_us))
         return 0;
     else
         timeout_us = u_min64(timeout_us, deadline_us - now_us);
     timeout_us = u_min64(timeout_us, cache_us);
 
     net_stack_count(worker, NET_STACK_SLEEPS, 1);
-    if (now_us - worker->published_us >= PUBLISH_US) {
-        worker->published_us = now_us;
+    if (worker->unpublished)
         net_stack_publish(worker);
-    }
     cache_offline(worker->cache_worker);
     rc = nic_wait(worker->nic, timeout_us);
     cache_online(worker->cache_worker);
@@ -269,7 +279,7 @@ int net_stack_begin(struct net_stack_worker *worker)
     worker->cache_worker = cache_join(worker->cache);
     if (!worker->cache_worker)
         return -ENOSPC;
-    worker->thread = pthread_self();
+    atomic_store_explicit(&worker->thread, pthread_self(), memory_order_relaxed);
     if (net_stack_udp_begin(worker) == 0)
         return 0;
     cache_leave(worker->cache_worker);
@@ -277,7 +287,22 @@ int net_stack_begin(struct net_stack_worker *worker)
     return -ENOMEM;
 }
 
-/* Closes all connections in order and gives the peers a short time to agree. */
+/* Whether any of the workers of this device has connections that are not closed yet. */
+static bool any_is_open(const struct net_stack_worker *worker)
+{
+    const struct net_stack_worker *other;
+
+    for (other = worker->first; other; other = other->next) {
+        if (!atomic_load_explicit(&other->drained, memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Closes all connections in order and gives the peers a short time to agree. A worker that is
+ * through goes on for the others, whose frames may come to it.
+ */
 static void drain(struct net_stack_worker *worker)
 {
     uint64_t now_us = net_clock_us();
@@ -290,11 +315,14 @@ static void drain(struct net_stack_worker *worker)
         us_udp_unbind(worker->stack, worker->udp_port);
     for (link = worker->open_conns.next; link != &worker->open_conns; link = link->next)
         net_stack_conn_finish(worker, U_CONTAINER_OF(link, struct net_stack_conn, open_link));
-    while (now_us < until_us && !u_list_is_empty(&worker->open_conns)) {
+    worker->sleep_us_max = SLEEP_DRAIN_US;
+    do {
         if (!net_stack_turn(worker, now_us) && sleep_until_work(worker, now_us) < 0)
-            return;
+            break;
+        if (u_list_is_empty(&worker->open_conns))
+            atomic_store_explicit(&worker->drained, true, memory_order_relaxed);
         now_us = net_clock_us();
-    }
+    } while (now_us < until_us && any_is_open(worker));
 }
 
 void net_stack_end(struct net_stack_worker *worker, uint64_t now_us)
@@ -333,6 +361,7 @@ static int stack_run(struct net_worker *base)
     if (rc == 0)
         drain(worker);
     net_stack_end(worker, net_clock_us());
+    atomic_store_explicit(&worker->drained, true, memory_order_relaxed);
     return rc;
 }
 
@@ -373,7 +402,8 @@ static const struct net_worker_ops stack_ops = {
 static void derive_us_config(const struct nic *nic, const struct net_stack_config *config,
                              struct us_config *us)
 {
-    uint64_t buffer_bytes = (uint64_t)config->conn_max * BUFFER_BYTES_PER_CONN;
+    uint64_t buffer_bytes =
+        (uint64_t)config->conn_max * BUFFER_BYTES_PER_CONN / u_max32(config->workers, 1);
 
     if (buffer_bytes < BUFFER_BYTES_MIN)
         buffer_bytes = BUFFER_BYTES_MIN;
@@ -382,6 +412,7 @@ static void derive_us_config(const struct nic *nic, const struct net_stack_confi
     memcpy(us->secret, config->secret, sizeof(us->secret));
     us->caps = nic->caps;
     us->mtu = nic->mtu;
+    us->follower = config->number > 0;
     us->conn_max =
         config->conn_max + config->conn_max / NET_STACK_CONN_SPARE_SHARE + NET_STACK_CONN_SPARE;
     us->fin_wait2_us = FIN_WAIT2_US;
@@ -484,8 +515,8 @@ static int open_parts(struct net_stack_worker *worker, const struct net_stack_co
         configure_stack(worker, config, error) < 0)
         return -1;
     if (find_counter("buffer_bytes_used", &worker->buffer_used_index) < 0 ||
-        net_stack_stats(worker) < 0)
-        return fail(error, "statistics", "no room, or the TCP/IP stack lacks a counter");
+        net_stack_stats_open(worker) < 0)
+        return fail(error, "statistics", "no memory, or the TCP/IP stack lacks a counter");
     return 0;
 }
 
@@ -505,6 +536,9 @@ struct net_worker *net_stack_worker_open(struct nic *nic, const struct net_stack
     worker->udp_port = config->udp_port;
     worker->udp_addr = config->addrs[0].addr;
     worker->spin_us = SPIN_US_MIN;
+    worker->sleep_us_max = SLEEP_US_MAX;
+    worker->idle = config->idle;
+    worker->first = worker;
     u_list_init(&worker->free_conns);
     u_list_init(&worker->open_conns);
     u_list_init(&worker->blocked_conns);

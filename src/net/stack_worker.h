@@ -104,6 +104,10 @@ struct net_stack_worker {
     struct cache_worker *cache_worker; /* null unless the loop runs */
     struct nic *nic;
     struct us_stack *stack;
+    struct net_stack_worker *next; /* of the same device, null behind the last */
+    struct net_stack_worker *first;
+    atomic_bool drained; /* while all of them end: this one has no connection left */
+    enum net_idle idle;
     void *memory; /* of the stack */
     size_t memory_bytes;
     uint16_t port;     /* of TCP; 0: none */
@@ -144,11 +148,13 @@ struct net_stack_worker {
 
     uint64_t busy_us; /* when something last happened */
     uint32_t spin_us; /* how long to poll before sleeping */
-    bool active;      /* this loop has done something */
-    bool tx_stalled;  /* the device takes or lends no more packets for now */
+    uint32_t sleep_us_max;
+    bool active;     /* this loop has done something */
+    bool tx_stalled; /* the device takes or lends no more packets for now */
 
-    pthread_t thread;      /* of the loop */
-    uint64_t published_us; /* when other threads were last given the counters below */
+    _Atomic(pthread_t) thread; /* of the loop */
+    bool unpublished;          /* something has happened since then */
+    uint64_t published_us;     /* when other threads were last given the counters below */
     struct net_counter counters[NET_STACK_COUNTERS];
     struct net_counter *us_counters; /* us_counter_count() of them, as last published */
     struct net_stack_shown nic_shown;
@@ -217,7 +223,7 @@ void net_stack_datagram(struct net_stack_worker *worker, const struct us_event *
 /* Copies the stack's and the nic's counters to where other threads may read them. */
 void net_stack_publish(struct net_stack_worker *worker);
 
-/* Adds `stats ustack` and `stats nic`. Returns 0 or -1. */
-int net_stack_stats(struct net_stack_worker *worker);
+/* Makes room for what is published. Returns 0 or -1. */
+int net_stack_stats_open(struct net_stack_worker *worker);
 
 #endif

@@ -121,6 +121,7 @@ static void open_server(struct fixture *f, const struct shape *shape)
     if (!worker)
         fail_msg("net_stack_worker_open: %s", error);
     f->server = (struct net_stack_worker *)worker;
+    assert_int_equal(net_stack_join(f->cache, &worker, 1), 0);
     assert_int_equal(net_stack_begin(f->server), 0);
 }
 
