@@ -175,8 +175,8 @@ static const char *check_all(struct check *check)
         broken = check_segment(check, i);
     if (!broken)
         broken = check_list(segments, &segments->free, KV_SEGMENT_FREE);
-    if (!broken)
-        broken = check_list(segments, &segments->sealed, KV_SEGMENT_SEALED);
+    for (int pool = 0; !broken && pool < KV_POOLS; pool++)
+        broken = check_list(segments, &segments->sealed[pool], KV_SEGMENT_SEALED);
     if (!broken)
         broken = check_list(segments, &segments->retired, KV_SEGMENT_RETIRED);
     if (!broken)

@@ -14,10 +14,13 @@
 #ifndef KV_ENGINE_H
 #define KV_ENGINE_H
 
+#include "base/prng.h"
 #include "kv/epoch.h"
+#include "kv/ghost.h"
 #include "kv/index.h"
 #include "kv/item.h"
 #include "kv/kv.h"
+#include "kv/policy.h"
 #include "kv/segment.h"
 
 /* ---- counters ---------------------------------------------------------------------------- */
@@ -59,8 +62,17 @@ struct kv_class {
 
 /* ---- worker ------------------------------------------------------------------------------ */
 
-/* Two open segments per worker: new items, and old ones that were worth keeping. */
-enum kv_log_kind { KV_LOG_NEW = 0, KV_LOG_RESCUED, KV_LOGS };
+/*
+ * Open segments of a worker: one for each pool, and in each pool one for each class of times of
+ * expiry, so that what expires together lies together. Most are never opened.
+ */
+#define KV_TTL_CLASSES 5
+#define KV_LOGS (KV_POOLS * KV_TTL_CLASSES)
+
+enum kv_purpose {
+    KV_FOR_NEW,  /* a new item: may evict, and leaves the last free segments alone */
+    KV_FOR_MOVED /* one on the move: may take the last, never makes others move */
+};
 
 enum kv_walk_mode {
     KV_WALK_NONE = 0,
@@ -73,20 +85,28 @@ enum kv_walk_mode {
 struct kv_walk {
     enum kv_walk_mode mode;
     uint32_t segment;
-    uint32_t at; /* next record: bytes from the segment's front */
-    bool spares; /* something stays in the segment that was worth keeping */
+    uint32_t at;      /* next record: bytes from the segment's front */
+    uint32_t records; /* so far */
+    enum kv_pool pool;
+    bool spares; /* something stays in the segment that was worth keeping: it goes to spares_to */
+    enum kv_pool spares_to;
 };
 
 struct kv_worker {
     _Alignas(64) struct kv *kv;
     struct kv_epoch_member *member;
-    uint32_t *seen; /* by segment: turn of the last view into it (struct kv_segment_reader) */
-    uint32_t turn;  /* changes when the worker holds no view */
+    uint32_t *seen;     /* by segment: turn of the last view into it (struct kv_segment_reader) */
+    uint32_t turn;      /* changes when the worker holds no view */
+    uint32_t view_turn; /* that the worker has last looked at something in */
     uint32_t now_s;
     uint32_t log[KV_LOGS]; /* open segments; KV_SEGMENT_NONE */
     struct kv_walk walk;
     uint64_t rescue_bytes; /* that eviction may move: earned by what it evicts (evict.c) */
+    unsigned freq_max;     /* up to which accesses are counted */
+    bool urgent;           /* nothing is spared (evict.c) */
+    struct u_prng lots;
     uint32_t spare_bucket; /* link of an overflow bucket for the next insert; 0: none */
+    uint32_t compact_next; /* segment at which the search for dead bytes goes on */
     uint32_t sweep_s;      /* second whose sweep this worker has seen to the end */
     uint64_t cas_next;     /* [next, end): numbers that no other worker gives out */
     uint64_t cas_end;
@@ -106,6 +126,9 @@ struct kv {
     uint64_t mapping_bytes;
     struct kv_index index;
     struct kv_segments segments;
+    const struct kv_policy *policy;
+    struct kv_ghost ghost;
+    uint64_t ghosts_bytes;
     uint32_t small_bytes_max;    /* longest record of a small item */
     uint32_t segments_count_max; /* that there are addresses for */
     struct kv_lock limit_lock;   /* one change of the limit at a time */
@@ -114,6 +137,7 @@ struct kv {
     kv_atomic_u64 memory_limit_bytes; /* as asked for */
     kv_atomic_u64 value_bytes_max;    /* longest value that fits */
     kv_atomic_u32 floor_segments;     /* for the rescue of items: new items leave these alone */
+    kv_atomic_u32 ttl_classes;        /* 1, if there are segments enough for them */
     kv_atomic_u32 reserve_segments;   /* free or soon free: what housekeeping keeps up */
 
     struct kv_worker *workers;
@@ -149,26 +173,31 @@ static inline uint32_t kv_floor_segments(const struct kv *kv)
     return kv_u32_load_relaxed(&kv->floor_segments);
 }
 
-/* Index heads and headers of the segments that have ever been in service. */
+/* Index heads, ghosts, and headers of the segments that have ever been in service. */
 static inline uint64_t kv_fixed_bytes(const struct kv *kv)
 {
-    return kv_index_chains(&kv->index) * sizeof(struct kv_bucket) +
+    return kv_index_chains(&kv->index) * sizeof(struct kv_bucket) + kv->ghosts_bytes +
            (uint64_t)kv_segments_count(&kv->segments) * sizeof(struct kv_segment);
 }
 
 /* ---- log.c ------------------------------------------------------------------------------- */
 
+/* The worker's log for a pool and a time of expiry (0: never). */
+unsigned kv_log_of(const struct kv_worker *worker, enum kv_pool pool, uint32_t exptime);
+
 /*
  * Room for a record of `bytes` at the end of the worker's log, with one hold on its segment; null
- * if there is no segment to be had. Opening a segment may evict, but not for the rescue log.
+ * if there is no segment to be had.
  */
-void *kv_log_append(struct kv_worker *worker, enum kv_log_kind kind, uint32_t bytes);
+void *kv_log_append(struct kv_worker *worker, unsigned log, enum kv_purpose purpose,
+                    uint32_t bytes);
 
 /*
  * Sees to it that the open segment has room for `bytes` more, and returns how much room it has;
  * 0 if there is no segment to be had.
  */
-uint32_t kv_log_reserve(struct kv_worker *worker, enum kv_log_kind kind, uint32_t bytes);
+uint32_t kv_log_reserve(struct kv_worker *worker, unsigned log, enum kv_purpose purpose,
+                        uint32_t bytes);
 
 /*
  * Gives an unpublished record back: drops its hold, and takes the bytes back where it is the last
@@ -180,19 +209,35 @@ void kv_log_drop(struct kv_worker *worker, void *record, uint32_t bytes);
 uint32_t kv_log_reclaim(struct kv_worker *worker, uint32_t look_max);
 
 /* Seals the open segment, if there is one. */
-void kv_log_close(struct kv_worker *worker, enum kv_log_kind kind);
+void kv_log_close(struct kv_worker *worker, unsigned log);
 
 /* ---- evict.c ----------------------------------------------------------------------------- */
 
 /* Readies a worker that joins. */
 void kv_evict_init(struct kv_worker *worker);
 
+/* The pool and the count of accesses that an item starts with which is about to be stored. */
+struct kv_start {
+    enum kv_pool pool;
+    unsigned freq;
+};
+
+/* The pool that an item lies in. */
+enum kv_pool kv_evict_pool(const struct kv_worker *worker, const struct kv_item *item);
+
+struct kv_start kv_evict_start(const struct kv_worker *worker, const struct kv_key *key);
+
 /*
- * A free segment, now OPEN, for new items: from the free list, or by reclaiming, or by evicting.
- * Waits a little (some ten microseconds) if all depends on other workers' quiescent states.
- * KV_SEGMENT_NONE if nothing helps.
+ * Before a new item of so many bytes is made: does a bounded part of the eviction that its room
+ * costs, unless enough is free.
  */
-uint32_t kv_evict_segment(struct kv_worker *worker);
+void kv_evict_pay(struct kv_worker *worker, uint64_t bytes);
+
+/*
+ * Sees to it that a segment is free for new items: by reclaiming, by evicting, or by waiting a
+ * little if all depends on other workers' quiescent states. False if nothing helps.
+ */
+bool kv_evict_make_free(struct kv_worker *worker);
 
 /* Housekeeping: goes on with a walk or starts one if free segments are few. At most `records`. */
 void kv_evict_step(struct kv_worker *worker, unsigned records);
@@ -242,6 +287,12 @@ void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t sta
 /* Housekeeping: a bounded part of the search for expired and for flushed items. */
 void kv_sweep_step(struct kv_worker *worker);
 
+/*
+ * Starts to walk through a segment with items that have expired, if there is one among the next
+ * few that this second's search comes to.
+ */
+bool kv_sweep_begin(struct kv_worker *worker, uint32_t segments_max);
+
 static inline void kv_class_count(struct kv_worker *worker, unsigned class,
                                   enum kv_class_counter counter, uint64_t value)
 {
@@ -253,6 +304,19 @@ static inline uint64_t kv_item_size(const struct kv *kv, const struct kv_item *i
 {
     return kv_sizes_of(&kv->config.sizes, kv_item_key_len(item), kv_item_flags(item),
                        item->value_len);
+}
+
+/* The access word of an item that counts as accessed once more; and of one that is fetched. */
+static inline uint32_t kv_access_counted(const struct kv_worker *worker, uint32_t access)
+{
+    unsigned more = kv_access_freq(access) < worker->freq_max;
+    return access + (more << KV_ACCESS_FREQ_SHIFT);
+}
+
+static inline uint32_t kv_access_fetched(const struct kv_worker *worker, uint32_t access)
+{
+    uint32_t bits = kv_access_counted(worker, access) & KV_ACCESS_BITS;
+    return kv_access_make(worker->now_s, bits | KV_ACCESS_FETCHED);
 }
 
 /* ---- resize.c ---------------------------------------------------------------------------- */
@@ -272,6 +336,9 @@ const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *lay
 
 /* Sets what follows from so many segments. The index need not be there yet. */
 void kv_limit_derive(struct kv *kv, uint32_t segments);
+
+/* What the ghosts of evicted items take of the memory; 0 if the policy has none. */
+uint64_t kv_ghosts_bytes(const struct kv_config *config);
 
 /* Makes bytes of the mapping accessible. False if the system refuses. */
 bool kv_memory_open(uint8_t *from, uint64_t bytes);

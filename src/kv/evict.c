@@ -2,11 +2,13 @@
 /*
  * Making room: walks through segments, one record after the other, so that they can be reused.
  *
- * The policy is a CLOCK over segments: the oldest are emptied first (or one of the next few, if it
- * has clearly fewer live bytes), and an item that was fetched since the last walk came by is moved
- * to the worker's rescue log instead of being evicted. Moving has to be paid for: each byte that is
- * found dead or evicted buys RESCUE_RATE bytes of moving, so walks gain memory even where all items
- * were fetched. With config.evict false everything moves, and dead bytes are what is gained.
+ * Which segment is emptied next, in this order:
+ *   1. one in which a good part of the items has expired (sweep.c): only what is over is removed;
+ *   2. one of the next few of all segments that is at least half dead: what lives in it moves;
+ *   3. one of the pool that the policy says: what the policy lets stay moves, the rest is evicted.
+ * Moving has to be paid for: each byte that is found dead or evicted buys RESCUE_RATE bytes of
+ * moving, so walks gain memory even where the policy would let everything stay. With config.evict
+ * false everything moves, and dead bytes are what is gained.
  *
  * A record is moved by sealing it, copying it and then swapping the copy's word for the old one's
  * in its slot; if the slot no longer holds the old word, the copy is dropped. A sealed item does
@@ -16,20 +18,34 @@
  * A large item moves by its head: a copy of the head, in which at most one extent is exchanged for
  * a copy, takes over all the other extents where they are. So heads and extents are immutable too.
  *
- * Bounds: a call to kv_evict_segment() walks through at most TRIES_MAX segments and waits at most
- * WAITS_MAX turns; housekeeping takes a fixed number of records.
+ * Bounds: housekeeping and the making of an item walk through a number of records that depends on
+ * the item's size only; they keep a few segments free, so that kv_evict_make_free(), which walks
+ * through whole segments if it has to, has nothing to do. It takes at most TRIES_MAX of them, and
+ * waits at most WAITS_MAX turns, which are some tenths of a second.
  */
+#include <time.h>
+
 #include "kv/engine.h"
 
 #define CHOOSE_MAX 8
 #define LOOK_MAX 64
 #define COMPACT_LOOK_MAX 1024
 #define TRIES_MAX 128
-#define WAITS_MAX 128
-#define RESCUE_RATE 3
-#define RESCUE_SEGMENTS_MAX 4 /* what can be saved up */
-#define SLACK_SHARE 8         /* an eighth of a segment fewer live bytes is worth more than age */
-#define DEAD_SHARE 16         /* compacting is worth while from a sixteenth of dead bytes on */
+#define TRIES_PATIENT 16 /* from then on nothing stays, whatever the policy says */
+#define WAITS_MAX 2048
+#define WAITS_AWAKE 512 /* from then on it naps between two looks */
+#define WAITS_SHORT 32
+#define NAP_NS 100000
+#define RETIRED_SHARE 8 /* that part of the memory is emptied in advance at most */
+#define RESCUE_RATE 8
+#define RESCUE_SEGMENTS_MAX 16 /* what can be saved up */
+#define EXPIRE_LOOK_MAX 256
+#define DEAD_LOOK_MAX 16
+#define DRAWS_MAX 16
+#define PAY_RECORDS 4 /* for each new item, and one more for each so many bytes: */
+#define PAY_BYTES 64
+#define SLACK_SHARE 8 /* an eighth of a segment fewer live bytes is worth more than age */
+#define DEAD_SHARE 16 /* compacting is worth while from a sixteenth of dead bytes on */
 
 /* ---- who lives in a record --------------------------------------------------------------- */
 
@@ -125,10 +141,11 @@ static void copy_changing(struct kv_item *to, const struct kv_item *from, uint64
 }
 
 /* There is room: it was reserved. */
-static struct kv_item *record_copy(struct kv_worker *worker, const struct kv_item *from)
+static struct kv_item *record_copy(struct kv_worker *worker, unsigned log,
+                                   const struct kv_item *from)
 {
     uint32_t bytes = kv_record_bytes(from);
-    struct kv_item *to = (struct kv_item *)kv_log_append(worker, KV_LOG_RESCUED, bytes);
+    struct kv_item *to = (struct kv_item *)kv_log_append(worker, log, KV_FOR_MOVED, bytes);
     U_ASSERT(to != U_NULL);
     copy_fixed(to, from, bytes);
     copy_changing(to, from, kv_item_status(from), chance_same);
@@ -159,10 +176,12 @@ static void extent_exchange(struct kv_item *head, const struct kv_item *from, st
             extents->at[i] = to;
 }
 
-/* Moves the tenant's record. False if there is no memory for the copy. */
-static bool move(struct kv_worker *worker, const struct tenant *tenant, struct chance chance)
+/* Moves the tenant's record to a pool. False if there is no memory for the copy. */
+static bool move(struct kv_worker *worker, const struct tenant *tenant, enum kv_pool pool,
+                 struct chance chance)
 {
-    if (kv_log_reserve(worker, KV_LOG_RESCUED, tenant_bytes(tenant)) == 0)
+    unsigned log = kv_log_of(worker, pool, kv_item_exptime(tenant->item));
+    if (kv_log_reserve(worker, log, KV_FOR_MOVED, tenant_bytes(tenant)) == 0)
         return false;
     /*
      * That may have reused memory that others retired just now. Not the segment we walk through,
@@ -174,10 +193,10 @@ static bool move(struct kv_worker *worker, const struct tenant *tenant, struct c
         (!extent_tenant(worker, tenant->record, &now) || now.word != tenant->word))
         return true;
     struct kv_item *extent = U_NULL;
-    struct kv_item *head = record_copy(worker, tenant->item);
+    struct kv_item *head = record_copy(worker, log, tenant->item);
     kv_record_charge(worker, head);
     if (tenant->record != tenant->item) {
-        extent = record_copy(worker, tenant->record);
+        extent = record_copy(worker, log, tenant->record);
         extent_exchange(head, tenant->record, extent);
         kv_record_charge(worker, extent);
     }
@@ -216,53 +235,70 @@ static bool is_last_extent(const struct tenant *tenant)
 }
 
 /*
- * Has the tenant been fetched since the eviction last came by? Says in *chance what becomes of the
- * marks if it is spared for that.
+ * What the policy says about the tenant. Says in *chance what becomes of its access bits if it
+ * stays.
  *
  * The segments of a large item come by at different times, in any order, and one of them must not
- * cost the item the chance that another one has given it: the head decides and marks the item as
+ * cost the item the chance that another one has given it: the head is judged and marks the item as
  * spared, the extents go by that mark, and the last extent takes it away.
  */
-static bool deserves_chance(const struct tenant *tenant, struct chance *chance)
+static struct kv_fate judge(const struct kv_worker *worker, const struct tenant *tenant,
+                            struct chance *chance)
 {
-    uint32_t access = kv_item_access(tenant->item);
-    bool large = kv_item_is_large(tenant->item);
-    *chance = chance_same;
-    if (tenant->record == tenant->item) {
-        *chance = (struct chance){KV_ACCESS_FETCHED, large ? KV_ACCESS_SPARED : 0};
-        return (access & KV_ACCESS_RECENT) != 0;
+    const struct kv_item *item = tenant->item;
+    struct kv_fate fate = worker->kv->policy->judge(worker->walk.pool, kv_item_freq(item));
+    if (tenant->record == item) {
+        uint32_t spared = kv_item_is_large(item) ? KV_ACCESS_SPARED : 0;
+        chance->keeps = KV_ACCESS_FETCHED;
+        chance->gets = spared | fate.freq << KV_ACCESS_FREQ_SHIFT;
+        return fate;
     }
+    *chance = chance_same;
     if (is_last_extent(tenant))
-        chance->keeps = KV_ACCESS_FETCHED | KV_ACCESS_RECENT;
-    return (access & (KV_ACCESS_RECENT | KV_ACCESS_SPARED)) != 0;
+        chance->keeps = KV_ACCESS_BITS & ~(uint32_t)KV_ACCESS_SPARED;
+    if (kv_item_access(item) & KV_ACCESS_SPARED)
+        fate = (struct kv_fate){.stays = true, .pool = KV_POOL_MAIN};
+    return fate;
 }
 
 /*
- * Gives the tenant its chance: moves it, or if its record is most of the segment has the segment
- * stay as it is. False if there is no memory for the copy.
+ * Moves the tenant to where the policy wants it, or if its record is most of the segment has the
+ * segment go there as it is. False if there is no memory for the copy.
  */
-static bool spare(struct kv_worker *worker, const struct tenant *tenant, struct chance chance)
+static bool spare(struct kv_worker *worker, const struct tenant *tenant, enum kv_pool pool,
+                  struct chance chance)
 {
     if (tenant_bytes(tenant) <= kv_segments_bytes(&worker->kv->segments) / 2)
-        return move(worker, tenant, chance);
+        return move(worker, tenant, pool, chance);
     kv_item_access_set(tenant->item, kv_item_access(tenant->item),
                        chance_apply(tenant->item, chance));
     worker->walk.spares = true;
+    worker->walk.spares_to = pool;
     return true;
+}
+
+static void evict(struct kv_worker *worker, const struct tenant *tenant)
+{
+    struct kv *kv = worker->kv;
+    if (!kv_index_unlink(worker, tenant->hash, tenant->word))
+        return;
+    kv_unlinked(worker, tenant->item, KV_END_EVICTED);
+    if (kv->policy->remembers && worker->walk.pool == KV_POOL_SMALL)
+        kv_ghost_remember(&kv->ghost, tenant->hash);
 }
 
 static void walk_evict(struct kv_worker *worker, const struct tenant *tenant)
 {
     uint32_t bytes = tenant_bytes(tenant);
     struct chance chance;
-    if (deserves_chance(tenant, &chance) && bytes <= worker->rescue_bytes &&
-        spare(worker, tenant, chance)) {
+    struct kv_fate fate = judge(worker, tenant, &chance);
+    if (fate.stays && !worker->urgent && bytes <= worker->rescue_bytes &&
+        spare(worker, tenant, fate.pool, chance)) {
         worker->rescue_bytes -= bytes;
         return;
     }
     rescue_earn(worker, bytes);
-    if (kv_index_unlink(worker, tenant->hash, tenant->word))
-        kv_unlinked(worker, tenant->item, KV_END_EVICTED);
+    evict(worker, tenant);
 }
 
 /* False if there is no memory for the copy. */
@@ -270,7 +306,7 @@ static bool walk_compact(struct kv_worker *worker, const struct tenant *tenant)
 {
     if (tenant_bytes(tenant) > kv_segments_bytes(&worker->kv->segments))
         return true; /* an extent that fills its segment stays */
-    return move(worker, tenant, chance_same);
+    return move(worker, tenant, worker->walk.pool, chance_same);
 }
 
 /* False if the walk has to be given up. */
@@ -302,13 +338,29 @@ static bool walk_record(struct kv_worker *worker, struct kv_item *record)
     return true;
 }
 
-bool kv_walk_begin(struct kv_worker *worker, uint32_t segment, enum kv_walk_mode mode)
+/* The caller has claimed the segment. */
+static void walk_start(struct kv_worker *worker, uint32_t segment, enum kv_walk_mode mode)
 {
     U_ASSERT(worker->walk.mode == KV_WALK_NONE);
+    const struct kv_segment *header = &worker->kv->segments.array[segment];
+    worker->walk = (struct kv_walk){
+        .mode = mode, .segment = segment, .pool = (enum kv_pool)kv_u8_load_relaxed(&header->pool)};
+}
+
+bool kv_walk_begin(struct kv_worker *worker, uint32_t segment, enum kv_walk_mode mode)
+{
     if (!kv_segment_claim(&worker->kv->segments, segment))
         return false;
-    worker->walk = (struct kv_walk){.mode = mode, .segment = segment};
+    walk_start(worker, segment, mode);
     return true;
+}
+
+/* As many ghosts as there are items in the main pool, going by those in the segment just walked. */
+static void ghosts_fit(struct kv_worker *worker)
+{
+    struct kv *kv = worker->kv;
+    uint64_t segments = kv_segment_list_count(&kv->segments.sealed[KV_POOL_MAIN]);
+    kv_ghost_fit(&kv->ghost, segments * worker->walk.records);
 }
 
 void kv_walk_end(struct kv_worker *worker)
@@ -317,11 +369,17 @@ void kv_walk_end(struct kv_worker *worker)
     struct kv_segments *segments = &worker->kv->segments;
     if (walk->mode == KV_WALK_NONE)
         return;
+    bool through = walk->at >= segments->array[walk->segment].used;
     /* The lower bound of expiry is only half found anew: have the segment walked again. */
-    if (walk->mode == KV_WALK_EXPIRE && walk->at < segments->array[walk->segment].used)
+    if (walk->mode == KV_WALK_EXPIRE && !through)
         kv_segment_note_exptime(segments, walk->segment, 1);
+    if (walk->mode == KV_WALK_EVICT && through && worker->kv->policy->remembers)
+        ghosts_fit(worker);
     walk->mode = KV_WALK_NONE;
-    kv_segment_unclaim(segments, walk->segment, walk->spares);
+    if (walk->spares)
+        kv_segment_unclaim_to(segments, walk->segment, walk->spares_to);
+    else
+        kv_segment_unclaim(segments, walk->segment);
 }
 
 void kv_walk_step(struct kv_worker *worker, unsigned records)
@@ -336,6 +394,7 @@ void kv_walk_step(struct kv_worker *worker, unsigned records)
         uint8_t *at = kv_segment_base(segments, walk->segment) + walk->at;
         struct kv_item *record = (struct kv_item *)(void *)at;
         walk->at += kv_record_bytes(record);
+        walk->records++;
         if (!walk_record(worker, record))
             kv_walk_end(worker);
     }
@@ -343,34 +402,15 @@ void kv_walk_step(struct kv_worker *worker, unsigned records)
 
 void kv_evict_init(struct kv_worker *worker)
 {
+    const struct kv *kv = worker->kv;
     worker->walk.mode = KV_WALK_NONE;
     worker->rescue_bytes = rescue_bytes_max(worker);
+    worker->freq_max = kv->policy->freq_max;
+    worker->urgent = false;
+    u_prng_seed(&worker->lots, (uint64_t)(worker - kv->workers));
 }
 
 /* ---- making room ------------------------------------------------------------------------- */
-
-/* Starts to empty a segment. False if there is none that could be emptied. */
-static bool victim_begin(struct kv_worker *worker)
-{
-    struct kv_segments *segments = &worker->kv->segments;
-    bool evict = worker->kv->config.evict;
-    struct kv_victim_wish wish = {.now_s = worker->now_s};
-    if (evict) {
-        wish.look_max = LOOK_MAX;
-        wish.choose_max = CHOOSE_MAX;
-        wish.slack_bytes = kv_segments_bytes(segments) / SLACK_SHARE;
-    } else {
-        wish.look_max = COMPACT_LOOK_MAX;
-        wish.choose_max = COMPACT_LOOK_MAX;
-        wish.dead_bytes_min = kv_segments_bytes(segments) / DEAD_SHARE;
-    }
-    uint32_t segment = kv_segment_claim_victim(segments, &wish);
-    if (segment == KV_SEGMENT_NONE)
-        return false;
-    enum kv_walk_mode mode = evict ? KV_WALK_EVICT : KV_WALK_COMPACT;
-    worker->walk = (struct kv_walk){.mode = mode, .segment = segment};
-    return true;
-}
 
 /*
  * Segments that housekeeping keeps free or soon free: the reserve and what is to be withdrawn. None
@@ -386,11 +426,143 @@ static uint32_t free_wanted(const struct kv *kv)
     return kv_u32_load_relaxed(&kv->reserve_segments) + (in_service - wanted);
 }
 
-/* Empties one segment. False if that can't be done, or would be too much to be of use now. */
-static bool empty_one(struct kv_worker *worker)
+static struct kv_occupancy occupancy(const struct kv *kv)
+{
+    const struct kv_segments *segments = &kv->segments;
+    struct kv_occupancy now;
+    for (int pool = 0; pool < KV_POOLS; pool++)
+        now.segments[pool] = kv_segment_list_count(&segments->sealed[pool]);
+    now.roomy = kv_segment_list_count(&segments->free) > 2 * free_wanted(kv);
+    return now;
+}
+
+enum kv_pool kv_evict_pool(const struct kv_worker *worker, const struct kv_item *item)
+{
+    const struct kv_segments *segments = &worker->kv->segments;
+    const struct kv_segment *segment = &segments->array[kv_segment_of(segments, item)];
+    return (enum kv_pool)kv_u8_load_relaxed(&segment->pool);
+}
+
+struct kv_start kv_evict_start(const struct kv_worker *worker, const struct kv_key *key)
+{
+    struct kv *kv = worker->kv;
+    const struct kv_policy *policy = kv->policy;
+    struct kv_start start = {KV_POOL_MAIN, 0};
+    if (!policy->remembers || !kv->config.evict)
+        return start;
+    uint64_t word;
+    const struct kv_item *old = kv_index_find(&kv->index, key, &word);
+    if (!old) {
+        struct kv_occupancy now = occupancy(kv);
+        start.pool = policy->place(&now, kv_ghost_recall(&kv->ghost, key->hash));
+        return start;
+    }
+    /* To be stored again counts as an access. */
+    start.pool = kv_evict_pool(worker, old);
+    start.freq = u_min32(kv_item_freq(old) + 1, policy->freq_max);
+    return start;
+}
+
+/* ---- victims ----------------------------------------------------------------------------- */
+
+/* A segment that is at least half dead, of the next few. None if there is nowhere to move to. */
+static uint32_t claim_half_dead(struct kv_worker *worker)
+{
+    struct kv_segments *segments = &worker->kv->segments;
+    if (kv_segment_list_count(&segments->free) == 0)
+        return KV_SEGMENT_NONE;
+    uint32_t count = kv_segments_count(segments);
+    uint32_t live_bytes_max = kv_segments_bytes(segments) / 2;
+    uint32_t best = KV_SEGMENT_NONE;
+    uint64_t best_usage = (uint64_t)live_bytes_max + 1;
+    for (unsigned i = 0; i < DEAD_LOOK_MAX; i++) {
+        uint32_t index = worker->compact_next < count ? worker->compact_next : 0;
+        worker->compact_next = index + 1;
+        const struct kv_segment *segment = &segments->array[index];
+        uint64_t usage = kv_u64_load_relaxed(&segment->usage);
+        if (kv_u8_load_seq_cst(&segment->state) == KV_SEGMENT_SEALED && usage < best_usage) {
+            best = index;
+            best_usage = usage;
+        }
+    }
+    if (best != KV_SEGMENT_NONE && !kv_segment_claim_if(segments, best, live_bytes_max))
+        best = KV_SEGMENT_NONE;
+    return best;
+}
+
+static uint32_t claim_by_lot(struct kv_worker *worker)
+{
+    struct kv_segments *segments = &worker->kv->segments;
+    for (unsigned i = 0; i < DRAWS_MAX; i++) {
+        uint32_t index = u_prng_below(&worker->lots, kv_segments_count(segments));
+        if (kv_segment_claim_if(segments, index, KV_SEGMENT_LIVE_MASK))
+            return index;
+    }
+    return KV_SEGMENT_NONE;
+}
+
+static uint32_t claim_oldest(struct kv_worker *worker)
+{
+    struct kv_segments *segments = &worker->kv->segments;
+    struct kv_occupancy now = occupancy(worker->kv);
+    struct kv_victim_wish wish = {.pool = worker->kv->policy->victim_pool(&now),
+                                  .look_max = LOOK_MAX,
+                                  .choose_max = CHOOSE_MAX,
+                                  .slack_bytes = kv_segments_bytes(segments) / SLACK_SHARE,
+                                  .now_s = worker->now_s};
+    uint32_t segment = kv_segment_claim_victim(segments, &wish);
+    if (segment == KV_SEGMENT_NONE) {
+        wish.pool = wish.pool == KV_POOL_MAIN ? KV_POOL_SMALL : KV_POOL_MAIN;
+        segment = kv_segment_claim_victim(segments, &wish);
+    }
+    return segment;
+}
+
+/* Without eviction: a segment from which something can be gained. */
+static uint32_t claim_to_compact(struct kv_worker *worker)
+{
+    struct kv_segments *segments = &worker->kv->segments;
+    struct kv_victim_wish wish = {.pool = KV_POOL_MAIN,
+                                  .look_max = COMPACT_LOOK_MAX,
+                                  .choose_max = COMPACT_LOOK_MAX,
+                                  .dead_bytes_min = kv_segments_bytes(segments) / DEAD_SHARE,
+                                  .now_s = worker->now_s};
+    return kv_segment_claim_victim(segments, &wish);
+}
+
+/* Starts a walk that makes room. False if there is no segment for it. */
+static bool victim_begin(struct kv_worker *worker)
 {
     const struct kv *kv = worker->kv;
-    if (kv_segment_list_count(&kv->segments.retired) >= free_wanted(kv))
+    if (kv_sweep_begin(worker, EXPIRE_LOOK_MAX))
+        return true;
+    enum kv_walk_mode mode = KV_WALK_COMPACT;
+    uint32_t segment = kv->config.evict ? claim_half_dead(worker) : claim_to_compact(worker);
+    if (segment == KV_SEGMENT_NONE && kv->config.evict) {
+        mode = KV_WALK_EVICT;
+        if (kv->policy->draws_lots)
+            segment = claim_by_lot(worker);
+        if (segment == KV_SEGMENT_NONE)
+            segment = claim_oldest(worker);
+    }
+    if (segment == KV_SEGMENT_NONE)
+        return false;
+    walk_start(worker, segment, mode);
+    return true;
+}
+
+/* ---- making room ------------------------------------------------------------------------- */
+
+/*
+ * Empties one segment. False if that can't be done, or would be of no use now because very much is
+ * empty already and waits for other workers.
+ */
+static bool empty_one(struct kv_worker *worker)
+{
+    const struct kv_segments *segments = &worker->kv->segments;
+    uint32_t in_service = kv_u32_load_relaxed(&segments->in_service);
+    uint32_t retired_max = free_wanted(worker->kv) + in_service / RETIRED_SHARE;
+    if (kv_segment_list_count(&segments->retired) >= retired_max)
         return false;
     if (worker->walk.mode == KV_WALK_NONE && !victim_begin(worker))
         return false;
@@ -404,7 +576,8 @@ static bool empty_one(struct kv_worker *worker)
  */
 static bool empty_flushed(struct kv_worker *worker)
 {
-    static const struct kv_victim_wish oldest = {.look_max = LOOK_MAX, .choose_max = 1};
+    static const struct kv_victim_wish oldest = {
+        .pool = KV_POOL_MAIN, .look_max = LOOK_MAX, .choose_max = 1};
     struct kv *kv = worker->kv;
     if (kv->config.evict || worker->walk.mode != KV_WALK_NONE ||
         kv_u32_load_relaxed(&kv->purged) == kv_u32_load_relaxed(&kv->generation))
@@ -412,36 +585,65 @@ static bool empty_flushed(struct kv_worker *worker)
     uint32_t segment = kv_segment_claim_victim(&kv->segments, &oldest);
     if (segment == KV_SEGMENT_NONE)
         return false;
-    worker->walk = (struct kv_walk){.mode = KV_WALK_COMPACT, .segment = segment};
+    walk_start(worker, segment, KV_WALK_COMPACT);
     kv_walk_step(worker, UINT32_MAX);
     return true;
 }
 
-uint32_t kv_evict_segment(struct kv_worker *worker)
+/*
+ * Waits for what is retired to become free, for `turns` at most of WAITS_MAX in all. A worker that
+ * has not looked at anything since its last kv_views_done() is quiescent and says so: two workers
+ * that wait for each other's views would wait in vain.
+ */
+static bool wait_for_retired(struct kv_worker *worker, unsigned turns, unsigned *waits)
+{
+    const struct kv *kv = worker->kv;
+    const unsigned waits_max = kv->config.evict ? WAITS_MAX : WAITS_AWAKE;
+    while (turns-- > 0 && *waits < waits_max) {
+        if (worker->view_turn != worker->turn)
+            kv_epoch_announce(&kv->epoch, worker->member);
+        if (kv_log_reclaim(worker, kv_segments_count(&kv->segments)) > 0)
+            return true;
+        if (*waits < WAITS_AWAKE) {
+            kv_spin(waits);
+        } else {
+            static const struct timespec nap = {0, NAP_NS};
+            (void)nanosleep(&nap, NULL);
+            ++*waits;
+        }
+    }
+    return false;
+}
+
+static bool make_free(struct kv_worker *worker)
 {
     const struct kv *kv = worker->kv;
     struct kv_segments *segments = &worker->kv->segments;
-    uint32_t look_max = kv_segments_count(segments);
     unsigned waits = 0;
     bool may_be_flushed = true;
     for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
-        uint32_t index = kv_segment_take(segments, kv_floor_segments(kv), KV_SEGMENT_OPEN);
-        if (index != KV_SEGMENT_NONE)
-            return index;
-        if (kv_segment_admit(segments) || kv_log_reclaim(worker, look_max) > 0 || empty_one(worker))
+        if (kv_segment_list_count(&segments->free) > kv_floor_segments(kv))
+            return true;
+        worker->urgent = tries >= TRIES_PATIENT;
+        uint32_t retired = kv_segment_list_count(&segments->retired);
+        if (kv_segment_admit(segments) || kv_log_reclaim(worker, UINT32_MAX) > 0 ||
+            (retired >= free_wanted(kv) && wait_for_retired(worker, WAITS_SHORT, &waits)) ||
+            empty_one(worker))
             continue;
-        if (kv_segment_list_count(&segments->retired) == 0) {
-            if (!may_be_flushed || !empty_flushed(worker))
-                break;
-            may_be_flushed = false; /* one copy in vain is enough */
-        }
-        while (kv_log_reclaim(worker, look_max) == 0) {
-            if (waits == WAITS_MAX)
-                return KV_SEGMENT_NONE;
-            kv_spin(&waits);
-        }
+        if (retired > 0 && wait_for_retired(worker, WAITS_MAX, &waits))
+            continue;
+        if (!may_be_flushed || !empty_flushed(worker))
+            return false;
+        may_be_flushed = false; /* one copy in vain is enough */
     }
-    return KV_SEGMENT_NONE;
+    return false;
+}
+
+bool kv_evict_make_free(struct kv_worker *worker)
+{
+    bool is_free = make_free(worker);
+    worker->urgent = false;
+    return is_free;
 }
 
 void kv_evict_step(struct kv_worker *worker, unsigned records)
@@ -455,4 +657,16 @@ void kv_evict_step(struct kv_worker *worker, unsigned records)
             return;
     }
     kv_walk_step(worker, records);
+}
+
+void kv_evict_pay(struct kv_worker *worker, uint64_t bytes)
+{
+    const struct kv_segments *segments = &worker->kv->segments;
+    uint32_t wanted = free_wanted(worker->kv);
+    uint32_t soon = kv_segment_list_count(&segments->free);
+    soon += kv_segment_list_count(&segments->retired);
+    if (U_LIKELY(soon >= wanted))
+        return;
+    uint64_t records = PAY_RECORDS + bytes / PAY_BYTES;
+    kv_evict_step(worker, (unsigned)(soon < wanted / 2 ? 4 * records : records));
 }

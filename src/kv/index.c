@@ -306,7 +306,7 @@ static uint64_t item_worth(const struct kv_worker *worker, const struct kv_item 
 {
     uint32_t access = kv_item_access(item);
     uint64_t worth = kv_access_seconds(access);
-    if (access & KV_ACCESS_RECENT)
+    if (kv_access_freq(access) != 0)
         worth |= UINT64_C(1) << 32;
     if (kv_item_validity(worker, item) == KV_HIT)
         worth |= UINT64_C(1) << 33;

@@ -88,6 +88,7 @@ void kv_item_discharge(struct kv_worker *worker, const struct kv_item *item)
 
 void kv_item_mark_seen(struct kv_worker *worker, const struct kv_item *item)
 {
+    worker->view_turn = worker->turn;
     worker->seen[segment_of(worker, item)] = worker->turn;
     if (U_UNLIKELY(kv_item_is_large(item))) {
         const struct kv_extents *extents = kv_item_extents(item);
@@ -133,10 +134,11 @@ static void count_evicted(struct kv_worker *worker, const struct kv_item *item, 
     uint32_t access = kv_item_access(item);
     uint32_t last_access = kv_access_seconds(access);
     uint32_t idle_s = worker->now_s > last_access ? worker->now_s - last_access : 0;
+    bool fetched = (access & KV_ACCESS_FETCHED) != 0;
     kv_class_count(worker, class, KV_CLASS_EVICTED, 1);
     kv_class_count(worker, class, KV_CLASS_EVICTED_NONZERO, kv_item_exptime(item) != 0);
-    kv_class_count(worker, class, KV_CLASS_EVICTED_UNFETCHED, !(access & KV_ACCESS_FETCHED));
-    kv_class_count(worker, class, KV_CLASS_EVICTED_ACTIVE, (access & KV_ACCESS_RECENT) != 0);
+    kv_class_count(worker, class, KV_CLASS_EVICTED_UNFETCHED, !fetched);
+    kv_class_count(worker, class, KV_CLASS_EVICTED_ACTIVE, fetched && kv_access_freq(access) != 0);
     kv_u64_store_relaxed(&worker->classes[class].last_evicted,
                          (uint64_t)worker->now_s << 32 | idle_s);
     if (U_UNLIKELY(worker->evicted != U_NULL)) {
@@ -181,24 +183,23 @@ static void header_init(const struct kv_worker *worker, struct kv_item *record, 
     kv_u64_store_relaxed(&record->cas, 0);
 }
 
-/* Fills in what small and large items have in common. The count of extents stands already. */
-static void head_fill(struct kv_item *item, const struct kv_key *key, uint32_t flags,
-                      uint32_t exptime)
-{
-    kv_item_status_set(item, kv_status_make(exptime, key->len, 0, kv_item_marks(item)));
-    if (flags != 0)
-        u_copy((uint8_t *)item + kv_item_flags_offset(item), &flags, sizeof(flags));
-    u_copy((uint8_t *)item + kv_item_key_offset(item), key->bytes, key->len);
-}
+/* What kv_item_new() was asked for, and where the eviction wants it. */
+struct wanted {
+    const struct kv_key *key;
+    uint32_t value_len;
+    uint32_t flags;
+    uint32_t exptime;
+    struct kv_start start;
+};
 
-static struct kv_item *extent_new(struct kv_worker *worker, const struct kv_key *key,
+static struct kv_item *extent_new(struct kv_worker *worker, unsigned log, uint64_t hash,
                                   uint32_t bytes)
 {
     uint32_t record_bytes = kv_record_round((uint32_t)sizeof(struct kv_item) + bytes);
-    struct kv_item *extent = (struct kv_item *)kv_log_append(worker, KV_LOG_NEW, record_bytes);
+    struct kv_item *extent = (struct kv_item *)kv_log_append(worker, log, KV_FOR_NEW, record_bytes);
     if (extent) {
         header_init(worker, extent, KV_MARK_EXTENT, bytes);
-        kv_u64_store_relaxed(&extent->cas, key->hash);
+        kv_u64_store_relaxed(&extent->cas, hash);
     }
     return extent;
 }
@@ -252,53 +253,75 @@ static void large_plan(struct large_plan *plan, uint32_t segment_bytes, uint32_t
     plan->first_bytes = first < value_len ? (uint32_t)first : value_len;
 }
 
-static struct kv_item *large_new(struct kv_worker *worker, const struct kv_key *key,
-                                 uint32_t value_len, uint32_t flags, uint32_t exptime)
+/* Fills in what small and large items have in common. The count of extents stands already. */
+static void head_fill(struct kv_item *item, const struct wanted *wanted)
+{
+    const struct kv_key *key = wanted->key;
+    kv_item_status_set(item, kv_status_make(wanted->exptime, key->len, 0, kv_item_marks(item)));
+    kv_u32_store_relaxed(&item->access, wanted->start.freq << KV_ACCESS_FREQ_SHIFT);
+    if (wanted->flags != 0)
+        u_copy((uint8_t *)item + kv_item_flags_offset(item), &wanted->flags, sizeof(uint32_t));
+    u_copy((uint8_t *)item + kv_item_key_offset(item), key->bytes, key->len);
+}
+
+/* Cuts the value into extents. False, and all is given back, if there is no memory for one. */
+static bool extents_fill(struct kv_worker *worker, const struct wanted *wanted, unsigned log,
+                         const struct large_plan *plan, struct kv_extents *extents)
+{
+    uint32_t left = wanted->value_len;
+    for (uint32_t i = 0; i < plan->extent_count; i++) {
+        uint32_t bytes = u_min32(left, i == 0 ? plan->first_bytes : plan->extent_bytes);
+        extents->at[i] = extent_new(worker, log, wanted->key->hash, bytes);
+        if (!extents->at[i]) {
+            while (i-- > 0)
+                kv_log_drop(worker, extents->at[i], kv_record_bytes(extents->at[i]));
+            return false;
+        }
+        left -= bytes;
+    }
+    U_ASSERT(left == 0);
+    return true;
+}
+
+static struct kv_item *large_new(struct kv_worker *worker, const struct wanted *wanted,
+                                 uint32_t fixed_bytes)
 {
     uint32_t segment_bytes = kv_segments_bytes(&worker->kv->segments);
-    uint32_t fixed_bytes =
-        (uint32_t)sizeof(struct kv_item) + key->len + (flags != 0 ? (uint32_t)sizeof(flags) : 0);
-    uint32_t count_max = value_len / (segment_bytes - (uint32_t)sizeof(struct kv_item)) + 2;
-    uint32_t room = kv_log_reserve(worker, KV_LOG_NEW,
+    unsigned log = kv_log_of(worker, wanted->start.pool, wanted->exptime);
+    uint32_t count_max = wanted->value_len / (segment_bytes - (uint32_t)sizeof(struct kv_item)) + 2;
+    uint32_t room = kv_log_reserve(worker, log, KV_FOR_NEW,
                                    large_head_bytes(fixed_bytes, count_max) + segment_bytes / 16);
     if (room == 0)
         return U_NULL;
 
     struct large_plan plan;
-    large_plan(&plan, segment_bytes, room, fixed_bytes, value_len);
-    struct kv_item *item = (struct kv_item *)kv_log_append(worker, KV_LOG_NEW, plan.head_bytes);
-    header_init(worker, item, KV_MARK_LARGE | (flags != 0 ? KV_MARK_FLAGS : 0), value_len);
+    large_plan(&plan, segment_bytes, room, fixed_bytes, wanted->value_len);
+    struct kv_item *item =
+        (struct kv_item *)kv_log_append(worker, log, KV_FOR_NEW, plan.head_bytes);
+    header_init(worker, item, KV_MARK_LARGE | (wanted->flags != 0 ? KV_MARK_FLAGS : 0),
+                wanted->value_len);
     struct kv_extents *extents = kv_item_extents_room(item);
     extents->first_bytes = plan.first_bytes;
     extents->count = plan.extent_count;
-    head_fill(item, key, flags, exptime);
-    uint32_t left = value_len;
-    for (uint32_t i = 0; i < plan.extent_count; i++) {
-        uint32_t bytes = u_min32(left, i == 0 ? plan.first_bytes : plan.extent_bytes);
-        extents->at[i] = extent_new(worker, key, bytes);
-        if (!extents->at[i]) {
-            while (i-- > 0)
-                kv_log_drop(worker, extents->at[i], kv_record_bytes(extents->at[i]));
-            kv_log_drop(worker, item, plan.head_bytes);
-            return U_NULL;
-        }
-        left -= bytes;
+    head_fill(item, wanted);
+    if (!extents_fill(worker, wanted, log, &plan, extents)) {
+        kv_log_drop(worker, item, plan.head_bytes);
+        return U_NULL;
     }
-    U_ASSERT(left == 0);
-    kv_item_note_exptime(worker, item, exptime);
+    kv_item_note_exptime(worker, item, wanted->exptime);
     return item;
 }
 
-static struct kv_item *small_new(struct kv_worker *worker, const struct kv_key *key,
-                                 uint32_t value_len, uint32_t flags, uint32_t exptime,
+static struct kv_item *small_new(struct kv_worker *worker, const struct wanted *wanted,
                                  uint32_t record_bytes)
 {
-    struct kv_item *item = (struct kv_item *)kv_log_append(worker, KV_LOG_NEW, record_bytes);
+    unsigned log = kv_log_of(worker, wanted->start.pool, wanted->exptime);
+    struct kv_item *item = (struct kv_item *)kv_log_append(worker, log, KV_FOR_NEW, record_bytes);
     if (!item)
         return U_NULL;
-    header_init(worker, item, flags != 0 ? KV_MARK_FLAGS : 0, value_len);
-    head_fill(item, key, flags, exptime);
-    kv_item_note_exptime(worker, item, exptime);
+    header_init(worker, item, wanted->flags != 0 ? KV_MARK_FLAGS : 0, wanted->value_len);
+    head_fill(item, wanted);
+    kv_item_note_exptime(worker, item, wanted->exptime);
     return item;
 }
 
@@ -331,13 +354,16 @@ struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, 
         count_no_memory(worker, key, value_len, flags);
         return U_NULL;
     }
-    uint64_t bytes = sizeof(struct kv_item) + (flags != 0 ? sizeof(flags) : 0) + key->len;
-    bytes += value_len;
+    struct wanted wanted = {key, value_len, flags, exptime, kv_evict_start(worker, key)};
+    uint32_t fixed_bytes =
+        (uint32_t)sizeof(struct kv_item) + (flags != 0 ? (uint32_t)sizeof(flags) : 0) + key->len;
+    uint64_t bytes = (uint64_t)fixed_bytes + value_len;
+    kv_evict_pay(worker, bytes);
     struct kv_item *item;
     if (U_LIKELY(bytes + 7 <= kv->small_bytes_max))
-        item = small_new(worker, key, value_len, flags, exptime, kv_record_round((uint32_t)bytes));
+        item = small_new(worker, &wanted, kv_record_round((uint32_t)bytes));
     else
-        item = large_new(worker, key, value_len, flags, exptime);
+        item = large_new(worker, &wanted, fixed_bytes);
     *error = item ? KV_OK : KV_NO_MEMORY;
     if (U_UNLIKELY(!item))
         count_no_memory(worker, key, value_len, flags);

@@ -40,11 +40,12 @@ enum kv_mark {
 /* The low bits of kv_item.access; the seconds of the last access are above them. */
 enum kv_access {
     KV_ACCESS_FETCHED = 1 << 0, /* KV_FETCHED */
-    KV_ACCESS_RECENT = 1 << 1,  /* fetched since the eviction has last come by */
-    KV_ACCESS_SPARED = 1 << 2, /* of a large item: its head was spared, its extents are to be too */
+    KV_ACCESS_SPARED = 1 << 1, /* of a large item: its head was spared, its extents are to be too */
+    KV_ACCESS_FREQ = 3 << 2,   /* how often it was fetched since the eviction last came by */
     KV_ACCESS_BITS = 15
 };
 
+#define KV_ACCESS_FREQ_SHIFT 2
 #define KV_ACCESS_SECONDS_SHIFT 4 /* leaves eight years of seconds */
 
 /* kv_item.status: exptime 32, key_len 8, generation 8, marks 8, unused 8 bits, from the low end. */
@@ -175,9 +176,19 @@ static inline uint32_t kv_access_seconds(uint32_t access)
     return access >> KV_ACCESS_SECONDS_SHIFT;
 }
 
+static inline unsigned kv_access_freq(uint32_t access)
+{
+    return (access & KV_ACCESS_FREQ) >> KV_ACCESS_FREQ_SHIFT;
+}
+
 static inline uint32_t kv_item_access(const struct kv_item *item)
 {
     return kv_u32_load_relaxed(&item->access);
+}
+
+static inline unsigned kv_item_freq(const struct kv_item *item)
+{
+    return kv_access_freq(kv_item_access(item));
 }
 
 /* Stores only what differs: the line of a hot item stays shared between the cores. */

@@ -44,6 +44,21 @@ static const char *plan_and_map(struct kv *kv, struct kv_layout *layout)
     return "cannot map the memory for items: lower the memory limit";
 }
 
+/* Zeroed pages of their own, touched as they are used. */
+static const char *ghosts_map(struct kv *kv)
+{
+    uint64_t bytes = kv_ghosts_bytes(&kv->config);
+    if (bytes == 0)
+        return NULL;
+    void *words = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (words == MAP_FAILED)
+        return "cannot map the memory for the eviction: lower the memory limit";
+    kv->ghosts_bytes = bytes;
+    kv_ghost_init(&kv->ghost, (kv_atomic_u64 *)words, (uint32_t)(bytes / KV_GHOST_SET_BYTES));
+    return NULL;
+}
+
 static const char *lay_out(struct kv *kv)
 {
     struct kv_layout layout;
@@ -68,6 +83,19 @@ static const char *lay_out(struct kv *kv)
     if (kv->config.memory_bytes >= 16 * HUGE_PAGE_BYTES)
         (void)madvise(base, layout.bytes_max, MADV_HUGEPAGE); /* a hint: may be refused */
     return NULL;
+}
+
+/* ---- policies ---------------------------------------------------------------------------- */
+
+static const struct kv_policy *const policies[KV_POLICIES] = {
+    [KV_POLICY_S3FIFO] = &kv_policy_s3fifo,
+    [KV_POLICY_CLOCK] = &kv_policy_clock,
+    [KV_POLICY_RANDOM] = &kv_policy_random,
+};
+
+const char *kv_policy_name(enum kv_policy_kind kind)
+{
+    return policies[kind]->name;
 }
 
 /* ---- table ------------------------------------------------------------------------------- */
@@ -106,11 +134,14 @@ struct kv *kv_create(const struct kv_config *config, const char **error)
         return NULL;
     }
     kv->config = *config;
+    kv->policy = policies[config->policy];
     kv->config.memory_bytes &= ~(uint64_t)(sizeof(struct kv_bucket) - 1);
     kv_u64_store_relaxed(&kv->cas_next, 1);
     *error = kv_sizes_init(&kv->config.sizes) ? allocate(kv) : "the size classes don't rise";
     if (!*error)
         *error = lay_out(kv);
+    if (!*error)
+        *error = ghosts_map(kv);
     if (*error) {
         kv_destroy(kv);
         return NULL;
@@ -130,6 +161,8 @@ void kv_destroy(struct kv *kv)
         kv_unpoison(segments->base, (uint64_t)kv_segments_count(segments) << segments->shift);
         munmap(kv->mapping, kv->mapping_bytes);
     }
+    if (kv->ghosts_bytes > 0)
+        munmap((void *)(uintptr_t)kv->ghost.words, kv->ghosts_bytes);
     free(kv->workers);
     free(kv->members);
     free(kv);
@@ -166,8 +199,8 @@ struct kv_worker *kv_join(struct kv *kv)
     }
     worker->kv = kv;
     worker->turn++;
-    worker->log[KV_LOG_NEW] = KV_SEGMENT_NONE;
-    worker->log[KV_LOG_RESCUED] = KV_SEGMENT_NONE;
+    for (unsigned log = 0; log < KV_LOGS; log++)
+        worker->log[log] = KV_SEGMENT_NONE;
     worker->evicted = NULL;
     kv_evict_init(worker);
     kv_epoch_online(&kv->epoch, worker->member);
@@ -178,8 +211,8 @@ void kv_leave(struct kv_worker *worker)
 {
     struct kv *kv = worker->kv;
     kv_walk_end(worker);
-    kv_log_close(worker, KV_LOG_NEW);
-    kv_log_close(worker, KV_LOG_RESCUED);
+    for (unsigned log = 0; log < KV_LOGS; log++)
+        kv_log_close(worker, log);
     if (worker->spare_bucket != 0)
         kv_index_pool_give(&kv->index, worker->spare_bucket);
     worker->spare_bucket = 0;

@@ -34,12 +34,19 @@ struct kv_item;
 #define KV_KEY_MAX 250
 #define KV_SECRET_BYTES 16
 
+/* What is evicted when the memory is full; policy.h. */
+enum kv_policy_kind { KV_POLICY_S3FIFO = 0, KV_POLICY_CLOCK, KV_POLICY_RANDOM, KV_POLICIES };
+
+/* "s3fifo", "clock", "random". */
+const char *kv_policy_name(enum kv_policy_kind kind);
+
 struct kv_config {
     uint64_t memory_bytes;           /* hard bound on items and index together; at least 1 MiB */
     uint64_t memory_bytes_max;       /* highest limit that can be set later; 0: memory_bytes */
     uint32_t value_bytes_max;        /* longest value that may ever be stored */
     unsigned worker_max;             /* workers that may be joined at the same time */
     bool evict;                      /* false: an allocation fails instead of evicting (-M) */
+    enum kv_policy_kind policy;      /* if it evicts */
     uint8_t secret[KV_SECRET_BYTES]; /* unpredictable: key of the hash */
     struct kv_sizes sizes;           /* for the statistics; kv_create() fills its table in */
 };
@@ -174,9 +181,9 @@ enum kv_error {
  *
  * What can be evicted but not reused yet: memory that this worker has looked at since its last
  * kv_quiesce() or kv_views_done(), that another online worker might still look at, or that is
- * pinned or unpublished. The engine keeps a twelfth of the memory free in reserve for this, so
- * that KV_NO_MEMORY comes only to a worker that stores more than that while it looks at all of the
- * memory, or while another online worker doesn't come to its kv_quiesce().
+ * pinned or unpublished. The engine keeps a little memory free in reserve, and waits some tenths of
+ * a second if it must, so that KV_NO_MEMORY comes only to a worker that looks at nearly all of the
+ * memory while it stores, or while another online worker doesn't come to its kv_quiesce() at all.
  */
 struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, uint32_t value_len,
                             uint32_t flags, uint32_t exptime, enum kv_error *error);

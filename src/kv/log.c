@@ -3,6 +3,8 @@
 #include "kv/engine.h"
 #include "kv/poison.h"
 
+#define TRIES_MAX 64
+
 static struct kv_segment_reader reader_of(const struct kv_worker *worker)
 {
     struct kv_segment_reader reader = {worker->member, worker->seen, worker->turn};
@@ -15,8 +17,24 @@ uint32_t kv_log_reclaim(struct kv_worker *worker, uint32_t look_max)
     return kv_segment_reclaim(&worker->kv->segments, &reader, look_max);
 }
 
+/*
+ * Classes of times of expiry: what has at most a minute to live, a quarter of an hour, four and a
+ * half hours, three days; and the rest, with what never expires.
+ */
+unsigned kv_log_of(const struct kv_worker *worker, enum kv_pool pool, uint32_t exptime)
+{
+    static const uint32_t bounds_s[KV_TTL_CLASSES - 1] = {1 << 6, 1 << 10, 1 << 14, 1 << 18};
+    unsigned ttl = KV_TTL_CLASSES - 1;
+    if (exptime != 0 && kv_u32_load_relaxed(&worker->kv->ttl_classes) != 0) {
+        uint32_t left_s = exptime > worker->now_s ? exptime - worker->now_s : 0;
+        while (ttl > 0 && left_s <= bounds_s[ttl - 1])
+            ttl--;
+    }
+    return (unsigned)pool * KV_TTL_CLASSES + ttl;
+}
+
 /* Items on the move may use the last free segments, and never make others move. */
-static uint32_t segment_for_rescue(struct kv_worker *worker)
+static uint32_t segment_for_moved(struct kv_worker *worker)
 {
     struct kv_segments *segments = &worker->kv->segments;
     uint32_t index = kv_segment_take(segments, 0, KV_SEGMENT_OPEN);
@@ -25,37 +43,63 @@ static uint32_t segment_for_rescue(struct kv_worker *worker)
     return index;
 }
 
-uint32_t kv_log_reserve(struct kv_worker *worker, enum kv_log_kind kind, uint32_t bytes)
+static uint32_t room_of(const struct kv_worker *worker, unsigned log)
 {
-    struct kv_segments *segments = &worker->kv->segments;
-    uint32_t segment_bytes = kv_segments_bytes(segments);
-    uint32_t index = worker->log[kind];
-    U_ASSERT(bytes > 0 && bytes <= segment_bytes);
-    if (index != KV_SEGMENT_NONE) {
-        uint32_t room = segment_bytes - segments->array[index].used;
-        if (U_LIKELY(bytes <= room))
-            return room;
-    }
-    index = kind == KV_LOG_RESCUED ? segment_for_rescue(worker) : kv_evict_segment(worker);
-    if (index == KV_SEGMENT_NONE)
-        return 0;
-    kv_log_close(worker, kind);
-    worker->log[kind] = index;
-    return segment_bytes;
+    const struct kv_segments *segments = &worker->kv->segments;
+    uint32_t index = worker->log[log];
+    return index == KV_SEGMENT_NONE ? 0 : kv_segments_bytes(segments) - segments->array[index].used;
 }
 
-void *kv_log_append(struct kv_worker *worker, enum kv_log_kind kind, uint32_t bytes)
+static void log_open(struct kv_worker *worker, unsigned log, uint32_t index)
 {
-    if (kv_log_reserve(worker, kind, bytes) == 0)
+    struct kv_segment *segment = &worker->kv->segments.array[index];
+    kv_log_close(worker, log);
+    kv_u8_store_relaxed(&segment->pool, (uint8_t)(log / KV_TTL_CLASSES));
+    worker->log[log] = index;
+}
+
+uint32_t kv_log_reserve(struct kv_worker *worker, unsigned log, enum kv_purpose purpose,
+                        uint32_t bytes)
+{
+    struct kv_segments *segments = &worker->kv->segments;
+    U_ASSERT(bytes > 0 && bytes <= kv_segments_bytes(segments));
+    for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
+        uint32_t room = room_of(worker, log);
+        if (U_LIKELY(bytes <= room))
+            return room;
+        uint32_t index;
+        if (purpose == KV_FOR_MOVED)
+            index = segment_for_moved(worker);
+        else
+            index = kv_segment_take(segments, kv_floor_segments(worker->kv), KV_SEGMENT_OPEN);
+        if (index != KV_SEGMENT_NONE)
+            log_open(worker, log, index);
+        else if (purpose == KV_FOR_MOVED || !kv_evict_make_free(worker))
+            return 0;
+    }
+    return 0; /* others were always faster to take what this worker had made free */
+}
+
+void *kv_log_append(struct kv_worker *worker, unsigned log, enum kv_purpose purpose, uint32_t bytes)
+{
+    if (kv_log_reserve(worker, log, purpose, bytes) == 0)
         return U_NULL;
     struct kv_segments *segments = &worker->kv->segments;
-    uint32_t index = worker->log[kind];
+    uint32_t index = worker->log[log];
     struct kv_segment *segment = &segments->array[index];
     uint8_t *record = kv_segment_base(segments, index) + segment->used;
     segment->used += bytes;
     kv_unpoison(record, bytes);
     kv_segment_add(segments, index, KV_SEGMENT_HOLD);
     return record;
+}
+
+static bool is_own_open(const struct kv_worker *worker, uint32_t index)
+{
+    for (unsigned log = 0; log < KV_LOGS; log++)
+        if (worker->log[log] == index)
+            return true;
+    return false;
 }
 
 /* Takes the record's bytes back if no other record follows. */
@@ -75,16 +119,16 @@ static void take_back(struct kv_worker *worker, uint32_t index, uint8_t *record,
 void kv_log_drop(struct kv_worker *worker, void *record, uint32_t bytes)
 {
     uint32_t index = kv_segment_of(&worker->kv->segments, record);
-    if (index == worker->log[KV_LOG_NEW] || index == worker->log[KV_LOG_RESCUED])
+    if (is_own_open(worker, index))
         take_back(worker, index, (uint8_t *)record, bytes);
     kv_segment_subtract(&worker->kv->segments, index, KV_SEGMENT_HOLD);
 }
 
-void kv_log_close(struct kv_worker *worker, enum kv_log_kind kind)
+void kv_log_close(struct kv_worker *worker, unsigned log)
 {
-    uint32_t index = worker->log[kind];
+    uint32_t index = worker->log[log];
     if (index == KV_SEGMENT_NONE)
         return;
-    worker->log[kind] = KV_SEGMENT_NONE;
+    worker->log[log] = KV_SEGMENT_NONE;
     kv_segment_seal(&worker->kv->segments, index);
 }

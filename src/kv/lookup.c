@@ -78,8 +78,8 @@ enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct 
     }
     kv_view_fill(view, item, status);
     kv_item_mark_seen(worker, item);
-    kv_item_access_set(item, kv_item_access(item),
-                       kv_access_make(worker->now_s, KV_ACCESS_FETCHED | KV_ACCESS_RECENT));
+    uint32_t access = kv_item_access(item);
+    kv_item_access_set(item, access, kv_access_fetched(worker, access));
     return KV_HIT;
 }
 
@@ -103,7 +103,8 @@ void kv_spare(struct kv_worker *worker, const struct kv_key *key)
     uint64_t word;
     struct kv_item *item = kv_index_find(&worker->kv->index, key, &word);
     if (item)
-        kv_item_access_set(item, kv_item_access(item), kv_item_access(item) | KV_ACCESS_RECENT);
+        kv_item_access_set(item, kv_item_access(item),
+                           kv_access_counted(worker, kv_item_access(item)));
 }
 
 /* ---- pins -------------------------------------------------------------------------------- */

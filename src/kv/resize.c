@@ -20,13 +20,16 @@
 
 #define PAGE_BYTES UINT64_C(4096)
 #define SEGMENT_SHIFT_MIN 13
+#define SEGMENT_SHIFT_WISHED 14 /* and above */
 #define SEGMENT_SHIFT_MAX 20
-#define SEGMENTS_WISHED 128
+#define SEGMENTS_WISHED 2048
+#define SEGMENTS_NEEDED 128
 #define SEGMENTS_PER_WORKER 16
+#define SEGMENTS_PER_LOG 8 /* with fewer, items are not told apart by their times of expiry */
 #define SEGMENTS_PER_WORKER_MIN 4
 #define INDEX_SHARE 16       /* heads: at most a sixteenth of the memory */
 #define INDEX_GROWTH_SHARE 4 /* overflow buckets: at most a quarter of the segments */
-#define RESERVE_SHARE 12     /* kept free by housekeeping */
+#define GHOSTS_SHARE 256     /* ghosts: at most that part of the memory */
 #define RESIZE_PER_STEP 16
 
 /* A link of the index is a bucket number of 30 bits: no overflow bucket can lie further up. */
@@ -34,14 +37,19 @@
 
 /* ---- layout ------------------------------------------------------------------------------ */
 
-/* Small memories and many workers get small segments, so that all have some to choose from. */
+/*
+ * Many segments, so that those which are open, half empty or in reserve are a small part of the
+ * memory; but not such small ones that long values get into many pieces, unless the memory is so
+ * small, or shared by so many workers, that there would be few to choose from.
+ */
 static unsigned segment_shift(const struct kv_config *config)
 {
-    uint64_t wished = (uint64_t)config->worker_max * SEGMENTS_PER_WORKER;
-    if (wished < SEGMENTS_WISHED)
-        wished = SEGMENTS_WISHED;
+    uint64_t needed = (uint64_t)config->worker_max * SEGMENTS_PER_WORKER;
+    if (needed < SEGMENTS_NEEDED)
+        needed = SEGMENTS_NEEDED;
     unsigned shift = SEGMENT_SHIFT_MAX;
-    while (shift > SEGMENT_SHIFT_MIN && config->memory_bytes >> shift < wished)
+    while ((shift > SEGMENT_SHIFT_WISHED && config->memory_bytes >> shift < SEGMENTS_WISHED) ||
+           (shift > SEGMENT_SHIFT_MIN && config->memory_bytes >> shift < needed))
         shift--;
     return shift;
 }
@@ -55,10 +63,20 @@ static unsigned index_power(const struct kv_config *config)
     return power;
 }
 
-/* Segments, each with its header, that fit into the memory beside the heads. */
-static uint32_t segments_fit(uint64_t memory_bytes, unsigned power, unsigned shift)
+/* A cache line for each 4 KiB of items: half a ghost for an item of 256 bytes. */
+uint64_t kv_ghosts_bytes(const struct kv_config *config)
 {
-    uint64_t heads_bytes = sizeof(struct kv_bucket) << power;
+    uint64_t bytes = KV_GHOST_SET_BYTES;
+    while (bytes <= config->memory_bytes / GHOSTS_SHARE / 2)
+        bytes *= 2;
+    return config->evict && config->policy == KV_POLICY_S3FIFO ? bytes : 0;
+}
+
+/* Segments, each with its header, that fit into the memory beside the heads and the ghosts. */
+static uint32_t segments_fit(const struct kv_config *config, uint64_t memory_bytes, unsigned power,
+                             unsigned shift)
+{
+    uint64_t heads_bytes = (sizeof(struct kv_bucket) << power) + kv_ghosts_bytes(config);
     uint64_t each = (UINT64_C(1) << shift) + sizeof(struct kv_segment);
     if (memory_bytes <= heads_bytes)
         return 0;
@@ -77,8 +95,10 @@ const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *lay
         memory_max = config->memory_bytes;
     layout->index_power = index_power(config);
     layout->segment_shift = segment_shift(config);
-    layout->count = segments_fit(config->memory_bytes, layout->index_power, layout->segment_shift);
-    layout->count_max = segments_fit(memory_max, layout->index_power, layout->segment_shift);
+    layout->count =
+        segments_fit(config, config->memory_bytes, layout->index_power, layout->segment_shift);
+    layout->count_max =
+        segments_fit(config, memory_max, layout->index_power, layout->segment_shift);
     if (layout->count < segments_min(config))
         return "the memory limit is too low for so many workers: raise it or use fewer threads";
     uint64_t headers_end = (sizeof(struct kv_bucket) << layout->index_power) +
@@ -89,22 +109,33 @@ const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *lay
     return U_NULL;
 }
 
-/* The longest value that fits if the memory holds nothing else, or what the owner allows. */
+/*
+ * The longest value that fits if the memory holds nothing else, or whose extents a head in one
+ * segment can name (item.c), or what the owner allows.
+ */
 static uint64_t value_bytes_max(const struct kv *kv, uint64_t usable_segments)
 {
     const uint64_t beside = 3; /* the rest, the head's segment, one for the walk */
     uint64_t full = kv_segments_bytes(&kv->segments) - sizeof(struct kv_item);
     if (usable_segments < beside)
         return 0;
-    return u_min64(kv->config.value_bytes_max, (usable_segments - beside + 1) * full - 1);
+    uint64_t fits = (usable_segments - beside + 1) * full - 1;
+    uint64_t head = kv_segments_bytes(&kv->segments) / 16 * 15 - sizeof(struct kv_item) -
+                    sizeof(struct kv_extents) - sizeof(uint32_t) - KV_KEY_MAX;
+    uint64_t described = (head / sizeof(struct kv_item *) - beside) * full;
+    return u_min64(kv->config.value_bytes_max, u_min64(fits, described));
 }
 
 void kv_limit_derive(struct kv *kv, uint32_t segments)
 {
-    uint32_t floor = u_max32(2, u_min32(kv->config.worker_max, segments / 16));
+    uint32_t workers = kv->config.worker_max;
+    uint32_t floor = u_max32(2, u_min32(workers, segments / 16));
     uint32_t index_segments = segments / INDEX_GROWTH_SHARE;
     kv_u32_store_relaxed(&kv->floor_segments, floor);
-    kv_u32_store_relaxed(&kv->reserve_segments, floor + u_max32(2, segments / RESERVE_SHARE));
+    kv_u32_store_relaxed(&kv->reserve_segments,
+                         floor + u_max32(2, u_min32(workers, segments / 64)));
+    kv_u32_store_relaxed(&kv->ttl_classes,
+                         segments / SEGMENTS_PER_LOG >= (uint64_t)workers * KV_LOGS);
     kv_u32_store_relaxed(&kv->index.pool_segments_max, index_segments);
     kv_u64_store_relaxed(&kv->value_bytes_max,
                          value_bytes_max(kv, segments - floor - index_segments));
@@ -125,9 +156,11 @@ bool kv_memory_open(uint8_t *from, uint64_t bytes)
  */
 static uint32_t segments_wanted(const struct kv *kv, uint64_t bytes)
 {
-    uint32_t wanted = segments_fit(bytes, kv->index.power, kv->segments.shift);
+    uint32_t wanted = segments_fit(&kv->config, bytes, kv->index.power, kv->segments.shift);
     uint32_t least =
         segments_min(&kv->config) * 2 + kv_u32_load_relaxed(&kv->index.pool_segments) * 2;
+    if (wanted < kv_segments_count(&kv->segments)) /* the headers of the others stay */
+        wanted = (uint32_t)((bytes - u_min64(bytes, kv_fixed_bytes(kv))) >> kv->segments.shift);
     wanted = u_max32(wanted, u_min32(least, kv_u32_load_relaxed(&kv->segments.wanted)));
     return u_min32(wanted, kv->segments_count_max);
 }

@@ -68,13 +68,19 @@ static void make_free(struct kv_segments *segments, uint32_t index)
     list_append(segments, &segments->free, index);
 }
 
+static struct kv_segment_list *sealed_list(struct kv_segments *segments,
+                                           const struct kv_segment *segment)
+{
+    return &segments->sealed[kv_u8_load_relaxed(&segment->pool)];
+}
+
 static void retire_if_empty(struct kv_segments *segments, uint32_t index)
 {
     struct kv_segment *segment = &segments->array[index];
     if (state_of(segment) != KV_SEGMENT_SEALED || segment->claimed ||
         kv_u64_load_seq_cst(&segment->usage) != 0)
         return;
-    list_remove(segments, &segments->sealed, index);
+    list_remove(segments, sealed_list(segments, segment), index);
     segment->retired_at = kv_epoch_retire(segments->epoch);
     state_set(segment, KV_SEGMENT_RETIRED);
     list_append(segments, &segments->retired, index);
@@ -92,7 +98,8 @@ void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_seg
     segments->epoch = epoch;
     kv_u32_store_relaxed(&segments->lock.held, 0);
     list_init(&segments->free);
-    list_init(&segments->sealed);
+    for (int pool = 0; pool < KV_POOLS; pool++)
+        list_init(&segments->sealed[pool]);
     list_init(&segments->retired);
     list_init(&segments->withdrawn);
     for (uint32_t i = 0; i < count; i++) {
@@ -196,6 +203,7 @@ uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_s
         kv_u32_store_relaxed(&segment->exptime_min, KV_EXPTIME_NEVER);
         kv_u32_store_relaxed(&segment->exptime_max, 0);
         segment->claimed = 0;
+        kv_u8_store_relaxed(&segment->pool, KV_POOL_MAIN);
         state_set(segment, state);
     }
     kv_lock_drop(&segments->lock);
@@ -208,7 +216,7 @@ void kv_segment_seal(struct kv_segments *segments, uint32_t index)
     kv_lock_take(&segments->lock);
     U_ASSERT(state_of(segment) == KV_SEGMENT_OPEN);
     state_set(segment, KV_SEGMENT_SEALED);
-    list_append(segments, &segments->sealed, index);
+    list_append(segments, sealed_list(segments, segment), index);
     retire_if_empty(segments, index);
     kv_lock_drop(&segments->lock);
 }
@@ -225,21 +233,34 @@ bool kv_segment_claim(struct kv_segments *segments, uint32_t index)
     return claimed;
 }
 
-static void make_youngest(struct kv_segments *segments, uint32_t index)
+static void unclaim(struct kv_segments *segments, uint32_t index)
 {
-    list_remove(segments, &segments->sealed, index);
-    list_append(segments, &segments->sealed, index);
+    U_ASSERT(segments->array[index].claimed);
+    segments->array[index].claimed = 0;
+    retire_if_empty(segments, index);
 }
 
-void kv_segment_unclaim(struct kv_segments *segments, uint32_t index, bool rejuvenate)
+void kv_segment_unclaim(struct kv_segments *segments, uint32_t index)
+{
+    kv_lock_take(&segments->lock);
+    unclaim(segments, index);
+    kv_lock_drop(&segments->lock);
+}
+
+static void make_youngest(struct kv_segments *segments, uint32_t index, enum kv_pool pool)
 {
     struct kv_segment *segment = &segments->array[index];
+    list_remove(segments, sealed_list(segments, segment), index);
+    kv_u8_store_relaxed(&segment->pool, (uint8_t)pool);
+    list_append(segments, sealed_list(segments, segment), index);
+}
+
+void kv_segment_unclaim_to(struct kv_segments *segments, uint32_t index, enum kv_pool pool)
+{
     kv_lock_take(&segments->lock);
-    U_ASSERT(segment->claimed);
-    segment->claimed = 0;
-    retire_if_empty(segments, index);
-    if (rejuvenate && state_of(segment) == KV_SEGMENT_SEALED)
-        make_youngest(segments, index);
+    unclaim(segments, index);
+    if (state_of(&segments->array[index]) == KV_SEGMENT_SEALED)
+        make_youngest(segments, index, pool);
     kv_lock_drop(&segments->lock);
 }
 
@@ -269,13 +290,14 @@ uint32_t kv_segment_claim_victim(struct kv_segments *segments, const struct kv_v
     uint32_t choice = 0;
 
     kv_lock_take(&segments->lock);
-    uint32_t index = segments->sealed.head;
-    uint32_t look = u_min32(wish->look_max, kv_segment_list_count(&segments->sealed));
+    const struct kv_segment_list *list = &segments->sealed[wish->pool];
+    uint32_t index = list->head;
+    uint32_t look = u_min32(wish->look_max, kv_segment_list_count(list));
     for (; look > 0 && choice < wish->choose_max && best_cost > 0; look--) {
         struct kv_segment *segment = &segments->array[index];
         uint32_t next = segment->next;
         if (kv_segment_is_held(segment)) {
-            make_youngest(segments, index);
+            make_youngest(segments, index, wish->pool);
         } else if (!segment->claimed) {
             uint64_t cost = victim_cost(segment, wish);
             if (is_better(cost, best_cost, wish)) {
@@ -290,6 +312,18 @@ uint32_t kv_segment_claim_victim(struct kv_segments *segments, const struct kv_v
         segments->array[best].claimed = 1;
     kv_lock_drop(&segments->lock);
     return best;
+}
+
+bool kv_segment_claim_if(struct kv_segments *segments, uint32_t index, uint64_t live_bytes_max)
+{
+    struct kv_segment *segment = &segments->array[index];
+    kv_lock_take(&segments->lock);
+    bool claimed = state_of(segment) == KV_SEGMENT_SEALED && !segment->claimed &&
+                   kv_u64_load_relaxed(&segment->usage) <= live_bytes_max;
+    if (claimed)
+        segment->claimed = 1;
+    kv_lock_drop(&segments->lock);
+    return claimed;
 }
 
 void kv_segment_add(struct kv_segments *segments, uint32_t index, uint64_t usage)

@@ -31,6 +31,7 @@
 
 #include "kv/atomic.h"
 #include "kv/epoch.h"
+#include "kv/policy.h"
 
 #define KV_SEGMENT_NONE UINT32_MAX
 #define KV_SEGMENT_LIVE_MASK ((UINT64_C(1) << 40) - 1)
@@ -56,7 +57,8 @@ struct kv_segment {
     uint32_t next;       /* neighbours in the list that the segment is in */
     uint32_t prev;
     kv_atomic_u8 state;
-    uint8_t claimed; /* a worker walks through it: not a victim for others, not to be retired */
+    kv_atomic_u8 pool; /* enum kv_pool; set while OPEN, later under the lock only */
+    uint8_t claimed;   /* a worker walks through it: not a victim for others, not to be retired */
 };
 
 struct kv_segment_list {
@@ -74,11 +76,11 @@ struct kv_segments {
     struct kv_epoch *epoch;
     struct kv_lock lock;
     struct kv_segment_list free;
-    struct kv_segment_list sealed;    /* oldest first */
-    struct kv_segment_list retired;   /* oldest first */
-    struct kv_segment_list withdrawn; /* those whose pages have been given back already */
-    kv_atomic_u32 in_service;         /* count, less those withdrawn or being withdrawn */
-    kv_atomic_u32 wanted;             /* what in_service is to become (resize.c) */
+    struct kv_segment_list sealed[KV_POOLS]; /* oldest first */
+    struct kv_segment_list retired;          /* oldest first */
+    struct kv_segment_list withdrawn;        /* those whose pages have been given back already */
+    kv_atomic_u32 in_service;                /* count, less those withdrawn or being withdrawn */
+    kv_atomic_u32 wanted;                    /* what in_service is to become (resize.c) */
 };
 
 /* Who wants to reclaim: what it needs to know of its own views. */
@@ -159,14 +161,15 @@ void kv_segment_seal(struct kv_segments *segments, uint32_t index);
  */
 bool kv_segment_claim(struct kv_segments *segments, uint32_t index);
 
-/*
- * Ends a claim; retires the segment if it is empty and sealed. If it is not and `rejuvenate` is
- * set, it becomes the youngest.
- */
-void kv_segment_unclaim(struct kv_segments *segments, uint32_t index, bool rejuvenate);
+/* Ends a claim; retires the segment if it is empty and sealed. */
+void kv_segment_unclaim(struct kv_segments *segments, uint32_t index);
+
+/* The same, but if the segment is sealed and not empty it becomes the youngest of a pool. */
+void kv_segment_unclaim_to(struct kv_segments *segments, uint32_t index, enum kv_pool pool);
 
 /* What kv_segment_claim_victim() looks for. */
 struct kv_victim_wish {
+    enum kv_pool pool;   /* to take it from */
     uint32_t look_max;   /* segments to look at, oldest first */
     uint32_t choose_max; /* of those: how many to choose from that could be taken */
     uint32_t dead_bytes_min;
@@ -180,6 +183,9 @@ struct kv_victim_wish {
  * go to the young end. KV_SEGMENT_NONE if there is none as wished.
  */
 uint32_t kv_segment_claim_victim(struct kv_segments *segments, const struct kv_victim_wish *wish);
+
+/* Claims a segment if it is sealed, not held, and has at most so many live bytes. */
+bool kv_segment_claim_if(struct kv_segments *segments, uint32_t index, uint64_t live_bytes_max);
 
 /* Change the usage. The subtraction retires or frees a segment that it empties. */
 void kv_segment_add(struct kv_segments *segments, uint32_t index, uint64_t usage);

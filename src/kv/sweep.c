@@ -47,12 +47,22 @@ static bool walk_begin_if_worth(struct kv_worker *worker, uint32_t index)
     return true;
 }
 
-/* The worker's own open segments, which nobody else can walk through. */
+/*
+ * The worker's own open segments, which nobody else can walk through. Those in which nothing is
+ * left are closed: it may be long until the next item of their kind comes.
+ */
 static bool walk_own_logs(struct kv_worker *worker)
 {
-    for (unsigned kind = 0; kind < KV_LOGS; kind++)
-        if (worker->log[kind] != KV_SEGMENT_NONE && walk_begin_if_worth(worker, worker->log[kind]))
+    const struct kv_segment *array = worker->kv->segments.array;
+    for (unsigned log = 0; log < KV_LOGS; log++) {
+        uint32_t index = worker->log[log];
+        if (index == KV_SEGMENT_NONE)
+            continue;
+        if (walk_begin_if_worth(worker, index))
             return true;
+        if (array[index].used > 0 && kv_u64_load_relaxed(&array[index].usage) == 0)
+            kv_log_close(worker, log);
+    }
     return false;
 }
 
@@ -61,24 +71,28 @@ static bool is_sealed(const struct kv_segment *segment)
     return kv_u8_load_seq_cst(&segment->state) == KV_SEGMENT_SEALED;
 }
 
-static void expire_step(struct kv_worker *worker)
+bool kv_sweep_begin(struct kv_worker *worker, uint32_t segments_max)
 {
     struct kv *kv = worker->kv;
+    if (worker->sweep_s == worker->now_s)
+        return false;
     uint32_t second = kv_u32_load_relaxed(&kv->sweep_s);
     if (second < worker->now_s && kv_u32_cas_acq_rel(&kv->sweep_s, &second, worker->now_s))
         kv_u32_store_relaxed(&kv->sweep_next, 0);
-    for (unsigned i = 0; i < SEGMENTS_PER_STEP; i++) {
+    for (; segments_max > 0; segments_max--) {
         uint32_t index = kv_u32_load_relaxed(&kv->sweep_next);
         if (index < kv_segments_count(&kv->segments))
             index = kv_u32_fetch_add_relaxed(&kv->sweep_next, 1);
         if (index >= kv_segments_count(&kv->segments)) {
-            if (!walk_own_logs(worker))
-                worker->sweep_s = worker->now_s;
-            return;
+            if (walk_own_logs(worker))
+                return true;
+            worker->sweep_s = worker->now_s;
+            return false;
         }
         if (is_sealed(&kv->segments.array[index]) && walk_begin_if_worth(worker, index))
-            return;
+            return true;
     }
+    return false;
 }
 
 /* ---- flushed ----------------------------------------------------------------------------- */
@@ -152,6 +166,6 @@ void kv_flush(struct kv_worker *worker)
 void kv_sweep_step(struct kv_worker *worker)
 {
     purge_step(worker);
-    if (worker->walk.mode == KV_WALK_NONE && worker->sweep_s != worker->now_s)
-        expire_step(worker);
+    if (worker->walk.mode == KV_WALK_NONE)
+        (void)kv_sweep_begin(worker, SEGMENTS_PER_STEP);
 }

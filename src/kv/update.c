@@ -70,6 +70,7 @@ static void look(struct update *update, struct kv_view *view)
     struct kv_worker *worker = update->worker;
     update->old = U_NULL;
     update->validity = KV_MISS;
+    worker->view_turn = worker->turn; /* the place is looked at, also if nothing is there */
     update->item = kv_index_find(&worker->kv->index, update->key, &update->word);
     if (update->item) {
         kv_item_mark_seen(worker, update->item);
@@ -102,7 +103,8 @@ static void item_finish(struct update *update, uint64_t cas)
     status = status_of_new(update, status, kv_status_exptime(status));
     kv_item_status_set(item, kv_status_with_generation(status, generation));
     kv_u64_store_relaxed(&item->cas, cas);
-    uint32_t bits = (update->change->state & KV_FETCHED) ? KV_ACCESS_FETCHED : 0;
+    uint32_t bits = kv_item_access(item) & KV_ACCESS_FREQ;
+    bits |= (update->change->state & KV_FETCHED) ? KV_ACCESS_FETCHED : 0;
     kv_u32_store_relaxed(&item->access, kv_access_make(worker->now_s, bits));
 }
 
@@ -174,8 +176,8 @@ static uint32_t access_of_touched(const struct update *update)
     if (update->change->unseen)
         return was;
     if (update->change->state & KV_FETCHED)
-        return kv_access_make(update->worker->now_s, KV_ACCESS_FETCHED | KV_ACCESS_RECENT);
-    return kv_access_make(kv_access_seconds(was), 0);
+        return kv_access_fetched(update->worker, was);
+    return was & ~(uint32_t)KV_ACCESS_FETCHED;
 }
 
 /*
@@ -186,9 +188,10 @@ static struct kv_item *copy_new(struct update *update)
 {
     struct kv_worker *worker = update->worker;
     uint32_t bytes = kv_record_bytes(update->item);
-    void *room = kv_log_append(worker, KV_LOG_NEW, bytes);
+    unsigned log = kv_log_of(worker, kv_evict_pool(worker, update->item), update->change->exptime);
+    void *room = kv_log_append(worker, log, KV_FOR_NEW, bytes);
     if (!room)
-        room = kv_log_append(worker, KV_LOG_RESCUED, bytes);
+        room = kv_log_append(worker, log, KV_FOR_MOVED, bytes);
     struct kv_item *copy = (struct kv_item *)room;
     if (copy) {
         copy->value_len = update->item->value_len;

@@ -161,7 +161,7 @@ static void check(void)
     uint64_t usage = kv_u64_load_seq_cst(&headers[0].usage);
     uint32_t retired = kv_segment_list_count(&segments.retired);
     uint32_t is_free = kv_segment_list_count(&segments.free);
-    if (kv_segment_list_count(&segments.sealed) != 0 || state == KV_SEGMENT_SEALED)
+    if (kv_segment_list_count(&segments.sealed[KV_POOL_MAIN]) != 0 || state == KV_SEGMENT_SEALED)
         il_fail("an empty segment stayed sealed");
     if (retired != (state == KV_SEGMENT_RETIRED) || is_free != (state == KV_SEGMENT_FREE))
         il_fail("the segment is in the wrong list");

@@ -31,8 +31,9 @@ static uint32_t sealed;
 static void with_sealed(void)
 {
     with_a_and_b();
-    sealed = table.workers[0]->log[KV_LOG_NEW];
-    kv_log_close(table.workers[0], KV_LOG_NEW);
+    unsigned log = kv_log_of(table.workers[0], KV_POOL_MAIN, 0);
+    sealed = table.workers[0]->log[log];
+    kv_log_close(table.workers[0], log);
 }
 
 /* ---- what threads do --------------------------------------------------------------------- */

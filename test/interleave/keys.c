@@ -67,7 +67,8 @@ void keys_open(void)
     struct kv_config config = {.memory_bytes = UINT64_C(1) << 20,
                                .value_bytes_max = 1000,
                                .worker_max = U_ARRAY_LEN(table.workers),
-                               .evict = true};
+                               .evict = true,
+                               .policy = KV_POLICY_CLOCK}; /* has no memory beside the segments */
     const char *error;
     memcpy(config.secret, "0123456789abcdef", sizeof(config.secret));
     table.kv = kv_create(&config, &error);

@@ -127,7 +127,7 @@ static void test_broken_extent(void **unused)
 
 static void test_wrong_list(void **unused)
 {
-    uint32_t open = rig.worker->log[KV_LOG_NEW];
+    uint32_t open = rig.worker->log[kv_log_of(rig.worker, KV_POOL_SMALL, 0)];
     struct kv_segment *segment = &rig.kv->segments.array[open];
     kv_u8_store_seq_cst(&segment->state, KV_SEGMENT_RETIRED);
     expect_broken("neither open nor sealed");

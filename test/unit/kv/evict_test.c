@@ -75,9 +75,9 @@ static void test_fetched_items_get_a_second_chance(void **unused)
     kv_destroy(kv);
 }
 
-static void test_old_items_go_first(void **unused)
+static void test_clock_lets_old_items_go_first(void **unused)
 {
-    struct kv *kv = rig_create(2 * MIB, 1, true);
+    struct kv *kv = rig_create_policy(2 * MIB, 1, true, KV_POLICY_CLOCK);
     struct kv_worker *worker = kv_join(kv);
     char name[24];
     for (unsigned i = 0; i < 10000; i++) {
@@ -118,8 +118,8 @@ static void test_burst_of_large_values(void **unused)
     kv_destroy(kv);
 }
 
-/* The reserve covers a burst even if the worker holds views into all of the memory. */
-static void test_burst_while_looking_at_everything(void **unused)
+/* A worker that has looked at all of the memory goes on as soon as it is done with its views. */
+static void test_burst_after_looking_at_everything(void **unused)
 {
     struct kv *kv = rig_create(64 * MIB, 1, true);
     struct kv_worker *worker = kv_join(kv);
@@ -136,7 +136,8 @@ static void test_burst_while_looking_at_everything(void **unused)
         struct kv_key key = numbered(kv, name, "key", i);
         kv_peek(worker, &key, &view);
     }
-    for (unsigned i = 0; i < 4000; i++) { /* 4 MB, a sixteenth */
+    kv_views_done(worker);
+    for (unsigned i = 0; i < 100000; i++) {
         struct kv_key key = numbered(kv, name, "burst", i);
         rig_set(worker, &key, 1000, i);
     }
@@ -342,9 +343,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_stays_below_the_limit),
         cmocka_unit_test(test_fetched_items_get_a_second_chance),
-        cmocka_unit_test(test_old_items_go_first),
+        cmocka_unit_test(test_clock_lets_old_items_go_first),
         cmocka_unit_test(test_burst_of_large_values),
-        cmocka_unit_test(test_burst_while_looking_at_everything),
+        cmocka_unit_test(test_burst_after_looking_at_everything),
         cmocka_unit_test(test_burst_of_overwrites),
         cmocka_unit_test(test_other_online_worker_delays_but_does_not_stop),
         cmocka_unit_test(test_without_eviction_dead_memory_is_used_again),

@@ -16,18 +16,25 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static inline struct kv *rig_create(uint64_t memory_bytes, unsigned workers, bool evict)
+static inline struct kv *rig_create_policy(uint64_t memory_bytes, unsigned workers, bool evict,
+                                           enum kv_policy_kind policy)
 {
     struct kv_config config = {.memory_bytes = memory_bytes,
                                .value_bytes_max = UINT32_C(1) << 30,
                                .worker_max = workers,
-                               .evict = evict};
+                               .evict = evict,
+                               .policy = policy};
     memcpy(config.secret, "0123456789abcdef", sizeof(config.secret));
     const char *error = "not set";
     struct kv *kv = kv_create(&config, &error);
     if (!kv)
         fail_msg("kv_create: %s", error);
     return kv;
+}
+
+static inline struct kv *rig_create(uint64_t memory_bytes, unsigned workers, bool evict)
+{
+    return rig_create_policy(memory_bytes, workers, evict, KV_POLICY_S3FIFO);
 }
 
 static inline void rig_check(const struct kv *kv)

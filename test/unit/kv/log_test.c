@@ -27,15 +27,20 @@ static int teardown(void **unused)
     return 0;
 }
 
+static unsigned main_log(void)
+{
+    return kv_log_of(rig.worker, KV_POOL_MAIN, 0);
+}
+
 static uint32_t open_segment(void)
 {
-    return rig.worker->log[KV_LOG_NEW];
+    return rig.worker->log[main_log()];
 }
 
 static void test_records_follow_each_other(void **unused)
 {
-    uint8_t *first = (uint8_t *)kv_log_append(rig.worker, KV_LOG_NEW, 24);
-    uint8_t *second = (uint8_t *)kv_log_append(rig.worker, KV_LOG_NEW, 40);
+    uint8_t *first = (uint8_t *)kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 24);
+    uint8_t *second = (uint8_t *)kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 40);
     assert_ptr_equal(first + 24, second);
     assert_int_equal(rig.kv->segments.array[open_segment()].used, 64);
     kv_log_drop(rig.worker, second, 40);
@@ -44,11 +49,11 @@ static void test_records_follow_each_other(void **unused)
 
 static void test_last_record_is_taken_back(void **unused)
 {
-    void *first = kv_log_append(rig.worker, KV_LOG_NEW, 24);
-    void *second = kv_log_append(rig.worker, KV_LOG_NEW, 40);
+    void *first = kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 24);
+    void *second = kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 40);
     kv_log_drop(rig.worker, second, 40);
     assert_int_equal(rig.kv->segments.array[open_segment()].used, 24);
-    assert_ptr_equal(kv_log_append(rig.worker, KV_LOG_NEW, 16), second);
+    assert_ptr_equal(kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 16), second);
     kv_log_drop(rig.worker, first, 24); /* not the last: only its hold goes */
     assert_int_equal(rig.kv->segments.array[open_segment()].used, 40);
     kv_log_drop(rig.worker, second, 16);
@@ -56,9 +61,9 @@ static void test_last_record_is_taken_back(void **unused)
 
 static void test_log_rolls_over(void **unused)
 {
-    void *whole = kv_log_append(rig.worker, KV_LOG_NEW, rig.segment_bytes);
+    void *whole = kv_log_append(rig.worker, main_log(), KV_FOR_NEW, rig.segment_bytes);
     uint32_t before = open_segment();
-    void *next = kv_log_append(rig.worker, KV_LOG_NEW, 8);
+    void *next = kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 8);
     assert_int_not_equal(open_segment(), before);
     assert_int_equal(kv_u8_load_seq_cst(&rig.kv->segments.array[before].state), KV_SEGMENT_SEALED);
     kv_log_drop(rig.worker, whole, rig.segment_bytes);
@@ -68,20 +73,44 @@ static void test_log_rolls_over(void **unused)
 
 static void test_reserve_tells_the_room(void **unused)
 {
-    assert_int_equal(kv_log_reserve(rig.worker, KV_LOG_NEW, 8), rig.segment_bytes);
-    void *record = kv_log_append(rig.worker, KV_LOG_NEW, 96);
-    assert_int_equal(kv_log_reserve(rig.worker, KV_LOG_NEW, 8), rig.segment_bytes - 96);
-    assert_int_equal(kv_log_reserve(rig.worker, KV_LOG_NEW, rig.segment_bytes), rig.segment_bytes);
+    assert_int_equal(kv_log_reserve(rig.worker, main_log(), KV_FOR_NEW, 8), rig.segment_bytes);
+    void *record = kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 96);
+    assert_int_equal(kv_log_reserve(rig.worker, main_log(), KV_FOR_NEW, 8), rig.segment_bytes - 96);
+    assert_int_equal(kv_log_reserve(rig.worker, main_log(), KV_FOR_NEW, rig.segment_bytes),
+                     rig.segment_bytes);
     kv_log_drop(rig.worker, record, 96);
 }
 
+/* Pools are kept apart, and in each of them what has a short time to live. */
 static void test_logs_are_apart(void **unused)
 {
-    void *record = kv_log_append(rig.worker, KV_LOG_NEW, 8);
-    void *rescued = kv_log_append(rig.worker, KV_LOG_RESCUED, 8);
-    assert_int_not_equal(rig.worker->log[KV_LOG_NEW], rig.worker->log[KV_LOG_RESCUED]);
+    const uint32_t now_s = 1000;
+    kv_tick(rig.worker, now_s);
+    static const uint32_t lives_s[] = {0, 1 << 6, 1 << 10, 1 << 14, 1 << 18};
+    for (unsigned i = 0; i < 5; i++) {
+        uint32_t exptime = lives_s[i] == 0 ? 0 : now_s + lives_s[i];
+        unsigned log = kv_log_of(rig.worker, KV_POOL_SMALL, exptime);
+        assert_int_not_equal(log, kv_log_of(rig.worker, KV_POOL_MAIN, exptime));
+        for (unsigned k = 0; k < i; k++)
+            assert_int_not_equal(log, kv_log_of(rig.worker, KV_POOL_SMALL,
+                                                lives_s[k] == 0 ? 0 : now_s + lives_s[k]));
+        if (exptime != 0)
+            assert_int_equal(log, kv_log_of(rig.worker, KV_POOL_SMALL, exptime - 1));
+    }
+    unsigned forever = kv_log_of(rig.worker, KV_POOL_MAIN, 0);
+    assert_int_equal(kv_log_of(rig.worker, KV_POOL_MAIN, now_s + (1 << 18) + 1), forever);
+    assert_int_equal(kv_log_of(rig.worker, KV_POOL_MAIN, now_s - 1), /* over already */
+                     kv_log_of(rig.worker, KV_POOL_MAIN, now_s + 1));
+
+    unsigned small = kv_log_of(rig.worker, KV_POOL_SMALL, 0);
+    void *record = kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 8);
+    void *other = kv_log_append(rig.worker, small, KV_FOR_NEW, 8);
+    const struct kv_segment *array = rig.kv->segments.array;
+    assert_int_equal(kv_u8_load_relaxed(&array[rig.worker->log[main_log()]].pool), KV_POOL_MAIN);
+    assert_int_equal(kv_u8_load_relaxed(&array[rig.worker->log[small]].pool), KV_POOL_SMALL);
     kv_log_drop(rig.worker, record, 8);
-    kv_log_drop(rig.worker, rescued, 8);
+    kv_log_drop(rig.worker, other, 8);
+    assert_int_equal(array[rig.worker->log[small]].used, 0);
 }
 
 /* The segments that new items must leave alone are there for items on the move. */
@@ -90,10 +119,12 @@ static void test_rescue_may_take_the_last(void **unused)
     struct kv_segments *segments = &rig.kv->segments;
     void *records[1024];
     unsigned count = 0;
-    for (void *at; (at = kv_log_append(rig.worker, KV_LOG_NEW, rig.segment_bytes)) != NULL;)
+    for (void *at;
+         (at = kv_log_append(rig.worker, main_log(), KV_FOR_NEW, rig.segment_bytes)) != NULL;)
         records[count++] = at;
     assert_int_equal(count, segments->count - rig.kv->floor_segments);
-    for (void *at; (at = kv_log_append(rig.worker, KV_LOG_RESCUED, rig.segment_bytes)) != NULL;)
+    for (void *at;
+         (at = kv_log_append(rig.worker, main_log(), KV_FOR_MOVED, rig.segment_bytes)) != NULL;)
         records[count++] = at;
     assert_int_equal(count, segments->count);
     while (count-- > 0)

@@ -34,6 +34,7 @@ static void store(unsigned from, unsigned to, uint32_t value_len, uint32_t expti
     enum kv_error error;
     for (unsigned i = from; i < to; i++) {
         struct kv_key key = key_of(i, name);
+        kv_views_done(rig.worker);
         assert_true(rig_store(rig.worker, &key, value_len, i, i % 3, exptime, &error) != 0);
     }
 }

@@ -19,7 +19,7 @@ struct rig {
 static struct rig rig;
 static _Alignas(64) uint8_t memory[COUNT << SHIFT];
 
-static const struct kv_victim_wish any = {COUNT, COUNT, 0, 0, 0};
+static const struct kv_victim_wish any = {KV_POOL_MAIN, COUNT, COUNT, 0, 0, 0};
 
 static int setup(void **unused)
 {
@@ -153,9 +153,9 @@ static void test_small_differences_do_not_count(void **unused)
 {
     uint32_t oldest = sealed_one(2100);
     uint32_t younger = sealed_one(2000);
-    struct kv_victim_wish wish = {COUNT, COUNT, 0, 100, 0};
+    struct kv_victim_wish wish = {KV_POOL_MAIN, COUNT, COUNT, 0, 100, 0};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), oldest);
-    kv_segment_unclaim(&rig.segments, oldest, false);
+    kv_segment_unclaim(&rig.segments, oldest);
     wish.slack_bytes = 99;
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), younger);
 }
@@ -165,7 +165,7 @@ static void test_victim_is_among_the_oldest(void **unused)
     sealed_one(5000);
     uint32_t second = sealed_one(3000);
     sealed_one(1);
-    struct kv_victim_wish wish = {COUNT, 2, 0, 0, 0};
+    struct kv_victim_wish wish = {KV_POOL_MAIN, COUNT, 2, 0, 0, 0};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), second);
 }
 
@@ -176,7 +176,7 @@ static void test_victim_that_has_expired_comes_first(void **unused)
     kv_segment_add(&rig.segments, expired, 5000);
     kv_segment_note_exptime(&rig.segments, expired, 7);
     kv_segment_seal(&rig.segments, expired);
-    struct kv_victim_wish wish = {COUNT, COUNT, 0, 0, 7};
+    struct kv_victim_wish wish = {KV_POOL_MAIN, COUNT, COUNT, 0, 0, 7};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), expired);
 }
 
@@ -188,15 +188,16 @@ static void test_victim_is_not_held_and_not_claimed(void **unused)
     assert_true(kv_segment_claim(&rig.segments, claimed));
     assert_false(kv_segment_claim(&rig.segments, claimed));
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &any), KV_SEGMENT_NONE);
-    kv_segment_unclaim(&rig.segments, claimed, false);
+    kv_segment_unclaim(&rig.segments, claimed);
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &any), claimed);
-    assert_int_equal(rig.segments.sealed.head, claimed); /* the held one went to the young end */
+    assert_int_equal(rig.segments.sealed[KV_POOL_MAIN].head,
+                     claimed); /* the held one went to the young end */
 }
 
 static void test_victim_with_enough_dead_bytes(void **unused)
 {
     sealed_one((1 << SHIFT) - 10);
-    struct kv_victim_wish wish = {COUNT, COUNT, 11, 0, 0};
+    struct kv_victim_wish wish = {KV_POOL_MAIN, COUNT, COUNT, 11, 0, 0};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), KV_SEGMENT_NONE);
     wish.dead_bytes_min = 10;
     assert_int_not_equal(kv_segment_claim_victim(&rig.segments, &wish), KV_SEGMENT_NONE);
@@ -208,17 +209,42 @@ static void test_claimed_segment_is_retired_at_the_end_of_the_claim(void **unuse
     assert_true(kv_segment_claim(&rig.segments, index));
     kv_segment_subtract(&rig.segments, index, 8);
     assert_int_equal(state(index), KV_SEGMENT_SEALED);
-    kv_segment_unclaim(&rig.segments, index, false);
+    kv_segment_unclaim(&rig.segments, index);
     assert_int_equal(state(index), KV_SEGMENT_RETIRED);
 }
 
-static void test_rejuvenated_segment_goes_to_the_young_end(void **unused)
+static void test_spared_segment_becomes_the_youngest_of_a_pool(void **unused)
 {
     uint32_t first = sealed_one(8);
-    sealed_one(8);
+    uint32_t second = sealed_one(8);
     assert_true(kv_segment_claim(&rig.segments, first));
-    kv_segment_unclaim(&rig.segments, first, true);
-    assert_int_equal(rig.segments.sealed.tail, first);
+    kv_segment_unclaim_to(&rig.segments, first, KV_POOL_MAIN);
+    assert_int_equal(rig.segments.sealed[KV_POOL_MAIN].tail, first);
+    assert_true(kv_segment_claim(&rig.segments, second));
+    kv_segment_unclaim_to(&rig.segments, second, KV_POOL_SMALL);
+    assert_int_equal(rig.segments.sealed[KV_POOL_MAIN].head, first);
+    assert_int_equal(rig.segments.sealed[KV_POOL_SMALL].head, second);
+}
+
+static void test_spared_segment_that_is_empty_is_retired(void **unused)
+{
+    uint32_t index = sealed_one(8);
+    assert_true(kv_segment_claim(&rig.segments, index));
+    kv_segment_subtract(&rig.segments, index, 8);
+    kv_segment_unclaim_to(&rig.segments, index, KV_POOL_MAIN);
+    assert_int_equal(state(index), KV_SEGMENT_RETIRED);
+}
+
+static void test_claim_if_it_is_empty_enough(void **unused)
+{
+    uint32_t index = sealed_one(100);
+    assert_false(kv_segment_claim_if(&rig.segments, index, 99));
+    kv_segment_add(&rig.segments, index, KV_SEGMENT_HOLD);
+    assert_false(kv_segment_claim_if(&rig.segments, index, 100));
+    kv_segment_subtract(&rig.segments, index, KV_SEGMENT_HOLD);
+    assert_true(kv_segment_claim_if(&rig.segments, index, 100));
+    assert_false(kv_segment_claim_if(&rig.segments, index, 100));
+    assert_false(kv_segment_claim_if(&rig.segments, open_one(), 100));
 }
 
 static void test_exptime_bounds(void **unused)
@@ -261,7 +287,9 @@ int main(void)
         cmocka_unit_test_setup(test_victim_is_not_held_and_not_claimed, setup),
         cmocka_unit_test_setup(test_victim_with_enough_dead_bytes, setup),
         cmocka_unit_test_setup(test_claimed_segment_is_retired_at_the_end_of_the_claim, setup),
-        cmocka_unit_test_setup(test_rejuvenated_segment_goes_to_the_young_end, setup),
+        cmocka_unit_test_setup(test_spared_segment_becomes_the_youngest_of_a_pool, setup),
+        cmocka_unit_test_setup(test_spared_segment_that_is_empty_is_retired, setup),
+        cmocka_unit_test_setup(test_claim_if_it_is_empty_enough, setup),
         cmocka_unit_test_setup(test_exptime_bounds, setup),
         cmocka_unit_test_setup(test_segment_of_address, setup),
     };

@@ -231,7 +231,7 @@ static void test_item_goes_if_there_is_no_memory_for_its_copy(void **unused)
     rig_set(rig.worker, &rig.key, 30, 1);
     uint32_t taken;
     for (unsigned i = 0; i < KV_LOGS; i++)
-        kv_log_close(rig.worker, (enum kv_log_kind)i);
+        kv_log_close(rig.worker, i);
     do {
         taken = kv_segment_take(&rig.kv->segments, 0, KV_SEGMENT_OPEN);
         if (taken != KV_SEGMENT_NONE)
