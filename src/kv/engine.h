@@ -104,6 +104,7 @@ struct kv_worker {
     uint64_t rescue_bytes; /* that eviction may move: earned by what it evicts (evict.c) */
     unsigned freq_max;     /* up to which accesses are counted */
     bool urgent;           /* nothing is spared (evict.c) */
+    uint64_t waited_for;   /* announcement of another worker that was waited for in vain */
     struct u_prng lots;
     uint32_t spare_bucket; /* link of an overflow bucket for the next insert; 0: none */
     uint32_t compact_next; /* segment at which the search for dead bytes goes on */

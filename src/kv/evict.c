@@ -407,6 +407,7 @@ void kv_evict_init(struct kv_worker *worker)
     worker->rescue_bytes = rescue_bytes_max(worker);
     worker->freq_max = kv->policy->freq_max;
     worker->urgent = false;
+    worker->waited_for = 0;
     u_prng_seed(&worker->lots, (uint64_t)(worker - kv->workers));
 }
 
@@ -591,6 +592,15 @@ static bool empty_flushed(struct kv_worker *worker)
 }
 
 /*
+ * Would it be in vain to wait? All others have announced the latest retirement, so what is retired
+ * waits for this worker's own views; or one was waited for in full and has not come since.
+ */
+static bool is_hopeless(const struct kv_worker *worker, uint64_t oldest)
+{
+    return oldest >= kv_u64_load_relaxed(&worker->kv->epoch.clock) || oldest == worker->waited_for;
+}
+
+/*
  * Waits for what is retired to become free, for `turns` at most of WAITS_MAX in all. A worker that
  * has not looked at anything since its last kv_views_done() is quiescent and says so: two workers
  * that wait for each other's views would wait in vain.
@@ -599,11 +609,18 @@ static bool wait_for_retired(struct kv_worker *worker, unsigned turns, unsigned 
 {
     const struct kv *kv = worker->kv;
     const unsigned waits_max = kv->config.evict ? WAITS_MAX : WAITS_AWAKE;
-    while (turns-- > 0 && *waits < waits_max) {
+    while (turns-- > 0) {
         if (worker->view_turn != worker->turn)
             kv_epoch_announce(&kv->epoch, worker->member);
         if (kv_log_reclaim(worker, kv_segments_count(&kv->segments)) > 0)
             return true;
+        uint64_t oldest = kv_epoch_oldest(&kv->epoch, worker->member);
+        if (is_hopeless(worker, oldest))
+            return false;
+        if (*waits >= waits_max) {
+            worker->waited_for = oldest;
+            return false;
+        }
         if (*waits < WAITS_AWAKE) {
             kv_spin(waits);
         } else {

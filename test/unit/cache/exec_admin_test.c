@@ -191,6 +191,7 @@ static void test_crawl_reclaims(void **state)
     struct rig *rig = *state;
     char text[64];
     unsigned loops = 0;
+    uint64_t crawled;
 
     for (unsigned i = 0; i < 3000; i++) {
         snprintf(text, sizeof(text), "set key%u 0 %u 1 noreply\r\nx\r\n", i, i % 3 ? 0 : 2);
@@ -210,9 +211,12 @@ static void test_crawl_reclaims(void **state)
     }
     assert_true(loops > 5);
     assert_int_equal(rig_stat(rig, NULL, "lru_crawler_starts"), 2);
-    assert_int_equal(rig_stat(rig, NULL, "crawler_reclaimed"), 1000);
-    assert_int_equal(rig_stat(rig, NULL, "crawler_items_checked"), 3000);
-    assert_int_equal(rig_stat(rig, "items", "items:1:crawler_reclaimed"), 1000);
+    /* The engine's own search for what has expired goes on meanwhile. */
+    crawled = rig_stat(rig, NULL, "crawler_reclaimed");
+    assert_in_range(crawled, 1, 1000);
+    assert_int_equal(crawled + rig_stat(rig, NULL, "reclaimed"), 1000);
+    assert_int_equal(rig_stat(rig, NULL, "crawler_items_checked"), 2000 + crawled);
+    assert_int_equal(rig_stat(rig, "items", "items:1:crawler_reclaimed"), crawled);
     assert_int_equal(rig_stat(rig, "slabs", "1:used_chunks"), 2000);
     assert_int_equal(rig_stat(rig, NULL, "expired_unfetched"), 1000);
     assert_int_equal(cache_sleep_us_max(rig->worker), UINT32_MAX);
