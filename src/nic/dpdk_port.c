@@ -53,16 +53,17 @@ static const struct driver {
     bool mtu_unchecked; /* it refuses large MTUs and passes large frames */
     bool mac_is_peers;  /* its address is that of the other end, the kernel's */
     bool tso_is_ours;   /* its TSO is software, which copies and knows no IPv6 */
+    bool partial_csums; /* it brings frames of this machine's kernel with unfinished checksums */
 } drivers[] = {
-    {"net_vhost", true, false, false, false},
-    {"net_memif", true, true, false, false},
-    {"net_tap", true, false, true, true},
-    {"net_af_packet", true, true, false, false},
+    {.name = "net_vhost", .copies = true},
+    {.name = "net_memif", .copies = true, .mtu_unchecked = true},
+    {.name = "net_tap", .copies = true, .mac_is_peers = true, .tso_is_ours = true},
+    {.name = "net_af_packet", .copies = true, .mtu_unchecked = true, .partial_csums = true},
 };
 
 static const struct driver *driver_of(const struct dpdk_port *port)
 {
-    static const struct driver other = {"", false, false, false, false};
+    static const struct driver other = {.name = ""};
     size_t i;
 
     for (i = 0; i < U_ARRAY_LEN(drivers); i++) {
@@ -373,6 +374,7 @@ static u_u32 choose_offloads(struct dpdk_port *port, const struct nic_dpdk_confi
     u_u32 caps;
 
     port->zero_copy = driver_of(port)->copies && !(config->without & NIC_DPDK_WITHOUT_ZERO_COPY);
+    port->partial_csums = driver_of(port)->partial_csums;
     choose_rx(port, config);
     caps = choose_tx(port, config);
     if (!port->zero_copy && !(caps & US_CAP_TX_TSO))
@@ -424,6 +426,8 @@ static int configure(struct dpdk_port *port, char error[NIC_ERROR_MAX])
             break;
         if (port->conf.intr_conf.rxq != 0)
             port->conf.intr_conf.rxq = 0;
+        else if (port->conf.rxmode.mq_mode == RTE_ETH_MQ_RX_RSS)
+            port->conf.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
         else if (port->conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_TCP_LRO)
             port->conf.rxmode.offloads &= ~(uint64_t)RTE_ETH_RX_OFFLOAD_TCP_LRO;
         else
@@ -558,6 +562,7 @@ static int prepare(struct dpdk_port *port, const struct nic_dpdk_config *config,
     if (check_queues(port, error) < 0 || choose_mtu(port, mtu, error) < 0)
         return -1;
     caps = choose_offloads(port, config);
+    dpdk_rss_choose(port, config);
     if (configure(port, error) < 0 || choose_mac(port, config, mac, error) < 0)
         return -1;
     for (i = 0; i < port->queue_count; i++) {
@@ -574,6 +579,8 @@ static int prepare(struct dpdk_port *port, const struct nic_dpdk_config *config,
 int dpdk_port_start(struct dpdk_port *port, const struct nic_dpdk_config *config,
                     char error[NIC_ERROR_MAX])
 {
+    unsigned i;
+    bool exact;
     int rc;
 
     if (prepare(port, config, error) < 0 || open_queues(port, error) < 0)
@@ -582,6 +589,9 @@ int dpdk_port_start(struct dpdk_port *port, const struct nic_dpdk_config *config
     if (rc < 0)
         return fail(port, "start it", rc, error);
     port->started = true;
+    exact = port->queue_count == 1 || dpdk_rss_is_exact(port);
+    for (i = 0; i < port->queue_count; i++)
+        port->queues[i]->nic.rss_exact = exact;
     (void)rte_eth_dev_callback_register(port->id, RTE_ETH_EVENT_INTR_RMV, on_removed, port);
     dpdk_stats_choose(port);
     return 0;

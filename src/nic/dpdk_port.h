@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "nic/dpdk.h"
+#include "nic/rss.h"
 
 #define DPDK_XSTATS_MAX 16
 
@@ -50,12 +51,14 @@ struct dpdk_port {
     uint16_t queue_count;
     unsigned open_count; /* queues that are not closed yet; atomic */
     bool started;
-    bool probed;     /* made by us: it is removed at the end */
-    bool zero_copy;  /* the driver copies what it sends before it returns */
-    bool interrupts; /* the driver has them for received frames */
-    bool removed;    /* by somebody else; atomic */
+    bool probed;        /* made by us: it is removed at the end */
+    bool zero_copy;     /* the driver copies what it sends before it returns */
+    bool partial_csums; /* received frames may have unfinished checksums */
+    bool interrupts;    /* the driver has them for received frames */
+    bool removed;       /* by somebody else; atomic */
     struct rte_eth_dev_info info;
     struct rte_eth_conf conf;
+    uint8_t rss_key[NIC_RSS_KEY_BYTES];
     struct dpdk_queue *queues[NIC_QUEUES_MAX];
     unsigned xstats_count;
     uint64_t xstats_ids[DPDK_XSTATS_MAX];
@@ -109,6 +112,14 @@ void dpdk_port_stop(struct dpdk_port *port);
 
 /* Bytes of memory that the packets of so many queues take, at most. */
 uint64_t dpdk_port_memory_bytes(uint32_t mtu, unsigned queues);
+
+/* ---- dpdk_rss.c -------------------------------------------------------------------------- */
+
+/* Asks for our way to spread flows, if there are several queues and the device can. */
+void dpdk_rss_choose(struct dpdk_port *port, const struct nic_dpdk_config *config);
+
+/* Fills the table of a started device; whether it then spreads TCP exactly as nic/rss.h does. */
+bool dpdk_rss_is_exact(const struct dpdk_port *port);
 
 /* ---- dpdk_rx.c --------------------------------------------------------------------------- */
 

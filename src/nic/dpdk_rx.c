@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames from DPDK: a burst of mbufs becomes a burst of packets, without a copy. */
 #include "nic/dpdk_port.h"
+#include "nic/xdp_csum.h"
 
 u_u32 dpdk_rx_flags(uint64_t ol_flags)
 {
@@ -76,6 +77,8 @@ static unsigned take_waiting(struct dpdk_queue *queue, struct us_pkt **pkts, uns
         if (U_UNLIKELY(mbuf->nb_segs > 1) && begin_chain(queue, mbuf))
             continue;
         pkts[taken++] = pkt_received(mbuf, dpdk_rx_flags(mbuf->ol_flags), mbuf->hash.rss);
+        if (U_UNLIKELY(queue->port->partial_csums))
+            nic_xdp_csum_partial(pkts[taken - 1]);
     }
     return taken;
 }
