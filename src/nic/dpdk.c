@@ -135,8 +135,7 @@ static int port_open(struct dpdk_port *port, const struct nic_dpdk_config *confi
     uint64_t need_bytes = dpdk_port_memory_bytes(config->mtu, port->queue_count);
     unsigned i;
 
-    if (dpdk_eal_start(config, need_bytes, error) < 0 ||
-        dpdk_port_find(port, config, port->queue_count, error) < 0 ||
+    if (dpdk_eal_start(config, need_bytes, error) < 0 || dpdk_port_find(port, config, error) < 0 ||
         dpdk_port_start(port, config, error) < 0)
         return -1;
     for (i = 0; i < port->queue_count; i++) {

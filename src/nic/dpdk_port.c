@@ -30,6 +30,13 @@
 #define ROOM_UNIT 2048
 #define ROOM_MAX (UINT16_MAX - RTE_PKTMBUF_HEADROOM)
 
+/* The description of a virtual device. */
+#define DEV_TEXT_MAX 1024
+
+/* What drivers of virtual devices have room for by themselves, and what a packet socket adds. */
+#define SMALL_FRAME_BYTES 1900
+#define RING_HEADER_BYTES 128
+
 /* Packets beyond those in rings: bursts in the hands of our layers and of other workers. */
 #define SPARE_PKTS 1024
 
@@ -52,12 +59,12 @@ static const struct driver {
     bool copies;        /* what it sends, before it returns */
     bool mtu_unchecked; /* it refuses large MTUs and passes large frames */
     bool mac_is_peers;  /* its address is that of the other end, the kernel's */
-    bool tso_is_ours;   /* its TSO is software, which copies and knows no IPv6 */
+    bool software;      /* its offloads are: no better than ours, wrong for odd segments and IPv6 */
     bool partial_csums; /* it brings frames of this machine's kernel with unfinished checksums */
 } drivers[] = {
     {.name = "net_vhost", .copies = true},
     {.name = "net_memif", .copies = true, .mtu_unchecked = true},
-    {.name = "net_tap", .copies = true, .mac_is_peers = true, .tso_is_ours = true},
+    {.name = "net_tap", .copies = true, .mac_is_peers = true, .software = true},
     {.name = "net_af_packet", .copies = true, .mtu_unchecked = true, .partial_csums = true},
 };
 
@@ -89,6 +96,18 @@ static int fail(const struct dpdk_port *port, const char *what, int number,
     nic_error_set(error, "dpdk %.40s: cannot %s: %s%s%.120s", name_of(port, name), what,
                   rte_strerror(abs(number)), words[0] != '\0' ? ": " : "", words);
     return -1;
+}
+
+static uint32_t mtu_of(const struct nic_dpdk_config *config)
+{
+    return config->mtu != 0 ? config->mtu : NIC_MTU_DEFAULT;
+}
+
+static uint32_t room_for(uint32_t mtu)
+{
+    uint32_t frame = NIC_ETH_HEADER_BYTES + VLAN_BYTES + mtu;
+
+    return (frame + ROOM_UNIT - 1) / ROOM_UNIT * ROOM_UNIT;
 }
 
 /* ---- which device ------------------------------------------------------------------------ */
@@ -132,29 +151,52 @@ static bool is_number(const char *text)
     return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-/*
- * Drivers of virtual devices want to be told how many queues there will be. Returns false if the
- * result is too long.
- */
-static bool with_queues(const char *dev, unsigned queues, char *text, size_t bytes)
+/* Whether the device is of this driver and does not say anything of an argument itself. */
+static bool lacks(const char *dev, const char *driver, const char *argument)
 {
-    static const struct {
-        const char *prefix;
-        const char *argument;
-    } wishes[] = {{"net_vhost", "queues"},
-                  {"net_virtio_user", "queues"},
-                  {"virtio_user", "queues"},
-                  {"net_af_packet", "qpairs"}};
     char pattern[16];
+
+    snprintf(pattern, sizeof(pattern), ",%s=", argument);
+    return strncmp(dev, driver, strlen(driver)) == 0 && strstr(dev, pattern) == NULL;
+}
+
+/* Appends an argument to the description of a device. Returns false if there is no room. */
+static bool append(char text[DEV_TEXT_MAX], const char *argument, uint32_t value)
+{
+    size_t used = strlen(text);
+
+    return snprintf(text + used, DEV_TEXT_MAX - used, ",%s=%u", argument, value) <
+           (int)(DEV_TEXT_MAX - used);
+}
+
+/*
+ * Drivers of virtual devices want to be told beforehand how many queues there will be and how large
+ * frames can become. Returns false if the result is too long.
+ */
+static bool describe(const char *dev, unsigned queues, uint32_t mtu, char text[DEV_TEXT_MAX])
+{
+    static const char *const with_queues[] = {"net_vhost", "net_virtio_user", "virtio_user"};
+    uint32_t frame = NIC_ETH_HEADER_BYTES + VLAN_BYTES + mtu;
+    uint32_t ring_frame = ROOM_UNIT;
+    bool fits = snprintf(text, DEV_TEXT_MAX, "%s", dev) < DEV_TEXT_MAX;
     size_t i;
 
-    for (i = 0; i < U_ARRAY_LEN(wishes); i++) {
-        snprintf(pattern, sizeof(pattern), ",%s=", wishes[i].argument);
-        if (queues > 1 && strncmp(dev, wishes[i].prefix, strlen(wishes[i].prefix)) == 0 &&
-            strstr(dev, pattern) == NULL)
-            return snprintf(text, bytes, "%s%s%u", dev, pattern, queues) < (int)bytes;
+    for (i = 0; queues > 1 && fits && i < U_ARRAY_LEN(with_queues); i++) {
+        if (lacks(text, with_queues[i], "queues"))
+            fits = append(text, "queues", queues);
     }
-    return snprintf(text, bytes, "%s", dev) < (int)bytes;
+    if (queues > 1 && fits && lacks(text, "net_af_packet", "qpairs"))
+        fits = append(text, "qpairs", queues);
+    if (frame <= SMALL_FRAME_BYTES)
+        return fits;
+    /* A frame that lies in several buffers of a memif gets mixed up by its driver. */
+    if (fits && lacks(text, "net_memif", "bsize"))
+        fits = append(text, "bsize", room_for(mtu));
+    while (ring_frame < frame + RING_HEADER_BYTES)
+        ring_frame *= 2;
+    if (fits && lacks(text, "net_af_packet", "framesz"))
+        fits = append(text, "blocksz", ring_frame) && append(text, "framesz", ring_frame);
+    return fits;
 }
 
 /*
@@ -189,12 +231,11 @@ static void remove_stale_socket(const char *dev)
 }
 
 /* Makes the device that is described as "name,argument=value,...". */
-static int probe(struct dpdk_port *port, const char *dev, unsigned queues,
-                 char error[NIC_ERROR_MAX])
+static int probe(struct dpdk_port *port, const char *dev, uint32_t mtu, char error[NIC_ERROR_MAX])
 {
-    char text[1024], words[NIC_ERROR_MAX];
+    char text[DEV_TEXT_MAX], words[NIC_ERROR_MAX];
 
-    if (!with_queues(dev, queues, text, sizeof(text))) {
+    if (!describe(dev, port->queue_count, mtu, text)) {
         nic_error_set(error, "dpdk: the text of --dev is too long");
         return -1;
     }
@@ -217,7 +258,7 @@ static int probe(struct dpdk_port *port, const char *dev, unsigned queues,
     return 0;
 }
 
-int dpdk_port_find(struct dpdk_port *port, const struct nic_dpdk_config *config, unsigned queues,
+int dpdk_port_find(struct dpdk_port *port, const struct nic_dpdk_config *config,
                    char error[NIC_ERROR_MAX])
 {
     const char *dev = config->dev;
@@ -239,17 +280,10 @@ int dpdk_port_find(struct dpdk_port *port, const struct nic_dpdk_config *config,
     }
     if (rte_eth_dev_get_port_by_name(dev, &port->id) == 0)
         return 0;
-    return probe(port, dev, queues, error);
+    return probe(port, dev, mtu_of(config), error);
 }
 
 /* ---- packets ----------------------------------------------------------------------------- */
-
-static uint32_t room_for(uint32_t mtu)
-{
-    uint32_t frame = NIC_ETH_HEADER_BYTES + VLAN_BYTES + mtu;
-
-    return (frame + ROOM_UNIT - 1) / ROOM_UNIT * ROOM_UNIT;
-}
 
 static unsigned pkts_of_queue(uint16_t rx_ring, uint16_t tx_ring, bool chains)
 {
@@ -325,7 +359,7 @@ static void choose_rx(struct dpdk_port *port, const struct nic_dpdk_config *conf
     struct rte_eth_rxmode *mode = &port->conf.rxmode;
     const uint64_t csum =
         RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-    uint64_t offered = port->info.rx_offload_capa;
+    uint64_t offered = driver_of(port)->software ? 0 : port->info.rx_offload_capa;
 
     if (!(config->without & NIC_DPDK_WITHOUT_CSUM))
         mode->offloads |= offered & csum;
@@ -345,6 +379,8 @@ static u_u32 choose_tx(struct dpdk_port *port, const struct nic_dpdk_config *con
     uint64_t used = 0;
     u_u32 caps = 0;
 
+    if (driver_of(port)->software)
+        offered &= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     if (!(config->without & NIC_DPDK_WITHOUT_CSUM)) {
         if (has_all(offered, csum)) {
             used |= csum;
@@ -359,7 +395,7 @@ static u_u32 choose_tx(struct dpdk_port *port, const struct nic_dpdk_config *con
         used |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
         caps |= US_CAP_TX_SG;
         if ((caps & US_CAP_TX_L4_CSUM) && (offered & RTE_ETH_TX_OFFLOAD_TCP_TSO) &&
-            !(config->without & NIC_DPDK_WITHOUT_TSO) && !driver_of(port)->tso_is_ours) {
+            !(config->without & NIC_DPDK_WITHOUT_TSO)) {
             used |= RTE_ETH_TX_OFFLOAD_TCP_TSO;
             caps |= US_CAP_TX_TSO;
         }
@@ -551,7 +587,7 @@ static int check_queues(const struct dpdk_port *port, char error[NIC_ERROR_MAX])
 static int prepare(struct dpdk_port *port, const struct nic_dpdk_config *config,
                    char error[NIC_ERROR_MAX])
 {
-    uint32_t mtu = config->mtu != 0 ? config->mtu : NIC_MTU_DEFAULT;
+    uint32_t mtu = mtu_of(config);
     uint8_t mac[6];
     u_u32 caps;
     unsigned i;

@@ -97,7 +97,7 @@ static inline struct rte_mbuf *dpdk_mbuf_of(struct us_pkt *pkt)
  * Finds or makes the device that the configuration names. Returns 0 with id and probed set, or -1
  * with a message.
  */
-int dpdk_port_find(struct dpdk_port *port, const struct nic_dpdk_config *config, unsigned queues,
+int dpdk_port_find(struct dpdk_port *port, const struct nic_dpdk_config *config,
                    char error[NIC_ERROR_MAX]);
 
 /*

@@ -121,8 +121,9 @@ class Server:
     home       where the server runs: the same, or a namespace that a link leads to
     """
 
-    def __init__(self, kind, command, address, space, log_path, home=None):
+    def __init__(self, kind, command, address, space, log_path, home=None, prepare=None):
         self.kind = kind
+        self._prepare = prepare
         self.home = home or space
         self.command = command
         self.address = address
@@ -158,6 +159,9 @@ class Server:
             if self._process.poll() is not None:
                 raise self.error(f"it ended with status {self._process.returncode} at its start")
             try:
+                if self._prepare:  # what can be done only when the server has made its device
+                    self._prepare()
+                    self._prepare = None
                 with self.connect(timeout=1.0) as connection:
                     if connection.ask(b"version\r\n").startswith(ANSWERS):
                         return
@@ -282,6 +286,23 @@ def start_on_xdp(binary, log_path, args):
 
     It has addresses of its own on an interface from which a veth pair leads to the clients.
     """
+    rest, host = _with_addresses(args)
+    link = veth.Link([], host)
+    command = [binary, "--io=xdp", "--dev=" + veth.SERVER_DEVICE, "-p", str(TAP_PORT), *rest]
+    address = (TAP_ADDRESS, TAP_PORT)
+    return Server("tap", command, address, link.client, log_path, link.server)
+
+
+def finish_checksums(space, device):
+    """Lets the kernel finish checksums and cut segments before a frame reaches the device."""
+    space.run(
+        subprocess.run, ["ethtool", "-K", device, "tx", "off"],
+        check=True, timeout=10, capture_output=True,
+    )  # fmt: skip
+
+
+def _with_addresses(args):
+    """The arguments with an address of the server, and the host's addresses apart."""
     addresses = [arg for arg in args if arg.startswith("--ip=")]
     host = [arg.partition("=")[2] for arg in args if arg.startswith("--host-ip=")]
     rest = [arg for arg in args if not arg.startswith("--host-ip=")]
@@ -289,10 +310,37 @@ def start_on_xdp(binary, log_path, args):
         rest.append(f"--ip={TAP_ADDRESS}/24")
     if not host and not (addresses and all(":" in address for address in addresses)):
         host = [f"{TAP_HOST_ADDRESS}/24"]
-    link = veth.Link([], [address for address in host if address != "none"])
-    command = [binary, "--io=xdp", "--dev=" + veth.SERVER_DEVICE, "-p", str(TAP_PORT), *rest]
+    return rest, [address for address in host if address != "none"]
+
+
+def start_on_dpdk(binary, log_path, args):
+    """The same by DPDK, with a packet socket on a veth pair (net_af_packet)."""
+    rest, host = _with_addresses(args)
+    link = veth.Link([], host)
+    finish_checksums(link.client, veth.CLIENT_DEVICE)
+    device = f"--dev=net_af_packet0,iface={veth.SERVER_DEVICE}"
+    command = [binary, "--io=dpdk", device, "-p", str(TAP_PORT), *rest]
+    return Server("tap", command, (TAP_ADDRESS, TAP_PORT), link.client, log_path, link.server)
+
+
+def start_on_dpdk_tap(binary, log_path, args):
+    """The same by DPDK on a TAP device that it makes (net_tap)."""
+    rest, host = _with_addresses(args)
+    space = netspace.NetSpace()
+    device = f"--dev=net_tap0,iface={veth.CLIENT_DEVICE}"
+    command = [binary, "--io=dpdk", device, "-p", str(TAP_PORT), *rest]
+
+    veth.quiet_ip6(space, "default", host)
+
+    def configure():
+        try:
+            for one in host:
+                veth.add_address(space, veth.CLIENT_DEVICE, one)
+        except subprocess.CalledProcessError as error:
+            raise OSError(error.stderr) from None
+
     address = (TAP_ADDRESS, TAP_PORT)
-    return Server("tap", command, address, link.client, log_path, link.server)
+    return Server("tap", command, address, space, log_path, prepare=configure)
 
 
 def missing(binary, io):
@@ -308,7 +356,12 @@ def missing(binary, io):
     return done.stderr.strip() if "this build has no" in done.stderr else None
 
 
-STACKS = {"tap": start_on_tap, "xdp": start_on_xdp}
+STACKS = {
+    "tap": start_on_tap,
+    "xdp": start_on_xdp,
+    "dpdk": start_on_dpdk,
+    "dpdk-tap": start_on_dpdk_tap,
+}
 
 
 def start_unix(binary, log_path, args):

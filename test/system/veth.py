@@ -29,6 +29,20 @@ def _set_ipv6(space, device, name, value):
     space.run(write)
 
 
+def quiet_ip6(space, device, addresses):
+    """No IPv6 without an address of it, else an address that is good at once."""
+    if not any(":" in address for address in addresses):
+        _set_ipv6(space, device, "disable_ipv6", "1")
+    else:
+        _set_ipv6(space, device, "accept_dad", "0")
+        _set_ipv6(space, device, "router_solicitations", "0")
+
+
+def add_address(space, device, address):
+    nodad = ["nodad"] if ":" in address else []
+    ip(space, "addr", "replace", address, "dev", device, *nodad)
+
+
 class Link:
     """The two namespaces, .server and .client, and the veth pair between them, which is up.
 
@@ -50,18 +64,10 @@ class Link:
         )
         for space, device, addresses in ends:
             ip(space, "link", "set", "lo", "up")
-            self._address(space, device, addresses)
+            quiet_ip6(space, device, addresses)
+            for address in addresses:
+                add_address(space, device, address)
             ip(space, "link", "set", device, "mtu", str(mtu), "up")
-
-    @staticmethod
-    def _address(space, device, addresses):
-        if not any(":" in address for address in addresses):
-            _set_ipv6(space, device, "disable_ipv6", "1")
-        else:
-            _set_ipv6(space, device, "accept_dad", "0")
-            _set_ipv6(space, device, "router_solicitations", "0")
-        for address in addresses:
-            ip(space, "addr", "add", address, "dev", device, *(["nodad"] if ":" in address else []))
 
     def close(self):
         self.server.close()

@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""DPDK: every virtual device that can be had without hardware, with the Linux kernel as the peer
+(net_tap, net_af_packet) and with our own stack (ucload over memif and over vhost with virtio-user).
+
+The protocol suites run over DPDK as well: UCACHED_STACK=dpdk (net_af_packet on a veth pair) or
+UCACHED_STACK=dpdk-tap (net_tap) in front of any test.
+"""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+import netspace
+import pytest
+import server as servers
+import veth
+from server import TAP_ADDRESS, TAP_HOST_ADDRESS, TAP_PORT
+from wire import MISS, STORED, hit, settles, storage, wire_to
+
+MEGABYTE = random.Random(7).randbytes(1_000_000)
+HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
+HUGE_PAGES_ENOUGH = 128
+START_SECONDS = 20
+
+
+@pytest.fixture(scope="module", autouse=True)
+def possible(ucached_path, tap_obstacle):
+    """Skips where DPDK cannot run: no privilege, or not in this build."""
+    if tap_obstacle:
+        pytest.skip(f"dpdk: {tap_obstacle}")
+    if reason := servers.missing(ucached_path, "dpdk"):
+        pytest.skip(f"dpdk: {reason}")
+
+
+@pytest.fixture(scope="module")
+def ucload_path(ucached_path):
+    path = pathlib.Path(ucached_path).parent.parent / "ucload" / "ucload"
+    assert os.access(path, os.X_OK), f"no program {path}: build it"
+    return str(path)
+
+
+def serves(server, value=b"x"):
+    with wire_to(server) as wire:
+        wire.say(storage(b"set", b"k", value), STORED)
+        wire.say(b"get k\r\n", hit(b"k", value) + MISS)
+
+
+def fails(path, *args, space=None):
+    """What a server says that cannot start."""
+    done = (space or netspace.HostSpace()).run(
+        subprocess.run,
+        [path, "--io=dpdk", *args],
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+    )
+    assert done.returncode > 0, done
+    assert done.stdout == "", "DPDK's manual got through"
+    return done.stderr
+
+
+# ---- the kernel's TCP as the peer -------------------------------------------------------------
+
+
+@pytest.fixture
+def start(ucached_path, tmp_path):
+    """start(kind, *args): a server on net_tap ("dpdk-tap") or net_af_packet ("dpdk")."""
+    started = []
+
+    def start(kind, *args):
+        log = tmp_path / f"{kind}-{len(started)}.log"
+        started.append(servers.STACKS[kind](ucached_path, log, list(map(str, args))))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+KERNEL_LINKS = ["dpdk-tap", "dpdk"]
+
+
+@pytest.mark.parametrize("without", ["", "csum", "sg", "zerocopy", "csum,tso,sg,zerocopy,rss"])
+@pytest.mark.parametrize("kind", KERNEL_LINKS)
+def test_megabyte_with_offloads_on_and_off(start, kind, without):
+    server = start(kind, *([f"--without={without}"] if without else []))
+    serves(server, MEGABYTE)
+    stats = server.stats("nic")
+    assert stats["backend"] == "dpdk" and stats["dpdk_link_up"] == "1"
+    assert int(stats["dpdk_rx_bytes"]) > 1_000_000 and int(stats["dpdk_tx_bytes"]) > 1_000_000
+    copied = "zerocopy" in without or "sg" in without
+    assert (int(stats["dpdk_tx_zero_copy"]) == 0) == copied
+    assert int(stats["dpdk_tx_refused"]) == int(stats["dpdk_rx_errors"]) == 0
+
+
+@pytest.mark.parametrize("kind", KERNEL_LINKS)
+def test_many_connections(start, kind):
+    server = start(kind)
+    wires = [wire_to(server) for _ in range(100)]
+    for number, wire in enumerate(wires):
+        wire.send(storage(b"set", b"k%d" % number, b"v%d" % number) + b"get k%d\r\n" % number)
+    for number, wire in enumerate(wires):
+        wire.expect(STORED + hit(b"k%d" % number, b"v%d" % number) + MISS)
+        wire.close()
+
+
+@pytest.mark.parametrize("kind", KERNEL_LINKS)
+def test_udp_and_ip6(start, kind):
+    server = start(
+        kind,
+        *("-U", TAP_PORT, f"--ip={TAP_ADDRESS}/24", "--ip=fd00:100::20/64"),
+        *(f"--host-ip={TAP_HOST_ADDRESS}/24", "--host-ip=fd00:100::10/64"),
+    )
+    serves(server)
+    packet = struct.pack(">HHHH", 1, 0, 1, 0) + b"get k\r\n"
+    for family, address in [(socket.AF_INET, TAP_ADDRESS), (socket.AF_INET6, "fd00:100::20")]:
+        with server.space.run(socket.socket, family, socket.SOCK_DGRAM) as sock:
+            sock.settimeout(0.5)
+
+            def asks(sock=sock, address=address):
+                sock.sendto(packet, (address, TAP_PORT))
+                try:
+                    return sock.recv(2000)
+                except (TimeoutError, OSError):
+                    return b""
+
+            assert settles(asks).endswith(hit(b"k", b"x") + MISS)
+
+
+def test_trace_and_faults_above_dpdk(start, tmp_path):
+    trace = tmp_path / "trace.pcap"
+    server = start("dpdk-tap", "--fault=loss=3%,dup=3%,reorder=3%,seed=5", f"--trace={trace}")
+    serves(server, MEGABYTE)
+    stats = server.stats("nic")
+    assert int(stats["fault_lost"] if "fault_lost" in stats else stats["fault_rx_lost"]) > 0
+    server.signal(signal.SIGTERM)
+    server.wait()
+    data = trace.read_bytes()
+    assert data[:4] == struct.pack("=I", 0xA1B2C3D4) and len(data) > 2_000_000
+
+
+def test_jumbo_frames(ucached_path, tmp_path):
+    """9000 bytes over net_af_packet, whose ring has to have frames as large."""
+    link = veth.Link([], [f"{TAP_HOST_ADDRESS}/24"], mtu=9000)
+    servers.finish_checksums(link.client, veth.CLIENT_DEVICE)
+    device = f"--dev=net_af_packet0,iface={veth.SERVER_DEVICE}"
+    command = [ucached_path, "--io=dpdk", device, "--mtu=9000", f"--ip={TAP_ADDRESS}/24"]
+    where = (TAP_ADDRESS, TAP_PORT)
+    server = servers.Server("dpdk", command, where, link.client, tmp_path / "log", link.server)
+    try:
+        serves(server, MEGABYTE)
+        stats = server.stats("nic")
+        frames = int(stats["dpdk_rx_frames"]) + int(stats["dpdk_tx_frames"])
+        assert int(stats["dpdk_tx_bytes"]) / int(stats["dpdk_tx_frames"]) > 4000, stats
+        assert frames < 1200
+    finally:
+        server.stop()
+
+
+def test_link_down_and_up(start):
+    server = start("dpdk-tap")
+    serves(server)
+    with wire_to(server) as wire:
+        wire.say(storage(b"set", b"a", b"1"), STORED)
+        veth.ip(server.space, "link", "set", veth.CLIENT_DEVICE, "down")
+        time.sleep(0.5)
+        veth.ip(server.space, "link", "set", veth.CLIENT_DEVICE, "up")
+        veth.ip(server.space, "addr", "replace", f"{TAP_HOST_ADDRESS}/24", "dev",
+                veth.CLIENT_DEVICE)
+        wire.say(b"get a\r\n", hit(b"a", b"1") + MISS)
+    serves(server)
+
+
+@pytest.mark.parametrize("kind", KERNEL_LINKS)
+def test_killed_and_started_again(start, kind, ucached_path, tmp_path):
+    server = start(kind)
+    serves(server)
+    server.signal(signal.SIGKILL)
+    server.wait()
+    again = start(kind)
+    serves(again)
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("kind, share", [("dpdk-tap", 0.03), ("dpdk", 0.25)])
+def test_idle_server_sleeps(start, kind, share):
+    """By the interrupt of the driver, or by naps where it has none."""
+    server = start(kind)
+    serves(server)
+    before = cpu_seconds(server.pid)
+    time.sleep(2)
+    assert cpu_seconds(server.pid) - before < 2 * share
+    with wire_to(server) as wire:
+        times = []
+        for _ in range(10):
+            time.sleep(0.05)
+            begin = time.perf_counter()
+            wire.say(b"get none\r\n", MISS)
+            times.append(time.perf_counter() - begin)
+    assert min(times) < 0.005, times
+    stats = server.stats("nic")
+    assert int(stats["dpdk_sleeps" if kind == "dpdk-tap" else "dpdk_naps"]) > 0
+
+
+# ---- our own stack as the peer ----------------------------------------------------------------
+
+
+class Pair:
+    """ucached and ucload at the two ends of a link that no kernel is on."""
+
+    def __init__(self, ucached, ucload, folder):
+        self.paths = {"ucached": ucached, "ucload": ucload}
+        self.folder = folder
+        self.space = netspace.NetSpace()
+        self.running = []
+        self.logs = []
+
+    def spawn(self, program, device, *args):
+        log = self.folder / f"{program}-{len(self.logs)}.log"
+        self.logs.append(log)
+        address = TAP_ADDRESS if program == "ucached" else TAP_HOST_ADDRESS
+        command = [self.paths[program], "--io=dpdk", f"--dev={device}", f"--ip={address}/24"]
+        with open(log, "wb") as out, open(f"{log}.err", "wb") as error:
+            process = self.space.popen([*command, *args], stdout=out, stderr=error)
+        process.log = log
+        self.running.append(process)
+        return process
+
+    def serve(self, device, *args):
+        """A server that listens."""
+        process = self.spawn("ucached", device, *args)
+        error = pathlib.Path(f"{process.log}.err")
+        assert settles(lambda: "listening" in error.read_text() or process.poll() is not None,
+                       START_SECONDS)
+        assert process.poll() is None, error.read_text()
+        return process
+
+    def load(self, device, *args):
+        return self.spawn("ucload", device, "--json", "-V", *args)
+
+    @staticmethod
+    def result(process):
+        status = process.wait(60)
+        error = pathlib.Path(f"{process.log}.err").read_text()
+        assert status == 0, error
+        result = json.loads(process.log.read_text())
+        assert result["wrong"] == 0 and result["hits"] > 0, result
+        return result
+
+    def close(self):
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        self.space.close()
+
+
+@pytest.fixture
+def pair(ucached_path, ucload_path, tmp_path):
+    pair = Pair(ucached_path, ucload_path, tmp_path)
+    yield pair
+    pair.close()
+
+
+@pytest.fixture
+def sockets():
+    """A folder for sockets, whose names must be short."""
+    folder = tempfile.mkdtemp(prefix="ucd", dir="/tmp")
+    yield folder
+    shutil.rmtree(folder)
+
+
+def memif(sockets):
+    base = f"net_memif0,id=1,socket={sockets}/m,socket-abstract=no"
+    return f"{base},role=server", f"{base},role=client"
+
+
+def vhost(sockets, more=""):
+    return (f"net_vhost0,iface={sockets}/v{more}",
+            f"net_virtio_user0,path={sockets}/v,queue_size=1024")
+
+
+SMALL = ("-n20000", "-c16", "-d4", "-m", "get:4,set:1", "--value-size=0-3000")
+BULK = ("-n300", "-c4", "-k10", "-m", "get:3,set:1", "--value-size=900000-1000000")
+
+
+@pytest.mark.parametrize("what", [SMALL, BULK], ids=["small", "bulk"])
+@pytest.mark.parametrize("link", [memif, vhost])
+def test_own_stack_as_the_peer(pair, sockets, link, what):
+    server_device, client_device = link(sockets)
+    server = pair.serve(server_device)
+    pair.result(pair.load(client_device, *what))
+    server.terminate()
+    assert server.wait(20) == 0
+
+
+OFFLOADS = ["csum", "sg", "zerocopy", "tso", "csum,tso,sg,zerocopy"]
+
+
+@pytest.mark.parametrize("without", OFFLOADS)
+def test_vhost_offloads_off(pair, sockets, without):
+    """On one side, then on the other: they have to agree on what they leave out."""
+    server_device, client_device = vhost(sockets)
+    pair.serve(server_device, f"--without={without}")
+    pair.result(pair.load(client_device, *BULK))
+    pair.result(pair.load(client_device, f"--without={without}", *BULK))
+
+
+def frame_sizes(path):
+    """Of the frames in a pcap file."""
+    data = path.read_bytes()
+    at, sizes = 24, []
+    while at + 16 <= len(data):
+        captured, size = struct.unpack_from("=II", data, at + 8)
+        sizes.append(size)
+        at += 16 + captured
+    return sizes
+
+
+@pytest.mark.parametrize("tso", [True, False])
+def test_large_segments_over_virtio(pair, sockets, tmp_path, tso):
+    """The server's end is virtio-user, which lets the link have segments of up to 64 KiB."""
+    trace = tmp_path / "trace.pcap"
+    client_device, server_device = vhost(sockets, ",tso=1")
+    load = pair.load(client_device, *BULK)
+    assert settles(lambda: os.path.exists(f"{sockets}/v"), START_SECONDS)
+    server = pair.serve(
+        server_device, f"--trace={trace}", *([] if tso else ["--without=tso"])
+    )
+    pair.result(load)
+    server.terminate()
+    server.wait(20)
+    sizes = frame_sizes(trace)
+    assert sum(sizes) > 50_000_000
+    assert (max(sizes) > 40_000) if tso else (max(sizes) <= 1514)
+
+
+@pytest.mark.parametrize("link", [memif, vhost])
+def test_jumbo_frames_between_our_own(pair, sockets, link):
+    server_device, client_device = link(sockets)
+    pair.serve(server_device, "--mtu=9000")
+    pair.result(pair.load(client_device, "--mtu=9000", *BULK))
+
+
+@pytest.mark.parametrize("link", [memif, vhost])
+def test_client_killed_and_come_again(pair, sockets, link):
+    server_device, client_device = link(sockets)
+    server = pair.serve(server_device)
+    pair.result(pair.load(client_device, *SMALL))
+    load = pair.load(client_device, "-T30", "-c8")
+    time.sleep(1)
+    load.kill()
+    load.wait()
+    assert server.poll() is None
+    pair.result(pair.load(client_device, *SMALL))
+
+
+@pytest.mark.parametrize("link", [memif, vhost])
+def test_server_killed_and_started_again(pair, sockets, link):
+    """What it leaves behind, the socket of the link above all, is in nobody's way."""
+    server_device, client_device = link(sockets)
+    server = pair.serve(server_device)
+    pair.result(pair.load(client_device, *SMALL))
+    server.kill()
+    server.wait()
+    assert os.listdir(sockets), "the socket is not there: nothing is tested"
+    pair.serve(server_device)
+    pair.result(pair.load(client_device, *SMALL))
+
+
+@pytest.fixture
+def huge_pages():
+    """Enough free huge pages; as many as before afterwards."""
+    def free():
+        for line in pathlib.Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("HugePages_Free:"):
+                return int(line.split()[1])
+        return 0
+
+    def reserve(count):
+        pathlib.Path(HUGE_PAGES).write_text(str(count), encoding="ascii")
+
+    try:
+        before = int(pathlib.Path(HUGE_PAGES).read_text(encoding="ascii"))
+        reserve(before + HUGE_PAGES_ENOUGH)
+    except OSError as error:
+        pytest.skip(f"no huge pages can be reserved: {error}")
+    if free() < HUGE_PAGES_ENOUGH:
+        reserve(before)
+        pytest.skip("the machine has no memory for huge pages")
+    yield
+    reserve(before)
+
+
+@pytest.mark.parametrize("link", [memif, vhost])
+def test_on_huge_pages(pair, sockets, huge_pages, link):
+    server_device, client_device = link(sockets)
+    server = pair.serve(server_device)
+    pair.result(pair.load(client_device, *BULK))
+    assert "huge pages" not in pathlib.Path(f"{server.log}.err").read_text()
+
+
+# ---- what cannot be ---------------------------------------------------------------------------
+
+MISTAKES = [
+    (["--dev=7"], "no port 7"),
+    ([], "no device"),
+    (["--dev=net_bogus0"], "net_bogus0"),
+    (["--dev=net_af_packet0,iface=nosuch0"], "No such device"),
+    (["--dev=net_virtio_user0,path=/nosuch"], "No such file or directory"),
+    (["--dev=net_vhost0,iface=/nosuch/v"], "No such file or directory"),
+    (["--dev=0000:ff:1f.7"], "Cannot find device"),
+    (["--dev=net_tap0,iface=t0", "--mtu=9000"], "MTU 9000: the driver allows up to"),
+    (["--eal=--nosuch"], "check --eal"),
+    (["--eal=--help"], "--help is no argument for a server"),
+    (["--eal=--vdev='net_null0"], "not closed"),
+    (["--eal=--no-huge --vdev=net_null0 --vdev=net_null1"], "choose one with --dev"),
+    (["--eal=--socket-mem=64 --vdev=net_null0"], "huge pages"),
+]
+
+
+@pytest.mark.parametrize("args, word", MISTAKES, ids=lambda value: str(value)[:40])
+def test_mistakes(ucached_path, args, word):
+    if "socket-mem" in str(args) and int(pathlib.Path(HUGE_PAGES).read_text(encoding="ascii")):
+        pytest.skip("there are huge pages")
+    space = netspace.NetSpace()
+    message = fails(ucached_path, *args, space=space)
+    space.close()
+    assert word in message, message
+    assert message.startswith("ucached: ") and "EAL: FATAL" not in message
+
+
+def test_without_permission(ucached_path):
+    def run():
+        os.setgid(65534)
+        os.setuid(65534)
+
+    done = subprocess.run([ucached_path, "--io=dpdk", "--dev=net_tap0,iface=t0"], preexec_fn=run,
+                          capture_output=True, text=True, timeout=START_SECONDS)
+    assert done.returncode > 0
+    assert "Operation not permitted" in done.stderr, done.stderr
