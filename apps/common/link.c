@@ -161,6 +161,16 @@ static int set_mtu(struct link_options *link, const char *arg, char error[LINK_E
     return 0;
 }
 
+static int set_queues(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+{
+    uint64_t queues;
+
+    if (value_number(arg, 1, NIC_QUEUES_MAX, &queues) < 0)
+        return fail(error, "--queues: \"%s\" is not a number from 1 to %d", arg, NIC_QUEUES_MAX);
+    link->queues = (unsigned)queues;
+    return 0;
+}
+
 static int set_eal(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
 {
     (void)error; /* any text is for DPDK to judge */
@@ -261,6 +271,9 @@ static const struct link_option options[] = {
     {"gw", "ADDR", set_gateway, "gateway to other networks, one of each family\n(default: none)"},
     {"mac", "MAC", set_mac, "hardware address of the own stack (default: random)"},
     {"mtu", "BYTES", set_mtu, "largest IP packet, 576 to 9216 (default: 1500)"},
+    {"queues", "N", set_queues,
+     "queues of the device, at most as many as threads\n"
+     "(default: one for each thread)"},
     {"eal", "ARGS", set_eal,
      "arguments for DPDK's environment, for instance\n"
      "'--no-huge -m 256 --vdev=net_memif0'"},
@@ -340,6 +353,7 @@ static const char *option_of_stack(const struct link_options *link)
            : link->gateway_count > 0 ? "--gw"
            : link->mac_given         ? "--mac"
            : link->mtu > 0           ? "--mtu"
+           : link->queues > 0        ? "--queues"
            : link->eal               ? "--eal"
            : link->xdp_given         ? "--xdp"
            : link->without != 0      ? "--without"
@@ -596,16 +610,19 @@ static int wrap(const struct link_options *link, unsigned queues, struct nic *qu
 int link_open(struct link_options *link, const struct link_use *use, struct nic *queue[],
               char error[LINK_ERROR_MAX])
 {
+    struct link_use own = *use;
     int queues;
 
     U_ASSERT(link_is_stack(link->io));
     U_ASSERT(use->queues > 0 && use->queues <= NIC_QUEUES_MAX);
+    if (link->queues > 0)
+        own.queues = u_min32(own.queues, link->queues);
     if (link->io == LINK_IO_XDP)
-        queues = open_xdp(link, use, queue, error);
+        queues = open_xdp(link, &own, queue, error);
     else if (link->io == LINK_IO_DPDK)
-        queues = open_dpdk(link, use, queue, error);
+        queues = open_dpdk(link, &own, queue, error);
     else
-        queues = open_tap(link, use->queues, queue, error);
+        queues = open_tap(link, own.queues, queue, error);
     if (queues > 0 && wrap(link, (unsigned)queues, queue, error) < 0) {
         while (queues > 0)
             nic_close(queue[--queues]);

@@ -40,7 +40,8 @@ struct link_options {
     unsigned gateway_count;
     uint8_t mac[6];
     bool mac_given;
-    uint32_t mtu; /* 0: the device's default */
+    uint32_t mtu;    /* 0: the device's default */
+    unsigned queues; /* 0: as many as threads */
     const char *eal;
     struct {
         enum nic_xdp_mode mode;
@@ -72,8 +73,8 @@ struct link_option_table {
 };
 
 /*
- * --io --dev --ip --host-ip --gw --mac --mtu --eal --xdp --without --trace --fault, in the order of
- * the help.
+ * --io --dev --ip --host-ip --gw --mac --mtu --queues --eal --xdp --without --trace --fault, in the
+ * order of the help.
  */
 struct link_option_table link_option_table(void);
 
@@ -116,8 +117,8 @@ struct link_use {
 /*
  * Opens the device that settled options name, with --fault and --trace wrapped around each queue
  * (the trace outermost, so that the file shows what the stack sees). May complete the addresses in
- * *link with those that the device has. Returns how many queues there are, 1..use->queues, or -1
- * with a message.
+ * *link with those that the device has. Returns how many queues there are, 1..use->queues (fewer
+ * with --queues), or -1 with a message.
  */
 int link_open(struct link_options *link, const struct link_use *use, struct nic *queue[],
               char error[LINK_ERROR_MAX]);

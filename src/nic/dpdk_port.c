@@ -577,10 +577,11 @@ static int check_queues(const struct dpdk_port *port, char error[NIC_ERROR_MAX])
 
     if (port->queue_count <= max)
         return 0;
-    nic_error_set(error,
-                  "dpdk %.40s: %u queues are wanted, it has %u: use fewer threads (-t), or give a "
-                  "virtual device more, for instance queues=%u",
-                  name_of(port, name), port->queue_count, max, port->queue_count);
+    nic_error_set(
+        error,
+        "dpdk %.40s: %u queues are wanted, it has %u: add --queues=%u, or give a virtual device "
+        "more, for instance queues=%u",
+        name_of(port, name), port->queue_count, max, max, port->queue_count);
     return -1;
 }
 

@@ -274,9 +274,14 @@ def start_tap(binary, log_path, args):
     return STACKS[os.environ.get("UCACHED_STACK", "tap")](binary, log_path, args)
 
 
+def stack_args():
+    """Options that every server on the own stack gets: $UCACHED_STACK_ARGS, for instance "-t 4"."""
+    return os.environ.get("UCACHED_STACK_ARGS", "").split()
+
+
 def start_on_tap(binary, log_path, args):
     """ucached on its own stack, with a TAP device in a namespace of its own."""
-    command = [binary, "--io=tap", "-p", str(TAP_PORT), *args]
+    command = [binary, "--io=tap", "-p", str(TAP_PORT), *stack_args(), *args]
     space = netspace.NetSpace()
     return Server("tap", command, (TAP_ADDRESS, TAP_PORT), space, log_path)
 

@@ -82,7 +82,7 @@ static void test_options(void **state)
     struct link_options link;
 
     must_settle("dev=tap7 ip=192.168.7.2/16 host-ip=192.168.9.1/16 gw=192.168.7.1 "
-                "mac=02:00:00:ab:CD:ef mtu=9000 trace=/tmp/t.pcap fault=loss=5%,seed=7",
+                "mac=02:00:00:ab:CD:ef mtu=9000 queues=3 trace=/tmp/t.pcap fault=loss=5%,seed=7",
                 &link);
     assert_int_equal(link.io, LINK_IO_TAP);
     assert_string_equal(link.dev, "tap7");
@@ -90,6 +90,7 @@ static void test_options(void **state)
     assert_int_equal(link.gateways[0].bytes[3], 1);
     assert_memory_equal(link.mac, mac, 6);
     assert_int_equal(link.mtu, 9000);
+    assert_int_equal(link.queues, 3);
     assert_string_equal(link.trace_path, "/tmp/t.pcap");
     assert_true(link.fault_given);
     assert_int_equal(link.fault.loss_ppm, 50000);
@@ -180,6 +181,9 @@ static void test_mistakes(void **state)
         {"io=tap gw=10.0.0.1", "no --ip is in the network of the gateway"},
         {"io=tap gw=10.100.0.1 gw=10.100.0.2", "more than one of each family"},
         {"io=tap mac=ff:ff:ff:ff:ff:ff", "--mac"},
+        {"io=sock queues=2", "--queues is for the own TCP/IP stack"},
+        {"io=tap queues=0", "from 1 to 64"},
+        {"io=tap queues=65", "from 1 to 64"},
         {"io=tap mtu=575", "from 576 to 9216"},
         {"io=tap mtu=9217", "from 576 to 9216"},
         {"io=tap eal=-l0", "--eal is for --io=dpdk"},

@@ -240,6 +240,29 @@ static void test_link(void **state)
     assert_int_equal(o.link.mtu, 9000);
 }
 
+static void test_threads_of_the_own_stack(void **state)
+{
+    struct options o;
+
+    must_run("--io=tap", &o);
+    assert_int_equal(o.settings.threads, 1);
+    assert_int_equal(o.idle, NET_IDLE_ADAPTIVE);
+    must_run("--io=tap -t 64 --idle=poll", &o);
+    assert_int_equal(o.settings.threads, 64);
+    assert_int_equal(o.idle, NET_IDLE_POLL);
+    must_run("--io=tap --cores=0 --idle=interrupt", &o);
+    assert_int_equal(o.settings.threads, 1);
+    assert_int_equal(o.cores.count, 1);
+    assert_int_equal(o.idle, NET_IDLE_INTERRUPT);
+    must_run("-t 3 --cores=0", &o);
+    assert_int_equal(o.settings.threads, 3);
+    assert_int_equal(parse("--io=tap -t 65", &o), OPTIONS_BAD);
+    assert_int_equal(parse("--io=sock --idle=poll", &o), OPTIONS_BAD);
+    assert_int_equal(parse("--io=tap --idle=never", &o), OPTIONS_BAD);
+    assert_int_equal(parse("--cores=0-", &o), OPTIONS_BAD);
+    assert_int_equal(parse("--cores=1023", &o), OPTIONS_BAD);
+}
+
 /* Each wrong line, the status that memcached ends with, and what the message has to say. */
 static const struct {
     const char *line;
@@ -438,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_packages),
         cmocka_unit_test(test_help_and_version),
         cmocka_unit_test(test_link),
+        cmocka_unit_test(test_threads_of_the_own_stack),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_listen_too_long),
         cmocka_unit_test(test_help_text),

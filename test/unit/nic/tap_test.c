@@ -538,6 +538,33 @@ static void assert_refused(const struct nic_tap_config *config, const char *phra
         fail_msg("not the expected message: %s", error);
 }
 
+/* The device lives until its last queue is closed, and each queue sends for itself. */
+static void a_device_has_several_queues(void **state)
+{
+    char error[NIC_ERROR_MAX] = "";
+    struct nic *queue[3];
+    struct us_pkt *pkt;
+    unsigned i;
+
+    need_device();
+    assert_int_equal(nic_tap_open(&base_config, 3, queue, error), 0);
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(queue[i]->queue, i);
+        assert_int_equal(queue[i]->queues, 3);
+        assert_memory_equal(queue[i]->mac, queue[0]->mac, 6);
+        assert_int_equal(nic_alloc(queue[i], &pkt, 1), 1);
+        memset(pkt->data, 0xff, 60);
+        pkt->len = 60;
+        assert_int_equal(nic_tx_burst(queue[i], &pkt, 1), 1);
+        assert_int_equal(stat_of(queue[i], "tap_tx_frames"), 1);
+    }
+    nic_close(queue[0]);
+    nic_close(queue[2]);
+    assert_int_not_equal(if_nametoindex(DEVICE), 0);
+    nic_close(queue[1]);
+    assert_int_equal(if_nametoindex(DEVICE), 0);
+}
+
 static void a_name_in_use_is_refused(void **state)
 {
     struct nic_tap_config config = base_config;
@@ -654,6 +681,7 @@ int main(void)
         cmocka_unit_test(a_device_that_is_gone_is_reported),
         cmocka_unit_test(a_given_mac_is_used),
         cmocka_unit_test(a_host_side_without_address),
+        cmocka_unit_test(a_device_has_several_queues),
         cmocka_unit_test(a_name_in_use_is_refused),
         cmocka_unit_test(an_impossible_address_is_refused),
         cmocka_unit_test(without_rights_it_says_what_is_needed),

@@ -144,6 +144,30 @@ static void records_both_directions(void **state)
     close_pcap(&file);
 }
 
+/* What the queues record goes into one file, each one's in order. */
+static void queues_share_the_file(void **state)
+{
+    struct nic_loop_config config = {0};
+    struct nic *queues[2];
+    struct pcap_file file;
+    char error[NIC_ERROR_MAX] = "";
+    uint32_t i;
+
+    assert_int_equal(nic_loop_open(&config, queues, error), 0);
+    assert_int_equal(nic_trace_open(queues, 2, path, error), 0);
+    for (i = 0; i < 3; i++)
+        assert_int_equal(send_frame(queues[0], i, 60), 1);
+    for (i = 3; i < 5; i++)
+        assert_int_equal(send_frame(queues[1], i, 60), 1);
+    nic_wait(queues[0], 0);
+    nic_close(queues[0]); /* the other one writes on */
+    nic_close(queues[1]);
+    open_pcap(&file, 1500);
+    for (i = 0; i < 5; i++)
+        expect_record(&file, i, 60);
+    close_pcap(&file);
+}
+
 static void full_bursts_of_the_largest_frames_fit(void **state)
 {
     struct nic *traced, *peer;
@@ -326,6 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_both_directions),
+        cmocka_unit_test(queues_share_the_file),
         cmocka_unit_test(full_bursts_of_the_largest_frames_fit),
         cmocka_unit_test(frames_not_taken_are_not_recorded),
         cmocka_unit_test(a_chain_is_recorded_as_one_frame),
