@@ -371,6 +371,87 @@ static void op_quiesce(struct model *model)
         kv_quiesce(model->workers[i]);
 }
 
+/* ---- walks, the limit, and what must not show --------------------------------------------- */
+
+struct walk {
+    struct model *model;
+    bool shown[KEYS];
+};
+
+static void visit(void *ctx, const struct kv_view *view)
+{
+    struct walk *walk = (struct walk *)ctx;
+    char name[24];
+    snprintf(name, sizeof(name), "%.*s", (int)view->key_len, (const char *)view->key);
+    unsigned key = (unsigned)strtoul(name + strlen("key-"), NULL, 10);
+    EXPECT(walk->model, key < KEYS && !walk->shown[key]);
+    walk->shown[key] = true;
+    compare(walk->model, key, view);
+}
+
+static struct kv_quantum random_part(struct model *model)
+{
+    return (struct kv_quantum){.chains = 1 + below(model, 5000), .items = 1 + below(model, 200)};
+}
+
+/* Whatever is there is shown once; where nothing may be missing that is all the map has. */
+static void op_scan(struct model *model, struct kv_worker *worker)
+{
+    static struct walk walk;
+    memset(&walk, 0, sizeof(walk));
+    walk.model = model;
+    struct kv_quantum part = random_part(model);
+    struct kv_cursor cursor = {0};
+    while (kv_scan(worker, &cursor, &part, visit, &walk))
+        continue;
+    for (unsigned i = 0; i < KEYS; i++)
+        EXPECT(model, walk.shown[i] || !entry_of(model, i)->present || !model->mode->exact);
+}
+
+/* Takes away what is over, which nobody sees but for the number of items. */
+static void op_crawl(struct model *model, struct kv_worker *worker)
+{
+    struct kv_quantum part = random_part(model);
+    struct kv_cursor cursor = {0};
+    unsigned present = 0;
+    while (kv_crawl(worker, &cursor, &part, UINT64_MAX))
+        continue;
+    for (unsigned i = 0; i < KEYS; i++)
+        present += entry_of(model, i)->present;
+    uint64_t items = rig_stats(model->kv).items;
+    EXPECT(model, items <= present && (items == present || !model->mode->exact));
+}
+
+/* Up and down between half and all. What is lost for it is a miss, which has to be allowed. */
+static void op_limit(struct model *model, struct kv_worker *worker)
+{
+    uint64_t half = model->mode->memory_bytes / 2;
+    if (!model->mode->exact)
+        EXPECT(model, kv_memory_limit_set(worker, half + below(model, 5) * (half / 4)));
+}
+
+/* Hints and announcements: no answer depends on them. */
+static void op_silent(struct model *model, struct kv_worker *worker, unsigned key)
+{
+    struct kv_key kk = key_of(model, key);
+    switch (below(model, 4)) {
+    case 0:
+        kv_spare(worker, &kk);
+        break;
+    case 1:
+        kv_prefetch_bucket(worker, &kk);
+        kv_prefetch_item(worker, &kk);
+        break;
+    case 2:
+        kv_views_done(worker);
+        break;
+    default:
+        kv_offline(worker);
+        kv_online(worker);
+        break;
+    }
+}
+
 /* ---- the run ----------------------------------------------------------------------------- */
 
 static void step(struct model *model)
@@ -392,8 +473,16 @@ static void step(struct model *model)
         op_append(model, worker, key);
     else if (what < 930)
         op_delete(model, worker, key);
-    else if (what < 960)
+    else if (what < 950)
         op_unpin(model, worker);
+    else if (what < 965)
+        op_silent(model, worker, key);
+    else if (what < 968)
+        op_scan(model, worker);
+    else if (what < 970)
+        op_crawl(model, worker);
+    else if (what < 972)
+        op_limit(model, worker);
     else if (what < 998)
         op_tick(model);
     else
