@@ -103,7 +103,7 @@ static void publish_if_own(struct net_stack_worker *worker)
         net_stack_publish(worker);
 }
 
-static void fill_ustack(void *ctx, cache_stats_emit *emit, void *emit_ctx)
+void net_stack_fill_ustack(void *ctx, cache_stats_emit *emit, void *emit_ctx)
 {
     struct net_stack_worker *worker;
     uint64_t sum;
@@ -136,7 +136,7 @@ static uint64_t shown_value(const struct net_stack_shown *shown, const char *nam
 }
 
 /* The first worker has a queue, so its nic has all the names. */
-static void fill_nic(void *ctx, cache_stats_emit *emit, void *emit_ctx)
+void net_stack_fill_nic(void *ctx, cache_stats_emit *emit, void *emit_ctx)
 {
     struct net_stack_worker *first = ctx;
     struct net_stack_worker *worker;
@@ -175,9 +175,9 @@ int net_stack_join(struct cache *cache, struct net_worker *const *workers, unsig
         worker->first = first;
         next = worker;
     }
-    if (cache_stats_provider(cache, "ustack", fill_ustack, first) < 0)
+    if (cache_stats_provider(cache, "ustack", net_stack_fill_ustack, first) < 0)
         return -1;
-    return cache_stats_provider(cache, "nic", fill_nic, first);
+    return cache_stats_provider(cache, "nic", net_stack_fill_nic, first);
 }
 
 /* ---- kernel sockets ---------------------------------------------------------------------- */

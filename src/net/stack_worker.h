@@ -223,6 +223,10 @@ void net_stack_datagram(struct net_stack_worker *worker, const struct us_event *
 /* Copies the stack's and the nic's counters to where other threads may read them. */
 void net_stack_publish(struct net_stack_worker *worker);
 
+/* The lists, sums over the worker `ctx` and those behind it: cache_stats_fill. */
+void net_stack_fill_ustack(void *ctx, cache_stats_emit *emit, void *emit_ctx);
+void net_stack_fill_nic(void *ctx, cache_stats_emit *emit, void *emit_ctx);
+
 /* Makes room for what is published. Returns 0 or -1. */
 int net_stack_stats_open(struct net_stack_worker *worker);
 

@@ -657,8 +657,9 @@ static int check(const struct nic_xdp_config *config, const struct nic_xdp_devic
     if (device->rx_queues > NIC_XDP_QUEUES_MAX || queues > device->rx_queues) {
         nic_error_set(error,
                       "xdp %s: it has %u receive queues: between the number of threads, %u, and %u "
-                      "are served: see ethtool -l %s, change it by ethtool -L, or change -t",
-                      config->dev, device->rx_queues, queues, NIC_XDP_QUEUES_MAX, config->dev);
+                      "are served: see ethtool -l %s, change it by ethtool -L, or give --queues=%u",
+                      config->dev, device->rx_queues, queues, NIC_XDP_QUEUES_MAX, config->dev,
+                      device->rx_queues);
         return -1;
     }
     if ((config->mac[0] & 1) != 0) {

@@ -271,7 +271,7 @@ def start_sock(binary, log_path, args):
 
 def start_tap(binary, log_path, args):
     """ucached on its own stack: over a TAP device, or over what $UCACHED_STACK names."""
-    return STACKS[os.environ.get("UCACHED_STACK", "tap")](binary, log_path, args)
+    return STACKS[os.environ.get("UCACHED_STACK", "tap")](binary, log_path, stack_args() + args)
 
 
 def stack_args():
@@ -281,7 +281,7 @@ def stack_args():
 
 def start_on_tap(binary, log_path, args):
     """ucached on its own stack, with a TAP device in a namespace of its own."""
-    command = [binary, "--io=tap", "-p", str(TAP_PORT), *stack_args(), *args]
+    command = [binary, "--io=tap", "-p", str(TAP_PORT), *args]
     space = netspace.NetSpace()
     return Server("tap", command, (TAP_ADDRESS, TAP_PORT), space, log_path)
 
