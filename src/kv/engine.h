@@ -9,7 +9,7 @@
  *   epoch.c    grace periods                   evict.c    making room; moving items
  *   sweep.c    expired and flushed items       resize.c   the memory limit
  *   scan.c     walks over all items            sizes.c    size classes
- *   stats.c, check.c
+ *   hash.c     the hash of keys                 stats.c, check.c
  */
 #ifndef KV_ENGINE_H
 #define KV_ENGINE_H
@@ -17,6 +17,7 @@
 #include "base/prng.h"
 #include "kv/epoch.h"
 #include "kv/ghost.h"
+#include "kv/hash.h"
 #include "kv/index.h"
 #include "kv/item.h"
 #include "kv/kv.h"
@@ -125,6 +126,7 @@ struct kv {
     struct kv_config config;
     void *mapping; /* all of the memory, as mmap() gave it */
     uint64_t mapping_bytes;
+    struct kv_hash hash;
     struct kv_index index;
     struct kv_segments segments;
     const struct kv_policy *policy;

@@ -136,6 +136,7 @@ struct kv *kv_create(const struct kv_config *config, const char **error)
     kv->config = *config;
     kv->policy = policies[config->policy];
     kv->config.memory_bytes &= ~(uint64_t)(sizeof(struct kv_bucket) - 1);
+    kv_hash_init(&kv->hash, config->secret);
     kv_u64_store_relaxed(&kv->cas_next, 1);
     *error = kv_sizes_init(&kv->config.sizes) ? allocate(kv) : "the size classes don't rise";
     if (!*error)

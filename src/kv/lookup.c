@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looking keys up. The path that must be fast: no lock, no read-modify-write, no shared store. */
-#include "base/siphash.h"
 #include "kv/engine.h"
-
-struct kv_key kv_key(const struct kv *kv, const void *bytes, uint32_t len)
-{
-    U_ASSERT(len >= 1 && len <= KV_KEY_MAX);
-    struct kv_key key = {(const uint8_t *)bytes, len, u_siphash13(kv->config.secret, bytes, len)};
-    return key;
-}
 
 void kv_prefetch_bucket(const struct kv_worker *worker, const struct kv_key *key)
 {

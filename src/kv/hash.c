@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The hash of keys; hash.h says which, and why. */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/base.h"
+#include "base/siphash.h"
+#include "kv/engine.h"
+#include "kv/hash.h"
+
+U_STATIC_ASSERT(KV_HASH_SECRET_BYTES >= XXH3_SECRET_SIZE_MIN, kv_hash_secret_is_long_enough);
+
+void kv_hash_init(struct kv_hash *hash, const uint8_t secret[KV_SECRET_BYTES])
+{
+    for (uint64_t i = 0; i < KV_HASH_SECRET_BYTES / sizeof(uint64_t); i++) {
+        uint64_t word = u_siphash13(secret, &i, sizeof(i));
+        u_copy(hash->secret + i * sizeof(word), &word, sizeof(word));
+    }
+}
+
+uint64_t kv_hash_of(const struct kv_hash *hash, const void *bytes, uint32_t len)
+{
+    return XXH3_64bits_withSecret(bytes, len, hash->secret, KV_HASH_SECRET_BYTES);
+}
+
+struct kv_key kv_key(const struct kv *kv, const void *bytes, uint32_t len)
+{
+    U_ASSERT(len >= 1 && len <= KV_KEY_MAX);
+    struct kv_key key = {(const uint8_t *)bytes, len, kv_hash_of(&kv->hash, bytes, len)};
+    return key;
+}
