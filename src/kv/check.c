@@ -48,7 +48,7 @@ static const char *check_extents(struct check *check, const struct kv_item *item
     return bytes == item->value_len ? U_NULL : "the extents don't add up to the value";
 }
 
-static const char *check_item(struct check *check, uint64_t word, uint64_t chain)
+static const char *check_item(struct check *check, uint64_t word, const struct kv_bucket *head)
 {
     const struct kv *kv = check->kv;
     const struct kv_item *item = kv_word_item(&kv->index, word);
@@ -60,7 +60,7 @@ static const char *check_item(struct check *check, uint64_t word, uint64_t chain
     if (kv_item_key_len(item) == 0 || kv_item_key_len(item) > KV_KEY_MAX)
         return "a linked item has no valid key";
     struct kv_key key = kv_key(kv, kv_item_key(item), kv_item_key_len(item));
-    if (!kv_word_has_tag(word, key.hash) || kv_index_number(&kv->index, key.hash >> 1) != chain)
+    if (!kv_word_has_tag(word, key.hash) || kv_index_chain(&kv->index, key.hash) != head)
         return "an item is in a wrong chain, or its tag is wrong";
     uint64_t found;
     kv_index_find(&kv->index, &key, &found);
@@ -71,24 +71,36 @@ static const char *check_item(struct check *check, uint64_t word, uint64_t chain
     return kv_item_is_large(item) ? check_extents(check, item, key.hash) : U_NULL;
 }
 
-static const char *check_chain(struct check *check, uint64_t chain)
+static const char *check_chain(struct check *check, const struct kv_bucket *head)
 {
     const struct kv_index *index = &check->kv->index;
-    const struct kv_bucket *bucket = &index->buckets[chain];
     unsigned buckets = 0;
-    for (; bucket; bucket = kv_bucket_next(index, bucket)) {
+    for (const struct kv_bucket *bucket = head; bucket;
+         bucket = kv_bucket_next(index, head, bucket)) {
         if (++buckets > KV_CHAIN_BUCKETS_MAX)
             return "a chain is longer than its bound";
         for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
-            uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
+            uint64_t word = kv_u64_load_acquire(&bucket->slot[i]) & ~KV_WORD_FROZEN;
             if (word & KV_WORD_PEND)
                 return "an insert was not finished";
-            const char *broken = (word & KV_WORD_LIVE) ? check_item(check, word, chain) : U_NULL;
+            const char *broken = (word & KV_WORD_LIVE) ? check_item(check, word, head) : U_NULL;
             if (broken)
                 return broken;
         }
     }
     return U_NULL;
+}
+
+static const char *check_index(struct check *check)
+{
+    const struct kv_index *index = &check->kv->index;
+    const char *broken = U_NULL;
+    for (uint64_t position = 0; !broken && position < KV_POSITION_END;) {
+        const struct kv_bucket *head = kv_position_chain(index, position);
+        broken = check_chain(check, head);
+        position += UINT64_C(1) << (63 - kv_chain_power(index, head));
+    }
+    return broken;
 }
 
 /* ---- the segments ------------------------------------------------------------------------ */
@@ -121,8 +133,6 @@ static const char *check_segment(const struct check *check, uint32_t index)
         return live == 0 ? U_NULL : "a retired segment has live records";
     case KV_SEGMENT_PARKED:
         return kv_segment_is_held(segment) && live == 0 ? U_NULL : "a parked segment isn't pinned";
-    case KV_SEGMENT_INDEX:
-        return kv_u64_load_relaxed(&segment->usage) == 0 ? U_NULL : "index memory has records";
     }
     return "a segment has no valid state";
 }
@@ -168,9 +178,7 @@ static const char *check_counters(const struct check *check)
 static const char *check_all(struct check *check)
 {
     const struct kv_segments *segments = &check->kv->segments;
-    const char *broken = U_NULL;
-    for (uint64_t chain = 0; !broken && chain < kv_index_chains(&check->kv->index); chain++)
-        broken = check_chain(check, chain);
+    const char *broken = check_index(check);
     for (uint32_t i = 0; !broken && i < kv_segments_count(segments); i++)
         broken = check_segment(check, i);
     if (!broken)

@@ -9,7 +9,7 @@
  *   epoch.c    grace periods                   evict.c    making room; moving items
  *   sweep.c    expired and flushed items       resize.c   the memory limit
  *   scan.c     walks over all items            sizes.c    size classes
- *   hash.c     the hash of keys                 stats.c, check.c
+ *   hash.c     the hash of keys                grow.c     the hash table becomes larger
  */
 #ifndef KV_ENGINE_H
 #define KV_ENGINE_H
@@ -93,6 +93,13 @@ struct kv_walk {
     enum kv_pool spares_to;
 };
 
+/* Overflow buckets in reserve, for the table of that power. */
+struct kv_spares {
+    unsigned power;
+    unsigned count;
+    uint32_t link[KV_CHAIN_BUCKETS_MAX];
+};
+
 struct kv_worker {
     _Alignas(64) struct kv *kv;
     struct kv_epoch_member *member;
@@ -107,10 +114,12 @@ struct kv_worker {
     bool urgent;           /* nothing is spared (evict.c) */
     uint64_t waited_for;   /* announcement of another worker that was waited for in vain */
     struct u_prng lots;
-    uint32_t spare_bucket; /* link of an overflow bucket for the next insert; 0: none */
-    uint32_t compact_next; /* segment at which the search for dead bytes goes on */
-    uint32_t sweep_s;      /* second whose sweep this worker has seen to the end */
-    uint64_t cas_next;     /* [next, end): numbers that no other worker gives out */
+    struct kv_spares spares[2]; /* by the lowest bit of the table's power */
+    uint64_t inserted;          /* new keys since this worker has last looked at the load */
+    unsigned move_turn;         /* which of the next chains to move (grow.c) */
+    uint32_t compact_next;      /* segment at which the search for dead bytes goes on */
+    uint32_t sweep_s;           /* second whose sweep this worker has seen to the end */
+    uint64_t cas_next;          /* [next, end): numbers that no other worker gives out */
     uint64_t cas_end;
     kv_atomic_u32 joined;
     kv_evicted *evicted; /* null: nobody wants to know */
@@ -176,10 +185,10 @@ static inline uint32_t kv_floor_segments(const struct kv *kv)
     return kv_u32_load_relaxed(&kv->floor_segments);
 }
 
-/* Index heads, ghosts, and headers of the segments that have ever been in service. */
+/* Index, ghosts, and headers of the segments that have ever been in service. */
 static inline uint64_t kv_fixed_bytes(const struct kv *kv)
 {
-    return kv_index_chains(&kv->index) * sizeof(struct kv_bucket) + kv->ghosts_bytes +
+    return kv_u64_load_relaxed(&kv->index.bytes) + kv->ghosts_bytes +
            (uint64_t)kv_segments_count(&kv->segments) * sizeof(struct kv_segment);
 }
 
@@ -324,13 +333,18 @@ static inline uint32_t kv_access_fetched(const struct kv_worker *worker, uint32_
 
 /* ---- resize.c ---------------------------------------------------------------------------- */
 
+#define KV_HUGE_PAGE_BYTES (UINT64_C(2) << 20)
+
 /* How the table is laid out for a limit, and for the highest limit that it can ever have. */
 struct kv_layout {
-    unsigned index_power;
+    unsigned index_power; /* of the first table */
+    unsigned index_power_max;
     unsigned segment_shift;
     uint32_t count;
     uint32_t count_max;
-    uint64_t segments_offset; /* from the index heads, which the headers follow, to the segments */
+    uint64_t overflow_offset; /* from the heads of tables, with which the memory begins */
+    uint64_t headers_offset;  /* of segments */
+    uint64_t segments_offset;
     uint64_t bytes_max;
 };
 
@@ -342,6 +356,17 @@ void kv_limit_derive(struct kv *kv, uint32_t segments);
 
 /* What the ghosts of evicted items take of the memory; 0 if the policy has none. */
 uint64_t kv_ghosts_bytes(const struct kv_config *config);
+
+/* The limit, or what there are addresses for if that is less. */
+uint64_t kv_memory_bound(const struct kv *kv);
+
+/* Says what the index wants of the memory; the segments give up or get the difference. */
+void kv_budget_set(struct kv *kv, uint64_t index_bytes);
+
+/*
+ * Whether the segments could give up so many bytes; unless may_evict, without an item having to go.
+ */
+bool kv_budget_allows(const struct kv *kv, uint64_t bytes, bool may_evict);
 
 /* Makes bytes of the mapping accessible. False if the system refuses. */
 bool kv_memory_open(uint8_t *from, uint64_t bytes);

@@ -3,85 +3,90 @@
 #include "kv/index.h"
 
 #include "kv/engine.h"
-#include "kv/poison.h"
 
-void kv_index_init(struct kv_index *index, uint8_t *base, struct kv_bucket *heads, unsigned power,
-                   uint32_t pool_segments_max)
+/*
+ * Of 7 slots a bucket, at 5 items each, 13 of 100 chains have a second one. A small table gets as
+ * many as it has heads, since it may have to take many items before housekeeping comes by.
+ */
+#define OVERFLOW_SHARE 3
+#define OVERFLOW_OF 16
+#define SMALL_POWER 12
+
+uint32_t kv_overflow_count(unsigned power)
 {
+    uint64_t heads = UINT64_C(1) << power;
+    uint64_t count = power <= SMALL_POWER ? heads : heads * OVERFLOW_SHARE / OVERFLOW_OF;
+    return (uint32_t)u_min64(count, KV_LINKS_MAX);
+}
+
+uint64_t kv_table_bytes(unsigned power)
+{
+    return ((UINT64_C(1) << power) + kv_overflow_count(power)) * sizeof(struct kv_bucket);
+}
+
+void kv_index_init(struct kv_index *index, uint8_t *base, struct kv_bucket *buckets,
+                   struct kv_bucket *overflow, unsigned power, unsigned power_max)
+{
+    u_zero(index, sizeof(*index));
     index->base = base;
-    index->buckets = heads;
-    index->power = power;
-    kv_u32_store_relaxed(&index->pool_lock.held, 0);
-    index->pool_free = 0;
-    index->pool_next = 0;
-    index->pool_end = 0;
-    kv_u32_store_relaxed(&index->pool_segments, 0);
-    kv_u32_store_relaxed(&index->pool_segments_max, pool_segments_max);
+    index->buckets = buckets;
+    index->overflow = overflow;
+    index->power_max = power_max;
+    index->bytes_wanted = kv_table_bytes(power);
+    kv_u64_store_relaxed(&index->bytes, index->bytes_wanted);
+    kv_u32_store_relaxed(&index->overflows[power & 1].next, 1);
+    kv_u32_store_relaxed(&index->overflows[power & 1].end, kv_overflow_count(power));
+    kv_u64_store_release(&index->shape, power);
 }
 
 /* ---- overflow buckets -------------------------------------------------------------------- */
 
-static uint32_t pool_take_locked(struct kv_index *index)
+/* The worker's reserve for a table. One for a table that is no more is forgotten with it. */
+static struct kv_spares *spares_for(struct kv_worker *worker, unsigned power)
 {
-    uint32_t link = index->pool_free;
-    if (link != 0) {
-        struct kv_bucket *bucket = kv_bucket_at(index, link);
-        index->pool_free =
-            (uint32_t)(kv_u64_load_relaxed(&bucket->control) >> KV_CONTROL_LINK_SHIFT);
-    } else if (index->pool_next < index->pool_end) {
-        link = index->pool_next++;
+    struct kv_spares *spares = &worker->spares[power & 1];
+    if (spares->power != power) {
+        spares->power = power;
+        spares->count = 0;
     }
-    return link;
+    return spares;
 }
 
-/* Turns one more segment into overflow buckets. */
-static bool pool_grow_locked(struct kv *kv)
+uint32_t kv_overflow_take(struct kv_worker *worker, unsigned power)
 {
-    struct kv_index *index = &kv->index;
-    uint32_t taken = kv_u32_load_relaxed(&index->pool_segments);
-    if (taken >= kv_u32_load_relaxed(&index->pool_segments_max))
-        return false;
-    uint32_t segment = kv_segment_take(&kv->segments, kv_floor_segments(kv), KV_SEGMENT_INDEX);
-    if (segment == KV_SEGMENT_NONE)
-        return false;
-    uint8_t *from = kv_segment_base(&kv->segments, segment);
-    kv_unpoison(from, kv_segments_bytes(&kv->segments));
-    kv_u32_store_relaxed(&index->pool_segments, taken + 1);
-    index->pool_next = (uint32_t)((uint64_t)(from - index->base) / sizeof(struct kv_bucket));
-    index->pool_end =
-        index->pool_next + kv_segments_bytes(&kv->segments) / (uint32_t)sizeof(struct kv_bucket);
+    struct kv_spares *spares = spares_for(worker, power);
+    if (spares->count > 0)
+        return spares->link[--spares->count];
+    struct kv_overflow *overflow = &worker->kv->index.overflows[power & 1];
+    uint32_t next = kv_u32_load_relaxed(&overflow->next);
+    while (next < kv_u32_load_acquire(&overflow->end))
+        if (kv_u32_cas_acq_rel(&overflow->next, &next, next + 1))
+            return next;
+    return 0;
+}
+
+void kv_overflow_give(struct kv_worker *worker, unsigned power, uint32_t link)
+{
+    struct kv_spares *spares = spares_for(worker, power);
+    if (spares->count < U_ARRAY_LEN(spares->link))
+        spares->link[spares->count++] = link;
+}
+
+bool kv_index_spare(struct kv_worker *worker)
+{
+    const struct kv_index *index = &worker->kv->index;
+    unsigned power = kv_index_power(index);
+    unsigned last = kv_u32_load_acquire(&index->moving) == power + 1 ? power + 1 : power;
+    for (; power <= last; power++) {
+        uint32_t link = kv_overflow_take(worker, power);
+        if (link == 0)
+            return false;
+        kv_overflow_give(worker, power, link);
+    }
     return true;
 }
 
-uint32_t kv_index_pool_take(struct kv_worker *worker)
-{
-    struct kv_index *index = &worker->kv->index;
-    kv_lock_take(&index->pool_lock);
-    uint32_t link = pool_take_locked(index);
-    if (link == 0 && pool_grow_locked(worker->kv))
-        link = pool_take_locked(index);
-    kv_lock_drop(&index->pool_lock);
-    if (link != 0)
-        u_zero(kv_bucket_at(index, link), sizeof(struct kv_bucket));
-    return link;
-}
-
-void kv_index_pool_give(struct kv_index *index, uint32_t link)
-{
-    struct kv_bucket *bucket = kv_bucket_at(index, link);
-    kv_lock_take(&index->pool_lock);
-    kv_u64_store_relaxed(&bucket->control, (uint64_t)index->pool_free << KV_CONTROL_LINK_SHIFT);
-    index->pool_free = link;
-    kv_lock_drop(&index->pool_lock);
-}
-
 /* ---- control ----------------------------------------------------------------------------- */
-
-/* The number + 1 of the slot whose insert was committed last; 0: none. */
-static unsigned pend_of(uint64_t control)
-{
-    return (unsigned)(control >> KV_CONTROL_PEND_SHIFT & KV_CONTROL_PEND_MASK);
-}
 
 static uint64_t version_of(uint64_t control)
 {
@@ -100,7 +105,7 @@ static uint64_t control_next(uint64_t control, unsigned pend)
 /* What a slot holds after a deletion: not what it held before the last insert (invariant 5). */
 static uint64_t word_empty(const struct kv_bucket *head)
 {
-    return version_of(kv_u64_load_acquire(&head->control));
+    return KV_WORD_VACANT | version_of(kv_u64_load_acquire(&head->control));
 }
 
 uint64_t kv_slot_settle(struct kv_bucket *head, kv_atomic_u64 *slot, unsigned number, uint64_t word)
@@ -112,73 +117,108 @@ uint64_t kv_slot_settle(struct kv_bucket *head, kv_atomic_u64 *slot, unsigned nu
             word = again; /* no snapshot */
             continue;
         }
-        if (pend_of(control) != number + 1)
+        if (kv_control_pend(control) != number + 1)
             return 0;
+        if (word & KV_WORD_FROZEN)
+            break;
         if (kv_u64_cas_acq_rel(slot, &word, word & ~KV_WORD_PEND))
-            return word & ~KV_WORD_PEND;
+            break;
     }
-    return (word & KV_WORD_LIVE) ? word : 0;
+    return (word & KV_WORD_LIVE) ? word & ~(KV_WORD_PEND | KV_WORD_FROZEN) : 0;
 }
 
 /* ---- copying ----------------------------------------------------------------------------- */
 
 void kv_index_copy(const struct kv_index *index, uint64_t *position, struct kv_words *words)
 {
-    uint64_t number = kv_index_number(index, *position);
-    struct kv_bucket *head = &index->buckets[number];
+    struct kv_bucket *head = kv_position_chain(index, *position);
     unsigned slots = 0;
     words->count = 0;
-    for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, bucket)) {
+    for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, head, bucket)) {
         for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++, slots++) {
             uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
-            if (word & KV_WORD_PEND)
+            if (word & KV_WORD_LIVE)
                 word = kv_slot_settle(head, &bucket->slot[i], slots, word);
             if (word & KV_WORD_LIVE)
                 words->at[words->count++] = word;
         }
     }
-    *position = (number + 1) << (63 - index->power);
+    unsigned shift = 63 - kv_chain_power(index, head);
+    *position = ((*position >> shift) + 1) << shift;
 }
 
 /* ---- swapping words ---------------------------------------------------------------------- */
 
-/* Replaces `word` by `by` in the chain; by an empty word if that is 0. */
-static bool chain_swap(const struct kv_index *index, struct kv_bucket *head, uint64_t word,
-                       uint64_t by)
+/* Where a key may be changed: helps to move what is FROZEN. */
+static struct kv_bucket *chain_for_change(struct kv_worker *worker, uint64_t hash)
 {
-    unsigned number = 0;
-    for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, bucket)) {
-        for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++, number++) {
-            kv_atomic_u64 *slot = &bucket->slot[i];
-            uint64_t now = kv_u64_load_acquire(slot);
-            while ((now & ~KV_WORD_PEND) == word) {
-                if (now & KV_WORD_PEND)
-                    now = kv_slot_settle(head, slot, number, now);
-                else if (kv_u64_cas_acq_rel(slot, &now, by != 0 ? by : word_empty(head)))
-                    return true;
-            }
+    for (;;) {
+        struct kv_bucket *head = kv_index_chain(&worker->kv->index, hash);
+        if (U_LIKELY((kv_u64_load_acquire(&head->control) & KV_CONTROL_FROZEN) == 0))
+            return head;
+        kv_chain_move(worker, head);
+    }
+}
+
+enum swap { SWAP_DONE, SWAP_GONE, SWAP_FROZEN };
+
+static enum swap slot_swap(struct kv_bucket *head, kv_atomic_u64 *slot, unsigned number,
+                           uint64_t word, uint64_t by)
+{
+    uint64_t now = kv_u64_load_acquire(slot);
+    while ((now & ~(KV_WORD_PEND | KV_WORD_FROZEN)) == word) {
+        if (now & KV_WORD_FROZEN)
+            return SWAP_FROZEN;
+        if (now & KV_WORD_PEND) {
+            if (kv_slot_settle(head, slot, number, now) != word)
+                return SWAP_GONE;
+            now = kv_u64_load_acquire(slot);
+        } else if (kv_u64_cas_acq_rel(slot, &now, by != 0 ? by : word_empty(head))) {
+            return SWAP_DONE;
         }
     }
-    return false;
+    return SWAP_GONE;
+}
+
+static enum swap chain_swap(const struct kv_index *index, struct kv_bucket *head, uint64_t word,
+                            uint64_t by)
+{
+    unsigned number = 0;
+    for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, head, bucket)) {
+        for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++, number++) {
+            enum swap swap = slot_swap(head, &bucket->slot[i], number, word, by);
+            if (swap != SWAP_GONE)
+                return swap;
+        }
+    }
+    return SWAP_GONE;
+}
+
+/*
+ * Replaces `word` by `by`, or by an empty word if that is 0, and marks the item dead. True if it
+ * was this call.
+ */
+static bool swap_out(struct kv_worker *worker, uint64_t hash, uint64_t word, uint64_t by)
+{
+    const struct kv_index *index = &worker->kv->index;
+    enum swap swap;
+    do
+        swap = chain_swap(index, chain_for_change(worker, hash), word, by);
+    while (swap == SWAP_FROZEN);
+    if (swap == SWAP_DONE)
+        kv_item_mark(kv_word_item(index, word), KV_MARK_DEAD);
+    return swap == SWAP_DONE;
 }
 
 bool kv_index_exchange(struct kv_worker *worker, uint64_t hash, uint64_t word,
                        const struct kv_item *item)
 {
-    const struct kv_index *index = &worker->kv->index;
-    if (!chain_swap(index, kv_index_chain(index, hash), word, kv_word_of(index, hash, item)))
-        return false;
-    kv_item_mark(kv_word_item(index, word), KV_MARK_DEAD);
-    return true;
+    return swap_out(worker, hash, word, kv_word_of(&worker->kv->index, hash, item));
 }
 
 bool kv_index_unlink(struct kv_worker *worker, uint64_t hash, uint64_t word)
 {
-    const struct kv_index *index = &worker->kv->index;
-    if (!chain_swap(index, kv_index_chain(index, hash), word, 0))
-        return false;
-    kv_item_mark(kv_word_item(index, word), KV_MARK_DEAD);
-    return true;
+    return swap_out(worker, hash, word, 0);
 }
 
 bool kv_index_has(const struct kv_index *index, uint64_t hash, uint64_t word)
@@ -213,12 +253,12 @@ struct chain_look {
  */
 static bool pend_clear(const struct kv_index *index, struct kv_bucket *head, uint64_t control)
 {
-    unsigned pend = pend_of(control);
+    unsigned pend = kv_control_pend(control);
     if (pend == 0)
         return true;
     struct kv_bucket *bucket = head;
     for (pend--; pend >= KV_BUCKET_SLOTS; pend -= KV_BUCKET_SLOTS)
-        bucket = kv_bucket_next(index, bucket);
+        bucket = kv_bucket_next(index, head, bucket);
     kv_atomic_u64 *slot = &bucket->slot[pend];
     uint64_t word = kv_u64_load_acquire(slot);
     if ((word & KV_WORD_PEND) == 0)
@@ -232,7 +272,7 @@ static void look_at_slot(const struct kv_index *index, const struct kv_key *key,
 {
     uint64_t word = kv_u64_load_acquire(slot);
     if ((word & KV_WORD_LIVE) == 0) {
-        if (pend_of(look->control) == number + 1) {
+        if (kv_control_pend(look->control) == number + 1) {
             look->pend_blocks = true;
         } else if (!look->at) {
             look->at = slot;
@@ -248,15 +288,15 @@ static void look_at_slot(const struct kv_index *index, const struct kv_key *key,
 }
 
 /* Steps a to c. False if the chain has changed. */
-static bool chain_look(const struct kv_index *index, const struct kv_key *key,
-                       struct chain_look *look)
+static bool chain_look(struct kv_worker *worker, const struct kv_key *key, struct chain_look *look)
 {
-    struct kv_bucket *head = kv_index_chain(index, key->hash);
+    const struct kv_index *index = &worker->kv->index;
+    struct kv_bucket *head = chain_for_change(worker, key->hash);
     *look = (struct chain_look){.head = head, .control = kv_u64_load_acquire(&head->control)};
-    if (!pend_clear(index, head, look->control))
+    if ((look->control & KV_CONTROL_FROZEN) || !pend_clear(index, head, look->control))
         return false;
     unsigned number = 0;
-    for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, bucket)) {
+    for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, head, bucket)) {
         for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++, number++)
             look_at_slot(index, key, look, &bucket->slot[i], number);
         look->last = bucket;
@@ -275,30 +315,30 @@ static bool chain_commit(const struct chain_look *look, uint64_t word)
     uint64_t control = look->control;
     if (!kv_u64_cas_acq_rel(&look->head->control, &control,
                             control_next(control, look->number + 1))) {
+        /* If it is frozen it stays as it is: a claim without a commit does not move. */
         bool taken_back = kv_u64_cas_acq_rel(look->at, &claim, look->empty);
-        U_ASSERT(taken_back);
+        U_ASSERT(taken_back || (claim & KV_WORD_FROZEN));
         return false;
     }
     kv_u64_cas_acq_rel(look->at, &claim, word); /* fails if somebody has done it */
     return true;
 }
 
-/* Appends the worker's spare bucket to the chain. False if it has none or the chain is at its
- * bound. */
+/* Appends a bucket to the chain. False if there is none or the chain is at its bound. */
 static bool chain_append(struct kv_worker *worker, const struct chain_look *look)
 {
-    if (look->buckets >= KV_CHAIN_BUCKETS_MAX)
-        return false;
-    if (worker->spare_bucket == 0)
-        worker->spare_bucket = kv_index_pool_take(worker);
-    if (worker->spare_bucket == 0)
+    unsigned power = kv_chain_power(&worker->kv->index, look->head);
+    uint32_t spare = 0;
+    if (look->buckets < KV_CHAIN_BUCKETS_MAX)
+        spare = kv_overflow_take(worker, power);
+    if (spare == 0)
         return false;
     uint64_t control = kv_u64_load_acquire(&look->last->control);
-    uint64_t link = (uint64_t)worker->spare_bucket << KV_CONTROL_LINK_SHIFT;
-    if (control >> KV_CONTROL_LINK_SHIFT == 0 &&
-        kv_u64_cas_acq_rel(&look->last->control, &control, control | link))
-        worker->spare_bucket = 0;
-    return true; /* there is another bucket now, whoever appended it */
+    uint64_t link = (uint64_t)spare << KV_CONTROL_LINK_SHIFT;
+    if ((control & KV_CONTROL_FROZEN) != 0 || control >> KV_CONTROL_LINK_SHIFT != 0 ||
+        !kv_u64_cas_acq_rel(&look->last->control, &control, control | link))
+        kv_overflow_give(worker, power, spare);
+    return true; /* there is another bucket now, or the chain has changed */
 }
 
 /* What an item is worth when its chain is full: less is worse. */
@@ -306,10 +346,9 @@ static uint64_t item_worth(const struct kv_worker *worker, const struct kv_item 
 {
     uint32_t access = kv_item_access(item);
     uint64_t worth = kv_access_seconds(access);
-    if (kv_access_freq(access) != 0)
-        worth |= UINT64_C(1) << 32;
+    worth |= (uint64_t)kv_access_freq(access) << 32;
     if (kv_item_validity(worker, item) == KV_HIT)
-        worth |= UINT64_C(1) << 33;
+        worth |= UINT64_C(1) << 40;
     return worth;
 }
 
@@ -344,17 +383,18 @@ static void make_room(struct kv_worker *worker, uint64_t hash, const struct chai
 
 bool kv_index_insert(struct kv_worker *worker, const struct kv_key *key, const struct kv_item *item)
 {
-    const struct kv_index *index = &worker->kv->index;
-    uint64_t word = kv_word_of(index, key->hash, item);
+    uint64_t word = kv_word_of(&worker->kv->index, key->hash, item);
     struct chain_look look;
     for (;;) {
-        if (!chain_look(index, key, &look))
+        if (!chain_look(worker, key, &look))
             continue;
         if (look.found)
             return false;
         if (!look.at)
             make_room(worker, key->hash, &look);
         else if (chain_commit(&look, word))
-            return true;
+            break;
     }
+    worker->inserted++;
+    return true;
 }

@@ -8,10 +8,15 @@
  * walk over all of them can remember where it is as a position in that order. The low 16 bits are
  * the tag in the slot: a reader looks at an item only if its tag fits.
  *
- *   slot      tag 16 | LIVE | PEND | unused 2 | place 44      place: the item, in units of 8 bytes
- *             without LIVE it is empty, and what is in the place is a version (see 5 below)
- *   control   link 30 | version 25 | pend 6 | unused 3        of a chain's first bucket;
+ *   slot      tag 16 | LIVE | PEND | FROZEN | VACANT | place 44   place: the item, in 8 bytes
+ *             without LIVE it is empty: 0, or VACANT and in the place a version (see 5 below)
+ *   control   link 30 | version 25 | pend 6 | MOVED | FROZEN | READY   of a chain's first bucket;
  *             of overflow buckets only the link, to the next bucket of the chain, is used
+ *
+ * Of what grow.c adds, this file has to know: a chain whose control has FROZEN does not change any
+ * more, FROZEN slot by FROZEN slot, and once it has MOVED, what was in it is found in two chains of
+ * the next larger table. Readers go on there; writers that meet FROZEN help to move the chain
+ * first.
  *
  * Algorithm
  *   Look up: load the slots of the chain (acquire), compare tags, then keys. No match: a miss.
@@ -44,7 +49,8 @@
  *     control is no longer c). So a committed slot with PEND is always named by pend.
  *   5 An empty word never comes back to a slot after a commit there: deletion writes the version
  *     of control, which the commit has raised. So d cannot succeed on a slot that was filled and
- *     emptied since b, which 3 relies on.
+ *     emptied since b, which 3 relies on. (A version comes again after 2^25 commits in one chain; a
+ *     worker would have to stop between b and d for exactly so many, without being quiescent.)
  *   6 What a word points to may be read as long as the reader has not been quiescent since it
  *     loaded the word (epoch.h), so a place cannot have become another item's meanwhile: comparing
  *     words is comparing items.
@@ -78,19 +84,29 @@
 #define KV_WORD_TAG_SHIFT 48
 #define KV_WORD_LIVE (UINT64_C(1) << 47)
 #define KV_WORD_PEND (UINT64_C(1) << 46)
+#define KV_WORD_FROZEN (UINT64_C(1) << 45)
+#define KV_WORD_VACANT (UINT64_C(1) << 44)
 #define KV_WORD_PLACE ((UINT64_C(1) << 44) - 1)
 #define KV_PLACE_UNIT 8
 
 /* kv_bucket.control of the first bucket of a chain. */
+#define KV_CONTROL_READY UINT64_C(1)
+#define KV_CONTROL_FROZEN UINT64_C(2)
+#define KV_CONTROL_MOVED UINT64_C(4)
 #define KV_CONTROL_PEND_SHIFT 3
 #define KV_CONTROL_PEND_MASK UINT64_C(63) /* number of the slot in the chain + 1; 0: none */
 #define KV_CONTROL_VERSION_SHIFT 9
 #define KV_CONTROL_VERSION_MASK ((UINT64_C(1) << 25) - 1)
 #define KV_CONTROL_LINK_SHIFT 34
-#define KV_LINK_MAX ((UINT32_C(1) << 30) - 1)
+#define KV_LINKS_MAX (UINT32_C(1) << 30)
 
 /* Positions in the order of the chains: the hash without its lowest bit. */
 #define KV_POSITION_END (UINT64_C(1) << 63)
+
+/* kv_index.shape: the power in the low bits, above them how far a growing table has been moved. */
+#define KV_SHAPE_POWER_MASK UINT64_C(63)
+#define KV_SHAPE_MOVED_SHIFT 6
+#define KV_SHAPE_POSITION_SHIFT 5
 
 struct kv_bucket {
     _Alignas(64) kv_atomic_u64 control;
@@ -100,17 +116,44 @@ struct kv_bucket {
 U_STATIC_ASSERT(sizeof(struct kv_bucket) == 64, kv_bucket_bytes);
 U_STATIC_ASSERT(KV_CHAIN_SLOTS_MAX <= KV_CONTROL_PEND_MASK, kv_pend_names_every_slot);
 
+/* The overflow buckets of a table: handed out in order, given back with the table. */
+struct kv_overflow {
+    kv_atomic_u32 next; /* link of the next one; 0 is none */
+    kv_atomic_u32 end;  /* those from here on have no memory yet */
+};
+
+/* Where a growth stands (grow.c). */
+enum kv_grow_phase {
+    KV_GROW_NONE = 0,
+    KV_GROW_WAITS,   /* for memory that the segments give up */
+    KV_GROW_TOUCHES, /* the pages of the larger table, a few at a time */
+    KV_GROW_MOVES,
+    KV_GROW_RETIRES, /* the smaller table, until nobody reads it any more */
+    KV_GROW_RELEASES /* its pages, a few at a time */
+};
+
+/*
+ * A table of power p has its heads at buckets[1 << p] to buckets[(2 << p) - 1], and its overflow
+ * buckets at the same places of `overflow`. There is one table; while it grows there are two.
+ */
 struct kv_index {
-    uint8_t *base;             /* places and links count from here */
-    struct kv_bucket *buckets; /* heads of the chains */
-    unsigned power;            /* log2 of the number of chains */
-    /* Overflow buckets that are not in a chain; carved from segments, never given back to them. */
-    struct kv_lock pool_lock;
-    uint32_t pool_free; /* list through control's link; 0: empty */
-    uint32_t pool_next; /* links of the segment that is being carved: [next, end) */
-    uint32_t pool_end;
-    kv_atomic_u32 pool_segments; /* segments taken so far; written under the lock */
-    kv_atomic_u32 pool_segments_max;
+    uint8_t *base; /* places count from here */
+    struct kv_bucket *buckets;
+    struct kv_bucket *overflow;
+    kv_atomic_u64 shape;
+    kv_atomic_u32 moving; /* 1 + the power of the table that is being moved; 0: none */
+    unsigned power_max;   /* that there are addresses for */
+
+    _Alignas(64) struct kv_overflow overflows[2]; /* by the lowest bit of the power */
+    kv_atomic_u64 bytes;                          /* of all tables */
+    kv_atomic_u32 growths;                        /* finished ones */
+    kv_atomic_u32 phase;                          /* enum kv_grow_phase; changes under the lock */
+    struct kv_lock grow_lock;
+    bool refused;          /* the system has refused memory: no more growth */
+    bool extends;          /* what is waited for is not a larger table but more overflow buckets */
+    uint64_t bytes_wanted; /* what the segments leave; under kv.limit_lock */
+    uint64_t grow_at;      /* bytes touched or released so far */
+    uint64_t retired;      /* number of kv_epoch_retire() */
 };
 
 /* ---- words ------------------------------------------------------------------------------- */
@@ -140,39 +183,76 @@ static inline bool kv_word_is_settled(uint64_t word)
 
 /* ---- chains ------------------------------------------------------------------------------ */
 
-static inline uint64_t kv_index_chains(const struct kv_index *index)
+/* The number + 1 of the slot whose insert was committed last; 0: none. */
+static inline unsigned kv_control_pend(uint64_t control)
 {
-    return UINT64_C(1) << index->power;
+    return (unsigned)(control >> KV_CONTROL_PEND_SHIFT & KV_CONTROL_PEND_MASK);
 }
 
-/* Which chain a position belongs to: 0 to kv_index_chains() - 1. */
-static inline uint64_t kv_index_number(const struct kv_index *index, uint64_t position)
+/* log2 of the number of chains, those of a larger table that is being filled not counted. */
+static inline unsigned kv_index_power(const struct kv_index *index)
 {
-    return position >> (63 - index->power);
+    return (unsigned)(kv_u64_load_acquire(&index->shape) & KV_SHAPE_POWER_MASK);
+}
+
+/* The head of a table's chain that a position belongs to. */
+static inline struct kv_bucket *kv_table_chain(const struct kv_index *index, unsigned power,
+                                               uint64_t position)
+{
+    return &index->buckets[UINT64_C(1) << power | position >> (63 - power)];
+}
+
+/* The power of the table that a head belongs to. */
+static inline unsigned kv_chain_power(const struct kv_index *index, const struct kv_bucket *head)
+{
+    return 63 - (unsigned)__builtin_clzll((unsigned long long)(head - index->buckets));
+}
+
+/* The power of the table in which the chain of a position is to be looked for. */
+static inline unsigned kv_position_power(const struct kv_index *index, uint64_t position)
+{
+    uint64_t shape = kv_u64_load_acquire(&index->shape);
+    unsigned power = (unsigned)(shape & KV_SHAPE_POWER_MASK);
+    return power + (position >> KV_SHAPE_POSITION_SHIFT < shape >> KV_SHAPE_MOVED_SHIFT);
+}
+
+/* Where the chain of a position is now, or was when last looked at; may be FROZEN, not MOVED. */
+static inline struct kv_bucket *kv_position_chain(const struct kv_index *index, uint64_t position)
+{
+    unsigned power = kv_position_power(index, position);
+    struct kv_bucket *head = kv_table_chain(index, power, position);
+    while (U_UNLIKELY(kv_u64_load_acquire(&head->control) & KV_CONTROL_MOVED))
+        head = kv_table_chain(index, ++power, position);
+    return head;
 }
 
 static inline struct kv_bucket *kv_index_chain(const struct kv_index *index, uint64_t hash)
 {
-    return &index->buckets[kv_index_number(index, hash >> 1)];
+    return kv_position_chain(index, hash >> 1);
 }
 
-static inline struct kv_bucket *kv_bucket_at(const struct kv_index *index, uint32_t link)
+static inline struct kv_bucket *kv_overflow_at(const struct kv_index *index, unsigned power,
+                                               uint32_t link)
 {
-    return (struct kv_bucket *)(void *)(index->base + (uint64_t)link * sizeof(struct kv_bucket));
+    return &index->overflow[(UINT64_C(1) << power) + link];
 }
 
-/* The bucket after this one in its chain; null at the end. */
+/* The bucket after this one in the chain; null at the end. */
 static inline struct kv_bucket *kv_bucket_next(const struct kv_index *index,
+                                               const struct kv_bucket *head,
                                                const struct kv_bucket *bucket)
 {
-    uint64_t link = kv_u64_load_acquire(&bucket->control) >> KV_CONTROL_LINK_SHIFT;
-    return U_LIKELY(link == 0) ? U_NULL : kv_bucket_at(index, (uint32_t)link);
+    uint32_t link = (uint32_t)(kv_u64_load_acquire(&bucket->control) >> KV_CONTROL_LINK_SHIFT);
+    if (U_LIKELY(link == 0))
+        return U_NULL;
+    return kv_overflow_at(index, kv_chain_power(index, head), link);
 }
 
 /*
- * What the slot leads to, `word` having PEND: the word without it if the insert is committed (it is
- * cleared in the slot then), 0 if nothing is there. `number` is that of the slot in its chain. The
- * result may have another tag than `word`: the slot may have got another item meanwhile.
+ * What the slot leads to, `word` being what was found in it: the word without PEND and FROZEN, or 0
+ * if nothing is there. PEND is cleared in the slot if the insert is committed. `number` is that of
+ * the slot in its chain. The result may have another tag than `word`: the slot may have got another
+ * item meanwhile.
  */
 uint64_t kv_slot_settle(struct kv_bucket *head, kv_atomic_u64 *slot, unsigned number,
                         uint64_t word);
@@ -201,12 +281,12 @@ static inline struct kv_item *kv_index_find(const struct kv_index *index, const 
             }
             struct kv_item *item = kv_word_item(index, word);
             if (U_LIKELY(kv_item_has_key(item, key))) {
-                *found = word;
+                *found = word & ~KV_WORD_FROZEN;
                 return item;
             }
         }
         number += KV_BUCKET_SLOTS;
-        bucket = kv_bucket_next(index, bucket);
+        bucket = kv_bucket_next(index, head, bucket);
     } while (U_UNLIKELY(bucket != U_NULL));
     *found = 0;
     return U_NULL;
@@ -228,9 +308,12 @@ void kv_index_copy(const struct kv_index *index, uint64_t *position, struct kv_w
 
 /* ---- changing ---------------------------------------------------------------------------- */
 
-/* `heads` is zeroed memory of 1 << power buckets, behind `base`. */
-void kv_index_init(struct kv_index *index, uint8_t *base, struct kv_bucket *heads, unsigned power,
-                   uint32_t pool_segments_max);
+/*
+ * An empty table of 1 << power chains and so many overflow buckets, in zeroed memory. `buckets` and
+ * `overflow` are addresses for two times 1 << power_max buckets each.
+ */
+void kv_index_init(struct kv_index *index, uint8_t *base, struct kv_bucket *buckets,
+                   struct kv_bucket *overflow, unsigned power, unsigned power_max);
 
 /*
  * Inserts the item unless its key is there. True if it was inserted. Evicts, and accounts for, the
@@ -256,8 +339,31 @@ bool kv_index_unlink(struct kv_worker *worker, uint64_t hash, uint64_t word);
 /* Whether a slot leads to `word`. */
 bool kv_index_has(const struct kv_index *index, uint64_t hash, uint64_t word);
 
-/* A zeroed overflow bucket for the worker to keep in reserve. 0 if the memory has none to give. */
-uint32_t kv_index_pool_take(struct kv_worker *worker);
-void kv_index_pool_give(struct kv_index *index, uint32_t link);
+/*
+ * Sees to it that the worker has an overflow bucket for the next insert. False if the memory has
+ * none to give.
+ */
+bool kv_index_spare(struct kv_worker *worker);
+
+/* An overflow bucket of the table of that power, zeroed; 0 if there is none. And back, zeroed. */
+uint32_t kv_overflow_take(struct kv_worker *worker, unsigned power);
+void kv_overflow_give(struct kv_worker *worker, unsigned power, uint32_t link);
+
+/* ---- growing (grow.c) -------------------------------------------------------------------- */
+
+/* Moves a FROZEN chain, or what others have left to be done of it, to the next larger table. */
+void kv_chain_move(struct kv_worker *worker, struct kv_bucket *head);
+
+/* Housekeeping: a bounded part of what a growth has to do; starts one if the table is too full. */
+void kv_grow_step(struct kv_worker *worker);
+
+/* Whether there is housekeeping to be done soon. */
+bool kv_grow_is_going_on(const struct kv_index *index);
+
+/* Overflow buckets that a new table of that power gets. */
+uint32_t kv_overflow_count(unsigned power);
+
+/* What a new table of that power takes of the memory. */
+uint64_t kv_table_bytes(unsigned power);
 
 #endif

@@ -325,14 +325,6 @@ static struct kv_item *small_new(struct kv_worker *worker, const struct wanted *
     return item;
 }
 
-/* Without eviction an insert must not find its chain full: the place for it is made beforehand. */
-static bool has_spare_bucket(struct kv_worker *worker)
-{
-    if (worker->spare_bucket == 0)
-        worker->spare_bucket = kv_index_pool_take(worker);
-    return worker->spare_bucket != 0;
-}
-
 static void count_no_memory(struct kv_worker *worker, const struct kv_key *key, uint32_t value_len,
                             uint32_t flags)
 {
@@ -350,7 +342,8 @@ struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, 
     if (value_len > kv_u64_load_relaxed(&kv->value_bytes_max))
         return U_NULL;
     *error = KV_NO_MEMORY;
-    if (!kv->config.evict && !has_spare_bucket(worker)) {
+    /* Without eviction an insert must not find its chain full: its place is made beforehand. */
+    if (!kv->config.evict && !kv_index_spare(worker)) {
         count_no_memory(worker, key, value_len, flags);
         return U_NULL;
     }

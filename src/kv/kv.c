@@ -14,7 +14,6 @@
 #include "kv/poison.h"
 
 #define MEMORY_BYTES_MIN (UINT64_C(1) << 20)
-#define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 #define RECORDS_PER_QUIESCE 128
 #define RECLAIM_PER_QUIESCE 16
 
@@ -22,7 +21,7 @@
 
 static bool map_memory(struct kv *kv, uint64_t bytes)
 {
-    kv->mapping_bytes = bytes + HUGE_PAGE_BYTES; /* room to align */
+    kv->mapping_bytes = bytes + KV_HUGE_PAGE_BYTES; /* room to align */
     void *mapping = mmap(NULL, kv->mapping_bytes, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED)
@@ -59,29 +58,42 @@ static const char *ghosts_map(struct kv *kv)
     return NULL;
 }
 
+/* What is in use at the beginning: the first table, the headers, the segments of the limit. */
+static bool open_memory(uint8_t *base, const struct kv_layout *layout)
+{
+    uint64_t heads_bytes = sizeof(struct kv_bucket) << layout->index_power;
+    uint64_t tail_bytes = kv_table_bytes(layout->index_power) - heads_bytes;
+    uint64_t items_end =
+        layout->segments_offset + ((uint64_t)layout->count << layout->segment_shift);
+    return kv_memory_open(base + heads_bytes, heads_bytes) &&
+           kv_memory_open(base + layout->overflow_offset + heads_bytes, tail_bytes) &&
+           kv_memory_open(base + layout->headers_offset, items_end - layout->headers_offset);
+}
+
 static const char *lay_out(struct kv *kv)
 {
     struct kv_layout layout;
     const char *error = plan_and_map(kv, &layout);
     if (error)
         return error;
-    uint64_t start = ((uintptr_t)kv->mapping + HUGE_PAGE_BYTES - 1) & ~(HUGE_PAGE_BYTES - 1);
+    uint64_t start = ((uintptr_t)kv->mapping + KV_HUGE_PAGE_BYTES - 1) & ~(KV_HUGE_PAGE_BYTES - 1);
     uint8_t *base = (uint8_t *)kv->mapping + (start - (uintptr_t)kv->mapping);
-    uint8_t *headers = base + (sizeof(struct kv_bucket) << layout.index_power);
-    uint64_t open_bytes = layout.segments_offset + ((uint64_t)layout.count << layout.segment_shift);
-    if (!kv_memory_open(base, open_bytes))
+    if (!open_memory(base, &layout))
         return "the system refuses the memory for items: lower the memory limit";
 
     kv->small_bytes_max = (UINT32_C(1) << layout.segment_shift) / 4;
     kv->segments_count_max = layout.count_max;
-    kv_index_init(&kv->index, base, (struct kv_bucket *)(void *)base, layout.index_power, 0);
+    kv_index_init(&kv->index, base, (struct kv_bucket *)(void *)base,
+                  (struct kv_bucket *)(void *)(base + layout.overflow_offset), layout.index_power,
+                  layout.index_power_max);
     kv_segments_init(&kv->segments, base + layout.segments_offset,
-                     (struct kv_segment *)(void *)headers, layout.count, layout.segment_shift,
-                     &kv->epoch);
+                     (struct kv_segment *)(void *)(base + layout.headers_offset), layout.count,
+                     layout.segment_shift, &kv->epoch);
     kv_u64_store_relaxed(&kv->memory_limit_bytes, kv->config.memory_bytes);
     kv_limit_derive(kv, layout.count);
-    if (kv->config.memory_bytes >= 16 * HUGE_PAGE_BYTES)
-        (void)madvise(base, layout.bytes_max, MADV_HUGEPAGE); /* a hint: may be refused */
+    if (kv->config.memory_bytes >= 16 * KV_HUGE_PAGE_BYTES)
+        (void)madvise(base + layout.segments_offset, layout.bytes_max - layout.segments_offset,
+                      MADV_HUGEPAGE); /* a hint: may be refused */
     return NULL;
 }
 
@@ -210,13 +222,9 @@ struct kv_worker *kv_join(struct kv *kv)
 
 void kv_leave(struct kv_worker *worker)
 {
-    struct kv *kv = worker->kv;
     kv_walk_end(worker);
     for (unsigned log = 0; log < KV_LOGS; log++)
         kv_log_close(worker, log);
-    if (worker->spare_bucket != 0)
-        kv_index_pool_give(&kv->index, worker->spare_bucket);
-    worker->spare_bucket = 0;
     if (kv_u64_load_relaxed(&worker->member->announced) != KV_EPOCH_OFFLINE)
         kv_epoch_offline(worker->member);
     kv_u32_store_release(&worker->joined, 0);
@@ -240,6 +248,7 @@ void kv_quiesce(struct kv_worker *worker)
     kv_log_reclaim(worker, RECLAIM_PER_QUIESCE);
     if (U_UNLIKELY(kv_segments_differ(&worker->kv->segments)))
         kv_resize_step(worker);
+    kv_grow_step(worker);
     kv_sweep_step(worker);
     kv_evict_step(worker, RECORDS_PER_QUIESCE);
 }

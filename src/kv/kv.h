@@ -62,7 +62,7 @@ void kv_destroy(struct kv *kv);
 
 /*
  * Changes the hard bound while all goes on. A higher one holds at once, as far as memory_bytes_max
- * allows; the index keeps its size. A lower one is reached in bounded steps that the workers do in
+ * allows. A lower one is reached in bounded steps that the workers do in
  * kv_quiesce(): items are evicted (if the table evicts at all) and their pages go back to the
  * system, but for the index and a few segments for each worker. False, and all is as it was, if the
  * system refuses the memory.
@@ -294,6 +294,8 @@ struct kv_stats {
     uint64_t update_retries;  /* decisions repeated because another worker was faster */
     uint64_t pinned;          /* pins held now */
     unsigned hash_power;      /* log2 of the number of buckets */
+    bool growing;             /* a table of twice as many is being filled */
+    uint32_t growths;         /* how often that has been done */
 };
 
 /* Sums the workers' counters; exact when they stand still. Any thread may call it. */

@@ -4,7 +4,8 @@
 
 void kv_prefetch_bucket(const struct kv_worker *worker, const struct kv_key *key)
 {
-    U_PREFETCH(kv_index_chain(&worker->kv->index, key->hash));
+    const struct kv_index *index = &worker->kv->index;
+    U_PREFETCH(kv_table_chain(index, kv_position_power(index, key->hash >> 1), key->hash >> 1));
 }
 
 void kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key)

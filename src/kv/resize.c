@@ -2,17 +2,17 @@
 /*
  * The memory limit: how the table is laid out for it, and what is done when it changes.
  *
- *   | heads of the chains | headers of segments | segment 0 | segment 1 | ...       | to come ... |
- *   '---- for the limit at the start ----'----- addresses for the highest limit -----------------'
+ *   | tables of the index | headers of segments | segment 0 | segment 1 | ...       | to come ... |
+ *   '-------------------- addresses for the highest limit ---------------------------------------'
  *
- * Addresses are reserved for the highest limit; pages beyond the present one are inaccessible. A
- * change says how many segments are wanted in service, and each worker's housekeeping then brings a
- * few more into service or takes a few free ones out, as long as there is a difference. The pages
- * of one taken out go back to the system. Nothing else in the engine knows of it: a segment out of
- * service is in no list that anybody takes from.
+ * Addresses are reserved for the highest limit; what is not in use is inaccessible. A change says
+ * how many segments are wanted in service, and each worker's housekeeping then brings a few more
+ * into service or takes a few free ones out, as long as there is a difference. The pages of one
+ * taken out go back to the system. Nothing else in the engine knows of it: a segment out of service
+ * is in no list that anybody takes from.
  *
- * The heads stay as many as they are. With a higher limit the chains get longer, up to their bound
- * (KV_CHAIN_BUCKETS_MAX), beyond which an insert evicts from its chain.
+ * The limit is for all together: what the index needs for a larger table the segments give up first
+ * (grow.c), and what it gives back they get.
  */
 #include <sys/mman.h>
 
@@ -27,13 +27,13 @@
 #define SEGMENTS_PER_WORKER 16
 #define SEGMENTS_PER_LOG 8 /* with fewer, items are not told apart by their times of expiry */
 #define SEGMENTS_PER_WORKER_MIN 4
-#define INDEX_SHARE 16       /* heads: at most a sixteenth of the memory */
-#define INDEX_GROWTH_SHARE 4 /* overflow buckets: at most a quarter of the segments */
-#define GHOSTS_SHARE 256     /* ghosts: at most that part of the memory */
+#define INDEX_SHARE 64    /* heads of the first table */
+#define INDEX_SHARE_MAX 4 /* heads of the last one */
+#define INDEX_POWER_MIN 6 /* a page */
+#define INDEX_POWER_START_MAX 16
+#define INDEX_POWER_MAX 30
+#define GHOSTS_SHARE 256 /* ghosts: at most that part of the memory */
 #define RESIZE_PER_STEP 16
-
-/* A link of the index is a bucket number of 30 bits: no overflow bucket can lie further up. */
-#define LINKED_BYTES_MAX ((uint64_t)KV_LINK_MAX * sizeof(struct kv_bucket) - PAGE_BYTES)
 
 /* ---- layout ------------------------------------------------------------------------------ */
 
@@ -54,11 +54,12 @@ static unsigned segment_shift(const struct kv_config *config)
     return shift;
 }
 
-static unsigned index_power(const struct kv_config *config)
+/* Of the largest table that takes no more than that part of the memory. */
+static unsigned index_power(uint64_t memory_bytes, unsigned share, unsigned power_max)
 {
-    uint64_t heads = config->memory_bytes / INDEX_SHARE / sizeof(struct kv_bucket);
-    unsigned power = 0;
-    while (heads >> (power + 1) != 0)
+    uint64_t heads = memory_bytes / share / sizeof(struct kv_bucket);
+    unsigned power = INDEX_POWER_MIN;
+    while (power < power_max && heads >> (power + 1) != 0)
         power++;
     return power;
 }
@@ -73,14 +74,14 @@ uint64_t kv_ghosts_bytes(const struct kv_config *config)
 }
 
 /* Segments, each with its header, that fit into the memory beside the heads and the ghosts. */
-static uint32_t segments_fit(const struct kv_config *config, uint64_t memory_bytes, unsigned power,
-                             unsigned shift)
+static uint32_t segments_fit(const struct kv_config *config, uint64_t memory_bytes,
+                             uint64_t index_bytes, unsigned shift)
 {
-    uint64_t heads_bytes = (sizeof(struct kv_bucket) << power) + kv_ghosts_bytes(config);
+    uint64_t beside = index_bytes + kv_ghosts_bytes(config);
     uint64_t each = (UINT64_C(1) << shift) + sizeof(struct kv_segment);
-    if (memory_bytes <= heads_bytes)
+    if (memory_bytes <= beside)
         return 0;
-    return (uint32_t)u_min64((memory_bytes - heads_bytes) / each, KV_SEGMENT_NONE - 1);
+    return (uint32_t)u_min64((memory_bytes - beside) / each, KV_SEGMENT_NONE - 1);
 }
 
 static uint32_t segments_min(const struct kv_config *config)
@@ -90,20 +91,22 @@ static uint32_t segments_min(const struct kv_config *config)
 
 const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *layout)
 {
-    uint64_t memory_max = u_min64(config->memory_bytes_max, LINKED_BYTES_MAX);
+    uint64_t memory_max = config->memory_bytes_max;
     if (memory_max < config->memory_bytes)
         memory_max = config->memory_bytes;
-    layout->index_power = index_power(config);
+    layout->index_power = index_power(config->memory_bytes, INDEX_SHARE, INDEX_POWER_START_MAX);
+    layout->index_power_max = index_power(memory_max, INDEX_SHARE_MAX, INDEX_POWER_MAX);
     layout->segment_shift = segment_shift(config);
-    layout->count =
-        segments_fit(config, config->memory_bytes, layout->index_power, layout->segment_shift);
-    layout->count_max =
-        segments_fit(config, memory_max, layout->index_power, layout->segment_shift);
+    uint64_t index_bytes = kv_table_bytes(layout->index_power);
+    layout->count = segments_fit(config, config->memory_bytes, index_bytes, layout->segment_shift);
+    layout->count_max = segments_fit(config, memory_max, index_bytes, layout->segment_shift);
     if (layout->count < segments_min(config))
         return "the memory limit is too low for so many workers: raise it or use fewer threads";
-    uint64_t headers_end = (sizeof(struct kv_bucket) << layout->index_power) +
-                           (uint64_t)layout->count_max * sizeof(struct kv_segment);
-    layout->segments_offset = (headers_end + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+    layout->overflow_offset = 2 * sizeof(struct kv_bucket) << layout->index_power_max;
+    layout->headers_offset = 2 * layout->overflow_offset;
+    uint64_t headers_end =
+        layout->headers_offset + (uint64_t)layout->count_max * sizeof(struct kv_segment);
+    layout->segments_offset = (headers_end + KV_HUGE_PAGE_BYTES - 1) & ~(KV_HUGE_PAGE_BYTES - 1);
     layout->bytes_max =
         layout->segments_offset + ((uint64_t)layout->count_max << layout->segment_shift);
     return U_NULL;
@@ -130,15 +133,12 @@ void kv_limit_derive(struct kv *kv, uint32_t segments)
 {
     uint32_t workers = kv->config.worker_max;
     uint32_t floor = u_max32(2, u_min32(workers, segments / 16));
-    uint32_t index_segments = segments / INDEX_GROWTH_SHARE;
     kv_u32_store_relaxed(&kv->floor_segments, floor);
     kv_u32_store_relaxed(&kv->reserve_segments,
                          floor + u_max32(2, u_min32(workers, segments / 64)));
     kv_u32_store_relaxed(&kv->ttl_classes,
                          segments / SEGMENTS_PER_LOG >= (uint64_t)workers * KV_LOGS);
-    kv_u32_store_relaxed(&kv->index.pool_segments_max, index_segments);
-    kv_u64_store_relaxed(&kv->value_bytes_max,
-                         value_bytes_max(kv, segments - floor - index_segments));
+    kv_u64_store_relaxed(&kv->value_bytes_max, value_bytes_max(kv, segments - floor));
 }
 
 bool kv_memory_open(uint8_t *from, uint64_t bytes)
@@ -150,25 +150,32 @@ bool kv_memory_open(uint8_t *from, uint64_t bytes)
 
 /* ---- changing ---------------------------------------------------------------------------- */
 
-/*
- * Segments for a limit. Never fewer than the workers need beside what the index has taken for good,
- * or than what is left of an even smaller start.
- */
+uint64_t kv_memory_bound(const struct kv *kv)
+{
+    uint64_t limit = kv_u64_load_relaxed(&kv->memory_limit_bytes);
+    uint64_t bound = kv->config.memory_bytes_max;
+    return u_min64(limit, bound > kv->config.memory_bytes ? bound : kv->config.memory_bytes);
+}
+
+/* Segments for a limit. Never fewer than the workers need, or than an even smaller start has. */
 static uint32_t segments_wanted(const struct kv *kv, uint64_t bytes)
 {
-    uint32_t wanted = segments_fit(&kv->config, bytes, kv->index.power, kv->segments.shift);
-    uint32_t least =
-        segments_min(&kv->config) * 2 + kv_u32_load_relaxed(&kv->index.pool_segments) * 2;
-    if (wanted < kv_segments_count(&kv->segments)) /* the headers of the others stay */
-        wanted = (uint32_t)((bytes - u_min64(bytes, kv_fixed_bytes(kv))) >> kv->segments.shift);
+    uint32_t wanted = segments_fit(&kv->config, bytes, kv->index.bytes_wanted, kv->segments.shift);
+    uint32_t least = segments_min(&kv->config) * 2;
+    if (wanted < kv_segments_count(&kv->segments)) { /* the headers of the others stay */
+        uint64_t beside = kv_fixed_bytes(kv) - kv_u64_load_relaxed(&kv->index.bytes);
+        beside = u_min64(bytes, beside + kv->index.bytes_wanted);
+        wanted = (uint32_t)((bytes - beside) >> kv->segments.shift);
+    }
     wanted = u_max32(wanted, u_min32(least, kv_u32_load_relaxed(&kv->segments.wanted)));
     return u_min32(wanted, kv->segments_count_max);
 }
 
-static bool limit_set_locked(struct kv *kv, uint64_t bytes)
+/* Brings the segments in line with the limit and with what the index wants. */
+static bool limit_follow(struct kv *kv)
 {
     struct kv_segments *segments = &kv->segments;
-    uint32_t wanted = segments_wanted(kv, bytes);
+    uint32_t wanted = segments_wanted(kv, kv_memory_bound(kv));
     uint32_t accessible = segments->accessible;
     if (wanted > accessible) {
         uint8_t *from = kv_segment_base(segments, accessible);
@@ -176,7 +183,6 @@ static bool limit_set_locked(struct kv *kv, uint64_t bytes)
             return false;
         accessible = wanted;
     }
-    kv_u64_store_relaxed(&kv->memory_limit_bytes, bytes);
     kv_limit_derive(kv, wanted);
     kv_segments_want(segments, wanted, accessible);
     return true;
@@ -186,14 +192,43 @@ bool kv_memory_limit_set(struct kv_worker *worker, uint64_t bytes)
 {
     struct kv *kv = worker->kv;
     kv_lock_take(&kv->limit_lock);
-    bool set = limit_set_locked(kv, bytes);
+    uint64_t before = kv_u64_load_relaxed(&kv->memory_limit_bytes);
+    kv_u64_store_relaxed(&kv->memory_limit_bytes, bytes);
+    bool set = limit_follow(kv);
+    if (!set)
+        kv_u64_store_relaxed(&kv->memory_limit_bytes, before);
     kv_lock_drop(&kv->limit_lock);
     kv_resize_step(worker);
     return set;
 }
 
+void kv_budget_set(struct kv *kv, uint64_t index_bytes)
+{
+    kv_lock_take(&kv->limit_lock);
+    kv->index.bytes_wanted = index_bytes;
+    (void)limit_follow(kv); /* if memory is refused there are fewer segments than there could be */
+    kv_lock_drop(&kv->limit_lock);
+}
+
+bool kv_budget_allows(const struct kv *kv, uint64_t bytes, bool may_evict)
+{
+    const struct kv_segments *segments = &kv->segments;
+    uint64_t limit = kv_memory_bound(kv);
+    uint64_t beside = kv_fixed_bytes(kv) + bytes;
+    uint64_t left = limit > beside ? (limit - beside) >> segments->shift : 0;
+    if (left < segments_min(&kv->config) * 2)
+        return false;
+    uint32_t in_service = kv_u32_load_relaxed(&segments->in_service);
+    uint64_t to_go = in_service > left ? in_service - left : 0;
+    return may_evict || to_go == 0 ||
+           kv_segment_list_count(&segments->free) >=
+               to_go + kv_u32_load_relaxed(&kv->reserve_segments);
+}
+
 bool kv_is_resizing(const struct kv *kv)
 {
+    if (kv_grow_is_going_on(&kv->index))
+        return true;
     uint32_t in_service = kv_u32_load_relaxed(&kv->segments.in_service);
     uint32_t wanted = kv_u32_load_relaxed(&kv->segments.wanted);
     return kv->config.evict ? in_service != wanted : in_service < wanted;

@@ -6,7 +6,6 @@
  *        take                 seal                    retire                reclaim
  *   FREE ------> OPEN(worker) ------> SEALED -------------> RETIRED -----------------> FREE
  *                                     claimed by a worker      \ pinned: PARKED ------^
- *   FREE ------> INDEX (for good: overflow buckets)                        last unpin
  *   FREE <-----> WITHDRAWN (the memory limit is lower; its pages are the system's again)
  *
  * `usage` of a segment holds two numbers in one word, so that one read-modify-write changes both
@@ -44,7 +43,6 @@ enum kv_segment_state {
     KV_SEGMENT_SEALED,
     KV_SEGMENT_RETIRED,
     KV_SEGMENT_PARKED,
-    KV_SEGMENT_INDEX,
     KV_SEGMENT_WITHDRAWN
 };
 
@@ -130,7 +128,7 @@ static inline bool kv_segment_is_held(const struct kv_segment *segment)
     return kv_u64_load_relaxed(&segment->usage) >= KV_SEGMENT_HOLD;
 }
 
-/* FREE to `state` (OPEN or INDEX). KV_SEGMENT_NONE if no more than `floor` segments are free. */
+/* FREE to `state` (OPEN). KV_SEGMENT_NONE if no more than `floor` segments are free. */
 uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_segment_state state);
 
 /*

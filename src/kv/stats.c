@@ -115,7 +115,6 @@ void kv_stats(const struct kv *kv, struct kv_stats *stats)
 {
     const struct kv_segments *segments = &kv->segments;
     uint64_t segment_bytes = kv_segments_bytes(segments);
-    uint64_t heads_bytes = kv_index_chains(&kv->index) * sizeof(struct kv_bucket);
     uint32_t used = (uint32_t)difference(kv_u32_load_relaxed(&segments->in_service),
                                          kv_segment_list_count(&segments->free));
 
@@ -123,12 +122,13 @@ void kv_stats(const struct kv *kv, struct kv_stats *stats)
     add_classes(kv, stats);
     stats->memory_limit_bytes = kv_u64_load_relaxed(&kv->memory_limit_bytes);
     stats->memory_used_bytes = kv_fixed_bytes(kv) + used * segment_bytes;
-    stats->index_bytes =
-        heads_bytes + kv_u32_load_relaxed(&kv->index.pool_segments) * segment_bytes;
+    stats->index_bytes = kv_u64_load_relaxed(&kv->index.bytes);
     stats->item_bytes = gauge(kv, KV_COUNT_BYTES_LINKED, KV_COUNT_BYTES_UNLINKED);
     stats->update_retries = since_reset(kv, KV_COUNT_RETRIES);
     stats->pinned = gauge(kv, KV_COUNT_PINS, KV_COUNT_UNPINS);
-    stats->hash_power = kv->index.power;
+    stats->hash_power = kv_index_power(&kv->index);
+    stats->growing = kv_grow_is_going_on(&kv->index);
+    stats->growths = kv_u32_load_relaxed(&kv->index.growths);
 }
 
 static void class_reset(struct kv *kv, unsigned class)

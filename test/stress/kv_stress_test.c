@@ -5,86 +5,10 @@
  * that there is no data race; the numbers of rounds are bounded so that it stays quick there. What
  * fails is said with the seed: kv_stress_test SEED runs it again.
  */
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "../history/history.h"
-#include "../unit/kv/kv_rig.h"
-#include "base/base.h"
-#include "base/prng.h"
-#include "kv/engine.h"
-#include "loud.h"
-
-#define THREADS 4
-
-static unsigned seed = 1;
-
-struct team;
-
-struct thread {
-    struct team *team;
-    struct kv_worker *worker;
-    struct u_prng prng;
-    unsigned number;
-    pthread_t handle;
-};
-
-struct team {
-    struct kv *kv;
-    unsigned count;
-    void (*run)(struct thread *thread);
-    void *shared;
-    pthread_barrier_t barrier;
-    struct thread threads[THREADS];
-};
-
-static void *thread_main(void *arg)
-{
-    struct thread *thread = (struct thread *)arg;
-    thread->worker = kv_join(thread->team->kv);
-    EXPECT(thread->worker != NULL);
-    kv_tick(thread->worker, 1);
-    thread->team->run(thread);
-    kv_leave(thread->worker);
-    return NULL;
-}
-
-static void team_run(struct team *team, struct kv *kv, unsigned count, void *shared,
-                     void (*run)(struct thread *thread))
-{
-    team->kv = kv;
-    team->count = count;
-    team->run = run;
-    team->shared = shared;
-    pthread_barrier_init(&team->barrier, NULL, count);
-    for (unsigned i = 0; i < count; i++) {
-        struct thread *thread = &team->threads[i];
-        thread->team = team;
-        thread->number = i;
-        u_prng_seed(&thread->prng, (uint64_t)seed * 100 + i);
-        assert_int_equal(pthread_create(&thread->handle, NULL, thread_main, thread), 0);
-    }
-    for (unsigned i = 0; i < count; i++)
-        pthread_join(team->threads[i].handle, NULL);
-    pthread_barrier_destroy(&team->barrier);
-}
-
-static struct kv_key number_key(const struct kv *kv, char name[16], unsigned number)
-{
-    snprintf(name, 16, "key%u", number);
-    return kv_key(kv, name, (uint32_t)strlen(name));
-}
-
-/*
- * All threads meet; a thread that waits is offline, as one that sleeps in the kernel is. Threads
- * can't be checked with cmocka's assertions: they end the process by EXPECT instead.
- */
-static void meet(struct thread *thread)
-{
-    kv_offline(thread->worker);
-    pthread_barrier_wait(&thread->team->barrier);
-    kv_online(thread->worker);
-}
+#include "team.h"
 
 /* ---- counters: no increment is lost ------------------------------------------------------ */
 

@@ -16,6 +16,11 @@ static int teardown(void **unused)
     return rig_close(&rig);
 }
 
+static struct kv_bucket *chain_0(void)
+{
+    return kv_position_chain(&rig.kv->index, 0);
+}
+
 /* The n-th key whose hash leads to chain 0: what somebody who knows the secret would send. */
 static struct kv_key colliding_key(char name[24], unsigned n)
 {
@@ -24,7 +29,7 @@ static struct kv_key colliding_key(char name[24], unsigned n)
     unsigned number = found ? found_number[found - 1] + 1 : 0;
     for (; found <= n; number++) {
         snprintf(name, 24, "collide%u", number);
-        if (kv_index_number(&rig.kv->index, rig_key(rig.kv, name).hash >> 1) == 0)
+        if (kv_index_chain(&rig.kv->index, rig_key(rig.kv, name).hash) == chain_0())
             found_number[found++] = number;
     }
     snprintf(name, 24, "collide%u", found_number[n]);
@@ -64,7 +69,7 @@ static void test_chain_grows_by_overflow_buckets(void **unused)
     struct kv_stats stats = rig_stats(rig.kv);
     assert_int_equal(stats.items, 40);
     assert_int_equal(stats.evictions, 0);
-    assert_true(stats.index_bytes > (UINT64_C(64) << stats.hash_power));
+    assert_int_equal(stats.index_bytes, kv_table_bytes(stats.hash_power));
 }
 
 static void test_full_chain_evicts_its_worst_entry(void **unused)
@@ -102,7 +107,7 @@ static void test_slot_is_reused_after_a_delete(void **unused)
         kv_quiesce(rig.worker);
     }
     assert_int_equal(rig_stats(rig.kv).items, 0);
-    uint64_t control = kv_u64_load_relaxed(&rig.kv->index.buckets[0].control);
+    uint64_t control = kv_u64_load_relaxed(&chain_0()->control);
     assert_int_equal(control >> KV_CONTROL_LINK_SHIFT, 0);
 }
 
@@ -188,11 +193,12 @@ static void test_slot_of_the_last_commit_is_not_claimed(void **unused)
         struct kv_key key = colliding_key(name, i);
         rig_set(rig.worker, &key, 3, i);
     }
-    struct kv_bucket *head = &rig.kv->index.buckets[0];
+    struct kv_bucket *head = chain_0();
     assert_int_equal(kv_u64_load_relaxed(&head->control), control_committed(7, 6));
     struct kv_key key = colliding_key(name, 6);
     assert_int_equal(rig_delete(rig.worker, &key), KV_DELETE);
-    assert_int_equal(kv_u64_load_relaxed(&head->slot[6]), 7); /* the version is the empty word */
+    /* The version is the empty word. */
+    assert_int_equal(kv_u64_load_relaxed(&head->slot[6]), KV_WORD_VACANT | 7);
     rig_set(rig.worker, &key, 3, 1);
     /* pend taken back to none, then committed. */
     assert_int_equal(kv_u64_load_relaxed(&head->control), control_committed(9, 6));
@@ -211,27 +217,49 @@ static void test_unlink_is_for_the_word_only(void **unused)
     assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
 }
 
-static void test_spare_bucket_goes_back_to_the_pool(void **unused)
+static void test_spare_bucket_is_kept(void **unused)
 {
-    uint32_t first = kv_index_pool_take(rig.worker);
-    uint32_t second = kv_index_pool_take(rig.worker);
+    unsigned power = kv_index_power(&rig.kv->index);
+    const struct kv_overflow *overflow = &rig.kv->index.overflows[power & 1];
+    uint32_t first = kv_overflow_take(rig.worker, power);
+    uint32_t second = kv_overflow_take(rig.worker, power);
     assert_int_not_equal(first, 0);
     assert_int_not_equal(first, second);
-    kv_index_pool_give(&rig.kv->index, first);
-    kv_index_pool_give(&rig.kv->index, second);
-    assert_int_equal(kv_index_pool_take(rig.worker), second);
-    assert_int_equal(kv_index_pool_take(rig.worker), first);
+    kv_overflow_give(rig.worker, power, first);
+    kv_overflow_give(rig.worker, power, second);
+    uint32_t next = kv_u32_load_relaxed(&overflow->next);
+    assert_true(kv_index_spare(rig.worker));
+    assert_int_equal(kv_overflow_take(rig.worker, power), second);
+    assert_int_equal(kv_overflow_take(rig.worker, power), first);
+    assert_int_equal(kv_u32_load_relaxed(&overflow->next), next);
+    /* What was kept for a table that is no more is no use to the next one. */
+    kv_overflow_give(rig.worker, power, first);
+    assert_int_equal(kv_overflow_take(rig.worker, power + 2), next);
 }
 
-static void test_pool_is_bounded(void **unused)
+static void test_overflow_is_bounded(void **unused)
 {
-    uint32_t per_segment = kv_segments_bytes(&rig.kv->segments) / sizeof(struct kv_bucket);
+    unsigned power = kv_index_power(&rig.kv->index);
     uint32_t taken = 0;
-    while (kv_index_pool_take(rig.worker) != 0)
+    while (kv_overflow_take(rig.worker, power) != 0)
         taken++;
-    assert_int_equal(taken, per_segment * rig.kv->index.pool_segments_max);
-    assert_int_equal(kv_u32_load_relaxed(&rig.kv->index.pool_segments),
-                     rig.kv->index.pool_segments_max);
+    assert_int_equal(taken, kv_overflow_count(power) - 1); /* link 0 is none */
+    assert_false(kv_index_spare(rig.worker));
+}
+
+/* No overflow bucket is to be had: the worst of the seven has to go. */
+static void test_chain_that_cannot_be_extended_evicts(void **unused)
+{
+    unsigned power = kv_index_power(&rig.kv->index);
+    while (kv_overflow_take(rig.worker, power) != 0)
+        continue;
+    char name[24];
+    for (unsigned i = 0; i <= KV_BUCKET_SLOTS; i++) {
+        struct kv_key key = colliding_key(name, i);
+        rig_set(rig.worker, &key, 10, i);
+    }
+    assert_int_equal(rig_stats(rig.kv).items, KV_BUCKET_SLOTS);
+    assert_int_equal(rig_stats(rig.kv).evictions, 1);
 }
 
 int main(void)
@@ -248,8 +276,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_slot_of_the_last_commit_is_not_claimed, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_unlink_is_for_the_word_only, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_spare_bucket_goes_back_to_the_pool, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pool_is_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_spare_bucket_is_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_overflow_is_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_chain_that_cannot_be_extended_evicts, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The index grows while everybody goes on. Nobody waits for anybody, not even for the worker that
+ * has begun to move a chain.
+ *
+ * A table of twice as many chains is set up beside the present one, then chain after chain is moved
+ * to the two chains that its keys now belong to, its children:
+ *
+ *   1 freeze   FROZEN is set in the chain's control: no insert is committed any more, no bucket
+ *              appended. Then in all its slots, one after the other; until its slot is reached an
+ *              item can still be exchanged or deleted. What is frozen never changes again, so
+ *              everybody who looks at a chain after this step sees the same.
+ *   2 divide   The committed words, in the order of their slots, go to one child or the other by
+ *              the next bit of their keys' hashes.
+ *   3 fill     The first bucket of each child is filled by compare-and-swap from 0, which no slot
+ *              of it ever holds again: an empty one gets VACANT. What does not fit goes into
+ *              overflow buckets that nobody else knows yet. Then the child's control: 0 -> READY
+ *              and the link to them. Who wins that swap has made the child; others take their own
+ *              overflow buckets back.
+ *   4 MOVED    is set in the old chain's control. Only now can anybody come to the children.
+ *
+ * Any number of workers can do this to the same chain at the same time, each all of it or what it
+ * finds left to do: they compute the same words for the same slots, and a swap that comes late
+ * finds no 0. A reader that finds a chain not MOVED reads it, frozen or not: at the moment at which
+ * it has looked, what is there was right. A writer that meets FROZEN moves the chain and goes on in
+ * the child. Housekeeping moves a few chains per loop, with prefetches.
+ *
+ * kv_index.shape says from which position on chains are still to be looked for in the old table.
+ * When there are none the new table is the table, and the memory of the old one goes back to the
+ * segments after a grace period; so a late helper's swaps never meet memory that is something else.
+ *
+ * Invariants
+ *   - A key is in at most one chain that is not MOVED, once there.
+ *   - The children of a chain that is MOVED are READY.
+ *   - Chains below shape's position are MOVED.
+ *   - An insert that is not committed when its chain freezes is never committed there: control
+ *     cannot change any more. Its worker finds its claim frozen, leaves it, and inserts anew.
+ *   - The new table is overflow's equal: children need no more overflow buckets than their parent
+ *     had, and those are provided. Should there be none all the same (keys of a known secret), what
+ *     does not fit is evicted, by the one who has made the child.
+ *
+ * Which store pairs with which load
+ *   FROZEN in control (acq_rel) before FROZEN in slots: who meets the latter (acquire) sees the
+ *     former; so a commit that has seen a frozen slot fails.
+ *   READY (release) -> MOVED (acq_rel) -> kv_position_chain() (acquire): the words in the children.
+ *   shape (release) -> its readers (acquire): the same, for chains they do not look at any more.
+ *   moving (release) -> move_some() (acquire): the new table's pages and overflow.
+ *
+ * The steps of one growth are taken by whoever comes by with the lock, which nobody waits for; the
+ * chains are moved without it.
+ */
+#include <sys/mman.h>
+
+#include "kv/engine.h"
+
+#define GROW_ITEMS 19 /* per GROW_CHAINS, that is 4.75 of 7 slots */
+#define GROW_CHAINS 4
+#define CROWDED_ITEMS 10   /* per chain: grow even if items have to be evicted for it */
+#define TABLE_SHARE 4      /* heads take at most a quarter of the memory */
+#define LOOK_EVERY_SHIFT 6 /* look at the load after 1/64 as many inserts as there are chains */
+#define LOOK_EVERY_MIN 16
+#define EXTEND_SHARE 8 /* overflow buckets: an eighth of the heads more */
+#define PAGE_BYTES UINT64_C(4096)
+#define TOUCH_PAGES 16
+#define RELEASE_BYTES (64 * PAGE_BYTES)
+#define MOVE_CHAINS 16
+#define MOVE_SPREAD 4
+
+/* ---- moving a chain ---------------------------------------------------------------------- */
+
+struct children {
+    unsigned count[2];
+    uint64_t words[2][KV_CHAIN_SLOTS_MAX];
+};
+
+/* Sets the bit if it is not set, and returns the word with it. */
+static uint64_t freeze(kv_atomic_u64 *at, uint64_t bit)
+{
+    uint64_t now = kv_u64_load_acquire(at);
+    return (now & bit) ? now : kv_u64_fetch_or_acq_rel(at, bit) | bit;
+}
+
+/* Freezes the chain and returns its committed words. */
+static void chain_freeze(const struct kv_index *index, struct kv_bucket *head,
+                         struct kv_words *words)
+{
+    unsigned pend = kv_control_pend(freeze(&head->control, KV_CONTROL_FROZEN));
+    unsigned number = 0;
+    words->count = 0;
+    for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, head, bucket)) {
+        freeze(&bucket->control, KV_CONTROL_FROZEN);
+        for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
+            uint64_t word = freeze(&bucket->slot[i], KV_WORD_FROZEN);
+            number++;
+            if ((word & KV_WORD_LIVE) == 0 || ((word & KV_WORD_PEND) && pend != number))
+                continue;
+            words->at[words->count++] = word & ~(KV_WORD_PEND | KV_WORD_FROZEN);
+        }
+    }
+}
+
+static void divide(const struct kv *kv, const struct kv_words *words, unsigned power,
+                   struct children *children)
+{
+    children->count[0] = children->count[1] = 0;
+    for (unsigned i = 0; i < words->count; i++)
+        U_PREFETCH(kv_word_item(&kv->index, words->at[i]));
+    for (unsigned i = 0; i < words->count; i++) {
+        const struct kv_item *item = kv_word_item(&kv->index, words->at[i]);
+        uint64_t hash = kv_hash_of(&kv->hash, kv_item_key(item), kv_item_key_len(item));
+        unsigned child = hash >> (63 - power) & 1;
+        children->words[child][children->count[child]++] = words->at[i];
+    }
+}
+
+/* Overflow buckets that are filled but not linked yet, by their links. */
+struct tail {
+    unsigned count;
+    uint32_t link[KV_CHAIN_BUCKETS_MAX];
+};
+
+/* Puts words into overflow buckets; returns how many of them found room. */
+static unsigned tail_fill(struct kv_worker *worker, unsigned power, struct tail *tail,
+                          const uint64_t *words, unsigned count)
+{
+    const struct kv_index *index = &worker->kv->index;
+    unsigned done = 0;
+    tail->count = 0;
+    while (done < count) {
+        uint32_t link = kv_overflow_take(worker, power);
+        if (link == 0)
+            break;
+        struct kv_bucket *bucket = kv_overflow_at(index, power, link);
+        for (unsigned i = 0; i < KV_BUCKET_SLOTS && done < count; i++)
+            kv_u64_store_relaxed(&bucket->slot[i], words[done++]);
+        if (tail->count > 0) {
+            bucket = kv_overflow_at(index, power, tail->link[tail->count - 1]);
+            kv_u64_store_relaxed(&bucket->control, (uint64_t)link << KV_CONTROL_LINK_SHIFT);
+        }
+        tail->link[tail->count++] = link;
+    }
+    return done;
+}
+
+static void tail_give_back(struct kv_worker *worker, unsigned power, const struct tail *tail)
+{
+    for (unsigned i = 0; i < tail->count; i++) {
+        struct kv_bucket *bucket = kv_overflow_at(&worker->kv->index, power, tail->link[i]);
+        kv_u64_store_relaxed(&bucket->control, 0);
+        for (unsigned slot = 0; slot < KV_BUCKET_SLOTS; slot++)
+            kv_u64_store_relaxed(&bucket->slot[slot], 0);
+        kv_overflow_give(worker, power, tail->link[i]);
+    }
+}
+
+static void evict_words(struct kv_worker *worker, const uint64_t *words, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct kv_item *item = kv_word_item(&worker->kv->index, words[i]);
+        kv_item_mark(item, KV_MARK_DEAD);
+        kv_unlinked(worker, item, KV_END_EVICTED);
+    }
+}
+
+static void child_fill(struct kv_worker *worker, unsigned power, struct kv_bucket *child,
+                       const uint64_t *words, unsigned count)
+{
+    if (kv_u64_load_acquire(&child->control) & KV_CONTROL_READY)
+        return;
+    struct tail tail = {0};
+    unsigned done = count;
+    if (U_UNLIKELY(count > KV_BUCKET_SLOTS))
+        done = KV_BUCKET_SLOTS +
+               tail_fill(worker, power, &tail, words + KV_BUCKET_SLOTS, count - KV_BUCKET_SLOTS);
+    for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
+        uint64_t fresh = 0;
+        kv_u64_cas_acq_rel(&child->slot[i], &fresh, i < count ? words[i] : KV_WORD_VACANT);
+    }
+    uint64_t fresh = 0;
+    uint64_t link = tail.count > 0 ? tail.link[0] : 0;
+    if (kv_u64_cas_acq_rel(&child->control, &fresh,
+                           KV_CONTROL_READY | link << KV_CONTROL_LINK_SHIFT))
+        evict_words(worker, words + done, count - done);
+    else
+        tail_give_back(worker, power, &tail);
+}
+
+void kv_chain_move(struct kv_worker *worker, struct kv_bucket *head)
+{
+    const struct kv_index *index = &worker->kv->index;
+    if (kv_u64_load_acquire(&head->control) & KV_CONTROL_MOVED)
+        return;
+    unsigned power = kv_chain_power(index, head);
+    struct kv_bucket *child = &index->buckets[2 * (head - index->buckets)];
+    struct kv_words words;
+    struct children children;
+    chain_freeze(index, head, &words);
+    divide(worker->kv, &words, power, &children);
+    for (unsigned i = 0; i < 2; i++)
+        child_fill(worker, power + 1, &child[i], children.words[i], children.count[i]);
+    kv_u64_fetch_or_acq_rel(&head->control, KV_CONTROL_MOVED);
+}
+
+/* ---- moving all of them ------------------------------------------------------------------ */
+
+static void prefetch_chains(const struct kv_index *index, const struct kv_bucket *heads,
+                            uint64_t count)
+{
+    for (uint64_t n = 0; n < count; n++)
+        U_PREFETCH(&heads[n]);
+    for (uint64_t n = 0; n < count; n++)
+        for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
+            uint64_t word = kv_u64_load_relaxed(&heads[n].slot[i]);
+            if ((word & (KV_WORD_LIVE | KV_WORD_FROZEN)) == KV_WORD_LIVE)
+                U_PREFETCH(kv_word_item(index, word));
+        }
+}
+
+static bool is_moved(const struct kv_bucket *head)
+{
+    return (kv_u64_load_acquire(&head->control) & KV_CONTROL_MOVED) != 0;
+}
+
+/*
+ * Moves some chains near to where the movement stands, not always the very next ones: workers that
+ * come at the same time shall not all have the same to do.
+ */
+static void move_some(struct kv_worker *worker)
+{
+    struct kv_index *index = &worker->kv->index;
+    uint64_t shape = kv_u64_load_acquire(&index->shape);
+    unsigned power = (unsigned)(shape & KV_SHAPE_POWER_MASK);
+    if (kv_u32_load_acquire(&index->moving) != power + 1)
+        return;
+    uint64_t chains = UINT64_C(1) << power;
+    struct kv_bucket *heads = &index->buckets[chains];
+    uint64_t position = shape >> KV_SHAPE_MOVED_SHIFT << KV_SHAPE_POSITION_SHIFT;
+    uint64_t first = position >> (63 - power);
+    uint64_t start = first + worker->move_turn++ % MOVE_SPREAD * MOVE_CHAINS;
+    if (start >= chains)
+        start = first;
+    uint64_t count = u_min64(MOVE_CHAINS, chains - start);
+    prefetch_chains(index, &heads[start], count);
+    for (uint64_t n = start; n < start + count; n++)
+        kv_chain_move(worker, &heads[n]);
+
+    uint64_t next = first;
+    uint64_t end = u_min64(first + 2 * MOVE_SPREAD * MOVE_CHAINS, chains);
+    while (next < end && is_moved(&heads[next]))
+        next++;
+    uint64_t moved = next << (63 - power) >> KV_SHAPE_POSITION_SHIFT;
+    uint64_t wanted = next == chains ? power + 1 : moved << KV_SHAPE_MOVED_SHIFT | power;
+    if (next != first)
+        kv_u64_cas_acq_rel(&index->shape, &shape, wanted); /* fails if somebody was faster */
+}
+
+/* ---- the steps of a growth (under the lock) ---------------------------------------------- */
+
+static void phase_set(struct kv_index *index, enum kv_grow_phase phase)
+{
+    index->grow_at = 0;
+    kv_u32_store_relaxed(&index->phase, phase);
+}
+
+static uint64_t bytes_of(const struct kv_index *index)
+{
+    return kv_u64_load_relaxed(&index->bytes);
+}
+
+/* How many overflow buckets more the table may get. */
+static uint32_t extension(const struct kv_index *index)
+{
+    unsigned power = kv_index_power(index);
+    uint64_t heads = UINT64_C(1) << power;
+    uint64_t room =
+        u_min64(heads, KV_LINKS_MAX) - kv_u32_load_relaxed(&index->overflows[power & 1].end);
+    uint64_t step = heads / EXTEND_SHARE;
+    return (uint32_t)u_min64(room, step < PAGE_BYTES / sizeof(struct kv_bucket)
+                                       ? PAGE_BYTES / sizeof(struct kv_bucket)
+                                       : step);
+}
+
+/* Asks the segments for so many bytes; `crowded`: even if items have to go for them. */
+static bool ask(struct kv *kv, uint64_t bytes, bool crowded, bool extends)
+{
+    struct kv_index *index = &kv->index;
+    if (!kv_budget_allows(kv, bytes, crowded && kv->config.evict))
+        return false;
+    index->extends = extends;
+    kv_budget_set(kv, bytes_of(index) + bytes);
+    phase_set(index, KV_GROW_WAITS);
+    return true;
+}
+
+static uint64_t items_now(const struct kv *kv)
+{
+    struct kv_stats stats;
+    kv_stats(kv, &stats);
+    return stats.items;
+}
+
+static void consider(struct kv *kv)
+{
+    const struct kv_index *index = &kv->index;
+    unsigned power = kv_index_power(index);
+    uint64_t chains = UINT64_C(1) << power;
+    uint64_t items = items_now(kv);
+    uint64_t heads_max = kv_memory_bound(kv) / TABLE_SHARE;
+    if (index->refused)
+        return;
+    if (items * GROW_CHAINS > chains * GROW_ITEMS && power < index->power_max &&
+        2 * chains * sizeof(struct kv_bucket) <= heads_max &&
+        ask(kv, kv_table_bytes(power + 1), items > chains * CROWDED_ITEMS, false))
+        return;
+    const struct kv_overflow *overflow = &index->overflows[power & 1];
+    uint32_t end = kv_u32_load_relaxed(&overflow->end);
+    if (extension(index) > 0 && kv_u32_load_relaxed(&overflow->next) > end - end / 8)
+        ask(kv, extension(index) * sizeof(struct kv_bucket), true, true);
+}
+
+static void give_up(struct kv *kv)
+{
+    kv_budget_set(kv, bytes_of(&kv->index));
+    phase_set(&kv->index, KV_GROW_NONE);
+}
+
+/* The pages are there now: opens them. */
+static void extend(struct kv *kv)
+{
+    struct kv_index *index = &kv->index;
+    unsigned power = kv_index_power(index);
+    struct kv_overflow *overflow = &index->overflows[power & 1];
+    uint32_t end = kv_u32_load_relaxed(&overflow->end);
+    uint32_t count = extension(index);
+    if (!kv_memory_open((uint8_t *)kv_overflow_at(index, power, end),
+                        count * sizeof(struct kv_bucket))) {
+        index->refused = true;
+        give_up(kv);
+        return;
+    }
+    kv_u64_store_relaxed(&index->bytes, index->bytes_wanted);
+    kv_u32_store_release(&overflow->end, end + count);
+    phase_set(index, KV_GROW_NONE);
+}
+
+static void open_table(struct kv *kv)
+{
+    struct kv_index *index = &kv->index;
+    unsigned power = kv_index_power(index) + 1;
+    uint64_t heads_bytes = sizeof(struct kv_bucket) << power;
+    if (!kv_memory_open((uint8_t *)kv_table_chain(index, power, 0), heads_bytes) ||
+        !kv_memory_open((uint8_t *)kv_overflow_at(index, power, 0),
+                        kv_table_bytes(power) - heads_bytes)) {
+        index->refused = true;
+        give_up(kv);
+        return;
+    }
+    kv_u64_store_relaxed(&index->bytes, index->bytes_wanted);
+    phase_set(index, KV_GROW_TOUCHES);
+}
+
+static void wait_for_memory(struct kv *kv)
+{
+    const struct kv_segments *segments = &kv->segments;
+    bool arrived =
+        kv_u32_load_relaxed(&segments->in_service) <= kv_u32_load_relaxed(&segments->wanted);
+    if (!arrived && !kv->config.evict &&
+        kv_segment_list_count(&segments->free) <= kv_floor_segments(kv))
+        give_up(kv); /* taken by items meanwhile, which stay */
+    else if (arrived && kv->index.extends)
+        extend(kv);
+    else if (arrived)
+        open_table(kv);
+}
+
+/* A page that is written to for the first time costs its fault here, not in somebody's request. */
+static void touch_some(struct kv_index *index)
+{
+    unsigned power = kv_index_power(index) + 1;
+    uint64_t heads_bytes = sizeof(struct kv_bucket) << power;
+    uint64_t bytes = kv_table_bytes(power);
+    for (unsigned i = 0; i < TOUCH_PAGES && index->grow_at < bytes; i++) {
+        uint64_t at = index->grow_at;
+        struct kv_bucket *heads = kv_table_chain(index, power, 0);
+        struct kv_bucket *bucket =
+            at < heads_bytes
+                ? heads + at / sizeof(*heads)
+                : kv_overflow_at(index, power, (uint32_t)((at - heads_bytes) / sizeof(*heads)));
+        kv_u64_store_relaxed(&bucket->control, 0);
+        index->grow_at += PAGE_BYTES;
+    }
+    if (index->grow_at < bytes)
+        return;
+    struct kv_overflow *overflow = &index->overflows[power & 1];
+    kv_u32_store_relaxed(&overflow->next, 1);
+    kv_u32_store_release(&overflow->end, kv_overflow_count(power));
+    phase_set(index, KV_GROW_MOVES);
+    kv_u32_store_release(&index->moving, power);
+}
+
+static void retire_if_moved(struct kv *kv)
+{
+    struct kv_index *index = &kv->index;
+    if (kv_u32_load_relaxed(&index->moving) != kv_index_power(index))
+        return;
+    kv_u32_store_relaxed(&index->moving, 0);
+    index->retired = kv_epoch_retire(&kv->epoch);
+    phase_set(index, KV_GROW_RETIRES);
+}
+
+static void release_some(struct kv *kv)
+{
+    struct kv_index *index = &kv->index;
+    unsigned power = kv_index_power(index) - 1;
+    uint64_t heads_bytes = sizeof(struct kv_bucket) << power;
+    uint64_t tail_bytes =
+        kv_u32_load_relaxed(&index->overflows[power & 1].end) * sizeof(struct kv_bucket);
+    uint64_t at = index->grow_at;
+    uint8_t *from = (uint8_t *)kv_table_chain(index, power, 0) + at;
+    uint64_t left = heads_bytes - at;
+    if (at >= heads_bytes) {
+        from = (uint8_t *)kv_overflow_at(index, power, 0) + (at - heads_bytes);
+        left = heads_bytes + tail_bytes - at;
+    }
+    uint64_t bytes = u_min64(left, RELEASE_BYTES);
+    (void)madvise(from, bytes, MADV_DONTNEED);
+    index->grow_at += bytes;
+    if (index->grow_at < heads_bytes + tail_bytes)
+        return;
+    kv_u64_store_relaxed(&index->bytes, bytes_of(index) - heads_bytes - tail_bytes);
+    kv_u32_store_relaxed(&index->growths, kv_u32_load_relaxed(&index->growths) + 1);
+    give_up(kv); /* the claim to the old table's memory */
+}
+
+static bool is_time_to_look(struct kv_worker *worker)
+{
+    uint64_t often = UINT64_C(1) << kv_index_power(&worker->kv->index) >> LOOK_EVERY_SHIFT;
+    if (worker->inserted < (often > LOOK_EVERY_MIN ? often : LOOK_EVERY_MIN))
+        return false;
+    worker->inserted = 0;
+    return true;
+}
+
+static void step(struct kv_worker *worker, enum kv_grow_phase phase)
+{
+    struct kv *kv = worker->kv;
+    switch (phase) {
+    case KV_GROW_NONE:
+        consider(kv);
+        break;
+    case KV_GROW_WAITS:
+        wait_for_memory(kv);
+        break;
+    case KV_GROW_TOUCHES:
+        touch_some(&kv->index);
+        break;
+    case KV_GROW_MOVES:
+        retire_if_moved(kv);
+        break;
+    case KV_GROW_RETIRES:
+        if (kv_epoch_oldest(&kv->epoch, U_NULL) >= kv->index.retired)
+            phase_set(&kv->index, KV_GROW_RELEASES);
+        break;
+    case KV_GROW_RELEASES:
+        release_some(kv);
+        break;
+    }
+}
+
+void kv_grow_step(struct kv_worker *worker)
+{
+    struct kv_index *index = &worker->kv->index;
+    enum kv_grow_phase phase = (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase);
+    if (U_LIKELY(phase == KV_GROW_NONE) && !is_time_to_look(worker))
+        return;
+    if (phase == KV_GROW_MOVES)
+        move_some(worker);
+    if (!kv_lock_try(&index->grow_lock))
+        return;
+    step(worker, (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase));
+    kv_lock_drop(&index->grow_lock);
+}
+
+bool kv_grow_is_going_on(const struct kv_index *index)
+{
+    return kv_u32_load_relaxed(&index->phase) > KV_GROW_WAITS;
+}

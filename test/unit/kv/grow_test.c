@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The index grows: step by step, with each operation in the middle of it, within the memory. */
+#include "kv_rig.h"
+
+#include "kv/engine.h"
+
+static struct kv_rig rig;
+
+static int setup(void **unused)
+{
+    return rig_open(&rig, 8 * MIB, 3, true, 1);
+}
+
+static int teardown(void **unused)
+{
+    return rig_close(&rig);
+}
+
+static struct kv_key numbered(char name[24], unsigned number)
+{
+    snprintf(name, 24, "key%u", number);
+    return rig_key(rig.kv, name);
+}
+
+static void store(unsigned from, unsigned to)
+{
+    char name[24];
+    for (unsigned i = from; i < to; i++) {
+        struct kv_key key = numbered(name, i);
+        rig_set(rig.worker, &key, 8, i);
+    }
+}
+
+static void expect(unsigned from, unsigned to)
+{
+    char name[24];
+    for (unsigned i = from; i < to; i++) {
+        struct kv_key key = numbered(name, i);
+        struct kv_view view;
+        assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+        assert_true(rig_is_filled(view.item, 8, i));
+    }
+}
+
+static enum kv_grow_phase phase(void)
+{
+    return (enum kv_grow_phase)kv_u32_load_relaxed(&rig.kv->index.phase);
+}
+
+/* More items than the first table is meant for; nothing has been done about it yet. */
+static unsigned overload(void)
+{
+    unsigned count = 5u << kv_index_power(&rig.kv->index);
+    store(0, count);
+    return count;
+}
+
+/* Housekeeping until the phase is reached. */
+static void come_to(enum kv_grow_phase wanted)
+{
+    for (unsigned i = 0; phase() != wanted; i++) {
+        assert_true(i < 10000);
+        kv_quiesce(rig.worker);
+    }
+}
+
+static void finish(void)
+{
+    come_to(KV_GROW_NONE);
+}
+
+static void test_grows_by_housekeeping_alone(void **unused)
+{
+    unsigned power = kv_index_power(&rig.kv->index);
+    unsigned count = overload();
+    assert_false(rig_stats(rig.kv).growing);
+    kv_quiesce(rig.worker);
+    come_to(KV_GROW_MOVES);
+    assert_true(rig_stats(rig.kv).growing);
+    assert_true(kv_is_resizing(rig.kv));
+    assert_int_equal(rig_stats(rig.kv).index_bytes,
+                     kv_table_bytes(power) + kv_table_bytes(power + 1));
+    rig_check(rig.kv);
+    finish();
+    for (unsigned i = 0; i < 100; i++) /* the segments take the memory of the old table */
+        kv_quiesce(rig.worker);
+    struct kv_stats stats = rig_stats(rig.kv);
+    assert_false(stats.growing);
+    assert_false(kv_is_resizing(rig.kv));
+    assert_int_equal(stats.growths, 1);
+    assert_int_equal(stats.hash_power, power + 1);
+    assert_int_equal(stats.index_bytes, kv_table_bytes(power + 1));
+    assert_int_equal(stats.items, count);
+    expect(0, count);
+}
+
+static void test_empty_table_is_small(void **unused)
+{
+    struct kv_stats stats = rig_stats(rig.kv);
+    assert_true(stats.index_bytes <= stats.memory_limit_bytes / 32);
+}
+
+/* At each step all is found, can be overwritten, deleted and added. */
+static void test_every_operation_at_every_step(void **unused)
+{
+    unsigned count = overload();
+    unsigned deleted = 0;
+    char name[24];
+    kv_quiesce(rig.worker);
+    while (phase() != KV_GROW_NONE) {
+        expect(deleted, count);
+        struct kv_key key = numbered(name, deleted);
+        assert_int_equal(rig_delete(rig.worker, &key), KV_DELETE);
+        struct kv_view view;
+        assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS);
+        deleted++;
+        store(deleted, deleted + 3); /* overwrites */
+        store(count, count + 3);
+        count += 3;
+        rig_check(rig.kv);
+        kv_quiesce(rig.worker);
+    }
+    expect(deleted, count);
+    assert_int_equal(rig_stats(rig.kv).items, count - deleted);
+    assert_int_equal(rig_stats(rig.kv).evictions, 0);
+}
+
+/* ---- one chain, stopped in the middle ---------------------------------------------------- */
+
+static struct kv_bucket *head_of(const struct kv_key *key, unsigned power)
+{
+    return kv_table_chain(&rig.kv->index, power, key->hash >> 1);
+}
+
+/* A key whose chain is not moved yet though the movement has begun. */
+static struct kv_key unmoved_key(char name[24])
+{
+    for (unsigned i = 0;; i++) {
+        struct kv_key key = numbered(name, i);
+        struct kv_bucket *head = head_of(&key, kv_index_power(&rig.kv->index));
+        if ((kv_u64_load_relaxed(&head->control) & KV_CONTROL_FROZEN) == 0)
+            return key;
+    }
+}
+
+static void freeze_all(struct kv_bucket *head)
+{
+    kv_u64_fetch_or_acq_rel(&head->control, KV_CONTROL_FROZEN);
+    for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++)
+        kv_u64_fetch_or_acq_rel(&head->slot[i], KV_WORD_FROZEN);
+}
+
+/* A worker has frozen a chain and stopped: readers read it, the next writer moves it. */
+static void test_frozen_chain_is_read_and_moved_by_a_writer(void **unused)
+{
+    overload();
+    kv_quiesce(rig.worker);
+    come_to(KV_GROW_MOVES);
+    char name[24];
+    struct kv_key key = unmoved_key(name);
+    struct kv_bucket *head = head_of(&key, kv_index_power(&rig.kv->index));
+    freeze_all(head);
+    struct kv_view view;
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    kv_prefetch_bucket(rig.worker, &key);
+    kv_prefetch_item(rig.worker, &key);
+    assert_int_equal(kv_u64_load_relaxed(&head->control) & KV_CONTROL_MOVED, 0);
+    rig_set(rig.worker, &key, 8, 12345);
+    assert_int_not_equal(kv_u64_load_relaxed(&head->control) & KV_CONTROL_MOVED, 0);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    assert_true(rig_is_filled(view.item, 8, 12345));
+    rig_check(rig.kv);
+    /* To come late, with all that was seen before, changes nothing. */
+    kv_u64_store_relaxed(&head->control, kv_u64_load_relaxed(&head->control) & ~KV_CONTROL_MOVED);
+    kv_chain_move(rig.worker, head);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    assert_true(rig_is_filled(view.item, 8, 12345));
+    finish();
+}
+
+/* Of two unfinished inserts the committed one moves, the other does not. */
+static void test_unfinished_inserts_move_if_committed(void **unused)
+{
+    overload();
+    kv_quiesce(rig.worker);
+    come_to(KV_GROW_MOVES);
+    for (unsigned committed = 0; committed < 2; committed++) {
+        char name[24];
+        struct kv_key key = unmoved_key(name);
+        struct kv_bucket *head = head_of(&key, kv_index_power(&rig.kv->index));
+        uint64_t word;
+        assert_non_null(kv_index_find(&rig.kv->index, &key, &word));
+        unsigned number = 0;
+        struct kv_bucket *bucket = head;
+        while (kv_u64_load_relaxed(&bucket->slot[number % KV_BUCKET_SLOTS]) != word)
+            if (++number % KV_BUCKET_SLOTS == 0)
+                bucket = kv_bucket_next(&rig.kv->index, head, bucket);
+        kv_u64_store_relaxed(&bucket->slot[number % KV_BUCKET_SLOTS], word | KV_WORD_PEND);
+        uint64_t control = kv_u64_load_relaxed(&head->control);
+        control &= ~(KV_CONTROL_PEND_MASK << KV_CONTROL_PEND_SHIFT);
+        uint64_t pend = committed ? number + 1 : (number + 1) % KV_BUCKET_SLOTS + 1;
+        kv_u64_store_relaxed(&head->control, control | pend << KV_CONTROL_PEND_SHIFT);
+        kv_chain_move(rig.worker, head);
+        struct kv_view view;
+        assert_int_equal(kv_get(rig.worker, &key, &view), committed ? KV_HIT : KV_MISS);
+        if (!committed) { /* was not there, as far as the index knows: put it back */
+            kv_unlinked(rig.worker, kv_word_item(&rig.kv->index, word), KV_END_DELETED);
+            rig_set(rig.worker, &key, 8, 0);
+        }
+    }
+    finish();
+}
+
+/* ---- long chains ------------------------------------------------------------------------- */
+
+/* Keys that an attacker with the secret would send: all in one chain, even of larger tables. */
+static void test_chain_at_its_bound_moves_whole(void **unused)
+{
+    unsigned power = kv_index_power(&rig.kv->index);
+    char names[KV_CHAIN_SLOTS_MAX][24];
+    struct kv_key keys[KV_CHAIN_SLOTS_MAX];
+    unsigned count = 0;
+    for (unsigned i = 0; count < KV_CHAIN_SLOTS_MAX; i++) {
+        snprintf(names[count], 24, "collide%u", i);
+        keys[count] = rig_key(rig.kv, names[count]);
+        if (keys[count].hash >> (62 - power) == 0)
+            count++;
+    }
+    for (unsigned i = 0; i < count; i++)
+        rig_set(rig.worker, &keys[i], 8, i);
+    overload();
+    kv_quiesce(rig.worker);
+    finish();
+    uint64_t hits = 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct kv_view view;
+        hits += kv_get(rig.worker, &keys[i], &view) == KV_HIT;
+    }
+    /* What overload() has put into the chain, others of it had to go for. Nothing else is lost. */
+    assert_in_range(rig_stats(rig.kv).evictions, 0, 15);
+    assert_true(hits + rig_stats(rig.kv).evictions >= count);
+}
+
+/* There is no overflow bucket in the new table: what doesn't fit is evicted, and counted once. */
+static void test_chain_without_room_is_cut(void **unused)
+{
+    unsigned power = kv_index_power(&rig.kv->index);
+    char names[20][24];
+    unsigned count = 0;
+    for (unsigned i = 0; count < 20; i++) {
+        snprintf(names[count], 24, "collide%u", i);
+        struct kv_key key = rig_key(rig.kv, names[count]);
+        if (key.hash >> (62 - power) != 0)
+            continue;
+        rig_set(rig.worker, &key, 8, i);
+        count++;
+    }
+    overload();
+    kv_quiesce(rig.worker);
+    come_to(KV_GROW_TOUCHES);
+    uint64_t items = rig_stats(rig.kv).items;
+    kv_u32_store_relaxed(&rig.kv->index.overflows[~power & 1].end, 0);
+    while (phase() == KV_GROW_TOUCHES) {
+        kv_quiesce(rig.worker);
+    }
+    kv_u32_store_relaxed(&rig.kv->index.overflows[~power & 1].end, 0);
+    kv_chain_move(rig.worker, kv_table_chain(&rig.kv->index, power, 0));
+    struct kv_stats stats = rig_stats(rig.kv);
+    assert_in_range(stats.evictions, 13, 30);
+    assert_int_equal(stats.items, items - stats.evictions);
+    kv_u32_store_relaxed(&rig.kv->index.overflows[~power & 1].end, kv_overflow_count(power + 1));
+    finish();
+}
+
+/* ---- walks ------------------------------------------------------------------------------- */
+
+static void note(void *ctx, const struct kv_view *view)
+{
+    unsigned number = 0;
+    for (uint32_t i = 3; i < view->key_len; i++)
+        number = number * 10 + (unsigned)(view->key[i] - '0');
+    ((uint8_t *)ctx)[number]++;
+}
+
+/* Each item is shown exactly once, whatever the table does between two parts of the walk. */
+static void test_scan_during_growth(void **unused)
+{
+    static uint8_t seen[100000];
+    memset(seen, 0, sizeof(seen));
+    unsigned count = overload();
+    const struct kv_quantum part = {.chains = 3, .items = 1000};
+    struct kv_cursor cursor = {0};
+    while (kv_scan(rig.worker, &cursor, &part, note, seen))
+        kv_quiesce(rig.worker);
+    assert_int_equal(rig_stats(rig.kv).growths, 1);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(seen[i], 1);
+}
+
+static void test_flush_during_growth(void **unused)
+{
+    unsigned count = overload();
+    kv_quiesce(rig.worker);
+    come_to(KV_GROW_MOVES);
+    kv_flush(rig.worker);
+    char name[24];
+    for (unsigned i = 0; i < count; i++) {
+        struct kv_key key = numbered(name, i);
+        struct kv_view view;
+        assert_int_not_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+    }
+    finish();
+    for (unsigned i = 0; i < 1000; i++)
+        kv_quiesce(rig.worker);
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+}
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+static void test_grows_again_and_again_within_the_limit(void **unused)
+{
+    unsigned power = kv_index_power(&rig.kv->index);
+    for (unsigned i = 0; i < 60000; i++) {
+        store(i, i + 1);
+        if (i % 16 == 0) {
+            kv_quiesce(rig.worker);
+            struct kv_stats stats = rig_stats(rig.kv);
+            assert_true(stats.memory_used_bytes <= stats.memory_limit_bytes);
+        }
+    }
+    struct kv_stats stats = rig_stats(rig.kv);
+    assert_true(stats.hash_power >= power + 3);
+    assert_int_equal(stats.growths, stats.hash_power - power);
+    assert_int_equal(stats.evictions, 0);
+    expect(0, 60000);
+}
+
+/* A full cache of larger items keeps them rather than a shorter chain. */
+static void test_full_memory_does_not_make_room_for_the_index(void **unused)
+{
+    char name[24];
+    for (unsigned i = 0; i < 60000; i++) {
+        struct kv_key key = numbered(name, i);
+        rig_set(rig.worker, &key, 400, i);
+        kv_quiesce(rig.worker);
+    }
+    struct kv_stats stats = rig_stats(rig.kv);
+    assert_true(stats.evictions > 0);
+    assert_true(stats.items < 10 * (UINT64_C(1) << stats.hash_power));
+    assert_true(stats.index_bytes < stats.memory_limit_bytes / 8);
+    assert_true(stats.memory_used_bytes <= stats.memory_limit_bytes);
+}
+
+/* Another worker has not been quiescent: the old table stays, and all else goes on. */
+static void test_old_table_waits_for_its_readers(void **unused)
+{
+    struct kv_worker *reader = kv_join(rig.kv);
+    unsigned power = kv_index_power(&rig.kv->index);
+    overload();
+    kv_quiesce(rig.worker);
+    come_to(KV_GROW_RETIRES);
+    for (unsigned i = 0; i < 100; i++)
+        kv_quiesce(rig.worker);
+    assert_int_equal(phase(), KV_GROW_RETIRES);
+    assert_true(rig_stats(rig.kv).index_bytes > kv_table_bytes(power + 1));
+    kv_quiesce(reader);
+    finish();
+    assert_int_equal(rig_stats(rig.kv).index_bytes, kv_table_bytes(power + 1));
+    kv_leave(reader);
+}
+
+/* Overflow buckets run out before the table is full: keys that collide more than they should. */
+static void test_overflow_is_extended(void **unused)
+{
+    rig_close(&rig);
+    rig_open(&rig, 64 * MIB, 1, true, 1); /* a small table has as many as it can have */
+    unsigned power = kv_index_power(&rig.kv->index);
+    uint32_t before = kv_overflow_count(power);
+    for (uint32_t i = 1; i < before; i++)
+        assert_int_not_equal(kv_overflow_take(rig.worker, power), 0);
+    assert_false(kv_index_spare(rig.worker));
+    store(0, 1000);
+    kv_quiesce(rig.worker);
+    finish();
+    assert_true(kv_index_spare(rig.worker));
+    assert_int_equal(kv_index_power(&rig.kv->index), power);
+    assert_true(rig_stats(rig.kv).index_bytes > kv_table_bytes(power));
+    assert_true(rig_stats(rig.kv).memory_used_bytes <= 64 * MIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_grows_by_housekeeping_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_empty_table_is_small, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_every_operation_at_every_step, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_frozen_chain_is_read_and_moved_by_a_writer, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_unfinished_inserts_move_if_committed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_chain_at_its_bound_moves_whole, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_chain_without_room_is_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_scan_during_growth, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_flush_during_growth, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_grows_again_and_again_within_the_limit, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_full_memory_does_not_make_room_for_the_index, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_old_table_waits_for_its_readers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_overflow_is_extended, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
