@@ -33,7 +33,24 @@ static int set_idle(struct options *o, const char *arg)
     return options_fail(o, EX_USAGE, "--idle: \"%s\" is not one of poll, adaptive, interrupt", arg);
 }
 
+static int set_evict(struct options *o, const char *arg)
+{
+    unsigned i;
+
+    for (i = 0; i < KV_POLICIES; i++) {
+        if (strcmp(arg, kv_policy_name((enum kv_policy_kind)i)) == 0) {
+            o->settings.evict_policy = (enum kv_policy_kind)i;
+            return 0;
+        }
+    }
+    return options_fail(o, EX_USAGE, "--evict: \"%s\" is not one of s3fifo, clock, random", arg);
+}
+
 static const struct option_spec specs[] = {
+    {0, "evict", "POLICY", set_evict, 0,
+     "what goes when the memory is full: s3fifo (default), what\n"
+     "was not asked for soon or again; clock, what was not asked\n"
+     "for lately; random"},
     {0, "cores", "LIST", set_cores, 0,
      "cores that the threads run on, one each in turn, for\n"
      "instance 0-3,8 (default: as the kernel likes)"},

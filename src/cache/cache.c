@@ -49,6 +49,7 @@ static const char *parts_create(struct cache *cache, const struct cache_config *
         .value_bytes_max = settings->item_bytes_max,
         .worker_max = settings->threads,
         .evict = settings->evict,
+        .policy = settings->evict_policy,
     };
     const char *error = NULL;
     bool valid;

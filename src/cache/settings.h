@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kv/kv.h"
+
 /* -B, and the prefix proto[] of one address of -l. */
 enum cache_binding {
     CACHE_BINDING_NEGOTIATE = 0, /* text or binary, as the first byte says */
@@ -56,7 +58,8 @@ struct cache_settings {
     unsigned threads;         /* -t */
     unsigned verbosity;       /* -v */
     bool evict;               /* not -M */
-    bool debug;               /* the program's name ends in -debug */
+    enum kv_policy_kind evict_policy; /* --evict */
+    bool debug;                       /* the program's name ends in -debug */
 
     /* Where requests come from. Strings are the caller's and outlive the cache. */
     uint16_t tcp_port;       /* -p; 0: none */

@@ -119,6 +119,7 @@ static void lines_rest(struct cache_stats_out *out, const struct cache_settings 
     cache_stats_number(out, "num_napi_ids", shown->napi_ids);
     cache_stats_text(out, "memory_file", "(null)");
     cache_stats_number(out, "client_flags_size", sizeof(uint32_t));
+    cache_stats_text(out, "evict_policy", kv_policy_name(settings->evict_policy));
 }
 
 void cache_stats_settings(struct cache_stats_out *out)

@@ -4,7 +4,7 @@
  *
  * Which segment is emptied next, in this order:
  *   1. one in which a good part of the items has expired (sweep.c): only what is over is removed;
- *   2. one of the next few of all segments that is at least half dead: what lives in it moves;
+ *   2. one of the next few of all segments that is at least a quarter dead: what lives in it moves;
  *   3. one of the pool that the policy says: what the policy lets stay moves, the rest is evicted.
  * Moving has to be paid for: each byte that is found dead or evicted buys RESCUE_RATE bytes of
  * moving, so walks gain memory even where the policy would let everything stay. With config.evict
@@ -466,14 +466,14 @@ struct kv_start kv_evict_start(const struct kv_worker *worker, const struct kv_k
 
 /* ---- victims ----------------------------------------------------------------------------- */
 
-/* A segment that is at least half dead, of the next few. None if there is nowhere to move to. */
-static uint32_t claim_half_dead(struct kv_worker *worker)
+/* A segment with much dead in it, of the next few. None if there is nowhere to move to. */
+static uint32_t claim_part_dead(struct kv_worker *worker)
 {
     struct kv_segments *segments = &worker->kv->segments;
     if (kv_segment_list_count(&segments->free) == 0)
         return KV_SEGMENT_NONE;
     uint32_t count = kv_segments_count(segments);
-    uint32_t live_bytes_max = kv_segments_bytes(segments) / 2;
+    uint32_t live_bytes_max = kv_segments_bytes(segments) / 4 * 3;
     uint32_t best = KV_SEGMENT_NONE;
     uint64_t best_usage = (uint64_t)live_bytes_max + 1;
     for (unsigned i = 0; i < DEAD_LOOK_MAX; i++) {
@@ -538,7 +538,7 @@ static bool victim_begin(struct kv_worker *worker)
     if (kv_sweep_begin(worker, EXPIRE_LOOK_MAX))
         return true;
     enum kv_walk_mode mode = KV_WALK_COMPACT;
-    uint32_t segment = kv->config.evict ? claim_half_dead(worker) : claim_to_compact(worker);
+    uint32_t segment = kv->config.evict ? claim_part_dead(worker) : claim_to_compact(worker);
     if (segment == KV_SEGMENT_NONE && kv->config.evict) {
         mode = KV_WALK_EVICT;
         if (kv->policy->draws_lots)

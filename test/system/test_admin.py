@@ -41,6 +41,7 @@ lru_crawler_tocrawl tail_repair_time flush_enabled dump_enabled hash_algorithm
 lru_maintainer_thread lru_segmented hot_lru_pct warm_lru_pct hot_max_factor warm_max_factor
 temp_lru temporary_ttl idle_timeout watcher_logbuf_size worker_logbuf_size read_buf_mem_limit
 track_sizes inline_ascii_response num_napi_ids memory_file client_flags_size
+evict_policy
 """.split()
 
 NOT_WHOLE_NUMBERS = {"version", "libevent", "rusage_user", "rusage_system"}

@@ -60,6 +60,7 @@ static const char *const setting_names[] = {
     "num_napi_ids",
     "memory_file",
     "client_flags_size",
+    "evict_policy",
 };
 
 /* Exporters give up on a line whose value is empty, so sscanf() has to find one in each. */
@@ -96,6 +97,8 @@ static void test_settings(void **state)
     assert_non_null(strstr(rig_reply(rig), "STAT inter NULL\r\n"));
     rig_feed(rig, "stats settings\r\n");
     assert_non_null(strstr(rig_reply(rig), "STAT evictions on\r\n"));
+    rig_feed(rig, "stats settings\r\n");
+    assert_non_null(strstr(rig_reply(rig), "STAT evict_policy s3fifo\r\n"));
 }
 
 static void test_settings_as_given(void **state)
@@ -106,12 +109,15 @@ static void test_settings_as_given(void **state)
     (void)state;
     config.settings.listen_addr = "127.0.0.1,::1";
     config.settings.evict = false;
+    config.settings.evict_policy = KV_POLICY_RANDOM;
     config.settings.verbosity = 1;
     rig_open(&rig, &config);
     rig_feed(&rig, "stats settings\r\n");
     assert_non_null(strstr(rig_reply(&rig), "STAT inter 127.0.0.1,::1\r\n"));
     rig_feed(&rig, "stats settings\r\n");
     assert_non_null(strstr(rig_reply(&rig), "STAT evictions off\r\n"));
+    rig_feed(&rig, "stats settings\r\n");
+    assert_non_null(strstr(rig_reply(&rig), "STAT evict_policy random\r\n"));
     assert_int_equal(rig_stat(&rig, "settings", "verbosity"), 1);
     rig_close(&rig);
 }

@@ -53,6 +53,7 @@ static void test_defaults(void **state)
     assert_int_equal(o.settings.listen_backlog, 1024);
     assert_int_equal(o.settings.verbosity, 0);
     assert_true(o.settings.evict);
+    assert_int_equal(o.settings.evict_policy, KV_POLICY_S3FIFO);
     assert_null(o.settings.listen_addr);
     assert_int_equal(o.link.io, LINK_IO_SOCK);
     assert_false(o.daemonize);
@@ -85,7 +86,7 @@ static void test_long_options(void **state)
 
     must_run("--port=1 --listen=::1 --memory-limit=8 --conn-limit=1 --threads=256 --verbose "
              "--user=x --daemon --pidfile=p --disable-evictions --max-item-size=1k "
-             "--listen-backlog=65535",
+             "--listen-backlog=65535 --evict=clock",
              &o);
     assert_int_equal(o.settings.tcp_port, 1);
     assert_string_equal(o.settings.listen_addr, "::1");
@@ -96,6 +97,7 @@ static void test_long_options(void **state)
     assert_int_equal(o.settings.item_bytes_max, 1024);
     assert_int_equal(o.settings.listen_backlog, 65535);
     assert_true(o.daemonize);
+    assert_int_equal(o.settings.evict_policy, KV_POLICY_CLOCK);
     assert_false(o.settings.evict);
 }
 
@@ -346,6 +348,7 @@ static const struct {
     {"--fault=loss=1%", 64, "--io=tap"},
     {"--gw=10.0.0.1", 64, "--io=tap"},
     {"--trace=x", 64, "--io=tap"},
+    {"--evict=lru", 64, "s3fifo, clock, random"},
     {"-q", 1, "no such option"},
     {"--frobnicate", 1, "--frobnicate: there is no such option"},
     {"--daemon=yes", 1, "takes no argument"},
