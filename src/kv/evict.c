@@ -21,7 +21,7 @@
  * Bounds: housekeeping and the making of an item walk through a number of records that depends on
  * the item's size only; they keep a few segments free, so that kv_evict_make_free(), which walks
  * through whole segments if it has to, has nothing to do. It takes at most TRIES_MAX of them, and
- * waits at most WAITS_MAX turns, which are some tenths of a second.
+ * waits at most WAITS_MAX turns, which is a tenth of a second or less.
  */
 #include <time.h>
 
@@ -32,7 +32,7 @@
 #define COMPACT_LOOK_MAX 1024
 #define TRIES_MAX 128
 #define TRIES_PATIENT 16 /* from then on nothing stays, whatever the policy says */
-#define WAITS_MAX 2048
+#define WAITS_MAX 1024
 #define WAITS_AWAKE 512 /* from then on it naps between two looks */
 #define WAITS_SHORT 32
 #define NAP_NS 100000

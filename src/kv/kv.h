@@ -181,9 +181,10 @@ enum kv_error {
  *
  * What can be evicted but not reused yet: memory that this worker has looked at since its last
  * kv_quiesce() or kv_views_done(), that another online worker might still look at, or that is
- * pinned or unpublished. The engine keeps a little memory free in reserve, and waits some tenths of
- * a second if it must, so that KV_NO_MEMORY comes only to a worker that looks at nearly all of the
- * memory while it stores, or while another online worker doesn't come to its kv_quiesce() at all.
+ * pinned or unpublished. The engine keeps a little memory free in reserve, and waits up to a tenth
+ * of a second if it must, so that KV_NO_MEMORY comes only to a worker that looks at nearly all of
+ * the memory while it stores, or while another online worker doesn't come to its kv_quiesce() at
+ * all.
  */
 struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, uint32_t value_len,
                             uint32_t flags, uint32_t exptime, enum kv_error *error);

@@ -495,7 +495,8 @@ static void begin(struct model *model, const struct mode *mode, uint32_t seed)
     model->mode = mode;
     model->seed = seed;
     u_prng_seed(&model->prng, seed);
-    model->kv = rig_create(mode->memory_bytes, WORKERS, mode->evict);
+    enum kv_policy_kind policy = (enum kv_policy_kind)(seed % KV_POLICIES);
+    model->kv = rig_create_policy(mode->memory_bytes, WORKERS, mode->evict, policy);
     for (unsigned i = 0; i < WORKERS; i++)
         model->workers[i] = kv_join(model->kv);
     for (unsigned i = 0; i < KEYS; i++)

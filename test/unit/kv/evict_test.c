@@ -338,6 +338,243 @@ static void test_expired_items_go_before_live_ones(void **unused)
     kv_destroy(kv);
 }
 
+/* ---- policies ---------------------------------------------------------------------------- */
+
+/* Stores numbered items of 300 bytes, with a quiescent state after each. */
+static void store_range(struct kv_worker *worker, const char *kind, unsigned from, unsigned to)
+{
+    char name[24];
+    for (unsigned i = from; i < to; i++) {
+        struct kv_key key = numbered(worker->kv, name, kind, i);
+        rig_set(worker, &key, 300, i);
+        kv_quiesce(worker);
+    }
+}
+
+static unsigned count_present(struct kv_worker *worker, const char *kind, unsigned from,
+                              unsigned to)
+{
+    char name[24];
+    unsigned count = 0;
+    for (unsigned i = from; i < to; i++) {
+        struct kv_key key = numbered(worker->kv, name, kind, i);
+        count += present(worker, &key);
+    }
+    kv_views_done(worker);
+    return count;
+}
+
+static void fetch_range(struct kv_worker *worker, const char *kind, unsigned from, unsigned to)
+{
+    char name[24];
+    struct kv_view view;
+    for (unsigned i = from; i < to; i++) {
+        struct kv_key key = numbered(worker->kv, name, kind, i);
+        kv_get(worker, &key, &view);
+    }
+    kv_views_done(worker);
+}
+
+/* What was fetched twice soon outlives a scan of ten times the memory; CLOCK loses it. */
+static void test_s3fifo_stands_a_scan(void **unused)
+{
+    static const enum kv_policy_kind policies[] = {KV_POLICY_S3FIFO, KV_POLICY_CLOCK};
+    for (unsigned p = 0; p < 2; p++) {
+        struct kv *kv = rig_create_policy(2 * MIB, 1, true, policies[p]);
+        struct kv_worker *worker = kv_join(kv);
+        store_range(worker, "wanted", 0, 1000);
+        fetch_range(worker, "wanted", 0, 1000);
+        fetch_range(worker, "wanted", 0, 1000);
+        store_range(worker, "scan", 0, 60000);
+        unsigned left = count_present(worker, "wanted", 0, 1000);
+        if (policies[p] == KV_POLICY_S3FIFO)
+            assert_int_equal(left, 1000);
+        else
+            assert_int_equal(left, 0);
+        rig_check(kv);
+        kv_leave(worker);
+        kv_destroy(kv);
+    }
+}
+
+/* What comes back soon after it was evicted, or is stored again in the main pool, goes there. */
+static void test_s3fifo_remembers_what_it_evicted(void **unused)
+{
+    struct kv *kv = rig_create(2 * MIB, 1, true);
+    struct kv_worker *worker = kv_join(kv);
+    char name[24];
+    store_range(worker, "key", 0, 10000);
+    unsigned gone = 10000;
+    while (count_present(worker, "key", gone - 1, gone))
+        gone--;
+    struct kv_key key = numbered(kv, name, "key", gone - 1); /* the youngest of those that went */
+    assert_int_equal(kv_evict_start(worker, &key).pool, KV_POOL_MAIN);
+    assert_int_equal(kv_evict_start(worker, &key).pool, KV_POOL_SMALL); /* asked and forgotten */
+
+    key = numbered(kv, name, "key", 9999);
+    assert_int_equal(kv_evict_start(worker, &key).pool, KV_POOL_SMALL);
+    assert_int_equal(kv_evict_start(worker, &key).freq, 1);
+    key = numbered(kv, name, "key", 3000); /* stored as long as there was room for all */
+    assert_int_equal(kv_evict_start(worker, &key).pool, KV_POOL_MAIN);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+/* Of four times what fits, some of the oldest are still there and some of the youngest are not. */
+static void test_random_knows_no_age(void **unused)
+{
+    struct kv *kv = rig_create_policy(4 * MIB, 1, true, KV_POLICY_RANDOM);
+    struct kv_worker *worker = kv_join(kv);
+    store_range(worker, "key", 0, 40000);
+    unsigned items = (unsigned)rig_stats(kv).items;
+    assert_in_range(items, 9000, 12000);
+    unsigned oldest = count_present(worker, "key", 0, 10000);
+    unsigned youngest = count_present(worker, "key", 30000, 40000);
+    assert_in_range(oldest, 50, 1500);     /* exp(-3) of the places would be some 500 */
+    assert_in_range(youngest, 5000, 8500); /* 1 - exp(-1) of them some 6500 */
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+static uint64_t gone(const struct kv *kv)
+{
+    return rig_stats(kv).evictions;
+}
+
+/* Neither a SET nor a quiescent state evicts more than some dozens of items. */
+static void test_work_is_bounded(void **unused)
+{
+    for (int policy = 0; policy < KV_POLICIES; policy++) {
+        struct kv *kv = rig_create_policy(8 * MIB, 1, true, (enum kv_policy_kind)policy);
+        struct kv_worker *worker = kv_join(kv);
+        char name[24];
+        store_range(worker, "first", 0, 30000);
+        for (unsigned i = 0; i < 30000; i++) {
+            struct kv_key key = numbered(kv, name, "key", i);
+            uint64_t before = gone(kv);
+            rig_set(worker, &key, 20 + i % 300, i);
+            assert_in_range(gone(kv) - before, 0, 64);
+            if (i % 1000 >= 500) /* a long loop, then many short ones */
+                continue;
+            before = gone(kv);
+            kv_quiesce(worker);
+            assert_in_range(gone(kv) - before, 0, 128);
+        }
+        assert_int_equal(rig_stats(kv).no_memory, 0);
+        kv_leave(worker);
+        kv_destroy(kv);
+    }
+}
+
+/* Values of all lengths, a limit that goes down and up: each policy keeps the books. */
+static void test_policies_with_values_of_all_lengths(void **unused)
+{
+    for (int policy = 0; policy < KV_POLICIES; policy++) {
+        struct kv *kv = rig_create_policy(16 * MIB, 1, true, (enum kv_policy_kind)policy);
+        struct kv_worker *worker = kv_join(kv);
+        struct kv_view view;
+        char name[24];
+        unsigned stored = 0;
+        for (unsigned round = 0; round < 4; round++) {
+            assert_true(kv_memory_limit_set(worker, (round % 2 ? 6 : 16) * MIB));
+            for (unsigned i = 0; i < 3000; i++, stored++) {
+                struct kv_key key = numbered(kv, name, "key", stored);
+                rig_set(worker, &key, i % 40 == 0 ? 100000 + i * 7 : i % 7 * 500, stored);
+                key = numbered(kv, name, "key", stored - i % 50);
+                if (kv_get(worker, &key, &view) == KV_HIT)
+                    assert_true(rig_is_filled(view.item, view.value_len, stored - i % 50));
+                kv_quiesce(worker);
+            }
+            while (kv_is_resizing(kv))
+                kv_quiesce(worker);
+            struct kv_stats stats = rig_stats(kv);
+            assert_true(stats.memory_used_bytes <= (round % 2 ? 6 : 16) * MIB);
+            assert_int_equal(stats.items + stats.evictions, stored);
+            assert_true(stats.evicted_active <= stats.evictions - stats.evicted_unfetched);
+            rig_check(kv);
+        }
+        struct kv_stats all = rig_stats(kv);
+        assert_in_range(all.evicted_unfetched, 1, all.evictions - 1);
+        kv_flush(worker);
+        for (unsigned i = 0; i < 3000; i++)
+            kv_quiesce(worker);
+        assert_int_equal(rig_stats(kv).items, 0);
+        rig_check(kv);
+        kv_leave(worker);
+        kv_destroy(kv);
+    }
+}
+
+/* ---- times of expiry --------------------------------------------------------------------- */
+
+/*
+ * Items that live 20 seconds, five minutes, an hour and for ever come mixed, in many times the
+ * memory, but never more of them at a time than fit: nothing is evicted.
+ */
+static void test_what_expires_makes_room_for_all(void **unused)
+{
+    static const uint32_t lives_s[] = {20, 300, 3600, 0};
+    static const unsigned per_second[] = {400, 12, 1, 4};
+    struct kv *kv = rig_create(8 * MIB, 1, true);
+    struct kv_worker *worker = kv_join(kv);
+    enum kv_error error;
+    char name[24];
+    unsigned stored = 0;
+    for (uint32_t now_s = 1; now_s <= 900; now_s++) {
+        kv_tick(worker, now_s);
+        for (unsigned i = 0; i < 400; i++) {
+            for (unsigned kind = 0; kind < 4; kind++) {
+                if (i >= per_second[kind])
+                    continue;
+                struct kv_key key = numbered(kv, name, "key", stored++);
+                uint32_t exptime = lives_s[kind] ? now_s + lives_s[kind] : 0;
+                assert_true(rig_store(worker, &key, 200, i, 0, exptime, &error) != 0);
+            }
+            kv_quiesce(worker);
+        }
+    }
+    struct kv_stats stats = rig_stats(kv);
+    assert_int_equal(stats.evictions, 0);
+    assert_true(stats.expired_reclaimed > 350000);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+/*
+ * The memory is full, and half of it expires at once: at most one in a hundred of what is evicted
+ * meanwhile was alive.
+ */
+static void test_expired_items_go_first_in_full_memory(void **unused)
+{
+    for (int policy = 0; policy < KV_POLICIES; policy++) {
+        struct kv *kv = rig_create_policy(8 * MIB, 1, true, (enum kv_policy_kind)policy);
+        struct kv_worker *worker = kv_join(kv);
+        enum kv_error error;
+        char name[24];
+        kv_tick(worker, 1);
+        unsigned stored = 0;
+        while (gone(kv) == 0) {
+            struct kv_key key = numbered(kv, name, "key", stored++);
+            rig_store(worker, &key, 200, 1, 0, stored % 2 ? 30 : 0, &error);
+            kv_quiesce(worker);
+        }
+        uint64_t before = gone(kv);
+        kv_tick(worker, 30);
+        for (unsigned i = 0; i < stored * 45 / 100; i++) {
+            struct kv_key key = numbered(kv, name, "more", i);
+            rig_set(worker, &key, 200, i);
+            if (i % 100 == 0)
+                kv_quiesce(worker);
+        }
+        assert_in_range(gone(kv) - before, 0, stored * 45 / 100 / 100);
+        rig_check(kv);
+        kv_leave(worker);
+        kv_destroy(kv);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +589,13 @@ int main(void)
         cmocka_unit_test(test_without_eviction_expired_memory_is_used_again),
         cmocka_unit_test(test_without_eviction_flushed_memory_is_used_again),
         cmocka_unit_test(test_expired_items_go_before_live_ones),
+        cmocka_unit_test(test_s3fifo_stands_a_scan),
+        cmocka_unit_test(test_s3fifo_remembers_what_it_evicted),
+        cmocka_unit_test(test_random_knows_no_age),
+        cmocka_unit_test(test_work_is_bounded),
+        cmocka_unit_test(test_policies_with_values_of_all_lengths),
+        cmocka_unit_test(test_what_expires_makes_room_for_all),
+        cmocka_unit_test(test_expired_items_go_first_in_full_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
