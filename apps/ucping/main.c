@@ -67,8 +67,6 @@ static int play(struct settings *s)
     game.bytes = s->bytes;
     game.count = s->count;
     load_histogram_clear(&game.latency);
-    if (s->listen)
-        fprintf(stderr, "ucping: listening on %s (%s)\n", s->peer, link_io_name(s->link.io));
     rc = (link_is_stack(s->link.io) ? ucping_stack : ucping_sock)(s, s->listen ? NULL : &game,
                                                                   &started_ns);
     seconds = started_ns ? (double)(ucping_clock_ns() - started_ns) / 1e9 : 0;

@@ -23,6 +23,11 @@ int ucping_fail(struct settings *s, const char *format, ...)
     return -1;
 }
 
+void ucping_say_listening(const struct settings *s)
+{
+    fprintf(stderr, "ucping: listening on %s (%s)\n", s->peer, link_io_name(s->link.io));
+}
+
 static int set_listen(struct settings *s, const char *arg)
 {
     (void)arg;

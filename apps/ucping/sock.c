@@ -148,6 +148,7 @@ static int open_server(struct loop *l)
         listen(l->listen_fd, 1024) < 0 ||
         epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->listen_fd, &event) < 0)
         return ucping_fail(l->s, "cannot listen on %s: %s", l->s->peer, strerror(errno));
+    ucping_say_listening(l->s);
     return 0;
 }
 

@@ -228,7 +228,10 @@ static int listen_on(struct loop *l)
         l->conns[i].next_free = l->free;
         l->free = &l->conns[i];
     }
-    return rc < 0 ? ucping_fail(l->s, "cannot listen: %s", us_strerror(rc)) : 0;
+    if (rc < 0)
+        return ucping_fail(l->s, "cannot listen: %s", us_strerror(rc));
+    ucping_say_listening(l->s);
+    return 0;
 }
 
 static int run(struct loop *l, uint64_t *started_ns)

@@ -52,6 +52,9 @@ static inline uint64_t ucping_clock_ns(void)
 int ucping_sock(struct settings *s, struct game *game, uint64_t *started_ns);
 int ucping_stack(struct settings *s, struct game *game, uint64_t *started_ns);
 
+/* Says that the server can be reached from now on. */
+void ucping_say_listening(const struct settings *s);
+
 /* Sets settings->error. Returns -1. */
 __attribute__((format(printf, 2, 3))) int ucping_fail(struct settings *s, const char *format, ...);
 

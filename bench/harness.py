@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the suites of `make bench` share: cores, servers as processes, rounds, rows.
+
+Whatever is compared is measured in turns within one run: in each round every case once, the server
+of the case started for it and stopped after it, so that neither a slow minute of the machine nor a
+server that polls counts against one of them. The value of a case is the median of its rounds.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "test" / "system"))
+
+import netspace  # noqa: E402
+
+ROUNDS = max(1, int(os.environ.get("BENCH_ROUNDS", "5")))
+SECONDS = float(os.environ.get("BENCH_SECONDS", "1"))
+
+START_TIMEOUT = 15
+CONNECTIONS = 32
+HUGE_PAGES = 256  # of 2 MiB, for two programs on DPDK
+
+
+class Skip(Exception):
+    """A suite, or a case of it, cannot run here; the message says why."""
+
+
+def words(command):
+    """A command as somebody would type it."""
+    return shlex.join(map(str, command))
+
+
+class Rows:
+    """What was measured, and what could not be."""
+
+    def __init__(self):
+        self.rows = []
+        self.skipped = []
+
+    def add(self, suite, case, values, unit, command=None, compared_to=None, lower_is_better=False):
+        """One row; compared_to: name -> value. Ratios above 1 are in our favour."""
+        value = statistics.median(values)
+        compared_to = {name: other for name, other in (compared_to or {}).items() if other}
+        ratio = {name: (other / value if lower_is_better else value / other)
+                 for name, other in compared_to.items() if value}
+        row = {"suite": suite, "case": case, "value": value, "unit": unit,
+               "median_of": len(values), "compared_to": compared_to, "ratio": ratio,
+               "lowest": min(values), "highest": max(values)}
+        if command:
+            row["command"] = command
+        self.rows.append(row)
+        beside = "".join(f"  {ratio[name]:.2f} x {name}" for name in ratio)
+        print(f"  {case:34} {value:14.6g} {unit}{beside}", flush=True)
+        return value
+
+    def skip(self, suite, what, why):
+        self.skipped.append({"suite": suite, "what": what, "why": str(why)})
+        print(f"  {what}: skipped: {why}", flush=True)
+
+
+class Server:
+    """A server under test while it runs. `address` is for a client in `space`."""
+
+    def __init__(self, process, space, address, client_link):
+        self.process, self.space, self.address = process, space, address
+        self.client_link = client_link
+
+
+class Bench:
+    """The programs, the cores and everything that is to be cleaned up."""
+
+    def __init__(self, build, rows):
+        self.build = pathlib.Path(build).resolve()
+        self.rows = rows
+        cpus = sorted(os.sched_getaffinity(0))
+        half = max(1, len(cpus) // 2)
+        self.server_cpus, self.client_cpus = cpus[:half], cpus[half:] or cpus
+        self.memcached = shutil.which("memcached")
+        self.other = os.environ.get("SERVER_CMD")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ucached-bench-"))
+        self.stack = contextlib.ExitStack()
+        self.stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        self.sockets = 0
+        self.tap_obstacle = netspace.why_not()
+        self.dpdk_obstacle = self._dpdk_obstacle()
+        atexit.register(self.stack.close)
+        self.huge = self.huge_pages()
+
+    def program(self, name):
+        path = self.build / "apps" / name / name
+        if not path.exists():
+            raise Skip(f"{name} is not built here")
+        return str(path)
+
+    def _dpdk_obstacle(self):
+        probe = subprocess.run([self.program("ucached"), "--io=dpdk", "--dev=net_null0", "--mtu=1"],
+                               capture_output=True, text=True, check=False)
+        return "DPDK is not in this build" if "not in this build" in probe.stderr else None
+
+    # ---- huge pages ------------------------------------------------------------------------
+
+    def huge_pages(self):
+        """
+        Asks for some while we run, and mounts them, where that is possible; what was there before
+        comes back. Returns how many there are that DPDK can find.
+        """
+        path = pathlib.Path("/proc/sys/vm/nr_hugepages")
+        try:
+            before = int(path.read_text())
+            if before < HUGE_PAGES:
+                path.write_text(f"{HUGE_PAGES}\n")
+                self.stack.callback(path.write_text, f"{before}\n")
+            if "hugetlbfs" not in pathlib.Path("/proc/mounts").read_text():
+                folder = self.folder / "huge"
+                folder.mkdir()
+                subprocess.run(["mount", "-t", "hugetlbfs", "none", folder], check=True,
+                               capture_output=True)
+                self.stack.callback(subprocess.run, ["umount", folder], check=False)
+            return int(path.read_text())
+        except (OSError, subprocess.CalledProcessError):
+            return 0
+
+    # ---- processes -------------------------------------------------------------------------
+
+    def start(self, command, space, cpus, log):
+        pinned = ["taskset", "-c", ",".join(map(str, cpus)), *map(str, command)]
+        with open(log, "wb") as to:
+            return space.popen(pinned, stdin=subprocess.DEVNULL, stdout=to,
+                               stderr=subprocess.STDOUT, start_new_session=True)
+
+    @staticmethod
+    def stop(process):
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(5)
+
+    def run(self, command, space=None, cpus=None, timeout=120, ok=(0,)):
+        """Standard output of a client that has to succeed."""
+        cpus = cpus or self.client_cpus
+        pinned = ["taskset", "-c", ",".join(map(str, cpus)), *map(str, command)]
+        space = space or netspace.HostSpace()
+        done = space.run(subprocess.run, pinned, capture_output=True, text=True, timeout=timeout,
+                         check=False)
+        if done.returncode not in ok:
+            raise RuntimeError(f"{words(command)} ended with {done.returncode}: "
+                               f"{(done.stderr or done.stdout).strip()[-500:]}")
+        return done.stdout
+
+    # ---- servers ---------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def running(self, command, address, link=(), space=None, cpus=None):
+        """A server while it is needed: it says that it listens, or (without a link) it does."""
+        own_space = space is None
+        space = space or netspace.HostSpace()
+        log = self.folder / "server.log"
+        process = self.start(command, space, cpus or self.server_cpus[:1], log)
+        try:
+            self._wait(process, space, None if link else address, log, command)
+            yield Server(process, space, f"{address[0]}:{address[1]}", list(link))
+        finally:
+            self.stop(process)
+            if not own_space:
+                space.close()
+
+    @staticmethod
+    def _wait(process, space, address, log, command):
+        end = time.monotonic() + START_TIMEOUT
+
+        def answers():
+            with contextlib.suppress(OSError), socket.create_connection(address, 0.2):
+                return True
+            return False
+
+        while time.monotonic() < end:
+            if process.poll() is not None:
+                break
+            if "listening on" in log.read_text(errors="replace"):
+                return
+            if address and space.run(answers):
+                return
+            time.sleep(0.02)
+        raise RuntimeError(f"{words(command)} does not start: {log.read_text()[-300:]}")
+
+    @staticmethod
+    def free_port():
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            return sock.getsockname()[1]
+
+    def sock_server(self, kind, threads=1, memory=1024, more=()):
+        """A server on kernel sockets: "memcached", "ucached" or "other" ($SERVER_CMD)."""
+        port = self.free_port()
+        cpus = self.server_cpus[:threads]
+        if kind == "memcached":
+            if not self.memcached:
+                raise Skip("memcached is not installed")
+            command = [self.memcached, "-l", "127.0.0.1", "-U", "0", "-c", "4096"]
+            command += ["-u", "root"] if os.geteuid() == 0 else []
+        elif kind == "other":
+            text = self.other.replace("{port}", str(port)).replace("{threads}", str(threads))
+            return self.running(shlex.split(text), ("127.0.0.1", port), cpus=cpus)
+        else:
+            command = [self.program("ucached"), "--io=sock", "-l", "127.0.0.1", "-c", "4096"]
+        command += ["-p", str(port), "-t", str(threads), "-m", str(memory), "-I", "8m", *more]
+        return self.running(command, ("127.0.0.1", port), cpus=cpus)
+
+    def tap_server(self, program="ucached", more=()):
+        """On the own stack over TAP; the client uses the kernel's sockets at the other side."""
+        if self.tap_obstacle:
+            raise Skip(self.tap_obstacle)
+        if program == "ucping":
+            command, port = [self.program(program), "--listen", "--io=tap"], 7007
+        else:
+            command, port = [self.program(program), "--io=tap", "-m", "1024", "-I", "8m"], 11211
+        return self.running([*command, *more], ("10.100.0.20", port), space=netspace.NetSpace())
+
+    def link(self, kind):
+        """The two ends of a software link: options of the server and of the client."""
+        if self.dpdk_obstacle:
+            raise Skip(self.dpdk_obstacle)
+        self.sockets += 1
+        path = self.folder / f"{kind}-{self.sockets}.sock"
+        server_cpu, client_cpu = self.server_cpus[0], self.client_cpus[0]
+        if kind == "memif":
+            ends = [f"net_memif0,role={role},socket={path},socket-abstract=no"
+                    for role in ("server", "client")]
+        else:
+            ends = [f"net_vhost0,iface={path}", f"net_virtio_user0,path={path},mrg_rxbuf=1"]
+        return [["--io=dpdk", f"--dev={dev}", f"--eal=-l {cpu}"]
+                for dev, cpu in zip(ends, (server_cpu, client_cpu))]
+
+    def link_server(self, kind, program="ucached", more=()):
+        """On the own stack over memif or vhost, for a client on its own stack."""
+        server, client = self.link(kind)
+        if program == "ucping":
+            command, port = [self.program(program), "--listen", "--poll"], 7007
+        else:
+            command, port = [self.program(program), "-m", "1024", "-I", "8m"], 11211
+        return self.running([*command, *server, *more], ("10.100.0.20", port),
+                            link=[*client, "--poll"])
+
+    # ---- clients ---------------------------------------------------------------------------
+
+    def load(self, server, *args, seconds=None, ok=(0,)):
+        """What ucload says, as a dictionary, and its command."""
+        command = [self.program("ucload"), f"--server={server.address}", "--json",
+                   f"--connections={CONNECTIONS}", f"--time={seconds or SECONDS}", "--warmup=0.1",
+                   *server.client_link, *map(str, args)]
+        result = json.loads(self.run(command, server.space, ok=ok))
+        result["command"] = words(["ucload", *command[1:]])
+        return result
+
+    def ping(self, server, *args):
+        command = [self.program("ucping"), "--json", f"--time={SECONDS}", *server.client_link,
+                   *map(str, args), server.address]
+        result = json.loads(self.run(command, server.space))
+        result["command"] = words(["ucping", *command[1:]])
+        return result
+
+    # ---- rounds ----------------------------------------------------------------------------
+
+    def rounds(self, suite, cases, count=None):
+        """
+        cases: name -> function that measures once and returns a dictionary. Returns name -> list
+        of what they returned, round by round; a case that cannot run is reported and left out.
+        """
+        results = {name: [] for name in cases}
+        for _ in range(count or ROUNDS):
+            for name in list(results):
+                try:
+                    results[name].append(cases[name]())
+                except Skip as why:
+                    self.rows.skip(suite, name, why)
+                    del results[name]
+                except (RuntimeError, subprocess.TimeoutExpired) as failure:
+                    self.rows.skip(suite, name, f"failed: {failure}")
+                    del results[name]
+        return results
+
+
+def versions(bench):
+    """Name -> what it says of itself."""
+    found = {}
+    for name, command in (("ucached", [bench.program("ucached"), "--version"]),
+                          ("memcached", [bench.memcached or "memcached", "--version"]),
+                          ("kernel", ["uname", "-sr"]), ("compiler", ["cc", "--version"]),
+                          ("dpdk", ["pkg-config", "--modversion", "libdpdk"])):
+        with contextlib.suppress(OSError):
+            out = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+            if out:
+                found[name] = re.sub(r"\s+", " ", out.splitlines()[0])
+    with contextlib.suppress(OSError):
+        out = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"],
+                             capture_output=True, text=True, check=False).stdout.strip()
+        found["commit"] = out or "unknown"
+    return found

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The suites of `make bench`, in the order in which they run. Each has run(bench)."""
+
+from . import (bulk, cache, connections, cost, engine, latency, protocol, stack, threading)
+
+ALL = {"stack": stack, "cache": cache, "latency": latency, "protocol": protocol, "bulk": bulk,
+       "threading": threading, "connections": connections, "engine": engine, "cost": cost}

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One connection, as many bytes as go: each way, with and without what saves copies."""
+
+SUITE = "bulk"
+
+SWITCHES = {"": (), "_no_zero_copy": ("--zero-copy=off",), "_no_tso": ("--tso=off",),
+            "_no_csum": ("--csum=off",)}
+
+
+def kernel(bench):
+    port = bench.free_port()
+    return bench.running([bench.program("ucping"), "--listen", f"127.0.0.1:{port}"],
+                         ("127.0.0.1", port))
+
+
+def measure(bench, open_server, mode, *more):
+    with open_server() as server:
+        return bench.ping(server, "-m", mode, *more)
+
+
+def run(bench):
+    for mode in ("send", "receive"):
+        cases = {f"kernel_{mode}": lambda m=mode: measure(bench, lambda: kernel(bench), m)}
+        for name, switch in SWITCHES.items():
+            # The side that sends is the one whose copies, cuts and checksums count.
+            for link in ("tap", "vhost"):
+                cases[f"{link}_{mode}{name}"] = (
+                    lambda m=mode, s=switch, k=link: measure(
+                        bench, lambda: bench.tap_server("ucping", s) if k == "tap"
+                        else bench.link_server(k, "ucping", s), m, *(s if k != "tap" else ())))
+        medians = {}
+        for name, results in bench.rounds(SUITE, cases).items():
+            beside = {"kernel": medians.get(f"kernel_{mode}")}
+            link = name.split("_")[0]
+            if name != f"{link}_{mode}":
+                beside["with_all"] = medians.get(f"{link}_{mode}")
+            medians[name] = bench.rows.add(
+                SUITE, name, [r["gbit_per_second"] for r in results], "Gbit/s",
+                results[-1]["command"], beside)

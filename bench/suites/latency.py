@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Latency in an open loop: at shares of what each server can do, and the rate that keeps a goal."""
+
+import harness
+
+SUITE = "latency"
+
+SHARES = (0.1, 0.25, 0.5, 0.7, 0.85)
+
+
+def servers(bench):
+    kinds = {"memcached": lambda: bench.sock_server("memcached"),
+             "sock": lambda: bench.sock_server("ucached"),
+             "vhost": lambda: bench.link_server("vhost")}
+    if bench.other:
+        kinds["other"] = lambda: bench.sock_server("other")
+    return kinds
+
+
+def at_rate(bench, open_server, rate):
+    with open_server() as server:
+        return bench.load(server, f"--rate={rate:.0f}", "-d4")
+
+
+def curve(bench, kinds, peaks, share):
+    cases = {kind: (lambda k=kind: at_rate(bench, kinds[k], share * peaks[k])) for kind in peaks}
+    percent = round(share * 100)
+    found = {}
+    for kind, results in bench.rounds(SUITE, cases).items():
+        found[kind] = results
+        for quantile in ("p50", "p99", "p99.9"):
+            bench.rows.add(SUITE, f"{kind}_{quantile}_at_{percent}",
+                           [r["latency_us"][quantile] for r in results], "us",
+                           results[-1]["command"])
+    return found
+
+
+def half_load(bench, found):
+    """Our p99 at half load beside memcached's median at its half load."""
+    values = {kind: [r["latency_us"] for r in results] for kind, results in found.items()}
+    own = values.get("vhost") or values.get("sock")
+    if not own or "memcached" not in values:
+        return
+    medians = sorted(v["p50"] for v in values["memcached"])
+    bench.rows.add(SUITE, "latency_half_load", [v["p99"] for v in own], "us",
+                   found["vhost" if "vhost" in values else "sock"][-1]["command"],
+                   {"memcached_p50": medians[len(medians) // 2]}, lower_is_better=True)
+
+
+def goal(bench, kinds):
+    """The highest rate with a mean below 1 ms. Each measurement is a search: fewer rounds do."""
+
+    def search(open_server):
+        with open_server() as server:
+            return bench.load(server, "--slo=mean<1ms", "-d4", seconds=harness.SECONDS / 4)
+
+    cases = {kind: (lambda k=kind: search(kinds[k])) for kind in kinds}
+    base = None
+    for kind, results in bench.rounds(SUITE, cases).items():
+        value = bench.rows.add(SUITE, f"{kind}_rate_mean_1ms", [r["slo_rate"] for r in results],
+                               "1/s", results[-1]["command"], {"memcached": base})
+        base = base or value
+
+
+def run(bench):
+    kinds = servers(bench)
+    peaks = {}
+
+    def peak(open_server):
+        with open_server() as server:
+            return bench.load(server)
+
+    for kind, results in bench.rounds(
+            SUITE, {k: (lambda s=s: peak(s)) for k, s in kinds.items()}, 3).items():
+        peaks[kind] = sorted(r["requests_per_second"] for r in results)[len(results) // 2]
+    for share in SHARES:
+        found = curve(bench, {k: kinds[k] for k in peaks}, peaks, share)
+        if share == 0.5:
+            half_load(bench, found)
+    goal(bench, {k: kinds[k] for k in peaks})

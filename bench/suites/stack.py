@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What bounds a server, and how near it comes: echoes, then GETs, kernel and own stack in turns.
+
+GET: text protocol, 1000 keys, keys and values of 8 bytes, 32 connections, one request in flight on
+each, one core serves and one loads.
+"""
+
+import re
+import shutil
+import time
+
+import harness
+from harness import Skip, words
+
+SUITE = "stack"
+
+
+STARTS_WITHIN = 10  # seconds, for testpmd
+
+
+def frame_rates(log):
+    """The rates above 0 that testpmd has told, one a second."""
+    return [int(rate) for rate in re.findall(r"Rx-pps:\s+([1-9]\d*)", log.read_text())]
+
+
+def frame_echo(bench, kind):
+    """Two testpmd that send 32 frames back and forth: nothing but the link."""
+    testpmd = shutil.which("dpdk-testpmd")
+    if not testpmd:
+        raise Skip("dpdk-testpmd is not installed")
+    ends = [options[1].removeprefix("--dev=") for options in bench.link(kind)]
+    cpus = bench.server_cpus[0], bench.client_cpus[0]
+    if cpus[0] == cpus[1]:
+        raise Skip("needs two cores")
+    huge = ["-m", "128", "--single-file-segments"] if bench.huge else ["--no-huge", "-m", "256"]
+    started, logs = [], []
+    try:
+        for i, (dev, cpu) in enumerate(zip(ends, cpus)):
+            # The main thread of testpmd sleeps; it may share the other core.
+            command = [testpmd, "--no-pci", *huge, f"--file-prefix=ucbench{i}", "--lcores",
+                       f"{100 + i}@({cpus[0]},{cpus[1]}),{i}@{cpu}", "--main-lcore", str(100 + i),
+                       "--vdev", dev, "--", "--forward-mode=macswap", "--total-num-mbufs=16384",
+                       "--nb-cores=1", "--stats-period=1", *(["--tx-first"] if i else [])]
+            logs.append(bench.folder / f"testpmd{i}.log")
+            started.append(bench.start(command, harness.netspace.HostSpace(), cpus, logs[i]))
+            time.sleep(1.0)
+        end = time.monotonic() + STARTS_WITHIN
+        while time.monotonic() < end and not frame_rates(logs[1]):
+            time.sleep(0.1)
+        time.sleep(harness.SECONDS + 1)
+    finally:
+        for process in reversed(started):
+            bench.stop(process)
+    rates = frame_rates(logs[1])
+    if not rates:
+        raise Skip(f"no frames came back: {logs[1].read_text().strip()[-200:]}")
+    return {"rate": max(rates), "command": words(command)}
+
+
+def ping(bench, open_server):
+    with open_server() as server:
+        result = bench.ping(server, "-c32", "-b16")
+    return {"rate": result["rounds_per_second"], "command": result["command"]}
+
+
+def sock_ping_server(bench):
+    port = bench.free_port()
+    return bench.running([bench.program("ucping"), "--listen", f"127.0.0.1:{port}"],
+                         ("127.0.0.1", port))
+
+
+def get(bench, open_server, *args):
+    with open_server() as server:
+        result = bench.load(server, *args)
+    return {"rate": result["requests_per_second"], "command": result["command"]}
+
+
+def bounds(bench):
+    kinds = {
+        "pingpong_kernel": lambda: ping(bench, lambda: sock_ping_server(bench)),
+        "pingpong_tap": lambda: ping(bench, lambda: bench.tap_server("ucping")),
+        "pingpong_memif": lambda: ping(bench, lambda: bench.link_server("memif", "ucping")),
+        "pingpong_own": lambda: ping(bench, lambda: bench.link_server("vhost", "ucping")),
+        "frame_limit_memif": lambda: frame_echo(bench, "memif"),
+        "frame_limit_vhost": lambda: frame_echo(bench, "vhost"),
+    }
+    medians = {}
+    for name, results in bench.rounds(SUITE, kinds).items():
+        kernel = medians.get("pingpong_kernel") if name.startswith("pingpong") else None
+        medians[name] = bench.rows.add(SUITE, name, [r["rate"] for r in results], "1/s",
+                                       results[-1]["command"], {"pingpong_kernel": kernel})
+    return medians
+
+
+def gets(bench, limits):
+    kinds = {"memcached": lambda: get(bench, lambda: bench.sock_server("memcached"))}
+    if bench.other:
+        kinds["other"] = lambda: get(bench, lambda: bench.sock_server("other"))
+    kinds |= {
+        "sock_depth1": lambda: get(bench, lambda: bench.sock_server("ucached")),
+        "get_tap": lambda: get(bench, bench.tap_server),
+        "get_memif": lambda: get(bench, lambda: bench.link_server("memif")),
+        "get_vhost": lambda: get(bench, lambda: bench.link_server("vhost")),
+    }
+    medians = {}
+    for name, results in bench.rounds(SUITE, kinds).items():
+        beside = {k: medians[k] for k in ("memcached", "other") if k in medians}
+        kind = name.removeprefix("get_")
+        if f"frame_limit_{kind}" in limits:
+            beside["frame_limit"] = limits[f"frame_limit_{kind}"]
+        bound = {"vhost": "pingpong_own", "sock_depth1": "pingpong_kernel"}.get(
+            kind, f"pingpong_{kind}")
+        if bound in limits:
+            beside["pingpong"] = limits[bound]
+        medians[name] = bench.rows.add(SUITE, name, [r["rate"] for r in results], "1/s",
+                                       results[-1]["command"], beside)
+
+
+def pipelined(bench):
+    kinds = {"memcached_depth16": "memcached", "sock_depth16": "ucached"}
+    kinds = {name: (lambda s=server: get(bench, lambda: bench.sock_server(s), "-d16"))
+             for name, server in kinds.items()}
+    medians = {}
+    for name, results in bench.rounds(SUITE, kinds).items():
+        beside = {"memcached": medians.get("memcached_depth16")}
+        medians[name] = bench.rows.add(SUITE, name, [r["rate"] for r in results], "1/s",
+                                       results[-1]["command"], beside)
+
+
+def cores(bench):
+    """1 to as many cores as half of the machine has, kernel sockets."""
+    most = len(bench.server_cpus)
+    if most < 2:
+        raise Skip("1 to N cores: one core serves and one loads, and there are no more")
+    threads = 2
+    while threads <= most:
+        load = (f"-t{len(bench.client_cpus)}", f"-c{32 * threads}")
+        kinds = {
+            f"memcached_{threads}_cores":
+                lambda t=threads: get(bench, lambda: bench.sock_server("memcached", t), *load),
+            f"sock_{threads}_cores":
+                lambda t=threads: get(bench, lambda: bench.sock_server("ucached", t), *load)}
+        medians = {}
+        for name, results in bench.rounds(SUITE, kinds).items():
+            medians[name] = bench.rows.add(
+                SUITE, name, [r["rate"] for r in results], "1/s", results[-1]["command"],
+                {"memcached": medians.get(f"memcached_{threads}_cores")})
+        threads *= 2
+
+
+def run(bench):
+    limits = bounds(bench)
+    gets(bench, limits)
+    pipelined(bench)
+    try:
+        cores(bench)
+    except Skip as why:
+        bench.rows.skip(SUITE, "cores", why)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How cores are given to the work: stack and cache in one loop, on two cores, in two threads."""
+
+import subprocess
+
+from harness import Skip
+
+SUITE = "threading"
+
+MODELS = ("unified", "split", "merge")
+
+
+def measure(bench, model, link):
+    probe = subprocess.run([bench.program("ucached"), f"--threading={model}", "--io=nonsense"],
+                           capture_output=True, text=True, check=False)
+    if "--threading" in probe.stderr or "threading" in probe.stderr.split("\n")[0]:
+        raise Skip(f"this ucached has no --threading={model}: {probe.stderr.strip()}")
+    more = (f"--threading={model}",)
+    opened = bench.tap_server(more=more) if link == "tap" else bench.link_server(link, more=more)
+    with opened as server:
+        return bench.load(server)
+
+
+def run(bench):
+    for link in ("tap", "vhost"):
+        cases = {f"{model}_{link}": (lambda m=model, k=link: measure(bench, m, k))
+                 for model in MODELS}
+        base = None
+        for name, results in bench.rounds(SUITE, cases).items():
+            value = bench.rows.add(SUITE, name, [r["requests_per_second"] for r in results], "1/s",
+                                   results[-1]["command"], {"unified": base})
+            base = base or value
