@@ -16,16 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/stack_worker.h"
+#include "path.h"
 
-enum { CONNECTIONS = 32, KEYS = 1000, PORT = 11211, STEP_US = 10, REQUEST_BYTES = 14 };
+enum { KEYS = 1000, REQUEST_BYTES = 14 };
 
 struct bench {
     struct nic *ends[2]; /* the clients', the server's */
     struct net_stack_worker *server;
-    struct cache *cache;
     struct us_stack *clients;
-    struct us_conn *conns[CONNECTIONS];
+    struct us_conn *conns[PATH_CONNECTIONS];
     uint64_t now_us;
     unsigned connected;
     unsigned long started; /* requests */
@@ -35,12 +34,6 @@ struct bench {
     unsigned stored;
 };
 
-static void die(const char *what)
-{
-    fprintf(stderr, "get_path: %s\n", what);
-    exit(1);
-}
-
 static unsigned long ticks_now(void)
 {
 #if defined(__x86_64__)
@@ -48,54 +41,6 @@ static unsigned long ticks_now(void)
 #else
     return 0;
 #endif
-}
-
-static struct us_addr address(uint8_t last)
-{
-    struct us_addr addr = {US_IP4, {10, 0, 0, last}};
-
-    return addr;
-}
-
-static void open_server(struct bench *b)
-{
-    struct cache_config cache = {.start_us = b->now_us, .start_unix_s = 1700000000};
-    struct net_stack_config config = {.port = PORT, .addr_count = 1, .conn_max = CONNECTIONS};
-    char error[NET_ERROR_MAX];
-    const char *why;
-
-    cache.settings.memory_bytes = 64 << 20;
-    cache.settings.item_bytes_max = 1 << 20;
-    cache.settings.connections_max = CONNECTIONS;
-    cache.settings.threads = 1;
-    cache.settings.evict = true;
-    b->cache = cache_create(&cache, &why);
-    if (b->cache == NULL)
-        die(why);
-    config.cache = b->cache;
-    config.addrs[0].addr = address(1);
-    config.addrs[0].prefix_len = 24;
-    b->server = (struct net_stack_worker *)net_stack_worker_open(b->ends[1], &config, error);
-    if (b->server == NULL)
-        die(error);
-    if (net_stack_begin(b->server) != 0)
-        die("the cache takes no worker");
-}
-
-static void open_clients(struct bench *b)
-{
-    struct us_addr local = address(2);
-    struct us_config config;
-    void *memory;
-
-    us_config_defaults(&config);
-    memcpy(config.mac, b->ends[0]->mac, sizeof(config.mac));
-    config.conn_max = CONNECTIONS;
-    config.half_open_max = CONNECTIONS;
-    memory = calloc(1, us_memory_bytes(&config));
-    b->clients = us_create(&config, memory, us_memory_bytes(&config), b->now_us);
-    if (b->clients == NULL || us_addr_add(b->clients, &local, 24) != 0)
-        die("the clients' stack does not start");
 }
 
 static void ask(struct bench *b, struct us_conn *conn)
@@ -108,7 +53,7 @@ static void ask(struct bench *b, struct us_conn *conn)
     b->started++;
     snprintf(request, sizeof(request), "get key_%04u\r\n", key);
     if (us_send(b->clients, conn, request, REQUEST_BYTES) != REQUEST_BYTES)
-        die("a request does not fit");
+        path_die("a request does not fit");
 }
 
 static void on_data(struct bench *b, const struct us_event *ev)
@@ -118,7 +63,7 @@ static void on_data(struct bench *b, const struct us_event *ev)
         return;
     }
     if (ev->len != sizeof("VALUE key_0000 0 8\r\n12345678\r\nEND\r\n") - 1)
-        die("a reply is not what was expected");
+        path_die("a reply is not what was expected");
     b->answered++;
     ask(b, ev->conn);
 }
@@ -136,7 +81,7 @@ static void run_clients(struct bench *b)
         else if (ev.type == US_EV_DATA)
             on_data(b, &ev);
         else if (ev.type == US_EV_CLOSED)
-            die("a connection ended");
+            path_die("a connection ended");
     }
     nic_release(b->ends[0], pkts, n);
     n = nic_alloc(b->ends[0], pkts, NIC_BURST_MAX);
@@ -149,7 +94,7 @@ static void turn(struct bench *b)
 {
     unsigned long before;
 
-    b->now_us += STEP_US;
+    b->now_us += PATH_STEP_US;
     run_clients(b);
     before = ticks_now();
     net_stack_turn(b->server, b->now_us);
@@ -158,16 +103,16 @@ static void turn(struct bench *b)
 
 static void connect_all(struct bench *b)
 {
-    struct us_addr remote = address(1);
+    struct us_addr remote = path_address(1);
     int error;
 
-    for (unsigned i = 0; i < CONNECTIONS; i++)
-        if (us_connect(b->clients, &remote, PORT, 0, NULL, &error) == NULL)
-            die(us_strerror(error));
-    for (unsigned i = 0; i < 1000 && b->connected < CONNECTIONS; i++)
+    for (unsigned i = 0; i < PATH_CONNECTIONS; i++)
+        if (us_connect(b->clients, &remote, PATH_PORT, 0, NULL, &error) == NULL)
+            path_die(us_strerror(error));
+    for (unsigned i = 0; i < 1000 && b->connected < PATH_CONNECTIONS; i++)
         turn(b);
-    if (b->connected < CONNECTIONS)
-        die("the clients do not connect");
+    if (b->connected < PATH_CONNECTIONS)
+        path_die("the clients do not connect");
 }
 
 static void store_all(struct bench *b)
@@ -177,12 +122,12 @@ static void store_all(struct bench *b)
     for (unsigned i = 0; i < KEYS; i++) {
         int len = snprintf(request, sizeof(request), "set key_%04u 0 0 8\r\n12345678\r\n", i);
         if (us_send(b->clients, b->conns[0], request, (u_u32)len) != len)
-            die("a request does not fit");
+            path_die("a request does not fit");
     }
     for (unsigned i = 0; i < 100000 && b->stored < KEYS; i++)
         turn(b);
     if (b->stored < KEYS)
-        die("the keys were not stored");
+        path_die("the keys were not stored");
 }
 
 int main(int argc, char **argv)
@@ -191,17 +136,17 @@ int main(int argc, char **argv)
     struct nic_loop_config loop = {0};
     char error[NIC_ERROR_MAX];
 
-    b.now_us = 1000000;
+    b.now_us = PATH_START_US;
     if (nic_loop_open(&loop, b.ends, error) != 0)
-        die(error);
-    open_server(&b);
-    open_clients(&b);
+        path_die(error);
+    b.server = path_server(b.ends[1], b.now_us);
+    b.clients = path_client(b.ends[0], b.now_us);
     connect_all(&b);
     store_all(&b);
 
     b.wanted = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000;
     b.ticks = 0;
-    for (unsigned i = 0; i < CONNECTIONS; i++)
+    for (unsigned i = 0; i < PATH_CONNECTIONS; i++)
         ask(&b, b.conns[i]);
     while (b.answered < b.wanted)
         turn(&b);

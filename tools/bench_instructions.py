@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The regression gate: instructions per request, compared with bench/baseline.json.
+
+usage: tools/bench_instructions.py BUILD_FOLDER [--renew]
+
+A recorded trace of frames (bench/requests.pcap) is replayed through stack, protocol and engine
+under callgrind; the library of the protocol and ucload's client are counted as well. A count that
+is 2 % above its baseline fails; one that is 2 % below asks for a new baseline, so that what was
+gained is not lost again. Counts do not depend on the machine's speed or load, but on the compiler:
+the baseline names its own, and with another one nothing is compared.
+
+--renew writes the baseline anew. A commit that does says why in its message.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BASELINE = ROOT / "bench" / "baseline.json"
+TRACE = ROOT / "bench" / "requests.pcap"
+TOLERANCE = 0.02
+
+COUNTED = 5000
+PROGRAMS = ("replay_path", "get_path", "client_path", "mcproto_cost")
+PARSED = ("get", "set", "mg", "ms", "binary_get")
+
+# The C library chooses its copies by the processor: one choice for all of them.
+SAME_EVERYWHERE = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM"}
+
+
+def collected(program, functions, *args):
+    """Instructions within these functions, and what the program has printed."""
+    done = subprocess.run(
+        ["valgrind", "--tool=callgrind", *[f"--toggle-collect={f}*" for f in functions],
+         "--callgrind-out-file=/dev/null", program, *map(str, args)],
+        capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, **SAME_EVERYWHERE})
+    if done.returncode != 0:
+        sys.exit(f"{program.name} failed: {done.stderr.strip()[-400:]}")
+    return int(re.search(r"Collected : (\d+)", done.stderr)[1]), done.stdout
+
+
+def replayed(program):
+    """Per request of the trace, what its setup takes left out; the replies have to be complete."""
+    setup, _ = collected(program, ["net_stack_turn"], TRACE, "setup")
+    whole, said = collected(program, ["net_stack_turn"], TRACE)
+    requests, reply_bytes = map(int, re.match(r"(\d+) requests, (\d+) bytes", said).groups())
+    return (whole - setup) / requests, reply_bytes
+
+
+def per_request(program, *functions):
+    none, some = (collected(program, functions, n)[0] for n in (0, COUNTED))
+    return (some - none) / COUNTED
+
+
+def measure(folder):
+    """Name -> instructions per request, and how many bytes the replies of the trace have."""
+    counts = {}
+    counts["replayed_request"], reply_bytes = replayed(folder / "replay_path")
+    counts["get"] = per_request(folder / "get_path", "net_stack_turn")
+    counts["ucload_get"] = per_request(folder / "client_path", "measured", "respond")
+    for case in PARSED:
+        total, _ = collected(folder / "mcproto_cost", ["serve"], case, 1000)
+        counts[f"parse_{case}"] = total / 1000
+    return {name: round(count, 1) for name, count in counts.items()}, reply_bytes
+
+
+def compiler():
+    out = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True).stdout
+    return out.splitlines()[0]
+
+
+def renew(counts, reply_bytes):
+    BASELINE.write_text(json.dumps({"compiler": compiler(), "reply_bytes": reply_bytes,
+                                    "instructions": counts}, indent=1) + "\n")
+    print(f"written: {BASELINE.relative_to(ROOT)}")
+
+
+def compare(counts, reply_bytes, baseline):
+    """The number of findings; prints a line for each count."""
+    findings = 0
+    if reply_bytes != baseline["reply_bytes"]:
+        print(f"the trace was answered by {reply_bytes} bytes, not {baseline['reply_bytes']}")
+        findings += 1
+    for name, count in counts.items():
+        before = baseline["instructions"].get(name)
+        change = count / before - 1 if before else 0
+        verdict = "ok"
+        if before is None:
+            verdict = "NOT IN THE BASELINE"
+        elif change > TOLERANCE:
+            verdict = "TOO MANY"
+        elif change < -TOLERANCE:
+            verdict = "fewer: renew the baseline"
+        findings += verdict.isupper()
+        print(f"{name:18} {count:9.1f}  baseline {before or 0:9.1f}  {change:+7.2%}  {verdict}")
+    return findings
+
+
+def main():
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--renew"]):
+        sys.exit(__doc__)
+    if not shutil.which("valgrind"):
+        print("bench-instructions: skipped: valgrind is not installed")
+        return 0
+    build = pathlib.Path(sys.argv[1]).resolve()
+    subprocess.run(["ninja", "-C", build, *[f"bench/{name}" for name in PROGRAMS]], check=True,
+                   stdout=subprocess.DEVNULL)
+    counts, reply_bytes = measure(build / "bench")
+    if sys.argv[2:]:
+        renew(counts, reply_bytes)
+        return 0
+    baseline = json.loads(BASELINE.read_text())
+    if baseline["compiler"] != compiler():
+        print("bench-instructions: nothing is compared: the baseline is of "
+              f"{baseline['compiler']}, this is {compiler()}")
+        return 0
+    return int(compare(counts, reply_bytes, baseline) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
