@@ -5,6 +5,9 @@
  *
  *   kv_soak [--seconds=N] [--seed=N] [--threads=N] [--megabytes=N]
  *
+ * Goes in rounds of a minute at most, each with another seed and another policy of eviction, on a
+ * table that begins small and grows.
+ *
  * What must hold, all the while:
  *   - a key that only one thread writes is missing or has what this thread has stored last, and is
  *     missing once this thread has deleted it;
@@ -33,6 +36,7 @@
 #define STORE_TRIES_MAX 20000
 #define PINS 4
 #define PROGRESS_S 10
+#define ROUND_S 60
 #define SLOWNESS_MAX 20
 
 struct own {
@@ -64,6 +68,7 @@ struct soak {
     double seconds;
     uint64_t seed;
     uint64_t memory_bytes;
+    enum kv_policy_kind policy;
     kv_atomic_u32 over;
     kv_atomic_u32 now_s;
     kv_atomic_u64 lives;
@@ -363,7 +368,7 @@ static void administer(struct soak *soak)
         walk(soak, worker, round % 3 == 2, &shown);
         if (round % 8 == 7)
             limit_move(soak, worker, &prng);
-        if (round % 64 == 63)
+        if (round % 512 == 511)
             kv_flush(worker);
         kv_quiesce(worker);
         kv_offline(worker);
@@ -429,7 +434,7 @@ static void check_end(struct soak *soak, uint64_t empty_bytes)
 
 static void run(struct soak *soak)
 {
-    soak->kv = rig_create(soak->memory_bytes, soak->threads + 1, true);
+    soak->kv = rig_create_policy(soak->memory_bytes, soak->threads + 1, true, soak->policy);
     uint64_t empty_bytes = beside_index_bytes(soak);
     kv_u32_store_relaxed(&soak->now_s, 1);
     kv_u64_store_relaxed(&soak->lives, 1);
@@ -476,13 +481,19 @@ int main(int argc, char **argv)
         fprintf(stderr, "between 1 and %d threads\n", THREADS_MAX);
         return 1;
     }
-    soak.seconds = seconds;
-    soak.seed = (uint64_t)seed;
-    soak.threads = (unsigned)threads;
-    soak.memory_bytes = (uint64_t)megabytes << 20;
-    loud_note("kv_soak --seed=%lu --threads=%u --megabytes=%lu", (unsigned long)soak.seed,
-              soak.threads, (unsigned long)(soak.memory_bytes >> 20));
-    run(&soak);
+    for (unsigned round = 0; seconds > 0; round++) {
+        memset(&soak, 0, sizeof(soak));
+        soak.seconds = seconds < ROUND_S ? seconds : ROUND_S;
+        soak.seed = (uint64_t)seed + round;
+        soak.threads = (unsigned)threads;
+        soak.memory_bytes = (uint64_t)megabytes << 20;
+        soak.policy = (enum kv_policy_kind)(soak.seed % KV_POLICIES);
+        loud_note("kv_soak --seed=%lu --threads=%u --megabytes=%lu", (unsigned long)soak.seed,
+                  soak.threads, (unsigned long)(soak.memory_bytes >> 20));
+        printf("seed %lu, %s\n", (unsigned long)soak.seed, kv_policy_name(soak.policy));
+        run(&soak);
+        seconds -= ROUND_S;
+    }
     printf("all is well\n");
     return 0;
 }
