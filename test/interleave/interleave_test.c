@@ -66,6 +66,7 @@ int main(int argc, char **argv)
         if (strncmp(argv[i], "--replay=", 9) == 0) {
             replay(grace_scenarios, grace_scenario_count, argv[i] + 9);
             replay(index_scenarios, index_scenario_count, argv[i] + 9);
+            replay(grow_scenarios, grow_scenario_count, argv[i] + 9);
             replay(key_scenarios, key_scenario_count, argv[i] + 9);
             fprintf(stderr, "no such scenario\n");
             return 1;
@@ -74,12 +75,14 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--list") == 0) {
             list(grace_scenarios, grace_scenario_count);
             list(index_scenarios, index_scenario_count);
+            list(grow_scenarios, grow_scenario_count);
             list(key_scenarios, key_scenario_count);
             return 0;
         }
     }
     unsigned explored = explore_all(grace_scenarios, grace_scenario_count, argc, argv, &options);
     explored += explore_all(index_scenarios, index_scenario_count, argc, argv, &options);
+    explored += explore_all(grow_scenarios, grow_scenario_count, argc, argv, &options);
     explored += explore_all(key_scenarios, key_scenario_count, argc, argv, &options);
     if (explored == 0)
         fprintf(stderr, "no such scenario: see --list\n");

@@ -29,17 +29,31 @@ static bool begun;
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-/* Looks for a name that leads to the wanted chain: that of the first key, or another. */
-static void key_find(enum key key, bool same_chain)
+static bool is_in_chain_of_a(enum key key)
 {
     const struct kv_index *index = &table.kv->index;
-    for (unsigned i = 0;; i++) {
-        snprintf(names[key], NAME_BYTES, "%c%u", 'a' + (int)key, i);
-        table.keys[key] = kv_key(table.kv, names[key], (uint32_t)strlen(names[key]));
-        bool is_same = kv_index_chain(index, table.keys[key].hash) ==
-                       kv_index_chain(index, table.keys[KEY_A].hash);
-        if (is_same == same_chain)
-            return;
+    return kv_index_chain(index, table.keys[key].hash) ==
+           kv_index_chain(index, table.keys[KEY_A].hash);
+}
+
+static bool is_chain_empty(enum key key)
+{
+    struct kv_words words;
+    uint64_t position = table.keys[key].hash >> 1;
+    kv_index_copy(&table.kv->index, &position, &words);
+    return words.count == 0;
+}
+
+void keys_choose(void)
+{
+    for (unsigned key = 0; key < KEYS; key++) {
+        bool fits = false;
+        for (unsigned i = 0; !fits; i++) {
+            snprintf(names[key], NAME_BYTES, "%c%u", 'a' + (int)key, i);
+            table.keys[key] = kv_key(table.kv, names[key], (uint32_t)strlen(names[key]));
+            fits = key == KEY_A ? is_chain_empty(KEY_A)
+                                : is_in_chain_of_a((enum key)key) == (key != KEY_ELSEWHERE);
+        }
     }
 }
 
@@ -78,10 +92,7 @@ void keys_open(void)
         table.workers[i] = kv_join(table.kv);
         kv_tick(table.workers[i], 1);
     }
-    key_find(KEY_A, true);
-    for (unsigned key = KEY_B; key < KEY_ELSEWHERE; key++)
-        key_find((enum key)key, true);
-    key_find(KEY_ELSEWHERE, false);
+    keys_choose();
     for (unsigned i = 0; i < U_ARRAY_LEN(table.workers); i++) {
         enum kv_error no;
         struct kv_item *item = kv_item_new(table.workers[i], &table.keys[KEY_A], 1, 0, 0, &no);
@@ -186,6 +197,14 @@ static void item_fill(struct kv_item *item, const struct history_value *value)
         il_plain_write(&room[i], 1);
         room[i] = (uint8_t)value->bytes[i];
     }
+}
+
+enum kv_verdict keys_decide_replace(void *ctx, const struct kv_view *old, struct kv_change *change)
+{
+    (void)ctx;
+    (void)old;
+    (void)change;
+    return KV_REPLACE;
 }
 
 static enum kv_verdict decide_incr(struct history_op *op, const struct kv_view *old,

@@ -24,6 +24,11 @@ extern struct table table;
 void keys_open(void);
 void keys_close(void);
 
+/* Looks for keys of one chain in which nothing is; keys_open() has done so for an empty table. */
+void keys_choose(void);
+
+kv_decide keys_decide_replace;
+
 /* Forgets the history of the last run: what was set before the threads began stays. */
 void keys_begin(void);
 

@@ -108,7 +108,7 @@ MUTANTS = [
     Mutant(
         "pending-is-there",
         "index.c",
-        "        if (pend_of(control) != number + 1)\n            return 0;",
+        "        if (kv_control_pend(control) != number + 1)\n            return 0;",
         "",
         ("index-insert",),
         "not linearizable|U_ASSERT",
@@ -116,10 +116,28 @@ MUTANTS = [
     Mutant(
         "slot-comes-back",
         "index.c",
-        "    return version_of(kv_u64_load_acquire(&head->control));",
-        "    return 0 * version_of(kv_u64_load_acquire(&head->control));",
+        "    return KV_WORD_VACANT | version_of(kv_u64_load_acquire(&head->control));",
+        "    return head ? 0 : version_of(0);",
         ("index-insert-gone",),
         "not linearizable|U_ASSERT",
+    ),
+    # ---- growing ----
+    Mutant(
+        "slots-not-frozen",
+        "grow.c",
+        "uint64_t word = freeze(&bucket->slot[i], KV_WORD_FROZEN);",
+        "uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);",
+        ("grow-exchange", "grow-unlink"),
+        "not linearizable|U_ASSERT",
+    ),
+    Mutant(
+        "moved-before-filled",
+        "grow.c",
+        "    for (unsigned i = 0; i < 2; i++)\n        child_fill(",
+        "    kv_u64_fetch_or_acq_rel(&head->control, KV_CONTROL_MOVED);\n"
+        "    for (unsigned i = 0; i < 2; i++)\n        child_fill(",
+        ("grow-find",),
+        "not linearizable",
     ),
     # ---- changing ----
     Mutant(

@@ -8,6 +8,9 @@
 extern const struct il_scenario index_scenarios[];
 extern const unsigned index_scenario_count;
 
+extern const struct il_scenario grow_scenarios[];
+extern const unsigned grow_scenario_count;
+
 extern const struct il_scenario key_scenarios[];
 extern const unsigned key_scenario_count;
 

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The index while it grows: the chain of two keys is moved to the larger table by one thread or
+ * two, while others insert, exchange, delete and look.
+ *
+ * This file is compiled as the engine is, as looking up is inlined here.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "index_ops.h"
+#include "scenarios.h"
+
+#define FILL_MAX 100000
+
+static struct kv_bucket *old_head; /* of the chain of A and B in the smaller table */
+
+/* Fills the table with small items until a larger one stands ready to take its chains. */
+static void fill_until_growing(void)
+{
+    struct kv_worker *worker = table.workers[0];
+    const struct kv_index *index = &table.kv->index;
+    for (unsigned i = 0; kv_u32_load_acquire(&index->moving) == 0; i++) {
+        char name[16];
+        struct kv_change change = {0};
+        enum kv_error error;
+        if (i == FILL_MAX)
+            il_fail("the table does not grow");
+        snprintf(name, sizeof(name), "fill%u", i);
+        struct kv_key key = kv_key(table.kv, name, (uint32_t)strlen(name));
+        change.item = kv_item_new(worker, &key, 0, 0, 0, &error);
+        if (!change.item)
+            il_fail("kv_item_new: %d", error);
+        kv_update(worker, &key, keys_decide_replace, NULL, &change);
+        kv_quiesce(worker);
+    }
+}
+
+/* The keys are chosen anew: of a chain that nothing is in. */
+static void growing(void)
+{
+    keys_open();
+    fill_until_growing();
+    keys_choose();
+    index_items_make();
+    old_head = kv_index_chain(&table.kv->index, table.keys[KEY_A].hash);
+}
+
+static void growing_with_a(void)
+{
+    growing();
+    index_insert(KEY_A, 9);
+}
+
+static void growing_with_both(void)
+{
+    growing_with_a();
+    index_insert(KEY_B, 9);
+}
+
+static void move(void)
+{
+    kv_chain_move(keys_worker(), old_head);
+}
+
+static void move_find(void)
+{
+    move();
+    index_find(KEY_A);
+}
+
+static void insert_1_find(void)
+{
+    index_insert(KEY_A, 1);
+    index_find(KEY_A);
+}
+
+static void insert_2(void)
+{
+    index_insert(KEY_A, 2);
+}
+
+static void insert_b(void)
+{
+    index_insert(KEY_B, 6);
+}
+
+static void exchange_3_find(void)
+{
+    index_exchange(KEY_A, 3);
+    index_find(KEY_A);
+}
+
+static void unlink_a_find(void)
+{
+    index_unlink(KEY_A);
+    index_find(KEY_A);
+}
+
+static void unlink_a_insert_2(void)
+{
+    index_unlink(KEY_A);
+    index_insert(KEY_A, 2);
+}
+
+static void find_twice(void)
+{
+    index_find(KEY_A);
+    index_find(KEY_A);
+}
+
+/* What is in the chain of A, as a walk sees it: exactly once, wherever it is. */
+static void scan(void)
+{
+    struct kv_words words;
+    unsigned found = 0;
+    uint64_t position = table.keys[KEY_A].hash >> 1;
+    kv_index_copy(&table.kv->index, &position, &words);
+    for (unsigned i = 0; i < words.count; i++)
+        found += kv_item_has_key(kv_word_item(&table.kv->index, words.at[i]), &table.keys[KEY_A]);
+    if (found != 1)
+        il_fail("a walk has met a key %u times that was there all the while", found);
+}
+
+const struct il_scenario grow_scenarios[] = {
+    {"grow-find",
+     "a key of a chain that moves is never missed",
+     2,
+     growing_with_a,
+     keys_begin,
+     {move_find, find_twice},
+     keys_check_histories,
+     keys_close},
+    {"grow-scan",
+     "nor by a walk, nor met twice",
+     2,
+     growing_with_both,
+     keys_begin,
+     {move, scan},
+     keys_check_histories,
+     keys_close},
+    {"grow-insert",
+     "inserted while the chain moves",
+     2,
+     growing_with_both,
+     keys_begin,
+     {move_find, insert_b},
+     keys_check_histories,
+     keys_close},
+    {"grow-insert-insert",
+     "by two",
+     3,
+     growing,
+     keys_begin,
+     {move, insert_1_find, insert_2},
+     keys_check_histories,
+     keys_close},
+    {"grow-exchange",
+     "exchanged while the chain moves",
+     2,
+     growing_with_a,
+     keys_begin,
+     {move_find, exchange_3_find},
+     keys_check_histories,
+     keys_close},
+    {"grow-unlink",
+     "deleted while the chain moves",
+     2,
+     growing_with_a,
+     keys_begin,
+     {move_find, unlink_a_find},
+     keys_check_histories,
+     keys_close},
+    {"grow-helpers",
+     "moved by two, and a third changes what moves",
+     3,
+     growing_with_both,
+     keys_begin,
+     {move, move_find, exchange_3_find},
+     keys_check_histories,
+     keys_close},
+    {"grow-late-helper",
+     "a helper that comes late does not bring back what was deleted",
+     3,
+     growing_with_a,
+     keys_begin,
+     {move, move, unlink_a_insert_2},
+     keys_check_histories,
+     keys_close},
+    {"grow-all",
+     "moved, deleted and inserted, and looked for",
+     3,
+     growing_with_a,
+     keys_begin,
+     {move, unlink_a_insert_2, find_twice},
+     keys_check_histories,
+     keys_close},
+};
+
+const unsigned grow_scenario_count = sizeof(grow_scenarios) / sizeof(grow_scenarios[0]);
