@@ -36,12 +36,6 @@ static const char *const io_names[] = {
 
 #define IO_COUNT (sizeof(io_names) / sizeof(io_names[0]))
 
-/* What is compiled in; a device that is missing on this machine is told when it is opened. */
-static bool is_built(enum link_io io)
-{
-    return io != LINK_IO_URING;
-}
-
 bool link_is_stack(enum link_io io)
 {
     U_ASSERT(io != LINK_IO_AUTO);
@@ -53,16 +47,15 @@ const char *link_io_name(enum link_io io)
     return io_names[io];
 }
 
-/* "auto, sock, tap": those that this build has. */
-static const char *built_names(char text[LINK_TEXT_MAX])
+/* "auto, sock, uring" and so on. */
+static const char *all_names(char text[LINK_TEXT_MAX])
 {
     size_t used = 0;
     unsigned i;
 
     for (i = 0; i < IO_COUNT; i++) {
-        if (is_built((enum link_io)i))
-            used += (size_t)snprintf(text + used, LINK_TEXT_MAX - used, "%s%s",
-                                     used > 0 ? ", " : "", io_names[i]);
+        used += (size_t)snprintf(text + used, LINK_TEXT_MAX - used, "%s%s", used > 0 ? ", " : "",
+                                 io_names[i]);
     }
     return text;
 }
@@ -75,9 +68,7 @@ static int set_io(struct link_options *link, const char *arg, char error[LINK_ER
     for (i = 0; i < IO_COUNT && strcmp(arg, io_names[i]) != 0; i++)
         continue;
     if (i == IO_COUNT)
-        return fail(error, "--io: \"%s\" is not one of %s", arg, built_names(names));
-    if (!is_built((enum link_io)i))
-        return fail(error, "--io=%s is not in this build; it has %s", arg, built_names(names));
+        return fail(error, "--io: \"%s\" is not one of %s", arg, all_names(names));
     link->io = (enum link_io)i;
     return 0;
 }
@@ -251,10 +242,11 @@ static int set_fault(struct link_options *link, const char *arg, char error[LINK
 
 static const struct link_option options[] = {
     {"io", "MODE", set_io,
-     "where bytes come from: sock, the kernel's sockets; the own\n"
-     "TCP/IP stack on a TAP device (tap), on an interface that\n"
-     "stays the kernel's (xdp), or by DPDK (dpdk); auto (default),\n"
-     "what --dev, --eal or --ip ask for, else sock"},
+     "where bytes come from: the kernel's sockets by epoll (sock) or\n"
+     "by io_uring (uring); the own TCP/IP stack on a TAP device\n"
+     "(tap), on an interface that stays the kernel's (xdp), or by\n"
+     "DPDK (dpdk); auto (default), what --dev, --eal or --ip ask\n"
+     "for, else kernel sockets, by io_uring if the kernel lets us"},
     {"dev", "NAME", set_dev,
      "TAP device to create (default: ucached0); the interface that\n"
      "xdp takes frames from; for dpdk a port number, PCI address or\n"
@@ -519,13 +511,9 @@ static int settle_dpdk(struct link_options *link, const struct link_defaults *de
 int link_settle(struct link_options *link, const struct link_defaults *defaults,
                 char error[LINK_ERROR_MAX])
 {
-    char names[LINK_TEXT_MAX];
-
-    if (link->io == LINK_IO_AUTO)
+    link->io_chosen = link->io == LINK_IO_AUTO;
+    if (link->io_chosen)
         link->io = choose_io(link);
-    if (!is_built(link->io))
-        return fail(error, "--dev=%s means --io=%s, which is not in this build; it has %s",
-                    link->dev ? link->dev : "", io_names[link->io], built_names(names));
     if (!link_is_stack(link->io))
         return check_sock(link, error);
     if (link->io == LINK_IO_XDP)
@@ -569,13 +557,13 @@ static int open_xdp(const struct link_options *link, const struct link_use *use,
     };
     char why[NIC_ERROR_MAX];
     unsigned i;
+    int queues;
 
     memcpy(xdp.mac, link->mac, sizeof(xdp.mac));
     for (i = 0; i < link->ip_count; i++)
         copy_xdp_addr(&link->ip[i], &xdp.addrs[i]);
-    if (nic_xdp_open(&xdp, use->queues, queue, why) < 0)
-        return fail(error, "%s", why);
-    return (int)use->queues;
+    queues = nic_xdp_open(&xdp, use->queues, queue, why);
+    return queues > 0 ? queues : fail(error, "%s", why);
 }
 
 static int open_dpdk(const struct link_options *link, const struct link_use *use,

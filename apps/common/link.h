@@ -30,6 +30,7 @@ enum link_io {
 /* All zero: nothing was given. Strings point into argv. */
 struct link_options {
     enum link_io io; /* not AUTO any more after link_settle() */
+    bool io_chosen;  /* by link_settle(): nobody has asked for it */
     const char *dev; /* null: none given, and none that goes without saying */
     struct net_stack_addr ip[NET_STACK_ADDR_MAX];
     unsigned ip_count;

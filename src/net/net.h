@@ -165,7 +165,11 @@ struct net_sock_config {
     uint32_t idle_timeout_s; /* settings.idle_timeout_s; unix sockets have none, as in memcached */
     const struct net_endpoints *endpoints; /* claimed; needed during the open only */
     int backlog;
+    bool uring; /* io_uring instead of epoll, if net_sock_uring_check() has said yes */
 };
+
+/* Whether this kernel lets us use io_uring. Returns 0, or -1 with a message that says why not. */
+int net_sock_uring_check(char error[NET_ERROR_MAX]);
 
 /* Opens a worker's own listening sockets. Returns null with a message in error[]. */
 struct net_worker *net_sock_worker_open(const struct net_sock_config *config,

@@ -13,7 +13,6 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "net/sock_worker.h"
@@ -28,34 +27,20 @@
 
 /* ---- stopping and going on --------------------------------------------------------------- */
 
-static void listeners_want(struct net_sock_worker *worker, uint32_t interest)
-{
-    struct epoll_event event = {.events = interest};
-    struct net_sock_listener *listener;
-
-    for (listener = worker->listeners; listener < worker->listeners + worker->listener_count;
-         listener++) {
-        if (listener->kind == NET_ENDPOINT_UDP)
-            continue;
-        event.data.ptr = listener;
-        (void)epoll_ctl(worker->epoll_fd, EPOLL_CTL_MOD, listener->source.fd, &event);
-    }
-}
-
 /* What cannot be accepted stays in the kernel's queue and would wake us for ever. */
 static void stop(struct net_sock_worker *worker, enum net_sock_accept reason, uint64_t retry_us)
 {
     worker->accept = reason;
     worker->accept_stopped_us = worker->now_us;
     worker->accept_retry_us = worker->now_us + retry_us;
-    listeners_want(worker, 0);
+    worker->io->accept_want(worker, false);
 }
 
-static void stop_paused(struct net_sock_worker *worker)
+static void stop_paused(struct net_sock_worker *worker, int code)
 {
     net_sock_count(worker, NET_SOCK_ACCEPT_PAUSES, 1);
     if (cache_verbosity(worker->cache) > 0)
-        fprintf(stderr, "ucached: cannot accept for a moment: %s\n", strerror(errno));
+        fprintf(stderr, "ucached: cannot accept for a moment: %s\n", strerror(code));
     stop(worker, NET_SOCK_ACCEPT_PAUSED, PAUSE_US);
 }
 
@@ -90,7 +75,7 @@ void net_sock_accept_resume(struct net_sock_worker *worker)
         cache_accept_resumed(worker->cache_worker, worker->now_us - worker->accept_stopped_us);
     }
     worker->accept = NET_SOCK_ACCEPTING;
-    listeners_want(worker, EPOLLIN);
+    worker->io->accept_want(worker, true);
 }
 
 /* ---- accepting --------------------------------------------------------------------------- */
@@ -110,6 +95,13 @@ static void take(struct net_sock_worker *worker, const struct net_sock_listener 
     stop_full(worker);
 }
 
+/* Whatever is not for lack of something concerns the one connection that was to be accepted. */
+static void accept_failed(struct net_sock_worker *worker, int code)
+{
+    if (code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM)
+        stop_paused(worker, code);
+}
+
 void net_sock_accept(struct net_sock_worker *worker, const struct net_sock_listener *listener)
 {
     struct sockaddr_storage peer;
@@ -126,16 +118,29 @@ void net_sock_accept(struct net_sock_worker *worker, const struct net_sock_liste
         }
         len = sizeof(peer);
         memset(&peer, 0, sizeof(peer));
-        fd = accept4(listener->source.fd, (struct sockaddr *)&peer, &len,
-                     SOCK_NONBLOCK | SOCK_CLOEXEC);
+        fd = accept4(listener->source.fd, (struct sockaddr *)&peer, &len, worker->io->accept_flags);
         if (fd >= 0)
             take(worker, listener, fd, &peer);
         else if (errno == EAGAIN || errno == EWOULDBLOCK)
             return;
-        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            stop_paused(worker);
-        /* Anything else concerns the one connection that was to be accepted. */
+        else
+            accept_failed(worker, errno);
     }
+}
+
+void net_sock_accepted(struct net_sock_worker *worker, const struct net_sock_listener *listener,
+                       int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof(peer);
+
+    if (fd < 0) {
+        accept_failed(worker, -fd);
+        return;
+    }
+    memset(&peer, 0, sizeof(peer));
+    (void)getpeername(fd, (struct sockaddr *)&peer, &len); /* one that has gone has none */
+    take(worker, listener, fd, &peer);
 }
 
 /* ---- opening and closing ----------------------------------------------------------------- */
@@ -171,7 +176,6 @@ int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endp
 {
     struct net_sock_listener *listener = &worker->listeners[worker->listener_count];
     bool is_udp = endpoint->kind == NET_ENDPOINT_UDP;
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = listener};
     int fd;
 
     if (endpoint->kind == NET_ENDPOINT_UNIX)
@@ -185,9 +189,7 @@ int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endp
     listener->kind = endpoint->kind;
     net_endpoint_peer(endpoint, &listener->peer);
     worker->listener_count++;
-    if ((is_udp ? net_sock_udp_open(worker, fd) : listen(fd, backlog)) < 0)
-        return -1;
-    return epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+    return is_udp ? net_sock_udp_open(worker, fd) : listen(fd, backlog);
 }
 
 void net_sock_accept_close(struct net_sock_worker *worker)

@@ -23,9 +23,6 @@
 #include "mcproto/mcproto.h"
 #include "net/sock_worker.h"
 
-/* Reads per event, if each fills the buffer. */
-#define READS_MAX 4
-
 /* Times per event that a blocked session may go on; then the other connections have their turn. */
 #define ROUNDS_MAX 8
 
@@ -131,8 +128,7 @@ void net_sock_conn_refuse(struct net_sock_worker *worker, int fd)
 static struct net_sock_conn *conn_new(struct net_sock_worker *worker, int fd,
                                       const struct net_sock_listener *listener)
 {
-    struct net_sock_conn *conn = calloc(1, sizeof(*conn));
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
+    struct net_sock_conn *conn = calloc(1, worker->io->conn_bytes);
     int on = 1;
 
     if (!conn)
@@ -145,7 +141,7 @@ static struct net_sock_conn *conn_new(struct net_sock_worker *worker, int fd,
     /* Replies go out in whole bursts already. */
     if (listener->kind == NET_ENDPOINT_TCP)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    if (epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+    if (worker->io->conn_begin(worker, conn) < 0) {
         free(conn);
         return NULL;
     }
@@ -179,20 +175,26 @@ bool net_sock_conn_open(struct net_sock_worker *worker, int fd,
 }
 
 /* What a connection has beside its session, which has ended. */
-static void conn_free(struct net_sock_worker *worker, struct net_sock_conn *conn)
+static void conn_end(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
-    net_out_clear(&conn->out, &worker->out_pool);
     u_list_remove(&conn->link);
     u_list_remove(&conn->ready_link);
-    close(conn->source.fd); /* which also takes it out of epoll */
     free(conn->kept);
+    conn->kept = NULL;
+    worker->io->conn_end(worker, conn);
+}
+
+void net_sock_conn_free(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    net_out_clear(&conn->out, &worker->out_pool);
+    close(conn->source.fd);
     free(conn);
 }
 
 void net_sock_conn_close(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
     cache_session_close(conn->session);
-    conn_free(worker, conn);
+    conn_end(worker, conn);
 }
 
 static void close_list(struct net_sock_worker *worker, struct u_list *list)
@@ -207,7 +209,7 @@ void net_sock_conns_close(struct net_sock_worker *worker)
     close_list(worker, &worker->timed_conns);
 }
 
-static void conn_abort(struct net_sock_worker *worker, struct net_sock_conn *conn)
+void net_sock_conn_abort(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
     net_sock_count(worker, NET_SOCK_ABORTED, 1);
     net_sock_conn_close(worker, conn);
@@ -215,16 +217,24 @@ static void conn_abort(struct net_sock_worker *worker, struct net_sock_conn *con
 
 /* ---- input ------------------------------------------------------------------------------- */
 
-/* Input that waits until the session goes on: blocked, or after its turn. Returns 0, or -1 if there
- * is no memory. */
+/*
+ * Input that waits until the session goes on: blocked, or after its turn. It follows what is kept
+ * already. Returns 0, or -1 if there is no memory.
+ */
 static int conn_keep(struct net_sock_conn *conn, const uint8_t *data, uint32_t len)
 {
-    conn->kept = malloc(len);
-    if (!conn->kept)
+    uint32_t before = conn->kept ? conn->kept_len - conn->kept_at : 0;
+    uint8_t *kept = malloc(before + len);
+
+    if (!kept)
         return -1;
-    memcpy(conn->kept, data, len);
+    if (before > 0)
+        memcpy(kept, conn->kept + conn->kept_at, before);
+    memcpy(kept + before, data, len);
+    free(conn->kept);
+    conn->kept = kept;
     conn->kept_at = 0;
-    conn->kept_len = len;
+    conn->kept_len = before + len;
     return 0;
 }
 
@@ -266,45 +276,38 @@ static void conn_resume(struct net_sock_worker *worker, struct net_sock_conn *co
     sink_commit(&s);
 }
 
-/*
- * Reads until the socket is empty as far as one can tell, or the turn is over. Returns -1 if the
- * connection is broken.
- */
-static int conn_read(struct net_sock_worker *worker, struct net_sock_conn *conn)
+/* A request has come: the last to be looked at for being idle. */
+static void conn_heard(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
-    ssize_t got = sizeof(worker->read_buffer);
-    unsigned reads;
-    uint32_t used;
+    if (!conn->timed || cache_session_idle_s(conn->session) > 0)
+        return;
+    u_list_remove(&conn->link);
+    u_list_push_back(&worker->timed_conns, &conn->link);
+}
 
-    for (reads = 0; reads < READS_MAX && got == (ssize_t)sizeof(worker->read_buffer); reads++) {
-        got = recv(conn->source.fd, worker->read_buffer, sizeof(worker->read_buffer), 0);
-        net_sock_count(worker, NET_SOCK_READS, 1);
-        if (got < 0)
-            return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
-        if (got == 0) {
-            conn->eof = true;
-            return 0;
-        }
-        used = conn_feed(worker, conn, worker->read_buffer, (uint32_t)got);
+int net_sock_conn_input(struct net_sock_worker *worker, struct net_sock_conn *conn,
+                        const uint8_t *data, uint32_t len)
+{
+    uint32_t used = 0;
+
+    if (conn->state == CACHE_SESSION_OPEN && !conn->kept) {
+        used = conn_feed(worker, conn, data, len);
+        conn_heard(worker, conn);
         if (conn->state == CACHE_SESSION_OPEN)
-            continue;
-        if (conn->state != CACHE_SESSION_CLOSING && used < (uint32_t)got)
-            return conn_keep(conn, worker->read_buffer + used, (uint32_t)got - used);
-        return 0;
+            return 1;
     }
-    return 0;
+    if (conn->state == CACHE_SESSION_CLOSING || used == len)
+        return 0;
+    return conn_keep(conn, data + used, len - used);
 }
 
 /* ---- what comes next --------------------------------------------------------------------- */
 
 static int conn_want(struct net_sock_worker *worker, struct net_sock_conn *conn, uint32_t interest)
 {
-    struct epoll_event event = {.events = interest, .data.ptr = conn};
-
     if (conn->interest == interest)
         return 0;
-    conn->interest = interest;
-    return epoll_ctl(worker->epoll_fd, EPOLL_CTL_MOD, conn->source.fd, &event);
+    return worker->io->conn_want(worker, conn, interest);
 }
 
 static void count_blocked(struct net_sock_worker *worker, struct net_sock_conn *conn)
@@ -320,14 +323,13 @@ static void count_blocked(struct net_sock_worker *worker, struct net_sock_conn *
 static enum net_out_result conn_write(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
     enum net_out_result result = NET_OUT_LEFT;
-    uint64_t writes = 0;
     unsigned round;
 
     /* After a turn of several: all replies of the turns go out together. */
     if (conn->state == CACHE_SESSION_YIELDED && conn->out.queued_bytes < NET_SOCK_TURN_BYTES)
         return NET_OUT_LEFT;
     for (round = 0; round < ROUNDS_MAX; round++) {
-        result = net_out_flush(&conn->out, &worker->out_pool, conn->source.fd, &writes);
+        result = worker->io->conn_flush(worker, conn);
         if (result == NET_OUT_ERROR || conn->failed)
             break;
         if (conn->out.queued_bytes > NET_SOCK_SEND_HIGH_BYTES / 2)
@@ -340,7 +342,6 @@ static enum net_out_result conn_write(struct net_sock_worker *worker, struct net
             break;
         result = NET_OUT_LEFT;
     }
-    net_sock_count(worker, NET_SOCK_WRITES, writes);
     return result;
 }
 
@@ -369,8 +370,7 @@ static int conn_wait(struct net_sock_worker *worker, struct net_sock_conn *conn,
     return conn_want(worker, conn, want);
 }
 
-/* After any input or output: writes, then waits for more, or this is the end. */
-static void conn_proceed(struct net_sock_worker *worker, struct net_sock_conn *conn)
+void net_sock_conn_proceed(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
     enum net_out_result result = conn_write(worker, conn);
     bool last_reply = conn->state == CACHE_SESSION_CLOSING ||
@@ -378,36 +378,11 @@ static void conn_proceed(struct net_sock_worker *worker, struct net_sock_conn *c
 
     count_blocked(worker, conn);
     if (conn->failed || result == NET_OUT_ERROR)
-        conn_abort(worker, conn);
+        net_sock_conn_abort(worker, conn);
     else if (last_reply && result == NET_OUT_EMPTY)
         net_sock_conn_close(worker, conn);
     else if (conn_wait(worker, conn, result) < 0)
-        conn_abort(worker, conn);
-}
-
-/* A request has come: the last to be looked at for being idle. */
-static void conn_heard(struct net_sock_worker *worker, struct net_sock_conn *conn)
-{
-    if (!conn->timed || cache_session_idle_s(conn->session) > 0)
-        return;
-    u_list_remove(&conn->link);
-    u_list_push_back(&worker->timed_conns, &conn->link);
-}
-
-void net_sock_conn_event(struct net_sock_worker *worker, struct net_sock_conn *conn,
-                         uint32_t events)
-{
-    /* Reset by the peer while we wait for neither reading nor writing. */
-    if ((events & (EPOLLERR | EPOLLHUP)) && !(events & (EPOLLIN | EPOLLOUT))) {
-        conn_abort(worker, conn);
-        return;
-    }
-    if ((events & EPOLLIN) && (conn->interest & EPOLLIN) && conn_read(worker, conn) < 0) {
-        conn_abort(worker, conn);
-        return;
-    }
-    conn_heard(worker, conn);
-    conn_proceed(worker, conn);
+        net_sock_conn_abort(worker, conn);
 }
 
 /* ---- turns and idleness ------------------------------------------------------------------ */
@@ -425,7 +400,7 @@ void net_sock_conns_ready(struct net_sock_worker *worker)
 
         if (conn->kept)
             conn_feed_kept(worker, conn);
-        conn_proceed(worker, conn);
+        net_sock_conn_proceed(worker, conn);
     }
 }
 
@@ -438,7 +413,7 @@ void net_sock_conns_eager(struct net_sock_worker *worker)
         struct net_sock_conn *conn = cache_session_owner(session);
 
         conn_resume(worker, conn);
-        conn_proceed(worker, conn);
+        net_sock_conn_proceed(worker, conn);
     }
 }
 
@@ -456,7 +431,7 @@ void net_sock_conns_idle(struct net_sock_worker *worker)
         if (idle_s > worker->idle_timeout_s) {
             net_sock_count(worker, NET_SOCK_IDLE_CLOSED, 1);
             cache_session_kick(conn->session);
-            conn_free(worker, conn);
+            conn_end(worker, conn);
         } else if (idle_s > 0) {
             break; /* those behind it have been heard of later */
         } else {

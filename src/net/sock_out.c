@@ -185,8 +185,7 @@ static void pop(struct net_out *out, struct net_out_pool *pool)
     piece_drop(pool, piece);
 }
 
-/* Takes n written bytes off the front, and pieces that have become (or always were) empty. */
-static void advance(struct net_out *out, struct net_out_pool *pool, uint64_t n)
+void net_out_advance(struct net_out *out, struct net_out_pool *pool, uint64_t n)
 {
     out->queued_bytes -= n;
     while (out->head && n >= out->head->len) {
@@ -203,14 +202,13 @@ static void advance(struct net_out *out, struct net_out_pool *pool, uint64_t n)
     }
 }
 
-static unsigned gather(const struct net_out *out, struct iovec iov[FLUSH_PIECES_MAX],
-                       uint64_t *total)
+unsigned net_out_gather(const struct net_out *out, struct iovec *iov, unsigned max, uint64_t *total)
 {
     const struct net_out_piece *piece;
     unsigned n = 0;
 
     *total = 0;
-    for (piece = out->head; piece && n < FLUSH_PIECES_MAX; piece = piece->next) {
+    for (piece = out->head; piece && n < max; piece = piece->next) {
         union {
             const uint8_t *from;
             void *base; /* sendmsg() only reads, but iovec is shared with recvmsg() */
@@ -245,20 +243,20 @@ enum net_out_result net_out_flush(struct net_out *out, struct net_out_pool *pool
     ssize_t sent;
 
     for (calls = 0; out->queued_bytes > 0 && calls < FLUSH_CALLS_MAX; calls++) {
-        msg.msg_iovlen = gather(out, iov, &total);
+        msg.msg_iovlen = net_out_gather(out, iov, FLUSH_PIECES_MAX, &total);
         sent = write_gathered(fd, &msg);
         ++*writes;
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0)
             return errno == EAGAIN || errno == EWOULDBLOCK ? NET_OUT_LEFT : NET_OUT_ERROR;
-        advance(out, pool, (uint64_t)sent);
+        net_out_advance(out, pool, (uint64_t)sent);
         if ((uint64_t)sent < total)
             return NET_OUT_LEFT;
     }
     if (out->queued_bytes > 0)
         return NET_OUT_LEFT;
-    advance(out, pool, 0);
+    net_out_advance(out, pool, 0);
     return NET_OUT_EMPTY;
 }
 
@@ -267,5 +265,5 @@ void net_out_clear(struct net_out *out, struct net_out_pool *pool)
     while (out->head)
         pop(out, pool);
     out->queued_bytes = 0;
-    advance(out, pool, 0);
+    net_out_advance(out, pool, 0);
 }

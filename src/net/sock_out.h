@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #define NET_OUT_BLOCK_BYTES (16 * 1024)
 
@@ -78,6 +79,14 @@ enum net_out_result {
 /* Writes to a non-blocking socket, a bounded number of times; adds that number to *writes. */
 enum net_out_result net_out_flush(struct net_out *out, struct net_out_pool *pool, int fd,
                                   uint64_t *writes);
+
+/*
+ * The parts of that, for who writes in another way: lists at most `max` pieces from the front,
+ * whose bytes are *total; and takes written bytes off. What is listed stays where it is until then.
+ */
+unsigned net_out_gather(const struct net_out *out, struct iovec *iov, unsigned max,
+                        uint64_t *total);
+void net_out_advance(struct net_out *out, struct net_out_pool *pool, uint64_t n);
 
 /* Drops everything, releasing references. */
 void net_out_clear(struct net_out *out, struct net_out_pool *pool);

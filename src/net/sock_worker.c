@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop of a sock worker: one epoll instance, its own listening sockets, level-triggered events.
+ * The loop of a sock worker, which has its own listening sockets.
  *
- * A request costs one read and one write, and a share of one epoll_wait. A connection that sends
- * many at once has a turn of so many requests (-R), then the others have theirs.
+ * A connection that sends many requests at once has a turn of so many (-R), then the others have
+ * theirs.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "net/sock_worker.h"
-
-#define EVENTS_MAX 128
 
 /* Longest sleep: housekeeping in the cache goes on even if nobody talks. */
 #define SLEEP_MS_MAX 1000
@@ -24,33 +21,6 @@
 #define SLEEP_MS_FULL 10
 
 /* ---- the loop ---------------------------------------------------------------------------- */
-
-static void wake_clear(const struct net_sock_worker *worker)
-{
-    eventfd_t value;
-
-    (void)eventfd_read(worker->wake.fd, &value);
-}
-
-static void dispatch(struct net_sock_worker *worker, const struct epoll_event *event)
-{
-    struct net_sock_source *source = event->data.ptr;
-
-    switch (source->kind) {
-    case NET_SOCK_WAKE:
-        wake_clear(worker);
-        break;
-    case NET_SOCK_LISTENER:
-        net_sock_accept(worker, (const struct net_sock_listener *)source);
-        break;
-    case NET_SOCK_UDP:
-        net_sock_udp_event(worker, (const struct net_sock_listener *)source);
-        break;
-    case NET_SOCK_CONN:
-        net_sock_conn_event(worker, (struct net_sock_conn *)source, event->events);
-        break;
-    }
-}
 
 /* What the transport itself waits for. */
 static int own_timeout_ms(const struct net_sock_worker *worker)
@@ -72,22 +42,20 @@ static int wait_timeout_ms(const struct net_sock_worker *worker)
 
 static int sock_loop(struct net_sock_worker *worker)
 {
-    struct epoll_event events[EVENTS_MAX];
-    int n, i;
+    int n;
 
     while (!atomic_load_explicit(&worker->stopping, memory_order_relaxed)) {
         cache_offline(worker->cache_worker);
-        n = epoll_wait(worker->epoll_fd, events, EVENTS_MAX, wait_timeout_ms(worker));
+        n = worker->io->wait(worker, wait_timeout_ms(worker));
         cache_online(worker->cache_worker);
-        if (n < 0 && errno != EINTR)
-            return -errno;
+        if (n < 0)
+            return n;
         worker->now_us = net_clock_us();
         cache_tick(worker->cache_worker, worker->now_us);
         net_sock_count(worker, NET_SOCK_LOOPS, 1);
         net_sock_accept_resume(worker);
         worker->crowded = n > 1 || !u_list_is_empty(&worker->ready);
-        for (i = 0; i < n; i++)
-            dispatch(worker, &events[i]);
+        worker->io->dispatch(worker, n);
         /* Only now: what these close may have had an event. */
         if (!u_list_is_empty(&worker->ready)) {
             worker->crowded = n > 0 || worker->ready.next != worker->ready.prev;
@@ -114,10 +82,20 @@ static int sock_run(struct net_worker *base)
     worker->cache_worker = cache_join(worker->cache);
     if (!worker->cache_worker)
         return -ENOSPC;
-    rc = net_sock_udp_begin(worker);
-    if (rc == 0)
-        rc = sock_loop(worker);
-    net_sock_conns_close(worker);
+    rc = worker->io->begin(worker);
+    if (rc < 0 && worker->io == &net_sock_uring) {
+        fprintf(stderr, "ucached: note: io_uring: %s: using epoll\n", strerror(-rc));
+        worker->io = &net_sock_epoll; /* some limit was met since the check */
+        rc = worker->io->begin(worker);
+    }
+    if (rc == 0) {
+        rc = net_sock_udp_begin(worker);
+        if (rc == 0)
+            rc = sock_loop(worker);
+        net_sock_conns_close(worker);
+        worker->io->end(worker);
+        worker->io_state = NULL;
+    }
     net_sock_udp_end(worker);
     cache_leave(worker->cache_worker);
     worker->cache_worker = NULL;
@@ -140,8 +118,6 @@ static void sock_close(struct net_worker *base)
     net_sock_udp_close(worker);
     if (worker->wake.fd >= 0)
         close(worker->wake.fd);
-    if (worker->epoll_fd >= 0)
-        close(worker->epoll_fd);
     net_out_pool_free(&worker->out_pool);
     free(worker);
 }
@@ -154,15 +130,12 @@ static const struct net_worker_ops sock_ops = {
 static int open_parts(struct net_sock_worker *worker, const struct net_sock_config *config,
                       char error[NET_ERROR_MAX])
 {
-    struct epoll_event wake = {.events = EPOLLIN, .data.ptr = &worker->wake};
     char text[NET_ENDPOINT_TEXT_MAX];
     unsigned i;
 
-    worker->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     worker->wake.kind = NET_SOCK_WAKE;
     worker->wake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (worker->epoll_fd < 0 || worker->wake.fd < 0 ||
-        epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, worker->wake.fd, &wake) < 0) {
+    if (worker->wake.fd < 0) {
         snprintf(error, NET_ERROR_MAX, "cannot make a worker: %s", strerror(errno));
         return -1;
     }
@@ -189,7 +162,7 @@ struct net_worker *net_sock_worker_open(const struct net_sock_config *config,
     }
     worker->worker.ops = &sock_ops;
     worker->cache = config->cache;
-    worker->epoll_fd = -1;
+    worker->io = config->uring ? &net_sock_uring : &net_sock_epoll;
     worker->wake.fd = -1;
     worker->accept_waits = config->accept_waits;
     worker->idle_timeout_s = config->idle_timeout_s;

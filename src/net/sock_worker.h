@@ -2,9 +2,14 @@
 /*
  * The inside of a sock worker, shared by its loop (sock_worker.c), what accepts for it
  * (sock_accept.c), its connections (sock_conn.c) and its statistics (net_stats.c).
+ *
+ * How the kernel is asked to wait, read and write is behind struct net_sock_io: by epoll and a
+ * system call for each (sock_epoll.c), or by io_uring (uring.c).
  */
 #ifndef NET_SOCK_WORKER_H
 #define NET_SOCK_WORKER_H
+
+#include <sys/epoll.h>
 
 #include "base/list.h"
 #include "net/sock_out.h"
@@ -63,7 +68,7 @@ struct net_sock_listener {
  */
 struct net_sock_conn {
     struct net_sock_source source;
-    uint32_t interest; /* EPOLL* bits registered */
+    uint32_t interest; /* EPOLLIN, EPOLLOUT: what it waits for */
     struct cache_session *session;
     enum cache_session_state state; /* of the session, after its last call */
     struct net_out out;
@@ -88,11 +93,44 @@ struct net_sock_waiting {
     struct sockaddr_storage peer;
 };
 
+struct net_sock_worker;
+
+/* A way to the kernel. Functions that can fail return 0 or a negative errno value. */
+struct net_sock_io {
+    size_t conn_bytes; /* of a connection: a struct that begins with struct net_sock_conn */
+    int accept_flags;  /* of accept4() */
+
+    /* In the thread of the loop, before and after it: sets worker->io_state. */
+    int (*begin)(struct net_sock_worker *worker);
+    void (*end)(struct net_sock_worker *worker);
+
+    /* Waits for events; returns how many there are. dispatch acts on them. */
+    int (*wait)(struct net_sock_worker *worker, int timeout_ms);
+    void (*dispatch)(struct net_sock_worker *worker, int events);
+
+    /* Whether new connections are to be reported. */
+    void (*accept_want)(struct net_sock_worker *worker, bool on);
+
+    /* Begins to report what arrives (interest is EPOLLIN); changes what is waited for. */
+    int (*conn_begin)(struct net_sock_worker *worker, struct net_sock_conn *conn);
+    int (*conn_want)(struct net_sock_worker *worker, struct net_sock_conn *conn, uint32_t interest);
+
+    /* Writes what is queued, or begins to: then NET_OUT_LEFT, and it comes back when done. */
+    enum net_out_result (*conn_flush)(struct net_sock_worker *worker, struct net_sock_conn *conn);
+
+    /* Nothing is to be reported any more. Calls net_sock_conn_free(), now or when that is so. */
+    void (*conn_end)(struct net_sock_worker *worker, struct net_sock_conn *conn);
+};
+
+extern const struct net_sock_io net_sock_epoll;
+extern const struct net_sock_io net_sock_uring;
+
 struct net_sock_worker {
     struct net_worker worker;
     struct cache *cache;
     struct cache_worker *cache_worker; /* null unless the loop runs */
-    int epoll_fd;
+    const struct net_sock_io *io;
+    void *io_state;              /* null unless the loop runs */
     struct net_sock_source wake; /* an eventfd */
     struct net_sock_listener listeners[NET_ENDPOINT_MAX];
     unsigned listener_count;
@@ -129,6 +167,13 @@ static inline void net_sock_count(struct net_sock_worker *worker, enum net_sock_
 /* Opens a socket of the worker's own for an address, or a share of a unix socket. 0 or -1. */
 int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endpoint *endpoint,
                            int backlog);
+
+/*
+ * A connection was accepted already: takes it over, or refuses it. fd: a socket, or the negative
+ * errno value of an attempt that failed.
+ */
+void net_sock_accepted(struct net_sock_worker *worker, const struct net_sock_listener *listener,
+                       int fd);
 
 /* A listening socket has become readable. */
 void net_sock_accept(struct net_sock_worker *worker, const struct net_sock_listener *listener);
@@ -170,9 +215,22 @@ bool net_sock_conn_open(struct net_sock_worker *worker, int fd,
 /* Tells the peer that there are too many connections, and closes the socket. */
 void net_sock_conn_refuse(struct net_sock_worker *worker, int fd);
 
-/* Acts on EPOLL* bits. Afterwards the connection may be gone. */
-void net_sock_conn_event(struct net_sock_worker *worker, struct net_sock_conn *conn,
-                         uint32_t events);
+/*
+ * Gives what was received to the session, or keeps it until the session goes on. Returns 1 if more
+ * may be read now, 0 if not, -1 if there is no memory. net_sock_conn_proceed() has to follow, or
+ * net_sock_conn_abort().
+ */
+int net_sock_conn_input(struct net_sock_worker *worker, struct net_sock_conn *conn,
+                        const uint8_t *data, uint32_t len);
+
+/* After any input or output: writes, then waits for more, or this is the end. */
+void net_sock_conn_proceed(struct net_sock_worker *worker, struct net_sock_conn *conn);
+
+/* Ends a connection that is broken. */
+void net_sock_conn_abort(struct net_sock_worker *worker, struct net_sock_conn *conn);
+
+/* The last step of net_sock_io.conn_end: drops its replies, closes the socket. */
+void net_sock_conn_free(struct net_sock_worker *worker, struct net_sock_conn *conn);
 
 /* One more turn for each connection that had not finished its last one. */
 void net_sock_conns_ready(struct net_sock_worker *worker);

@@ -637,7 +637,7 @@ static struct nic *open_nic(struct xdp_shared *shared, const struct nic_xdp_conf
 /* ---- opening an interface ---------------------------------------------------------------- */
 
 static int check(const struct nic_xdp_config *config, const struct nic_xdp_device *device,
-                 unsigned queues, char error[NIC_ERROR_MAX])
+                 char error[NIC_ERROR_MAX])
 {
     const uint32_t mtu_max = CHUNK_LARGE_BYTES - KERNEL_HEADROOM_BYTES - FRAME_HEADER_BYTES;
 
@@ -654,12 +654,12 @@ static int check(const struct nic_xdp_config *config, const struct nic_xdp_devic
                       config->dev, config->mtu, NIC_MTU_MIN, device->mtu);
         return -1;
     }
-    if (device->rx_queues > NIC_XDP_QUEUES_MAX || queues > device->rx_queues) {
-        nic_error_set(error,
-                      "xdp %s: it has %u receive queues: between the number of threads, %u, and %u "
-                      "are served: see ethtool -l %s, change it by ethtool -L, or give --queues=%u",
-                      config->dev, device->rx_queues, queues, NIC_XDP_QUEUES_MAX, config->dev,
-                      device->rx_queues);
+    if (device->rx_queues > NIC_XDP_QUEUES_MAX) {
+        nic_error_set(
+            error,
+            "xdp %s: it has %u receive queues, more than %u: see ethtool -l %s, change it "
+            "by ethtool -L",
+            config->dev, device->rx_queues, NIC_XDP_QUEUES_MAX, config->dev);
         return -1;
     }
     if ((config->mac[0] & 1) != 0) {
@@ -670,13 +670,12 @@ static int check(const struct nic_xdp_config *config, const struct nic_xdp_devic
 }
 
 /* What comes before the sockets. */
-static int prepare(struct xdp_shared *shared, const struct nic_xdp_config *config, unsigned queues,
+static int prepare(struct xdp_shared *shared, const struct nic_xdp_config *config,
                    char error[NIC_ERROR_MAX])
 {
     struct nic_xdp_device *device = &shared->device;
 
-    if (nic_xdp_device_open(device, config, error) < 0 ||
-        check(config, device, queues, error) < 0 ||
+    if (nic_xdp_device_open(device, config, error) < 0 || check(config, device, error) < 0 ||
         nic_xdp_filter_load(&shared->filter, error) < 0 ||
         nic_xdp_filter_allow(&shared->filter, config, error) < 0)
         return -1;
@@ -705,13 +704,14 @@ int nic_xdp_open(const struct nic_xdp_config *config, unsigned queues, struct ni
     libxdp_set_print(NULL);
     shared->filter.link_fd = -1;
     atomic_store(&shared->users, 1);
-    if (prepare(shared, config, queues, error) == 0) {
+    if (prepare(shared, config, error) == 0) {
+        queues = u_min32(queues, shared->device.rx_queues);
         while (n < queues && (queue[n] = open_nic(shared, config, n, queues, error)) != NULL)
             n++;
     }
     shared_release(shared);
     if (n == queues)
-        return 0;
+        return (int)queues;
     while (n > 0)
         nic_close(queue[--n]);
     return -1;

@@ -40,8 +40,9 @@ struct nic_xdp_config {
 };
 
 /*
- * Opens all receive queues of an interface. `queues` may be fewer than it has: each struct nic then
- * serves several of them. Needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF (or root), not any more once
+ * Opens all receive queues of an interface. If it has more than `queues`, each struct nic serves
+ * several of them; if it has fewer, there are as many as it has. Returns how many, or -1 with a
+ * message. Needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF (or root), not any more once
  * it is open. With host_addrs the ports are claimed from the kernel, so that nobody else listens
  * there. When the last queue is closed, or the process ends in whatever way, the kernel has the
  * interface back.

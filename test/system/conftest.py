@@ -76,8 +76,7 @@ def ucached_path():
 @pytest.fixture(scope="session")
 def tap_obstacle(ucached_path):
     """None if tests of the own stack can run here, else the reason why they cannot."""
-    stack = os.environ.get("UCACHED_STACK", "tap")
-    return netspace.why_not() or servers.missing(ucached_path, stack)
+    return netspace.why_not() or servers.missing(ucached_path, servers.STACK)
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,11 @@ TAP_HOST_ADDRESS = "10.100.0.10"
 TAP_PORT = 11211
 
 
+# How kernel sockets are driven, and what the own stack's frames come over.
+SOCK = os.environ.get("UCACHED_SOCK", "sock")
+STACK = os.environ.get("UCACHED_STACK", "tap")
+
+
 class ServerError(Exception):
     """A server did not start, did not stop or died. The message ends with its log."""
 
@@ -265,13 +270,13 @@ class Server:
 def start_sock(binary, log_path, args):
     """ucached on kernel sockets, on a free port of 127.0.0.1."""
     port = free_port()
-    command = [binary, "--io=sock", "-l", "127.0.0.1", "-p", str(port), *args]
+    command = [binary, f"--io={SOCK}", "-l", "127.0.0.1", "-p", str(port), *args]
     return Server("sock", command, ("127.0.0.1", port), netspace.HostSpace(), log_path)
 
 
 def start_tap(binary, log_path, args):
     """ucached on its own stack: over a TAP device, or over what $UCACHED_STACK names."""
-    return STACKS[os.environ.get("UCACHED_STACK", "tap")](binary, log_path, stack_args() + args)
+    return STACKS[STACK](binary, log_path, stack_args() + args)
 
 
 def stack_args():
@@ -372,7 +377,7 @@ STACKS = {
 def start_unix(binary, log_path, args):
     """ucached on a unix socket beside its log."""
     path = f"{log_path}.socket"
-    command = [binary, "--io=sock", "-s", path, *args]
+    command = [binary, f"--io={SOCK}", "-s", path, *args]
     return Server("unix", command, path, netspace.HostSpace(), log_path)
 
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sock workers on threads of their own, with clients on the loopback interface.
+ * Sock workers on threads of their own, with clients on the loopback interface. With the argument
+ * "uring" the workers use io_uring instead of epoll.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,6 +24,12 @@
 #include "net/sock_worker.h"
 
 #define THREADS 2
+
+/* Descriptors that a test without enough of them may have. */
+#define FILES_MAX 128
+#define CLIENTS_MAX 32
+
+static bool by_uring;
 
 /* How a fixture differs from the usual one. */
 struct shape {
@@ -58,6 +65,7 @@ static struct fixture *fixture_shaped(const struct shape *shape)
         .accept_waits = shape->accept_waits,
         .idle_timeout_s = shape->idle_timeout_s,
         .backlog = 64,
+        .uring = by_uring,
     };
     const char *why = NULL;
     char error[NET_ERROR_MAX];
@@ -366,32 +374,62 @@ static void test_too_many_connections(void **state)
     fixture_close(f);
 }
 
+/* Until each worker has begun, and so has accepted something. Returns how many clients there are.
+ */
+static unsigned meet_workers(const struct fixture *f, int fds[CLIENTS_MAX])
+{
+    unsigned n = 0;
+    unsigned i;
+
+    for (i = 0; i < THREADS; i++) {
+        const struct net_sock_worker *worker = (const struct net_sock_worker *)f->workers[i];
+
+        while (net_counter_read(&worker->counters[NET_SOCK_ACCEPTED]) == 0) {
+            assert_true(n < CLIENTS_MAX);
+            fds[n] = client_open(f);
+            ask(fds[n++], "get a\r\n", "END\r\n");
+        }
+    }
+    return n;
+}
+
 /* Without descriptors to accept with, the server waits instead of spinning, and recovers. */
 static void test_no_descriptors(void **state)
 {
-    struct fixture *f = *state;
-    int fd, lowest;
+    int clients[CLIENTS_MAX];
+    int fillers[FILES_MAX];
+    unsigned client_count;
     struct rlimit limit, low;
+    struct fixture *f;
+    unsigned n = 0;
     unsigned i;
+    int fd;
 
     if (getenv("UCACHED_VALGRIND")) {
         print_message("skipped: valgrind closes what is accepted beyond the limit by itself\n");
         skip();
     }
-    fd = socket(AF_INET, SOCK_STREAM, 0);
-    lowest = dup(fd);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     low = limit;
-    low.rlim_cur = (rlim_t)lowest;
-    close(lowest);
+    low.rlim_cur = FILES_MAX;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    f = fixture_open(64);
+    client_count = meet_workers(f, clients);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    while ((fillers[n] = dup(fd)) >= 0)
+        n++;
     must_connect(f, fd);
     for (i = 0; i < 400 && counter(f, NET_SOCK_ACCEPT_PAUSES) == 0; i++)
         nap();
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    while (n > 0)
+        close(fillers[--n]);
     assert_in_range(counter(f, NET_SOCK_ACCEPT_PAUSES), 1, 50);
     ask(fd, "get a\r\n", "END\r\n");
     close(fd);
+    while (client_count > 0)
+        close(clients[--client_count]);
+    fixture_close(f);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 /* Without maxconns_fast: who comes too many waits, and is served when there is a place. */
@@ -644,7 +682,7 @@ static void test_stop_with_open_connections(void **state)
     free(requests);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_set_and_get, setup, teardown),
@@ -654,7 +692,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_half_close, setup, teardown),
         cmocka_unit_test_setup_teardown(test_quit, setup, teardown),
         cmocka_unit_test(test_too_many_connections),
-        cmocka_unit_test_setup_teardown(test_no_descriptors, setup, teardown),
+        cmocka_unit_test(test_no_descriptors),
         cmocka_unit_test_setup_teardown(test_many_clients, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
         cmocka_unit_test(test_stop_with_open_connections),
@@ -665,6 +703,12 @@ int main(void)
         cmocka_unit_test(test_turns_and_half_close),
         cmocka_unit_test(test_idle_timeout),
     };
+    char error[NET_ERROR_MAX];
 
+    by_uring = argc > 1 && strcmp(argv[1], "uring") == 0;
+    if (by_uring && net_sock_uring_check(error) < 0) {
+        printf("skipped: %s\n", error);
+        return 77;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
