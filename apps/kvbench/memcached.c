@@ -197,16 +197,17 @@ uint64_t memcached_misses(const struct memcached *memcached)
     return memcached->misses;
 }
 
-double memcached_stat(struct memcached *memcached, const char *name)
+double memcached_stat(struct memcached *memcached, const char *section, const char *name)
 {
     static char text[1 << 16];
     char error[LOAD_ERROR_MAX], wanted[64];
     size_t len = 0;
     const char *found;
 
-    if (!room(memcached, 16, error))
+    if (!room(memcached, 64, error))
         return -1;
-    put(memcached, "stats\r\n", 7);
+    snprintf(wanted, sizeof(wanted), "stats %.32s\r\n", section ? section : "");
+    put(memcached, wanted, strlen(wanted));
     if (!flush(memcached, error))
         return -1;
     while (len < 5 || memcmp(text + len - 5, "END\r\n", 5) != 0) {
@@ -228,13 +229,15 @@ static void become(const struct memcached *memcached, const char *program, uint6
                    uint32_t value_bytes_max)
 {
     char memory[32], item[32];
-    unsigned item_kib = memory_bytes < 2 << 20 ? 512 : 1024; /* it takes no more than half of -m */
+    uint64_t item_kib = 1024;
 
     while (item_kib < (value_bytes_max + 1024) / 512)
         item_kib *= 2;
+    if (item_kib > memory_bytes >> 11) /* it takes no more than half of -m */
+        item_kib = memory_bytes >> 11;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     snprintf(memory, sizeof(memory), "%llu", (unsigned long long)(memory_bytes >> 20));
-    snprintf(item, sizeof(item), "%uk", item_kib);
+    snprintf(item, sizeof(item), "%lluk", (unsigned long long)item_kib);
     if (geteuid() == 0)
         execlp(program, program, "-s", memcached->address.sun_path, "-m", memory, "-t", "1", "-I",
                item, "-u", "root", (char *)NULL);

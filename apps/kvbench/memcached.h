@@ -35,7 +35,10 @@ bool memcached_settle(struct memcached *memcached, char error[LOAD_ERROR_MAX]);
 uint64_t memcached_hits(const struct memcached *memcached);
 uint64_t memcached_misses(const struct memcached *memcached);
 
-/* A number of `stats`; -1 if there is none of that name. After memcached_settle(). */
-double memcached_stat(struct memcached *memcached, const char *name);
+/*
+ * A number of `stats` or, with a section, of `stats SECTION`; -1 if there is none of that name.
+ * After memcached_settle().
+ */
+double memcached_stat(struct memcached *memcached, const char *section, const char *name);
 
 #endif

@@ -116,7 +116,7 @@ static bool memcached_run(const struct options *options, uint64_t limit, uint64_
     good = good && memcached_settle(memcached, error);
     report_progress(NULL);
     if (good)
-        *items = memcached_stat(memcached, "curr_items");
+        *items = memcached_stat(memcached, NULL, "curr_items");
     if (memcached)
         memcached_stop(memcached);
     if (!good)

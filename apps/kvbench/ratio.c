@@ -56,6 +56,16 @@ static bool size_bytes(struct ratio *ratio, const struct options_size *size, uin
     return true;
 }
 
+/* A cache that has taken more than its limit cannot be compared at that limit. */
+static void say_excess(const struct ratio *ratio, uint64_t bytes,
+                       const struct replay_result *results)
+{
+    for (unsigned i = 0; i < ratio->columns; i++)
+        if (results[i].taken_bytes > (double)bytes)
+            fprintf(ratio->out, "%-12s %s has taken %.1f MiB, which is more than the limit\n", "",
+                    column_name(ratio->column[i]), results[i].taken_bytes / 0x1p20);
+}
+
 static bool size_run(struct ratio *ratio, const struct options_size *size)
 {
     struct replay_result results[COLUMNS_MAX];
@@ -85,12 +95,12 @@ static bool size_run(struct ratio *ratio, const struct options_size *size)
                 report_add(ratio->report, misses, "share", 1, "%s_%s", ratio->options->name, label);
             items = report_add(ratio->report, results[i].items, "items", 1, "%s_%s_items",
                                ratio->options->name, label);
-        } else {
-            report_compare(miss, name, misses, true);
-            report_compare(items, name, results[i].items, false);
         }
+        report_compare(miss, name, misses, true); /* the first one too, so that it has a name */
+        report_compare(items, name, results[i].items, false);
     }
     fputc('\n', ratio->out);
+    say_excess(ratio, bytes, results);
     return true;
 }
 

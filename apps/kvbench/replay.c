@@ -28,7 +28,7 @@ static bool cache_open(struct cache *cache, const struct source_facts *facts, ui
     const char *error;
 
     (void)policy;
-    cache->refused = 0;
+    *cache = (struct cache){0};
     cache->kv = kv_create(&config, &error);
     if (!cache->kv)
         return bench_fail("engine with %.1f MiB: %s", (double)memory_bytes / 0x1p20, error);
@@ -131,6 +131,7 @@ bool replay_engine(struct source *source, const struct source_facts *facts, uint
     report_progress(NULL);
     kv_stats(cache.kv, &stats);
     result->items = (double)stats.items;
+    result->taken_bytes = (double)stats.memory_used_bytes;
     cache_close(&cache);
     if (got < 0)
         return bench_fail("%s", source->error);
@@ -169,7 +170,8 @@ bool replay_memcached(struct source *source, const struct source_facts *facts,
     if (good) {
         result->misses = memcached_misses(memcached) - warm_misses;
         result->gets = memcached_hits(memcached) - warm_hits + result->misses;
-        result->items = memcached_stat(memcached, "curr_items");
+        result->items = memcached_stat(memcached, NULL, "curr_items");
+        result->taken_bytes = memcached_stat(memcached, "slabs", "total_malloced");
     }
     if (memcached)
         memcached_stop(memcached);

@@ -8,7 +8,8 @@
 struct replay_result {
     uint64_t gets;
     uint64_t misses;
-    double items; /* that are there at the end */
+    double items;       /* that are there at the end */
+    double taken_bytes; /* by what the cache itself says */
 };
 
 /*

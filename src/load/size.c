@@ -11,6 +11,7 @@
 static const double etc_small[] = {.00536, .00047, .17820, .09239, .00018, .02740, .00065, .00606,
                                    .00023, .00837, .00837, .08989, .00092, .00326, .01980};
 #define ETC_TAIL_FROM 15
+#define ETC_VALUE_MAX 1000000 /* the law has no end, memcached's items do */
 
 static bool complain(char *error, const char *text, const char *why)
 {
@@ -40,6 +41,8 @@ static void etc_value(struct load_size *size)
     for (uint32_t n = 0; n < sizeof(etc_small) / sizeof(etc_small[0]); n++)
         choice_add(size, n, etc_small[n]);
     law_set(size, LOAD_SIZE_GPARETO, ETC_TAIL_FROM, 214.476, 0.348238);
+    if (size->max > ETC_VALUE_MAX)
+        size->max = ETC_VALUE_MAX;
 }
 
 /* "gev:MU:SIGMA:K" behind its colon. */

@@ -9,7 +9,7 @@
  * gpareto:MU:SIGMA:K   generalized Pareto distribution
  * etc-key, etc-value   Facebook's ETC pool (Atikoglu et al., "Workload analysis of a large-scale
  *                      key-value store", 2012): a GEV law for keys; for values a table for up to
- *                      14 bytes and a Pareto law beyond
+ *                      14 bytes and a Pareto law beyond, up to 1 MB
  *
  * Every distribution is a function from a share of one to a number (the inverse of its cumulative
  * distribution), so the size that belongs to an id is load_size_at(size, share that belongs to it).

@@ -39,8 +39,9 @@ static void test_order_within_a_key(void **unused)
     assert_true(memcached_settle(memcached, error));
     assert_int_equal(memcached_hits(memcached), 2);
     assert_int_equal(memcached_misses(memcached), 3);
-    assert_true(memcached_stat(memcached, "curr_items") == 3);
-    assert_true(memcached_stat(memcached, "no_such_number") == -1);
+    assert_true(memcached_stat(memcached, NULL, "curr_items") == 3);
+    assert_true(memcached_stat(memcached, NULL, "no_such_number") == -1);
+    assert_true(memcached_stat(memcached, "slabs", "total_malloced") >= 1 << 20);
     memcached_stop(memcached);
 }
 
@@ -56,7 +57,7 @@ static void test_many_and_large(void **unused)
     assert_true(memcached_settle(memcached, error));
     assert_int_equal(memcached_misses(memcached), 3000);
     assert_int_equal(memcached_hits(memcached), 3000);
-    assert_true(memcached_stat(memcached, "curr_items") == 4000);
+    assert_true(memcached_stat(memcached, NULL, "curr_items") == 4000);
     memcached_stop(memcached);
 }
 
