@@ -17,8 +17,8 @@ static bool list_run(FILE *out)
         fprintf(out, "  %-12s %s%s%s\n", tables[i]->name, tables[i]->about,
                 tables[i]->absent ? ": " : "", tables[i]->absent ? tables[i]->absent : "");
     fputs("policies\n", out);
-    for (unsigned i = 0; i < BENCH_POLICIES; i++)
-        fprintf(out, "  %s\n", bench_policy_name((enum bench_policy_kind)i));
+    for (unsigned i = 0; i < KV_POLICIES; i++)
+        fprintf(out, "  %s\n", kv_policy_name((enum kv_policy_kind)i));
     return true;
 }
 

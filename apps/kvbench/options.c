@@ -147,9 +147,9 @@ static bool take_policy(struct options *options, const char *option, const char 
 {
     if (options->policy_count == OPTIONS_LIST_MAX)
         return bad(options, option, part, "the list is too long");
-    for (unsigned i = 0; i < BENCH_POLICIES; i++) {
-        if (strcmp(bench_policy_name((enum bench_policy_kind)i), part) == 0) {
-            options->policies[options->policy_count++] = (enum bench_policy_kind)i;
+    for (unsigned i = 0; i < KV_POLICIES; i++) {
+        if (strcmp(kv_policy_name((enum kv_policy_kind)i), part) == 0) {
+            options->policies[options->policy_count++] = (enum kv_policy_kind)i;
             return true;
         }
     }
@@ -287,9 +287,9 @@ static void defaults(struct options *o)
         o->groups[o->group_count++] = 16;
     }
     if (o->policy_count == 0) {
-        for (unsigned i = 0; i < BENCH_POLICIES; i++)
-            o->policies[i] = (enum bench_policy_kind)i;
-        o->policy_count = o->mode == OPTIONS_RATIO ? BENCH_POLICIES : 1;
+        for (unsigned i = 0; i < KV_POLICIES; i++)
+            o->policies[i] = (enum kv_policy_kind)i;
+        o->policy_count = o->mode == OPTIONS_RATIO ? KV_POLICIES : 1;
     }
     if (o->size_count == 0 && o->mode == OPTIONS_RATIO) {
         o->sizes[o->size_count++] = (struct options_size){OPTIONS_SHARE, 0.01};

@@ -44,7 +44,7 @@ struct options {
     unsigned threads_count;
     unsigned groups[OPTIONS_LIST_MAX];
     unsigned group_count;
-    enum bench_policy_kind policies[OPTIONS_LIST_MAX];
+    enum kv_policy_kind policies[OPTIONS_LIST_MAX];
     unsigned policy_count;
     struct options_size sizes[OPTIONS_LIST_MAX];
     unsigned size_count;

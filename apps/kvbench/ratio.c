@@ -9,7 +9,7 @@
 #include "kvbench/replay.h"
 
 #define COLUMNS_MAX (OPTIONS_LIST_MAX + 1)
-#define NO_POLICY BENCH_POLICIES /* memcached's column */
+#define NO_POLICY KV_POLICIES /* memcached's column */
 
 struct ratio {
     const struct options *options;
@@ -19,12 +19,12 @@ struct ratio {
     struct source_facts facts;
     uint64_t warm;
     unsigned columns;
-    enum bench_policy_kind column[COLUMNS_MAX];
+    enum kv_policy_kind column[COLUMNS_MAX];
 };
 
-static const char *column_name(enum bench_policy_kind column)
+static const char *column_name(enum kv_policy_kind column)
 {
-    return column == NO_POLICY ? "memcached" : bench_policy_name(column);
+    return column == NO_POLICY ? "memcached" : kv_policy_name(column);
 }
 
 /* "1pct", "64mib", "10000obj": for the name of a row. */
@@ -78,7 +78,7 @@ static bool size_run(struct ratio *ratio, const struct options_size *size)
     size_label(size, label);
     fprintf(ratio->out, "%-12s %9.1f", label, (double)bytes / 0x1p20);
     for (unsigned i = 0; i < ratio->columns; i++) {
-        enum bench_policy_kind column = ratio->column[i];
+        enum kv_policy_kind column = ratio->column[i];
         const char *name = column_name(column);
         double misses;
         bool good = column == NO_POLICY ? replay_memcached(&ratio->source, &ratio->facts, bytes,

@@ -18,16 +18,16 @@ struct cache {
 };
 
 static bool cache_open(struct cache *cache, const struct source_facts *facts, uint64_t memory_bytes,
-                       enum bench_policy_kind policy)
+                       enum kv_policy_kind policy)
 {
     struct kv_config config = {.memory_bytes = memory_bytes,
                                .value_bytes_max = facts->value_bytes_max,
                                .worker_max = 1,
                                .evict = true,
+                               .policy = policy,
                                .secret = "kvbench's secret"};
     const char *error;
 
-    (void)policy;
     *cache = (struct cache){0};
     cache->kv = kv_create(&config, &error);
     if (!cache->kv)
@@ -99,7 +99,7 @@ static bool is_get(const struct load_request *request)
 }
 
 bool replay_engine(struct source *source, const struct source_facts *facts, uint64_t memory_bytes,
-                   enum bench_policy_kind policy, uint64_t warm, struct replay_result *result)
+                   enum kv_policy_kind policy, uint64_t warm, struct replay_result *result)
 {
     struct load_request request;
     struct kv_stats stats;
@@ -124,7 +124,7 @@ bool replay_engine(struct source *source, const struct source_facts *facts, uint
             result->misses += missed;
         }
         if (i % PROGRESS_EVERY == 0)
-            report_progress("%s at %.1f MiB: %.0f %%", bench_policy_name(policy),
+            report_progress("%s at %.1f MiB: %.0f %%", kv_policy_name(policy),
                             (double)memory_bytes / 0x1p20,
                             100.0 * (double)i / (double)facts->requests);
     }

@@ -17,7 +17,7 @@ struct replay_result {
  * first `warm` requests are not counted. False with a message.
  */
 bool replay_engine(struct source *source, const struct source_facts *facts, uint64_t memory_bytes,
-                   enum bench_policy_kind policy, uint64_t warm, struct replay_result *result);
+                   enum kv_policy_kind policy, uint64_t warm, struct replay_result *result);
 
 /* Through memcached with the same limit; its clock is the real one, so nothing may expire. */
 bool replay_memcached(struct source *source, const struct source_facts *facts,

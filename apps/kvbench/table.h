@@ -14,7 +14,6 @@
 
 #include "base/siphash.h"
 #include "kv/kv.h"
-#include "kvbench/policy.h"
 
 #define TABLE_BURST 64 /* requests between two announcements that no item is looked at */
 
@@ -38,7 +37,7 @@ struct table_config {
     uint32_t value_bytes_max;
     unsigned threads_max;
     uint64_t items; /* expected, for tables that can be given their size; 0: they are to grow */
-    enum bench_policy_kind policy; /* the engine's eviction */
+    enum kv_policy_kind policy; /* the engine's eviction */
 };
 
 struct table_tally {

@@ -24,6 +24,7 @@ static void *engine_create(const struct table_config *config, const char **error
                                   .value_bytes_max = config->value_bytes_max,
                                   .worker_max = config->threads_max + 1,
                                   .evict = true,
+                                  .policy = config->policy,
                                   .secret = "kvbench's secret"};
 
     *error = "no memory";

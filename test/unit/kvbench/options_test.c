@@ -20,7 +20,7 @@ static void test_defaults(void **unused)
     parse_good("ratio", &options);
     assert_int_equal(options.size_count, 2);
     assert_int_equal(options.sizes[1].kind, OPTIONS_SHARE);
-    assert_int_equal(options.policy_count, BENCH_POLICIES);
+    assert_int_equal(options.policy_count, KV_POLICIES);
 }
 
 static void test_every_option(void **unused)
@@ -50,7 +50,7 @@ static void test_every_option(void **unused)
     assert_true(options.sizes[0].kind == OPTIONS_SHARE && options.sizes[0].amount == 0.005);
     assert_true(options.sizes[1].kind == OPTIONS_OBJECTS && options.sizes[1].amount == 300);
     assert_int_equal(options.policy_count, 1);
-    assert_int_equal(options.policies[0], BENCH_POLICY_CLOCK);
+    assert_int_equal(options.policies[0], KV_POLICY_CLOCK);
     assert_int_equal(options.requests, 100000);
     assert_true(options.warm_given && options.warm == 0);
     assert_string_equal(options.memcached, "/bin/m");
