@@ -146,7 +146,7 @@ static int take_tail(struct session *s, const uint8_t *data, uint32_t len)
 {
     uint32_t n = u_min32(s->left, len);
 
-    if (memcmp(data, LINE_END + (LINE_END_BYTES - s->left), n) != 0)
+    if (memcmp(data, &LINE_END[LINE_END_BYTES - s->left], n) != 0)
         return not_a_reply(s, data, len);
     s->left -= n;
     if (s->left == 0)

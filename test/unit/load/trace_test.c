@@ -151,7 +151,7 @@ static void test_no_such_file(void **unused)
 
 static struct load_request first_of(const char *text)
 {
-    struct load_request request;
+    struct load_request request = {0};
     struct load_trace *trace;
 
     file_is(text, strlen(text));
