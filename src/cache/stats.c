@@ -98,7 +98,7 @@ static const struct stats_list {
 } lists[] = {
     {"settings", cache_stats_settings, true}, {"items", cache_stats_items, true},
     {"slabs", cache_stats_slabs, true},       {"sizes", cache_stats_sizes, true},
-    {"conns", cache_stats_conns, false},
+    {"conns", cache_stats_conns, false},      {"kv", cache_stats_kv, true},
 };
 
 /* Fills a list, without its end. False if there is none of that name. */

@@ -40,4 +40,7 @@ void cache_stats_slabs(struct cache_stats_out *out);
 void cache_stats_sizes(struct cache_stats_out *out);
 void cache_stats_conns(struct cache_stats_out *out);
 
+/* `stats kv`: the engine; memcached has no such list. */
+void cache_stats_kv(struct cache_stats_out *out);
+
 #endif

@@ -22,6 +22,7 @@ enum gauge {
     GAUGE_THREADS,
     GAUGE_HASH_POWER,
     GAUGE_HASH_BYTES,
+    GAUGE_HASH_IS_EXPANDING,
     GAUGE_BYTES,
     GAUGE_ITEMS,
     GAUGE_ITEMS_TOTAL,
@@ -102,7 +103,7 @@ static const struct stat_line stat_lines[] = {
     {"conn_yields", CACHE_CONN_YIELDS, NEEDS_NOTHING},
     {"hash_power_level", GAUGE_HASH_POWER, NEEDS_NOTHING},
     {"hash_bytes", GAUGE_HASH_BYTES, NEEDS_NOTHING},
-    {"hash_is_expanding", GAUGE_NONE, NEEDS_NOTHING},
+    {"hash_is_expanding", GAUGE_HASH_IS_EXPANDING, NEEDS_NOTHING},
     {"slab_reassign_rescues", GAUGE_NONE, NEEDS_REASSIGN},
     {"slab_reassign_chunk_rescues", GAUGE_NONE, NEEDS_REASSIGN},
     {"slab_reassign_inline_reclaim", GAUGE_NONE, NEEDS_REASSIGN},
@@ -160,6 +161,7 @@ static void values_fill(struct cache *cache, uint64_t values[GAUGE_END])
     values[GAUGE_THREADS] = cache->settings.threads;
     values[GAUGE_HASH_POWER] = sums.kv.hash_power;
     values[GAUGE_HASH_BYTES] = sums.kv.index_bytes;
+    values[GAUGE_HASH_IS_EXPANDING] = sums.kv.growing;
     values[GAUGE_BYTES] = sums.kv.item_sizes;
     values[GAUGE_ITEMS] = sums.kv.items;
     values[GAUGE_ITEMS_TOTAL] = sums.kv.items_total;
@@ -232,4 +234,22 @@ void cache_stats_general(struct cache_stats_out *out)
     for (unsigned i = 0; i < U_ARRAY_LEN(stat_lines); i++)
         if (is_shown(&settings, stat_lines[i].needs))
             cache_stats_number(out, stat_lines[i].name, values[stat_lines[i].value]);
+}
+
+void cache_stats_kv(struct cache_stats_out *out)
+{
+    struct kv_stats stats;
+
+    kv_stats(out->session->worker->cache->kv, &stats);
+    cache_stats_number(out, "memory_limit_bytes", stats.memory_limit_bytes);
+    cache_stats_number(out, "memory_used_bytes", stats.memory_used_bytes);
+    cache_stats_number(out, "index_bytes", stats.index_bytes);
+    cache_stats_number(out, "index_power", stats.hash_power);
+    cache_stats_number(out, "index_growing", stats.growing);
+    cache_stats_number(out, "index_growths", stats.growths);
+    cache_stats_number(out, "item_bytes", stats.item_bytes);
+    cache_stats_number(out, "items", stats.items);
+    cache_stats_number(out, "update_retries", stats.update_retries);
+    cache_stats_number(out, "pinned", stats.pinned);
+    cache_stats_number(out, "epoch_lag", stats.epoch_lag);
 }

@@ -48,3 +48,10 @@ uint64_t kv_epoch_oldest(const struct kv_epoch *epoch, const struct kv_epoch_mem
     }
     return oldest;
 }
+
+uint64_t kv_epoch_lag(const struct kv_epoch *epoch)
+{
+    uint64_t clock = kv_u64_load_relaxed(&epoch->clock);
+    uint64_t oldest = kv_epoch_oldest(epoch, U_NULL);
+    return oldest < clock ? clock - oldest : 0;
+}

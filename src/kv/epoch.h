@@ -61,4 +61,10 @@ uint64_t kv_epoch_retire(struct kv_epoch *epoch);
  */
 uint64_t kv_epoch_oldest(const struct kv_epoch *epoch, const struct kv_epoch_member *except);
 
+/*
+ * How many retirements the slowest online member is behind: 0 where everybody is quiescent often
+ * enough. What rises without end tells of a member that does not come to its quiescent state.
+ */
+uint64_t kv_epoch_lag(const struct kv_epoch *epoch);
+
 #endif

@@ -297,6 +297,7 @@ struct kv_stats {
     unsigned hash_power;      /* log2 of the number of buckets */
     bool growing;             /* a table of twice as many is being filled */
     uint32_t growths;         /* how often that has been done */
+    uint64_t epoch_lag;       /* retirements that the slowest online worker is behind */
 };
 
 /* Sums the workers' counters; exact when they stand still. Any thread may call it. */

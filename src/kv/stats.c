@@ -129,6 +129,7 @@ void kv_stats(const struct kv *kv, struct kv_stats *stats)
     stats->hash_power = kv_index_power(&kv->index);
     stats->growing = kv_grow_is_going_on(&kv->index);
     stats->growths = kv_u32_load_relaxed(&kv->index.growths);
+    stats->epoch_lag = kv_epoch_lag(&kv->epoch);
 }
 
 static void class_reset(struct kv *kv, unsigned class)

@@ -153,6 +153,19 @@ static void test_values(void **state)
     assert_int_equal(rig_stat(rig, NULL, "bytes"), 0);
 }
 
+static void test_engine(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_feed(rig, "set a 0 0 1\r\nx\r\n");
+    assert_int_equal(rig_stat(rig, "kv", "items"), 1);
+    assert_int_equal(rig_stat(rig, "kv", "memory_limit_bytes"), 64 << 20);
+    assert_true(rig_stat(rig, "kv", "memory_used_bytes") > rig_stat(rig, "kv", "index_bytes"));
+    assert_true(rig_stat(rig, "kv", "item_bytes") > 0);
+    assert_int_equal(rig_stat(rig, "kv", "index_growths"), 0);
+    assert_int_equal(rig_stat(rig, "kv", "epoch_lag"), 0);
+}
+
 /* memcached's own tests count the lines. */
 static void test_lines_that_are_left_out(void **state)
 {
@@ -192,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_names_and_order, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_values, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_engine, rig_setup, rig_teardown),
         cmocka_unit_test(test_lines_that_are_left_out),
     };
 

@@ -66,6 +66,23 @@ static void test_numbers_rise(void **unused)
     assert_true(kv_epoch_retire(&rig.epoch) > first);
 }
 
+static void test_lag_is_that_of_the_slowest(void **unused)
+{
+    assert_int_equal(kv_epoch_lag(&rig.epoch), 0);
+    kv_epoch_online(&rig.epoch, &rig.members[0]);
+    kv_epoch_online(&rig.epoch, &rig.members[1]);
+    kv_epoch_announce(&rig.epoch, &rig.members[0]);
+    kv_epoch_announce(&rig.epoch, &rig.members[1]);
+    assert_int_equal(kv_epoch_lag(&rig.epoch), 0);
+    for (unsigned i = 1; i <= 5; i++) {
+        kv_epoch_retire(&rig.epoch);
+        kv_epoch_announce(&rig.epoch, &rig.members[1]);
+        assert_int_equal(kv_epoch_lag(&rig.epoch), i);
+    }
+    kv_epoch_offline(&rig.members[0]);
+    assert_int_equal(kv_epoch_lag(&rig.epoch), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -74,6 +91,7 @@ int main(void)
         cmocka_unit_test_setup(test_the_slowest_counts, setup),
         cmocka_unit_test_setup(test_offline_member_delays_nothing, setup),
         cmocka_unit_test_setup(test_announcing_early_is_not_enough, setup),
+        cmocka_unit_test_setup(test_lag_is_that_of_the_slowest, setup),
         cmocka_unit_test_setup(test_numbers_rise, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
