@@ -575,11 +575,11 @@ static int open_dpdk(const struct link_options *link, const struct link_use *use
                                    .without = link->without,
                                    .verbose = use->verbose};
     char why[NIC_ERROR_MAX];
+    int queues;
 
     memcpy(dpdk.mac, link->mac, sizeof(dpdk.mac));
-    if (nic_dpdk_open(&dpdk, use->queues, queue, why) < 0)
-        return fail(error, "%s", why);
-    return (int)use->queues;
+    queues = nic_dpdk_open(&dpdk, use->queues, queue, why);
+    return queues < 0 ? fail(error, "%s", why) : queues;
 }
 
 /* What was asked for is wrapped around the queues. */

@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "daemon.h"
@@ -57,17 +59,51 @@ void daemon_lock_memory(void)
         fprintf(stderr, "ucached: warning: -k: cannot lock memory: %s\n", strerror(errno));
 }
 
-int daemon_detach(bool keep_stderr, bool keep_directory)
-{
-    pid_t pid = fork();
-    int null;
+static int detached_fd = -1; /* the child closes it, after a byte, when it has detached */
 
-    if (pid < 0) {
+/* In the foreground: until the child is on its own, or has ended. */
+static void wait_for_child(pid_t child, int fd)
+{
+    int status = 0;
+    ssize_t bytes;
+    char byte;
+
+    do
+        bytes = read(fd, &byte, 1);
+    while (bytes < 0 && errno == EINTR);
+    /* Without the exit handlers: everything belongs to the child. */
+    if (bytes == 1)
+        _exit(0);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : EX_OSERR);
+}
+
+int daemon_fork(void)
+{
+    int fds[2];
+    pid_t child = -1;
+
+    if (pipe2(fds, O_CLOEXEC) == 0)
+        child = fork();
+    if (child < 0) {
         fprintf(stderr, "ucached: cannot go to the background: %s\n", strerror(errno));
         return -1;
     }
-    if (pid > 0)
-        _exit(0); /* without the exit handlers: everything belongs to the child now */
+    if (child > 0) {
+        close(fds[1]);
+        wait_for_child(child, fds[0]);
+    }
+    close(fds[0]);
+    detached_fd = fds[1];
+    return 0;
+}
+
+int daemon_detach(bool keep_stderr, bool keep_directory)
+{
+    ssize_t bytes;
+    int null;
+
     null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (setsid() < 0 || (!keep_directory && chdir("/") < 0) || null < 0) {
         fprintf(stderr, "ucached: cannot go to the background: %s\n", strerror(errno));
@@ -80,7 +116,9 @@ int daemon_detach(bool keep_stderr, bool keep_directory)
     }
     if (null > STDERR_FILENO)
         close(null);
-    return 0;
+    bytes = write(detached_fd, "", 1);
+    close(detached_fd);
+    return bytes == 1 ? 0 : -1;
 }
 
 /* ---- the process id file ----------------------------------------------------------------- */

@@ -23,9 +23,16 @@ int daemon_core_dumps(void);
 void daemon_lock_memory(void);
 
 /*
- * Goes on in a child that has no terminal; the caller's process exits with 0. Standard streams go
- * to /dev/null, stderr only if `keep_stderr` is false. The working directory becomes the root
- * unless it shall receive core files. No thread may run yet.
+ * Goes on in a child. The caller's process stays in the foreground, waits and exits: with 0 once
+ * the child has called daemon_detach(), with the child's status if that ends before. So what is
+ * opened in between may start threads and its failures are seen. No thread may run yet.
+ */
+int daemon_fork(void);
+
+/*
+ * The child of daemon_fork() lets go of the terminal. Standard streams go to /dev/null, stderr
+ * only if `keep_stderr` is false. The working directory becomes the root unless it shall receive
+ * core files.
  */
 int daemon_detach(bool keep_stderr, bool keep_directory);
 

@@ -2,9 +2,10 @@
 /*
  * ucached: a memcached-compatible cache server with its own TCP/IP stack.
  *
- * The order of a start: options, user, limits, memory and device or sockets, background, process
- * id file, privileges, threads. Everything that can fail for a reason the user can mend comes
- * before the background, so that its message is seen and its exit status counts.
+ * The order of a start: options, user, limits, fork, memory and device or sockets, background,
+ * process id file, privileges, threads. Everything that can fail for a reason the user can mend
+ * comes before the background, so that its message is seen and its exit status counts; threads of
+ * devices come after the fork.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -100,6 +101,8 @@ int main(int argc, char **argv)
         return EX_NOUSER;
     say_notes(&options);
     if (raise_files(&options) < 0)
+        return EX_OSERR;
+    if (options.daemonize && daemon_fork() < 0)
         return EX_OSERR;
     server = server_open(&options, &user);
     if (!server)

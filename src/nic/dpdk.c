@@ -180,13 +180,15 @@ int nic_dpdk_open(const struct nic_dpdk_config *config, unsigned queues, struct 
     pthread_sigmask(SIG_BLOCK, &all, &before);
     rc = port_open(port, config, error);
     if (rc < 0) {
-        for (i = 0; i < queues; i++)
+        for (i = 0; i < port->queue_count; i++)
             dpdk_wait_close(port->queues[i]);
         dpdk_port_stop(port);
         port_free(port);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    for (i = 0; rc == 0 && i < queues; i++)
+    if (rc < 0)
+        return -1;
+    for (i = 0; i < port->queue_count; i++)
         queue[i] = &port->queues[i]->nic;
-    return rc;
+    return port->queue_count;
 }

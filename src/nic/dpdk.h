@@ -28,7 +28,8 @@ struct nic_dpdk_config {
 };
 
 /*
- * Opens all queues of a device; see nic.h. The first call of a process starts DPDK's environment,
+ * Opens as many queues of a device as are wanted and as it has, or none; see nic.h. Returns how
+ * many, or -1 with a message. The first call of a process starts DPDK's environment,
  * with what that call's `eal` says. It starts two threads, which have all signals blocked; the
  * caller's affinity, signal mask and standard streams stay as they were. Without huge pages it
  * works too, more slowly, and says so once on the standard error stream.

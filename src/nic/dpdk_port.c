@@ -60,10 +60,11 @@ static const struct driver {
     bool mtu_unchecked; /* it refuses large MTUs and passes large frames */
     bool mac_is_peers;  /* its address is that of the other end, the kernel's */
     bool software;      /* its offloads are: no better than ours, wrong for odd segments and IPv6 */
+    bool one_queue;     /* a peer with fewer queues than we have would be its end */
     bool partial_csums; /* it brings frames of this machine's kernel with unfinished checksums */
 } drivers[] = {
     {.name = "net_vhost", .copies = true},
-    {.name = "net_memif", .copies = true, .mtu_unchecked = true},
+    {.name = "net_memif", .one_queue = true, .copies = true, .mtu_unchecked = true},
     {.name = "net_tap", .copies = true, .mac_is_peers = true, .software = true},
     {.name = "net_af_packet", .copies = true, .mtu_unchecked = true, .partial_csums = true},
 };
@@ -171,20 +172,15 @@ static bool append(char text[DEV_TEXT_MAX], const char *argument, uint32_t value
 
 /*
  * Drivers of virtual devices want to be told beforehand how many queues there will be and how large
- * frames can become. Returns false if the result is too long.
+ * frames can become. The queues of vhost and virtio-user are the user's to say, since both ends
+ * have to have as many. Returns false if the result is too long.
  */
 static bool describe(const char *dev, unsigned queues, uint32_t mtu, char text[DEV_TEXT_MAX])
 {
-    static const char *const with_queues[] = {"net_vhost", "net_virtio_user", "virtio_user"};
     uint32_t frame = NIC_ETH_HEADER_BYTES + VLAN_BYTES + mtu;
     uint32_t ring_frame = ROOM_UNIT;
     bool fits = snprintf(text, DEV_TEXT_MAX, "%s", dev) < DEV_TEXT_MAX;
-    size_t i;
 
-    for (i = 0; queues > 1 && fits && i < U_ARRAY_LEN(with_queues); i++) {
-        if (lacks(text, with_queues[i], "queues"))
-            fits = append(text, "queues", queues);
-    }
     if (queues > 1 && fits && lacks(text, "net_af_packet", "qpairs"))
         fits = append(text, "qpairs", queues);
     if (frame <= SMALL_FRAME_BYTES)
@@ -569,20 +565,25 @@ static int on_removed(uint16_t id, enum rte_eth_event_type event, void *ctx, voi
     return 0;
 }
 
-static int check_queues(const struct dpdk_port *port, char error[NIC_ERROR_MAX])
+/* As many queues as are wanted and there are; those beyond go. */
+static int limit_queues(struct dpdk_port *port, char error[NIC_ERROR_MAX])
 {
     char name[RTE_ETH_NAME_MAX_LEN];
-    unsigned max = port->info.max_rx_queues < port->info.max_tx_queues ? port->info.max_rx_queues
-                                                                       : port->info.max_tx_queues;
+    unsigned max = u_min32(port->info.max_rx_queues, port->info.max_tx_queues);
+    unsigned i;
 
-    if (port->queue_count <= max)
-        return 0;
-    nic_error_set(
-        error,
-        "dpdk %.40s: %u queues are wanted, it has %u: add --queues=%u, or give a virtual device "
-        "more, for instance queues=%u",
-        name_of(port, name), port->queue_count, max, max, port->queue_count);
-    return -1;
+    if (driver_of(port)->one_queue)
+        max = u_min32(max, 1);
+    if (max == 0) {
+        nic_error_set(error, "dpdk %.40s: it has no queues", name_of(port, name));
+        return -1;
+    }
+    while (port->queue_count > max)
+        free(port->queues[--port->queue_count]);
+    for (i = 0; i < port->queue_count; i++)
+        port->queues[i]->nic.queues = port->queue_count;
+    port->open_count = port->queue_count;
+    return 0;
 }
 
 static int prepare(struct dpdk_port *port, const struct nic_dpdk_config *config,
@@ -596,7 +597,7 @@ static int prepare(struct dpdk_port *port, const struct nic_dpdk_config *config,
 
     if (rc < 0)
         return fail(port, "tell what it can do", rc, error);
-    if (check_queues(port, error) < 0 || choose_mtu(port, mtu, error) < 0)
+    if (limit_queues(port, error) < 0 || choose_mtu(port, mtu, error) < 0)
         return -1;
     caps = choose_offloads(port, config);
     dpdk_rss_choose(port, config);

@@ -452,3 +452,53 @@ def test_without_permission(ucached_path):
                           capture_output=True, text=True, timeout=START_SECONDS)
     assert done.returncode > 0
     assert "Operation not permitted" in done.stderr, done.stderr
+
+
+# ---- as a daemon ------------------------------------------------------------------------------
+
+
+def test_in_the_background(pair, sockets, tmp_path):
+    """DPDK's threads have to be those of the process that goes on: they answer a client's knock."""
+    server_device, client_device = vhost(sockets)
+    pidfile = tmp_path / "pid"
+    front = pair.spawn("ucached", server_device, "-d", "-P", str(pidfile))
+    assert front.wait(START_SECONDS) == 0
+    assert settles(pidfile.exists)
+    pid = int(pidfile.read_text())
+    try:
+        pair.result(pair.load(client_device, *SMALL))
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    assert settles(lambda: not pidfile.exists())
+
+
+def test_failure_in_the_background_is_seen(ucached_path):
+    assert "No such file or directory" in fails(ucached_path, "-d", "--dev=net_vhost0,iface=/no/v")
+
+
+# ---- two queues -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KERNEL_LINKS)
+def test_two_queues_and_the_kernel(start, kind):
+    server = start(kind, "-t", "2")
+    wires = [wire_to(server) for _ in range(40)]
+    for number, wire in enumerate(wires):
+        wire.send(storage(b"set", b"k%d" % number, MEGABYTE[: 1000 * number]))
+    for number, wire in enumerate(wires):
+        wire.expect(STORED)
+    for number, wire in enumerate(wires):
+        wire.say(b"get k%d\r\n" % (39 - number),
+                 hit(b"k%d" % (39 - number), MEGABYTE[: 1000 * (39 - number)]) + MISS)
+        wire.close()
+    stats = server.stats("nic")
+    assert int(stats["lane_taken"]) == 0 or int(stats["lane_given"]) > 0
+
+
+@pytest.mark.parametrize("link", [memif, vhost])
+def test_two_threads_on_one_queue(pair, sockets, link):
+    """Links of one queue serve two workers, who hand frames to each other."""
+    server_device, client_device = link(sockets)
+    pair.serve(server_device, "-t", "2")
+    pair.result(pair.load(client_device, *SMALL))
+    pair.result(pair.load(client_device, *BULK))

@@ -107,7 +107,7 @@ static void test_detach(void **state)
 
     assert_true(child >= 0);
     if (child == 0) {
-        if (chdir(directory) == 0 && daemon_pidfile_path("pid") == 0 &&
+        if (chdir(directory) == 0 && daemon_pidfile_path("pid") == 0 && daemon_fork() == 0 &&
             daemon_detach(false, false) == 0 && getcwd(cwd, sizeof(cwd)) && strcmp(cwd, "/") == 0 &&
             getsid(0) == getpid())
             daemon_pidfile_write(&nobody_else);
@@ -116,6 +116,19 @@ static void test_detach(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     assert_int_not_equal(read_pid(), child);
+}
+
+/* What goes wrong before the child has detached is the foreground's exit status. */
+static void test_detach_fails(void **state)
+{
+    pid_t child = fork();
+    int status;
+
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(daemon_fork() == 0 ? 42 : 7);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
 }
 
 static void test_files(void **state)
@@ -152,6 +165,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pidfile_link, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pidfile_mistakes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_detach, setup, teardown),
+        cmocka_unit_test(test_detach_fails),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_user),
     };
