@@ -111,7 +111,6 @@ def test_version(run, option):
         (["-o", "hash_algorithm=md5"], 1, "hash_algorithm"),
         (["-o", "hot_lru_pct=50,warm_lru_pct=50"], EX_USAGE, "hot_lru_pct"),
         (["--io=foo"], EX_USAGE, "foo"),
-        (["--io=dpdk"], EX_USAGE, "dpdk"),
         (["--io"], 1, "--io"),
         (["--io=tap", "--ip=10.0.0.1"], EX_USAGE, "--ip"),
         (["--io=tap", "--ip=10.0.0/24"], EX_USAGE, "--ip"),
