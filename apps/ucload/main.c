@@ -147,16 +147,16 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = on_signal};
 
     switch (options_parse(argc, argv, &options)) {
-    case OPTIONS_HELP:
+    case COMMAND_HELP:
         options_print_help(stdout);
         return 0;
-    case OPTIONS_VERSION:
+    case COMMAND_VERSION:
         printf("ucload %s\n", UCACHED_VERSION);
         return 0;
-    case OPTIONS_BAD:
+    case COMMAND_BAD:
         fprintf(stderr, "ucload: %s\nucload --help lists what there is\n", options.error);
         return EX_USAGE;
-    case OPTIONS_RUN:
+    case COMMAND_RUN:
         break;
     }
     if (!options.json && isatty(STDERR_FILENO))

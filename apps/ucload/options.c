@@ -2,7 +2,6 @@
 /* ucload's command line: one table, from which it is read and its help is printed. */
 #include "options.h"
 
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,6 @@
 #include "base/base.h"
 #include "common/value.h"
 #include "run.h"
-
-#define LINK_OPTIONS_MAX 16
 
 static const struct link_defaults link_defaults = {
     .dev = "ucload0", .ip = "10.100.0.30/24", .host_ip = "10.100.0.10/24"};
@@ -55,50 +52,67 @@ static int seconds(struct options *o, const char *name, const char *arg, double 
     return fail(o, "--%s: \"%s\" is not a number of seconds", name, arg);
 }
 
-static int set_server(struct options *o, const char *arg)
+static int set_server(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     o->server = arg;
     return 0;
 }
 
-static int set_threads(struct options *o, const char *arg)
+static int set_threads(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     return small(o, "threads", arg, RUN_THREADS_MAX, &o->threads);
 }
 
-static int set_connections(struct options *o, const char *arg)
+static int set_connections(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     return small(o, "connections", arg, 1000000, &o->connections);
 }
 
-static int set_depth(struct options *o, const char *arg)
+static int set_depth(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     return small(o, "depth", arg, SESSION_DEPTH_MAX, &o->depth);
 }
 
-static int set_time(struct options *o, const char *arg)
+static int set_time(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     o->seconds_given = true;
     return seconds(o, "time", arg, 0.001, &o->seconds);
 }
 
-static int set_warmup(struct options *o, const char *arg)
+static int set_warmup(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     return seconds(o, "warmup", arg, 0, &o->warmup_s);
 }
 
-static int set_timeout(struct options *o, const char *arg)
+static int set_timeout(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     return seconds(o, "timeout", arg, 0.001, &o->timeout_s);
 }
 
-static int set_requests(struct options *o, const char *arg)
+static int set_requests(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     return number(o, "requests", arg, 1, UINT64_MAX / 2, &o->requests);
 }
 
-static int set_protocol(struct options *o, const char *arg)
+static int set_protocol(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
     static const char *const names[PROTOCOL_COUNT] = {"text", "meta", "binary"};
     unsigned i;
 
@@ -111,44 +125,57 @@ static int set_protocol(struct options *o, const char *arg)
     return fail(o, "--protocol: \"%s\" is not one of text, meta, binary", arg);
 }
 
-static int set_mix(struct options *o, const char *arg)
+static int set_mix(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     o->mix = arg;
     return 0;
 }
 
-static int set_multi(struct options *o, const char *arg)
+static int set_multi(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     return number(o, "multi", arg, 1, SESSION_MULTI_MAX, &o->multi);
 }
 
-static int set_keys(struct options *o, const char *arg)
+static int set_keys(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     return number(o, "keys", arg, 1, UINT64_C(1) << 40, &o->keys);
 }
 
-static int set_key_size(struct options *o, const char *arg)
+static int set_key_size(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     o->key_size = arg;
     return 0;
 }
 
-static int set_value_size(struct options *o, const char *arg)
+static int set_value_size(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     o->value_size = arg;
     return 0;
 }
 
-static int set_popularity(struct options *o, const char *arg)
+static int set_popularity(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     o->popularity = arg;
     return 0;
 }
 
 /* Facebook's ETC pool, as Atikoglu et al. (2012) describe it. */
-static int set_etc(struct options *o, const char *arg)
+static int set_etc(void *settings, const char *arg)
 {
-    (void)arg;
+    struct options *o = (struct options *)settings;
+
     o->key_size = "etc-key";
     o->value_size = "etc-value";
     o->mix = "get:30,set:1";
@@ -156,67 +183,82 @@ static int set_etc(struct options *o, const char *arg)
     return 0;
 }
 
-static int set_replay(struct options *o, const char *arg)
+static int set_replay(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     o->replay_path = arg;
     o->no_preload = true;
     return arg[0] != '\0' ? 0 : fail(o, "--replay: a file name is missing");
 }
 
-static int set_fill(struct options *o, const char *arg)
+static int set_fill(void *settings, const char *arg)
 {
-    (void)arg;
+    struct options *o = (struct options *)settings;
+
     o->fill = true;
     return 0;
 }
 
-static int set_exptime(struct options *o, const char *arg)
+static int set_exptime(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     return number(o, "exptime", arg, 0, UINT32_MAX / 2, &o->exptime_s);
 }
 
-static int set_seed(struct options *o, const char *arg)
+static int set_seed(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     return number(o, "seed", arg, 0, UINT64_MAX, &o->seed);
 }
 
-static int set_no_preload(struct options *o, const char *arg)
+static int set_no_preload(void *settings, const char *arg)
 {
-    (void)arg;
+    struct options *o = (struct options *)settings;
+
     o->no_preload = true;
     return 0;
 }
 
-static int set_preload_only(struct options *o, const char *arg)
+static int set_preload_only(void *settings, const char *arg)
 {
-    (void)arg;
+    struct options *o = (struct options *)settings;
+
     o->preload_only = true;
     return 0;
 }
 
-static int set_verify(struct options *o, const char *arg)
+static int set_verify(void *settings, const char *arg)
 {
-    (void)arg;
+    struct options *o = (struct options *)settings;
+
     o->verify = true;
     return 0;
 }
 
-static int set_poll(struct options *o, const char *arg)
+static int set_poll(void *settings, const char *arg)
 {
-    (void)arg;
+    struct options *o = (struct options *)settings;
+
     o->poll = true;
     return 0;
 }
 
-static int set_rate(struct options *o, const char *arg)
+static int set_rate(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     if (value_ratio(arg, &o->rate) == 0 && o->rate > 0 && o->rate <= 1e9)
         return 0;
     return fail(o, "--rate: \"%s\" is not a number of requests per second", arg);
 }
 
-static int set_arrivals(struct options *o, const char *arg)
+static int set_arrivals(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     o->arrivals = LOAD_ARRIVALS_CONSTANT;
     if (strcmp(arg, "constant") == 0)
         return 0;
@@ -226,8 +268,10 @@ static int set_arrivals(struct options *o, const char *arg)
     return fail(o, "--arrivals: \"%s\" is not one of poisson, constant", arg);
 }
 
-static int set_slo(struct options *o, const char *arg)
+static int set_slo(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     o->slo_given = true;
     if (slo_parse(&o->slo, arg) == 0)
         return 0;
@@ -237,37 +281,33 @@ static int set_slo(struct options *o, const char *arg)
                 arg);
 }
 
-static int set_json(struct options *o, const char *arg)
+static int set_json(void *settings, const char *arg)
 {
-    (void)arg;
+    struct options *o = (struct options *)settings;
+
     o->json = true;
     return 0;
 }
 
-static int set_hdr(struct options *o, const char *arg)
+static int set_hdr(void *settings, const char *arg)
 {
+    struct options *o = (struct options *)settings;
+
     o->hdr_path = arg;
     return arg[0] != '\0' ? 0 : fail(o, "--hdr: a file name is missing");
 }
 
-static int set_progress(struct options *o, const char *arg)
+static int set_progress(void *settings, const char *arg)
 {
-    (void)arg;
+    struct options *o = (struct options *)settings;
+
     o->progress = true;
     return 0;
 }
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-struct spec {
-    char letter; /* 0: a long name only */
-    const char *name;
-    const char *arg; /* what it is called in the help; null: takes none */
-    int (*set)(struct options *o, const char *arg); /* null: help, version */
-    const char *help;
-};
-
-static const struct spec specs[] = {
+static const struct command_option specs[] = {
     {'s', "server", "HOST[:PORT]", set_server,
      "what to load (default: 127.0.0.1:11211, or 10.100.0.20:11211\n"
      "over the own TCP/IP stack)"},
@@ -320,36 +360,14 @@ static const struct spec specs[] = {
 
 #define SPECS U_ARRAY_LEN(specs)
 
-static void print_option(FILE *to, char letter, const char *name, const char *arg, const char *help)
-{
-    char head[48];
-
-    snprintf(head, sizeof(head), "  %c%c%c --%s%s%s", letter ? '-' : ' ', letter ? letter : ' ',
-             letter ? ',' : ' ', name, arg ? "=" : "", arg ? arg : "");
-    fprintf(to, "%-29s", head);
-    if (strlen(head) >= 29)
-        fprintf(to, "\n%29s", "");
-    for (; *help; help++) {
-        fputc(*help, to);
-        if (*help == '\n')
-            fprintf(to, "%29s", "");
-    }
-    fputc('\n', to);
-}
-
 void options_print_help(FILE *to)
 {
-    struct link_option_table link = link_option_table();
-    size_t i;
-
     fprintf(to, "ucload: load for servers that speak memcached's protocols\n\n"
                 "usage: ucload [options]\n\n");
-    for (i = 0; i < SPECS; i++)
-        print_option(to, specs[i].letter, specs[i].name, specs[i].arg, specs[i].help);
+    command_print_options(to, specs, SPECS);
     fprintf(to, "\nThe link (of the own TCP/IP stack; its default addresses are 10.100.0.30/24 "
                 "and\n10.100.0.10/24):\n");
-    for (i = 0; i < link.count; i++)
-        print_option(to, 0, link.options[i].name, link.options[i].arg, link.options[i].help);
+    command_print_link(to);
     fprintf(to,
             "\nExamples:\n"
             "  ucload                                      a GET at a time on 32 connections\n"
@@ -403,62 +421,15 @@ static int check(struct options *o, char **rest)
     return 0;
 }
 
-/* What getopt wants to know; our own options have the values 256.., those of the link follow. */
-static void list_options(struct option list[], char letters[2 * SPECS + 2])
+enum command_outcome options_parse(int argc, char **argv, struct options *o)
 {
-    struct link_option_table link = link_option_table();
-    size_t i, n = 0;
-
-    letters[n++] = ':';
-    for (i = 0; i < SPECS; i++) {
-        list[i] = (struct option){specs[i].name, specs[i].arg != NULL, NULL, (int)(256 + i)};
-        if (specs[i].letter)
-            letters[n++] = specs[i].letter;
-        if (specs[i].letter && specs[i].arg)
-            letters[n++] = ':';
-    }
-    letters[n] = '\0';
-    U_ASSERT(link.count < LINK_OPTIONS_MAX);
-    for (i = 0; i < link.count; i++)
-        list[SPECS + i] = (struct option){link.options[i].name, 1, NULL, (int)(256 + SPECS + i)};
-}
-
-/* The number of the option that getopt has found. */
-static size_t find_spec(int found)
-{
-    size_t i;
-
-    if (found >= 256)
-        return (size_t)(found - 256);
-    for (i = 0; i < SPECS && specs[i].letter != found; i++)
-        continue;
-    return i;
-}
-
-enum options_outcome options_parse(int argc, char **argv, struct options *o)
-{
-    static struct option list[SPECS + LINK_OPTIONS_MAX];
-    struct link_option_table link = link_option_table();
-    char letters[2 * SPECS + 2];
-    int found;
-    size_t i;
+    const struct command command = {specs, SPECS, o, &o->link, o->error};
+    enum command_outcome outcome;
+    char **rest;
 
     set_defaults(o);
-    list_options(list, letters);
-    opterr = 0;
-    optind = 1;
-    while ((found = getopt_long(argc, argv, letters, list, NULL)) != -1) {
-        if (found == '?' || found == ':') {
-            fail(o, found == '?' ? "\"%s\" is not an option" : "%s: an argument is missing",
-                 argv[optind - 1]);
-            return OPTIONS_BAD;
-        }
-        i = find_spec(found);
-        if (i < SPECS && !specs[i].set)
-            return strcmp(specs[i].name, "help") == 0 ? OPTIONS_HELP : OPTIONS_VERSION;
-        if ((i < SPECS ? specs[i].set(o, optarg)
-                       : link.options[i - SPECS].set(&o->link, optarg, o->error)) < 0)
-            return OPTIONS_BAD;
-    }
-    return check(o, argv + optind) < 0 ? OPTIONS_BAD : OPTIONS_RUN;
+    outcome = command_parse(&command, argc, argv, &rest);
+    if (outcome == COMMAND_RUN && check(o, rest) < 0)
+        return COMMAND_BAD;
+    return outcome;
 }

@@ -6,11 +6,8 @@
 #include <stdio.h>
 
 #include "client.h"
+#include "common/command.h"
 #include "slo.h"
-
-#define OPTIONS_ERROR_MAX 400
-
-enum options_outcome { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_BAD };
 
 /* Strings point into argv. */
 struct options {
@@ -37,11 +34,11 @@ struct options {
     bool slo_given;
     const char *hdr_path;
     struct link_options link;
-    char error[OPTIONS_ERROR_MAX];
+    char error[LINK_ERROR_MAX];
 };
 
-/* Fills in *options, or options->error with OPTIONS_BAD. */
-enum options_outcome options_parse(int argc, char **argv, struct options *options);
+/* Fills in *options, or options->error with COMMAND_BAD. */
+enum command_outcome options_parse(int argc, char **argv, struct options *options);
 
 void options_print_help(FILE *to);
 

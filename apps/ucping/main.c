@@ -84,16 +84,16 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = on_signal};
 
     switch (options_parse(argc, argv, &settings)) {
-    case OPTIONS_HELP:
+    case COMMAND_HELP:
         options_print_help(stdout);
         return 0;
-    case OPTIONS_VERSION:
+    case COMMAND_VERSION:
         printf("ucping %s\n", UCACHED_VERSION);
         return 0;
-    case OPTIONS_BAD:
+    case COMMAND_BAD:
         fprintf(stderr, "ucping: %s\nucping --help lists what there is\n", settings.error);
         return EX_USAGE;
-    case OPTIONS_RUN:
+    case COMMAND_RUN:
         break;
     }
     if (conv_start() < 0) {

@@ -2,7 +2,6 @@
 /* ucping's command line; see options.h. */
 #include "options.h"
 
-#include <getopt.h>
 #include <netdb.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,8 +9,6 @@
 
 #include "base/base.h"
 #include "common/value.h"
-
-#define LINK_OPTIONS_MAX 16
 
 int ucping_fail(struct settings *s, const char *format, ...)
 {
@@ -28,15 +25,18 @@ void ucping_say_listening(const struct settings *s)
     fprintf(stderr, "ucping: listening on %s (%s)\n", s->peer, link_io_name(s->link.io));
 }
 
-static int set_listen(struct settings *s, const char *arg)
+static int set_listen(void *settings, const char *arg)
 {
-    (void)arg;
+    struct settings *s = (struct settings *)settings;
+
     s->listen = true;
     return 0;
 }
 
-static int set_mode(struct settings *s, const char *arg)
+static int set_mode(void *settings, const char *arg)
 {
+    struct settings *s = (struct settings *)settings;
+
     if (strcmp(arg, "ping") == 0)
         s->mode = MODE_PING;
     else if (strcmp(arg, "send") == 0)
@@ -48,8 +48,9 @@ static int set_mode(struct settings *s, const char *arg)
     return 0;
 }
 
-static int set_bytes(struct settings *s, const char *arg)
+static int set_bytes(void *settings, const char *arg)
 {
+    struct settings *s = (struct settings *)settings;
     uint64_t v;
 
     if (value_number(arg, 1, CONV_PING_MAX, &v) < 0)
@@ -58,22 +59,27 @@ static int set_bytes(struct settings *s, const char *arg)
     return 0;
 }
 
-static int set_count(struct settings *s, const char *arg)
+static int set_count(void *settings, const char *arg)
 {
+    struct settings *s = (struct settings *)settings;
+
     if (value_size(arg, 1, UINT64_MAX / 2, &s->count) == 0)
         return 0;
     return ucping_fail(s, "--count: \"%s\" is not a number", arg);
 }
 
-static int set_time(struct settings *s, const char *arg)
+static int set_time(void *settings, const char *arg)
 {
+    struct settings *s = (struct settings *)settings;
+
     if (value_ratio(arg, &s->seconds) == 0 && s->seconds > 0 && s->seconds < 1e6)
         return 0;
     return ucping_fail(s, "--time: \"%s\" is not a number of seconds", arg);
 }
 
-static int set_connections(struct settings *s, const char *arg)
+static int set_connections(void *settings, const char *arg)
 {
+    struct settings *s = (struct settings *)settings;
     uint64_t v;
 
     if (value_number(arg, 1, UCPING_CONNECTIONS_MAX, &v) < 0)
@@ -102,47 +108,47 @@ static int switch_caps(struct settings *s, const char *name, const char *arg, ui
     return 0;
 }
 
-static int set_csum(struct settings *s, const char *arg)
+static int set_csum(void *settings, const char *arg)
 {
+    struct settings *s = (struct settings *)settings;
+
     return switch_caps(s, "csum", arg,
                        US_CAP_RX_CSUM | US_CAP_TX_IP_CSUM | US_CAP_TX_L4_CSUM | US_CAP_TX_TSO);
 }
 
-static int set_tso(struct settings *s, const char *arg)
+static int set_tso(void *settings, const char *arg)
 {
+    struct settings *s = (struct settings *)settings;
+
     return switch_caps(s, "tso", arg, US_CAP_TX_TSO);
 }
 
-static int set_zero_copy(struct settings *s, const char *arg)
+static int set_zero_copy(void *settings, const char *arg)
 {
+    struct settings *s = (struct settings *)settings;
+
     return read_switch(s, "zero-copy", arg, &s->copy);
 }
 
-static int set_poll(struct settings *s, const char *arg)
+static int set_poll(void *settings, const char *arg)
 {
-    (void)arg;
+    struct settings *s = (struct settings *)settings;
+
     s->poll = true;
     return 0;
 }
 
-static int set_json(struct settings *s, const char *arg)
+static int set_json(void *settings, const char *arg)
 {
-    (void)arg;
+    struct settings *s = (struct settings *)settings;
+
     s->json = true;
     return 0;
 }
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-struct spec {
-    char letter;
-    const char *name;
-    const char *arg;                                 /* null: takes none */
-    int (*set)(struct settings *s, const char *arg); /* null: help, version */
-    const char *help;
-};
-
-static const struct spec specs[] = {
+static const struct command_option specs[] = {
     {'l', "listen", NULL, set_listen, "be the server; PEER is then the address to listen on"},
     {'m', "mode", "MODE", set_mode,
      "ping (default): bytes there and back; send, receive: bulk\nin that direction"},
@@ -162,36 +168,16 @@ static const struct spec specs[] = {
 
 #define SPECS U_ARRAY_LEN(specs)
 
-static void print_option(FILE *to, char letter, const char *name, const char *arg, const char *help)
-{
-    char head[48];
-
-    snprintf(head, sizeof(head), "  %c%c%c --%s%s%s", letter ? '-' : ' ', letter ? letter : ' ',
-             letter ? ',' : ' ', name, arg ? "=" : "", arg ? arg : "");
-    fprintf(to, "%-29s", head);
-    for (; *help; help++) {
-        fputc(*help, to);
-        if (*help == '\n')
-            fprintf(to, "%29s", "");
-    }
-    fputc('\n', to);
-}
-
 void options_print_help(FILE *to)
 {
-    struct link_option_table link = link_option_table();
-    size_t i;
-
     fprintf(to, "ucping: TCP there and back, over kernel sockets or over the own TCP/IP stack\n\n"
                 "usage: ucping [options] [PEER]\n\n"
                 "PEER is HOST[:PORT]; the port is " UCPING_PORT
                 " unless given. Both sides check every byte.\n\n");
-    for (i = 0; i < SPECS; i++)
-        print_option(to, specs[i].letter, specs[i].name, specs[i].arg, specs[i].help);
+    command_print_options(to, specs, SPECS);
     fprintf(to, "\nThe link (of the own TCP/IP stack; its default addresses are those of ucload, "
                 "with\n--listen those of ucached):\n");
-    for (i = 0; i < link.count; i++)
-        print_option(to, 0, link.options[i].name, link.options[i].arg, link.options[i].help);
+    command_print_link(to);
     fprintf(to, "\nExamples:\n"
                 "  ucping --listen                      a server on kernel sockets\n"
                 "  ucping -c32 127.0.0.1                32 pings of 16 bytes in flight\n"
@@ -247,62 +233,18 @@ static int check(struct settings *s, char **rest)
     return find_peer(s);
 }
 
-static void list_options(struct option list[], char letters[2 * SPECS + 2])
+enum command_outcome options_parse(int argc, char **argv, struct settings *s)
 {
-    struct link_option_table link = link_option_table();
-    size_t i, n = 0;
-
-    letters[n++] = ':';
-    for (i = 0; i < SPECS; i++) {
-        list[i] = (struct option){specs[i].name, specs[i].arg != NULL, NULL, (int)(256 + i)};
-        if (specs[i].letter)
-            letters[n++] = specs[i].letter;
-        if (specs[i].letter && specs[i].arg)
-            letters[n++] = ':';
-    }
-    letters[n] = '\0';
-    U_ASSERT(link.count < LINK_OPTIONS_MAX);
-    for (i = 0; i < link.count; i++)
-        list[SPECS + i] = (struct option){link.options[i].name, 1, NULL, (int)(256 + SPECS + i)};
-}
-
-static size_t find_spec(int found)
-{
-    size_t i;
-
-    if (found >= 256)
-        return (size_t)(found - 256);
-    for (i = 0; i < SPECS && specs[i].letter != found; i++)
-        continue;
-    return i;
-}
-
-enum options_outcome options_parse(int argc, char **argv, struct settings *s)
-{
-    static struct option list[SPECS + LINK_OPTIONS_MAX];
-    struct link_option_table link = link_option_table();
-    char letters[2 * SPECS + 2];
-    int found;
-    size_t i;
+    const struct command command = {specs, SPECS, s, &s->link, s->error};
+    enum command_outcome outcome;
+    char **rest;
 
     memset(s, 0, sizeof(*s));
     s->mode = MODE_PING;
     s->bytes = 16;
     s->connections = 1;
-    list_options(list, letters);
-    opterr = 0;
-    while ((found = getopt_long(argc, argv, letters, list, NULL)) != -1) {
-        if (found == '?' || found == ':') {
-            ucping_fail(s, found == '?' ? "\"%s\" is not an option" : "%s: an argument is missing",
-                        argv[optind - 1]);
-            return OPTIONS_BAD;
-        }
-        i = find_spec(found);
-        if (i < SPECS && !specs[i].set)
-            return strcmp(specs[i].name, "help") == 0 ? OPTIONS_HELP : OPTIONS_VERSION;
-        if ((i < SPECS ? specs[i].set(s, optarg)
-                       : link.options[i - SPECS].set(&s->link, optarg, s->error)) < 0)
-            return OPTIONS_BAD;
-    }
-    return check(s, argv + optind) < 0 ? OPTIONS_BAD : OPTIONS_RUN;
+    outcome = command_parse(&command, argc, argv, &rest);
+    if (outcome == COMMAND_RUN && check(s, rest) < 0)
+        return COMMAND_BAD;
+    return outcome;
 }

@@ -5,12 +5,11 @@
 
 #include <stdio.h>
 
+#include "common/command.h"
 #include "ucping.h"
 
-enum options_outcome { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_BAD };
-
-/* Fills in *settings, or settings->error with OPTIONS_BAD. Strings point into argv. */
-enum options_outcome options_parse(int argc, char **argv, struct settings *settings);
+/* Fills in *settings, or settings->error with COMMAND_BAD. Strings point into argv. */
+enum command_outcome options_parse(int argc, char **argv, struct settings *settings);
 
 void options_print_help(FILE *to);
 

@@ -12,7 +12,6 @@
 #include "common/host.h"
 #include "conv.h"
 
-#define UCPING_ERROR_MAX 400
 #define UCPING_PORT "7007"
 #define UCPING_CONNECTIONS_MAX 10000
 
@@ -31,7 +30,7 @@ struct settings {
     struct sockaddr_storage addr;
     socklen_t addr_len;
     struct link_options link;
-    char error[UCPING_ERROR_MAX];
+    char error[LINK_ERROR_MAX];
 };
 
 /* What the signals ask for. */
