@@ -102,7 +102,7 @@ void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_seg
         list_init(&segments->sealed[pool]);
     list_init(&segments->retired);
     list_init(&segments->withdrawn);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = count; i-- > 0;) {
         u_zero(&array[i], sizeof(array[i]));
         make_free(segments, i);
     }
@@ -171,7 +171,7 @@ uint32_t kv_segment_withdraw(struct kv_segments *segments, uint32_t floor)
     kv_lock_take(&segments->lock);
     if (kv_u32_load_relaxed(&segments->in_service) > kv_u32_load_relaxed(&segments->wanted) &&
         kv_segment_list_count(&segments->free) > floor) {
-        index = segments->free.tail;
+        index = segments->free.head;
         list_remove(segments, &segments->free, index);
         state_set(&segments->array[index], KV_SEGMENT_WITHDRAWN);
         in_service_add(segments, UINT32_MAX);
@@ -197,7 +197,7 @@ uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_s
     uint32_t index = KV_SEGMENT_NONE;
     kv_lock_take(&segments->lock);
     if (kv_segment_list_count(&segments->free) > floor) {
-        index = segments->free.head;
+        index = segments->free.tail;
         struct kv_segment *segment = &segments->array[index];
         list_remove(segments, &segments->free, index);
         kv_u32_store_relaxed(&segment->exptime_min, KV_EXPTIME_NEVER);

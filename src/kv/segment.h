@@ -73,6 +73,10 @@ struct kv_segments {
     unsigned shift;      /* log2 of a segment's bytes */
     struct kv_epoch *epoch;
     struct kv_lock lock;
+    /*
+     * Last freed first taken: its memory is in the caches, and what is not needed is never touched.
+     * Withdrawn are those at the other end.
+     */
     struct kv_segment_list free;
     struct kv_segment_list sealed[KV_POOLS]; /* oldest first */
     struct kv_segment_list retired;          /* oldest first */
