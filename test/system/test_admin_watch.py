@@ -52,9 +52,15 @@ def test_connections_and_deletions(server):
             wire.send(b"quit\r\n")
             wire.ends_with(b"")
         who = f"rip={host} rport={port} transport=tcp".encode()
-        assert next_line(watcher) == b"type=conn_new " + who + b" cfd=N\n"
-        assert next_line(watcher) == b"type=deleted key=k cmd=delete clsid=1 size=3\n"
-        assert next_line(watcher) == b"type=conn_close " + who + b" reason=normal cfd=N\n"
+
+        def line():
+            """The next one, but for those of connections that were closed before, noticed late."""
+            found = next_line(watcher)
+            return found if b" rport=" not in found or who in found else line()
+
+        assert line() == b"type=conn_new " + who + b" cfd=N\n"
+        assert line() == b"type=deleted key=k cmd=delete clsid=1 size=3\n"
+        assert line() == b"type=conn_close " + who + b" reason=normal cfd=N\n"
 
 
 @pytest.mark.server_args("-m", "8")

@@ -164,7 +164,7 @@ def test_half_close_before_the_first_byte(wire, shared_server):
 )
 @pytest.mark.parametrize("end", ["close", "half_close", "reset"])
 def test_partial_request_and_end(wire, shared_server, data, end):
-    before = wire.stats()["curr_connections"]
+    before = int(wire.stats()["curr_connections"])
     with wire_to(shared_server) as other:
         other.send(b"get none\r\n" + data)
         other.expect(MISS)
@@ -173,7 +173,8 @@ def test_partial_request_and_end(wire, shared_server, data, end):
         elif end == "half_close":
             other.sock.shutdown(socket.SHUT_WR)
             other.ends_with(b"")
-    assert settles(lambda: wire.stats()["curr_connections"] == before)
+    # Fewer if one of an earlier test was closed late.
+    assert settles(lambda: int(wire.stats()["curr_connections"]) <= before)
     wire.say(b"get k\r\n", MISS)
 
 
