@@ -180,25 +180,25 @@ def test_partial_request_and_end(wire, shared_server, data, end):
 
 def test_resets_in_the_middle_of_uploads(wire, shared_server):
     wire.say(storage(b"set", b"k", b"old"), STORED)
-    before = wire.stats()["curr_connections"]
+    before = int(wire.stats()["curr_connections"])
     for size in (1, 1000, 10_000, 100_000, 400_000) * 4:
         other = wire_to(shared_server)
         other.send(b"set k 0 0 500000\r\n" + b"x" * size)
         other.reset()
-    assert settles(lambda: wire.stats()["curr_connections"] == before)
+    assert settles(lambda: int(wire.stats()["curr_connections"]) <= before)
     wire.say(b"get k\r\n", hit(b"k", b"old") + MISS)
 
 
 def test_uploads_that_never_end_give_their_memory_back(wire, shared_server):
     """400 uploads of 1 MB, none of them complete, through 64 MiB of memory."""
-    before = wire.stats()["curr_connections"]
+    before = int(wire.stats()["curr_connections"])
     for _ in range(20):
         others = [wire_to(shared_server) for _ in range(20)]
         for other in others:
             other.send(b"set k 0 0 1000000\r\n" + b"x" * 1000)
         for other in others:
             other.close()
-        assert settles(lambda: wire.stats()["curr_connections"] == before)
+        assert settles(lambda: int(wire.stats()["curr_connections"]) <= before)
     value = b"v" * 1_000_000
     for number in range(20):
         wire.say(storage(b"set", b"k%d" % number, value), STORED)

@@ -187,7 +187,9 @@ static void must_receive(int fd, char *bytes, size_t len)
     ssize_t n;
 
     for (; len > 0; bytes += n, len -= (size_t)n) {
-        n = recv(fd, bytes, len, 0);
+        do /* io_uring interrupts the thread that has made the ring, which is this one */
+            n = recv(fd, bytes, len, 0);
+        while (n < 0 && errno == EINTR);
         if (n <= 0)
             fail_msg("%zu bytes are missing: %s", len, n < 0 ? strerror(errno) : "end of file");
     }
