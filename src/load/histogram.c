@@ -82,8 +82,9 @@ void load_histogram_add_corrected(struct load_histogram *to, const struct load_h
 
 uint64_t load_histogram_percentile(const struct load_histogram *h, double percent)
 {
-    double share = (percent > 100 ? 100 : percent) / 100 * (double)h->total;
-    uint64_t wanted = (uint64_t)ceil(share);
+    double share = (percent > 100 ? 100 : percent) * (double)h->total / 100;
+    /* What is a whole number but for rounding (99.9 % of 20000) is that number. */
+    uint64_t wanted = (uint64_t)ceil(nextafter(share, 0));
     uint64_t seen = 0;
     unsigned i;
 

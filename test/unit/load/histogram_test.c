@@ -61,6 +61,21 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* 99.9 % of 1000 values is 999 of them, although 99.9 is a little more than that in binary. */
+static void test_percentiles_are_not_rounded_up(void **state)
+{
+    uint64_t value;
+
+    (void)state;
+    load_histogram_clear(&h);
+    for (value = 1; value <= 1000; value++)
+        load_histogram_count(&h, value);
+    assert_int_equal(load_histogram_percentile(&h, 99.9), 999);
+    assert_int_equal(load_histogram_percentile(&h, 99.91), 1000);
+    assert_int_equal(load_histogram_percentile(&h, 50), 500);
+    assert_int_equal(load_histogram_percentile(&h, 0.1), 1);
+}
+
 static void test_percentiles_within_a_thousandth(void **state)
 {
     enum { N = 5001 };
@@ -188,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_slots),
         cmocka_unit_test(test_slots_are_monotonic),
+        cmocka_unit_test(test_percentiles_are_not_rounded_up),
         cmocka_unit_test(test_percentiles_within_a_thousandth),
         cmocka_unit_test(test_sum_of_two),
         cmocka_unit_test(test_correction),
