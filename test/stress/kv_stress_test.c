@@ -215,7 +215,7 @@ static void churn_set(struct thread *thread, const struct kv_key *key, unsigned 
 {
     const struct churn *churn = (const struct churn *)thread->team->shared;
     uint32_t flags = u_prng_below(&thread->prng, UINT32_MAX / CHURN_KEYS) * CHURN_KEYS + number;
-    uint32_t len_max = u_prng_below(&thread->prng, 64) ? 400 : churn->value_len_max;
+    uint32_t len_max = u_prng_below(&thread->prng, 64) ? 1000 : churn->value_len_max;
     uint32_t len = u_prng_below(&thread->prng, len_max);
     uint32_t exptime = u_prng_below(&thread->prng, 8) ? 0 : 1 + u_prng_below(&thread->prng, 50);
     enum kv_error error;
@@ -341,7 +341,7 @@ static void churn(uint64_t memory_bytes, uint32_t value_len_max, bool evict, boo
 
 static void test_churn_small_values(void **unused)
 {
-    churn(1 * MIB, 400, true, false);
+    churn(1 * MIB, 1000, true, false);
 }
 
 static void test_churn_large_values(void **unused)
