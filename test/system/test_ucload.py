@@ -14,6 +14,7 @@ import time
 import netspace
 import pytest
 from server import free_port
+from wire import settles
 
 MIX = "get:5,set:3,delete:1,incr:1,touch:1"
 
@@ -116,7 +117,14 @@ def test_own_stack_against_memcached(ucload_path, memcached_path, tap_obstacle):
     space = netspace.NetSpace()
     space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True)
     memcached = space.popen([memcached_path, "-l", "0.0.0.0", "-U", "0", "-u", "root"])
+
+    def listens():
+        with contextlib.suppress(OSError):
+            space.run(socket.create_connection, ("127.0.0.1", 11211)).close()
+            return True
+
     try:
+        assert settles(listens)
         for more in ([], ["-d16", "-m", MIX, "--value-size=0-3000"], ["-r", "5000", "-T0.5"],
                      ["--value-size=300000", "-k20", "-m", "get,set", "-n300"]):
             command = [ucload_path, "--io=tap", "-s10.100.0.10", "-c8", "-V", "--json", *more]
