@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kvbench/bench.h"
+#include "kvbench/decide.h"
 #include "kvbench/memcached.h"
 #include "kvbench/replay.h"
 #include "load/key.h"
@@ -42,18 +43,6 @@ static void cache_close(struct cache *cache)
     kv_destroy(cache->kv);
 }
 
-static enum kv_verdict replace(void *ctx, const struct kv_view *old, struct kv_change *change)
-{
-    (void)ctx;
-    (void)old;
-    change->state = 0;
-    return KV_REPLACE;
-}
-
-static enum kv_verdict delete (void *ctx, const struct kv_view *old, struct kv_change *change) {
-    (void)ctx; (void)change; return old ? KV_DELETE : KV_KEEP;
-}
-
 static void cache_set(struct cache *cache, const struct kv_key *key,
                       const struct load_request *request, uint32_t now_s)
 {
@@ -64,7 +53,7 @@ static void cache_set(struct cache *cache, const struct kv_key *key,
     kv_views_done(cache->worker);
     change.item = kv_item_new(cache->worker, key, request->value_bytes, 0, exptime, &error);
     if (change.item)
-        kv_update(cache->worker, key, replace, NULL, &change);
+        kv_update(cache->worker, key, decide_replace, NULL, &change);
     else
         cache->refused++;
 }
@@ -83,7 +72,7 @@ static bool cache_request(struct cache *cache, const struct load_request *reques
         cache_set(cache, &key, request, now_s);
         return false;
     case LOAD_DELETE:
-        kv_update(cache->worker, &key, delete, NULL, &change);
+        kv_update(cache->worker, &key, decide_delete, NULL, &change);
         return false;
     default:
         if (kv_get(cache->worker, &key, &view) == KV_HIT)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kvbench/decide.h"
 #include "kvbench/table.h"
 #include "load/workload.h"
 
@@ -77,18 +78,6 @@ static void engine_leave(void *joined)
     free(worker);
 }
 
-static enum kv_verdict replace(void *ctx, const struct kv_view *old, struct kv_change *change)
-{
-    (void)ctx;
-    (void)old;
-    change->state = 0;
-    return KV_REPLACE;
-}
-
-static enum kv_verdict delete (void *ctx, const struct kv_view *old, struct kv_change *change) {
-    (void)ctx; (void)change; return old ? KV_DELETE : KV_KEEP;
-}
-
 static bool set(struct engine_worker *worker, const struct kv_key *key, uint32_t value_bytes)
 {
     enum kv_error error;
@@ -102,7 +91,7 @@ static bool set(struct engine_worker *worker, const struct kv_key *key, uint32_t
         uint8_t *room = kv_item_room(change.item, done, &len);
         memset(room, 'v', len);
     }
-    kv_update(worker->worker, key, replace, NULL, &change);
+    kv_update(worker->worker, key, decide_replace, NULL, &change);
     return true;
 }
 
@@ -134,7 +123,7 @@ static void execute(struct engine_worker *worker, const struct kv_key *key,
         tally->failures += !set(worker, key, request->value_bytes);
         break;
     case LOAD_DELETE:
-        kv_update(worker->worker, key, delete, NULL, &change);
+        kv_update(worker->worker, key, decide_delete, NULL, &change);
         break;
     }
 }

@@ -50,6 +50,21 @@ struct kv_policy {
     struct kv_fate (*judge)(enum kv_pool pool, unsigned freq);
 };
 
+/* place and victim_pool of policies with one pool. */
+static inline enum kv_pool kv_policy_place_main(const struct kv_occupancy *occupancy,
+                                                bool remembered)
+{
+    (void)occupancy;
+    (void)remembered;
+    return KV_POOL_MAIN;
+}
+
+static inline enum kv_pool kv_policy_victim_main(const struct kv_occupancy *occupancy)
+{
+    (void)occupancy;
+    return KV_POOL_MAIN;
+}
+
 extern const struct kv_policy kv_policy_random;
 extern const struct kv_policy kv_policy_clock;
 extern const struct kv_policy kv_policy_s3fifo;

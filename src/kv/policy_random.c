@@ -9,19 +9,6 @@
  */
 #include "kv/policy.h"
 
-static enum kv_pool place(const struct kv_occupancy *occupancy, bool remembered)
-{
-    (void)occupancy;
-    (void)remembered;
-    return KV_POOL_MAIN;
-}
-
-static enum kv_pool victim_pool(const struct kv_occupancy *occupancy)
-{
-    (void)occupancy;
-    return KV_POOL_MAIN;
-}
-
 static struct kv_fate judge(enum kv_pool pool, unsigned freq)
 {
     (void)freq;
@@ -31,7 +18,7 @@ static struct kv_fate judge(enum kv_pool pool, unsigned freq)
 const struct kv_policy kv_policy_random = {
     .name = "random",
     .draws_lots = true,
-    .place = place,
-    .victim_pool = victim_pool,
+    .place = kv_policy_place_main,
+    .victim_pool = kv_policy_victim_main,
     .judge = judge,
 };
