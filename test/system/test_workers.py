@@ -32,11 +32,13 @@ def ticks(path):
     return int(fields[11]) + int(fields[12])
 
 
-def thread_ticks(server):
-    """CPU time of each worker thread, in clock ticks."""
-    return {
-        name: ticks(f"/proc/{server.pid}/task/{tid}/stat") for name, tid in threads(server).items()
-    }
+def thread_seconds(server):
+    """CPU time of each worker thread: a tick is too coarse for what a fast worker needs."""
+    found = {}
+    for name, tid in threads(server).items():
+        schedstat = pathlib.Path(f"/proc/{server.pid}/task/{tid}/schedstat").read_text()
+        found[name] = int(schedstat.split()[0]) / 1e9
+    return found
 
 
 def process_seconds(server):
@@ -69,15 +71,16 @@ def test_every_connection_is_served(many):
 
 def test_all_workers_have_connections(many):
     connections = [many.connect() for _ in range(64)]
-    before = thread_ticks(many)
+    before = thread_seconds(many)
     for _ in range(60):
         for connection in connections:
             connection.send(b"mn\r\n" * 50)
         for connection in connections:
             for _ in range(50):
                 assert connection.line() == b"MN\r\n"
-    worked = {name for name, now in thread_ticks(many).items() if now > before[name]}
-    assert len(worked) > 1
+    # 64 connections leave none of four workers without one but in 4e-8 of all runs.
+    for name, now in thread_seconds(many).items():
+        assert now - before[name] > 0.001, name
     time.sleep(0.3)
     counters = nic(many)
     # But for the frames of this very question, which not all workers have counted yet.
