@@ -4,9 +4,11 @@
 Whatever is compared is measured in turns within one run: in each round every case once, the server
 of the case started for it and stopped after it, so that neither a slow minute of the machine nor a
 server that polls counts against one of them. The value of a case is the median of its rounds.
+
+Nothing stays behind: every process that is started here ends with us even if we are killed, mounts
+are made where only we see them, and what else is changed is taken back when Bench.stack closes.
 """
 
-import atexit
 import contextlib
 import json
 import os
@@ -31,6 +33,7 @@ ROUNDS = max(1, int(os.environ.get("BENCH_ROUNDS", "5")))
 SECONDS = float(os.environ.get("BENCH_SECONDS", "1"))
 
 START_TIMEOUT = 15
+START_SECONDS = 0.7  # what it takes to start and stop a server and its client, about
 CONNECTIONS = 32
 HUGE_PAGES = 256  # of 2 MiB, for two programs on DPDK
 
@@ -42,6 +45,62 @@ class Skip(Exception):
 def words(command):
     """A command as somebody would type it."""
     return shlex.join(map(str, command))
+
+
+def seconds_of(measurements, share=1.0, rounds=None):
+    """How long so many measurements should take, each of this share of SECONDS, in all rounds."""
+    return measurements * (rounds or ROUNDS) * (START_SECONDS + share * SECONDS)
+
+
+class Progress:
+    """How long the run will still take: every suite has said what it needs."""
+
+    LIMIT = 29 * 60  # seconds; `make bench` has half an hour, if it is not asked for more
+
+    def __init__(self, expected):
+        self.expected = dict(expected)  # suite -> seconds; those that are still to come
+        self.begun = self.due = time.monotonic()
+        self.limit = self.begun + max(self.LIMIT, 1.1 * sum(self.expected.values()))
+        self.shown = 0.0
+
+    @staticmethod
+    def text(seconds):
+        return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+    def left(self):
+        """Seconds to the end of the run, as far as one can tell."""
+        return max(0.0, self.due - time.monotonic()) + sum(self.expected.values())
+
+    @contextlib.contextmanager
+    def suite(self, name):
+        seconds = self.expected.pop(name)
+        begun = time.monotonic()
+        self.due = begun + seconds
+        print(f"suite {name}: about {self.text(seconds)}; about {self.text(self.left())} to the "
+              "end", flush=True)
+        yield
+        self.due = time.monotonic()
+        self.clear()
+        print(f"suite {name} took {self.text(self.due - begun)}", flush=True)
+
+    def out_of_time(self):
+        """Whether this suite has to be content with the rounds that it has."""
+        return time.monotonic() + sum(self.expected.values()) > self.limit
+
+    def show(self, what):
+        """A line for those who watch: in place on a terminal, else twice a minute."""
+        now = time.monotonic()
+        line = f"  {what}; about {self.text(self.left())} left"
+        if sys.stdout.isatty():
+            print(f"\r{line:78}", end="", flush=True)
+        elif now - self.shown > 30:
+            self.shown = now
+            print(line, flush=True)
+
+    @staticmethod
+    def clear():
+        if sys.stdout.isatty():
+            print(f"\r{'':78}\r", end="", flush=True)
 
 
 class Rows:
@@ -63,13 +122,52 @@ class Rows:
         if command:
             row["command"] = command
         self.rows.append(row)
+        Progress.clear()
         beside = "".join(f"  {ratio[name]:.2f} x {name}" for name in ratio)
         print(f"  {case:34} {value:14.6g} {unit}{beside}", flush=True)
         return value
 
     def skip(self, suite, what, why):
         self.skipped.append({"suite": suite, "what": what, "why": str(why)})
+        Progress.clear()
         print(f"  {what}: skipped: {why}", flush=True)
+
+
+class Signals:
+    """
+    SIGINT and SIGTERM end us in order, once: what follows cannot cut the cleaning up short. While
+    something is being made that has to be remembered, they wait.
+    """
+
+    def __init__(self):
+        self.held = 0
+        self.waiting = None
+
+    def install(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._come)
+
+    def _come(self, number, frame):
+        if self.held:
+            self.waiting = number
+        else:
+            self._end(number)
+
+    @staticmethod
+    def _end(number):
+        for other in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(other, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    @contextlib.contextmanager
+    def hold(self):
+        self.held += 1
+        try:
+            yield
+        finally:
+            self.held -= 1
+            if self.waiting and not self.held:
+                self._end(self.waiting)
 
 
 class Server:
@@ -83,22 +181,40 @@ class Server:
 class Bench:
     """The programs, the cores and everything that is to be cleaned up."""
 
-    def __init__(self, build, rows):
+    def __init__(self, build, rows, progress):
         self.build = pathlib.Path(build).resolve()
         self.rows = rows
+        self.progress = progress
+        self.signals = Signals()
+        self.signals.install()
         cpus = sorted(os.sched_getaffinity(0))
         half = max(1, len(cpus) // 2)
         self.server_cpus, self.client_cpus = cpus[:half], cpus[half:] or cpus
         self.memcached = shutil.which("memcached")
         self.other = os.environ.get("SERVER_CMD")
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ucached-bench-"))
         self.stack = contextlib.ExitStack()
-        self.stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        self.processes = set()
+        with self.signals.hold():
+            self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ucached-bench-"))
+            self.stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self.sockets = 0
-        self.tap_obstacle = netspace.why_not()
-        self.dpdk_obstacle = self._dpdk_obstacle()
-        atexit.register(self.stack.close)
-        self.huge = self.huge_pages()
+        self.huge = 0
+
+    def __enter__(self):
+        self.stack.__enter__()
+        try:
+            self.stack.callback(self.stop_all)
+            self.tap_obstacle = netspace.why_not()
+            self.dpdk_obstacle = self._dpdk_obstacle()
+            self.huge = self.huge_pages()
+        except BaseException:
+            self.stack.close()
+            raise
+        return self
+
+    def __exit__(self, *why):
+        self.progress.clear()
+        return self.stack.__exit__(*why)
 
     def program(self, name):
         path = self.build / "apps" / name / name
@@ -111,6 +227,12 @@ class Bench:
                                capture_output=True, text=True, check=False)
         return "DPDK is not in this build" if "not in this build" in probe.stderr else None
 
+    def dpdk_prefix(self, number):
+        """What DPDK calls its files of one process; they go when we end."""
+        prefix = f"{self.folder.name}-{number}"
+        self.stack.callback(shutil.rmtree, f"/var/run/dpdk/{prefix}", ignore_errors=True)
+        return prefix
+
     # ---- huge pages ------------------------------------------------------------------------
 
     def huge_pages(self):
@@ -122,11 +244,13 @@ class Bench:
         try:
             before = int(path.read_text())
             if before < HUGE_PAGES:
-                path.write_text(f"{HUGE_PAGES}\n")
-                self.stack.callback(path.write_text, f"{before}\n")
+                with self.signals.hold():
+                    path.write_text(f"{HUGE_PAGES}\n")
+                    self.stack.callback(path.write_text, f"{before}\n")
             if "hugetlbfs" not in pathlib.Path("/proc/mounts").read_text():
                 folder = self.folder / "huge"
                 folder.mkdir()
+                netspace.private_mounts()
                 subprocess.run(["mount", "-t", "hugetlbfs", "none", folder], check=True,
                                capture_output=True)
                 self.stack.callback(subprocess.run, ["umount", folder], check=False)
@@ -136,14 +260,17 @@ class Bench:
 
     # ---- processes -------------------------------------------------------------------------
 
-    def start(self, command, space, cpus, log):
-        pinned = ["taskset", "-c", ",".join(map(str, cpus)), *map(str, command)]
-        with open(log, "wb") as to:
-            return space.popen(pinned, stdin=subprocess.DEVNULL, stdout=to,
-                               stderr=subprocess.STDOUT, start_new_session=True)
+    def start(self, command, space, cpus, stdout, stderr=subprocess.STDOUT, **how):
+        """A process on these processors that ends with us, even if we are killed."""
+        command = [*space.entry, "taskset", "-c", ",".join(map(str, cpus)), "setpriv",
+                   "--pdeathsig", "KILL", *map(str, command)]
+        with self.signals.hold():
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout,
+                                       stderr=stderr, start_new_session=True, **how)
+            self.processes.add(process)
+        return process
 
-    @staticmethod
-    def stop(process):
+    def stop(self, process):
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             try:
@@ -151,18 +278,26 @@ class Bench:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(5)
+        self.processes.discard(process)
+
+    def stop_all(self):
+        for process in list(self.processes):
+            self.stop(process)
 
     def run(self, command, space=None, cpus=None, timeout=120, ok=(0,)):
         """Standard output of a client that has to succeed."""
-        cpus = cpus or self.client_cpus
-        pinned = ["taskset", "-c", ",".join(map(str, cpus)), *map(str, command)]
-        space = space or netspace.HostSpace()
-        done = space.run(subprocess.run, pinned, capture_output=True, text=True, timeout=timeout,
-                         check=False)
-        if done.returncode not in ok:
-            raise RuntimeError(f"{words(command)} ended with {done.returncode}: "
-                               f"{(done.stderr or done.stdout).strip()[-500:]}")
-        return done.stdout
+        process = self.start(command, space or netspace.HostSpace(), cpus or self.client_cpus,
+                             subprocess.PIPE, subprocess.PIPE, text=True)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        finally:
+            self.stop(process)
+            process.stdout.close()
+            process.stderr.close()
+        if process.returncode not in ok:
+            raise RuntimeError(f"{words(command)} ended with {process.returncode}: "
+                               f"{(err or out).strip()[-500:]}")
+        return out
 
     # ---- servers ---------------------------------------------------------------------------
 
@@ -172,7 +307,8 @@ class Bench:
         own_space = space is None
         space = space or netspace.HostSpace()
         log = self.folder / "server.log"
-        process = self.start(command, space, cpus or self.server_cpus[:1], log)
+        with open(log, "wb") as to:
+            process = self.start(command, space, cpus or self.server_cpus[:1], to)
         try:
             self._wait(process, space, None if link else address, log, command)
             yield Server(process, space, f"{address[0]}:{address[1]}", list(link))
@@ -269,9 +405,9 @@ class Bench:
         result["command"] = words(["ucload", *command[1:]])
         return result
 
-    def ping(self, server, *args):
-        command = [self.program("ucping"), "--json", f"--time={SECONDS}", *server.client_link,
-                   *map(str, args), server.address]
+    def ping(self, server, *args, seconds=None):
+        command = [self.program("ucping"), "--json", f"--time={seconds or SECONDS}",
+                   *server.client_link, *map(str, args), server.address]
         result = json.loads(self.run(command, server.space))
         result["command"] = words(["ucping", *command[1:]])
         return result
@@ -284,8 +420,14 @@ class Bench:
         of what they returned, round by round; a case that cannot run is reported and left out.
         """
         results = {name: [] for name in cases}
-        for _ in range(count or ROUNDS):
+        count = count or ROUNDS
+        for number in range(count):
+            if number > 0 and self.progress.out_of_time():
+                self.rows.skip(suite, f"rounds after {number} of {', '.join(results)}",
+                               "this machine is slower than planned for")
+                break
             for name in list(results):
+                self.progress.show(f"{suite}, round {number + 1} of {count}: {name}")
                 try:
                     results[name].append(cases[name]())
                 except Skip as why:

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Working sets that are larger than the processor's caches, and values of all sizes."""
 
+import harness
+
 SUITE = "cache"
 
 ZIPF = ("-k1000000", "--popularity=zipf:0.99", "--mix=get:90,set:10")
 SIZES = (64, 4096, 65536, 1048000)
+
+
+def expected():
+    preloads = 3 * harness.ROUNDS * 1.5  # of a million keys
+    return harness.seconds_of(6 + 3 * len(SIZES)) + preloads
 
 
 def measure(bench, open_server, *args):

@@ -15,6 +15,11 @@ IDLE = (0, 1000, 10_000, 100_000)
 OPEN = (1000, 10_000)
 
 
+def expected():
+    opening = 2 * harness.ROUNDS * sum(OPEN) / 5000  # connections of a client in Python
+    return harness.seconds_of(len(IDLE) + 2 * len(OPEN) + 2) + opening
+
+
 def idle_on_the_stack(bench):
     """Two stacks in one process: 32 connections echo, the others are silent."""
     program = bench.build / "bench" / "idle_conns"

@@ -5,10 +5,17 @@ import re
 import shutil
 import subprocess
 
+import harness
+
 SUITE = "cost"
 
 COUNTED = 20_000
+CALLGRIND_SECONDS = 30
 PARSED = ("get", "gets", "set", "mg", "ms", "binary_get")
+
+
+def expected():
+    return harness.seconds_of(1 + len(PARSED), 0) + CALLGRIND_SECONDS
 
 
 def instructions(program, functions, *counts_of):

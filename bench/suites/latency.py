@@ -7,6 +7,14 @@ SUITE = "latency"
 
 SHARES = (0.1, 0.25, 0.5, 0.7, 0.85)
 
+PEAK_ROUNDS, GOAL_ROUNDS = 3, 3
+GOAL_TRIES = 14  # about, of a quarter of SECONDS each
+
+
+def expected():
+    return (harness.seconds_of(3, rounds=PEAK_ROUNDS) + harness.seconds_of(3 * len(SHARES)) +
+            harness.seconds_of(3, GOAL_TRIES / 4, GOAL_ROUNDS))
+
 
 def servers(bench):
     kinds = {"memcached": lambda: bench.sock_server("memcached"),
@@ -56,7 +64,7 @@ def goal(bench, kinds):
 
     cases = {kind: (lambda k=kind: search(kinds[k])) for kind in kinds}
     base = None
-    for kind, results in bench.rounds(SUITE, cases).items():
+    for kind, results in bench.rounds(SUITE, cases, GOAL_ROUNDS).items():
         value = bench.rows.add(SUITE, f"{kind}_rate_mean_1ms", [r["slo_rate"] for r in results],
                                "1/s", results[-1]["command"], {"memcached": base})
         base = base or value
@@ -71,7 +79,7 @@ def run(bench):
             return bench.load(server)
 
     for kind, results in bench.rounds(
-            SUITE, {k: (lambda s=s: peak(s)) for k, s in kinds.items()}, 3).items():
+            SUITE, {k: (lambda s=s: peak(s)) for k, s in kinds.items()}, PEAK_ROUNDS).items():
         peaks[kind] = sorted(r["requests_per_second"] for r in results)[len(results) // 2]
     for share in SHARES:
         found = curve(bench, {k: kinds[k] for k in peaks}, peaks, share)

@@ -10,6 +10,10 @@ PROTOCOLS = ("text", "meta", "binary")
 WORK = {"get": ("--mix=get", "-d1"), "set16": ("--mix=set", "-d16", "--no-preload")}
 
 
+def expected():
+    return harness.seconds_of(len(WORK) * len(SIZES) * len(PROTOCOLS) * 2, 0.5)
+
+
 def measure(bench, kind, *args):
     with bench.sock_server(kind) as server:
         return bench.load(server, *args, seconds=harness.SECONDS / 2)

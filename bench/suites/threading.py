@@ -3,11 +3,15 @@
 
 import subprocess
 
-from harness import Skip
+from harness import Skip, seconds_of
 
 SUITE = "threading"
 
 MODELS = ("unified", "split", "merge")
+
+
+def expected():
+    return seconds_of(2 * len(MODELS))
 
 
 def measure(bench, model, link):

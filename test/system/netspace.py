@@ -14,6 +14,7 @@ import subprocess
 import threading
 
 CLONE_NEWNET = 0x40000000
+CLONE_NEWNS = 0x00020000
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -86,6 +87,11 @@ class NetSpace:
         return self.run(subprocess.Popen, *args, **kwargs)
 
     @property
+    def entry(self):
+        """The beginning of a command that is to run inside, and is started without run()."""
+        return ["nsenter", f"--net={self.path}"]
+
+    @property
     def path(self):
         """The namespace as a file, for programs that move something into it."""
         return f"/proc/{os.getpid()}/fd/{self._fd}"
@@ -100,6 +106,7 @@ class HostSpace:
     """The namespace that we are in anyway, with the methods of NetSpace."""
 
     socket_module = socket
+    entry = ()
 
     def run(self, function, *args, **kwargs):
         return function(*args, **kwargs)
@@ -109,6 +116,12 @@ class HostSpace:
 
     def close(self):
         pass
+
+
+def private_mounts():
+    """What this process and its children mount from now on goes when they are gone."""
+    _check(_libc.unshare(CLONE_NEWNS), "unshare(CLONE_NEWNS)")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True, capture_output=True)
 
 
 def why_not():

@@ -4,15 +4,20 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
+import harness  # noqa: E402
 import report  # noqa: E402
+import suites  # noqa: E402
+from wire import settles  # noqa: E402
 
 ROW = {"suite", "case", "value", "unit", "median_of", "compared_to", "ratio"}
 
@@ -49,6 +54,78 @@ def test_one_suite(build, memcached_path, tmp_path):
     assert "<svg" in page and "ucached_get_text_2" in page
     assert os.uname().nodename not in (tmp_path / "latest.json").read_text()
     assert list(tmp_path.glob("20*-*cpu.json"))
+
+
+def marked(mark):
+    """The command lines of all processes that were started, however indirectly, with this mark."""
+    found = {}
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (process / "environ").read_bytes():
+                found[int(process.name)] = (process / "cmdline").read_bytes().replace(b"\0", b" ")
+        except OSError:
+            continue  # it has ended meanwhile, or is not ours
+    return found
+
+
+def surroundings():
+    """What a run changes while it lasts."""
+    return {"huge pages": pathlib.Path("/proc/sys/vm/nr_hugepages").read_text(),
+            "mounts": pathlib.Path("/proc/self/mounts").read_text().count("\n"),
+            "devices": sorted(os.listdir("/sys/class/net")),
+            "folders": sorted(pathlib.Path(tempfile.gettempdir()).glob("ucached-bench-*")),
+            "dpdk": sorted(pathlib.Path("/var/run/dpdk").glob("ucached-bench-*"))}
+
+
+@pytest.mark.parametrize("number, when, suite", [
+    (signal.SIGTERM, b"ucping --json", "stack"), (signal.SIGINT, b"--io=tap", "stack"),
+    (signal.SIGTERM, b"net_vhost0", "bulk"), (signal.SIGINT, b"testpmd", "stack"),
+    (signal.SIGTERM, b"kvbench", "engine"), (signal.SIGKILL, b"--io=tap", "bulk")])
+def test_nothing_stays_behind(build, memcached_path, tmp_path, number, when, suite):
+    """The run is ended in its middle, in the way of Ctrl-C, of kill, and of the kernel."""
+    before = surroundings()
+    mark = f"BENCH_MARK={tmp_path}"
+    run = subprocess.Popen(
+        [sys.executable, ROOT / "tools" / "bench", build, suite], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "BENCH_MARK": str(tmp_path), "BENCH_SECONDS": "0.3",
+             "BENCH_ROUNDS": "1", "BENCH_RESULTS": str(tmp_path)})
+    try:
+        settles(lambda: run.poll() is not None or any(
+            when in command for command in marked(mark).values()), 60)
+        if run.poll() is not None:
+            pytest.skip(f"no {when.decode()} here: {run.stdout.read()[-300:]}")
+        run.send_signal(number)
+        if number != signal.SIGKILL:
+            run.send_signal(number)  # somebody who is impatient
+        assert run.wait(30) == (-number if number == signal.SIGKILL else 128 + number)
+        assert settles(lambda: not marked(mark), 10), marked(mark)
+        if number != signal.SIGKILL:
+            assert surroundings() == before
+    finally:
+        run.kill()
+        run.stdout.close()
+        for pid in marked(mark):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_it_takes_less_than_half_an_hour(monkeypatch):
+    monkeypatch.setattr(harness, "ROUNDS", 5)
+    monkeypatch.setattr(harness, "SECONDS", 1.0)
+    assert sum(suite.expected() for suite in suites.ALL.values()) < 27 * 60
+
+
+def test_rounds_are_left_out_when_time_is_up(monkeypatch, capsys):
+    """A machine that is far slower than planned for is measured less often, and says so."""
+    monkeypatch.setattr(harness.Progress, "LIMIT", 0)
+    progress = harness.Progress({"protocol": 0.0, "later": 0.0})
+    rows = harness.Rows()
+    bench = harness.Bench.__new__(harness.Bench)
+    bench.rows, bench.progress = rows, progress
+    with progress.suite("protocol"):
+        found = bench.rounds("protocol", {"one": lambda: {"rate": 1.0}}, 5)
+    assert len(found["one"]) == 1 and "slower than planned" in rows.skipped[0]["why"]
+    assert "suite protocol took" in capsys.readouterr().out
 
 
 def test_no_such_suite(build, tmp_path):
