@@ -23,7 +23,9 @@
 #include <string.h>
 
 #include "mcproto/mcproto.h"
-#include "net/stack_worker.h"
+#ifndef NET_PORT_RINGS_H /* split_conn.c has chosen that one */
+#include "net/port_direct.h"
+#endif
 
 /* Blocked connections looked at per loop. */
 #define UNBLOCK_BATCH 32
@@ -45,7 +47,7 @@
 /* Free memory of the stack's pool that is not in the reserve. */
 static uint64_t pool_free_bytes(const struct net_stack_worker *worker)
 {
-    uint64_t used = us_counter(worker->stack, worker->buffer_used_index);
+    uint64_t used = net_port_buffer_used(worker);
     uint64_t usable = worker->buffer_bytes - worker->buffer_bytes / POOL_RESERVE_SHARE;
 
     return used < usable ? usable - used : 0;
@@ -63,18 +65,18 @@ static uint32_t queue_limit_bytes(const struct net_stack_worker *worker)
 /* An empty queue is never too full: every session can make some progress. */
 static bool queue_is_full(const struct net_stack_worker *worker, const struct net_stack_conn *conn)
 {
-    uint32_t queued = us_send_queued(conn->us);
+    uint32_t queued = net_port_queued(conn->us);
 
-    return conn->refs >= NET_STACK_REFS_HIGH || (queued > 0 && queued >= queue_limit_bytes(worker));
+    return conn->refs >= NET_STACK_REFS_HIGH || net_port_is_congested(worker) ||
+           (queued > 0 && queued >= queue_limit_bytes(worker));
 }
 
 /* Whether so much has been acknowledged that a blocked session should go on. */
-static bool queue_has_drained(const struct net_stack_worker *worker,
-                              const struct net_stack_conn *conn)
+static bool queue_has_drained(struct net_stack_worker *worker, const struct net_stack_conn *conn)
 {
-    uint32_t queued = us_send_queued(conn->us);
+    uint32_t queued = net_port_queued_watched(worker, conn->us);
 
-    return conn->refs <= NET_STACK_REFS_HIGH / 2 &&
+    return conn->refs <= NET_STACK_REFS_HIGH / 2 && !net_port_is_congested(worker) &&
            (queued == 0 || queued <= queue_limit_bytes(worker) / 2);
 }
 
@@ -92,7 +94,7 @@ static void sink_commit(struct stack_sink *s)
 {
     if (!s->start)
         return;
-    us_commit(s->worker->stack, s->conn->us, (u_u32)(s->sink.at - s->start));
+    net_port_commit(s->worker, s->conn->us, (u_u32)(s->sink.at - s->start));
     s->start = NULL;
     s->sink.at = NULL;
     s->sink.end = NULL;
@@ -107,7 +109,7 @@ static int sink_more(struct cache_sink *sink, uint32_t need)
     if (!s->conn->us)
         return -1;
     sink->full = queue_is_full(s->worker, s->conn);
-    s->start = us_reserve(s->worker->stack, s->conn->us, need, &room);
+    s->start = net_port_reserve(s->worker, s->conn->us, need, &room);
     if (!s->start) {
         s->failed = true;
         return -1;
@@ -117,24 +119,23 @@ static int sink_more(struct cache_sink *sink, uint32_t need)
     return 0;
 }
 
-/* Copies where the stack has no room for one more reference. */
 static int sink_ref(struct cache_sink *sink, const void *data, uint32_t len, void *cookie)
 {
     struct stack_sink *s = (struct stack_sink *)sink;
-    struct us_stack *stack = s->worker->stack;
+    int queued;
 
     sink_commit(s);
     if (!s->conn->us)
         return -1;
-    if (us_send_ref(stack, s->conn->us, data, len, cookie) == US_OK) {
-        s->conn->refs++;
-    } else if (us_send_room(stack, s->conn->us) >= len &&
-               us_send(stack, s->conn->us, data, len) == (long)len) {
-        cache_release(s->worker->cache_worker, cookie);
-    } else {
+    queued = net_port_send_ref(s->worker, s->conn->us, data, len, cookie);
+    if (queued < 0) {
         s->failed = true;
         return -1;
     }
+    if (queued > 0)
+        s->conn->refs++;
+    else
+        cache_release(s->worker->cache_worker, cookie);
     sink->full = queue_is_full(s->worker, s->conn);
     return 0;
 }
@@ -232,7 +233,7 @@ static void conn_unhold(struct net_stack_worker *worker, struct net_stack_conn *
     if (!conn->held || !conn->us)
         return;
     conn->held = false;
-    us_recv_resume(worker->stack, conn->us);
+    net_port_recv_resume(worker, conn->us);
 }
 
 void net_stack_conn_finish(struct net_stack_worker *worker, struct net_stack_conn *conn)
@@ -240,7 +241,7 @@ void net_stack_conn_finish(struct net_stack_worker *worker, struct net_stack_con
     conn_end_session(worker, conn);
     if (!conn->us)
         return;
-    us_close(worker->stack, conn->us);
+    net_port_close(worker, conn->us);
     conn_unhold(worker, conn);
 }
 
@@ -250,7 +251,7 @@ void net_stack_conn_abort(struct net_stack_worker *worker, struct net_stack_conn
     conn->aborted = true;
     if (!conn->us)
         return;
-    us_abort(worker->stack, conn->us);
+    net_port_abort(worker, conn->us);
     conn_unhold(worker, conn);
 }
 
@@ -272,7 +273,7 @@ static struct net_stack_conn *conn_new(struct net_stack_worker *worker, struct u
     u_list_init(&conn->open_link);
     u_list_init(&conn->blocked_link);
     u_list_push_back(&worker->open_conns, &conn->open_link);
-    us_conn_set_user(us, conn);
+    net_port_set_user(us, conn);
     return conn;
 }
 
@@ -284,7 +285,7 @@ static struct net_stack_conn *conn_open(struct net_stack_worker *worker, struct 
     const char *text;
     u_u32 len;
 
-    us_conn_info(worker->stack, us, &info);
+    net_port_info(worker, us, &info);
     net_stack_count(worker, NET_STACK_ACCEPTED, 1);
 
     if (!worker->accept_waits || !cache_is_full(worker->cache))
@@ -300,7 +301,7 @@ static struct net_stack_conn *conn_open(struct net_stack_worker *worker, struct 
     net_stack_count(worker, NET_STACK_REJECTED, 1);
     log_conn(worker, &info, "refused, too many connections");
     text = mc_status_text(MC_STATUS_TOO_MANY_CONNECTIONS, &len);
-    us_send(worker->stack, us, text, len);
+    net_port_send(worker, us, text, len);
     net_stack_conn_finish(worker, conn);
     return conn;
 }
@@ -350,8 +351,7 @@ static void conn_keep(struct net_stack_worker *worker, struct net_stack_conn *co
 {
     if (!conn->us)
         return;
-    if (pool_free_bytes(worker) < len ||
-        us_recv_keep(worker->stack, conn->us, data, len) != US_OK) {
+    if (pool_free_bytes(worker) < len || net_port_recv_keep(worker, conn->us, data, len) != US_OK) {
         net_stack_count(worker, NET_STACK_ABORTED_KEPT, 1);
         net_stack_conn_abort(worker, conn);
         return;
@@ -450,13 +450,13 @@ static unsigned take_events(struct net_stack_worker *worker)
     struct us_event *ev = worker->events;
     unsigned n = 0;
 
-    while (n < NET_STACK_EVENT_BATCH && us_next_event(worker->stack, ev)) {
+    while (n < NET_STACK_EVENT_BATCH && net_port_event(worker, ev)) {
         if (ev->type == US_EV_ACCEPTED)
             ev->user = conn_open(worker, ev->conn);
         else if (ev->type == US_EV_CLOSED)
             ((struct net_stack_conn *)ev->user)->us = NULL;
         else
-            ev->user = ev->conn ? us_conn_user(ev->conn) : NULL;
+            ev->user = ev->conn ? net_port_user(ev->conn) : NULL;
         ev++;
         n++;
     }
@@ -513,7 +513,7 @@ static bool handle_event(struct net_stack_worker *worker, struct us_event *ev)
         conn_resume(worker, conn);
         break;
     case US_EV_RELEASED:
-        net_stack_release(worker, ev->cookie);
+        net_port_release(worker, ev->cookie);
         if (conn)
             conn->refs--;
         break;
@@ -562,6 +562,7 @@ unsigned net_stack_events(struct net_stack_worker *worker)
         total += n;
         while (n > 0)
             n = handle_pass(worker, n);
+        net_port_events_done(worker);
     }
     return total;
 }
@@ -613,7 +614,7 @@ void net_stack_seat(struct net_stack_worker *worker)
 
     while (!u_list_is_empty(&worker->waiting_conns) && !cache_is_full(worker->cache)) {
         conn = U_CONTAINER_OF(worker->waiting_conns.next, struct net_stack_conn, blocked_link);
-        us_conn_info(worker->stack, conn->us, &info);
+        net_port_info(worker, conn->us, &info);
         conn->session = session_open(worker, conn, &info);
         if (!conn->session)
             return;
