@@ -43,9 +43,9 @@ static const char *check_extents(struct check *check, const struct kv_item *item
             return broken;
         if (!(kv_item_marks(extent) & KV_MARK_EXTENT) || kv_u64_load_relaxed(&extent->cas) != hash)
             return "an extent doesn't belong to its item";
-        bytes += extent->value_len;
+        bytes += kv_extent_len(extent);
     }
-    return bytes == item->value_len ? U_NULL : "the extents don't add up to the value";
+    return bytes == item->far_len ? U_NULL : "the extents don't add up to the value";
 }
 
 static const char *check_item(struct check *check, uint64_t word, const struct kv_bucket *head)

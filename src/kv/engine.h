@@ -315,7 +315,7 @@ static inline void kv_class_count(struct kv_worker *worker, unsigned class,
 static inline uint64_t kv_item_size(const struct kv *kv, const struct kv_item *item)
 {
     return kv_sizes_of(&kv->config.sizes, kv_item_key_len(item), kv_item_flags(item),
-                       item->value_len);
+                       kv_item_value_len(item, kv_item_status(item)));
 }
 
 /* The access word of an item that counts as accessed once more; and of one that is fetched. */

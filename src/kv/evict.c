@@ -110,12 +110,6 @@ static bool find_tenant(const struct kv_worker *worker, struct kv_item *record,
 
 /* ---- moving ------------------------------------------------------------------------------ */
 
-static void copy_fixed(struct kv_item *to, const struct kv_item *from, uint32_t bytes)
-{
-    to->value_len = from->value_len;
-    u_copy(to + 1, from + 1, bytes - sizeof(*from));
-}
-
 /* How the eviction changes kv_item.access of what it spares. */
 struct chance {
     uint32_t keeps;
@@ -147,7 +141,7 @@ static struct kv_item *record_copy(struct kv_worker *worker, unsigned log,
     uint32_t bytes = kv_record_bytes(from);
     struct kv_item *to = (struct kv_item *)kv_log_append(worker, log, KV_FOR_MOVED, bytes);
     U_ASSERT(to != U_NULL);
-    copy_fixed(to, from, bytes);
+    kv_record_copy_fixed(to, from, bytes);
     copy_changing(to, from, kv_item_status(from), chance_same);
     return to;
 }

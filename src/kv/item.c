@@ -169,18 +169,19 @@ void kv_unlinked(struct kv_worker *worker, const struct kv_item *item, enum kv_e
 
 /* ---- making ------------------------------------------------------------------------------ */
 
-uint32_t kv_item_overhead_bytes(void)
+/* What near_len says of an item that is not large. */
+static uint32_t near_len_of(uint32_t value_len)
 {
-    return sizeof(struct kv_item);
+    return u_min32(value_len, KV_NEAR_LEN_NONE);
 }
 
-static void header_init(const struct kv_worker *worker, struct kv_item *record, uint8_t marks,
-                        uint32_t value_len)
+static void header_init(struct kv_item *record, uint64_t status, uint32_t len)
 {
-    kv_item_status_set(record, kv_status_make(0, 0, 0, marks));
-    kv_u32_store_relaxed(&record->access, kv_access_make(worker->now_s, 0));
-    record->value_len = value_len;
+    kv_item_status_set(record, status);
     kv_u64_store_relaxed(&record->cas, 0);
+    kv_u32_store_relaxed(&record->access, 0);
+    if (kv_status_near_len(status) == KV_NEAR_LEN_NONE)
+        record->far_len = len;
 }
 
 /* What kv_item_new() was asked for, and where the eviction wants it. */
@@ -195,10 +196,10 @@ struct wanted {
 static struct kv_item *extent_new(struct kv_worker *worker, unsigned log, uint64_t hash,
                                   uint32_t bytes)
 {
-    uint32_t record_bytes = kv_record_round((uint32_t)sizeof(struct kv_item) + bytes);
+    uint32_t record_bytes = kv_record_round(KV_ITEM_FAR_BYTES + bytes);
     struct kv_item *extent = (struct kv_item *)kv_log_append(worker, log, KV_FOR_NEW, record_bytes);
     if (extent) {
-        header_init(worker, extent, KV_MARK_EXTENT, bytes);
+        header_init(extent, kv_status_make(0, 0, KV_MARK_EXTENT, KV_NEAR_LEN_NONE), bytes);
         kv_u64_store_relaxed(&extent->cas, hash);
     }
     return extent;
@@ -237,7 +238,7 @@ static uint32_t large_head_bytes(uint32_t fixed_bytes, uint32_t extent_count)
 static void large_plan(struct large_plan *plan, uint32_t segment_bytes, uint32_t room,
                        uint32_t fixed_bytes, uint32_t value_len)
 {
-    const uint32_t header = sizeof(struct kv_item);
+    const uint32_t header = KV_ITEM_FAR_BYTES;
     uint32_t full = segment_bytes - header;
     uint32_t count = value_len / full > 0 ? value_len / full : 1;
     uint64_t first, covered;
@@ -253,15 +254,25 @@ static void large_plan(struct large_plan *plan, uint32_t segment_bytes, uint32_t
     plan->first_bytes = first < value_len ? (uint32_t)first : value_len;
 }
 
+static void head_init(struct kv_item *item, const struct wanted *wanted, uint8_t marks,
+                      uint32_t near_len)
+{
+    if (wanted->flags != 0)
+        marks |= KV_MARK_FLAGS;
+    header_init(item, kv_status_make(wanted->exptime, wanted->key->len, marks, near_len),
+                wanted->value_len);
+}
+
 /* Fills in what small and large items have in common. The count of extents stands already. */
 static void head_fill(struct kv_item *item, const struct wanted *wanted)
 {
     const struct kv_key *key = wanted->key;
-    kv_item_status_set(item, kv_status_make(wanted->exptime, key->len, 0, kv_item_marks(item)));
+    uint64_t status = kv_item_status(item);
     kv_u32_store_relaxed(&item->access, wanted->start.freq << KV_ACCESS_FREQ_SHIFT);
     if (wanted->flags != 0)
-        u_copy((uint8_t *)item + kv_item_flags_offset(item), &wanted->flags, sizeof(uint32_t));
-    u_copy((uint8_t *)item + kv_item_key_offset(item), key->bytes, key->len);
+        u_copy((uint8_t *)item + kv_item_flags_offset(item, status), &wanted->flags,
+               sizeof(uint32_t));
+    u_copy((uint8_t *)item + kv_item_key_offset(item, status), key->bytes, key->len);
 }
 
 /* Cuts the value into extents. False, and all is given back, if there is no memory for one. */
@@ -288,7 +299,7 @@ static struct kv_item *large_new(struct kv_worker *worker, const struct wanted *
 {
     uint32_t segment_bytes = kv_segments_bytes(&worker->kv->segments);
     unsigned log = kv_log_of(worker, wanted->start.pool, wanted->exptime);
-    uint32_t count_max = wanted->value_len / (segment_bytes - (uint32_t)sizeof(struct kv_item)) + 2;
+    uint32_t count_max = wanted->value_len / (segment_bytes - KV_ITEM_FAR_BYTES) + 2;
     uint32_t room = kv_log_reserve(worker, log, KV_FOR_NEW,
                                    large_head_bytes(fixed_bytes, count_max) + segment_bytes / 16);
     if (room == 0)
@@ -298,8 +309,7 @@ static struct kv_item *large_new(struct kv_worker *worker, const struct wanted *
     large_plan(&plan, segment_bytes, room, fixed_bytes, wanted->value_len);
     struct kv_item *item =
         (struct kv_item *)kv_log_append(worker, log, KV_FOR_NEW, plan.head_bytes);
-    header_init(worker, item, KV_MARK_LARGE | (wanted->flags != 0 ? KV_MARK_FLAGS : 0),
-                wanted->value_len);
+    head_init(item, wanted, KV_MARK_LARGE, KV_NEAR_LEN_NONE);
     struct kv_extents *extents = kv_item_extents_room(item);
     extents->first_bytes = plan.first_bytes;
     extents->count = plan.extent_count;
@@ -319,7 +329,7 @@ static struct kv_item *small_new(struct kv_worker *worker, const struct wanted *
     struct kv_item *item = (struct kv_item *)kv_log_append(worker, log, KV_FOR_NEW, record_bytes);
     if (!item)
         return U_NULL;
-    header_init(worker, item, wanted->flags != 0 ? KV_MARK_FLAGS : 0, wanted->value_len);
+    head_init(item, wanted, 0, near_len_of(wanted->value_len));
     head_fill(item, wanted);
     kv_item_note_exptime(worker, item, wanted->exptime);
     return item;
@@ -348,8 +358,8 @@ struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, 
         return U_NULL;
     }
     struct wanted wanted = {key, value_len, flags, exptime, kv_evict_start(worker, key)};
-    uint32_t fixed_bytes =
-        (uint32_t)sizeof(struct kv_item) + (flags != 0 ? (uint32_t)sizeof(flags) : 0) + key->len;
+    uint32_t fixed_bytes = kv_near_len_header_bytes(near_len_of(value_len)) +
+                           (flags != 0 ? (uint32_t)sizeof(flags) : 0) + key->len;
     uint64_t bytes = (uint64_t)fixed_bytes + value_len;
     kv_evict_pay(worker, bytes);
     struct kv_item *item;
@@ -371,7 +381,7 @@ static struct kv_item *extent_find(const struct kv_item *item, uint32_t *offset)
     if (at < extents->first_bytes)
         return extents->at[0];
     at -= extents->first_bytes;
-    uint32_t full = extents->at[1]->value_len;
+    uint32_t full = kv_extent_len(extents->at[1]);
     *offset = at % full;
     return extents->at[1 + at / full];
 }
@@ -382,26 +392,32 @@ void kv_item_set_exptime(struct kv_worker *worker, struct kv_item *item, uint32_
     kv_item_note_exptime(worker, item, exptime);
 }
 
+/* Where the byte is of the value of an item that is not large, and how many follow: *len. */
+static uint32_t small_value_at(const struct kv_item *item, uint32_t offset, uint32_t *len)
+{
+    uint64_t status = kv_item_status(item);
+    uint32_t value_len = kv_item_value_len(item, status);
+    U_ASSERT(offset <= value_len);
+    *len = value_len - offset;
+    return kv_item_key_offset(item, status) + kv_status_key_len(status) + offset;
+}
+
 uint8_t *kv_item_room(struct kv_item *item, uint32_t offset, uint32_t *len)
 {
     if (U_UNLIKELY(kv_item_is_large(item))) {
         struct kv_item *extent = extent_find(item, &offset);
-        *len = extent->value_len - offset;
+        *len = kv_extent_len(extent) - offset;
         return kv_extent_data(extent) + offset;
     }
-    U_ASSERT(offset <= item->value_len);
-    *len = item->value_len - offset;
-    return (uint8_t *)item + kv_item_key_offset(item) + kv_item_key_len(item) + offset;
+    return (uint8_t *)item + small_value_at(item, offset, len);
 }
 
 const uint8_t *kv_value(const struct kv_item *item, uint32_t offset, uint32_t *len)
 {
     if (U_UNLIKELY(kv_item_is_large(item))) {
         struct kv_item *extent = extent_find(item, &offset);
-        *len = extent->value_len - offset;
+        *len = kv_extent_len(extent) - offset;
         return kv_extent_data(extent) + offset;
     }
-    U_ASSERT(offset <= item->value_len);
-    *len = item->value_len - offset;
-    return kv_item_key(item) + kv_item_key_len(item) + offset;
+    return (const uint8_t *)item + small_value_at(item, offset, len);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What lies in a segment: records. Three kinds, each with the same 24 bytes in front, each a
+ * What lies in a segment: records. Three kinds, each with the same 20 bytes in front, each a
  * multiple of 8 bytes long:
  *
- *   small item    header [flags 4] key value
- *   large item    header first_bytes 4, extent_count 4, extents 8 each [flags 4] key
- *   extent        header bytes            (a part of the value of a large item)
+ *   small item    header [length 4] [flags 4] key value
+ *   large item    header length 4, first_bytes 4, extent_count 4, extents 8 each [flags 4] key
+ *   extent        header length 4, bytes     (a part of the value of a large item)
  *
- * The value of a large item is cut so that extent 0 has first_bytes and each further one fills a
- * whole segment, but for the last: the extent of an offset is found by a division.
+ * The length is that of the value, of an extent that of its bytes. A small item whose value has
+ * less than 255 bytes has it in its status instead. The value of a large item is cut so that extent
+ * 0 has first_bytes and each further one fills a whole segment, but for the last: the extent of an
+ * offset is found by a division.
  *
  * Who may write what, and when:
  *   - Before publication the worker that made the record writes all of it.
@@ -48,21 +50,28 @@ enum kv_access {
 #define KV_ACCESS_FREQ_SHIFT 2
 #define KV_ACCESS_SECONDS_SHIFT 4 /* leaves eight years of seconds */
 
-/* kv_item.status: exptime 32, key_len 8, generation 8, marks 8, unused 8 bits, from the low end. */
+/* kv_item.status: exptime 32, key_len 8, generation 8, marks 8, near_len 8, from the low end. */
 #define KV_STATUS_KEY_LEN_SHIFT 32
 #define KV_STATUS_GENERATION_SHIFT 40
 #define KV_STATUS_MARKS_SHIFT 48
+#define KV_STATUS_NEAR_LEN_SHIFT 56
+
+#define KV_NEAR_LEN_NONE 255u /* the length stands in far_len */
 
 #define KV_STATUS_SEALED ((uint64_t)KV_MARK_SEALED << KV_STATUS_MARKS_SHIFT)
 
 struct kv_item {
     kv_atomic_u64 status;
+    kv_atomic_u64 cas; /* of an extent: the hash of its item's key, to find the item by */
     kv_atomic_u32 access;
-    uint32_t value_len; /* of an extent: its bytes */
-    kv_atomic_u64 cas;  /* of an extent: the hash of its item's key, to find the item by */
+    uint32_t far_len; /* if near_len is KV_NEAR_LEN_NONE; else flags or key begin here already */
 };
 
+#define KV_ITEM_NEAR_BYTES ((uint32_t)offsetof(struct kv_item, far_len))
+#define KV_ITEM_FAR_BYTES ((uint32_t)sizeof(struct kv_item))
+
 U_STATIC_ASSERT(sizeof(struct kv_item) == 24, kv_item_bytes);
+U_STATIC_ASSERT(offsetof(struct kv_item, far_len) == 20, kv_item_near_bytes);
 
 /* Follows the header of a large item. */
 struct kv_extents {
@@ -100,12 +109,17 @@ static inline uint8_t kv_status_marks(uint64_t status)
     return (uint8_t)(status >> KV_STATUS_MARKS_SHIFT);
 }
 
-static inline uint64_t kv_status_make(uint32_t exptime, uint32_t key_len, uint8_t generation,
-                                      uint8_t marks)
+static inline uint32_t kv_status_near_len(uint64_t status)
+{
+    return (uint32_t)(status >> KV_STATUS_NEAR_LEN_SHIFT);
+}
+
+static inline uint64_t kv_status_make(uint32_t exptime, uint32_t key_len, uint8_t marks,
+                                      uint32_t near_len)
 {
     return exptime | (uint64_t)key_len << KV_STATUS_KEY_LEN_SHIFT |
-           (uint64_t)generation << KV_STATUS_GENERATION_SHIFT |
-           (uint64_t)marks << KV_STATUS_MARKS_SHIFT;
+           (uint64_t)marks << KV_STATUS_MARKS_SHIFT |
+           (uint64_t)near_len << KV_STATUS_NEAR_LEN_SHIFT;
 }
 
 static inline uint64_t kv_status_with_exptime(uint64_t status, uint32_t exptime)
@@ -220,31 +234,53 @@ static inline uint32_t kv_extents_bytes(uint32_t count)
     return (uint32_t)sizeof(struct kv_extents) + count * (uint32_t)sizeof(struct kv_item *);
 }
 
-/* Where the optional client flags, and after them the key, begin: bytes from the header's start. */
-static inline uint32_t kv_item_flags_offset(const struct kv_item *item)
+/* The bytes before flags and key, of an item that is not large. */
+static inline uint32_t kv_near_len_header_bytes(uint32_t near_len)
 {
-    uint32_t offset = sizeof(struct kv_item);
-    if (U_UNLIKELY(kv_item_is_large(item)))
+    return near_len == KV_NEAR_LEN_NONE ? KV_ITEM_FAR_BYTES : KV_ITEM_NEAR_BYTES;
+}
+
+/*
+ * Where the optional client flags, and after them the key, begin: bytes from the header's start.
+ * `status` is the item's: what is looked at of it here never changes.
+ */
+static inline uint32_t kv_item_flags_offset(const struct kv_item *item, uint64_t status)
+{
+    uint32_t offset = kv_near_len_header_bytes(kv_status_near_len(status));
+    if (U_UNLIKELY(kv_status_marks(status) & KV_MARK_LARGE))
         offset += kv_extents_bytes(kv_item_extents(item)->count);
     return offset;
 }
 
-static inline uint32_t kv_item_key_offset(const struct kv_item *item)
+static inline uint32_t kv_item_key_offset(const struct kv_item *item, uint64_t status)
 {
-    uint32_t flags_bytes = (kv_item_marks(item) & KV_MARK_FLAGS) ? sizeof(uint32_t) : 0;
-    return kv_item_flags_offset(item) + flags_bytes;
+    uint32_t flags_bytes = (kv_status_marks(status) & KV_MARK_FLAGS) ? sizeof(uint32_t) : 0;
+    return kv_item_flags_offset(item, status) + flags_bytes;
+}
+
+/* The length of the value, of an extent that of its bytes. */
+static inline uint32_t kv_item_value_len(const struct kv_item *item, uint64_t status)
+{
+    uint32_t near_len = kv_status_near_len(status);
+    return near_len == KV_NEAR_LEN_NONE ? item->far_len : near_len;
+}
+
+static inline uint32_t kv_extent_len(const struct kv_item *extent)
+{
+    return extent->far_len;
 }
 
 static inline const uint8_t *kv_item_key(const struct kv_item *item)
 {
-    return (const uint8_t *)item + kv_item_key_offset(item);
+    return (const uint8_t *)item + kv_item_key_offset(item, kv_item_status(item));
 }
 
 static inline uint32_t kv_item_flags(const struct kv_item *item)
 {
+    uint64_t status = kv_item_status(item);
     uint32_t flags = 0;
-    if (kv_item_marks(item) & KV_MARK_FLAGS)
-        u_copy(&flags, (const uint8_t *)item + kv_item_flags_offset(item), sizeof(flags));
+    if (kv_status_marks(status) & KV_MARK_FLAGS)
+        u_copy(&flags, (const uint8_t *)item + kv_item_flags_offset(item, status), sizeof(flags));
     return flags;
 }
 
@@ -256,16 +292,29 @@ static inline uint32_t kv_record_round(uint32_t bytes)
 /* Length of the record itself, without what a large item has elsewhere. */
 static inline uint32_t kv_record_bytes(const struct kv_item *record)
 {
-    uint8_t marks = kv_item_marks(record);
+    uint64_t status = kv_item_status(record);
+    uint8_t marks = kv_status_marks(status);
     if (marks & KV_MARK_EXTENT)
-        return kv_record_round((uint32_t)sizeof(*record) + record->value_len);
-    uint32_t bytes = kv_item_key_offset(record) + kv_item_key_len(record);
-    return kv_record_round((marks & KV_MARK_LARGE) ? bytes : bytes + record->value_len);
+        return kv_record_round(KV_ITEM_FAR_BYTES + kv_extent_len(record));
+    uint32_t bytes = kv_item_key_offset(record, status) + kv_status_key_len(status);
+    if (!(marks & KV_MARK_LARGE))
+        bytes += kv_item_value_len(record, status);
+    return kv_record_round(bytes);
+}
+
+/* Copies what never changes, but for the status, of a record that is so many bytes long. */
+static inline void kv_record_copy_fixed(struct kv_item *to, const struct kv_item *from,
+                                        uint32_t bytes)
+{
+    u_copy((uint8_t *)to + KV_ITEM_NEAR_BYTES, (const uint8_t *)from + KV_ITEM_NEAR_BYTES,
+           bytes - KV_ITEM_NEAR_BYTES);
 }
 
 static inline bool kv_item_has_key(const struct kv_item *item, const struct kv_key *key)
 {
-    return kv_item_key_len(item) == key->len && u_equal(kv_item_key(item), key->bytes, key->len);
+    uint64_t status = kv_item_status(item);
+    return kv_status_key_len(status) == key->len &&
+           u_equal((const uint8_t *)item + kv_item_key_offset(item, status), key->bytes, key->len);
 }
 
 /* ---- item.c ------------------------------------------------------------------------------ */

@@ -73,9 +73,6 @@ bool kv_memory_limit_set(struct kv_worker *worker, uint64_t bytes);
  */
 bool kv_is_resizing(const struct kv *kv);
 
-/* Bytes beyond key and value that one item costs, index not included: for size limits. */
-uint32_t kv_item_overhead_bytes(void);
-
 /* ---- workers ----------------------------------------------------------------------------- */
 
 /* Registers the calling thread. Null if worker_max are registered. */

@@ -27,7 +27,7 @@ void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t sta
     view->item = item;
     view->key = kv_item_key(item);
     view->key_len = kv_status_key_len(status);
-    view->value_len = item->value_len;
+    view->value_len = kv_item_value_len(item, status);
     view->flags = kv_item_flags(item);
     view->exptime = kv_status_exptime(status);
     view->last_access = kv_access_seconds(access);

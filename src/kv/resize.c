@@ -119,11 +119,11 @@ const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *lay
 static uint64_t value_bytes_max(const struct kv *kv, uint64_t usable_segments)
 {
     const uint64_t beside = 3; /* the rest, the head's segment, one for the walk */
-    uint64_t full = kv_segments_bytes(&kv->segments) - sizeof(struct kv_item);
+    uint64_t full = kv_segments_bytes(&kv->segments) - KV_ITEM_FAR_BYTES;
     if (usable_segments < beside)
         return 0;
     uint64_t fits = (usable_segments - beside + 1) * full - 1;
-    uint64_t head = kv_segments_bytes(&kv->segments) / 16 * 15 - sizeof(struct kv_item) -
+    uint64_t head = kv_segments_bytes(&kv->segments) / 16 * 15 - KV_ITEM_FAR_BYTES -
                     sizeof(struct kv_extents) - sizeof(uint32_t) - KV_KEY_MAX;
     uint64_t described = (head / sizeof(struct kv_item *) - beside) * full;
     return u_min64(kv->config.value_bytes_max, u_min64(fits, described));

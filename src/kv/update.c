@@ -193,10 +193,8 @@ static struct kv_item *copy_new(struct update *update)
     if (!room)
         room = kv_log_append(worker, log, KV_FOR_MOVED, bytes);
     struct kv_item *copy = (struct kv_item *)room;
-    if (copy) {
-        copy->value_len = update->item->value_len;
-        u_copy(copy + 1, update->item + 1, bytes - sizeof(*copy));
-    }
+    if (copy)
+        kv_record_copy_fixed(copy, update->item, bytes);
     return copy;
 }
 

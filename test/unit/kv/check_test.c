@@ -91,7 +91,7 @@ static void test_dead_item(void **unused)
 
 static void test_changed_key(void **unused)
 {
-    uint8_t *key = (uint8_t *)rig.item + kv_item_key_offset(rig.item);
+    uint8_t *key = (uint8_t *)rig.item + kv_item_key_offset(rig.item, kv_item_status(rig.item));
     key[0] ^= 1;
     expect_broken("chain");
     key[0] ^= 1;

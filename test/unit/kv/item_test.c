@@ -38,7 +38,7 @@ static void roundtrip(uint32_t value_len, uint32_t flags, uint32_t key_len)
 
 static void test_small_values(void **unused)
 {
-    for (uint32_t len = 0; len < 70; len++) {
+    for (uint32_t len = 0; len < 300; len++) {
         roundtrip(len, 0, 1);
         roundtrip(len, 0xffffffff, KV_KEY_MAX);
     }
@@ -160,11 +160,27 @@ static void test_unpublished_items_outlive_eviction(void **unused)
     assert_true(rig_is_filled(view.item, 100000, 2));
 }
 
+static void expect_record_bytes(uint32_t value_len, uint32_t flags, uint32_t bytes)
+{
+    struct kv_key key = rig_key(rig.kv, "20 bytes of a key...");
+    enum kv_error error;
+    uint64_t before = rig_stats(rig.kv).item_bytes;
+    assert_true(rig_store(rig.worker, &key, value_len, 1, flags, 0, &error) != 0);
+    assert_int_equal(rig_stats(rig.kv).item_bytes - before, bytes);
+    assert_int_equal(rig_delete(rig.worker, &key), KV_DELETE);
+}
+
+/* 20 bytes beyond key and value, 4 more for flags, and 4 more from 255 bytes of value on. */
 static void test_overhead(void **unused)
 {
-    struct kv_key key = rig_key(rig.kv, "12345678");
-    rig_set(rig.worker, &key, 8, 1);
-    assert_int_equal(rig_stats(rig.kv).item_bytes, 16 + kv_item_overhead_bytes());
+    expect_record_bytes(0, 0, 40);
+    expect_record_bytes(200, 0, 240);
+    expect_record_bytes(200, 1, 248);
+    expect_record_bytes(248, 0, 288);
+    expect_record_bytes(254, 0, 296);
+    expect_record_bytes(255, 0, 304);
+    expect_record_bytes(260, 0, 304);
+    expect_record_bytes(260, 1, 308 + 4);
 }
 
 int main(void)
