@@ -55,11 +55,13 @@
 
 #define GROW_ITEMS 19 /* per GROW_CHAINS, that is 4.75 of 7 slots */
 #define GROW_CHAINS 4
-#define CROWDED_ITEMS 10   /* per chain: grow even if items have to be evicted for it */
-#define TABLE_SHARE 4      /* heads take at most a quarter of the memory */
-#define LOOK_EVERY_SHIFT 6 /* look at the load after 1/64 as many inserts as there are chains */
+#define INDEX_BYTES_EACH 16 /* of an item, about */
+#define FULL_ITEMS 8        /* per chain, when the memory will be full of items as there are now */
+#define CROWDED_ITEMS 10    /* per chain: grow even if items have to be evicted for it */
+#define TABLE_SHARE 4       /* heads take at most a quarter of the memory */
+#define LOOK_EVERY_SHIFT 6  /* look at the load after 1/64 as many inserts as there are chains */
 #define LOOK_EVERY_MIN 16
-#define EXTEND_SHARE 8 /* overflow buckets: an eighth of the heads more */
+#define EXTEND_SHARE 32 /* overflow buckets: so many more, by that part of the heads */
 #define PAGE_BYTES UINT64_C(4096)
 #define TOUCH_PAGES 16
 #define RELEASE_BYTES (64 * PAGE_BYTES)
@@ -267,17 +269,20 @@ static uint64_t bytes_of(const struct kv_index *index)
     return kv_u64_load_relaxed(&index->bytes);
 }
 
-/* How many overflow buckets more the table may get. */
+/* How many overflow buckets a table gets at a time, and how few are too few. */
+static uint32_t extension_step(unsigned power)
+{
+    const uint32_t page = PAGE_BYTES / sizeof(struct kv_bucket);
+    return u_max32(page, (uint32_t)((UINT64_C(1) << power) / EXTEND_SHARE));
+}
+
+/* How many more the table may get now. */
 static uint32_t extension(const struct kv_index *index)
 {
     unsigned power = kv_index_power(index);
-    uint64_t heads = UINT64_C(1) << power;
-    uint64_t room =
-        u_min64(heads, KV_LINKS_MAX) - kv_u32_load_relaxed(&index->overflows[power & 1].end);
-    uint64_t step = heads / EXTEND_SHARE;
-    return (uint32_t)u_min64(room, step < PAGE_BYTES / sizeof(struct kv_bucket)
-                                       ? PAGE_BYTES / sizeof(struct kv_bucket)
-                                       : step);
+    uint64_t most = u_min64(UINT64_C(1) << power, KV_LINKS_MAX);
+    uint64_t room = most - kv_u32_load_relaxed(&index->overflows[power & 1].end);
+    return (uint32_t)u_min64(room, extension_step(power));
 }
 
 /* Asks the segments for so many bytes; `crowded`: even if items have to go for them. */
@@ -292,11 +297,16 @@ static bool ask(struct kv *kv, uint64_t bytes, bool crowded, bool extends)
     return true;
 }
 
-static uint64_t items_now(const struct kv *kv)
+/*
+ * Whether the chains are long, and would become too long: those of a full cache may be longer than
+ * those of one that has room, since what their heads would take holds items.
+ */
+static bool is_too_small(const struct kv *kv, const struct kv_stats *stats, uint64_t chains)
 {
-    struct kv_stats stats;
-    kv_stats(kv, &stats);
-    return stats.items;
+    if (stats->items * GROW_CHAINS <= chains * GROW_ITEMS)
+        return false;
+    uint64_t each = stats->item_bytes / stats->items + INDEX_BYTES_EACH;
+    return kv_memory_bound(kv) / each > chains * FULL_ITEMS;
 }
 
 static void consider(struct kv *kv)
@@ -304,17 +314,18 @@ static void consider(struct kv *kv)
     const struct kv_index *index = &kv->index;
     unsigned power = kv_index_power(index);
     uint64_t chains = UINT64_C(1) << power;
-    uint64_t items = items_now(kv);
     uint64_t heads_max = kv_memory_bound(kv) / TABLE_SHARE;
+    struct kv_stats stats;
     if (index->refused)
         return;
-    if (items * GROW_CHAINS > chains * GROW_ITEMS && power < index->power_max &&
+    kv_stats(kv, &stats);
+    if (is_too_small(kv, &stats, chains) && power < index->power_max &&
         2 * chains * sizeof(struct kv_bucket) <= heads_max &&
-        ask(kv, kv_table_bytes(power + 1), items > chains * CROWDED_ITEMS, false))
+        ask(kv, kv_table_bytes(power + 1), stats.items > chains * CROWDED_ITEMS, false))
         return;
     const struct kv_overflow *overflow = &index->overflows[power & 1];
     uint32_t end = kv_u32_load_relaxed(&overflow->end);
-    if (extension(index) > 0 && kv_u32_load_relaxed(&overflow->next) > end - end / 8)
+    if (extension(index) > 0 && kv_u32_load_relaxed(&overflow->next) + extension_step(power) > end)
         ask(kv, extension(index) * sizeof(struct kv_bucket), true, true);
 }
 

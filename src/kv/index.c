@@ -372,12 +372,23 @@ static void chain_evict(struct kv_worker *worker, uint64_t hash)
         kv_unlinked(worker, kv_word_item(index, worst), KV_END_EVICTED);
 }
 
+/* Whether the table that the chain belongs to is being moved. */
+static bool is_moving(const struct kv_index *index, const struct kv_bucket *head)
+{
+    return kv_u32_load_acquire(&index->moving) == kv_chain_power(index, head) + 1;
+}
+
 static void make_room(struct kv_worker *worker, uint64_t hash, const struct chain_look *look)
 {
+    const struct kv_index *index = &worker->kv->index;
     uint64_t control = look->control;
     if (look->pend_blocks)
         kv_u64_cas_acq_rel(&look->head->control, &control, control_next(control, 0));
-    else if (!chain_append(worker, look))
+    else if (chain_append(worker, look))
+        return;
+    else if (is_moving(index, look->head))
+        kv_chain_move(worker, look->head); /* its children have room */
+    else
         chain_evict(worker, hash);
 }
 
