@@ -32,7 +32,7 @@ struct bench {
 };
 
 static struct bench b;
-static const atomic_bool never;
+static struct gang alone;
 
 static void die(const char *what)
 {
@@ -153,7 +153,7 @@ static const struct nic_ops ops = {.name = "responder",
 
 static void make_plan(void)
 {
-    struct sockaddr_in *to = (struct sockaddr_in *)&b.plan.server;
+    struct sockaddr_in *to = (struct sockaddr_in *)&b.plan.servers[0].addr;
     struct plan *plan = &b.plan;
     char error[LOAD_ERROR_MAX];
 
@@ -161,6 +161,7 @@ static void make_plan(void)
     plan->verify = true;
     plan->poll = true;
     plan->threads = 1;
+    plan->server_count = 1;
     plan->timeout_ns = UINT64_C(60000000000);
     snprintf(plan->server_text, sizeof(plan->server_text), "the responder");
     to->sin_family = AF_INET;
@@ -176,6 +177,13 @@ static void make_plan(void)
     plan->mix.multi = 1;
     if (forms_open(&plan->forms, PROTOCOL_TEXT, &plan->keys, 0) < 0)
         die("no memory");
+}
+
+static void go_through(enum phase_kind kind)
+{
+    b.client.phase.kind = kind;
+    b.client.phase.start_ns = client_clock_ns();
+    atomic_store(&alone.busy, 1);
 }
 
 /* What is measured, less respond(). */
@@ -197,12 +205,15 @@ int main(int argc, char **argv)
     b.nic.ops = &ops;
     make_plan();
     open_responder();
-    b.client.stop = &never;
+    b.client.gang = &alone;
     if (client_open(&b.client, &b.plan, CONNECTIONS, &b.nic) < 0)
+        die(b.client.error);
+    go_through(PHASE_CONNECT);
+    if (client_run(&b.client) < 0)
         die(b.client.error);
     b.client.phase.requests_max = requests + CONNECTIONS;
     b.client.phase.seed = 1;
-    b.client.phase.start_ns = client_clock_ns();
+    go_through(PHASE_LOAD);
     if (measured() < 0)
         die(b.client.error);
     if (b.client.talk.tally.hits != requests + CONNECTIONS || b.client.talk.tally.wrong > 0)

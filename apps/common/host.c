@@ -11,6 +11,9 @@
 #include "base/base.h"
 #include "net/worker.h"
 
+/* Many short connections: ports are few. */
+#define TIME_WAIT_US 1000000
+
 /* Bursts sent per turn: what is received meanwhile waits so long. */
 #define TX_BURSTS_MAX 4
 
@@ -51,7 +54,8 @@ static int fill_config(const struct nic *nic, const struct host_config *config,
     if (buffers < BUFFER_BYTES_MIN)
         buffers = BUFFER_BYTES_MIN;
     us->buffer_bytes = (u_u32)u_min64(buffers, BUFFER_BYTES_MAX);
-    us->time_wait_us = 1000 * 1000; /* many short connections: ports are few */
+    us->time_wait_us = config->time_wait_us > 0 ? config->time_wait_us : TIME_WAIT_US;
+    us->follower = config->follower;
     return getrandom(us->secret, sizeof(us->secret), 0) == sizeof(us->secret) ? 0 : -1;
 }
 

@@ -12,6 +12,9 @@
 /* Requests in flight on each connection while values are stored. */
 #define STORE_DEPTH 32
 
+/* The longest sleep of a thread that only waits for the others. */
+#define ATTEND_US 1000
+
 /* An arrival that is so near is waited for awake: sleeps end late by about as much. */
 #define NEAR_NS 100000
 
@@ -42,6 +45,12 @@ static uint32_t next_request(struct client *client, enum op *op)
     return 1;
 }
 
+/* Whether a request may be begun on this connection. */
+static bool is_free(const struct conn *conn)
+{
+    return conn->allowance > 0 && session_is_free(&conn->session);
+}
+
 /* Begins a request on a free connection, unless there is to be none any more. */
 static bool begin(struct client *client, struct conn *conn, uint64_t at_ns)
 {
@@ -60,13 +69,14 @@ static bool begin(struct client *client, struct conn *conn, uint64_t at_ns)
     if (client->begun == client->talk.answered - client->answered)
         client->heard_ns = client->talk.now_ns;
     client->begun++;
+    conn->allowance--;
     session_begin(&conn->session, op, client->ids, n, at_ns);
     return true;
 }
 
 bool client_next(struct client *client, struct conn *conn)
 {
-    return client->phase.per_second <= 0 && session_is_free(&conn->session) &&
+    return client->phase.per_second <= 0 && is_free(conn) &&
            begin(client, conn, client->talk.now_ns);
 }
 
@@ -92,11 +102,36 @@ static int dispatch(struct client *client)
     return 0;
 }
 
+/* How many requests a connection gets. */
+static uint64_t allowance(const struct client *client)
+{
+    uint64_t reconnect = client->plan->reconnect;
+
+    return client->phase.kind == PHASE_LOAD && reconnect > 0 ? reconnect : UINT64_MAX;
+}
+
+int client_opened(struct client *client, struct conn *conn)
+{
+    conn->is_open = true;
+    conn->allowance = allowance(client);
+    if (client->phase.kind == PHASE_CONNECT)
+        return 0;
+    if (client->talk.now_ns >= client->talk.record_from_ns)
+        client->talk.tally.connects++;
+    return client_settle(client, conn);
+}
+
 int client_settle(struct client *client, struct conn *conn)
 {
+    if (conn->allowance == 0) {
+        if (!conn->is_open || session_in_flight(&conn->session) > 0 || !client->giving)
+            return 0;
+        conn->is_open = false;
+        return client->ops->reopen(client, conn);
+    }
     if (client->phase.per_second <= 0)
         return client->ops->pump(client, conn);
-    if (!conn->is_ready && session_is_free(&conn->session)) {
+    if (!conn->is_ready && is_free(conn)) {
         conn->is_ready = true;
         u_list_push_back(&client->ready, &conn->ready_link);
     }
@@ -158,8 +193,10 @@ static void start(struct client *client)
     client->heard_ns = talk->now_ns;
     client->giving = true;
     u_list_init(&client->ready);
-    if (phase->storing)
+    if (phase->kind == PHASE_STORE)
         source_store(&client->source, phase->from, phase->to);
+    else if (phase->kind == PHASE_ASK)
+        source_ask(&client->source, client->number == 0);
     else
         source_mix(&client->source, phase->seed);
     if (phase->per_second > 0)
@@ -167,7 +204,9 @@ static void start(struct client *client)
                             phase->start_ns, ~phase->seed);
     for (i = 0; i < client->count; i++) {
         client->conns[i].is_ready = false;
-        client->conns[i].session.depth = phase->storing ? STORE_DEPTH : client->plan->depth;
+        client->conns[i].allowance = client->conns[i].is_open ? allowance(client) : 0;
+        client->conns[i].session.depth =
+            phase->kind == PHASE_STORE ? STORE_DEPTH : client->plan->depth;
     }
 }
 
@@ -189,7 +228,7 @@ static int one_turn(struct client *client)
 
     if (client->ops->turn(client, patience_us(client)) < 0)
         return -1;
-    if (atomic_load_explicit(client->stop, memory_order_relaxed) ||
+    if (atomic_load_explicit(&client->gang->stop, memory_order_relaxed) ||
         (phase->duration_ns > 0 && client->talk.now_ns >= phase->start_ns + phase->duration_ns))
         client->giving = false;
     if (phase->per_second > 0 && dispatch(client) < 0)
@@ -200,7 +239,12 @@ static int one_turn(struct client *client)
     return check_silence(client);
 }
 
-int client_run(struct client *client)
+static bool is_broken(const struct client *client)
+{
+    return atomic_load_explicit(&client->gang->broken, memory_order_relaxed);
+}
+
+static int work(struct client *client)
 {
     unsigned i;
     int rc = 0;
@@ -210,9 +254,34 @@ int client_run(struct client *client)
         rc = client_settle(client, &client->conns[i]);
     if (rc == 0)
         rc = client->ops->flush(client);
-    while (rc == 0 && (client->giving || in_flight(client) > 0))
+    while (rc == 0 && (client->giving || in_flight(client) > 0) && !is_broken(client))
         rc = one_turn(client);
     client->end_ns = client->talk.now_ns;
+    return rc;
+}
+
+/* Several threads with one device: what others wait for may come through this thread's queue. */
+static int attend(struct client *client)
+{
+    int rc = 0;
+
+    while (rc == 0 && atomic_load(&client->gang->busy) > 0 && !is_broken(client)) {
+        rc = client->ops->turn(client, client->plan->poll ? 0 : ATTEND_US);
+        if (rc == 0)
+            rc = client->ops->flush(client);
+    }
+    return rc;
+}
+
+int client_run(struct client *client)
+{
+    int rc = client->phase.kind == PHASE_CONNECT ? client->ops->connect(client) : work(client);
+
+    if (rc < 0)
+        atomic_store(&client->gang->broken, true);
+    atomic_fetch_sub(&client->gang->busy, 1);
+    if (rc == 0 && client->ops == &client_stack_ops && client->plan->threads > 1)
+        rc = attend(client);
     return rc;
 }
 
@@ -230,6 +299,7 @@ static int open_sessions(struct client *client)
     for (i = 0; i < client->count; i++) {
         client->conns[i].client = client;
         client->conns[i].fd = -1;
+        client->conns[i].server = &client->plan->servers[i % client->plan->server_count];
         if (session_open(&client->conns[i].session, &client->talk, depth, client->plan->mix.multi) <
             0)
             return client_fail(client, "no memory for the connections");
@@ -252,6 +322,7 @@ int client_open(struct client *client, const struct plan *plan, unsigned count, 
         source_replay(&client->source, &plan->replay, client->number, plan->threads,
                       plan->replay_again);
     u_list_init(&client->ready);
+    u_list_init(&client->reopens);
     if (open_sessions(client) < 0) {
         if (nic)
             nic_close(nic);

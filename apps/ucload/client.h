@@ -25,6 +25,14 @@
 /* Longest sleep: signs to stop and timeouts are looked at so often. */
 #define CLIENT_SLEEP_US_MAX 50000
 
+/* Servers that connections are dealt to in turn. */
+#define CLIENT_SERVERS_MAX 8
+
+struct server {
+    struct sockaddr_storage addr;
+    socklen_t addr_len;
+};
+
 /* The same for all threads, and not changed while they run. */
 struct plan {
     struct keyspace keys;
@@ -41,15 +49,30 @@ struct plan {
     uint64_t timeout_ns;
     uint64_t seed;
     enum load_arrivals_kind arrivals;
-    struct sockaddr_storage server;
-    socklen_t server_len;
-    char server_text[80];
+    uint64_t reconnect; /* a connection is closed and opened again after so many requests; 0: not */
+    struct server servers[CLIENT_SERVERS_MAX];
+    unsigned server_count;
+    char server_text[200];
     struct link_options link;
+};
+
+/* What all threads of a run know of each other. */
+struct gang {
+    atomic_bool stop;   /* no more requests are begun */
+    atomic_bool broken; /* one has failed: nobody waits for anything any more */
+    atomic_uint busy;   /* those that have not done what their phase says */
+};
+
+enum phase_kind {
+    PHASE_CONNECT, /* all connections are opened */
+    PHASE_STORE,   /* each key is stored */
+    PHASE_ASK,     /* the first thread asks the server for its statistics */
+    PHASE_LOAD
 };
 
 /* What is to be done in a phase, by one thread. */
 struct phase {
-    bool storing;
+    enum phase_kind kind;
     uint64_t from, to;     /* storing: ids */
     uint64_t start_ns;     /* on CLOCK_MONOTONIC */
     uint64_t record_ns;    /* how long after the start replies begin to count */
@@ -67,6 +90,8 @@ struct conn {
     struct u_list ready_link; /* open loop: free for a request */
     bool is_ready;
     bool is_open;
+    uint64_t allowance; /* requests that may be begun before it is closed; 0 while it is not open */
+    const struct server *server;
     struct us_conn *us;
     int fd;
     bool wants_write;
@@ -76,8 +101,14 @@ struct conn {
 
 /* A transport. Functions return 0, or -1 after client_fail(). */
 struct client_ops {
-    /* Opens all connections. */
+    /* Prepares everything but the connections. */
     int (*open)(struct client *client, struct nic *nic);
+
+    /* Opens all connections, and the idle ones. In the thread that uses them. */
+    int (*connect)(struct client *client);
+
+    /* Closes a connection without anything in flight, and opens it again: client_opened(). */
+    int (*reopen)(struct client *client, struct conn *conn);
 
     /*
      * Waits for replies, at most wait_us, sets talk.now_ns, and hands what came to
@@ -102,6 +133,7 @@ struct client {
     unsigned number;
     struct conn *conns;
     unsigned count;
+    unsigned idle_count; /* connections that are opened and stay silent */
     struct talk talk;
     struct source source;
     struct phase phase;
@@ -113,15 +145,19 @@ struct client {
     uint64_t heard_ns; /* when the last reply came, or the first request after silence began */
     uint64_t end_ns;   /* when the phase was over */
     bool giving;       /* requests may be begun */
-    const atomic_bool *stop;
+    struct gang *gang;
     atomic_uint_fast64_t shown; /* requests answered, for others to look at */
     bool failed;
     char error[CLIENT_ERROR_MAX];
 
     int epoll_fd; /* kernel sockets */
     uint8_t *buffer;
+    int *idle_fds;
     struct host host; /* own stack */
     unsigned open_count;
+    uint32_t port_next;
+    struct conn idle;      /* stands for all idle ones */
+    struct u_list reopens; /* that wait for room in the stack; by ready_link */
     uint64_t active_ns;
 };
 
@@ -134,16 +170,18 @@ static inline uint64_t client_clock_ns(void)
 }
 
 /*
- * Prepares a thread with `count` connections and opens them; nic is its queue, or null for kernel
- * sockets, and the client's from then on. Returns 0, or -1 with client->error set; close it anyway.
+ * Prepares a thread with `count` connections, which PHASE_CONNECT opens; nic is its queue, or null
+ * for kernel sockets, and the client's from then on. client->number, gang and idle_count are set
+ * before. Returns 0, or -1 with client->error set; close it anyway.
  */
 int client_open(struct client *client, const struct plan *plan, unsigned count, struct nic *nic);
 
 void client_close(struct client *client);
 
 /*
- * Does what client->phase says; all else is in talk and end_ns then. Returns 0, or -1 with
- * client->error set.
+ * Does what client->phase says; all else is in talk and end_ns then. gang->busy counts this thread
+ * until it has done so; frames for other threads of the gang are still looked after then, until all
+ * have. Returns 0, or -1 with client->error set.
  */
 int client_run(struct client *client);
 
@@ -152,6 +190,9 @@ int client_run(struct client *client);
 /* Remembers the first failure. Returns -1. */
 __attribute__((format(printf, 2, 3))) int client_fail(struct client *client, const char *format,
                                                       ...);
+
+/* A connection is there: it may be given requests. */
+int client_opened(struct client *client, struct conn *conn);
 
 /* Begins the next request on this connection if there is to be one. Returns whether. */
 bool client_next(struct client *client, struct conn *conn);

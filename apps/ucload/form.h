@@ -15,8 +15,8 @@
 
 enum protocol { PROTOCOL_TEXT = 0, PROTOCOL_META, PROTOCOL_BINARY, PROTOCOL_COUNT };
 
-/* OP_CREATE makes a counter, which OP_INCR is for. */
-enum op { OP_GET = 0, OP_SET, OP_DELETE, OP_INCR, OP_TOUCH, OP_CREATE, OP_COUNT };
+/* OP_CREATE makes a counter, which OP_INCR is for; OP_STATS asks for the server's statistics. */
+enum op { OP_GET = 0, OP_SET, OP_DELETE, OP_INCR, OP_TOUCH, OP_CREATE, OP_STATS, OP_COUNT };
 
 /* The first ones are the requests of the ops of the same number. */
 enum form_kind {
@@ -26,7 +26,8 @@ enum form_kind {
     FORM_INCR = OP_INCR,
     FORM_TOUCH = OP_TOUCH,
     FORM_CREATE = OP_CREATE,
-    FORM_MULTI_FIRST, /* of a retrieval of several keys: the first one, the others, the end */
+    FORM_STATS = OP_STATS, /* in text protocols only */
+    FORM_MULTI_FIRST,      /* of a retrieval of several keys: the first one, the others, the end */
     FORM_MULTI_NEXT,
     FORM_MULTI_END,
     FORM_HIT,       /* the head of the reply to FORM_GET; in text protocols only */

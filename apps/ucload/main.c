@@ -25,7 +25,7 @@ static struct result stored, result;
 static void on_signal(int number)
 {
     (void)number;
-    atomic_store(&run.stop, true);
+    atomic_store(&run.gang.stop, true);
 }
 
 static double cpu_seconds(void)
@@ -51,10 +51,10 @@ static int search(const struct options *o, struct report *report)
     if (run_measure(&run, &probe, 0, 0, &result) < 0)
         return -1;
     slo_start(&s, (double)result.tally.requests / result.seconds / 4);
-    while ((rate = slo_next(&s)) > 0 && !atomic_load(&run.stop)) {
+    while ((rate = slo_next(&s)) > 0 && !atomic_load(&run.gang.stop)) {
         if (run_measure(&run, o, rate, s.tries + 1, &tried) < 0)
             return -1;
-        if (atomic_load(&run.stop))
+        if (atomic_load(&run.gang.stop))
             break; /* what was cut off tells nothing */
         kept = tried.tally.requests > 0 && slo_value(&o->slo, &tried.latency) <= o->slo.limit_ns;
         if (o->progress)
@@ -68,6 +68,24 @@ static int search(const struct options *o, struct report *report)
     report->slo_rate = s.kept;
     report->slo_tries = s.tries;
     return 0;
+}
+
+/* One measurement, and what the server says that it took. */
+static int measure_once(const struct options *o, struct report *report)
+{
+    uint64_t before = 0, after = 0, answered;
+    int rc;
+
+    if (o->server_cycles && run_ask(&run, &before) < 0)
+        return -1;
+    answered = run_answered(&run);
+    rc = run_measure(&run, o, o->rate, 0, &result);
+    answered = run_answered(&run) - answered;
+    if (rc == 0 && o->server_cycles && !atomic_load(&run.gang.stop) && answered > 0) {
+        rc = run_ask(&run, &after);
+        report->server_cycles = (double)(after - before) / (double)answered;
+    }
+    return rc;
 }
 
 static int measure(const struct options *o, struct report *report)
@@ -85,7 +103,7 @@ static int measure(const struct options *o, struct report *report)
     if (o->slo_given)
         rc = search(o, report);
     else
-        rc = run_measure(&run, o, o->rate, 0, &result);
+        rc = measure_once(o, report);
     report->cpu_s = cpu_seconds() - cpu_s;
     return rc;
 }

@@ -74,6 +74,28 @@ static int set_connections(void *settings, const char *arg)
     return small(o, "connections", arg, 1000000, &o->connections);
 }
 
+static int set_idle(void *settings, const char *arg)
+{
+    struct options *o = (struct options *)settings;
+
+    return small(o, "idle", arg, 1000000, &o->idle);
+}
+
+static int set_reconnect(void *settings, const char *arg)
+{
+    struct options *o = (struct options *)settings;
+
+    return number(o, "reconnect", arg, 1, UINT64_MAX / 2, &o->reconnect);
+}
+
+static int set_server_cycles(void *settings, const char *arg)
+{
+    struct options *o = (struct options *)settings;
+
+    o->server_cycles = true;
+    return 0;
+}
+
 static int set_depth(void *settings, const char *arg)
 {
     struct options *o = (struct options *)settings;
@@ -310,9 +332,13 @@ static int set_progress(void *settings, const char *arg)
 static const struct command_option specs[] = {
     {'s', "server", "HOST[:PORT]", set_server,
      "what to load (default: 127.0.0.1:11211, or 10.100.0.20:11211\n"
-     "over the own TCP/IP stack)"},
+     "over the own TCP/IP stack); connections are dealt to several\n"
+     "in turn: A,B,C"},
     {'t', "threads", "N", set_threads, "threads (default: 1)"},
     {'c', "connections", "N", set_connections, "connections of all threads (default: 32)"},
+    {0, "idle", "N", set_idle, "further connections that are open and silent"},
+    {0, "reconnect", "N", set_reconnect,
+     "close each connection after N requests, and open it again"},
     {'d', "depth", "N", set_depth, "requests in flight on each (default: 1)"},
     {'T', "time", "SECONDS", set_time, "how long to measure (default: 5)"},
     {'n', "requests", "N", set_requests, "how many requests to send instead, or at most"},
@@ -351,6 +377,8 @@ static const struct command_option specs[] = {
     {0, "timeout", "SECONDS", set_timeout, "give up after so long without a reply (default: 5)"},
     {0, "seed", "N", set_seed, "of all that is random (default: 1)"},
     {0, "poll", NULL, set_poll, "never sleep"},
+    {0, "server-cycles", NULL, set_server_cycles,
+     "ask a ucached on its own stack what its busy loops took:\ncycles per request"},
     {0, "json", NULL, set_json, "the result as JSON"},
     {0, "hdr", "FILE", set_hdr, "write the latencies as a log of HdrHistogram"},
     {0, "progress", NULL, set_progress, "a line each second (without it: if it is a terminal)"},
@@ -376,6 +404,8 @@ void options_print_help(FILE *to)
             "  ucload -r50000 --hdr=latency.hlog           open loop at 50000 requests/s\n"
             "  ucload --slo='p99<200us' -T2                the highest rate that keeps it\n"
             "  ucload --etc -k100000 -c64 -t2              Facebook's ETC workload\n"
+            "  ucload --reconnect=1 -c64                   a connection for each request\n"
+            "  ucload --idle=10000                         beside 10000 silent connections\n"
             "  ucload --io=tap -s 10.100.0.10              over the own TCP/IP stack\n\n"
             "Exit status: 0; 1 a reply was wrong or refused; 64 wrong options; 69 the server\n"
             "cannot be reached, has gone or does not answer; 71 the system refuses something.\n");
@@ -408,8 +438,12 @@ static int check(struct options *o, char **rest)
         return -1;
     if (o->link.io == LINK_IO_URING)
         return fail(o, "--io=uring is not for ucload; use sock");
-    if (link_is_stack(o->link.io) && o->threads > 1)
-        return fail(o, "--threads: the own TCP/IP stack uses one thread; start ucload twice");
+    if (link_is_stack(o->link.io) && o->threads > NIC_QUEUES_MAX)
+        return fail(o, "--threads: the own TCP/IP stack has at most %d", NIC_QUEUES_MAX);
+    if (o->server_cycles && o->protocol == PROTOCOL_BINARY)
+        return fail(o, "--server-cycles asks in text: not with --protocol=binary");
+    if (o->server_cycles && o->slo_given)
+        return fail(o, "--server-cycles is of one measurement, --slo makes many");
     if (!o->server)
         o->server = link_is_stack(o->link.io) ? "10.100.0.20:11211" : "127.0.0.1:11211";
     if (o->connections < o->threads)

@@ -12,7 +12,9 @@
 /* Strings point into argv. */
 struct options {
     const char *server; /* null: what goes without saying for --io */
-    unsigned threads, connections, depth;
+    unsigned threads, connections, idle, depth;
+    uint64_t reconnect; /* requests of a connection's life; 0: it stays */
+    bool server_cycles;
     double seconds, warmup_s, timeout_s;
     uint64_t requests; /* 0: seconds decide */
     bool seconds_given;

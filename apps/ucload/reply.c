@@ -17,6 +17,7 @@
 #define LINE_END "\r\n"
 #define LINE_END_BYTES 2
 #define GET_END "\r\nEND\r\n"
+#define STAT_CYCLES "STAT cycles_busy "
 #define SHOWN_MAX 60
 
 /* ---- what goes wrong --------------------------------------------------------------------- */
@@ -31,7 +32,8 @@ static void show(char text[SHOWN_MAX + 1], const uint8_t *bytes, uint32_t len)
     text[n] = '\0';
 }
 
-static const char *const op_names[OP_COUNT] = {"get", "set", "delete", "incr", "touch", "set"};
+static const char *const op_names[OP_COUNT] = {"get",   "set", "delete", "incr",
+                                               "touch", "set", "stats"};
 
 static void tell(struct session *s, const char *what, const uint8_t *head, uint32_t len)
 {
@@ -301,6 +303,24 @@ static bool is_count(struct session *s, const uint8_t *line, uint32_t len)
     return true;
 }
 
+/* One of the server's statistics, or their end. */
+static int stats_line(struct session *s, const uint8_t *line, uint32_t len)
+{
+    const uint8_t *at = line + sizeof(STAT_CYCLES) - 1;
+
+    if (line_is(line, len, "END\r\n")) {
+        finish(s, 0);
+    } else if (is_refusal(line, len)) {
+        refuse(s, line, len);
+        finish(s, 0);
+    } else if (!line_begins(line, len, "STAT ")) {
+        return not_a_reply(s, line, len);
+    } else if (line_begins(line, len, STAT_CYCLES)) {
+        (void)read_number(&at, line + len - LINE_END_BYTES, &s->talk->server_cycles);
+    }
+    return 0;
+}
+
 static int take_line(struct session *s, const uint8_t *line, uint32_t len)
 {
     enum op op = (enum op)session_oldest(s)->op;
@@ -310,6 +330,8 @@ static int take_line(struct session *s, const uint8_t *line, uint32_t len)
         return not_a_reply(s, line, len);
     if (op == OP_GET)
         return get_line(s, line, len);
+    if (op == OP_STATS)
+        return stats_line(s, line, len);
     answer = answers[s->talk->forms->protocol][op];
     if (answer[0] && line_is(line, len, answer[0])) {
         finish(s, 1);

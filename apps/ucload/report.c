@@ -109,6 +109,11 @@ void report_text(FILE *to, const struct report *r)
             r->result->seconds, (double)t->bytes_in / 1e6 / r->result->seconds,
             (double)t->bytes_out / 1e6 / r->result->seconds);
     print_ops(to, t);
+    if (o->reconnect > 0)
+        fprintf(to, "%-12s %.0f connects/s (%llu)\n", "connections",
+                (double)t->connects / r->result->seconds, (unsigned long long)t->connects);
+    if (r->server_cycles > 0)
+        fprintf(to, "%-12s %.0f cycles per request\n", "server", r->server_cycles);
     print_latency(to, "latency", &r->result->latency);
     if (h)
         print_latency(to, "corrected", h);
@@ -181,6 +186,7 @@ void report_json(FILE *to, const struct report *r)
     json_text(to, "io", link_io_name(o->link.io));
     json_count(to, "threads", o->threads);
     json_count(to, "connections", o->connections);
+    json_count(to, "idle", o->idle);
     json_count(to, "depth", o->depth);
     json_text(to, "error", r->run->error[0] ? r->run->error : "");
     if (r->searched) {
@@ -191,6 +197,14 @@ void report_json(FILE *to, const struct report *r)
     json_number(to, "requests_per_second", per_second(r->result));
     json_number(to, "seconds", r->result->seconds);
     json_number(to, "cpu_seconds", r->cpu_s);
+    if (o->reconnect > 0) {
+        json_count(to, "connects", r->result->tally.connects);
+        json_number(to, "connects_per_second",
+                    r->result->seconds > 0 ? (double)r->result->tally.connects / r->result->seconds
+                                           : 0);
+    }
+    if (r->server_cycles > 0)
+        json_number(to, "server_cycles_per_request", r->server_cycles);
     json_count(to, "requests", r->result->tally.requests);
     json_tally(to, &r->result->tally);
     json_latency(to, "latency_us", &r->result->latency);

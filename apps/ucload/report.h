@@ -13,7 +13,8 @@ struct report {
     bool searched;   /* --slo: */
     double slo_rate; /* the highest rate that kept the goal; 0: none did */
     unsigned slo_tries;
-    double cpu_s; /* of this process, during the measurement */
+    double cpu_s;         /* of this process, during the measurement */
+    double server_cycles; /* per request, warm-up included; 0: not asked for */
 };
 
 void report_text(FILE *to, const struct report *report);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "nic/spread.h"
 
 #define PROGRESS_NS 1000000000
 
@@ -50,22 +51,40 @@ static int cut_address(const char *text, char host[64], char port[8])
     return snprintf(port, 8, "%s", colon && *colon == ':' ? colon + 1 : "11211") < 8 ? 0 : -1;
 }
 
-static int find_server(struct run *run, const char *text)
+static int find_server(struct run *run, const char *text, struct server *server)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
     char host[64], port[8];
     int rc;
 
-    snprintf(run->plan.server_text, sizeof(run->plan.server_text), "%s", text);
     if (cut_address(text, host, port) < 0)
         return fail(run, text, "is not HOST:PORT");
     rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0)
         return fail(run, text, gai_strerror(rc));
-    memcpy(&run->plan.server, found->ai_addr, found->ai_addrlen);
-    run->plan.server_len = found->ai_addrlen;
+    memcpy(&server->addr, found->ai_addr, found->ai_addrlen);
+    server->addr_len = found->ai_addrlen;
     freeaddrinfo(found);
+    return 0;
+}
+
+/* A list of them, with commas. */
+static int find_servers(struct run *run, const char *list)
+{
+    struct plan *plan = &run->plan;
+    char text[sizeof(plan->server_text)], *rest = text, *one;
+
+    if (strlen(list) >= sizeof(text))
+        return fail(run, "--server", "the list is too long");
+    snprintf(plan->server_text, sizeof(plan->server_text), "%s", list);
+    snprintf(text, sizeof(text), "%s", list);
+    while ((one = strsep(&rest, ","))) {
+        if (plan->server_count == CLIENT_SERVERS_MAX)
+            return fail(run, "--server", "there are too many");
+        if (find_server(run, one, &plan->servers[plan->server_count++]) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -107,10 +126,11 @@ static int make_plan(struct run *run, const struct options *o)
         return fail(run, "sizes", why);
     if (forms_open(&plan->forms, o->protocol, &plan->keys, (uint32_t)o->exptime_s) < 0)
         return fail(run, "sizes", "no memory for the requests");
-    return find_server(run, o->server);
+    plan->reconnect = o->reconnect;
+    return find_servers(run, o->server);
 }
 
-/* ---- start and end ----------------------------------------------------------------------- */
+/* ---- clients ----------------------------------------------------------------------------- */
 
 static int raise_files(struct run *run, unsigned connections)
 {
@@ -127,26 +147,29 @@ static int raise_files(struct run *run, unsigned connections)
     return fail(run, "too many connections for the limit of open files", strerror(errno));
 }
 
-/* A queue for each thread, or none with kernel sockets. */
-static int open_link(struct run *run, unsigned threads, struct nic *queue[])
+/* For each thread what its frames come from, or null with kernel sockets. */
+static int open_link(struct run *run, unsigned threads, struct nic *lane[])
 {
     struct link_use use = {.queues = threads};
-    char error[LINK_ERROR_MAX];
+    char error[LINK_ERROR_MAX], why[NIC_ERROR_MAX];
     int queues;
 
     if (!link_is_stack(run->plan.link.io))
         return 0;
-    queues = link_open(&run->plan.link, &use, queue, error);
+    queues = link_open(&run->plan.link, &use, lane, error);
     if (queues < 0)
         return fail(run, link_io_name(run->plan.link.io), error);
-    U_ASSERT((unsigned)queues == threads);
-    return 0;
+    if (threads == 1 || nic_spread_open(lane, (unsigned)queues, threads, lane, why) == 0)
+        return 0;
+    while (queues > 0)
+        nic_close(lane[--queues]);
+    return fail(run, link_io_name(run->plan.link.io), why);
 }
 
 static int open_clients(struct run *run, const struct options *o)
 {
     struct nic *queue[NIC_QUEUES_MAX] = {NULL};
-    unsigned left = o->connections;
+    unsigned left = o->connections, idle_left = o->idle;
     unsigned i, count;
     int rc = 0;
 
@@ -163,42 +186,16 @@ static int open_clients(struct run *run, const struct options *o)
         }
         run->thread_count = i + 1;
         client->number = i;
-        client->stop = &run->stop;
+        client->gang = &run->gang;
         count = left / (o->threads - i);
         left -= count;
+        client->idle_count = idle_left / (o->threads - i);
+        idle_left -= client->idle_count;
         rc = client_open(client, &run->plan, count, queue[i]);
         if (rc < 0)
             snprintf(run->error, sizeof(run->error), "%s", client->error);
     }
     return rc;
-}
-
-int run_open(struct run *run, const struct options *o)
-{
-    run->progress = o->progress;
-    if (sem_init(&run->ended, 0, 0) < 0)
-        return fail(run, "semaphore", strerror(errno));
-    run->threads = calloc(o->threads, sizeof(run->threads[0]));
-    if (!run->threads)
-        return fail(run, "threads", "no memory");
-    if (make_plan(run, o) < 0)
-        return -1;
-    if (!link_is_stack(o->link.io) && raise_files(run, o->connections) < 0)
-        return -1;
-    return open_clients(run, o);
-}
-
-void run_close(struct run *run)
-{
-    unsigned i;
-
-    for (i = 0; i < run->thread_count; i++)
-        client_close(&run->threads[i].client);
-    free(run->threads);
-    forms_close(&run->plan.forms);
-    keyspace_close(&run->plan.keys);
-    replay_close(&run->plan.replay);
-    sem_destroy(&run->ended);
 }
 
 /* ---- a phase ----------------------------------------------------------------------------- */
@@ -208,7 +205,7 @@ static void *thread_main(void *arg)
     struct run_thread *thread = arg;
 
     if (client_run(&thread->client) < 0)
-        atomic_store(&thread->run->stop, true); /* the others end as well */
+        atomic_store(&thread->run->gang.stop, true); /* the others end as well */
     sem_post(&thread->run->ended);
     return NULL;
 }
@@ -277,10 +274,12 @@ static int go(struct run *run, bool progress, struct result *result)
     unsigned started, i;
     int rc = 0;
 
+    atomic_store(&run->gang.busy, run->thread_count);
     for (started = 0; started < run->thread_count && rc == 0; started++)
         rc = pthread_create(&run->threads[started].id, NULL, thread_main, &run->threads[started]);
     if (rc != 0) {
-        atomic_store(&run->stop, true);
+        atomic_store(&run->gang.stop, true);
+        atomic_store(&run->gang.broken, true);
         started--;
     }
     wait_for_threads(run, started, progress);
@@ -298,9 +297,9 @@ static int go(struct run *run, bool progress, struct result *result)
     return 0;
 }
 
-int run_store(struct run *run, struct result *result)
+/* All threads begin a phase of this kind now. */
+static void begin_phase(struct run *run, enum phase_kind kind)
 {
-    uint64_t total = run->plan.keys.count * (mix_has(&run->plan.mix, OP_INCR) ? 2 : 1);
     uint64_t start_ns = client_clock_ns();
     unsigned i;
 
@@ -308,8 +307,42 @@ int run_store(struct run *run, struct result *result)
         struct phase *phase = &run->threads[i].client.phase;
 
         memset(phase, 0, sizeof(*phase));
-        phase->storing = true;
+        phase->kind = kind;
         phase->start_ns = start_ns;
+    }
+}
+
+int run_ask(struct run *run, uint64_t *cycles)
+{
+    static struct result ignored;
+
+    begin_phase(run, PHASE_ASK);
+    run->threads[0].client.talk.server_cycles = 0;
+    if (go(run, false, &ignored) < 0)
+        return -1;
+    *cycles = run->threads[0].client.talk.server_cycles;
+    return *cycles > 0 ? 0 : fail(run, "--server-cycles", "the server does not tell them");
+}
+
+uint64_t run_answered(const struct run *run)
+{
+    uint64_t answered = 0;
+    unsigned i;
+
+    for (i = 0; i < run->thread_count; i++)
+        answered += run->threads[i].client.talk.answered;
+    return answered;
+}
+
+int run_store(struct run *run, struct result *result)
+{
+    uint64_t total = run->plan.keys.count * (mix_has(&run->plan.mix, OP_INCR) ? 2 : 1);
+    unsigned i;
+
+    begin_phase(run, PHASE_STORE);
+    for (i = 0; i < run->thread_count; i++) {
+        struct phase *phase = &run->threads[i].client.phase;
+
         phase->from = total * i / run->thread_count;
         phase->to = total * (i + 1) / run->thread_count;
     }
@@ -323,10 +356,10 @@ int run_measure(struct run *run, const struct options *o, double rate, uint64_t 
     unsigned n = run->thread_count;
     unsigned i;
 
+    begin_phase(run, PHASE_LOAD);
     for (i = 0; i < n; i++) {
         struct phase *phase = &run->threads[i].client.phase;
 
-        memset(phase, 0, sizeof(*phase));
         phase->start_ns = start_ns;
         phase->record_ns = (uint64_t)(o->warmup_s * 1e9);
         if (o->seconds_given || (o->requests == 0 && !o->replay_path) || o->slo_given)
@@ -336,4 +369,40 @@ int run_measure(struct run *run, const struct options *o, double rate, uint64_t 
         phase->seed = o->seed + (salt * n + i) * UINT64_C(0x9e3779b97f4a7c15);
     }
     return go(run, run->progress, result);
+}
+
+/* ---- start and end ----------------------------------------------------------------------- */
+
+int run_open(struct run *run, const struct options *o)
+{
+    static struct result ignored;
+
+    run->progress = o->progress;
+    if (sem_init(&run->ended, 0, 0) < 0)
+        return fail(run, "semaphore", strerror(errno));
+    run->threads = calloc(o->threads, sizeof(run->threads[0]));
+    if (!run->threads)
+        return fail(run, "threads", "no memory");
+    if (make_plan(run, o) < 0)
+        return -1;
+    if (!link_is_stack(o->link.io) && raise_files(run, o->connections + o->idle) < 0)
+        return -1;
+    if (open_clients(run, o) < 0)
+        return -1;
+    begin_phase(run, PHASE_CONNECT);
+    return go(run, false, &ignored);
+}
+
+void run_close(struct run *run)
+{
+    unsigned i;
+
+    /* The first one last: what the others have to send may go through its queue. */
+    for (i = run->thread_count; i-- > 0;)
+        client_close(&run->threads[i].client);
+    free(run->threads);
+    forms_close(&run->plan.forms);
+    keyspace_close(&run->plan.keys);
+    replay_close(&run->plan.replay);
+    sem_destroy(&run->ended);
 }

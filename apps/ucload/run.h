@@ -29,19 +29,29 @@ struct run {
     struct plan plan;
     struct run_thread *threads;
     unsigned thread_count;
+    struct gang gang;
     sem_t ended;
     bool progress;
-    atomic_bool stop;
     char error[CLIENT_ERROR_MAX + 100]; /* of the thread that failed first */
 };
 
-/* Prepares everything and connects. Returns 0, or -1 with run->error set; close it anyway. */
+/* Prepares everything and connects, all threads at once. Returns 0, or -1 with run->error set;
+ * close it anyway. */
 int run_open(struct run *run, const struct options *options);
 
 void run_close(struct run *run);
 
 /* Stores the value of every key, and counters if the mix has incr. The same results. */
 int run_store(struct run *run, struct result *result);
+
+/*
+ * What the server has counted of its busy loops since it started, by `stats ustack`. Returns 0, or
+ * -1 with run->error set.
+ */
+int run_ask(struct run *run, uint64_t *cycles);
+
+/* Requests answered since the start, of all phases. */
+uint64_t run_answered(const struct run *run);
 
 /*
  * One measurement; `rate` is per second, 0 for a closed loop. Returns 0, or -1 with run->error set;

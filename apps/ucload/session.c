@@ -22,6 +22,7 @@ void tally_add(struct tally *to, const struct tally *from)
     to->wrong += from->wrong;
     to->bytes_in += from->bytes_in;
     to->bytes_out += from->bytes_out;
+    to->connects += from->connects;
 }
 
 int session_open(struct session *s, struct talk *talk, uint32_t depth, uint32_t multi)

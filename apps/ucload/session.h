@@ -35,6 +35,7 @@ struct tally {
     uint64_t wrong;   /* values that are not those of their keys, or not a reply at all */
     uint64_t bytes_in;
     uint64_t bytes_out;
+    uint64_t connects; /* connections opened again */
 };
 
 void tally_add(struct tally *to, const struct tally *from);
@@ -50,6 +51,7 @@ struct talk {
     struct tally tally;
     struct load_histogram *latency; /* nanoseconds */
     bool fill;                      /* gets of one key that miss are remembered: */
+    uint64_t server_cycles;         /* what the server has last said: of its busy loops */
     uint32_t missed_count;
     uint64_t missed[SESSION_MISSED_MAX];
     char error[SESSION_ERROR_MAX]; /* the first thing that was refused or wrong; or empty */

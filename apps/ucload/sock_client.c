@@ -4,6 +4,7 @@
  * one buffer and sent with one call.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,27 +19,87 @@
 #define BUFFER_BYTES 65536
 #define EVENTS_MAX 64
 
+/*
+ * Connections from one address of 127.0.0.0/8 to another: the kernel has 28,000 ports for each, and
+ * the next address has as many again.
+ */
+#define LOOPBACK_CONNECTIONS 20000
+
 /* ---- opening ----------------------------------------------------------------------------- */
 
-static int connect_one(struct client *client, struct conn *conn)
+static int cannot_connect(struct client *client, int error)
+{
+    return client_fail(client, "cannot connect to %s: %s", client->plan->server_text,
+                       error == EINPROGRESS ? "no answer" : strerror(error));
+}
+
+static int new_socket(struct client *client, const struct server *server, int flags)
+{
+    const int one = 1;
+    int fd = socket(server->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+
+    if (fd < 0)
+        return client_fail(client, "cannot open a socket: %s", strerror(errno));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    return fd;
+}
+
+/* Waits until the connection is there. Returns its descriptor, or -1. */
+static int connect_now(struct client *client, const struct server *server,
+                       const struct sockaddr_in *from)
 {
     const struct plan *plan = client->plan;
     struct timeval patience = {.tv_sec = (time_t)(plan->timeout_ns / 1000000000),
                                .tv_usec = (suseconds_t)(plan->timeout_ns % 1000000000 / 1000)};
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
-    const int one = 1;
+    int fd = new_socket(client, server, 0);
 
-    conn->fd = socket(plan->server.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (conn->fd < 0)
-        return client_fail(client, "cannot open a socket: %s", strerror(errno));
-    (void)setsockopt(conn->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    (void)setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    if (connect(conn->fd, (const struct sockaddr *)&plan->server, plan->server_len) < 0)
-        return client_fail(client, "cannot connect to %s: %s", plan->server_text,
-                           errno == EINPROGRESS ? "no answer" : strerror(errno));
-    if (epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, conn->fd, &event) < 0)
-        return client_fail(client, "epoll: %s", strerror(errno));
-    conn->is_open = true;
+    if (fd < 0)
+        return -1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    if (from && bind(fd, (const struct sockaddr *)from, sizeof(*from)) < 0) {
+        close(fd);
+        return client_fail(client, "cannot bind a socket: %s", strerror(errno));
+    }
+    if (connect(fd, (const struct sockaddr *)&server->addr, server->addr_len) < 0) {
+        (void)cannot_connect(client, errno);
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int watch(struct client *client, struct conn *conn, uint32_t events, int how)
+{
+    struct epoll_event event = {.events = events, .data.ptr = conn};
+
+    if (epoll_ctl(client->epoll_fd, how, conn->fd, &event) == 0)
+        return 0;
+    return client_fail(client, "epoll: %s", strerror(errno));
+}
+
+static bool is_loopback(const struct server *server)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)&server->addr;
+
+    return in->sin_family == AF_INET && ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+static int open_idle(struct client *client)
+{
+    const struct plan *plan = client->plan;
+    struct sockaddr_in from = {.sin_family = AF_INET};
+    unsigned i;
+
+    for (i = 0; i < client->idle_count && !atomic_load(&client->gang->stop); i++) {
+        const struct server *server = &plan->servers[i % plan->server_count];
+
+        /* 127.1.0.1 and so on: each thread has addresses of its own. */
+        from.sin_addr.s_addr = htonl((INADDR_LOOPBACK + (1u << 16)) + (client->number << 8) +
+                                     i / LOOPBACK_CONNECTIONS);
+        client->idle_fds[i] = connect_now(client, server, is_loopback(server) ? &from : NULL);
+        if (client->idle_fds[i] < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -48,14 +109,58 @@ static int sock_open(struct client *client, struct nic *nic)
 
     U_ASSERT(!nic);
     client->buffer = malloc(BUFFER_BYTES);
+    client->idle_fds = calloc(client->idle_count + 1, sizeof(client->idle_fds[0]));
     client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (!client->buffer || client->epoll_fd < 0)
+    if (!client->buffer || !client->idle_fds || client->epoll_fd < 0)
         return client_fail(client, "no memory or no descriptors for a thread");
-    for (i = 0; i < client->count && !atomic_load(client->stop); i++) {
-        if (connect_one(client, &client->conns[i]) < 0)
+    for (i = 0; i < client->idle_count; i++)
+        client->idle_fds[i] = -1;
+    return 0;
+}
+
+static int sock_connect(struct client *client)
+{
+    unsigned i;
+
+    for (i = 0; i < client->count && !atomic_load(&client->gang->stop); i++) {
+        struct conn *conn = &client->conns[i];
+
+        conn->fd = connect_now(client, conn->server, NULL);
+        if (conn->fd < 0 || watch(client, conn, EPOLLIN, EPOLL_CTL_ADD) < 0 ||
+            client_opened(client, conn) < 0)
             return -1;
     }
-    return 0;
+    return open_idle(client);
+}
+
+/* The kernel connects while others are served; that it can be written then says that it has. */
+static int sock_reopen(struct client *client, struct conn *conn)
+{
+    close(conn->fd);
+    conn->wants_write = true;
+    conn->fd = new_socket(client, conn->server, SOCK_NONBLOCK);
+    if (conn->fd < 0)
+        return -1;
+    if (connect(conn->fd, (const struct sockaddr *)&conn->server->addr, conn->server->addr_len) <
+            0 &&
+        errno != EINPROGRESS)
+        return cannot_connect(client, errno);
+    return watch(client, conn, EPOLLOUT, EPOLL_CTL_ADD);
+}
+
+static int finish_connect(struct client *client, struct conn *conn)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+        error = errno;
+    if (error != 0)
+        return cannot_connect(client, error);
+    conn->wants_write = false;
+    if (watch(client, conn, EPOLLIN, EPOLL_CTL_MOD) < 0)
+        return -1;
+    return client_opened(client, conn);
 }
 
 static void sock_close(struct client *client)
@@ -66,6 +171,11 @@ static void sock_close(struct client *client)
         if (client->conns[i].fd >= 0)
             close(client->conns[i].fd);
     }
+    for (i = 0; client->idle_fds && i < client->idle_count; i++) {
+        if (client->idle_fds[i] >= 0)
+            close(client->idle_fds[i]);
+    }
+    free(client->idle_fds);
     if (client->epoll_fd >= 0)
         close(client->epoll_fd);
     free(client->buffer);
@@ -75,14 +185,10 @@ static void sock_close(struct client *client)
 
 static int want_write(struct client *client, struct conn *conn, bool wanted)
 {
-    struct epoll_event event = {.events = EPOLLIN | (wanted ? EPOLLOUT : 0), .data.ptr = conn};
-
     if (conn->wants_write == wanted)
         return 0;
     conn->wants_write = wanted;
-    if (epoll_ctl(client->epoll_fd, EPOLL_CTL_MOD, conn->fd, &event) == 0)
-        return 0;
-    return client_fail(client, "epoll: %s", strerror(errno));
+    return watch(client, conn, EPOLLIN | (wanted ? EPOLLOUT : 0), EPOLL_CTL_MOD);
 }
 
 /* Returns how many bytes the kernel took, or -1. */
@@ -208,6 +314,11 @@ static int sock_turn(struct client *client, uint64_t wait_us)
         /* A turn takes system calls for each: replies count when they are read. */
         if (i > 0)
             client->talk.now_ns = client_clock_ns();
+        if (!conn->is_open) {
+            if (finish_connect(client, conn) < 0)
+                return -1;
+            continue;
+        }
         if ((events[i].events & ~(uint32_t)EPOLLOUT) && read_some(client, conn) < 0)
             return -1;
         if (client->ops->pump(client, conn) < 0 || client_settle(client, conn) < 0)
@@ -217,6 +328,8 @@ static int sock_turn(struct client *client, uint64_t wait_us)
 }
 
 const struct client_ops client_sock_ops = {.open = sock_open,
+                                           .connect = sock_connect,
+                                           .reopen = sock_reopen,
                                            .turn = sock_turn,
                                            .pump = sock_pump,
                                            .flush = sock_flush,

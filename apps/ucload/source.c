@@ -114,14 +114,21 @@ void source_replay(struct source *source, const struct replay *replay, uint32_t 
 void source_mix(struct source *source, uint64_t seed)
 {
     u_prng_seed(&source->prng, seed);
-    source->storing = false;
+    source->storing = source->asking = false;
 }
 
 void source_store(struct source *source, uint64_t from, uint64_t to)
 {
     source->storing = true;
+    source->asking = false;
     source->next = from;
     source->end = to;
+}
+
+void source_ask(struct source *source, bool once)
+{
+    source_store(source, 0, once);
+    source->asking = true;
 }
 
 static enum op draw_op(struct source *source)
@@ -160,7 +167,7 @@ uint32_t source_next(struct source *source, enum op *op, uint64_t *ids)
         if (source->next == source->end)
             return 0;
         *ids = source->next++;
-        *op = *ids < source->count ? OP_SET : OP_CREATE;
+        *op = source->asking ? OP_STATS : *ids < source->count ? OP_SET : OP_CREATE;
         return 1;
     }
     if (source->replay)

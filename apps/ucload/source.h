@@ -38,6 +38,7 @@ struct source {
     uint64_t count;    /* of keys; counters have the ids from here on */
     struct u_prng prng;
     bool storing; /* next..end instead of the mix */
+    bool asking;  /* as many times as from next to end, instead of the mix */
     uint64_t next, end;
 };
 
@@ -54,6 +55,9 @@ void source_mix(struct source *source, uint64_t seed);
 
 /* Each id from `from` to below `to` is stored once. */
 void source_store(struct source *source, uint64_t from, uint64_t to);
+
+/* One question for the server's statistics, or none. */
+void source_ask(struct source *source, bool once);
 
 /*
  * The next request: its operation and ids[0..mix.multi). Returns how many keys it is for, or 0 if

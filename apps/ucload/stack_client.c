@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "client.h"
+#include "nic/rss.h"
 
 /* Handshakes under way at a time: servers bound them. */
 #define OPENING_MAX 256
@@ -19,6 +20,18 @@
 
 #define RECV_WINDOW_BYTES (512 * 1024)
 #define SEND_QUEUE_BYTES (256 * 1024)
+
+/* The ports that connections begin at. */
+#define PORT_FIRST 1024u
+#define PORT_COUNT (65536u - PORT_FIRST)
+
+/*
+ * With --reconnect: so soon a port is used again, and so many connections may be on their way out
+ * beside each that is open.
+ */
+#define TIME_WAIT_US 10000
+#define CLOSING_SHARE 3
+#define CLOSING_SPARE 64
 
 static uint64_t us_of(uint64_t ns)
 {
@@ -38,11 +51,28 @@ static void on_closed(struct client *client, struct conn *conn, enum us_close_re
     conn->us = NULL;
 }
 
+/* Idle ones are to be open, and no more. */
+static void on_idle(struct client *client, const struct us_event *event)
+{
+    if (event->type == US_EV_CONNECTED)
+        client->open_count++;
+    else
+        client_fail(client, "%s does not keep an idle connection%s%s", client->plan->server_text,
+                    event->type == US_EV_CLOSED ? ": " : "",
+                    event->type == US_EV_CLOSED ? us_close_reason_name(event->reason) : "");
+}
+
 static void on_event(void *ctx, const struct us_event *event)
 {
     struct client *client = ctx;
     struct conn *conn = event->user;
 
+    if (!conn)
+        return; /* it was closed to be opened again */
+    if (conn == &client->idle) {
+        on_idle(client, event);
+        return;
+    }
     switch (event->type) {
     case US_EV_DATA:
         if (client->failed || client_replied(client, conn, event->data, event->len) < 0)
@@ -54,8 +84,8 @@ static void on_event(void *ctx, const struct us_event *event)
             (void)client_settle(client, conn);
         break;
     case US_EV_CONNECTED:
-        conn->is_open = true;
         client->open_count++;
+        (void)client_opened(client, conn);
         break;
     case US_EV_PEER_CLOSED:
         client_fail(client, "the connection to %s was lost: the server has closed it",
@@ -104,11 +134,115 @@ static int stack_pump(struct client *client, struct conn *conn)
     return 0;
 }
 
+/* ---- connections ------------------------------------------------------------------------- */
+
+static uint16_t to_us_addr(const struct server *server, struct us_addr *addr)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)&server->addr;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&server->addr;
+
+    memset(addr, 0, sizeof(*addr));
+    addr->family = US_IP4;
+    if (server->addr.ss_family == AF_INET) {
+        memcpy(addr->bytes, &in->sin_addr, 4);
+        return ntohs(in->sin_port);
+    }
+    addr->family = US_IP6;
+    memcpy(addr->bytes, &in6->sin6_addr, 16);
+    return ntohs(in6->sin6_port);
+}
+
+/* The address that the stack takes for connections to this one. */
+static const struct us_addr *local_address(const struct link_options *link,
+                                           const struct us_addr *remote)
+{
+    const struct us_addr *same_family = &link->ip[0].addr;
+    unsigned i;
+
+    for (i = link->ip_count; i-- > 0;) {
+        if (link_same_network(&link->ip[i], remote))
+            return &link->ip[i].addr;
+        if (link->ip[i].addr.family == remote->family)
+            same_family = &link->ip[i].addr;
+    }
+    return same_family;
+}
+
+/* Whether the frames of a connection come to this thread. */
+static bool is_ours(const struct client *client, struct nic_rss_flow *flow, uint16_t port)
+{
+    flow->to.port = port;
+    return nic_rss_lane(nic_rss_hash(flow), client->plan->threads) == client->number;
+}
+
+/* Begins a connection from the next local port that is free and ours, or returns null. */
+static struct us_conn *connect_to(struct client *client, const struct server *server,
+                                  struct conn *conn, int *error)
+{
+    struct nic_rss_flow flow = {.has_ports = true};
+    struct us_conn *us = NULL;
+    struct us_addr addr;
+    uint16_t port = to_us_addr(server, &addr);
+    unsigned tries;
+
+    flow.is_ip6 = addr.family == US_IP6;
+    flow.from.port = port;
+    memcpy(flow.from.addr, addr.bytes, sizeof(addr.bytes));
+    memcpy(flow.to.addr, local_address(&client->plan->link, &addr)->bytes, sizeof(addr.bytes));
+    *error = US_ERR_IN_USE;
+    for (tries = 0; tries < PORT_COUNT && !us && *error == US_ERR_IN_USE; tries++) {
+        uint16_t local = (uint16_t)(PORT_FIRST + client->port_next++ % PORT_COUNT);
+
+        if (client->plan->threads == 1 || is_ours(client, &flow, local))
+            us = us_connect(client->host.stack, &addr, port, local, conn, error);
+    }
+    return us;
+}
+
+static int refused(struct client *client, int error)
+{
+    return client_fail(client, "cannot connect to %s: %s", client->plan->server_text,
+                       us_strerror(error));
+}
+
+/* Where the stack has no room yet for one more, it is tried again after the next turn. */
+static int reconnect(struct client *client, struct conn *conn)
+{
+    int error;
+
+    conn->us = connect_to(client, conn->server, conn, &error);
+    if (conn->us)
+        return 0;
+    if (error != US_ERR_NO_MEMORY && error != US_ERR_IN_USE)
+        return refused(client, error);
+    u_list_push_back(&client->reopens, &conn->ready_link);
+    return 0;
+}
+
+static int stack_reopen(struct client *client, struct conn *conn)
+{
+    us_conn_set_user(conn->us, NULL);
+    us_close(client->host.stack, conn->us);
+    return reconnect(client, conn);
+}
+
+/* One of those that wait is enough to see whether there is room. */
+static int reopen_waiting(struct client *client)
+{
+    struct conn *conn;
+
+    if (u_list_is_empty(&client->reopens))
+        return 0;
+    conn = U_CONTAINER_OF(client->reopens.next, struct conn, ready_link);
+    u_list_remove(&conn->ready_link);
+    return reconnect(client, conn);
+}
+
 static int stack_flush(struct client *client)
 {
     if (host_transmit(&client->host, us_of(client->talk.now_ns)) > 0)
         client->active_ns = client->talk.now_ns;
-    return 0;
+    return reopen_waiting(client);
 }
 
 /* ---- the loop ---------------------------------------------------------------------------- */
@@ -132,54 +266,33 @@ static int stack_turn(struct client *client, uint64_t wait_us)
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
-static int find_server(const struct plan *plan, struct us_addr *addr, uint16_t *port)
-{
-    const struct sockaddr_in *in = (const struct sockaddr_in *)&plan->server;
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&plan->server;
-
-    memset(addr, 0, sizeof(*addr));
-    if (plan->server.ss_family == AF_INET) {
-        addr->family = US_IP4;
-        memcpy(addr->bytes, &in->sin_addr, 4);
-        *port = ntohs(in->sin_port);
-        return 0;
-    }
-    addr->family = US_IP6;
-    memcpy(addr->bytes, &in6->sin6_addr, 16);
-    *port = ntohs(in6->sin6_port);
-    return plan->server.ss_family == AF_INET6 ? 0 : -1;
-}
-
 /* Starts handshakes up to the bound, from connection `next` on. Returns the next one, or -1. */
-static int start_handshakes(struct client *client, const struct us_addr *addr, uint16_t port,
-                            int next)
+static long start_handshakes(struct client *client, long next)
 {
-    struct conn *conn;
-    int error = 0;
+    const struct plan *plan = client->plan;
+    long total = (long)client->count + client->idle_count;
+    int error;
 
-    while (next < (int)client->count && next - (int)client->open_count < OPENING_MAX) {
-        conn = &client->conns[next];
-        conn->us = us_connect(client->host.stack, addr, port, 0, conn, &error);
+    for (; next < total && next - (long)client->open_count < OPENING_MAX; next++) {
+        struct conn *conn = next < (long)client->count ? &client->conns[next] : &client->idle;
+
+        conn->us = connect_to(client, &plan->servers[next % plan->server_count], conn, &error);
         if (!conn->us)
-            return client_fail(client, "cannot connect to %s: %s", client->plan->server_text,
-                               us_strerror(error));
-        next++;
+            return refused(client, error);
     }
     return next;
 }
 
-static int connect_all(struct client *client)
+static int stack_connect(struct client *client)
 {
     uint64_t start_ns = client_clock_ns();
-    struct us_addr addr;
     unsigned before = 0;
-    uint16_t port;
-    int next = 0;
+    long next = 0;
 
-    if (find_server(client->plan, &addr, &port) < 0)
-        return client_fail(client, "the own TCP/IP stack needs an IP address to connect to");
-    while (client->open_count < client->count && !atomic_load(client->stop)) {
-        next = start_handshakes(client, &addr, port, next);
+    client->port_next = (uint32_t)start_ns; /* other than those of the last run */
+    while (client->open_count < client->count + client->idle_count &&
+           !atomic_load(&client->gang->stop) && !atomic_load(&client->gang->broken)) {
+        next = start_handshakes(client, next);
         if (next < 0 || stack_flush(client) < 0 || stack_turn(client, CLIENT_SLEEP_US_MAX) < 0)
             return -1;
         if (client->open_count > before)
@@ -194,16 +307,31 @@ static int connect_all(struct client *client)
 
 static int stack_open(struct client *client, struct nic *nic)
 {
-    struct host_config config = {.conn_max = client->count,
+    struct host_config config = {.conn_max = client->count + client->idle_count,
                                  .recv_window_bytes = RECV_WINDOW_BYTES,
-                                 .send_queue_bytes = SEND_QUEUE_BYTES};
+                                 .send_queue_bytes = SEND_QUEUE_BYTES,
+                                 .follower = client->number > 0};
     char error[LINK_ERROR_MAX];
+    unsigned i;
+
+    for (i = 0; i < client->plan->server_count; i++) {
+        int family = client->plan->servers[i].addr.ss_family;
+
+        if (family != AF_INET && family != AF_INET6) {
+            nic_close(nic);
+            return client_fail(client, "the own TCP/IP stack needs an IP address to connect to");
+        }
+    }
+    if (client->plan->reconnect > 0) {
+        config.conn_max += client->count * CLOSING_SHARE + CLOSING_SPARE;
+        config.time_wait_us = TIME_WAIT_US;
+    }
 
     if (host_open(&client->host, nic, &client->plan->link, &config, error) < 0) {
         nic_close(nic);
         return client_fail(client, "%s", error);
     }
-    return connect_all(client);
+    return 0;
 }
 
 static void stack_close(struct client *client)
@@ -213,6 +341,8 @@ static void stack_close(struct client *client)
 }
 
 const struct client_ops client_stack_ops = {.open = stack_open,
+                                            .connect = stack_connect,
+                                            .reopen = stack_reopen,
                                             .turn = stack_turn,
                                             .pump = stack_pump,
                                             .flush = stack_flush,

@@ -126,6 +126,8 @@ def test_own_stack_against_memcached(ucload_path, memcached_path, tap_obstacle):
     try:
         assert settles(listens)
         for more in ([], ["-d16", "-m", MIX, "--value-size=0-3000"], ["-r", "5000", "-T0.5"],
+                     ["-t3", "-d4", "-m", MIX], ["-t2", "--queues=1", "--reconnect=7"],
+                     ["-t2", "--queues=1", "-r", "5000", "-T0.5", "--idle=300"],
                      ["--value-size=300000", "-k20", "-m", "get,set", "-n300"]):
             command = [ucload_path, "--io=tap", "-s10.100.0.10", "-c8", "-V", "--json", *more]
             if "-n300" not in more and "-r" not in more:
@@ -160,6 +162,77 @@ def test_own_stack_against_own_stack(ucload_path, server_tap):
     out, err = client.communicate(timeout=60)
     assert client.returncode == 0, err
     assert json.loads(out)["requests"] == 20000
+
+
+# ---- connections ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["sock", "tap", "memcached"])
+@pytest.mark.parametrize("more", [["-c8"], ["-c9", "-t3", "-d4", "-V", "-m", MIX], ["-r20000"]])
+def test_reconnecting(load, start_server, kind, more):
+    server = start_server(kind)
+    before = int(server.stats()["total_connections"])
+    result = result_of(load(server, "--json", "-n6000", "--reconnect=3", *more))
+    assert result["requests"] == 6000 and result["wrong"] == 0
+    assert 1900 < result["connects"] <= 2000 and result["connects_per_second"] > 0
+    assert int(server.stats()["total_connections"]) - before >= result["connects"]
+
+
+def test_ports_do_not_run_out(load, server_sock):
+    """There are fewer local ports than connections in a minute."""
+    assert result_of(load(server_sock, "--json", "-n40000", "--reconnect=1", "-T30"))["connects"] \
+        > 39000
+
+
+@pytest.mark.parametrize("kind", ["sock", "tap"])
+def test_idle_connections(ucload_path, start_server, kind):
+    server = start_server(kind)
+    host, port = server.address
+    client = server.popen([ucload_path, f"-s{host}:{port}", "--idle=500", "-T20", "--json"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert settles(lambda: int(server.stats()["curr_connections"]) >= 532)
+        client.send_signal(signal.SIGINT)
+        out, err = client.communicate(timeout=20)
+    finally:
+        client.kill()
+    assert client.returncode == 0, err
+    assert json.loads(out)["idle"] == 500 and json.loads(out)["hits"] > 0
+
+
+def test_idle_connections_of_the_own_stack_are_refused(ucload_path, memcached_path, tap_obstacle):
+    """A server that takes fewer of them says so, and we say so."""
+    if tap_obstacle:
+        pytest.skip(f"tap: {tap_obstacle}")
+    space = netspace.NetSpace()
+    memcached = space.popen([memcached_path, "-l", "0.0.0.0", "-U", "0", "-u", "root", "-c100",
+                             "-o", "maxconns_fast"])
+    try:
+        space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True)
+        time.sleep(0.3)
+        done = space.run(subprocess.run, [ucload_path, "--io=tap", "-s10.100.0.10", "--idle=200",
+                                          "-T1"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 69 and "idle connection" in done.stderr, done.stderr
+    finally:
+        memcached.kill()
+        memcached.wait()
+        space.close()
+
+
+def test_what_the_server_says_of_its_cycles(load, start_server):
+    result = result_of(load(start_server("tap"), "--json", "-n20000", "--server-cycles"))
+    assert 100 < result["server_cycles_per_request"] < 1_000_000
+    done = load(start_server("sock"), "-n1000", "--server-cycles")
+    assert done.returncode != 0 and "--server-cycles: the server does not tell" in done.stderr
+
+
+def test_several_servers(ucload_path, start_server):
+    servers = start_server("sock"), start_server("memcached")
+    names = ",".join(f"{host}:{port}" for host, port in (server.address for server in servers))
+    done = subprocess.run([ucload_path, f"-s{names}", "-n4000", "--json", "-c7"],
+                          capture_output=True, text=True, timeout=60)
+    assert result_of(done)["requests"] == 4000
+    assert all(int(server.stats()["cmd_get"]) > 1000 for server in servers)
 
 
 # ---- wrong ones -------------------------------------------------------------------------------
@@ -354,7 +427,11 @@ def test_search_for_a_goal(load, server_sock):
         (["--protocol=http"], "--protocol"),
         (["--server=a:b:c:"], "a:b:c:"),
         (["--server=[::1"], "HOST:PORT"),
-        (["--io=tap", "-t2"], "--threads"),
+        (["--io=tap", "-t999"], "--threads"),
+        (["--reconnect=0"], "--reconnect"),
+        (["--idle=x"], "--idle"),
+        (["--server-cycles", "-Pbinary"], "--server-cycles"),
+        (["-s" + ",".join(["127.0.0.1"] * 9)], "too many"),
         (["--dev=x", "--io=sock"], "--dev"),
         (["--nonsense"], "--nonsense"),
         (["-n"], "-n"),

@@ -85,6 +85,7 @@ static void test_text_requests(void **state)
     assert_request(OP_INCR, 1, "incr 10000000 1\r\n");
     assert_request(OP_TOUCH, 1, "touch 10000000 0\r\n");
     assert_request(OP_CREATE, 1, "set 10000000 0 0 1\r\n0\r\n");
+    assert_request(OP_STATS, 0, "stats ustack\r\n");
     snprintf(set, sizeof(set), "set 10000000 0 0 5\r\n%.5s\r\n",
              (const char *)keyspace_value(&keys, 1));
     assert_request(OP_SET, 1, set);
@@ -212,6 +213,8 @@ static void test_text_answers(void **state)
         {OP_INCR, "NOT_FOUND\r\n", 0, 0},
         {OP_TOUCH, "TOUCHED\r\n", 1, 0},
         {OP_TOUCH, "NOT_FOUND\r\n", 0, 0},
+        {OP_STATS, "STAT loops 5\r\nSTAT cycles_busy 1234567890123\r\nEND\r\n", 0, 0},
+        {OP_STATS, "ERROR\r\n", 0, 1},
     };
 
     (void)state;
@@ -219,6 +222,7 @@ static void test_text_answers(void **state)
     snprintf(hit, sizeof(hit), "VALUE 10000000 0 5\r\n%.5s\r\nEND\r\n",
              (const char *)keyspace_value(&keys, 1));
     check_answers(answers, sizeof(answers) / sizeof(answers[0]));
+    assert_true(talk.server_cycles == UINT64_C(1234567890123));
     close_all();
 }
 
@@ -266,6 +270,7 @@ static void test_not_a_reply(void **state)
         {OP_INCR, "12x\r\n"},
         {OP_INCR, "\r\n"},
         {OP_TOUCH, "OK\r\n"},
+        {OP_STATS, "STORED\r\n"},
     };
     uint8_t out[2048];
     uint64_t id = 1;
