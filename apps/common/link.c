@@ -265,7 +265,7 @@ static const struct link_option options[] = {
     {"mtu", "BYTES", set_mtu, "largest IP packet, 576 to 9216 (default: 1500)"},
     {"queues", "N", set_queues,
      "queues of the device, at most as many as threads\n"
-     "(default: one for each thread)"},
+     "(default: one for each thread, as far as there are)"},
     {"eal", "ARGS", set_eal,
      "arguments for DPDK's environment, for instance\n"
      "'--no-huge -m 256 --vdev=net_memif0'"},

@@ -39,6 +39,7 @@ struct server {
     struct cache *cache;
     struct server_thread *threads;
     unsigned thread_count; /* with a worker */
+    unsigned queue_count;  /* of the device, if frames come in */
     int ended_fd;          /* an eventfd: a worker has ended */
     int signal_fd;         /* one of the signals that end the server has come */
 };
@@ -218,9 +219,12 @@ static void say_link(const struct server *server)
 {
     char link[LINK_TEXT_MAX];
     char over[LINK_TEXT_MAX + 64];
-    char threads[32] = "";
+    char threads[64] = "";
 
-    if (server->thread_count > 1)
+    if (server->thread_count > server->queue_count)
+        snprintf(threads, sizeof(threads), ", %u threads on %u queue%s", server->thread_count,
+                 server->queue_count, server->queue_count == 1 ? "" : "s");
+    else if (server->thread_count > 1)
         snprintf(threads, sizeof(threads), ", %u threads", server->thread_count);
     snprintf(over, sizeof(over), "own TCP/IP stack, %s%s", link_text(&server->options.link, link),
              threads);
@@ -239,6 +243,7 @@ static int open_lanes(struct server *server, struct nic *lane[], const char *wha
 
     if (queues < 0)
         return complain(what, error);
+    server->queue_count = (unsigned)queues;
     if (threads == 1 || nic_spread_open(lane, (unsigned)queues, threads, lane, why) == 0)
         return 0;
     while (queues > 0)

@@ -499,6 +499,7 @@ def test_two_queues_and_the_kernel(start, kind):
 def test_two_threads_on_one_queue(pair, sockets, link):
     """Links of one queue serve two workers, who hand frames to each other."""
     server_device, client_device = link(sockets)
-    pair.serve(server_device, "-t", "2")
+    server = pair.serve(server_device, "-t", "2")
+    assert "2 threads on 1 queue)" in pathlib.Path(f"{server.log}.err").read_text()
     pair.result(pair.load(client_device, *SMALL))
     pair.result(pair.load(client_device, *BULK))

@@ -303,6 +303,23 @@ def test_one_thread_serves_all_queues(make_host):
         assert echoes(host, HOST)
 
 
+@pytest.mark.parametrize("queues", [1, 2])
+def test_more_threads_than_queues(make_host, queues):
+    """As many queues as the interface has are used, without being told, and said at the start."""
+    server = make_host(queues=queues).start("-t", "3")
+    assert f"3 threads on {queues} queue" in server.log()
+    wires = [wire_to(server) for _ in range(24)]
+    for number, wire in enumerate(wires):
+        wire.say(storage(b"set", b"k%d" % number, MEGABYTE[: 4000 * number]), STORED)
+    for number, wire in enumerate(wires):
+        wire.say(b"get k%d\r\n" % (23 - number),
+                 hit(b"k%d" % (23 - number), MEGABYTE[: 4000 * (23 - number)]) + MISS)
+        wire.close()
+    stats = server.stats("nic")
+    assert stats["xdp_sockets"] == str(queues)
+    assert int(stats["lane_given"]) > 0 and int(stats["lane_sent_for_others"]) > 0
+
+
 def test_a_large_mtu(make_host):
     host = make_host(mtu=3400)
     server = host.start()
