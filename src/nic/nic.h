@@ -68,7 +68,7 @@ struct nic {
     uint16_t queue;    /* which of the device's queues this is, 0..queues-1 */
     uint16_t queues;   /* 1 or more */
     int16_t numa_node; /* of the device; NIC_NUMA_ANY if it has none or does not say */
-    bool rss_exact;    /* TCP's frames come to the queue that nic_rss_lane() computes (nic/rss.h) */
+    bool rss_exact;    /* says that TCP's frames come to the queue of nic_rss_lane() (nic/rss.h) */
 };
 
 #define NIC_NUMA_ANY (-1)

@@ -38,6 +38,7 @@
 #include "nic/error.h"
 #include "nic/frag_lanes.h"
 #include "nic/ring.h"
+#include "nic/rss_check.h"
 
 /* Empty packets that a lane without a queue has at hand: two bursts. */
 #define LENT_MAX (2 * NIC_BURST_MAX)
@@ -78,6 +79,7 @@ struct lane {
     struct us_pkt *later[LATER_MAX]; /* ours, received, and too many for one burst */
     unsigned later_count;
     struct nic_frag_lanes frags;
+    struct nic_rss_check rss;
     int wake_fd; /* of a lane without a queue */
 
     uint64_t given;       /* frames handed to other lanes */
@@ -101,7 +103,8 @@ struct spread {
     struct nic_ops ops; /* with the name of the device */
     unsigned lanes;
     unsigned queues;
-    bool exact; /* the device puts TCP's frames where they belong */
+    bool promised;       /* the device says that it puts TCP's frames where they belong */
+    _Atomic bool broken; /* and it does not */
     _Atomic unsigned open;
     struct lane *lane;      /* lanes of them */
     struct nic_ring **mail; /* from * lanes + to; null on the diagonal */
@@ -333,7 +336,8 @@ struct sorting {
     struct us_pkt **kept;
     unsigned kept_count;
     unsigned kept_max;
-    uint64_t rung; /* lanes that were given something */
+    uint64_t rung;   /* lanes that were given something */
+    bool has_sample; /* of this burst, a frame has been checked */
 };
 
 static void sort_to(struct sorting *sorting, unsigned to, struct us_pkt *pkt)
@@ -366,19 +370,40 @@ static void sort_fragment(struct sorting *sorting, const struct nic_rss_flow *fl
         sort_to(sorting, sorted.lane, sorted.ready[i]);
 }
 
-/*
- * TCP over IPv4 without options, or IPv6 without extension headers, in one piece and untagged. Such
- * a frame is in the right queue already if the device is exact.
- */
+/* TCP over IPv4 without options, or IPv6 without extension headers, in one piece and untagged. */
 static bool is_plain_tcp(const struct us_pkt *pkt)
 {
     const uint8_t *bytes = pkt->data;
 
-    if (pkt->len < 54)
+    if (pkt->len < 58)
         return false;
     if (bytes[12] == 0x08 && bytes[13] == 0x00)
         return bytes[14] == 0x45 && bytes[23] == 6 && (bytes[20] & 0x3f) == 0 && bytes[21] == 0;
     return bytes[12] == 0x86 && bytes[13] == 0xdd && bytes[20] == 6;
+}
+
+/*
+ * Such a frame is in its lane's queue already if the device keeps its promise. Once that is known,
+ * only one frame of each burst is still looked at.
+ */
+static void sort_promised(struct sorting *sorting, struct us_pkt *pkt)
+{
+    struct lane *lane = sorting->lane;
+    struct spread *spread = lane->spread;
+    struct nic_rss_flow flow;
+    uint32_t hash;
+
+    if (sorting->has_sample && nic_rss_check_trusts(&lane->rss, pkt->data[12] == 0x86) &&
+        !atomic_load_explicit(&spread->broken, memory_order_relaxed)) {
+        sort_to(sorting, lane->number, pkt);
+        return;
+    }
+    sorting->has_sample = true;
+    (void)nic_rss_classify(pkt, &flow);
+    hash = nic_rss_hash(&flow);
+    if (!nic_rss_check_note(&lane->rss, &flow, hash, lane->number, spread->lanes))
+        atomic_store_explicit(&spread->broken, true, memory_order_relaxed);
+    sort_to(sorting, nic_rss_lane(hash, spread->lanes), pkt);
 }
 
 static void sort_one(struct sorting *sorting, struct us_pkt *pkt)
@@ -386,8 +411,8 @@ static void sort_one(struct sorting *sorting, struct us_pkt *pkt)
     struct lane *lane = sorting->lane;
     struct nic_rss_flow flow;
 
-    if (lane->spread->exact && is_plain_tcp(pkt)) {
-        sort_to(sorting, lane->number, pkt);
+    if (lane->spread->promised && is_plain_tcp(pkt)) {
+        sort_promised(sorting, pkt);
         return;
     }
     switch (nic_rss_classify(pkt, &flow)) {
@@ -566,6 +591,8 @@ static void lane_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
     emit(emit_ctx, "lane_sent_for_others", lane->sent_for);
     emit(emit_ctx, "lane_lent_none", lane->lent_none);
     emit(emit_ctx, "lane_wakes", lane->wakes);
+    emit(emit_ctx, "rss_verified", lane->rss.verified);
+    emit(emit_ctx, "rss_mismatches", lane->rss.mismatches);
 }
 
 /* ---- the end ----------------------------------------------------------------------------- */
@@ -719,7 +746,8 @@ static struct spread *open_all(struct nic *const queue[], unsigned queues, unsig
     spread->ops.name = queue[0]->ops->name;
     spread->lanes = lanes;
     spread->queues = queues;
-    spread->exact = queue[0]->rss_exact && queues == lanes;
+    spread->promised = queue[0]->rss_exact && queues == lanes;
+    atomic_init(&spread->broken, false);
     atomic_init(&spread->open, lanes);
     spread->lane = aligned_alloc(NIC_RING_LINE_BYTES, lanes * sizeof(spread->lane[0]));
     if (spread->lane)

@@ -232,6 +232,163 @@ static void closing_empties_the_rings(void **state)
     close_fixture(&f);
 }
 
+/* ---- a device that spreads flows itself -------------------------------------------------- */
+
+/* A device of four queues, each a loop of its own, that promises to do as nic/rss.h says. */
+struct promise {
+    struct nic *wire[LANES_MAX]; /* what is sent here arrives in the queue of this number */
+    struct nic *lane[LANES_MAX];
+};
+
+static void open_promise(struct promise *p, bool promised)
+{
+    struct nic_loop_config config = {.queue_frames = 0};
+    struct nic *queue[LANES_MAX], *ends[2];
+    char error[NIC_ERROR_MAX];
+    unsigned i;
+
+    for (i = 0; i < LANES_MAX; i++) {
+        assert_int_equal(nic_loop_open(&config, ends, error), 0);
+        p->wire[i] = ends[0];
+        queue[i] = ends[1];
+        queue[i]->rss_exact = promised;
+    }
+    assert_int_equal(nic_spread_open(queue, LANES_MAX, LANES_MAX, p->lane, error), 0);
+}
+
+static void close_promise(struct promise *p)
+{
+    unsigned i;
+
+    for (i = 0; i < LANES_MAX; i++)
+        nic_close(p->lane[i]);
+    for (i = 0; i < LANES_MAX; i++)
+        nic_close(p->wire[i]);
+}
+
+/* Receives on a lane; every frame has to be the lane's. Returns how many there were. */
+static unsigned take_own(struct promise *p, unsigned lane)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned n = receive(p->lane[lane], pkts);
+    unsigned i;
+
+    for (i = 0; i < n; i++)
+        assert_int_equal(lane_of_port(port_of(pkts[i]), LANES_MAX), lane);
+    nic_release(p->lane[lane], pkts, n);
+    return n;
+}
+
+static uint64_t sum_of(struct promise *p, const char *name)
+{
+    uint64_t sum = 0;
+    unsigned i;
+
+    for (i = 0; i < LANES_MAX; i++)
+        sum += stat_of(p->lane[i], name);
+    return sum;
+}
+
+/* Crafted flows for every queue: checked one by one at first, then one of each burst. */
+static void right_placement_is_verified_and_trusted(void **state)
+{
+    struct promise p;
+    unsigned got = 0, lane;
+    uint16_t port;
+    uint64_t verified;
+
+    open_promise(&p, true);
+    for (port = 1; port <= 128; port++)
+        assert_true(send_port(p.wire[lane_of_port(port, LANES_MAX)], port));
+    for (lane = 0; lane < LANES_MAX; lane++)
+        got += take_own(&p, lane);
+    assert_int_equal(got, 128);
+    verified = sum_of(&p, "rss_verified");
+    assert_true(verified >= 8 * LANES_MAX && verified < 128);
+    for (port = 1; port <= 128; port++)
+        assert_true(send_port(p.wire[lane_of_port(port, LANES_MAX)], port));
+    for (lane = 0; lane < LANES_MAX; lane++)
+        got += take_own(&p, lane);
+    assert_int_equal(got, 256);
+    assert_int_equal(sum_of(&p, "rss_verified"), verified + LANES_MAX);
+    assert_int_equal(sum_of(&p, "rss_mismatches"), 0);
+    assert_int_equal(sum_of(&p, "lane_given"), 0);
+    close_promise(&p);
+}
+
+/* A device that puts flows one queue further: every frame is handed over, none is lost. */
+static void wrong_placement_is_found_and_mended(void **state)
+{
+    struct promise p;
+    unsigned got = 0, lane, round;
+    uint16_t port;
+
+    open_promise(&p, true);
+    for (round = 0; round < 3; round++) {
+        for (port = 1; port <= 100; port++)
+            assert_true(send_port(p.wire[(lane_of_port(port, LANES_MAX) + 1) % LANES_MAX], port));
+        for (lane = 0; lane < 2 * LANES_MAX; lane++)
+            got += take_own(&p, lane % LANES_MAX);
+    }
+    assert_int_equal(got, 300);
+    assert_int_equal(sum_of(&p, "lane_given"), 300);
+    assert_int_equal(sum_of(&p, "rss_mismatches"), 300);
+    assert_int_equal(sum_of(&p, "rss_verified"), 0);
+    close_promise(&p);
+}
+
+/* What is found in one queue counts in all: frames in trusted queues are checked again. */
+static void trust_ends_in_all_queues(void **state)
+{
+    struct promise p;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned lane, wrong = 0, n;
+    uint16_t port, first = 0;
+
+    open_promise(&p, true);
+    for (port = 1; port <= 128; port++)
+        assert_true(send_port(p.wire[lane_of_port(port, LANES_MAX)], port));
+    for (lane = 0; lane < LANES_MAX; lane++)
+        assert_true(take_own(&p, lane) > 0);
+    /* Queue 1 is trusted. The first of a burst is right, so the second one's place goes unseen. */
+    for (port = 1; wrong == 0; port++) {
+        if (first == 0 && lane_of_port(port, LANES_MAX) == 1)
+            first = port;
+        else if (first != 0 && lane_of_port(port, LANES_MAX) == 2)
+            wrong = port;
+    }
+    assert_true(send_port(p.wire[1], first) && send_port(p.wire[1], (uint16_t)wrong));
+    n = receive(p.lane[1], pkts);
+    assert_int_equal(n, 2);
+    nic_release(p.lane[1], pkts, n);
+    assert_int_equal(sum_of(&p, "rss_mismatches"), 0);
+    /* In queue 3 one is the sample: from here on all are looked at everywhere. */
+    assert_true(send_port(p.wire[3], (uint16_t)wrong));
+    assert_int_equal(receive(p.lane[3], pkts), 0);
+    assert_int_equal(take_own(&p, 2), 1);
+    assert_true(send_port(p.wire[1], first) && send_port(p.wire[1], (uint16_t)wrong));
+    assert_int_equal(take_own(&p, 1), 1);
+    assert_int_equal(take_own(&p, 2), 1);
+    assert_int_equal(sum_of(&p, "rss_mismatches"), 2);
+    close_promise(&p);
+}
+
+static void without_a_promise_nothing_is_verified(void **state)
+{
+    struct promise p;
+    unsigned got = 0, lane;
+    uint16_t port;
+
+    open_promise(&p, false);
+    for (port = 1; port <= 100; port++)
+        assert_true(send_port(p.wire[port % LANES_MAX], port));
+    for (lane = 0; lane < 2 * LANES_MAX; lane++)
+        got += take_own(&p, lane % LANES_MAX);
+    assert_int_equal(got, 100);
+    assert_int_equal(sum_of(&p, "rss_verified") + sum_of(&p, "rss_mismatches"), 0);
+    close_promise(&p);
+}
+
 /* ---- threads ----------------------------------------------------------------------------- */
 
 #define THREAD_FRAMES 30000
@@ -364,6 +521,10 @@ int main(void)
         cmocka_unit_test(a_lane_without_a_queue_sends_through_another),
         cmocka_unit_test(a_busy_lane_loses_its_own_frames_only),
         cmocka_unit_test(closing_empties_the_rings),
+        cmocka_unit_test(right_placement_is_verified_and_trusted),
+        cmocka_unit_test(wrong_placement_is_found_and_mended),
+        cmocka_unit_test(trust_ends_in_all_queues),
+        cmocka_unit_test(without_a_promise_nothing_is_verified),
         cmocka_unit_test(threads_hand_over_and_come_home),
         cmocka_unit_test(a_sleeper_is_always_woken),
     };
