@@ -267,6 +267,15 @@ struct mc_request {
 enum mc_outcome mc_parse(const u_u8 *buf, u_u32 len, struct mc_request *req);
 
 /*
+ * Reads "get <key>", by far the most frequent line, and nothing else: returns its length with its
+ * end, and in *key_len that of the key, which begins at buf + MC_GET_KEY_OFFSET. Or returns 0, be
+ * it that the line is another one, is not complete, has more than one key, more than one space, or
+ * a control character in its key: mc_parse() knows, which says the same of these lines, too.
+ */
+#define MC_GET_KEY_OFFSET 4
+u_u32 mc_parse_get(const u_u8 *buf, u_u32 len, u_u32 *key_len);
+
+/*
  * Reads one binary request: header, extras and key, which are contiguous; req.value_bytes of value
  * follow. Set, add and replace with a binary.cas are conditional stores. MC_MORE until all of it is
  * there, at most MC_BINARY_REQUEST_MAX bytes; what is wrong shows as soon as the header is there

@@ -372,14 +372,45 @@ static uint32_t take_rest_of_line(struct cache_session *session, const uint8_t *
     return n;
 }
 
+/*
+ * "get <key>", which most requests are, by the shortest way: as a prefetch has parsed and hashed it
+ * or, where there was none, as it is read now. Returns the bytes taken; 0: it is something else.
+ */
+static uint32_t take_get(struct cache_session *session, const uint8_t *data, uint32_t len,
+                         struct cache_sink *sink)
+{
+    const struct cache_hint *hint = &session->hint;
+    uint32_t line_bytes = hint->line_bytes;
+    struct kv_key key;
+
+    if (hint->key.bytes == data + MC_GET_KEY_OFFSET && hint->loop == session->worker->loop &&
+        line_bytes <= len) {
+        key = hint->key;
+    } else {
+        line_bytes = mc_parse_get(data, len, &key.len);
+        if (line_bytes > 0)
+            key = kv_key(session->worker->kv, data + MC_GET_KEY_OFFSET, key.len);
+    }
+    if (line_bytes == 0)
+        return 0;
+    atomic_store_explicit(&session->last_request_s, session->worker->now_s, memory_order_relaxed);
+    if (U_UNLIKELY(cache_exec_get_key(session->worker, &key, sink) != 0))
+        session_done(session, -1);
+    return line_bytes;
+}
+
 static uint32_t take_line(struct cache_session *session, const uint8_t *data, uint32_t len,
                           struct cache_sink *sink)
 {
     struct mc_request request;
     uint32_t seen = u_min32(len, MC_KEYS_LINE_MAX + 1);
+    uint32_t taken;
 
     if (U_UNLIKELY(session->line != NULL))
         return take_rest_of_line(session, data, len, sink);
+    taken = take_get(session, data, len, sink);
+    if (taken > 0)
+        return taken;
     switch (mc_parse(data, seen, &request)) {
     case MC_REQUEST:
         return request.line_bytes + run_request(session, &request, data + request.line_bytes,
@@ -600,7 +631,7 @@ uint32_t cache_session_input(struct cache_session *session, const uint8_t *data,
         else
             break;
     }
-    session->hint.key = NULL;
+    session->hint.key.bytes = NULL;
     if (U_UNLIKELY(at < len))
         cache_count(session->worker, CACHE_BYTES_READ, (uint64_t)at - len);
     return at;
@@ -647,34 +678,28 @@ static uint32_t packet_key(const uint8_t *data, uint32_t len, const uint8_t **ke
 
 void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data, uint32_t len)
 {
-    const uint8_t *bytes;
-    struct kv_key key;
+    struct cache_hint *hint = &session->hint;
+    const uint8_t *bytes = data + MC_GET_KEY_OFFSET;
     uint32_t key_len;
 
-    session->hint.key = NULL;
+    hint->key.bytes = NULL;
     if (session->line != NULL || cache_session_phase(session) != CACHE_PHASE_LINE || len == 0)
         return;
-    if (data[0] == MC_BINARY_MAGIC_REQUEST)
-        key_len = packet_key(data, len, &bytes);
-    else
-        key_len = text_key(data, len, &bytes);
+    hint->line_bytes = mc_parse_get(data, len, &key_len);
+    if (U_UNLIKELY(hint->line_bytes == 0))
+        key_len = data[0] == MC_BINARY_MAGIC_REQUEST ? packet_key(data, len, &bytes)
+                                                     : text_key(data, len, &bytes);
     if (key_len == 0)
         return;
-    key = kv_key(session->worker->kv, bytes, key_len);
-    session->hint.key = key.bytes;
-    session->hint.len = key.len;
-    session->hint.hash = key.hash;
-    session->hint.loop = session->worker->loop;
-    kv_prefetch_bucket(session->worker->kv_worker, &key);
+    hint->key = kv_key(session->worker->kv, bytes, key_len);
+    hint->loop = session->worker->loop;
+    kv_prefetch_bucket(session->worker->kv_worker, &hint->key);
 }
 
 void cache_session_prefetch_item(struct cache_session *session)
 {
     const struct cache_hint *hint = &session->hint;
 
-    if (hint->key != NULL && hint->loop == session->worker->loop) {
-        struct kv_key key = {hint->key, hint->len, hint->hash};
-
-        kv_prefetch_item(session->worker->kv_worker, &key);
-    }
+    if (hint->key.bytes != NULL && hint->loop == session->worker->loop)
+        kv_prefetch_item(session->worker->kv_worker, &hint->key);
 }

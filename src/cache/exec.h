@@ -27,8 +27,10 @@ enum cache_progress {
 enum cache_progress cache_exec_get(struct cache_session *session, struct cache_retrieval *retrieval,
                                    struct cache_sink *sink);
 
-/* The same for a request of one key, which most are; it is never interrupted. */
+/* The same for requests of one key, which are never interrupted; and for a get of one. */
 int cache_exec_get_one(struct cache_session *session, const struct mc_request *request,
+                       struct cache_sink *sink);
+int cache_exec_get_key(struct cache_worker *worker, const struct kv_key *key,
                        struct cache_sink *sink);
 
 /* ---- requests with a value (exec_store.c) ------------------------------------------------ */

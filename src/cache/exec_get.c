@@ -70,6 +70,16 @@ int cache_exec_get_one(struct cache_session *session, const struct mc_request *r
     return cache_reply_end(worker, sink);
 }
 
+int cache_exec_get_key(struct cache_worker *worker, const struct kv_key *key,
+                       struct cache_sink *sink)
+{
+    struct kv_view view;
+
+    if (!cache_get(worker, key, &view))
+        return cache_reply_end(worker, sink);
+    return cache_reply_single(worker, sink, &view);
+}
+
 enum cache_progress cache_exec_get(struct cache_session *session, struct cache_retrieval *retrieval,
                                    struct cache_sink *sink)
 {

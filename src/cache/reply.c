@@ -39,14 +39,14 @@ int cache_reply_status(struct cache_worker *worker, struct cache_sink *sink, enu
     return cache_reply_bytes(worker, sink, text, len);
 }
 
+static const char end_line[] = "END\r\n";
+
 int cache_reply_end(struct cache_worker *worker, struct cache_sink *sink)
 {
-    static const char end[] = "END\r\n";
-
-    if (U_UNLIKELY((size_t)(sink->end - sink->at) < sizeof(end) - 1))
-        return cache_reply_bytes(worker, sink, end, sizeof(end) - 1);
-    memcpy(sink->at, end, sizeof(end) - 1);
-    cache_reply_take(worker, sink, sizeof(end) - 1);
+    if (U_UNLIKELY((size_t)(sink->end - sink->at) < sizeof(end_line) - 1))
+        return cache_reply_bytes(worker, sink, end_line, sizeof(end_line) - 1);
+    memcpy(sink->at, end_line, sizeof(end_line) - 1);
+    cache_reply_take(worker, sink, sizeof(end_line) - 1);
     return 0;
 }
 
@@ -144,6 +144,31 @@ int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,
     n = mc_write_value_header(sink->at, view->key, view->key_len, view->flags,
                               view->value_len - CACHE_CRLF_BYTES, with_cas ? &cas : NULL);
     return value_send(worker, sink, n, MC_VALUE_HEADER_MAX, view, view->value_len);
+}
+
+int cache_reply_single(struct cache_worker *worker, struct cache_sink *sink,
+                       const struct kv_view *view)
+{
+    const uint32_t around_max = MC_VALUE_HEADER_MAX + sizeof(end_line) - 1;
+    uint8_t *at;
+
+    if (U_UNLIKELY(view->value == NULL || !value_is_short(around_max, view->value_len))) {
+        int result = cache_reply_value(worker, sink, view, false);
+
+        return result != 0 ? result : cache_reply_end(worker, sink);
+    }
+    if (cache_reply_room(sink, around_max + view->value_len) != 0)
+        return -1;
+    cache_shown_note(worker, view->item);
+    at = sink->at;
+    at += mc_write_value_header(at, view->key, view->key_len, view->flags,
+                                view->value_len - CACHE_CRLF_BYTES, NULL);
+    u_copy_short(at, view->value, view->value_len);
+    at += view->value_len;
+    memcpy(at, end_line, sizeof(end_line) - 1);
+    at += sizeof(end_line) - 1;
+    cache_reply_take(worker, sink, (uint32_t)(at - sink->at));
+    return 0;
 }
 
 int cache_reply_meta(struct cache_worker *worker, struct cache_sink *sink,

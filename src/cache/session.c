@@ -93,7 +93,7 @@ static void session_begin(struct cache_session *session)
     session->line = NULL;
     session->blocked = false;
     session->yielded = false;
-    session->hint.key = NULL;
+    session->hint.key.bytes = NULL;
     session->language = CACHE_LANGUAGE_UNKNOWN;
     session->close_reason = CACHE_CLOSE_NORMAL;
     u_list_init(&session->eager_link);

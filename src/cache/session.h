@@ -38,12 +38,11 @@ struct cache_reply_rest {
     uint8_t command; /* enum mc_command */
 };
 
-/* The key that a prefetch has hashed already. */
+/* What a prefetch has found out about the next request. */
 struct cache_hint {
-    const uint8_t *key;
-    uint64_t hash;
-    uint32_t loop; /* of the worker, when it was made */
-    uint32_t len;
+    struct kv_key key;   /* its key, or what is thought to be; bytes null: no hint */
+    uint32_t loop;       /* of the worker, when it was made */
+    uint32_t line_bytes; /* of a line as mc_parse_get() reads it; 0: it is another request */
 };
 
 struct cache_session {
@@ -108,11 +107,8 @@ static inline struct kv_key cache_session_key(const struct cache_session *sessio
 {
     const struct cache_hint *hint = &session->hint;
 
-    if (hint->key == bytes && hint->len == len && hint->loop == session->worker->loop) {
-        struct kv_key key = {bytes, len, hint->hash};
-
-        return key;
-    }
+    if (hint->key.bytes == bytes && hint->key.len == len && hint->loop == session->worker->loop)
+        return hint->key;
     return kv_key(session->worker->kv, bytes, len);
 }
 

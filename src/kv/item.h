@@ -314,7 +314,8 @@ static inline bool kv_item_has_key(const struct kv_item *item, const struct kv_k
 {
     uint64_t status = kv_item_status(item);
     return kv_status_key_len(status) == key->len &&
-           u_equal((const uint8_t *)item + kv_item_key_offset(item, status), key->bytes, key->len);
+           u_equal_short((const uint8_t *)item + kv_item_key_offset(item, status), key->bytes,
+                         key->len);
 }
 
 /* ---- item.c ------------------------------------------------------------------------------ */

@@ -129,6 +129,7 @@ enum kv_state {
 struct kv_view {
     const struct kv_item *item;
     const uint8_t *key;
+    const uint8_t *value; /* null if it is not one extent: see kv_value() */
     uint32_t key_len;
     uint32_t value_len;
     uint32_t flags; /* the client's */

@@ -23,15 +23,17 @@ void kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key)
 
 void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t status)
 {
+    uint8_t marks = kv_status_marks(status);
     uint32_t access = kv_item_access(item);
     view->item = item;
-    view->key = kv_item_key(item);
+    view->key = (const uint8_t *)item + kv_item_key_offset(item, status);
     view->key_len = kv_status_key_len(status);
+    view->value = (marks & KV_MARK_LARGE) ? U_NULL : view->key + view->key_len;
     view->value_len = kv_item_value_len(item, status);
-    view->flags = kv_item_flags(item);
+    view->flags = (marks & KV_MARK_FLAGS) ? kv_item_flags(item) : 0;
     view->exptime = kv_status_exptime(status);
     view->last_access = kv_access_seconds(access);
-    view->state = kv_status_marks(status) & KV_MARK_STATE;
+    view->state = marks & KV_MARK_STATE;
     if (access & KV_ACCESS_FETCHED)
         view->state |= KV_FETCHED;
     view->cas = kv_u64_load_relaxed(&item->cas);

@@ -126,7 +126,8 @@ u_u32 mc_write_value_header(u_u8 *out, const u_u8 *key, u_u32 key_len, u_u32 fla
 
     U_ASSERT(key_len <= MC_KEY_MAX);
     at = text_write(out, "VALUE ", 6);
-    at = text_write(at, key, key_len);
+    u_copy_short(at, key, key_len);
+    at += key_len;
     *at++ = ' ';
     at += mc_write_u64(at, flags);
     *at++ = ' ';

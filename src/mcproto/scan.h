@@ -25,8 +25,17 @@ U_INLINE u_u32 mc_half_load(const u_u8 *p)
 
 U_INLINE u_u64 mc_word_load(const u_u8 *p)
 {
+#if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) &&                                 \
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    /* gcc does not find the load in all places that the shifts are inlined to. */
+    u_u64 word;
+
+    u_copy(&word, p, sizeof(word));
+    return word;
+#else
     return (u_u64)p[0] | (u_u64)p[1] << 8 | (u_u64)p[2] << 16 | (u_u64)p[3] << 24 |
            (u_u64)p[4] << 32 | (u_u64)p[5] << 40 | (u_u64)p[6] << 48 | (u_u64)p[7] << 56;
+#endif
 }
 
 /* The first `bytes` (0..7) bytes at p; the rest of the word is zero. */

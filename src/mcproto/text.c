@@ -256,33 +256,39 @@ static enum mc_outcome parse_line(const struct mc_line *line, struct mc_request 
     return MC_REQUEST;
 }
 
-/*
- * "get <key>", by far the most frequent line, in one pass: whatever comes first behind the key
- * decides. Returns 0 and leaves the request alone if it is not such a line, not a valid one or has
- * control characters in its key. The general way would read these lines just the same, only slower.
- */
-static int parse_single_get(const u_u8 *buf, u_u32 len, struct mc_request *req)
+/* In one pass: whatever comes first behind the key decides. */
+u_u32 mc_parse_get(const u_u8 *buf, u_u32 len, u_u32 *key_len)
 {
-    const u_u8 *end = buf + len;
-    const u_u8 *key = buf + 4;
+    const u_u8 *key = buf + MC_GET_KEY_OFFSET;
+    const u_u8 *end = buf + u_min32(len, MC_GET_KEY_OFFSET + MC_KEY_MAX + 2);
     const u_u8 *stop;
-    u_u32 key_len;
 
-    if (len < 4 || !u_equal(buf, "get ", 4))
+    if (len <= MC_GET_KEY_OFFSET || !u_equal(buf, "get ", MC_GET_KEY_OFFSET))
         return 0;
     stop = mc_scan_blank(key, end);
     if (stop == U_NULL)
         return 0;
-    key_len = (u_u32)(stop - key);
+    *key_len = (u_u32)(stop - key);
     if (*stop == '\r' && stop + 1 != end)
         stop++;
-    if (*stop != '\n' || key_len - 1 >= MC_KEY_MAX) /* zero wraps around */
+    if (*stop != '\n' || *key_len - 1 >= MC_KEY_MAX) /* zero wraps around */
+        return 0;
+    return (u_u32)(stop - buf) + 1;
+}
+
+/* The general way would read these lines just the same, only slower. */
+static int parse_single_get(const u_u8 *buf, u_u32 len, struct mc_request *req)
+{
+    u_u32 key_len = 0;
+    u_u32 line_bytes = mc_parse_get(buf, len, &key_len);
+
+    if (line_bytes == 0)
         return 0;
     req->command = MC_CMD_GET;
-    req->line_bytes = (u_u32)(stop - buf) + 1;
-    req->key = key;
+    req->line_bytes = line_bytes;
+    req->key = buf + MC_GET_KEY_OFFSET;
     req->key_len = key_len;
-    req->args = key;
+    req->args = req->key;
     req->args_len = key_len;
     return 1;
 }

@@ -105,10 +105,12 @@ static int sink_more(struct cache_sink *sink, uint32_t need)
     struct stack_sink *s = (struct stack_sink *)sink;
     u_u32 room = 0;
 
-    sink_commit(s);
     if (!s->conn->us)
         return -1;
-    sink->full = queue_is_full(s->worker, s->conn);
+    if (s->start) {
+        sink_commit(s);
+        sink->full = queue_is_full(s->worker, s->conn);
+    }
     s->start = net_port_reserve(s->worker, s->conn->us, need, &room);
     if (!s->start) {
         s->failed = true;
@@ -378,6 +380,20 @@ static void conn_heard(struct net_stack_worker *worker, struct net_stack_conn *c
     u_list_push_back(&worker->open_conns, &conn->open_link);
 }
 
+/* Input that no session takes now: it waits for one, it is blocked, or it has ended. */
+static void conn_data_untaken(struct net_stack_worker *worker, struct net_stack_conn *conn,
+                              const uint8_t *data, uint32_t len)
+{
+    if (!conn->session && !conn->waiting) {
+        conn_discard(worker, conn, len);
+        return;
+    }
+    conn->kept_bytes -= u_min32(conn->kept_bytes, len);
+    conn_keep(worker, conn, data, len);
+    if (conn->session)
+        conn_heard(worker, conn);
+}
+
 /*
  * Gives input to the session. Returns how many bytes are done with: less than len if its turn is
  * over, and then the rest is to be given to it in the next pass.
@@ -387,34 +403,27 @@ static uint32_t conn_data(struct net_stack_worker *worker, struct net_stack_conn
 {
     struct stack_sink s;
     enum cache_session_state state;
-    uint32_t used = 0;
+    uint32_t used;
     uint32_t done;
 
-    if (conn->waiting) {
-        conn->kept_bytes -= u_min32(conn->kept_bytes, len);
-        conn_keep(worker, conn, data, len);
-        return len;
-    }
-    if (!conn->session) {
-        conn_discard(worker, conn, len);
+    if (U_UNLIKELY(!conn->session || !u_list_is_empty(&conn->blocked_link))) {
+        conn_data_untaken(worker, conn, data, len);
         return len;
     }
     sink_begin(&s, worker, conn);
+    used = cache_session_input(conn->session, data, len, &s.sink);
+    sink_commit(&s);
     state = cache_session_state(conn->session);
-    if (state != CACHE_SESSION_BLOCKED) {
-        used = cache_session_input(conn->session, data, len, &s.sink);
-        sink_commit(&s);
-        state = cache_session_state(conn->session);
-    }
     done = state == CACHE_SESSION_YIELDED ? used : len;
     conn->kept_bytes -= u_min32(conn->kept_bytes, done);
     if (state == CACHE_SESSION_BLOCKED && used < len)
         conn_keep(worker, conn, data + used, len - used);
-    if (conn->session)
+    if (conn->session && (state != CACHE_SESSION_OPEN || s.failed || conn->peer_closed))
         conn_settle(worker, conn, s.failed);
-    if (conn->session)
-        conn_heard(worker, conn);
-    return conn->session ? done : len;
+    if (U_UNLIKELY(!conn->session))
+        return len;
+    conn_heard(worker, conn);
+    return done;
 }
 
 static void conn_resume(struct net_stack_worker *worker, struct net_stack_conn *conn)
@@ -443,54 +452,44 @@ static void conn_peer_closed(struct net_stack_worker *worker, struct net_stack_c
 /*
  * Takes events until there are no more or the batch is full. Two kinds take effect here already:
  * ACCEPTED, because what follows it in the batch needs the connection's entry, and CLOSED, because
- * the stack's connection must not be touched from here on.
+ * the stack's connection must not be touched from here on. For input this is stage A: its bucket is
+ * asked for. A session remembers one request, so only the connection's first input counts; that of
+ * one connection comes together.
  */
 static unsigned take_events(struct net_stack_worker *worker)
 {
+    const struct net_stack_conn *before = NULL;
     struct us_event *ev = worker->events;
     unsigned n = 0;
 
-    while (n < NET_STACK_EVENT_BATCH && net_port_event(worker, ev)) {
-        if (ev->type == US_EV_ACCEPTED)
+    for (; n < NET_STACK_EVENT_BATCH && net_port_event(worker, ev); ev++, n++) {
+        struct net_stack_conn *conn = ev->user;
+
+        if (U_LIKELY(ev->type == US_EV_DATA)) {
+            if (conn != before && conn->session)
+                cache_session_prefetch_bucket(conn->session, ev->data, ev->len);
+            before = conn;
+        } else if (ev->type == US_EV_ACCEPTED) {
             ev->user = conn_open(worker, ev->conn);
-        else if (ev->type == US_EV_CLOSED)
-            ((struct net_stack_conn *)ev->user)->us = NULL;
-        else
+        } else if (ev->type == US_EV_CLOSED) {
+            conn->us = NULL;
+        } else {
             ev->user = ev->conn ? net_port_user(ev->conn) : NULL;
-        ev++;
-        n++;
+        }
     }
     return n;
 }
 
-/*
- * Whether an event is input of a session and the connection's first in this batch: the events of
- * one connection come together, and a session remembers one hint.
- */
-static bool wants_prefetch(const struct us_event *ev, const struct us_event *before)
+/* Stage B: the items are asked for. */
+static void prefetch_items(struct net_stack_worker *worker, unsigned n)
 {
-    const struct net_stack_conn *conn = ev->user;
-
-    if (ev->type != US_EV_DATA || !conn->session)
-        return false;
-    return !before || before->type != US_EV_DATA || before->user != conn;
-}
-
-/* Stages A and B: the cache lines that this batch will need are asked for. */
-static void prefetch_events(struct net_stack_worker *worker, unsigned n)
-{
-    const struct us_event *before = NULL;
     const struct us_event *ev;
 
-    for (ev = worker->events; ev < worker->events + n; before = ev++) {
-        if (wants_prefetch(ev, before))
-            cache_session_prefetch_bucket(((struct net_stack_conn *)ev->user)->session, ev->data,
-                                          ev->len);
-    }
-    before = NULL;
-    for (ev = worker->events; ev < worker->events + n; before = ev++) {
-        if (wants_prefetch(ev, before))
-            cache_session_prefetch_item(((struct net_stack_conn *)ev->user)->session);
+    for (ev = worker->events; ev < worker->events + n; ev++) {
+        const struct net_stack_conn *conn = ev->user;
+
+        if (ev->type == US_EV_DATA && conn->session)
+            cache_session_prefetch_item(conn->session);
     }
 }
 
@@ -558,7 +557,7 @@ unsigned net_stack_events(struct net_stack_worker *worker)
     unsigned n;
 
     while ((n = take_events(worker)) > 0) {
-        prefetch_events(worker, n);
+        prefetch_items(worker, n);
         total += n;
         while (n > 0)
             n = handle_pass(worker, n);

@@ -118,6 +118,18 @@ static void check_written(const struct mc_request *req)
     }
 }
 
+/* What the short way takes for a get of one key is one. */
+static void check_short_way(const u_u8 *buf, u_u32 len, const struct mc_request *req)
+{
+    u_u32 key_len = 0;
+    u_u32 line_bytes = mc_parse_get(buf, len, &key_len);
+
+    check(line_bytes == 0 || (req->command == MC_CMD_GET && req->line_bytes == line_bytes &&
+                              req->key == buf + MC_GET_KEY_OFFSET && req->key_len == key_len &&
+                              req->args_len == key_len),
+          "the short way agrees");
+}
+
 /* Handles the first request of buf; returns how many bytes a server would go on by, 0: stop. */
 static size_t check_one(const u_u8 *buf, u_u32 len)
 {
@@ -131,6 +143,7 @@ static size_t check_one(const u_u8 *buf, u_u32 len)
     if (req.key != req.meta.key)
         check(is_inside(req.key, req.key_len, buf, req.line_bytes), "the key is in the line");
     check(is_inside(req.args, req.args_len, buf, req.line_bytes), "the arguments are in the line");
+    check_short_way(buf, len, &req);
     check_cuts(buf, len, outcome, &req);
     if (outcome == MC_MORE) {
         check(req.line_bytes == 0, "nothing is used up");

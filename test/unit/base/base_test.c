@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,6 +56,37 @@ static void copy_zero_and_equal_touch_only_their_bytes(void **state)
     assert_true(u_equal(to, from, 0));
     assert_true(u_equal(to + 1, from, 1));
     assert_false(u_equal(to + 1, from, 2));
+}
+
+/* Every length up to the longest key, from and to heap blocks of that size. */
+static void short_copies_and_comparisons_are_exact(void **state)
+{
+    size_t bytes;
+    size_t i;
+
+    for (bytes = 1; bytes <= 250; bytes++) {
+        u_u8 *from = malloc(bytes);
+        u_u8 *to = malloc(bytes + 2);
+
+        assert_true(from != NULL && to != NULL);
+        for (i = 0; i < bytes; i++)
+            from[i] = (u_u8)(i * 7 + bytes);
+        memset(to, 0x55, bytes + 2);
+        u_copy_short(to + 1, from, bytes);
+        assert_memory_equal(to + 1, from, bytes);
+        assert_int_equal(to[0], 0x55);
+        assert_int_equal(to[bytes + 1], 0x55);
+        assert_true(u_equal_short(to + 1, from, bytes));
+        for (i = 0; i < bytes; i++) {
+            from[i] ^= 0x80;
+            assert_false(u_equal_short(to + 1, from, bytes));
+            from[i] ^= 0x80;
+        }
+        free(from);
+        free(to);
+    }
+    u_copy_short(&bytes, U_NULL, 0);
+    assert_true(u_equal_short(&bytes, U_NULL, 0));
 }
 
 static void container_is_found_from_its_member(void **state)
@@ -113,6 +145,7 @@ int main(void)
         cmocka_unit_test(types_have_their_widths_and_signs),
         cmocka_unit_test(min_and_max_compare_unsigned),
         cmocka_unit_test(copy_zero_and_equal_touch_only_their_bytes),
+        cmocka_unit_test(short_copies_and_comparisons_are_exact),
         cmocka_unit_test(container_is_found_from_its_member),
         cmocka_unit_test(array_length_counts_elements),
         cmocka_unit_test(true_assertion_passes_and_is_evaluated_once),

@@ -22,7 +22,12 @@ static void compare(const u_u8 *in, u_u32 len)
     struct mc_request req;
     struct mc_request reference;
     enum mc_outcome outcome = mc_parse(in, len, &req);
+    u_u32 key_len = 0;
+    u_u32 get_bytes = mc_parse_get(in, len, &key_len);
 
+    if (get_bytes > 0 && (req.command != MC_CMD_GET || req.line_bytes != get_bytes ||
+                          req.key != in + MC_GET_KEY_OFFSET || req.args_len != key_len))
+        fail_msg("the short way differs: %.*s", (int)len, (const char *)in);
     if (outcome != ref_parse(in, len, &reference) || !ref_same(&req, &reference))
         fail_msg("differs: %.*s", (int)len, (const char *)in);
 }

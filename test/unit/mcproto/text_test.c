@@ -36,6 +36,23 @@ struct row {
     const char *expected;
 };
 
+/* What the short way reads, the long way reads likewise. */
+static void check_short_way(const u_u8 *in, u_u32 len, enum mc_outcome outcome,
+                            const struct mc_request *req)
+{
+    u_u32 key_len = 0;
+    u_u32 line_bytes = mc_parse_get(in, len, &key_len);
+
+    if (line_bytes == 0)
+        return;
+    assert_int_equal(outcome, MC_REQUEST);
+    assert_int_equal(req->command, MC_CMD_GET);
+    assert_int_equal(req->line_bytes, line_bytes);
+    assert_ptr_equal(req->key, in + MC_GET_KEY_OFFSET);
+    assert_int_equal(req->key_len, key_len);
+    assert_int_equal(req->args_len, key_len);
+}
+
 static void check_parse(const u_u8 *in, u_u32 len, u_u32 line_bytes, const char *expected)
 {
     struct mc_request req;
@@ -49,6 +66,7 @@ static void check_parse(const u_u8 *in, u_u32 len, u_u32 line_bytes, const char 
     assert_int_equal(req.line_bytes, line_bytes);
     assert_int_equal(ref_parse(in, len, &reference), outcome);
     assert_true(ref_same(&req, &reference));
+    check_short_way(in, len, outcome, &req);
 }
 
 static void check_line(const char *line, size_t len, const char *expected)
@@ -504,6 +522,56 @@ static void many_keys(void **state)
     assert_int_equal(i, 500);
 }
 
+/* A get of one key, and all that is almost one: how much of it the short way takes. */
+static void get_of_one_key(void **state)
+{
+    static const struct {
+        const char *input;
+        u_u32 line_bytes;
+        u_u32 key_len;
+    } rows[] = {
+        {"get k\r\n", 7, 1},
+        {"get k\n", 6, 1},
+        {"get " K250 "\r\n", 256, 250},
+        {"get " K250 "\n", 255, 250},
+        {"get k\r\nget l\r\n", 7, 1},
+        {"get k\n\r\n", 6, 1},
+        {"get " K250 "\r\nget", 256, 250},
+        {"get " K251 "\r\n", 0, 0},
+        {"get " K251 "\n", 0, 0},
+        {"get " K251 K250 "\n", 0, 0},
+        {"get k l\r\n", 0, 0},
+        {"get k \r\n", 0, 0},
+        {"get  k\r\n", 0, 0},
+        {" get k\r\n", 0, 0},
+        {"get \r\n", 0, 0},
+        {"get\r\n", 0, 0},
+        {"get \n", 0, 0},
+        {"get k\r", 0, 0},
+        {"get k\rl\r\n", 0, 0},
+        {"get k\r\r\n", 0, 0},
+        {"get k\tl\r\n", 0, 0},
+        {"get k\x01\r\n", 0, 0},
+        {"gets k\r\n", 0, 0},
+        {"GET k\r\n", 0, 0},
+        {"ge", 0, 0},
+        {"", 0, 0},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        u_u32 len = (u_u32)strlen(rows[i].input);
+        u_u32 key_len = 0;
+
+        assert_int_equal(mc_parse_get(guard_behind(rows[i].input, len), len, &key_len),
+                         rows[i].line_bytes);
+        if (rows[i].line_bytes > 0)
+            assert_int_equal(key_len, rows[i].key_len);
+        for (len = 0; len < rows[i].line_bytes; len++)
+            assert_int_equal(mc_parse_get(guard_behind(rows[i].input, len), len, &key_len), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -511,6 +579,7 @@ int main(void)
         cmocka_unit_test(unknown_commands),
         cmocka_unit_test(administrative_words),
         cmocka_unit_test(retrieval),
+        cmocka_unit_test(get_of_one_key),
         cmocka_unit_test(storage),
         cmocka_unit_test(compare_and_swap),
         cmocka_unit_test(delete_touch_counters),

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A get of one key has a way of its own through the session, with and without a prefetch before it.
+ * Whatever is almost such a request, and however it comes, must be answered and counted as if there
+ * were only the general way, which a line that comes byte by byte takes.
+ */
+#include "rig.h"
+
+#include <stdio.h>
+
+#include "mcproto/mcproto.h"
+
+#define K10 "kkkkkkkkkk"
+#define K50 K10 K10 K10 K10 K10
+#define K250 K50 K50 K50 K50 K50
+
+#define HIT "VALUE k 0 1\r\nx\r\nEND\r\n"
+#define MISS "END\r\n"
+#define BAD_LINE "CLIENT_ERROR bad command line format\r\n"
+
+enum way { WHOLE, PREFETCHED, PREFETCHED_SHORT, BYTE_BY_BYTE, BEHIND_ANOTHER, WAYS };
+
+/* Offers bytes from a heap block of their size; a prefetch looks at the first prefetch_len. */
+static uint32_t offer(struct rig *rig, const char *bytes, size_t len, size_t prefetch_len)
+{
+    uint8_t *copy = malloc(len);
+    uint32_t used;
+
+    assert_non_null(copy);
+    memcpy(copy, bytes, len);
+    if (prefetch_len > 0) {
+        cache_session_prefetch_bucket(rig->session, copy, (uint32_t)prefetch_len);
+        cache_session_prefetch_item(rig->session);
+    }
+    used = cache_session_input(rig->session, copy, (uint32_t)len, &rig->out.sink);
+    free(copy);
+    return used;
+}
+
+static const char *reply_to(struct rig *rig, const char *line, size_t len, enum way way)
+{
+    static const char another[] = "get none\r\n";
+    char joined[2048];
+    const char *reply;
+
+    rig_drain(&rig->out);
+    switch (way) {
+    case WHOLE:
+        assert_int_equal(offer(rig, line, len, 0), len);
+        break;
+    case PREFETCHED:
+        assert_int_equal(offer(rig, line, len, len), len);
+        break;
+    case PREFETCHED_SHORT:
+        assert_int_equal(offer(rig, line, len, len - 1), len);
+        break;
+    case BYTE_BY_BYTE:
+        for (size_t i = 0; i < len; i++)
+            assert_int_equal(offer(rig, line + i, 1, 1), 1);
+        break;
+    default:
+        memcpy(joined, another, sizeof(another) - 1);
+        memcpy(joined + sizeof(another) - 1, line, len);
+        len += sizeof(another) - 1;
+        assert_int_equal(offer(rig, joined, len, len), len);
+        reply = rig_reply(rig);
+        assert_memory_equal(reply, MISS, sizeof(MISS) - 1);
+        return reply + sizeof(MISS) - 1;
+    }
+    return rig_reply(rig);
+}
+
+static void expect(struct rig *rig, const char *line, size_t len, const char *reply)
+{
+    for (enum way way = WHOLE; way < WAYS; way++)
+        assert_string_equal(reply_to(rig, line, len, way), reply);
+    for (size_t cut = 1; cut < len; cut++) {
+        rig_drain(&rig->out);
+        assert_int_equal(offer(rig, line, cut, cut), cut);
+        assert_int_equal(offer(rig, line + cut, len - cut, len - cut), len - cut);
+        assert_string_equal(rig_reply(rig), reply);
+    }
+}
+
+static void store(struct rig *rig, const char *key, const char *flags, uint32_t len)
+{
+    char *request = malloc(len + 400);
+    int n;
+
+    assert_non_null(request);
+    n = snprintf(request, 400, "set %s %s 0 %u\r\n", key, flags, len);
+    memset(request + n, 'x', len);
+    memcpy(request + n + len, "\r\n", 3);
+    rig_expect(rig, request, "STORED\r\n");
+    free(request);
+}
+
+static void test_almost_a_get(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *reply;
+    } rows[] = {
+        {"get k\r\n", HIT},
+        {"get k\n", HIT},
+        {"get none\r\n", MISS},
+        {"get " K250 "\r\n", "VALUE " K250 " 0 1\r\nx\r\nEND\r\n"},
+        {"get " K250 "\n", "VALUE " K250 " 0 1\r\nx\r\nEND\r\n"},
+        {"get " K250 "k\r\n", BAD_LINE},
+        {"get " K250 "k\n", BAD_LINE},
+        {"get k k\r\n", "VALUE k 0 1\r\nx\r\nVALUE k 0 1\r\nx\r\nEND\r\n"},
+        {"get k none\r\n", HIT},
+        {"get k \r\n", HIT},
+        {"get  k\r\n", HIT},
+        {"get k\r\r\n", MISS},
+        {"get k\rk\r\n", MISS},
+        {"get \x01\r\n", "VALUE \x01 0 1\r\nx\r\nEND\r\n"},
+        {"get k\x01k\r\n", MISS},
+        {"get k\tk\r\n", MISS},
+        {"get k noreply\r\n", HIT},
+        {"get noreply\r\n", MISS},
+        {"get \r\n", BAD_LINE},
+        {"get\r\n", BAD_LINE},
+        {"GET k\r\n", "ERROR\r\n"},
+        {" get k\r\n", "ERROR\r\n"},
+        {"gett k\r\n", "ERROR\r\n"},
+        {"gat 0 k\r\n", HIT},
+        {"mg k v\r\n", "VA 1\r\nx\r\n"},
+        {"get f\r\n", "VALUE f 4294967295 1\r\nx\r\nEND\r\n"},
+        {"get empty\r\n", "VALUE empty 0 0\r\n\r\nEND\r\n"},
+    };
+    struct rig *rig = *state;
+
+    store(rig, "k", "0", 1);
+    store(rig, K250, "0", 1);
+    store(rig, "\x01", "0", 1);
+    store(rig, "f", "4294967295", 1);
+    store(rig, "empty", "0", 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        expect(rig, rows[i].line, strlen(rows[i].line), rows[i].reply);
+}
+
+/* Keys and values around the lengths at which they are written in another way. */
+static void test_lengths(void **state)
+{
+    static const uint32_t lengths[] = {1,   2,    6,    7,    8,    9,    10,   13,   14,
+                                       15,  16,   17,   99,   100,  101,  700,  712,  713,
+                                       714, 1000, 1023, 1024, 8190, 8191, 8192, 20000};
+    struct rig *rig = *state;
+    char key[251];
+    char line[260];
+    char header[300];
+
+    for (uint32_t key_len = 1; key_len <= 250; key_len += key_len < 20 ? 1 : 23) {
+        memset(key, 'a', key_len);
+        key[key_len] = '\0';
+        snprintf(line, sizeof(line), "get %s\r\n", key);
+        for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+            const char *reply;
+            int n = snprintf(header, sizeof(header), "VALUE %s 30 %u\r\n", key, lengths[i]);
+
+            store(rig, key, "30", lengths[i]);
+            reply = reply_to(rig, line, strlen(line), i % 2 == 0 ? PREFETCHED : WHOLE);
+            assert_memory_equal(reply, header, n);
+            for (uint32_t at = 0; at < lengths[i]; at++)
+                assert_int_equal(reply[(uint32_t)n + at], 'x');
+            assert_string_equal(reply + n + lengths[i], "\r\nEND\r\n");
+        }
+    }
+}
+
+/* Everything that a get counts, whichever way it has taken. */
+static void test_counters(void **state)
+{
+    static const char *const names[] = {"cmd_get",     "get_hits",   "get_misses", "get_expired",
+                                        "get_flushed", "bytes_read", "cmd_touch",  "bytes_written"};
+    static const char *const lines[] = {"get k\r\n", "get none\r\n", "get f\r\n", "get over\r\n"};
+    uint64_t counted[WAYS][8];
+
+    for (enum way way = WHOLE; way <= BYTE_BY_BYTE; way++) {
+        struct rig rig;
+        struct cache_config config = rig_config();
+
+        rig_open(&rig, &config);
+        store(&rig, "f", "0", 1);
+        rig_wait(&rig, 2);
+        rig_expect(&rig, "flush_all\r\n", "OK\r\n");
+        store(&rig, "k", "0", 1);
+        rig_expect(&rig, "set over 0 1 1\r\nx\r\n", "STORED\r\n");
+        rig_wait(&rig, 3);
+        rig_expect(&rig, "stats reset\r\n", "RESET\r\n");
+        for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+            reply_to(&rig, lines[i], strlen(lines[i]), way);
+        for (size_t i = 0; i < 8; i++)
+            counted[way][i] = rig_stat(&rig, NULL, names[i]);
+        assert_int_equal(rig_stat(&rig, "slabs", "1:get_hits"), 1);
+        rig_close(&rig);
+        assert_int_equal(counted[way][0], 4);
+        assert_int_equal(counted[way][1], 1);
+        assert_int_equal(counted[way][2], 3);
+        assert_memory_equal(counted[way], counted[WHOLE], sizeof(counted[way]));
+    }
+}
+
+/* Those who watch and count by prefix see it. */
+static void test_who_wants_to_know(void **state)
+{
+    struct rig *rig = *state;
+    struct cache_peer peer = {.transport = "tcp"};
+    struct cache_session *watcher = cache_session_open(rig->worker, &peer);
+    static const char watch[] = "watch fetchers\r\n";
+    struct rig_sink told;
+
+    store(rig, "a:k", "0", 1);
+    rig_expect(rig, "stats detail on\r\n", "OK\r\n");
+    assert_non_null(watcher);
+    rig_sink_init(&told, rig->worker);
+    cache_session_input(watcher, (const uint8_t *)watch, sizeof(watch) - 1, &told.sink);
+    cache_tick(rig->worker, rig->now_us);
+    reply_to(rig, "get a:k\r\n", 9, PREFETCHED);
+    reply_to(rig, "get a:n\r\n", 9, WHOLE);
+    cache_session_resume(watcher, &told.sink);
+    rig_drain(&told);
+    assert_non_null(strstr((const char *)told.taken, "key=a%3Ak status=found"));
+    assert_non_null(strstr((const char *)told.taken, "key=a%3An status=not_found"));
+    rig_expect(rig, "stats detail dump\r\n", "PREFIX a get 2 hit 1 set 0 del 0\r\nEND\r\n");
+    rig_sink_free(&told);
+    cache_session_close(watcher);
+}
+
+/* A prefetch has read the request; whether it may be served is decided when its turn comes. */
+static void test_not_now(void **state)
+{
+    struct rig *rig = *state;
+    static const char line[] = "get k\r\n";
+
+    store(rig, "k", "0", 1);
+    rig->out.sink.full = true;
+    assert_int_equal(offer(rig, line, 7, 7), 0);
+    assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_BLOCKED);
+    rig_drain(&rig->out);
+    cache_session_resume(rig->session, &rig->out.sink);
+    assert_string_equal(reply_to(rig, line, 7, PREFETCHED), HIT);
+
+    /* Its data block looks like a request. */
+    rig_drain(&rig->out);
+    assert_int_equal(offer(rig, "set d 0 0 7\r\n", 13, 13), 13);
+    assert_int_equal(offer(rig, line, 7, 7), 7);
+    assert_int_equal(offer(rig, "\r\n", 2, 2), 2);
+    assert_string_equal(rig_reply(rig), "STORED\r\n");
+    rig_expect(rig, "get d\r\n", "VALUE d 0 7\r\nget k\r\n\r\nEND\r\n");
+
+    rig->out.fail_after = 0;
+    rig_drain(&rig->out);
+    offer(rig, line, 7, 7);
+    assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_CLOSING);
+    assert_int_equal(offer(rig, line, 7, 7), 0);
+}
+
+/* What other settings say about a text that would be a get. */
+static void test_other_languages(void **state)
+{
+    struct cache_config config = rig_config();
+    static const char line[] = "get k\r\n";
+    struct rig rig;
+
+    config.settings.auth_file = "/nonexistent";
+    rig_open(&rig, &config);
+    for (enum way way = WHOLE; way <= BYTE_BY_BYTE; way++)
+        assert_string_equal(reply_to(&rig, line, 7, way), "CLIENT_ERROR unauthenticated\r\n");
+    rig_close(&rig);
+
+    config = rig_config();
+    config.settings.binding = CACHE_BINDING_BINARY;
+    rig_open(&rig, &config);
+    offer(&rig, line, 7, 7);
+    assert_int_equal(cache_session_state(rig.session), CACHE_SESSION_CLOSING);
+    assert_string_equal(rig_reply(&rig), "");
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_almost_a_get, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_lengths, rig_setup, rig_teardown),
+        cmocka_unit_test(test_counters),
+        cmocka_unit_test_setup_teardown(test_who_wants_to_know, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_not_now, rig_setup, rig_teardown),
+        cmocka_unit_test(test_other_languages),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
