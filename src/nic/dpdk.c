@@ -145,6 +145,38 @@ static int port_open(struct dpdk_port *port, const struct nic_dpdk_config *confi
     return 0;
 }
 
+/*
+ * net_tap asks for a signal with each frame, and looks at its device only after that signal. It
+ * comes when some thread that takes it is next scheduled: later than the frame, which would then
+ * wait for the next one. Where no signal is free it looks each time, so it is to find none.
+ * Returns the signals that were hidden, for show_signals().
+ */
+static uint64_t hide_signals(void)
+{
+    const struct sigaction ignored = {.sa_handler = SIG_IGN};
+    struct sigaction before;
+    uint64_t hidden = 0;
+    int number;
+
+    for (number = SIGRTMIN; number <= SIGRTMAX; number++) {
+        if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_DFL &&
+            sigaction(number, &ignored, NULL) == 0)
+            hidden |= (uint64_t)1 << (number - SIGRTMIN);
+    }
+    return hidden;
+}
+
+static void show_signals(uint64_t hidden)
+{
+    const struct sigaction standard = {.sa_handler = SIG_DFL};
+    int number;
+
+    for (number = SIGRTMIN; number <= SIGRTMAX; number++) {
+        if (hidden >> (number - SIGRTMIN) & 1)
+            (void)sigaction(number, &standard, NULL);
+    }
+}
+
 static int check_config(const struct nic_dpdk_config *config, char error[NIC_ERROR_MAX])
 {
     if (config->mtu != 0 && (config->mtu < NIC_MTU_MIN || config->mtu > NIC_MTU_MAX)) {
@@ -164,6 +196,7 @@ int nic_dpdk_open(const struct nic_dpdk_config *config, unsigned queues, struct 
 {
     struct dpdk_port *port;
     sigset_t all, before;
+    uint64_t hidden;
     unsigned i;
     int rc;
 
@@ -178,7 +211,9 @@ int nic_dpdk_open(const struct nic_dpdk_config *config, unsigned queues, struct 
     /* The threads that are started here leave the program's signals to the program. */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
+    hidden = hide_signals();
     rc = port_open(port, config, error);
+    show_signals(hidden);
     if (rc < 0) {
         for (i = 0; i < port->queue_count; i++)
             dpdk_wait_close(port->queues[i]);

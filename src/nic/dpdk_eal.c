@@ -48,7 +48,8 @@ static bool says_nothing(const char *line)
 {
     static const char *const phrases[] = {
         "Detected ",     "Selected IOVA",          "Probe PCI driver",       "VFIO support",
-        "Unregistering", "Invalid 'command line'", "Physical addresses are", "socket created"};
+        "Unregistering", "Invalid 'command line'", "Physical addresses are", "socket created",
+        "rt-signal",     "No Rx trigger"};
     size_t i;
 
     for (i = 0; i < U_ARRAY_LEN(phrases); i++) {
