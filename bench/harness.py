@@ -412,6 +412,13 @@ class Bench:
         result["command"] = words(["ucping", *command[1:]])
         return result
 
+    def statistics(self, server, name):
+        """What `stats NAME` of a server on a link says: name -> text."""
+        link = [option for option in server.client_link if option != "--poll"]
+        command = [self.build / "bench" / "ask", *link, server.address, f"stats {name}".strip()]
+        out = self.run(command, server.space)
+        return dict(line.split(None, 2)[1:] for line in out.splitlines() if line.count(" ") > 1)
+
     # ---- rounds ----------------------------------------------------------------------------
 
     def rounds(self, suite, cases, count=None):

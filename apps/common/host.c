@@ -140,7 +140,7 @@ unsigned host_receive(struct host *host, uint64_t now_us, host_event *on_event, 
 {
     struct us_pkt *rx[NIC_BURST_MAX];
     struct us_event event;
-    unsigned n = nic_rx_burst(host->nic, rx, NIC_BURST_MAX);
+    unsigned n = nic_rx_burst(host->nic, rx, nic_burst(host->nic));
     unsigned done = 0, happened = n;
     unsigned step, events;
 

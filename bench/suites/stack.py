@@ -80,7 +80,16 @@ def sock_ping_server(bench):
 def get(bench, open_server, *args):
     with open_server() as server:
         result = bench.load(server, *args)
-    return {"rate": result["requests_per_second"], "command": result["command"]}
+        found = {"rate": result["requests_per_second"], "command": result["command"]}
+        if server.client_link:
+            found["ticks"] = ticks_per_get(bench, server)
+    return found
+
+
+def ticks_per_get(bench, server):
+    """Time-stamp counter ticks of turns in which there was work, for each GET since the start."""
+    busy = int(bench.statistics(server, "ustack")["cycles_busy"])
+    return busy / int(bench.statistics(server, "")["cmd_get"])
 
 
 def bounds(bench):
@@ -122,6 +131,10 @@ def gets(bench, limits):
             beside["pingpong"] = limits[bound]
         medians[name] = bench.rows.add(SUITE, name, [r["rate"] for r in results], "1/s",
                                        results[-1]["command"], beside)
+        if "ticks" in results[-1]:
+            row = {"vhost": "cycles_per_get"}.get(kind, f"cycles_per_get_{kind}")
+            bench.rows.add(SUITE, row, [r["ticks"] for r in results], "ticks",
+                           results[-1]["command"])
 
 
 def pipelined(bench):

@@ -89,7 +89,7 @@ static uint64_t cycles_read(void)
 
 static void receive(struct net_stack_worker *worker, uint64_t now_us)
 {
-    unsigned n = nic_rx_burst(worker->nic, worker->rx, NIC_BURST_MAX);
+    unsigned n = nic_rx_burst(worker->nic, worker->rx, nic_burst(worker->nic));
     unsigned done = 0;
     unsigned step, events;
 

@@ -68,6 +68,7 @@ struct nic {
     uint16_t queue;    /* which of the device's queues this is, 0..queues-1 */
     uint16_t queues;   /* 1 or more */
     int16_t numa_node; /* of the device; NIC_NUMA_ANY if it has none or does not say */
+    uint16_t burst;    /* frames that are best taken and answered at once; 0: no wish */
     bool rss_exact;    /* says that TCP's frames come to the queue of nic_rss_lane() (nic/rss.h) */
 };
 
@@ -76,6 +77,12 @@ struct nic {
 static inline unsigned nic_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
     return nic->ops->rx_burst(nic, pkts, n);
+}
+
+/* How many frames a loop best takes before it sends what they led to. */
+static inline unsigned nic_burst(const struct nic *nic)
+{
+    return nic->burst > 0 ? nic->burst : NIC_BURST_MAX;
 }
 
 static inline unsigned nic_alloc(struct nic *nic, struct us_pkt **pkts, unsigned n)
