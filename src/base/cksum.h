@@ -50,4 +50,113 @@ u_u16 u_cksum_fold(u_u32 sum);
  */
 u_u16 u_cksum_partial(u_u32 sum);
 
+/* ---- sums of a few words, in line ----
+ *
+ * The fast path of TCP sums headers whose shape it knows, and short payloads. A raw sum is a u_u64
+ * that starts at 0: what goes into it begins at an even place, and carries come back in at the
+ * bottom. Its words are in the byte order of the machine, as they lie in memory. A folded sum of
+ * raw ones is a u_cksum_add() sum of an even number of bytes, and the other way round.
+ */
+
+/* Adds eight bytes. */
+U_INLINE u_u64 u_sum_add64(u_u64 sum, u_u64 word)
+{
+    sum += word;
+    return sum + (sum < word);
+}
+
+/* Adds a number that goes over the wire as four bytes, or two. */
+U_INLINE u_u64 u_sum_be32(u_u64 sum, u_u32 value)
+{
+    struct u_be32 wire = u_be32(value);
+    u_u32 word;
+
+    u_copy(&word, &wire, sizeof(word));
+    return u_sum_add64(sum, word);
+}
+
+/* Brings a raw sum down to 16 bits. */
+U_INLINE u_u32 u_sum_fold(u_u64 sum)
+{
+    u_u32 low = (u_u32)(sum & 0xffffffffu);
+    u_u32 high = (u_u32)(sum >> 32);
+
+    low += high;
+    low += low < high;
+    low += low << 16 | low >> 16; /* the upper half takes the carry of the lower one */
+    return low >> 16;
+}
+
+/*
+ * Adds `bytes` bytes, of which the last may stand alone, and copies them unless `to` is null:
+ * callers pass a constant null or a pointer.
+ */
+U_INLINE u_u64 u_sum_piece(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 bytes)
+{
+    u_u64 word;
+    u_u32 half;
+    u_u16 pair;
+    u_u8 last[2] = {0, 0}; /* a missing second byte counts as 0 */
+
+    for (; bytes >= 8; bytes -= 8) {
+        u_copy(&word, from, 8);
+        sum = u_sum_add64(sum, word);
+        from += 8;
+        if (to) {
+            u_copy(to, &word, 8);
+            to += 8;
+        }
+    }
+    if (bytes & 4) {
+        u_copy(&half, from, 4);
+        sum = u_sum_add64(sum, half);
+        from += 4;
+        if (to) {
+            u_copy(to, &half, 4);
+            to += 4;
+        }
+    }
+    if (bytes & 2) {
+        u_copy(&pair, from, 2);
+        sum = u_sum_add64(sum, pair);
+        from += 2;
+        if (to) {
+            u_copy(to, &pair, 2);
+            to += 2;
+        }
+    }
+    if (bytes & 1) {
+        last[0] = *from;
+        u_copy(&pair, last, 2);
+        sum = u_sum_add64(sum, pair);
+        if (to)
+            *to = last[0];
+    }
+    return sum;
+}
+
+U_INLINE u_u64 u_sum_add(u_u64 sum, const void *from, u_u32 bytes)
+{
+    return u_sum_piece(sum, (u_u8 *)U_NULL, (const u_u8 *)from, bytes);
+}
+
+U_INLINE u_u64 u_sum_copy(u_u64 sum, void *to, const void *from, u_u32 bytes)
+{
+    return u_sum_piece(sum, (u_u8 *)to, (const u_u8 *)from, bytes);
+}
+
+/*
+ * Whether the bytes of a raw sum, of which not all are 0, contain their own valid checksum: whether
+ * it is a multiple of 0xffff.
+ */
+U_INLINE int u_sum_is_good(u_u64 sum)
+{
+    u_u32 low = (u_u32)(sum & 0xffffffffu);
+    u_u32 high = (u_u32)(sum >> 32);
+
+    low += high;
+    low += low < high;
+    return low % 0xffffu == 0;
+}
+
 #endif

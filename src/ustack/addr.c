@@ -12,7 +12,10 @@ const struct us_ip6 us_ip6_all_nodes = {{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 
 
 u_u32 us_ip6_id(const struct us_stack *stack, const struct us_ip6 *addr)
 {
-    return (u_u32)u_siphash13(stack->key_table, addr, sizeof(*addr));
+    u_u32 words[4];
+
+    u_copy(words, addr, sizeof(words));
+    return u_pairhash4(&stack->id_hash, words);
 }
 
 struct us_ip6 us_ip6_solicited_node(const struct us_ip6 *addr)

@@ -78,8 +78,6 @@ void us_eth_input(struct us_stack *stack, const struct us_pkt *pkt)
     u_u32 hdr_bytes;
     int cast;
 
-    us_count(stack, US_C_RX_FRAMES);
-    us_count_add(stack, US_C_RX_BYTES, pkt->len);
     if (pkt->next_seg != U_NULL) {
         us_count(stack, US_C_DROP_ETH_CHAINED); /* US_CAP_RX_SG was not asked for */
         return;

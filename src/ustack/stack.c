@@ -235,19 +235,48 @@ unsigned long us_memory_bytes(const struct us_config *config)
     return carver.overflow ? 0 : carver.at;
 }
 
-/* Derives a key from the secret, so that no two uses share one. */
+/* A number cut from the halves of the secret: no two uses of one share a label. */
+static u_u64 derive_number(const struct us_config *config, unsigned first, unsigned second)
+{
+    u_u8 labels[2];
+
+    labels[0] = (u_u8)first;
+    labels[1] = (u_u8)second;
+    return u_siphash24(config->secret, labels, 1) ^
+           u_siphash24(config->secret + U_SIPHASH_KEY_BYTES, labels + 1, 1);
+}
+
+/* Derives a key, so that no two uses share one: of the labels use * 2 and the next. */
 static void derive_key(u_u8 *key, const struct us_config *config, unsigned use)
 {
     unsigned half;
     unsigned i;
 
     for (half = 0; half < 2; half++) {
-        u_u8 label = (u_u8)(use * 2 + half);
-        u_u64 v = u_siphash24(config->secret, &label, 1) ^
-                  u_siphash24(config->secret + U_SIPHASH_KEY_BYTES, &label, 1);
+        u_u64 v = derive_number(config, use * 2 + half, use * 2 + half);
         for (i = 0; i < 8; i++)
             key[half * 8 + i] = (u_u8)(v >> (8 * i));
     }
+}
+
+/*
+ * The key of a table, of the ten labels from `label` on: with a secret of two equal halves it is
+ * no worse.
+ */
+static void derive_table_key(struct u_pairhash *hash, const struct us_config *config,
+                             unsigned label)
+{
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        u_u64 v = derive_number(config, label, label + 1);
+        hash->add[2 * i] = (u_u32)(v & 0xffffffffu);
+        hash->add[2 * i + 1] = (u_u32)(v >> 32);
+        label += 2;
+    }
+    hash->start = derive_number(config, label, label + 1);
+    hash->low = derive_number(config, label + 2, label + 3);
+    hash->high = derive_number(config, label + 4, label + 5);
 }
 
 struct us_stack *us_create(const struct us_config *config, void *memory, unsigned long bytes,
@@ -271,11 +300,12 @@ struct us_stack *us_create(const struct us_config *config, void *memory, unsigne
     stack->icmp_filled_us = now_us;
     stack->challenge_left = config->challenge_acks_max;
     stack->rx_block_max = 2 * (config->recv_window_bytes / US_BLOCK_ROOM) + 8;
-    derive_key(stack->key_table, config, 0);
     derive_key(stack->key_isn, config, 1);
     derive_key(stack->key_port, config, 2);
     derive_key(stack->key_ts, config, 3);
     derive_key(stack->key_cookie, config, 4);
+    derive_table_key(&stack->name_hash, config, 10);
+    derive_table_key(&stack->id_hash, config, 20);
     us_event_queue_init(&stack->events);
     us_wheel_init(&stack->wheel, now_us);
     u_list_init(&stack->neighbours.by_age);
@@ -312,13 +342,19 @@ static void stack_run_timers(struct us_stack *stack)
 
 unsigned us_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n, u_u64 now_us)
 {
+    u_u64 bytes = 0;
     unsigned i;
 
     stack->now_us = now_us;
     us_event_retire_blocks(stack);
     us_frag_retire(stack);
-    for (i = 0; i < n && us_event_room(&stack->events); i++)
-        us_eth_input(stack, pkts[i]);
+    for (i = 0; i < n && us_event_room(&stack->events); i++) {
+        bytes += pkts[i]->len;
+        if (U_UNLIKELY(stack->slow_only) || !us_tcp_fast_input(stack, pkts[i]))
+            us_eth_input(stack, pkts[i]);
+    }
+    stack->counters[US_C_RX_FRAMES] += i;
+    stack->counters[US_C_RX_BYTES] += bytes;
     if (i < n)
         us_count(stack, US_C_INPUT_CUT_SHORT);
     stack_run_timers(stack);

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "base/list.h"
+#include "base/pairhash.h"
 #include "base/siphash.h"
 #include "ustack/addr.h"
 #include "ustack/chunk.h"
@@ -33,7 +34,8 @@ struct us_stack {
     struct us_config config;
     u_u64 now_us;
     u_u64 counters[US_COUNTERS];
-    u_u8 key_table[U_SIPHASH_KEY_BYTES]; /* the keys are cut from config.secret */
+    struct u_pairhash name_hash; /* of connections; all keys are cut from config.secret */
+    struct u_pairhash id_hash;   /* of IPv6 addresses */
     u_u8 key_isn[U_SIPHASH_KEY_BYTES];
     u_u8 key_port[U_SIPHASH_KEY_BYTES];
     u_u8 key_ts[U_SIPHASH_KEY_BYTES];
@@ -44,6 +46,7 @@ struct us_stack {
     u_u32 announce; /* bit i: a gratuitous ARP for locals[i] is due */
     u_u32 gateway;  /* of IPv4; 0: none */
     u_u8 l2_bytes;  /* length of an Ethernet header that we send: with a VLAN tag or without */
+    u_u8 slow_only; /* tests set it: everything goes the way of the unusual */
 
     struct us_event_queue events;
     struct us_reply_queue replies;

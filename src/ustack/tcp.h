@@ -87,12 +87,16 @@ enum {
 enum us_tcp_timer {
     US_TT_NONE,
     US_TT_RESEND,
+    US_TT_TAIL, /* before RESEND: the tail is to be probed */
+    US_TT_KEEP, /* nothing is in flight: is the peer still there? */
+    /* From here on what the fast path leaves alone: see US_TT_SLOW. */
     US_TT_REORDER, /* before RESEND: holes are to be judged again */
-    US_TT_TAIL,    /* before RESEND: the tail is to be probed */
     US_TT_PERSIST,
-    US_TT_FIN_WAIT_2,
-    US_TT_KEEP /* nothing is in flight: is the peer still there? */
+    US_TT_FIN_WAIT_2
 };
+
+/* The bit that tells the timers of the fast path from the others. */
+enum { US_TT_SLOW = 4 };
 
 /* Bits of us_tcp_recovery.flags. */
 enum {
@@ -177,8 +181,9 @@ enum { US_TCP_TEMPLATE_BYTES = US_IP_HDR_MAX + 4 };
 
 /* What all segments of a connection begin with, behind the Ethernet header. */
 struct us_tcp_template {
-    u_u32 ip_sum;                   /* IPv4: see us_ip4_finish() */
-    u_u32 pseudo_sum;               /* pseudo-header, length 0 */
+    u_u16 ip_sum;                   /* IPv4: see us_ip4_finish() */
+    u_u16 pseudo_sum;               /* pseudo-header, length 0 */
+    u_u16 ports_sum;                /* and the ports, too */
     u_u8 ip[US_TCP_TEMPLATE_BYTES]; /* the IP header without its lengths, and the ports */
 };
 
@@ -186,25 +191,30 @@ struct us_conn {
     /* First cache line: finding the connection and header prediction. */
     struct us_conn *hash_next;
     struct us_tcp_key key;
-    u_u8 state; /* enum us_tcp_state */
-    u_u8 opts;
-    u_u8 rx_flags;
     u_u8 out_flags;
+    u_u8 snd_scale;
+    u_u8 rcv_scale;
+    u_u8 segs_unacked; /* data segments since the last ACK we sent */
+    /* Eight bytes that us_conn_is_quiet() takes as one. */
+    u_u8 state; /* enum us_tcp_state */
+    u_u8 rx_flags;
+    u_u8 flags;
+    u_u8 dup_acks;
+    u_u8 ecn; /* US_EF_* */
+    u_u8 retries;
+    u_u8 main_timer; /* enum us_tcp_timer */
+    u_u8 opts;
     u_u32 rcv_nxt;
     u_u32 rcv_adv;    /* right edge of the window that was advertised */
     u_u32 rcv_queued; /* bytes before rcv_nxt that the application has not consumed */
     u_u32 snd_una;
-    u_u32 snd_nxt; /* next to send; goes back to snd_una when the timer expires */
-    u_u32 snd_max; /* the one after the last that was ever sent */
-    u_u32 snd_end; /* the one after the last byte queued; a FIN has this number */
-    u_u32 snd_wnd; /* the peer's window, scaled */
-    u_u8 snd_scale;
-    u_u8 rcv_scale;
-    u_u8 flags;
-    u_u8 dup_acks;
-    u_u8 ecn;        /* US_EF_* */
+    u_u32 snd_nxt;   /* next to send; goes back to snd_una when the timer expires */
+    u_u32 snd_max;   /* the one after the last that was ever sent */
+    u_u32 snd_end;   /* the one after the last byte queued; a FIN has this number */
+    u_u32 snd_wnd;   /* the peer's window, scaled */
     u_u8 nagle;      /* small segments wait while something is in flight */
     u_u8 quick_acks; /* in-order segments whose ACK is not delayed */
+    u_u16 acks_owed; /* duplicate ACKs to send, one per out-of-order segment */
 
     /* Receiving and acknowledging. */
     u_u32 ts_recent;
@@ -215,11 +225,12 @@ struct us_conn {
     u_u32 snd_wl2;
     u_u32 snd_wnd_max;
     u_u8 ev_flags;
-    u_u8 segs_unacked; /* data segments since the last ACK we sent */
-    u_u16 acks_owed;   /* duplicate ACKs to send, one per out-of-order segment */
     u_u16 slice_first; /* see event.h */
     u_u16 slice_last;
+    u_u16 mss_sent;  /* what we told the peer */
     u_u32 low_water; /* SENDABLE is told when no more is queued */
+    u_u16 listener;  /* index + 1 of the listener that it came from, 0 if none */
+    u_u16 listener_epoch;
     struct us_sendq sendq;
     struct us_sack *sack; /* null while nothing is missing */
     struct u_list ev_link;
@@ -240,11 +251,9 @@ struct us_conn {
     u_u64 main_us;         /* deadline of what main_timer says */
     u_u64 ack_us;          /* deadline of the delayed ACK, US_NEVER if none */
     struct us_timer timer; /* one entry for both; may be set for earlier than needed */
-    u_u8 main_timer;       /* enum us_tcp_timer */
-    u_u8 retries;
-    u_u8 challenges;    /* challenge ACKs since challenge_at */
-    u_u8 close_reason;  /* enum us_close_reason, once closed */
-    u_u32 challenge_at; /* us_ts_clock() */
+    u_u8 challenges;       /* challenge ACKs since challenge_at */
+    u_u8 close_reason;     /* enum us_close_reason, once closed */
+    u_u32 challenge_at;    /* us_ts_clock() */
 
     u_u32 hop_serial; /* of `neighbour` when it was looked up */
     struct us_tcp_template head;
@@ -253,9 +262,6 @@ struct us_conn {
     struct us_tcp_patience patience;
     struct us_tcp_pmtu pmtu;
     struct us_tcp_recovery rec;
-    u_u16 mss_sent; /* what we told the peer */
-    u_u16 listener; /* index + 1 of the listener that it came from, 0 if none */
-    u_u16 listener_epoch;
     struct us_rxq rxq;
     u_u32 iss;
     u_u32 irs;
@@ -318,6 +324,26 @@ struct us_reply *us_tcp_reply(struct us_stack *stack, const struct us_seg *seg);
 
 /* Answers a segment with a RST as RFC 9293 3.10.7.1 says, unless it is a RST itself. */
 void us_tcp_answer_rst(struct us_stack *stack, const struct us_seg *seg);
+
+/* RFC 7323 4.3: takes over the timestamp of an acceptable segment. */
+U_INLINE void us_tcp_take_timestamp(const struct us_stack *stack, struct us_conn *conn, u_u32 seq,
+                                    u_u32 ts_val)
+{
+    if (us_seq_leq(seq, conn->last_ack)) {
+        conn->ts_recent = ts_val;
+        conn->ts_recent_at = us_ts_clock(stack->now_us);
+    }
+}
+
+/* ---- tcp_fast.c ---- */
+
+/*
+ * Handles a received frame if it is what the prediction says: an established connection's next
+ * segment, or an acknowledgment of what is in flight, and nothing about it or the connection is
+ * unusual. Returns 0 otherwise, with nothing changed and nothing counted: then us_eth_input() is
+ * to take the frame from its beginning.
+ */
+int us_tcp_fast_input(struct us_stack *stack, const struct us_pkt *pkt);
 
 /* ---- tcp_challenge.c ---- */
 
@@ -529,8 +555,21 @@ void us_tcp_local_gone(struct us_stack *stack, u_u32 local_ip);
 
 /* ---- tcp_demux.c ---- */
 
-/* The keyed hash of a connection's name. */
-u_u32 us_tcp_hash(const struct us_stack *stack, const struct us_tcp_key *key);
+/*
+ * The keyed hash of a connection's name. Our address is left out: we have a few at most, and so
+ * the fast path need not look for it.
+ */
+U_INLINE u_u32 us_tcp_hash(const struct us_stack *stack, const struct us_tcp_key *key)
+{
+    return u_pairhash2(&stack->name_hash, key->remote_ip,
+                       (u_u32)key->remote_port << 16 | key->local_port);
+}
+
+/* The chain that a connection of this name is in. */
+U_INLINE struct us_conn **us_tcp_bucket(const struct us_stack *stack, const struct us_tcp_key *key)
+{
+    return &stack->conn_table[us_tcp_hash(stack, key) & stack->conn_mask];
+}
 
 struct us_conn *us_tcp_find(const struct us_stack *stack, const struct us_tcp_key *key,
                             const struct us_ip6 *remote6);
@@ -577,6 +616,30 @@ U_INLINE u_u32 us_conn_hdr_bytes(const struct us_conn *conn)
 {
     return us_tcp_template_l3_bytes(&conn->head) + US_TCP_HDR_BYTES;
 }
+
+/*
+ * Whether the connection is established and nothing is under way but data in order: no FIN and
+ * nothing held, no loss, no mark, no timeout, no closed window. One comparison of eight bytes.
+ */
+U_INLINE int us_conn_is_quiet(const struct us_conn *conn)
+{
+    /* state, rx_flags, flags, dup_acks, ecn, retries, main_timer, opts */
+    static const u_u8 mask[8] = {0xff,       0xff, US_CF_RECOVERY | US_CF_TAIL | US_CF_UNREACHABLE,
+                                 0xff,       0xff, 0xff,
+                                 US_TT_SLOW, 0};
+    static const u_u8 quiet[8] = {US_TCP_ESTABLISHED, 0, 0, 0, 0, 0, 0, 0};
+    u_u64 bytes;
+    u_u64 bits;
+    u_u64 want;
+
+    u_copy(&bytes, (const u_u8 *)conn + U_OFFSET_OF(struct us_conn, state), sizeof(bytes));
+    u_copy(&bits, mask, sizeof(bits));
+    u_copy(&want, quiet, sizeof(want));
+    return (bytes & bits) == want;
+}
+
+U_STATIC_ASSERT(U_OFFSET_OF(struct us_conn, opts) == U_OFFSET_OF(struct us_conn, state) + 7,
+                quiet_bytes_are_together);
 
 /* Whether our FIN was sent, or sent and acknowledged. */
 U_INLINE int us_conn_fin_sent(const struct us_conn *conn)

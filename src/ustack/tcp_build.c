@@ -28,10 +28,11 @@ void us_tcp_template_fill(const struct us_stack *stack, struct us_tcp_template *
     ports[0] = u_be16(key->local_port);
     ports[1] = u_be16(key->remote_port);
     u_copy(head->ip + l3_bytes, ports, sizeof(ports));
-    head->pseudo_sum = us_ip_pseudo_sum(stack, key->local_ip, dst, US_IP_TCP, 0);
+    head->pseudo_sum = (u_u16)us_ip_pseudo_sum(stack, key->local_ip, dst, US_IP_TCP, 0);
+    head->ports_sum = (u_u16)u_cksum_add(head->pseudo_sum, ports, sizeof(ports));
     head->ip_sum = 0;
     if (remote6 == U_NULL) {
-        head->ip_sum = u_cksum_add(0, head->ip, US_IP4_HDR_BYTES);
+        head->ip_sum = (u_u16)u_cksum_add(0, head->ip, US_IP4_HDR_BYTES);
     } else {
         u_u32 first = (u_u32)6 << 28 | headflow_label(stack, key);
         ((struct us_ip6_hdr *)head->ip)->first = u_be32(first);

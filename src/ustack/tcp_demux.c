@@ -11,11 +11,6 @@ U_STATIC_ASSERT(sizeof(struct us_tcp_key) == 12, tcp_key_has_no_padding);
 /* RFC 6056 3.2 wants the range as large as possible; this one leaves well-known servers alone. */
 enum { PORT_FIRST = 0x8000, PORT_COUNT = 0x8000 };
 
-u_u32 us_tcp_hash(const struct us_stack *stack, const struct us_tcp_key *key)
-{
-    return (u_u32)u_siphash13(stack->key_table, key, sizeof(*key));
-}
-
 /* Equal names over IPv6 are those of one connection if the whole addresses are equal too. */
 static int conn_is(const struct us_conn *conn, const struct us_tcp_key *key,
                    const struct us_ip6 *remote6)
@@ -27,7 +22,7 @@ static int conn_is(const struct us_conn *conn, const struct us_tcp_key *key,
 struct us_conn *us_tcp_find(const struct us_stack *stack, const struct us_tcp_key *key,
                             const struct us_ip6 *remote6)
 {
-    struct us_conn *conn = stack->conn_table[us_tcp_hash(stack, key) & stack->conn_mask];
+    struct us_conn *conn = *us_tcp_bucket(stack, key);
 
     while (conn != U_NULL && !conn_is(conn, key, remote6))
         conn = conn->hash_next;
@@ -36,7 +31,7 @@ struct us_conn *us_tcp_find(const struct us_stack *stack, const struct us_tcp_ke
 
 void us_tcp_table_add(struct us_stack *stack, struct us_conn *conn)
 {
-    struct us_conn **bucket = &stack->conn_table[us_tcp_hash(stack, &conn->key) & stack->conn_mask];
+    struct us_conn **bucket = us_tcp_bucket(stack, &conn->key);
 
     conn->hash_next = *bucket;
     *bucket = conn;
@@ -44,7 +39,7 @@ void us_tcp_table_add(struct us_stack *stack, struct us_conn *conn)
 
 void us_tcp_table_remove(struct us_stack *stack, struct us_conn *conn)
 {
-    struct us_conn **at = &stack->conn_table[us_tcp_hash(stack, &conn->key) & stack->conn_mask];
+    struct us_conn **at = us_tcp_bucket(stack, &conn->key);
 
     while (*at != conn) {
         U_ASSERT(*at != U_NULL);

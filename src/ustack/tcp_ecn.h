@@ -36,12 +36,6 @@ void us_ecn_ack(struct us_stack *stack, struct us_conn *conn, const struct us_se
 /* Adds flags and the ECN field to a segment that is to be sent. */
 void us_ecn_fill(const struct us_conn *conn, struct us_tcp_desc *desc);
 
-/* Whether a segment, or the state of the connection, wants more than header prediction. */
-U_INLINE int us_ecn_wants(const struct us_conn *conn, const struct us_seg *seg)
-{
-    return conn->ecn != 0 || (seg->rx->tos & US_ECN_MASK) == US_ECN_CE;
-}
-
 /* The congestion window was reduced: the peer is told with the next new data (6.1.2). */
 U_INLINE void us_ecn_reduced(struct us_conn *conn)
 {

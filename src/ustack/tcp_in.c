@@ -164,15 +164,6 @@ static int sync_check_timestamp(struct us_stack *stack, struct us_conn *conn,
     return 1;
 }
 
-static void sync_take_timestamp(const struct us_stack *stack, struct us_conn *conn,
-                                const struct us_seg *seg)
-{
-    if ((conn->opts & US_OPT_TS) && us_seq_leq(seg->seq, conn->last_ack)) {
-        conn->ts_recent = seg->opts.ts_val;
-        conn->ts_recent_at = us_ts_clock(stack->now_us);
-    }
-}
-
 /* The acceptance test on sequence numbers, against the window that was advertised. */
 static int sync_seq_acceptable(const struct us_conn *conn, const struct us_seg *seg)
 {
@@ -307,49 +298,13 @@ static void sync_input(struct us_stack *stack, struct us_conn *conn, struct us_s
     }
     conn->heard_us = stack->now_us;
     conn_learn_mac(stack, conn, seg->rx);
-    sync_take_timestamp(stack, conn, seg);
+    if (conn->opts & US_OPT_TS)
+        us_tcp_take_timestamp(stack, conn, seg->seq, seg->opts.ts_val);
     us_tcp_ack_process(stack, conn, seg);
     if (conn->state == US_TCP_CLOSED)
         return;
     us_ecn_data(stack, conn, seg);
     us_tcp_recv(stack, conn, seg);
-}
-
-/* ---- header prediction ---- */
-
-/*
- * The common case in a few comparisons: an established connection without losses, the expected
- * segment, and an acknowledgment of what is in flight. Returns 0 if it is another case.
- */
-static int fast_input(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
-{
-    if (conn->state != US_TCP_ESTABLISHED || (seg->flags & ~US_TCP_PSH) != US_TCP_ACK ||
-        seg->seq != conn->rcv_nxt || seg->len > conn->rcv_adv - conn->rcv_nxt ||
-        conn->rx_flags != 0 || conn->rxq.ooo != U_NULL || conn->rxq.head != U_NULL ||
-        (conn->flags & (US_CF_RECOVERY | US_CF_UNREACHABLE | US_CF_TAIL)) || conn->dup_acks != 0 ||
-        conn->sack != U_NULL || seg->opts.sack_blocks != 0 ||
-        seg->ack - conn->snd_una > conn->snd_max - conn->snd_una ||
-        (seg->ack == conn->snd_una && seg->len == 0) || seg->wnd == 0 || us_ecn_wants(conn, seg))
-        return 0;
-    if (conn->opts & US_OPT_TS) {
-        if (!seg->opts.has_ts || us_seq_lt(seg->opts.ts_val, conn->ts_recent))
-            return 0;
-        sync_take_timestamp(stack, conn, seg);
-    }
-    us_count(stack, US_C_TCP_FAST_PATH);
-    conn->heard_us = stack->now_us;
-    conn_learn_mac(stack, conn, seg->rx);
-    conn->snd_wnd = seg->wnd << conn->snd_scale;
-    conn->snd_wnd_max = u_max32(conn->snd_wnd_max, conn->snd_wnd);
-    conn->snd_wl1 = seg->seq;
-    conn->snd_wl2 = seg->ack;
-    if (seg->ack != conn->snd_una)
-        us_tcp_ack_advance(stack, conn, seg->ack, seg->opts.ts_ecr, 0);
-    if (us_conn_has_unsent(conn))
-        us_tcp_out_want(stack, conn);
-    if (seg->len > 0)
-        us_tcp_recv_slice(stack, conn, seg->data, seg->len);
-    return 1;
 }
 
 void us_tcp_input(struct us_stack *stack, const struct us_rx *rx)
@@ -371,8 +326,6 @@ void us_tcp_input(struct us_stack *stack, const struct us_rx *rx)
     key.remote_port = seg.src_port;
     conn = us_tcp_find(stack, &key, rx->src6);
     if (U_LIKELY(conn != U_NULL)) {
-        if (U_LIKELY(fast_input(stack, conn, &seg)))
-            return;
         if (conn->state == US_TCP_SYN_SENT)
             syn_sent_input(stack, conn, &seg);
         else

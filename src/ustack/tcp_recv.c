@@ -77,16 +77,15 @@ static u_u32 recv_queue(struct us_stack *stack, struct us_conn *conn, const stru
 /* In-order data; also what was stored behind the gap that it fills. Returns 0 if memory ran out. */
 static int recv_in_order(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
 {
+    int whole = 1;
     u_u32 nxt;
 
-    if (conn->rx_flags & US_RX_HELD || conn->rxq.head != U_NULL) {
-        if (recv_queue(stack, conn, seg) < seg->len)
-            return 0;
-    } else {
+    if (conn->rx_flags & US_RX_HELD || conn->rxq.head != U_NULL)
+        whole = recv_queue(stack, conn, seg) == seg->len;
+    else
         us_tcp_recv_slice(stack, conn, seg->data, seg->len);
-    }
     if (conn->rxq.ooo == U_NULL)
-        return 1;
+        return whole;
     /* RFC 5681 4.2: an ACK at once when a gap is filled, in part or in whole. */
     nxt = us_rxq_advance(stack, &conn->rxq, conn->rcv_nxt);
     conn->bytes_in += nxt - conn->rcv_nxt;
@@ -95,7 +94,7 @@ static int recv_in_order(struct us_stack *stack, struct us_conn *conn, const str
     conn->rcv_nxt = nxt;
     us_event_queue_conn(stack, conn);
     recv_ack_now(stack, conn);
-    return 1;
+    return whole;
 }
 
 static void recv_out_of_order(struct us_stack *stack, struct us_conn *conn,

@@ -178,6 +178,54 @@ static void pseudo_header_of_ipv4_is_its_twelve_bytes(void **state)
     assert_int_equal(u_cksum_fold(sum), naive(header, sizeof(header)));
 }
 
+/* The sums in line: every short length, alone and behind others, with and without a copy. */
+static void sums_in_line_agree(void **state)
+{
+    u_u8 area[80];
+    u_u8 copy[81];
+    u_u32 bytes;
+
+    for (bytes = 0; bytes <= sizeof(area); bytes++) {
+        fill_random(area, sizeof(area), bytes);
+        assert_int_equal((u_u16)~naive(area, bytes),
+                         u_cksum_partial(u_sum_fold(u_sum_add(0, area, bytes))));
+        copy[bytes] = 0x5a;
+        assert_true(u_sum_copy(7, copy, area, bytes) == u_sum_add(7, area, bytes));
+        assert_memory_equal(copy, area, bytes);
+        assert_int_equal(copy[bytes], 0x5a);
+        assert_int_equal(
+            u_cksum_fold(u_sum_fold(u_sum_add(u_sum_be32(0, 0x12345678), area, bytes))),
+            u_cksum_fold(
+                u_cksum_add(u_cksum_pseudo4(u_be32(0x12345678), u_be32(0), 0, 0), area, bytes)));
+    }
+    memset(area, 0xff, sizeof(area));
+    assert_int_equal(u_sum_fold(u_sum_add(0, area, sizeof(area))), 0xffff);
+    assert_int_equal(u_sum_fold(0), 0);
+}
+
+/* Good is what the receiver's sum over all of it says (RFC 1071), whatever the place of the error.
+ */
+static void good_sums_are_told_from_bad_ones(void **state)
+{
+    u_u8 area[40];
+    struct u_be16 stored;
+    unsigned bit;
+
+    fill_random(area, sizeof(area), 6);
+    memset(area + 16, 0, 2);
+    stored = u_be16(cksum(area, sizeof(area)));
+    memcpy(area + 16, &stored, 2);
+    assert_true(u_sum_is_good(u_sum_add(0, area, sizeof(area))));
+    for (bit = 0; bit < 8 * sizeof(area); bit++) {
+        area[bit / 8] ^= (u_u8)(1u << bit % 8);
+        assert_false(u_sum_is_good(u_sum_add(0, area, sizeof(area))));
+        area[bit / 8] ^= (u_u8)(1u << bit % 8);
+    }
+    assert_true(u_sum_is_good(~(u_u64)0));
+    assert_true(u_sum_is_good(0xffff));
+    assert_false(u_sum_is_good(1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +239,8 @@ int main(void)
         cmocka_unit_test(many_pieces_never_overflow),
         cmocka_unit_test(bytes_with_their_checksum_sum_to_zero),
         cmocka_unit_test(pseudo_header_of_ipv4_is_its_twelve_bytes),
+        cmocka_unit_test(sums_in_line_agree),
+        cmocka_unit_test(good_sums_are_told_from_bad_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
