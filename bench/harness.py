@@ -284,8 +284,8 @@ class Bench:
         for process in list(self.processes):
             self.stop(process)
 
-    def run(self, command, space=None, cpus=None, timeout=120, ok=(0,)):
-        """Standard output of a client that has to succeed."""
+    def run(self, command, space=None, cpus=None, timeout=120, ok=(0,), which="stdout"):
+        """What a client that has to succeed writes to its standard output, or error stream."""
         process = self.start(command, space or netspace.HostSpace(), cpus or self.client_cpus,
                              subprocess.PIPE, subprocess.PIPE, text=True)
         try:
@@ -297,7 +297,7 @@ class Bench:
         if process.returncode not in ok:
             raise RuntimeError(f"{words(command)} ended with {process.returncode}: "
                                f"{(err or out).strip()[-500:]}")
-        return out
+        return out if which == "stdout" else err
 
     # ---- servers ---------------------------------------------------------------------------
 
@@ -411,13 +411,6 @@ class Bench:
         result = json.loads(self.run(command, server.space))
         result["command"] = words(["ucping", *command[1:]])
         return result
-
-    def statistics(self, server, name):
-        """What `stats NAME` of a server on a link says: name -> text."""
-        link = [option for option in server.client_link if option != "--poll"]
-        command = [self.build / "bench" / "ask", *link, server.address, f"stats {name}".strip()]
-        out = self.run(command, server.space)
-        return dict(line.split(None, 2)[1:] for line in out.splitlines() if line.count(" ") > 1)
 
     # ---- rounds ----------------------------------------------------------------------------
 

@@ -5,6 +5,8 @@ import html
 import math
 import re
 
+import contract
+
 BAR_WIDTH, BAR_HEIGHT, LABEL_WIDTH, VALUE_WIDTH = 420, 18, 250, 170
 COLOURS = {"memcached": "#999999", "kernel": "#999999", "other": "#d08030"}
 PLOT_WIDTH, PLOT_HEIGHT, MARGIN = 560, 260, 56
@@ -28,42 +30,88 @@ def find(rows, case):
     return next((row for row in rows if row["case"] == case), None)
 
 
-def answers(rows):
-    """The three questions that the report is for, as sentences."""
-    lines = []
-    for case in ("get_vhost", "get_memif", "get_tap", "sock_depth1", "sock_depth16"):
+FASTER = {
+    "get_vhost": "on its own stack over vhost", "get_memif": "on its own stack over memif",
+    "get_tap": "on its own stack over TAP (its client on kernel TCP)",
+    "sock_depth1": "on kernel sockets", "sock_depth16": "on kernel sockets, 16 pipelined"}
+
+PIECES = {"ustack": "TCP/IP", "base": "checksums, hashes and rings", "nic": "the device's back end",
+          "net": "the loop and its connections", "cache": "memcached's semantics",
+          "mcproto": "parsing and formatting", "kv": "the key-value table",
+          "libc": "the C library"}
+
+
+def faster(rows):
+    """How much faster than memcached."""
+    parts = []
+    for case, how in FASTER.items():
         row = find(rows, case)
         if row and "memcached" in row["ratio"]:
-            lines.append(f"How much faster than memcached: `{case}` answers {number(row['value'])} "
-                         f"requests/s, {row['ratio']['memcached']:.2f} times memcached.")
+            parts.append(f"{row['ratio']['memcached']:.2f} times {how} "
+                         f"({number(row['value'])} requests/s, `{case}`)")
+    return ["How much faster than memcached, one core each: " + "; ".join(parts) + "."] \
+        if parts else []
+
+
+def limits(rows):
+    """What the limit of the link is, and how near a GET comes."""
+    lines = []
     for kind in ("vhost", "memif"):
         limit, get = find(rows, f"frame_limit_{kind}"), find(rows, f"get_{kind}")
         ping = find(rows, "pingpong_own" if kind == "vhost" else "pingpong_memif")
-        if limit:
-            text = f"What the limit of the link is: {kind} echoes {number(limit['value'])} frames/s"
-            if ping:
-                text += f", TCP over the own stack {number(ping['value'])} messages/s"
-            if get:
-                text += f", and of these a GET gets {get['value'] / limit['value']:.0%}"
-            lines.append(text + ".")
-    server, client = find(rows, "instructions_per_get"), find(rows, "ucload_instructions_per_get")
-    if server and client:
-        parse = find(rows, "parse_instructions_get")
-        text = (f"Where the time goes: a GET takes {number(server['value'])} instructions of the "
-                "server, from frame to frame")
-        if parse:
-            text += f", {number(parse['value'])} of them to parse and to answer"
-        lines.append(f"{text}; the client's side takes {number(client['value'])}.")
+        if not limit:
+            continue
+        text = f"What the limit of the link is: {kind} echoes {number(limit['value'])} frames/s"
+        if ping:
+            text += f", TCP on the own stack {number(ping['value'])} messages of 16 B/s"
+        if get:
+            text += f"; the GETs/s are {get['value'] / limit['value']:.0%} of the frames"
+        lines.append(text + ".")
+    ping = find(rows, "pingpong_kernel")
+    if ping:
+        lines.append("What the limit of kernel sockets is: ping-pong of 16 B on kernel TCP does "
+                     f"{number(ping['value'])} messages/s.")
     return lines
+
+
+def where_time_goes(rows):
+    parts = []
+    cycles, server = find(rows, "cycles_per_get"), find(rows, "instructions_per_get")
+    if cycles:
+        parts.append(f"a GET over vhost takes {number(cycles['value'])} busy cycles of the "
+                     "server's core")
+    pieces = [(row["value"], name) for row in rows for name in PIECES
+              if row["case"] == f"instructions_in_{name}"]
+    if server:
+        text = f"a GET from frame to frame takes {number(server['value'])} instructions"
+        if pieces:
+            whole = sum(value for value, _ in pieces)
+            text += ": " + ", ".join(f"{PIECES[name]} {value / whole:.0%}"
+                                     for value, name in sorted(pieces, reverse=True))
+        parts.append(text)
+    for case, name in (("memcached", "memcached"), ("sock_depth1", "ucached on kernel sockets")):
+        share = find(rows, f"{case}_kernel_share")
+        if share:
+            parts.append(f"{name} spends {share['value']:.0%} of its time in the kernel")
+    return ["Where the time goes: " + "; ".join(parts) + "."] if parts else []
+
+
+def answers(rows):
+    """The three questions that the report is for, as sentences."""
+    return faster(rows) + where_time_goes(rows) + limits(rows)
 
 
 def markdown(document, rows):
     out = ["# Measured\n"]
+    out += [f"- {line}" for line in answers(rows)]
+    out += ["", "## The contract", "", f"| {' | '.join(contract.HEADS)} |",
+            "|---|---|---:|---:|---:|---|"]
+    out += [f"| {' | '.join(line)} |" for line in contract.table(rows)]
+    out += ["", "## The machine", ""]
     out += [f"- {name}: {value}" for name, value in document["machine"].items()]
     out += [f"- {name}: {value}" for name, value in document["versions"].items()]
     out += ["", "Ratios above 1 are in favour of the row. Values are medians; the range is that of "
-            "all rounds.", ""]
-    out += [f"- {line}" for line in answers(rows)]
+            "all rounds."]
     for suite in dict.fromkeys(row["suite"] for row in rows):
         out += ["", f"## {suite}", "", "| case | value | unit | median of | range | ratio |",
                 "|---|---:|---|---:|---|---|"]
@@ -148,16 +196,25 @@ def lines(title, servers):
     return "\n".join([*out, "</svg>"])
 
 
+def html_table(heads, lines):
+    out = ["<table><tr>", *(f"<th>{html.escape(head)}</th>" for head in heads), "</tr>"]
+    for line in lines:
+        out.append(f"<tr class='{html.escape(str(line[-1]))}'>")
+        out += [f"<td>{html.escape(str(cell))}</td>" for cell in line]
+        out.append("</tr>")
+    return "\n".join([*out, "</table>"])
+
+
 def page(document, rows):
-    out = ["<!doctype html><meta charset='utf-8'><title>ucached: measured</title>",
+    out = ["<!doctype html><html lang='en'><meta charset='utf-8'><title>ucached: measured</title>",
            "<style>body{font:14px sans-serif;margin:2em;max-width:60em}svg text{font:12px "
            "sans-serif}svg .title{font-weight:bold}td,th{padding:2px 10px;text-align:left}"
-           "svg{display:block;margin:1em 0}</style>", "<h1>ucached: measured</h1><table>"]
-    for name, value in {**document["machine"], **document["versions"]}.items():
-        out.append(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>")
-    out.append("</table><ul>")
+           "svg{display:block;margin:1em 0}tr.no td{background:#fbdcdc}tr.must td{background:"
+           "#fdf6d8}tr.aim td{background:#e0f3e0}</style>", "<h1>ucached: measured</h1><ul>"]
     out += [f"<li>{html.escape(line)}</li>" for line in answers(rows)]
-    out.append("</ul>")
+    out += ["</ul><h2>The contract</h2>", html_table(contract.HEADS, contract.table(rows)),
+            "<h2>The machine</h2>", html_table(("", ""), list({**document["machine"],
+                                                               **document["versions"]}.items()))]
     for suite in dict.fromkeys(row["suite"] for row in rows):
         mine = [row for row in rows if row["suite"] == suite]
         out.append(f"<h2>{html.escape(suite)}</h2>")
@@ -166,6 +223,9 @@ def page(document, rows):
             mine = [row for row in mine if "_at_" not in row["case"]]
         for unit in dict.fromkeys(row["unit"] for row in mine):
             out.append(bars(unit, [row for row in mine if row["unit"] == unit]))
+        commands = dict.fromkeys(row["command"] for row in mine if "command" in row)
+        out += ["<details><summary>commands</summary><pre>",
+                *(html.escape(command) for command in commands), "</pre></details>"]
     if document["skipped"]:
         out.append("<h2>Not measured</h2><ul>")
         out += [f"<li>{html.escape(s['suite'])}, {html.escape(s['what'])}: "

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The suites of `make bench`, in the order in which they run. Each has run(bench)."""
+"""The suites of `make bench`, in the order in which they run. Each has run(bench), and
+expected(), the seconds that it takes."""
 
 from . import (bulk, cache, connections, cost, engine, latency, protocol, stack, threading)
 

@@ -4,20 +4,20 @@
 import pathlib
 import re
 import resource
-import socket
-import time
+import statistics
 
 import harness
 
 SUITE = "connections"
 
-IDLE = (0, 1000, 10_000, 100_000)
+IDLE = (0, 1, 1000, 10_000, 100_000)
+OPENING_SECONDS = 5
 OPEN = (1000, 10_000)
 
 
 def expected():
-    opening = 2 * harness.ROUNDS * sum(OPEN) / 5000  # connections of a client in Python
-    return harness.seconds_of(len(IDLE) + 2 * len(OPEN) + 2) + opening
+    opening = harness.ROUNDS * OPENING_SECONDS  # the many connections
+    return harness.seconds_of(len(IDLE) + 2 + 2 * len(OPEN) + 3) + opening
 
 
 def idle_on_the_stack(bench):
@@ -31,75 +31,92 @@ def idle_on_the_stack(bench):
                 "bytes": int(found[1]) if found else 0,
                 "command": f"bench/idle_conns {count} 300000"}
 
-    results = bench.rounds(SUITE, {f"idle_{n}": (lambda n=n: measure(n)) for n in IDLE})
+    results = bench.rounds(SUITE, {f"stack_idle_{n}": (lambda n=n: measure(n)) for n in IDLE})
     alone = None
-    for count in IDLE:
-        found = results.get(f"idle_{count}")
-        if not found:
-            continue
-        name = "idle_100k" if count == 100_000 else f"idle_{count}"
+    for name, found in results.items():
         ticks = bench.rows.add(SUITE, name, [r["ticks"] for r in found], "ticks per echo",
-                               found[-1]["command"], {"idle_0": alone}, lower_is_better=True)
+                               found[-1]["command"], {"stack_idle_0": alone}, lower_is_better=True)
         alone = alone or ticks
-    if results.get("idle_100000"):
-        bench.rows.add(SUITE, "idle_conn_bytes", [r["bytes"] for r in results["idle_100000"]],
-                       "bytes", "bench/idle_conns 100000 300000")
+        if name == f"stack_idle_{IDLE[-1]}":
+            bench.rows.add(SUITE, "stack_idle_conn_bytes", [r["bytes"] for r in found], "bytes",
+                           found[-1]["command"])
 
 
-def resident_bytes(pid):
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+def resident_bytes(server, most=False):
+    """What a server has of memory now, or has had at most."""
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(rf"{'VmHWM' if most else 'VmRSS'}:\s+(\d+) kB", status)[1]) * 1024
+
+
+def idle_on_a_link(bench):
+    """GETs over vhost while others are open and silent, and what these take of the server."""
+    addresses = [f"10.100.0.{20 + i}" for i in range(2)]  # a client has 64,000 ports for each
+
+    def measure(count):
+        more = [f"-c{count + 1000}", *(f"--ip={address}/24" for address in addresses)]
+        with bench.link_server("vhost", more=more) as server:
+            result = bench.load(server, f"--idle={count}" if count else "--depth=1",
+                                "--server=" + ",".join(addresses), "--server-cycles")
+            memory = resident_bytes(server, most=True)
+        return {"rate": result["requests_per_second"], "command": result["command"],
+                "memory": memory, "cycles": result["server_cycles_per_request"]}
+
+    count = IDLE[-1]
+    found = bench.rounds(SUITE, {"get_vhost": lambda: measure(0), "idle_100k":
+                                 lambda: measure(count)})
+    if not found.get("idle_100k") or not found.get("get_vhost"):
+        return
+    alone, among = found["get_vhost"], found["idle_100k"]
+    command = among[-1]["command"]
+    bench.rows.add(SUITE, "idle_100k", [r["rate"] for r in among], "1/s", command,
+                   {"get_vhost": statistics.median(r["rate"] for r in alone)})
+    bench.rows.add(SUITE, "cycles_per_get_idle_100k", [r["cycles"] for r in among], "cycles",
+                   command, {"get_vhost": statistics.median(r["cycles"] for r in alone)}, True)
+    bench.rows.add(SUITE, "idle_conn_bytes", [(m["memory"] - n["memory"]) / count
+                                              for m, n in zip(among, alone)], "bytes", command)
 
 
 def with_open(bench, kind, count):
     """GETs on 32 connections and the server's memory while `count` others are open and silent."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard < count + 512:
         raise harness.Skip(f"{count} connections need a limit of open files above {hard}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 512), hard))
     with bench.sock_server(kind, more=("-c", str(count + 128))) as server:
-        host, port = server.address.split(":")
-        before = resident_bytes(server.process.pid)
-        socks = [socket.create_connection((host, int(port)), 5) for _ in range(count)]
-        try:
-            result = bench.load(server)
-            grown = resident_bytes(server.process.pid) - before
-        finally:
-            for sock in socks:
-                sock.close()
+        before = resident_bytes(server)
+        result = bench.load(server, f"--idle={count}")
+        grown = resident_bytes(server, most=True) - before
     return {"rate": result["requests_per_second"], "bytes": grown / count,
             "command": result["command"]}
 
 
-def churn(bench, kind):
-    """Connect, ask, close, one after the other: the client in Python is a part of the figure."""
-    with bench.sock_server(kind) as server:
-        host, port = server.address.split(":")
-        end, count = time.monotonic() + harness.SECONDS, 0
-        while time.monotonic() < end:
-            with socket.create_connection((host, int(port)), 5) as sock:
-                sock.sendall(b"get k\r\n")
-                if sock.recv(64) != b"END\r\n":
-                    raise RuntimeError("a reply is wrong")
-            count += 1
-    return {"rate": count / harness.SECONDS, "command": "socket.create_connection(), get k, close"}
+def churn(bench, open_server):
+    """Every request has a connection of its own."""
+    with open_server() as server:
+        result = bench.load(server, "--reconnect=1")
+    return {"rate": result["connects_per_second"], "command": result["command"]}
 
 
-def beside(bench, cases, key, unit, lower=False, suffix=""):
-    medians = {}
-    for name, results in bench.rounds(SUITE, cases).items():
-        base = medians.get(name.replace("ucached", "memcached"))
-        medians[name] = bench.rows.add(SUITE, name + suffix, [r[key] for r in results], unit,
-                                       results[-1]["command"],
-                                       {"memcached": base} if "ucached" in name else None, lower)
+def beside(bench, cases, columns):
+    """Rows of these columns (key, unit, lower is better, what follows the name), by memcached's."""
+    found = bench.rounds(SUITE, cases)
+    for key, unit, lower, suffix in columns:
+        medians = {}
+        for name, results in found.items():
+            base = medians.get("memcached" + name.removeprefix("ucached").removesuffix("_vhost"))
+            medians[name] = bench.rows.add(SUITE, name + suffix, [r[key] for r in results], unit,
+                                           results[-1]["command"], {"memcached": base}, lower)
 
 
 def run(bench):
     idle_on_the_stack(bench)
+    idle_on_a_link(bench)
     for count in OPEN:
         cases = {f"{kind}_{count}_open": (lambda k=kind, n=count: with_open(bench, k, n))
                  for kind in ("memcached", "ucached")}
-        beside(bench, cases, "rate", "1/s")
-        beside(bench, cases, "bytes", "bytes per connection", True, "_bytes")
-    beside(bench, {f"{kind}_churn": (lambda k=kind: churn(bench, k))
-                   for kind in ("memcached", "ucached")}, "rate", "1/s")
+        beside(bench, cases, (("rate", "1/s", False, ""),
+                              ("bytes", "bytes per connection", True, "_bytes")))
+    servers = {"memcached_churn": lambda: bench.sock_server("memcached"),
+               "ucached_churn": lambda: bench.sock_server("ucached"),
+               "ucached_churn_vhost": lambda: bench.link_server("vhost")}
+    beside(bench, {name: (lambda s=server: churn(bench, s)) for name, server in servers.items()},
+           (("rate", "connects/s", False, ""),))

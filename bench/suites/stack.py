@@ -6,6 +6,7 @@ each, one core serves and one loads.
 """
 
 import os
+import pathlib
 import re
 import shutil
 import time
@@ -77,19 +78,20 @@ def sock_ping_server(bench):
                          ("127.0.0.1", port))
 
 
+def cpu_times(server):
+    """What a server has used so far: in its own code and in the kernel."""
+    fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]), int(fields[12])
+
+
 def get(bench, open_server, *args):
     with open_server() as server:
+        before = cpu_times(server)
         result = bench.load(server, *args)
-        found = {"rate": result["requests_per_second"], "command": result["command"]}
-        if server.client_link:
-            found["ticks"] = ticks_per_get(bench, server)
-    return found
-
-
-def ticks_per_get(bench, server):
-    """Time-stamp counter ticks of turns in which there was work, for each GET since the start."""
-    busy = int(bench.statistics(server, "ustack")["cycles_busy"])
-    return busy / int(bench.statistics(server, "")["cmd_get"])
+        own, kernel = (after - start for after, start in zip(cpu_times(server), before))
+    return {"rate": result["requests_per_second"], "command": result["command"],
+            "kernel_share": kernel / max(1, own + kernel),
+            "cycles": result.get("server_cycles_per_request")}
 
 
 def bounds(bench):
@@ -116,11 +118,12 @@ def gets(bench, limits):
     kinds |= {
         "sock_depth1": lambda: get(bench, lambda: bench.sock_server("ucached")),
         "get_tap": lambda: get(bench, bench.tap_server),
-        "get_memif": lambda: get(bench, lambda: bench.link_server("memif")),
-        "get_vhost": lambda: get(bench, lambda: bench.link_server("vhost")),
+        "get_memif": lambda: get(bench, lambda: bench.link_server("memif"), "--server-cycles"),
+        "get_vhost": lambda: get(bench, lambda: bench.link_server("vhost"), "--server-cycles"),
     }
     medians = {}
-    for name, results in bench.rounds(SUITE, kinds).items():
+    found = bench.rounds(SUITE, kinds)
+    for name, results in found.items():
         beside = {k: medians[k] for k in ("memcached", "other") if k in medians}
         kind = name.removeprefix("get_")
         if f"frame_limit_{kind}" in limits:
@@ -131,10 +134,19 @@ def gets(bench, limits):
             beside["pingpong"] = limits[bound]
         medians[name] = bench.rows.add(SUITE, name, [r["rate"] for r in results], "1/s",
                                        results[-1]["command"], beside)
-        if "ticks" in results[-1]:
-            row = {"vhost": "cycles_per_get"}.get(kind, f"cycles_per_get_{kind}")
-            bench.rows.add(SUITE, row, [r["ticks"] for r in results], "ticks",
-                           results[-1]["command"])
+    where_the_time_goes(bench, found)
+
+
+def where_the_time_goes(bench, found):
+    """What of it is the kernel's, and what a GET takes of the server where there is no kernel."""
+    for name in ("memcached", "sock_depth1"):
+        if found.get(name):
+            bench.rows.add(SUITE, f"{name}_kernel_share", [r["kernel_share"] for r in found[name]],
+                           "share of the server's time", found[name][-1]["command"])
+    for case, name in (("get_vhost", "cycles_per_get"), ("get_memif", "cycles_per_get_memif")):
+        if found.get(case):
+            bench.rows.add(SUITE, name, [r["cycles"] for r in found[case]], "cycles",
+                           found[case][-1]["command"])
 
 
 def pipelined(bench):

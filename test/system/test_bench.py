@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import harness  # noqa: E402
 import report  # noqa: E402
 import suites  # noqa: E402
+from suites import cost  # noqa: E402
 from wire import settles  # noqa: E402
 
 ROW = {"suite", "case", "value", "unit", "median_of", "compared_to", "ratio"}
@@ -143,6 +144,41 @@ def test_another_server(build, memcached_path, tmp_path):
         assert "cores: skipped: " in done.stdout
         assert "Not measured" in (tmp_path / "latest.md").read_text()
     assert set(rows["sock_depth1"]["ratio"]) >= {"memcached", "other", "pingpong"}
+
+
+def row(case, value, **ratio):
+    return {"suite": "stack", "case": case, "value": value, "unit": "1/s", "median_of": 5,
+            "compared_to": {}, "ratio": ratio}
+
+
+def test_the_report_begins_with_its_answers():
+    rows = [row("get_vhost", 2e6, memcached=12.0, frame_limit=0.2), row("frame_limit_vhost", 1e7),
+            row("pingpong_own", 3e6), row("cycles_per_get", 700), row("memcached_kernel_share", .9),
+            row("instructions_per_get", 2000), row("instructions_in_ustack", 1500),
+            row("instructions_in_cache", 500), row("sock_depth1", 1e5, memcached=0.9)]
+    document = {"machine": {"cpus": 2}, "versions": {"kernel": "Linux"}, "skipped": []}
+    text = report.markdown(document, rows)
+    first, second, third = text.splitlines()[2:5]
+    assert "than memcached" in first and "12.00 times on its own stack over vhost" in first
+    assert "700 busy cycles" in second and "TCP/IP 75%" in second and "90% of its time" in second
+    assert "10 M frames/s" in third and "3 M messages" in third and "20% of the frames" in third
+    contract = {tuple(map(str.strip, line.split("|")[1:3])): line.split("|")[-2].strip()
+                for line in text.splitlines() if line.startswith("|")}
+    assert contract["get_vhost", "GETs/s, times memcached on kernel TCP"] == "must"
+    assert contract["cycles_per_get", "busy cycles of the server's core per GET"] == "must"
+    assert contract["sock_depth1", "kernel sockets, times memcached"] == "no"
+    assert contract["get_memif", "GETs/s, times memcached on kernel TCP"] == "not measured"
+    page = report.page(document, rows)
+    assert "12.00 times" in page and "tr class='no'" in page
+
+
+def test_instructions_are_counted_for_the_piece_of_their_file():
+    """Callgrind's file: what is inlined counts where it was written, calls count where they go."""
+    text = "\n".join(["fl=(1) ../src/ustack/tcp_in.c", "fn=(1) us_input", "10 100", "+3 50",
+                      "fi=(2) ../src/base/wire.h", "7 30", "fe=(1)", "12 5", "cfi=(3) memcpy.S",
+                      "cfn=(9) memcpy", "calls=2 0", "12 4000", "* 1", "fl=(3)", "fn=(9)", "1 40",
+                      "fl=(4) ../include/ubase/pkt.h", "fn=(2) x", "3 9"])
+    assert cost.read_pieces(text) == {"ustack": 156, "base": 39, "libc": 40}
 
 
 def test_numbers():
