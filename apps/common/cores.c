@@ -94,6 +94,22 @@ int cores_check(struct cores *cores, char error[CORES_ERROR_MAX])
     return 0;
 }
 
+int cores_all(struct cores *cores, char error[CORES_ERROR_MAX])
+{
+    cpu_set_t allowed;
+    unsigned core;
+
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+        return fail(error, "sched_getaffinity", strerror(errno));
+    memcpy(cores->allowed, &allowed, sizeof(cores->allowed));
+    cores->count = 0;
+    for (core = 0; core < CPU_SETSIZE && cores->count < CORES_MAX; core++) {
+        if (CPU_ISSET(core, &allowed))
+            cores->list[cores->count++] = (uint16_t)core;
+    }
+    return 0;
+}
+
 unsigned cores_of_thread(const struct cores *cores, unsigned thread)
 {
     U_ASSERT(cores->count > 0);

@@ -32,6 +32,11 @@ int cores_parse(const char *text, struct cores *cores, char error[CORES_ERROR_MA
 int cores_check(struct cores *cores, char error[CORES_ERROR_MAX]);
 
 /*
+ * All cores that this process may run on, in their order. Returns 0, or -1 with a message.
+ */
+int cores_all(struct cores *cores, char error[CORES_ERROR_MAX]);
+
+/*
  * The core of a thread by its number; with more threads than cores they take turns. Not for an
  * empty list.
  */

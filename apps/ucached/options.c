@@ -175,13 +175,38 @@ static int check_stack(struct options *o)
     return 0;
 }
 
+/* Two threads for a worker are for a stack that is ours, and want the cores that they are for. */
+static int settle_threading(struct options *o)
+{
+    char why[CORES_ERROR_MAX];
+
+    if (o->threading == NET_THREADING_UNIFIED)
+        return 0;
+    if (!link_is_stack(o->link.io))
+        return options_fail(o, EX_USAGE,
+                            "--threading is for the own TCP/IP stack; with kernel sockets the "
+                            "kernel has it: add --io=tap");
+    if (o->threading == NET_THREADING_SPLIT && o->cores.count == 1)
+        return options_fail(o, EX_USAGE,
+                            "--threading=split needs two cores for a worker, and --cores names "
+                            "one; --threading=merge is for that");
+    if (o->threading == NET_THREADING_SPLIT && o->cores.count % 2 == 1)
+        return options_fail(o, EX_USAGE,
+                            "--threading=split needs two cores for each worker, and --cores names "
+                            "an odd number of them");
+    if (o->threading == NET_THREADING_MERGE && o->cores.count == 0 && cores_all(&o->cores, why) < 0)
+        return options_fail(o, EX_USAGE, "--threading=merge: %s", why);
+    return 0;
+}
+
 /* A polling thread costs a core, so the own stack has one until more are asked for. */
 static int settle_threads(struct options *o)
 {
     bool is_stack = link_is_stack(o->link.io);
 
     if (!o->threads_given && o->cores.count > 0)
-        o->settings.threads = o->cores.count;
+        o->settings.threads =
+            o->threading == NET_THREADING_SPLIT ? o->cores.count / 2 : o->cores.count;
     else if (!o->threads_given && is_stack)
         o->settings.threads = 1;
     if (is_stack && o->settings.threads > NIC_QUEUES_MAX)
@@ -200,7 +225,7 @@ static int check_link(struct options *o)
 
     if (link_settle(&o->link, &defaults, why) < 0)
         return options_fail(o, EX_USAGE, "%s", why);
-    if (settle_threads(o) < 0)
+    if (settle_threads(o) < 0 || settle_threading(o) < 0)
         return -1;
     return link_is_stack(o->link.io) ? check_stack(o) : 0;
 }

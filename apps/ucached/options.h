@@ -29,6 +29,7 @@ struct options {
     struct cores cores;
     enum net_idle idle;
     bool idle_given;
+    enum net_threading threading;
     bool item_size_given;
     bool threads_given;
     bool binding_given;

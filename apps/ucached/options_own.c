@@ -33,6 +33,23 @@ static int set_idle(struct options *o, const char *arg)
     return options_fail(o, EX_USAGE, "--idle: \"%s\" is not one of poll, adaptive, interrupt", arg);
 }
 
+static int set_threading(struct options *o, const char *arg)
+{
+    static const char *const names[] = {[NET_THREADING_UNIFIED] = "unified",
+                                        [NET_THREADING_SPLIT] = "split",
+                                        [NET_THREADING_MERGE] = "merge"};
+    unsigned i;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(arg, names[i]) == 0) {
+            o->threading = (enum net_threading)i;
+            return 0;
+        }
+    }
+    return options_fail(o, EX_USAGE, "--threading: \"%s\" is not one of unified, split, merge",
+                        arg);
+}
+
 static int set_evict(struct options *o, const char *arg)
 {
     unsigned i;
@@ -58,6 +75,10 @@ static const struct option_spec specs[] = {
      "what a thread of the own TCP/IP stack does without work:\n"
      "poll, look on and never sleep; interrupt, sleep at once;\n"
      "adaptive (default), look on for a moment, then sleep"},
+    {0, "threading", "MODEL", set_threading, 0,
+     "threads of each worker of the own TCP/IP stack: unified\n"
+     "(default), one; split, one for the stack and one for the\n"
+     "sessions, on cores of their own; merge, two on one core"},
 };
 
 #define SPEC_COUNT (sizeof(specs) / sizeof(specs[0]))

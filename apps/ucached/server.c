@@ -28,7 +28,9 @@ struct server_thread {
     struct server *server;
     struct net_worker *worker;
     pthread_t id;
-    unsigned number;
+    const char *name; /* of the thread, before the worker's number */
+    unsigned number;  /* of the worker */
+    unsigned place;   /* among the cores */
     bool started;
     int result; /* of net_worker_run() */
 };
@@ -217,17 +219,21 @@ static void say_endpoints(const struct server *server, const char *over)
 
 static void say_link(const struct server *server)
 {
+    static const char *const of_model[] = {[NET_THREADING_UNIFIED] = "",
+                                           [NET_THREADING_SPLIT] = ", split",
+                                           [NET_THREADING_MERGE] = ", merged"};
     char link[LINK_TEXT_MAX];
     char over[LINK_TEXT_MAX + 64];
     char threads[64] = "";
+    unsigned workers = server->options.settings.threads;
 
-    if (server->thread_count > server->queue_count)
+    if (workers > server->queue_count)
         snprintf(threads, sizeof(threads), ", %u threads on %u queue%s", server->thread_count,
                  server->queue_count, server->queue_count == 1 ? "" : "s");
     else if (server->thread_count > 1)
         snprintf(threads, sizeof(threads), ", %u threads", server->thread_count);
-    snprintf(over, sizeof(over), "own TCP/IP stack, %s%s", link_text(&server->options.link, link),
-             threads);
+    snprintf(over, sizeof(over), "own TCP/IP stack, %s%s%s", link_text(&server->options.link, link),
+             threads, of_model[server->options.threading]);
     say_endpoints(server, over);
 }
 
@@ -262,19 +268,62 @@ static void say_node(const struct cores *cores, unsigned thread, const struct ni
                 core, node, nic->numa_node);
 }
 
+/* How many threads a worker has. */
+static unsigned threads_each(const struct options *o)
+{
+    return o->threading == NET_THREADING_UNIFIED ? 1 : 2;
+}
+
+/* Those of one worker stand next to each other in the list of cores, or share one. */
+static unsigned place_of(const struct options *o, unsigned number, unsigned half)
+{
+    return o->threading == NET_THREADING_SPLIT ? 2 * number + half : number;
+}
+
+static void add_thread(struct server *server, struct net_worker *worker, const char *name,
+                       unsigned number, unsigned half)
+{
+    struct server_thread *thread = &server->threads[server->thread_count++];
+
+    thread->worker = worker;
+    thread->name = name;
+    thread->number = number;
+    thread->place = place_of(&server->options, number, half);
+}
+
+/* A worker and its threads. Returns the half that has the stack, or null. */
+static struct net_worker *open_one(struct server *server, struct nic *nic,
+                                   const struct net_stack_config *config, char error[NET_ERROR_MAX])
+{
+    struct net_worker *halves[2];
+
+    if (config->threading == NET_THREADING_UNIFIED) {
+        halves[0] = net_stack_worker_open(nic, config, error);
+        if (halves[0])
+            add_thread(server, halves[0], "ucached", config->number, 0);
+        return halves[0];
+    }
+    if (net_split_worker_open(nic, config, halves, error) < 0)
+        return NULL;
+    add_thread(server, halves[0], "ucached", config->number, 0);
+    add_thread(server, halves[1], "sessions", config->number, 1);
+    return halves[0];
+}
+
 /* On the core that the worker is for, so that its memory is near it. */
-static struct net_worker *open_on_core(const struct server *server, unsigned number,
-                                       struct nic *nic, const struct net_stack_config *config,
+static struct net_worker *open_on_core(struct server *server, struct nic *nic,
+                                       const struct net_stack_config *config,
                                        char error[NET_ERROR_MAX])
 {
     const struct cores *cores = &server->options.cores;
+    unsigned place = place_of(&server->options, config->number, 0);
     struct net_worker *worker;
 
     if (cores->count == 0)
-        return net_stack_worker_open(nic, config, error);
-    say_node(cores, number, nic);
-    (void)cores_pin(cores_of_thread(cores, number)); /* if not, the memory is elsewhere */
-    worker = net_stack_worker_open(nic, config, error);
+        return open_one(server, nic, config, error);
+    say_node(cores, place, nic);
+    (void)cores_pin(cores_of_thread(cores, place)); /* if not, the memory is elsewhere */
+    worker = open_one(server, nic, config, error);
     cores_unpin(cores);
     return worker;
 }
@@ -288,10 +337,9 @@ static int open_stack_workers(struct server *server, struct net_stack_config *co
 
     for (i = 0; i < config->workers; i++) {
         config->number = i;
-        workers[i] = open_on_core(server, i, lane[i], config, why);
+        workers[i] = open_on_core(server, lane[i], config, why);
         if (!workers[i])
             break;
-        server->threads[server->thread_count++].worker = workers[i];
     }
     if (i == config->workers && net_stack_join(server->cache, workers, i) == 0)
         return 0;
@@ -309,6 +357,7 @@ static int open_stack(struct server *server)
         .cache = server->cache,
         .workers = o->settings.threads,
         .idle = o->idle,
+        .threading = o->threading,
         .port = o->settings.tcp_port,
         .udp_port = o->settings.udp_port,
         .conn_max = o->settings.connections_max,
@@ -365,11 +414,12 @@ static int open_sock_workers(struct server *server)
 
     config.uring = choose_uring(&server->options);
     while (server->thread_count < settings->threads) {
-        workers[server->thread_count] = net_sock_worker_open(&config, error);
-        if (!workers[server->thread_count])
+        unsigned number = server->thread_count;
+
+        workers[number] = net_sock_worker_open(&config, error);
+        if (!workers[number])
             return complain("kernel sockets", error);
-        server->threads[server->thread_count].worker = workers[server->thread_count];
-        server->thread_count++;
+        add_thread(server, workers[number], "ucached", number, 0);
     }
     if (net_sock_stats(server->cache, workers, server->thread_count) < 0)
         return complain("kernel sockets", "too many lists of statistics");
@@ -430,7 +480,7 @@ static int open_parts(struct server *server, const struct daemon_user *user)
     server->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (server->ended_fd < 0)
         return complain("no event descriptor", strerror(errno));
-    server->threads = calloc(o->settings.threads, sizeof(server->threads[0]));
+    server->threads = calloc(o->settings.threads * threads_each(o), sizeof(server->threads[0]));
     if (!server->threads)
         return complain("threads", "no memory");
     if (find_endpoints(server, user) < 0)
@@ -466,10 +516,10 @@ static void *thread_main(void *arg)
     struct server_thread *thread = arg;
     char name[16];
 
-    snprintf(name, sizeof(name), "ucached-%u", thread->number);
+    snprintf(name, sizeof(name), "%s-%u", thread->name, thread->number);
     pthread_setname_np(pthread_self(), name);
     if (thread->server->options.cores.count > 0)
-        (void)cores_pin(cores_of_thread(&thread->server->options.cores, thread->number));
+        (void)cores_pin(cores_of_thread(&thread->server->options.cores, thread->place));
     thread->result = net_worker_run(thread->worker);
     (void)eventfd_write(thread->server->ended_fd, 1);
     return NULL;
@@ -484,7 +534,6 @@ static int start_threads(struct server *server)
         struct server_thread *thread = &server->threads[i];
 
         thread->server = server;
-        thread->number = i;
         rc = pthread_create(&thread->id, NULL, thread_main, thread);
         if (rc != 0)
             return complain("cannot start a thread; lower -t", strerror(rc));

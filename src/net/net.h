@@ -56,12 +56,20 @@ enum net_idle {
     NET_IDLE_INTERRUPT /* sleeps at once */
 };
 
+/* Which threads a worker has (docs/threading.md). */
+enum net_threading {
+    NET_THREADING_UNIFIED = 0, /* one, for the stack and the sessions */
+    NET_THREADING_SPLIT,       /* one for each, on cores of their own */
+    NET_THREADING_MERGE        /* one for each, on the same core */
+};
+
 /* The same for all workers of a device, but for `number`. */
 struct net_stack_config {
     struct cache *cache;
     unsigned number;  /* of the worker; 0 speaks for the addresses, see us_config.follower */
     unsigned workers; /* that have the same addresses; 0 counts as 1 */
     enum net_idle idle;
+    enum net_threading threading;
     struct net_stack_addr addrs[NET_STACK_ADDR_MAX];
     unsigned addr_count;
     struct us_addr gateways[NET_STACK_GATEWAY_MAX];
@@ -85,6 +93,14 @@ struct net_stack_config {
  */
 struct net_worker *net_stack_worker_open(struct nic *nic, const struct net_stack_config *config,
                                          char error[NET_ERROR_MAX]);
+
+/*
+ * The same for the models that have two threads: opens both halves of a worker, the one with the
+ * stack and the one with the sessions, each to be run on a thread of its own, stopped together, and
+ * closed one after the other. net_stack_join() takes the first. Returns 0, or -1 with a message.
+ */
+int net_split_worker_open(struct nic *nic, const struct net_stack_config *config,
+                          struct net_worker *halves[2], char error[NET_ERROR_MAX]);
 
 /*
  * Makes the workers of a device, all that there are, known to each other: adds `stats ustack` and

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "net/sock_worker.h"
+#include "net/split.h"
 #include "net/stack_worker.h"
 
 static const char *const stack_counter_names[NET_STACK_COUNTERS] = {
@@ -37,6 +38,23 @@ static const char *const stack_counter_names[NET_STACK_COUNTERS] = {
     [NET_STACK_UDP_TOO_LARGE] = "udp_too_large",
     [NET_STACK_UDP_SENT] = "udp_sent",
     [NET_STACK_UDP_UNSENT] = "udp_unsent",
+};
+
+static const char *const split_counter_names[NET_SPLIT_COUNTERS] = {
+    [NET_SPLIT_EVENTS] = "split_events",
+    [NET_SPLIT_EVENTS_FULL] = "split_events_full",
+    [NET_SPLIT_HELD_BACK] = "split_held_back",
+    [NET_SPLIT_LINKS_NONE] = "split_links_none",
+    [NET_SPLIT_SESSION_WAKES] = "split_session_wakes",
+    [NET_SPLIT_COMMANDS] = "split_commands",
+    [NET_SPLIT_COMMANDS_FULL] = "split_commands_full",
+    [NET_SPLIT_STACK_WAKES] = "split_stack_wakes",
+};
+
+static const char *const threading_names[] = {
+    [NET_THREADING_UNIFIED] = "unified",
+    [NET_THREADING_SPLIT] = "split",
+    [NET_THREADING_MERGE] = "merge",
 };
 
 static const char *const sock_counter_names[NET_SOCK_COUNTERS] = {
@@ -103,21 +121,50 @@ static void publish_if_own(struct net_stack_worker *worker)
         net_stack_publish(worker);
 }
 
+/* Of both halves, where there are two. */
+static uint64_t stack_counter(const struct net_stack_worker *worker, unsigned counter)
+{
+    uint64_t value = net_counter_read(&worker->counters[counter]);
+
+    if (worker->split)
+        value += net_counter_read(&worker->split->sessions->counters[counter]);
+    return value;
+}
+
+/* What passes between the halves. */
+static void fill_split(const struct net_stack_worker *first, cache_stats_emit *emit, void *emit_ctx)
+{
+    const struct net_stack_worker *worker;
+    uint64_t sum;
+    unsigned i;
+
+    for (i = 0; i < NET_SPLIT_COUNTERS; i++) {
+        for (sum = 0, worker = first; worker; worker = worker->next)
+            sum += net_counter_read(&worker->split->counters[i]);
+        emit_u64(emit, emit_ctx, split_counter_names[i], sum);
+    }
+}
+
 void net_stack_fill_ustack(void *ctx, cache_stats_emit *emit, void *emit_ctx)
 {
+    struct net_stack_worker *first = ctx;
     struct net_stack_worker *worker;
     uint64_t sum;
     unsigned i;
 
-    for (worker = ctx; worker; worker = worker->next)
+    for (worker = first; worker; worker = worker->next)
         publish_if_own(worker);
+    emit(emit_ctx, "threading",
+         threading_names[first->split ? first->split->threading : NET_THREADING_UNIFIED]);
     for (i = 0; i < NET_STACK_COUNTERS; i++) {
-        for (sum = 0, worker = ctx; worker; worker = worker->next)
-            sum += net_counter_read(&worker->counters[i]);
+        for (sum = 0, worker = first; worker; worker = worker->next)
+            sum += stack_counter(worker, i);
         emit_u64(emit, emit_ctx, stack_counter_names[i], sum);
     }
+    if (first->split)
+        fill_split(first, emit, emit_ctx);
     for (i = 0; i < us_counter_count(); i++) {
-        for (sum = 0, worker = ctx; worker; worker = worker->next)
+        for (sum = 0, worker = first; worker; worker = worker->next)
             sum += net_counter_read(&worker->us_counters[i]);
         emit_u64(emit, emit_ctx, us_counter_name(i), sum);
     }

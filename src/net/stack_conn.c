@@ -36,21 +36,14 @@
 /* What a peer may send after its session has ended before the connection is reset. */
 #define DISCARD_BYTES_MAX (1024 * 1024)
 
-/* This part of the pool is left to connections that have nothing queued. */
-#define POOL_RESERVE_SHARE 8
-
 /* One connection's queue may take this part of what is free beyond the reserve. */
 #define QUEUE_SHARE 32
 
 /* ---- the bounds -------------------------------------------------------------------------- */
 
-/* Free memory of the stack's pool that is not in the reserve. */
 static uint64_t pool_free_bytes(const struct net_stack_worker *worker)
 {
-    uint64_t used = net_port_buffer_used(worker);
-    uint64_t usable = worker->buffer_bytes - worker->buffer_bytes / POOL_RESERVE_SHARE;
-
-    return used < usable ? usable - used : 0;
+    return net_stack_pool_free(worker, net_port_buffer_used(worker));
 }
 
 /*

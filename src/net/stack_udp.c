@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "net/split.h"
 #include "net/stack_worker.h"
 
 /* Datagrams of one large reply, and some of others, may wait to be sent. */
@@ -36,6 +37,23 @@ void net_stack_udp_end(struct net_stack_worker *worker)
 }
 
 /* What the stack does not take is lost, as datagrams may be. */
+static void send_one(struct net_stack_worker *worker, const struct us_datagram *request,
+                     const uint8_t *data, uint32_t len)
+{
+    int rc = us_udp_send(worker->stack, &request->local, request->local_port, &request->remote,
+                         request->remote_port, data, len);
+
+    net_stack_count(worker, rc == US_OK ? NET_STACK_UDP_SENT : NET_STACK_UDP_UNSENT, 1);
+}
+
+/* The other half sends, and counts, what it is given. */
+static void pass_one(struct net_stack_worker *worker, const struct us_datagram *request,
+                     const uint8_t *data, uint32_t len)
+{
+    if (net_split_send_datagram(worker->split, request, data, len) != US_OK)
+        net_stack_count(worker, NET_STACK_UDP_UNSENT, 1);
+}
+
 static void send_reply(struct net_stack_worker *worker, const struct us_datagram *request,
                        struct net_udp_reply *reply)
 {
@@ -45,11 +63,10 @@ static void send_reply(struct net_stack_worker *worker, const struct us_datagram
 
     while (net_udp_next(reply, datagram, &payload, &len)) {
         memcpy(datagram + MC_UDP_HEADER_BYTES, payload, len);
-        if (us_udp_send(worker->stack, &request->local, request->local_port, &request->remote,
-                        request->remote_port, datagram, MC_UDP_HEADER_BYTES + len) == US_OK)
-            net_stack_count(worker, NET_STACK_UDP_SENT, 1);
+        if (worker->split)
+            pass_one(worker, request, datagram, MC_UDP_HEADER_BYTES + len);
         else
-            net_stack_count(worker, NET_STACK_UDP_UNSENT, 1);
+            send_one(worker, request, datagram, MC_UDP_HEADER_BYTES + len);
     }
 }
 

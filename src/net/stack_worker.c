@@ -16,25 +16,14 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "net/split.h"
 #include "net/stack_worker.h"
 
 #define SPIN_US_MAX 64
 #define SPIN_US_MIN 2
 
-/*
- * How late the kernel may wake us, to gather wake-ups. Its default of 50 us is as long as some of
- * the stack's timers.
- */
-#define TIMER_SLACK_NS 1000ul
-
 /* Longest sleep: housekeeping in the cache goes on even if nobody talks. */
 #define SLEEP_US_MAX 100000
-
-/* At the end, while other workers still have connections. */
-#define SLEEP_DRAIN_US 2000
-
-/* While the device takes no frames: how soon to try again. */
-#define SLEEP_STALLED_US 1000
 
 /* Bursts sent per loop, so that a large reply to one client doesn't keep received frames waiting.
  */
@@ -55,12 +44,6 @@
 /* How long a client may leave its window closed while replies wait for it. */
 #define PERSIST_MS (10 * 60 * 1000)
 
-/* Other threads see counters of a busy loop that are at most so old; a sleeping one's are exact. */
-#define PUBLISH_US 100000
-
-/* How long connections that are closed at the end may take to exchange their FINs. */
-#define DRAIN_US 200000
-
 /*
  * What a peer may send ahead; input of blocked sessions is kept up to this. With 5 % of the frames
  * lost and 5 % out of order, 100 MB take 1 s to arrive with this window and 11 s with a quarter.
@@ -74,16 +57,6 @@
 #define BUFFER_BYTES_MIN (64u * 1024 * 1024)
 #define BUFFER_BYTES_MAX (1024u * 1024 * 1024)
 #define BUFFER_BYTES_PER_CONN (2 * RECV_WINDOW_BYTES)
-
-/* The time-stamp counter, or 0 where there is none that is cheap to read. */
-static uint64_t cycles_read(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    return __builtin_ia32_rdtsc();
-#else
-    return 0;
-#endif
-}
 
 /* ---- one loop ---------------------------------------------------------------------------- */
 
@@ -119,14 +92,22 @@ static void receive(struct net_stack_worker *worker, uint64_t now_us)
         nic_release(worker->nic, worker->rx, n);
 }
 
+/* To the cache, by way of the other half if that one has it. */
+static void release(const struct net_stack_worker *worker, void *cookie)
+{
+    if (worker->split)
+        net_split_released(worker->split, NULL, cookie);
+    else
+        cache_release(worker->cache_worker, cookie);
+}
+
 static void release_held(struct net_stack_worker *worker)
 {
     while (worker->held_count > 0)
-        cache_release(worker->cache_worker, worker->held[--worker->held_count]);
+        release(worker, worker->held[--worker->held_count]);
 }
 
-/* Drops the frames that were left over; TCP sends them again. */
-static void give_up_unsent(struct net_stack_worker *worker)
+void net_stack_give_up_unsent(struct net_stack_worker *worker)
 {
     net_stack_count(worker, NET_STACK_TX_GIVEN_UP, worker->unsent_count);
     nic_release(worker->nic, worker->unsent, worker->unsent_count);
@@ -141,11 +122,11 @@ void net_stack_release(struct net_stack_worker *worker, void *cookie)
     for (i = 0; i < worker->unsent_count && !worker->unsent[i]->next_seg; i++)
         continue;
     if (i < worker->unsent_count && worker->held_count == NET_STACK_HELD_MAX)
-        give_up_unsent(worker);
+        net_stack_give_up_unsent(worker);
     if (i < worker->unsent_count)
         worker->held[worker->held_count++] = cookie;
     else
-        cache_release(worker->cache_worker, cookie);
+        release(worker, cookie);
 }
 
 /* Tries the frames that were left over. Returns whether all are gone. */
@@ -183,7 +164,7 @@ static bool send_filled(struct net_stack_worker *worker, unsigned n)
     return false;
 }
 
-static void transmit(struct net_stack_worker *worker, uint64_t now_us)
+void net_stack_transmit(struct net_stack_worker *worker, uint64_t now_us)
 {
     unsigned burst, offered, n;
 
@@ -210,31 +191,25 @@ static void transmit(struct net_stack_worker *worker, uint64_t now_us)
 
 bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us)
 {
-    uint64_t start = cycles_read();
+    uint64_t start = net_stack_cycles();
 
     worker->active = false;
     worker->now_us = now_us;
     receive(worker, now_us);
     net_stack_seat(worker);
-    transmit(worker, now_us);
+    net_stack_transmit(worker, now_us);
     cache_tick(worker->cache_worker, now_us);
     net_stack_idle(worker);
 
-    net_stack_count(worker, NET_STACK_LOOPS, 1);
-    worker->unpublished = worker->unpublished || worker->active;
-    if (now_us - worker->published_us >= PUBLISH_US)
+    if (now_us - worker->published_us >= NET_STACK_PUBLISH_US)
         net_stack_publish(worker);
-    if (worker->active) {
-        worker->busy_us = now_us;
-        net_stack_count(worker, NET_STACK_LOOPS_BUSY, 1);
-        net_stack_count(worker, NET_STACK_CYCLES_BUSY, cycles_read() - start);
-    }
+    net_stack_count_loop(worker, start);
     return worker->active;
 }
 
 /* ---- sleeping ---------------------------------------------------------------------------- */
 
-static void spin_adapt(struct net_stack_worker *worker, uint64_t slept_us)
+void net_stack_spin_adapt(struct net_stack_worker *worker, uint64_t slept_us)
 {
     if (slept_us < 2 * SPIN_US_MAX)
         worker->spin_us = u_min32(worker->spin_us * 2, SPIN_US_MAX);
@@ -242,8 +217,7 @@ static void spin_adapt(struct net_stack_worker *worker, uint64_t slept_us)
         worker->spin_us = u_max32(worker->spin_us / 2, SPIN_US_MIN);
 }
 
-/* Whether it is too early for a sleep, because something happened a moment ago. */
-static bool is_watching(const struct net_stack_worker *worker, uint64_t now_us)
+bool net_stack_is_watching(const struct net_stack_worker *worker, uint64_t now_us)
 {
     return worker->idle == NET_IDLE_ADAPTIVE && now_us - worker->busy_us < worker->spin_us;
 }
@@ -260,8 +234,8 @@ static int sleep_until_work(struct net_stack_worker *worker, uint64_t now_us)
     if (worker->blocked_checks > 0 || cache_us == 0 || worker->idle == NET_IDLE_POLL)
         return 0;
     if (worker->tx_stalled)
-        timeout_us = SLEEP_STALLED_US;
-    else if (deadline_us <= now_us || is_watching(worker, now_us))
+        timeout_us = NET_STACK_SLEEP_STALLED_US;
+    else if (deadline_us <= now_us || net_stack_is_watching(worker, now_us))
         return 0;
     else
         timeout_us = u_min64(timeout_us, deadline_us - now_us);
@@ -275,7 +249,7 @@ static int sleep_until_work(struct net_stack_worker *worker, uint64_t now_us)
     cache_online(worker->cache_worker);
     woken_us = net_clock_us();
     cache_tick(worker->cache_worker, woken_us);
-    spin_adapt(worker, woken_us - now_us);
+    net_stack_spin_adapt(worker, woken_us - now_us);
     return rc;
 }
 
@@ -294,8 +268,7 @@ int net_stack_begin(struct net_stack_worker *worker)
     return -ENOMEM;
 }
 
-/* Whether any of the workers of this device has connections that are not closed yet. */
-static bool any_is_open(const struct net_stack_worker *worker)
+bool net_stack_any_is_open(const struct net_stack_worker *worker)
 {
     const struct net_stack_worker *other;
 
@@ -306,6 +279,14 @@ static bool any_is_open(const struct net_stack_worker *worker)
     return false;
 }
 
+void net_stack_unlisten(struct net_stack_worker *worker)
+{
+    if (worker->port > 0)
+        us_unlisten(worker->stack, worker->port);
+    if (worker->udp_port > 0)
+        us_udp_unbind(worker->stack, worker->udp_port);
+}
+
 /*
  * Closes all connections in order and gives the peers a short time to agree. A worker that is
  * through goes on for the others, whose frames may come to it.
@@ -313,23 +294,20 @@ static bool any_is_open(const struct net_stack_worker *worker)
 static void drain(struct net_stack_worker *worker)
 {
     uint64_t now_us = net_clock_us();
-    uint64_t until_us = now_us + DRAIN_US;
+    uint64_t until_us = now_us + NET_STACK_DRAIN_US;
     struct u_list *link;
 
-    if (worker->port > 0)
-        us_unlisten(worker->stack, worker->port);
-    if (worker->udp_port > 0)
-        us_udp_unbind(worker->stack, worker->udp_port);
+    net_stack_unlisten(worker);
     for (link = worker->open_conns.next; link != &worker->open_conns; link = link->next)
         net_stack_conn_finish(worker, U_CONTAINER_OF(link, struct net_stack_conn, open_link));
-    worker->sleep_us_max = SLEEP_DRAIN_US;
+    worker->sleep_us_max = NET_STACK_SLEEP_DRAIN_US;
     do {
         if (!net_stack_turn(worker, now_us) && sleep_until_work(worker, now_us) < 0)
             break;
         if (u_list_is_empty(&worker->open_conns))
             atomic_store_explicit(&worker->drained, true, memory_order_relaxed);
         now_us = net_clock_us();
-    } while (now_us < until_us && any_is_open(worker));
+    } while (now_us < until_us && net_stack_any_is_open(worker));
 }
 
 void net_stack_end(struct net_stack_worker *worker, uint64_t now_us)
@@ -343,10 +321,10 @@ void net_stack_end(struct net_stack_worker *worker, uint64_t now_us)
             net_stack_conn_abort(worker, U_CONTAINER_OF(link, struct net_stack_conn, open_link));
         us_input(worker->stack, worker->rx, 0, now_us);
         n = net_stack_events(worker);
-        transmit(worker, now_us);
+        net_stack_transmit(worker, now_us);
     } while (n > 0);
     if (worker->held_count > 0)
-        give_up_unsent(worker);
+        net_stack_give_up_unsent(worker);
     net_stack_udp_end(worker);
     cache_leave(worker->cache_worker);
     worker->cache_worker = NULL;
@@ -360,7 +338,7 @@ static int stack_run(struct net_worker *base)
 
     if (rc < 0)
         return rc;
-    (void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0); /* a wish */
+    (void)prctl(PR_SET_TIMERSLACK, NET_STACK_TIMER_SLACK_NS, 0, 0, 0); /* a wish */
     while (rc == 0 && !atomic_load_explicit(&worker->stopping, memory_order_relaxed)) {
         now_us = net_clock_us();
         if (!net_stack_turn(worker, now_us))
@@ -373,7 +351,7 @@ static int stack_run(struct net_worker *base)
     return rc;
 }
 
-static void stack_stop(struct net_worker *base)
+void net_stack_stop(struct net_worker *base)
 {
     struct net_stack_worker *worker = (struct net_stack_worker *)base;
 
@@ -381,7 +359,7 @@ static void stack_stop(struct net_worker *base)
     nic_wake(worker->nic);
 }
 
-static void worker_free(struct net_stack_worker *worker)
+void net_stack_worker_free(struct net_stack_worker *worker)
 {
     if (worker->memory)
         munmap(worker->memory, worker->memory_bytes);
@@ -398,12 +376,12 @@ static void stack_close(struct net_worker *base)
 
     nic_release(nic, worker->empty, worker->empty_count);
     nic_release(nic, worker->unsent, worker->unsent_count);
-    worker_free(worker);
+    net_stack_worker_free(worker);
     nic_close(nic);
 }
 
 static const struct net_worker_ops stack_ops = {
-    .run = stack_run, .stop = stack_stop, .close = stack_close};
+    .run = stack_run, .stop = net_stack_stop, .close = stack_close};
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
@@ -506,6 +484,16 @@ static int configure_stack(struct net_stack_worker *worker, const struct net_sta
     return rc < 0 ? fail(error, "cannot listen on the UDP port", us_strerror(rc)) : 0;
 }
 
+int net_stack_open_sessions(struct net_stack_worker *worker, const struct net_stack_config *config,
+                            uint32_t conns_max)
+{
+    worker->conns_max = conns_max;
+    worker->conns = calloc(conns_max, sizeof(worker->conns[0]));
+    if (!worker->conns)
+        return -1;
+    return config->udp_port > 0 ? net_udp_open(&worker->udp) : 0;
+}
+
 static int open_parts(struct net_stack_worker *worker, const struct net_stack_config *config,
                       char error[NET_ERROR_MAX])
 {
@@ -514,11 +502,9 @@ static int open_parts(struct net_stack_worker *worker, const struct net_stack_co
     derive_us_config(worker->nic, config, &us);
     worker->buffer_bytes = us.buffer_bytes;
     worker->conns_max = us.conn_max;
-    worker->conns = calloc(worker->conns_max, sizeof(worker->conns[0]));
-    if (!worker->conns)
+    if (config->threading == NET_THREADING_UNIFIED &&
+        net_stack_open_sessions(worker, config, us.conn_max) < 0)
         return fail(error, "no memory for the connections", "lower -c");
-    if (config->udp_port > 0 && net_udp_open(&worker->udp) < 0)
-        return fail(error, "no memory", "for datagrams");
     if (create_stack(worker, &us, config->huge_pages, error) < 0 ||
         configure_stack(worker, config, error) < 0)
         return -1;
@@ -528,18 +514,14 @@ static int open_parts(struct net_stack_worker *worker, const struct net_stack_co
     return 0;
 }
 
-struct net_worker *net_stack_worker_open(struct nic *nic, const struct net_stack_config *config,
-                                         char error[NET_ERROR_MAX])
+struct net_stack_worker *net_stack_worker_new(const struct net_stack_config *config)
 {
     struct net_stack_worker *worker = calloc(1, sizeof(*worker));
 
-    if (!worker) {
-        fail(error, "no memory", "for a worker");
+    if (!worker)
         return NULL;
-    }
     worker->worker.ops = &stack_ops;
     worker->cache = config->cache;
-    worker->nic = nic;
     worker->port = config->port;
     worker->udp_port = config->udp_port;
     worker->udp_addr = config->addrs[0].addr;
@@ -553,8 +535,21 @@ struct net_worker *net_stack_worker_open(struct nic *nic, const struct net_stack
     u_list_init(&worker->waiting_conns);
     worker->accept_waits = config->accept_waits;
     worker->idle_timeout_s = config->idle_timeout_s;
+    return worker;
+}
+
+struct net_worker *net_stack_worker_open(struct nic *nic, const struct net_stack_config *config,
+                                         char error[NET_ERROR_MAX])
+{
+    struct net_stack_worker *worker = net_stack_worker_new(config);
+
+    if (!worker) {
+        fail(error, "no memory", "for a worker");
+        return NULL;
+    }
+    worker->nic = nic;
     if (open_parts(worker, config, error) == 0)
         return &worker->worker;
-    worker_free(worker);
+    net_stack_worker_free(worker);
     return NULL;
 }

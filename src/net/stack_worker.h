@@ -41,6 +41,9 @@
 
 #define NET_STACK_EVENT_BATCH 256
 
+/* This part of the stack's pool is left to connections that have nothing queued. */
+#define NET_STACK_POOL_RESERVE_SHARE 8
+
 /* References that wait for frames which may show their bytes; see net_stack_release(). */
 #define NET_STACK_HELD_MAX 256
 
@@ -98,8 +101,11 @@ struct net_stack_shown {
     struct net_counter values[NET_STACK_SHOWN_MAX];
 };
 
+struct net_split;
+
 struct net_stack_worker {
     struct net_worker worker;
+    struct net_split *split; /* of which this is a half, or null: the whole */
     struct cache *cache;
     struct cache_worker *cache_worker; /* null unless the loop runs */
     struct nic *nic;
@@ -166,6 +172,15 @@ static inline void net_stack_count(struct net_stack_worker *worker, enum net_sta
     net_counter_add(&worker->counters[counter], n);
 }
 
+/* Free memory of the stack's pool, of which so much is used, that is not in the reserve. */
+static inline uint64_t net_stack_pool_free(const struct net_stack_worker *worker,
+                                           uint64_t used_bytes)
+{
+    uint64_t usable = worker->buffer_bytes - worker->buffer_bytes / NET_STACK_POOL_RESERVE_SHARE;
+
+    return used_bytes < usable ? usable - used_bytes : 0;
+}
+
 /*
  * The parts of net_worker_run(), for callers that bring their own clock and their own loop. begin
  * makes the calling thread the worker's: 0, or -ENOSPC if the cache takes no more workers. turn is
@@ -175,6 +190,72 @@ static inline void net_stack_count(struct net_stack_worker *worker, enum net_sta
 int net_stack_begin(struct net_stack_worker *worker);
 bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us);
 void net_stack_end(struct net_stack_worker *worker, uint64_t now_us);
+
+/* What the two halves of a worker (split.h) have in common with a whole one. */
+
+/* A worker of which nothing is open yet, and the end of one. Null: no memory. */
+struct net_stack_worker *net_stack_worker_new(const struct net_stack_config *config);
+void net_stack_worker_free(struct net_stack_worker *worker);
+
+/* Makes room for the connections of sessions, and for datagrams. Returns 0 or -1. */
+int net_stack_open_sessions(struct net_stack_worker *worker, const struct net_stack_config *config,
+                            uint32_t conns_max);
+
+/* net_worker_stop() of a worker with a nic. */
+void net_stack_stop(struct net_worker *base);
+
+/* Sends what there is to send, within bounds. */
+void net_stack_transmit(struct net_stack_worker *worker, uint64_t now_us);
+
+/* Drops the frames that the device has not taken; TCP sends them again. */
+void net_stack_give_up_unsent(struct net_stack_worker *worker);
+
+/* Accepts nothing any more, and takes no datagrams. */
+void net_stack_unlisten(struct net_stack_worker *worker);
+
+/* The time-stamp counter, or 0 where there is none that is cheap to read. */
+static inline uint64_t net_stack_cycles(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    return __builtin_ia32_rdtsc();
+#else
+    return 0;
+#endif
+}
+
+/* Counts a loop that began at `start` of net_stack_cycles(). */
+static inline void net_stack_count_loop(struct net_stack_worker *worker, uint64_t start)
+{
+    net_stack_count(worker, NET_STACK_LOOPS, 1);
+    worker->unpublished = worker->unpublished || worker->active;
+    if (worker->active) {
+        worker->busy_us = worker->now_us;
+        net_stack_count(worker, NET_STACK_LOOPS_BUSY, 1);
+        net_stack_count(worker, NET_STACK_CYCLES_BUSY, net_stack_cycles() - start);
+    }
+}
+
+/* Adapts how long to poll to how long a sleep was. */
+void net_stack_spin_adapt(struct net_stack_worker *worker, uint64_t slept_us);
+
+/* Whether it is too early for a sleep, because something happened a moment ago. */
+bool net_stack_is_watching(const struct net_stack_worker *worker, uint64_t now_us);
+
+/* Whether any of the workers of this device has connections that are not closed yet. */
+bool net_stack_any_is_open(const struct net_stack_worker *worker);
+
+/*
+ * How late the kernel may wake a thread, to gather wake-ups. Its default of 50 us is as long as
+ * some of the stack's timers.
+ */
+#define NET_STACK_TIMER_SLACK_NS 1000ul
+
+/* Other threads see counters of a busy loop that are at most so old; a sleeping one's are exact. */
+#define NET_STACK_PUBLISH_US 100000
+
+#define NET_STACK_SLEEP_DRAIN_US 2000   /* at the end, while others still have connections */
+#define NET_STACK_SLEEP_STALLED_US 1000 /* while there is no room for what is to be passed on */
+#define NET_STACK_DRAIN_US 200000       /* how long connections closed at the end may take for it */
 
 /*
  * Gives a reference back to the cache, at once or, if a frame that the device has not taken yet may

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A stack worker and clients for its tests: a second stack plays the clients on the other end of a
- * link in memory, under a clock that the test moves.
+ * link in memory, under a clock that the test moves. The worker may be one in two halves
+ * (net/split.h), which then take turns in this thread.
  */
 #ifndef STACK_RIG_H
 #define STACK_RIG_H
@@ -16,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "net/split.h"
 #include "net/stack_worker.h"
 
 #define PORT 11211
@@ -42,9 +44,10 @@ struct fixture {
     size_t datagram_len;
     unsigned datagrams;
     struct cache *cache;
-    struct nic *ends[2]; /* ours, the server's */
-    struct net_stack_worker *server;
-    struct us_stack *stack; /* of the clients */
+    struct nic *ends[2];               /* ours, the server's */
+    struct net_stack_worker *server;   /* the half with the stack, if there are two */
+    struct net_stack_worker *sessions; /* the half with the sessions, or the same */
+    struct us_stack *stack;            /* of the clients */
     void *memory;
     uint64_t now_us;
     struct client clients[CLIENTS_MAX];
@@ -61,6 +64,9 @@ static inline struct us_addr addr4(const uint8_t bytes[4])
     memcpy(addr.bytes, bytes, 4);
     return addr;
 }
+
+/* Of the servers that are opened: main() may choose. */
+static enum net_threading rig_threading;
 
 /* ---- the link and the two stacks --------------------------------------------------------- */
 
@@ -92,13 +98,58 @@ struct shape {
     uint16_t udp_port;
 };
 
+static inline void open_worker(struct fixture *f, const struct net_stack_config *config)
+{
+    struct net_worker *halves[2] = {NULL, NULL};
+    char error[NET_ERROR_MAX];
+
+    if (config->threading == NET_THREADING_UNIFIED)
+        halves[0] = halves[1] = net_stack_worker_open(f->ends[1], config, error);
+    else
+        net_split_worker_open(f->ends[1], config, halves, error);
+    if (!halves[0])
+        fail_msg("cannot open the worker: %s", error);
+    f->server = (struct net_stack_worker *)halves[0];
+    f->sessions = (struct net_stack_worker *)halves[1];
+    assert_int_equal(net_stack_join(f->cache, halves, 1), 0);
+    assert_int_equal(net_stack_begin(f->sessions), 0);
+}
+
+/* Both halves in turn: what comes in is answered. */
+static inline void server_turn(struct fixture *f)
+{
+    if (f->server == f->sessions) {
+        net_stack_turn(f->server, f->now_us);
+        return;
+    }
+    net_split_stack_turn(f->server->split, f->now_us);
+    net_split_sessions_turn(f->server->split, f->now_us);
+    net_split_stack_turn(f->server->split, f->now_us);
+}
+
+/* As at the end of net_worker_run(). */
+static inline void server_end(struct fixture *f)
+{
+    struct net_split *split = f->server->split;
+    unsigned i;
+
+    if (!split) {
+        net_stack_end(f->server, f->now_us);
+        return;
+    }
+    net_split_sessions_abort(split);
+    for (i = 0; i < 100 && !net_split_sessions_is_over(split); i++)
+        server_turn(f);
+    assert_true(net_split_sessions_is_over(split));
+    net_split_sessions_end(split);
+    net_split_stack_end(split, f->now_us);
+}
+
 static inline void open_server(struct fixture *f, const struct shape *shape)
 {
     struct cache_config cache = {.start_us = f->now_us, .start_unix_s = 1700000000};
     struct net_stack_config config = {.port = PORT, .addr_count = 1};
-    struct net_worker *worker;
     const char *why = NULL;
-    char error[NET_ERROR_MAX];
 
     cache.settings.memory_bytes = 64 << 20;
     cache.settings.item_bytes_max = 1 << 20;
@@ -120,12 +171,8 @@ static inline void open_server(struct fixture *f, const struct shape *shape)
     config.accept_waits = shape->accept_waits;
     config.idle_timeout_s = shape->idle_timeout_s;
     memset(config.secret, 9, sizeof(config.secret));
-    worker = net_stack_worker_open(f->ends[1], &config, error);
-    if (!worker)
-        fail_msg("net_stack_worker_open: %s", error);
-    f->server = (struct net_stack_worker *)worker;
-    assert_int_equal(net_stack_join(f->cache, &worker, 1), 0);
-    assert_int_equal(net_stack_begin(f->server), 0);
+    config.threading = rig_threading;
+    open_worker(f, &config);
 }
 
 static inline struct fixture *fixture_open(const struct shape *shape)
@@ -156,9 +203,11 @@ static inline int teardown(void **state)
     unsigned i;
 
     assert_null(us_check(f->server->stack));
-    net_stack_end(f->server, f->now_us);
-    assert_true(u_list_is_empty(&f->server->open_conns));
+    server_end(f);
+    assert_true(u_list_is_empty(&f->sessions->open_conns));
     assert_null(us_check(f->server->stack));
+    if (f->sessions != f->server)
+        net_worker_close(&f->sessions->worker);
     net_worker_close(&f->server->worker);
     cache_destroy(f->cache);
     nic_close(f->ends[0]);
@@ -256,7 +305,7 @@ static inline void step(struct fixture *f)
 {
     f->now_us += STEP_US;
     clients_turn(f);
-    net_stack_turn(f->server, f->now_us);
+    server_turn(f);
 }
 
 static inline void steps(struct fixture *f, unsigned n)
@@ -338,7 +387,11 @@ static inline char *repeat(const char *text, unsigned count)
 
 static inline uint64_t counter(const struct fixture *f, enum net_stack_counter index)
 {
-    return net_counter_read(&f->server->counters[index]);
+    uint64_t sum = net_counter_read(&f->server->counters[index]);
+
+    if (f->sessions != f->server)
+        sum += net_counter_read(&f->sessions->counters[index]);
+    return sum;
 }
 
 static inline uint64_t us_counter_named(const struct fixture *f, const char *name)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stack worker from the wire to the cache and back. No root, no thread, no waiting.
+ * The stack worker from the wire to the cache and back. No root, no thread, no waiting. With the
+ * argument "split" the worker is one in two halves.
  */
 #include "stack_rig.h"
 
@@ -90,7 +91,7 @@ static void never_reading(struct fixture *f, size_t value_len)
         assert_memory_equal(lazy->got + (i + 1) * reply_len - 7, "\r\nEND\r\n", 7);
     }
     assert_true(counter(f, NET_STACK_RESUMED) >= 1);
-    assert_int_equal(f->server->blocked_count, 0);
+    assert_int_equal(f->sessions->blocked_count, 0);
     assert_int_equal(counter(f, NET_STACK_ABORTED_FULL), 0);
     free(requests);
 }
@@ -129,7 +130,7 @@ static void half_close(struct fixture *f, bool read_late)
     assert_true(c->eof);
     assert_string_equal(c->got + c->got_len - 7, "\r\nEND\r\n");
     steps(f, 100);
-    assert_true(u_list_is_empty(&f->server->open_conns));
+    assert_true(u_list_is_empty(&f->sessions->open_conns));
     free(requests);
 }
 
@@ -154,7 +155,7 @@ static void test_quit(void **state)
     assert_string_equal(c->got, "END\r\n");
     assert_int_equal(us_close(f->stack, c->conn), 0);
     steps(f, 100);
-    assert_true(u_list_is_empty(&f->server->open_conns));
+    assert_true(u_list_is_empty(&f->sessions->open_conns));
 }
 
 static void test_too_many_connections(void **state)
@@ -252,7 +253,7 @@ static void test_connections_wait(void **state)
     wait_for(f, fourth, 5);
     assert_true(fourth->eof);
     assert_int_equal(counter(f, NET_STACK_REJECTED), 0);
-    assert_true(u_list_is_empty(&f->server->waiting_conns));
+    assert_true(u_list_is_empty(&f->sessions->waiting_conns));
     teardown(state);
 }
 
@@ -344,7 +345,7 @@ static void test_flood_after_quit(void **state)
     assert_null(c->conn);
     assert_int_equal(c->reason, US_CLOSE_RESET);
     assert_int_equal(counter(f, NET_STACK_ABORTED_FLOOD), 1);
-    assert_true(u_list_is_empty(&f->server->open_conns));
+    assert_true(u_list_is_empty(&f->sessions->open_conns));
     free(flood);
 }
 
@@ -364,7 +365,34 @@ static void test_reset_after_request(void **state)
     ask(f, other, "get r\r\n", "VALUE r 0 1\r\n1\r\nEND\r\n");
     us_close(f->stack, other->conn);
     steps(f, 100);
-    assert_true(u_list_is_empty(&f->server->open_conns));
+    assert_true(u_list_is_empty(&f->sessions->open_conns));
+}
+
+/* Clients that vanish in the middle of large values, with input on its way and just used. */
+static void test_reset_in_an_upload(void **state)
+{
+    static const size_t sizes[] = {1, 1000, 20000, 60000, 200000};
+    struct fixture *f = *state;
+    struct client *busy = client_open(f);
+    char *upload = malloc(300000);
+    unsigned i;
+
+    memset(upload, 'x', 300000);
+    memcpy(upload, "set k 0 0 500000\r\n", 18);
+    for (i = 0; i < 40; i++) {
+        struct client *c = client_open(f);
+
+        client_send(c, upload, sizes[i % 5]);
+        steps(f, i / 5 % 8);
+        clients_turn(f); /* what this sends, and the reset, come in one burst */
+        us_abort(f->stack, c->conn);
+        clients_turn(f);
+        steps(f, 1 + i % 3);
+        ask(f, busy, "mn\r\n", "MN\r\n");
+    }
+    steps(f, 10);
+    assert_int_equal(us_counter_named(f, "conns_open"), 1);
+    free(upload);
 }
 
 /* A client that is idle keeps its connection; one whose host has gone does not keep it long. */
@@ -381,16 +409,16 @@ static void test_vanished_client(void **state)
     for (i = 0; i < 1000; i++) {
         f->now_us += 1000000;
         clients_turn(f);
-        net_stack_turn(f->server, f->now_us);
+        server_turn(f);
     }
     ask(f, c, "get r\r\n", "END\r\n");
     steps(f, 1000); /* the reply is acknowledged: what follows is silence */
     for (i = 0; i < 200; i++) {
         f->now_us += 1000000;
-        net_stack_turn(f->server, f->now_us);
+        server_turn(f);
         nic_release(f->ends[0], pkts, nic_rx_burst(f->ends[0], pkts, NIC_BURST_MAX));
     }
-    assert_true(u_list_is_empty(&f->server->open_conns));
+    assert_true(u_list_is_empty(&f->sessions->open_conns));
 }
 
 /* Many clients that do not read share a small pool; one that reads is still served. */
@@ -503,7 +531,7 @@ static void test_end_with_open_connections(void **state)
     free(requests); /* teardown() ends the server without another step of the clients */
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_set_and_get, setup, teardown),
@@ -522,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_idle_timeout),
         cmocka_unit_test_setup_teardown(test_flood_after_quit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reset_after_request, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reset_in_an_upload, setup, teardown),
         cmocka_unit_test_setup_teardown(test_vanished_client, setup, teardown),
         cmocka_unit_test(test_pool_is_shared),
         cmocka_unit_test(test_pool_is_too_small),
@@ -530,5 +559,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_end_with_open_connections, setup, teardown),
     };
 
+    if (argc > 1 && strcmp(argv[1], "split") == 0)
+        rig_threading = NET_THREADING_SPLIT;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
