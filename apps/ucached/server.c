@@ -243,7 +243,11 @@ static int open_lanes(struct server *server, struct nic *lane[], const char *wha
     struct options *o = &server->options;
     unsigned threads = o->settings.threads;
     struct link_use use = {
-        .queues = threads, .tcp_port = o->settings.tcp_port, .udp_port = o->settings.udp_port};
+        .queues = threads,
+        .tcp_port = o->settings.tcp_port,
+        .udp_port = o->settings.udp_port,
+        .verbose = o->settings.verbosity > 0,
+    };
     char error[LINK_ERROR_MAX], why[NIC_ERROR_MAX];
     int queues = link_open(&o->link, &use, lane, error);
 

@@ -135,8 +135,8 @@ static bool wants_virtual(const struct nic_dpdk_config *config, const struct dpd
 }
 
 /* Where memory comes from. Returns 0 or -1. */
-static int add_memory(const struct dpdk_eal_facts *facts, struct dpdk_eal_args *args,
-                      char error[NIC_ERROR_MAX])
+static int add_memory(const struct dpdk_eal_facts *facts, bool is_virtual,
+                      struct dpdk_eal_args *args, char error[NIC_ERROR_MAX])
 {
     static const char *const own_memory[] = {"--no-huge", "--legacy-mem", "--huge-dir",
                                              "-m",        "--socket-mem", NULL};
@@ -156,7 +156,13 @@ static int add_memory(const struct dpdk_eal_facts *facts, struct dpdk_eal_args *
     /* Memory without huge pages is EAL's legacy kind, for which it has no --in-memory. */
     if (no_huge || dpdk_eal_has(args, "--legacy-mem"))
         return add(args, error, "--no-shconf");
-    return add(args, error, "--in-memory");
+    if (add(args, error, "--in-memory") < 0)
+        return -1;
+    /* The other end of net_virtio_user takes no more than eight pieces of memory, not one a page.
+     */
+    return is_virtual && !dpdk_eal_has(args, "--single-file-segments")
+               ? add(args, error, "--single-file-segments")
+               : 0;
 }
 
 static int add_defaults(const struct nic_dpdk_config *config, const struct dpdk_eal_facts *facts,
@@ -180,7 +186,7 @@ static int add_defaults(const struct nic_dpdk_config *config, const struct dpdk_
     }
     if (is_virtual && !dpdk_eal_has(args, "--iova-mode") && add(args, error, "--iova-mode=va") < 0)
         return -1;
-    return add_memory(facts, args, error);
+    return add_memory(facts, is_virtual, args, error);
 }
 
 int dpdk_eal_args_make(const struct nic_dpdk_config *config, const struct dpdk_eal_facts *facts,

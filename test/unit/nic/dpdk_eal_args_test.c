@@ -49,7 +49,8 @@ static void test_defaults(void **state)
     assert_string_equal(words(), "--lcores=0@(0-1) --no-telemetry --in-memory");
     assert_int_equal(make("net_memif0", NULL, MANY), 0);
     assert_string_equal(words(),
-                        "--lcores=0@(0-1) --no-telemetry --no-pci --iova-mode=va --in-memory");
+                        "--lcores=0@(0-1) --no-telemetry --no-pci --iova-mode=va --in-memory "
+                        "--single-file-segments");
     assert_int_equal(make("0000:17:00.0", NULL, MANY), 0);
     assert_string_equal(words(), "--lcores=0@(0-1) --no-telemetry -a 0000:17:00.0 --in-memory");
 }
