@@ -112,41 +112,41 @@ U_INLINE int u_equal(const void *a, const void *b, unsigned long bytes)
 
 /*
  * The same for lengths that are mostly short and not known beforehand, such as those of keys: the
- * call of a function that is good at any length costs more than these few words, the last of which
- * overlaps the one before it.
+ * call of a function that is good at any length costs more than these two words, which overlap.
  */
 U_INLINE void u_copy_short(void *to, const void *from, unsigned long bytes)
 {
     unsigned char *t = (unsigned char *)to;
     const unsigned char *f = (const unsigned char *)from;
-    unsigned long at;
 
-    if (bytes < 8) {
-        for (at = 0; at < bytes; at++)
-            t[at] = f[at];
-        return;
+    if (bytes > 16) {
+        u_copy(t, f, bytes);
+    } else if (bytes >= 8) {
+        u_copy(t, f, 8);
+        u_copy(t + bytes - 8, f + bytes - 8, 8);
+    } else if (bytes >= 4) {
+        u_copy(t, f, 4);
+        u_copy(t + bytes - 4, f + bytes - 4, 4);
+    } else if (bytes > 0) {
+        t[0] = f[0];
+        t[bytes / 2] = f[bytes / 2];
+        t[bytes - 1] = f[bytes - 1];
     }
-    for (at = 0; at + 8 < bytes; at += 8)
-        u_copy(t + at, f + at, 8);
-    u_copy(t + bytes - 8, f + bytes - 8, 8);
 }
 
 U_INLINE int u_equal_short(const void *a, const void *b, unsigned long bytes)
 {
     const unsigned char *x = (const unsigned char *)a;
     const unsigned char *y = (const unsigned char *)b;
-    unsigned long at;
 
-    if (bytes < 8) {
-        for (at = 0; at < bytes; at++)
-            if (x[at] != y[at])
-                return 0;
-        return 1;
-    }
-    for (at = 0; at + 8 < bytes; at += 8)
-        if (!u_equal(x + at, y + at, 8))
-            return 0;
-    return u_equal(x + bytes - 8, y + bytes - 8, 8);
+    if (bytes > 16)
+        return u_equal(x, y, bytes);
+    if (bytes >= 8)
+        return u_equal(x, y, 8) && u_equal(x + bytes - 8, y + bytes - 8, 8);
+    if (bytes >= 4)
+        return u_equal(x, y, 4) && u_equal(x + bytes - 4, y + bytes - 4, 4);
+    return bytes == 0 ||
+           (x[0] == y[0] && x[bytes / 2] == y[bytes / 2] && x[bytes - 1] == y[bytes - 1]);
 }
 
 U_INLINE u_u32 u_min32(u_u32 a, u_u32 b)

@@ -254,6 +254,10 @@ static void counters_total(const struct cache *cache, struct cache_sums *sums)
     for (unsigned w = 0; w < cache->settings.threads; w++)
         if (cache->workers[w] != NULL)
             sums_add(sums, cache->workers[w]);
+    for (unsigned class = 0; class < KV_CLASSES_MAX; class ++)
+        sums->counters[CACHE_GET_HITS] += sums->classes[class][CACHE_CLASS_GET_HITS];
+    sums->counters[CACHE_CMD_GET] =
+        sums->counters[CACHE_GET_HITS] + sums->counters[CACHE_GET_MISSES];
 }
 
 void cache_counters_sum(const struct cache *cache, struct cache_sums *sums)

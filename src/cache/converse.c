@@ -262,6 +262,7 @@ void cache_session_resume(struct cache_session *session, struct cache_sink *sink
         return;
     }
     session->blocked = false;
+    session->hint.key.bytes = NULL;
     session->worker->current = session;
     if (cache_session_phase(session) == CACHE_PHASE_TASK) {
         int result;
@@ -372,31 +373,15 @@ static uint32_t take_rest_of_line(struct cache_session *session, const uint8_t *
     return n;
 }
 
-/*
- * "get <key>", which most requests are, by the shortest way: as a prefetch has parsed and hashed it
- * or, where there was none, as it is read now. Returns the bytes taken; 0: it is something else.
- */
-static uint32_t take_get(struct cache_session *session, const uint8_t *data, uint32_t len,
-                         struct cache_sink *sink)
+/* A get of one key. */
+static void run_get(struct cache_session *session, const struct kv_key *key,
+                    struct cache_sink *sink)
 {
-    const struct cache_hint *hint = &session->hint;
-    uint32_t line_bytes = hint->line_bytes;
-    struct kv_key key;
+    struct cache_worker *worker = session->worker;
 
-    if (hint->key.bytes == data + MC_GET_KEY_OFFSET && hint->loop == session->worker->loop &&
-        line_bytes <= len) {
-        key = hint->key;
-    } else {
-        line_bytes = mc_parse_get(data, len, &key.len);
-        if (line_bytes > 0)
-            key = kv_key(session->worker->kv, data + MC_GET_KEY_OFFSET, key.len);
-    }
-    if (line_bytes == 0)
-        return 0;
-    atomic_store_explicit(&session->last_request_s, session->worker->now_s, memory_order_relaxed);
-    if (U_UNLIKELY(cache_exec_get_key(session->worker, &key, sink) != 0))
+    atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
+    if (U_UNLIKELY(cache_exec_get_key(worker, key, sink) != 0))
         session_done(session, -1);
-    return line_bytes;
 }
 
 static uint32_t take_line(struct cache_session *session, const uint8_t *data, uint32_t len,
@@ -404,13 +389,18 @@ static uint32_t take_line(struct cache_session *session, const uint8_t *data, ui
 {
     struct mc_request request;
     uint32_t seen = u_min32(len, MC_KEYS_LINE_MAX + 1);
-    uint32_t taken;
+    uint32_t key_len;
+    uint32_t get_bytes;
 
     if (U_UNLIKELY(session->line != NULL))
         return take_rest_of_line(session, data, len, sink);
-    taken = take_get(session, data, len, sink);
-    if (taken > 0)
-        return taken;
+    get_bytes = mc_parse_get(data, len, &key_len);
+    if (get_bytes > 0) {
+        struct kv_key key = cache_session_key(session, data + MC_GET_KEY_OFFSET, key_len);
+
+        run_get(session, &key, sink);
+        return get_bytes;
+    }
     switch (mc_parse(data, seen, &request)) {
     case MC_REQUEST:
         return request.line_bytes + run_request(session, &request, data + request.line_bytes,
@@ -599,18 +589,15 @@ static void session_yield(struct cache_session *session)
     cache_count(session->worker, CACHE_CONN_YIELDS, 1);
 }
 
-uint32_t cache_session_input(struct cache_session *session, const uint8_t *data, uint32_t len,
-                             struct cache_sink *sink)
+/* Requests from the input, as far as they may be taken now. Returns how much of it was taken. */
+static uint32_t take_input(struct cache_session *session, const uint8_t *data, uint32_t len,
+                           struct cache_sink *sink)
 {
     uint32_t turns_left = session->worker->requests_per_event;
     uint32_t at = 0;
 
-    /* Counted now, so that `stats` sees the bytes that asked for it. */
-    cache_count(session->worker, CACHE_BYTES_READ, len);
-    session->yielded = false;
-    cache_shown_end(session->worker);
-    session->worker->current = session;
     session->worker->written_before = cache_counter(session->worker, CACHE_BYTES_WRITTEN);
+    session->yielded = false;
     while (at < len && !session->blocked && !session->yielded) {
         enum cache_phase phase = cache_session_phase(session);
 
@@ -631,10 +618,29 @@ uint32_t cache_session_input(struct cache_session *session, const uint8_t *data,
         else
             break;
     }
-    session->hint.key.bytes = NULL;
     if (U_UNLIKELY(at < len))
         cache_count(session->worker, CACHE_BYTES_READ, (uint64_t)at - len);
     return at;
+}
+
+uint32_t cache_session_input(struct cache_session *session, const uint8_t *data, uint32_t len,
+                             struct cache_sink *sink)
+{
+    struct cache_worker *worker = session->worker;
+    struct cache_hint *hint = &session->hint;
+
+    /* Counted now, so that `stats` sees the bytes that asked for it. */
+    cache_count(worker, CACHE_BYTES_READ, len);
+    cache_shown_end(worker);
+    worker->current = session;
+    if (U_LIKELY(hint->key.bytes == data + MC_GET_KEY_OFFSET && hint->get_bytes == len &&
+                 hint->loop == worker->loop && !sink->full)) {
+        run_get(session, &hint->key, sink);
+    } else {
+        len = take_input(session, data, len, sink);
+    }
+    hint->key.bytes = NULL;
+    return len;
 }
 
 /* ---- prefetching ------------------------------------------------------------------------- */
@@ -676,6 +682,12 @@ static uint32_t packet_key(const uint8_t *data, uint32_t len, const uint8_t **ke
     return key_len;
 }
 
+/* Whether a text request would be taken, if one came. */
+static bool session_is_ready(const struct cache_session *session)
+{
+    return session->language == CACHE_LANGUAGE_TEXT && !session->blocked && !session->yielded;
+}
+
 void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data, uint32_t len)
 {
     struct cache_hint *hint = &session->hint;
@@ -685,8 +697,8 @@ void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t 
     hint->key.bytes = NULL;
     if (session->line != NULL || cache_session_phase(session) != CACHE_PHASE_LINE || len == 0)
         return;
-    hint->line_bytes = mc_parse_get(data, len, &key_len);
-    if (U_UNLIKELY(hint->line_bytes == 0))
+    hint->get_bytes = session_is_ready(session) ? mc_parse_get(data, len, &key_len) : 0;
+    if (U_UNLIKELY(hint->get_bytes == 0))
         key_len = data[0] == MC_BINARY_MAGIC_REQUEST ? packet_key(data, len, &bytes)
                                                      : text_key(data, len, &bytes);
     if (key_len == 0)

@@ -31,14 +31,11 @@ static inline uint64_t cache_cas_shown(const struct cache_worker *worker, uint64
 
 /* ---- get, touch (op_get.c) --------------------------------------------------------------- */
 
-/* Counts a retrieval. */
+/* Counts a retrieval; hits are counted by class only, see cache_get_note(). */
 static inline void cache_get_count(struct cache_worker *worker, enum kv_found found)
 {
-    cache_count(worker, CACHE_CMD_GET, 1);
-    if (found == KV_HIT) {
-        cache_count(worker, CACHE_GET_HITS, 1);
+    if (found == KV_HIT)
         return;
-    }
     cache_count(worker, CACHE_GET_MISSES, 1);
     if (found == KV_MISS_EXPIRED)
         cache_count(worker, CACHE_GET_EXPIRED, 1);
@@ -52,6 +49,8 @@ static inline void cache_get_note(struct cache_worker *worker, const struct kv_k
 {
     if (found == KV_HIT)
         cache_count_class(worker, CACHE_CLASS_GET_HITS, key->len, view->flags, view->value_len);
+    if (U_LIKELY(worker->noting == 0))
+        return;
     cache_note_view(worker, key, found, view);
     cache_note_fetch(worker, key, found == KV_HIT);
 }

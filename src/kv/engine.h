@@ -318,6 +318,18 @@ static inline uint64_t kv_item_size(const struct kv *kv, const struct kv_item *i
                        kv_item_value_len(item, kv_item_status(item)));
 }
 
+/* Has its time come, or was it stored before the last flush? */
+static inline enum kv_found kv_status_validity(const struct kv_worker *worker, uint64_t status)
+{
+    uint8_t generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
+    if (U_UNLIKELY(kv_status_generation(status) != generation))
+        return KV_MISS_FLUSHED;
+    uint32_t exptime = kv_status_exptime(status);
+    if (U_UNLIKELY(exptime != 0 && exptime <= worker->now_s))
+        return KV_MISS_EXPIRED;
+    return KV_HIT;
+}
+
 /* The access word of an item that counts as accessed once more; and of one that is fetched. */
 static inline uint32_t kv_access_counted(const struct kv_worker *worker, uint32_t access)
 {

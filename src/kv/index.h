@@ -172,7 +172,7 @@ static inline struct kv_item *kv_word_item(const struct kv_index *index, uint64_
 
 static inline bool kv_word_has_tag(uint64_t word, uint64_t hash)
 {
-    return word >> KV_WORD_TAG_SHIFT == (uint16_t)hash;
+    return (word ^ hash << KV_WORD_TAG_SHIFT) >> KV_WORD_TAG_SHIFT == 0;
 }
 
 /* Leads to an item that is there, without doubt. */
@@ -259,37 +259,59 @@ uint64_t kv_slot_settle(struct kv_bucket *head, kv_atomic_u64 *slot, unsigned nu
 
 /* ---- finding ----------------------------------------------------------------------------- */
 
+/* What a search has found. */
+struct kv_find {
+    struct kv_item *item;
+    uint64_t word;      /* leads to it */
+    uint64_t status;    /* what kv_item_status() said when the key was compared */
+    const uint8_t *key; /* its bytes in the item, before which client flags stand, if any */
+};
+
 /*
- * Finds a key, whatever the validity of its item. Null if it is not there. The caller is an online
- * worker; the item is its to read until it is quiescent. *found is the word that leads to it.
+ * Finds a key, whatever the validity of its item. False if it is not there. The caller is an online
+ * worker; the item is its to read until it is quiescent.
  */
-static inline struct kv_item *kv_index_find(const struct kv_index *index, const struct kv_key *key,
-                                            uint64_t *found)
+static inline bool kv_index_search(const struct kv_index *index, const struct kv_key *key,
+                                   struct kv_find *find)
 {
-    struct kv_bucket *head = kv_index_chain(index, key->hash);
+    /* Copied, as the loads of slots are barriers to the compiler. */
+    const struct kv_key wanted = *key;
+    struct kv_bucket *head = kv_index_chain(index, wanted.hash);
     struct kv_bucket *bucket = head;
     unsigned number = 0;
     do {
         for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
             uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
-            if (!kv_word_has_tag(word, key->hash))
+            if (U_LIKELY(!kv_word_has_tag(word, wanted.hash)))
                 continue;
             if (U_UNLIKELY(!kv_word_is_settled(word))) {
                 word = kv_slot_settle(head, &bucket->slot[i], number + i, word);
                 if (word == 0)
                     continue;
             }
-            struct kv_item *item = kv_word_item(index, word);
-            if (U_LIKELY(kv_item_has_key(item, key))) {
-                *found = word & ~KV_WORD_FROZEN;
-                return item;
-            }
+            find->item = kv_word_item(index, word);
+            find->word = word & ~KV_WORD_FROZEN;
+            find->status = kv_item_status(find->item);
+            if (kv_status_key_len(find->status) != wanted.len)
+                continue;
+            find->key = (const uint8_t *)find->item + kv_item_key_offset(find->item, find->status);
+            if (U_LIKELY(u_equal_short(find->key, wanted.bytes, wanted.len)))
+                return true;
         }
         number += KV_BUCKET_SLOTS;
         bucket = kv_bucket_next(index, head, bucket);
     } while (U_UNLIKELY(bucket != U_NULL));
-    *found = 0;
-    return U_NULL;
+    return false;
+}
+
+/* The same for those who want the item, or null, and the word, or 0. */
+static inline struct kv_item *kv_index_find(const struct kv_index *index, const struct kv_key *key,
+                                            uint64_t *found)
+{
+    struct kv_find find;
+    bool is_there = kv_index_search(index, key, &find);
+    *found = is_there ? find.word : 0;
+    return is_there ? find.item : U_NULL;
 }
 
 /* The words of one chain. */

@@ -22,17 +22,6 @@ uint64_t kv_item_bytes(const struct kv_item *item)
     return bytes;
 }
 
-enum kv_found kv_status_validity(const struct kv_worker *worker, uint64_t status)
-{
-    uint8_t generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
-    if (U_UNLIKELY(kv_status_generation(status) != generation))
-        return KV_MISS_FLUSHED;
-    uint32_t exptime = kv_status_exptime(status);
-    if (U_UNLIKELY(exptime != 0 && exptime <= worker->now_s))
-        return KV_MISS_EXPIRED;
-    return KV_HIT;
-}
-
 enum kv_found kv_item_validity(const struct kv_worker *worker, const struct kv_item *item)
 {
     return kv_status_validity(worker, kv_item_status(item));

@@ -327,7 +327,6 @@ static inline bool kv_item_has_key(const struct kv_item *item, const struct kv_k
 uint64_t kv_item_bytes(const struct kv_item *item);
 
 /* Has its time come, or was it stored before the last flush? */
-enum kv_found kv_status_validity(const struct kv_worker *worker, uint64_t status);
 enum kv_found kv_item_validity(const struct kv_worker *worker, const struct kv_item *item);
 
 /*

@@ -21,22 +21,30 @@ void kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key)
     }
 }
 
-void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t status)
+static inline void view_fill(struct kv_view *view, const struct kv_item *item, uint64_t status,
+                             const uint8_t *key)
 {
     uint8_t marks = kv_status_marks(status);
     uint32_t access = kv_item_access(item);
     view->item = item;
-    view->key = (const uint8_t *)item + kv_item_key_offset(item, status);
+    view->key = key;
     view->key_len = kv_status_key_len(status);
-    view->value = (marks & KV_MARK_LARGE) ? U_NULL : view->key + view->key_len;
+    view->value = (marks & KV_MARK_LARGE) ? U_NULL : key + view->key_len;
     view->value_len = kv_item_value_len(item, status);
-    view->flags = (marks & KV_MARK_FLAGS) ? kv_item_flags(item) : 0;
+    view->flags = 0;
+    if (U_UNLIKELY(marks & KV_MARK_FLAGS))
+        view->flags = kv_item_flags(item);
     view->exptime = kv_status_exptime(status);
     view->last_access = kv_access_seconds(access);
     view->state = marks & KV_MARK_STATE;
     if (access & KV_ACCESS_FETCHED)
         view->state |= KV_FETCHED;
     view->cas = kv_u64_load_relaxed(&item->cas);
+}
+
+void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t status)
+{
+    view_fill(view, item, status, (const uint8_t *)item + kv_item_key_offset(item, status));
 }
 
 bool kv_unlink_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t hash, uint64_t word)
@@ -61,20 +69,18 @@ void kv_remove_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t 
 
 enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view)
 {
-    uint64_t word;
-    struct kv_item *item = kv_index_find(&worker->kv->index, key, &word);
-    if (!item)
+    struct kv_find find;
+    if (U_UNLIKELY(!kv_index_search(&worker->kv->index, key, &find)))
         return KV_MISS;
-    uint64_t status = kv_item_status(item);
-    enum kv_found found = kv_status_validity(worker, status);
+    enum kv_found found = kv_status_validity(worker, find.status);
     if (U_UNLIKELY(found != KV_HIT)) {
-        kv_remove_invalid(worker, item, key->hash, word, found);
+        kv_remove_invalid(worker, find.item, key->hash, find.word, found);
         return found;
     }
-    kv_view_fill(view, item, status);
-    kv_item_mark_seen(worker, item);
-    uint32_t access = kv_item_access(item);
-    kv_item_access_set(item, access, kv_access_fetched(worker, access));
+    view_fill(view, find.item, find.status, find.key);
+    kv_item_mark_seen(worker, find.item);
+    uint32_t access = kv_item_access(find.item);
+    kv_item_access_set(find.item, access, kv_access_fetched(worker, access));
     return KV_HIT;
 }
 

@@ -119,6 +119,15 @@ u_u32 mc_write_status(u_u8 *out, enum mc_status status)
     return len;
 }
 
+/* The numbers of most replies have one digit. */
+static u_u8 *number_write(u_u8 *out, u_u64 number)
+{
+    if (number > 9)
+        return out + mc_write_u64(out, number);
+    *out = (u_u8)('0' + (u_u32)number);
+    return out + 1;
+}
+
 u_u32 mc_write_value_header(u_u8 *out, const u_u8 *key, u_u32 key_len, u_u32 flags,
                             u_u32 value_bytes, const u_u64 *cas)
 {
@@ -129,12 +138,12 @@ u_u32 mc_write_value_header(u_u8 *out, const u_u8 *key, u_u32 key_len, u_u32 fla
     u_copy_short(at, key, key_len);
     at += key_len;
     *at++ = ' ';
-    at += mc_write_u64(at, flags);
+    at = number_write(at, flags);
     *at++ = ' ';
-    at += mc_write_u64(at, value_bytes);
+    at = number_write(at, value_bytes);
     if (cas != U_NULL) {
         *at++ = ' ';
-        at += mc_write_u64(at, *cas);
+        at = number_write(at, *cas);
     }
     at = text_write(at, "\r\n", 2);
     return (u_u32)(at - out);

@@ -256,6 +256,23 @@ static enum mc_outcome parse_line(const struct mc_line *line, struct mc_request 
     return MC_REQUEST;
 }
 
+/*
+ * The first space or control character of [key, end), or null. Mostly the input is one line, and
+ * then its end needs no search.
+ */
+static const u_u8 *key_end(const u_u8 *key, const u_u8 *end)
+{
+    const u_u8 *stop = end - 1;
+
+    if (*stop == '\n') {
+        if (stop[-1] == '\r')
+            stop--;
+        if (mc_scan_blank(key, stop) == U_NULL)
+            return stop;
+    }
+    return mc_scan_blank(key, end);
+}
+
 /* In one pass: whatever comes first behind the key decides. */
 u_u32 mc_parse_get(const u_u8 *buf, u_u32 len, u_u32 *key_len)
 {
@@ -265,15 +282,13 @@ u_u32 mc_parse_get(const u_u8 *buf, u_u32 len, u_u32 *key_len)
 
     if (len <= MC_GET_KEY_OFFSET || !u_equal(buf, "get ", MC_GET_KEY_OFFSET))
         return 0;
-    stop = mc_scan_blank(key, end);
-    if (stop == U_NULL)
+    stop = key_end(key, end);
+    if (stop == U_NULL || stop == key || stop - key > MC_KEY_MAX)
         return 0;
     *key_len = (u_u32)(stop - key);
     if (*stop == '\r' && stop + 1 != end)
         stop++;
-    if (*stop != '\n' || *key_len - 1 >= MC_KEY_MAX) /* zero wraps around */
-        return 0;
-    return (u_u32)(stop - buf) + 1;
+    return *stop == '\n' ? (u_u32)(stop - buf) + 1 : 0;
 }
 
 /* The general way would read these lines just the same, only slower. */

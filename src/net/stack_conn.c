@@ -407,11 +407,17 @@ static uint32_t conn_data(struct net_stack_worker *worker, struct net_stack_conn
     used = cache_session_input(conn->session, data, len, &s.sink);
     sink_commit(&s);
     state = cache_session_state(conn->session);
+    if (U_LIKELY(state == CACHE_SESSION_OPEN && !s.failed && !conn->peer_closed)) {
+        if (U_UNLIKELY(conn->kept_bytes > 0))
+            conn->kept_bytes -= u_min32(conn->kept_bytes, len);
+        conn_heard(worker, conn);
+        return len;
+    }
     done = state == CACHE_SESSION_YIELDED ? used : len;
     conn->kept_bytes -= u_min32(conn->kept_bytes, done);
     if (state == CACHE_SESSION_BLOCKED && used < len)
         conn_keep(worker, conn, data + used, len - used);
-    if (conn->session && (state != CACHE_SESSION_OPEN || s.failed || conn->peer_closed))
+    if (conn->session)
         conn_settle(worker, conn, s.failed);
     if (U_UNLIKELY(!conn->session))
         return len;
@@ -495,9 +501,11 @@ static bool handle_event(struct net_stack_worker *worker, struct us_event *ev)
     switch (ev->type) {
     case US_EV_DATA:
         done = conn_data(worker, conn, ev->data, ev->len);
+        if (U_LIKELY(done == ev->len))
+            break;
         ev->data += done;
         ev->len -= done;
-        return ev->len == 0;
+        return false;
     case US_EV_PEER_CLOSED:
         conn_peer_closed(worker, conn);
         break;
