@@ -21,6 +21,15 @@
 #endif
 #endif
 
+/* For what is only worth its while in line, with arguments that are constants there. */
+#ifndef U_ALWAYS_INLINE
+#if defined(__GNUC__)
+#define U_ALWAYS_INLINE U_INLINE __attribute__((__always_inline__))
+#else
+#define U_ALWAYS_INLINE U_INLINE
+#endif
+#endif
+
 #ifndef U_NULL
 #ifdef __cplusplus
 #define U_NULL 0

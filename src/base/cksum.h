@@ -68,11 +68,7 @@ U_INLINE u_u64 u_sum_add64(u_u64 sum, u_u64 word)
 /* Adds a number that goes over the wire as four bytes, or two. */
 U_INLINE u_u64 u_sum_be32(u_u64 sum, u_u32 value)
 {
-    struct u_be32 wire = u_be32(value);
-    u_u32 word;
-
-    u_copy(&word, &wire, sizeof(word));
-    return u_sum_add64(sum, word);
+    return u_sum_add64(sum, u_be32_word(value));
 }
 
 /* Brings a raw sum down to 16 bits. */
@@ -91,19 +87,28 @@ U_INLINE u_u32 u_sum_fold(u_u64 sum)
  * Adds `bytes` bytes, of which the last may stand alone, and copies them unless `to` is null:
  * callers pass a constant null or a pointer.
  */
-U_INLINE u_u64 u_sum_piece(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 bytes)
+U_ALWAYS_INLINE u_u64 u_sum_piece(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 bytes)
 {
-    u_u64 word;
+    u_u64 word[2];
     u_u32 half;
     u_u16 pair;
     u_u8 last[2] = {0, 0}; /* a missing second byte counts as 0 */
 
-    for (; bytes >= 8; bytes -= 8) {
-        u_copy(&word, from, 8);
-        sum = u_sum_add64(sum, word);
+    for (; bytes >= 16; bytes -= 16) {
+        u_copy(word, from, 16);
+        sum = u_sum_add64(u_sum_add64(sum, word[0]), word[1]);
+        from += 16;
+        if (to) {
+            u_copy(to, word, 16);
+            to += 16;
+        }
+    }
+    if (bytes & 8) {
+        u_copy(word, from, 8);
+        sum = u_sum_add64(sum, word[0]);
         from += 8;
         if (to) {
-            u_copy(to, &word, 8);
+            u_copy(to, word, 8);
             to += 8;
         }
     }
@@ -135,12 +140,12 @@ U_INLINE u_u64 u_sum_piece(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 bytes)
     return sum;
 }
 
-U_INLINE u_u64 u_sum_add(u_u64 sum, const void *from, u_u32 bytes)
+U_ALWAYS_INLINE u_u64 u_sum_add(u_u64 sum, const void *from, u_u32 bytes)
 {
     return u_sum_piece(sum, (u_u8 *)U_NULL, (const u_u8 *)from, bytes);
 }
 
-U_INLINE u_u64 u_sum_copy(u_u64 sum, void *to, const void *from, u_u32 bytes)
+U_ALWAYS_INLINE u_u64 u_sum_copy(u_u64 sum, void *to, const void *from, u_u32 bytes)
 {
     return u_sum_piece(sum, (u_u8 *)to, (const u_u8 *)from, bytes);
 }
@@ -151,12 +156,7 @@ U_INLINE u_u64 u_sum_copy(u_u64 sum, void *to, const void *from, u_u32 bytes)
  */
 U_INLINE int u_sum_is_good(u_u64 sum)
 {
-    u_u32 low = (u_u32)(sum & 0xffffffffu);
-    u_u32 high = (u_u32)(sum >> 32);
-
-    low += high;
-    low += low < high;
-    return low % 0xffffu == 0;
+    return u_sum_fold(sum) == 0xffff;
 }
 
 #endif

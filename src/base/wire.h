@@ -44,6 +44,25 @@ U_INLINE struct u_be32 u_be32(u_u32 v)
     return r;
 }
 
+/*
+ * The words that hold a number in network byte order as they lie in memory. What is kept in a
+ * register in between, for instance to be summed, is handled as such a word, because compilers
+ * take what was stored as bytes apart again.
+ */
+U_INLINE u_u32 u_be32_word(u_u32 v)
+{
+#if defined(__GNUC__) && defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) &&            \
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return __builtin_bswap32(v);
+#else
+    struct u_be32 wire = u_be32(v);
+    u_u32 word;
+
+    u_copy(&word, &wire, sizeof(word));
+    return word;
+#endif
+}
+
 U_STATIC_ASSERT(sizeof(struct u_be16) == 2, be16_size);
 U_STATIC_ASSERT(sizeof(struct u_be32) == 4, be32_size);
 

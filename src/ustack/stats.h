@@ -75,7 +75,8 @@ enum us_counter_index {
 
     US_C_TCP_RX_SEGMENTS,
     US_C_TCP_RX_BYTES,
-    US_C_TCP_FAST_PATH,
+    US_C_TCP_FAST_PATH, /* segments that header prediction took */
+    US_C_TCP_FAST_SENT, /* segments that were sent without being planned */
     US_C_TCP_RX_DUP_ACKS,
     US_C_TCP_RX_SACK_BLOCKS,
     US_C_TCP_RX_SACK_INVALID,

@@ -345,6 +345,13 @@ U_INLINE void us_tcp_take_timestamp(const struct us_stack *stack, struct us_conn
  */
 int us_tcp_fast_input(struct us_stack *stack, const struct us_pkt *pkt);
 
+/*
+ * Fills the packet if all that the connection has to send is one segment of new data that both
+ * windows have room for, and nothing about it or the connection is unusual. Returns 0 otherwise,
+ * with nothing changed: then us_tcp_plan() is to decide.
+ */
+int us_tcp_fast_output(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt);
+
 /* ---- tcp_challenge.c ---- */
 
 /* Sends a challenge ACK (RFC 5961), within the limits of the connection and of the instance. */
@@ -419,9 +426,6 @@ int us_tcp_plan(const struct us_conn *conn, struct us_tcp_desc *desc);
 
 /* Sets the flags of a planned segment with data, for which `usable` bytes of window are there. */
 void us_tcp_plan_flags(const struct us_conn *conn, struct us_tcp_desc *desc, u_u32 usable);
-
-/* The window field and the right edge that it stands for. */
-u_u16 us_tcp_window(const struct us_stack *stack, const struct us_conn *conn, u_u32 *edge);
 
 /* Fills packets from the connections that have something to send; returns how many. */
 unsigned us_tcp_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n);
@@ -640,6 +644,33 @@ U_INLINE int us_conn_is_quiet(const struct us_conn *conn)
 
 U_STATIC_ASSERT(U_OFFSET_OF(struct us_conn, opts) == U_OFFSET_OF(struct us_conn, state) + 7,
                 quiet_bytes_are_together);
+
+/* The window field and the right edge that it stands for. */
+U_INLINE u_u16 us_tcp_window(const struct us_stack *stack, const struct us_conn *conn, u_u32 *edge)
+{
+    u_u32 limit = stack->config.recv_window_bytes;
+    u_u32 room = limit > conn->rcv_queued ? limit - conn->rcv_queued : 0;
+    u_u32 open = us_seq_gt(conn->rcv_adv, conn->rcv_nxt) ? conn->rcv_adv - conn->rcv_nxt : 0;
+    u_u32 field;
+
+    /* RFC 9293 3.8.6.2.2: no small steps; and the right edge never goes back (3.8.6). */
+    if (room < open || room - open < u_min32(conn->mss_sent, limit >> 1))
+        room = open;
+    field = room >> conn->rcv_scale;
+    if (field << conn->rcv_scale < open)
+        field++;
+    field = u_min32(field, 0xffff);
+    *edge = conn->rcv_nxt + (field << conn->rcv_scale);
+    return (u_u16)field;
+}
+
+/* Whether frames can be sent there and us_neighbour_use() has nothing to do for it. */
+U_INLINE int us_neighbour_is_fresh(const struct us_stack *stack,
+                                   const struct us_neighbour *neighbour)
+{
+    return neighbour->state == US_NEIGHBOUR_VALID &&
+           stack->now_us - neighbour->confirmed_us <= stack->config.arp_lifetime_us;
+}
 
 /* Whether our FIN was sent, or sent and acknowledged. */
 U_INLINE int us_conn_fin_sent(const struct us_conn *conn)

@@ -201,24 +201,6 @@ int us_tcp_plan(const struct us_conn *conn, struct us_tcp_desc *desc)
     return 0;
 }
 
-u_u16 us_tcp_window(const struct us_stack *stack, const struct us_conn *conn, u_u32 *edge)
-{
-    u_u32 limit = stack->config.recv_window_bytes;
-    u_u32 room = limit > conn->rcv_queued ? limit - conn->rcv_queued : 0;
-    u_u32 open = us_seq_gt(conn->rcv_adv, conn->rcv_nxt) ? conn->rcv_adv - conn->rcv_nxt : 0;
-    u_u32 field;
-
-    /* RFC 9293 3.8.6.2.2: no small steps; and the right edge never goes back (3.8.6). */
-    if (room < open || room - open < u_min32(conn->mss_sent, limit >> 1))
-        room = open;
-    field = room >> conn->rcv_scale;
-    if (field << conn->rcv_scale < open)
-        field++;
-    field = u_min32(field, 0xffff);
-    *edge = conn->rcv_nxt + (field << conn->rcv_scale);
-    return (u_u16)field;
-}
-
 /* Options of a segment that is no SYN. */
 static void conn_fill_options(const struct us_stack *stack, const struct us_conn *conn,
                               struct us_tcp_desc *desc)
@@ -425,6 +407,10 @@ static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
     u_u32 edge;
     unsigned i;
 
+    if (U_LIKELY(!stack->slow_only) && us_tcp_fast_output(stack, conn, pkts[*filled])) {
+        (*filled)++;
+        return OUT_DONE;
+    }
     for (i = 0; i < OUT_QUANTUM && *filled < n; i++) {
         struct us_neighbour *neighbour;
 

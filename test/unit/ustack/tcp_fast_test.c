@@ -235,7 +235,7 @@ static void same_state(struct twins *t)
     unsigned i;
 
     for (i = 0; i < us_counter_count(); i++)
-        if (strcmp(us_counter_name(i), "tcp_fast_path") != 0 &&
+        if (strncmp(us_counter_name(i), "tcp_fast_", 9) != 0 &&
             us_counter(t->stack[FAST], i) != us_counter(t->stack[SLOW], i))
             fail_msg("%s: %lu with the fast path, %lu without", us_counter_name(i),
                      (unsigned long)us_counter(t->stack[FAST], i),
@@ -249,6 +249,7 @@ static void same_state(struct twins *t)
             fail_msg("us_check of %d: %s", i, broken);
     }
     assert_int_equal(t->stack[SLOW]->counters[US_C_TCP_FAST_PATH], 0);
+    assert_int_equal(t->stack[SLOW]->counters[US_C_TCP_FAST_SENT], 0);
 }
 
 static struct peer *peer_of(struct twins *t, int world, const struct us_conn *conn)
@@ -741,6 +742,7 @@ static void run(const struct shape *shape)
 {
     struct twins t;
     u_u64 fast = 0;
+    u_u64 sent = 0;
     u_u64 all = 0;
     u_u32 seed;
     int w;
@@ -751,12 +753,14 @@ static void run(const struct shape *shape)
         for (i = 0; i < STEPS; i++)
             step(&t);
         fast += t.stack[FAST]->counters[US_C_TCP_FAST_PATH];
+        sent += t.stack[FAST]->counters[US_C_TCP_FAST_SENT];
         all += t.stack[FAST]->counters[US_C_TCP_RX_SEGMENTS];
         for (w = 0; w < WORLDS; w++)
             free(t.memory[w]);
     }
     assert_true(fast > all / 6); /* that it is taken at all, by what isn't bent or in trouble */
     assert_true(fast < all);
+    assert_true(sent > all / 20);
 }
 
 static void ip4_with_timestamps(void **state)
