@@ -191,6 +191,14 @@ static int event_of_conn(struct us_stack *stack, struct us_conn *conn, struct us
     return 0;
 }
 
+/* Whether all that a connection has to tell is one slice. */
+U_INLINE int event_is_one_slice(const struct us_conn *conn)
+{
+    return conn->slice_first != US_SLICE_NONE && conn->slice_first == conn->slice_last &&
+           (conn->ev_flags & ~US_EVF_VISIBLE) == 0 && !(conn->rx_flags & US_RX_HELD) &&
+           conn->rxq.head == U_NULL;
+}
+
 /* RELEASED comes before everything else: so a connection's end never overtakes it. */
 static void event_released(struct us_stack *stack, struct us_event *event)
 {
@@ -232,6 +240,10 @@ int us_next_event(struct us_stack *stack, struct us_event *event)
     }
     while (!u_list_is_empty(&events->conns)) {
         struct us_conn *conn = U_CONTAINER_OF(events->conns.next, struct us_conn, ev_link);
+        if (U_LIKELY(event_is_one_slice(conn))) {
+            u_list_remove(&conn->ev_link);
+            return event_data(stack, conn, event);
+        }
         if (event_of_conn(stack, conn, event))
             return 1;
         u_list_remove(&conn->ev_link);

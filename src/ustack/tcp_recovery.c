@@ -347,7 +347,7 @@ void us_recovery_tail(struct us_stack *stack, struct us_conn *conn)
 }
 
 /* How long the peer may be waiting for another segment to acknowledge. */
-static u_u32 ack_delay_us(const struct us_stack *stack, const struct us_conn *conn)
+U_INLINE u_u32 ack_delay_us(const struct us_stack *stack, const struct us_conn *conn)
 {
     if (conn->snd_max - conn->snd_una > conn->cc.mss || conn->rec.prompt >= PROMPT_ACKS)
         return 0;
@@ -357,20 +357,25 @@ static u_u32 ack_delay_us(const struct us_stack *stack, const struct us_conn *co
     return stack->config.peer_ack_delay_us;
 }
 
-u_u32 us_recovery_rto_us(const struct us_stack *stack, const struct us_conn *conn)
+/* The timeout where the peer may take so long for its ACK. */
+U_INLINE u_u32 rto_us(const struct us_conn *conn, u_u32 delay_us)
 {
-    u_u32 delay_us = ack_delay_us(stack, conn);
-
     if (delay_us == 0 || conn->rtt.srtt8_us == 0)
         return us_rtt_timeout_us(&conn->rtt, 0);
     return us_rtt_timeout_us(&conn->rtt, (conn->rtt.srtt8_us >> 3) + delay_us);
 }
 
+u_u32 us_recovery_rto_us(const struct us_stack *stack, const struct us_conn *conn)
+{
+    return rto_us(conn, ack_delay_us(stack, conn));
+}
+
 /*
- * When the tail is to be probed; ~0: not at all. Twice the round trip (RFC 8985 7.2), more where it
+ * When the tail is to be probed, if the peer may take delay_us for its ACK and the timeout is
+ * timeout_us; ~0: not at all. Twice the round trip (RFC 8985 7.2), more where it
  * varies by more than half of itself, as with hosts that are short of time.
  */
-static u_u32 tail_probe_us(const struct us_stack *stack, const struct us_conn *conn, u_u32 rto_us)
+U_INLINE u_u32 tail_probe_us(const struct us_conn *conn, u_u32 delay_us, u_u32 timeout_us)
 {
     u_u32 srtt_us = conn->rtt.srtt8_us >> 3;
     u_u32 after_us = srtt_us + u_max32(srtt_us, conn->rtt.rttvar4_us >> 1);
@@ -382,15 +387,16 @@ static u_u32 tail_probe_us(const struct us_stack *stack, const struct us_conn *c
     /* One segment alone: a timeout costs its window nothing. */
     if (conn->rec.tails > 0 && conn->snd_max - conn->snd_una <= conn->cc.mss)
         return ~(u_u32)0;
-    after_us = u_max32(after_us, TAIL_MIN_US) + ack_delay_us(stack, conn);
-    return u_min32(after_us, rto_us) << conn->rec.tails; /* before a timeout there is a probe */
+    after_us = u_max32(after_us, TAIL_MIN_US) + delay_us;
+    return u_min32(after_us, timeout_us) << conn->rec.tails; /* before a timeout there is a probe */
 }
 
 void us_recovery_timer(struct us_stack *stack, struct us_conn *conn)
 {
-    u_u32 after_us = us_recovery_rto_us(stack, conn);
+    u_u32 delay_us = ack_delay_us(stack, conn);
+    u_u32 after_us = rto_us(conn, delay_us);
     enum us_tcp_timer timer = US_TT_RESEND;
-    u_u32 tail_us = tail_probe_us(stack, conn, after_us);
+    u_u32 tail_us = tail_probe_us(conn, delay_us, after_us);
 
     if (tail_us != ~(u_u32)0) {
         after_us = tail_us;

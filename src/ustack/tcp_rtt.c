@@ -62,9 +62,8 @@ void us_rtt_alive(struct us_tcp_rtt *rtt)
     rtt->backoff = 0;
 }
 
-u_u32 us_rtt_timeout_us(const struct us_tcp_rtt *rtt, u_u32 floor_us)
+u_u32 us_rtt_back_off_us(const struct us_tcp_rtt *rtt, u_u32 timeout_us)
 {
-    u_u32 timeout_us = u_min32(u_max32(rtt->rto_us, floor_us), rtt->max_us);
     unsigned i;
 
     for (i = 0; i < rtt->backoff && timeout_us < rtt->max_us; i++)

@@ -27,7 +27,15 @@ void us_rtt_backoff(struct us_tcp_rtt *rtt);
 /* New data was acknowledged, but by an ACK that tells no round-trip time: ends the backoff. */
 void us_rtt_alive(struct us_tcp_rtt *rtt);
 
+/* A timeout with the backoff that there is. */
+u_u32 us_rtt_back_off_us(const struct us_tcp_rtt *rtt, u_u32 timeout_us);
+
 /* The timeout, or floor_us if that is longer, with its backoff. */
-u_u32 us_rtt_timeout_us(const struct us_tcp_rtt *rtt, u_u32 floor_us);
+U_INLINE u_u32 us_rtt_timeout_us(const struct us_tcp_rtt *rtt, u_u32 floor_us)
+{
+    u_u32 timeout_us = u_min32(u_max32(rtt->rto_us, floor_us), rtt->max_us);
+
+    return U_LIKELY(rtt->backoff == 0) ? timeout_us : us_rtt_back_off_us(rtt, timeout_us);
+}
 
 #endif

@@ -15,7 +15,7 @@
 #include "ustack/tcp_pmtu.h"
 #include "ustack/tcp_recovery.h"
 
-static void timer_arm(struct us_stack *stack, struct us_conn *conn)
+U_INLINE void timer_arm(struct us_stack *stack, struct us_conn *conn)
 {
     u_u64 next_us = u_min64(u_min64(conn->main_us, conn->ack_us), conn->patience.linger_us);
 
@@ -43,8 +43,8 @@ static u_u64 timer_limit_us(const struct us_stack *stack, const struct us_conn *
     return limit_us;
 }
 
-static void timer_set_main(struct us_stack *stack, struct us_conn *conn, enum us_tcp_timer timer,
-                           u_u64 at_us)
+U_INLINE void timer_set_main(struct us_stack *stack, struct us_conn *conn, enum us_tcp_timer timer,
+                             u_u64 at_us)
 {
     if (conn->main_timer == US_TT_KEEP && timer != US_TT_KEEP)
         conn->retries = 0; /* they were about silence */
