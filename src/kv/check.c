@@ -41,7 +41,7 @@ static const char *check_extents(struct check *check, const struct kv_item *item
         const char *broken = check_record(check, extent);
         if (broken)
             return broken;
-        if (!(kv_item_marks(extent) & KV_MARK_EXTENT) || kv_u64_load_relaxed(&extent->cas) != hash)
+        if (!(kv_item_marks(extent) & KV_MARK_EXTENT) || kv_item_cas(extent) != hash)
             return "an extent doesn't belong to its item";
         bytes += kv_extent_len(extent);
     }

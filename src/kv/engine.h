@@ -10,6 +10,7 @@
  *   sweep.c    expired and flushed items       resize.c   the memory limit
  *   scan.c     walks over all items            sizes.c    size classes
  *   hash.c     the hash of keys                grow.c     the hash table becomes larger
+ *   overflow.c buckets for crowded chains
  */
 #ifndef KV_ENGINE_H
 #define KV_ENGINE_H
@@ -100,6 +101,16 @@ struct kv_spares {
     uint32_t link[KV_CHAIN_BUCKETS_MAX];
 };
 
+/* Overflow buckets that the worker has taken out of their chains. */
+#define KV_CUT_MAX 256
+struct kv_cut {
+    unsigned power; /* of the table */
+    unsigned count;
+    unsigned waiting; /* the first so many of them, for the grace period of `retired` */
+    uint64_t retired;
+    uint32_t link[KV_CUT_MAX];
+};
+
 struct kv_worker {
     _Alignas(64) struct kv *kv;
     struct kv_epoch_member *member;
@@ -115,11 +126,12 @@ struct kv_worker {
     uint64_t waited_for;   /* announcement of another worker that was waited for in vain */
     struct u_prng lots;
     struct kv_spares spares[2]; /* by the lowest bit of the table's power */
-    uint64_t inserted;          /* new keys since this worker has last looked at the load */
-    unsigned move_turn;         /* which of the next chains to move (grow.c) */
-    uint32_t compact_next;      /* segment at which the search for dead bytes goes on */
-    uint32_t sweep_s;           /* second whose sweep this worker has seen to the end */
-    uint64_t cas_next;          /* [next, end): numbers that no other worker gives out */
+    struct kv_cut cut;
+    uint64_t inserted;     /* new keys since this worker has last looked at the load */
+    unsigned move_turn;    /* which of the next chains to move (grow.c) */
+    uint32_t compact_next; /* segment at which the search for dead bytes goes on */
+    uint32_t sweep_s;      /* second whose sweep this worker has seen to the end */
+    uint64_t cas_next;     /* [next, end): numbers that no other worker gives out */
     uint64_t cas_end;
     kv_atomic_u32 joined;
     kv_evicted *evicted; /* null: nobody wants to know */

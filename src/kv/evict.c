@@ -73,7 +73,7 @@ static bool extent_tenant(const struct kv_worker *worker, struct kv_item *extent
                           struct tenant *tenant)
 {
     const struct kv_index *index = &worker->kv->index;
-    uint64_t hash = kv_u64_load_relaxed(&extent->cas);
+    uint64_t hash = kv_item_cas(extent);
     uint64_t position = hash >> 1;
     struct kv_words words;
     kv_index_copy(index, &position, &words);
@@ -130,8 +130,8 @@ static void copy_changing(struct kv_item *to, const struct kv_item *from, uint64
 {
     uint8_t marks = kv_status_marks(status) & (uint8_t) ~(KV_MARK_SEALED | KV_MARK_DEAD);
     kv_item_status_set(to, kv_status_with_marks(status, marks));
-    kv_u64_store_relaxed(&to->cas, kv_u64_load_relaxed(&from->cas));
-    kv_u32_store_relaxed(&to->access, chance_apply(from, chance));
+    kv_item_cas_set(to, kv_item_cas(from));
+    kv_item_access_store(to, chance_apply(from, chance));
 }
 
 /* There is room: it was reserved. */

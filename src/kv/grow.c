@@ -67,6 +67,7 @@
 #define RELEASE_BYTES (64 * PAGE_BYTES)
 #define MOVE_CHAINS 16
 #define MOVE_SPREAD 4
+#define MOVE_TURNS_MAX 8
 
 /* ---- moving a chain ---------------------------------------------------------------------- */
 
@@ -269,7 +270,7 @@ static uint64_t bytes_of(const struct kv_index *index)
     return kv_u64_load_relaxed(&index->bytes);
 }
 
-/* How many overflow buckets a table gets at a time, and how few are too few. */
+/* How many overflow buckets a table gets at a time; fewer than two times as many are too few. */
 static uint32_t extension_step(unsigned power)
 {
     const uint32_t page = PAGE_BYTES / sizeof(struct kv_bucket);
@@ -325,7 +326,8 @@ static void consider(struct kv *kv)
         return;
     const struct kv_overflow *overflow = &index->overflows[power & 1];
     uint32_t end = kv_u32_load_relaxed(&overflow->end);
-    if (extension(index) > 0 && kv_u32_load_relaxed(&overflow->next) + extension_step(power) > end)
+    if (extension(index) > 0 && (uint32_t)kv_u64_load_relaxed(&overflow->stack) == 0 &&
+        kv_u32_load_relaxed(&overflow->next) + 2 * extension_step(power) > end)
         ask(kv, extension(index) * sizeof(struct kv_bucket), true, true);
 }
 
@@ -403,6 +405,7 @@ static void touch_some(struct kv_index *index)
     if (index->grow_at < bytes)
         return;
     struct kv_overflow *overflow = &index->overflows[power & 1];
+    kv_u64_store_relaxed(&overflow->stack, 0);
     kv_u32_store_relaxed(&overflow->next, 1);
     kv_u32_store_release(&overflow->end, kv_overflow_count(power));
     phase_set(index, KV_GROW_MOVES);
@@ -484,8 +487,13 @@ void kv_grow_step(struct kv_worker *worker)
     enum kv_grow_phase phase = (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase);
     if (U_LIKELY(phase == KV_GROW_NONE) && !is_time_to_look(worker))
         return;
-    if (phase == KV_GROW_MOVES)
-        move_some(worker);
+    if (phase == KV_GROW_MOVES) {
+        /* In step with the inserts: the larger table must not be crowded before it is the table. */
+        uint64_t turns = 1 + worker->inserted / MOVE_CHAINS;
+        worker->inserted = 0;
+        for (turns = u_min64(turns, MOVE_TURNS_MAX); turns > 0; turns--)
+            move_some(worker);
+    }
     if (!kv_lock_try(&index->grow_lock))
         return;
     step(worker, (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase));

@@ -39,85 +39,37 @@ void kv_index_init(struct kv_index *index, uint8_t *base, struct kv_bucket *buck
     kv_u64_store_release(&index->shape, power);
 }
 
-/* ---- overflow buckets -------------------------------------------------------------------- */
-
-/* The worker's reserve for a table. One for a table that is no more is forgotten with it. */
-static struct kv_spares *spares_for(struct kv_worker *worker, unsigned power)
-{
-    struct kv_spares *spares = &worker->spares[power & 1];
-    if (spares->power != power) {
-        spares->power = power;
-        spares->count = 0;
-    }
-    return spares;
-}
-
-uint32_t kv_overflow_take(struct kv_worker *worker, unsigned power)
-{
-    struct kv_spares *spares = spares_for(worker, power);
-    if (spares->count > 0)
-        return spares->link[--spares->count];
-    struct kv_overflow *overflow = &worker->kv->index.overflows[power & 1];
-    uint32_t next = kv_u32_load_relaxed(&overflow->next);
-    while (next < kv_u32_load_acquire(&overflow->end))
-        if (kv_u32_cas_acq_rel(&overflow->next, &next, next + 1))
-            return next;
-    return 0;
-}
-
-void kv_overflow_give(struct kv_worker *worker, unsigned power, uint32_t link)
-{
-    struct kv_spares *spares = spares_for(worker, power);
-    if (spares->count < U_ARRAY_LEN(spares->link))
-        spares->link[spares->count++] = link;
-}
-
-bool kv_index_spare(struct kv_worker *worker)
-{
-    const struct kv_index *index = &worker->kv->index;
-    unsigned power = kv_index_power(index);
-    unsigned last = kv_u32_load_acquire(&index->moving) == power + 1 ? power + 1 : power;
-    for (; power <= last; power++) {
-        uint32_t link = kv_overflow_take(worker, power);
-        if (link == 0)
-            return false;
-        kv_overflow_give(worker, power, link);
-    }
-    return true;
-}
-
 /* ---- control ----------------------------------------------------------------------------- */
-
-static uint64_t version_of(uint64_t control)
-{
-    return control >> KV_CONTROL_VERSION_SHIFT & KV_CONTROL_VERSION_MASK;
-}
-
-/* The next version, with another pend. */
-static uint64_t control_next(uint64_t control, unsigned pend)
-{
-    uint64_t version = (version_of(control) + 1) & KV_CONTROL_VERSION_MASK;
-    uint64_t rest = control & ~(KV_CONTROL_PEND_MASK << KV_CONTROL_PEND_SHIFT |
-                                KV_CONTROL_VERSION_MASK << KV_CONTROL_VERSION_SHIFT);
-    return rest | version << KV_CONTROL_VERSION_SHIFT | (uint64_t)pend << KV_CONTROL_PEND_SHIFT;
-}
 
 /* What a slot holds after a deletion: not what it held before the last insert (invariant 5). */
 static uint64_t word_empty(const struct kv_bucket *head)
 {
-    return KV_WORD_VACANT | version_of(kv_u64_load_acquire(&head->control));
+    return KV_WORD_VACANT | kv_control_version(kv_u64_load_acquire(&head->control));
 }
 
-uint64_t kv_slot_settle(struct kv_bucket *head, kv_atomic_u64 *slot, unsigned number, uint64_t word)
+/* The slot of that number in the chain; null if the chain is shorter. */
+static kv_atomic_u64 *chain_slot(const struct kv_index *index, struct kv_bucket *head,
+                                 unsigned number)
+{
+    struct kv_bucket *bucket = head;
+    for (; number >= KV_BUCKET_SLOTS && bucket; number -= KV_BUCKET_SLOTS)
+        bucket = kv_bucket_next(index, head, bucket);
+    return bucket ? &bucket->slot[number] : U_NULL;
+}
+
+uint64_t kv_slot_settle(const struct kv_index *index, struct kv_bucket *head, kv_atomic_u64 *slot,
+                        unsigned number, uint64_t word)
 {
     while (word & KV_WORD_PEND) {
         uint64_t control = kv_u64_load_acquire(&head->control);
         uint64_t again = kv_u64_load_acquire(slot);
+        bool is_named =
+            kv_control_pend(control) == number + 1 && chain_slot(index, head, number) == slot;
         if (again != word || kv_u64_load_acquire(&head->control) != control) {
             word = again; /* no snapshot */
             continue;
         }
-        if (kv_control_pend(control) != number + 1)
+        if (!is_named)
             return 0;
         if (word & KV_WORD_FROZEN)
             break;
@@ -138,7 +90,7 @@ void kv_index_copy(const struct kv_index *index, uint64_t *position, struct kv_w
         for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++, slots++) {
             uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
             if (word & KV_WORD_LIVE)
-                word = kv_slot_settle(head, &bucket->slot[i], slots, word);
+                word = kv_slot_settle(index, head, &bucket->slot[i], slots, word);
             if (word & KV_WORD_LIVE)
                 words->at[words->count++] = word;
         }
@@ -162,15 +114,15 @@ static struct kv_bucket *chain_for_change(struct kv_worker *worker, uint64_t has
 
 enum swap { SWAP_DONE, SWAP_GONE, SWAP_FROZEN };
 
-static enum swap slot_swap(struct kv_bucket *head, kv_atomic_u64 *slot, unsigned number,
-                           uint64_t word, uint64_t by)
+static enum swap slot_swap(const struct kv_index *index, struct kv_bucket *head,
+                           kv_atomic_u64 *slot, unsigned number, uint64_t word, uint64_t by)
 {
     uint64_t now = kv_u64_load_acquire(slot);
     while ((now & ~(KV_WORD_PEND | KV_WORD_FROZEN)) == word) {
         if (now & KV_WORD_FROZEN)
             return SWAP_FROZEN;
         if (now & KV_WORD_PEND) {
-            if (kv_slot_settle(head, slot, number, now) != word)
+            if (kv_slot_settle(index, head, slot, number, now) != word)
                 return SWAP_GONE;
             now = kv_u64_load_acquire(slot);
         } else if (kv_u64_cas_acq_rel(slot, &now, by != 0 ? by : word_empty(head))) {
@@ -180,13 +132,16 @@ static enum swap slot_swap(struct kv_bucket *head, kv_atomic_u64 *slot, unsigned
     return SWAP_GONE;
 }
 
-static enum swap chain_swap(const struct kv_index *index, struct kv_bucket *head, uint64_t word,
+static enum swap chain_swap(struct kv_worker *worker, struct kv_bucket *head, uint64_t word,
                             uint64_t by)
 {
+    const struct kv_index *index = &worker->kv->index;
     unsigned number = 0;
     for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, head, bucket)) {
         for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++, number++) {
-            enum swap swap = slot_swap(head, &bucket->slot[i], number, word, by);
+            enum swap swap = slot_swap(index, head, &bucket->slot[i], number, word, by);
+            if (swap == SWAP_DONE && by == 0 && U_UNLIKELY(bucket != head))
+                kv_overflow_cut(worker, head);
             if (swap != SWAP_GONE)
                 return swap;
         }
@@ -200,13 +155,12 @@ static enum swap chain_swap(const struct kv_index *index, struct kv_bucket *head
  */
 static bool swap_out(struct kv_worker *worker, uint64_t hash, uint64_t word, uint64_t by)
 {
-    const struct kv_index *index = &worker->kv->index;
     enum swap swap;
     do
-        swap = chain_swap(index, chain_for_change(worker, hash), word, by);
+        swap = chain_swap(worker, chain_for_change(worker, hash), word, by);
     while (swap == SWAP_FROZEN);
     if (swap == SWAP_DONE)
-        kv_item_mark(kv_word_item(index, word), KV_MARK_DEAD);
+        kv_item_mark(kv_word_item(&worker->kv->index, word), KV_MARK_DEAD);
     return swap == SWAP_DONE;
 }
 
@@ -256,10 +210,9 @@ static bool pend_clear(const struct kv_index *index, struct kv_bucket *head, uin
     unsigned pend = kv_control_pend(control);
     if (pend == 0)
         return true;
-    struct kv_bucket *bucket = head;
-    for (pend--; pend >= KV_BUCKET_SLOTS; pend -= KV_BUCKET_SLOTS)
-        bucket = kv_bucket_next(index, head, bucket);
-    kv_atomic_u64 *slot = &bucket->slot[pend];
+    kv_atomic_u64 *slot = chain_slot(index, head, pend - 1);
+    if (!slot)
+        return false;
     uint64_t word = kv_u64_load_acquire(slot);
     if ((word & KV_WORD_PEND) == 0)
         return true;
@@ -299,6 +252,8 @@ static bool chain_look(struct kv_worker *worker, const struct kv_key *key, struc
     for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, head, bucket)) {
         for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++, number++)
             look_at_slot(index, key, look, &bucket->slot[i], number);
+        if (bucket != head && !kv_overflow_keep(bucket))
+            return false;
         look->last = bucket;
         look->buckets++;
     }
@@ -314,7 +269,7 @@ static bool chain_commit(const struct chain_look *look, uint64_t word)
     claim = word | KV_WORD_PEND;
     uint64_t control = look->control;
     if (!kv_u64_cas_acq_rel(&look->head->control, &control,
-                            control_next(control, look->number + 1))) {
+                            kv_control_next(control, look->number + 1))) {
         /* If it is frozen it stays as it is: a claim without a commit does not move. */
         bool taken_back = kv_u64_cas_acq_rel(look->at, &claim, look->empty);
         U_ASSERT(taken_back || (claim & KV_WORD_FROZEN));
@@ -383,7 +338,7 @@ static void make_room(struct kv_worker *worker, uint64_t hash, const struct chai
     const struct kv_index *index = &worker->kv->index;
     uint64_t control = look->control;
     if (look->pend_blocks)
-        kv_u64_cas_acq_rel(&look->head->control, &control, control_next(control, 0));
+        kv_u64_cas_acq_rel(&look->head->control, &control, kv_control_next(control, 0));
     else if (chain_append(worker, look))
         return;
     else if (is_moving(index, look->head))

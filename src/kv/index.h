@@ -8,10 +8,11 @@
  * walk over all of them can remember where it is as a position in that order. The low 16 bits are
  * the tag in the slot: a reader looks at an item only if its tag fits.
  *
- *   slot      tag 16 | LIVE | PEND | FROZEN | VACANT | place 44   place: the item, in 8 bytes
+ *   slot      tag 16 | LIVE | PEND | FROZEN | VACANT | place 44   place: the item, in 4 bytes
  *             without LIVE it is empty: 0, or VACANT and in the place a version (see 5 below)
  *   control   link 30 | version 25 | pend 6 | MOVED | FROZEN | READY   of a chain's first bucket;
- *             of overflow buckets only the link, to the next bucket of the chain, is used
+ *             overflow buckets have a link, to the next bucket of the chain, a version, FROZEN,
+ *             and CUT
  *
  * Of what grow.c adds, this file has to know: a chain whose control has FROZEN does not change any
  * more, FROZEN slot by FROZEN slot, and once it has MOVED, what was in it is found in two chains of
@@ -54,8 +55,10 @@
  *   6 What a word points to may be read as long as the reader has not been quiescent since it
  *     loaded the word (epoch.h), so a place cannot have become another item's meanwhile: comparing
  *     words is comparing items.
- *   7 Overflow buckets are appended and stay: the link a reader follows always leads on in its own
- *     chain. A new one is zeroed before its link is stored.
+ *   7 Overflow buckets are appended at the end, and leave from there when they are empty
+ *     (overflow.c); one that has left stays as it is until no reader can be in it. So the link a
+ *     reader follows always leads on in its own chain. A new one is zeroed before its link is
+ *     stored.
  *
  * Progress: no step waits for another worker. A failed compare-and-swap means that somebody else
  * has succeeded: e by a commit, d and the swaps of words by a change of that slot. A worker that
@@ -87,12 +90,13 @@
 #define KV_WORD_FROZEN (UINT64_C(1) << 45)
 #define KV_WORD_VACANT (UINT64_C(1) << 44)
 #define KV_WORD_PLACE ((UINT64_C(1) << 44) - 1)
-#define KV_PLACE_UNIT 8
+#define KV_PLACE_UNIT 4
 
 /* kv_bucket.control of the first bucket of a chain. */
 #define KV_CONTROL_READY UINT64_C(1)
 #define KV_CONTROL_FROZEN UINT64_C(2)
 #define KV_CONTROL_MOVED UINT64_C(4)
+#define KV_CONTROL_CUT UINT64_C(1) /* of an overflow bucket: the next one is about to leave */
 #define KV_CONTROL_PEND_SHIFT 3
 #define KV_CONTROL_PEND_MASK UINT64_C(63) /* number of the slot in the chain + 1; 0: none */
 #define KV_CONTROL_VERSION_SHIFT 9
@@ -116,10 +120,11 @@ struct kv_bucket {
 U_STATIC_ASSERT(sizeof(struct kv_bucket) == 64, kv_bucket_bytes);
 U_STATIC_ASSERT(KV_CHAIN_SLOTS_MAX <= KV_CONTROL_PEND_MASK, kv_pend_names_every_slot);
 
-/* The overflow buckets of a table: handed out in order, given back with the table. */
+/* The overflow buckets of a table that are free. */
 struct kv_overflow {
-    kv_atomic_u32 next; /* link of the next one; 0 is none */
-    kv_atomic_u32 end;  /* those from here on have no memory yet */
+    kv_atomic_u64 stack; /* of those that came back: a count 32, link of the first 32; 0 is none */
+    kv_atomic_u32 next;  /* those from here on were never used */
+    kv_atomic_u32 end;   /* those from here on have no memory yet */
 };
 
 /* Where a growth stands (grow.c). */
@@ -189,6 +194,20 @@ static inline unsigned kv_control_pend(uint64_t control)
     return (unsigned)(control >> KV_CONTROL_PEND_SHIFT & KV_CONTROL_PEND_MASK);
 }
 
+static inline uint64_t kv_control_version(uint64_t control)
+{
+    return control >> KV_CONTROL_VERSION_SHIFT & KV_CONTROL_VERSION_MASK;
+}
+
+/* The next version, with another pend. */
+static inline uint64_t kv_control_next(uint64_t control, unsigned pend)
+{
+    uint64_t version = (kv_control_version(control) + 1) & KV_CONTROL_VERSION_MASK;
+    uint64_t rest = control & ~(KV_CONTROL_PEND_MASK << KV_CONTROL_PEND_SHIFT |
+                                KV_CONTROL_VERSION_MASK << KV_CONTROL_VERSION_SHIFT);
+    return rest | version << KV_CONTROL_VERSION_SHIFT | (uint64_t)pend << KV_CONTROL_PEND_SHIFT;
+}
+
 /* log2 of the number of chains, those of a larger table that is being filled not counted. */
 static inline unsigned kv_index_power(const struct kv_index *index)
 {
@@ -254,8 +273,8 @@ static inline struct kv_bucket *kv_bucket_next(const struct kv_index *index,
  * the slot in its chain. The result may have another tag than `word`: the slot may have got another
  * item meanwhile.
  */
-uint64_t kv_slot_settle(struct kv_bucket *head, kv_atomic_u64 *slot, unsigned number,
-                        uint64_t word);
+uint64_t kv_slot_settle(const struct kv_index *index, struct kv_bucket *head, kv_atomic_u64 *slot,
+                        unsigned number, uint64_t word);
 
 /* ---- finding ----------------------------------------------------------------------------- */
 
@@ -285,7 +304,7 @@ static inline bool kv_index_search(const struct kv_index *index, const struct kv
             if (U_LIKELY(!kv_word_has_tag(word, wanted.hash)))
                 continue;
             if (U_UNLIKELY(!kv_word_is_settled(word))) {
-                word = kv_slot_settle(head, &bucket->slot[i], number + i, word);
+                word = kv_slot_settle(index, head, &bucket->slot[i], number + i, word);
                 if (word == 0)
                     continue;
             }
@@ -361,6 +380,8 @@ bool kv_index_unlink(struct kv_worker *worker, uint64_t hash, uint64_t word);
 /* Whether a slot leads to `word`. */
 bool kv_index_has(const struct kv_index *index, uint64_t hash, uint64_t word);
 
+/* ---- overflow buckets (overflow.c) ------------------------------------------------------- */
+
 /*
  * Sees to it that the worker has an overflow bucket for the next insert. False if the memory has
  * none to give.
@@ -370,6 +391,19 @@ bool kv_index_spare(struct kv_worker *worker);
 /* An overflow bucket of the table of that power, zeroed; 0 if there is none. And back, zeroed. */
 uint32_t kv_overflow_take(struct kv_worker *worker, unsigned power);
 void kv_overflow_give(struct kv_worker *worker, unsigned power, uint32_t link);
+
+/* Takes the last buckets out of the chain, as far as they are overflow buckets and empty. */
+void kv_overflow_cut(struct kv_worker *worker, struct kv_bucket *head);
+
+/*
+ * To be called before the bucket that follows this overflow bucket is used for an insert. False if
+ * it was about to leave the chain: the chain has to be looked at again.
+ */
+bool kv_overflow_keep(struct kv_bucket *bucket);
+
+/* Housekeeping, if the worker has cut off buckets: those that nobody can be in any more are free.
+ */
+void kv_overflow_reclaim(struct kv_worker *worker);
 
 /* ---- growing (grow.c) -------------------------------------------------------------------- */
 

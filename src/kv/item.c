@@ -167,8 +167,8 @@ static uint32_t near_len_of(uint32_t value_len)
 static void header_init(struct kv_item *record, uint64_t status, uint32_t len)
 {
     kv_item_status_set(record, status);
-    kv_u64_store_relaxed(&record->cas, 0);
-    kv_u32_store_relaxed(&record->access, 0);
+    kv_item_cas_set(record, 0);
+    kv_item_access_store(record, 0);
     if (kv_status_near_len(status) == KV_NEAR_LEN_NONE)
         record->far_len = len;
 }
@@ -189,7 +189,7 @@ static struct kv_item *extent_new(struct kv_worker *worker, unsigned log, uint64
     struct kv_item *extent = (struct kv_item *)kv_log_append(worker, log, KV_FOR_NEW, record_bytes);
     if (extent) {
         header_init(extent, kv_status_make(0, 0, KV_MARK_EXTENT, KV_NEAR_LEN_NONE), bytes);
-        kv_u64_store_relaxed(&extent->cas, hash);
+        kv_item_cas_set(extent, hash);
     }
     return extent;
 }
@@ -257,7 +257,7 @@ static void head_fill(struct kv_item *item, const struct wanted *wanted)
 {
     const struct kv_key *key = wanted->key;
     uint64_t status = kv_item_status(item);
-    kv_u32_store_relaxed(&item->access, wanted->start.freq << KV_ACCESS_FREQ_SHIFT);
+    kv_item_access_store(item, wanted->start.freq << KV_ACCESS_FREQ_SHIFT);
     if (wanted->flags != 0)
         u_copy((uint8_t *)item + kv_item_flags_offset(item, status), &wanted->flags,
                sizeof(uint32_t));

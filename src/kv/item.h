@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What lies in a segment: records. Three kinds, each with the same 20 bytes in front, each a
- * multiple of 8 bytes long:
+ * multiple of 4 bytes long:
  *
  *   small item    header [length 4] [flags 4] key value
  *   large item    header length 4, first_bytes 4, extent_count 4, extents 8 each [flags 4] key
@@ -60,10 +60,13 @@ enum kv_access {
 
 #define KV_STATUS_SEALED ((uint64_t)KV_MARK_SEALED << KV_STATUS_MARKS_SHIFT)
 
+/*
+ * A record begins at a multiple of 4, but the two words of its header that change by
+ * compare-and-swap lie at multiples of 8: status and cas come first and access after them, or the
+ * other way round where that is not so.
+ */
 struct kv_item {
-    kv_atomic_u64 status;
-    kv_atomic_u64 cas; /* of an extent: the hash of its item's key, to find the item by */
-    kv_atomic_u32 access;
+    uint32_t header[5];
     uint32_t far_len; /* if near_len is KV_NEAR_LEN_NONE; else flags or key begin here already */
 };
 
@@ -73,8 +76,24 @@ struct kv_item {
 U_STATIC_ASSERT(sizeof(struct kv_item) == 24, kv_item_bytes);
 U_STATIC_ASSERT(offsetof(struct kv_item, far_len) == 20, kv_item_near_bytes);
 
+static inline kv_atomic_u64 *kv_item_status_at(const struct kv_item *item)
+{
+    return (kv_atomic_u64 *)((uintptr_t)item + ((uintptr_t)item & 4));
+}
+
+/* Of an extent: the hash of its item's key, to find the item by. */
+static inline kv_atomic_u64 *kv_item_cas_at(const struct kv_item *item)
+{
+    return kv_item_status_at(item) + 1;
+}
+
+static inline kv_atomic_u32 *kv_item_access_at(const struct kv_item *item)
+{
+    return (kv_atomic_u32 *)((uintptr_t)item + 16 - 4 * ((uintptr_t)item & 4));
+}
+
 /* Follows the header of a large item. */
-struct kv_extents {
+struct __attribute__((packed, aligned(4))) kv_extents {
     uint32_t first_bytes;
     uint32_t count;
     struct kv_item *at[];
@@ -141,26 +160,26 @@ static inline uint64_t kv_status_with_marks(uint64_t status, uint8_t marks)
 
 static inline uint64_t kv_item_status(const struct kv_item *item)
 {
-    return kv_u64_load_relaxed(&item->status);
+    return kv_u64_load_relaxed(kv_item_status_at(item));
 }
 
 /* Before publication only. */
 static inline void kv_item_status_set(struct kv_item *item, uint64_t status)
 {
-    kv_u64_store_relaxed(&item->status, status);
+    kv_u64_store_relaxed(kv_item_status_at(item), status);
 }
 
 /* Changes the status if it is *expected; if not, says in *expected what it is. */
 static inline bool kv_item_status_cas(struct kv_item *item, uint64_t *expected, uint64_t status)
 {
-    return kv_u64_cas_acq_rel(&item->status, expected, status);
+    return kv_u64_cas_acq_rel(kv_item_status_at(item), expected, status);
 }
 
 /* Adds marks and returns the status with them. */
 static inline uint64_t kv_item_mark(struct kv_item *item, uint8_t marks)
 {
     uint64_t bits = (uint64_t)marks << KV_STATUS_MARKS_SHIFT;
-    return kv_u64_fetch_or_acq_rel(&item->status, bits) | bits;
+    return kv_u64_fetch_or_acq_rel(kv_item_status_at(item), bits) | bits;
 }
 
 static inline uint32_t kv_item_exptime(const struct kv_item *item)
@@ -176,6 +195,19 @@ static inline uint32_t kv_item_key_len(const struct kv_item *item)
 static inline uint8_t kv_item_marks(const struct kv_item *item)
 {
     return kv_status_marks(kv_item_status(item));
+}
+
+/* ---- cas ---------------------------------------------------------------------------------- */
+
+static inline uint64_t kv_item_cas(const struct kv_item *item)
+{
+    return kv_u64_load_relaxed(kv_item_cas_at(item));
+}
+
+/* Before publication only. */
+static inline void kv_item_cas_set(struct kv_item *item, uint64_t cas)
+{
+    kv_u64_store_relaxed(kv_item_cas_at(item), cas);
 }
 
 /* ---- access ------------------------------------------------------------------------------ */
@@ -197,7 +229,7 @@ static inline unsigned kv_access_freq(uint32_t access)
 
 static inline uint32_t kv_item_access(const struct kv_item *item)
 {
-    return kv_u32_load_relaxed(&item->access);
+    return kv_u32_load_relaxed(kv_item_access_at(item));
 }
 
 static inline unsigned kv_item_freq(const struct kv_item *item)
@@ -205,11 +237,16 @@ static inline unsigned kv_item_freq(const struct kv_item *item)
     return kv_access_freq(kv_item_access(item));
 }
 
+static inline void kv_item_access_store(struct kv_item *item, uint32_t access)
+{
+    kv_u32_store_relaxed(kv_item_access_at(item), access);
+}
+
 /* Stores only what differs: the line of a hot item stays shared between the cores. */
 static inline void kv_item_access_set(struct kv_item *item, uint32_t was, uint32_t access)
 {
     if (was != access)
-        kv_u32_store_relaxed(&item->access, access);
+        kv_item_access_store(item, access);
 }
 
 /* ---- layout ------------------------------------------------------------------------------ */
@@ -286,7 +323,7 @@ static inline uint32_t kv_item_flags(const struct kv_item *item)
 
 static inline uint32_t kv_record_round(uint32_t bytes)
 {
-    return (bytes + 7u) & ~7u;
+    return (bytes + 3u) & ~3u;
 }
 
 /* Length of the record itself, without what a large item has elsewhere. */

@@ -248,6 +248,8 @@ void kv_quiesce(struct kv_worker *worker)
     kv_log_reclaim(worker, RECLAIM_PER_QUIESCE);
     if (U_UNLIKELY(kv_segments_differ(&worker->kv->segments)))
         kv_resize_step(worker);
+    if (worker->cut.count > 0)
+        kv_overflow_reclaim(worker);
     kv_grow_step(worker);
     kv_sweep_step(worker);
     kv_evict_step(worker, RECORDS_PER_QUIESCE);

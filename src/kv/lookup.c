@@ -39,7 +39,7 @@ static inline void view_fill(struct kv_view *view, const struct kv_item *item, u
     view->state = marks & KV_MARK_STATE;
     if (access & KV_ACCESS_FETCHED)
         view->state |= KV_FETCHED;
-    view->cas = kv_u64_load_relaxed(&item->cas);
+    view->cas = kv_item_cas(item);
 }
 
 void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t status)

@@ -62,7 +62,7 @@ static uint64_t cas_of_new(struct update *update)
     const struct kv_change *change = update->change;
     if (change->cas != 0 || change->cas_given)
         return change->cas;
-    return cas_give(update->worker, update->item ? kv_u64_load_relaxed(&update->item->cas) : 0);
+    return cas_give(update->worker, update->item ? kv_item_cas(update->item) : 0);
 }
 
 static void look(struct update *update, struct kv_view *view)
@@ -102,10 +102,10 @@ static void item_finish(struct update *update, uint64_t cas)
     uint64_t status = kv_item_status(item);
     status = status_of_new(update, status, kv_status_exptime(status));
     kv_item_status_set(item, kv_status_with_generation(status, generation));
-    kv_u64_store_relaxed(&item->cas, cas);
+    kv_item_cas_set(item, cas);
     uint32_t bits = kv_item_access(item) & KV_ACCESS_FREQ;
     bits |= (update->change->state & KV_FETCHED) ? KV_ACCESS_FETCHED : 0;
-    kv_u32_store_relaxed(&item->access, kv_access_make(worker->now_s, bits));
+    kv_item_access_store(item, kv_access_make(worker->now_s, bits));
 }
 
 /*
@@ -214,8 +214,8 @@ static bool carry_copy(struct update *update, uint64_t cas)
         return true;
     }
     kv_item_status_set(copy, status_of_new(update, update->status, change->exptime));
-    kv_u64_store_relaxed(&copy->cas, cas);
-    kv_u32_store_relaxed(&copy->access, access_of_touched(update));
+    kv_item_cas_set(copy, cas);
+    kv_item_access_store(copy, access_of_touched(update));
     kv_item_note_exptime(worker, copy, change->exptime);
     kv_record_charge(worker, copy);
     if (seal(update) && kv_index_exchange(worker, update->key->hash, update->word, copy)) {
@@ -233,7 +233,7 @@ static bool carry_touch(struct update *update)
     const struct kv_change *change = update->change;
     uint64_t status = update->status;
     if (status & KV_STATUS_SEALED)
-        return carry_copy(update, kv_u64_load_relaxed(&item->cas));
+        return carry_copy(update, kv_item_cas(item));
 
     unsigned kind = kv_status_marks(status) & ~(unsigned)KV_MARK_STATE;
     uint8_t marks = (uint8_t)(kind | (change->state & KV_MARK_STATE));

@@ -61,11 +61,8 @@ void index_insert(enum key key, unsigned digit)
     keys_op_end(op);
 }
 
-void index_find(enum key key)
+static void found(struct history_op *op, const struct kv_item *item)
 {
-    struct history_op *op = keys_op_begin(key, HISTORY_GET);
-    uint64_t word;
-    const struct kv_item *item = kv_index_find(&table.kv->index, &table.keys[key], &word);
     op->result = item ? HISTORY_DONE : HISTORY_ABSENT;
     if (item) {
         uint32_t len;
@@ -73,6 +70,26 @@ void index_find(enum key key)
         op->seen = digit_text(*value - '0');
     }
     keys_op_end(op);
+}
+
+void index_find(enum key key)
+{
+    struct history_op *op = keys_op_begin(key, HISTORY_GET);
+    uint64_t word;
+    found(op, kv_index_find(&table.kv->index, &table.keys[key], &word));
+}
+
+void index_find_late(enum key key, kv_atomic_u64 *slot, unsigned number)
+{
+    const struct kv_index *index = &table.kv->index;
+    uint64_t hash = table.keys[key].hash;
+    struct history_op *op = keys_op_begin(key, HISTORY_GET);
+    op->from = 0;
+    uint64_t word = kv_u64_load_acquire(slot);
+    if (!kv_word_is_settled(word))
+        word = kv_slot_settle(index, kv_index_chain(index, hash), slot, number, word);
+    bool is_there = word != 0 && kv_word_has_tag(word, hash);
+    found(op, is_there ? kv_word_item(index, word) : NULL);
 }
 
 void index_unlink(enum key key)

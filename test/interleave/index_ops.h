@@ -20,4 +20,7 @@ void index_exchange(enum key key, unsigned digit);
 void index_unlink(enum key key);
 void index_find(enum key key);
 
+/* Looks at one slot, of that number in its chain, as a reader does that came to it long ago. */
+void index_find_late(enum key key, kv_atomic_u64 *slot, unsigned number);
+
 #endif

@@ -43,6 +43,39 @@ static void full(void)
         index_insert((enum key)(KEY_FILL + i), 1);
 }
 
+/* B is alone in the second bucket. */
+static void full_and_b(void)
+{
+    full();
+    index_insert(KEY_B, 9);
+}
+
+/* B is alone in the third bucket. */
+static void full_twice_and_b(void)
+{
+    empty();
+    for (unsigned i = 0; i < 2 * KV_BUCKET_SLOTS; i++)
+        index_insert((enum key)(KEY_FILL + i), 1);
+    index_insert(KEY_B, 9);
+}
+
+static struct kv_bucket *old_bucket;
+
+/* An empty second bucket that is still there: who emptied it has cut off too many already. */
+static void full_and_empty(void)
+{
+    full_and_b();
+    struct kv_cut *cut = &table.workers[0]->cut;
+    struct kv_bucket *head = kv_index_chain(&table.kv->index, table.keys[KEY_A].hash);
+    old_bucket = kv_bucket_next(&table.kv->index, head, head);
+    cut->power = kv_index_power(&table.kv->index);
+    cut->count = KV_CUT_MAX;
+    index_unlink(KEY_B);
+    cut->count = 0;
+    if (kv_bucket_next(&table.kv->index, head, head) != old_bucket)
+        il_fail("the bucket has left its chain");
+}
+
 /* ---- what threads do --------------------------------------------------------------------- */
 
 static void insert_1(void)
@@ -111,6 +144,24 @@ static void find_twice(void)
 {
     index_find(KEY_A);
     index_find(KEY_A);
+}
+
+static void cut_insert_two(void)
+{
+    kv_overflow_cut(keys_worker(), kv_index_chain(&table.kv->index, table.keys[KEY_A].hash));
+    index_insert(KEY_B, 4);
+    index_insert((enum key)(KEY_FILL + KV_BUCKET_SLOTS), 1);
+}
+
+/* The slot that is claimed there: pend names the one before. */
+static void find_in_old_bucket(void)
+{
+    index_find_late(KEY_A, &old_bucket->slot[1], KV_BUCKET_SLOTS + 1);
+}
+
+static void unlink_b(void)
+{
+    index_unlink(KEY_B);
 }
 
 static void insert_b(void)
@@ -213,6 +264,46 @@ const struct il_scenario index_scenarios[] = {
      full,
      keys_begin,
      {insert_1, insert_b, find_twice},
+     keys_check_histories,
+     keys_close},
+    {"index-cut",
+     "a bucket gets empty and leaves while a key is inserted",
+     2,
+     full_and_b,
+     keys_begin,
+     {unlink_b, insert_1_find},
+     keys_check_histories,
+     keys_close},
+    {"index-cut-append",
+     "and another one comes in its place, a third thread looks",
+     3,
+     full_and_b,
+     keys_begin,
+     {unlink_b_insert_b, insert_1, find_twice},
+     keys_check_histories,
+     keys_close},
+    {"index-cut-late",
+     "a claim in a bucket that has left, and a reader who still is in it",
+     3,
+     full_and_empty,
+     keys_begin,
+     {cut_insert_two, insert_1, find_in_old_bucket},
+     keys_check_histories,
+     keys_close},
+    {"index-cut-third",
+     "a third bucket leaves while a key is inserted",
+     2,
+     full_twice_and_b,
+     keys_begin,
+     {unlink_b, insert_1_find},
+     keys_check_histories,
+     keys_close},
+    {"index-cut-third-append",
+     "and comes back, others insert and look",
+     3,
+     full_twice_and_b,
+     keys_begin,
+     {unlink_b_insert_b, unlink_a_insert_2, insert_1_find},
      keys_check_histories,
      keys_close},
 };

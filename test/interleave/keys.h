@@ -9,8 +9,8 @@
 #include "../history/history.h"
 #include "kv/engine.h"
 
-/* Two keys of the same chain, as many more as fill a bucket of it, and one of another chain. */
-enum key { KEY_A = 0, KEY_B, KEY_FILL, KEY_ELSEWHERE = KEY_FILL + KV_BUCKET_SLOTS, KEYS };
+/* Two keys of the same chain, as many more as fill two buckets of it, and one of another chain. */
+enum key { KEY_A = 0, KEY_B, KEY_FILL, KEY_ELSEWHERE = KEY_FILL + 2 * KV_BUCKET_SLOTS, KEYS };
 
 struct table {
     struct kv *kv;

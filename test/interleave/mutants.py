@@ -98,9 +98,9 @@ MUTANTS = [
         "no-commit",
         "index.c",
         "    if (!kv_u64_cas_acq_rel(&look->head->control, &control,\n"
-        "                            control_next(control, look->number + 1))) {",
+        "                            kv_control_next(control, look->number + 1))) {",
         "    if (!kv_u64_cas_acq_rel(&look->head->control, &control,\n"
-        "                            control_next(control, look->number + 1)) &&\n"
+        "                            kv_control_next(control, look->number + 1)) &&\n"
         "        control == look->control) {",
         ("index-insert",),
         "not linearizable|twice",
@@ -108,7 +108,7 @@ MUTANTS = [
     Mutant(
         "pending-is-there",
         "index.c",
-        "        if (kv_control_pend(control) != number + 1)\n            return 0;",
+        "        if (!is_named)\n            return 0;",
         "",
         ("index-insert",),
         "not linearizable|U_ASSERT",
@@ -116,10 +116,36 @@ MUTANTS = [
     Mutant(
         "slot-comes-back",
         "index.c",
-        "    return KV_WORD_VACANT | version_of(kv_u64_load_acquire(&head->control));",
-        "    return head ? 0 : version_of(0);",
+        "    return KV_WORD_VACANT | kv_control_version(kv_u64_load_acquire(&head->control));",
+        "    return head ? 0 : kv_control_version(0);",
         ("index-insert-gone",),
         "not linearizable|U_ASSERT",
+    ),
+    # ---- buckets that leave ----
+    Mutant(
+        "cut-slot-unseen",
+        "index.c",
+        "kv_control_pend(control) == number + 1 && chain_slot(index, head, number) == slot;",
+        "kv_control_pend(control) == number + 1;",
+        ("index-cut-late",),
+        "not linearizable|U_ASSERT",
+    ),
+    Mutant(
+        "cut-committed",
+        "overflow.c",
+        "if (!kv_u64_cas_acq_rel(&head->control, &control, control_after)) {",
+        "if (control != control_after &&\n"
+        "        kv_u64_load_acquire(&head->control) != control) {",
+        ("index-cut-third",),
+        "not linearizable|too many atomic",
+    ),
+    Mutant(
+        "cut-not-kept",
+        "index.c",
+        "if (bucket != head && !kv_overflow_keep(bucket))",
+        "if (bucket == U_NULL)",
+        ("index-cut-third", "index-cut-third-append"),
+        "not linearizable|kv_check",
     ),
     # ---- growing ----
     Mutant(
@@ -145,7 +171,7 @@ MUTANTS = [
         "update.c",
         "        done = kv_index_insert(worker, update->key, item);\n",
         "        done = kv_index_insert(worker, update->key, item);\n"
-        "    if (!update->item)\n        kv_u64_store_relaxed(&item->cas, cas + 1);\n",
+        "    if (!update->item)\n        kv_item_cas_set(item, cas + 1);\n",
         ("add-add",),
         "not linearizable",
     ),

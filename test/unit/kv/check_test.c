@@ -120,9 +120,9 @@ static void test_broken_extent(void **unused)
     struct kv_key large = rig_key(rig.kv, "large");
     struct kv_item *item = kv_index_find(&rig.kv->index, &large, &word);
     struct kv_item *extent = kv_item_extents(item)->at[0];
-    extent->cas ^= 1;
+    *kv_item_cas_at(extent) ^= 1;
     expect_broken("extent");
-    extent->cas ^= 1;
+    *kv_item_cas_at(extent) ^= 1;
 }
 
 static void test_wrong_list(void **unused)

@@ -175,12 +175,12 @@ static void test_overhead(void **unused)
 {
     expect_record_bytes(0, 0, 40);
     expect_record_bytes(200, 0, 240);
-    expect_record_bytes(200, 1, 248);
-    expect_record_bytes(248, 0, 288);
+    expect_record_bytes(200, 1, 244);
+    expect_record_bytes(202, 0, 244);
     expect_record_bytes(254, 0, 296);
-    expect_record_bytes(255, 0, 304);
+    expect_record_bytes(255, 0, 300);
     expect_record_bytes(260, 0, 304);
-    expect_record_bytes(260, 1, 308 + 4);
+    expect_record_bytes(260, 1, 308);
 }
 
 int main(void)

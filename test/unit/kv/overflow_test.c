@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Overflow buckets: taken, given, cut off their chains when empty, and used again. */
+#include "kv_rig.h"
+
+#include "kv/engine.h"
+
+#define KEYS 60
+
+static struct kv_rig rig;
+static char names[KEYS][24];
+static struct kv_key keys[KEYS]; /* all of one chain */
+
+static int setup(void **unused)
+{
+    if (rig_open(&rig, 4 * MIB, 2, true, 0) != 0)
+        return -1;
+    unsigned found = 0;
+    for (unsigned number = 0; found < KEYS; number++) {
+        snprintf(names[found], sizeof(names[found]), "crowd%u", number);
+        keys[found] = rig_key(rig.kv, names[found]);
+        if (kv_index_chain(&rig.kv->index, keys[found].hash) ==
+            kv_position_chain(&rig.kv->index, 0))
+            found++;
+    }
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    return rig_close(&rig);
+}
+
+static unsigned chain_buckets(void)
+{
+    const struct kv_index *index = &rig.kv->index;
+    struct kv_bucket *head = kv_position_chain(index, 0);
+    unsigned buckets = 0;
+    for (struct kv_bucket *bucket = head; bucket; bucket = kv_bucket_next(index, head, bucket))
+        buckets++;
+    return buckets;
+}
+
+static uint32_t never_used(void)
+{
+    const struct kv_index *index = &rig.kv->index;
+    return kv_u32_load_relaxed(&index->overflows[kv_index_power(index) & 1].next);
+}
+
+static void store(unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++)
+        rig_set(rig.worker, &keys[i], 10, i);
+}
+
+static void delete (unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++)
+        assert_int_equal(rig_delete(rig.worker, &keys[i]), KV_DELETE);
+}
+
+static void expect_values(unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++) {
+        struct kv_view view;
+        assert_int_equal(kv_get(rig.worker, &keys[i], &view), KV_HIT);
+        assert_true(rig_is_filled(view.item, 10, i));
+    }
+}
+
+static void test_empty_bucket_leaves_its_chain(void **unused)
+{
+    store(0, KV_BUCKET_SLOTS + 2);
+    assert_int_equal(chain_buckets(), 2);
+    delete (KV_BUCKET_SLOTS, KV_BUCKET_SLOTS + 1);
+    assert_int_equal(chain_buckets(), 2);
+    delete (KV_BUCKET_SLOTS + 1, KV_BUCKET_SLOTS + 2);
+    assert_int_equal(chain_buckets(), 1);
+    expect_values(0, KV_BUCKET_SLOTS);
+    delete (0, KV_BUCKET_SLOTS);
+    assert_int_equal(chain_buckets(), 1);
+}
+
+static void test_buckets_leave_from_the_end(void **unused)
+{
+    store(0, KEYS);
+    assert_int_equal(chain_buckets(), KV_CHAIN_BUCKETS_MAX);
+    delete (KV_BUCKET_SLOTS, 2 * KV_BUCKET_SLOTS); /* the second one: it is not the last */
+    assert_int_equal(chain_buckets(), KV_CHAIN_BUCKETS_MAX);
+    delete (3 * KV_BUCKET_SLOTS, KEYS);
+    assert_int_equal(chain_buckets(), 3);
+    expect_values(0, KV_BUCKET_SLOTS);
+    expect_values(2 * KV_BUCKET_SLOTS, 3 * KV_BUCKET_SLOTS);
+}
+
+static void test_they_are_used_again(void **unused)
+{
+    store(0, KEYS);
+    uint32_t used = never_used();
+    for (unsigned round = 0; round < 1000; round++) {
+        for (unsigned i = KEYS; i-- > 0;)
+            delete (i, i + 1);
+        assert_int_equal(chain_buckets(), 1);
+        kv_quiesce(rig.worker);
+        kv_quiesce(rig.worker);
+        store(0, KEYS);
+        expect_values(0, KEYS);
+    }
+    assert_int_equal(never_used(), used);
+}
+
+static void test_not_before_all_are_quiescent(void **unused)
+{
+    struct kv_worker *other = kv_join(rig.kv);
+    store(0, KV_BUCKET_SLOTS + 1);
+    uint32_t used = never_used();
+    delete (KV_BUCKET_SLOTS, KV_BUCKET_SLOTS + 1);
+    for (unsigned i = 0; i < 10; i++)
+        kv_quiesce(rig.worker);
+    store(KV_BUCKET_SLOTS, KV_BUCKET_SLOTS + 1);
+    assert_int_equal(never_used(), used + 1);
+    delete (KV_BUCKET_SLOTS, KV_BUCKET_SLOTS + 1);
+    kv_quiesce(other);
+    kv_quiesce(rig.worker);
+    store(KV_BUCKET_SLOTS, KV_BUCKET_SLOTS + 1);
+    assert_int_equal(never_used(), used + 1);
+    kv_leave(other);
+}
+
+/* More than a worker remembers without having been quiescent stay in their chains. */
+static void test_what_is_cut_off_is_bounded(void **unused)
+{
+    for (unsigned i = 0; i < KV_CUT_MAX + 10; i++) {
+        store(0, KV_BUCKET_SLOTS + 1);
+        delete (KV_BUCKET_SLOTS, KV_BUCKET_SLOTS + 1);
+    }
+    assert_int_equal(rig.worker->cut.count, KV_CUT_MAX);
+    assert_int_equal(chain_buckets(), 2);
+    kv_quiesce(rig.worker);
+    kv_quiesce(rig.worker);
+    assert_int_equal(rig.worker->cut.count, 0);
+}
+
+/* Full memory, turned over many times: chains don't keep what they had when they were longest. */
+static void test_crowded_chains_come_and_go(void **unused)
+{
+    const struct kv_index *index = &rig.kv->index;
+    uint32_t used = 0;
+    for (unsigned i = 0; i < 600000; i++) {
+        char name[24];
+        snprintf(name, sizeof(name), "key%u", i);
+        struct kv_key key = rig_key(rig.kv, name);
+        rig_set(rig.worker, &key, 10, i);
+        kv_quiesce(rig.worker);
+        if (i == 200000)
+            used = never_used();
+    }
+    uint32_t heads = UINT32_C(1) << kv_index_power(index);
+    assert_true(used > heads / 100);
+    assert_true(never_used() <= used + heads / 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_empty_bucket_leaves_its_chain, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_buckets_leave_from_the_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_they_are_used_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_not_before_all_are_quiescent, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_cut_off_is_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_crowded_chains_come_and_go, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
