@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/siphash.h"
+#include "kv/hash.h"
 #include "kv/kv.h"
 
 #define TABLE_BURST 64 /* requests between two announcements that no item is looked at */
@@ -79,11 +79,14 @@ static inline const struct table_request *table_request_at(const struct table_re
 }
 
 /* The hash of the tables beside the engine: the engine's function under a fixed secret. */
+extern struct kv_hash table_hash_secret;
+
+/* Before the first hash; may be called again. */
+void table_hash_init(void);
+
 static inline uint64_t table_hash(const uint8_t *key, uint32_t bytes)
 {
-    static const uint8_t secret[U_SIPHASH_KEY_BYTES] = {1, 2, 3, 4, 5, 6, 7, 8};
-
-    return u_siphash13(secret, key, bytes);
+    return kv_hash_of(&table_hash_secret, key, bytes);
 }
 
 #endif

@@ -84,6 +84,7 @@ static void *ck_create(const struct table_config *config, const char **error)
 {
     struct ck_table *table = aligned_alloc(128, (sizeof(*table) + 127) & ~(size_t)127);
 
+    table_hash_init();
     *error = "no memory";
     if (!table)
         return NULL;

@@ -61,6 +61,7 @@ static void *mutex_create(const struct table_config *config, const char **error)
     struct mutex_table *table = aligned_alloc(_Alignof(struct mutex_table), sizeof(*table));
     bool whole = true;
 
+    table_hash_init();
     *error = "no memory";
     if (!table)
         return NULL;

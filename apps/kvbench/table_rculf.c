@@ -45,6 +45,7 @@ static void *rculf_create(const struct table_config *config, const char **error)
     struct rculf_table *table = malloc(sizeof(*table));
     unsigned long buckets = BUCKETS_FIRST;
 
+    table_hash_init();
     *error = "no memory";
     if (!table)
         return NULL;
