@@ -77,19 +77,23 @@ static void fill_data(struct net_split *split, struct net_link *link, struct us_
         net_split_say(split, link, NET_SPLIT_TODO_USED);
 }
 
-/* What was kept for a session that goes on, then the end that has come behind it. */
+/*
+ * What was kept for a session that goes on, then the end that has come behind it, unless the
+ * session has stopped again meanwhile.
+ */
 static bool fill_ready(struct net_split *split, struct us_event *ev)
 {
     struct net_link *link = U_CONTAINER_OF(split->ready.next, struct net_link, ready_link);
-    const struct net_kept *kept = lend(split, link);
+    const struct net_kept *kept = link->keeping ? NULL : lend(split, link);
 
     *ev = (struct us_event){.conn = (struct us_conn *)link, .user = link->user};
+    if (!kept || !link->ended)
+        u_list_remove(&link->ready_link);
     if (kept) {
         fill_data(split, link, ev, kept->bytes, kept->len);
         return true;
     }
-    u_list_remove(&link->ready_link);
-    if (!link->ended)
+    if (link->keeping || !link->ended)
         return false;
     link->ended = false;
     ev->type = US_EV_PEER_CLOSED;
@@ -187,6 +191,7 @@ bool net_split_next_event(struct net_stack_worker *worker, struct us_event *ev)
         if (!record)
             return false;
         worker->active = true;
+        worker->blocked_checks = worker->blocked_count; /* any may have drained, at any time */
         if (fill_event(worker, record, ev))
             return true;
     }
@@ -205,7 +210,7 @@ int net_split_recv_keep(struct net_split *split, struct net_link *link, const ui
 void net_split_recv_resume(struct net_split *split, struct net_link *link)
 {
     link->keeping = false;
-    if (link->kept || link->ended)
+    if ((link->kept || link->ended) && u_list_is_empty(&link->ready_link))
         u_list_push_back(&split->ready, &link->ready_link);
 }
 
@@ -379,10 +384,8 @@ bool net_split_sessions_turn(struct net_split *split, uint64_t now_us)
     net_split_events(worker);
     if (split->congested && net_pipe_has_room(split->commands, 2 * NET_SPLIT_ROOM_REPLIES)) {
         split->congested = false;
-        worker->active = true;
-    }
-    if (worker->active)
         worker->blocked_checks = worker->blocked_count;
+    }
     if (worker->blocked_checks > 0)
         net_split_unblock(worker);
     if (cache_eager_count(worker->cache_worker) > 0)

@@ -200,7 +200,8 @@ def test_the_limit_of_connections_is_for_all_workers(server_tap):
 
 def test_threads_are_kept_on_their_cores(start_server):
     allowed = sorted(os.sched_getaffinity(0))[:2]
-    server = start_server("tap", "--cores=" + ",".join(map(str, reversed(allowed))))
+    cores = "--cores=" + ",".join(map(str, reversed(allowed)))
+    server = start_server("tap", cores, "--threading=unified")
     found = threads(server)
     assert len(found) == len(allowed)
     for number, core in enumerate(reversed(allowed)):

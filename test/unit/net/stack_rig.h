@@ -48,6 +48,7 @@ struct fixture {
     struct net_stack_worker *server;   /* the half with the stack, if there are two */
     struct net_stack_worker *sessions; /* the half with the sessions, or the same */
     struct us_stack *stack;            /* of the clients */
+    pthread_t thread;                  /* of the sessions, if rig_threaded */
     void *memory;
     uint64_t now_us;
     struct client clients[CLIENTS_MAX];
@@ -67,6 +68,7 @@ static inline struct us_addr addr4(const uint8_t bytes[4])
 
 /* Of the servers that are opened: main() may choose. */
 static enum net_threading rig_threading;
+static bool rig_threaded; /* the half with the sessions runs on a thread of its own */
 
 /* ---- the link and the two stacks --------------------------------------------------------- */
 
@@ -98,6 +100,11 @@ struct shape {
     uint16_t udp_port;
 };
 
+static inline void *sessions_main(void *worker)
+{
+    return net_worker_run(worker) == 0 ? NULL : worker;
+}
+
 static inline void open_worker(struct fixture *f, const struct net_stack_config *config)
 {
     struct net_worker *halves[2] = {NULL, NULL};
@@ -112,7 +119,10 @@ static inline void open_worker(struct fixture *f, const struct net_stack_config 
     f->server = (struct net_stack_worker *)halves[0];
     f->sessions = (struct net_stack_worker *)halves[1];
     assert_int_equal(net_stack_join(f->cache, halves, 1), 0);
-    assert_int_equal(net_stack_begin(f->sessions), 0);
+    if (rig_threaded)
+        assert_int_equal(pthread_create(&f->thread, NULL, sessions_main, halves[1]), 0);
+    else
+        assert_int_equal(net_stack_begin(f->sessions), 0);
 }
 
 /* Both halves in turn: what comes in is answered. */
@@ -123,8 +133,24 @@ static inline void server_turn(struct fixture *f)
         return;
     }
     net_split_stack_turn(f->server->split, f->now_us);
-    net_split_sessions_turn(f->server->split, f->now_us);
+    if (rig_threaded)
+        (void)sched_yield();
+    else
+        net_split_sessions_turn(f->server->split, f->now_us);
     net_split_stack_turn(f->server->split, f->now_us);
+}
+
+static inline void thread_end(struct fixture *f)
+{
+    struct net_split *split = f->server->split;
+    void *failed;
+
+    net_worker_stop(&f->sessions->worker);
+    while (atomic_load(&split->sessions_state) != NET_SPLIT_OVER)
+        server_turn(f);
+    assert_int_equal(pthread_join(f->thread, &failed), 0);
+    assert_null(failed);
+    net_split_stack_end(split, f->now_us);
 }
 
 /* As at the end of net_worker_run(). */
@@ -135,6 +161,10 @@ static inline void server_end(struct fixture *f)
 
     if (!split) {
         net_stack_end(f->server, f->now_us);
+        return;
+    }
+    if (rig_threaded) {
+        thread_end(f);
         return;
     }
     net_split_sessions_abort(split);

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The threading models of the own stack: who runs where, that they serve, sleep and end."""
+
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+from test_workers import process_seconds
+
+
+def threads(server):
+    """All threads of a server that serve: name -> thread id."""
+    found = {}
+    for task in pathlib.Path(f"/proc/{server.pid}/task").iterdir():
+        name = (task / "comm").read_text().strip()
+        if name.startswith(("ucached-", "sessions-")):
+            found[name] = int(task.name)
+    return found
+
+
+def cores_of(server):
+    return {name: os.sched_getaffinity(tid) for name, tid in threads(server).items()}
+
+
+@pytest.fixture(params=["split", "merge", "split -t 3", "merge -t 2"])
+def server(request, start_server):
+    return start_server("tap", *("--threading=" + request.param).split())
+
+
+def test_every_worker_has_two_threads(server):
+    workers = int(server.stats()["threads"])
+    names = [f"{half}-{n}" for half in ("sessions", "ucached") for n in range(workers)]
+    assert sorted(threads(server)) == names
+    assert server.stats("ustack")["threading"] in " ".join(server.command)
+
+
+def test_clients_are_served(server):
+    value = os.urandom(300_000)
+    connections = [server.connect() for _ in range(32)]
+    for number, connection in enumerate(connections):
+        connection.send(b"set k%d 0 0 %d\r\n" % (number, len(value)) + value + b"\r\n")
+    for number, connection in enumerate(connections):
+        assert connection.line() == b"STORED\r\n"
+        connection.send(b"get k%d\r\nmn\r\n" % number)
+    for number, connection in enumerate(connections):
+        assert connection.line() == b"VALUE k%d 0 %d\r\n" % (number, len(value))
+        assert connection.exactly(len(value) + 2) == value + b"\r\n"
+        assert connection.line() == b"END\r\n"
+        assert connection.line() == b"MN\r\n"
+    passed = server.stats("ustack")
+    assert int(passed["split_events"]) > 32 and int(passed["split_commands"]) > 32
+    assert int(passed["split_links_none"]) == 0
+
+
+def test_the_end_is_clean_with_clients_in_the_middle(server):
+    connections = [server.connect() for _ in range(8)]
+    connections[0].ask(b"set big 0 0 200000\r\n" + b"v" * 200_000 + b"\r\n")
+    for connection in connections:
+        connection.send(b"get big\r\n" * 100)
+    server.stop()
+
+
+def test_an_idle_server_costs_next_to_nothing(server):
+    with server.connect() as connection:
+        assert connection.ask(b"mn\r\n") == b"MN\r\n"
+        time.sleep(0.5)
+        before = process_seconds(server)
+        time.sleep(3)
+        assert process_seconds(server) - before <= 0.12  # up to six threads
+        assert connection.ask(b"mn\r\n") == b"MN\r\n"
+
+
+def test_split_takes_two_cores_for_a_worker(start_server):
+    allowed = sorted(os.sched_getaffinity(0))[:2]
+    if len(allowed) < 2:
+        pytest.skip("there is one core")
+    server = start_server("tap", "--threading=split", "--cores=%d,%d" % tuple(allowed))
+    assert cores_of(server) == {"ucached-0": {allowed[0]}, "sessions-0": {allowed[1]}}
+    assert server.stats()["threads"] == "1"
+
+
+def test_merge_takes_one(start_server):
+    core = max(os.sched_getaffinity(0))
+    server = start_server("tap", "--threading=merge", f"--cores={core}")
+    assert cores_of(server) == {"ucached-0": {core}, "sessions-0": {core}}
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        ("--threading=both", "not one of unified, split, merge"),
+        ("--threading=split --io=sock", "--io=tap"),
+        ("--threading=split --io=tap --cores=0", "--threading=merge is for that"),
+    ],
+)
+def test_what_does_not_fit_is_refused(ucached_path, args, words):
+    ended = subprocess.run(
+        [ucached_path, *args.split()], capture_output=True, text=True, timeout=10
+    )
+    assert ended.returncode == 64
+    assert words in ended.stderr

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A worker in two halves whose sessions run on a thread of their own, while the clients and the
+ * half with the stack take turns in this one. What the halves do in one thread is tested by
+ * stack_worker_test.c.
+ */
+#include "stack_rig.h"
+
+static int setup_threaded(void **state)
+{
+    rig_threaded = true;
+    return setup(state);
+}
+
+static void requests_are_answered(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+    char request[64], reply[64];
+    unsigned i;
+
+    for (i = 0; i < 300; i++) {
+        snprintf(request, sizeof(request), "set k%u 0 0 4\r\n%04u\r\nget k%u\r\n", i, i, i);
+        snprintf(reply, sizeof(reply), "STORED\r\nVALUE k%u 0 4\r\n%04u\r\nEND\r\n", i, i);
+        ask(f, c, request, reply);
+    }
+}
+
+/* Values by reference: the cookies go to the stack's thread and come back. */
+static void large_values_go_both_ways(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+    const size_t reply_len = strlen("VALUE v 0 300000\r\n") + 300000 + 2 + 5;
+    unsigned i;
+
+    store(f, c, "v", 'v', 300000);
+    for (i = 0; i < 20; i++) {
+        c->got_len = 0;
+        client_send(c, "get v\r\n", 7);
+        wait_for(f, c, reply_len);
+        assert_memory_equal(c->got + reply_len - 7, "\r\nEND\r\n", 7);
+    }
+    assert_true(net_counter_read(&f->server->split->counters[NET_SPLIT_COMMANDS]) > 40);
+}
+
+/* Credit runs out while the session is blocked; nothing of what was kept is lost or swapped. */
+static void a_client_that_reads_late_gets_all(void **state)
+{
+    struct fixture *f = *state;
+    struct client *lazy = client_open(f);
+    const unsigned count = 20000;
+    char *requests = repeat("get v\r\nmn\r\n", count);
+    const size_t each = strlen("VALUE v 0 200\r\n") + 200 + 2 + 5 + 4;
+    unsigned i;
+
+    store(f, lazy, "v", 'v', 200);
+    lazy->got_len = 0;
+    lazy->reading = false;
+    client_send(lazy, requests, strlen(requests));
+    for (i = 0; i < 200000 && counter(f, NET_STACK_BLOCKED) == 0; i++)
+        step(f);
+    steps(f, 1000);
+    assert_true(counter(f, NET_STACK_BLOCKED) >= 1);
+    lazy->reading = true;
+    us_recv_resume(f->stack, lazy->conn);
+    wait_for(f, lazy, count * each);
+    for (i = 0; i < count; i++)
+        assert_memory_equal(lazy->got + (i + 1) * each - 11, "\r\nEND\r\nMN\r\n", 11);
+    assert_true(net_counter_read(&f->server->split->counters[NET_SPLIT_HELD_BACK]) >= 1);
+    free(requests);
+}
+
+static void connections_come_and_go(void **state)
+{
+    struct fixture *f = *state;
+    unsigned i, k;
+
+    for (i = 0; i < CLIENTS_MAX; i++) {
+        struct client *c = client_open(f);
+
+        ask(f, c, "mn\r\n", "MN\r\n");
+        if (i % 3 == 0) {
+            us_abort(f->stack, c->conn);
+        } else {
+            client_send(c, "quit\r\n", 6);
+            c->close_when_sent = true;
+        }
+        for (k = 0; k < 200000 && c->conn; k++)
+            step(f);
+        assert_null(c->conn);
+    }
+    assert_int_equal(counter(f, NET_STACK_ACCEPTED), CLIENTS_MAX);
+}
+
+/* The end resets whoever is left, and every reference comes back before the sessions are over. */
+static void the_end_comes_in_the_middle_of_replies(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+    char *requests = repeat("get v\r\n", 500);
+    unsigned i;
+
+    store(f, c, "v", 'v', 50000);
+    for (i = 0; i < 20; i++) {
+        struct client *lazy = client_open(f);
+
+        lazy->reading = false;
+        client_send(lazy, requests, strlen(requests));
+    }
+    steps(f, 300);
+    free(requests); /* the clients make no step any more */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(requests_are_answered, setup_threaded, teardown),
+        cmocka_unit_test_setup_teardown(large_values_go_both_ways, setup_threaded, teardown),
+        cmocka_unit_test_setup_teardown(a_client_that_reads_late_gets_all, setup_threaded,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(connections_come_and_go, setup_threaded, teardown),
+        cmocka_unit_test_setup_teardown(the_end_comes_in_the_middle_of_replies, setup_threaded,
+                                        teardown),
+    };
+
+    rig_threading = NET_THREADING_MERGE;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
