@@ -130,6 +130,12 @@ static inline void net_pipe_commit(struct net_pipe *pipe, struct net_record *rec
     pipe->written += record->bytes;
 }
 
+/* Whether the consumer has given everything back that was put in. */
+static inline bool net_pipe_is_drained(struct net_pipe *pipe)
+{
+    return atomic_load_explicit(&pipe->head, memory_order_relaxed) == pipe->written;
+}
+
 /* Shows the consumer what was put in. Returns whether that was anything. */
 static inline bool net_pipe_publish(struct net_pipe *pipe)
 {

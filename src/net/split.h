@@ -179,15 +179,6 @@ static inline void net_split_count(struct net_split *split, enum net_split_count
     net_counter_add(&split->counters[counter], n);
 }
 
-/*
- * Without anything to do, but not asleep: lets the other half run if both share a core.
- */
-static inline void net_split_relax(const struct net_split *split)
-{
-    if (split->threading == NET_THREADING_MERGE)
-        (void)sched_yield();
-}
-
 /* ---- split.c ----------------------------------------------------------------------------- */
 
 /* Of one half; the second call frees both. */

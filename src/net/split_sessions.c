@@ -418,6 +418,15 @@ static int wait_for_events(struct net_split *split, uint64_t timeout_us)
     return rc;
 }
 
+/* Whether to stay awake without work: not on a core that the stack's thread needs to find some. */
+static bool is_looking_on(const struct net_split *split, uint64_t now_us)
+{
+    const struct net_stack_worker *worker = split->sessions;
+
+    return split->threading == NET_THREADING_SPLIT &&
+           (worker->idle == NET_IDLE_POLL || net_stack_is_watching(worker, now_us));
+}
+
 /* Until something may have to be done. Returns 0 or a negative errno value. */
 static int sleep_until_work(struct net_split *split, uint64_t now_us)
 {
@@ -427,11 +436,8 @@ static int sleep_until_work(struct net_split *split, uint64_t now_us)
     uint64_t woken_us;
     int rc;
 
-    if (worker->blocked_checks > 0 || cache_us == 0 || worker->idle == NET_IDLE_POLL ||
-        net_stack_is_watching(worker, now_us)) {
-        net_split_relax(split);
+    if (worker->blocked_checks > 0 || cache_us == 0 || is_looking_on(split, now_us))
         return 0;
-    }
     if (split->congested || !u_list_is_empty(&split->todo))
         timeout_us = u_min64(timeout_us, NET_STACK_SLEEP_STALLED_US);
     net_stack_count(worker, NET_STACK_SLEEPS, 1);

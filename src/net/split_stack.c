@@ -426,6 +426,13 @@ bool net_split_stack_turn(struct net_split *split, uint64_t now_us)
     return worker->active;
 }
 
+/* The sessions get the core that both share as soon as there is something for them. */
+static void relax(const struct net_split *split)
+{
+    if (split->threading == NET_THREADING_MERGE && !net_pipe_is_drained(split->events))
+        (void)sched_yield();
+}
+
 /* Until something may have to be done. Returns 0 or a negative errno value. */
 static int sleep_until_work(struct net_split *split, uint64_t now_us)
 {
@@ -435,13 +442,13 @@ static int sleep_until_work(struct net_split *split, uint64_t now_us)
     int rc = 0;
 
     if (split->full || split->watch_checks > 0 || worker->idle == NET_IDLE_POLL) {
-        net_split_relax(split);
+        relax(split);
         return 0;
     }
     if (worker->tx_stalled) {
         timeout_us = NET_STACK_SLEEP_STALLED_US;
     } else if (deadline_us <= now_us || net_stack_is_watching(worker, now_us)) {
-        net_split_relax(split);
+        relax(split);
         return 0;
     } else {
         timeout_us = u_min64(timeout_us, deadline_us - now_us);
