@@ -19,12 +19,20 @@ def expected():
     return seconds_of(2 * len(MODELS))
 
 
+def cores(bench, model):
+    """One core, and two for split where servers have them: else it has to share."""
+    wanted = bench.server_cpus[:2 if model == "split" else 1]
+    if model == "split" and len(wanted) < 2:
+        return ()
+    return ("--cores=" + ",".join(map(str, wanted)),)
+
+
 def measure(bench, model, link):
     probe = subprocess.run([bench.program("ucached"), f"--threading={model}", "--io=nonsense"],
                            capture_output=True, text=True, check=False)
     if "--threading" in probe.stderr or "threading" in probe.stderr.split("\n")[0]:
         raise Skip(f"this ucached has no --threading={model}: {probe.stderr.strip()}")
-    more = (f"--threading={model}",)
+    more = (f"--threading={model}", *cores(bench, model))
     opened = bench.tap_server(more=more) if link == "tap" else bench.link_server(link, more=more)
     with opened as server:
         return bench.load(server)
