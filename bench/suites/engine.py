@@ -61,7 +61,7 @@ class Suite:
     def speed(self):
         threads = "--threads=" + ",".join(str(n) for n in (1, 2, 4, 8, 16, 32, 64)
                                           if n <= (os.cpu_count() or 1))
-        how = ["--rounds=2", "--seconds=0.02"] if self.quick else ["--rounds=9", "--seconds=0.3"]
+        how = ["--rounds=2", "--seconds=0.02"] if self.quick else ["--rounds=5", "--seconds=0.2"]
         small = "uniform,keys=1000,key=8,value=8"
         large = f"keys={self.scaled(1e7)},key=20,value=200"
         self.run("speed", f"--workload={small}", threads, "--latency", "--name=engine_get", *how)
@@ -107,13 +107,13 @@ class Suite:
         """The generator against theory, through libCacheSim; and the engine at equal objects."""
         if self.quick:
             return
-        requests, sizes = "8e6", (10_000, 100_000)
+        requests, sizes = "4e6", (10_000, 100_000)
         with tempfile.TemporaryDirectory() as folder:
             trace = f"{folder}/zipf.bin"
             subprocess.run([str(self.kvbench), "trace", "--workload=zipf", f"--out={trace}",
                             f"--requests={requests}"], check=True, stdout=subprocess.DEVNULL,
                            timeout=600)
-            ratios = simulated(trace, 2_000_000, sizes)
+            ratios = simulated(trace, 1_000_000, sizes)
         for policy, expected in THEORY.items():
             for size, theory in zip(sizes, expected):
                 if not ratios:
@@ -129,18 +129,18 @@ class Suite:
 
     def ratios(self):
         keys, many = self.scaled(1e6), self.scaled(4e6)
-        curve = "1%,10%" if self.quick else "0.5%,1%,2%,5%,10%,20%"
-        self.ratio("miss_zipf", f"zipf,keys={keys},value=1000", curve, self.scaled(5e6))
+        curve = "1%,10%" if self.quick else "1%,2%,5%,10%,20%"
+        self.ratio("miss_zipf", f"zipf,keys={keys},value=1000", curve, self.scaled(3e6))
         # memcached takes a page of 1 MiB for each of its size classes, whatever -m says: with ETC's
         # sizes, only a limit of some hundred MiB is the same for both.
-        etc = self.ratio("miss_etc", f"etc,keys={self.scaled(1e7)}", "1%,10%", self.scaled(2e7))
+        etc = self.ratio("miss_etc", f"etc,keys={self.scaled(1e7)}", "1%,10%", self.scaled(8e6))
         scan = self.ratio("miss_scan", f"scan,keys={keys},scan-keys={many},scan-length=1e4,"
-                          "value=1000", "1%,10%", self.scaled(5e6))
-        self.ratio("miss_drift", f"drift,keys={keys},value=1000", "1%,10%", self.scaled(5e6))
+                          "value=1000", "1%,10%", self.scaled(3e6))
+        self.ratio("miss_drift", f"drift,keys={keys},value=1000", "1%,10%", self.scaled(3e6))
         self.ratio("miss_ttl", f"ttl,keys={keys},value=1000,rate={self.scaled(1e5)}", "10%,40%",
-                   self.scaled(5e6), expires=True)
+                   self.scaled(3e6), expires=True)
         self.ratio("miss_twitter_12", f"twitter-12,keys={keys},rate={self.scaled(1e4)}", "10%",
-                   self.scaled(5e6), expires=True)
+                   self.scaled(3e6), expires=True)
         # The names of the performance contract: these two at a tenth of the footprint.
         for name, got in (("miss_etc", etc), ("miss_scan", scan)):
             self.rows.append(got[f"{name}_10pct"] | {"case": name})

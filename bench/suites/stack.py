@@ -22,7 +22,7 @@ STARTS_WITHIN = 10  # seconds, for testpmd
 def expected():
     cores = harness.seconds_of(8) if len(os.sched_getaffinity(0)) > 3 else 0
     echoes = 2 * harness.ROUNDS * (3 + harness.SECONDS)
-    return harness.seconds_of(11) + echoes + cores
+    return harness.seconds_of(13) + echoes + cores
 
 
 def frame_rates(log):
@@ -160,6 +160,33 @@ def pipelined(bench):
                                        results[-1]["command"], beside)
 
 
+def by_memcaslap(bench):
+    """The load of libmemcached's tool: its own keys and values, of the sizes that it is told."""
+    tool = shutil.which("memcaslap")
+    if not tool:
+        raise Skip("memcaslap is not installed")
+    settings = bench.folder / "memcaslap"
+    settings.write_text("key\n16 16 1\nvalue\n64 64 1\ncmd\n0 0.01\n1 0.99\n")
+    with bench.sock_server("memcached") as server:
+        command = [tool, "-s", server.address, "-t", f"{max(1, round(harness.SECONDS))}s",
+                   "-c", str(harness.CONNECTIONS), "-T", "1", "-F", settings]
+        said = bench.run(command)
+    return {"rate": float(re.search(r"TPS: (\d+)", said)[1]), "command": words(command)}
+
+
+def agreement(bench):
+    """What another client says of the same server under the same load."""
+    same = ("--key-size=16", "--value-size=64", "-k10000", "--mix=get:99,set:1")
+    found = bench.rounds(SUITE, {
+        "by_memcaslap": lambda: by_memcaslap(bench),
+        "by_ucload": lambda: get(bench, lambda: bench.sock_server("memcached"), *same)})
+    beside = None
+    for name, results in found.items():
+        value = bench.rows.add(SUITE, f"memcached_{name}", [r["rate"] for r in results], "1/s",
+                               results[-1]["command"], {"memcaslap": beside})
+        beside = beside or value
+
+
 def cores(bench):
     """1 to as many cores as half of the machine has, kernel sockets."""
     most = len(bench.server_cpus)
@@ -185,6 +212,7 @@ def run(bench):
     limits = bounds(bench)
     gets(bench, limits)
     pipelined(bench)
+    agreement(bench)
     try:
         cores(bench)
     except Skip as why:
