@@ -380,7 +380,9 @@ class Bench:
             ends = [f"net_memif0,role={role},socket={path},socket-abstract=no"
                     for role in ("server", "client")]
         else:
-            ends = [f"net_vhost0,iface={path}", f"net_virtio_user0,path={path},mrg_rxbuf=1"]
+            # Frames fit into one buffer each, and a driver that knows so is faster.
+            ends = [f"net_vhost0,iface={path}",
+                    f"net_virtio_user0,path={path},mrg_rxbuf=0,in_order=1,vectorized=1"]
         return [["--io=dpdk", f"--dev={dev}", f"--eal=-l {cpu}"]
                 for dev, cpu in zip(ends, (server_cpu, client_cpu))]
 

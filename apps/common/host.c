@@ -14,8 +14,8 @@
 /* Many short connections: ports are few. */
 #define TIME_WAIT_US 1000000
 
-/* Bursts sent per turn: what is received meanwhile waits so long. */
-#define TX_BURSTS_MAX 4
+/* Frames sent per turn: what is received meanwhile waits so long. */
+#define TX_FRAMES_MAX 256
 
 /* While the device takes no frames: how soon to try again. */
 #define SLEEP_STALLED_US 1000
@@ -172,22 +172,25 @@ static bool send_unsent(struct host *host)
 
 unsigned host_transmit(struct host *host, uint64_t now_us)
 {
+    unsigned burst = nic_burst(host->nic);
     unsigned total = 0;
-    unsigned burst, n, sent, had;
+    unsigned n, sent, had;
 
-    for (burst = 0; burst < TX_BURSTS_MAX && send_unsent(host); burst++) {
-        if (host->empty_count < NIC_BURST_MAX)
-            host->empty_count += nic_alloc(host->nic, host->empty + host->empty_count,
-                                           NIC_BURST_MAX - host->empty_count);
+    while (total < TX_FRAMES_MAX && send_unsent(host)) {
+        if (host->empty_count < burst)
+            host->empty_count +=
+                nic_alloc(host->nic, host->empty + host->empty_count, burst - host->empty_count);
         had = host->empty_count;
         n = us_output(host->stack, host->empty, had, now_us);
         if (n == 0)
             break;
         sent = nic_tx_burst(host->nic, host->empty, n);
         host->unsent_count = n - sent;
-        memcpy(host->unsent, host->empty + sent, host->unsent_count * sizeof(host->unsent[0]));
+        if (U_UNLIKELY(sent < n))
+            memcpy(host->unsent, host->empty + sent, (n - sent) * sizeof(host->unsent[0]));
         host->empty_count -= n;
-        memmove(host->empty, host->empty + n, host->empty_count * sizeof(host->empty[0]));
+        if (host->empty_count > 0)
+            memmove(host->empty, host->empty + n, host->empty_count * sizeof(host->empty[0]));
         total += n;
         if (n < had)
             break;

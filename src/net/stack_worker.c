@@ -25,9 +25,8 @@
 /* Longest sleep: housekeeping in the cache goes on even if nobody talks. */
 #define SLEEP_US_MAX 100000
 
-/* Bursts sent per loop, so that a large reply to one client doesn't keep received frames waiting.
- */
-#define TX_BURSTS_MAX 4
+/* Frames sent per loop, so that a large reply to one client doesn't keep received ones waiting. */
+#define TX_FRAMES_MAX 256
 
 /* How long a peer may leave its side open after we have closed ours and sent everything. */
 #define FIN_WAIT2_US (10 * 1000 * 1000)
@@ -155,24 +154,28 @@ static bool send_filled(struct net_stack_worker *worker, unsigned n)
 
     net_stack_count(worker, NET_STACK_TX_FRAMES, sent);
     worker->unsent_count = n - sent;
-    memcpy(worker->unsent, worker->empty + sent, worker->unsent_count * sizeof(worker->empty[0]));
+    if (U_UNLIKELY(sent < n))
+        memcpy(worker->unsent, worker->empty + sent, (n - sent) * sizeof(worker->empty[0]));
     worker->empty_count -= n;
-    memmove(worker->empty, worker->empty + n, worker->empty_count * sizeof(worker->empty[0]));
+    if (worker->empty_count > 0)
+        memmove(worker->empty, worker->empty + n, worker->empty_count * sizeof(worker->empty[0]));
     if (sent == n)
         return true;
     net_stack_count(worker, NET_STACK_TX_RETRIES, 1);
     return false;
 }
 
+/* No more packets are lent than a burst takes: the device lends first what it got back last. */
 void net_stack_transmit(struct net_stack_worker *worker, uint64_t now_us)
 {
-    unsigned burst, offered, n;
+    unsigned burst = nic_burst(worker->nic);
+    unsigned total, offered, n;
 
     worker->tx_stalled = !send_unsent(worker);
-    for (burst = 0; burst < TX_BURSTS_MAX && !worker->tx_stalled; burst++) {
-        if (worker->empty_count < NIC_BURST_MAX)
+    for (total = 0; total < TX_FRAMES_MAX && !worker->tx_stalled; total += n) {
+        if (worker->empty_count < burst)
             worker->empty_count += nic_alloc(worker->nic, worker->empty + worker->empty_count,
-                                             NIC_BURST_MAX - worker->empty_count);
+                                             burst - worker->empty_count);
         offered = worker->empty_count;
         if (offered == 0) {
             net_stack_count(worker, NET_STACK_ALLOC_EMPTY, 1);

@@ -203,9 +203,20 @@ static bool describe(const char *dev, unsigned queues, uint32_t mtu, char text[D
     return fits;
 }
 
+/* Whether the device is the end of its link that listens. */
+static bool listens(const char *dev)
+{
+    if (strncmp(dev, "net_vhost", 9) == 0)
+        return strstr(dev, ",client=1") == NULL;
+    if (strncmp(dev, "net_virtio_user", 15) == 0)
+        return strstr(dev, ",server=1") != NULL;
+    return strstr(dev, ",role=server") != NULL || strstr(dev, ",role=master") != NULL;
+}
+
 /*
  * A server that was killed leaves the socket of a link in the file system, and its driver refuses
- * to start where there is one. It is removed if nobody listens any more.
+ * to start where there is one. It is removed if nobody listens any more. The end that connects
+ * leaves it alone: the other one would take the question for its peer.
  */
 static void remove_stale_socket(const char *dev)
 {
@@ -216,7 +227,7 @@ static void remove_stale_socket(const char *dev)
     size_t i, length;
     int fd;
 
-    for (i = 0; i < U_ARRAY_LEN(arguments) && path == NULL; i++) {
+    for (i = 0; i < U_ARRAY_LEN(arguments) && path == NULL && listens(dev); i++) {
         path = strstr(dev, arguments[i]);
         path = path != NULL ? path + strlen(arguments[i]) : NULL;
     }
