@@ -33,7 +33,8 @@ def run(bench):
                 cases[f"{link}_{mode}{name}"] = (
                     lambda m=mode, s=switch, k=link: measure(
                         bench, lambda: bench.tap_server("ucping", s) if k == "tap"
-                        else bench.link_server(k, "ucping", s), m, *(s if k != "tap" else ())))
+                        else bench.link_server(k, "ucping", s, csum=True),
+                        m, *(s if k != "tap" else ())))
         medians = {}
         for name, results in bench.rounds(SUITE, cases).items():
             beside = {"kernel": medians.get(f"kernel_{mode}")}
