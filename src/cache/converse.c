@@ -589,9 +589,13 @@ static void session_yield(struct cache_session *session)
     cache_count(session->worker, CACHE_CONN_YIELDS, 1);
 }
 
-/* Requests from the input, as far as they may be taken now. Returns how much of it was taken. */
-static uint32_t take_input(struct cache_session *session, const uint8_t *data, uint32_t len,
-                           struct cache_sink *sink)
+/*
+ * Requests from the input, as far as they may be taken now. Returns how much of it was taken. Not
+ * inlined: the short way would have to save the registers that this one needs.
+ */
+static __attribute__((noinline)) uint32_t take_input(struct cache_session *session,
+                                                     const uint8_t *data, uint32_t len,
+                                                     struct cache_sink *sink)
 {
     uint32_t turns_left = session->worker->requests_per_event;
     uint32_t at = 0;

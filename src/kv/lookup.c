@@ -67,6 +67,17 @@ void kv_remove_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t 
         kv_unlinked(worker, item, found == KV_MISS_EXPIRED ? KV_END_EXPIRED : KV_END_FLUSHED);
 }
 
+/* kv_item_mark_seen() for an item whose status is known. */
+static inline void mark_seen(struct kv_worker *worker, const struct kv_find *find)
+{
+    if (U_UNLIKELY(kv_status_marks(find->status) & KV_MARK_LARGE)) {
+        kv_item_mark_seen(worker, find->item);
+        return;
+    }
+    worker->view_turn = worker->turn;
+    worker->seen[kv_segment_of(&worker->kv->segments, find->item)] = worker->turn;
+}
+
 enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view)
 {
     struct kv_find find;
@@ -78,7 +89,7 @@ enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct 
         return found;
     }
     view_fill(view, find.item, find.status, find.key);
-    kv_item_mark_seen(worker, find.item);
+    mark_seen(worker, &find);
     uint32_t access = kv_item_access(find.item);
     kv_item_access_set(find.item, access, kv_access_fetched(worker, access));
     return KV_HIT;

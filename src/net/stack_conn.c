@@ -83,11 +83,16 @@ struct stack_sink {
     bool failed;    /* a reply that had begun could not be queued */
 };
 
+/* Takes what has been written, when no more will be. */
+static inline void sink_end(const struct stack_sink *s)
+{
+    if (s->start)
+        net_port_commit(s->worker, s->conn->us, (u_u32)(s->sink.at - s->start));
+}
+
 static void sink_commit(struct stack_sink *s)
 {
-    if (!s->start)
-        return;
-    net_port_commit(s->worker, s->conn->us, (u_u32)(s->sink.at - s->start));
+    sink_end(s);
     s->start = NULL;
     s->sink.at = NULL;
     s->sink.end = NULL;
@@ -405,7 +410,7 @@ static uint32_t conn_data(struct net_stack_worker *worker, struct net_stack_conn
     }
     sink_begin(&s, worker, conn);
     used = cache_session_input(conn->session, data, len, &s.sink);
-    sink_commit(&s);
+    sink_end(&s);
     state = cache_session_state(conn->session);
     if (U_LIKELY(state == CACHE_SESSION_OPEN && !s.failed && !conn->peer_closed)) {
         if (U_UNLIKELY(conn->kept_bytes > 0))
@@ -435,7 +440,7 @@ static void conn_resume(struct net_stack_worker *worker, struct net_stack_conn *
         net_stack_count(worker, NET_STACK_RESUMED, 1);
     sink_begin(&s, worker, conn);
     cache_session_resume(conn->session, &s.sink);
-    sink_commit(&s);
+    sink_end(&s);
     if (cache_session_state(conn->session) == CACHE_SESSION_OPEN)
         conn_unhold(worker, conn);
     conn_settle(worker, conn, s.failed);
