@@ -162,7 +162,8 @@ static void values_fill(struct cache *cache, uint64_t values[GAUGE_END])
     values[GAUGE_HASH_POWER] = sums.kv.hash_power;
     values[GAUGE_HASH_BYTES] = sums.kv.index_bytes;
     values[GAUGE_HASH_IS_EXPANDING] = sums.kv.growing;
-    values[GAUGE_BYTES] = sums.kv.item_sizes;
+    /* As memcached would count them, and of it no more than it could: tools divide by the limit. */
+    values[GAUGE_BYTES] = u_min64(sums.kv.item_sizes, sums.kv.memory_limit_bytes);
     values[GAUGE_ITEMS] = sums.kv.items;
     values[GAUGE_ITEMS_TOTAL] = sums.kv.items_total;
     values[GAUGE_EXPIRED_UNFETCHED] = sums.kv.expired_unfetched;

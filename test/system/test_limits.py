@@ -80,6 +80,7 @@ def test_eviction_keeps_the_limit_and_never_fails(server_sock, value_bytes):
         stats = wire.stats()
         assert int(stats["limit_maxbytes"]) == 8 * MEBI
         assert int(stats["bytes"]) <= 8 * MEBI
+        assert int(wire.stats("slabs")["total_malloced"]) <= 8 * MEBI
         assert int(stats["evictions"]) > 0
         assert int(stats["curr_items"]) + int(stats["evictions"]) == counts[STORED]
         assert int(stats["curr_items"]) * value_bytes > 3 * MEBI, "most of the memory is unused"
@@ -93,8 +94,8 @@ def test_eviction_among_sizes(server):
     with wire_to(server) as wire:
         for value_bytes in (50, 200_000, 1000, 1_000_000, 10, 20_000) * 2:
             assert set(fill(wire, 6, value_bytes)) == {STORED}
-            # Items as memcached would count them, of which small ones take twice as much there.
-            assert int(wire.stats()["bytes"]) <= 16 * MEBI
+            assert int(wire.stats()["bytes"]) <= 8 * MEBI
+            assert int(wire.stats("slabs")["total_malloced"]) <= 8 * MEBI
 
 
 @pytest.mark.parametrize("value_bytes", [1000, 100_000])

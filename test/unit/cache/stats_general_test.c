@@ -153,6 +153,22 @@ static void test_values(void **state)
     assert_int_equal(rig_stat(rig, NULL, "bytes"), 0);
 }
 
+/* Small items take less here than in memcached, which could not hold so many. */
+static void test_bytes_end_at_the_limit(void **state)
+{
+    const uint64_t limit = 8 << 20, counted_each = 48 + 8 + 8 + 3;
+    struct rig *rig = *state;
+    char line[64];
+
+    rig_expect(rig, "cache_memlimit 8\r\n", "OK\r\n");
+    for (unsigned i = 100000; i < 300000; i++) {
+        snprintf(line, sizeof(line), "set k%u 0 0 1 noreply\r\nx\r\n", i);
+        rig_feed(rig, line);
+    }
+    assert_true(rig_stat(rig, NULL, "curr_items") > limit / counted_each);
+    assert_int_equal(rig_stat(rig, NULL, "bytes"), limit);
+}
+
 static void test_engine(void **state)
 {
     struct rig *rig = *state;
@@ -205,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_names_and_order, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_values, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_bytes_end_at_the_limit, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_engine, rig_setup, rig_teardown),
         cmocka_unit_test(test_lines_that_are_left_out),
     };
