@@ -299,7 +299,8 @@ static const struct option_spec specs[] = {
     {'k', "lock-memory", NULL, NULL, offsetof(struct options, lock_memory),
      "keep all memory from being swapped out"},
     {'L', "enable-largepages", NULL, NULL, offsetof(struct options, huge_pages),
-     "prefer large memory pages"},
+     "items in huge pages that were set aside, if there are enough\n"
+     "(vm.nr_hugepages); prefer large pages for tables"},
     {'f', "slab-growth-factor", "F", set_growth_factor, 0, "accepted: there are no slab classes"},
     {'n', "slab-min-size", "N", set_chunk_size, 0, "accepted: there are no slab classes"},
     {'N', "napi-ids", "N", set_napi_ids, 0, "accepted, without effect"},

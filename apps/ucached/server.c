@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "nic/spread.h"
+#include "placement.h"
 #include "sandbox.h"
 #include "server.h"
 
@@ -184,9 +185,33 @@ static void raise_signal(void *ctx, bool graceful)
     kill(getpid(), graceful ? SIGUSR1 : SIGINT);
 }
 
+/* How many threads a worker has. */
+static unsigned threads_each(const struct options *o)
+{
+    return o->threading == NET_THREADING_UNIFIED ? 1 : 2;
+}
+
+static void say_placement(const struct server *server, const struct placement_system *before)
+{
+    struct kv_placement placement;
+    char text[PLACEMENT_TEXT_MAX];
+
+    cache_placement(server->cache, &placement);
+    if (server->options.huge_pages)
+        fprintf(stderr, "ucached: %s-L: %s\n", placement.pages == KV_PAGES_HUGE ? "" : "note: ",
+                placement_pages_text(&placement, before, text));
+    if (placement.numa_error != 0)
+        fprintf(stderr,
+                "ucached: warning: the memory is not spread over the NUMA nodes of the threads' "
+                "cores (mbind: %s)\n",
+                strerror(placement.numa_error));
+}
+
 static int open_cache(struct server *server)
 {
-    struct cache_config config = {.settings = server->options.settings};
+    const struct options *o = &server->options;
+    struct cache_config config = {.settings = o->settings, .huge_pages = o->huge_pages};
+    struct placement_system before;
     const char *error = NULL;
     uint64_t unix_us;
 
@@ -197,9 +222,13 @@ static int open_cache(struct server *server)
     config.start_unix_s = unix_us / 1000000;
     config.start_unix_us = (uint32_t)(unix_us % 1000000);
     config.shutdown = raise_signal;
+    config.numa_nodes =
+        placement_nodes(&o->cores, o->settings.threads * threads_each(o), cores_node);
+    placement_system_read(&before);
     server->cache = cache_create(&config, &error);
     if (!server->cache)
         return complain("cannot make the cache", error);
+    say_placement(server, &before);
     if (config.settings.auth_file && cache_auth_load(server->cache, &error) < 0)
         return complain(error, config.settings.auth_file);
     return 0;
@@ -270,12 +299,6 @@ static void say_node(const struct cores *cores, unsigned thread, const struct ni
     if (nic->numa_node != NIC_NUMA_ANY && node != CORES_NODE_UNKNOWN && node != nic->numa_node)
         fprintf(stderr, "ucached: warning: core %u is on NUMA node %d, the device on node %d\n",
                 core, node, nic->numa_node);
-}
-
-/* How many threads a worker has. */
-static unsigned threads_each(const struct options *o)
-{
-    return o->threading == NET_THREADING_UNIFIED ? 1 : 2;
 }
 
 /* Those of one worker stand next to each other in the list of cores, or share one. */

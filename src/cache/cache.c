@@ -50,6 +50,8 @@ static const char *parts_create(struct cache *cache, const struct cache_config *
         .worker_max = settings->threads,
         .evict = settings->evict,
         .policy = settings->evict_policy,
+        .huge_pages = config->huge_pages,
+        .numa_nodes = config->numa_nodes,
     };
     const char *error = NULL;
     bool valid;
@@ -97,6 +99,11 @@ struct cache *cache_create(const struct cache_config *config, const char **error
     pthread_mutex_init(&cache->lock, NULL);
     pthread_mutex_init(&cache->auth_lock, NULL);
     return cache;
+}
+
+void cache_placement(const struct cache *cache, struct kv_placement *placement)
+{
+    kv_placement(cache->kv, placement);
 }
 
 void cache_destroy(struct cache *cache)

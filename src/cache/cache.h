@@ -32,13 +32,16 @@ struct cache_config {
     uint64_t start_us;      /* monotonic time at the start; cache_tick() goes on from here */
     uint64_t start_unix_s;  /* the same moment as Unix time, for absolute expiry times */
     uint32_t start_unix_us; /* and the microseconds of that second */
+    bool huge_pages;        /* as in struct kv_config, */
+    uint64_t numa_nodes;    /* and this too */
 
     /* The command shutdown: to end the process, after its clients if graceful. May be null. */
     void (*shutdown)(void *ctx, bool graceful);
     void *shutdown_ctx;
 };
 
-/* Returns null with *error set to a phrase that says what failed and what to do. */
+/* Returns null with *error set to a phrase that says what failed and what to do; see kv_create().
+ */
 struct cache *cache_create(const struct cache_config *config, const char **error);
 
 /*
@@ -49,6 +52,9 @@ int cache_auth_load(struct cache *cache, const char **error);
 
 /* All workers have left. */
 void cache_destroy(struct cache *cache);
+
+/* Where the memory of the items has come from. Does not change. */
+void cache_placement(const struct cache *cache, struct kv_placement *placement);
 
 /* ---- workers ----------------------------------------------------------------------------- */
 

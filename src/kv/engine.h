@@ -10,7 +10,7 @@
  *   sweep.c    expired and flushed items       resize.c   the memory limit
  *   scan.c     walks over all items            sizes.c    size classes
  *   hash.c     the hash of keys                grow.c     the hash table becomes larger
- *   overflow.c buckets for crowded chains
+ *   overflow.c buckets for crowded chains      memory.c   addresses, pages, nodes
  */
 #ifndef KV_ENGINE_H
 #define KV_ENGINE_H
@@ -22,6 +22,7 @@
 #include "kv/index.h"
 #include "kv/item.h"
 #include "kv/kv.h"
+#include "kv/memory.h"
 #include "kv/policy.h"
 #include "kv/segment.h"
 
@@ -145,8 +146,7 @@ struct kv_worker {
 
 struct kv {
     struct kv_config config;
-    void *mapping; /* all of the memory, as mmap() gave it */
-    uint64_t mapping_bytes;
+    struct kv_memory memory;
     struct kv_hash hash;
     struct kv_index index;
     struct kv_segments segments;
@@ -357,8 +357,6 @@ static inline uint32_t kv_access_fetched(const struct kv_worker *worker, uint32_
 
 /* ---- resize.c ---------------------------------------------------------------------------- */
 
-#define KV_HUGE_PAGE_BYTES (UINT64_C(2) << 20)
-
 /* How the table is laid out for a limit, and for the highest limit that it can ever have. */
 struct kv_layout {
     unsigned index_power; /* of the first table */
@@ -391,9 +389,6 @@ void kv_budget_set(struct kv *kv, uint64_t index_bytes);
  * Whether the segments could give up so many bytes; unless may_evict, without an item having to go.
  */
 bool kv_budget_allows(const struct kv *kv, uint64_t bytes, bool may_evict);
-
-/* Makes bytes of the mapping accessible. False if the system refuses. */
-bool kv_memory_open(uint8_t *from, uint64_t bytes);
 
 /* Housekeeping: a bounded part of what remains to be done for a changed limit. */
 void kv_resize_step(struct kv_worker *worker);

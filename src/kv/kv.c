@@ -2,7 +2,8 @@
 /*
  * The table and its workers: memory mapped, workers registered, time and quiescent states.
  *
- * The memory is one mapping; resize.c says how it is laid out. Pages are touched as they are used.
+ * The memory is one range of addresses; resize.c says how it is laid out, memory.h what is behind
+ * it. Pages are touched as they are used, unless they are reserved huge ones.
  * What depends on the number of workers only (their structs) is on the heap and not counted.
  */
 #include "kv/kv.h"
@@ -14,31 +15,21 @@
 #include "kv/poison.h"
 
 #define MEMORY_BYTES_MIN (UINT64_C(1) << 20)
+#define HUGE_MEMORY_BYTES_MIN (16 * KV_HUGE_PAGE_BYTES) /* with less they are not worth it */
 #define RECORDS_PER_QUIESCE 128
 #define RECLAIM_PER_QUIESCE 16
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-static bool map_memory(struct kv *kv, uint64_t bytes)
-{
-    kv->mapping_bytes = bytes + KV_HUGE_PAGE_BYTES; /* room to align */
-    void *mapping = mmap(NULL, kv->mapping_bytes, PROT_NONE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping == MAP_FAILED)
-        return false;
-    kv->mapping = mapping;
-    return true;
-}
-
 /* Without addresses for a higher limit, if the system has none to spare. */
 static const char *plan_and_map(struct kv *kv, struct kv_layout *layout)
 {
     const char *error = kv_layout_plan(&kv->config, layout);
-    if (error || map_memory(kv, layout->bytes_max))
+    if (error || kv_memory_map(&kv->memory, layout->bytes_max))
         return error;
     kv->config.memory_bytes_max = 0;
     error = kv_layout_plan(&kv->config, layout);
-    if (error || map_memory(kv, layout->bytes_max))
+    if (error || kv_memory_map(&kv->memory, layout->bytes_max))
         return error;
     return "cannot map the memory for items: lower the memory limit";
 }
@@ -59,15 +50,33 @@ static const char *ghosts_map(struct kv *kv)
 }
 
 /* What is in use at the beginning: the first table, the headers, the segments of the limit. */
-static bool open_memory(uint8_t *base, const struct kv_layout *layout)
+static bool open_memory(struct kv_memory *memory, const struct kv_layout *layout)
 {
+    uint8_t *base = memory->base;
     uint64_t heads_bytes = sizeof(struct kv_bucket) << layout->index_power;
     uint64_t tail_bytes = kv_table_bytes(layout->index_power) - heads_bytes;
-    uint64_t items_end =
-        layout->segments_offset + ((uint64_t)layout->count << layout->segment_shift);
+    uint64_t items_bytes = (uint64_t)layout->count << layout->segment_shift;
+    uint8_t *items = base + layout->segments_offset;
     return kv_memory_open(base + heads_bytes, heads_bytes) &&
            kv_memory_open(base + layout->overflow_offset + heads_bytes, tail_bytes) &&
-           kv_memory_open(base + layout->headers_offset, items_end - layout->headers_offset);
+           kv_memory_open(base + layout->headers_offset,
+                          layout->segments_offset - layout->headers_offset) &&
+           kv_memory_open(items + memory->huge_bytes, items_bytes - memory->huge_bytes);
+}
+
+/* Pages and nodes, before anything is touched. */
+static bool place_memory(struct kv *kv, const struct kv_layout *layout)
+{
+    const struct kv_config *config = &kv->config;
+    uint8_t *items = kv->memory.base + layout->segments_offset;
+    uint64_t items_bytes = (uint64_t)layout->count << layout->segment_shift;
+    if (config->huge_pages &&
+        !kv_memory_take_huge(&kv->memory, items, items_bytes, config->numa_nodes))
+        return false;
+    kv_memory_interleave(&kv->memory, config->numa_nodes);
+    if (config->huge_pages || config->memory_bytes >= HUGE_MEMORY_BYTES_MIN)
+        kv_memory_advise(&kv->memory, items);
+    return true;
 }
 
 static const char *lay_out(struct kv *kv)
@@ -76,11 +85,10 @@ static const char *lay_out(struct kv *kv)
     const char *error = plan_and_map(kv, &layout);
     if (error)
         return error;
-    uint64_t start = ((uintptr_t)kv->mapping + KV_HUGE_PAGE_BYTES - 1) & ~(KV_HUGE_PAGE_BYTES - 1);
-    uint8_t *base = (uint8_t *)kv->mapping + (start - (uintptr_t)kv->mapping);
-    if (!open_memory(base, &layout))
+    if (!place_memory(kv, &layout) || !open_memory(&kv->memory, &layout))
         return "the system refuses the memory for items: lower the memory limit";
 
+    uint8_t *base = kv->memory.base;
     kv->small_bytes_max = (UINT32_C(1) << layout.segment_shift) / 4;
     kv->segments_count_max = layout.count_max;
     kv_index_init(&kv->index, base, (struct kv_bucket *)(void *)base,
@@ -91,10 +99,12 @@ static const char *lay_out(struct kv *kv)
                      layout.segment_shift, &kv->epoch);
     kv_u64_store_relaxed(&kv->memory_limit_bytes, kv->config.memory_bytes);
     kv_limit_derive(kv, layout.count);
-    if (kv->config.memory_bytes >= 16 * KV_HUGE_PAGE_BYTES)
-        (void)madvise(base + layout.segments_offset, layout.bytes_max - layout.segments_offset,
-                      MADV_HUGEPAGE); /* a hint: may be refused */
     return NULL;
+}
+
+void kv_placement(const struct kv *kv, struct kv_placement *placement)
+{
+    *placement = kv->memory.placement;
 }
 
 /* ---- policies ---------------------------------------------------------------------------- */
@@ -169,11 +179,9 @@ void kv_destroy(struct kv *kv)
             free(kv->workers[i].seen);
             free(kv->workers[i].buckets);
         }
-    if (kv->mapping) {
-        const struct kv_segments *segments = &kv->segments;
-        kv_unpoison(segments->base, (uint64_t)kv_segments_count(segments) << segments->shift);
-        munmap(kv->mapping, kv->mapping_bytes);
-    }
+    const struct kv_segments *segments = &kv->segments;
+    kv_unpoison(segments->base, (uint64_t)kv_segments_count(segments) << segments->shift);
+    kv_memory_unmap(&kv->memory);
     if (kv->ghosts_bytes > 0)
         munmap((void *)(uintptr_t)kv->ghost.words, kv->ghosts_bytes);
     free(kv->workers);

@@ -47,15 +47,35 @@ struct kv_config {
     unsigned worker_max;             /* workers that may be joined at the same time */
     bool evict;                      /* false: an allocation fails instead of evicting (-M) */
     enum kv_policy_kind policy;      /* if it evicts */
+    bool huge_pages;                 /* items in reserved huge pages, where there are enough */
+    uint64_t numa_nodes;             /* of the workers' cores, a bit each; 0: as the system likes */
     uint8_t secret[KV_SECRET_BYTES]; /* unpredictable: key of the hash */
     struct kv_sizes sizes;           /* for the statistics; kv_create() fills its table in */
 };
 
 /*
  * Makes an empty table. All memory is reserved here and touched as it is used. Returns null with
- * *error set to a phrase that says what failed and what to do.
+ * *error set to a phrase that says what failed and what to do. With huge_pages: no other thread may
+ * map memory meanwhile.
  */
 struct kv *kv_create(const struct kv_config *config, const char **error);
+
+/* What the items' memory is made of. */
+enum kv_pages {
+    KV_PAGES_SMALL = 0, /* ordinary pages */
+    KV_PAGES_ADVISED,   /* huge ones where the system can and wants to */
+    KV_PAGES_HUGE       /* huge ones that were set aside; they never go back to the system */
+};
+
+struct kv_placement {
+    enum kv_pages pages;
+    uint64_t huge_bytes; /* that were wanted, or are, in reserved huge pages */
+    int huge_error;      /* 0, or why there are none: an errno value */
+    int numa_error;      /* 0, or why the memory is not spread over the nodes: an errno value */
+};
+
+/* Where the memory has come from. Does not change. */
+void kv_placement(const struct kv *kv, struct kv_placement *placement);
 
 /* Frees everything. All workers have left, nothing is pinned or unpublished any more. */
 void kv_destroy(struct kv *kv);

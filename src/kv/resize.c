@@ -8,17 +8,14 @@
  * Addresses are reserved for the highest limit; what is not in use is inaccessible. A change says
  * how many segments are wanted in service, and each worker's housekeeping then brings a few more
  * into service or takes a few free ones out, as long as there is a difference. The pages of one
- * taken out go back to the system. Nothing else in the engine knows of it: a segment out of service
- * is in no list that anybody takes from.
+ * taken out go back to the system (but see memory.h for reserved huge ones). Nothing else in the
+ * engine knows of it: a segment out of service is in no list that anybody takes from.
  *
  * The limit is for all together: what the index needs for a larger table the segments give up first
  * (grow.c), and what it gives back they get.
  */
-#include <sys/mman.h>
-
 #include "kv/engine.h"
 
-#define PAGE_BYTES UINT64_C(4096)
 #define SEGMENT_SHIFT_MIN 13
 #define SEGMENT_SHIFT_WISHED 14 /* and above */
 #define SEGMENT_SHIFT_MAX 20
@@ -141,13 +138,6 @@ void kv_limit_derive(struct kv *kv, uint32_t segments)
     kv_u64_store_relaxed(&kv->value_bytes_max, value_bytes_max(kv, segments - floor));
 }
 
-bool kv_memory_open(uint8_t *from, uint64_t bytes)
-{
-    uint8_t *page = from - (uintptr_t)from % PAGE_BYTES;
-    return bytes == 0 ||
-           mprotect(page, bytes + (uint64_t)(from - page), PROT_READ | PROT_WRITE) == 0;
-}
-
 /* ---- changing ---------------------------------------------------------------------------- */
 
 uint64_t kv_memory_bound(const struct kv *kv)
@@ -236,7 +226,8 @@ bool kv_is_resizing(const struct kv *kv)
 
 /*
  * Where there is eviction it leaves the reserve alone, which storing needs now more than ever. The
- * pages may stay if the system can't be told; they are counted as given back all the same.
+ * pages stay if they are reserved huge ones, or if the system can't be told; they are counted as
+ * given back all the same.
  */
 static bool withdraw_one(struct kv *kv)
 {
@@ -246,7 +237,7 @@ static bool withdraw_one(struct kv *kv)
     uint32_t index = kv_segment_withdraw(segments, spare);
     if (index == KV_SEGMENT_NONE)
         return false;
-    (void)madvise(kv_segment_base(segments, index), kv_segments_bytes(segments), MADV_DONTNEED);
+    kv_memory_close(&kv->memory, kv_segment_base(segments, index), kv_segments_bytes(segments));
     kv_segment_withdrawn(segments, index);
     return true;
 }

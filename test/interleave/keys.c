@@ -70,7 +70,7 @@ static void regions(void)
               "segments");
     il_region(kv->segments.base, (size_t)kv_segments_count(&kv->segments) << kv->segments.shift,
               "memory");
-    il_region(kv->mapping, kv->mapping_bytes, "mapping");
+    il_region(kv->memory.mapping, kv->memory.mapping_bytes, "mapping");
     for (unsigned i = 0; i < workers; i++)
         il_region(kv->workers[i].seen, kv->segments_count_max * sizeof(*kv->workers[i].seen),
                   "seen");

@@ -18,6 +18,7 @@ import subprocess
 import tempfile
 import time
 
+import hugepages
 import netspace
 import pytest
 import server as servers
@@ -384,25 +385,8 @@ def test_server_killed_and_started_again(pair, sockets, link):
 @pytest.fixture
 def huge_pages():
     """Enough free huge pages; as many as before afterwards."""
-    def free():
-        for line in pathlib.Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("HugePages_Free:"):
-                return int(line.split()[1])
-        return 0
-
-    def reserve(count):
-        pathlib.Path(HUGE_PAGES).write_text(str(count), encoding="ascii")
-
-    try:
-        before = int(pathlib.Path(HUGE_PAGES).read_text(encoding="ascii"))
-        reserve(before + HUGE_PAGES_ENOUGH)
-    except OSError as error:
-        pytest.skip(f"no huge pages can be reserved: {error}")
-    if free() < HUGE_PAGES_ENOUGH:
-        reserve(before)
-        pytest.skip("the machine has no memory for huge pages")
-    yield
-    reserve(before)
+    with hugepages.set_aside(HUGE_PAGES_ENOUGH):
+        yield
 
 
 @pytest.mark.parametrize("mtu", [1500, 9000])

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Mapped memory, its pages and its nodes; memory.h says which and why. */
+#define _GNU_SOURCE /* MAP_HUGETLB, MADV_HUGEPAGE, syscall() */
+#include "kv/memory.h"
+
+#include <errno.h>
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+#define PAGE_BYTES UINT64_C(4096)
+#define HUGE_PAGE_SHIFT 21
+
+#define ADDRESSES_ONLY (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+
+bool kv_memory_map(struct kv_memory *memory, uint64_t bytes)
+{
+    memory->mapping_bytes = bytes + KV_HUGE_PAGE_BYTES; /* room to align */
+    void *mapping = mmap(NULL, memory->mapping_bytes, PROT_NONE, ADDRESSES_ONLY, -1, 0);
+    if (mapping == MAP_FAILED)
+        return false;
+    uint64_t beyond = (uintptr_t)mapping & (KV_HUGE_PAGE_BYTES - 1);
+    memory->mapping = (uint8_t *)mapping;
+    memory->base = memory->mapping + (beyond ? KV_HUGE_PAGE_BYTES - beyond : 0);
+    memory->bytes = bytes;
+    return true;
+}
+
+void kv_memory_unmap(struct kv_memory *memory)
+{
+    if (memory->base)
+        munmap(memory->mapping, memory->mapping_bytes);
+    memory->base = U_NULL;
+}
+
+bool kv_memory_open(uint8_t *from, uint64_t bytes)
+{
+    uint8_t *page = from - (uintptr_t)from % PAGE_BYTES;
+    return bytes == 0 ||
+           mprotect(page, bytes + (uint64_t)(from - page), PROT_READ | PROT_WRITE) == 0;
+}
+
+static bool is_huge(const struct kv_memory *memory, const uint8_t *at)
+{
+    return memory->huge_bytes > 0 && at >= memory->huge_from &&
+           at < memory->huge_from + memory->huge_bytes;
+}
+
+void kv_memory_close(const struct kv_memory *memory, uint8_t *from, uint64_t bytes)
+{
+    /* Kernels before 6.1 would take the whole huge page away that the bytes are a part of. */
+    if (!is_huge(memory, from))
+        (void)madvise(from, bytes, MADV_DONTNEED);
+}
+
+uint64_t kv_memory_huge_part(uint64_t bytes)
+{
+    return bytes & ~(KV_HUGE_PAGE_BYTES - 1);
+}
+
+/* 0, or an errno value: no memory policy for one node, where there is no choice. */
+static int interleave(uint8_t *from, uint64_t bytes, uint64_t nodes)
+{
+    if ((nodes & (nodes - 1)) == 0)
+        return 0;
+    unsigned long mask[64 / (8 * sizeof(unsigned long))];
+    for (unsigned i = 0; i < sizeof(mask) / sizeof(mask[0]); i++)
+        mask[i] = (unsigned long)(nodes >> (i * 8 * sizeof(mask[0])));
+    /* One more than there are: the kernel takes the last one away. */
+    long rc = syscall(SYS_mbind, from, bytes, MPOL_INTERLEAVE, mask, 64 + 1, 0);
+    return rc < 0 ? errno : 0;
+}
+
+void kv_memory_interleave(struct kv_memory *memory, uint64_t nodes)
+{
+    memory->placement.numa_error = interleave(memory->base, memory->bytes, nodes);
+}
+
+/*
+ * The pages are there from now on, or it is known that they are not: the kernel's count of what is
+ * set aside knows nothing of what a control group or a node may give. 0 or an errno value.
+ */
+static int populate(uint8_t *from, uint64_t bytes)
+{
+    int rc = madvise(from, bytes, MADV_POPULATE_WRITE);
+    return rc < 0 && errno != EINVAL ? errno : 0; /* EINVAL: Linux before 5.14 */
+}
+
+bool kv_memory_take_huge(struct kv_memory *memory, uint8_t *from, uint64_t bytes, uint64_t nodes)
+{
+    const int kind =
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_HUGETLB | HUGE_PAGE_SHIFT << MAP_HUGE_SHIFT;
+    bytes = kv_memory_huge_part(bytes);
+    memory->placement.huge_bytes = bytes;
+    if (bytes == 0)
+        return true;
+    int error = 0;
+    if (mmap(from, bytes, PROT_READ | PROT_WRITE, kind, -1, 0) == MAP_FAILED) {
+        error = errno;
+    } else {
+        (void)interleave(from, bytes, nodes); /* comes again for all of the memory */
+        error = populate(from, bytes);
+    }
+    if (error == 0) {
+        memory->huge_from = from;
+        memory->huge_bytes = bytes;
+        memory->placement.pages = KV_PAGES_HUGE;
+        return true;
+    }
+    memory->placement.huge_error = error;
+    /* A refusal may leave a hole where the addresses were. */
+    return mmap(from, bytes, PROT_NONE, ADDRESSES_ONLY | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+void kv_memory_advise(struct kv_memory *memory, uint8_t *from)
+{
+    uint8_t *end = memory->base + memory->bytes;
+    if (memory->huge_bytes > 0)
+        from = memory->huge_from + memory->huge_bytes;
+    /* A hint: may be refused. */
+    if (from < end && madvise(from, (uint64_t)(end - from), MADV_HUGEPAGE) == 0 &&
+        memory->placement.pages == KV_PAGES_SMALL)
+        memory->placement.pages = KV_PAGES_ADVISED;
+}
