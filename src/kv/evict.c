@@ -595,20 +595,25 @@ static bool is_hopeless(const struct kv_worker *worker, uint64_t oldest)
 }
 
 /*
- * Waits for what is retired to become free, for `turns` at most of WAITS_MAX in all. A worker that
- * has not looked at anything since its last kv_views_done() is quiescent and says so: two workers
- * that wait for each other's views would wait in vain.
+ * Waits for what is retired to become free, for `turns` at most of WAITS_MAX in all. True if it is
+ * worth while to look again, also because another worker was faster to reclaim it. The others are
+ * asked how far they are before it reclaims: one that moves on in between is not in vain. A worker
+ * that has not looked at anything since its last kv_views_done() is quiescent and says so: two
+ * workers that wait for each other's views would wait in vain.
  */
 static bool wait_for_retired(struct kv_worker *worker, unsigned turns, unsigned *waits)
 {
     const struct kv *kv = worker->kv;
+    const struct kv_segments *segments = &kv->segments;
     const unsigned waits_max = kv->config.evict ? WAITS_MAX : WAITS_AWAKE;
     while (turns-- > 0) {
         if (worker->view_turn != worker->turn)
             kv_epoch_announce(&kv->epoch, worker->member);
-        if (kv_log_reclaim(worker, kv_segments_count(&kv->segments)) > 0)
-            return true;
         uint64_t oldest = kv_epoch_oldest(&kv->epoch, worker->member);
+        if (kv_log_reclaim(worker, kv_segments_count(segments)) > 0 ||
+            kv_segment_list_count(&segments->retired) == 0 ||
+            kv_segment_list_count(&segments->free) > kv_floor_segments(kv))
+            return true;
         if (is_hopeless(worker, oldest))
             return false;
         if (*waits >= waits_max) {
@@ -626,6 +631,16 @@ static bool wait_for_retired(struct kv_worker *worker, unsigned turns, unsigned 
     return false;
 }
 
+/*
+ * Is it better to wait for what is retired than to empty more? A store needs one segment; what else
+ * a lower limit wants is for housekeeping.
+ */
+static bool is_enough_retired(const struct kv *kv, uint32_t retired)
+{
+    uint32_t enough = u_min32(free_wanted(kv), kv_u32_load_relaxed(&kv->reserve_segments));
+    return retired > 0 && retired >= enough;
+}
+
 static bool make_free(struct kv_worker *worker)
 {
     const struct kv *kv = worker->kv;
@@ -638,7 +653,7 @@ static bool make_free(struct kv_worker *worker)
         worker->urgent = tries >= TRIES_PATIENT;
         uint32_t retired = kv_segment_list_count(&segments->retired);
         if (kv_segment_admit(segments) || kv_log_reclaim(worker, UINT32_MAX) > 0 ||
-            (retired >= free_wanted(kv) && wait_for_retired(worker, WAITS_SHORT, &waits)) ||
+            (is_enough_retired(kv, retired) && wait_for_retired(worker, WAITS_SHORT, &waits)) ||
             empty_one(worker))
             continue;
         if (retired > 0 && wait_for_retired(worker, WAITS_MAX, &waits))

@@ -12,7 +12,8 @@
  *   - a key that only one thread writes is missing or has what this thread has stored last, and is
  *     missing once this thread has deleted it;
  *   - no increment is lost: a counter never shows the same number of the same life twice;
- *   - a store that has waited for the other workers finds memory;
+ *   - a store finds memory at once, unless another worker does not come to its quiescent state for
+ *     as long as a store waits (which the system may do to it), and when it has come, then;
  *   - the memory in use is within the limit, once that has been reached.
  * And in the end, when all was deleted: no item, no byte, no pin is left, kv_check() finds nothing,
  * and the memory in use is that of the index.
@@ -34,6 +35,7 @@
 #define COUNTER_KEYS 512 /* of all */
 #define CLAIMS 1024      /* numbers of a counter that are remembered */
 #define STORE_TRIES_MAX 20000
+#define STORE_WAIT_S 0.05 /* that a store naps at least before it gives up: evict.c */
 #define PINS 4
 #define PROGRESS_S 10
 #define ROUND_S 60
@@ -90,19 +92,30 @@ static struct kv_key key_of(const struct kv *kv, char name[32], char kind, unsig
     return kv_key(kv, name, (uint32_t)strlen(name));
 }
 
+/* Has another worker been waited for in full, and not come since? */
+static bool is_blocked(const struct thread *thread)
+{
+    const struct kv_worker *worker = thread->worker;
+    return kv_epoch_oldest(&thread->soak->kv->epoch, worker->member) == worker->waited_for;
+}
+
 /*
  * An item to be stored. Memory that is free but that another worker might still look at can't be
- * had before that worker's next quiescent state: then this one gets there first, and waits.
+ * had before that worker's next quiescent state. If that takes long this one gets there first, and
+ * waits; any other refusal is an error.
  */
 static struct kv_item *item_new(struct thread *thread, const struct kv_key *key, uint32_t len,
                                 uint32_t exptime)
 {
     for (unsigned tries = 0; tries < STORE_TRIES_MAX; tries++) {
+        double start = clock_now();
+        bool blocked = is_blocked(thread);
         enum kv_error error;
         struct kv_item *item = kv_item_new(thread->worker, key, len, 0, exptime, &error);
         if (item)
             return item;
         EXPECT(error == KV_NO_MEMORY);
+        EXPECT(blocked || clock_now() - start >= STORE_WAIT_S);
         kv_u64_count(&thread->counts.waits, 1);
         kv_offline(thread->worker);
         nanosleep(&(struct timespec){0, 100000}, NULL);
