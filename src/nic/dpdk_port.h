@@ -31,6 +31,7 @@ struct dpdk_cut {
 };
 
 struct dpdk_counters {
+    uint64_t rx_verdicts;    /* frames that the driver says are whole: no sum of ours */
     uint64_t rx_cut;         /* frames that came as a chain and were handed out in pieces */
     uint64_t rx_chain_drops; /* that cannot be handed out: no TCP, or a wrong checksum */
     uint64_t tx_full;        /* bursts that the device did not take in full */
@@ -38,6 +39,7 @@ struct dpdk_counters {
     uint64_t tx_no_memory;   /* bursts cut short because there was no packet for a segment */
     uint64_t tx_refused;     /* frames that the driver finds wrong */
     uint64_t tx_zero_copy;   /* segments sent from where they lie */
+    uint64_t tx_offloads;    /* frames sent whose checksums, or cutting, were left to the device */
     uint64_t alloc_failed;   /* bursts of which the pool had fewer than asked for */
     uint64_t sleeps;         /* waits with an interrupt */
     uint64_t naps;           /* waits without */

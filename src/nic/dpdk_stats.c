@@ -88,6 +88,7 @@ void dpdk_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
 
     if (nic->queue == 0)
         emit_device(queue->port, emit, emit_ctx);
+    emit(emit_ctx, "dpdk_rx_verdicts", c->rx_verdicts);
     emit(emit_ctx, "dpdk_rx_cut", c->rx_cut);
     emit(emit_ctx, "dpdk_rx_chain_drops", c->rx_chain_drops);
     emit(emit_ctx, "dpdk_tx_full", c->tx_full);
@@ -95,6 +96,7 @@ void dpdk_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
     emit(emit_ctx, "dpdk_tx_no_memory", c->tx_no_memory);
     emit(emit_ctx, "dpdk_tx_refused", c->tx_refused);
     emit(emit_ctx, "dpdk_tx_zero_copy", c->tx_zero_copy);
+    emit(emit_ctx, "dpdk_tx_offloads", c->tx_offloads);
     emit(emit_ctx, "dpdk_alloc_failed", c->alloc_failed);
     emit(emit_ctx, "dpdk_sleeps", c->sleeps);
     emit(emit_ctx, "dpdk_naps", c->naps);

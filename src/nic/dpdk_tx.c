@@ -171,17 +171,17 @@ unsigned dpdk_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
     struct dpdk_queue *queue = U_CONTAINER_OF(nic, struct dpdk_queue, nic);
     struct rte_mbuf *mbufs[NIC_BURST_MAX];
     unsigned ready, sent, i;
-    bool offloads = false;
+    unsigned offloads = 0;
 
     U_ASSERT(n <= NIC_BURST_MAX);
     for (ready = 0; ready < n; ready++) {
         mbufs[ready] = dpdk_mbuf_of(pkts[ready]);
         if (!prepare(queue, pkts[ready], mbufs[ready]))
             break;
-        offloads |= mbufs[ready]->ol_flags != 0;
+        offloads += mbufs[ready]->ol_flags != 0;
     }
     sent = ready;
-    if (offloads) {
+    if (offloads > 0) {
         sent = rte_eth_tx_prepare(queue->port->id, nic->queue, mbufs, (uint16_t)ready);
         if (U_UNLIKELY(sent == 0 && ready > 0)) {
             rte_pktmbuf_free(mbufs[0]); /* it would be refused for ever */
@@ -192,12 +192,17 @@ unsigned dpdk_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
         }
     }
     sent = rte_eth_tx_burst(queue->port->id, nic->queue, mbufs, (uint16_t)sent);
-    if (U_LIKELY(sent == n))
+    if (U_LIKELY(sent == n)) {
+        queue->counters.tx_offloads += offloads;
         return sent;
+    }
     if (sent == 0 && ready > 0 && !link_is_up(queue))
         return give_up(queue, mbufs, ready);
     queue->counters.tx_full++;
-    for (i = sent; i < ready; i++)
+    for (i = sent; i < ready; i++) {
+        offloads -= mbufs[i]->ol_flags != 0;
         unlink_segments(mbufs[i]);
+    }
+    queue->counters.tx_offloads += offloads;
     return sent;
 }
