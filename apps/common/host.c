@@ -40,7 +40,7 @@ static int fill_config(const struct nic *nic, const struct host_config *config,
 
     us_config_defaults(us);
     memcpy(us->mac, nic->mac, sizeof(us->mac));
-    us->caps = nic->caps & ~config->caps_off;
+    us->caps = nic->caps;
     us->mtu = nic->mtu;
     if (config->conn_max > 0) {
         us->conn_max = config->conn_max;

@@ -26,8 +26,7 @@ struct host_config {
     uint32_t recv_window_bytes;
     uint32_t send_queue_bytes;
     uint32_t time_wait_us;
-    uint32_t caps_off; /* enum us_cap: what the device could do and is not to be used */
-    bool follower;     /* another host with the same addresses announces them */
+    bool follower; /* another host with the same addresses announces them */
 };
 
 /*

@@ -28,13 +28,15 @@ enum mode { MODE_PING = 'p', MODE_SEND = 's', MODE_RECEIVE = 'r' };
 /* What all connections of a client do, and what came of it. */
 struct game {
     enum mode mode;
-    uint32_t bytes;  /* of a ping */
-    uint64_t count;  /* pings, or bytes of bulk, of each connection; 0: no bound */
-    uint64_t end_ns; /* nothing is begun after this; 0: no bound */
-    uint64_t now_ns; /* set by the loop */
-    uint64_t rounds; /* pings answered */
-    uint64_t moved;  /* bytes of bulk that have arrived */
-    bool wrong;      /* a byte was not what it has to be */
+    uint32_t bytes;    /* of a ping */
+    uint64_t count;    /* pings, or bytes of bulk, of each connection; 0: no bound */
+    uint64_t end_ns;   /* nothing is begun after this; 0: no bound */
+    uint64_t now_ns;   /* set by the loop */
+    uint64_t begun_ns; /* when all connections were open; 0: they never were */
+    uint64_t over_ns;  /* when the last one was closed */
+    uint64_t rounds;   /* pings answered */
+    uint64_t moved;    /* bytes of bulk that have arrived */
+    bool wrong;        /* a byte was not what it has to be */
     struct load_histogram latency;
 };
 

@@ -5,6 +5,7 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -38,10 +39,10 @@ static void print_text(const struct settings *s, const struct game *game, double
            us_at(game, 99), us_at(game, 99.9), us_at(game, 100));
 }
 
-static void print_json(const struct settings *s, const struct game *game, double seconds)
+/* The members of an object that tell of a client. */
+static void print_game(const struct settings *s, const struct game *game, double seconds)
 {
-    printf("{\"io\": \"%s\", \"mode\": \"%s\", \"connections\": %u, \"seconds\": %.6f, ",
-           link_io_name(s->link.io),
+    printf("\"mode\": \"%s\", \"connections\": %u, \"seconds\": %.6f, ",
            game->mode == MODE_PING   ? "ping"
            : game->mode == MODE_SEND ? "send"
                                      : "receive",
@@ -51,15 +52,23 @@ static void print_json(const struct settings *s, const struct game *game, double
     printf("\"moved_bytes\": %llu, \"gbit_per_second\": %.4f, ", (unsigned long long)game->moved,
            (double)game->moved * 8 / 1e9 / seconds);
     printf("\"round_trip_us\": {\"mean\": %.3f, \"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, "
-           "\"p99.9\": %.3f, \"p100\": %.3f}}\n",
+           "\"p99.9\": %.3f, \"p100\": %.3f}, ",
            load_histogram_mean(&game->latency) / 1e3, us_at(game, 50), us_at(game, 90),
            us_at(game, 99), us_at(game, 99.9), us_at(game, 100));
+}
+
+/* A server has nothing but this to tell. */
+static void print_json(const struct settings *s, const struct game *game, double seconds)
+{
+    printf("{\"io\": \"%s\", ", link_io_name(s->link.io));
+    if (!s->listen)
+        print_game(s, game, seconds);
+    printf("\"link\": {%s}}\n", s->counted ? s->counted : "");
 }
 
 static int play(struct settings *s)
 {
     static struct game game;
-    uint64_t started_ns = 0;
     double seconds;
     int rc;
 
@@ -67,11 +76,13 @@ static int play(struct settings *s)
     game.bytes = s->bytes;
     game.count = s->count;
     load_histogram_clear(&game.latency);
-    rc = (link_is_stack(s->link.io) ? ucping_stack : ucping_sock)(s, s->listen ? NULL : &game,
-                                                                  &started_ns);
-    seconds = started_ns ? (double)(ucping_clock_ns() - started_ns) / 1e9 : 0;
-    if (!s->listen && seconds > 0)
-        (s->json ? print_json : print_text)(s, &game, seconds);
+    rc = (link_is_stack(s->link.io) ? ucping_stack : ucping_sock)(s, s->listen ? NULL : &game);
+    seconds = game.begun_ns > 0 ? (double)(game.over_ns - game.begun_ns) / 1e9 : 0;
+    if (s->json && (s->listen ? rc == 0 : seconds > 0))
+        print_json(s, &game, seconds);
+    else if (!s->listen && seconds > 0)
+        print_text(s, &game, seconds);
+    free(s->counted);
     if (rc == 0)
         return 0;
     fprintf(stderr, "ucping: %s\n", s->error);

@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "common/value.h"
+#include "nic/dpdk.h"
 
 int ucping_fail(struct settings *s, const char *format, ...)
 {
@@ -18,6 +19,15 @@ int ucping_fail(struct settings *s, const char *format, ...)
     vsnprintf(s->error, sizeof(s->error), format, args);
     va_end(args);
     return -1;
+}
+
+void ucping_begin(const struct settings *s, struct game *game)
+{
+    uint64_t seconds_ns = (uint64_t)(s->seconds * 1e9);
+
+    game->begun_ns = ucping_clock_ns();
+    game->now_ns = game->begun_ns;
+    game->end_ns = seconds_ns > 0 ? game->begun_ns + seconds_ns : 0;
 }
 
 void ucping_say_listening(const struct settings *s)
@@ -98,13 +108,15 @@ static int read_switch(struct settings *s, const char *name, const char *arg, bo
     return ucping_fail(s, "--%s: \"%s\" is neither on nor off", name, arg);
 }
 
-static int switch_caps(struct settings *s, const char *name, const char *arg, uint32_t caps)
+/* What a device may do for us. Those without offloads have none to leave out. */
+static int switch_offload(struct settings *s, const char *name, const char *arg,
+                          enum nic_dpdk_without bit)
 {
     bool off;
 
     if (read_switch(s, name, arg, &off) < 0)
         return -1;
-    s->caps_off = off ? s->caps_off | caps : s->caps_off & ~caps;
+    s->without = off ? s->without | (unsigned)bit : s->without & ~(unsigned)bit;
     return 0;
 }
 
@@ -112,15 +124,14 @@ static int set_csum(void *settings, const char *arg)
 {
     struct settings *s = (struct settings *)settings;
 
-    return switch_caps(s, "csum", arg,
-                       US_CAP_RX_CSUM | US_CAP_TX_IP_CSUM | US_CAP_TX_L4_CSUM | US_CAP_TX_TSO);
+    return switch_offload(s, "csum", arg, NIC_DPDK_WITHOUT_CSUM);
 }
 
 static int set_tso(void *settings, const char *arg)
 {
     struct settings *s = (struct settings *)settings;
 
-    return switch_caps(s, "tso", arg, US_CAP_TX_TSO);
+    return switch_offload(s, "tso", arg, NIC_DPDK_WITHOUT_TSO);
 }
 
 static int set_zero_copy(void *settings, const char *arg)
@@ -157,11 +168,15 @@ static const struct command_option specs[] = {
      "pings, or bytes of bulk (with k or m), of each connection\n(default: as --time says)"},
     {'T', "time", "SECONDS", set_time, "how long (default: 3, unless --count is given)"},
     {'c', "connections", "N", set_connections, "at the same time (default: 1)"},
-    {0, "csum", "on|off", set_csum, "own stack: checksums by the device, if it can (on)"},
-    {0, "tso", "on|off", set_tso, "own stack: large segments cut by the device (on)"},
-    {0, "zero-copy", "on|off", set_zero_copy, "own stack: bulk is queued by reference (on)"},
+    {0, "csum", "on|off", set_csum,
+     "--io=dpdk: checksums by the device, if it can (on). Without\nthem there is no TSO"},
+    {0, "tso", "on|off", set_tso, "--io=dpdk: large segments, cut by the device, if it can (on)"},
+    {0, "zero-copy", "on|off", set_zero_copy,
+     "own stack: bulk is queued by reference (on), in frames that\nthe device gathers, if it can"},
     {0, "poll", NULL, set_poll, "never sleep"},
-    {0, "json", NULL, set_json, "the result as JSON"},
+    {0, "json", NULL, set_json,
+     "the result as JSON, with what the link has counted; of a\nserver only that, when it is told "
+     "to end"},
     {'h', "help", NULL, NULL, "print this"},
     {0, "version", NULL, NULL, "print the version"},
 };
@@ -178,6 +193,9 @@ void options_print_help(FILE *to)
     fprintf(to, "\nThe link (of the own TCP/IP stack; its default addresses are those of ucload, "
                 "with\n--listen those of ucached):\n");
     command_print_link(to);
+    fprintf(to,
+            "\nOne thread does all, as in a server with --threading=unified; split and merge are\n"
+            "for ucached, whose sessions they put into a thread of their own.\n");
     fprintf(to, "\nExamples:\n"
                 "  ucping --listen                      a server on kernel sockets\n"
                 "  ucping -c32 127.0.0.1                32 pings of 16 bytes in flight\n"
@@ -221,6 +239,8 @@ static int check(struct settings *s, char **rest)
         return ucping_fail(s, "\"%s\" is one peer too many", rest[1]);
     if (link_settle(&s->link, s->listen ? &server : &client, s->error) < 0)
         return -1;
+    if (s->link.io == LINK_IO_DPDK)
+        s->link.without |= s->without;
     if (s->link.io == LINK_IO_URING)
         return ucping_fail(s, "--io=uring is not for ucping; use sock");
     s->peer = rest[0];

@@ -196,22 +196,18 @@ static int turn(struct loop *l)
     return 0;
 }
 
-static int run(struct loop *l, uint64_t *started_ns)
+static int run(struct loop *l)
 {
     struct u_list *link, *next;
     int rc = 0;
 
-    *started_ns = ucping_clock_ns();
-    if (l->game) {
-        l->game->now_ns = *started_ns;
-        l->game->end_ns =
-            (uint64_t)(l->s->seconds * 1e9) ? *started_ns + (uint64_t)(l->s->seconds * 1e9) : 0;
-    }
+    if (l->game)
+        ucping_begin(l->s, l->game);
     for (link = l->socks.next; link != &l->socks; link = next) {
         struct sock *sock = U_CONTAINER_OF(link, struct sock, link);
 
         next = link->next;
-        sock->conv.begun_ns = *started_ns;
+        sock->conv.begun_ns = l->game->begun_ns;
         rc = serve(l, sock, EPOLLOUT);
         if (rc < 0)
             return rc;
@@ -221,7 +217,7 @@ static int run(struct loop *l, uint64_t *started_ns)
     return rc;
 }
 
-int ucping_sock(struct settings *s, struct game *game, uint64_t *started_ns)
+int ucping_sock(struct settings *s, struct game *game)
 {
     struct loop l = {.s = s, .game = game, .listen_fd = -1};
     int rc;
@@ -234,7 +230,9 @@ int ucping_sock(struct settings *s, struct game *game, uint64_t *started_ns)
     else
         rc = s->listen ? open_server(&l) : open_clients(&l);
     if (rc == 0)
-        rc = run(&l, started_ns);
+        rc = run(&l);
+    if (game)
+        game->over_ns = ucping_clock_ns();
     while (!u_list_is_empty(&l.socks))
         drop(&l, U_CONTAINER_OF(l.socks.next, struct sock, link));
     if (l.listen_fd >= 0)

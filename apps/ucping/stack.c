@@ -2,6 +2,7 @@
 /* ucping over the own TCP/IP stack: one queue of a device, one thread, both roles. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,34 +235,52 @@ static int listen_on(struct loop *l)
     return 0;
 }
 
-static int run(struct loop *l, uint64_t *started_ns)
+static int run(struct loop *l)
 {
-    uint64_t seconds_ns = (uint64_t)(l->s->seconds * 1e9);
     unsigned i;
     int rc = l->s->listen ? listen_on(l) : connect_all(l);
 
-    *started_ns = ucping_clock_ns();
     if (rc == 0 && l->game) {
-        l->game->now_ns = *started_ns;
-        l->game->end_ns = seconds_ns ? *started_ns + seconds_ns : 0;
+        ucping_begin(l->s, l->game);
         for (i = 0; i < l->s->connections; i++) {
-            l->conns[i].conv.begun_ns = *started_ns;
+            l->conns[i].conv.begun_ns = l->game->begun_ns;
             pump(l, &l->conns[i]);
         }
     }
     while (rc == 0 && !atomic_load(&ucping_stop) && (!l->game || l->open > 0))
         rc = turn(l);
+    if (l->game)
+        l->game->over_ns = ucping_clock_ns();
     return rc;
 }
 
-int ucping_stack(struct settings *s, struct game *game, uint64_t *started_ns)
+/* ---- what the link has counted ----------------------------------------------------------- */
+
+static void add_counter(void *ctx, const char *name, uint64_t value)
+{
+    FILE *text = ctx;
+
+    fprintf(text, "%s\"%s\": %llu", ftell(text) > 0 ? ", " : "", name, (unsigned long long)value);
+}
+
+static int keep_counters(struct loop *l)
+{
+    size_t bytes;
+    FILE *text = open_memstream(&l->s->counted, &bytes);
+
+    if (text)
+        nic_stats(l->host.nic, add_counter, text);
+    if (!text || fclose(text) != 0)
+        return ucping_fail(l->s, "no memory for the link's counters");
+    return 0;
+}
+
+int ucping_stack(struct settings *s, struct game *game)
 {
     unsigned count = s->listen ? UCPING_CONNECTIONS_MAX : s->connections;
     struct loop l = {.s = s, .game = game};
-    struct host_config config = {.conn_max = count,
-                                 .recv_window_bytes = WINDOW_BYTES,
-                                 .send_queue_bytes = WINDOW_BYTES,
-                                 .caps_off = s->caps_off};
+    struct host_config config = {
+        .conn_max = count, .recv_window_bytes = WINDOW_BYTES, .send_queue_bytes = WINDOW_BYTES};
     struct link_use use = {.queues = 1};
     struct nic *nic;
     int rc;
@@ -276,7 +295,9 @@ int ucping_stack(struct settings *s, struct game *game, uint64_t *started_ns)
             nic_close(nic);
     }
     if (rc == 0) {
-        rc = run(&l, started_ns);
+        rc = run(&l);
+        if (rc == 0 && s->json)
+            rc = keep_counters(&l);
         host_close(&l.host, ucping_clock_ns() / 1000);
     }
     free(l.conns);

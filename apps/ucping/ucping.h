@@ -22,10 +22,11 @@ struct settings {
     uint64_t count;
     double seconds;
     unsigned connections;
-    bool poll;         /* never sleeps */
-    bool copy;         /* own stack: bulk is copied instead of queued by reference */
-    uint32_t caps_off; /* own stack: enum us_cap */
+    bool poll;        /* never sleeps */
+    bool copy;        /* own stack: bulk is copied instead of queued by reference */
+    unsigned without; /* enum nic_dpdk_without, of the switches */
     bool json;
+    char *counted; /* own stack: what the link has counted, the members of a JSON object; owned */
     const char *peer; /* HOST[:PORT]; of a server: [HOST:]PORT */
     struct sockaddr_storage addr;
     socklen_t addr_len;
@@ -45,11 +46,15 @@ static inline uint64_t ucping_clock_ns(void)
 }
 
 /*
- * Each runs until the end of the game, or as a server until ucping_stop. game->end_ns is set when
- * all connections are open. Returns 0, or -1 with settings->error.
+ * Each runs until the end of the game, which is null for a server: that runs until ucping_stop. The
+ * game's times are set; what opening and closing a device takes is not in them. Returns 0, or -1
+ * with settings->error.
  */
-int ucping_sock(struct settings *s, struct game *game, uint64_t *started_ns);
-int ucping_stack(struct settings *s, struct game *game, uint64_t *started_ns);
+int ucping_sock(struct settings *s, struct game *game);
+int ucping_stack(struct settings *s, struct game *game);
+
+/* All connections are open: the time counts from now on. */
+void ucping_begin(const struct settings *s, struct game *game);
 
 /* Says that the server can be reached from now on. */
 void ucping_say_listening(const struct settings *s);

@@ -8,11 +8,12 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 import netspace
 import pytest
-from server import free_port
+from server import free_port, missing
 
 
 @pytest.fixture(scope="session")
@@ -139,3 +140,118 @@ def test_wrong_options(ucping_path, args):
 def test_help(ucping_path):
     done = subprocess.run([ucping_path, "--help"], capture_output=True, text=True, timeout=20)
     assert done.returncode == 0 and "--zero-copy" in done.stdout and "Examples:" in done.stdout
+
+
+# ---- what the switches do, by what the link has counted ----------------------------------------
+
+BULK_BYTES = 4 << 20
+HEADER_BYTES = 54
+SEGMENT_BYTES = 1460
+
+
+class VirtualLink:
+    """A server on net_vhost, a client on net_virtio_user: the first gathers, the second cuts."""
+
+    def __init__(self, path, folder):
+        self.path = path
+        self.space = netspace.NetSpace()
+        self.folder = folder
+        self.runs = 0
+
+    def command(self, device, address, *args):
+        return [self.path, "--io=dpdk", f"--dev={device}", f"--ip={address}/24", "--json", *args]
+
+    def transfer(self, mode, server=(), client=(), tso=False):
+        """What both ends say of BULK_BYTES in one direction; they check every byte."""
+        self.runs += 1
+        socket_path = f"{self.folder}/v{self.runs}"
+        device = f"net_vhost0,iface={socket_path}" + (",tso=1" if tso else "")
+        listening = self.space.popen(self.command(device, "10.100.0.20", "--listen", *server),
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            said = iter(listening.stderr.readline, "")
+            assert any("listening" in line for line in said)
+            device = f"net_virtio_user0,path={socket_path},queue_size=1024"
+            done = self.space.run(
+                subprocess.run,
+                self.command(device, "10.100.0.10", "-m", mode, "-n", str(BULK_BYTES), *client,
+                             "10.100.0.20"),
+                capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, done.stderr
+            listening.send_signal(signal.SIGTERM)
+            out, err = listening.communicate(timeout=30)
+            assert listening.returncode == 0, err
+        finally:
+            listening.kill()
+            listening.communicate()
+        result = json.loads(done.stdout)
+        assert result["moved_bytes"] == BULK_BYTES
+        return json.loads(out)["link"], result["link"]
+
+    def close(self):
+        self.space.close()
+
+
+@pytest.fixture
+def virtual_link(ucping_path, ucached_path, tap_obstacle):
+    if tap_obstacle:
+        pytest.skip(f"dpdk: {tap_obstacle}")
+    if reason := missing(ucached_path, "dpdk"):
+        pytest.skip(f"dpdk: {reason}")
+    with tempfile.TemporaryDirectory(prefix="ucp", dir="/tmp") as folder:
+        link = VirtualLink(ucping_path, folder)
+        yield link
+        link.close()
+
+
+def test_tso_makes_frames_few_and_large(virtual_link):
+    _, cut = virtual_link.transfer("send", tso=True)
+    server, whole = virtual_link.transfer("send", client=["--tso=off"], tso=True)
+    frames = BULK_BYTES // SEGMENT_BYTES
+    assert cut["dpdk_tx_frames"] < frames / 5
+    assert cut["dpdk_tx_bytes"] / cut["dpdk_tx_frames"] > 8000
+    assert whole["dpdk_tx_frames"] > frames
+    assert whole["dpdk_tx_bytes"] > BULK_BYTES + frames * HEADER_BYTES
+    assert whole["dpdk_tx_bytes"] / whole["dpdk_tx_frames"] < 1514
+    assert server["dpdk_rx_cut"] == 0 and server["dpdk_rx_frames"] >= frames
+    # Only what the device does is switched off: it still finishes the checksums.
+    assert whole["dpdk_tx_offloads"] >= frames
+
+
+@pytest.mark.parametrize("mode", ["send", "receive"])
+def test_checksums_are_left_to_the_device_or_not(virtual_link, mode):
+    for end in virtual_link.transfer(mode):
+        # All but what has no TCP checksum: ARP, neighbour discovery.
+        assert end["dpdk_tx_offloads"] > end["dpdk_tx_frames"] * 0.9
+        assert end["dpdk_rx_verdicts"] > end["dpdk_rx_frames"] * 0.9
+    own = ["--csum=off"]
+    for end in virtual_link.transfer(mode, server=own, client=own):
+        assert end["dpdk_tx_offloads"] == end["dpdk_rx_verdicts"] == 0 < end["dpdk_tx_frames"]
+
+
+@pytest.mark.parametrize("end", ["server", "client"])
+def test_one_end_computes_its_checksums_the_other_does_not(virtual_link, end):
+    found = dict(zip(("server", "client"), virtual_link.transfer("send", **{end: ["--csum=off"]})))
+    other = found.pop("client" if end == "server" else "server")
+    assert found[end]["dpdk_tx_offloads"] == 0 < other["dpdk_tx_offloads"]
+    # What was summed by its sender comes without a verdict, and is summed again.
+    assert other["dpdk_rx_verdicts"] == 0 < other["dpdk_rx_frames"]
+
+
+def test_checksums_off_turns_large_segments_off(virtual_link):
+    _, client = virtual_link.transfer("send", client=["--csum=off"], tso=True)
+    assert client["dpdk_tx_frames"] > BULK_BYTES // SEGMENT_BYTES
+
+
+def test_zero_copy_sends_from_where_the_bytes_are(virtual_link):
+    server, _ = virtual_link.transfer("receive")
+    assert server["dpdk_tx_zero_copy"] >= BULK_BYTES // SEGMENT_BYTES
+    server, _ = virtual_link.transfer("receive", server=["--zero-copy=off"])
+    assert server["dpdk_tx_zero_copy"] == 0
+
+
+def test_what_the_link_counts_is_told_of_every_link(peers):
+    assert peers("sock", "sock").ping("-n", "5")["link"] == {}
+    link = peers("sock", "tap").ping("-m", "send", "-n", "1m")["link"]
+    assert link["tap_tx_frames"] > (1 << 20) // SEGMENT_BYTES and link["tap_tx_bytes"] > 1 << 20
+    assert link["tap_rx_frames"] > 0 < link["tap_rx_bytes"]
