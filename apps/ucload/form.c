@@ -9,14 +9,12 @@
 #include "base/wire.h"
 #include "mcproto/mcproto.h"
 
-#define COPY_STEP 16
-
 #define KEY_MARK 'K'
 #define LENGTH_MARK 'V'
 #define EXPTIME_MARK 'E'
 #define MARK '%'
 
-U_STATIC_ASSERT(FORM_BYTES_MAX % COPY_STEP == 0, form_is_copied_in_whole_steps);
+U_STATIC_ASSERT(FORM_BYTES_MAX % FORM_COPY_STEP == 0, form_is_copied_in_whole_steps);
 
 /* ---- text and meta ----------------------------------------------------------------------- */
 
@@ -94,6 +92,7 @@ static void make_text(struct form *form, const char *pattern, const struct keysp
         else
             form->length_at = form->len;
     }
+    form->plain = form->key_at > 0 && form->length_at == 0;
 }
 
 /* ---- binary ------------------------------------------------------------------------------ */
@@ -213,12 +212,9 @@ static uint32_t insert_length(const struct form *form, uint32_t value_bytes, uin
 uint32_t form_write(const struct forms *forms, const struct form *form, uint64_t id,
                     uint32_t value_bytes, uint32_t opaque, uint8_t *out)
 {
-    uint32_t i;
-
-    for (i = 0; i < form->len; i += COPY_STEP)
-        memcpy(out + i, form->bytes + i, COPY_STEP);
+    form_copy(form, out);
     if (form->key_at > 0)
-        load_key_write((char *)out + form->key_at, id, 1);
+        load_key_digits((char *)out + form->key_at, id);
     if (forms->protocol == PROTOCOL_BINARY) {
         put_be32(out + BINARY_OPAQUE_AT, opaque);
         if (form->length_at > 0)

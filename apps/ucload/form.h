@@ -9,7 +9,9 @@
 #ifndef UCLOAD_FORM_H
 #define UCLOAD_FORM_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "keyspace.h"
 
@@ -35,20 +37,22 @@ enum form_kind {
     FORM_COUNT
 };
 
-/* The longest: a binary set's header and extras, or the words around a key; a multiple of 16. */
+/* The longest: a binary set's header and extras, or the words around a key; of whole steps. */
 #define FORM_BYTES_MAX (LOAD_KEY_MAX + 70)
 
-/* Room that form_write() wants: it copies in steps of 16 bytes. */
+/* Forms are copied in steps, and need room for whole ones. */
+#define FORM_COPY_STEP 16
 #define FORM_ROOM (FORM_BYTES_MAX + 32)
 
 #define BINARY_HEADER_BYTES 24
 
 struct form {
-    uint8_t bytes[FORM_BYTES_MAX];
     uint16_t len;
     uint16_t key_at;    /* where the key begins; 0: there is none */
     uint16_t length_at; /* where the length of the value is to be inserted; 0: it is there */
     uint8_t opcode;     /* binary: what the reply has to repeat */
+    bool plain;         /* nothing but the key is to be filled in */
+    uint8_t bytes[FORM_BYTES_MAX];
 };
 
 struct forms {
@@ -69,8 +73,24 @@ static inline const struct form *forms_of(const struct forms *forms, enum form_k
     return &forms->list[kind][keyspace_key_bytes(forms->keys, id) - forms->keys->key_bytes_min];
 }
 
+static inline void form_copy(const struct form *form, uint8_t *out)
+{
+    uint32_t i;
+
+    for (i = 0; i < form->len; i += FORM_COPY_STEP)
+        memcpy(out + i, form->bytes + i, FORM_COPY_STEP);
+}
+
+/* Writes a plain form for this key to `out`, which has FORM_ROOM bytes. Returns the length. */
+static inline uint32_t form_write_plain(const struct form *form, uint64_t id, uint8_t *out)
+{
+    form_copy(form, out);
+    load_key_digits((char *)out + form->key_at, id);
+    return form->len;
+}
+
 /*
- * Writes a form for this key to `out`, which has FORM_ROOM bytes. `opaque` is what a binary reply
+ * Writes any form for this key to `out`, which has FORM_ROOM bytes. `opaque` is what a binary reply
  * has to repeat. Returns the length.
  */
 uint32_t form_write(const struct forms *forms, const struct form *form, uint64_t id,

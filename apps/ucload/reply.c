@@ -19,6 +19,7 @@
 #define GET_END "\r\nEND\r\n"
 #define STAT_CYCLES "STAT cycles_busy "
 #define SHOWN_MAX 60
+#define FEW_BYTES 64
 
 /* ---- what goes wrong --------------------------------------------------------------------- */
 
@@ -512,30 +513,68 @@ static int take_head(struct session *s, const uint8_t *data, uint32_t len)
 
 /* ---- the usual case ---------------------------------------------------------------------- */
 
+/* Whether n bytes are the same. Few are compared here, by words; the last one may overlap. */
+static inline bool same_bytes(const uint8_t *a, const uint8_t *b, uint32_t n)
+{
+    uint64_t x, y;
+    uint32_t i;
+
+    if (n < sizeof(x) || n > FEW_BYTES)
+        return memcmp(a, b, n) == 0;
+    for (i = 0; i < n - sizeof(x); i += sizeof(x)) {
+        memcpy(&x, a + i, sizeof(x));
+        memcpy(&y, b + i, sizeof(y));
+        if (x != y)
+            return false;
+    }
+    memcpy(&x, a + n - sizeof(x), sizeof(x));
+    memcpy(&y, b + n - sizeof(y), sizeof(y));
+    return x == y;
+}
+
 /*
  * The whole reply to a text get of one key, if it is a hit and lies here in one piece; returns its
  * length, or 0 for all other cases. Only for a session that is between two replies.
  */
-static uint32_t take_text_hit(struct session *s, const uint8_t *data, uint32_t len)
+static inline uint32_t take_text_hit(struct session *s, const uint8_t *data, uint32_t len)
 {
     const struct talk *talk = s->talk;
     const struct pending *p = session_oldest(s);
     uint8_t expect[FORM_ROOM];
     uint64_t id = session_oldest_ids(s)[0];
     uint32_t bytes = keyspace_value_bytes(talk->keys, id);
+    const struct form *form;
     uint32_t head, total;
 
     if (p->op != OP_GET || p->keys != 1)
         return 0;
-    head = form_write(talk->forms, forms_of(talk->forms, FORM_HIT, id), id, bytes, 0, expect);
+    form = forms_of(talk->forms, FORM_HIT, id);
+    head = form->plain ? form_write_plain(form, id, expect)
+                       : form_write(talk->forms, form, id, bytes, 0, expect);
     total = head + bytes + (sizeof(GET_END) - 1);
-    if (len < total || memcmp(data, expect, head) != 0 ||
+    if (len < total || !same_bytes(data, expect, head) ||
         memcmp(data + head + bytes, GET_END, sizeof(GET_END) - 1) != 0)
         return 0;
-    if (talk->verify && memcmp(data + head, keyspace_value(talk->keys, id), bytes) != 0)
+    if (talk->verify && !same_bytes(data + head, keyspace_value(talk->keys, id), bytes))
         return 0;
     session_answered(s, 1);
     return total;
+}
+
+/* What comes next, whatever it is. Returns the bytes taken, or -1. */
+static __attribute__((noinline)) int take_any(struct session *s, const uint8_t *data, uint32_t len)
+{
+    switch (s->phase) {
+    case REPLY_HEAD:
+        return take_head(s, data, len);
+    case REPLY_VALUE:
+        return (int)take_value(s, data, len);
+    case REPLY_SKIP:
+        return (int)take_skip(s, data, len);
+    case REPLY_TAIL:
+        break;
+    }
+    return take_tail(s, data, len);
 }
 
 int session_feed(struct session *s, const uint8_t *data, uint32_t len)
@@ -549,22 +588,8 @@ int session_feed(struct session *s, const uint8_t *data, uint32_t len)
         if (text && s->phase == REPLY_HEAD && s->gathered == 0 && s->reply_key == 0 &&
             session_in_flight(s) > 0)
             n = (int)take_text_hit(s, data, len);
-        if (n == 0) {
-            switch (s->phase) {
-            case REPLY_HEAD:
-                n = take_head(s, data, len);
-                break;
-            case REPLY_VALUE:
-                n = (int)take_value(s, data, len);
-                break;
-            case REPLY_SKIP:
-                n = (int)take_skip(s, data, len);
-                break;
-            case REPLY_TAIL:
-                n = take_tail(s, data, len);
-                break;
-            }
-        }
+        if (n == 0)
+            n = take_any(s, data, len);
         if (n < 0)
             return -1;
         data += n;

@@ -173,9 +173,10 @@ uint32_t source_next(struct source *source, enum op *op, uint64_t *ids)
     if (source->replay)
         return next_of_replay(source, op, ids);
     *op = source->mix->single ? source->mix->only : draw_op(source);
+    ids[0] = load_popularity_draw(source->popularity, &source->prng);
     if (*op == OP_GET)
         n = source->mix->multi;
-    for (i = 0; i < n; i++)
+    for (i = 1; i < n; i++)
         ids[i] = load_popularity_draw(source->popularity, &source->prng);
     if (*op == OP_INCR)
         ids[0] += source->count;

@@ -123,14 +123,14 @@ static int stack_pump(struct client *client, struct conn *conn)
     u_u32 room;
     u_u8 *out;
 
-    if (!conn->us)
+    if (!conn->us || (s->step == SESSION_IDLE && !client_next(client, conn)))
         return 0;
-    while (s->step != SESSION_IDLE || client_next(client, conn)) {
+    do {
         out = us_reserve(client->host.stack, conn->us, session_want(s), &room);
         if (!out)
             return 0; /* US_EV_SENDABLE will come */
         us_commit(client->host.stack, conn->us, fill(client, conn, out, room));
-    }
+    } while (s->step != SESSION_IDLE);
     return 0;
 }
 

@@ -5,29 +5,23 @@
 
 #include "load/key.h"
 
-#define DIGIT_BITS 6
-
-static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+const char load_key_alphabet[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
 
 uint32_t load_key_bytes_min(uint64_t ids)
 {
     uint32_t bytes = 1;
 
-    for (uint64_t last = ids - (ids > 0); last >>= DIGIT_BITS;)
+    for (uint64_t last = ids - (ids > 0); last >>= LOAD_KEY_DIGIT_BITS;)
         bytes++;
     return bytes;
 }
 
 uint32_t load_key_write(char *key, uint64_t id, uint32_t bytes)
 {
-    uint32_t n = 0;
+    uint32_t n = load_key_digits(key, id);
 
-    do {
-        key[n++] = digits[id & ((1 << DIGIT_BITS) - 1)];
-        id >>= DIGIT_BITS;
-    } while (id != 0);
     if (n < bytes) {
-        memset(key + n, digits[0], bytes - n);
+        memset(key + n, load_key_alphabet[0], bytes - n);
         n = bytes;
     }
     return n;

@@ -10,6 +10,7 @@
 
 #define LOAD_KEY_MAX 250
 #define LOAD_KEY_DIGITS_MAX 11 /* what the largest id needs */
+#define LOAD_KEY_DIGIT_BITS 6
 
 /* The shortest key that tells ids below `ids` apart. */
 uint32_t load_key_bytes_min(uint64_t ids);
@@ -19,5 +20,19 @@ uint32_t load_key_bytes_min(uint64_t ids);
  * takes. Returns the length. No terminating zero.
  */
 uint32_t load_key_write(char *key, uint64_t id, uint32_t bytes);
+
+extern const char load_key_alphabet[];
+
+/* Writes the digits of an id alone: what stands behind them has to be padding. Returns how many. */
+static inline uint32_t load_key_digits(char *key, uint64_t id)
+{
+    uint32_t n = 0;
+
+    do {
+        key[n++] = load_key_alphabet[id & ((1 << LOAD_KEY_DIGIT_BITS) - 1)];
+        id >>= LOAD_KEY_DIGIT_BITS;
+    } while (id != 0);
+    return n;
+}
 
 #endif

@@ -432,6 +432,53 @@ static void test_binary_not_a_reply(void **state)
 }
 
 /* Requests from before the recording begins are checked, but not counted. */
+/* Begins a get of key 1 and feeds it the reply in one piece, byte `flip` of it changed. */
+static int feed_flipped(uint8_t *reply, uint32_t len, uint32_t flip)
+{
+    uint8_t out[FORM_ROOM];
+    uint64_t id = 1;
+    int rc;
+
+    write_request(OP_GET, &id, 1, out, FORM_ROOM);
+    reply[flip] ^= 1;
+    rc = session_feed(&s, reply, len);
+    reply[flip] ^= 1;
+    return rc;
+}
+
+/* Whatever its size: values are compared in several ways. Only the flags may be any. */
+static void test_every_byte_of_a_hit(void **state)
+{
+    static const unsigned sizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 63, 64, 65, 200};
+    const char *flags = "VALUE 10000000 0 ";
+    uint8_t out[FORM_ROOM], reply[300];
+    uint32_t head, len, i, k;
+    uint64_t id = 1;
+    char size[8];
+
+    (void)state;
+    for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        snprintf(size, sizeof(size), "%u", sizes[i]);
+        open_with(PROTOCOL_TEXT, size, 1);
+        head = (uint32_t)snprintf((char *)reply, sizeof(reply), "%s%s\r\n", flags, size);
+        memcpy(reply + head, keyspace_value(&keys, 1), sizes[i]);
+        memcpy(reply + head + sizes[i], "\r\nEND\r\n", 7);
+        len = head + sizes[i] + 7;
+        write_request(OP_GET, &id, 1, out, FORM_ROOM);
+        assert_int_equal(session_feed(&s, reply, len), 0);
+        assert_int_equal(talk.tally.hits, 1);
+        close_all();
+        for (k = 0; k < len; k++) {
+            open_with(PROTOCOL_TEXT, size, 1);
+            if (k == strlen(flags) - 2)
+                assert_int_equal(feed_flipped(reply, len, k), 0);
+            else if (feed_flipped(reply, len, k) == 0)
+                assert_true(talk.tally.wrong == 1 || session_in_flight(&s) == 1);
+            close_all();
+        }
+    }
+}
+
 static void test_warm_up(void **state)
 {
     uint8_t out[2048];
@@ -457,7 +504,7 @@ int main(void)
         cmocka_unit_test(test_not_a_reply),     cmocka_unit_test(test_unasked_and_endless),
         cmocka_unit_test(test_wrong_value),     cmocka_unit_test(test_multi),
         cmocka_unit_test(test_binary_answers),  cmocka_unit_test(test_binary_not_a_reply),
-        cmocka_unit_test(test_warm_up),
+        cmocka_unit_test(test_warm_up),         cmocka_unit_test(test_every_byte_of_a_hit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
