@@ -172,7 +172,8 @@ static const struct command_option specs[] = {
      "--io=dpdk: checksums by the device, if it can (on). Without\nthem there is no TSO"},
     {0, "tso", "on|off", set_tso, "--io=dpdk: large segments, cut by the device, if it can (on)"},
     {0, "zero-copy", "on|off", set_zero_copy,
-     "own stack: bulk is queued by reference (on), in frames that\nthe device gathers, if it can"},
+     "own stack: bulk is queued by reference (on), in frames that\nthe device gathers, if it can. "
+     "What is copied goes in small\nones, even with TSO"},
     {0, "poll", NULL, set_poll, "never sleep"},
     {0, "json", NULL, set_json,
      "the result as JSON, with what the link has counted; of a\nserver only that, when it is told "

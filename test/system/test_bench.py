@@ -57,6 +57,19 @@ def test_one_suite(build, memcached_path, tmp_path):
     assert list(tmp_path.glob("20*-*cpu.json"))
 
 
+def test_bulk_sends_large_frames_only_where_it_says(build, tmp_path):
+    done = bench(build, "bulk", BENCH_RESULTS=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "latest.json").read_text())
+    frames = {row["case"]: row["value"] for row in rows
+              if row["case"].startswith("vhost") and row["case"].endswith("_frame")}
+    if not frames:
+        pytest.skip(f"no vhost here: {done.stdout[-300:]}")
+    assert len(frames) == 8
+    large = frames.pop("vhost_send_frame")
+    assert large > 8000 and all(1000 < size < 1515 for size in frames.values()), frames
+
+
 def marked(mark):
     """The command lines of all processes that were started, however indirectly, with this mark."""
     found = {}

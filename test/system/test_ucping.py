@@ -243,6 +243,11 @@ def test_checksums_off_turns_large_segments_off(virtual_link):
     assert client["dpdk_tx_frames"] > BULK_BYTES // SEGMENT_BYTES
 
 
+def test_what_is_copied_is_cut_by_the_stack(virtual_link):
+    _, client = virtual_link.transfer("send", client=["--zero-copy=off"], tso=True)
+    assert client["dpdk_tx_frames"] > BULK_BYTES // SEGMENT_BYTES
+
+
 def test_zero_copy_sends_from_where_the_bytes_are(virtual_link):
     server, _ = virtual_link.transfer("receive")
     assert server["dpdk_tx_zero_copy"] >= BULK_BYTES // SEGMENT_BYTES
