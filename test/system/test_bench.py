@@ -22,6 +22,10 @@ from wire import settles  # noqa: E402
 
 ROW = {"suite", "case", "value", "unit", "median_of", "compared_to", "ratio"}
 
+RUN_LIMIT_S = 400  # a suite, on a machine that others use as well
+
+pytestmark = pytest.mark.limit(RUN_LIMIT_S + 20)
+
 
 @pytest.fixture(scope="module")
 def build(ucached_path):
@@ -34,7 +38,7 @@ def build(ucached_path):
 def bench(build, *suites, **env):
     """Runs suites, each measurement as short as can be."""
     command = [sys.executable, ROOT / "tools" / "bench", build, *suites]
-    return subprocess.run(command, capture_output=True, text=True, timeout=400, check=False,
+    return subprocess.run(command, capture_output=True, text=True, timeout=RUN_LIMIT_S, check=False,
                           env={**os.environ, "BENCH_SECONDS": "0.05", "BENCH_ROUNDS": "1", **env})
 
 
