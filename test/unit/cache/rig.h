@@ -60,6 +60,9 @@ struct rig {
     struct rig_sink out;
 };
 
+/* How often a test tries what it tries `count` times: valgrind is slow, and gets a tenth. */
+size_t rig_rounds(size_t count);
+
 /* The settings of a usual start: 64 MiB, items of up to 1 MiB, two workers. */
 struct cache_config rig_config(void);
 

@@ -138,7 +138,7 @@ static void test_cut_at_every_byte(void **state)
     struct rig *rig = *state;
 
     rig_sink_free(&rig->out);
-    for (size_t cut = 0; cut <= stream.len; cut++) {
+    for (size_t cut = 0; cut <= rig_rounds(stream.len); cut++) {
         sink_shape_set(rig, &shapes[cut % (sizeof(shapes) / sizeof(shapes[0]))]);
         run_and_compare(rig, &stream, replies, &cut, 1);
     }
@@ -176,7 +176,7 @@ static void test_cut_at_random(void **state)
     uint32_t random = 1;
 
     rig_sink_free(&rig->out);
-    for (int run = 0; run < 500; run++) {
+    for (size_t run = 0; run < rig_rounds(500); run++) {
         size_t cuts[64];
         size_t count = 0;
         size_t at = 0;
@@ -188,7 +188,7 @@ static void test_cut_at_random(void **state)
                 break;
             cuts[count++] = at;
         }
-        sink_shape_set(rig, &shapes[(unsigned)run % (sizeof(shapes) / sizeof(shapes[0]))]);
+        sink_shape_set(rig, &shapes[run % (sizeof(shapes) / sizeof(shapes[0]))]);
         run_and_compare(rig, &stream, replies, cuts, count);
     }
     rig_sink_init(&rig->out, rig->worker);
