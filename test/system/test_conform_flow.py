@@ -135,10 +135,10 @@ def test_three_sack_blocks_with_timestamps(lan):  # noqa: F811
 
 
 def test_sack_block_grows_and_comes_first(sacked):
-    piece(sacked, 10, 20)
-    piece(sacked, 40, 50)
-    piece(sacked, 20, 30)
-    for expected in ([(10, 20)], [(40, 50), (10, 20)], [(10, 30), (40, 50)]):
+    # One by one: what comes in one burst is told by as many ACKs that all know of the whole burst.
+    for start, end, expected in ((10, 20, [(10, 20)]), (40, 50, [(40, 50), (10, 20)]),
+                                 (20, 30, [(10, 30), (40, 50)])):
+        piece(sacked, start, end)
         assert relative(sacked, sacked.expect("A").sack) == expected
 
 
