@@ -139,6 +139,7 @@ static int port_open(struct dpdk_port *port, const struct nic_dpdk_config *confi
         dpdk_port_start(port, config, error) < 0)
         return -1;
     for (i = 0; i < port->queue_count; i++) {
+        port->queues[i]->lcore = rte_lcore_id(); /* it has filled the ring */
         if (dpdk_wait_open(port->queues[i], error) < 0)
             return -1;
     }

@@ -73,6 +73,7 @@ struct dpdk_queue {
     struct rte_mempool *pool;
     struct rte_mempool *views; /* packets without memory, to send what lies elsewhere */
     struct rte_mbuf_ext_shared_info view_info;
+    unsigned lcore;   /* DPDK's number of the thread that it belongs to; LCORE_ID_ANY: none */
     int wake_fd;      /* eventfd */
     int epoll_fd;     /* of the interrupt; -1: none */
     uint64_t link_us; /* when the link was last asked for */
@@ -122,6 +123,18 @@ void dpdk_rss_choose(struct dpdk_port *port, const struct nic_dpdk_config *confi
 
 /* Fills the table of a started device; whether it then spreads TCP exactly as nic/rss.h does. */
 bool dpdk_rss_is_exact(const struct dpdk_port *port);
+
+/* ---- dpdk_thread.c ----------------------------------------------------------------------- */
+
+/* The calling thread is another one than that which had the queue before. */
+void dpdk_thread_change(struct dpdk_queue *queue);
+
+/* To be called before a thread uses a queue. */
+static inline void dpdk_thread_enter(struct dpdk_queue *queue)
+{
+    if (U_UNLIKELY(queue->lcore != rte_lcore_id()))
+        dpdk_thread_change(queue);
+}
 
 /* ---- dpdk_rx.c --------------------------------------------------------------------------- */
 

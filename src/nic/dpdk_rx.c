@@ -90,9 +90,7 @@ unsigned dpdk_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
     struct dpdk_queue *queue = U_CONTAINER_OF(nic, struct dpdk_queue, nic);
 
-    /* A thread that DPDK knows has caches of free packets. Without, it is only slower. */
-    if (U_UNLIKELY(rte_lcore_id() == LCORE_ID_ANY))
-        (void)rte_thread_register();
+    dpdk_thread_enter(queue);
     if (queue->waiting_at == queue->waiting_count && queue->cut.rest == NULL) {
         queue->waiting_at = 0;
         queue->waiting_count =
