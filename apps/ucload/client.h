@@ -153,7 +153,8 @@ struct client {
     int epoll_fd; /* kernel sockets */
     uint8_t *buffer;
     int *idle_fds;
-    struct host host; /* own stack */
+    unsigned from_count; /* connections begun: it decides what address the next comes from */
+    struct host host;    /* own stack */
     unsigned open_count;
     uint32_t port_next;
     struct conn idle;      /* stands for all idle ones */

@@ -20,10 +20,14 @@
 #define EVENTS_MAX 64
 
 /*
- * Connections from one address of 127.0.0.0/8 to another: the kernel has 28,000 ports for each, and
- * the next address has as many again.
+ * To a server on this machine, connections come from many addresses of 127.0.0.0/8, so many from
+ * each: the kernel has 28,000 ports for an address, and one that was closed rests for a minute.
  */
-#define LOOPBACK_CONNECTIONS 20000
+#define LOOPBACK_CONNECTIONS 10000
+#define LOOPBACK_FIRST 0x7f400000u /* 127.64.0.0: of the first thread; 65,536 for each */
+
+/* Addresses that are tried if others have left no port. */
+#define ADDRESS_TRIES 8
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
@@ -33,39 +37,88 @@ static int cannot_connect(struct client *client, int error)
                        error == EINPROGRESS ? "no answer" : strerror(error));
 }
 
+static bool is_loopback(const struct server *server)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)&server->addr;
+
+    return in->sin_family == AF_INET && ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* How many connections of a thread come from one address. */
+static unsigned address_share(const struct client *client)
+{
+    return LOOPBACK_CONNECTIONS / client->plan->threads;
+}
+
+/* The first address is the kernel's choice. The port is chosen by connect(), not here. */
+static int bind_address(const struct client *client, int fd)
+{
+    unsigned number = client->from_count / address_share(client);
+    struct sockaddr_in from = {.sin_family = AF_INET};
+    const int one = 1;
+
+    if (number == 0)
+        return 0;
+    from.sin_addr.s_addr = htonl(LOOPBACK_FIRST + (client->number << 16) + (number & 0xffff));
+    if (setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one)) < 0)
+        return -1;
+    return bind(fd, (const struct sockaddr *)&from, sizeof(from));
+}
+
 static int new_socket(struct client *client, const struct server *server, int flags)
 {
+    const struct plan *plan = client->plan;
     const int one = 1;
+    struct timeval patience = {.tv_sec = (time_t)(plan->timeout_ns / 1000000000),
+                               .tv_usec = (suseconds_t)(plan->timeout_ns % 1000000000 / 1000)};
     int fd = socket(server->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
 
     if (fd < 0)
         return client_fail(client, "cannot open a socket: %s", strerror(errno));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    return fd;
+    if (!(flags & SOCK_NONBLOCK))
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    if (!is_loopback(server) || bind_address(client, fd) == 0)
+        return fd;
+    (void)client_fail(client, "cannot bind a socket: %s", strerror(errno));
+    close(fd);
+    return -1;
 }
 
-/* Waits until the connection is there. Returns its descriptor, or -1. */
-static int connect_now(struct client *client, const struct server *server,
-                       const struct sockaddr_in *from)
+/*
+ * A connection that is there, or with SOCK_NONBLOCK at least on its way. Returns its descriptor,
+ * or -1.
+ */
+static int open_connection(struct client *client, const struct server *server, int flags)
 {
-    const struct plan *plan = client->plan;
-    struct timeval patience = {.tv_sec = (time_t)(plan->timeout_ns / 1000000000),
-                               .tv_usec = (suseconds_t)(plan->timeout_ns % 1000000000 / 1000)};
-    int fd = new_socket(client, server, 0);
+    int error = EADDRNOTAVAIL;
+    unsigned tries;
 
-    if (fd < 0)
-        return -1;
-    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    if (from && bind(fd, (const struct sockaddr *)from, sizeof(*from)) < 0) {
+    for (tries = 0; tries < ADDRESS_TRIES && error == EADDRNOTAVAIL; tries++) {
+        int fd = new_socket(client, server, flags);
+
+        if (fd < 0)
+            return -1;
+        client->from_count++;
+        if (connect(fd, (const struct sockaddr *)&server->addr, server->addr_len) == 0 ||
+            (errno == EINPROGRESS && (flags & SOCK_NONBLOCK)))
+            return fd;
+        error = errno;
         close(fd);
-        return client_fail(client, "cannot bind a socket: %s", strerror(errno));
+        if (!is_loopback(server))
+            break;
+        client->from_count += address_share(client); /* the next address */
     }
-    if (connect(fd, (const struct sockaddr *)&server->addr, server->addr_len) < 0) {
-        (void)cannot_connect(client, errno);
-        close(fd);
-        return -1;
-    }
-    return fd;
+    return cannot_connect(client, error);
+}
+
+/* Closes a connection so that its port can be used at once: by a reset. */
+static void reset(int fd)
+{
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    close(fd);
 }
 
 static int watch(struct client *client, struct conn *conn, uint32_t events, int how)
@@ -77,26 +130,13 @@ static int watch(struct client *client, struct conn *conn, uint32_t events, int 
     return client_fail(client, "epoll: %s", strerror(errno));
 }
 
-static bool is_loopback(const struct server *server)
-{
-    const struct sockaddr_in *in = (const struct sockaddr_in *)&server->addr;
-
-    return in->sin_family == AF_INET && ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-}
-
 static int open_idle(struct client *client)
 {
     const struct plan *plan = client->plan;
-    struct sockaddr_in from = {.sin_family = AF_INET};
     unsigned i;
 
     for (i = 0; i < client->idle_count && !atomic_load(&client->gang->stop); i++) {
-        const struct server *server = &plan->servers[i % plan->server_count];
-
-        /* 127.1.0.1 and so on: each thread has addresses of its own. */
-        from.sin_addr.s_addr = htonl((INADDR_LOOPBACK + (1u << 16)) + (client->number << 8) +
-                                     i / LOOPBACK_CONNECTIONS);
-        client->idle_fds[i] = connect_now(client, server, is_loopback(server) ? &from : NULL);
+        client->idle_fds[i] = open_connection(client, &plan->servers[i % plan->server_count], 0);
         if (client->idle_fds[i] < 0)
             return -1;
     }
@@ -125,7 +165,7 @@ static int sock_connect(struct client *client)
     for (i = 0; i < client->count && !atomic_load(&client->gang->stop); i++) {
         struct conn *conn = &client->conns[i];
 
-        conn->fd = connect_now(client, conn->server, NULL);
+        conn->fd = open_connection(client, conn->server, 0);
         if (conn->fd < 0 || watch(client, conn, EPOLLIN, EPOLL_CTL_ADD) < 0 ||
             client_opened(client, conn) < 0)
             return -1;
@@ -133,19 +173,19 @@ static int sock_connect(struct client *client)
     return open_idle(client);
 }
 
-/* The kernel connects while others are served; that it can be written then says that it has. */
+/*
+ * The kernel connects while others are served; that it can be written then says that it has. There
+ * is but one address of ours that a server elsewhere can be reached from: it gets a reset.
+ */
 static int sock_reopen(struct client *client, struct conn *conn)
 {
-    close(conn->fd);
+    if (is_loopback(conn->server))
+        close(conn->fd);
+    else
+        reset(conn->fd);
     conn->wants_write = true;
-    conn->fd = new_socket(client, conn->server, SOCK_NONBLOCK);
-    if (conn->fd < 0)
-        return -1;
-    if (connect(conn->fd, (const struct sockaddr *)&conn->server->addr, conn->server->addr_len) <
-            0 &&
-        errno != EINPROGRESS)
-        return cannot_connect(client, errno);
-    return watch(client, conn, EPOLLOUT, EPOLL_CTL_ADD);
+    conn->fd = open_connection(client, conn->server, SOCK_NONBLOCK);
+    return conn->fd < 0 ? -1 : watch(client, conn, EPOLLOUT, EPOLL_CTL_ADD);
 }
 
 static int finish_connect(struct client *client, struct conn *conn)
@@ -173,7 +213,7 @@ static void sock_close(struct client *client)
     }
     for (i = 0; client->idle_fds && i < client->idle_count; i++) {
         if (client->idle_fds[i] >= 0)
-            close(client->idle_fds[i]);
+            reset(client->idle_fds[i]);
     }
     free(client->idle_fds);
     if (client->epoll_fd >= 0)

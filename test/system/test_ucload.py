@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -178,10 +179,26 @@ def test_reconnecting(load, start_server, kind, more):
     assert int(server.stats()["total_connections"]) - before >= result["connects"]
 
 
-def test_ports_do_not_run_out(load, server_sock):
-    """There are fewer local ports than connections in a minute."""
-    assert result_of(load(server_sock, "--json", "-n40000", "--reconnect=1", "-T30"))["connects"] \
-        > 39000
+@pytest.mark.limit(180)
+def test_ports_do_not_run_out(load, start_server):
+    """More connections within a minute than there are ports; then many at once, and once more."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    idle = 10000 if hard > 11000 else hard // 2
+    server = start_server("sock", "-c", idle + 200)
+    done = load(server, "--json", "-n70000", "--reconnect=1", timeout=150)
+    assert result_of(done)["connects"] > 69000
+    for _ in range(2):
+        done = load(server, "--json", f"--idle={idle}", "-n1000")
+        assert result_of(done)["requests"] == 1000
+        assert settles(lambda: int(server.stats()["curr_connections"]) < 5)
+    assert result_of(load(server, "--json", "-n1000", "--reconnect=1"))["connects"] > 900
+
+
+def test_ports_to_a_server_elsewhere_do_not_run_out(load, server_tap):
+    """There is but one address to come from: with few ports, these are used again at once."""
+    server_tap.run(["sysctl", "-qw", "net.ipv4.ip_local_port_range=40000 40099"], check=True)
+    done = load(server_tap, "--json", "-n3000", "--reconnect=1")
+    assert result_of(done)["connects"] > 2900
 
 
 @pytest.mark.parametrize("kind", ["sock", "tap"])
