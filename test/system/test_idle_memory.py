@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a connection over kernel sockets takes of the server once it is silent again."""
+
+import pathlib
+import re
+import resource
+import socket
+
+import pytest
+import server as servers
+
+WARM, IDLE = 200, 3000  # connections
+CONN_BYTES_MAX = 600
+VALUE = bytes(10_000)
+
+
+@pytest.fixture(autouse=True)
+def room(ucached_path):
+    """Enough open files for both sides, and a build whose memory is its own."""
+    if b"__asan_init" in pathlib.Path(ucached_path).read_bytes():
+        pytest.skip("the address sanitizer keeps what is freed")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2 * (WARM + IDLE):
+        pytest.skip(f"only {hard} open files are allowed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2 * (WARM + IDLE)), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def resident_bytes(server):
+    status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
+
+def talked(server, count):
+    """Connections that have sent a value, cut in two, and asked for several at once."""
+    sockets = []
+    for _ in range(count):
+        sock = socket.create_connection(server.address, 10)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.sendall(b"set key 0 0 %d\r\n" % len(VALUE) + VALUE[:5000])
+        sock.sendall(VALUE[5000:] + b"\r\n" + b"get key\r\n" * 3)
+        wanted = len(b"STORED\r\n") + 3 * len(b"VALUE key 0 10000\r\n\r\nEND\r\n" + VALUE)
+        while wanted > 0:
+            wanted -= len(sock.recv(1 << 20))
+        sockets.append(sock)
+    return sockets
+
+
+def idle_bytes(server):
+    """Beyond what the same work has taken for a few of them."""
+    sockets = talked(server, WARM)
+    before = resident_bytes(server)
+    sockets += talked(server, IDLE)
+    grown = resident_bytes(server) - before
+    for sock in sockets:
+        sock.close()
+    return grown / IDLE
+
+
+@pytest.mark.limit(90)
+@pytest.mark.parametrize("io", ["sock", "uring"])
+def test_an_idle_connection_keeps_no_buffers(start_server, io, monkeypatch):
+    monkeypatch.setattr(servers, "SOCK", io)
+    taken = idle_bytes(start_server("sock", "-c", WARM + IDLE + 100, "-t1", "-m64"))
+    assert 0 < taken < CONN_BYTES_MAX
+
+
+@pytest.mark.limit(90)
+def test_no_more_than_memcached(start_server, memcached_path):
+    args = ("-c", WARM + IDLE + 100, "-t1", "-m64")
+    theirs = idle_bytes(start_server("memcached", *args))
+    assert idle_bytes(start_server("sock", *args)) <= theirs
