@@ -192,6 +192,17 @@ static inline void kv_count(struct kv_worker *worker, enum kv_counter counter, u
     kv_u64_count(&worker->counters[counter], value);
 }
 
+/*
+ * How many times as much as usual has to be done of what the index needs to grow, in one loop of a
+ * worker that has inserted so many items: the present table has to be left before its overflow
+ * buckets are used up, and the larger one must not be crowded before it is the table.
+ */
+#define KV_TURNS_MAX 256
+static inline unsigned kv_turns_due(uint64_t inserted, unsigned inserts_each)
+{
+    return (unsigned)u_min64(1 + inserted / inserts_each, KV_TURNS_MAX);
+}
+
 static inline uint32_t kv_floor_segments(const struct kv *kv)
 {
     return kv_u32_load_relaxed(&kv->floor_segments);

@@ -64,10 +64,12 @@
 #define EXTEND_SHARE 32 /* overflow buckets: so many more, by that part of the heads */
 #define PAGE_BYTES UINT64_C(4096)
 #define TOUCH_PAGES 16
+#define TOUCH_INSERTS 128 /* that pay for so many pages */
 #define RELEASE_BYTES (64 * PAGE_BYTES)
 #define MOVE_CHAINS 16
 #define MOVE_SPREAD 4
-#define MOVE_TURNS_MAX 8
+#define LOOP_INSERTS 256 /* after so many in one loop of a worker it takes several steps */
+#define STEPS_MAX 4
 
 /* ---- moving a chain ---------------------------------------------------------------------- */
 
@@ -387,12 +389,12 @@ static void wait_for_memory(struct kv *kv)
 }
 
 /* A page that is written to for the first time costs its fault here, not in somebody's request. */
-static void touch_some(struct kv_index *index)
+static void touch_some(struct kv_index *index, unsigned pages)
 {
     unsigned power = kv_index_power(index) + 1;
     uint64_t heads_bytes = sizeof(struct kv_bucket) << power;
     uint64_t bytes = kv_table_bytes(power);
-    for (unsigned i = 0; i < TOUCH_PAGES && index->grow_at < bytes; i++) {
+    for (unsigned i = 0; i < pages && index->grow_at < bytes; i++) {
         uint64_t at = index->grow_at;
         struct kv_bucket *heads = kv_table_chain(index, power, 0);
         struct kv_bucket *bucket =
@@ -446,18 +448,15 @@ static void release_some(struct kv *kv)
     give_up(kv); /* the claim to the old table's memory */
 }
 
-static bool is_time_to_look(struct kv_worker *worker)
+static bool is_time_to_look(const struct kv_worker *worker)
 {
     uint64_t often = UINT64_C(1) << kv_index_power(&worker->kv->index) >> LOOK_EVERY_SHIFT;
-    if (worker->inserted < (often > LOOK_EVERY_MIN ? often : LOOK_EVERY_MIN))
-        return false;
-    worker->inserted = 0;
-    return true;
+    return worker->inserted >= (often > LOOK_EVERY_MIN ? often : LOOK_EVERY_MIN);
 }
 
-static void step(struct kv_worker *worker, enum kv_grow_phase phase)
+/* `inserted`: by this worker since it was here last. */
+static void step(struct kv *kv, enum kv_grow_phase phase, uint64_t inserted)
 {
-    struct kv *kv = worker->kv;
     switch (phase) {
     case KV_GROW_NONE:
         consider(kv);
@@ -466,7 +465,7 @@ static void step(struct kv_worker *worker, enum kv_grow_phase phase)
         wait_for_memory(kv);
         break;
     case KV_GROW_TOUCHES:
-        touch_some(&kv->index);
+        touch_some(&kv->index, TOUCH_PAGES * kv_turns_due(inserted, TOUCH_INSERTS));
         break;
     case KV_GROW_MOVES:
         retire_if_moved(kv);
@@ -483,20 +482,24 @@ static void step(struct kv_worker *worker, enum kv_grow_phase phase)
 
 void kv_grow_step(struct kv_worker *worker)
 {
-    struct kv_index *index = &worker->kv->index;
+    struct kv *kv = worker->kv;
+    struct kv_index *index = &kv->index;
     enum kv_grow_phase phase = (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase);
+    uint64_t inserted = worker->inserted;
     if (U_LIKELY(phase == KV_GROW_NONE) && !is_time_to_look(worker))
         return;
-    if (phase == KV_GROW_MOVES) {
-        /* In step with the inserts: the larger table must not be crowded before it is the table. */
-        uint64_t turns = 1 + worker->inserted / MOVE_CHAINS;
-        worker->inserted = 0;
-        for (turns = u_min64(turns, MOVE_TURNS_MAX); turns > 0; turns--)
+    worker->inserted = 0;
+    if (phase == KV_GROW_MOVES)
+        for (unsigned turns = kv_turns_due(inserted, MOVE_CHAINS); turns > 0; turns--)
             move_some(worker);
-    }
     if (!kv_lock_try(&index->grow_lock))
         return;
-    step(worker, (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase));
+    unsigned steps = inserted >= LOOP_INSERTS ? STEPS_MAX : 1;
+    enum kv_grow_phase before;
+    do {
+        before = (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase);
+        step(kv, before, inserted);
+    } while (--steps > 0 && before != (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase));
     kv_lock_drop(&index->grow_lock);
 }
 

@@ -31,6 +31,7 @@
 #define INDEX_POWER_MAX 30
 #define GHOSTS_SHARE 256 /* ghosts: at most that part of the memory */
 #define RESIZE_PER_STEP 16
+#define RESIZE_INSERTS 128 /* that pay for one more step */
 
 /* ---- layout ------------------------------------------------------------------------------ */
 
@@ -245,7 +246,7 @@ static bool withdraw_one(struct kv *kv)
 void kv_resize_step(struct kv_worker *worker)
 {
     struct kv *kv = worker->kv;
-    unsigned left = RESIZE_PER_STEP;
+    unsigned left = RESIZE_PER_STEP * kv_turns_due(worker->inserted, RESIZE_INSERTS);
     while (left-- > 0 && (kv_segment_admit(&kv->segments) || withdraw_one(kv)))
         continue;
 }

@@ -388,6 +388,25 @@ static void test_overflow_is_extended(void **unused)
     assert_true(rig_stats(rig.kv).memory_used_bytes <= 64 * MIB);
 }
 
+/* A loop of a worker may store thousands of items; growth is not left behind by that. */
+static void test_nothing_is_lost_however_many_a_loop_stores(void **unused)
+{
+    static const unsigned loops[] = {500, 4000};
+    const unsigned count = 200000;
+    for (unsigned i = 0; i < U_ARRAY_LEN(loops); i++) {
+        rig_close(&rig);
+        rig_open(&rig, 64 * MIB, 1, true, 1);
+        for (unsigned stored = 0; stored < count; stored += loops[i]) {
+            store(stored, stored + loops[i]);
+            kv_quiesce(rig.worker);
+        }
+        struct kv_stats stats = rig_stats(rig.kv);
+        assert_int_equal(stats.evictions, 0);
+        assert_int_equal(stats.items, count);
+        assert_true(stats.growths + stats.growing >= 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +426,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_old_table_waits_for_its_readers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overflow_is_extended, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nothing_is_lost_however_many_a_loop_stores, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
