@@ -5,16 +5,17 @@
  *
  *   kv_soak [--seconds=N] [--seed=N] [--threads=N] [--megabytes=N]
  *
- * Goes in rounds of a minute at most, each with another seed and another policy of eviction, on a
+ * Goes in rounds of 20 s at most, each with another seed and another policy of eviction, on a
  * table that begins small and grows.
  *
  * What must hold, all the while:
  *   - a key that only one thread writes is missing or has what this thread has stored last, and is
  *     missing once this thread has deleted it;
- *   - no increment is lost: a counter never shows the same number of the same life twice;
+ *   - no increment is lost, neither one by a decision nor one by an older cas: a counter never
+ * shows the same number of the same life twice;
  *   - a store finds memory at once, unless another worker does not come to its quiescent state for
  *     as long as a store waits (which the system may do to it), and when it has come, then;
- *   - the memory in use is within the limit, once that has been reached.
+ *   - the memory in use is within the highest limit, and within the last one in the end.
  * And in the end, when all was deleted: no item, no byte, no pin is left, kv_check() finds nothing,
  * and the memory in use is that of the index.
  */
@@ -23,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../unit/kv/kv_rig.h"
 #include "base/base.h"
@@ -38,7 +40,7 @@
 #define STORE_WAIT_S 0.05 /* that a store naps at least before it gives up: evict.c */
 #define PINS 4
 #define PROGRESS_S 10
-#define ROUND_S 60
+#define ROUND_S 20
 #define SLOWNESS_MAX 20
 
 struct own {
@@ -47,7 +49,14 @@ struct own {
 };
 
 struct counters_of {
-    kv_atomic_u64 gets, hits, sets, increments, waits;
+    kv_atomic_u64 gets, hits, sets, increments, swaps, outrun, waits;
+};
+
+/* A counter as it was some steps ago. */
+struct seen {
+    unsigned counter;
+    uint64_t number;
+    uint64_t cas; /* 0: none is remembered */
 };
 
 struct thread {
@@ -61,6 +70,7 @@ struct thread {
         const struct kv_item *item;
         struct own what;
     } pins[PINS];
+    struct seen seen;
     struct counters_of counts;
 };
 
@@ -125,16 +135,15 @@ static struct kv_item *item_new(struct thread *thread, const struct kv_key *key,
     loud_fail("a store finds memory", __FILE__, __LINE__);
 }
 
+/* Most are short, so that many fit and the index has to grow. */
 static uint32_t random_len(struct thread *thread)
 {
-    switch (u_prng_below(&thread->prng, 256)) {
-    case 0:
+    uint32_t lot = u_prng_below(&thread->prng, 1024);
+    if (lot == 0)
         return u_prng_below(&thread->prng, 200000); /* several extents */
-    case 1:
+    if (lot < 8)
         return 0;
-    default:
-        return u_prng_below(&thread->prng, 1000);
-    }
+    return u_prng_below(&thread->prng, lot < 128 ? 1000 : 64);
 }
 
 /* ---- keys of one writer ------------------------------------------------------------------ */
@@ -235,21 +244,74 @@ static enum kv_verdict decide_increment(void *ctx, const struct kv_view *old,
     return KV_REPLACE;
 }
 
+/* Some counters are in demand. */
+static unsigned random_counter(struct thread *thread)
+{
+    return u_prng_below(&thread->prng, u_prng_below(&thread->prng, 2) ? COUNTER_KEYS : 4);
+}
+
+/* This thread has stored that number, so nobody may have done it before. */
+static void number_claim(struct thread *thread, unsigned counter, uint64_t number)
+{
+    kv_atomic_u64 *claim = &thread->soak->claims[counter][number % CLAIMS];
+    uint64_t before = kv_u64_load_relaxed(claim);
+    do
+        EXPECT(before != number); /* else an increment was lost */
+    while (!kv_u64_cas_acq_rel(claim, &before, number));
+}
+
 static void counter_increment(struct thread *thread)
 {
     char name[32];
-    unsigned number =
-        u_prng_below(&thread->prng, u_prng_below(&thread->prng, 2) ? COUNTER_KEYS : 4);
-    struct kv_key key = key_of(thread->soak->kv, name, 'c', 0, number);
+    unsigned counter = random_counter(thread);
+    struct kv_key key = key_of(thread->soak->kv, name, 'c', 0, counter);
     struct increment increment = {.soak = thread->soak};
     struct kv_change change = {.item = item_new(thread, &key, sizeof(increment.number), 0)};
     EXPECT(kv_update(thread->worker, &key, decide_increment, &increment, &change) == KV_REPLACE);
-    kv_atomic_u64 *claim = &thread->soak->claims[number][increment.number % CLAIMS];
-    uint64_t before = kv_u64_load_relaxed(claim);
-    do
-        EXPECT(before != increment.number); /* else an increment was lost */
-    while (!kv_u64_cas_acq_rel(claim, &before, increment.number));
+    number_claim(thread, counter, increment.number);
     kv_u64_count(&thread->counts.increments, 1);
+}
+
+static void counter_see(struct thread *thread)
+{
+    char name[32];
+    struct seen *seen = &thread->seen;
+    seen->counter = random_counter(thread);
+    struct kv_key key = key_of(thread->soak->kv, name, 'c', 0, seen->counter);
+    struct kv_view view;
+    if (kv_get(thread->worker, &key, &view) != KV_HIT)
+        return;
+    EXPECT(view.cas != 0);
+    seen->cas = view.cas;
+    memcpy(&seen->number, view.value, sizeof(seen->number));
+}
+
+static enum kv_verdict decide_swap(void *ctx, const struct kv_view *old, struct kv_change *change)
+{
+    const struct seen *seen = (const struct seen *)ctx;
+    change->state = 0;
+    return old && old->cas == seen->cas ? KV_REPLACE : KV_KEEP;
+}
+
+/* Increments what was seen some steps ago, if it has the same cas as then. */
+static void counter_swap(struct thread *thread)
+{
+    char name[32];
+    struct seen *seen = &thread->seen;
+    struct kv_key key = key_of(thread->soak->kv, name, 'c', 0, seen->counter);
+    uint64_t number = seen->number + 1;
+    struct kv_change change = {.item = item_new(thread, &key, sizeof(number), 0)};
+    uint32_t len;
+    memcpy(kv_item_room(change.item, 0, &len), &number, sizeof(number));
+    if (kv_update(thread->worker, &key, decide_swap, seen, &change) == KV_REPLACE) {
+        EXPECT(change.cas > seen->cas);
+        number_claim(thread, seen->counter, number);
+        kv_u64_count(&thread->counts.swaps, 1);
+    } else {
+        kv_item_drop(thread->worker, change.item);
+        kv_u64_count(&thread->counts.outrun, 1);
+    }
+    seen->cas = 0;
 }
 
 /* ---- threads ----------------------------------------------------------------------------- */
@@ -260,12 +322,16 @@ static void step(struct thread *thread)
     if (u_prng_below(&thread->prng, 2))
         number %= OWN_KEYS / 32; /* some are in demand */
     uint32_t what = u_prng_below(&thread->prng, 100);
-    if (what < 50)
+    if (what < 45)
         own_get(thread, number);
-    else if (what < 80)
+    else if (what < 75)
         own_set(thread, number);
-    else if (what < 90)
+    else if (what < 82)
         counter_increment(thread);
+    else if (what < 90 && thread->seen.cas != 0)
+        counter_swap(thread);
+    else if (what < 90)
+        counter_see(thread);
     else if (what < 97)
         foreign_touch(thread);
     else {
@@ -322,27 +388,46 @@ static void walk(struct soak *soak, struct kv_worker *worker, bool crawl, uint64
     }
 }
 
-static void progress(const struct soak *soak, double elapsed, uint64_t shown)
+/* Memory that the whole program has; what each round leaves behind adds up. */
+static unsigned long resident_mib(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file && fscanf(file, "%*u %lu", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * (unsigned long)sysconf(_SC_PAGESIZE) >> 20;
+}
+
+static void progress(const struct soak *soak, double elapsed, uint64_t shown, unsigned flushes)
 {
     struct kv_stats stats = rig_stats(soak->kv);
-    uint64_t gets = 0, hits = 0, sets = 0, increments = 0, waits = 0;
+    uint64_t gets = 0, hits = 0, sets = 0, increments = 0, swaps = 0, outrun = 0, waits = 0;
     for (unsigned i = 0; i < soak->threads; i++) {
         const struct counters_of *counts = &soak->thread[i].counts;
         gets += kv_u64_load_relaxed(&counts->gets);
         hits += kv_u64_load_relaxed(&counts->hits);
         sets += kv_u64_load_relaxed(&counts->sets);
         increments += kv_u64_load_relaxed(&counts->increments);
+        swaps += kv_u64_load_relaxed(&counts->swaps);
+        outrun += kv_u64_load_relaxed(&counts->outrun);
         waits += kv_u64_load_relaxed(&counts->waits);
     }
-    printf("%5.0f s: %.1f M gets (%.0f %% hits), %.1f M sets, %.1f M increments, %.1f M evictions, "
-           "%.1f M expired, %.1f M dumped; %lu items, %lu of %lu MiB, 2^%u chains; %lu retries, "
-           "%lu waits\n",
+    printf("%5.0f s: %.1f M gets (%.0f %% hits), %.1f M sets, %.1f M increments, %.2f M by cas "
+           "(%lu too late), ",
            elapsed, (double)gets / 1e6, gets ? 100.0 * (double)hits / (double)gets : 0.0,
-           (double)sets / 1e6, (double)increments / 1e6, (double)stats.evictions / 1e6,
+           (double)sets / 1e6, (double)increments / 1e6, (double)swaps / 1e6,
+           (unsigned long)outrun);
+    printf("%.1f M evictions, %.1f M expired, %.1f M dumped, %u flushes; ",
+           (double)stats.evictions / 1e6,
            (double)(stats.expired_reclaimed + stats.crawl_reclaimed) / 1e6, (double)shown / 1e6,
+           flushes);
+    printf("%lu items, %lu of %lu MiB, %lu MiB resident, 2^%u chains, %u growths; %lu retries, "
+           "%lu waits\n",
            (unsigned long)stats.items, (unsigned long)(stats.memory_used_bytes >> 20),
-           (unsigned long)(stats.memory_limit_bytes >> 20), stats.hash_power,
-           (unsigned long)stats.update_retries, (unsigned long)waits);
+           (unsigned long)(stats.memory_limit_bytes >> 20), resident_mib(), stats.hash_power,
+           stats.growths, (unsigned long)stats.update_retries, (unsigned long)waits);
     fflush(stdout);
 }
 
@@ -353,11 +438,13 @@ static void limit_move(struct soak *soak, struct kv_worker *worker, struct u_prn
     EXPECT(kv_memory_limit_set(worker, half + u_prng_below(prng, 9) * (half / 8)));
 }
 
-/* Where all is slow (under valgrind) the memory has to be full first. */
+/* Where all is slow (under valgrind) the table has to have grown and the memory to be full first.
+ */
 static bool is_over(const struct soak *soak, double elapsed)
 {
+    struct kv_stats stats = rig_stats(soak->kv);
     return elapsed > soak->seconds * SLOWNESS_MAX ||
-           (elapsed > soak->seconds && rig_stats(soak->kv).evictions > 0);
+           (elapsed > soak->seconds && stats.evictions > 0 && stats.growths > 0);
 }
 
 static void administer(struct soak *soak)
@@ -367,13 +454,14 @@ static void administer(struct soak *soak)
     double start = clock_now();
     double next = start + PROGRESS_S;
     uint64_t shown = 0;
+    unsigned flushes = 0;
     u_prng_seed(&prng, soak->seed);
     for (unsigned round = 0;; round++) {
         double now = clock_now();
         if (is_over(soak, now - start))
             break;
         if (now > next) {
-            progress(soak, now - start, shown);
+            progress(soak, now - start, shown, flushes);
             next += PROGRESS_S;
         }
         kv_u32_fetch_add_relaxed(&soak->now_s, 1);
@@ -381,8 +469,11 @@ static void administer(struct soak *soak)
         walk(soak, worker, round % 3 == 2, &shown);
         if (round % 8 == 7)
             limit_move(soak, worker, &prng);
-        if (round % 512 == 511)
+        if (round % 256 == 255) {
             kv_flush(worker);
+            flushes++;
+        }
+        EXPECT(rig_stats(soak->kv).memory_used_bytes <= soak->memory_bytes);
         kv_quiesce(worker);
         kv_offline(worker);
         nanosleep(&(struct timespec){0, 2000000}, NULL);
@@ -391,7 +482,7 @@ static void administer(struct soak *soak)
     kv_u32_store_relaxed(&soak->over, 1);
     EXPECT(kv_memory_limit_set(worker, soak->memory_bytes));
     kv_leave(worker);
-    progress(soak, clock_now() - start, shown);
+    progress(soak, clock_now() - start, shown, flushes);
     EXPECT(shown > 0);
 }
 
@@ -438,6 +529,7 @@ static void check_end(struct soak *soak, uint64_t empty_bytes)
     EXPECT(stats.item_bytes == 0);
     EXPECT(stats.pinned == 0);
     EXPECT(stats.evictions > 0);
+    EXPECT(stats.growths > 0);
     EXPECT(stats.memory_used_bytes <= stats.memory_limit_bytes);
     if (beside_index_bytes(soak) != empty_bytes)
         printf("%lu bytes in use beside the index, %lu at the beginning\n",
