@@ -7,6 +7,7 @@
 #include "ustack/icmp.h"
 #include "ustack/ip6.h"
 #include "ustack/tcp.h"
+#include "ustack/tcp_timer.h"
 #include "ustack/tcp_tw.h"
 
 /* Bounds of the configuration. With these no size below leaves 32 bits. */

@@ -143,9 +143,9 @@ enum { US_KEEP_COUNT_MAX = 200 };
 struct us_tcp_patience {
     u_u64
         owed_us; /* since when it owes an ACK or an open window, without progress; 0: it doesn't */
-    u_u64 linger_us; /* when a close that was not acknowledged becomes a reset; US_NEVER: not */
+    u_u64 linger_us;    /* when a close that was not acknowledged becomes a reset; US_NEVER: not */
+    u_u64 keep_idle_us; /* 0: no keepalives */
     u_u32 user_timeout_ms; /* RFC 5482; 0: the number of retries counts */
-    u_u32 keep_idle_ms;    /* 0: no keepalives */
     u_u32 keep_interval_ms;
     u_u8 keep_count;
 };
@@ -455,33 +455,6 @@ void us_tcp_icmp_error(struct us_stack *stack, const struct us_tcp_key *key,
 
 /* The path carries packets of at most mtu bytes: segments get no larger than that from now on. */
 void us_tcp_path_mtu(struct us_stack *stack, struct us_conn *conn, u_u32 mtu);
-
-/* ---- tcp_timer.c ---- */
-
-/* Starts the main timer of a connection anew, or stops it with US_TT_NONE. */
-void us_tcp_timer_start(struct us_stack *stack, struct us_conn *conn, enum us_tcp_timer timer,
-                        u_u32 after_us);
-
-/* Nothing is in flight any more: stops the main timer, or watches for the peer's silence. */
-void us_tcp_timer_idle(struct us_stack *stack, struct us_conn *conn);
-
-/*
- * Takes what is in flight as lost, but not as a sign of congestion: it is sent again from SND.UNA,
- * with SACK what was not SACKed.
- */
-void us_tcp_go_back(struct us_stack *stack, struct us_conn *conn);
-
-/* The user timeout has changed. */
-void us_tcp_timer_limit(struct us_stack *stack, struct us_conn *conn);
-
-/* Sets the time after which a close that was not acknowledged becomes a reset. */
-void us_tcp_timer_linger(struct us_stack *stack, struct us_conn *conn, u_u32 linger_ms);
-
-/* Sets the deadline of the delayed ACK. */
-void us_tcp_timer_delay_ack(struct us_stack *stack, struct us_conn *conn);
-
-/* The wheel has taken the connection's timer. */
-void us_tcp_timer_fire(struct us_stack *stack, struct us_conn *conn);
 
 /* ---- tcp_conn.c ---- */
 

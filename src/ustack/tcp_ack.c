@@ -8,6 +8,7 @@
 #include "ustack/tcp_pmtu.h"
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_sendq.h"
+#include "ustack/tcp_timer.h"
 #include "ustack/tcp_tw.h"
 
 /* RFC 5681 3.2: so many duplicate ACKs mean a loss. */
@@ -18,15 +19,14 @@ static void ack_take_rtt(struct us_stack *stack, struct us_conn *conn, u_u32 ack
 {
     if (conn->flags & US_CF_RTT_TIMED) {
         if (us_seq_geq(ack, conn->rtt_seq)) {
-            u_u64 rtt_us = stack->now_us - conn->rtt_from_us;
-            us_rtt_sample(&conn->rtt, (u_u32)u_min64(rtt_us, 0xffffffffu));
+            us_rtt_sample(&conn->rtt, stack->now_us - conn->rtt_from_us);
             conn->flags &= (u_u8)~US_CF_RTT_TIMED;
         }
     } else if (conn->rtt.backoff != 0 && (conn->opts & US_OPT_TS) && ts_ecr != 0) {
         /* The echo can tell that it was the last transmission that arrived: Karn's rule is met. */
         u_u32 ticks = us_ts_clock(stack->now_us) + conn->ts_offset - ts_ecr;
         if (ticks <= us_ts_clock(stack->now_us) - us_ts_clock(conn->sent_us))
-            us_rtt_sample(&conn->rtt, (u_u32)u_min64(stack->now_us - conn->sent_us, 0xffffffffu));
+            us_rtt_sample(&conn->rtt, stack->now_us - conn->sent_us);
         else
             us_rtt_alive(&conn->rtt); /* an ACK got lost: too old for a sample */
     }

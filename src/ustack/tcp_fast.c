@@ -24,6 +24,8 @@
 #include "ustack/tcp_pmtu.h"
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
+#include "ustack/tcp_sendq.h"
+#include "ustack/tcp_timer.h"
 
 /* More bytes than that are summed by the functions for pieces of any length. */
 enum { FAST_SUM_BYTES = 128 };
@@ -208,6 +210,36 @@ U_INLINE int frame_is_intact(const struct us_pkt *pkt, const struct fast_frame *
 
 /* ---- what the frame changes ---- */
 
+/*
+ * What us_tcp_ack_advance() does where, as with a request that follows a response, all that is in
+ * flight is acknowledged, no more than a segment that was timed and not held back by the window.
+ */
+U_INLINE void conn_acked(struct us_stack *stack, struct us_conn *conn,
+                         const struct fast_frame *frame)
+{
+    u_u32 ack = frame->ack;
+    u_u32 acked = ack - conn->snd_una;
+
+    if (U_UNLIKELY(ack != conn->snd_max || acked > conn->cc.mss ||
+                   (conn->flags & (US_CF_RTT_TIMED | US_CF_WANT_SENDABLE)) != US_CF_RTT_TIMED ||
+                   us_seq_lt(conn->snd_una, conn->limited) || conn->cc.kind == US_CC_DCTCP ||
+                   conn->pmtu.probing)) {
+        us_tcp_ack_advance(stack, conn, ack, frame->ts_ecr, 0);
+        return;
+    }
+    us_rtt_sample(&conn->rtt, stack->now_us - conn->rtt_from_us);
+    conn->flags &= (u_u8)~US_CF_RTT_TIMED;
+    us_cc_not_limited(&conn->cc);
+    conn->limited = ack;
+    if (us_seq_gt(ack, conn->recover))
+        conn->recover = ack - 1;
+    conn->bytes_out += acked;
+    conn->snd_una = ack;
+    conn->snd_nxt = ack;
+    us_sendq_acked(stack, &conn->sendq, ack);
+    us_tcp_timer_idle(stack, conn);
+}
+
 /* What sync_input(), us_tcp_ack_process() and us_tcp_recv() do with such a segment. */
 U_INLINE void conn_take(struct us_stack *stack, struct us_conn *conn,
                         const struct fast_frame *frame)
@@ -218,7 +250,7 @@ U_INLINE void conn_take(struct us_stack *stack, struct us_conn *conn,
     if (conn->opts & US_OPT_TS)
         us_tcp_take_timestamp(stack, conn, frame->seq, frame->ts_val);
     if (frame->ack != conn->snd_una)
-        us_tcp_ack_advance(stack, conn, frame->ack, frame->ts_ecr, 0);
+        conn_acked(stack, conn, frame);
     conn->snd_wl1 = frame->seq;
     conn->snd_wl2 = frame->ack;
     conn->snd_wnd = frame->wnd << conn->snd_scale;
@@ -423,7 +455,9 @@ U_INLINE void conn_sent(struct us_stack *stack, struct us_conn *conn, u_u32 len,
     conn->sent_us = stack->now_us;
     if (us_cc_is_limit(&conn->cc, end - conn->snd_una))
         conn->limited = us_seq_max(conn->limited, end);
-    if (seq - conn->snd_una <= conn->cc.mss || conn->main_timer != US_TT_RESEND)
+    if (seq == conn->snd_una)
+        us_recovery_timer_lone(stack, conn);
+    else if (seq - conn->snd_una <= conn->cc.mss || conn->main_timer != US_TT_RESEND)
         us_recovery_timer(stack, conn);
 }
 

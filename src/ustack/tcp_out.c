@@ -10,6 +10,7 @@
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sack.h"
+#include "ustack/tcp_timer.h"
 #include "ustack/tcp_tso.h"
 
 /* Segments of one connection in a row before the next connection has its turn. */

@@ -3,6 +3,7 @@
 #include "ustack/tcp_pmtu.h"
 
 #include "ustack/tcp_recovery.h"
+#include "ustack/tcp_timer.h"
 
 enum {
     /* Less is not believed: 512 bytes of data and the largest usual headers (RFC 791). */

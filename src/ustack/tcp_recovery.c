@@ -4,11 +4,10 @@
 
 #include "ustack/tcp_ecn.h"
 #include "ustack/tcp_sack.h"
+#include "ustack/tcp_timer.h"
 
 enum {
-    PROMPT_ACKS = 3,        /* so many in a row: the peer delays none */
     TAIL_PROBES_MAX = 3,    /* in a row, each after twice the time of the one before */
-    TAIL_MIN_US = 1000,     /* more than hosts take to get round to a segment */
     REORDER_STEPS_MAX = 64, /* quarters of a round trip; the round trip is a limit, too */
     REORDER_KEEP = 16,      /* recoveries; RFC 8985 6.2, step 4 */
     EIFEL_TICKS_MAX = 1 << 16
@@ -233,7 +232,7 @@ static unsigned block_take(struct us_stack *stack, struct us_conn *conn, const s
     /* The timed segment was not sent again: it may be measured although it is out of order. */
     if ((conn->flags & US_CF_RTT_TIMED) && us_seq_lt(block->start, conn->rtt_seq) &&
         us_seq_geq(block->end, conn->rtt_seq)) {
-        us_rtt_sample(&conn->rtt, (u_u32)u_min64(stack->now_us - conn->rtt_from_us, 0xffffffffu));
+        us_rtt_sample(&conn->rtt, stack->now_us - conn->rtt_from_us);
         conn->flags &= (u_u8)~US_CF_RTT_TIMED;
     }
     return result;
@@ -349,7 +348,7 @@ void us_recovery_tail(struct us_stack *stack, struct us_conn *conn)
 /* How long the peer may be waiting for another segment to acknowledge. */
 U_INLINE u_u32 ack_delay_us(const struct us_stack *stack, const struct us_conn *conn)
 {
-    if (conn->snd_max - conn->snd_una > conn->cc.mss || conn->rec.prompt >= PROMPT_ACKS)
+    if (conn->snd_max - conn->snd_una > conn->cc.mss || conn->rec.prompt >= US_PROMPT_ACKS)
         return 0;
     /* A peer that has data behind a hole does not delay its ACKs (RFC 5681 4.2). */
     if (conn->sack != U_NULL && conn->sack->sacked_bytes != 0)
@@ -357,29 +356,17 @@ U_INLINE u_u32 ack_delay_us(const struct us_stack *stack, const struct us_conn *
     return stack->config.peer_ack_delay_us;
 }
 
-/* The timeout where the peer may take so long for its ACK. */
-U_INLINE u_u32 rto_us(const struct us_conn *conn, u_u32 delay_us)
-{
-    if (delay_us == 0 || conn->rtt.srtt8_us == 0)
-        return us_rtt_timeout_us(&conn->rtt, 0);
-    return us_rtt_timeout_us(&conn->rtt, (conn->rtt.srtt8_us >> 3) + delay_us);
-}
-
 u_u32 us_recovery_rto_us(const struct us_stack *stack, const struct us_conn *conn)
 {
-    return rto_us(conn, ack_delay_us(stack, conn));
+    return us_recovery_late_rto_us(&conn->rtt, ack_delay_us(stack, conn));
 }
 
 /*
  * When the tail is to be probed, if the peer may take delay_us for its ACK and the timeout is
- * timeout_us; ~0: not at all. Twice the round trip (RFC 8985 7.2), more where it
- * varies by more than half of itself, as with hosts that are short of time.
+ * timeout_us; ~0: not at all.
  */
-U_INLINE u_u32 tail_probe_us(const struct us_conn *conn, u_u32 delay_us, u_u32 timeout_us)
+static u_u32 tail_probe_us(const struct us_conn *conn, u_u32 delay_us, u_u32 timeout_us)
 {
-    u_u32 srtt_us = conn->rtt.srtt8_us >> 3;
-    u_u32 after_us = srtt_us + u_max32(srtt_us, conn->rtt.rttvar4_us >> 1);
-
     if (!(conn->opts & US_OPT_SACK) || conn->rec.tails >= TAIL_PROBES_MAX ||
         conn->rtt.srtt8_us == 0 || conn->rtt.backoff != 0 || conn->state < US_TCP_ESTABLISHED ||
         conn->snd_nxt != conn->snd_max)
@@ -387,14 +374,13 @@ U_INLINE u_u32 tail_probe_us(const struct us_conn *conn, u_u32 delay_us, u_u32 t
     /* One segment alone: a timeout costs its window nothing. */
     if (conn->rec.tails > 0 && conn->snd_max - conn->snd_una <= conn->cc.mss)
         return ~(u_u32)0;
-    after_us = u_max32(after_us, TAIL_MIN_US) + delay_us;
-    return u_min32(after_us, timeout_us) << conn->rec.tails; /* before a timeout there is a probe */
+    return us_recovery_probe_us(&conn->rtt, delay_us, timeout_us) << conn->rec.tails;
 }
 
 void us_recovery_timer(struct us_stack *stack, struct us_conn *conn)
 {
     u_u32 delay_us = ack_delay_us(stack, conn);
-    u_u32 after_us = rto_us(conn, delay_us);
+    u_u32 after_us = us_recovery_late_rto_us(&conn->rtt, delay_us);
     enum us_tcp_timer timer = US_TT_RESEND;
     u_u32 tail_us = tail_probe_us(conn, delay_us, after_us);
 

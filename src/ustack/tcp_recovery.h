@@ -26,6 +26,7 @@
 #define USTACK_TCP_RECOVERY_H
 
 #include "ustack/tcp.h"
+#include "ustack/tcp_timer.h"
 
 /* Gives the scoreboard back, if there is one. */
 void us_recovery_forget(struct us_stack *stack, struct us_conn *conn);
@@ -55,6 +56,54 @@ void us_recovery_tail(struct us_stack *stack, struct us_conn *conn);
  * leads to it.
  */
 void us_recovery_timer(struct us_stack *stack, struct us_conn *conn);
+
+enum {
+    US_PROMPT_ACKS = 3,   /* so many in a row: the peer delays none */
+    US_TAIL_MIN_US = 1000 /* more than hosts take to get round to a segment */
+};
+
+/* The timeout where the peer may take delay_us for its ACK. */
+U_INLINE u_u32 us_recovery_late_rto_us(const struct us_tcp_rtt *rtt, u_u32 delay_us)
+{
+    if (delay_us == 0 || rtt->srtt8_us == 0)
+        return us_rtt_timeout_us(rtt, 0);
+    return us_rtt_timeout_us(rtt, (rtt->srtt8_us >> 3) + delay_us);
+}
+
+/*
+ * When the first probe of the tail is due: after twice the round trip (RFC 8985 7.2), more where it
+ * varies by more than half of itself, as with hosts that are short of time; and before the timeout.
+ */
+U_INLINE u_u32 us_recovery_probe_us(const struct us_tcp_rtt *rtt, u_u32 delay_us, u_u32 timeout_us)
+{
+    u_u32 srtt_us = rtt->srtt8_us >> 3;
+    u_u32 after_us = srtt_us + u_max32(srtt_us, rtt->rttvar4_us >> 1);
+
+    return u_min32(u_max32(after_us, US_TAIL_MIN_US) + delay_us, timeout_us);
+}
+
+/*
+ * us_recovery_timer() for the usual case: a segment was sent for the first time on an established
+ * connection, nothing else is in flight, there is no scoreboard.
+ */
+U_INLINE void us_recovery_timer_lone(struct us_stack *stack, struct us_conn *conn)
+{
+    const struct us_tcp_rtt *rtt = &conn->rtt;
+    u_u32 delay_us = conn->rec.prompt >= US_PROMPT_ACKS ? 0 : stack->config.peer_ack_delay_us;
+    u_u32 after_us;
+
+    if (U_UNLIKELY(!(conn->opts & US_OPT_SACK) || conn->rec.tails != 0 || rtt->srtt8_us == 0 ||
+                   rtt->backoff != 0)) {
+        us_recovery_timer(stack, conn);
+        return;
+    }
+    /* With a delay of 0 this is RTO, which is never less than a round trip. */
+    after_us = u_min32(u_max32(rtt->rto_us, (rtt->srtt8_us >> 3) + delay_us), rtt->max_us);
+    after_us = us_recovery_probe_us(rtt, delay_us, after_us);
+    if (conn->patience.owed_us == 0)
+        conn->patience.owed_us = stack->now_us;
+    us_tcp_timer_main(stack, conn, US_TT_TAIL, stack->now_us + after_us);
+}
 
 /*
  * The retransmission timeout of what is in flight. The ACK of a single segment may be delayed by

@@ -2,6 +2,7 @@
 /* Received data and FINs: in order, out of order, and the window that they use up. */
 #include "ustack/tcp.h"
 #include "ustack/tcp_rxq.h"
+#include "ustack/tcp_timer.h"
 #include "ustack/tcp_tw.h"
 
 /* RFC 9293 3.8.6.3: an ACK at least for every second segment. */

@@ -18,8 +18,38 @@ struct us_tcp_rtt {
 /* No sample yet: the timeout is initial_us. */
 void us_rtt_init(struct us_tcp_rtt *rtt, u_u32 initial_us, u_u32 min_us, u_u32 max_us);
 
+enum {
+    US_RTT_CLOCK_US = 1,
+    US_RTT_BEST_SHIFT = 6,
+    /* Longer samples say nothing more and would overflow the scaled arithmetic. */
+    US_RTT_SAMPLE_MAX_US = 100 * 1000 * 1000
+};
+
 /* Takes in one round-trip time of a segment that was sent once (Karn); ends the backoff. */
-void us_rtt_sample(struct us_tcp_rtt *rtt, u_u32 sample_us);
+U_INLINE void us_rtt_sample(struct us_tcp_rtt *rtt, u_u64 sample_us)
+{
+    u_u32 r = (u_u32)u_min64(sample_us, US_RTT_SAMPLE_MAX_US);
+
+    r += r == 0;
+    /* The best one follows a path that has become longer within some dozens of samples. */
+    if (rtt->best_us == 0 || r < rtt->best_us)
+        rtt->best_us = r;
+    else
+        rtt->best_us += (r - rtt->best_us) >> US_RTT_BEST_SHIFT;
+    if (U_UNLIKELY(rtt->srtt8_us == 0)) { /* (2.2) */
+        rtt->srtt8_us = r << 3;
+        rtt->rttvar4_us = r << 1;
+    } else { /* (2.3), with alpha = 1/8 and beta = 1/4 */
+        u_u32 srtt_us = rtt->srtt8_us >> 3;
+        u_u32 error_us = srtt_us > r ? srtt_us - r : r - srtt_us;
+
+        rtt->rttvar4_us = rtt->rttvar4_us - (rtt->rttvar4_us >> 2) + error_us;
+        rtt->srtt8_us = u_max32(rtt->srtt8_us - srtt_us + r, 8);
+    }
+    rtt->rto_us = (rtt->srtt8_us >> 3) + u_max32(US_RTT_CLOCK_US, rtt->rttvar4_us);
+    rtt->rto_us = u_min32(u_max32(rtt->rto_us, rtt->min_us), rtt->max_us);
+    rtt->backoff = 0;
+}
 
 /* The timer has expired: doubles the timeout, up to the maximum (RFC 6298 5.5). */
 void us_rtt_backoff(struct us_tcp_rtt *rtt);

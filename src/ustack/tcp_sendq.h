@@ -26,6 +26,22 @@ void us_sendq_append_ref(struct us_sendq *queue, struct us_ref *ref);
 /* Drops all bytes before `ack`: blocks are given back, references are released. */
 void us_sendq_drop(struct us_stack *stack, struct us_sendq *queue, u_u32 ack);
 
+/* The same for an `ack` behind bytes that the queue holds, mostly all of them in one block. */
+U_INLINE void us_sendq_acked(struct us_stack *stack, struct us_sendq *queue, u_u32 ack)
+{
+    struct us_chunk *chunk = queue->head;
+
+    if (U_UNLIKELY(chunk->next != U_NULL || chunk->is_ref || us_chunk_end(chunk) != ack)) {
+        us_sendq_drop(stack, queue, ack);
+        return;
+    }
+    queue->head = (struct us_chunk *)U_NULL;
+    queue->tail = (struct us_chunk *)U_NULL;
+    queue->cursor = (struct us_chunk *)U_NULL;
+    queue->copied = 0;
+    us_block_put(stack, chunk);
+}
+
 /* Drops everything. */
 void us_sendq_clear(struct us_stack *stack, struct us_sendq *queue);
 

@@ -1,32 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The timers of a connection: one deadline for retransmission (or what precedes it, see
- * tcp_recovery.h), window probes, keepalives or FIN-WAIT-2, of which only one can run, one for the
- * delayed ACK, and one for a lingering close. They share one entry of the wheel, which is moved
- * only when it would come too late; when it comes too early it is set again.
+ * What happens when a connection's timers expire; see tcp_timer.h.
  *
  * Nobody is waited for without end (RFC 9293 3.8.3): retransmissions and unanswered probes are
  * counted, or bounded by the user timeout; a window may stay closed as long as probes are answered
  * (3.8.6.1), unless the configuration has a limit; a silent peer is asked whether it is still there
  * if keepalives are on (3.8.4).
  */
+#include "ustack/tcp_timer.h"
+
 #include "ustack/tcp.h"
 #include "ustack/tcp_ecn.h"
 #include "ustack/tcp_pmtu.h"
 #include "ustack/tcp_recovery.h"
 
-U_INLINE void timer_arm(struct us_stack *stack, struct us_conn *conn)
+void us_tcp_timer_arm(struct us_stack *stack, struct us_conn *conn)
 {
     u_u64 next_us = u_min64(u_min64(conn->main_us, conn->ack_us), conn->patience.linger_us);
 
-    if (next_us == US_NEVER || (us_timer_is_set(&conn->timer) && conn->timer.at_us <= next_us))
-        return;
-    us_timer_set(&stack->wheel, &conn->timer, next_us);
-}
-
-static u_u64 timer_ms(u_u32 ms)
-{
-    return (u_u64)ms * 1000;
+    if (conn->timer.at_us > next_us)
+        us_timer_set(&stack->wheel, &conn->timer, next_us);
 }
 
 /* When a peer that takes nothing has been waited for long enough; US_NEVER: no time is set. */
@@ -37,20 +30,10 @@ static u_u64 timer_limit_us(const struct us_stack *stack, const struct us_conn *
     u_u64 limit_us = US_NEVER;
 
     if (timer == US_TT_PERSIST && stack->config.persist_ms != 0)
-        limit_us = patience->owed_us + timer_ms(stack->config.persist_ms);
+        limit_us = patience->owed_us + us_ms(stack->config.persist_ms);
     if (patience->user_timeout_ms != 0)
-        limit_us = u_min64(limit_us, patience->owed_us + timer_ms(patience->user_timeout_ms));
+        limit_us = u_min64(limit_us, patience->owed_us + us_ms(patience->user_timeout_ms));
     return limit_us;
-}
-
-U_INLINE void timer_set_main(struct us_stack *stack, struct us_conn *conn, enum us_tcp_timer timer,
-                             u_u64 at_us)
-{
-    if (conn->main_timer == US_TT_KEEP && timer != US_TT_KEEP)
-        conn->retries = 0; /* they were about silence */
-    conn->main_timer = (u_u8)timer;
-    conn->main_us = at_us;
-    timer_arm(stack, conn);
 }
 
 void us_tcp_timer_start(struct us_stack *stack, struct us_conn *conn, enum us_tcp_timer timer,
@@ -62,19 +45,7 @@ void us_tcp_timer_start(struct us_stack *stack, struct us_conn *conn, enum us_tc
         conn->patience.owed_us = stack->now_us;
     if (timer == US_TT_RESEND || timer == US_TT_PERSIST)
         at_us = u_min64(at_us, timer_limit_us(stack, conn, timer));
-    timer_set_main(stack, conn, timer, at_us);
-}
-
-void us_tcp_timer_idle(struct us_stack *stack, struct us_conn *conn)
-{
-    conn->out_flags &= (u_u8)~US_OUT_PROBE;
-    conn->patience.owed_us = 0;
-    if (conn->patience.keep_idle_ms != 0 &&
-        (conn->state == US_TCP_ESTABLISHED || conn->state == US_TCP_CLOSE_WAIT))
-        timer_set_main(stack, conn, US_TT_KEEP,
-                       conn->heard_us + timer_ms(conn->patience.keep_idle_ms));
-    else
-        timer_set_main(stack, conn, US_TT_NONE, US_NEVER);
+    us_tcp_timer_main(stack, conn, timer, at_us);
 }
 
 void us_tcp_timer_limit(struct us_stack *stack, struct us_conn *conn)
@@ -82,20 +53,20 @@ void us_tcp_timer_limit(struct us_stack *stack, struct us_conn *conn)
     enum us_tcp_timer timer = (enum us_tcp_timer)conn->main_timer;
 
     if (timer == US_TT_RESEND || timer == US_TT_PERSIST)
-        timer_set_main(stack, conn, timer,
-                       u_min64(conn->main_us, timer_limit_us(stack, conn, timer)));
+        us_tcp_timer_main(stack, conn, timer,
+                          u_min64(conn->main_us, timer_limit_us(stack, conn, timer)));
 }
 
 void us_tcp_timer_linger(struct us_stack *stack, struct us_conn *conn, u_u32 linger_ms)
 {
-    conn->patience.linger_us = stack->now_us + timer_ms(linger_ms);
-    timer_arm(stack, conn);
+    conn->patience.linger_us = stack->now_us + us_ms(linger_ms);
+    us_tcp_timer_arm(stack, conn);
 }
 
 void us_tcp_timer_delay_ack(struct us_stack *stack, struct us_conn *conn)
 {
     conn->ack_us = stack->now_us + stack->config.delayed_ack_us;
-    timer_arm(stack, conn);
+    us_tcp_timer_arm(stack, conn);
 }
 
 /* RFC 1122 3.3.1.4: so many timeouts in a row make the address of the next hop doubtful. */
@@ -196,9 +167,9 @@ static void timer_keep(struct us_stack *stack, struct us_conn *conn)
 {
     const struct us_tcp_patience *patience = &conn->patience;
     u_u64 silent_us = stack->now_us - conn->heard_us;
-    u_u32 wait_ms = conn->retries == 0 ? patience->keep_idle_ms : patience->keep_interval_ms;
+    u_u64 wait_us = conn->retries == 0 ? patience->keep_idle_us : us_ms(patience->keep_interval_ms);
 
-    if (silent_us < timer_ms(wait_ms)) {
+    if (silent_us < wait_us) {
         conn->retries = 0;
         us_tcp_timer_idle(stack, conn);
         return;
@@ -212,7 +183,7 @@ static void timer_keep(struct us_stack *stack, struct us_conn *conn)
     if (conn->retries == TIMER_DOUBT_RETRIES)
         us_tcp_out_doubt(stack, conn);
     conn->out_flags |= US_OUT_PROBE;
-    timer_set_main(stack, conn, US_TT_KEEP, stack->now_us + timer_ms(patience->keep_interval_ms));
+    us_tcp_timer_main(stack, conn, US_TT_KEEP, stack->now_us + us_ms(patience->keep_interval_ms));
     us_tcp_out_want(stack, conn);
 }
 
@@ -224,8 +195,7 @@ static int timer_limit_reached(struct us_stack *stack, struct us_conn *conn)
 
     if (stack->now_us < timer_limit_us(stack, conn, timer))
         return 0;
-    if (user_timeout_ms != 0 &&
-        stack->now_us - conn->patience.owed_us >= timer_ms(user_timeout_ms)) {
+    if (user_timeout_ms != 0 && stack->now_us - conn->patience.owed_us >= us_ms(user_timeout_ms)) {
         us_count(stack, US_C_TCP_USER_TIMEOUTS);
         timer_give_up(stack, conn);
     } else {
@@ -291,6 +261,6 @@ void us_tcp_timer_fire(struct us_stack *stack, struct us_conn *conn)
     }
     if (conn->main_us <= stack->now_us)
         timer_main(stack, conn);
-    else
-        timer_arm(stack, conn);
+    if (conn->state != US_TCP_CLOSED)
+        us_tcp_timer_arm(stack, conn);
 }

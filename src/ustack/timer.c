@@ -39,7 +39,7 @@ void us_wheel_init(struct us_wheel *wheel, u_u64 now_us)
 void us_timer_init(struct us_timer *timer, unsigned kind)
 {
     u_list_init(&timer->link);
-    timer->at_us = 0;
+    timer->at_us = wheel_never;
     timer->place = 0;
     timer->kind = (u_u8)kind;
 }
@@ -78,17 +78,24 @@ static void wheel_insert(struct us_wheel *wheel, struct us_timer *timer)
     wheel->next_us = u_min64(wheel->next_us, due_us);
 }
 
-void us_timer_stop(struct us_wheel *wheel, struct us_timer *timer)
+/* Takes a timer that is set out of its slot. */
+static void wheel_remove(struct us_wheel *wheel, struct us_timer *timer)
 {
     unsigned place = timer->place;
 
-    if (!us_timer_is_set(timer))
-        return;
     u_list_remove(&timer->link);
     if (u_list_is_empty(&wheel->slots[place])) {
         unsigned slot = place % US_WHEEL_SLOTS;
         wheel->full[place / US_WHEEL_SLOTS][slot >> 5] &= ~((u_u32)1 << (slot & 31));
     }
+}
+
+void us_timer_stop(struct us_wheel *wheel, struct us_timer *timer)
+{
+    if (!us_timer_is_set(timer))
+        return;
+    wheel_remove(wheel, timer);
+    timer->at_us = wheel_never;
 }
 
 void us_timer_set(struct us_wheel *wheel, struct us_timer *timer, u_u64 at_us)
@@ -145,7 +152,7 @@ static int moving_settle(struct us_wheel *wheel, unsigned *budget)
         if (*budget == 0)
             return 0;
         (*budget)--;
-        us_timer_stop(wheel, timer);
+        wheel_remove(wheel, timer);
         wheel_insert(wheel, timer);
     }
     return 1;

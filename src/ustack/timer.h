@@ -25,7 +25,7 @@ enum {
 
 struct us_timer {
     struct u_list link;
-    u_u64 at_us;
+    u_u64 at_us; /* when it is due; all bits set while it is not set */
     u_u16 place; /* level * US_WHEEL_SLOTS + slot, meaningful while armed */
     u_u8 kind;   /* the owner's: what this timer is part of */
 };
