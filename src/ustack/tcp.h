@@ -143,9 +143,9 @@ enum { US_KEEP_COUNT_MAX = 200 };
 struct us_tcp_patience {
     u_u64
         owed_us; /* since when it owes an ACK or an open window, without progress; 0: it doesn't */
-    u_u64 linger_us;    /* when a close that was not acknowledged becomes a reset; US_NEVER: not */
-    u_u64 keep_idle_us; /* 0: no keepalives */
+    u_u64 linger_us; /* when a close that was not acknowledged becomes a reset; US_NEVER: not */
     u_u32 user_timeout_ms; /* RFC 5482; 0: the number of retries counts */
+    u_u32 keep_idle_ms;    /* 0: no keepalives */
     u_u32 keep_interval_ms;
     u_u8 keep_count;
 };

@@ -124,7 +124,7 @@ int us_keepalive(struct us_stack *stack, struct us_conn *conn, u_u32 idle_ms, u_
 {
     if (idle_ms != 0 && (interval_ms == 0 || count == 0 || count > US_KEEP_COUNT_MAX))
         return US_ERR_ARGUMENT;
-    conn->patience.keep_idle_us = us_ms(idle_ms);
+    conn->patience.keep_idle_ms = idle_ms;
     conn->patience.keep_interval_ms = interval_ms;
     conn->patience.keep_count = (u_u8)count;
     if (conn->state >= US_TCP_ESTABLISHED &&

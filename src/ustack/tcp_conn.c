@@ -70,7 +70,7 @@ struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key
     conn->low_water = config->send_queue_bytes >> 1;
     conn->patience.linger_us = US_NEVER;
     conn->patience.user_timeout_ms = config->user_timeout_ms;
-    conn->patience.keep_idle_us = config->keepalive ? us_ms(config->keepalive_idle_ms) : 0;
+    conn->patience.keep_idle_ms = config->keepalive ? config->keepalive_idle_ms : 0;
     conn->patience.keep_interval_ms = config->keepalive_interval_ms;
     conn->patience.keep_count = (u_u8)config->keepalive_count;
     u_list_init(&conn->ev_link);

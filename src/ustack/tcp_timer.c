@@ -167,7 +167,8 @@ static void timer_keep(struct us_stack *stack, struct us_conn *conn)
 {
     const struct us_tcp_patience *patience = &conn->patience;
     u_u64 silent_us = stack->now_us - conn->heard_us;
-    u_u64 wait_us = conn->retries == 0 ? patience->keep_idle_us : us_ms(patience->keep_interval_ms);
+    u_u64 wait_us =
+        conn->retries == 0 ? us_ms(patience->keep_idle_ms) : us_ms(patience->keep_interval_ms);
 
     if (silent_us < wait_us) {
         conn->retries = 0;

@@ -27,6 +27,12 @@ U_INLINE void us_tcp_timer_main(struct us_stack *stack, struct us_conn *conn,
         us_tcp_timer_arm(stack, conn);
 }
 
+/* Milliseconds of the configuration, in microseconds. */
+U_INLINE u_u64 us_ms(u_u32 ms)
+{
+    return (u_u64)ms * 1000;
+}
+
 /* Starts the main timer of a connection anew, or stops it with US_TT_NONE. */
 void us_tcp_timer_start(struct us_stack *stack, struct us_conn *conn, enum us_tcp_timer timer,
                         u_u32 after_us);
@@ -36,9 +42,10 @@ U_INLINE void us_tcp_timer_idle(struct us_stack *stack, struct us_conn *conn)
 {
     conn->out_flags &= (u_u8)~US_OUT_PROBE;
     conn->patience.owed_us = 0;
-    if (conn->patience.keep_idle_us != 0 &&
+    if (conn->patience.keep_idle_ms != 0 &&
         (conn->state == US_TCP_ESTABLISHED || conn->state == US_TCP_CLOSE_WAIT))
-        us_tcp_timer_main(stack, conn, US_TT_KEEP, conn->heard_us + conn->patience.keep_idle_us);
+        us_tcp_timer_main(stack, conn, US_TT_KEEP,
+                          conn->heard_us + us_ms(conn->patience.keep_idle_ms));
     else
         us_tcp_timer_main(stack, conn, US_TT_NONE, US_NEVER);
 }
@@ -60,11 +67,5 @@ void us_tcp_timer_delay_ack(struct us_stack *stack, struct us_conn *conn);
 
 /* The wheel has taken the connection's timer. */
 void us_tcp_timer_fire(struct us_stack *stack, struct us_conn *conn);
-
-/* Milliseconds of the configuration, in microseconds. */
-U_INLINE u_u64 us_ms(u_u32 ms)
-{
-    return (u_u64)ms * 1000;
-}
 
 #endif
