@@ -98,6 +98,31 @@ def test_eviction_among_sizes(server):
             assert int(wire.stats("slabs")["total_malloced"]) <= 8 * MEBI
 
 
+def crowd(server, count):
+    """SETs of so many keys of 20 bytes with values of 200, over four connections in turns."""
+    value = b"v" * 200
+    wires = [wire_to(server) for _ in range(4)]
+    try:
+        for begin in range(0, count, 2000):
+            wires[begin // 2000 % 4].send(b"".join(
+                b"set key:%016d 0 0 200 noreply\r\n%s\r\n" % (number, value)
+                for number in range(begin, begin + 2000)))
+        for wire in wires:
+            wire.say(b"mn\r\n", b"MN\r\n")
+        stats = wires[0].stats()
+        assert int(stats["evictions"]) > 0 and int(stats["total_items"]) == count
+        return int(stats["curr_items"])
+    finally:
+        for wire in wires:
+            wire.close()
+
+
+def test_holds_more_items_than_memcached(start_server):
+    held = crowd(start_server("memcached", "-m", "64"), 230_000)
+    for threads in "1", "4":
+        assert crowd(start_server("sock", "-m", "64", "-t", threads), 280_000) >= 1.15 * held
+
+
 @pytest.mark.parametrize("value_bytes", [1000, 100_000])
 @pytest.mark.server_args("-m", "8", "-M")
 def test_without_eviction_memory_runs_out(server, value_bytes):
