@@ -366,9 +366,13 @@ static void test_churn_under_administration(void **unused)
 #define HISTORY_ROUNDS 4000
 #define HISTORY_LEN (HISTORY_THREADS * HISTORY_OPS)
 #define HISTORY_EXPTIME 1000
+#define HISTORY_TABLES 20 /* that grow from their beginning */
+#define HISTORY_FILL 100  /* other keys between two operations, at most */
 
 struct history {
     kv_atomic_u64 clock;
+    unsigned rounds;
+    bool grows;
     struct history_op ops[HISTORY_LEN];
 };
 
@@ -388,6 +392,7 @@ struct operation {
     struct thread *thread;
     const struct kv_key *key;
     struct history_op *op;
+    bool expires; /* what is to be deleted gets a time that is over */
 };
 
 /* An item with the old value and the operation's, joined as asked for, or with the number. */
@@ -464,10 +469,10 @@ static enum kv_verdict decide_operation(void *ctx, const struct kv_view *old,
     change->item = NULL;
     if (op->result != HISTORY_DONE)
         return KV_KEEP;
-    if (op->action == HISTORY_DELETE)
+    if (op->action == HISTORY_DELETE && !operation->expires)
         return KV_DELETE;
-    if (op->action == HISTORY_TOUCH) {
-        change->exptime = op->exptime;
+    if (op->action == HISTORY_TOUCH || op->action == HISTORY_DELETE) {
+        change->exptime = operation->expires ? 1 : op->exptime;
         return KV_TOUCH;
     }
     if (op->action == HISTORY_INCR || op->action == HISTORY_DECR)
@@ -478,9 +483,10 @@ static enum kv_verdict decide_operation(void *ctx, const struct kv_view *old,
 
 static void operation_run(struct thread *thread, const struct kv_key *key, struct history_op *op)
 {
-    struct operation operation = {thread, key, op};
+    struct operation operation = {thread, key, op, false};
     struct kv_change change = {0};
     struct kv_view view;
+    operation.expires = op->action == HISTORY_DELETE && u_prng_below(&thread->prng, 2);
     if (op->action != HISTORY_GET) {
         if (kv_update(thread->worker, key, decide_operation, &operation, &change) == KV_REPLACE)
             op->cas = change.cas;
@@ -506,16 +512,34 @@ static struct history_op operation_random(struct thread *thread, uint64_t cas_se
     return op;
 }
 
+/* Some keys of this thread's own, so that the table grows while histories are made. */
+static void fill(struct thread *thread, unsigned *filled)
+{
+    if (u_prng_below(&thread->prng, 2))
+        return; /* others' operations shall meet this thread's next one */
+    for (unsigned left = u_prng_below(&thread->prng, HISTORY_FILL); left > 0; left--) {
+        char name[24];
+        snprintf(name, sizeof(name), "fill%u:%u", thread->number, (*filled)++);
+        struct kv_key key = kv_key(thread->team->kv, name, (uint32_t)strlen(name));
+        enum kv_error error;
+        EXPECT(rig_store(thread->worker, &key, 8, 1, 0, 0, &error) != 0);
+    }
+    kv_quiesce(thread->worker);
+}
+
 static void run_history(struct thread *thread)
 {
     struct history *history = (struct history *)thread->team->shared;
-    for (unsigned round = 0; round < HISTORY_ROUNDS; round++) {
+    unsigned filled = 0;
+    for (unsigned round = 0; round < history->rounds; round++) {
         char name[16];
         struct kv_key key = number_key(thread->team->kv, name, round);
         uint64_t cas_seen = 0;
         meet(thread);
         for (unsigned i = 0; i < HISTORY_OPS; i++) {
             struct history_op *op = &history->ops[thread->number * HISTORY_OPS + i];
+            if (history->grows)
+                fill(thread, &filled);
             *op = operation_random(thread, cas_seen);
             op->from = kv_u64_fetch_add_relaxed(&history->clock, 1);
             operation_run(thread, &key, op);
@@ -537,10 +561,29 @@ static void test_linearizable(void **unused)
 {
     static struct team team;
     static struct history history;
+    history.rounds = HISTORY_ROUNDS;
     struct kv *kv = rig_create(4 * MIB, HISTORY_THREADS, true);
     team_run(&team, kv, HISTORY_THREADS, &history, run_history);
     rig_check(kv);
     kv_destroy(kv);
+}
+
+/* The same where the chain of the key is often frozen, moved, or just there. */
+static void test_linearizable_while_growing(void **unused)
+{
+    static struct team team;
+    static struct history history;
+    history.rounds = HISTORY_ROUNDS / HISTORY_TABLES;
+    history.grows = true;
+    for (unsigned i = 0; i < HISTORY_TABLES; i++) {
+        struct kv *kv = rig_create(16 * MIB, HISTORY_THREADS, false);
+        team_run(&team, kv, HISTORY_THREADS, &history, run_history);
+        struct kv_stats stats = rig_stats(kv);
+        assert_true(stats.growths + stats.growing >= 2);
+        assert_int_equal(stats.evictions, 0);
+        rig_check(kv);
+        kv_destroy(kv);
+    }
 }
 
 int main(int argc, char **argv)
@@ -553,6 +596,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_churn_without_eviction),
         cmocka_unit_test(test_churn_under_administration),
         cmocka_unit_test(test_linearizable),
+        cmocka_unit_test(test_linearizable_while_growing),
     };
     if (argc > 1)
         seed = (unsigned)strtoul(argv[1], NULL, 10);
