@@ -128,11 +128,15 @@ static void execute(struct engine_worker *worker, const struct kv_key *key,
     }
 }
 
-/* Stage by stage: hash and fetch the bucket; fetch the item; carry out. */
+/*
+ * Stage by stage: hash and fetch the bucket; fetch what the item begins with; fetch the rest of it;
+ * carry out.
+ */
 static void run_group(struct engine_worker *worker, const struct table_requests *requests,
                       unsigned from, unsigned count, struct table_tally *tally)
 {
     struct kv_key keys[TABLE_BURST];
+    const struct kv_item *items[TABLE_BURST];
 
     for (unsigned i = 0; i < count; i++) {
         const struct table_request *request = table_request_at(requests, from + i);
@@ -140,7 +144,10 @@ static void run_group(struct engine_worker *worker, const struct table_requests 
         kv_prefetch_bucket(worker->worker, &keys[i]);
     }
     for (unsigned i = 0; i < count; i++)
-        kv_prefetch_item(worker->worker, &keys[i]);
+        items[i] = kv_prefetch_item(worker->worker, &keys[i]);
+    for (unsigned i = 0; i < count; i++)
+        if (items[i])
+            kv_prefetch_value(items[i]);
     for (unsigned i = 0; i < count; i++)
         execute(worker, &keys[i], table_request_at(requests, from + i), tally);
 }

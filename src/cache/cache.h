@@ -171,13 +171,16 @@ void cache_session_resume(struct cache_session *session, struct cache_sink *sink
 enum cache_session_state cache_session_state(const struct cache_session *session);
 
 /*
- * Stages A and B of a burst (hints, no effect): A looks at the first request in data and prefetches
- * its bucket, B prefetches its item. Call A for all connections of a burst, then B, then input,
- * which uses the hash that A has computed: the same data, unchanged, within one loop.
+ * What comes before the input of a burst (hints, no effect): the first function looks at the first
+ * request in data and prefetches its bucket, the second prefetches what its item begins with, the
+ * third the rest of the item. Call each for all connections of a burst before the next one, then
+ * input, which uses the hash that the first has computed: the same data, unchanged, within one
+ * loop.
  */
 void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data,
                                    uint32_t len);
 void cache_session_prefetch_item(struct cache_session *session);
+void cache_session_prefetch_value(struct cache_session *session);
 
 /* ---- sessions that act of themselves ----------------------------------------------------- */
 

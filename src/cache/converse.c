@@ -699,6 +699,7 @@ void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t 
     uint32_t key_len;
 
     hint->key.bytes = NULL;
+    hint->item = NULL;
     if (session->line != NULL || cache_session_phase(session) != CACHE_PHASE_LINE || len == 0)
         return;
     hint->get_bytes = session_is_ready(session) ? mc_parse_get(data, len, &key_len) : 0;
@@ -714,8 +715,17 @@ void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t 
 
 void cache_session_prefetch_item(struct cache_session *session)
 {
-    const struct cache_hint *hint = &session->hint;
+    struct cache_hint *hint = &session->hint;
 
     if (hint->key.bytes != NULL && hint->loop == session->worker->loop)
-        kv_prefetch_item(session->worker->kv_worker, &hint->key);
+        hint->item = kv_prefetch_item(session->worker->kv_worker, &hint->key);
+}
+
+void cache_session_prefetch_value(struct cache_session *session)
+{
+    struct cache_hint *hint = &session->hint;
+
+    if (hint->item != NULL && hint->loop == session->worker->loop)
+        kv_prefetch_value(hint->item);
+    hint->item = NULL;
 }

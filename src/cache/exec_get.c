@@ -2,9 +2,9 @@
 /*
  * get, gets, gat, gats.
  *
- * The keys of a long request are taken a few at a time: all of them are hashed and their buckets
- * fetched, then their items, and only then is the first one answered, so that the cache misses
- * overlap.
+ * The keys of a long request are taken some at a time: all of them are hashed and their buckets
+ * fetched, then what their items begin with, then the rest of these, and only then is the first one
+ * answered, so that the cache misses overlap.
  */
 #include "base/base.h"
 #include "cache/clock.h"
@@ -12,7 +12,7 @@
 #include "cache/op.h"
 #include "cache/reply.h"
 
-#define BATCH_KEYS 8
+#define BATCH_KEYS 16
 
 struct key_batch {
     struct kv_key keys[BATCH_KEYS];
@@ -24,6 +24,7 @@ static void batch_fill(struct cache_session *session, const struct cache_retriev
                        struct key_batch *batch)
 {
     const struct kv_worker *kv_worker = session->worker->kv_worker;
+    const struct kv_item *items[BATCH_KEYS];
     const uint8_t *at = retrieval->at;
     const uint8_t *bytes;
     uint32_t len;
@@ -39,7 +40,10 @@ static void batch_fill(struct cache_session *session, const struct cache_retriev
     for (unsigned i = 0; i < batch->count; i++)
         kv_prefetch_bucket(kv_worker, &batch->keys[i]);
     for (unsigned i = 0; i < batch->count; i++)
-        kv_prefetch_item(kv_worker, &batch->keys[i]);
+        items[i] = kv_prefetch_item(kv_worker, &batch->keys[i]);
+    for (unsigned i = 0; i < batch->count; i++)
+        if (items[i])
+            kv_prefetch_value(items[i]);
 }
 
 static int key_answer(struct cache_worker *worker, enum mc_command command, int32_t exptime,

@@ -40,8 +40,9 @@ struct cache_reply_rest {
 
 /* What a prefetch has found out about the next request. */
 struct cache_hint {
-    struct kv_key key;  /* its key, or what is thought to be; bytes null: no hint */
-    uint32_t loop;      /* of the worker, when it was made */
+    struct kv_key key;          /* its key, or what is thought to be; bytes null: no hint */
+    const struct kv_item *item; /* of the key, most likely; or null */
+    uint32_t loop;              /* of the worker, when it was made */
     uint32_t get_bytes; /* of a get of one key that nothing but a full sink can put off, else 0 */
 };
 

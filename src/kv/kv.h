@@ -132,9 +132,15 @@ struct kv_key {
 /* Hashes a key. The bytes stay the caller's and must outlive the use of the kv_key. */
 struct kv_key kv_key(const struct kv *kv, const void *bytes, uint32_t len);
 
-/* Hints for a batch of lookups: fetch the bucket; then, some keys later, the item. No effect. */
+/*
+ * Hints for a batch of lookups, no effect: fetch the bucket; then, some keys later, the line that
+ * the item begins with; then, as much later, its other lines, if kv_prefetch_item() has returned
+ * one. What it returns is no more than likely to be the key's item, is there for
+ * kv_prefetch_value() only, and for as long as a view's pointers.
+ */
 void kv_prefetch_bucket(const struct kv_worker *worker, const struct kv_key *key);
-void kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key);
+const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key);
+void kv_prefetch_value(const struct kv_item *item);
 
 /* ---- lookup ------------------------------------------------------------------------------ */
 

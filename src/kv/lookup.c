@@ -2,23 +2,45 @@
 /* Looking keys up. The path that must be fast: no lock, no read-modify-write, no shared store. */
 #include "kv/engine.h"
 
+#define LINE_BYTES 64
+#define PREFETCH_BYTES_MAX 1024 /* what is read in a row beyond that the processor foresees */
+
 void kv_prefetch_bucket(const struct kv_worker *worker, const struct kv_key *key)
 {
     const struct kv_index *index = &worker->kv->index;
     U_PREFETCH(kv_table_chain(index, kv_position_power(index, key->hash >> 1), key->hash >> 1));
 }
 
-void kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key)
+const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key)
 {
     const struct kv_index *index = &worker->kv->index;
-    const struct kv_bucket *bucket = kv_index_chain(index, key->hash);
+    const struct kv_bucket *head = kv_index_chain(index, key->hash);
     for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
-        uint64_t word = kv_u64_load_relaxed(&bucket->slot[i]);
+        uint64_t word = kv_u64_load_acquire(&head->slot[i]);
         if (kv_word_has_tag(word, key->hash) && (word & KV_WORD_LIVE)) {
-            U_PREFETCH(kv_word_item(index, word));
-            return;
+            const struct kv_item *item = kv_word_item(index, word);
+            U_PREFETCH(item);
+            return item;
         }
     }
+    const struct kv_bucket *next = kv_bucket_next(index, head, head);
+    if (next)
+        U_PREFETCH(next);
+    return U_NULL;
+}
+
+void kv_prefetch_value(const struct kv_item *item)
+{
+    uint64_t status = kv_item_status(item);
+    uint32_t bytes = kv_item_key_offset(item, status) + kv_status_key_len(status);
+    if (U_LIKELY((kv_status_marks(status) & KV_MARK_LARGE) == 0))
+        bytes += kv_item_value_len(item, status);
+    bytes = u_min32(bytes, PREFETCH_BYTES_MAX);
+    /* As many turns for all items of a length, wherever they begin, so that they are foreseen. */
+    const uint8_t *at = (const uint8_t *)item;
+    for (uint32_t next = LINE_BYTES; next < bytes; next += LINE_BYTES)
+        U_PREFETCH(at + next);
+    U_PREFETCH(at + bytes - 1);
 }
 
 static inline void view_fill(struct kv_view *view, const struct kv_item *item, uint64_t status,

@@ -484,7 +484,7 @@ static unsigned take_events(struct net_stack_worker *worker)
     return n;
 }
 
-/* Stage B: the items are asked for. */
+/* Stage B: the items are asked for; first what they begin with, which says how long they are. */
 static void prefetch_items(struct net_stack_worker *worker, unsigned n)
 {
     const struct us_event *ev;
@@ -494,6 +494,12 @@ static void prefetch_items(struct net_stack_worker *worker, unsigned n)
 
         if (ev->type == US_EV_DATA && conn->session)
             cache_session_prefetch_item(conn->session);
+    }
+    for (ev = worker->events; ev < worker->events + n; ev++) {
+        const struct net_stack_conn *conn = ev->user;
+
+        if (ev->type == US_EV_DATA && conn->session)
+            cache_session_prefetch_value(conn->session);
     }
 }
 

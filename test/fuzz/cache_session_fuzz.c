@@ -149,6 +149,7 @@ static bool offer(struct cache_session *session, struct transport *transport, co
         memcpy(copy, data, len);
         cache_session_prefetch_bucket(session, copy, len);
         cache_session_prefetch_item(session);
+        cache_session_prefetch_value(session);
         n = cache_session_input(session, copy, len, &transport->sink);
         free(copy);
         check(n <= len, "no more is taken than was offered");

@@ -430,6 +430,13 @@ static void op_limit(struct model *model, struct kv_worker *worker)
         EXPECT(model, kv_memory_limit_set(worker, half + below(model, 5) * (half / 4)));
 }
 
+static void prefetch(struct kv_worker *worker, const struct kv_key *key)
+{
+    const struct kv_item *item = kv_prefetch_item(worker, key);
+    if (item)
+        kv_prefetch_value(item);
+}
+
 /* Hints and announcements: no answer depends on them. */
 static void op_silent(struct model *model, struct kv_worker *worker, unsigned key)
 {
@@ -440,7 +447,7 @@ static void op_silent(struct model *model, struct kv_worker *worker, unsigned ke
         break;
     case 1:
         kv_prefetch_bucket(worker, &kk);
-        kv_prefetch_item(worker, &kk);
+        prefetch(worker, &kk);
         break;
     case 2:
         kv_views_done(worker);

@@ -131,7 +131,9 @@ static void read_standing(struct thread *thread)
         struct kv_key key = named(thread->team->kv, name, "standing", number);
         struct kv_view view;
         kv_prefetch_bucket(thread->worker, &key);
-        kv_prefetch_item(thread->worker, &key);
+        const struct kv_item *item = kv_prefetch_item(thread->worker, &key);
+        if (item)
+            kv_prefetch_value(item);
         EXPECT(kv_get(thread->worker, &key, &view) == KV_HIT);
         EXPECT(rig_is_filled(view.item, 8, number));
     } while (goes_on(thread));

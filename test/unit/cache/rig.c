@@ -245,6 +245,7 @@ static size_t feed_slice(struct rig *rig, const uint8_t *bytes, size_t len)
         memcpy(copy, bytes + done, len - done);
         cache_session_prefetch_bucket(rig->session, copy, (uint32_t)(len - done));
         cache_session_prefetch_item(rig->session);
+        cache_session_prefetch_value(rig->session);
         n = cache_session_input(rig->session, copy, (uint32_t)(len - done), &rig->out.sink);
         free(copy);
         assert_true(n <= len - done);

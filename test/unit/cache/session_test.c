@@ -511,6 +511,7 @@ static void test_stale_hint(void **state)
     rig_feed(rig, "set aaaa 0 0 1\r\nx\r\nset bbbb 0 0 1\r\ny\r\n");
     cache_session_prefetch_bucket(rig->session, data, sizeof(data) - 1);
     cache_session_prefetch_item(rig->session);
+    cache_session_prefetch_value(rig->session);
     rig_wait(rig, 0);
     memcpy(data + 4, "bbbb", 4);
     rig_drain(&rig->out);
@@ -531,11 +532,13 @@ static void test_prefetch_of_anything(void **state)
         cache_session_prefetch_bucket(rig->session, (const uint8_t *)inputs[i],
                                       (uint32_t)strlen(inputs[i]));
         cache_session_prefetch_item(rig->session);
+        cache_session_prefetch_value(rig->session);
     }
     memset(line, 'k', sizeof(line));
     memcpy(line, "get ", 4);
     cache_session_prefetch_bucket(rig->session, (const uint8_t *)line, sizeof(line));
     cache_session_prefetch_item(rig->session);
+    cache_session_prefetch_value(rig->session);
     rig_expect(rig, "get a\r\n", "END\r\n");
 }
 

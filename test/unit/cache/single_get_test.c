@@ -31,6 +31,7 @@ static uint32_t offer(struct rig *rig, const char *bytes, size_t len, size_t pre
     if (prefetch_len > 0) {
         cache_session_prefetch_bucket(rig->session, copy, (uint32_t)prefetch_len);
         cache_session_prefetch_item(rig->session);
+        cache_session_prefetch_value(rig->session);
     }
     used = cache_session_input(rig->session, copy, (uint32_t)len, &rig->out.sink);
     free(copy);

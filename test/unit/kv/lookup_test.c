@@ -39,7 +39,27 @@ static void test_miss(void **unused)
     assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS);
     assert_int_equal(kv_peek(rig.worker, &key, &view), KV_MISS);
     kv_prefetch_bucket(rig.worker, &key);
-    kv_prefetch_item(rig.worker, &key);
+    assert_null(kv_prefetch_item(rig.worker, &key));
+}
+
+/* Of all sizes: what is prefetched is what a lookup finds, and nothing changes by it. */
+static void test_prefetch_finds_the_item(void **unused)
+{
+    static const uint32_t sizes[] = {0, 1, 254, 255, 5000, 300000};
+    struct kv_view view;
+    char name[16];
+    for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        snprintf(name, sizeof(name), "sized%u", i);
+        struct kv_key key = rig_key(rig.kv, name);
+        rig_set(rig.worker, &key, sizes[i], i);
+        kv_prefetch_bucket(rig.worker, &key);
+        const struct kv_item *item = kv_prefetch_item(rig.worker, &key);
+        assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+        assert_ptr_equal(item, view.item);
+        kv_prefetch_value(item);
+        assert_int_equal(view.state & KV_FETCHED, 0);
+        assert_true(rig_is_filled(view.item, sizes[i], i));
+    }
 }
 
 static void test_hash_depends_on_key_and_secret(void **unused)
@@ -243,6 +263,7 @@ static void test_pins_do_not_stop_eviction(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_prefetch_finds_the_item, setup, teardown),
         cmocka_unit_test_setup_teardown(test_miss, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hash_depends_on_key_and_secret, setup, teardown),
         cmocka_unit_test_setup_teardown(test_get_is_an_access_and_peek_is_not, setup, teardown),
