@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "base/base.h"
 #include "net/worker.h"
@@ -20,8 +21,12 @@
 /* While the device takes no frames: how soon to try again. */
 #define SLEEP_STALLED_US 1000
 
-/* Turns at the end, in which resets are sent. */
+/* Turns at the end, in which resets are sent, and how long to wait where the device is full. */
 #define CLOSE_TURNS_MAX 1024
+#define CLOSE_WAIT_NS 100000
+
+/* A ring in memory goes with us: so long the other end has to take the last frames from it. */
+#define CLOSE_REST_NS 2000000
 
 /* The pool of all queues; its pages are touched only as they are needed. */
 #define BUFFER_BYTES_MIN (64u * 1024 * 1024)
@@ -118,16 +123,35 @@ static void ignore_event(void *ctx, const struct us_event *event)
     (void)event;
 }
 
-void host_close(struct host *host, uint64_t now_us)
+static void rest(long ns)
 {
+    const struct timespec pause = {.tv_nsec = ns};
+
+    (void)nanosleep(&pause, NULL);
+}
+
+/* Servers count connections that were not reset: the next client might find no place. */
+static void send_resets(struct host *host, uint64_t now_us)
+{
+    uint64_t before = host->tx_frames;
     unsigned turn;
 
     abort_all(host);
     for (turn = 0; turn < CLOSE_TURNS_MAX; turn++) {
         host_receive(host, now_us, ignore_event, NULL);
-        if (host_transmit(host, now_us) == 0)
+        if (host_transmit(host, now_us) > 0)
+            continue;
+        if (host->unsent_count == 0)
             break;
+        rest(CLOSE_WAIT_NS);
     }
+    if (host->tx_frames > before)
+        rest(CLOSE_REST_NS);
+}
+
+void host_close(struct host *host, uint64_t now_us)
+{
+    send_resets(host, now_us);
     nic_release(host->nic, host->empty, host->empty_count);
     nic_release(host->nic, host->unsent, host->unsent_count);
     munmap(host->memory, host->memory_bytes);

@@ -382,6 +382,35 @@ def test_server_killed_and_started_again(pair, sockets, link):
     pair.result(pair.load(client_device, *SMALL))
 
 
+def vhost_vectorized(sockets):
+    """As `make bench` has it: the fastest that virtio's driver can do, and the most delicate."""
+    return (f"net_vhost0,iface={sockets}/v",
+            f"net_virtio_user0,path={sockets}/v,mrg_rxbuf=0,in_order=1,vectorized=1")
+
+
+# Each phase of a run has a new thread; --slo has twenty and more.
+SHORT_RUNS = [
+    ("--slo=mean<1ms", "-T0.05", "-w0.02", "-d4"),
+    ("--rate=50000", "-T0.3", "-c100", "--idle=300", "--value-size=0-3000"),
+    ("--reconnect=3", "-T0.3", "-c100", "-m", "get:5,set:3,delete:1,incr:1,touch:1"),
+    ("-T0.3", "-d64", "-c500", "-P", "binary", "--value-size=0-1400", "-m", "get,set"),
+    ("-T0.3", "-d16", "-c500", "-P", "meta", "--poll"),
+    ("-T0.3", "-c500", "-t2", "--queues=1", "--value-size=5000-70000", "-m", "get:9,set:1"),
+]
+
+
+@pytest.mark.parametrize("link", [memif, vhost, vhost_vectorized])
+def test_short_runs_one_after_the_other(pair, sockets, link):
+    """No thread, phase or client that has ended leaves anything that the next one lacks."""
+    server_device, client_device = link(sockets)
+    without = ["--without=csum"] if link is vhost_vectorized else []
+    server = pair.serve(server_device, *without)
+    for args in SHORT_RUNS:
+        pair.result(pair.load(client_device, *without, *args))
+    server.terminate()
+    assert server.wait(20) == 0
+
+
 @pytest.fixture
 def huge_pages():
     """Enough free huge pages; as many as before afterwards."""
