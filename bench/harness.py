@@ -359,7 +359,7 @@ class Bench:
         command += ["-p", str(port), "-t", str(threads), "-m", str(memory), "-I", "8m", *more]
         return self.running(command, ("127.0.0.1", port), cpus=cpus)
 
-    def tap_server(self, program="ucached", more=()):
+    def tap_server(self, program="ucached", more=(), cpus=None):
         """On the own stack over TAP; the client uses the kernel's sockets at the other side."""
         if self.tap_obstacle:
             raise Skip(self.tap_obstacle)
@@ -367,7 +367,8 @@ class Bench:
             command, port = [self.program(program), "--listen", "--io=tap"], 7007
         else:
             command, port = [self.program(program), "--io=tap", "-m", "1024", "-I", "8m"], 11211
-        return self.running([*command, *more], ("10.100.0.20", port), space=netspace.NetSpace())
+        return self.running([*command, *more], ("10.100.0.20", port), space=netspace.NetSpace(),
+                            cpus=cpus)
 
     def link(self, kind, csum=False):
         """
@@ -391,7 +392,7 @@ class Bench:
         return [["--io=dpdk", f"--dev={dev}", f"--eal=-l {cpu}", *without]
                 for dev, cpu in zip(ends, (server_cpu, client_cpu))]
 
-    def link_server(self, kind, program="ucached", more=(), csum=False):
+    def link_server(self, kind, program="ucached", more=(), csum=False, cpus=None):
         """On the own stack over memif or vhost, for a client on its own stack."""
         server, client = self.link(kind, csum)
         if program == "ucping":
@@ -399,7 +400,7 @@ class Bench:
         else:
             command, port = [self.program(program), "-m", "1024", "-I", "8m"], 11211
         return self.running([*command, *server, *more], ("10.100.0.20", port),
-                            link=[*client, "--poll"])
+                            link=[*client, "--poll"], cpus=cpus)
 
     # ---- clients ---------------------------------------------------------------------------
 

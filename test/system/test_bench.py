@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -72,6 +73,29 @@ def test_bulk_sends_large_frames_only_where_it_says(build, tmp_path):
     assert len(frames) == 8
     large = frames.pop("vhost_send_frame")
     assert large > 8000 and all(1000 < size < 1515 for size in frames.values()), frames
+
+
+TWO_CORES = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import harness
+from suites import threading
+rows = harness.Rows()
+with harness.Bench(sys.argv[2], rows, harness.Progress({})) as bench:
+    bench.server_cpus = sorted({*bench.server_cpus, *bench.client_cpus})
+    threading.split(bench, "tap")
+"""
+
+
+def test_split_runs_where_servers_have_two_cores(build, tap_obstacle):
+    if tap_obstacle:
+        pytest.skip(f"tap: {tap_obstacle}")
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one core")
+    done = subprocess.run([sys.executable, "-c", TWO_CORES, ROOT / "bench", build], text=True,
+                          capture_output=True, timeout=RUN_LIMIT_S, check=True,
+                          env={**os.environ, "BENCH_SECONDS": "0.05", "BENCH_ROUNDS": "1"})
+    assert re.search(r"split_tap .* x unified_2_workers", done.stdout), done.stdout
 
 
 def marked(mark):
