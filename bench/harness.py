@@ -52,6 +52,22 @@ def seconds_of(measurements, share=1.0, rounds=None):
     return measurements * (rounds or ROUNDS) * (START_SECONDS + share * SECONDS)
 
 
+def times(ratio):
+    """A ratio as text, never as a nought that it is not."""
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
+
+
+def stopped(results):
+    """
+    How long the machine stood still meanwhile, as ucload's threads have seen that watch the cores:
+    the share of the time, and the longest stop of all rounds. Hosts stop virtual machines.
+    """
+    return {"stopped_share": statistics.median(
+                r["hiccups"]["worst_core_us"] / (max(r["seconds"], 1e-3) * 1e6)
+                for r in results),
+            "stopped_longest_us": max(r["hiccups"]["longest_us"] for r in results)}
+
+
 class Progress:
     """How long the run will still take: every suite has said what it needs."""
 
@@ -110,8 +126,12 @@ class Rows:
         self.rows = []
         self.skipped = []
 
-    def add(self, suite, case, values, unit, command=None, compared_to=None, lower_is_better=False):
-        """One row; compared_to: name -> value. Ratios above 1 are in our favour."""
+    def add(self, suite, case, values, unit, command=None, compared_to=None, lower_is_better=False,
+            stopped=None):
+        """
+        One row; compared_to: name -> value. Ratios above 1 are in our favour. stopped: stopped()
+        of what was measured.
+        """
         value = statistics.median(values)
         compared_to = {name: other for name, other in (compared_to or {}).items() if other}
         ratio = {name: (other / value if lower_is_better else value / other)
@@ -121,9 +141,10 @@ class Rows:
                "lowest": min(values), "highest": max(values)}
         if command:
             row["command"] = command
+        row |= stopped or {}
         self.rows.append(row)
         Progress.clear()
-        beside = "".join(f"  {ratio[name]:.2f} x {name}" for name in ratio)
+        beside = "".join(f"  {times(ratio[name])} x {name}" for name in ratio)
         print(f"  {case:34} {value:14.6g} {unit}{beside}", flush=True)
         return value
 

@@ -6,6 +6,7 @@ import math
 import re
 
 import contract
+from harness import times
 
 BAR_WIDTH, BAR_HEIGHT, LABEL_WIDTH, VALUE_WIDTH = 420, 18, 250, 170
 COLOURS = {"memcached": "#999999", "kernel": "#999999", "other": "#d08030"}
@@ -96,9 +97,54 @@ def where_time_goes(rows):
     return ["Where the time goes: " + "; ".join(parts) + "."] if parts else []
 
 
+def latency(rows):
+    """How long a request takes where the server is not at its end."""
+    row = find(rows, "latency_half_load")
+    if not row:
+        return []
+    beside = row["compared_to"]
+    text = (f"How long a request takes at half of what each server can do: 99 of 100 less than "
+            f"{number(row['value'])} us on the own stack (`latency_half_load`)")
+    if "memcached_p50" in beside:
+        text += f", half of memcached's less than {number(beside['memcached_p50'])} us"
+    if "memcached_p99" in beside:
+        text += f" and 99 of 100 less than {number(beside['memcached_p99'])} us"
+    if row.get("stopped_share"):
+        text += (f"; a core stood still for {row['stopped_share']:.1%} of that time, "
+                 f"{number(row['stopped_longest_us'] / 1e3)} ms at the longest")
+    return [text + "."]
+
+
 def answers(rows):
-    """The three questions that the report is for, as sentences."""
-    return faster(rows) + where_time_goes(rows) + limits(rows)
+    """The questions that the report is for, as sentences."""
+    return faster(rows) + where_time_goes(rows) + limits(rows) + latency(rows)
+
+
+STOPPED = ("Machine stopped: the share of the time in which a thread that wanted to run on the "
+           "server's core or the client's could not, and the longest such time: the host had "
+           "stopped the machine, or something else ran. Latencies contain it.")
+
+
+def stop_text(row):
+    """For how long the cores stood still while a row was measured."""
+    if "stopped_share" not in row:
+        return ""
+    return f"{row['stopped_share']:.2%}, up to {number(row['stopped_longest_us'] / 1e3)} ms"
+
+
+def suite_table(rows):
+    """The heads and the lines of the rows of a suite, as texts."""
+    heads = ["case", "value", "unit", "median of", "range", "ratio"]
+    stops = any("stopped_share" in row for row in rows)
+    lines = []
+    for row in rows:
+        low, high = row.get("lowest", row["value"]), row.get("highest", row["value"])
+        lines.append([row["case"], number(row["value"]), row["unit"], str(row["median_of"]),
+                      f"{number(low)} - {number(high)}",
+                      ", ".join(f"{times(v)} x {k}" for k, v in row["ratio"].items())])
+        if stops:
+            lines[-1].append(stop_text(row))
+    return heads + ["machine stopped"] * stops, lines
 
 
 def markdown(document, rows):
@@ -113,15 +159,13 @@ def markdown(document, rows):
     out += ["", "Ratios above 1 are in favour of the row. Values are medians; the range is that of "
             "all rounds."]
     for suite in dict.fromkeys(row["suite"] for row in rows):
-        out += ["", f"## {suite}", "", "| case | value | unit | median of | range | ratio |",
-                "|---|---:|---|---:|---|---|"]
-        for row in (r for r in rows if r["suite"] == suite):
-            ratio = ", ".join(f"{v:.2f} x {k}" for k, v in row["ratio"].items())
-            low, high = row.get("lowest", row["value"]), row.get("highest", row["value"])
-            out.append(f"| {row['case']} | {number(row['value'])} | {row['unit']} | "
-                       f"{row['median_of']} | {number(low)} - {number(high)} | {ratio} |")
-        commands = dict.fromkeys(r["command"] for r in rows if r["suite"] == suite and
-                                 "command" in r)
+        mine = [row for row in rows if row["suite"] == suite]
+        heads, lines = suite_table(mine)
+        out += ["", f"## {suite}", "", f"| {' | '.join(heads)} |",
+                "|---|---:|---|---:|---|---|" + "---|" * (len(heads) - 6)]
+        out += [f"| {' | '.join(line)} |" for line in lines]
+        out += ["", STOPPED] if "machine stopped" in heads else []
+        commands = dict.fromkeys(row["command"] for row in mine if "command" in row)
         out += ["", "<details><summary>commands</summary>", ""]
         out += [f"    {command}" for command in commands]
         out += ["", "</details>"]

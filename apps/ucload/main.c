@@ -16,6 +16,9 @@
 
 #define EXIT_WRONG 1
 
+/* A rate that missed the goal is tried so often again if the machine has had hiccups meanwhile. */
+#define SECOND_TRIES 2
+
 /* Of the closed loop that tells where the search for --slo begins. */
 #define PROBE_SECONDS 0.3
 
@@ -37,6 +40,22 @@ static double cpu_seconds(void)
            (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
 }
 
+/* Whether a rate keeps the goal: 1 or 0, or -1. */
+static int try_rate(const struct options *o, double rate, unsigned number, struct result *tried)
+{
+    unsigned again;
+    bool kept = false;
+
+    for (again = 0; again <= SECOND_TRIES && !kept && !atomic_load(&run.gang.stop); again++) {
+        if (run_measure(&run, o, rate, number + again * SLO_TRIES_MAX, tried) < 0)
+            return -1;
+        kept = tried->tally.requests > 0 && slo_value(&o->slo, &tried->latency) <= o->slo.limit_ns;
+        if (tried->hiccups.count == 0)
+            break;
+    }
+    return kept;
+}
+
 /* Looks for the highest rate; the result is that of the last try that kept the goal. */
 static int search(const struct options *o, struct report *report)
 {
@@ -44,7 +63,7 @@ static int search(const struct options *o, struct report *report)
     struct options probe = *o;
     struct slo_search s;
     double rate;
-    bool kept;
+    int kept;
 
     probe.seconds = PROBE_SECONDS;
     probe.warmup_s = 0;
@@ -52,15 +71,15 @@ static int search(const struct options *o, struct report *report)
         return -1;
     slo_start(&s, (double)result.tally.requests / result.seconds / 4);
     while ((rate = slo_next(&s)) > 0 && !atomic_load(&run.gang.stop)) {
-        if (run_measure(&run, o, rate, s.tries + 1, &tried) < 0)
+        kept = try_rate(o, rate, s.tries + 1, &tried);
+        if (kept < 0)
             return -1;
         if (atomic_load(&run.gang.stop))
             break; /* what was cut off tells nothing */
-        kept = tried.tally.requests > 0 && slo_value(&o->slo, &tried.latency) <= o->slo.limit_ns;
         if (o->progress)
             fprintf(stderr, "%12.0f requests/s: %.1f us, %s\n", rate,
                     (double)slo_value(&o->slo, &tried.latency) / 1e3, kept ? "kept" : "missed");
-        slo_learn(&s, rate, kept);
+        slo_learn(&s, rate, kept == 1);
         if (kept || s.kept <= 0)
             result = tried;
     }

@@ -303,6 +303,16 @@ static int set_slo(void *settings, const char *arg)
                 arg);
 }
 
+static int set_watch_cores(void *settings, const char *arg)
+{
+    struct options *o = (struct options *)settings;
+    char why[CORES_ERROR_MAX];
+
+    if (cores_parse(arg, &o->watch, why) == 0)
+        return 0;
+    return fail(o, "--watch-cores: %s", why);
+}
+
 static int set_json(void *settings, const char *arg)
 {
     struct options *o = (struct options *)settings;
@@ -379,6 +389,9 @@ static const struct command_option specs[] = {
     {0, "poll", NULL, set_poll, "never sleep"},
     {0, "server-cycles", NULL, set_server_cycles,
      "ask a ucached on its own stack what its busy loops took:\ncycles per request"},
+    {0, "watch-cores", "LIST", set_watch_cores,
+     "where to look for hiccups, times in which a thread that wants\n"
+     "to run cannot (default: the first 16 that this process may use)"},
     {0, "json", NULL, set_json, "the result as JSON"},
     {0, "hdr", "FILE", set_hdr, "write the latencies as a log of HdrHistogram"},
     {0, "progress", NULL, set_progress, "a line each second (without it: if it is a terminal)"},

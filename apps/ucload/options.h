@@ -7,6 +7,7 @@
 
 #include "client.h"
 #include "common/command.h"
+#include "common/cores.h"
 #include "slo.h"
 
 /* Strings point into argv. */
@@ -35,6 +36,7 @@ struct options {
     struct slo slo;
     bool slo_given;
     const char *hdr_path;
+    struct cores watch; /* none given: those that we may run on */
     struct link_options link;
     char error[LINK_ERROR_MAX];
 };

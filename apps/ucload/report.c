@@ -78,6 +78,18 @@ static void print_ops(FILE *to, const struct tally *t)
             (unsigned long long)t->misses);
 }
 
+static void print_hiccups(FILE *to, const struct hiccups *h)
+{
+    char longest[32], worst[32];
+
+    if (h->count == 0)
+        fprintf(to, "%-12s none\n", "hiccups");
+    else
+        fprintf(to, "%-12s %llu, %s at the longest, %s on the core that had most\n", "hiccups",
+                (unsigned long long)h->count, duration(longest, (double)h->longest_ns),
+                duration(worst, (double)h->worst_ns));
+}
+
 static const char *loop_text(const struct report *r, char text[80])
 {
     if (r->result->offered > 0)
@@ -117,6 +129,7 @@ void report_text(FILE *to, const struct report *r)
     print_latency(to, "latency", &r->result->latency);
     if (h)
         print_latency(to, "corrected", h);
+    print_hiccups(to, &r->result->hiccups);
     if (o->verify || t->wrong > 0)
         fprintf(to, "%-12s %llu\n", "wrong", (unsigned long long)t->wrong);
     if (t->refused > 0)
@@ -159,6 +172,13 @@ static void json_latency(FILE *to, const char *name, const struct load_histogram
         fprintf(to, ", \"p%g\": %.3f", percents[i],
                 (double)load_histogram_percentile(h, percents[i]) / 1e3);
     fprintf(to, "}");
+}
+
+static void json_hiccups(FILE *to, const struct hiccups *h)
+{
+    fprintf(to,
+            "  \"hiccups\": {\"count\": %llu, \"longest_us\": %.1f, \"worst_core_us\": %.1f},\n",
+            (unsigned long long)h->count, (double)h->longest_ns / 1e3, (double)h->worst_ns / 1e3);
 }
 
 static void json_tally(FILE *to, const struct tally *t)
@@ -207,6 +227,7 @@ void report_json(FILE *to, const struct report *r)
         json_number(to, "server_cycles_per_request", r->server_cycles);
     json_count(to, "requests", r->result->tally.requests);
     json_tally(to, &r->result->tally);
+    json_hiccups(to, &r->result->hiccups);
     json_latency(to, "latency_us", &r->result->latency);
     fprintf(to, ",\n");
     json_latency(to, "corrected_us", h ? h : &r->result->latency);

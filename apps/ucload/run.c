@@ -355,8 +355,10 @@ int run_measure(struct run *run, const struct options *o, double rate, uint64_t 
     uint64_t start_ns = client_clock_ns() + START_DELAY_NS;
     unsigned n = run->thread_count;
     unsigned i;
+    int rc;
 
     begin_phase(run, PHASE_LOAD);
+    hiccup_start(&run->watch, start_ns + (uint64_t)(o->warmup_s * 1e9));
     for (i = 0; i < n; i++) {
         struct phase *phase = &run->threads[i].client.phase;
 
@@ -368,10 +370,25 @@ int run_measure(struct run *run, const struct options *o, double rate, uint64_t 
         phase->per_second = rate / n;
         phase->seed = o->seed + (salt * n + i) * UINT64_C(0x9e3779b97f4a7c15);
     }
-    return go(run, run->progress, result);
+    rc = go(run, run->progress, result);
+    result->hiccups = hiccup_read(&run->watch);
+    return rc;
 }
 
 /* ---- start and end ----------------------------------------------------------------------- */
+
+/* Before the link is opened: DPDK leaves this thread but one core. */
+static int watch_cores(struct run *run, const struct options *o)
+{
+    struct cores cores = o->watch;
+    char why[CORES_ERROR_MAX];
+    int rc;
+
+    if (cores.count == 0 && cores_all(&cores, why) < 0)
+        return fail(run, "hiccups", why);
+    rc = hiccup_open(&run->watch, &cores);
+    return rc == 0 ? 0 : fail(run, "--watch-cores: a core cannot be watched", strerror(-rc));
+}
 
 int run_open(struct run *run, const struct options *o)
 {
@@ -383,7 +400,7 @@ int run_open(struct run *run, const struct options *o)
     run->threads = calloc(o->threads, sizeof(run->threads[0]));
     if (!run->threads)
         return fail(run, "threads", "no memory");
-    if (make_plan(run, o) < 0)
+    if (make_plan(run, o) < 0 || watch_cores(run, o) < 0)
         return -1;
     if (!link_is_stack(o->link.io) && raise_files(run, o->connections + o->idle) < 0)
         return -1;
@@ -397,6 +414,7 @@ void run_close(struct run *run)
 {
     unsigned i;
 
+    hiccup_close(&run->watch);
     /* The first one last: what the others have to send may go through its queue. */
     for (i = run->thread_count; i-- > 0;)
         client_close(&run->threads[i].client);

@@ -7,6 +7,7 @@
 #include <semaphore.h>
 
 #include "client.h"
+#include "hiccup.h"
 #include "options.h"
 
 #define RUN_THREADS_MAX 64
@@ -23,6 +24,7 @@ struct result {
     double seconds;                /* from when replies count to the last of them */
     double offered;                /* requests per second in an open loop, else 0 */
     struct load_histogram latency; /* nanoseconds */
+    struct hiccups hiccups;        /* of the machine, meanwhile */
 };
 
 struct run {
@@ -30,6 +32,7 @@ struct run {
     struct run_thread *threads;
     unsigned thread_count;
     struct gang gang;
+    struct hiccup_watch watch;
     sem_t ended;
     bool progress;
     char error[CLIENT_ERROR_MAX + 100]; /* of the thread that failed first */

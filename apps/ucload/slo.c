@@ -8,7 +8,6 @@
 
 /* The answer is within this share of the truth, or the tries are used up. */
 #define PRECISION 0.03
-#define TRIES_MAX 24
 
 /* Below so few requests per second it is not the rate that misses the goal. */
 #define RATE_MIN 10.0
@@ -83,7 +82,7 @@ void slo_start(struct slo_search *search, double first_rate)
 
 double slo_next(const struct slo_search *search)
 {
-    if (search->tries == TRIES_MAX)
+    if (search->tries == SLO_TRIES_MAX)
         return 0;
     if (search->missed > 0 && search->kept > 0)
         return search->missed > search->kept * (1 + PRECISION) ? (search->missed + search->kept) / 2

@@ -7,6 +7,9 @@
 
 #include "load/histogram.h"
 
+/* Rates that a search tries at most. */
+#define SLO_TRIES_MAX 24
+
 struct slo {
     double percent; /* of replies that have to be faster; 0: their mean */
     uint64_t limit_ns;

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import harness  # noqa: E402
 import report  # noqa: E402
 import suites  # noqa: E402
-from suites import cost  # noqa: E402
+from suites import cost, latency  # noqa: E402
 from wire import settles  # noqa: E402
 
 ROW = {"suite", "case", "value", "unit", "median_of", "compared_to", "ratio"}
@@ -211,6 +211,24 @@ def test_the_report_begins_with_its_answers():
     assert contract["get_memif", "GETs/s, times memcached on kernel TCP"] == "not measured"
     page = report.page(document, rows)
     assert "12.00 times" in page and "tr class='no'" in page
+
+
+def test_rows_say_how_long_the_machine_stood_still(capsys):
+    def measured(p99, stopped_us):
+        return {"latency_us": {"p99": p99}, "seconds": 1.0,
+                "hiccups": {"count": 1, "longest_us": stopped_us / 2, "worst_core_us": stopped_us}}
+
+    results = [measured(9000.0, 20_000), measured(30.0, 0), measured(5000.0, 10_000)]
+    assert latency.least_stopped(results * 9)[:3] == [results[1]] * 3
+    stopped = harness.stopped(results)
+    assert stopped == {"stopped_share": 0.01, "stopped_longest_us": 10_000}
+    rows = harness.Rows()
+    rows.add("latency", "latency_half_load", [r["latency_us"]["p99"] for r in results], "us",
+             compared_to={"memcached_p50": 25.0}, lower_is_better=True, stopped=stopped)
+    assert "0.005 x memcached_p50" in capsys.readouterr().out
+    text = report.markdown({"machine": {}, "versions": {}, "skipped": []}, rows.rows)
+    assert "0.005 x memcached_p50 | 1.00%, up to 10 ms |" in text and report.STOPPED in text
+    assert "a core stood still for 1.0% of that time, 10 ms at the longest" in text
 
 
 def test_instructions_are_counted_for_the_piece_of_their_file():

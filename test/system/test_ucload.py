@@ -395,6 +395,23 @@ def test_a_stall_in_a_closed_loop_hides_unless_corrected(load, server_sock):
     assert result["corrected_us"]["p99"] > 50_000
 
 
+def test_hiccups_are_told(ucload_path, server_sock):
+    """What stops the client is no latency of the server, and is said beside it."""
+    host, port = server_sock.address
+    command = [ucload_path, f"-s{host}:{port}", "-r500", "-T1.5", "--json"]
+    client = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    time.sleep(0.7)
+    client.send_signal(signal.SIGSTOP)
+    time.sleep(0.15)
+    client.send_signal(signal.SIGCONT)
+    out, _ = client.communicate(timeout=30)
+    hiccups = json.loads(out)["hiccups"]
+    assert hiccups["count"] >= 1 and 100_000 < hiccups["longest_us"] <= hiccups["worst_core_us"]
+    done = subprocess.run([*command[:-1], "--watch-cores=0"], capture_output=True, text=True,
+                          timeout=30)
+    assert "\nhiccups      " in done.stdout
+
+
 @pytest.mark.parametrize("arrivals", ["poisson", "constant"])
 def test_rate(load, server_sock, arrivals):
     result = result_of(load(server_sock, "--json", "-r5000", "-T1", f"--arrivals={arrivals}"))
@@ -448,6 +465,8 @@ def test_search_for_a_goal(load, server_sock):
         (["--reconnect=0"], "--reconnect"),
         (["--idle=x"], "--idle"),
         (["--server-cycles", "-Pbinary"], "--server-cycles"),
+        (["--watch-cores=1-"], "--watch-cores"),
+        (["--watch-cores=1023"], "cannot be watched"),
         (["-s" + ",".join(["127.0.0.1"] * 9)], "too many"),
         (["--dev=x", "--io=sock"], "--dev"),
         (["--nonsense"], "--nonsense"),
