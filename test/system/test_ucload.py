@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import math
 import os
 import pathlib
 import resource
@@ -16,6 +17,8 @@ import netspace
 import pytest
 from server import free_port
 from wire import settles
+
+LATENESS_US = 5000  # of a wake-up, on a machine that others use
 
 MIX = "get:5,set:3,delete:1,incr:1,touch:1"
 
@@ -410,6 +413,92 @@ def test_hiccups_are_told(ucload_path, server_sock):
     done = subprocess.run([*command[:-1], "--watch-cores=0"], capture_output=True, text=True,
                           timeout=30)
     assert "\nhiccups      " in done.stdout
+
+
+class Clerk:
+    """A server that takes known times, one after the other, and has its own clock."""
+
+    def __init__(self, *times_s):
+        self._times_s = times_s
+        self.taken = []  # (when a request came, when its answer went)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = self._listener.getsockname()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            with sock, contextlib.suppress(ConnectionError):
+                while sock.recv(65536):
+                    came = time.perf_counter()
+                    time.sleep(self._times_s[len(self.taken) % len(self._times_s)])
+                    self.taken.append((came, time.perf_counter()))
+                    sock.sendall(b"END\r\n")
+
+    def close(self):
+        self._listener.close()
+
+
+def percentile(values, percent):
+    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
+
+
+@pytest.fixture
+def told(ucload_path):
+    """Runs ucload with one connection against a Clerk: its JSON, and what the clerk took."""
+
+    def told(times_s, *args):
+        with contextlib.closing(Clerk(*times_s)) as clerk:
+            command = [ucload_path, f"-s127.0.0.1:{clerk.address[1]}", "-c1", "-k1",
+                       "--no-preload", "--json", *args]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            return result_of(done), clerk.taken
+
+    return told
+
+
+def test_latencies_are_those_of_the_server_and_a_little(told):
+    """The server's time is within the client's: no percentile can be smaller, or much larger."""
+    result, taken = told([i / 1000 for i in range(2, 21, 2)], "-n200")
+    assert result["latency_us"]["count"] == len(taken) == 200
+    times = [1e6 * (went - came) for came, went in taken]
+    for percent in (50, 90, 99):
+        own, theirs = result["latency_us"][f"p{percent}"], percentile(times, percent)
+        assert 0.999 * theirs <= own < 1.05 * theirs + LATENESS_US, percent
+    total_s = result["latency_us"]["mean"] * 200 / 1e6  # there is always one under way
+    assert 0.9 * result["seconds"] < total_s <= 1.001 * result["seconds"]
+
+
+def test_latencies_of_an_open_loop_are_those_since_each_was_due(told):
+    """Twice as many requests as can be served: the server's log tells how late each of them is."""
+    rate = 400
+    result, taken = told([0.005], f"-r{rate}", "--arrivals=constant", "-n200")
+    begin = taken[0][0]
+    late = [1e6 * (went - begin - i / rate) for i, (_, went) in enumerate(taken)]
+    assert len(late) == 200 and percentile(late, 50) > 200_000
+    for percent in (50, 90, 99):
+        own, theirs = result["latency_us"][f"p{percent}"], percentile(late, percent)
+        assert abs(own - theirs) < 0.02 * theirs + LATENESS_US, percent
+
+
+def test_latencies_agree_with_another_client(load, server_sock):
+    """A client in Python, which is slower, takes turns with ucload: one request at a time."""
+    ours, theirs = [], []
+    with server_sock.connect() as connection:
+        for _ in range(5):
+            ours.append(result_of(load(server_sock, "--json", "-c1", "-k1", "-n500"))
+                        ["latency_us"]["p50"])
+            times = []
+            for _ in range(500):
+                begin = time.perf_counter_ns()
+                connection.send(b"get none\r\n")
+                assert connection.line() == b"END\r\n"
+                times.append((time.perf_counter_ns() - begin) / 1e3)
+            theirs.append(percentile(times, 50))
+    assert min(theirs) / 10 < min(ours) < 1.5 * min(theirs), (ours, theirs)
 
 
 @pytest.mark.parametrize("arrivals", ["poisson", "constant"])
