@@ -47,6 +47,12 @@ def words(command):
     return shlex.join(map(str, command))
 
 
+def typed(command, cpus):
+    """The same where the programs are in the path, on these processors."""
+    return words(["taskset", "-c", ",".join(map(str, cpus)), pathlib.Path(command[0]).name,
+                  *command[1:]])
+
+
 def seconds_of(measurements, share=1.0, rounds=None):
     """How long so many measurements should take, each of this share of SECONDS, in all rounds."""
     return measurements * (rounds or ROUNDS) * (START_SECONDS + share * SECONDS)
@@ -192,11 +198,14 @@ class Signals:
 
 
 class Server:
-    """A server under test while it runs. `address` is for a client in `space`."""
+    """
+    A server under test while it runs. `address` is for a client in `space`; `typed` is how somebody
+    would start it.
+    """
 
-    def __init__(self, process, space, address, client_link):
+    def __init__(self, process, space, address, client_link, typed_command):
         self.process, self.space, self.address = process, space, address
-        self.client_link = client_link
+        self.client_link, self.typed = client_link, typed_command
 
 
 class Bench:
@@ -327,12 +336,14 @@ class Bench:
         """A server while it is needed: it says that it listens, or (without a link) it does."""
         own_space = space is None
         space = space or netspace.HostSpace()
+        cpus = cpus or self.server_cpus[:1]
         log = self.folder / "server.log"
         with open(log, "wb") as to:
-            process = self.start(command, space, cpus or self.server_cpus[:1], to)
+            process = self.start(command, space, cpus, to)
         try:
             self._wait(process, space, None if link else address, log, command)
-            yield Server(process, space, f"{address[0]}:{address[1]}", list(link))
+            yield Server(process, space, f"{address[0]}:{address[1]}", list(link),
+                         typed(command, cpus))
         finally:
             self.stop(process)
             if not own_space:
@@ -425,20 +436,24 @@ class Bench:
 
     # ---- clients ---------------------------------------------------------------------------
 
+    def both(self, server, command):
+        """Server and client as somebody would type them."""
+        return f"{server.typed} & {typed(command, self.client_cpus)}"
+
     def load(self, server, *args, seconds=None, ok=(0,)):
         """What ucload says, as a dictionary, and its command."""
         command = [self.program("ucload"), f"--server={server.address}", "--json",
                    f"--connections={CONNECTIONS}", f"--time={seconds or SECONDS}", "--warmup=0.1",
                    *server.client_link, *map(str, args)]
         result = json.loads(self.run(command, server.space, ok=ok))
-        result["command"] = words(["ucload", *command[1:]])
+        result["command"] = self.both(server, command)
         return result
 
     def ping(self, server, *args, seconds=None):
         command = [self.program("ucping"), "--json", f"--time={seconds or SECONDS}",
                    *server.client_link, *map(str, args), server.address]
         result = json.loads(self.run(command, server.space))
-        result["command"] = words(["ucping", *command[1:]])
+        result["command"] = self.both(server, command)
         return result
 
     # ---- rounds ----------------------------------------------------------------------------
@@ -471,7 +486,8 @@ class Bench:
 def versions(bench):
     """Name -> what it says of itself."""
     found = {}
-    for name, command in (("ucached", [bench.program("ucached"), "--version"]),
+    for name, command in (("project", [bench.program("ucload"), "--version"]),
+                          ("ucached says", [bench.program("ucached"), "--version"]),
                           ("memcached", [bench.memcached or "memcached", "--version"]),
                           ("kernel", ["uname", "-sr"]), ("compiler", ["cc", "--version"]),
                           ("dpdk", ["pkg-config", "--modversion", "libdpdk"])):

@@ -6,6 +6,7 @@ import math
 import re
 
 import contract
+import suites
 from harness import times
 
 BAR_WIDTH, BAR_HEIGHT, LABEL_WIDTH, VALUE_WIDTH = 420, 18, 250, 170
@@ -147,21 +148,47 @@ def suite_table(rows):
     return heads + ["machine stopped"] * stops, lines
 
 
+def introduction(document):
+    """What this is, and how far it can be trusted."""
+    rounds, seconds = (document["machine"].get(name, 0) for name in ("rounds", "seconds each"))
+    out = [f"ucached beside memcached on this machine, by `make bench` on "
+           f"{document['machine'].get('date', 'some day')}, {rounds} "
+           f"{'round' if rounds == 1 else 'rounds'}, in each of which every case of a comparison "
+           f"is measured for {seconds:g} s; values are medians. Ratios above 1 are in favour of "
+           "the row. docs/performance.md says more of the method.",
+           "vhost and memif are links in memory between two programs on their own TCP/IP stacks, "
+           "TAP is a device of the kernel between such a stack and kernel TCP, sock is kernel TCP "
+           "on both sides."]
+    if rounds < 3 or seconds < 0.5:
+        out.append("So few and short rounds show that everything runs; their figures mean little.")
+    return out
+
+
+MET = ("met: the aim, only the must, or no, neither of them. Figures are those of the row, or how "
+       "many times it is what it is compared with.")
+
+
+def lead(line, form):
+    """An answer with its question, which ends at the first colon, in this form."""
+    question, colon, rest = line.partition(":")
+    return form.format(question + colon) + rest
+
+
 def markdown(document, rows):
     out = ["# Measured\n"]
-    out += [f"- {line}" for line in answers(rows)]
-    out += ["", "## The contract", "", f"| {' | '.join(contract.HEADS)} |",
+    out += [f"- {lead(line, '**{}**')}" for line in answers(rows)]
+    out += [line for text in introduction(document) for line in ("", text)]
+    out += ["", "## The contract", "", MET, "", f"| {' | '.join(contract.HEADS)} |",
             "|---|---|---:|---:|---:|---|"]
     out += [f"| {' | '.join(line)} |" for line in contract.table(rows)]
     out += ["", "## The machine", ""]
     out += [f"- {name}: {value}" for name, value in document["machine"].items()]
     out += [f"- {name}: {value}" for name, value in document["versions"].items()]
-    out += ["", "Ratios above 1 are in favour of the row. Values are medians; the range is that of "
-            "all rounds."]
     for suite in dict.fromkeys(row["suite"] for row in rows):
         mine = [row for row in rows if row["suite"] == suite]
         heads, lines = suite_table(mine)
-        out += ["", f"## {suite}", "", f"| {' | '.join(heads)} |",
+        out += ["", f"## {suite}", *(line for text in suites.about(suite) for line in ("", text)),
+                "", f"| {' | '.join(heads)} |",
                 "|---|---:|---|---:|---|---|" + "---|" * (len(heads) - 6)]
         out += [f"| {' | '.join(line)} |" for line in lines]
         out += ["", STOPPED] if "machine stopped" in heads else []
@@ -178,22 +205,33 @@ def markdown(document, rows):
 # ---- plots --------------------------------------------------------------------------------------
 
 
-def bars(title, rows):
-    """Horizontal bars of rows of one unit."""
-    most = max((row["value"] for row in rows), default=0) or 1
+UNITS = {"1/s": "per second", "us": "microseconds", "B": "bytes"}
+
+
+def bars(unit, rows):
+    """Horizontal bars of rows of one unit, with a line from the lowest round to the highest."""
+    title = UNITS.get(unit, unit)
+    most = max((max(row["value"], row.get("highest", 0)) for row in rows), default=0) or 1
     height = len(rows) * (BAR_HEIGHT + 6) + 30
     out = [f'<svg width="{LABEL_WIDTH + BAR_WIDTH + VALUE_WIDTH}" height="{height}" role="img">',
            f'<text x="0" y="16" class="title">{html.escape(title)}</text>']
+
+    def at(value):
+        return LABEL_WIDTH + value / most * BAR_WIDTH
+
     for i, row in enumerate(rows):
         y = 26 + i * (BAR_HEIGHT + 6)
         width = max(1, row["value"] / most * BAR_WIDTH)
         ratio = row["ratio"].get("memcached") or row["ratio"].get("kernel")
-        label = number(row["value"]) + (f"  ({ratio:.2f} x)" if ratio else "")
+        label = number(row["value"]) + (f"  ({times(ratio)} x)" if ratio else "")
         out += [f'<text x="{LABEL_WIDTH - 8}" y="{y + 13}" text-anchor="end">'
                 f'{html.escape(row["case"])}</text>',
                 f'<rect x="{LABEL_WIDTH}" y="{y}" width="{width:.1f}" height="{BAR_HEIGHT}" '
                 f'fill="{colour(row["case"])}"/>',
-                f'<text x="{LABEL_WIDTH + width + 6:.1f}" y="{y + 13}">{label}</text>']
+                f'<path d="M{at(row.get("lowest", row["value"])):.1f} {y + 9}H'
+                f'{at(row.get("highest", row["value"])):.1f}" stroke="#222"/>',
+                f'<text x="{at(max(row["value"], row.get("highest", 0))) + 6:.1f}" y="{y + 13}">'
+                f'{label}</text>']
     return "\n".join([*out, "</svg>"])
 
 
@@ -255,13 +293,19 @@ def page(document, rows):
            "sans-serif}svg .title{font-weight:bold}td,th{padding:2px 10px;text-align:left}"
            "svg{display:block;margin:1em 0}tr.no td{background:#fbdcdc}tr.must td{background:"
            "#fdf6d8}tr.aim td{background:#e0f3e0}</style>", "<h1>ucached: measured</h1><ul>"]
-    out += [f"<li>{html.escape(line)}</li>" for line in answers(rows)]
-    out += ["</ul><h2>The contract</h2>", html_table(contract.HEADS, contract.table(rows)),
+    out += [f"<li>{lead(html.escape(line), '<b>{}</b>')}</li>" for line in answers(rows)]
+    out.append("</ul>")
+    out += [f"<p>{html.escape(text)}</p>" for text in introduction(document)]
+    out += ["<p>In the plots a line over each bar goes from its lowest round to its highest; in "
+            "brackets: times memcached, or times kernel TCP.</p>",
+            f"<h2>The contract</h2><p>{html.escape(MET)}</p>",
+            html_table(contract.HEADS, contract.table(rows)),
             "<h2>The machine</h2>", html_table(("", ""), list({**document["machine"],
                                                                **document["versions"]}.items()))]
     for suite in dict.fromkeys(row["suite"] for row in rows):
         mine = [row for row in rows if row["suite"] == suite]
         out.append(f"<h2>{html.escape(suite)}</h2>")
+        out += [f"<p>{html.escape(text)}</p>" for text in suites.about(suite)]
         if suite == "latency":
             out.append(curves(mine))
             mine = [row for row in mine if "_at_" not in row["case"]]

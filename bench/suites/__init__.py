@@ -2,7 +2,16 @@
 """The suites of `make bench`, in the order in which they run. Each has run(bench), and
 expected(), the seconds that it takes."""
 
+import re
+
 from . import (bulk, cache, connections, cost, engine, latency, protocol, stack, threading)
 
 ALL = {"stack": stack, "cache": cache, "latency": latency, "protocol": protocol, "bulk": bulk,
        "threading": threading, "connections": connections, "engine": engine, "cost": cost}
+
+
+def about(name):
+    """What a suite measures, as its module says, less how it is called."""
+    paragraphs = re.split(r"\n\s*\n", ALL[name].__doc__.strip()) if name in ALL else []
+    return [re.sub(r"\s+", " ", text) for text in paragraphs
+            if not text.startswith(("usage:", "--"))]

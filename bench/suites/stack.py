@@ -12,7 +12,7 @@ import shutil
 import time
 
 import harness
-from harness import Skip, words
+from harness import Skip
 
 SUITE = "stack"
 
@@ -40,7 +40,7 @@ def frame_echo(bench, kind):
     if cpus[0] == cpus[1]:
         raise Skip("needs two cores")
     huge = ["-m", "128", "--single-file-segments"] if bench.huge else ["--no-huge", "-m", "256"]
-    started, logs = [], []
+    started, logs, typed = [], [], []
     try:
         for i, (dev, cpu) in enumerate(zip(ends, cpus)):
             # The main thread of testpmd sleeps; it may share the other core.
@@ -49,6 +49,7 @@ def frame_echo(bench, kind):
                        "--main-lcore", str(100 + i), "--vdev", dev, "--",
                        "--forward-mode=macswap", "--total-num-mbufs=16384", "--nb-cores=1",
                        "--stats-period=1", *(["--tx-first"] if i else [])]
+            typed.append(harness.typed(command, cpus))
             logs.append(bench.folder / f"testpmd{i}.log")
             with open(logs[i], "wb") as to:
                 started.append(bench.start(command, harness.netspace.HostSpace(), cpus, to))
@@ -63,7 +64,7 @@ def frame_echo(bench, kind):
     rates = frame_rates(logs[1])
     if not rates:
         raise Skip(f"no frames came back: {logs[1].read_text().strip()[-200:]}")
-    return {"rate": max(rates), "command": words(command)}
+    return {"rate": max(rates), "command": " & ".join(typed)}
 
 
 def ping(bench, open_server):
@@ -171,7 +172,8 @@ def by_memcaslap(bench):
         command = [tool, "-s", server.address, "-t", f"{max(1, round(harness.SECONDS))}s",
                    "-c", str(harness.CONNECTIONS), "-T", "1", "-F", settings]
         said = bench.run(command)
-    return {"rate": float(re.search(r"TPS: (\d+)", said)[1]), "command": words(command)}
+    return {"rate": float(re.search(r"TPS: (\d+)", said)[1]),
+            "command": bench.both(server, command)}
 
 
 def agreement(bench):

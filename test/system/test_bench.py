@@ -54,8 +54,11 @@ def test_one_suite(build, memcached_path, tmp_path):
     base = by_case["memcached_get_text_2"]
     assert row["compared_to"] == {"memcached": base["value"]}
     assert row["ratio"]["memcached"] == pytest.approx(row["value"] / base["value"])
-    assert "ucload --server=" in row["command"]
-    assert "| ucached_get_text_2 |" in (tmp_path / "latest.md").read_text()
+    assert re.match(r"taskset -c \d+ ucached --io=sock .* & taskset -c \d+ ucload --server=",
+                    row["command"])
+    text = (tmp_path / "latest.md").read_text()
+    assert "| ucached_get_text_2 |" in text and suites.about("protocol")[0] in text
+    assert "their figures mean little" in text
     page = (tmp_path / "latest.html").read_text()
     assert "<svg" in page and "ucached_get_text_2" in page
     assert os.uname().nodename not in (tmp_path / "latest.json").read_text()
