@@ -69,7 +69,7 @@ struct kv_class {
  * Open segments of a worker: one for each pool, and in each pool one for each class of times of
  * expiry, so that what expires together lies together. Most are never opened.
  */
-#define KV_TTL_CLASSES 5
+#define KV_TTL_CLASSES 8
 #define KV_LOGS (KV_POOLS * KV_TTL_CLASSES)
 
 enum kv_purpose {

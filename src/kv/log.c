@@ -23,7 +23,8 @@ uint32_t kv_log_reclaim(struct kv_worker *worker, uint32_t look_max)
  */
 unsigned kv_log_of(const struct kv_worker *worker, enum kv_pool pool, uint32_t exptime)
 {
-    static const uint32_t bounds_s[KV_TTL_CLASSES - 1] = {1 << 6, 1 << 10, 1 << 14, 1 << 18};
+    static const uint32_t bounds_s[KV_TTL_CLASSES - 1] = {1 << 4,  1 << 6,  1 << 8, 1 << 10,
+                                                          1 << 12, 1 << 14, 1 << 18};
     unsigned ttl = KV_TTL_CLASSES - 1;
     if (exptime != 0 && kv_u32_load_relaxed(&worker->kv->ttl_classes) != 0) {
         uint32_t left_s = exptime > worker->now_s ? exptime - worker->now_s : 0;

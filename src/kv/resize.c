@@ -22,7 +22,7 @@
 #define SEGMENTS_WISHED 2048
 #define SEGMENTS_NEEDED 128
 #define SEGMENTS_PER_WORKER 16
-#define SEGMENTS_PER_LOG 8 /* with fewer, items are not told apart by their times of expiry */
+#define SEGMENTS_PER_LOG 5 /* with fewer, items are not told apart by their times of expiry */
 #define SEGMENTS_PER_WORKER_MIN 4
 #define INDEX_SHARE 64    /* heads of the first table */
 #define INDEX_SHARE_MAX 4 /* heads of the last one */

@@ -86,8 +86,9 @@ static void test_logs_are_apart(void **unused)
 {
     const uint32_t now_s = 1000;
     kv_tick(rig.worker, now_s);
-    static const uint32_t lives_s[] = {0, 1 << 6, 1 << 10, 1 << 14, 1 << 18};
-    for (unsigned i = 0; i < 5; i++) {
+    static const uint32_t lives_s[] = {0,       1 << 4,  1 << 6,  1 << 8,
+                                       1 << 10, 1 << 12, 1 << 14, 1 << 18};
+    for (unsigned i = 0; i < U_ARRAY_LEN(lives_s); i++) {
         uint32_t exptime = lives_s[i] == 0 ? 0 : now_s + lives_s[i];
         unsigned log = kv_log_of(rig.worker, KV_POOL_SMALL, exptime);
         assert_int_not_equal(log, kv_log_of(rig.worker, KV_POOL_MAIN, exptime));
