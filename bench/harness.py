@@ -417,9 +417,10 @@ class Bench:
             ends = [f"net_memif0,role={role},socket={path},socket-abstract=no"
                     for role in ("server", "client")]
         else:
-            # Frames fit into one buffer each, and a driver that knows so is faster.
+            # Where frames fit into one buffer each, a driver that knows so is faster.
             ends = [f"net_vhost0,iface={path}" + (",tso=1" if csum else ""),
-                    f"net_virtio_user0,path={path},mrg_rxbuf=0,in_order=1,vectorized=1"]
+                    f"net_virtio_user0,path={path}" +
+                    ("" if csum else ",mrg_rxbuf=0,in_order=1,vectorized=1")]
         without = ["--without=csum"] if kind == "vhost" and not csum else []
         return [["--io=dpdk", f"--dev={dev}", f"--eal=-l {cpu}", *without]
                 for dev, cpu in zip(ends, (server_cpu, client_cpu))]

@@ -87,6 +87,7 @@ int host_open(struct host *host, struct nic *nic, const struct link_options *lin
     memset(host, 0, sizeof(*host));
     if (fill_config(nic, config, &us) < 0)
         return fail(error, "no random numbers", strerror(errno));
+    host->caps = us.caps;
     host->memory_bytes = us_memory_bytes(&us);
     if (host->memory_bytes == 0)
         return fail(error, "the TCP/IP stack", "the connections or the MTU are out of range");
@@ -200,6 +201,10 @@ unsigned host_transmit(struct host *host, uint64_t now_us)
     unsigned total = 0;
     unsigned n, sent, had;
 
+    if (U_UNLIKELY(host->nic->caps != host->caps)) {
+        host->caps = host->nic->caps;
+        us_caps_set(host->stack, host->caps);
+    }
     while (total < TX_FRAMES_MAX && send_unsent(host)) {
         if (host->empty_count < burst)
             host->empty_count +=

@@ -17,6 +17,7 @@ struct host {
     struct us_pkt *empty[NIC_BURST_MAX]; /* lent, for the next us_output() */
     struct us_pkt *unsent[NIC_BURST_MAX];
     unsigned empty_count, unsent_count;
+    uint32_t caps; /* of the nic, as the stack knows them */
     uint64_t rx_frames, tx_frames;
 };
 

@@ -5,8 +5,8 @@ import harness
 
 SUITE = "bulk"
 
-# A TAP device has no offloads to leave out. Of vhost, the client's end cuts large segments (tso),
-# the server's gathers what it sends (zero copy).
+# A TAP device has no offloads to leave out. Over vhost both ends send large segments (tso), and the
+# server's gathers what it sends (zero copy).
 COPY = {"": (), "_no_zero_copy": ("--zero-copy=off",)}
 SWITCHES = {"tap": COPY,
             "vhost": {**COPY, "_no_tso": ("--tso=off",), "_no_csum": ("--csum=off",)}}

@@ -256,6 +256,12 @@ struct us_event {
 int us_next_event(struct us_stack *stack, struct us_event *event);
 
 /*
+ * Another device, or the same one with another peer, does other things by itself from now on: what
+ * us_config.caps said is replaced. For frames that us_output() has filled it comes too late.
+ */
+void us_caps_set(struct us_stack *stack, u_u32 caps);
+
+/*
  * Fills at most n empty packets (data and room set, room >= mtu + 14, or + 18 with a VLAN tag) with
  * frames to send; sets
  * len, flags and the offload fields. Returns how many were filled; call again while it is n.

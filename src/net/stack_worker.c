@@ -171,6 +171,10 @@ void net_stack_transmit(struct net_stack_worker *worker, uint64_t now_us)
     unsigned burst = nic_burst(worker->nic);
     unsigned total, offered, n;
 
+    if (U_UNLIKELY(worker->nic->caps != worker->caps)) {
+        worker->caps = worker->nic->caps;
+        us_caps_set(worker->stack, worker->caps);
+    }
     worker->tx_stalled = !send_unsent(worker);
     for (total = 0; total < TX_FRAMES_MAX && !worker->tx_stalled; total += n) {
         if (worker->empty_count < burst)
@@ -503,6 +507,7 @@ static int open_parts(struct net_stack_worker *worker, const struct net_stack_co
     struct us_config us;
 
     derive_us_config(worker->nic, config, &us);
+    worker->caps = us.caps;
     worker->buffer_bytes = us.buffer_bytes;
     worker->conns_max = us.conn_max;
     if (config->threading == NET_THREADING_UNIFIED &&

@@ -113,6 +113,7 @@ struct net_stack_worker {
     struct net_stack_worker *next; /* of the same device, null behind the last */
     struct net_stack_worker *first;
     atomic_bool drained; /* while all of them end: this one has no connection left */
+    uint32_t caps;       /* of the nic, as the stack knows them */
     enum net_idle idle;
     void *memory; /* of the stack */
     size_t memory_bytes;

@@ -69,9 +69,10 @@ static const struct driver {
     bool mac_is_peers;  /* its address is that of the other end, the kernel's */
     bool software;      /* its offloads are: no better than ours, wrong for odd segments and IPv6 */
     bool one_queue;     /* a peer with fewer queues than we have would be its end */
+    bool guest_tso;     /* the other end decides whether it takes large segments */
     bool partial_csums; /* it brings frames of this machine's kernel with unfinished checksums */
 } drivers[] = {
-    {.name = "net_vhost", .copies = true},
+    {.name = "net_vhost", .copies = true, .guest_tso = true},
     {.name = "net_memif", .one_queue = true, .copies = true, .mtu_unchecked = true},
     {.name = "net_tap", .copies = true, .mac_is_peers = true, .software = true},
     {.name = "net_af_packet", .copies = true, .mtu_unchecked = true, .partial_csums = true},
@@ -432,6 +433,9 @@ static u_u32 choose_offloads(struct dpdk_port *port, const struct nic_dpdk_confi
         caps &= ~(u_u32)US_CAP_TX_SG;
     if (port->conf.rxmode.offloads & (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM))
         caps |= US_CAP_RX_CSUM;
+    port->asks_guest = driver_of(port)->guest_tso && port->zero_copy &&
+                       has_all(caps, US_CAP_TX_L4_CSUM | US_CAP_TX_SG) &&
+                       !(config->without & NIC_DPDK_WITHOUT_TSO);
     return caps;
 }
 
@@ -584,6 +588,16 @@ static int on_removed(uint16_t id, enum rte_eth_event_type event, void *ctx, voi
     return 0;
 }
 
+/* Another guest may be there. */
+static int on_link(uint16_t id, enum rte_eth_event_type event, void *ctx, void *result)
+{
+    struct dpdk_port *port = ctx;
+
+    __atomic_store_n(&port->guest_caps, dpdk_vhost_takes_large(id) ? US_CAP_TX_TSO : 0,
+                     __ATOMIC_RELAXED);
+    return 0;
+}
+
 /* As many queues as are wanted and there are; those beyond go. */
 static int limit_queues(struct dpdk_port *port, char error[NIC_ERROR_MAX])
 {
@@ -610,7 +624,6 @@ static int prepare(struct dpdk_port *port, const struct nic_dpdk_config *config,
 {
     uint32_t mtu = mtu_of(config);
     uint8_t mac[6];
-    u_u32 caps;
     unsigned i;
     int rc = rte_eth_dev_info_get(port->id, &port->info);
 
@@ -618,14 +631,14 @@ static int prepare(struct dpdk_port *port, const struct nic_dpdk_config *config,
         return fail(port, "tell what it can do", rc, error);
     if (limit_queues(port, error) < 0 || choose_mtu(port, mtu, error) < 0)
         return -1;
-    caps = choose_offloads(port, config);
+    port->caps = choose_offloads(port, config);
     dpdk_rss_choose(port, config);
     if (configure(port, error) < 0 || choose_mac(port, config, mac, error) < 0)
         return -1;
     for (i = 0; i < port->queue_count; i++) {
         struct nic *nic = &port->queues[i]->nic;
 
-        nic->caps = caps;
+        nic->caps = port->caps;
         nic->mtu = mtu;
         nic->burst = BURST;
         nic->numa_node = (int16_t)rte_eth_dev_socket_id(port->id);
@@ -643,6 +656,8 @@ int dpdk_port_start(struct dpdk_port *port, const struct nic_dpdk_config *config
 
     if (prepare(port, config, error) < 0 || open_queues(port, error) < 0)
         return -1;
+    if (port->asks_guest)
+        (void)rte_eth_dev_callback_register(port->id, RTE_ETH_EVENT_INTR_LSC, on_link, port);
     rc = rte_eth_dev_start(port->id);
     if (rc < 0)
         return fail(port, "start it", rc, error);
@@ -660,6 +675,8 @@ void dpdk_port_stop(struct dpdk_port *port)
     struct rte_device *device = port->info.device;
     unsigned i;
 
+    if (port->asks_guest)
+        (void)rte_eth_dev_callback_unregister(port->id, RTE_ETH_EVENT_INTR_LSC, on_link, port);
     if (port->started) {
         (void)rte_eth_dev_callback_unregister(port->id, RTE_ETH_EVENT_INTR_RMV, on_removed, port);
         (void)rte_eth_dev_stop(port->id);

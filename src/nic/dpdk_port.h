@@ -58,6 +58,9 @@ struct dpdk_port {
     bool partial_csums; /* received frames may have unfinished checksums */
     bool interrupts;    /* the driver has them for received frames */
     bool removed;       /* by somebody else; atomic */
+    bool asks_guest;    /* a link without TSO of its own, whose other end may take large segments */
+    u_u32 caps;         /* enum us_cap, whoever the other end is */
+    u_u32 guest_caps;   /* US_CAP_TX_TSO or none, as the other end has it now; atomic */
     struct rte_eth_dev_info info;
     struct rte_eth_conf conf;
     uint8_t rss_key[NIC_RSS_KEY_BYTES];
@@ -123,6 +126,17 @@ void dpdk_rss_choose(struct dpdk_port *port, const struct nic_dpdk_config *confi
 
 /* Fills the table of a started device; whether it then spreads TCP exactly as nic/rss.h does. */
 bool dpdk_rss_is_exact(const struct dpdk_port *port);
+
+/* What can be done for frames to send now. */
+static inline u_u32 dpdk_port_caps(const struct dpdk_port *port)
+{
+    return port->caps | __atomic_load_n(&port->guest_caps, __ATOMIC_RELAXED);
+}
+
+/* ---- dpdk_vhost.c ------------------------------------------------------------------------ */
+
+/* Whether the guest that a vhost device has now takes segments of up to 64 KiB. */
+bool dpdk_vhost_takes_large(uint16_t port_id);
 
 /* ---- dpdk_thread.c ----------------------------------------------------------------------- */
 

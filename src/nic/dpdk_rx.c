@@ -91,6 +91,7 @@ unsigned dpdk_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
     struct dpdk_queue *queue = U_CONTAINER_OF(nic, struct dpdk_queue, nic);
 
     dpdk_thread_enter(queue);
+    nic->caps = dpdk_port_caps(queue->port);
     if (queue->waiting_at == queue->waiting_count && queue->cut.rest == NULL) {
         queue->waiting_at = 0;
         queue->waiting_count =

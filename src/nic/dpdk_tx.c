@@ -133,6 +133,24 @@ static bool prepare(struct dpdk_queue *queue, struct us_pkt *pkt, struct rte_mbu
     return false;
 }
 
+/* A large segment for a guest that has gone, while the one that came instead takes none. */
+static bool is_stale(const struct dpdk_queue *queue, const struct us_pkt *pkt)
+{
+    return (pkt->flags & US_PKT_TX_TSO) != 0 && (dpdk_port_caps(queue->port) & US_CAP_TX_TSO) == 0;
+}
+
+/* It would be refused for ever. The others' segments are made anew when they are tried again. */
+static unsigned refuse_first(struct dpdk_queue *queue, struct rte_mbuf **mbufs, unsigned ready)
+{
+    unsigned i;
+
+    rte_pktmbuf_free(mbufs[0]);
+    for (i = 1; i < ready; i++)
+        unlink_segments(mbufs[i]);
+    queue->counters.tx_refused++;
+    return 1;
+}
+
 static uint64_t clock_us(void)
 {
     struct timespec now;
@@ -176,6 +194,11 @@ unsigned dpdk_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
     U_ASSERT(n <= NIC_BURST_MAX);
     for (ready = 0; ready < n; ready++) {
         mbufs[ready] = dpdk_mbuf_of(pkts[ready]);
+        if (U_UNLIKELY(is_stale(queue, pkts[ready]))) {
+            if (ready == 0)
+                return refuse_first(queue, mbufs, 1);
+            break;
+        }
         if (!prepare(queue, pkts[ready], mbufs[ready]))
             break;
         offloads += mbufs[ready]->ol_flags != 0;
@@ -183,13 +206,8 @@ unsigned dpdk_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
     sent = ready;
     if (offloads > 0) {
         sent = rte_eth_tx_prepare(queue->port->id, nic->queue, mbufs, (uint16_t)ready);
-        if (U_UNLIKELY(sent == 0 && ready > 0)) {
-            rte_pktmbuf_free(mbufs[0]); /* it would be refused for ever */
-            for (i = 1; i < ready; i++)
-                unlink_segments(mbufs[i]);
-            queue->counters.tx_refused++;
-            return 1;
-        }
+        if (U_UNLIKELY(sent == 0 && ready > 0))
+            return refuse_first(queue, mbufs, ready);
     }
     sent = rte_eth_tx_burst(queue->port->id, nic->queue, mbufs, (uint16_t)sent);
     if (U_LIKELY(sent == n)) {

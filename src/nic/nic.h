@@ -62,7 +62,7 @@ struct nic_ops {
 /* First member of each back end's own struct. Read-only for callers. */
 struct nic {
     const struct nic_ops *ops;
-    uint32_t caps; /* enum us_cap */
+    uint32_t caps; /* enum us_cap; what is done for frames to send may change in rx_burst() */
     uint32_t mtu;  /* largest IP packet */
     uint8_t mac[6];
     uint16_t queue;    /* which of the device's queues this is, 0..queues-1 */

@@ -192,6 +192,7 @@ static unsigned trace_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n
     unsigned i;
 
     n = nic_rx_burst(trace->lower, pkts, u_min32(n, NIC_BURST_MAX));
+    nic->caps = trace->lower->caps;
     if (n == 0) {
         if (++trace->idle_polls == IDLE_POLLS)
             flush(trace);

@@ -362,6 +362,11 @@ unsigned us_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n
     return i;
 }
 
+void us_caps_set(struct us_stack *stack, u_u32 caps)
+{
+    stack->config.caps = caps;
+}
+
 unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u64 now_us)
 {
     unsigned filled = 0;

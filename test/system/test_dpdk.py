@@ -320,10 +320,13 @@ def test_vhost_offloads_off(pair, sockets, without):
     pair.result(pair.load(client_device, f"--without={without}", *BULK))
 
 
-def frame_sizes(path):
-    """Of the frames in a pcap file."""
+PCAP_HEADER_BYTES = 24
+
+
+def frame_sizes(path, begin=0):
+    """Of the frames in a pcap file, from this byte of it on."""
     data = path.read_bytes()
-    at, sizes = 24, []
+    at, sizes = max(begin, PCAP_HEADER_BYTES), []
     while at + 16 <= len(data):
         captured, size = struct.unpack_from("=II", data, at + 8)
         sizes.append(size)
@@ -347,6 +350,33 @@ def test_large_segments_over_virtio(pair, sockets, tmp_path, tso):
     sizes = frame_sizes(trace)
     assert sum(sizes) > 50_000_000
     assert (max(sizes) > 40_000) if tso else (max(sizes) <= 1514)
+
+
+def test_large_segments_to_guests_that_take_them(pair, sockets, tmp_path):
+    """One server, and one client after the other: each gets what it has agreed to."""
+    server_device, takes = vhost(sockets)
+    trace = tmp_path / "trace.pcap"
+    server = pair.serve(server_device, f"--trace={trace}")
+    largest = []
+
+    def written():
+        """The size of the trace, once the server has no more to write."""
+        before = -1
+        while before != (now := os.path.getsize(trace)):
+            before = now
+            time.sleep(0.3)
+        return now
+
+    for device, *more in ((takes, "--without=tso"), (takes,), (vhost_vectorized(sockets)[1],)):
+        before = written()
+        pair.result(pair.load(device, "-n60", "-c4", "-k10", "--value-size=900000-1000000", *more))
+        written()
+        sizes = frame_sizes(trace, before)
+        assert sum(sizes) > 50_000_000
+        largest.append(max(sizes))
+    server.terminate()
+    assert server.wait(20) == 0
+    assert [size > 40_000 for size in largest] == [False, True, False], largest
 
 
 @pytest.mark.parametrize("link", [memif, vhost])
