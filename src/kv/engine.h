@@ -197,7 +197,7 @@ static inline void kv_count(struct kv_worker *worker, enum kv_counter counter, u
  * worker that has inserted so many items: the present table has to be left before its overflow
  * buckets are used up, and the larger one must not be crowded before it is the table.
  */
-#define KV_TURNS_MAX 1024
+#define KV_TURNS_MAX 256
 static inline unsigned kv_turns_due(uint64_t inserted, unsigned inserts_each)
 {
     return (unsigned)u_min64(1 + inserted / inserts_each, KV_TURNS_MAX);

@@ -63,10 +63,10 @@
 #define LOOK_EVERY_MIN 16
 #define EXTEND_SHARE 32 /* overflow buckets: so many more, by that part of the heads */
 #define PAGE_BYTES UINT64_C(4096)
-#define TOUCH_PAGES 4
-#define TOUCH_INSERTS 32 /* that pay for so many pages */
+#define TOUCH_PAGES 16
+#define TOUCH_INSERTS 128 /* that pay for so many pages */
 #define RELEASE_BYTES (64 * PAGE_BYTES)
-#define MOVE_CHAINS 4
+#define MOVE_CHAINS 16
 #define MOVE_SPREAD 4
 #define LOOP_INSERTS 256 /* after so many in one loop of a worker it takes several steps */
 #define STEPS_MAX 4
