@@ -143,13 +143,18 @@ U_INLINE void u_copy_short(void *to, const void *from, unsigned long bytes)
     }
 }
 
+/* Longer ones are compared by a call, for which a caller has to save what it has in registers. */
+#define U_SHORT_BYTES 32
+
 U_INLINE int u_equal_short(const void *a, const void *b, unsigned long bytes)
 {
     const unsigned char *x = (const unsigned char *)a;
     const unsigned char *y = (const unsigned char *)b;
 
-    if (bytes > 16)
+    if (bytes > U_SHORT_BYTES)
         return u_equal(x, y, bytes);
+    if (bytes > 16)
+        return u_equal(x, y, 16) && u_equal(x + bytes - 16, y + bytes - 16, 16);
     if (bytes >= 8)
         return u_equal(x, y, 8) && u_equal(x + bytes - 8, y + bytes - 8, 8);
     if (bytes >= 4)

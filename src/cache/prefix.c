@@ -86,7 +86,7 @@ static bool make_room(struct cache_prefixes *prefixes)
         struct prefix *prefix = prefixes->slots[i];
 
         if (prefix != NULL) {
-            struct kv_key key = {prefix->bytes, prefix->len, prefix->hash};
+            struct kv_key key = {.bytes = prefix->bytes, .len = prefix->len, .hash = prefix->hash};
 
             *slot_of(&grown, &key) = prefix;
         }

@@ -26,6 +26,7 @@ uint64_t kv_hash_of(const struct kv_hash *hash, const void *bytes, uint32_t len)
 struct kv_key kv_key(const struct kv *kv, const void *bytes, uint32_t len)
 {
     U_ASSERT(len >= 1 && len <= KV_KEY_MAX);
-    struct kv_key key = {(const uint8_t *)bytes, len, kv_hash_of(&kv->hash, bytes, len)};
+    struct kv_key key = {
+        .bytes = (const uint8_t *)bytes, .len = len, .hash = kv_hash_of(&kv->hash, bytes, len)};
     return key;
 }

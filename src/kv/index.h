@@ -180,6 +180,12 @@ static inline bool kv_word_has_tag(uint64_t word, uint64_t hash)
     return (word ^ hash << KV_WORD_TAG_SHIFT) >> KV_WORD_TAG_SHIFT == 0;
 }
 
+/* Leads to an item with that tag that is there now, without doubt, in a chain that may change. */
+static inline bool kv_word_is_plain(uint64_t word, uint64_t hash)
+{
+    return (word ^ (hash << KV_WORD_TAG_SHIFT | KV_WORD_LIVE)) < KV_WORD_FROZEN;
+}
+
 /* Leads to an item that is there, without doubt. */
 static inline bool kv_word_is_settled(uint64_t word)
 {
@@ -286,6 +292,58 @@ struct kv_find {
     const uint8_t *key; /* its bytes in the item, before which client flags stand, if any */
 };
 
+/* Whether the item that a word leads to has the key; it is then the one that was found. */
+static inline bool kv_word_search(const struct kv_index *index, uint64_t word,
+                                  const struct kv_key *key, struct kv_find *find)
+{
+    find->item = kv_word_item(index, word);
+    find->word = word & ~KV_WORD_FROZEN;
+    find->status = kv_item_status(find->item);
+    if (kv_status_key_len(find->status) != key->len)
+        return false;
+    find->key = (const uint8_t *)find->item + kv_item_key_offset(find->item, find->status);
+    return u_equal_short(find->key, key->bytes, key->len);
+}
+
+/*
+ * Loads the word where a prefetch has found the key (kv_key.place). False if it leads to no such
+ * tag any more. What it leads to is there now, however old the hint is: a word without FROZEN is of
+ * a chain that has not moved, buckets stay buckets for good, and those that are free have no words.
+ */
+static inline bool kv_place_load(const struct kv_key *key, uint64_t *word)
+{
+    const kv_atomic_u64 *slot = (const kv_atomic_u64 *)key->place;
+    if ((uintptr_t)slot % sizeof(struct kv_bucket) == 0)
+        return false; /* null, or only the bucket is known */
+    *word = kv_u64_load_acquire(slot);
+    return kv_word_is_plain(*word, key->hash);
+}
+
+/* Finds a key in its place. False says nothing: it may be elsewhere. */
+static inline bool kv_index_search_place(const struct kv_index *index, const struct kv_key *key,
+                                         struct kv_find *find)
+{
+    uint64_t word;
+    return kv_place_load(key, &word) && kv_word_search(index, word, key, find);
+}
+
+/*
+ * The same without any call, and false as well if the key is long or the item not as
+ * kv_status_is_near() says: as few are.
+ */
+static inline bool kv_index_search_near(const struct kv_index *index, const struct kv_key *key,
+                                        struct kv_find *find)
+{
+    if (U_UNLIKELY(!kv_place_load(key, &find->word)))
+        return false;
+    find->item = kv_word_item(index, find->word);
+    find->status = kv_item_status(find->item);
+    find->key = (const uint8_t *)find->item + KV_ITEM_NEAR_BYTES;
+    return U_LIKELY(kv_status_is_near(find->status) &&
+                    kv_status_key_len(find->status) == key->len && key->len <= U_SHORT_BYTES) &&
+           u_equal_short(find->key, key->bytes, key->len);
+}
+
 /*
  * Finds a key, whatever the validity of its item. False if it is not there. The caller is an online
  * worker; the item is its to read until it is quiescent.
@@ -308,13 +366,7 @@ static inline bool kv_index_search(const struct kv_index *index, const struct kv
                 if (word == 0)
                     continue;
             }
-            find->item = kv_word_item(index, word);
-            find->word = word & ~KV_WORD_FROZEN;
-            find->status = kv_item_status(find->item);
-            if (kv_status_key_len(find->status) != wanted.len)
-                continue;
-            find->key = (const uint8_t *)find->item + kv_item_key_offset(find->item, find->status);
-            if (U_LIKELY(u_equal_short(find->key, wanted.bytes, wanted.len)))
+            if (U_LIKELY(kv_word_search(index, word, &wanted, find)))
                 return true;
         }
         number += KV_BUCKET_SLOTS;

@@ -133,6 +133,14 @@ static inline uint32_t kv_status_near_len(uint64_t status)
     return (uint32_t)(status >> KV_STATUS_NEAR_LEN_SHIFT);
 }
 
+/* Whether the key follows the header and the value the key, and client flags are 0. */
+static inline bool kv_status_is_near(uint64_t status)
+{
+    const uint64_t else_marks = (uint64_t)(KV_MARK_FLAGS | KV_MARK_LARGE | KV_MARK_EXTENT)
+                                << KV_STATUS_MARKS_SHIFT;
+    return (status & else_marks) == 0 && kv_status_near_len(status) != KV_NEAR_LEN_NONE;
+}
+
 static inline uint64_t kv_status_make(uint32_t exptime, uint32_t key_len, uint8_t marks,
                                       uint32_t near_len)
 {

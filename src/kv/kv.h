@@ -127,19 +127,21 @@ struct kv_key {
     const uint8_t *bytes;
     uint32_t len; /* 1..KV_KEY_MAX */
     uint64_t hash;
+    const void *place; /* where a prefetch has found it, or null: the engine's */
 };
 
 /* Hashes a key. The bytes stay the caller's and must outlive the use of the kv_key. */
 struct kv_key kv_key(const struct kv *kv, const void *bytes, uint32_t len);
 
 /*
- * Hints for a batch of lookups, no effect: fetch the bucket; then, some keys later, the line that
- * the item begins with; then, as much later, its other lines, if kv_prefetch_item() has returned
- * one. What it returns is no more than likely to be the key's item, is there for
- * kv_prefetch_value() only, and for as long as a view's pointers.
+ * Hints for a batch of lookups: fetch the bucket; then, some keys later, the line that the item
+ * begins with; then, as much later, its other lines, if kv_prefetch_item() has returned one. What
+ * it returns is no more than likely to be the key's item, is there for kv_prefetch_value() only,
+ * and for as long as a view's pointers. No effect but that `place` remembers what was found, so
+ * that kv_get() need not look for it again: what has happened to the key meanwhile does not matter.
  */
-void kv_prefetch_bucket(const struct kv_worker *worker, const struct kv_key *key);
-const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key);
+void kv_prefetch_bucket(const struct kv_worker *worker, struct kv_key *key);
+const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, struct kv_key *key);
 void kv_prefetch_value(const struct kv_item *item);
 
 /* ---- lookup ------------------------------------------------------------------------------ */

@@ -5,27 +5,37 @@
 #define LINE_BYTES 64
 #define PREFETCH_BYTES_MAX 1024 /* what is read in a row beyond that the processor foresees */
 
-void kv_prefetch_bucket(const struct kv_worker *worker, const struct kv_key *key)
+void kv_prefetch_bucket(const struct kv_worker *worker, struct kv_key *key)
 {
     const struct kv_index *index = &worker->kv->index;
-    U_PREFETCH(kv_table_chain(index, kv_position_power(index, key->hash >> 1), key->hash >> 1));
+    uint64_t position = key->hash >> 1;
+    const struct kv_bucket *head =
+        kv_table_chain(index, kv_position_power(index, position), position);
+    U_PREFETCH(head);
+    key->place = head;
 }
 
-const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, const struct kv_key *key)
+const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, struct kv_key *key)
 {
     const struct kv_index *index = &worker->kv->index;
-    const struct kv_bucket *head = kv_index_chain(index, key->hash);
+    /* Called once more for the same key, it has a slot of the bucket there. */
+    const struct kv_bucket *head =
+        (const struct kv_bucket *)((uintptr_t)key->place & ~(uintptr_t)(sizeof(*head) - 1));
+    if (head == U_NULL)
+        return U_NULL;
     for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
         uint64_t word = kv_u64_load_acquire(&head->slot[i]);
-        if (kv_word_has_tag(word, key->hash) && (word & KV_WORD_LIVE)) {
+        if (kv_word_is_plain(word, key->hash)) {
             const struct kv_item *item = kv_word_item(index, word);
             U_PREFETCH(item);
+            key->place = &head->slot[i];
             return item;
         }
     }
     const struct kv_bucket *next = kv_bucket_next(index, head, head);
     if (next)
         U_PREFETCH(next);
+    key->place = U_NULL;
     return U_NULL;
 }
 
@@ -43,30 +53,32 @@ void kv_prefetch_value(const struct kv_item *item)
     U_PREFETCH(at + bytes - 1);
 }
 
-static inline void view_fill(struct kv_view *view, const struct kv_item *item, uint64_t status,
-                             const uint8_t *key)
+U_STATIC_ASSERT((int)KV_ACCESS_FETCHED == (int)KV_FETCHED, kv_fetched_is_the_same_bit);
+
+/* near: the item is known to be as kv_status_is_near() says. */
+static inline void view_fill(struct kv_view *view, const struct kv_find *find, uint32_t access,
+                             bool near)
 {
+    const struct kv_item *item = find->item;
+    uint64_t status = find->status;
     uint8_t marks = kv_status_marks(status);
-    uint32_t access = kv_item_access(item);
     view->item = item;
-    view->key = key;
+    view->key = find->key;
     view->key_len = kv_status_key_len(status);
-    view->value = (marks & KV_MARK_LARGE) ? U_NULL : key + view->key_len;
-    view->value_len = kv_item_value_len(item, status);
-    view->flags = 0;
-    if (U_UNLIKELY(marks & KV_MARK_FLAGS))
-        view->flags = kv_item_flags(item);
+    view->value = (!near && (marks & KV_MARK_LARGE)) ? U_NULL : find->key + view->key_len;
+    view->value_len = near ? kv_status_near_len(status) : kv_item_value_len(item, status);
+    view->flags = near ? 0 : kv_item_flags(item);
     view->exptime = kv_status_exptime(status);
     view->last_access = kv_access_seconds(access);
-    view->state = marks & KV_MARK_STATE;
-    if (access & KV_ACCESS_FETCHED)
-        view->state |= KV_FETCHED;
+    view->state = (marks & KV_MARK_STATE) | (access & KV_ACCESS_FETCHED);
     view->cas = kv_item_cas(item);
 }
 
 void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t status)
 {
-    view_fill(view, item, status, (const uint8_t *)item + kv_item_key_offset(item, status));
+    struct kv_find find = {.item = (struct kv_item *)(uintptr_t)item, .status = status};
+    find.key = (const uint8_t *)item + kv_item_key_offset(item, status);
+    view_fill(view, &find, kv_item_access(item), false);
 }
 
 bool kv_unlink_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t hash, uint64_t word)
@@ -89,31 +101,46 @@ void kv_remove_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t 
         kv_unlinked(worker, item, found == KV_MISS_EXPIRED ? KV_END_EXPIRED : KV_END_FLUSHED);
 }
 
-/* kv_item_mark_seen() for an item whose status is known. */
-static inline void mark_seen(struct kv_worker *worker, const struct kv_find *find)
+/* An item that is valid has been found: it is shown, and counts as accessed. */
+static inline void get_hit(struct kv_worker *worker, const struct kv_find *find, bool near,
+                           struct kv_view *view)
 {
-    if (U_UNLIKELY(kv_status_marks(find->status) & KV_MARK_LARGE)) {
+    uint32_t access = kv_item_access(find->item);
+    view_fill(view, find, access, near);
+    if (!near && (kv_status_marks(find->status) & KV_MARK_LARGE)) {
         kv_item_mark_seen(worker, find->item);
-        return;
+    } else {
+        worker->view_turn = worker->turn;
+        worker->seen[kv_segment_of(&worker->kv->segments, find->item)] = worker->turn;
     }
-    worker->view_turn = worker->turn;
-    worker->seen[kv_segment_of(&worker->kv->segments, find->item)] = worker->turn;
+    kv_item_access_set(find->item, access, kv_access_fetched(worker, access));
 }
 
-enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view)
+/* Not inlined: the short way would have to save the registers that this one needs. */
+static __attribute__((noinline)) enum kv_found get_searched(struct kv_worker *worker,
+                                                            const struct kv_key *key,
+                                                            struct kv_view *view)
 {
+    const struct kv_index *index = &worker->kv->index;
     struct kv_find find;
-    if (U_UNLIKELY(!kv_index_search(&worker->kv->index, key, &find)))
+    if (!kv_index_search_place(index, key, &find) && !kv_index_search(index, key, &find))
         return KV_MISS;
     enum kv_found found = kv_status_validity(worker, find.status);
     if (U_UNLIKELY(found != KV_HIT)) {
         kv_remove_invalid(worker, find.item, key->hash, find.word, found);
         return found;
     }
-    view_fill(view, find.item, find.status, find.key);
-    mark_seen(worker, &find);
-    uint32_t access = kv_item_access(find.item);
-    kv_item_access_set(find.item, access, kv_access_fetched(worker, access));
+    get_hit(worker, &find, false, view);
+    return KV_HIT;
+}
+
+enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view)
+{
+    struct kv_find find;
+    if (U_UNLIKELY(!kv_index_search_near(&worker->kv->index, key, &find) ||
+                   kv_status_validity(worker, find.status) != KV_HIT))
+        return get_searched(worker, key, view);
+    get_hit(worker, &find, true, view);
     return KV_HIT;
 }
 

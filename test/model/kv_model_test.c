@@ -62,6 +62,7 @@ struct model {
     struct kv_worker *workers[WORKERS];
     uint32_t now_s;
     char names[KEYS][24];
+    const void *places[KEYS]; /* what the last prefetch has remembered of each key */
     struct entry entries[KEYS];
     struct held held[HELD_MAX];
     struct pin pins[PINS_MAX];
@@ -82,7 +83,9 @@ static uint32_t below(struct model *model, uint32_t bound)
 
 static struct kv_key key_of(struct model *model, unsigned key)
 {
-    return rig_key(model->kv, model->names[key]);
+    struct kv_key kk = rig_key(model->kv, model->names[key]);
+    kk.place = model->places[key];
+    return kk;
 }
 
 /* The entry as it counts now. */
@@ -430,7 +433,7 @@ static void op_limit(struct model *model, struct kv_worker *worker)
         EXPECT(model, kv_memory_limit_set(worker, half + below(model, 5) * (half / 4)));
 }
 
-static void prefetch(struct kv_worker *worker, const struct kv_key *key)
+static void prefetch(struct kv_worker *worker, struct kv_key *key)
 {
     const struct kv_item *item = kv_prefetch_item(worker, key);
     if (item)
@@ -448,6 +451,7 @@ static void op_silent(struct model *model, struct kv_worker *worker, unsigned ke
     case 1:
         kv_prefetch_bucket(worker, &kk);
         prefetch(worker, &kk);
+        model->places[key] = kk.place;
         break;
     case 2:
         kv_views_done(worker);

@@ -125,6 +125,35 @@ static void test_every_operation_at_every_step(void **unused)
     assert_int_equal(rig_stats(rig.kv).evictions, 0);
 }
 
+/* Hints that are older than the table that the keys are in now. */
+static void test_hints_outlive_the_table(void **unused)
+{
+    enum { HINTS = 64 };
+    static char names[HINTS][24];
+    struct kv_key hinted[HINTS];
+    struct kv_view view;
+    unsigned count = overload();
+    for (unsigned i = 0; i < HINTS; i++) {
+        hinted[i] = numbered(names[i], i);
+        kv_prefetch_bucket(rig.worker, &hinted[i]);
+        kv_prefetch_item(rig.worker, &hinted[i]);
+    }
+    for (unsigned round = 0; round == 0 || phase() != KV_GROW_NONE; round++) {
+        for (unsigned i = 0; i < HINTS; i++) {
+            struct kv_key key = numbered(names[i], i);
+            rig_set(rig.worker, &key, 8, count + round + i);
+            assert_int_equal(kv_get(rig.worker, &hinted[i], &view), KV_HIT);
+            assert_true(rig_is_filled(view.item, 8, count + round + i));
+        }
+        kv_quiesce(rig.worker);
+    }
+    for (unsigned i = 0; i < HINTS; i++) {
+        struct kv_key key = numbered(names[i], i);
+        rig_delete(rig.worker, &key);
+        assert_int_equal(kv_get(rig.worker, &hinted[i], &view), KV_MISS);
+    }
+}
+
 /* ---- one chain, stopped in the middle ---------------------------------------------------- */
 
 static struct kv_bucket *head_of(const struct kv_key *key, unsigned power)
@@ -413,6 +442,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_grows_by_housekeeping_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_empty_table_is_small, setup, teardown),
         cmocka_unit_test_setup_teardown(test_every_operation_at_every_step, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hints_outlive_the_table, setup, teardown),
         cmocka_unit_test_setup_teardown(test_frozen_chain_is_read_and_moved_by_a_writer, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_unfinished_inserts_move_if_committed, setup, teardown),

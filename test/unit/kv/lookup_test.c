@@ -62,6 +62,75 @@ static void test_prefetch_finds_the_item(void **unused)
     }
 }
 
+/* Without flags and with, far and large ones: what a hint leads to is what there is now. */
+static void test_place_is_but_a_hint(void **unused)
+{
+    static const struct {
+        uint32_t value_len;
+        uint32_t flags;
+    } kinds[] = {{0, 0}, {20, 0}, {20, 7}, {254, 0}, {255, 0}, {300, 7}, {60000, 0}, {60000, 7}};
+    enum kv_error error;
+    for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct kv_view view;
+        struct kv_key plain = rig_key(rig.kv, "hinted"), key = plain;
+        rig_set(rig.worker, &plain, 8, 1);
+        kv_prefetch_bucket(rig.worker, &key);
+        assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT); /* only the bucket is known */
+        kv_prefetch_item(rig.worker, &key);
+        assert_true(
+            rig_store(rig.worker, &plain, kinds[i].value_len, i, kinds[i].flags, 0, &error) != 0);
+        assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+        assert_int_equal(view.value_len, kinds[i].value_len);
+        assert_int_equal(view.flags, kinds[i].flags);
+        assert_memory_equal(view.key, "hinted", view.key_len);
+        assert_true(rig_is_filled(view.item, kinds[i].value_len, i));
+        rig_delete(rig.worker, &plain);
+        assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS);
+    }
+}
+
+static void test_hinted_item_can_be_over(void **unused)
+{
+    struct kv_view view;
+    struct kv_key key = rig_key(rig.kv, "hinted");
+    set_expiring(&key, 12);
+    kv_prefetch_bucket(rig.worker, &key);
+    kv_prefetch_item(rig.worker, &key);
+    kv_tick(rig.worker, 12);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS_EXPIRED);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS);
+    rig_set(rig.worker, &key, 20, 1);
+    kv_prefetch_bucket(rig.worker, &key);
+    kv_prefetch_item(rig.worker, &key);
+    kv_flush(rig.worker);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS_FLUSHED);
+}
+
+/* Two keys of one length and tag: the hint is where the first of them is. */
+static void test_hint_of_another_key_with_the_tag(void **unused)
+{
+    char name[16], other_name[16];
+    struct kv_key key = {0}, other = {0};
+    struct kv_view view;
+    snprintf(name, sizeof(name), "tag%08u", 0);
+    key = rig_key(rig.kv, name);
+    for (unsigned i = 1; other.bytes == NULL || (uint16_t)other.hash != (uint16_t)key.hash; i++) {
+        snprintf(other_name, sizeof(other_name), "tag%08u", i);
+        other = rig_key(rig.kv, other_name);
+        assert_true(i < 10000000);
+    }
+    rig_set(rig.worker, &key, 8, 1);
+    kv_prefetch_bucket(rig.worker, &key);
+    kv_prefetch_item(rig.worker, &key);
+    other.place = key.place;
+    assert_int_equal(kv_get(rig.worker, &other, &view), KV_MISS);
+    rig_set(rig.worker, &other, 8, 2);
+    assert_int_equal(kv_get(rig.worker, &other, &view), KV_HIT);
+    assert_true(rig_is_filled(view.item, 8, 2));
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    assert_true(rig_is_filled(view.item, 8, 1));
+}
+
 static void test_hash_depends_on_key_and_secret(void **unused)
 {
     struct kv *other = NULL;
@@ -265,6 +334,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_prefetch_finds_the_item, setup, teardown),
         cmocka_unit_test_setup_teardown(test_miss, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_place_is_but_a_hint, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hinted_item_can_be_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hint_of_another_key_with_the_tag, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hash_depends_on_key_and_secret, setup, teardown),
         cmocka_unit_test_setup_teardown(test_get_is_an_access_and_peek_is_not, setup, teardown),
         cmocka_unit_test_setup_teardown(test_spare, setup, teardown),
