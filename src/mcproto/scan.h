@@ -130,4 +130,22 @@ U_INLINE const u_u8 *mc_scan_blank(const u_u8 *at, const u_u8 *end)
     return at < end ? at : (const u_u8 *)U_NULL;
 }
 
+/* Whether there is one in the `bytes` (1 or more) bytes at p. */
+U_INLINE int mc_has_blank(const u_u8 *p, u_u32 bytes)
+{
+    u_u32 i;
+    u_u64 rest;
+
+    if (bytes < 8) {
+        /* Zero bytes fill the word up, and are there only if nothing comes before them. */
+        rest = mc_word_match_blank(mc_word_load_some(p, bytes));
+        return mc_word_first(rest) < bytes;
+    }
+    for (i = 0; i + 8 < bytes; i += 8) {
+        if (mc_word_match_blank(mc_word_load(p + i)) != 0)
+            return 1;
+    }
+    return mc_word_match_blank(mc_word_load(p + bytes - 8)) != 0;
+}
+
 #endif

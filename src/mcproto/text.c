@@ -256,39 +256,34 @@ static enum mc_outcome parse_line(const struct mc_line *line, struct mc_request 
     return MC_REQUEST;
 }
 
-/*
- * The first space or control character of [key, end), or null. Mostly the input is one line, and
- * then its end needs no search.
- */
-static const u_u8 *key_end(const u_u8 *key, const u_u8 *end)
-{
-    const u_u8 *stop = end - 1;
-
-    if (*stop == '\n') {
-        if (stop[-1] == '\r')
-            stop--;
-        if (mc_scan_blank(key, stop) == U_NULL)
-            return stop;
-    }
-    return mc_scan_blank(key, end);
-}
-
-/* In one pass: whatever comes first behind the key decides. */
-u_u32 mc_parse_get(const u_u8 *buf, u_u32 len, u_u32 *key_len)
+/* The request at the beginning of an input that goes on, or whose line ends otherwise. */
+static u_u32 parse_get_before(const u_u8 *buf, u_u32 len, u_u32 *key_len)
 {
     const u_u8 *key = buf + MC_GET_KEY_OFFSET;
     const u_u8 *end = buf + u_min32(len, MC_GET_KEY_OFFSET + MC_KEY_MAX + 2);
-    const u_u8 *stop;
+    const u_u8 *stop = mc_scan_blank(key, end);
 
-    if (len <= MC_GET_KEY_OFFSET || !u_equal(buf, "get ", MC_GET_KEY_OFFSET))
-        return 0;
-    stop = key_end(key, end);
     if (stop == U_NULL || stop == key || stop - key > MC_KEY_MAX)
         return 0;
     *key_len = (u_u32)(stop - key);
     if (*stop == '\r' && stop + 1 != end)
         stop++;
     return *stop == '\n' ? (u_u32)(stop - buf) + 1 : 0;
+}
+
+/* Mostly the input is one line, and then the key's end needs no search. */
+u_u32 mc_parse_get(const u_u8 *buf, u_u32 len, u_u32 *key_len)
+{
+    const u_u32 around = MC_GET_KEY_OFFSET + 2;
+
+    if (len <= MC_GET_KEY_OFFSET || !u_equal(buf, "get ", MC_GET_KEY_OFFSET))
+        return 0;
+    if (U_LIKELY(len > around && len <= around + MC_KEY_MAX && u_equal(buf + len - 2, "\r\n", 2) &&
+                 !mc_has_blank(buf + MC_GET_KEY_OFFSET, len - around))) {
+        *key_len = len - around;
+        return len;
+    }
+    return parse_get_before(buf, len, key_len);
 }
 
 /* The general way would read these lines just the same, only slower. */

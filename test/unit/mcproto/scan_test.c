@@ -102,6 +102,28 @@ static void the_first_blank_counts(void **state)
         }
 }
 
+/* All lengths, each place, blanks and what is next to them. */
+static void a_blank_is_seen_anywhere(void **state)
+{
+    static const u_u8 others[] = {'!', 0x7f, 0x80, 0xa0, 0xff};
+    static const u_u8 blanks[] = {0, 1, '\t', '\n', '\r', 0x1f, ' '};
+    u_u8 text[LEN_MAX];
+    u_u32 len;
+    u_u32 at;
+    u_u32 i;
+
+    for (len = 1; len <= LEN_MAX; len++)
+        for (i = 0; i < sizeof others; i++) {
+            memset(text, others[i], sizeof text);
+            assert_false(mc_has_blank(guard_behind(text, len), len));
+            for (at = 0; at < len; at++) {
+                text[at] = blanks[(at + len) % sizeof blanks];
+                assert_true(mc_has_blank(guard_behind(text, len), len));
+                text[at] = others[i];
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +132,7 @@ int main(void)
         cmocka_unit_test(scan_finds_the_first),
         cmocka_unit_test(blanks_are_space_and_control_characters),
         cmocka_unit_test(the_first_blank_counts),
+        cmocka_unit_test(a_blank_is_seen_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
