@@ -686,38 +686,53 @@ static uint32_t packet_key(const uint8_t *data, uint32_t len, const uint8_t **ke
     return key_len;
 }
 
-/* Whether a text request would be taken, if one came. */
-static bool session_is_ready(const struct cache_session *session)
+static inline void hint_set(struct cache_session *session, const uint8_t *bytes, uint32_t len)
 {
-    return session->language == CACHE_LANGUAGE_TEXT && !session->blocked && !session->yielded;
+    struct cache_hint *hint = &session->hint;
+
+    hint->key = kv_key(session->worker->kv, bytes, len);
+    hint->loop = session->worker->loop;
+    kv_prefetch_bucket(session->worker->kv_worker, &hint->key);
+}
+
+/* What is no get of one key, or comes when none could be answered at once. */
+static __attribute__((noinline)) void prefetch_other(struct cache_session *session,
+                                                     const uint8_t *data, uint32_t len)
+{
+    const uint8_t *bytes = NULL;
+    uint32_t key_len;
+
+    if (session->line != NULL || cache_session_phase(session) != CACHE_PHASE_LINE || len == 0)
+        return;
+    key_len = data[0] == MC_BINARY_MAGIC_REQUEST ? packet_key(data, len, &bytes)
+                                                 : text_key(data, len, &bytes);
+    if (key_len == 0)
+        return;
+    hint_set(session, bytes, key_len);
 }
 
 void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data, uint32_t len)
 {
     struct cache_hint *hint = &session->hint;
-    const uint8_t *bytes = data + MC_GET_KEY_OFFSET;
     uint32_t key_len;
 
     hint->key.bytes = NULL;
     hint->item = NULL;
-    if (session->line != NULL || cache_session_phase(session) != CACHE_PHASE_LINE || len == 0)
-        return;
-    hint->get_bytes = session_is_ready(session) ? mc_parse_get(data, len, &key_len) : 0;
-    if (U_UNLIKELY(hint->get_bytes == 0))
-        key_len = data[0] == MC_BINARY_MAGIC_REQUEST ? packet_key(data, len, &bytes)
-                                                     : text_key(data, len, &bytes);
-    if (key_len == 0)
-        return;
-    hint->key = kv_key(session->worker->kv, bytes, key_len);
-    hint->loop = session->worker->loop;
-    kv_prefetch_bucket(session->worker->kv_worker, &hint->key);
+    hint->get_bytes = 0;
+    if (U_LIKELY(cache_session_is_waiting(session) && session->line == NULL &&
+                 session->language == CACHE_LANGUAGE_TEXT))
+        hint->get_bytes = mc_parse_get(data, len, &key_len);
+    if (U_LIKELY(hint->get_bytes > 0))
+        hint_set(session, data + MC_GET_KEY_OFFSET, key_len);
+    else
+        prefetch_other(session, data, len);
 }
 
 void cache_session_prefetch_item(struct cache_session *session)
 {
     struct cache_hint *hint = &session->hint;
 
-    if (hint->key.bytes != NULL && hint->loop == session->worker->loop)
+    if (hint->key.bytes != NULL)
         hint->item = kv_prefetch_item(session->worker->kv_worker, &hint->key);
 }
 

@@ -193,6 +193,8 @@ uint32_t cache_session_idle_s(const struct cache_session *session)
 
 enum cache_session_state cache_session_state(const struct cache_session *session)
 {
+    if (U_LIKELY(cache_session_is_waiting(session)))
+        return CACHE_SESSION_OPEN;
     switch (cache_session_phase(session)) {
     case CACHE_PHASE_CLOSING:
         return CACHE_SESSION_CLOSING;

@@ -94,6 +94,12 @@ static inline void cache_session_set_phase(struct cache_session *session, enum c
     atomic_store_explicit(&session->phase, (uint8_t)phase, memory_order_relaxed);
 }
 
+/* Whether it waits for a request, or for more of the one of which `line` is the beginning. */
+static inline bool cache_session_is_waiting(const struct cache_session *session)
+{
+    return ((unsigned)cache_session_phase(session) | session->blocked | session->yielded) == 0;
+}
+
 /* Whether a request before this one of the same input has been answered. */
 static inline bool cache_session_has_replied(const struct cache_session *session)
 {

@@ -83,16 +83,12 @@ struct stack_sink {
     bool failed;    /* a reply that had begun could not be queued */
 };
 
-/* Takes what has been written, when no more will be. */
-static inline void sink_end(const struct stack_sink *s)
+/* Takes what has been written. */
+static inline void sink_commit(struct stack_sink *s)
 {
-    if (s->start)
-        net_port_commit(s->worker, s->conn->us, (u_u32)(s->sink.at - s->start));
-}
-
-static void sink_commit(struct stack_sink *s)
-{
-    sink_end(s);
+    if (!s->start)
+        return;
+    net_port_commit(s->worker, s->conn->us, (u_u32)(s->sink.at - s->start));
     s->start = NULL;
     s->sink.at = NULL;
     s->sink.end = NULL;
@@ -105,7 +101,7 @@ static int sink_more(struct cache_sink *sink, uint32_t need)
 
     if (!s->conn->us)
         return -1;
-    if (s->start) {
+    if (U_UNLIKELY(s->start != NULL)) {
         sink_commit(s);
         sink->full = queue_is_full(s->worker, s->conn);
     }
@@ -142,14 +138,16 @@ static int sink_ref(struct cache_sink *sink, const void *data, uint32_t len, voi
 
 static const struct cache_sink_ops sink_ops = {.more = sink_more, .ref = sink_ref};
 
-static void sink_begin(struct stack_sink *s, struct net_stack_worker *worker,
-                       struct net_stack_conn *conn)
+/* A sink of the worker's, which is then begun for one connection after the other. */
+static void sink_init(struct stack_sink *s, struct net_stack_worker *worker)
 {
-    s->sink = (struct cache_sink){.ops = &sink_ops};
-    s->sink.full = conn->us && queue_is_full(worker, conn);
-    s->worker = worker;
+    *s = (struct stack_sink){.sink = {.ops = &sink_ops}, .worker = worker};
+}
+
+static inline void sink_begin(struct stack_sink *s, struct net_stack_conn *conn)
+{
+    s->sink.full = conn->us && queue_is_full(s->worker, conn);
     s->conn = conn;
-    s->start = NULL;
     s->failed = false;
 }
 
@@ -396,10 +394,10 @@ static void conn_data_untaken(struct net_stack_worker *worker, struct net_stack_
  * Gives input to the session. Returns how many bytes are done with: less than len if its turn is
  * over, and then the rest is to be given to it in the next pass.
  */
-static uint32_t conn_data(struct net_stack_worker *worker, struct net_stack_conn *conn,
-                          const uint8_t *data, uint32_t len)
+static uint32_t conn_data(struct stack_sink *s, struct net_stack_conn *conn, const uint8_t *data,
+                          uint32_t len)
 {
-    struct stack_sink s;
+    struct net_stack_worker *worker = s->worker;
     enum cache_session_state state;
     uint32_t used;
     uint32_t done;
@@ -408,11 +406,11 @@ static uint32_t conn_data(struct net_stack_worker *worker, struct net_stack_conn
         conn_data_untaken(worker, conn, data, len);
         return len;
     }
-    sink_begin(&s, worker, conn);
-    used = cache_session_input(conn->session, data, len, &s.sink);
-    sink_end(&s);
+    sink_begin(s, conn);
+    used = cache_session_input(conn->session, data, len, &s->sink);
+    sink_commit(s);
     state = cache_session_state(conn->session);
-    if (U_LIKELY(state == CACHE_SESSION_OPEN && !s.failed && !conn->peer_closed)) {
+    if (U_LIKELY(state == CACHE_SESSION_OPEN && !s->failed && !conn->peer_closed)) {
         if (U_UNLIKELY(conn->kept_bytes > 0))
             conn->kept_bytes -= u_min32(conn->kept_bytes, len);
         conn_heard(worker, conn);
@@ -423,7 +421,7 @@ static uint32_t conn_data(struct net_stack_worker *worker, struct net_stack_conn
     if (state == CACHE_SESSION_BLOCKED && used < len)
         conn_keep(worker, conn, data + used, len - used);
     if (conn->session)
-        conn_settle(worker, conn, s.failed);
+        conn_settle(worker, conn, s->failed);
     if (U_UNLIKELY(!conn->session))
         return len;
     conn_heard(worker, conn);
@@ -438,9 +436,10 @@ static void conn_resume(struct net_stack_worker *worker, struct net_stack_conn *
         return;
     if (cache_session_state(conn->session) == CACHE_SESSION_BLOCKED)
         net_stack_count(worker, NET_STACK_RESUMED, 1);
-    sink_begin(&s, worker, conn);
+    sink_init(&s, worker);
+    sink_begin(&s, conn);
     cache_session_resume(conn->session, &s.sink);
-    sink_end(&s);
+    sink_commit(&s);
     if (cache_session_state(conn->session) == CACHE_SESSION_OPEN)
         conn_unhold(worker, conn);
     conn_settle(worker, conn, s.failed);
@@ -503,20 +502,12 @@ static void prefetch_items(struct net_stack_worker *worker, unsigned n)
     }
 }
 
-/* Everything that has an effect. Returns false if there is a rest, which the event then is. */
-static bool handle_event(struct net_stack_worker *worker, struct us_event *ev)
+/* What is no input. */
+static void handle_other(struct net_stack_worker *worker, const struct us_event *ev)
 {
     struct net_stack_conn *conn = ev->user;
-    uint32_t done;
 
     switch (ev->type) {
-    case US_EV_DATA:
-        done = conn_data(worker, conn, ev->data, ev->len);
-        if (U_LIKELY(done == ev->len))
-            break;
-        ev->data += done;
-        ev->len -= done;
-        return false;
     case US_EV_PEER_CLOSED:
         conn_peer_closed(worker, conn);
         break;
@@ -534,12 +525,29 @@ static bool handle_event(struct net_stack_worker *worker, struct us_event *ev)
     case US_EV_DATAGRAM:
         net_stack_datagram(worker, ev);
         break;
+    case US_EV_DATA:
     case US_EV_ACCEPTED: /* done when it was taken */
     case US_EV_CONNECTED:
     case US_EV_NONE:
         break;
     }
-    return true;
+}
+
+/* Everything that has an effect. Returns false if there is a rest, which the event then is. */
+static inline bool handle_event(struct stack_sink *s, struct us_event *ev)
+{
+    uint32_t done;
+
+    if (U_UNLIKELY(ev->type != US_EV_DATA)) {
+        handle_other(s->worker, ev);
+        return true;
+    }
+    done = conn_data(s, ev->user, ev->data, ev->len);
+    if (U_LIKELY(done == ev->len))
+        return true;
+    ev->data += done;
+    ev->len -= done;
+    return false;
 }
 
 /*
@@ -549,15 +557,17 @@ static bool handle_event(struct net_stack_worker *worker, struct us_event *ev)
  */
 static unsigned handle_pass(struct net_stack_worker *worker, unsigned n)
 {
+    struct stack_sink s;
     unsigned left = 0;
     unsigned i;
 
+    sink_init(&s, worker);
     worker->pass++;
     for (i = 0; i < n; i++) {
         struct us_event *ev = &worker->events[i];
         const struct net_stack_conn *conn = ev->user;
 
-        if ((conn && conn->yield_pass == worker->pass) || !handle_event(worker, ev))
+        if ((conn && conn->yield_pass == worker->pass) || !handle_event(&s, ev))
             worker->events[left++] = *ev;
     }
     return left;
