@@ -146,25 +146,23 @@ int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,
     return value_send(worker, sink, n, MC_VALUE_HEADER_MAX, view, view->value_len);
 }
 
-int cache_reply_single(struct cache_worker *worker, struct cache_sink *sink,
-                       const struct kv_view *view)
+#define SHORT_AROUND_MAX (MC_VALUE_HEADER_MAX + sizeof(end_line) - 1)
+
+U_STATIC_ASSERT(SHORT_AROUND_MAX + KV_SHORT_MAX <= CACHE_SINK_NEED_MAX, a_short_hit_fits_one_room);
+
+int cache_reply_short(struct cache_worker *worker, struct cache_sink *sink,
+                      const struct kv_key *key, const struct kv_short *found)
 {
-    const uint32_t around_max = MC_VALUE_HEADER_MAX + sizeof(end_line) - 1;
     uint8_t *at;
 
-    if (U_UNLIKELY(view->value == NULL || !value_is_short(around_max, view->value_len))) {
-        int result = cache_reply_value(worker, sink, view, false);
-
-        return result != 0 ? result : cache_reply_end(worker, sink);
-    }
-    if (cache_reply_room(sink, around_max + view->value_len) != 0)
+    if (cache_reply_room(sink, (uint32_t)SHORT_AROUND_MAX + found->value_len) != 0)
         return -1;
-    cache_shown_note(worker, view->item);
+    cache_shown_note(worker, found->item);
     at = sink->at;
-    at += mc_write_value_header(at, view->key, view->key_len, view->flags,
-                                view->value_len - CACHE_CRLF_BYTES, NULL);
-    u_copy_short(at, view->value, view->value_len);
-    at += view->value_len;
+    at += mc_write_value_header(at, key->bytes, key->len, 0, found->value_len - CACHE_CRLF_BYTES,
+                                NULL);
+    u_copy_short(at, found->value, found->value_len);
+    at += found->value_len;
     memcpy(at, end_line, sizeof(end_line) - 1);
     at += sizeof(end_line) - 1;
     cache_reply_take(worker, sink, (uint32_t)(at - sink->at));

@@ -47,9 +47,9 @@ int cache_reply_number(struct cache_worker *worker, struct cache_sink *sink, uin
 int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,
                       const struct kv_view *view, bool with_cas);
 
-/* The whole reply to a get of one key that was found: the same, and END. */
-int cache_reply_single(struct cache_worker *worker, struct cache_sink *sink,
-                       const struct kv_view *view);
+/* The whole reply to a get of one key that has found a short value: the same, and END. */
+int cache_reply_short(struct cache_worker *worker, struct cache_sink *sink,
+                      const struct kv_key *key, const struct kv_short *found);
 
 /* The line of a meta reply; if its code is VA, the value of the view and its CRLF. */
 int cache_reply_meta(struct cache_worker *worker, struct cache_sink *sink,

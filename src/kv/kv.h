@@ -177,6 +177,21 @@ enum kv_found {
 /* Looks a key up, counts as an access (FETCHED, last access, eviction policy). */
 enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view);
 
+/* What most lookups find: an item without flags whose value is short. */
+struct kv_short {
+    const struct kv_item *item;
+    const uint8_t *value;
+    uint32_t value_len; /* at most KV_SHORT_MAX */
+};
+
+#define KV_SHORT_MAX 254
+
+/*
+ * kv_get() for a key whose place is known, if what is there is of that kind and the key not long.
+ * False: nothing was done, and kv_get() is to be asked.
+ */
+bool kv_get_short(struct kv_worker *worker, const struct kv_key *key, struct kv_short *found);
+
 /* The same without counting as an access. */
 enum kv_found kv_peek(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view);
 

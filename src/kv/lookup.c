@@ -55,19 +55,20 @@ void kv_prefetch_value(const struct kv_item *item)
 
 U_STATIC_ASSERT((int)KV_ACCESS_FETCHED == (int)KV_FETCHED, kv_fetched_is_the_same_bit);
 
-/* near: the item is known to be as kv_status_is_near() says. */
-static inline void view_fill(struct kv_view *view, const struct kv_find *find, uint32_t access,
-                             bool near)
+static inline void view_fill(struct kv_view *view, const struct kv_find *find)
 {
     const struct kv_item *item = find->item;
     uint64_t status = find->status;
     uint8_t marks = kv_status_marks(status);
+    uint32_t access = kv_item_access(item);
     view->item = item;
     view->key = find->key;
     view->key_len = kv_status_key_len(status);
-    view->value = (!near && (marks & KV_MARK_LARGE)) ? U_NULL : find->key + view->key_len;
-    view->value_len = near ? kv_status_near_len(status) : kv_item_value_len(item, status);
-    view->flags = near ? 0 : kv_item_flags(item);
+    view->value = (marks & KV_MARK_LARGE) ? U_NULL : find->key + view->key_len;
+    view->value_len = kv_item_value_len(item, status);
+    view->flags = 0;
+    if (U_UNLIKELY(marks & KV_MARK_FLAGS))
+        view->flags = kv_item_flags(item);
     view->exptime = kv_status_exptime(status);
     view->last_access = kv_access_seconds(access);
     view->state = (marks & KV_MARK_STATE) | (access & KV_ACCESS_FETCHED);
@@ -78,7 +79,7 @@ void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t sta
 {
     struct kv_find find = {.item = (struct kv_item *)(uintptr_t)item, .status = status};
     find.key = (const uint8_t *)item + kv_item_key_offset(item, status);
-    view_fill(view, &find, kv_item_access(item), false);
+    view_fill(view, &find);
 }
 
 bool kv_unlink_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t hash, uint64_t word)
@@ -101,25 +102,21 @@ void kv_remove_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t 
         kv_unlinked(worker, item, found == KV_MISS_EXPIRED ? KV_END_EXPIRED : KV_END_FLUSHED);
 }
 
-/* An item that is valid has been found: it is shown, and counts as accessed. */
-static inline void get_hit(struct kv_worker *worker, const struct kv_find *find, bool near,
-                           struct kv_view *view)
+/* kv_item_mark_seen() for an item that is not large. */
+static inline void mark_seen(struct kv_worker *worker, const struct kv_item *item)
 {
-    uint32_t access = kv_item_access(find->item);
-    view_fill(view, find, access, near);
-    if (!near && (kv_status_marks(find->status) & KV_MARK_LARGE)) {
-        kv_item_mark_seen(worker, find->item);
-    } else {
-        worker->view_turn = worker->turn;
-        worker->seen[kv_segment_of(&worker->kv->segments, find->item)] = worker->turn;
-    }
-    kv_item_access_set(find->item, access, kv_access_fetched(worker, access));
+    worker->view_turn = worker->turn;
+    worker->seen[kv_segment_of(&worker->kv->segments, item)] = worker->turn;
 }
 
-/* Not inlined: the short way would have to save the registers that this one needs. */
-static __attribute__((noinline)) enum kv_found get_searched(struct kv_worker *worker,
-                                                            const struct kv_key *key,
-                                                            struct kv_view *view)
+/* Counts as accessed. */
+static inline void touch(const struct kv_worker *worker, struct kv_item *item)
+{
+    uint32_t access = kv_item_access(item);
+    kv_item_access_set(item, access, kv_access_fetched(worker, access));
+}
+
+enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view)
 {
     const struct kv_index *index = &worker->kv->index;
     struct kv_find find;
@@ -130,18 +127,29 @@ static __attribute__((noinline)) enum kv_found get_searched(struct kv_worker *wo
         kv_remove_invalid(worker, find.item, key->hash, find.word, found);
         return found;
     }
-    get_hit(worker, &find, false, view);
+    view_fill(view, &find);
+    if (U_UNLIKELY(kv_status_marks(find.status) & KV_MARK_LARGE))
+        kv_item_mark_seen(worker, find.item);
+    else
+        mark_seen(worker, find.item);
+    touch(worker, find.item);
     return KV_HIT;
 }
 
-enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view)
+U_STATIC_ASSERT(KV_SHORT_MAX == KV_NEAR_LEN_NONE - 1, kv_short_max_is_that_of_the_status);
+
+bool kv_get_short(struct kv_worker *worker, const struct kv_key *key, struct kv_short *found)
 {
     struct kv_find find;
     if (U_UNLIKELY(!kv_index_search_near(&worker->kv->index, key, &find) ||
                    kv_status_validity(worker, find.status) != KV_HIT))
-        return get_searched(worker, key, view);
-    get_hit(worker, &find, true, view);
-    return KV_HIT;
+        return false;
+    found->item = find.item;
+    found->value = find.key + key->len;
+    found->value_len = kv_status_near_len(find.status);
+    mark_seen(worker, find.item);
+    touch(worker, find.item);
+    return true;
 }
 
 enum kv_found kv_peek(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view)

@@ -144,28 +144,30 @@ static void test_almost_a_get(void **state)
 /* Keys and values around the lengths at which they are written in another way. */
 static void test_lengths(void **state)
 {
-    static const uint32_t lengths[] = {1,   2,    6,    7,    8,    9,    10,   13,   14,
-                                       15,  16,   17,   99,   100,  101,  700,  712,  713,
-                                       714, 1000, 1023, 1024, 8190, 8191, 8192, 20000};
+    static const uint32_t lengths[] = {
+        0,   1,   2,   6,   7,   8,   9,   10,  13,  14,   15,   16,   17,   99,   100,  101,  251,
+        252, 253, 254, 255, 700, 712, 713, 714, 999, 1000, 1023, 1024, 8190, 8191, 8192, 20000};
     struct rig *rig = *state;
     char key[251];
     char line[260];
     char header[300];
 
-    for (uint32_t key_len = 1; key_len <= 250; key_len += key_len < 20 ? 1 : 23) {
+    for (uint32_t key_len = 1; key_len <= 250; key_len += key_len < 34 ? 1 : 24) {
         memset(key, 'a', key_len);
         key[key_len] = '\0';
         snprintf(line, sizeof(line), "get %s\r\n", key);
-        for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]) * 4; i++) {
+            const char *flags = i % 2 == 0 ? "0" : "30";
+            uint32_t len = lengths[i / 4];
             const char *reply;
-            int n = snprintf(header, sizeof(header), "VALUE %s 30 %u\r\n", key, lengths[i]);
+            int n = snprintf(header, sizeof(header), "VALUE %s %s %u\r\n", key, flags, len);
 
-            store(rig, key, "30", lengths[i]);
-            reply = reply_to(rig, line, strlen(line), i % 2 == 0 ? PREFETCHED : WHOLE);
+            store(rig, key, flags, len);
+            reply = reply_to(rig, line, strlen(line), i % 4 < 2 ? PREFETCHED : WHOLE);
             assert_memory_equal(reply, header, n);
-            for (uint32_t at = 0; at < lengths[i]; at++)
+            for (uint32_t at = 0; at < len; at++)
                 assert_int_equal(reply[(uint32_t)n + at], 'x');
-            assert_string_equal(reply + n + lengths[i], "\r\nEND\r\n");
+            assert_string_equal(reply + n + len, "\r\nEND\r\n");
         }
     }
 }
