@@ -286,7 +286,7 @@ u_u32 mc_parse_get(const u_u8 *buf, u_u32 len, u_u32 *key_len)
     return parse_get_before(buf, len, key_len);
 }
 
-/* The general way would read these lines just the same, only slower. */
+/* The general way would read these lines and those of the next one just the same, but slower. */
 static int parse_single_get(const u_u8 *buf, u_u32 len, struct mc_request *req)
 {
     u_u32 key_len = 0;
@@ -303,12 +303,69 @@ static int parse_single_get(const u_u8 *buf, u_u32 len, struct mc_request *req)
     return 1;
 }
 
+/* One to nine digits with something behind them, which is then returned; else null. */
+static const u_u8 *plain_number(const u_u8 *at, const u_u8 *end, u_u32 *number)
+{
+    const u_u8 *stop = end - at > 9 ? at + 9 : end;
+    const u_u8 *first = at;
+    u_u32 n = 0;
+
+    for (; at != stop; at++) {
+        u_u32 digit = (u_u32)*at - '0';
+        if (digit > 9)
+            break;
+        n = n * 10 + digit;
+    }
+    *number = n;
+    return at != first && at != end ? at : (const u_u8 *)U_NULL;
+}
+
+/* "set <key> <flags> <exptime> <bytes>" as nearly all clients send it. */
+static int parse_plain_set(const u_u8 *buf, u_u32 len, struct mc_request *req)
+{
+    enum { KEY_OFFSET = 4 };
+    const u_u8 *end = buf + len;
+    const u_u8 *key = buf + KEY_OFFSET;
+    const u_u8 *key_end;
+    const u_u8 *at;
+    u_u32 flags;
+    u_u32 exptime;
+    u_u32 bytes;
+
+    if (len <= KEY_OFFSET || !u_equal(buf, "set ", KEY_OFFSET))
+        return 0;
+    key_end = mc_scan_blank(key, key + u_min32(len - KEY_OFFSET, MC_KEY_MAX + 1));
+    if (key_end == U_NULL || key_end == key || *key_end != ' ')
+        return 0;
+    at = plain_number(key_end + 1, end, &flags);
+    if (at == U_NULL || *at != ' ')
+        return 0;
+    at = plain_number(at + 1, end, &exptime);
+    if (at == U_NULL || *at != ' ')
+        return 0;
+    at = plain_number(at + 1, end, &bytes);
+    if (at == U_NULL || bytes > MC_VALUE_MAX)
+        return 0;
+    if (*at == '\r' && at + 1 != end)
+        at++;
+    if (*at != '\n')
+        return 0;
+    req->command = MC_CMD_SET;
+    req->line_bytes = (u_u32)(at - buf) + 1;
+    req->key = key;
+    req->key_len = (u_u32)(key_end - key);
+    req->flags = flags;
+    req->exptime = (u_s32)exptime;
+    req->value_bytes = bytes;
+    return 1;
+}
+
 enum mc_outcome mc_parse(const u_u8 *buf, u_u32 len, struct mc_request *req)
 {
     struct mc_line line;
 
     mc_request_clear(req);
-    if (parse_single_get(buf, len, req))
+    if (parse_single_get(buf, len, req) || parse_plain_set(buf, len, req))
         return MC_REQUEST;
     if (!mc_line_cut(buf, len, &line)) {
         if (mc_line_may_grow(buf, len))
