@@ -83,35 +83,57 @@ U_INLINE u_u32 u_sum_fold(u_u64 sum)
     return low >> 16;
 }
 
+/* A word without the `skip` bytes that come first in memory, 0 to 7; zeros behind the others. */
+U_INLINE u_u64 u_sum_skip(u_u64 word, u_u32 skip)
+{
+#if defined(__GNUC__) && defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) &&            \
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return word >> 8 * skip;
+#else
+    u_u64 rest = 0;
+
+    u_copy(&rest, (const u_u8 *)&word + skip, sizeof(word) - skip);
+    return rest;
+#endif
+}
+
+/*
+ * Adds eight bytes or more, and copies them unless `to` is null. The last word ends with the last
+ * byte and may overlap the one before.
+ */
+U_ALWAYS_INLINE u_u64 u_sum_words(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 bytes)
+{
+    const u_u8 *last = from + (bytes - 8);
+    u_u8 *to_last = to + (to ? bytes - 8 : 0);
+    u_u64 word;
+
+    while (from < last) {
+        u_copy(&word, from, 8);
+        sum = u_sum_add64(sum, word);
+        from += 8;
+        if (to) {
+            u_copy(to, &word, 8);
+            to += 8;
+        }
+    }
+    u_copy(&word, last, 8);
+    if (to)
+        u_copy(to_last, &word, 8);
+    return u_sum_add64(sum, u_sum_skip(word, (0 - bytes) & 7));
+}
+
 /*
  * Adds `bytes` bytes, of which the last may stand alone, and copies them unless `to` is null:
  * callers pass a constant null or a pointer.
  */
 U_ALWAYS_INLINE u_u64 u_sum_piece(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 bytes)
 {
-    u_u64 word[2];
     u_u32 half;
     u_u16 pair;
     u_u8 last[2] = {0, 0}; /* a missing second byte counts as 0 */
 
-    for (; bytes >= 16; bytes -= 16) {
-        u_copy(word, from, 16);
-        sum = u_sum_add64(u_sum_add64(sum, word[0]), word[1]);
-        from += 16;
-        if (to) {
-            u_copy(to, word, 16);
-            to += 16;
-        }
-    }
-    if (bytes & 8) {
-        u_copy(word, from, 8);
-        sum = u_sum_add64(sum, word[0]);
-        from += 8;
-        if (to) {
-            u_copy(to, word, 8);
-            to += 8;
-        }
-    }
+    if (bytes >= 8)
+        return u_sum_words(sum, to, from, bytes);
     if (bytes & 4) {
         u_copy(&half, from, 4);
         sum = u_sum_add64(sum, half);

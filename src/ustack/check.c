@@ -144,8 +144,8 @@ static const char *check_timers(const struct us_conn *conn)
 
 static u_u32 count_slices(const struct us_stack *stack, const struct us_conn *conn)
 {
-    u_u32 n = 0;
-    u_u16 index = conn->slice_first;
+    u_u32 n = conn->slice_len != 0;
+    u_u16 index = conn->slice_next;
 
     while (index != US_SLICE_NONE && n <= US_SLICES_MAX) {
         n++;

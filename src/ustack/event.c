@@ -30,9 +30,10 @@ void us_event_raise(struct us_stack *stack, struct us_conn *conn, unsigned flags
     us_event_queue_conn(stack, conn);
 }
 
-void us_event_add_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len)
+/* Puts a slice behind those that the connection has. */
+static void slice_append(struct us_event_queue *events, struct us_conn *conn, const u_u8 *data,
+                         u_u32 len)
 {
-    struct us_event_queue *events = &stack->events;
     u_u16 index = events->slice_free;
 
     if (index != US_SLICE_NONE) {
@@ -41,15 +42,27 @@ void us_event_add_slice(struct us_stack *stack, struct us_conn *conn, const u_u8
         U_ASSERT(events->slice_touched < US_SLICES_MAX);
         index = events->slice_touched++;
     }
-    events->slices_used++;
     events->slices[index].data = data;
     events->slices[index].len = (u_u16)len;
     events->slices[index].next = US_SLICE_NONE;
-    if (conn->slice_first == US_SLICE_NONE)
-        conn->slice_first = index;
+    if (conn->slice_next == US_SLICE_NONE)
+        conn->slice_next = index;
     else
         events->slices[conn->slice_last].next = index;
     conn->slice_last = index;
+}
+
+void us_event_add_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len)
+{
+    struct us_event_queue *events = &stack->events;
+
+    events->slices_used++;
+    if (U_LIKELY(conn->slice_len == 0)) {
+        conn->slice_data = data;
+        conn->slice_len = (u_u16)len;
+    } else {
+        slice_append(events, conn, data, len);
+    }
     us_event_queue_conn(stack, conn);
 }
 
@@ -60,24 +73,27 @@ struct us_datagram_event *us_event_add_datagram(struct us_event_queue *events)
     return &events->datagrams[events->dgram_tail++ % US_SLICES_MAX];
 }
 
-/* Takes the connection's first slice. */
-static struct us_slice slice_take(struct us_stack *stack, struct us_conn *conn)
+/* The connection's first slice was taken: the next one takes its place. */
+static void slice_drop(struct us_stack *stack, struct us_conn *conn)
 {
     struct us_event_queue *events = &stack->events;
-    u_u16 index = conn->slice_first;
-    struct us_slice slice = events->slices[index];
+    u_u16 index = conn->slice_next;
 
-    conn->slice_first = slice.next;
+    events->slices_used--;
+    conn->slice_len = 0;
+    if (index == US_SLICE_NONE)
+        return;
+    conn->slice_data = events->slices[index].data;
+    conn->slice_len = events->slices[index].len;
+    conn->slice_next = events->slices[index].next;
     events->slices[index].next = events->slice_free;
     events->slice_free = index;
-    events->slices_used--;
-    return slice;
 }
 
 void us_event_drop_slices(struct us_stack *stack, struct us_conn *conn)
 {
-    while (conn->slice_first != US_SLICE_NONE)
-        (void)slice_take(stack, conn);
+    while (conn->slice_len != 0)
+        slice_drop(stack, conn);
 }
 
 void us_event_release(struct us_stack *stack, struct us_ref *ref)
@@ -103,12 +119,12 @@ void us_event_retire_blocks(struct us_stack *stack)
 
 void us_event_keep_slices(struct us_stack *stack, struct us_conn *conn)
 {
-    while (conn->slice_first != US_SLICE_NONE) {
-        struct us_slice slice = slice_take(stack, conn);
-        if (!us_rxq_keep(stack, &conn->rxq, US_RXQ_HELD, slice.data, slice.len)) {
+    while (conn->slice_len != 0) {
+        if (!us_rxq_keep(stack, &conn->rxq, US_RXQ_HELD, conn->slice_data, conn->slice_len)) {
             us_conn_out_of_memory(stack, conn);
             return;
         }
+        slice_drop(stack, conn);
     }
 }
 
@@ -124,6 +140,17 @@ static void event_fill(struct us_event *event, enum us_event_type type, struct u
     event->datagram = (const struct us_datagram *)U_NULL;
 }
 
+/* Tells of the connection's first slice. */
+U_INLINE void event_slice(struct us_stack *stack, struct us_conn *conn, struct us_event *event)
+{
+    event_fill(event, US_EV_DATA, conn);
+    event->data = conn->slice_data;
+    event->len = conn->slice_len;
+    conn->rcv_queued -= event->len;
+    if (U_UNLIKELY(!us_tcp_window_is_wide(stack, conn)))
+        us_tcp_recv_consumed(stack, conn);
+}
+
 /* Tells of the bytes that come next, if there are any. */
 static int event_data(struct us_stack *stack, struct us_conn *conn, struct us_event *event)
 {
@@ -133,21 +160,19 @@ static int event_data(struct us_stack *stack, struct us_conn *conn, struct us_ev
         us_event_keep_slices(stack, conn);
         return 0;
     }
-    if (conn->slice_first != US_SLICE_NONE) {
-        struct us_slice slice = slice_take(stack, conn);
-        event_fill(event, US_EV_DATA, conn);
-        event->data = slice.data;
-        event->len = slice.len;
-    } else {
-        chunk = us_rxq_take(&conn->rxq);
-        if (chunk == U_NULL)
-            return 0;
-        event_fill(event, US_EV_DATA, conn);
-        event->data = chunk->data;
-        event->len = chunk->len;
-        chunk->next = stack->events.retired;
-        stack->events.retired = chunk;
+    if (conn->slice_len != 0) {
+        event_slice(stack, conn, event);
+        slice_drop(stack, conn);
+        return 1;
     }
+    chunk = us_rxq_take(&conn->rxq);
+    if (chunk == U_NULL)
+        return 0;
+    event_fill(event, US_EV_DATA, conn);
+    event->data = chunk->data;
+    event->len = chunk->len;
+    chunk->next = stack->events.retired;
+    stack->events.retired = chunk;
     conn->rcv_queued -= event->len;
     us_tcp_recv_consumed(stack, conn);
     return 1;
@@ -194,7 +219,7 @@ static int event_of_conn(struct us_stack *stack, struct us_conn *conn, struct us
 /* Whether all that a connection has to tell is one slice. */
 U_INLINE int event_is_one_slice(const struct us_conn *conn)
 {
-    return conn->slice_first != US_SLICE_NONE && conn->slice_first == conn->slice_last &&
+    return conn->slice_len != 0 && conn->slice_next == US_SLICE_NONE &&
            (conn->ev_flags & ~US_EVF_VISIBLE) == 0 && !(conn->rx_flags & US_RX_HELD) &&
            conn->rxq.head == U_NULL;
 }
@@ -226,7 +251,8 @@ static void event_datagram(struct us_event_queue *events, struct us_event *event
     event->datagram = &from->info;
 }
 
-int us_next_event(struct us_stack *stack, struct us_event *event)
+/* us_next_event() without what is most frequent. */
+static int event_seldom(struct us_stack *stack, struct us_event *event)
 {
     struct us_event_queue *events = &stack->events;
 
@@ -240,14 +266,28 @@ int us_next_event(struct us_stack *stack, struct us_event *event)
     }
     while (!u_list_is_empty(&events->conns)) {
         struct us_conn *conn = U_CONTAINER_OF(events->conns.next, struct us_conn, ev_link);
-        if (U_LIKELY(event_is_one_slice(conn))) {
-            u_list_remove(&conn->ev_link);
-            return event_data(stack, conn, event);
-        }
         if (event_of_conn(stack, conn, event))
             return 1;
         u_list_remove(&conn->ev_link);
     }
     event->type = US_EV_NONE;
     return 0;
+}
+
+int us_next_event(struct us_stack *stack, struct us_event *event)
+{
+    struct us_event_queue *events = &stack->events;
+
+    if (U_LIKELY(events->released == U_NULL && events->dgram_head == events->dgram_tail &&
+                 !u_list_is_empty(&events->conns))) {
+        struct us_conn *conn = U_CONTAINER_OF(events->conns.next, struct us_conn, ev_link);
+        if (U_LIKELY(event_is_one_slice(conn))) {
+            u_list_remove(&conn->ev_link);
+            event_slice(stack, conn, event);
+            conn->slice_len = 0;
+            events->slices_used--;
+            return 1;
+        }
+    }
+    return event_seldom(stack, event);
 }

@@ -3,11 +3,11 @@
  * Events on their way to the application.
  *
  * Connections with something to tell form a list in order of arrival. What each has to tell is a
- * set of bits in the connection, slices of received packets (from a fixed array: us_input() stops
- * when it is used up) and the connection's receive queue; us_next_event() turns that into events
- * in the order of the protocol. So nothing but slices can run out, and a connection's events come
- * together, while its memory is warm. Datagrams have no connection: they wait in a ring of their
- * own, and each counts as a slice.
+ * set of bits in the connection, slices of received packets (the first in the connection, more in a
+ * fixed array: us_input() stops when there are as many) and the connection's receive queue;
+ * us_next_event() turns that into events in the order of the protocol. So nothing but slices can
+ * run out, and a connection's events come together, while its memory is warm. Datagrams have no
+ * connection: they wait in a ring of their own, and each counts as a slice.
  *
  * Blocks whose bytes an event points to are kept until the next us_input() after that.
  */
@@ -35,11 +35,11 @@ enum {
     US_EVF_VISIBLE = 1 << 5 /* the application knows of the connection, or will */
 };
 
-/* In-order bytes of a packet that were not handed to the application yet. */
+/* In-order bytes of a packet that were not handed to the application yet, behind others. */
 struct us_slice {
     const u_u8 *data;
     u_u16 len;
-    u_u16 next; /* index of the connection's next slice, or of the free list */
+    u_u16 next; /* index of the next one of the connection, or of the free list */
 };
 
 /* A datagram that was not handed to the application yet, or whose event points here. */

@@ -31,6 +31,8 @@ enum {
     MEMORY_ALIGN = 64
 };
 
+U_STATIC_ASSERT(2 * (WINDOW_MAX / US_BLOCK_ROOM) + 8 < 1 << 24, blocks_of_a_window_are_counted);
+
 /* References share the memory of the buffers: one may be queued for so many bytes of buffer. */
 enum { BUFFER_BYTES_PER_REF = 512 };
 
@@ -367,12 +369,23 @@ void us_caps_set(struct us_stack *stack, u_u32 caps)
     stack->config.caps = caps;
 }
 
+/* So many frames of one segment each were filled; TCP, which makes more, counts by itself. */
+static void output_done(struct us_stack *stack, struct us_pkt **pkts, unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        pkts[i]->next_seg = (struct us_pkt *)U_NULL;
+        us_count_add(stack, US_C_TX_BYTES, pkts[i]->len);
+    }
+    us_count_add(stack, US_C_TX_FRAMES, n);
+}
+
 unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u64 now_us)
 {
     unsigned filled = 0;
     unsigned tcp_from;
     unsigned tcp_to;
-    unsigned i;
 
     stack->now_us = now_us;
     while (filled < n && (us_arp_output(stack, pkts[filled]) || us_nd_output(stack, pkts[filled]) ||
@@ -382,21 +395,15 @@ unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u
         filled++;
     while (filled < n && us_dgram_output(stack, pkts[filled]))
         filled++;
+    output_done(stack, pkts, filled);
     tcp_from = filled;
     filled += us_tcp_output(stack, pkts + filled, n - filled);
     tcp_to = filled;
     /* A connection or a datagram may have asked for its next hop just now. */
     while (filled < n && us_neighbour_output(stack, pkts[filled]))
         filled++;
-    for (i = 0; i < filled; i++) {
-        const struct us_pkt *seg;
-
-        if (i < tcp_from || i >= tcp_to)
-            pkts[i]->next_seg = (struct us_pkt *)U_NULL; /* only TCP makes several segments */
-        for (seg = pkts[i]; seg != U_NULL; seg = seg->next_seg)
-            us_count_add(stack, US_C_TX_BYTES, seg->len);
-    }
-    us_count_add(stack, US_C_TX_FRAMES, filled);
+    output_done(stack, pkts + tcp_to, filled - tcp_to);
+    us_count_add(stack, US_C_TX_FRAMES, tcp_to - tcp_from);
     return filled;
 }
 

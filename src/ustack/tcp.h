@@ -160,11 +160,11 @@ struct us_rxq {
     struct us_chunk *held; /* the last one that came from a slice behind those, or null */
     struct us_chunk *ooo;  /* out of order: sorted, disjoint, all behind rcv_nxt */
     struct us_chunk *ooo_tail;
-    u_u32 blocks;     /* in both lists */
-    u_u32 recent[4];  /* sequence numbers in the SACK blocks told last, newest first */
-    u_u32 recent_end; /* the number after the segment of recent[0] */
-    u_u32 recents;    /* how many are valid */
-    u_u32 dup_start;  /* bytes that came twice, to be told once; none if both are equal */
+    u_u32 blocks : 24; /* in both lists; 2^24 of them are beyond the largest window */
+    u_u32 recents : 8; /* how many of `recent` are valid */
+    u_u32 recent[4];   /* sequence numbers in the SACK blocks told last, newest first */
+    u_u32 recent_end;  /* the number after the segment of recent[0] */
+    u_u32 dup_start;   /* bytes that came twice, to be told once; none if both are equal */
     u_u32 dup_end;
 };
 
@@ -224,13 +224,18 @@ struct us_conn {
     u_u32 snd_wl1;
     u_u32 snd_wl2;
     u_u32 snd_wnd_max;
-    u_u8 ev_flags;
-    u_u16 slice_first; /* see event.h */
+    const u_u8 *slice_data; /* the first bytes not told yet that lie in a packet: see event.h */
+    u_u16 slice_len;        /* 0: there are none */
+    u_u16 slice_next;       /* indexes of those behind them */
     u_u16 slice_last;
     u_u16 mss_sent;  /* what we told the peer */
     u_u32 low_water; /* SENDABLE is told when no more is queued */
     u_u16 listener;  /* index + 1 of the listener that it came from, 0 if none */
     u_u16 listener_epoch;
+    u_u8 ev_flags;
+    u_u8 challenges;    /* challenge ACKs since challenge_at */
+    u_u8 close_reason;  /* enum us_close_reason, once closed */
+    u_u32 challenge_at; /* us_ts_clock() */
     struct us_sendq sendq;
     struct us_sack *sack; /* null while nothing is missing */
     struct u_list ev_link;
@@ -251,9 +256,6 @@ struct us_conn {
     u_u64 main_us;         /* deadline of what main_timer says */
     u_u64 ack_us;          /* deadline of the delayed ACK, US_NEVER if none */
     struct us_timer timer; /* one entry for both; may be set for earlier than needed */
-    u_u8 challenges;       /* challenge ACKs since challenge_at */
-    u_u8 close_reason;     /* enum us_close_reason, once closed */
-    u_u32 challenge_at;    /* us_ts_clock() */
 
     u_u32 hop_serial; /* of `neighbour` when it was looked up */
     struct us_tcp_template head;
@@ -617,6 +619,12 @@ U_INLINE int us_conn_is_quiet(const struct us_conn *conn)
 
 U_STATIC_ASSERT(U_OFFSET_OF(struct us_conn, opts) == U_OFFSET_OF(struct us_conn, state) + 7,
                 quiet_bytes_are_together);
+
+/* Whether the peer sees half of the window at least: it need not be told of more at once. */
+U_INLINE int us_tcp_window_is_wide(const struct us_stack *stack, const struct us_conn *conn)
+{
+    return us_seq_geq(conn->rcv_adv, conn->rcv_nxt + (stack->config.recv_window_bytes >> 1));
+}
 
 /* The window field and the right edge that it stands for. */
 U_INLINE u_u16 us_tcp_window(const struct us_stack *stack, const struct us_conn *conn, u_u32 *edge)

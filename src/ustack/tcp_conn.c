@@ -62,7 +62,7 @@ struct us_conn *us_conn_new(struct us_stack *stack, const struct us_tcp_key *key
     u_zero(conn, sizeof(*conn));
     conn->key = *key;
     conn->state = US_TCP_CLOSED;
-    conn->slice_first = US_SLICE_NONE;
+    conn->slice_next = US_SLICE_NONE;
     conn->slice_last = US_SLICE_NONE;
     conn->ack_us = US_NEVER;
     conn->main_us = US_NEVER;

@@ -30,6 +30,8 @@
 /* More bytes than that are summed by the functions for pieces of any length. */
 enum { FAST_SUM_BYTES = 128 };
 
+enum { FAST_PORTS_BYTES = 4 };
+
 enum { FAST_HDR_BYTES = US_IP4_HDR_BYTES + US_TCP_HDR_BYTES };
 
 /* RFC 7323 appendix A: two NOPs, then the timestamps' kind and length. */
@@ -189,9 +191,15 @@ U_INLINE int conn_knows_mac(const struct us_conn *conn, const struct fast_frame 
 
 /* ---- checksums ---- */
 
-U_INLINE int frame_is_intact(const struct us_pkt *pkt, const struct fast_frame *frame, int is_ip6)
+/*
+ * Both addresses and both ports are those of the connection's own segments, the other way round,
+ * which makes no difference to a sum.
+ */
+U_INLINE int frame_is_intact(const struct us_pkt *pkt, const struct us_conn *conn,
+                             const struct fast_frame *frame, int is_ip6)
 {
-    const u_u8 *addresses = frame->l3 + (is_ip6 ? 8 : 12);
+    const u_u8 *from = (const u_u8 *)frame->tcp + FAST_PORTS_BYTES;
+    u_u32 bytes = frame->l4_bytes - FAST_PORTS_BYTES;
     u_u64 sum;
 
     if (!is_ip6 && !(pkt->flags & US_PKT_IP_CSUM_GOOD) &&
@@ -199,13 +207,11 @@ U_INLINE int frame_is_intact(const struct us_pkt *pkt, const struct fast_frame *
         return 0;
     if (pkt->flags & US_PKT_L4_CSUM_GOOD)
         return 1;
-    sum = u_sum_be32(0, (u_u32)US_IP_TCP << 16 | frame->l4_bytes);
-    sum = is_ip6 ? u_sum_add(sum, addresses, 32) : u_sum_add(sum, addresses, 8);
-    if (frame->l4_bytes > FAST_SUM_BYTES)
-        return u_sum_is_good(
-            u_sum_add64(sum, u_cksum_add(0, frame->tcp, frame->l4_bytes) & 0xffff));
-    sum = u_sum_add(sum, frame->tcp, US_TCP_HDR_BYTES);
-    return u_sum_is_good(u_sum_add(sum, frame->tcp + 1, frame->l4_bytes - (u_u32)US_TCP_HDR_BYTES));
+    sum = u_sum_be32(conn->head.ports_sum, frame->l4_bytes);
+    if (bytes > FAST_SUM_BYTES)
+        return u_sum_is_good(u_sum_add64(sum, u_cksum_add(0, from, bytes) & 0xffff));
+    sum = u_sum_add(sum, from, 16); /* the rest of the header */
+    return u_sum_is_good(u_sum_add(sum, from + 16, bytes - 16));
 }
 
 /* ---- what the frame changes ---- */
@@ -289,7 +295,7 @@ int us_tcp_fast_input(struct us_stack *stack, const struct us_pkt *pkt)
     if (U_UNLIKELY(conn == U_NULL || !us_conn_is_quiet(conn) || !frame_has_options(&frame, conn) ||
                    !conn_expects(conn, &frame) || !conn_knows_mac(conn, &frame)))
         return 0;
-    if (U_UNLIKELY(!frame_is_intact(pkt, &frame, is_ip6)))
+    if (U_UNLIKELY(!frame_is_intact(pkt, conn, &frame, is_ip6)))
         return 0;
     conn_take(stack, conn, &frame);
     return 1;
@@ -399,8 +405,8 @@ struct fast_out {
 };
 
 /* Builds the segment. The lengths of its headers are constants to most callers. */
-U_INLINE void conn_build(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt,
-                         const struct fast_out *out, u_u32 l3_bytes, u_u32 hdr_bytes)
+U_ALWAYS_INLINE void conn_build(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt,
+                                const struct fast_out *out, u_u32 l3_bytes, u_u32 hdr_bytes)
 {
     u_u32 l4_at = stack->l2_bytes + l3_bytes;
     u_u32 len = out->len;
@@ -429,6 +435,7 @@ U_INLINE void conn_build(struct us_stack *stack, struct us_conn *conn, struct us
     }
     pkt->l4_len = (u_u8)hdr_bytes;
     build_ip(stack, conn, pkt, l3_bytes, hdr_bytes + len);
+    us_count_add(stack, US_C_TX_BYTES, pkt->len);
     us_count(stack, US_C_TCP_TX_SEGMENTS);
     us_count(stack, US_C_TCP_FAST_SENT);
 }

@@ -401,6 +401,12 @@ static void conn_give_up_rst(struct us_stack *stack, struct us_conn *conn)
     us_conn_reap(stack, conn);
 }
 
+static void conn_count_bytes(struct us_stack *stack, const struct us_pkt *seg)
+{
+    for (; seg != U_NULL; seg = seg->next_seg)
+        us_count_add(stack, US_C_TX_BYTES, seg->len);
+}
+
 static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
                                    struct us_pkt **pkts, unsigned n, unsigned *filled)
 {
@@ -439,6 +445,7 @@ static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
             us_tso_extend(stack, conn, pkts[*filled], &desc);
         conn_fill_desc(stack, conn, &desc, &edge);
         us_tcp_build(stack, pkts[*filled], neighbour->l2, &conn->head, &desc, &conn->sendq);
+        conn_count_bytes(stack, pkts[*filled]);
         (*filled)++;
         conn_record(stack, conn, &desc, edge);
         if (desc.kind == US_SEND_RST) {

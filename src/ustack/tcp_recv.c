@@ -45,9 +45,9 @@ void us_tcp_recv_consumed(struct us_stack *stack, struct us_conn *conn)
 
     if (conn->state == US_TCP_CLOSED || conn->rx_flags & US_RX_FIN)
         return;
-    open = us_seq_gt(conn->rcv_adv, conn->rcv_nxt) ? conn->rcv_adv - conn->rcv_nxt : 0;
-    if (U_LIKELY(open >= stack->config.recv_window_bytes >> 1))
+    if (us_tcp_window_is_wide(stack, conn))
         return;
+    open = us_seq_gt(conn->rcv_adv, conn->rcv_nxt) ? conn->rcv_adv - conn->rcv_nxt : 0;
     /* The peer may be waiting for this: an ACK that carries data would come too late. */
     us_tcp_window(stack, conn, &edge);
     if (edge - conn->rcv_nxt >=

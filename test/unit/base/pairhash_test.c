@@ -36,10 +36,15 @@ static void it_is_what_the_definition_says(void **state)
     h ^= h >> 16;
     h *= 0x9e3779b1u;
     h ^= h >> 15;
-    assert_int_equal(u_pairhash2(&key, 9, 8), h);
     assert_int_equal(u_pairhash4(&key, words), h);
-    /* 0x80000000 * 6 = 3 << 32: the upper half alone, times 3. */
-    h = 9;
+    /* ((1 << 32) + 9) * ((3 << 32) + 8): the upper halves meet beyond 64 bits. */
+    h = 8 + 3 * 9;
+    h ^= h >> 16;
+    h *= 0x9e3779b1u;
+    h ^= h >> 15;
+    assert_int_equal(u_pairhash2(&key, 9, 8), h);
+    /* 4 * 0x7fffffff + 5 carries 2 into the upper half. */
+    h = 4 + 3 * 0x7fffffffu + 2;
     h ^= h >> 16;
     h *= 0x9e3779b1u;
     h ^= h >> 15;
