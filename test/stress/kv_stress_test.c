@@ -366,8 +366,9 @@ static void test_churn_under_administration(void **unused)
 #define HISTORY_ROUNDS 4000
 #define HISTORY_LEN (HISTORY_THREADS * HISTORY_OPS)
 #define HISTORY_EXPTIME 1000
-#define HISTORY_TABLES 20 /* that grow from their beginning */
-#define HISTORY_FILL 100  /* other keys between two operations, at most */
+#define HISTORY_TABLES 20     /* that grow from their beginning */
+#define STORE_TRIES_MAX 50000 /* 5 s and more */
+#define HISTORY_FILL 100      /* other keys between two operations, at most */
 
 struct history {
     kv_atomic_u64 clock;
@@ -512,6 +513,25 @@ static struct history_op operation_random(struct thread *thread, uint64_t cas_se
     return op;
 }
 
+/*
+ * Without eviction a store is refused while its chain is full and the larger table waits for a
+ * worker that the machine has not let run; so this one lets others run, and tries again.
+ */
+static void store_in_time(struct thread *thread, const struct kv_key *key)
+{
+    for (unsigned tries = 0; tries < STORE_TRIES_MAX; tries++) {
+        enum kv_error error;
+        if (rig_store(thread->worker, key, 8, 1, 0, 0, &error) != 0)
+            return;
+        EXPECT(error == KV_NO_MEMORY);
+        kv_offline(thread->worker);
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+        kv_online(thread->worker);
+        kv_quiesce(thread->worker);
+    }
+    loud_fail("a store finds its place", __FILE__, __LINE__);
+}
+
 /* Some keys of this thread's own, so that the table grows while histories are made. */
 static void fill(struct thread *thread, unsigned *filled)
 {
@@ -521,8 +541,7 @@ static void fill(struct thread *thread, unsigned *filled)
         char name[24];
         snprintf(name, sizeof(name), "fill%u:%u", thread->number, (*filled)++);
         struct kv_key key = kv_key(thread->team->kv, name, (uint32_t)strlen(name));
-        enum kv_error error;
-        EXPECT(rig_store(thread->worker, &key, 8, 1, 0, 0, &error) != 0);
+        store_in_time(thread, &key);
     }
     kv_quiesce(thread->worker);
 }
