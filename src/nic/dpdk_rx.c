@@ -75,10 +75,10 @@ static unsigned take_waiting(struct dpdk_queue *queue, struct us_pkt **pkts, uns
         mbuf = queue->waiting[queue->waiting_at++];
         if (queue->waiting_at < queue->waiting_count)
             rte_prefetch0(rte_pktmbuf_mtod(queue->waiting[queue->waiting_at], void *));
-        if (U_UNLIKELY(mbuf->nb_segs > 1) && begin_chain(queue, mbuf))
-            continue;
         flags = dpdk_rx_flags(mbuf->ol_flags);
         queue->counters.rx_verdicts += (flags & US_PKT_L4_CSUM_GOOD) != 0;
+        if (U_UNLIKELY(mbuf->nb_segs > 1) && begin_chain(queue, mbuf))
+            continue;
         pkts[taken++] = pkt_received(mbuf, flags, mbuf->hash.rss);
         if (U_UNLIKELY(queue->port->partial_csums))
             nic_xdp_csum_partial(pkts[taken - 1]);
