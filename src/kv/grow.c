@@ -49,6 +49,7 @@
  * The steps of one growth are taken by whoever comes by with the lock, which nobody waits for; the
  * chains are moved without it.
  */
+#include <sched.h>
 #include <sys/mman.h>
 
 #include "kv/engine.h"
@@ -488,12 +489,18 @@ void kv_grow_step(struct kv_worker *worker)
     uint64_t inserted = worker->inserted;
     if (U_LIKELY(phase == KV_GROW_NONE) && !is_time_to_look(worker))
         return;
-    worker->inserted = 0;
-    if (phase == KV_GROW_MOVES)
+    if (phase == KV_GROW_MOVES) {
         for (unsigned turns = kv_turns_due(inserted, MOVE_CHAINS); turns > 0; turns--)
             move_some(worker);
-    if (!kv_lock_try(&index->grow_lock))
-        return;
+        worker->inserted = 0;
+    }
+    if (!kv_lock_try(&index->grow_lock)) {
+        /* Who has it may not be running, and what is inserted meanwhile finds chains full. */
+        if (inserted > 0)
+            sched_yield();
+        return; /* and owes the steps still */
+    }
+    worker->inserted = 0;
     unsigned steps = inserted >= LOOP_INSERTS ? STEPS_MAX : 1;
     enum kv_grow_phase before;
     do {
