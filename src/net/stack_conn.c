@@ -322,6 +322,7 @@ static void conn_settle(struct net_stack_worker *worker, struct net_stack_conn *
     switch (cache_session_state(conn->session)) {
     case CACHE_SESSION_BLOCKED:
         conn_set_blocked(worker, conn, true);
+        worker->blocked_checks = worker->blocked_count; /* see net_stack_unblock() */
         break;
     case CACHE_SESSION_CLOSING:
         net_stack_conn_finish(worker, conn);
@@ -591,7 +592,9 @@ unsigned net_stack_events(struct net_stack_worker *worker)
 /*
  * The stack reports SENDABLE only after it has refused something, and sessions stop long before
  * that, so the worker looks by itself. Round robin over the list: each frame that comes in may
- * have acknowledged something, so it makes one check of every connection due.
+ * have acknowledged something, so it makes one check of every connection due. So does each session
+ * that stops: what it waits for may have been told of in the same batch of events, before it
+ * stopped, and where the stack is on another thread the check asks to be told of the next.
  */
 void net_stack_unblock(struct net_stack_worker *worker)
 {

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A worker in two halves whose sessions run on a thread of their own, while the clients and the
- * half with the stack take turns in this one. What the halves do in one thread is tested by
- * stack_worker_test.c.
+ * half with the stack take turns in this one; and what one half finds when it has lagged behind.
+ * What the halves do in turns is tested by stack_worker_test.c.
  */
 #include "stack_rig.h"
 
 static int setup_threaded(void **state)
 {
     rig_threaded = true;
+    return setup(state);
+}
+
+static int setup_in_turns(void **state)
+{
+    rig_threaded = false;
     return setup(state);
 }
 
@@ -112,6 +118,41 @@ static void the_end_comes_in_the_middle_of_replies(void **state)
     free(requests); /* the clients make no step any more */
 }
 
+/* The clients and the stack half alone: the sessions lag. */
+static void steps_without_sessions(struct fixture *f, unsigned n)
+{
+    while (n-- > 0) {
+        f->now_us += STEP_US;
+        clients_turn(f);
+        net_split_stack_turn(f->server->split, f->now_us);
+    }
+}
+
+/*
+ * That a part of the last reply is acknowledged, and the next request, come to the sessions
+ * together. The session stops, since more may be queued still, and has to ask about the rest.
+ */
+static void a_session_that_stops_with_the_news_of_acknowledgments_goes_on(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+    const size_t reply_len = strlen("VALUE v 0 900000\r\n") + 900000 + 2 + 5;
+
+    store(f, c, "v", 'v', 900000);
+    c->got_len = 0;
+    client_send(c, "get v\r\n", 7);
+    steps_without_sessions(f, 10);
+    net_split_sessions_turn(f->server->split, f->now_us);
+    steps_without_sessions(f, 20000);
+    assert_int_equal(c->got_len, reply_len);
+
+    client_send(c, "get v\r\n", 7);
+    steps_without_sessions(f, 10);
+    net_split_sessions_turn(f->server->split, f->now_us);
+    assert_int_equal(counter(f, NET_STACK_BLOCKED), 1);
+    wait_for(f, c, 2 * reply_len);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +163,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(connections_come_and_go, setup_threaded, teardown),
         cmocka_unit_test_setup_teardown(the_end_comes_in_the_middle_of_replies, setup_threaded,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            a_session_that_stops_with_the_news_of_acknowledgments_goes_on, setup_in_turns,
+            teardown),
     };
 
     rig_threading = NET_THREADING_MERGE;
