@@ -33,6 +33,7 @@ ROUNDS = max(1, int(os.environ.get("BENCH_ROUNDS", "5")))
 SECONDS = float(os.environ.get("BENCH_SECONDS", "1"))
 
 START_TIMEOUT = 15
+LOAD_TRIES = 5
 START_SECONDS = 0.7  # what it takes to start and stop a server and its client, about
 CONNECTIONS = 32
 HUGE_PAGES = 256  # of 2 MiB, for two programs on DPDK
@@ -442,11 +443,19 @@ class Bench:
         return f"{server.typed} & {typed(command, self.client_cpus)}"
 
     def load(self, server, *args, seconds=None, ok=(0,)):
-        """What ucload says, as a dictionary, and its command."""
+        """
+        What ucload says, as a dictionary, and its command. A short time in which not one reply
+        came says that the machine stood still, nothing of the server: it is measured again.
+        """
         command = [self.program("ucload"), f"--server={server.address}", "--json",
                    f"--connections={CONNECTIONS}", f"--time={seconds or SECONDS}", "--warmup=0.1",
                    *server.client_link, *map(str, args)]
-        result = json.loads(self.run(command, server.space, ok=ok))
+        for _ in range(LOAD_TRIES):
+            result = json.loads(self.run(command, server.space, ok=ok))
+            if result["requests"] > 0:
+                break
+        else:
+            raise RuntimeError(f"no reply in {LOAD_TRIES} tries: {words(command)}")
         result["command"] = self.both(server, command)
         return result
 

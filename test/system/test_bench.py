@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import types
 
 import pytest
 
@@ -171,6 +172,21 @@ def test_rounds_are_left_out_when_time_is_up(monkeypatch, capsys):
         found = bench.rounds("protocol", {"one": lambda: {"rate": 1.0}}, 5)
     assert len(found["one"]) == 1 and "slower than planned" in rows.skipped[0]["why"]
     assert "suite protocol took" in capsys.readouterr().out
+
+
+def test_a_time_without_replies_is_measured_again(monkeypatch):
+    """Where the machine stood still there is no figure; where it always does, no end of it."""
+    said = [0, 0, 7]
+    bench = harness.Bench.__new__(harness.Bench)
+    monkeypatch.setattr(bench, "program", lambda name: name, raising=False)
+    monkeypatch.setattr(bench, "both", lambda server, command: "typed", raising=False)
+    monkeypatch.setattr(bench, "run", lambda command, space, ok: f'{{"requests": {said.pop(0)}}}',
+                        raising=False)
+    server = types.SimpleNamespace(address="127.0.0.1:1", client_link=[], space=None)
+    assert bench.load(server) == {"requests": 7, "command": "typed"} and not said
+    said += [0] * 100
+    with pytest.raises(RuntimeError, match="no reply in"):
+        bench.load(server)
 
 
 def test_no_such_suite(build, tmp_path):
