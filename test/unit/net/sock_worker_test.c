@@ -629,6 +629,16 @@ static void test_datagrams(void **state)
     fixture_close(f);
 }
 
+/* Ends a connection and waits until the server has: the next one finds its place free. */
+static void client_close(int fd)
+{
+    char byte;
+
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    assert_int_equal(recv(fd, &byte, 1, 0), 0);
+    close(fd);
+}
+
 /* Clients that come and go while others work, on both threads. */
 static void test_many_clients(void **state)
 {
@@ -641,7 +651,7 @@ static void test_many_clients(void **state)
         for (i = 0; i < 50; i++)
             ask(fds[i], "set m 0 0 1\r\n1\r\nget m\r\n", "STORED\r\nVALUE m 0 1\r\n1\r\nEND\r\n");
         for (i = 0; i < 50; i++)
-            close(fds[i]);
+            client_close(fds[i]);
     }
 }
 
