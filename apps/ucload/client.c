@@ -33,51 +33,45 @@ int client_fail(struct client *client, const char *format, ...)
 
 /* ---- requests ---------------------------------------------------------------------------- */
 
-/* Which request is next, in op and client->ids. Returns for how many keys; 0: there is none. */
-static uint32_t next_request(struct client *client, enum op *op)
+/* No request is begun any more; those that were chosen are forgotten. */
+static void stop_giving(struct client *client)
+{
+    client->giving = false;
+    client->drawn_at = client->drawn_count = 0;
+}
+
+/* The next requests, up to n: for one key each, or one for several. Returns how many. */
+static uint32_t choose(struct client *client, uint32_t n)
 {
     struct talk *talk = &client->talk;
 
-    if (talk->missed_count == 0)
-        return source_next(&client->source, op, client->ids);
-    client->ids[0] = talk->missed[--talk->missed_count];
-    *op = OP_SET;
-    return 1;
-}
-
-/* Whether a request may be begun on this connection. */
-static bool is_free(const struct conn *conn)
-{
-    return conn->allowance > 0 && session_is_free(&conn->session);
-}
-
-/* Begins a request on a free connection, unless there is to be none any more. */
-static bool begin(struct client *client, struct conn *conn, uint64_t at_ns)
-{
-    enum op op;
-    uint32_t n;
-
-    if (client->phase.requests_max > 0 && client->begun == client->phase.requests_max)
-        client->giving = false;
-    if (!client->giving)
-        return false;
-    n = next_request(client, &op);
-    if (n == 0) {
-        client->giving = false;
-        return false;
+    client->drawn_keys = 1;
+    if (talk->missed_count > 0) {
+        client->ids[0] = talk->missed[--talk->missed_count];
+        client->drawn_ops[0] = OP_SET;
+        return 1;
     }
-    if (client->begun == client->talk.answered - client->answered)
-        client->heard_ns = client->talk.now_ns;
-    client->begun++;
-    conn->allowance--;
-    session_begin(&conn->session, op, client->ids, n, at_ns);
-    return true;
+    if (n > 1) {
+        source_next_many(&client->source, client->drawn_ops, client->ids, n);
+        return n;
+    }
+    client->drawn_keys = source_next(&client->source, client->drawn_ops, client->ids);
+    return client->drawn_keys > 0;
 }
 
-bool client_next(struct client *client, struct conn *conn)
+bool client_draw(struct client *client)
 {
-    return client->phase.per_second <= 0 && is_free(conn) &&
-           begin(client, conn, client->talk.now_ns);
+    uint64_t max = client->phase.requests_max;
+    uint64_t n = client->draw_max;
+
+    if (max > 0)
+        n = u_min64(n, max - client->begun);
+    client->drawn_at = client->drawn_count = 0;
+    if (client->giving && n > 0)
+        client->drawn_count = choose(client, (uint32_t)n);
+    if (client->drawn_count == 0)
+        stop_giving(client);
+    return client->giving;
 }
 
 /* Open loop: requests that are due go to the connections that have been free for longest. */
@@ -93,7 +87,7 @@ static int dispatch(struct client *client)
         conn = U_CONTAINER_OF(client->ready.next, struct conn, ready_link);
         u_list_remove(&conn->ready_link);
         conn->is_ready = false;
-        if (!begin(client, conn, due_ns))
+        if (!client_begin(client, conn, due_ns))
             return 0;
         load_arrivals_advance(&client->arrivals);
         if (client->ops->pump(client, conn) < 0 || client_settle(client, conn) < 0)
@@ -129,9 +123,9 @@ int client_settle(struct client *client, struct conn *conn)
         conn->is_open = false;
         return client->ops->reopen(client, conn);
     }
-    if (client->phase.per_second <= 0)
+    if (client->closed)
         return client->ops->pump(client, conn);
-    if (!conn->is_ready && is_free(conn)) {
+    if (!conn->is_ready && client_is_free(conn)) {
         conn->is_ready = true;
         u_list_push_back(&client->ready, &conn->ready_link);
     }
@@ -140,7 +134,6 @@ int client_settle(struct client *client, struct conn *conn)
 
 int client_replied(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len)
 {
-    client->heard_ns = client->talk.now_ns;
     if (session_feed(&conn->session, data, len) == 0)
         return 0;
     return client_fail(client, "%s", client->talk.error);
@@ -160,7 +153,7 @@ static uint64_t patience_us(const struct client *client)
 
     if (client->plan->poll)
         return 0;
-    if (client->phase.per_second <= 0 || u_list_is_empty(&client->ready) || !client->giving)
+    if (client->closed || u_list_is_empty(&client->ready) || !client->giving)
         return CLIENT_SLEEP_US_MAX;
     due_ns = load_arrivals_due_ns(&client->arrivals);
     if (due_ns < now_ns + NEAR_NS)
@@ -174,6 +167,18 @@ static void sleep_until(uint64_t at_ns)
                           .tv_nsec = (long)(at_ns % 1000000000)};
 
     (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+/*
+ * How many requests to choose at a time: many are cheaper, but what is chosen and not begun is lost
+ * to a trace or to the keys that are to be stored, and keys that miss are stored first.
+ */
+static uint32_t draw_max(const struct client *client)
+{
+    const struct plan *plan = client->plan;
+    bool mixed = client->phase.kind == PHASE_LOAD && !plan->replaying && plan->mix.multi == 1;
+
+    return mixed && !plan->fill ? CLIENT_DRAWN_MAX : 1;
 }
 
 static void start(struct client *client)
@@ -190,8 +195,13 @@ static void start(struct client *client)
     talk->record_from_ns = phase->start_ns + phase->record_ns;
     client->begun = 0;
     client->answered = talk->answered;
+    client->heard = 0;
     client->heard_ns = talk->now_ns;
+    client->was_quiet = false;
     client->giving = true;
+    client->closed = phase->per_second <= 0;
+    client->draw_max = draw_max(client);
+    client->drawn_at = client->drawn_count = 0;
     u_list_init(&client->ready);
     if (phase->kind == PHASE_STORE)
         source_store(&client->source, phase->from, phase->to);
@@ -199,7 +209,7 @@ static void start(struct client *client)
         source_ask(&client->source, client->number == 0);
     else
         source_mix(&client->source, phase->seed);
-    if (phase->per_second > 0)
+    if (!client->closed)
         load_arrivals_start(&client->arrivals, client->plan->arrivals, phase->per_second,
                             phase->start_ns, ~phase->seed);
     for (i = 0; i < client->count; i++) {
@@ -212,10 +222,15 @@ static void start(struct client *client)
 
 static int check_silence(struct client *client)
 {
-    uint64_t silent_ns = client->talk.now_ns - client->heard_ns;
+    uint64_t heard = client->talk.tally.bytes_in;
+    uint64_t silent_ns;
 
-    if (in_flight(client) == 0 || client->talk.now_ns < client->heard_ns ||
-        silent_ns < client->plan->timeout_ns)
+    if (heard != client->heard || client->was_quiet)
+        client->heard_ns = client->talk.now_ns;
+    client->heard = heard;
+    client->was_quiet = in_flight(client) == 0;
+    silent_ns = client->talk.now_ns - client->heard_ns;
+    if (client->was_quiet || silent_ns < client->plan->timeout_ns)
         return 0;
     return client_fail(client, "%s has not answered for %.1f s (%llu requests are in flight)",
                        client->plan->server_text, (double)silent_ns / 1e9,
@@ -230,8 +245,8 @@ static int one_turn(struct client *client)
         return -1;
     if (atomic_load_explicit(&client->gang->stop, memory_order_relaxed) ||
         (phase->duration_ns > 0 && client->talk.now_ns >= phase->start_ns + phase->duration_ns))
-        client->giving = false;
-    if (phase->per_second > 0 && dispatch(client) < 0)
+        stop_giving(client);
+    if (!client->closed && dispatch(client) < 0)
         return -1;
     if (client->ops->flush(client) < 0)
         return -1;

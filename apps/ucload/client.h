@@ -25,6 +25,9 @@
 /* Longest sleep: signs to stop and timeouts are looked at so often. */
 #define CLIENT_SLEEP_US_MAX 50000
 
+/* Requests that are chosen at a time. */
+#define CLIENT_DRAWN_MAX 32
+
 /* Servers that connections are dealt to in turn. */
 #define CLIENT_SERVERS_MAX 8
 
@@ -139,12 +142,19 @@ struct client {
     struct phase phase;
     struct load_arrivals arrivals;
     struct u_list ready;
+    uint32_t drawn_at, drawn_count; /* requests that were chosen and are to be begun */
+    uint32_t drawn_keys;            /* of each; if it is not 1, there is one request */
+    uint32_t draw_max;              /* how many to choose at a time in this phase */
+    enum op drawn_ops[CLIENT_DRAWN_MAX];
     uint64_t ids[SESSION_MULTI_MAX];
     uint64_t begun;    /* requests, in this phase */
     uint64_t answered; /* talk.answered when it began */
-    uint64_t heard_ns; /* when the last reply came, or the first request after silence began */
+    uint64_t heard;    /* bytes of replies at the end of the last turn */
+    uint64_t heard_ns; /* the last turn that brought some, or had nothing to wait for before */
+    bool was_quiet;    /* nothing was in flight when the last turn ended */
     uint64_t end_ns;   /* when the phase was over */
     bool giving;       /* requests may be begun */
+    bool closed;       /* closed loop */
     struct gang *gang;
     atomic_uint_fast64_t shown; /* requests answered, for others to look at */
     bool failed;
@@ -195,8 +205,37 @@ __attribute__((format(printf, 2, 3))) int client_fail(struct client *client, con
 /* A connection is there: it may be given requests. */
 int client_opened(struct client *client, struct conn *conn);
 
-/* Begins the next request on this connection if there is to be one. Returns whether. */
-bool client_next(struct client *client, struct conn *conn);
+/* Chooses requests when none is left. Returns false if there is to be none any more. */
+bool client_draw(struct client *client);
+
+/* Whether a request may be begun on this connection. */
+static inline bool client_is_free(const struct conn *conn)
+{
+    return session_is_free(&conn->session) && conn->allowance > 0;
+}
+
+/* Begins a request on a free connection, unless there is to be none any more. */
+static inline bool client_begin(struct client *client, struct conn *conn, uint64_t at_ns)
+{
+    uint32_t at;
+
+    if (client->drawn_at == client->drawn_count && !client_draw(client))
+        return false;
+    at = client->drawn_at++;
+    client->begun++;
+    conn->allowance--;
+    session_begin(&conn->session, client->drawn_ops[at], client->ids + at, client->drawn_keys,
+                  at_ns);
+    return true;
+}
+
+/* Closed loop: begins the next request on this connection if there is to be one. Returns whether.
+ */
+static inline bool client_next(struct client *client, struct conn *conn)
+{
+    return client_is_free(conn) && client->closed &&
+           client_begin(client, conn, client->talk.now_ns);
+}
 
 /* Bytes have come on a connection. */
 int client_replied(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len);

@@ -69,9 +69,24 @@ static void add_number(struct form *form, uint64_t number)
 /* The key 0: its digits are zeros, and so is what stands for the higher digits of any other. */
 static void add_key(struct form *form, uint32_t key_bytes)
 {
+    uint32_t in_word = u_min32(key_bytes, sizeof(form->key_mask));
+
     form->key_at = form->len;
     form->len =
         (uint16_t)(form->len + load_key_write((char *)form->bytes + form->len, 0, key_bytes));
+    memset(&form->key_mask, 0xff, in_word);
+}
+
+/* When all bytes are there: which of them no key changes. */
+static void find_fixed(struct form *form)
+{
+    memset(form->fixed, 0xff, sizeof(form->fixed));
+    if (form->key_at == 0)
+        return;
+    form->key_rest = form_word(form->bytes + form->key_at) & ~form->key_mask;
+    memcpy(form->fixed + form->key_at, &form->key_mask, sizeof(form->key_mask));
+    for (unsigned i = 0; i < sizeof(form->key_mask); i++)
+        form->fixed[form->key_at + i] ^= 0xff;
 }
 
 static void make_text(struct form *form, const char *pattern, const struct keyspace *keys,
@@ -184,7 +199,10 @@ int forms_open(struct forms *forms, enum protocol protocol, const struct keyspac
                 make_binary(form, (enum form_kind)kind, keys, keys->key_bytes_min + i, exptime_s);
             else
                 make_text(form, patterns[protocol][kind], keys, keys->key_bytes_min + i, exptime_s);
+            find_fixed(form);
         }
+        if (keys->key_fixed && forms->list[kind]->plain && kind != FORM_SET)
+            forms->only[kind] = forms->list[kind];
     }
     return 0;
 }
@@ -212,9 +230,10 @@ static uint32_t insert_length(const struct form *form, uint32_t value_bytes, uin
 uint32_t form_write(const struct forms *forms, const struct form *form, uint64_t id,
                     uint32_t value_bytes, uint32_t opaque, uint8_t *out)
 {
-    form_copy(form, out);
     if (form->key_at > 0)
-        load_key_digits((char *)out + form->key_at, id);
+        form_write_plain(form, load_key_word(id), out);
+    else
+        form_copy(form, out);
     if (forms->protocol == PROTOCOL_BINARY) {
         put_be32(out + BINARY_OPAQUE_AT, opaque);
         if (form->length_at > 0)

@@ -52,13 +52,18 @@ struct form {
     uint16_t length_at; /* where the length of the value is to be inserted; 0: it is there */
     uint8_t opcode;     /* binary: what the reply has to repeat */
     bool plain;         /* nothing but the key is to be filled in */
+    uint64_t key_mask;  /* of the eight bytes at key_at: those that are the key's */
+    uint64_t key_rest;  /* the others of them */
     uint8_t bytes[FORM_BYTES_MAX];
+    uint8_t fixed[FORM_BYTES_MAX]; /* all ones where a byte is the same for every key */
 };
 
 struct forms {
     enum protocol protocol;
     const struct keyspace *keys;
     struct form *list[FORM_COUNT]; /* by length of the key, from key_bytes_min */
+    /* Of a kind that is plain, with nothing behind it, and one for all keys; or null. */
+    const struct form *only[FORM_COUNT];
 };
 
 /* exptime_s is of all requests that carry one. Returns 0, or -1 if there is no memory. */
@@ -70,23 +75,59 @@ void forms_close(struct forms *forms);
 static inline const struct form *forms_of(const struct forms *forms, enum form_kind kind,
                                           uint64_t id)
 {
-    return &forms->list[kind][keyspace_key_bytes(forms->keys, id) - forms->keys->key_bytes_min];
+    const struct form *shortest = forms->list[kind];
+
+    if (forms->keys->key_fixed)
+        return shortest;
+    return shortest + (keyspace_key_bytes(forms->keys, id) - forms->keys->key_bytes_min);
+}
+
+static inline uint64_t form_word(const uint8_t *at)
+{
+    uint64_t word;
+
+    memcpy(&word, at, sizeof(word));
+    return word;
 }
 
 static inline void form_copy(const struct form *form, uint8_t *out)
 {
     uint32_t i;
 
-    for (i = 0; i < form->len; i += FORM_COPY_STEP)
+    memcpy(out, form->bytes, FORM_COPY_STEP);
+    for (i = FORM_COPY_STEP; i < form->len; i += FORM_COPY_STEP)
         memcpy(out + i, form->bytes + i, FORM_COPY_STEP);
 }
 
-/* Writes a plain form for this key to `out`, which has FORM_ROOM bytes. Returns the length. */
-static inline uint32_t form_write_plain(const struct form *form, uint64_t id, uint8_t *out)
+/*
+ * Writes a plain form for the key that begins with this load_key_word() to `out`, which has
+ * FORM_ROOM bytes. Returns the length.
+ */
+static inline uint32_t form_write_plain(const struct form *form, uint64_t word, uint8_t *out)
 {
     form_copy(form, out);
-    load_key_digits((char *)out + form->key_at, id);
+    word = (word & form->key_mask) | form->key_rest;
+    memcpy(out + form->key_at, &word, sizeof(word));
     return form->len;
+}
+
+/*
+ * Whether these bytes, at least form->len, are what form_write_plain() would write. The form has
+ * the length of a word or more; the last word may overlap the one before.
+ */
+static inline bool form_matches(const struct form *form, uint64_t word, const uint8_t *data)
+{
+    uint32_t last = form->len - (uint32_t)sizeof(word);
+    uint64_t other = (form_word(data + form->key_at) ^ word) & form->key_mask;
+    uint32_t i = 0;
+
+    other |=
+        (form_word(data + last) ^ form_word(form->bytes + last)) & form_word(form->fixed + last);
+    do {
+        other |= (form_word(data + i) ^ form_word(form->bytes + i)) & form_word(form->fixed + i);
+        i += (uint32_t)sizeof(word);
+    } while (i < last);
+    return other == 0;
 }
 
 /*

@@ -17,6 +17,7 @@
 #define LINE_END "\r\n"
 #define LINE_END_BYTES 2
 #define GET_END "\r\nEND\r\n"
+#define GET_END_BYTES ((uint32_t)sizeof(GET_END) - 1)
 #define STAT_CYCLES "STAT cycles_busy "
 #define SHOWN_MAX 60
 #define FEW_BYTES 64
@@ -82,10 +83,16 @@ static void refuse(struct session *s, const uint8_t *text, uint32_t len)
 
 static void finish(struct session *s, uint32_t hits)
 {
+    const struct pending *p = session_oldest(s);
+    struct talk *talk = s->talk;
+
     s->phase = REPLY_HEAD;
     s->reply_key = 0;
     s->reply_hits = 0;
-    session_answered(s, hits);
+    if (talk->fill && hits == 0 && p->op == OP_GET && p->keys == 1 &&
+        talk->missed_count < SESSION_MISSED_MAX)
+        talk->missed[talk->missed_count++] = p->id;
+    session_count(s, (enum op)p->op, p->keys, hits);
 }
 
 /* One of the keys was there and its value is through. */
@@ -532,37 +539,60 @@ static inline bool same_bytes(const uint8_t *a, const uint8_t *b, uint32_t n)
     return x == y;
 }
 
+/* Whether the rest of a hit, its value and what stands behind that, is here. */
+static inline bool is_rest(const struct talk *talk, uint64_t id, uint32_t bytes,
+                           const uint8_t *data)
+{
+    return memcmp(data + bytes, GET_END, GET_END_BYTES) == 0 &&
+           (!talk->verify || same_bytes(data, keyspace_value(talk->keys, id), bytes));
+}
+
+/* The same where sizes vary. */
+static __attribute__((noinline)) uint32_t take_varied_hit(struct session *s, const uint8_t *data,
+                                                          uint32_t len)
+{
+    const struct talk *talk = s->talk;
+    const struct pending *p = session_oldest(s);
+    uint32_t bytes = keyspace_value_bytes(talk->keys, p->id);
+    uint8_t expect[FORM_ROOM];
+    uint32_t head;
+
+    if (p->op != OP_GET || p->keys != 1 || talk->forms->protocol != PROTOCOL_TEXT)
+        return 0;
+    head = form_write(talk->forms, forms_of(talk->forms, FORM_HIT, p->id), p->id, bytes, 0, expect);
+    if (len < head + bytes + GET_END_BYTES || memcmp(data, expect, head) != 0 ||
+        !is_rest(talk, p->id, bytes, data + head))
+        return 0;
+    session_count(s, OP_GET, 1, 1);
+    return head + bytes + GET_END_BYTES;
+}
+
 /*
  * The whole reply to a text get of one key, if it is a hit and lies here in one piece; returns its
  * length, or 0 for all other cases. Only for a session that is between two replies.
  */
-static inline uint32_t take_text_hit(struct session *s, const uint8_t *data, uint32_t len)
+static inline uint32_t take_hit(struct session *s, const uint8_t *data, uint32_t len)
 {
     const struct talk *talk = s->talk;
     const struct pending *p = session_oldest(s);
-    uint8_t expect[FORM_ROOM];
-    uint64_t id = session_oldest_ids(s)[0];
-    uint32_t bytes = keyspace_value_bytes(talk->keys, id);
-    const struct form *form;
-    uint32_t head, total;
+    const struct form *form = p->hit;
+    uint32_t bytes = talk->keys->value_bytes_max;
+    uint32_t total;
 
-    if (p->op != OP_GET || p->keys != 1)
+    if (s->head == s->tail)
         return 0;
-    form = forms_of(talk->forms, FORM_HIT, id);
-    head = form->plain ? form_write_plain(form, id, expect)
-                       : form_write(talk->forms, form, id, bytes, 0, expect);
-    total = head + bytes + (sizeof(GET_END) - 1);
-    if (len < total || !same_bytes(data, expect, head) ||
-        memcmp(data + head + bytes, GET_END, sizeof(GET_END) - 1) != 0)
+    if (!form)
+        return take_varied_hit(s, data, len);
+    total = form->len + bytes + GET_END_BYTES;
+    if (len < total || !form_matches(form, p->word, data) ||
+        !is_rest(talk, p->id, bytes, data + form->len))
         return 0;
-    if (talk->verify && !same_bytes(data + head, keyspace_value(talk->keys, id), bytes))
-        return 0;
-    session_answered(s, 1);
+    session_count(s, OP_GET, 1, 1);
     return total;
 }
 
 /* What comes next, whatever it is. Returns the bytes taken, or -1. */
-static __attribute__((noinline)) int take_any(struct session *s, const uint8_t *data, uint32_t len)
+static int take_any(struct session *s, const uint8_t *data, uint32_t len)
 {
     switch (s->phase) {
     case REPLY_HEAD:
@@ -577,23 +607,37 @@ static __attribute__((noinline)) int take_any(struct session *s, const uint8_t *
     return take_tail(s, data, len);
 }
 
-int session_feed(struct session *s, const uint8_t *data, uint32_t len)
+/* The same for all but the usual case. */
+static int take_piece(struct session *s, const uint8_t *data, uint32_t len)
 {
-    bool text = s->talk->forms->protocol == PROTOCOL_TEXT;
+    int n = take_any(s, data, len);
+
+    s->amid = s->phase != REPLY_HEAD || s->gathered > 0 || s->reply_key > 0;
+    return n;
+}
+
+/* What is not one whole hit. */
+static __attribute__((noinline)) int feed_pieces(struct session *s, const uint8_t *data,
+                                                 uint32_t len)
+{
     int n;
 
-    s->talk->tally.bytes_in += len;
     while (len > 0) {
-        n = 0;
-        if (text && s->phase == REPLY_HEAD && s->gathered == 0 && s->reply_key == 0 &&
-            session_in_flight(s) > 0)
-            n = (int)take_text_hit(s, data, len);
+        n = s->amid ? 0 : (int)take_hit(s, data, len);
         if (n == 0)
-            n = take_any(s, data, len);
+            n = take_piece(s, data, len);
         if (n < 0)
             return -1;
         data += n;
         len -= (uint32_t)n;
     }
     return 0;
+}
+
+int session_feed(struct session *s, const uint8_t *data, uint32_t len)
+{
+    uint32_t n = s->amid ? 0 : take_hit(s, data, len);
+
+    s->talk->tally.bytes_in += len;
+    return n == len ? 0 : feed_pieces(s, data + n, len - n);
 }

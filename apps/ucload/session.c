@@ -38,8 +38,9 @@ int session_open(struct session *s, struct talk *talk, uint32_t depth, uint32_t 
     s->mask = places - 1;
     s->multi = multi;
     s->ring = calloc(places, sizeof(s->ring[0]));
-    s->ids = calloc((size_t)places * multi, sizeof(s->ids[0]));
-    if (s->ring && s->ids)
+    if (multi > 1)
+        s->ids = calloc((size_t)places * multi, sizeof(s->ids[0]));
+    if (s->ring && (s->ids || multi == 1))
         return 0;
     session_close(s);
     return -1;
@@ -53,22 +54,13 @@ void session_close(struct session *s)
     s->ids = NULL;
 }
 
-void session_begin(struct session *s, enum op op, const uint64_t *ids, uint32_t n, uint64_t at_ns)
+void session_keep_ids(struct session *s, const uint64_t *ids, uint32_t n)
 {
     struct pending *p = &s->ring[s->tail & s->mask];
-    uint64_t *kept = s->ids + (uint64_t)(s->tail & s->mask) * s->multi;
-    uint32_t i;
 
-    U_ASSERT(session_is_free(s) && n >= 1 && n <= s->multi);
-    p->at_ns = at_ns;
-    p->keys = n;
-    p->op = (uint8_t)op;
-    kept[0] = ids[0]; /* the only one nearly always */
-    for (i = 1; i < n; i++)
-        kept[i] = ids[i];
-    s->tail++;
-    s->step = SESSION_HEAD;
-    s->next_key = 0;
+    U_ASSERT(n <= s->multi);
+    p->hit = NULL;
+    memcpy(s->ids + (uint64_t)(s->tail & s->mask) * s->multi, ids, n * sizeof(ids[0]));
 }
 
 static enum form_kind form_of(const struct pending *p, uint32_t next_key)
@@ -84,9 +76,9 @@ static enum form_kind form_of(const struct pending *p, uint32_t next_key)
 static uint32_t write_head(struct session *s, uint8_t *out)
 {
     const struct forms *forms = s->talk->forms;
-    const struct pending *p = &s->ring[(s->tail - 1) & s->mask];
+    const struct pending *p = session_youngest(s);
     uint32_t key = s->next_key < p->keys ? s->next_key : 0;
-    uint64_t id = s->ids[(uint64_t)((s->tail - 1) & s->mask) * s->multi + key];
+    uint64_t id = key == 0 ? p->id : s->ids[(uint64_t)((s->tail - 1) & s->mask) * s->multi + key];
     const struct form *form = forms_of(forms, form_of(p, s->next_key), id);
     uint32_t value_bytes = 0;
 
@@ -122,9 +114,7 @@ uint32_t session_want(const struct session *s)
     return s->step == SESSION_TAIL ? TAIL_BYTES : 1;
 }
 
-/* Step by step, as far as there is room. */
-static __attribute__((noinline)) uint32_t write_steps(struct session *s, uint8_t *out,
-                                                      uint32_t room)
+uint32_t session_write_steps(struct session *s, uint8_t *out, uint32_t room)
 {
     uint32_t used = 0;
 
@@ -139,27 +129,6 @@ static __attribute__((noinline)) uint32_t write_steps(struct session *s, uint8_t
             s->step = SESSION_IDLE;
         }
     }
-    s->talk->tally.bytes_out += used;
-    return used;
-}
-
-/* The usual request is for one key and ends with its form. */
-uint32_t session_write(struct session *s, uint8_t *out, uint32_t room)
-{
-    uint32_t place = (s->tail - 1) & s->mask;
-    const struct pending *p = &s->ring[place];
-    const struct form *form;
-    uint64_t id;
-    uint32_t used;
-
-    if (s->step != SESSION_HEAD || p->keys != 1 || p->op == OP_SET || room < FORM_ROOM)
-        return write_steps(s, out, room);
-    id = s->ids[(uint64_t)place * s->multi];
-    form = forms_of(s->talk->forms, (enum form_kind)p->op, id);
-    if (!form->plain)
-        return write_steps(s, out, room);
-    used = form_write_plain(form, id, out);
-    s->step = SESSION_IDLE;
     s->talk->tally.bytes_out += used;
     return used;
 }

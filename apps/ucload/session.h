@@ -59,8 +59,11 @@ struct talk {
 
 struct pending {
     uint64_t at_ns;
+    uint64_t id;   /* of its key, or of the first one */
+    uint64_t word; /* load_key_word() of it */
     uint32_t keys;
-    uint8_t op;
+    uint32_t op;
+    const struct form *hit; /* the head of a hit, where all have the same but for their keys */
 };
 
 enum session_step { SESSION_IDLE = 0, SESSION_HEAD, SESSION_BODY, SESSION_TAIL };
@@ -70,7 +73,7 @@ enum reply_phase { REPLY_HEAD = 0, REPLY_VALUE, REPLY_SKIP, REPLY_TAIL };
 struct session {
     struct talk *talk;
     struct pending *ring; /* of a power of two; head and tail count on */
-    uint64_t *ids;        /* `multi` of them for each place in the ring */
+    uint64_t *ids;        /* `multi` of them for each place in the ring; null if that is one */
     uint32_t mask, multi;
     uint32_t head, tail;
     uint32_t depth;
@@ -80,7 +83,8 @@ struct session {
     const uint8_t *body;
     uint32_t body_left;
 
-    enum reply_phase phase; /* of the oldest one */
+    bool amid;              /* something of the oldest one's reply has come */
+    enum reply_phase phase; /* of it */
     uint32_t reply_key;     /* keys of it that were answered or passed over */
     uint32_t reply_hits;
     const uint8_t *expect; /* REPLY_VALUE: what comes; null: anything */
@@ -103,20 +107,63 @@ static inline uint32_t session_in_flight(const struct session *s)
 /* Whether a request may be begun. */
 static inline bool session_is_free(const struct session *s)
 {
-    return s->step == SESSION_IDLE && session_in_flight(s) < s->depth;
+    return session_in_flight(s) < s->depth && s->step == SESSION_IDLE;
 }
+
+/* Remembers the keys of the request that session_begin() is for, which are more than one. */
+void session_keep_ids(struct session *s, const uint64_t *ids, uint32_t n);
 
 /*
  * Begins a request for `n` keys (1; more for OP_GET) that counts from at_ns on. The session is
  * free. Then session_write() until the step is SESSION_IDLE again.
  */
-void session_begin(struct session *s, enum op op, const uint64_t *ids, uint32_t n, uint64_t at_ns);
+static inline void session_begin(struct session *s, enum op op, const uint64_t *ids, uint32_t n,
+                                 uint64_t at_ns)
+{
+    struct pending *p = &s->ring[s->tail & s->mask];
+
+    p->at_ns = at_ns;
+    p->id = ids[0];
+    p->word = load_key_word(ids[0]);
+    p->keys = n;
+    p->op = op;
+    p->hit = op == OP_GET ? s->talk->forms->only[FORM_HIT] : NULL;
+    if (n > 1)
+        session_keep_ids(s, ids, n);
+    s->tail++;
+    s->step = SESSION_HEAD;
+    s->next_key = 0;
+}
 
 /* How many bytes of room the next session_write() wants at least; FORM_ROOM at most. */
 uint32_t session_want(const struct session *s);
 
-/* Writes as much of the request as fits. Returns how much; 0 if less is there than it wants. */
-uint32_t session_write(struct session *s, uint8_t *out, uint32_t room);
+/* session_write() of requests of all kinds. */
+uint32_t session_write_steps(struct session *s, uint8_t *out, uint32_t room);
+
+/* The request that is being written. */
+static inline const struct pending *session_youngest(const struct session *s)
+{
+    return &s->ring[(s->tail - 1) & s->mask];
+}
+
+/*
+ * Writes as much of the request as fits. Returns how much; 0 if less is there than it wants. The
+ * usual request is for one key and ends with its form.
+ */
+static inline uint32_t session_write(struct session *s, uint8_t *out, uint32_t room)
+{
+    const struct pending *p = session_youngest(s);
+    const struct form *form = s->talk->forms->only[p->op];
+    uint32_t used;
+
+    if (!form || s->step != SESSION_HEAD || p->keys != 1 || room < FORM_ROOM)
+        return session_write_steps(s, out, room);
+    used = form_write_plain(form, p->word, out);
+    s->step = SESSION_IDLE;
+    s->talk->tally.bytes_out += used;
+    return used;
+}
 
 /*
  * Takes bytes of replies. Returns 0, or -1 if they are no reply to what was asked: nothing more can
@@ -133,27 +180,26 @@ static inline const struct pending *session_oldest(const struct session *s)
 
 static inline const uint64_t *session_oldest_ids(const struct session *s)
 {
+    if (session_oldest(s)->keys == 1)
+        return &session_oldest(s)->id;
     return s->ids + (uint64_t)(s->head & s->mask) * s->multi;
 }
 
-/* The oldest request is answered; hits of its keys were there. */
-static inline void session_answered(struct session *s, uint32_t hits)
+/* The oldest request, for `keys` keys, is answered; hits of these were there. */
+static inline void session_count(struct session *s, enum op op, uint32_t keys, uint32_t hits)
 {
     struct talk *talk = s->talk;
-    const struct pending *p = session_oldest(s);
+    uint64_t at_ns = session_oldest(s)->at_ns;
 
     talk->answered++;
-    if (talk->fill && hits == 0 && p->op == OP_GET && p->keys == 1 &&
-        talk->missed_count < SESSION_MISSED_MAX)
-        talk->missed[talk->missed_count++] = session_oldest_ids(s)[0];
     s->head++;
-    if (p->at_ns < talk->record_from_ns)
+    if (at_ns < talk->record_from_ns)
         return;
     talk->tally.requests++;
-    talk->tally.ops[p->op]++;
+    talk->tally.ops[op]++;
     talk->tally.hits += hits;
-    talk->tally.misses += p->keys - hits;
-    load_histogram_count(talk->latency, talk->now_ns - p->at_ns);
+    talk->tally.misses += keys - hits;
+    load_histogram_count(talk->latency, talk->now_ns - at_ns);
 }
 
 #endif

@@ -182,3 +182,16 @@ uint32_t source_next(struct source *source, enum op *op, uint64_t *ids)
         ids[0] += source->count;
     return n;
 }
+
+void source_next_many(struct source *source, enum op *ops, uint64_t *ids, uint32_t n)
+{
+    const struct mix *mix = source->mix;
+    uint32_t i;
+
+    U_ASSERT(mix->multi == 1 && !source->storing && !source->replay);
+    for (i = 0; i < n; i++)
+        ops[i] = mix->single ? mix->only : draw_op(source);
+    load_popularity_draw_many(source->popularity, &source->prng, ids, n);
+    for (i = 0; i < n && mix_has(mix, OP_INCR); i++)
+        ids[i] += ops[i] == OP_INCR ? source->count : 0;
+}

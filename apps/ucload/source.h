@@ -65,4 +65,7 @@ void source_ask(struct source *source, bool once);
  */
 uint32_t source_next(struct source *source, enum op *op, uint64_t *ids);
 
+/* The next n requests of a mix whose retrievals are of one key: ops[i] for the key ids[i]. */
+void source_next_many(struct source *source, enum op *ops, uint64_t *ids, uint32_t n);
+
 #endif

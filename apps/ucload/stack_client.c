@@ -38,70 +38,6 @@ static uint64_t us_of(uint64_t ns)
     return ns / 1000;
 }
 
-/* ---- events ------------------------------------------------------------------------------ */
-
-static void on_closed(struct client *client, struct conn *conn, enum us_close_reason reason)
-{
-    if (conn->is_open)
-        client_fail(client, "the connection to %s was lost: %s", client->plan->server_text,
-                    us_close_reason_name(reason));
-    else
-        client_fail(client, "cannot connect to %s: %s", client->plan->server_text,
-                    us_close_reason_name(reason));
-    conn->us = NULL;
-}
-
-/* Idle ones are to be open, and no more. */
-static void on_idle(struct client *client, const struct us_event *event)
-{
-    if (event->type == US_EV_CONNECTED)
-        client->open_count++;
-    else
-        client_fail(client, "%s does not keep an idle connection%s%s", client->plan->server_text,
-                    event->type == US_EV_CLOSED ? ": " : "",
-                    event->type == US_EV_CLOSED ? us_close_reason_name(event->reason) : "");
-}
-
-static void on_event(void *ctx, const struct us_event *event)
-{
-    struct client *client = ctx;
-    struct conn *conn = event->user;
-
-    if (!conn)
-        return; /* it was closed to be opened again */
-    if (conn == &client->idle) {
-        on_idle(client, event);
-        return;
-    }
-    switch (event->type) {
-    case US_EV_DATA:
-        if (client->failed || client_replied(client, conn, event->data, event->len) < 0)
-            break;
-        (void)client_settle(client, conn);
-        break;
-    case US_EV_SENDABLE:
-        if (client->ops->pump(client, conn) == 0)
-            (void)client_settle(client, conn);
-        break;
-    case US_EV_CONNECTED:
-        client->open_count++;
-        (void)client_opened(client, conn);
-        break;
-    case US_EV_PEER_CLOSED:
-        client_fail(client, "the connection to %s was lost: the server has closed it",
-                    client->plan->server_text);
-        break;
-    case US_EV_CLOSED:
-        on_closed(client, conn, event->reason);
-        break;
-    case US_EV_NONE:
-    case US_EV_ACCEPTED:
-    case US_EV_RELEASED:
-    case US_EV_DATAGRAM:
-        break;
-    }
-}
-
 /* ---- writing ----------------------------------------------------------------------------- */
 
 /* As many requests as fit into one piece of memory. Returns how many bytes. */
@@ -132,6 +68,81 @@ static int stack_pump(struct client *client, struct conn *conn)
         us_commit(client->host.stack, conn->us, fill(client, conn, out, room));
     } while (s->step != SESSION_IDLE);
     return 0;
+}
+
+/* ---- events ------------------------------------------------------------------------------ */
+
+static void on_closed(struct client *client, struct conn *conn, enum us_close_reason reason)
+{
+    if (conn->is_open)
+        client_fail(client, "the connection to %s was lost: %s", client->plan->server_text,
+                    us_close_reason_name(reason));
+    else
+        client_fail(client, "cannot connect to %s: %s", client->plan->server_text,
+                    us_close_reason_name(reason));
+    conn->us = NULL;
+}
+
+/* Idle ones are to be open, and no more. */
+static void on_idle(struct client *client, const struct us_event *event)
+{
+    if (event->type == US_EV_CONNECTED)
+        client->open_count++;
+    else
+        client_fail(client, "%s does not keep an idle connection%s%s", client->plan->server_text,
+                    event->type == US_EV_CLOSED ? ": " : "",
+                    event->type == US_EV_CLOSED ? us_close_reason_name(event->reason) : "");
+}
+
+/* Replies, and at once the next request where there is nothing else to decide. */
+static void on_data(struct client *client, struct conn *conn, const struct us_event *event)
+{
+    if (client->failed || client_replied(client, conn, event->data, event->len) < 0)
+        return;
+    if (client->closed && conn->allowance > 0)
+        (void)stack_pump(client, conn);
+    else
+        (void)client_settle(client, conn);
+}
+
+static void on_event(void *ctx, const struct us_event *event)
+{
+    struct client *client = ctx;
+    struct conn *conn = event->user;
+
+    if (event->type == US_EV_DATA && conn && conn->is_open) {
+        on_data(client, conn, event);
+        return;
+    }
+    if (!conn)
+        return; /* it was closed to be opened again */
+    if (conn == &client->idle) {
+        on_idle(client, event);
+        return;
+    }
+    switch (event->type) {
+    case US_EV_SENDABLE:
+        if (client->ops->pump(client, conn) == 0)
+            (void)client_settle(client, conn);
+        break;
+    case US_EV_CONNECTED:
+        client->open_count++;
+        (void)client_opened(client, conn);
+        break;
+    case US_EV_PEER_CLOSED:
+        client_fail(client, "the connection to %s was lost: the server has closed it",
+                    client->plan->server_text);
+        break;
+    case US_EV_CLOSED:
+        on_closed(client, conn, event->reason);
+        break;
+    case US_EV_NONE:
+    case US_EV_DATA:
+    case US_EV_ACCEPTED:
+    case US_EV_RELEASED:
+    case US_EV_DATAGRAM:
+        break;
+    }
 }
 
 /* ---- connections ------------------------------------------------------------------------- */

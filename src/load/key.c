@@ -5,7 +5,8 @@
 
 #include "load/key.h"
 
-const char load_key_alphabet[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+const char load_key_alphabet[(1 << LOAD_KEY_DIGIT_BITS) + 1] =
+    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
 
 uint32_t load_key_bytes_min(uint64_t ids)
 {
@@ -16,12 +17,24 @@ uint32_t load_key_bytes_min(uint64_t ids)
     return bytes;
 }
 
+/* The digits of an id alone. Returns how many. */
+static uint32_t write_digits(char *key, uint64_t id)
+{
+    uint32_t n = 0;
+
+    do {
+        key[n++] = load_key_alphabet[id & ((1 << LOAD_KEY_DIGIT_BITS) - 1)];
+        id >>= LOAD_KEY_DIGIT_BITS;
+    } while (id != 0);
+    return n;
+}
+
 uint32_t load_key_write(char *key, uint64_t id, uint32_t bytes)
 {
-    uint32_t n = load_key_digits(key, id);
+    uint32_t n = write_digits(key, id);
 
     if (n < bytes) {
-        memset(key + n, load_key_alphabet[0], bytes - n);
+        memset(key + n, LOAD_KEY_PADDING, bytes - n);
         n = bytes;
     }
     return n;

@@ -95,8 +95,11 @@ bool load_popularity_parse(struct load_popularity *popularity, const char *text,
 /* The newest id that stands at a place of the window: place, or place + keys, or ... */
 static uint64_t at_place(const struct load_popularity *popularity, uint64_t place)
 {
-    uint64_t rounds = popularity->grown / popularity->keys;
+    uint64_t rounds;
 
+    if (popularity->grown == 0)
+        return place;
+    rounds = popularity->grown / popularity->keys;
     if (place < popularity->grown % popularity->keys)
         rounds++;
     return place + rounds * popularity->keys;
@@ -126,6 +129,17 @@ uint64_t load_popularity_draw(const struct load_popularity *popularity, struct u
         break;
     }
     return at_place(popularity, place);
+}
+
+void load_popularity_draw_many(const struct load_popularity *popularity, struct u_prng *prng,
+                               uint64_t *ids, uint32_t n)
+{
+    bool plain = popularity->kind == LOAD_UNIFORM && popularity->grown == 0;
+    uint32_t i;
+
+    for (i = 0; i < n; i++)
+        ids[i] = plain ? load_random_below(prng, popularity->keys)
+                       : load_popularity_draw(popularity, prng);
 }
 
 uint64_t load_popularity_grow(struct load_popularity *popularity)

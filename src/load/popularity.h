@@ -43,6 +43,10 @@ bool load_popularity_parse(struct load_popularity *popularity, const char *text,
 /* The next key's id. O(1). */
 uint64_t load_popularity_draw(const struct load_popularity *popularity, struct u_prng *prng);
 
+/* The next n of them. */
+void load_popularity_draw_many(const struct load_popularity *popularity, struct u_prng *prng,
+                               uint64_t *ids, uint32_t n);
+
 /* One more key comes into the world, and one is not asked for any more. Returns the new one's id.
  */
 uint64_t load_popularity_grow(struct load_popularity *popularity);

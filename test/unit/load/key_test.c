@@ -53,6 +53,24 @@ static void test_unique_and_printable(void **unused)
         assert_true(memcmp(keys[i - 1], keys[i], 8) != 0);
 }
 
+static void test_word_begins_a_key(void **unused)
+{
+    static const uint64_t ids[] = {0, 1, 63, 64, 4095, 4096, 999999, UINT64_C(1) << 41};
+    char key[LOAD_KEY_MAX];
+    uint64_t word;
+
+    for (unsigned i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        for (unsigned bytes = 1; bytes <= 12; bytes++) {
+            unsigned len = load_key_write(key, ids[i], bytes);
+
+            word = load_key_word(ids[i]);
+            assert_memory_equal(&word, key, len < sizeof(word) ? len : sizeof(word));
+        }
+    }
+    word = load_key_word((UINT64_C(1) << 48) - 1);
+    assert_memory_equal(&word, "________", 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -60,6 +78,7 @@ int main(void)
         cmocka_unit_test(test_shortest),
         cmocka_unit_test(test_shortest_is_long_enough),
         cmocka_unit_test(test_unique_and_printable),
+        cmocka_unit_test(test_word_begins_a_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,26 @@ static void test_growth_replaces_the_oldest(void **unused)
         assert_true(counts[i] > 0);
 }
 
+/* Many at once are those that come one by one. */
+static void test_many(void **unused)
+{
+    static const char *const laws[] = {"uniform", "zipf", "latest", "hot"};
+    struct u_prng one, many;
+    uint64_t ids[50];
+
+    for (unsigned i = 0; i < 2 * sizeof(laws) / sizeof(laws[0]); i++) {
+        struct load_popularity popularity = make(laws[i / 2], KEYS);
+
+        if (i % 2 == 1)
+            load_popularity_grow(&popularity);
+        u_prng_seed(&one, i);
+        u_prng_seed(&many, i);
+        load_popularity_draw_many(&popularity, &many, ids, 50);
+        for (unsigned k = 0; k < 50; k++)
+            assert_int_equal(ids[k], load_popularity_draw(&popularity, &one));
+    }
+}
+
 static void test_bad_texts(void **unused)
 {
     const char *bad[] = {"",        "zip",         "zipf:",     "zipf:0",   "zipf:-1",   "zipf:1:2",
@@ -136,6 +156,7 @@ int main(void)
         cmocka_unit_test(test_hot_set),
         cmocka_unit_test(test_all_hot),
         cmocka_unit_test(test_growth_replaces_the_oldest),
+        cmocka_unit_test(test_many),
         cmocka_unit_test(test_bad_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,11 +20,12 @@ static struct load_histogram latency;
 static struct talk talk;
 static struct session s;
 
-static void open_with(enum protocol protocol, const char *value_size, uint32_t multi)
+static void open_sized(enum protocol protocol, const char *key_size, const char *value_size,
+                       uint32_t multi)
 {
     char error[LOAD_ERROR_MAX];
 
-    assert_int_equal(keyspace_open(&keys, 1000, "8", value_size, error), 0);
+    assert_int_equal(keyspace_open(&keys, 1000, key_size, value_size, error), 0);
     assert_int_equal(forms_open(&forms, protocol, &keys, 0), 0);
     memset(&talk, 0, sizeof(talk));
     load_histogram_clear(&latency);
@@ -34,6 +35,11 @@ static void open_with(enum protocol protocol, const char *value_size, uint32_t m
     talk.latency = &latency;
     talk.now_ns = 1000;
     assert_int_equal(session_open(&s, &talk, 4, multi), 0);
+}
+
+static void open_with(enum protocol protocol, const char *value_size, uint32_t multi)
+{
+    open_sized(protocol, "8", value_size, multi);
 }
 
 static void close_all(void)
@@ -479,6 +485,39 @@ static void test_every_byte_of_a_hit(void **state)
     }
 }
 
+/* Keys are compared apart from what stands around them. */
+static void test_every_length_of_a_key(void **state)
+{
+    static const char *const lengths[] = {"2", "7", "8", "9", "40", "250", "2-20"};
+    uint8_t out[FORM_ROOM], reply[FORM_ROOM + 64];
+    uint64_t id = 999;
+    char key[LOAD_KEY_MAX + 1], request[FORM_ROOM];
+    uint32_t len, i, k;
+
+    (void)state;
+    for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        open_sized(PROTOCOL_TEXT, lengths[i], "5", 1);
+        key[load_key_write(key, id, keyspace_key_bytes(&keys, id))] = '\0';
+        snprintf(request, sizeof(request), "get %s\r\n", key);
+        assert_request(OP_GET, id, request);
+        len = (uint32_t)snprintf((char *)reply, sizeof(reply), "VALUE %s 0 5\r\n%.5s\r\nEND\r\n",
+                                 key, (const char *)keyspace_value(&keys, id));
+        write_request(OP_GET, &id, 1, out, FORM_ROOM);
+        assert_int_equal(session_feed(&s, reply, len), 0);
+        assert_int_equal(talk.tally.hits, 1);
+        close_all();
+        for (k = 6; k < 6 + strlen(key); k++) {
+            open_sized(PROTOCOL_TEXT, lengths[i], "5", 1);
+            write_request(OP_GET, &id, 1, out, FORM_ROOM);
+            reply[k] ^= 1;
+            assert_int_equal(session_feed(&s, reply, len), -1);
+            reply[k] ^= 1;
+            assert_int_equal(talk.tally.wrong, 1);
+            close_all();
+        }
+    }
+}
+
 static void test_warm_up(void **state)
 {
     uint8_t out[2048];
@@ -498,13 +537,21 @@ static void test_warm_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text_requests),   cmocka_unit_test(test_meta_requests),
-        cmocka_unit_test(test_binary_requests), cmocka_unit_test(test_large_value_in_pieces),
-        cmocka_unit_test(test_text_answers),    cmocka_unit_test(test_meta_answers),
-        cmocka_unit_test(test_not_a_reply),     cmocka_unit_test(test_unasked_and_endless),
-        cmocka_unit_test(test_wrong_value),     cmocka_unit_test(test_multi),
-        cmocka_unit_test(test_binary_answers),  cmocka_unit_test(test_binary_not_a_reply),
-        cmocka_unit_test(test_warm_up),         cmocka_unit_test(test_every_byte_of_a_hit),
+        cmocka_unit_test(test_text_requests),
+        cmocka_unit_test(test_meta_requests),
+        cmocka_unit_test(test_binary_requests),
+        cmocka_unit_test(test_large_value_in_pieces),
+        cmocka_unit_test(test_text_answers),
+        cmocka_unit_test(test_meta_answers),
+        cmocka_unit_test(test_not_a_reply),
+        cmocka_unit_test(test_unasked_and_endless),
+        cmocka_unit_test(test_wrong_value),
+        cmocka_unit_test(test_multi),
+        cmocka_unit_test(test_binary_answers),
+        cmocka_unit_test(test_binary_not_a_reply),
+        cmocka_unit_test(test_warm_up),
+        cmocka_unit_test(test_every_byte_of_a_hit),
+        cmocka_unit_test(test_every_length_of_a_key),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
