@@ -248,7 +248,8 @@ class Bench:
         return self.stack.__exit__(*why)
 
     def program(self, name):
-        path = self.build / "apps" / name / name
+        folder = "bench" if name == "responder" else f"apps/{name}"
+        path = self.build / folder / name
         if not path.exists():
             raise Skip(f"{name} is not built here")
         return str(path)
@@ -431,6 +432,8 @@ class Bench:
         server, client = self.link(kind, csum)
         if program == "ucping":
             command, port = [self.program(program), "--listen", "--poll"], 7007
+        elif program == "responder":
+            command, port = [self.program(program)], 11211
         else:
             command, port = [self.program(program), "-m", "1024", "-I", "8m"], 11211
         return self.running([*command, *server, *more], ("10.100.0.20", port),

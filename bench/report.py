@@ -55,6 +55,25 @@ def faster(rows):
         if parts else []
 
 
+def load_limit(rows, kind):
+    """Whether the load bounds what was measured."""
+    limit, get = find(rows, f"load_limit_{kind}"), find(rows, f"get_{kind}")
+    if not limit or not get:
+        return []
+    text = (f"What the load can ask for: over {kind} a server that looks nothing up answers ucload "
+            f"{number(limit['value'])} requests/s, {limit['value'] / get['value']:.2f} times what "
+            "ucached does")
+    suffix = "" if kind == "vhost" else f"_{kind}"
+    server, load, other = (find(rows, name) for name in (
+        f"cycles_per_get{suffix}", f"load_cycles_per_get{suffix}",
+        f"load_limit_{kind}_server_cycles"))
+    if server and load and other:
+        text += (f"; a GET takes {number(load['value'])} busy cycles of ucload's core and "
+                 f"{number(server['value'])} of ucached's, a request that server "
+                 f"{number(other['value'])}")
+    return [text + "."]
+
+
 def limits(rows):
     """What the limit of the link is, and how near a GET comes."""
     lines = []
@@ -69,6 +88,7 @@ def limits(rows):
         if get:
             text += f"; the GETs/s are {get['value'] / limit['value']:.0%} of the frames"
         lines.append(text + ".")
+    lines += [line for kind in ("vhost", "memif") for line in load_limit(rows, kind)]
     ping = find(rows, "pingpong_kernel")
     if ping:
         lines.append("What the limit of kernel sockets is: ping-pong of 16 B on kernel TCP does "

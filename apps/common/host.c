@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/base.h"
-#include "net/worker.h"
+#include "net/stack_worker.h"
 
 /* Many short connections: ports are few. */
 #define TIME_WAIT_US 1000000
@@ -165,6 +165,7 @@ unsigned host_receive(struct host *host, uint64_t now_us, host_event *on_event, 
 {
     struct us_pkt *rx[NIC_BURST_MAX];
     struct us_event event;
+    uint64_t start = net_stack_cycles();
     unsigned n = nic_rx_burst(host->nic, rx, nic_burst(host->nic));
     unsigned done = 0, happened = n;
     unsigned step, events;
@@ -179,6 +180,8 @@ unsigned host_receive(struct host *host, uint64_t now_us, host_event *on_event, 
     if (n > 0)
         nic_release(host->nic, rx, n);
     host->rx_frames += n;
+    host->turn_start = start;
+    host->turn_is_busy = happened > 0;
     return happened;
 }
 
@@ -225,6 +228,9 @@ unsigned host_transmit(struct host *host, uint64_t now_us)
             break;
     }
     host->tx_frames += total;
+    if (host->turn_start > 0 && (host->turn_is_busy || total > 0))
+        host->cycles_busy += net_stack_cycles() - host->turn_start;
+    host->turn_start = 0;
     return total;
 }
 

@@ -19,6 +19,9 @@ struct host {
     unsigned empty_count, unsent_count;
     uint32_t caps; /* of the nic, as the stack knows them */
     uint64_t rx_frames, tx_frames;
+    uint64_t cycles_busy; /* time-stamp counter ticks of turns in which something came or went */
+    uint64_t turn_start;  /* of host_receive(), until host_transmit() has ended the turn; or 0 */
+    bool turn_is_busy;
 };
 
 /* What differs from us_config_defaults(); 0 leaves it. */

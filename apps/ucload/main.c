@@ -89,17 +89,20 @@ static int search(const struct options *o, struct report *report)
     return 0;
 }
 
-/* One measurement, and what the server says that it took. */
+/* One measurement, what the server says that it took, and what it took here. */
 static int measure_once(const struct options *o, struct report *report)
 {
-    uint64_t before = 0, after = 0, answered;
+    uint64_t before = 0, after = 0, answered, own;
     int rc;
 
     if (o->server_cycles && run_ask(&run, &before) < 0)
         return -1;
     answered = run_answered(&run);
+    own = run_cycles(&run);
     rc = run_measure(&run, o, o->rate, 0, &result);
     answered = run_answered(&run) - answered;
+    if (answered > 0)
+        report->own_cycles = (double)(run_cycles(&run) - own) / (double)answered;
     if (rc == 0 && o->server_cycles && !atomic_load(&run.gang.stop) && answered > 0) {
         rc = run_ask(&run, &after);
         report->server_cycles = (double)(after - before) / (double)answered;

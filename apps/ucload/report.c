@@ -126,6 +126,8 @@ void report_text(FILE *to, const struct report *r)
                 (double)t->connects / r->result->seconds, (unsigned long long)t->connects);
     if (r->server_cycles > 0)
         fprintf(to, "%-12s %.0f cycles per request\n", "server", r->server_cycles);
+    if (r->own_cycles > 0)
+        fprintf(to, "%-12s %.0f cycles per request\n", "ucload", r->own_cycles);
     print_latency(to, "latency", &r->result->latency);
     if (h)
         print_latency(to, "corrected", h);
@@ -225,6 +227,8 @@ void report_json(FILE *to, const struct report *r)
     }
     if (r->server_cycles > 0)
         json_number(to, "server_cycles_per_request", r->server_cycles);
+    if (r->own_cycles > 0)
+        json_number(to, "own_cycles_per_request", r->own_cycles);
     json_count(to, "requests", r->result->tally.requests);
     json_tally(to, &r->result->tally);
     json_hiccups(to, &r->result->hiccups);

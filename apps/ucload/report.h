@@ -15,6 +15,7 @@ struct report {
     unsigned slo_tries;
     double cpu_s;         /* of this process, during the measurement */
     double server_cycles; /* per request, warm-up included; 0: not asked for */
+    double own_cycles;    /* the same of all threads here; 0: kernel sockets, or none is counted */
 };
 
 void report_text(FILE *to, const struct report *report);

@@ -334,6 +334,16 @@ uint64_t run_answered(const struct run *run)
     return answered;
 }
 
+uint64_t run_cycles(const struct run *run)
+{
+    uint64_t cycles = 0;
+    unsigned i;
+
+    for (i = 0; i < run->thread_count; i++)
+        cycles += run->threads[i].client.host.cycles_busy;
+    return cycles;
+}
+
 int run_store(struct run *run, struct result *result)
 {
     uint64_t total = run->plan.keys.count * (mix_has(&run->plan.mix, OP_INCR) ? 2 : 1);

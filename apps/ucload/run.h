@@ -56,6 +56,9 @@ int run_ask(struct run *run, uint64_t *cycles);
 /* Requests answered since the start, of all phases. */
 uint64_t run_answered(const struct run *run);
 
+/* Time-stamp counter ticks of busy turns since the start; 0 with kernel sockets. */
+uint64_t run_cycles(const struct run *run);
+
 /*
  * One measurement; `rate` is per second, 0 for a closed loop. Returns 0, or -1 with run->error set;
  * *result has what came until then.

@@ -22,7 +22,7 @@ STARTS_WITHIN = 10  # seconds, for testpmd
 def expected():
     cores = harness.seconds_of(8) if len(os.sched_getaffinity(0)) > 3 else 0
     echoes = 2 * harness.ROUNDS * (3 + harness.SECONDS)
-    return harness.seconds_of(13) + echoes + cores
+    return harness.seconds_of(15) + echoes + cores
 
 
 def frame_rates(log):
@@ -92,7 +92,8 @@ def get(bench, open_server, *args):
         own, kernel = (after - start for after, start in zip(cpu_times(server), before))
     return {"rate": result["requests_per_second"], "command": result["command"],
             "kernel_share": kernel / max(1, own + kernel),
-            "cycles": result.get("server_cycles_per_request")}
+            "cycles": result.get("server_cycles_per_request"),
+            "load_cycles": result.get("own_cycles_per_request")}
 
 
 def bounds(bench):
@@ -112,6 +113,12 @@ def bounds(bench):
     return medians
 
 
+def load_limit(bench, kind):
+    """What ucload can ask for: of a server that looks nothing up."""
+    return get(bench, lambda: bench.link_server(kind, "responder"), "--server-cycles",
+               "--no-preload")
+
+
 def gets(bench, limits):
     kinds = {"memcached": lambda: get(bench, lambda: bench.sock_server("memcached"))}
     if bench.other:
@@ -121,12 +128,16 @@ def gets(bench, limits):
         "get_tap": lambda: get(bench, bench.tap_server),
         "get_memif": lambda: get(bench, lambda: bench.link_server("memif"), "--server-cycles"),
         "get_vhost": lambda: get(bench, lambda: bench.link_server("vhost"), "--server-cycles"),
+        "load_limit_memif": lambda: load_limit(bench, "memif"),
+        "load_limit_vhost": lambda: load_limit(bench, "vhost"),
     }
     medians = {}
     found = bench.rounds(SUITE, kinds)
     for name, results in found.items():
         beside = {k: medians[k] for k in ("memcached", "other") if k in medians}
         kind = name.removeprefix("get_")
+        if name.startswith("load_limit_"):
+            beside = {"ucached": medians.get(name.replace("load_limit", "get"))}
         if f"frame_limit_{kind}" in limits:
             beside["frame_limit"] = limits[f"frame_limit_{kind}"]
         bound = {"vhost": "pingpong_own", "sock_depth1": "pingpong_kernel"}.get(
@@ -144,10 +155,21 @@ def where_the_time_goes(bench, found):
         if found.get(name):
             bench.rows.add(SUITE, f"{name}_kernel_share", [r["kernel_share"] for r in found[name]],
                            "share of the server's time", found[name][-1]["command"])
-    for case, name in (("get_vhost", "cycles_per_get"), ("get_memif", "cycles_per_get_memif")):
-        if found.get(case):
-            bench.rows.add(SUITE, name, [r["cycles"] for r in found[case]], "cycles",
-                           found[case][-1]["command"])
+    for kind, suffix in (("vhost", ""), ("memif", "_memif")):
+        server = cycles(bench, found, f"get_{kind}", "cycles", f"cycles_per_get{suffix}", None)
+        for case, key, name in (
+                (f"get_{kind}", "load_cycles", f"load_cycles_per_get{suffix}"),
+                (f"load_limit_{kind}", "load_cycles", f"load_limit_{kind}_cycles"),
+                (f"load_limit_{kind}", "cycles", f"load_limit_{kind}_server_cycles")):
+            cycles(bench, found, case, key, name, server)
+
+
+def cycles(bench, found, case, key, name, server):
+    """A row of busy cycles per request, beside those of ucached."""
+    if not found.get(case):
+        return None
+    return bench.rows.add(SUITE, name, [r[key] for r in found[case]], "cycles",
+                          found[case][-1]["command"], {"ucached": server}, lower_is_better=True)
 
 
 def pipelined(bench):

@@ -204,6 +204,14 @@ def test_another_server(build, memcached_path, tmp_path):
         assert "cores: skipped: " in done.stdout
         assert "Not measured" in (tmp_path / "latest.md").read_text()
     assert set(rows["sock_depth1"]["ratio"]) >= {"memcached", "other", "pingpong"}
+    if "get_vhost" in rows:
+        limit = rows["load_limit_vhost"]
+        assert limit["compared_to"] == {"ucached": rows["get_vhost"]["value"]}
+        assert "responder --io=dpdk" in limit["command"]
+        for name in ("load_cycles_per_get", "load_limit_vhost_cycles",
+                     "load_limit_vhost_server_cycles"):
+            assert rows[name]["value"] > 0
+            assert rows[name]["compared_to"] == {"ucached": rows["cycles_per_get"]["value"]}
 
 
 def row(case, value, **ratio):
@@ -215,13 +223,17 @@ def test_the_report_begins_with_its_answers():
     rows = [row("get_vhost", 2e6, memcached=12.0, frame_limit=0.2), row("frame_limit_vhost", 1e7),
             row("pingpong_own", 3e6), row("cycles_per_get", 700), row("memcached_kernel_share", .9),
             row("instructions_per_get", 2000), row("instructions_in_ustack", 1500),
-            row("instructions_in_cache", 500), row("sock_depth1", 1e5, memcached=0.9)]
+            row("instructions_in_cache", 500), row("sock_depth1", 1e5, memcached=0.9),
+            row("load_limit_vhost", 3e6), row("load_cycles_per_get", 600),
+            row("load_limit_vhost_server_cycles", 500)]
     document = {"machine": {"cpus": 2}, "versions": {"kernel": "Linux"}, "skipped": []}
     text = report.markdown(document, rows)
-    first, second, third = text.splitlines()[2:5]
+    first, second, third, fourth = text.splitlines()[2:6]
     assert "than memcached" in first and "12.00 times on its own stack over vhost" in first
     assert "700 busy cycles" in second and "TCP/IP 75%" in second and "90% of its time" in second
     assert "10 M frames/s" in third and "3 M messages" in third and "20% of the frames" in third
+    assert "looks nothing up answers ucload 3 M requests/s, 1.50 times" in fourth
+    assert "600 busy cycles of ucload's core and 700 of ucached's" in fourth
     contract = {tuple(map(str.strip, line.split("|")[1:3])): line.split("|")[-2].strip()
                 for line in text.splitlines() if line.startswith("|")}
     assert contract["get_vhost", "GETs/s, times memcached on kernel TCP"] == "must"
