@@ -141,6 +141,8 @@ def answers(rows):
     return faster(rows) + where_time_goes(rows) + limits(rows) + latency(rows)
 
 
+BUSY_SHARE = 0.25  # of the cores: what a machine may do beside and still tell something
+
 STOPPED = ("Machine stopped: the share of the time in which a thread that wanted to run on the "
            "server's core or the client's could not, and the longest such time: the host had "
            "stopped the machine, or something else ran. Latencies contain it.")
@@ -179,6 +181,10 @@ def introduction(document):
            "vhost and memif are links in memory between two programs on their own TCP/IP stacks, "
            "TAP is a device of the kernel between such a stack and kernel TCP, sock is kernel TCP "
            "on both sides."]
+    busy = document["machine"].get("cores busy before", 0)
+    if busy > BUSY_SHARE * document["machine"].get("cpus", 1):
+        out.append(f"Other programs kept {busy:g} cores busy in the minute before this began: they "
+                   "are in all of its times.")
     if rounds < 3 or seconds < 0.5:
         out.append("So few and short rounds show that everything runs; their figures mean little.")
     return out

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What connections cost that do nothing, and how fast they come and go."""
+"""What connections cost that do nothing, what many busy ones cost, and how fast they come and go.
+
+stack_idle_N: the stack alone, echoing, beside N idle connections. idle_100k: GETs over vhost beside
+100,000. busy_N: GETs over vhost on N connections with one request in flight on each.
+KIND_N_open: GETs on kernel sockets beside N idle connections; _bytes: what each of these took of
+the server's memory. churn: a connection for every request.
+"""
 
 import pathlib
 import re
@@ -13,6 +19,8 @@ SUITE = "connections"
 IDLE = (0, 1, 1000, 10_000, 100_000)
 OPENING_SECONDS = 5
 OPEN = (1000, 10_000, 100_000)
+BUSY = (32, 1000, 10_000)
+BUSY_SHARE = 0.5  # of the time of a measurement
 
 FILES_SPARE = 1024  # beyond those of connections
 WARM_SECONDS = 0.1
@@ -23,7 +31,8 @@ def expected():
     possible = [count for count in OPEN if not files_obstacle(count)]
     many = 1 + 2 * (IDLE[-1] in possible)
     opening = harness.ROUNDS * OPENING_SECONDS * many
-    return harness.seconds_of(len(IDLE) + 2 + 2 * len(possible) + 3) + opening
+    return (harness.seconds_of(len(IDLE) + 2 + 2 * len(possible) + 3) + opening +
+            harness.seconds_of(len(BUSY), BUSY_SHARE))
 
 
 def idle_on_the_stack(bench):
@@ -80,6 +89,26 @@ def idle_on_a_link(bench):
                    command, {"get_vhost": statistics.median(r["cycles"] for r in alone)}, True)
     bench.rows.add(SUITE, "idle_conn_bytes", [(m["memory"] - n["memory"]) / count
                                               for m, n in zip(among, alone)], "bytes", command)
+
+
+def busy_on_a_link(bench):
+    """GETs over vhost on more and more connections, each with one request in flight."""
+
+    def measure(count):
+        with bench.link_server("vhost", more=[f"-c{count + 1000}"]) as server:
+            result = bench.load(server, f"--connections={count}", "--server-cycles", "--warmup=0.3",
+                                seconds=BUSY_SHARE * harness.SECONDS)
+        return {"rate": result["requests_per_second"], "command": result["command"],
+                "cycles": result["server_cycles_per_request"]}
+
+    found = bench.rounds(SUITE, {f"busy_{n}": (lambda n=n: measure(n)) for n in BUSY})
+    few = f"busy_{BUSY[0]}"
+    for key, unit, prefix in (("rate", "1/s", ""), ("cycles", "cycles", "cycles_per_get_")):
+        medians = {}
+        for name, results in found.items():
+            medians[name] = bench.rows.add(SUITE, prefix + name, [r[key] for r in results], unit,
+                                           results[-1]["command"], {few: medians.get(few)},
+                                           key == "cycles")
 
 
 def files_obstacle(count):
@@ -142,6 +171,7 @@ def beside(bench, cases, columns):
 def run(bench):
     idle_on_the_stack(bench)
     idle_on_a_link(bench)
+    busy_on_a_link(bench)
     for count in OPEN:
         cases = {f"{kind}_{count}_open": (lambda k=kind, n=count: with_open(bench, k, n))
                  for kind in ("memcached", "ucached")}

@@ -3,6 +3,12 @@
 
 GET: text protocol, 1000 keys, keys and values of 8 bytes, 32 connections, one request in flight on
 each, one core serves and one loads.
+
+pingpong_*: ucping, 16 bytes; pingpong_own is over vhost. frame_limit_*: two testpmd, 32 frames.
+get_*: ucached over that link; sock_depth1 and memcached: kernel sockets. *_depth16: 16 requests in
+flight. load_limit_*: the load of get_* on a server that looks nothing up. *_cycles and
+*cycles_per_get: busy time-stamp counter ticks per request, of the server's core, or of ucload's
+(load_cycles_per_get, load_limit_*_cycles).
 """
 
 import os

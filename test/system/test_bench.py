@@ -244,6 +244,13 @@ def test_the_report_begins_with_its_answers():
     assert "12.00 times" in page and "tr class='no'" in page
 
 
+def test_the_report_says_that_the_machine_was_busy():
+    for busy, told in ((0.4, False), (0.6, True)):
+        machine = {"cpus": 2, "cores busy before": busy, "rounds": 5, "seconds each": 1}
+        text = report.markdown({"machine": machine, "versions": {}, "skipped": []}, [])
+        assert (f"Other programs kept {busy} cores busy" in text) == told
+
+
 def test_rows_say_how_long_the_machine_stood_still(capsys):
     def measured(p99, stopped_us):
         return {"latency_us": {"p99": p99}, "seconds": 1.0,
