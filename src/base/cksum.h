@@ -106,8 +106,19 @@ U_ALWAYS_INLINE u_u64 u_sum_words(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 b
     const u_u8 *last = from + (bytes - 8);
     u_u8 *to_last = to + (to ? bytes - 8 : 0);
     u_u64 word;
+    u_u64 next;
 
-    while (from < last) {
+    for (; last - from > 8; from += 16) {
+        u_copy(&word, from, 8);
+        u_copy(&next, from + 8, 8);
+        sum = u_sum_add64(u_sum_add64(sum, word), next);
+        if (to) {
+            u_copy(to, &word, 8);
+            u_copy(to + 8, &next, 8);
+            to += 16;
+        }
+    }
+    if (from < last) {
         u_copy(&word, from, 8);
         sum = u_sum_add64(sum, word);
         from += 8;

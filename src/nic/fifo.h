@@ -13,11 +13,19 @@ struct nic_fifo {
     unsigned count;
 };
 
+/* The slot that is `steps` behind slot `from`; steps <= capacity. A division would cost more. */
+static inline unsigned nic_fifo_slot(const struct nic_fifo *fifo, unsigned from, unsigned steps)
+{
+    unsigned slot = from + steps;
+
+    return slot < fifo->capacity ? slot : slot - fifo->capacity;
+}
+
 /* Appends a packet. The queue must not be full. */
 static inline void nic_fifo_push(struct nic_fifo *fifo, struct us_pkt *pkt)
 {
     U_ASSERT(fifo->count < fifo->capacity);
-    fifo->slots[(fifo->head + fifo->count) % fifo->capacity] = pkt;
+    fifo->slots[nic_fifo_slot(fifo, fifo->head, fifo->count)] = pkt;
     fifo->count++;
 }
 
@@ -25,7 +33,7 @@ static inline void nic_fifo_push(struct nic_fifo *fifo, struct us_pkt *pkt)
 static inline struct us_pkt *nic_fifo_at(const struct nic_fifo *fifo, unsigned index)
 {
     U_ASSERT(index < fifo->count);
-    return fifo->slots[(fifo->head + index) % fifo->capacity];
+    return fifo->slots[nic_fifo_slot(fifo, fifo->head, index)];
 }
 
 /* Takes the oldest packet out. The queue must not be empty. */
@@ -33,7 +41,7 @@ static inline struct us_pkt *nic_fifo_pop(struct nic_fifo *fifo)
 {
     struct us_pkt *pkt = nic_fifo_at(fifo, 0);
 
-    fifo->head = (fifo->head + 1) % fifo->capacity;
+    fifo->head = nic_fifo_slot(fifo, fifo->head, 1);
     fifo->count--;
     return pkt;
 }

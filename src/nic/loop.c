@@ -48,14 +48,18 @@ static struct loop_end *end_of(struct nic *nic)
 static unsigned loop_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
     struct loop_end *end = end_of(nic);
+    struct nic_fifo inbox = end->inbox;
+    uint64_t bytes = 0;
     unsigned i;
 
-    n = u_min32(n, end->inbox.count);
+    n = u_min32(n, inbox.count);
     for (i = 0; i < n; i++) {
-        pkts[i] = nic_fifo_pop(&end->inbox);
-        end->rx_frames++;
-        end->rx_bytes += pkts[i]->len;
+        pkts[i] = nic_fifo_pop(&inbox);
+        bytes += pkts[i]->len;
     }
+    end->inbox = inbox;
+    end->rx_frames += n;
+    end->rx_bytes += bytes;
     return n;
 }
 
@@ -73,7 +77,11 @@ static void loop_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
 static unsigned loop_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
     struct loop_end *end = end_of(nic);
-    struct nic_fifo *inbox = &end->peer->inbox;
+    struct loop_end *peer = end->peer;
+    struct nic_fifo inbox = peer->inbox;
+    unsigned room = peer->closed ? 0 : inbox.capacity - inbox.count;
+    unsigned bytes_max = nic->mtu + NIC_ETH_HEADER_BYTES;
+    uint64_t bytes = 0;
     unsigned i;
 
     for (i = 0; i < n; i++) {
@@ -81,19 +89,22 @@ static unsigned loop_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 
         U_ASSERT(pkt->next_seg == NULL);
         U_ASSERT(pkt->len <= pkt->room);
-        if (pkt->len < NIC_ETH_HEADER_BYTES || pkt->len > nic->mtu + NIC_ETH_HEADER_BYTES) {
+        if (U_UNLIKELY(pkt->len < NIC_ETH_HEADER_BYTES || pkt->len > bytes_max)) {
             end->tx_errors++;
             nic_pool_give(end->link->pool, &pkt, 1);
-        } else if (end->peer->closed || inbox->count == inbox->capacity) {
+        } else if (U_UNLIKELY(room == 0)) {
             end->tx_drops++;
             nic_pool_give(end->link->pool, &pkt, 1);
         } else {
-            end->tx_frames++;
-            end->tx_bytes += pkt->len;
+            room--;
+            bytes += pkt->len;
             pkt->flags = 0; /* requests to the sending device mean nothing to the receiver */
-            nic_fifo_push(inbox, pkt);
+            nic_fifo_push(&inbox, pkt);
         }
     }
+    end->tx_frames += inbox.count - peer->inbox.count;
+    end->tx_bytes += bytes;
+    peer->inbox = inbox;
     return n;
 }
 

@@ -127,10 +127,10 @@ void nic_pool_destroy(struct nic_pool *pool)
 }
 
 /* Makes a packet look new, whatever its last user left in it. */
-static void reset_pkt(const struct nic_pool *pool, struct us_pkt *pkt)
+static inline void reset_pkt(struct us_pkt *pkt, uint32_t buffer_bytes)
 {
     pkt->data = (u_u8 *)pkt->owner[0] + NIC_POOL_HEADROOM_BYTES;
-    pkt->room = pool->buffer_bytes - NIC_POOL_HEADROOM_BYTES;
+    pkt->room = buffer_bytes - NIC_POOL_HEADROOM_BYTES;
     pkt->len = 0;
     pkt->next_seg = NULL;
     pkt->flags = 0;
@@ -145,19 +145,23 @@ static void reset_pkt(const struct nic_pool *pool, struct us_pkt *pkt)
 
 unsigned nic_pool_take(struct nic_pool *pool, struct us_pkt **pkts, unsigned n)
 {
+    uint32_t buffer_bytes = pool->buffer_bytes;
+    struct us_pkt **top;
     unsigned i;
 
     if (U_UNLIKELY(n > pool->free_count)) {
         n = pool->free_count;
         pool->exhausted++;
     }
+    top = pool->free_pkts + pool->free_count;
+    pool->free_count -= n;
     for (i = 0; i < n; i++) {
-        struct us_pkt *pkt = pool->free_pkts[--pool->free_count];
+        struct us_pkt *pkt = *--top;
 
         U_ASSERT(pkt->owner[1] == NULL);
         pkt->owner[1] = pool;
-        ASAN_UNPOISON_MEMORY_REGION(pkt->owner[0], pool->buffer_bytes);
-        reset_pkt(pool, pkt);
+        ASAN_UNPOISON_MEMORY_REGION(pkt->owner[0], buffer_bytes);
+        reset_pkt(pkt, buffer_bytes);
         pkts[i] = pkt;
     }
     return n;
@@ -165,16 +169,18 @@ unsigned nic_pool_take(struct nic_pool *pool, struct us_pkt **pkts, unsigned n)
 
 void nic_pool_give(struct nic_pool *pool, struct us_pkt *const *pkts, unsigned n)
 {
+    struct us_pkt **top = pool->free_pkts + pool->free_count;
     unsigned i;
 
+    U_ASSERT(n <= pool->count - pool->free_count);
+    pool->free_count += n;
     for (i = 0; i < n; i++) {
         struct us_pkt *pkt = pkts[i];
 
         U_ASSERT(pkt->owner[1] == pool);
-        U_ASSERT(pool->free_count < pool->count);
         pkt->owner[1] = NULL;
         ASAN_POISON_MEMORY_REGION(pkt->owner[0], pool->buffer_bytes);
-        pool->free_pkts[pool->free_count++] = pkt;
+        *top++ = pkt;
     }
 }
 

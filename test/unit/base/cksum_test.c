@@ -226,6 +226,24 @@ static void good_sums_are_told_from_bad_ones(void **state)
     assert_false(u_sum_is_good(1));
 }
 
+/* Of any sum, and of multiples of 0xffff and their neighbours, the largest included. */
+static void good_sums_are_the_multiples(void **state)
+{
+    struct u_prng prng;
+    unsigned i;
+
+    u_prng_seed(&prng, 8);
+    for (i = 0; i < 20000; i++) {
+        u_u64 sum = u_prng_next(&prng);
+        u_u64 multiple = (i % 4 == 0 ? ~(u_u64)0 / 0xffff - i / 4 : sum / 0xffff) * 0xffff;
+
+        assert_int_equal(u_sum_is_good(sum), sum % 0xffff == 0 && sum != 0);
+        assert_true(u_sum_is_good(multiple));
+        assert_false(u_sum_is_good(multiple - 1));
+        assert_int_equal(u_sum_is_good(multiple + 1), (multiple + 1) % 0xffff == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +259,7 @@ int main(void)
         cmocka_unit_test(pseudo_header_of_ipv4_is_its_twelve_bytes),
         cmocka_unit_test(sums_in_line_agree),
         cmocka_unit_test(good_sums_are_told_from_bad_ones),
+        cmocka_unit_test(good_sums_are_the_multiples),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
