@@ -46,7 +46,12 @@ U_INLINE void u_list_push_front(struct u_list *head, struct u_list *link)
 
 U_INLINE void u_list_push_back(struct u_list *head, struct u_list *link)
 {
-    u_list_insert_after(head->prev, link);
+    struct u_list *last = head->prev;
+
+    link->next = head;
+    link->prev = last;
+    last->next = link;
+    head->prev = link;
 }
 
 /* Takes a link off its list; does nothing to one that is on no list. */

@@ -22,21 +22,11 @@ struct us_chunk *us_block_get(struct us_stack *stack, u_u32 seq)
     return &block->chunk;
 }
 
-void us_memory_freed(struct us_stack *stack)
+void us_memory_wake(struct us_stack *stack)
 {
-    struct u_list *waiter;
+    struct u_list *waiter = u_list_pop_front(&stack->memory_list);
 
-    if (U_LIKELY(u_list_is_empty(&stack->memory_list)))
-        return;
-    waiter = u_list_pop_front(&stack->memory_list);
     us_conn_check_sendable(stack, U_CONTAINER_OF(waiter, struct us_conn, memory_link));
-}
-
-void us_block_put(struct us_stack *stack, struct us_chunk *chunk)
-{
-    U_ASSERT(!chunk->is_ref);
-    us_pool_put(&stack->block_pool, (struct us_block *)chunk);
-    us_memory_freed(stack);
 }
 
 u_u32 us_chunk_append(struct us_chunk *chunk, const u_u8 *data, u_u32 len)

@@ -57,11 +57,8 @@ U_INLINE u_u8 *us_chunk_first(struct us_chunk *chunk)
 /* Takes an empty block for data from `seq` on; null, and counted, if the pool is empty. */
 struct us_chunk *us_block_get(struct us_stack *stack, u_u32 seq);
 
-/* Something went back to a pool: tells one connection that waits for memory. */
-void us_memory_freed(struct us_stack *stack);
-
-/* Gives a block back; a connection that waits for memory is told that there is some. */
-void us_block_put(struct us_stack *stack, struct us_chunk *chunk);
+/* Tells the connection that has waited for memory longest. There is one. */
+void us_memory_wake(struct us_stack *stack);
 
 /* Copies as much as fits behind the bytes of a block; returns how much. */
 u_u32 us_chunk_append(struct us_chunk *chunk, const u_u8 *data, u_u32 len);

@@ -18,21 +18,14 @@ void us_event_queue_init(struct us_event_queue *events)
     events->dgram_tail = 0;
 }
 
-void us_event_queue_conn(struct us_stack *stack, struct us_conn *conn)
-{
-    if (u_list_is_empty(&conn->ev_link))
-        u_list_push_back(&stack->events.conns, &conn->ev_link);
-}
-
 void us_event_raise(struct us_stack *stack, struct us_conn *conn, unsigned flags)
 {
     conn->ev_flags = (u_u8)(conn->ev_flags | flags);
     us_event_queue_conn(stack, conn);
 }
 
-/* Puts a slice behind those that the connection has. */
-static void slice_append(struct us_event_queue *events, struct us_conn *conn, const u_u8 *data,
-                         u_u32 len)
+void us_event_append_slice(struct us_event_queue *events, struct us_conn *conn, const u_u8 *data,
+                           u_u32 len)
 {
     u_u16 index = events->slice_free;
 
@@ -50,20 +43,6 @@ static void slice_append(struct us_event_queue *events, struct us_conn *conn, co
     else
         events->slices[conn->slice_last].next = index;
     conn->slice_last = index;
-}
-
-void us_event_add_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len)
-{
-    struct us_event_queue *events = &stack->events;
-
-    events->slices_used++;
-    if (U_LIKELY(conn->slice_len == 0)) {
-        conn->slice_data = data;
-        conn->slice_len = (u_u16)len;
-    } else {
-        slice_append(events, conn, data, len);
-    }
-    us_event_queue_conn(stack, conn);
 }
 
 struct us_datagram_event *us_event_add_datagram(struct us_event_queue *events)

@@ -66,14 +66,12 @@ struct us_event_queue {
 
 void us_event_queue_init(struct us_event_queue *events);
 
-/* Puts a connection on the list of those with something to tell. */
-void us_event_queue_conn(struct us_stack *stack, struct us_conn *conn);
-
 /* Sets bits of the connection's ev_flags and queues it. */
 void us_event_raise(struct us_stack *stack, struct us_conn *conn, unsigned flags);
 
-/* Adds a slice. There is room for it: us_event_room() said so before the packet was taken. */
-void us_event_add_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len);
+/* Adds a slice behind those that the connection has. */
+void us_event_append_slice(struct us_event_queue *events, struct us_conn *conn, const u_u8 *data,
+                           u_u32 len);
 
 /* Adds a datagram, which the caller fills in. There is room for it, as for a slice. */
 struct us_datagram_event *us_event_add_datagram(struct us_event_queue *events);
@@ -93,10 +91,10 @@ void us_event_release(struct us_stack *stack, struct us_ref *ref);
 /* Gives back the blocks that taken events pointed to. */
 void us_event_retire_blocks(struct us_stack *stack);
 
-/* Whether there is room for the events of one more packet. */
-U_INLINE int us_event_room(const struct us_event_queue *events)
+/* For how many more packets there is room for their events. */
+U_INLINE u_u32 us_event_room(const struct us_event_queue *events)
 {
-    return events->slices_used < US_SLICES_MAX;
+    return (u_u32)US_SLICES_MAX - events->slices_used;
 }
 
 #endif

@@ -216,6 +216,12 @@ static void neighbour_set_mac(struct us_stack *stack, struct us_neighbour *neigh
     if (neighbour->state != US_NEIGHBOUR_ASKING && !u_equal(neighbour->l2, mac, 6))
         us_count(stack, US_C_ARP_CHANGES);
     us_eth_build(stack, neighbour->l2, mac, neighbour->is_ip6 ? US_ETH_IP6 : US_ETH_IP4);
+    u_zero(neighbour->l2_in, sizeof(neighbour->l2_in));
+    if (!(mac[0] & 1)) {
+        u_copy(neighbour->l2_in, neighbour->l2, sizeof(neighbour->l2_in));
+        u_copy(neighbour->l2_in, stack->config.mac, 6);
+        u_copy(neighbour->l2_in + 6, mac, 6);
+    }
     neighbour->tries = 0;
     neighbour->confirmed_us = stack->now_us;
     us_timer_stop(&stack->wheel, &neighbour->timer);

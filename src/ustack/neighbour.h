@@ -45,9 +45,10 @@ struct us_neighbour {
     u_u32 serial; /* no other entry ever has this number */
     struct us_ip6 six;
     u_u8 is_ip6;
-    u_u8 state;             /* enum us_neighbour_state */
-    u_u8 tries;             /* requests sent since the question came up */
-    u_u8 l2[US_L2_HDR_MAX]; /* the Ethernet header to it; its MAC address comes first */
+    u_u8 state;                   /* enum us_neighbour_state */
+    u_u8 tries;                   /* requests sent since the question came up */
+    u_u8 l2[US_L2_HDR_MAX];       /* the Ethernet header to it; its MAC address comes first */
+    u_u8 l2_in[US_ETH_HDR_BYTES]; /* how frames from it begin; zeros if its address is no host's */
     u_u64 confirmed_us;
     struct us_timer timer;  /* the next request, or the end of hope */
     struct u_list age_link; /* in us_neighbours.by_age or .learned */

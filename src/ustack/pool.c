@@ -2,14 +2,9 @@
 /* Pools of equal objects; see pool.h. */
 #include "ustack/pool.h"
 
-/* The first word of an object that lies in the free list. */
-struct pool_link {
-    void *next;
-};
-
 void us_pool_init(struct us_pool *pool, void *memory, u_u32 item_bytes, u_u32 items)
 {
-    U_ASSERT(item_bytes >= sizeof(struct pool_link) && item_bytes % sizeof(void *) == 0);
+    U_ASSERT(item_bytes >= sizeof(struct us_pool_link) && item_bytes % sizeof(void *) == 0);
     pool->free_list = U_NULL;
     pool->base = (u_u8 *)memory;
     pool->item_bytes = item_bytes;
@@ -18,29 +13,16 @@ void us_pool_init(struct us_pool *pool, void *memory, u_u32 item_bytes, u_u32 it
     pool->used = 0;
 }
 
-void *us_pool_get(struct us_pool *pool)
+void *us_pool_get_fresh(struct us_pool *pool)
 {
-    void *item = pool->free_list;
+    void *item;
 
-    if (U_LIKELY(item != U_NULL)) {
-        pool->free_list = ((struct pool_link *)item)->next;
-        pool->used++;
-        return item;
-    }
     if (pool->touched == pool->items)
         return U_NULL;
     item = pool->base + (unsigned long)pool->touched * pool->item_bytes;
     pool->touched++;
     pool->used++;
     return item;
-}
-
-void us_pool_put(struct us_pool *pool, void *item)
-{
-    U_ASSERT(pool->used > 0);
-    ((struct pool_link *)item)->next = pool->free_list;
-    pool->free_list = item;
-    pool->used--;
 }
 
 int us_pool_is_sound(const struct us_pool *pool)
@@ -57,7 +39,7 @@ int us_pool_is_sound(const struct us_pool *pool)
             return 0;
         if ((unsigned long)(byte - pool->base) % pool->item_bytes != 0)
             return 0;
-        item = ((const struct pool_link *)item)->next;
+        item = ((const struct us_pool_link *)item)->next;
         listed++;
     }
     return listed == pool->touched - pool->used;

@@ -23,11 +23,34 @@ struct us_pool {
 /* Makes a pool of `items` objects in zero-filled memory of items * item_bytes bytes. */
 void us_pool_init(struct us_pool *pool, void *memory, u_u32 item_bytes, u_u32 items);
 
+/* The first word of an object that lies in the free list. */
+struct us_pool_link {
+    void *next;
+};
+
+/* Takes an object that was never used; null if there is none. */
+void *us_pool_get_fresh(struct us_pool *pool);
+
 /* Takes an object, or null if all are taken. Its contents are not defined. */
-void *us_pool_get(struct us_pool *pool);
+U_INLINE void *us_pool_get(struct us_pool *pool)
+{
+    void *item = pool->free_list;
+
+    if (U_UNLIKELY(item == U_NULL))
+        return us_pool_get_fresh(pool);
+    pool->free_list = ((struct us_pool_link *)item)->next;
+    pool->used++;
+    return item;
+}
 
 /* Gives an object of this pool back. */
-void us_pool_put(struct us_pool *pool, void *item);
+U_INLINE void us_pool_put(struct us_pool *pool, void *item)
+{
+    U_ASSERT(pool->used > 0);
+    ((struct us_pool_link *)item)->next = pool->free_list;
+    pool->free_list = item;
+    pool->used--;
+}
 
 /* How many objects could be taken now. */
 U_INLINE u_u32 us_pool_free(const struct us_pool *pool)

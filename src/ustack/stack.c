@@ -345,19 +345,22 @@ static void stack_run_timers(struct us_stack *stack)
 
 unsigned us_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n, u_u64 now_us)
 {
-    u_u64 bytes = 0;
-    unsigned i;
+    unsigned i = 0;
+    u_u32 room;
 
     stack->now_us = now_us;
     us_event_retire_blocks(stack);
     us_frag_retire(stack);
-    for (i = 0; i < n && us_event_room(&stack->events); i++) {
-        bytes += pkts[i]->len;
-        if (U_UNLIKELY(stack->slow_only) || !us_tcp_fast_input(stack, pkts[i]))
-            us_eth_input(stack, pkts[i]);
+    while (i < n && (room = us_event_room(&stack->events)) != 0) {
+        unsigned fast =
+            stack->slow_only ? 0 : us_tcp_fast_input(stack, pkts + i, u_min32(n - i, room));
+        i += fast;
+        if (fast == 0) {
+            us_count_add(stack, US_C_RX_BYTES, pkts[i]->len);
+            us_eth_input(stack, pkts[i++]);
+        }
     }
-    stack->counters[US_C_RX_FRAMES] += i;
-    stack->counters[US_C_RX_BYTES] += bytes;
+    us_count_add(stack, US_C_RX_FRAMES, i);
     if (i < n)
         us_count(stack, US_C_INPUT_CUT_SHORT);
     stack_run_timers(stack);

@@ -90,6 +90,21 @@ U_INLINE u_u32 us_ts_clock(u_u64 now_us)
     return (u_u32)(now_us >> US_TS_CLOCK_SHIFT);
 }
 
+/* Something went back to a pool: tells one connection that waits for memory. */
+U_INLINE void us_memory_freed(struct us_stack *stack)
+{
+    if (U_UNLIKELY(!u_list_is_empty(&stack->memory_list)))
+        us_memory_wake(stack);
+}
+
+/* Gives a block back; a connection that waits for memory is told that there is some. */
+U_INLINE void us_block_put(struct us_stack *stack, struct us_chunk *chunk)
+{
+    U_ASSERT(!chunk->is_ref);
+    us_pool_put(&stack->block_pool, chunk);
+    us_memory_freed(stack);
+}
+
 U_INLINE void us_count(struct us_stack *stack, enum us_counter_index index)
 {
     stack->counters[index]++;

@@ -340,19 +340,20 @@ U_INLINE void us_tcp_take_timestamp(const struct us_stack *stack, struct us_conn
 /* ---- tcp_fast.c ---- */
 
 /*
- * Handles a received frame if it is what the prediction says: an established connection's next
- * segment, or an acknowledgment of what is in flight, and nothing about it or the connection is
- * unusual. Returns 0 otherwise, with nothing changed and nothing counted: then us_eth_input() is
- * to take the frame from its beginning.
+ * Handles received frames as long as they are what the prediction says: an established connection's
+ * next segment, or an acknowledgment of what is in flight, and nothing about it or the connection
+ * is unusual. There are slices for `n` of them. Returns how many it took; with the next one nothing
+ * was changed and nothing counted: us_eth_input() is to take it from its beginning.
  */
-int us_tcp_fast_input(struct us_stack *stack, const struct us_pkt *pkt);
+unsigned us_tcp_fast_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n);
 
 /*
- * Fills the packet if all that the connection has to send is one segment of new data that both
- * windows have room for, and nothing about it or the connection is unusual. Returns 0 otherwise,
- * with nothing changed: then us_tcp_plan() is to decide.
+ * Fills packets from the connections that have something to send, as long as that is one segment of
+ * new data that both windows have room for, and nothing about it or the connection is unusual.
+ * Returns how many were filled. With the connection that is then the first one nothing was changed:
+ * us_tcp_plan() is to decide.
  */
-int us_tcp_fast_output(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt);
+unsigned us_tcp_fast_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n);
 
 /* ---- tcp_challenge.c ---- */
 
@@ -365,6 +366,31 @@ void us_tcp_answer_outside(struct us_stack *stack, struct us_conn *conn, const s
 
 /* Whether the instance as a whole may send one more challenge ACK now; counts it if so. */
 int us_tcp_challenge_allowed(struct us_stack *stack);
+
+/* ---- event.c ---- */
+
+/* Puts a connection on the list of those with something to tell. */
+U_INLINE void us_event_queue_conn(struct us_stack *stack, struct us_conn *conn)
+{
+    if (u_list_is_empty(&conn->ev_link))
+        u_list_push_back(&stack->events.conns, &conn->ev_link);
+}
+
+/* Adds a slice. There is room for it: us_event_room() said so before the packet was taken. */
+U_INLINE void us_event_add_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 *data,
+                                 u_u32 len)
+{
+    struct us_event_queue *events = &stack->events;
+
+    events->slices_used++;
+    if (U_LIKELY(conn->slice_len == 0)) {
+        conn->slice_data = data;
+        conn->slice_len = (u_u16)len;
+    } else {
+        us_event_append_slice(events, conn, data, len);
+    }
+    us_event_queue_conn(stack, conn);
+}
 
 /* ---- tcp_ack.c ---- */
 
@@ -382,9 +408,6 @@ void us_tcp_note_old(struct us_conn *conn, const struct us_seg *seg);
 
 /* Takes a segment's data and FIN; the segment is acceptable. */
 void us_tcp_recv(struct us_stack *stack, struct us_conn *conn, struct us_seg *seg);
-
-/* In-order payload that goes to the application as it is. */
-void us_tcp_recv_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len);
 
 /* The application has consumed bytes: the window may open. */
 void us_tcp_recv_consumed(struct us_stack *stack, struct us_conn *conn);
@@ -418,7 +441,11 @@ void us_tcp_build_reply(struct us_stack *stack, struct us_pkt *pkt, const struct
 void us_tcp_out_doubt(struct us_stack *stack, struct us_conn *conn);
 
 /* Puts the connection on the list that us_output() works off. */
-void us_tcp_out_want(struct us_stack *stack, struct us_conn *conn);
+U_INLINE void us_tcp_out_want(struct us_stack *stack, struct us_conn *conn)
+{
+    if (u_list_is_empty(&conn->out_link))
+        u_list_push_back(&stack->out_list, &conn->out_link);
+}
 
 /*
  * Decides what the connection should send now. Changes nothing. Returns 0 for nothing, otherwise
@@ -534,14 +561,20 @@ void us_tcp_local_gone(struct us_stack *stack, u_u32 local_ip);
 
 /* ---- tcp_demux.c ---- */
 
+/* The hash of the peer's address and of both ports, as they stand in a segment of the peer. */
+U_INLINE u_u32 us_tcp_hash_words(const struct us_stack *stack, u_u32 remote_ip, u_u32 ports)
+{
+    return u_pairhash2(&stack->name_hash, remote_ip, ports);
+}
+
 /*
  * The keyed hash of a connection's name. Our address is left out: we have a few at most, and so
  * the fast path need not look for it.
  */
 U_INLINE u_u32 us_tcp_hash(const struct us_stack *stack, const struct us_tcp_key *key)
 {
-    return u_pairhash2(&stack->name_hash, key->remote_ip,
-                       (u_u32)key->remote_port << 16 | key->local_port);
+    return us_tcp_hash_words(stack, u_be32_word(key->remote_ip),
+                             u_be32_word((u_u32)key->remote_port << 16 | key->local_port));
 }
 
 /* The chain that a connection of this name is in. */

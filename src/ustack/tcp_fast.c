@@ -17,12 +17,14 @@
  * predicates say, and conn_sent() is what conn_record() does then.
  */
 #include "base/cksum.h"
+#include "ustack/eth.h"
 #include "ustack/ip4.h"
 #include "ustack/ip6.h"
 #include "ustack/tcp.h"
 #include "ustack/tcp_ecn.h"
 #include "ustack/tcp_pmtu.h"
 #include "ustack/tcp_recovery.h"
+#include "ustack/tcp_recv.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sendq.h"
 #include "ustack/tcp_timer.h"
@@ -37,62 +39,56 @@ enum { FAST_HDR_BYTES = US_IP4_HDR_BYTES + US_TCP_HDR_BYTES };
 /* RFC 7323 appendix A: two NOPs, then the timestamps' kind and length. */
 enum { FAST_TS_HEAD = 0x0101080a };
 
-/* What a frame consists of, as far as it was looked at. */
+/* A frame, as far as it was looked at. */
 struct fast_frame {
-    const u_u8 *mac; /* of the sender */
+    const struct us_pkt *pkt;
     const u_u8 *l3;
     const struct us_tcp_hdr *tcp;
     u_u32 l4_bytes;
-    u_u32 hdr_bytes; /* of TCP, options included */
-    u_u32 len;       /* payload */
-    u_u32 seq;
-    u_u32 ack;
-    u_u32 wnd; /* as in the header */
-    u_u32 ts_val;
-    u_u32 ts_ecr;
 };
 
 /* ---- the frame ---- */
 
-/* Compilers leave a comparison of six bytes to the C library where they think it is seldom made. */
-U_INLINE int mac_equal(const u_u8 *a, const u_u8 *b)
+/* Whether eight bytes are `want` where `mask` has bits. */
+U_INLINE int bytes_match(const u_u8 *bytes, const u_u8 *mask, const u_u8 *want)
 {
-    u_u32 x[2] = {0, 0};
-    u_u32 y[2] = {0, 0};
+    u_u64 word;
+    u_u64 bits;
+    u_u64 wanted;
 
-    u_copy(x, a, 4);
-    u_copy(x + 1, a + 4, 2);
-    u_copy(y, b, 4);
-    u_copy(y + 1, b + 4, 2);
-    return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+    u_copy(&word, bytes, sizeof(word));
+    u_copy(&bits, mask, sizeof(bits));
+    u_copy(&wanted, want, sizeof(wanted));
+    return (word & bits) == wanted;
 }
 
-/* Whether a header of Ethernet is for us, with the tag of the configuration or without one. */
-U_INLINE int frame_is_ours(const struct us_stack *stack, const u_u8 *frame)
+/* Whether what ends before `l3` is an Ethernet header of this type. */
+U_INLINE int frame_has_type(const u_u8 *l3, unsigned type)
 {
-    const struct us_eth_hdr *hdr = (const struct us_eth_hdr *)frame;
+    struct u_be16 field;
 
-    if (!mac_equal(hdr->dst, stack->config.mac) || (hdr->src[0] & 1))
-        return 0;
-    if (U_LIKELY(stack->l2_bytes == US_ETH_HDR_BYTES))
-        return 1;
-    return u_get_be16(hdr->type) == US_ETH_VLAN &&
-           frame[US_ETH_HDR_BYTES + 1] == (stack->config.vlan_id & 0xff) &&
-           (frame[US_ETH_HDR_BYTES] & 15u) == stack->config.vlan_id >> 8;
+    u_copy(&field, l3 - sizeof(field), sizeof(field));
+    return u_get_be16(field) == type;
 }
 
-/* Whether `bytes` bytes hold an IPv4 packet of TCP that is whole, not marked and without options.
+/*
+ * Whether `bytes` bytes hold an IPv4 packet of TCP that is whole, not marked and without options.
+ * What has the lower bit of ECN goes the long way: CE, and ECT(1), for which there is no use here.
  */
 U_INLINE int frame_is_tcp4(struct fast_frame *frame, u_u32 bytes)
 {
+    /* Version and length of the header, ECN, then the fields of fragments. */
+    static const u_u8 mask[8] = {0xff, 0x01, 0, 0, 0, 0, 0x3f, 0xff};
+    static const u_u8 want[8] = {0x45, 0, 0, 0, 0, 0, 0, 0};
     const struct us_ip4_hdr *ip = (const struct us_ip4_hdr *)frame->l3;
     u_u32 total = u_get_be16(ip->total_bytes);
 
     frame->tcp = (const struct us_tcp_hdr *)(frame->l3 + US_IP4_HDR_BYTES);
     frame->l4_bytes = total - US_IP4_HDR_BYTES;
-    return ip->version_ihl == 0x45 && (ip->tos & US_ECN_MASK) != US_ECN_CE && total <= bytes &&
-           total >= FAST_HDR_BYTES && ip->protocol == US_IP_TCP &&
-           (u_get_be16(ip->fragment) & (US_IP4_MORE_FRAGMENTS | US_IP4_OFFSET_MASK)) == 0;
+    return bytes_match(frame->l3, mask, want) && ip->protocol == US_IP_TCP && total <= bytes &&
+           total >= FAST_HDR_BYTES &&
+           ((frame->pkt->flags & US_PKT_IP_CSUM_GOOD) ||
+            u_sum_is_good(u_sum_add(0, frame->l3, US_IP4_HDR_BYTES)));
 }
 
 /* The same of an IPv6 packet without extension headers. */
@@ -109,20 +105,36 @@ U_INLINE int frame_is_tcp6(struct fast_frame *frame, u_u32 bytes)
 
 /* ---- the connection ---- */
 
+/* Whether an IPv4 template has these names, of which the peer's are the destination there. */
+U_INLINE int head_has_names(const struct us_tcp_template *head, u_u32 remote_ip, u_u32 local_ip,
+                            u_u32 ports)
+{
+    u_u32 ips[2];
+    u_u32 head_ports;
+
+    u_copy(ips, head->ip + U_OFFSET_OF(struct us_ip4_hdr, src), sizeof(ips));
+    u_copy(&head_ports, head->ip + US_IP4_HDR_BYTES, sizeof(head_ports));
+    return ips[1] == remote_ip && ips[0] == local_ip && head_ports == (ports << 16 | ports >> 16);
+}
+
+/*
+ * The connection of an IPv4 packet without options, by its addresses and ports as they stand there.
+ * The template of one over IPv6 can look like that; its next hop tells.
+ */
 U_INLINE struct us_conn *find4(const struct us_stack *stack, const struct fast_frame *frame)
 {
-    const struct us_ip4_hdr *ip = (const struct us_ip4_hdr *)frame->l3;
-    struct us_tcp_key key;
     struct us_conn *conn;
+    u_u32 remote_ip;
+    u_u32 local_ip;
+    u_u32 ports;
 
-    key.local_ip = u_get_be32(ip->dst);
-    key.remote_ip = u_get_be32(ip->src);
-    key.local_port = u_get_be16(frame->tcp->dst_port);
-    key.remote_port = u_get_be16(frame->tcp->src_port);
-    conn = *us_tcp_bucket(stack, &key);
-    while (conn != U_NULL && U_UNLIKELY(!us_tcp_key_equal(&conn->key, &key)))
+    u_copy(&remote_ip, frame->l3 + U_OFFSET_OF(struct us_ip4_hdr, src), sizeof(remote_ip));
+    u_copy(&local_ip, frame->l3 + U_OFFSET_OF(struct us_ip4_hdr, dst), sizeof(local_ip));
+    u_copy(&ports, frame->tcp, sizeof(ports));
+    conn = stack->conn_table[us_tcp_hash_words(stack, remote_ip, ports) & stack->conn_mask];
+    while (conn != U_NULL && U_UNLIKELY(!head_has_names(&conn->head, remote_ip, local_ip, ports)))
         conn = conn->hash_next;
-    return us_local_is_ip6(key.local_ip) ? (struct us_conn *)U_NULL : conn;
+    return conn;
 }
 
 /* Our address is compared with the template's, so that its place in the table is of no matter. */
@@ -146,68 +158,99 @@ static struct us_conn *find6(const struct us_stack *stack, const struct fast_fra
     return (struct us_conn *)U_NULL;
 }
 
-/* Reads the options: of a connection with timestamps these alone, of one without none. */
-U_INLINE int frame_has_options(struct fast_frame *frame, const struct us_conn *conn)
+/*
+ * Whether a header of Ethernet is for us and from a host, with the tag of the configuration or
+ * without one, and the connection's next hop need not be learnt from it.
+ */
+static int hop_is_known(const struct us_stack *stack, const struct us_neighbour *hop,
+                        const struct us_conn *conn, const u_u8 *frame)
 {
-    const struct u_be32 *words = (const struct u_be32 *)(const void *)(frame->tcp + 1);
+    const struct us_eth_hdr *hdr = (const struct us_eth_hdr *)frame;
 
-    frame->ts_val = 0;
-    frame->ts_ecr = 0;
-    frame->hdr_bytes = US_TCP_HDR_BYTES;
-    if (conn->opts & US_OPT_TS) {
-        frame->hdr_bytes = US_TCP_HDR_BYTES + US_TCP_OPT_TS_BYTES;
-        if (frame->l4_bytes < frame->hdr_bytes || u_get_be32(words[0]) != FAST_TS_HEAD)
-            return 0;
-        frame->ts_val = u_get_be32(words[1]);
-        frame->ts_ecr = u_get_be32(words[2]);
-        if (us_seq_lt(frame->ts_val, conn->ts_recent))
-            return 0;
-    }
-    frame->len = frame->l4_bytes - frame->hdr_bytes;
-    return frame->tcp->offset == frame->hdr_bytes << 2;
+    if (!u_equal(hdr->dst, stack->config.mac, sizeof(hdr->dst)) || (hdr->src[0] & 1) ||
+        !frame_has_type(frame + stack->l2_bytes, hop->is_ip6 ? US_ETH_IP6 : US_ETH_IP4))
+        return 0;
+    if (stack->l2_bytes != US_ETH_HDR_BYTES &&
+        (u_get_be16(hdr->type) != US_ETH_VLAN ||
+         frame[US_ETH_HDR_BYTES + 1] != (stack->config.vlan_id & 0xff) ||
+         (frame[US_ETH_HDR_BYTES] & 15u) != stack->config.vlan_id >> 8))
+        return 0;
+    return hop->id != conn->key.remote_ip || u_equal(hop->l2, hdr->src, sizeof(hdr->src));
 }
 
-/* Whether the segment is the next one, or acknowledges something, and brings no news but that. */
-U_INLINE int conn_expects(const struct us_conn *conn, struct fast_frame *frame)
+/*
+ * Whether the frame comes from where the next hop is known to be: mostly, whether its header is the
+ * one that such frames have. A gateway may have another address to send from.
+ */
+U_INLINE int conn_knows_hop(const struct us_stack *stack, const struct us_conn *conn,
+                            const u_u8 *frame)
 {
-    frame->seq = u_get_be32(frame->tcp->seq);
-    frame->ack = u_get_be32(frame->tcp->ack);
-    frame->wnd = u_get_be16(frame->tcp->window);
-    return frame->seq == conn->rcv_nxt && frame->len <= conn->rcv_adv - conn->rcv_nxt &&
-           (frame->tcp->flags & ~US_TCP_PSH) == US_TCP_ACK &&
-           frame->ack - conn->snd_una <= conn->snd_max - conn->snd_una &&
-           (frame->ack != conn->snd_una || frame->len != 0) && frame->wnd != 0 &&
-           us_seq_leq(conn->snd_wl1, frame->seq) && conn->rxq.blocks == 0 && conn->sack == U_NULL;
+    const struct us_neighbour *hop = conn->neighbour;
+    u_u64 theirs[2];
+    u_u64 known[2];
+
+    if (U_UNLIKELY(hop == U_NULL || hop->serial != conn->hop_serial))
+        return 0;
+    /* Two words that overlap. */
+    u_copy(theirs, frame, 8);
+    u_copy(theirs + 1, frame + US_ETH_HDR_BYTES - 8, 8);
+    u_copy(known, hop->l2_in, 8);
+    u_copy(known + 1, hop->l2_in + US_ETH_HDR_BYTES - 8, 8);
+    return U_LIKELY(((theirs[0] ^ known[0]) | (theirs[1] ^ known[1])) == 0 &&
+                    stack->l2_bytes == US_ETH_HDR_BYTES) ||
+           hop_is_known(stack, hop, conn, frame);
 }
 
-/* Whether the frame comes from where the next hop is known to be. */
-U_INLINE int conn_knows_mac(const struct us_conn *conn, const struct fast_frame *frame)
-{
-    const struct us_neighbour *neighbour = conn->neighbour;
+/* ---- the segment ---- */
 
-    return neighbour != U_NULL && neighbour->serial == conn->hop_serial &&
-           (neighbour->id != conn->key.remote_ip || mac_equal(neighbour->l2, frame->mac));
+U_INLINE u_u32 tcp_ts_val(const struct us_tcp_hdr *tcp)
+{
+    return u_get_be32(((const struct u_be32 *)(const void *)(tcp + 1))[1]);
 }
 
-/* ---- checksums ---- */
+U_INLINE u_u32 tcp_ts_ecr(const struct us_tcp_hdr *tcp)
+{
+    return u_get_be32(((const struct u_be32 *)(const void *)(tcp + 1))[2]);
+}
+
+/* Whether there are timestamps, alone and not older than the last ones. */
+U_INLINE int conn_expects_ts(const struct us_conn *conn, const struct us_tcp_hdr *tcp)
+{
+    return u_get_be32(*(const struct u_be32 *)(const void *)(tcp + 1)) == FAST_TS_HEAD &&
+           us_seq_geq(tcp_ts_val(tcp), conn->ts_recent);
+}
+
+/*
+ * Whether the segment with `len` bytes of payload behind so long a header is the next one, or
+ * acknowledges something, and brings no news but that.
+ */
+U_INLINE int conn_expects(const struct us_conn *conn, const struct us_tcp_hdr *tcp, u_u32 hdr_bytes,
+                          u_u32 len)
+{
+    /* The length of the header, flags and window. */
+    u_u32 shape = u_get_be32(*(const struct u_be32 *)(const void *)&tcp->offset);
+    u_u32 ack = u_get_be32(tcp->ack);
+    u_u32 seq = u_get_be32(tcp->seq);
+
+    return (shape & ~((u_u32)US_TCP_PSH << 16 | 0xffff)) ==
+               (hdr_bytes << 26 | (u_u32)US_TCP_ACK << 16) &&
+           (shape & 0xffff) != 0 && seq == conn->rcv_nxt && len <= conn->rcv_adv - seq &&
+           ack - conn->snd_una <= conn->snd_max - conn->snd_una &&
+           (ack != conn->snd_una || len != 0) && us_seq_leq(conn->snd_wl1, seq) &&
+           conn->rxq.blocks == 0 && conn->sack == U_NULL;
+}
 
 /*
  * Both addresses and both ports are those of the connection's own segments, the other way round,
  * which makes no difference to a sum.
  */
-U_INLINE int frame_is_intact(const struct us_pkt *pkt, const struct us_conn *conn,
-                             const struct fast_frame *frame, int is_ip6)
+U_INLINE int segment_is_intact(const struct us_conn *conn, const struct us_tcp_hdr *tcp,
+                               u_u32 l4_bytes)
 {
-    const u_u8 *from = (const u_u8 *)frame->tcp + FAST_PORTS_BYTES;
-    u_u32 bytes = frame->l4_bytes - FAST_PORTS_BYTES;
-    u_u64 sum;
+    const u_u8 *from = (const u_u8 *)tcp + FAST_PORTS_BYTES;
+    u_u32 bytes = l4_bytes - FAST_PORTS_BYTES;
+    u_u64 sum = u_sum_be32(conn->head.ports_sum, l4_bytes);
 
-    if (!is_ip6 && !(pkt->flags & US_PKT_IP_CSUM_GOOD) &&
-        !u_sum_is_good(u_sum_add(0, frame->l3, US_IP4_HDR_BYTES)))
-        return 0;
-    if (pkt->flags & US_PKT_L4_CSUM_GOOD)
-        return 1;
-    sum = u_sum_be32(conn->head.ports_sum, frame->l4_bytes);
     if (bytes > FAST_SUM_BYTES)
         return u_sum_is_good(u_sum_add64(sum, u_cksum_add(0, from, bytes) & 0xffff));
     sum = u_sum_add(sum, from, 16); /* the rest of the header */
@@ -220,17 +263,15 @@ U_INLINE int frame_is_intact(const struct us_pkt *pkt, const struct us_conn *con
  * What us_tcp_ack_advance() does where, as with a request that follows a response, all that is in
  * flight is acknowledged, no more than a segment that was timed and not held back by the window.
  */
-U_INLINE void conn_acked(struct us_stack *stack, struct us_conn *conn,
-                         const struct fast_frame *frame)
+U_INLINE void conn_acked(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 ts_ecr)
 {
-    u_u32 ack = frame->ack;
     u_u32 acked = ack - conn->snd_una;
 
     if (U_UNLIKELY(ack != conn->snd_max || acked > conn->cc.mss ||
                    (conn->flags & (US_CF_RTT_TIMED | US_CF_WANT_SENDABLE)) != US_CF_RTT_TIMED ||
                    us_seq_lt(conn->snd_una, conn->limited) || conn->cc.kind == US_CC_DCTCP ||
                    conn->pmtu.probing)) {
-        us_tcp_ack_advance(stack, conn, ack, frame->ts_ecr, 0);
+        us_tcp_ack_advance(stack, conn, ack, ts_ecr, 0);
         return;
     }
     us_rtt_sample(&conn->rtt, stack->now_us - conn->rtt_from_us);
@@ -246,59 +287,89 @@ U_INLINE void conn_acked(struct us_stack *stack, struct us_conn *conn,
     us_tcp_timer_idle(stack, conn);
 }
 
-/* What sync_input(), us_tcp_ack_process() and us_tcp_recv() do with such a segment. */
-U_INLINE void conn_take(struct us_stack *stack, struct us_conn *conn,
-                        const struct fast_frame *frame)
+/*
+ * What sync_input(), us_tcp_ack_process() and us_tcp_recv() do with such a segment. Its numbers are
+ * read again rather than kept: there are too many of them for the registers.
+ */
+U_ALWAYS_INLINE void conn_take(struct us_stack *stack, struct us_conn *conn,
+                               const struct us_tcp_hdr *tcp, u_u32 hdr_bytes, u_u32 len)
 {
-    us_count(stack, US_C_TCP_RX_SEGMENTS);
-    us_count(stack, US_C_TCP_FAST_PATH);
+    int has_ts = hdr_bytes > US_TCP_HDR_BYTES;
+    u_u32 seq = conn->rcv_nxt;
+
     conn->heard_us = stack->now_us;
-    if (conn->opts & US_OPT_TS)
-        us_tcp_take_timestamp(stack, conn, frame->seq, frame->ts_val);
-    if (frame->ack != conn->snd_una)
-        conn_acked(stack, conn, frame);
-    conn->snd_wl1 = frame->seq;
-    conn->snd_wl2 = frame->ack;
-    conn->snd_wnd = frame->wnd << conn->snd_scale;
+    if (has_ts)
+        us_tcp_take_timestamp(stack, conn, seq, tcp_ts_val(tcp));
+    if (u_get_be32(tcp->ack) != conn->snd_una)
+        conn_acked(stack, conn, u_get_be32(tcp->ack), has_ts ? tcp_ts_ecr(tcp) : 0);
+    conn->snd_wl1 = seq;
+    conn->snd_wl2 = u_get_be32(tcp->ack);
+    conn->snd_wnd = (u_u32)u_get_be16(tcp->window) << conn->snd_scale;
     conn->snd_wnd_max = u_max32(conn->snd_wnd_max, conn->snd_wnd);
     if (us_conn_has_unsent(conn))
         us_tcp_out_want(stack, conn);
-    if (frame->len > 0)
-        us_tcp_recv_slice(stack, conn, (const u_u8 *)frame->tcp + frame->hdr_bytes, frame->len);
+    if (len > 0)
+        us_tcp_recv_slice(stack, conn, (const u_u8 *)tcp + hdr_bytes, len);
 }
 
-int us_tcp_fast_input(struct us_stack *stack, const struct us_pkt *pkt)
+/* Handles a segment of the connection with so long a header, a constant, or returns 0. */
+U_ALWAYS_INLINE int conn_input(struct us_stack *stack, struct us_conn *conn,
+                               const struct fast_frame *frame, u_u32 hdr_bytes)
+{
+    const struct us_tcp_hdr *tcp = frame->tcp;
+    u_u32 len = frame->l4_bytes - hdr_bytes;
+
+    if (U_UNLIKELY(frame->l4_bytes < hdr_bytes ||
+                   (hdr_bytes > US_TCP_HDR_BYTES && !conn_expects_ts(conn, tcp)) ||
+                   !conn_expects(conn, tcp, hdr_bytes, len)))
+        return 0;
+    if (U_UNLIKELY(!(frame->pkt->flags & US_PKT_L4_CSUM_GOOD) &&
+                   !segment_is_intact(conn, tcp, frame->l4_bytes)))
+        return 0;
+    conn_take(stack, conn, tcp, hdr_bytes, len);
+    return 1;
+}
+
+/* Handles a frame, or returns 0. */
+U_INLINE int frame_input(struct us_stack *stack, const struct us_pkt *pkt)
 {
     u_u32 l2_bytes = stack->l2_bytes;
     struct fast_frame frame;
     struct us_conn *conn;
-    int is_ip6;
 
     if (U_UNLIKELY(pkt->next_seg != U_NULL || pkt->len < l2_bytes + FAST_HDR_BYTES ||
-                   (pkt->flags & (US_PKT_IP_CSUM_BAD | US_PKT_L4_CSUM_BAD)) ||
-                   !frame_is_ours(stack, pkt->data)))
+                   (pkt->flags & (US_PKT_IP_CSUM_BAD | US_PKT_L4_CSUM_BAD))))
         return 0;
-    frame.mac = pkt->data + 6;
+    frame.pkt = pkt;
     frame.l3 = pkt->data + l2_bytes;
-    is_ip6 = frame.l3[-2] == US_ETH_IP6 >> 8;
-    if (U_UNLIKELY(frame.l3[-1] != (is_ip6 ? US_ETH_IP6 & 0xff : US_ETH_IP4 & 0xff)))
-        return 0;
-    if (U_LIKELY(frame.l3[-2] == US_ETH_IP4 >> 8)) {
+    if (U_LIKELY(frame_has_type(frame.l3, US_ETH_IP4))) {
         if (U_UNLIKELY(!frame_is_tcp4(&frame, pkt->len - l2_bytes)))
             return 0;
         conn = find4(stack, &frame);
     } else {
-        if (!is_ip6 || !frame_is_tcp6(&frame, pkt->len - l2_bytes))
+        if (!frame_has_type(frame.l3, US_ETH_IP6) || !frame_is_tcp6(&frame, pkt->len - l2_bytes))
             return 0;
         conn = find6(stack, &frame);
     }
-    if (U_UNLIKELY(conn == U_NULL || !us_conn_is_quiet(conn) || !frame_has_options(&frame, conn) ||
-                   !conn_expects(conn, &frame) || !conn_knows_mac(conn, &frame)))
+    if (U_UNLIKELY(conn == U_NULL || !us_conn_is_quiet(conn) ||
+                   !conn_knows_hop(stack, conn, pkt->data)))
         return 0;
-    if (U_UNLIKELY(!frame_is_intact(pkt, conn, &frame, is_ip6)))
-        return 0;
-    conn_take(stack, conn, &frame);
-    return 1;
+    if (U_LIKELY(conn->opts & US_OPT_TS))
+        return conn_input(stack, conn, &frame, US_TCP_HDR_BYTES + US_TCP_OPT_TS_BYTES);
+    return conn_input(stack, conn, &frame, US_TCP_HDR_BYTES);
+}
+
+unsigned us_tcp_fast_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n)
+{
+    u_u64 bytes = 0;
+    unsigned i;
+
+    for (i = 0; i < n && frame_input(stack, pkts[i]); i++)
+        bytes += pkts[i]->len;
+    stack->counters[US_C_RX_BYTES] += bytes;
+    us_count_add(stack, US_C_TCP_RX_SEGMENTS, i);
+    us_count_add(stack, US_C_TCP_FAST_PATH, i);
+    return i;
 }
 
 /* ---- out: what is sent ---- */
@@ -435,9 +506,6 @@ U_ALWAYS_INLINE void conn_build(struct us_stack *stack, struct us_conn *conn, st
     }
     pkt->l4_len = (u_u8)hdr_bytes;
     build_ip(stack, conn, pkt, l3_bytes, hdr_bytes + len);
-    us_count_add(stack, US_C_TX_BYTES, pkt->len);
-    us_count(stack, US_C_TCP_TX_SEGMENTS);
-    us_count(stack, US_C_TCP_FAST_SENT);
 }
 
 /* What conn_record() does with such a segment. */
@@ -468,7 +536,8 @@ U_INLINE void conn_sent(struct us_stack *stack, struct us_conn *conn, u_u32 len,
         us_recovery_timer(stack, conn);
 }
 
-int us_tcp_fast_output(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt)
+/* Fills the packet with what the connection has to send, or returns 0. */
+U_INLINE int conn_send_all(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt)
 {
     u_u32 l3_bytes = us_tcp_template_l3_bytes(&conn->head);
     u_u32 len = conn->snd_end - conn->snd_nxt;
@@ -503,4 +572,23 @@ int us_tcp_fast_output(struct us_stack *stack, struct us_conn *conn, struct us_p
     conn->sendq.cursor = chunk;
     conn_sent(stack, conn, len, edge);
     return 1;
+}
+
+unsigned us_tcp_fast_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n)
+{
+    u_u64 bytes = 0;
+    unsigned i;
+
+    for (i = 0; i < n && !u_list_is_empty(&stack->out_list); i++) {
+        struct us_conn *conn = U_CONTAINER_OF(stack->out_list.next, struct us_conn, out_link);
+
+        if (!conn_send_all(stack, conn, pkts[i]))
+            break;
+        u_list_remove(&conn->out_link);
+        bytes += pkts[i]->len;
+    }
+    stack->counters[US_C_TX_BYTES] += bytes;
+    us_count_add(stack, US_C_TCP_TX_SEGMENTS, i);
+    us_count_add(stack, US_C_TCP_FAST_SENT, i);
+    return i;
 }

@@ -22,12 +22,6 @@ enum out_result {
     OUT_WAITING /* for the next hop's address */
 };
 
-void us_tcp_out_want(struct us_stack *stack, struct us_conn *conn)
-{
-    if (u_list_is_empty(&conn->out_link))
-        u_list_push_back(&stack->out_list, &conn->out_link);
-}
-
 /* ---- decide ---- */
 
 /* Whether a FIN belongs behind the byte before `seq`. */
@@ -414,10 +408,6 @@ static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
     u_u32 edge;
     unsigned i;
 
-    if (U_LIKELY(!stack->slow_only) && us_tcp_fast_output(stack, conn, pkts[*filled])) {
-        (*filled)++;
-        return OUT_DONE;
-    }
     for (i = 0; i < OUT_QUANTUM && *filled < n; i++) {
         struct us_neighbour *neighbour;
 
@@ -460,10 +450,14 @@ unsigned us_tcp_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n)
 {
     unsigned filled = 0;
 
-    while (filled < n && !u_list_is_empty(&stack->out_list)) {
-        struct us_conn *conn =
-            U_CONTAINER_OF(u_list_pop_front(&stack->out_list), struct us_conn, out_link);
+    for (;;) {
+        struct us_conn *conn;
 
+        if (U_LIKELY(!stack->slow_only))
+            filled += us_tcp_fast_output(stack, pkts + filled, n - filled);
+        if (filled == n || u_list_is_empty(&stack->out_list))
+            break;
+        conn = U_CONTAINER_OF(u_list_pop_front(&stack->out_list), struct us_conn, out_link);
         if (conn_output(stack, conn, pkts, n, &filled) == OUT_MORE)
             us_tcp_out_want(stack, conn);
     }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Received data and FINs: in order, out of order, and the window that they use up. */
+#include "ustack/tcp_recv.h"
+
 #include "ustack/tcp.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_timer.h"
 #include "ustack/tcp_tw.h"
-
-/* RFC 9293 3.8.6.3: an ACK at least for every second segment. */
-enum { ACK_EVERY_SEGMENTS = 2 };
 
 /* Duplicate ACKs that are owed at most; more than that tell the sender nothing new. */
 enum { ACKS_OWED_MAX = 64 };
@@ -15,27 +14,6 @@ static void recv_ack_now(struct us_stack *stack, struct us_conn *conn)
 {
     conn->out_flags |= US_OUT_ACK;
     us_tcp_out_want(stack, conn);
-}
-
-/* One more in-order segment was taken. */
-static void recv_ack_later(struct us_stack *stack, struct us_conn *conn)
-{
-    conn->out_flags |= US_OUT_ACK_LATER;
-    if (++conn->segs_unacked >= ACK_EVERY_SEGMENTS || conn->quick_acks > 0)
-        conn->out_flags |= US_OUT_ACK;
-    if (conn->quick_acks > 0)
-        conn->quick_acks--;
-    us_tcp_out_want(stack, conn);
-}
-
-void us_tcp_recv_slice(struct us_stack *stack, struct us_conn *conn, const u_u8 *data, u_u32 len)
-{
-    conn->rcv_nxt += len;
-    conn->rcv_queued += len;
-    conn->bytes_in += len;
-    us_count_add(stack, US_C_TCP_RX_BYTES, len);
-    us_event_add_slice(stack, conn, data, len);
-    recv_ack_later(stack, conn);
 }
 
 void us_tcp_recv_consumed(struct us_stack *stack, struct us_conn *conn)
@@ -69,7 +47,7 @@ static u_u32 recv_queue(struct us_stack *stack, struct us_conn *conn, const stru
         us_count(stack, US_C_DROP_TCP_RX_MEMORY);
         recv_ack_now(stack, conn);
     } else {
-        recv_ack_later(stack, conn);
+        us_tcp_recv_ack_later(stack, conn);
     }
     us_event_queue_conn(stack, conn);
     return taken;

@@ -240,7 +240,6 @@ static void good_sums_are_the_multiples(void **state)
         assert_int_equal(u_sum_is_good(sum), sum % 0xffff == 0 && sum != 0);
         assert_true(u_sum_is_good(multiple));
         assert_false(u_sum_is_good(multiple - 1));
-        assert_int_equal(u_sum_is_good(multiple + 1), (multiple + 1) % 0xffff == 0);
     }
 }
 
