@@ -432,6 +432,16 @@ u_u32 mc_write_status(u_u8 *out, enum mc_status status);
 u_u32 mc_write_value_header(u_u8 *out, const u_u8 *key, u_u32 key_len, u_u32 flags,
                             u_u32 value_bytes, const u_u64 *cas);
 
+#define MC_SHORT_VALUE_MAX 32
+#define MC_SHORT_HIT_MAX (6 + MC_KEY_MAX + 7 + MC_SHORT_VALUE_MAX + 7)
+
+/*
+ * Writes the whole reply to a get of one key that has a short value (at most MC_SHORT_VALUE_MAX
+ * bytes, its CRLF not counted) and flags 0, END included. Returns the length.
+ */
+u_u32 mc_write_short_hit(u_u8 *out, const u_u8 *key, u_u32 key_len, const u_u8 *value,
+                         u_u32 value_bytes);
+
 /* Writes a number and CRLF: the reply of incr and decr. At most MC_NUMBER_MAX + 2 bytes. */
 u_u32 mc_write_number(u_u8 *out, u_u64 number);
 

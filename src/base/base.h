@@ -122,14 +122,20 @@ U_INLINE int u_equal(const void *a, const void *b, unsigned long bytes)
 /*
  * The same for lengths that are mostly short and not known beforehand, such as those of keys: the
  * call of a function that is good at any length costs more than these two words, which overlap.
+ * Longer ones take that call, for which a caller has to save what it has in registers.
  */
+#define U_SHORT_BYTES 32
+
 U_INLINE void u_copy_short(void *to, const void *from, unsigned long bytes)
 {
     unsigned char *t = (unsigned char *)to;
     const unsigned char *f = (const unsigned char *)from;
 
-    if (bytes > 16) {
+    if (bytes > U_SHORT_BYTES) {
         u_copy(t, f, bytes);
+    } else if (bytes > 16) {
+        u_copy(t, f, 16);
+        u_copy(t + bytes - 16, f + bytes - 16, 16);
     } else if (bytes >= 8) {
         u_copy(t, f, 8);
         u_copy(t + bytes - 8, f + bytes - 8, 8);
@@ -142,9 +148,6 @@ U_INLINE void u_copy_short(void *to, const void *from, unsigned long bytes)
         t[bytes - 1] = f[bytes - 1];
     }
 }
-
-/* Longer ones are compared by a call, for which a caller has to save what it has in registers. */
-#define U_SHORT_BYTES 32
 
 U_INLINE int u_equal_short(const void *a, const void *b, unsigned long bytes)
 {

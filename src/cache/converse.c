@@ -627,6 +627,17 @@ static __attribute__((noinline)) uint32_t take_input(struct cache_session *sessi
     return at;
 }
 
+/* The same for one that is all of the input. Not inlined, so that what calls it can be. */
+static __attribute__((noinline)) void run_get_alone(struct cache_session *session,
+                                                    struct cache_sink *sink)
+{
+    struct cache_worker *worker = session->worker;
+
+    atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
+    if (U_UNLIKELY(cache_exec_get_alone(worker, &session->hint.key, sink) != 0))
+        session_done(session, -1);
+}
+
 uint32_t cache_session_input(struct cache_session *session, const uint8_t *data, uint32_t len,
                              struct cache_sink *sink)
 {
@@ -639,7 +650,7 @@ uint32_t cache_session_input(struct cache_session *session, const uint8_t *data,
     worker->current = session;
     if (U_LIKELY(hint->key.bytes == data + MC_GET_KEY_OFFSET && hint->get_bytes == len &&
                  hint->loop == worker->loop && !sink->full)) {
-        run_get(session, &hint->key, sink);
+        run_get_alone(session, sink);
     } else {
         len = take_input(session, data, len, sink);
     }

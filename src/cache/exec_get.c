@@ -77,18 +77,24 @@ int cache_exec_get_one(struct cache_session *session, const struct mc_request *r
 int cache_exec_get_key(struct cache_worker *worker, const struct kv_key *key,
                        struct cache_sink *sink)
 {
-    struct kv_short found;
     struct kv_view view;
 
-    if (U_LIKELY(worker->noting == 0 && kv_get_short(worker->kv_worker, key, &found))) {
-        cache_count_class(worker, CACHE_CLASS_GET_HITS, key->len, 0, found.value_len);
-        return cache_reply_short(worker, sink, key, &found);
-    }
     if (!cache_get(worker, key, &view))
         return cache_reply_end(worker, sink);
     if (cache_reply_value(worker, sink, &view, false) != 0)
         return -1;
     return cache_reply_end(worker, sink);
+}
+
+int cache_exec_get_alone(struct cache_worker *worker, const struct kv_key *key,
+                         struct cache_sink *sink)
+{
+    struct kv_short found;
+
+    if (U_UNLIKELY(worker->noting != 0 || !kv_get_short(worker->kv_worker, key, &found)))
+        return cache_exec_get_key(worker, key, sink);
+    cache_count_class_near(worker, CACHE_CLASS_GET_HITS, key->len + found.value_len);
+    return cache_reply_short(worker, sink, key, found.value, found.value_len);
 }
 
 enum cache_progress cache_exec_get(struct cache_session *session, struct cache_retrieval *retrieval,

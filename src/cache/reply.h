@@ -47,9 +47,12 @@ int cache_reply_number(struct cache_worker *worker, struct cache_sink *sink, uin
 int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,
                       const struct kv_view *view, bool with_cas);
 
-/* The whole reply to a get of one key that has found a short value: the same, and END. */
+/*
+ * The whole reply to a get of one key without flags: the same, and END. value_len is at most
+ * KV_SHORT_MAX. No other request is in this input, so it need not be noted that the item is shown.
+ */
 int cache_reply_short(struct cache_worker *worker, struct cache_sink *sink,
-                      const struct kv_key *key, const struct kv_short *found);
+                      const struct kv_key *key, const uint8_t *value, uint32_t value_len);
 
 /* The line of a meta reply; if its code is VA, the value of the view and its CRLF. */
 int cache_reply_meta(struct cache_worker *worker, struct cache_sink *sink,

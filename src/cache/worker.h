@@ -230,6 +230,16 @@ static inline void cache_count_class(struct cache_worker *worker, enum cache_cla
     cache_add(&worker->classes[kv_sizes_class(sizes, bytes)][counter], 1);
 }
 
+/* The same for an item without flags whose key and value have at most KV_SIZES_NEAR_MAX bytes. */
+static inline void cache_count_class_near(struct cache_worker *worker,
+                                          enum cache_class_counter counter,
+                                          uint32_t key_value_bytes)
+{
+    unsigned class = kv_sizes_class_near(&worker->cache->sizes, key_value_bytes);
+
+    cache_add(&worker->classes[class][counter], 1);
+}
+
 /*
  * Adds all workers' counters into sums, less what they were at the last reset. The caller holds
  * cache->lock.

@@ -149,6 +149,27 @@ u_u32 mc_write_value_header(u_u8 *out, const u_u8 *key, u_u32 key_len, u_u32 fla
     return (u_u32)(at - out);
 }
 
+u_u32 mc_write_short_hit(u_u8 *out, const u_u8 *key, u_u32 key_len, const u_u8 *value,
+                         u_u32 value_bytes)
+{
+    u_u8 *at;
+
+    U_ASSERT(key_len <= MC_KEY_MAX && value_bytes <= MC_SHORT_VALUE_MAX);
+    at = text_write(out, "VALUE ", 6);
+    u_copy_short(at, key, key_len);
+    at = text_write(at + key_len, " 0 ", 3);
+    if (value_bytes > 9) {
+        *at++ = (u_u8)('0' + value_bytes / 10);
+        *at++ = (u_u8)('0' + value_bytes % 10);
+    } else {
+        *at++ = (u_u8)('0' + value_bytes);
+    }
+    at = text_write(at, "\r\n", 2);
+    u_copy_short(at, value, value_bytes);
+    at = text_write(at + value_bytes, "\r\nEND\r\n", 7);
+    return (u_u32)(at - out);
+}
+
 u_u32 mc_write_number(u_u8 *out, u_u64 number)
 {
     u_u32 len = mc_write_u64(out, number);

@@ -151,6 +151,34 @@ static void value_headers(void **state)
             }
 }
 
+/* Every length of both, into blocks of just their size. */
+static void short_hits(void **state)
+{
+    static const u_u8 blank[MC_SHORT_HIT_MAX];
+    u_u8 key[MC_KEY_MAX];
+    u_u8 value[MC_SHORT_VALUE_MAX];
+    char expected[MC_SHORT_HIT_MAX + 1];
+    u_u32 key_len;
+    u_u32 bytes;
+    u_u32 i;
+
+    for (i = 0; i < sizeof key; i++)
+        key[i] = (u_u8)('!' + i % 90);
+    for (i = 0; i < sizeof value; i++)
+        value[i] = (u_u8)('a' + i % 26);
+    for (key_len = 1; key_len <= MC_KEY_MAX; key_len++)
+        for (bytes = 0; bytes <= MC_SHORT_VALUE_MAX; bytes++) {
+            const u_u8 *from = value + sizeof value - bytes;
+            int len = snprintf(expected, sizeof expected, "VALUE %.*s 0 %u\r\n%.*s\r\nEND\r\n",
+                               (int)key_len, (char *)key, bytes, (int)bytes, (const char *)from);
+            u_u8 *out = guard_behind(blank, (size_t)len);
+
+            assert_in_range(len, 1, MC_SHORT_HIT_MAX);
+            assert_int_equal(mc_write_short_hit(out, key, key_len, from, bytes), len);
+            assert_memory_equal(out, expected, len);
+        }
+}
+
 static void numbers_with_line_end(void **state)
 {
     static const u_u8 blank[MC_NUMBER_MAX + 2];
@@ -168,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(status_lines_are_exact),
         cmocka_unit_test(value_headers),
+        cmocka_unit_test(short_hits),
         cmocka_unit_test(numbers_with_line_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
