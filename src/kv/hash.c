@@ -18,8 +18,20 @@ void kv_hash_init(struct kv_hash *hash, const uint8_t secret[KV_SECRET_BYTES])
     }
 }
 
+#define SHORT_BYTES 16 /* lengths that XXH3 has a way of its own for */
+
+/* Not inlined: short keys would have to save the registers that long ones need. */
+static __attribute__((noinline)) uint64_t hash_long(const struct kv_hash *hash, const void *bytes,
+                                                    uint32_t len)
+{
+    return XXH3_64bits_withSecret(bytes, len, hash->secret, KV_HASH_SECRET_BYTES);
+}
+
+/* The same hash for all: where the length is known to be short, less of it is compiled in. */
 uint64_t kv_hash_of(const struct kv_hash *hash, const void *bytes, uint32_t len)
 {
+    if (U_UNLIKELY(len > SHORT_BYTES))
+        return hash_long(hash, bytes, len);
     return XXH3_64bits_withSecret(bytes, len, hash->secret, KV_HASH_SECRET_BYTES);
 }
 

@@ -79,17 +79,16 @@ struct stack_sink {
     struct cache_sink sink; /* first: the session sees only this */
     struct net_stack_worker *worker;
     struct net_stack_conn *conn;
-    uint8_t *start; /* of the reserved room, or null */
+    uint8_t *start; /* of the reserved room, if there is any: sink.at is not null */
     bool failed;    /* a reply that had begun could not be queued */
 };
 
 /* Takes what has been written. */
 static inline void sink_commit(struct stack_sink *s)
 {
-    if (!s->start)
+    if (!s->sink.at)
         return;
     net_port_commit(s->worker, s->conn->us, (u_u32)(s->sink.at - s->start));
-    s->start = NULL;
     s->sink.at = NULL;
     s->sink.end = NULL;
 }
@@ -101,7 +100,7 @@ static int sink_more(struct cache_sink *sink, uint32_t need)
 
     if (!s->conn->us)
         return -1;
-    if (U_UNLIKELY(s->start != NULL)) {
+    if (U_UNLIKELY(sink->at != NULL)) {
         sink_commit(s);
         sink->full = queue_is_full(s->worker, s->conn);
     }
@@ -453,25 +452,34 @@ static void conn_peer_closed(struct net_stack_worker *worker, struct net_stack_c
         conn_settle(worker, conn, false);
 }
 
+/* The sessions of a batch of events that have input. */
+struct asked {
+    struct cache_session *sessions[NET_STACK_EVENT_BATCH];
+    unsigned count;
+};
+
 /*
  * Takes events until there are no more or the batch is full. Two kinds take effect here already:
  * ACCEPTED, because what follows it in the batch needs the connection's entry, and CLOSED, because
  * the stack's connection must not be touched from here on. For input this is stage A: its bucket is
  * asked for. A session remembers one request, so only the connection's first input counts; that of
- * one connection comes together.
+ * one connection comes together. Says in `asked` which sessions these are.
  */
-static unsigned take_events(struct net_stack_worker *worker)
+static unsigned take_events(struct net_stack_worker *worker, struct asked *asked)
 {
     const struct net_stack_conn *before = NULL;
     struct us_event *ev = worker->events;
     unsigned n = 0;
 
+    asked->count = 0;
     for (; n < NET_STACK_EVENT_BATCH && net_port_event(worker, ev); ev++, n++) {
         struct net_stack_conn *conn = ev->user;
 
         if (U_LIKELY(ev->type == US_EV_DATA)) {
-            if (conn != before && conn->session)
+            if (conn != before && conn->session) {
                 cache_session_prefetch_bucket(conn->session, ev->data, ev->len);
+                asked->sessions[asked->count++] = conn->session;
+            }
             before = conn;
         } else if (ev->type == US_EV_ACCEPTED) {
             ev->user = conn_open(worker, ev->conn);
@@ -485,22 +493,14 @@ static unsigned take_events(struct net_stack_worker *worker)
 }
 
 /* Stage B: the items are asked for; first what they begin with, which says how long they are. */
-static void prefetch_items(struct net_stack_worker *worker, unsigned n)
+static void prefetch_items(const struct asked *asked)
 {
-    const struct us_event *ev;
+    unsigned i;
 
-    for (ev = worker->events; ev < worker->events + n; ev++) {
-        const struct net_stack_conn *conn = ev->user;
-
-        if (ev->type == US_EV_DATA && conn->session)
-            cache_session_prefetch_item(conn->session);
-    }
-    for (ev = worker->events; ev < worker->events + n; ev++) {
-        const struct net_stack_conn *conn = ev->user;
-
-        if (ev->type == US_EV_DATA && conn->session)
-            cache_session_prefetch_value(conn->session);
-    }
+    for (i = 0; i < asked->count; i++)
+        cache_session_prefetch_item(asked->sessions[i]);
+    for (i = 0; i < asked->count; i++)
+        cache_session_prefetch_value(asked->sessions[i]);
 }
 
 /* What is no input. */
@@ -551,6 +551,11 @@ static inline bool handle_event(struct stack_sink *s, struct us_event *ev)
     return false;
 }
 
+static bool had_its_turn(const struct net_stack_worker *worker, const struct net_stack_conn *conn)
+{
+    return conn && conn->yield_pass == worker->pass;
+}
+
 /*
  * Stage C: the events in order, but each connection has one turn (-R): what is left of its input,
  * and the events behind that, are for the next pass. Moves them to the front and returns how many
@@ -566,9 +571,9 @@ static unsigned handle_pass(struct net_stack_worker *worker, unsigned n)
     worker->pass++;
     for (i = 0; i < n; i++) {
         struct us_event *ev = &worker->events[i];
-        const struct net_stack_conn *conn = ev->user;
 
-        if ((conn && conn->yield_pass == worker->pass) || !handle_event(&s, ev))
+        /* Who has something left has had its turn; while nobody has, no one need be looked at. */
+        if ((U_UNLIKELY(left > 0) && had_its_turn(worker, ev->user)) || !handle_event(&s, ev))
             worker->events[left++] = *ev;
     }
     return left;
@@ -576,11 +581,12 @@ static unsigned handle_pass(struct net_stack_worker *worker, unsigned n)
 
 unsigned net_stack_events(struct net_stack_worker *worker)
 {
+    struct asked asked;
     unsigned total = 0;
     unsigned n;
 
-    while ((n = take_events(worker)) > 0) {
-        prefetch_items(worker, n);
+    while ((n = take_events(worker, &asked)) > 0) {
+        prefetch_items(&asked);
         total += n;
         while (n > 0)
             n = handle_pass(worker, n);
