@@ -30,6 +30,15 @@
 #endif
 #endif
 
+/* For what is seldom called, so that its callers need not save registers for it. */
+#ifndef U_NOINLINE
+#if defined(__GNUC__)
+#define U_NOINLINE __attribute__((__noinline__))
+#else
+#define U_NOINLINE
+#endif
+#endif
+
 #ifndef U_NULL
 #ifdef __cplusplus
 #define U_NULL 0

@@ -83,6 +83,14 @@ U_INLINE u_u32 u_sum_fold(u_u64 sum)
     return low >> 16;
 }
 
+/* One sum of two that were brought down to 16 bits. */
+U_INLINE u_u32 u_sum_join(u_u32 a, u_u32 b)
+{
+    u_u32 sum = a + b;
+
+    return (sum + (sum >> 16)) & 0xffff;
+}
+
 /* A word without the `skip` bytes that come first in memory, 0 to 7; zeros behind the others. */
 U_INLINE u_u64 u_sum_skip(u_u64 word, u_u32 skip)
 {

@@ -69,7 +69,9 @@ U_INLINE struct u_list *u_list_pop_front(struct u_list *head)
 
     if (link == head)
         return (struct u_list *)U_NULL;
-    u_list_remove(link);
+    head->next = link->next;
+    link->next->prev = head;
+    u_list_init(link);
     return link;
 }
 

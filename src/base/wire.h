@@ -63,6 +63,20 @@ U_INLINE u_u32 u_be32_word(u_u32 v)
 #endif
 }
 
+U_INLINE u_u16 u_be16_word(u_u32 v)
+{
+#if defined(__GNUC__) && defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) &&            \
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return __builtin_bswap16((u_u16)v);
+#else
+    struct u_be16 wire = u_be16(v);
+    u_u16 word;
+
+    u_copy(&word, &wire, sizeof(word));
+    return word;
+#endif
+}
+
 U_STATIC_ASSERT(sizeof(struct u_be16) == 2, be16_size);
 U_STATIC_ASSERT(sizeof(struct u_be32) == 4, be32_size);
 

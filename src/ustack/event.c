@@ -120,12 +120,17 @@ static void event_fill(struct us_event *event, enum us_event_type type, struct u
 }
 
 /* Tells of the connection's first slice. */
-U_INLINE void event_slice(struct us_stack *stack, struct us_conn *conn, struct us_event *event)
+U_INLINE void event_slice(struct us_conn *conn, struct us_event *event)
 {
     event_fill(event, US_EV_DATA, conn);
     event->data = conn->slice_data;
     event->len = conn->slice_len;
     conn->rcv_queued -= event->len;
+}
+
+/* The slice was told of. */
+U_INLINE void event_slice_consumed(struct us_stack *stack, struct us_conn *conn)
+{
     if (U_UNLIKELY(!us_tcp_window_is_wide(stack, conn)))
         us_tcp_recv_consumed(stack, conn);
 }
@@ -140,8 +145,9 @@ static int event_data(struct us_stack *stack, struct us_conn *conn, struct us_ev
         return 0;
     }
     if (conn->slice_len != 0) {
-        event_slice(stack, conn, event);
+        event_slice(conn, event);
         slice_drop(stack, conn);
+        event_slice_consumed(stack, conn);
         return 1;
     }
     chunk = us_rxq_take(&conn->rxq);
@@ -231,7 +237,7 @@ static void event_datagram(struct us_event_queue *events, struct us_event *event
 }
 
 /* us_next_event() without what is most frequent. */
-static int event_seldom(struct us_stack *stack, struct us_event *event)
+static U_NOINLINE int event_seldom(struct us_stack *stack, struct us_event *event)
 {
     struct us_event_queue *events = &stack->events;
 
@@ -261,10 +267,11 @@ int us_next_event(struct us_stack *stack, struct us_event *event)
                  !u_list_is_empty(&events->conns))) {
         struct us_conn *conn = U_CONTAINER_OF(events->conns.next, struct us_conn, ev_link);
         if (U_LIKELY(event_is_one_slice(conn))) {
-            u_list_remove(&conn->ev_link);
-            event_slice(stack, conn, event);
+            u_list_pop_front(&events->conns);
+            event_slice(conn, event);
             conn->slice_len = 0;
             events->slices_used--;
+            event_slice_consumed(stack, conn);
             return 1;
         }
     }

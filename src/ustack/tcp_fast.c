@@ -109,12 +109,14 @@ U_INLINE int frame_is_tcp6(struct fast_frame *frame, u_u32 bytes)
 U_INLINE int head_has_names(const struct us_tcp_template *head, u_u32 remote_ip, u_u32 local_ip,
                             u_u32 ports)
 {
-    u_u32 ips[2];
+    u_u32 src;
+    u_u32 dst;
     u_u32 head_ports;
 
-    u_copy(ips, head->ip + U_OFFSET_OF(struct us_ip4_hdr, src), sizeof(ips));
+    u_copy(&src, head->ip + U_OFFSET_OF(struct us_ip4_hdr, src), sizeof(src));
+    u_copy(&dst, head->ip + U_OFFSET_OF(struct us_ip4_hdr, dst), sizeof(dst));
     u_copy(&head_ports, head->ip + US_IP4_HDR_BYTES, sizeof(head_ports));
-    return ips[1] == remote_ip && ips[0] == local_ip && head_ports == (ports << 16 | ports >> 16);
+    return dst == remote_ip && src == local_ip && head_ports == (ports << 16 | ports >> 16);
 }
 
 /*
@@ -447,10 +449,8 @@ U_INLINE void put_sum(struct u_be16 *field, u_u32 folded)
 
 /* Fills in what is left of the IP header. */
 U_INLINE void build_ip(const struct us_stack *stack, const struct us_conn *conn, struct us_pkt *pkt,
-                       u_u32 l3_bytes, u_u32 l4_bytes)
+                       u_u8 *l3, u_u32 l3_bytes, u_u32 l4_bytes)
 {
-    u_u8 *l3 = pkt->data + stack->l2_bytes;
-
     if (U_LIKELY(l3_bytes == US_IP4_HDR_BYTES)) {
         struct us_ip4_hdr *ip = (struct us_ip4_hdr *)l3;
         u_u32 total = US_IP4_HDR_BYTES + l4_bytes;
@@ -458,13 +458,10 @@ U_INLINE void build_ip(const struct us_stack *stack, const struct us_conn *conn,
         if (stack->config.caps & US_CAP_TX_IP_CSUM)
             pkt->flags |= US_PKT_TX_IP_CSUM;
         else
-            put_sum(&ip->checksum, ~u_sum_fold(u_sum_be32(conn->head.ip_sum, total)));
+            put_sum(&ip->checksum, ~u_sum_join(conn->head.ip_sum, u_be16_word(total)));
     } else {
         ((struct us_ip6_hdr *)l3)->payload_bytes = u_be16(l4_bytes);
     }
-    pkt->l2_len = stack->l2_bytes;
-    pkt->l3_len = (u_u8)l3_bytes;
-    pkt->len = stack->l2_bytes + l3_bytes + l4_bytes;
 }
 
 /* What a segment is made of besides the connection's template and numbers. */
@@ -475,37 +472,72 @@ struct fast_out {
     u_u32 window;
 };
 
-/* Builds the segment. The lengths of its headers are constants to most callers. */
+/* Lengths of headers, all three constants to the caller that most segments have. */
+struct fast_shape {
+    u_u32 l2_bytes;
+    u_u32 l3_bytes;
+    u_u32 hdr_bytes; /* of TCP */
+};
+
+/*
+ * Builds the segment. More of the Ethernet header is copied than there is, in one word: what is too
+ * much is overwritten.
+ */
 U_ALWAYS_INLINE void conn_build(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt,
-                                const struct fast_out *out, u_u32 l3_bytes, u_u32 hdr_bytes)
+                                const struct fast_out *out, struct fast_shape shape)
 {
-    u_u32 l4_at = stack->l2_bytes + l3_bytes;
-    u_u32 len = out->len;
-    u_u8 *l4 = pkt->data + l4_at;
+    u_u8 *frame = pkt->data;
+    u_u8 *l3 = frame + shape.l2_bytes;
+    u_u8 *l4 = l3 + shape.l3_bytes;
     struct us_tcp_hdr *hdr = (struct us_tcp_hdr *)l4;
+    u_u32 len = out->len;
+    u_u32 l4_bytes = shape.hdr_bytes + len;
     u_u64 sum;
 
-    u_copy(pkt->data, out->l2, US_L2_HDR_MAX);
-    u_copy(pkt->data + stack->l2_bytes, conn->head.ip, US_TCP_TEMPLATE_BYTES);
-    sum = build_tcp(stack, conn, l4, hdr_bytes, out->window);
+    u_copy(frame, out->l2, shape.l2_bytes == US_ETH_HDR_BYTES ? 16 : US_L2_HDR_MAX);
+    u_copy(l3, conn->head.ip, shape.l3_bytes + FAST_PORTS_BYTES);
+    sum = build_tcp(stack, conn, l4, shape.hdr_bytes, out->window);
     pkt->next_seg = (struct us_pkt *)U_NULL;
     if (stack->config.caps & US_CAP_TX_L4_CSUM) {
-        u_copy(l4 + hdr_bytes, out->from, len);
-        put_sum(&hdr->checksum, u_sum_fold(u_sum_be32(conn->head.pseudo_sum, hdr_bytes + len)));
+        u_copy(l4 + shape.hdr_bytes, out->from, len);
+        put_sum(&hdr->checksum, u_sum_join(conn->head.pseudo_sum, u_be16_word(l4_bytes)));
         pkt->flags = US_PKT_TX_L4_CSUM;
-        pkt->csum_start = (u_u16)l4_at;
+        pkt->csum_start = (u_u16)(shape.l2_bytes + shape.l3_bytes);
         pkt->csum_offset = 16;
     } else {
-        sum = u_sum_be32(sum, hdr_bytes + len);
+        sum = u_sum_be32(sum, l4_bytes);
         if (len > FAST_SUM_BYTES)
-            sum = u_sum_add64(sum, u_cksum_copy(0, l4 + hdr_bytes, out->from, len) & 0xffff);
+            sum = u_sum_add64(sum, u_cksum_copy(0, l4 + shape.hdr_bytes, out->from, len) & 0xffff);
         else
-            sum = u_sum_copy(sum, l4 + hdr_bytes, out->from, len);
+            sum = u_sum_copy(sum, l4 + shape.hdr_bytes, out->from, len);
         put_sum(&hdr->checksum, ~u_sum_fold(sum));
         pkt->flags = 0;
     }
-    pkt->l4_len = (u_u8)hdr_bytes;
-    build_ip(stack, conn, pkt, l3_bytes, hdr_bytes + len);
+    build_ip(stack, conn, pkt, l3, shape.l3_bytes, l4_bytes);
+    pkt->l2_len = (u_u8)shape.l2_bytes;
+    pkt->l3_len = (u_u8)shape.l3_bytes;
+    pkt->l4_len = (u_u8)shape.hdr_bytes;
+    pkt->len = shape.l2_bytes + shape.l3_bytes + l4_bytes;
+}
+
+/* Builds it with the headers that the connection's segments have. */
+U_INLINE void conn_build_any(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt,
+                             const struct fast_out *out)
+{
+    struct fast_shape shape;
+    int has_ts = (conn->opts & US_OPT_TS) != 0;
+
+    if (U_LIKELY(stack->l2_bytes == US_ETH_HDR_BYTES && has_ts && conn->head.ip[0] >> 4 == 4)) {
+        shape.l2_bytes = US_ETH_HDR_BYTES;
+        shape.l3_bytes = US_IP4_HDR_BYTES;
+        shape.hdr_bytes = US_TCP_HDR_BYTES + US_TCP_OPT_TS_BYTES;
+        conn_build(stack, conn, pkt, out, shape);
+    } else {
+        shape.l2_bytes = stack->l2_bytes;
+        shape.l3_bytes = us_tcp_template_l3_bytes(&conn->head);
+        shape.hdr_bytes = US_TCP_HDR_BYTES + (has_ts ? (u_u32)US_TCP_OPT_TS_BYTES : 0);
+        conn_build(stack, conn, pkt, out, shape);
+    }
 }
 
 /* What conn_record() does with such a segment. */
@@ -539,7 +571,6 @@ U_INLINE void conn_sent(struct us_stack *stack, struct us_conn *conn, u_u32 len,
 /* Fills the packet with what the connection has to send, or returns 0. */
 U_INLINE int conn_send_all(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt)
 {
-    u_u32 l3_bytes = us_tcp_template_l3_bytes(&conn->head);
     u_u32 len = conn->snd_end - conn->snd_nxt;
     struct us_neighbour *hop;
     struct us_chunk *chunk;
@@ -561,14 +592,7 @@ U_INLINE int conn_send_all(struct us_stack *stack, struct us_conn *conn, struct 
     out.from = chunk->data + (conn->snd_nxt - chunk->seq);
     out.len = len;
     out.window = us_tcp_window(stack, conn, &edge);
-    if (!(conn->opts & US_OPT_TS))
-        conn_build(stack, conn, pkt, &out, l3_bytes, US_TCP_HDR_BYTES);
-    else if (U_LIKELY(l3_bytes == US_IP4_HDR_BYTES))
-        conn_build(stack, conn, pkt, &out, US_IP4_HDR_BYTES,
-                   US_TCP_HDR_BYTES + US_TCP_OPT_TS_BYTES);
-    else
-        conn_build(stack, conn, pkt, &out, US_IP6_HDR_BYTES,
-                   US_TCP_HDR_BYTES + US_TCP_OPT_TS_BYTES);
+    conn_build_any(stack, conn, pkt, &out);
     conn->sendq.cursor = chunk;
     conn_sent(stack, conn, len, edge);
     return 1;
@@ -584,7 +608,7 @@ unsigned us_tcp_fast_output(struct us_stack *stack, struct us_pkt **pkts, unsign
 
         if (!conn_send_all(stack, conn, pkts[i]))
             break;
-        u_list_remove(&conn->out_link);
+        u_list_pop_front(&stack->out_list);
         bytes += pkts[i]->len;
     }
     stack->counters[US_C_TX_BYTES] += bytes;
