@@ -71,11 +71,13 @@ static const struct driver {
     bool one_queue;     /* a peer with fewer queues than we have would be its end */
     bool guest_tso;     /* the other end decides whether it takes large segments */
     bool partial_csums; /* it brings frames of this machine's kernel with unfinished checksums */
+    bool left_open;     /* if it connects: see is_left_open() */
 } drivers[] = {
     {.name = "net_vhost", .copies = true, .guest_tso = true},
     {.name = "net_memif", .one_queue = true, .copies = true, .mtu_unchecked = true},
     {.name = "net_tap", .copies = true, .mac_is_peers = true, .software = true},
     {.name = "net_af_packet", .copies = true, .mtu_unchecked = true, .partial_csums = true},
+    {.name = "net_virtio_user", .left_open = true},
 };
 
 static const struct driver *driver_of(const struct dpdk_port *port)
@@ -265,6 +267,7 @@ static int probe(struct dpdk_port *port, const char *dev, uint32_t mtu, char err
         return -1;
     }
     dpdk_eal_why(words);
+    port->connects = !listens(text);
     text[strcspn(text, ",")] = '\0';
     if (rte_eth_dev_get_port_by_name(text, &port->id) < 0) {
         nic_error_set(error, "dpdk: '%.80s' is not a network device", text);
@@ -670,6 +673,17 @@ int dpdk_port_start(struct dpdk_port *port, const struct nic_dpdk_config *config
     return 0;
 }
 
+/*
+ * DPDK's thread for interrupts looks at the socket of a virtio-user device, and its driver (22.11)
+ * closes the socket and frees what the thread uses without telling it. When it was just reading
+ * what the other end had answered, it ended the program. So the socket is closed by the end of the
+ * process; where the device listens it has to be closed, for the socket's name to go.
+ */
+static bool is_left_open(const struct dpdk_port *port)
+{
+    return port->started && driver_of(port)->left_open && port->connects;
+}
+
 void dpdk_port_stop(struct dpdk_port *port)
 {
     struct rte_device *device = port->info.device;
@@ -681,6 +695,8 @@ void dpdk_port_stop(struct dpdk_port *port)
         (void)rte_eth_dev_callback_unregister(port->id, RTE_ETH_EVENT_INTR_RMV, on_removed, port);
         (void)rte_eth_dev_stop(port->id);
     }
+    if (is_left_open(port))
+        return;
     if (rte_eth_dev_is_valid_port(port->id))
         (void)rte_eth_dev_close(port->id);
     if (port->probed && device != NULL)

@@ -54,6 +54,7 @@ struct dpdk_port {
     unsigned open_count; /* queues that are not closed yet; atomic */
     bool started;
     bool probed;        /* made by us: it is removed at the end */
+    bool connects;      /* so is it, and the other end of its link listens */
     bool zero_copy;     /* the driver copies what it sends before it returns */
     bool partial_csums; /* received frames may have unfinished checksums */
     bool interrupts;    /* the driver has them for received frames */
@@ -113,7 +114,10 @@ int dpdk_port_find(struct dpdk_port *port, const struct nic_dpdk_config *config,
 int dpdk_port_start(struct dpdk_port *port, const struct nic_dpdk_config *config,
                     char error[NIC_ERROR_MAX]);
 
-/* Stops and closes the device, removes it if we have made it, and frees the pools. */
+/*
+ * Stops and closes the device, removes it if we have made it, and frees the pools; or, with drivers
+ * that can't be closed safely, stops it and leaves the rest to the end of the process.
+ */
 void dpdk_port_stop(struct dpdk_port *port);
 
 /* Bytes of memory that the packets of so many queues take, at most. */
