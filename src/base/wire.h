@@ -63,6 +63,7 @@ U_INLINE u_u32 u_be32_word(u_u32 v)
 #endif
 }
 
+/* The same of two bytes. */
 U_INLINE u_u16 u_be16_word(u_u32 v)
 {
 #if defined(__GNUC__) && defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) &&            \

@@ -695,9 +695,9 @@ int dpdk_port_start(struct dpdk_port *port, const struct nic_dpdk_config *config
 }
 
 /*
- * DPDK's thread for interrupts looks at the socket of a virtio-user device, and its driver (22.11)
- * closes the socket and frees what the thread uses without telling it. When it was just reading
- * what the other end had answered, it ended the program. So the socket is closed by the end of the
+ * DPDK's thread for interrupts looks at the socket of a virtio-user device, and its driver closes
+ * the socket and frees what that thread uses without taking it from there first. That thread has
+ * ended programs as they closed such a device (22.11), so the socket is closed by the end of the
  * process; where the device listens it has to be closed, for the socket's name to go.
  */
 static bool is_left_open(const struct dpdk_port *port)
