@@ -130,6 +130,13 @@ U_INLINE const u_u8 *mc_scan_blank(const u_u8 *at, const u_u8 *end)
     return at < end ? at : (const u_u8 *)U_NULL;
 }
 
+/* Whether there is one in the `bytes` (8 to 16) bytes at p: two words, which overlap. */
+U_INLINE int mc_has_blank_pair(const u_u8 *p, u_u32 bytes)
+{
+    return (mc_word_match_blank(mc_word_load(p)) |
+            mc_word_match_blank(mc_word_load(p + bytes - 8))) != 0;
+}
+
 /* Whether there is one in the `bytes` (1 or more) bytes at p. */
 U_INLINE int mc_has_blank(const u_u8 *p, u_u32 bytes)
 {

@@ -272,7 +272,7 @@ static u_u32 parse_get_before(const u_u8 *buf, u_u32 len, u_u32 *key_len)
 }
 
 /* Mostly the input is one line, and then the key's end needs no search. */
-u_u32 mc_parse_get(const u_u8 *buf, u_u32 len, u_u32 *key_len)
+static U_NOINLINE u_u32 parse_get_any(const u_u8 *buf, u_u32 len, u_u32 *key_len)
 {
     const u_u32 around = MC_GET_KEY_OFFSET + 2;
 
@@ -284,6 +284,20 @@ u_u32 mc_parse_get(const u_u8 *buf, u_u32 len, u_u32 *key_len)
         return len;
     }
     return parse_get_before(buf, len, key_len);
+}
+
+/* A key of one or two words is looked at where it is asked for. */
+u_u32 mc_parse_get(const u_u8 *buf, u_u32 len, u_u32 *key_len)
+{
+    const u_u32 around = MC_GET_KEY_OFFSET + 2;
+
+    if (U_LIKELY(len >= around + 8 && len <= around + 16 &&
+                 u_equal(buf, "get ", MC_GET_KEY_OFFSET) && u_equal(buf + len - 2, "\r\n", 2) &&
+                 !mc_has_blank_pair(buf + MC_GET_KEY_OFFSET, len - around))) {
+        *key_len = len - around;
+        return len;
+    }
+    return parse_get_any(buf, len, key_len);
 }
 
 /* The general way would read these lines and those of the next one just the same, but slower. */

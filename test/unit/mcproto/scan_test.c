@@ -102,6 +102,16 @@ static void the_first_blank_counts(void **state)
         }
 }
 
+/* By both functions, where both are for that length. */
+static int has_blank(const u_u8 *at, u_u32 len)
+{
+    int has = mc_has_blank(at, len);
+
+    if (len >= 8 && len <= 16)
+        assert_int_equal(mc_has_blank_pair(at, len), has);
+    return has;
+}
+
 /* All lengths, each place, blanks and what is next to them. */
 static void a_blank_is_seen_anywhere(void **state)
 {
@@ -115,10 +125,10 @@ static void a_blank_is_seen_anywhere(void **state)
     for (len = 1; len <= LEN_MAX; len++)
         for (i = 0; i < sizeof others; i++) {
             memset(text, others[i], sizeof text);
-            assert_false(mc_has_blank(guard_behind(text, len), len));
+            assert_false(has_blank(guard_behind(text, len), len));
             for (at = 0; at < len; at++) {
                 text[at] = blanks[(at + len) % sizeof blanks];
-                assert_true(mc_has_blank(guard_behind(text, len), len));
+                assert_true(has_blank(guard_behind(text, len), len));
                 text[at] = others[i];
             }
         }
