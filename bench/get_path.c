@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a GET costs the server, from frame to frame: 32 connections with one request in flight on
- * each, 1000 keys, keys and values of 8 bytes, over a link in memory. A second stack plays the
- * clients, outside of what is measured.
+ * What a GET costs the server, from frame to frame: 32 connections, or fewer, with one request in
+ * flight on each, 1000 keys, keys and values of 8 bytes, over a link in memory. With one connection
+ * each loop of the server serves one request. A second stack plays the clients, outside of what is
+ * measured.
  *
- *   bench/get_path [requests]
+ *   bench/get_path [requests [connections]]
  *
  * Prints time-stamp counter ticks per GET. Under
  *   valgrind --tool=callgrind --toggle-collect=net_stack_turn
@@ -26,6 +27,7 @@ struct bench {
     struct us_stack *clients;
     struct us_conn *conns[PATH_CONNECTIONS];
     uint64_t now_us;
+    unsigned connections;
     unsigned connected;
     unsigned long started; /* requests */
     unsigned long wanted;
@@ -106,12 +108,12 @@ static void connect_all(struct bench *b)
     struct us_addr remote = path_address(1);
     int error;
 
-    for (unsigned i = 0; i < PATH_CONNECTIONS; i++)
+    for (unsigned i = 0; i < b->connections; i++)
         if (us_connect(b->clients, &remote, PATH_PORT, 0, NULL, &error) == NULL)
             path_die(us_strerror(error));
-    for (unsigned i = 0; i < 1000 && b->connected < PATH_CONNECTIONS; i++)
+    for (unsigned i = 0; i < 1000 && b->connected < b->connections; i++)
         turn(b);
-    if (b->connected < PATH_CONNECTIONS)
+    if (b->connected < b->connections)
         path_die("the clients do not connect");
 }
 
@@ -136,6 +138,10 @@ int main(int argc, char **argv)
     struct nic_loop_config loop = {0};
     char error[NIC_ERROR_MAX];
 
+    b.wanted = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000;
+    b.connections = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : PATH_CONNECTIONS;
+    if (b.connections == 0 || b.connections > PATH_CONNECTIONS)
+        path_die("so many connections are not for here");
     b.now_us = PATH_START_US;
     if (nic_loop_open(&loop, b.ends, error) != 0)
         path_die(error);
@@ -144,9 +150,8 @@ int main(int argc, char **argv)
     connect_all(&b);
     store_all(&b);
 
-    b.wanted = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000;
     b.ticks = 0;
-    for (unsigned i = 0; i < PATH_CONNECTIONS; i++)
+    for (unsigned i = 0; i < b.connections; i++)
         ask(&b, b.conns[i]);
     while (b.answered < b.wanted)
         turn(&b);

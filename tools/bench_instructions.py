@@ -54,8 +54,8 @@ def replayed(program):
     return (whole - setup) / requests, reply_bytes
 
 
-def per_request(program, *functions):
-    none, some = (collected(program, functions, n)[0] for n in (0, COUNTED))
+def per_request(program, *functions, more=()):
+    none, some = (collected(program, functions, n, *more)[0] for n in (0, COUNTED))
     return (some - none) / COUNTED
 
 
@@ -64,6 +64,7 @@ def measure(folder):
     counts = {}
     counts["replayed_request"], reply_bytes = replayed(folder / "replay_path")
     counts["get"] = per_request(folder / "get_path", "net_stack_turn")
+    counts["get_alone"] = per_request(folder / "get_path", "net_stack_turn", more=[1])
     counts["ucload_get"] = per_request(folder / "client_path", "measured", "respond")
     for case in PARSED:
         total, _ = collected(folder / "mcproto_cost", ["serve"], case, 1000)

@@ -44,7 +44,7 @@ void net_split_close(struct net_split *split)
     if (atomic_fetch_sub(&split->open, 1) > 1)
         return;
     nic_release(nic, stack->rx, split->rx_count);
-    nic_release(nic, stack->empty, stack->empty_count);
+    nic_release(nic, stack->empty + stack->empty_first, stack->empty_end - stack->empty_first);
     nic_release(nic, stack->unsent, stack->unsent_count);
     net_stack_worker_free(stack);
     split_free(split);

@@ -147,25 +147,39 @@ static bool send_unsent(struct net_stack_worker *worker)
     return worker->unsent_count == 0;
 }
 
-/* Hands n filled packets from the front of empty[] to the device. Returns whether it took all. */
+/* Hands the first n of empty[], which are filled, to the device. Returns whether it took all. */
 static bool send_filled(struct net_stack_worker *worker, unsigned n)
 {
-    unsigned sent = nic_tx_burst(worker->nic, worker->empty, n);
+    struct us_pkt **filled = worker->empty + worker->empty_first;
+    unsigned sent = nic_tx_burst(worker->nic, filled, n);
 
     net_stack_count(worker, NET_STACK_TX_FRAMES, sent);
-    worker->unsent_count = n - sent;
-    if (U_UNLIKELY(sent < n))
-        memcpy(worker->unsent, worker->empty + sent, (n - sent) * sizeof(worker->empty[0]));
-    worker->empty_count -= n;
-    if (worker->empty_count > 0)
-        memmove(worker->empty, worker->empty + n, worker->empty_count * sizeof(worker->empty[0]));
-    if (sent == n)
+    worker->empty_first += n;
+    if (U_LIKELY(sent == n))
         return true;
+    worker->unsent_count = n - sent;
+    memcpy(worker->unsent, filled + sent, (n - sent) * sizeof(filled[0]));
     net_stack_count(worker, NET_STACK_TX_RETRIES, 1);
     return false;
 }
 
-/* No more packets are lent than a burst takes: the device lends first what it got back last. */
+/*
+ * Borrows packets when less than half a burst of them is left, and returns how many there are. No
+ * more are lent than a burst takes: the device lends first what it got back last.
+ */
+static unsigned borrow(struct net_stack_worker *worker, unsigned burst)
+{
+    unsigned left = worker->empty_end - worker->empty_first;
+
+    if (U_LIKELY(2 * left >= burst))
+        return left;
+    memmove(worker->empty, worker->empty + worker->empty_first, left * sizeof(worker->empty[0]));
+    left += nic_alloc(worker->nic, worker->empty + left, burst - left);
+    worker->empty_first = 0;
+    worker->empty_end = left;
+    return left;
+}
+
 void net_stack_transmit(struct net_stack_worker *worker, uint64_t now_us)
 {
     unsigned burst = nic_burst(worker->nic);
@@ -177,16 +191,13 @@ void net_stack_transmit(struct net_stack_worker *worker, uint64_t now_us)
     }
     worker->tx_stalled = !send_unsent(worker);
     for (total = 0; total < TX_FRAMES_MAX && !worker->tx_stalled; total += n) {
-        if (worker->empty_count < burst)
-            worker->empty_count += nic_alloc(worker->nic, worker->empty + worker->empty_count,
-                                             burst - worker->empty_count);
-        offered = worker->empty_count;
+        offered = borrow(worker, burst);
         if (offered == 0) {
             net_stack_count(worker, NET_STACK_ALLOC_EMPTY, 1);
             worker->tx_stalled = true;
             return;
         }
-        n = us_output(worker->stack, worker->empty, offered, now_us);
+        n = us_output(worker->stack, worker->empty + worker->empty_first, offered, now_us);
         if (n == 0)
             return;
         worker->active = true;
@@ -381,7 +392,8 @@ static void stack_close(struct net_worker *base)
     struct net_stack_worker *worker = (struct net_stack_worker *)base;
     struct nic *nic = worker->nic;
 
-    nic_release(nic, worker->empty, worker->empty_count);
+    nic_release(nic, worker->empty + worker->empty_first,
+                worker->empty_end - worker->empty_first);
     nic_release(nic, worker->unsent, worker->unsent_count);
     net_stack_worker_free(worker);
     nic_close(nic);

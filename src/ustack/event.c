@@ -263,9 +263,12 @@ int us_next_event(struct us_stack *stack, struct us_event *event)
 {
     struct us_event_queue *events = &stack->events;
 
-    if (U_LIKELY(events->released == U_NULL && events->dgram_head == events->dgram_tail &&
-                 !u_list_is_empty(&events->conns))) {
+    if (U_LIKELY(events->released == U_NULL && events->dgram_head == events->dgram_tail)) {
         struct us_conn *conn = U_CONTAINER_OF(events->conns.next, struct us_conn, ev_link);
+        if (u_list_is_empty(&events->conns)) {
+            event->type = US_EV_NONE;
+            return 0;
+        }
         if (U_LIKELY(event_is_one_slice(conn))) {
             u_list_pop_front(&events->conns);
             event_slice(conn, event);

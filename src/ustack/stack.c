@@ -372,6 +372,14 @@ void us_caps_set(struct us_stack *stack, u_u32 caps)
     stack->config.caps = caps;
 }
 
+/* Whether anything but TCP has frames to send. */
+U_INLINE int has_other_output(const struct us_stack *stack)
+{
+    return stack->announce != 0 || us_nd_has_output(&stack->nd) ||
+           !u_list_is_empty(&stack->neighbours.asks) || !us_reply_is_empty(&stack->replies) ||
+           !u_list_is_empty(&stack->dgrams.ready);
+}
+
 /* So many frames of one segment each were filled; TCP, which makes more, counts by itself. */
 static void output_done(struct us_stack *stack, struct us_pkt **pkts, unsigned n)
 {
@@ -384,13 +392,10 @@ static void output_done(struct us_stack *stack, struct us_pkt **pkts, unsigned n
     us_count_add(stack, US_C_TX_FRAMES, n);
 }
 
-unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u64 now_us)
+static U_NOINLINE unsigned output_others(struct us_stack *stack, struct us_pkt **pkts, unsigned n)
 {
     unsigned filled = 0;
-    unsigned tcp_from;
-    unsigned tcp_to;
 
-    stack->now_us = now_us;
     while (filled < n && (us_arp_output(stack, pkts[filled]) || us_nd_output(stack, pkts[filled]) ||
                           us_neighbour_output(stack, pkts[filled])))
         filled++;
@@ -399,22 +404,39 @@ unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u
     while (filled < n && us_dgram_output(stack, pkts[filled]))
         filled++;
     output_done(stack, pkts, filled);
-    tcp_from = filled;
-    filled += us_tcp_output(stack, pkts + filled, n - filled);
-    tcp_to = filled;
-    /* A connection or a datagram may have asked for its next hop just now. */
+    return filled;
+}
+
+/* Of next hops that connections and datagrams have asked for in this call. */
+static U_NOINLINE unsigned output_asks(struct us_stack *stack, struct us_pkt **pkts, unsigned n)
+{
+    unsigned filled = 0;
+
     while (filled < n && us_neighbour_output(stack, pkts[filled]))
         filled++;
-    output_done(stack, pkts + tcp_to, filled - tcp_to);
-    us_count_add(stack, US_C_TX_FRAMES, tcp_to - tcp_from);
+    output_done(stack, pkts, filled);
+    return filled;
+}
+
+unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u64 now_us)
+{
+    unsigned filled = 0;
+    unsigned tcp;
+
+    stack->now_us = now_us;
+    if (U_UNLIKELY(has_other_output(stack)))
+        filled = output_others(stack, pkts, n);
+    tcp = us_tcp_output(stack, pkts + filled, n - filled);
+    us_count_add(stack, US_C_TX_FRAMES, tcp);
+    filled += tcp;
+    if (U_UNLIKELY(!u_list_is_empty(&stack->neighbours.asks)))
+        filled += output_asks(stack, pkts + filled, n - filled);
     return filled;
 }
 
 u_u64 us_deadline(const struct us_stack *stack)
 {
-    if (!u_list_is_empty(&stack->out_list) || !us_reply_is_empty(&stack->replies) ||
-        !u_list_is_empty(&stack->dgrams.ready) || !u_list_is_empty(&stack->neighbours.asks) ||
-        stack->announce != 0 || us_nd_has_output(&stack->nd))
+    if (!u_list_is_empty(&stack->out_list) || has_other_output(stack))
         return 0;
     return u_min64(stack->wheel.next_us, us_tw_deadline(stack));
 }
