@@ -175,12 +175,21 @@ enum cache_session_state cache_session_state(const struct cache_session *session
  * request in data and prefetches its bucket, the second prefetches what its item begins with, the
  * third the rest of the item. Call each for all connections of a burst before the next one, then
  * input, which uses the hash that the first has computed: the same data, unchanged, within one
- * loop.
+ * loop. The first returns whether cache_session_answer() may be asked.
  */
-void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data,
+bool cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data,
                                    uint32_t len);
 void cache_session_prefetch_item(struct cache_session *session);
 void cache_session_prefetch_value(struct cache_session *session);
+
+/*
+ * Does what cache_session_input() would do with input that a prefetch in this loop has found to be
+ * no more than a get of one key, if that has found a short value and nobody wants to be told of it.
+ * Writes the reply into `room`, which has at least CACHE_SINK_NEED_MAX bytes, and returns its
+ * length; 0: nothing was done, and the input is to be offered.
+ */
+uint32_t cache_session_answer(struct cache_session *session, const uint8_t *data, uint32_t len,
+                              uint8_t *room);
 
 /* ---- sessions that act of themselves ----------------------------------------------------- */
 

@@ -589,13 +589,9 @@ static void session_yield(struct cache_session *session)
     cache_count(session->worker, CACHE_CONN_YIELDS, 1);
 }
 
-/*
- * Requests from the input, as far as they may be taken now. Returns how much of it was taken. Not
- * inlined: the short way would have to save the registers that this one needs.
- */
-static __attribute__((noinline)) uint32_t take_input(struct cache_session *session,
-                                                     const uint8_t *data, uint32_t len,
-                                                     struct cache_sink *sink)
+/* Requests from the input, as far as they may be taken now. Returns how much of it was taken. */
+static uint32_t take_input(struct cache_session *session, const uint8_t *data, uint32_t len,
+                           struct cache_sink *sink)
 {
     uint32_t turns_left = session->worker->requests_per_event;
     uint32_t at = 0;
@@ -627,131 +623,16 @@ static __attribute__((noinline)) uint32_t take_input(struct cache_session *sessi
     return at;
 }
 
-/* The same for one that is all of the input. Not inlined, so that what calls it can be. */
-static __attribute__((noinline)) void run_get_alone(struct cache_session *session,
-                                                    struct cache_sink *sink)
-{
-    struct cache_worker *worker = session->worker;
-
-    atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
-    if (U_UNLIKELY(cache_exec_get_alone(worker, &session->hint.key, sink) != 0))
-        session_done(session, -1);
-}
-
 uint32_t cache_session_input(struct cache_session *session, const uint8_t *data, uint32_t len,
                              struct cache_sink *sink)
 {
     struct cache_worker *worker = session->worker;
-    struct cache_hint *hint = &session->hint;
 
     /* Counted now, so that `stats` sees the bytes that asked for it. */
     cache_count(worker, CACHE_BYTES_READ, len);
     cache_shown_end(worker);
     worker->current = session;
-    if (U_LIKELY(hint->key.bytes == data + MC_GET_KEY_OFFSET && hint->get_bytes == len &&
-                 hint->loop == worker->loop && !sink->full)) {
-        run_get_alone(session, sink);
-    } else {
-        len = take_input(session, data, len, sink);
-    }
-    hint->key.bytes = NULL;
+    len = take_input(session, data, len, sink);
+    session->hint.key.bytes = NULL;
     return len;
-}
-
-/* ---- prefetching ------------------------------------------------------------------------- */
-
-/*
- * The key of most text requests is what follows the command's name. Where it is not (gat), or what
- * follows is no key, a bucket is fetched in vain.
- */
-static uint32_t text_key(const uint8_t *data, uint32_t len, const uint8_t **key)
-{
-    enum { NAME_MAX_BYTES = 8 };
-    const uint8_t *name_end = memchr(data, ' ', u_min32(len, NAME_MAX_BYTES));
-    const uint8_t *at;
-    const uint8_t *end;
-
-    if (name_end == NULL)
-        return 0;
-    at = name_end + 1;
-    end = data + u_min32(len, (uint32_t)(at - data) + KV_KEY_MAX);
-    *key = at;
-    while (at < end && *at != ' ' && *at != '\r' && *at != '\n')
-        at++;
-    return at == end ? 0 : (uint32_t)(at - *key);
-}
-
-/* The key of a packet stands behind its extras. */
-static uint32_t packet_key(const uint8_t *data, uint32_t len, const uint8_t **key)
-{
-    uint32_t key_len;
-    uint32_t extras_len;
-
-    if (len < MC_BINARY_HEADER_BYTES)
-        return 0;
-    key_len = (uint32_t)data[2] << 8 | data[3];
-    extras_len = data[4];
-    if (key_len > KV_KEY_MAX || len < MC_BINARY_HEADER_BYTES + extras_len + key_len)
-        return 0;
-    *key = data + MC_BINARY_HEADER_BYTES + extras_len;
-    return key_len;
-}
-
-static inline void hint_set(struct cache_session *session, const uint8_t *bytes, uint32_t len)
-{
-    struct cache_hint *hint = &session->hint;
-
-    hint->key = kv_key(session->worker->kv, bytes, len);
-    hint->loop = session->worker->loop;
-    kv_prefetch_bucket(session->worker->kv_worker, &hint->key);
-}
-
-/* What is no get of one key, or comes when none could be answered at once. */
-static __attribute__((noinline)) void prefetch_other(struct cache_session *session,
-                                                     const uint8_t *data, uint32_t len)
-{
-    const uint8_t *bytes = NULL;
-    uint32_t key_len;
-
-    if (session->line != NULL || cache_session_phase(session) != CACHE_PHASE_LINE || len == 0)
-        return;
-    key_len = data[0] == MC_BINARY_MAGIC_REQUEST ? packet_key(data, len, &bytes)
-                                                 : text_key(data, len, &bytes);
-    if (key_len == 0)
-        return;
-    hint_set(session, bytes, key_len);
-}
-
-void cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data, uint32_t len)
-{
-    struct cache_hint *hint = &session->hint;
-    uint32_t key_len;
-
-    hint->key.bytes = NULL;
-    hint->item = NULL;
-    hint->get_bytes = 0;
-    if (U_LIKELY(cache_session_is_waiting(session) && session->line == NULL &&
-                 session->language == CACHE_LANGUAGE_TEXT))
-        hint->get_bytes = mc_parse_get(data, len, &key_len);
-    if (U_LIKELY(hint->get_bytes > 0))
-        hint_set(session, data + MC_GET_KEY_OFFSET, key_len);
-    else
-        prefetch_other(session, data, len);
-}
-
-void cache_session_prefetch_item(struct cache_session *session)
-{
-    struct cache_hint *hint = &session->hint;
-
-    if (hint->key.bytes != NULL)
-        hint->item = kv_prefetch_item(session->worker->kv_worker, &hint->key);
-}
-
-void cache_session_prefetch_value(struct cache_session *session)
-{
-    struct cache_hint *hint = &session->hint;
-
-    if (hint->item != NULL && hint->loop == session->worker->loop)
-        kv_prefetch_value(hint->item);
-    hint->item = NULL;
 }

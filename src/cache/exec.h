@@ -33,10 +33,6 @@ int cache_exec_get_one(struct cache_session *session, const struct mc_request *r
 int cache_exec_get_key(struct cache_worker *worker, const struct kv_key *key,
                        struct cache_sink *sink);
 
-/* The same for a get that is all of an input. */
-int cache_exec_get_alone(struct cache_worker *worker, const struct kv_key *key,
-                         struct cache_sink *sink);
-
 /* ---- requests with a value (exec_store.c) ------------------------------------------------ */
 
 /*

@@ -86,17 +86,6 @@ int cache_exec_get_key(struct cache_worker *worker, const struct kv_key *key,
     return cache_reply_end(worker, sink);
 }
 
-int cache_exec_get_alone(struct cache_worker *worker, const struct kv_key *key,
-                         struct cache_sink *sink)
-{
-    struct kv_short found;
-
-    if (U_UNLIKELY(worker->noting != 0 || !kv_get_short(worker->kv_worker, key, &found)))
-        return cache_exec_get_key(worker, key, sink);
-    cache_count_class_near(worker, CACHE_CLASS_GET_HITS, key->len + found.value_len);
-    return cache_reply_short(worker, sink, key, found.value, found.value_len);
-}
-
 enum cache_progress cache_exec_get(struct cache_session *session, struct cache_retrieval *retrieval,
                                    struct cache_sink *sink)
 {

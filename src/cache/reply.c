@@ -150,25 +150,18 @@ int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,
 
 U_STATIC_ASSERT(SHORT_AROUND_MAX + KV_SHORT_MAX <= CACHE_SINK_NEED_MAX, a_short_hit_fits_one_room);
 
-int cache_reply_short(struct cache_worker *worker, struct cache_sink *sink,
-                      const struct kv_key *key, const uint8_t *value, uint32_t value_len)
+uint32_t cache_reply_short(uint8_t *room, const struct kv_key *key, const uint8_t *value,
+                           uint32_t value_len)
 {
     uint32_t value_bytes = value_len - CACHE_CRLF_BYTES;
-    uint8_t *at;
+    uint8_t *at = room;
 
-    if (cache_reply_room(sink, (uint32_t)SHORT_AROUND_MAX + value_len) != 0)
-        return -1;
-    at = sink->at;
-    if (U_LIKELY(value_bytes <= MC_SHORT_VALUE_MAX)) {
-        at += mc_write_short_hit(at, key->bytes, key->len, value, value_bytes);
-    } else {
-        at += mc_write_value_header(at, key->bytes, key->len, 0, value_bytes, NULL);
-        memcpy(at, value, value_len);
-        memcpy(at + value_len, end_line, sizeof(end_line) - 1);
-        at += value_len + sizeof(end_line) - 1;
-    }
-    cache_reply_take(worker, sink, (uint32_t)(at - sink->at));
-    return 0;
+    if (U_LIKELY(value_bytes <= MC_SHORT_VALUE_MAX))
+        return mc_write_short_hit(at, key->bytes, key->len, value, value_bytes);
+    at += mc_write_value_header(at, key->bytes, key->len, 0, value_bytes, NULL);
+    memcpy(at, value, value_len);
+    memcpy(at + value_len, end_line, sizeof(end_line) - 1);
+    return (uint32_t)(at - room) + value_len + (uint32_t)sizeof(end_line) - 1;
 }
 
 int cache_reply_meta(struct cache_worker *worker, struct cache_sink *sink,

@@ -38,12 +38,11 @@ struct cache_reply_rest {
     uint8_t command; /* enum mc_command */
 };
 
-/* What a prefetch has found out about the next request. */
+/* What a prefetch has found out about the next request (ahead.c). */
 struct cache_hint {
     struct kv_key key;          /* its key, or what is thought to be; bytes null: no hint */
     const struct kv_item *item; /* of the key, most likely; or null */
     uint32_t loop;              /* of the worker, when it was made */
-    uint32_t get_bytes; /* of a get of one key that nothing but a full sink can put off, else 0 */
 };
 
 struct cache_session {

@@ -452,10 +452,11 @@ static void conn_peer_closed(struct net_stack_worker *worker, struct net_stack_c
         conn_settle(worker, conn, false);
 }
 
-/* The sessions of a batch of events that have input. */
+/* The sessions of a batch of events that have input, and which events are a get by themselves. */
 struct asked {
     struct cache_session *sessions[NET_STACK_EVENT_BATCH];
     unsigned count;
+    bool alone[NET_STACK_EVENT_BATCH];
 };
 
 /*
@@ -475,9 +476,10 @@ static unsigned take_events(struct net_stack_worker *worker, struct asked *asked
     for (; n < NET_STACK_EVENT_BATCH && net_port_event(worker, ev); ev++, n++) {
         struct net_stack_conn *conn = ev->user;
 
+        asked->alone[n] = false;
         if (U_LIKELY(ev->type == US_EV_DATA)) {
             if (conn != before && conn->session) {
-                cache_session_prefetch_bucket(conn->session, ev->data, ev->len);
+                asked->alone[n] = cache_session_prefetch_bucket(conn->session, ev->data, ev->len);
                 asked->sessions[asked->count++] = conn->session;
             }
             before = conn;
@@ -551,6 +553,33 @@ static inline bool handle_event(struct stack_sink *s, struct us_event *ev)
     return false;
 }
 
+/*
+ * Answers a get that is all of an event, straight into the send queue. False if that is not
+ * possible: nothing was done, and the event is to be handled as any other. What is queued already
+ * is left to those who know how much may be.
+ */
+static inline bool answer_event(struct net_stack_worker *worker, const struct us_event *ev)
+{
+    struct net_stack_conn *conn = ev->user;
+    uint8_t *room;
+    u_u32 room_bytes;
+    uint32_t used;
+
+    if (U_UNLIKELY(!conn->session || !conn->us ||
+                   (conn->refs | conn->kept_bytes | conn->peer_closed) != 0 ||
+                   net_port_queued(conn->us) > 0 || net_port_is_congested(worker)))
+        return false;
+    room = net_port_reserve(worker, conn->us, CACHE_SINK_NEED_MAX, &room_bytes);
+    if (U_UNLIKELY(!room))
+        return false;
+    used = cache_session_answer(conn->session, ev->data, ev->len, room);
+    net_port_commit(worker, conn->us, used);
+    if (U_UNLIKELY(used == 0))
+        return false;
+    conn_heard(worker, conn);
+    return true;
+}
+
 static bool had_its_turn(const struct net_stack_worker *worker, const struct net_stack_conn *conn)
 {
     return conn && conn->yield_pass == worker->pass;
@@ -559,9 +588,10 @@ static bool had_its_turn(const struct net_stack_worker *worker, const struct net
 /*
  * Stage C: the events in order, but each connection has one turn (-R): what is left of its input,
  * and the events behind that, are for the next pass. Moves them to the front and returns how many
- * there are. The input stays where it is, in the packets, so that nothing is copied.
+ * there are. The input stays where it is, in the packets, so that nothing is copied. `alone` says
+ * which of the events are a get by themselves; null in all passes but the first.
  */
-static unsigned handle_pass(struct net_stack_worker *worker, unsigned n)
+static unsigned handle_pass(struct net_stack_worker *worker, unsigned n, const bool *alone)
 {
     struct stack_sink s;
     unsigned left = 0;
@@ -573,7 +603,9 @@ static unsigned handle_pass(struct net_stack_worker *worker, unsigned n)
         struct us_event *ev = &worker->events[i];
 
         /* Who has something left has had its turn; while nobody has, no one need be looked at. */
-        if ((U_UNLIKELY(left > 0) && had_its_turn(worker, ev->user)) || !handle_event(&s, ev))
+        if (U_UNLIKELY(left > 0) && had_its_turn(worker, ev->user))
+            worker->events[left++] = *ev;
+        else if ((!alone || !alone[i] || !answer_event(worker, ev)) && !handle_event(&s, ev))
             worker->events[left++] = *ev;
     }
     return left;
@@ -588,8 +620,9 @@ unsigned net_stack_events(struct net_stack_worker *worker)
     while ((n = take_events(worker, &asked)) > 0) {
         prefetch_items(&asked);
         total += n;
+        n = handle_pass(worker, n, asked.alone);
         while (n > 0)
-            n = handle_pass(worker, n);
+            n = handle_pass(worker, n, NULL);
         net_port_events_done(worker);
     }
     return total;

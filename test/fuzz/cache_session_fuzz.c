@@ -137,20 +137,41 @@ static void unblock(struct cache_session *session, struct transport *transport)
     }
 }
 
+/* The short way of a get. False if it is not possible now. */
+static bool answer(struct cache_session *session, struct transport *transport, const uint8_t *data,
+                   uint32_t len)
+{
+    uint8_t *room;
+    uint32_t n;
+
+    if (transport->sink.full)
+        return false;
+    room = malloc(CACHE_SINK_NEED_MAX);
+    check(room != NULL, "memory");
+    n = cache_session_answer(session, data, len, room);
+    check(n <= CACHE_SINK_NEED_MAX, "a short answer fits its room");
+    room_take(transport);
+    take(transport, room, n);
+    free(room);
+    return n > 0;
+}
+
 /* Offers a slice as long as it takes; false if the session has ended. */
 static bool offer(struct cache_session *session, struct transport *transport, const uint8_t *data,
                   uint32_t len)
 {
     while (len > 0) {
         uint8_t *copy = malloc(len);
-        uint32_t n;
+        uint32_t n = len;
+        bool alone;
 
         check(copy != NULL, "memory");
         memcpy(copy, data, len);
-        cache_session_prefetch_bucket(session, copy, len);
+        alone = cache_session_prefetch_bucket(session, copy, len);
         cache_session_prefetch_item(session);
         cache_session_prefetch_value(session);
-        n = cache_session_input(session, copy, len, &transport->sink);
+        if (!alone || !answer(session, transport, copy, len))
+            n = cache_session_input(session, copy, len, &transport->sink);
         free(copy);
         check(n <= len, "no more is taken than was offered");
         if (cache_session_state(session) == CACHE_SESSION_OPEN)

@@ -232,23 +232,53 @@ static void unblock(struct rig *rig)
     }
 }
 
-/* Offers one slice from a heap block of its own size until it is consumed or refused. */
+/* The short way of a get. False if it is not possible now. */
+static bool answer(struct rig *rig, const uint8_t *data, uint32_t len)
+{
+    uint8_t *room;
+    uint32_t n;
+
+    if (rig->out.sink.full || rig->out.fail_after >= 0)
+        return false;
+    room = malloc(CACHE_SINK_NEED_MAX);
+    assert_non_null(room);
+    n = cache_session_answer(rig->session, data, len, room);
+    assert_in_range(n, 0, CACHE_SINK_NEED_MAX);
+    room_take(&rig->out);
+    taken_append(&rig->out, room, n);
+    free(room);
+    return n > 0;
+}
+
+uint32_t rig_offer(struct rig *rig, const void *bytes, uint32_t len, uint32_t ahead_len)
+{
+    uint8_t *copy = malloc(len);
+    bool alone = false;
+    uint32_t used = len;
+
+    assert_non_null(copy);
+    memcpy(copy, bytes, len);
+    if (ahead_len > 0) {
+        alone = cache_session_prefetch_bucket(rig->session, copy, ahead_len);
+        cache_session_prefetch_item(rig->session);
+        cache_session_prefetch_value(rig->session);
+    }
+    if (!alone || ahead_len < len || !answer(rig, copy, len))
+        used = cache_session_input(rig->session, copy, len, &rig->out.sink);
+    free(copy);
+    return used;
+}
+
+/* Offers one slice until it is consumed or refused. */
 static size_t feed_slice(struct rig *rig, const uint8_t *bytes, size_t len)
 {
     size_t done = 0;
 
     while (done < len) {
-        uint8_t *copy = malloc(len - done);
-        uint32_t n;
+        uint32_t left = (uint32_t)(len - done);
+        uint32_t n = rig_offer(rig, bytes + done, left, left);
 
-        assert_non_null(copy);
-        memcpy(copy, bytes + done, len - done);
-        cache_session_prefetch_bucket(rig->session, copy, (uint32_t)(len - done));
-        cache_session_prefetch_item(rig->session);
-        cache_session_prefetch_value(rig->session);
-        n = cache_session_input(rig->session, copy, (uint32_t)(len - done), &rig->out.sink);
-        free(copy);
-        assert_true(n <= len - done);
+        assert_true(n <= left);
         done += n;
         if (cache_session_state(rig->session) == CACHE_SESSION_OPEN)
             assert_int_equal(done, len);

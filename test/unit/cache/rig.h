@@ -88,6 +88,13 @@ void rig_forget(struct rig_sink *out);
 void rig_release(struct rig_sink *out);
 
 /*
+ * Offers bytes once, from a heap block of their size and as the stack's connections do: after a
+ * prefetch that has seen ahead_len of them (0: none), and by the short way if it says so. Returns
+ * how many were consumed.
+ */
+uint32_t rig_offer(struct rig *rig, const void *bytes, uint32_t len, uint32_t ahead_len);
+
+/*
  * Offers bytes in slices of slice_bytes (0: in one) and resumes as long as the session is blocked.
  * Returns how many were consumed.
  */

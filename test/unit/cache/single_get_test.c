@@ -20,22 +20,9 @@
 
 enum way { WHOLE, PREFETCHED, PREFETCHED_SHORT, BYTE_BY_BYTE, BEHIND_ANOTHER, WAYS };
 
-/* Offers bytes from a heap block of their size; a prefetch looks at the first prefetch_len. */
-static uint32_t offer(struct rig *rig, const char *bytes, size_t len, size_t prefetch_len)
+static uint32_t offer(struct rig *rig, const char *bytes, size_t len, size_t ahead_len)
 {
-    uint8_t *copy = malloc(len);
-    uint32_t used;
-
-    assert_non_null(copy);
-    memcpy(copy, bytes, len);
-    if (prefetch_len > 0) {
-        cache_session_prefetch_bucket(rig->session, copy, (uint32_t)prefetch_len);
-        cache_session_prefetch_item(rig->session);
-        cache_session_prefetch_value(rig->session);
-    }
-    used = cache_session_input(rig->session, copy, (uint32_t)len, &rig->out.sink);
-    free(copy);
-    return used;
+    return rig_offer(rig, bytes, (uint32_t)len, (uint32_t)ahead_len);
 }
 
 static const char *reply_to(struct rig *rig, const char *line, size_t len, enum way way)

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What can be done ahead of a session's turn: its next key is hashed, and what will be looked at is
+ * fetched into the cache. Where a get of one key is all that has come, as it mostly is, that is
+ * remembered, and its turn is then this file's as well: the conversation (converse.c) has nothing
+ * to add to it.
+ */
+#include <string.h>
+
+#include "base/base.h"
+#include "cache/reply.h"
+#include "cache/session.h"
+
+/*
+ * The key of most text requests is what follows the command's name. Where it is not (gat), or what
+ * follows is no key, a bucket is fetched in vain.
+ */
+static uint32_t text_key(const uint8_t *data, uint32_t len, const uint8_t **key)
+{
+    enum { NAME_MAX_BYTES = 8 };
+    const uint8_t *name_end = memchr(data, ' ', u_min32(len, NAME_MAX_BYTES));
+    const uint8_t *at;
+    const uint8_t *end;
+
+    if (name_end == NULL)
+        return 0;
+    at = name_end + 1;
+    end = data + u_min32(len, (uint32_t)(at - data) + KV_KEY_MAX);
+    *key = at;
+    while (at < end && *at != ' ' && *at != '\r' && *at != '\n')
+        at++;
+    return at == end ? 0 : (uint32_t)(at - *key);
+}
+
+/* The key of a packet stands behind its extras. */
+static uint32_t packet_key(const uint8_t *data, uint32_t len, const uint8_t **key)
+{
+    uint32_t key_len;
+    uint32_t extras_len;
+
+    if (len < MC_BINARY_HEADER_BYTES)
+        return 0;
+    key_len = (uint32_t)data[2] << 8 | data[3];
+    extras_len = data[4];
+    if (key_len > KV_KEY_MAX || len < MC_BINARY_HEADER_BYTES + extras_len + key_len)
+        return 0;
+    *key = data + MC_BINARY_HEADER_BYTES + extras_len;
+    return key_len;
+}
+
+static inline void hint_set(struct cache_session *session, const uint8_t *bytes, uint32_t len)
+{
+    struct cache_hint *hint = &session->hint;
+
+    hint->key = kv_key(session->worker->kv, bytes, len);
+    hint->loop = session->worker->loop;
+    kv_prefetch_bucket(session->worker->kv_worker, &hint->key);
+}
+
+/* What is no get of one key, or comes when none could be answered at once. */
+static __attribute__((noinline)) void prefetch_other(struct cache_session *session,
+                                                     const uint8_t *data, uint32_t len)
+{
+    const uint8_t *bytes = NULL;
+    uint32_t key_len;
+
+    session->hint.key.bytes = NULL;
+    if (session->line != NULL || cache_session_phase(session) != CACHE_PHASE_LINE || len == 0)
+        return;
+    key_len = data[0] == MC_BINARY_MAGIC_REQUEST ? packet_key(data, len, &bytes)
+                                                 : text_key(data, len, &bytes);
+    if (key_len > 0)
+        hint_set(session, bytes, key_len);
+}
+
+bool cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data, uint32_t len)
+{
+    uint32_t key_len;
+    uint32_t get_bytes = 0;
+
+    session->hint.item = NULL;
+    if (U_LIKELY(cache_session_is_waiting(session) && session->line == NULL &&
+                 session->language == CACHE_LANGUAGE_TEXT))
+        get_bytes = mc_parse_get(data, len, &key_len);
+    if (U_UNLIKELY(get_bytes == 0)) {
+        prefetch_other(session, data, len);
+        return false;
+    }
+    hint_set(session, data + MC_GET_KEY_OFFSET, key_len);
+    return get_bytes == len;
+}
+
+void cache_session_prefetch_item(struct cache_session *session)
+{
+    struct cache_hint *hint = &session->hint;
+
+    if (hint->key.bytes != NULL)
+        hint->item = kv_prefetch_item(session->worker->kv_worker, &hint->key);
+}
+
+void cache_session_prefetch_value(struct cache_session *session)
+{
+    struct cache_hint *hint = &session->hint;
+
+    if (hint->item != NULL && hint->loop == session->worker->loop)
+        kv_prefetch_value(hint->item);
+    hint->item = NULL;
+}
+
+/*
+ * The hint is for this input still: whatever else a session is asked to do forgets it. As no other
+ * request is in this input, it need not be noted that the item is shown.
+ */
+uint32_t cache_session_answer(struct cache_session *session, const uint8_t *data, uint32_t len,
+                              uint8_t *room)
+{
+    struct cache_worker *worker = session->worker;
+    struct cache_hint *hint = &session->hint;
+    struct kv_short found;
+    uint32_t n;
+
+    if (U_UNLIKELY(hint->key.bytes != data + MC_GET_KEY_OFFSET || worker->noting != 0 ||
+                   !kv_get_short(worker->kv_worker, &hint->key, &found)))
+        return 0;
+    atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
+    cache_count_class_near(worker, CACHE_CLASS_GET_HITS, hint->key.len + found.value_len);
+    n = cache_reply_short(room, &hint->key, found.value, found.value_len);
+    cache_count(worker, CACHE_BYTES_READ, len);
+    cache_count(worker, CACHE_BYTES_WRITTEN, n);
+    hint->key.bytes = NULL;
+    return n;
+}
