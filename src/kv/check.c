@@ -7,6 +7,7 @@
 struct check {
     const struct kv *kv;
     uint64_t *live_bytes; /* by segment: found through the index */
+    uint64_t *untold;     /* by segment: what workers have not told its usage (log.c) */
     uint64_t items;
     uint64_t bytes;
 };
@@ -119,22 +120,33 @@ static const char *check_segment(const struct check *check, uint32_t index)
 {
     const struct kv_segments *segments = &check->kv->segments;
     const struct kv_segment *segment = &segments->array[index];
-    uint64_t live = kv_segment_live_bytes(segment);
+    uint64_t usage = kv_u64_load_relaxed(&segment->usage) + check->untold[index];
+    uint64_t live = usage & KV_SEGMENT_LIVE_MASK;
     if (live != check->live_bytes[index])
         return "the live bytes of a segment are not those of its linked records";
     switch ((enum kv_segment_state)kv_u8_load_seq_cst(&segment->state)) {
     case KV_SEGMENT_FREE:
     case KV_SEGMENT_WITHDRAWN:
         return kv_u64_load_relaxed(&segment->usage) == 0 ? U_NULL : "a free segment is in use";
-    case KV_SEGMENT_OPEN:
     case KV_SEGMENT_SEALED:
+        if (usage == 0 && !segment->claimed)
+            return "an empty segment was not retired";
+        return check_walk(segments, index);
+    case KV_SEGMENT_OPEN:
         return check_walk(segments, index);
     case KV_SEGMENT_RETIRED:
         return live == 0 ? U_NULL : "a retired segment has live records";
     case KV_SEGMENT_PARKED:
-        return kv_segment_is_held(segment) && live == 0 ? U_NULL : "a parked segment isn't pinned";
+        return usage >= KV_SEGMENT_HOLD && live == 0 ? U_NULL : "a parked segment isn't pinned";
     }
     return "a segment has no valid state";
+}
+
+static void add_untold(struct check *check, const struct kv_worker *worker)
+{
+    for (unsigned log = 0; log < KV_LOGS; log++)
+        if (worker->log[log] != KV_SEGMENT_NONE)
+            check->untold[worker->log[log]] += worker->untold[log];
 }
 
 static const char *check_list(const struct kv_segments *segments,
@@ -179,6 +191,8 @@ static const char *check_all(struct check *check)
 {
     const struct kv_segments *segments = &check->kv->segments;
     const char *broken = check_index(check);
+    for (unsigned i = 0; i < check->kv->config.worker_max; i++)
+        add_untold(check, &check->kv->workers[i]);
     for (uint32_t i = 0; !broken && i < kv_segments_count(segments); i++)
         broken = check_segment(check, i);
     if (!broken)
@@ -197,11 +211,13 @@ static const char *check_all(struct check *check)
 const char *kv_check(const struct kv *kv)
 {
     struct check check = {.kv = kv};
-    check.live_bytes =
-        (uint64_t *)calloc(kv_segments_count(&kv->segments), sizeof(*check.live_bytes));
-    if (!check.live_bytes)
-        return "not enough memory to check";
-    const char *broken = check_all(&check);
+    uint32_t count = kv_segments_count(&kv->segments);
+    check.live_bytes = (uint64_t *)calloc(count, sizeof(*check.live_bytes));
+    check.untold = (uint64_t *)calloc(count, sizeof(*check.untold));
+    const char *broken = "not enough memory to check";
+    if (check.live_bytes && check.untold)
+        broken = check_all(&check);
     free(check.live_bytes);
+    free(check.untold);
     return broken;
 }

@@ -119,7 +119,11 @@ struct kv_worker {
     uint32_t turn;      /* changes when the worker holds no view */
     uint32_t view_turn; /* that the worker has last looked at something in */
     uint32_t now_s;
-    uint32_t log[KV_LOGS]; /* open segments; KV_SEGMENT_NONE */
+    uint32_t log[KV_LOGS];    /* open segments; KV_SEGMENT_NONE */
+    uint64_t untold[KV_LOGS]; /* what their usage does not say yet, modulo 2^64 */
+    unsigned log_last;        /* that something was appended to */
+    uint64_t found_hash;      /* of the key that was last found to be stored anew, */
+    kv_atomic_u64 *found_at;  /* and the slot it was in; null: quiescent since */
     struct kv_walk walk;
     uint64_t rescue_bytes; /* that eviction may move: earned by what it evicts (evict.c) */
     unsigned freq_max;     /* up to which accesses are counted */
@@ -246,6 +250,12 @@ uint32_t kv_log_reclaim(struct kv_worker *worker, uint32_t look_max);
 /* Seals the open segment, if there is one. */
 void kv_log_close(struct kv_worker *worker, unsigned log);
 
+/*
+ * Changes the usage of the segment of a record that this worker has appended, modulo 2^64: what a
+ * hold and live bytes are exchanged by.
+ */
+void kv_log_change(struct kv_worker *worker, uint32_t segment, uint64_t change);
+
 /* ---- evict.c ----------------------------------------------------------------------------- */
 
 /* Readies a worker that joins. */
@@ -260,7 +270,7 @@ struct kv_start {
 /* The pool that an item lies in. */
 enum kv_pool kv_evict_pool(const struct kv_worker *worker, const struct kv_item *item);
 
-struct kv_start kv_evict_start(const struct kv_worker *worker, const struct kv_key *key);
+struct kv_start kv_evict_start(struct kv_worker *worker, const struct kv_key *key);
 
 /*
  * Before a new item of so many bytes is made: does a bounded part of the eviction that its room
@@ -317,6 +327,77 @@ void kv_remove_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t 
 /* `status` is what kv_item_status() said of the item. */
 void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t status);
 
+U_STATIC_ASSERT((int)KV_ACCESS_FETCHED == (int)KV_FETCHED, kv_fetched_is_the_same_bit);
+
+/* The same of what a search has found. */
+static inline void kv_view_fill_found(struct kv_view *view, const struct kv_find *find)
+{
+    const struct kv_item *item = find->item;
+    uint64_t status = find->status;
+    uint8_t marks = kv_status_marks(status);
+    uint32_t access = kv_item_access(item);
+    view->item = item;
+    view->key = find->key;
+    view->key_len = kv_status_key_len(status);
+    view->value = (marks & KV_MARK_LARGE) ? U_NULL : find->key + view->key_len;
+    view->value_len = kv_item_value_len(item, status);
+    view->flags = 0;
+    if (U_UNLIKELY(marks & KV_MARK_FLAGS))
+        view->flags = kv_item_flags(item);
+    view->exptime = kv_status_exptime(status);
+    view->last_access = kv_access_seconds(access);
+    view->state = (marks & KV_MARK_STATE) | (access & KV_ACCESS_FETCHED);
+    view->cas = kv_item_cas(item);
+}
+
+/* kv_item_mark_seen() for an item that is not large, and for one that was just found. */
+static inline void kv_small_mark_seen(struct kv_worker *worker, const struct kv_item *item)
+{
+    worker->view_turn = worker->turn;
+    worker->seen[kv_segment_of(&worker->kv->segments, item)] = worker->turn;
+}
+
+static inline void kv_found_mark_seen(struct kv_worker *worker, const struct kv_find *find)
+{
+    if (U_UNLIKELY(kv_status_marks(find->status) & KV_MARK_LARGE))
+        kv_item_mark_seen(worker, find->item);
+    else
+        kv_small_mark_seen(worker, find->item);
+}
+
+/*
+ * Finds a key that is to be stored; remembers where, as it is looked for again to be published.
+ * The slot stays one of the index, and of this key's chains, until the worker is quiescent.
+ */
+static inline bool kv_find_to_store(struct kv_worker *worker, const struct kv_key *key,
+                                    struct kv_find *find)
+{
+    if (worker->found_hash == key->hash &&
+        kv_index_search_slot(&worker->kv->index, worker->found_at, key, find))
+        return true;
+    if (!kv_index_search(&worker->kv->index, key, find))
+        return false;
+    worker->found_hash = key->hash;
+    worker->found_at = find->slot;
+    return true;
+}
+
+/* ---- quiescence -------------------------------------------------------------------------- */
+
+/* Announces a quiescent state: the slot that was found may be part of anything from now on. */
+static inline void kv_announce(struct kv_worker *worker)
+{
+    worker->found_at = U_NULL;
+    kv_epoch_announce(&worker->kv->epoch, worker->member);
+}
+
+/* The same for longer. */
+static inline void kv_go_offline(struct kv_worker *worker)
+{
+    worker->found_at = U_NULL;
+    kv_epoch_offline(worker->member);
+}
+
 /* ---- sweep.c ----------------------------------------------------------------------------- */
 
 /* Housekeeping: a bounded part of the search for expired and for flushed items. */
@@ -337,8 +418,10 @@ static inline void kv_class_count(struct kv_worker *worker, unsigned class,
 /* The size of an item as config.sizes counts it. */
 static inline uint64_t kv_item_size(const struct kv *kv, const struct kv_item *item)
 {
-    return kv_sizes_of(&kv->config.sizes, kv_item_key_len(item), kv_item_flags(item),
-                       kv_item_value_len(item, kv_item_status(item)));
+    uint64_t status = kv_item_status(item);
+    uint32_t flags = (kv_status_marks(status) & KV_MARK_FLAGS) ? kv_item_flags(item) : 0;
+    return kv_sizes_of(&kv->config.sizes, kv_status_key_len(status), flags,
+                       kv_item_value_len(item, status));
 }
 
 /* Has its time come, or was it stored before the last flush? */

@@ -438,23 +438,22 @@ enum kv_pool kv_evict_pool(const struct kv_worker *worker, const struct kv_item 
     return (enum kv_pool)kv_u8_load_relaxed(&segment->pool);
 }
 
-struct kv_start kv_evict_start(const struct kv_worker *worker, const struct kv_key *key)
+struct kv_start kv_evict_start(struct kv_worker *worker, const struct kv_key *key)
 {
     struct kv *kv = worker->kv;
     const struct kv_policy *policy = kv->policy;
     struct kv_start start = {KV_POOL_MAIN, 0};
     if (!policy->remembers || !kv->config.evict)
         return start;
-    uint64_t word;
-    const struct kv_item *old = kv_index_find(&kv->index, key, &word);
-    if (!old) {
+    struct kv_find old;
+    if (!kv_find_to_store(worker, key, &old)) {
         struct kv_occupancy now = occupancy(kv);
         start.pool = policy->place(&now, kv_ghost_recall(&kv->ghost, key->hash));
         return start;
     }
     /* To be stored again counts as an access. */
-    start.pool = kv_evict_pool(worker, old);
-    start.freq = u_min32(kv_item_freq(old) + 1, policy->freq_max);
+    start.pool = kv_evict_pool(worker, old.item);
+    start.freq = u_min32(kv_item_freq(old.item) + 1, policy->freq_max);
     return start;
 }
 
@@ -608,7 +607,7 @@ static bool wait_for_retired(struct kv_worker *worker, unsigned turns, unsigned 
     const unsigned waits_max = kv->config.evict ? WAITS_MAX : WAITS_AWAKE;
     while (turns-- > 0) {
         if (worker->view_turn != worker->turn)
-            kv_epoch_announce(&kv->epoch, worker->member);
+            kv_announce(worker);
         uint64_t oldest = kv_epoch_oldest(&kv->epoch, worker->member);
         if (kv_log_reclaim(worker, kv_segments_count(segments)) > 0 ||
             kv_segment_list_count(&segments->retired) == 0 ||

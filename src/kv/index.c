@@ -149,6 +149,16 @@ static enum swap chain_swap(struct kv_worker *worker, struct kv_bucket *head, ui
     return SWAP_GONE;
 }
 
+/* To be called by the one whose swap has taken the item out. */
+static void mark_dead(struct kv_item *item)
+{
+    uint64_t status = kv_item_status(item);
+    if (U_LIKELY((status & KV_STATUS_SEALED) != 0))
+        kv_item_status_set(item, status | KV_STATUS_DEAD); /* nobody else changes it any more */
+    else
+        kv_item_mark(item, KV_MARK_DEAD);
+}
+
 /*
  * Replaces `word` by `by`, or by an empty word if that is 0, and marks the item dead. True if it
  * was this call.
@@ -160,8 +170,19 @@ static bool swap_out(struct kv_worker *worker, uint64_t hash, uint64_t word, uin
         swap = chain_swap(worker, chain_for_change(worker, hash), word, by);
     while (swap == SWAP_FROZEN);
     if (swap == SWAP_DONE)
-        kv_item_mark(kv_word_item(&worker->kv->index, word), KV_MARK_DEAD);
+        mark_dead(kv_word_item(&worker->kv->index, word));
     return swap == SWAP_DONE;
+}
+
+bool kv_index_exchange_at(struct kv_worker *worker, const struct kv_find *found, uint64_t hash,
+                          const struct kv_item *item)
+{
+    uint64_t now = found->word;
+    uint64_t by = kv_word_of(&worker->kv->index, hash, item);
+    if (U_UNLIKELY(!kv_u64_cas_acq_rel(found->slot, &now, by)))
+        return kv_index_exchange(worker, hash, found->word, item);
+    mark_dead(found->item);
+    return true;
 }
 
 bool kv_index_exchange(struct kv_worker *worker, uint64_t hash, uint64_t word,

@@ -287,7 +287,8 @@ uint64_t kv_slot_settle(const struct kv_index *index, struct kv_bucket *head, kv
 /* What a search has found. */
 struct kv_find {
     struct kv_item *item;
-    uint64_t word;      /* leads to it */
+    kv_atomic_u64 *slot;
+    uint64_t word;      /* in the slot: leads to the item */
     uint64_t status;    /* what kv_item_status() said when the key was compared */
     const uint8_t *key; /* its bytes in the item, before which client flags stand, if any */
 };
@@ -317,6 +318,15 @@ static inline bool kv_place_load(const struct kv_key *key, uint64_t *word)
         return false; /* null, or only the bucket is known */
     *word = kv_u64_load_acquire(slot);
     return kv_word_is_plain(*word, key->hash);
+}
+
+/* Finds a key in a slot where it was once. False says nothing: it may be elsewhere. */
+static inline bool kv_index_search_slot(const struct kv_index *index, kv_atomic_u64 *slot,
+                                        const struct kv_key *key, struct kv_find *find)
+{
+    find->slot = slot;
+    uint64_t word = slot ? kv_u64_load_acquire(slot) : 0;
+    return kv_word_is_plain(word, key->hash) && kv_word_search(index, word, key, find);
 }
 
 /* Finds a key in its place. False says nothing: it may be elsewhere. */
@@ -366,6 +376,7 @@ static inline bool kv_index_search(const struct kv_index *index, const struct kv
                 if (word == 0)
                     continue;
             }
+            find->slot = &bucket->slot[i];
             if (U_LIKELY(kv_word_search(index, word, &wanted, find)))
                 return true;
         }
@@ -422,6 +433,14 @@ bool kv_index_insert(struct kv_worker *worker, const struct kv_key *key,
  */
 bool kv_index_exchange(struct kv_worker *worker, uint64_t hash, uint64_t word,
                        const struct kv_item *item);
+
+/*
+ * The same for what a search has found since the worker was quiescent last: tries its slot first.
+ * A word never comes back to a slot that it has left, nor to another one but by a growth, which
+ * leaves it FROZEN where it was. So if the slot has it, it is where the key is.
+ */
+bool kv_index_exchange_at(struct kv_worker *worker, const struct kv_find *found, uint64_t hash,
+                          const struct kv_item *item);
 
 /*
  * Empties the slot that leads to `word`, if one still does, and marks the item dead. True if it was

@@ -11,6 +11,17 @@ static uint32_t segment_of(const struct kv_worker *worker, const struct kv_item 
     return kv_segment_of(&worker->kv->segments, record);
 }
 
+uint32_t kv_record_bytes_far(const struct kv_item *record, uint64_t status)
+{
+    uint8_t marks = kv_status_marks(status);
+    if (marks & KV_MARK_EXTENT)
+        return kv_record_round(KV_ITEM_FAR_BYTES + kv_extent_len(record));
+    uint32_t bytes = kv_item_key_offset(record, status) + kv_status_key_len(status);
+    if (!(marks & KV_MARK_LARGE))
+        bytes += kv_item_value_len(record, status);
+    return kv_record_round(bytes);
+}
+
 uint64_t kv_item_bytes(const struct kv_item *item)
 {
     uint64_t bytes = kv_record_bytes(item);
@@ -30,14 +41,14 @@ enum kv_found kv_item_validity(const struct kv_worker *worker, const struct kv_i
 void kv_record_charge(struct kv_worker *worker, const struct kv_item *record)
 {
     /* One addition: the subtraction of the hold can't borrow, because the hold is there. */
-    kv_segment_add(&worker->kv->segments, segment_of(worker, record),
-                   (uint64_t)kv_record_bytes(record) - KV_SEGMENT_HOLD);
+    kv_log_change(worker, segment_of(worker, record),
+                  (uint64_t)kv_record_bytes(record) - KV_SEGMENT_HOLD);
 }
 
 void kv_record_uncharge(struct kv_worker *worker, const struct kv_item *record)
 {
-    kv_segment_add(&worker->kv->segments, segment_of(worker, record),
-                   KV_SEGMENT_HOLD - (uint64_t)kv_record_bytes(record));
+    kv_log_change(worker, segment_of(worker, record),
+                  KV_SEGMENT_HOLD - (uint64_t)kv_record_bytes(record));
 }
 
 void kv_record_discharge(struct kv_worker *worker, const struct kv_item *record)
@@ -320,7 +331,7 @@ static struct kv_item *small_new(struct kv_worker *worker, const struct wanted *
         return U_NULL;
     head_init(item, wanted, 0, near_len_of(wanted->value_len));
     head_fill(item, wanted);
-    kv_item_note_exptime(worker, item, wanted->exptime);
+    kv_segment_note_exptime(&worker->kv->segments, worker->log[log], wanted->exptime);
     return item;
 }
 

@@ -59,6 +59,7 @@ enum kv_access {
 #define KV_NEAR_LEN_NONE 255u /* the length stands in far_len */
 
 #define KV_STATUS_SEALED ((uint64_t)KV_MARK_SEALED << KV_STATUS_MARKS_SHIFT)
+#define KV_STATUS_DEAD ((uint64_t)KV_MARK_DEAD << KV_STATUS_MARKS_SHIFT)
 
 /*
  * A record begins at a multiple of 4, but the two words of its header that change by
@@ -171,7 +172,7 @@ static inline uint64_t kv_item_status(const struct kv_item *item)
     return kv_u64_load_relaxed(kv_item_status_at(item));
 }
 
-/* Before publication only. */
+/* Before publication, and by the one who takes a sealed item out of the index (index.c). */
 static inline void kv_item_status_set(struct kv_item *item, uint64_t status)
 {
     kv_u64_store_relaxed(kv_item_status_at(item), status);
@@ -334,17 +335,17 @@ static inline uint32_t kv_record_round(uint32_t bytes)
     return (bytes + 3u) & ~3u;
 }
 
+/* Length of a record of which kv_status_is_near() is false. */
+uint32_t kv_record_bytes_far(const struct kv_item *record, uint64_t status);
+
 /* Length of the record itself, without what a large item has elsewhere. */
 static inline uint32_t kv_record_bytes(const struct kv_item *record)
 {
     uint64_t status = kv_item_status(record);
-    uint8_t marks = kv_status_marks(status);
-    if (marks & KV_MARK_EXTENT)
-        return kv_record_round(KV_ITEM_FAR_BYTES + kv_extent_len(record));
-    uint32_t bytes = kv_item_key_offset(record, status) + kv_status_key_len(status);
-    if (!(marks & KV_MARK_LARGE))
-        bytes += kv_item_value_len(record, status);
-    return kv_record_round(bytes);
+    if (U_UNLIKELY(!kv_status_is_near(status)))
+        return kv_record_bytes_far(record, status);
+    return kv_record_round(KV_ITEM_NEAR_BYTES + kv_status_key_len(status) +
+                           kv_status_near_len(status));
 }
 
 /* Copies what never changes, but for the status, of a record that is so many bytes long. */

@@ -234,7 +234,7 @@ void kv_leave(struct kv_worker *worker)
     for (unsigned log = 0; log < KV_LOGS; log++)
         kv_log_close(worker, log);
     if (kv_u64_load_relaxed(&worker->member->announced) != KV_EPOCH_OFFLINE)
-        kv_epoch_offline(worker->member);
+        kv_go_offline(worker);
     kv_u32_store_release(&worker->joined, 0);
 }
 
@@ -252,7 +252,7 @@ void kv_evicted_tell(struct kv_worker *worker, kv_evicted *tell, void *ctx)
 void kv_quiesce(struct kv_worker *worker)
 {
     worker->turn++;
-    kv_epoch_announce(&worker->kv->epoch, worker->member);
+    kv_announce(worker);
     kv_log_reclaim(worker, RECLAIM_PER_QUIESCE);
     if (U_UNLIKELY(kv_segments_differ(&worker->kv->segments)))
         kv_resize_step(worker);
@@ -271,7 +271,7 @@ void kv_views_done(struct kv_worker *worker)
 void kv_offline(struct kv_worker *worker)
 {
     worker->turn++;
-    kv_epoch_offline(worker->member);
+    kv_go_offline(worker);
 }
 
 void kv_online(struct kv_worker *worker)

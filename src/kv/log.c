@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The logs of a worker: records are appended to its open segments, without a lock or a search. */
+/*
+ * The logs of a worker: records are appended to its open segments, without a lock or a search.
+ *
+ * With each store the usage of the open segment would change twice: by the hold of the new record,
+ * and when it is published. Others take replaced items off that same word all the time, so what is
+ * to be added is kept by the worker (untold) until it seals the segment, for that of its logs which
+ * was last appended to. Until then nobody asks for the usage, and it may well seem to be negative,
+ * as others take off what was never added.
+ */
 #include "kv/engine.h"
 #include "kv/poison.h"
 
@@ -10,6 +18,18 @@ static struct kv_segment_reader reader_of(const struct kv_worker *worker)
     struct kv_segment_reader reader = {worker->member, worker->seen, worker->turn};
     return reader;
 }
+
+/* ---- usage ------------------------------------------------------------------------------- */
+
+void kv_log_change(struct kv_worker *worker, uint32_t segment, uint64_t change)
+{
+    if (U_LIKELY(worker->log[worker->log_last] == segment))
+        worker->untold[worker->log_last] += change;
+    else
+        kv_segment_add(&worker->kv->segments, segment, change);
+}
+
+/* ---- segments ---------------------------------------------------------------------------- */
 
 uint32_t kv_log_reclaim(struct kv_worker *worker, uint32_t look_max)
 {
@@ -83,7 +103,8 @@ uint32_t kv_log_reserve(struct kv_worker *worker, unsigned log, enum kv_purpose 
 
 void *kv_log_append(struct kv_worker *worker, unsigned log, enum kv_purpose purpose, uint32_t bytes)
 {
-    if (kv_log_reserve(worker, log, purpose, bytes) == 0)
+    if (U_UNLIKELY(bytes > room_of(worker, log)) &&
+        kv_log_reserve(worker, log, purpose, bytes) == 0)
         return U_NULL;
     struct kv_segments *segments = &worker->kv->segments;
     uint32_t index = worker->log[log];
@@ -91,7 +112,8 @@ void *kv_log_append(struct kv_worker *worker, unsigned log, enum kv_purpose purp
     uint8_t *record = kv_segment_base(segments, index) + segment->used;
     segment->used += bytes;
     kv_unpoison(record, bytes);
-    kv_segment_add(segments, index, KV_SEGMENT_HOLD);
+    worker->untold[log] += KV_SEGMENT_HOLD;
+    worker->log_last = log;
     return record;
 }
 
@@ -122,7 +144,10 @@ void kv_log_drop(struct kv_worker *worker, void *record, uint32_t bytes)
     uint32_t index = kv_segment_of(&worker->kv->segments, record);
     if (is_own_open(worker, index))
         take_back(worker, index, (uint8_t *)record, bytes);
-    kv_segment_subtract(&worker->kv->segments, index, KV_SEGMENT_HOLD);
+    if (worker->log[worker->log_last] == index)
+        worker->untold[worker->log_last] -= KV_SEGMENT_HOLD;
+    else
+        kv_segment_subtract(&worker->kv->segments, index, KV_SEGMENT_HOLD);
 }
 
 void kv_log_close(struct kv_worker *worker, unsigned log)
@@ -131,5 +156,7 @@ void kv_log_close(struct kv_worker *worker, unsigned log)
     if (index == KV_SEGMENT_NONE)
         return;
     worker->log[log] = KV_SEGMENT_NONE;
+    kv_segment_add(&worker->kv->segments, index, worker->untold[log]);
+    worker->untold[log] = 0;
     kv_segment_seal(&worker->kv->segments, index);
 }

@@ -53,33 +53,11 @@ void kv_prefetch_value(const struct kv_item *item)
     U_PREFETCH(at + bytes - 1);
 }
 
-U_STATIC_ASSERT((int)KV_ACCESS_FETCHED == (int)KV_FETCHED, kv_fetched_is_the_same_bit);
-
-static inline void view_fill(struct kv_view *view, const struct kv_find *find)
-{
-    const struct kv_item *item = find->item;
-    uint64_t status = find->status;
-    uint8_t marks = kv_status_marks(status);
-    uint32_t access = kv_item_access(item);
-    view->item = item;
-    view->key = find->key;
-    view->key_len = kv_status_key_len(status);
-    view->value = (marks & KV_MARK_LARGE) ? U_NULL : find->key + view->key_len;
-    view->value_len = kv_item_value_len(item, status);
-    view->flags = 0;
-    if (U_UNLIKELY(marks & KV_MARK_FLAGS))
-        view->flags = kv_item_flags(item);
-    view->exptime = kv_status_exptime(status);
-    view->last_access = kv_access_seconds(access);
-    view->state = (marks & KV_MARK_STATE) | (access & KV_ACCESS_FETCHED);
-    view->cas = kv_item_cas(item);
-}
-
 void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t status)
 {
     struct kv_find find = {.item = (struct kv_item *)(uintptr_t)item, .status = status};
     find.key = (const uint8_t *)item + kv_item_key_offset(item, status);
-    view_fill(view, &find);
+    kv_view_fill_found(view, &find);
 }
 
 bool kv_unlink_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t hash, uint64_t word)
@@ -102,13 +80,6 @@ void kv_remove_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t 
         kv_unlinked(worker, item, found == KV_MISS_EXPIRED ? KV_END_EXPIRED : KV_END_FLUSHED);
 }
 
-/* kv_item_mark_seen() for an item that is not large. */
-static inline void mark_seen(struct kv_worker *worker, const struct kv_item *item)
-{
-    worker->view_turn = worker->turn;
-    worker->seen[kv_segment_of(&worker->kv->segments, item)] = worker->turn;
-}
-
 /* Counts as accessed. */
 static inline void touch(const struct kv_worker *worker, struct kv_item *item)
 {
@@ -127,11 +98,8 @@ enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct 
         kv_remove_invalid(worker, find.item, key->hash, find.word, found);
         return found;
     }
-    view_fill(view, &find);
-    if (U_UNLIKELY(kv_status_marks(find.status) & KV_MARK_LARGE))
-        kv_item_mark_seen(worker, find.item);
-    else
-        mark_seen(worker, find.item);
+    kv_view_fill_found(view, &find);
+    kv_found_mark_seen(worker, &find);
     touch(worker, find.item);
     return KV_HIT;
 }
@@ -147,7 +115,7 @@ bool kv_get_short(struct kv_worker *worker, const struct kv_key *key, struct kv_
     found->item = find.item;
     found->value = find.key + key->len;
     found->value_len = kv_status_near_len(find.status);
-    mark_seen(worker, find.item);
+    kv_small_mark_seen(worker, find.item);
     touch(worker, find.item);
     return true;
 }

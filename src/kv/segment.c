@@ -215,6 +215,7 @@ void kv_segment_seal(struct kv_segments *segments, uint32_t index)
     struct kv_segment *segment = &segments->array[index];
     kv_lock_take(&segments->lock);
     U_ASSERT(state_of(segment) == KV_SEGMENT_OPEN);
+    U_ASSERT(kv_u64_load_seq_cst(&segment->usage) < KV_SEGMENT_USAGE_END);
     state_set(segment, KV_SEGMENT_SEALED);
     list_append(segments, sealed_list(segments, segment), index);
     retire_if_empty(segments, index);
@@ -335,7 +336,9 @@ void kv_segment_subtract(struct kv_segments *segments, uint32_t index, uint64_t 
 {
     struct kv_segment *segment = &segments->array[index];
     uint64_t before = kv_u64_fetch_sub_seq_cst(&segment->usage, usage);
-    U_ASSERT(before >= usage);
+    if (U_UNLIKELY(before < usage)) /* it was open: what its owner had not added yet is there now */
+        U_ASSERT(state_of(segment) == KV_SEGMENT_OPEN ||
+                 kv_u64_load_seq_cst(&segment->usage) < KV_SEGMENT_USAGE_END);
     if (before != usage || state_of(segment) == KV_SEGMENT_OPEN)
         return;
     kv_lock_take(&segments->lock);
@@ -343,18 +346,6 @@ void kv_segment_subtract(struct kv_segments *segments, uint32_t index, uint64_t 
     if (state_of(segment) == KV_SEGMENT_PARKED && kv_u64_load_seq_cst(&segment->usage) == 0)
         make_free(segments, index);
     kv_lock_drop(&segments->lock);
-}
-
-void kv_segment_note_exptime(struct kv_segments *segments, uint32_t index, uint32_t exptime)
-{
-    struct kv_segment *segment = &segments->array[index];
-    uint32_t at = exptime == 0 ? KV_EXPTIME_NEVER : exptime;
-    uint32_t known = kv_u32_load_relaxed(&segment->exptime_min);
-    while (at < known && !kv_u32_cas_relaxed(&segment->exptime_min, &known, at))
-        continue;
-    known = kv_u32_load_relaxed(&segment->exptime_max);
-    while (at > known && !kv_u32_cas_relaxed(&segment->exptime_max, &known, at))
-        continue;
 }
 
 uint32_t kv_segment_reclaim(struct kv_segments *segments, const struct kv_segment_reader *reader,

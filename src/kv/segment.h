@@ -18,6 +18,8 @@
  *     0 then looks at the state; the thread that seals or unclaims then looks at the usage. Both
  *     orders are sequentially consistent, so at least one of the two sees it; the lock and a second
  *     look decide which.
+ *   - While OPEN the usage is the owner's affair, which may not have added yet what others take off
+ *     (log.c): it means something from SEALED on, for the owner adds the rest before it seals.
  *   - While SEALED or later, live bytes only fall, except that an unpublished record may be
  *     published, which trades its hold for live bytes in one step: usage 0 is final but for pins.
  *   - A RETIRED segment has no linked record. A pin can still come from a view that is older than
@@ -35,6 +37,7 @@
 #define KV_SEGMENT_NONE UINT32_MAX
 #define KV_SEGMENT_LIVE_MASK ((UINT64_C(1) << 40) - 1)
 #define KV_SEGMENT_HOLD (UINT64_C(1) << 40)
+#define KV_SEGMENT_USAGE_END (UINT64_C(1) << 63) /* what is beyond has been less than 0 */
 #define KV_EXPTIME_NEVER UINT32_MAX
 
 enum kv_segment_state {
@@ -194,7 +197,18 @@ void kv_segment_add(struct kv_segments *segments, uint32_t index, uint64_t usage
 void kv_segment_subtract(struct kv_segments *segments, uint32_t index, uint64_t usage);
 
 /* Widens the bounds of expiry by one record. Any thread. exptime 0 is never. */
-void kv_segment_note_exptime(struct kv_segments *segments, uint32_t index, uint32_t exptime);
+static inline void kv_segment_note_exptime(struct kv_segments *segments, uint32_t index,
+                                           uint32_t exptime)
+{
+    struct kv_segment *segment = &segments->array[index];
+    uint32_t at = exptime == 0 ? KV_EXPTIME_NEVER : exptime;
+    uint32_t known = kv_u32_load_relaxed(&segment->exptime_min);
+    while (at < known && !kv_u32_cas_relaxed(&segment->exptime_min, &known, at))
+        continue;
+    known = kv_u32_load_relaxed(&segment->exptime_max);
+    while (at > known && !kv_u32_cas_relaxed(&segment->exptime_max, &known, at))
+        continue;
+}
 
 /*
  * Frees retired segments that nobody can read any more, looking at no more than look_max. Returns

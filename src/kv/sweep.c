@@ -60,7 +60,8 @@ static bool walk_own_logs(struct kv_worker *worker)
             continue;
         if (walk_begin_if_worth(worker, index))
             return true;
-        if (array[index].used > 0 && kv_u64_load_relaxed(&array[index].usage) == 0)
+        uint64_t usage = kv_u64_load_relaxed(&array[index].usage) + worker->untold[log];
+        if (array[index].used > 0 && usage == 0)
             kv_log_close(worker, log);
     }
     return false;

@@ -34,9 +34,7 @@ struct update {
     struct kv_worker *worker;
     const struct kv_key *key;
     struct kv_change *change;
-    uint64_t word;        /* as found: leads to item */
-    struct kv_item *item; /* may be invalid, then `old` is null */
-    uint64_t status;      /* its status, which the decision goes by */
+    struct kv_find found; /* item null: nothing. It may be invalid, then `old` is null */
     const struct kv_view *old;
     enum kv_found validity;
 };
@@ -62,7 +60,7 @@ static uint64_t cas_of_new(struct update *update)
     const struct kv_change *change = update->change;
     if (change->cas != 0 || change->cas_given)
         return change->cas;
-    return cas_give(update->worker, update->item ? kv_item_cas(update->item) : 0);
+    return cas_give(update->worker, update->found.item ? kv_item_cas(update->found.item) : 0);
 }
 
 static void look(struct update *update, struct kv_view *view)
@@ -71,13 +69,13 @@ static void look(struct update *update, struct kv_view *view)
     update->old = U_NULL;
     update->validity = KV_MISS;
     worker->view_turn = worker->turn; /* the place is looked at, also if nothing is there */
-    update->item = kv_index_find(&worker->kv->index, update->key, &update->word);
-    if (update->item) {
-        kv_item_mark_seen(worker, update->item);
-        update->status = kv_item_status(update->item);
-        update->validity = kv_status_validity(worker, update->status);
+    if (!kv_find_to_store(worker, update->key, &update->found)) {
+        update->found.item = U_NULL;
+    } else {
+        kv_found_mark_seen(worker, &update->found);
+        update->validity = kv_status_validity(worker, update->found.status);
         if (update->validity == KV_HIT) {
-            kv_view_fill(view, update->item, update->status);
+            kv_view_fill_found(view, &update->found);
             update->old = view;
         }
     }
@@ -114,10 +112,16 @@ static void item_finish(struct update *update, uint64_t cas)
  */
 static bool seal(const struct update *update)
 {
-    const uint64_t sealed = update->status | KV_STATUS_SEALED;
-    uint64_t status = update->status;
-    return (status & KV_STATUS_SEALED) != 0 || kv_item_status_cas(update->item, &status, sealed) ||
-           status == sealed;
+    const uint64_t sealed = update->found.status | KV_STATUS_SEALED;
+    uint64_t status = update->found.status;
+    return (status & KV_STATUS_SEALED) != 0 ||
+           kv_item_status_cas(update->found.item, &status, sealed) || status == sealed;
+}
+
+/* Puts an item in the place of the old one, which is sealed. False if the key was changed. */
+static bool exchange(const struct update *update, const struct kv_item *item)
+{
+    return kv_index_exchange_at(update->worker, &update->found, update->key->hash, item);
 }
 
 /* ---- the verdicts ------------------------------------------------------------------------ */
@@ -145,8 +149,8 @@ static bool carry_replace(struct update *update)
 
     item_finish(update, cas);
     kv_item_charge(worker, item);
-    if (update->item)
-        done = seal(update) && kv_index_exchange(worker, update->key->hash, update->word, item);
+    if (update->found.item)
+        done = seal(update) && exchange(update, item);
     else
         done = kv_index_insert(worker, update->key, item);
     if (!done) {
@@ -155,24 +159,24 @@ static bool carry_replace(struct update *update)
     }
     update->change->cas = cas;
     kv_linked(worker, item);
-    if (update->item)
-        kv_unlinked(worker, update->item, end_of_old(update));
+    if (update->found.item)
+        kv_unlinked(worker, update->found.item, end_of_old(update));
     return true;
 }
 
 static bool carry_delete(struct update *update)
 {
     struct kv_worker *worker = update->worker;
-    if (!seal(update) || !kv_index_unlink(worker, update->key->hash, update->word))
+    if (!seal(update) || !kv_index_unlink(worker, update->key->hash, update->found.word))
         return false;
-    kv_unlinked(worker, update->item, KV_END_DELETED);
+    kv_unlinked(worker, update->found.item, KV_END_DELETED);
     return true;
 }
 
 /* What a touch makes of the access word. */
 static uint32_t access_of_touched(const struct update *update)
 {
-    uint32_t was = kv_item_access(update->item);
+    uint32_t was = kv_item_access(update->found.item);
     if (update->change->unseen)
         return was;
     if (update->change->state & KV_FETCHED)
@@ -187,14 +191,15 @@ static uint32_t access_of_touched(const struct update *update)
 static struct kv_item *copy_new(struct update *update)
 {
     struct kv_worker *worker = update->worker;
-    uint32_t bytes = kv_record_bytes(update->item);
-    unsigned log = kv_log_of(worker, kv_evict_pool(worker, update->item), update->change->exptime);
+    uint32_t bytes = kv_record_bytes(update->found.item);
+    unsigned log =
+        kv_log_of(worker, kv_evict_pool(worker, update->found.item), update->change->exptime);
     void *room = kv_log_append(worker, log, KV_FOR_NEW, bytes);
     if (!room)
         room = kv_log_append(worker, log, KV_FOR_MOVED, bytes);
     struct kv_item *copy = (struct kv_item *)room;
     if (copy)
-        kv_record_copy_fixed(copy, update->item, bytes);
+        kv_record_copy_fixed(copy, update->found.item, bytes);
     return copy;
 }
 
@@ -208,18 +213,18 @@ static bool carry_copy(struct update *update, uint64_t cas)
     const struct kv_change *change = update->change;
     struct kv_item *copy = copy_new(update);
     if (!copy) {
-        if (!kv_index_unlink(worker, update->key->hash, update->word))
+        if (!kv_index_unlink(worker, update->key->hash, update->found.word))
             return false;
-        kv_unlinked(worker, update->item, KV_END_EVICTED);
+        kv_unlinked(worker, update->found.item, KV_END_EVICTED);
         return true;
     }
-    kv_item_status_set(copy, status_of_new(update, update->status, change->exptime));
+    kv_item_status_set(copy, status_of_new(update, update->found.status, change->exptime));
     kv_item_cas_set(copy, cas);
     kv_item_access_store(copy, access_of_touched(update));
     kv_item_note_exptime(worker, copy, change->exptime);
     kv_record_charge(worker, copy);
-    if (seal(update) && kv_index_exchange(worker, update->key->hash, update->word, copy)) {
-        kv_record_discharge(worker, update->item);
+    if (seal(update) && exchange(update, copy)) {
+        kv_record_discharge(worker, update->found.item);
         return true;
     }
     kv_record_uncharge(worker, copy);
@@ -229,9 +234,9 @@ static bool carry_copy(struct update *update, uint64_t cas)
 
 static bool carry_touch(struct update *update)
 {
-    struct kv_item *item = update->item;
+    struct kv_item *item = update->found.item;
     const struct kv_change *change = update->change;
-    uint64_t status = update->status;
+    uint64_t status = update->found.status;
     if (status & KV_STATUS_SEALED)
         return carry_copy(update, kv_item_cas(item));
 
@@ -258,8 +263,8 @@ static bool carry_renew(struct update *update)
 /* Nothing is to be changed; but an item that is over is taken away, as kv_get() does. */
 static bool carry_keep(struct update *update)
 {
-    if (update->item && !update->old)
-        kv_remove_invalid(update->worker, update->item, update->key->hash, update->word,
+    if (update->found.item && !update->old)
+        kv_remove_invalid(update->worker, update->found.item, update->key->hash, update->found.word,
                           update->validity);
     return true;
 }

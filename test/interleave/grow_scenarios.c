@@ -91,6 +91,18 @@ static void exchange_3_find(void)
     index_find(KEY_A);
 }
 
+static void exchange_4_find(void)
+{
+    index_exchange(KEY_A, 4);
+    index_find(KEY_A);
+}
+
+static void exchange_at_3_find(void)
+{
+    index_exchange_at(KEY_A, 3);
+    index_find(KEY_A);
+}
+
 static void unlink_a_find(void)
 {
     index_unlink(KEY_A);
@@ -161,6 +173,22 @@ const struct il_scenario grow_scenarios[] = {
      growing_with_a,
      keys_begin,
      {move_find, exchange_3_find},
+     keys_check_histories,
+     keys_close},
+    {"grow-exchange-at",
+     "exchanged in the slot where it was while the chain moves",
+     2,
+     growing_with_a,
+     keys_begin,
+     {move_find, exchange_at_3_find},
+     keys_check_histories,
+     keys_close},
+    {"grow-exchange-at-both",
+     "and by another one where it is",
+     3,
+     growing_with_both,
+     keys_begin,
+     {move, exchange_at_3_find, exchange_4_find},
      keys_check_histories,
      keys_close},
     {"grow-unlink",

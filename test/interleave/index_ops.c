@@ -117,3 +117,17 @@ void index_exchange(enum key key, unsigned digit)
             op->result = HISTORY_DONE;
     keys_op_end(op);
 }
+
+void index_exchange_at(enum key key, unsigned digit)
+{
+    struct history_op *op = keys_op_begin(key, HISTORY_REPLACE);
+    struct kv_item *item = item_filled(key, digit);
+    struct kv_find find;
+    op->value = digit_text(digit);
+    op->result = HISTORY_ABSENT;
+    while (op->result == HISTORY_ABSENT &&
+           kv_index_search(&table.kv->index, &table.keys[key], &find))
+        if (kv_index_exchange_at(keys_worker(), &find, table.keys[key].hash, item))
+            op->result = HISTORY_DONE;
+    keys_op_end(op);
+}

@@ -17,6 +17,10 @@ void index_items_make(void);
 
 void index_insert(enum key key, unsigned digit);
 void index_exchange(enum key key, unsigned digit);
+
+/* The same, in the slot where a search has found the key. */
+void index_exchange_at(enum key key, unsigned digit);
+
 void index_unlink(enum key key);
 void index_find(enum key key);
 

@@ -140,6 +140,18 @@ static void exchange_4_find(void)
     index_find(KEY_A);
 }
 
+static void exchange_at_3_find(void)
+{
+    index_exchange_at(KEY_A, 3);
+    index_find(KEY_A);
+}
+
+static void exchange_at_b_find(void)
+{
+    index_exchange_at(KEY_B, 3);
+    index_find(KEY_B);
+}
+
 static void find_twice(void)
 {
     index_find(KEY_A);
@@ -248,6 +260,22 @@ const struct il_scenario index_scenarios[] = {
      with_a,
      keys_begin,
      {exchange_3, exchange_4_find, find_twice},
+     keys_check_histories,
+     keys_close},
+    {"index-exchange-at",
+     "exchanged in the slot where it was, and elsewhere, deleted and inserted",
+     3,
+     with_a,
+     keys_begin,
+     {exchange_at_3_find, unlink_a_insert_2, exchange_4_find},
+     keys_check_histories,
+     keys_close},
+    {"index-exchange-at-cut",
+     "exchanged in a slot of a bucket that gets empty and leaves, and comes back",
+     3,
+     full_and_b,
+     keys_begin,
+     {exchange_at_b_find, unlink_b_insert_b, insert_1},
      keys_check_histories,
      keys_close},
     {"index-append",

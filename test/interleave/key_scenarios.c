@@ -59,6 +59,18 @@ static void set_a_otherwise(void)
     key_set(KEY_A, "77");
 }
 
+static void set_a_twice(void)
+{
+    key_set(KEY_A, "2");
+    key_set(KEY_A, "3");
+}
+
+static void delete_a_add_a(void)
+{
+    key_delete(KEY_A);
+    key_add(KEY_A, "9");
+}
+
 static void add_a(void)
 {
     key_add(KEY_A, "8");
@@ -112,6 +124,15 @@ static void set_a_then_delete(void)
     key_delete(KEY_A);
 }
 
+/* Stores and seals the segment that it has stored to. */
+static void set_a_seal(void)
+{
+    struct kv_worker *worker = keys_worker();
+    key_set(KEY_A, "6");
+    kv_log_close(worker, kv_log_of(worker, KV_POOL_MAIN, 0));
+    key_get(KEY_A);
+}
+
 /* Moves what lives in the segment of A, unless nothing lives there any more. */
 static void relocate(void)
 {
@@ -162,6 +183,30 @@ const struct il_scenario key_scenarios[] = {
      with_a,
      keys_begin,
      {set_a, set_a_otherwise, get_a_twice},
+     keys_check,
+     keys_close},
+    {"set-twice",
+     "overwritten where it was found the last time, deleted and added, read",
+     3,
+     with_a,
+     keys_begin,
+     {set_a_twice, delete_a_add_a, get_a},
+     keys_check,
+     keys_close},
+    {"seal-delete",
+     "a segment is sealed while the last item in it goes",
+     2,
+     with_a,
+     keys_begin,
+     {set_a_seal, delete_a},
+     keys_check,
+     keys_close},
+    {"seal-set",
+     "a segment is sealed while others overwrite what is in it",
+     3,
+     with_a,
+     keys_begin,
+     {set_a_seal, set_a_otherwise, set_a},
      keys_check,
      keys_close},
     {"incr-incr",

@@ -75,6 +75,65 @@ MUTANTS = [
         ("index-exchange",),
         "data race",
     ),
+    Mutant(
+        "exchanged-at-relaxed",
+        "index.c",
+        "if (U_UNLIKELY(!kv_u64_cas_acq_rel(found->slot, &now, by)))",
+        "if (U_UNLIKELY(!atomic_compare_exchange_strong_explicit(\n"
+        "        found->slot, &now, by, memory_order_relaxed, memory_order_relaxed)))",
+        ("index-exchange-at",),
+        "data race",
+    ),
+    # ---- the slot that was found ----
+    Mutant(
+        "exchanged-whatever",
+        "index.c",
+        "    uint64_t now = found->word;\n",
+        "    uint64_t now = kv_u64_load_acquire(found->slot);\n",
+        ("index-exchange-at", "index-exchange-at-cut", "grow-exchange-at"),
+        "not linearizable|U_ASSERT",
+    ),
+    Mutant(
+        "exchanged-frozen",
+        "index.c",
+        "    uint64_t now = found->word;\n",
+        "    uint64_t now = kv_u64_load_acquire(found->slot) & KV_WORD_FROZEN;\n"
+        "    now |= found->word;\n",
+        ("grow-exchange-at",),
+        "not linearizable",
+    ),
+    Mutant(
+        "exchange-given-up",
+        "index.c",
+        "        return kv_index_exchange(worker, hash, found->word, item);\n",
+        "        return true;\n",
+        ("set-twice", "grow-exchange-at"),
+        "not linearizable|kv_check|U_ASSERT",
+    ),
+    # ---- the usage of segments ----
+    Mutant(
+        "told-after-sealed",
+        "log.c",
+        "    kv_segment_add(&worker->kv->segments, index, worker->untold[log]);\n"
+        "    worker->untold[log] = 0;\n"
+        "    kv_segment_seal(&worker->kv->segments, index);\n",
+        "    kv_segment_seal(&worker->kv->segments, index);\n"
+        "    kv_segment_add(&worker->kv->segments, index, worker->untold[log]);\n"
+        "    worker->untold[log] = 0;\n",
+        ("seal-delete",),
+        "kv_check|U_ASSERT",
+    ),
+    Mutant(
+        "emptied-unseen",
+        "segment.c",
+        "    uint64_t before = kv_u64_fetch_sub_seq_cst(&segment->usage, usage);\n",
+        "    bool is_open = state_of(segment) == KV_SEGMENT_OPEN;\n"
+        "    uint64_t before = kv_u64_fetch_sub_seq_cst(&segment->usage, usage);\n"
+        "    if (is_open)\n"
+        "        return;\n",
+        ("seal-delete",),
+        "kv_check",
+    ),
     # ---- reclaiming ----
     Mutant(
         "freed-too-early",
@@ -186,8 +245,8 @@ MUTANTS = [
     Mutant(
         "replaced-unsealed",
         "update.c",
-        "done = seal(update) && kv_index_exchange(",
-        "done = kv_index_exchange(",
+        "done = seal(update) && exchange(",
+        "done = exchange(",
         ("touch-incr",),
         "not linearizable",
     ),

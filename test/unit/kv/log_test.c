@@ -114,6 +114,81 @@ static void test_logs_are_apart(void **unused)
     assert_int_equal(array[rig.worker->log[small]].used, 0);
 }
 
+static uint64_t usage_of(uint32_t segment)
+{
+    return kv_u64_load_relaxed(&rig.kv->segments.array[segment].usage);
+}
+
+static enum kv_segment_state state_of(uint32_t segment)
+{
+    return (enum kv_segment_state)kv_u8_load_seq_cst(&rig.kv->segments.array[segment].state);
+}
+
+/* What is added to an open segment is told when it is sealed, not before. */
+static void test_usage_is_told_when_sealed(void **unused)
+{
+    void *record = kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 24);
+    uint32_t segment = open_segment();
+    assert_int_equal(usage_of(segment), 0);
+    assert_int_equal(rig.worker->untold[main_log()], KV_SEGMENT_HOLD);
+    kv_log_close(rig.worker, main_log());
+    assert_int_equal(usage_of(segment), KV_SEGMENT_HOLD);
+    assert_int_equal(rig.worker->untold[main_log()], 0);
+    kv_log_drop(rig.worker, record, 24);
+    assert_int_equal(state_of(segment), KV_SEGMENT_RETIRED);
+}
+
+/* Others take off what was not told yet: less than nothing, but not in the end. */
+static void test_usage_is_taken_off_before_it_is_told(void **unused)
+{
+    (void)kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 24);
+    uint32_t segment = open_segment();
+    kv_log_change(rig.worker, segment, 24 - KV_SEGMENT_HOLD);
+    (void)kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 40);
+    kv_log_change(rig.worker, segment, 40 - KV_SEGMENT_HOLD);
+    kv_segment_subtract(&rig.kv->segments, segment, 24);
+    assert_int_equal(usage_of(segment), (uint64_t)0 - 24);
+    assert_int_equal(state_of(segment), KV_SEGMENT_OPEN);
+    kv_log_close(rig.worker, main_log());
+    assert_int_equal(usage_of(segment), 40);
+    assert_int_equal(state_of(segment), KV_SEGMENT_SEALED);
+    kv_segment_subtract(&rig.kv->segments, segment, 40);
+    assert_int_equal(state_of(segment), KV_SEGMENT_RETIRED);
+}
+
+/* A segment whose records have all gone before it is sealed is retired by sealing it. */
+static void test_nothing_is_left_when_sealed(void **unused)
+{
+    (void)kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 24);
+    uint32_t segment = open_segment();
+    kv_log_change(rig.worker, segment, 24 - KV_SEGMENT_HOLD);
+    kv_segment_subtract(&rig.kv->segments, segment, 24);
+    assert_int_equal(state_of(segment), KV_SEGMENT_OPEN);
+    kv_log_close(rig.worker, main_log());
+    assert_int_equal(state_of(segment), KV_SEGMENT_RETIRED);
+}
+
+/* Only for the log that was last appended to: what is done to a record of another one is told. */
+static void test_records_of_two_logs_in_turn(void **unused)
+{
+    unsigned small = kv_log_of(rig.worker, KV_POOL_SMALL, 0);
+    void *first = kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 24);
+    void *second = kv_log_append(rig.worker, small, KV_FOR_NEW, 40);
+    uint32_t main_segment = open_segment();
+    uint32_t small_segment = rig.worker->log[small];
+    kv_log_change(rig.worker, main_segment, 24 - KV_SEGMENT_HOLD);
+    kv_log_drop(rig.worker, second, 40);
+    assert_int_equal(usage_of(main_segment) + rig.worker->untold[main_log()], 24);
+    assert_int_equal(usage_of(small_segment) + rig.worker->untold[small], 0);
+    kv_log_close(rig.worker, small);
+    kv_log_close(rig.worker, main_log());
+    assert_int_equal(usage_of(main_segment), 24);
+    assert_int_equal(state_of(small_segment), KV_SEGMENT_RETIRED);
+    kv_log_change(rig.worker, main_segment, KV_SEGMENT_HOLD - 24);
+    kv_log_drop(rig.worker, first, 24);
+    assert_int_equal(state_of(main_segment), KV_SEGMENT_RETIRED);
+}
+
 /* The segments that new items must leave alone are there for items on the move. */
 static void test_rescue_may_take_the_last(void **unused)
 {
@@ -140,6 +215,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_log_rolls_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reserve_tells_the_room, setup, teardown),
         cmocka_unit_test_setup_teardown(test_logs_are_apart, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_usage_is_told_when_sealed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_usage_is_taken_off_before_it_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nothing_is_left_when_sealed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_records_of_two_logs_in_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rescue_may_take_the_last, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
