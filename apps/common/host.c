@@ -152,6 +152,7 @@ static void send_resets(struct host *host, uint64_t now_us)
 
 void host_close(struct host *host, uint64_t now_us)
 {
+    host->has_room = NULL; /* nobody wants the events any more */
     send_resets(host, now_us);
     nic_release(host->nic, host->empty, host->empty_count);
     nic_release(host->nic, host->unsent, host->unsent_count);
@@ -161,25 +162,51 @@ void host_close(struct host *host, uint64_t now_us)
 
 /* ---- the turn ---------------------------------------------------------------------------- */
 
+/* Passes events on as long as there is room for them. Returns how many; sets host->full. */
+static unsigned take_events(struct host *host, host_event *on_event, void *ctx)
+{
+    bool (*const has_room)(void *ctx) = host->has_room;
+    struct us_event event;
+    unsigned n;
+
+    host->full = false;
+    for (n = 0; !has_room || has_room(ctx); n++) {
+        if (!us_next_event(host->stack, &event))
+            return n;
+        on_event(ctx, &event);
+    }
+    host->full = true;
+    return n;
+}
+
 unsigned host_receive(struct host *host, uint64_t now_us, host_event *on_event, void *ctx)
 {
-    struct us_pkt *rx[NIC_BURST_MAX];
-    struct us_event event;
     uint64_t start = net_stack_cycles();
-    unsigned n = nic_rx_burst(host->nic, rx, nic_burst(host->nic));
-    unsigned done = 0, happened = n;
+    unsigned happened = 0;
     unsigned step, events;
 
-    do {
-        step = us_input(host->stack, rx + done, n - done, now_us);
-        done += step;
-        for (events = 0; us_next_event(host->stack, &event); events++)
-            on_event(ctx, &event);
+    if (U_UNLIKELY(host->full))
+        happened = take_events(host, on_event, ctx);
+    if (host->rx_count == 0 && !host->full) {
+        host->rx_count = nic_rx_burst(host->nic, host->rx, nic_burst(host->nic));
+        host->rx_frames += host->rx_count;
+        happened += host->rx_count;
+    }
+    while (!host->full) {
+        step =
+            us_input(host->stack, host->rx + host->rx_done, host->rx_count - host->rx_done, now_us);
+        host->rx_done += step;
+        events = take_events(host, on_event, ctx);
         happened += events;
-    } while (done < n && (step > 0 || events > 0));
-    if (n > 0)
-        nic_release(host->nic, rx, n);
-    host->rx_frames += n;
+        if (host->rx_done == host->rx_count || (step == 0 && events == 0))
+            break;
+    }
+    if (!host->full) {
+        if (host->rx_count > 0)
+            nic_release(host->nic, host->rx, host->rx_count);
+        host->rx_count = 0;
+        host->rx_done = 0;
+    }
     host->turn_start = start;
     host->turn_is_busy = happened > 0;
     return happened;

@@ -14,6 +14,11 @@ struct host {
     struct us_stack *stack;
     void *memory;
     unsigned long memory_bytes;
+    /* Whether on_event() can be called once more; the ctx is the same. Null: always. */
+    bool (*has_room)(void *ctx);
+    struct us_pkt *rx[NIC_BURST_MAX]; /* in hand, of which rx_done are the stack's already */
+    unsigned rx_count, rx_done;
+    bool full;                           /* events wait, for has_room() has said no */
     struct us_pkt *empty[NIC_BURST_MAX]; /* lent, for the next us_output() */
     struct us_pkt *unsent[NIC_BURST_MAX];
     unsigned empty_count, unsent_count;
@@ -48,7 +53,8 @@ typedef void host_event(void *ctx, const struct us_event *event);
 
 /*
  * Takes one burst of frames and the timers that are due. Returns how many frames and events there
- * were.
+ * were. Once host->has_room() says no, events and frames stay, and no more are received, until a
+ * later call.
  */
 unsigned host_receive(struct host *host, uint64_t now_us, host_event *on_event, void *ctx);
 

@@ -129,3 +129,16 @@ int value_mac(const char *text, uint8_t mac[6])
     }
     return (mac[0] & 1) || memcmp(mac, none, 6) == 0 ? -1 : 0;
 }
+
+int value_threading(const char *text, enum net_threading *threading)
+{
+    unsigned i;
+
+    for (i = 0; i < NET_THREADINGS; i++) {
+        if (strcmp(text, net_threading_name((enum net_threading)i)) == 0) {
+            *threading = (enum net_threading)i;
+            return 0;
+        }
+    }
+    return -1;
+}

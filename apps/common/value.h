@@ -31,4 +31,7 @@ int value_network(const char *text, struct net_stack_addr *addr);
 /* "02:00:00:12:34:56": a unicast address, not all zero. */
 int value_mac(const char *text, uint8_t mac[6]);
 
+/* "unified", "split" or "merge". */
+int value_threading(const char *text, enum net_threading *threading);
+
 #endif

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "common/value.h"
 #include "options_spec.h"
 
 static int set_cores(struct options *o, const char *arg)
@@ -35,17 +36,8 @@ static int set_idle(struct options *o, const char *arg)
 
 static int set_threading(struct options *o, const char *arg)
 {
-    static const char *const names[] = {[NET_THREADING_UNIFIED] = "unified",
-                                        [NET_THREADING_SPLIT] = "split",
-                                        [NET_THREADING_MERGE] = "merge"};
-    unsigned i;
-
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(arg, names[i]) == 0) {
-            o->threading = (enum net_threading)i;
-            return 0;
-        }
-    }
+    if (value_threading(arg, &o->threading) == 0)
+        return 0;
     return options_fail(o, EX_USAGE, "--threading: \"%s\" is not one of unified, split, merge",
                         arg);
 }

@@ -57,10 +57,30 @@ static void print_game(const struct settings *s, const struct game *game, double
            us_at(game, 99), us_at(game, 99.9), us_at(game, 100));
 }
 
+static void print_passed(const char *name, const struct ucping_passed *passed)
+{
+    printf("\"%s\": {\"records\": %llu, \"full\": %llu, \"wakes\": %llu}, ", name,
+           (unsigned long long)passed->records, (unsigned long long)passed->full,
+           (unsigned long long)passed->wakes);
+}
+
+static void print_threading(const struct settings *s)
+{
+    bool parted = s->threading != NET_THREADING_UNIFIED;
+
+    printf("\"threading\": \"%s\", \"threads\": %d, ", net_threading_name(s->threading),
+           parted ? 2 : 1);
+    if (!parted)
+        return;
+    print_passed("events", &s->events);
+    print_passed("commands", &s->commands);
+}
+
 /* A server has nothing but this to tell. */
 static void print_json(const struct settings *s, const struct game *game, double seconds)
 {
     printf("{\"io\": \"%s\", ", link_io_name(s->link.io));
+    print_threading(s);
     if (!s->listen)
         print_game(s, game, seconds);
     printf("\"link\": {%s}}\n", s->counted ? s->counted : "");

@@ -141,6 +141,15 @@ static int set_zero_copy(void *settings, const char *arg)
     return read_switch(s, "zero-copy", arg, &s->copy);
 }
 
+static int set_threading(void *settings, const char *arg)
+{
+    struct settings *s = (struct settings *)settings;
+
+    if (value_threading(arg, &s->threading) == 0)
+        return 0;
+    return ucping_fail(s, "--threading: \"%s\" is not one of unified, split, merge", arg);
+}
+
 static int set_poll(void *settings, const char *arg)
 {
     struct settings *s = (struct settings *)settings;
@@ -174,10 +183,13 @@ static const struct command_option specs[] = {
     {0, "zero-copy", "on|off", set_zero_copy,
      "own stack: bulk is queued by reference (on), in frames that\nthe device gathers, if it can. "
      "What is copied goes in small\nones, even with TSO"},
+    {0, "threading", "MODEL", set_threading,
+     "own stack: unified (default), stack and application in one\nloop; split, in threads of "
+     "their own; merge, in two threads\non one core"},
     {0, "poll", NULL, set_poll, "never sleep"},
     {0, "json", NULL, set_json,
-     "the result as JSON, with what the link has counted; of a\nserver only that, when it is told "
-     "to end"},
+     "the result as JSON, with what the link has counted and the\nthreads have handed over; of a "
+     "server only that, when it is\ntold to end"},
     {'h', "help", NULL, NULL, "print this"},
     {0, "version", NULL, NULL, "print the version"},
 };
@@ -194,13 +206,12 @@ void options_print_help(FILE *to)
     fprintf(to, "\nThe link (of the own TCP/IP stack; its default addresses are those of ucload, "
                 "with\n--listen those of ucached):\n");
     command_print_link(to);
-    fprintf(to,
-            "\nOne thread does all, as in a server with --threading=unified; split and merge are\n"
-            "for ucached, whose sessions they put into a thread of their own.\n");
     fprintf(to, "\nExamples:\n"
                 "  ucping --listen                      a server on kernel sockets\n"
                 "  ucping -c32 127.0.0.1                32 pings of 16 bytes in flight\n"
                 "  ucping --listen --io=tap             a server on the own stack, 10.100.0.20\n"
+                "  ucping --listen --io=tap --threading=split   its stack on one core, the rest on "
+                "another\n"
                 "  ucping -m receive -T5 10.100.0.20    how fast it sends\n");
 }
 
@@ -242,6 +253,9 @@ static int check(struct settings *s, char **rest)
         return -1;
     if (s->link.io == LINK_IO_DPDK)
         s->link.without |= s->without;
+    if (s->threading != NET_THREADING_UNIFIED && !link_is_stack(s->link.io))
+        return ucping_fail(s, "--threading is for the own TCP/IP stack; with kernel sockets the "
+                              "kernel has it: add --io=tap");
     if (s->link.io == LINK_IO_URING)
         return ucping_fail(s, "--io=uring is not for ucping; use sock");
     s->peer = rest[0];

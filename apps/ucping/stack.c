@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucping over the own TCP/IP stack: one queue of a device, one thread, both roles. */
+/*
+ * ucping over the own TCP/IP stack: the stack's side on one queue of a device, and the loop that
+ * does all in one thread. See stack.h.
+ */
+#include "stack.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -7,161 +12,86 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "ucping.h"
-
-#define WAIT_US 50000
-
-/* How long it stays awake without work. */
-#define SPIN_NS 50000
 
 #define CONNECT_NS UINT64_C(5000000000)
 #define WINDOW_BYTES (1024 * 1024)
 
-/* One reference, and how much may be queued by references: beyond that nothing is gained. */
-#define REF_BYTES 65536
+/* How much may be queued by references: beyond that nothing is gained. */
 #define QUEUED_MAX (4u * 1024 * 1024)
 
-struct link_conn {
-    struct conv conv;
-    struct us_conn *us;
-    struct link_conn *next_free;
-    bool closing;
-};
+/* ---- words, for the application in the same loop ----------------------------------------- */
 
-struct loop {
-    struct settings *s;
-    struct game *game;
-    struct host host;
-    struct link_conn *conns, *free;
-    unsigned open; /* connections that are not closed */
-    unsigned connected;
-    uint64_t now_ns, active_ns;
-    bool failed;
-};
-
-/* ---- data -------------------------------------------------------------------------------- */
-
-/* Queues one piece. Returns how much was taken; 0: not now. */
-static uint32_t put(struct loop *l, struct link_conn *c, const uint8_t *data, uint32_t len)
+uint32_t stack_send(struct loop *l, const struct line *line, const uint8_t *data, uint32_t len,
+                    bool by_reference)
 {
     long n;
 
-    if (!l->s->copy && c->conv.mode != MODE_PING && len >= REF_BYTES) {
-        if (us_send_queued(c->us) >= QUEUED_MAX) {
-            us_want_sendable(l->host.stack, c->us);
-            return 0;
-        }
-        /* The text never changes and never goes away: nothing waits for the release. */
-        return us_send_ref(l->host.stack, c->us, data, REF_BYTES, NULL) == 0 ? REF_BYTES : 0;
+    if (!by_reference) {
+        n = us_send(l->host.stack, line->us, data, len);
+        return n > 0 ? (uint32_t)n : 0;
     }
-    n = us_send(l->host.stack, c->us, data, len);
-    return n > 0 ? (uint32_t)n : 0;
+    if (us_send_queued(line->us) >= QUEUED_MAX) {
+        us_want_sendable(l->host.stack, line->us);
+        return 0;
+    }
+    /* The text never changes and never goes away: nothing waits for the release. */
+    return us_send_ref(l->host.stack, line->us, data, STACK_REF_BYTES, NULL) == 0 ? STACK_REF_BYTES
+                                                                                  : 0;
 }
 
-static void pump(struct loop *l, struct link_conn *c)
+static uint32_t say_send(struct loop *l, struct line *line, const uint8_t *data, uint32_t len,
+                         bool by_reference)
 {
-    const uint8_t *data;
-    uint32_t len, n;
-
-    if (!c->us || c->closing)
-        return;
-    while ((data = conv_next(&c->conv, &len))) {
-        n = put(l, c, data, len);
-        conv_sent(&c->conv, n);
-        if (n == 0)
-            return; /* US_EV_SENDABLE will come */
-    }
-    if (!c->conv.over)
-        return;
-    c->closing = true;
-    if (l->game && c->conv.mode == MODE_RECEIVE)
-        us_abort(l->host.stack, c->us); /* there is no end to what comes */
-    else
-        us_close(l->host.stack, c->us);
+    return stack_send(l, line, data, len, by_reference);
 }
 
-static void fail_conn(struct loop *l, struct link_conn *c, const char *why)
+static void say_close(struct loop *l, struct line *line)
 {
-    if (l->game && !l->failed) {
-        l->failed = true;
-        ucping_fail(l->s, "%s: %s", l->s->peer, why);
-    }
-    if (c->us && !c->closing) {
-        c->closing = true;
-        us_abort(l->host.stack, c->us);
-    }
+    us_close(l->host.stack, line->us);
 }
+
+static void say_abort(struct loop *l, struct line *line)
+{
+    us_abort(l->host.stack, line->us);
+}
+
+static const struct stack_words words = {say_send, say_close, say_abort};
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-static void on_accepted(struct loop *l, struct us_conn *us)
+struct line *stack_accepted(struct loop *l, struct us_conn *us)
 {
-    struct link_conn *c = l->free;
+    struct line *line = l->free;
 
-    if (!c) {
+    us_conn_set_user(us, line);
+    if (!line) {
         us_abort(l->host.stack, us);
-        return;
+        return NULL;
     }
-    l->free = c->next_free;
-    conv_open(&c->conv, NULL);
-    c->us = us;
-    c->closing = false;
-    us_conn_set_user(us, c);
-    l->open++;
+    l->free = line->next_free;
+    line->us = us;
+    return line;
 }
 
-static void on_closed(struct loop *l, struct link_conn *c, enum us_close_reason reason)
+void stack_line_free(struct loop *l, struct line *line)
 {
-    bool in_order = reason == US_CLOSE_NORMAL || (c->closing && c->conv.over);
-
-    c->us = NULL;
-    l->open--;
-    if (l->game && !in_order)
-        fail_conn(l, c, us_close_reason_name(reason));
-    if (!l->game) {
-        c->next_free = l->free;
-        l->free = c;
-    }
+    line->next_free = l->free;
+    l->free = line;
 }
 
 static void on_event(void *ctx, const struct us_event *event)
 {
     struct loop *l = ctx;
-    struct link_conn *c = event->user;
+    struct line *line =
+        event->type == US_EV_ACCEPTED ? stack_accepted(l, event->conn) : event->user;
 
-    switch (event->type) {
-    case US_EV_ACCEPTED:
-        on_accepted(l, event->conn);
-        break;
-    case US_EV_CONNECTED:
-        l->connected++;
-        break;
-    case US_EV_DATA:
-        if (!c || c->closing)
-            break;
-        if (conv_take(&c->conv, event->data, event->len) < 0)
-            fail_conn(l, c, "a wrong byte has come");
-        pump(l, c);
-        break;
-    case US_EV_SENDABLE:
-        if (c)
-            pump(l, c);
-        break;
-    case US_EV_PEER_CLOSED:
-        if (!c)
-            break;
-        conv_peer_done(&c->conv);
-        pump(l, c);
-        break;
-    case US_EV_CLOSED:
-        if (c)
-            on_closed(l, c, event->reason);
-        break;
-    case US_EV_NONE:
-    case US_EV_RELEASED:
-    case US_EV_DATAGRAM:
-        break;
-    }
+    if (!line)
+        return;
+    if (event->type == US_EV_CLOSED)
+        line->us = NULL;
+    talk_event(l, line, event);
+    if (event->type == US_EV_CLOSED && !l->game)
+        stack_line_free(l, line);
 }
 
 /* ---- the loop ---------------------------------------------------------------------------- */
@@ -171,8 +101,8 @@ static int turn(struct loop *l)
     uint64_t now_ns = ucping_clock_ns();
     int rc;
 
-    if (!l->s->poll && now_ns > l->active_ns + SPIN_NS) {
-        rc = host_wait(&l->host, now_ns / 1000, WAIT_US);
+    if (!l->s->poll && now_ns > l->active_ns + STACK_SPIN_NS) {
+        rc = host_wait(&l->host, now_ns / 1000, STACK_WAIT_US);
         if (rc < 0)
             return ucping_fail(l->s, "the device is gone: %s", strerror(-rc));
         now_ns = ucping_clock_ns();
@@ -202,13 +132,12 @@ static int connect_all(struct loop *l)
     else
         memcpy(addr.bytes, &in6->sin6_addr, 16);
     for (i = 0; i < l->s->connections; i++) {
-        struct link_conn *c = &l->conns[i];
+        struct line *line = &l->lines[i];
 
-        c->us = us_connect(l->host.stack, &addr, ntohs(in->sin_port), 0, c, &error);
-        if (!c->us)
+        line->us = us_connect(l->host.stack, &addr, ntohs(in->sin_port), 0, line, &error);
+        if (!line->us)
             return ucping_fail(l->s, "cannot connect to %s: %s", l->s->peer, us_strerror(error));
-        conv_open(&c->conv, l->game);
-        l->open++;
+        talk_open(l, line);
     }
     while (l->connected < l->s->connections && !atomic_load(&ucping_stop)) {
         if (turn(l) < 0)
@@ -225,32 +154,36 @@ static int listen_on(struct loop *l)
     int rc = us_listen(l->host.stack, ntohs(in->sin_port), NULL);
     unsigned i;
 
-    for (i = 0; i < UCPING_CONNECTIONS_MAX; i++) {
-        l->conns[i].next_free = l->free;
-        l->free = &l->conns[i];
-    }
+    for (i = 0; i < UCPING_CONNECTIONS_MAX; i++)
+        stack_line_free(l, &l->lines[i]);
     if (rc < 0)
         return ucping_fail(l->s, "cannot listen: %s", us_strerror(rc));
     ucping_say_listening(l->s);
     return 0;
 }
 
-static int run(struct loop *l)
+static int run_in_one_loop(struct loop *l)
 {
-    unsigned i;
-    int rc = l->s->listen ? listen_on(l) : connect_all(l);
+    int rc = 0;
 
-    if (rc == 0 && l->game) {
-        ucping_begin(l->s, l->game);
-        for (i = 0; i < l->s->connections; i++) {
-            l->conns[i].conv.begun_ns = l->game->begun_ns;
-            pump(l, &l->conns[i]);
-        }
-    }
+    if (l->game)
+        talk_begin(l);
     while (rc == 0 && !atomic_load(&ucping_stop) && (!l->game || l->open > 0))
         rc = turn(l);
     if (l->game)
         l->game->over_ns = ucping_clock_ns();
+    return rc;
+}
+
+/* Connections of a client are open before the threads of other models part. */
+static int run(struct loop *l, const struct cores *before)
+{
+    int rc = l->s->listen ? listen_on(l) : connect_all(l);
+
+    if (rc == 0 && l->s->threading == NET_THREADING_UNIFIED)
+        rc = run_in_one_loop(l);
+    else if (rc == 0)
+        rc = threads_run(l, before);
     return rc;
 }
 
@@ -275,31 +208,45 @@ static int keep_counters(struct loop *l)
     return 0;
 }
 
-int ucping_stack(struct settings *s, struct game *game)
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static int open_host(struct loop *l, unsigned count)
 {
-    unsigned count = s->listen ? UCPING_CONNECTIONS_MAX : s->connections;
-    struct loop l = {.s = s, .game = game};
     struct host_config config = {
         .conn_max = count, .recv_window_bytes = WINDOW_BYTES, .send_queue_bytes = WINDOW_BYTES};
     struct link_use use = {.queues = 1};
     struct nic *nic;
+
+    if (link_open(&l->s->link, &use, &nic, l->s->error) < 0)
+        return -1;
+    if (host_open(&l->host, nic, &l->s->link, &config, l->s->error) == 0)
+        return 0;
+    nic_close(nic);
+    return -1;
+}
+
+int ucping_stack(struct settings *s, struct game *game)
+{
+    unsigned count = s->listen ? UCPING_CONNECTIONS_MAX : s->connections;
+    struct loop l = {.s = s, .game = game, .words = &words};
+    size_t bytes = count * sizeof(l.lines[0]);
+    char why[CORES_ERROR_MAX];
+    struct cores before;
     int rc;
 
-    l.conns = calloc(count, sizeof(l.conns[0]));
-    if (!l.conns)
+    if (cores_all(&before, why) < 0)
+        return ucping_fail(s, "%s", why);
+    l.lines = aligned_alloc(STACK_LINE_BYTES, bytes);
+    if (!l.lines)
         return ucping_fail(s, "no memory for the connections");
-    rc = link_open(&s->link, &use, &nic, s->error);
-    if (rc > 0) {
-        rc = host_open(&l.host, nic, &s->link, &config, s->error);
-        if (rc < 0)
-            nic_close(nic);
-    }
+    memset(l.lines, 0, bytes);
+    rc = open_host(&l, count);
     if (rc == 0) {
-        rc = run(&l);
+        rc = run(&l, &before);
         if (rc == 0 && s->json)
             rc = keep_counters(&l);
         host_close(&l.host, ucping_clock_ns() / 1000);
     }
-    free(l.conns);
-    return rc < 0 ? -1 : 0;
+    free(l.lines);
+    return rc;
 }

@@ -15,6 +15,13 @@
 #define UCPING_PORT "7007"
 #define UCPING_CONNECTIONS_MAX 10000
 
+/* What has gone from one thread to the other, with --threading=split and merge. */
+struct ucping_passed {
+    uint64_t records;
+    uint64_t full;  /* times there was no room for more */
+    uint64_t wakes; /* of the other thread */
+};
+
 struct settings {
     bool listen;
     enum mode mode;
@@ -22,9 +29,12 @@ struct settings {
     uint64_t count;
     double seconds;
     unsigned connections;
-    bool poll;        /* never sleeps */
-    bool copy;        /* own stack: bulk is copied instead of queued by reference */
-    unsigned without; /* enum nic_dpdk_without, of the switches */
+    bool poll;                     /* never sleeps */
+    bool copy;                     /* own stack: bulk is copied instead of queued by reference */
+    enum net_threading threading;  /* own stack */
+    struct ucping_passed events;   /* from the stack to the application */
+    struct ucping_passed commands; /* back */
+    unsigned without;              /* enum nic_dpdk_without, of the switches */
     bool json;
     char *counted; /* own stack: what the link has counted, the members of a JSON object; owned */
     const char *peer; /* HOST[:PORT]; of a server: [HOST:]PORT */

@@ -60,8 +60,12 @@ enum net_idle {
 enum net_threading {
     NET_THREADING_UNIFIED = 0, /* one, for the stack and the sessions */
     NET_THREADING_SPLIT,       /* one for each, on cores of their own */
-    NET_THREADING_MERGE        /* one for each, on the same core */
+    NET_THREADING_MERGE,       /* one for each, on the same core */
+    NET_THREADINGS
 };
+
+/* The word of --threading. */
+const char *net_threading_name(enum net_threading threading);
 
 /* The same for all workers of a device, but for `number`. */
 struct net_stack_config {

@@ -51,12 +51,6 @@ static const char *const split_counter_names[NET_SPLIT_COUNTERS] = {
     [NET_SPLIT_STACK_WAKES] = "split_stack_wakes",
 };
 
-static const char *const threading_names[] = {
-    [NET_THREADING_UNIFIED] = "unified",
-    [NET_THREADING_SPLIT] = "split",
-    [NET_THREADING_MERGE] = "merge",
-};
-
 static const char *const sock_counter_names[NET_SOCK_COUNTERS] = {
     [NET_SOCK_LOOPS] = "loops",
     [NET_SOCK_READS] = "reads",
@@ -155,7 +149,7 @@ void net_stack_fill_ustack(void *ctx, cache_stats_emit *emit, void *emit_ctx)
     for (worker = first; worker; worker = worker->next)
         publish_if_own(worker);
     emit(emit_ctx, "threading",
-         threading_names[first->split ? first->split->threading : NET_THREADING_UNIFIED]);
+         net_threading_name(first->split ? first->split->threading : NET_THREADING_UNIFIED));
     for (i = 0; i < NET_STACK_COUNTERS; i++) {
         for (sum = 0, worker = first; worker; worker = worker->next)
             sum += stack_counter(worker, i);

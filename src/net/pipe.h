@@ -12,9 +12,9 @@
  *     when `head` is set to it with release. The producer loads head with acquire, so nothing is
  *     overwritten that is still being read.
  *   - written - head never exceeds the capacity.
- *   - tail is stored, and net_pipe_is_empty() loads it, sequentially consistently: a consumer that
- *     says that it sleeps and then finds the pipe empty is seen to sleep by the producer who
- *     publishes afterwards.
+ *   - tail and `sleeps` are stored and loaded sequentially consistently where one thread sleeps and
+ *     the other wakes it: a consumer that says that it sleeps and then finds the pipe empty is seen
+ *     to sleep by the producer who publishes afterwards.
  * A record that does not fit before the end of the memory starts at its beginning; what is left at
  * the end is filled by one of type NET_PIPE_SKIP, which the consumer never sees.
  */
@@ -52,6 +52,7 @@ struct net_pipe {
     uint32_t read; /* the consumer's */
     uint32_t tail_seen;
     _Alignas(NET_PIPE_LINE_BYTES) uint32_t capacity; /* a power of two */
+    _Atomic bool sleeps;                             /* the consumer, or it is about to */
     _Alignas(NET_PIPE_LINE_BYTES) uint8_t bytes[];
 };
 
@@ -66,6 +67,7 @@ static inline struct net_pipe *net_pipe_create(uint32_t capacity)
         return NULL;
     atomic_init(&pipe->tail, 0);
     atomic_init(&pipe->head, 0);
+    atomic_init(&pipe->sleeps, false);
     pipe->written = pipe->head_seen = pipe->read = pipe->tail_seen = 0;
     pipe->capacity = capacity;
     return pipe;
@@ -145,6 +147,15 @@ static inline bool net_pipe_publish(struct net_pipe *pipe)
     return true;
 }
 
+/*
+ * Whether the consumer has to be woken for what was published: it sleeps, or is about to, and was
+ * not woken for anything since.
+ */
+static inline bool net_pipe_must_wake(struct net_pipe *pipe)
+{
+    return atomic_load(&pipe->sleeps) && atomic_exchange(&pipe->sleeps, false);
+}
+
 /* ---- the consumer ------------------------------------------------------------------------ */
 
 /* Takes the oldest record, or null. It stays as it is until net_pipe_release(). */
@@ -171,10 +182,34 @@ static inline void net_pipe_release(struct net_pipe *pipe)
         atomic_store_explicit(&pipe->head, pipe->read, memory_order_release);
 }
 
-/* Whether nothing has been published that was not taken: asked before going to sleep. */
+/* Whether nothing has been published that was not taken. */
 static inline bool net_pipe_is_empty(struct net_pipe *pipe)
 {
     return atomic_load(&pipe->tail) == pipe->read;
 }
+
+/*
+ * Around a sleep. begin returns whether to sleep, which whoever publishes from then on is to end
+ * (net_pipe_must_wake()); end follows in any case.
+ */
+static inline bool net_pipe_sleep_begin(struct net_pipe *pipe)
+{
+    atomic_store(&pipe->sleeps, true);
+    return net_pipe_is_empty(pipe);
+}
+
+static inline void net_pipe_sleep_end(struct net_pipe *pipe)
+{
+    atomic_store(&pipe->sleeps, false);
+}
+
+/* ---- pipe.c ------------------------------------------------------------------------------ */
+
+/*
+ * The consumer's sleep on an eventfd that the producer writes to when it must wake it: until
+ * something is published, the eventfd is written to or timeout_us have passed. The eventfd is read.
+ * Returns 0 or a negative errno value.
+ */
+int net_pipe_wait(struct net_pipe *pipe, int wake_fd, uint64_t timeout_us);
 
 #endif

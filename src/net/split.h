@@ -165,9 +165,7 @@ struct net_split {
     bool end_due;
     int wake_fd;
 
-    _Alignas(NET_PIPE_LINE_BYTES) _Atomic bool stack_sleeps;
-    _Atomic bool sessions_sleep;
-    _Atomic int stack_state; /* enum net_split_state */
+    _Alignas(NET_PIPE_LINE_BYTES) _Atomic int stack_state; /* enum net_split_state */
     _Atomic int sessions_state;
     _Atomic uint64_t buffer_used; /* of the stack's pool */
     struct net_counter counters[NET_SPLIT_COUNTERS];

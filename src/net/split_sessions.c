@@ -5,9 +5,7 @@
  * What is to be said of a connection but its replies is gathered in its link and written into the
  * pipe when there is room (flush()), so that taking an event never needs any.
  */
-#define _GNU_SOURCE /* ppoll() */
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -216,14 +214,6 @@ void net_split_recv_resume(struct net_split *split, struct net_link *link)
 
 /* ---- what is to be done ------------------------------------------------------------------ */
 
-static void ring_stack(struct net_split *split)
-{
-    if (!atomic_load(&split->stack_sleeps) || !atomic_exchange(&split->stack_sleeps, false))
-        return;
-    net_split_count(split, NET_SPLIT_STACK_WAKES, 1);
-    nic_wake(split->stack->nic);
-}
-
 bool net_split_is_congested(struct net_split *split)
 {
     if (net_pipe_has_room(split->commands, NET_SPLIT_ROOM_REPLIES))
@@ -354,8 +344,10 @@ static void flush(struct net_split *split)
         split->end_due = false;
         put(split, NULL, NET_SPLIT_END, 0);
     }
-    if (net_pipe_publish(split->commands))
-        ring_stack(split);
+    if (net_pipe_publish(split->commands) && net_pipe_must_wake(split->commands)) {
+        net_split_count(split, NET_SPLIT_STACK_WAKES, 1);
+        nic_wake(split->stack->nic);
+    }
 }
 
 /* What the events pointed to is not needed any more. */
@@ -400,24 +392,6 @@ bool net_split_sessions_turn(struct net_split *split, uint64_t now_us)
     return worker->active;
 }
 
-static int wait_for_events(struct net_split *split, uint64_t timeout_us)
-{
-    struct pollfd fd = {.fd = split->wake_fd, .events = POLLIN};
-    struct timespec timeout;
-    eventfd_t wakes;
-    int rc = 0;
-
-    timeout.tv_sec = (time_t)(timeout_us / 1000000);
-    timeout.tv_nsec = (long)(timeout_us % 1000000 * 1000);
-    atomic_store(&split->sessions_sleep, true);
-    if (net_pipe_is_empty(split->events) && ppoll(&fd, 1, &timeout, NULL) < 0 && errno != EINTR)
-        rc = -errno;
-    atomic_store(&split->sessions_sleep, false);
-    if (fd.revents != 0)
-        (void)eventfd_read(split->wake_fd, &wakes); /* only this thread reads */
-    return rc;
-}
-
 /* Whether to stay awake without work: not on a core that the stack's thread needs to find some. */
 static bool is_looking_on(const struct net_split *split, uint64_t now_us)
 {
@@ -442,7 +416,7 @@ static int sleep_until_work(struct net_split *split, uint64_t now_us)
         timeout_us = u_min64(timeout_us, NET_STACK_SLEEP_STALLED_US);
     net_stack_count(worker, NET_STACK_SLEEPS, 1);
     cache_offline(worker->cache_worker);
-    rc = wait_for_events(split, timeout_us);
+    rc = net_pipe_wait(split->events, split->wake_fd, timeout_us);
     cache_online(worker->cache_worker);
     woken_us = net_clock_us();
     cache_tick(worker->cache_worker, woken_us);

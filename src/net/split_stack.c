@@ -18,18 +18,12 @@
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-static void ring_sessions(struct net_split *split)
+static void publish(struct net_split *split)
 {
-    if (!atomic_load(&split->sessions_sleep) || !atomic_exchange(&split->sessions_sleep, false))
+    if (!net_pipe_publish(split->events) || !net_pipe_must_wake(split->events))
         return;
     net_split_count(split, NET_SPLIT_SESSION_WAKES, 1);
     (void)eventfd_write(split->wake_fd, 1); /* fails only if it is being woken already */
-}
-
-static void publish(struct net_split *split)
-{
-    if (net_pipe_publish(split->events))
-        ring_sessions(split);
 }
 
 /* A record with `len` bytes behind it, which the caller has seen to be room for. */
@@ -457,10 +451,9 @@ static int sleep_until_work(struct net_split *split, uint64_t now_us)
     net_stack_count(worker, NET_STACK_SLEEPS, 1);
     if (worker->unpublished)
         net_stack_publish(worker);
-    atomic_store(&split->stack_sleeps, true);
-    if (net_pipe_is_empty(split->commands))
+    if (net_pipe_sleep_begin(split->commands))
         rc = nic_wait(worker->nic, timeout_us);
-    atomic_store(&split->stack_sleeps, false);
+    net_pipe_sleep_end(split->commands);
     net_stack_spin_adapt(worker, net_clock_us() - now_us);
     return rc;
 }

@@ -18,3 +18,14 @@ void net_worker_close(struct net_worker *worker)
 {
     worker->ops->close(worker);
 }
+
+const char *net_threading_name(enum net_threading threading)
+{
+    static const char *const names[NET_THREADINGS] = {
+        [NET_THREADING_UNIFIED] = "unified",
+        [NET_THREADING_SPLIT] = "split",
+        [NET_THREADING_MERGE] = "merge",
+    };
+
+    return names[threading];
+}

@@ -87,7 +87,8 @@ from suites import threading
 rows = harness.Rows()
 with harness.Bench(sys.argv[2], rows, harness.Progress({})) as bench:
     bench.server_cpus = sorted({*bench.server_cpus, *bench.client_cpus})
-    threading.split(bench, "tap")
+    for program in ("ucached", "ucping"):
+        threading.split(bench, program, "tap")
 """
 
 
@@ -100,6 +101,7 @@ def test_split_runs_where_servers_have_two_cores(build, tap_obstacle):
                           capture_output=True, timeout=RUN_LIMIT_S, check=True,
                           env={**os.environ, "BENCH_SECONDS": "0.05", "BENCH_ROUNDS": "1"})
     assert re.search(r"split_tap .* x unified_2_workers", done.stdout), done.stdout
+    assert re.search(r"ping_split_tap .* x unified_for_split", done.stdout), done.stdout
 
 
 def marked(mark):

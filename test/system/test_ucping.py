@@ -29,17 +29,20 @@ def peers(ucping_path, tap_obstacle):
     started = []
 
     class Pair:
-        def __init__(self, server_io, client_io):
+        def __init__(self, server_io, client_io, *args):
             if tap_obstacle and "tap" in (server_io, client_io):
                 pytest.skip(f"tap: {tap_obstacle}")
             self.space = netspace.NetSpace()
             self.run_in("ip", "link", "set", "lo", "up")
             self.client_io = client_io
+            self.path = ucping_path
             self.address = "10.100.0.20" if server_io == "tap" else "127.0.0.1"
             if client_io == "tap":
                 self.address = "10.100.0.10"
             self.server = self.space.popen(
-                [ucping_path, "--listen", f"--io={server_io}"], stderr=subprocess.PIPE, text=True)
+                [ucping_path, "--listen", f"--io={server_io}", "--json", *args],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.said = None
             started.append(self)
             self.server.stderr.readline()
             time.sleep(0.1)
@@ -54,16 +57,18 @@ def peers(ucping_path, tap_obstacle):
             assert done.returncode == status, done.stderr
             return json.loads(done.stdout) if status == 0 else done.stderr
 
-        def close(self):
-            self.server.send_signal(signal.SIGTERM)
-            status = self.server.wait(20)
-            self.server.stderr.close()
-            self.space.close()
-            return status
+        def end(self):
+            """What the server says when it is told to end."""
+            if self.said is None:
+                self.server.send_signal(signal.SIGTERM)
+                self.said, err = self.server.communicate(timeout=20)
+                self.space.close()
+                assert self.server.returncode == 0, err
+            return json.loads(self.said)
 
     yield Pair
     for pair in started:
-        assert pair.close() == 0
+        pair.end()
 
 
 WAYS = [("sock", "sock"), ("tap", "sock"), ("sock", "tap")]
@@ -131,7 +136,8 @@ def test_nobody_there(ucping_path):
 
 
 @pytest.mark.parametrize("args", [["-b0"], ["-b65537"], ["-mx"], ["--csum=maybe"], ["a", "b"],
-                                  ["-T0"], ["--what"], ["-c"], ["--mtu=1", "--io=tap"]])
+                                  ["-T0"], ["--what"], ["-c"], ["--mtu=1", "--io=tap"],
+                                  ["--threading=both", "--io=tap"], ["--threading=merge"]])
 def test_wrong_options(ucping_path, args):
     done = subprocess.run([ucping_path, *args], capture_output=True, text=True, timeout=20)
     assert done.returncode == 64 and re.match(r"ucping: .+\nucping --help", done.stderr)
@@ -262,3 +268,121 @@ def test_what_the_link_counts_is_told_of_every_link(peers):
     link = peers("sock", "tap").ping("-m", "send", "-n", "1m")["link"]
     assert link["tap_tx_frames"] > (1 << 20) // SEGMENT_BYTES and link["tap_tx_bytes"] > 1 << 20
     assert link["tap_rx_frames"] > 0 < link["tap_rx_bytes"]
+
+
+# ---- threading -----------------------------------------------------------------------------------
+
+TWO_THREADS = ["split", "merge"]
+
+
+def cores_of_threads(process):
+    """Name -> where it may run, of each thread of a process on kernel devices."""
+    return {(task / "comm").read_text().strip(): os.sched_getaffinity(int(task.name))
+            for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir()}
+
+
+def test_one_loop_hands_nothing_over(peers):
+    pair = peers("tap", "sock", "--threading=unified")
+    assert list(cores_of_threads(pair.server)) == ["ucping"]
+    pair.ping("-n", "10")
+    said = pair.end()
+    assert (said["threading"], said["threads"]) == ("unified", 1)
+    assert "events" not in said and "commands" not in said
+
+
+@pytest.mark.parametrize("model", TWO_THREADS)
+def test_a_server_in_two_threads(peers, model):
+    pair = peers("tap", "sock", f"--threading={model}")
+    where = cores_of_threads(pair.server)
+    assert sorted(where) == ["application", "ucping"]
+    if model == "merge":
+        assert where["application"] == where["ucping"] and len(where["ucping"]) == 1
+    else:
+        assert where["application"] == where["ucping"] == os.sched_getaffinity(0)
+    assert pair.ping("-n", "100")["rounds"] == 100
+    assert pair.ping("-n", "20", "-c", "50", "-b", "20000")["rounds"] == 1000
+    said = pair.end()
+    assert (said["threading"], said["threads"]) == (model, 2)
+    # Each ping is an event and each answer a command; so is what opens and closes connections.
+    assert said["events"]["records"] >= 1100 + 2 * 51
+    assert said["commands"]["records"] >= 1100 + 2 * 51
+    assert said["events"]["wakes"] > 0  # between clients there was nothing to do
+
+
+@pytest.mark.parametrize("model", TWO_THREADS)
+def test_a_client_in_two_threads(peers, model):
+    pair = peers("sock", "tap")
+    result = pair.ping("-n", "50", "-c", "4", f"--threading={model}")
+    assert result["rounds"] == 200 and 0 < result["round_trip_us"]["p50"] < 100_000
+    assert (result["threading"], result["threads"]) == (model, 2)
+    assert result["events"]["records"] >= 200 and result["commands"]["records"] >= 200
+    assert pair.ping("-T", "0.2", "-c", "3", f"--threading={model}", "--poll")["rounds"] > 10
+    assert pair.ping("-n", "3", "-b", "65536", f"--threading={model}")["rounds"] == 3
+
+
+@pytest.mark.parametrize("mode", ["send", "receive"])
+@pytest.mark.parametrize("model", TWO_THREADS)
+@pytest.mark.parametrize("server_io, client_io", WAYS[1:])
+def test_bulk_in_two_threads(peers, server_io, client_io, model, mode):
+    """More than the stack queues, so that much of what is handed over is late."""
+    two = [f"--threading={model}"]
+    ours, theirs = (two, []) if server_io == "tap" else ([], two)
+    pair = peers(server_io, client_io, *ours)
+    assert pair.ping("-m", mode, "-n", "20m", "-c", "2", *theirs)["moved_bytes"] == 40 << 20
+    copied = pair.ping("-m", mode, "-n", "5000001", "--zero-copy=off", *theirs)
+    assert copied["moved_bytes"] == 5_000_001
+    assert pair.ping("-m", mode, "-T", "0.2", "-c", "3", *theirs)["moved_bytes"] > 100_000
+    if theirs and mode == "send":
+        assert copied["commands"]["records"] > 5_000_001 // 16384
+
+
+@pytest.mark.parametrize("model", TWO_THREADS)
+def test_two_threads_end_with_clients_in_the_middle(peers, model):
+    pair = peers("tap", "sock", f"--threading={model}")
+    command = [pair.path, "-m", "receive", "-c", "8", "-T", "60", pair.address]
+    client = pair.space.popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while client.poll() is None and not pair.space.run(established, 7007):
+        time.sleep(0.02)
+    time.sleep(0.3)
+    pair.end()
+    _, err = client.communicate(timeout=20)
+    assert client.returncode == 69 and "was lost" in err
+
+
+def established(port):
+    """Whether any connection of this network namespace to a port is open."""
+    return any(line.split()[2].endswith(f":{port:04X}") and line.split()[3] == "01"
+               for line in pathlib.Path("/proc/thread-self/net/tcp").read_text().splitlines()[1:])
+
+
+@pytest.mark.parametrize("model", TWO_THREADS)
+def test_who_speaks_another_language_is_dropped_by_two_threads(peers, model):
+    pair = peers("tap", "sock", f"--threading={model}")
+
+    def talk(data):
+        with socket.create_connection(("10.100.0.20", 7007), 5) as sock:
+            sock.sendall(data)
+            try:
+                return sock.recv(100)
+            except ConnectionResetError:
+                return b""
+
+    for _ in range(3):
+        assert pair.space.run(talk, b"GET / HTTP/1.1\r\n\r\n") == b""
+    assert pair.ping("-n", "5")["rounds"] == 5
+
+
+@pytest.mark.parametrize("model", TWO_THREADS)
+def test_nobody_there_for_two_threads(peers, model):
+    pair = peers("sock", "tap")
+    pair.address = "10.100.0.10:9"
+    assert "refused" in pair.ping("-n1", f"--threading={model}", status=69)
+
+
+@pytest.mark.parametrize("model", TWO_THREADS)
+def test_two_threads_over_a_link_in_memory(virtual_link, model):
+    two = [f"--threading={model}"]
+    server, client = virtual_link.transfer("send", server=two, client=two)
+    assert client["dpdk_tx_bytes"] > BULK_BYTES < server["dpdk_rx_bytes"]
+    server, _ = virtual_link.transfer("receive", server=two, client=two)
+    assert server["dpdk_tx_bytes"] > BULK_BYTES

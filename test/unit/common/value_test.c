@@ -69,11 +69,27 @@ static void test_addresses(void **state)
     assert_int_equal(value_mac("02-00-00-ab-cd-ef", bytes), -1);
 }
 
+static void test_threading(void **state)
+{
+    enum net_threading threading = NET_THREADING_MERGE;
+
+    assert_int_equal(value_threading("both", &threading), -1);
+    assert_int_equal(value_threading("", &threading), -1);
+    assert_int_equal(threading, NET_THREADING_MERGE);
+    assert_int_equal(value_threading("unified", &threading), 0);
+    assert_int_equal(threading, NET_THREADING_UNIFIED);
+    assert_int_equal(value_threading("split", &threading), 0);
+    assert_int_equal(threading, NET_THREADING_SPLIT);
+    assert_int_equal(value_threading("merge", &threading), 0);
+    assert_int_equal(threading, NET_THREADING_MERGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_threading),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

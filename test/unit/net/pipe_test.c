@@ -12,6 +12,8 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "net/pipe.h"
 
@@ -111,6 +113,70 @@ static void records_are_in_one_piece_wherever_the_memory_ends(void **state)
     free(pipe);
 }
 
+static void only_who_sleeps_is_woken_and_once(void **state)
+{
+    struct net_pipe *pipe = net_pipe_create(CAPACITY);
+
+    put(pipe, 1, 0);
+    net_pipe_publish(pipe);
+    assert_false(net_pipe_must_wake(pipe));
+    assert_false(net_pipe_sleep_begin(pipe)); /* there is something to take */
+    net_pipe_sleep_end(pipe);
+    assert_non_null(net_pipe_take(pipe));
+    assert_true(net_pipe_sleep_begin(pipe));
+    put(pipe, 2, 0);
+    net_pipe_publish(pipe);
+    assert_true(net_pipe_must_wake(pipe));
+    assert_false(net_pipe_must_wake(pipe));
+    net_pipe_sleep_end(pipe);
+    free(pipe);
+}
+
+#define WAIT_RECORDS 2000u
+
+struct sleeper {
+    struct net_pipe *pipe;
+    int wake_fd;
+};
+
+/* A wake-up that is missed is one that is waited for as long as this: the test hangs. */
+static void *sleep_and_take(void *arg)
+{
+    struct sleeper *sleeper = arg;
+    uint32_t n = 0;
+
+    while (n < WAIT_RECORDS) {
+        if (net_pipe_take(sleeper->pipe))
+            n++;
+        else
+            U_ASSERT(net_pipe_wait(sleeper->pipe, sleeper->wake_fd, 3600u * 1000000u) == 0);
+        net_pipe_release(sleeper->pipe);
+    }
+    return NULL;
+}
+
+static void no_wake_up_is_missed(void **state)
+{
+    struct sleeper sleeper = {net_pipe_create(CAPACITY), eventfd(0, EFD_NONBLOCK)};
+    pthread_t thread;
+    uint32_t n = 0;
+
+    assert_int_equal(net_pipe_wait(sleeper.pipe, sleeper.wake_fd, 1), 0); /* its time is up */
+    assert_int_equal(pthread_create(&thread, NULL, sleep_and_take, &sleeper), 0);
+    while (n < WAIT_RECORDS) {
+        if (put(sleeper.pipe, n + 1, 0))
+            n++;
+        if (net_pipe_publish(sleeper.pipe) && net_pipe_must_wake(sleeper.pipe))
+            assert_int_equal(eventfd_write(sleeper.wake_fd, 1), 0);
+        if (n % 3 == 0)
+            sched_yield();
+    }
+    pthread_join(thread, NULL);
+    assert_true(net_pipe_is_drained(sleeper.pipe));
+    close(sleeper.wake_fd);
+    free(sleeper.pipe);
+}
+
 #define STRESS_RECORDS 200000u
 
 static void *consume(void *arg)
@@ -162,6 +228,8 @@ int main(void)
         cmocka_unit_test(a_full_pipe_takes_no_more_until_room_is_given_back),
         cmocka_unit_test(the_longest_record_is_as_long_as_is_said),
         cmocka_unit_test(records_are_in_one_piece_wherever_the_memory_ends),
+        cmocka_unit_test(only_who_sleeps_is_woken_and_once),
+        cmocka_unit_test(no_wake_up_is_missed),
         cmocka_unit_test(two_threads_lose_nothing),
     };
 
