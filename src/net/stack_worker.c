@@ -392,8 +392,7 @@ static void stack_close(struct net_worker *base)
     struct net_stack_worker *worker = (struct net_stack_worker *)base;
     struct nic *nic = worker->nic;
 
-    nic_release(nic, worker->empty + worker->empty_first,
-                worker->empty_end - worker->empty_first);
+    nic_release(nic, worker->empty + worker->empty_first, worker->empty_end - worker->empty_first);
     nic_release(nic, worker->unsent, worker->unsent_count);
     net_stack_worker_free(worker);
     nic_close(nic);

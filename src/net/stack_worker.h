@@ -144,8 +144,8 @@ struct net_stack_worker {
     unsigned buffer_used_index; /* its gauge among us_counter() */
 
     struct us_pkt *rx[NIC_BURST_MAX];
-    struct us_pkt *empty[NIC_BURST_MAX]; /* lent by the device, to be filled: */
-    unsigned empty_first, empty_end;     /* those from the one to before the other */
+    struct us_pkt *empty[NIC_BURST_MAX];  /* lent by the device, to be filled: */
+    unsigned empty_first, empty_end;      /* those from the one to before the other */
     struct us_pkt *unsent[NIC_BURST_MAX]; /* filled, not taken by the device yet */
     unsigned unsent_count;
     void *held[NET_STACK_HELD_MAX]; /* references released but in frames of unsent[] */

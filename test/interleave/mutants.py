@@ -230,7 +230,7 @@ MUTANTS = [
         "update.c",
         "        done = kv_index_insert(worker, update->key, item);\n",
         "        done = kv_index_insert(worker, update->key, item);\n"
-        "    if (!update->item)\n        kv_item_cas_set(item, cas + 1);\n",
+        "    if (!update->found.item)\n        kv_item_cas_set(item, cas + 1);\n",
         ("add-add",),
         "not linearizable",
     ),
@@ -253,11 +253,12 @@ MUTANTS = [
     Mutant(
         "accounted-twice",
         "update.c",
-        "    if (!seal(update) || !kv_index_unlink(worker, update->key->hash, update->word))\n"
-        "        return false;\n    kv_unlinked(worker, update->item, KV_END_DELETED);",
+        "    if (!seal(update) ||"
+        " !kv_index_unlink(worker, update->key->hash, update->found.word))\n"
+        "        return false;\n    kv_unlinked(worker, update->found.item, KV_END_DELETED);",
         "    if (!seal(update))\n        return false;\n"
-        "    kv_index_unlink(worker, update->key->hash, update->word);\n"
-        "    kv_unlinked(worker, update->item, KV_END_DELETED);",
+        "    kv_index_unlink(worker, update->key->hash, update->found.word);\n"
+        "    kv_unlinked(worker, update->found.item, KV_END_DELETED);",
         ("set-delete-get", "relocate-delete"),
         "U_ASSERT|kv_check|not linearizable",
     ),
