@@ -111,33 +111,19 @@ U_INLINE u_u64 u_sum_skip(u_u64 word, u_u32 skip)
  */
 U_ALWAYS_INLINE u_u64 u_sum_words(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 bytes)
 {
-    const u_u8 *last = from + (bytes - 8);
-    u_u8 *to_last = to + (to ? bytes - 8 : 0);
+    unsigned long last = bytes - 8;
+    unsigned long at;
     u_u64 word;
-    u_u64 next;
 
-    for (; last - from > 8; from += 16) {
-        u_copy(&word, from, 8);
-        u_copy(&next, from + 8, 8);
-        sum = u_sum_add64(u_sum_add64(sum, word), next);
-        if (to) {
-            u_copy(to, &word, 8);
-            u_copy(to + 8, &next, 8);
-            to += 16;
-        }
-    }
-    if (from < last) {
-        u_copy(&word, from, 8);
+    for (at = 0; at < last; at += 8) {
+        u_copy(&word, from + at, 8);
         sum = u_sum_add64(sum, word);
-        from += 8;
-        if (to) {
-            u_copy(to, &word, 8);
-            to += 8;
-        }
+        if (to)
+            u_copy(to + at, &word, 8);
     }
-    u_copy(&word, last, 8);
+    u_copy(&word, from + last, 8);
     if (to)
-        u_copy(to_last, &word, 8);
+        u_copy(to + last, &word, 8);
     return u_sum_add64(sum, u_sum_skip(word, (0 - bytes) & 7));
 }
 
@@ -149,7 +135,6 @@ U_ALWAYS_INLINE u_u64 u_sum_piece(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 b
 {
     u_u32 half;
     u_u16 pair;
-    u_u8 last[2] = {0, 0}; /* a missing second byte counts as 0 */
 
     if (bytes >= 8)
         return u_sum_words(sum, to, from, bytes);
@@ -172,6 +157,7 @@ U_ALWAYS_INLINE u_u64 u_sum_piece(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 b
         }
     }
     if (bytes & 1) {
+        u_u8 last[2] = {0, 0}; /* a missing second byte counts as 0 */
         last[0] = *from;
         u_copy(&pair, last, 2);
         sum = u_sum_add64(sum, pair);
@@ -193,11 +179,14 @@ U_ALWAYS_INLINE u_u64 u_sum_copy(u_u64 sum, void *to, const void *from, u_u32 by
 
 /*
  * Whether the bytes of a raw sum, of which not all are 0, contain their own valid checksum: whether
- * it is a multiple of 0xffff.
+ * it is a multiple of 0xffff. With k = 1 + 2^16 + 2^32 + 2^48, 0xffff * k is 2^64 - 1: times -k
+ * each multiple becomes its quotient, which is k at most, and no other number becomes one of these.
  */
 U_INLINE int u_sum_is_good(u_u64 sum)
 {
-    return u_sum_fold(sum) == 0xffff;
+    u_u64 k = (u_u64)0x00010001 << 32 | 0x00010001;
+
+    return 0 - sum * k <= k;
 }
 
 #endif

@@ -8,6 +8,8 @@
 #include "ustack/tcp_pmtu.h"
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_sack.h"
+#include "ustack/tcp_steady.h"
+#include "ustack/tcp_timer.h"
 #include "ustack/tcp_tw.h"
 
 /* What was found so far. */
@@ -129,7 +131,9 @@ static const char *check_sack(const struct us_conn *conn, struct census *census)
 
 static const char *check_timers(const struct us_conn *conn)
 {
-    u_u64 due_us = u_min64(u_min64(conn->main_us, conn->ack_us), conn->patience.linger_us);
+    int is_idle = conn->steady == US_STEADY_ALL && conn->snd_una == conn->snd_max;
+    u_u64 main_us = is_idle ? us_tcp_timer_keep_us(conn) : conn->main_us;
+    u_u64 due_us = u_min64(u_min64(main_us, conn->ack_us), conn->patience.linger_us);
 
     if (!((conn->main_timer == US_TT_NONE) == (conn->main_us == US_NEVER)))
         return "timer without a deadline, or a deadline without a timer";
@@ -171,6 +175,8 @@ static const char *check_conn(const struct us_stack *stack, const struct us_conn
         broken = check_windows(stack, conn);
     if (broken == U_NULL && conn->state != US_TCP_CLOSED)
         broken = check_timers(conn);
+    if (broken == U_NULL && !us_conn_steady_holds(stack, conn))
+        broken = "not as steady as it was said to be";
     if (!(census->conns <= stack->conn_pool.used))
         return "more connections than the pool has given";
     return broken;

@@ -13,11 +13,8 @@ struct us_chunk *us_block_get(struct us_stack *stack, u_u32 seq)
         us_count(stack, US_C_POOL_EMPTY_BUFFERS);
         return (struct us_chunk *)U_NULL;
     }
+    us_block_reset(block, seq);
     block->chunk.next = (struct us_chunk *)U_NULL;
-    block->chunk.data = block->bytes;
-    block->chunk.seq = seq;
-    block->chunk.len = 0;
-    block->chunk.room = US_BLOCK_ROOM;
     block->chunk.is_ref = 0;
     return &block->chunk;
 }

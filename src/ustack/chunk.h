@@ -54,6 +54,15 @@ U_INLINE u_u8 *us_chunk_first(struct us_chunk *chunk)
     return us_chunk_tail(chunk) - chunk->len;
 }
 
+/* Makes a block an empty one for data from `seq` on. */
+U_INLINE void us_block_reset(struct us_block *block, u_u32 seq)
+{
+    block->chunk.data = block->bytes;
+    block->chunk.seq = seq;
+    block->chunk.len = 0;
+    block->chunk.room = US_BLOCK_ROOM;
+}
+
 /* Takes an empty block for data from `seq` on; null, and counted, if the pool is empty. */
 struct us_chunk *us_block_get(struct us_stack *stack, u_u32 seq);
 

@@ -191,10 +191,11 @@ struct us_conn {
     /* First cache line: finding the connection and header prediction. */
     struct us_conn *hash_next;
     struct us_tcp_key key;
+    /* Four bytes that the fast path takes as one: what is to be sent. */
     u_u8 out_flags;
-    u_u8 snd_scale;
-    u_u8 rcv_scale;
     u_u8 segs_unacked; /* data segments since the last ACK we sent */
+    u_u8 quick_acks;   /* in-order segments whose ACK is not delayed */
+    u_u8 acks_owed;    /* duplicate ACKs to send, one per out-of-order segment */
     /* Eight bytes that us_conn_is_quiet() takes as one. */
     u_u8 state; /* enum us_tcp_state */
     u_u8 rx_flags;
@@ -208,17 +209,17 @@ struct us_conn {
     u_u32 rcv_adv;    /* right edge of the window that was advertised */
     u_u32 rcv_queued; /* bytes before rcv_nxt that the application has not consumed */
     u_u32 snd_una;
-    u_u32 snd_nxt;   /* next to send; goes back to snd_una when the timer expires */
-    u_u32 snd_max;   /* the one after the last that was ever sent */
-    u_u32 snd_end;   /* the one after the last byte queued; a FIN has this number */
-    u_u32 snd_wnd;   /* the peer's window, scaled */
-    u_u8 nagle;      /* small segments wait while something is in flight */
-    u_u8 quick_acks; /* in-order segments whose ACK is not delayed */
-    u_u16 acks_owed; /* duplicate ACKs to send, one per out-of-order segment */
+    u_u32 snd_nxt; /* next to send; goes back to snd_una when the timer expires */
+    u_u32 snd_max; /* the one after the last that was ever sent */
+    u_u32 snd_end; /* the one after the last byte queued; a FIN has this number */
+    u_u32 snd_wnd; /* the peer's window, scaled */
+    u_u8 steady;   /* enum us_steady */
+    u_u8 nagle;    /* small segments wait while something is in flight */
+    u_u8 snd_scale;
+    u_u8 rcv_scale;
 
     /* Receiving and acknowledging. */
     u_u32 ts_recent;
-    u_u32 ts_recent_at; /* us_ts_clock() when it was set */
     u_u32 ts_offset;
     u_u32 last_ack; /* the acknowledgment number sent last */
     u_u32 snd_wl1;
@@ -328,16 +329,13 @@ struct us_reply *us_tcp_reply(struct us_stack *stack, const struct us_seg *seg);
 void us_tcp_answer_rst(struct us_stack *stack, const struct us_seg *seg);
 
 /* RFC 7323 4.3: takes over the timestamp of an acceptable segment. */
-U_INLINE void us_tcp_take_timestamp(const struct us_stack *stack, struct us_conn *conn, u_u32 seq,
-                                    u_u32 ts_val)
+U_INLINE void us_tcp_take_timestamp(struct us_conn *conn, u_u32 seq, u_u32 ts_val)
 {
-    if (us_seq_leq(seq, conn->last_ack)) {
+    if (us_seq_leq(seq, conn->last_ack))
         conn->ts_recent = ts_val;
-        conn->ts_recent_at = us_ts_clock(stack->now_us);
-    }
 }
 
-/* ---- tcp_fast.c ---- */
+/* ---- tcp_fast.c, tcp_fast_out.c ---- */
 
 /*
  * Handles received frames as long as they are what the prediction says: an established connection's
@@ -652,6 +650,10 @@ U_INLINE int us_conn_is_quiet(const struct us_conn *conn)
 
 U_STATIC_ASSERT(U_OFFSET_OF(struct us_conn, opts) == U_OFFSET_OF(struct us_conn, state) + 7,
                 quiet_bytes_are_together);
+
+U_STATIC_ASSERT(U_OFFSET_OF(struct us_conn, acks_owed) ==
+                    U_OFFSET_OF(struct us_conn, out_flags) + 3,
+                owed_bytes_are_together);
 
 /* Whether the peer sees half of the window at least: it need not be told of more at once. */
 U_INLINE int us_tcp_window_is_wide(const struct us_stack *stack, const struct us_conn *conn)

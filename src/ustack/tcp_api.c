@@ -4,6 +4,7 @@
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sendq.h"
+#include "ustack/tcp_steady.h"
 #include "ustack/tcp_timer.h"
 
 /* No queue may reach half of the sequence space. */
@@ -65,12 +66,14 @@ int us_conn_set_cc(struct us_conn *conn, enum us_cc_kind cc)
 {
     if (cc < US_CC_RENO || cc > US_CC_DCTCP)
         return US_ERR_ARGUMENT;
+    us_conn_settle(conn);
     us_cc_choose(&conn->cc, cc);
     return US_OK;
 }
 
 void us_conn_set_nodelay(struct us_stack *stack, struct us_conn *conn, int nodelay)
 {
+    us_conn_settle(conn);
     conn->nagle = !nodelay;
     if (conn->state >= US_TCP_ESTABLISHED && us_conn_has_unsent(conn))
         us_tcp_out_want(stack, conn);
@@ -80,6 +83,7 @@ int us_close(struct us_stack *stack, struct us_conn *conn)
 {
     if (conn->out_flags & US_OUT_FIN)
         return US_ERR_STATE;
+    us_conn_settle(conn);
     switch ((enum us_tcp_state)conn->state) {
     case US_TCP_SYN_SENT:
         if (conn->snd_end == conn->iss + 1) {
@@ -112,6 +116,7 @@ int us_close_within(struct us_stack *stack, struct us_conn *conn, u_u32 linger_m
 {
     if (conn->state == US_TCP_CLOSED || us_conn_fin_acked(conn))
         return US_ERR_STATE;
+    us_conn_settle(conn);
     if (!(conn->out_flags & US_OUT_FIN) && us_close(stack, conn) != US_OK)
         return US_ERR_STATE;
     if (conn->state != US_TCP_CLOSED)
@@ -124,6 +129,7 @@ int us_keepalive(struct us_stack *stack, struct us_conn *conn, u_u32 idle_ms, u_
 {
     if (idle_ms != 0 && (interval_ms == 0 || count == 0 || count > US_KEEP_COUNT_MAX))
         return US_ERR_ARGUMENT;
+    us_conn_settle(conn);
     conn->patience.keep_idle_ms = idle_ms;
     conn->patience.keep_interval_ms = interval_ms;
     conn->patience.keep_count = (u_u8)count;
@@ -135,6 +141,7 @@ int us_keepalive(struct us_stack *stack, struct us_conn *conn, u_u32 idle_ms, u_
 
 void us_user_timeout(struct us_stack *stack, struct us_conn *conn, u_u32 timeout_ms)
 {
+    us_conn_settle(conn);
     conn->patience.user_timeout_ms = timeout_ms;
     us_tcp_timer_limit(stack, conn);
 }
@@ -156,6 +163,7 @@ static int api_can_send(const struct us_conn *conn)
 /* A send was cut short or refused: SENDABLE is to come. */
 static void api_want_sendable(struct us_stack *stack, struct us_conn *conn)
 {
+    us_conn_settle(conn);
     conn->flags |= US_CF_WANT_SENDABLE;
     /* With so little queued no ACK would bring it: the pool is what is missing. */
     if (conn->sendq.copied <= conn->low_water && u_list_is_empty(&conn->memory_link))
@@ -220,6 +228,7 @@ int us_send_ref(struct us_stack *stack, struct us_conn *conn, const void *data, 
         return US_ERR_STATE;
     if (conn->sendq.refs >= stack->config.send_refs_max || len > api_queued_max ||
         us_send_queued(conn) > api_queued_max - len) {
+        us_conn_settle(conn);
         conn->flags |= US_CF_WANT_SENDABLE;
         us_count(stack, US_C_SEND_QUEUE_FULL);
         return US_ERR_FULL;
@@ -235,6 +244,7 @@ int us_send_ref(struct us_stack *stack, struct us_conn *conn, const void *data, 
     ref->chunk.data = (const u_u8 *)data;
     ref->chunk.seq = conn->snd_end;
     ref->chunk.len = len;
+    us_conn_settle(conn);
     us_sendq_append_ref(&conn->sendq, ref);
     api_queued(stack, conn, len);
     return US_OK;
@@ -250,6 +260,7 @@ void us_want_sendable(struct us_stack *stack, struct us_conn *conn)
 {
     if (!api_can_send(conn))
         return;
+    us_conn_settle(conn);
     conn->flags |= US_CF_WANT_SENDABLE;
     us_conn_check_sendable(stack, conn);
 }
@@ -287,6 +298,7 @@ int us_recv_keep(struct us_stack *stack, struct us_conn *conn, const u_u8 *data,
         us_conn_out_of_memory(stack, conn);
         return US_ERR_NO_MEMORY;
     }
+    us_conn_settle(conn);
     conn->rx_flags |= US_RX_HELD;
     conn->rcv_queued += len;
     return US_OK;

@@ -6,6 +6,7 @@
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sendq.h"
+#include "ustack/tcp_steady.h"
 #include "ustack/tcp_timer.h"
 
 /*
@@ -108,7 +109,6 @@ void us_conn_take_syn(struct us_stack *stack, struct us_conn *conn, const struct
     if (seg->opts.has_ts) {
         conn->opts |= US_OPT_TS;
         conn->ts_recent = seg->opts.ts_val;
-        conn->ts_recent_at = us_ts_clock(stack->now_us);
     }
     if (seg->opts.sack_permitted)
         conn->opts |= US_OPT_SACK;
@@ -218,6 +218,7 @@ static void conn_settle_received(struct us_stack *stack, struct us_conn *conn,
 void us_conn_end(struct us_stack *stack, struct us_conn *conn, enum us_close_reason reason)
 {
     U_ASSERT(conn->state != US_TCP_CLOSED);
+    us_conn_settle(conn);
     conn_count_end(stack, reason);
     if (conn->ev_flags & US_EVF_VISIBLE)
         us_tcp_listener_leave(stack, conn);

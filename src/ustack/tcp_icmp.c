@@ -5,6 +5,7 @@
  * that is synchronised (section 5.2, RFC 5461).
  */
 #include "ustack/tcp.h"
+#include "ustack/tcp_steady.h"
 
 /* Whether a segment with this number is on its way: SND.UNA =< SEG.SEQ < SND.NXT. */
 static int icmp_seq_in_flight(const struct us_conn *conn, u_u32 seq)
@@ -25,6 +26,7 @@ void us_tcp_icmp_error(struct us_stack *stack, const struct us_tcp_key *key,
         us_count(stack, US_C_DROP_ICMP_SEQUENCE);
         return;
     }
+    us_conn_settle(conn);
     switch (kind) {
     case US_ICMP_TOO_BIG:
         us_tcp_path_mtu(stack, conn, mtu);

@@ -6,6 +6,7 @@
 #include "base/cksum.h"
 #include "ustack/tcp.h"
 #include "ustack/tcp_ecn.h"
+#include "ustack/tcp_steady.h"
 #include "ustack/tcp_tw.h"
 
 /* RFC 7323 5.5: after 24 days the clock may have wrapped, so the old timestamp says nothing. */
@@ -156,7 +157,7 @@ static int sync_check_timestamp(struct us_stack *stack, struct us_conn *conn,
         return 0;
     }
     if (us_seq_lt(seg->opts.ts_val, conn->ts_recent) &&
-        now_ms - conn->ts_recent_at < paws_idle_ms) {
+        now_ms - us_ts_clock(conn->heard_us) < paws_idle_ms) {
         us_count(stack, US_C_DROP_TCP_PAWS);
         us_tcp_answer_outside(stack, conn, seg);
         return 0;
@@ -299,7 +300,7 @@ static void sync_input(struct us_stack *stack, struct us_conn *conn, struct us_s
     conn->heard_us = stack->now_us;
     conn_learn_mac(stack, conn, seg->rx);
     if (conn->opts & US_OPT_TS)
-        us_tcp_take_timestamp(stack, conn, seg->seq, seg->opts.ts_val);
+        us_tcp_take_timestamp(conn, seg->seq, seg->opts.ts_val);
     us_tcp_ack_process(stack, conn, seg);
     if (conn->state == US_TCP_CLOSED)
         return;
@@ -326,6 +327,7 @@ void us_tcp_input(struct us_stack *stack, const struct us_rx *rx)
     key.remote_port = seg.src_port;
     conn = us_tcp_find(stack, &key, rx->src6);
     if (U_LIKELY(conn != U_NULL)) {
+        us_conn_settle(conn);
         if (conn->state == US_TCP_SYN_SENT)
             syn_sent_input(stack, conn, &seg);
         else

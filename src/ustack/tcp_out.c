@@ -10,6 +10,8 @@
 #include "ustack/tcp_recovery.h"
 #include "ustack/tcp_rxq.h"
 #include "ustack/tcp_sack.h"
+#include "ustack/tcp_sendq.h"
+#include "ustack/tcp_steady.h"
 #include "ustack/tcp_timer.h"
 #include "ustack/tcp_tso.h"
 
@@ -408,6 +410,8 @@ static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
     u_u32 edge;
     unsigned i;
 
+    us_conn_settle(conn);
+    us_sendq_unrest(stack, &conn->sendq);
     for (i = 0; i < OUT_QUANTUM && *filled < n; i++) {
         struct us_neighbour *neighbour;
 
@@ -474,6 +478,7 @@ void us_tcp_out_unreachable(struct us_stack *stack, struct u_list *waiting)
     while (!u_list_is_empty(waiting)) {
         struct us_conn *conn = U_CONTAINER_OF(u_list_pop_front(waiting), struct us_conn, out_link);
 
+        us_conn_settle(conn);
         conn->flags |= US_CF_UNREACHABLE;
         if (conn->out_flags & US_OUT_RST)
             conn_give_up_rst(stack, conn);

@@ -3,6 +3,7 @@
 #include "ustack/tcp_pmtu.h"
 
 #include "ustack/tcp_recovery.h"
+#include "ustack/tcp_steady.h"
 #include "ustack/tcp_timer.h"
 
 enum {
@@ -85,6 +86,7 @@ void us_tcp_path_mtu(struct us_stack *stack, struct us_conn *conn, u_u32 mtu)
 {
     u_u32 lowest = u_min32(pmtu_min(conn), conn->pmtu.mtu_max);
 
+    us_conn_settle(conn);
     if (conn->state <= US_TCP_SYN_RECEIVED)
         return;   /* a SYN fits everywhere */
     if (mtu == 0) /* RFC 1191 section 5: a router of old does not say */

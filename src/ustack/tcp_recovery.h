@@ -83,26 +83,18 @@ U_INLINE u_u32 us_recovery_probe_us(const struct us_tcp_rtt *rtt, u_u32 delay_us
 }
 
 /*
- * us_recovery_timer() for the usual case: a segment was sent for the first time on an established
- * connection, nothing else is in flight, there is no scoreboard.
+ * How long after a segment that is sent for the first time, with nothing else in flight, the tail
+ * is probed, where the last round-trip time was a good one and SACK is there.
  */
-U_INLINE void us_recovery_timer_lone(struct us_stack *stack, struct us_conn *conn)
+U_INLINE u_u32 us_recovery_lone_us(const struct us_stack *stack, const struct us_conn *conn)
 {
     const struct us_tcp_rtt *rtt = &conn->rtt;
     u_u32 delay_us = conn->rec.prompt >= US_PROMPT_ACKS ? 0 : stack->config.peer_ack_delay_us;
-    u_u32 after_us;
+    u_u32 rto_us;
 
-    if (U_UNLIKELY(!(conn->opts & US_OPT_SACK) || conn->rec.tails != 0 || rtt->srtt8_us == 0 ||
-                   rtt->backoff != 0)) {
-        us_recovery_timer(stack, conn);
-        return;
-    }
     /* With a delay of 0 this is RTO, which is never less than a round trip. */
-    after_us = u_min32(u_max32(rtt->rto_us, (rtt->srtt8_us >> 3) + delay_us), rtt->max_us);
-    after_us = us_recovery_probe_us(rtt, delay_us, after_us);
-    if (conn->patience.owed_us == 0)
-        conn->patience.owed_us = stack->now_us;
-    us_tcp_timer_main(stack, conn, US_TT_TAIL, stack->now_us + after_us);
+    rto_us = u_min32(u_max32(rtt->rto_us, (rtt->srtt8_us >> 3) + delay_us), rtt->max_us);
+    return us_recovery_probe_us(rtt, delay_us, rto_us);
 }
 
 /*

@@ -11,16 +11,25 @@ enum { US_ACK_EVERY_SEGMENTS = 2 };
 /* One more in-order segment was taken. */
 U_INLINE void us_tcp_recv_ack_later(struct us_stack *stack, struct us_conn *conn)
 {
-    unsigned flags = conn->out_flags | US_OUT_ACK_LATER;
+    /* out_flags, segs_unacked, quick_acks, acks_owed: mostly nothing was owed before */
+    static const u_u8 first[4] = {US_OUT_ACK_LATER, 1, 0, 0};
+    u_u8 *at = (u_u8 *)conn + U_OFFSET_OF(struct us_conn, out_flags);
+    u_u32 owed;
 
-    conn->segs_unacked++;
-    if (conn->segs_unacked >= US_ACK_EVERY_SEGMENTS)
-        flags |= US_OUT_ACK;
-    if (conn->quick_acks > 0) {
-        conn->quick_acks--;
-        flags |= US_OUT_ACK;
+    u_copy(&owed, at, sizeof(owed));
+    if (U_LIKELY(owed == 0)) {
+        u_copy(at, first, sizeof(first));
+    } else {
+        unsigned flags = conn->out_flags | US_OUT_ACK_LATER;
+        conn->segs_unacked++;
+        if (conn->segs_unacked >= US_ACK_EVERY_SEGMENTS)
+            flags |= US_OUT_ACK;
+        if (conn->quick_acks > 0) {
+            conn->quick_acks--;
+            flags |= US_OUT_ACK;
+        }
+        conn->out_flags = (u_u8)flags;
     }
-    conn->out_flags = (u_u8)flags;
     us_tcp_out_want(stack, conn);
 }
 

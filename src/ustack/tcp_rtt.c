@@ -13,6 +13,7 @@ void us_rtt_init(struct us_tcp_rtt *rtt, u_u32 initial_us, u_u32 min_us, u_u32 m
     rtt->max_us = max_us;
     rtt->rto_us = u_min32(initial_us, max_us);
     rtt->backoff = 0;
+    rtt->settled = 0;
 }
 
 void us_rtt_backoff(struct us_tcp_rtt *rtt)

@@ -103,6 +103,12 @@ void us_sendq_drop(struct us_stack *stack, struct us_sendq *queue, u_u32 ack)
     }
 }
 
+void us_sendq_unrest(struct us_stack *stack, struct us_sendq *queue)
+{
+    if (queue->head != U_NULL && queue->head->len == 0)
+        sendq_pop(stack, queue);
+}
+
 void us_sendq_clear(struct us_stack *stack, struct us_sendq *queue)
 {
     while (queue->head != U_NULL)

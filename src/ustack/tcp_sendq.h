@@ -9,6 +9,9 @@
 
 #include "ustack/tcp.h"
 
+/* With fewer free blocks than that none waits empty for what is sent next. */
+enum { US_SENDQ_REST_MIN = 128 };
+
 /* Copies as much as the pool allows behind the queue; returns how much. */
 u_u32 us_sendq_append(struct us_stack *stack, struct us_sendq *queue, u_u32 end_seq,
                       const u_u8 *data, u_u32 len);
@@ -26,21 +29,26 @@ void us_sendq_append_ref(struct us_sendq *queue, struct us_ref *ref);
 /* Drops all bytes before `ack`: blocks are given back, references are released. */
 void us_sendq_drop(struct us_stack *stack, struct us_sendq *queue, u_u32 ack);
 
-/* The same for an `ack` behind bytes that the queue holds, mostly all of them in one block. */
-U_INLINE void us_sendq_acked(struct us_stack *stack, struct us_sendq *queue, u_u32 ack)
+/*
+ * The same where all that the queue holds, nothing behind it included, lies in one block and is
+ * acknowledged by the segment that brings a request: the block waits for the response, unless
+ * blocks are scarce. us_sendq_unrest() has to follow.
+ */
+U_INLINE void us_sendq_rest(struct us_stack *stack, struct us_sendq *queue, u_u32 ack)
 {
     struct us_chunk *chunk = queue->head;
 
-    if (U_UNLIKELY(chunk->next != U_NULL || chunk->is_ref || us_chunk_end(chunk) != ack)) {
+    if (U_UNLIKELY(chunk != queue->tail || chunk->is_ref ||
+                   us_pool_free(&stack->block_pool) < US_SENDQ_REST_MIN)) {
         us_sendq_drop(stack, queue, ack);
         return;
     }
-    queue->head = (struct us_chunk *)U_NULL;
-    queue->tail = (struct us_chunk *)U_NULL;
-    queue->cursor = (struct us_chunk *)U_NULL;
+    us_block_reset((struct us_block *)chunk, ack);
     queue->copied = 0;
-    us_block_put(stack, chunk);
 }
+
+/* A block that has waited and is still empty is given back. */
+void us_sendq_unrest(struct us_stack *stack, struct us_sendq *queue);
 
 /* Drops everything. */
 void us_sendq_clear(struct us_stack *stack, struct us_sendq *queue);

@@ -8,6 +8,7 @@
  * if keepalives are on (3.8.4).
  */
 #include "ustack/tcp_timer.h"
+#include "ustack/tcp_steady.h"
 
 #include "ustack/tcp.h"
 #include "ustack/tcp_ecn.h"
@@ -249,6 +250,9 @@ static void timer_linger(struct us_stack *stack, struct us_conn *conn)
 
 void us_tcp_timer_fire(struct us_stack *stack, struct us_conn *conn)
 {
+    us_conn_settle(conn);
+    if (conn->main_timer == US_TT_KEEP && conn->retries == 0)
+        us_tcp_timer_idle(stack, conn); /* something was heard since it was set, mostly */
     if (conn->patience.linger_us <= stack->now_us) {
         timer_linger(stack, conn);
         if (conn->state == US_TCP_CLOSED)

@@ -37,6 +37,14 @@ U_INLINE u_u64 us_ms(u_u32 ms)
 void us_tcp_timer_start(struct us_stack *stack, struct us_conn *conn, enum us_tcp_timer timer,
                         u_u32 after_us);
 
+/* When the silence of an established peer has lasted long enough; US_NEVER: there is no watch. */
+U_INLINE u_u64 us_tcp_timer_keep_us(const struct us_conn *conn)
+{
+    if (conn->patience.keep_idle_ms == 0)
+        return US_NEVER;
+    return conn->heard_us + us_ms(conn->patience.keep_idle_ms);
+}
+
 /* Nothing is in flight any more: stops the main timer, or watches for the peer's silence. */
 U_INLINE void us_tcp_timer_idle(struct us_stack *stack, struct us_conn *conn)
 {
@@ -44,8 +52,7 @@ U_INLINE void us_tcp_timer_idle(struct us_stack *stack, struct us_conn *conn)
     conn->patience.owed_us = 0;
     if (conn->patience.keep_idle_ms != 0 &&
         (conn->state == US_TCP_ESTABLISHED || conn->state == US_TCP_CLOSE_WAIT))
-        us_tcp_timer_main(stack, conn, US_TT_KEEP,
-                          conn->heard_us + us_ms(conn->patience.keep_idle_ms));
+        us_tcp_timer_main(stack, conn, US_TT_KEEP, us_tcp_timer_keep_us(conn));
     else
         us_tcp_timer_main(stack, conn, US_TT_NONE, US_NEVER);
 }

@@ -80,6 +80,33 @@ static void timeout_is_not_below_the_given_floor(void **state)
     assert_int_equal(us_rtt_timeout_us(&rtt, 0xffffffffu), 60000000);
 }
 
+/* Round trips that no timer can tell apart: once they are settled a sample changes nothing. */
+static void short_samples_settle(void **state)
+{
+    struct us_tcp_rtt rtt;
+    struct us_tcp_rtt before;
+    u_u32 sample_us;
+    int i;
+
+    us_rtt_init(&rtt, 1000000, 1000, 60000000);
+    us_rtt_sample(&rtt, 3000);
+    for (i = 0; i < 1000 && !rtt.settled; i++)
+        us_rtt_sample(&rtt, (u_u64)i % 60);
+    assert_true(rtt.settled);
+    assert_int_equal(rtt.srtt8_us >> 3, US_RTT_SHORT_US);
+    before = rtt;
+    for (sample_us = 0; sample_us <= US_RTT_SHORT_US; sample_us++) {
+        assert_true(us_rtt_is_settled(&rtt, sample_us));
+        us_rtt_sample(&rtt, sample_us);
+        assert_memory_equal(&rtt, &before, U_OFFSET_OF(struct us_tcp_rtt, settled) + 1);
+    }
+    assert_false(us_rtt_is_settled(&rtt, US_RTT_SHORT_US + 1));
+    us_rtt_sample(&rtt, 1000);
+    assert_false(us_rtt_is_settled(&rtt, 1));
+    us_rtt_init(&rtt, 1000000, 1000, 60000000);
+    assert_false(us_rtt_is_settled(&rtt, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +115,7 @@ int main(void)
         cmocka_unit_test(bounds_hold),
         cmocka_unit_test(backs_off_until_the_next_sample),
         cmocka_unit_test(timeout_is_not_below_the_given_floor),
+        cmocka_unit_test(short_samples_settle),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -201,6 +201,60 @@ static void an_unused_reservation_holds_nothing(void **state)
     assert_int_equal(stack->block_pool.used, 0);
 }
 
+/* The block of a response that was acknowledged takes the next one, or is given back. */
+static void an_acknowledged_block_waits(void **state)
+{
+    struct us_sendq queue;
+    struct us_chunk *chunk;
+
+    memset(&queue, 0, sizeof(queue));
+    chunk = us_sendq_reserve(stack, &queue, 5, 100);
+    us_sendq_commit(stack, &queue, 40);
+    us_sendq_rest(stack, &queue, 45);
+    assert_int_equal(queue.copied, 0);
+    assert_ptr_equal(us_sendq_reserve(stack, &queue, 45, US_RESERVE_MAX), chunk);
+    assert_int_equal(chunk->room, US_BLOCK_ROOM);
+    assert_int_equal(chunk->seq, 45);
+    us_sendq_commit(stack, &queue, 7);
+    us_sendq_unrest(stack, &queue);
+    assert_ptr_equal(queue.head, chunk); /* it is not empty */
+    us_sendq_rest(stack, &queue, 52);
+    us_sendq_unrest(stack, &queue);
+    assert_null(queue.head);
+    assert_null(queue.tail);
+    assert_int_equal(stack->block_pool.used, 0);
+    us_sendq_unrest(stack, &queue);
+}
+
+/* It does not while blocks are scarce, and several are never kept. */
+static void blocks_do_not_wait_when_they_are_scarce(void **state)
+{
+    u_u32 taken = us_pool_free(&stack->block_pool) - US_SENDQ_REST_MIN + 1;
+    struct us_chunk *held = NULL;
+    struct us_sendq queue;
+    u_u32 i;
+
+    memset(&queue, 0, sizeof(queue));
+    (void)us_sendq_append(stack, &queue, 0, stream, 2 * US_BLOCK_ROOM);
+    us_sendq_rest(stack, &queue, 2 * US_BLOCK_ROOM);
+    assert_null(queue.head);
+    for (i = 0; i < taken; i++) {
+        struct us_chunk *chunk = us_block_get(stack, 0);
+        assert_non_null(chunk);
+        chunk->next = held;
+        held = chunk;
+    }
+    us_sendq_reserve(stack, &queue, 5, 100);
+    us_sendq_commit(stack, &queue, 40);
+    us_sendq_rest(stack, &queue, 45);
+    assert_null(queue.head);
+    while (held != NULL) {
+        struct us_chunk *chunk = held;
+        held = chunk->next;
+        us_block_put(stack, chunk);
+    }
+}
+
 static void clear_gives_everything_back(void **state)
 {
     struct us_sendq queue;
@@ -223,6 +277,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(any_frame_of_segments_can_be_built, setup, teardown),
         cmocka_unit_test_setup_teardown(a_short_reference_is_copied, setup, teardown),
         cmocka_unit_test_setup_teardown(an_unused_reservation_holds_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_acknowledged_block_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(blocks_do_not_wait_when_they_are_scarce, setup, teardown),
         cmocka_unit_test_setup_teardown(clear_gives_everything_back, setup, teardown),
     };
 

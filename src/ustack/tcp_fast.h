@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the two halves of the fast path have in common: tcp_fast.c, tcp_fast_out.c. */
+#ifndef USTACK_TCP_FAST_H
+#define USTACK_TCP_FAST_H
+
+/* More payload than that is summed by the functions for pieces of any length. */
+enum { US_FAST_SUM_BYTES = 128 };
+
+/* RFC 7323 appendix A: two NOPs, then the timestamps' kind and length. */
+enum { US_FAST_TS_HEAD = 0x0101080a };
+
+/* The first bytes of a TCP header. */
+enum { US_FAST_PORTS_BYTES = 4 };
+
+#endif

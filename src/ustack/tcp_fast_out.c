@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The way out of the segments that nearly all are: all that is queued goes into one, which both
+ * windows have room for. Its headers are the connection's template with the numbers filled in, its
+ * checksum the template's with these numbers added and the payload as it is copied. What
+ * us_tcp_plan() would decide is what the predicates say, and conn_sent() is what conn_record() does
+ * then. The segments of a steady connection (tcp_steady.h) have a shorter way yet.
+ */
+#include "base/cksum.h"
+#include "ustack/ip4.h"
+#include "ustack/ip6.h"
+#include "ustack/tcp.h"
+#include "ustack/tcp_fast.h"
+#include "ustack/tcp_pmtu.h"
+#include "ustack/tcp_recovery.h"
+#include "ustack/tcp_rxq.h"
+#include "ustack/tcp_sendq.h"
+#include "ustack/tcp_steady.h"
+#include "ustack/tcp_timer.h"
+
+/* ---- the frame ---- */
+
+/* Puts a word of a header in its place and adds it to the sum. */
+U_INLINE u_u64 put_word(u_u8 *at, u_u32 value, u_u64 sum)
+{
+    u_u32 word = u_be32_word(value);
+
+    u_copy(at, &word, sizeof(word));
+    return sum + word; /* a few of them reach no carry out of 64 bits */
+}
+
+/* Writes the TCP header and returns the sum of it and of what the template stands for. */
+U_INLINE u_u64 build_tcp(const struct us_stack *stack, const struct us_conn *conn, u_u8 *l4,
+                         u_u32 hdr_bytes, u_u32 window)
+{
+    struct us_tcp_hdr *hdr = (struct us_tcp_hdr *)l4;
+    u_u32 shape = hdr_bytes << 26 | (u_u32)(US_TCP_ACK | US_TCP_PSH) << 16 | window;
+    u_u64 sum = conn->head.ports_sum;
+
+    sum = put_word(l4 + 4, conn->snd_nxt, sum);
+    sum = put_word(l4 + 8, conn->rcv_nxt, sum);
+    sum = put_word(l4 + 12, shape, sum);
+    hdr->urgent = u_be16(0);
+    if (hdr_bytes > US_TCP_HDR_BYTES) {
+        sum = put_word(l4 + 20, US_FAST_TS_HEAD, sum);
+        sum = put_word(l4 + 24, us_ts_clock(stack->now_us) + conn->ts_offset, sum);
+        sum = put_word(l4 + 28, conn->ts_recent, sum);
+    }
+    return sum;
+}
+
+/* Stores a sum of 16 bits, as it stands in memory already, in a field of a header. */
+U_INLINE void put_sum(struct u_be16 *field, u_u32 folded)
+{
+    u_u16 word = (u_u16)folded;
+
+    u_copy(field, &word, sizeof(*field));
+}
+
+/* Fills in what is left of the IP header. */
+U_INLINE void build_ip(const struct us_stack *stack, const struct us_conn *conn, struct us_pkt *pkt,
+                       u_u8 *l3, u_u32 l3_bytes, u_u32 l4_bytes)
+{
+    if (U_LIKELY(l3_bytes == US_IP4_HDR_BYTES)) {
+        struct us_ip4_hdr *ip = (struct us_ip4_hdr *)l3;
+        u_u32 total = u_be16_word(US_IP4_HDR_BYTES + l4_bytes);
+        put_sum(&ip->total_bytes, total);
+        if (stack->config.caps & US_CAP_TX_IP_CSUM)
+            pkt->flags |= US_PKT_TX_IP_CSUM;
+        else
+            put_sum(&ip->checksum, ~u_sum_join(conn->head.ip_sum, total));
+    } else {
+        ((struct us_ip6_hdr *)l3)->payload_bytes = u_be16(l4_bytes);
+    }
+}
+
+/* What a segment is made of besides the connection's template and numbers. */
+struct fast_out {
+    const u_u8 *l2;
+    const u_u8 *from; /* payload */
+    u_u32 len;
+    u_u32 window;
+};
+
+/* Lengths of headers, all three constants to the caller that most segments have. */
+struct fast_shape {
+    u_u32 l2_bytes;
+    u_u32 l3_bytes;
+    u_u32 hdr_bytes; /* of TCP */
+};
+
+/*
+ * Builds the segment. More of the Ethernet header is copied than there is, in one word: what is too
+ * much is overwritten.
+ */
+U_ALWAYS_INLINE void conn_build(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt,
+                                const struct fast_out *out, struct fast_shape shape)
+{
+    u_u8 *frame = pkt->data;
+    u_u8 *l3 = frame + shape.l2_bytes;
+    u_u8 *l4 = l3 + shape.l3_bytes;
+    struct us_tcp_hdr *hdr = (struct us_tcp_hdr *)l4;
+    u_u32 len = out->len;
+    u_u32 l4_bytes = shape.hdr_bytes + len;
+    u_u64 sum;
+
+    u_copy(frame, out->l2, shape.l2_bytes == US_ETH_HDR_BYTES ? 16 : US_L2_HDR_MAX);
+    u_copy(l3, conn->head.ip, shape.l3_bytes + US_FAST_PORTS_BYTES);
+    sum = build_tcp(stack, conn, l4, shape.hdr_bytes, out->window);
+    pkt->next_seg = (struct us_pkt *)U_NULL;
+    if (stack->config.caps & US_CAP_TX_L4_CSUM) {
+        u_copy(l4 + shape.hdr_bytes, out->from, len);
+        put_sum(&hdr->checksum, u_sum_join(conn->head.pseudo_sum, u_be16_word(l4_bytes)));
+        pkt->flags = US_PKT_TX_L4_CSUM;
+        pkt->csum_start = (u_u16)(shape.l2_bytes + shape.l3_bytes);
+        pkt->csum_offset = 16;
+    } else {
+        sum = u_sum_be32(sum, l4_bytes);
+        if (len > US_FAST_SUM_BYTES)
+            sum = u_sum_add64(sum, u_cksum_copy(0, l4 + shape.hdr_bytes, out->from, len) & 0xffff);
+        else
+            sum = u_sum_copy(sum, l4 + shape.hdr_bytes, out->from, len);
+        put_sum(&hdr->checksum, ~u_sum_fold(sum));
+        pkt->flags = 0;
+    }
+    build_ip(stack, conn, pkt, l3, shape.l3_bytes, l4_bytes);
+    pkt->l2_len = (u_u8)shape.l2_bytes;
+    pkt->l3_len = (u_u8)shape.l3_bytes;
+    pkt->l4_len = (u_u8)shape.hdr_bytes;
+    pkt->len = shape.l2_bytes + shape.l3_bytes + l4_bytes;
+}
+
+/* Builds it with any headers that a connection's segments have. */
+static U_NOINLINE void conn_build_any(struct us_stack *stack, struct us_conn *conn,
+                                      struct us_pkt *pkt, const struct fast_out *out)
+{
+    struct fast_shape shape;
+
+    shape.l2_bytes = stack->l2_bytes;
+    shape.l3_bytes = us_tcp_template_l3_bytes(&conn->head);
+    shape.hdr_bytes = US_TCP_HDR_BYTES + (conn->opts & US_OPT_TS ? (u_u32)US_TCP_OPT_TS_BYTES : 0);
+    conn_build(stack, conn, pkt, out, shape);
+}
+
+/* The same where most have headers of constant lengths. */
+U_ALWAYS_INLINE void conn_build_usual(struct us_stack *stack, struct us_conn *conn,
+                                      struct us_pkt *pkt, const struct fast_out *out)
+{
+    struct fast_shape shape;
+
+    if (U_UNLIKELY(stack->l2_bytes != US_ETH_HDR_BYTES || !(conn->opts & US_OPT_TS) ||
+                   conn->head.ip[0] >> 4 != 4)) {
+        struct fast_out copy = *out; /* so that the other one need not lie in memory */
+        conn_build_any(stack, conn, pkt, &copy);
+        return;
+    }
+    shape.l2_bytes = US_ETH_HDR_BYTES;
+    shape.l3_bytes = US_IP4_HDR_BYTES;
+    shape.hdr_bytes = US_TCP_HDR_BYTES + US_TCP_OPT_TS_BYTES;
+    conn_build(stack, conn, pkt, out, shape);
+}
+
+/* ---- any segment of new data ---- */
+
+/* The next hop, if frames can be sent there without ado. */
+U_INLINE struct us_neighbour *conn_hop(struct us_stack *stack, const struct us_conn *conn)
+{
+    struct us_neighbour *neighbour = conn->neighbour;
+
+    if (neighbour == U_NULL || neighbour->serial != conn->hop_serial ||
+        (!us_neighbour_is_fresh(stack, neighbour) && !us_neighbour_use(stack, neighbour)))
+        return (struct us_neighbour *)U_NULL;
+    return neighbour;
+}
+
+/* The chunk that holds the `len` bytes behind what was sent; null if it is more than one. */
+U_INLINE struct us_chunk *conn_chunk(const struct us_conn *conn, u_u32 len)
+{
+    struct us_chunk *chunk = conn->sendq.head;
+
+    return chunk->len >= len && conn->snd_nxt - chunk->seq <= chunk->len - len
+               ? chunk
+               : (struct us_chunk *)U_NULL;
+}
+
+/* Whether `len` bytes of new data are all there is to send, and may go now. */
+U_INLINE int conn_sends_all(const struct us_conn *conn, u_u32 len)
+{
+    u_u32 flight = conn->snd_nxt - conn->snd_una;
+
+    return len - 1 < conn->cc.mss && conn->snd_nxt == conn->snd_max &&
+           flight + len <= conn->cc.cwnd && flight + len <= conn->snd_wnd &&
+           !(conn->out_flags & ~(US_OUT_ACK | US_OUT_ACK_LATER)) && conn->acks_owed == 0 &&
+           !(conn->opts & US_OPT_ECN) && !(conn->nagle && flight != 0) && conn->sack == U_NULL &&
+           conn->sendq.refs == 0 && !us_rxq_has_sack(&conn->rxq) && !us_pmtu_is_low(conn) &&
+           conn->pmtu.probe_bytes == 0;
+}
+
+/* What conn_record() does with such a segment. */
+static void conn_sent(struct us_stack *stack, struct us_conn *conn, u_u32 len, u_u32 edge)
+{
+    u_u32 seq = conn->snd_nxt;
+    u_u32 end = seq + len;
+
+    conn->out_flags = 0;
+    conn->segs_unacked = 0;
+    conn->ack_us = US_NEVER;
+    conn->last_ack = conn->rcv_nxt;
+    conn->rcv_adv = us_seq_max(conn->rcv_adv, edge);
+    if (!(conn->flags & US_CF_RTT_TIMED)) {
+        conn->flags |= US_CF_RTT_TIMED;
+        conn->rtt_seq = end;
+        conn->rtt_from_us = stack->now_us;
+    }
+    us_count_add(stack, US_C_TCP_TX_BYTES, len);
+    conn->snd_max = end;
+    conn->snd_nxt = end;
+    conn->sent_us = stack->now_us;
+    if (us_cc_is_limit(&conn->cc, end - conn->snd_una))
+        conn->limited = us_seq_max(conn->limited, end);
+    if (seq - conn->snd_una <= conn->cc.mss || conn->main_timer != US_TT_RESEND)
+        us_recovery_timer(stack, conn);
+}
+
+/* Fills the packet with what the connection has to send; returns its length, or 0. */
+static U_NOINLINE u_u32 conn_send_all(struct us_stack *stack, struct us_conn *conn,
+                                      struct us_pkt *pkt)
+{
+    u_u32 len = conn->snd_end - conn->snd_nxt;
+    struct us_neighbour *hop;
+    struct us_chunk *chunk;
+    struct fast_out out;
+    u_u32 edge;
+
+    if (!us_conn_is_quiet(conn) || !conn_sends_all(conn, len) ||
+        stack->l2_bytes + US_IP_HDR_MAX + US_TCP_HDR_MAX + len > pkt->room)
+        return 0;
+    chunk = conn_chunk(conn, len);
+    if (chunk == U_NULL)
+        return 0;
+    hop = conn_hop(stack, conn);
+    if (hop == U_NULL)
+        return 0;
+    if (conn->steady == US_STEADY_ALL)
+        us_conn_settle(conn);
+    if (conn->snd_una == conn->snd_max && stack->now_us - conn->sent_us > conn->rtt.rto_us)
+        us_cc_idle(&conn->cc, stack->now_us - conn->sent_us, conn->rtt.rto_us);
+    out.l2 = hop->l2;
+    out.from = chunk->data + (conn->snd_nxt - chunk->seq);
+    out.len = len;
+    out.window = us_tcp_window(stack, conn, &edge);
+    conn_build_any(stack, conn, pkt, &out);
+    conn->sendq.cursor = chunk;
+    conn_sent(stack, conn, len, edge);
+    return pkt->len;
+}
+
+/* ---- the one segment of a steady connection ---- */
+
+/* Whether nothing is to be sent but data and what rides on it. */
+U_INLINE int conn_owes_no_more(const struct us_conn *conn)
+{
+    /* out_flags, segs_unacked, quick_acks, acks_owed */
+    static const u_u8 mask[4] = {(u_u8) ~(US_OUT_ACK | US_OUT_ACK_LATER), 0, 0, 0xff};
+    u_u32 owed;
+    u_u32 bits;
+
+    u_copy(&owed, (const u_u8 *)conn + U_OFFSET_OF(struct us_conn, out_flags), sizeof(owed));
+    u_copy(&bits, mask, sizeof(bits));
+    return (owed & bits) == 0;
+}
+
+/*
+ * us_tcp_window() where the right edge stays, all that was received is within it, and a segment is
+ * no more than half of the window. Returns 0 if the edge is to move.
+ */
+U_INLINE int conn_window_stays(const struct us_stack *stack, const struct us_conn *conn,
+                               u_u32 *window)
+{
+    u_u32 open = conn->rcv_adv - conn->rcv_nxt;
+
+    *window = (open + ((u_u32)1 << conn->rcv_scale) - 1) >> conn->rcv_scale;
+    return stack->config.recv_window_bytes - conn->rcv_queued - open < conn->mss_sent &&
+           *window <= 0xffff;
+}
+
+/* What conn_record() does with such a segment, as far as tcp_steady.h leaves it to do. */
+U_INLINE void conn_sent_lone(struct us_stack *stack, struct us_conn *conn, u_u32 len, u_u32 window)
+{
+    u_u32 end = conn->snd_nxt + len;
+    u_u64 now_us = stack->now_us;
+
+    conn->out_flags = 0;
+    conn->segs_unacked = 0;
+    conn->ack_us = US_NEVER;
+    conn->last_ack = conn->rcv_nxt;
+    conn->rcv_adv = conn->rcv_nxt + (window << conn->rcv_scale);
+    conn->rtt_seq = end;
+    conn->rtt_from_us = now_us;
+    conn->patience.owed_us = now_us;
+    conn->main_us += now_us - conn->sent_us;
+    conn->sent_us = now_us;
+    conn->snd_max = end;
+    conn->snd_nxt = end;
+    us_count_add(stack, US_C_TCP_TX_BYTES, len);
+    if (U_UNLIKELY(conn->timer.at_us > conn->main_us))
+        us_tcp_timer_arm(stack, conn);
+    if (U_UNLIKELY(us_cc_is_limit(&conn->cc, len))) {
+        us_conn_settle(conn);
+        conn->limited = end;
+    }
+}
+
+/*
+ * Fills the packet with all that a steady connection has queued, when nothing is in flight. Returns
+ * its length; 0 if that is not so, or something else has to be considered.
+ */
+U_ALWAYS_INLINE u_u32 conn_send_lone(struct us_stack *stack, struct us_conn *conn,
+                                     struct us_pkt *pkt)
+{
+    u_u32 len = conn->snd_end - conn->snd_una;
+    const struct us_neighbour *hop = conn->neighbour;
+    struct us_chunk *chunk = conn->sendq.head;
+    struct fast_out out;
+
+    if (U_UNLIKELY(conn->snd_una != conn->snd_nxt || len - 1 >= conn->cc.mss ||
+                   len > conn->snd_wnd || chunk->len != len || !conn_owes_no_more(conn) ||
+                   stack->l2_bytes + US_IP_HDR_MAX + US_TCP_HDR_MAX + len > pkt->room ||
+                   hop->serial != conn->hop_serial || !us_neighbour_is_fresh(stack, hop) ||
+                   stack->now_us - conn->sent_us > conn->rtt.rto_us ||
+                   !conn_window_stays(stack, conn, &out.window)))
+        return 0;
+    out.l2 = hop->l2;
+    out.from = chunk->data;
+    out.len = len;
+    conn_build_usual(stack, conn, pkt, &out);
+    conn->sendq.cursor = chunk;
+    conn_sent_lone(stack, conn, len, out.window);
+    return pkt->len;
+}
+
+/* ---- the list ---- */
+
+unsigned us_tcp_fast_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n)
+{
+    u_u64 bytes = 0;
+    unsigned i;
+
+    for (i = 0; i < n && !u_list_is_empty(&stack->out_list); i++) {
+        struct us_conn *conn = U_CONTAINER_OF(stack->out_list.next, struct us_conn, out_link);
+        u_u32 sent = 0;
+
+        if (U_UNLIKELY(conn->steady < US_STEADY_IN))
+            us_conn_look(stack, conn);
+        if (U_LIKELY(conn->steady == US_STEADY_ALL))
+            sent = conn_send_lone(stack, conn, pkts[i]);
+        if (U_UNLIKELY(sent == 0))
+            sent = conn_send_all(stack, conn, pkts[i]);
+        if (U_UNLIKELY(sent == 0))
+            break;
+        bytes += sent;
+        u_list_pop_front(&stack->out_list);
+    }
+    stack->counters[US_C_TX_BYTES] += bytes;
+    us_count_add(stack, US_C_TCP_TX_SEGMENTS, i);
+    us_count_add(stack, US_C_TCP_FAST_SENT, i);
+    return i;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections that do nothing but requests and responses, told by one byte.
+ *
+ * What the fast path (tcp_fast.c) may take for granted depends on two dozen fields, which change
+ * seldom. So they are looked at once, and us_conn.steady remembers the answer until anything is
+ * done to the connection in another way: whatever may change one of these fields calls
+ * us_conn_settle() first.
+ *
+ * While a connection is US_STEADY_ALL at most one segment is in flight, and some fields are not
+ * kept, since others say the same:
+ *
+ *   limited, recover     would be SND.UNA and the number before
+ *   US_CF_RTT_TIMED      is set, though it means something only while something is in flight
+ *   main_timer           is US_TT_TAIL. While nothing is in flight there is no such deadline, and
+ *                        main_us - sent_us is how long after the next segment it will be. The wheel
+ *                        knows of an earlier one than any that should be there instead
+ *   patience.owed_us     means something only while something is in flight
+ *
+ * us_conn_settle() gives them their values back.
+ */
+#ifndef USTACK_TCP_STEADY_H
+#define USTACK_TCP_STEADY_H
+
+#include "ustack/tcp.h"
+
+/* Values of us_conn.steady. */
+enum us_steady {
+    US_STEADY_NOT,   /* or not looked at since it was settled */
+    US_STEADY_LATER, /* segments in order may be taken; more may hold once nothing is in flight */
+    US_STEADY_IN,    /* segments in order may be taken, and no more holds */
+    US_STEADY_ALL    /* and acknowledgments of all, and segments sent while nothing is in flight */
+};
+
+/*
+ * Looks whether the connection is steady, and how, and remembers it. Returns 0 if the fast path
+ * must not take its segments. Nothing that other files see is changed.
+ */
+int us_conn_look(struct us_stack *stack, struct us_conn *conn);
+
+/* us_conn_settle() for a connection that is steady. */
+void us_conn_settle_steady(struct us_conn *conn);
+
+/* All fields hold from now on, and may be changed. */
+U_INLINE void us_conn_settle(struct us_conn *conn)
+{
+    if (conn->steady != US_STEADY_NOT)
+        us_conn_settle_steady(conn);
+}
+
+/* All was acknowledged and the round-trip time has changed: so does when the next tail is probed.
+ */
+void us_conn_steady_retime(struct us_stack *stack, struct us_conn *conn);
+
+/* Whether what `steady` says is still true. For us_check(). */
+int us_conn_steady_holds(const struct us_stack *stack, const struct us_conn *conn);
+
+#endif
