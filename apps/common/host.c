@@ -28,6 +28,9 @@
 /* A ring in memory goes with us: so long the other end has to take the last frames from it. */
 #define CLOSE_REST_NS 2000000
 
+/* Looking for duplicates of an address takes a second, which begins within another (RFC 4862). */
+#define SETTLE_US UINT64_C(3000000)
+
 /* The pool of all queues; its pages are touched only as they are needed. */
 #define BUFFER_BYTES_MIN (64u * 1024 * 1024)
 #define BUFFER_BYTES_MAX (1024u * 1024 * 1024)
@@ -70,8 +73,11 @@ static int add_addresses(struct host *host, const struct link_options *link,
     unsigned i;
     int rc = 0;
 
-    for (i = 0; i < link->ip_count && rc == 0; i++)
+    for (i = 0; i < link->ip_count && rc == 0; i++) {
         rc = us_addr_add(host->stack, &link->ip[i].addr, link->ip[i].prefix_len);
+        if (link->ip[i].addr.family == US_IP6)
+            host->settled_us = net_clock_us() + SETTLE_US;
+    }
     if (rc < 0)
         return fail(error, "cannot use an address", us_strerror(rc));
     for (i = 0; i < link->gateway_count && rc == 0; i++)
@@ -104,6 +110,11 @@ int host_open(struct host *host, struct nic *nic, const struct link_options *lin
     }
     munmap(host->memory, host->memory_bytes);
     return -1;
+}
+
+bool host_is_settling(const struct host *host, int error, uint64_t now_us)
+{
+    return error == US_ERR_NO_ROUTE && now_us < host->settled_us;
 }
 
 static void abort_all(struct host *host)

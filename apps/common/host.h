@@ -22,7 +22,8 @@ struct host {
     struct us_pkt *empty[NIC_BURST_MAX]; /* lent, for the next us_output() */
     struct us_pkt *unsent[NIC_BURST_MAX];
     unsigned empty_count, unsent_count;
-    uint32_t caps; /* of the nic, as the stack knows them */
+    uint32_t caps;       /* of the nic, as the stack knows them */
+    uint64_t settled_us; /* when an IPv6 address is in use at the latest; 0: there is none */
     uint64_t rx_frames, tx_frames;
     uint64_t cycles_busy; /* time-stamp counter ticks of turns in which something came or went */
     uint64_t turn_start;  /* of host_receive(), until host_transmit() has ended the turn; or 0 */
@@ -44,6 +45,12 @@ struct host_config {
  */
 int host_open(struct host *host, struct nic *nic, const struct link_options *link,
               const struct host_config *config, char error[LINK_ERROR_MAX]);
+
+/*
+ * What us_connect() has said, US_ERR_NO_ROUTE, may be because an IPv6 address is not in use before
+ * nobody has objected to it for a while (RFC 4862 5.4): whether to try again after the next turn.
+ */
+bool host_is_settling(const struct host *host, int error, uint64_t now_us);
 
 /* Ends all connections with a RST, frees the stack and closes the nic. */
 void host_close(struct host *host, uint64_t now_us);

@@ -277,7 +277,10 @@ static int stack_turn(struct client *client, uint64_t wait_us)
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
-/* Starts handshakes up to the bound, from connection `next` on. Returns the next one, or -1. */
+/*
+ * Starts handshakes up to the bound, from connection `next` on, or as far as an address of ours is
+ * in use yet. Returns the next one, or -1.
+ */
 static long start_handshakes(struct client *client, long next)
 {
     const struct plan *plan = client->plan;
@@ -288,6 +291,8 @@ static long start_handshakes(struct client *client, long next)
         struct conn *conn = next < (long)client->count ? &client->conns[next] : &client->idle;
 
         conn->us = connect_to(client, &plan->servers[next % plan->server_count], conn, &error);
+        if (!conn->us && host_is_settling(&client->host, error, us_of(client_clock_ns())))
+            return next;
         if (!conn->us)
             return refused(client, error);
     }

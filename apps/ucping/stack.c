@@ -117,30 +117,39 @@ static int turn(struct loop *l)
     return l->failed ? -1 : 0;
 }
 
+/* One more; not yet, if our address is not in use yet. Returns how many, or -1. */
+static int connect_one(struct loop *l, const struct us_addr *addr, uint16_t port)
+{
+    struct line *line = &l->lines[l->open];
+    int error = 0;
+
+    line->us = us_connect(l->host.stack, addr, port, 0, line, &error);
+    if (!line->us && host_is_settling(&l->host, error, ucping_clock_ns() / 1000))
+        return 0;
+    if (!line->us)
+        return ucping_fail(l->s, "cannot connect to %s: %s", l->s->peer, us_strerror(error));
+    talk_open(l, line);
+    return 1;
+}
+
 static int connect_all(struct loop *l)
 {
     const struct sockaddr_in *in = (const struct sockaddr_in *)&l->s->addr;
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&l->s->addr;
     uint64_t until_ns = ucping_clock_ns() + CONNECT_NS;
     struct us_addr addr = {0};
-    unsigned i;
-    int error = 0;
+    int rc;
 
     addr.family = in->sin_family == AF_INET ? US_IP4 : US_IP6;
     if (addr.family == US_IP4)
         memcpy(addr.bytes, &in->sin_addr, 4);
     else
         memcpy(addr.bytes, &in6->sin6_addr, 16);
-    for (i = 0; i < l->s->connections; i++) {
-        struct line *line = &l->lines[i];
-
-        line->us = us_connect(l->host.stack, &addr, ntohs(in->sin_port), 0, line, &error);
-        if (!line->us)
-            return ucping_fail(l->s, "cannot connect to %s: %s", l->s->peer, us_strerror(error));
-        talk_open(l, line);
-    }
     while (l->connected < l->s->connections && !atomic_load(&ucping_stop)) {
-        if (turn(l) < 0)
+        do
+            rc = l->open < l->s->connections ? connect_one(l, &addr, ntohs(in->sin_port)) : 0;
+        while (rc > 0);
+        if (rc < 0 || turn(l) < 0)
             return -1;
         if (l->now_ns > until_ns)
             return ucping_fail(l->s, "cannot connect to %s: no answer", l->s->peer);

@@ -121,19 +121,21 @@ def test_own_stack_against_memcached(ucload_path, memcached_path, tap_obstacle):
         pytest.skip(f"tap: {tap_obstacle}")
     space = netspace.NetSpace()
     space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True)
-    memcached = space.popen([memcached_path, "-l", "0.0.0.0", "-U", "0", "-u", "root"])
+    memcached = space.popen([memcached_path, "-l", "0.0.0.0,::", "-U", "0", "-u", "root"])
 
     def listens():
         with contextlib.suppress(OSError):
-            space.run(socket.create_connection, ("127.0.0.1", 11211)).close()
+            space.run(socket.create_connection, ("::1", 11211)).close()
             return True
 
+    ip6 = ["--ip=fd00::30/64", "--host-ip=fd00::10/64", "-s[fd00::10]:11211"]
     try:
         assert settles(listens)
         for more in ([], ["-d16", "-m", MIX, "--value-size=0-3000"], ["-r", "5000", "-T0.5"],
                      ["-t3", "-d4", "-m", MIX], ["-t2", "--queues=1", "--reconnect=7"],
                      ["-t2", "--queues=1", "-r", "5000", "-T0.5", "--idle=300"],
-                     ["--value-size=300000", "-k20", "-m", "get,set", "-n300"]):
+                     ["--value-size=300000", "-k20", "-m", "get,set", "-n300"],
+                     ip6, ["-t3", "--reconnect=20", *ip6]):
             command = [ucload_path, "--io=tap", "-s10.100.0.10", "-c8", "-V", "--json", *more]
             if "-n300" not in more and "-r" not in more:
                 command.append("-n20000")
@@ -144,6 +146,17 @@ def test_own_stack_against_memcached(ucload_path, memcached_path, tap_obstacle):
         memcached.kill()
         memcached.wait()
         space.close()
+
+
+def test_an_ip6_address_that_nothing_reaches(ucload_path, tap_obstacle):
+    """An address is not in use at once (RFC 4862): it is waited for, but not for ever."""
+    if tap_obstacle:
+        pytest.skip(f"tap: {tap_obstacle}")
+    space = netspace.NetSpace()
+    command = [ucload_path, "--io=tap", "--ip=fd00::30/64", "--host-ip=fd00::10/64", "-sfd01::1"]
+    done = space.run(subprocess.run, command, capture_output=True, text=True, timeout=30)
+    space.close()
+    assert done.returncode == 69 and "no route" in done.stderr
 
 
 def test_own_stack_against_own_stack(ucload_path, server_tap):

@@ -148,6 +148,24 @@ def test_help(ucping_path):
     assert done.returncode == 0 and "--zero-copy" in done.stdout and "Examples:" in done.stdout
 
 
+def test_ip6(ucping_path, tap_obstacle):
+    """Over a TAP whose client's address is not in use before nobody has objected to it."""
+    if tap_obstacle:
+        pytest.skip(f"tap: {tap_obstacle}")
+    space = netspace.NetSpace()
+    server = space.popen([ucping_path, "--listen", "::"], stderr=subprocess.PIPE, text=True)
+    try:
+        assert "listening" in server.stderr.readline()
+        command = [ucping_path, "--io=tap", "--ip=fd00::30/64", "--host-ip=fd00::10/64", "--json",
+                   "-n5", "-c3", "fd00::10"]
+        done = space.run(subprocess.run, command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and json.loads(done.stdout)["rounds"] == 15, done.stderr
+    finally:
+        server.kill()
+        server.communicate()
+        space.close()
+
+
 # ---- what the switches do, by what the link has counted ----------------------------------------
 
 BULK_BYTES = 4 << 20
