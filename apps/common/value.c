@@ -130,6 +130,32 @@ int value_mac(const char *text, uint8_t mac[6])
     return (mac[0] & 1) || memcmp(mac, none, 6) == 0 ? -1 : 0;
 }
 
+int value_endpoint(const char *text, char host[VALUE_HOST_MAX], char port[VALUE_PORT_MAX])
+{
+    const char *start = text[0] == '[' ? text + 1 : text;
+    const char *end = text[0] == '[' ? strchr(text, ']') : strchr(text, ':');
+    const char *colon;
+    uint64_t number;
+    size_t len;
+
+    if (text[0] == '[' && !end)
+        return -1;
+    if (text[0] != '[' && end && strchr(end + 1, ':'))
+        end = NULL; /* an IPv6 address without brackets */
+    len = end ? (size_t)(end - start) : strlen(start);
+    colon = end && *end == ']' ? end + 1 : end;
+    if (len == 0 || len >= VALUE_HOST_MAX || (colon && *colon != ':' && *colon != '\0'))
+        return -1;
+    memcpy(host, start, len);
+    host[len] = '\0';
+    if (!colon || *colon != ':')
+        return 0;
+    if (strlen(colon + 1) >= VALUE_PORT_MAX || value_number(colon + 1, 1, UINT16_MAX, &number) < 0)
+        return -1;
+    memcpy(port, colon + 1, strlen(colon + 1) + 1);
+    return 0;
+}
+
 int value_threading(const char *text, enum net_threading *threading)
 {
     unsigned i;

@@ -31,6 +31,15 @@ int value_network(const char *text, struct net_stack_addr *addr);
 /* "02:00:00:12:34:56": a unicast address, not all zero. */
 int value_mac(const char *text, uint8_t mac[6]);
 
+#define VALUE_HOST_MAX 64
+#define VALUE_PORT_MAX 8
+
+/*
+ * Cuts "host:port", "[fd00::20]:port", "host" or "fd00::20" into two; without a port, what stands
+ * in port[] remains.
+ */
+int value_endpoint(const char *text, char host[VALUE_HOST_MAX], char port[VALUE_PORT_MAX]);
+
 /* "unified", "split" or "merge". */
 int value_threading(const char *text, enum net_threading *threading);
 

@@ -169,7 +169,7 @@ static int load(const struct options *o)
     if (run_open(&run, o) < 0) {
         fprintf(stderr, "ucload: %s\n", run.error);
         run_close(&run);
-        return EX_UNAVAILABLE;
+        return run.misused ? EX_USAGE : EX_UNAVAILABLE;
     }
     rc = measure(o, &report);
     if (o->json)

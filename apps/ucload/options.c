@@ -409,19 +409,19 @@ void options_print_help(FILE *to)
     fprintf(to, "\nThe link (of the own TCP/IP stack; its default addresses are 10.100.0.30/24 "
                 "and\n10.100.0.10/24):\n");
     command_print_link(to);
-    fprintf(to,
-            "\nExamples:\n"
-            "  ucload                                      a GET at a time on 32 connections\n"
-            "  ucload -d16 -m get:90,set:10 -V             pipelined, every reply verified\n"
-            "  ucload -k1000000 -p zipf:0.99 --value-size=64-1024 -m get:9,set:1\n"
-            "  ucload -r50000 --hdr=latency.hlog           open loop at 50000 requests/s\n"
-            "  ucload --slo='p99<200us' -T2                the highest rate that keeps it\n"
-            "  ucload --etc -k100000 -c64 -t2              Facebook's ETC workload\n"
-            "  ucload --reconnect=1 -c64                   a connection for each request\n"
-            "  ucload --idle=10000                         beside 10000 silent connections\n"
-            "  ucload --io=tap -s 10.100.0.10              over the own TCP/IP stack\n\n"
-            "Exit status: 0; 1 a reply was wrong or refused; 64 wrong options; 69 the server\n"
-            "cannot be reached, has gone or does not answer; 71 the system refuses something.\n");
+    fprintf(to, "\nExamples:\n"
+                "  ucload                                      a GET at a time on 32 connections\n"
+                "  ucload -d16 -m get:90,set:10 -V             pipelined, every reply verified\n"
+                "  ucload -k1000000 -p zipf:0.99 --value-size=64-1024 -m get:9,set:1\n"
+                "  ucload -r50000 --hdr=latency.hlog           open loop at 50000 requests/s\n"
+                "  ucload --slo='p99<200us' -T2                the highest rate that keeps it\n"
+                "  ucload --etc -k100000 -c64 -t2              Facebook's ETC workload\n"
+                "  ucload --reconnect=1 -c64                   a connection for each request\n"
+                "  ucload --idle=10000                         beside 10000 silent connections\n"
+                "  ucload --io=tap -s 10.100.0.10              over the own TCP/IP stack\n\n"
+                "Exit status: 0; 1 a reply was wrong or refused; 64 wrong options; 69 the server\n"
+                "cannot be reached, has gone or does not answer, or the system refuses what is\n"
+                "needed; 73 a file cannot be written.\n");
 }
 
 /* ---- parsing ----------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "common/value.h"
 #include "nic/spread.h"
 
 #define PROGRESS_NS 1000000000
@@ -28,38 +29,24 @@ static int fail(struct run *run, const char *what, const char *why)
     return -1;
 }
 
-/* ---- the plan ---------------------------------------------------------------------------- */
-
-/* Cuts "host:port", "[v6]:port" or "host" into two; port is "11211" if none is given. */
-static int cut_address(const char *text, char host[64], char port[8])
+/* What the command line asks for makes no sense. */
+static int misuse(struct run *run, const char *what, const char *why)
 {
-    const char *start = text[0] == '[' ? text + 1 : text;
-    const char *end = text[0] == '[' ? strchr(text, ']') : strchr(text, ':');
-    const char *colon;
-    size_t len;
-
-    if (text[0] == '[' && !end)
-        return -1;
-    if (text[0] != '[' && end && strchr(end + 1, ':'))
-        end = NULL; /* an IPv6 address without brackets */
-    len = end ? (size_t)(end - start) : strlen(start);
-    colon = end && *end == ']' ? end + 1 : end;
-    if (len == 0 || len >= 64 || (colon && *colon != ':' && *colon != '\0'))
-        return -1;
-    memcpy(host, start, len);
-    host[len] = '\0';
-    return snprintf(port, 8, "%s", colon && *colon == ':' ? colon + 1 : "11211") < 8 ? 0 : -1;
+    run->misused = true;
+    return fail(run, what, why);
 }
+
+/* ---- the plan ---------------------------------------------------------------------------- */
 
 static int find_server(struct run *run, const char *text, struct server *server)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
-    char host[64], port[8];
+    char host[VALUE_HOST_MAX], port[VALUE_PORT_MAX] = "11211";
     int rc;
 
-    if (cut_address(text, host, port) < 0)
-        return fail(run, text, "is not HOST:PORT");
+    if (value_endpoint(text, host, port) < 0)
+        return misuse(run, text, "is not HOST:PORT");
     rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0)
         return fail(run, text, gai_strerror(rc));
@@ -76,12 +63,12 @@ static int find_servers(struct run *run, const char *list)
     char text[sizeof(plan->server_text)], *rest = text, *one;
 
     if (strlen(list) >= sizeof(text))
-        return fail(run, "--server", "the list is too long");
+        return misuse(run, "--server", "the list is too long");
     snprintf(plan->server_text, sizeof(plan->server_text), "%s", list);
     snprintf(text, sizeof(text), "%s", list);
     while ((one = strsep(&rest, ","))) {
         if (plan->server_count == CLIENT_SERVERS_MAX)
-            return fail(run, "--server", "there are too many");
+            return misuse(run, "--server", "there are too many");
         if (find_server(run, one, &plan->servers[plan->server_count++]) < 0)
             return -1;
     }
@@ -95,7 +82,7 @@ static int open_replay(struct run *run, const struct options *o)
 
     if (replay_open(&plan->replay, o->replay_path, KEYSPACE_VALUE_MAX, why) < 0 ||
         keyspace_open_replay(&plan->keys, &plan->replay, why) < 0)
-        return fail(run, o->replay_path, why);
+        return misuse(run, o->replay_path, why);
     plan->replaying = true;
     plan->replay_again = o->seconds_given || o->requests > 0 || o->slo_given;
     return 0;
@@ -114,16 +101,16 @@ static int make_plan(struct run *run, const struct options *o)
     plan->arrivals = o->arrivals;
     plan->timeout_ns = (uint64_t)(o->timeout_s * 1e9);
     if (mix_parse(&plan->mix, o->mix, why) < 0)
-        return fail(run, "--mix", why);
+        return misuse(run, "--mix", why);
     plan->mix.multi = (uint32_t)o->multi;
     plan->fill = o->fill;
     plan->threads = o->threads;
     if (!load_popularity_parse(&plan->popularity, o->popularity, o->keys, o->seed, why))
-        return fail(run, "--popularity", why);
+        return misuse(run, "--popularity", why);
     if (o->replay_path && open_replay(run, o) < 0)
         return -1;
     if (!o->replay_path && keyspace_open(&plan->keys, o->keys, o->key_size, o->value_size, why) < 0)
-        return fail(run, "sizes", why);
+        return misuse(run, "--key-size, --value-size", why);
     if (forms_open(&plan->forms, o->protocol, &plan->keys, (uint32_t)o->exptime_s) < 0)
         return fail(run, "sizes", "no memory for the requests");
     plan->reconnect = o->reconnect;
@@ -397,7 +384,7 @@ static int watch_cores(struct run *run, const struct options *o)
     if (cores.count == 0 && cores_all(&cores, why) < 0)
         return fail(run, "hiccups", why);
     rc = hiccup_open(&run->watch, &cores);
-    return rc == 0 ? 0 : fail(run, "--watch-cores: a core cannot be watched", strerror(-rc));
+    return rc == 0 ? 0 : misuse(run, "--watch-cores: a core cannot be watched", strerror(-rc));
 }
 
 int run_open(struct run *run, const struct options *o)

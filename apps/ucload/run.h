@@ -35,6 +35,7 @@ struct run {
     struct hiccup_watch watch;
     sem_t ended;
     bool progress;
+    bool misused;                       /* the error is one of the command line */
     char error[CLIENT_ERROR_MAX + 100]; /* of the thread that failed first */
 };
 

@@ -221,18 +221,11 @@ static int find_peer(struct settings *s)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = s->listen ? AI_PASSIVE : 0};
     struct addrinfo *found;
-    char host[64];
-    const char *colon = strrchr(s->peer, ':');
-    const char *port = UCPING_PORT;
+    char host[VALUE_HOST_MAX], port[VALUE_PORT_MAX] = UCPING_PORT;
     int rc;
 
-    if (colon && strchr(s->peer, ':') == colon)
-        port = colon + 1;
-    else
-        colon = s->peer + strlen(s->peer);
-    if ((size_t)(colon - s->peer) >= sizeof(host))
+    if (value_endpoint(s->peer, host, port) < 0)
         return ucping_fail(s, "\"%s\" is not HOST:PORT", s->peer);
-    snprintf(host, sizeof(host), "%.*s", (int)(colon - s->peer), s->peer);
     rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0)
         return ucping_fail(s, "%s: %s", s->peer, gai_strerror(rc));

@@ -566,8 +566,12 @@ def test_search_for_a_goal(load, server_sock):
         (["--slo=p99<1ms", "-r5"], "--slo"),
         (["--rate=0"], "--rate"),
         (["--protocol=http"], "--protocol"),
-        (["--server=a:b:c:"], "a:b:c:"),
         (["--server=[::1"], "HOST:PORT"),
+        (["--server=127.0.0.1:99999"], "HOST:PORT"),
+        (["--server=127.0.0.1:"], "HOST:PORT"),
+        (["--popularity=hot:2:1"], "hot set"),
+        (["--key-size=251"], "--key-size"),
+        (["--replay=/nonexistent"], "No such file"),
         (["--io=tap", "-t999"], "--threads"),
         (["--reconnect=0"], "--reconnect"),
         (["--idle=x"], "--idle"),
@@ -583,8 +587,13 @@ def test_search_for_a_goal(load, server_sock):
 )
 def test_wrong_options(ucload_path, args, words):
     done = subprocess.run([ucload_path, *args], capture_output=True, text=True, timeout=30)
-    assert done.returncode in (64, 69) and words in done.stderr, done.stderr
+    assert done.returncode == 64 and words in done.stderr, done.stderr
     assert done.stderr.startswith("ucload: ") and done.stdout == ""
+
+
+def test_a_name_that_nobody_has(ucload_path):
+    done = subprocess.run([ucload_path, "-sa:b:c:"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 69 and "a:b:c:" in done.stderr
 
 
 def test_help_and_version(ucload_path):

@@ -137,6 +137,7 @@ def test_nobody_there(ucping_path):
 
 @pytest.mark.parametrize("args", [["-b0"], ["-b65537"], ["-mx"], ["--csum=maybe"], ["a", "b"],
                                   ["-T0"], ["--what"], ["-c"], ["--mtu=1", "--io=tap"],
+                                  ["127.0.0.1:0"], ["127.0.0.1:70000"], ["[::1"],
                                   ["--threading=both", "--io=tap"], ["--threading=merge"]])
 def test_wrong_options(ucping_path, args):
     done = subprocess.run([ucping_path, *args], capture_output=True, text=True, timeout=20)
@@ -153,11 +154,11 @@ def test_ip6(ucping_path, tap_obstacle):
     if tap_obstacle:
         pytest.skip(f"tap: {tap_obstacle}")
     space = netspace.NetSpace()
-    server = space.popen([ucping_path, "--listen", "::"], stderr=subprocess.PIPE, text=True)
+    server = space.popen([ucping_path, "--listen", "[::]:77"], stderr=subprocess.PIPE, text=True)
     try:
         assert "listening" in server.stderr.readline()
         command = [ucping_path, "--io=tap", "--ip=fd00::30/64", "--host-ip=fd00::10/64", "--json",
-                   "-n5", "-c3", "fd00::10"]
+                   "-n5", "-c3", "[fd00::10]:77"]
         done = space.run(subprocess.run, command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0 and json.loads(done.stdout)["rounds"] == 15, done.stderr
     finally:

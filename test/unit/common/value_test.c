@@ -69,6 +69,42 @@ static void test_addresses(void **state)
     assert_int_equal(value_mac("02-00-00-ab-cd-ef", bytes), -1);
 }
 
+static void must_cut(const char *text, const char *host, const char *port)
+{
+    char got[VALUE_HOST_MAX], got_port[VALUE_PORT_MAX] = "7";
+
+    assert_int_equal(value_endpoint(text, got, got_port), 0);
+    assert_string_equal(got, host);
+    assert_string_equal(got_port, port);
+}
+
+static void test_endpoints(void **state)
+{
+    static const char *const bad[] = {"",
+                                      ":1",
+                                      "h:",
+                                      "h:0",
+                                      "h:65536",
+                                      "h:http",
+                                      "[::1",
+                                      "[::1]x",
+                                      "[]:1",
+                                      "h:-1",
+                                      "h:123456789",
+                                      "1234567890123456789012345678901234567890"
+                                      "123456789012345678901234"};
+    char host[VALUE_HOST_MAX], port[VALUE_PORT_MAX] = "";
+    unsigned i;
+
+    must_cut("host", "host", "7");
+    must_cut("10.0.0.1:65535", "10.0.0.1", "65535");
+    must_cut("fd00::20", "fd00::20", "7");
+    must_cut("[fd00::20]", "fd00::20", "7");
+    must_cut("[fd00::20]:1", "fd00::20", "1");
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(value_endpoint(bad[i], host, port), -1);
+}
+
 static void test_threading(void **state)
 {
     enum net_threading threading = NET_THREADING_MERGE;
@@ -89,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_endpoints),
         cmocka_unit_test(test_threading),
     };
 
