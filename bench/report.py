@@ -136,9 +136,21 @@ def latency(rows):
     return [text + "."]
 
 
+def agreement(rows):
+    """Whether another client finds the same, where the server is the bound."""
+    ratio, counted = (find(rows, name) for name in (
+        "ucload_to_memcaslap_16k", "memcached_16k_by_ucload_counted"))
+    if not ratio or not counted:
+        return []
+    return [f"What another client says: of a memcached whose core is the bound ucload gets "
+            f"{ratio['value']:.3f} times what memcaslap gets, and {counted['value']:.3f} times the "
+            "requests that memcached has counted (`ucload_to_memcaslap_16k`)."]
+
+
 def answers(rows):
     """The questions that the report is for, as sentences."""
-    return faster(rows) + where_time_goes(rows) + limits(rows) + latency(rows)
+    return (faster(rows) + where_time_goes(rows) + limits(rows) + latency(rows) +
+            agreement(rows))
 
 
 BUSY_SHARE = 0.25  # of the cores: what a machine may do beside and still tell something

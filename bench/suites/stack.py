@@ -11,10 +11,12 @@ flight. load_limit_*: the load of get_* on a server that looks nothing up. *_cyc
 (load_cycles_per_get, load_limit_*_cycles).
 """
 
+import itertools
 import os
 import pathlib
 import re
 import shutil
+import socket
 import time
 
 import harness
@@ -24,11 +26,18 @@ SUITE = "stack"
 
 STARTS_WITHIN = 10  # seconds, for testpmd
 
+KEYS = 1000
+# Values of the requests by which clients are compared. With small ones either client may be the
+# bound. To send large ones takes the kernel longer than to receive them, so the server is.
+AGREEMENT = {"": 64, "_16k": 16384}
+MEMCASLAP_SECONDS = 2  # what it takes to start and end, beyond its time
+
 
 def expected():
     cores = harness.seconds_of(8) if len(os.sched_getaffinity(0)) > 3 else 0
     echoes = 2 * harness.ROUNDS * (3 + harness.SECONDS)
-    return harness.seconds_of(15) + echoes + cores
+    pairs = len(AGREEMENT) * (harness.seconds_of(2) + harness.ROUNDS * MEMCASLAP_SECONDS)
+    return harness.seconds_of(13) + echoes + cores + (pairs if shutil.which("memcaslap") else 0)
 
 
 def frame_rates(log):
@@ -189,35 +198,91 @@ def pipelined(bench):
                                        results[-1]["command"], beside)
 
 
-def by_memcaslap(bench):
+def requests_counted(server):
+    """What the server itself has counted: GETs and SETs."""
+    host, port = server.address.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), 5) as sock, sock.makefile("rwb") as stream:
+        stream.write(b"stats\r\n")
+        stream.flush()
+        stats = dict(line.split()[1:3] for line in iter(stream.readline, b"END\r\n"))
+    return int(stats[b"cmd_get"]) + int(stats[b"cmd_set"])
+
+
+def with_memcached(bench, load):
+    """
+    One client's figure, from load(server) -> (requests/s, seconds, all its requests, command); and
+    beside it how busy the server's core was, and what the server has counted.
+    """
+    with bench.sock_server("memcached") as server:
+        busy, counted = sum(cpu_times(server)), requests_counted(server)
+        rate, seconds, requests, command = load(server)
+        busy, counted = sum(cpu_times(server)) - busy, requests_counted(server) - counted
+    return {"rate": rate, "command": command, "counted": requests / max(1, counted),
+            "busy": busy / os.sysconf("SC_CLK_TCK") / seconds}
+
+
+def by_memcaslap(bench, value_bytes):
     """The load of libmemcached's tool: its own keys and values, of the sizes that it is told."""
     tool = shutil.which("memcaslap")
     if not tool:
         raise Skip("memcaslap is not installed")
     settings = bench.folder / "memcaslap"
-    settings.write_text("key\n16 16 1\nvalue\n64 64 1\ncmd\n0 0.01\n1 0.99\n")
-    with bench.sock_server("memcached") as server:
+    settings.write_text(f"key\n16 16 1\nvalue\n{value_bytes} {value_bytes} 1\n"
+                        "cmd\n0 0.01\n1 0.99\n")
+
+    def load(server):
         command = [tool, "-s", server.address, "-t", f"{max(1, round(harness.SECONDS))}s",
                    "-c", str(harness.CONNECTIONS), "-T", "1", "-F", settings]
         said = bench.run(command)
-    return {"rate": float(re.search(r"TPS: (\d+)", said)[1]),
-            "command": bench.both(server, command)}
+        requests, rate = (float(re.search(rf"{name}: (\d+)", said)[1]) for name in ("Ops", "TPS"))
+        return rate, requests / max(1.0, rate), requests, bench.both(server, command)
+
+    return with_memcached(bench, load)
 
 
-def agreement(bench):
+def by_ucload(bench, value_bytes):
     """
-    What another client says of the same server under the same load. memcaslap asks for nothing but
-    what it has stored before: a hundredth of its requests, so some 1000 keys in a second.
+    The same load. memcaslap asks for nothing but what it has stored before: a hundredth of its
+    requests, so some 1000 keys in a second.
     """
-    same = ("--key-size=16", "--value-size=64", "-k1000", "--mix=get:99,set:1")
-    found = bench.rounds(SUITE, {
-        "by_memcaslap": lambda: by_memcaslap(bench),
-        "by_ucload": lambda: get(bench, lambda: bench.sock_server("memcached"), *same)})
-    beside = None
-    for name, results in found.items():
-        value = bench.rows.add(SUITE, f"memcached_{name}", [r["rate"] for r in results], "1/s",
-                               results[-1]["command"], {"memcaslap": beside})
-        beside = beside or value
+    def load(server):
+        said = bench.load(server, "--key-size=16", f"--value-size={value_bytes}", f"-k{KEYS}",
+                          "--mix=get:99,set:1", "--warmup=0")
+        return (said["requests_per_second"], said["seconds"], said["requests"] + KEYS,
+                said["command"])
+
+    return with_memcached(bench, load)
+
+
+CLIENTS = {"memcaslap": by_memcaslap, "ucload": by_ucload}
+
+
+def agreement(bench, suffix, value_bytes):
+    """What another client says of the same server and load, one right after the other."""
+    turns = itertools.count()
+
+    def both():
+        order = list(CLIENTS) if next(turns) % 2 == 0 else list(reversed(CLIENTS))
+        return {name: CLIENTS[name](bench, value_bytes) for name in order}
+
+    found = bench.rounds(SUITE, {f"memcached{suffix} by two clients": both})
+    results = next(iter(found.values()), None)
+    if not results:
+        return
+    command, base = {name: results[-1][name]["command"] for name in CLIENTS}, None
+    for name in CLIENTS:
+        value = bench.rows.add(SUITE, f"memcached{suffix}_by_{name}",
+                               [r[name]["rate"] for r in results], "1/s", command[name],
+                               {"memcaslap": base})
+        base = base or value
+    bench.rows.add(SUITE, f"ucload_to_memcaslap{suffix}",
+                   [r["ucload"]["rate"] / r["memcaslap"]["rate"] for r in results],
+                   "median of the rounds' ratios", command["ucload"])
+    for name in CLIENTS:
+        for key, unit in (("busy", "of the server's core"),
+                          ("counted", "of what the server has counted")):
+            bench.rows.add(SUITE, f"memcached{suffix}_by_{name}_{key}",
+                           [r[name][key] for r in results], unit, command[name])
 
 
 def cores(bench):
@@ -245,7 +310,8 @@ def run(bench):
     limits = bounds(bench)
     gets(bench, limits)
     pipelined(bench)
-    agreement(bench)
+    for suffix, value_bytes in AGREEMENT.items():
+        agreement(bench, suffix, value_bytes)
     try:
         cores(bench)
     except Skip as why:
