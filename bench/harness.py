@@ -106,9 +106,13 @@ class Progress:
         self.clear()
         print(f"suite {name} took {self.text(self.due - begun)}", flush=True)
 
+    def time_left(self):
+        """Seconds of the run that are this suite's, if those to come take what they said."""
+        return self.limit - time.monotonic() - sum(self.expected.values())
+
     def out_of_time(self):
         """Whether this suite has to be content with the rounds that it has."""
-        return time.monotonic() + sum(self.expected.values()) > self.limit
+        return self.time_left() < 0
 
     def show(self, what):
         """A line for those who watch: in place on a terminal, else twice a minute."""

@@ -12,7 +12,7 @@ import harness
 SUITE = "cost"
 
 COUNTED = 20_000
-CALLGRIND_SECONDS = 40
+CALLGRIND_SECONDS = 20
 PARSED = ("get", "gets", "set", "mg", "ms", "binary_get")
 
 

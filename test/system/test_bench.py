@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import harness  # noqa: E402
 import report  # noqa: E402
 import suites  # noqa: E402
-from suites import cost, latency  # noqa: E402
+from suites import cost, engine, latency  # noqa: E402
 from wire import settles  # noqa: E402
 
 ROW = {"suite", "case", "value", "unit", "median_of", "compared_to", "ratio"}
@@ -102,6 +102,61 @@ def test_split_runs_where_servers_have_two_cores(build, tap_obstacle):
                           env={**os.environ, "BENCH_SECONDS": "0.05", "BENCH_ROUNDS": "1"})
     assert re.search(r"split_tap .* x unified_2_workers", done.stdout), done.stdout
     assert re.search(r"ping_split_tap .* x unified_for_split", done.stdout), done.stdout
+
+
+class SlowEngine(engine.Suite):
+    """Four steps of 10 s, on a machine that is so many times slower, with a clock of its own."""
+
+    def __init__(self, slowness, seconds):
+        self.clock = 0.0
+        super().__init__(None, False, lambda: seconds - self.clock, lambda: self.clock)
+        self.slowness, self.done = slowness, []
+
+    def steps(self):
+        return [engine.Step(f"step {n}", 5, 1, lambda rounds, n=n: self.take(n, rounds))
+                for n in range(4)]
+
+    def take(self, number, rounds):
+        self.clock += self.slowness * (5 + rounds)
+        self.done.append((number, rounds))
+
+
+@pytest.fixture
+def five_rounds(monkeypatch):
+    monkeypatch.setattr(engine, "ROUNDS", 5)
+
+
+def test_the_engine_has_all_its_rounds_where_there_is_time(five_rounds):
+    suite = SlowEngine(1.0, 40)
+    suite.run_all()
+    assert suite.done == [(n, 5) for n in range(4)] and not suite.skipped
+
+
+def test_the_engine_has_fewer_rounds_when_it_is_late(five_rounds):
+    suite = SlowEngine(1.5, 52)
+    suite.run_all()
+    rounds = [rounds for _, rounds in suite.done]
+    assert rounds[0] == 5 and len(rounds) == 4 and 1 <= min(rounds) < 5
+    assert suite.clock <= 52
+    assert [what for what, _ in suite.skipped] == \
+        [f"rounds after {r} of step {n}" for n, r in suite.done if r < 5]
+
+
+def test_the_engine_leaves_out_what_there_is_no_time_for(five_rounds):
+    suite = SlowEngine(4.0, 60)
+    suite.run_all()
+    assert suite.done[0] == (0, 5) and suite.clock <= 60
+    left_out = {f"step {n}" for n in range(4)} - {f"step {n}" for n, _ in suite.done}
+    assert left_out and left_out <= {what for what, _ in suite.skipped}
+
+
+def test_what_runs_when_the_time_is_up_is_ended(five_rounds):
+    suite = engine.Suite(None, False, lambda: 0.2)
+    with pytest.raises(engine.Late):
+        suite.call(["sleep", "60"])
+    assert suite.call(["true"]).returncode == 0
+    with pytest.raises(engine.Late):
+        engine.Suite(None, False, lambda: -1.0).call(["true"])
 
 
 def marked(mark):
