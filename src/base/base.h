@@ -131,7 +131,8 @@ U_INLINE int u_equal(const void *a, const void *b, unsigned long bytes)
 /*
  * The same for lengths that are mostly short and not known beforehand, such as those of keys: the
  * call of a function that is good at any length costs more than these two words, which overlap.
- * Longer ones take that call, for which a caller has to save what it has in registers.
+ * Longer ones take that call, for which a caller has to save what it has in registers. One or two
+ * words are the most usual length, and come first.
  */
 #define U_SHORT_BYTES 32
 
@@ -140,14 +141,14 @@ U_INLINE void u_copy_short(void *to, const void *from, unsigned long bytes)
     unsigned char *t = (unsigned char *)to;
     const unsigned char *f = (const unsigned char *)from;
 
-    if (bytes > U_SHORT_BYTES) {
+    if (U_LIKELY(bytes - 8 <= 8)) {
+        u_copy(t, f, 8);
+        u_copy(t + bytes - 8, f + bytes - 8, 8);
+    } else if (bytes > U_SHORT_BYTES) {
         u_copy(t, f, bytes);
     } else if (bytes > 16) {
         u_copy(t, f, 16);
         u_copy(t + bytes - 16, f + bytes - 16, 16);
-    } else if (bytes >= 8) {
-        u_copy(t, f, 8);
-        u_copy(t + bytes - 8, f + bytes - 8, 8);
     } else if (bytes >= 4) {
         u_copy(t, f, 4);
         u_copy(t + bytes - 4, f + bytes - 4, 4);
@@ -163,12 +164,12 @@ U_INLINE int u_equal_short(const void *a, const void *b, unsigned long bytes)
     const unsigned char *x = (const unsigned char *)a;
     const unsigned char *y = (const unsigned char *)b;
 
+    if (U_LIKELY(bytes - 8 <= 8))
+        return u_equal(x, y, 8) && u_equal(x + bytes - 8, y + bytes - 8, 8);
     if (bytes > U_SHORT_BYTES)
         return u_equal(x, y, bytes);
     if (bytes > 16)
         return u_equal(x, y, 16) && u_equal(x + bytes - 16, y + bytes - 16, 16);
-    if (bytes >= 8)
-        return u_equal(x, y, 8) && u_equal(x + bytes - 8, y + bytes - 8, 8);
     if (bytes >= 4)
         return u_equal(x, y, 4) && u_equal(x + bytes - 4, y + bytes - 4, 4);
     return bytes == 0 ||

@@ -50,11 +50,11 @@ static uint32_t packet_key(const uint8_t *data, uint32_t len, const uint8_t **ke
 
 static inline void hint_set(struct cache_session *session, const uint8_t *bytes, uint32_t len)
 {
-    struct cache_hint *hint = &session->hint;
+    struct kv_key key = kv_key(session->worker->kv, bytes, len);
 
-    hint->key = kv_key(session->worker->kv, bytes, len);
-    hint->loop = session->worker->loop;
-    kv_prefetch_bucket(session->worker->kv_worker, &hint->key);
+    kv_prefetch_bucket(session->worker->kv_worker, &key);
+    session->hint.key = key;
+    session->hint.loop = session->worker->loop;
 }
 
 /* What is no get of one key, or comes when none could be answered at once. */
@@ -73,12 +73,12 @@ static __attribute__((noinline)) void prefetch_other(struct cache_session *sessi
         hint_set(session, bytes, key_len);
 }
 
-bool cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data, uint32_t len)
+__attribute__((flatten)) bool cache_session_prefetch_bucket(struct cache_session *session,
+                                                            const uint8_t *data, uint32_t len)
 {
     uint32_t key_len;
     uint32_t get_bytes = 0;
 
-    session->hint.item = NULL;
     if (U_LIKELY(cache_session_is_waiting(session) && session->line == NULL &&
                  session->language == CACHE_LANGUAGE_TEXT))
         get_bytes = mc_parse_get(data, len, &key_len);
@@ -102,9 +102,13 @@ void cache_session_prefetch_value(struct cache_session *session)
 {
     struct cache_hint *hint = &session->hint;
 
-    if (hint->item != NULL && hint->loop == session->worker->loop)
+    if (hint->key.bytes != NULL && hint->item != NULL)
         kv_prefetch_value(hint->item);
-    hint->item = NULL;
+}
+
+bool cache_values_are_long(const struct cache_worker *worker)
+{
+    return worker->loop - worker->long_value_loop < CACHE_LONG_VALUE_LOOPS;
 }
 
 /*
@@ -123,8 +127,8 @@ uint32_t cache_session_answer(struct cache_session *session, const uint8_t *data
                    !kv_get_short(worker->kv_worker, &hint->key, &found)))
         return 0;
     atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
-    cache_count_class_near(worker, CACHE_CLASS_GET_HITS, hint->key.len + found.value_len);
-    n = cache_reply_short(room, &hint->key, found.value, found.value_len);
+    cache_count_near_hit(worker, hint->key.len + found.value_len);
+    n = cache_reply_short(worker, room, &hint->key, found.value, found.value_len);
     cache_count(worker, CACHE_BYTES_READ, len);
     cache_count(worker, CACHE_BYTES_WRITTEN, n);
     hint->key.bytes = NULL;

@@ -128,6 +128,7 @@ static void worker_init(struct cache_worker *worker, struct cache *cache, unsign
     worker->cache = cache;
     worker->kv = cache->kv;
     worker->index = index;
+    worker->long_value_loop = worker->loop - CACHE_LONG_VALUE_LOOPS;
     worker->requests_per_event = cache->settings.requests_per_event;
     if (worker->requests_per_event == 0)
         worker->requests_per_event = UINT32_MAX;
@@ -174,12 +175,20 @@ struct cache_worker *cache_join(struct cache *cache)
 
 static void sums_add(struct cache_sums *sums, const struct cache_worker *worker)
 {
+    const struct kv_sizes *sizes = &worker->cache->sizes;
+
     for (unsigned i = 0; i < CACHE_COUNTER_COUNT; i++)
         sums->counters[i] += atomic_load_explicit(&worker->counters[i], memory_order_relaxed);
-    for (unsigned class = 0; class < worker->cache->sizes.class_count; class ++)
+    for (unsigned class = 0; class < sizes->class_count; class ++)
         for (unsigned i = 0; i < CACHE_CLASS_COUNTER_COUNT; i++)
             sums->classes[class][i] +=
                 atomic_load_explicit(&worker->classes[class][i], memory_order_relaxed);
+    for (uint32_t bytes = 0; bytes < U_ARRAY_LEN(worker->near_hits); bytes++) {
+        unsigned class = kv_sizes_class(sizes, kv_sizes_of(sizes, bytes, 0, 0));
+
+        sums->classes[class][CACHE_CLASS_GET_HITS] +=
+            atomic_load_explicit(&worker->near_hits[bytes], memory_order_relaxed);
+    }
 }
 
 void cache_leave(struct cache_worker *worker)

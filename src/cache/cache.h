@@ -172,8 +172,8 @@ enum cache_session_state cache_session_state(const struct cache_session *session
 
 /*
  * What comes before the input of a burst (hints, no effect): the first function looks at the first
- * request in data and prefetches its bucket, the second prefetches what its item begins with, the
- * third the rest of the item. Call each for all connections of a burst before the next one, then
+ * request in data and prefetches its bucket, the second prefetches the beginning of its item, the
+ * third the rest of a long one. Call each for all connections of a burst before the next one, then
  * input, which uses the hash that the first has computed: the same data, unchanged, within one
  * loop. The first returns whether cache_session_answer() may be asked.
  */
@@ -181,6 +181,9 @@ bool cache_session_prefetch_bucket(struct cache_session *session, const uint8_t 
                                    uint32_t len);
 void cache_session_prefetch_item(struct cache_session *session);
 void cache_session_prefetch_value(struct cache_session *session);
+
+/* Whether the third is worth it: among the values answered lately were some that are not short. */
+bool cache_values_are_long(const struct cache_worker *worker);
 
 /*
  * Does what cache_session_input() would do with input that a prefetch in this loop has found to be

@@ -121,12 +121,15 @@ static inline int value_send(struct cache_worker *worker, struct cache_sink *sin
         const uint8_t *part = kv_value(view->item, 0, &len);
 
         if (U_LIKELY(len >= bytes)) {
+            if (bytes > MC_SHORT_VALUE_MAX + CACHE_CRLF_BYTES)
+                cache_note_long_value(worker);
             memcpy(sink->at + header_len, part, bytes);
             cache_reply_take(worker, sink, header_len + bytes);
             return 0;
         }
     }
     cache_reply_take(worker, sink, header_len);
+    cache_note_long_value(worker);
     if (bytes >= CACHE_REF_BYTES_MIN)
         return value_reference(worker, sink, view, bytes);
     return value_copy(worker, sink, view, bytes);
@@ -150,14 +153,15 @@ int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,
 
 U_STATIC_ASSERT(SHORT_AROUND_MAX + KV_SHORT_MAX <= CACHE_SINK_NEED_MAX, a_short_hit_fits_one_room);
 
-uint32_t cache_reply_short(uint8_t *room, const struct kv_key *key, const uint8_t *value,
-                           uint32_t value_len)
+uint32_t cache_reply_short(struct cache_worker *worker, uint8_t *room, const struct kv_key *key,
+                           const uint8_t *value, uint32_t value_len)
 {
     uint32_t value_bytes = value_len - CACHE_CRLF_BYTES;
     uint8_t *at = room;
 
     if (U_LIKELY(value_bytes <= MC_SHORT_VALUE_MAX))
         return mc_write_short_hit(at, key->bytes, key->len, value, value_bytes);
+    cache_note_long_value(worker);
     at += mc_write_value_header(at, key->bytes, key->len, 0, value_bytes, NULL);
     memcpy(at, value, value_len);
     memcpy(at + value_len, end_line, sizeof(end_line) - 1);

@@ -52,8 +52,8 @@ int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,
  * KV_SHORT_MAX. Written at `room`, which has CACHE_SINK_NEED_MAX bytes, and not counted; returns
  * its length.
  */
-uint32_t cache_reply_short(uint8_t *room, const struct kv_key *key, const uint8_t *value,
-                           uint32_t value_len);
+uint32_t cache_reply_short(struct cache_worker *worker, uint8_t *room, const struct kv_key *key,
+                           const uint8_t *value, uint32_t value_len);
 
 /* The line of a meta reply; if its code is VA, the value of the view and its CRLF. */
 int cache_reply_meta(struct cache_worker *worker, struct cache_sink *sink,

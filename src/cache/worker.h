@@ -154,6 +154,9 @@ struct cache {
     struct cache_worker *workers[]; /* settings.threads places, null where free */
 };
 
+/* So many loops after the last long value the next one is expected no more. */
+#define CACHE_LONG_VALUE_LOOPS 256
+
 #define CACHE_SHOWN_MAX 32
 
 /* An item that a reply has shown (shown.h). */
@@ -166,12 +169,13 @@ struct cache_worker {
     struct cache *cache;
     struct kv *kv;
     struct kv_worker *kv_worker;
-    uint64_t now_us;         /* monotonic time of the last cache_tick() */
-    uint64_t next_second_us; /* the time at which now_s changes */
-    uint32_t now_s;          /* the engine's clock, see clock.h */
-    unsigned clock_turn;     /* cache->clock_turn, as last seen */
-    uint32_t flush_second_s; /* copy of the cache's */
-    uint32_t loop;           /* counts cache_tick(): a prefetch hint is good for one loop */
+    uint64_t now_us;          /* monotonic time of the last cache_tick() */
+    uint64_t next_second_us;  /* the time at which now_s changes */
+    uint32_t now_s;           /* the engine's clock, see clock.h */
+    unsigned clock_turn;      /* cache->clock_turn, as last seen */
+    uint32_t flush_second_s;  /* copy of the cache's */
+    uint32_t loop;            /* counts cache_tick(): a prefetch hint is good for one loop */
+    uint32_t long_value_loop; /* in which a value was last answered that is not short */
     unsigned index;
     uint32_t requests_per_event; /* of the settings; no limit is the largest number */
 
@@ -201,6 +205,9 @@ struct cache_worker {
 
     _Alignas(64) _Atomic uint64_t counters[CACHE_COUNTER_COUNT];
     _Alignas(64) _Atomic uint64_t classes[KV_CLASSES_MAX][CACHE_CLASS_COUNTER_COUNT];
+
+    /* Hits without flags that are not counted there yet, by the bytes of key and value. */
+    _Atomic uint64_t near_hits[KV_KEY_MAX + KV_SHORT_MAX + 1];
 };
 
 /* Adds to a counter that only this thread writes. */
@@ -230,14 +237,16 @@ static inline void cache_count_class(struct cache_worker *worker, enum cache_cla
     cache_add(&worker->classes[kv_sizes_class(sizes, bytes)][counter], 1);
 }
 
-/* The same for an item without flags whose key and value have at most KV_SIZES_NEAR_MAX bytes. */
-static inline void cache_count_class_near(struct cache_worker *worker,
-                                          enum cache_class_counter counter,
-                                          uint32_t key_value_bytes)
+/* Counts a hit of an item without flags whose value is short; its class follows. */
+static inline void cache_count_near_hit(struct cache_worker *worker, uint32_t key_value_bytes)
 {
-    unsigned class = kv_sizes_class_near(&worker->cache->sizes, key_value_bytes);
+    cache_add(&worker->near_hits[key_value_bytes], 1);
+}
 
-    cache_add(&worker->classes[class][counter], 1);
+/* A value that is not short, counted without its CRLF, is about to be answered. */
+static inline void cache_note_long_value(struct cache_worker *worker)
+{
+    worker->long_value_loop = worker->loop;
 }
 
 /*

@@ -127,6 +127,7 @@ struct kv_worker {
     struct kv_walk walk;
     uint64_t rescue_bytes; /* that eviction may move: earned by what it evicts (evict.c) */
     unsigned freq_max;     /* up to which accesses are counted */
+    uint32_t access_most;  /* kv_access_most() */
     bool urgent;           /* nothing is spared (evict.c) */
     uint64_t waited_for;   /* announcement of another worker that was waited for in vain */
     struct u_prng lots;
@@ -350,19 +351,15 @@ static inline void kv_view_fill_found(struct kv_view *view, const struct kv_find
     view->cas = kv_item_cas(item);
 }
 
-/* kv_item_mark_seen() for an item that is not large, and for one that was just found. */
-static inline void kv_small_mark_seen(struct kv_worker *worker, const struct kv_item *item)
-{
-    worker->view_turn = worker->turn;
-    worker->seen[kv_segment_of(&worker->kv->segments, item)] = worker->turn;
-}
-
+/* kv_item_mark_seen() for what a search has found. */
 static inline void kv_found_mark_seen(struct kv_worker *worker, const struct kv_find *find)
 {
-    if (U_UNLIKELY(kv_status_marks(find->status) & KV_MARK_LARGE))
+    if (U_UNLIKELY(kv_status_marks(find->status) & KV_MARK_LARGE)) {
         kv_item_mark_seen(worker, find->item);
-    else
-        kv_small_mark_seen(worker, find->item);
+    } else {
+        worker->view_turn = worker->turn;
+        worker->seen[kv_segment_of(&worker->kv->segments, find->item)] = worker->turn;
+    }
 }
 
 /*
@@ -441,6 +438,13 @@ static inline uint32_t kv_access_counted(const struct kv_worker *worker, uint32_
 {
     unsigned more = kv_access_freq(access) < worker->freq_max;
     return access + (more << KV_ACCESS_FREQ_SHIFT);
+}
+
+/* What the access word of an item is that is fetched often: fetching it again changes nothing. */
+static inline uint32_t kv_access_most(const struct kv_worker *worker)
+{
+    return kv_access_make(worker->now_s,
+                          worker->freq_max << KV_ACCESS_FREQ_SHIFT | KV_ACCESS_FETCHED);
 }
 
 static inline uint32_t kv_access_fetched(const struct kv_worker *worker, uint32_t access)

@@ -400,6 +400,7 @@ void kv_evict_init(struct kv_worker *worker)
     worker->walk.mode = KV_WALK_NONE;
     worker->rescue_bytes = rescue_bytes_max(worker);
     worker->freq_max = kv->policy->freq_max;
+    worker->access_most = kv_access_most(worker);
     worker->urgent = false;
     worker->waited_for = 0;
     u_prng_seed(&worker->lots, (uint64_t)(worker - kv->workers));

@@ -307,17 +307,14 @@ static inline bool kv_word_search(const struct kv_index *index, uint64_t word,
 }
 
 /*
- * Loads the word where a prefetch has found the key (kv_key.place). False if it leads to no such
- * tag any more. What it leads to is there now, however old the hint is: a word without FROZEN is of
- * a chain that has not moved, buckets stay buckets for good, and those that are free have no words.
+ * Whether the word that a prefetch has found in a place (kv_key.word, plain and of the key's tag)
+ * is there. What it leads to is there now, however old the hint is and whatever has been there
+ * meanwhile: a word without FROZEN is of a chain that has not moved, buckets stay buckets for good,
+ * and those that are free have no words.
  */
-static inline bool kv_place_load(const struct kv_key *key, uint64_t *word)
+static inline bool kv_place_holds(const struct kv_key *key)
 {
-    const kv_atomic_u64 *slot = (const kv_atomic_u64 *)key->place;
-    if ((uintptr_t)slot % sizeof(struct kv_bucket) == 0)
-        return false; /* null, or only the bucket is known */
-    *word = kv_u64_load_acquire(slot);
-    return kv_word_is_plain(*word, key->hash);
+    return key->word != 0 && kv_u64_load_acquire((const kv_atomic_u64 *)key->place) == key->word;
 }
 
 /* Finds a key in a slot where it was once. False says nothing: it may be elsewhere. */
@@ -333,25 +330,7 @@ static inline bool kv_index_search_slot(const struct kv_index *index, kv_atomic_
 static inline bool kv_index_search_place(const struct kv_index *index, const struct kv_key *key,
                                          struct kv_find *find)
 {
-    uint64_t word;
-    return kv_place_load(key, &word) && kv_word_search(index, word, key, find);
-}
-
-/*
- * The same without any call, and false as well if the key is long or the item not as
- * kv_status_is_near() says: as few are.
- */
-static inline bool kv_index_search_near(const struct kv_index *index, const struct kv_key *key,
-                                        struct kv_find *find)
-{
-    if (U_UNLIKELY(!kv_place_load(key, &find->word)))
-        return false;
-    find->item = kv_word_item(index, find->word);
-    find->status = kv_item_status(find->item);
-    find->key = (const uint8_t *)find->item + KV_ITEM_NEAR_BYTES;
-    return U_LIKELY(kv_status_is_near(find->status) &&
-                    kv_status_key_len(find->status) == key->len && key->len <= U_SHORT_BYTES) &&
-           u_equal_short(find->key, key->bytes, key->len);
+    return kv_place_holds(key) && kv_word_search(index, key->word, key, find);
 }
 
 /*

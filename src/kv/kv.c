@@ -241,6 +241,7 @@ void kv_leave(struct kv_worker *worker)
 void kv_tick(struct kv_worker *worker, uint32_t now_s)
 {
     worker->now_s = now_s;
+    worker->access_most = kv_access_most(worker);
 }
 
 void kv_evicted_tell(struct kv_worker *worker, kv_evicted *tell, void *ctx)

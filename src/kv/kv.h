@@ -127,15 +127,16 @@ struct kv_key {
     const uint8_t *bytes;
     uint32_t len; /* 1..KV_KEY_MAX */
     uint64_t hash;
-    const void *place; /* where a prefetch has found it, or null: the engine's */
+    const void *place; /* where a prefetch has looked for it, or null: the engine's */
+    uint64_t word;     /* what it has found there, or 0 */
 };
 
 /* Hashes a key. The bytes stay the caller's and must outlive the use of the kv_key. */
 struct kv_key kv_key(const struct kv *kv, const void *bytes, uint32_t len);
 
 /*
- * Hints for a batch of lookups: fetch the bucket; then, some keys later, the line that the item
- * begins with; then, as much later, its other lines, if kv_prefetch_item() has returned one. What
+ * Hints for a batch of lookups: fetch the bucket; then, some keys later, the first two lines of the
+ * item; then, as much later, its other lines, if kv_prefetch_item() has returned one. What
  * it returns is no more than likely to be the key's item, is there for kv_prefetch_value() only,
  * and for as long as a view's pointers. No effect but that `place` remembers what was found, so
  * that kv_get() need not look for it again: what has happened to the key meanwhile does not matter.
@@ -177,9 +178,11 @@ enum kv_found {
 /* Looks a key up, counts as an access (FETCHED, last access, eviction policy). */
 enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view);
 
-/* What most lookups find: an item without flags whose value is short. */
+/*
+ * What most lookups find: an item without flags whose value is short. To be used before the worker
+ * asks the engine for anything else.
+ */
 struct kv_short {
-    const struct kv_item *item;
     const uint8_t *value;
     uint32_t value_len; /* at most KV_SHORT_MAX */
 };

@@ -13,11 +13,13 @@ void kv_prefetch_bucket(const struct kv_worker *worker, struct kv_key *key)
         kv_table_chain(index, kv_position_power(index, position), position);
     U_PREFETCH(head);
     key->place = head;
+    key->word = 0;
 }
 
 const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, struct kv_key *key)
 {
     const struct kv_index *index = &worker->kv->index;
+    key->word = 0;
     /* Called once more for the same key, it has a slot of the bucket there. */
     const struct kv_bucket *head =
         (const struct kv_bucket *)((uintptr_t)key->place & ~(uintptr_t)(sizeof(*head) - 1));
@@ -28,7 +30,9 @@ const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, struct kv
         if (kv_word_is_plain(word, key->hash)) {
             const struct kv_item *item = kv_word_item(index, word);
             U_PREFETCH(item);
+            U_PREFETCH((const uint8_t *)item + LINE_BYTES);
             key->place = &head->slot[i];
+            key->word = word;
             return item;
         }
     }
@@ -48,7 +52,7 @@ void kv_prefetch_value(const struct kv_item *item)
     bytes = u_min32(bytes, PREFETCH_BYTES_MAX);
     /* As many turns for all items of a length, wherever they begin, so that they are foreseen. */
     const uint8_t *at = (const uint8_t *)item;
-    for (uint32_t next = LINE_BYTES; next < bytes; next += LINE_BYTES)
+    for (uint32_t next = 2 * LINE_BYTES; next < bytes; next += LINE_BYTES)
         U_PREFETCH(at + next);
     U_PREFETCH(at + bytes - 1);
 }
@@ -106,17 +110,36 @@ enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct 
 
 U_STATIC_ASSERT(KV_SHORT_MAX == KV_NEAR_LEN_NONE - 1, kv_short_max_is_that_of_the_status);
 
+/*
+ * Whether an item with that status is valid, has a key of that length, and no mark: then key and
+ * value follow the header. Mostly it never expires either, and one comparison says it all.
+ */
+static inline bool is_plain(const struct kv_worker *worker, uint64_t status, uint32_t key_len)
+{
+    const unsigned near_len_bits = 64 - KV_STATUS_NEAR_LEN_SHIFT;
+    uint8_t generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
+    uint64_t wanted = (uint64_t)key_len << KV_STATUS_KEY_LEN_SHIFT |
+                      (uint64_t)generation << KV_STATUS_GENERATION_SHIFT;
+    uint64_t differs = (status ^ wanted) << near_len_bits;
+    return U_LIKELY(differs == 0) ||
+           (differs >> (near_len_bits + 32) == 0 && kv_status_exptime(status) > worker->now_s);
+}
+
 bool kv_get_short(struct kv_worker *worker, const struct kv_key *key, struct kv_short *found)
 {
-    struct kv_find find;
-    if (U_UNLIKELY(!kv_index_search_near(&worker->kv->index, key, &find) ||
-                   kv_status_validity(worker, find.status) != KV_HIT))
+    if (U_UNLIKELY(!kv_place_holds(key)))
         return false;
-    found->item = find.item;
-    found->value = find.key + key->len;
-    found->value_len = kv_status_near_len(find.status);
-    kv_small_mark_seen(worker, find.item);
-    touch(worker, find.item);
+    struct kv_item *item = kv_word_item(&worker->kv->index, key->word);
+    uint64_t status = kv_item_status(item);
+    const uint8_t *item_key = (const uint8_t *)item + KV_ITEM_NEAR_BYTES;
+    found->value = item_key + key->len;
+    found->value_len = kv_status_near_len(status);
+    /* Nothing is called here: a long key would be compared by a function. */
+    if (U_UNLIKELY(!is_plain(worker, status, key->len) || found->value_len > KV_SHORT_MAX ||
+                   key->len > U_SHORT_BYTES || !u_equal_short(item_key, key->bytes, key->len)))
+        return false;
+    if (U_UNLIKELY(kv_item_access(item) != worker->access_most))
+        touch(worker, item);
     return true;
 }
 

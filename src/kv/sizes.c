@@ -2,8 +2,6 @@
 /* The table of size classes. */
 #include "kv/sizes.h"
 
-#define FIXED_BYTES_MAX ((KV_SIZES_TABLE - 1) * KV_SIZES_STEP - KV_SIZES_NEAR_MAX)
-
 static bool bounds_are_valid(const struct kv_sizes *sizes)
 {
     for (unsigned i = 0; i < sizes->class_count; i++) {
@@ -12,7 +10,7 @@ static bool bounds_are_valid(const struct kv_sizes *sizes)
         if (i > 0 && sizes->class_bytes_max[i] <= sizes->class_bytes_max[i - 1])
             return false;
     }
-    return sizes->class_count <= KV_CLASSES_MAX && sizes->fixed_bytes <= FIXED_BYTES_MAX &&
+    return sizes->class_count <= KV_CLASSES_MAX &&
            (sizes->bucket_bytes == 0) == (sizes->bucket_count == 0);
 }
 

@@ -17,11 +17,8 @@
 #define KV_SIZES_STEP 8
 #define KV_SIZES_TABLE 1024 /* entries: sizes up to 8 KiB */
 
-/* Key and value of an item whose size is always in the table. */
-#define KV_SIZES_NEAR_MAX 1024
-
 struct kv_sizes {
-    uint32_t fixed_bytes;                     /* leaves room for KV_SIZES_NEAR_MAX in the table */
+    uint32_t fixed_bytes;
     unsigned class_count;                     /* 0: counts as 1 */
     uint32_t class_bytes_max[KV_CLASSES_MAX]; /* rising; the last class takes all that is larger */
     uint32_t bucket_bytes;                    /* 0: no count by buckets of size */
@@ -48,12 +45,6 @@ static inline unsigned kv_sizes_class(const struct kv_sizes *sizes, uint64_t siz
     uint64_t entry = (size_bytes + KV_SIZES_STEP - 1) / KV_SIZES_STEP;
 
     return entry < KV_SIZES_TABLE ? sizes->table[entry] : kv_sizes_class_large(sizes, size_bytes);
-}
-
-/* The class of an item without flags whose key and value have at most KV_SIZES_NEAR_MAX bytes. */
-static inline unsigned kv_sizes_class_near(const struct kv_sizes *sizes, uint32_t key_value_bytes)
-{
-    return sizes->table[(sizes->fixed_bytes + key_value_bytes + KV_SIZES_STEP - 1) / KV_SIZES_STEP];
 }
 
 #endif

@@ -470,17 +470,18 @@ static unsigned take_events(struct net_stack_worker *worker, struct asked *asked
 {
     const struct net_stack_conn *before = NULL;
     struct us_event *ev = worker->events;
+    unsigned count = 0;
     unsigned n = 0;
 
-    asked->count = 0;
     for (; n < NET_STACK_EVENT_BATCH && net_port_event(worker, ev); ev++, n++) {
         struct net_stack_conn *conn = ev->user;
 
-        asked->alone[n] = false;
+        bool alone = false;
+
         if (U_LIKELY(ev->type == US_EV_DATA)) {
             if (conn != before && conn->session) {
-                asked->alone[n] = cache_session_prefetch_bucket(conn->session, ev->data, ev->len);
-                asked->sessions[asked->count++] = conn->session;
+                alone = cache_session_prefetch_bucket(conn->session, ev->data, ev->len);
+                asked->sessions[count++] = conn->session;
             }
             before = conn;
         } else if (ev->type == US_EV_ACCEPTED) {
@@ -490,17 +491,21 @@ static unsigned take_events(struct net_stack_worker *worker, struct asked *asked
         } else {
             ev->user = ev->conn ? net_port_user(ev->conn) : NULL;
         }
+        asked->alone[n] = alone;
     }
+    asked->count = count;
     return n;
 }
 
 /* Stage B: the items are asked for; first what they begin with, which says how long they are. */
-static void prefetch_items(const struct asked *asked)
+static void prefetch_items(const struct net_stack_worker *worker, const struct asked *asked)
 {
     unsigned i;
 
     for (i = 0; i < asked->count; i++)
         cache_session_prefetch_item(asked->sessions[i]);
+    if (!cache_values_are_long(worker->cache_worker))
+        return;
     for (i = 0; i < asked->count; i++)
         cache_session_prefetch_value(asked->sessions[i]);
 }
@@ -618,7 +623,7 @@ unsigned net_stack_events(struct net_stack_worker *worker)
     unsigned n;
 
     while ((n = take_events(worker, &asked)) > 0) {
-        prefetch_items(&asked);
+        prefetch_items(worker, &asked);
         total += n;
         n = handle_pass(worker, n, asked.alone);
         while (n > 0)

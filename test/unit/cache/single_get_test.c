@@ -192,6 +192,65 @@ static void test_counters(void **state)
     }
 }
 
+static char *slabs_after(struct rig *rig, const char *line, enum way way)
+{
+    static const char stats[] = "stats slabs\r\n";
+    char *text;
+
+    rig_expect(rig, "stats reset\r\n", "RESET\r\n");
+    reply_to(rig, line, strlen(line), way);
+    text = strdup(reply_to(rig, stats, sizeof(stats) - 1, WHOLE));
+    assert_non_null(text);
+    return text;
+}
+
+/* The class that a hit counts for does not depend on the way either. */
+static void test_classes(void **state)
+{
+    struct rig *rig = *state;
+    char key[33];
+    char line[48];
+
+    for (uint32_t key_len = 1; key_len <= 32; key_len += 31) {
+        memset(key, 'c', key_len);
+        key[key_len] = '\0';
+        snprintf(line, sizeof(line), "get %s\r\n", key);
+        for (uint32_t len = 0; len <= 254; len++) {
+            char *expected;
+            char *text;
+
+            store(rig, key, "0", len);
+            expected = slabs_after(rig, line, WHOLE);
+            text = slabs_after(rig, line, PREFETCHED);
+            assert_non_null(strstr(text, "get_hits 1\r\n"));
+            assert_string_equal(text, expected);
+            free(expected);
+            free(text);
+        }
+    }
+}
+
+/* Short values are all in what is fetched first; after a long one it is asked for more for a while.
+ */
+static void test_long_values(void **state)
+{
+    struct rig *rig = *state;
+
+    store(rig, "short", "0", 32);
+    store(rig, "long", "0", 100);
+    for (enum way way = WHOLE; way <= PREFETCHED; way++) {
+        assert_false(cache_values_are_long(rig->worker));
+        reply_to(rig, "get short\r\n", 11, way);
+        assert_false(cache_values_are_long(rig->worker));
+        reply_to(rig, "get long\r\n", 10, way);
+        for (unsigned loop = 0; loop < 256; loop++) {
+            assert_true(cache_values_are_long(rig->worker));
+            reply_to(rig, "get short\r\n", 11, way);
+            rig_turn(rig);
+        }
+    }
+}
+
 /* Those who watch and count by prefix see it. */
 static void test_who_wants_to_know(void **state)
 {
@@ -275,6 +334,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_almost_a_get, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_lengths, rig_setup, rig_teardown),
         cmocka_unit_test(test_counters),
+        cmocka_unit_test_setup_teardown(test_classes, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_long_values, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_who_wants_to_know, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_not_now, rig_setup, rig_teardown),
         cmocka_unit_test(test_other_languages),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lookups: what counts as an access, when an item is over, how long views and pins are good. */
+#include "kv/item.h"
 #include "kv_rig.h"
 
 static struct kv_rig rig;
@@ -123,12 +124,95 @@ static void test_hint_of_another_key_with_the_tag(void **unused)
     kv_prefetch_bucket(rig.worker, &key);
     kv_prefetch_item(rig.worker, &key);
     other.place = key.place;
+    other.word = key.word;
     assert_int_equal(kv_get(rig.worker, &other, &view), KV_MISS);
     rig_set(rig.worker, &other, 8, 2);
     assert_int_equal(kv_get(rig.worker, &other, &view), KV_HIT);
     assert_true(rig_is_filled(view.item, 8, 2));
     assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
     assert_true(rig_is_filled(view.item, 8, 1));
+}
+
+static void prefetch(struct kv_key *key)
+{
+    kv_prefetch_bucket(rig.worker, key);
+    kv_prefetch_item(rig.worker, key);
+}
+
+/* The lengths of keys and values for which there is a short way, and those around them. */
+static void test_short_finds_what_get_finds(void **unused)
+{
+    static const uint32_t key_lens[] = {1, 3, 4, 7, 8, 9, 16, 17, 32, 33, 250};
+    static const uint32_t value_lens[] = {0, 1, 8, 32, 254, 255, 300};
+    char name[251];
+    for (unsigned k = 0; k < sizeof(key_lens) / sizeof(key_lens[0]); k++) {
+        memset(name, 'n', sizeof(name));
+        name[key_lens[k]] = '\0';
+        for (unsigned i = 0; i < sizeof(value_lens) / sizeof(value_lens[0]); i++) {
+            struct kv_key key = rig_key(rig.kv, name);
+            struct kv_short found;
+            struct kv_view view;
+            rig_set(rig.worker, &key, value_lens[i], i);
+            assert_false(kv_get_short(rig.worker, &key, &found)); /* nothing is known of it */
+            prefetch(&key);
+            assert_int_equal(kv_get_short(rig.worker, &key, &found),
+                             key_lens[k] <= 32 && value_lens[i] <= KV_SHORT_MAX);
+            if (key_lens[k] > 32 || value_lens[i] > KV_SHORT_MAX)
+                continue;
+            assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+            assert_ptr_equal(found.value, view.value);
+            assert_int_equal(found.value_len, value_lens[i]);
+        }
+    }
+}
+
+static void test_short_refuses_what_is_not_plain(void **unused)
+{
+    struct kv_key plain = rig_key(rig.kv, "hinted"), key = plain;
+    struct kv_key other = rig_key(rig.kv, "hintee");
+    enum kv_error error;
+    struct kv_short found;
+    assert_true(rig_store(rig.worker, &plain, 8, 1, 7, 0, &error) != 0);
+    prefetch(&key);
+    assert_false(kv_get_short(rig.worker, &key, &found));
+    set_expiring(&plain, 12);
+    prefetch(&key);
+    kv_tick(rig.worker, 11);
+    assert_true(kv_get_short(rig.worker, &key, &found));
+    kv_tick(rig.worker, 12);
+    assert_false(kv_get_short(rig.worker, &key, &found));
+    rig_set(rig.worker, &plain, 8, 1);
+    assert_false(kv_get_short(rig.worker, &key, &found)); /* there is another one now */
+    prefetch(&key);
+    assert_true(kv_get_short(rig.worker, &key, &found));
+    other.place = key.place;
+    other.word = key.word;
+    assert_false(kv_get_short(rig.worker, &other, &found));
+    kv_flush(rig.worker);
+    assert_false(kv_get_short(rig.worker, &key, &found));
+    rig_set(rig.worker, &plain, 8, 1);
+    prefetch(&key);
+    rig_delete(rig.worker, &plain);
+    assert_false(kv_get_short(rig.worker, &key, &found));
+}
+
+static void test_short_counts_as_an_access(void **unused)
+{
+    struct kv_key key = rig_key(rig.kv, "short"), other = rig_key(rig.kv, "other");
+    struct kv_short found;
+    struct kv_view view, other_view;
+    rig_set(rig.worker, &key, 8, 1);
+    rig_set(rig.worker, &other, 8, 1);
+    prefetch(&key);
+    for (uint32_t i = 0; i < 8; i++) {
+        kv_tick(rig.worker, 20 + i / 2);
+        assert_true(kv_get_short(rig.worker, &key, &found));
+        assert_int_equal(kv_get(rig.worker, &other, &other_view), KV_HIT);
+        assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+        assert_int_equal(view.last_access, 20 + i / 2);
+        assert_true(view.state & KV_FETCHED);
+        assert_int_equal(kv_item_access(view.item), kv_item_access(other_view.item));
+    }
 }
 
 static void test_hash_depends_on_key_and_secret(void **unused)
@@ -335,6 +419,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_prefetch_finds_the_item, setup, teardown),
         cmocka_unit_test_setup_teardown(test_miss, setup, teardown),
         cmocka_unit_test_setup_teardown(test_place_is_but_a_hint, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_short_finds_what_get_finds, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_short_refuses_what_is_not_plain, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_short_counts_as_an_access, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hinted_item_can_be_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hint_of_another_key_with_the_tag, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hash_depends_on_key_and_secret, setup, teardown),

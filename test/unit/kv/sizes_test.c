@@ -37,21 +37,6 @@ static void test_class_is_the_first_that_is_large_enough(void **unused)
     }
 }
 
-/* What needs no look at the bounds of the table, with the least and the most fixed bytes. */
-static void test_near_sizes(void **unused)
-{
-    struct kv_sizes sizes = {.class_count = 4, .class_bytes_max = {96, 104, 1200, 8160}};
-    for (unsigned i = 0; i < 2; i++) {
-        assert_true(kv_sizes_init(&sizes));
-        for (uint32_t len = 0; len < KV_SIZES_NEAR_MAX; len++)
-            assert_int_equal(kv_sizes_class_near(&sizes, 1 + len),
-                             kv_sizes_class(&sizes, kv_sizes_of(&sizes, 1, 0, len)));
-        sizes.fixed_bytes = (KV_SIZES_TABLE - 1) * KV_SIZES_STEP - KV_SIZES_NEAR_MAX;
-    }
-    sizes.fixed_bytes++;
-    assert_false(kv_sizes_init(&sizes));
-}
-
 static void test_bad_bounds(void **unused)
 {
     struct kv_sizes odd = {.class_count = 1, .class_bytes_max = {97}};
@@ -70,7 +55,6 @@ int main(void)
         cmocka_unit_test(test_no_classes_are_one),
         cmocka_unit_test(test_size_of_an_item),
         cmocka_unit_test(test_class_is_the_first_that_is_large_enough),
-        cmocka_unit_test(test_near_sizes),
         cmocka_unit_test(test_bad_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
