@@ -195,8 +195,15 @@ long us_send(struct us_stack *stack, struct us_conn *conn, const void *data, u_u
 
 u_u8 *us_reserve(struct us_stack *stack, struct us_conn *conn, u_u32 want, u_u32 *room)
 {
-    struct us_chunk *chunk = (struct us_chunk *)U_NULL;
+    struct us_chunk *chunk = conn->sendq.tail;
 
+    /* On a steady connection mostly the block of the response before, see us_sendq_rest(). */
+    if (U_LIKELY(conn->steady == US_STEADY_ALL && chunk != U_NULL && chunk->len == 0 &&
+                 want - 1 < US_RESERVE_MAX)) {
+        *room = chunk->room;
+        return us_chunk_tail(chunk);
+    }
+    chunk = (struct us_chunk *)U_NULL;
     if (!api_can_send(conn) || want == 0 || want > US_RESERVE_MAX)
         return (u_u8 *)U_NULL;
     if (conn->sendq.copied < stack->config.send_queue_bytes &&
