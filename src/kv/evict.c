@@ -656,7 +656,9 @@ static bool make_free(struct kv_worker *worker)
             (is_enough_retired(kv, retired) && wait_for_retired(worker, WAITS_SHORT, &waits)) ||
             empty_one(worker))
             continue;
-        if (retired > 0 && wait_for_retired(worker, WAITS_MAX, &waits))
+        /* Asked anew: others may have retired so much meanwhile that no more is emptied. */
+        if (kv_segment_list_count(&segments->retired) > 0 &&
+            wait_for_retired(worker, WAITS_MAX, &waits))
             continue;
         if (!may_be_flushed || !empty_flushed(worker))
             return false;
