@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client.h"
 
@@ -33,6 +34,21 @@ struct bench {
 
 static struct bench b;
 static struct gang alone;
+
+/*
+ * The client's clock, in the place of libc's: each look at it takes a microsecond. So replies take
+ * as short as they do on a link in memory, however slow callgrind is.
+ */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static uint64_t now_us = 1000000000;
+
+    (void)clock;
+    now_us++;
+    now->tv_sec = (time_t)(now_us / 1000000);
+    now->tv_nsec = (long)(now_us % 1000000 * 1000);
+    return 0;
+}
 
 static void die(const char *what)
 {
@@ -218,8 +234,7 @@ int main(int argc, char **argv)
         die(b.client.error);
     if (b.client.talk.tally.hits != requests + CONNECTIONS || b.client.talk.tally.wrong > 0)
         die("replies are missing or wrong");
-    printf("%llu GETs in %.0f ns each, both sides\n", (unsigned long long)b.client.talk.tally.hits,
-           (double)(b.client.end_ns - b.client.phase.start_ns) / (double)b.client.talk.tally.hits);
+    printf("%llu GETs\n", (unsigned long long)b.client.talk.tally.hits);
     client_close(&b.client);
     forms_close(&b.plan.forms);
     keyspace_close(&b.plan.keys);
