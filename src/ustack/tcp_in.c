@@ -299,8 +299,12 @@ static void sync_input(struct us_stack *stack, struct us_conn *conn, struct us_s
     }
     conn->heard_us = stack->now_us;
     conn_learn_mac(stack, conn, seg->rx);
-    if (conn->opts & US_OPT_TS)
+    if (conn->opts & US_OPT_TS) {
+        /* What was too old to say anything (RFC 7323 5.5) must not count again from now on. */
+        if (us_seq_lt(seg->opts.ts_val, conn->ts_recent))
+            conn->ts_recent = seg->opts.ts_val;
         us_tcp_take_timestamp(conn, seg->seq, seg->opts.ts_val);
+    }
     us_tcp_ack_process(stack, conn, seg);
     if (conn->state == US_TCP_CLOSED)
         return;

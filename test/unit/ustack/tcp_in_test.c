@@ -452,6 +452,32 @@ static void paws_drops_old_segments_but_not_rsts(void **state)
     raw_expect_event(raw, US_EV_CLOSED);
 }
 
+/* RFC 7323 5.5: nor does it count again when what comes first after such a silence is not next. */
+static void paws_forgets_a_timestamp_older_than_24_days(void **state)
+{
+    const u_u32 days_ms = 30u * 24 * 3600 * 1000;
+    struct raw *raw = *state;
+    u_u32 snd;
+
+    raw->opts.has_ts = 1;
+    raw->opts.ts_val = 100;
+    raw_accept(raw, &snd);
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, hello, 5);
+    raw_expect_event(raw, US_EV_DATA);
+    raw_pump(raw, 50000);
+    raw_expect(raw, US_TCP_ACK, snd, 1006, 0);
+    raw_pump(raw, (u_u64)days_ms * 1000);
+    raw->opts.ts_val += days_ms; /* less than 100, modulo 2^32 */
+    raw_segment(raw, US_TCP_ACK, 1011, snd, 65535, hello, 5);
+    raw_expect(raw, US_TCP_ACK, snd, 1006, 0);
+    raw_pump(raw, 200000);
+    raw->opts.ts_val += 200;
+    raw_segment(raw, US_TCP_ACK, 1006, snd, 65535, hello, 5); /* sent again */
+    raw_expect(raw, US_TCP_ACK, snd, 1016, 0);
+    raw_expect_event(raw, US_EV_DATA);
+    raw_expect_event(raw, US_EV_DATA);
+}
+
 static void timestamp_of_the_first_unacknowledged_segment_is_echoed(void **state)
 {
     struct raw *raw = *state;
@@ -553,6 +579,7 @@ int main(void)
         RAW_TEST(time_wait_answers_and_expires),
         RAW_TEST(time_wait_gives_way_to_a_newer_syn),
         RAW_TEST(paws_drops_old_segments_but_not_rsts),
+        RAW_TEST(paws_forgets_a_timestamp_older_than_24_days),
         RAW_TEST(timestamp_of_the_first_unacknowledged_segment_is_echoed),
         RAW_TEST(syn_sent_checks_the_ack),
         RAW_TEST(simultaneous_open),
