@@ -80,19 +80,10 @@ static void must_cut(const char *text, const char *host, const char *port)
 
 static void test_endpoints(void **state)
 {
-    static const char *const bad[] = {"",
-                                      ":1",
-                                      "h:",
-                                      "h:0",
-                                      "h:65536",
-                                      "h:http",
-                                      "[::1",
-                                      "[::1]x",
-                                      "[]:1",
-                                      "h:-1",
-                                      "h:123456789",
-                                      "1234567890123456789012345678901234567890"
-                                      "123456789012345678901234"};
+    static const char too_long[] = "1234567890123456789012345678901234567890"
+                                   "123456789012345678901234";
+    static const char *const bad[] = {"",     ":1",     "h:",   "h:0",  "h:65536",     "h:http",
+                                      "[::1", "[::1]x", "[]:1", "h:-1", "h:123456789", too_long};
     char host[VALUE_HOST_MAX], port[VALUE_PORT_MAX] = "";
     unsigned i;
 
