@@ -128,7 +128,7 @@ struct kv_worker {
     uint64_t rescue_bytes; /* that eviction may move: earned by what it evicts (evict.c) */
     unsigned freq_max;     /* up to which accesses are counted */
     uint32_t access_most;  /* kv_access_most() */
-    bool urgent;           /* nothing is spared (evict.c) */
+    bool urgent;           /* nothing is spared, expired items come last (evict.c) */
     uint64_t waited_for;   /* announcement of another worker that was waited for in vain */
     struct u_prng lots;
     struct kv_spares spares[2]; /* by the lowest bit of the table's power */

@@ -3,7 +3,8 @@
  * Making room: walks through segments, one record after the other, so that they can be reused.
  *
  * Which segment is emptied next, in this order:
- *   1. one in which a good part of the items has expired (sweep.c): only what is over is removed;
+ *   1. one in which a good part of the items has expired (sweep.c): only what is over is removed,
+ *      which may empty none of many segments, so in need this comes last;
  *   2. one of the next few of all segments that is at least a quarter dead: what lives in it moves;
  *   3. one of the pool that the policy says: what the policy lets stay moves, the rest is evicted.
  * Moving has to be paid for: each byte that is found dead or evicted buys RESCUE_RATE bytes of
@@ -31,7 +32,7 @@
 #define LOOK_MAX 64
 #define COMPACT_LOOK_MAX 1024
 #define TRIES_MAX 128
-#define TRIES_PATIENT 16 /* from then on nothing stays, whatever the policy says */
+#define TRIES_PATIENT 16 /* from then on it is urgent: nothing stays, whatever the policy says */
 #define WAITS_MAX 1024
 #define WAITS_AWAKE 512 /* from then on it naps between two looks */
 #define WAITS_SHORT 32
@@ -525,11 +526,15 @@ static uint32_t claim_to_compact(struct kv_worker *worker)
     return kv_segment_claim_victim(segments, &wish);
 }
 
-/* Starts a walk that makes room. False if there is no segment for it. */
+/*
+ * Starts a walk that makes room. False if there is no segment for it. What has expired comes first,
+ * but in a new second hundreds of segments may have lost a part of their items only: who needs
+ * room now and has walked through some of them in vain takes those that are sure to become empty.
+ */
 static bool victim_begin(struct kv_worker *worker)
 {
     const struct kv *kv = worker->kv;
-    if (kv_sweep_begin(worker, EXPIRE_LOOK_MAX))
+    if (!worker->urgent && kv_sweep_begin(worker, EXPIRE_LOOK_MAX))
         return true;
     enum kv_walk_mode mode = KV_WALK_COMPACT;
     uint32_t segment = kv->config.evict ? claim_part_dead(worker) : claim_to_compact(worker);
@@ -541,7 +546,7 @@ static bool victim_begin(struct kv_worker *worker)
             segment = claim_oldest(worker);
     }
     if (segment == KV_SEGMENT_NONE)
-        return false;
+        return worker->urgent && kv_sweep_begin(worker, EXPIRE_LOOK_MAX);
     walk_start(worker, segment, mode);
     return true;
 }

@@ -575,6 +575,42 @@ static void test_expired_items_go_first_in_full_memory(void **unused)
     }
 }
 
+/*
+ * In full memory half of the items of each segment expire at once: there is room for a long value
+ * although hundreds of segments can be walked through for what has expired without one becoming
+ * empty.
+ */
+static void room_where_half_expires(bool evict, enum kv_policy_kind policy)
+{
+    /* So many workers that items are not told apart by their times of expiry. */
+    struct kv *kv = rig_create_policy(8 * MIB, 8, evict, policy);
+    struct kv_worker *worker = kv_join(kv);
+    enum kv_error error = KV_OK;
+    char name[24];
+    assert_int_equal(kv_u32_load_relaxed(&kv->ttl_classes), 0);
+    kv_tick(worker, 1);
+    for (unsigned i = 0; error == KV_OK && gone(kv) == 0; i++) {
+        struct kv_key key = numbered(kv, name, "key", i);
+        rig_store(worker, &key, 200, 1, 0, i % 2 ? 30 : 0, &error);
+        kv_quiesce(worker);
+    }
+    uint64_t refused = rig_stats(kv).no_memory;
+    kv_tick(worker, 1000);
+    struct kv_key key = rig_key(kv, "long");
+    rig_set(worker, &key, 200000, 1);
+    assert_int_equal(rig_stats(kv).no_memory, refused);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+static void test_room_where_a_part_of_each_segment_expires(void **unused)
+{
+    for (int policy = 0; policy < KV_POLICIES; policy++)
+        room_where_half_expires(true, (enum kv_policy_kind)policy);
+    room_where_half_expires(false, KV_POLICY_CLOCK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,6 +632,7 @@ int main(void)
         cmocka_unit_test(test_policies_with_values_of_all_lengths),
         cmocka_unit_test(test_what_expires_makes_room_for_all),
         cmocka_unit_test(test_expired_items_go_first_in_full_memory),
+        cmocka_unit_test(test_room_where_a_part_of_each_segment_expires),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
