@@ -8,11 +8,12 @@
  *
  * A frame that is taken goes to the socket of the queue that it arrived at; where there is none it
  * stays with the kernel. Frames with a VLAN tag are another interface's.
+ *
+ * ARP's and ICMP's headers are told here: <linux/if_arp.h> and <linux/icmp.h> draw in headers of
+ * the C library, which wants its 32-bit variant for a BPF target, and that is seldom installed.
  */
 #include <linux/bpf.h>
-#include <linux/icmp.h>
 #include <linux/icmpv6.h>
-#include <linux/if_arp.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
 #include <linux/ip.h>
@@ -26,6 +27,13 @@
 #define VLAN_ID_MASK 0x0fff
 #define IP_FRAGMENT_MASK 0x3fff /* more fragments, and the offset */
 #define ND_SOLICITATION 135
+
+/* ICMP errors that quote the packet they are about (RFC 792). */
+#define ICMP_DEST_UNREACH 3
+#define ICMP_TIME_EXCEEDED 11
+#define ICMP_PARAMETERPROB 12
+
+#define ARPHRD_ETHER 1
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -48,11 +56,23 @@ struct vlan_tag {
 
 /* ARP for Ethernet and IPv4, whose addresses begin at odd places (RFC 826). */
 struct arp_packet {
-    struct arphdr hdr;
+    __be16 hardware;
+    __be16 protocol;
+    __u8 hardware_len;
+    __u8 protocol_len;
+    __be16 operation;
     __u8 sender_mac[6];
     __u8 sender_ip[4];
     __u8 target_mac[6];
     __u8 target_ip[4];
+};
+
+/* RFC 792. */
+struct icmp_header {
+    __u8 type;
+    __u8 code;
+    __be16 checksum;
+    __u8 rest[4];
 };
 
 /* The beginning of TCP and UDP alike. */
@@ -87,9 +107,9 @@ static int takes_arp(const struct arp_packet *arp, const void *end)
 {
     const struct nic_xdp_rule *rule;
 
-    if ((const void *)(arp + 1) > end || arp->hdr.ar_hrd != bpf_htons(ARPHRD_ETHER) ||
-        arp->hdr.ar_pro != bpf_htons(ETH_P_IP) || arp->hdr.ar_hln != ETH_ALEN ||
-        arp->hdr.ar_pln != 4)
+    if ((const void *)(arp + 1) > end || arp->hardware != bpf_htons(ARPHRD_ETHER) ||
+        arp->protocol != bpf_htons(ETH_P_IP) || arp->hardware_len != ETH_ALEN ||
+        arp->protocol_len != 4)
         return 0;
     rule = find4(arp->target_ip);
     return rule && rule->whole;
@@ -115,7 +135,7 @@ static int takes_ip4(const struct iphdr *ip, const void *end)
     const struct nic_xdp_rule *rule;
     const void *payload;
     const struct ports *ports;
-    const struct icmphdr *icmp;
+    const struct icmp_header *icmp;
 
     if ((const void *)(ip + 1) > end || ip->ihl < 5)
         return 0;
