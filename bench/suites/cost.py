@@ -16,8 +16,17 @@ CALLGRIND_SECONDS = 20
 PARSED = ("get", "gets", "set", "mg", "ms", "binary_get")
 
 
+# Under callgrind, which takes fifty times as long, a server has more to do than it can.
+LINKS = ("vhost", "memif")
+LINK_SECONDS = 12
+
+# Called once for each request that is all of an input, as those of this load are.
+ONCE_PER_REQUEST = "cache_session_answer"
+
+
 def expected():
-    return harness.seconds_of(1 + len(PARSED), 0) + CALLGRIND_SECONDS
+    return (harness.seconds_of(1 + len(PARSED), 0) + CALLGRIND_SECONDS +
+            len(LINKS) * LINK_SECONDS)
 
 
 def counted(bench, program, functions, *args, out="/dev/null"):
@@ -35,31 +44,48 @@ def per_request(bench, program, functions):
 
 
 def piece_of(path):
-    """The piece of the project that a source file belongs to; all else is the C library's."""
-    found = re.search(r"\bsrc/(\w+)/|\binclude/(\w+)/", path)
+    """
+    The piece of the project that a source file belongs to; "driver" is what is DPDK's, whether in
+    a library or in a header of it, and all else is the C library's.
+    """
+    found = re.search(r"\bsrc/(\w+)/|\binclude/(ucached|ubase|ustack|mcproto)/", path)
     piece = found and (found[1] or found[2])
-    return {"ubase": "base", None: "libc"}.get(piece, piece)
+    if piece is None:
+        return "driver" if re.search(r"/dpdk/|/librte_", path) else "libc"
+    return {"ubase": "base"}.get(piece, piece)
 
 
 def read_pieces(text):
     """Instructions by piece, from callgrind's file: each line counts for the file it is from."""
-    names, pieces, piece = {}, collections.Counter(), "libc"
+    files, objects, pieces = {}, {}, collections.Counter()
+    file = of_object = "libc"
     called = False
     for line in text.splitlines():
-        found = re.match(r"(fl|fi|fe)=\((\d+)\)(?: (.*))?", line)
-        if found:
-            if found[3]:
-                names[found[2]] = piece_of(found[3])
-            piece = names.get(found[2], "libc")
+        if found := re.match(r"(c?)(fl|fi|fe|ob)=\((\d+)\)(?: (.*))?", line):
+            callee, kind, number, name = found.groups()
+            names = objects if kind == "ob" else files
+            if name:
+                names[number] = None if name == "???" else piece_of(name)
+            if not callee and kind == "ob":
+                of_object = names[number]
+            elif not callee:
+                file = names[number]
         elif line.startswith("calls="):
             called = True  # the next line is what the call has cost, which is counted there
         elif re.match(r"[-+*\d]", line):
             if not called:
-                pieces[piece] += int(line.split()[1])
+                pieces[file or of_object or "libc"] += int(line.split()[1])
             called = False
-        elif name := re.match(r"c(?:fi|fl)=\((\d+)\) (.*)", line):
-            names[name[1]] = piece_of(name[2])
     return pieces
+
+
+def read_calls(text, function):
+    """How many times callgrind has seen it called."""
+    number = re.search(rf"^c?fn=\((\d+)\) {function}$", text, re.MULTILINE)
+    if not number:
+        return 0
+    calls = re.findall(rf"^cfn=\({number[1]}\).*\ncalls=(\d+)", text, re.MULTILINE)
+    return sum(map(int, calls))
 
 
 def pieces(bench, program, functions):
@@ -74,6 +100,41 @@ def pieces(bench, program, functions):
     if not set(some) - {"libc"}:
         raise harness.Skip("the build has no debugging information; `make clean` and again")
     return {name: (some[name] - none[name]) / COUNTED for name in some}
+
+
+def over_link(bench, kind):
+    """The same of ucached behind a link with a driver of DPDK, while it is never idle."""
+    with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
+        out = pathlib.Path(folder) / "callgrind"
+        server_end, client_end = bench.link(kind)
+        # Valgrind knows nothing of files in memory that are of huge pages.
+        server_end = [word + " --no-huge -m 512" if word.startswith("--eal=") else word
+                      for word in server_end]
+        command = ["valgrind", "--tool=callgrind", "--toggle-collect=net_stack_turn*",
+                   f"--callgrind-out-file={out}", bench.program("ucached"), "-m", "64",
+                   *server_end]
+        with bench.running(command, ("10.100.0.20", 11211), link=[*client_end, "--poll"]) as server:
+            bench.load(server, seconds=2)
+        text = out.read_text()
+    requests = read_calls(text, ONCE_PER_REQUEST)
+    if requests == 0:
+        raise harness.Skip("the build has no names of functions; `make clean` and again")
+    return {name: count / requests for name, count in read_pieces(text).items()}
+
+
+def over_links(bench):
+    for kind in LINKS:
+        try:
+            found = over_link(bench, kind)
+        except harness.Skip as why:
+            bench.rows.skip(SUITE, f"instructions over {kind}", why)
+            continue
+        command = f"a GET over {kind}, ucached under callgrind"
+        bench.rows.add(SUITE, f"instructions_per_get_{kind}", [sum(found.values())],
+                       "instructions", command)
+        for name, value in found.items():
+            bench.rows.add(SUITE, f"instructions_{kind}_in_{name}", [value], "instructions",
+                           command)
 
 
 def ticks(bench):
@@ -110,6 +171,7 @@ def run(bench):
                            "bench/get_path 20000")
     except harness.Skip as why:
         bench.rows.skip(SUITE, "instructions by piece", why)
+    over_links(bench)
     for case in PARSED:
         count = counted(bench, program / "mcproto_cost", ["serve"], case, 1000)
         bench.rows.add(SUITE, f"parse_instructions_{case}", [count / 1000], "instructions",

@@ -335,6 +335,19 @@ def test_instructions_are_counted_for_the_piece_of_their_file():
     assert cost.read_pieces(text) == {"ustack": 156, "base": 39, "libc": 40}
 
 
+def test_instructions_of_a_library_without_lines_count_for_its_driver():
+    """And calls are counted wherever they come from."""
+    text = "\n".join(["ob=(1) /usr/lib/librte_vhost.so.23.0", "fl=(1) ???", "fn=(1) 0x8ca20",
+                      "10 200", "cob=(2) /tmp/ucached", "cfi=(2) ../src/cache/ahead.c",
+                      "cfn=(7) cache_session_answer", "calls=3 0", "10 900", "11 1",
+                      "ob=(2)", "fl=(2)", "fn=(7)", "20 30", "fi=(3) /usr/include/dpdk/rte_mbuf.h",
+                      "4 6", "ob=(3) /lib/libc.so.6", "fl=(1)", "fn=(8) 0x10", "1 50",
+                      "fn=(9) x", "cob=(2)", "cfn=(7)", "calls=2 0", "5 60"])
+    assert cost.read_pieces(text) == {"driver": 207, "cache": 30, "libc": 50}
+    assert cost.read_calls(text, "cache_session_answer") == 5
+    assert cost.read_calls(text, "us_input") == 0
+
+
 def test_numbers():
     assert [report.number(n) for n in (0, 0.5, 123, 12345, 1.234e6)] == [
         "0", "0.5", "123", "12.3 k", "1.23 M"]
