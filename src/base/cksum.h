@@ -186,7 +186,7 @@ U_INLINE int u_sum_is_good(u_u64 sum)
 {
     u_u64 k = (u_u64)0x00010001 << 32 | 0x00010001;
 
-    return 0 - sum * k <= k;
+    return sum * (0 - k) <= k;
 }
 
 #endif

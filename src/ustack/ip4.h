@@ -8,6 +8,8 @@
 
 enum { US_IP4_HDR_BYTES = 20, US_IP4_TTL = 64 };
 
+enum { US_IP4_PLAIN = 0x45 }; /* version 4, no options */
+
 /* The fragment field: two flags and the offset in units of eight bytes. */
 enum { US_IP4_DONT_FRAGMENT = 0x4000, US_IP4_MORE_FRAGMENTS = 0x2000, US_IP4_OFFSET_MASK = 0x1fff };
 

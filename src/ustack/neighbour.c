@@ -109,6 +109,7 @@ static struct us_neighbour *neighbour_new(struct us_stack *stack, struct us_ip i
         neighbour->six = *ip.six;
     }
     neighbour->state = US_NEIGHBOUR_ASKING;
+    neighbour->l2_in[US_ETH_HDR_BYTES + 1] = US_TOS_NEVER;
     us_timer_init(&neighbour->timer, US_TIMER_NEIGHBOUR);
     u_list_init(&neighbour->age_link);
     u_list_init(&neighbour->ask_link);
@@ -209,6 +210,25 @@ void us_neighbour_reroute(struct us_stack *stack)
 
 /* ---- learning ---- */
 
+/* Frames from it begin so. */
+static void neighbour_expect(const struct us_stack *stack, struct us_neighbour *neighbour,
+                             const u_u8 *mac)
+{
+    u_u8 *l2_in = neighbour->l2_in;
+
+    u_zero(l2_in, sizeof(neighbour->l2_in));
+    l2_in[US_ETH_HDR_BYTES + 1] = US_TOS_NEVER;
+    if (mac[0] & 1)
+        return;
+    u_copy(l2_in, neighbour->l2, US_ETH_HDR_BYTES);
+    u_copy(l2_in, stack->config.mac, 6);
+    u_copy(l2_in + 6, mac, 6);
+    if (neighbour->is_ip6 || stack->l2_bytes != US_ETH_HDR_BYTES)
+        return;
+    l2_in[US_ETH_HDR_BYTES] = US_IP4_PLAIN;
+    l2_in[US_ETH_HDR_BYTES + 1] = 0;
+}
+
 /* Writes the header that leads to it, and lets those go on that waited. */
 static void neighbour_set_mac(struct us_stack *stack, struct us_neighbour *neighbour,
                               const u_u8 *mac)
@@ -216,12 +236,7 @@ static void neighbour_set_mac(struct us_stack *stack, struct us_neighbour *neigh
     if (neighbour->state != US_NEIGHBOUR_ASKING && !u_equal(neighbour->l2, mac, 6))
         us_count(stack, US_C_ARP_CHANGES);
     us_eth_build(stack, neighbour->l2, mac, neighbour->is_ip6 ? US_ETH_IP6 : US_ETH_IP4);
-    u_zero(neighbour->l2_in, sizeof(neighbour->l2_in));
-    if (!(mac[0] & 1)) {
-        u_copy(neighbour->l2_in, neighbour->l2, sizeof(neighbour->l2_in));
-        u_copy(neighbour->l2_in, stack->config.mac, 6);
-        u_copy(neighbour->l2_in + 6, mac, 6);
-    }
+    neighbour_expect(stack, neighbour, mac);
     neighbour->tries = 0;
     neighbour->confirmed_us = stack->now_us;
     us_timer_stop(&stack->wheel, &neighbour->timer);

@@ -32,6 +32,12 @@ enum {
     US_NEIGHBOUR_DELAY_US = 5 * 1000 * 1000 /* RFC 4861 section 10: DELAY_FIRST_PROBE_TIME */
 };
 
+/*
+ * What the fast path compares of the type of service: the lower bit of ECN, which is that of CE,
+ * and of ECT(1), for which there is no use here.
+ */
+enum { US_TOS_COMPARED = 0x01, US_TOS_NEVER = 0xff };
+
 enum us_neighbour_state {
     US_NEIGHBOUR_ASKING,  /* no address yet */
     US_NEIGHBOUR_LEARNED, /* heard of, not used yet */
@@ -45,10 +51,15 @@ struct us_neighbour {
     u_u32 serial; /* no other entry ever has this number */
     struct us_ip6 six;
     u_u8 is_ip6;
-    u_u8 state;                   /* enum us_neighbour_state */
-    u_u8 tries;                   /* requests sent since the question came up */
-    u_u8 l2[US_L2_HDR_MAX];       /* the Ethernet header to it; its MAC address comes first */
-    u_u8 l2_in[US_ETH_HDR_BYTES]; /* how frames from it begin; zeros if its address is no host's */
+    u_u8 state;             /* enum us_neighbour_state */
+    u_u8 tries;             /* requests sent since the question came up */
+    u_u8 l2[US_L2_HDR_MAX]; /* the Ethernet header to it; its MAC address comes first */
+    /*
+     * How frames from it begin, up to the version and the type of service of IPv4; zeros if its
+     * address is no host's. Where frames do not begin so the last byte is one that
+     * US_TOS_COMPARED never leaves.
+     */
+    u_u8 l2_in[US_ETH_HDR_BYTES + 2];
     u_u64 confirmed_us;
     struct us_timer timer;  /* the next request, or the end of hope */
     struct u_list age_link; /* in us_neighbours.by_age or .learned */

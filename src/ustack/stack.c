@@ -309,6 +309,8 @@ struct us_stack *us_create(const struct us_config *config, void *memory, unsigne
     derive_key(stack->key_cookie, config, 4);
     derive_table_key(&stack->name_hash, config, 10);
     derive_table_key(&stack->id_hash, config, 20);
+    stack->guess.at = &stack->guess_first;
+    stack->guess.holds = 0;
     us_event_queue_init(&stack->events);
     us_wheel_init(&stack->wheel, now_us);
     u_list_init(&stack->neighbours.by_age);

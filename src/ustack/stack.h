@@ -30,6 +30,12 @@ enum { US_TIMERS_PER_INPUT = 64 }; /* timers taken or moved by one us_input() */
 /* Which struct a us_timer is part of. */
 enum us_timer_kind { US_TIMER_CONN, US_TIMER_NEIGHBOUR, US_TIMER_ND, US_TIMER_FRAG };
 
+/* Which connection is heard of next, see tcp_fast.c. */
+struct us_guess {
+    u_u32 *at;   /* us_conn.heard_next of the one before */
+    u_u32 holds; /* the last one was right */
+};
+
 struct us_stack {
     struct us_config config;
     u_u64 now_us;
@@ -59,6 +65,8 @@ struct us_stack {
     struct us_pool ref_pool;
     struct us_pool tw_pool;
     struct us_conn **conn_table; /* buckets; conn_mask + 1 of them */
+    struct us_guess guess;
+    u_u32 guess_first; /* what guess.at points to as long as none was heard of */
     u_u32 conn_mask;
     u_u32 half_open; /* connections in SYN-RECEIVED, passively opened */
     struct us_tw **tw_table;

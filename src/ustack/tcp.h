@@ -177,7 +177,18 @@ struct us_sendq {
     u_u32 refs;              /* references */
 };
 
-enum { US_TCP_TEMPLATE_BYTES = US_IP_HDR_MAX + 4 };
+/*
+ * Behind the IPv4 header and the ports there is room for what stands in the peer's packets without
+ * options: its address, ours, its port and ours, side by side.
+ */
+enum {
+    US_TCP_TEMPLATE_BYTES = US_IP_HDR_MAX + 4,
+    US_TCP_NAMES_AT = US_IP4_HDR_BYTES + 4,
+    US_TCP_NAMES_BYTES = 12
+};
+
+U_STATIC_ASSERT(US_TCP_NAMES_AT + US_TCP_NAMES_BYTES <= US_TCP_TEMPLATE_BYTES,
+                names_fit_into_a_template);
 
 /* What all segments of a connection begin with, behind the Ethernet header. */
 struct us_tcp_template {
@@ -225,6 +236,7 @@ struct us_conn {
     u_u32 snd_wl1;
     u_u32 snd_wl2;
     u_u32 snd_wnd_max;
+    u_u32 heard_next;       /* which is guessed to be heard of next, see tcp_fast.c */
     const u_u8 *slice_data; /* the first bytes not told yet that lie in a packet: see event.h */
     u_u16 slice_len;        /* 0: there are none */
     u_u16 slice_next;       /* indexes of those behind them */
@@ -258,7 +270,8 @@ struct us_conn {
     u_u64 ack_us;          /* deadline of the delayed ACK, US_NEVER if none */
     struct us_timer timer; /* one entry for both; may be set for earlier than needed */
 
-    u_u32 hop_serial; /* of `neighbour` when it was looked up */
+    struct us_neighbour *neighbour; /* the next hop; holds while its serial is hop_serial */
+    u_u32 hop_serial;               /* of `neighbour` when it was looked up */
     struct us_tcp_template head;
 
     /* Seldom touched. */
@@ -270,8 +283,7 @@ struct us_conn {
     u_u32 irs;
     u_u32 fin_seq; /* with US_RX_FIN_AHEAD */
     u_u32 retransmits;
-    struct us_neighbour *neighbour; /* the next hop; holds while its serial is hop_serial */
-    struct u_list memory_link;      /* in us_stack.memory_list */
+    struct u_list memory_link; /* in us_stack.memory_list */
 };
 
 /* A parsed segment. */

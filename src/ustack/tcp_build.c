@@ -15,6 +15,20 @@ static u_u32 headflow_label(const struct us_stack *stack, const struct us_tcp_ke
     return (u_u32)(u_siphash24(stack->key_ts, key, sizeof(*key)) >> 44);
 }
 
+/* What the peer's packets are known by. */
+static void fill_names(u_u8 *names, const struct us_tcp_key *key)
+{
+    struct u_be32 ips[2];
+    struct u_be16 ports[2];
+
+    ips[0] = u_be32(key->remote_ip);
+    ips[1] = u_be32(key->local_ip);
+    ports[0] = u_be16(key->remote_port);
+    ports[1] = u_be16(key->local_port);
+    u_copy(names, ips, sizeof(ips));
+    u_copy(names + sizeof(ips), ports, sizeof(ports));
+}
+
 void us_tcp_template_fill(const struct us_stack *stack, struct us_tcp_template *head,
                           const struct us_tcp_key *key, const struct us_ip6 *remote6)
 {
@@ -33,6 +47,7 @@ void us_tcp_template_fill(const struct us_stack *stack, struct us_tcp_template *
     head->ip_sum = 0;
     if (remote6 == U_NULL) {
         head->ip_sum = (u_u16)u_cksum_add(0, head->ip, US_IP4_HDR_BYTES);
+        fill_names(head->ip + US_TCP_NAMES_AT, key);
     } else {
         u_u32 first = (u_u32)6 << 28 | headflow_label(stack, key);
         ((struct us_ip6_hdr *)head->ip)->first = u_be32(first);

@@ -56,6 +56,28 @@ U_INLINE int frame_has_type(const u_u8 *l3, unsigned type)
     return u_get_be16(field) == type;
 }
 
+U_INLINE u_u64 sum_word(u_u64 sum, const u_u8 *at)
+{
+    u_u64 word;
+
+    u_copy(&word, at, sizeof(word));
+    return u_sum_add64(sum, word);
+}
+
+U_INLINE u_u64 sum_half(u_u64 sum, const u_u8 *at)
+{
+    u_u32 half;
+
+    u_copy(&half, at, sizeof(half));
+    return u_sum_add64(sum, half);
+}
+
+/* An IPv4 header without options, its checksum included. */
+U_INLINE u_u64 sum_ip4(const u_u8 *l3)
+{
+    return sum_half(sum_word(sum_word(0, l3), l3 + 8), l3 + 16);
+}
+
 /*
  * Whether `bytes` bytes hold an IPv4 packet of TCP that is whole, not marked and without options.
  * What has the lower bit of ECN goes the long way: CE, and ECT(1), for which there is no use here.
@@ -72,8 +94,7 @@ U_INLINE int frame_is_tcp4(struct fast_frame *frame, u_u32 bytes)
     frame->l4_bytes = total - US_IP4_HDR_BYTES;
     return bytes_match(frame->l3, mask, want) && ip->protocol == US_IP_TCP && total <= bytes &&
            total >= FAST_HDR_BYTES &&
-           ((frame->pkt->flags & US_PKT_IP_CSUM_GOOD) ||
-            u_sum_is_good(u_sum_add(0, frame->l3, US_IP4_HDR_BYTES)));
+           ((frame->pkt->flags & US_PKT_IP_CSUM_GOOD) || u_sum_is_good(sum_ip4(frame->l3)));
 }
 
 /* The same of an IPv6 packet without extension headers. */
@@ -90,36 +111,29 @@ U_INLINE int frame_is_tcp6(struct fast_frame *frame, u_u32 bytes)
 
 /* ---- the connection ---- */
 
-/* Whether an IPv4 template has these names, of which the peer's are the destination there. */
-U_INLINE int head_has_names(const struct us_tcp_template *head, u_u32 remote_ip, u_u32 local_ip,
-                            u_u32 ports)
+/* Whether these are the names of the connection in what it receives over IPv4. */
+U_INLINE int conn_has_names(const struct us_conn *conn, const u_u8 *names)
 {
-    u_u32 src;
-    u_u32 dst;
-    u_u32 head_ports;
+    const u_u8 *known = conn->head.ip + US_TCP_NAMES_AT;
 
-    u_copy(&src, head->ip + U_OFFSET_OF(struct us_ip4_hdr, src), sizeof(src));
-    u_copy(&dst, head->ip + U_OFFSET_OF(struct us_ip4_hdr, dst), sizeof(dst));
-    u_copy(&head_ports, head->ip + US_IP4_HDR_BYTES, sizeof(head_ports));
-    return dst == remote_ip && src == local_ip && head_ports == (ports << 16 | ports >> 16);
+    return u_equal(known, names, 8) && u_equal(known + 8, names + 8, US_TCP_NAMES_BYTES - 8);
 }
 
 /*
  * The connection of an IPv4 packet without options, by its addresses and ports as they stand there.
  * The template of one over IPv6 can look like that; its next hop tells.
  */
-U_INLINE struct us_conn *find4(const struct us_stack *stack, const struct fast_frame *frame)
+U_INLINE struct us_conn *find4(const struct us_stack *stack, const u_u8 *l3)
 {
+    const u_u8 *names = l3 + U_OFFSET_OF(struct us_ip4_hdr, src);
     struct us_conn *conn;
     u_u32 remote_ip;
-    u_u32 local_ip;
     u_u32 ports;
 
-    u_copy(&remote_ip, frame->l3 + U_OFFSET_OF(struct us_ip4_hdr, src), sizeof(remote_ip));
-    u_copy(&local_ip, frame->l3 + U_OFFSET_OF(struct us_ip4_hdr, dst), sizeof(local_ip));
-    u_copy(&ports, frame->tcp, sizeof(ports));
+    u_copy(&remote_ip, names, sizeof(remote_ip));
+    u_copy(&ports, names + 8, sizeof(ports));
     conn = stack->conn_table[us_tcp_hash_words(stack, remote_ip, ports) & stack->conn_mask];
-    while (conn != U_NULL && U_UNLIKELY(!head_has_names(&conn->head, remote_ip, local_ip, ports)))
+    while (conn != U_NULL && U_UNLIKELY(!conn_has_names(conn, names)))
         conn = conn->hash_next;
     return conn;
 }
@@ -274,6 +288,16 @@ U_INLINE void conn_acked(struct us_stack *stack, struct us_conn *conn, u_u32 ack
         conn_take_rtt(stack, conn, sample_us);
 }
 
+/* Takes over its acknowledgment number and window. */
+U_INLINE void conn_take_window(struct us_conn *conn, const struct us_tcp_hdr *tcp, u_u32 ack)
+{
+    conn->snd_wl1 = conn->rcv_nxt;
+    conn->snd_wl2 = ack;
+    conn->snd_wnd = (tcp_shape(tcp) & 0xffff) << conn->snd_scale;
+    if (U_UNLIKELY(conn->snd_wnd > conn->snd_wnd_max))
+        conn->snd_wnd_max = conn->snd_wnd;
+}
+
 /*
  * What sync_input(), us_tcp_ack_process() and us_tcp_recv() do with such a segment. Its numbers are
  * read again rather than kept: there are too many of them for the registers.
@@ -283,22 +307,17 @@ U_ALWAYS_INLINE void conn_take(struct us_stack *stack, struct us_conn *conn,
 {
     int has_ts = hdr_bytes > US_TCP_HDR_BYTES;
     u_u32 ack = u_get_be32(tcp->ack);
-    u_u32 seq = conn->rcv_nxt;
 
     conn->heard_us = stack->now_us;
     if (has_ts)
-        us_tcp_take_timestamp(conn, seq, tcp_ts_val(tcp));
+        us_tcp_take_timestamp(conn, conn->rcv_nxt, tcp_ts_val(tcp));
     if (U_LIKELY(ack != conn->snd_una)) {
         if (U_LIKELY(ack == conn->snd_max && conn->steady == US_STEADY_ALL))
             conn_acked(stack, conn, ack, len);
         else
             conn_acked_some(stack, conn, ack, has_ts ? tcp_ts_ecr(tcp) : 0);
     }
-    conn->snd_wl1 = seq;
-    conn->snd_wl2 = ack;
-    conn->snd_wnd = (tcp_shape(tcp) & 0xffff) << conn->snd_scale;
-    if (U_UNLIKELY(conn->snd_wnd > conn->snd_wnd_max))
-        conn->snd_wnd_max = conn->snd_wnd;
+    conn_take_window(conn, tcp, ack);
     if (U_LIKELY(len > 0))
         us_tcp_recv_slice(stack, conn, (const u_u8 *)tcp + hdr_bytes, len);
     else if (conn->snd_nxt != conn->snd_end)
@@ -332,7 +351,7 @@ U_ALWAYS_INLINE int conn_input(struct us_stack *stack, struct us_conn *conn,
 }
 
 /* Handles a frame, or returns 0. */
-U_INLINE int frame_input(struct us_stack *stack, const struct us_pkt *pkt)
+static U_NOINLINE int frame_input(struct us_stack *stack, const struct us_pkt *pkt)
 {
     u_u32 l2_bytes = stack->l2_bytes;
     struct fast_frame frame;
@@ -346,7 +365,7 @@ U_INLINE int frame_input(struct us_stack *stack, const struct us_pkt *pkt)
     if (U_LIKELY(frame_has_type(frame.l3, US_ETH_IP4))) {
         if (U_UNLIKELY(!frame_is_tcp4(&frame, pkt->len - l2_bytes)))
             return 0;
-        conn = find4(stack, &frame);
+        conn = find4(stack, frame.l3);
     } else {
         if (!frame_has_type(frame.l3, US_ETH_IP6) || !frame_is_tcp6(&frame, pkt->len - l2_bytes))
             return 0;
@@ -361,15 +380,154 @@ U_INLINE int frame_input(struct us_stack *stack, const struct us_pkt *pkt)
     return conn_input(stack, conn, &frame, US_TCP_HDR_BYTES);
 }
 
+/* ---- the usual frame ---- */
+
+/*
+ * What nearly all are of these frames: a request over IPv4, with timestamps, that acknowledges all
+ * of the response before, on a connection that is steady. There are no lengths to be told apart, so
+ * fewer and larger words are compared. What is not that is frame_input()'s, from its beginning.
+ */
+enum {
+    USUAL_TCP_BYTES = US_TCP_HDR_BYTES + US_TCP_OPT_TS_BYTES,
+    USUAL_BYTES = US_ETH_HDR_BYTES + US_IP4_HDR_BYTES + USUAL_TCP_BYTES,
+    GUESS_SHIFT = 6 /* log2 of MEMORY_ALIGN of stack.c */
+};
+
+/*
+ * The steady connection with these names, or null. Connections that ask in one burst often do so in
+ * the next as well, and in the same order: so the one that came last after the one before is looked
+ * at first, as long as that is right; where the order changes none is touched in vain. A guess is a
+ * place in the pool, in units of what that is aligned to: any is memory of the pool, and where no
+ * connection is, or not this one, it is not steady, or has other names. So the end of a connection
+ * needs no thought.
+ */
+U_INLINE struct us_conn *usual_find(const struct us_stack *stack, struct us_guess *guess,
+                                    const u_u8 *l3)
+{
+    u_u8 *base = stack->conn_pool.base;
+    struct us_conn *conn;
+    u_u32 place;
+
+    if (U_LIKELY(guess->holds)) {
+        conn = (struct us_conn *)(void *)(base + ((u_u64)*guess->at << GUESS_SHIFT));
+        if (U_LIKELY(conn->steady == US_STEADY_ALL &&
+                     conn_has_names(conn, l3 + U_OFFSET_OF(struct us_ip4_hdr, src))))
+            return conn;
+    }
+    conn = find4(stack, l3);
+    if (conn == U_NULL || conn->steady != US_STEADY_ALL)
+        return (struct us_conn *)U_NULL;
+    place = (u_u32)((unsigned long)((u_u8 *)conn - base) >> GUESS_SHIFT);
+    guess->holds = *guess->at == place;
+    *guess->at = place;
+    return conn;
+}
+
+/* frame_has_type(), conn_knows_hop() and the first two bytes of frame_is_tcp4(). */
+U_INLINE int usual_has_hop(const struct us_conn *conn, const u_u8 *frame)
+{
+    static const u_u8 mask[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, US_TOS_COMPARED};
+    const struct us_neighbour *hop = conn->neighbour;
+
+    return hop->serial == conn->hop_serial && u_equal(frame, hop->l2_in, 8) &&
+           bytes_match(frame + 8, mask, hop->l2_in + 8);
+}
+
+/* No fragment, and TCP: the rest of frame_is_tcp4() but for the length and the checksum. */
+U_INLINE int usual_is_tcp(const u_u8 *l3)
+{
+    static const u_u8 mask[8] = {0, 0, 0, 0, 0x3f, 0xff, 0, 0xff};
+    static const u_u8 want[8] = {0, 0, 0, 0, 0, 0, 0, US_IP_TCP};
+
+    return bytes_match(l3 + U_OFFSET_OF(struct us_ip4_hdr, total_bytes), mask, want);
+}
+
+/* What conn_input() asks of a segment. */
+U_INLINE int usual_is_next(const struct us_conn *conn, const struct us_tcp_hdr *tcp, u_u32 len)
+{
+    return conn_expects_ts(conn, tcp) && tcp_shape_is_plain(tcp_shape(tcp), USUAL_TCP_BYTES) &&
+           u_get_be32(tcp->seq) == conn->rcv_nxt && u_get_be32(tcp->ack) == conn->snd_max &&
+           len <= conn->rcv_adv - conn->rcv_nxt;
+}
+
+/* Both checksums. */
+U_ALWAYS_INLINE int usual_is_intact(const struct us_conn *conn, const u_u8 *l3, u_u32 len)
+{
+    const u_u8 *l4 = l3 + US_IP4_HDR_BYTES;
+    const u_u8 *data = l4 + USUAL_TCP_BYTES;
+    u_u64 sum = conn->head.ports_sum + (u_u64)u_be32_word(USUAL_TCP_BYTES + len);
+
+    sum = sum_half(sum, l4 + 4);
+    sum = sum_word(sum, l4 + 8);
+    sum = sum_word(sum, l4 + 16);
+    sum = sum_word(sum, l4 + 24);
+    if (U_UNLIKELY(len > US_FAST_SUM_BYTES))
+        sum = u_sum_add64(sum, u_cksum_add(0, data, len) & 0xffff);
+    else
+        sum = u_sum_add(sum, data, len);
+    return u_sum_is_good(sum_ip4(l3)) && u_sum_is_good(sum);
+}
+
+/* What conn_take() does with such a segment. */
+U_INLINE void usual_take(struct us_stack *stack, struct us_conn *conn, const struct us_tcp_hdr *tcp,
+                         u_u32 len)
+{
+    u_u32 ack = conn->snd_max;
+
+    conn->heard_us = stack->now_us;
+    if (U_LIKELY(conn->last_ack == conn->rcv_nxt)) /* it can't be beyond that */
+        conn->ts_recent = tcp_ts_val(tcp);
+    if (U_LIKELY(ack != conn->snd_una))
+        conn_acked(stack, conn, ack, len);
+    conn_take_window(conn, tcp, ack);
+    us_tcp_recv_slice(stack, conn, (const u_u8 *)tcp + USUAL_TCP_BYTES, len);
+}
+
+/* Handles a frame that is one of these, or returns 0. The next guess is its connection's. */
+U_INLINE int usual_input(struct us_stack *stack, const struct us_pkt *pkt, struct us_guess *guess)
+{
+    const u_u8 *l3 = pkt->data + US_ETH_HDR_BYTES;
+    const struct us_tcp_hdr *tcp = (const struct us_tcp_hdr *)(l3 + US_IP4_HDR_BYTES);
+    struct us_conn *conn;
+    u_u32 verdict;
+    u_u32 len;
+
+    if (U_UNLIKELY(pkt->next_seg != U_NULL || pkt->len <= USUAL_BYTES))
+        return 0;
+    conn = usual_find(stack, guess, l3);
+    if (U_UNLIKELY(conn == U_NULL || !(conn->opts & US_OPT_TS) || !usual_has_hop(conn, pkt->data) ||
+                   !usual_is_tcp(l3)))
+        return 0;
+    len = u_get_be16(((const struct us_ip4_hdr *)l3)->total_bytes) -
+          (US_IP4_HDR_BYTES + USUAL_TCP_BYTES);
+    if (U_UNLIKELY(len - 1 >= pkt->len - USUAL_BYTES || !usual_is_next(conn, tcp, len)))
+        return 0;
+    verdict = pkt->flags &
+              (US_PKT_IP_CSUM_GOOD | US_PKT_IP_CSUM_BAD | US_PKT_L4_CSUM_GOOD | US_PKT_L4_CSUM_BAD);
+    if (verdict == 0 ? U_UNLIKELY(!usual_is_intact(conn, l3, len))
+                     : verdict != (US_PKT_IP_CSUM_GOOD | US_PKT_L4_CSUM_GOOD))
+        return 0;
+    usual_take(stack, conn, tcp, len);
+    guess->at = &conn->heard_next;
+    return 1;
+}
+
 unsigned us_tcp_fast_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n)
 {
+    struct us_guess guess = stack->guess;
+    struct us_pkt *const *end = pkts + n;
+    struct us_pkt *const *at;
     u_u64 bytes = 0;
-    unsigned i;
 
-    for (i = 0; i < n && frame_input(stack, pkts[i]); i++)
-        bytes += pkts[i]->len;
+    for (at = pkts; at != end; at++) {
+        if (U_UNLIKELY(!usual_input(stack, *at, &guess)) && !frame_input(stack, *at))
+            break;
+        bytes += (*at)->len;
+    }
+    n = (unsigned)(at - pkts);
+    stack->guess = guess;
     stack->counters[US_C_RX_BYTES] += bytes;
-    us_count_add(stack, US_C_TCP_RX_SEGMENTS, i);
-    us_count_add(stack, US_C_TCP_FAST_PATH, i);
-    return i;
+    us_count_add(stack, US_C_TCP_RX_SEGMENTS, n);
+    us_count_add(stack, US_C_TCP_FAST_PATH, n);
+    return n;
 }

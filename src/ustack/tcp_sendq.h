@@ -32,14 +32,13 @@ void us_sendq_drop(struct us_stack *stack, struct us_sendq *queue, u_u32 ack);
 /*
  * The same where all that the queue holds, nothing behind it included, lies in one block and is
  * acknowledged by the segment that brings a request: the block waits for the response, unless
- * blocks are scarce. us_sendq_unrest() has to follow.
+ * blocks are scarce. us_sendq_unrest() has to follow. There are no references.
  */
 U_INLINE void us_sendq_rest(struct us_stack *stack, struct us_sendq *queue, u_u32 ack)
 {
     struct us_chunk *chunk = queue->head;
 
-    if (U_UNLIKELY(chunk != queue->tail || chunk->is_ref ||
-                   us_pool_free(&stack->block_pool) < US_SENDQ_REST_MIN)) {
+    if (U_UNLIKELY(chunk != queue->tail || us_pool_free(&stack->block_pool) < US_SENDQ_REST_MIN)) {
         us_sendq_drop(stack, queue, ack);
         return;
     }

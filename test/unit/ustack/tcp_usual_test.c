@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The usual frame of tcp_fast.c: what it is not, where the random traffic of tcp_fast_test.c hardly
+ * ever comes. All segments here are that frame but for one thing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+#include "raw.h"
+#include "ustack/stack.h"
+#include "ustack/tcp.h"
+#include "ustack/tcp_steady.h"
+
+enum { WINDOW = 5000, ROUNDS = 4 };
+
+struct peer {
+    struct us_conn *conn;
+    u_u16 port;
+};
+
+static u_u8 bytes[1400];
+
+static int setup(void **state)
+{
+    static struct raw raw;
+    struct us_config config;
+
+    pair_config(&config, 0);
+    config.recv_window_bytes = WINDOW;
+    raw_open(&raw, &config);
+    raw.answer_arp = 1;
+    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), 0);
+    *state = &raw;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    raw_close(*state);
+    return 0;
+}
+
+static void forget_output(struct raw *raw)
+{
+    while (raw_event(raw) != NULL || raw_frame(raw) != NULL)
+        continue;
+}
+
+/* The next segment of the peer, which acknowledges everything. */
+static void peer_sends(struct raw *raw, const struct peer *peer, u_u32 len)
+{
+    raw->peer_port = peer->port;
+    raw_segment(raw, US_TCP_ACK, peer->conn->rcv_nxt, peer->conn->snd_max, 65535, bytes, len);
+}
+
+/* A connection on which some requests were answered. */
+static struct peer open_peer(struct raw *raw, u_u16 port, int timestamps)
+{
+    struct peer peer;
+    unsigned i;
+    u_u32 snd;
+
+    memset(&raw->opts, 0, sizeof(raw->opts));
+    raw->opts.mss = 1460;
+    raw->opts.sack_permitted = 1;
+    raw->opts.has_ts = (u_u8)timestamps;
+    raw->opts.ts_val = 1000;
+    raw->peer_port = port;
+    peer.port = port;
+    peer.conn = raw_accept(raw, &snd);
+    for (i = 0; i < ROUNDS; i++) {
+        peer_sends(raw, &peer, 14);
+        assert_int_equal(us_send(raw->stack, peer.conn, bytes, 35), 35);
+        raw_pump(raw, 50);
+        forget_output(raw);
+    }
+    assert_int_equal(peer.conn->steady, US_STEADY_ALL);
+    return peer;
+}
+
+static void what_is_guessed_has_to_have_the_names(void **state)
+{
+    struct raw *raw = *state;
+    struct peer first = open_peer(raw, 4000, 1);
+    struct peer second = open_peer(raw, 4001, 1);
+    u_u32 nxt;
+    unsigned i;
+
+    raw->no_pump = 1;
+    for (i = 0; i < ROUNDS; i++)
+        peer_sends(raw, &first, 14); /* so the next is guessed to be of that one, too */
+    assert_int_equal(first.conn->steady, US_STEADY_ALL);
+    assert_int_equal(raw->stack->guess.holds, 1);
+    nxt = first.conn->rcv_nxt;
+    raw->rx_flags = US_PKT_IP_CSUM_GOOD | US_PKT_L4_CSUM_GOOD; /* which would tell, too */
+    raw->peer_port = second.port;
+    raw_segment(raw, US_TCP_ACK, nxt, first.conn->snd_max, 65535, bytes, 14);
+    assert_int_equal(first.conn->rcv_nxt, nxt);
+    raw->rx_flags = 0;
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
+}
+
+static void the_order_of_connections_is_no_matter(void **state)
+{
+    struct raw *raw = *state;
+    static const u_u8 order[] = {0, 1, 2, 0, 1, 2, 2, 1, 0, 0, 2, 1, 1, 0};
+    struct peer peers[3];
+    struct us_event *event;
+    unsigned i;
+
+    for (i = 0; i < 3; i++)
+        peers[i] = open_peer(raw, (u_u16)(4000 + i), 1);
+    for (i = 0; i < sizeof(order); i++) {
+        u_u64 before = raw_counter(raw, "tcp_fast_path");
+        peer_sends(raw, &peers[order[i]], 14 + i);
+        event = raw_expect_event(raw, US_EV_DATA);
+        assert_ptr_equal(event->conn, peers[order[i]].conn);
+        assert_int_equal(event->len, 14 + i);
+        assert_int_equal(raw_counter(raw, "tcp_fast_path"), before + 1);
+        forget_output(raw);
+    }
+}
+
+static void one_that_was_guessed_may_have_ended(void **state)
+{
+    struct raw *raw = *state;
+    struct peer first = open_peer(raw, 4000, 1);
+    struct peer second = open_peer(raw, 4001, 1);
+    unsigned i;
+
+    for (i = 0; i < ROUNDS; i++) {
+        peer_sends(raw, &second, 14);
+        peer_sends(raw, &first, 14); /* the second one is what is guessed */
+    }
+    forget_output(raw);
+    us_abort(raw->stack, second.conn);
+    raw_pump(raw, 0);
+    forget_output(raw);
+    raw->peer_port = second.port;
+    raw_segment(raw, US_TCP_ACK, 2000, 1, 65535, bytes, 14);
+    assert_int_equal(raw_frame(raw)->flags & US_TCP_RST, US_TCP_RST);
+    assert_null(raw_event(raw));
+    second = open_peer(raw, 4001, 1); /* in the same memory */
+    peer_sends(raw, &second, 14);
+    raw_expect_event(raw, US_EV_DATA);
+}
+
+static void another_next_hop_goes_the_long_way(void **state)
+{
+    struct raw *raw = *state;
+    struct peer peer = open_peer(raw, 4000, 1);
+    u_u64 before = raw_counter(raw, "tcp_fast_path");
+
+    raw->no_pump = 1;
+    peer_sends(raw, &peer, 14);
+    assert_int_equal(raw_counter(raw, "tcp_fast_path"), before + 1);
+    assert_int_equal(peer.conn->steady, US_STEADY_ALL);
+    peer.conn->hop_serial++; /* as if the entry had become another neighbour's */
+    peer_sends(raw, &peer, 14);
+    assert_int_equal(raw_counter(raw, "tcp_fast_path"), before + 1);
+}
+
+static void nothing_is_taken_beyond_the_window(void **state)
+{
+    struct raw *raw = *state;
+    struct peer peer = open_peer(raw, 4000, 1);
+    u_u32 edge;
+    unsigned i;
+
+    raw->no_pump = 1;
+    edge = peer.conn->rcv_adv;
+    for (i = 0; i <= WINDOW / sizeof(bytes); i++)
+        peer_sends(raw, &peer, sizeof(bytes));
+    assert_int_equal(peer.conn->rcv_nxt, edge);
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
+}
+
+static void timestamps_that_were_not_agreed_on_are_not_taken(void **state)
+{
+    struct raw *raw = *state;
+    struct peer peer = open_peer(raw, 4000, 0);
+
+    raw->opts.has_ts = 1;
+    raw->opts.ts_val = 77;
+    peer_sends(raw, &peer, 14);
+    raw_expect_event(raw, US_EV_DATA);
+    assert_int_equal(peer.conn->ts_recent, 0);
+}
+
+int main(void)
+{
+#define USUAL_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        USUAL_TEST(what_is_guessed_has_to_have_the_names),
+        USUAL_TEST(the_order_of_connections_is_no_matter),
+        USUAL_TEST(one_that_was_guessed_may_have_ended),
+        USUAL_TEST(another_next_hop_goes_the_long_way),
+        USUAL_TEST(nothing_is_taken_beyond_the_window),
+        USUAL_TEST(timestamps_that_were_not_agreed_on_are_not_taken),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
