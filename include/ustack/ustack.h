@@ -371,6 +371,9 @@ long us_send(struct us_stack *stack, struct us_conn *conn, const void *data, u_u
  */
 u_u8 *us_reserve(struct us_stack *stack, struct us_conn *conn, u_u32 want, u_u32 *room);
 
+/* The same if nothing is queued, or else null: for one answer that need not wait for others. */
+u_u8 *us_reserve_first(struct us_stack *stack, struct us_conn *conn, u_u32 want, u_u32 *room);
+
 /* Queues the first `used` bytes (0..room) of what us_reserve() returned. */
 void us_commit(struct us_stack *stack, struct us_conn *conn, u_u32 used);
 

@@ -69,6 +69,13 @@ static inline uint8_t *net_port_reserve(struct net_stack_worker *worker, struct 
     return us_reserve(worker->stack, us, want, room);
 }
 
+/* The same, but null unless nothing is queued. */
+static inline uint8_t *net_port_reserve_first(struct net_stack_worker *worker, struct us_conn *us,
+                                              uint32_t want, u_u32 *room)
+{
+    return us_reserve_first(worker->stack, us, want, room);
+}
+
 static inline void net_port_commit(struct net_stack_worker *worker, struct us_conn *us,
                                    uint32_t used)
 {

@@ -107,6 +107,12 @@ static inline uint8_t *net_port_reserve(struct net_stack_worker *worker, struct 
     return net_split_reserve(worker->split, net_link_of(us), want, room);
 }
 
+static inline uint8_t *net_port_reserve_first(struct net_stack_worker *worker, struct us_conn *us,
+                                              uint32_t want, u_u32 *room)
+{
+    return net_port_queued(us) > 0 ? NULL : net_port_reserve(worker, us, want, room);
+}
+
 static inline void net_port_commit(struct net_stack_worker *worker, struct us_conn *us,
                                    uint32_t used)
 {

@@ -572,9 +572,9 @@ static inline bool answer_event(struct net_stack_worker *worker, const struct us
 
     if (U_UNLIKELY(!conn->session || !conn->us ||
                    (conn->refs | conn->kept_bytes | conn->peer_closed) != 0 ||
-                   net_port_queued(conn->us) > 0 || net_port_is_congested(worker)))
+                   net_port_is_congested(worker)))
         return false;
-    room = net_port_reserve(worker, conn->us, CACHE_SINK_NEED_MAX, &room_bytes);
+    room = net_port_reserve_first(worker, conn->us, CACHE_SINK_NEED_MAX, &room_bytes);
     if (U_UNLIKELY(!room))
         return false;
     used = cache_session_answer(conn->session, ev->data, ev->len, room);

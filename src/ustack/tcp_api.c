@@ -217,6 +217,19 @@ u_u8 *us_reserve(struct us_stack *stack, struct us_conn *conn, u_u32 want, u_u32
     return us_chunk_tail(chunk);
 }
 
+u_u8 *us_reserve_first(struct us_stack *stack, struct us_conn *conn, u_u32 want, u_u32 *room)
+{
+    struct us_chunk *chunk = conn->sendq.head;
+
+    /* What us_reserve() looks at; the block being the first, too, nothing is queued before it. */
+    if (U_LIKELY(conn->steady == US_STEADY_ALL && chunk != U_NULL && chunk == conn->sendq.tail &&
+                 chunk->len == 0 && want - 1 < US_RESERVE_MAX)) {
+        *room = chunk->room;
+        return us_chunk_tail(chunk);
+    }
+    return us_send_queued(conn) > 0 ? (u_u8 *)U_NULL : us_reserve(stack, conn, want, room);
+}
+
 void us_commit(struct us_stack *stack, struct us_conn *conn, u_u32 used)
 {
     us_sendq_commit(stack, &conn->sendq, used);

@@ -195,6 +195,37 @@ static void timestamps_that_were_not_agreed_on_are_not_taken(void **state)
     assert_int_equal(peer.conn->ts_recent, 0);
 }
 
+/* us_reserve_first() is what such a request is mostly answered by. */
+static void room_for_the_first_answer_only(void **state)
+{
+    struct raw *raw = *state;
+    struct peer peer = open_peer(raw, 4000, 1);
+    u_u32 room = 0;
+    unsigned i;
+
+    peer_sends(raw, &peer, 14);
+    forget_output(raw);
+    for (i = 0; i < ROUNDS; i++) {
+        u_u8 *at = us_reserve_first(raw->stack, peer.conn, 100, &room);
+        assert_non_null(at);
+        assert_true(room >= 100);
+        memset(at, 'a', 35);
+        us_commit(raw->stack, peer.conn, 35);
+        assert_int_equal(us_send_queued(peer.conn), 35);
+        assert_null(us_reserve_first(raw->stack, peer.conn, 100, &room));
+        raw_pump(raw, 50);
+        assert_null(us_reserve_first(raw->stack, peer.conn, 100, &room)); /* not acknowledged */
+        forget_output(raw);
+        peer_sends(raw, &peer, 14);
+        forget_output(raw);
+        assert_int_equal(us_send_queued(peer.conn), 0);
+    }
+    assert_null(us_reserve_first(raw->stack, peer.conn, 0, &room));
+    assert_null(us_reserve_first(raw->stack, peer.conn, US_RESERVE_MAX + 1, &room));
+    us_close(raw->stack, peer.conn);
+    assert_null(us_reserve_first(raw->stack, peer.conn, 100, &room));
+}
+
 int main(void)
 {
 #define USUAL_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -205,6 +236,7 @@ int main(void)
         USUAL_TEST(another_next_hop_goes_the_long_way),
         USUAL_TEST(nothing_is_taken_beyond_the_window),
         USUAL_TEST(timestamps_that_were_not_agreed_on_are_not_taken),
+        USUAL_TEST(room_for_the_first_answer_only),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
