@@ -45,19 +45,26 @@ static struct loop_end *end_of(struct nic *nic)
     return U_CONTAINER_OF(nic, struct loop_end, nic);
 }
 
+/* The number of packets is looked at once for a burst, not for each. */
 static unsigned loop_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
     struct loop_end *end = end_of(nic);
-    struct nic_fifo inbox = end->inbox;
+    struct nic_fifo *inbox = &end->inbox;
+    struct us_pkt *const *slots = inbox->slots;
+    unsigned head = inbox->head;
     uint64_t bytes = 0;
     unsigned i;
 
-    n = u_min32(n, inbox.count);
+    n = u_min32(n, inbox->count);
     for (i = 0; i < n; i++) {
-        pkts[i] = nic_fifo_pop(&inbox);
-        bytes += pkts[i]->len;
+        struct us_pkt *pkt = slots[head];
+
+        head = nic_fifo_slot(inbox, head, 1);
+        bytes += pkt->len;
+        pkts[i] = pkt;
     }
-    end->inbox = inbox;
+    inbox->head = head;
+    inbox->count -= n;
     end->rx_frames += n;
     end->rx_bytes += bytes;
     return n;
@@ -74,37 +81,61 @@ static void loop_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
 }
 
 /* A link takes every frame; what it cannot deliver is lost, as on a wire. */
-static unsigned loop_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
+static void lose(struct loop_end *end, struct us_pkt *pkt)
 {
-    struct loop_end *end = end_of(nic);
+    if (pkt->len - NIC_ETH_HEADER_BYTES > end->nic.mtu)
+        end->tx_errors++;
+    else
+        end->tx_drops++;
+    nic_pool_give(end->link->pool, &pkt, 1);
+}
+
+/* Delivers frames up to one that has to be lost; returns how many. */
+static inline unsigned deliver(struct loop_end *end, struct us_pkt **pkts, unsigned n)
+{
     struct loop_end *peer = end->peer;
-    struct nic_fifo inbox = peer->inbox;
-    unsigned room = peer->closed ? 0 : inbox.capacity - inbox.count;
-    unsigned bytes_max = nic->mtu + NIC_ETH_HEADER_BYTES;
+    struct nic_fifo *inbox = &peer->inbox;
+    unsigned tail = nic_fifo_slot(inbox, inbox->head, inbox->count);
     uint64_t bytes = 0;
     unsigned i;
 
+    n = peer->closed ? 0 : u_min32(n, inbox->capacity - inbox->count);
     for (i = 0; i < n; i++) {
         struct us_pkt *pkt = pkts[i];
 
         U_ASSERT(pkt->next_seg == NULL);
         U_ASSERT(pkt->len <= pkt->room);
-        if (U_UNLIKELY(pkt->len < NIC_ETH_HEADER_BYTES || pkt->len > bytes_max)) {
-            end->tx_errors++;
-            nic_pool_give(end->link->pool, &pkt, 1);
-        } else if (U_UNLIKELY(room == 0)) {
-            end->tx_drops++;
-            nic_pool_give(end->link->pool, &pkt, 1);
-        } else {
-            room--;
-            bytes += pkt->len;
-            pkt->flags = 0; /* requests to the sending device mean nothing to the receiver */
-            nic_fifo_push(&inbox, pkt);
-        }
+        if (U_UNLIKELY(pkt->len - NIC_ETH_HEADER_BYTES > end->nic.mtu)) /* or has no header */
+            break;
+        bytes += pkt->len;
+        pkt->flags = 0; /* requests to the sending device mean nothing to the receiver */
+        inbox->slots[tail] = pkt;
+        tail = nic_fifo_slot(inbox, tail, 1);
     }
-    end->tx_frames += inbox.count - peer->inbox.count;
+    inbox->count += i;
+    end->tx_frames += i;
     end->tx_bytes += bytes;
-    peer->inbox = inbox;
+    return i;
+}
+
+/* The same of frames of which the first has to be lost. */
+static U_NOINLINE void deliver_others(struct loop_end *end, struct us_pkt **pkts, unsigned n)
+{
+    unsigned done = 0;
+
+    while (done < n) {
+        lose(end, pkts[done++]);
+        done += deliver(end, pkts + done, n - done);
+    }
+}
+
+static unsigned loop_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    struct loop_end *end = end_of(nic);
+    unsigned done = deliver(end, pkts, n);
+
+    if (U_UNLIKELY(done < n))
+        deliver_others(end, pkts + done, n - done);
     return n;
 }
 
