@@ -451,8 +451,10 @@ static void release_some(struct kv *kv)
 
 static bool is_time_to_look(const struct kv_worker *worker)
 {
-    uint64_t often = UINT64_C(1) << kv_index_power(&worker->kv->index) >> LOOK_EVERY_SHIFT;
-    return worker->inserted >= (often > LOOK_EVERY_MIN ? often : LOOK_EVERY_MIN);
+    if (U_LIKELY(worker->inserted < LOOK_EVERY_MIN))
+        return false;
+    uint64_t chains = UINT64_C(1) << kv_index_power(&worker->kv->index);
+    return worker->inserted >= chains >> LOOK_EVERY_SHIFT;
 }
 
 /* `inserted`: by this worker since it was here last. */

@@ -167,6 +167,6 @@ void kv_flush(struct kv_worker *worker)
 void kv_sweep_step(struct kv_worker *worker)
 {
     purge_step(worker);
-    if (worker->walk.mode == KV_WALK_NONE)
+    if (worker->walk.mode == KV_WALK_NONE && worker->sweep_s != worker->now_s)
         (void)kv_sweep_begin(worker, SEGMENTS_PER_STEP);
 }

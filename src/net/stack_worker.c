@@ -180,7 +180,7 @@ static unsigned borrow(struct net_stack_worker *worker, unsigned burst)
     return left;
 }
 
-void net_stack_transmit(struct net_stack_worker *worker, uint64_t now_us)
+static inline void transmit(struct net_stack_worker *worker, uint64_t now_us)
 {
     unsigned burst = nic_burst(worker->nic);
     unsigned total, offered, n;
@@ -207,6 +207,11 @@ void net_stack_transmit(struct net_stack_worker *worker, uint64_t now_us)
     }
 }
 
+void net_stack_transmit(struct net_stack_worker *worker, uint64_t now_us)
+{
+    transmit(worker, now_us);
+}
+
 bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us)
 {
     uint64_t start = net_stack_cycles();
@@ -215,7 +220,7 @@ bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us)
     worker->now_us = now_us;
     receive(worker, now_us);
     net_stack_seat(worker);
-    net_stack_transmit(worker, now_us);
+    transmit(worker, now_us);
     cache_tick(worker->cache_worker, now_us);
     net_stack_idle(worker);
 

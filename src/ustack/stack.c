@@ -327,7 +327,7 @@ struct us_stack *us_create(const struct us_config *config, void *memory, unsigne
 
 /* ---- the loop ---- */
 
-static void stack_run_timers(struct us_stack *stack)
+static U_NOINLINE void stack_run_timers(struct us_stack *stack)
 {
     unsigned budget = US_TIMERS_PER_INPUT;
     struct us_timer *timer;
@@ -342,7 +342,6 @@ static void stack_run_timers(struct us_stack *stack)
         else
             us_frag_timer(stack);
     }
-    us_tw_expire(stack);
 }
 
 unsigned us_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n, u_u64 now_us)
@@ -365,7 +364,10 @@ unsigned us_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n
     us_count_add(stack, US_C_RX_FRAMES, i);
     if (i < n)
         us_count(stack, US_C_INPUT_CUT_SHORT);
-    stack_run_timers(stack);
+    if (us_wheel_is_due(&stack->wheel, now_us))
+        stack_run_timers(stack);
+    if (U_UNLIKELY(!u_list_is_empty(&stack->tw_list)))
+        us_tw_expire(stack);
     return i;
 }
 

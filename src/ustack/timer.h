@@ -49,6 +49,21 @@ void us_timer_set(struct us_wheel *wheel, struct us_timer *timer, u_u64 at_us);
 /* Stops a timer; nothing happens if it is not set. */
 void us_timer_stop(struct us_wheel *wheel, struct us_timer *timer);
 
+/*
+ * Whether us_wheel_take() may have something to do. If not, the wheel's time goes on as there: most
+ * loops come to this and no further.
+ */
+U_INLINE int us_wheel_is_due(struct us_wheel *wheel, u_u64 now_us)
+{
+    u_u64 now_tick = now_us >> US_WHEEL_TICK_BITS;
+
+    if (U_UNLIKELY(now_us >= wheel->next_us))
+        return 1;
+    if (now_tick > wheel->tick)
+        wheel->tick = now_tick;
+    return 0;
+}
+
 U_INLINE int us_timer_is_set(const struct us_timer *timer)
 {
     return !u_list_is_empty(&timer->link);
