@@ -91,13 +91,17 @@ U_INLINE u_u32 u_sum_join(u_u32 a, u_u32 b)
     return (sum + (sum >> 16)) & 0xffff;
 }
 
-/* A word without the `skip` bytes that come first in memory, 0 to 7; zeros behind the others. */
-U_INLINE u_u64 u_sum_skip(u_u64 word, u_u32 skip)
+/*
+ * The word that ends with the last of `bytes` bytes, without those that the words from the first
+ * byte on have had already: zeros are behind the others instead.
+ */
+U_INLINE u_u64 u_sum_rest(u_u64 word, u_u32 bytes)
 {
 #if defined(__GNUC__) && defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) &&            \
     __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    return word >> 8 * skip;
+    return word >> ((0 - 8 * bytes) & 63); /* what a shift takes from its count anyway */
 #else
+    u_u32 skip = (0 - bytes) & 7;
     u_u64 rest = 0;
 
     u_copy(&rest, (const u_u8 *)&word + skip, sizeof(word) - skip);
@@ -106,16 +110,27 @@ U_INLINE u_u64 u_sum_skip(u_u64 word, u_u32 skip)
 }
 
 /*
- * Adds eight bytes or more, and copies them unless `to` is null. The last word ends with the last
- * byte and may overlap the one before.
+ * Adds eight bytes or more, and copies them unless `to` is null: two words at a time, of which each
+ * is two instructions and half a loop. The last word ends with the last byte and may overlap the
+ * one before.
  */
 U_ALWAYS_INLINE u_u64 u_sum_words(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 bytes)
 {
     unsigned long last = bytes - 8;
-    unsigned long at;
+    unsigned long at = 0;
     u_u64 word;
+    u_u64 next;
 
-    for (at = 0; at < last; at += 8) {
+    for (; at + 8 < last; at += 16) {
+        u_copy(&word, from + at, 8);
+        u_copy(&next, from + at + 8, 8);
+        sum = u_sum_add64(u_sum_add64(sum, word), next);
+        if (to) {
+            u_copy(to + at, &word, 8);
+            u_copy(to + at + 8, &next, 8);
+        }
+    }
+    if (at < last) {
         u_copy(&word, from + at, 8);
         sum = u_sum_add64(sum, word);
         if (to)
@@ -124,7 +139,7 @@ U_ALWAYS_INLINE u_u64 u_sum_words(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 b
     u_copy(&word, from + last, 8);
     if (to)
         u_copy(to + last, &word, 8);
-    return u_sum_add64(sum, u_sum_skip(word, (0 - bytes) & 7));
+    return u_sum_add64(sum, u_sum_rest(word, bytes));
 }
 
 /*

@@ -75,6 +75,16 @@ U_INLINE struct u_list *u_list_pop_front(struct u_list *head)
     return link;
 }
 
+/*
+ * Makes `link`, or the head itself, what the list begins with. The links before it were taken off
+ * one after the other, each by u_list_init(): of a run of them the ends are tied once.
+ */
+U_INLINE void u_list_begin_with(struct u_list *head, struct u_list *link)
+{
+    head->next = link;
+    link->prev = head;
+}
+
 /* Appends all links of `from` to `to`, in their order, and leaves `from` empty. */
 U_INLINE void u_list_append_all(struct u_list *to, struct u_list *from)
 {

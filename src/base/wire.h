@@ -63,6 +63,23 @@ U_INLINE u_u32 u_be32_word(u_u32 v)
 #endif
 }
 
+/* The same of eight bytes: of two numbers, the second behind the first. */
+U_INLINE u_u64 u_be64_word(u_u32 first, u_u32 second)
+{
+#if defined(__GNUC__) && defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) &&            \
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return __builtin_bswap64((u_u64)first << 32 | second);
+#else
+    struct u_be32 wire[2];
+    u_u64 word;
+
+    wire[0] = u_be32(first);
+    wire[1] = u_be32(second);
+    u_copy(&word, wire, sizeof(word));
+    return word;
+#endif
+}
+
 /* The same of two bytes. */
 U_INLINE u_u16 u_be16_word(u_u32 v)
 {

@@ -216,11 +216,11 @@ struct us_conn {
     u_u8 retries;
     u_u8 main_timer; /* enum us_tcp_timer */
     u_u8 opts;
-    u_u32 rcv_nxt;
     u_u32 rcv_adv;    /* right edge of the window that was advertised */
     u_u32 rcv_queued; /* bytes before rcv_nxt that the application has not consumed */
+    u_u32 rcv_nxt;    /* this and the next one are taken as one word, see build_tcp() */
+    u_u32 snd_nxt;    /* next to send; goes back to snd_una when the timer expires */
     u_u32 snd_una;
-    u_u32 snd_nxt; /* next to send; goes back to snd_una when the timer expires */
     u_u32 snd_max; /* the one after the last that was ever sent */
     u_u32 snd_end; /* the one after the last byte queued; a FIN has this number */
     u_u32 snd_wnd; /* the peer's window, scaled */
@@ -248,6 +248,7 @@ struct us_conn {
     u_u8 ev_flags;
     u_u8 challenges;    /* challenge ACKs since challenge_at */
     u_u8 close_reason;  /* enum us_close_reason, once closed */
+    u_u8 usual_head;    /* while steady: its segments have the headers that most have */
     u_u32 challenge_at; /* us_ts_clock() */
     struct us_sendq sendq;
     struct us_sack *sack; /* null while nothing is missing */

@@ -49,6 +49,12 @@ void us_cc_init(struct us_tcp_cc *cc, u_u32 mss, int syn_was_lost);
  */
 int us_cc_is_limit(const struct us_tcp_cc *cc, u_u32 flight);
 
+/* Whether us_cc_is_limit() surely says no, as it does of a flight that is far below the window. */
+U_INLINE int us_cc_is_roomy(const struct us_tcp_cc *cc, u_u32 flight)
+{
+    return flight + cc->mss <= cc->cwnd >> 1;
+}
+
 /* New data was acknowledged outside of recovery, sent while the window was the limit. */
 void us_cc_acked(struct us_tcp_cc *cc, u_u32 acked, u_u32 now_ticks, u_u32 rtt_ticks);
 

@@ -276,7 +276,7 @@ static U_NOINLINE void conn_acked_some(struct us_stack *stack, struct us_conn *c
 /* What us_tcp_ack_advance() does on a steady connection whose one segment is acknowledged. */
 U_INLINE void conn_acked(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 len)
 {
-    u_u64 sample_us = stack->now_us - conn->rtt_from_us;
+    u_u64 sample_us = stack->now_us - conn->sent_us;
 
     conn->bytes_out += ack - conn->snd_una;
     conn->snd_una = ack;

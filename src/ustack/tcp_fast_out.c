@@ -29,24 +29,35 @@ U_INLINE u_u64 put_word(u_u8 *at, u_u32 value, u_u64 sum)
     return sum + word; /* a few of them reach no carry out of 64 bits */
 }
 
-/* Writes the TCP header and returns the sum of it and of what the template stands for. */
+/* The same of two words that lie behind each other. */
+U_INLINE u_u64 put_words(u_u8 *at, u_u32 first, u_u32 second, u_u64 sum)
+{
+    u_u64 words = u_be64_word(first, second);
+
+    u_copy(at, &words, sizeof(words));
+    return u_sum_add64(sum, words);
+}
+
+/*
+ * Writes the TCP header and returns the sum of it, of its segment's length and of what the template
+ * stands for. SND.NXT and RCV.NXT lie behind each other in the connection as well, turned round:
+ * where bytes have to be swapped, both are one load. Words of which no sum can carry come first.
+ */
 U_INLINE u_u64 build_tcp(const struct us_stack *stack, const struct us_conn *conn, u_u8 *l4,
-                         u_u32 hdr_bytes, u_u32 window)
+                         u_u32 hdr_bytes, u_u32 len, u_u32 window)
 {
     struct us_tcp_hdr *hdr = (struct us_tcp_hdr *)l4;
     u_u32 shape = hdr_bytes << 26 | (u_u32)(US_TCP_ACK | US_TCP_PSH) << 16 | window;
-    u_u64 sum = conn->head.ports_sum;
+    u_u64 sum = (u_u64)conn->head.ports_sum + u_be16_word(hdr_bytes + len);
 
-    sum = put_word(l4 + 4, conn->snd_nxt, sum);
-    sum = put_word(l4 + 8, conn->rcv_nxt, sum);
-    sum = put_word(l4 + 12, shape, sum);
     hdr->urgent = u_be16(0);
+    sum = put_word(l4 + 12, shape, sum);
     if (hdr_bytes > US_TCP_HDR_BYTES) {
+        u_u32 ts_val = us_ts_clock(stack->now_us) + conn->ts_offset;
         sum = put_word(l4 + 20, US_FAST_TS_HEAD, sum);
-        sum = put_word(l4 + 24, us_ts_clock(stack->now_us) + conn->ts_offset, sum);
-        sum = put_word(l4 + 28, conn->ts_recent, sum);
+        sum = put_words(l4 + 24, ts_val, conn->ts_recent, sum);
     }
-    return sum;
+    return put_words(l4 + 4, conn->snd_nxt, conn->rcv_nxt, sum);
 }
 
 /* Stores a sum of 16 bits, as it stands in memory already, in a field of a header. */
@@ -57,15 +68,15 @@ U_INLINE void put_sum(struct u_be16 *field, u_u32 folded)
     u_copy(field, &word, sizeof(*field));
 }
 
-/* Fills in what is left of the IP header. */
-U_INLINE void build_ip(const struct us_stack *stack, const struct us_conn *conn, struct us_pkt *pkt,
-                       u_u8 *l3, u_u32 l3_bytes, u_u32 l4_bytes)
+/* Fills in what is left of the IP header; `caps` are those of the device, or 0. */
+U_INLINE void build_ip(const struct us_conn *conn, struct us_pkt *pkt, u_u8 *l3, u_u32 l3_bytes,
+                       u_u32 l4_bytes, u_u32 caps)
 {
     if (U_LIKELY(l3_bytes == US_IP4_HDR_BYTES)) {
         struct us_ip4_hdr *ip = (struct us_ip4_hdr *)l3;
         u_u32 total = u_be16_word(US_IP4_HDR_BYTES + l4_bytes);
         put_sum(&ip->total_bytes, total);
-        if (stack->config.caps & US_CAP_TX_IP_CSUM)
+        if (caps & US_CAP_TX_IP_CSUM)
             pkt->flags |= US_PKT_TX_IP_CSUM;
         else
             put_sum(&ip->checksum, ~u_sum_join(conn->head.ip_sum, total));
@@ -89,12 +100,19 @@ struct fast_shape {
     u_u32 hdr_bytes; /* of TCP */
 };
 
+/* US_TCP_HDR_BYTES and a timestamp behind an IPv4 header behind one of Ethernet without a tag. */
+enum {
+    USUAL_TCP_BYTES = US_TCP_HDR_BYTES + US_TCP_OPT_TS_BYTES,
+    USUAL_HDR_BYTES = US_ETH_HDR_BYTES + US_IP4_HDR_BYTES + USUAL_TCP_BYTES
+};
+
 /*
- * Builds the segment. More of the Ethernet header is copied than there is, in one word: what is too
- * much is overwritten.
+ * Builds the segment; returns the length of the frame. More of the Ethernet header is copied than
+ * there is, in one word: what is too much is overwritten. `caps` are those of the device, a
+ * constant 0 to the caller that knows that it sums nothing.
  */
-U_ALWAYS_INLINE void conn_build(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt,
-                                const struct fast_out *out, struct fast_shape shape)
+U_ALWAYS_INLINE u_u32 conn_build(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt,
+                                 const struct fast_out *out, struct fast_shape shape, u_u32 caps)
 {
     u_u8 *frame = pkt->data;
     u_u8 *l3 = frame + shape.l2_bytes;
@@ -102,62 +120,60 @@ U_ALWAYS_INLINE void conn_build(struct us_stack *stack, struct us_conn *conn, st
     struct us_tcp_hdr *hdr = (struct us_tcp_hdr *)l4;
     u_u32 len = out->len;
     u_u32 l4_bytes = shape.hdr_bytes + len;
+    u_u32 frame_bytes = shape.l2_bytes + shape.l3_bytes + l4_bytes;
     u_u64 sum;
 
     u_copy(frame, out->l2, shape.l2_bytes == US_ETH_HDR_BYTES ? 16 : US_L2_HDR_MAX);
     u_copy(l3, conn->head.ip, shape.l3_bytes + US_FAST_PORTS_BYTES);
-    sum = build_tcp(stack, conn, l4, shape.hdr_bytes, out->window);
+    sum = build_tcp(stack, conn, l4, shape.hdr_bytes, len, out->window);
     pkt->next_seg = (struct us_pkt *)U_NULL;
-    if (stack->config.caps & US_CAP_TX_L4_CSUM) {
-        u_copy(l4 + shape.hdr_bytes, out->from, len);
+    if (caps & US_CAP_TX_L4_CSUM) {
+        u_copy_short(l4 + shape.hdr_bytes, out->from, len);
         put_sum(&hdr->checksum, u_sum_join(conn->head.pseudo_sum, u_be16_word(l4_bytes)));
         pkt->flags = US_PKT_TX_L4_CSUM;
         pkt->csum_start = (u_u16)(shape.l2_bytes + shape.l3_bytes);
         pkt->csum_offset = 16;
     } else {
-        sum = u_sum_be32(sum, l4_bytes);
-        if (len > US_FAST_SUM_BYTES)
-            sum = u_sum_add64(sum, u_cksum_copy(0, l4 + shape.hdr_bytes, out->from, len) & 0xffff);
-        else
+        if (U_LIKELY(len <= US_FAST_SUM_BYTES))
             sum = u_sum_copy(sum, l4 + shape.hdr_bytes, out->from, len);
+        else
+            sum = u_sum_add64(sum, u_cksum_copy(0, l4 + shape.hdr_bytes, out->from, len) & 0xffff);
         put_sum(&hdr->checksum, ~u_sum_fold(sum));
         pkt->flags = 0;
     }
-    build_ip(stack, conn, pkt, l3, shape.l3_bytes, l4_bytes);
+    build_ip(conn, pkt, l3, shape.l3_bytes, l4_bytes, caps);
+    pkt->tso_mss = 0; /* four bytes in one, with the next two */
     pkt->l2_len = (u_u8)shape.l2_bytes;
     pkt->l3_len = (u_u8)shape.l3_bytes;
     pkt->l4_len = (u_u8)shape.hdr_bytes;
-    pkt->len = shape.l2_bytes + shape.l3_bytes + l4_bytes;
+    pkt->len = frame_bytes;
+    return frame_bytes;
 }
 
 /* Builds it with any headers that a connection's segments have. */
-static U_NOINLINE void conn_build_any(struct us_stack *stack, struct us_conn *conn,
-                                      struct us_pkt *pkt, const struct fast_out *out)
+static U_NOINLINE u_u32 conn_build_any(struct us_stack *stack, struct us_conn *conn,
+                                       struct us_pkt *pkt, const struct fast_out *out)
 {
     struct fast_shape shape;
 
     shape.l2_bytes = stack->l2_bytes;
     shape.l3_bytes = us_tcp_template_l3_bytes(&conn->head);
     shape.hdr_bytes = US_TCP_HDR_BYTES + (conn->opts & US_OPT_TS ? (u_u32)US_TCP_OPT_TS_BYTES : 0);
-    conn_build(stack, conn, pkt, out, shape);
+    return conn_build(stack, conn, pkt, out, shape, stack->config.caps);
 }
 
-/* The same where most have headers of constant lengths. */
-U_ALWAYS_INLINE void conn_build_usual(struct us_stack *stack, struct us_conn *conn,
-                                      struct us_pkt *pkt, const struct fast_out *out)
+/* The same where they are what most have, of constant lengths. */
+U_ALWAYS_INLINE u_u32 conn_build_usual(struct us_stack *stack, struct us_conn *conn,
+                                       struct us_pkt *pkt, const struct fast_out *out)
 {
     struct fast_shape shape;
 
-    if (U_UNLIKELY(stack->l2_bytes != US_ETH_HDR_BYTES || !(conn->opts & US_OPT_TS) ||
-                   conn->head.ip[0] >> 4 != 4)) {
-        struct fast_out copy = *out; /* so that the other one need not lie in memory */
-        conn_build_any(stack, conn, pkt, &copy);
-        return;
-    }
     shape.l2_bytes = US_ETH_HDR_BYTES;
     shape.l3_bytes = US_IP4_HDR_BYTES;
-    shape.hdr_bytes = US_TCP_HDR_BYTES + US_TCP_OPT_TS_BYTES;
-    conn_build(stack, conn, pkt, out, shape);
+    shape.hdr_bytes = USUAL_TCP_BYTES;
+    if (!(stack->config.caps & (US_CAP_TX_IP_CSUM | US_CAP_TX_L4_CSUM)))
+        return conn_build(stack, conn, pkt, out, shape, 0);
+    return conn_build(stack, conn, pkt, out, shape, stack->config.caps);
 }
 
 /* ---- any segment of new data ---- */
@@ -227,6 +243,7 @@ static U_NOINLINE u_u32 conn_send_all(struct us_stack *stack, struct us_conn *co
                                       struct us_pkt *pkt)
 {
     u_u32 len = conn->snd_end - conn->snd_nxt;
+    u_u32 frame_bytes;
     struct us_neighbour *hop;
     struct us_chunk *chunk;
     struct fast_out out;
@@ -249,10 +266,10 @@ static U_NOINLINE u_u32 conn_send_all(struct us_stack *stack, struct us_conn *co
     out.from = chunk->data + (conn->snd_nxt - chunk->seq);
     out.len = len;
     out.window = us_tcp_window(stack, conn, &edge);
-    conn_build_any(stack, conn, pkt, &out);
+    frame_bytes = conn_build_any(stack, conn, pkt, &out);
     conn->sendq.cursor = chunk;
     conn_sent(stack, conn, len, edge);
-    return pkt->len;
+    return frame_bytes;
 }
 
 /* ---- the one segment of a steady connection ---- */
@@ -279,7 +296,7 @@ U_INLINE int conn_window_stays(const struct us_stack *stack, const struct us_con
 {
     u_u32 open = conn->rcv_adv - conn->rcv_nxt;
 
-    *window = (open + ((u_u32)1 << conn->rcv_scale) - 1) >> conn->rcv_scale;
+    *window = ((open - 1) >> conn->rcv_scale) + 1; /* of a closed one too large */
     return stack->config.recv_window_bytes - conn->rcv_queued - open < conn->mss_sent &&
            *window <= 0xffff;
 }
@@ -295,9 +312,6 @@ U_INLINE void conn_sent_lone(struct us_stack *stack, struct us_conn *conn, u_u32
     conn->ack_us = US_NEVER;
     conn->last_ack = conn->rcv_nxt;
     conn->rcv_adv = conn->rcv_nxt + (window << conn->rcv_scale);
-    conn->rtt_seq = end;
-    conn->rtt_from_us = now_us;
-    conn->patience.owed_us = now_us;
     conn->main_us += now_us - conn->sent_us;
     conn->sent_us = now_us;
     conn->snd_max = end;
@@ -305,62 +319,107 @@ U_INLINE void conn_sent_lone(struct us_stack *stack, struct us_conn *conn, u_u32
     us_count_add(stack, US_C_TCP_TX_BYTES, len);
     if (U_UNLIKELY(conn->timer.at_us > conn->main_us))
         us_tcp_timer_arm(stack, conn);
-    if (U_UNLIKELY(us_cc_is_limit(&conn->cc, len))) {
+    if (U_UNLIKELY(!us_cc_is_roomy(&conn->cc, len) && us_cc_is_limit(&conn->cc, len))) {
         us_conn_settle(conn);
         conn->limited = end;
     }
 }
 
 /*
- * Fills the packet with all that a steady connection has queued, when nothing is in flight. Returns
- * its length; 0 if that is not so, or something else has to be considered.
+ * Whether frames can be sent to the connection's next hop without ado. *fresh is the one that was
+ * looked at last: of a burst most go to the same.
  */
-U_ALWAYS_INLINE u_u32 conn_send_lone(struct us_stack *stack, struct us_conn *conn,
-                                     struct us_pkt *pkt)
+U_INLINE int conn_hop_is_fresh(const struct us_stack *stack, const struct us_conn *conn,
+                               const struct us_neighbour **fresh)
 {
-    u_u32 len = conn->snd_end - conn->snd_una;
     const struct us_neighbour *hop = conn->neighbour;
-    struct us_chunk *chunk = conn->sendq.head;
+
+    if (U_UNLIKELY(hop->serial != conn->hop_serial))
+        return 0;
+    if (U_UNLIKELY(hop != *fresh)) {
+        if (!us_neighbour_is_fresh(stack, hop))
+            return 0;
+        *fresh = hop;
+    }
+    return 1;
+}
+
+/*
+ * Fills the packet with all that a steady connection has queued, when nothing is in flight, and
+ * adds its length to *bytes. Returns 0 if that is not so, or something else has to be considered.
+ * `usual`, a constant, says that its headers are what most have.
+ */
+U_ALWAYS_INLINE int conn_send_lone(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt,
+                                   const struct us_neighbour **fresh, u_u64 *bytes, int usual)
+{
+    u_u32 hdr_max =
+        usual ? (u_u32)USUAL_HDR_BYTES : stack->l2_bytes + (u_u32)(US_IP_HDR_MAX + US_TCP_HDR_MAX);
+    u_u32 len = conn->snd_end - conn->snd_una;
+    const struct us_chunk *chunk = conn->sendq.head;
     struct fast_out out;
 
     if (U_UNLIKELY(conn->snd_una != conn->snd_nxt || len - 1 >= conn->cc.mss ||
                    len > conn->snd_wnd || chunk->len != len || !conn_owes_no_more(conn) ||
-                   stack->l2_bytes + US_IP_HDR_MAX + US_TCP_HDR_MAX + len > pkt->room ||
-                   hop->serial != conn->hop_serial || !us_neighbour_is_fresh(stack, hop) ||
+                   hdr_max + len > pkt->room || !conn_hop_is_fresh(stack, conn, fresh) ||
                    stack->now_us - conn->sent_us > conn->rtt.rto_us ||
                    !conn_window_stays(stack, conn, &out.window)))
         return 0;
-    out.l2 = hop->l2;
+    out.l2 = conn->neighbour->l2;
     out.from = chunk->data;
     out.len = len;
-    conn_build_usual(stack, conn, pkt, &out);
-    conn->sendq.cursor = chunk;
+    *bytes +=
+        usual ? conn_build_usual(stack, conn, pkt, &out) : conn_build_any(stack, conn, pkt, &out);
     conn_sent_lone(stack, conn, len, out.window);
-    return pkt->len;
+    return 1;
+}
+
+/* The same with other headers. */
+static U_NOINLINE int conn_send_lone_any(struct us_stack *stack, struct us_conn *conn,
+                                         struct us_pkt *pkt, u_u64 *bytes)
+{
+    const struct us_neighbour *fresh = (const struct us_neighbour *)U_NULL;
+
+    return conn_send_lone(stack, conn, pkt, &fresh, bytes, 0);
+}
+
+/* Any of the above; returns the length of the frame, or 0. */
+static U_NOINLINE u_u32 conn_send_unusual(struct us_stack *stack, struct us_conn *conn,
+                                          struct us_pkt *pkt)
+{
+    u_u64 bytes = 0;
+
+    if (conn->steady < US_STEADY_IN)
+        us_conn_look(stack, conn);
+    if (conn->steady == US_STEADY_ALL && conn_send_lone_any(stack, conn, pkt, &bytes))
+        return (u_u32)bytes;
+    return conn_send_all(stack, conn, pkt);
 }
 
 /* ---- the list ---- */
 
 unsigned us_tcp_fast_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n)
 {
+    const struct us_neighbour *fresh = (const struct us_neighbour *)U_NULL;
+    struct u_list *link = stack->out_list.next;
+    struct us_pkt **at = pkts;
     u_u64 bytes = 0;
-    unsigned i;
+    u_u32 i;
 
-    for (i = 0; i < n && !u_list_is_empty(&stack->out_list); i++) {
-        struct us_conn *conn = U_CONTAINER_OF(stack->out_list.next, struct us_conn, out_link);
-        u_u32 sent = 0;
+    for (; at < pkts + n && link != &stack->out_list; at++) {
+        struct us_conn *conn = U_CONTAINER_OF(link, struct us_conn, out_link);
 
-        if (U_UNLIKELY(conn->steady < US_STEADY_IN))
-            us_conn_look(stack, conn);
-        if (U_LIKELY(conn->steady == US_STEADY_ALL))
-            sent = conn_send_lone(stack, conn, pkts[i]);
-        if (U_UNLIKELY(sent == 0))
-            sent = conn_send_all(stack, conn, pkts[i]);
-        if (U_UNLIKELY(sent == 0))
-            break;
-        bytes += sent;
-        u_list_pop_front(&stack->out_list);
+        if (U_UNLIKELY(conn->steady != US_STEADY_ALL || !conn->usual_head ||
+                       !conn_send_lone(stack, conn, *at, &fresh, &bytes, 1))) {
+            u_u32 sent = conn_send_unusual(stack, conn, *at);
+            if (sent == 0)
+                break;
+            bytes += sent;
+        }
+        link = link->next;
+        u_list_init(&conn->out_link);
     }
+    u_list_begin_with(&stack->out_list, link);
+    i = (u_u32)(at - pkts);
     stack->counters[US_C_TX_BYTES] += bytes;
     us_count_add(stack, US_C_TCP_TX_SEGMENTS, i);
     us_count_add(stack, US_C_TCP_FAST_SENT, i);

@@ -403,8 +403,8 @@ static void conn_count_bytes(struct us_stack *stack, const struct us_pkt *seg)
         us_count_add(stack, US_C_TX_BYTES, seg->len);
 }
 
-static enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
-                                   struct us_pkt **pkts, unsigned n, unsigned *filled)
+static U_NOINLINE enum out_result conn_output(struct us_stack *stack, struct us_conn *conn,
+                                              struct us_pkt **pkts, unsigned n, unsigned *filled)
 {
     struct us_tcp_desc desc;
     u_u32 edge;
@@ -459,7 +459,7 @@ unsigned us_tcp_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n)
 
         if (U_LIKELY(!stack->slow_only))
             filled += us_tcp_fast_output(stack, pkts + filled, n - filled);
-        if (filled == n || u_list_is_empty(&stack->out_list))
+        if (U_LIKELY(u_list_is_empty(&stack->out_list) || filled == n))
             break;
         conn = U_CONTAINER_OF(u_list_pop_front(&stack->out_list), struct us_conn, out_link);
         if (conn_output(stack, conn, pkts, n, &filled) == OUT_MORE)

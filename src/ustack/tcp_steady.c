@@ -39,6 +39,19 @@ static int tail_comes_first(const struct us_conn *conn, u_u32 tail_us)
     return conn->patience.keep_idle_ms == 0 || tail_us <= us_ms(conn->patience.keep_idle_ms);
 }
 
+/* Whether its segments have a timestamp behind an IPv4 header behind Ethernet's without a tag. */
+static int conn_has_usual_head(const struct us_stack *stack, const struct us_conn *conn)
+{
+    return stack->l2_bytes == US_ETH_HDR_BYTES && (conn->opts & US_OPT_TS) &&
+           !us_local_is_ip6(conn->key.local_ip);
+}
+
+/* Whether the segment sent last was the one whose round trip was measured. */
+static int last_was_timed(const struct us_conn *conn)
+{
+    return conn->rtt_seq == conn->snd_max && conn->rtt_from_us == conn->sent_us;
+}
+
 int us_conn_look(struct us_stack *stack, struct us_conn *conn)
 {
     u_u32 tail_us;
@@ -46,7 +59,7 @@ int us_conn_look(struct us_stack *stack, struct us_conn *conn)
     if (!conn_takes(conn))
         return 0;
     if (conn->snd_una != conn->snd_max || conn->patience.owed_us != 0 ||
-        conn->main_us > us_tcp_timer_keep_us(conn)) {
+        conn->main_us > us_tcp_timer_keep_us(conn) || !last_was_timed(conn)) {
         conn->steady = US_STEADY_LATER;
         return 1;
     }
@@ -58,6 +71,7 @@ int us_conn_look(struct us_stack *stack, struct us_conn *conn)
     if (!tail_comes_first(conn, tail_us))
         return 1;
     conn->steady = US_STEADY_ALL;
+    conn->usual_head = (u_u8)conn_has_usual_head(stack, conn);
     conn->flags |= US_CF_RTT_TIMED;
     conn->main_timer = US_TT_TAIL;
     conn->main_us = conn->sent_us + tail_us;
@@ -73,6 +87,9 @@ void us_conn_settle_steady(struct us_conn *conn)
         return;
     conn->limited = conn->snd_una;
     conn->recover = conn->snd_una - 1;
+    conn->rtt_seq = conn->snd_max;
+    conn->rtt_from_us = conn->sent_us;
+    conn->patience.owed_us = conn->sent_us;
     if (conn->snd_una != conn->snd_max)
         return;
     /* What us_tcp_timer_idle() does; the wheel needs no earlier entry for it. */
@@ -100,6 +117,7 @@ int us_conn_steady_holds(const struct us_stack *stack, const struct us_conn *con
     if (conn->steady != US_STEADY_ALL)
         return 1;
     return conn_is_plain(stack, conn) && conn_is_timed(conn) && conn->main_timer == US_TT_TAIL &&
-           (conn->flags & US_CF_RTT_TIMED) && us_seq_leq(conn->limited, conn->snd_una) &&
-           us_seq_lt(conn->recover, conn->snd_una);
+           (conn->flags & US_CF_RTT_TIMED) &&
+           conn->usual_head == conn_has_usual_head(stack, conn) &&
+           us_seq_leq(conn->limited, conn->snd_una) && us_seq_lt(conn->recover, conn->snd_una);
 }

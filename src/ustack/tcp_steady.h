@@ -15,7 +15,8 @@
  *   main_timer           is US_TT_TAIL. While nothing is in flight there is no such deadline, and
  *                        main_us - sent_us is how long after the next segment it will be. The wheel
  *                        knows of an earlier one than any that should be there instead
- *   patience.owed_us     means something only while something is in flight
+ *   rtt_seq, rtt_from_us are SND.MAX and sent_us: each segment is measured
+ *   patience.owed_us     is sent_us while something is in flight
  *
  * us_conn_settle() gives them their values back.
  */

@@ -133,6 +133,34 @@ static void append_all_moves_everything_in_order(void **state)
     assert_list(&b, NULL, 0);
 }
 
+/* A run that is taken off link by link, its ends tied once: none of the list, some, all. */
+static void begin_with_takes_a_run_off(void **state)
+{
+    int taken;
+
+    for (taken = 0; taken <= 3; taken++) {
+        struct u_list *link;
+        struct u_list head;
+        int i;
+
+        u_list_init(&head);
+        for (i = 0; i < 3; i++)
+            u_list_push_back(&head, &entries[i].link);
+        link = head.next;
+        for (i = 0; i < taken; i++) {
+            struct u_list *next = link->next;
+            u_list_init(link);
+            link = next;
+        }
+        u_list_begin_with(&head, link);
+        assert_list(&head, (int[]){0, 1, 2} + taken, 3 - taken);
+        for (i = 0; i < taken; i++)
+            assert_true(u_list_is_empty(&entries[i].link));
+        while (u_list_pop_front(&head) != NULL)
+            continue;
+    }
+}
+
 /* Random operations against a plain array. */
 static void random_operations_agree_with_an_array(void **state)
 {
@@ -174,6 +202,7 @@ int main(void)
         cmocka_unit_test_setup(remove_works_at_every_place, prepare),
         cmocka_unit_test_setup(pop_takes_first_in_first_out, prepare),
         cmocka_unit_test_setup(append_all_moves_everything_in_order, prepare),
+        cmocka_unit_test_setup(begin_with_takes_a_run_off, prepare),
         cmocka_unit_test_setup(random_operations_agree_with_an_array, prepare),
     };
 

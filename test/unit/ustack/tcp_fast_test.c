@@ -801,6 +801,18 @@ static void ip4_with_a_device_that_sums(void **state)
     run(&shape);
 }
 
+static void ip4_with_a_device_that_sums_what_is_sent(void **state)
+{
+    static const struct shape all = {0, 1,          0, US_CAP_TX_IP_CSUM | US_CAP_TX_L4_CSUM,
+                                     0, US_CC_CUBIC};
+    static const struct shape tcp = {0, 1, 0, US_CAP_TX_L4_CSUM, 0, US_CC_CUBIC};
+    static const struct shape ip = {0, 1, 0, US_CAP_TX_IP_CSUM, 0, US_CC_CUBIC};
+
+    run(&all);
+    run(&tcp);
+    run(&ip);
+}
+
 static void ip4_in_a_vlan(void **state)
 {
     static const struct shape shape = {0, 1, 0x123, 0, 0, US_CC_CUBIC};
@@ -822,9 +834,13 @@ static void ip6_without_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ip4_with_timestamps),         cmocka_unit_test(ip4_without_options),
-        cmocka_unit_test(ip4_with_a_device_that_sums), cmocka_unit_test(ip4_in_a_vlan),
-        cmocka_unit_test(ip6_with_timestamps),         cmocka_unit_test(ip6_without_options),
+        cmocka_unit_test(ip4_with_timestamps),
+        cmocka_unit_test(ip4_without_options),
+        cmocka_unit_test(ip4_with_a_device_that_sums),
+        cmocka_unit_test(ip4_with_a_device_that_sums_what_is_sent),
+        cmocka_unit_test(ip4_in_a_vlan),
+        cmocka_unit_test(ip6_with_timestamps),
+        cmocka_unit_test(ip6_without_options),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
