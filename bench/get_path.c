@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a GET costs the server, from frame to frame: 32 connections, or fewer, with one request in
- * flight on each, 1000 keys, keys and values of 8 bytes, over a link in memory. With one connection
- * each loop of the server serves one request. A second stack plays the clients, outside of what is
- * measured.
+ * What a GET, or a SET, costs the server, from frame to frame: 32 connections, or fewer, with one
+ * request in flight on each, 1000 keys, keys and values of 8 bytes, over a link in memory. With one
+ * connection each loop of the server serves one request. A second stack plays the clients, outside
+ * of what is measured. All keys are there before, so a SET overwrites.
  *
- *   bench/get_path [requests [connections]]
+ *   bench/get_path [requests [connections [get|set]]]
  *
- * Prints time-stamp counter ticks per GET. Under
+ * Prints time-stamp counter ticks per request. Under
  *   valgrind --tool=callgrind --toggle-collect=net_stack_turn
  * the instructions of net_stack_turn() alone are counted, which do not depend on the machine's
  * mood; with "0" as the first argument, those of the set-up.
@@ -19,7 +19,10 @@
 
 #include "path.h"
 
-enum { KEYS = 1000, REQUEST_BYTES = 14 };
+#define HIT "VALUE key_0000 0 8\r\n12345678\r\nEND\r\n"
+#define STORED "STORED\r\n"
+
+enum { KEYS = 1000, HIT_BYTES = sizeof(HIT) - 1, STORED_BYTES = sizeof(STORED) - 1 };
 
 struct bench {
     struct nic *ends[2]; /* the clients', the server's */
@@ -27,6 +30,7 @@ struct bench {
     struct us_stack *clients;
     struct us_conn *conns[PATH_CONNECTIONS];
     uint64_t now_us;
+    bool sets;
     unsigned connections;
     unsigned connected;
     unsigned long started; /* requests */
@@ -47,24 +51,26 @@ static unsigned long ticks_now(void)
 
 static void ask(struct bench *b, struct us_conn *conn)
 {
-    char request[32];
+    const char *format = b->sets ? "set key_%04u 0 0 8\r\n12345678\r\n" : "get key_%04u\r\n";
     unsigned key = (unsigned)(b->started * 7919 % KEYS);
+    char request[64];
+    int len;
 
     if (b->started == b->wanted)
         return;
     b->started++;
-    snprintf(request, sizeof(request), "get key_%04u\r\n", key);
-    if (us_send(b->clients, conn, request, REQUEST_BYTES) != REQUEST_BYTES)
+    len = snprintf(request, sizeof(request), format, key);
+    if (us_send(b->clients, conn, request, (u_u32)len) != len)
         path_die("a request does not fit");
 }
 
 static void on_data(struct bench *b, const struct us_event *ev)
 {
     if (b->stored < KEYS) {
-        b->stored += ev->len / 8; /* STORED\r\n */
+        b->stored += ev->len / STORED_BYTES;
         return;
     }
-    if (ev->len != sizeof("VALUE key_0000 0 8\r\n12345678\r\nEND\r\n") - 1)
+    if (ev->len != (b->sets ? STORED_BYTES : HIT_BYTES))
         path_die("a reply is not what was expected");
     b->answered++;
     ask(b, ev->conn);
@@ -142,6 +148,7 @@ int main(int argc, char **argv)
     b.connections = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : PATH_CONNECTIONS;
     if (b.connections == 0 || b.connections > PATH_CONNECTIONS)
         path_die("so many connections are not for here");
+    b.sets = argc > 3 && strcmp(argv[3], "set") == 0;
     b.now_us = PATH_START_US;
     if (nic_loop_open(&loop, b.ends, error) != 0)
         path_die(error);
@@ -155,7 +162,7 @@ int main(int argc, char **argv)
         ask(&b, b.conns[i]);
     while (b.answered < b.wanted)
         turn(&b);
-    printf("%lu GETs, %.0f ticks per GET\n", b.answered,
+    printf("%lu requests, %.0f ticks per request\n", b.answered,
            b.answered ? (double)b.ticks / (double)b.answered : 0.0);
     return 0;
 }

@@ -65,6 +65,7 @@ def measure(folder):
     counts["replayed_request"], reply_bytes = replayed(folder / "replay_path")
     counts["get"] = per_request(folder / "get_path", "net_stack_turn")
     counts["get_alone"] = per_request(folder / "get_path", "net_stack_turn", more=[1])
+    counts["set"] = per_request(folder / "get_path", "net_stack_turn", more=[32, "set"])
     counts["ucload_get"] = per_request(folder / "client_path", "measured", "respond")
     for case in PARSED:
         total, _ = collected(folder / "mcproto_cost", ["serve"], case, 1000)

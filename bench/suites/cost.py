@@ -139,7 +139,7 @@ def over_links(bench):
 
 def ticks(bench):
     program = bench.build / "bench"
-    cases = {"ticks_per_get": ([program / "get_path", "500000"], r"(\d+) ticks per GET")}
+    cases = {"ticks_per_get": ([program / "get_path", "500000"], r"(\d+) ticks per request")}
     for case in PARSED:
         cases[f"parse_ticks_{case}"] = ([program / "mcproto_cost", case, "500000"],
                                         r"([\d.]+) ticks per request")

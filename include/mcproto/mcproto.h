@@ -276,6 +276,20 @@ enum mc_outcome mc_parse(const u_u8 *buf, u_u32 len, struct mc_request *req);
 u_u32 mc_parse_get(const u_u8 *buf, u_u32 len, u_u32 *key_len);
 
 /*
+ * The same for "set <key> <flags> <exptime> <bytes>" with one space between two of them, and
+ * numbers of one to nine digits without a sign: nearly all stores. The key begins at
+ * buf + MC_SET_KEY_OFFSET, the data block behind the line.
+ */
+#define MC_SET_KEY_OFFSET 4
+struct mc_set {
+    u_u32 key_len;
+    u_u32 flags;
+    u_u32 exptime;
+    u_u32 value_bytes;
+};
+u_u32 mc_parse_set(const u_u8 *buf, u_u32 len, struct mc_set *set);
+
+/*
  * Reads one binary request: header, extras and key, which are contiguous; req.value_bytes of value
  * follow. Set, add and replace with a binary.cas are conditional stores. MC_MORE until all of it is
  * there, at most MC_BINARY_REQUEST_MAX bytes; what is wrong shows as soon as the header is there

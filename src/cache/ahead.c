@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What can be done ahead of a session's turn: its next key is hashed, and what will be looked at is
- * fetched into the cache. Where a get of one key is all that has come, as it mostly is, that is
- * remembered, and its turn is then this file's as well: the conversation (converse.c) has nothing
- * to add to it.
+ * fetched into the cache. Where a get of one key, or a plain set, is all that has come, as it
+ * mostly is, that is remembered, and its turn is then this file's as well: the conversation
+ * (converse.c) has nothing to add to it.
  */
 #include <string.h>
 
 #include "base/base.h"
+#include "cache/clock.h"
 #include "cache/reply.h"
 #include "cache/session.h"
 
@@ -57,8 +58,22 @@ static inline void hint_set(struct cache_session *session, const uint8_t *bytes,
     session->hint.loop = session->worker->loop;
 }
 
+/* A set as nearly all are. Returns whether it is all of the input, and its value is short. */
+static bool prefetch_set(struct cache_session *session, const uint8_t *data, uint32_t len,
+                         uint32_t line_bytes, const struct mc_set *set)
+{
+    struct cache_hint *hint = &session->hint;
+
+    hint_set(session, data + MC_SET_KEY_OFFSET, set->key_len);
+    hint->line_bytes = line_bytes;
+    hint->exptime = set->exptime;
+    return set->flags == 0 && set->value_bytes <= KV_SHORT_MAX - CACHE_CRLF_BYTES &&
+           len == line_bytes + set->value_bytes + CACHE_CRLF_BYTES &&
+           memcmp(data + len - CACHE_CRLF_BYTES, "\r\n", CACHE_CRLF_BYTES) == 0;
+}
+
 /* What is no get of one key, or comes when none could be answered at once. */
-static __attribute__((noinline)) void prefetch_other(struct cache_session *session,
+static __attribute__((noinline)) bool prefetch_other(struct cache_session *session,
                                                      const uint8_t *data, uint32_t len)
 {
     const uint8_t *bytes = NULL;
@@ -66,11 +81,19 @@ static __attribute__((noinline)) void prefetch_other(struct cache_session *sessi
 
     session->hint.key.bytes = NULL;
     if (session->line != NULL || cache_session_phase(session) != CACHE_PHASE_LINE || len == 0)
-        return;
+        return false;
+    if (session->language == CACHE_LANGUAGE_TEXT && cache_session_is_waiting(session)) {
+        struct mc_set set;
+        uint32_t line_bytes = mc_parse_set(data, len, &set);
+
+        if (line_bytes > 0)
+            return prefetch_set(session, data, len, line_bytes, &set);
+    }
     key_len = data[0] == MC_BINARY_MAGIC_REQUEST ? packet_key(data, len, &bytes)
                                                  : text_key(data, len, &bytes);
     if (key_len > 0)
         hint_set(session, bytes, key_len);
+    return false;
 }
 
 __attribute__((flatten)) bool cache_session_prefetch_bucket(struct cache_session *session,
@@ -82,10 +105,8 @@ __attribute__((flatten)) bool cache_session_prefetch_bucket(struct cache_session
     if (U_LIKELY(cache_session_is_waiting(session) && session->line == NULL &&
                  session->language == CACHE_LANGUAGE_TEXT))
         get_bytes = mc_parse_get(data, len, &key_len);
-    if (U_UNLIKELY(get_bytes == 0)) {
-        prefetch_other(session, data, len);
-        return false;
-    }
+    if (U_UNLIKELY(get_bytes == 0))
+        return prefetch_other(session, data, len);
     hint_set(session, data + MC_GET_KEY_OFFSET, key_len);
     return get_bytes == len;
 }
@@ -111,6 +132,45 @@ bool cache_values_are_long(const struct cache_worker *worker)
     return worker->loop - worker->long_value_loop < CACHE_LONG_VALUE_LOOPS;
 }
 
+/* A request has been answered at once. */
+static inline void answered(struct cache_session *session, uint32_t read_bytes,
+                            uint32_t written_bytes)
+{
+    struct cache_worker *worker = session->worker;
+
+    atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
+    cache_count(worker, CACHE_BYTES_READ, read_bytes);
+    cache_count(worker, CACHE_BYTES_WRITTEN, written_bytes);
+    session->hint.key.bytes = NULL;
+}
+
+/* The same for a set. */
+static __attribute__((noinline)) uint32_t answer_set(struct cache_session *session,
+                                                     const uint8_t *data, uint32_t len,
+                                                     uint8_t *room)
+{
+    static const char stored[] = "STORED\r\n";
+    struct cache_worker *worker = session->worker;
+    const struct kv_sizes *sizes = &worker->cache->sizes;
+    const struct cache_hint *hint = &session->hint;
+    const struct kv_key *key = &hint->key;
+    struct kv_short value = {data + hint->line_bytes, len - hint->line_bytes};
+    uint64_t item_bytes = kv_sizes_of(sizes, key->len, 0, value.value_len);
+    uint32_t exptime;
+
+    if (U_UNLIKELY(key->bytes != data + MC_SET_KEY_OFFSET || worker->noting != 0 ||
+                   item_bytes > worker->cache->settings.item_bytes_max))
+        return 0;
+    exptime = cache_clock_expiry_of_new(worker, (int32_t)hint->exptime);
+    if (U_UNLIKELY(kv_replace_short(worker->kv_worker, key, &value, exptime) == 0))
+        return 0;
+    cache_count(worker, CACHE_CMD_SET, 1);
+    cache_add(&worker->classes[kv_sizes_class(sizes, item_bytes)][CACHE_CLASS_CMD_SET], 1);
+    memcpy(room, stored, sizeof(stored) - 1);
+    answered(session, len, sizeof(stored) - 1);
+    return sizeof(stored) - 1;
+}
+
 /*
  * The hint is for this input still: whatever else a session is asked to do forgets it. As no other
  * request is in this input, it need not be noted that the item is shown.
@@ -123,14 +183,13 @@ uint32_t cache_session_answer(struct cache_session *session, const uint8_t *data
     struct kv_short found;
     uint32_t n;
 
+    if (U_UNLIKELY(data[0] != 'g'))
+        return answer_set(session, data, len, room);
     if (U_UNLIKELY(hint->key.bytes != data + MC_GET_KEY_OFFSET || worker->noting != 0 ||
                    !kv_get_short(worker->kv_worker, &hint->key, &found)))
         return 0;
-    atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
     cache_count_near_hit(worker, hint->key.len + found.value_len);
     n = cache_reply_short(worker, room, &hint->key, found.value, found.value_len);
-    cache_count(worker, CACHE_BYTES_READ, len);
-    cache_count(worker, CACHE_BYTES_WRITTEN, n);
-    hint->key.bytes = NULL;
+    answered(session, len, n);
     return n;
 }

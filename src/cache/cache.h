@@ -187,9 +187,9 @@ bool cache_values_are_long(const struct cache_worker *worker);
 
 /*
  * Does what cache_session_input() would do with input that a prefetch in this loop has found to be
- * no more than a get of one key, if that has found a short value and nobody wants to be told of it.
- * Writes the reply into `room`, which has at least CACHE_SINK_NEED_MAX bytes, and returns its
- * length; 0: nothing was done, and the input is to be offered.
+ * no more than a get of one key, or a set, if that has found a short value and nobody wants to be
+ * told of it. Writes the reply into `room`, which has at least CACHE_SINK_NEED_MAX bytes, and
+ * returns its length; 0: nothing was done, and the input is to be offered.
  */
 uint32_t cache_session_answer(struct cache_session *session, const uint8_t *data, uint32_t len,
                               uint8_t *room);

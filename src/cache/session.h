@@ -43,6 +43,8 @@ struct cache_hint {
     struct kv_key key;          /* its key, or what is thought to be; bytes null: no hint */
     const struct kv_item *item; /* of the key, most likely; or null */
     uint32_t loop;              /* of the worker, when it was made */
+    uint32_t line_bytes;        /* of a set that cache_session_answer() may be asked for, */
+    uint32_t exptime;           /* and its time of expiry as the client has said it */
 };
 
 struct cache_session {

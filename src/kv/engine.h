@@ -23,6 +23,7 @@
 #include "kv/item.h"
 #include "kv/kv.h"
 #include "kv/memory.h"
+#include "kv/poison.h"
 #include "kv/policy.h"
 #include "kv/segment.h"
 
@@ -232,6 +233,28 @@ unsigned kv_log_of(const struct kv_worker *worker, enum kv_pool pool, uint32_t e
 void *kv_log_append(struct kv_worker *worker, unsigned log, enum kv_purpose purpose,
                     uint32_t bytes);
 
+/* How much room the open segment has; 0 if there is none. */
+static inline uint32_t kv_log_room(const struct kv_worker *worker, unsigned log)
+{
+    const struct kv_segments *segments = &worker->kv->segments;
+    uint32_t index = worker->log[log];
+    return index == KV_SEGMENT_NONE ? 0 : kv_segments_bytes(segments) - segments->array[index].used;
+}
+
+/* The next `bytes`, for which there is room, with one hold on the segment. */
+static inline void *kv_log_next(struct kv_worker *worker, unsigned log, uint32_t bytes)
+{
+    struct kv_segments *segments = &worker->kv->segments;
+    uint32_t index = worker->log[log];
+    struct kv_segment *segment = &segments->array[index];
+    uint8_t *record = kv_segment_base(segments, index) + segment->used;
+    segment->used += bytes;
+    kv_unpoison(record, bytes);
+    worker->untold[log] += KV_SEGMENT_HOLD;
+    worker->log_last = log;
+    return record;
+}
+
 /*
  * Sees to it that the open segment has room for `bytes` more, and returns how much room it has;
  * 0 if there is no segment to be had.
@@ -257,6 +280,15 @@ void kv_log_close(struct kv_worker *worker, unsigned log);
  */
 void kv_log_change(struct kv_worker *worker, uint32_t segment, uint64_t change);
 
+/* Takes something off the usage of any segment. */
+static inline void kv_log_subtract(struct kv_worker *worker, uint32_t segment, uint64_t usage)
+{
+    if (worker->log[worker->log_last] == segment)
+        worker->untold[worker->log_last] -= usage;
+    else
+        kv_segment_subtract(&worker->kv->segments, segment, usage);
+}
+
 /* ---- evict.c ----------------------------------------------------------------------------- */
 
 /* Readies a worker that joins. */
@@ -269,15 +301,41 @@ struct kv_start {
 };
 
 /* The pool that an item lies in. */
-enum kv_pool kv_evict_pool(const struct kv_worker *worker, const struct kv_item *item);
+static inline enum kv_pool kv_evict_pool(const struct kv_worker *worker, const struct kv_item *item)
+{
+    const struct kv_segments *segments = &worker->kv->segments;
+    const struct kv_segment *segment = &segments->array[kv_segment_of(segments, item)];
+    return (enum kv_pool)kv_u8_load_relaxed(&segment->pool);
+}
 
 struct kv_start kv_evict_start(struct kv_worker *worker, const struct kv_key *key);
+
+/* Whether what an item starts with depends on what is known of its key. */
+static inline bool kv_evict_remembers(const struct kv *kv)
+{
+    return kv->policy->remembers && kv->config.evict;
+}
+
+/* The same for one that takes the place of this item: to be stored again counts as an access. */
+static inline struct kv_start kv_evict_start_over(const struct kv_worker *worker,
+                                                  const struct kv_item *old)
+{
+    struct kv_start start = {KV_POOL_MAIN, 0};
+    if (kv_evict_remembers(worker->kv)) {
+        start.pool = kv_evict_pool(worker, old);
+        start.freq = u_min32(kv_item_freq(old) + 1, worker->kv->policy->freq_max);
+    }
+    return start;
+}
 
 /*
  * Before a new item of so many bytes is made: does a bounded part of the eviction that its room
  * costs, unless enough is free.
  */
 void kv_evict_pay(struct kv_worker *worker, uint64_t bytes);
+
+/* Whether so much is free that it would do nothing. */
+bool kv_evict_is_paid(const struct kv *kv);
 
 /*
  * Sees to it that a segment is free for new items: by reclaiming, by evicting, or by waiting a
@@ -431,6 +489,22 @@ static inline enum kv_found kv_status_validity(const struct kv_worker *worker, u
     if (U_UNLIKELY(exptime != 0 && exptime <= worker->now_s))
         return KV_MISS_EXPIRED;
     return KV_HIT;
+}
+
+/*
+ * Whether an item with that status is valid, has a key of that length, and no mark: then key and
+ * value follow the header. Mostly it never expires either, and one comparison says it all.
+ */
+static inline bool kv_status_is_plain(const struct kv_worker *worker, uint64_t status,
+                                      uint32_t key_len)
+{
+    const unsigned near_len_bits = 64 - KV_STATUS_NEAR_LEN_SHIFT;
+    uint8_t generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
+    uint64_t wanted = (uint64_t)key_len << KV_STATUS_KEY_LEN_SHIFT |
+                      (uint64_t)generation << KV_STATUS_GENERATION_SHIFT;
+    uint64_t differs = (status ^ wanted) << near_len_bits;
+    return U_LIKELY(differs == 0) ||
+           (differs >> (near_len_bits + 32) == 0 && kv_status_exptime(status) > worker->now_s);
 }
 
 /* The access word of an item that counts as accessed once more; and of one that is fetched. */

@@ -433,19 +433,12 @@ static struct kv_occupancy occupancy(const struct kv *kv)
     return now;
 }
 
-enum kv_pool kv_evict_pool(const struct kv_worker *worker, const struct kv_item *item)
-{
-    const struct kv_segments *segments = &worker->kv->segments;
-    const struct kv_segment *segment = &segments->array[kv_segment_of(segments, item)];
-    return (enum kv_pool)kv_u8_load_relaxed(&segment->pool);
-}
-
 struct kv_start kv_evict_start(struct kv_worker *worker, const struct kv_key *key)
 {
     struct kv *kv = worker->kv;
     const struct kv_policy *policy = kv->policy;
     struct kv_start start = {KV_POOL_MAIN, 0};
-    if (!policy->remembers || !kv->config.evict)
+    if (!kv_evict_remembers(kv))
         return start;
     struct kv_find old;
     if (!kv_find_to_store(worker, key, &old)) {
@@ -453,10 +446,7 @@ struct kv_start kv_evict_start(struct kv_worker *worker, const struct kv_key *ke
         start.pool = policy->place(&now, kv_ghost_recall(&kv->ghost, key->hash));
         return start;
     }
-    /* To be stored again counts as an access. */
-    start.pool = kv_evict_pool(worker, old.item);
-    start.freq = u_min32(kv_item_freq(old.item) + 1, policy->freq_max);
-    return start;
+    return kv_evict_start_over(worker, old.item);
 }
 
 /* ---- victims ----------------------------------------------------------------------------- */
@@ -692,12 +682,21 @@ void kv_evict_step(struct kv_worker *worker, unsigned records)
     kv_walk_step(worker, records);
 }
 
+static uint32_t free_soon(const struct kv *kv)
+{
+    const struct kv_segments *segments = &kv->segments;
+    return kv_segment_list_count(&segments->free) + kv_segment_list_count(&segments->retired);
+}
+
+bool kv_evict_is_paid(const struct kv *kv)
+{
+    return free_soon(kv) >= free_wanted(kv);
+}
+
 void kv_evict_pay(struct kv_worker *worker, uint64_t bytes)
 {
-    const struct kv_segments *segments = &worker->kv->segments;
     uint32_t wanted = free_wanted(worker->kv);
-    uint32_t soon = kv_segment_list_count(&segments->free);
-    soon += kv_segment_list_count(&segments->retired);
+    uint32_t soon = free_soon(worker->kv);
     if (U_LIKELY(soon >= wanted))
         return;
     uint64_t records = PAY_RECORDS + bytes / PAY_BYTES;

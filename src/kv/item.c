@@ -53,7 +53,7 @@ void kv_record_uncharge(struct kv_worker *worker, const struct kv_item *record)
 
 void kv_record_discharge(struct kv_worker *worker, const struct kv_item *record)
 {
-    kv_segment_subtract(&worker->kv->segments, segment_of(worker, record), kv_record_bytes(record));
+    kv_log_subtract(worker, segment_of(worker, record), kv_record_bytes(record));
 }
 
 void kv_item_charge(struct kv_worker *worker, const struct kv_item *item)

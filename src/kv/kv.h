@@ -278,6 +278,16 @@ typedef enum kv_verdict kv_decide(void *ctx, const struct kv_view *old, struct k
 enum kv_verdict kv_update(struct kv_worker *worker, const struct kv_key *key, kv_decide *decide,
                           void *ctx, struct kv_change *change);
 
+/*
+ * What most stores are: a short value, without flags and state, in the place of one that is there.
+ * Does what kv_item_new(), kv_item_room() and kv_update() with KV_REPLACE would do, for a key whose
+ * place is known, if it holds such an item and nothing has to be evicted first. Returns the cas of
+ * the new one; 0: nothing was done, and those are to be asked. The value is at most KV_SHORT_MAX
+ * bytes long.
+ */
+uint64_t kv_replace_short(struct kv_worker *worker, const struct kv_key *key,
+                          const struct kv_short *value, uint32_t exptime);
+
 /* Makes every item stored so far a miss, in O(1). Items stored afterwards are not affected. */
 void kv_flush(struct kv_worker *worker);
 

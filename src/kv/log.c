@@ -6,7 +6,8 @@
  * and when it is published. Others take replaced items off that same word all the time, so what is
  * to be added is kept by the worker (untold) until it seals the segment, for that of its logs which
  * was last appended to. Until then nobody asks for the usage, and it may well seem to be negative,
- * as others take off what was never added.
+ * as others take off what was never added. What the worker takes off the same segment itself needs
+ * not be told at once either.
  */
 #include "kv/engine.h"
 #include "kv/poison.h"
@@ -64,13 +65,6 @@ static uint32_t segment_for_moved(struct kv_worker *worker)
     return index;
 }
 
-static uint32_t room_of(const struct kv_worker *worker, unsigned log)
-{
-    const struct kv_segments *segments = &worker->kv->segments;
-    uint32_t index = worker->log[log];
-    return index == KV_SEGMENT_NONE ? 0 : kv_segments_bytes(segments) - segments->array[index].used;
-}
-
 static void log_open(struct kv_worker *worker, unsigned log, uint32_t index)
 {
     struct kv_segment *segment = &worker->kv->segments.array[index];
@@ -85,7 +79,7 @@ uint32_t kv_log_reserve(struct kv_worker *worker, unsigned log, enum kv_purpose 
     struct kv_segments *segments = &worker->kv->segments;
     U_ASSERT(bytes > 0 && bytes <= kv_segments_bytes(segments));
     for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
-        uint32_t room = room_of(worker, log);
+        uint32_t room = kv_log_room(worker, log);
         if (U_LIKELY(bytes <= room))
             return room;
         uint32_t index;
@@ -103,18 +97,10 @@ uint32_t kv_log_reserve(struct kv_worker *worker, unsigned log, enum kv_purpose 
 
 void *kv_log_append(struct kv_worker *worker, unsigned log, enum kv_purpose purpose, uint32_t bytes)
 {
-    if (U_UNLIKELY(bytes > room_of(worker, log)) &&
+    if (U_UNLIKELY(bytes > kv_log_room(worker, log)) &&
         kv_log_reserve(worker, log, purpose, bytes) == 0)
         return U_NULL;
-    struct kv_segments *segments = &worker->kv->segments;
-    uint32_t index = worker->log[log];
-    struct kv_segment *segment = &segments->array[index];
-    uint8_t *record = kv_segment_base(segments, index) + segment->used;
-    segment->used += bytes;
-    kv_unpoison(record, bytes);
-    worker->untold[log] += KV_SEGMENT_HOLD;
-    worker->log_last = log;
-    return record;
+    return kv_log_next(worker, log, bytes);
 }
 
 static bool is_own_open(const struct kv_worker *worker, uint32_t index)
@@ -144,10 +130,7 @@ void kv_log_drop(struct kv_worker *worker, void *record, uint32_t bytes)
     uint32_t index = kv_segment_of(&worker->kv->segments, record);
     if (is_own_open(worker, index))
         take_back(worker, index, (uint8_t *)record, bytes);
-    if (worker->log[worker->log_last] == index)
-        worker->untold[worker->log_last] -= KV_SEGMENT_HOLD;
-    else
-        kv_segment_subtract(&worker->kv->segments, index, KV_SEGMENT_HOLD);
+    kv_log_subtract(worker, index, KV_SEGMENT_HOLD);
 }
 
 void kv_log_close(struct kv_worker *worker, unsigned log)

@@ -110,21 +110,6 @@ enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct 
 
 U_STATIC_ASSERT(KV_SHORT_MAX == KV_NEAR_LEN_NONE - 1, kv_short_max_is_that_of_the_status);
 
-/*
- * Whether an item with that status is valid, has a key of that length, and no mark: then key and
- * value follow the header. Mostly it never expires either, and one comparison says it all.
- */
-static inline bool is_plain(const struct kv_worker *worker, uint64_t status, uint32_t key_len)
-{
-    const unsigned near_len_bits = 64 - KV_STATUS_NEAR_LEN_SHIFT;
-    uint8_t generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
-    uint64_t wanted = (uint64_t)key_len << KV_STATUS_KEY_LEN_SHIFT |
-                      (uint64_t)generation << KV_STATUS_GENERATION_SHIFT;
-    uint64_t differs = (status ^ wanted) << near_len_bits;
-    return U_LIKELY(differs == 0) ||
-           (differs >> (near_len_bits + 32) == 0 && kv_status_exptime(status) > worker->now_s);
-}
-
 bool kv_get_short(struct kv_worker *worker, const struct kv_key *key, struct kv_short *found)
 {
     if (U_UNLIKELY(!kv_place_holds(key)))
@@ -135,8 +120,9 @@ bool kv_get_short(struct kv_worker *worker, const struct kv_key *key, struct kv_
     found->value = item_key + key->len;
     found->value_len = kv_status_near_len(status);
     /* Nothing is called here: a long key would be compared by a function. */
-    if (U_UNLIKELY(!is_plain(worker, status, key->len) || found->value_len > KV_SHORT_MAX ||
-                   key->len > U_SHORT_BYTES || !u_equal_short(item_key, key->bytes, key->len)))
+    if (U_UNLIKELY(!kv_status_is_plain(worker, status, key->len) ||
+                   found->value_len > KV_SHORT_MAX || key->len > U_SHORT_BYTES ||
+                   !u_equal_short(item_key, key->bytes, key->len)))
         return false;
     if (U_UNLIKELY(kv_item_access(item) != worker->access_most))
         touch(worker, item);

@@ -304,3 +304,102 @@ enum kv_verdict kv_update(struct kv_worker *worker, const struct kv_key *key, kv
         kv_count(worker, KV_COUNT_RETRIES, 1);
     }
 }
+
+/* ---- the usual store --------------------------------------------------------------------- */
+
+/* Whether a short item of this key, without flags and marks, is where its prefetch has seen it. */
+static bool find_short(const struct kv_worker *worker, const struct kv_key *key,
+                       struct kv_find *find)
+{
+    if (!kv_place_holds(key))
+        return false;
+    find->slot = (kv_atomic_u64 *)(uintptr_t)key->place;
+    find->word = key->word;
+    find->item = kv_word_item(&worker->kv->index, key->word);
+    find->status = kv_item_status(find->item);
+    find->key = (const uint8_t *)find->item + KV_ITEM_NEAR_BYTES;
+    return kv_status_is_plain(worker, find->status, key->len) &&
+           kv_status_near_len(find->status) != KV_NEAR_LEN_NONE &&
+           u_equal_short(find->key, key->bytes, key->len);
+}
+
+/* All of an item that nobody else knows yet. */
+static void short_fill(const struct kv_worker *worker, struct kv_item *item,
+                       const struct kv_key *key, const struct kv_short *value, uint64_t status)
+{
+    uint8_t generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
+    uint8_t *at = (uint8_t *)item + KV_ITEM_NEAR_BYTES;
+    kv_item_status_set(item, kv_status_with_generation(status, generation));
+    u_copy_short(at, key->bytes, key->len);
+    u_copy_short(at + key->len, value->value, value->value_len);
+}
+
+/* kv_linked() of the new one, and kv_unlinked() of the old one, of which the key has one length. */
+static void short_account(struct kv_worker *worker, const struct kv_find *old, uint32_t bytes,
+                          uint32_t key_len, uint32_t value_len)
+{
+    const struct kv_sizes *sizes = &worker->kv->config.sizes;
+    uint32_t old_len = kv_status_near_len(old->status);
+    uint32_t old_bytes = kv_record_round(KV_ITEM_NEAR_BYTES + key_len + old_len);
+    uint64_t size = kv_sizes_of(sizes, key_len, 0, value_len);
+    uint64_t old_size = size - value_len + old_len;
+    unsigned class = kv_sizes_class(sizes, size);
+    unsigned old_class = old_len == value_len ? class : kv_sizes_class(sizes, old_size);
+    kv_count(worker, KV_COUNT_BYTES_LINKED, bytes);
+    kv_class_count(worker, class, KV_CLASS_LINKED, 1);
+    kv_class_count(worker, class, KV_CLASS_PUBLISHED, 1);
+    kv_class_count(worker, class, KV_CLASS_SIZES_LINKED, size);
+    kv_count(worker, KV_COUNT_BYTES_UNLINKED, old_bytes);
+    kv_class_count(worker, old_class, KV_CLASS_UNLINKED, 1);
+    kv_class_count(worker, old_class, KV_CLASS_SIZES_UNLINKED, old_size);
+    kv_log_subtract(worker, kv_segment_of(&worker->kv->segments, old->item), old_bytes);
+}
+
+/* Seals and exchanges as carry_replace() does; the item is the last of its log. */
+static bool short_exchange(struct kv_worker *worker, const struct kv_find *old, uint64_t hash,
+                           struct kv_item *item, uint32_t bytes)
+{
+    uint64_t *usage = &worker->untold[worker->log_last];
+    uint64_t status = old->status;
+    *usage += bytes - KV_SEGMENT_HOLD;
+    if (kv_item_status_cas(old->item, &status, status | KV_STATUS_SEALED) &&
+        kv_index_exchange_at(worker, old, hash, item))
+        return true;
+    *usage -= bytes - KV_SEGMENT_HOLD;
+    kv_log_drop(worker, item, bytes);
+    kv_count(worker, KV_COUNT_RETRIES, 1);
+    return false;
+}
+
+/*
+ * What may not go on without others is asked for before anything is done: there is room in the open
+ * segment, nothing has to be evicted or grown, nobody counts by size. Nothing is allocated between
+ * the look at the old item and the exchange, so it can't be reused meanwhile.
+ */
+uint64_t kv_replace_short(struct kv_worker *worker, const struct kv_key *key,
+                          const struct kv_short *value, uint32_t exptime)
+{
+    const struct kv *kv = worker->kv;
+    uint32_t bytes = KV_ITEM_NEAR_BYTES + key->len + value->value_len;
+    struct kv_find old;
+    U_ASSERT(value->value_len <= KV_SHORT_MAX);
+    if (U_UNLIKELY(!find_short(worker, key, &old) || !kv->config.evict || worker->buckets ||
+                   value->value_len > kv_u64_load_relaxed(&kv->value_bytes_max) ||
+                   bytes + 7 > kv->small_bytes_max || !kv_evict_is_paid(kv)))
+        return 0;
+    struct kv_start start = kv_evict_start_over(worker, old.item);
+    unsigned log = kv_log_of(worker, start.pool, exptime);
+    bytes = kv_record_round(bytes);
+    if (U_UNLIKELY(bytes > kv_log_room(worker, log)))
+        return 0;
+    struct kv_item *item = (struct kv_item *)kv_log_next(worker, log, bytes);
+    uint64_t cas = cas_give(worker, kv_item_cas(old.item));
+    short_fill(worker, item, key, value, kv_status_make(exptime, key->len, 0, value->value_len));
+    kv_item_cas_set(item, cas);
+    kv_item_access_store(item, kv_access_make(worker->now_s, start.freq << KV_ACCESS_FREQ_SHIFT));
+    kv_segment_note_exptime(&worker->kv->segments, worker->log[log], exptime);
+    if (U_UNLIKELY(!short_exchange(worker, &old, key->hash, item, bytes)))
+        return 0;
+    short_account(worker, &old, bytes, key->len, value->value_len);
+    return cas;
+}

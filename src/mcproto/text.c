@@ -317,60 +317,71 @@ static int parse_single_get(const u_u8 *buf, u_u32 len, struct mc_request *req)
     return 1;
 }
 
-/* One to nine digits with something behind them, which is then returned; else null. */
-static const u_u8 *plain_number(const u_u8 *at, const u_u8 *end, u_u32 *number)
+/*
+ * One to nine digits with something behind them, which is then returned; else null. Most numbers
+ * have one.
+ */
+U_INLINE const u_u8 *plain_number(const u_u8 *at, const u_u8 *end, u_u32 *number)
 {
-    const u_u8 *stop = end - at > 9 ? at + 9 : end;
-    const u_u8 *first = at;
-    u_u32 n = 0;
+    u_u32 digits = 1;
+    u_u32 digit;
+    u_u32 n;
 
-    for (; at != stop; at++) {
-        u_u32 digit = (u_u32)*at - '0';
-        if (digit > 9)
-            break;
+    if (end - at < 2)
+        return (const u_u8 *)U_NULL;
+    n = (u_u32)*at++ - '0';
+    if (n > 9)
+        return (const u_u8 *)U_NULL;
+    while ((digit = (u_u32)*at - '0') <= 9) {
+        if (++digits > 9 || ++at == end)
+            return (const u_u8 *)U_NULL;
         n = n * 10 + digit;
     }
     *number = n;
-    return at != first && at != end ? at : (const u_u8 *)U_NULL;
+    return at;
 }
 
-/* "set <key> <flags> <exptime> <bytes>" as nearly all clients send it. */
-static int parse_plain_set(const u_u8 *buf, u_u32 len, struct mc_request *req)
+u_u32 mc_parse_set(const u_u8 *buf, u_u32 len, struct mc_set *set)
 {
-    enum { KEY_OFFSET = 4 };
     const u_u8 *end = buf + len;
-    const u_u8 *key = buf + KEY_OFFSET;
-    const u_u8 *key_end;
+    const u_u8 *key = buf + MC_SET_KEY_OFFSET;
     const u_u8 *at;
-    u_u32 flags;
-    u_u32 exptime;
-    u_u32 bytes;
 
-    if (len <= KEY_OFFSET || !u_equal(buf, "set ", KEY_OFFSET))
+    if (len <= MC_SET_KEY_OFFSET || !u_equal(buf, "set ", MC_SET_KEY_OFFSET))
         return 0;
-    key_end = mc_scan_blank(key, key + u_min32(len - KEY_OFFSET, MC_KEY_MAX + 1));
-    if (key_end == U_NULL || key_end == key || *key_end != ' ')
+    at = mc_scan_blank(key, key + u_min32(len - MC_SET_KEY_OFFSET, MC_KEY_MAX + 1));
+    if (at == U_NULL || at == key || *at != ' ')
         return 0;
-    at = plain_number(key_end + 1, end, &flags);
+    set->key_len = (u_u32)(at - key);
+    at = plain_number(at + 1, end, &set->flags);
     if (at == U_NULL || *at != ' ')
         return 0;
-    at = plain_number(at + 1, end, &exptime);
+    at = plain_number(at + 1, end, &set->exptime);
     if (at == U_NULL || *at != ' ')
         return 0;
-    at = plain_number(at + 1, end, &bytes);
-    if (at == U_NULL || bytes > MC_VALUE_MAX)
+    at = plain_number(at + 1, end, &set->value_bytes);
+    if (at == U_NULL || set->value_bytes > MC_VALUE_MAX)
         return 0;
     if (*at == '\r' && at + 1 != end)
         at++;
-    if (*at != '\n')
+    return *at == '\n' ? (u_u32)(at - buf) + 1 : 0;
+}
+
+/* "set" as nearly all clients send it. */
+static int parse_plain_set(const u_u8 *buf, u_u32 len, struct mc_request *req)
+{
+    struct mc_set set;
+    u_u32 line_bytes = mc_parse_set(buf, len, &set);
+
+    if (line_bytes == 0)
         return 0;
     req->command = MC_CMD_SET;
-    req->line_bytes = (u_u32)(at - buf) + 1;
-    req->key = key;
-    req->key_len = (u_u32)(key_end - key);
-    req->flags = flags;
-    req->exptime = (u_s32)exptime;
-    req->value_bytes = bytes;
+    req->line_bytes = line_bytes;
+    req->key = buf + MC_SET_KEY_OFFSET;
+    req->key_len = set.key_len;
+    req->flags = set.flags;
+    req->exptime = (u_s32)set.exptime;
+    req->value_bytes = set.value_bytes;
     return 1;
 }
 

@@ -452,7 +452,7 @@ static void conn_peer_closed(struct net_stack_worker *worker, struct net_stack_c
         conn_settle(worker, conn, false);
 }
 
-/* The sessions of a batch of events that have input, and which events are a get by themselves. */
+/* The sessions of a batch of events that have input, and which events may be answered at once. */
 struct asked {
     struct cache_session *sessions[NET_STACK_EVENT_BATCH];
     unsigned count;
@@ -559,7 +559,7 @@ static inline bool handle_event(struct stack_sink *s, struct us_event *ev)
 }
 
 /*
- * Answers a get that is all of an event, straight into the send queue. False if that is not
+ * Answers a request that is all of an event, straight into the send queue. False if that is not
  * possible: nothing was done, and the event is to be handled as any other. What is queued already
  * is left to those who know how much may be.
  */
@@ -594,7 +594,7 @@ static bool had_its_turn(const struct net_stack_worker *worker, const struct net
  * Stage C: the events in order, but each connection has one turn (-R): what is left of its input,
  * and the events behind that, are for the next pass. Moves them to the front and returns how many
  * there are. The input stays where it is, in the packets, so that nothing is copied. `alone` says
- * which of the events are a get by themselves; null in all passes but the first.
+ * which of the events may be answered at once; null in all passes but the first.
  */
 static unsigned handle_pass(struct net_stack_worker *worker, unsigned n, const bool *alone)
 {

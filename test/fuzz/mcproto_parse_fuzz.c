@@ -130,6 +130,20 @@ static void check_short_way(const u_u8 *buf, u_u32 len, const struct mc_request 
           "the short way agrees");
 }
 
+/* And what it takes for a set. */
+static void check_short_set(const u_u8 *buf, u_u32 len, const struct mc_request *req)
+{
+    struct mc_set set;
+    u_u32 line_bytes = mc_parse_set(buf, len, &set);
+
+    check(line_bytes == 0 ||
+              (req->command == MC_CMD_SET && req->line_bytes == line_bytes && !req->noreply &&
+               req->key == buf + MC_SET_KEY_OFFSET && req->key_len == set.key_len &&
+               req->flags == set.flags && req->exptime == (u_s32)set.exptime &&
+               req->value_bytes == set.value_bytes),
+          "the short way of a set agrees");
+}
+
 /* Handles the first request of buf; returns how many bytes a server would go on by, 0: stop. */
 static size_t check_one(const u_u8 *buf, u_u32 len)
 {
@@ -144,6 +158,7 @@ static size_t check_one(const u_u8 *buf, u_u32 len)
         check(is_inside(req.key, req.key_len, buf, req.line_bytes), "the key is in the line");
     check(is_inside(req.args, req.args_len, buf, req.line_bytes), "the arguments are in the line");
     check_short_way(buf, len, &req);
+    check_short_set(buf, len, &req);
     check_cuts(buf, len, outcome, &req);
     if (outcome == MC_MORE) {
         check(req.line_bytes == 0, "nothing is used up");

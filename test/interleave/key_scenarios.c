@@ -59,6 +59,19 @@ static void set_a_otherwise(void)
     key_set(KEY_A, "77");
 }
 
+static void set_a_short(void)
+{
+    key_set_short(KEY_A, "8");
+}
+
+static void set_a_short_seal(void)
+{
+    struct kv_worker *worker = keys_worker();
+    key_set_short(KEY_A, "6");
+    key_set_short(KEY_A, "66");
+    kv_log_close(worker, kv_log_of(worker, KV_POOL_MAIN, 0));
+}
+
 static void set_a_twice(void)
 {
     key_set(KEY_A, "2");
@@ -207,6 +220,38 @@ const struct il_scenario key_scenarios[] = {
      with_a,
      keys_begin,
      {set_a_seal, set_a_otherwise, set_a},
+     keys_check,
+     keys_close},
+    {"short-set",
+     "overwritten where its prefetch has seen it, by two ways, and deleted",
+     3,
+     with_a,
+     keys_begin,
+     {set_a_short, set_a_otherwise, delete_a},
+     keys_check,
+     keys_close},
+    {"short-short",
+     "by the short way of two threads, and read",
+     3,
+     with_a,
+     keys_begin,
+     {set_a_short, set_a_short_seal, get_a_twice},
+     keys_check,
+     keys_close},
+    {"short-incr",
+     "no touch or increment is taken for one of the item before",
+     3,
+     with_a,
+     keys_begin,
+     {set_a_short, incr_a, touch_a_get_a},
+     keys_check,
+     keys_close},
+    {"short-relocate",
+     "moved and overwritten by the short way",
+     2,
+     with_sealed,
+     keys_begin,
+     {relocate, set_a_short},
      keys_check,
      keys_close},
     {"incr-incr",

@@ -283,6 +283,24 @@ void key_set(enum key key, const char *text)
     op_store_text(key, HISTORY_SET, 0, text);
 }
 
+void key_set_short(enum key key, const char *text)
+{
+    struct kv_worker *worker = keys_worker();
+    struct kv_key hinted = table.keys[key];
+    kv_prefetch_bucket(worker, &hinted);
+    kv_prefetch_item(worker, &hinted);
+    struct history_op *op = keys_op_begin(key, HISTORY_SET);
+    op->value = history_text(text);
+    op->exptime = EXPTIME;
+    struct kv_short value = {(const uint8_t *)op->value.bytes, op->value.len};
+    op->cas = kv_replace_short(worker, &hinted, &value, EXPTIME);
+    op->result = HISTORY_DONE;
+    if (op->cas != 0)
+        keys_op_end(op);
+    else
+        op_store(op, key, op->value.len);
+}
+
 void key_add(enum key key, const char *text)
 {
     op_store_text(key, HISTORY_ADD, 0, text);

@@ -41,6 +41,7 @@ struct kv_worker *keys_worker(void);
 /* Operations of the thread that calls. Values are texts of at most 7 characters. */
 void key_get(enum key key);
 void key_set(enum key key, const char *text);
+void key_set_short(enum key key, const char *text); /* by kv_replace_short(), if that can be */
 void key_add(enum key key, const char *text);
 void key_cas(enum key key, uint64_t expected, const char *text);
 void key_incr(enum key key);

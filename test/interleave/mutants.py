@@ -251,6 +251,15 @@ MUTANTS = [
         "not linearizable",
     ),
     Mutant(
+        "short-accounted-twice",
+        "update.c",
+        "    kv_log_drop(worker, item, bytes);\n"
+        "    kv_count(worker, KV_COUNT_RETRIES, 1);\n    return false;\n",
+        "    return true;\n",
+        ("short-set", "short-short"),
+        "U_ASSERT|kv_check|not linearizable",
+    ),
+    Mutant(
         "accounted-twice",
         "update.c",
         "    if (!seal(update) ||"

@@ -463,6 +463,31 @@ static void op_silent(struct model *model, struct kv_worker *worker, unsigned ke
     }
 }
 
+/* A set of a short value where the key was seen just now, or when it was looked for before. */
+static void op_replace_short(struct model *model, struct kv_worker *worker, unsigned key)
+{
+    struct kv_key kk = key_of(model, key);
+    struct entry *entry = entry_of(model, key);
+    uint32_t len = below(model, KV_SHORT_MAX + 1);
+    uint32_t seed = (uint32_t)u_prng_next(&model->prng);
+    uint32_t exptime = random_exptime(model);
+    uint8_t bytes[KV_SHORT_MAX];
+    struct kv_short value = {bytes, len};
+    for (uint32_t i = 0; i < len; i++)
+        bytes[i] = rig_byte(i, seed);
+    if (below(model, 8) > 0)
+        kv_prefetch_bucket(worker, &kk);
+    kv_prefetch_item(worker, &kk);
+    if (below(model, 8) == 0)
+        op_quiesce(model);
+    uint64_t cas = kv_replace_short(worker, &kk, &value, exptime);
+    if (cas == 0)
+        return;
+    EXPECT(model, entry->present && entry->flags == 0 && model->mode->evict);
+    EXPECT(model, cas > entry->cas || entry->cas >= UINT64_C(1) << 40);
+    *entry = (struct entry){true, len, seed, 0, exptime, model->now_s, 0, cas};
+}
+
 /* ---- the run ----------------------------------------------------------------------------- */
 
 static void step(struct model *model)
@@ -472,8 +497,10 @@ static void step(struct model *model)
     if (below(model, 4) == 0)
         op_quiesce(model);
     uint32_t what = below(model, 1000);
-    if (what < 350)
+    if (what < 300)
         op_get(model, worker, key);
+    else if (what < 350)
+        op_replace_short(model, worker, key);
     else if (what < 550)
         op_make(model);
     else if (what < 780)

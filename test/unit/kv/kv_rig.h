@@ -80,6 +80,12 @@ static inline int rig_close(struct kv_rig *rig)
     return 0;
 }
 
+/* The byte of such a value at an offset. */
+static inline uint8_t rig_byte(uint32_t offset, uint32_t seed)
+{
+    return (uint8_t)(offset * 31 + offset / 251 + seed);
+}
+
 /* Writes a value that depends on `seed` and the place, so that a wrong byte shows. */
 static inline void rig_fill(struct kv_item *item, uint32_t value_len, uint32_t seed)
 {
@@ -88,7 +94,7 @@ static inline void rig_fill(struct kv_item *item, uint32_t value_len, uint32_t s
         uint32_t len;
         uint8_t *room = kv_item_room(item, offset, &len);
         for (uint32_t i = 0; i < len; i++)
-            room[i] = (uint8_t)((offset + i) * 31 + (offset + i) / 251 + seed);
+            room[i] = rig_byte(offset + i, seed);
         offset += len;
     }
 }
@@ -101,7 +107,7 @@ static inline bool rig_is_filled(const struct kv_item *item, uint32_t value_len,
         uint32_t len;
         const uint8_t *bytes = kv_value(item, offset, &len);
         for (uint32_t i = 0; i < len; i++)
-            if (bytes[i] != (uint8_t)((offset + i) * 31 + (offset + i) / 251 + seed))
+            if (bytes[i] != rig_byte(offset + i, seed))
                 return false;
         offset += len;
     }

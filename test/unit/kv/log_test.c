@@ -156,6 +156,25 @@ static void test_usage_is_taken_off_before_it_is_told(void **unused)
     assert_int_equal(state_of(segment), KV_SEGMENT_RETIRED);
 }
 
+/* What the worker itself takes off is not told either, until then; of other segments it is. */
+static void test_usage_taken_off_by_its_owner(void **unused)
+{
+    (void)kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 24);
+    uint32_t sealed = open_segment();
+    kv_log_change(rig.worker, sealed, 24 - KV_SEGMENT_HOLD);
+    kv_log_close(rig.worker, main_log());
+    (void)kv_log_append(rig.worker, main_log(), KV_FOR_NEW, 40);
+    uint32_t segment = open_segment();
+    kv_log_change(rig.worker, segment, 40 - KV_SEGMENT_HOLD);
+    kv_log_subtract(rig.worker, segment, 40);
+    assert_int_equal(usage_of(segment), 0);
+    assert_int_equal(rig.worker->untold[main_log()], 0);
+    kv_log_subtract(rig.worker, sealed, 24);
+    assert_int_equal(state_of(sealed), KV_SEGMENT_RETIRED);
+    kv_log_close(rig.worker, main_log());
+    assert_int_equal(state_of(segment), KV_SEGMENT_RETIRED);
+}
+
 /* A segment whose records have all gone before it is sealed is retired by sealing it. */
 static void test_nothing_is_left_when_sealed(void **unused)
 {
@@ -217,6 +236,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_logs_are_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(test_usage_is_told_when_sealed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_usage_is_taken_off_before_it_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_usage_taken_off_by_its_owner, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nothing_is_left_when_sealed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_records_of_two_logs_in_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rescue_may_take_the_last, setup, teardown),

@@ -399,6 +399,123 @@ static void test_exptime_before_publication(void **unused)
     assert_int_equal(kv_get(rig.worker, &rig.key, &view), KV_MISS_EXPIRED);
 }
 
+/* ---- the short way ----------------------------------------------------------------------- */
+
+/* A store by the short way with what a prefetch finds now. Returns the cas, or 0. */
+static uint64_t replace_short(uint32_t value_len, uint32_t seed, uint32_t exptime)
+{
+    uint8_t bytes[KV_SHORT_MAX];
+    struct kv_short value = {bytes, value_len};
+    struct kv_key key = rig_key(rig.kv, "key");
+    for (uint32_t i = 0; i < value_len; i++)
+        bytes[i] = rig_byte(i, seed);
+    kv_prefetch_bucket(rig.worker, &key);
+    kv_prefetch_item(rig.worker, &key);
+    return kv_replace_short(rig.worker, &key, &value, exptime);
+}
+
+static void test_short_replaces(void **unused)
+{
+    static const uint32_t lens[] = {0, 1, 30, 254, 7, 254, 0};
+    struct kv_key other = rig_key(rig.kv, "other");
+    enum kv_error error;
+    rig_store(rig.worker, &other, 8, 1, 0, 100, &error); /* opens the segment for such times */
+    uint64_t bytes = rig_stats(rig.kv).item_bytes;
+    uint64_t cas = rig_set(rig.worker, &rig.key, 30, 1);
+    for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+        uint64_t next = replace_short(lens[i], i, i % 2 * 100);
+        assert_true(next > cas);
+        cas = next;
+        struct kv_view view = peek();
+        assert_int_equal(view.cas, cas);
+        assert_int_equal(view.exptime, i % 2 * 100);
+        assert_int_equal(view.state, 0);
+        assert_int_equal(view.flags, 0);
+        assert_int_equal(view.last_access, 10);
+        assert_int_equal(view.value_len, lens[i]);
+        assert_true(rig_is_filled(view.item, lens[i], i));
+        struct kv_stats stats = rig_stats(rig.kv);
+        assert_int_equal(stats.items, 2);
+        assert_int_equal(stats.items_total, i + 3);
+        assert_int_equal(stats.item_bytes,
+                         bytes + kv_record_round(KV_ITEM_NEAR_BYTES + 3 + lens[i]));
+        rig_check(rig.kv);
+    }
+}
+
+static void test_short_leaves_the_rest(void **unused)
+{
+    enum kv_error error;
+    assert_int_equal(replace_short(8, 1, 0), 0); /* nothing is there */
+    rig_store(rig.worker, &rig.key, 8, 1, 7, 0, &error);
+    assert_int_equal(replace_short(8, 2, 0), 0); /* it has flags */
+    rig_store(rig.worker, &rig.key, 255, 1, 0, 0, &error);
+    assert_int_equal(replace_short(8, 2, 0), 0); /* it is not short */
+    rig_store(rig.worker, &rig.key, 200000, 1, 0, 0, &error);
+    assert_int_equal(replace_short(8, 2, 0), 0); /* it is large */
+    rig_store(rig.worker, &rig.key, 8, 1, 0, 12, &error);
+    kv_tick(rig.worker, 12);
+    assert_int_equal(replace_short(8, 2, 0), 0); /* it is over */
+    rig_set(rig.worker, &rig.key, 8, 1);
+    kv_flush(rig.worker);
+    assert_int_equal(replace_short(8, 2, 0), 0); /* it was flushed */
+    rig_set(rig.worker, &rig.key, 8, 1);
+    kv_item_mark((struct kv_item *)(uintptr_t)peek().item, KV_MARK_SEALED);
+    assert_int_equal(replace_short(8, 2, 0), 0); /* somebody is at it */
+    rig_set(rig.worker, &rig.key, 8, 3);
+    assert_true(rig_is_filled(peek().item, 8, 3));
+    uint8_t bytes[8] = {0};
+    struct kv_short value = {bytes, sizeof(bytes)};
+    assert_int_equal(kv_replace_short(rig.worker, &rig.key, &value, 0), 0); /* no place is known */
+    struct kv_key key = rig_key(rig.kv, "key");
+    kv_prefetch_bucket(rig.worker, &key);
+    kv_prefetch_item(rig.worker, &key);
+    rig_set(rig.other, &rig.key, 8, 4);
+    assert_int_equal(kv_replace_short(rig.worker, &key, &value, 0), 0); /* it is another one's */
+    assert_true(rig_is_filled(peek().item, 8, 4));
+}
+
+/* It never opens a segment: that may evict, and has to be paid for. */
+static void test_short_ends_with_its_segment(void **unused)
+{
+    unsigned refused = 0;
+    uint32_t segment = 0;
+    rig_set(rig.worker, &rig.key, 8, 1);
+    unsigned log = kv_log_of(rig.worker, kv_evict_pool(rig.worker, peek().item), 0);
+    for (unsigned i = 0; refused < 3; i++) {
+        segment = rig.worker->log[log];
+        if (replace_short(254, i, 0) != 0) {
+            assert_int_equal(rig.worker->log[log], segment);
+            continue;
+        }
+        assert_true(kv_log_room(rig.worker, log) < 280);
+        rig_set(rig.worker, &rig.key, 254, i);
+        assert_true(rig.worker->log[log] != segment);
+        refused++;
+    }
+}
+
+/* The same accesses are counted and kept as by the general way. */
+static void test_short_keeps_what_was_counted(void **unused)
+{
+    struct kv_key other = rig_key(rig.kv, "other");
+    struct kv_view view;
+    rig_set(rig.worker, &rig.key, 8, 1);
+    rig_set(rig.worker, &other, 8, 1);
+    for (unsigned i = 0; i < 6; i++) {
+        assert_true(replace_short(8, i, 0) != 0);
+        rig_set(rig.worker, &other, 8, i);
+        assert_int_equal(kv_peek(rig.worker, &other, &view), KV_HIT);
+        assert_int_equal(kv_item_access(peek().item), kv_item_access(view.item));
+        assert_int_equal(kv_evict_pool(rig.worker, peek().item),
+                         kv_evict_pool(rig.worker, view.item));
+        if (i % 2 == 0) {
+            assert_int_equal(kv_get(rig.worker, &rig.key, &view), KV_HIT);
+            assert_int_equal(kv_get(rig.worker, &other, &view), KV_HIT);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +539,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cas_is_not_repeated_after_a_delete, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cas_that_the_caller_gives, setup, teardown),
         cmocka_unit_test_setup_teardown(test_exptime_before_publication, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_short_replaces, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_short_leaves_the_rest, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_short_ends_with_its_segment, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_short_keeps_what_was_counted, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,18 @@
 #include "mcproto/mcproto.h"
 #include "ref_parser.h"
 
+static int same_set(const u_u8 *in, u_u32 len, const struct mc_request *req)
+{
+    struct mc_set set;
+    u_u32 set_bytes = mc_parse_set(in, len, &set);
+
+    return set_bytes == 0 ||
+           (req->command == MC_CMD_SET && req->line_bytes == set_bytes && !req->noreply &&
+            req->key == in + MC_SET_KEY_OFFSET && req->key_len == set.key_len &&
+            req->flags == set.flags && (u_u32)req->exptime == set.exptime &&
+            req->value_bytes == set.value_bytes);
+}
+
 static void compare(const u_u8 *in, u_u32 len)
 {
     struct mc_request req;
@@ -28,6 +40,8 @@ static void compare(const u_u8 *in, u_u32 len)
     if (get_bytes > 0 && (req.command != MC_CMD_GET || req.line_bytes != get_bytes ||
                           req.key != in + MC_GET_KEY_OFFSET || req.args_len != key_len))
         fail_msg("the short way differs: %.*s", (int)len, (const char *)in);
+    if (!same_set(in, len, &req))
+        fail_msg("the short way of set differs: %.*s", (int)len, (const char *)in);
     if (outcome != ref_parse(in, len, &reference) || !ref_same(&req, &reference))
         fail_msg("differs: %.*s", (int)len, (const char *)in);
 }

@@ -37,12 +37,25 @@ struct row {
 };
 
 /* What the short way reads, the long way reads likewise. */
-static void check_short_way(const u_u8 *in, u_u32 len, enum mc_outcome outcome,
-                            const struct mc_request *req)
+static void check_short_ways(const u_u8 *in, u_u32 len, enum mc_outcome outcome,
+                             const struct mc_request *req)
 {
     u_u32 key_len = 0;
     u_u32 line_bytes = mc_parse_get(in, len, &key_len);
+    struct mc_set set;
+    u_u32 set_bytes = mc_parse_set(in, len, &set);
 
+    if (set_bytes > 0) {
+        assert_int_equal(outcome, MC_REQUEST);
+        assert_int_equal(req->command, MC_CMD_SET);
+        assert_int_equal(req->line_bytes, set_bytes);
+        assert_ptr_equal(req->key, in + MC_SET_KEY_OFFSET);
+        assert_int_equal(req->key_len, set.key_len);
+        assert_int_equal(req->flags, set.flags);
+        assert_int_equal(req->exptime, set.exptime);
+        assert_int_equal(req->value_bytes, set.value_bytes);
+        assert_int_equal(req->noreply, 0);
+    }
     if (line_bytes == 0)
         return;
     assert_int_equal(outcome, MC_REQUEST);
@@ -66,7 +79,7 @@ static void check_parse(const u_u8 *in, u_u32 len, u_u32 line_bytes, const char 
     assert_int_equal(req.line_bytes, line_bytes);
     assert_int_equal(ref_parse(in, len, &reference), outcome);
     assert_true(ref_same(&req, &reference));
-    check_short_way(in, len, outcome, &req);
+    check_short_ways(in, len, outcome, &req);
 }
 
 static void check_line(const char *line, size_t len, const char *expected)
@@ -579,6 +592,64 @@ static void get_of_one_key(void **state)
     }
 }
 
+/* What the short way takes and what it leaves to the general one. */
+static void plain_set(void **state)
+{
+    static const struct {
+        const char *input;
+        u_u32 line_bytes;
+        struct mc_set set;
+    } rows[] = {
+        {"set k 0 0 8\r\n", 13, {1, 0, 0, 8}},
+        {"set k 0 0 8\r\n12345678\r\n", 13, {1, 0, 0, 8}},
+        {"set k 0 0 8\n12345678\r\n", 12, {1, 0, 0, 8}},
+        {"set k 0 0 0\r\n\r\n", 13, {1, 0, 0, 0}},
+        {"set key_0000 12345 3600 100\r\n", 29, {8, 12345, 3600, 100}},
+        {"set key_00000 999999999 999999999 8\n", 36, {9, 999999999, 999999999, 8}},
+        {"set k 00 000 010\r\n", 18, {1, 0, 0, 10}},
+        {"set " K250 " 0 0 8\r\n", 262, {250, 0, 0, 8}},
+        {"set " K251 " 0 0 8\r\n", 0, {0}},
+        {"set k 0 0 8", 0, {0}},
+        {"set k 0 0 8\r", 0, {0}},
+        {"set k 0 0 8 \r\n", 0, {0}},
+        {"set k 0 0 8 noreply\r\n", 0, {0}},
+        {"set k 0 0 8x\r\n", 0, {0}},
+        {"set k 0 0 \r\n", 0, {0}},
+        {"set k 0 0\r\n", 0, {0}},
+        {"set k 0  0 8\r\n", 0, {0}},
+        {"set  k 0 0 8\r\n", 0, {0}},
+        {"set k  0 0 8\r\n", 0, {0}},
+        {"set k 0 -1 8\r\n", 0, {0}},
+        {"set k 0 +1 8\r\n", 0, {0}},
+        {"set k 0 0 -1\r\n", 0, {0}},
+        {"set k 1234567890 0 8\r\n", 0, {0}},
+        {"set k 0 1234567890 8\r\n", 0, {0}},
+        {"set k 0 0 1234567890\r\n", 0, {0}},
+        {"set k 0 0 8\r\r\n", 0, {0}},
+        {"set k\t0 0 8\r\n", 0, {0}},
+        {"set \x01k 0 0 8\r\n", 0, {0}},
+        {"sets k 0 0 8\r\n", 0, {0}},
+        {"SET k 0 0 8\r\n", 0, {0}},
+        {"set\r\n", 0, {0}},
+        {"set ", 0, {0}},
+        {"", 0, {0}},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        u_u32 len = (u_u32)strlen(rows[i].input);
+        struct mc_set set;
+
+        assert_int_equal(mc_parse_set(guard_behind(rows[i].input, len), len, &set),
+                         rows[i].line_bytes);
+        if (rows[i].line_bytes > 0)
+            assert_memory_equal(&set, &rows[i].set, sizeof set);
+        for (len = 0; len < rows[i].line_bytes; len++)
+            assert_int_equal(mc_parse_set(guard_behind(rows[i].input, len), len, &set), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -587,6 +658,7 @@ int main(void)
         cmocka_unit_test(administrative_words),
         cmocka_unit_test(retrieval),
         cmocka_unit_test(get_of_one_key),
+        cmocka_unit_test(plain_set),
         cmocka_unit_test(storage),
         cmocka_unit_test(compare_and_swap),
         cmocka_unit_test(delete_touch_counters),
