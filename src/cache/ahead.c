@@ -111,7 +111,7 @@ __attribute__((flatten)) bool cache_session_prefetch_bucket(struct cache_session
     return get_bytes == len;
 }
 
-void cache_session_prefetch_item(struct cache_session *session)
+__attribute__((flatten)) void cache_session_prefetch_item(struct cache_session *session)
 {
     struct cache_hint *hint = &session->hint;
 

@@ -19,12 +19,13 @@ void kv_prefetch_bucket(const struct kv_worker *worker, struct kv_key *key)
 const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, struct kv_key *key)
 {
     const struct kv_index *index = &worker->kv->index;
-    key->word = 0;
     /* Called once more for the same key, it has a slot of the bucket there. */
     const struct kv_bucket *head =
         (const struct kv_bucket *)((uintptr_t)key->place & ~(uintptr_t)(sizeof(*head) - 1));
-    if (head == U_NULL)
+    if (U_UNLIKELY(head == U_NULL)) {
+        key->word = 0;
         return U_NULL;
+    }
     for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
         uint64_t word = kv_u64_load_acquire(&head->slot[i]);
         if (kv_word_is_plain(word, key->hash)) {
@@ -40,6 +41,7 @@ const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, struct kv
     if (next)
         U_PREFETCH(next);
     key->place = U_NULL;
+    key->word = 0;
     return U_NULL;
 }
 
