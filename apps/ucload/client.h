@@ -214,16 +214,28 @@ static inline bool client_is_free(const struct conn *conn)
     return session_is_free(&conn->session) && conn->allowance > 0;
 }
 
+/* Whether a request was chosen that is to be begun; chooses some if none is left. */
+static inline bool client_has_drawn(struct client *client)
+{
+    return client->drawn_at < client->drawn_count || client_draw(client);
+}
+
+/* The request that was chosen for this connection: which of those that were drawn. */
+static inline uint32_t client_take(struct client *client, struct conn *conn)
+{
+    client->begun++;
+    conn->allowance--;
+    return client->drawn_at++;
+}
+
 /* Begins a request on a free connection, unless there is to be none any more. */
 static inline bool client_begin(struct client *client, struct conn *conn, uint64_t at_ns)
 {
     uint32_t at;
 
-    if (client->drawn_at == client->drawn_count && !client_draw(client))
+    if (!client_has_drawn(client))
         return false;
-    at = client->drawn_at++;
-    client->begun++;
-    conn->allowance--;
+    at = client_take(client, conn);
     session_begin(&conn->session, client->drawn_ops[at], client->ids + at, client->drawn_keys,
                   at_ns);
     return true;

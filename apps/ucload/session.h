@@ -166,6 +166,28 @@ static inline uint32_t session_write(struct session *s, uint8_t *out, uint32_t r
 }
 
 /*
+ * session_begin() and session_write() at once, of a request for one key that is no more than this
+ * form (forms.only), to `out`, which has FORM_ROOM bytes. Returns how many bytes it has.
+ */
+static inline uint32_t session_ask(struct session *s, enum op op, uint64_t id,
+                                   const struct form *form, uint64_t at_ns, uint8_t *out)
+{
+    struct pending *p = &s->ring[s->tail & s->mask];
+    uint64_t word = load_key_word(id);
+    uint32_t used = form_write_plain(form, word, out);
+
+    p->at_ns = at_ns;
+    p->id = id;
+    p->word = word;
+    p->keys = 1;
+    p->op = op;
+    p->hit = op == OP_GET ? s->talk->forms->only[FORM_HIT] : NULL;
+    s->tail++;
+    s->talk->tally.bytes_out += used;
+    return used;
+}
+
+/*
  * Takes bytes of replies. Returns 0, or -1 if they are no reply to what was asked: nothing more can
  * be understood then, and talk.error says why. A wrong value and a refusal are only counted.
  */

@@ -53,6 +53,35 @@ static uint32_t fill(struct client *client, struct conn *conn, uint8_t *out, uin
     return used;
 }
 
+/*
+ * After a reply the next request, if that is one only, and one that is written in one piece, as
+ * nearly all are. Returns false, and nothing was done, if it is not so simple.
+ */
+static inline bool ask_again(struct client *client, struct conn *conn)
+{
+    struct session *s = &conn->session;
+    const struct form *form;
+    enum op op;
+    u_u32 room;
+    u_u8 *out;
+    uint32_t at;
+
+    if (U_UNLIKELY(!conn->us || session_in_flight(s) + 1 != s->depth || s->step != SESSION_IDLE ||
+                   !client_has_drawn(client)))
+        return false;
+    op = client->drawn_ops[client->drawn_at];
+    form = s->talk->forms->only[op];
+    if (U_UNLIKELY(!form || client->drawn_keys != 1))
+        return false;
+    out = us_reserve(client->host.stack, conn->us, FORM_ROOM, &room);
+    if (U_UNLIKELY(!out))
+        return false;
+    at = client_take(client, conn);
+    us_commit(client->host.stack, conn->us,
+              session_ask(s, op, client->ids[at], form, client->talk.now_ns, out));
+    return true;
+}
+
 static int stack_pump(struct client *client, struct conn *conn)
 {
     struct session *s = &conn->session;
@@ -95,25 +124,20 @@ static void on_idle(struct client *client, const struct us_event *event)
 }
 
 /* Replies, and at once the next request where there is nothing else to decide. */
-static void on_data(struct client *client, struct conn *conn, const struct us_event *event)
+static inline void on_data(struct client *client, struct conn *conn, const struct us_event *event)
 {
     if (client->failed || client_replied(client, conn, event->data, event->len) < 0)
         return;
-    if (client->closed && conn->allowance > 0)
-        (void)stack_pump(client, conn);
-    else
+    if (U_UNLIKELY(!client->closed || conn->allowance == 0))
         (void)client_settle(client, conn);
+    else if (U_UNLIKELY(!ask_again(client, conn)))
+        (void)stack_pump(client, conn);
 }
 
-static void on_event(void *ctx, const struct us_event *event)
+/* What is no reply. */
+static __attribute__((noinline)) void on_other(struct client *client, struct conn *conn,
+                                               const struct us_event *event)
 {
-    struct client *client = ctx;
-    struct conn *conn = event->user;
-
-    if (event->type == US_EV_DATA && conn && conn->is_open) {
-        on_data(client, conn, event);
-        return;
-    }
     if (!conn)
         return; /* it was closed to be opened again */
     if (conn == &client->idle) {
@@ -143,6 +167,16 @@ static void on_event(void *ctx, const struct us_event *event)
     case US_EV_DATAGRAM:
         break;
     }
+}
+
+static void on_event(void *ctx, const struct us_event *event)
+{
+    struct conn *conn = event->user;
+
+    if (U_LIKELY(event->type == US_EV_DATA && conn && conn->is_open))
+        on_data(ctx, conn, event);
+    else
+        on_other(ctx, conn, event);
 }
 
 /* ---- connections ------------------------------------------------------------------------- */

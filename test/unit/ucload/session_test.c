@@ -68,6 +68,30 @@ static uint32_t write_request(enum op op, const uint64_t *ids, uint32_t n, uint8
     return total;
 }
 
+/* The same by session_ask(), where the form is all of it: the same bytes, as much remembered. */
+static void assert_asked_alike(enum op op, uint64_t id, const uint8_t *wanted, uint32_t len)
+{
+    const struct form *form = forms.only[op];
+    struct pending begun = *session_youngest(&s);
+    uint64_t bytes_out = talk.tally.bytes_out;
+    uint8_t out[FORM_ROOM];
+
+    if (!form)
+        return;
+    s.tail--;
+    memset(&s.ring[s.tail & s.mask], 0xa5, sizeof(s.ring[0]));
+    assert_int_equal(session_ask(&s, op, id, form, 400, out), len);
+    assert_memory_equal(out, wanted, len);
+    assert_int_equal(talk.tally.bytes_out, bytes_out + len);
+    assert_int_equal(s.step, SESSION_IDLE);
+    assert_int_equal(session_youngest(&s)->at_ns, begun.at_ns);
+    assert_int_equal(session_youngest(&s)->id, begun.id);
+    assert_int_equal(session_youngest(&s)->word, begun.word);
+    assert_int_equal(session_youngest(&s)->keys, begun.keys);
+    assert_int_equal(session_youngest(&s)->op, begun.op);
+    assert_ptr_equal(session_youngest(&s)->hit, begun.hit);
+}
+
 static void assert_request(enum op op, uint64_t id, const char *wanted)
 {
     uint8_t out[2048];
@@ -75,6 +99,7 @@ static void assert_request(enum op op, uint64_t id, const char *wanted)
 
     assert_int_equal(len, strlen(wanted));
     assert_memory_equal(out, wanted, len);
+    assert_asked_alike(op, id, out, len);
     s.head = s.tail;
 }
 
