@@ -543,17 +543,18 @@ static bool victim_begin(struct kv_worker *worker)
 
 /* ---- making room ------------------------------------------------------------------------- */
 
-/*
- * Empties one segment. False if that can't be done, or would be of no use now because very much is
- * empty already and waits for other workers.
- */
+/* Would it be of no use to empty more, because very much is empty and waits for other workers? */
+static bool is_much_retired(const struct kv *kv)
+{
+    const struct kv_segments *segments = &kv->segments;
+    uint32_t in_service = kv_u32_load_relaxed(&segments->in_service);
+    uint32_t retired_max = free_wanted(kv) + in_service / RETIRED_SHARE;
+    return kv_segment_list_count(&segments->retired) >= retired_max;
+}
+
+/* Empties one segment. False if that can't be done. */
 static bool empty_one(struct kv_worker *worker)
 {
-    const struct kv_segments *segments = &worker->kv->segments;
-    uint32_t in_service = kv_u32_load_relaxed(&segments->in_service);
-    uint32_t retired_max = free_wanted(worker->kv) + in_service / RETIRED_SHARE;
-    if (kv_segment_list_count(&segments->retired) >= retired_max)
-        return false;
     if (worker->walk.mode == KV_WALK_NONE && !victim_begin(worker))
         return false;
     kv_walk_step(worker, UINT32_MAX);
@@ -648,12 +649,17 @@ static bool make_free(struct kv_worker *worker)
         worker->urgent = tries >= TRIES_PATIENT;
         uint32_t retired = kv_segment_list_count(&segments->retired);
         if (kv_segment_admit(segments) || kv_log_reclaim(worker, UINT32_MAX) > 0 ||
-            (is_enough_retired(kv, retired) && wait_for_retired(worker, WAITS_SHORT, &waits)) ||
-            empty_one(worker))
+            (is_enough_retired(kv, retired) && wait_for_retired(worker, WAITS_SHORT, &waits)))
             continue;
-        /* Asked anew: others may have retired so much meanwhile that no more is emptied. */
+        bool is_much = is_much_retired(kv);
+        if (!is_much && empty_one(worker))
+            continue;
+        /* Asked anew: others may have retired something meanwhile. */
         if (kv_segment_list_count(&segments->retired) > 0 &&
             wait_for_retired(worker, WAITS_MAX, &waits))
+            continue;
+        /* And others may have reclaimed and taken it: then more can be emptied after all. */
+        if (is_much && !is_much_retired(kv))
             continue;
         if (!may_be_flushed || !empty_flushed(worker))
             return false;
