@@ -46,7 +46,8 @@ struct growth {
     uint64_t disturbed_ns; /* the longest of them */
     uint64_t cpu_ns;       /* the longest by the thread's processor time, of all */
     struct counted counted;
-    uint32_t *least_ns; /* by SET: in the best round so far; of all rounds */
+    uint32_t *least_ns;     /* by SET: in the best round so far; of all rounds */
+    struct kv_stats engine; /* at the end */
 };
 
 static struct counted counted_now(void)
@@ -162,6 +163,9 @@ static void print(const struct growth *growth, const struct table_ops *ops, uint
         (unsigned long long)growth->worst_at, (double)growth->unfaulted_ns / 1e3,
         (double)growth->cpu_ns / 1e3, (double)idle_ns / 1e3, (unsigned long long)growth->faulted,
         (unsigned long long)growth->disturbed, (double)growth->disturbed_ns / 1e3);
+    if (growth->engine.touch_thread)
+        fprintf(out, "%-11s segments touched ahead: %u, too late: %u\n", ops->name,
+                growth->engine.touched_ahead, growth->engine.touched_late);
 }
 
 /* Each SET in the best of all rounds. Returns the longest, in us. */
@@ -199,7 +203,8 @@ static bool grow_one(const struct options *options, const struct table_ops *ops,
         .memory_bytes = (uint64_t)((bytes + 100) * 1.4 * (double)options->items) + (64 << 20),
         .value_bytes_max = options_value_bytes_max(options),
         .threads_max = 1,
-        .policy = options->policies[0]};
+        .policy = options->policies[0],
+        .touch_ahead_bytes = options->touch_ahead_bytes};
     const char *error;
     void *table;
     bool good;
@@ -212,6 +217,8 @@ static bool grow_one(const struct options *options, const struct table_ops *ops,
     if (!table)
         return bench_fail("%s: %s", ops->name, error);
     good = grow(options, ops, table, growth);
+    if (good && ops == &table_engine)
+        kv_stats(table_engine_kv(table), &growth->engine);
     ops->destroy(table);
     return good;
 }

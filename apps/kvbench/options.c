@@ -23,6 +23,7 @@ enum {
     OPT_ROUNDS,
     OPT_SECONDS,
     OPT_ITEMS,
+    OPT_TOUCH_AHEAD,
     OPT_REQUESTS,
     OPT_WARM,
     OPT_MEMCACHED,
@@ -44,6 +45,7 @@ static const struct option long_options[] = {
     {"rounds", required_argument, NULL, OPT_ROUNDS},
     {"seconds", required_argument, NULL, OPT_SECONDS},
     {"items", required_argument, NULL, OPT_ITEMS},
+    {"touch-ahead", required_argument, NULL, OPT_TOUCH_AHEAD},
     {"requests", required_argument, NULL, OPT_REQUESTS},
     {"warm", required_argument, NULL, OPT_WARM},
     {"memcached", optional_argument, NULL, OPT_MEMCACHED},
@@ -216,11 +218,23 @@ static bool take_text(struct options *o, int opt, const char *arg)
     }
 }
 
+static bool take_touch_ahead(struct options *o, const char *text)
+{
+    double mib;
+
+    if (!number(o, "touch-ahead", text, 0, 1 << 20, &mib))
+        return false;
+    o->touch_ahead_bytes = (uint64_t)(mib * (1 << 20));
+    return true;
+}
+
 static bool take_option(struct options *o, int opt, const char *arg)
 {
     double rounds;
 
     switch (opt) {
+    case OPT_TOUCH_AHEAD:
+        return take_touch_ahead(o, arg);
     case OPT_NAME:
         return take_name(o, arg);
     case OPT_TABLES:
@@ -329,6 +343,7 @@ enum options_outcome options_parse(int argc, char **argv, struct options *option
     options->rounds = 5;
     options->seconds = 0.2;
     options->items = 10000000;
+    options->touch_ahead_bytes = UINT64_C(16) << 20;
     options->requests = 10000000;
     opterr = 0;
     if (argc >= 2 && strcmp(argv[1], "--help") == 0)

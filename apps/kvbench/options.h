@@ -49,10 +49,11 @@ struct options {
     struct options_size sizes[OPTIONS_LIST_MAX];
     unsigned size_count;
     unsigned rounds;
-    double seconds;    /* of one measurement */
-    uint64_t items;    /* growth: up to how many */
-    uint64_t requests; /* ratio, trace */
-    uint64_t warm;     /* requests before the count begins, if given */
+    double seconds;             /* of one measurement */
+    uint64_t items;             /* growth: up to how many */
+    uint64_t touch_ahead_bytes; /* growth: as in struct kv_config */
+    uint64_t requests;          /* ratio, trace */
+    uint64_t warm;              /* requests before the count begins, if given */
     bool warm_given;
     const char *memcached;
     bool latency;

@@ -32,6 +32,8 @@ static const char text[] =
     "    --seconds=S       of one measurement (0.2)\n"
     "    --latency         speed: also the time of single operations\n"
     "    --items=N         growth: up to N items (1e7)\n"
+    "    --touch-ahead=N   growth: MiB of free memory that a thread of the engine touches before\n"
+    "                      it is needed, as the server's does (16); 0: none\n"
     "    --memory=LIST     the engine's limit: MiB (64), ratio also a share of the footprint of\n"
     "                      all keys and values (1%) or a number of objects (10000obj)\n"
     "    --policy=LIST     ratio: eviction policies (all); elsewhere: the first one holds\n"

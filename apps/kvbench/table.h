@@ -38,6 +38,7 @@ struct table_config {
     unsigned threads_max;
     uint64_t items; /* expected, for tables that can be given their size; 0: they are to grow */
     enum kv_policy_kind policy; /* the engine's eviction */
+    uint64_t touch_ahead_bytes; /* that a thread of the engine touches before they are needed */
 };
 
 struct table_tally {

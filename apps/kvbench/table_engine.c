@@ -26,6 +26,7 @@ static void *engine_create(const struct table_config *config, const char **error
                                   .worker_max = config->threads_max + 1,
                                   .evict = true,
                                   .policy = config->policy,
+                                  .touch_ahead_bytes = config->touch_ahead_bytes,
                                   .secret = "kvbench's secret"};
 
     *error = "no memory";

@@ -25,6 +25,9 @@
 #include "sandbox.h"
 #include "server.h"
 
+/* Memory that is touched before it is needed: some milliseconds of storing as fast as can be. */
+#define TOUCH_AHEAD_BYTES (UINT64_C(16) << 20)
+
 struct server_thread {
     struct server *server;
     struct net_worker *worker;
@@ -210,7 +213,9 @@ static void say_placement(const struct server *server, const struct placement_sy
 static int open_cache(struct server *server)
 {
     const struct options *o = &server->options;
-    struct cache_config config = {.settings = o->settings, .huge_pages = o->huge_pages};
+    struct cache_config config = {.settings = o->settings,
+                                  .huge_pages = o->huge_pages,
+                                  .touch_ahead_bytes = TOUCH_AHEAD_BYTES};
     struct placement_system before;
     const char *error = NULL;
     uint64_t unix_us;

@@ -52,6 +52,7 @@ static const char *parts_create(struct cache *cache, const struct cache_config *
         .policy = settings->evict_policy,
         .huge_pages = config->huge_pages,
         .numa_nodes = config->numa_nodes,
+        .touch_ahead_bytes = config->touch_ahead_bytes,
     };
     const char *error = NULL;
     bool valid;

@@ -33,7 +33,8 @@ struct cache_config {
     uint64_t start_unix_s;  /* the same moment as Unix time, for absolute expiry times */
     uint32_t start_unix_us; /* and the microseconds of that second */
     bool huge_pages;        /* as in struct kv_config, */
-    uint64_t numa_nodes;    /* and this too */
+    uint64_t numa_nodes;    /* and these two */
+    uint64_t touch_ahead_bytes;
 
     /* The command shutdown: to end the process, after its clients if graceful. May be null. */
     void (*shutdown)(void *ctx, bool graceful);

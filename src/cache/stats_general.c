@@ -253,4 +253,8 @@ void cache_stats_kv(struct cache_stats_out *out)
     cache_stats_number(out, "update_retries", stats.update_retries);
     cache_stats_number(out, "pinned", stats.pinned);
     cache_stats_number(out, "epoch_lag", stats.epoch_lag);
+    cache_stats_number(out, "touch_thread", stats.touch_thread);
+    cache_stats_number(out, "touched_free_bytes", stats.touched_bytes);
+    cache_stats_number(out, "touched_ahead", stats.touched_ahead);
+    cache_stats_number(out, "touched_late", stats.touched_late);
 }

@@ -57,6 +57,21 @@ static inline void kv_u32_store_release(kv_atomic_u32 *at, uint32_t value)
     atomic_store_explicit(at, value, memory_order_release);
 }
 
+static inline uint32_t kv_u32_load_seq_cst(const kv_atomic_u32 *at)
+{
+    return atomic_load_explicit(at, memory_order_seq_cst);
+}
+
+static inline void kv_u32_store_seq_cst(kv_atomic_u32 *at, uint32_t value)
+{
+    atomic_store_explicit(at, value, memory_order_seq_cst);
+}
+
+static inline uint32_t kv_u32_exchange_seq_cst(kv_atomic_u32 *at, uint32_t value)
+{
+    return atomic_exchange_explicit(at, value, memory_order_seq_cst);
+}
+
 static inline uint32_t kv_u32_exchange_acquire(kv_atomic_u32 *at, uint32_t value)
 {
     return atomic_exchange_explicit(at, value, memory_order_acquire);

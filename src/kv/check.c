@@ -162,6 +162,24 @@ static const char *check_list(const struct kv_segments *segments,
     return count == kv_segment_list_count(list) ? U_NULL : "a list of segments is miscounted";
 }
 
+/* Of the free segments those that are touched are at the end that is taken from. */
+static const char *check_touched(const struct kv_segments *segments)
+{
+    uint32_t untouched = KV_SEGMENT_NONE;
+    uint32_t touched = 0;
+    for (uint32_t i = segments->free.head; i != KV_SEGMENT_NONE; i = segments->array[i].next) {
+        if (segments->array[i].touched)
+            touched++;
+        else if (touched > 0)
+            return "a free segment that is not touched would be taken before one that is";
+        else
+            untouched = i;
+    }
+    if (touched != kv_u32_load_relaxed(&segments->touched_free))
+        return "the touched segments are miscounted";
+    return untouched == segments->untouched ? U_NULL : "another segment is to be touched next";
+}
+
 static const char *check_service(const struct kv_segments *segments)
 {
     uint32_t out = kv_segment_list_count(&segments->withdrawn);
@@ -197,6 +215,8 @@ static const char *check_all(struct check *check)
         broken = check_segment(check, i);
     if (!broken)
         broken = check_list(segments, &segments->free, KV_SEGMENT_FREE);
+    if (!broken)
+        broken = check_touched(segments);
     for (int pool = 0; !broken && pool < KV_POOLS; pool++)
         broken = check_list(segments, &segments->sealed[pool], KV_SEGMENT_SEALED);
     if (!broken)

@@ -11,6 +11,7 @@
  *   scan.c     walks over all items            sizes.c    size classes
  *   hash.c     the hash of keys                grow.c     the hash table becomes larger
  *   overflow.c buckets for crowded chains      memory.c   addresses, pages, nodes
+ *   touch.c    a thread that touches memory before the workers do
  */
 #ifndef KV_ENGINE_H
 #define KV_ENGINE_H
@@ -26,6 +27,7 @@
 #include "kv/poison.h"
 #include "kv/policy.h"
 #include "kv/segment.h"
+#include "kv/touch.h"
 
 /* ---- counters ---------------------------------------------------------------------------- */
 
@@ -162,6 +164,7 @@ struct kv {
     uint32_t small_bytes_max;    /* longest record of a small item */
     uint32_t segments_count_max; /* that there are addresses for */
     struct kv_lock limit_lock;   /* one change of the limit at a time */
+    struct kv_touch touch;
 
     /* Follow from the memory limit (resize.c). */
     kv_atomic_u64 memory_limit_bytes; /* as asked for */

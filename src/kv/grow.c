@@ -45,6 +45,7 @@
  *   READY (release) -> MOVED (acq_rel) -> kv_position_chain() (acquire): the words in the children.
  *   shape (release) -> its readers (acquire): the same, for chains they do not look at any more.
  *   moving (release) -> move_some() (acquire): the new table's pages and overflow.
+ *   What the thread does to a new table (touch.h) changes no byte of it, and can be late therefore.
  *
  * The steps of one growth are taken by whoever comes by with the lock, which nobody waits for; the
  * chains are moved without it.
@@ -69,6 +70,8 @@
 #define RELEASE_BYTES (64 * PAGE_BYTES)
 #define MOVE_CHAINS 16
 #define MOVE_SPREAD 4
+#define OPEN_SHARE 16 /* the thread has the time of so many inserts, by that part of the chains */
+#define OPEN_BYTES_MIN (UINT64_C(1) << 20) /* with less it is quicker not to wait for it */
 #define LOOP_INSERTS 256 /* after so many in one loop of a worker it takes several steps */
 #define STEPS_MAX 4
 
@@ -340,39 +343,100 @@ static void give_up(struct kv *kv)
     phase_set(&kv->index, KV_GROW_NONE);
 }
 
-/* The pages are there now: opens them. */
-static void extend(struct kv *kv)
+/* What a step in this phase makes accessible: more overflow buckets, or a larger table. */
+static unsigned parts_of(const struct kv_index *index, struct kv_touch_part parts[KV_TOUCH_PARTS])
 {
-    struct kv_index *index = &kv->index;
     unsigned power = kv_index_power(index);
-    struct kv_overflow *overflow = &index->overflows[power & 1];
-    uint32_t end = kv_u32_load_relaxed(&overflow->end);
-    uint32_t count = extension(index);
-    if (!kv_memory_open((uint8_t *)kv_overflow_at(index, power, end),
-                        count * sizeof(struct kv_bucket))) {
-        index->refused = true;
-        give_up(kv);
-        return;
+    if (index->extends) {
+        uint32_t end = kv_u32_load_relaxed(&index->overflows[power & 1].end);
+        parts[0].from = (uint8_t *)kv_overflow_at(index, power, end);
+        parts[0].bytes = (uint64_t)extension(index) * sizeof(struct kv_bucket);
+        return 1;
     }
+    power++;
+    parts[0].from = (uint8_t *)kv_table_chain(index, power, 0);
+    parts[0].bytes = sizeof(struct kv_bucket) << power;
+    parts[1].from = (uint8_t *)kv_overflow_at(index, power, 0);
+    parts[1].bytes = kv_table_bytes(power) - parts[0].bytes;
+    return 2;
+}
+
+static void refused(struct kv *kv)
+{
+    kv->index.refused = true;
+    give_up(kv);
+}
+
+/* The overflow buckets can be used. */
+static void extend(struct kv_index *index)
+{
+    struct kv_overflow *overflow = &index->overflows[kv_index_power(index) & 1];
+    uint32_t count = extension(index);
     kv_u64_store_relaxed(&index->bytes, index->bytes_wanted);
-    kv_u32_store_release(&overflow->end, end + count);
+    kv_u32_store_release(&overflow->end, kv_u32_load_relaxed(&overflow->end) + count);
     phase_set(index, KV_GROW_NONE);
 }
 
-static void open_table(struct kv *kv)
+/* The larger table can be used. */
+static void begin_to_move(struct kv_index *index)
+{
+    unsigned power = kv_index_power(index) + 1;
+    struct kv_overflow *overflow = &index->overflows[power & 1];
+    kv_u64_store_relaxed(&overflow->stack, 0);
+    kv_u32_store_relaxed(&overflow->next, 1);
+    kv_u32_store_release(&overflow->end, kv_overflow_count(power));
+    phase_set(index, KV_GROW_MOVES);
+    kv_u32_store_release(&index->moving, power);
+}
+
+/* Opens the pages that are there now, without the thread. */
+static void open_here(struct kv *kv)
 {
     struct kv_index *index = &kv->index;
-    unsigned power = kv_index_power(index) + 1;
-    uint64_t heads_bytes = sizeof(struct kv_bucket) << power;
-    if (!kv_memory_open((uint8_t *)kv_table_chain(index, power, 0), heads_bytes) ||
-        !kv_memory_open((uint8_t *)kv_overflow_at(index, power, 0),
-                        kv_table_bytes(power) - heads_bytes)) {
-        index->refused = true;
-        give_up(kv);
+    struct kv_touch_part parts[KV_TOUCH_PARTS];
+    unsigned count = parts_of(index, parts);
+    for (unsigned i = 0; i < count; i++)
+        if (!kv_memory_open(parts[i].from, parts[i].bytes)) {
+            refused(kv);
+            return;
+        }
+    if (index->extends) {
+        extend(index);
         return;
     }
     kv_u64_store_relaxed(&index->bytes, index->bytes_wanted);
     phase_set(index, KV_GROW_TOUCHES);
+}
+
+/* The same with the thread, if there is one and it is worth while. */
+static void open_begin(struct kv *kv)
+{
+    struct kv_touch_part parts[KV_TOUCH_PARTS];
+    unsigned count = parts_of(&kv->index, parts);
+    if (parts[0].bytes >= OPEN_BYTES_MIN && kv_touch_ask(&kv->touch, parts, count))
+        phase_set(&kv->index, KV_GROW_OPENS);
+    else
+        open_here(kv);
+}
+
+/* Unless the thread needs too long: no core may have time for it. */
+static void wait_for_thread(struct kv *kv, uint64_t inserted)
+{
+    struct kv_index *index = &kv->index;
+    uint64_t patience = (UINT64_C(1) << kv_index_power(index)) / OPEN_SHARE;
+    enum kv_touched touched = kv_touch_poll(&kv->touch);
+    index->grow_at += inserted;
+    if (touched == KV_TOUCH_REFUSED) {
+        refused(kv);
+    } else if (touched == KV_TOUCH_PENDING) {
+        if (index->grow_at >= patience && kv_touch_cancel(&kv->touch))
+            open_here(kv);
+    } else if (index->extends) {
+        extend(index);
+    } else {
+        kv_u64_store_relaxed(&index->bytes, index->bytes_wanted);
+        begin_to_move(index);
+    }
 }
 
 static void wait_for_memory(struct kv *kv)
@@ -383,10 +447,8 @@ static void wait_for_memory(struct kv *kv)
     if (!arrived && !kv->config.evict &&
         kv_segment_list_count(&segments->free) <= kv_floor_segments(kv))
         give_up(kv); /* taken by items meanwhile, which stay */
-    else if (arrived && kv->index.extends)
-        extend(kv);
     else if (arrived)
-        open_table(kv);
+        open_begin(kv);
 }
 
 /* A page that is written to for the first time costs its fault here, not in somebody's request. */
@@ -405,14 +467,8 @@ static void touch_some(struct kv_index *index, unsigned pages)
         kv_u64_store_relaxed(&bucket->control, 0);
         index->grow_at += PAGE_BYTES;
     }
-    if (index->grow_at < bytes)
-        return;
-    struct kv_overflow *overflow = &index->overflows[power & 1];
-    kv_u64_store_relaxed(&overflow->stack, 0);
-    kv_u32_store_relaxed(&overflow->next, 1);
-    kv_u32_store_release(&overflow->end, kv_overflow_count(power));
-    phase_set(index, KV_GROW_MOVES);
-    kv_u32_store_release(&index->moving, power);
+    if (index->grow_at >= bytes)
+        begin_to_move(index);
 }
 
 static void retire_if_moved(struct kv *kv)
@@ -466,6 +522,9 @@ static void step(struct kv *kv, enum kv_grow_phase phase, uint64_t inserted)
         break;
     case KV_GROW_WAITS:
         wait_for_memory(kv);
+        break;
+    case KV_GROW_OPENS:
+        wait_for_thread(kv, inserted);
         break;
     case KV_GROW_TOUCHES:
         touch_some(&kv->index, TOUCH_PAGES * kv_turns_due(inserted, TOUCH_INSERTS));

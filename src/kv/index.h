@@ -131,7 +131,8 @@ struct kv_overflow {
 enum kv_grow_phase {
     KV_GROW_NONE = 0,
     KV_GROW_WAITS,   /* for memory that the segments give up */
-    KV_GROW_TOUCHES, /* the pages of the larger table, a few at a time */
+    KV_GROW_OPENS,   /* it, by the thread that touches memory ahead (touch.h) */
+    KV_GROW_TOUCHES, /* the pages of the larger table, a few at a time, without that thread */
     KV_GROW_MOVES,
     KV_GROW_RETIRES, /* the smaller table, until nobody reads it any more */
     KV_GROW_RELEASES /* its pages, a few at a time */
@@ -157,7 +158,7 @@ struct kv_index {
     bool refused;          /* the system has refused memory: no more growth */
     bool extends;          /* what is waited for is not a larger table but more overflow buckets */
     uint64_t bytes_wanted; /* what the segments leave; under kv.limit_lock */
-    uint64_t grow_at;      /* bytes touched or released so far */
+    uint64_t grow_at;      /* bytes touched or released, or keys inserted since OPENS, so far */
     uint64_t retired;      /* number of kv_epoch_retire() */
 };
 

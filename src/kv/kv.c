@@ -3,7 +3,7 @@
  * The table and its workers: memory mapped, workers registered, time and quiescent states.
  *
  * The memory is one range of addresses; resize.c says how it is laid out, memory.h what is behind
- * it. Pages are touched as they are used, unless they are reserved huge ones.
+ * it. Pages are touched as they are used or a little ahead (touch.h), but for reserved huge ones.
  * What depends on the number of workers only (their structs) is on the heap and not counted.
  */
 #include "kv/kv.h"
@@ -98,6 +98,7 @@ static const char *lay_out(struct kv *kv)
                      (struct kv_segment *)(void *)(base + layout.headers_offset), layout.count,
                      layout.segment_shift, &kv->epoch);
     kv_u64_store_relaxed(&kv->memory_limit_bytes, kv->config.memory_bytes);
+    kv_segments_touched(&kv->segments, (uint32_t)(kv->memory.huge_bytes >> layout.segment_shift));
     kv_limit_derive(kv, layout.count);
     return NULL;
 }
@@ -169,11 +170,13 @@ struct kv *kv_create(const struct kv_config *config, const char **error)
         kv_destroy(kv);
         return NULL;
     }
+    kv_touch_start(&kv->touch, &kv->segments, config->touch_ahead_bytes, config->numa_nodes);
     return kv;
 }
 
 void kv_destroy(struct kv *kv)
 {
+    kv_touch_stop(&kv->touch);
     if (kv->workers)
         for (unsigned i = 0; i < kv->config.worker_max; i++) {
             free(kv->workers[i].seen);

@@ -49,14 +49,15 @@ struct kv_config {
     enum kv_policy_kind policy;      /* if it evicts */
     bool huge_pages;                 /* items in reserved huge pages, where there are enough */
     uint64_t numa_nodes;             /* of the workers' cores, a bit each; 0: as the system likes */
+    uint64_t touch_ahead_bytes;      /* free memory that a thread touches ahead; 0: no thread */
     uint8_t secret[KV_SECRET_BYTES]; /* unpredictable: key of the hash */
     struct kv_sizes sizes;           /* for the statistics; kv_create() fills its table in */
 };
 
 /*
- * Makes an empty table. All memory is reserved here and touched as it is used. Returns null with
- * *error set to a phrase that says what failed and what to do. With huge_pages: no other thread may
- * map memory meanwhile.
+ * Makes an empty table. All memory is reserved here and touched as it is used, or a little ahead.
+ * Returns null with *error set to a phrase that says what failed and what to do. With huge_pages:
+ * no other thread may map memory meanwhile.
  */
 struct kv *kv_create(const struct kv_config *config, const char **error);
 
@@ -352,6 +353,10 @@ struct kv_stats {
     bool growing;             /* a table of twice as many is being filled */
     uint32_t growths;         /* how often that has been done */
     uint64_t epoch_lag;       /* retirements that the slowest online worker is behind */
+    bool touch_thread;        /* there is a thread that touches memory ahead */
+    uint64_t touched_bytes;   /* free memory for items that has been touched */
+    uint32_t touched_ahead;   /* segments that the thread has touched */
+    uint32_t touched_late;    /* segments that a worker took before */
 };
 
 /* Sums the workers' counters; exact when they stand still. Any thread may call it. */

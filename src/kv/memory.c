@@ -49,11 +49,16 @@ static bool is_huge(const struct kv_memory *memory, const uint8_t *at)
            at < memory->huge_from + memory->huge_bytes;
 }
 
-void kv_memory_close(const struct kv_memory *memory, uint8_t *from, uint64_t bytes)
+bool kv_memory_close(const struct kv_memory *memory, uint8_t *from, uint64_t bytes)
 {
     /* Kernels before 6.1 would take the whole huge page away that the bytes are a part of. */
-    if (!is_huge(memory, from))
-        (void)madvise(from, bytes, MADV_DONTNEED);
+    return !is_huge(memory, from) && madvise(from, bytes, MADV_DONTNEED) == 0;
+}
+
+bool kv_memory_populate(uint8_t *from, uint64_t bytes)
+{
+    uint64_t before = (uintptr_t)from % PAGE_BYTES;
+    return madvise(from - before, bytes + before, MADV_POPULATE_WRITE) == 0;
 }
 
 uint64_t kv_memory_huge_part(uint64_t bytes)

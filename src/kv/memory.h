@@ -10,6 +10,7 @@
  *   advised ones         the kernel makes huge ones of them where it can
  *   ordinary ones        for the index: the first touch of a huge page takes too long to happen
  *                        while the index grows
+ * Where a table has a thread for that (touch.h), it touches what is not a reserved page ahead.
  * Reserved ones stay with the table to its end, whatever its limit: a lower limit takes segments
  * out of service in any order, so seldom all of a page, and a page that was given back is one that
  * a higher limit might not get again, of which the system tells by ending the process only.
@@ -43,8 +44,17 @@ void kv_memory_unmap(struct kv_memory *memory);
 /* Makes bytes accessible, of which none is in a reserved huge page. False if the system refuses. */
 bool kv_memory_open(uint8_t *from, uint64_t bytes);
 
-/* Gives the pages back to the system, but for reserved huge ones; what they hold is lost. */
-void kv_memory_close(const struct kv_memory *memory, uint8_t *from, uint64_t bytes);
+/*
+ * Has the kernel bring the pages of accessible bytes, which stay as they are. False if it can't do
+ * that (Linux before 5.14), or has no memory for them.
+ */
+bool kv_memory_populate(uint8_t *from, uint64_t bytes);
+
+/*
+ * Gives the pages back to the system; what they hold is lost. False and nothing done where they are
+ * reserved huge ones.
+ */
+bool kv_memory_close(const struct kv_memory *memory, uint8_t *from, uint64_t bytes);
 
 /* So much of the memory for items can be huge pages: what they fill to their end. */
 uint64_t kv_memory_huge_part(uint64_t bytes);

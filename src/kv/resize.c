@@ -238,8 +238,9 @@ static bool withdraw_one(struct kv *kv)
     uint32_t index = kv_segment_withdraw(segments, spare);
     if (index == KV_SEGMENT_NONE)
         return false;
-    kv_memory_close(&kv->memory, kv_segment_base(segments, index), kv_segments_bytes(segments));
-    kv_segment_withdrawn(segments, index);
+    bool closed =
+        kv_memory_close(&kv->memory, kv_segment_base(segments, index), kv_segments_bytes(segments));
+    kv_segment_withdrawn(segments, index, !closed);
     return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "kv/poison.h"
+#include "kv/touch.h"
 
 /* ---- lists (under the lock) -------------------------------------------------------------- */
 
@@ -17,6 +18,19 @@ static void list_init(struct kv_segment_list *list)
 static void list_count(struct kv_segment_list *list, uint32_t change)
 {
     kv_u32_store_relaxed(&list->count, kv_u32_load_relaxed(&list->count) + change);
+}
+
+static void list_prepend(struct kv_segments *segments, struct kv_segment_list *list, uint32_t index)
+{
+    struct kv_segment *segment = &segments->array[index];
+    segment->prev = KV_SEGMENT_NONE;
+    segment->next = list->head;
+    if (list->head == KV_SEGMENT_NONE)
+        list->tail = index;
+    else
+        segments->array[list->head].prev = index;
+    list->head = index;
+    list_count(list, 1);
 }
 
 static void list_append(struct kv_segments *segments, struct kv_segment_list *list, uint32_t index)
@@ -58,6 +72,34 @@ static void state_set(struct kv_segment *segment, enum kv_segment_state state)
     kv_u8_store_seq_cst(&segment->state, (uint8_t)state);
 }
 
+static void count_change(kv_atomic_u32 *count, uint32_t change)
+{
+    kv_u32_store_relaxed(count, kv_u32_load_relaxed(count) + change);
+}
+
+/* To the end of the free list where its like are. */
+static void free_insert(struct kv_segments *segments, uint32_t index)
+{
+    if (segments->array[index].touched) {
+        list_append(segments, &segments->free, index);
+        count_change(&segments->touched_free, 1);
+        return;
+    }
+    list_prepend(segments, &segments->free, index);
+    if (segments->untouched == KV_SEGMENT_NONE)
+        segments->untouched = index;
+}
+
+static void free_remove(struct kv_segments *segments, uint32_t index)
+{
+    const struct kv_segment *segment = &segments->array[index];
+    if (segment->touched)
+        count_change(&segments->touched_free, UINT32_MAX);
+    else if (segments->untouched == index)
+        segments->untouched = segment->prev;
+    list_remove(segments, &segments->free, index);
+}
+
 static void make_free(struct kv_segments *segments, uint32_t index)
 {
     struct kv_segment *segment = &segments->array[index];
@@ -65,7 +107,7 @@ static void make_free(struct kv_segments *segments, uint32_t index)
     kv_poison(kv_segment_base(segments, index), kv_segments_bytes(segments));
     segment->used = 0;
     state_set(segment, KV_SEGMENT_FREE);
-    list_append(segments, &segments->free, index);
+    free_insert(segments, index);
 }
 
 static struct kv_segment_list *sealed_list(struct kv_segments *segments,
@@ -102,13 +144,75 @@ void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_seg
         list_init(&segments->sealed[pool]);
     list_init(&segments->retired);
     list_init(&segments->withdrawn);
-    for (uint32_t i = count; i-- > 0;) {
+    segments->touch = U_NULL;
+    segments->ahead_max = 0;
+    segments->untouched = KV_SEGMENT_NONE;
+    segments->touching = KV_SEGMENT_NONE;
+    kv_u32_store_relaxed(&segments->touched_free, 0);
+    for (uint32_t i = 0; i < count; i++) {
         u_zero(&array[i], sizeof(array[i]));
         make_free(segments, i);
     }
     kv_u32_store_relaxed(&segments->count, count);
     kv_u32_store_relaxed(&segments->in_service, count);
     kv_u32_store_relaxed(&segments->wanted, count);
+}
+
+void kv_segments_touched(struct kv_segments *segments, uint32_t count)
+{
+    U_ASSERT(count <= kv_segments_count(segments));
+    for (uint32_t i = 0; i < count; i++)
+        segments->array[i].touched = 1;
+    kv_u32_store_relaxed(&segments->touched_free, count);
+    segments->untouched = count < kv_segments_count(segments) ? count : KV_SEGMENT_NONE;
+}
+
+/* ---- touching ahead ---------------------------------------------------------------------- */
+
+static uint32_t ahead_wanted(const struct kv_segments *segments)
+{
+    uint32_t in_use =
+        kv_u32_load_relaxed(&segments->in_service) - kv_segment_list_count(&segments->free);
+    return u_min32(segments->ahead_max, u_max32(segments->ahead_min, in_use));
+}
+
+static bool touch_lags(const struct kv_segments *segments)
+{
+    return segments->touch && segments->untouched != KV_SEGMENT_NONE &&
+           kv_u32_load_relaxed(&segments->touched_free) + segments->ahead_slack <=
+               ahead_wanted(segments);
+}
+
+bool kv_segments_touch_lags(struct kv_segments *segments)
+{
+    kv_lock_take(&segments->lock);
+    bool lags = touch_lags(segments);
+    kv_lock_drop(&segments->lock);
+    return lags;
+}
+
+uint32_t kv_segment_touch_begin(struct kv_segments *segments)
+{
+    kv_lock_take(&segments->lock);
+    if (kv_u32_load_relaxed(&segments->touched_free) < ahead_wanted(segments))
+        segments->touching = segments->untouched;
+    uint32_t index = segments->touching;
+    kv_lock_drop(&segments->lock);
+    return index;
+}
+
+void kv_segment_touch_end(struct kv_segments *segments, uint32_t index)
+{
+    kv_lock_take(&segments->lock);
+    struct kv_segment *segment = &segments->array[index];
+    segments->touching = KV_SEGMENT_NONE;
+    if (!segment->touched) { /* so it is free, and `untouched` still */
+        segments->untouched = segment->prev;
+        segment->touched = 1;
+        count_change(&segments->touched_free, 1);
+        count_change(&segments->touched_ahead, 1);
+    }
+    kv_lock_drop(&segments->lock);
 }
 
 /* ---- resizing ---------------------------------------------------------------------------- */
@@ -172,7 +276,11 @@ uint32_t kv_segment_withdraw(struct kv_segments *segments, uint32_t floor)
     if (kv_u32_load_relaxed(&segments->in_service) > kv_u32_load_relaxed(&segments->wanted) &&
         kv_segment_list_count(&segments->free) > floor) {
         index = segments->free.head;
-        list_remove(segments, &segments->free, index);
+        if (index == segments->touching)
+            index = segments->array[index].next;
+    }
+    if (index != KV_SEGMENT_NONE) {
+        free_remove(segments, index);
         state_set(&segments->array[index], KV_SEGMENT_WITHDRAWN);
         in_service_add(segments, UINT32_MAX);
     }
@@ -180,26 +288,37 @@ uint32_t kv_segment_withdraw(struct kv_segments *segments, uint32_t floor)
     return index;
 }
 
-void kv_segment_withdrawn(struct kv_segments *segments, uint32_t index)
+void kv_segment_withdrawn(struct kv_segments *segments, uint32_t index, bool keeps_pages)
 {
     kv_lock_take(&segments->lock);
     U_ASSERT(state_of(&segments->array[index]) == KV_SEGMENT_WITHDRAWN);
+    segments->array[index].touched = keeps_pages;
     list_append(segments, &segments->withdrawn, index);
     kv_lock_drop(&segments->lock);
 }
 
 /* ---- states ------------------------------------------------------------------------------ */
 
+static void touch_by_use(struct kv_segments *segments, struct kv_segment *segment)
+{
+    if (!segment->touched && segments->touch)
+        count_change(&segments->touched_late, 1);
+    segment->touched = 1;
+}
+
 uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_segment_state state)
 {
     if (kv_segment_list_count(&segments->free) <= floor)
         return KV_SEGMENT_NONE;
     uint32_t index = KV_SEGMENT_NONE;
+    bool lags = false;
     kv_lock_take(&segments->lock);
     if (kv_segment_list_count(&segments->free) > floor) {
         index = segments->free.tail;
         struct kv_segment *segment = &segments->array[index];
-        list_remove(segments, &segments->free, index);
+        free_remove(segments, index);
+        touch_by_use(segments, segment);
+        lags = touch_lags(segments);
         kv_u32_store_relaxed(&segment->exptime_min, KV_EXPTIME_NEVER);
         kv_u32_store_relaxed(&segment->exptime_max, 0);
         segment->claimed = 0;
@@ -207,6 +326,8 @@ uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_s
         state_set(segment, state);
     }
     kv_lock_drop(&segments->lock);
+    if (lags)
+        kv_touch_wake(segments->touch);
     return index;
 }
 

@@ -26,6 +26,11 @@
  *     the unlink; after the grace period none can come any more, so the holds that are left then
  *     only fall (PARKED) and whoever drops the last one frees the segment.
  *   - `used` is written by the owner while OPEN and never after sealing, until FREE.
+ *
+ * The first touch of memory takes long where the kernel makes a huge page of it, so a thread of its
+ * own does it ahead of the workers (touch.h). A segment counts as touched when that has been done
+ * or when it has been taken, until its pages go back to the system. The free list has all that are
+ * touched at the end which is taken from; the first of the others is `untouched`.
  */
 #ifndef KV_SEGMENT_H
 #define KV_SEGMENT_H
@@ -33,6 +38,8 @@
 #include "kv/atomic.h"
 #include "kv/epoch.h"
 #include "kv/policy.h"
+
+struct kv_touch;
 
 #define KV_SEGMENT_NONE UINT32_MAX
 #define KV_SEGMENT_LIVE_MASK ((UINT64_C(1) << 40) - 1)
@@ -60,6 +67,7 @@ struct kv_segment {
     kv_atomic_u8 state;
     kv_atomic_u8 pool; /* enum kv_pool; set while OPEN, later under the lock only */
     uint8_t claimed;   /* a worker walks through it: not a victim for others, not to be retired */
+    uint8_t touched;   /* has its pages; under the lock */
 };
 
 struct kv_segment_list {
@@ -69,23 +77,37 @@ struct kv_segment_list {
 };
 
 struct kv_segments {
+    /* Read all the time, hardly ever written. */
     uint8_t *base; /* first byte of segment 0 */
     struct kv_segment *array;
-    kv_atomic_u32 count; /* that have ever been in service: [0, count). Never falls */
-    uint32_t accessible; /* segments that memory can be had for; under the lock */
-    unsigned shift;      /* log2 of a segment's bytes */
     struct kv_epoch *epoch;
-    struct kv_lock lock;
+    struct kv_touch *touch;   /* touches ahead of the workers; null: nobody does */
+    kv_atomic_u32 count;      /* that have ever been in service: [0, count). Never falls */
+    kv_atomic_u32 in_service; /* count, less those withdrawn or being withdrawn */
+    kv_atomic_u32 wanted;     /* what in_service is to become (resize.c) */
+    uint32_t accessible;      /* segments that memory can be had for; under the lock */
+    uint32_t ahead_min;       /* free segments that are to be touched: as many as are in use, */
+    uint32_t ahead_max;       /* but so many at least and at most */
+    uint32_t ahead_slack;     /* with so many fewer it is time to wake the thread */
+    unsigned shift;           /* log2 of a segment's bytes */
+
+    _Alignas(64) struct kv_lock lock;
     /*
-     * Last freed first taken: its memory is in the caches, and what is not needed is never touched.
+     * Last freed first taken: its memory is in the caches, and what is not needed is touched a
+     * little ahead at most.
      * Withdrawn are those at the other end.
      */
     struct kv_segment_list free;
     struct kv_segment_list sealed[KV_POOLS]; /* oldest first */
     struct kv_segment_list retired;          /* oldest first */
     struct kv_segment_list withdrawn;        /* those whose pages have been given back already */
-    kv_atomic_u32 in_service;                /* count, less those withdrawn or being withdrawn */
-    kv_atomic_u32 wanted;                    /* what in_service is to become (resize.c) */
+
+    /* Under the lock, but that anybody may read the counts. */
+    uint32_t untouched;          /* of the free: the first to be touched; KV_SEGMENT_NONE */
+    uint32_t touching;           /* is being touched: stays in service; KV_SEGMENT_NONE */
+    kv_atomic_u32 touched_free;  /* free ones that are touched */
+    kv_atomic_u32 touched_ahead; /* by the thread, so far */
+    kv_atomic_u32 touched_late;  /* taken before it came to them, so far */
 };
 
 /* Who wants to reclaim: what it needs to know of its own views. */
@@ -97,6 +119,9 @@ struct kv_segment_reader {
 
 void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_segment *array,
                       uint32_t count, unsigned shift, struct kv_epoch *epoch);
+
+/* The first so many have their pages already. To be called before any is taken. */
+void kv_segments_touched(struct kv_segments *segments, uint32_t count);
 
 /* Whether more or fewer segments are in service than wanted. */
 static inline bool kv_segments_differ(const struct kv_segments *segments)
@@ -152,10 +177,21 @@ bool kv_segment_admit(struct kv_segments *segments);
 
 /*
  * Takes a free segment out of service, if more are than wanted and more than `floor` are free.
- * KV_SEGMENT_NONE if not. The caller then gives its pages back and calls kv_segment_withdrawn().
+ * KV_SEGMENT_NONE if not. The caller then gives its pages back and calls kv_segment_withdrawn(),
+ * with keeps_pages if they could not be given back.
  */
 uint32_t kv_segment_withdraw(struct kv_segments *segments, uint32_t floor);
-void kv_segment_withdrawn(struct kv_segments *segments, uint32_t index);
+void kv_segment_withdrawn(struct kv_segments *segments, uint32_t index, bool keeps_pages);
+
+/*
+ * The free segment that is to be touched next, KV_SEGMENT_NONE if enough are. It may be taken
+ * meanwhile, but stays in service until kv_segment_touch_end(). One thread only.
+ */
+uint32_t kv_segment_touch_begin(struct kv_segments *segments);
+void kv_segment_touch_end(struct kv_segments *segments, uint32_t index);
+
+/* Whether fewer free segments are touched than are to be, by so many that it is time to go on. */
+bool kv_segments_touch_lags(struct kv_segments *segments);
 
 /* OPEN to SEALED, or to RETIRED if nothing in it is live or held. */
 void kv_segment_seal(struct kv_segments *segments, uint32_t index);

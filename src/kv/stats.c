@@ -130,6 +130,10 @@ void kv_stats(const struct kv *kv, struct kv_stats *stats)
     stats->growing = kv_grow_is_going_on(&kv->index);
     stats->growths = kv_u32_load_relaxed(&kv->index.growths);
     stats->epoch_lag = kv_epoch_lag(&kv->epoch);
+    stats->touch_thread = kv->touch.runs;
+    stats->touched_bytes = kv_u32_load_relaxed(&segments->touched_free) * segment_bytes;
+    stats->touched_ahead = kv_u32_load_relaxed(&segments->touched_ahead);
+    stats->touched_late = kv_u32_load_relaxed(&segments->touched_late);
 }
 
 static void class_reset(struct kv *kv, unsigned class)

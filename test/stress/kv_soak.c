@@ -539,7 +539,9 @@ static void check_end(struct soak *soak, uint64_t empty_bytes)
 
 static void run(struct soak *soak)
 {
-    soak->kv = rig_create_policy(soak->memory_bytes, soak->threads + 1, true, soak->policy);
+    uint64_t ahead_bytes = soak->seed / KV_POLICIES % 2 == 0 ? soak->memory_bytes / 8 : 0;
+    soak->kv =
+        rig_create_ahead(soak->memory_bytes, soak->threads + 1, true, soak->policy, ahead_bytes);
     uint64_t empty_bytes = beside_index_bytes(soak);
     kv_u32_store_relaxed(&soak->now_s, 1);
     kv_u64_store_relaxed(&soak->lives, 1);

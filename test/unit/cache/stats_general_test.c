@@ -180,6 +180,10 @@ static void test_engine(void **state)
     assert_true(rig_stat(rig, "kv", "item_bytes") > 0);
     assert_int_equal(rig_stat(rig, "kv", "index_growths"), 0);
     assert_int_equal(rig_stat(rig, "kv", "epoch_lag"), 0);
+    assert_int_equal(rig_stat(rig, "kv", "touch_thread"), 0);
+    assert_int_equal(rig_stat(rig, "kv", "touched_free_bytes"), 0);
+    assert_int_equal(rig_stat(rig, "kv", "touched_ahead"), 0);
+    assert_int_equal(rig_stat(rig, "kv", "touched_late"), 0);
 }
 
 /* memcached's own tests count the lines. */

@@ -16,20 +16,28 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static inline struct kv *rig_create_policy(uint64_t memory_bytes, unsigned workers, bool evict,
-                                           enum kv_policy_kind policy)
+/* With a thread that touches so much ahead, if it is not 0. */
+static inline struct kv *rig_create_ahead(uint64_t memory_bytes, unsigned workers, bool evict,
+                                          enum kv_policy_kind policy, uint64_t touch_ahead_bytes)
 {
     struct kv_config config = {.memory_bytes = memory_bytes,
                                .value_bytes_max = UINT32_C(1) << 30,
                                .worker_max = workers,
                                .evict = evict,
-                               .policy = policy};
+                               .policy = policy,
+                               .touch_ahead_bytes = touch_ahead_bytes};
     memcpy(config.secret, "0123456789abcdef", sizeof(config.secret));
     const char *error = "not set";
     struct kv *kv = kv_create(&config, &error);
     if (!kv)
         fail_msg("kv_create: %s", error);
     return kv;
+}
+
+static inline struct kv *rig_create_policy(uint64_t memory_bytes, unsigned workers, bool evict,
+                                           enum kv_policy_kind policy)
+{
+    return rig_create_ahead(memory_bytes, workers, evict, policy, 0);
 }
 
 static inline struct kv *rig_create(uint64_t memory_bytes, unsigned workers, bool evict)
