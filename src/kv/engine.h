@@ -536,6 +536,7 @@ static inline uint32_t kv_access_fetched(const struct kv_worker *worker, uint32_
 struct kv_layout {
     unsigned index_power; /* of the first table */
     unsigned index_power_max;
+    unsigned index_power_open; /* up to which tables are accessible from the beginning */
     unsigned segment_shift;
     uint32_t count;
     uint32_t count_max;

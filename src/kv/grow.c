@@ -71,7 +71,6 @@
 #define MOVE_CHAINS 16
 #define MOVE_SPREAD 4
 #define OPEN_SHARE 16 /* the thread has the time of so many inserts, by that part of the chains */
-#define OPEN_BYTES_MIN (UINT64_C(1) << 20) /* with less it is quicker not to wait for it */
 #define LOOP_INSERTS 256 /* after so many in one loop of a worker it takes several steps */
 #define STEPS_MAX 4
 
@@ -343,17 +342,21 @@ static void give_up(struct kv *kv)
     phase_set(&kv->index, KV_GROW_NONE);
 }
 
-/* What a step in this phase makes accessible: more overflow buckets, or a larger table. */
+/*
+ * What a step in this phase makes accessible: more overflow buckets, or a larger table. None if all
+ * of that has been so from the beginning.
+ */
 static unsigned parts_of(const struct kv_index *index, struct kv_touch_part parts[KV_TOUCH_PARTS])
 {
-    unsigned power = kv_index_power(index);
+    unsigned power = kv_index_power(index) + !index->extends;
+    if (power <= index->power_open)
+        return 0;
     if (index->extends) {
         uint32_t end = kv_u32_load_relaxed(&index->overflows[power & 1].end);
         parts[0].from = (uint8_t *)kv_overflow_at(index, power, end);
         parts[0].bytes = (uint64_t)extension(index) * sizeof(struct kv_bucket);
         return 1;
     }
-    power++;
     parts[0].from = (uint8_t *)kv_table_chain(index, power, 0);
     parts[0].bytes = sizeof(struct kv_bucket) << power;
     parts[1].from = (uint8_t *)kv_overflow_at(index, power, 0);
@@ -413,7 +416,7 @@ static void open_begin(struct kv *kv)
 {
     struct kv_touch_part parts[KV_TOUCH_PARTS];
     unsigned count = parts_of(&kv->index, parts);
-    if (parts[0].bytes >= OPEN_BYTES_MIN && kv_touch_ask(&kv->touch, parts, count))
+    if (count > 0 && kv_touch_ask(&kv->touch, parts, count))
         phase_set(&kv->index, KV_GROW_OPENS);
     else
         open_here(kv);
@@ -505,12 +508,10 @@ static void release_some(struct kv *kv)
     give_up(kv); /* the claim to the old table's memory */
 }
 
-static bool is_time_to_look(const struct kv_worker *worker)
+static uint64_t look_every(const struct kv_index *index)
 {
-    if (U_LIKELY(worker->inserted < LOOK_EVERY_MIN))
-        return false;
-    uint64_t chains = UINT64_C(1) << kv_index_power(&worker->kv->index);
-    return worker->inserted >= chains >> LOOK_EVERY_SHIFT;
+    uint64_t often = UINT64_C(1) << kv_index_power(index) >> LOOK_EVERY_SHIFT;
+    return often > LOOK_EVERY_MIN ? often : LOOK_EVERY_MIN;
 }
 
 /* `inserted`: by this worker since it was here last. */
@@ -548,7 +549,8 @@ void kv_grow_step(struct kv_worker *worker)
     struct kv_index *index = &kv->index;
     enum kv_grow_phase phase = (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase);
     uint64_t inserted = worker->inserted;
-    if (U_LIKELY(phase == KV_GROW_NONE) && !is_time_to_look(worker))
+    if (U_LIKELY(phase == KV_GROW_NONE) &&
+        (U_LIKELY(inserted < LOOK_EVERY_MIN) || inserted < look_every(index)))
         return;
     if (phase == KV_GROW_MOVES) {
         for (unsigned turns = kv_turns_due(inserted, MOVE_CHAINS); turns > 0; turns--)
@@ -568,6 +570,9 @@ void kv_grow_step(struct kv_worker *worker)
         before = (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase);
         step(kv, before, inserted);
     } while (--steps > 0 && before != (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase));
+    /* What came meanwhile may be too much for the larger table, and the last for a long time. */
+    if (before == KV_GROW_RELEASES && kv_u32_load_relaxed(&index->phase) == KV_GROW_NONE)
+        worker->inserted = look_every(index);
     kv_lock_drop(&index->grow_lock);
 }
 

@@ -149,6 +149,7 @@ struct kv_index {
     kv_atomic_u64 shape;
     kv_atomic_u32 moving; /* 1 + the power of the table that is being moved; 0: none */
     unsigned power_max;   /* that there are addresses for */
+    unsigned power_open;  /* up to here they are accessible from the beginning; 0: the first is */
 
     _Alignas(64) struct kv_overflow overflows[2]; /* by the lowest bit of the power */
     kv_atomic_u64 bytes;                          /* of all tables */

@@ -49,15 +49,21 @@ static const char *ghosts_map(struct kv *kv)
     return NULL;
 }
 
-/* What is in use at the beginning: the first table, the headers, the segments of the limit. */
+/*
+ * What is in use at the beginning: the first table, the headers, the segments of the limit. And the
+ * addresses of the next tables, while they are small.
+ */
 static bool open_memory(struct kv_memory *memory, const struct kv_layout *layout)
 {
     uint8_t *base = memory->base;
     uint64_t heads_bytes = sizeof(struct kv_bucket) << layout->index_power;
     uint64_t tail_bytes = kv_table_bytes(layout->index_power) - heads_bytes;
+    uint64_t end_bytes = 2 * sizeof(struct kv_bucket) << layout->index_power_open;
     uint64_t items_bytes = (uint64_t)layout->count << layout->segment_shift;
     uint8_t *items = base + layout->segments_offset;
-    return kv_memory_open(base + heads_bytes, heads_bytes) &&
+    if (layout->index_power_open > layout->index_power)
+        tail_bytes = end_bytes - heads_bytes;
+    return kv_memory_open(base + heads_bytes, end_bytes - heads_bytes) &&
            kv_memory_open(base + layout->overflow_offset + heads_bytes, tail_bytes) &&
            kv_memory_open(base + layout->headers_offset,
                           layout->segments_offset - layout->headers_offset) &&
@@ -94,6 +100,8 @@ static const char *lay_out(struct kv *kv)
     kv_index_init(&kv->index, base, (struct kv_bucket *)(void *)base,
                   (struct kv_bucket *)(void *)(base + layout.overflow_offset), layout.index_power,
                   layout.index_power_max);
+    if (layout.index_power_open > layout.index_power)
+        kv->index.power_open = layout.index_power_open;
     kv_segments_init(&kv->segments, base + layout.segments_offset,
                      (struct kv_segment *)(void *)(base + layout.headers_offset), layout.count,
                      layout.segment_shift, &kv->epoch);

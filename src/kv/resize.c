@@ -29,6 +29,9 @@
 #define INDEX_POWER_MIN 6 /* a page */
 #define INDEX_POWER_START_MAX 16
 #define INDEX_POWER_MAX 30
+#define INDEX_POWER_OPEN                                                                           \
+    13                   /* heads of half a MiB: nobody has to wait for mprotect() before that     \
+                          */
 #define GHOSTS_SHARE 256 /* ghosts: at most that part of the memory */
 #define RESIZE_PER_STEP 16
 #define RESIZE_INSERTS 128 /* that pay for one more step */
@@ -94,6 +97,8 @@ const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *lay
         memory_max = config->memory_bytes;
     layout->index_power = index_power(config->memory_bytes, INDEX_SHARE, INDEX_POWER_START_MAX);
     layout->index_power_max = index_power(memory_max, INDEX_SHARE_MAX, INDEX_POWER_MAX);
+    layout->index_power_open =
+        u_max32(layout->index_power, u_min32(INDEX_POWER_OPEN, layout->index_power_max));
     layout->segment_shift = segment_shift(config);
     uint64_t index_bytes = kv_table_bytes(layout->index_power);
     layout->count = segments_fit(config, config->memory_bytes, index_bytes, layout->segment_shift);

@@ -69,6 +69,19 @@ static void finish(void)
     come_to(KV_GROW_NONE);
 }
 
+/* Stored faster than the table grows, and then nothing any more. */
+static void test_grows_again_by_housekeeping_alone(void **unused)
+{
+    unsigned power = kv_index_power(&rig.kv->index);
+    store(0, 10u << power);
+    for (unsigned i = 0; i < 5000; i++)
+        kv_quiesce(rig.worker);
+    assert_int_equal(kv_index_power(&rig.kv->index), power + 2);
+    assert_int_equal(rig_stats(rig.kv).growths, 2);
+    assert_int_equal(rig_stats(rig.kv).evictions, 0);
+    expect(0, 10u << power);
+}
+
 static void test_grows_by_housekeeping_alone(void **unused)
 {
     unsigned power = kv_index_power(&rig.kv->index);
@@ -440,6 +453,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_grows_by_housekeeping_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_grows_again_by_housekeeping_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_empty_table_is_small, setup, teardown),
         cmocka_unit_test_setup_teardown(test_every_operation_at_every_step, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hints_outlive_the_table, setup, teardown),
