@@ -49,7 +49,7 @@ struct own {
 };
 
 struct counters_of {
-    kv_atomic_u64 gets, hits, sets, increments, swaps, outrun, waits;
+    kv_atomic_u64 gets, hits, sets, shorts, increments, swaps, outrun, waits;
 };
 
 /* A counter as it was some steps ago. */
@@ -148,6 +148,24 @@ static uint32_t random_len(struct thread *thread)
 
 /* ---- keys of one writer ------------------------------------------------------------------ */
 
+/* Half of the short ones go the way of single sets, if the key has an item for it. */
+static bool replace_short(struct thread *thread, struct kv_key *key, const struct own *what,
+                          uint32_t exptime)
+{
+    uint8_t bytes[KV_SHORT_MAX];
+    struct kv_short value = {.value = bytes, .value_len = what->len};
+    if (what->len > KV_SHORT_MAX || u_prng_below(&thread->prng, 2))
+        return false;
+    for (uint32_t i = 0; i < what->len; i++)
+        bytes[i] = rig_byte(i, what->seed);
+    kv_prefetch_bucket(thread->worker, key);
+    if (!kv_prefetch_item(thread->worker, key) ||
+        kv_replace_short(thread->worker, key, &value, exptime) == 0)
+        return false;
+    kv_u64_count(&thread->counts.shorts, 1);
+    return true;
+}
+
 static void own_set(struct thread *thread, unsigned number)
 {
     char name[32];
@@ -158,9 +176,11 @@ static void own_set(struct thread *thread, unsigned number)
     struct kv_change change = {0};
     struct own what = {.seed = 1 + u_prng_below(&thread->prng, 1000000000),
                        .len = random_len(thread)};
-    change.item = item_new(thread, &key, what.len, exptime);
-    rig_fill(change.item, what.len, what.seed);
-    EXPECT(kv_update(thread->worker, &key, rig_decide_replace, NULL, &change) == KV_REPLACE);
+    if (!replace_short(thread, &key, &what, exptime)) {
+        change.item = item_new(thread, &key, what.len, exptime);
+        rig_fill(change.item, what.len, what.seed);
+        EXPECT(kv_update(thread->worker, &key, rig_decide_replace, NULL, &change) == KV_REPLACE);
+    }
     *own = what;
     kv_u64_count(&thread->counts.sets, 1);
 }
@@ -403,21 +423,23 @@ static unsigned long resident_mib(void)
 static void progress(const struct soak *soak, double elapsed, uint64_t shown, unsigned flushes)
 {
     struct kv_stats stats = rig_stats(soak->kv);
-    uint64_t gets = 0, hits = 0, sets = 0, increments = 0, swaps = 0, outrun = 0, waits = 0;
+    uint64_t gets = 0, hits = 0, sets = 0, shorts = 0, increments = 0, swaps = 0, outrun = 0,
+             waits = 0;
     for (unsigned i = 0; i < soak->threads; i++) {
         const struct counters_of *counts = &soak->thread[i].counts;
         gets += kv_u64_load_relaxed(&counts->gets);
         hits += kv_u64_load_relaxed(&counts->hits);
         sets += kv_u64_load_relaxed(&counts->sets);
+        shorts += kv_u64_load_relaxed(&counts->shorts);
         increments += kv_u64_load_relaxed(&counts->increments);
         swaps += kv_u64_load_relaxed(&counts->swaps);
         outrun += kv_u64_load_relaxed(&counts->outrun);
         waits += kv_u64_load_relaxed(&counts->waits);
     }
-    printf("%5.0f s: %.1f M gets (%.0f %% hits), %.1f M sets, %.1f M increments, %.2f M by cas "
-           "(%lu too late), ",
+    printf("%5.0f s: %.1f M gets (%.0f %% hits), %.1f M sets (%.1f M at once), %.1f M increments, "
+           "%.2f M by cas (%lu too late), ",
            elapsed, (double)gets / 1e6, gets ? 100.0 * (double)hits / (double)gets : 0.0,
-           (double)sets / 1e6, (double)increments / 1e6, (double)swaps / 1e6,
+           (double)sets / 1e6, (double)shorts / 1e6, (double)increments / 1e6, (double)swaps / 1e6,
            (unsigned long)outrun);
     printf("%.1f M evictions, %.1f M expired, %.1f M dumped, %u flushes; ",
            (double)stats.evictions / 1e6,
