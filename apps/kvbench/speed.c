@@ -40,8 +40,9 @@ struct speed {
     struct bench_case cases[CASES_MAX];
 };
 
+/* Each on lines of its own: it is written for every request, and read beside. */
 struct runner {
-    pthread_t thread;
+    _Alignas(128) pthread_t thread;
     const struct bench_case *of;
     const struct draws *draws;
     unsigned from; /* where in the draws to begin */
