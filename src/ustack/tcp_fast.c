@@ -387,11 +387,7 @@ static U_NOINLINE int frame_input(struct us_stack *stack, const struct us_pkt *p
  * of the response before, on a connection that is steady. There are no lengths to be told apart, so
  * fewer and larger words are compared. What is not that is frame_input()'s, from its beginning.
  */
-enum {
-    USUAL_TCP_BYTES = US_TCP_HDR_BYTES + US_TCP_OPT_TS_BYTES,
-    USUAL_BYTES = US_ETH_HDR_BYTES + US_IP4_HDR_BYTES + USUAL_TCP_BYTES,
-    GUESS_SHIFT = 6 /* log2 of MEMORY_ALIGN of stack.c */
-};
+enum { GUESS_SHIFT = 6 }; /* log2 of MEMORY_ALIGN of stack.c */
 
 /*
  * The steady connection with these names, or null. Connections that ask in one burst often do so in
@@ -445,7 +441,7 @@ U_INLINE int usual_is_tcp(const u_u8 *l3)
 /* What conn_input() asks of a segment. */
 U_INLINE int usual_is_next(const struct us_conn *conn, const struct us_tcp_hdr *tcp, u_u32 len)
 {
-    return conn_expects_ts(conn, tcp) && tcp_shape_is_plain(tcp_shape(tcp), USUAL_TCP_BYTES) &&
+    return conn_expects_ts(conn, tcp) && tcp_shape_is_plain(tcp_shape(tcp), US_USUAL_TCP_BYTES) &&
            u_get_be32(tcp->seq) == conn->rcv_nxt && u_get_be32(tcp->ack) == conn->snd_max &&
            len <= conn->rcv_adv - conn->rcv_nxt;
 }
@@ -454,8 +450,8 @@ U_INLINE int usual_is_next(const struct us_conn *conn, const struct us_tcp_hdr *
 U_ALWAYS_INLINE int usual_is_intact(const struct us_conn *conn, const u_u8 *l3, u_u32 len)
 {
     const u_u8 *l4 = l3 + US_IP4_HDR_BYTES;
-    const u_u8 *data = l4 + USUAL_TCP_BYTES;
-    u_u64 sum = conn->head.ports_sum + (u_u64)u_be32_word(USUAL_TCP_BYTES + len);
+    const u_u8 *data = l4 + US_USUAL_TCP_BYTES;
+    u_u64 sum = conn->head.ports_sum + (u_u64)u_be32_word(US_USUAL_TCP_BYTES + len);
 
     sum = sum_half(sum, l4 + 4);
     sum = sum_word(sum, l4 + 8);
@@ -480,7 +476,7 @@ U_INLINE void usual_take(struct us_stack *stack, struct us_conn *conn, const str
     if (U_LIKELY(ack != conn->snd_una))
         conn_acked(stack, conn, ack, len);
     conn_take_window(conn, tcp, ack);
-    us_tcp_recv_slice(stack, conn, (const u_u8 *)tcp + USUAL_TCP_BYTES, len);
+    us_tcp_recv_slice(stack, conn, (const u_u8 *)tcp + US_USUAL_TCP_BYTES, len);
 }
 
 /* Handles a frame that is one of these, or returns 0. The next guess is its connection's. */
@@ -492,15 +488,15 @@ U_INLINE int usual_input(struct us_stack *stack, const struct us_pkt *pkt, struc
     u_u32 verdict;
     u_u32 len;
 
-    if (U_UNLIKELY(pkt->next_seg != U_NULL || pkt->len <= USUAL_BYTES))
+    if (U_UNLIKELY(pkt->next_seg != U_NULL || pkt->len <= US_USUAL_BYTES))
         return 0;
     conn = usual_find(stack, guess, l3);
     if (U_UNLIKELY(conn == U_NULL || !(conn->opts & US_OPT_TS) || !usual_has_hop(conn, pkt->data) ||
                    !usual_is_tcp(l3)))
         return 0;
     len = u_get_be16(((const struct us_ip4_hdr *)l3)->total_bytes) -
-          (US_IP4_HDR_BYTES + USUAL_TCP_BYTES);
-    if (U_UNLIKELY(len - 1 >= pkt->len - USUAL_BYTES || !usual_is_next(conn, tcp, len)))
+          (US_IP4_HDR_BYTES + US_USUAL_TCP_BYTES);
+    if (U_UNLIKELY(len - 1 >= pkt->len - US_USUAL_BYTES || !usual_is_next(conn, tcp, len)))
         return 0;
     verdict = pkt->flags &
               (US_PKT_IP_CSUM_GOOD | US_PKT_IP_CSUM_BAD | US_PKT_L4_CSUM_GOOD | US_PKT_L4_CSUM_BAD);

@@ -100,12 +100,6 @@ struct fast_shape {
     u_u32 hdr_bytes; /* of TCP */
 };
 
-/* US_TCP_HDR_BYTES and a timestamp behind an IPv4 header behind one of Ethernet without a tag. */
-enum {
-    USUAL_TCP_BYTES = US_TCP_HDR_BYTES + US_TCP_OPT_TS_BYTES,
-    USUAL_HDR_BYTES = US_ETH_HDR_BYTES + US_IP4_HDR_BYTES + USUAL_TCP_BYTES
-};
-
 /*
  * Builds the segment; returns the length of the frame. More of the Ethernet header is copied than
  * there is, in one word: what is too much is overwritten. `caps` are those of the device, a
@@ -170,7 +164,7 @@ U_ALWAYS_INLINE u_u32 conn_build_usual(struct us_stack *stack, struct us_conn *c
 
     shape.l2_bytes = US_ETH_HDR_BYTES;
     shape.l3_bytes = US_IP4_HDR_BYTES;
-    shape.hdr_bytes = USUAL_TCP_BYTES;
+    shape.hdr_bytes = US_USUAL_TCP_BYTES;
     if (!(stack->config.caps & (US_CAP_TX_IP_CSUM | US_CAP_TX_L4_CSUM)))
         return conn_build(stack, conn, pkt, out, shape, 0);
     return conn_build(stack, conn, pkt, out, shape, stack->config.caps);
@@ -353,7 +347,7 @@ U_ALWAYS_INLINE int conn_send_lone(struct us_stack *stack, struct us_conn *conn,
                                    const struct us_neighbour **fresh, u_u64 *bytes, int usual)
 {
     u_u32 hdr_max =
-        usual ? (u_u32)USUAL_HDR_BYTES : stack->l2_bytes + (u_u32)(US_IP_HDR_MAX + US_TCP_HDR_MAX);
+        usual ? (u_u32)US_USUAL_BYTES : stack->l2_bytes + (u_u32)(US_IP_HDR_MAX + US_TCP_HDR_MAX);
     u_u32 len = conn->snd_end - conn->snd_una;
     const struct us_chunk *chunk = conn->sendq.head;
     struct fast_out out;
