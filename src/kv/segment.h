@@ -56,9 +56,12 @@ enum kv_segment_state {
     KV_SEGMENT_WITHDRAWN
 };
 
+/* The owner of an open segment fills it while others take off its usage: a line for each. */
 struct kv_segment {
     _Alignas(64) kv_atomic_u64 usage;
-    kv_atomic_u32 exptime_min; /* bounds of what the records expire at; never: UINT32_MAX */
+
+    /* The bounds of what the records expire at; never: UINT32_MAX. */
+    _Alignas(64) kv_atomic_u32 exptime_min;
     kv_atomic_u32 exptime_max;
     uint64_t retired_at; /* number of kv_epoch_retire() */
     uint32_t used;       /* bytes from the front that are records */
