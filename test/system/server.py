@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Servers under test as processes, and raw connections to them. Every wait has a bound."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -38,6 +39,17 @@ def free_port():
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return sock.getsockname()[1]
+
+
+@contextlib.contextmanager
+def on_one_core():
+    """The caller, and what it starts meanwhile, has one core only."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 class Connection:

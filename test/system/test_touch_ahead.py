@@ -7,6 +7,7 @@ import re
 import time
 
 import pytest
+from server import on_one_core
 from wire import STORED, storage, wire_to
 
 MIB = 1 << 20
@@ -83,19 +84,11 @@ def test_an_idle_server(cores, server_sock):
         assert turns(server_sock, thread) == before
 
 
-def start_on_one_core(start_server, *args):
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(before)})
-    try:
-        return start_server("sock", *args)
-    finally:
-        os.sched_setaffinity(0, before)
-
-
 def test_one_core(start_server, cores):
     """There the thread would only take time from the workers."""
     args = ("-m", "1024", "-t", "1")
-    alone = start_on_one_core(start_server, *args)
+    with on_one_core():
+        alone = start_server("sock", *args)
     assert threads(alone) == []
     other = start_server("sock", *args)
     with wire_to(alone) as alone_wire, wire_to(other) as wire:

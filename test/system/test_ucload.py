@@ -16,7 +16,7 @@ import time
 
 import netspace
 import pytest
-from server import free_port
+from server import free_port, on_one_core
 from wire import settles
 
 LATENESS_US = 5000  # of a wake-up, on a machine that others use
@@ -502,20 +502,25 @@ def test_latencies_of_an_open_loop_are_those_since_each_was_due(told):
         assert abs(own - theirs) < 0.02 * theirs + LATENESS_US, percent
 
 
-def test_latencies_agree_with_another_client(load, server_sock):
-    """A client in Python, which is slower, takes turns with ucload: one request at a time."""
+def test_latencies_agree_with_another_client(load, start_server):
+    """
+    A client in Python, which is slower, takes turns with ucload: one request at a time. All on one
+    core: what it takes to wake another one depends on who woke whom where, and may be the most.
+    """
     ours, theirs = [], []
-    with server_sock.connect() as connection:
-        for _ in range(5):
-            ours.append(result_of(load(server_sock, "--json", "-c1", "-k1", "-n500"))
-                        ["latency_us"]["p50"])
-            times = []
-            for _ in range(500):
-                begin = time.perf_counter_ns()
-                connection.send(b"get none\r\n")
-                assert connection.line() == b"END\r\n"
-                times.append((time.perf_counter_ns() - begin) / 1e3)
-            theirs.append(percentile(times, 50))
+    with on_one_core():
+        server = start_server("sock")
+        with server.connect() as connection:
+            for _ in range(5):
+                ours.append(result_of(load(server, "--json", "-c1", "-k1", "-n500"))
+                            ["latency_us"]["p50"])
+                times = []
+                for _ in range(500):
+                    begin = time.perf_counter_ns()
+                    connection.send(b"get none\r\n")
+                    assert connection.line() == b"END\r\n"
+                    times.append((time.perf_counter_ns() - begin) / 1e3)
+                theirs.append(percentile(times, 50))
     assert min(theirs) / 10 < min(ours) < 1.5 * min(theirs), (ours, theirs)
 
 
