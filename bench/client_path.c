@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a GET costs ucload on its own stack, from frame to frame: 32 connections with one request in
- * flight on each, 1000 keys, keys and values of 8 bytes, every byte of the replies verified, over a
- * link in memory. At its other end a responder looks up nothing: it turns the key of each request
- * into the reply that is due.
+ * What a request costs ucload on its own stack, from frame to frame: 32 connections with one in
+ * flight on each, keys and values of 8 bytes, every byte of the replies verified, over a link in
+ * memory. At its other end a responder looks up nothing: it turns the key of each request into the
+ * reply that is due.
  *
- *   bench/client_path [requests]
+ *   bench/client_path [requests] [get|zipf|set|mixed]
+ *
+ * get, set: 1000 keys, each as often as any other. zipf, mixed: a million by Zipf's law (0.99),
+ * GETs alone and with a SET among ten.
  *
  * The responder runs inside of the client's device. Under
  *   valgrind --tool=callgrind --toggle-collect=measured --toggle-collect=respond
@@ -21,7 +24,15 @@
 
 #include "client.h"
 
-enum { CONNECTIONS = 32, KEYS = 1000, PORT = 11211, STEP_US = 10, VALUE_BYTES = 8 };
+enum { CONNECTIONS = 32, PORT = 11211, STEP_US = 10, VALUE_BYTES = 8 };
+
+static const struct load {
+    const char *name, *popularity, *mix;
+    uint64_t keys;
+} loads[] = {{"get", "uniform", "get", 1000},
+             {"zipf", "zipf:0.99", "get", 1000000},
+             {"set", "uniform", "set", 1000},
+             {"mixed", "zipf:0.99", "get:90,set:10", 1000000}};
 
 struct bench {
     struct nic nic; /* the client's: `ends[0]`, and the responder behind it */
@@ -50,7 +61,7 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     return 0;
 }
 
-static void die(const char *what)
+static __attribute__((noreturn)) void die(const char *what)
 {
     fprintf(stderr, "client_path: %s\n", what);
     exit(1);
@@ -58,23 +69,50 @@ static void die(const char *what)
 
 /* ---- the responder ----------------------------------------------------------------------- */
 
-/* "get <8 bytes>\r\n": the value is what ucload's keys have, found by undoing load_key_write(). */
-static void answer(struct us_conn *conn, const u_u8 *request, u_u32 len)
+static uint64_t id_of(const u_u8 key[8])
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
-    uint8_t reply[64];
-    uint64_t id;
+    uint64_t id = 0;
+    unsigned i;
 
-    if (len != 14)
-        die("a request is not what was expected");
-    id = (uint64_t)(strchr(digits, request[4]) - digits) |
-         (uint64_t)(strchr(digits, request[5]) - digits) << 6;
+    for (i = 4; i-- > 0;)
+        id = id << 6 | (uint64_t)(strchr(digits, key[i]) - digits);
+    return id;
+}
+
+/* "get <8 bytes>\r\n": the value is what ucload's keys have, found by undoing load_key_write(). */
+static u_u32 answer_get(uint8_t *reply, const u_u8 *key)
+{
     memcpy(reply, "VALUE ", 6);
-    memcpy(reply + 6, request + 4, 8);
+    memcpy(reply + 6, key, 8);
     memcpy(reply + 14, " 0 8\r\n", 6);
-    memcpy(reply + 20, keyspace_value(&b.plan.keys, id), VALUE_BYTES);
+    memcpy(reply + 20, keyspace_value(&b.plan.keys, id_of(key)), VALUE_BYTES);
     memcpy(reply + 28, "\r\nEND\r\n", 7);
-    if (us_send(b.responder, conn, reply, 35) != 35)
+    return 35;
+}
+
+/* "set <8 bytes> 0 0 8\r\n<8 bytes>\r\n" */
+static u_u32 answer_set(uint8_t *reply, const u_u8 *key)
+{
+    if (memcmp(key + 8, " 0 0 8\r\n", 8) != 0 ||
+        memcmp(key + 16, keyspace_value(&b.plan.keys, id_of(key)), VALUE_BYTES) != 0)
+        die("a SET is not what was expected");
+    memcpy(reply, "STORED\r\n", 8);
+    return 8;
+}
+
+static void answer(struct us_conn *conn, const u_u8 *request, u_u32 len)
+{
+    uint8_t reply[64];
+    u_u32 n;
+
+    if (len == 14 && memcmp(request, "get ", 4) == 0)
+        n = answer_get(reply, request + 4);
+    else if (len == 30 && memcmp(request, "set ", 4) == 0)
+        n = answer_set(reply, request + 4);
+    else
+        die("a request is not what was expected");
+    if (us_send(b.responder, conn, reply, n) != (long)n)
         die("a reply does not fit");
 }
 
@@ -167,7 +205,7 @@ static const struct nic_ops ops = {.name = "responder",
 
 /* ---- the client -------------------------------------------------------------------------- */
 
-static void make_plan(void)
+static void make_plan(const struct load *load)
 {
     struct sockaddr_in *to = (struct sockaddr_in *)&b.plan.servers[0].addr;
     struct plan *plan = &b.plan;
@@ -186,9 +224,9 @@ static void make_plan(void)
     plan->link.ip_count = 1;
     plan->link.ip[0].addr = (struct us_addr){US_IP4, {10, 0, 0, 2}};
     plan->link.ip[0].prefix_len = 24;
-    if (mix_parse(&plan->mix, "get", error) < 0 ||
-        !load_popularity_parse(&plan->popularity, "uniform", KEYS, 1, error) ||
-        keyspace_open(&plan->keys, KEYS, "8", "8", error) < 0)
+    if (mix_parse(&plan->mix, load->mix, error) < 0 ||
+        !load_popularity_parse(&plan->popularity, load->popularity, load->keys, 1, error) ||
+        keyspace_open(&plan->keys, load->keys, "8", "8", error) < 0)
         die(error);
     plan->mix.multi = 1;
     if (forms_open(&plan->forms, PROTOCOL_TEXT, &plan->keys, 0) < 0)
@@ -208,6 +246,17 @@ static __attribute__((noinline)) int measured(void)
     return client_run(&b.client);
 }
 
+static const struct load *find_load(const char *name)
+{
+    unsigned i;
+
+    for (i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
+        if (strcmp(loads[i].name, name) == 0)
+            return &loads[i];
+    }
+    die("there is no such load");
+}
+
 int main(int argc, char **argv)
 {
     struct nic_loop_config loop = {0};
@@ -219,7 +268,7 @@ int main(int argc, char **argv)
         die(error);
     b.nic = *b.ends[0];
     b.nic.ops = &ops;
-    make_plan();
+    make_plan(find_load(argc > 2 ? argv[2] : "get"));
     open_responder();
     b.client.gang = &alone;
     if (client_open(&b.client, &b.plan, CONNECTIONS, &b.nic) < 0)
@@ -234,7 +283,7 @@ int main(int argc, char **argv)
         die(b.client.error);
     if (b.client.talk.tally.hits != requests + CONNECTIONS || b.client.talk.tally.wrong > 0)
         die("replies are missing or wrong");
-    printf("%llu GETs\n", (unsigned long long)b.client.talk.tally.hits);
+    printf("%llu requests\n", (unsigned long long)b.client.talk.tally.hits);
     client_close(&b.client);
     forms_close(&b.plan.forms);
     keyspace_close(&b.plan.keys);

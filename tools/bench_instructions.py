@@ -28,6 +28,7 @@ TOLERANCE = 0.02
 
 COUNTED = 5000
 PROGRAMS = ("replay_path", "get_path", "client_path", "mcproto_cost")
+LOADS = ("zipf", "set")
 PARSED = ("get", "set", "mg", "ms", "binary_get")
 
 # The C library chooses its copies by the processor: one choice for all of them.
@@ -67,6 +68,9 @@ def measure(folder):
     counts["get_alone"] = per_request(folder / "get_path", "net_stack_turn", more=[1])
     counts["set"] = per_request(folder / "get_path", "net_stack_turn", more=[32, "set"])
     counts["ucload_get"] = per_request(folder / "client_path", "measured", "respond")
+    for case in LOADS:
+        counts[f"ucload_{case}"] = per_request(folder / "client_path", "measured", "respond",
+                                               more=[case])
     for case in PARSED:
         total, _ = collected(folder / "mcproto_cost", ["serve"], case, 1000)
         counts[f"parse_{case}"] = total / 1000

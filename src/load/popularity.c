@@ -134,12 +134,20 @@ uint64_t load_popularity_draw(const struct load_popularity *popularity, struct u
 void load_popularity_draw_many(const struct load_popularity *popularity, struct u_prng *prng,
                                uint64_t *ids, uint32_t n)
 {
-    bool plain = popularity->kind == LOAD_UNIFORM && popularity->grown == 0;
+    bool grown = popularity->grown > 0;
     uint32_t i;
 
-    for (i = 0; i < n; i++)
-        ids[i] = plain ? load_random_below(prng, popularity->keys)
-                       : load_popularity_draw(popularity, prng);
+    if (popularity->kind == LOAD_UNIFORM && !grown) {
+        for (i = 0; i < n; i++)
+            ids[i] = load_random_below(prng, popularity->keys);
+    } else if (popularity->kind == LOAD_ZIPF && !grown) {
+        for (i = 0; i < n; i++)
+            ids[i] = load_zipf_draw(&popularity->zipf, prng);
+        load_scramble_many(&popularity->scramble, ids, n);
+    } else {
+        for (i = 0; i < n; i++)
+            ids[i] = load_popularity_draw(popularity, prng);
+    }
 }
 
 uint64_t load_popularity_grow(struct load_popularity *popularity)

@@ -42,3 +42,11 @@ uint64_t load_scramble_of(const struct load_scramble *scramble, uint64_t i)
     while (i >= scramble->n);
     return i;
 }
+
+void load_scramble_many(const struct load_scramble *scramble, uint64_t *ids, uint32_t count)
+{
+    struct load_scramble own = *scramble; /* which nothing that is written can be a part of */
+
+    for (uint32_t i = 0; i < count; i++)
+        ids[i] = load_scramble_of(&own, ids[i]);
+}

@@ -6,6 +6,7 @@
  * the strip. The strip of the first rank is made exactly as large as h(1).
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "load/zipf.h"
@@ -44,6 +45,74 @@ static double area_inverse(const struct load_zipf *zipf, double y)
     return exp(log1p_over(t) * y);
 }
 
+/* ---- the table --------------------------------------------------------------------------- */
+
+/*
+ * A polynomial tells a point's place to within this, rounding on either way included. Where that
+ * decides, at the ends of a rank's strip, there is another look: at about two of 1024 points.
+ */
+#define PRECISION (1.0 / 1024)
+
+/* What all operations on either way may have lost, by far: of the sum of what they are made of. */
+#define ROUNDING 0x1p-46
+
+/*
+ * x, the inverse of the integral, has derivatives of the form factor * x ^ power: x' = x ^ theta,
+ * so the next one has factor * power and power + theta - 1.
+ */
+struct derivative {
+    double factor, power;
+};
+
+static double at_point(struct derivative derivative, double x)
+{
+    return derivative.factor * pow(x, derivative.power);
+}
+
+/*
+ * The Taylor polynomial about the middle of a piece, of x - 1/2, so that the whole number is the
+ * rank; d is in [-1, 1] for the piece, `half` of y long. The remainder is at most the next term
+ * with the derivative's largest value, and a power of x has that at an end of the piece. Returns
+ * the bound of all errors; infinite or not a number if there is none.
+ */
+static double make_piece(const struct load_zipf *zipf, double from, double upto,
+                         double c[LOAD_ZIPF_DEGREE + 1])
+{
+    double half = (upto - from) / 2, scale = 1;
+    double x = area_inverse(zipf, from + half);
+    double x_from = area_inverse(zipf, from), x_upto = area_inverse(zipf, upto);
+    double largest = fmax(x_from, x_upto);
+    double areas = fabs(zipf->area_first) + fabs(zipf->area_last);
+    double terms = pow(largest, zipf->theta) * areas + largest * (1 + fabs(log(largest)));
+    struct derivative next = {1, 1};
+
+    for (unsigned n = 0; n <= LOAD_ZIPF_DEGREE; n++) {
+        c[n] = at_point(next, x) * scale;
+        terms += fabs(c[n]);
+        next.factor *= next.power;
+        next.power += zipf->theta - 1;
+        scale *= half / (n + 1);
+    }
+    c[0] -= 0.5;
+    return fmax(fabs(at_point(next, x_from)), fabs(at_point(next, x_upto))) * fabs(scale) +
+           terms * ROUNDING;
+}
+
+/* A piece that cannot be as precise has zeros: a fraction of zero is never sure. */
+static void make_table(struct load_zipf *zipf)
+{
+    double step = (zipf->area_first - zipf->area_last) / LOAD_ZIPF_PIECES;
+
+    zipf->near_from = 0.5 - zipf->sure + PRECISION;
+    zipf->near_upto = 1 - PRECISION;
+    for (unsigned i = 0; i < LOAD_ZIPF_PIECES; i++) {
+        double from = zipf->area_last + i * step;
+
+        if (!(make_piece(zipf, from, from + step, zipf->pieces[i]) <= PRECISION))
+            memset(zipf->pieces[i], 0, sizeof(zipf->pieces[i]));
+    }
+}
+
 void load_zipf_init(struct load_zipf *zipf, uint64_t ranks, double theta)
 {
     U_ASSERT(ranks >= 1 && ranks <= LOAD_ZIPF_RANKS_MAX);
@@ -53,24 +122,26 @@ void load_zipf_init(struct load_zipf *zipf, uint64_t ranks, double theta)
     zipf->area_first = area(zipf, 1.5) - 1;
     zipf->area_last = area(zipf, (double)ranks + 0.5);
     zipf->sure = 2 - area_inverse(zipf, area(zipf, 2.5) - height(zipf, 2));
+    make_table(zipf);
 }
 
-uint64_t load_zipf_draw(const struct load_zipf *zipf, struct u_prng *prng)
+/* ---- a try ------------------------------------------------------------------------------- */
+
+uint64_t load_zipf_try_exactly(const struct load_zipf *zipf, uint64_t bits)
 {
     double last = (double)zipf->ranks;
+    double share = (double)bits * 0x1p-53;
+    double y = zipf->area_last + share * (zipf->area_first - zipf->area_last);
+    double x = area_inverse(zipf, y);
+    double k = floor(x + 0.5);
 
-    for (;;) {
-        double share = (double)(u_prng_next(prng) >> 11) * 0x1p-53;
-        double y = zipf->area_last + share * (zipf->area_first - zipf->area_last);
-        double x = area_inverse(zipf, y);
-        double k = floor(x + 0.5);
-        if (!(k >= 1))
-            k = 1;
-        else if (k > last)
-            k = last;
-        if (k - x <= zipf->sure || y >= area(zipf, k + 0.5) - height(zipf, k))
-            return (uint64_t)k - 1;
-    }
+    if (!(k >= 1))
+        k = 1;
+    else if (k > last)
+        k = last;
+    if (k - x <= zipf->sure || y >= area(zipf, k + 0.5) - height(zipf, k))
+        return (uint64_t)k - 1;
+    return LOAD_ZIPF_AGAIN;
 }
 
 double load_zipf_norm(uint64_t ranks, double theta)

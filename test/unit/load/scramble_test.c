@@ -28,6 +28,20 @@ static void test_each_place_once(void **unused)
     check_permutation(100000, 3);
 }
 
+static void test_many(void **unused)
+{
+    struct load_scramble scramble;
+    uint64_t ids[50];
+
+    load_scramble_init(&scramble, 100000, 4); /* more than half of the walks have several steps */
+    for (uint64_t i = 0; i < 50; i++)
+        ids[i] = i * 1999;
+    load_scramble_many(&scramble, ids, 49);
+    for (uint64_t i = 0; i < 49; i++)
+        assert_int_equal(ids[i], load_scramble_of(&scramble, i * 1999));
+    assert_int_equal(ids[49], 49 * 1999);
+}
+
 static void test_neighbours_are_parted(void **unused)
 {
     struct load_scramble scramble;
@@ -68,6 +82,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_place_once),
+        cmocka_unit_test(test_many),
         cmocka_unit_test(test_neighbours_are_parted),
         cmocka_unit_test(test_seeds_differ),
         cmocka_unit_test(test_largest),

@@ -100,6 +100,160 @@ static void test_same_seed_same_draws(void **unused)
         assert_int_equal(load_zipf_draw(&zipf, &a), load_zipf_draw(&zipf, &b));
 }
 
+/* ---- the table --------------------------------------------------------------------------- */
+
+static const double all_thetas[] = {1e-9, 0.1, 0.5,  2.0 / 3, 0.9, 0.99, 0.999999999,        1,
+                                    1.01, 1.2, 1.75, 2,       3,   7.5,  LOAD_ZIPF_THETA_MAX};
+static const uint64_t all_ranks[] = {
+    1, 2, 3, 10, 1000, 1000000, 100000000, UINT64_C(1) << 40, LOAD_ZIPF_RANKS_MAX};
+
+#define REST_BITS (LOAD_ZIPF_BITS - LOAD_ZIPF_PIECE_BITS)
+
+/* Where a piece begins and ends, and the numbers beside that. Returns how many differ. */
+static unsigned differ_at_borders(const struct load_zipf *zipf, unsigned piece)
+{
+    const uint64_t last = (UINT64_C(1) << LOAD_ZIPF_BITS) - 1;
+    uint64_t from = (uint64_t)piece << REST_BITS;
+    unsigned differ = 0;
+
+    for (unsigned i = 0; i < 5; i++) {
+        uint64_t bits = from + i >= 2 ? from + i - 2 : 0;
+        uint64_t mirrored = last - bits;
+
+        differ += load_zipf_try(zipf, bits) != load_zipf_try_exactly(zipf, bits);
+        differ += load_zipf_try(zipf, mirrored) != load_zipf_try_exactly(zipf, mirrored);
+    }
+    return differ;
+}
+
+/* Random places of a piece. */
+static unsigned differ_within(const struct load_zipf *zipf, unsigned piece, struct u_prng *prng,
+                              unsigned places)
+{
+    unsigned differ = 0;
+
+    for (unsigned i = 0; i < places; i++) {
+        uint64_t bits = (uint64_t)piece << REST_BITS | u_prng_next(prng) >> (64 - REST_BITS);
+        differ += load_zipf_try(zipf, bits) != load_zipf_try_exactly(zipf, bits);
+    }
+    return differ;
+}
+
+/*
+ * The numbers at which one rank ends and the next one begins, and where a strip's share begins that
+ * is thrown away: found by halving between two random numbers that have different ranks.
+ */
+static unsigned differ_at_steps(const struct load_zipf *zipf, struct u_prng *prng, unsigned rounds)
+{
+    unsigned differ = 0;
+
+    for (unsigned i = 0; i < rounds; i++) {
+        uint64_t a = u_prng_next(prng) >> (64 - LOAD_ZIPF_BITS);
+        uint64_t b = a ^ u_prng_next(prng) >> (64 - REST_BITS);
+        uint64_t rank = load_zipf_try_exactly(zipf, a);
+
+        while (a + 1 < b || b + 1 < a) {
+            uint64_t middle = (a + b) / 2;
+            if (load_zipf_try_exactly(zipf, middle) == rank)
+                a = middle;
+            else
+                b = middle;
+        }
+        differ += load_zipf_try(zipf, a) != load_zipf_try_exactly(zipf, a);
+        differ += load_zipf_try(zipf, b) != load_zipf_try_exactly(zipf, b);
+    }
+    return differ;
+}
+
+static unsigned differ_anywhere(const struct load_zipf *zipf, unsigned places)
+{
+    unsigned differ = 0;
+    struct u_prng prng;
+
+    u_prng_seed(&prng, 11);
+    for (unsigned piece = 0; piece < LOAD_ZIPF_PIECES; piece++)
+        differ += differ_at_borders(zipf, piece) + differ_within(zipf, piece, &prng, places);
+    return differ + differ_at_steps(zipf, &prng, 200);
+}
+
+/* The table says what the logarithms say, for the same random bits. */
+static void test_table_is_exact(void **unused)
+{
+    static struct load_zipf zipf;
+
+    for (unsigned t = 0; t < sizeof(all_thetas) / sizeof(all_thetas[0]); t++) {
+        for (unsigned n = 0; n < sizeof(all_ranks) / sizeof(all_ranks[0]); n++) {
+            load_zipf_init(&zipf, all_ranks[n], all_thetas[t]);
+            if (differ_anywhere(&zipf, 20) > 0)
+                fail_msg("theta %g, %g ranks: the table is wrong", all_thetas[t],
+                         (double)all_ranks[n]);
+        }
+    }
+}
+
+/* One coefficient of one piece is a little off, or the bounds are too wide: that shows. */
+static void test_wrong_table_is_found(void **unused)
+{
+    static struct load_zipf zipf;
+    struct u_prng prng;
+
+    u_prng_seed(&prng, 13);
+    load_zipf_init(&zipf, 1000000, 0.99);
+    for (unsigned piece = 3; piece < 400; piece += 100) {
+        for (unsigned i = 0; i <= LOAD_ZIPF_DEGREE; i++) {
+            double right = zipf.pieces[piece][i];
+
+            zipf.pieces[piece][i] += 0.05;
+            assert_true(differ_within(&zipf, piece, &prng, 2000) > 0);
+            zipf.pieces[piece][i] = right;
+            assert_int_equal(differ_within(&zipf, piece, &prng, 2000), 0);
+        }
+    }
+    zipf.near_from = 0;
+    assert_true(differ_anywhere(&zipf, 100) > 0);
+}
+
+/* How many of a thousand tries the table answers. */
+static double answered_by_table(const struct load_zipf *zipf)
+{
+    static struct load_zipf other;
+    struct u_prng prng;
+    unsigned answered = 0;
+
+    /* Without the table's numbers the exact way gives other ranks. */
+    other = *zipf;
+    other.ranks = 1;
+    other.area_first = other.area_last = 0;
+    u_prng_seed(&prng, 12);
+    for (unsigned i = 0; i < 100000; i++) {
+        uint64_t bits = u_prng_next(&prng) >> (64 - LOAD_ZIPF_BITS);
+        uint64_t rank = load_zipf_try(zipf, bits);
+        answered += rank > 0 && rank != LOAD_ZIPF_AGAIN && load_zipf_try(&other, bits) == rank;
+        answered += rank == 0;
+    }
+    return answered / 100.0;
+}
+
+/* For the laws that are measured with, there is hardly any other way than the table. */
+static void test_table_answers_nearly_all(void **unused)
+{
+    static struct load_zipf zipf;
+    const struct {
+        uint64_t ranks;
+        double theta, least;
+    } laws[] = {{1000, 0.99, 970},   {1000000, 0.99, 970}, {100000000, 0.99, 970},
+                {1000000, 0.5, 980}, {1000000, 0.8, 970},  {1000000, 1, 970},
+                {1000000, 1.2, 950}, {1000000, 2, 900},    {UINT64_C(1) << 31, 0.99, 950}};
+
+    for (unsigned i = 0; i < sizeof(laws) / sizeof(laws[0]); i++) {
+        load_zipf_init(&zipf, laws[i].ranks, laws[i].theta);
+        double answered = answered_by_table(&zipf);
+        if (!(answered >= laws[i].least))
+            fail_msg("%g ranks, theta %g: %.1f of 1000", (double)laws[i].ranks, laws[i].theta,
+                     answered);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +262,9 @@ int main(void)
         cmocka_unit_test(test_one_rank),
         cmocka_unit_test(test_ends_of_the_domain),
         cmocka_unit_test(test_same_seed_same_draws),
+        cmocka_unit_test(test_table_is_exact),
+        cmocka_unit_test(test_wrong_table_is_found),
+        cmocka_unit_test(test_table_answers_nearly_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
