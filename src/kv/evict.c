@@ -582,12 +582,19 @@ static bool empty_flushed(struct kv_worker *worker)
 }
 
 /*
- * Would it be in vain to wait? All others have announced the latest retirement, so what is retired
- * waits for this worker's own views; or one was waited for in full and has not come since.
+ * Would it be in vain to wait, after others were seen at `oldest` and what is retired could not be
+ * reclaimed? Either all of them had announced the latest retirement, of which `clock` was the
+ * number, so it waits for this worker's own views; or one was waited for in full and has not come
+ * since. Not if one of them came, went or moved on meanwhile: none may have been online at first,
+ * and who came then changes the clock before it goes again.
  */
-static bool is_hopeless(const struct kv_worker *worker, uint64_t oldest)
+static bool is_hopeless(const struct kv_worker *worker, uint64_t clock, uint64_t oldest)
 {
-    return oldest >= kv_u64_load_relaxed(&worker->kv->epoch.clock) || oldest == worker->waited_for;
+    const struct kv_epoch *epoch = &worker->kv->epoch;
+    if (kv_epoch_oldest(epoch, worker->member) != oldest)
+        return false;
+    return oldest == worker->waited_for ||
+           (oldest >= clock && kv_u64_load_acquire(&epoch->clock) == clock);
 }
 
 /*
@@ -605,15 +612,17 @@ static bool wait_for_retired(struct kv_worker *worker, unsigned turns, unsigned 
     while (turns-- > 0) {
         if (worker->view_turn != worker->turn)
             kv_announce(worker);
+        uint64_t clock = kv_u64_load_acquire(&kv->epoch.clock);
         uint64_t oldest = kv_epoch_oldest(&kv->epoch, worker->member);
         if (kv_log_reclaim(worker, kv_segments_count(segments)) > 0 ||
             kv_segment_list_count(&segments->retired) == 0 ||
             kv_segment_list_count(&segments->free) > kv_floor_segments(kv))
             return true;
-        if (is_hopeless(worker, oldest))
+        if (is_hopeless(worker, clock, oldest))
             return false;
         if (*waits >= waits_max) {
-            worker->waited_for = oldest;
+            if (oldest < clock)
+                worker->waited_for = oldest;
             return false;
         }
         if (*waits < WAITS_AWAKE) {

@@ -1,27 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A store that finds no free segment looks at several counts, one after the other, and others go on
- * between any two of them. evict.c is compiled here with a function of ours that tells the counts:
- * before one of them, the others do what they can do at the worst moment.
+ * A store that finds no free segment looks at several counts, and at how far the others are, one
+ * after the other, and others go on between any two of these looks. evict.c is compiled here with
+ * functions of ours that tell them: before one of the counts, or after one of the looks at the
+ * others, these do what they can do at the worst moment.
  */
 #include "kv_rig.h"
 
 #include "kv/engine.h"
 
 static uint32_t planted_count(const struct kv_segment_list *list);
+static uint64_t planted_oldest(const struct kv_epoch *epoch, const struct kv_epoch_member *except);
 
 #define kv_segment_list_count planted_count
+#define kv_epoch_oldest planted_oldest
 #include "../../../src/kv/evict.c"
 #undef kv_segment_list_count
+#undef kv_epoch_oldest
 
-#define MOMENTS 120 /* those after are like them: the store waits */
+#define MOMENTS 120  /* those after are like them: the store waits */
+#define LOOKS_AWAY 5 /* at the others, in which the other one does not move on */
 #define VALUE_BYTES 1000
 
 static struct {
     struct kv *kv;
     struct kv_worker *worker;
     struct kv_worker *other; /* might still look at all that is retired */
-    unsigned counts;         /* that will be told before the moment; UINT_MAX: it has come */
+    struct kv_worker *third; /* offline, but at the moment */
+    unsigned keys;           /* half of them are still there */
+    unsigned counts;         /* that will be told before the moment; UINT32_MAX: it has come */
+    unsigned looks;          /* at the others, likewise */
 } scene;
 
 /* What others have free they take; nobody else sees what is in their hands. */
@@ -45,38 +53,74 @@ static uint32_t planted_count(const struct kv_segment_list *list)
     return count; /* as it was before */
 }
 
-static void fill(unsigned *count)
+static void delete_keys(struct kv_worker *worker, unsigned from, unsigned upto)
 {
     char name[24];
-    for (*count = 0; kv_u32_load_relaxed(&scene.kv->segments.free.count) >
-                     2 * kv_u32_load_relaxed(&scene.kv->reserve_segments);
-         ++*count) {
-        snprintf(name, sizeof(name), "key%u", *count);
+    for (unsigned i = from; i < upto; i++) {
+        snprintf(name, sizeof(name), "key%u", i);
         struct kv_key key = rig_key(scene.kv, name);
-        rig_set(scene.worker, &key, VALUE_BYTES, *count);
+        assert_int_equal(rig_delete(worker, &key), KV_DELETE);
+        kv_views_done(worker);
+    }
+}
+
+/* What was retired is in others' hands, and as much that the other one might look at is retired. */
+static void exchange_retired(void)
+{
+    kv_online(scene.other);
+    kv_online(scene.third);
+    assert_true(kv_log_reclaim(scene.third, UINT32_MAX) > 0);
+    take_all();
+    delete_keys(scene.third, scene.keys / 2, scene.keys);
+    assert_true(is_much_retired(scene.kv));
+    kv_offline(scene.third);
+}
+
+/* Nobody was online when it was asked; but somebody is when the answer is read. */
+static uint64_t planted_oldest(const struct kv_epoch *epoch, const struct kv_epoch_member *except)
+{
+    unsigned look = scene.looks;
+    if (look != UINT32_MAX)
+        scene.looks--;
+    if (look == 0)
+        kv_announce(scene.other);
+    if (look != LOOKS_AWAY)
+        return kv_epoch_oldest(epoch, except);
+    kv_offline(scene.other);
+    uint64_t oldest = kv_epoch_oldest(epoch, except);
+    assert_true(oldest == UINT64_MAX);
+    exchange_retired();
+    return oldest;
+}
+
+static void fill(void)
+{
+    char name[24];
+    for (scene.keys = 0; kv_u32_load_relaxed(&scene.kv->segments.free.count) >
+                         2 * kv_u32_load_relaxed(&scene.kv->reserve_segments);
+         ++scene.keys) {
+        snprintf(name, sizeof(name), "key%u", scene.keys);
+        struct kv_key key = rig_key(scene.kv, name);
+        rig_set(scene.worker, &key, VALUE_BYTES, scene.keys);
     }
 }
 
 /* Nothing is free, much is retired, and all of that waits for the other worker. */
-static void set_up(unsigned moment)
+static void set_up(void)
 {
-    char name[24];
-    unsigned count;
     scene.counts = UINT32_MAX;
-    scene.kv = rig_create_policy(2 * MIB, 2, true, KV_POLICY_CLOCK);
+    scene.looks = UINT32_MAX;
+    scene.kv = rig_create_policy(2 * MIB, 3, true, KV_POLICY_CLOCK);
     scene.worker = kv_join(scene.kv);
     scene.other = kv_join(scene.kv);
-    fill(&count);
+    scene.third = kv_join(scene.kv);
+    kv_offline(scene.third);
+    fill();
     kv_views_done(scene.worker);
-    for (unsigned i = 0; i < count / 2; i++) {
-        snprintf(name, sizeof(name), "key%u", i);
-        struct kv_key key = rig_key(scene.kv, name);
-        assert_int_equal(rig_delete(scene.worker, &key), KV_DELETE);
-    }
+    delete_keys(scene.worker, 0, scene.keys / 2);
     take_all();
     kv_announce(scene.worker);
     assert_true(is_much_retired(scene.kv));
-    scene.counts = moment;
 }
 
 static void tear_down(void)
@@ -84,15 +128,28 @@ static void tear_down(void)
     rig_check(scene.kv);
     kv_leave(scene.worker);
     kv_leave(scene.other);
+    kv_leave(scene.third);
     kv_destroy(scene.kv);
 }
 
 static void test_others_take_what_was_retired(void **unused)
 {
     for (unsigned moment = 0; moment < MOMENTS; moment++) {
-        set_up(moment);
+        set_up();
+        scene.counts = moment;
         if (!kv_evict_make_free(scene.worker))
             fail_msg("refused: what was retired was gone when count %u had been told", moment);
+        tear_down();
+    }
+}
+
+static void test_others_come_and_stay(void **unused)
+{
+    for (unsigned look = 0; look < MOMENTS; look++) {
+        set_up();
+        scene.looks = look + LOOKS_AWAY;
+        if (!kv_evict_make_free(scene.worker))
+            fail_msg("refused: nobody was online at look %u, and then somebody was", look);
         tear_down();
     }
 }
@@ -100,7 +157,7 @@ static void test_others_take_what_was_retired(void **unused)
 /* But where the others don't come there is an end to it. */
 static void test_nobody_comes(void **unused)
 {
-    set_up(UINT32_MAX);
+    set_up();
     assert_false(kv_evict_make_free(scene.worker));
     tear_down();
 }
@@ -109,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_others_take_what_was_retired),
+        cmocka_unit_test(test_others_come_and_stay),
         cmocka_unit_test(test_nobody_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
