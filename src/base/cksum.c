@@ -64,6 +64,12 @@ u_u32 u_cksum_copy(u_u32 sum, void *to, const void *from, u_u32 bytes)
     return cksum_append(sum, cksum_piece((u_u8 *)to, (const u_u8 *)from, bytes), bytes);
 }
 
+u_u64 u_sum_any(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 bytes)
+{
+    return u_sum_add64(sum, to ? cksum_piece(to, from, bytes)
+                               : cksum_piece((u_u8 *)U_NULL, from, bytes));
+}
+
 u_u32 u_cksum_pseudo4(struct u_be32 src, struct u_be32 dst, unsigned protocol, u_u32 l4_bytes)
 {
     u_u64 sum = u_sum_be32(u_sum_be32(0, l4_bytes), protocol);

@@ -92,6 +92,15 @@ U_INLINE u_u32 u_sum_join(u_u32 a, u_u32 b)
 }
 
 /*
+ * One sum without another, both of 16 bits, the second not 0. Of the complement of a sum this makes
+ * the complement of both: ~(a + b) is ~a - b.
+ */
+U_INLINE u_u32 u_sum_less(u_u32 a, u_u32 b)
+{
+    return (a - b - (a < b)) & 0xffff;
+}
+
+/*
  * The word that ends with the last of `bytes` bytes, without those that the words from the first
  * byte on have had already: zeros are behind the others instead.
  */
@@ -109,33 +118,34 @@ U_INLINE u_u64 u_sum_rest(u_u64 word, u_u32 bytes)
 #endif
 }
 
+/* Adds eight bytes at `from + at`, and copies them to the same place of `to` unless that is null.
+ */
+U_ALWAYS_INLINE u_u64 u_sum_word_at(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 at)
+{
+    u_u64 word;
+
+    u_copy(&word, from + at, 8);
+    if (to)
+        u_copy(to + at, &word, 8);
+    return u_sum_add64(sum, word);
+}
+
 /*
  * Adds eight bytes or more, and copies them unless `to` is null: two words at a time, of which each
  * is two instructions and half a loop. The last word ends with the last byte and may overlap the
- * one before.
+ * one before. Where the words behind the loop are follows from `bytes`: so a compiler that knows
+ * how many rounds there can be writes them out, with constants for places.
  */
 U_ALWAYS_INLINE u_u64 u_sum_words(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 bytes)
 {
-    unsigned long last = bytes - 8;
-    unsigned long at = 0;
+    u_u32 last = bytes - 8;
+    u_u32 at;
     u_u64 word;
-    u_u64 next;
 
-    for (; at + 8 < last; at += 16) {
-        u_copy(&word, from + at, 8);
-        u_copy(&next, from + at + 8, 8);
-        sum = u_sum_add64(u_sum_add64(sum, word), next);
-        if (to) {
-            u_copy(to + at, &word, 8);
-            u_copy(to + at + 8, &next, 8);
-        }
-    }
-    if (at < last) {
-        u_copy(&word, from + at, 8);
-        sum = u_sum_add64(sum, word);
-        if (to)
-            u_copy(to + at, &word, 8);
-    }
+    for (at = 0; at + 16 < bytes; at += 16)
+        sum = u_sum_word_at(u_sum_word_at(sum, to, from, at), to, from, at + 8);
+    if ((bytes - 1) & 8)
+        sum = u_sum_word_at(sum, to, from, (bytes - 1) & ~(u_u32)15);
     u_copy(&word, from + last, 8);
     if (to)
         u_copy(to + last, &word, 8);
@@ -190,6 +200,21 @@ U_ALWAYS_INLINE u_u64 u_sum_add(u_u64 sum, const void *from, u_u32 bytes)
 U_ALWAYS_INLINE u_u64 u_sum_copy(u_u64 sum, void *to, const void *from, u_u32 bytes)
 {
     return u_sum_piece(sum, (u_u8 *)to, (const u_u8 *)from, bytes);
+}
+
+/*
+ * The same for pieces whose length is mostly in between these two: others take a call. `to` is a
+ * constant null, or a pointer.
+ */
+enum { U_SUM_SHORT_MIN = 8, U_SUM_SHORT_MAX = 128 };
+
+u_u64 u_sum_any(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 bytes);
+
+U_ALWAYS_INLINE u_u64 u_sum_short(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 bytes)
+{
+    if (U_LIKELY(bytes - U_SUM_SHORT_MIN <= U_SUM_SHORT_MAX - U_SUM_SHORT_MIN))
+        return u_sum_words(sum, to, from, bytes);
+    return u_sum_any(sum, to, from, bytes);
 }
 
 /*

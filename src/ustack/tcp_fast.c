@@ -248,11 +248,7 @@ U_ALWAYS_INLINE int segment_is_intact(const struct us_conn *conn, const struct u
     u_u64 sum = conn->head.ports_sum + (u_u64)u_be32_word(hdr_bytes + len);
 
     sum = u_sum_add(sum, hdr + US_FAST_PORTS_BYTES, hdr_bytes - US_FAST_PORTS_BYTES);
-    if (U_UNLIKELY(len > US_FAST_SUM_BYTES))
-        sum = u_sum_add64(sum, u_cksum_add(0, hdr + hdr_bytes, len) & 0xffff);
-    else
-        sum = u_sum_add(sum, hdr + hdr_bytes, len);
-    return u_sum_is_good(sum);
+    return u_sum_is_good(u_sum_short(sum, (u_u8 *)U_NULL, hdr + hdr_bytes, len));
 }
 
 /* ---- what the frame changes ---- */
@@ -457,10 +453,7 @@ U_ALWAYS_INLINE int usual_is_intact(const struct us_conn *conn, const u_u8 *l3, 
     sum = sum_word(sum, l4 + 8);
     sum = sum_word(sum, l4 + 16);
     sum = sum_word(sum, l4 + 24);
-    if (U_UNLIKELY(len > US_FAST_SUM_BYTES))
-        sum = u_sum_add64(sum, u_cksum_add(0, data, len) & 0xffff);
-    else
-        sum = u_sum_add(sum, data, len);
+    sum = u_sum_short(sum, (u_u8 *)U_NULL, data, len);
     return u_sum_is_good(sum_ip4(l3)) && u_sum_is_good(sum);
 }
 

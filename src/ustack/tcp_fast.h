@@ -8,9 +8,6 @@
 #include "ustack/tcp_hdr.h"
 #include "ustack/tcp_opt.h"
 
-/* More payload than that is summed by the functions for pieces of any length. */
-enum { US_FAST_SUM_BYTES = 128 };
-
 /* RFC 7323 appendix A: two NOPs, then the timestamps' kind and length. */
 enum { US_FAST_TS_HEAD = 0x0101080a };
 

@@ -48,7 +48,7 @@ U_INLINE u_u64 build_tcp(const struct us_stack *stack, const struct us_conn *con
 {
     struct us_tcp_hdr *hdr = (struct us_tcp_hdr *)l4;
     u_u32 shape = hdr_bytes << 26 | (u_u32)(US_TCP_ACK | US_TCP_PSH) << 16 | window;
-    u_u64 sum = (u_u64)conn->head.ports_sum + u_be16_word(hdr_bytes + len);
+    u_u64 sum = (u_u64)conn->head.ports_sum + u_be32_word(hdr_bytes + len);
 
     hdr->urgent = u_be16(0);
     sum = put_word(l4 + 12, shape, sum);
@@ -79,7 +79,7 @@ U_INLINE void build_ip(const struct us_conn *conn, struct us_pkt *pkt, u_u8 *l3,
         if (caps & US_CAP_TX_IP_CSUM)
             pkt->flags |= US_PKT_TX_IP_CSUM;
         else
-            put_sum(&ip->checksum, ~u_sum_join(conn->head.ip_sum, total));
+            put_sum(&ip->checksum, u_sum_less(~(u_u32)conn->head.ip_sum & 0xffff, total));
     } else {
         ((struct us_ip6_hdr *)l3)->payload_bytes = u_be16(l4_bytes);
     }
@@ -128,10 +128,7 @@ U_ALWAYS_INLINE u_u32 conn_build(struct us_stack *stack, struct us_conn *conn, s
         pkt->csum_start = (u_u16)(shape.l2_bytes + shape.l3_bytes);
         pkt->csum_offset = 16;
     } else {
-        if (U_LIKELY(len <= US_FAST_SUM_BYTES))
-            sum = u_sum_copy(sum, l4 + shape.hdr_bytes, out->from, len);
-        else
-            sum = u_sum_add64(sum, u_cksum_copy(0, l4 + shape.hdr_bytes, out->from, len) & 0xffff);
+        sum = u_sum_short(sum, l4 + shape.hdr_bytes, out->from, len);
         put_sum(&hdr->checksum, ~u_sum_fold(sum));
         pkt->flags = 0;
     }

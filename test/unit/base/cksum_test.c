@@ -203,6 +203,38 @@ static void sums_in_line_agree(void **state)
     assert_int_equal(u_sum_fold(0), 0);
 }
 
+/* Of lengths around the bounds of what is done in line, and of all between. */
+static void sums_of_short_pieces_agree(void **state)
+{
+    u_u8 area[U_SUM_SHORT_MAX + 40];
+    u_u8 copy[sizeof(area) + 1];
+    u_u32 bytes;
+
+    for (bytes = 0; bytes <= sizeof(area); bytes++) {
+        u_u64 sum;
+
+        fill_random(area, sizeof(area), bytes);
+        sum = u_sum_short((u_u64)bytes << 60, NULL, area, bytes);
+        assert_int_equal(u_sum_fold(sum), u_sum_fold(u_sum_add((u_u64)bytes << 60, area, bytes)));
+        copy[bytes] = 0x5a;
+        assert_true(u_sum_short((u_u64)bytes << 60, copy, area, bytes) == sum);
+        assert_memory_equal(copy, area, bytes);
+        assert_int_equal(copy[bytes], 0x5a);
+    }
+}
+
+/* What a frame of constants does with the length that is added last. */
+static void a_sum_is_taken_off_a_complement(void **state)
+{
+    u_u32 a;
+    u_u32 b;
+
+    for (a = 0; a <= 0xffff; a += a < 300 || a > 0xff00 ? 1 : 251)
+        for (b = 1; b <= 0xffff; b += b < 300 || b > 0xff00 ? 1 : 257)
+            if (u_sum_less(~a & 0xffff, b) != (~u_sum_join(a, b) & 0xffff))
+                fail_msg("%x and %x", a, b);
+}
+
 /* Good is what the receiver's sum over all of it says (RFC 1071), whatever the place of the error.
  */
 static void good_sums_are_told_from_bad_ones(void **state)
@@ -257,6 +289,8 @@ int main(void)
         cmocka_unit_test(bytes_with_their_checksum_sum_to_zero),
         cmocka_unit_test(pseudo_header_of_ipv4_is_its_twelve_bytes),
         cmocka_unit_test(sums_in_line_agree),
+        cmocka_unit_test(sums_of_short_pieces_agree),
+        cmocka_unit_test(a_sum_is_taken_off_a_complement),
         cmocka_unit_test(good_sums_are_told_from_bad_ones),
         cmocka_unit_test(good_sums_are_the_multiples),
     };
