@@ -97,7 +97,9 @@ U_INLINE u_u32 u_sum_join(u_u32 a, u_u32 b)
  */
 U_INLINE u_u32 u_sum_less(u_u32 a, u_u32 b)
 {
-    return (a - b - (a < b)) & 0xffff;
+    u_u32 less = a - b;
+
+    return (less + (less >> 16)) & 0xffff; /* 0xffff more is one less */
 }
 
 /*
@@ -118,18 +120,6 @@ U_INLINE u_u64 u_sum_rest(u_u64 word, u_u32 bytes)
 #endif
 }
 
-/* Adds eight bytes at `from + at`, and copies them to the same place of `to` unless that is null.
- */
-U_ALWAYS_INLINE u_u64 u_sum_word_at(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 at)
-{
-    u_u64 word;
-
-    u_copy(&word, from + at, 8);
-    if (to)
-        u_copy(to + at, &word, 8);
-    return u_sum_add64(sum, word);
-}
-
 /*
  * Adds eight bytes or more, and copies them unless `to` is null: two words at a time, of which each
  * is two instructions and half a loop. The last word ends with the last byte and may overlap the
@@ -141,11 +131,24 @@ U_ALWAYS_INLINE u_u64 u_sum_words(u_u64 sum, u_u8 *to, const u_u8 *from, u_u32 b
     u_u32 last = bytes - 8;
     u_u32 at;
     u_u64 word;
+    u_u64 next;
 
-    for (at = 0; at + 16 < bytes; at += 16)
-        sum = u_sum_word_at(u_sum_word_at(sum, to, from, at), to, from, at + 8);
-    if ((bytes - 1) & 8)
-        sum = u_sum_word_at(sum, to, from, (bytes - 1) & ~(u_u32)15);
+    for (at = 0; at + 16 < bytes; at += 16) {
+        u_copy(&word, from + at, 8);
+        u_copy(&next, from + at + 8, 8);
+        sum = u_sum_add64(u_sum_add64(sum, word), next);
+        if (to) {
+            u_copy(to + at, &word, 8);
+            u_copy(to + at + 8, &next, 8);
+        }
+    }
+    if ((bytes - 1) & 8) {
+        at = (bytes - 1) & ~(u_u32)15;
+        u_copy(&word, from + at, 8);
+        sum = u_sum_add64(sum, word);
+        if (to)
+            u_copy(to + at, &word, 8);
+    }
     u_copy(&word, from + last, 8);
     if (to)
         u_copy(to + last, &word, 8);

@@ -131,8 +131,8 @@ static const char *check_sack(const struct us_conn *conn, struct census *census)
 
 static const char *check_timers(const struct us_conn *conn)
 {
-    int is_idle = conn->steady == US_STEADY_ALL && conn->snd_una == conn->snd_max;
-    u_u64 main_us = is_idle ? us_tcp_timer_keep_us(conn) : conn->main_us;
+    int is_idle = conn->steady >= US_STEADY_ALL && conn->snd_una == conn->snd_max;
+    u_u64 main_us = is_idle ? us_tcp_timer_keep_us(conn) : us_conn_main_us(conn);
     u_u64 due_us = u_min64(u_min64(main_us, conn->ack_us), conn->patience.linger_us);
 
     if (!((conn->main_timer == US_TT_NONE) == (conn->main_us == US_NEVER)))

@@ -248,7 +248,6 @@ struct us_conn {
     u_u8 ev_flags;
     u_u8 challenges;    /* challenge ACKs since challenge_at */
     u_u8 close_reason;  /* enum us_close_reason, once closed */
-    u_u8 usual_head;    /* while steady: its segments have the headers that most have */
     u_u32 challenge_at; /* us_ts_clock() */
     struct us_sendq sendq;
     struct us_sack *sack; /* null while nothing is missing */
@@ -267,7 +266,7 @@ struct us_conn {
     u_u64 rtt_from_us;
     u_u64 sent_us;         /* when data was sent last */
     u_u64 heard_us;        /* when an acceptable segment came last */
-    u_u64 main_us;         /* deadline of what main_timer says */
+    u_u64 main_us;         /* deadline of what main_timer says, see us_conn_main_us() */
     u_u64 ack_us;          /* deadline of the delayed ACK, US_NEVER if none */
     struct us_timer timer; /* one entry for both; may be set for earlier than needed */
 

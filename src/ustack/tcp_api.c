@@ -198,7 +198,7 @@ u_u8 *us_reserve(struct us_stack *stack, struct us_conn *conn, u_u32 want, u_u32
     struct us_chunk *chunk = conn->sendq.tail;
 
     /* On a steady connection mostly the block of the response before, see us_sendq_rest(). */
-    if (U_LIKELY(conn->steady == US_STEADY_ALL && chunk != U_NULL && chunk->len == 0 &&
+    if (U_LIKELY(conn->steady >= US_STEADY_ALL && chunk != U_NULL && chunk->len == 0 &&
                  want - 1 < US_RESERVE_MAX)) {
         *room = chunk->room;
         return us_chunk_tail(chunk);
@@ -222,7 +222,7 @@ u_u8 *us_reserve_first(struct us_stack *stack, struct us_conn *conn, u_u32 want,
     struct us_chunk *chunk = conn->sendq.head;
 
     /* What us_reserve() looks at; the block being the first, too, nothing is queued before it. */
-    if (U_LIKELY(conn->steady == US_STEADY_ALL && chunk != U_NULL && chunk == conn->sendq.tail &&
+    if (U_LIKELY(conn->steady >= US_STEADY_ALL && chunk != U_NULL && chunk == conn->sendq.tail &&
                  chunk->len == 0 && want - 1 < US_RESERVE_MAX)) {
         *room = chunk->room;
         return us_chunk_tail(chunk);

@@ -227,14 +227,11 @@ U_INLINE u_u32 tcp_shape(const struct us_tcp_hdr *tcp)
     return u_get_be32(*(const struct u_be32 *)(const void *)&tcp->offset);
 }
 
-/*
- * Whether the header is so long, has no flags but ACK and perhaps PSH, and tells of an open window.
- */
+/* Whether the header is so long and has no flags but ACK and perhaps PSH. */
 U_INLINE int tcp_shape_is_plain(u_u32 shape, u_u32 hdr_bytes)
 {
     return (shape & ~((u_u32)US_TCP_PSH << 16 | 0xffff)) ==
-               (hdr_bytes << 26 | (u_u32)US_TCP_ACK << 16) &&
-           (shape & 0xffff) != 0;
+           (hdr_bytes << 26 | (u_u32)US_TCP_ACK << 16);
 }
 
 /*
@@ -264,7 +261,7 @@ static U_NOINLINE void conn_take_rtt(struct us_stack *stack, struct us_conn *con
 static U_NOINLINE void conn_acked_some(struct us_stack *stack, struct us_conn *conn, u_u32 ack,
                                        u_u32 ts_ecr)
 {
-    if (conn->steady == US_STEADY_ALL)
+    if (conn->steady >= US_STEADY_ALL)
         us_conn_settle(conn);
     us_tcp_ack_advance(stack, conn, ack, ts_ecr, 0);
 }
@@ -284,11 +281,10 @@ U_INLINE void conn_acked(struct us_stack *stack, struct us_conn *conn, u_u32 ack
         conn_take_rtt(stack, conn, sample_us);
 }
 
-/* Takes over its acknowledgment number and window. */
-U_INLINE void conn_take_window(struct us_conn *conn, const struct us_tcp_hdr *tcp, u_u32 ack)
+/* Takes over its window. */
+U_INLINE void conn_take_window(struct us_conn *conn, const struct us_tcp_hdr *tcp)
 {
     conn->snd_wl1 = conn->rcv_nxt;
-    conn->snd_wl2 = ack;
     conn->snd_wnd = (tcp_shape(tcp) & 0xffff) << conn->snd_scale;
     if (U_UNLIKELY(conn->snd_wnd > conn->snd_wnd_max))
         conn->snd_wnd_max = conn->snd_wnd;
@@ -308,12 +304,15 @@ U_ALWAYS_INLINE void conn_take(struct us_stack *stack, struct us_conn *conn,
     if (has_ts)
         us_tcp_take_timestamp(conn, conn->rcv_nxt, tcp_ts_val(tcp));
     if (U_LIKELY(ack != conn->snd_una)) {
-        if (U_LIKELY(ack == conn->snd_max && conn->steady == US_STEADY_ALL))
+        if (U_LIKELY(ack == conn->snd_max && conn->steady >= US_STEADY_ALL))
             conn_acked(stack, conn, ack, len);
         else
             conn_acked_some(stack, conn, ack, has_ts ? tcp_ts_ecr(tcp) : 0);
     }
-    conn_take_window(conn, tcp, ack);
+    conn_take_window(conn, tcp);
+    conn->snd_wl2 = ack;
+    if (U_UNLIKELY(conn->snd_wnd < conn->cc.mss && conn->steady == US_STEADY_USUAL))
+        us_conn_leave_usual(conn);
     if (U_LIKELY(len > 0))
         us_tcp_recv_slice(stack, conn, (const u_u8 *)tcp + hdr_bytes, len);
     else if (conn->snd_nxt != conn->snd_end)
@@ -335,6 +334,7 @@ U_ALWAYS_INLINE int conn_input(struct us_stack *stack, struct us_conn *conn,
     if (U_UNLIKELY(frame->l4_bytes < hdr_bytes ||
                    (hdr_bytes > US_TCP_HDR_BYTES && !conn_expects_ts(conn, tcp)) ||
                    !tcp_shape_is_plain(tcp_shape(tcp), hdr_bytes) ||
+                   (tcp_shape(tcp) & 0xffff) == 0 || /* probes decide */
                    u_get_be32(tcp->seq) != conn->rcv_nxt || len > conn->rcv_adv - conn->rcv_nxt ||
                    ack - conn->snd_una > conn->snd_max - conn->snd_una ||
                    (len == 0 && ack == conn->snd_una)))
@@ -402,12 +402,12 @@ U_INLINE struct us_conn *usual_find(const struct us_stack *stack, struct us_gues
 
     if (U_LIKELY(guess->holds)) {
         conn = (struct us_conn *)(void *)(base + ((u_u64)*guess->at << GUESS_SHIFT));
-        if (U_LIKELY(conn->steady == US_STEADY_ALL &&
+        if (U_LIKELY(conn->steady == US_STEADY_USUAL &&
                      conn_has_names(conn, l3 + U_OFFSET_OF(struct us_ip4_hdr, src))))
             return conn;
     }
     conn = find4(stack, l3);
-    if (conn == U_NULL || conn->steady != US_STEADY_ALL)
+    if (conn == U_NULL || conn->steady != US_STEADY_USUAL)
         return (struct us_conn *)U_NULL;
     place = (u_u32)((unsigned long)((u_u8 *)conn - base) >> GUESS_SHIFT);
     guess->holds = *guess->at == place;
@@ -434,10 +434,13 @@ U_INLINE int usual_is_tcp(const u_u8 *l3)
     return bytes_match(l3 + U_OFFSET_OF(struct us_ip4_hdr, total_bytes), mask, want);
 }
 
-/* What conn_input() asks of a segment. */
+/* What conn_input() asks of a segment, and that its window has room for one of ours. */
 U_INLINE int usual_is_next(const struct us_conn *conn, const struct us_tcp_hdr *tcp, u_u32 len)
 {
-    return conn_expects_ts(conn, tcp) && tcp_shape_is_plain(tcp_shape(tcp), US_USUAL_TCP_BYTES) &&
+    u_u32 shape = tcp_shape(tcp);
+
+    return conn_expects_ts(conn, tcp) && tcp_shape_is_plain(shape, US_USUAL_TCP_BYTES) &&
+           (shape & 0xffff) << conn->snd_scale >= conn->cc.mss &&
            u_get_be32(tcp->seq) == conn->rcv_nxt && u_get_be32(tcp->ack) == conn->snd_max &&
            len <= conn->rcv_adv - conn->rcv_nxt;
 }
@@ -468,7 +471,7 @@ U_INLINE void usual_take(struct us_stack *stack, struct us_conn *conn, const str
         conn->ts_recent = tcp_ts_val(tcp);
     if (U_LIKELY(ack != conn->snd_una))
         conn_acked(stack, conn, ack, len);
-    conn_take_window(conn, tcp, ack);
+    conn_take_window(conn, tcp);
     us_tcp_recv_slice(stack, conn, (const u_u8 *)tcp + US_USUAL_TCP_BYTES, len);
 }
 
@@ -484,8 +487,7 @@ U_INLINE int usual_input(struct us_stack *stack, const struct us_pkt *pkt, struc
     if (U_UNLIKELY(pkt->next_seg != U_NULL || pkt->len <= US_USUAL_BYTES))
         return 0;
     conn = usual_find(stack, guess, l3);
-    if (U_UNLIKELY(conn == U_NULL || !(conn->opts & US_OPT_TS) || !usual_has_hop(conn, pkt->data) ||
-                   !usual_is_tcp(l3)))
+    if (U_UNLIKELY(conn == U_NULL || !usual_has_hop(conn, pkt->data) || !usual_is_tcp(l3)))
         return 0;
     len = u_get_be16(((const struct us_ip4_hdr *)l3)->total_bytes) -
           (US_IP4_HDR_BYTES + US_USUAL_TCP_BYTES);

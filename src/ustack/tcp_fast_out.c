@@ -79,7 +79,7 @@ U_INLINE void build_ip(const struct us_conn *conn, struct us_pkt *pkt, u_u8 *l3,
         if (caps & US_CAP_TX_IP_CSUM)
             pkt->flags |= US_PKT_TX_IP_CSUM;
         else
-            put_sum(&ip->checksum, u_sum_less(~(u_u32)conn->head.ip_sum & 0xffff, total));
+            put_sum(&ip->checksum, u_sum_less((u_u32)conn->head.ip_sum ^ 0xffff, total));
     } else {
         ((struct us_ip6_hdr *)l3)->payload_bytes = u_be16(l4_bytes);
     }
@@ -153,18 +153,16 @@ static U_NOINLINE u_u32 conn_build_any(struct us_stack *stack, struct us_conn *c
     return conn_build(stack, conn, pkt, out, shape, stack->config.caps);
 }
 
-/* The same where they are what most have, of constant lengths. */
-U_ALWAYS_INLINE u_u32 conn_build_usual(struct us_stack *stack, struct us_conn *conn,
-                                       struct us_pkt *pkt, const struct fast_out *out)
+/* The same where they are what most have, of constant lengths; `caps` as in conn_build(). */
+U_ALWAYS_INLINE void conn_build_usual(struct us_stack *stack, struct us_conn *conn,
+                                      struct us_pkt *pkt, const struct fast_out *out, u_u32 caps)
 {
     struct fast_shape shape;
 
     shape.l2_bytes = US_ETH_HDR_BYTES;
     shape.l3_bytes = US_IP4_HDR_BYTES;
     shape.hdr_bytes = US_USUAL_TCP_BYTES;
-    if (!(stack->config.caps & (US_CAP_TX_IP_CSUM | US_CAP_TX_L4_CSUM)))
-        return conn_build(stack, conn, pkt, out, shape, 0);
-    return conn_build(stack, conn, pkt, out, shape, stack->config.caps);
+    conn_build(stack, conn, pkt, out, shape, caps);
 }
 
 /* ---- any segment of new data ---- */
@@ -249,7 +247,7 @@ static U_NOINLINE u_u32 conn_send_all(struct us_stack *stack, struct us_conn *co
     hop = conn_hop(stack, conn);
     if (hop == U_NULL)
         return 0;
-    if (conn->steady == US_STEADY_ALL)
+    if (conn->steady >= US_STEADY_ALL)
         us_conn_settle(conn);
     if (conn->snd_una == conn->snd_max && stack->now_us - conn->sent_us > conn->rtt.rto_us)
         us_cc_idle(&conn->cc, stack->now_us - conn->sent_us, conn->rtt.rto_us);
@@ -292,28 +290,37 @@ U_INLINE int conn_window_stays(const struct us_stack *stack, const struct us_con
            *window <= 0xffff;
 }
 
-/* What conn_record() does with such a segment, as far as tcp_steady.h leaves it to do. */
-U_INLINE void conn_sent_lone(struct us_stack *stack, struct us_conn *conn, u_u32 len, u_u32 window)
+/*
+ * What conn_record() does with such a segment, as far as tcp_steady.h leaves it to do: of a usual
+ * connection, neither timers nor the congestion window.
+ */
+U_INLINE void conn_sent_lone(struct us_conn *conn, u_u32 len, u_u32 window, u_u64 now_us)
 {
     u_u32 end = conn->snd_nxt + len;
-    u_u64 now_us = stack->now_us;
 
-    conn->out_flags = 0;
-    conn->segs_unacked = 0;
-    conn->ack_us = US_NEVER;
+    u_zero((u_u8 *)conn + U_OFFSET_OF(struct us_conn, out_flags), 2); /* and segs_unacked */
     conn->last_ack = conn->rcv_nxt;
     conn->rcv_adv = conn->rcv_nxt + (window << conn->rcv_scale);
-    conn->main_us += now_us - conn->sent_us;
     conn->sent_us = now_us;
     conn->snd_max = end;
     conn->snd_nxt = end;
-    us_count_add(stack, US_C_TCP_TX_BYTES, len);
-    if (U_UNLIKELY(conn->timer.at_us > conn->main_us))
+}
+
+/* The same of any steady connection, which may be a usual one afterwards. */
+static void conn_sent_lone_any(struct us_stack *stack, struct us_conn *conn, u_u32 len,
+                               u_u32 window)
+{
+    conn->main_us += stack->now_us - conn->sent_us;
+    conn->ack_us = US_NEVER;
+    conn_sent_lone(conn, len, window, stack->now_us);
+    if (conn->timer.at_us > conn->main_us)
         us_tcp_timer_arm(stack, conn);
-    if (U_UNLIKELY(!us_cc_is_roomy(&conn->cc, len) && us_cc_is_limit(&conn->cc, len))) {
+    if (!us_cc_is_roomy(&conn->cc, len) && us_cc_is_limit(&conn->cc, len)) {
         us_conn_settle(conn);
-        conn->limited = end;
+        conn->limited = conn->snd_max;
+        return;
     }
+    us_conn_look_usual(stack, conn);
 }
 
 /*
@@ -336,83 +343,119 @@ U_INLINE int conn_hop_is_fresh(const struct us_stack *stack, const struct us_con
 }
 
 /*
- * Fills the packet with all that a steady connection has queued, when nothing is in flight, and
- * adds its length to *bytes. Returns 0 if that is not so, or something else has to be considered.
- * `usual`, a constant, says that its headers are what most have.
+ * What a steady connection has to send is all that it has queued, and nothing is in flight: fills
+ * in what the segment is made of. Returns 0 if that is not so, or something else has to be
+ * considered.
  */
-U_ALWAYS_INLINE int conn_send_lone(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt,
-                                   const struct us_neighbour **fresh, u_u64 *bytes, int usual)
+U_ALWAYS_INLINE int conn_has_lone(const struct us_stack *stack, const struct us_conn *conn,
+                                  const struct us_neighbour **fresh, struct fast_out *out)
 {
-    u_u32 hdr_max =
-        usual ? (u_u32)US_USUAL_BYTES : stack->l2_bytes + (u_u32)(US_IP_HDR_MAX + US_TCP_HDR_MAX);
-    u_u32 len = conn->snd_end - conn->snd_una;
     const struct us_chunk *chunk = conn->sendq.head;
-    struct fast_out out;
 
-    if (U_UNLIKELY(conn->snd_una != conn->snd_nxt || len - 1 >= conn->cc.mss ||
-                   len > conn->snd_wnd || chunk->len != len || !conn_owes_no_more(conn) ||
-                   hdr_max + len > pkt->room || !conn_hop_is_fresh(stack, conn, fresh) ||
+    out->len = conn->snd_end - conn->snd_una;
+    if (U_UNLIKELY(conn->snd_una != conn->snd_nxt || out->len - 1 >= conn->cc.mss ||
+                   chunk->len != out->len || !conn_owes_no_more(conn) ||
+                   !conn_hop_is_fresh(stack, conn, fresh) ||
                    stack->now_us - conn->sent_us > conn->rtt.rto_us ||
-                   !conn_window_stays(stack, conn, &out.window)))
+                   !conn_window_stays(stack, conn, &out->window)))
         return 0;
-    out.l2 = conn->neighbour->l2;
-    out.from = chunk->data;
-    out.len = len;
-    *bytes +=
-        usual ? conn_build_usual(stack, conn, pkt, &out) : conn_build_any(stack, conn, pkt, &out);
-    conn_sent_lone(stack, conn, len, out.window);
+    out->l2 = conn->neighbour->l2;
+    out->from = chunk->data;
     return 1;
 }
 
-/* The same with other headers. */
-static U_NOINLINE int conn_send_lone_any(struct us_stack *stack, struct us_conn *conn,
-                                         struct us_pkt *pkt, u_u64 *bytes)
+/*
+ * Fills the packet with what a usual connection has queued; returns how many bytes of payload these
+ * are, or 0. They fit into the peer's window, which has room for a segment, and into the packet,
+ * which has room for the MTU.
+ */
+U_ALWAYS_INLINE u_u32 conn_send_usual(struct us_stack *stack, struct us_conn *conn,
+                                      struct us_pkt *pkt, const struct us_neighbour **fresh,
+                                      u_u32 caps)
+{
+    struct fast_out out;
+
+    if (U_UNLIKELY(!conn_has_lone(stack, conn, fresh, &out)))
+        return 0;
+    conn_build_usual(stack, conn, pkt, &out, caps);
+    conn_sent_lone(conn, out.len, out.window, stack->now_us);
+    return out.len;
+}
+
+/* The same of any steady connection; returns the length of the frame, or 0. */
+static U_NOINLINE u_u32 conn_send_lone(struct us_stack *stack, struct us_conn *conn,
+                                       struct us_pkt *pkt)
 {
     const struct us_neighbour *fresh = (const struct us_neighbour *)U_NULL;
+    struct fast_out out;
+    u_u32 frame_bytes;
 
-    return conn_send_lone(stack, conn, pkt, &fresh, bytes, 0);
+    if (!conn_has_lone(stack, conn, &fresh, &out) || out.len > conn->snd_wnd ||
+        stack->l2_bytes + US_IP_HDR_MAX + US_TCP_HDR_MAX + out.len > pkt->room)
+        return 0;
+    frame_bytes = conn_build_any(stack, conn, pkt, &out);
+    us_count_add(stack, US_C_TCP_TX_BYTES, out.len);
+    conn_sent_lone_any(stack, conn, out.len, out.window);
+    return frame_bytes;
 }
 
 /* Any of the above; returns the length of the frame, or 0. */
 static U_NOINLINE u_u32 conn_send_unusual(struct us_stack *stack, struct us_conn *conn,
                                           struct us_pkt *pkt)
 {
-    u_u64 bytes = 0;
+    u_u32 frame_bytes = 0;
 
     if (conn->steady < US_STEADY_IN)
         us_conn_look(stack, conn);
-    if (conn->steady == US_STEADY_ALL && conn_send_lone_any(stack, conn, pkt, &bytes))
-        return (u_u32)bytes;
-    return conn_send_all(stack, conn, pkt);
+    if (conn->steady == US_STEADY_USUAL)
+        us_conn_leave_usual(conn); /* and come back when the segment was sent */
+    if (conn->steady == US_STEADY_ALL)
+        frame_bytes = conn_send_lone(stack, conn, pkt);
+    return frame_bytes != 0 ? frame_bytes : conn_send_all(stack, conn, pkt);
 }
 
 /* ---- the list ---- */
 
-unsigned us_tcp_fast_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n)
+/* us_tcp_fast_output() for a device that does `caps`, as in conn_build(). */
+U_ALWAYS_INLINE unsigned list_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n,
+                                     u_u32 caps)
 {
     const struct us_neighbour *fresh = (const struct us_neighbour *)U_NULL;
     struct u_list *link = stack->out_list.next;
     struct us_pkt **at = pkts;
-    u_u64 bytes = 0;
+    u_u64 payload = 0; /* of usual frames */
+    u_u32 unusual = 0;
     u_u32 i;
 
     for (; at < pkts + n && link != &stack->out_list; at++) {
         struct us_conn *conn = U_CONTAINER_OF(link, struct us_conn, out_link);
+        u_u32 len = 0;
 
-        if (U_UNLIKELY(conn->steady != US_STEADY_ALL || !conn->usual_head ||
-                       !conn_send_lone(stack, conn, *at, &fresh, &bytes, 1))) {
-            u_u32 sent = conn_send_unusual(stack, conn, *at);
-            if (sent == 0)
+        if (U_LIKELY(conn->steady == US_STEADY_USUAL))
+            len = conn_send_usual(stack, conn, *at, &fresh, caps);
+        payload += len;
+        if (U_UNLIKELY(len == 0)) {
+            u_u32 frame_bytes = conn_send_unusual(stack, conn, *at);
+            if (frame_bytes == 0)
                 break;
-            bytes += sent;
+            us_count_add(stack, US_C_TX_BYTES, frame_bytes);
+            unusual++;
         }
         link = link->next;
         u_list_init(&conn->out_link);
     }
     u_list_begin_with(&stack->out_list, link);
     i = (u_u32)(at - pkts);
-    stack->counters[US_C_TX_BYTES] += bytes;
+    stack->counters[US_C_TX_BYTES] += payload + (u_u64)(i - unusual) * US_USUAL_BYTES;
+    stack->counters[US_C_TCP_TX_BYTES] += payload;
     us_count_add(stack, US_C_TCP_TX_SEGMENTS, i);
     us_count_add(stack, US_C_TCP_FAST_SENT, i);
     return i;
+}
+
+unsigned us_tcp_fast_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n)
+{
+    if (!(stack->config.caps & (US_CAP_TX_IP_CSUM | US_CAP_TX_L4_CSUM)))
+        return list_output(stack, pkts, n, 0);
+    return list_output(stack, pkts, n, stack->config.caps);
 }

@@ -46,6 +46,20 @@ static int conn_has_usual_head(const struct us_stack *stack, const struct us_con
            !us_local_is_ip6(conn->key.local_ip);
 }
 
+/* Whether one segment has room in both windows, and the congestion window is no limit for it. */
+static int conn_is_roomy(const struct us_conn *conn)
+{
+    return conn->snd_wnd >= conn->cc.mss && us_cc_is_roomy(&conn->cc, conn->cc.mss);
+}
+
+/* Whether a connection that is US_STEADY_ALL is US_STEADY_USUAL, but for numbers that aren't kept.
+ */
+static int conn_is_usual(const struct us_stack *stack, const struct us_conn *conn)
+{
+    return conn_has_usual_head(stack, conn) && conn_is_roomy(conn) && conn->ack_us == US_NEVER &&
+           conn->timer.at_us <= us_conn_main_us(conn);
+}
+
 /* Whether the segment sent last was the one whose round trip was measured. */
 static int last_was_timed(const struct us_conn *conn)
 {
@@ -71,17 +85,34 @@ int us_conn_look(struct us_stack *stack, struct us_conn *conn)
     if (!tail_comes_first(conn, tail_us))
         return 1;
     conn->steady = US_STEADY_ALL;
-    conn->usual_head = (u_u8)conn_has_usual_head(stack, conn);
     conn->flags |= US_CF_RTT_TIMED;
     conn->main_timer = US_TT_TAIL;
     conn->main_us = conn->sent_us + tail_us;
+    us_conn_look_usual(stack, conn);
     return 1;
+}
+
+void us_conn_look_usual(const struct us_stack *stack, struct us_conn *conn)
+{
+    if (!conn_is_usual(stack, conn) || conn->snd_wl2 != conn->snd_una)
+        return;
+    conn->main_us -= conn->sent_us;
+    conn->steady = US_STEADY_USUAL;
+}
+
+void us_conn_leave_usual(struct us_conn *conn)
+{
+    conn->main_us = us_conn_main_us(conn);
+    conn->snd_wl2 = conn->snd_una;
+    conn->steady = US_STEADY_ALL;
 }
 
 void us_conn_settle_steady(struct us_conn *conn)
 {
-    int all = conn->steady == US_STEADY_ALL;
+    int all = conn->steady >= US_STEADY_ALL;
 
+    if (conn->steady == US_STEADY_USUAL)
+        us_conn_leave_usual(conn);
     conn->steady = US_STEADY_NOT;
     if (!all)
         return;
@@ -103,8 +134,12 @@ void us_conn_steady_retime(struct us_stack *stack, struct us_conn *conn)
 {
     u_u32 tail_us = us_recovery_lone_us(stack, conn);
 
+    if (conn->steady == US_STEADY_USUAL)
+        us_conn_leave_usual(conn);
     conn->main_us = conn->sent_us + tail_us;
-    if (!tail_comes_first(conn, tail_us))
+    if (tail_comes_first(conn, tail_us))
+        us_conn_look_usual(stack, conn);
+    else
         us_conn_settle(conn);
 }
 
@@ -114,10 +149,11 @@ int us_conn_steady_holds(const struct us_stack *stack, const struct us_conn *con
         return 1;
     if (!conn_takes(conn))
         return 0;
-    if (conn->steady != US_STEADY_ALL)
+    if (conn->steady < US_STEADY_ALL)
         return 1;
+    if (conn->steady == US_STEADY_USUAL && !conn_is_usual(stack, conn))
+        return 0;
     return conn_is_plain(stack, conn) && conn_is_timed(conn) && conn->main_timer == US_TT_TAIL &&
-           (conn->flags & US_CF_RTT_TIMED) &&
-           conn->usual_head == conn_has_usual_head(stack, conn) &&
-           us_seq_leq(conn->limited, conn->snd_una) && us_seq_lt(conn->recover, conn->snd_una);
+           (conn->flags & US_CF_RTT_TIMED) && us_seq_leq(conn->limited, conn->snd_una) &&
+           us_seq_lt(conn->recover, conn->snd_una);
 }

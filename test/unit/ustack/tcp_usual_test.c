@@ -59,11 +59,23 @@ static void peer_sends(struct raw *raw, const struct peer *peer, u_u32 len)
     raw_segment(raw, US_TCP_ACK, peer->conn->rcv_nxt, peer->conn->snd_max, 65535, bytes, len);
 }
 
+/* Some requests and their answers, of which the last one is not acknowledged. */
+static void talk(struct raw *raw, const struct peer *peer)
+{
+    unsigned i;
+
+    for (i = 0; i < ROUNDS; i++) {
+        peer_sends(raw, peer, 14);
+        assert_int_equal(us_send(raw->stack, peer->conn, bytes, 35), 35);
+        raw_pump(raw, 50);
+        forget_output(raw);
+    }
+}
+
 /* A connection on which some requests were answered. */
 static struct peer open_peer(struct raw *raw, u_u16 port, int timestamps)
 {
     struct peer peer;
-    unsigned i;
     u_u32 snd;
 
     memset(&raw->opts, 0, sizeof(raw->opts));
@@ -74,13 +86,8 @@ static struct peer open_peer(struct raw *raw, u_u16 port, int timestamps)
     raw->peer_port = port;
     peer.port = port;
     peer.conn = raw_accept(raw, &snd);
-    for (i = 0; i < ROUNDS; i++) {
-        peer_sends(raw, &peer, 14);
-        assert_int_equal(us_send(raw->stack, peer.conn, bytes, 35), 35);
-        raw_pump(raw, 50);
-        forget_output(raw);
-    }
-    assert_int_equal(peer.conn->steady, US_STEADY_ALL);
+    talk(raw, &peer);
+    assert_int_equal(peer.conn->steady, timestamps ? US_STEADY_USUAL : US_STEADY_ALL);
     return peer;
 }
 
@@ -95,7 +102,7 @@ static void what_is_guessed_has_to_have_the_names(void **state)
     raw->no_pump = 1;
     for (i = 0; i < ROUNDS; i++)
         peer_sends(raw, &first, 14); /* so the next is guessed to be of that one, too */
-    assert_int_equal(first.conn->steady, US_STEADY_ALL);
+    assert_int_equal(first.conn->steady, US_STEADY_USUAL);
     assert_int_equal(raw->stack->guess.holds, 1);
     nxt = first.conn->rcv_nxt;
     raw->rx_flags = US_PKT_IP_CSUM_GOOD | US_PKT_L4_CSUM_GOOD; /* which would tell, too */
@@ -161,7 +168,7 @@ static void another_next_hop_goes_the_long_way(void **state)
     raw->no_pump = 1;
     peer_sends(raw, &peer, 14);
     assert_int_equal(raw_counter(raw, "tcp_fast_path"), before + 1);
-    assert_int_equal(peer.conn->steady, US_STEADY_ALL);
+    assert_int_equal(peer.conn->steady, US_STEADY_USUAL);
     peer.conn->hop_serial++; /* as if the entry had become another neighbour's */
     peer_sends(raw, &peer, 14);
     assert_int_equal(raw_counter(raw, "tcp_fast_path"), before + 1);
@@ -226,6 +233,56 @@ static void room_for_the_first_answer_only(void **state)
     assert_null(us_reserve_first(raw->stack, peer.conn, 100, &room));
 }
 
+/* Told with a request, and by an acknowledgment alone, which is no usual frame. */
+static void a_window_that_is_smaller_than_an_answer_is_obeyed(void **state)
+{
+    struct raw *raw = *state;
+    struct peer peer = open_peer(raw, 4000, 1);
+    struct raw_frame *frame;
+    u_u32 len;
+
+    for (len = 0; len <= 14; len += 14) {
+        struct us_conn *conn = peer.conn;
+        u_u32 edge = conn->snd_max + 20;
+
+        assert_int_equal(conn->steady, US_STEADY_USUAL);
+        raw_segment(raw, US_TCP_ACK, conn->rcv_nxt, conn->snd_max, 20, bytes, len);
+        forget_output(raw);
+        assert_int_not_equal(conn->steady, US_STEADY_USUAL);
+        assert_int_equal(us_send(raw->stack, conn, bytes, 35), 35);
+        raw_pump(raw, 50);
+        while ((frame = raw_frame(raw)) != NULL)
+            assert_true((int)(frame->seq + frame->data_len - edge) <= 0);
+        assert_true((int)(conn->snd_max - edge) <= 0);
+        peer_sends(raw, &peer, 0);
+        talk(raw, &peer);
+        talk(raw, &peer);
+    }
+}
+
+/* A segment that fills it has to be remembered: its acknowledgment may enlarge the window. */
+static void a_congestion_window_that_is_the_limit_is_minded(void **state)
+{
+    struct raw *raw = *state;
+    struct peer peer = open_peer(raw, 4000, 1);
+    struct us_conn *conn = peer.conn;
+
+    us_conn_settle(conn);
+    conn->cc.cwnd = conn->cc.mss;
+    peer_sends(raw, &peer, 14);
+    forget_output(raw);
+    talk(raw, &peer);
+    assert_int_equal(conn->steady, US_STEADY_ALL);
+    peer_sends(raw, &peer, 14);
+    assert_int_equal(us_send(raw->stack, conn, bytes, 1000), 1000);
+    raw_pump(raw, 50);
+    us_conn_settle(conn);
+    assert_int_equal(conn->limited, conn->snd_max);
+    conn->cc.cwnd = 4 * conn->cc.mss;
+    talk(raw, &peer);
+    assert_int_equal(conn->steady, US_STEADY_USUAL);
+}
+
 int main(void)
 {
 #define USUAL_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -237,6 +294,8 @@ int main(void)
         USUAL_TEST(nothing_is_taken_beyond_the_window),
         USUAL_TEST(timestamps_that_were_not_agreed_on_are_not_taken),
         USUAL_TEST(room_for_the_first_answer_only),
+        USUAL_TEST(a_window_that_is_smaller_than_an_answer_is_obeyed),
+        USUAL_TEST(a_congestion_window_that_is_the_limit_is_minded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
