@@ -16,46 +16,99 @@ static struct dpdk_queue *queue_of(struct nic *nic)
 }
 
 /* Makes a packet look new, whatever its last user left in it. */
-static struct us_pkt *pkt_empty(struct rte_mbuf *mbuf)
+static inline void pkt_empty(struct us_pkt *pkt, struct rte_mbuf *mbuf)
 {
-    struct us_pkt *pkt = dpdk_pkt_of(mbuf);
-
     pkt->data = rte_pktmbuf_mtod(mbuf, u_u8 *);
     pkt->next_seg = NULL;
     pkt->len = 0;
     pkt->flags = 0;
-    return pkt;
 }
 
-static unsigned dpdk_alloc(struct nic *nic, struct us_pkt **pkts, unsigned n)
+/* Lends packets that were given back a moment ago. Returns how many. */
+static inline unsigned alloc_kept(struct dpdk_queue *queue, struct us_pkt **pkts, unsigned n)
 {
-    struct dpdk_queue *queue = queue_of(nic);
+    struct us_pkt **top = queue->kept + queue->kept_count;
+    unsigned i;
+
+    n = u_min32(n, queue->kept_count);
+    for (i = 0; i < n; i++) {
+        struct us_pkt *pkt = *--top;
+        struct rte_mbuf *mbuf = dpdk_mbuf_of(pkt);
+
+        mbuf->data_off = RTE_PKTMBUF_HEADROOM; /* all packets of the pool have that much */
+        pkt_empty(pkt, mbuf);
+        pkts[i] = pkt;
+    }
+    queue->kept_count -= n;
+    return n;
+}
+
+static U_NOINLINE unsigned alloc_new(struct dpdk_queue *queue, struct us_pkt **pkts, unsigned n)
+{
     struct rte_mbuf *mbufs[NIC_BURST_MAX];
     unsigned i;
 
-    U_ASSERT(n <= NIC_BURST_MAX);
     if (U_UNLIKELY(rte_pktmbuf_alloc_bulk(queue->pool, mbufs, n) != 0)) {
         queue->counters.alloc_failed++;
         for (i = 0; i < n && (mbufs[i] = rte_pktmbuf_alloc(queue->pool)) != NULL; i++)
             continue;
         n = i;
     }
-    for (i = 0; i < n; i++)
-        pkts[i] = pkt_empty(mbufs[i]);
+    for (i = 0; i < n; i++) {
+        pkts[i] = dpdk_pkt_of(mbufs[i]);
+        pkt_empty(pkts[i], mbufs[i]);
+    }
     return n;
 }
 
-static void dpdk_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
+static unsigned dpdk_alloc(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    struct dpdk_queue *queue = queue_of(nic);
+    unsigned kept;
+
+    U_ASSERT(n <= NIC_BURST_MAX);
+    kept = alloc_kept(queue, pkts, n);
+    if (U_LIKELY(kept == n))
+        return n;
+    return kept + alloc_new(queue, pkts + kept, n - kept);
+}
+
+/*
+ * Whether a packet given back can be lent again as it is: it is the pool's, nobody else's, and
+ * nothing hangs on it. What its last use has left in other fields of the mbuf says nothing where
+ * `ol_flags` has no bits.
+ */
+static inline bool can_be_kept(const struct dpdk_queue *queue, const struct rte_mbuf *mbuf)
+{
+    return rte_mbuf_refcnt_read(mbuf) == 1 && mbuf->nb_segs == 1 && mbuf->next == NULL &&
+           mbuf->pool == queue->pool && RTE_MBUF_DIRECT(mbuf);
+}
+
+static U_NOINLINE void release_to_pool(struct us_pkt *const *pkts, unsigned n)
 {
     struct rte_mbuf *mbufs[NIC_BURST_MAX];
     unsigned i, step;
 
     for (; n > 0; n -= step, pkts += step) {
-        step = n < NIC_BURST_MAX ? n : NIC_BURST_MAX;
+        step = u_min32(n, NIC_BURST_MAX);
         for (i = 0; i < step; i++)
             mbufs[i] = dpdk_mbuf_of(pkts[i]);
         rte_pktmbuf_free_bulk(mbufs, step);
     }
+}
+
+static void dpdk_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    struct dpdk_queue *queue = queue_of(nic);
+    struct us_pkt **top = queue->kept + queue->kept_count;
+    unsigned most = u_min32(n, NIC_BURST_MAX - queue->kept_count);
+    unsigned i;
+
+    for (i = 0; i < most && can_be_kept(queue, dpdk_mbuf_of(pkts[i])); i++)
+        top[i] = pkts[i];
+    queue->kept_count += i;
+    if (U_UNLIKELY(i < n))
+        release_to_pool(pkts + i, n - i);
 }
 
 /* ---- opening and closing ----------------------------------------------------------------- */

@@ -85,6 +85,8 @@ struct dpdk_queue {
     struct dpdk_cut cut;
     struct rte_mbuf *waiting[NIC_BURST_MAX]; /* received, not handed out yet */
     unsigned waiting_count, waiting_at;
+    struct us_pkt *kept[NIC_BURST_MAX]; /* given back, to be lent next; the pool's are not needed */
+    unsigned kept_count;
     struct dpdk_counters counters;
 };
 

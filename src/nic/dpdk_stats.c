@@ -100,5 +100,5 @@ void dpdk_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
     emit(emit_ctx, "dpdk_alloc_failed", c->alloc_failed);
     emit(emit_ctx, "dpdk_sleeps", c->sleeps);
     emit(emit_ctx, "dpdk_naps", c->naps);
-    emit(emit_ctx, "dpdk_pool_lent", rte_mempool_in_use_count(queue->pool));
+    emit(emit_ctx, "dpdk_pool_lent", rte_mempool_in_use_count(queue->pool) - queue->kept_count);
 }

@@ -15,6 +15,9 @@
 
 #define TCP_CSUM_AT 16 /* us_pkt.csum_offset: the field's place in a TCP header, not in UDP's */
 
+/* What is left to the device. */
+#define OFFLOADS (US_PKT_TX_IP_CSUM | US_PKT_TX_L4_CSUM | US_PKT_TX_TSO)
+
 /* How often the state of a link that takes no frames is asked for. */
 #define LINK_ASK_US 1000
 
@@ -22,7 +25,7 @@ static uint64_t offloads_of(const struct us_pkt *pkt)
 {
     uint64_t ol_flags = 0;
 
-    if ((pkt->flags & (US_PKT_TX_IP_CSUM | US_PKT_TX_L4_CSUM | US_PKT_TX_TSO)) == 0)
+    if ((pkt->flags & OFFLOADS) == 0)
         return 0;
     if (pkt->data[pkt->l2_len] >> 4 == 4)
         ol_flags |= RTE_MBUF_F_TX_IPV4;
@@ -111,18 +114,22 @@ static void unlink_segments(struct rte_mbuf *head)
     head->nb_segs = 1;
 }
 
-/* Makes the mbuf say what the packet says. Returns false if there is no memory for a segment. */
-static bool prepare(struct dpdk_queue *queue, struct us_pkt *pkt, struct rte_mbuf *mbuf)
+/* A frame in one piece, of which nothing is left to the device. */
+static inline bool is_plain(const struct us_pkt *pkt)
 {
-    mbuf->data_len = (uint16_t)pkt->len;
-    mbuf->pkt_len = pkt->len;
+    return (pkt->flags & OFFLOADS) == 0 && pkt->next_seg == NULL;
+}
+
+/*
+ * Makes the mbuf say what the packet says beyond its length. Returns false if there is no memory
+ * for a segment.
+ */
+static U_NOINLINE bool prepare(struct dpdk_queue *queue, struct us_pkt *pkt, struct rte_mbuf *mbuf)
+{
     mbuf->ol_flags = offloads_of(pkt);
-    if (mbuf->ol_flags != 0) {
-        mbuf->l2_len = pkt->l2_len;
-        mbuf->l3_len = pkt->l3_len;
-        mbuf->l4_len = pkt->l4_len;
-        mbuf->tso_segsz = pkt->tso_mss;
-    }
+    if (mbuf->ol_flags != 0)
+        mbuf->tx_offload =
+            rte_mbuf_tx_offload(pkt->l2_len, pkt->l3_len, pkt->l4_len, pkt->tso_mss, 0, 0, 0);
     if (U_LIKELY(pkt->next_seg == NULL))
         return true;
     if (queue->port->zero_copy ? link_views(queue, mbuf, pkt->next_seg)
@@ -193,15 +200,23 @@ unsigned dpdk_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 
     U_ASSERT(n <= NIC_BURST_MAX);
     for (ready = 0; ready < n; ready++) {
-        mbufs[ready] = dpdk_mbuf_of(pkts[ready]);
-        if (U_UNLIKELY(is_stale(queue, pkts[ready]))) {
+        struct us_pkt *pkt = pkts[ready];
+        struct rte_mbuf *mbuf = dpdk_mbuf_of(pkt);
+
+        mbufs[ready] = mbuf;
+        mbuf->data_len = (uint16_t)pkt->len;
+        mbuf->pkt_len = pkt->len;
+        mbuf->ol_flags = 0;
+        if (U_LIKELY(is_plain(pkt)))
+            continue;
+        if (U_UNLIKELY(is_stale(queue, pkt))) {
             if (ready == 0)
                 return refuse_first(queue, mbufs, 1);
             break;
         }
-        if (!prepare(queue, pkts[ready], mbufs[ready]))
+        if (!prepare(queue, pkt, mbuf))
             break;
-        offloads += mbufs[ready]->ol_flags != 0;
+        offloads += mbuf->ol_flags != 0;
     }
     sent = ready;
     if (offloads > 0) {

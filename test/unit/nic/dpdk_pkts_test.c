@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The packets of a queue of DPDK: which are lent next, and that none is lost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <rte_mbuf.h>
+
+#include "nic/dpdk.h"
+
+#define PKTS_MAX 16384
+
+/* As many as are received at once, so that none waits inside. */
+#define BURST NIC_BURST_MAX
+
+static struct nic *nic;
+
+static struct rte_mbuf *mbuf_of(struct us_pkt *pkt)
+{
+    return (struct rte_mbuf *)(void *)pkt - 1;
+}
+
+/* Takes all the packets that there are and gives them back; returns how many. */
+static unsigned pkts_of(void)
+{
+    static struct us_pkt *pkts[PKTS_MAX + NIC_BURST_MAX];
+    unsigned count = 0, n;
+
+    do {
+        n = nic_alloc(nic, pkts + count, NIC_BURST_MAX);
+        count += n;
+    } while (n > 0 && count <= PKTS_MAX);
+    nic_release(nic, pkts, count);
+    return count;
+}
+
+static void stat_emit(void *ctx, const char *name, uint64_t value)
+{
+    if (strcmp(name, "dpdk_pool_lent") == 0)
+        *(uint64_t *)ctx = value;
+}
+
+static uint64_t lent(void)
+{
+    uint64_t value = UINT64_MAX;
+
+    nic_stats(nic, stat_emit, &value);
+    return value;
+}
+
+static bool is_among(struct us_pkt *const *pkts, unsigned n, const struct us_pkt *pkt)
+{
+    unsigned i;
+
+    for (i = 0; i < n && pkts[i] != pkt; i++)
+        continue;
+    return i < n;
+}
+
+/* A frame that was received is the next to be filled, and nothing of it is left. */
+static void what_is_given_back_is_lent_next(void **state)
+{
+    struct us_pkt *received[BURST], *empty[BURST], *before[NIC_BURST_MAX];
+    unsigned all = pkts_of();
+    unsigned i;
+
+    assert_int_equal(nic_alloc(nic, before, NIC_BURST_MAX), NIC_BURST_MAX); /* all that is kept */
+    assert_int_equal(nic_rx_burst(nic, received, BURST), BURST);
+    for (i = 0; i < BURST; i++) {
+        struct rte_mbuf *mbuf = mbuf_of(received[i]);
+
+        assert_int_not_equal(received[i]->len, 0);
+        received[i]->flags = US_PKT_L4_CSUM_GOOD | US_PKT_TX_TSO;
+        received[i]->next_seg = received[0];
+        mbuf->ol_flags = RTE_MBUF_F_RX_RSS_HASH;
+        (void)rte_pktmbuf_adj(mbuf, 14);
+    }
+    nic_release(nic, received, BURST);
+    assert_int_equal(nic_alloc(nic, empty, BURST), BURST);
+    for (i = 0; i < BURST; i++) {
+        struct rte_mbuf *mbuf = mbuf_of(empty[i]);
+
+        assert_true(is_among(received, BURST, empty[i]));
+        assert_false(is_among(empty, i, empty[i]));
+        assert_ptr_equal(empty[i]->data, (u_u8 *)mbuf->buf_addr + RTE_PKTMBUF_HEADROOM);
+        assert_int_equal(empty[i]->room, mbuf->buf_len - RTE_PKTMBUF_HEADROOM);
+        assert_int_equal(empty[i]->len, 0);
+        assert_int_equal(empty[i]->flags, 0);
+        assert_null(empty[i]->next_seg);
+        memset(empty[i]->data, 0, empty[i]->room);
+        empty[i]->len = 60;
+    }
+    assert_int_equal(nic_tx_burst(nic, empty, BURST), BURST);
+    nic_release(nic, before, NIC_BURST_MAX);
+    assert_int_equal(pkts_of(), all);
+}
+
+/* Sent as it is: what the mbuf had to say of its frame before is not said of this one. */
+static void a_packet_lent_again_asks_the_device_for_nothing(void **state)
+{
+    struct us_pkt *pkt, *before[NIC_BURST_MAX];
+    struct rte_mbuf *mbuf;
+
+    assert_int_equal(nic_alloc(nic, before, NIC_BURST_MAX), NIC_BURST_MAX); /* all that is kept */
+    assert_int_equal(nic_alloc(nic, &pkt, 1), 1);
+    mbuf = mbuf_of(pkt);
+    mbuf->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_TX_VLAN | RTE_MBUF_F_TX_TCP_CKSUM;
+    nic_release(nic, &pkt, 1);
+    assert_int_equal(nic_alloc(nic, &pkt, 1), 1);
+    assert_ptr_equal(mbuf_of(pkt), mbuf);
+    pkt->len = 60;
+    rte_mbuf_refcnt_update(mbuf, 1); /* it outlives the sending, to be looked at */
+    assert_int_equal(nic_tx_burst(nic, &pkt, 1), 1);
+    assert_int_equal(mbuf->ol_flags, 0);
+    assert_int_equal(mbuf->pkt_len, 60);
+    assert_int_equal(mbuf->data_len, 60);
+    rte_pktmbuf_free(mbuf);
+    nic_release(nic, before, NIC_BURST_MAX);
+}
+
+/* What DPDK or others still have a hand in goes back to DPDK. */
+static void others_go_back_to_the_pool(void **state)
+{
+    unsigned all = pkts_of();
+    struct us_pkt *held[3], *lent_next[NIC_BURST_MAX];
+    struct rte_mbuf *shared, *chained;
+    unsigned i;
+
+    /* First everything that is kept: what is released next would find no room. */
+    assert_int_equal(nic_alloc(nic, lent_next, NIC_BURST_MAX), NIC_BURST_MAX);
+    assert_int_equal(nic_alloc(nic, held, 3), 3);
+    shared = mbuf_of(held[0]);
+    chained = mbuf_of(held[1]);
+    rte_mbuf_refcnt_update(shared, 1);
+    assert_int_equal(rte_pktmbuf_chain(chained, mbuf_of(held[2])), 0);
+    nic_release(nic, held, 2); /* the third hangs on the second */
+    assert_int_equal(rte_mbuf_refcnt_read(shared), 1);
+    nic_release(nic, lent_next, NIC_BURST_MAX);
+    assert_int_equal(nic_alloc(nic, lent_next, NIC_BURST_MAX), NIC_BURST_MAX);
+    for (i = 0; i < NIC_BURST_MAX; i++) {
+        assert_ptr_not_equal(mbuf_of(lent_next[i]), shared);
+        assert_int_equal(mbuf_of(lent_next[i])->nb_segs, 1);
+        assert_null(mbuf_of(lent_next[i])->next);
+    }
+    nic_release(nic, lent_next, NIC_BURST_MAX);
+    rte_pktmbuf_free(shared);
+    assert_int_equal(pkts_of(), all);
+}
+
+static void what_is_kept_counts_as_free(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    uint64_t before = lent();
+
+    assert_int_equal(nic_alloc(nic, pkts, NIC_BURST_MAX), NIC_BURST_MAX);
+    assert_int_equal(lent(), before + NIC_BURST_MAX);
+    nic_release(nic, pkts, NIC_BURST_MAX);
+    assert_int_equal(lent(), before);
+}
+
+static int open_queue(void **state)
+{
+    struct nic_dpdk_config config = {.dev = "net_null0,size=64", .eal = "--no-huge"};
+    char error[NIC_ERROR_MAX];
+
+    if (nic_dpdk_open(&config, 1, &nic, error) == 1)
+        return 0;
+    fprintf(stderr, "%s\n", error);
+    return -1;
+}
+
+static int close_queue(void **state)
+{
+    nic_close(nic);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_given_back_is_lent_next),
+        cmocka_unit_test(a_packet_lent_again_asks_the_device_for_nothing),
+        cmocka_unit_test(others_go_back_to_the_pool),
+        cmocka_unit_test(what_is_kept_counts_as_free),
+    };
+
+    return cmocka_run_group_tests(tests, open_queue, close_queue);
+}
