@@ -87,6 +87,9 @@ static void find_fixed(struct form *form)
     memcpy(form->fixed + form->key_at, &form->key_mask, sizeof(form->key_mask));
     for (unsigned i = 0; i < sizeof(form->key_mask); i++)
         form->fixed[form->key_at + i] ^= 0xff;
+    form->middle = sizeof(form->key_mask);
+    while (form->middle < form->len && form->fixed[form->middle] == 0)
+        form->middle++;
 }
 
 static void make_text(struct form *form, const char *pattern, const struct keyspace *keys,
@@ -186,6 +189,7 @@ int forms_open(struct forms *forms, enum protocol protocol, const struct keyspac
     memset(forms, 0, sizeof(*forms));
     forms->protocol = protocol;
     forms->keys = keys;
+    forms->room = FORM_ROOM;
     for (kind = 0; kind < kinds; kind++) {
         forms->list[kind] = calloc(sizes, sizeof(struct form));
         if (!forms->list[kind]) {
@@ -201,9 +205,12 @@ int forms_open(struct forms *forms, enum protocol protocol, const struct keyspac
                 make_text(form, patterns[protocol][kind], keys, keys->key_bytes_min + i, exptime_s);
             find_fixed(form);
         }
-        if (keys->key_fixed && forms->list[kind]->plain && kind != FORM_SET)
+        if (keys->key_fixed && forms->list[kind]->plain &&
+            (kind != FORM_SET || keys->value_bytes_max <= FORM_VALUE_MAX))
             forms->only[kind] = forms->list[kind];
     }
+    if (forms->only[FORM_SET])
+        forms->room += keys->value_bytes_max + FORM_COPY_STEP;
     return 0;
 }
 

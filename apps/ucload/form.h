@@ -44,12 +44,16 @@ enum form_kind {
 #define FORM_COPY_STEP 16
 #define FORM_ROOM (FORM_BYTES_MAX + 32)
 
+/* Values up to here are written at once with their form. */
+#define FORM_VALUE_MAX 600
+
 #define BINARY_HEADER_BYTES 24
 
 struct form {
     uint16_t len;
     uint16_t key_at;    /* where the key begins; 0: there is none */
     uint16_t length_at; /* where the length of the value is to be inserted; 0: it is there */
+    uint16_t middle;    /* what no key changes, behind the first word, begins here */
     uint8_t opcode;     /* binary: what the reply has to repeat */
     bool plain;         /* nothing but the key is to be filled in */
     uint64_t key_mask;  /* of the eight bytes at key_at: those that are the key's */
@@ -62,8 +66,9 @@ struct forms {
     enum protocol protocol;
     const struct keyspace *keys;
     struct form *list[FORM_COUNT]; /* by length of the key, from key_bytes_min */
-    /* Of a kind that is plain, with nothing behind it, and one for all keys; or null. */
-    const struct form *only[FORM_COUNT];
+    /* Of a kind that is plain and one for all keys; nothing but a set's short value may follow. */
+    const struct form *only[FORM_COUNT]; /* or null */
+    uint32_t room;                       /* that the largest of these needs, with its value */
 };
 
 /* exptime_s is of all requests that carry one. Returns 0, or -1 if there is no memory. */
@@ -100,6 +105,22 @@ static inline void form_copy(const struct form *form, uint8_t *out)
 }
 
 /*
+ * Writes the value of a key and what stands behind it, in whole steps. Returns the length. Of
+ * values up to FORM_VALUE_MAX, in text protocols.
+ */
+static inline uint32_t form_write_value(const struct keyspace *keys, uint64_t id, uint8_t *out)
+{
+    const uint8_t *value = keyspace_value(keys, id);
+    uint32_t bytes = keys->value_bytes_max;
+    uint32_t i;
+
+    for (i = 0; i < bytes; i += FORM_COPY_STEP)
+        memcpy(out + i, value + i, FORM_COPY_STEP);
+    memcpy(out + bytes, "\r\n", 2);
+    return bytes + 2;
+}
+
+/*
  * Writes a plain form for the key that begins with this load_key_word() to `out`, which has
  * FORM_ROOM bytes. Returns the length.
  */
@@ -111,6 +132,12 @@ static inline uint32_t form_write_plain(const struct form *form, uint64_t word, 
     return form->len;
 }
 
+/* Bits of the word at `at` that are not those of the form, and no key changes. */
+static inline uint64_t form_differs(const struct form *form, const uint8_t *data, uint32_t at)
+{
+    return (form_word(data + at) ^ form_word(form->bytes + at)) & form_word(form->fixed + at);
+}
+
 /*
  * Whether these bytes, at least form->len, are what form_write_plain() would write. The form has
  * the length of a word or more; the last word may overlap the one before.
@@ -119,14 +146,11 @@ static inline bool form_matches(const struct form *form, uint64_t word, const ui
 {
     uint32_t last = form->len - (uint32_t)sizeof(word);
     uint64_t other = (form_word(data + form->key_at) ^ word) & form->key_mask;
-    uint32_t i = 0;
+    uint32_t i;
 
-    other |=
-        (form_word(data + last) ^ form_word(form->bytes + last)) & form_word(form->fixed + last);
-    do {
-        other |= (form_word(data + i) ^ form_word(form->bytes + i)) & form_word(form->fixed + i);
-        i += (uint32_t)sizeof(word);
-    } while (i < last);
+    other |= form_differs(form, data, 0) | form_differs(form, data, last);
+    for (i = form->middle; i < last; i += (uint32_t)sizeof(word))
+        other |= form_differs(form, data, i);
     return other == 0;
 }
 

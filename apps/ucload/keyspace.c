@@ -42,7 +42,7 @@ static void find_bounds(const struct load_size *size, uint32_t *min, uint32_t *m
 /* The text that all values are slices of. */
 static int open_text(struct keyspace *keys, char error[LOAD_ERROR_MAX])
 {
-    size_t bytes = (size_t)KEYSPACE_SLICES + keys->value_bytes_max;
+    size_t bytes = (size_t)KEYSPACE_SLICES + keys->value_bytes_max + KEYSPACE_SPARE;
 
     keys->text = malloc(bytes);
     if (!keys->text) {

@@ -21,6 +21,9 @@
 /* Values are slices of one text that begin at different places; more keys than that share them. */
 #define KEYSPACE_SLICES (1u << 20)
 
+/* Values may be read so far beyond their end. */
+#define KEYSPACE_SPARE 16
+
 struct keyspace {
     uint64_t count;
     uint32_t key_bytes_min, key_bytes_max;

@@ -276,19 +276,31 @@ static int get_line(struct session *s, const uint8_t *line, uint32_t len)
     return 0;
 }
 
-/* The line that means yes, and the one that means that the key isn't there; null: there is none. */
-static const char *const answers[2][OP_COUNT][2] = {
-    [PROTOCOL_TEXT] = {[OP_SET] = {"STORED\r\n", NULL},
-                       [OP_DELETE] = {"DELETED\r\n", "NOT_FOUND\r\n"},
-                       [OP_INCR] = {NULL, "NOT_FOUND\r\n"},
-                       [OP_TOUCH] = {"TOUCHED\r\n", "NOT_FOUND\r\n"},
-                       [OP_CREATE] = {"STORED\r\n", NULL}},
-    [PROTOCOL_META] = {[OP_SET] = {"HD\r\n", NULL},
-                       [OP_DELETE] = {"HD\r\n", "NF\r\n"},
-                       [OP_INCR] = {NULL, "NF\r\n"},
-                       [OP_TOUCH] = {"HD\r\n", "EN\r\n"},
-                       [OP_CREATE] = {"HD\r\n", NULL}},
+/* A line, with its end; its length is 0 where there is none. */
+struct answer {
+    uint8_t len;
+    char line[15];
 };
+
+/* The line that means yes, and the one that means that the key isn't there. */
+static const struct answer answers[2][OP_COUNT][2] = {
+    [PROTOCOL_TEXT] = {[OP_SET] = {{8, "STORED\r\n"}, {0}},
+                       [OP_DELETE] = {{9, "DELETED\r\n"}, {11, "NOT_FOUND\r\n"}},
+                       [OP_INCR] = {{0}, {11, "NOT_FOUND\r\n"}},
+                       [OP_TOUCH] = {{9, "TOUCHED\r\n"}, {11, "NOT_FOUND\r\n"}},
+                       [OP_CREATE] = {{8, "STORED\r\n"}, {0}}},
+    [PROTOCOL_META] = {[OP_SET] = {{4, "HD\r\n"}, {0}},
+                       [OP_DELETE] = {{4, "HD\r\n"}, {4, "NF\r\n"}},
+                       [OP_INCR] = {{0}, {4, "NF\r\n"}},
+                       [OP_TOUCH] = {{4, "HD\r\n"}, {4, "EN\r\n"}},
+                       [OP_CREATE] = {{4, "HD\r\n"}, {0}}},
+};
+
+/* Whether these bytes begin with this answer. */
+static bool begins_with_answer(const struct answer *answer, const uint8_t *data, uint32_t len)
+{
+    return answer->len > 0 && len >= answer->len && memcmp(data, answer->line, answer->len) == 0;
+}
 
 /* A number: the line itself, or with meta a value. */
 static bool is_count(struct session *s, const uint8_t *line, uint32_t len)
@@ -332,7 +344,7 @@ static int stats_line(struct session *s, const uint8_t *line, uint32_t len)
 static int take_line(struct session *s, const uint8_t *line, uint32_t len)
 {
     enum op op = (enum op)session_oldest(s)->op;
-    const char *const *answer;
+    const struct answer *answer;
 
     if (len < LINE_END_BYTES || line[len - 2] != '\r')
         return not_a_reply(s, line, len);
@@ -341,9 +353,9 @@ static int take_line(struct session *s, const uint8_t *line, uint32_t len)
     if (op == OP_STATS)
         return stats_line(s, line, len);
     answer = answers[s->talk->forms->protocol][op];
-    if (answer[0] && line_is(line, len, answer[0])) {
+    if (begins_with_answer(&answer[0], line, len)) {
         finish(s, 1);
-    } else if (answer[1] && line_is(line, len, answer[1])) {
+    } else if (begins_with_answer(&answer[1], line, len)) {
         finish(s, 0);
     } else if (is_refusal(line, len)) {
         refuse(s, line, len);
@@ -539,17 +551,25 @@ static inline bool same_bytes(const uint8_t *a, const uint8_t *b, uint32_t n)
     return x == y;
 }
 
-/* Whether the rest of a hit, its value and what stands behind that, is here. */
+/* What stands behind a value is here. It is compared as a word, with the byte before. */
+static inline bool is_get_end(const uint8_t *data)
+{
+    const uint8_t end[8] = {0, '\r', '\n', 'E', 'N', 'D', '\r', '\n'};
+    const uint8_t which[8] = {0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+    return ((form_word(data - 1) ^ form_word(end)) & form_word(which)) == 0;
+}
+
+/* Whether the rest of a hit, its value and what stands behind that, is here, behind its head. */
 static inline bool is_rest(const struct talk *talk, uint64_t id, uint32_t bytes,
                            const uint8_t *data)
 {
-    return memcmp(data + bytes, GET_END, GET_END_BYTES) == 0 &&
+    return is_get_end(data + bytes) &&
            (!talk->verify || same_bytes(data, keyspace_value(talk->keys, id), bytes));
 }
 
-/* The same where sizes vary. */
-static __attribute__((noinline)) uint32_t take_varied_hit(struct session *s, const uint8_t *data,
-                                                          uint32_t len)
+/* A hit where sizes vary. */
+static uint32_t take_varied_hit(struct session *s, const uint8_t *data, uint32_t len)
 {
     const struct talk *talk = s->talk;
     const struct pending *p = session_oldest(s);
@@ -557,7 +577,7 @@ static __attribute__((noinline)) uint32_t take_varied_hit(struct session *s, con
     uint8_t expect[FORM_ROOM];
     uint32_t head;
 
-    if (p->op != OP_GET || p->keys != 1 || talk->forms->protocol != PROTOCOL_TEXT)
+    if (p->keys != 1 || talk->forms->protocol != PROTOCOL_TEXT)
         return 0;
     head = form_write(talk->forms, forms_of(talk->forms, FORM_HIT, p->id), p->id, bytes, 0, expect);
     if (len < head + bytes + GET_END_BYTES || memcmp(data, expect, head) != 0 ||
@@ -567,22 +587,41 @@ static __attribute__((noinline)) uint32_t take_varied_hit(struct session *s, con
     return head + bytes + GET_END_BYTES;
 }
 
+/* The usual answers to what is no get of one key of one size. */
+static __attribute__((noinline)) uint32_t take_other(struct session *s, const uint8_t *data,
+                                                     uint32_t len)
+{
+    enum op op = (enum op)session_oldest(s)->op;
+    const struct answer *answer;
+
+    if (op == OP_GET)
+        return take_varied_hit(s, data, len);
+    if (s->talk->forms->protocol == PROTOCOL_BINARY)
+        return 0;
+    answer = &answers[s->talk->forms->protocol][op][0];
+    if (!begins_with_answer(answer, data, len))
+        return 0;
+    session_count(s, op, 1, 1);
+    return answer->len;
+}
+
 /*
- * The whole reply to a text get of one key, if it is a hit and lies here in one piece; returns its
- * length, or 0 for all other cases. Only for a session that is between two replies.
+ * The usual reply, if it lies here in one piece: to a get of one key the whole of a hit, to others
+ * the line that says yes. Returns its length, or 0 for all other cases. Only for a session that is
+ * between two replies.
  */
-static inline uint32_t take_hit(struct session *s, const uint8_t *data, uint32_t len)
+static inline uint32_t take_usual(struct session *s, const uint8_t *data, uint32_t len)
 {
     const struct talk *talk = s->talk;
     const struct pending *p = session_oldest(s);
-    const struct form *form = p->hit;
+    const struct form *form = talk->forms->only[FORM_HIT];
     uint32_t bytes = talk->keys->value_bytes_max;
     uint32_t total;
 
     if (s->head == s->tail)
         return 0;
-    if (!form)
-        return take_varied_hit(s, data, len);
+    if (p->keys != 1 || p->op != OP_GET || !form)
+        return take_other(s, data, len);
     total = form->len + bytes + GET_END_BYTES;
     if (len < total || !form_matches(form, p->word, data) ||
         !is_rest(talk, p->id, bytes, data + form->len))
@@ -623,7 +662,7 @@ static __attribute__((noinline)) int feed_pieces(struct session *s, const uint8_
     int n;
 
     while (len > 0) {
-        n = s->amid ? 0 : (int)take_hit(s, data, len);
+        n = s->amid ? 0 : (int)take_usual(s, data, len);
         if (n == 0)
             n = take_piece(s, data, len);
         if (n < 0)
@@ -636,7 +675,7 @@ static __attribute__((noinline)) int feed_pieces(struct session *s, const uint8_
 
 int session_feed(struct session *s, const uint8_t *data, uint32_t len)
 {
-    uint32_t n = s->amid ? 0 : take_hit(s, data, len);
+    uint32_t n = s->amid ? 0 : take_usual(s, data, len);
 
     s->talk->tally.bytes_in += len;
     return n == len ? 0 : feed_pieces(s, data + n, len - n);

@@ -56,10 +56,7 @@ void session_close(struct session *s)
 
 void session_keep_ids(struct session *s, const uint64_t *ids, uint32_t n)
 {
-    struct pending *p = &s->ring[s->tail & s->mask];
-
     U_ASSERT(n <= s->multi);
-    p->hit = NULL;
     memcpy(s->ids + (uint64_t)(s->tail & s->mask) * s->multi, ids, n * sizeof(ids[0]));
 }
 

@@ -63,7 +63,6 @@ struct pending {
     uint64_t word; /* load_key_word() of it */
     uint32_t keys;
     uint32_t op;
-    const struct form *hit; /* the head of a hit, where all have the same but for their keys */
 };
 
 enum session_step { SESSION_IDLE = 0, SESSION_HEAD, SESSION_BODY, SESSION_TAIL };
@@ -127,7 +126,6 @@ static inline void session_begin(struct session *s, enum op op, const uint64_t *
     p->word = load_key_word(ids[0]);
     p->keys = n;
     p->op = op;
-    p->hit = op == OP_GET ? s->talk->forms->only[FORM_HIT] : NULL;
     if (n > 1)
         session_keep_ids(s, ids, n);
     s->tail++;
@@ -148,8 +146,23 @@ static inline const struct pending *session_youngest(const struct session *s)
 }
 
 /*
+ * Writes all of a request for one key that has this form (forms.only), to `out`, which has
+ * forms.room bytes. Returns the length.
+ */
+static inline uint32_t session_put(struct session *s, enum op op, uint64_t id, uint64_t word,
+                                   const struct form *form, uint8_t *out)
+{
+    uint32_t used = form_write_plain(form, word, out);
+
+    if (op == OP_SET)
+        used += form_write_value(s->talk->keys, id, out + used);
+    s->talk->tally.bytes_out += used;
+    return used;
+}
+
+/*
  * Writes as much of the request as fits. Returns how much; 0 if less is there than it wants. The
- * usual request is for one key and ends with its form.
+ * usual request is for one key and written at once.
  */
 static inline uint32_t session_write(struct session *s, uint8_t *out, uint32_t room)
 {
@@ -157,34 +170,27 @@ static inline uint32_t session_write(struct session *s, uint8_t *out, uint32_t r
     const struct form *form = s->talk->forms->only[p->op];
     uint32_t used;
 
-    if (!form || s->step != SESSION_HEAD || p->keys != 1 || room < FORM_ROOM)
+    if (!form || s->step != SESSION_HEAD || p->keys != 1 || room < s->talk->forms->room)
         return session_write_steps(s, out, room);
-    used = form_write_plain(form, p->word, out);
+    used = session_put(s, (enum op)p->op, p->id, p->word, form, out);
     s->step = SESSION_IDLE;
-    s->talk->tally.bytes_out += used;
     return used;
 }
 
-/*
- * session_begin() and session_write() at once, of a request for one key that is no more than this
- * form (forms.only), to `out`, which has FORM_ROOM bytes. Returns how many bytes it has.
- */
+/* session_begin() and session_put() at once. */
 static inline uint32_t session_ask(struct session *s, enum op op, uint64_t id,
                                    const struct form *form, uint64_t at_ns, uint8_t *out)
 {
     struct pending *p = &s->ring[s->tail & s->mask];
     uint64_t word = load_key_word(id);
-    uint32_t used = form_write_plain(form, word, out);
 
     p->at_ns = at_ns;
     p->id = id;
     p->word = word;
     p->keys = 1;
     p->op = op;
-    p->hit = op == OP_GET ? s->talk->forms->only[FORM_HIT] : NULL;
     s->tail++;
-    s->talk->tally.bytes_out += used;
-    return used;
+    return session_put(s, op, id, word, form, out);
 }
 
 /*

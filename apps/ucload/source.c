@@ -189,9 +189,16 @@ void source_next_many(struct source *source, enum op *ops, uint64_t *ids, uint32
     uint32_t i;
 
     U_ASSERT(mix->multi == 1 && !source->storing && !source->replay);
-    for (i = 0; i < n; i++)
-        ops[i] = mix->single ? mix->only : draw_op(source);
+    if (mix->single) {
+        for (i = 0; i < n; i++)
+            ops[i] = mix->only;
+    } else {
+        for (i = 0; i < n; i++)
+            ops[i] = draw_op(source);
+    }
     load_popularity_draw_many(source->popularity, &source->prng, ids, n);
-    for (i = 0; i < n && mix_has(mix, OP_INCR); i++)
-        ids[i] += ops[i] == OP_INCR ? source->count : 0;
+    if (mix_has(mix, OP_INCR)) {
+        for (i = 0; i < n; i++)
+            ids[i] += ops[i] == OP_INCR ? source->count : 0;
+    }
 }

@@ -33,6 +33,8 @@
 #define CLOSING_SHARE 3
 #define CLOSING_SPARE 64
 
+U_STATIC_ASSERT(FORM_ROOM + FORM_VALUE_MAX + FORM_COPY_STEP <= US_RESERVE_MAX, a_set_is_reserved);
+
 static uint64_t us_of(uint64_t ns)
 {
     return ns / 1000;
@@ -66,14 +68,14 @@ static inline bool ask_again(struct client *client, struct conn *conn)
     u_u8 *out;
     uint32_t at;
 
-    if (U_UNLIKELY(!conn->us || session_in_flight(s) + 1 != s->depth || s->step != SESSION_IDLE ||
+    if (U_UNLIKELY(session_in_flight(s) + 1 != s->depth || s->step != SESSION_IDLE ||
                    !client_has_drawn(client)))
         return false;
     op = client->drawn_ops[client->drawn_at];
     form = s->talk->forms->only[op];
     if (U_UNLIKELY(!form || client->drawn_keys != 1))
         return false;
-    out = us_reserve(client->host.stack, conn->us, FORM_ROOM, &room);
+    out = us_reserve(client->host.stack, conn->us, s->talk->forms->room, &room);
     if (U_UNLIKELY(!out))
         return false;
     at = client_take(client, conn);
