@@ -22,6 +22,12 @@ struct census {
     u_u32 dgrams; /* that wait to be sent */
 };
 
+/* us_reserve_first() knows: it has all its room, and only references can be behind it. */
+static int block_may_be_empty(const struct us_conn *conn, const struct us_chunk *chunk)
+{
+    return chunk->room == US_BLOCK_ROOM && (chunk->next == U_NULL || conn->sendq.refs > 0);
+}
+
 static const char *check_sendq(const struct us_conn *conn, struct census *census)
 {
     const struct us_chunk *chunk;
@@ -45,6 +51,8 @@ static const char *check_sendq(const struct us_conn *conn, struct census *census
         } else {
             copied += chunk->len;
             census->blocks++;
+            if (chunk->len == 0 && !block_may_be_empty(conn, chunk))
+                return "send queue: an empty block that nobody expects";
         }
     }
     if (!(cursor_found))
@@ -235,14 +243,20 @@ static const char *check_time_wait(const struct us_stack *stack)
 /* Blocks and references that lie in no connection's queue. */
 static const char *check_queues(const struct us_stack *stack, struct census *census)
 {
+    u_u32 others = stack->events.dgram_tail - stack->events.dgram_head;
     const struct us_chunk *chunk;
     const struct us_ref *ref;
 
+    census->slices += others;
     for (chunk = stack->events.retired; chunk != U_NULL; chunk = chunk->next)
         census->blocks++;
-    for (ref = stack->events.released; ref != U_NULL; ref = (const struct us_ref *)ref->chunk.next)
+    for (ref = stack->events.released; ref != U_NULL;
+         ref = (const struct us_ref *)ref->chunk.next) {
         census->refs++;
-    census->slices += stack->events.dgram_tail - stack->events.dgram_head;
+        others++;
+    }
+    if (!(others == stack->events.others))
+        return "events: what comes before those of connections is miscounted";
     if (!(stack->replies.tail - stack->replies.head <= US_REPLIES_MAX))
         return "more answers than the queue holds";
     return (const char *)U_NULL;

@@ -4,10 +4,12 @@
 
 #include "ustack/tcp.h"
 #include "ustack/tcp_rxq.h"
+#include "ustack/tcp_steady.h"
 
 void us_event_queue_init(struct us_event_queue *events)
 {
     u_list_init(&events->conns);
+    events->others = 0;
     events->released = (struct us_ref *)U_NULL;
     events->released_last = (struct us_ref *)U_NULL;
     events->retired = (struct us_chunk *)U_NULL;
@@ -49,6 +51,7 @@ struct us_datagram_event *us_event_add_datagram(struct us_event_queue *events)
 {
     U_ASSERT(us_event_room(events));
     events->slices_used++;
+    events->others++;
     return &events->datagrams[events->dgram_tail++ % US_SLICES_MAX];
 }
 
@@ -85,6 +88,7 @@ void us_event_release(struct us_stack *stack, struct us_ref *ref)
     else
         events->released_last->chunk.next = &ref->chunk;
     events->released_last = ref;
+    events->others++;
 }
 
 void us_event_retire_blocks(struct us_stack *stack)
@@ -107,12 +111,14 @@ void us_event_keep_slices(struct us_stack *stack, struct us_conn *conn)
     }
 }
 
-static void event_fill(struct us_event *event, enum us_event_type type, struct us_conn *conn)
+U_INLINE void event_fill(struct us_event *event, enum us_event_type type, struct us_conn *conn)
 {
+    void *user = conn->user;
+
     event->type = type;
     event->reason = US_CLOSE_NONE;
     event->conn = conn;
-    event->user = conn->user;
+    event->user = user;
     event->cookie = U_NULL;
     event->data = (const u_u8 *)U_NULL;
     event->len = 0;
@@ -201,12 +207,14 @@ static int event_of_conn(struct us_stack *stack, struct us_conn *conn, struct us
     return 0;
 }
 
-/* Whether all that a connection has to tell is one slice. */
+/*
+ * Whether all that a connection has to tell is one slice. One that is steady holds nothing back,
+ * and has nothing in its receive queue.
+ */
 U_INLINE int event_is_one_slice(const struct us_conn *conn)
 {
-    return conn->slice_len != 0 && conn->slice_next == US_SLICE_NONE &&
-           (conn->ev_flags & ~US_EVF_VISIBLE) == 0 && !(conn->rx_flags & US_RX_HELD) &&
-           conn->rxq.head == U_NULL;
+    return conn->steady != US_STEADY_NOT && conn->ev_flags == US_EVF_VISIBLE &&
+           conn->slice_len != 0 && conn->slice_next == US_SLICE_NONE;
 }
 
 /* RELEASED comes before everything else: so a connection's end never overtakes it. */
@@ -217,6 +225,7 @@ static void event_released(struct us_stack *stack, struct us_event *event)
     event_fill(event, US_EV_RELEASED, ref->conn);
     event->cookie = ref->cookie;
     stack->events.released = (struct us_ref *)ref->chunk.next;
+    stack->events.others--;
     us_pool_put(&stack->ref_pool, ref);
     us_memory_freed(stack);
 }
@@ -226,6 +235,7 @@ static void event_datagram(struct us_event_queue *events, struct us_event *event
     const struct us_datagram_event *from = &events->datagrams[events->dgram_head++ % US_SLICES_MAX];
 
     events->slices_used--;
+    events->others--;
     event->type = US_EV_DATAGRAM;
     event->reason = US_CLOSE_NONE;
     event->conn = (struct us_conn *)U_NULL;
@@ -263,7 +273,7 @@ int us_next_event(struct us_stack *stack, struct us_event *event)
 {
     struct us_event_queue *events = &stack->events;
 
-    if (U_LIKELY(events->released == U_NULL && events->dgram_head == events->dgram_tail)) {
+    if (U_LIKELY(events->others == 0)) {
         struct us_conn *conn = U_CONTAINER_OF(events->conns.next, struct us_conn, ev_link);
         if (u_list_is_empty(&events->conns)) {
             event->type = US_EV_NONE;

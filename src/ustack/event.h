@@ -51,7 +51,8 @@ struct us_datagram_event {
 };
 
 struct us_event_queue {
-    struct u_list conns;     /* with something to tell */
+    struct u_list conns; /* with something to tell */
+    u_u32 others;        /* references and datagrams that are to be told of: before connections */
     struct us_ref *released; /* references whose release is to be told, oldest first */
     struct us_ref *released_last;
     struct us_chunk *retired; /* blocks that events already taken point to */

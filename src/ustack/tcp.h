@@ -396,10 +396,12 @@ U_INLINE void us_event_add_slice(struct us_stack *stack, struct us_conn *conn, c
     if (U_LIKELY(conn->slice_len == 0)) {
         conn->slice_data = data;
         conn->slice_len = (u_u16)len;
+        if (U_LIKELY(u_list_is_empty(&conn->ev_link)))
+            u_list_push_back(&events->conns, &conn->ev_link);
     } else {
         us_event_append_slice(events, conn, data, len);
+        us_event_queue_conn(stack, conn);
     }
-    us_event_queue_conn(stack, conn);
 }
 
 /* ---- tcp_ack.c ---- */

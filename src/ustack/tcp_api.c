@@ -221,11 +221,12 @@ u_u8 *us_reserve_first(struct us_stack *stack, struct us_conn *conn, u_u32 want,
 {
     struct us_chunk *chunk = conn->sendq.head;
 
-    /* What us_reserve() looks at; the block being the first, too, nothing is queued before it. */
-    if (U_LIKELY(conn->steady >= US_STEADY_ALL && chunk != U_NULL && chunk == conn->sendq.tail &&
-                 chunk->len == 0 && want - 1 < US_RESERVE_MAX)) {
-        *room = chunk->room;
-        return us_chunk_tail(chunk);
+    /* What us_reserve() looks at; where there are no references, nothing is behind an empty block.
+     */
+    if (U_LIKELY(conn->steady >= US_STEADY_ALL && chunk != U_NULL && chunk->len == 0 &&
+                 want - 1 < US_RESERVE_MAX)) {
+        *room = US_BLOCK_ROOM;
+        return ((struct us_block *)chunk)->bytes;
     }
     return us_send_queued(conn) > 0 ? (u_u8 *)U_NULL : us_reserve(stack, conn, want, room);
 }

@@ -251,10 +251,17 @@ U_ALWAYS_INLINE int segment_is_intact(const struct us_conn *conn, const struct u
 /* ---- what the frame changes ---- */
 
 /* The round-trip time is not what it was. */
-static U_NOINLINE void conn_take_rtt(struct us_stack *stack, struct us_conn *conn, u_u64 sample_us)
+static U_NOINLINE void conn_take_rtt(struct us_stack *stack, struct us_conn *conn)
 {
-    us_rtt_sample(&conn->rtt, sample_us);
+    us_rtt_sample(&conn->rtt, stack->now_us - conn->sent_us);
     us_conn_steady_retime(stack, conn);
+}
+
+/* The one segment of a steady connection was acknowledged: its round trip is a sample. */
+U_INLINE void conn_timed(struct us_stack *stack, struct us_conn *conn)
+{
+    if (U_UNLIKELY(!us_rtt_is_settled(&conn->rtt, stack->now_us - conn->sent_us)))
+        conn_take_rtt(stack, conn);
 }
 
 /* Some of what is in flight is acknowledged, or more goes with it than with a request. */
@@ -266,19 +273,18 @@ static U_NOINLINE void conn_acked_some(struct us_stack *stack, struct us_conn *c
     us_tcp_ack_advance(stack, conn, ack, ts_ecr, 0);
 }
 
-/* What us_tcp_ack_advance() does on a steady connection whose one segment is acknowledged. */
+/*
+ * What us_tcp_ack_advance() does on a steady connection whose one segment is acknowledged, but for
+ * conn_timed().
+ */
 U_INLINE void conn_acked(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 len)
 {
-    u_u64 sample_us = stack->now_us - conn->sent_us;
-
     conn->bytes_out += ack - conn->snd_una;
     conn->snd_una = ack;
     if (U_LIKELY(len > 0 && ack == conn->snd_end))
         us_sendq_rest(stack, &conn->sendq, ack);
     else
         us_sendq_drop(stack, &conn->sendq, ack);
-    if (U_UNLIKELY(!us_rtt_is_settled(&conn->rtt, sample_us)))
-        conn_take_rtt(stack, conn, sample_us);
 }
 
 /* Takes over its window. */
@@ -304,10 +310,12 @@ U_ALWAYS_INLINE void conn_take(struct us_stack *stack, struct us_conn *conn,
     if (has_ts)
         us_tcp_take_timestamp(conn, conn->rcv_nxt, tcp_ts_val(tcp));
     if (U_LIKELY(ack != conn->snd_una)) {
-        if (U_LIKELY(ack == conn->snd_max && conn->steady >= US_STEADY_ALL))
+        if (U_LIKELY(ack == conn->snd_max && conn->steady >= US_STEADY_ALL)) {
             conn_acked(stack, conn, ack, len);
-        else
+            conn_timed(stack, conn);
+        } else {
             conn_acked_some(stack, conn, ack, has_ts ? tcp_ts_ecr(tcp) : 0);
+        }
     }
     conn_take_window(conn, tcp);
     conn->snd_wl2 = ack;
@@ -460,19 +468,25 @@ U_ALWAYS_INLINE int usual_is_intact(const struct us_conn *conn, const u_u8 *l3, 
     return u_sum_is_good(sum_ip4(l3)) && u_sum_is_good(sum);
 }
 
-/* What conn_take() does with such a segment. */
+/*
+ * What conn_take() does with such a segment. The round trip comes last: it has nothing to do with
+ * the rest, and then nothing has to outlast the call that it may be.
+ */
 U_INLINE void usual_take(struct us_stack *stack, struct us_conn *conn, const struct us_tcp_hdr *tcp,
                          u_u32 len)
 {
     u_u32 ack = conn->snd_max;
+    int timed = ack != conn->snd_una;
 
     conn->heard_us = stack->now_us;
     if (U_LIKELY(conn->last_ack == conn->rcv_nxt)) /* it can't be beyond that */
         conn->ts_recent = tcp_ts_val(tcp);
-    if (U_LIKELY(ack != conn->snd_una))
+    if (U_LIKELY(timed))
         conn_acked(stack, conn, ack, len);
     conn_take_window(conn, tcp);
     us_tcp_recv_slice(stack, conn, (const u_u8 *)tcp + US_USUAL_TCP_BYTES, len);
+    if (U_LIKELY(timed))
+        conn_timed(stack, conn);
 }
 
 /* Handles a frame that is one of these, or returns 0. The next guess is its connection's. */

@@ -19,6 +19,8 @@ U_INLINE void us_tcp_recv_ack_later(struct us_stack *stack, struct us_conn *conn
     u_copy(&owed, at, sizeof(owed));
     if (U_LIKELY(owed == 0)) {
         u_copy(at, first, sizeof(first));
+        if (U_LIKELY(u_list_is_empty(&conn->out_link)))
+            u_list_push_back(&stack->out_list, &conn->out_link);
     } else {
         unsigned flags = conn->out_flags | US_OUT_ACK_LATER;
         conn->segs_unacked++;
@@ -29,8 +31,8 @@ U_INLINE void us_tcp_recv_ack_later(struct us_stack *stack, struct us_conn *conn
             flags |= US_OUT_ACK;
         }
         conn->out_flags = (u_u8)flags;
+        us_tcp_out_want(stack, conn);
     }
-    us_tcp_out_want(stack, conn);
 }
 
 /* In-order payload that goes to the application as it is. */
