@@ -20,8 +20,8 @@ PARSED = ("get", "gets", "set", "mg", "ms", "binary_get")
 LINKS = ("vhost", "memif")
 LINK_SECONDS = 12
 
-# Called once for each request that is all of an input, as those of this load are.
-ONCE_PER_REQUEST = "cache_session_answer"
+# Called once for each input, and each is one request in this load.
+ONCE_PER_REQUEST = "cache_session_prefetch_bucket"
 
 
 def expected():

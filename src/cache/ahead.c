@@ -102,8 +102,7 @@ __attribute__((flatten)) bool cache_session_prefetch_bucket(struct cache_session
     uint32_t key_len;
     uint32_t get_bytes = 0;
 
-    if (U_LIKELY(cache_session_is_waiting(session) && session->line == NULL &&
-                 session->language == CACHE_LANGUAGE_TEXT))
+    if (U_LIKELY(cache_session_is_plain(session)))
         get_bytes = mc_parse_get(data, len, &key_len);
     if (U_UNLIKELY(get_bytes == 0))
         return prefetch_other(session, data, len);
@@ -133,15 +132,16 @@ bool cache_values_are_long(const struct cache_worker *worker)
 }
 
 /* A request has been answered at once. */
-static inline void answered(struct cache_session *session, uint32_t read_bytes,
-                            uint32_t written_bytes)
+static inline void answered(struct cache_session *session)
 {
-    struct cache_worker *worker = session->worker;
+    atomic_store_explicit(&session->last_request_s, session->worker->now_s, memory_order_relaxed);
+    session->hint.key.bytes = NULL;
+}
 
-    atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
+void cache_answered(struct cache_worker *worker, uint64_t read_bytes, uint64_t written_bytes)
+{
     cache_count(worker, CACHE_BYTES_READ, read_bytes);
     cache_count(worker, CACHE_BYTES_WRITTEN, written_bytes);
-    session->hint.key.bytes = NULL;
 }
 
 /* The same for a set. */
@@ -167,7 +167,7 @@ static __attribute__((noinline)) uint32_t answer_set(struct cache_session *sessi
     cache_count(worker, CACHE_CMD_SET, 1);
     cache_add(&worker->classes[kv_sizes_class(sizes, item_bytes)][CACHE_CLASS_CMD_SET], 1);
     memcpy(room, stored, sizeof(stored) - 1);
-    answered(session, len, sizeof(stored) - 1);
+    answered(session);
     return sizeof(stored) - 1;
 }
 
@@ -179,17 +179,17 @@ uint32_t cache_session_answer(struct cache_session *session, const uint8_t *data
                               uint8_t *room)
 {
     struct cache_worker *worker = session->worker;
-    struct cache_hint *hint = &session->hint;
+    const struct kv_key *key = &session->hint.key;
     struct kv_short found;
     uint32_t n;
 
     if (U_UNLIKELY(data[0] != 'g'))
         return answer_set(session, data, len, room);
-    if (U_UNLIKELY(hint->key.bytes != data + MC_GET_KEY_OFFSET || worker->noting != 0 ||
-                   !kv_get_short(worker->kv_worker, &hint->key, &found)))
+    if (U_UNLIKELY(key->bytes != data + MC_GET_KEY_OFFSET || worker->noting != 0 ||
+                   !kv_get_short(worker->kv_worker, key, &found)))
         return 0;
-    cache_count_near_hit(worker, hint->key.len + found.value_len);
-    n = cache_reply_short(worker, room, &hint->key, found.value, found.value_len);
-    answered(session, len, n);
+    cache_count_near_hit(worker, key->len + found.value_len);
+    n = cache_reply_short(worker, room, key, found.value, found.value_len);
+    answered(session);
     return n;
 }

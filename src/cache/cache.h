@@ -190,10 +190,13 @@ bool cache_values_are_long(const struct cache_worker *worker);
  * Does what cache_session_input() would do with input that a prefetch in this loop has found to be
  * no more than a get of one key, or a set, if that has found a short value and nobody wants to be
  * told of it. Writes the reply into `room`, which has at least CACHE_SINK_NEED_MAX bytes, and
- * returns its length; 0: nothing was done, and the input is to be offered.
+ * returns its length; 0: nothing was done, and the input is to be offered. The caller sums up the
+ * bytes of inputs and replies, and tells them before a session of the worker is asked for anything
+ * else.
  */
 uint32_t cache_session_answer(struct cache_session *session, const uint8_t *data, uint32_t len,
                               uint8_t *room);
+void cache_answered(struct cache_worker *worker, uint64_t read_bytes, uint64_t written_bytes);
 
 /* ---- sessions that act of themselves ----------------------------------------------------- */
 

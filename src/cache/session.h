@@ -59,21 +59,23 @@ struct cache_session {
         struct cache_session *next_free; /* while it is not open */
     } u;
     struct cache_hint hint;
-    uint8_t language; /* enum cache_language */
-    bool blocked;     /* stopped before a request because the sink was full */
-    bool yielded;     /* stopped before a request because its turn was over */
-    bool counted;     /* among the connections: not that of a datagram socket */
-    bool open;        /* under the worker's session_lock */
+
+    /* These four are looked at together (cache_session_is_plain()). */
+    uint8_t language;      /* enum cache_language */
+    bool blocked;          /* stopped before a request because the sink was full */
+    bool yielded;          /* stopped before a request because its turn was over */
+    _Atomic uint8_t phase; /* enum cache_phase; `stats conns` of another thread may read it */
+
+    bool counted; /* among the connections: not that of a datagram socket */
+    bool open;    /* under the worker's session_lock */
 
     uint8_t close_reason; /* enum cache_close_reason, for those who watch */
 
     struct u_list eager_link; /* on the worker's list, or on none (task.h) */
     void *owner;              /* the transport's */
 
-    /* `stats conns` of another thread may read these. */
-    _Atomic uint8_t phase; /* enum cache_phase */
-    _Atomic uint32_t last_request_s;
-    uint32_t id; /* unique in the process */
+    _Atomic uint32_t last_request_s; /* `stats conns` of another thread may read it */
+    uint32_t id;                     /* unique in the process */
     struct cache_peer peer;
 };
 
@@ -99,6 +101,24 @@ static inline void cache_session_set_phase(struct cache_session *session, enum c
 static inline bool cache_session_is_waiting(const struct cache_session *session)
 {
     return ((unsigned)cache_session_phase(session) | session->blocked | session->yielded) == 0;
+}
+
+U_STATIC_ASSERT(sizeof(_Atomic uint8_t) == 1 && sizeof(bool) == 1 &&
+                    offsetof(struct cache_session, phase) ==
+                        offsetof(struct cache_session, language) + 3,
+                what_is_looked_at_together_is_one_word);
+
+/*
+ * Whether it waits for a request in text of which nothing has come. Asked once for each request:
+ * one comparison takes five instructions less than four. Only the session's own thread writes what
+ * is read here.
+ */
+static inline bool cache_session_is_plain(const struct cache_session *session)
+{
+    static const uint8_t plain[4] = {CACHE_LANGUAGE_TEXT, false, false, CACHE_PHASE_LINE};
+    const uint8_t *four = (const uint8_t *)session + offsetof(struct cache_session, language);
+
+    return u_equal(four, plain, sizeof(plain)) && session->line == NULL;
 }
 
 /* Whether a request before this one of the same input has been answered. */

@@ -137,16 +137,16 @@ static int sink_ref(struct cache_sink *sink, const void *data, uint32_t len, voi
 
 static const struct cache_sink_ops sink_ops = {.more = sink_more, .ref = sink_ref};
 
-/* A sink of the worker's, which is then begun for one connection after the other. */
-static void sink_init(struct stack_sink *s, struct net_stack_worker *worker)
+static inline void sink_init(struct stack_sink *s, struct net_stack_worker *worker,
+                             struct net_stack_conn *conn)
 {
-    *s = (struct stack_sink){.sink = {.ops = &sink_ops}, .worker = worker};
-}
-
-static inline void sink_begin(struct stack_sink *s, struct net_stack_conn *conn)
-{
-    s->sink.full = conn->us && queue_is_full(s->worker, conn);
+    s->sink.at = NULL;
+    s->sink.end = NULL;
+    s->sink.full = conn->us && queue_is_full(worker, conn);
+    s->sink.ops = &sink_ops;
+    s->worker = worker;
     s->conn = conn;
+    s->start = NULL;
     s->failed = false;
 }
 
@@ -394,10 +394,10 @@ static void conn_data_untaken(struct net_stack_worker *worker, struct net_stack_
  * Gives input to the session. Returns how many bytes are done with: less than len if its turn is
  * over, and then the rest is to be given to it in the next pass.
  */
-static uint32_t conn_data(struct stack_sink *s, struct net_stack_conn *conn, const uint8_t *data,
-                          uint32_t len)
+static uint32_t conn_data(struct net_stack_worker *worker, struct net_stack_conn *conn,
+                          const uint8_t *data, uint32_t len)
 {
-    struct net_stack_worker *worker = s->worker;
+    struct stack_sink s;
     enum cache_session_state state;
     uint32_t used;
     uint32_t done;
@@ -406,11 +406,11 @@ static uint32_t conn_data(struct stack_sink *s, struct net_stack_conn *conn, con
         conn_data_untaken(worker, conn, data, len);
         return len;
     }
-    sink_begin(s, conn);
-    used = cache_session_input(conn->session, data, len, &s->sink);
-    sink_commit(s);
+    sink_init(&s, worker, conn);
+    used = cache_session_input(conn->session, data, len, &s.sink);
+    sink_commit(&s);
     state = cache_session_state(conn->session);
-    if (U_LIKELY(state == CACHE_SESSION_OPEN && !s->failed && !conn->peer_closed)) {
+    if (U_LIKELY(state == CACHE_SESSION_OPEN && !s.failed && !conn->peer_closed)) {
         if (U_UNLIKELY(conn->kept_bytes > 0))
             conn->kept_bytes -= u_min32(conn->kept_bytes, len);
         conn_heard(worker, conn);
@@ -421,7 +421,7 @@ static uint32_t conn_data(struct stack_sink *s, struct net_stack_conn *conn, con
     if (state == CACHE_SESSION_BLOCKED && used < len)
         conn_keep(worker, conn, data + used, len - used);
     if (conn->session)
-        conn_settle(worker, conn, s->failed);
+        conn_settle(worker, conn, s.failed);
     if (U_UNLIKELY(!conn->session))
         return len;
     conn_heard(worker, conn);
@@ -436,8 +436,7 @@ static void conn_resume(struct net_stack_worker *worker, struct net_stack_conn *
         return;
     if (cache_session_state(conn->session) == CACHE_SESSION_BLOCKED)
         net_stack_count(worker, NET_STACK_RESUMED, 1);
-    sink_init(&s, worker);
-    sink_begin(&s, conn);
+    sink_init(&s, worker, conn);
     cache_session_resume(conn->session, &s.sink);
     sink_commit(&s);
     if (cache_session_state(conn->session) == CACHE_SESSION_OPEN)
@@ -455,7 +454,7 @@ static void conn_peer_closed(struct net_stack_worker *worker, struct net_stack_c
 /* The sessions of a batch of events that have input, and which events may be answered at once. */
 struct asked {
     struct cache_session *sessions[NET_STACK_EVENT_BATCH];
-    unsigned count;
+    struct cache_session **end; /* of them */
     bool alone[NET_STACK_EVENT_BATCH];
 };
 
@@ -469,8 +468,8 @@ struct asked {
 static unsigned take_events(struct net_stack_worker *worker, struct asked *asked)
 {
     const struct net_stack_conn *before = NULL;
+    struct cache_session **session = asked->sessions;
     struct us_event *ev = worker->events;
-    unsigned count = 0;
     unsigned n = 0;
 
     for (; n < NET_STACK_EVENT_BATCH && net_port_event(worker, ev); ev++, n++) {
@@ -481,7 +480,7 @@ static unsigned take_events(struct net_stack_worker *worker, struct asked *asked
         if (U_LIKELY(ev->type == US_EV_DATA)) {
             if (conn != before && conn->session) {
                 alone = cache_session_prefetch_bucket(conn->session, ev->data, ev->len);
-                asked->sessions[count++] = conn->session;
+                *session++ = conn->session;
             }
             before = conn;
         } else if (ev->type == US_EV_ACCEPTED) {
@@ -493,21 +492,21 @@ static unsigned take_events(struct net_stack_worker *worker, struct asked *asked
         }
         asked->alone[n] = alone;
     }
-    asked->count = count;
+    asked->end = session;
     return n;
 }
 
 /* Stage B: the items are asked for; first what they begin with, which says how long they are. */
 static void prefetch_items(const struct net_stack_worker *worker, const struct asked *asked)
 {
-    unsigned i;
+    struct cache_session *const *session;
 
-    for (i = 0; i < asked->count; i++)
-        cache_session_prefetch_item(asked->sessions[i]);
+    for (session = asked->sessions; session != asked->end; session++)
+        cache_session_prefetch_item(*session);
     if (!cache_values_are_long(worker->cache_worker))
         return;
-    for (i = 0; i < asked->count; i++)
-        cache_session_prefetch_value(asked->sessions[i]);
+    for (session = asked->sessions; session != asked->end; session++)
+        cache_session_prefetch_value(*session);
 }
 
 /* What is no input. */
@@ -542,15 +541,15 @@ static void handle_other(struct net_stack_worker *worker, const struct us_event 
 }
 
 /* Everything that has an effect. Returns false if there is a rest, which the event then is. */
-static inline bool handle_event(struct stack_sink *s, struct us_event *ev)
+static U_NOINLINE bool handle_event(struct net_stack_worker *worker, struct us_event *ev)
 {
     uint32_t done;
 
     if (U_UNLIKELY(ev->type != US_EV_DATA)) {
-        handle_other(s->worker, ev);
+        handle_other(worker, ev);
         return true;
     }
-    done = conn_data(s, ev->user, ev->data, ev->len);
+    done = conn_data(worker, ev->user, ev->data, ev->len);
     if (U_LIKELY(done == ev->len))
         return true;
     ev->data += done;
@@ -558,12 +557,19 @@ static inline bool handle_event(struct stack_sink *s, struct us_event *ev)
     return false;
 }
 
+/* What has been answered at once, and not been told to the cache yet. */
+struct answered {
+    uint64_t read_bytes;
+    uint64_t written_bytes;
+};
+
 /*
  * Answers a request that is all of an event, straight into the send queue. False if that is not
  * possible: nothing was done, and the event is to be handled as any other. What is queued already
  * is left to those who know how much may be.
  */
-static inline bool answer_event(struct net_stack_worker *worker, const struct us_event *ev)
+static inline bool answer_event(struct net_stack_worker *worker, const struct us_event *ev,
+                                struct answered *answered)
 {
     struct net_stack_conn *conn = ev->user;
     uint8_t *room;
@@ -581,6 +587,8 @@ static inline bool answer_event(struct net_stack_worker *worker, const struct us
     net_port_commit(worker, conn->us, used);
     if (U_UNLIKELY(used == 0))
         return false;
+    answered->read_bytes += ev->len;
+    answered->written_bytes += used;
     conn_heard(worker, conn);
     return true;
 }
@@ -591,45 +599,79 @@ static bool had_its_turn(const struct net_stack_worker *worker, const struct net
 }
 
 /*
+ * Answers events from the first of n on, up to one that is not to be answered at once, or not by
+ * this. Returns how many. All that is called for most is compiled into it (flatten), and nothing
+ * else has a claim to its registers.
+ */
+static __attribute__((noinline, flatten)) unsigned answer_events(struct net_stack_worker *worker,
+                                                                 const struct us_event *events,
+                                                                 const bool *alone, unsigned n)
+{
+    struct answered answered = {0, 0};
+    unsigned i;
+
+    for (i = 0; i < n && alone[i]; i++) {
+        if (U_UNLIKELY(!answer_event(worker, &events[i], &answered)))
+            break;
+    }
+    /* Before a session is asked for anything else. */
+    cache_answered(worker->cache_worker, answered.read_bytes, answered.written_bytes);
+    return i;
+}
+
+/*
  * Stage C: the events in order, but each connection has one turn (-R): what is left of its input,
  * and the events behind that, are for the next pass. Moves them to the front and returns how many
  * there are. The input stays where it is, in the packets, so that nothing is copied. `alone` says
- * which of the events may be answered at once; null in all passes but the first.
+ * which of the events may be answered at once; null in all passes but the first. The first `done`
+ * events have been handled.
  */
-static unsigned handle_pass(struct net_stack_worker *worker, unsigned n, const bool *alone)
+static U_NOINLINE unsigned handle_pass(struct net_stack_worker *worker, unsigned done, unsigned n,
+                                       const bool *alone)
 {
-    struct stack_sink s;
     unsigned left = 0;
     unsigned i;
 
-    sink_init(&s, worker);
     worker->pass++;
-    for (i = 0; i < n; i++) {
+    for (i = done; i < n; i++) {
         struct us_event *ev = &worker->events[i];
 
         /* Who has something left has had its turn; while nobody has, no one need be looked at. */
         if (U_UNLIKELY(left > 0) && had_its_turn(worker, ev->user))
             worker->events[left++] = *ev;
-        else if ((!alone || !alone[i] || !answer_event(worker, ev)) && !handle_event(&s, ev))
+        else if (alone && alone[i] && answer_events(worker, ev, alone + i, 1) > 0)
+            continue;
+        else if (!handle_event(worker, ev))
             worker->events[left++] = *ev;
     }
     return left;
 }
 
+/*
+ * Mostly all events of a batch are answered at once. That leads to no other event, so there are no
+ * more if the batch was not full.
+ */
 unsigned net_stack_events(struct net_stack_worker *worker)
 {
     struct asked asked;
     unsigned total = 0;
-    unsigned n;
+    unsigned n, done;
 
-    while ((n = take_events(worker, &asked)) > 0) {
+    do {
+        n = take_events(worker, &asked);
+        if (n == 0)
+            break;
         prefetch_items(worker, &asked);
         total += n;
-        n = handle_pass(worker, n, asked.alone);
-        while (n > 0)
-            n = handle_pass(worker, n, NULL);
+        done = answer_events(worker, worker->events, asked.alone, n);
+        if (U_UNLIKELY(done < n)) {
+            unsigned left = handle_pass(worker, done, n, asked.alone);
+
+            while (left > 0)
+                left = handle_pass(worker, 0, left, NULL);
+        }
         net_port_events_done(worker);
-    }
+    } while (done < n || n == NET_STACK_EVENT_BATCH);
     return total;
 }
 

@@ -21,6 +21,12 @@ static inline unsigned nic_fifo_slot(const struct nic_fifo *fifo, unsigned from,
     return slot < fifo->capacity ? slot : slot - fifo->capacity;
 }
 
+/* The slot behind slot `from`. */
+static inline unsigned nic_fifo_next(const struct nic_fifo *fifo, unsigned from)
+{
+    return U_UNLIKELY(from + 1 == fifo->capacity) ? 0 : from + 1;
+}
+
 /* Appends a packet. The queue must not be full. */
 static inline void nic_fifo_push(struct nic_fifo *fifo, struct us_pkt *pkt)
 {

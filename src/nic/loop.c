@@ -59,7 +59,7 @@ static unsigned loop_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
     for (i = 0; i < n; i++) {
         struct us_pkt *pkt = slots[head];
 
-        head = nic_fifo_slot(inbox, head, 1);
+        head = nic_fifo_next(inbox, head);
         bytes += pkt->len;
         pkts[i] = pkt;
     }
@@ -110,7 +110,7 @@ static inline unsigned deliver(struct loop_end *end, struct us_pkt **pkts, unsig
         bytes += pkt->len;
         pkt->flags = 0; /* requests to the sending device mean nothing to the receiver */
         inbox->slots[tail] = pkt;
-        tail = nic_fifo_slot(inbox, tail, 1);
+        tail = nic_fifo_next(inbox, tail);
     }
     inbox->count += i;
     end->tx_frames += i;

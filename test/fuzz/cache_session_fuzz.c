@@ -150,6 +150,8 @@ static bool answer(struct cache_session *session, struct transport *transport, c
     check(room != NULL, "memory");
     n = cache_session_answer(session, data, len, room);
     check(n <= CACHE_SINK_NEED_MAX, "a short answer fits its room");
+    if (n > 0)
+        cache_answered(transport->worker, len, n);
     room_take(transport);
     take(transport, room, n);
     free(room);

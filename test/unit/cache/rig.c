@@ -244,6 +244,8 @@ static bool answer(struct rig *rig, const uint8_t *data, uint32_t len)
     assert_non_null(room);
     n = cache_session_answer(rig->session, data, len, room);
     assert_in_range(n, 0, CACHE_SINK_NEED_MAX);
+    if (n > 0)
+        cache_answered(rig->worker, len, n);
     room_take(&rig->out);
     taken_append(&rig->out, room, n);
     free(room);

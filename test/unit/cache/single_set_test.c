@@ -48,6 +48,8 @@ static const char *answer(struct cache_session *session, const char *request)
     if (cache_session_prefetch_bucket(session, data, len)) {
         cache_session_prefetch_item(session);
         n = cache_session_answer(session, data, len, (uint8_t *)room);
+        if (n > 0)
+            cache_answered(session->worker, len, n);
     }
     room[n] = '\0';
     return room;

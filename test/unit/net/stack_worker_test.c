@@ -512,6 +512,36 @@ static void test_stats(void **state)
     assert_string_equal(c->got + c->got_len - 5, "END\r\n");
 }
 
+static unsigned long stat_of(const struct client *c, const char *name)
+{
+    const char *at = strstr(c->got, name);
+
+    assert_non_null(at);
+    return strtoul(at + strlen(name), NULL, 10);
+}
+
+/* What was answered at once is counted before a session behind it in the burst tells of it. */
+static void test_stats_of_the_same_burst(void **state)
+{
+    struct fixture *f = *state;
+    struct client *first = client_open(f);
+    struct client *second = client_open(f);
+    unsigned long read_bytes, gets;
+
+    store(f, first, "n", '1', 1);
+    second->got_len = 0;
+    client_send(second, "stats\r\n", 7);
+    steps(f, 50);
+    read_bytes = stat_of(second, "STAT bytes_read ");
+    gets = stat_of(second, "STAT cmd_get ");
+    second->got_len = 0;
+    client_send(first, "get n\r\n", 7);
+    client_send(second, "stats\r\n", 7);
+    steps(f, 50);
+    assert_int_equal(stat_of(second, "STAT cmd_get ") - gets, 1);
+    assert_int_equal(stat_of(second, "STAT bytes_read ") - read_bytes, 14);
+}
+
 /* The end resets whoever is left, replies and references in flight included. */
 static void test_end_with_open_connections(void **state)
 {
@@ -556,6 +586,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_pool_is_too_small),
         cmocka_unit_test(test_narrow_link),
         cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stats_of_the_same_burst, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_with_open_connections, setup, teardown),
     };
 
