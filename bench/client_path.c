@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a request costs ucload on its own stack, from frame to frame: 32 connections with one in
- * flight on each, keys and values of 8 bytes, every byte of the replies verified, over a link in
- * memory. At its other end a responder looks up nothing: it turns the key of each request into the
- * reply that is due.
+ * flight on each, keys and values of 8 bytes if not said otherwise, every byte of the replies
+ * verified, over a link in memory. At its other end a responder looks up nothing: it turns the key
+ * of each request into the reply that is due.
  *
- *   bench/client_path [requests] [get|zipf|set|mixed]
+ *   bench/client_path [requests] [get|zipf|set|mixed|etc]
  *
  * get, set: 1000 keys, each as often as any other. zipf, mixed: a million by Zipf's law (0.99),
- * GETs alone and with a SET among ten.
+ * GETs alone and with a SET among ten. etc: 100,000 by Zipf's law, keys and values of all sizes.
  *
  * The responder runs inside of the client's device. Under
  *   valgrind --tool=callgrind --toggle-collect=measured --toggle-collect=respond
@@ -24,15 +24,17 @@
 
 #include "client.h"
 
-enum { CONNECTIONS = 32, PORT = 11211, STEP_US = 10, VALUE_BYTES = 8 };
+enum { CONNECTIONS = 32, PORT = 11211, STEP_US = 10 };
 
 static const struct load {
     const char *name, *popularity, *mix;
     uint64_t keys;
-} loads[] = {{"get", "uniform", "get", 1000},
-             {"zipf", "zipf:0.99", "get", 1000000},
-             {"set", "uniform", "set", 1000},
-             {"mixed", "zipf:0.99", "get:90,set:10", 1000000}};
+    const char *key_size, *value_size;
+} loads[] = {{"get", "uniform", "get", 1000, "8", "8"},
+             {"zipf", "zipf:0.99", "get", 1000000, "8", "8"},
+             {"set", "uniform", "set", 1000, "8", "8"},
+             {"mixed", "zipf:0.99", "get:90,set:10", 1000000, "8", "8"},
+             {"etc", "zipf:0.99", "get", 100000, "etc-key", "etc-value"}};
 
 struct bench {
     struct nic nic; /* the client's: `ends[0]`, and the responder behind it */
@@ -69,33 +71,39 @@ static __attribute__((noreturn)) void die(const char *what)
 
 /* ---- the responder ----------------------------------------------------------------------- */
 
-static uint64_t id_of(const u_u8 key[8])
+/* Undoes load_key_write(). */
+static uint64_t id_of(const u_u8 *key, u_u32 key_bytes)
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
     uint64_t id = 0;
     unsigned i;
 
-    for (i = 4; i-- > 0;)
+    for (i = key_bytes < 4 ? key_bytes : 4; i-- > 0;)
         id = id << 6 | (uint64_t)(strchr(digits, key[i]) - digits);
     return id;
 }
 
-/* "get <8 bytes>\r\n": the value is what ucload's keys have, found by undoing load_key_write(). */
-static u_u32 answer_get(uint8_t *reply, const u_u8 *key)
+/* "get <key>\r\n" */
+static u_u32 answer_get(uint8_t *reply, u_u32 room, const u_u8 *key, u_u32 key_bytes)
 {
+    uint64_t id = id_of(key, key_bytes);
+    uint32_t bytes = keyspace_value_bytes(&b.plan.keys, id);
+    u_u32 n;
+
     memcpy(reply, "VALUE ", 6);
-    memcpy(reply + 6, key, 8);
-    memcpy(reply + 14, " 0 8\r\n", 6);
-    memcpy(reply + 20, keyspace_value(&b.plan.keys, id_of(key)), VALUE_BYTES);
-    memcpy(reply + 28, "\r\nEND\r\n", 7);
-    return 35;
+    memcpy(reply + 6, key, key_bytes);
+    n = 6 + key_bytes;
+    n += (u_u32)snprintf((char *)reply + n, room - n, " 0 %u\r\n", (unsigned)bytes);
+    memcpy(reply + n, keyspace_value(&b.plan.keys, id), bytes);
+    memcpy(reply + n + bytes, "\r\nEND\r\n", 7);
+    return n + bytes + 7;
 }
 
 /* "set <8 bytes> 0 0 8\r\n<8 bytes>\r\n" */
 static u_u32 answer_set(uint8_t *reply, const u_u8 *key)
 {
     if (memcmp(key + 8, " 0 0 8\r\n", 8) != 0 ||
-        memcmp(key + 16, keyspace_value(&b.plan.keys, id_of(key)), VALUE_BYTES) != 0)
+        memcmp(key + 16, keyspace_value(&b.plan.keys, id_of(key, 8)), 8) != 0)
         die("a SET is not what was expected");
     memcpy(reply, "STORED\r\n", 8);
     return 8;
@@ -103,11 +111,11 @@ static u_u32 answer_set(uint8_t *reply, const u_u8 *key)
 
 static void answer(struct us_conn *conn, const u_u8 *request, u_u32 len)
 {
-    uint8_t reply[64];
+    static uint8_t reply[KEYSPACE_VALUE_MAX + 1024];
     u_u32 n;
 
-    if (len == 14 && memcmp(request, "get ", 4) == 0)
-        n = answer_get(reply, request + 4);
+    if (len > 6 && memcmp(request, "get ", 4) == 0)
+        n = answer_get(reply, sizeof(reply), request + 4, len - 6);
     else if (len == 30 && memcmp(request, "set ", 4) == 0)
         n = answer_set(reply, request + 4);
     else
@@ -226,7 +234,7 @@ static void make_plan(const struct load *load)
     plan->link.ip[0].prefix_len = 24;
     if (mix_parse(&plan->mix, load->mix, error) < 0 ||
         !load_popularity_parse(&plan->popularity, load->popularity, load->keys, 1, error) ||
-        keyspace_open(&plan->keys, load->keys, "8", "8", error) < 0)
+        keyspace_open(&plan->keys, load->keys, load->key_size, load->value_size, error) < 0)
         die(error);
     plan->mix.multi = 1;
     if (forms_open(&plan->forms, PROTOCOL_TEXT, &plan->keys, 0) < 0)

@@ -28,7 +28,7 @@ TOLERANCE = 0.02
 
 COUNTED = 5000
 PROGRAMS = ("replay_path", "get_path", "client_path", "mcproto_cost")
-LOADS = ("zipf", "set")
+LOADS = ("zipf", "set", "etc")
 PARSED = ("get", "set", "mg", "ms", "binary_get")
 
 # The C library chooses its copies by the processor: one choice for all of them.

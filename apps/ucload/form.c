@@ -234,11 +234,11 @@ static uint32_t insert_length(const struct form *form, uint32_t value_bytes, uin
     return form->len + n;
 }
 
-uint32_t form_write(const struct forms *forms, const struct form *form, uint64_t id,
+uint32_t form_write(const struct forms *forms, const struct form *form, uint64_t word,
                     uint32_t value_bytes, uint32_t opaque, uint8_t *out)
 {
     if (form->key_at > 0)
-        form_write_plain(form, load_key_word(id), out);
+        form_write_plain(form, word, out);
     else
         form_copy(form, out);
     if (forms->protocol == PROTOCOL_BINARY) {

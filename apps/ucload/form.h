@@ -87,6 +87,20 @@ static inline const struct form *forms_of(const struct forms *forms, enum form_k
     return shortest + (keyspace_key_bytes(forms->keys, id) - forms->keys->key_bytes_min);
 }
 
+/*
+ * The form of a request for this key if it is all of the request, and plain; else null. That is
+ * what forms.only would have if keys were not of several sizes.
+ */
+static inline const struct form *forms_whole(const struct forms *forms, enum op op, uint64_t id)
+{
+    const struct form *form;
+
+    if (op == OP_SET || forms->keys->key_fixed)
+        return forms->only[op];
+    form = forms_of(forms, (enum form_kind)op, id);
+    return form->plain ? form : NULL;
+}
+
 static inline uint64_t form_word(const uint8_t *at)
 {
     uint64_t word;
@@ -155,10 +169,10 @@ static inline bool form_matches(const struct form *form, uint64_t word, const ui
 }
 
 /*
- * Writes any form for this key to `out`, which has FORM_ROOM bytes. `opaque` is what a binary reply
- * has to repeat. Returns the length.
+ * Writes any form for the key that begins with this load_key_word() to `out`, which has FORM_ROOM
+ * bytes. `opaque` is what a binary reply has to repeat. Returns the length.
  */
-uint32_t form_write(const struct forms *forms, const struct form *form, uint64_t id,
+uint32_t form_write(const struct forms *forms, const struct form *form, uint64_t word,
                     uint32_t value_bytes, uint32_t opaque, uint8_t *out);
 
 #endif

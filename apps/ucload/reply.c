@@ -579,7 +579,8 @@ static uint32_t take_varied_hit(struct session *s, const uint8_t *data, uint32_t
 
     if (p->keys != 1 || talk->forms->protocol != PROTOCOL_TEXT)
         return 0;
-    head = form_write(talk->forms, forms_of(talk->forms, FORM_HIT, p->id), p->id, bytes, 0, expect);
+    head =
+        form_write(talk->forms, forms_of(talk->forms, FORM_HIT, p->id), p->word, bytes, 0, expect);
     if (len < head + bytes + GET_END_BYTES || memcmp(data, expect, head) != 0 ||
         !is_rest(talk, p->id, bytes, data + head))
         return 0;

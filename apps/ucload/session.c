@@ -88,7 +88,8 @@ static uint32_t write_head(struct session *s, uint8_t *out)
         s->step = SESSION_IDLE;
     }
     s->next_key++;
-    return form_write(forms, form, id, value_bytes, s->tail - 1, out);
+    return form_write(forms, form, key == 0 ? p->word : load_key_word(id), value_bytes, s->tail - 1,
+                      out);
 }
 
 /* A piece of the value; behind it the line end, if the protocol has one. */

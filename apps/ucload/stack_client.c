@@ -55,6 +55,13 @@ static uint32_t fill(struct client *client, struct conn *conn, uint8_t *out, uin
     return used;
 }
 
+/* The form of the request that is to be begun, where keys have several sizes. */
+static __attribute__((noinline)) const struct form *varied_form(const struct client *client,
+                                                                enum op op)
+{
+    return forms_whole(client->talk.forms, op, client->ids[client->drawn_at]);
+}
+
 /*
  * After a reply the next request, if that is one only, and one that is written in one piece, as
  * nearly all are. Returns false, and nothing was done, if it is not so simple.
@@ -73,6 +80,8 @@ static inline bool ask_again(struct client *client, struct conn *conn)
         return false;
     op = client->drawn_ops[client->drawn_at];
     form = s->talk->forms->only[op];
+    if (U_UNLIKELY(!form))
+        form = varied_form(client, op);
     if (U_UNLIKELY(!form || client->drawn_keys != 1))
         return false;
     out = us_reserve(client->host.stack, conn->us, s->talk->forms->room, &room);

@@ -19,6 +19,9 @@ void load_scramble_init(struct load_scramble *scramble, uint64_t n, uint64_t see
         scramble->keys[round] = load_random_of(seed, round + 1);
 }
 
+/* So many walk side by side: how long each one takes is nothing that a processor could guess. */
+#define MANY 64
+
 static uint64_t permute(const struct load_scramble *scramble, uint64_t word)
 {
     uint64_t mask = (UINT64_C(1) << scramble->half_bits) - 1;
@@ -43,10 +46,36 @@ uint64_t load_scramble_of(const struct load_scramble *scramble, uint64_t i)
     return i;
 }
 
+/* Up to MANY of them. Those that are still beyond n take another step, without a branch for each.
+ */
+static void walk_together(const struct load_scramble *scramble, uint64_t *ids, uint32_t count)
+{
+    uint8_t beyond[MANY];
+    uint32_t left = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        ids[i] = permute(scramble, ids[i]);
+        beyond[left] = (uint8_t)i;
+        left += ids[i] >= scramble->n;
+    }
+    while (left > 0) {
+        count = left;
+        left = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            uint8_t at = beyond[i];
+
+            ids[at] = permute(scramble, ids[at]);
+            beyond[left] = at;
+            left += ids[at] >= scramble->n;
+        }
+    }
+}
+
 void load_scramble_many(const struct load_scramble *scramble, uint64_t *ids, uint32_t count)
 {
     struct load_scramble own = *scramble; /* which nothing that is written can be a part of */
 
-    for (uint32_t i = 0; i < count; i++)
-        ids[i] = load_scramble_of(&own, ids[i]);
+    for (; count > MANY; ids += MANY, count -= MANY)
+        walk_together(&own, ids, MANY);
+    walk_together(&own, ids, count);
 }

@@ -23,7 +23,7 @@ void load_scramble_init(struct load_scramble *scramble, uint64_t n, uint64_t see
 /* Where i (less than n) goes: less than n, and no other i goes there. */
 uint64_t load_scramble_of(const struct load_scramble *scramble, uint64_t i);
 
-/* The same of each of these, in their place: the processor has several under way at a time. */
+/* The same of each of these, in their place; they go side by side, which is much faster. */
 void load_scramble_many(const struct load_scramble *scramble, uint64_t *ids, uint32_t count);
 
 #endif

@@ -135,12 +135,8 @@ static bool range_parse(struct load_size *size, const char *text, char *error)
     return true;
 }
 
-bool load_size_parse(struct load_size *size, const char *text, uint32_t min, uint32_t max,
-                     char error[LOAD_ERROR_MAX])
+static bool text_parse(struct load_size *size, const char *text, char *error)
 {
-    memset(size, 0, sizeof(*size));
-    size->min = min;
-    size->max = max;
     if (strcmp(text, "etc-key") == 0) {
         law_set(size, LOAD_SIZE_GEV, 30.7984, 8.20449, 0.078688);
         return true;
@@ -191,17 +187,63 @@ static uint32_t within(const struct load_size *size, double x)
     return x < size->max ? (uint32_t)x : size->max;
 }
 
-uint32_t load_size_at(const struct load_size *size, double u)
+/* The number as the law has it, before it is brought within its bounds. */
+static double number_at(const struct load_size *size, double u)
 {
     double rest;
 
     for (unsigned i = 0; i < size->choices; i++)
         if (u < size->upto[i])
-            return within(size, size->choice[i]);
+            return size->choice[i];
     rest = size->choices > 0 ? size->upto[size->choices - 1] : 0;
     if (size->law != LOAD_SIZE_NONE && rest > 0)
         u = (u - rest) / (1 - rest);
-    return within(size, law_at(size, u));
+    return law_at(size, u);
+}
+
+uint32_t load_size_exactly_at(const struct load_size *size, double u)
+{
+    return within(size, number_at(size, u));
+}
+
+/* ---- the guide --------------------------------------------------------------------------- */
+
+/* What rounding may do to a number of a law, by far: of the number. */
+#define ROUNDING 1e-9
+
+/* A law's numbers grow with the share; so all are alike between two that are. Not so choices. */
+static uint32_t number_between(const struct load_size *size, double from, double last)
+{
+    double low = number_at(size, from), high = number_at(size, last);
+    uint32_t number = within(size, low - ROUNDING * (1 + fabs(low)));
+
+    for (unsigned i = 0; i < size->choices; i++)
+        if (from < size->upto[i] && last >= size->upto[i])
+            return LOAD_SIZE_UNSURE;
+    if (number >= LOAD_SIZE_UNSURE || number != within(size, high + ROUNDING * (1 + fabs(high))))
+        return LOAD_SIZE_UNSURE;
+    return number;
+}
+
+static void make_guide(struct load_size *size)
+{
+    for (unsigned i = 0; i < LOAD_SIZE_PARTS; i++)
+        size->guide[i] = (uint16_t)number_between(size, (double)i / LOAD_SIZE_PARTS,
+                                                  (double)(i + 1) / LOAD_SIZE_PARTS - 0x1p-53);
+    size->has_guide = true;
+}
+
+bool load_size_parse(struct load_size *size, const char *text, uint32_t min, uint32_t max,
+                     char error[LOAD_ERROR_MAX])
+{
+    memset(size, 0, sizeof(*size));
+    size->min = min;
+    size->max = max;
+    if (!text_parse(size, text, error))
+        return false;
+    if (size->choices > 0 || size->law != LOAD_SIZE_EVEN)
+        make_guide(size);
+    return true;
 }
 
 double load_size_mean(const struct load_size *size)

@@ -24,6 +24,10 @@
 
 #define LOAD_SIZE_CHOICES_MAX 64
 
+/* Shares of one are looked up in so many parts. */
+#define LOAD_SIZE_PARTS 8192
+#define LOAD_SIZE_UNSURE UINT16_MAX
+
 enum load_size_law { LOAD_SIZE_NONE = 0, LOAD_SIZE_EVEN, LOAD_SIZE_GEV, LOAD_SIZE_GPARETO };
 
 /* Choices up to the share of the last one, then the law for the rest. */
@@ -34,6 +38,12 @@ struct load_size {
     enum load_size_law law;
     double location, scale, shape;
     uint32_t min, max; /* every number is within */
+    /*
+     * For all but a range: the number that belongs to every share in a part, or LOAD_SIZE_UNSURE
+     * where that has to be found by logarithms and the like.
+     */
+    bool has_guide;
+    uint16_t guide[LOAD_SIZE_PARTS];
 };
 
 /* Reads one of the forms above; all numbers are brought within [min, max]. False with a message. */
@@ -41,7 +51,16 @@ bool load_size_parse(struct load_size *size, const char *text, uint32_t min, uin
                      char error[LOAD_ERROR_MAX]);
 
 /* The number below which the share u (0 <= u < 1) of all numbers lie. */
-uint32_t load_size_at(const struct load_size *size, double u);
+uint32_t load_size_exactly_at(const struct load_size *size, double u);
+
+/* The same, by the guide where that is sure. */
+static inline uint32_t load_size_at(const struct load_size *size, double u)
+{
+    uint32_t guided =
+        size->has_guide ? size->guide[(uint32_t)(u * LOAD_SIZE_PARTS)] : LOAD_SIZE_UNSURE;
+
+    return guided != LOAD_SIZE_UNSURE ? guided : load_size_exactly_at(size, u);
+}
 
 /* The mean, by integration over 2^16 shares. */
 double load_size_mean(const struct load_size *size);

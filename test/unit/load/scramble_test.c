@@ -31,15 +31,15 @@ static void test_each_place_once(void **unused)
 static void test_many(void **unused)
 {
     struct load_scramble scramble;
-    uint64_t ids[50];
+    uint64_t ids[150];
 
     load_scramble_init(&scramble, 100000, 4); /* more than half of the walks have several steps */
-    for (uint64_t i = 0; i < 50; i++)
-        ids[i] = i * 1999;
-    load_scramble_many(&scramble, ids, 49);
-    for (uint64_t i = 0; i < 49; i++)
-        assert_int_equal(ids[i], load_scramble_of(&scramble, i * 1999));
-    assert_int_equal(ids[49], 49 * 1999);
+    for (uint64_t i = 0; i < 150; i++)
+        ids[i] = i * 666;
+    load_scramble_many(&scramble, ids, 149);
+    for (uint64_t i = 0; i < 149; i++)
+        assert_int_equal(ids[i], load_scramble_of(&scramble, i * 666));
+    assert_int_equal(ids[149], 149 * 666);
 }
 
 static void test_neighbours_are_parted(void **unused)

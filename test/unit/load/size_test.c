@@ -138,6 +138,83 @@ static void test_too_many_choices(void **unused)
     assert_false(load_size_parse(&size, text, 0, 1000, error));
 }
 
+/* ---- the guide --------------------------------------------------------------------------- */
+
+/* At the borders of the guide's parts, beside them, and at random: how often it is wrong. */
+static unsigned differ(const struct load_size *size)
+{
+    struct u_prng prng;
+    unsigned found = 0;
+
+    u_prng_seed(&prng, 5);
+    for (unsigned i = 0; i < LOAD_SIZE_PARTS; i++) {
+        double border = (double)i / LOAD_SIZE_PARTS;
+        double u[] = {border, border + 0x1p-53, fmax(border - 0x1p-53, 0),
+                      border + load_random_share(&prng) / LOAD_SIZE_PARTS,
+                      border + load_random_share(&prng) / LOAD_SIZE_PARTS};
+
+        for (unsigned k = 0; k < 5; k++)
+            found += load_size_at(size, u[k]) != load_size_exactly_at(size, u[k]);
+    }
+    return found;
+}
+
+static void test_guide_is_exact(void **unused)
+{
+    static const char *const texts[] = {"etc-key",
+                                        "etc-value",
+                                        "gev:30:8:-0.5",
+                                        "gev:1000:3000:0",
+                                        "gpareto:15:214:0.35",
+                                        "gpareto:0:1e6:2",
+                                        "10@1/20@2/10@5",
+                                        "7@1/70000@1/65534@1/65535@1/65536@1",
+                                        "200",
+                                        "16-128",
+                                        "0-100000"};
+    static struct load_size size;
+
+    for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        size = make(texts[i], 0, 1 << 20);
+        if (differ(&size) > 0)
+            fail_msg("the guide of %s is wrong", texts[i]);
+        size = make(texts[i], 0, 3000000);
+        assert_int_equal(differ(&size), 0);
+    }
+}
+
+/* A part that says another number, and one that says a number though it has two. */
+static void test_wrong_guide_is_found(void **unused)
+{
+    static struct load_size size;
+    unsigned i;
+
+    size = make("etc-value", 0, 1 << 20);
+    size.guide[4711]++;
+    assert_true(differ(&size) > 0);
+    size = make("10@1/20@2/10@6", 0, 100);
+    for (i = 0; size.guide[i] != LOAD_SIZE_UNSURE; i++)
+        assert_true(i < LOAD_SIZE_PARTS);
+    size.guide[i] = 10;
+    assert_true(differ(&size) > 0);
+}
+
+/* Nearly all sizes of ETC's keys come without logarithms, and most of its values. */
+static void test_guide_knows_most(void **unused)
+{
+    static struct load_size size;
+    unsigned keys = 0, values = 0;
+
+    size = make("etc-key", 1, 250);
+    for (unsigned i = 0; i < LOAD_SIZE_PARTS; i++)
+        keys += size.guide[i] != LOAD_SIZE_UNSURE;
+    size = make("etc-value", 0, 1 << 20);
+    for (unsigned i = 0; i < LOAD_SIZE_PARTS; i++)
+        values += size.guide[i] != LOAD_SIZE_UNSURE;
+    assert_true(keys > LOAD_SIZE_PARTS * 0.98);
+    assert_true(values > LOAD_SIZE_PARTS * 0.8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +228,9 @@ int main(void)
         cmocka_unit_test(test_kept_within_bounds),
         cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_too_many_choices),
+        cmocka_unit_test(test_guide_is_exact),
+        cmocka_unit_test(test_wrong_guide_is_found),
+        cmocka_unit_test(test_guide_knows_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
