@@ -58,21 +58,7 @@ static inline void hint_set(struct cache_session *session, const uint8_t *bytes,
     session->hint.loop = session->worker->loop;
 }
 
-/* A set as nearly all are. Returns whether it is all of the input, and its value is short. */
-static bool prefetch_set(struct cache_session *session, const uint8_t *data, uint32_t len,
-                         uint32_t line_bytes, const struct mc_set *set)
-{
-    struct cache_hint *hint = &session->hint;
-
-    hint_set(session, data + MC_SET_KEY_OFFSET, set->key_len);
-    hint->line_bytes = line_bytes;
-    hint->exptime = set->exptime;
-    return set->flags == 0 && set->value_bytes <= KV_SHORT_MAX - CACHE_CRLF_BYTES &&
-           len == line_bytes + set->value_bytes + CACHE_CRLF_BYTES &&
-           memcmp(data + len - CACHE_CRLF_BYTES, "\r\n", CACHE_CRLF_BYTES) == 0;
-}
-
-/* What is no get of one key, or comes when none could be answered at once. */
+/* Neither a get of one key nor a plain set, or it comes when none could be answered at once. */
 static __attribute__((noinline)) bool prefetch_other(struct cache_session *session,
                                                      const uint8_t *data, uint32_t len)
 {
@@ -82,18 +68,34 @@ static __attribute__((noinline)) bool prefetch_other(struct cache_session *sessi
     session->hint.key.bytes = NULL;
     if (session->line != NULL || cache_session_phase(session) != CACHE_PHASE_LINE || len == 0)
         return false;
-    if (session->language == CACHE_LANGUAGE_TEXT && cache_session_is_waiting(session)) {
-        struct mc_set set;
-        uint32_t line_bytes = mc_parse_set(data, len, &set);
-
-        if (line_bytes > 0)
-            return prefetch_set(session, data, len, line_bytes, &set);
-    }
     key_len = data[0] == MC_BINARY_MAGIC_REQUEST ? packet_key(data, len, &bytes)
                                                  : text_key(data, len, &bytes);
     if (key_len > 0)
         hint_set(session, bytes, key_len);
     return false;
+}
+
+/*
+ * A set as nearly all are: whether it is all of the input, and its value is short. All else that is
+ * no get of one key.
+ */
+static __attribute__((noinline, flatten)) bool prefetch_set(struct cache_session *session,
+                                                            const uint8_t *data, uint32_t len)
+{
+    struct cache_hint *hint = &session->hint;
+    uint32_t line_bytes = 0;
+    struct mc_set set;
+
+    if (U_LIKELY(cache_session_is_plain(session)))
+        line_bytes = mc_parse_set(data, len, &set);
+    if (U_UNLIKELY(line_bytes == 0))
+        return prefetch_other(session, data, len);
+    hint_set(session, data + MC_SET_KEY_OFFSET, set.key_len);
+    hint->line_bytes = line_bytes;
+    hint->exptime = set.exptime;
+    return set.flags == 0 && set.value_bytes <= KV_SHORT_MAX - CACHE_CRLF_BYTES &&
+           len == line_bytes + set.value_bytes + CACHE_CRLF_BYTES &&
+           memcmp(data + len - CACHE_CRLF_BYTES, "\r\n", CACHE_CRLF_BYTES) == 0;
 }
 
 __attribute__((flatten)) bool cache_session_prefetch_bucket(struct cache_session *session,
@@ -105,7 +107,7 @@ __attribute__((flatten)) bool cache_session_prefetch_bucket(struct cache_session
     if (U_LIKELY(cache_session_is_plain(session)))
         get_bytes = mc_parse_get(data, len, &key_len);
     if (U_UNLIKELY(get_bytes == 0))
-        return prefetch_other(session, data, len);
+        return prefetch_set(session, data, len);
     hint_set(session, data + MC_GET_KEY_OFFSET, key_len);
     return get_bytes == len;
 }

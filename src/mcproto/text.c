@@ -341,6 +341,30 @@ U_INLINE const u_u8 *plain_number(const u_u8 *at, const u_u8 *end, u_u32 *number
     return at;
 }
 
+/*
+ * The numbers of a set from behind its key on. Returns what stands behind them, or null. Most have
+ * no flags and no time of expiry.
+ */
+U_INLINE const u_u8 *parse_set_numbers(const u_u8 *at, const u_u8 *end, struct mc_set *set)
+{
+    const u_u32 zeros_bytes = 5;
+
+    if (U_LIKELY(end - at > (long)zeros_bytes && u_equal(at, " 0 0 ", zeros_bytes))) {
+        set->flags = 0;
+        set->exptime = 0;
+        return plain_number(at + zeros_bytes, end, &set->value_bytes);
+    }
+    if (*at != ' ')
+        return (const u_u8 *)U_NULL;
+    at = plain_number(at + 1, end, &set->flags);
+    if (at == U_NULL || *at != ' ')
+        return (const u_u8 *)U_NULL;
+    at = plain_number(at + 1, end, &set->exptime);
+    if (at == U_NULL || *at != ' ')
+        return (const u_u8 *)U_NULL;
+    return plain_number(at + 1, end, &set->value_bytes);
+}
+
 u_u32 mc_parse_set(const u_u8 *buf, u_u32 len, struct mc_set *set)
 {
     const u_u8 *end = buf + len;
@@ -350,16 +374,10 @@ u_u32 mc_parse_set(const u_u8 *buf, u_u32 len, struct mc_set *set)
     if (len <= MC_SET_KEY_OFFSET || !u_equal(buf, "set ", MC_SET_KEY_OFFSET))
         return 0;
     at = mc_scan_blank(key, key + u_min32(len - MC_SET_KEY_OFFSET, MC_KEY_MAX + 1));
-    if (at == U_NULL || at == key || *at != ' ')
+    if (at == U_NULL || at == key)
         return 0;
     set->key_len = (u_u32)(at - key);
-    at = plain_number(at + 1, end, &set->flags);
-    if (at == U_NULL || *at != ' ')
-        return 0;
-    at = plain_number(at + 1, end, &set->exptime);
-    if (at == U_NULL || *at != ' ')
-        return 0;
-    at = plain_number(at + 1, end, &set->value_bytes);
+    at = parse_set_numbers(at, end, set);
     if (at == U_NULL || set->value_bytes > MC_VALUE_MAX)
         return 0;
     if (*at == '\r' && at + 1 != end)
