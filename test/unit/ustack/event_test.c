@@ -98,6 +98,28 @@ static void keeping_several_events_keeps_their_order(void **state)
     expect_none(raw);
 }
 
+/* The last of two events is all that is left to tell, and yet it has to wait. */
+static void what_is_behind_a_kept_event_waits(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    struct us_event event;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, "abc", 3);
+    raw_segment(raw, US_TCP_ACK, 1004, snd, 65535, "de", 2);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(event.len, 3);
+    assert_int_equal(us_recv_keep(raw->stack, conn, (const u_u8 *)"bc", 2), 0);
+    expect_none(raw);
+    us_recv_resume(raw->stack, conn);
+    expect_data(raw, "bc");
+    expect_data(raw, "de");
+    expect_none(raw);
+}
+
 static void peer_closed_waits_for_kept_bytes(void **state)
 {
     struct raw *raw = *state;
@@ -283,6 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RAW_TEST(kept_bytes_come_again_in_order),
         RAW_TEST(keeping_several_events_keeps_their_order),
+        RAW_TEST(what_is_behind_a_kept_event_waits),
         RAW_TEST(peer_closed_waits_for_kept_bytes),
         RAW_TEST(no_end_of_stream_after_lost_bytes),
         RAW_TEST(reset_discards_kept_bytes),
