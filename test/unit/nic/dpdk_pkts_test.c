@@ -11,8 +11,7 @@
 #include <rte_mbuf.h>
 
 #include "nic/dpdk.h"
-
-#define PKTS_MAX 16384
+#include "nic_testing.h"
 
 /* As many as are received at once, so that none waits inside. */
 #define BURST NIC_BURST_MAX
@@ -22,34 +21,6 @@ static struct nic *nic;
 static struct rte_mbuf *mbuf_of(struct us_pkt *pkt)
 {
     return (struct rte_mbuf *)(void *)pkt - 1;
-}
-
-/* Takes all the packets that there are and gives them back; returns how many. */
-static unsigned pkts_of(void)
-{
-    static struct us_pkt *pkts[PKTS_MAX + NIC_BURST_MAX];
-    unsigned count = 0, n;
-
-    do {
-        n = nic_alloc(nic, pkts + count, NIC_BURST_MAX);
-        count += n;
-    } while (n > 0 && count <= PKTS_MAX);
-    nic_release(nic, pkts, count);
-    return count;
-}
-
-static void stat_emit(void *ctx, const char *name, uint64_t value)
-{
-    if (strcmp(name, "dpdk_pool_lent") == 0)
-        *(uint64_t *)ctx = value;
-}
-
-static uint64_t lent(void)
-{
-    uint64_t value = UINT64_MAX;
-
-    nic_stats(nic, stat_emit, &value);
-    return value;
 }
 
 static bool is_among(struct us_pkt *const *pkts, unsigned n, const struct us_pkt *pkt)
@@ -65,7 +36,7 @@ static bool is_among(struct us_pkt *const *pkts, unsigned n, const struct us_pkt
 static void what_is_given_back_is_lent_next(void **state)
 {
     struct us_pkt *received[BURST], *empty[BURST], *before[NIC_BURST_MAX];
-    unsigned all = pkts_of();
+    unsigned all = pkts_of(nic);
     unsigned i;
 
     assert_int_equal(nic_alloc(nic, before, NIC_BURST_MAX), NIC_BURST_MAX); /* all that is kept */
@@ -96,7 +67,7 @@ static void what_is_given_back_is_lent_next(void **state)
     }
     assert_int_equal(nic_tx_burst(nic, empty, BURST), BURST);
     nic_release(nic, before, NIC_BURST_MAX);
-    assert_int_equal(pkts_of(), all);
+    assert_int_equal(pkts_of(nic), all);
 }
 
 /* Sent as it is: what the mbuf had to say of its frame before is not said of this one. */
@@ -125,7 +96,7 @@ static void a_packet_lent_again_asks_the_device_for_nothing(void **state)
 /* What DPDK or others still have a hand in goes back to DPDK. */
 static void others_go_back_to_the_pool(void **state)
 {
-    unsigned all = pkts_of();
+    unsigned all = pkts_of(nic);
     struct us_pkt *held[3], *lent_next[NIC_BURST_MAX];
     struct rte_mbuf *shared, *chained;
     unsigned i;
@@ -148,18 +119,18 @@ static void others_go_back_to_the_pool(void **state)
     }
     nic_release(nic, lent_next, NIC_BURST_MAX);
     rte_pktmbuf_free(shared);
-    assert_int_equal(pkts_of(), all);
+    assert_int_equal(pkts_of(nic), all);
 }
 
 static void what_is_kept_counts_as_free(void **state)
 {
     struct us_pkt *pkts[NIC_BURST_MAX];
-    uint64_t before = lent();
+    uint64_t before = stat_of(nic, "dpdk_pool_lent");
 
     assert_int_equal(nic_alloc(nic, pkts, NIC_BURST_MAX), NIC_BURST_MAX);
-    assert_int_equal(lent(), before + NIC_BURST_MAX);
+    assert_int_equal(stat_of(nic, "dpdk_pool_lent"), before + NIC_BURST_MAX);
     nic_release(nic, pkts, NIC_BURST_MAX);
-    assert_int_equal(lent(), before);
+    assert_int_equal(stat_of(nic, "dpdk_pool_lent"), before);
 }
 
 static int open_queue(void **state)

@@ -11,9 +11,9 @@
 #include <rte_lcore.h>
 
 #include "nic/dpdk.h"
+#include "nic_testing.h"
 
 #define QUEUES 2
-#define PKTS_MAX 16384
 
 /* More than DPDK has numbers for. */
 #define ROUNDS (RTE_MAX_LCORE + 2)
@@ -27,20 +27,6 @@ struct user {
     unsigned lcore;    /* DPDK's number of it */
     struct user *then; /* null: none */
 };
-
-/* Takes all the packets that there are and gives them back; returns how many. */
-static unsigned pkts_of(struct nic *nic)
-{
-    static struct us_pkt *pkts[PKTS_MAX + NIC_BURST_MAX];
-    unsigned count = 0, n;
-
-    do {
-        n = nic_alloc(nic, pkts + count, NIC_BURST_MAX);
-        count += n;
-    } while (n > 0 && count <= PKTS_MAX);
-    nic_release(nic, pkts, count);
-    return count;
-}
 
 static void *use(void *arg)
 {

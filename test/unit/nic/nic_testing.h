@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the packet back ends share: numbered frames, and counters by name. */
+/* What the tests of the packet back ends share: numbered frames, counters by name, a pool's
+ * packets. */
 #ifndef NIC_TESTING_H
 #define NIC_TESTING_H
 
@@ -40,6 +41,23 @@ static inline uint64_t stat_of(struct nic *nic, const char *name)
     nic_stats(nic, match_stat, &wanted);
     assert_int_equal(wanted.found, 1);
     return wanted.value;
+}
+
+#define PKTS_MAX 16384 /* more than a pool of the tests has */
+
+/* Takes all the packets that there are and gives them back; returns how many. One thread at a time.
+ */
+static inline unsigned pkts_of(struct nic *nic)
+{
+    static struct us_pkt *pkts[PKTS_MAX + NIC_BURST_MAX];
+    unsigned count = 0, n;
+
+    do {
+        n = nic_alloc(nic, pkts + count, NIC_BURST_MAX);
+        count += n;
+    } while (n > 0 && count <= PKTS_MAX);
+    nic_release(nic, pkts, count);
+    return count;
 }
 
 /*
