@@ -22,7 +22,7 @@ SHARES = (0.1, 0.25, 0.5, 0.7, 0.85)
 
 HALF = 0.5
 
-HALF_PARTS = 8  # of each round at half load, a quarter of SECONDS each
+HALF_PARTS = 6  # of each round at half load, a quarter of SECONDS each
 
 DEPTH = "-d64"
 
