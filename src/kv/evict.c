@@ -21,8 +21,8 @@
  *
  * Bounds: housekeeping and the making of an item walk through a number of records that depends on
  * the item's size only; they keep a few segments free, so that kv_evict_make_free(), which walks
- * through whole segments if it has to, has nothing to do. It takes at most TRIES_MAX of them, and
- * waits at most WAITS_MAX turns, which is a tenth of a second or less.
+ * through whole segments if it has to, has nothing to do. It takes at most TRIES_MAX of them, then
+ * one between two naps, and waits at most WAITS_MAX turns, which is a tenth of a second or so.
  */
 #include <time.h>
 
@@ -597,6 +597,13 @@ static bool is_hopeless(const struct kv_worker *worker, uint64_t clock, uint64_t
            (oldest >= clock && kv_u64_load_acquire(&epoch->clock) == clock);
 }
 
+static void nap(unsigned *waits)
+{
+    static const struct timespec time = {0, NAP_NS};
+    (void)nanosleep(&time, NULL);
+    ++*waits;
+}
+
 /*
  * Waits for what is retired to become free, for `turns` at most of WAITS_MAX in all. True if it is
  * worth while to look again, also because another worker was faster to reclaim it. The others are
@@ -625,13 +632,10 @@ static bool wait_for_retired(struct kv_worker *worker, unsigned turns, unsigned 
                 worker->waited_for = oldest;
             return false;
         }
-        if (*waits < WAITS_AWAKE) {
+        if (*waits < WAITS_AWAKE)
             kv_spin(waits);
-        } else {
-            static const struct timespec nap = {0, NAP_NS};
-            (void)nanosleep(&nap, NULL);
-            ++*waits;
-        }
+        else
+            nap(waits);
     }
     return false;
 }
@@ -646,13 +650,28 @@ static bool is_enough_retired(const struct kv *kv, uint32_t retired)
     return retired > 0 && retired >= enough;
 }
 
+/*
+ * Much was emptied and all of it was taken by others, who need room as well or move what is to
+ * stay. They will have enough at some time, so the store naps and goes on. False if it has waited
+ * for as long as it may, or if what holds it up is one who was waited for in vain.
+ */
+static bool let_others_first(const struct kv_worker *worker, unsigned *waits)
+{
+    const struct kv *kv = worker->kv;
+    if (!kv->config.evict || *waits >= WAITS_MAX ||
+        kv_epoch_oldest(&kv->epoch, worker->member) == worker->waited_for)
+        return false;
+    nap(waits);
+    return true;
+}
+
 static bool make_free(struct kv_worker *worker)
 {
     const struct kv *kv = worker->kv;
     struct kv_segments *segments = &worker->kv->segments;
     unsigned waits = 0;
     bool may_be_flushed = true;
-    for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
+    for (unsigned tries = 0; tries < TRIES_MAX || let_others_first(worker, &waits); tries++) {
         if (kv_segment_list_count(&segments->free) > kv_floor_segments(kv))
             return true;
         worker->urgent = tries >= TRIES_PATIENT;

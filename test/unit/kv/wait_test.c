@@ -30,6 +30,7 @@ static struct {
     unsigned keys;           /* half of them are still there */
     unsigned counts;         /* that will be told before the moment; UINT32_MAX: it has come */
     unsigned looks;          /* at the others, likewise */
+    unsigned taken;          /* how often others are still faster to take what is free */
 } scene;
 
 /* What others have free they take; nobody else sees what is in their hands. */
@@ -40,8 +41,22 @@ static void take_all(void)
         continue;
 }
 
+/* What is free is taken, used, and retired again. */
+static void use_all(void)
+{
+    struct kv_segments *segments = &scene.kv->segments;
+    uint32_t floor = kv_floor_segments(scene.kv);
+    uint32_t index;
+    while ((index = kv_segment_take(segments, floor, KV_SEGMENT_OPEN)) != KV_SEGMENT_NONE)
+        kv_segment_seal(segments, index);
+}
+
 static uint32_t planted_count(const struct kv_segment_list *list)
 {
+    if (scene.taken > 0 && list == &scene.kv->segments.free) {
+        scene.taken--;
+        use_all();
+    }
     uint32_t count = kv_u32_load_relaxed(&list->count);
     if (scene.counts == UINT32_MAX || scene.counts-- > 0)
         return count;
@@ -110,6 +125,7 @@ static void set_up(void)
 {
     scene.counts = UINT32_MAX;
     scene.looks = UINT32_MAX;
+    scene.taken = 0;
     scene.kv = rig_create_policy(2 * MIB, 3, true, KV_POLICY_CLOCK);
     scene.worker = kv_join(scene.kv);
     scene.other = kv_join(scene.kv);
@@ -154,6 +170,31 @@ static void test_others_come_and_stay(void **unused)
     }
 }
 
+/* For longer than it takes to empty as much as a store empties at most. */
+static void test_others_are_faster(void **unused)
+{
+    set_up();
+    kv_offline(scene.other);
+    scene.taken = 2 * TRIES_MAX;
+    assert_true(kv_evict_make_free(scene.worker));
+    assert_int_equal(scene.taken, 0);
+    kv_online(scene.other);
+    tear_down();
+}
+
+/* And not for ever. */
+static void test_others_are_always_faster(void **unused)
+{
+    set_up();
+    kv_offline(scene.other);
+    scene.taken = UINT32_MAX;
+    assert_false(kv_evict_make_free(scene.worker));
+    assert_in_range(UINT32_MAX - scene.taken, WAITS_MAX, 2 * (TRIES_MAX + WAITS_MAX));
+    scene.taken = 0;
+    kv_online(scene.other);
+    tear_down();
+}
+
 /* But where the others don't come there is an end to it. */
 static void test_nobody_comes(void **unused)
 {
@@ -167,6 +208,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_others_take_what_was_retired),
         cmocka_unit_test(test_others_come_and_stay),
+        cmocka_unit_test(test_others_are_faster),
+        cmocka_unit_test(test_others_are_always_faster),
         cmocka_unit_test(test_nobody_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
