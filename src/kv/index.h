@@ -90,6 +90,7 @@
 #define KV_WORD_FROZEN (UINT64_C(1) << 45)
 #define KV_WORD_VACANT (UINT64_C(1) << 44)
 #define KV_WORD_PLACE ((UINT64_C(1) << 44) - 1)
+#define KV_WORD_PLAIN_SHIFT 45
 #define KV_PLACE_UNIT 4
 
 /* kv_bucket.control of the first bucket of a chain. */
@@ -182,10 +183,17 @@ static inline bool kv_word_has_tag(uint64_t word, uint64_t hash)
     return (word ^ hash << KV_WORD_TAG_SHIFT) >> KV_WORD_TAG_SHIFT == 0;
 }
 
+/* What is above KV_WORD_PLAIN_SHIFT in a plain word: the tag and LIVE, neither PEND nor FROZEN. */
+static inline uint32_t kv_word_plain_bits(uint64_t hash)
+{
+    return (uint32_t)(uint16_t)hash << (KV_WORD_TAG_SHIFT - KV_WORD_PLAIN_SHIFT) |
+           (uint32_t)(KV_WORD_LIVE >> KV_WORD_PLAIN_SHIFT);
+}
+
 /* Leads to an item with that tag that is there now, without doubt, in a chain that may change. */
 static inline bool kv_word_is_plain(uint64_t word, uint64_t hash)
 {
-    return (word ^ (hash << KV_WORD_TAG_SHIFT | KV_WORD_LIVE)) < KV_WORD_FROZEN;
+    return word >> KV_WORD_PLAIN_SHIFT == kv_word_plain_bits(hash);
 }
 
 /* Leads to an item that is there, without doubt. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looking keys up. The path that must be fast: no lock, no read-modify-write, no shared store. */
 #include "kv/engine.h"
+#include "kv/tag.h"
 
 #define LINE_BYTES 64
 #define PREFETCH_BYTES_MAX 1024 /* what is read in a row beyond that the processor foresees */
@@ -16,33 +17,54 @@ void kv_prefetch_bucket(const struct kv_worker *worker, struct kv_key *key)
     key->word = 0;
 }
 
-const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, struct kv_key *key)
+/* Remembers what is in the bucket now. Returns whether the key's tag is there. */
+static inline bool find_place(const struct kv_bucket *bucket, struct kv_key *key)
 {
-    const struct kv_index *index = &worker->kv->index;
-    /* Called once more for the same key, it has a slot of the bucket there. */
+    uint64_t hash = key->hash;
+    const kv_atomic_u64 *slot = kv_tag_search(bucket, hash);
+    if (U_UNLIKELY(slot == U_NULL))
+        return false;
+    uint64_t word = kv_u64_load_acquire(slot);
+    key->place = slot;
+    key->word = word;
+    return kv_word_is_plain(word, hash);
+}
+
+static inline const struct kv_item *prefetch_place(const struct kv_index *index,
+                                                   const struct kv_key *key)
+{
+    const struct kv_item *item = kv_word_item(index, key->word);
+    U_PREFETCH(item);
+    U_PREFETCH((const uint8_t *)item + LINE_BYTES);
+    return item;
+}
+
+/* Not in the bucket that was fetched. Overflow buckets are few, so nobody waits to look there. */
+static U_NOINLINE const struct kv_item *prefetch_in_chain(const struct kv_index *index,
+                                                          struct kv_key *key)
+{
+    uint64_t position = key->hash >> 1;
     const struct kv_bucket *head =
-        (const struct kv_bucket *)((uintptr_t)key->place & ~(uintptr_t)(sizeof(*head) - 1));
-    if (U_UNLIKELY(head == U_NULL)) {
-        key->word = 0;
-        return U_NULL;
+        kv_table_chain(index, kv_position_power(index, position), position);
+    const struct kv_bucket *bucket = head;
+    for (; bucket != U_NULL; bucket = kv_bucket_next(index, head, bucket)) {
+        if (find_place(bucket, key))
+            return prefetch_place(index, key);
     }
-    for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
-        uint64_t word = kv_u64_load_acquire(&head->slot[i]);
-        if (kv_word_is_plain(word, key->hash)) {
-            const struct kv_item *item = kv_word_item(index, word);
-            U_PREFETCH(item);
-            U_PREFETCH((const uint8_t *)item + LINE_BYTES);
-            key->place = &head->slot[i];
-            key->word = word;
-            return item;
-        }
-    }
-    const struct kv_bucket *next = kv_bucket_next(index, head, head);
-    if (next)
-        U_PREFETCH(next);
     key->place = U_NULL;
     key->word = 0;
     return U_NULL;
+}
+
+const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, struct kv_key *key)
+{
+    const struct kv_index *index = &worker->kv->index;
+    /* Called once more for the same key, it has a slot of a bucket there. */
+    const struct kv_bucket *bucket =
+        (const struct kv_bucket *)((uintptr_t)key->place & ~(uintptr_t)(sizeof(*bucket) - 1));
+    if (U_UNLIKELY(bucket == U_NULL || !find_place(bucket, key)))
+        return prefetch_in_chain(index, key);
+    return prefetch_place(index, key);
 }
 
 void kv_prefetch_value(const struct kv_item *item)

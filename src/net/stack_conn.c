@@ -499,13 +499,14 @@ static unsigned take_events(struct net_stack_worker *worker, struct asked *asked
 /* Stage B: the items are asked for; first what they begin with, which says how long they are. */
 static void prefetch_items(const struct net_stack_worker *worker, const struct asked *asked)
 {
+    struct cache_session *const *end = asked->end;
     struct cache_session *const *session;
 
-    for (session = asked->sessions; session != asked->end; session++)
+    for (session = asked->sessions; session != end; session++)
         cache_session_prefetch_item(*session);
     if (!cache_values_are_long(worker->cache_worker))
         return;
-    for (session = asked->sessions; session != asked->end; session++)
+    for (session = asked->sessions; session != end; session++)
         cache_session_prefetch_value(*session);
 }
 

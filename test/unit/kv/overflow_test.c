@@ -220,6 +220,53 @@ static void test_slot_is_forgotten_when_offline(void **unused)
     expect_slot_forgotten(pass_offline);
 }
 
+static void prefetch(struct kv_key *key)
+{
+    kv_prefetch_bucket(rig.worker, key);
+    kv_prefetch_item(rig.worker, key);
+}
+
+/* Wherever in its chain a key is, a prefetch finds it, and the short ways need no other. */
+static void test_prefetch_looks_through_the_chain(void **unused)
+{
+    struct kv_short value = {(const uint8_t *)"short", 5}, found;
+    store(0, KEYS);
+    for (unsigned i = 0; i < KEYS; i++) {
+        struct kv_key key = keys[i];
+        struct kv_view view;
+        prefetch(&key);
+        kv_prefetch_item(rig.worker, &key); /* from where it has found it */
+        assert_true(kv_get_short(rig.worker, &key, &found));
+        assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+        assert_ptr_equal(found.value, view.value);
+        assert_true(kv_replace_short(rig.worker, &key, &value, 0) != 0);
+        assert_false(kv_get_short(rig.worker, &key, &found)); /* there is another one now */
+        assert_int_equal(kv_get(rig.worker, &keys[i], &view), KV_HIT);
+        assert_memory_equal(view.value, "short", 5);
+    }
+}
+
+/* A hint outlives the bucket's time in the chain, and its next one. */
+static void test_hint_of_a_bucket_that_has_left(void **unused)
+{
+    struct kv_key last = keys[KEYS - 1];
+    struct kv_short found;
+    struct kv_view view;
+    store(0, KEYS);
+    prefetch(&last);
+    assert_true(kv_get_short(rig.worker, &last, &found));
+    delete (KV_BUCKET_SLOTS, KEYS);
+    for (unsigned i = 0; i < 4; i++)
+        kv_quiesce(rig.worker);
+    assert_false(kv_get_short(rig.worker, &last, &found));
+    assert_int_equal(kv_get(rig.worker, &last, &view), KV_MISS);
+    assert_null(kv_prefetch_item(rig.worker, &last));
+    prefetch(&last);
+    store(0, KEYS);
+    assert_int_equal(kv_get(rig.worker, &last, &view), KV_HIT);
+    assert_true(rig_is_filled(view.item, 10, KEYS - 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +278,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_crowded_chains_come_and_go, setup, teardown),
         cmocka_unit_test_setup_teardown(test_slot_is_forgotten_when_quiescent, setup, teardown),
         cmocka_unit_test_setup_teardown(test_slot_is_forgotten_when_offline, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_prefetch_looks_through_the_chain, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hint_of_a_bucket_that_has_left, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which slot of a bucket has a key's tag, asked without a branch for each slot: where keys lie four
+ * to a bucket no processor foresees which slot it is, and the wrong guess costs more than all seven
+ * comparisons at once. Where there are no vectors, a loop.
+ */
+#ifndef KV_TAG_H
+#define KV_TAG_H
+
+#include "kv/index.h"
+
+/* ThreadSanitizer does not know that a vector's words are loaded each as a whole. */
+#if defined(__SANITIZE_THREAD__)
+#define KV_TAG_LOOP 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define KV_TAG_LOOP 1
+#endif
+#endif
+#if defined(__SSE2__) && !defined(KV_TAG_LOOP)
+#include <emmintrin.h>
+#define KV_TAG_VECTOR 1
+#endif
+
+/* The first slot whose word is plain and of the hash's tag, or null. */
+static inline const kv_atomic_u64 *kv_tag_search_loop(const struct kv_bucket *bucket, uint64_t hash)
+{
+    for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
+        if (kv_word_is_plain(kv_u64_load_relaxed(&bucket->slot[i]), hash))
+            return &bucket->slot[i];
+    }
+    return U_NULL;
+}
+
+#ifdef KV_TAG_VECTOR
+
+/* The upper halves of four words. */
+static inline __m128i kv_tag_halves(const struct kv_bucket *bucket, unsigned first)
+{
+    const __m128i *words = (const __m128i *)(const void *)bucket;
+    __m128 low = _mm_castsi128_ps(_mm_load_si128(words + first / 2));
+    __m128 high = _mm_castsi128_ps(_mm_load_si128(words + first / 2 + 1));
+    return _mm_castps_si128(_mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1)));
+}
+
+/* The same by vectors. The first of a bucket's eight words is not a slot. */
+static inline const kv_atomic_u64 *kv_tag_search_vector(const struct kv_bucket *bucket,
+                                                        uint64_t hash)
+{
+    enum { HALF = 32, BITS_PER_WORD = 2, NOT_A_SLOT = (1 << BITS_PER_WORD) - 1 };
+    __m128i wanted = _mm_set1_epi32((int)kv_word_plain_bits(hash));
+    __m128i first = _mm_srli_epi32(kv_tag_halves(bucket, 0), KV_WORD_PLAIN_SHIFT - HALF);
+    __m128i second = _mm_srli_epi32(kv_tag_halves(bucket, 4), KV_WORD_PLAIN_SHIFT - HALF);
+    __m128i fits = _mm_packs_epi32(_mm_cmpeq_epi32(first, wanted), _mm_cmpeq_epi32(second, wanted));
+    unsigned mask = (unsigned)_mm_movemask_epi8(fits) & ~(unsigned)NOT_A_SLOT;
+    if (U_UNLIKELY(mask == 0))
+        return U_NULL;
+    size_t bits = (size_t)__builtin_ctz(mask);
+    const uint8_t *at = (const uint8_t *)bucket + bits * (sizeof(uint64_t) / BITS_PER_WORD);
+    return (const kv_atomic_u64 *)(const void *)at;
+}
+
+#endif
+
+static inline const kv_atomic_u64 *kv_tag_search(const struct kv_bucket *bucket, uint64_t hash)
+{
+#ifdef KV_TAG_VECTOR
+    return kv_tag_search_vector(bucket, hash);
+#else
+    return kv_tag_search_loop(bucket, hash);
+#endif
+}
+
+#endif
