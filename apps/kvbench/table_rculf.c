@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <urcu-qsbr.h>
 #include <urcu/rculfhash.h>
@@ -35,6 +36,8 @@ struct rculf_worker {
     uint8_t value[];
 };
 
+U_STATIC_ASSERT(sizeof(struct node) >= sizeof(struct entry *), node_has_room_for_a_pointer);
+
 static struct entry *entry_of(struct cds_lfht_node *link)
 {
     return U_CONTAINER_OF(link, struct entry, link);
@@ -61,9 +64,26 @@ static void *rculf_create(const struct table_config *config, const char **error)
     return table;
 }
 
+/* Nobody looks for the key of what has been taken out: the next one of a list stands there. */
+static void gather(struct entry **list, struct entry *entry)
+{
+    memcpy(&entry->node, list, sizeof(*list));
+    *list = entry;
+}
+
+static struct entry *gathered_next(const struct entry *entry)
+{
+    struct entry *next;
+
+    memcpy(&next, &entry->node, sizeof(next));
+    return next;
+}
+
+/* The library's threads may be growing or shrinking the table still, and look at all links. */
 static void rculf_destroy(void *made)
 {
     struct rculf_table *table = made;
+    struct entry *list = NULL;
     struct cds_lfht_iter iter;
     struct cds_lfht_node *link;
 
@@ -72,7 +92,14 @@ static void rculf_destroy(void *made)
     while ((link = cds_lfht_iter_get_node(&iter))) {
         cds_lfht_del(table->table, link);
         cds_lfht_next(table->table, &iter);
-        free(entry_of(link)); /* nobody else is there any more */
+        gather(&list, entry_of(link));
+    }
+    synchronize_rcu();
+    while (list) {
+        struct entry *next = gathered_next(list);
+
+        free(list);
+        list = next;
     }
     rcu_unregister_thread();
     cds_lfht_destroy(table->table, NULL);

@@ -143,6 +143,36 @@ static void check_threads(const struct table_ops *ops)
         draws_free(&hammers[i].draws);
 }
 
+/* A library's own threads may be about to make the table larger, or smaller as it is emptied. */
+static void check_end_of_growth(const struct table_ops *ops)
+{
+    enum { MANY = 1 << 16, TIMES = 8 };
+    struct load_workload workload = workload_of("uniform,keys=65536,get=0,set=1");
+    struct draws draws = {0};
+
+    assert_true(draws_make(&draws, &workload, MANY));
+    for (unsigned i = 0; i < TIMES; i++) {
+        const char *error;
+        void *table = ops->create(&config, &error);
+        void *worker = ops->join(table);
+        struct table_tally tally;
+
+        assert_true(draws_fill(&draws, &workload, 0, MANY));
+        run_all(ops, worker, &draws, TABLE_BURST, &tally);
+        assert_int_equal(tally.failures, 0);
+        ops->leave(worker);
+        ops->destroy(table);
+    }
+    draws_free(&draws);
+}
+
+static void test_destroyed_while_it_grows(void **unused)
+{
+    for (unsigned i = 0; tables[i]; i++)
+        if (!tables[i]->absent)
+            check_end_of_growth(tables[i]);
+}
+
 static void test_two_threads(void **unused)
 {
     for (unsigned i = 0; tables[i]; i++)
@@ -166,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_a_naive_map),
         cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_destroyed_while_it_grows),
         cmocka_unit_test(test_no_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
