@@ -91,6 +91,7 @@ static __attribute__((noinline, flatten)) bool prefetch_set(struct cache_session
     if (U_UNLIKELY(line_bytes == 0))
         return prefetch_other(session, data, len);
     hint_set(session, data + MC_SET_KEY_OFFSET, set.key_len);
+    kv_prefetch_log(session->worker->kv_worker);
     hint->line_bytes = line_bytes;
     hint->exptime = set.exptime;
     return set.flags == 0 && set.value_bytes <= KV_SHORT_MAX - CACHE_CRLF_BYTES &&

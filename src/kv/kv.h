@@ -146,6 +146,9 @@ void kv_prefetch_bucket(const struct kv_worker *worker, struct kv_key *key);
 const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, struct kv_key *key);
 void kv_prefetch_value(const struct kv_item *item);
 
+/* A hint that an item is about to be stored: fetches what will probably be written first. */
+void kv_prefetch_log(const struct kv_worker *worker);
+
 /* ---- lookup ------------------------------------------------------------------------------ */
 
 /* Bits of kv_view.state. The engine sets FETCHED; the others mean something to the caller only. */

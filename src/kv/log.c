@@ -14,6 +14,8 @@
 
 #define TRIES_MAX 64
 
+#define LINE_BYTES 64
+
 static struct kv_segment_reader reader_of(const struct kv_worker *worker)
 {
     struct kv_segment_reader reader = {worker->member, worker->seen, worker->turn};
@@ -101,6 +103,23 @@ void *kv_log_append(struct kv_worker *worker, unsigned log, enum kv_purpose purp
         kv_log_reserve(worker, log, purpose, bytes) == 0)
         return U_NULL;
     return kv_log_next(worker, log, bytes);
+}
+
+/*
+ * A line that is written first has to come from wherever the kernel's zeros are, and the exchange
+ * that follows waits until it has. Two lines are all of a short item, wherever it begins. Stores of
+ * one batch that are announced before any of them is done ask for the same lines: where there are
+ * many, or items are long, the processor foresees what is written.
+ */
+void kv_prefetch_log(const struct kv_worker *worker)
+{
+    const struct kv_segments *segments = &worker->kv->segments;
+    uint32_t index = worker->log[worker->log_last];
+    if (U_UNLIKELY(index == KV_SEGMENT_NONE))
+        return;
+    const uint8_t *next = kv_segment_base(segments, index) + segments->array[index].used;
+    U_PREFETCH(next + LINE_BYTES);
+    U_PREFETCH(next + 2 * LINE_BYTES);
 }
 
 static bool is_own_open(const struct kv_worker *worker, uint32_t index)

@@ -59,6 +59,17 @@ static void test_last_record_is_taken_back(void **unused)
     kv_log_drop(rig.worker, second, 16);
 }
 
+/* Neither without an open segment nor at the end of one, behind which nothing may be mapped. */
+static void test_hint_has_no_effect(void **unused)
+{
+    kv_prefetch_log(rig.worker);
+    assert_int_equal(open_segment(), KV_SEGMENT_NONE);
+    void *whole = kv_log_append(rig.worker, main_log(), KV_FOR_NEW, rig.segment_bytes);
+    kv_prefetch_log(rig.worker);
+    assert_int_equal(rig.kv->segments.array[open_segment()].used, rig.segment_bytes);
+    kv_log_drop(rig.worker, whole, rig.segment_bytes);
+}
+
 static void test_log_rolls_over(void **unused)
 {
     void *whole = kv_log_append(rig.worker, main_log(), KV_FOR_NEW, rig.segment_bytes);
@@ -231,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_records_follow_each_other, setup, teardown),
         cmocka_unit_test_setup_teardown(test_last_record_is_taken_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hint_has_no_effect, setup, teardown),
         cmocka_unit_test_setup_teardown(test_log_rolls_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reserve_tells_the_room, setup, teardown),
         cmocka_unit_test_setup_teardown(test_logs_are_apart, setup, teardown),
