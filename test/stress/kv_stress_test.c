@@ -5,6 +5,7 @@
  * that there is no data race; the numbers of rounds are bounded so that it stays quick there. What
  * fails is said with the seed: kv_stress_test SEED runs it again.
  */
+#include <sched.h>
 #include <stdlib.h>
 
 #include "../history/history.h"
@@ -211,6 +212,16 @@ static void churn_get(struct thread *thread, const struct kv_key *key, unsigned 
         churn_pin(thread, &view, number);
 }
 
+/*
+ * What was evicted can be used again when the others have been quiescent: one of them that has no
+ * core now is let go on, or all that follows would be refused until it has one.
+ */
+static void make_way(struct thread *thread)
+{
+    kv_quiesce(thread->worker);
+    sched_yield();
+}
+
 static void churn_set(struct thread *thread, const struct kv_key *key, unsigned number)
 {
     const struct churn *churn = (const struct churn *)thread->team->shared;
@@ -221,6 +232,8 @@ static void churn_set(struct thread *thread, const struct kv_key *key, unsigned 
     enum kv_error error;
     uint64_t cas = rig_store(thread->worker, key, len, flags, flags, exptime, &error);
     EXPECT(cas != 0 || error == KV_NO_MEMORY);
+    if (cas == 0)
+        make_way(thread);
 }
 
 static void churn_step(struct thread *thread)
