@@ -128,8 +128,7 @@ def need_room_for(count):
     """Skips where the limit of open files or the memory does not allow so many connections."""
     if why := files_obstacle(count):
         raise harness.Skip(why)
-    free = int(re.search(r"MemAvailable:\s+(\d+) kB",
-                         pathlib.Path("/proc/meminfo").read_text())[1]) * 1024
+    free = harness.free_bytes()
     if free < 2 * count * CONN_KERNEL_BYTES:
         raise harness.Skip(f"{count} connections take {count * CONN_KERNEL_BYTES >> 20} MiB of "
                            f"the kernel, and {free >> 20} MiB are free")
