@@ -14,7 +14,6 @@
 
 enum { REQUEST = 1, REPLY = 2 };
 
-static const u_u8 our_mac[6] = {2, 0, 0, 0, 0, 1};
 static const u_u8 broadcast[6] = {255, 255, 255, 255, 255, 255};
 
 static int setup(void **state)
@@ -77,8 +76,8 @@ static void expect_arp(struct raw *raw, unsigned op, u_u32 target)
     assert_int_equal(frame->ethertype, 0x806);
     assert_int_equal(frame->len, 42);
     assert_int_equal(frame->bytes[21], op);
-    assert_memory_equal(frame->bytes + 6, our_mac, 6);
-    assert_memory_equal(frame->bytes + 22, our_mac, 6);
+    assert_memory_equal(frame->bytes + 6, raw_our_mac, 6);
+    assert_memory_equal(frame->bytes + 22, raw_our_mac, 6);
     put_ip(ip, RAW_LOCAL_IP);
     assert_memory_equal(frame->bytes + 28, ip, 4);
     put_ip(ip, target);
@@ -103,7 +102,7 @@ static void answers_requests_for_us_only(void **state)
     expect_arp(raw, REPLY, RAW_PEER_IP);
     arp_in(raw, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP + 7);
     raw_expect_nothing(raw);
-    arp_in(raw, our_mac, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP); /* a peer that refreshes */
+    arp_in(raw, raw_our_mac, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP); /* a peer that refreshes */
     expect_arp(raw, REPLY, RAW_PEER_IP);
     arp_in(raw, broadcast, REQUEST, 3, 0, RAW_LOCAL_IP); /* RFC 5227: a probe */
     expect_arp(raw, REPLY, 0);
@@ -163,7 +162,7 @@ static void what_waited_is_sent_on_the_reply(void **state)
     connect_to(raw, RAW_PEER_IP);
     raw_pump(raw, 0);
     expect_arp(raw, REQUEST, RAW_PEER_IP);
-    arp_in(raw, our_mac, REPLY, 2, RAW_PEER_IP, RAW_LOCAL_IP);
+    arp_in(raw, raw_our_mac, REPLY, 2, RAW_PEER_IP, RAW_LOCAL_IP);
     assert_int_equal(raw_frame(raw)->flags, US_TCP_SYN);
     assert_int_equal(raw_frame(raw)->flags, US_TCP_SYN);
     raw_expect_nothing(raw);
@@ -197,7 +196,7 @@ static void entries_are_refreshed_and_stay_in_use(void **state)
     raw_pump(raw, 0);
     raw_expect(raw, US_TCP_ACK, snd, 1001, 1);
     expect_arp(raw, REQUEST, RAW_PEER_IP);
-    arp_in(raw, our_mac, REPLY, 2, RAW_PEER_IP, RAW_LOCAL_IP);
+    arp_in(raw, raw_our_mac, REPLY, 2, RAW_PEER_IP, RAW_LOCAL_IP);
     raw_segment(raw, US_TCP_ACK, 1001, snd + 1, 65535, NULL, 0);
     us_send(raw->stack, conn, "x", 1);
     raw_pump(raw, 1000000);

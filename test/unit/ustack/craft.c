@@ -13,14 +13,12 @@
 #include "base/cksum.h"
 #include "ustack/eth.h"
 
-static const u_u8 craft_our_mac[6] = {2, 0, 0, 0, 0, 1};
-
 void craft_eth(struct craft *c, const struct raw *raw, unsigned ethertype)
 {
     struct us_eth_hdr *eth = (void *)c->bytes;
 
     memset(c->bytes, 0, sizeof(c->bytes));
-    memcpy(eth->dst, craft_our_mac, 6);
+    memcpy(eth->dst, raw_our_mac, 6);
     memcpy(eth->src, raw->peer_mac, 6);
     eth->type = u_be16(ethertype);
     c->len = US_ETH_HDR_BYTES;

@@ -18,6 +18,8 @@
 
 enum { L4_OFFSET = US_ETH_HDR_BYTES + US_IP4_HDR_BYTES };
 
+const u_u8 raw_our_mac[6] = {2, 0, 0, 0, 0, 1};
+
 void raw_open(struct raw *raw, const struct us_config *config)
 {
     static const u_u8 mac[6] = {2, 0, 0, 0, 0, 2};
@@ -190,7 +192,6 @@ void raw_input(struct raw *raw, const u_u8 *bytes, u_u32 len)
 void raw_segment(struct raw *raw, unsigned flags, u_u32 seq, u_u32 ack, unsigned window,
                  const void *data, u_u32 len)
 {
-    static const u_u8 our_mac[6] = {2, 0, 0, 0, 0, 1};
     u_u8 bytes[RAW_FRAME_BYTES];
     struct us_eth_hdr *eth = (void *)bytes;
     struct us_ip4_hdr *ip = (void *)(bytes + US_ETH_HDR_BYTES);
@@ -198,7 +199,7 @@ void raw_segment(struct raw *raw, unsigned flags, u_u32 seq, u_u32 ack, unsigned
     u_u32 hdr_bytes = US_TCP_HDR_BYTES + us_tcp_opts_emit(&raw->opts, (u_u8 *)(tcp + 1));
     u_u32 l4_bytes = hdr_bytes + len;
 
-    memcpy(eth->dst, our_mac, 6);
+    memcpy(eth->dst, raw_our_mac, 6);
     memcpy(eth->src, raw->peer_mac, 6);
     eth->type = u_be16(US_ETH_IP4);
     us_ip4_build((u_u8 *)ip, raw->peer_ip, RAW_LOCAL_IP, US_IP_TCP);

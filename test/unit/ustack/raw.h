@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One stack whose peer is the test itself, with hand-made segments. The stack is 10.0.0.1, the peer
- * 10.0.0.2 with MAC 02:00:00:00:00:02; time stands still unless the test moves it.
+ * One stack whose peer is the test itself, with hand-made segments. The stack is 10.0.0.1 with MAC
+ * 02:00:00:00:00:01, the peer 10.0.0.2 with 02:00:00:00:00:02; time stands still unless the test
+ * moves it.
  */
 #ifndef TEST_USTACK_RAW_H
 #define TEST_USTACK_RAW_H
@@ -18,6 +19,8 @@ enum {
     RAW_PORT = 11211,
     RAW_PEER_PORT = 4000
 };
+
+extern const u_u8 raw_our_mac[6];
 
 /* A frame that the stack has sent. ip_protocol 0: it is no IP packet. */
 struct raw_frame {
