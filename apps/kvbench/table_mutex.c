@@ -22,7 +22,7 @@ struct entry {
 };
 
 struct shard {
-    _Alignas(64) pthread_mutex_t lock;
+    _Alignas(U_LINE_BYTES) pthread_mutex_t lock;
     struct entry **buckets;
     size_t count; /* of buckets, a power of two */
     size_t items;

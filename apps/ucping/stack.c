@@ -245,7 +245,7 @@ int ucping_stack(struct settings *s, struct game *game)
 
     if (cores_all(&before, why) < 0)
         return ucping_fail(s, "%s", why);
-    l.lines = aligned_alloc(STACK_LINE_BYTES, bytes);
+    l.lines = aligned_alloc(U_LINE_BYTES, bytes);
     if (!l.lines)
         return ucping_fail(s, "no memory for the connections");
     memset(l.lines, 0, bytes);

@@ -15,8 +15,6 @@
 #include "common/cores.h"
 #include "ucping.h"
 
-#define STACK_LINE_BYTES 64
-
 /* What is queued by reference is as long as this; shorter pieces are copied. */
 #define STACK_REF_BYTES 65536u
 
@@ -29,14 +27,14 @@ struct late;
 /* A connection, as both parts know it; each has cache lines of its own. */
 struct line {
     /* The stack's side. */
-    _Alignas(STACK_LINE_BYTES) struct us_conn *us; /* null: there is none, or it is closed */
+    _Alignas(U_LINE_BYTES) struct us_conn *us; /* null: there is none, or it is closed */
     struct line *next_free;
     struct late *late; /* threads.c: what the stack has not taken yet; or null */
     uint32_t untold;   /* threads.c: bytes taken that the application was not told of */
     bool close_due;    /* threads.c: behind what is late */
 
     /* The application's. */
-    _Alignas(STACK_LINE_BYTES) struct conv conv;
+    _Alignas(U_LINE_BYTES) struct conv conv;
     struct u_list waiting; /* threads.c: for room to say something, or on no list */
     uint32_t on_the_way;   /* threads.c: bytes handed over, not known to be taken */
     bool open;

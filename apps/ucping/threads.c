@@ -69,10 +69,10 @@ struct split {
     _Atomic bool gone; /* the device is, and the stack's thread with it */
 
     /* The stack's side. */
-    _Alignas(STACK_LINE_BYTES) struct ucping_passed events_passed;
+    _Alignas(U_LINE_BYTES) struct ucping_passed events_passed;
 
     /* The application's. */
-    _Alignas(STACK_LINE_BYTES) struct ucping_passed commands_passed;
+    _Alignas(U_LINE_BYTES) struct ucping_passed commands_passed;
     struct u_list waiting; /* lines that want to send, and there was no room */
 };
 

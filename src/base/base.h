@@ -57,6 +57,9 @@
 #define U_PREFETCH(p) ((void)0)
 #endif
 
+/* What cores hand to each other at once. Where it is another number all works, but slower. */
+#define U_LINE_BYTES 64
+
 /*
  * States what is proven to hold. Stays on in release builds. Never about bytes from the wire, and
  * never with a side effect. An embedder may define U_ASSERT_FAIL(text) to something else.

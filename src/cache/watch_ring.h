@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/base.h"
 #include "cache/cache.h"
 
 enum cache_event_kind {
@@ -51,9 +52,9 @@ struct cache_event {
 };
 
 struct cache_watch_ring {
-    _Alignas(64) _Atomic uint64_t head;
+    _Alignas(U_LINE_BYTES) _Atomic uint64_t head;
     _Atomic uint64_t dropped; /* events, by the writer */
-    _Alignas(64) _Atomic uint64_t tail;
+    _Alignas(U_LINE_BYTES) _Atomic uint64_t tail;
     uint64_t told; /* of dropped, by the reader */
     uint32_t size; /* a power of two */
     uint8_t *bytes;

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/base.h"
 #include "base/list.h"
 #include "cache/cache.h"
 
@@ -203,8 +204,8 @@ struct cache_worker {
     struct cache_session *free_sessions;
     uint32_t session_count; /* structs that exist, open or free */
 
-    _Alignas(64) _Atomic uint64_t counters[CACHE_COUNTER_COUNT];
-    _Alignas(64) _Atomic uint64_t classes[KV_CLASSES_MAX][CACHE_CLASS_COUNTER_COUNT];
+    _Alignas(U_LINE_BYTES) _Atomic uint64_t counters[CACHE_COUNTER_COUNT];
+    _Alignas(U_LINE_BYTES) _Atomic uint64_t classes[KV_CLASSES_MAX][CACHE_CLASS_COUNTER_COUNT];
 
     /* Hits without flags that are not counted there yet, by the bytes of key and value. */
     _Atomic uint64_t near_hits[KV_KEY_MAX + KV_SHORT_MAX + 1];

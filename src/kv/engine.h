@@ -16,6 +16,7 @@
 #ifndef KV_ENGINE_H
 #define KV_ENGINE_H
 
+#include "base/base.h"
 #include "base/prng.h"
 #include "kv/epoch.h"
 #include "kv/ghost.h"
@@ -116,7 +117,7 @@ struct kv_cut {
 };
 
 struct kv_worker {
-    _Alignas(64) struct kv *kv;
+    _Alignas(U_LINE_BYTES) struct kv *kv;
     struct kv_epoch_member *member;
     uint32_t *seen;     /* by segment: turn of the last view into it (struct kv_segment_reader) */
     uint32_t turn;      /* changes when the worker holds no view */
@@ -146,8 +147,8 @@ struct kv_worker {
     kv_evicted *evicted; /* null: nobody wants to know */
     void *evicted_ctx;
     kv_atomic_u64 *buckets; /* by bucket of size: linked - unlinked, modulo 2^64; or null */
-    _Alignas(64) kv_atomic_u64 counters[KV_COUNTERS];
-    _Alignas(64) struct kv_class classes[KV_CLASSES_MAX];
+    _Alignas(U_LINE_BYTES) kv_atomic_u64 counters[KV_COUNTERS];
+    _Alignas(U_LINE_BYTES) struct kv_class classes[KV_CLASSES_MAX];
 };
 
 /* ---- table ------------------------------------------------------------------------------- */
@@ -177,19 +178,20 @@ struct kv {
     struct kv_epoch_member *members;
     struct kv_epoch epoch;
 
-    _Alignas(64) kv_atomic_u32 generation; /* flushes so far; an item is valid in its own only */
-    _Alignas(64) kv_atomic_u64 cas_next;   /* first number of the next worker's range */
+    /* Flushes so far; an item is valid in its own only. */
+    _Alignas(U_LINE_BYTES) kv_atomic_u32 generation;
+    _Alignas(U_LINE_BYTES) kv_atomic_u64 cas_next; /* first number of the next worker's range */
 
     /* The purge of flushed items (sweep.c). */
-    _Alignas(64) struct kv_lock purge_lock;
+    _Alignas(U_LINE_BYTES) struct kv_lock purge_lock;
     kv_atomic_u32 purged;  /* no item of an older generation than this is linked */
     uint32_t purge_target; /* what `purged` becomes when purge_bucket has reached the end */
     uint64_t purge_position;
     uint64_t purge_retired; /* number of kv_epoch_retire() that the purge waits for; 0: none */
 
     /* The sweep for expired items: one pass over all segments per second, shared by all workers. */
-    _Alignas(64) kv_atomic_u32 sweep_s; /* the second that sweep_next belongs to */
-    kv_atomic_u32 sweep_next;           /* next segment to look at */
+    _Alignas(U_LINE_BYTES) kv_atomic_u32 sweep_s; /* the second that sweep_next belongs to */
+    kv_atomic_u32 sweep_next;                     /* next segment to look at */
 
     /* Sums at the last kv_stats_reset(). */
     kv_atomic_u64 stats_base[KV_COUNTERS];

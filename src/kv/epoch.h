@@ -25,16 +25,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/base.h"
 #include "kv/atomic.h"
 
 #define KV_EPOCH_OFFLINE 0
 
 struct kv_epoch_member {
-    _Alignas(64) kv_atomic_u64 announced; /* KV_EPOCH_OFFLINE, or the clock at the last quiesce */
+    /* KV_EPOCH_OFFLINE, or the clock at the last quiesce */
+    _Alignas(U_LINE_BYTES) kv_atomic_u64 announced;
 };
 
 struct kv_epoch {
-    _Alignas(64) kv_atomic_u64 clock; /* starts at 1 */
+    _Alignas(U_LINE_BYTES) kv_atomic_u64 clock; /* starts at 1 */
     struct kv_epoch_member *members;
     unsigned member_count;
 };

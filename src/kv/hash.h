@@ -13,12 +13,13 @@
 
 #include <stdint.h>
 
+#include "base/base.h"
 #include "kv/kv.h"
 
 #define KV_HASH_SECRET_BYTES 192
 
 struct kv_hash {
-    _Alignas(64) uint8_t secret[KV_HASH_SECRET_BYTES];
+    _Alignas(U_LINE_BYTES) uint8_t secret[KV_HASH_SECRET_BYTES];
 };
 
 /* Spreads the owner's secret over that of the hash: SipHash of a counter, keyed by the secret. */

@@ -114,7 +114,7 @@
 #define KV_SHAPE_POSITION_SHIFT 5
 
 struct kv_bucket {
-    _Alignas(64) kv_atomic_u64 control;
+    _Alignas(U_LINE_BYTES) kv_atomic_u64 control;
     kv_atomic_u64 slot[KV_BUCKET_SLOTS];
 };
 
@@ -152,10 +152,10 @@ struct kv_index {
     unsigned power_max;   /* that there are addresses for */
     unsigned power_open;  /* up to here they are accessible from the beginning; 0: the first is */
 
-    _Alignas(64) struct kv_overflow overflows[2]; /* by the lowest bit of the power */
-    kv_atomic_u64 bytes;                          /* of all tables */
-    kv_atomic_u32 growths;                        /* finished ones */
-    kv_atomic_u32 phase;                          /* enum kv_grow_phase; changes under the lock */
+    _Alignas(U_LINE_BYTES) struct kv_overflow overflows[2]; /* by the lowest bit of the power */
+    kv_atomic_u64 bytes;                                    /* of all tables */
+    kv_atomic_u32 growths;                                  /* finished ones */
+    kv_atomic_u32 phase; /* enum kv_grow_phase; changes under the lock */
     struct kv_lock grow_lock;
     bool refused;          /* the system has refused memory: no more growth */
     bool extends;          /* what is waited for is not a larger table but more overflow buckets */

@@ -133,7 +133,7 @@ const char *kv_policy_name(enum kv_policy_kind kind)
 
 static void *zeroed_lines(size_t count, size_t bytes)
 {
-    void *lines = aligned_alloc(64, count * bytes);
+    void *lines = aligned_alloc(U_LINE_BYTES, count * bytes);
     if (lines)
         u_zero(lines, count * bytes);
     return lines;

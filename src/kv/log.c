@@ -14,8 +14,6 @@
 
 #define TRIES_MAX 64
 
-#define LINE_BYTES 64
-
 static struct kv_segment_reader reader_of(const struct kv_worker *worker)
 {
     struct kv_segment_reader reader = {worker->member, worker->seen, worker->turn};
@@ -118,8 +116,8 @@ void kv_prefetch_log(const struct kv_worker *worker)
     if (U_UNLIKELY(index == KV_SEGMENT_NONE))
         return;
     const uint8_t *next = kv_segment_base(segments, index) + segments->array[index].used;
-    U_PREFETCH(next + LINE_BYTES);
-    U_PREFETCH(next + 2 * LINE_BYTES);
+    U_PREFETCH(next + U_LINE_BYTES);
+    U_PREFETCH(next + 2 * U_LINE_BYTES);
 }
 
 static bool is_own_open(const struct kv_worker *worker, uint32_t index)

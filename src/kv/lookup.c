@@ -3,7 +3,6 @@
 #include "kv/engine.h"
 #include "kv/tag.h"
 
-#define LINE_BYTES 64
 #define PREFETCH_BYTES_MAX 1024 /* what is read in a row beyond that the processor foresees */
 
 void kv_prefetch_bucket(const struct kv_worker *worker, struct kv_key *key)
@@ -35,7 +34,7 @@ static inline const struct kv_item *prefetch_place(const struct kv_index *index,
 {
     const struct kv_item *item = kv_word_item(index, key->word);
     U_PREFETCH(item);
-    U_PREFETCH((const uint8_t *)item + LINE_BYTES);
+    U_PREFETCH((const uint8_t *)item + U_LINE_BYTES);
     return item;
 }
 
@@ -76,7 +75,7 @@ void kv_prefetch_value(const struct kv_item *item)
     bytes = u_min32(bytes, PREFETCH_BYTES_MAX);
     /* As many turns for all items of a length, wherever they begin, so that they are foreseen. */
     const uint8_t *at = (const uint8_t *)item;
-    for (uint32_t next = 2 * LINE_BYTES; next < bytes; next += LINE_BYTES)
+    for (uint32_t next = 2 * U_LINE_BYTES; next < bytes; next += U_LINE_BYTES)
         U_PREFETCH(at + next);
     U_PREFETCH(at + bytes - 1);
 }

@@ -35,6 +35,7 @@
 #ifndef KV_SEGMENT_H
 #define KV_SEGMENT_H
 
+#include "base/base.h"
 #include "kv/atomic.h"
 #include "kv/epoch.h"
 #include "kv/policy.h"
@@ -58,10 +59,10 @@ enum kv_segment_state {
 
 /* The owner of an open segment fills it while others take off its usage: a line for each. */
 struct kv_segment {
-    _Alignas(64) kv_atomic_u64 usage;
+    _Alignas(U_LINE_BYTES) kv_atomic_u64 usage;
 
     /* The bounds of what the records expire at; never: UINT32_MAX. */
-    _Alignas(64) kv_atomic_u32 exptime_min;
+    _Alignas(U_LINE_BYTES) kv_atomic_u32 exptime_min;
     kv_atomic_u32 exptime_max;
     uint64_t retired_at; /* number of kv_epoch_retire() */
     uint32_t used;       /* bytes from the front that are records */
@@ -94,7 +95,7 @@ struct kv_segments {
     uint32_t ahead_slack;     /* with so many fewer it is time to wake the thread */
     unsigned shift;           /* log2 of a segment's bytes */
 
-    _Alignas(64) struct kv_lock lock;
+    _Alignas(U_LINE_BYTES) struct kv_lock lock;
     /*
      * Last freed first taken: its memory is in the caches, and what is not needed is touched a
      * little ahead at most.

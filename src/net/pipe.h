@@ -28,7 +28,6 @@
 
 #include "base/base.h"
 
-#define NET_PIPE_LINE_BYTES 64
 #define NET_PIPE_SKIP 0u
 
 /* What each record begins with. What follows is `len` bytes, and up to 31 that mean nothing. */
@@ -45,15 +44,15 @@ U_STATIC_ASSERT(sizeof(struct net_record) <= 32 && 32 % sizeof(struct net_record
                 net_record_size);
 
 struct net_pipe {
-    _Alignas(NET_PIPE_LINE_BYTES) _Atomic uint32_t tail;
+    _Alignas(U_LINE_BYTES) _Atomic uint32_t tail;
     uint32_t written; /* the producer's */
     uint32_t head_seen;
-    _Alignas(NET_PIPE_LINE_BYTES) _Atomic uint32_t head;
+    _Alignas(U_LINE_BYTES) _Atomic uint32_t head;
     uint32_t read; /* the consumer's */
     uint32_t tail_seen;
-    _Alignas(NET_PIPE_LINE_BYTES) uint32_t capacity; /* a power of two */
-    _Atomic bool sleeps;                             /* the consumer, or it is about to */
-    _Alignas(NET_PIPE_LINE_BYTES) uint8_t bytes[];
+    _Alignas(U_LINE_BYTES) uint32_t capacity; /* a power of two */
+    _Atomic bool sleeps;                      /* the consumer, or it is about to */
+    _Alignas(U_LINE_BYTES) uint8_t bytes[];
 };
 
 /* Returns null if there is no memory. The capacity is a power of two. free() ends it. */
@@ -61,8 +60,8 @@ static inline struct net_pipe *net_pipe_create(uint32_t capacity)
 {
     struct net_pipe *pipe;
 
-    U_ASSERT(capacity >= NET_PIPE_LINE_BYTES && (capacity & (capacity - 1)) == 0);
-    pipe = aligned_alloc(NET_PIPE_LINE_BYTES, sizeof(*pipe) + capacity);
+    U_ASSERT(capacity >= U_LINE_BYTES && (capacity & (capacity - 1)) == 0);
+    pipe = aligned_alloc(U_LINE_BYTES, sizeof(*pipe) + capacity);
     if (!pipe)
         return NULL;
     atomic_init(&pipe->tail, 0);

@@ -54,7 +54,7 @@ void net_split_close(struct net_split *split)
 /* The links' memory is reserved, not used: pages come as connections do. */
 static struct net_split *split_new(const struct net_stack_config *config, uint32_t conn_max)
 {
-    struct net_split *split = aligned_alloc(NET_PIPE_LINE_BYTES, sizeof(*split));
+    struct net_split *split = aligned_alloc(U_LINE_BYTES, sizeof(*split));
     size_t bytes;
 
     if (!split)
@@ -63,7 +63,7 @@ static struct net_split *split_new(const struct net_stack_config *config, uint32
     split->threading = config->threading;
     split->link_count = conn_max + LINKS_SPARE;
     bytes = split->link_count * sizeof(split->links[0]);
-    split->links = aligned_alloc(NET_PIPE_LINE_BYTES, bytes);
+    split->links = aligned_alloc(U_LINE_BYTES, bytes);
     split->events = net_pipe_create(NET_SPLIT_EVENTS_BYTES);
     split->commands = net_pipe_create(NET_SPLIT_COMMANDS_BYTES);
     split->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -109,9 +109,9 @@ enum net_split_todo {
 /* A connection as both halves know it. */
 struct net_link {
     /* The stack half's. */
-    _Alignas(NET_PIPE_LINE_BYTES) struct us_conn *us; /* null behind its CLOSED event */
-    struct u_list list;                               /* free, watched, or none */
-    uint32_t credit_used;                             /* bytes of NET_SPLIT_CREDIT_BYTES */
+    _Alignas(U_LINE_BYTES) struct us_conn *us; /* null behind its CLOSED event */
+    struct u_list list;                        /* free, watched, or none */
+    uint32_t credit_used;                      /* bytes of NET_SPLIT_CREDIT_BYTES */
     uint32_t queued_seen; /* queued when the session half was last told, and sent since */
     uint32_t watch_bytes; /* it is told when so many are queued */
     bool held;            /* us_recv_keep() was called, us_recv_resume() not yet */
@@ -119,7 +119,7 @@ struct net_link {
     struct us_conn_info info; /* written before ACCEPTED, not changed any more */
 
     /* The session half's. */
-    _Alignas(NET_PIPE_LINE_BYTES) void *user;
+    _Alignas(U_LINE_BYTES) void *user;
     struct u_list todo_link;
     struct u_list ready_link; /* resumed, not delivered again yet */
     struct net_kept *kept;
@@ -165,7 +165,7 @@ struct net_split {
     bool end_due;
     int wake_fd;
 
-    _Alignas(NET_PIPE_LINE_BYTES) _Atomic int stack_state; /* enum net_split_state */
+    _Alignas(U_LINE_BYTES) _Atomic int stack_state; /* enum net_split_state */
     _Atomic int sessions_state;
     _Atomic uint64_t buffer_used; /* of the stack's pool */
     struct net_counter counters[NET_SPLIT_COUNTERS];

@@ -29,7 +29,6 @@
 
 /* Buffers are multiples of this: 2 KiB for an MTU of 1500, 10 KiB for jumbo frames. */
 #define BUFFER_UNIT_BYTES 2048
-#define CACHE_LINE_BYTES 64
 #define VLAN_TAG_BYTES 4
 
 /*
@@ -63,8 +62,8 @@ struct nic_pool *nic_pool_create_on(void *buffers, unsigned count, uint32_t buff
     pool->count = count;
     pool->buffer_bytes = buffer_bytes;
     pool->buffers = buffers;
-    pool->pkts = aligned_alloc(CACHE_LINE_BYTES,
-                               round_up(count * (uint32_t)sizeof(*pool->pkts), CACHE_LINE_BYTES));
+    pool->pkts =
+        aligned_alloc(U_LINE_BYTES, round_up(count * (uint32_t)sizeof(*pool->pkts), U_LINE_BYTES));
     pool->free_pkts = calloc(count, sizeof(struct us_pkt *));
     if (pool->pkts == NULL || pool->free_pkts == NULL) {
         pool->buffers = NULL; /* they are not poisoned */
@@ -92,7 +91,7 @@ struct nic_pool *nic_pool_create(unsigned count, uint32_t mtu)
     buffer_bytes =
         round_up(NIC_POOL_HEADROOM_BYTES + NIC_ETH_HEADER_BYTES + VLAN_TAG_BYTES + mtu + 1,
                  BUFFER_UNIT_BYTES);
-    buffers = aligned_alloc(CACHE_LINE_BYTES, (size_t)count * buffer_bytes);
+    buffers = aligned_alloc(U_LINE_BYTES, (size_t)count * buffer_bytes);
     pool = buffers != NULL ? nic_pool_create_on(buffers, count, buffer_bytes) : NULL;
     if (pool == NULL) {
         free(buffers);

@@ -21,14 +21,12 @@
 
 #include "base/base.h"
 
-#define NIC_RING_LINE_BYTES 64
-
 struct nic_ring {
-    _Alignas(NIC_RING_LINE_BYTES) _Atomic uint32_t tail;
+    _Alignas(U_LINE_BYTES) _Atomic uint32_t tail;
     uint32_t head_seen; /* the producer's */
-    _Alignas(NIC_RING_LINE_BYTES) _Atomic uint32_t head;
-    uint32_t tail_seen;                              /* the consumer's */
-    _Alignas(NIC_RING_LINE_BYTES) uint32_t capacity; /* a power of two */
+    _Alignas(U_LINE_BYTES) _Atomic uint32_t head;
+    uint32_t tail_seen;                       /* the consumer's */
+    _Alignas(U_LINE_BYTES) uint32_t capacity; /* a power of two */
     uintptr_t slots[];
 };
 
@@ -39,8 +37,8 @@ static inline struct nic_ring *nic_ring_create(uint32_t capacity)
     struct nic_ring *ring;
 
     U_ASSERT(capacity > 0 && (capacity & (capacity - 1)) == 0);
-    bytes = (bytes + NIC_RING_LINE_BYTES - 1) / NIC_RING_LINE_BYTES * NIC_RING_LINE_BYTES;
-    ring = aligned_alloc(NIC_RING_LINE_BYTES, bytes);
+    bytes = (bytes + U_LINE_BYTES - 1) / U_LINE_BYTES * U_LINE_BYTES;
+    ring = aligned_alloc(U_LINE_BYTES, bytes);
     if (!ring)
         return NULL;
     atomic_init(&ring->tail, 0);

@@ -93,8 +93,7 @@ struct lane {
     uint64_t wakes;       /* of other lanes */
 
     /* Other threads write these, so they have a cache line of their own. */
-    _Alignas(
-        NIC_RING_LINE_BYTES) _Atomic uint64_t doorbell; /* bit a: lane a has put something in */
+    _Alignas(U_LINE_BYTES) _Atomic uint64_t doorbell; /* bit a: lane a has put something in */
     _Atomic bool asleep;
     _Atomic bool starving;
 };
@@ -749,7 +748,7 @@ static struct spread *open_all(struct nic *const queue[], unsigned queues, unsig
     spread->promised = queue[0]->rss_exact && queues == lanes;
     atomic_init(&spread->broken, false);
     atomic_init(&spread->open, lanes);
-    spread->lane = aligned_alloc(NIC_RING_LINE_BYTES, lanes * sizeof(spread->lane[0]));
+    spread->lane = aligned_alloc(U_LINE_BYTES, lanes * sizeof(spread->lane[0]));
     if (spread->lane)
         memset(spread->lane, 0, lanes * sizeof(spread->lane[0]));
     for (i = 0; spread->lane && i < lanes; i++)

@@ -18,7 +18,7 @@ static struct kv_epoch epoch;
 static struct kv_epoch_member members[IL_THREADS_MAX];
 static struct kv_segments segments;
 static struct kv_segment headers[1];
-static _Alignas(64) uint64_t memory[1 << (SHIFT - 3)];
+static _Alignas(U_LINE_BYTES) uint64_t memory[1 << (SHIFT - 3)];
 static kv_atomic_u64 published; /* 1: there is a record */
 static uint32_t seen[IL_THREADS_MAX][1];
 static unsigned long reuses; /* in all runs */

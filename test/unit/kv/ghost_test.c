@@ -7,7 +7,7 @@
 
 #define SETS 64
 
-static _Alignas(64) kv_atomic_u64 words[SETS * KV_GHOST_SET_BYTES / 8];
+static _Alignas(U_LINE_BYTES) kv_atomic_u64 words[SETS * KV_GHOST_SET_BYTES / 8];
 static struct kv_ghost ghost;
 
 static int setup(void **unused)

@@ -17,7 +17,7 @@ struct rig {
 };
 
 static struct rig rig;
-static _Alignas(64) uint8_t memory[COUNT << SHIFT];
+static _Alignas(U_LINE_BYTES) uint8_t memory[COUNT << SHIFT];
 
 static const struct kv_victim_wish any = {KV_POOL_MAIN, COUNT, COUNT, 0, 0, 0};
 
