@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -180,6 +181,16 @@ def surroundings():
             "dpdk": sorted(pathlib.Path("/var/run/dpdk").glob("ucached-bench-*"))}
 
 
+def put_back(before):
+    """What a run that is killed leaves behind, as docs/performance.md says."""
+    now = surroundings()
+    if now["huge pages"] != before["huge pages"]:
+        pathlib.Path("/proc/sys/vm/nr_hugepages").write_text(before["huge pages"])
+    for kind in ("folders", "dpdk"):
+        for folder in set(now[kind]) - set(before[kind]):
+            shutil.rmtree(folder)
+
+
 @pytest.mark.parametrize("number, when, suite", [
     (signal.SIGTERM, b"ucping --json", "stack"), (signal.SIGINT, b"--io=tap", "stack"),
     (signal.SIGTERM, b"net_vhost0", "bulk"), (signal.SIGINT, b"testpmd", "stack"),
@@ -203,8 +214,9 @@ def test_nothing_stays_behind(build, memcached_path, tmp_path, number, when, sui
             run.send_signal(number)  # somebody who is impatient
         assert run.wait(30) == (-number if number == signal.SIGKILL else 128 + number)
         assert settles(lambda: not marked(mark), 10), marked(mark)
-        if number != signal.SIGKILL:
-            assert surroundings() == before
+        if number == signal.SIGKILL:
+            put_back(before)
+        assert surroundings() == before
     finally:
         run.kill()
         run.stdout.close()
