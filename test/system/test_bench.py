@@ -216,6 +216,7 @@ def test_nothing_stays_behind(build, memcached_path, tmp_path, number, when, sui
         assert settles(lambda: not marked(mark), 10), marked(mark)
         if number == signal.SIGKILL:
             put_back(before)
+            settles(lambda: surroundings() == before, 10)  # the kernel takes its namespaces down
         assert surroundings() == before
     finally:
         run.kill()
