@@ -18,8 +18,6 @@
 #include "ustack/stack.h"
 #include "ustack/tcp.h"
 
-static const u_u8 peer_mac[6] = {2, 0, 0, 0, 0, 2};
-
 struct us_tcp_hdr *frame_tcp(struct frame *f)
 {
     return (struct us_tcp_hdr *)(f->bytes + f->l4);
@@ -61,7 +59,7 @@ void frame_headers(const struct twins *t, struct frame *f, u_u32 l4_bytes)
 
     memset(f, 0, sizeof(*f));
     memcpy(eth->dst, raw_our_mac, 6);
-    memcpy(eth->src, peer_mac, 6);
+    memcpy(eth->src, raw_peer_mac, 6);
     eth->type = u_be16(type);
     f->l3 = US_ETH_HDR_BYTES;
     if (t->shape.vlan_id != 0) {

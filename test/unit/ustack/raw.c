@@ -19,10 +19,10 @@
 enum { L4_OFFSET = US_ETH_HDR_BYTES + US_IP4_HDR_BYTES };
 
 const u_u8 raw_our_mac[6] = {2, 0, 0, 0, 0, 1};
+const u_u8 raw_peer_mac[6] = {2, 0, 0, 0, 0, 2};
 
 void raw_open(struct raw *raw, const struct us_config *config)
 {
-    static const u_u8 mac[6] = {2, 0, 0, 0, 0, 2};
     struct us_addr addr = pair_addr(0);
     struct us_config own;
     unsigned long bytes;
@@ -37,7 +37,7 @@ void raw_open(struct raw *raw, const struct us_config *config)
     raw->now_us = 5000000;
     raw->stack = us_create(&own, raw->memory, bytes, raw->now_us);
     assert_non_null(raw->stack);
-    memcpy(raw->peer_mac, mac, sizeof(mac));
+    memcpy(raw->peer_mac, raw_peer_mac, sizeof(raw_peer_mac));
     raw->peer_ip = RAW_PEER_IP;
     raw->peer_port = RAW_PEER_PORT;
     assert_int_equal(us_addr_add(raw->stack, &addr, 24), 0);

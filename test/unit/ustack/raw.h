@@ -21,6 +21,7 @@ enum {
 };
 
 extern const u_u8 raw_our_mac[6];
+extern const u_u8 raw_peer_mac[6]; /* unless the test changes struct raw's */
 
 /* A frame that the stack has sent. ip_protocol 0: it is no IP packet. */
 struct raw_frame {
