@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a request costs ucload on its own stack, from frame to frame: 32 connections with one in
- * flight on each, keys and values of 8 bytes if not said otherwise, every byte of the replies
- * verified, over a link in memory. At its other end a responder looks up nothing: it turns the key
- * of each request into the reply that is due.
+ * Cost of a request in ucload on its own stack: 32 connections with one request in flight on each,
+ * keys and values of 8 bytes unless the load says otherwise, every byte of the replies verified,
+ * over a link in memory. At the other end of the link a responder makes the reply from the key of
+ * the request, without a lookup.
  *
  *   bench/client_path [requests] [get|zipf|set|mixed|etc]
  *
  * get, set: 1000 keys, each as often as any other. zipf, mixed: a million by Zipf's law (0.99),
  * GETs alone and with a SET among ten. etc: 100,000 by Zipf's law, keys and values of all sizes.
  *
- * The responder runs inside of the client's device. Under
+ * The responder runs inside the client's device. Under
  *   valgrind --tool=callgrind --toggle-collect=measured --toggle-collect=respond
- * the instructions of the client alone are counted; with "0" as the first argument, those of its
- * start and end.
+ * the instructions of the client alone are counted; with "0" as the first argument, those of start
+ * and end.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -46,11 +46,11 @@ struct bench {
 };
 
 static struct bench b;
-static struct gang alone;
+static struct thread_group alone;
 
 /*
- * The client's clock, in the place of libc's: each look at it takes a microsecond. So replies take
- * as short as they do on a link in memory, however slow callgrind is.
+ * Replaces clock_gettime() of libc for the client: each call adds a microsecond. So latencies are
+ * those of a link in memory, however slow callgrind is.
  */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
@@ -104,7 +104,7 @@ static u_u32 answer_set(uint8_t *reply, const u_u8 *key)
 {
     if (memcmp(key + 8, " 0 0 8\r\n", 8) != 0 ||
         memcmp(key + 16, keyspace_value(&b.plan.keys, id_of(key, 8)), 8) != 0)
-        die("a SET is not what was expected");
+        die("unexpected SET");
     memcpy(reply, "STORED\r\n", 8);
     return 8;
 }
@@ -119,12 +119,12 @@ static void answer(struct us_conn *conn, const u_u8 *request, u_u32 len)
     else if (len == 30 && memcmp(request, "set ", 4) == 0)
         n = answer_set(reply, request + 4);
     else
-        die("a request is not what was expected");
+        die("unexpected request");
     if (us_send(b.responder, conn, reply, n) != (long)n)
         die("a reply does not fit");
 }
 
-/* One turn of the responder. Not inlined, so that callgrind can leave it out. */
+/* One turn of the responder. Not inlined, so that callgrind can exclude it. */
 static __attribute__((noinline)) void respond(void)
 {
     struct us_pkt *pkts[NIC_BURST_MAX];
@@ -158,7 +158,7 @@ static void open_responder(void)
     b.responder = us_create(&config, memory, us_memory_bytes(&config), b.now_us);
     if (!b.responder || us_addr_add(b.responder, &addr, 24) != 0 ||
         us_listen(b.responder, PORT, NULL) != 0)
-        die("the responder does not start");
+        die("the responder cannot start");
 }
 
 /* ---- the client's device ----------------------------------------------------------------- */
@@ -188,7 +188,7 @@ static unsigned tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
     return nic_tx_burst(b.ends[0], pkts, n);
 }
 
-/* The responder is always there: nothing to wait for. */
+/* The responder runs in the same thread: there is nothing to wait for. */
 static int wait_not(struct nic *nic, uint64_t timeout_us)
 {
     (void)nic;
@@ -237,7 +237,7 @@ static void make_plan(const struct load *load)
         keyspace_open(&plan->keys, load->keys, load->key_size, load->value_size, error) < 0)
         die(error);
     plan->mix.multi = 1;
-    if (forms_open(&plan->forms, PROTOCOL_TEXT, &plan->keys, 0) < 0)
+    if (templates_open(&plan->templates, PROTOCOL_TEXT, &plan->keys, 0) < 0)
         die("no memory");
 }
 
@@ -248,7 +248,7 @@ static void go_through(enum phase_kind kind)
     atomic_store(&alone.busy, 1);
 }
 
-/* What is measured, less respond(). */
+/* The measured part, without respond(). */
 static __attribute__((noinline)) int measured(void)
 {
     return client_run(&b.client);
@@ -262,23 +262,23 @@ static const struct load *find_load(const char *name)
         if (strcmp(loads[i].name, name) == 0)
             return &loads[i];
     }
-    die("there is no such load");
+    die("unknown load");
 }
 
 int main(int argc, char **argv)
 {
-    struct nic_loop_config loop = {0};
+    struct nic_loopback_config loop = {0};
     uint64_t requests = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000;
     char error[NIC_ERROR_MAX];
 
     b.now_us = 1000000;
-    if (nic_loop_open(&loop, b.ends, error) != 0)
+    if (nic_loopback_open(&loop, b.ends, error) != 0)
         die(error);
     b.nic = *b.ends[0];
     b.nic.ops = &ops;
     make_plan(find_load(argc > 2 ? argv[2] : "get"));
     open_responder();
-    b.client.gang = &alone;
+    b.client.group = &alone;
     if (client_open(&b.client, &b.plan, CONNECTIONS, &b.nic) < 0)
         die(b.client.error);
     go_through(PHASE_CONNECT);
@@ -289,11 +289,11 @@ int main(int argc, char **argv)
     go_through(PHASE_LOAD);
     if (measured() < 0)
         die(b.client.error);
-    if (b.client.talk.tally.hits != requests + CONNECTIONS || b.client.talk.tally.wrong > 0)
+    if (b.client.ctx.tally.hits != requests + CONNECTIONS || b.client.ctx.tally.wrong > 0)
         die("replies are missing or wrong");
-    printf("%llu requests\n", (unsigned long long)b.client.talk.tally.hits);
+    printf("%llu requests\n", (unsigned long long)b.client.ctx.tally.hits);
     client_close(&b.client);
-    forms_close(&b.plan.forms);
+    templates_close(&b.plan.templates);
     keyspace_close(&b.plan.keys);
     return 0;
 }

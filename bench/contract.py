@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The performance contract: what each row has to be, and what it ought to become."""
+"""The performance contract: the least and the desired value of each row."""
 
 from typing import NamedTuple, Optional
 
 
 class Promise(NamedTuple):
-    """Of one row: its value, or its ratio to what it was measured beside."""
+    """A bound on the value of a row, or on its ratio to another row of the same rounds."""
     case: str
     what: str
     against: Optional[str]  # a name of the row's ratios; none: the value
@@ -14,7 +14,7 @@ class Promise(NamedTuple):
     at_most: bool = False
 
     def measured(self, rows):
-        """The figure that counts, or none if it was not measured."""
+        """The value or ratio, or None without a measurement."""
         row = next((row for row in rows if row["case"] == self.case), None)
         if not row:
             return None

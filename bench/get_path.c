@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a GET, or a SET, costs the server, from frame to frame: 32 connections, or fewer, with one
- * request in flight on each, 1000 keys, keys and values of 8 bytes, over a link in memory. With one
- * connection each loop of the server serves one request. A second stack plays the clients, outside
- * of what is measured. All keys are there before, so a SET overwrites.
+ * Cost of a GET or a SET in the server, from the frame in to the frame out: 32 connections
+ * (default) with one request in flight on each, 1000 keys, keys and values of 8 bytes, over a link
+ * in memory. With one connection each turn of the server's loop serves one request. A second stack
+ * is the clients; it is not measured. All keys are stored before, so a SET overwrites.
  *
  *   bench/get_path [requests [connections [get|set]]]
  *
  * Prints time-stamp counter ticks per request. Under
  *   valgrind --tool=callgrind --toggle-collect=net_stack_turn
- * the instructions of net_stack_turn() alone are counted, which do not depend on the machine's
- * mood; with "0" as the first argument, those of the set-up.
+ * the instructions of net_stack_turn() alone are counted, which do not depend on the
+ * machine; with "0" as the first argument, those of the set-up.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static void on_data(struct bench *b, const struct us_event *ev)
         return;
     }
     if (ev->len != (b->sets ? STORED_BYTES : HIT_BYTES))
-        path_die("a reply is not what was expected");
+        path_die("unexpected reply");
     b->answered++;
     ask(b, ev->conn);
 }
@@ -141,16 +141,16 @@ static void store_all(struct bench *b)
 int main(int argc, char **argv)
 {
     static struct bench b;
-    struct nic_loop_config loop = {0};
+    struct nic_loopback_config loop = {0};
     char error[NIC_ERROR_MAX];
 
     b.wanted = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000;
     b.connections = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : PATH_CONNECTIONS;
     if (b.connections == 0 || b.connections > PATH_CONNECTIONS)
-        path_die("so many connections are not for here");
+        path_die("too many connections");
     b.sets = argc > 3 && strcmp(argv[3], "set") == 0;
     b.now_us = PATH_START_US;
-    if (nic_loop_open(&loop, b.ends, error) != 0)
+    if (nic_loopback_open(&loop, b.ends, error) != 0)
         path_die(error);
     b.server = path_server(b.ends[1], b.now_us);
     b.clients = path_client(b.ends[0], b.now_us);

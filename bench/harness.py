@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the suites of `make bench` share: cores, servers as processes, rounds, rows.
 
-Whatever is compared is measured in turns within one run: in each round every case once, the server
-of the case started for it and stopped after it, so that neither a slow minute of the machine nor a
-server that polls counts against one of them. The value of a case is the median of its rounds.
+Cases that are compared take turns within one run: each round measures every case once, and starts
+the server of a case for it and stops it afterwards. So a slow minute of the machine, or a server
+that polls, affects all cases alike. The value of a case is the median of its rounds.
 
-Nothing stays behind: every process that is started here ends with us even if we are killed, mounts
-are made where only we see them, and what else is changed is taken back when Bench.stack closes.
+A run cleans up: its processes end with it even if it is killed, its mounts are private, and closing
+Bench.stack undoes all other changes.
 """
 
 import contextlib
@@ -33,12 +33,11 @@ ROUNDS = max(1, int(os.environ.get("BENCH_ROUNDS", "5")))
 SECONDS = float(os.environ.get("BENCH_SECONDS", "1"))
 
 START_TIMEOUT = 15
-LOAD_TRIES = 5
-START_SECONDS = 0.7  # what it takes to start and stop a server and its client, about
+START_SECONDS = 0.7  # about: to start and stop a server and its client
 CONNECTIONS = 32
 HUGE_PAGE_BYTES = 2 << 20
 HUGE_PAGES = 256 + 512  # for two programs on DPDK, and for the items of a server with -L
-HUGE_PAGES_SHARE = 4  # but no more than this part of what is free
+HUGE_PAGES_SHARE = 4  # at most the free memory divided by this
 
 
 class Skip(Exception):
@@ -46,35 +45,35 @@ class Skip(Exception):
 
 
 def free_bytes():
-    """Memory that programs can have."""
+    """Memory that is available to programs."""
     return int(re.search(r"MemAvailable:\s+(\d+) kB",
                          pathlib.Path("/proc/meminfo").read_text())[1]) * 1024
 
 
 def words(command):
-    """A command as somebody would type it."""
+    """A command as a line for a shell."""
     return shlex.join(map(str, command))
 
 
 def typed(command, cpus):
-    """The same where the programs are in the path, on these processors."""
+    """The same with programs found in the path, pinned to these processors."""
     return words(["taskset", "-c", ",".join(map(str, cpus)), pathlib.Path(command[0]).name,
                   *command[1:]])
 
 
 def seconds_of(measurements, share=1.0, rounds=None):
-    """How long so many measurements should take, each of this share of SECONDS, in all rounds."""
+    """Expected time of this many measurements of `share` * SECONDS each, in all rounds."""
     return measurements * (rounds or ROUNDS) * (START_SECONDS + share * SECONDS)
 
 
 def times(ratio):
-    """A ratio as text, never as a nought that it is not."""
+    """A ratio as text with two significant digits at least."""
     return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
 
 
 def stopped(results):
     """
-    How long the machine stood still meanwhile, as ucload's threads have seen that watch the cores:
+    For how long the machine stood still, according to the threads of ucload that watch the cores:
     the share of the time, and the longest stop of all rounds. Hosts stop virtual machines.
     """
     return {"stopped_share": statistics.median(
@@ -84,9 +83,9 @@ def stopped(results):
 
 
 class Progress:
-    """How long the run will still take: every suite has said what it needs."""
+    """How long the run still takes, from the times that the suites expect."""
 
-    LIMIT = 29 * 60  # seconds; `make bench` has half an hour, if it is not asked for more
+    LIMIT = 29 * 60  # seconds: `make bench` takes half an hour unless longer rounds are set
 
     def __init__(self, expected):
         self.expected = dict(expected)  # suite -> seconds; those that are still to come
@@ -99,7 +98,7 @@ class Progress:
         return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
     def left(self):
-        """Seconds to the end of the run, as far as one can tell."""
+        """Expected seconds to the end of the run."""
         return max(0.0, self.due - time.monotonic()) + sum(self.expected.values())
 
     @contextlib.contextmanager
@@ -115,15 +114,15 @@ class Progress:
         print(f"suite {name} took {self.text(self.due - begun)}", flush=True)
 
     def time_left(self):
-        """Seconds of the run that are this suite's, if those to come take what they said."""
+        """Seconds left for this suite if the later suites take the time that they expect."""
         return self.limit - time.monotonic() - sum(self.expected.values())
 
     def out_of_time(self):
-        """Whether this suite has to be content with the rounds that it has."""
+        """Whether this suite has to stop after the rounds that it has."""
         return self.time_left() < 0
 
     def show(self, what):
-        """A line for those who watch: in place on a terminal, else twice a minute."""
+        """Prints a line of progress: in place on a terminal, else twice a minute."""
         now = time.monotonic()
         line = f"  {what}; about {self.text(self.left())} left"
         if sys.stdout.isatty():
@@ -139,7 +138,7 @@ class Progress:
 
 
 class Rows:
-    """What was measured, and what could not be."""
+    """Measured rows, and cases that were skipped."""
 
     def __init__(self):
         self.rows = []
@@ -148,8 +147,8 @@ class Rows:
     def add(self, suite, case, values, unit, command=None, compared_to=None, lower_is_better=False,
             stopped=None):
         """
-        One row; compared_to: name -> value. Ratios above 1 are in our favour. stopped: stopped()
-        of what was measured.
+        One row; compared_to: name -> value. Ratios above 1 are in favour of the row. stopped: the
+        result of stopped() for its measurements.
         """
         value = statistics.median(values)
         compared_to = {name: other for name, other in (compared_to or {}).items() if other}
@@ -175,8 +174,8 @@ class Rows:
 
 class Signals:
     """
-    SIGINT and SIGTERM end us in order, once: what follows cannot cut the cleaning up short. While
-    something is being made that has to be remembered, they wait.
+    The first SIGINT, SIGTERM or SIGHUP ends the run in order, later ones are ignored, so that they
+    cannot interrupt the cleaning up. hold() delays them while a resource is made and registered.
     """
 
     def __init__(self):
@@ -212,8 +211,8 @@ class Signals:
 
 class Server:
     """
-    A server under test while it runs. `address` is for a client in `space`; `typed` is how somebody
-    would start it.
+    A running server under test. `address` is for a client in `space`; `typed` is the command line
+    that starts it.
     """
 
     def __init__(self, process, space, address, client_link, typed_command):
@@ -222,7 +221,7 @@ class Server:
 
 
 class Bench:
-    """The programs, the cores and everything that is to be cleaned up."""
+    """The programs, the cores, and the resources to clean up."""
 
     def __init__(self, build, rows, progress):
         self.build = pathlib.Path(build).resolve()
@@ -233,7 +232,9 @@ class Bench:
         cpus = sorted(os.sched_getaffinity(0))
         half = max(1, len(cpus) // 2)
         self.server_cpus, self.client_cpus = cpus[:half], cpus[half:] or cpus
-        self.memcached = shutil.which("memcached")
+        if path := os.environ.get("MEMCACHED"):  # kvbench looks for it in the path as well
+            os.environ["PATH"] = f"{pathlib.Path(path).resolve().parent}:{os.environ['PATH']}"
+        self.memcached = path or shutil.which("memcached")
         self.other = os.environ.get("SERVER_CMD")
         self.stack = contextlib.ExitStack()
         self.processes = set()
@@ -272,7 +273,7 @@ class Bench:
         return "DPDK is not in this build" if "not in this build" in probe.stderr else None
 
     def dpdk_prefix(self, number):
-        """What DPDK calls its files of one process; they go when we end."""
+        """A prefix of the names of DPDK's files for one process; the files go when the run ends."""
         prefix = f"{self.folder.name}-{number}"
         self.stack.callback(shutil.rmtree, f"/var/run/dpdk/{prefix}", ignore_errors=True)
         return prefix
@@ -281,8 +282,8 @@ class Bench:
 
     def huge_pages(self):
         """
-        Asks for some while we run, and mounts them, where that is possible; what was there before
-        comes back. Returns how many there are that DPDK can find.
+        Reserves some for the run and mounts them, where that is possible. Returns how many DPDK can
+        find.
         """
         path = pathlib.Path("/proc/sys/vm/nr_hugepages")
         try:
@@ -306,7 +307,7 @@ class Bench:
     # ---- processes -------------------------------------------------------------------------
 
     def start(self, command, space, cpus, stdout, stderr=subprocess.STDOUT, **how):
-        """A process on these processors that ends with us, even if we are killed."""
+        """A process on these processors that ends with the run, even if the run is killed."""
         command = [*space.entry, "taskset", "-c", ",".join(map(str, cpus)), "setpriv",
                    "--pdeathsig", "KILL", *map(str, command)]
         with self.signals.hold():
@@ -330,7 +331,7 @@ class Bench:
             self.stop(process)
 
     def run(self, command, space=None, cpus=None, timeout=120, ok=(0,), which="stdout"):
-        """What a client that has to succeed writes to its standard output, or error stream."""
+        """Standard output, or the error stream, of a client that has to succeed."""
         process = self.start(command, space or netspace.HostSpace(), cpus or self.client_cpus,
                              subprocess.PIPE, subprocess.PIPE, text=True)
         try:
@@ -348,7 +349,7 @@ class Bench:
 
     @contextlib.contextmanager
     def running(self, command, address, link=(), space=None, cpus=None):
-        """A server while it is needed: it says that it listens, or (without a link) it does."""
+        """A server within a `with`, which begins once the server listens."""
         own_space = space is None
         space = space or netspace.HostSpace()
         cpus = cpus or self.server_cpus[:1]
@@ -407,7 +408,7 @@ class Bench:
         return self.running(command, ("127.0.0.1", port), cpus=cpus)
 
     def tap_server(self, program="ucached", more=(), cpus=None):
-        """On the own stack over TAP; the client uses the kernel's sockets at the other side."""
+        """A server on its own stack over TAP; the client uses kernel sockets at the other end."""
         if self.tap_obstacle:
             raise Skip(self.tap_obstacle)
         if program == "ucping":
@@ -419,9 +420,9 @@ class Bench:
 
     def link(self, kind, csum=False):
         """
-        The two ends of a software link: options of the server and of the client. Over vhost the
-        sums of small frames cost less than what its driver does to leave them out: `csum` is for
-        large ones, and lets the link have uncut segments too.
+        The two ends of a software link: options of the server and of the client. Over vhost,
+        checksums of small frames cost less than leaving them out does in its driver: `csum` is for
+        large frames, and allows TCP segmentation offload as well.
         """
         if self.dpdk_obstacle:
             raise Skip(self.dpdk_obstacle)
@@ -441,7 +442,7 @@ class Bench:
                 for dev, cpu in zip(ends, (server_cpu, client_cpu))]
 
     def link_server(self, kind, program="ucached", more=(), csum=False, cpus=None):
-        """On the own stack over memif or vhost, for a client on its own stack."""
+        """A server on its own stack over memif or vhost, for a client on its own stack."""
         server, client = self.link(kind, csum)
         if program == "ucping":
             command, port = [self.program(program), "--listen", "--poll"], 7007
@@ -455,23 +456,20 @@ class Bench:
     # ---- clients ---------------------------------------------------------------------------
 
     def both(self, server, command):
-        """Server and client as somebody would type them."""
+        """The command lines of server and client."""
         return f"{server.typed} & {typed(command, self.client_cpus)}"
 
     def load(self, server, *args, seconds=None, ok=(0,)):
         """
-        What ucload says, as a dictionary, and its command. A short time in which not one reply
-        came says that the machine stood still, nothing of the server: it is measured again.
+        The JSON of ucload as a dictionary, and its command. No reply at all is a failure, which the
+        report names: a server that stalls is not measured again until it works.
         """
         command = [self.program("ucload"), f"--server={server.address}", "--json",
                    f"--connections={CONNECTIONS}", f"--time={seconds or SECONDS}", "--warmup=0.1",
                    *server.client_link, *map(str, args)]
-        for _ in range(LOAD_TRIES):
-            result = json.loads(self.run(command, server.space, ok=ok))
-            if result["requests"] > 0:
-                break
-        else:
-            raise RuntimeError(f"no reply in {LOAD_TRIES} tries: {words(command)}")
+        result = json.loads(self.run(command, server.space, ok=ok))
+        if result["requests"] == 0:
+            raise RuntimeError(f"no reply in {seconds or SECONDS} s: {words(command)}")
         result["command"] = self.both(server, command)
         return result
 
@@ -486,8 +484,8 @@ class Bench:
 
     def rounds(self, suite, cases, count=None):
         """
-        cases: name -> function that measures once and returns a dictionary. Returns name -> list
-        of what they returned, round by round; a case that cannot run is reported and left out.
+        cases: name -> function that measures once and returns a dictionary. Returns name -> list of
+        these, one for each round; a case that cannot run is reported and left out.
         """
         results = {name: [] for name in cases}
         count = count or ROUNDS
@@ -510,7 +508,7 @@ class Bench:
 
 
 def versions(bench):
-    """Name -> what it says of itself."""
+    """Name -> version of each program."""
     found = {}
     for name, command in (("project", [bench.program("ucload"), "--version"]),
                           ("ucached says", [bench.program("ucached"), "--version"]),

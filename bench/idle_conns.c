@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What connections that do nothing cost those that do: 32 busy ones echo 16 bytes, one request in
- * flight on each, while any number of others is open and silent. Two stacks in one process, without
- * any network between them; only the server's is measured.
+ * Cost of idle connections for busy ones: 32 connections echo 16 bytes, one request in flight on
+ * each, while IDLE other ones are open and idle. Two stacks in one process, without a network
+ * between them; only the stack of the server is measured.
  *
  *   bench/idle_conns IDLE [requests]
  *
- * Prints time-stamp counter ticks per request (the best of some parts of the run, since what
- * disturbs only adds) and the memory of the server's stack that each idle connection has touched.
+ * Prints time-stamp counter ticks per request (the lowest of some parts of the run, since
+ * disturbances only add) and the memory of the server's stack that each idle connection touches.
  * Under
  *   valgrind --tool=callgrind --toggle-collect=server_turn
- * the instructions of the server alone are counted.
+ * the instructions of the server alone
+ * are counted.
  */
 #define _DEFAULT_SOURCE
 #include <inttypes.h>
@@ -105,7 +106,7 @@ static void fill(struct host *host)
     host->count = us_output(host->stack, host->list, BURST, now_us);
 }
 
-/* What is measured: frames in, each request answered, frames out. */
+/* The measured part: takes frames in, answers each request, sends frames. */
 static __attribute__((noinline)) void server_turn(void)
 {
     struct us_event ev;
@@ -163,7 +164,7 @@ static void open_idle(unsigned n)
         while (connected < i)
             turn();
     }
-    for (unsigned i = 0; i < 100000; i++) /* a second: no timer of the handshakes is left */
+    for (unsigned i = 0; i < 100000; i++) /* a second: the timers of the handshakes have ended */
         turn();
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What it costs to parse a short request and to write its reply, the value of 8 bytes included.
+ * Cost of parsing a short request and of writing its reply, with a value of 8 bytes.
  *
  *   bench/mcproto_cost get|gets|set|mg|ms|binary_get [requests]
  *
- * Prints time-stamp counter ticks per request. The instructions per request, which do not depend on
- * the machine's mood, are what this collects, by the requests:
+ * Prints time-stamp counter ticks per request. The instructions per request, which do not depend
+ * on the machine, are counted by:
  *   valgrind --tool=callgrind --toggle-collect=serve
  */
 #include <stdio.h>
@@ -95,7 +95,7 @@ static const struct workload workloads[] = {
      reply_binary_get},
 };
 
-/* One request as it came, among others that may follow it. */
+/* Serves one request of a buffer that may hold more behind it. */
 static __attribute__((noinline)) u_u32 serve(const struct workload *w, const u_u8 *in, u_u8 *out)
 {
     struct mc_request req;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server at one end of a link in memory; see path.h. */
+/* A server at one end of a link in memory. */
 #include "path.h"
 
 #include <stdio.h>

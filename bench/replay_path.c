@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The regression gate's load: a recorded trace of frames is replayed through stack, protocol and
- * engine of a server, and its instructions are counted.
+ * The load of `make bench-instructions`: replays a recorded trace of frames through stack, protocol
+ * and engine of a server, whose instructions are counted.
  *
  *   bench/replay_path TRACE [setup]     replays; with "setup", only up to the pause in it
  *   bench/replay_path --record TRACE    records a new one
  *
- * The trace is a pcap file of what 32 clients sent: handshakes, 200 keys stored, a pause, then
+ * The trace is a pcap file of the frames of 32 clients: handshakes, SETs of 200 keys, a pause, then
  * requests one at a time on each connection: gets of text, meta and binary, sets, gets of several
  * keys and misses. Of the server it has the SYN-ACKs, so that acknowledgments and echoed time
- * stamps can be shifted to the numbers that the server chooses now.
+ * stamps can be shifted to the numbers that the server chooses in the replay.
  *
  * Under valgrind --tool=callgrind --toggle-collect=net_stack_turn the server alone is counted.
  */
@@ -76,7 +76,7 @@ static bool is_syn_ack(const uint8_t *frame, uint32_t len)
     return is_tcp(frame, len) && (frame[ETH_BYTES + IP_BYTES + 13] & 0x3f) == (FLAG_SYN | FLAG_ACK);
 }
 
-/* Where the time stamps of a segment are (RFC 7323 section 3.2), or null. */
+/* Address of the time stamps option of a segment (RFC 7323 section 3.2), or null. */
 static uint8_t *time_stamps(uint8_t *tcp)
 {
     uint8_t *at = tcp + TCP_BYTES, *end = tcp + (tcp[12] >> 4) * 4;
@@ -99,7 +99,7 @@ static void fill_checksum(uint8_t *frame)
     memcpy(&from, ip + 12, 4);
     memcpy(&to, ip + 16, 4);
     memset(tcp + 16, 0, 2);
-    sum = u_be16(u_cksum_fold(u_cksum_add(u_cksum_pseudo4(from, to, 6, len), tcp, len)));
+    sum = u_be16(u_cksum_finish(u_cksum_add(u_cksum_pseudo4(from, to, 6, len), tcp, len)));
     memcpy(tcp + 16, &sum, sizeof(sum));
 }
 
@@ -141,7 +141,7 @@ static void open_trace(const char *name, const char *mode)
 
 /* ---- replay ------------------------------------------------------------------------------ */
 
-/* By the client's port: by how much the server's numbers differ from the recorded ones. */
+/* By client port: difference of the server's numbers to the recorded ones. */
 static uint32_t recorded_seq[CLIENT_PORTS], recorded_stamp[CLIENT_PORTS];
 static uint32_t shift_seq[CLIENT_PORTS], shift_stamp[CLIENT_PORTS];
 
@@ -161,7 +161,7 @@ static void look_at_syn_ack(uint8_t *frame, bool recorded)
     shift_stamp[port] = stamp - recorded_stamp[port];
 }
 
-/* One turn of the server, and what it has sent. */
+/* One turn of the server; counts its replies. */
 static void serve(void)
 {
     struct us_pkt *pkts[NIC_BURST_MAX];
@@ -358,7 +358,7 @@ static void record(void)
             path_die("cannot connect");
     }
     turns_until(&connected, PATH_CONNECTIONS);
-    /* In text, by connections that will not speak another protocol. */
+    /* In text, on connections that use no other protocol later. */
     for (i = 0; i < KEYS; i++) {
         int len = snprintf(request, sizeof(request), "set key_%04u 0 0 8\r\n12345678\r\n", i);
 
@@ -377,12 +377,12 @@ int main(int argc, char **argv)
 {
     bool recording = argc == 3 && strcmp(argv[1], "--record") == 0;
     bool only_setup = argc == 3 && strcmp(argv[2], "setup") == 0;
-    struct nic_loop_config loop = {0};
+    struct nic_loopback_config loop = {0};
     char error[NIC_ERROR_MAX];
 
     if (argc < 2 || (argc == 3 && !recording && !only_setup) || argc > 3)
         path_die("usage: replay_path TRACE [setup] | --record TRACE");
-    if (nic_loop_open(&loop, path.ends, error) != 0)
+    if (nic_loopback_open(&loop, path.ends, error) != 0)
         path_die(error);
     path.now_us = PATH_START_US;
     path.server = path_server(path.ends[1], path.now_us);

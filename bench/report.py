@@ -44,7 +44,7 @@ PIECES = {"ustack": "TCP/IP", "base": "checksums, hashes and rings", "nic": "the
 
 
 def faster(rows):
-    """How much faster than memcached."""
+    """Ratios to memcached."""
     parts = []
     for case, how in FASTER.items():
         row = find(rows, case)
@@ -56,7 +56,7 @@ def faster(rows):
 
 
 def load_limit(rows, kind):
-    """Whether the load bounds what was measured."""
+    """Whether the load generator is the bottleneck."""
     limit, get = find(rows, f"load_limit_{kind}"), find(rows, f"get_{kind}")
     if not limit or not get:
         return []
@@ -75,7 +75,7 @@ def load_limit(rows, kind):
 
 
 def limits(rows):
-    """What the limit of the link is, and how near a GET comes."""
+    """The limit of each link, and the share of it that GETs reach."""
     lines = []
     for kind in ("vhost", "memif"):
         limit, get = find(rows, f"frame_limit_{kind}"), find(rows, f"get_{kind}")
@@ -119,7 +119,7 @@ def where_time_goes(rows):
 
 
 def latency(rows):
-    """How long a request takes where the server is not at its end."""
+    """Latency of requests below the limit of the server."""
     row = find(rows, "latency_half_load")
     if not row:
         return []
@@ -137,7 +137,7 @@ def latency(rows):
 
 
 def agreement(rows):
-    """Whether another client finds the same, where the server is the bound."""
+    """Whether another client measures the same where the server is the bottleneck."""
     ratio, counted = (find(rows, name) for name in (
         "ucload_to_memcaslap_16k", "memcached_16k_by_ucload_counted"))
     if not ratio or not counted:
@@ -148,7 +148,7 @@ def agreement(rows):
 
 
 def answers(rows):
-    """The questions that the report is for, as sentences."""
+    """The answers at the head of the report, as sentences."""
     return (faster(rows) + where_time_goes(rows) + limits(rows) + latency(rows) +
             agreement(rows))
 
@@ -161,7 +161,7 @@ STOPPED = ("Machine stopped: the share of the time in which a thread that wanted
 
 
 def stop_text(row):
-    """For how long the cores stood still while a row was measured."""
+    """For how long the cores stood still while the row was measured."""
     if "stopped_share" not in row:
         return ""
     return f"{row['stopped_share']:.2%}, up to {number(row['stopped_longest_us'] / 1e3)} ms"
@@ -183,7 +183,7 @@ def suite_table(rows):
 
 
 def introduction(document):
-    """What this is, and how far it can be trusted."""
+    """What was measured where, and how reliable the values are."""
     rounds, seconds = (document["machine"].get(name, 0) for name in ("rounds", "seconds each"))
     out = [f"ucached beside memcached on this machine, by `make bench` on "
            f"{document['machine'].get('date', 'some day')}, {rounds} "

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cheapest server that ucload can be measured against on a link: it looks up nothing and turns
- * the key of each text get into a hit of eight bytes, all the same. What it answers in a second is
- * what ucload can ask for, or what two stacks can do on this link, if that is less.
+ * A server without a lookup, to measure the limit of ucload on a link: it answers the key of each
+ * text get with a hit whose value is always the same 8 bytes. Its rate is the highest rate of
+ * ucload, or of two stacks on this link if that is lower.
  *
  *   bench/responder --io=dpdk --dev=net_vhost0,iface=/run/ucached.sock
  *   ucload --no-preload --server-cycles ...
  *
- * Requests come whole: one in each segment, or several. `stats ustack` has nothing but cycles_busy.
+ * A segment has to hold whole requests, one or more. `stats ustack` has only cycles_busy.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "common/command.h"
+#include "common/cmdline.h"
 #include "common/host.h"
 #include "load/key.h"
 #include "net/worker.h"
@@ -22,7 +22,7 @@
 #define PORT 11211
 #define CONNECTIONS_MAX 1024
 
-/* Awake so long without work, as servers are; signs to stop are looked at so often. */
+/* Time without work until the loop sleeps; interval for checking whether to stop. */
 #define SPIN_US 50
 #define WAIT_US 50000
 
@@ -63,7 +63,7 @@ static uint32_t reply(const struct host *host, const uint8_t *line, uint32_t len
     return 0;
 }
 
-/* Answers the requests in a segment. Returns whether it understands them and has room. */
+/* Answers the requests in a segment. Returns false for an unknown request or without room. */
 static bool answer(const struct host *host, struct us_conn *conn, const uint8_t *data, uint32_t len)
 {
     const uint8_t *end;
@@ -73,7 +73,7 @@ static bool answer(const struct host *host, struct us_conn *conn, const uint8_t 
 
     for (; len > 0; len -= bytes, data += bytes) {
         end = memchr(data, '\n', len);
-        out = end ? us_reserve(host->stack, conn, REPLY_MAX, &room) : NULL;
+        out = end ? us_reserve(host->stack, conn, REPLY_MAX, 0, &room) : NULL;
         if (!out)
             return false;
         bytes = reply(host, data, (uint32_t)(end - data) + 1, out);
@@ -124,40 +124,43 @@ static int serve(struct host *host)
     return rc == 0 ? 0 : complain("the device is gone");
 }
 
-static enum command_outcome read_options(int argc, char **argv, struct link_options *link,
+static enum cmdline_outcome read_options(int argc, char **argv, struct link_options *link,
                                          char error[LINK_ERROR_MAX])
 {
     static const struct link_defaults defaults = {"ucached0", "10.100.0.20/24", "10.100.0.10/24"};
-    static const struct command_option options[] = {{'h', "help", NULL, NULL, "print this"}};
-    const struct command command = {options, U_ARRAY_LEN(options), NULL, link, error};
-    enum command_outcome outcome;
+    static const struct cmdline_option options[] = {
+        {'h', "help", NULL, NULL, "print this text", CMDLINE_END, .min = CMDLINE_HELP}};
+    const struct cmdline_table table = link_table(link);
+    struct cmdline cmdline = {.tables = {{options, U_ARRAY_LEN(options), NULL}, table},
+                              .error = error};
+    enum cmdline_outcome outcome;
     char **rest;
 
-    outcome = command_parse(&command, argc, argv, &rest);
-    if (outcome == COMMAND_HELP)
-        command_print_link(stdout);
-    if (outcome != COMMAND_RUN)
+    outcome = cmdline_parse(&cmdline, argc, argv, &rest);
+    if (outcome == CMDLINE_HELP)
+        cmdline_print_options(stdout, table.options, table.count);
+    if (outcome != CMDLINE_RUN)
         return outcome;
-    if (link_settle(link, &defaults, error) == 0 && link_is_stack(link->io) && !rest[0])
-        return COMMAND_RUN;
+    if (link_resolve(link, &defaults, error) == 0 && link_carries_frames(link) && !rest[0])
+        return CMDLINE_RUN;
     if (!error[0])
-        snprintf(error, LINK_ERROR_MAX, "it needs a link of the own stack: --io, --dev");
-    return COMMAND_BAD;
+        snprintf(error, LINK_ERROR_MAX, "needs a link of the own stack: --io, --dev");
+    return CMDLINE_BAD;
 }
 
 int main(int argc, char **argv)
 {
     static struct host host;
     struct link_options link = {0};
-    struct link_use use = {.queues = 1, .tcp_port = PORT};
+    struct link_params use = {.queues = 1, .tcp_port = PORT};
     struct host_config config = {.conn_max = CONNECTIONS_MAX};
     char error[LINK_ERROR_MAX] = "";
     struct nic *nic;
     int rc;
 
     rc = read_options(argc, argv, &link, error);
-    if (rc != COMMAND_RUN)
-        return rc == COMMAND_HELP ? 0 : complain(error);
+    if (rc != CMDLINE_RUN)
+        return rc == CMDLINE_HELP ? 0 : complain(error);
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
     if (link_open(&link, &use, &nic, error) < 0)

@@ -15,7 +15,7 @@ DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 
 class Axis:
-    """Maps values to a stretch of pixels, linear or logarithmic, and knows round values on it."""
+    """Maps values to pixels, linear or logarithmic, and chooses round values for ticks."""
 
     def __init__(self, values, pixels, is_log):
         low, high = min(values), max(values)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An echo server on a loop device: two stacks in one program, joined by an array of frames. What
- * one sends the other receives, so there is no operating system in it but for printf(). Port 7 of
- * the server gives back whatever it gets; the client sends a text and compares.
+ * An echo server and client: two stacks in one program, connected by an array of frames instead of
+ * a device. Port 7 of the server returns the received bytes; the client sends a text and compares.
  *
  *     cc echo_loop.c $(pkg-config --cflags --libs ustack) && ./a.out
  */
@@ -15,12 +14,12 @@ enum { BURST = 32, FRAME_BYTES = 1514, ECHO_PORT = 7 };
 
 struct host {
     struct us_stack *stack;
-    struct us_pkt pkts[BURST]; /* what it has sent last: the loop device */
+    struct us_pkt pkts[BURST]; /* frames it has sent, received by the other host */
     unsigned char frames[BURST][FRAME_BYTES];
     unsigned sent;
 };
 
-static const char text[] = "It is told everything and asks nothing.";
+static const char text[] = "A sans-I/O TCP/IP stack";
 static char answer[sizeof(text)];
 static unsigned answered;
 
@@ -38,7 +37,7 @@ static void host_start(struct host *host, unsigned number)
     config.buffer_bytes = 1 << 18;
     memset(config.mac, 2, sizeof(config.mac));
     config.mac[5] = (unsigned char)number;
-    memset(config.secret, 77, sizeof(config.secret)); /* in earnest: from getrandom() */
+    memset(config.secret, 77, sizeof(config.secret)); /* a real program calls getrandom() */
     bytes = us_memory_bytes(&config);
     host->stack = us_create(&config, calloc(1, bytes), bytes, 0);
     addr.bytes[3] = (unsigned char)number;
@@ -49,7 +48,7 @@ static void host_start(struct host *host, unsigned number)
     }
 }
 
-/* The server: bytes go back, and the end of their stream is answered by the end of ours. */
+/* The server: echoes data, and closes when the client has closed. */
 static void serve(struct us_stack *stack, const struct us_event *event)
 {
     if (event->type == US_EV_DATA)
@@ -59,7 +58,7 @@ static void serve(struct us_stack *stack, const struct us_event *event)
 }
 
 /* The client: returns 1 when its connection has ended. */
-static int ask(struct us_stack *stack, const struct us_event *event)
+static int request(struct us_stack *stack, const struct us_event *event)
 {
     if (event->type == US_EV_CONNECTED) {
         us_send(stack, event->conn, text, sizeof(text));
@@ -72,8 +71,8 @@ static int ask(struct us_stack *stack, const struct us_event *event)
     return event->type == US_EV_CLOSED;
 }
 
-/* One turn of a host's loop: the frames of the other one go in, its own come out. */
-static int turn(struct host *host, struct host *other, int is_client, u_u64 now_us)
+/* One iteration of a host's loop: receives the frames of the other host, sends its own. */
+static int iterate(struct host *host, struct host *other, int is_client, u_u64 now_us)
 {
     struct us_pkt *in[BURST];
     struct us_pkt *out[BURST];
@@ -89,7 +88,7 @@ static int turn(struct host *host, struct host *other, int is_client, u_u64 now_
     us_input(host->stack, in, other->sent, now_us);
     while (us_next_event(host->stack, &event)) {
         if (is_client)
-            done |= ask(host->stack, &event);
+            done |= request(host->stack, &event);
         else
             serve(host->stack, &event);
     }
@@ -101,7 +100,7 @@ int main(void)
 {
     static struct host server, client;
     struct us_addr to = {US_IP4, {10, 0, 0, 1}};
-    u_u64 now_us = 0; /* of our own making: no clock is needed either */
+    u_u64 now_us = 0; /* virtual time */
     int done = 0;
 
     host_start(&server, 1);
@@ -110,8 +109,8 @@ int main(void)
     us_connect(client.stack, &to, ECHO_PORT, 0, NULL, NULL);
     while (!done && now_us < 10 * 1000 * 1000) {
         now_us += 100;
-        done = turn(&client, &server, 1, now_us);
-        turn(&server, &client, 0, now_us);
+        done = iterate(&client, &server, 1, now_us);
+        iterate(&server, &client, 0, now_us);
     }
     printf("%s\n", answer);
     return done && strcmp(answer, text) == 0 ? 0 : 1;

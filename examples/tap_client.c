@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A TCP client on a TAP device: connects, sends a text, prints what comes until the end.
+ * A TCP client on a TAP device: connects, sends a text and prints the reply.
  *
  *     ip tuntap add dev tap0 mode tap && ip addr add 10.7.0.1/24 dev tap0 && ip link set tap0 up
  *     ./tap_client tap0 10.7.0.2 10.7.0.1 7 'hello'
@@ -60,7 +60,7 @@ static struct us_stack *stack_start(const struct us_addr *own)
     return stack;
 }
 
-/* How long to sleep unless a frame comes; a second at most. */
+/* Milliseconds to sleep unless a frame arrives; at most a second. */
 static int wait_ms(u_u64 now_us, u_u64 at_us)
 {
     if (at_us <= now_us)
@@ -68,12 +68,12 @@ static int wait_ms(u_u64 now_us, u_u64 at_us)
     return at_us - now_us < 1000000 ? (int)((at_us - now_us) / 1000) + 1 : 1000;
 }
 
-/* Returns 0 while the connection lives, then 1 if it ended in order, else 2. */
+/* Returns 0 while the connection exists, 1 after a normal end, else 2. */
 static int handle(struct us_stack *stack, const struct us_event *event, const char *text)
 {
     if (event->type == US_EV_CONNECTED) {
         us_send(stack, event->conn, text, (u_u32)strlen(text));
-        us_close(stack, event->conn); /* our side is done; the answer still comes */
+        us_close(stack, event->conn); /* the reply is still received */
     } else if (event->type == US_EV_DATA) {
         fwrite(event->data, 1, event->len, stdout);
     }
@@ -113,7 +113,7 @@ int main(int argc, char **argv)
             done = handle(stack, &event, argv[5]);
         for (pkt.room = sizeof(frame); us_output(stack, pkts, 1, clock_us()) == 1;)
             if (write(fd, frame, pkt.len) < 0)
-                perror("write"); /* lost, like on any wire: it is sent again */
+                perror("write"); /* counts as a lost frame: TCP retransmits */
     }
     return done == 1 ? 0 : 1;
 }

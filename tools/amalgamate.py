@@ -37,7 +37,7 @@ class Amalgamation:
     def __init__(self, root: Path, library: str):
         self.root = root
         self.name = library
-        self.sources = sorted((root / "src" / library).glob("*.c"))
+        self.sources = sorted((root / "src" / library).rglob("*.c"))
         if not self.sources:
             raise AmalgamationError(f"src/{library} has no .c file")
 

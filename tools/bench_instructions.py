@@ -5,12 +5,12 @@
 usage: tools/bench_instructions.py BUILD_FOLDER [--renew]
 
 A recorded trace of frames (bench/requests.pcap) is replayed through stack, protocol and engine
-under callgrind; the library of the protocol and ucload's client are counted as well. A count that
-is 2 % above its baseline fails; one that is 2 % below asks for a new baseline, so that what was
-gained is not lost again. Counts do not depend on the machine's speed or load, but on the compiler:
-the baseline names its own, and with another one nothing is compared.
+under callgrind; the protocol library and the client of ucload are counted as well. A count more
+than 2 % above its baseline fails; one more than 2 % below needs a new baseline, so that the gain is
+kept. Counts do not depend on the speed or load of the machine, but on the compiler: the baseline
+names its compiler, and with another one nothing is compared.
 
---renew writes the baseline anew. A commit that does says why in its message.
+--renew writes a new baseline. A commit with a new baseline gives the reason in its message.
 """
 
 import json
@@ -36,7 +36,7 @@ SAME_EVERYWHERE = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,
 
 
 def collected(program, functions, *args):
-    """Instructions within these functions, and what the program has printed."""
+    """Instructions within these functions, and the output of the program."""
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", *[f"--toggle-collect={f}*" for f in functions],
          "--callgrind-out-file=/dev/null", program, *map(str, args)],
@@ -48,7 +48,7 @@ def collected(program, functions, *args):
 
 
 def replayed(program):
-    """Per request of the trace, what its setup takes left out; the replies have to be complete."""
+    """Instructions per request of the trace, without its setup; all replies have to come."""
     setup, _ = collected(program, ["net_stack_turn"], TRACE, "setup")
     whole, said = collected(program, ["net_stack_turn"], TRACE)
     requests, reply_bytes = map(int, re.match(r"(\d+) requests, (\d+) bytes", said).groups())

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What lint.py and amalgamate.py need to know about C text: comments, strings, file scope.
+"""Finds comments, strings, includes and names at file scope in C text, for the other tools.
 
-This is no C parser. It reads code that clang-format has laid out and that compilers accept; the
-tools' own tests say what it can tell apart.
+This is not a C parser: it reads code that compiles and that clang-format has laid out.
 """
 
 import re

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks what compilers don't: who may include whom, banned calls, sizes, spelling of the style.
+"""Checks what compilers do not: dependencies, banned calls, sizes, words, commit subjects.
 
     tools/lint.py [--format] [--root DIR]
 
@@ -100,6 +100,18 @@ RESERVED_DECLARATIONS = [
 ASSERT = re.compile(r"(?<!define )\b(?:U_ASSERT|U_STATIC_ASSERT|assert)\s*\(")
 SIDE_EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|<<=|>>=")
 
+# Commits up to this one, which are older than the rule for subjects, are not checked.
+SUBJECTS_SINCE = "0f40994cf6364729b7666923619a7a0be2f476df"
+SUBJECT_MAX = 72
+IMPERATIVES = {"bring", "embed", "feed", "need", "seed", "shed", "speed", "string"}
+
+WORDS_FILE = "tools/words.txt"
+WORDS_IN = (
+    "*.md", "GNUmakefile", "apps/**/*", "bench/**/*", "docs/**/*", "examples/**/*", "include/**/*",
+    "packaging/**/*", "src/**/*", "test/**/*", "tools/**/*",
+)  # fmt: skip
+WORDS_SUFFIXES = (".c", ".h", ".py", ".md", ".pkt", ".build", ".sh", "")
+
 # Spelled apart, so that this file passes its own check.
 LEFTOVER = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 
@@ -173,12 +185,15 @@ def include_problem(source: Source, name: str, is_system: bool) -> str | None:
         return f'"{name}" does not stand beside this file'
     if folder in EVERYBODY_SEES or folder == piece:
         return None
+    if piece == "public" and str(source.path).startswith(f"include/{folder}/"):
+        return None
     if piece == "apps" and (source.root / "apps" / name).exists():
         return None
     if folder not in ARROWS[piece]:
         allowed = ", ".join(sorted(ARROWS[piece] | EVERYBODY_SEES))
         return f'{piece} may not include "{name}" (allowed: {allowed})'
-    if folder in ("ustack", "mcproto") and name != f"{folder}/{folder}.h":
+    is_public = name == f"{folder}/{folder}.h" or (source.root / "include" / name).exists()
+    if folder in ("ustack", "mcproto") and not is_public:
         return f'"{name}" is private to {folder}; include "{folder}/{folder}.h"'
     return None
 
@@ -315,6 +330,85 @@ def check_format(root: Path, paths: list[str], clang_format: str) -> Iterator[Fi
         yield Finding(".clang-format", 1, f"{clang_format} failed: {result.stderr.strip()[:200]}")
 
 
+# ---- words ------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Word:
+    """A row of tools/words.txt: text that the project does not use, why not, and what it uses."""
+
+    pattern: re.Pattern
+    why: str
+    instead: str
+
+
+def read_words(root: Path) -> list[Word]:
+    path = root / WORDS_FILE
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    rows = [line.split(" | ") for line in lines if line and not line.startswith("#")]
+    return [
+        Word(re.compile(rf"\b(?:{pattern.strip()})\b", re.IGNORECASE), why.strip(), use.strip())
+        for pattern, why, use in rows
+    ]
+
+
+def check_words(root: Path) -> Iterator[Finding]:
+    """Words of tools/words.txt in texts and in the names of files."""
+    words = read_words(root)
+    if not words:
+        return
+    paths = [path for name in WORDS_IN for path in sorted(root.glob(name))]
+    for path in paths:
+        name = path.relative_to(root).as_posix()
+        if not path.is_file() or path.suffix not in WORDS_SUFFIXES or "corpus" in path.parts:
+            continue
+        text = path.read_text(encoding="utf-8")
+        lines = [re.sub(r"[-_./]", " ", name)]
+        if any(word.pattern.search(text) for word in words):
+            lines += text.split("\n")
+        for number, line in enumerate(lines):
+            for word in words:
+                if match := word.pattern.search(line):
+                    message = f"'{match.group()}': {word.why}; use {word.instead}"
+                    yield Finding(name, max(number, 1), message)
+
+
+# ---- commit subjects --------------------------------------------------------------------------
+
+
+def subject_problem(subject: str) -> str | None:
+    """What is wrong with a commit subject, or None."""
+    if len(subject) > SUBJECT_MAX:
+        return f"{len(subject)} characters, more than {SUBJECT_MAX}"
+    match = re.fullmatch(r"[a-z0-9_.,/ -]+: (\w+)( .*[^. ])", subject)
+    if not match or not match[1][0].islower():
+        return "not `area: verb object` in lower case, without a full stop"
+    if re.search(r"(ing|ed)$", match[1]) and match[1] not in IMPERATIVES:
+        return f"'{match[1]}' is not an imperative"
+    return None
+
+
+def check_subjects(root: Path) -> tuple[list[Finding], str | None]:
+    """Findings about commits since SUBJECTS_SINCE, and why the check was skipped, if it was."""
+    if shutil.which("git") is None:
+        return [], "commit subjects: git is not installed"
+    git = ["git", "-C", str(root)]
+    known = subprocess.run([*git, "cat-file", "-e", f"{SUBJECTS_SINCE}^{{commit}}"],
+                           capture_output=True)  # fmt: skip
+    if known.returncode != 0:
+        return [], "commit subjects: no git history"
+    listing = subprocess.run(
+        [*git, "log", "--no-merges", "--format=%h %s", f"{SUBJECTS_SINCE}..HEAD"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    found = []
+    for line in listing.splitlines():
+        commit, _, subject = line.partition(" ")
+        if problem := subject_problem(subject):
+            found.append(Finding(f"commit {commit}", 1, f"'{subject}': {problem}"))
+    return found, None
+
+
 # ---- putting it together ----------------------------------------------------------------------
 
 
@@ -329,13 +423,15 @@ def sources_under(root: Path) -> list[Source]:
 
 def lint(root: Path) -> list[Finding]:
     """All findings of the checks that need no other program."""
-    return [f for source in sources_under(root) for check in CHECKS for f in check(source)]
+    found = [f for source in sources_under(root) for check in CHECKS for f in check(source)]
+    return found + list(check_words(root))
 
 
 def lint_with_programs(root: Path, with_format: bool) -> tuple[list[Finding], list[str]]:
     """Findings of the checks that do, and which of them were skipped and why."""
     paths = [source.path for source in sources_under(root) if source.is_c]
-    findings, skipped = [], []
+    findings, reason = check_subjects(root)
+    skipped = [reason] if reason else []
     ctags = universal_ctags()
     if ctags:
         findings += check_function_sizes(root, paths, ctags)

@@ -281,6 +281,75 @@ def test_format_finds_what_clang_format_would_change(tmp_path):
     assert [(f.path, f.line) for f in found] == [("src/kv/a.c", 2)]
 
 
+WORDS = """# word | why not | what instead
+wibble | no person meant | the thread, the client
+blub(?:s)? on | vague | continue
+"""
+
+
+@pytest.mark.parametrize(
+    "path, body, found",
+    [
+        ("src/kv/a.c", "/* Wibble\n * reads it */\n", [(2, "'Wibble': no person meant")]),
+        ("docs/a.md", "", []),
+        ("docs/a.md", "It works.\nIt blub on.\n", [(3, "'blub on': vague")]),
+        ("test/packet/wib-ble.pkt", "", []),
+        ("test/packet/blub-on.pkt", "", [(1, "'blub on': vague")]),
+        ("docs/picture.svg", "It blub on.\n", []),
+        ("README.md", "byblub on\n", []),
+    ],
+)
+def test_words(tmp_path, path, body, found):
+    files = {"tools/words.txt": WORDS, path: SPDX + body}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    words = list(lint.check_words(tmp_path))
+    assert [(f.path, f.line, f.message.partition(";")[0]) for f in words] == [
+        (path, line, message) for line, message in found
+    ]
+
+
+def test_the_word_list_can_be_read():
+    for word in lint.read_words(TOOLS.parent):
+        assert word.why and word.instead, word
+
+
+@pytest.mark.parametrize(
+    "subject, problem",
+    [
+        ("kv: merge the two find functions", None),
+        ("kv, cache: prefetch the log tail when a SET is queued", None),
+        ("src/net: read RFC 9293 again", None),
+        ("kv: merged the two find functions", "'merged' is not an imperative"),
+        ("kv: merging the two find functions", "'merging' is not an imperative"),
+        ("kv: need no second table", None),
+        ("merge the two find functions", "not `area"),
+        ("kv: Merge the two find functions", "not `area"),
+        ("kv: merge the two find functions.", "not `area"),
+        ("kv: merge", "not `area"),
+        ("kv: " + "merge " * 12 + "it", "78 characters"),
+    ],
+)
+def test_commit_subjects(subject, problem):
+    found = lint.subject_problem(subject)
+    assert found == problem if problem is None else problem in found
+
+
+def test_subjects_of_new_commits_are_checked(tmp_path, monkeypatch):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    for subject in ("Old", "kv: merge it all", "New"):
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", subject], check=True)
+    first = subprocess.run([*git, "rev-list", "--max-parents=0", "HEAD"], check=True,
+                           capture_output=True, text=True).stdout.strip()  # fmt: skip
+    monkeypatch.setattr(lint, "SUBJECTS_SINCE", first)
+    found, skipped = lint.check_subjects(tmp_path)
+    assert skipped is None and len(found) == 1 and "'New'" in found[0].message
+    monkeypatch.setattr(lint, "SUBJECTS_SINCE", "0" * 40)
+    assert lint.check_subjects(tmp_path) == ([], "commit subjects: no git history")
+
+
 def run_lint(root: Path, *arguments: str, path: str | None = None) -> subprocess.CompletedProcess:
     command = [sys.executable, str(TOOLS / "lint.py"), "--root", str(root), *arguments]
     environment = None if path is None else {"PATH": path}

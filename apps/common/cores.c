@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cores that threads run on; see cores.h. */
+/* CPU cores of threads; see cores.h. */
 #define _GNU_SOURCE /* CPU_SET(), sched_setaffinity() */
 #include "common/cores.h"
 
@@ -14,7 +14,7 @@
 #include "base/base.h"
 #include "common/value.h"
 
-/* As many as the kernel's largest set has. */
+/* The largest core number of a cpu_set_t. */
 #define CORE_NUMBER_MAX (CPU_SETSIZE - 1)
 
 U_STATIC_ASSERT(sizeof(cpu_set_t) == CORES_SET_BYTES, cores_set_bytes);
@@ -39,7 +39,7 @@ static int add_core(struct cores *cores, uint64_t core)
     return 0;
 }
 
-/* "3" or "0-3". */
+/* Parses "3" or "0-3". */
 static int add_part(struct cores *cores, char *part, const char *text, char error[CORES_ERROR_MAX])
 {
     char *dash = strchr(part, '-');
@@ -87,7 +87,7 @@ int cores_check(struct cores *cores, char error[CORES_ERROR_MAX])
             continue;
         snprintf(error, CORES_ERROR_MAX,
                  "there is no core %u here, or this process may not use it (%d may be used; nproc "
-                 "and taskset -p tell more)",
+                 "and taskset -p show more)",
                  cores->list[i], CPU_COUNT(&allowed));
         return -1;
     }
@@ -130,7 +130,8 @@ void cores_unpin(const struct cores *cores)
     cpu_set_t set;
 
     memcpy(&set, cores->allowed, sizeof(set));
-    (void)sched_setaffinity(0, sizeof(set), &set); /* a hint: that it may is known */
+    (void)sched_setaffinity(0, sizeof(set),
+                            &set); /* cannot fail: these cores were allowed before */
 }
 
 int cores_node(unsigned core)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client's own TCP/IP stack; see host.h. */
+/* A client's TCP/IP stack; see host.h. */
 #include "common/host.h"
 
 #include <errno.h>
@@ -12,26 +12,29 @@
 #include "base/base.h"
 #include "net/stack_worker.h"
 
-/* Many short connections: ports are few. */
+/* Short, because many short connections use many ports. */
 #define TIME_WAIT_US 1000000
 
-/* Frames sent per turn: what is received meanwhile waits so long. */
+/* Maximum number of frames sent per turn, before frames are received again. */
 #define TX_FRAMES_MAX 256
 
-/* While the device takes no frames: how soon to try again. */
+/* Sleep limit while the device accepts no frames. */
 #define SLEEP_STALLED_US 1000
 
-/* Turns at the end, in which resets are sent, and how long to wait where the device is full. */
+/* Turns for sending resets on close, and the pause while the device is full. */
 #define CLOSE_TURNS_MAX 1024
 #define CLOSE_WAIT_NS 100000
 
-/* A ring in memory goes with us: so long the other end has to take the last frames from it. */
+/* Time for the peer to take the last frames from a ring in memory, which is freed on close. */
 #define CLOSE_REST_NS 2000000
 
-/* Looking for duplicates of an address takes a second, which begins within another (RFC 4862). */
+/* Duplicate address detection takes one second and starts within another one (RFC 4862). */
 #define SETTLE_US UINT64_C(3000000)
 
-/* The pool of all queues; its pages are touched only as they are needed. */
+/* Maximum number of neighbour entries. */
+#define NEIGHBOURS_MAX 65536
+
+/* Limits of the buffer pool; its pages are allocated on first use. */
 #define BUFFER_BYTES_MIN (64u * 1024 * 1024)
 #define BUFFER_BYTES_MAX (1024u * 1024 * 1024)
 
@@ -50,10 +53,9 @@ static int fill_config(const struct nic *nic, const struct host_config *config,
     memcpy(us->mac, nic->mac, sizeof(us->mac));
     us->caps = nic->caps;
     us->mtu = nic->mtu;
-    if (config->conn_max > 0) {
+    if (config->conn_max > 0)
         us->conn_max = config->conn_max;
-        us->half_open_max = u_min32(us->half_open_max, config->conn_max);
-    }
+    us->neighbour_max = u_min32(u_max32(us->neighbour_max, us->conn_max), NEIGHBOURS_MAX);
     if (config->recv_window_bytes > 0)
         us->recv_window_bytes = config->recv_window_bytes;
     if (config->send_queue_bytes > 0)
@@ -63,7 +65,7 @@ static int fill_config(const struct nic *nic, const struct host_config *config,
         buffers = BUFFER_BYTES_MIN;
     us->buffer_bytes = (u_u32)u_min64(buffers, BUFFER_BYTES_MAX);
     us->time_wait_us = config->time_wait_us > 0 ? config->time_wait_us : TIME_WAIT_US;
-    us->follower = config->follower;
+    us->arp_passive = config->arp_passive;
     return getrandom(us->secret, sizeof(us->secret), 0) == sizeof(us->secret) ? 0 : -1;
 }
 
@@ -135,14 +137,14 @@ static void ignore_event(void *ctx, const struct us_event *event)
     (void)event;
 }
 
-static void rest(long ns)
+static void pause_ns(long ns)
 {
     const struct timespec pause = {.tv_nsec = ns};
 
     (void)nanosleep(&pause, NULL);
 }
 
-/* Servers count connections that were not reset: the next client might find no place. */
+/* Resets all connections, which would otherwise occupy the server until they time out. */
 static void send_resets(struct host *host, uint64_t now_us)
 {
     uint64_t before = host->tx_frames;
@@ -155,15 +157,15 @@ static void send_resets(struct host *host, uint64_t now_us)
             continue;
         if (host->unsent_count == 0)
             break;
-        rest(CLOSE_WAIT_NS);
+        pause_ns(CLOSE_WAIT_NS);
     }
     if (host->tx_frames > before)
-        rest(CLOSE_REST_NS);
+        pause_ns(CLOSE_REST_NS);
 }
 
 void host_close(struct host *host, uint64_t now_us)
 {
-    host->has_room = NULL; /* nobody wants the events any more */
+    host->has_room = NULL; /* no more events are delivered */
     send_resets(host, now_us);
     nic_release(host->nic, host->empty, host->empty_count);
     nic_release(host->nic, host->unsent, host->unsent_count);
@@ -173,7 +175,7 @@ void host_close(struct host *host, uint64_t now_us)
 
 /* ---- the turn ---------------------------------------------------------------------------- */
 
-/* Passes events on as long as there is room for them. Returns how many; sets host->full. */
+/* Delivers events while there is room. Returns how many; sets host->full. */
 static unsigned take_events(struct host *host, host_event *on_event, void *ctx)
 {
     bool (*const has_room)(void *ctx) = host->has_room;
@@ -223,7 +225,7 @@ unsigned host_receive(struct host *host, uint64_t now_us, host_event *on_event, 
     return happened;
 }
 
-/* Tries the frames that were left over. Returns whether all are gone. */
+/* Retries frames that the device did not accept. Returns whether all were sent. */
 static bool send_unsent(struct host *host)
 {
     unsigned sent;

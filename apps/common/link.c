@@ -1,327 +1,178 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The link of a program's own TCP/IP stack: its options, and the device that is opened as they say.
- */
+/* The network link: options that all back ends share, and opening the device. See link.h. */
 #include "common/link.h"
 
-#include <arpa/inet.h>
-#include <net/if.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/base.h"
+#include "common/backend.h"
 #include "common/value.h"
-#include "nic/dpdk.h"
 #include "nic/pool.h"
-#include "nic/xdp.h"
+#include "nic/rss.h"
 
-__attribute__((format(printf, 2, 3))) static int fail(char error[LINK_ERROR_MAX],
-                                                      const char *format, ...)
+static const struct link_backend backend_sock = {
+    .name = "sock", .help = "kernel sockets through epoll", .syscalls = LINK_SYSCALLS_SOCKETS};
+
+static const struct link_backend backend_uring = {.name = "uring",
+                                                  .help = "kernel sockets through io_uring",
+                                                  .io_uring = true,
+                                                  .syscalls = LINK_SYSCALLS_SOCKETS};
+
+const struct link_backend *const link_backends[LINK_BACKENDS] = {
+    &backend_sock, &backend_uring, &link_backend_tap, &link_backend_xdp, &link_backend_dpdk};
+
+/* ---- options ----------------------------------------------------------------------------- */
+
+/* The words of --io: auto, then the back ends. */
+static const char *io_choice(unsigned index, const char **help)
 {
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(error, LINK_ERROR_MAX, format, args);
-    va_end(args);
-    return -1;
+    *help = "the back end that --dev, --eal or --ip imply, else\n"
+            "kernel sockets, by io_uring if possible (default)";
+    if (index == 0)
+        return "auto";
+    if (index > LINK_BACKENDS)
+        return NULL;
+    *help = link_backends[index - 1]->help;
+    return link_backends[index - 1]->name;
 }
 
-/* ---- where bytes come from --------------------------------------------------------------- */
-
-static const char *const io_names[] = {
-    [LINK_IO_AUTO] = "auto", [LINK_IO_SOCK] = "sock", [LINK_IO_URING] = "uring",
-    [LINK_IO_TAP] = "tap",   [LINK_IO_XDP] = "xdp",   [LINK_IO_DPDK] = "dpdk",
-};
-
-#define IO_COUNT (sizeof(io_names) / sizeof(io_names[0]))
-
-bool link_is_stack(enum link_io io)
+static int add_ip(void *settings, const char *arg, char error[LINK_ERROR_MAX])
 {
-    U_ASSERT(io != LINK_IO_AUTO);
-    return io != LINK_IO_SOCK && io != LINK_IO_URING;
-}
+    struct link_options *link = settings;
 
-const char *link_io_name(enum link_io io)
-{
-    return io_names[io];
-}
-
-/* "auto, sock, uring" and so on. */
-static const char *all_names(char text[LINK_TEXT_MAX])
-{
-    size_t used = 0;
-    unsigned i;
-
-    for (i = 0; i < IO_COUNT; i++) {
-        used += (size_t)snprintf(text + used, LINK_TEXT_MAX - used, "%s%s", used > 0 ? ", " : "",
-                                 io_names[i]);
-    }
-    return text;
-}
-
-static int set_io(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
-{
-    char names[LINK_TEXT_MAX];
-    unsigned i;
-
-    for (i = 0; i < IO_COUNT && strcmp(arg, io_names[i]) != 0; i++)
-        continue;
-    if (i == IO_COUNT)
-        return fail(error, "--io: \"%s\" is not one of %s", arg, all_names(names));
-    link->io = (enum link_io)i;
-    return 0;
-}
-
-/* ---- the other options ------------------------------------------------------------------- */
-
-static int set_dev(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
-{
-    link->dev = arg;
-    return arg[0] != '\0' ? 0 : fail(error, "--dev: the name is missing");
-}
-
-/* The name of a device of the kernel; DPDK's are described at length. */
-static int check_dev(const struct link_options *link, char error[LINK_ERROR_MAX])
-{
-    if (strlen(link->dev) < IFNAMSIZ && !strchr(link->dev, '/'))
-        return 0;
-    return fail(error, "--dev: \"%s\" is not a device name of 1 to %d characters", link->dev,
-                IFNAMSIZ - 1);
-}
-
-static int set_ip(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
-{
     if (link->ip_count == NET_STACK_ADDR_MAX)
-        return fail(error, "--ip: more than %d addresses", NET_STACK_ADDR_MAX);
+        return cmdline_fail(error, "more than %d addresses", NET_STACK_ADDR_MAX);
     if (value_network(arg, &link->ip[link->ip_count]) < 0)
-        return fail(error, "--ip: \"%s\" is not ADDRESS/PREFIX, for instance 10.100.0.20/24", arg);
+        return cmdline_fail(error, "\"%s\" is not ADDRESS/PREFIX, for instance 10.100.0.20/24",
+                            arg);
     link->ip_count++;
     return 0;
 }
 
-/* One of each family, or none at all. */
-static int set_host_ip(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+static int add_gateway(void *settings, const char *arg, char error[LINK_ERROR_MAX])
 {
-    struct net_stack_addr addr;
+    struct link_options *link = settings;
+    struct us_addr gateway;
 
-    link->host_ip_given = true;
-    if (strcmp(arg, "none") == 0)
-        return 0;
-    if (value_network(arg, &addr) < 0)
-        return fail(error,
-                    "--host-ip: \"%s\" is neither ADDRESS/PREFIX, for instance 10.100.0.10/24, nor "
-                    "none",
-                    arg);
-    *(addr.addr.family == US_IP6 ? &link->host_ip6 : &link->host_ip) = addr;
+    if (value_addr(arg, &gateway) < 0)
+        return cmdline_fail(error, "\"%s\" is not an address, for instance 10.100.0.1", arg);
+    if (link->gateway_count == NET_STACK_GATEWAY_MAX ||
+        (link->gateway_count > 0 && gateway.family == link->gateways[0].family))
+        return cmdline_fail(error, "more than one of each family");
+    link->gateways[link->gateway_count++] = gateway;
     return 0;
 }
 
-static int set_gateway(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+static int set_mac(void *settings, const char *arg, char error[LINK_ERROR_MAX])
 {
-    struct us_addr *gateway = &link->gateways[link->gateway_count];
+    struct link_options *link = settings;
 
-    if (link->gateway_count == NET_STACK_GATEWAY_MAX)
-        return fail(error, "--gw: more than one of each family");
-    if (value_addr(arg, gateway) < 0)
-        return fail(error, "--gw: \"%s\" is not an address, for instance 10.100.0.1", arg);
-    if (link->gateway_count > 0 && gateway->family == link->gateways[0].family)
-        return fail(error, "--gw: more than one of each family");
-    link->gateway_count++;
-    return 0;
-}
-
-static int set_mac(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
-{
-    link->mac_given = true;
     if (value_mac(arg, link->mac) == 0)
         return 0;
-    return fail(error,
-                "--mac: \"%s\" is not the address of one station, for instance 02:00:00:12:34:56",
-                arg);
-}
-
-static int set_mtu(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
-{
-    uint64_t mtu;
-
-    if (value_number(arg, NIC_MTU_MIN, NIC_MTU_MAX, &mtu) < 0)
-        return fail(error, "--mtu: \"%s\" is not a number from %d to %d", arg, NIC_MTU_MIN,
-                    NIC_MTU_MAX);
-    link->mtu = (uint32_t)mtu;
-    return 0;
-}
-
-static int set_queues(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
-{
-    uint64_t queues;
-
-    if (value_number(arg, 1, NIC_QUEUES_MAX, &queues) < 0)
-        return fail(error, "--queues: \"%s\" is not a number from 1 to %d", arg, NIC_QUEUES_MAX);
-    link->queues = (unsigned)queues;
-    return 0;
-}
-
-static int set_eal(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
-{
-    (void)error; /* any text is for DPDK to judge */
-    link->eal = arg;
-    return 0;
-}
-
-/* Words by commas. */
-static int set_xdp(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
-{
-    const char *at = arg;
-
-    link->xdp_given = true;
-    for (;;) {
-        size_t length = strcspn(at, ",");
-
-        if (length == 6 && memcmp(at, "native", length) == 0)
-            link->xdp.mode = NIC_XDP_MODE_NATIVE;
-        else if (length == 7 && memcmp(at, "generic", length) == 0)
-            link->xdp.mode = NIC_XDP_MODE_GENERIC;
-        else if (length == 4 && memcmp(at, "copy", length) == 0)
-            link->xdp.copy = true;
-        else if (length == 9 && memcmp(at, "busy-poll", length) == 0)
-            link->xdp.busy_poll = true;
-        else
-            return fail(error, "--xdp: \"%.*s\" is not one of native, generic, copy, busy-poll",
-                        (int)length, at);
-        if (at[length] == '\0')
-            return 0;
-        at += length + 1;
-    }
-}
-
-/* A list of words, each a bit of enum nic_dpdk_without. */
-static int set_without(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
-{
-    static const struct {
-        const char *word;
-        unsigned bit;
-    } words[] = {{"csum", NIC_DPDK_WITHOUT_CSUM},
-                 {"tso", NIC_DPDK_WITHOUT_TSO},
-                 {"sg", NIC_DPDK_WITHOUT_SG},
-                 {"zerocopy", NIC_DPDK_WITHOUT_ZERO_COPY},
-                 {"rss", NIC_DPDK_WITHOUT_RSS}};
-    const char *at = arg;
-    size_t length, i;
-
-    do {
-        length = strcspn(at, ",");
-        for (i = 0; i < U_ARRAY_LEN(words); i++) {
-            if (strlen(words[i].word) == length && strncmp(at, words[i].word, length) == 0)
-                break;
-        }
-        if (i == U_ARRAY_LEN(words))
-            return fail(error, "--without: \"%s\" is not a list of csum, tso, sg, zerocopy, rss",
+    return cmdline_fail(error,
+                        "\"%s\" is not a unicast MAC address, for instance "
+                        "02:00:00:12:34:56",
                         arg);
-        link->without |= words[i].bit;
-        at += length;
-    } while (*at++ == ',');
-    return 0;
 }
 
-static int set_trace(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
+static int set_fault(void *settings, const char *arg, char error[LINK_ERROR_MAX])
 {
-    link->trace_path = arg;
-    return arg[0] != '\0' ? 0 : fail(error, "--trace: a file name is missing");
-}
-
-static int set_fault(struct link_options *link, const char *arg, char error[LINK_ERROR_MAX])
-{
-    char why[NIC_ERROR_MAX];
+    struct link_options *link = settings;
 
     link->fault_given = true;
-    if (nic_fault_parse(arg, &link->fault, why) == 0)
-        return 0;
-    return fail(error, "--fault: %s", why);
+    return nic_fault_parse(arg, &link->fault, error);
 }
 
-static const struct link_option options[] = {
-    {"io", "MODE", set_io,
-     "where bytes come from: the kernel's sockets by epoll (sock) or\n"
-     "by io_uring (uring); the own TCP/IP stack on a TAP device\n"
-     "(tap), on an interface that stays the kernel's (xdp), or by\n"
-     "DPDK (dpdk); auto (default), what --dev, --eal or --ip ask\n"
-     "for, else kernel sockets, by io_uring if the kernel lets us"},
-    {"dev", "NAME", set_dev,
-     "TAP device to create (default: ucached0); the interface that\n"
-     "xdp takes frames from; for dpdk a port number, PCI address or\n"
-     "virtual device, for instance net_af_packet0,iface=eth1\n"
-     "(default: the only one there is)"},
-    {"ip", "ADDR/PREFIX", set_ip,
-     "address of the own stack, IPv4 or IPv6; may be repeated\n"
-     "(default: 10.100.0.20/24; xdp: the ports -p and -U of the\n"
-     "host's own addresses)"},
-    {"host-ip", "ADDR/PREFIX", set_host_ip,
-     "address of the host's side of the TAP, one of each family,\n"
-     "or none\n"
-     "(default: 10.100.0.10/24)"},
-    {"gw", "ADDR", set_gateway, "gateway to other networks, one of each family\n(default: none)"},
-    {"mac", "MAC", set_mac, "hardware address of the own stack (default: random)"},
-    {"mtu", "BYTES", set_mtu, "largest IP packet, 576 to 9216 (default: 1500)"},
-    {"queues", "N", set_queues,
-     "queues of the device, at most as many as threads\n"
-     "(default: one for each thread, as far as there are)"},
-    {"eal", "ARGS", set_eal,
-     "arguments for DPDK's environment, for instance\n"
-     "'--no-huge -m 256 --vdev=net_memif0'"},
-    {"xdp", "WORDS", set_xdp,
-     "how AF_XDP works, by commas: native or generic (default:\n"
-     "native if the driver can), copy, busy-poll"},
-    {"without", "LIST", set_without,
-     "what of a DPDK device not to use: csum, tso, sg, zerocopy,\nrss"},
-    {"trace", "FILE", set_trace, "write every frame to FILE in pcap format"},
-    {"fault", "SPEC", set_fault,
-     "do harm to the frames, for tests, for instance\n"
-     "loss=5%,reorder=5%,dup=2%,corrupt=0.1%,seed=7"},
+static const struct cmdline_option common_options[] = {
+    {.name = "io",
+     .arg = "MODE",
+     .help = "how the program reaches the network:",
+     .kind = CMDLINE_CHOICE,
+     .offset = offsetof(struct link_options, io),
+     .choice = io_choice},
+    {.name = "dev",
+     .arg = "NAME",
+     .help = "tap: device to create (default: ucached0); xdp: interface;\n"
+             "dpdk: port number, PCI address or virtual device, for\n"
+             "instance net_af_packet0,iface=eth1 (default: the only port)",
+     .kind = CMDLINE_TEXT,
+     .offset = offsetof(struct link_options, dev)},
+    {.name = "ip",
+     .arg = "ADDR/PREFIX",
+     .set = add_ip,
+     .help = "address of the own TCP/IP stack, IPv4 or IPv6; may be\n"
+             "repeated (default: 10.100.0.20/24; xdp: the ports of -p and\n"
+             "-U on the host's addresses)"},
+    {.name = "gw",
+     .arg = "ADDR",
+     .set = add_gateway,
+     .help = "gateway, one of each family (default: none)"},
+    {.name = "mac",
+     .arg = "MAC",
+     .set = set_mac,
+     .help = "MAC address of the own TCP/IP stack (default: the device's;\n"
+             "tap: random)"},
+    {.name = "mtu",
+     .arg = "BYTES",
+     .help = "largest IP packet, 576 to 9216 (default: 1500)",
+     .kind = CMDLINE_U32,
+     .offset = offsetof(struct link_options, mtu),
+     .min = NIC_MTU_MIN,
+     .max = NIC_MTU_MAX},
+    {.name = "queues",
+     .arg = "N",
+     .help = "queues of the device to use, at most one per thread\n"
+             "(default: one per thread, as far as the device has them)",
+     .kind = CMDLINE_U32,
+     .offset = offsetof(struct link_options, queues),
+     .min = 1,
+     .max = NIC_QUEUES_MAX},
+    {.name = "trace",
+     .arg = "FILE",
+     .help = "write every frame to FILE in pcap format",
+     .kind = CMDLINE_TEXT,
+     .offset = offsetof(struct link_options, trace_path)},
+    {.name = "fault",
+     .arg = "SPEC",
+     .set = set_fault,
+     .help = "inject faults into received and sent frames (testing), for\n"
+             "instance loss=5%,reorder=5%,dup=2%,corrupt=0.1%,seed=7"},
 };
 
-struct link_option_table link_option_table(void)
+/* All options: the common ones, then those of each back end, which `owners` names. */
+static struct cmdline_option all_options[LINK_OPTIONS_MAX];
+static const struct link_backend *owners[LINK_OPTIONS_MAX];
+static size_t option_count;
+
+static void add_options(const struct cmdline_option *options, size_t count,
+                        const struct link_backend *owner)
 {
-    struct link_option_table table = {options, sizeof(options) / sizeof(options[0])};
+    size_t i;
 
-    return table;
-}
-
-int link_set(struct link_options *link, const char *name, const char *arg,
-             char error[LINK_ERROR_MAX])
-{
-    const struct link_option *option = options;
-
-    while (strcmp(option->name, name) != 0) {
-        option++;
-        U_ASSERT(option < options + sizeof(options) / sizeof(options[0]));
+    for (i = 0; i < count; i++) {
+        U_ASSERT(option_count < LINK_OPTIONS_MAX);
+        all_options[option_count] = options[i];
+        all_options[option_count].given = offsetof(struct link_options, given) + option_count;
+        owners[option_count++] = owner;
     }
-    return option->set(link, arg, error);
 }
 
-/* ---- what fits together ------------------------------------------------------------------ */
-
-static bool is_number(const char *text)
+struct cmdline_table link_table(struct link_options *link)
 {
-    uint64_t number;
+    size_t i;
 
-    return value_number(text, 0, UINT16_MAX, &number) == 0;
+    if (option_count == 0) {
+        add_options(common_options, U_ARRAY_LEN(common_options), NULL);
+        for (i = 0; i < LINK_BACKENDS; i++)
+            add_options(link_backends[i]->options, link_backends[i]->option_count,
+                        link_backends[i]);
+    }
+    return (struct cmdline_table){all_options, option_count, link};
 }
 
-/* A port of DPDK, or one of its virtual devices. */
-static bool is_dpdk_name(const char *dev)
-{
-    return is_number(dev) || strncmp(dev, "net_", 4) == 0;
-}
-
-static enum link_io choose_io(const struct link_options *link)
-{
-    if (link->eal || (link->dev && is_dpdk_name(link->dev)))
-        return LINK_IO_DPDK;
-    if (link->dev && if_nametoindex(link->dev) != 0)
-        return LINK_IO_XDP;
-    return link->dev || link->ip_count > 0 ? LINK_IO_TAP : LINK_IO_SOCK;
-}
+/* ---- resolving --------------------------------------------------------------------------- */
 
 bool link_same_network(const struct net_stack_addr *network, const struct us_addr *addr)
 {
@@ -336,35 +187,7 @@ bool link_same_network(const struct net_stack_addr *network, const struct us_add
     return true;
 }
 
-/* The first option that kernel sockets have no use for, or null. */
-static const char *option_of_stack(const struct link_options *link)
-{
-    return link->dev                 ? "--dev"
-           : link->ip_count > 0      ? "--ip"
-           : link->host_ip_given     ? "--host-ip"
-           : link->gateway_count > 0 ? "--gw"
-           : link->mac_given         ? "--mac"
-           : link->mtu > 0           ? "--mtu"
-           : link->queues > 0        ? "--queues"
-           : link->eal               ? "--eal"
-           : link->xdp_given         ? "--xdp"
-           : link->without != 0      ? "--without"
-           : link->trace_path        ? "--trace"
-           : link->fault_given       ? "--fault"
-                                     : NULL;
-}
-
-static int check_sock(const struct link_options *link, char error[LINK_ERROR_MAX])
-{
-    const char *wrong = option_of_stack(link);
-
-    if (wrong)
-        return fail(error, "%s is for the own TCP/IP stack; add --io=tap", wrong);
-    return 0;
-}
-
-/* Whether an address is in a network of ours. */
-static bool is_neighbour(const struct link_options *link, const struct us_addr *addr)
+bool link_is_neighbour(const struct link_options *link, const struct us_addr *addr)
 {
     unsigned i;
 
@@ -375,243 +198,100 @@ static bool is_neighbour(const struct link_options *link, const struct us_addr *
     return false;
 }
 
-static int check_gateways(const struct link_options *link, char error[LINK_ERROR_MAX])
+void link_default_ip(struct link_options *link, const struct link_defaults *defaults)
+{
+    if (link->ip_count == 0 && value_network(defaults->ip, &link->ip[0]) == 0)
+        link->ip_count = 1;
+}
+
+int link_check_gateways(const struct link_options *link, char error[LINK_ERROR_MAX])
 {
     unsigned i;
 
     for (i = 0; i < link->gateway_count; i++) {
-        if (!is_neighbour(link, &link->gateways[i]))
-            return fail(error, "--gw: no --ip is in the network of the gateway");
+        if (!link_is_neighbour(link, &link->gateways[i]))
+            return cmdline_fail(error, "--gw: no --ip is in the network of the gateway");
     }
     return 0;
 }
 
-static const char *addr_text(const struct us_addr *addr, char text[INET6_ADDRSTRLEN])
-{
-    return inet_ntop(addr->family == US_IP6 ? AF_INET6 : AF_INET, addr->bytes, text,
-                     INET6_ADDRSTRLEN);
-}
-
-/* An address of the host's side has to be in a network of ours, and another one than ours. */
-static int check_host_ip(const struct link_options *link, const struct net_stack_addr *host,
-                         char error[LINK_ERROR_MAX])
-{
-    char text[INET6_ADDRSTRLEN];
-    unsigned i;
-
-    if (host->prefix_len == 0)
-        return 0;
-    for (i = 0; i < link->ip_count; i++) {
-        if (memcmp(&link->ip[i].addr, &host->addr, sizeof(host->addr)) == 0)
-            return fail(error, "--ip and --host-ip are the same address");
-    }
-    if (is_neighbour(link, &host->addr))
-        return 0;
-    return fail(error,
-                "no --ip is in the network of the host's side, %s; give "
-                "--host-ip=ADDRESS/PREFIX in the same network, or --host-ip=none",
-                addr_text(&host->addr, text));
-}
-
-static bool has_ip4(const struct link_options *link)
+static const struct link_backend *implied_backend(const struct link_options *link)
 {
     unsigned i;
 
-    for (i = 0; i < link->ip_count; i++) {
-        if (link->ip[i].addr.family == US_IP4)
-            return true;
+    for (i = LINK_BACKENDS; i-- > 0;) {
+        if (link_backends[i]->is_implied && link_backends[i]->is_implied(link))
+            return link_backends[i];
     }
-    return false;
+    return link_backends[0];
 }
 
-static int settle_tap(struct link_options *link, const struct link_defaults *defaults,
-                      char error[LINK_ERROR_MAX])
+/* Refuses options that this back end does not have. */
+static int check_given(const struct link_options *link, char error[LINK_ERROR_MAX])
 {
-    if (link->eal)
-        return fail(error, "--eal is for --io=dpdk");
-    if (link->xdp_given)
-        return fail(error, "--xdp is for --io=xdp");
-    if (link->without != 0)
-        return fail(error, "--without is for --io=dpdk");
-    if (link->ip_count == 0 && value_network(defaults->ip, &link->ip[0]) == 0)
-        link->ip_count = 1;
-    if (check_gateways(link, error) < 0)
-        return -1;
-    if (!link->dev)
-        link->dev = defaults->dev;
-    if (check_dev(link, error) < 0)
-        return -1;
-    if (!link->host_ip_given && has_ip4(link)) {
-        int rc = value_network(defaults->host_ip, &link->host_ip);
+    size_t i;
 
-        U_ASSERT(rc == 0);
+    for (i = 1; i < option_count; i++) { /* 0 is --io */
+        if (!link->given[i])
+            continue;
+        if (!link->backend->carries_frames)
+            return cmdline_fail(error, "--%s is for the own TCP/IP stack; add --io=tap",
+                                all_options[i].name);
+        if (owners[i] && owners[i] != link->backend)
+            return cmdline_fail(error, "--%s is for --io=%s", all_options[i].name, owners[i]->name);
     }
-    if (check_host_ip(link, &link->host_ip, error) < 0)
-        return -1;
-    return check_host_ip(link, &link->host_ip6, error);
-}
-
-static void copy_xdp_addr(const struct net_stack_addr *from, struct nic_xdp_addr *to)
-{
-    to->is_ip6 = from->addr.family == US_IP6;
-    memcpy(to->bytes, from->addr.bytes, sizeof(to->bytes));
-}
-
-/* The ports are taken on the addresses that the host has now. */
-static int take_host_addrs(struct link_options *link, char error[LINK_ERROR_MAX])
-{
-    struct nic_xdp_addr addrs[NIC_XDP_ADDRS_MAX];
-    char why[NIC_ERROR_MAX];
-    unsigned i;
-
-    link->ip_count = nic_xdp_host_addrs(link->dev, addrs, NET_STACK_ADDR_MAX, why);
-    if (link->ip_count == 0)
-        return fail(error, "%s", why);
-    for (i = 0; i < link->ip_count; i++) {
-        memset(&link->ip[i], 0, sizeof(link->ip[i]));
-        link->ip[i].addr.family = addrs[i].is_ip6 ? US_IP6 : US_IP4;
-        memcpy(link->ip[i].addr.bytes, addrs[i].bytes, sizeof(addrs[i].bytes));
-    }
-    link->host_addrs = true;
     return 0;
 }
 
-static int settle_xdp(struct link_options *link, char error[LINK_ERROR_MAX])
+int link_resolve(struct link_options *link, const struct link_defaults *defaults,
+                 char error[LINK_ERROR_MAX])
 {
-    if (!link->dev)
-        return fail(error, "--io=xdp needs --dev=INTERFACE; ip link shows what there is");
-    if (link->eal)
-        return fail(error, "--eal is for --io=dpdk");
-    if (link->without != 0)
-        return fail(error, "--without is for --io=dpdk");
-    if (link->host_ip_given)
-        return fail(error, "--host-ip is for --io=tap");
-    if (link->ip_count > 0)
-        return check_gateways(link, error);
-    if (link->gateway_count > 0 || link->mac_given)
-        return fail(error,
-                    "%s needs an --ip: the host's own addresses have the host's routes and "
-                    "hardware address",
-                    link->mac_given ? "--mac" : "--gw");
-    return take_host_addrs(link, error);
+    link->backend = link->io != LINK_IO_AUTO ? link_backends[link->io - 1] : implied_backend(link);
+    if (check_given(link, error) < 0)
+        return -1;
+    if (link->backend->resolve && link->backend->resolve(link, defaults, error) < 0)
+        return -1;
+    return link->host_addrs ? 0 : link_check_gateways(link, error);
 }
 
-static int settle_dpdk(struct link_options *link, const struct link_defaults *defaults,
-                       char error[LINK_ERROR_MAX])
+bool link_carries_frames(const struct link_options *link)
 {
-    if (link->host_ip_given)
-        return fail(error, "--host-ip is for --io=tap");
-    if (link->xdp_given)
-        return fail(error, "--xdp is for --io=xdp");
-    if (link->ip_count == 0 && value_network(defaults->ip, &link->ip[0]) == 0)
-        link->ip_count = 1;
-    return check_gateways(link, error);
+    U_ASSERT(link->backend);
+    return link->backend->carries_frames;
 }
 
-int link_settle(struct link_options *link, const struct link_defaults *defaults,
-                char error[LINK_ERROR_MAX])
+const char *link_backend_name(const struct link_options *link)
 {
-    link->io_chosen = link->io == LINK_IO_AUTO;
-    if (link->io_chosen)
-        link->io = choose_io(link);
-    if (!link_is_stack(link->io))
-        return check_sock(link, error);
-    if (link->io == LINK_IO_XDP)
-        return settle_xdp(link, error);
-    if (link->io == LINK_IO_DPDK)
-        return settle_dpdk(link, defaults, error);
-    return settle_tap(link, defaults, error);
+    U_ASSERT(link->backend);
+    return link->backend->name;
 }
 
 /* ---- the device -------------------------------------------------------------------------- */
 
-static int open_tap(const struct link_options *link, unsigned queues, struct nic *queue[],
-                    char error[LINK_ERROR_MAX])
+static int wrap_queues(const struct link_options *link, unsigned queues, struct nic *queue[],
+                       char error[LINK_ERROR_MAX])
 {
-    struct nic_tap_config tap = {.name = link->dev, .mtu = link->mtu};
-    char why[NIC_ERROR_MAX];
-
-    memcpy(tap.mac, link->mac, sizeof(tap.mac));
-    memcpy(tap.host_addr, link->host_ip.addr.bytes, sizeof(tap.host_addr));
-    tap.host_prefix_len = link->host_ip.prefix_len;
-    memcpy(tap.host_addr6, link->host_ip6.addr.bytes, sizeof(tap.host_addr6));
-    tap.host_prefix6_len = link->host_ip6.prefix_len;
-    if (nic_tap_open(&tap, queues, queue, why) < 0)
-        return fail(error, "%s", why);
-    return (int)queues;
+    if (link->fault_given && nic_fault_open(queue, queues, &link->fault, error) < 0)
+        return -1;
+    return link->trace_path ? nic_trace_open(queue, queues, link->trace_path, error) : 0;
 }
 
-static int open_xdp(const struct link_options *link, const struct link_use *use,
-                    struct nic *queue[], char error[LINK_ERROR_MAX])
+int link_open(const struct link_options *link, const struct link_params *params,
+              struct nic *queue[], char error[LINK_ERROR_MAX])
 {
-    struct nic_xdp_config xdp = {
-        .dev = link->dev,
-        .mtu = link->mtu,
-        .addr_count = link->ip_count,
-        .host_addrs = link->host_addrs,
-        .tcp_port = use->tcp_port,
-        .udp_port = use->udp_port,
-        .mode = link->xdp.mode,
-        .copy = link->xdp.copy,
-        .busy_poll = link->xdp.busy_poll,
-    };
-    char why[NIC_ERROR_MAX];
-    unsigned i;
+    struct link_params limited = *params;
+    uint8_t secret[NIC_RSS_SECRET_BYTES];
     int queues;
 
-    memcpy(xdp.mac, link->mac, sizeof(xdp.mac));
-    for (i = 0; i < link->ip_count; i++)
-        copy_xdp_addr(&link->ip[i], &xdp.addrs[i]);
-    queues = nic_xdp_open(&xdp, use->queues, queue, why);
-    return queues > 0 ? queues : fail(error, "%s", why);
-}
-
-static int open_dpdk(const struct link_options *link, const struct link_use *use,
-                     struct nic *queue[], char error[LINK_ERROR_MAX])
-{
-    struct nic_dpdk_config dpdk = {.dev = link->dev,
-                                   .eal = link->eal,
-                                   .mtu = link->mtu,
-                                   .without = link->without,
-                                   .verbose = use->verbose};
-    char why[NIC_ERROR_MAX];
-    int queues;
-
-    memcpy(dpdk.mac, link->mac, sizeof(dpdk.mac));
-    queues = nic_dpdk_open(&dpdk, use->queues, queue, why);
-    return queues < 0 ? fail(error, "%s", why) : queues;
-}
-
-/* What was asked for is wrapped around the queues. */
-static int wrap(const struct link_options *link, unsigned queues, struct nic *queue[],
-                char error[LINK_ERROR_MAX])
-{
-    char why[NIC_ERROR_MAX];
-
-    if (link->fault_given && nic_fault_open(queue, queues, &link->fault, why) < 0)
-        return fail(error, "%s", why);
-    if (link->trace_path && nic_trace_open(queue, queues, link->trace_path, why) < 0)
-        return fail(error, "%s", why);
-    return 0;
-}
-
-int link_open(struct link_options *link, const struct link_use *use, struct nic *queue[],
-              char error[LINK_ERROR_MAX])
-{
-    struct link_use own = *use;
-    int queues;
-
-    U_ASSERT(link_is_stack(link->io));
-    U_ASSERT(use->queues > 0 && use->queues <= NIC_QUEUES_MAX);
+    U_ASSERT(link_carries_frames(link));
+    U_ASSERT(params->queues > 0 && params->queues <= NIC_QUEUES_MAX);
+    if (getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
+        return cmdline_fail(error, "getrandom: %s", strerror(errno));
+    nic_rss_key_choose(secret);
     if (link->queues > 0)
-        own.queues = u_min32(own.queues, link->queues);
-    if (link->io == LINK_IO_XDP)
-        queues = open_xdp(link, &own, queue, error);
-    else if (link->io == LINK_IO_DPDK)
-        queues = open_dpdk(link, &own, queue, error);
-    else
-        queues = open_tap(link, own.queues, queue, error);
-    if (queues > 0 && wrap(link, (unsigned)queues, queue, error) < 0) {
+        limited.queues = u_min32(limited.queues, link->queues);
+    queues = link->backend->open(link, &limited, queue, error);
+    if (queues > 0 && wrap_queues(link, (unsigned)queues, queue, error) < 0) {
         while (queues > 0)
             nic_close(queue[--queues]);
         return -1;
@@ -625,26 +305,12 @@ void link_configure_stack(const struct link_options *link, struct net_stack_conf
     config->addr_count = link->ip_count;
     memcpy(config->gateways, link->gateways, sizeof(config->gateways));
     config->gateway_count = link->gateway_count;
-    config->reply_to_sender = link->host_addrs;
+    config->reply_to_source_mac = link->host_addrs;
 }
 
-const char *link_text(const struct link_options *link, char text[LINK_TEXT_MAX])
+const char *link_describe(const struct link_options *link, char text[LINK_DESCRIPTION_MAX])
 {
-    const struct net_stack_addr *host =
-        link->host_ip.prefix_len > 0 ? &link->host_ip : &link->host_ip6;
-    char host_ip[INET6_ADDRSTRLEN] = "none";
-
-    if (link->io == LINK_IO_XDP) {
-        snprintf(text, LINK_TEXT_MAX, "AF_XDP on %s%s", link->dev,
-                 link->host_addrs ? ", the rest of its traffic is the host's" : "");
-        return text;
-    }
-    if (link->io == LINK_IO_DPDK) {
-        snprintf(text, LINK_TEXT_MAX, "DPDK %.120s", link->dev ? link->dev : "port");
-        return text;
-    }
-    if (host->prefix_len > 0)
-        addr_text(&host->addr, host_ip);
-    snprintf(text, LINK_TEXT_MAX, "TAP device %s, host side %s", link->dev, host_ip);
+    U_ASSERT(link_carries_frames(link));
+    link->backend->describe(link, text);
     return text;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Values on the command line. See value.h.
- */
+/* Parses values of the command line; see value.h. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +139,7 @@ int value_endpoint(const char *text, char host[VALUE_HOST_MAX], char port[VALUE_
     if (text[0] == '[' && !end)
         return -1;
     if (text[0] != '[' && end && strchr(end + 1, ':'))
-        end = NULL; /* an IPv6 address without brackets */
+        end = NULL; /* IPv6 address without brackets */
     len = end ? (size_t)(end - start) : strlen(start);
     colon = end && *end == ']' ? end + 1 : end;
     if (len == 0 || len >= VALUE_HOST_MAX || (colon && *colon != ':' && *colon != '\0'))

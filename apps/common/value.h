@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Values on the command line, read strictly: the whole text must be the value. Each returns 0, or
- * -1 without a message; the caller knows which option it is about.
+ * Parses values of the command line strictly: the whole text must be the value. Functions return 0,
+ * or -1 without a message.
  */
 #ifndef COMMON_VALUE_H
 #define COMMON_VALUE_H
@@ -13,7 +13,7 @@
 /* A decimal number from min to max: digits only. */
 int value_number(const char *text, uint64_t min, uint64_t max, uint64_t *value);
 
-/* The same with k (1024) or m (1024 * 1024) behind it, in either case. In bytes. */
+/* A size in bytes, with optional suffix k (1024) or m (1024 * 1024) in either case. */
 int value_size(const char *text, uint64_t min, uint64_t max, uint64_t *value);
 
 /* An octal number up to max: digits from 0 to 7 only. */
@@ -22,7 +22,7 @@ int value_octal(const char *text, unsigned max, unsigned *value);
 /* A finite decimal number without a sign: "1.25", "2". */
 int value_ratio(const char *text, double *value);
 
-/* "10.100.0.20" or "fd00::20". */
+/* Parses "10.100.0.20" or "fd00::20". */
 int value_addr(const char *text, struct us_addr *addr);
 
 /* "10.100.0.20/24": an address of a host and its network's prefix length, at least 1. */
@@ -35,12 +35,12 @@ int value_mac(const char *text, uint8_t mac[6]);
 #define VALUE_PORT_MAX 8
 
 /*
- * Cuts "host:port", "[fd00::20]:port", "host" or "fd00::20" into two; without a port, what stands
- * in port[] remains.
+ * Splits "host:port", "[fd00::20]:port", "host" or "fd00::20"; without a port, port[] keeps its
+ * content.
  */
 int value_endpoint(const char *text, char host[VALUE_HOST_MAX], char port[VALUE_PORT_MAX]);
 
-/* "unified", "split" or "merge". */
+/* Parses "unified", "split" or "merge". */
 int value_threading(const char *text, enum net_threading *threading);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the modes of kvbench share. */
+/* Functions that several modes of kvbench use. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ bool bench_fail(const char *format, ...)
     return false;
 }
 
-/* MemAvailable of /proc/meminfo in bytes; 0 if the system doesn't tell. */
+/* MemAvailable of /proc/meminfo in bytes; 0 if unknown. */
 static double memory_available(void)
 {
     FILE *file = fopen("/proc/meminfo", "r");
@@ -37,13 +37,13 @@ static double memory_available(void)
     return (double)kib * 1024;
 }
 
-bool bench_memory_there(double bytes, const char *for_what)
+bool bench_memory_suffices(double bytes, const char *for_what)
 {
     double there = memory_available();
 
     if (there == 0 || bytes < 0.9 * there)
         return true;
-    return bench_fail("%s takes about %.1f GiB and %.1f GiB are free: take fewer keys or --tables",
+    return bench_fail("%s needs about %.1f GiB, but %.1f GiB are free: use fewer keys or --tables",
                       for_what, bytes / 0x1p30, there / 0x1p30);
 }
 
@@ -71,9 +71,9 @@ bool bench_fill(const struct table_ops *ops, void *table, const struct options *
         ops->leave(worker);
     draws_free(&draws);
     if (!whole)
-        return bench_fail("there is no memory to fill %s", ops->name);
+        return bench_fail("not enough memory to fill %s", ops->name);
     if (tally.failures > 0)
-        return bench_fail("%s refused %llu SETs while it was filled", ops->name,
+        return bench_fail("%s refused %llu SETs during the fill", ops->name,
                           (unsigned long long)tally.failures);
     return true;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the modes of kvbench share: each runs, prints its table and adds its rows. */
+/*
+ * The modes of kvbench, each of which prints a table and adds rows, and functions that they share.
+ */
 #ifndef KVBENCH_BENCH_H
 #define KVBENCH_BENCH_H
 
@@ -10,20 +12,20 @@
 #include "kvbench/options.h"
 #include "kvbench/report.h"
 
-/* Each returns false after it has said on standard error what went wrong. */
+/* Each returns false after an error message on standard error. */
 bool speed_run(const struct options *options, struct report *report, FILE *out);
 bool growth_run(const struct options *options, struct report *report, FILE *out);
 bool memory_run(const struct options *options, struct report *report, FILE *out);
 bool ratio_run(const struct options *options, struct report *report, FILE *out);
 bool trace_run(const struct options *options, FILE *out);
 
-/* Says on standard error what went wrong; returns false. */
+/* Prints an error message on standard error; returns false. */
 __attribute__((format(printf, 1, 2))) bool bench_fail(const char *format, ...);
 
-/* Whether there are so many bytes of free memory; says so if not. */
-bool bench_memory_there(double bytes, const char *for_what);
+/* Whether so many bytes of memory are free; prints a message if not. */
+bool bench_memory_suffices(double bytes, const char *for_what);
 
-/* Puts the keys from 0 to count - 1 into a table. False with a message. */
+/* Stores the keys 0 to count - 1 in a table. False with a message. */
 bool bench_fill(const struct table_ops *ops, void *table, const struct options *options,
                 uint64_t count);
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The decisions of kv_update() that kvbench needs: what comes is stored, what is there is deleted.
- */
+/* Decision functions for kv_update(): always replace; delete if found. */
 #ifndef KVBENCH_DECIDE_H
 #define KVBENCH_DECIDE_H
 
 #include "kv/kv.h"
 
-static inline enum kv_verdict decide_replace(void *ctx, const struct kv_view *old,
+static inline enum kv_verdict always_replace(void *ctx, const struct kv_view *old,
                                              struct kv_change *change)
 {
     (void)ctx;
@@ -15,8 +14,8 @@ static inline enum kv_verdict decide_replace(void *ctx, const struct kv_view *ol
     return KV_REPLACE;
 }
 
-static inline enum kv_verdict decide_delete(void *ctx, const struct kv_view *old,
-                                            struct kv_change *change)
+static inline enum kv_verdict delete_if_found(void *ctx, const struct kv_view *old,
+                                              struct kv_change *change)
 {
     (void)ctx;
     (void)change;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests drawn beforehand. */
+/* Pre-generated requests. */
 #include <stdlib.h>
 
 #include "base/base.h"

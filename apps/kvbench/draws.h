@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests drawn beforehand, so that only the table is timed: an array of struct table_request with
- * the keys in it, which the processor reads ahead as it goes through.
+ * Pre-generated requests, so that only the table is timed: an array of struct table_request with
+ * the keys inside, which the hardware prefetcher can follow.
  */
 #ifndef KVBENCH_DRAWS_H
 #define KVBENCH_DRAWS_H
@@ -18,20 +18,19 @@ struct draws {
     size_t room;    /* bytes at `at` */
 };
 
-/* How many draws a workload wants: enough to go over all keys some times, within bounds. */
+/* Number of requests for a workload: four per key, within bounds. */
 unsigned draws_wanted(const struct load_workload *workload);
 
-/* Draws `count` requests; other operations than GET, SET and DELETE become GETs. False: no memory.
- */
+/* Generates `count` requests; operations other than SET and DELETE become GET. False: no memory. */
 bool draws_make(struct draws *draws, struct load_workload *workload, unsigned count);
 
-/* SETs of the keys from `first` on. */
+/* Generates SETs of `count` keys from `first` on. */
 bool draws_fill(struct draws *draws, const struct load_workload *workload, uint64_t first,
                 unsigned count);
 
 void draws_free(struct draws *draws);
 
-/* `count` of them, from a place that is a multiple of TABLE_BURST on. */
+/* `count` requests from index `from` on. */
 struct table_requests draws_part(const struct draws *draws, unsigned from, unsigned count,
                                  unsigned group);
 

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long single SETs take while a table grows from 1000 items on: the longest one tells whether
- * it stops for anything.
+ * kvbench growth: latency of single SETs while a table grows from 1000 items; the maximum shows
+ * whether growing stops the caller.
  *
- * The machine stops a thread too, now and then. What had its processor taken away (the kernel
- * counts it) is kept apart: counted as disturbed and not taken for the longest; who waits for
- * something by itself is not. A page that is touched for the first time is the table's doing, if
- * not only: those SETs are in all figures, and the longest one without a page fault stands beside
- * the longest.
+ * SETs during which the kernel preempted the thread (ru_nivcsw) count as disturbed and are not in
+ * the maximum. SETs with page faults are in all figures; the maximum without a page fault is
+ * printed beside the maximum.
  *
- * What a hypervisor does is not told, so three things stand beside it: how long a loop that does
- * nothing was stopped on the same thread just before; the longest SET by the thread's processor
- * time; and, of several rounds, the longest of what each SET took in the best of them. All rounds
- * store the same keys in the same order, so what a table does at a certain size it does in each
- * round, and what the machine does it seldom does twice to the same SET.
+ * Preemption by a hypervisor is not reported, so three figures help to recognize it: the longest
+ * stop of an idle loop on the same thread just before; the longest SET by CPU time; and, over
+ * several rounds, the maximum of each SET's minimum. All rounds store the same keys in the same
+ * order, so the table does the same at the same SET in each round, and disturbances rarely hit the
+ * same SET in all rounds.
  */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #include <stdlib.h>
@@ -28,17 +26,17 @@
 #define FIRST_ITEMS 1000
 #define PART 65536
 #define IDLE_NS 200000000
-#define LONG_NS 100000 /* what is counted as long */
+#define LONG_NS 100000 /* threshold of a long SET */
 
-/* What the kernel has counted for the thread. */
+/* The kernel's counters of the thread. */
 struct counted {
-    long taken_away; /* the processor, for something else */
+    long taken_away; /* involuntary context switches */
     long faults;
 };
 
 struct growth {
     struct load_histogram *histogram; /* undisturbed SETs */
-    uint64_t worst_at;                /* items there were at the longest one */
+    uint64_t worst_at;                /* items at the longest SET */
     uint64_t worst_ns;
     uint64_t unfaulted_ns; /* the longest one without a page fault */
     uint64_t faulted;
@@ -46,7 +44,7 @@ struct growth {
     uint64_t disturbed_ns; /* the longest of them */
     uint64_t cpu_ns;       /* the longest by the thread's processor time, of all */
     struct counted counted;
-    uint32_t *least_ns;     /* by SET: in the best round so far; of all rounds */
+    uint32_t *least_ns;     /* by SET: its minimum over the rounds so far */
     struct kv_stats engine; /* at the end */
 };
 
@@ -67,7 +65,7 @@ static uint64_t cpu_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The longest that a loop was stopped which does nothing but look at the clock. */
+/* The longest stop of a loop that only reads the clock. */
 static uint64_t idle_longest_ns(void)
 {
     uint64_t begin = bench_now_ns();
@@ -144,7 +142,7 @@ static bool grow(const struct options *options, const struct table_ops *ops, voi
         ops->leave(worker);
     draws_free(&draws);
     if (!whole)
-        return bench_fail("there is no memory to grow %s", ops->name);
+        return bench_fail("not enough memory to grow %s", ops->name);
     if (tally.failures > 0)
         return bench_fail("%s refused %llu SETs", ops->name, (unsigned long long)tally.failures);
     return true;
@@ -168,7 +166,7 @@ static void print(const struct growth *growth, const struct table_ops *ops, uint
                 growth->engine.touched_ahead, growth->engine.touched_late);
 }
 
-/* Each SET in the best of all rounds. Returns the longest, in us. */
+/* Prints the maximum of each SET's minimum over all rounds, and returns it in us. */
 static double print_least(const struct growth *growth, const struct options *options,
                           const struct table_ops *ops, FILE *out)
 {
@@ -193,7 +191,7 @@ static double print_least(const struct growth *growth, const struct options *opt
     return us;
 }
 
-/* One table in one round; its memory is given back before the next table's turn. */
+/* One round of one table, which is freed afterwards. */
 static bool grow_one(const struct options *options, const struct table_ops *ops,
                      struct growth *growth)
 {
@@ -211,7 +209,7 @@ static bool grow_one(const struct options *options, const struct table_ops *ops,
 
     if (options->size_count > 0)
         config.memory_bytes = (uint64_t)options->sizes[0].amount;
-    if (!bench_memory_there((bytes + 100) * (double)options->items, "this"))
+    if (!bench_memory_suffices((bytes + 100) * (double)options->items, "this"))
         return false;
     table = ops->create(&config, &error);
     if (!table)
@@ -259,12 +257,12 @@ bool growth_run(const struct options *options, struct report *report, FILE *out)
                             .least_ns = malloc(options->items * sizeof(uint32_t))};
     bool good = (growth.histogram && growth.least_ns) || bench_fail("no memory");
 
-    good = good && bench_memory_there((double)options->items * sizeof(uint32_t), "this");
+    good = good && bench_memory_suffices((double)options->items * sizeof(uint32_t), "this");
 
     fprintf(out,
             "%s\nSETs one at a time from %d to %llu items, ns; us: the longest one, the longest "
-            "without a page fault, the\nlongest by processor time, the longest stop of a loop that "
-            "does nothing; how many had a page fault; how many\nthe machine disturbed\n\n"
+            "without a page fault, the\nlongest by processor time, the longest stop of an idle "
+            "loop; SETs with a page fault; SETs\ndisturbed by preemption\n\n"
             "%-11s %7s %7s %7s %9s at %-9s %9s %9s %9s %8s %6s\n",
             options->workload_text, FIRST_ITEMS, (unsigned long long)options->items, "table", "p50",
             "p99", "p99.9", "longest", "items", "no fault", "processor", "idle", "faulted",

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * kvbench: measures the key-value engine alone, beside other tables and other caches.
- */
+/* kvbench: benchmark of the key-value engine, compared with other tables and memcached. */
 #include <stdlib.h>
 #include <sysexits.h>
 
@@ -18,12 +16,13 @@ static bool list_run(FILE *out)
                 tables[i]->absent ? ": " : "", tables[i]->absent ? tables[i]->absent : "");
     fputs("policies\n", out);
     for (unsigned i = 0; i < KV_POLICIES; i++)
-        fprintf(out, "  %s\n", kv_policy_name((enum kv_policy_kind)i));
+        fprintf(out, "  %-12s %s\n", kv_policy_name((enum kv_policy_kind)i),
+                kv_policy_summary((enum kv_policy_kind)i));
     return true;
 }
 
-/* What this build cannot compare with is said, so that nobody takes it for measured. */
-static void say_absent(const struct options *options)
+/* Names the tables that this build lacks. */
+static void print_absent(const struct options *options)
 {
     if (options->mode != OPTIONS_SPEED && options->mode != OPTIONS_GROWTH)
         return;
@@ -51,7 +50,7 @@ static bool run(const struct options *options, struct report *report, FILE *out)
     return false;
 }
 
-/* The rows, to where --json says. */
+/* Writes the rows to the target of --json. */
 static bool write_json(const struct options *options, const struct report *report)
 {
     FILE *to = options->json_path ? fopen(options->json_path, "w") : stdout;
@@ -65,9 +64,9 @@ static bool write_json(const struct options *options, const struct report *repor
     if (to != stdout)
         good = fclose(to) == 0 && good;
     if (!good)
-        return bench_fail("the rows could not be written");
+        return bench_fail("cannot write the rows");
     if (report->left_out > 0)
-        return bench_fail("%u rows were left out", report->left_out);
+        return bench_fail("%u rows did not fit and were left out", report->left_out);
     return true;
 }
 
@@ -94,11 +93,11 @@ int main(int argc, char **argv)
         perror("/dev/null");
         return EXIT_FAILURE;
     }
-    say_absent(&options);
+    print_absent(&options);
     good = run(&options, &report, out);
     if (good && options.json)
         good = write_json(&options, &report);
     if (fflush(out) != 0 || ferror(out))
-        good = bench_fail("the table could not be written");
+        good = bench_fail("cannot write the table");
     return good ? 0 : EXIT_FAILURE;
 }

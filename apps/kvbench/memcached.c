@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client for one memcached on a unix socket: batches of meta gets, sets without replies. */
+/* Starts a memcached on a unix socket and sends it batches of meta gets, and sets without reply. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -49,8 +49,7 @@ static bool flush(struct memcached *memcached, char *error)
         ssize_t n =
             send(memcached->fd, memcached->out + done, memcached->out_bytes - done, MSG_NOSIGNAL);
         if (n <= 0) {
-            snprintf(error, LOAD_ERROR_MAX, "memcached does not listen any more: %s",
-                     strerror(errno));
+            snprintf(error, LOAD_ERROR_MAX, "cannot send to memcached: %s", strerror(errno));
             return false;
         }
         done += (size_t)n;
@@ -119,10 +118,10 @@ static bool receive(struct memcached *memcached, char *to, size_t bytes, char *e
 
 /* ---- batches -------------------------------------------------------------------------------- */
 
-/* Adds an id to the batch; false if it is there already. */
+/* Adds an id to the batch; false if the batch has it already. */
 static bool batch_add(struct memcached *memcached, uint64_t id)
 {
-    unsigned at = (unsigned)load_random_of(id, 0) % BATCH_SLOTS;
+    unsigned at = (unsigned)load_random_hash(id, 0) % BATCH_SLOTS;
 
     while (memcached->slots[at] != 0) {
         if (memcached->slots[at] == id + 1)
@@ -134,7 +133,7 @@ static bool batch_add(struct memcached *memcached, uint64_t id)
     return true;
 }
 
-bool memcached_settle(struct memcached *memcached, char error[LOAD_ERROR_MAX])
+bool memcached_flush(struct memcached *memcached, char error[LOAD_ERROR_MAX])
 {
     char answers[BATCH_MAX * ANSWER_BYTES];
     unsigned asked = memcached->asked;
@@ -154,7 +153,7 @@ bool memcached_settle(struct memcached *memcached, char error[LOAD_ERROR_MAX])
             if (!put_set(memcached, &memcached->gets[i], error))
                 return false;
         } else {
-            snprintf(error, LOAD_ERROR_MAX, "memcached has answered \"%.4s...\"; is it 1.6?",
+            snprintf(error, LOAD_ERROR_MAX, "unexpected reply \"%.4s...\" of memcached; is it 1.6?",
                      answer);
             return false;
         }
@@ -162,11 +161,11 @@ bool memcached_settle(struct memcached *memcached, char error[LOAD_ERROR_MAX])
     return true;
 }
 
-bool memcached_ask(struct memcached *memcached, const struct load_request *request,
-                   char error[LOAD_ERROR_MAX])
+bool memcached_request(struct memcached *memcached, const struct load_request *request,
+                       char error[LOAD_ERROR_MAX])
 {
     if (memcached->keys == BATCH_MAX || !batch_add(memcached, request->id)) {
-        if (!memcached_settle(memcached, error))
+        if (!memcached_flush(memcached, error))
             return false;
         batch_add(memcached, request->id);
     }
@@ -224,16 +223,16 @@ double memcached_stat(struct memcached *memcached, const char *section, const ch
 
 /* ---- start and stop ------------------------------------------------------------------------- */
 
-/* In the child: becomes the server, and ends with the parent. */
-static void become(const struct memcached *memcached, const char *program, uint64_t memory_bytes,
-                   uint32_t value_bytes_max)
+/* In the child: executes the server, which ends with the parent. */
+static void exec_server(const struct memcached *memcached, const char *program,
+                        uint64_t memory_bytes, uint32_t value_bytes_max)
 {
     char memory[32], item[32];
     uint64_t item_kib = 1024;
 
     while (item_kib < (value_bytes_max + 1024) / 512)
         item_kib *= 2;
-    if (item_kib > memory_bytes >> 11) /* it takes no more than half of -m */
+    if (item_kib > memory_bytes >> 11) /* memcached accepts at most half of -m */
         item_kib = memory_bytes >> 11;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     snprintf(memory, sizeof(memory), "%llu", (unsigned long long)(memory_bytes >> 20));
@@ -247,8 +246,8 @@ static void become(const struct memcached *memcached, const char *program, uint6
     _exit(127);
 }
 
-/* Connects as soon as the server listens. */
-static bool meet(struct memcached *memcached, const char *program, char *error)
+/* Connects once the server listens. */
+static bool connect_to_server(struct memcached *memcached, const char *program, char *error)
 {
     const struct timespec step = {.tv_nsec = STEP_MS * 1000000L};
 
@@ -289,8 +288,8 @@ struct memcached *memcached_start(const char *program, uint64_t memory_bytes,
              memcached->folder);
     memcached->pid = fork();
     if (memcached->pid == 0)
-        become(memcached, program, memory_bytes, value_bytes_max);
-    if (memcached->pid < 0 || !meet(memcached, program, error)) {
+        exec_server(memcached, program, memory_bytes, value_bytes_max);
+    if (memcached->pid < 0 || !connect_to_server(memcached, program, error)) {
         if (memcached->pid < 0)
             snprintf(error, LOAD_ERROR_MAX, "no process for memcached: %s", strerror(errno));
         memcached_stop(memcached);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memcached as a cache to compare with: started here with one thread and a given -m on a socket of
- * its own, and asked in batches, so that a replay takes seconds.
+ * memcached for comparison: a server with one thread and a given -m on a private socket, to which
+ * requests are sent in batches.
  */
 #ifndef KVBENCH_MEMCACHED_H
 #define KVBENCH_MEMCACHED_H
@@ -13,32 +13,29 @@
 
 struct memcached;
 
-/* Starts a program. Null with a message. */
+/* Starts a server. Null with a message in `error`. */
 struct memcached *memcached_start(const char *program, uint64_t memory_bytes,
                                   uint32_t value_bytes_max, char error[LOAD_ERROR_MAX]);
 
-/* Ends it and takes its socket away. */
+/* Ends the server and removes its socket. */
 void memcached_stop(struct memcached *memcached);
 
 /*
- * Asks for one more request: a GET that misses is followed by a SET, as a cache's user does. The
- * answer comes later; a batch ends before a key that is in it already, so the order of what happens
- * to a key is kept. False with a message if the server is gone or answers something odd.
+ * Adds a request to the batch; a GET that misses is followed by a SET. The batch is sent when it is
+ * full or before a key that is in it already, so requests of one key keep their order. False with a
+ * message if the server is gone or replies unexpectedly.
  */
-bool memcached_ask(struct memcached *memcached, const struct load_request *request,
-                   char error[LOAD_ERROR_MAX]);
+bool memcached_request(struct memcached *memcached, const struct load_request *request,
+                       char error[LOAD_ERROR_MAX]);
 
-/* Waits for all answers. */
-bool memcached_settle(struct memcached *memcached, char error[LOAD_ERROR_MAX]);
+/* Sends the batch and waits for all replies. */
+bool memcached_flush(struct memcached *memcached, char error[LOAD_ERROR_MAX]);
 
-/* Answers so far; to be read after memcached_settle(). */
+/* Replies so far; call memcached_flush() before. */
 uint64_t memcached_hits(const struct memcached *memcached);
 uint64_t memcached_misses(const struct memcached *memcached);
 
-/*
- * A number of `stats` or, with a section, of `stats SECTION`; -1 if there is none of that name.
- * After memcached_settle().
- */
+/* A number of `stats`, or `stats SECTION`; -1 if unknown. Call memcached_flush() before. */
 double memcached_stat(struct memcached *memcached, const char *section, const char *name);
 
 #endif

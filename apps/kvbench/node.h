@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An item of the tables beside the engine: one block from malloc, key and value behind it. */
+/* An item of the tables other than the engine: one block of malloc with key and value. */
 #ifndef KVBENCH_NODE_H
 #define KVBENCH_NODE_H
 

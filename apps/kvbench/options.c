@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading the command line. What it all means: options_help.c. */
+/* Parses the command line; options_help.c has the text of --help. */
 #include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static bool bad(struct options *options, const char *option, const char *text, c
     return false;
 }
 
-/* A number from min to max; 1e6 is one too. */
+/* A number from min to max, such as 1e6. */
 static bool number(struct options *options, const char *option, const char *text, double min,
                    double max, double *value)
 {
@@ -95,7 +95,7 @@ static bool list(struct options *options, const char *option, const char *text,
     for (;;) {
         size_t len = strcspn(text, ",");
         if (len == 0 || len >= sizeof(part))
-            return bad(options, option, text, "a list has parts between its commas");
+            return bad(options, option, text, "give a list separated by commas");
         memcpy(part, text, len);
         part[len] = '\0';
         if (!take(options, option, part))
@@ -142,7 +142,7 @@ static bool take_table(struct options *options, const char *option, const char *
             return true;
         }
     }
-    return bad(options, option, part, "no such table; kvbench list names them");
+    return bad(options, option, part, "no such table; see kvbench list");
 }
 
 static bool take_policy(struct options *options, const char *option, const char *part)
@@ -155,7 +155,7 @@ static bool take_policy(struct options *options, const char *option, const char 
             return true;
         }
     }
-    return bad(options, option, part, "no such policy; kvbench list names them");
+    return bad(options, option, part, "no such policy; see kvbench list");
 }
 
 /* "64" (MiB), "10%" of the footprint, "50000obj". */
@@ -284,7 +284,7 @@ static bool mode_of(const char *word, enum options_mode *mode)
     return false;
 }
 
-/* What holds where nothing was said. */
+/* Fills in defaults. */
 static void defaults(struct options *o)
 {
     if (!o->workload_text)
@@ -350,8 +350,8 @@ enum options_outcome options_parse(int argc, char **argv, struct options *option
         return OPTIONS_HELP;
     if (argc < 2 || !mode_of(argv[1], &options->mode)) {
         snprintf(options->error, sizeof(options->error),
-                 "say first what to measure: speed, growth, memory, ratio, trace or list "
-                 "(--help tells more)");
+                 "the first argument is speed, growth, memory, ratio, trace or list; "
+                 "see --help");
         return OPTIONS_BAD;
     }
     while ((opt = getopt_long(argc - 1, argv + 1, "h", long_options, NULL)) != -1) {
@@ -359,7 +359,7 @@ enum options_outcome options_parse(int argc, char **argv, struct options *option
             return OPTIONS_HELP;
         if (opt == '?') {
             snprintf(options->error, sizeof(options->error),
-                     "%.80s: no such option, or its argument is missing", argv[optind]);
+                     "%.80s: unknown option or missing argument", argv[optind]);
             return OPTIONS_BAD;
         }
         if (!take_option(options, opt, optarg))
@@ -377,7 +377,7 @@ enum options_outcome options_parse(int argc, char **argv, struct options *option
 uint32_t options_value_bytes_max(const struct options *options)
 {
     const struct load_size *size = &options->workload.value_bytes;
-    uint32_t max = load_size_at(size, 1 - 0x1p-53);
+    uint32_t max = load_size_quantile(size, 1 - 0x1p-53);
 
     for (unsigned i = 0; i < size->choices; i++)
         if (size->choice[i] > max)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of kvbench: one word says what is measured, options say how. */
+/* The command line of kvbench: a mode, then options. */
 #ifndef KVBENCH_OPTIONS_H
 #define KVBENCH_OPTIONS_H
 
@@ -50,10 +50,10 @@ struct options {
     unsigned size_count;
     unsigned rounds;
     double seconds;             /* of one measurement */
-    uint64_t items;             /* growth: up to how many */
+    uint64_t items;             /* growth: final number */
     uint64_t touch_ahead_bytes; /* growth: as in struct kv_config */
     uint64_t requests;          /* ratio, trace */
-    uint64_t warm;              /* requests before the count begins, if given */
+    uint64_t warm;              /* requests that are not counted, if given */
     bool warm_given;
     const char *memcached;
     bool latency;

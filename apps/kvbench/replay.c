@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Replays. */
+/* Replays of requests through the engine or memcached. */
 #include <math.h>
 #include <string.h>
 
@@ -50,15 +50,15 @@ static void cache_set(struct cache *cache, const struct kv_key *key,
     enum kv_error error;
     uint32_t exptime = request->ttl_s > 0 ? now_s + request->ttl_s : 0;
 
-    kv_views_done(cache->worker);
+    kv_release_views(cache->worker);
     change.item = kv_item_new(cache->worker, key, request->value_bytes, 0, exptime, &error);
     if (change.item)
-        kv_update(cache->worker, key, decide_replace, NULL, &change);
+        kv_update(cache->worker, key, always_replace, NULL, &change);
     else
         cache->refused++;
 }
 
-/* One request; true if it was a GET that missed. The values' bytes don't matter here. */
+/* Executes a request; true if it was a GET that missed. Values are not written. */
 static bool cache_request(struct cache *cache, const struct load_request *request, uint32_t now_s)
 {
     char text[LOAD_KEY_MAX];
@@ -72,7 +72,7 @@ static bool cache_request(struct cache *cache, const struct load_request *reques
         cache_set(cache, &key, request, now_s);
         return false;
     case LOAD_DELETE:
-        kv_update(cache->worker, &key, decide_delete, NULL, &change);
+        kv_update(cache->worker, &key, delete_if_found, NULL, &change);
         return false;
     default:
         if (kv_get(cache->worker, &key, &view) == KV_HIT)
@@ -145,16 +145,16 @@ bool replay_memcached(struct source *source, const struct source_facts *facts,
     source_rewind(source);
     for (uint64_t i = 0; good && (got = source_next(source, &request)) > 0; i++) {
         if (i == warm) {
-            good = memcached_settle(memcached, error);
+            good = memcached_flush(memcached, error);
             warm_hits = memcached_hits(memcached);
             warm_misses = memcached_misses(memcached);
         }
-        good = good && memcached_ask(memcached, &request, error);
+        good = good && memcached_request(memcached, &request, error);
         if (i % PROGRESS_EVERY == 0)
             report_progress("memcached at %.1f MiB: %.0f %%", (double)memory_bytes / 0x1p20,
                             100.0 * (double)i / (double)facts->requests);
     }
-    good = good && memcached_settle(memcached, error);
+    good = good && memcached_flush(memcached, error);
     report_progress(NULL);
     if (good) {
         result->misses = memcached_misses(memcached) - warm_misses;
@@ -167,7 +167,7 @@ bool replay_memcached(struct source *source, const struct source_facts *facts,
     return good ? got == 0 || bench_fail("%s", source->error) : bench_fail("%s", error);
 }
 
-/* How many items a limit holds, of keys that are asked for once. */
+/* Items that fit into a limit, of keys that are requested once. */
 static bool items_at(struct source *source, const struct source_facts *facts, uint64_t objects,
                      uint64_t memory_bytes, double *items)
 {
@@ -201,7 +201,7 @@ bool replay_bytes_for(struct source *source, const struct source_facts *facts, u
     for (unsigned try = 0; try < 12; try++) {
         double items;
         *memory_bytes = (uint64_t)(bytes < 0x1p20 ? 0x1p20 : bytes);
-        report_progress("looking for the limit that holds %llu items", (unsigned long long)objects);
+        report_progress("searching the limit for %llu items", (unsigned long long)objects);
         if (!items_at(source, facts, objects, *memory_bytes, &items))
             return false;
         if (fabs(items / (double)objects - 1) < 0.003 ||

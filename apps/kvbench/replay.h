@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A stream of requests through a cache with a limit of memory: how many GETs miss. */
+/* Replays a stream of requests through a cache with a memory limit and counts misses. */
 #ifndef KVBENCH_REPLAY_H
 #define KVBENCH_REPLAY_H
 
@@ -8,18 +8,18 @@
 struct replay_result {
     uint64_t gets;
     uint64_t misses;
-    double items;       /* that are there at the end */
-    double taken_bytes; /* by what the cache itself says */
+    double items;       /* in the cache at the end */
+    double taken_bytes; /* as reported by the cache */
 };
 
 /*
- * Through the real engine: a GET that misses is followed by a SET; the clock is the stream's. The
+ * Replays through the engine: a GET that misses is followed by a SET; time is the stream's. The
  * first `warm` requests are not counted. False with a message.
  */
 bool replay_engine(struct source *source, const struct source_facts *facts, uint64_t memory_bytes,
                    enum kv_policy_kind policy, uint64_t warm, struct replay_result *result);
 
-/* Through memcached with the same limit; its clock is the real one, so nothing may expire. */
+/* Replays through memcached with the same limit, in real time: for streams without expiry. */
 bool replay_memcached(struct source *source, const struct source_facts *facts,
                       uint64_t memory_bytes, uint64_t warm, struct replay_result *result);
 

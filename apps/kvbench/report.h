@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Results as rows, which become a JSON list that other programs read: suite, case, value, unit, of
- * how many measurements it is the median, and what it is compared to.
+ * Results as rows of a JSON list: suite, case, value, unit, number of measurements of which the
+ * value is the median, and compared values.
  */
 #ifndef KVBENCH_REPORT_H
 #define KVBENCH_REPORT_H
@@ -16,7 +16,7 @@
 struct report_compared {
     char name[REPORT_NAME_MAX];
     double value;
-    bool inverse; /* less is better: the ratio is compared / value */
+    bool inverse; /* smaller is better: the ratio is compared / value */
 };
 
 struct report_row {
@@ -40,16 +40,16 @@ __attribute__((format(printf, 5, 6))) struct report_row *report_add(struct repor
                                                                     unsigned median_of,
                                                                     const char *name, ...);
 
-/* Says what a row is to be compared to. less: smaller values are better ones. */
+/* Adds a compared value to a row. less: smaller values are better. */
 void report_compare(struct report_row *row, const char *name, double value, bool less);
 
 /* Writes all rows as a JSON list. False if that failed. */
 bool report_json(const struct report *report, FILE *to);
 
-/* The median of n > 0 values, which are put in order. */
+/* The median of n > 0 values; sorts them. */
 double report_median(double *values, unsigned n);
 
-/* One line of progress over the last one, if standard error is a terminal; null takes it away. */
+/* Replaces the progress line, if standard error is a terminal; null removes it. */
 __attribute__((format(printf, 1, 2))) void report_progress(const char *format, ...);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of a replay. */
+/* Sources of requests. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +71,7 @@ static int ids_add(struct ids *ids, uint64_t id)
         *ids = larger;
     }
     id += id != UINT64_MAX; /* the two largest ids count as one */
-    at = (size_t)load_random_of(id, 0) & (ids->size - 1);
+    at = (size_t)load_random_hash(id, 0) & (ids->size - 1);
     while (ids->slots[at] != 0) {
         if (ids->slots[at] == id)
             return 0;
@@ -119,7 +119,7 @@ bool source_look(struct source *source, struct source_facts *facts)
     facts->objects = options->workload.popularity.keys;
     facts->footprint_bytes = load_workload_footprint_bytes(&options->workload);
     facts->value_bytes_max = options_value_bytes_max(options);
-    facts->expires = load_size_at(&options->workload.ttl_s, 1 - 0x1p-53) > 0 ||
-                     load_size_at(&options->workload.ttl_s, 0) > 0;
+    facts->expires = load_size_quantile(&options->workload.ttl_s, 1 - 0x1p-53) > 0 ||
+                     load_size_quantile(&options->workload.ttl_s, 0) > 0;
     return true;
 }

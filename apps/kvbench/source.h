@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the requests of a replay come from: a workload or a trace file. */
+/* The source of the requests of a replay: a workload or a trace file. */
 #ifndef KVBENCH_SOURCE_H
 #define KVBENCH_SOURCE_H
 
@@ -20,19 +20,19 @@ struct source {
 bool source_open(struct source *source, const struct options *options);
 void source_close(struct source *source);
 
-/* From the beginning. */
+/* Restarts at the first request. */
 void source_rewind(struct source *source);
 
 /* 1: *request is the next one. 0: the end. -1: the trace is damaged: source->error. */
 int source_next(struct source *source, struct load_request *request);
 
-/* What a replay is like, found by one pass over a trace, or known of a workload. */
+/* Properties of a source: from one pass over a trace, or from the workload. */
 struct source_facts {
     uint64_t requests;
     uint64_t objects;       /* different keys */
     double footprint_bytes; /* of the keys and values of all of them */
     uint32_t value_bytes_max;
-    bool expires; /* there are times to live */
+    bool expires; /* some items have a time to live */
 };
 
 bool source_look(struct source *source, struct source_facts *facts);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations per second. All tables are filled first; then each round measures every case once, so
- * that what the machine does meanwhile hits all of them, and each figure is the median of its
- * rounds. A case is a table, a number of threads, and how many requests go through the table's
- * stages together.
+ * kvbench speed: operations per second. All tables are filled first; then each round measures every
+ * case once, so that disturbances of the machine affect all cases, and each figure is the median of
+ * the rounds. A case is a table, a number of threads, and a batch size.
  */
 #include <math.h>
 #include <pthread.h>
@@ -40,7 +39,7 @@ struct speed {
     struct bench_case cases[CASES_MAX];
 };
 
-/* Each on lines of its own: it is written for every request, and read beside. */
+/* On separate cache lines, as each thread writes its own for every burst. */
 struct runner {
     _Alignas(128) pthread_t thread;
     const struct bench_case *of;
@@ -90,7 +89,7 @@ static void sleep_seconds(double seconds)
         continue;
 }
 
-/* One measurement: rates of threads that run at the same time add up. */
+/* One measurement; the rate is the sum of the threads' rates. */
 static bool measure(struct speed *speed, struct bench_case *of, unsigned round, unsigned from)
 {
     static struct runner runners[OPTIONS_THREADS_MAX];
@@ -105,7 +104,7 @@ static bool measure(struct speed *speed, struct bench_case *of, unsigned round, 
             .of = of, .draws = &speed->draws[i], .from = from, .start = &start, .stop = &stop};
         if (pthread_create(&runners[i].thread, NULL, run_thread, &runners[i]) != 0) {
             bench_fail("can't start %u threads", of->threads);
-            exit(EXIT_FAILURE); /* those that wait at the barrier would wait for ever */
+            exit(EXIT_FAILURE); /* threads that were started wait at the barrier */
         }
     }
     pthread_barrier_wait(&start);
@@ -133,7 +132,7 @@ static double bytes_per_item(const struct options *options)
            100;
 }
 
-/* A limit that nothing is evicted at: overwritten items wait for their memory to be reused. */
+/* A limit without evictions, including memory of overwritten items. */
 static uint64_t engine_bytes(const struct options *options)
 {
     if (options->size_count > 0)
@@ -152,7 +151,7 @@ static bool tables_make(struct speed *speed)
                                   .items = keys,
                                   .policy = options->policies[0]};
 
-    if (!bench_memory_there(bytes, "this"))
+    if (!bench_memory_suffices(bytes, "this"))
         return false;
     for (unsigned i = 0; i < options->threads_count; i++)
         if (options->threads[i] > config.threads_max)
@@ -188,7 +187,7 @@ static bool cases_make(struct speed *speed)
             unsigned groups = options->tables[i]->staged ? options->group_count : 1;
             for (unsigned g = 0; g < groups; g++) {
                 if (speed->case_count == CASES_MAX)
-                    return bench_fail("these are more than %d cases", CASES_MAX);
+                    return bench_fail("more than %d cases", CASES_MAX);
                 speed->cases[speed->case_count++] = (struct bench_case){
                     .ops = options->tables[i],
                     .table = speed->made[i],
@@ -200,7 +199,7 @@ static bool cases_make(struct speed *speed)
     return true;
 }
 
-/* New draws for each round; each case of it begins at another place, where caches are cold. */
+/* New requests for each round; each case starts at another offset of them, with cold caches. */
 static bool round_run(struct speed *speed, unsigned round)
 {
     unsigned count = draws_wanted(&speed->options->workload);
@@ -245,7 +244,7 @@ static void print_cases(struct speed *speed)
     }
 }
 
-/* Compares a case with all others of as many threads, and with fewer threads. */
+/* Adds the other tables and batches with as many threads, and the same case with fewer threads. */
 static void compare_cases(const struct speed *speed, const struct bench_case *of,
                           struct report_row *row)
 {
@@ -266,7 +265,7 @@ static void compare_cases(const struct speed *speed, const struct bench_case *of
     }
 }
 
-/* One row per number of threads: the first table with its last batch, beside all others. */
+/* One row per number of threads: the first table with its last batch size, with comparisons. */
 static void add_rows(struct speed *speed)
 {
     const struct options *options = speed->options;
@@ -284,7 +283,7 @@ static void add_rows(struct speed *speed)
 
 /* ---- single operations ---------------------------------------------------------------------- */
 
-/* What two readings of the clock cost, which every sample has in it. */
+/* Duration of two clock readings, included in every sample. */
 static uint64_t clock_cost_ns(void)
 {
     uint64_t least = UINT64_MAX;
@@ -298,7 +297,7 @@ static uint64_t clock_cost_ns(void)
     return least;
 }
 
-/* One thread, one request at a time, each with its quiescent announcement. */
+/* One thread, one request at a time, each followed by a quiescent state. */
 static bool latency_measure(struct speed *speed, unsigned table, struct load_histogram *histogram)
 {
     const struct table_ops *ops = speed->options->tables[table];
@@ -330,7 +329,7 @@ static bool latency_run(struct speed *speed)
 
     if (!histogram)
         return bench_fail("no memory");
-    fprintf(speed->out, "\nsingle operations, one thread, ns (the clock takes %llu of each)\n",
+    fprintf(speed->out, "\nsingle operations, one thread, ns (including %llu of the clock)\n",
             (unsigned long long)clock_cost_ns());
     for (unsigned i = 0; i < options->table_count; i++) {
         load_histogram_clear(histogram);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Concurrency Kit's ck_ht: open addressing in cache lines, any number of readers, one writer at a
- * time, so writers take a mutex. Replaced nodes are freed by its epochs.
+ * time (under a mutex). Replaced nodes are freed by ck_epoch.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,13 +21,13 @@ struct entry {
     struct node node;
 };
 
-/* An outgrown array that readers may still be in: kept until the table goes. */
+/* A replaced array that readers may still use: freed with the table. */
 struct outgrown {
     struct outgrown *next;
     void *array;
 };
 
-/* A thread's place in the epochs; used again by later threads, so it goes with the table. */
+/* A thread's epoch record; reused by later threads, so it is freed with the table. */
 struct reader {
     ck_epoch_record_t record;
     struct reader *next;
@@ -47,7 +47,7 @@ struct ck_worker {
     uint8_t value[];
 };
 
-static struct outgrown *outgrown; /* ck_ht's allocator has no argument to keep this in */
+static struct outgrown *outgrown; /* ck_ht's allocator has no context argument */
 static pthread_mutex_t outgrown_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *array_new(size_t bytes)
@@ -123,7 +123,7 @@ static void ck_destroy(void *made)
     free(table);
 }
 
-/* A place in the epochs that nobody uses, or a new one. */
+/* An unused epoch record, or a new one. */
 static ck_epoch_record_t *record_take(struct ck_table *table)
 {
     ck_epoch_record_t *record = ck_epoch_recycle(&table->epoch, NULL);
@@ -189,7 +189,7 @@ static bool set(struct ck_worker *worker, ck_ht_hash_t hash, const struct table_
         free(entry);
         return false;
     }
-    if (!ck_ht_entry_empty(&slot)) { /* now what was there before */
+    if (!ck_ht_entry_empty(&slot)) { /* the previous entry */
         struct entry *old = ck_ht_entry_value(&slot);
         ck_epoch_call(worker->record, &old->retired, free_entry);
     }

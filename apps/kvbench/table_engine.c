@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine itself, used as a worker of the server uses it. */
+/* The engine as a table, used like a server's worker uses it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ struct engine {
 struct engine_worker {
     struct kv *kv;
     struct kv_worker *worker;
-    uint8_t value[]; /* what a GET copies to */
+    uint8_t value[]; /* destination of GETs */
 };
 
 static void *engine_create(const struct table_config *config, const char **error)
@@ -84,7 +84,7 @@ static bool set(struct engine_worker *worker, const struct kv_key *key, uint32_t
     enum kv_error error;
     struct kv_change change = {0};
 
-    kv_views_done(worker->worker);
+    kv_release_views(worker->worker);
     change.item = kv_item_new(worker->worker, key, value_bytes, 0, 0, &error);
     if (!change.item)
         return false;
@@ -92,7 +92,7 @@ static bool set(struct engine_worker *worker, const struct kv_key *key, uint32_t
         uint8_t *room = kv_item_room(change.item, done, &len);
         memset(room, 'v', len);
     }
-    kv_update(worker->worker, key, decide_replace, NULL, &change);
+    kv_update(worker->worker, key, always_replace, NULL, &change);
     return true;
 }
 
@@ -124,15 +124,12 @@ static void execute(struct engine_worker *worker, const struct kv_key *key,
         tally->failures += !set(worker, key, request->value_bytes);
         break;
     case LOAD_DELETE:
-        kv_update(worker->worker, key, decide_delete, NULL, &change);
+        kv_update(worker->worker, key, delete_if_found, NULL, &change);
         break;
     }
 }
 
-/*
- * Stage by stage: hash and fetch the bucket; fetch what the item begins with; fetch the rest of it;
- * carry out.
- */
+/* Executes a batch in stages: hash and prefetch buckets, items, values; then execute. */
 static void run_group(struct engine_worker *worker, const struct table_requests *requests,
                       unsigned from, unsigned count, struct table_tally *tally)
 {
@@ -176,7 +173,7 @@ static void engine_run(void *joined, const struct table_requests *requests,
 
 const struct table_ops table_engine = {
     .name = "engine",
-    .about = "ucached's own",
+    .about = "the engine of ucached",
     .staged = true,
     .create = engine_create,
     .destroy = engine_destroy,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table that most programs begin with: chains behind locks. 1024 shards, each with a mutex in
- * its own cache line and buckets that double when there are more items than buckets. A GET copies
- * the value under the lock, since nothing else keeps the item alive.
+ * A chained hash table with locks, as a baseline: 1024 shards, each with a mutex in its own cache
+ * line and buckets that double when items outnumber them. A GET copies the value under the lock.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -22,7 +21,7 @@ struct entry {
 };
 
 struct shard {
-    _Alignas(U_LINE_BYTES) pthread_mutex_t lock;
+    _Alignas(U_CACHE_LINE_BYTES) pthread_mutex_t lock;
     struct entry **buckets;
     size_t count; /* of buckets, a power of two */
     size_t items;
@@ -106,7 +105,7 @@ static struct entry **place_of(struct shard *shard, uint64_t hash,
     return at;
 }
 
-/* Twice as many buckets; none if there is no memory, which only makes chains longer. */
+/* Doubles the buckets; without memory the chains get longer instead. */
 static void grow(struct shard *shard)
 {
     size_t count = 2 * shard->count;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * liburcu's lock-free hash table (rculfhash) with quiescent-state reclamation, which is given
- * its size if that is known, and grows by itself otherwise. Replaced nodes are gathered and freed
- * together after one grace period, which is the cheapest way that the library has.
+ * liburcu's lock-free hash table (rculfhash) with quiescent-state reclamation. It gets its size if
+ * that is known and grows by itself otherwise. Replaced nodes are collected and freed together
+ * after one grace period, the cheapest way that the library has.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static void *rculf_create(const struct table_config *config, const char **error)
     return table;
 }
 
-/* Nobody looks for the key of what has been taken out: the next one of a list stands there. */
+/* The key of a removed entry is not read any more: the entry's link in the list is stored there. */
 static void gather(struct entry **list, struct entry *entry)
 {
     memcpy(&entry->node, list, sizeof(*list));
@@ -79,7 +79,7 @@ static struct entry *gathered_next(const struct entry *entry)
     return next;
 }
 
-/* The library's threads may be growing or shrinking the table still, and look at all links. */
+/* Frees entries after a grace period, as the library's threads may still be resizing the table. */
 static void rculf_destroy(void *made)
 {
     struct rculf_table *table = made;

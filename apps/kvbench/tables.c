@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of tables. Those whose library was not there when this was built say so. */
+/* The list of tables, with placeholders for those whose library is missing in this build. */
 #include "kvbench/table.h"
 
 #ifndef KVBENCH_URCU
 const struct table_ops table_rculf = {
     .name = "rculfhash",
     .about = "liburcu's lock-free table",
-    .absent = "this build was made without liburcu (Debian: liburcu-dev)",
+    .absent = "built without liburcu (Debian: liburcu-dev)",
 };
 #endif
 
@@ -14,7 +14,7 @@ const struct table_ops table_rculf = {
 const struct table_ops table_ck = {
     .name = "ck_ht",
     .about = "Concurrency Kit's table",
-    .absent = "this build was made without Concurrency Kit (Debian: libck-dev)",
+    .absent = "built without Concurrency Kit (Debian: libck-dev)",
 };
 #endif
 

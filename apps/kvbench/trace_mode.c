@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kvbench trace: a workload as a file that simulators and other programs read. */
+/* kvbench trace: writes a workload to a trace file for simulators. */
 #include "kvbench/bench.h"
 #include "load/trace.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a server process does with itself. See daemon.h.
- */
+/* Limits, background, files and users of the server process; see daemon.h. */
 #define _GNU_SOURCE /* initgroups(), MCL_ONFAULT */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,12 +30,12 @@ int daemon_raise_files(uint64_t files)
         return 0;
     fprintf(stderr,
             "ucached: cannot have %llu open files: %s; start as root, raise the limit "
-            "(ulimit -n), or ask for fewer connections with -c\n",
+            "(ulimit -n), or allow fewer connections with -c\n",
             (unsigned long long)files, strerror(errno));
     return -1;
 }
 
-int daemon_core_dumps(void)
+int daemon_core_limit(void)
 {
     struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
 
@@ -49,19 +47,37 @@ int daemon_core_dumps(void)
             return -1;
         }
     }
+    return 0;
+}
+
+int daemon_core_allow(void)
+{
     return prctl(PR_SET_DUMPABLE, 1);
 }
 
+/*
+ * Without privileges, later mappings such as thread stacks count against RLIMIT_MEMLOCK, and mmap()
+ * fails beyond it. MCL_FUTURE is therefore set only if the limit can be raised.
+ */
 void daemon_lock_memory(void)
 {
-    /* Tables are reserved large and used as needed: only what is used is to be locked. */
-    if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0)
-        fprintf(stderr, "ucached: warning: -k: cannot lock memory: %s\n", strerror(errno));
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    bool unlimited = setrlimit(RLIMIT_MEMLOCK, &limit) == 0;
+
+    /* MCL_ONFAULT: tables are reserved large, and only pages in use are locked. */
+    if (mlockall(MCL_CURRENT | MCL_ONFAULT | (unlimited ? MCL_FUTURE : 0)) < 0)
+        fprintf(stderr,
+                "ucached: warning: -k: cannot lock memory: %s; start as root, or raise the limit "
+                "(ulimit -l unlimited, LimitMEMLOCK=infinity)\n",
+                strerror(errno));
+    else if (!unlimited)
+        fprintf(stderr, "ucached: warning: -k: later mappings are not locked: the limit cannot"
+                        "be raised (ulimit -l unlimited, LimitMEMLOCK=infinity)\n");
 }
 
-static int detached_fd = -1; /* the child closes it, after a byte, when it has detached */
+static int detached_fd = -1; /* the child writes a byte and closes it when it has detached */
 
-/* In the foreground: until the child is on its own, or has ended. */
+/* The foreground process waits until the child has detached or ended. */
 static void wait_for_child(pid_t child, int fd)
 {
     int status = 0;
@@ -71,7 +87,7 @@ static void wait_for_child(pid_t child, int fd)
     do
         bytes = read(fd, &byte, 1);
     while (bytes < 0 && errno == EINTR);
-    /* Without the exit handlers: everything belongs to the child. */
+    /* _exit(): exit handlers belong to the child. */
     if (bytes == 1)
         _exit(0);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -111,7 +127,7 @@ int daemon_detach(bool keep_stderr, bool keep_directory)
     }
     if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
         (!keep_stderr && dup2(null, STDERR_FILENO) < 0)) {
-        fprintf(stderr, "ucached: cannot let go of the terminal: %s\n", strerror(errno));
+        fprintf(stderr, "ucached: cannot detach from the terminal: %s\n", strerror(errno));
         return -1;
     }
     if (null > STDERR_FILENO)
@@ -119,6 +135,42 @@ int daemon_detach(bool keep_stderr, bool keep_directory)
     bytes = write(detached_fd, "", 1);
     close(detached_fd);
     return bytes == 1 ? 0 : -1;
+}
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+/* O_EXCL: a symbolic link in a directory of another user must not be followed. */
+static int write_new(const char *path, const char *text, size_t len, const struct daemon_user *user)
+{
+    int fd;
+    bool written;
+
+    if (unlink(path) < 0 && errno != ENOENT)
+        return -1;
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return -1;
+    written = write(fd, text, len) == (ssize_t)len &&
+              (!user->name || fchown(fd, user->uid, user->gid) == 0);
+    return close(fd) == 0 && written ? 0 : -1;
+}
+
+int daemon_file_replace(const char *path, const char *text, size_t len,
+                        const struct daemon_user *user)
+{
+    char temporary[PATH_MAX];
+    int saved_errno;
+
+    if (snprintf(temporary, sizeof(temporary), "%s.tmp", path) >= (int)sizeof(temporary)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    if (write_new(temporary, text, len, user) == 0 && rename(temporary, path) == 0)
+        return 0;
+    saved_errno = errno;
+    unlink(temporary);
+    errno = saved_errno;
+    return -1;
 }
 
 /* ---- the process id file ----------------------------------------------------------------- */
@@ -131,7 +183,7 @@ int daemon_pidfile_path(const char *path)
     int len;
 
     if (path[0] != '/' && !getcwd(directory, sizeof(directory))) {
-        fprintf(stderr, "ucached: -P: where are we? %s\n", strerror(errno));
+        fprintf(stderr, "ucached: -P: no current directory: %s\n", strerror(errno));
         return -1;
     }
     len = snprintf(pidfile, sizeof(pidfile), "%s%s%s", directory, directory[0] ? "/" : "", path);
@@ -141,39 +193,20 @@ int daemon_pidfile_path(const char *path)
     return -1;
 }
 
-/* As root in a directory of somebody else a link must not lead us elsewhere: O_EXCL. */
-static int write_pid(const char *path, const struct daemon_user *user)
+int daemon_pidfile_write(const struct daemon_user *user)
 {
     char text[24];
     int len = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-    int fd;
-    bool written;
 
-    if (unlink(path) < 0 && errno != ENOENT)
-        return -1;
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return -1;
-    written = write(fd, text, (size_t)len) == len &&
-              (!user->name || fchown(fd, user->uid, user->gid) == 0);
-    return close(fd) == 0 && written ? 0 : -1;
-}
-
-int daemon_pidfile_write(const struct daemon_user *user)
-{
-    char temporary[PATH_MAX + 8];
-
-    snprintf(temporary, sizeof(temporary), "%s.tmp", pidfile);
-    if (write_pid(temporary, user) == 0 && rename(temporary, pidfile) == 0)
+    if (daemon_file_replace(pidfile, text, (size_t)len, user) == 0)
         return 0;
     fprintf(stderr, "ucached: -P: cannot write %s: %s\n", pidfile, strerror(errno));
-    unlink(temporary);
     return -1;
 }
 
 void daemon_pidfile_remove(void)
 {
-    /* Without root it may be no longer ours to remove; the next start overwrites it. */
+    /* Without root the removal may fail; the next start overwrites the file. */
     if (unlink(pidfile) < 0 && errno != ENOENT)
         fprintf(stderr, "ucached: cannot remove %s: %s\n", pidfile, strerror(errno));
 }

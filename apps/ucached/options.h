@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command line of ucached: memcached's options with memcached's meaning, and its own for the
- * way that bytes come in. Nothing here has an effect outside of struct options.
+ * The command line of ucached: memcached's options with memcached's meaning, options of the network
+ * link (common/link.h) and a few more. Parsing changes nothing outside of struct options.
  */
 #ifndef UCACHED_OPTIONS_H
 #define UCACHED_OPTIONS_H
@@ -10,50 +10,56 @@
 #include <stdio.h>
 
 #include "cache/cache.h"
+#include "common/cmdline.h"
 #include "common/cores.h"
 #include "common/link.h"
 
-#define OPTIONS_ERROR_MAX 400
+#define OPTIONS_ERROR_MAX CMDLINE_ERROR_MAX
 #define OPTIONS_LISTEN_MAX 1024
 #define OPTIONS_THREADS_MAX 256
+
+/*
+ * Defaults of --udp-reply and --udp-rate. A reply of 64 KiB is 48 datagrams, which fit into the
+ * receive buffer that Linux gives a socket by default (208 KiB with its overhead per packet).
+ */
+#define OPTIONS_UDP_REPLY_BYTES (64 * 1024)
+#define OPTIONS_UDP_BYTES_PER_S (1024 * 1024)
 
 /* Strings point into argv. */
 struct options {
     struct cache_settings settings;  /* listen_addr is null or points to `listen` */
     char listen[OPTIONS_LISTEN_MAX]; /* all -l, joined by commas */
     bool tcp_port_given;
-    bool tcp_port_any; /* -p -1: settings.tcp_port is 0 until one has been found */
-    bool udp_port_given;
+    bool tcp_port_any;        /* -p -1: settings.tcp_port is 0 until the kernel chooses one */
     bool udp_port_any;        /* -U -1 */
-    struct link_options link; /* settled after options_parse() */
+    uint32_t udp_reply_bytes; /* longest reply to one datagram */
+    uint32_t udp_bytes_per_s; /* to one source, beyond what it sent; 0: no limit */
+    struct link_options link; /* resolved after options_parse() */
     struct cores cores;
     enum net_idle idle;
     bool idle_given;
     enum net_threading threading;
+    bool no_fast_path;
     bool item_size_given;
     bool threads_given;
-    bool binding_given;
-    bool temporary_ttl_given;
+    bool license_given; /* -i, with CMDLINE_VERSION */
 
     bool daemonize;
-    bool core_dumps;     /* -r */
-    bool lock_memory;    /* -k */
-    bool huge_pages;     /* -L */
-    const char *user;    /* null: stay who we are */
-    const char *pidfile; /* null: none */
-    const char *surplus; /* the first word that is no option, or null */
+    bool keep_privileges; /* -o no_drop_privileges: keeps capabilities and all system calls */
+    bool core_dumps;      /* -r */
+    bool lock_memory;     /* -k */
+    bool huge_pages;      /* -L */
+    const char *user;     /* null: keep the current user */
+    const char *pidfile;  /* null: none */
+    const char *surplus;  /* the first word after the options, or null */
 
-    char error[OPTIONS_ERROR_MAX]; /* OPTIONS_BAD: names the option, says what is allowed */
-    char illegal_suboption[80];    /* OPTIONS_BAD because of -o: the word, else empty */
-    int exit_status;               /* OPTIONS_BAD: what memcached would exit with */
+    char error[OPTIONS_ERROR_MAX]; /* CMDLINE_BAD: names the option and the allowed values */
+    char illegal_suboption[80];    /* CMDLINE_BAD: an unknown word of -o, else empty */
+    int exit_status;               /* CMDLINE_BAD: what memcached would exit with */
 };
 
-enum options_outcome { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_LICENSE, OPTIONS_VERSION, OPTIONS_BAD };
-
-/*
- * Reads a command line. The error has no line end. Not for two threads at a time (getopt).
- */
-enum options_outcome options_parse(int argc, char **argv, struct options *options);
+/* Parses a command line. Not thread-safe (getopt). The error has no line end. */
+enum cmdline_outcome options_parse(int argc, char **argv, struct options *options);
 
 void options_print_help(FILE *to);
 void options_print_license(FILE *to);

@@ -1,123 +1,110 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memcached's -o: a list of words, some with a value. Much of it tunes slab classes, LRU segments
- * and a hash table that are built otherwise here: such a word is checked as memcached checks it,
- * shown in `stats settings`, and has no effect.
+ * memcached's -o: a list of words, some with a value. Words that tune slab classes, LRU segments or
+ * the hash table are checked as memcached checks them and shown in `stats settings`, but have no
+ * effect: ucached has none of these.
  */
 #include <string.h>
+#include <sysexits.h>
 
+#include "base/base.h"
 #include "common/value.h"
-#include "options_spec.h"
+#include "options_table.h"
 
-#define SECONDS_MAX INT32_MAX
 #define LIST_MAX 1024
 #define SLAB_PAGE_BYTES (1024 * 1024)
 
-enum word_kind {
-    WORD_ON,         /* sets the bool at `offset` */
-    WORD_OFF,        /* clears it */
-    WORD_NUMBER,     /* a uint32_t at `offset`, min..max, times `unit` */
-    WORD_FACTOR,     /* a double at `offset`, greater than 0, up to max if that is not 0 */
-    WORD_CALL,       /* as `set` says, which gets a null if there is no value */
-    WORD_CALL_VALUE, /* the same, but there must be one */
-    WORD_NOTHING,    /* may have a value, and neither matters */
-    WORD_VALUE       /* must have a value, which does not matter */
-};
+/* ---- words that set more than one field -------------------------------------------------- */
 
-struct word {
-    const char *name;
-    enum word_kind kind;
-    size_t offset; /* in struct cache_settings */
-    uint64_t min;
-    uint64_t max;
-    uint64_t unit; /* 0: 1 */
-    option_set *set;
-    const char *help; /* null: works the other way round, or has no effect here */
-};
-
-/* ---- words with a rule of their own ------------------------------------------------------ */
-
-static int set_slab_automove(struct options *o, const char *arg)
+static int set_slab_automove(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
+    struct options *o = settings;
     uint64_t value = 1;
 
     if (arg && value_number(arg, 0, 2, &value) < 0)
-        return options_fail(o, OPTIONS_EXIT_RANGE, "-o slab_automove must be between 0 and 2");
+        return cmdline_fail(error, "it must be between 0 and 2");
     o->settings.shown.slab_automove = (uint32_t)value;
     return 0;
 }
 
-static int set_no_slab_automove(struct options *o, const char *arg)
+static int clear_slab_automove(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    o->settings.shown.slab_automove = 0;
-    return 0;
+    (void)arg;
+    return set_slab_automove(settings, "0", error);
 }
 
-static int set_hash_algorithm(struct options *o, const char *arg)
+static int set_hash_algorithm(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
     static const char *const known[] = {"jenkins", "murmur3", "xxh3"};
+    struct options *o = settings;
     size_t i;
 
-    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (i = 0; i < U_ARRAY_LEN(known); i++) {
         if (strcmp(arg, known[i]) != 0)
             continue;
         o->settings.shown.hash_algorithm = known[i];
         return 0;
     }
-    return options_fail(o, OPTIONS_EXIT_RANGE,
-                        "-o hash_algorithm: \"%s\" is not one of jenkins, murmur3, xxh3", arg);
+    return cmdline_fail(error, "\"%s\" is not one of jenkins, murmur3, xxh3", arg);
 }
 
-static int set_no_lru_maintainer(struct options *o, const char *arg)
+static int set_lru_maintainer(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    o->settings.shown.lru_maintainer = false;
-    o->settings.shown.lru_segmented = false;
+    struct options *o = settings;
+
+    (void)arg;
+    (void)error;
+    o->settings.shown.lru_maintainer = o->settings.shown.lru_segmented = true;
     return 0;
 }
 
-static int set_lru_maintainer(struct options *o, const char *arg)
+static int clear_lru_maintainer(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    o->settings.shown.lru_maintainer = true;
-    o->settings.shown.lru_segmented = true;
+    struct options *o = settings;
+
+    (void)arg;
+    (void)error;
+    o->settings.shown.lru_maintainer = o->settings.shown.lru_segmented = false;
     return 0;
 }
 
-static int set_temporary_ttl(struct options *o, const char *arg)
+/* Makes the system call filter mandatory: without this word ucached also starts without it. */
+static int set_drop_privileges(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    uint64_t value;
+    struct options *o = settings;
 
-    if (options_number(o, "-o temporary_ttl", arg, 0, SECONDS_MAX, &value) < 0)
-        return -1;
-    o->settings.shown.temp_lru = true;
-    o->settings.shown.temporary_ttl_s = (uint32_t)value;
-    o->temporary_ttl_given = true;
+    (void)arg;
+    (void)error;
+    o->settings.shown.drop_privileges = true;
+    o->keep_privileges = false;
     return 0;
 }
 
-static int set_read_buf_mem_limit(struct options *o, const char *arg)
+static int clear_drop_privileges(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    uint64_t value;
+    struct options *o = settings;
 
-    if (options_number(o, "-o read_buf_mem_limit (megabytes)", arg, 0, UINT32_MAX, &value) < 0)
-        return -1;
-    o->settings.read_buf_mem_limit_bytes = value * 1024 * 1024;
+    (void)arg;
+    (void)error;
+    o->settings.shown.drop_privileges = false;
+    o->keep_privileges = true;
     return 0;
 }
 
-/* Sizes of classes, rising: "100-200-400". */
-static int set_slab_sizes(struct options *o, const char *arg)
+/* Sizes of slab classes in ascending order: "100-200-400". */
+static int check_slab_sizes(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
     char number[12];
     uint64_t before = 0;
     uint64_t value;
     size_t len;
 
+    (void)settings;
     for (;; arg += len + 1) {
         len = strcspn(arg, "-");
         snprintf(number, sizeof(number), "%.*s", (int)(len < 11 ? len : 11), arg);
         if (value_number(number, before + 1, UINT32_MAX, &value) < 0)
-            return options_fail(o, EX_USAGE,
-                                "-o slab_sizes: \"%s\" is not a size greater than %llu", number,
+            return cmdline_fail(error, "\"%s\" is not a size greater than %llu", number,
                                 (unsigned long long)before);
         before = value;
         if (arg[len] == '\0')
@@ -125,9 +112,11 @@ static int set_slab_sizes(struct options *o, const char *arg)
     }
 }
 
-/* What memcached 1.4 did where it differs. */
-static int set_no_modern(struct options *o, const char *arg)
+/* The defaults of memcached 1.4. */
+static int set_no_modern(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
+    struct options *o = settings;
+
     if (o->settings.shown.slab_chunk_bytes_max == SLAB_PAGE_BYTES / 2) /* the default */
         o->settings.shown.slab_chunk_bytes_max = SLAB_PAGE_BYTES;
     o->settings.accept_waits = true;
@@ -135,219 +124,116 @@ static int set_no_modern(struct options *o, const char *arg)
     o->settings.shown.slab_automove = 0;
     o->settings.shown.lru_crawler = false;
     o->settings.shown.hash_algorithm = "jenkins";
-    return set_no_lru_maintainer(o, arg);
+    return clear_lru_maintainer(settings, arg, error);
 }
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-static const struct word words[] = {
-    {.name = "maxconns_fast",
-     .kind = WORD_OFF,
-     .offset = offsetof(struct cache_settings, accept_waits),
-     .help = "refuse connections over the limit (default)"},
-    {.name = "no_maxconns_fast",
-     .kind = WORD_ON,
-     .offset = offsetof(struct cache_settings, accept_waits),
-     .help = "let them wait until there is a place"},
-    {.name = "idle_timeout",
-     .kind = WORD_NUMBER,
-     .offset = offsetof(struct cache_settings, idle_timeout_s),
-     .max = SECONDS_MAX,
-     .help = "close connections that ask nothing for so many seconds"},
-    {.name = "track_sizes",
-     .kind = WORD_ON,
-     .offset = offsetof(struct cache_settings, track_sizes),
-     .help = "keep what stats sizes shows"},
-    {.name = "drop_privileges",
-     .kind = WORD_ON,
-     .offset = offsetof(struct cache_settings, shown.drop_privileges),
-     .help = "open no socket and start no program any more"},
-    {.name = "no_drop_privileges",
-     .kind = WORD_OFF,
-     .offset = offsetof(struct cache_settings, shown.drop_privileges)},
-    {.name = "relaxed_privileges", .kind = WORD_NOTHING},
-    {.name = "hashpower",
-     .kind = WORD_NUMBER,
-     .offset = offsetof(struct cache_settings, shown.hashpower_init),
-     .min = 12,
-     .max = 32},
-    {.name = "no_hashexpand", .kind = WORD_NOTHING},
-    {.name = "hash_algorithm", .kind = WORD_CALL_VALUE, .set = set_hash_algorithm},
-    {.name = "slab_reassign",
-     .kind = WORD_ON,
-     .offset = offsetof(struct cache_settings, shown.slab_reassign)},
-    {.name = "no_slab_reassign",
-     .kind = WORD_OFF,
-     .offset = offsetof(struct cache_settings, shown.slab_reassign)},
-    {.name = "slab_automove", .kind = WORD_CALL, .set = set_slab_automove},
-    {.name = "no_slab_automove", .kind = WORD_CALL, .set = set_no_slab_automove},
-    {.name = "slab_automove_ratio",
-     .kind = WORD_FACTOR,
-     .offset = offsetof(struct cache_settings, shown.slab_automove_ratio),
-     .max = 1},
-    {.name = "slab_automove_window",
-     .kind = WORD_NUMBER,
-     .offset = offsetof(struct cache_settings, shown.slab_automove_window),
-     .min = 3,
-     .max = 1800},
-    {.name = "slab_chunk_max",
-     .kind = WORD_NUMBER,
-     .offset = offsetof(struct cache_settings, shown.slab_chunk_bytes_max),
-     .min = 1,
-     .max = UINT32_MAX},
-    {.name = "slab_sizes", .kind = WORD_CALL_VALUE, .set = set_slab_sizes},
-    {.name = "no_chunked_items", .kind = WORD_NOTHING},
-    {.name = "tail_repair_time",
-     .kind = WORD_NUMBER,
-     .offset = offsetof(struct cache_settings, shown.tail_repair_time_s),
-     .min = 10,
-     .max = SECONDS_MAX},
-    {.name = "lru_crawler",
-     .kind = WORD_ON,
-     .offset = offsetof(struct cache_settings, shown.lru_crawler)},
-    {.name = "no_lru_crawler",
-     .kind = WORD_OFF,
-     .offset = offsetof(struct cache_settings, shown.lru_crawler)},
-    {.name = "lru_crawler_sleep",
-     .kind = WORD_NUMBER,
-     .offset = offsetof(struct cache_settings, shown.lru_crawler_sleep_us),
-     .min = 0,
-     .max = 1000000},
-    {.name = "lru_crawler_tocrawl",
-     .kind = WORD_NUMBER,
-     .offset = offsetof(struct cache_settings, shown.lru_crawler_tocrawl),
-     .min = 0,
-     .max = UINT32_MAX},
-    {.name = "lru_maintainer", .kind = WORD_CALL, .set = set_lru_maintainer},
-    {.name = "no_lru_maintainer", .kind = WORD_CALL, .set = set_no_lru_maintainer},
-    {.name = "hot_lru_pct",
-     .kind = WORD_NUMBER,
-     .offset = offsetof(struct cache_settings, shown.hot_lru_pct),
-     .min = 1,
-     .max = 79},
-    {.name = "warm_lru_pct",
-     .kind = WORD_NUMBER,
-     .offset = offsetof(struct cache_settings, shown.warm_lru_pct),
-     .min = 1,
-     .max = 79},
-    {.name = "hot_max_factor",
-     .kind = WORD_FACTOR,
-     .offset = offsetof(struct cache_settings, shown.hot_max_factor)},
-    {.name = "warm_max_factor",
-     .kind = WORD_FACTOR,
-     .offset = offsetof(struct cache_settings, shown.warm_max_factor)},
-    {.name = "temporary_ttl", .kind = WORD_CALL_VALUE, .set = set_temporary_ttl},
-    {.name = "watcher_logbuf_size",
-     .kind = WORD_NUMBER,
-     .offset = offsetof(struct cache_settings, shown.watcher_logbuf_bytes),
-     .min = 0,
-     .max = UINT32_MAX / 1024,
-     .unit = 1024},
-    {.name = "worker_logbuf_size",
-     .kind = WORD_NUMBER,
-     .offset = offsetof(struct cache_settings, shown.worker_logbuf_bytes),
-     .min = 0,
-     .max = UINT32_MAX / 1024,
-     .unit = 1024},
-    {.name = "read_buf_mem_limit", .kind = WORD_CALL_VALUE, .set = set_read_buf_mem_limit},
-    {.name = "resp_obj_mem_limit", .kind = WORD_NOTHING},
-    {.name = "inline_ascii_resp", .kind = WORD_NOTHING},
-    {.name = "no_inline_ascii_resp", .kind = WORD_NOTHING},
-    {.name = "sock_cookie_id", .kind = WORD_VALUE},
-    {.name = "modern", .kind = WORD_NOTHING},
-    {.name = "no_modern", .kind = WORD_CALL, .set = set_no_modern},
+/* Rows name only the fields that they use. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
+#define AT(field) offsetof(struct options, settings.field)
+#define SHOWN(field) AT(shown.field)
+
+/* A word whose `arg` is set needs a value; others ignore it, or (CMDLINE_CALL) may have one. */
+static const struct cmdline_option words[] = {
+    {0, "maxconns_fast", NULL, NULL, "refuse connections over the limit (default)", CMDLINE_OFF,
+     AT(accept_waits)},
+    {0, "no_maxconns_fast", NULL, NULL, "leave them waiting until a connection closes", CMDLINE_ON,
+     AT(accept_waits)},
+    {0, "idle_timeout", "N", NULL, "close connections idle for N seconds", CMDLINE_U32,
+     AT(idle_timeout_s), 0, INT32_MAX},
+    {0, "upload_timeout", "N", NULL, "close connections whose upload stalls for N seconds",
+     CMDLINE_U32, AT(upload_timeout_s), 0, INT32_MAX},
+    {0, "track_sizes", NULL, NULL, "collect `stats sizes`", CMDLINE_ON, AT(track_sizes)},
+    {0, "drop_privileges", NULL, set_drop_privileges,
+     "do not start without the system call filter"},
+    {0, "no_drop_privileges", NULL, clear_drop_privileges,
+     "keep all capabilities and system calls"},
+    {0, "relaxed_privileges", .kind = CMDLINE_IGNORED},
+    {0, "hashpower", "N", NULL, NULL, CMDLINE_U32, SHOWN(hashpower_init), 12, 32},
+    {0, "no_hashexpand", .kind = CMDLINE_IGNORED},
+    {0, "hash_algorithm", "NAME", set_hash_algorithm},
+    {0, "slab_reassign", NULL, NULL, NULL, CMDLINE_ON, SHOWN(slab_reassign)},
+    {0, "no_slab_reassign", NULL, NULL, NULL, CMDLINE_OFF, SHOWN(slab_reassign)},
+    {0, "slab_automove", NULL, set_slab_automove},
+    {0, "no_slab_automove", NULL, clear_slab_automove},
+    {0, "slab_automove_ratio", "X", NULL, NULL, CMDLINE_RATIO, SHOWN(slab_automove_ratio), 0, 1, 1},
+    {0, "slab_automove_window", "N", NULL, NULL, CMDLINE_U32, SHOWN(slab_automove_window), 3, 1800},
+    {0, "slab_chunk_max", "N", NULL, NULL, CMDLINE_U32, SHOWN(slab_chunk_bytes_max), 1, UINT32_MAX},
+    {0, "slab_sizes", "LIST", check_slab_sizes, .status = EX_USAGE},
+    {0, "no_chunked_items", .kind = CMDLINE_IGNORED},
+    {0, "tail_repair_time", "N", NULL, NULL, CMDLINE_U32, SHOWN(tail_repair_time_s), 10, INT32_MAX},
+    {0, "lru_crawler", NULL, NULL, NULL, CMDLINE_ON, SHOWN(lru_crawler)},
+    {0, "no_lru_crawler", NULL, NULL, NULL, CMDLINE_OFF, SHOWN(lru_crawler)},
+    {0, "lru_crawler_sleep", "N", NULL, NULL, CMDLINE_U32, SHOWN(lru_crawler_sleep_us), 0, 1000000},
+    {0, "lru_crawler_tocrawl", "N", NULL, NULL, CMDLINE_U32, SHOWN(lru_crawler_tocrawl), 0,
+     UINT32_MAX},
+    {0, "lru_maintainer", NULL, set_lru_maintainer},
+    {0, "no_lru_maintainer", NULL, clear_lru_maintainer},
+    {0, "hot_lru_pct", "N", NULL, NULL, CMDLINE_U32, SHOWN(hot_lru_pct), 1, 79},
+    {0, "warm_lru_pct", "N", NULL, NULL, CMDLINE_U32, SHOWN(warm_lru_pct), 1, 79},
+    {0, "hot_max_factor", "X", NULL, NULL, CMDLINE_RATIO, SHOWN(hot_max_factor), 0, 0, 1},
+    {0, "warm_max_factor", "X", NULL, NULL, CMDLINE_RATIO, SHOWN(warm_max_factor), 0, 0, 1},
+    {0, "temporary_ttl", "N", NULL, NULL, CMDLINE_U32, SHOWN(temporary_ttl_s), 0, INT32_MAX,
+     .given = SHOWN(temp_lru)},
+    {0, "watcher_logbuf_size", "N", NULL, NULL, CMDLINE_U32, SHOWN(watcher_logbuf_bytes), 0,
+     UINT32_MAX / 1024, 1024},
+    {0, "worker_logbuf_size", "N", NULL, NULL, CMDLINE_U32, SHOWN(worker_logbuf_bytes), 0,
+     UINT32_MAX / 1024, 1024},
+    {0, "read_buf_mem_limit", "MB", NULL, NULL, CMDLINE_U64, AT(read_buf_mem_limit_bytes), 0,
+     UINT32_MAX, 1024 * 1024},
+    {0, "resp_obj_mem_limit", .kind = CMDLINE_IGNORED},
+    {0, "inline_ascii_resp", .kind = CMDLINE_IGNORED},
+    {0, "no_inline_ascii_resp", .kind = CMDLINE_IGNORED},
+    {0, "sock_cookie_id", "N", .kind = CMDLINE_IGNORED},
+    {0, "modern", .kind = CMDLINE_IGNORED},
+    {0, "no_modern", NULL, set_no_modern},
 };
 
-#define WORD_COUNT (sizeof(words) / sizeof(words[0]))
+/* ---- parsing ----------------------------------------------------------------------------- */
 
-/* ---- reading ----------------------------------------------------------------------------- */
-
-static int set_number(struct options *o, const struct word *word, void *field, const char *arg)
-{
-    char name[48];
-    uint64_t value;
-    uint32_t number;
-
-    snprintf(name, sizeof(name), "-o %s", word->name);
-    if (options_number(o, name, arg, word->min, word->max, &value) < 0)
-        return -1;
-    number = (uint32_t)(value * (word->unit ? word->unit : 1));
-    memcpy(field, &number, sizeof(number));
-    return 0;
-}
-
-static int set_factor(struct options *o, const struct word *word, void *field, const char *arg)
-{
-    double value;
-
-    if (value_ratio(arg, &value) < 0 || value <= 0 || (word->max > 0 && value > (double)word->max))
-        return options_fail(o, OPTIONS_EXIT_RANGE, "-o %s: \"%s\" is not a number greater than 0%s",
-                            word->name, arg, word->max > 0 ? " and at most 1" : "");
-    memcpy(field, &value, sizeof(value));
-    return 0;
-}
-
-static bool wants_value(enum word_kind kind)
-{
-    return kind == WORD_NUMBER || kind == WORD_FACTOR || kind == WORD_CALL_VALUE ||
-           kind == WORD_VALUE;
-}
-
-static int apply(struct options *o, const struct word *word, const char *arg)
-{
-    void *field = (char *)&o->settings + word->offset;
-
-    if (!arg && wants_value(word->kind))
-        return options_fail(o, OPTIONS_EXIT_RANGE, "-o %s: its value is missing", word->name);
-    switch (word->kind) {
-    case WORD_ON:
-    case WORD_OFF:
-        *(bool *)field = word->kind == WORD_ON;
-        return 0;
-    case WORD_NUMBER:
-        return set_number(o, word, field, arg);
-    case WORD_FACTOR:
-        return set_factor(o, word, field, arg);
-    case WORD_CALL:
-    case WORD_CALL_VALUE:
-        return word->set(o, arg);
-    case WORD_NOTHING:
-    case WORD_VALUE:
-        break;
-    }
-    return 0;
-}
-
-static const struct word *find_word(const char *name, size_t len)
+static const struct cmdline_option *find_word(const char *name, size_t len)
 {
     size_t i;
 
-    for (i = 0; i < WORD_COUNT; i++) {
+    for (i = 0; i < U_ARRAY_LEN(words); i++) {
         if (strlen(words[i].name) == len && memcmp(words[i].name, name, len) == 0)
             return &words[i];
     }
     return NULL;
 }
 
-int options_extended(struct options *o, const char *list)
+static int apply(struct options *o, const char *text, char error[OPTIONS_ERROR_MAX])
+{
+    const struct cmdline_option *word = find_word(text, strcspn(text, "="));
+    const char *value = strchr(text, '=');
+
+    o->exit_status = OPTIONS_EXIT_RANGE;
+    if (!word) {
+        snprintf(o->illegal_suboption, sizeof(o->illegal_suboption), "%s", text);
+        return cmdline_fail(error, "there is no \"%s\"; see --help", text);
+    }
+    if (word->status)
+        o->exit_status = word->status;
+    if (word->arg && !value)
+        return cmdline_fail(error, "%s: its value is missing", word->name);
+    if (cmdline_apply(word, o, word->name, value ? value + 1 : NULL, error) < 0)
+        return -1;
+    o->exit_status = 0;
+    return 0;
+}
+
+int options_set_extended(void *options, const char *list, char error[OPTIONS_ERROR_MAX])
 {
     char copy[LIST_MAX];
-    const struct word *word;
     char *next = copy;
-    char *text, *value;
+    const char *text;
 
     if ((size_t)snprintf(copy, sizeof(copy), "%s", list) >= sizeof(copy))
-        return options_fail(o, OPTIONS_EXIT_RANGE, "-o: more than %d characters", LIST_MAX - 1);
+        return cmdline_fail(error, "more than %d characters", LIST_MAX - 1);
     while ((text = strsep(&next, ",")) != NULL) {
-        if (text[0] == '\0')
-            continue;
-        word = find_word(text, strcspn(text, "="));
-        if (!word) {
-            snprintf(o->illegal_suboption, sizeof(o->illegal_suboption), "%s", text);
-            return options_fail(o, OPTIONS_EXIT_RANGE, "-o: there is no \"%s\"; see --help", text);
-        }
-        value = strchr(text, '=');
-        if (apply(o, word, value ? value + 1 : NULL) < 0)
+        if (text[0] != '\0' && apply(options, text, error) < 0)
             return -1;
     }
     return 0;
@@ -357,21 +243,22 @@ int options_extended(struct options *o, const char *list)
 
 #define HELP_COLUMN 30
 
-void options_extended_help(FILE *to)
+void options_print_extended(FILE *to)
 {
     size_t i;
     int column;
 
     fprintf(to, "\n-o takes a list of these, separated by commas:\n");
-    for (i = 0; i < WORD_COUNT; i++) {
+    for (i = 0; i < U_ARRAY_LEN(words); i++) {
         if (!words[i].help)
             continue;
-        column = fprintf(to, "      %s%s", words[i].name, words[i].kind == WORD_NUMBER ? "=N" : "");
+        column = fprintf(to, "      %s%s%s", words[i].name, words[i].arg ? "=" : "",
+                         words[i].arg ? words[i].arg : "");
         fprintf(to, "%*s%s\n", HELP_COLUMN - column, "", words[i].help);
     }
     fprintf(to, "  accepted, checked, shown in `stats settings`, without effect:\n");
     column = 0;
-    for (i = 0; i < WORD_COUNT; i++) {
+    for (i = 0; i < U_ARRAY_LEN(words); i++) {
         if (words[i].help)
             continue;
         if (column == 0 || column + 2 + (int)strlen(words[i].name) > 78)

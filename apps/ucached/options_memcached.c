@@ -1,322 +1,223 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * memcached's options, with its letters, names, ranges and exit statuses.
- */
+/* memcached's options, with its letters, names, ranges and exit statuses. */
 #include <string.h>
 
+#include "base/base.h"
 #include "common/value.h"
-#include "options_spec.h"
+#include "options_table.h"
 
-#define CONNECTIONS_MAX 1000000
 #define MEMORY_MIB_MAX (16u * 1024 * 1024)
-#define ITEM_BYTES_MIN 1024
 #define ITEM_BYTES_MAX (1024u * 1024 * 1024)
-#define CHUNK_BYTES_MAX (1024u * 1024)
-
-/* ---- where to listen --------------------------------------------------------------------- */
 
 /* A port, 0 for none, -1 for any. */
-static int set_port(struct options *o, const char *name, const char *arg, uint16_t *port, bool *any)
+static int set_port(const char *arg, uint16_t *port, bool *any, char error[OPTIONS_ERROR_MAX])
 {
     uint64_t value = 0;
 
     *any = strcmp(arg, "-1") == 0;
     if (!*any && value_number(arg, 0, 65535, &value) < 0)
-        return options_fail(o, EX_USAGE,
-                            "%s: \"%s\" is not a port from 1 to 65535, 0 for none, or -1 for any "
-                            "free one",
-                            name, arg);
+        return cmdline_fail(error,
+                            "\"%s\" is not a port from 1 to 65535, 0 for none, or -1 for any free "
+                            "one",
+                            arg);
     *port = (uint16_t)value;
     return 0;
 }
 
-static int set_tcp_port(struct options *o, const char *arg)
+static int set_tcp_port(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    o->tcp_port_given = true;
-    return set_port(o, "-p", arg, &o->settings.tcp_port, &o->tcp_port_any);
+    struct options *o = settings;
+
+    return set_port(arg, &o->settings.tcp_port, &o->tcp_port_any, error);
 }
 
-static int set_udp_port(struct options *o, const char *arg)
+static int set_udp_port(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    o->udp_port_given = true;
-    return set_port(o, "-U", arg, &o->settings.udp_port, &o->udp_port_any);
+    struct options *o = settings;
+
+    return set_port(arg, &o->settings.udp_port, &o->udp_port_any, error);
 }
 
-/* An empty one is what a script gives whose variable is not set: it means nothing. */
-static int set_listen(struct options *o, const char *arg)
+/* An empty address, as from an unset variable of a script, is ignored. */
+static int add_listen(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
+    struct options *o = settings;
     size_t used = strlen(o->listen);
 
     if (arg[0] == '\0')
         return 0;
     if (used + 1 + strlen(arg) >= sizeof(o->listen))
-        return options_fail(o, EX_USAGE, "-l: more than %d characters of addresses",
-                            OPTIONS_LISTEN_MAX);
+        return cmdline_fail(error, "more than %d characters of addresses", OPTIONS_LISTEN_MAX);
     snprintf(o->listen + used, sizeof(o->listen) - used, used > 0 ? ",%s" : "%s", arg);
     o->settings.listen_addr = o->listen;
     return 0;
 }
 
-static int set_unix_socket(struct options *o, const char *arg)
+static int set_unix_socket(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
+    struct options *o = settings;
+
     o->settings.unix_path = arg;
     if (arg[0] != '\0' && strlen(arg) <= NET_UNIX_PATH_MAX)
         return 0;
-    return options_fail(o, EX_USAGE, "-s: \"%s\" is not a path of 1 to %d characters", arg,
+    return cmdline_fail(error, "\"%s\" is not a path of 1 to %d characters", arg,
                         NET_UNIX_PATH_MAX);
 }
 
-static int set_unix_mask(struct options *o, const char *arg)
+static int set_unix_mask(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
+    struct options *o = settings;
+
     if (value_octal(arg, 0777, &o->settings.unix_access) == 0)
         return 0;
-    return options_fail(o, EX_USAGE, "-a: \"%s\" is not an octal number from 0 to 777", arg);
+    return cmdline_fail(error, "\"%s\" is not an octal number from 0 to 777", arg);
 }
 
-static int set_backlog(struct options *o, const char *arg)
+static int set_delimiter(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    uint64_t value;
+    struct options *o = settings;
 
-    if (options_number(o, "-b", arg, 0, 65535, &value) < 0)
-        return -1;
-    o->settings.listen_backlog = (uint32_t)value;
-    return 0;
-}
-
-static int set_binding(struct options *o, const char *arg)
-{
-    o->binding_given = true;
-    if (strcmp(arg, "auto") == 0)
-        o->settings.binding = CACHE_BINDING_NEGOTIATE;
-    else if (strcmp(arg, "ascii") == 0)
-        o->settings.binding = CACHE_BINDING_ASCII;
-    else if (strcmp(arg, "binary") == 0)
-        o->settings.binding = CACHE_BINDING_BINARY;
-    else
-        return options_fail(o, EX_USAGE, "-B: \"%s\" is not one of auto, ascii, binary", arg);
-    return 0;
-}
-
-/* ---- memory and items -------------------------------------------------------------------- */
-
-static int set_memory(struct options *o, const char *arg)
-{
-    uint64_t value;
-
-    if (value_number(arg, 1, MEMORY_MIB_MAX, &value) < 0)
-        return options_fail(o, EX_USAGE, "-m: \"%s\" is not a number of megabytes from 1 to %u",
-                            arg, MEMORY_MIB_MAX);
-    o->settings.memory_bytes = value * 1024 * 1024;
-    return 0;
-}
-
-static int set_no_evict(struct options *o, const char *arg)
-{
-    o->settings.evict = false;
-    return 0;
-}
-
-static int set_item_size(struct options *o, const char *arg)
-{
-    uint64_t value;
-
-    if (value_size(arg, ITEM_BYTES_MIN, ITEM_BYTES_MAX, &value) < 0)
-        return options_fail(o, EX_USAGE, "-I: \"%s\" is not a size from 1k to 1024m", arg);
-    o->settings.item_bytes_max = (uint32_t)value;
-    o->item_size_given = true;
-    return 0;
-}
-
-static int set_growth_factor(struct options *o, const char *arg)
-{
-    if (value_ratio(arg, &o->settings.shown.growth_factor) == 0 &&
-        o->settings.shown.growth_factor > 1)
-        return 0;
-    return options_fail(o, OPTIONS_EXIT_RANGE, "-f: \"%s\" is not a factor greater than 1", arg);
-}
-
-static int set_chunk_size(struct options *o, const char *arg)
-{
-    uint64_t value;
-
-    if (options_number(o, "-n", arg, 1, CHUNK_BYTES_MAX, &value) < 0)
-        return -1;
-    o->settings.shown.chunk_bytes = (uint32_t)value;
-    return 0;
-}
-
-static int set_delimiter(struct options *o, const char *arg)
-{
     if (arg[0] == '\0')
-        return options_fail(o, OPTIONS_EXIT_RANGE, "-D: the delimiter is missing");
+        return cmdline_fail(error, "the delimiter is empty");
     o->settings.prefix_delimiter = arg[0];
     o->settings.detail_enabled = true;
     return 0;
 }
 
-/* ---- workers and connections ------------------------------------------------------------- */
-
-static int set_connections(struct options *o, const char *arg)
+static int add_verbosity(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    uint64_t value;
+    struct options *o = settings;
 
-    if (options_number(o, "-c", arg, 1, CONNECTIONS_MAX, &value) < 0)
-        return -1;
-    o->settings.connections_max = (uint32_t)value;
-    return 0;
-}
-
-static int set_threads(struct options *o, const char *arg)
-{
-    uint64_t value;
-
-    if (options_number(o, "-t", arg, 1, OPTIONS_THREADS_MAX, &value) < 0)
-        return -1;
-    o->settings.threads = (unsigned)value;
-    o->threads_given = true;
-    return 0;
-}
-
-static int set_requests(struct options *o, const char *arg)
-{
-    uint64_t value;
-
-    if (options_number(o, "-R", arg, 1, INT32_MAX, &value) < 0)
-        return -1;
-    o->settings.requests_per_event = (uint32_t)value;
-    return 0;
-}
-
-static int set_napi_ids(struct options *o, const char *arg)
-{
-    uint64_t value;
-
-    if (options_number(o, "-N", arg, 1, INT32_MAX, &value) < 0)
-        return -1;
-    o->settings.shown.napi_ids = (uint32_t)value;
-    return 0;
-}
-
-/* ---- the process ------------------------------------------------------------------------- */
-
-static int set_verbose(struct options *o, const char *arg)
-{
+    (void)arg;
+    (void)error;
     if (o->settings.verbosity < 3)
         o->settings.verbosity++;
     return 0;
 }
 
-static int set_pidfile(struct options *o, const char *arg)
+static const char *binding_choice(unsigned index, const char **help)
 {
-    o->pidfile = arg;
-    return arg[0] != '\0' ? 0 : options_fail(o, EX_USAGE, "-P: a file name is missing");
+    static const char *const words[] = {[CACHE_BINDING_NEGOTIATE] = "auto",
+                                        [CACHE_BINDING_ASCII] = "ascii",
+                                        [CACHE_BINDING_BINARY] = "binary"};
+
+    *help = NULL;
+    return index < U_ARRAY_LEN(words) ? words[index] : NULL;
 }
 
-static int set_user(struct options *o, const char *arg)
+/* ---- options of memcached builds that ucached does not offer ----------------------------- */
+
+static int refuse_sasl(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    o->user = arg;
-    return arg[0] != '\0' ? 0 : options_fail(o, EX_USAGE, "-u: a user name is missing");
+    (void)settings;
+    (void)arg;
+    return cmdline_fail(error, "This server is not built with SASL support; see -Y");
 }
 
-static int set_auth_file(struct options *o, const char *arg)
+static int refuse_tls(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    o->settings.auth_file = arg;
-    return arg[0] != '\0' ? 0 : options_fail(o, EX_USAGE, "-Y: a file name is missing");
+    (void)settings;
+    (void)arg;
+    return cmdline_fail(error, "This server is not built with TLS support");
 }
 
-/* ---- what memcached can be built with, and ucached is not -------------------------------- */
-
-static int refuse_sasl(struct options *o, const char *arg)
+static int refuse_memory_file(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    return options_fail(o, EX_USAGE,
-                        "-S: This server is not built with SASL support; -Y is there for text");
-}
-
-static int refuse_tls(struct options *o, const char *arg)
-{
-    return options_fail(o, EX_USAGE, "-Z: This server is not built with TLS support");
-}
-
-static int refuse_memory_file(struct options *o, const char *arg)
-{
-    return options_fail(o, EX_USAGE, "-e: this server keeps no items across a restart");
+    (void)settings;
+    (void)arg;
+    return cmdline_fail(error, "this server keeps no items across a restart");
 }
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-static const struct option_spec specs[] = {
-    {'p', "port", "PORT", set_tcp_port, 0,
-     "TCP port; 0 for none, -1 for any free one (default: 11211)"},
-    {'U', "udp-port", "PORT", set_udp_port, 0,
-     "UDP port; 0 for none, -1 for any free one (default: 0).\n"
-     "Given without -p it is the TCP port too"},
-    {'s', "unix-socket", "FILE", set_unix_socket, 0,
-     "listen on a unix socket, and on nothing else"},
-    {'a', "unix-mask", "MODE", set_unix_mask, 0,
-     "who may use the unix socket, octal (default: 700)"},
-    {'l', "listen", "ADDR", set_listen, 0,
+/* Rows name only the fields that they use. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
+#define AT(field) offsetof(struct options, field)
+
+static const struct cmdline_option rows[] = {
+    {'p', "port", "PORT", set_tcp_port,
+     "TCP port; 0 for none, -1 for any free one (default: 11211)", .given = AT(tcp_port_given)},
+    {'U', "udp-port", "PORT", set_udp_port,
+     "UDP port; 0 for none, -1 for any free one (default: 0);\n"
+     "without -p also the TCP port"},
+    {'s', "unix-socket", "FILE", set_unix_socket, "listen on a unix socket only"},
+    {'a', "unix-mask", "MODE", set_unix_mask,
+     "permissions of the unix socket, octal (default: 700)"},
+    {'l', "listen", "ADDR", add_listen,
      "address to listen on with kernel sockets, host[:port] or\n"
-     "[IPv6]:port, before it proto[ascii]: or proto[binary]: if\n"
-     "only that is spoken there; several separated by commas, or\n"
-     "-l again (default: all addresses, IPv4 and IPv6)"},
-    {'m', "memory-limit", "MB", set_memory, 0, "memory for items, megabytes (default: 64)"},
-    {'M', "disable-evictions", NULL, set_no_evict, 0,
-     "answer with an error when memory is used up, instead of\n"
-     "evicting items"},
-    {'I', "max-item-size", "SIZE", set_item_size, 0,
-     "largest item; k and m may follow the number\n"
-     "(default: 1m; from 1k to 1024m and at most half of -m)"},
-    {'c', "conn-limit", "N", set_connections, 0, "connections at the same time (default: 1024)"},
-    {'t', "threads", "N", set_threads, 0,
+     "[IPv6]:port; proto[ascii]: or proto[binary]: before it\n"
+     "restricts the protocol; several separated by commas, or -l\n"
+     "repeated (default: all addresses, IPv4 and IPv6)"},
+    {'m', "memory-limit", "MB", NULL, "memory for items, megabytes (default: 64)", CMDLINE_U64,
+     AT(settings.memory_bytes), 1, MEMORY_MIB_MAX, 1024 * 1024},
+    {'M', "disable-evictions", NULL, NULL,
+     "return an error when memory is full, instead of evicting", CMDLINE_OFF, AT(settings.evict)},
+    {'I', "max-item-size", "SIZE", NULL,
+     "largest item; suffix k or m (default: 1m; from 1k to 1024m\n"
+     "and at most half of -m)",
+     CMDLINE_SIZE, AT(settings.item_bytes_max), 1024, ITEM_BYTES_MAX, .given = AT(item_size_given)},
+    {'c', "conn-limit", "N", NULL, "maximum simultaneous connections (default: 1024)", CMDLINE_U32,
+     AT(settings.connections_max), 1, 1000000, .status = OPTIONS_EXIT_RANGE},
+    {'t', "threads", "N", NULL,
      "worker threads (default: 4; on the own TCP/IP stack 1; with\n"
-     "--cores as many as these)"},
-    {'R', "max-reqs-per-event", "N", set_requests, 0,
-     "requests of one connection before the others have their\n"
-     "turn (default: 20)"},
-    {'b', "listen-backlog", "N", set_backlog, 0,
-     "connections that may wait to be accepted (default: 1024)"},
-    {'B', "protocol", "NAME", set_binding, 0,
-     "auto (default), ascii or binary: what connections speak"},
-    {'A', "enable-shutdown", NULL, NULL, offsetof(struct options, settings.shutdown_enabled),
-     "allow the command shutdown"},
-    {'C', "disable-cas", NULL, NULL, offsetof(struct options, settings.cas_disabled),
-     "no check-and-set"},
-    {'F', "disable-flush-all", NULL, NULL, offsetof(struct options, settings.flush_disabled),
-     "refuse flush_all"},
-    {'X', "disable-dumping", NULL, NULL, offsetof(struct options, settings.dump_disabled),
-     "refuse what lists keys: cachedump, metadump, detail"},
-    {'W', "disable-watch", NULL, NULL, offsetof(struct options, settings.watch_disabled),
-     "refuse watch"},
-    {'Y', "auth-file", "FILE", set_auth_file, 0,
-     "clients have to name one of the user:password lines of FILE\n"
-     "(text protocol; SIGHUP reads it again)"},
-    {'D', NULL, "C", set_delimiter, 0, "count statistics per prefix; C ends a prefix (default: :)"},
-    {'d', "daemon", NULL, NULL, offsetof(struct options, daemonize), "run in the background"},
-    {'P', "pidfile", "FILE", set_pidfile, 0, "write the process id to FILE"},
-    {'u', "user", "NAME", set_user, 0, "become this user when started as root"},
-    {'r', "enable-coredumps", NULL, NULL, offsetof(struct options, core_dumps),
-     "allow core files of any size"},
-    {'k', "lock-memory", NULL, NULL, offsetof(struct options, lock_memory),
-     "keep all memory from being swapped out"},
-    {'L', "enable-largepages", NULL, NULL, offsetof(struct options, huge_pages),
-     "items in huge pages that were set aside, if there are enough\n"
-     "(vm.nr_hugepages); prefer large pages for tables"},
-    {'f', "slab-growth-factor", "F", set_growth_factor, 0, "accepted: there are no slab classes"},
-    {'n', "slab-min-size", "N", set_chunk_size, 0, "accepted: there are no slab classes"},
-    {'N', "napi-ids", "N", set_napi_ids, 0, "accepted, without effect"},
-    {'S', "enable-sasl", NULL, refuse_sasl, 0, NULL},
-    {'Z', "enable-ssl", NULL, refuse_tls, 0, NULL},
-    {'e', "memory-file", "FILE", refuse_memory_file, 0, NULL},
-    {'o', "extended", "LIST", options_extended, 0, "further settings, see below"},
-    {'v', "verbose", NULL, set_verbose, 0, "say more on stderr: -v warnings, -vv connections"},
-    {'h', "help", NULL, NULL, 0, "print this text"},
-    {'i', "license", NULL, NULL, 0, "print the license"},
-    {'V', "version", NULL, NULL, 0, "print the version"},
+     "--cores one per core)",
+     CMDLINE_U32, AT(settings.threads), 1, OPTIONS_THREADS_MAX, .status = OPTIONS_EXIT_RANGE,
+     .given = AT(threads_given)},
+    {'R', "max-reqs-per-event", "N", NULL,
+     "requests of one connection before other connections are\n"
+     "served (default: 20)",
+     CMDLINE_U32, AT(settings.requests_per_event), 1, INT32_MAX, .status = OPTIONS_EXIT_RANGE},
+    {'b', "listen-backlog", "N", NULL, "connections waiting to be accepted (default: 1024)",
+     CMDLINE_U32, AT(settings.listen_backlog), 0, 65535, .status = OPTIONS_EXIT_RANGE},
+    {'B', "protocol", "NAME", NULL, "protocol of connections: auto (default), ascii or binary",
+     CMDLINE_CHOICE, AT(settings.binding), .choice = binding_choice},
+    {'A', "enable-shutdown", NULL, NULL, "allow the command shutdown", CMDLINE_ON,
+     AT(settings.shutdown_enabled)},
+    {'C', "disable-cas", NULL, NULL, "disable check-and-set", CMDLINE_ON,
+     AT(settings.cas_disabled)},
+    {'F', "disable-flush-all", NULL, NULL, "refuse flush_all", CMDLINE_ON,
+     AT(settings.flush_disabled)},
+    {'X', "disable-dumping", NULL, NULL, "refuse stats cachedump, lru_crawler metadump, detail",
+     CMDLINE_ON, AT(settings.dump_disabled)},
+    {'W', "disable-watch", NULL, NULL, "refuse watch", CMDLINE_ON, AT(settings.watch_disabled)},
+    {'Y', "auth-file", "FILE", NULL,
+     "authenticate clients by the user:password lines of FILE\n"
+     "(text protocol; SIGHUP reads the file again)",
+     CMDLINE_TEXT, AT(settings.auth_file)},
+    {'D', NULL, "C", set_delimiter,
+     "collect statistics per key prefix; C ends a prefix\n"
+     "(default: :)",
+     .status = OPTIONS_EXIT_RANGE},
+    {'d', "daemon", NULL, NULL, "run in the background", CMDLINE_ON, AT(daemonize)},
+    {'P', "pidfile", "FILE", NULL, "write the process id to FILE", CMDLINE_TEXT, AT(pidfile)},
+    {'u', "user", "NAME", NULL, "run as this user when started as root", CMDLINE_TEXT, AT(user)},
+    {'r', "enable-coredumps", NULL, NULL, "allow core files of any size", CMDLINE_ON,
+     AT(core_dumps)},
+    {'k', "lock-memory", NULL, NULL, "lock all memory into RAM", CMDLINE_ON, AT(lock_memory)},
+    {'L', "enable-largepages", NULL, NULL,
+     "items in reserved huge pages (vm.nr_hugepages) if there are\n"
+     "enough; prefer transparent huge pages for tables",
+     CMDLINE_ON, AT(huge_pages)},
+    {'f', "slab-growth-factor", "F", NULL, "accepted without effect: there are no slab classes",
+     CMDLINE_RATIO, AT(settings.shown.growth_factor), 1, 0, 1, .status = OPTIONS_EXIT_RANGE},
+    {'n', "slab-min-size", "N", NULL, "accepted without effect: there are no slab classes",
+     CMDLINE_U32, AT(settings.shown.chunk_bytes), 1, 1024 * 1024, .status = OPTIONS_EXIT_RANGE},
+    {'N', "napi-ids", "N", NULL, "accepted without effect", CMDLINE_U32,
+     AT(settings.shown.napi_ids), 1, INT32_MAX, .status = OPTIONS_EXIT_RANGE},
+    {'S', "enable-sasl", NULL, refuse_sasl},
+    {'Z', "enable-ssl", NULL, refuse_tls},
+    {'e', "memory-file", "FILE", refuse_memory_file},
+    {'o', "extended", "LIST", options_set_extended, "further settings, see below",
+     .status = OPTIONS_EXIT_RANGE},
+    {'v', "verbose", NULL, add_verbosity, "log more to stderr: -v warnings, -vv connections"},
+    {'h', "help", NULL, NULL, "print this text", CMDLINE_END, .min = CMDLINE_HELP},
+    {'i', "license", NULL, NULL, "print the license", CMDLINE_END, .min = CMDLINE_VERSION,
+     .given = AT(license_given)},
+    {'V', "version", NULL, NULL, "print the version", CMDLINE_END, .min = CMDLINE_VERSION},
 };
 
-struct option_table options_memcached(void)
+struct cmdline_table options_memcached(struct options *options)
 {
-    struct option_table table = {specs, sizeof(specs) / sizeof(specs[0])};
-
-    return table;
+    return (struct cmdline_table){rows, U_ARRAY_LEN(rows), options};
 }

@@ -1,93 +1,80 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Options that memcached does not have: where bytes come from, which all programs here ask in the
- * same words, and what the threads of the workers do.
- */
+/* Options that memcached does not have: eviction policy, threads, limits of UDP replies. */
 #include <string.h>
 
-#include "common/value.h"
-#include "options_spec.h"
+#include "base/base.h"
+#include "options_table.h"
 
-static int set_cores(struct options *o, const char *arg)
+static int set_cores(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    char why[CORES_ERROR_MAX];
+    struct options *o = settings;
 
-    if (cores_parse(arg, &o->cores, why) == 0 && cores_check(&o->cores, why) == 0)
-        return 0;
-    return options_fail(o, EX_USAGE, "--cores: %s", why);
+    return cores_parse(arg, &o->cores, error) == 0 ? cores_check(&o->cores, error) : -1;
 }
 
-static int set_idle(struct options *o, const char *arg)
+static const char *policy_choice(unsigned index, const char **help)
 {
-    static const char *const names[] = {[NET_IDLE_ADAPTIVE] = "adaptive",
-                                        [NET_IDLE_POLL] = "poll",
-                                        [NET_IDLE_INTERRUPT] = "interrupt"};
-    unsigned i;
-
-    o->idle_given = true;
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(arg, names[i]) == 0) {
-            o->idle = (enum net_idle)i;
-            return 0;
-        }
-    }
-    return options_fail(o, EX_USAGE, "--idle: \"%s\" is not one of poll, adaptive, interrupt", arg);
+    if (index >= KV_POLICIES)
+        return NULL;
+    *help = kv_policy_summary((enum kv_policy_kind)index);
+    return kv_policy_name((enum kv_policy_kind)index);
 }
 
-static int set_threading(struct options *o, const char *arg)
+static const char *idle_choice(unsigned index, const char **help)
 {
-    if (value_threading(arg, &o->threading) == 0)
-        return 0;
-    return options_fail(o, EX_USAGE, "--threading: \"%s\" is not one of unified, split, merge",
-                        arg);
+    static const char *const words[][2] = {
+        [NET_IDLE_ADAPTIVE] = {"adaptive", "busy-poll for a while, then sleep (default)"},
+        [NET_IDLE_POLL] = {"poll", "busy-poll, never sleep"},
+        [NET_IDLE_INTERRUPT] = {"interrupt", "sleep whenever there is no work"},
+    };
+
+    if (index >= U_ARRAY_LEN(words))
+        return NULL;
+    *help = words[index][1];
+    return words[index][0];
 }
 
-static int set_evict(struct options *o, const char *arg)
+static const char *threading_choice(unsigned index, const char **help)
 {
-    unsigned i;
+    static const char *const helps[NET_THREADINGS] = {
+        [NET_THREADING_UNIFIED] = "one thread (default)",
+        [NET_THREADING_SPLIT] = "a thread for the stack and one for the sessions, each on\n"
+                                "its own core",
+        [NET_THREADING_MERGE] = "two threads on one core",
+    };
 
-    for (i = 0; i < KV_POLICIES; i++) {
-        if (strcmp(arg, kv_policy_name((enum kv_policy_kind)i)) == 0) {
-            o->settings.evict_policy = (enum kv_policy_kind)i;
-            return 0;
-        }
-    }
-    return options_fail(o, EX_USAGE, "--evict: \"%s\" is not one of s3fifo, clock, random", arg);
+    if (index >= NET_THREADINGS)
+        return NULL;
+    *help = helps[index];
+    return net_threading_name((enum net_threading)index);
 }
 
-static const struct option_spec specs[] = {
-    {0, "evict", "POLICY", set_evict, 0,
-     "what goes when the memory is full: s3fifo (default), what\n"
-     "was not asked for soon or again; clock, what was not asked\n"
-     "for lately; random"},
-    {0, "cores", "LIST", set_cores, 0,
-     "cores that the threads run on, one each in turn, for\n"
-     "instance 0-3,8 (default: as the kernel likes)"},
-    {0, "idle", "MODE", set_idle, 0,
-     "what a thread of the own TCP/IP stack does without work:\n"
-     "poll, look on and never sleep; interrupt, sleep at once;\n"
-     "adaptive (default), look on for a moment, then sleep"},
-    {0, "threading", "MODEL", set_threading, 0,
-     "threads of each worker of the own TCP/IP stack: unified\n"
-     "(default), one; split, one for the stack and one for the\n"
-     "sessions, on cores of their own; merge, two on one core"},
+/* Rows name only the fields that they use. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
+#define AT(field) offsetof(struct options, field)
+
+static const struct cmdline_option rows[] = {
+    {0, "evict", "POLICY", NULL, "which items to evict when memory is full:", CMDLINE_CHOICE,
+     AT(settings.evict_policy), .choice = policy_choice},
+    {0, "cores", "LIST", set_cores,
+     "cores to pin the threads to, in turn, for instance 0-3,8\n"
+     "(default: no pinning)"},
+    {0, "idle", "MODE", NULL, "what a thread of the own TCP/IP stack does without work:",
+     CMDLINE_CHOICE, AT(idle), .choice = idle_choice, .given = AT(idle_given)},
+    {0, "threading", "MODEL", NULL, "threads per worker of the own TCP/IP stack:", CMDLINE_CHOICE,
+     AT(threading), .choice = threading_choice},
+    {0, "udp-reply", "SIZE", NULL, "longest reply to one UDP datagram, 1k to 1088k (default: 64k)",
+     CMDLINE_SIZE, AT(udp_reply_bytes), 1024, NET_UDP_REPLY_BYTES_MAX},
+    {0, "udp-rate", "SIZE", NULL,
+     "bytes per second of UDP replies to one source address beyond\n"
+     "the bytes that it sent; 0: no limit (default: 1m)",
+     CMDLINE_SIZE, AT(udp_bytes_per_s), 0, 1024u * 1024 * 1024},
+    {0, "no-fast-path", NULL, NULL, "disable the TCP fast path (debugging, comparison)", CMDLINE_ON,
+     AT(no_fast_path)},
 };
 
-#define SPEC_COUNT (sizeof(specs) / sizeof(specs[0]))
-
-bool options_own(size_t index, struct option_spec *spec)
+struct cmdline_table options_own(struct options *options)
 {
-    struct link_option_table table = link_option_table();
-
-    if (index < table.count) {
-        const struct link_option *link = &table.options[index];
-
-        *spec = (struct option_spec){.name = link->name, .arg = link->arg, .help = link->help};
-        return true;
-    }
-    index -= table.count;
-    if (index >= SPEC_COUNT)
-        return false;
-    *spec = specs[index];
-    return true;
+    return (struct cmdline_table){rows, U_ARRAY_LEN(rows), options};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pages and nodes of the memory for items; see placement.h. */
+/* Huge pages and NUMA nodes of the memory for items; see placement.h. */
 #include "placement.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static bool read_number(const char *path, uint64_t *number)
     return found;
 }
 
-/* The chosen word stands in brackets. */
+/* The active setting is in brackets. */
 static bool read_transparent(void)
 {
     char words[64] = "";
@@ -59,7 +59,7 @@ uint64_t placement_nodes(const struct cores *cores, unsigned threads, int (*node
 
     if (cores->count == 0) {
         if (cores_all(&all, error) < 0)
-            return 0; /* more cores than are known of: as the system likes */
+            return 0; /* too many cores: no placement */
         cores = &all;
         threads = all.count;
     }
@@ -68,13 +68,13 @@ uint64_t placement_nodes(const struct cores *cores, unsigned threads, int (*node
     return nodes;
 }
 
-/* What the items have, if it isn't reserved pages. */
+/* The kind of pages that is used instead of reserved ones. */
 static const char *instead(const struct kv_placement *placement,
                            const struct placement_system *before)
 {
     if (placement->pages == KV_PAGES_ADVISED && before->transparent)
-        return "items get transparent ones, where the kernel can make them";
-    return "items get ordinary pages, for transparent ones are switched off too "
+        return "items use transparent huge pages where available";
+    return "items use 4 KiB pages, transparent huge pages are disabled "
            "(" TRANSPARENT ")";
 }
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server: one cache and its workers, put together as the options say.
+ * The server: one cache and its workers; see server.h.
  *
- * Workers run on threads of their own. The main thread sleeps until a signal arrives or a worker
- * ends by itself, then stops all of them and waits, so everything is freed by the thread that made
- * it and in the opposite order.
+ * Each worker has its own threads. The main thread sleeps until a signal arrives or a worker ends,
+ * then stops and joins all threads, so that everything is freed by the thread that created it, in
+ * reverse order.
  */
 #define _GNU_SOURCE /* pthread_setname_np() */
 #include <errno.h>
-#include <limits.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,37 +21,46 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "nic/spread.h"
+#include "common/backend.h"
+#include "net/log.h"
+#include "nic/steer.h"
 #include "placement.h"
+#include "privileges.h"
 #include "sandbox.h"
 #include "server.h"
 
-/* Memory that is touched before it is needed: some milliseconds of storing as fast as can be. */
+/* Memory that is prefaulted in advance: some milliseconds of storing at full speed. */
 #define TOUCH_AHEAD_BYTES (UINT64_C(16) << 20)
+
+#define PORT_LINE_MAX 24 /* "TCP INET6: 65535", its end, and a terminator */
 
 struct server_thread {
     struct server *server;
     struct net_worker *worker;
     pthread_t id;
-    const char *name; /* of the thread, before the worker's number */
+    const char *name; /* prefix of the thread's name */
     unsigned number;  /* of the worker */
-    unsigned place;   /* among the cores */
+    unsigned place;   /* index in the list of cores */
     bool started;
+    bool ready; /* it was counted in server.ready */
     int result; /* of net_worker_run() */
 };
 
 struct server {
     struct options options;
-    struct net_endpoints endpoints; /* of kernel sockets */
+    struct net_endpoints endpoints; /* of kernel sockets, or of the stack's addresses */
     struct cache *cache;
+    struct net_udp_limit *udp_limit; /* null without UDP */
     struct server_thread *threads;
-    unsigned thread_count; /* with a worker */
-    unsigned queue_count;  /* of the device, if frames come in */
-    int ended_fd;          /* an eventfd: a worker has ended */
-    int signal_fd;         /* one of the signals that end the server has come */
+    unsigned thread_count; /* threads with a worker */
+    unsigned queue_count;  /* queues of the device, with the own stack */
+    sem_t ready;           /* counts threads that have opened all their descriptors */
+    bool restores_device;  /* server_close() needs CAP_NET_ADMIN */
+    int ended_fd;          /* eventfd: a worker has ended */
+    int signal_fd;         /* signalfd: a signal arrived */
 };
 
-static int complain(const char *what, const char *why)
+static int print_error(const char *what, const char *why)
 {
     fprintf(stderr, "ucached: %s: %s\n", what, why);
     return -1;
@@ -58,7 +68,7 @@ static int complain(const char *what, const char *why)
 
 /* ---- where to listen --------------------------------------------------------------------- */
 
-/* The first port of a kind, for the statistics of a server that was told to find one. */
+/* The first port of a kind, for the statistics with -p -1. */
 static uint16_t port_found(const struct net_endpoints *endpoints, enum net_endpoint_kind kind)
 {
     unsigned i;
@@ -86,16 +96,16 @@ static int resolve_endpoints(const struct options *o, struct net_endpoints *endp
     return 0;
 }
 
-/* The unix socket belongs to whom the server becomes, as if that one had made it. */
-static int give_unix_socket(const struct options *o, const struct daemon_user *user)
+/* Changes the owner of the unix socket to the user that the server runs as. */
+static int chown_unix_socket(const struct options *o, const struct daemon_user *user)
 {
     if (!o->settings.unix_path || !user->name ||
         lchown(o->settings.unix_path, user->uid, user->gid) == 0)
         return 0;
-    return complain("-s: cannot give the socket to the user", strerror(errno));
+    return print_error("-s: cannot change the owner of the socket", strerror(errno));
 }
 
-/* The own stack serves its ports on all of its addresses. */
+/* Lists the addresses and ports that the own stack serves. */
 static void stack_endpoints(struct server *server)
 {
     const struct cache_settings *s = &server->options.settings;
@@ -116,52 +126,44 @@ static int find_endpoints(struct server *server, const struct daemon_user *user)
     struct options *o = &server->options;
     char error[NET_ERROR_MAX];
 
-    if (link_is_stack(o->link.io)) {
+    if (link_carries_frames(&o->link)) {
         stack_endpoints(server);
         return 0;
     }
 
     if (resolve_endpoints(o, &server->endpoints, error) < 0)
-        return complain("kernel sockets", error);
+        return print_error("kernel sockets", error);
     if (server->endpoints.count == 0) {
-        fprintf(stderr, "ucached: note: -p 0 and no other way in: nobody can connect\n");
+        fprintf(stderr, "ucached: note: -p 0 without -U and -s: no client can connect\n");
         return 0;
     }
     if (net_endpoints_claim(&server->endpoints, error) < 0)
-        return complain("kernel sockets", error);
+        return print_error("kernel sockets", error);
     if (o->tcp_port_any)
         o->settings.tcp_port = port_found(&server->endpoints, NET_ENDPOINT_TCP);
     if (o->udp_port_any)
         o->settings.udp_port = port_found(&server->endpoints, NET_ENDPOINT_UDP);
-    return give_unix_socket(o, user);
+    return chown_unix_socket(o, user);
 }
 
-/*
- * Writes down the ports for a test suite that wants to know them: complete or not at all, as
- * memcached does it.
- */
-static int write_ports(const struct net_endpoints *endpoints, const char *path)
+/* Writes the ports to a file, for test suites. */
+static int write_ports(const struct net_endpoints *endpoints, const char *path,
+                       const struct daemon_user *user)
 {
     static const char *const kinds[] = {"TCP", "UDP"};
-    char temporary[PATH_MAX];
+    char text[NET_ENDPOINT_MAX * PORT_LINE_MAX] = "";
     const struct net_endpoint *endpoint;
-    FILE *file;
-    bool failed;
+    size_t used = 0;
 
-    if (snprintf(temporary, sizeof(temporary), "%s.lck", path) >= (int)sizeof(temporary))
-        return complain("MEMCACHED_PORT_FILENAME", "the path is too long");
-    file = fopen(temporary, "w");
-    if (!file)
-        return complain("MEMCACHED_PORT_FILENAME", strerror(errno));
     for (endpoint = endpoints->list; endpoint < endpoints->list + endpoints->count; endpoint++) {
         if (endpoint->kind != NET_ENDPOINT_UNIX)
-            fprintf(file, "%s %s: %u\n", kinds[endpoint->kind],
-                    endpoint->addr.ss_family == AF_INET6 ? "INET6" : "INET",
-                    net_endpoint_port(endpoint));
+            used +=
+                (size_t)snprintf(text + used, PORT_LINE_MAX, "%s %s: %u\n", kinds[endpoint->kind],
+                                 endpoint->addr.ss_family == AF_INET6 ? "INET6" : "INET",
+                                 net_endpoint_port(endpoint));
     }
-    failed = ferror(file);
-    if (fclose(file) != 0 || failed || rename(temporary, path) < 0)
-        return complain("MEMCACHED_PORT_FILENAME", strerror(errno));
+    if (daemon_file_replace(path, text, used, user) < 0)
+        return print_error("MEMCACHED_PORT_FILENAME", strerror(errno));
     return 0;
 }
 
@@ -171,7 +173,7 @@ static int random_bytes(void *to, size_t bytes)
 {
     if (getrandom(to, bytes, 0) == (ssize_t)bytes)
         return 0;
-    return complain("no random numbers", strerror(errno));
+    return print_error("no random numbers", strerror(errno));
 }
 
 static uint64_t clock_us(clockid_t clock)
@@ -182,19 +184,19 @@ static uint64_t clock_us(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* The command shutdown ends the process as a signal from outside would. */
+/* The command shutdown ends the process by a signal. */
 static void raise_signal(void *ctx, bool graceful)
 {
     kill(getpid(), graceful ? SIGUSR1 : SIGINT);
 }
 
-/* How many threads a worker has. */
+/* Threads per worker. */
 static unsigned threads_each(const struct options *o)
 {
     return o->threading == NET_THREADING_UNIFIED ? 1 : 2;
 }
 
-static void say_placement(const struct server *server, const struct placement_system *before)
+static void print_placement(const struct server *server, const struct placement_system *before)
 {
     struct kv_placement placement;
     char text[PLACEMENT_TEXT_MAX];
@@ -215,6 +217,7 @@ static int open_cache(struct server *server)
     const struct options *o = &server->options;
     struct cache_config config = {.settings = o->settings,
                                   .huge_pages = o->huge_pages,
+                                  .dump_items = o->core_dumps,
                                   .touch_ahead_bytes = TOUCH_AHEAD_BYTES};
     struct placement_system before;
     const char *error = NULL;
@@ -232,15 +235,39 @@ static int open_cache(struct server *server)
     placement_system_read(&before);
     server->cache = cache_create(&config, &error);
     if (!server->cache)
-        return complain("cannot make the cache", error);
-    say_placement(server, &before);
+        return print_error("cannot make the cache", error);
+    print_placement(server, &before);
     if (config.settings.auth_file && cache_auth_load(server->cache, &error) < 0)
-        return complain(error, config.settings.auth_file);
+        return print_error(error, config.settings.auth_file);
     return 0;
 }
 
-/* What is listened on, one line each, and over what. */
-static void say_endpoints(const struct server *server, const char *over)
+/* Opens the limits of UDP replies: source addresses of UDP requests are unverified. */
+static int open_udp(struct server *server)
+{
+    const struct options *o = &server->options;
+    uint8_t key[16];
+    char rate[64] = "no limit of the rate";
+
+    if (o->settings.udp_port == 0)
+        return 0;
+    if (random_bytes(key, sizeof(key)) < 0)
+        return -1;
+    server->udp_limit = net_udp_limit_create(o->udp_reply_bytes, o->udp_bytes_per_s, key);
+    if (!server->udp_limit)
+        return print_error("UDP", "no memory");
+    if (o->udp_bytes_per_s > 0)
+        snprintf(rate, sizeof(rate), "%u bytes/s to a source", o->udp_bytes_per_s);
+    fprintf(stderr,
+            "ucached: warning: UDP is on (-U): requests with a forged source make the server send "
+            "replies to a victim; let only trusted hosts reach the port (replies of at most %u "
+            "bytes, %s)\n",
+            o->udp_reply_bytes, rate);
+    return 0;
+}
+
+/* Prints one line for each listening address. */
+static void print_endpoints(const struct server *server, const char *over)
 {
     char text[NET_ENDPOINT_TEXT_MAX];
     unsigned i;
@@ -251,13 +278,13 @@ static void say_endpoints(const struct server *server, const char *over)
                 net_endpoint_text(&server->endpoints.list[i], text), over);
 }
 
-static void say_link(const struct server *server)
+static void print_link(const struct server *server)
 {
     static const char *const of_model[] = {[NET_THREADING_UNIFIED] = "",
                                            [NET_THREADING_SPLIT] = ", split",
                                            [NET_THREADING_MERGE] = ", merged"};
-    char link[LINK_TEXT_MAX];
-    char over[LINK_TEXT_MAX + 64];
+    char link[LINK_DESCRIPTION_MAX];
+    char over[LINK_DESCRIPTION_MAX + 64];
     char threads[64] = "";
     unsigned workers = server->options.settings.threads;
 
@@ -266,17 +293,18 @@ static void say_link(const struct server *server)
                  server->queue_count, server->queue_count == 1 ? "" : "s");
     else if (server->thread_count > 1)
         snprintf(threads, sizeof(threads), ", %u threads", server->thread_count);
-    snprintf(over, sizeof(over), "own TCP/IP stack, %s%s%s", link_text(&server->options.link, link),
-             threads, of_model[server->options.threading]);
-    say_endpoints(server, over);
+    snprintf(over, sizeof(over), "own TCP/IP stack, %s%s%s",
+             link_describe(&server->options.link, link), threads,
+             of_model[server->options.threading]);
+    print_endpoints(server, over);
 }
 
-/* The queues of the device, or what spreads their frames over the threads. Returns 0 or -1. */
+/* Opens the queues of the device, and lanes if there are several threads. Returns 0 or -1. */
 static int open_lanes(struct server *server, struct nic *lane[], const char *what)
 {
     struct options *o = &server->options;
     unsigned threads = o->settings.threads;
-    struct link_use use = {
+    struct link_params use = {
         .queues = threads,
         .tcp_port = o->settings.tcp_port,
         .udp_port = o->settings.udp_port,
@@ -286,17 +314,18 @@ static int open_lanes(struct server *server, struct nic *lane[], const char *wha
     int queues = link_open(&o->link, &use, lane, error);
 
     if (queues < 0)
-        return complain(what, error);
+        return print_error(what, error);
     server->queue_count = (unsigned)queues;
-    if (threads == 1 || nic_spread_open(lane, (unsigned)queues, threads, lane, why) == 0)
+    server->restores_device = lane[0]->close_needs_net_admin;
+    if (threads == 1 || nic_steer_open(lane, (unsigned)queues, threads, lane, why) == 0)
         return 0;
     while (queues > 0)
         nic_close(lane[--queues]);
-    return complain(what, why);
+    return print_error(what, why);
 }
 
-/* Memory of another node than the device's is slower to reach, for both. */
-static void say_node(const struct cores *cores, unsigned thread, const struct nic *nic)
+/* Warns if the core and the device are on different NUMA nodes. */
+static void warn_node(const struct cores *cores, unsigned thread, const struct nic *nic)
 {
     unsigned core = cores_of_thread(cores, thread);
     int node = cores_node(core);
@@ -306,7 +335,10 @@ static void say_node(const struct cores *cores, unsigned thread, const struct ni
                 core, node, nic->numa_node);
 }
 
-/* Those of one worker stand next to each other in the list of cores, or share one. */
+/*
+ * The index in the list of cores: with --threading=split the two threads of a worker use
+ * neighbouring cores, otherwise they share one.
+ */
 static unsigned place_of(const struct options *o, unsigned number, unsigned half)
 {
     return o->threading == NET_THREADING_SPLIT ? 2 * number + half : number;
@@ -323,7 +355,7 @@ static void add_thread(struct server *server, struct net_worker *worker, const c
     thread->place = place_of(&server->options, number, half);
 }
 
-/* A worker and its threads. Returns the half that has the stack, or null. */
+/* Opens a worker and its threads. Returns the part with the stack, or null. */
 static struct net_worker *open_one(struct server *server, struct nic *nic,
                                    const struct net_stack_config *config, char error[NET_ERROR_MAX])
 {
@@ -342,7 +374,7 @@ static struct net_worker *open_one(struct server *server, struct nic *nic,
     return halves[0];
 }
 
-/* On the core that the worker is for, so that its memory is near it. */
+/* Opens a worker on its core, so that its memory is on the core's NUMA node. */
 static struct net_worker *open_on_core(struct server *server, struct nic *nic,
                                        const struct net_stack_config *config,
                                        char error[NET_ERROR_MAX])
@@ -353,8 +385,9 @@ static struct net_worker *open_on_core(struct server *server, struct nic *nic,
 
     if (cores->count == 0)
         return open_one(server, nic, config, error);
-    say_node(cores, place, nic);
-    (void)cores_pin(cores_of_thread(cores, place)); /* if not, the memory is elsewhere */
+    warn_node(cores, place, nic);
+    (void)cores_pin(
+        cores_of_thread(cores, place)); /* on failure the memory may be on another node */
     worker = open_one(server, nic, config, error);
     cores_unpin(cores);
     return worker;
@@ -373,13 +406,13 @@ static int open_stack_workers(struct server *server, struct net_stack_config *co
         if (!workers[i])
             break;
     }
-    if (i == config->workers && net_stack_join(server->cache, workers, i) == 0)
+    if (i == config->workers && net_stack_link_workers(server->cache, workers, i) == 0)
         return 0;
     if (i == config->workers)
-        return complain(what, "too many lists of statistics");
+        return print_error(what, "too many lists of statistics");
     for (; i < config->workers; i++)
-        nic_close(lane[i]); /* the others belong to workers */
-    return complain(what, why);
+        nic_close(lane[i]); /* workers own the others */
+    return print_error(what, why);
 }
 
 static int open_stack(struct server *server)
@@ -392,40 +425,42 @@ static int open_stack(struct server *server)
         .threading = o->threading,
         .port = o->settings.tcp_port,
         .udp_port = o->settings.udp_port,
+        .udp_limit = server->udp_limit,
         .conn_max = o->settings.connections_max,
         .huge_pages = o->huge_pages,
         .accept_waits = o->settings.accept_waits,
         .idle_timeout_s = o->settings.idle_timeout_s,
         .half_open_max = o->settings.listen_backlog,
+        .no_fast_path = o->no_fast_path,
     };
     struct nic *lane[NIC_QUEUES_MAX];
     char what[16];
 
-    snprintf(what, sizeof(what), "--io=%s", link_io_name(o->link.io));
+    snprintf(what, sizeof(what), "--io=%s", link_backend_name(&o->link));
     if (random_bytes(config.secret, sizeof(config.secret)) < 0 ||
         open_lanes(server, lane, what) < 0)
         return -1;
     link_configure_stack(&o->link, &config);
     if (open_stack_workers(server, &config, lane, what) < 0)
         return -1;
-    say_link(server);
+    print_link(server);
     return 0;
 }
 
 /*
- * io_uring where it was asked for, and where nobody has asked for anything, for it takes less time
- * per request (docs/backends.md). The sandbox forbids new sockets, which io_uring can make as well.
+ * Whether to use io_uring: if requested, and by default if available, since it takes less time per
+ * request.
  */
 static bool choose_uring(const struct options *o)
 {
-    bool asked = o->link.io == LINK_IO_URING;
+    bool requested = o->link.backend->io_uring;
     char error[NET_ERROR_MAX];
 
-    if (!asked && (!o->link.io_chosen || o->settings.shown.drop_privileges))
+    if (!requested && o->link.io != LINK_IO_AUTO)
         return false;
     if (net_sock_uring_check(error) == 0)
         return true;
-    if (asked)
+    if (requested)
         fprintf(stderr, "ucached: note: --io=uring: %s: using epoll\n", error);
     return false;
 }
@@ -439,6 +474,7 @@ static int open_sock_workers(struct server *server)
         .endpoints = &server->endpoints,
         .accept_waits = settings->accept_waits,
         .idle_timeout_s = settings->idle_timeout_s,
+        .udp_limit = server->udp_limit,
         .backlog = (int)settings->listen_backlog,
     };
     char over[64];
@@ -450,19 +486,19 @@ static int open_sock_workers(struct server *server)
 
         workers[number] = net_sock_worker_open(&config, error);
         if (!workers[number])
-            return complain("kernel sockets", error);
+            return print_error("kernel sockets", error);
         add_thread(server, workers[number], "ucached", number, 0);
     }
     if (net_sock_stats(server->cache, workers, server->thread_count) < 0)
-        return complain("kernel sockets", "too many lists of statistics");
+        return print_error("kernel sockets", "too many lists of statistics");
     snprintf(over, sizeof(over), "kernel sockets%s, %u thread%s",
              config.uring ? " by io_uring" : "", server->thread_count,
              server->thread_count == 1 ? "" : "s");
-    say_endpoints(server, over);
+    print_endpoints(server, over);
     return 0;
 }
 
-/* Before anything else, so that what was opened is also given back if the signal comes early. */
+/* Blocks the signals first, so that an early signal still closes everything in order. */
 static int open_signals(struct server *server)
 {
     sigset_t signals;
@@ -473,12 +509,12 @@ static int open_signals(struct server *server)
     sigaddset(&signals, SIGUSR1);
     sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    signal(SIGHUP, SIG_DFL); /* ignored until now; what is ignored never gets to the descriptor */
+    signal(SIGHUP, SIG_DFL); /* an ignored signal would not reach the signalfd */
     server->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    return server->signal_fd < 0 ? complain("signals", strerror(errno)) : 0;
+    return server->signal_fd < 0 ? print_error("signals", strerror(errno)) : 0;
 }
 
-/* For `stats conns`; datagram sockets are there as the sessions that they have. */
+/* Registers the listeners for `stats conns`; UDP sockets are shown as sessions. */
 static int show_listeners(struct server *server)
 {
     struct cache_peer peer;
@@ -490,17 +526,17 @@ static int show_listeners(struct server *server)
         if (server->endpoints.list[i].kind != NET_ENDPOINT_UDP)
             rc = cache_listener_add(server->cache, &peer);
     }
-    return rc < 0 ? complain("listeners", "there are too many for the statistics") : 0;
+    return rc < 0 ? print_error("listeners", "there are too many for the statistics") : 0;
 }
 
-static int open_workers(struct server *server)
+static int open_workers(struct server *server, const struct daemon_user *user)
 {
     const char *port_file = getenv("MEMCACHED_PORT_FILENAME");
 
-    if ((link_is_stack(server->options.link.io) ? open_stack(server) : open_sock_workers(server)) <
-        0)
+    if ((link_carries_frames(&server->options.link) ? open_stack(server)
+                                                    : open_sock_workers(server)) < 0)
         return -1;
-    return port_file ? write_ports(&server->endpoints, port_file) : 0;
+    return port_file ? write_ports(&server->endpoints, port_file, user) : 0;
 }
 
 static int open_parts(struct server *server, const struct daemon_user *user)
@@ -511,15 +547,15 @@ static int open_parts(struct server *server, const struct daemon_user *user)
         return -1;
     server->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (server->ended_fd < 0)
-        return complain("no event descriptor", strerror(errno));
+        return print_error("no event descriptor", strerror(errno));
     server->threads = calloc(o->settings.threads * threads_each(o), sizeof(server->threads[0]));
     if (!server->threads)
-        return complain("threads", "no memory");
+        return print_error("threads", "no memory");
     if (find_endpoints(server, user) < 0)
         return -1;
-    if (open_cache(server) < 0 || show_listeners(server) < 0)
+    if (open_cache(server) < 0 || show_listeners(server) < 0 || open_udp(server) < 0)
         return -1;
-    return open_workers(server);
+    return open_workers(server, user);
 }
 
 struct server *server_open(const struct options *options, const struct daemon_user *user)
@@ -527,10 +563,11 @@ struct server *server_open(const struct options *options, const struct daemon_us
     struct server *server = calloc(1, sizeof(*server));
 
     if (!server) {
-        complain("no memory", "for the server");
+        print_error("no memory", "for the server");
         return NULL;
     }
     server->options = *options;
+    sem_init(&server->ready, 0, 0);
     server->ended_fd = -1;
     server->signal_fd = -1;
     if (server->options.settings.listen_addr)
@@ -543,16 +580,33 @@ struct server *server_open(const struct options *options, const struct daemon_us
 
 /* ---- running ----------------------------------------------------------------------------- */
 
+static void count_ready(void *ctx)
+{
+    struct server_thread *thread = ctx;
+
+    if (!thread->ready)
+        sem_post(&thread->server->ready);
+    thread->ready = true;
+}
+
 static void *thread_main(void *arg)
 {
     struct server_thread *thread = arg;
+    const struct options *o = &thread->server->options;
     char name[16];
 
+    if (!o->keep_privileges)
+        privileges_drop_thread();
     snprintf(name, sizeof(name), "%s-%u", thread->name, thread->number);
     pthread_setname_np(pthread_self(), name);
-    if (thread->server->options.cores.count > 0)
-        (void)cores_pin(cores_of_thread(&thread->server->options.cores, thread->place));
+    if (o->cores.count > 0)
+        (void)cores_pin(cores_of_thread(&o->cores, thread->place));
+    if (link_carries_frames(&o->link))
+        count_ready(thread);
+    else
+        net_worker_on_ready(thread->worker, count_ready, thread);
     thread->result = net_worker_run(thread->worker);
+    count_ready(thread);
     (void)eventfd_write(thread->server->ended_fd, 1);
     return NULL;
 }
@@ -568,23 +622,52 @@ static int start_threads(struct server *server)
         thread->server = server;
         rc = pthread_create(&thread->id, NULL, thread_main, thread);
         if (rc != 0)
-            return complain("cannot start a thread; lower -t", strerror(rc));
+            return print_error("cannot start a thread; lower -t", strerror(rc));
         thread->started = true;
     }
     return 0;
 }
 
-/* SIGHUP: the users of -Y are read again. They stay as they are if that fails. */
+/* Installs the system call filter after all threads have opened their devices and sockets. */
+static int enter_sandbox(struct server *server)
+{
+    const struct options *o = &server->options;
+    const struct link_backend *backend = o->link.backend;
+    const struct sandbox_use use = {.syscalls = backend->syscalls,
+                                    .reads_files =
+                                        o->settings.auth_file != NULL ||
+                                        (backend->reads_files && backend->reads_files(&o->link)),
+                                    .removes_files = o->pidfile && o->daemonize};
+    bool required = o->settings.shown.drop_privileges;
+    unsigned i;
+    int rc;
+
+    if (o->keep_privileges || (!required && !sandbox_is_default()))
+        return 0;
+    for (i = 0; i < server->thread_count; i++) {
+        while (sem_wait(&server->ready) < 0)
+            continue; /* a signal */
+    }
+    rc = sandbox_enter(&use);
+    if (rc == 0)
+        return 0;
+    fprintf(stderr, "ucached: %sno system call filter: %s\n",
+            required ? "-o drop_privileges: " : "note: ",
+            sandbox_is_built() ? strerror(-rc) : "this build has no libseccomp");
+    return required ? -1 : 0;
+}
+
+/* SIGHUP: reads the file of -Y again; on failure the users stay as they were. */
 static void reload(struct server *server)
 {
     const char *path = server->options.settings.auth_file;
     const char *error;
 
     if (path && cache_auth_load(server->cache, &error) < 0)
-        complain(error, path);
+        print_error(error, path);
 }
 
-/* Takes the signal that has come; false if it is not one that ends the server. */
+/* Handles a signal. Returns whether it ends the server. */
 static bool signal_ends(struct server *server)
 {
     struct signalfd_siginfo info;
@@ -596,7 +679,7 @@ static bool signal_ends(struct server *server)
         return false;
     }
     if (server->options.settings.verbosity > 0)
-        fprintf(stderr, "ucached: stopping, signal %u\n", info.ssi_signo);
+        net_log("ucached: stopping, signal %u", info.ssi_signo);
     return true;
 }
 
@@ -608,7 +691,7 @@ static int wait_for_end(struct server *server)
     for (;;) {
         if (poll(fds, 2, -1) < 0) {
             if (errno != EINTR)
-                return complain("poll", strerror(errno));
+                return print_error("poll", strerror(errno));
             continue;
         }
         if (fds[1].revents || (fds[0].revents && signal_ends(server)))
@@ -616,7 +699,9 @@ static int wait_for_end(struct server *server)
     }
 }
 
-/* Stops all threads that were started; returns -1 after a message for each that had failed. */
+/*
+ * Stops and joins all threads that were started. Returns -1 after a message for each that failed.
+ */
 static int join_threads(struct server *server)
 {
     unsigned i;
@@ -629,22 +714,35 @@ static int join_threads(struct server *server)
             continue;
         pthread_join(server->threads[i].id, NULL);
         if (server->threads[i].result < 0)
-            rc = complain("a worker has ended", strerror(-server->threads[i].result));
+            rc = print_error("a worker has ended", strerror(-server->threads[i].result));
     }
     return rc;
 }
 
 int server_run(struct server *server)
 {
-    int rc = start_threads(server);
+    int rc = net_log_start();
 
-    if (rc == 0 && server->options.settings.shown.drop_privileges)
-        rc = sandbox_enter();
+    if (rc < 0)
+        return print_error("cannot start a thread", strerror(-rc));
+    rc = start_threads(server);
+    /* The log thread inherited the capability that this thread keeps. */
+    if (rc == 0 && server->restores_device && !server->options.keep_privileges &&
+        privileges_drop_others() < 0)
+        rc = print_error("capabilities", "a thread does not drop them");
+    if (rc == 0)
+        rc = enter_sandbox(server);
     if (rc == 0)
         rc = wait_for_end(server);
     if (join_threads(server) < 0)
         rc = -1;
+    net_log_stop();
     return rc;
+}
+
+uint64_t server_capabilities(const struct server *server)
+{
+    return server->restores_device ? UINT64_C(1) << CAP_NET_ADMIN : 0;
 }
 
 void server_close(struct server *server)
@@ -654,12 +752,14 @@ void server_close(struct server *server)
     for (i = 0; i < server->thread_count; i++)
         net_worker_close(server->threads[i].worker);
     net_endpoints_close(&server->endpoints);
+    net_udp_limit_destroy(server->udp_limit);
     if (server->cache)
         cache_destroy(server->cache);
     if (server->ended_fd >= 0)
         close(server->ended_fd);
     if (server->signal_fd >= 0)
         close(server->signal_fd);
+    sem_destroy(&server->ready);
     free(server->threads);
     free(server);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop of one thread of load; see client.h. */
+/* The loop of a load thread; see client.h. */
 #include "client.h"
 
 #include <stdarg.h>
@@ -9,13 +9,13 @@
 
 #include "base/base.h"
 
-/* Requests in flight on each connection while values are stored. */
+/* Requests in flight per connection in PHASE_STORE. */
 #define STORE_DEPTH 32
 
-/* The longest sleep of a thread that only waits for the others. */
-#define ATTEND_US 1000
+/* Longest sleep of a thread that only waits for other threads. */
+#define SERVE_DEVICE_US 1000
 
-/* An arrival that is so near is waited for awake: sleeps end late by about as much. */
+/* Arrivals closer than this are awaited by polling: sleeps end late by about this time. */
 #define NEAR_NS 100000
 
 int client_fail(struct client *client, const char *format, ...)
@@ -33,21 +33,21 @@ int client_fail(struct client *client, const char *format, ...)
 
 /* ---- requests ---------------------------------------------------------------------------- */
 
-/* No request is begun any more; those that were chosen are forgotten. */
-static void stop_giving(struct client *client)
+/* Starts no more requests, and discards those already drawn. */
+static void stop_issuing(struct client *client)
 {
-    client->giving = false;
+    client->issuing = false;
     client->drawn_at = client->drawn_count = 0;
 }
 
-/* The next requests, up to n: for one key each, or one for several. Returns how many. */
+/* Draws up to n requests of one key, or one request of several keys. Returns how many. */
 static uint32_t choose(struct client *client, uint32_t n)
 {
-    struct talk *talk = &client->talk;
+    struct thread_ctx *ctx = &client->ctx;
 
     client->drawn_keys = 1;
-    if (talk->missed_count > 0) {
-        client->ids[0] = talk->missed[--talk->missed_count];
+    if (ctx->missed_count > 0) {
+        client->ids[0] = ctx->missed[--ctx->missed_count];
         client->drawn_ops[0] = OP_SET;
         return 1;
     }
@@ -67,14 +67,14 @@ bool client_draw(struct client *client)
     if (max > 0)
         n = u_min64(n, max - client->begun);
     client->drawn_at = client->drawn_count = 0;
-    if (client->giving && n > 0)
+    if (client->issuing && n > 0)
         client->drawn_count = choose(client, (uint32_t)n);
     if (client->drawn_count == 0)
-        stop_giving(client);
-    return client->giving;
+        stop_issuing(client);
+    return client->issuing;
 }
 
-/* Open loop: requests that are due go to the connections that have been free for longest. */
+/* Open loop: starts due requests on the connections that have been free longest. */
 static int dispatch(struct client *client)
 {
     struct conn *conn;
@@ -82,7 +82,7 @@ static int dispatch(struct client *client)
 
     while (!u_list_is_empty(&client->ready)) {
         due_ns = load_arrivals_due_ns(&client->arrivals);
-        if (due_ns > client->talk.now_ns || !client->giving)
+        if (due_ns > client->ctx.now_ns || !client->issuing)
             return 0;
         conn = U_CONTAINER_OF(client->ready.next, struct conn, ready_link);
         u_list_remove(&conn->ready_link);
@@ -96,7 +96,7 @@ static int dispatch(struct client *client)
     return 0;
 }
 
-/* How many requests a connection gets. */
+/* Requests of a connection until it is reopened. */
 static uint64_t allowance(const struct client *client)
 {
     uint64_t reconnect = client->plan->reconnect;
@@ -110,15 +110,15 @@ int client_opened(struct client *client, struct conn *conn)
     conn->allowance = allowance(client);
     if (client->phase.kind == PHASE_CONNECT)
         return 0;
-    if (client->talk.now_ns >= client->talk.record_from_ns)
-        client->talk.tally.connects++;
+    if (client->ctx.now_ns >= client->ctx.record_from_ns)
+        client->ctx.tally.connects++;
     return client_settle(client, conn);
 }
 
 int client_settle(struct client *client, struct conn *conn)
 {
     if (conn->allowance == 0) {
-        if (!conn->is_open || session_in_flight(&conn->session) > 0 || !client->giving)
+        if (!conn->is_open || pipeline_in_flight(&conn->pipeline) > 0 || !client->issuing)
             return 0;
         conn->is_open = false;
         return client->ops->reopen(client, conn);
@@ -134,26 +134,26 @@ int client_settle(struct client *client, struct conn *conn)
 
 int client_replied(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len)
 {
-    if (session_feed(&conn->session, data, len) == 0)
+    if (pipeline_receive(&conn->pipeline, data, len) == 0)
         return 0;
-    return client_fail(client, "%s", client->talk.error);
+    return client_fail(client, "%s", client->ctx.error);
 }
 
 /* ---- the loop ---------------------------------------------------------------------------- */
 
 static uint64_t in_flight(const struct client *client)
 {
-    return client->begun - (client->talk.answered - client->answered);
+    return client->begun - (client->ctx.answered - client->answered);
 }
 
-/* How long the next turn may wait. */
-static uint64_t patience_us(const struct client *client)
+/* The maximum wait of the next turn. */
+static uint64_t turn_timeout_us(const struct client *client)
 {
-    uint64_t due_ns, now_ns = client->talk.now_ns;
+    uint64_t due_ns, now_ns = client->ctx.now_ns;
 
     if (client->plan->poll)
         return 0;
-    if (client->closed || u_list_is_empty(&client->ready) || !client->giving)
+    if (client->closed || u_list_is_empty(&client->ready) || !client->issuing)
         return CLIENT_SLEEP_US_MAX;
     due_ns = load_arrivals_due_ns(&client->arrivals);
     if (due_ns < now_ns + NEAR_NS)
@@ -170,8 +170,9 @@ static void sleep_until(uint64_t at_ns)
 }
 
 /*
- * How many requests to choose at a time: many are cheaper, but what is chosen and not begun is lost
- * to a trace or to the keys that are to be stored, and keys that miss are stored first.
+ * The number of requests to draw at a time. Drawing many is cheaper, but drawn requests that are
+ * not started would be missing from a trace or from the stored keys, and missed keys (--fill) are
+ * stored first.
  */
 static uint32_t draw_max(const struct client *client)
 {
@@ -184,29 +185,29 @@ static uint32_t draw_max(const struct client *client)
 static void start(struct client *client)
 {
     const struct phase *phase = &client->phase;
-    struct talk *talk = &client->talk;
+    struct thread_ctx *ctx = &client->ctx;
     unsigned i;
 
     while (client_clock_ns() < phase->start_ns)
         sleep_until(phase->start_ns);
-    memset(&talk->tally, 0, sizeof(talk->tally));
-    load_histogram_clear(talk->latency);
-    talk->now_ns = client_clock_ns();
-    talk->record_from_ns = phase->start_ns + phase->record_ns;
+    memset(&ctx->tally, 0, sizeof(ctx->tally));
+    load_histogram_clear(ctx->latency);
+    ctx->now_ns = client_clock_ns();
+    ctx->record_from_ns = phase->start_ns + phase->record_ns;
     client->begun = 0;
-    client->answered = talk->answered;
-    client->heard = 0;
-    client->heard_ns = talk->now_ns;
-    client->was_quiet = false;
-    client->giving = true;
+    client->answered = ctx->answered;
+    client->received = 0;
+    client->received_ns = ctx->now_ns;
+    client->was_idle = false;
+    client->issuing = true;
     client->closed = phase->per_second <= 0;
     client->draw_max = draw_max(client);
     client->drawn_at = client->drawn_count = 0;
     u_list_init(&client->ready);
     if (phase->kind == PHASE_STORE)
         source_store(&client->source, phase->from, phase->to);
-    else if (phase->kind == PHASE_ASK)
-        source_ask(&client->source, client->number == 0);
+    else if (phase->kind == PHASE_STATS)
+        source_stats(&client->source, client->number == 0);
     else
         source_mix(&client->source, phase->seed);
     if (!client->closed)
@@ -215,22 +216,22 @@ static void start(struct client *client)
     for (i = 0; i < client->count; i++) {
         client->conns[i].is_ready = false;
         client->conns[i].allowance = client->conns[i].is_open ? allowance(client) : 0;
-        client->conns[i].session.depth =
+        client->conns[i].pipeline.depth =
             phase->kind == PHASE_STORE ? STORE_DEPTH : client->plan->depth;
     }
 }
 
 static int check_silence(struct client *client)
 {
-    uint64_t heard = client->talk.tally.bytes_in;
+    uint64_t received = client->ctx.tally.bytes_in;
     uint64_t silent_ns;
 
-    if (heard != client->heard || client->was_quiet)
-        client->heard_ns = client->talk.now_ns;
-    client->heard = heard;
-    client->was_quiet = in_flight(client) == 0;
-    silent_ns = client->talk.now_ns - client->heard_ns;
-    if (client->was_quiet || silent_ns < client->plan->timeout_ns)
+    if (received != client->received || client->was_idle)
+        client->received_ns = client->ctx.now_ns;
+    client->received = received;
+    client->was_idle = in_flight(client) == 0;
+    silent_ns = client->ctx.now_ns - client->received_ns;
+    if (client->was_idle || silent_ns < client->plan->timeout_ns)
         return 0;
     return client_fail(client, "%s has not answered for %.1f s (%llu requests are in flight)",
                        client->plan->server_text, (double)silent_ns / 1e9,
@@ -241,22 +242,22 @@ static int one_turn(struct client *client)
 {
     const struct phase *phase = &client->phase;
 
-    if (client->ops->turn(client, patience_us(client)) < 0)
+    if (client->ops->turn(client, turn_timeout_us(client)) < 0)
         return -1;
-    if (atomic_load_explicit(&client->gang->stop, memory_order_relaxed) ||
-        (phase->duration_ns > 0 && client->talk.now_ns >= phase->start_ns + phase->duration_ns))
-        stop_giving(client);
+    if (atomic_load_explicit(&client->group->stop, memory_order_relaxed) ||
+        (phase->duration_ns > 0 && client->ctx.now_ns >= phase->start_ns + phase->duration_ns))
+        stop_issuing(client);
     if (!client->closed && dispatch(client) < 0)
         return -1;
     if (client->ops->flush(client) < 0)
         return -1;
-    atomic_store_explicit(&client->shown, client->talk.tally.requests, memory_order_relaxed);
+    atomic_store_explicit(&client->shown, client->ctx.tally.requests, memory_order_relaxed);
     return check_silence(client);
 }
 
 static bool is_broken(const struct client *client)
 {
-    return atomic_load_explicit(&client->gang->broken, memory_order_relaxed);
+    return atomic_load_explicit(&client->group->broken, memory_order_relaxed);
 }
 
 static int work(struct client *client)
@@ -269,19 +270,22 @@ static int work(struct client *client)
         rc = client_settle(client, &client->conns[i]);
     if (rc == 0)
         rc = client->ops->flush(client);
-    while (rc == 0 && (client->giving || in_flight(client) > 0) && !is_broken(client))
+    while (rc == 0 && (client->issuing || in_flight(client) > 0) && !is_broken(client))
         rc = one_turn(client);
-    client->end_ns = client->talk.now_ns;
+    client->end_ns = client->ctx.now_ns;
     return rc;
 }
 
-/* Several threads with one device: what others wait for may come through this thread's queue. */
-static int attend(struct client *client)
+/*
+ * Keeps receiving after this thread is done: with one device for several threads, frames for other
+ * threads may arrive in this thread's queue.
+ */
+static int serve_device(struct client *client)
 {
     int rc = 0;
 
-    while (rc == 0 && atomic_load(&client->gang->busy) > 0 && !is_broken(client)) {
-        rc = client->ops->turn(client, client->plan->poll ? 0 : ATTEND_US);
+    while (rc == 0 && atomic_load(&client->group->busy) > 0 && !is_broken(client)) {
+        rc = client->ops->turn(client, client->plan->poll ? 0 : SERVE_DEVICE_US);
         if (rc == 0)
             rc = client->ops->flush(client);
     }
@@ -293,30 +297,30 @@ int client_run(struct client *client)
     int rc = client->phase.kind == PHASE_CONNECT ? client->ops->connect(client) : work(client);
 
     if (rc < 0)
-        atomic_store(&client->gang->broken, true);
-    atomic_fetch_sub(&client->gang->busy, 1);
+        atomic_store(&client->group->broken, true);
+    atomic_fetch_sub(&client->group->busy, 1);
     if (rc == 0 && client->ops == &client_stack_ops && client->plan->threads > 1)
-        rc = attend(client);
+        rc = serve_device(client);
     return rc;
 }
 
 /* ---- open and close ---------------------------------------------------------------------- */
 
-static int open_sessions(struct client *client)
+static int open_pipelines(struct client *client)
 {
     uint32_t depth = client->plan->depth > STORE_DEPTH ? client->plan->depth : STORE_DEPTH;
     unsigned i;
 
     client->conns = calloc(client->count, sizeof(client->conns[0]));
-    client->talk.latency = malloc(sizeof(*client->talk.latency));
-    if (!client->conns || !client->talk.latency)
+    client->ctx.latency = malloc(sizeof(*client->ctx.latency));
+    if (!client->conns || !client->ctx.latency)
         return client_fail(client, "no memory for the connections");
     for (i = 0; i < client->count; i++) {
         client->conns[i].client = client;
         client->conns[i].fd = -1;
         client->conns[i].server = &client->plan->servers[i % client->plan->server_count];
-        if (session_open(&client->conns[i].session, &client->talk, depth, client->plan->mix.multi) <
-            0)
+        if (pipeline_open(&client->conns[i].pipeline, &client->ctx, depth,
+                          client->plan->mix.multi) < 0)
             return client_fail(client, "no memory for the connections");
     }
     return 0;
@@ -328,17 +332,17 @@ int client_open(struct client *client, const struct plan *plan, unsigned count, 
     client->plan = plan;
     client->count = count;
     client->epoll_fd = -1;
-    client->talk.forms = &plan->forms;
-    client->talk.keys = &plan->keys;
-    client->talk.verify = plan->verify;
-    client->talk.fill = plan->fill;
+    client->ctx.templates = &plan->templates;
+    client->ctx.keys = &plan->keys;
+    client->ctx.verify = plan->verify;
+    client->ctx.fill = plan->fill;
     source_init(&client->source, &plan->mix, &plan->popularity, plan->keys.count);
     if (plan->replaying)
         source_replay(&client->source, &plan->replay, client->number, plan->threads,
                       plan->replay_again);
     u_list_init(&client->ready);
     u_list_init(&client->reopens);
-    if (open_sessions(client) < 0) {
+    if (open_pipelines(client) < 0) {
         if (nic)
             nic_close(nic);
         return -1;
@@ -354,9 +358,9 @@ void client_close(struct client *client)
         return;
     client->ops->close(client);
     for (i = 0; client->conns && i < client->count; i++) {
-        session_close(&client->conns[i].session);
+        pipeline_close(&client->conns[i].pipeline);
         free(client->conns[i].unsent);
     }
     free(client->conns);
-    free(client->talk.latency);
+    free(client->ctx.latency);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One thread of load: its connections, over kernel sockets or over a stack of its own, and the loop
- * that keeps them busy, as fast as they answer (closed loop) or at given times (open loop).
+ * A load thread: its connections, through kernel sockets or the own TCP/IP stack, and the loop that
+ * keeps them busy, as fast as replies arrive (closed loop) or at scheduled times (open loop).
  *
- * The thread of a client lives for one phase; the connections stay open between phases.
+ * The thread of a client runs for one phase; connections stay open between phases.
  */
 #ifndef UCLOAD_CLIENT_H
 #define UCLOAD_CLIENT_H
@@ -17,18 +17,18 @@
 #include "base/list.h"
 #include "common/host.h"
 #include "load/arrivals.h"
-#include "session.h"
-#include "source.h"
+#include "pipeline.h"
+#include "request_source.h"
 
 #define CLIENT_ERROR_MAX 400
 
-/* Longest sleep: signs to stop and timeouts are looked at so often. */
+/* Longest sleep, so that stop requests and timeouts are noticed. */
 #define CLIENT_SLEEP_US_MAX 50000
 
-/* Requests that are chosen at a time. */
+/* Requests drawn at a time. */
 #define CLIENT_DRAWN_MAX 32
 
-/* Servers that connections are dealt to in turn. */
+/* Maximum number of servers; connections are distributed round-robin. */
 #define CLIENT_SERVERS_MAX 8
 
 struct server {
@@ -36,93 +36,93 @@ struct server {
     socklen_t addr_len;
 };
 
-/* The same for all threads, and not changed while they run. */
+/* Shared by all threads; constant while they run. */
 struct plan {
     struct keyspace keys;
-    struct forms forms;
+    struct templates templates;
     struct mix mix;
     struct load_popularity popularity;
-    struct replay replay;
+    struct loaded_trace replay;
     bool replaying, replay_again;
     unsigned threads;
-    bool fill; /* keys that a get does not find are stored */
+    bool fill; /* store keys that a get misses */
     bool verify;
-    bool poll; /* never sleeps */
+    bool poll; /* busy-poll, never sleep */
     uint32_t depth;
     uint64_t timeout_ns;
     uint64_t seed;
     enum load_arrivals_kind arrivals;
-    uint64_t reconnect; /* a connection is closed and opened again after so many requests; 0: not */
+    uint64_t reconnect; /* requests per connection before it is reopened; 0: unlimited */
     struct server servers[CLIENT_SERVERS_MAX];
     unsigned server_count;
     char server_text[200];
     struct link_options link;
 };
 
-/* What all threads of a run know of each other. */
-struct gang {
-    atomic_bool stop;   /* no more requests are begun */
-    atomic_bool broken; /* one has failed: nobody waits for anything any more */
-    atomic_uint busy;   /* those that have not done what their phase says */
+/* Shared state of all threads of a run. */
+struct thread_group {
+    atomic_bool stop;   /* start no more requests */
+    atomic_bool broken; /* a thread has failed: end without waiting */
+    atomic_uint busy;   /* threads that have not completed the phase */
 };
 
 enum phase_kind {
-    PHASE_CONNECT, /* all connections are opened */
-    PHASE_STORE,   /* each key is stored */
-    PHASE_ASK,     /* the first thread asks the server for its statistics */
+    PHASE_CONNECT, /* open all connections */
+    PHASE_STORE,   /* store every key */
+    PHASE_STATS,   /* the first thread requests the server's statistics */
     PHASE_LOAD
 };
 
-/* What is to be done in a phase, by one thread. */
+/* The work of one thread in a phase. */
 struct phase {
     enum phase_kind kind;
-    uint64_t from, to;     /* storing: ids */
+    uint64_t from, to;     /* PHASE_STORE: range of ids */
     uint64_t start_ns;     /* on CLOCK_MONOTONIC */
-    uint64_t record_ns;    /* how long after the start replies begin to count */
-    uint64_t duration_ns;  /* no request is begun later; 0: no such bound */
-    uint64_t requests_max; /* 0: no such bound */
-    double per_second;     /* open loop; 0: closed */
+    uint64_t record_ns;    /* warm-up: requests before start_ns + record_ns are not counted */
+    uint64_t duration_ns;  /* no request starts later than this after start_ns; 0: unlimited */
+    uint64_t requests_max; /* 0: unlimited */
+    double per_second;     /* open loop: rate; 0: closed loop */
     uint64_t seed;
 };
 
 struct client;
 
 struct conn {
-    struct session session; /* first */
+    struct pipeline pipeline; /* first */
     struct client *client;
-    struct u_list ready_link; /* open loop: free for a request */
+    struct u_list ready_link; /* open loop: in client.ready while a request may start */
     bool is_ready;
     bool is_open;
-    uint64_t allowance; /* requests that may be begun before it is closed; 0 while it is not open */
+    uint64_t allowance; /* requests before it is reopened; 0 while it is not open */
     const struct server *server;
     struct us_conn *us;
     int fd;
     bool wants_write;
-    uint8_t *unsent; /* what the kernel did not take; memory only for those that need it */
+    uint8_t *unsent; /* bytes that the kernel did not accept; allocated on demand */
     uint32_t unsent_at, unsent_len;
 };
 
-/* A transport. Functions return 0, or -1 after client_fail(). */
+/* A transport. The functions return 0, or -1 after client_fail(). */
 struct client_ops {
-    /* Prepares everything but the connections. */
+    /* Prepares everything except the connections. */
     int (*open)(struct client *client, struct nic *nic);
 
-    /* Opens all connections, and the idle ones. In the thread that uses them. */
+    /* Opens all connections, idle ones included. Called in the client's thread. */
     int (*connect)(struct client *client);
 
-    /* Closes a connection without anything in flight, and opens it again: client_opened(). */
+    /* Closes a connection with no request in flight and reopens it; then calls client_opened(). */
     int (*reopen)(struct client *client, struct conn *conn);
 
     /*
-     * Waits for replies, at most wait_us, sets talk.now_ns, and hands what came to
+     * Waits for replies, at most wait_us, sets ctx.now_ns, and passes received bytes to
      * client_replied().
      */
     int (*turn)(struct client *client, uint64_t wait_us);
 
-    /* Writes as much as is to be written on a connection: client_next() gives more. */
+    /* Writes requests on a connection; client_next() starts more. */
     int (*pump)(struct client *client, struct conn *conn);
 
-    /* What was written in this turn goes out. */
+    /* Sends what was written in this turn. */
     int (*flush)(struct client *client);
 
     void (*close)(struct client *client);
@@ -136,39 +136,39 @@ struct client {
     unsigned number;
     struct conn *conns;
     unsigned count;
-    unsigned idle_count; /* connections that are opened and stay silent */
-    struct talk talk;
+    unsigned idle_count; /* connections that stay idle */
+    struct thread_ctx ctx;
     struct source source;
     struct phase phase;
     struct load_arrivals arrivals;
     struct u_list ready;
-    uint32_t drawn_at, drawn_count; /* requests that were chosen and are to be begun */
-    uint32_t drawn_keys;            /* of each; if it is not 1, there is one request */
-    uint32_t draw_max;              /* how many to choose at a time in this phase */
+    uint32_t drawn_at, drawn_count; /* drawn requests: the next one to start, and their number */
+    uint32_t drawn_keys;            /* keys per request; if it is not 1, there is one request */
+    uint32_t draw_max;              /* requests to draw at a time in this phase */
     enum op drawn_ops[CLIENT_DRAWN_MAX];
-    uint64_t ids[SESSION_MULTI_MAX];
-    uint64_t begun;    /* requests, in this phase */
-    uint64_t answered; /* talk.answered when it began */
-    uint64_t heard;    /* bytes of replies at the end of the last turn */
-    uint64_t heard_ns; /* the last turn that brought some, or had nothing to wait for before */
-    bool was_quiet;    /* nothing was in flight when the last turn ended */
-    uint64_t end_ns;   /* when the phase was over */
-    bool giving;       /* requests may be begun */
-    bool closed;       /* closed loop */
-    struct gang *gang;
-    atomic_uint_fast64_t shown; /* requests answered, for others to look at */
+    uint64_t ids[PIPELINE_MULTI_MAX];
+    uint64_t begun;       /* requests started in this phase */
+    uint64_t answered;    /* ctx.answered at the start of the phase */
+    uint64_t received;    /* bytes received up to the last turn */
+    uint64_t received_ns; /* time of the last turn that received bytes, or was idle before */
+    bool was_idle;        /* no request was in flight at the end of the last turn */
+    uint64_t end_ns;      /* end of the phase */
+    bool issuing;         /* requests may be started */
+    bool closed;          /* the loop is closed: a reply starts the next request */
+    struct thread_group *group;
+    atomic_uint_fast64_t shown; /* requests answered, for the progress line */
     bool failed;
     char error[CLIENT_ERROR_MAX];
 
-    int epoll_fd; /* kernel sockets */
+    int epoll_fd; /* kernel sockets: */
     uint8_t *buffer;
     int *idle_fds;
-    unsigned from_count; /* connections begun: it decides what address the next comes from */
-    struct host host;    /* own stack */
+    unsigned from_count; /* connections opened so far, which selects the source address */
+    struct host host;    /* own stack: */
     unsigned open_count;
     uint32_t port_next;
-    struct conn idle;      /* stands for all idle ones */
-    struct u_list reopens; /* that wait for room in the stack; by ready_link */
+    struct conn idle;      /* represents all idle connections */
+    struct u_list reopens; /* waiting for a free connection of the stack */
     uint64_t active_ns;
 };
 
@@ -181,46 +181,46 @@ static inline uint64_t client_clock_ns(void)
 }
 
 /*
- * Prepares a thread with `count` connections, which PHASE_CONNECT opens; nic is its queue, or null
- * for kernel sockets, and the client's from then on. client->number, gang and idle_count are set
- * before. Returns 0, or -1 with client->error set; close it anyway.
+ * Prepares a client with `count` connections, which PHASE_CONNECT opens. nic is its queue, or null
+ * for kernel sockets; the client owns it. client->number, group and idle_count are set by the
+ * caller. Returns 0, or -1 with client->error set; client_close() is required in both cases.
  */
 int client_open(struct client *client, const struct plan *plan, unsigned count, struct nic *nic);
 
 void client_close(struct client *client);
 
 /*
- * Does what client->phase says; all else is in talk and end_ns then. gang->busy counts this thread
- * until it has done so; frames for other threads of the gang are still looked after then, until all
- * have. Returns 0, or -1 with client->error set.
+ * Runs client->phase; the results are in ctx and end_ns. Decrements group->busy when done, and
+ * continues to serve the device for other threads until all are done. Returns 0, or -1 with
+ * client->error set.
  */
 int client_run(struct client *client);
 
 /* ---- for the transports ------------------------------------------------------------------ */
 
-/* Remembers the first failure. Returns -1. */
+/* Stores the first error message. Returns -1. */
 __attribute__((format(printf, 2, 3))) int client_fail(struct client *client, const char *format,
                                                       ...);
 
-/* A connection is there: it may be given requests. */
+/* Called when a connection is open. */
 int client_opened(struct client *client, struct conn *conn);
 
-/* Chooses requests when none is left. Returns false if there is to be none any more. */
+/* Draws requests. Returns false if no more are to be started. */
 bool client_draw(struct client *client);
 
-/* Whether a request may be begun on this connection. */
+/* Whether a request may start on this connection. */
 static inline bool client_is_free(const struct conn *conn)
 {
-    return session_is_free(&conn->session) && conn->allowance > 0;
+    return pipeline_is_free(&conn->pipeline) && conn->allowance > 0;
 }
 
-/* Whether a request was chosen that is to be begun; chooses some if none is left. */
+/* Whether there is a request to start; draws more if none is left. */
 static inline bool client_has_drawn(struct client *client)
 {
     return client->drawn_at < client->drawn_count || client_draw(client);
 }
 
-/* The request that was chosen for this connection: which of those that were drawn. */
+/* Takes the next drawn request for this connection. Returns its index. */
 static inline uint32_t client_take(struct client *client, struct conn *conn)
 {
     client->begun++;
@@ -228,7 +228,7 @@ static inline uint32_t client_take(struct client *client, struct conn *conn)
     return client->drawn_at++;
 }
 
-/* Begins a request on a free connection, unless there is to be none any more. */
+/* Starts a request on a free connection. Returns false if no more are to be started. */
 static inline bool client_begin(struct client *client, struct conn *conn, uint64_t at_ns)
 {
     uint32_t at;
@@ -236,23 +236,23 @@ static inline bool client_begin(struct client *client, struct conn *conn, uint64
     if (!client_has_drawn(client))
         return false;
     at = client_take(client, conn);
-    session_begin(&conn->session, client->drawn_ops[at], client->ids + at, client->drawn_keys,
-                  at_ns);
+    pipeline_begin(&conn->pipeline, client->drawn_ops[at], client->ids + at, client->drawn_keys,
+                   at_ns);
     return true;
 }
 
-/* Closed loop: begins the next request on this connection if there is to be one. Returns whether.
- */
+/* Closed loop: starts the next request on a connection. Returns whether it did. */
 static inline bool client_next(struct client *client, struct conn *conn)
 {
-    return client_is_free(conn) && client->closed &&
-           client_begin(client, conn, client->talk.now_ns);
+    return client_is_free(conn) && client->closed && client_begin(client, conn, client->ctx.now_ns);
 }
 
-/* Bytes have come on a connection. */
+/* Processes received bytes. Returns 0, or -1 after client_fail(). */
 int client_replied(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len);
 
-/* All that had come on a connection was handed over: it may be given more to do. */
+/*
+ * Called after all received bytes of a connection were processed: starts requests, or reopens it.
+ */
 int client_settle(struct client *client, struct conn *conn);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Watching cores; see hiccup.h. */
+/* Hiccup detection; see hiccup.h. */
 #define _GNU_SOURCE /* pthread_attr_setaffinity_np() */
 #include "hiccup.h"
 

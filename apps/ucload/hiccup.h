@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the machine does to a measurement: how often, and for how long, a thread that wants to run
- * on a core cannot, because the host has stopped the machine or somebody else runs.
+ * Hiccup detection: how often and how long a runnable thread does not run on a core, because the
+ * hypervisor has stopped the machine or another process runs.
  *
- * On each core that is watched a thread sleeps for two milliseconds at a time. When it wakes more
- * than one too late, that was a hiccup: what is measured meanwhile has waited as well.
+ * A thread per watched core sleeps for two milliseconds at a time. Waking more than one millisecond
+ * late is a hiccup, which also delays the measured requests.
  */
 #ifndef UCLOAD_HICCUP_H
 #define UCLOAD_HICCUP_H
@@ -18,11 +18,11 @@
 
 #define HICCUP_CORES_MAX 16
 
-/* Of all cores that were watched. */
+/* The result for all watched cores. */
 struct hiccups {
     uint64_t count;
     uint64_t longest_ns;
-    uint64_t worst_ns; /* all of that core which had most */
+    uint64_t worst_ns; /* sum of the core with the largest sum */
 };
 
 struct hiccup_core {
@@ -33,28 +33,28 @@ struct hiccup_core {
 };
 
 struct hiccup_watch {
-    pthread_mutex_t lock; /* of what follows, and of what the cores have counted */
-    uint64_t from_ns;     /* what begins before does not count */
+    pthread_mutex_t lock; /* protects the following fields and the cores' counters */
+    uint64_t from_ns;     /* earlier hiccups are not counted */
     struct hiccup_core cores[HICCUP_CORES_MAX];
-    unsigned count; /* cores that are watched */
+    unsigned count; /* watched cores */
     atomic_bool stop;
 };
 
 /*
- * Starts to watch these cores, at most HICCUP_CORES_MAX of them. Returns 0, or a negative errno
- * value if one of them cannot be. Close it anyway.
+ * Starts to watch these cores, at most HICCUP_CORES_MAX. Returns 0, or a negative errno value if a
+ * core cannot be watched. hiccup_close() is required in both cases.
  */
 int hiccup_open(struct hiccup_watch *watch, const struct cores *cores);
 
 void hiccup_close(struct hiccup_watch *watch);
 
-/* Forgets what was, and counts what begins at from_ns of CLOCK_MONOTONIC or later. */
+/* Resets the counters and counts hiccups that start at from_ns of CLOCK_MONOTONIC or later. */
 void hiccup_start(struct hiccup_watch *watch, uint64_t from_ns);
 
-/* What has been since then. */
+/* The hiccups since then. */
 struct hiccups hiccup_read(struct hiccup_watch *watch);
 
-/* Counts one if a thread woke so much too late; what hiccup_open()'s threads call. */
+/* Counts a hiccup if a thread woke late. Called by the watching threads. */
 void hiccup_woke(struct hiccup_core *core, uint64_t due_ns, uint64_t now_ns);
 
 #endif

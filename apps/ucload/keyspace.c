@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The keys that are asked for; see keyspace.h. */
+/* Keys and values; see keyspace.h. */
 #include "keyspace.h"
 
 #include <stdio.h>
@@ -8,12 +8,12 @@
 
 #include "base/prng.h"
 
-/* The text is the same in every run, so that values stored by another one are known too. */
+/* The same text in every run, so that values stored by earlier runs can be verified. */
 #define TEXT_SEED 11211
 
 static const char letters[64] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 
-/* Printable, so that a wrong value can be looked at. Slices that begin elsewhere differ at once. */
+/* Printable text; slices with different offsets differ in the first bytes. */
 static void write_text(uint8_t *text, size_t bytes)
 {
     struct u_prng prng;
@@ -28,18 +28,18 @@ static void write_text(uint8_t *text, size_t bytes)
     }
 }
 
-/* The smallest and the largest number that a distribution has. */
+/* The smallest and the largest number of a distribution. */
 static void find_bounds(const struct load_size *size, uint32_t *min, uint32_t *max)
 {
     *min = size->min;
     *max = size->max;
-    if (size->choices > 0 || size->law != LOAD_SIZE_EVEN)
+    if (size->choices > 0 || size->law != LOAD_SIZE_UNIFORM)
         return;
-    *min = load_size_at(size, 0);
-    *max = load_size_at(size, 1 - 0x1p-53);
+    *min = load_size_quantile(size, 0);
+    *max = load_size_quantile(size, 1 - 0x1p-53);
 }
 
-/* The text that all values are slices of. */
+/* Allocates the text that all values are slices of. */
 static int open_text(struct keyspace *keys, char error[LOAD_ERROR_MAX])
 {
     size_t bytes = (size_t)KEYSPACE_SLICES + keys->value_bytes_max + KEYSPACE_SPARE;
@@ -73,8 +73,8 @@ int keyspace_open(struct keyspace *keys, uint64_t count, const char *key_size,
     return open_text(keys, error);
 }
 
-int keyspace_open_replay(struct keyspace *keys, const struct replay *replay,
-                         char error[LOAD_ERROR_MAX])
+int keyspace_open_trace(struct keyspace *keys, const struct loaded_trace *replay,
+                        char error[LOAD_ERROR_MAX])
 {
     uint32_t i;
 

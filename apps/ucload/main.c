@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucload: load for servers that speak memcached's protocols, over kernel sockets or over our own
- * TCP/IP stack.
+ * ucload: a load generator for memcached's protocols, through kernel sockets or the own TCP/IP
+ * stack.
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,10 +16,10 @@
 
 #define EXIT_WRONG 1
 
-/* A rate that missed the goal is tried so often again if the machine has had hiccups meanwhile. */
+/* Retries of a rate that missed the goal while the machine had hiccups. */
 #define SECOND_TRIES 2
 
-/* Of the closed loop that tells where the search for --slo begins. */
+/* Duration of the closed loop that determines the first rate of --slo. */
 #define PROBE_SECONDS 0.3
 
 static struct run run;
@@ -28,7 +28,7 @@ static struct result stored, result;
 static void on_signal(int number)
 {
     (void)number;
-    atomic_store(&run.gang.stop, true);
+    atomic_store(&run.group.stop, true);
 }
 
 static double cpu_seconds(void)
@@ -40,13 +40,13 @@ static double cpu_seconds(void)
            (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
 }
 
-/* Whether a rate keeps the goal: 1 or 0, or -1. */
+/* Whether a rate meets the goal: 1 or 0, or -1. */
 static int try_rate(const struct options *o, double rate, unsigned number, struct result *tried)
 {
     unsigned again;
     bool kept = false;
 
-    for (again = 0; again <= SECOND_TRIES && !kept && !atomic_load(&run.gang.stop); again++) {
+    for (again = 0; again <= SECOND_TRIES && !kept && !atomic_load(&run.group.stop); again++) {
         if (run_measure(&run, o, rate, number + again * SLO_TRIES_MAX, tried) < 0)
             return -1;
         kept = tried->tally.requests > 0 && slo_value(&o->slo, &tried->latency) <= o->slo.limit_ns;
@@ -56,7 +56,7 @@ static int try_rate(const struct options *o, double rate, unsigned number, struc
     return kept;
 }
 
-/* Looks for the highest rate; the result is that of the last try that kept the goal. */
+/* Searches for the highest rate; the result is that of the last rate that met the goal. */
 static int search(const struct options *o, struct report *report)
 {
     static struct result tried;
@@ -70,12 +70,12 @@ static int search(const struct options *o, struct report *report)
     if (run_measure(&run, &probe, 0, 0, &result) < 0)
         return -1;
     slo_start(&s, (double)result.tally.requests / result.seconds / 4);
-    while ((rate = slo_next(&s)) > 0 && !atomic_load(&run.gang.stop)) {
+    while ((rate = slo_next(&s)) > 0 && !atomic_load(&run.group.stop)) {
         kept = try_rate(o, rate, s.tries + 1, &tried);
         if (kept < 0)
             return -1;
-        if (atomic_load(&run.gang.stop))
-            break; /* what was cut off tells nothing */
+        if (atomic_load(&run.group.stop))
+            break; /* an interrupted measurement has no meaning */
         if (o->progress)
             fprintf(stderr, "%12.0f requests/s: %.1f us, %s\n", rate,
                     (double)slo_value(&o->slo, &tried.latency) / 1e3, kept ? "kept" : "missed");
@@ -89,13 +89,13 @@ static int search(const struct options *o, struct report *report)
     return 0;
 }
 
-/* One measurement, what the server says that it took, and what it took here. */
+/* Runs one measurement and reads the CPU cycles of the server and of this process. */
 static int measure_once(const struct options *o, struct report *report)
 {
     uint64_t before = 0, after = 0, answered, own;
     int rc;
 
-    if (o->server_cycles && run_ask(&run, &before) < 0)
+    if (o->server_cycles && run_server_cycles(&run, &before) < 0)
         return -1;
     answered = run_answered(&run);
     own = run_cycles(&run);
@@ -103,8 +103,8 @@ static int measure_once(const struct options *o, struct report *report)
     answered = run_answered(&run) - answered;
     if (answered > 0)
         report->own_cycles = (double)(run_cycles(&run) - own) / (double)answered;
-    if (rc == 0 && o->server_cycles && !atomic_load(&run.gang.stop) && answered > 0) {
-        rc = run_ask(&run, &after);
+    if (rc == 0 && o->server_cycles && !atomic_load(&run.group.stop) && answered > 0) {
+        rc = run_server_cycles(&run, &after);
         report->server_cycles = (double)(after - before) / (double)answered;
     }
     return rc;
@@ -130,8 +130,8 @@ static int measure(const struct options *o, struct report *report)
     return rc;
 }
 
-/* The texts of what went wrong, and the exit status. */
-static int judge(int rc, const struct options *o)
+/* Prints error messages. Returns the exit status. */
+static int report_errors(int rc, const struct options *o)
 {
     const struct tally *t = &result.tally;
     uint64_t bad = t->wrong + t->refused + stored.tally.wrong + stored.tally.refused;
@@ -143,12 +143,12 @@ static int judge(int rc, const struct options *o)
         status = EX_UNAVAILABLE;
     }
     if (bad > 0) {
-        fprintf(stderr, "ucload: %llu replies were wrong or refused\n", (unsigned long long)bad);
+        fprintf(stderr, "ucload: %llu replies were wrong or errors\n", (unsigned long long)bad);
         status = EXIT_WRONG;
     }
     for (i = 0; bad > 0 && rc == 0 && i < run.thread_count; i++) {
-        if (run.threads[i].client.talk.error[0]) {
-            fprintf(stderr, "ucload: for instance: %s\n", run.threads[i].client.talk.error);
+        if (run.threads[i].client.ctx.error[0]) {
+            fprintf(stderr, "ucload: for instance: %s\n", run.threads[i].client.ctx.error);
             break;
         }
     }
@@ -176,7 +176,7 @@ static int load(const struct options *o)
         report_json(stdout, &report);
     else if (report.result->seconds > 0)
         report_text(stdout, &report);
-    status = judge(rc, o);
+    status = report_errors(rc, o);
     run_close(&run);
     return status;
 }
@@ -187,16 +187,16 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = on_signal};
 
     switch (options_parse(argc, argv, &options)) {
-    case COMMAND_HELP:
+    case CMDLINE_HELP:
         options_print_help(stdout);
         return 0;
-    case COMMAND_VERSION:
+    case CMDLINE_VERSION:
         printf("ucload %s\n", UCACHED_VERSION);
         return 0;
-    case COMMAND_BAD:
+    case CMDLINE_BAD:
         fprintf(stderr, "ucload: %s\nucload --help lists what there is\n", options.error);
         return EX_USAGE;
-    case COMMAND_RUN:
+    case CMDLINE_RUN:
         break;
     }
     if (!options.json && isatty(STDERR_FILENO))

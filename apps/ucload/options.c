@@ -1,203 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucload's command line: one table, from which it is read and its help is printed. */
+/* ucload's command line: the table of its options, and the checks between them. */
 #include "options.h"
 
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "common/value.h"
+#include "common/backend.h"
 #include "run.h"
 
 static const struct link_defaults link_defaults = {
     .dev = "ucload0", .ip = "10.100.0.30/24", .host_ip = "10.100.0.10/24"};
 
-__attribute__((format(printf, 2, 3))) static int fail(struct options *o, const char *format, ...)
+/* The ETC pool of Facebook as Atikoglu et al. (2012) describe it. */
+static int set_etc(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
 {
-    va_list args;
+    struct options *o = settings;
 
-    va_start(args, format);
-    vsnprintf(o->error, sizeof(o->error), format, args);
-    va_end(args);
-    return -1;
-}
-
-/* ---- values ------------------------------------------------------------------------------ */
-
-static int number(struct options *o, const char *name, const char *arg, uint64_t min, uint64_t max,
-                  uint64_t *value)
-{
-    if (value_number(arg, min, max, value) == 0)
-        return 0;
-    return fail(o, "--%s: \"%s\" is not a number from %llu to %llu", name, arg,
-                (unsigned long long)min, (unsigned long long)max);
-}
-
-static int small(struct options *o, const char *name, const char *arg, uint64_t max,
-                 unsigned *value)
-{
-    uint64_t v;
-
-    if (number(o, name, arg, 1, max, &v) < 0)
-        return -1;
-    *value = (unsigned)v;
-    return 0;
-}
-
-static int seconds(struct options *o, const char *name, const char *arg, double min, double *value)
-{
-    if (value_ratio(arg, value) == 0 && *value >= min && *value <= 1e6)
-        return 0;
-    return fail(o, "--%s: \"%s\" is not a number of seconds", name, arg);
-}
-
-static int set_server(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->server = arg;
-    return 0;
-}
-
-static int set_threads(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    return small(o, "threads", arg, RUN_THREADS_MAX, &o->threads);
-}
-
-static int set_connections(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    return small(o, "connections", arg, 1000000, &o->connections);
-}
-
-static int set_idle(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    return small(o, "idle", arg, 1000000, &o->idle);
-}
-
-static int set_reconnect(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    return number(o, "reconnect", arg, 1, UINT64_MAX / 2, &o->reconnect);
-}
-
-static int set_server_cycles(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->server_cycles = true;
-    return 0;
-}
-
-static int set_depth(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    return small(o, "depth", arg, SESSION_DEPTH_MAX, &o->depth);
-}
-
-static int set_time(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->seconds_given = true;
-    return seconds(o, "time", arg, 0.001, &o->seconds);
-}
-
-static int set_warmup(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    return seconds(o, "warmup", arg, 0, &o->warmup_s);
-}
-
-static int set_timeout(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    return seconds(o, "timeout", arg, 0.001, &o->timeout_s);
-}
-
-static int set_requests(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    return number(o, "requests", arg, 1, UINT64_MAX / 2, &o->requests);
-}
-
-static int set_protocol(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-    static const char *const names[PROTOCOL_COUNT] = {"text", "meta", "binary"};
-    unsigned i;
-
-    for (i = 0; i < PROTOCOL_COUNT; i++) {
-        if (strcmp(arg, names[i]) == 0) {
-            o->protocol = (enum protocol)i;
-            return 0;
-        }
-    }
-    return fail(o, "--protocol: \"%s\" is not one of text, meta, binary", arg);
-}
-
-static int set_mix(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->mix = arg;
-    return 0;
-}
-
-static int set_multi(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    return number(o, "multi", arg, 1, SESSION_MULTI_MAX, &o->multi);
-}
-
-static int set_keys(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    return number(o, "keys", arg, 1, UINT64_C(1) << 40, &o->keys);
-}
-
-static int set_key_size(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->key_size = arg;
-    return 0;
-}
-
-static int set_value_size(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->value_size = arg;
-    return 0;
-}
-
-static int set_popularity(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->popularity = arg;
-    return 0;
-}
-
-/* Facebook's ETC pool, as Atikoglu et al. (2012) describe it. */
-static int set_etc(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
+    (void)arg;
+    (void)error;
     o->key_size = "etc-key";
     o->value_size = "etc-value";
     o->mix = "get:30,set:1";
@@ -205,278 +25,216 @@ static int set_etc(void *settings, const char *arg)
     return 0;
 }
 
-static int set_replay(void *settings, const char *arg)
+static int set_slo(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
 {
-    struct options *o = (struct options *)settings;
+    struct options *o = settings;
 
-    o->replay_path = arg;
-    o->no_preload = true;
-    return arg[0] != '\0' ? 0 : fail(o, "--replay: a file name is missing");
-}
-
-static int set_fill(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->fill = true;
-    return 0;
-}
-
-static int set_exptime(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    return number(o, "exptime", arg, 0, UINT32_MAX / 2, &o->exptime_s);
-}
-
-static int set_seed(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    return number(o, "seed", arg, 0, UINT64_MAX, &o->seed);
-}
-
-static int set_no_preload(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->no_preload = true;
-    return 0;
-}
-
-static int set_preload_only(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->preload_only = true;
-    return 0;
-}
-
-static int set_verify(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->verify = true;
-    return 0;
-}
-
-static int set_poll(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->poll = true;
-    return 0;
-}
-
-static int set_rate(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    if (value_ratio(arg, &o->rate) == 0 && o->rate > 0 && o->rate <= 1e9)
-        return 0;
-    return fail(o, "--rate: \"%s\" is not a number of requests per second", arg);
-}
-
-static int set_arrivals(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->arrivals = LOAD_ARRIVALS_CONSTANT;
-    if (strcmp(arg, "constant") == 0)
-        return 0;
-    o->arrivals = LOAD_ARRIVALS_POISSON;
-    if (strcmp(arg, "poisson") == 0)
-        return 0;
-    return fail(o, "--arrivals: \"%s\" is not one of poisson, constant", arg);
-}
-
-static int set_slo(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->slo_given = true;
     if (slo_parse(&o->slo, arg) == 0)
         return 0;
-    return fail(o,
-                "--slo: \"%s\" is no goal; give one like 'p99<200us', 'p99.9<1ms', 'mean<1ms' or "
-                "'max<10ms'",
-                arg);
+    return cmdline_fail(error,
+                        "\"%s\" is no goal; give one like 'p99<200us', 'p99.9<1ms', 'mean<1ms' or "
+                        "'max<10ms'",
+                        arg);
 }
 
-static int set_watch_cores(void *settings, const char *arg)
+static int set_watch_cores(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
 {
-    struct options *o = (struct options *)settings;
-    char why[CORES_ERROR_MAX];
+    struct options *o = settings;
 
-    if (cores_parse(arg, &o->watch, why) == 0)
-        return 0;
-    return fail(o, "--watch-cores: %s", why);
+    return cores_parse(arg, &o->watch, error);
 }
 
-static int set_json(void *settings, const char *arg)
+static const char *protocol_choice(unsigned index, const char **help)
 {
-    struct options *o = (struct options *)settings;
+    static const char *const words[PROTOCOL_COUNT] = {"text", "meta", "binary"};
 
-    o->json = true;
-    return 0;
+    *help = NULL;
+    return index < PROTOCOL_COUNT ? words[index] : NULL;
 }
 
-static int set_hdr(void *settings, const char *arg)
+static const char *arrivals_choice(unsigned index, const char **help)
 {
-    struct options *o = (struct options *)settings;
+    static const char *const words[] = {
+        [LOAD_ARRIVALS_POISSON] = "poisson", [LOAD_ARRIVALS_CONSTANT] = "constant"};
 
-    o->hdr_path = arg;
-    return arg[0] != '\0' ? 0 : fail(o, "--hdr: a file name is missing");
-}
-
-static int set_progress(void *settings, const char *arg)
-{
-    struct options *o = (struct options *)settings;
-
-    o->progress = true;
-    return 0;
+    *help = NULL;
+    return index < U_ARRAY_LEN(words) ? words[index] : NULL;
 }
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-static const struct command_option specs[] = {
-    {'s', "server", "HOST[:PORT]", set_server,
-     "what to load (default: 127.0.0.1:11211, or 10.100.0.20:11211\n"
-     "over the own TCP/IP stack); connections are dealt to several\n"
-     "in turn: A,B,C"},
-    {'t', "threads", "N", set_threads, "threads (default: 1)"},
-    {'c', "connections", "N", set_connections, "connections of all threads (default: 32)"},
-    {0, "idle", "N", set_idle, "further connections that are open and silent"},
-    {0, "reconnect", "N", set_reconnect,
-     "close each connection after N requests, and open it again"},
-    {'d', "depth", "N", set_depth, "requests in flight on each (default: 1)"},
-    {'T', "time", "SECONDS", set_time, "how long to measure (default: 5)"},
-    {'n', "requests", "N", set_requests, "how many requests to send instead, or at most"},
-    {'w', "warmup", "SECONDS", set_warmup, "load that is not counted before (default: 0)"},
-    {'P', "protocol", "NAME", set_protocol, "text (default), meta or binary"},
-    {'m', "mix", "MIX", set_mix,
-     "operations and their weights: get, set, delete, incr, touch\n(default: get)"},
-    {'g', "multi", "N", set_multi, "keys per get (default: 1)"},
-    {'k', "keys", "N", set_keys, "how many keys there are (default: 1000)"},
-    {0, "key-size", "SIZE", set_key_size,
+/* Rows name only the fields that they use. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
+#define AT(field) offsetof(struct options, field)
+#define COUNT_MAX (UINT64_MAX / 2)
+
+static const struct cmdline_option rows[] = {
+    {'s', "server", "HOST[:PORT]", NULL,
+     "server to load (default: 127.0.0.1:11211, or 10.100.0.20:11211\n"
+     "with the own TCP/IP stack); connections are distributed over\n"
+     "several: A,B,C",
+     CMDLINE_TEXT, AT(server)},
+    {'t', "threads", "N", NULL, "threads (default: 1)", CMDLINE_U32, AT(threads), 1,
+     RUN_THREADS_MAX},
+    {'c', "connections", "N", NULL, "connections of all threads (default: 32)", CMDLINE_U32,
+     AT(connections), 1, 1000000},
+    {0, "idle", "N", NULL, "additional connections that stay idle", CMDLINE_U32, AT(idle), 1,
+     1000000},
+    {0, "reconnect", "N", NULL, "close and reopen each connection after N requests", CMDLINE_U64,
+     AT(reconnect), 1, COUNT_MAX},
+    {'d', "depth", "N", NULL, "requests in flight per connection (default: 1)", CMDLINE_U32,
+     AT(depth), 1, PIPELINE_DEPTH_MAX},
+    {'T', "time", "SECONDS", NULL, "duration of the measurement (default: 5)", CMDLINE_RATIO,
+     AT(seconds), 0, 1000000, 1, .given = AT(seconds_given)},
+    {'n', "requests", "N", NULL, "number of requests, instead of or in addition to --time",
+     CMDLINE_U64, AT(requests), 1, COUNT_MAX},
+    {'w', "warmup", "SECONDS", NULL, "load before the measurement, not counted (default: 0)",
+     CMDLINE_RATIO, AT(warmup_s), 0, 1000000},
+    {'P', "protocol", "NAME", NULL, "text (default), meta or binary", CMDLINE_CHOICE, AT(protocol),
+     .choice = protocol_choice},
+    {'m', "mix", "MIX", NULL,
+     "operations and their weights: get, set, delete, incr, touch\n"
+     "(default: get)",
+     CMDLINE_TEXT, AT(mix)},
+    {'g', "multi", "N", NULL, "keys per get (default: 1)", CMDLINE_U32, AT(multi), 1,
+     PIPELINE_MULTI_MAX},
+    {'k', "keys", "N", NULL, "number of keys (default: 1000)", CMDLINE_U64, AT(keys), 1,
+     UINT64_C(1) << 40},
+    {0, "key-size", "SIZE", NULL,
      "bytes of a key: 8, 16-64, 20@9/40@1 (with weights),\n"
-     "gev:MU:SIGMA:K or etc-key (default: 8)"},
-    {0, "value-size", "SIZE", set_value_size,
-     "bytes of a value: likewise, gpareto:MU:SIGMA:K or etc-value\n(default: 8)"},
-    {'p', "popularity", "LAW", set_popularity,
-     "which keys: uniform (default), zipf:THETA, latest:THETA,\n"
-     "hot:SHARE-OF-KEYS:SHARE-OF-REQUESTS"},
+     "gev:MU:SIGMA:K or etc-key (default: 8)",
+     CMDLINE_TEXT, AT(key_size)},
+    {0, "value-size", "SIZE", NULL,
+     "bytes of a value: likewise, gpareto:MU:SIGMA:K or etc-value\n"
+     "(default: 8)",
+     CMDLINE_TEXT, AT(value_size)},
+    {'p', "popularity", "LAW", NULL,
+     "distribution of requests over keys: uniform (default),\n"
+     "zipf:THETA, latest:THETA, hot:SHARE-OF-KEYS:SHARE-OF-REQUESTS",
+     CMDLINE_TEXT, AT(popularity)},
     {0, "etc", NULL, set_etc,
      "the ETC workload of Facebook: its sizes, get:30,set:1 and\n"
-     "zipf:0.99; what stands behind it changes parts of it"},
-    {0, "replay", "FILE", set_replay,
-     "the requests of a trace instead (.csv or libCacheSim's\n"
-     "oracleGeneral): once, or as long as --time says"},
-    {0, "fill", NULL, set_fill, "store what a get of one key did not find"},
-    {0, "exptime", "SECONDS", set_exptime, "of what is stored or touched (default: 0, for ever)"},
-    {0, "no-preload", NULL, set_no_preload, "don't store the value of each key before"},
-    {0, "preload-only", NULL, set_preload_only, "store the value of each key, and no more"},
-    {'V', "verify", NULL, set_verify, "look at each byte of the values that come back"},
-    {'r', "rate", "N", set_rate,
-     "open loop: N requests per second, however fast they are\n"
-     "answered; latencies count from when each was to be sent"},
-    {0, "arrivals", "LAW", set_arrivals, "of the open loop: poisson (default) or constant"},
+     "zipf:0.99; later options override parts of it"},
+    {0, "replay", "FILE", NULL,
+     "send the requests of a trace (.csv or libCacheSim's\n"
+     "oracleGeneral): once, or repeatedly with --time",
+     CMDLINE_TEXT, AT(replay_path), .given = AT(no_preload)},
+    {0, "fill", NULL, NULL, "store the value after a get of one key misses", CMDLINE_ON, AT(fill)},
+    {0, "exptime", "SECONDS", NULL, "expiry time of set and touch (default: 0, never)", CMDLINE_U32,
+     AT(exptime_s), 0, UINT32_MAX / 2},
+    {0, "no-preload", NULL, NULL, "do not store all keys before the measurement", CMDLINE_ON,
+     AT(no_preload)},
+    {0, "preload-only", NULL, NULL, "store all keys and end", CMDLINE_ON, AT(preload_only)},
+    {'V', "verify", NULL, NULL, "compare every byte of received values", CMDLINE_ON, AT(verify)},
+    {'r', "rate", "N", NULL,
+     "open loop: N requests per second, independent of the replies;\n"
+     "latency counts from the scheduled send time",
+     CMDLINE_RATIO, AT(rate), 0, 1000000000, 1},
+    {0, "arrivals", "LAW", NULL, "arrivals of the open loop: poisson (default) or constant",
+     CMDLINE_CHOICE, AT(arrivals), .choice = arrivals_choice},
     {0, "slo", "GOAL", set_slo,
-     "find the highest rate that keeps 'p99<200us' or 'mean<1ms',\n"
-     "with --time for each that is tried"},
-    {0, "timeout", "SECONDS", set_timeout, "give up after so long without a reply (default: 5)"},
-    {0, "seed", "N", set_seed, "of all that is random (default: 1)"},
-    {0, "poll", NULL, set_poll, "never sleep"},
-    {0, "server-cycles", NULL, set_server_cycles,
-     "ask a ucached on its own stack what its busy loops took:\ncycles per request"},
+     "find the highest rate that meets 'p99<200us' or 'mean<1ms';\n"
+     "each rate is measured for --time",
+     .given = AT(slo_given)},
+    {0, "timeout", "SECONDS", NULL, "give up after this time without a reply (default: 5)",
+     CMDLINE_RATIO, AT(timeout_s), 0, 1000000, 1},
+    {0, "seed", "N", NULL, "seed of all random numbers (default: 1)", CMDLINE_U64, AT(seed), 0,
+     UINT64_MAX},
+    {0, "poll", NULL, NULL, "busy-poll, never sleep", CMDLINE_ON, AT(poll)},
+    {0, "server-cycles", NULL, NULL,
+     "read the CPU cycles per request of a ucached server with the\n"
+     "own TCP/IP stack from `stats ustack`",
+     CMDLINE_ON, AT(server_cycles)},
     {0, "watch-cores", "LIST", set_watch_cores,
-     "where to look for hiccups, times in which a thread that wants\n"
-     "to run cannot (default: the first 16 that this process may use)"},
-    {0, "json", NULL, set_json, "the result as JSON"},
-    {0, "hdr", "FILE", set_hdr, "write the latencies as a log of HdrHistogram"},
-    {0, "progress", NULL, set_progress, "a line each second (without it: if it is a terminal)"},
-    {'h', "help", NULL, NULL, "print this"},
-    {0, "version", NULL, NULL, "print the version"},
+     "cores to watch for hiccups, periods in which a runnable\n"
+     "thread does not run (default: the first 16 allowed cores)"},
+    {0, "json", NULL, NULL, "print the result as JSON", CMDLINE_ON, AT(json)},
+    {0, "hdr", "FILE", NULL, "write the latencies as an HdrHistogram log", CMDLINE_TEXT,
+     AT(hdr_path)},
+    {0, "progress", NULL, NULL, "print a line per second (default: if stderr is a terminal)",
+     CMDLINE_ON, AT(progress)},
+    {'h', "help", NULL, NULL, "print this text", CMDLINE_END, .min = CMDLINE_HELP},
+    {0, "version", NULL, NULL, "print the version", CMDLINE_END, .min = CMDLINE_VERSION},
 };
-
-#define SPECS U_ARRAY_LEN(specs)
 
 void options_print_help(FILE *to)
 {
-    fprintf(to, "ucload: load for servers that speak memcached's protocols\n\n"
+    struct link_options link;
+    struct cmdline_table table = link_table(&link);
+
+    fprintf(to, "ucload: load generator for memcached's protocols\n\n"
                 "usage: ucload [options]\n\n");
-    command_print_options(to, specs, SPECS);
-    fprintf(to, "\nThe link (of the own TCP/IP stack; its default addresses are 10.100.0.30/24 "
-                "and\n10.100.0.10/24):\n");
-    command_print_link(to);
+    cmdline_print_options(to, rows, U_ARRAY_LEN(rows));
+    fprintf(to, "\nThe link (default addresses of the own TCP/IP stack: 10.100.0.30/24, host "
+                "10.100.0.10/24):\n");
+    cmdline_print_options(to, table.options, table.count);
     fprintf(to, "\nExamples:\n"
-                "  ucload                                      a GET at a time on 32 connections\n"
+                "  ucload                                      one GET at a time, 32 connections\n"
                 "  ucload -d16 -m get:90,set:10 -V             pipelined, every reply verified\n"
                 "  ucload -k1000000 -p zipf:0.99 --value-size=64-1024 -m get:9,set:1\n"
                 "  ucload -r50000 --hdr=latency.hlog           open loop at 50000 requests/s\n"
-                "  ucload --slo='p99<200us' -T2                the highest rate that keeps it\n"
+                "  ucload --slo='p99<200us' -T2                the highest rate that meets it\n"
                 "  ucload --etc -k100000 -c64 -t2              Facebook's ETC workload\n"
-                "  ucload --reconnect=1 -c64                   a connection for each request\n"
-                "  ucload --idle=10000                         beside 10000 silent connections\n"
-                "  ucload --io=tap -s 10.100.0.10              over the own TCP/IP stack\n\n"
-                "Exit status: 0; 1 a reply was wrong or refused; 64 wrong options; 69 the server\n"
-                "cannot be reached, has gone or does not answer, or the system refuses what is\n"
-                "needed; 73 a file cannot be written.\n");
+                "  ucload --reconnect=1 -c64                   one connection per request\n"
+                "  ucload --idle=10000                         beside 10000 idle connections\n"
+                "  ucload --io=tap -s 10.100.0.10              own TCP/IP stack\n\n"
+                "Exit status: 0 success; 1 a reply was wrong or an error; 64 wrong options; 69 the "
+                "server\ncannot be reached, closed a connection or does not answer, or a system "
+                "call failed;\n73 a file cannot be written.\n");
 }
 
 /* ---- parsing ----------------------------------------------------------------------------- */
 
-static void set_defaults(struct options *o)
-{
-    memset(o, 0, sizeof(*o));
-    o->threads = 1;
-    o->connections = 32;
-    o->depth = 1;
-    o->seconds = 5;
-    o->timeout_s = 5;
-    o->mix = "get";
-    o->multi = 1;
-    o->keys = 1000;
-    o->key_size = "8";
-    o->value_size = "8";
-    o->popularity = "uniform";
-    o->seed = 1;
-}
-
 static int check(struct options *o, char **rest)
 {
     if (*rest)
-        return fail(o, "\"%s\" is not an option", *rest);
-    if (link_settle(&o->link, &link_defaults, o->error) < 0)
+        return cmdline_fail(o->error, "\"%s\" is not an option", *rest);
+    if (link_resolve(&o->link, &link_defaults, o->error) < 0)
         return -1;
-    if (o->link.io == LINK_IO_URING)
-        return fail(o, "--io=uring is not for ucload; use sock");
-    if (link_is_stack(o->link.io) && o->threads > NIC_QUEUES_MAX)
-        return fail(o, "--threads: the own TCP/IP stack has at most %d", NIC_QUEUES_MAX);
+    if (o->link.backend->io_uring)
+        return cmdline_fail(o->error, "--io=uring is not for ucload; use sock");
+    if (link_carries_frames(&o->link) && o->threads > NIC_QUEUES_MAX)
+        return cmdline_fail(o->error, "--threads: the own TCP/IP stack has at most %d",
+                            NIC_QUEUES_MAX);
     if (o->server_cycles && o->protocol == PROTOCOL_BINARY)
-        return fail(o, "--server-cycles asks in text: not with --protocol=binary");
+        return cmdline_fail(o->error, "--server-cycles needs a text protocol, not "
+                                      "--protocol=binary");
     if (o->server_cycles && o->slo_given)
-        return fail(o, "--server-cycles is of one measurement, --slo makes many");
+        return cmdline_fail(o->error, "--server-cycles is for one measurement, --slo makes many");
     if (!o->server)
-        o->server = link_is_stack(o->link.io) ? "10.100.0.20:11211" : "127.0.0.1:11211";
+        o->server = link_carries_frames(&o->link) ? "10.100.0.20:11211" : "127.0.0.1:11211";
     if (o->connections < o->threads)
-        return fail(o, "--connections: %u threads need as many", o->threads);
+        return cmdline_fail(o->error, "--connections: %u threads need at least as many",
+                            o->threads);
     if (o->slo_given && o->rate > 0)
-        return fail(o, "--slo looks for the rate; leave --rate out");
+        return cmdline_fail(o->error, "--slo searches for the rate; leave --rate out");
     if (o->slo_given && o->requests > 0)
-        return fail(o, "--slo measures for --time; leave --requests out");
+        return cmdline_fail(o->error, "--slo measures for --time; leave --requests out");
     return 0;
 }
 
-enum command_outcome options_parse(int argc, char **argv, struct options *o)
+enum cmdline_outcome options_parse(int argc, char **argv, struct options *o)
 {
-    const struct command command = {specs, SPECS, o, &o->link, o->error};
-    enum command_outcome outcome;
+    struct cmdline cmdline = {.tables = {{rows, U_ARRAY_LEN(rows), o}, link_table(&o->link)},
+                              .error = o->error};
+    enum cmdline_outcome outcome;
     char **rest;
 
-    set_defaults(o);
-    outcome = command_parse(&command, argc, argv, &rest);
-    if (outcome == COMMAND_RUN && check(o, rest) < 0)
-        return COMMAND_BAD;
+    *o = (struct options){.threads = 1,
+                          .connections = 32,
+                          .depth = 1,
+                          .seconds = 5,
+                          .timeout_s = 5,
+                          .mix = "get",
+                          .multi = 1,
+                          .keys = 1000,
+                          .key_size = "8",
+                          .value_size = "8",
+                          .popularity = "uniform",
+                          .seed = 1};
+    outcome = cmdline_parse(&cmdline, argc, argv, &rest);
+    if (outcome == CMDLINE_RUN && check(o, rest) < 0)
+        return CMDLINE_BAD;
     return outcome;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a measurement came to; see report.h. */
+/* Prints the result of a measurement; see report.h. */
 #include "report.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ static double per_second(const struct result *result)
 }
 
 /*
- * A closed loop keeps quiet while it waits. Had it gone on asking at its own average pace, these
- * are the latencies that it would have seen.
+ * The latencies corrected for coordinated omission: those of a loop that had continued to send at
+ * its average rate while it waited.
  */
 static struct load_histogram *corrected(const struct report *r)
 {
@@ -41,7 +41,7 @@ static struct load_histogram *corrected(const struct report *r)
     return h;
 }
 
-/* ---- for people -------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------- */
 
 static const char *duration(char text[32], double ns)
 {
@@ -108,7 +108,7 @@ void report_text(FILE *to, const struct report *r)
     char loop[80];
 
     fprintf(to, "%-12s %s over %s, %u thread%s, %u connection%s, %s\n", "load",
-            r->run->plan.server_text, link_io_name(o->link.io), o->threads,
+            r->run->plan.server_text, link_backend_name(&o->link), o->threads,
             o->threads == 1 ? "" : "s", o->connections, o->connections == 1 ? "" : "s",
             loop_text(r, loop));
     if (r->searched && r->slo_rate > 0)
@@ -205,7 +205,7 @@ void report_json(FILE *to, const struct report *r)
 
     fprintf(to, "{\n");
     json_text(to, "server", r->run->plan.server_text);
-    json_text(to, "io", link_io_name(o->link.io));
+    json_text(to, "io", link_backend_name(&o->link));
     json_count(to, "threads", o->threads);
     json_count(to, "connections", o->connections);
     json_count(to, "idle", o->idle);
@@ -252,7 +252,7 @@ static void write_log(FILE *to, const struct result *result, const uint8_t *base
     fprintf(to, "#[StartTime: %.3f (seconds since epoch)]\n", start);
     fprintf(to, "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\","
                 "\"Interval_Compressed_Histogram\"\n");
-    /* The largest value is in milliseconds, as that format has it; the histogram in nanoseconds. */
+    /* The format has the largest value in milliseconds; the histogram is in nanoseconds. */
     fprintf(to, "%.3f,%.3f,%.6f,%.*s\n", 0.0, result->seconds, (double)result->latency.max / 1e6,
             (int)len, (const char *)base64);
 }

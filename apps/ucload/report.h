@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a measurement came to: for people, as JSON, and as a log of HdrHistogram. */
+/* Prints the result of a measurement: as text, as JSON, and as an HdrHistogram log. */
 #ifndef UCLOAD_REPORT_H
 #define UCLOAD_REPORT_H
 
 #include "run.h"
 
-/* What is reported beside the result itself. */
+/* Further data of the report. */
 struct report {
     const struct options *options;
     const struct run *run;
     const struct result *result;
-    bool searched;   /* --slo: */
-    double slo_rate; /* the highest rate that kept the goal; 0: none did */
+    bool searched;   /* --slo was given: */
+    double slo_rate; /* highest rate that met the goal; 0: none */
     unsigned slo_tries;
-    double cpu_s;         /* of this process, during the measurement */
-    double server_cycles; /* per request, warm-up included; 0: not asked for */
-    double own_cycles;    /* the same of all threads here; 0: kernel sockets, or none is counted */
+    double cpu_s;         /* CPU time of this process during the measurement */
+    double server_cycles; /* per request, warm-up included; 0: not requested */
+    double own_cycles;    /* of all threads here; 0: kernel sockets, or unknown */
 };
 
 void report_text(FILE *to, const struct report *report);

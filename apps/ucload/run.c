@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All threads of load; see run.h. */
+/* All load threads; see run.h. */
 #define _GNU_SOURCE
 #include "run.h"
 
@@ -13,14 +13,14 @@
 
 #include "base/base.h"
 #include "common/value.h"
-#include "nic/spread.h"
+#include "nic/steer.h"
 
 #define PROGRESS_NS 1000000000
 
-/* Threads begin a phase together, so much after it was decided. */
+/* Delay before the common start of a phase. */
 #define START_DELAY_NS 1000000
 
-/* Descriptors beyond those of connections. */
+/* Descriptors besides those of connections. */
 #define FILES_SPARE 64
 
 static int fail(struct run *run, const char *what, const char *why)
@@ -29,8 +29,8 @@ static int fail(struct run *run, const char *what, const char *why)
     return -1;
 }
 
-/* What the command line asks for makes no sense. */
-static int misuse(struct run *run, const char *what, const char *why)
+/* Reports a wrong option. */
+static int usage_error(struct run *run, const char *what, const char *why)
 {
     run->misused = true;
     return fail(run, what, why);
@@ -46,7 +46,7 @@ static int find_server(struct run *run, const char *text, struct server *server)
     int rc;
 
     if (value_endpoint(text, host, port) < 0)
-        return misuse(run, text, "is not HOST:PORT");
+        return usage_error(run, text, "is not HOST:PORT");
     rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0)
         return fail(run, text, gai_strerror(rc));
@@ -56,19 +56,19 @@ static int find_server(struct run *run, const char *text, struct server *server)
     return 0;
 }
 
-/* A list of them, with commas. */
+/* Parses a list of servers, separated by commas. */
 static int find_servers(struct run *run, const char *list)
 {
     struct plan *plan = &run->plan;
     char text[sizeof(plan->server_text)], *rest = text, *one;
 
     if (strlen(list) >= sizeof(text))
-        return misuse(run, "--server", "the list is too long");
+        return usage_error(run, "--server", "the list is too long");
     snprintf(plan->server_text, sizeof(plan->server_text), "%s", list);
     snprintf(text, sizeof(text), "%s", list);
     while ((one = strsep(&rest, ","))) {
         if (plan->server_count == CLIENT_SERVERS_MAX)
-            return misuse(run, "--server", "there are too many");
+            return usage_error(run, "--server", "there are too many");
         if (find_server(run, one, &plan->servers[plan->server_count++]) < 0)
             return -1;
     }
@@ -80,9 +80,9 @@ static int open_replay(struct run *run, const struct options *o)
     struct plan *plan = &run->plan;
     char why[LOAD_ERROR_MAX];
 
-    if (replay_open(&plan->replay, o->replay_path, KEYSPACE_VALUE_MAX, why) < 0 ||
-        keyspace_open_replay(&plan->keys, &plan->replay, why) < 0)
-        return misuse(run, o->replay_path, why);
+    if (loaded_trace_open(&plan->replay, o->replay_path, KEYSPACE_VALUE_MAX, why) < 0 ||
+        keyspace_open_trace(&plan->keys, &plan->replay, why) < 0)
+        return usage_error(run, o->replay_path, why);
     plan->replaying = true;
     plan->replay_again = o->seconds_given || o->requests > 0 || o->slo_given;
     return 0;
@@ -101,17 +101,17 @@ static int make_plan(struct run *run, const struct options *o)
     plan->arrivals = o->arrivals;
     plan->timeout_ns = (uint64_t)(o->timeout_s * 1e9);
     if (mix_parse(&plan->mix, o->mix, why) < 0)
-        return misuse(run, "--mix", why);
+        return usage_error(run, "--mix", why);
     plan->mix.multi = (uint32_t)o->multi;
     plan->fill = o->fill;
     plan->threads = o->threads;
     if (!load_popularity_parse(&plan->popularity, o->popularity, o->keys, o->seed, why))
-        return misuse(run, "--popularity", why);
+        return usage_error(run, "--popularity", why);
     if (o->replay_path && open_replay(run, o) < 0)
         return -1;
     if (!o->replay_path && keyspace_open(&plan->keys, o->keys, o->key_size, o->value_size, why) < 0)
-        return misuse(run, "--key-size, --value-size", why);
-    if (forms_open(&plan->forms, o->protocol, &plan->keys, (uint32_t)o->exptime_s) < 0)
+        return usage_error(run, "--key-size, --value-size", why);
+    if (templates_open(&plan->templates, o->protocol, &plan->keys, (uint32_t)o->exptime_s) < 0)
         return fail(run, "sizes", "no memory for the requests");
     plan->reconnect = o->reconnect;
     return find_servers(run, o->server);
@@ -134,23 +134,23 @@ static int raise_files(struct run *run, unsigned connections)
     return fail(run, "too many connections for the limit of open files", strerror(errno));
 }
 
-/* For each thread what its frames come from, or null with kernel sockets. */
+/* Opens a device queue or lane for each thread; none with kernel sockets. */
 static int open_link(struct run *run, unsigned threads, struct nic *lane[])
 {
-    struct link_use use = {.queues = threads};
+    struct link_params use = {.queues = threads};
     char error[LINK_ERROR_MAX], why[NIC_ERROR_MAX];
     int queues;
 
-    if (!link_is_stack(run->plan.link.io))
+    if (!link_carries_frames(&run->plan.link))
         return 0;
     queues = link_open(&run->plan.link, &use, lane, error);
     if (queues < 0)
-        return fail(run, link_io_name(run->plan.link.io), error);
-    if (threads == 1 || nic_spread_open(lane, (unsigned)queues, threads, lane, why) == 0)
+        return fail(run, link_backend_name(&run->plan.link), error);
+    if (threads == 1 || nic_steer_open(lane, (unsigned)queues, threads, lane, why) == 0)
         return 0;
     while (queues > 0)
         nic_close(lane[--queues]);
-    return fail(run, link_io_name(run->plan.link.io), why);
+    return fail(run, link_backend_name(&run->plan.link), why);
 }
 
 static int open_clients(struct run *run, const struct options *o)
@@ -173,7 +173,7 @@ static int open_clients(struct run *run, const struct options *o)
         }
         run->thread_count = i + 1;
         client->number = i;
-        client->gang = &run->gang;
+        client->group = &run->group;
         count = left / (o->threads - i);
         left -= count;
         client->idle_count = idle_left / (o->threads - i);
@@ -192,7 +192,7 @@ static void *thread_main(void *arg)
     struct run_thread *thread = arg;
 
     if (client_run(&thread->client) < 0)
-        atomic_store(&thread->run->gang.stop, true); /* the others end as well */
+        atomic_store(&thread->run->group.stop, true); /* ends the other threads */
     sem_post(&thread->run->ended);
     return NULL;
 }
@@ -243,30 +243,30 @@ static void add_up(struct run *run, struct result *result)
     load_histogram_clear(&result->latency);
     for (i = 0; i < run->thread_count; i++) {
         client = &run->threads[i].client;
-        tally_add(&result->tally, &client->talk.tally);
-        load_histogram_add(&result->latency, client->talk.latency);
+        tally_add(&result->tally, &client->ctx.tally);
+        load_histogram_add(&result->latency, client->ctx.latency);
         if (client->end_ns > end_ns)
             end_ns = client->end_ns;
     }
     client = &run->threads[0].client;
-    result->seconds = end_ns > client->talk.record_from_ns
-                          ? (double)(end_ns - client->talk.record_from_ns) / 1e9
+    result->seconds = end_ns > client->ctx.record_from_ns
+                          ? (double)(end_ns - client->ctx.record_from_ns) / 1e9
                           : 0;
     result->offered = client->phase.per_second * run->thread_count;
 }
 
-/* All threads go through their phases. */
+/* Runs the phase in all threads and adds up the results. */
 static int go(struct run *run, bool progress, struct result *result)
 {
     unsigned started, i;
     int rc = 0;
 
-    atomic_store(&run->gang.busy, run->thread_count);
+    atomic_store(&run->group.busy, run->thread_count);
     for (started = 0; started < run->thread_count && rc == 0; started++)
         rc = pthread_create(&run->threads[started].id, NULL, thread_main, &run->threads[started]);
     if (rc != 0) {
-        atomic_store(&run->gang.stop, true);
-        atomic_store(&run->gang.broken, true);
+        atomic_store(&run->group.stop, true);
+        atomic_store(&run->group.broken, true);
         started--;
     }
     wait_for_threads(run, started, progress);
@@ -284,7 +284,7 @@ static int go(struct run *run, bool progress, struct result *result)
     return 0;
 }
 
-/* All threads begin a phase of this kind now. */
+/* Prepares a phase that starts now in all threads. */
 static void begin_phase(struct run *run, enum phase_kind kind)
 {
     uint64_t start_ns = client_clock_ns();
@@ -299,16 +299,16 @@ static void begin_phase(struct run *run, enum phase_kind kind)
     }
 }
 
-int run_ask(struct run *run, uint64_t *cycles)
+int run_server_cycles(struct run *run, uint64_t *cycles)
 {
     static struct result ignored;
 
-    begin_phase(run, PHASE_ASK);
-    run->threads[0].client.talk.server_cycles = 0;
+    begin_phase(run, PHASE_STATS);
+    run->threads[0].client.ctx.server_cycles = 0;
     if (go(run, false, &ignored) < 0)
         return -1;
-    *cycles = run->threads[0].client.talk.server_cycles;
-    return *cycles > 0 ? 0 : fail(run, "--server-cycles", "the server does not tell them");
+    *cycles = run->threads[0].client.ctx.server_cycles;
+    return *cycles > 0 ? 0 : fail(run, "--server-cycles", "the server does not report them");
 }
 
 uint64_t run_answered(const struct run *run)
@@ -317,7 +317,7 @@ uint64_t run_answered(const struct run *run)
     unsigned i;
 
     for (i = 0; i < run->thread_count; i++)
-        answered += run->threads[i].client.talk.answered;
+        answered += run->threads[i].client.ctx.answered;
     return answered;
 }
 
@@ -374,7 +374,7 @@ int run_measure(struct run *run, const struct options *o, double rate, uint64_t 
 
 /* ---- start and end ----------------------------------------------------------------------- */
 
-/* Before the link is opened: DPDK leaves this thread but one core. */
+/* Called before the link is opened: DPDK pins this thread to one core. */
 static int watch_cores(struct run *run, const struct options *o)
 {
     struct cores cores = o->watch;
@@ -384,7 +384,7 @@ static int watch_cores(struct run *run, const struct options *o)
     if (cores.count == 0 && cores_all(&cores, why) < 0)
         return fail(run, "hiccups", why);
     rc = hiccup_open(&run->watch, &cores);
-    return rc == 0 ? 0 : misuse(run, "--watch-cores: a core cannot be watched", strerror(-rc));
+    return rc == 0 ? 0 : usage_error(run, "--watch-cores: a core cannot be watched", strerror(-rc));
 }
 
 int run_open(struct run *run, const struct options *o)
@@ -399,7 +399,7 @@ int run_open(struct run *run, const struct options *o)
         return fail(run, "threads", "no memory");
     if (make_plan(run, o) < 0 || watch_cores(run, o) < 0)
         return -1;
-    if (!link_is_stack(o->link.io) && raise_files(run, o->connections + o->idle) < 0)
+    if (!link_carries_frames(&o->link) && raise_files(run, o->connections + o->idle) < 0)
         return -1;
     if (open_clients(run, o) < 0)
         return -1;
@@ -412,12 +412,12 @@ void run_close(struct run *run)
     unsigned i;
 
     hiccup_close(&run->watch);
-    /* The first one last: what the others have to send may go through its queue. */
+    /* In reverse order: other threads may send through the first thread's queue. */
     for (i = run->thread_count; i-- > 0;)
         client_close(&run->threads[i].client);
     free(run->threads);
-    forms_close(&run->plan.forms);
+    templates_close(&run->plan.templates);
     keyspace_close(&run->plan.keys);
-    replay_close(&run->plan.replay);
+    loaded_trace_close(&run->plan.replay);
     sem_destroy(&run->ended);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All threads of load: their start, the phases they go through together, their end. */
+/* All load threads: start, common phases, end. */
 #ifndef UCLOAD_RUN_H
 #define UCLOAD_RUN_H
 
@@ -18,51 +18,50 @@ struct run_thread {
     struct run *run;
 };
 
-/* What a phase came to. */
+/* The result of a phase. */
 struct result {
     struct tally tally;
-    double seconds;                /* from when replies count to the last of them */
-    double offered;                /* requests per second in an open loop, else 0 */
+    double seconds;                /* from the end of the warm-up to the last reply */
+    double offered;                /* requests per second of an open loop; closed loop: 0 */
     struct load_histogram latency; /* nanoseconds */
-    struct hiccups hiccups;        /* of the machine, meanwhile */
+    struct hiccups hiccups;        /* during the measurement */
 };
 
 struct run {
     struct plan plan;
     struct run_thread *threads;
     unsigned thread_count;
-    struct gang gang;
+    struct thread_group group;
     struct hiccup_watch watch;
     sem_t ended;
     bool progress;
-    bool misused;                       /* the error is one of the command line */
-    char error[CLIENT_ERROR_MAX + 100]; /* of the thread that failed first */
+    bool misused;                       /* the error is a wrong option */
+    char error[CLIENT_ERROR_MAX + 100]; /* of the first thread that failed */
 };
 
-/* Prepares everything and connects, all threads at once. Returns 0, or -1 with run->error set;
- * close it anyway. */
+/*
+ * Prepares everything and opens all connections. Returns 0, or -1 with run->error set; run_close()
+ * is required in both cases.
+ */
 int run_open(struct run *run, const struct options *options);
 
 void run_close(struct run *run);
 
-/* Stores the value of every key, and counters if the mix has incr. The same results. */
+/* Stores the value of every key, and counters if the mix has incr. Returns as run_open(). */
 int run_store(struct run *run, struct result *result);
 
-/*
- * What the server has counted of its busy loops since it started, by `stats ustack`. Returns 0, or
- * -1 with run->error set.
- */
-int run_ask(struct run *run, uint64_t *cycles);
+/* Reads the server's `cycles_busy` from `stats ustack`. Returns 0, or -1 with run->error set. */
+int run_server_cycles(struct run *run, uint64_t *cycles);
 
-/* Requests answered since the start, of all phases. */
+/* Requests answered since the start, in all phases. */
 uint64_t run_answered(const struct run *run);
 
-/* Time-stamp counter ticks of busy turns since the start; 0 with kernel sockets. */
+/* Time stamp counter ticks of busy turns since the start; 0 with kernel sockets. */
 uint64_t run_cycles(const struct run *run);
 
 /*
- * One measurement; `rate` is per second, 0 for a closed loop. Returns 0, or -1 with run->error set;
- * *result has what came until then.
+ * Runs one measurement; `rate` is in requests per second, 0 for a closed loop. `salt` selects the
+ * random sequence. Returns 0, or -1 with run->error set and the partial result in *result.
  */
 int run_measure(struct run *run, const struct options *options, double rate, uint64_t salt,
                 struct result *result);

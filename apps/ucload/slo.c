@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A latency goal; see slo.h. */
+/* Latency goals; see slo.h. */
 #include "slo.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The answer is within this share of the truth, or the tries are used up. */
+/* Relative precision of the result, unless the number of tries is used up. */
 #define PRECISION 0.03
 
-/* Below so few requests per second it is not the rate that misses the goal. */
+/* Requests per second below which the rate is not the reason for a missed goal. */
 #define RATE_MIN 10.0
 
 static int read_limit(const char *text, uint64_t *limit_ns)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A latency goal, and the search for the highest rate that keeps it. */
+/* A latency goal, and the search for the highest rate that meets it. */
 #ifndef UCLOAD_SLO_H
 #define UCLOAD_SLO_H
 
@@ -7,35 +7,35 @@
 
 #include "load/histogram.h"
 
-/* Rates that a search tries at most. */
+/* Maximum number of rates that a search tries. */
 #define SLO_TRIES_MAX 24
 
 struct slo {
-    double percent; /* of replies that have to be faster; 0: their mean */
+    double percent; /* percentile; 0: the mean */
     uint64_t limit_ns;
-    char text[32]; /* as it was given */
+    char text[32]; /* as given on the command line */
 };
 
-/* Reads "p99<200us", "p99.9<1ms", "mean<1ms", "max<10ms". Returns 0, or -1. */
+/* Parses "p99<200us", "p99.9<1ms", "mean<1ms", "max<10ms". Returns 0 or -1. */
 int slo_parse(struct slo *slo, const char *text);
 
-/* What the goal is about, in nanoseconds. */
+/* The value that the goal limits, in nanoseconds. */
 uint64_t slo_value(const struct slo *slo, const struct load_histogram *latency);
 
 /*
- * The search: doubles the rate until the goal is missed, then halves the interval that is left.
- * Call slo_next() for a rate to try and slo_learn() with the outcome until slo_next() returns 0.
+ * The search doubles the rate until the goal is missed, then bisects. Call slo_next() for a rate
+ * and slo_learn() with the result until slo_next() returns 0.
  */
 struct slo_search {
-    double kept;   /* the highest rate that kept the goal; 0: none yet */
-    double missed; /* the lowest that did not; 0: none yet */
+    double kept;   /* highest rate that met the goal; 0: none yet */
+    double missed; /* lowest rate that missed it; 0: none yet */
     double start;
     unsigned tries;
 };
 
 void slo_start(struct slo_search *search, double first_rate);
 
-/* The rate to try, or 0: the search is over. */
+/* The next rate to try, or 0 at the end of the search. */
 double slo_next(const struct slo_search *search);
 
 void slo_learn(struct slo_search *search, double rate, bool kept);

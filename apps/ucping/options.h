@@ -5,11 +5,11 @@
 
 #include <stdio.h>
 
-#include "common/command.h"
-#include "ucping.h"
+#include "common/cmdline.h"
+#include "ping.h"
 
-/* Fills in *settings, or settings->error with COMMAND_BAD. Strings point into argv. */
-enum command_outcome options_parse(int argc, char **argv, struct settings *settings);
+/* Fills in *settings, or settings->error with CMDLINE_BAD. Strings point into argv. */
+enum cmdline_outcome options_parse(int argc, char **argv, struct settings *settings);
 
 void options_print_help(FILE *to);
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The suites of `make bench`, in the order in which they run. Each has run(bench), and
-expected(), the seconds that it takes."""
+expected(), which returns the seconds that it takes."""
 
 import re
 
@@ -11,7 +11,7 @@ ALL = {"stack": stack, "cache": cache, "latency": latency, "protocol": protocol,
 
 
 def about(name):
-    """What a suite measures, as its module says, less how it is called."""
+    """What a suite measures: the docstring of its module without usage."""
     paragraphs = re.split(r"\n\s*\n", ALL[name].__doc__.strip()) if name in ALL else []
     return [re.sub(r"\s+", " ", text) for text in paragraphs
             if not text.startswith(("usage:", "--"))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One connection, as many bytes as go: each way, with and without what saves copies."""
+"""Throughput of one connection in each direction, with and without offloads and zero copy."""
 
 import harness
 
@@ -28,7 +28,7 @@ def measure(bench, open_server, mode, *more):
 
 
 def frame_bytes(link, mode):
-    """Of a frame with data, as the client's device has counted them."""
+    """Bytes of a frame with data, by the counters of the client's device."""
     way = "tx" if mode == "send" else "rx"
     return link[f"dpdk_{way}_bytes"] / link[f"dpdk_{way}_frames"]
 
@@ -37,7 +37,7 @@ def run(bench):
     for mode in ("send", "receive"):
         cases = {f"kernel_{mode}": lambda m=mode: measure(bench, lambda: kernel(bench), m)}
         for link, switches in SWITCHES.items():
-            # The side that sends is the one whose copies, cuts and checksums count.
+            # Copies, segmentation and checksums cost the side that sends.
             for name, switch in switches.items():
                 cases[f"{link}_{mode}{name}"] = (
                     lambda m=mode, s=switch, k=link: measure(

@@ -2,8 +2,8 @@
 """
 Working sets that are larger than the processor's caches, and values of all sizes.
 
-All servers have -L, so what they keep is in memory that was claimed at their start: how fast the
-machine, or the host of a virtual one, gives what nobody has used yet is no part of these figures.
+All servers have -L, so their items are in memory that was touched at their start: the time that the
+kernel, or the host of a virtual machine, takes to provide new pages is not measured.
 """
 
 import statistics
@@ -27,13 +27,15 @@ def measure(bench, open_server, *args):
     with open_server() as server:
         result = bench.load(server, *args)
     return {"rate": result["requests_per_second"], "command": result["command"],
+            "cycles": result.get("server_cycles_per_request"),
             "mbytes": (result["bytes_in"] + result["bytes_out"]) / 1e6 / result["seconds"]}
 
 
 def beside_memcached(bench, name, args, key="rate", unit="1/s", small=False, large=False):
     """
-    Rows memcached_NAME, NAME_sock and NAME_vhost; with `small`, the last one beside the GETs of a
-    thousand keys of the suite `stack`, in the same rounds. `large`: the link leaves segments uncut.
+    Rows memcached_NAME, NAME_sock and NAME_vhost. With `small`, the last one and a row
+    NAME_vhost_cycles stand beside GETs of a thousand keys over the same link, measured in the same
+    rounds. `large`: the link leaves segments uncut.
     """
     servers = {f"memcached_{name}": lambda: bench.sock_server("memcached", more=CLAIMED),
                f"{name}_sock": lambda: bench.sock_server("ucached", more=CLAIMED),
@@ -41,7 +43,9 @@ def beside_memcached(bench, name, args, key="rate", unit="1/s", small=False, lar
                                                              more=CLAIMED)}
     cases = {case: (lambda s=server: measure(bench, s, *args)) for case, server in servers.items()}
     if small:
-        cases["get_vhost"] = lambda: measure(bench, servers[f"{name}_vhost"])
+        vhost, counted = servers[f"{name}_vhost"], "--server-cycles"
+        cases[f"{name}_vhost"] = lambda: measure(bench, vhost, counted, *args)
+        cases["get_vhost"] = lambda: measure(bench, vhost, counted)
     found = bench.rounds(SUITE, cases)
     values = {case: statistics.median(r[key] for r in results)
               for case, results in found.items() if results}
@@ -54,6 +58,11 @@ def beside_memcached(bench, name, args, key="rate", unit="1/s", small=False, lar
             beside["get_vhost"] = values.get("get_vhost")
         bench.rows.add(SUITE, case, [r[key] for r in found[case]], unit,
                        found[case][-1]["command"], beside)
+    if small and found.get("get_vhost") and found.get(f"{name}_vhost"):
+        get = statistics.median(r["cycles"] for r in found["get_vhost"])
+        bench.rows.add(SUITE, f"{name}_vhost_cycles", [r["cycles"] for r in found[f"{name}_vhost"]],
+                       "cycles", found[f"{name}_vhost"][-1]["command"], {"get_vhost": get},
+                       lower_is_better=True)
 
 
 def run(bench):

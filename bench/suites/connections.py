@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What connections cost that do nothing, what many busy ones cost, and how fast they come and go.
+"""Cost of idle connections and of many busy ones, and rate of short connections.
 
 stack_idle_N: the stack alone, echoing, beside N idle connections. idle_100k: GETs over vhost beside
 100,000. busy_N: GETs over vhost on N connections with one request in flight on each.
-KIND_N_open: GETs on kernel sockets beside N idle connections; _bytes: what each of these took of
-the server's memory. churn: a connection for every request.
+KIND_N_open: GETs on kernel sockets beside N idle connections; _bytes: memory of the server for each
+idle connection. churn: a connection for each request.
 """
 
 import pathlib
@@ -36,7 +36,7 @@ def expected():
 
 
 def idle_on_the_stack(bench):
-    """Two stacks in one process: 32 connections echo, the others are silent."""
+    """Two stacks in one process: 32 connections echo, the other ones are idle."""
     program = bench.build / "bench" / "idle_conns"
 
     def measure(count):
@@ -58,13 +58,13 @@ def idle_on_the_stack(bench):
 
 
 def resident_bytes(server, most=False):
-    """What a server has of memory now, or has had at most."""
+    """Resident memory of a server now, or its maximum."""
     status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
     return int(re.search(rf"{'VmHWM' if most else 'VmRSS'}:\s+(\d+) kB", status)[1]) * 1024
 
 
 def idle_on_a_link(bench):
-    """GETs over vhost while others are open and silent, and what these take of the server."""
+    """GETs over vhost beside idle connections, and the memory of the server for each of these."""
     addresses = [f"10.100.0.{20 + i}" for i in range(2)]  # a client has 64,000 ports for each
 
     def measure(count):
@@ -112,7 +112,7 @@ def busy_on_a_link(bench):
 
 
 def files_obstacle(count):
-    """Why so many connections cannot be open, or none."""
+    """Why this number of connections cannot be open, or None."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard >= count + FILES_SPARE:
         return None
@@ -125,7 +125,7 @@ def files_obstacle(count):
 
 
 def need_room_for(count):
-    """Skips where the limit of open files or the memory does not allow so many connections."""
+    """Skips if the limit of open files or the memory is too small for this many connections."""
     if why := files_obstacle(count):
         raise harness.Skip(why)
     free = harness.free_bytes()
@@ -136,8 +136,8 @@ def need_room_for(count):
 
 def with_open(bench, kind, count):
     """
-    GETs on 32 connections while `count` others are open and silent, and what these add to the
-    memory that the server had touched under the same load without them.
+    GETs on 32 connections beside `count` idle ones, and the memory that the idle ones add to what
+    the server uses under the same load without them.
     """
     need_room_for(count)
     with bench.sock_server(kind, more=("-c", str(count + 128))) as server:
@@ -150,14 +150,14 @@ def with_open(bench, kind, count):
 
 
 def churn(bench, open_server):
-    """Every request has a connection of its own."""
+    """A connection for each request."""
     with open_server() as server:
         result = bench.load(server, "--reconnect=1")
     return {"rate": result["connects_per_second"], "command": result["command"]}
 
 
 def beside(bench, cases, columns):
-    """Rows of these columns (key, unit, lower is better, what follows the name), by memcached's."""
+    """Rows of these columns (key, unit, lower is better, suffix), compared to memcached."""
     found = bench.rounds(SUITE, cases)
     for key, unit, lower, suffix in columns:
         medians = {}

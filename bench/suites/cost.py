@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a request costs without a network: ticks, and instructions, which no other load changes."""
+"""Cost of a request without a network: ticks and instructions."""
 
 import collections
 import pathlib
@@ -16,7 +16,7 @@ CALLGRIND_SECONDS = 20
 PARSED = ("get", "gets", "set", "mg", "ms", "binary_get")
 
 
-# Under callgrind, which takes fifty times as long, a server has more to do than it can.
+# Under callgrind a server is fifty times slower, and so overloaded.
 LINKS = ("vhost", "memif")
 LINK_SECONDS = 12
 
@@ -45,8 +45,8 @@ def per_request(bench, program, functions):
 
 def piece_of(path):
     """
-    The piece of the project that a source file belongs to; "driver" is what is DPDK's, whether in
-    a library or in a header of it, and all else is the C library's.
+    The module of the project that a source file belongs to; "driver" for files of DPDK, libraries
+    and headers, and "libc" for all other files.
     """
     found = re.search(r"\bsrc/(\w+)/|\binclude/(ucached|ubase|ustack|mcproto)/", path)
     piece = found and (found[1] or found[2])
@@ -80,7 +80,7 @@ def read_pieces(text):
 
 
 def read_calls(text, function):
-    """How many times callgrind has seen it called."""
+    """Number of calls, according to callgrind."""
     number = re.search(rf"^c?fn=\((\d+)\) {function}$", text, re.MULTILINE)
     if not number:
         return 0
@@ -89,7 +89,7 @@ def read_calls(text, function):
 
 
 def pieces(bench, program, functions):
-    """Instructions per request by piece; nothing without debugging information in the program."""
+    """Instructions per request by module; empty without debug information in the program."""
     found = []
     for count in (0, COUNTED):
         with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
@@ -103,11 +103,11 @@ def pieces(bench, program, functions):
 
 
 def over_link(bench, kind):
-    """The same of ucached behind a link with a driver of DPDK, while it is never idle."""
+    """The same for ucached over a link with a DPDK driver, while it is never idle."""
     with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
         out = pathlib.Path(folder) / "callgrind"
         server_end, client_end = bench.link(kind)
-        # Valgrind knows nothing of files in memory that are of huge pages.
+        # Valgrind does not support memfd files on huge pages.
         server_end = [word + " --no-huge -m 512" if word.startswith("--eal=") else word
                       for word in server_end]
         command = ["valgrind", "--tool=callgrind", "--toggle-collect=net_stack_turn*",

@@ -24,13 +24,13 @@ SUITE = "engine"
 ROUNDS = harness.ROUNDS
 BENCH = harness.ROOT / "bench"
 VENV_PYTHON = BENCH.parent / ".venv" / "bin" / "python"
-# What theory says of independent requests by Zipf's law (0.99, a million keys): the share of misses
-# of a cache of 1 % and 10 % of the keys.
+# Theory for independent requests by Zipf's law (0.99, a million keys): miss ratios of a cache of 1
+# % and 10 % of the keys.
 THEORY = {"lru": (0.4338, 0.2337), "fifo": (0.4690, 0.2652), "clock": (0.4240, 0.2263)}
 
 
 class Late(Exception):
-    """There is no time left for the rest of it."""
+    """The time of the suite is used up."""
 
 
 class Step(NamedTuple):
@@ -63,7 +63,7 @@ class Suite:
             print("engine: memcached is not installed: left out")
 
     def call(self, command, **how):
-        """Runs a program that is ended when the time is up."""
+        """Runs a program; ends it and raises Late when the time of the suite is used up."""
         left = self.time_left()
         if left <= 0:
             raise Late
@@ -75,8 +75,8 @@ class Suite:
 
     def rounds_for(self, step, pace, pending):
         """
-        How many rounds this step is given: as many as its share of the time that is left lets it
-        have, if the machine goes on as it did (pace: seconds for a planned one); 0: not even one.
+        The number of rounds for this step: its share of the time left divided by the time of a
+        round at the speed measured so far (pace: seconds for a planned one); 0: not even one.
         """
         left = self.time_left()
         share = left * step.seconds(ROUNDS) / pending
@@ -212,7 +212,7 @@ class Suite:
                     ratio / row["value"] if row["value"] else None
 
     def verify(self):
-        """The generator against theory, through libCacheSim; and the engine at equal objects."""
+        """The generator compared with theory by libCacheSim, and the engine at equal objects."""
         if self.quick:
             return
         requests, sizes = "4e6", (10_000, 100_000)
@@ -240,7 +240,7 @@ class Suite:
             sys.exit(f"engine: no trace of {workload}")
 
     def simulated(self, trace, warm, sizes):
-        """libCacheSim's answer, or nothing where the package is missing."""
+        """The result of libCacheSim, or {} where the package is missing."""
         python = VENV_PYTHON if VENV_PYTHON.exists() else sys.executable
         done = self.call([str(python), str(BENCH / "libcachesim_oracle.py"), trace, str(warm),
                           *map(str, sizes)], capture_output=True, text=True)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Latency in an open loop: at shares of what each server can do, and the rate that keeps a goal.
+Latency in an open loop at shares of each server's peak rate, and the highest rate within a goal.
 
 A host that stops a virtual machine for milliseconds makes the p99 of every server on it. So each
-row is the median of the rounds' percentiles, and says for how long the cores stood still meanwhile.
-At half load each round is measured in parts, so short that the machine stands still in some only:
-the half of them counts that was disturbed least, and rows *_all tell what all of them come to.
+row is the median of the rounds' percentiles, with the time for which the cores stood still. At half
+load each round is measured in parts, so short that the machine stands still in some of them only:
+the value is that of the half that was disturbed least; rows *_all have all parts.
 
-What is due is sent: so many requests may be in flight on each connection that the queue of a stop
-is gone as soon as the server has answered it.
+The limit of requests in flight is so high that each request is sent when it is due, also after a
+stop.
 """
 
 import statistics
@@ -47,12 +47,12 @@ def servers(bench):
 
 
 def both_cores(bench):
-    """Whose hiccups concern a measurement."""
+    """The cores whose hiccups affect a measurement."""
     return f"--watch-cores={bench.server_cpus[0]},{bench.client_cpus[0]}"
 
 
 def at_rate(bench, open_server, rate, parts):
-    """What each of the parts has come to."""
+    """The results of the parts."""
     with open_server() as server:
         return [bench.load(server, f"--rate={rate:.0f}", DEPTH, both_cores(bench),
                            seconds=harness.SECONDS / 4 if parts > 1 else None)
@@ -60,7 +60,7 @@ def at_rate(bench, open_server, rate, parts):
 
 
 def least_stopped(results):
-    """The half that counts: chosen by what the machine did, not by what came out."""
+    """The half of the results with the shortest stops of the machine."""
     in_order = sorted(results, key=lambda r: stopped([r])["stopped_share"])
     return in_order[:(len(results) + 1) // 2]
 
@@ -87,7 +87,7 @@ def add_quantiles(bench, case, results):
 
 
 def half_load(bench, found):
-    """Our p99 at half load beside memcached's median at its half load."""
+    """The p99 at half load beside memcached's median at its half load."""
     values = {kind: [r["latency_us"] for r in results] for kind, results in found.items()}
     own = values.get("vhost") or values.get("sock")
     if not own or not values.get("memcached"):

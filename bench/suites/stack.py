@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What bounds a server, and how near it comes: echoes, then GETs, kernel and own stack in turns.
+"""Limits of a server and how near it comes to them: echoes, then GETs, on kernel and own stack.
 
 GET: text protocol, 1000 keys, keys and values of 8 bytes, 32 connections, one request in flight on
 each, one core serves and one loads.
@@ -41,7 +41,7 @@ def expected():
 
 
 def frame_rates(log):
-    """The rates above 0 that testpmd has told, one a second."""
+    """The rates above 0 in the log of testpmd, one a second."""
     return [int(rate) for rate in re.findall(r"Rx-pps:\s+([1-9]\d*)", log.read_text())]
 
 
@@ -95,7 +95,7 @@ def sock_ping_server(bench):
 
 
 def cpu_times(server):
-    """What a server has used so far: in its own code and in the kernel."""
+    """Processor time of a server so far, in ticks: (user, system)."""
     fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]), int(fields[12])
 
@@ -129,7 +129,7 @@ def bounds(bench):
 
 
 def load_limit(bench, kind):
-    """What ucload can ask for: of a server that looks nothing up."""
+    """The highest rate of ucload, measured with a server that looks nothing up."""
     return get(bench, lambda: bench.link_server(kind, "responder"), "--server-cycles",
                "--no-preload")
 
@@ -165,7 +165,7 @@ def gets(bench, limits):
 
 
 def where_the_time_goes(bench, found):
-    """What of it is the kernel's, and what a GET takes of the server where there is no kernel."""
+    """The share of the kernel, and cycles per GET on the own stack."""
     for name in ("memcached", "sock_depth1"):
         if found.get(name):
             bench.rows.add(SUITE, f"{name}_kernel_share", [r["kernel_share"] for r in found[name]],
@@ -199,7 +199,7 @@ def pipelined(bench):
 
 
 def requests_counted(server):
-    """What the server itself has counted: GETs and SETs."""
+    """GETs and SETs, by the statistics of the server."""
     host, port = server.address.rsplit(":", 1)
     with socket.create_connection((host, int(port)), 5) as sock, sock.makefile("rwb") as stream:
         stream.write(b"stats\r\n")
@@ -210,8 +210,8 @@ def requests_counted(server):
 
 def with_memcached(bench, load):
     """
-    One client's figure, from load(server) -> (requests/s, seconds, all its requests, command); and
-    beside it how busy the server's core was, and what the server has counted.
+    The result of one client, from load(server) -> (requests/s, seconds, all its requests, command),
+    with the load of the server's core and the number of requests that the server counted.
     """
     with bench.sock_server("memcached") as server:
         busy, counted = sum(cpu_times(server)), requests_counted(server)
@@ -222,7 +222,7 @@ def with_memcached(bench, load):
 
 
 def by_memcaslap(bench, value_bytes):
-    """The load of libmemcached's tool: its own keys and values, of the sizes that it is told."""
+    """The load of libmemcached's memcaslap: its own keys and values, of the given sizes."""
     tool = shutil.which("memcaslap")
     if not tool:
         raise Skip("memcaslap is not installed")
@@ -242,8 +242,8 @@ def by_memcaslap(bench, value_bytes):
 
 def by_ucload(bench, value_bytes):
     """
-    The same load. memcaslap asks for nothing but what it has stored before: a hundredth of its
-    requests, so some 1000 keys in a second.
+    The same load. memcaslap requests keys that it stored before: a hundredth of its requests are
+    SETs, so it uses some 1000 keys in a second.
     """
     def load(server):
         said = bench.load(server, "--key-size=16", f"--value-size={value_bytes}", f"-k{KEYS}",
@@ -258,7 +258,7 @@ CLIENTS = {"memcaslap": by_memcaslap, "ucload": by_ucload}
 
 
 def agreement(bench, suffix, value_bytes):
-    """What another client says of the same server and load, one right after the other."""
+    """Two clients measure the same server and load, one right after the other."""
     turns = itertools.count()
 
     def both():
@@ -286,7 +286,7 @@ def agreement(bench, suffix, value_bytes):
 
 
 def cores(bench):
-    """1 to as many cores as half of the machine has, kernel sockets."""
+    """Kernel sockets on 1, 2, 4 ... cores, up to half of the cores of the machine."""
     most = len(bench.server_cpus)
     if most < 2:
         raise Skip("1 to N cores: one core serves and one loads, and there are no more")

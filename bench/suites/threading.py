@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-How cores are given to the work: stack and application in one loop, in two threads on one core, or
-in two threads with a core each.
+Threading models: stack and application in one loop (unified), in two threads on one core (merge),
+or in two threads with a core each (split).
 
-Throughput and latency at 32 connections: of GETs from ucached, and of ucping's messages of 16 B,
-whose application does nothing but compare bytes, so that the handing over stands alone. `merge`
-stands beside `unified` on one core, and `split`, which takes two, beside two workers of `unified`
-(ucping has one, so beside that): only where servers have two cores, for with both of its threads on
-one they would show how two loops get in each other's way, and nothing else.
+Throughput and latency at 32 connections: GETs from ucached, and messages of 16 B of ucping, whose
+application only compares bytes, so that the cost of passing data between threads dominates. `merge`
+is compared to `unified` on one core, and `split`, which takes two cores, to two workers of
+`unified` (ucping: to its only one). `split` needs two cores for the server.
 """
 
 import os

@@ -89,7 +89,7 @@ static long take(const u_u8 *in, u_u32 len, FILE *out)
     struct mc_request req;
     enum mc_outcome outcome = mc_parse(in, len, &req);
     int has_value = outcome == MC_REQUEST && mc_command_has_value(req.command);
-    u_u32 data = has_value ? req.value_bytes + 2 : req.swallow_bytes;
+    u_u32 data = has_value ? req.value_bytes + 2 : req.discard_bytes;
 
     if (data > VALUE_MAX + 2 || req.command == MC_CMD_QUIT || req.close)
         return -1;

@@ -2,23 +2,37 @@
 /*
  * libmcproto: the memcached protocol as pure functions.
  *
- * Bytes in, a request struct or the exact error out; replies are written into a buffer of the
- * caller. The library allocates nothing, does no I/O, keeps no state and calls nobody back. It
- * compiles as C89 and as C++98, hosted or freestanding. What a request does is the caller's part.
+ * Parsers turn bytes into a request struct or the exact error reply; writers put replies into the
+ * caller's buffer. The library allocates nothing, does no I/O, keeps no state and calls no
+ * callbacks, so all functions are reentrant and thread-safe. It compiles as C89 and as C++98,
+ * hosted or freestanding. What a request does is up to the caller.
  *
  *     switch (mc_parse(buf, len, &req)) {
- *     case MC_MORE:      read more, keep what is there
- *     case MC_REQUEST:   skip req.line_bytes; for commands with a value req.value_bytes + 2 bytes
- *                        of data block follow; execute; write the reply unless req.noreply
- *     case MC_MALFORMED: skip req.line_bytes, then req.swallow_bytes, send req.error
+ *     case MC_MORE:      read more and keep what is there
+ *     case MC_REQUEST:   skip req.line_bytes; after a command with a value, req.value_bytes + 2
+ *                        bytes of data block follow; execute; reply unless req.noreply
+ *     case MC_MALFORMED: skip req.line_bytes, then req.discard_bytes, send req.error
  *     }
  *
- * mc_parse() reads the classic and the meta commands, mc_parse_binary() the binary protocol, with
- * the same outcomes and the same struct. Which one a connection speaks its first byte tells
- * (mc_protocol_detect).
+ * Calls by group:
+ *     requests         mc_protocol_detect, mc_parse, mc_parse_binary
+ *     commands, words  mc_command_name, _has_value, _is_retrieval, _is_meta; mc_token_next, _is,
+ *                      _u32, _s32
+ *     numbers          mc_counter_parse, mc_write_u64
+ *     text replies     mc_status_text, mc_write_status, _value_header, _number
+ *     meta replies     mc_write_meta, _meta_debug, _metadump, _mgdump
+ *     binary replies   mc_write_binary_header, _done, _error, _text, _miss, _value_header, _number,
+ *                      _stat_header
+ *     UDP              mc_udp_parse, mc_udp_datagrams, mc_udp_write
+ *     encodings        mc_base64_encode, mc_base64_decode, mc_uri_encode
  *
- * Source of the rules: protocol.txt of memcached and the behaviour of version 1.6.45 on the wire;
- * docs/protocol.md lists where the two differ and which one is followed.
+ * Memory: all buffers belong to the caller. A request points into the input and into itself; it is
+ * valid as long as both are, and must not be copied while meta.key or binary.error are in use.
+ * Returned texts are literals. Writers return the bytes written and cannot fail: `out` must have
+ * the room that each names; a longer key or an enumerator out of range is a failed assertion.
+ *
+ * Sources of the rules: protocol.txt of memcached and the behaviour of version 1.6.45 on the wire;
+ * docs/protocol.md lists the differences.
  */
 #ifndef MCPROTO_MCPROTO_H
 #define MCPROTO_MCPROTO_H
@@ -29,13 +43,18 @@
 extern "C" {
 #endif
 
+/* Of this header. A minor version adds; a major one may change what is there. */
+#define MC_VERSION_MAJOR 0
+#define MC_VERSION_MINOR 1
+#define MC_VERSION_PATCH 0
+
 #define MC_KEY_MAX 250
 
 /*
- * Input longer than this without a line end in it is given up (MC_MALFORMED with `close` and no
- * error). Only the retrieval commands may be longer, since their number of keys is not limited
- * otherwise. (memcached exempts get and gets but not gat and gats, whose lines then live or die by
- * how TCP happens to cut them.) A line whose end is in sight may have any length.
+ * The longest input without a line end that may still become a request; longer input is
+ * MC_MALFORMED with `close` and no error. The retrieval commands have a higher limit, since only
+ * that bounds their number of keys. (memcached exempts get and gets but not gat and gats.)
+ * A complete line may have any length.
  */
 #define MC_LINE_MAX 2048
 #define MC_KEYS_LINE_MAX (32 * 1024 * 1024)
@@ -46,7 +65,7 @@ extern "C" {
 /* Which protocol a connection or a datagram speaks. */
 enum mc_protocol { MC_PROTOCOL_TEXT = 0, MC_PROTOCOL_BINARY = 1 };
 
-/* By the first byte; for a connection this holds until its end. */
+/* Returns the protocol that a first byte announces; it holds until the end of the connection. */
 enum mc_protocol mc_protocol_detect(u_u8 first_byte);
 
 enum mc_command {
@@ -83,7 +102,7 @@ enum mc_command {
     MC_CMD_QUIT,
     MC_CMD_NOOP, /* binary only */
 
-    /* Administration: `args` is what follows the name. */
+    /* Administrative commands: `args` is what follows the name. */
     MC_CMD_CACHE_MEMLIMIT,
     MC_CMD_SLABS,
     MC_CMD_LRU,
@@ -105,7 +124,7 @@ enum mc_outcome {
 
 /* ---- meta requests ----------------------------------------------------------------------- */
 
-/* The flags of a meta request: the letter of each and what it asks for. */
+/* The flags of a meta request, with their letters. */
 enum mc_meta_flag {
     MC_META_KEY_BASE64 = 1 << 0,     /* b: the key of the line is base64 */
     MC_META_RETURN_CAS = 1 << 1,     /* c */
@@ -114,7 +133,7 @@ enum mc_meta_flag {
     MC_META_NEW_CAS = 1 << 4,        /* E */
     MC_META_RETURN_FLAGS = 1 << 5,   /* f */
     MC_META_SET_FLAGS = 1 << 6,      /* F */
-    MC_META_RETURN_HIT = 1 << 7,     /* h: has it been hit before? */
+    MC_META_RETURN_HIT = 1 << 7,     /* h: whether it was hit before */
     MC_META_INVALIDATE = 1 << 8,     /* I */
     MC_META_INITIAL = 1 << 9,        /* J */
     MC_META_RETURN_KEY = 1 << 10,    /* k */
@@ -134,7 +153,7 @@ enum mc_meta_flag {
     MC_META_HINT_P = 1 << 24
 };
 
-/* What M asks for; without M the first one of the command. */
+/* The mode that M selects; without M the first one of the command. */
 enum mc_meta_mode {
     MC_MODE_SET = 0, /* ms */
     MC_MODE_ADD,
@@ -217,10 +236,9 @@ struct mc_binary {
 /* ---- requests ---------------------------------------------------------------------------- */
 
 /*
- * Which fields are set follows from `command`; the others are zero. Pointers lead into the input,
- * or into the struct itself (meta.key, binary.error), which is therefore not to be copied while
- * they are used. With MC_MALFORMED command, line_bytes and noreply are set and, of the rest, only
- * the four under MC_MALFORMED.
+ * The command decides which fields are set; the others are zero. Pointers lead into the input or
+ * into the struct itself (meta.key, binary.error). With MC_MALFORMED only command, line_bytes,
+ * noreply and the fields under MC_MALFORMED are set.
  */
 struct mc_request {
     enum mc_command command;
@@ -244,9 +262,9 @@ struct mc_request {
     u_u32 level;       /* verbosity, as given */
 
     /* MC_MALFORMED only. */
-    const char *error; /* reply with its CRLF; null: none is due (noreply, or close) */
+    const char *error; /* reply with its CRLF; null: none is due */
     u_u32 error_len;
-    u_u32 swallow_bytes; /* bytes of a data block to skip; memcached sends the error after them */
+    u_u32 discard_bytes; /* bytes of a data block to skip; memcached sends the error after them */
     int close;           /* end the connection (after the error) */
 
     /* Set for meta commands only, and by mc_parse_binary() only. */
@@ -255,10 +273,10 @@ struct mc_request {
 };
 
 /*
- * Reads one request line from the start of buf. The line is contiguous; a line that straddles two
- * buffers is to be joined by the caller first. Reads nothing at or after buf + len, writes only
- * *req, does work in proportion to the line. Being pure, it may be called again on a line that the
- * caller has kept, for instance when the data block has come.
+ * Parses one text request at the start of buf: one contiguous line. Returns MC_REQUEST with all
+ * fields that the command has, MC_MALFORMED with the error, or MC_MORE. Reads nothing at or after
+ * buf + len, writes only *req, does work in proportion to the line. It may be called again on a
+ * line that the caller has kept, for instance when the data block has arrived.
  *
  * After MC_MORE the outcome stays MC_MORE until a line feed has arrived, or len exceeds
  * MC_LINE_MAX, or (if it has exceeded that) MC_KEYS_LINE_MAX. A caller that gathers a long line
@@ -267,33 +285,10 @@ struct mc_request {
 enum mc_outcome mc_parse(const u_u8 *buf, u_u32 len, struct mc_request *req);
 
 /*
- * Reads "get <key>", by far the most frequent line, and nothing else: returns its length with its
- * end, and in *key_len that of the key, which begins at buf + MC_GET_KEY_OFFSET. Or returns 0, be
- * it that the line is another one, is not complete, has more than one key, more than one space, or
- * a control character in its key: mc_parse() knows, which says the same of these lines, too.
- */
-#define MC_GET_KEY_OFFSET 4
-u_u32 mc_parse_get(const u_u8 *buf, u_u32 len, u_u32 *key_len);
-
-/*
- * The same for "set <key> <flags> <exptime> <bytes>" with one space between two of them, and
- * numbers of one to nine digits without a sign: nearly all stores. The key begins at
- * buf + MC_SET_KEY_OFFSET, the data block behind the line.
- */
-#define MC_SET_KEY_OFFSET 4
-struct mc_set {
-    u_u32 key_len;
-    u_u32 flags;
-    u_u32 exptime;
-    u_u32 value_bytes;
-};
-u_u32 mc_parse_set(const u_u8 *buf, u_u32 len, struct mc_set *set);
-
-/*
- * Reads one binary request: header, extras and key, which are contiguous; req.value_bytes of value
- * follow. Set, add and replace with a binary.cas are conditional stores. MC_MORE until all of it is
- * there, at most MC_BINARY_REQUEST_MAX bytes; what is wrong shows as soon as the header is there
- * (a wrong magic: the first byte). Stat has its key in args.
+ * Parses one binary request: header, extras and key, contiguous; req.value_bytes of value follow.
+ * Set, add and replace with a binary.cas are conditional stores; the key of stat is in args.
+ * Returns MC_MORE until all of it is there, at most MC_BINARY_REQUEST_MAX bytes; MC_MALFORMED as
+ * soon as the header is there (for a wrong magic: the first byte); else MC_REQUEST.
  */
 enum mc_outcome mc_parse_binary(const u_u8 *buf, u_u32 len, struct mc_request *req);
 
@@ -304,159 +299,146 @@ enum mc_outcome mc_parse_binary(const u_u8 *buf, u_u32 len, struct mc_request *r
  */
 int mc_token_next(const u_u8 **at, const u_u8 *end, const u_u8 **token, u_u32 *token_len);
 
-/* Whether a word is this text, to the letter. */
+/* Returns 1 if a word is exactly this text, else 0. */
 int mc_token_is(const u_u8 *token, u_u32 token_len, const char *text);
 
 /*
- * The number that a word of an administrative command is: digits only (signed: perhaps a minus
- * first), at most 11 of them for 32 bits and 22 for 64. Return 1, or 0 and leave *number alone.
+ * Read a word of an administrative command as a number: digits only, after an optional minus if
+ * signed, at most 11 characters. Return 1, or 0 and leave *number unchanged.
  */
 int mc_token_u32(const u_u8 *token, u_u32 token_len, u_u32 *number);
 int mc_token_s32(const u_u8 *token, u_u32 token_len, u_s32 *number);
-int mc_token_u64(const u_u8 *token, u_u32 token_len, u_u64 *number);
 
-/* Name of a command in lower case ("get"), never null. */
+/* Returns the name of a command in lower case ("get"); "none" for MC_CMD_NONE. */
 const char *mc_command_name(enum mc_command command);
 
-/* True for the commands that a data block follows. */
+/* Returns 1 for the commands that a data block follows, else 0. */
 int mc_command_has_value(enum mc_command command);
 
-/* True for mg, ms, md, ma, me: those that set `meta`. */
+/* Returns 1 for get, gets, gat, gats, whose `args` are keys, else 0. */
+int mc_command_is_retrieval(enum mc_command command);
+
+/* Returns 1 for mg, ms, md, ma, me, which set `meta`, else 0. */
 int mc_command_is_meta(enum mc_command command);
 
 /* ---- numbers ----------------------------------------------------------------------------- */
 
 /*
- * The number in a stored value, by the rule of incr and decr, which is that of strtoull() in C:
- * blanks and a '+' may stand before it, and a blank or NUL ends it, whatever comes then;
- * 0..2^64-1. Returns 1, or 0 and leaves *number alone if it is not a number.
+ * Reads the number in a stored value by the rule of incr and decr, which is that of strtoull():
+ * blanks and a '+' may precede it, a blank or NUL ends it, anything may follow; 0..2^64-1.
+ * Returns 1, or 0 and leaves *number unchanged if it is not a number.
  */
 int mc_counter_parse(const u_u8 *value, u_u32 len, u_u64 *number);
 
 #define MC_NUMBER_MAX 20
 
-/* Writes a number in decimal without an end mark; returns its length, at most MC_NUMBER_MAX. */
+/* Writes a number in decimal, not terminated; returns its length, at most MC_NUMBER_MAX. */
 u_u32 mc_write_u64(u_u8 *out, u_u64 number);
 
-/* ---- classic replies --------------------------------------------------------------------- */
+/* ---- text replies ------------------------------------------------------------------------ */
 
-/* Every reply that is one fixed line. */
-enum mc_status {
-    MC_STATUS_STORED = 0,
-    MC_STATUS_NOT_STORED,
-    MC_STATUS_EXISTS,
-    MC_STATUS_NOT_FOUND,
-    MC_STATUS_DELETED,
-    MC_STATUS_TOUCHED,
-    MC_STATUS_OK,
-    MC_STATUS_END,
-    MC_STATUS_RESET,
-    MC_STATUS_ERROR,
-    MC_STATUS_BAD_FORMAT,        /* CLIENT_ERROR bad command line format */
-    MC_STATUS_BAD_DATA_CHUNK,    /* CLIENT_ERROR bad data chunk */
-    MC_STATUS_BAD_DELTA,         /* CLIENT_ERROR invalid numeric delta argument */
-    MC_STATUS_BAD_EXPTIME,       /* CLIENT_ERROR invalid exptime argument */
-    MC_STATUS_NON_NUMERIC,       /* CLIENT_ERROR cannot increment or decrement non-numeric value */
-    MC_STATUS_TOO_LARGE,         /* SERVER_ERROR object too large for cache */
-    MC_STATUS_NO_MEMORY_STORING, /* SERVER_ERROR out of memory storing object */
-    MC_STATUS_NO_MEMORY,         /* SERVER_ERROR out of memory */
-    MC_STATUS_NO_MEMORY_NEW,     /* SERVER_ERROR Out of memory allocating new item */
-    MC_STATUS_NO_MEMORY_DURING_READ, /* SERVER_ERROR Out of memory during read */
-    MC_STATUS_NO_MEMORY_REQUEST,     /* SERVER_ERROR out of memory reading request */
-    MC_STATUS_NO_MEMORY_STATS,       /* SERVER_ERROR out of memory writing stats */
-    MC_STATUS_TOO_MANY_CONNECTIONS,  /* ERROR Too many open connections */
-    MC_STATUS_FLUSH_NOT_ALLOWED,     /* CLIENT_ERROR flush_all not allowed */
+/* Every reply that is one fixed line: X(enumerator, text without CRLF). */
+#define MC_STATUS_LIST(X)                                                                          \
+    X(MC_STATUS_STORED, "STORED")                                                                  \
+    X(MC_STATUS_NOT_STORED, "NOT_STORED")                                                          \
+    X(MC_STATUS_EXISTS, "EXISTS")                                                                  \
+    X(MC_STATUS_NOT_FOUND, "NOT_FOUND")                                                            \
+    X(MC_STATUS_DELETED, "DELETED")                                                                \
+    X(MC_STATUS_TOUCHED, "TOUCHED")                                                                \
+    X(MC_STATUS_OK, "OK")                                                                          \
+    X(MC_STATUS_END, "END")                                                                        \
+    X(MC_STATUS_RESET, "RESET")                                                                    \
+    X(MC_STATUS_ERROR, "ERROR")                                                                    \
+    X(MC_STATUS_BAD_FORMAT, "CLIENT_ERROR bad command line format")                                \
+    X(MC_STATUS_BAD_DATA_CHUNK, "CLIENT_ERROR bad data chunk")                                     \
+    X(MC_STATUS_BAD_DELTA, "CLIENT_ERROR invalid numeric delta argument")                          \
+    X(MC_STATUS_BAD_EXPTIME, "CLIENT_ERROR invalid exptime argument")                              \
+    X(MC_STATUS_NON_NUMERIC, "CLIENT_ERROR cannot increment or decrement non-numeric value")       \
+    X(MC_STATUS_TOO_LARGE, "SERVER_ERROR object too large for cache")                              \
+    X(MC_STATUS_NO_MEMORY_STORING, "SERVER_ERROR out of memory storing object")                    \
+    X(MC_STATUS_NO_MEMORY, "SERVER_ERROR out of memory")                                           \
+    X(MC_STATUS_NO_MEMORY_NEW, "SERVER_ERROR Out of memory allocating new item")                   \
+    X(MC_STATUS_NO_MEMORY_DURING_READ, "SERVER_ERROR Out of memory during read")                   \
+    X(MC_STATUS_NO_MEMORY_REQUEST, "SERVER_ERROR out of memory reading request")                   \
+    X(MC_STATUS_NO_MEMORY_STATS, "SERVER_ERROR out of memory writing stats")                       \
+    X(MC_STATUS_TOO_MANY_CONNECTIONS, "ERROR Too many open connections")                           \
+    X(MC_STATUS_FLUSH_NOT_ALLOWED, "CLIENT_ERROR flush_all not allowed")                           \
+    X(MC_STATUS_META_NOOP, "MN")                                                                   \
+    X(MC_STATUS_META_MISS, "EN")                                                                   \
+    X(MC_STATUS_FLAGS_TOO_LONG, "CLIENT_ERROR options flags are too long")                         \
+    X(MC_STATUS_INVALID_FLAG, "CLIENT_ERROR invalid flag")                                         \
+    X(MC_STATUS_DUPLICATE_FLAG, "CLIENT_ERROR duplicate flag")                                     \
+    X(MC_STATUS_BAD_FLAG_OF_MA, "CLIENT_ERROR invalid or duplicate flag")                          \
+    X(MC_STATUS_BAD_TOKEN, "CLIENT_ERROR bad token in command line format")                        \
+    X(MC_STATUS_BAD_INITIAL, "CLIENT_ERROR invalid numeric initial value")                         \
+    X(MC_STATUS_BAD_META_DELTA, "CLIENT_ERROR invalid numeric delta value")                        \
+    X(MC_STATUS_OPAQUE_TOO_LONG, "CLIENT_ERROR opaque token too long")                             \
+    X(MC_STATUS_BAD_KEY_ENCODING, "CLIENT_ERROR error decoding key")                               \
+    X(MC_STATUS_BAD_MODE_OF_MS, "CLIENT_ERROR invalid mode for ms M token")                        \
+    X(MC_STATUS_BAD_MODE_OF_MA, "CLIENT_ERROR invalid mode for ma M token")                        \
+    X(MC_STATUS_SHUTDOWN_DISABLED, "SERVER_ERROR: shutdown not enabled")                           \
+    X(MC_STATUS_SHUTDOWN_BAD_MODE, "CLIENT_ERROR invalid shutdown mode")                           \
+    X(MC_STATUS_MEMLIMIT_TOO_SMALL, "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m")      \
+    X(MC_STATUS_MEMLIMIT_NOT_BYTES, "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes")   \
+    X(MC_STATUS_MEMLIMIT_FAILED, "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust")       \
+    X(MC_STATUS_REASSIGN_BUSY, "BUSY currently processing reassign request")                       \
+    X(MC_STATUS_REASSIGN_BAD_CLASS, "BADCLASS invalid src or dst class id")                        \
+    X(MC_STATUS_REASSIGN_NO_SPARE, "NOSPARE source class has no spare pages")                      \
+    X(MC_STATUS_REASSIGN_SAME, "SAME src and dst class are identical")                             \
+    X(MC_STATUS_REASSIGN_DISABLED, "CLIENT_ERROR slab reassignment disabled")                      \
+    X(MC_STATUS_AUTOMOVE_BAD_WINDOW, "CLIENT_ERROR automove window too low or too high")           \
+    X(MC_STATUS_LRU_BAD_PERCENT, "ERROR hot and warm pcts must not exceed 80")                     \
+    X(MC_STATUS_LRU_BAD_FACTOR, "ERROR hot/warm age factors must be greater than 0")               \
+    X(MC_STATUS_CRAWLER_NO_START, "ERROR failed to start lru crawler thread")                      \
+    X(MC_STATUS_CRAWLER_NO_STOP, "ERROR failed to stop lru crawler thread")                        \
+    X(MC_STATUS_CRAWLER_BAD_SLEEP, "CLIENT_ERROR sleep must be one second or less")                \
+    X(MC_STATUS_CRAWLER_BUSY, "BUSY currently processing crawler request")                         \
+    X(MC_STATUS_CRAWLER_BAD_CLASS, "BADCLASS invalid class id")                                    \
+    X(MC_STATUS_CRAWLER_NO_ITEMS, "NOTSTARTED no items to crawl")                                  \
+    X(MC_STATUS_CRAWLER_ERROR, "ERROR an unknown error happened")                                  \
+    X(MC_STATUS_CRAWLER_DISABLED, "CLIENT_ERROR lru crawler disabled")                             \
+    X(MC_STATUS_METADUMP_NOT_ALLOWED, "ERROR metadump not allowed")                                \
+    X(MC_STATUS_MGDUMP_NOT_ALLOWED, "ERROR key dump not allowed")                                  \
+    X(MC_STATUS_METADUMP_PIPELINED, "ERROR cannot pipeline other commands before metadump")        \
+    X(MC_STATUS_MGDUMP_PIPELINED, "ERROR cannot pipeline other commands before mgdump")            \
+    X(MC_STATUS_DUMP_LOCKED, "ERROR locked try again later")                                       \
+    X(MC_STATUS_WATCH_PIPELINED, "ERROR cannot pipeline other commands before watch")              \
+    X(MC_STATUS_WATCH_NOT_ALLOWED, "CLIENT_ERROR watch commands not allowed")                      \
+    X(MC_STATUS_WATCHER_TOO_MANY, "WATCHER_TOO_MANY log watcher limit reached")                    \
+    X(MC_STATUS_WATCHER_FAILED, "WATCHER_FAILED failed to add log watcher")                        \
+    X(MC_STATUS_DETAIL_USAGE, "CLIENT_ERROR usage: stats detail on|off|dump")                      \
+    X(MC_STATUS_DETAIL_NOT_ALLOWED, "CLIENT_ERROR stats detail not allowed")                       \
+    X(MC_STATUS_CACHEDUMP_BAD_LINE, "CLIENT_ERROR bad command line")                               \
+    X(MC_STATUS_CACHEDUMP_BAD_CLASS, "CLIENT_ERROR Illegal slab id")                               \
+    X(MC_STATUS_CACHEDUMP_NOT_ALLOWED, "CLIENT_ERROR stats cachedump not allowed")                 \
+    X(MC_STATUS_MISS, "MISS")                                                                      \
+    X(MC_STATUS_UNAUTHENTICATED, "CLIENT_ERROR unauthenticated")                                   \
+    X(MC_STATUS_AUTH_FAILURE, "CLIENT_ERROR authentication failure")                               \
+    X(MC_STATUS_AUTH_BAD_FORMAT, "CLIENT_ERROR bad authentication token format")                   \
+    X(MC_STATUS_AUTH_BAD_TERMINATION, "CLIENT_ERROR bad command line termination")                 \
+    X(MC_STATUS_AUTH_TOO_LONG, "CLIENT_ERROR auth token too long")
 
-    /* meta */
-    MC_STATUS_META_NOOP,        /* MN */
-    MC_STATUS_META_MISS,        /* EN, without flags */
-    MC_STATUS_FLAGS_TOO_LONG,   /* CLIENT_ERROR options flags are too long */
-    MC_STATUS_INVALID_FLAG,     /* CLIENT_ERROR invalid flag */
-    MC_STATUS_DUPLICATE_FLAG,   /* CLIENT_ERROR duplicate flag */
-    MC_STATUS_BAD_FLAG_OF_MA,   /* CLIENT_ERROR invalid or duplicate flag */
-    MC_STATUS_BAD_TOKEN,        /* CLIENT_ERROR bad token in command line format */
-    MC_STATUS_BAD_INITIAL,      /* CLIENT_ERROR invalid numeric initial value */
-    MC_STATUS_BAD_META_DELTA,   /* CLIENT_ERROR invalid numeric delta value */
-    MC_STATUS_OPAQUE_TOO_LONG,  /* CLIENT_ERROR opaque token too long */
-    MC_STATUS_BAD_KEY_ENCODING, /* CLIENT_ERROR error decoding key */
-    MC_STATUS_BAD_MODE_OF_MS,   /* CLIENT_ERROR invalid mode for ms M token */
-    MC_STATUS_BAD_MODE_OF_MA,   /* CLIENT_ERROR invalid mode for ma M token */
-
-    /* administration */
-    MC_STATUS_SHUTDOWN_DISABLED,     /* SERVER_ERROR: shutdown not enabled */
-    MC_STATUS_SHUTDOWN_BAD_MODE,     /* CLIENT_ERROR invalid shutdown mode */
-    MC_STATUS_MEMLIMIT_TOO_SMALL,    /* MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m */
-    MC_STATUS_MEMLIMIT_NOT_BYTES,    /* MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes */
-    MC_STATUS_MEMLIMIT_FAILED,       /* MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust */
-    MC_STATUS_REASSIGN_BUSY,         /* BUSY currently processing reassign request */
-    MC_STATUS_REASSIGN_BAD_CLASS,    /* BADCLASS invalid src or dst class id */
-    MC_STATUS_REASSIGN_NO_SPARE,     /* NOSPARE source class has no spare pages */
-    MC_STATUS_REASSIGN_SAME,         /* SAME src and dst class are identical */
-    MC_STATUS_REASSIGN_DISABLED,     /* CLIENT_ERROR slab reassignment disabled */
-    MC_STATUS_AUTOMOVE_BAD_WINDOW,   /* CLIENT_ERROR automove window too low or too high */
-    MC_STATUS_LRU_BAD_PERCENT,       /* ERROR hot and warm pcts must not exceed 80 */
-    MC_STATUS_LRU_BAD_FACTOR,        /* ERROR hot/warm age factors must be greater than 0 */
-    MC_STATUS_CRAWLER_NO_START,      /* ERROR failed to start lru crawler thread */
-    MC_STATUS_CRAWLER_NO_STOP,       /* ERROR failed to stop lru crawler thread */
-    MC_STATUS_CRAWLER_BAD_SLEEP,     /* CLIENT_ERROR sleep must be one second or less */
-    MC_STATUS_CRAWLER_BUSY,          /* BUSY currently processing crawler request */
-    MC_STATUS_CRAWLER_BAD_CLASS,     /* BADCLASS invalid class id */
-    MC_STATUS_CRAWLER_NO_ITEMS,      /* NOTSTARTED no items to crawl */
-    MC_STATUS_CRAWLER_ERROR,         /* ERROR an unknown error happened */
-    MC_STATUS_CRAWLER_DISABLED,      /* CLIENT_ERROR lru crawler disabled */
-    MC_STATUS_METADUMP_NOT_ALLOWED,  /* ERROR metadump not allowed */
-    MC_STATUS_MGDUMP_NOT_ALLOWED,    /* ERROR key dump not allowed */
-    MC_STATUS_METADUMP_PIPELINED,    /* ERROR cannot pipeline other commands before metadump */
-    MC_STATUS_MGDUMP_PIPELINED,      /* ERROR cannot pipeline other commands before mgdump */
-    MC_STATUS_DUMP_LOCKED,           /* ERROR locked try again later */
-    MC_STATUS_WATCH_PIPELINED,       /* ERROR cannot pipeline other commands before watch */
-    MC_STATUS_WATCH_NOT_ALLOWED,     /* CLIENT_ERROR watch commands not allowed */
-    MC_STATUS_WATCHER_TOO_MANY,      /* WATCHER_TOO_MANY log watcher limit reached */
-    MC_STATUS_WATCHER_FAILED,        /* WATCHER_FAILED failed to add log watcher */
-    MC_STATUS_DETAIL_USAGE,          /* CLIENT_ERROR usage: stats detail on|off|dump */
-    MC_STATUS_DETAIL_NOT_ALLOWED,    /* CLIENT_ERROR stats detail not allowed */
-    MC_STATUS_CACHEDUMP_BAD_LINE,    /* CLIENT_ERROR bad command line */
-    MC_STATUS_CACHEDUMP_BAD_CLASS,   /* CLIENT_ERROR Illegal slab id */
-    MC_STATUS_CACHEDUMP_NOT_ALLOWED, /* CLIENT_ERROR stats cachedump not allowed */
-    MC_STATUS_MISS,                  /* MISS: debugitem */
-
-    /* authentication */
-    MC_STATUS_UNAUTHENTICATED,      /* CLIENT_ERROR unauthenticated */
-    MC_STATUS_AUTH_FAILURE,         /* CLIENT_ERROR authentication failure */
-    MC_STATUS_AUTH_BAD_FORMAT,      /* CLIENT_ERROR bad authentication token format */
-    MC_STATUS_AUTH_BAD_TERMINATION, /* CLIENT_ERROR bad command line termination */
-    MC_STATUS_AUTH_TOO_LONG,        /* CLIENT_ERROR auth token too long */
-    MC_STATUS_COUNT
-};
+#define MC_STATUS_ENUMERATOR(name, text) name,
+enum mc_status { MC_STATUS_LIST(MC_STATUS_ENUMERATOR) MC_STATUS_COUNT };
 
 #define MC_STATUS_MAX 80 /* no status line is longer, CRLF included */
 
-/* The reply line of a status with its CRLF; *len is its length. */
+/* Returns the reply line of a status with its CRLF, a literal; *len is its length. */
 const char *mc_status_text(enum mc_status status, u_u32 *len);
 
-/* Writes that line to out (room for MC_STATUS_MAX); returns its length. */
+/* Writes that line to out, which has MC_STATUS_MAX bytes; returns its length. */
 u_u32 mc_write_status(u_u8 *out, enum mc_status status);
 
 #define MC_VALUE_HEADER_MAX (6 + MC_KEY_MAX + 1 + 10 + 1 + 10 + 1 + 20 + 2)
 
 /*
- * Writes "VALUE <key> <flags> <bytes>[ <cas>]\r\n"; cas null: without. Returns the length. The
- * data and its CRLF are the caller's to send.
+ * Writes "VALUE <key> <flags> <bytes>[ <cas>]\r\n", without cas if it is null; out has
+ * MC_VALUE_HEADER_MAX bytes. Returns the length. The caller sends the data and its CRLF.
  */
 u_u32 mc_write_value_header(u_u8 *out, const u_u8 *key, u_u32 key_len, u_u32 flags,
                             u_u32 value_bytes, const u_u64 *cas);
 
-#define MC_SHORT_VALUE_MAX 32
-#define MC_SHORT_HIT_MAX (6 + MC_KEY_MAX + 7 + MC_SHORT_VALUE_MAX + 7)
-
-/*
- * Writes the whole reply to a get of one key that has a short value (at most MC_SHORT_VALUE_MAX
- * bytes, its CRLF not counted) and flags 0, END included. Returns the length.
- */
-u_u32 mc_write_short_hit(u_u8 *out, const u_u8 *key, u_u32 key_len, const u_u8 *value,
-                         u_u32 value_bytes);
-
-/* Writes a number and CRLF: the reply of incr and decr. At most MC_NUMBER_MAX + 2 bytes. */
+/* Writes a number and CRLF, at most MC_NUMBER_MAX + 2 bytes; returns the length. */
 u_u32 mc_write_number(u_u8 *out, u_u64 number);
 
 /* ---- meta replies ------------------------------------------------------------------------ */
@@ -474,16 +456,16 @@ enum mc_meta_code {
 #define MC_TTL_NONE 0xffffffffu /* does not expire: shown as -1 */
 
 /*
- * What a meta reply can tell. Only what `tells` names is looked at, so the rest may be left alone:
- * of the flags that the request has, those are answered that are in `tells`.
+ * The contents of a meta reply. Only the fields that `tells` names are read. The reply has those
+ * flags that are both in the request and in `tells`:
  *
- *     mg: a hit tells all RETURN_ bits but VALUE, and OPAQUE; a miss KEY and OPAQUE
+ *     mg: a hit all RETURN_ bits but VALUE, and OPAQUE; a miss KEY and OPAQUE
  *     ms: RETURN_KEY, _CAS, _SIZE, OPAQUE      md: RETURN_KEY, OPAQUE
  *     ma: RETURN_KEY, OPAQUE; if there is a number also RETURN_CAS, _TTL
  */
 struct mc_meta_reply {
     enum mc_meta_code code;
-    u_u32 tells;       /* MC_META_RETURN_..., MC_META_OPAQUE bits */
+    u_u32 tells;       /* valid fields: MC_META_RETURN_..., MC_META_OPAQUE bits */
     u_u32 value_bytes; /* VA */
 
     const u_u8 *key; /* RETURN_KEY: raw, not encoded */
@@ -505,7 +487,7 @@ struct mc_meta_reply {
     u_u32 ttl_created_s; /* behind an N */
     int created;
 
-    int won_before; /* Z: somebody else may recache */
+    int won_before; /* Z: another client may recache */
     int is_stale;   /* X */
     int won;        /* W: the client may recache */
 };
@@ -514,13 +496,12 @@ struct mc_meta_reply {
 
 /*
  * Writes the line of a meta reply with its CRLF; out has MC_META_LINE_MAX bytes. Returns its
- * length. The data of VA and its CRLF are the caller's to send. Whether a reply is due at all (q)
- * is the caller's to know.
+ * length. The caller sends the data of VA and its CRLF, and nothing at all if q suppresses it.
  */
 u_u32 mc_write_meta(u_u8 *out, const struct mc_meta *request, const struct mc_meta_reply *reply);
 
-/* What `me` and the dumps tell of an item. */
-struct mc_item_facts {
+/* What `me` and the dumps show of an item. */
+struct mc_item_info {
     const u_u8 *key; /* raw */
     u_u32 key_len;
     int key_is_binary;
@@ -538,20 +519,17 @@ struct mc_item_facts {
 #define MC_ITEM_LINE_MAX (3 * MC_KEY_MAX + 160)
 
 /* "ME <key> exp=... size=...\r\n"; a binary key comes as base64. Returns the length. */
-u_u32 mc_write_meta_debug(u_u8 *out, const struct mc_item_facts *item);
+u_u32 mc_write_meta_debug(u_u8 *out, const struct mc_item_info *item);
 
 /* A line of lru_crawler metadump, which ends with a space and a bare LF. Returns the length. */
-u_u32 mc_write_metadump(u_u8 *out, const struct mc_item_facts *item);
+u_u32 mc_write_metadump(u_u8 *out, const struct mc_item_info *item);
 
 /* A line of lru_crawler mgdump: "mg <key>\r\n" or "mg <base64> b\r\n". Returns the length. */
 u_u32 mc_write_mgdump(u_u8 *out, const u_u8 *key, u_u32 key_len, int key_is_binary);
 
 /* ---- binary replies ---------------------------------------------------------------------- */
 
-/*
- * All of them take from the request what a reply repeats (opcode, opaque) and return the length of
- * what they wrote.
- */
+/* All copy opcode and opaque from the request and return the length of what they wrote. */
 
 /* A header for a body of extras, key and value; writes MC_BINARY_HEADER_BYTES. */
 u_u32 mc_write_binary_header(u_u8 *out, const struct mc_binary *request,
@@ -565,17 +543,17 @@ u_u32 mc_write_binary_done(u_u8 *out, const struct mc_binary *request, u_u64 cas
 u_u32 mc_write_binary_error(u_u8 *out, const struct mc_binary *request,
                             enum mc_binary_status status);
 
-/* The same with another text (of at most 64 bytes), for the kinds of NO_MEMORY. */
+/* The same with the caller's text of at most 64 bytes. */
 u_u32 mc_write_binary_text(u_u8 *out, const struct mc_binary *request, enum mc_binary_status status,
                            const char *text);
 
-/* The miss of a retrieval: with the key, or else with a text. At most BINARY_REQUEST_MAX. */
+/* The miss of a retrieval, with the key or with a text; at most MC_BINARY_REQUEST_MAX. */
 u_u32 mc_write_binary_miss(u_u8 *out, const struct mc_binary *request, const u_u8 *key,
                            u_u32 key_len);
 
 /*
- * The hit of a retrieval, or touch with value_bytes 0: header, flags, and the key if the request
- * wants it; at most MC_BINARY_REQUEST_MAX. The value is the caller's to send.
+ * The hit of a retrieval, or of touch with value_bytes 0: header, flags, and the key if the request
+ * has return_key; at most MC_BINARY_REQUEST_MAX. The caller sends the value.
  */
 u_u32 mc_write_binary_value_header(u_u8 *out, const struct mc_binary *request, const u_u8 *key,
                                    u_u32 key_len, u_u32 flags, u_u32 value_bytes, u_u64 cas);
@@ -584,7 +562,7 @@ u_u32 mc_write_binary_value_header(u_u8 *out, const struct mc_binary *request, c
 u_u32 mc_write_binary_number(u_u8 *out, const struct mc_binary *request, u_u64 number, u_u64 cas);
 
 /*
- * One statistic, of which the value is the caller's to send; with neither key nor value it ends the
+ * Header and name of one statistic; the caller sends the value. Without key and value it ends the
  * list. key_len is at most MC_KEY_MAX.
  */
 u_u32 mc_write_binary_stat_header(u_u8 *out, const struct mc_binary *request, const char *key,
@@ -603,15 +581,15 @@ struct mc_udp_frame {
 };
 
 /*
- * Reads the header of a datagram. Returns 1, or 0 for one that is to be dropped without a word: no
- * payload, or part of a message of several datagrams, which requests may not be.
+ * Reads the header of a datagram. Returns 1, or 0 if it must be dropped silently: no payload, or
+ * part of a request of several datagrams.
  */
 int mc_udp_parse(const u_u8 *datagram, u_u32 len, struct mc_udp_frame *frame);
 
-/* How many datagrams a reply of so many bytes takes; the count is capped at 65535. */
+/* Returns how many datagrams a reply takes, at most 65535. */
 u_u32 mc_udp_datagrams(u_u32 reply_bytes);
 
-/* Writes a header of MC_UDP_HEADER_BYTES bytes, which it returns. */
+/* Writes a header; returns MC_UDP_HEADER_BYTES. */
 u_u32 mc_udp_write(u_u8 *out, const struct mc_udp_frame *frame);
 
 /* ---- encodings --------------------------------------------------------------------------- */
@@ -623,13 +601,16 @@ u_u32 mc_udp_write(u_u8 *out, const struct mc_udp_frame *frame);
 u_u32 mc_base64_encode(u_u8 *out, const u_u8 *in, u_u32 len);
 
 /*
- * Reads base64 the way memcached does: bytes that are not of the alphabet are skipped, what remains
- * has to be whole groups of four, and the first group with padding is the last one. Writes at most
- * len / 4 * 3 bytes; returns how many, 0 if it is not base64 or stands for nothing.
+ * Reads base64 as memcached does: skips bytes that are not in the alphabet; the others have to be
+ * whole groups of four, of which the first with padding is the last. Writes at most len / 4 * 3
+ * bytes; returns how many, 0 if it is empty or not base64.
  */
 u_u32 mc_base64_decode(u_u8 *out, const u_u8 *in, u_u32 len);
 
-/* Writes %XX for all bytes but A-Z a-z 0-9 - . _ ~; out has MC_URI_BYTES(len). */
+/*
+ * Writes %XX for bytes other than A-Z a-z 0-9 - . _ ~; out has MC_URI_BYTES(len). Returns the
+ * length.
+ */
 u_u32 mc_uri_encode(u_u8 *out, const u_u8 *in, u_u32 len);
 
 #ifdef __cplusplus

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One frame on its way between a NIC and the TCP/IP stack.
+ * A frame: the interface between packet I/O back ends and the TCP/IP stack.
  *
- * This struct is the seam between the two: a packet I/O back end keeps one beside each of its own
- * descriptors (for DPDK in the mbuf's private area), the stack reads and writes its fields
- * directly. There is no accessor and no reference count. Who owns a packet at which moment:
+ * A back end keeps one struct us_pkt beside each of its descriptors (DPDK: in the private area of
+ * the mbuf); the stack reads and writes its fields directly. Ownership:
  *
- *   received:  back end -> caller -> us_input() looks at it -> its events are taken -> back end
+ *   received:  back end -> caller -> us_input() reads it -> its events are taken -> back end
  *   to send:   back end (empty) -> caller -> us_output() fills it -> caller -> back end
  *
- * The stack never keeps a pointer to a packet or to its data after the events of a us_input()
- * have been taken, and never after us_output() has returned.
+ * The stack keeps no pointer to a packet or its data after the events of a us_input() are taken,
+ * and none after us_output() has returned.
  */
 #ifndef UBASE_PKT_H
 #define UBASE_PKT_H
@@ -21,9 +20,9 @@
 extern "C" {
 #endif
 
-/* What a back end can do by itself: bits of us_config.caps and nic.caps. */
+/* Offloads of a back end: bits of us_config.caps and nic.caps. */
 enum us_cap {
-    US_CAP_RX_CSUM = 1 << 0,    /* gives a verdict on checksums of received frames */
+    US_CAP_RX_CSUM = 1 << 0,    /* verifies checksums of received frames */
     US_CAP_TX_IP_CSUM = 1 << 1, /* fills in the IPv4 header checksum */
     US_CAP_TX_L4_CSUM = 1 << 2, /* fills in the TCP or UDP checksum */
     US_CAP_TX_TSO = 1 << 3,     /* cuts a large TCP segment at us_pkt.tso_mss */
@@ -33,13 +32,13 @@ enum us_cap {
 };
 
 /*
- * A frame to send of several segments (US_CAP_TX_SG): the structs of the further ones lie in the
- * room of the first packet, behind its bytes, and go with it. Their owner is null, and their data
- * is also memory of the application that must not change until the device has taken the frame; a
- * device that reads it later than that makes a copy. The first segment holds all headers.
+ * A frame to send of several segments (US_CAP_TX_SG): the first segment holds all headers. The
+ * structs of the other segments lie in the room of the first packet, behind its bytes; their owner
+ * is null, and their data may be memory of the application that changes after the transmit call of
+ * the back end: a device that reads it later must copy it.
  */
 
-/* Bits of us_pkt.flags. A received frame without any of the first four: check in software. */
+/* Bits of us_pkt.flags. Without one of the first four the stack verifies checksums itself. */
 enum us_pkt_flag {
     US_PKT_IP_CSUM_GOOD = 1 << 0,
     US_PKT_IP_CSUM_BAD = 1 << 1,
@@ -54,7 +53,7 @@ enum us_pkt_flag {
 struct us_pkt {
     u_u8 *data;              /* first byte of this segment */
     struct us_pkt *next_seg; /* next segment of the same frame, or null */
-    void *owner[2];          /* the back end's private words: nobody else touches them */
+    void *owner[2];          /* private to the back end */
     u_u32 len;               /* bytes used from `data` */
     u_u32 room;              /* to send: bytes that may be written from `data` */
     u_u32 flags;             /* enum us_pkt_flag */
@@ -65,7 +64,7 @@ struct us_pkt {
     u_u8 l2_len;             /* to send: lengths of the headers, for offloads */
     u_u8 l3_len;
     u_u8 l4_len;
-    u_u16 home; /* whose it is, for a layer that passes it between threads; others leave it be */
+    u_u16 home; /* index of the owning lane, for a layer that passes packets between threads */
 };
 
 /* One cache line. */

@@ -3,10 +3,10 @@
  * The integer types of the portable libraries.
  *
  * C89 and C++98 have no <stdint.h>, and a freestanding compiler may have no header at all, so the
- * widths are derived from what the compiler tells about itself. Nothing else lives here: the two
- * public headers (ustack.h, mcproto.h) include this file and need no other.
+ * widths are derived from predefined macros. The public headers (ustack.h, mcproto.h) include this
+ * file and no system header.
  *
- * u_u64 never spells `long long`, which C89 and C++98 reject under -pedantic.
+ * u_u64 avoids `long long`, which C89 and C++98 reject under -pedantic.
  */
 #ifndef UBASE_TYPES_H
 #define UBASE_TYPES_H

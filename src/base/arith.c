@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multiplication with division, cube roots; see arith.h. */
+/* Multiplication with division, cube root; see arith.h. */
 #include "base/arith.h"
 
 u_u32 u_muldiv32(u_u32 a, u_u32 b, u_u32 c)

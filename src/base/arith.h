@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Arithmetic on 64 bits without a 64-bit division, which some compilers make a call to a library
- * that a freestanding program does not have. Pure functions; they take some dozens of steps.
+ * 64-bit arithmetic without 64-bit division, which on 32-bit machines is a call of a compiler
+ * library that freestanding programs may lack. Pure functions; a few dozen steps each.
  */
 #ifndef BASE_ARITH_H
 #define BASE_ARITH_H
 
 #include "base/base.h"
 
-/* a * b / c, rounded down; c is not 0. What does not fit into 32 bits is 0xffffffff. */
+/* a * b / c, rounded down, at most 0xffffffff; c is not 0. */
 u_u32 u_muldiv32(u_u32 a, u_u32 b, u_u32 c);
 
-/* The largest integer whose third power is not above v. */
+/* The cube root of v, rounded down. */
 u_u32 u_cbrt64(u_u64 v);
 
 #endif

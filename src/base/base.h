@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every piece may use: inline, assertions, byte copies, small arithmetic.
- *
- * All macros of the code base are here, because C89 has no other way to say these things.
+ * Compiler abstractions (inlining, branch hints, assertions), byte copies and minimum/maximum, for
+ * all modules. Macros are used only where C89 has no other means.
  */
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
@@ -21,7 +20,7 @@
 #endif
 #endif
 
-/* For what is only worth its while in line, with arguments that are constants there. */
+/* For functions whose gain is that constant arguments are known after inlining. */
 #ifndef U_ALWAYS_INLINE
 #if defined(__GNUC__)
 #define U_ALWAYS_INLINE U_INLINE __attribute__((__always_inline__))
@@ -30,7 +29,7 @@
 #endif
 #endif
 
-/* For what is seldom called, so that its callers need not save registers for it. */
+/* For rarely called functions, so that callers save no registers for them. */
 #ifndef U_NOINLINE
 #if defined(__GNUC__)
 #define U_NOINLINE __attribute__((__noinline__))
@@ -57,12 +56,20 @@
 #define U_PREFETCH(p) ((void)0)
 #endif
 
-/* What cores hand to each other at once. Where it is another number all works, but slower. */
-#define U_LINE_BYTES 64
+/* Defined on little-endian machines with byte-swap builtins. */
+#if defined(__GNUC__) && defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) &&            \
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define U_LITTLE_ENDIAN
+#endif
+
+/* Size of a cache line. A wrong value costs speed (false sharing), not correctness. */
+#define U_CACHE_LINE_BYTES 64
 
 /*
- * States what is proven to hold. Stays on in release builds. Never about bytes from the wire, and
- * never with a side effect. An embedder may define U_ASSERT_FAIL(text) to something else.
+ * An invariant or a precondition that holds unless the program has a defect; never about bytes from
+ * the wire, a file or a command line, and never with a side effect. Assertions are enabled in every
+ * build type, NDEBUG has no effect. A failure ends the program with a trap; an embedder may define
+ * U_ASSERT_FAIL(text) as another action that does not return.
  */
 #ifndef U_ASSERT_FAIL
 #if defined(__GNUC__)
@@ -90,9 +97,9 @@
     ((type *)(void *)((char *)(ptr)-U_OFFSET_OF(type, member)))
 
 /*
- * memcpy, memset and memcmp for code that may not call the C library. Where the compiler has
- * builtins it inlines them or calls the function that its own contract asks every environment,
- * freestanding ones too, to provide.
+ * memcpy, memset and memcmp for code without a C library. Compiler builtins are inlined or become
+ * calls of memcpy(), memset() and memcmp(), which gcc and clang require of every environment,
+ * freestanding ones too.
  */
 U_INLINE void u_copy(void *to, const void *from, unsigned long bytes)
 {
@@ -132,10 +139,9 @@ U_INLINE int u_equal(const void *a, const void *b, unsigned long bytes)
 }
 
 /*
- * The same for lengths that are mostly short and not known beforehand, such as those of keys: the
- * call of a function that is good at any length costs more than these two words, which overlap.
- * Longer ones take that call, for which a caller has to save what it has in registers. One or two
- * words are the most usual length, and come first.
+ * u_copy() and u_equal() for lengths that are mostly short and unknown at compile time, such as
+ * those of keys: up to U_SHORT_BYTES they use two overlapping words instead of a call. 8 to 16
+ * bytes, the most frequent lengths, are tested first.
  */
 #define U_SHORT_BYTES 32
 
@@ -179,6 +185,21 @@ U_INLINE int u_equal_short(const void *a, const void *b, unsigned long bytes)
            (x[0] == y[0] && x[bytes / 2] == y[bytes / 2] && x[bytes - 1] == y[bytes - 1]);
 }
 
+/* Index of the lowest bit set of a value that is not 0. */
+U_INLINE unsigned u_lowest_bit(u_u32 v)
+{
+#if defined(__GNUC__)
+    return (unsigned)__builtin_ctz(v);
+#else
+    unsigned n = 0;
+    while ((v & 1) == 0) {
+        v >>= 1;
+        n++;
+    }
+    return n;
+#endif
+}
+
 U_INLINE u_u32 u_min32(u_u32 a, u_u32 b)
 {
     return a < b ? a : b;
@@ -192,6 +213,11 @@ U_INLINE u_u32 u_max32(u_u32 a, u_u32 b)
 U_INLINE u_u64 u_min64(u_u64 a, u_u64 b)
 {
     return a < b ? a : b;
+}
+
+U_INLINE u_u64 u_max64(u_u64 a, u_u64 b)
+{
+    return a > b ? a : b;
 }
 
 #endif

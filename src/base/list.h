@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An intrusive doubly linked list. A `struct u_list` is either the head of a list or a link inside
- * a struct that can be on one; both are a ring of pointers, so nothing has a special case at an
- * end. The list owns nothing. U_CONTAINER_OF leads from a link to the struct around it.
+ * An intrusive doubly linked list. A `struct u_list` is either the head of a list or a link in a
+ * struct that can be on one; head and links form a ring. The list owns no memory. U_CONTAINER_OF
+ * converts a link to its struct.
  *
  *     for (link = head.next; link != &head; link = link->next)
  *         conn = U_CONTAINER_OF(link, struct us_conn, ready_link);
@@ -17,31 +17,25 @@ struct u_list {
     struct u_list *prev;
 };
 
-/* Makes an empty list of a head, or a link that is on no list. Needed before any other call. */
+/* Initialises a head as empty or a link as unlinked. Required before any other call. */
 U_INLINE void u_list_init(struct u_list *list)
 {
     list->next = list;
     list->prev = list;
 }
 
-/* Of a head: whether the list is empty. Of a link: whether it is on no list. */
+/* For a head: whether the list is empty. For a link: whether it is unlinked. */
 U_INLINE int u_list_is_empty(const struct u_list *list)
 {
     return list->next == list;
 }
 
-/* Puts a link that is on no list behind `place`, which is a head (so it comes first) or a link. */
-U_INLINE void u_list_insert_after(struct u_list *place, struct u_list *link)
-{
-    link->next = place->next;
-    link->prev = place;
-    place->next->prev = link;
-    place->next = link;
-}
-
 U_INLINE void u_list_push_front(struct u_list *head, struct u_list *link)
 {
-    u_list_insert_after(head, link);
+    link->next = head->next;
+    link->prev = head;
+    head->next->prev = link;
+    head->next = link;
 }
 
 U_INLINE void u_list_push_back(struct u_list *head, struct u_list *link)
@@ -54,7 +48,7 @@ U_INLINE void u_list_push_back(struct u_list *head, struct u_list *link)
     head->prev = link;
 }
 
-/* Takes a link off its list; does nothing to one that is on no list. */
+/* Removes a link from its list; no effect on an unlinked one. */
 U_INLINE void u_list_remove(struct u_list *link)
 {
     link->prev->next = link->next;
@@ -62,7 +56,7 @@ U_INLINE void u_list_remove(struct u_list *link)
     u_list_init(link);
 }
 
-/* Takes the first link off the list and returns it, or null if the list is empty. */
+/* Removes and returns the first link, or returns null if the list is empty. */
 U_INLINE struct u_list *u_list_pop_front(struct u_list *head)
 {
     struct u_list *link = head->next;
@@ -76,8 +70,8 @@ U_INLINE struct u_list *u_list_pop_front(struct u_list *head)
 }
 
 /*
- * Makes `link`, or the head itself, what the list begins with. The links before it were taken off
- * one after the other, each by u_list_init(): of a run of them the ends are tied once.
+ * Makes `link`, or the head itself, the first of the list. The caller has unlinked all links before
+ * it by u_list_init() alone.
  */
 U_INLINE void u_list_begin_with(struct u_list *head, struct u_list *link)
 {
@@ -85,7 +79,7 @@ U_INLINE void u_list_begin_with(struct u_list *head, struct u_list *link)
     link->prev = head;
 }
 
-/* Appends all links of `from` to `to`, in their order, and leaves `from` empty. */
+/* Moves all links of `from` to the end of `to`, in order. */
 U_INLINE void u_list_append_all(struct u_list *to, struct u_list *from)
 {
     if (u_list_is_empty(from))

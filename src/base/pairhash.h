@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A keyed hash of two or four words for tables whose keys come from the network, a tenth of the
+ * A keyed hash of two or four words for tables whose keys come from the network, at a tenth of the
  * price of SipHash.
  *
- * Two words are added to secret ones of 64 bits, and these multiplied: the upper half of the
- * product is a strongly universal hash (pair-multiply-shift; Thorup, "High speed hashing for
- * integers and strings", 2015, section 3). Four words are multiplied in pairs, NH of UMAC (Black,
- * Halevi, Krawczyk, Krovetz and Rogaway, 1999): two different inputs give the same 64 bits with a
- * probability of at most 2^-32. Those are brought down to 32 bits by a strongly universal function
- * (multilinear, Lemire and Kaser, 2014). Every bit is good enough for a bucket. So whoever does not
- * know the key finds names that share a bucket no more often than chance does, whatever names he
- * chooses; and if he sees by the time it takes that two share one, he has learnt nothing that
- * makes a third: in the product of two unknown sums the difference of two inputs is unknown, too.
+ * Two words: each is added to a secret 64-bit word and the sums are multiplied; the upper half of
+ * the product is strongly universal (pair-multiply-shift; Thorup, "High speed hashing for integers
+ * and strings", 2015, section 3). Four words: NH of UMAC (Black, Halevi, Krawczyk, Krovetz and
+ * Rogaway, 1999), products of pairs, where two different inputs collide in 64 bits with a
+ * probability of at most 2^-32; a multilinear function (Lemire and Kaser, 2014) reduces these to 32
+ * bits. Without the key an attacker finds inputs of one bucket no more often than by chance, and a
+ * pair of them, once found by timing, does not help to find a third.
  *
- * It is no message authentication and no generator of numbers that others get to see: that is what
- * siphash.h is for.
+ * It is neither a message authentication code nor a generator of visible numbers: see siphash.h.
  */
 #ifndef BASE_PAIRHASH_H
 #define BASE_PAIRHASH_H
@@ -23,7 +20,7 @@
 
 enum { U_PAIRHASH_WORDS = 4 };
 
-/* The key: all of it is to be random and secret. */
+/* The key: random and secret. */
 struct u_pairhash {
     u_u32 add[U_PAIRHASH_WORDS];
     u_u64 start;
@@ -31,27 +28,12 @@ struct u_pairhash {
     u_u64 high;
 };
 
-/*
- * What comes of inputs in regular steps, such as the ports of one host, is still in regular steps
- * before this, which maps no two numbers to one and breaks them up.
- */
+/* A bijection that scatters the results of inputs in regular steps, such as ports of a host. */
 U_INLINE u_u32 u_pairhash_mix(u_u32 h)
 {
     h ^= h >> 16;
     h *= 0x9e3779b1u;
     return h ^ h >> 15;
-}
-
-/* Brings the 64 bits of products down. */
-U_INLINE u_u32 u_pairhash_reduce(const struct u_pairhash *key, u_u64 v)
-{
-    return u_pairhash_mix(
-        (u_u32)((key->start + key->low * (v & 0xffffffffu) + key->high * (v >> 32)) >> 32));
-}
-
-U_INLINE u_u64 u_pairhash_product(u_u32 a, u_u32 b)
-{
-    return (u_u64)a * b;
 }
 
 /* The hash of two words. */
@@ -63,10 +45,12 @@ U_INLINE u_u32 u_pairhash2(const struct u_pairhash *key, u_u32 a, u_u32 b)
 /* The hash of four words. */
 U_INLINE u_u32 u_pairhash4(const struct u_pairhash *key, const u_u32 *words)
 {
-    u_u64 first = u_pairhash_product(words[0] + key->add[0], words[1] + key->add[1]);
-    u_u64 second = u_pairhash_product(words[2] + key->add[2], words[3] + key->add[3]);
+    u_u64 first = (u_u64)(words[0] + key->add[0]) * (words[1] + key->add[1]);
+    u_u64 second = (u_u64)(words[2] + key->add[2]) * (words[3] + key->add[3]);
+    u_u64 nh = first + second;
 
-    return u_pairhash_reduce(key, first + second);
+    return u_pairhash_mix(
+        (u_u32)((key->start + key->low * (nh & 0xffffffffu) + key->high * (nh >> 32)) >> 32));
 }
 
 #endif

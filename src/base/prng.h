@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A small seeded pseudo-random generator, SplitMix64 (Steele, Lea and Flood, 2014): 64 bits of
- * state, a period of 2^64, the same numbers everywhere for the same seed. Good for choices, tests
- * and simulations; not for anything that an attacker must not guess (siphash.h is).
+ * state, a period of 2^64, the same sequence on every machine. For tests, simulations and
+ * statistical choices; not for values that an attacker must not predict (see siphash.h).
  */
 #ifndef BASE_PRNG_H
 #define BASE_PRNG_H
@@ -13,7 +13,7 @@ struct u_prng {
     u_u64 state;
 };
 
-/* Any seed is good, 0 and neighbouring numbers included. */
+/* Every seed is suitable, also 0 and consecutive numbers. */
 U_INLINE void u_prng_seed(struct u_prng *prng, u_u64 seed)
 {
     prng->state = seed;

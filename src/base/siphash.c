@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SipHash-c-d. The number of rounds is an argument of an inline function, so that both variants
- * come from one text and each is compiled with its own constants.
+ * SipHash-c-d. The numbers of rounds are arguments of an inline function, so that both variants
+ * share the code and are compiled with constants.
  */
 #include "base/siphash.h"
 

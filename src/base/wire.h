@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Integers in network byte order, as bytes: no alignment, no aliasing, no byte-order switch.
- * Compilers turn each of these into one load or store and a byte swap.
+ * Integers in network byte order as arrays of bytes: independent of alignment and byte order, safe
+ * under aliasing rules. Compilers make each access one load or store and a byte swap.
  */
 #ifndef BASE_WIRE_H
 #define BASE_WIRE_H
@@ -45,14 +45,12 @@ U_INLINE struct u_be32 u_be32(u_u32 v)
 }
 
 /*
- * The words that hold a number in network byte order as they lie in memory. What is kept in a
- * register in between, for instance to be summed, is handled as such a word, because compilers
- * take what was stored as bytes apart again.
+ * A number in network byte order as a native word with the same bytes in memory, for values that
+ * stay in registers: compilers do not combine single bytes into a word there.
  */
 U_INLINE u_u32 u_be32_word(u_u32 v)
 {
-#if defined(__GNUC__) && defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) &&            \
-    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#ifdef U_LITTLE_ENDIAN
     return __builtin_bswap32(v);
 #else
     struct u_be32 wire = u_be32(v);
@@ -63,11 +61,10 @@ U_INLINE u_u32 u_be32_word(u_u32 v)
 #endif
 }
 
-/* The same of eight bytes: of two numbers, the second behind the first. */
+/* Two numbers of four bytes each, the first at the lower address. */
 U_INLINE u_u64 u_be64_word(u_u32 first, u_u32 second)
 {
-#if defined(__GNUC__) && defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) &&            \
-    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#ifdef U_LITTLE_ENDIAN
     return __builtin_bswap64((u_u64)first << 32 | second);
 #else
     struct u_be32 wire[2];
@@ -80,11 +77,10 @@ U_INLINE u_u64 u_be64_word(u_u32 first, u_u32 second)
 #endif
 }
 
-/* The same of two bytes. */
+/* Two bytes. */
 U_INLINE u_u16 u_be16_word(u_u32 v)
 {
-#if defined(__GNUC__) && defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) &&            \
-    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#ifdef U_LITTLE_ENDIAN
     return __builtin_bswap16((u_u16)v);
 #else
     struct u_be16 wire = u_be16(v);

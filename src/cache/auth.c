@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The file of users, and what clients say of themselves.
- */
+/* The file of users, and the tokens of clients. */
 #include "cache/auth.h"
 
 #include <stdio.h>
@@ -99,7 +97,7 @@ static bool bytes_equal(const void *a, uint32_t a_len, const void *b, uint32_t b
     return difference == 0;
 }
 
-/* Looks at all users, found or not. */
+/* Compares with all users, in constant time. */
 static bool user_known(struct cache *cache, const uint8_t *name, uint32_t name_len,
                        const uint8_t *password, uint32_t password_len)
 {

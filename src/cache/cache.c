@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The cache and its workers: made, joined, told the time, left.
- */
+/* The cache and its workers: create, join, tick, leave; the sums of the counters. */
 #include "cache/cache.h"
 
 #include <stdlib.h>
@@ -10,15 +8,16 @@
 #include "base/base.h"
 #include "cache/clock.h"
 #include "cache/crawl.h"
-#include "cache/line.h"
-#include "cache/note.h"
+#include "cache/event_log.h"
+#include "cache/linebuf.h"
 #include "cache/op.h"
-#include "cache/prefix.h"
+#include "cache/prefix_stats.h"
 #include "cache/session.h"
 #include "cache/slab_class.h"
+#include "cache/upload.h"
 #include "cache/watch.h"
 
-/* What cache_memlimit may later ask for and get; addresses only, until it does. */
+/* The address space reserved for a later cache_memlimit, as a multiple of -m and at least. */
 #define MEMORY_GROWTH_MAX 16
 #define MEMORY_BYTES_MAX_LEAST (UINT64_C(1) << 30)
 
@@ -29,7 +28,7 @@ static uint64_t memory_bytes_max(const struct cache_settings *settings)
     return bytes > MEMORY_BYTES_MAX_LEAST ? bytes : MEMORY_BYTES_MAX_LEAST;
 }
 
-/* Frees a cache as far as it has been made. */
+/* Frees a cache that may be incomplete. */
 static void parts_free(struct cache *cache)
 {
     if (cache->kv != NULL)
@@ -39,7 +38,7 @@ static void parts_free(struct cache *cache)
     free(cache);
 }
 
-/* The engine and the tables beside it. Null, or what is wrong. */
+/* Creates the engine and the cache's own tables. Returns null, or an error message. */
 static const char *parts_create(struct cache *cache, const struct cache_config *config)
 {
     const struct cache_settings *settings = &cache->settings;
@@ -51,6 +50,7 @@ static const char *parts_create(struct cache *cache, const struct cache_config *
         .evict = settings->evict,
         .policy = settings->evict_policy,
         .huge_pages = config->huge_pages,
+        .dump_items = config->dump_items,
         .numa_nodes = config->numa_nodes,
         .touch_ahead_bytes = config->touch_ahead_bytes,
     };
@@ -134,6 +134,7 @@ static void worker_init(struct cache_worker *worker, struct cache *cache, unsign
     if (worker->requests_per_event == 0)
         worker->requests_per_event = UINT32_MAX;
     u_list_init(&worker->eager);
+    u_list_init(&worker->uploads);
     pthread_mutex_init(&worker->session_lock, NULL);
 }
 
@@ -170,7 +171,7 @@ struct cache_worker *cache_join(struct cache *cache)
         return NULL;
     }
     cache_tick(worker, cache->start_us);
-    cache_note_update(worker);
+    cache_log_mask_update(worker);
     return worker;
 }
 
@@ -184,11 +185,11 @@ static void sums_add(struct cache_sums *sums, const struct cache_worker *worker)
         for (unsigned i = 0; i < CACHE_CLASS_COUNTER_COUNT; i++)
             sums->classes[class][i] +=
                 atomic_load_explicit(&worker->classes[class][i], memory_order_relaxed);
-    for (uint32_t bytes = 0; bytes < U_ARRAY_LEN(worker->near_hits); bytes++) {
+    for (uint32_t bytes = 0; bytes < U_ARRAY_LEN(worker->inline_len_hits); bytes++) {
         unsigned class = kv_sizes_class(sizes, kv_sizes_of(sizes, bytes, 0, 0));
 
         sums->classes[class][CACHE_CLASS_GET_HITS] +=
-            atomic_load_explicit(&worker->near_hits[bytes], memory_order_relaxed);
+            atomic_load_explicit(&worker->inline_len_hits[bytes], memory_order_relaxed);
     }
 }
 
@@ -204,7 +205,7 @@ void cache_leave(struct cache_worker *worker)
     pthread_mutex_unlock(&cache->lock);
     kv_leave(worker->kv_worker);
     cache_session_pool_free(worker);
-    cache_line_pool_free(worker);
+    cache_linebuf_pool_free(worker);
     pthread_mutex_destroy(&worker->session_lock);
     free(worker);
 }
@@ -214,22 +215,28 @@ void cache_tick(struct cache_worker *worker, uint64_t now_us)
     worker->loop++;
     if (cache_clock_set(worker, now_us))
         kv_tick(worker->kv_worker, worker->now_s);
-    cache_note_tick(worker);
+    cache_log_tick(worker);
     cache_flush_tick(worker);
     cache_crawl_tick(worker);
+    cache_upload_tick(worker);
     kv_quiesce(worker->kv_worker);
 }
 
-/* While the memory limit changes, each loop does its part. */
+/* While the memory limit changes, each loop does a part of the work. */
 #define SLEEP_RESIZING_US 1000
+
+/* How late an upload without progress is noticed. */
+#define SLEEP_UPLOADS_US 1000000
 
 uint32_t cache_sleep_us_max(const struct cache_worker *worker)
 {
-    if (worker->crawl.running || worker->eager_count > worker->watching)
+    if (worker->crawl.running || worker->resumable_count > worker->watching)
         return 0;
     if (kv_is_resizing(worker->kv))
         return SLEEP_RESIZING_US;
-    return worker->watching > 0 ? CACHE_WATCH_POLL_US : UINT32_MAX;
+    if (worker->watching > 0)
+        return CACHE_WATCH_POLL_US;
+    return u_list_is_empty(&worker->uploads) ? UINT32_MAX : SLEEP_UPLOADS_US;
 }
 
 void cache_offline(struct cache_worker *worker)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The clock and expiry times.
- */
+/* The clock and expiry times. */
 #include "cache/clock.h"
 
 #define SECOND_US 1000000u
 
-/* Unix time at which our clock would have shown 0. */
+/* The Unix time at which this clock is 0. */
 static uint64_t clock_zero_unix_s(const struct cache *cache)
 {
     if (cache->start_unix_s < CACHE_CLOCK_START_S)
@@ -14,7 +12,7 @@ static uint64_t clock_zero_unix_s(const struct cache *cache)
     return cache->start_unix_s - CACHE_CLOCK_START_S;
 }
 
-/* What the clock shows so many seconds after the start, unless debugtime has stopped it. */
+/* The clock elapsed_s after the start, as changed by debugtime. */
 static uint32_t clock_shows(const struct cache *cache, uint64_t elapsed_s)
 {
     uint32_t stopped_s = atomic_load_explicit(&cache->clock_stopped_s, memory_order_relaxed);
@@ -59,7 +57,7 @@ void cache_clock_pause(struct cache_worker *worker)
     clock_changed(worker);
 }
 
-void cache_clock_go_on(struct cache_worker *worker)
+void cache_clock_resume(struct cache_worker *worker)
 {
     atomic_store_explicit(&worker->cache->clock_stopped_s, 0, memory_order_relaxed);
     clock_changed(worker);
@@ -89,19 +87,19 @@ uint32_t cache_clock_expiry(const struct cache_worker *worker, int64_t exptime)
     if (exptime == 0)
         return 0;
     if (exptime < 0)
-        return CACHE_CLOCK_OVER_S;
+        return CACHE_CLOCK_PAST_S;
     if (exptime <= CACHE_RELATIVE_MAX_S)
         return worker->now_s + (uint32_t)exptime;
     zero_unix_s = clock_zero_unix_s(worker->cache);
     if ((uint64_t)exptime <= zero_unix_s)
-        return CACHE_CLOCK_OVER_S;
+        return CACHE_CLOCK_PAST_S;
     return (uint32_t)((uint64_t)exptime - zero_unix_s);
 }
 
 uint32_t cache_clock_expiry_of_new(const struct cache_worker *worker, int64_t exptime)
 {
     if (worker->now_s == worker->flush_second_s)
-        return CACHE_CLOCK_OVER_S;
+        return CACHE_CLOCK_PAST_S;
     return cache_clock_expiry(worker, exptime);
 }
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * lru_crawler crawl.
- */
+/* lru_crawler crawl. */
 #include "cache/crawl.h"
 
-/* What one loop does: some tens of microseconds. */
+/* The part of one loop. */
 static const struct kv_quantum part = {.chains = 1024, .items = 256};
 
 bool cache_crawl_start(struct cache_worker *worker, uint64_t classes)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lru_crawler crawl: a walk through the whole table that takes back what is expired or flushed. The
- * worker that was asked does it, a part in each of its loops. There is one at a time.
+ * lru_crawler crawl: a walk through the whole table that reclaims expired and flushed items. The
+ * worker of the command makes a part of it in each loop. One crawl runs at a time.
  */
 #ifndef CACHE_CRAWL_H
 #define CACHE_CRAWL_H
 
-#include "cache/worker.h"
+#include "cache/cache_worker.h"
 
-/* Starts a walk over the items of these classes (bits, of the engine). False if one is going on. */
+/* Starts a crawl of these classes (bits, of the engine). False if one is running. */
 bool cache_crawl_start(struct cache_worker *worker, uint64_t classes);
 
-/* Once per loop: goes on with the worker's walk. */
+/* Once per loop: continues the worker's crawl. */
 void cache_crawl_tick(struct cache_worker *worker);
 
-/* The worker leaves: its walk ends. */
+/* The worker leaves: its crawl ends. */
 void cache_crawl_leave(struct cache_worker *worker);
 
 #endif

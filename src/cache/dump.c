@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Dumps of what the cache holds. A metadump or mgdump walks the table a bounded part at a time,
- * writes each item as a line as it comes by, and waits whenever the client reads more slowly. No
- * worker waits for it.
+ * Dumps of the items. A dump is a task: each step walks a bounded part of the table and writes a
+ * line per item; it pauses while the sink is full. Workers do not wait for it.
  */
 #include "cache/dump.h"
 
@@ -13,11 +12,11 @@
 
 #include "base/base.h"
 #include "cache/clock.h"
-#include "cache/reply.h"
+#include "cache/sink_reply.h"
 #include "cache/slab_class.h"
 #include "cache/task.h"
 
-/* One walk through the table, and one step of a dump: so many chains, or about so many items. */
+/* The bounds of one kv_scan() and of one step, in chains and items. */
 #define PART_CHAINS 64
 #define PART_ITEMS 16
 #define STEP_CHAINS 4096
@@ -35,22 +34,22 @@ struct dump {
     uint32_t lines_left; /* of a cachedump */
     uint32_t bytes_left;
     struct cache_worker *worker;
-    struct cache_sink *sink; /* of the present step */
-    uint32_t items;          /* of the present step */
+    struct cache_sink *sink; /* of the current step */
+    uint32_t items;          /* of the current step */
     bool failed;             /* the sink had no memory */
 };
 
-static bool is_meant(const struct cache *cache, uint64_t classes, const struct kv_view *view)
+static bool is_selected(const struct cache *cache, uint64_t classes, const struct kv_view *view)
 {
     unsigned class_id = cache_slab_class(cache, view->key_len, view->flags, view->value_len);
 
     return classes >> (class_id - 1) & 1;
 }
 
-/* As `me` tells it, but with the times as Unix time. */
-static struct mc_item_facts facts_of(const struct cache_worker *worker, const struct kv_view *view)
+/* The facts of `me`, but with Unix times. */
+static struct mc_item_info facts_of(const struct cache_worker *worker, const struct kv_view *view)
 {
-    struct mc_item_facts facts = cache_item_facts(worker, view);
+    struct mc_item_info facts = cache_item_info(worker, view);
 
     facts.exptime = (uint32_t)cache_clock_unix_of(worker->cache, view->exptime);
     facts.access = (uint32_t)cache_clock_unix_of(worker->cache, view->last_access);
@@ -74,7 +73,7 @@ static uint32_t cachedump_write(uint8_t *out, const struct cache *cache, const s
 static uint32_t line_write(const struct dump *dump, const struct kv_view *view, uint8_t *out)
 {
     bool binary = (view->state & KV_KEY_BINARY) != 0;
-    struct mc_item_facts facts;
+    struct mc_item_info facts;
 
     switch (dump->kind) {
     case CACHE_DUMP_METADUMP:
@@ -83,7 +82,7 @@ static uint32_t line_write(const struct dump *dump, const struct kv_view *view, 
     case CACHE_DUMP_MGDUMP:
         return mc_write_mgdump(out, view->key, view->key_len, binary);
     case CACHE_DUMP_CACHEDUMP:
-        /* memcached doesn't show keys that a line of text can't hold. */
+        /* memcached omits binary keys. */
         return binary ? 0 : cachedump_write(out, dump->worker->cache, view);
     }
     return 0;
@@ -97,7 +96,7 @@ static void dump_item(void *ctx, const struct kv_view *view)
 
     dump->items++;
     if (dump->failed || dump->lines_left == 0 ||
-        !is_meant(dump->worker->cache, dump->classes, view))
+        !is_selected(dump->worker->cache, dump->classes, view))
         return;
     if (cache_reply_room(dump->sink, MC_ITEM_LINE_MAX) != 0) {
         dump->failed = true;
@@ -137,11 +136,11 @@ static enum cache_progress dump_step(struct cache_task *task, struct cache_sessi
         more = kv_scan(dump->worker->kv_worker, &dump->cursor, &part, dump_item, dump);
         more = more && dump->lines_left > 0;
         if (dump->failed)
-            return CACHE_GAVE_UP;
+            return CACHE_FAILED;
     }
     if (more)
         return CACHE_INTERRUPTED;
-    return end_write(dump) == 0 ? CACHE_DONE : CACHE_GAVE_UP;
+    return end_write(dump) == 0 ? CACHE_DONE : CACHE_FAILED;
 }
 
 static void dump_drop(struct cache_task *task, struct cache_session *session)
@@ -151,7 +150,7 @@ static void dump_drop(struct cache_task *task, struct cache_session *session)
 
 static const struct cache_task_ops dump_ops = {.step = dump_step, .drop = dump_drop};
 
-/* Begins with the line OK, if `ok`. */
+/* Writes OK first, if `ok`. */
 static int dump_start(struct cache_session *session, const struct dump *wanted, bool ok,
                       struct cache_sink *sink)
 {
@@ -198,7 +197,7 @@ int cache_dump_class(struct cache_session *session, uint32_t class_id, uint32_t 
     return dump_start(session, &dump, false, sink);
 }
 
-/* ---- which classes ----------------------------------------------------------------------- */
+/* ---- selecting classes ------------------------------------------------------------------- */
 
 /* memcached's ids are 1 to 63, whether there is such a class or not. */
 static bool class_add(const uint8_t *word, uint32_t len, uint64_t *classes)

@@ -1,60 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the requests do. Functions that reply return 0, or -1 if the transport has no memory and the
- * connection has to be given up, unless they say otherwise.
+ * Executing requests: from a parsed request to an operation (op.h) and its reply.
+ *
+ * Unless it says otherwise a function returns 0, or -1 if the transport has no memory or the
+ * connection has to end; the session then closes. It writes the reply unless the request says
+ * noreply (text) or quiet (binary, meta).
  */
 #ifndef CACHE_EXEC_H
 #define CACHE_EXEC_H
 
 #include "cache/session.h"
+#include "cache/words.h"
 
-/* ---- get, gets, gat, gats (exec_get.c) --------------------------------------------------- */
+/* ---- get, gets, gat, gats of the text protocol (exec_get.c) ------------------------------ */
 
-struct cache_retrieval {
-    enum mc_command command;
-    int32_t exptime;   /* gat, gats */
-    const uint8_t *at; /* the keys that remain */
-    const uint8_t *end;
-};
+/*
+ * Answers the keys of the request and END. If the sink fills up, the keys that remain are kept and
+ * the phase is CACHE_PHASE_REPLYING; a request of one key is never interrupted.
+ */
+int cache_exec_get(struct cache_session *session, const struct mc_request *request,
+                   struct cache_sink *sink);
 
-enum cache_progress {
-    CACHE_GAVE_UP = -1,
-    CACHE_DONE = 0,
-    CACHE_INTERRUPTED /* the sink is full; retrieval->at is where to go on */
-};
-
-/* Answers the keys up to END, or until the sink is full. */
-enum cache_progress cache_exec_get(struct cache_session *session, struct cache_retrieval *retrieval,
-                                   struct cache_sink *sink);
-
-/* The same for requests of one key, which are never interrupted; and for a get of one. */
-int cache_exec_get_one(struct cache_session *session, const struct mc_request *request,
-                       struct cache_sink *sink);
+/* Answers a get of one key, which is hashed. */
 int cache_exec_get_key(struct cache_worker *worker, const struct kv_key *key,
                        struct cache_sink *sink);
 
-/* ---- requests with a value (exec_store.c) ------------------------------------------------ */
+/* Continues in CACHE_PHASE_REPLYING, and may be interrupted again. */
+int cache_exec_get_resume(struct cache_session *session, struct cache_sink *sink);
+
+/* ---- requests with a value, in all protocols (exec_store.c) ------------------------------ */
 
 /*
- * Prepares for the value: makes upload->item. Returns CACHE_OK, or CACHE_TOO_LARGE or
- * CACHE_NO_MEMORY: the value is to be skipped.
+ * Runs a request whose value begins at `data`, with as much of it as has arrived. If all of it has,
+ * stores and replies; else leaves the session in CACHE_PHASE_VALUE, or in CACHE_PHASE_DISCARD if it
+ * refuses the value. Returns how many bytes of the value it took.
  */
-enum cache_outcome cache_exec_store_begin(struct cache_session *session,
-                                          const struct mc_request *request,
-                                          struct cache_upload *upload);
+uint32_t cache_exec_store(struct cache_session *session, const struct mc_request *request,
+                          const uint8_t *data, uint32_t len, struct cache_sink *sink);
 
-/* The value and its CRLF are complete: stores it or not, replies, disposes of upload->item. */
-int cache_exec_store_finish(struct cache_session *session, const struct mc_request *request,
-                            struct cache_upload *upload, struct cache_sink *sink);
+/* Takes more of a value in CACHE_PHASE_VALUE; returns how many bytes it took. */
+uint32_t cache_exec_store_more(struct cache_session *session, const uint8_t *data, uint32_t len,
+                               struct cache_sink *sink);
 
-/* ---- classic commands (exec_text.c) ------------------------------------------------------ */
+/* ---- text commands without a value (exec_text.c) ----------------------------------------- */
 
-struct cache_store cache_text_store(const struct cache_worker *worker,
-                                    const struct mc_request *request);
-int cache_text_store_reply(struct cache_session *session, const struct mc_request *request,
-                           const struct cache_stored *stored, struct cache_sink *sink);
-
-/* Classic and meta requests that have no value and whose reply is never interrupted. */
 int cache_text_run(struct cache_session *session, const struct mc_request *request,
                    struct cache_sink *sink);
 
@@ -62,8 +51,42 @@ int cache_text_run(struct cache_session *session, const struct mc_request *reque
 int cache_text_flush_refused(struct cache_session *session, const struct mc_request *request,
                              struct cache_sink *sink);
 
-/* stats (stats.c), in either protocol. */
+/* What a text command stores, and its reply. */
+struct cache_store cache_text_store(const struct cache_worker *worker,
+                                    const struct mc_request *request);
+int cache_text_store_reply(struct cache_session *session, const struct mc_request *request,
+                           const struct cache_store_result *stored, struct cache_sink *sink);
+
+/* stats (exec_stats.c), in either protocol. */
 int cache_exec_stats(struct cache_session *session, const struct mc_request *request,
+                     struct cache_sink *sink);
+
+/* ---- administrative commands (exec_admin.c, watch.c) ------------------------------------- */
+
+/* Runs the command `function` on the words of the request and replies with the status. */
+typedef enum mc_status cache_admin(struct cache_worker *worker, const struct cache_words *words);
+int cache_admin_run(struct cache_session *session, const struct mc_request *request,
+                    cache_admin *function, struct cache_sink *sink);
+
+cache_admin cache_admin_memlimit;
+cache_admin cache_admin_slabs;
+cache_admin cache_admin_lru;
+cache_admin cache_admin_extstore;
+cache_admin cache_admin_refresh_certs;
+cache_admin cache_admin_debugtime;
+cache_admin cache_admin_debugitem;
+cache_admin cache_admin_misbehave;
+
+/* Ends the process, if it may: -1, so that the connection closes without a reply. */
+int cache_admin_shutdown(struct cache_session *session, const struct mc_request *request,
+                         struct cache_sink *sink);
+
+/* lru_crawler; a dump continues as the session's task. */
+int cache_admin_crawler(struct cache_session *session, const struct mc_request *request,
+                        struct cache_sink *sink);
+
+/* watch: the session becomes a watcher, as its task. */
+int cache_exec_watch(struct cache_session *session, const struct mc_request *request,
                      struct cache_sink *sink);
 
 /* ---- meta commands (exec_meta.c, exec_meta_get.c) ---------------------------------------- */
@@ -71,7 +94,7 @@ int cache_exec_stats(struct cache_session *session, const struct mc_request *req
 struct cache_store cache_meta_store(const struct cache_worker *worker,
                                     const struct mc_request *request);
 int cache_meta_store_reply(struct cache_session *session, const struct mc_request *request,
-                           const struct cache_stored *stored, struct cache_sink *sink);
+                           const struct cache_store_result *stored, struct cache_sink *sink);
 
 int cache_meta_get(struct cache_session *session, const struct mc_request *request,
                    struct cache_sink *sink);
@@ -82,25 +105,24 @@ int cache_meta_arith(struct cache_session *session, const struct mc_request *req
 int cache_meta_debug(struct cache_session *session, const struct mc_request *request,
                      struct cache_sink *sink);
 
-/* A reply that tells of nothing but the request: its key and its opaque. */
+/* A reply with what the request itself provides: key and opaque. */
 struct mc_meta_reply cache_meta_reply(const struct mc_request *request);
 
-/* Seconds until a time on the engine's clock, as meta replies tell them. */
+/* Seconds until a time on the engine's clock, as meta replies show them. */
 uint32_t cache_meta_ttl(const struct cache_worker *worker, uint32_t exptime);
 
 /* ---- binary requests (exec_binary.c) ----------------------------------------------------- */
 
-struct cache_store cache_binary_store(const struct cache_worker *worker,
-                                      const struct mc_request *request);
-int cache_binary_store_reply(struct cache_session *session, const struct mc_request *request,
-                             const struct cache_stored *stored, struct cache_sink *sink);
-
-/* cache_exec_store_begin() has refused it. */
-int cache_binary_store_refuse(struct cache_session *session, const struct mc_request *request,
-                              enum cache_outcome outcome, struct cache_sink *sink);
-
 /* Those without a value. */
 int cache_binary_run(struct cache_session *session, const struct mc_request *request,
                      struct cache_sink *sink);
+
+/* What a binary request stores, its reply, and the reply to a value that is refused. */
+struct cache_store cache_binary_store(const struct cache_worker *worker,
+                                      const struct mc_request *request);
+int cache_binary_store_reply(struct cache_session *session, const struct mc_request *request,
+                             const struct cache_store_result *stored, struct cache_sink *sink);
+int cache_binary_store_refuse(struct cache_session *session, const struct mc_request *request,
+                              enum cache_outcome outcome, struct cache_sink *sink);
 
 #endif

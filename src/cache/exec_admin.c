@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The administrative commands: the memory limit, the crawler and its dumps, the end of the process.
- * What has no meaning for this engine (slabs, LRU segments) is checked, remembered and answered as
- * memcached answers it; `stats settings` shows it.
+ * The administrative commands: memory limit, crawler and dumps, shutdown, debugging. Settings that
+ * this engine does not have (slabs, LRU segments) are checked, stored and answered as by memcached;
+ * `stats settings` shows them.
  */
-#include "cache/exec_admin.h"
+#include "cache/exec.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "cache/clock.h"
 #include "cache/crawl.h"
 #include "cache/dump.h"
-#include "cache/reply.h"
+#include "cache/sink_reply.h"
 #include "cache/watch.h"
 #include "cache/words.h"
 
@@ -40,7 +40,7 @@ static bool word_s32(const struct cache_words *words, unsigned i, u_s32 *number)
     return i < words->count && mc_token_s32(words->at[i], words->len[i], number);
 }
 
-/* A fraction like 0.8; no sign, no exponent, nothing behind it. */
+/* A fraction like 0.8: digits and one point. */
 static bool word_fraction(const struct cache_words *words, unsigned i, double *number)
 {
     char text[32];
@@ -59,7 +59,7 @@ static bool word_fraction(const struct cache_words *words, unsigned i, double *n
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-static enum mc_status memlimit(struct cache_worker *worker, const struct cache_words *words)
+enum mc_status cache_admin_memlimit(struct cache_worker *worker, const struct cache_words *words)
 {
     struct cache *cache = worker->cache;
     u_u32 mib;
@@ -80,7 +80,7 @@ static enum mc_status memlimit(struct cache_worker *worker, const struct cache_w
 
 /* ---- slabs ------------------------------------------------------------------------------- */
 
-/* There are no pages, so none is ever spare. */
+/* There are no pages, so no class has spare ones. */
 static enum mc_status slabs_reassign(const struct cache *cache, const struct cache_words *words)
 {
     u_s32 from, to;
@@ -99,7 +99,7 @@ static enum mc_status slabs_reassign(const struct cache *cache, const struct cac
     return MC_STATUS_REASSIGN_NO_SPARE;
 }
 
-static enum mc_status slabs_automove(struct cache_settings_shown *shown,
+static enum mc_status slabs_automove(struct cache_settings_compat *shown,
                                      const struct cache_words *words)
 {
     double fraction;
@@ -130,18 +130,23 @@ static enum mc_status slabs_automove(struct cache_settings_shown *shown,
     return MC_STATUS_OK;
 }
 
-static enum mc_status slabs(struct cache *cache, const struct cache_words *words)
+enum mc_status cache_admin_slabs(struct cache_worker *worker, const struct cache_words *words)
 {
+    struct cache *cache = worker->cache;
+    enum mc_status status = MC_STATUS_ERROR;
+
+    pthread_mutex_lock(&cache->lock);
     if (cache_word_is(words, 0, "reassign"))
-        return slabs_reassign(cache, words);
-    if (cache_word_is(words, 0, "automove"))
-        return slabs_automove(&cache->settings.shown, words);
-    return MC_STATUS_ERROR;
+        status = slabs_reassign(cache, words);
+    else if (cache_word_is(words, 0, "automove"))
+        status = slabs_automove(&cache->settings.shown, words);
+    pthread_mutex_unlock(&cache->lock);
+    return status;
 }
 
 /* ---- lru --------------------------------------------------------------------------------- */
 
-static enum mc_status lru_tune(struct cache_settings_shown *shown, const struct cache_words *words)
+static enum mc_status lru_tune(struct cache_settings_compat *shown, const struct cache_words *words)
 {
     u_u32 hot_pct, warm_pct;
     double hot_factor, warm_factor;
@@ -160,7 +165,7 @@ static enum mc_status lru_tune(struct cache_settings_shown *shown, const struct 
     return MC_STATUS_OK;
 }
 
-static enum mc_status lru_temp_ttl(struct cache_settings_shown *shown,
+static enum mc_status lru_temp_ttl(struct cache_settings_compat *shown,
                                    const struct cache_words *words)
 {
     u_s32 ttl;
@@ -173,10 +178,8 @@ static enum mc_status lru_temp_ttl(struct cache_settings_shown *shown,
     return MC_STATUS_OK;
 }
 
-static enum mc_status lru(struct cache *cache, const struct cache_words *words)
+static enum mc_status lru_set(struct cache_settings_compat *shown, const struct cache_words *words)
 {
-    struct cache_settings_shown *shown = &cache->settings.shown;
-
     if (cache_word_is(words, 0, "tune") && words->count >= 5)
         return lru_tune(shown, words);
     if (!shown->lru_maintainer)
@@ -191,10 +194,21 @@ static enum mc_status lru(struct cache *cache, const struct cache_words *words)
     return MC_STATUS_ERROR;
 }
 
+enum mc_status cache_admin_lru(struct cache_worker *worker, const struct cache_words *words)
+{
+    struct cache *cache = worker->cache;
+    enum mc_status status;
+
+    pthread_mutex_lock(&cache->lock);
+    status = lru_set(&cache->settings.shown, words);
+    pthread_mutex_unlock(&cache->lock);
+    return status;
+}
+
 /* ---- lru_crawler ------------------------------------------------------------------------- */
 
-/* What only sets something. */
-static enum mc_status crawler_set(struct cache_settings_shown *shown,
+/* The sub-commands that set a value. */
+static enum mc_status crawler_set(struct cache_settings_compat *shown,
                                   const struct cache_words *words)
 {
     u_u32 number;
@@ -236,11 +250,11 @@ static bool crawler_enabled(struct cache *cache)
     return enabled;
 }
 
-/* Why a dump can't be had; MC_STATUS_OK if it can. */
+/* The reason to refuse a dump, or MC_STATUS_OK. */
 static enum mc_status dump_refusal(const struct cache_session *session, bool metadump)
 {
     if (!session->counted)
-        return MC_STATUS_CRAWLER_ERROR; /* a datagram's reply has an end soon */
+        return MC_STATUS_CRAWLER_ERROR; /* a datagram has one reply */
     if (session->worker->cache->settings.dump_disabled)
         return metadump ? MC_STATUS_METADUMP_NOT_ALLOWED : MC_STATUS_MGDUMP_NOT_ALLOWED;
     if (cache_session_has_replied(session))
@@ -271,43 +285,74 @@ static enum mc_status crawler_walk(struct cache_session *session, const struct c
     return cache_crawl_start(worker, *classes) ? MC_STATUS_OK : MC_STATUS_CRAWLER_BUSY;
 }
 
-static int crawler(struct cache_session *session, const struct mc_request *request,
-                   const struct cache_words *words, struct cache_sink *sink)
+int cache_admin_crawler(struct cache_session *session, const struct mc_request *request,
+                        struct cache_sink *sink)
 {
+    struct cache_words words = cache_words_split(request);
     struct cache *cache = session->worker->cache;
+    bool mgdump = cache_word_is(&words, 0, "mgdump");
     enum mc_status status;
     uint64_t classes;
 
-    if (cache_word_is(words, 0, "crawl") || cache_word_is(words, 0, "metadump") ||
-        cache_word_is(words, 0, "mgdump")) {
-        status = crawler_walk(session, words, &classes);
+    if (cache_word_is(&words, 0, "crawl") || cache_word_is(&words, 0, "metadump") || mgdump) {
+        status = crawler_walk(session, &words, &classes);
         if (status == MC_STATUS_COUNT)
-            return cache_dump_start(session,
-                                    cache_word_is(words, 0, "mgdump") ? CACHE_DUMP_MGDUMP
-                                                                      : CACHE_DUMP_METADUMP,
+            return cache_dump_start(session, mgdump ? CACHE_DUMP_MGDUMP : CACHE_DUMP_METADUMP,
                                     classes, sink);
     } else {
         pthread_mutex_lock(&cache->lock);
-        status = crawler_set(&cache->settings.shown, words);
+        status = crawler_set(&cache->settings.shown, &words);
         pthread_mutex_unlock(&cache->lock);
     }
-    return request->noreply ? 0 : cache_reply_status(session->worker, sink, status);
+    return cache_reply_unless_noreply(session->worker, sink, request, status);
 }
 
 /* ---- shutdown, debugging ----------------------------------------------------------------- */
 
-/* MC_STATUS_COUNT: the connection ends without a word. */
-static enum mc_status shutdown_process(struct cache *cache, const struct cache_words *words)
+int cache_admin_shutdown(struct cache_session *session, const struct mc_request *request,
+                         struct cache_sink *sink)
 {
-    bool graceful = cache_word_is(words, 0, "graceful");
+    struct cache_words words = cache_words_split(request);
+    struct cache *cache = session->worker->cache;
+    bool graceful = cache_word_is(&words, 0, "graceful");
+    enum mc_status status = MC_STATUS_SHUTDOWN_DISABLED;
 
-    if (!cache->settings.shutdown_enabled)
-        return MC_STATUS_SHUTDOWN_DISABLED;
-    if (words->count > 0 && !graceful)
-        return MC_STATUS_SHUTDOWN_BAD_MODE;
+    if (cache->settings.shutdown_enabled)
+        status = MC_STATUS_SHUTDOWN_BAD_MODE;
+    if (!cache->settings.shutdown_enabled || words.count > (graceful ? 1u : 0u))
+        return cache_reply_unless_noreply(session->worker, sink, request, status);
     if (cache->shutdown != NULL)
         cache->shutdown(cache->shutdown_ctx, graceful);
-    return MC_STATUS_COUNT;
+    session->close_reason = CACHE_CLOSE_SHUTDOWN;
+    return -1;
+}
+
+/* The answer of a memcached without TLS. */
+enum mc_status cache_admin_refresh_certs(struct cache_worker *worker,
+                                         const struct cache_words *words)
+{
+    return MC_STATUS_ERROR;
+}
+
+/* memcached's settings of external storage: checked, without an effect. */
+enum mc_status cache_admin_extstore(struct cache_worker *worker, const struct cache_words *words)
+{
+    static const char *const numbers[] = {
+        "item_size",     "item_age",   "low_ttl",   "recache_rate",
+        "compact_under", "drop_under", "max_sleep", "drop_unread",
+    };
+    u_u32 number, limit;
+    double fraction;
+    bool ok = false;
+
+    if (cache_word_is(words, 0, "free_memchunks"))
+        ok = word_u32(words, 1, &number) && word_u32(words, 2, &limit) && number < KV_CLASSES_MAX;
+    else if (cache_word_is(words, 0, "max_frag"))
+        ok = word_fraction(words, 1, &fraction);
+    for (unsigned i = 0; i < U_ARRAY_LEN(numbers); i++)
+        if (cache_word_is(words, 0, numbers[i]))
+            ok = word_u32(words, 1, &number);
+    return ok ? MC_STATUS_OK : MC_STATUS_ERROR;
 }
 
 /* The seconds of debugtime, with or without a sign. */
@@ -318,14 +363,16 @@ static bool word_delta(const struct cache_words *words, u_s32 *seconds)
     return word_s32(words, 0, seconds);
 }
 
-static enum mc_status debugtime(struct cache_worker *worker, const struct cache_words *words)
+enum mc_status cache_admin_debugtime(struct cache_worker *worker, const struct cache_words *words)
 {
     u_s32 seconds;
 
+    if (!worker->cache->settings.debug)
+        return MC_STATUS_ERROR;
     if (cache_word_is(words, 0, "p"))
         cache_clock_pause(worker);
     else if (cache_word_is(words, 0, "r"))
-        cache_clock_go_on(worker);
+        cache_clock_resume(worker);
     else if (word_delta(words, &seconds))
         cache_clock_move(worker, seconds);
     else
@@ -335,13 +382,13 @@ static enum mc_status debugtime(struct cache_worker *worker, const struct cache_
 
 /* Items have no lock and no count of references that a client could hold: only whether there is
  * one is true of the answer. */
-static enum mc_status debugitem(struct cache_worker *worker, const struct cache_words *words)
+enum mc_status cache_admin_debugitem(struct cache_worker *worker, const struct cache_words *words)
 {
     static const char *const actions[] = {"lock", "unlock", "ref", "unref"};
     struct kv_view view;
     struct kv_key key;
 
-    if (words->count < 2 || words->len[1] > KV_KEY_MAX)
+    if (!worker->cache->settings.debug || words->count < 2 || words->len[1] > KV_KEY_MAX)
         return MC_STATUS_ERROR;
     for (unsigned i = 0; i < U_ARRAY_LEN(actions); i++) {
         if (!cache_word_is(words, 0, actions[i]))
@@ -353,12 +400,17 @@ static enum mc_status debugitem(struct cache_worker *worker, const struct cache_
 }
 
 /* Tries what -o drop_privileges forbids, a socket and a process: OK if both are refused. */
-static enum mc_status misbehave(void)
+enum mc_status cache_admin_misbehave(struct cache_worker *worker, const struct cache_words *words)
 {
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    bool refused = fd < 0 && errno == EACCES;
-    pid_t pid = fork();
+    bool refused;
+    pid_t pid;
+    int fd;
 
+    if (!worker->cache->settings.debug)
+        return MC_STATUS_ERROR;
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    refused = fd < 0 && errno == EACCES;
+    pid = fork();
     if (pid == 0)
         _exit(0);
     if (fd >= 0)
@@ -368,70 +420,13 @@ static enum mc_status misbehave(void)
     return refused && pid < 0 && errno == EACCES ? MC_STATUS_OK : MC_STATUS_ERROR;
 }
 
-static enum mc_status debug(struct cache_worker *worker, enum mc_command command,
-                            const struct cache_words *words)
-{
-    if (!worker->cache->settings.debug)
-        return MC_STATUS_ERROR;
-    if (command == MC_CMD_DEBUGTIME)
-        return debugtime(worker, words);
-    if (command == MC_CMD_DEBUGITEM)
-        return debugitem(worker, words);
-    return misbehave();
-}
-
 /* ---- all --------------------------------------------------------------------------------- */
 
-static enum mc_status locked(struct cache *cache,
-                             enum mc_status (*command)(struct cache *cache,
-                                                       const struct cache_words *words),
-                             const struct cache_words *words)
+int cache_admin_run(struct cache_session *session, const struct mc_request *request,
+                    cache_admin *function, struct cache_sink *sink)
 {
-    enum mc_status status;
+    struct cache_words words = cache_words_split(request);
 
-    pthread_mutex_lock(&cache->lock);
-    status = command(cache, words);
-    pthread_mutex_unlock(&cache->lock);
-    return status;
-}
-
-static enum mc_status run(struct cache_worker *worker, enum mc_command command,
-                          const struct cache_words *words)
-{
-    struct cache *cache = worker->cache;
-
-    switch (command) {
-    case MC_CMD_CACHE_MEMLIMIT:
-        return memlimit(worker, words);
-    case MC_CMD_SLABS:
-        return locked(cache, slabs, words);
-    case MC_CMD_LRU:
-        return locked(cache, lru, words);
-    case MC_CMD_SHUTDOWN:
-        return shutdown_process(cache, words);
-    case MC_CMD_MISBEHAVE:
-    case MC_CMD_DEBUGTIME:
-    case MC_CMD_DEBUGITEM:
-        return debug(worker, command, words);
-    default:
-        return MC_STATUS_ERROR; /* refresh_certs, extstore: as a build without them */
-    }
-}
-
-int cache_exec_admin(struct cache_session *session, const struct mc_request *request,
-                     struct cache_sink *sink)
-{
-    struct cache_words words = cache_words_cut(request);
-    enum mc_status status;
-
-    if (request->command == MC_CMD_WATCH)
-        return cache_exec_watch(session, request, sink);
-    if (request->command == MC_CMD_LRU_CRAWLER)
-        return crawler(session, request, &words, sink);
-    status = run(session->worker, request->command, &words);
-    if (status == MC_STATUS_COUNT) {
-        session->close_reason = CACHE_CLOSE_SHUTDOWN;
-        return -1;
-    }
-    return request->noreply ? 0 : cache_reply_status(session->worker, sink, status);
+    return cache_reply_unless_noreply(session->worker, sink, request,
+                                      function(session->worker, &words));
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The binary protocol: from a packet to an operation, and from its outcome to a packet.
- */
+/* Binary requests: from a packet to an operation, and from its outcome to a packet. */
 #include <string.h>
 
 #include "cache/clock.h"
 #include "cache/exec.h"
 #include "cache/op.h"
-#include "cache/reply.h"
-#include "cache/shown.h"
+#include "cache/pending_items.h"
+#include "cache/sink_reply.h"
 
 static const char error_item[] = "Out of memory allocating item";
 static const char error_new_item[] = "Out of memory allocating new item";
@@ -35,7 +33,7 @@ static int reply_no_memory(struct cache_worker *worker, const struct mc_request 
     return 0;
 }
 
-/* Success, of which a quiet request does not want to hear. */
+/* Success, which a quiet request suppresses. */
 static int reply_done(struct cache_worker *worker, const struct mc_request *request, uint64_t cas,
                       struct cache_sink *sink)
 {
@@ -110,7 +108,7 @@ struct cache_store cache_binary_store(const struct cache_worker *worker,
     return store;
 }
 
-/* memcached says of an add and a replace why they were not stored. */
+/* memcached gives an add and a replace the reason why they were not stored. */
 static enum mc_binary_status stored_status(const struct mc_request *request,
                                            enum cache_outcome outcome)
 {
@@ -127,7 +125,7 @@ static enum mc_binary_status stored_status(const struct mc_request *request,
 }
 
 int cache_binary_store_reply(struct cache_session *session, const struct mc_request *request,
-                             const struct cache_stored *stored, struct cache_sink *sink)
+                             const struct cache_store_result *stored, struct cache_sink *sink)
 {
     struct cache_worker *worker = session->worker;
 
@@ -167,7 +165,7 @@ static int binary_delete(struct cache_session *session, const struct mc_request 
 }
 
 static int reply_number(struct cache_worker *worker, const struct mc_request *request,
-                        const struct cache_counted *counted, struct cache_sink *sink)
+                        const struct cache_arith_result *counted, struct cache_sink *sink)
 {
     if (request->binary.quiet)
         return 0;
@@ -193,7 +191,7 @@ static int binary_arith(struct cache_session *session, const struct mc_request *
         .cas = binary->cas,
         .create_exptime = cache_clock_expiry_of_new(worker, binary->exptime),
     };
-    struct cache_counted counted;
+    struct cache_arith_result counted;
 
     switch (cache_arith(worker, &key, &arith, &counted)) {
     case CACHE_OK:
@@ -254,7 +252,7 @@ int cache_binary_run(struct cache_session *session, const struct mc_request *req
     case MC_CMD_FLUSH_ALL:
         return binary_flush(session, request, sink);
     case MC_CMD_NOOP:
-        cache_shown_end(session->worker);
+        cache_pending_clear(session->worker);
         return reply_done(session->worker, request, 0, sink);
     case MC_CMD_QUIT:
         return reply_done(session->worker, request, 0, sink);

@@ -2,16 +2,16 @@
 /*
  * ms, md, ma, me, mn; exec_meta_get.c has mg.
  *
- * What is not asked for is not answered: the writer of the reply takes from the flags of the
- * request which of the facts that it is told here to show, and in which order.
+ * The functions here fill in all facts that a reply may show; mc_write_meta() selects and orders
+ * them by the flags of the request.
  */
 #include "cache/clock.h"
 #include "cache/exec.h"
 #include "cache/op.h"
-#include "cache/reply.h"
+#include "cache/sink_reply.h"
 #include "cache/slab_class.h"
 
-/* ---- what they share --------------------------------------------------------------------- */
+/* ---- shared ------------------------------------------------------------------------------ */
 
 uint32_t cache_meta_ttl(const struct cache_worker *worker, uint32_t exptime)
 {
@@ -46,7 +46,7 @@ static enum mc_meta_code code_of(enum cache_outcome outcome)
     }
 }
 
-/* q leaves out what is no news. */
+/* q suppresses the reply to a success. */
 static bool is_quiet(const struct mc_request *request, enum cache_outcome outcome)
 {
     return outcome == CACHE_OK && (request->meta.has & MC_META_QUIET) != 0;
@@ -95,7 +95,7 @@ struct cache_store cache_meta_store(const struct cache_worker *worker,
 }
 
 int cache_meta_store_reply(struct cache_session *session, const struct mc_request *request,
-                           const struct cache_stored *stored, struct cache_sink *sink)
+                           const struct cache_store_result *stored, struct cache_sink *sink)
 {
     struct mc_meta_reply reply = cache_meta_reply(request);
 
@@ -157,7 +157,7 @@ static uint32_t created_exptime(const struct cache_worker *worker, const struct 
     return cache_clock_expiry_of_new(worker, ttl_s);
 }
 
-static int arith_refuse(struct cache_worker *worker, const struct cache_counted *counted,
+static int arith_refuse(struct cache_worker *worker, const struct cache_arith_result *counted,
                         enum cache_outcome outcome, struct cache_sink *sink)
 {
     enum mc_status status = MC_STATUS_NON_NUMERIC;
@@ -169,7 +169,7 @@ static int arith_refuse(struct cache_worker *worker, const struct cache_counted 
 
 /* The line, and with v the number. */
 static int arith_reply(struct cache_worker *worker, const struct mc_request *request,
-                       const struct cache_counted *counted, struct cache_sink *sink)
+                       const struct cache_arith_result *counted, struct cache_sink *sink)
 {
     const struct mc_meta *meta = &request->meta;
     struct mc_meta_reply reply = cache_meta_reply(request);
@@ -213,7 +213,7 @@ int cache_meta_arith(struct cache_session *session, const struct mc_request *req
         .create_exptime = created_exptime(worker, meta),
     };
     struct mc_meta_reply reply = cache_meta_reply(request);
-    struct cache_counted counted;
+    struct cache_arith_result counted;
     enum cache_outcome outcome = cache_arith(worker, &key, &arith, &counted);
 
     if (outcome == CACHE_NON_NUMERIC || outcome == CACHE_NO_MEMORY)
@@ -233,13 +233,13 @@ int cache_meta_debug(struct cache_session *session, const struct mc_request *req
 {
     struct cache_worker *worker = session->worker;
     struct kv_key key = cache_session_key(session, request->key, request->key_len);
-    struct mc_item_facts facts;
+    struct mc_item_info facts;
     struct kv_view view;
 
     cache_count(worker, CACHE_CMD_META, 1);
     if (kv_peek(worker->kv_worker, &key, &view) != KV_HIT)
         return cache_reply_status(worker, sink, MC_STATUS_META_MISS);
-    facts = cache_item_facts(worker, &view);
+    facts = cache_item_info(worker, &view);
     if (cache_reply_room(sink, MC_ITEM_LINE_MAX) != 0)
         return -1;
     cache_reply_take(worker, sink, mc_write_meta_debug(sink->at, &facts));

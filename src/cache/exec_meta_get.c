@@ -2,16 +2,14 @@
 /*
  * mg.
  *
- * An mg that neither sets the expiry (T), nor creates (N), nor asks whether to renew (R) is a
- * lookup without a lock. The others are decisions, and so is the mg that finds an item which is
- * stale and which nobody has yet been told to renew: exactly one client wins.
+ * An mg without T (set the expiry), N (create) and R (renew) is a lookup. The others are decisions
+ * (kv_update), and so is an mg that finds a stale item that no client renews yet: exactly one
+ * client wins the right to renew it.
  */
-#include <string.h>
-
 #include "cache/clock.h"
 #include "cache/exec.h"
 #include "cache/op.h"
-#include "cache/reply.h"
+#include "cache/sink_reply.h"
 
 #define HIT_TELLS                                                                                  \
     (MC_META_RETURN_CAS | MC_META_RETURN_FLAGS | MC_META_RETURN_HIT | MC_META_RETURN_KEY |         \
@@ -24,30 +22,17 @@ struct mg_decision {
     const struct kv_key *key;
     const struct mc_meta *meta;
     struct kv_item *made; /* by the last call */
-    struct kv_view view;  /* what was found, as it was */
+    struct kv_view view;  /* the item before the change */
     bool found;           /* or created */
     bool created;
     bool won;
 };
 
-/* An empty value, which is the CRLF that every value ends with. */
-static struct kv_item *empty_item(const struct mg_decision *mg, uint32_t exptime)
-{
-    enum kv_error error;
-    uint32_t room;
-    struct kv_item *item =
-        kv_item_new(mg->worker->kv_worker, mg->key, CACHE_CRLF_BYTES, 0, exptime, &error);
-
-    if (item != NULL)
-        memcpy(kv_item_room(item, 0, &room), "\r\n", CACHE_CRLF_BYTES);
-    return item;
-}
-
 /*
- * The flags act in the order of the request: what expiry the item has in the end, and whether it
- * had so little time left when an R came by that the client is to renew it.
+ * Applies the flags in the order of the request; returns the resulting expiry. *expires_soon: at an
+ * R the item had less time left than it names, so the client should renew it.
  */
-static uint32_t flags_act(const struct mg_decision *mg, uint32_t exptime, bool *expires_soon)
+static uint32_t apply_flags(const struct mg_decision *mg, uint32_t exptime, bool *expires_soon)
 {
     const struct cache_worker *worker = mg->worker;
     const struct mc_meta *meta = mg->meta;
@@ -75,7 +60,7 @@ static enum kv_verdict decide_create(struct mg_decision *mg, struct kv_change *c
     mg->won = true;
     if ((meta->has & MC_META_VIVIFY) == 0)
         return KV_KEEP;
-    mg->made = empty_item(mg, flags_act(mg, 0, &expires_soon));
+    mg->made = cache_item_new_empty(mg->worker, mg->key, 0, apply_flags(mg, 0, &expires_soon));
     if (mg->made == NULL)
         return KV_KEEP;
     mg->found = true;
@@ -100,14 +85,14 @@ static enum kv_verdict decide_mg(void *ctx, const struct kv_view *old, struct kv
     mg->found = true;
     mg->created = false;
     mg->view = *old;
-    change->exptime = flags_act(mg, old->exptime, &expires_soon);
+    change->exptime = apply_flags(mg, old->exptime, &expires_soon);
     mg->won = (old->state & KV_WON) == 0 && (expires_soon || (old->state & KV_STALE) != 0);
     change->state = old->state | KV_FETCHED | (mg->won ? KV_WON : 0);
     change->unseen = (mg->meta->has & MC_META_NO_BUMP) != 0;
     return KV_TOUCH;
 }
 
-/* The view of an item that was just created. */
+/* The view of a created item. */
 static struct kv_view created_view(const struct mg_decision *mg, const struct kv_change *change)
 {
     struct kv_view view = {
@@ -127,13 +112,13 @@ static void mg_decide(struct mg_decision *mg)
     struct kv_change change = {0};
 
     if ((mg->meta->has & MC_META_VIVIFY) != 0)
-        kv_views_done(mg->worker->kv_worker);
+        kv_release_views(mg->worker->kv_worker);
     kv_update(mg->worker->kv_worker, mg->key, decide_mg, mg, &change);
     if (mg->found && mg->created)
         mg->view = created_view(mg, &change);
 }
 
-/* Looks up, or decides. Returns what a plain lookup would have found. */
+/* Looks up, or decides. Returns the result of a plain lookup. */
 static enum kv_found mg_find(struct mg_decision *mg)
 {
     struct kv_worker *kv_worker = mg->worker->kv_worker;
@@ -162,15 +147,15 @@ static void mg_count(const struct mg_decision *mg, enum kv_found found)
 {
     if (found != KV_HIT || (mg->meta->has & MC_META_SET_TTL) == 0) {
         cache_get_count(mg->worker, found);
-        cache_get_note(mg->worker, mg->key, found, &mg->view);
+        cache_log_get(mg->worker, mg->key, found, &mg->view);
         return;
     }
     cache_count(mg->worker, CACHE_CMD_TOUCH, 1);
     cache_count(mg->worker, CACHE_TOUCH_HITS, 1);
     cache_count_class(mg->worker, CACHE_CLASS_TOUCH_HITS, mg->key->len, mg->view.flags,
                       mg->view.value_len);
-    cache_note_view(mg->worker, mg->key, found, &mg->view);
-    cache_note_fetch(mg->worker, mg->key, true);
+    cache_log_view(mg->worker, mg->key, found, &mg->view);
+    cache_log_fetch(mg->worker, mg->key, true);
 }
 
 static struct mc_meta_reply hit_reply(const struct mg_decision *mg)

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The classic text commands other than the retrievals: from their arguments to an operation, and
- * from its outcome to a line.
+ * The text commands without a value: dispatch, and for the classic ones from arguments to an
+ * operation and from its outcome to a status line.
  */
 #include "cache/clock.h"
 #include "cache/exec.h"
-#include "cache/exec_admin.h"
 #include "cache/op.h"
-#include "cache/reply.h"
-#include "cache/shown.h"
+#include "cache/pending_items.h"
+#include "cache/sink_reply.h"
 
 #define VERBOSITY_MAX 2
 
 static int answer(struct cache_session *session, const struct mc_request *request,
                   enum mc_status status, struct cache_sink *sink)
 {
-    return request->noreply ? 0 : cache_reply_status(session->worker, sink, status);
+    return cache_reply_unless_noreply(session->worker, sink, request, status);
 }
 
 /* ---- storing ----------------------------------------------------------------------------- */
@@ -59,7 +58,7 @@ static enum mc_status stored_status(enum cache_outcome outcome)
 }
 
 int cache_text_store_reply(struct cache_session *session, const struct mc_request *request,
-                           const struct cache_stored *stored, struct cache_sink *sink)
+                           const struct cache_store_result *stored, struct cache_sink *sink)
 {
     return answer(session, request, stored_status(stored->outcome), sink);
 }
@@ -74,7 +73,7 @@ static int text_arith(struct cache_session *session, const struct mc_request *re
         .delta = request->delta,
         .decr = request->command == MC_CMD_DECR,
     };
-    struct cache_counted counted;
+    struct cache_arith_result counted;
 
     switch (cache_arith(session->worker, &key, &arith, &counted)) {
     case CACHE_OK:
@@ -123,7 +122,7 @@ static int text_flush(struct cache_session *session, const struct mc_request *re
     return answer(session, request, allowed ? MC_STATUS_OK : MC_STATUS_FLUSH_NOT_ALLOWED, sink);
 }
 
-/* memcached counts, and looks whether it may, before it looks at the argument. */
+/* memcached counts, and checks the permission, before it checks the argument. */
 int cache_text_flush_refused(struct cache_session *session, const struct mc_request *request,
                              struct cache_sink *sink)
 {
@@ -151,6 +150,13 @@ static int text_version(struct cache_session *session, struct cache_sink *sink)
     return cache_reply_bytes(session->worker, sink, reply, sizeof(reply) - 1);
 }
 
+static int text_noop(struct cache_session *session, struct cache_sink *sink)
+{
+    cache_pending_clear(session->worker);
+    return cache_reply_status(session->worker, sink, MC_STATUS_META_NOOP);
+}
+
+/* Without `default`, so that a command without a case fails to build. */
 int cache_text_run(struct cache_session *session, const struct mc_request *request,
                    struct cache_sink *sink)
 {
@@ -171,8 +177,7 @@ int cache_text_run(struct cache_session *session, const struct mc_request *reque
     case MC_CMD_ME:
         return cache_meta_debug(session, request, sink);
     case MC_CMD_MN:
-        cache_shown_end(session->worker);
-        return cache_reply_status(session->worker, sink, MC_STATUS_META_NOOP);
+        return text_noop(session, sink);
     case MC_CMD_FLUSH_ALL:
         return text_flush(session, request, sink);
     case MC_CMD_VERSION:
@@ -181,7 +186,44 @@ int cache_text_run(struct cache_session *session, const struct mc_request *reque
         return text_verbosity(session, request, sink);
     case MC_CMD_STATS:
         return cache_exec_stats(session, request, sink);
-    default:
-        return cache_exec_admin(session, request, sink);
+    case MC_CMD_WATCH:
+        return cache_exec_watch(session, request, sink);
+    case MC_CMD_LRU_CRAWLER:
+        return cache_admin_crawler(session, request, sink);
+    case MC_CMD_SHUTDOWN:
+        return cache_admin_shutdown(session, request, sink);
+    case MC_CMD_CACHE_MEMLIMIT:
+        return cache_admin_run(session, request, cache_admin_memlimit, sink);
+    case MC_CMD_SLABS:
+        return cache_admin_run(session, request, cache_admin_slabs, sink);
+    case MC_CMD_LRU:
+        return cache_admin_run(session, request, cache_admin_lru, sink);
+    case MC_CMD_REFRESH_CERTS:
+        return cache_admin_run(session, request, cache_admin_refresh_certs, sink);
+    case MC_CMD_EXTSTORE:
+        return cache_admin_run(session, request, cache_admin_extstore, sink);
+    case MC_CMD_MISBEHAVE:
+        return cache_admin_run(session, request, cache_admin_misbehave, sink);
+    case MC_CMD_DEBUGTIME:
+        return cache_admin_run(session, request, cache_admin_debugtime, sink);
+    case MC_CMD_DEBUGITEM:
+        return cache_admin_run(session, request, cache_admin_debugitem, sink);
+    case MC_CMD_GET: /* cache_exec_get() */
+    case MC_CMD_GETS:
+    case MC_CMD_GAT:
+    case MC_CMD_GATS:
+    case MC_CMD_SET: /* cache_exec_store() */
+    case MC_CMD_ADD:
+    case MC_CMD_REPLACE:
+    case MC_CMD_APPEND:
+    case MC_CMD_PREPEND:
+    case MC_CMD_CAS:
+    case MC_CMD_MS:
+    case MC_CMD_NOOP: /* binary only */
+    case MC_CMD_NONE:
+    case MC_CMD_QUIT:
+        break;
     }
+    U_ASSERT(request->command == MC_CMD_QUIT);
+    return 0;
 }

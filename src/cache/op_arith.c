@@ -2,28 +2,27 @@
 /*
  * incr and decr.
  *
- * memcached changes a number in place where it fits, filling up with spaces, and makes a new item
- * where it does not, or where a reply that has not been sent yet shows the old one. Items are never
- * changed here, but what can be seen of this is the same: the length, and that only the item of a
- * number that was changed in place keeps its marks.
+ * memcached changes a number in place if it fits, padded with spaces, and makes a new item if not,
+ * or if a pending reply contains the old one. Items are immutable here, but the visible result is
+ * the same: the length, and that only a number changed "in place" keeps its state.
  */
 #include <string.h>
 
 #include "cache/op.h"
-#include "cache/shown.h"
+#include "cache/pending_items.h"
 #include "mcproto/mcproto.h"
 
 struct arith_decision {
     struct cache_worker *worker;
     const struct kv_key *key;
     const struct cache_arith *arith;
-    struct cache_counted *counted;
+    struct cache_arith_result *counted;
     struct kv_item *item; /* made by the last call */
     struct cache_lookup lookup;
     enum cache_outcome outcome;
 };
 
-/* A number is short, so one in a value of several extents is not one, nor is an empty value. */
+/* A number is in one extent, and not empty. */
 static bool may_be_number(const struct kv_view *old)
 {
     uint32_t len;
@@ -114,7 +113,7 @@ static enum kv_verdict decide_change(struct arith_decision *decision, const stru
     decision->counted->exptime = old->exptime;
     decision->counted->number = number_change(number, arith);
     in_place = mc_write_u64(digits, decision->counted->number) <= old_len &&
-               !cache_is_shown(decision->worker, old->item);
+               !cache_is_pending(decision->worker, old->item);
     decision->item = number_item(decision, in_place ? old_len : 0, old->flags,
                                  arith->touch ? arith->exptime : old->exptime);
     if (decision->item == NULL) {
@@ -161,7 +160,7 @@ static void count_hit(struct cache_worker *worker, const struct kv_key *key,
 }
 
 enum cache_outcome cache_arith(struct cache_worker *worker, const struct kv_key *key,
-                               const struct cache_arith *arith, struct cache_counted *counted)
+                               const struct cache_arith *arith, struct cache_arith_result *counted)
 {
     struct arith_decision decision = {
         .worker = worker,
@@ -171,10 +170,10 @@ enum cache_outcome cache_arith(struct cache_worker *worker, const struct kv_key 
     };
     struct kv_change change = {.cas = arith->new_cas, .cas_given = arith->has_new_cas};
 
-    kv_views_done(worker->kv_worker);
+    kv_release_views(worker->kv_worker);
     kv_update(worker->kv_worker, key, decide_arith, &decision, &change);
     counted->cas = cache_cas_shown(worker, change.cas);
-    cache_note_lookup(worker, key, &decision.lookup);
+    cache_log_lookup(worker, key, &decision.lookup);
     if (decision.outcome == CACHE_OK && !counted->created)
         count_hit(worker, key, arith, &decision.lookup);
     else if (decision.outcome == CACHE_NOT_FOUND)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * delete, and what the meta protocol makes of it: to empty an item, to mark it stale.
- */
+/* delete, and its variants in the meta protocol: emptying an item, marking it stale. */
 #include <string.h>
 
 #include "cache/op.h"
@@ -15,14 +13,13 @@ struct delete_decision {
     enum cache_outcome outcome;
 };
 
-/* An item whose value is the CRLF that every value ends with. */
-static struct kv_item *empty_item(const struct delete_decision *decision)
+struct kv_item *cache_item_new_empty(struct cache_worker *worker, const struct kv_key *key,
+                                     uint32_t flags, uint32_t exptime)
 {
-    const struct cache_deletion *deletion = decision->deletion;
     enum kv_error error;
     uint32_t room;
-    struct kv_item *item = kv_item_new(decision->worker->kv_worker, decision->key, CACHE_CRLF_BYTES,
-                                       deletion->flags, deletion->exptime, &error);
+    struct kv_item *item =
+        kv_item_new(worker->kv_worker, key, CACHE_CRLF_BYTES, flags, exptime, &error);
 
     if (item != NULL)
         memcpy(kv_item_room(item, 0, &room), "\r\n", CACHE_CRLF_BYTES);
@@ -34,7 +31,8 @@ static enum kv_verdict decide_empty(struct delete_decision *decision, const stru
 {
     const struct cache_deletion *deletion = decision->deletion;
 
-    decision->empty = empty_item(decision);
+    decision->empty =
+        cache_item_new_empty(decision->worker, decision->key, deletion->flags, deletion->exptime);
     if (decision->empty == NULL) {
         decision->outcome = CACHE_NO_MEMORY;
         return KV_KEEP;
@@ -92,23 +90,23 @@ static enum cache_outcome key_delete(struct cache_worker *worker, const struct k
     struct kv_change change = {0};
 
     if (deletion->empty)
-        kv_views_done(worker->kv_worker);
+        kv_release_views(worker->kv_worker);
     kv_update(worker->kv_worker, key, decide_delete, &decision, &change);
-    cache_note_lookup(worker, key, &decision.lookup);
+    cache_log_lookup(worker, key, &decision.lookup);
     *lookup = decision.lookup;
     return decision.outcome;
 }
 
-/* A deletion that was asked for, and what it came to. */
-static void note_deletion(struct cache_worker *worker, const struct kv_key *key,
-                          const struct cache_deletion *deletion, const struct cache_lookup *old,
-                          enum cache_outcome outcome)
+/* Logs a requested deletion with its outcome. */
+static void log_deletion(struct cache_worker *worker, const struct kv_key *key,
+                         const struct cache_deletion *deletion, const struct cache_lookup *old,
+                         enum cache_outcome outcome)
 {
     struct cache_lookup gone = *old;
 
     if (outcome != CACHE_OK || deletion->invalidate || deletion->empty)
-        gone.found = KV_MISS; /* nothing is */
-    cache_note_delete(worker, key, &gone, deletion->meta ? "md" : "delete");
+        gone.found = KV_MISS; /* not deleted */
+    cache_log_delete(worker, key, &gone, deletion->meta ? "md" : "delete");
 }
 
 enum cache_outcome cache_delete(struct cache_worker *worker, const struct kv_key *key,
@@ -123,7 +121,7 @@ enum cache_outcome cache_delete(struct cache_worker *worker, const struct kv_key
     } else if (outcome == CACHE_NOT_FOUND) {
         cache_count(worker, CACHE_DELETE_MISSES, 1);
     }
-    note_deletion(worker, key, deletion, &old, outcome);
+    log_deletion(worker, key, deletion, &old, outcome);
     return outcome;
 }
 

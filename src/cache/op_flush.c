@@ -2,9 +2,9 @@
 /*
  * flush_all.
  *
- * A delayed flush takes effect one second before the time that it names, and whatever is stored
- * during that second is flushed as well: memcached compares times of whole seconds with <=. One
- * delayed flush can be pending; a later flush_all of either kind takes its place.
+ * A delayed flush takes effect one second before its time, and flushes all items that are stored in
+ * that second: memcached compares whole seconds with <=. One delayed flush can be pending; a later
+ * flush_all replaces it.
  */
 #include "cache/op.h"
 

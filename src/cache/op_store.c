@@ -2,15 +2,16 @@
 /*
  * set, add, replace, append, prepend, cas.
  *
- * The data block goes straight into an item that is not published yet; whether it is published is
- * decided when it is complete. The CRLF at its end is stored too, so that a reply can send data and
- * CRLF from one place.
+ * The data block is written to an unpublished item; when it is complete, a decision (kv_update)
+ * publishes it or not. The CRLF is stored too, so that a reply can send data and CRLF from one
+ * place.
  */
 #include <string.h>
 
 #include "base/base.h"
 #include "cache/op.h"
 #include "cache/slab_class.h"
+#include "cache/upload.h"
 
 /* value_len counts the CRLF. */
 static bool item_fits(const struct cache *cache, uint32_t key_len, uint32_t flags,
@@ -27,40 +28,21 @@ static const char *const mode_names[] = {
     [CACHE_CAS] = "cas", [CACHE_APPEND] = "append", [CACHE_PREPEND] = "prepend",
 };
 
-static enum cache_stored_as stored_as(enum cache_outcome outcome)
+/* Logs a store; item null: none could be made. */
+static void log_store(struct cache_worker *worker, const struct kv_key *key, enum cache_mode mode,
+                      enum cache_outcome outcome, uint32_t exptime, const struct cache_lookup *item)
 {
-    switch (outcome) {
-    case CACHE_OK:
-        return CACHE_AS_STORED;
-    case CACHE_EXISTS:
-        return CACHE_AS_EXISTS;
-    case CACHE_NOT_FOUND:
-        return CACHE_AS_NOT_FOUND;
-    case CACHE_TOO_LARGE:
-        return CACHE_AS_TOO_LARGE;
-    case CACHE_NO_MEMORY:
-        return CACHE_AS_NO_MEMORY;
-    default:
-        return CACHE_AS_NOT_STORED;
-    }
-}
-
-/* Tells of a store; item null: none could be made. */
-static void note_stored(struct cache_worker *worker, const struct kv_key *key, enum cache_mode mode,
-                        enum cache_outcome outcome, uint32_t exptime,
-                        const struct cache_lookup *item)
-{
-    struct cache_storing storing = {
+    struct cache_store_event storing = {
         .command = mode_names[mode],
-        .as = stored_as(outcome),
+        .outcome = outcome,
         .exptime = exptime,
         .item = item,
     };
 
-    cache_note_store(worker, key, &storing);
+    cache_log_store(worker, key, &storing);
 }
 
-/* A set that fails must not leave an old value behind that its sender believes replaced. */
+/* A failed set removes the old value, which its sender believes replaced. */
 static enum cache_outcome store_refuse(struct cache_worker *worker, const struct kv_key *key,
                                        enum cache_mode mode, enum cache_outcome outcome)
 {
@@ -68,29 +50,53 @@ static enum cache_outcome store_refuse(struct cache_worker *worker, const struct
         cache_count(worker, CACHE_STORE_TOO_LARGE, 1);
     else
         cache_count(worker, CACHE_STORE_NO_MEMORY, 1);
-    note_stored(worker, key, mode, outcome, 0, NULL);
+    log_store(worker, key, mode, outcome, 0, NULL);
     if (mode == CACHE_SET)
         cache_key_remove(worker, key);
     return outcome;
 }
 
-enum cache_outcome cache_store_begin(struct cache_worker *worker, const struct kv_key *key,
-                                     const struct cache_store *store, struct cache_upload *upload)
+/* Makes the item of an upload. */
+static enum cache_outcome item_make(struct cache_worker *worker, const struct kv_key *key,
+                                    const struct cache_store *store, struct cache_upload *upload)
 {
     enum kv_error error = KV_OK;
 
-    cache_note_set(worker, key);
-    kv_views_done(worker->kv_worker);
+    upload->item = kv_item_new(worker->kv_worker, key, upload->value_len, store->flags,
+                               store->exptime, &error);
+    if (U_LIKELY(upload->item != NULL))
+        return CACHE_OK;
+    return error == KV_TOO_LARGE ? CACHE_TOO_LARGE : CACHE_NO_MEMORY;
+}
+
+enum cache_outcome cache_store_begin(struct cache_worker *worker, const struct kv_key *key,
+                                     const struct cache_store *store, bool is_complete,
+                                     struct cache_upload *upload)
+{
+    enum cache_outcome outcome;
+
+    cache_log_set(worker, key);
+    kv_release_views(worker->kv_worker);
     upload->value_len = store->value_bytes + CACHE_CRLF_BYTES;
     if (!item_fits(worker->cache, key->len, store->flags, upload->value_len))
         return store_refuse(worker, key, store->mode, CACHE_TOO_LARGE);
-    upload->item = kv_item_new(worker->kv_worker, key, upload->value_len, store->flags,
-                               store->exptime, &error);
-    if (upload->item == NULL)
-        return store_refuse(worker, key, store->mode,
-                            error == KV_TOO_LARGE ? CACHE_TOO_LARGE : CACHE_NO_MEMORY);
+    upload->item = NULL;
     upload->left = upload->value_len;
-    return CACHE_OK;
+    upload->is_unfinished = false;
+    if (!is_complete && !cache_upload_open(worker, upload))
+        return CACHE_OK; /* staged */
+    outcome = item_make(worker, key, store, upload);
+    if (U_LIKELY(outcome == CACHE_OK))
+        return CACHE_OK;
+    cache_store_drop(worker, upload);
+    return store_refuse(worker, key, store->mode, outcome);
+}
+
+void cache_store_abort(struct cache_worker *worker, const struct kv_key *key,
+                       const struct cache_store *store, struct cache_upload *upload)
+{
+    cache_store_drop(worker, upload);
+    store_refuse(worker, key, store->mode, CACHE_NO_MEMORY);
 }
 
 /* ---- the data ---------------------------------------------------------------------------- */
@@ -110,11 +116,34 @@ static void item_write(struct kv_item *item, uint32_t offset, const uint8_t *byt
     }
 }
 
-void cache_store_write(struct cache_upload *upload, const uint8_t *data, uint32_t n)
+bool cache_store_write(struct cache_worker *worker, struct cache_upload *upload,
+                       const uint8_t *data, uint32_t n)
 {
     U_ASSERT(n <= upload->left);
-    item_write(upload->item, upload->value_len - upload->left, data, n);
+    if (U_LIKELY(upload->item != NULL))
+        item_write(upload->item, upload->value_len - upload->left, data, n);
+    else if (!cache_upload_stage(worker, upload, data, n))
+        return false;
     upload->left -= n;
+    return true;
+}
+
+enum cache_outcome cache_store_unstage(struct cache_worker *worker, const struct kv_key *key,
+                                       const struct cache_store *store, struct cache_upload *upload)
+{
+    enum cache_outcome outcome = CACHE_OK;
+
+    if (upload->item == NULL) {
+        kv_release_views(worker->kv_worker);
+        outcome = item_make(worker, key, store, upload);
+        if (outcome != CACHE_OK) {
+            cache_store_drop(worker, upload);
+            return store_refuse(worker, key, store->mode, outcome);
+        }
+        item_write(upload->item, 0, upload->staged, upload->value_len);
+    }
+    cache_upload_close(worker, upload);
+    return outcome;
 }
 
 static uint8_t item_byte(struct kv_item *item, uint32_t offset)
@@ -124,7 +153,7 @@ static uint8_t item_byte(struct kv_item *item, uint32_t offset)
     return *kv_item_room(item, offset, &len);
 }
 
-bool cache_store_ends_well(const struct cache_upload *upload)
+bool cache_store_has_crlf(const struct cache_upload *upload)
 {
     return item_byte(upload->item, upload->value_len - 2) == '\r' &&
            item_byte(upload->item, upload->value_len - 1) == '\n';
@@ -132,7 +161,10 @@ bool cache_store_ends_well(const struct cache_upload *upload)
 
 void cache_store_drop(struct cache_worker *worker, struct cache_upload *upload)
 {
-    kv_item_drop(worker->kv_worker, upload->item);
+    if (upload->is_unfinished)
+        cache_upload_close(worker, upload);
+    if (upload->item != NULL)
+        kv_item_drop(worker->kv_worker, upload->item);
     upload->item = NULL;
 }
 
@@ -149,31 +181,15 @@ struct store_decision {
     enum cache_outcome outcome;
 };
 
-/* Appends the first len bytes of a published value at to_offset. */
-static void item_write_old(struct kv_item *to, uint32_t to_offset, const struct kv_view *old,
-                           uint32_t len)
+/* Writes the first len bytes of an item's value, published or not, to another one at to_offset. */
+static void item_copy(struct kv_item *to, uint32_t to_offset, const struct kv_item *from,
+                      uint32_t len)
 {
     uint32_t done = 0;
 
     while (done < len) {
         uint32_t n;
-        const uint8_t *bytes = kv_value(old->item, done, &n);
-
-        n = u_min32(n, len - done);
-        item_write(to, to_offset + done, bytes, n);
-        done += n;
-    }
-}
-
-/* Appends the first len bytes of an upload at to_offset. */
-static void item_write_new(struct kv_item *to, uint32_t to_offset,
-                           const struct cache_upload *upload, uint32_t len)
-{
-    uint32_t done = 0;
-
-    while (done < len) {
-        uint32_t n;
-        const uint8_t *bytes = kv_item_room(upload->item, done, &n);
+        const uint8_t *bytes = kv_value(from, done, &n);
 
         n = u_min32(n, len - done);
         item_write(to, to_offset + done, bytes, n);
@@ -199,13 +215,13 @@ static struct kv_item *item_join(struct store_decision *decision, const struct k
     if (decision->store->mode == CACHE_APPEND) {
         uint32_t old_bytes = old->value_len - CACHE_CRLF_BYTES;
 
-        item_write_old(joined, 0, old, old_bytes);
-        item_write_new(joined, old_bytes, upload, upload->value_len);
+        item_copy(joined, 0, old->item, old_bytes);
+        item_copy(joined, old_bytes, upload->item, upload->value_len);
     } else {
         uint32_t new_bytes = upload->value_len - CACHE_CRLF_BYTES;
 
-        item_write_new(joined, 0, upload, new_bytes);
-        item_write_old(joined, new_bytes, old, old->value_len);
+        item_copy(joined, 0, upload->item, new_bytes);
+        item_copy(joined, new_bytes, old->item, old->value_len);
     }
     decision->value_len = (uint32_t)joined_len;
     return joined;
@@ -231,7 +247,7 @@ static enum kv_verdict decide_join(struct store_decision *decision, const struct
     return KV_REPLACE;
 }
 
-/* What the modes other than append and prepend come to, given what the key has. */
+/* The outcome of a store on a key with (or without) an old item; not for joins. */
 static enum cache_outcome store_outcome(const struct store_decision *decision,
                                         const struct kv_view *old)
 {
@@ -259,9 +275,8 @@ static enum cache_outcome store_outcome(const struct store_decision *decision,
 }
 
 /*
- * A set with the cas of an older item may be allowed to store its value, but not to pass for fresh:
- * expiry and the right to renew stay as they were. Otherwise it is an ordinary new item, also if
- * the decision before this one was another.
+ * A store with the cas of an older item, if allowed, is stale: it keeps the expiry and the right to
+ * renew. Any other store makes a fresh item, also if an earlier try of this decision was stale.
  */
 static uint32_t store_state(const struct store_decision *decision, const struct kv_view *old)
 {
@@ -315,7 +330,7 @@ static void cas_count(struct cache_worker *worker, const struct kv_key *key,
 
 void cache_store_finish(struct cache_worker *worker, const struct kv_key *key,
                         const struct cache_store *store, struct cache_upload *upload,
-                        struct cache_stored *stored)
+                        struct cache_store_result *stored)
 {
     struct store_decision decision = {
         .worker = worker,
@@ -327,18 +342,18 @@ void cache_store_finish(struct cache_worker *worker, const struct kv_key *key,
     struct kv_change change = {.cas = store->new_cas, .cas_given = store->has_new_cas};
 
     U_ASSERT(upload->left == 0);
-    kv_views_done(worker->kv_worker);
+    kv_release_views(worker->kv_worker);
     kv_update(worker->kv_worker, key, decide_store, &decision, &change);
     if (decision.outcome != CACHE_OK || decision.joined != NULL)
         kv_item_drop(worker->kv_worker, upload->item);
     upload->item = NULL;
-    cache_note_lookup(worker, key, &decision.lookup);
-    note_stored(worker, key, store->mode, decision.outcome, store->exptime,
-                &(struct cache_lookup){KV_HIT, store->flags, decision.value_len});
+    cache_log_lookup(worker, key, &decision.lookup);
+    log_store(worker, key, store->mode, decision.outcome, store->exptime,
+              &(struct cache_lookup){KV_HIT, store->flags, decision.value_len});
     if (store->mode == CACHE_CAS)
         cas_count(worker, key, &decision);
     if (store->mode == CACHE_ADD && decision.outcome == CACHE_NOT_STORED)
-        kv_spare(worker->kv_worker, key); /* somebody cares for the item */
+        kv_bump(worker->kv_worker, key); /* counts as an access, as in memcached */
     stored->outcome = decision.outcome;
     stored->value_bytes = decision.value_len - CACHE_CRLF_BYTES;
     stored->cas = decision.outcome == CACHE_OK ? cache_cas_shown(worker, change.cas) : 0;

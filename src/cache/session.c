@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Sessions come and go; converse.c has what they do meanwhile.
- */
+/* Opening and closing sessions, and their state as the transport sees it. */
 #include "cache/session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "cache/line.h"
-#include "cache/note.h"
+#include "cache/event_log.h"
+#include "cache/linebuf.h"
 #include "cache/task.h"
 
 /* ---- opening and closing ----------------------------------------------------------------- */
@@ -17,7 +15,7 @@
 /* Adds a slab of free sessions. The caller holds session_lock. */
 static bool pool_grow(struct cache_worker *worker)
 {
-    struct cache_slab *slab = calloc(1, sizeof(*slab));
+    struct cache_session_slab *slab = calloc(1, sizeof(*slab));
 
     if (slab == NULL) {
         cache_count(worker, CACHE_MALLOC_FAILS, 1);
@@ -25,7 +23,7 @@ static bool pool_grow(struct cache_worker *worker)
     }
     slab->next = worker->slabs;
     worker->slabs = slab;
-    for (uint32_t i = CACHE_SLAB_SESSIONS; i-- > 0;) {
+    for (uint32_t i = CACHE_SESSIONS_PER_SLAB; i-- > 0;) {
         struct cache_session *session = &slab->sessions[i];
 
         session->worker = worker;
@@ -34,14 +32,14 @@ static bool pool_grow(struct cache_worker *worker)
         session->u.next_free = worker->free_sessions;
         worker->free_sessions = session;
     }
-    worker->session_count += CACHE_SLAB_SESSIONS;
+    worker->session_count += CACHE_SESSIONS_PER_SLAB;
     return true;
 }
 
 void cache_session_pool_free(struct cache_worker *worker)
 {
     while (worker->slabs != NULL) {
-        struct cache_slab *slab = worker->slabs;
+        struct cache_session_slab *slab = worker->slabs;
 
         worker->slabs = slab->next;
         free(slab);
@@ -69,7 +67,7 @@ static void connection_leave(struct cache_worker *worker)
     atomic_fetch_sub_explicit(&worker->cache->connections, 1, memory_order_relaxed);
 }
 
-/* Counts a connection in. False if all that are allowed are open. */
+/* Counts a connection. False if settings.connections_max are open. */
 static bool connection_admit(struct cache_worker *worker)
 {
     struct cache *cache = worker->cache;
@@ -87,29 +85,30 @@ static bool is_datagram(const struct cache_peer *peer)
     return strncmp(peer->transport, "udp", 3) == 0;
 }
 
-/* A conversation of which nothing has come yet. */
+/* The state before the first byte. */
 static void session_begin(struct cache_session *session)
 {
     session->line = NULL;
-    session->blocked = false;
-    session->yielded = false;
+    session->state.blocked = false;
+    session->state.yielded = false;
     session->hint.key.bytes = NULL;
-    session->language = CACHE_LANGUAGE_UNKNOWN;
+    session->state.protocol = CACHE_PROTOCOL_UNKNOWN;
     session->close_reason = CACHE_CLOSE_NORMAL;
-    u_list_init(&session->eager_link);
+    u_list_init(&session->resumable_link);
     cache_session_set_phase(session, CACHE_PHASE_LINE);
 }
 
-/* Gives back what a request that has begun holds. */
+/* Frees the resources of an unfinished request. */
 static void session_drop(struct cache_session *session)
 {
     struct cache_worker *worker = session->worker;
 
     if (cache_session_phase(session) == CACHE_PHASE_TASK)
         cache_task_drop(session);
+    cache_session_set_resumable(session, false);
     if (cache_session_phase(session) == CACHE_PHASE_VALUE)
-        kv_item_drop(worker->kv_worker, session->u.upload.item);
-    cache_line_drop(worker, &session->line);
+        cache_store_drop(worker, &session->u.upload);
+    cache_linebuf_drop(worker, &session->line);
 }
 
 bool cache_is_full(const struct cache *cache)
@@ -138,7 +137,7 @@ struct cache_session *cache_session_open(struct cache_worker *worker, const stru
     session_begin(session);
     atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
     if (counted)
-        cache_note_opened(worker, session);
+        cache_log_opened(worker, session);
     return session;
 }
 
@@ -148,7 +147,7 @@ void cache_session_close(struct cache_session *session)
 
     session_drop(session);
     if (session->counted) {
-        cache_note_closed(worker, session);
+        cache_log_closed(worker, session);
         connection_leave(worker);
     }
     pthread_mutex_lock(&worker->session_lock);
@@ -164,14 +163,14 @@ void cache_session_restart(struct cache_session *session)
     session_begin(session);
 }
 
-void cache_session_kick(struct cache_session *session)
+void cache_session_close_idle(struct cache_session *session)
 {
     session->close_reason = CACHE_CLOSE_IDLE;
     cache_count(session->worker, CACHE_IDLE_KICKS, 1);
     cache_session_close(session);
 }
 
-void cache_session_own(struct cache_session *session, void *owner)
+void cache_session_set_owner(struct cache_session *session, void *owner)
 {
     session->owner = owner;
 }
@@ -203,8 +202,8 @@ enum cache_session_state cache_session_state(const struct cache_session *session
     case CACHE_PHASE_TASK:
         return session->u.task->ops->listens ? CACHE_SESSION_OPEN : CACHE_SESSION_BLOCKED;
     default:
-        if (session->blocked)
+        if (session->state.blocked)
             return CACHE_SESSION_BLOCKED;
-        return session->yielded ? CACHE_SESSION_YIELDED : CACHE_SESSION_OPEN;
+        return session->state.yielded ? CACHE_SESSION_YIELDED : CACHE_SESSION_OPEN;
     }
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The settings if nothing is asked for.
- */
+/* memcached's default settings. */
 #include "cache/settings.h"
 
 #include <string.h>
 
-static void shown_defaults(struct cache_settings_shown *shown)
+static void shown_defaults(struct cache_settings_compat *shown)
 {
-    *shown = (struct cache_settings_shown){
+    *shown = (struct cache_settings_compat){
         .growth_factor = 1.25,
         .chunk_bytes = 48,
         .slab_reassign = true,
@@ -43,6 +41,7 @@ void cache_settings_defaults(struct cache_settings *settings)
     settings->unix_access = 0700;
     settings->listen_backlog = 1024;
     settings->requests_per_event = 20;
+    settings->upload_timeout_s = 60;
     settings->prefix_delimiter = ':';
     shown_defaults(&settings->shown);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The settings of a server: what the sessions obey, what the transports obey, and what is only
- * remembered so that `stats settings` shows what was asked for.
+ * The settings of a server: those of sessions and transports, and those that `stats settings` shows
+ * for compatibility.
  *
- * Zero is the ordinary behaviour for every switch, so a struct that names only what matters to it
- * works; cache_settings_defaults() fills in all that memcached shows by default.
+ * Every switch is off if zero, so a test may set only what it needs; cache_settings_defaults() sets
+ * memcached's defaults.
  */
 #ifndef CACHE_SETTINGS_H
 #define CACHE_SETTINGS_H
@@ -16,13 +16,13 @@
 
 /* -B, and the prefix proto[] of one address of -l. */
 enum cache_binding {
-    CACHE_BINDING_NEGOTIATE = 0, /* text or binary, as the first byte says */
+    CACHE_BINDING_NEGOTIATE = 0, /* the first byte decides */
     CACHE_BINDING_ASCII,
     CACHE_BINDING_BINARY
 };
 
-/* memcached's knobs for what is built otherwise here. Accepted and shown, without an effect. */
-struct cache_settings_shown {
+/* Options of memcached without an effect here: accepted and shown. */
+struct cache_settings_compat {
     double growth_factor;       /* -f */
     uint32_t chunk_bytes;       /* -n: chunk_size */
     uint32_t napi_ids;          /* -N */
@@ -36,7 +36,7 @@ struct cache_settings_shown {
     uint32_t lru_crawler_sleep_us;
     uint32_t lru_crawler_tocrawl;
     uint32_t tail_repair_time_s;
-    const char *hash_algorithm; /* never null: "murmur3" */
+    const char *hash_algorithm; /* not null: "murmur3" */
     bool lru_maintainer;        /* lru_maintainer_thread */
     bool lru_segmented;
     uint32_t hot_lru_pct;
@@ -61,7 +61,7 @@ struct cache_settings {
     enum kv_policy_kind evict_policy; /* --evict */
     bool debug;                       /* the program's name ends in -debug */
 
-    /* Where requests come from. Strings are the caller's and outlive the cache. */
+    /* Listening sockets. Strings are the caller's and outlive the cache. */
     uint16_t tcp_port;       /* -p; 0: none */
     uint16_t udp_port;       /* -U; 0: none */
     const char *listen_addr; /* -l as given, or null */
@@ -69,13 +69,14 @@ struct cache_settings {
     unsigned unix_access;    /* -a: permission bits, 0700 */
     uint32_t listen_backlog; /* -b */
 
-    /* How long a connection may take its turn, and how long it may wait. */
+    /* Limits of a connection. */
     uint32_t requests_per_event; /* -R; 0: no limit */
     uint32_t idle_timeout_s;     /* -o idle_timeout; 0: none */
+    uint32_t upload_timeout_s;   /* -o upload_timeout: for 4 KiB of an upload; 0: none */
     bool accept_waits;           /* -o no_maxconns_fast: at the limit accept no more, refuse none */
     uint64_t read_buf_mem_limit_bytes; /* -o read_buf_mem_limit, of all workers; 0: see line.h */
 
-    /* What sessions may do. */
+    /* Protocols and permitted commands. */
     enum cache_binding binding; /* -B */
     const char *auth_file;      /* -Y, or null */
     bool shutdown_enabled;      /* -A */
@@ -86,11 +87,12 @@ struct cache_settings {
     bool detail_enabled;        /* -D was given: statistics by prefix from the start */
     char prefix_delimiter;      /* -D: ':' */
     bool track_sizes;           /* -o track_sizes */
+    bool fast_path_off;         /* GET and SET take the general code only (fast_path.c) */
 
-    struct cache_settings_shown shown;
+    struct cache_settings_compat shown;
 };
 
-/* What memcached has if no option is given; debug is false. */
+/* Sets memcached's defaults; debug is false. */
 void cache_settings_defaults(struct cache_settings *settings);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * The sizes of memcached's slab classes.
  *
- * The first one holds memcached's item header and -n bytes; each further one is -f times as large,
- * rounded up to 8 bytes, as long as it stays clear of the largest chunk, which is the last class.
- * What is larger still takes several of the largest chunks and belongs to the last class too.
+ * The first one has memcached's item header and -n bytes; each further one is -f times as large,
+ * rounded up to 8 bytes, up to the largest chunk, which is the last class. Larger items take
+ * several of the largest chunks and belong to the last class too.
  */
 #include "cache/slab_class.h"
 #include "cache/clock.h"
@@ -25,10 +25,10 @@ static uint32_t aligned(uint32_t bytes)
     return (bytes + CHUNK_ALIGN_BYTES - 1) / CHUNK_ALIGN_BYTES * CHUNK_ALIGN_BYTES;
 }
 
-/* What nobody has set is what memcached has by default. */
-static struct cache_settings_shown knobs(const struct cache_settings *settings)
+/* The settings, with memcached's defaults for those that are 0. */
+static struct cache_settings_compat knobs(const struct cache_settings *settings)
 {
-    struct cache_settings_shown shown = settings->shown;
+    struct cache_settings_compat shown = settings->shown;
 
     if (!(shown.growth_factor > 1.0))
         shown.growth_factor = 1.25;
@@ -41,7 +41,7 @@ static struct cache_settings_shown knobs(const struct cache_settings *settings)
 
 void cache_slab_classes(const struct cache_settings *settings, struct kv_sizes *sizes)
 {
-    const struct cache_settings_shown shown = knobs(settings);
+    const struct cache_settings_compat shown = knobs(settings);
     uint32_t last = aligned(shown.slab_chunk_bytes_max);
     double largest = (double)shown.slab_chunk_bytes_max / shown.growth_factor;
     uint32_t bytes = ITEM_HEADER_BYTES + shown.chunk_bytes;
@@ -64,10 +64,10 @@ void cache_slab_classes(const struct cache_settings *settings, struct kv_sizes *
     }
 }
 
-struct mc_item_facts cache_item_facts(const struct cache_worker *worker, const struct kv_view *view)
+struct mc_item_info cache_item_info(const struct cache_worker *worker, const struct kv_view *view)
 {
     const struct cache *cache = worker->cache;
-    struct mc_item_facts facts = {
+    struct mc_item_info facts = {
         .key = view->key,
         .key_len = view->key_len,
         .key_is_binary = (view->state & KV_KEY_BINARY) != 0,

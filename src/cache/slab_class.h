@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memcached's slab classes, as its -f, -n and -I make them. The engine has none, but statistics,
- * dumps and log lines name the class that memcached would have put an item in, because tools know
- * their way by it.
+ * memcached's slab classes, as its -f, -n and -I define them. The engine has none; statistics,
+ * dumps and log lines name the class that memcached would use, because tools read it.
  */
 #ifndef CACHE_SLAB_CLASS_H
 #define CACHE_SLAB_CLASS_H
 
-#include "cache/worker.h"
+#include "cache/cache_worker.h"
 #include "mcproto/mcproto.h"
 
 /* Classes are numbered from 1, and memcached has fewer than this. */
@@ -15,7 +14,7 @@
 
 #define CACHE_SLAB_PAGE_BYTES (1024 * 1024)
 
-/* Fills in how items are told apart by size: class n of memcached is class n - 1 of the engine. */
+/* Sets the size classes of the engine: class n of memcached is class n - 1 of the engine. */
 void cache_slab_classes(const struct cache_settings *settings, struct kv_sizes *sizes);
 
 static inline unsigned cache_slab_class_count(const struct cache *cache)
@@ -45,8 +44,7 @@ static inline unsigned cache_slab_class(const struct cache *cache, uint32_t key_
     return kv_sizes_class(&cache->sizes, bytes) + 1;
 }
 
-/* What `me` tells of an item: its times as seconds from now. */
-struct mc_item_facts cache_item_facts(const struct cache_worker *worker,
-                                      const struct kv_view *view);
+/* The facts that `me` shows of an item, with times as seconds from now. */
+struct mc_item_info cache_item_info(const struct cache_worker *worker, const struct kv_view *view);
 
 #endif

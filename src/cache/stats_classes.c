@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stats items, slabs and sizes: what there is of each size, told in memcached's slab classes.
+ * stats items, slabs and sizes, by memcached's slab classes.
  *
- * The engine has no classes and no pages. What is counted by class is true: items, their bytes,
- * hits, evictions. Pages are as many as memcached would need at least for the items that there are.
- * A class is listed from its first item on, as memcached lists one that has pages.
+ * The engine has no classes and no pages. Items, bytes, hits and evictions are counted by class;
+ * the number of pages is the minimum that memcached would need for the items. A class is listed
+ * from its first item on, as memcached lists one that has pages.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/base.h"
 #include "cache/clock.h"
+#include "cache/exec_stats.h"
 #include "cache/slab_class.h"
-#include "cache/stats.h"
 
-/* Of an item that is asked for its age so many are looked at. */
+/* The part of the table that `age` is estimated from. */
 #define AGE_CHAINS_MAX 65536
 #define AGE_ITEMS_MAX 16384
 
@@ -47,8 +47,8 @@ static void age_note(void *ctx, const struct kv_view *view)
 }
 
 /*
- * How long the items of each class have not been accessed, at most. There is no order of access to
- * read it from, so a bounded part of the items is looked at, all of them while they are few.
+ * The longest time since the last access in each class. The engine keeps no order of access, so
+ * this scans a bounded part of the items: all of them while they are few.
  */
 static void ages_find(struct cache_worker *worker, struct ages *ages)
 {
@@ -66,7 +66,7 @@ static void items_lines(struct cache_stats_out *out, unsigned id, const struct k
     const struct {
         const char *name;
         uint64_t value;
-        bool segmented; /* shown only with the thread that moves items from one LRU to another */
+        bool segmented; /* shown only with lru_maintainer */
     } lines[] = {
         {"number", kv->items, false},
         {"number_hot", 0, true},
@@ -106,17 +106,17 @@ static void items_lines(struct cache_stats_out *out, unsigned id, const struct k
 void cache_stats_items(struct cache_stats_out *out)
 {
     struct cache_worker *worker = out->session->worker;
-    struct cache_stats_sums sums;
+    struct cache_stats_snapshot snapshot;
     struct ages ages;
 
-    cache_stats_sum(worker->cache, &sums);
+    cache_stats_snapshot(worker->cache, &snapshot);
     ages_find(worker, &ages);
     for (unsigned id = 1; id <= cache_slab_class_count(worker->cache); id++) {
         struct kv_class_stats kv;
 
         kv_class_stats(worker->kv, id - 1, &kv);
         if (kv.items_total > 0 || kv.no_memory > 0)
-            items_lines(out, id, &kv, &sums.cache, ages.oldest_s[id - 1]);
+            items_lines(out, id, &kv, &snapshot.sums, ages.oldest_s[id - 1]);
     }
 }
 
@@ -156,22 +156,22 @@ static void slabs_lines(struct cache_stats_out *out, unsigned id, uint64_t items
 void cache_stats_slabs(struct cache_stats_out *out)
 {
     const struct cache_worker *worker = out->session->worker;
-    struct cache_stats_sums sums;
+    struct cache_stats_snapshot snapshot;
     unsigned active = 0;
 
-    cache_stats_sum(worker->cache, &sums);
+    cache_stats_snapshot(worker->cache, &snapshot);
     for (unsigned id = 1; id <= cache_slab_class_count(worker->cache); id++) {
         struct kv_class_stats kv;
 
         kv_class_stats(worker->kv, id - 1, &kv);
         if (kv.items_total == 0)
             continue;
-        slabs_lines(out, id, kv.items, sums.cache.classes[id - 1]);
+        slabs_lines(out, id, kv.items, snapshot.sums.classes[id - 1]);
         active++;
     }
     cache_stats_number(out, "active_slabs", active);
     cache_stats_number(out, "total_malloced",
-                       active > 0 ? sums.kv.memory_used_bytes - sums.kv.index_bytes : 0);
+                       active > 0 ? snapshot.kv.memory_used_bytes - snapshot.kv.index_bytes : 0);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stats conns: the open connections of all workers. What memcached names by file descriptor has a
- * number of its own here, which no other connection of the process has had before it is closed.
+ * stats conns: the open connections of all workers. Instead of memcached's file descriptor each has
+ * an id that is unique among the open connections of the process.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 #include "cache/clock.h"
-#include "cache/stats.h"
+#include "cache/exec_stats.h"
 
 struct conn_copy {
     uint32_t id;
@@ -28,7 +28,7 @@ static const char *phase_name(enum cache_phase phase)
     case CACHE_PHASE_VALUE:
     case CACHE_PHASE_TOKEN:
         return "conn_nread";
-    case CACHE_PHASE_SWALLOW:
+    case CACHE_PHASE_DISCARD:
         return "conn_swallow";
     case CACHE_PHASE_REPLYING:
         return "conn_mwrite";
@@ -100,14 +100,14 @@ static void conn_lines(struct cache_stats_out *out, const struct conn_copy *conn
     idle_line(out, conn->id, conn->last_request_s);
 }
 
-/* Copies what is shown of the open sessions of a slab; returns how many. */
-static unsigned slab_copy(struct cache_worker *worker, const struct cache_slab *slab,
-                          struct conn_copy conns[CACHE_SLAB_SESSIONS])
+/* Copies the shown fields of the open sessions of a slab; returns how many. */
+static unsigned slab_copy(struct cache_worker *worker, const struct cache_session_slab *slab,
+                          struct conn_copy conns[CACHE_SESSIONS_PER_SLAB])
 {
     unsigned count = 0;
 
     pthread_mutex_lock(&worker->session_lock);
-    for (unsigned i = 0; i < CACHE_SLAB_SESSIONS; i++) {
+    for (unsigned i = 0; i < CACHE_SESSIONS_PER_SLAB; i++) {
         const struct cache_session *session = &slab->sessions[i];
 
         if (session->open) {
@@ -125,8 +125,8 @@ static unsigned slab_copy(struct cache_worker *worker, const struct cache_slab *
 
 static void worker_conns(struct cache_stats_out *out, struct cache_worker *worker)
 {
-    struct conn_copy conns[CACHE_SLAB_SESSIONS];
-    const struct cache_slab *slab;
+    struct conn_copy conns[CACHE_SESSIONS_PER_SLAB];
+    const struct cache_session_slab *slab;
 
     /* Slabs are added at the front and stay until the worker leaves. */
     pthread_mutex_lock(&worker->session_lock);
@@ -140,7 +140,7 @@ static void worker_conns(struct cache_stats_out *out, struct cache_worker *worke
     }
 }
 
-/* The sockets that listen have the first numbers. */
+/* Listening sockets have the first ids. */
 static void listener_lines(struct cache_stats_out *out, const struct cache *cache)
 {
     char text[PATH_MAX + 16];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The general list: memcached's names in memcached's order. What this server does not have is zero.
+ * The general list, with memcached's names in memcached's order, and `stats kv`. memcached leaves a
+ * line out where the feature it is about is switched off.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,192 +10,131 @@
 
 #include "base/base.h"
 #include "cache/clock.h"
-#include "cache/stats.h"
+#include "cache/exec_stats.h"
 
-/* Values that are no counters; they follow the counters in one numbering. */
-enum gauge {
-    GAUGE_NONE = CACHE_COUNTER_COUNT, /* always zero */
-    GAUGE_MAX_CONNECTIONS,
-    GAUGE_CURR_CONNECTIONS,
-    GAUGE_CONNECTION_STRUCTURES,
-    GAUGE_LIMIT_MAXBYTES,
-    GAUGE_ACCEPTING,
-    GAUGE_THREADS,
-    GAUGE_HASH_POWER,
-    GAUGE_HASH_BYTES,
-    GAUGE_HASH_IS_EXPANDING,
-    GAUGE_BYTES,
-    GAUGE_ITEMS,
-    GAUGE_ITEMS_TOTAL,
-    GAUGE_EXPIRED_UNFETCHED,
-    GAUGE_EVICTED_UNFETCHED,
-    GAUGE_EVICTIONS,
-    GAUGE_RECLAIMED,
-    GAUGE_EVICTED_ACTIVE,
-    GAUGE_CRAWLER_RUNNING,
-    GAUGE_CRAWLER_RECLAIMED,
-    GAUGE_CRAWLER_CHECKED,
-    GAUGE_WATCHERS,
-    GAUGE_END
+#define ROW_IF(label, member, condition)                                                           \
+    CACHE_STATS_ROW(label, member, CACHE_STATS_NUMBER, condition)
+#define ROW(label, member) ROW_IF(label, member, 0)
+#define COUNTER(label, counter) ROW(label, sums.counters[counter])
+#define ZERO(label) ROW(label, zero)
+#define IF_REASSIGN CACHE_STATS_IF(settings.shown.slab_reassign)
+#define IF_CRAWLER CACHE_STATS_IF(settings.shown.lru_crawler)
+#define IF_MAINTAINER CACHE_STATS_IF(settings.shown.lru_maintainer)
+
+static const struct cache_stats_row general_rows[] = {
+    ROW("max_connections", settings.connections_max),
+    ROW("curr_connections", connections),
+    COUNTER("total_connections", CACHE_TOTAL_CONNECTIONS),
+    ROW_IF("rejected_connections", sums.counters[CACHE_REJECTED_CONNECTIONS],
+           CACHE_STATS_IF(refuses)),
+    ROW("connection_structures", session_structs),
+    ZERO("response_obj_oom"),
+    ZERO("response_obj_count"),
+    ZERO("response_obj_bytes"),
+    ZERO("read_buf_count"),
+    ZERO("read_buf_bytes"),
+    ZERO("read_buf_bytes_free"),
+    COUNTER("read_buf_oom", CACHE_READ_BUF_OOM),
+    ZERO("reserved_fds"),
+    COUNTER("cmd_get", CACHE_CMD_GET),
+    COUNTER("cmd_set", CACHE_CMD_SET),
+    COUNTER("cmd_flush", CACHE_CMD_FLUSH),
+    COUNTER("cmd_touch", CACHE_CMD_TOUCH),
+    COUNTER("cmd_meta", CACHE_CMD_META),
+    COUNTER("get_hits", CACHE_GET_HITS),
+    COUNTER("get_misses", CACHE_GET_MISSES),
+    COUNTER("get_expired", CACHE_GET_EXPIRED),
+    COUNTER("get_flushed", CACHE_GET_FLUSHED),
+    COUNTER("delete_misses", CACHE_DELETE_MISSES),
+    COUNTER("delete_hits", CACHE_DELETE_HITS),
+    COUNTER("incr_misses", CACHE_INCR_MISSES),
+    COUNTER("incr_hits", CACHE_INCR_HITS),
+    COUNTER("decr_misses", CACHE_DECR_MISSES),
+    COUNTER("decr_hits", CACHE_DECR_HITS),
+    COUNTER("cas_misses", CACHE_CAS_MISSES),
+    COUNTER("cas_hits", CACHE_CAS_HITS),
+    COUNTER("cas_badval", CACHE_CAS_BADVAL),
+    COUNTER("touch_hits", CACHE_TOUCH_HITS),
+    COUNTER("touch_misses", CACHE_TOUCH_MISSES),
+    COUNTER("store_too_large", CACHE_STORE_TOO_LARGE),
+    COUNTER("store_no_memory", CACHE_STORE_NO_MEMORY),
+    COUNTER("auth_cmds", CACHE_AUTH_CMDS),
+    COUNTER("auth_errors", CACHE_AUTH_ERRORS),
+    ROW_IF("idle_kicks", sums.counters[CACHE_IDLE_KICKS], CACHE_STATS_IF(closes_idle)),
+    COUNTER("bytes_read", CACHE_BYTES_READ),
+    COUNTER("bytes_written", CACHE_BYTES_WRITTEN),
+    ROW("limit_maxbytes", kv.memory_limit_bytes),
+    ROW("accepting_conns", accepting),
+    COUNTER("listen_disabled_num", CACHE_LISTEN_DISABLED_NUM),
+    COUNTER("time_in_listen_disabled_us", CACHE_LISTEN_DISABLED_US),
+    ROW("threads", settings.threads),
+    COUNTER("conn_yields", CACHE_CONN_YIELDS),
+    ROW("hash_power_level", kv.hash_power),
+    ROW("hash_bytes", kv.index_bytes),
+    ROW("hash_is_expanding", kv.growing),
+    ROW_IF("slab_reassign_rescues", zero, IF_REASSIGN),
+    ROW_IF("slab_reassign_chunk_rescues", zero, IF_REASSIGN),
+    ROW_IF("slab_reassign_inline_reclaim", zero, IF_REASSIGN),
+    ROW_IF("slab_reassign_busy_items", zero, IF_REASSIGN),
+    ROW_IF("slab_reassign_busy_deletes", zero, IF_REASSIGN),
+    ROW_IF("slab_reassign_busy_nomem", zero, IF_REASSIGN),
+    ROW_IF("slab_reassign_last_busy_status", zero, IF_REASSIGN),
+    ROW_IF("slab_reassign_running", zero, IF_REASSIGN),
+    ROW_IF("slabs_moved", zero, IF_REASSIGN),
+    ROW_IF("lru_crawler_running", crawling, IF_CRAWLER),
+    ROW_IF("lru_crawler_starts", sums.counters[CACHE_CRAWLER_STARTS], IF_CRAWLER),
+    ROW_IF("lru_maintainer_juggles", zero, IF_MAINTAINER),
+    COUNTER("malloc_fails", CACHE_MALLOC_FAILS),
+    COUNTER("log_worker_dropped", CACHE_LOG_WORKER_DROPPED),
+    COUNTER("log_worker_written", CACHE_LOG_WORKER_WRITTEN),
+    COUNTER("log_watcher_skipped", CACHE_LOG_WATCHER_SKIPPED),
+    COUNTER("log_watcher_sent", CACHE_LOG_WATCHER_SENT),
+    ROW("log_watchers", watchers),
+    ZERO("unexpected_napi_ids"),
+    ZERO("round_robin_fallback"),
+    ROW("bytes", bytes),
+    ROW("curr_items", kv.items),
+    ROW("total_items", kv.items_total),
+    ZERO("slab_global_page_pool"),
+    ROW("expired_unfetched", kv.expired_unfetched),
+    ROW("evicted_unfetched", kv.evicted_unfetched),
+    ROW_IF("evicted_active", kv.evicted_active, IF_MAINTAINER),
+    ROW("evictions", kv.evictions),
+    ROW("reclaimed", kv.expired_reclaimed),
+    ROW("crawler_reclaimed", kv.crawl_reclaimed),
+    ROW("crawler_items_checked", kv.crawl_checked),
+    ZERO("lrutail_reflocked"),
+    ROW_IF("moves_to_cold", zero, IF_MAINTAINER),
+    ROW_IF("moves_to_warm", zero, IF_MAINTAINER),
+    ROW_IF("moves_within_lru", zero, IF_MAINTAINER),
+    ROW_IF("direct_reclaims", zero, IF_MAINTAINER),
+    ROW_IF("lru_bumps_dropped", zero, IF_MAINTAINER),
 };
 
-/* memcached leaves a line out where what it is about is switched off. */
-enum needs {
-    NEEDS_NOTHING = 0,
-    NEEDS_REFUSALS, /* maxconns_fast */
-    NEEDS_IDLE_TIMEOUT,
-    NEEDS_REASSIGN,
-    NEEDS_CRAWLER,
-    NEEDS_MAINTAINER
+static const struct cache_stats_row kv_rows[] = {
+    ROW("memory_limit_bytes", kv.memory_limit_bytes),
+    ROW("memory_used_bytes", kv.memory_used_bytes),
+    ROW("index_bytes", kv.index_bytes),
+    ROW("index_power", kv.hash_power),
+    ROW("index_growing", kv.growing),
+    ROW("index_growths", kv.growths),
+    ROW("item_bytes", kv.item_bytes),
+    ROW("items", kv.items),
+    ROW("update_retries", kv.update_retries),
+    ROW("pinned", kv.pinned),
+    ROW("epoch_lag", kv.epoch_lag),
+    ROW("flushes_behind", kv.flushes_behind),
+    ROW("touch_thread", kv.touch_thread),
+    ROW("touched_free_bytes", kv.touched_bytes),
+    ROW("touched_ahead", kv.touched_ahead),
+    ROW("touched_late", kv.touched_late),
+    ROW("uploads_open", uploads.open),
+    ROW("upload_item_bytes", uploads.item_bytes),
+    ROW("upload_staged_bytes", uploads.staged_bytes),
+    COUNTER("uploads_refused", CACHE_UPLOADS_REFUSED),
+    COUNTER("uploads_timed_out", CACHE_UPLOADS_TIMED_OUT),
+    COUNTER("uploads_evicted", CACHE_UPLOADS_EVICTED),
 };
-
-struct stat_line {
-    const char *name;
-    unsigned value; /* enum cache_counter or enum gauge */
-    enum needs needs;
-};
-
-static const struct stat_line stat_lines[] = {
-    {"max_connections", GAUGE_MAX_CONNECTIONS, NEEDS_NOTHING},
-    {"curr_connections", GAUGE_CURR_CONNECTIONS, NEEDS_NOTHING},
-    {"total_connections", CACHE_TOTAL_CONNECTIONS, NEEDS_NOTHING},
-    {"rejected_connections", CACHE_REJECTED_CONNECTIONS, NEEDS_REFUSALS},
-    {"connection_structures", GAUGE_CONNECTION_STRUCTURES, NEEDS_NOTHING},
-    {"response_obj_oom", GAUGE_NONE, NEEDS_NOTHING},
-    {"response_obj_count", GAUGE_NONE, NEEDS_NOTHING},
-    {"response_obj_bytes", GAUGE_NONE, NEEDS_NOTHING},
-    {"read_buf_count", GAUGE_NONE, NEEDS_NOTHING},
-    {"read_buf_bytes", GAUGE_NONE, NEEDS_NOTHING},
-    {"read_buf_bytes_free", GAUGE_NONE, NEEDS_NOTHING},
-    {"read_buf_oom", CACHE_READ_BUF_OOM, NEEDS_NOTHING},
-    {"reserved_fds", GAUGE_NONE, NEEDS_NOTHING},
-    {"cmd_get", CACHE_CMD_GET, NEEDS_NOTHING},
-    {"cmd_set", CACHE_CMD_SET, NEEDS_NOTHING},
-    {"cmd_flush", CACHE_CMD_FLUSH, NEEDS_NOTHING},
-    {"cmd_touch", CACHE_CMD_TOUCH, NEEDS_NOTHING},
-    {"cmd_meta", CACHE_CMD_META, NEEDS_NOTHING},
-    {"get_hits", CACHE_GET_HITS, NEEDS_NOTHING},
-    {"get_misses", CACHE_GET_MISSES, NEEDS_NOTHING},
-    {"get_expired", CACHE_GET_EXPIRED, NEEDS_NOTHING},
-    {"get_flushed", CACHE_GET_FLUSHED, NEEDS_NOTHING},
-    {"delete_misses", CACHE_DELETE_MISSES, NEEDS_NOTHING},
-    {"delete_hits", CACHE_DELETE_HITS, NEEDS_NOTHING},
-    {"incr_misses", CACHE_INCR_MISSES, NEEDS_NOTHING},
-    {"incr_hits", CACHE_INCR_HITS, NEEDS_NOTHING},
-    {"decr_misses", CACHE_DECR_MISSES, NEEDS_NOTHING},
-    {"decr_hits", CACHE_DECR_HITS, NEEDS_NOTHING},
-    {"cas_misses", CACHE_CAS_MISSES, NEEDS_NOTHING},
-    {"cas_hits", CACHE_CAS_HITS, NEEDS_NOTHING},
-    {"cas_badval", CACHE_CAS_BADVAL, NEEDS_NOTHING},
-    {"touch_hits", CACHE_TOUCH_HITS, NEEDS_NOTHING},
-    {"touch_misses", CACHE_TOUCH_MISSES, NEEDS_NOTHING},
-    {"store_too_large", CACHE_STORE_TOO_LARGE, NEEDS_NOTHING},
-    {"store_no_memory", CACHE_STORE_NO_MEMORY, NEEDS_NOTHING},
-    {"auth_cmds", CACHE_AUTH_CMDS, NEEDS_NOTHING},
-    {"auth_errors", CACHE_AUTH_ERRORS, NEEDS_NOTHING},
-    {"idle_kicks", CACHE_IDLE_KICKS, NEEDS_IDLE_TIMEOUT},
-    {"bytes_read", CACHE_BYTES_READ, NEEDS_NOTHING},
-    {"bytes_written", CACHE_BYTES_WRITTEN, NEEDS_NOTHING},
-    {"limit_maxbytes", GAUGE_LIMIT_MAXBYTES, NEEDS_NOTHING},
-    {"accepting_conns", GAUGE_ACCEPTING, NEEDS_NOTHING},
-    {"listen_disabled_num", CACHE_LISTEN_DISABLED_NUM, NEEDS_NOTHING},
-    {"time_in_listen_disabled_us", CACHE_LISTEN_DISABLED_US, NEEDS_NOTHING},
-    {"threads", GAUGE_THREADS, NEEDS_NOTHING},
-    {"conn_yields", CACHE_CONN_YIELDS, NEEDS_NOTHING},
-    {"hash_power_level", GAUGE_HASH_POWER, NEEDS_NOTHING},
-    {"hash_bytes", GAUGE_HASH_BYTES, NEEDS_NOTHING},
-    {"hash_is_expanding", GAUGE_HASH_IS_EXPANDING, NEEDS_NOTHING},
-    {"slab_reassign_rescues", GAUGE_NONE, NEEDS_REASSIGN},
-    {"slab_reassign_chunk_rescues", GAUGE_NONE, NEEDS_REASSIGN},
-    {"slab_reassign_inline_reclaim", GAUGE_NONE, NEEDS_REASSIGN},
-    {"slab_reassign_busy_items", GAUGE_NONE, NEEDS_REASSIGN},
-    {"slab_reassign_busy_deletes", GAUGE_NONE, NEEDS_REASSIGN},
-    {"slab_reassign_busy_nomem", GAUGE_NONE, NEEDS_REASSIGN},
-    {"slab_reassign_last_busy_status", GAUGE_NONE, NEEDS_REASSIGN},
-    {"slab_reassign_running", GAUGE_NONE, NEEDS_REASSIGN},
-    {"slabs_moved", GAUGE_NONE, NEEDS_REASSIGN},
-    {"lru_crawler_running", GAUGE_CRAWLER_RUNNING, NEEDS_CRAWLER},
-    {"lru_crawler_starts", CACHE_CRAWLER_STARTS, NEEDS_CRAWLER},
-    {"lru_maintainer_juggles", GAUGE_NONE, NEEDS_MAINTAINER},
-    {"malloc_fails", CACHE_MALLOC_FAILS, NEEDS_NOTHING},
-    {"log_worker_dropped", CACHE_LOG_WORKER_DROPPED, NEEDS_NOTHING},
-    {"log_worker_written", CACHE_LOG_WORKER_WRITTEN, NEEDS_NOTHING},
-    {"log_watcher_skipped", CACHE_LOG_WATCHER_SKIPPED, NEEDS_NOTHING},
-    {"log_watcher_sent", CACHE_LOG_WATCHER_SENT, NEEDS_NOTHING},
-    {"log_watchers", GAUGE_WATCHERS, NEEDS_NOTHING},
-    {"unexpected_napi_ids", GAUGE_NONE, NEEDS_NOTHING},
-    {"round_robin_fallback", GAUGE_NONE, NEEDS_NOTHING},
-    {"bytes", GAUGE_BYTES, NEEDS_NOTHING},
-    {"curr_items", GAUGE_ITEMS, NEEDS_NOTHING},
-    {"total_items", GAUGE_ITEMS_TOTAL, NEEDS_NOTHING},
-    {"slab_global_page_pool", GAUGE_NONE, NEEDS_NOTHING},
-    {"expired_unfetched", GAUGE_EXPIRED_UNFETCHED, NEEDS_NOTHING},
-    {"evicted_unfetched", GAUGE_EVICTED_UNFETCHED, NEEDS_NOTHING},
-    {"evicted_active", GAUGE_EVICTED_ACTIVE, NEEDS_MAINTAINER},
-    {"evictions", GAUGE_EVICTIONS, NEEDS_NOTHING},
-    {"reclaimed", GAUGE_RECLAIMED, NEEDS_NOTHING},
-    {"crawler_reclaimed", GAUGE_CRAWLER_RECLAIMED, NEEDS_NOTHING},
-    {"crawler_items_checked", GAUGE_CRAWLER_CHECKED, NEEDS_NOTHING},
-    {"lrutail_reflocked", GAUGE_NONE, NEEDS_NOTHING},
-    {"moves_to_cold", GAUGE_NONE, NEEDS_MAINTAINER},
-    {"moves_to_warm", GAUGE_NONE, NEEDS_MAINTAINER},
-    {"moves_within_lru", GAUGE_NONE, NEEDS_MAINTAINER},
-    {"direct_reclaims", GAUGE_NONE, NEEDS_MAINTAINER},
-    {"lru_bumps_dropped", GAUGE_NONE, NEEDS_MAINTAINER},
-};
-
-static void values_fill(struct cache *cache, uint64_t values[GAUGE_END])
-{
-    struct cache_stats_sums sums;
-
-    cache_stats_sum(cache, &sums);
-    for (unsigned i = 0; i < CACHE_COUNTER_COUNT; i++)
-        values[i] = sums.cache.counters[i];
-    values[GAUGE_NONE] = 0;
-    values[GAUGE_MAX_CONNECTIONS] = cache->settings.connections_max;
-    values[GAUGE_CURR_CONNECTIONS] =
-        atomic_load_explicit(&cache->connections, memory_order_relaxed);
-    values[GAUGE_CONNECTION_STRUCTURES] = sums.session_structs;
-    values[GAUGE_LIMIT_MAXBYTES] = sums.kv.memory_limit_bytes;
-    values[GAUGE_ACCEPTING] =
-        atomic_load_explicit(&cache->accept_stopped, memory_order_relaxed) == 0;
-    values[GAUGE_THREADS] = cache->settings.threads;
-    values[GAUGE_HASH_POWER] = sums.kv.hash_power;
-    values[GAUGE_HASH_BYTES] = sums.kv.index_bytes;
-    values[GAUGE_HASH_IS_EXPANDING] = sums.kv.growing;
-    /* As memcached would count them, and of it no more than it could: tools divide by the limit. */
-    values[GAUGE_BYTES] = u_min64(sums.kv.item_sizes, sums.kv.memory_limit_bytes);
-    values[GAUGE_ITEMS] = sums.kv.items;
-    values[GAUGE_ITEMS_TOTAL] = sums.kv.items_total;
-    values[GAUGE_EXPIRED_UNFETCHED] = sums.kv.expired_unfetched;
-    values[GAUGE_EVICTED_UNFETCHED] = sums.kv.evicted_unfetched;
-    values[GAUGE_EVICTIONS] = sums.kv.evictions;
-    values[GAUGE_RECLAIMED] = sums.kv.expired_reclaimed;
-    values[GAUGE_EVICTED_ACTIVE] = sums.kv.evicted_active;
-    values[GAUGE_CRAWLER_RUNNING] = atomic_load_explicit(&cache->crawling, memory_order_relaxed);
-    values[GAUGE_CRAWLER_RECLAIMED] = sums.kv.crawl_reclaimed;
-    values[GAUGE_CRAWLER_CHECKED] = sums.kv.crawl_checked;
-    values[GAUGE_WATCHERS] = sums.watchers;
-}
-
-static bool is_shown(const struct cache_settings *settings, enum needs needs)
-{
-    switch (needs) {
-    case NEEDS_REFUSALS:
-        return !settings->accept_waits;
-    case NEEDS_IDLE_TIMEOUT:
-        return settings->idle_timeout_s > 0;
-    case NEEDS_REASSIGN:
-        return settings->shown.slab_reassign;
-    case NEEDS_CRAWLER:
-        return settings->shown.lru_crawler;
-    case NEEDS_MAINTAINER:
-        return settings->shown.lru_maintainer;
-    case NEEDS_NOTHING:
-        break;
-    }
-    return true;
-}
 
 static void rusage_line(struct cache_stats_out *out, const char *name, const struct timeval *time)
 {
@@ -223,38 +163,17 @@ static void process_lines(struct cache_stats_out *out)
 
 void cache_stats_general(struct cache_stats_out *out)
 {
-    struct cache *cache = out->session->worker->cache;
-    struct cache_settings settings;
-    uint64_t values[GAUGE_END];
+    struct cache_stats_snapshot snapshot;
 
-    pthread_mutex_lock(&cache->lock);
-    settings = cache->settings;
-    pthread_mutex_unlock(&cache->lock);
-    values_fill(cache, values);
+    cache_stats_snapshot(out->session->worker->cache, &snapshot);
     process_lines(out);
-    for (unsigned i = 0; i < U_ARRAY_LEN(stat_lines); i++)
-        if (is_shown(&settings, stat_lines[i].needs))
-            cache_stats_number(out, stat_lines[i].name, values[stat_lines[i].value]);
+    cache_stats_rows(out, &snapshot, general_rows, U_ARRAY_LEN(general_rows));
 }
 
 void cache_stats_kv(struct cache_stats_out *out)
 {
-    struct kv_stats stats;
+    struct cache_stats_snapshot snapshot;
 
-    kv_stats(out->session->worker->cache->kv, &stats);
-    cache_stats_number(out, "memory_limit_bytes", stats.memory_limit_bytes);
-    cache_stats_number(out, "memory_used_bytes", stats.memory_used_bytes);
-    cache_stats_number(out, "index_bytes", stats.index_bytes);
-    cache_stats_number(out, "index_power", stats.hash_power);
-    cache_stats_number(out, "index_growing", stats.growing);
-    cache_stats_number(out, "index_growths", stats.growths);
-    cache_stats_number(out, "item_bytes", stats.item_bytes);
-    cache_stats_number(out, "items", stats.items);
-    cache_stats_number(out, "update_retries", stats.update_retries);
-    cache_stats_number(out, "pinned", stats.pinned);
-    cache_stats_number(out, "epoch_lag", stats.epoch_lag);
-    cache_stats_number(out, "touch_thread", stats.touch_thread);
-    cache_stats_number(out, "touched_free_bytes", stats.touched_bytes);
-    cache_stats_number(out, "touched_ahead", stats.touched_ahead);
-    cache_stats_number(out, "touched_late", stats.touched_late);
+    cache_stats_snapshot(out->session->worker->cache, &snapshot);
+    cache_stats_rows(out, &snapshot, kv_rows, U_ARRAY_LEN(kv_rows));
 }

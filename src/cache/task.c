@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Tasks of sessions, and the list of those that are to be resumed soon.
- */
+/* Tasks of sessions, and the list of resumable sessions. */
 #include "cache/task.h"
 
-static void eager_set(struct cache_session *session, bool eager)
+void cache_session_set_resumable(struct cache_session *session, bool eager)
 {
     struct cache_worker *worker = session->worker;
 
-    if (eager == !u_list_is_empty(&session->eager_link) || session->owner == NULL)
-        return; /* without an owner nobody could resume it */
+    if (eager == !u_list_is_empty(&session->resumable_link) || session->owner == NULL)
+        return;
     if (eager) {
-        u_list_push_back(&worker->eager, &session->eager_link);
-        worker->eager_count++;
+        u_list_push_back(&worker->eager, &session->resumable_link);
+        worker->resumable_count++;
     } else {
-        u_list_remove(&session->eager_link);
-        worker->eager_count--;
+        u_list_remove(&session->resumable_link);
+        worker->resumable_count--;
     }
 }
 
-/* A task that waits for room is resumed by the transport; one that listens has to look itself. */
+/* A task that waits for room is resumed for room, one that listens in each loop. */
 static enum cache_progress step(struct cache_session *session, struct cache_sink *sink)
 {
     struct cache_task *task = session->u.task;
     enum cache_progress progress = task->ops->step(task, session, sink);
 
     if (progress == CACHE_INTERRUPTED)
-        eager_set(session, task->ops->listens || !sink->full);
+        cache_session_set_resumable(session, task->ops->listens || !sink->full);
     return progress;
 }
 
@@ -54,31 +52,31 @@ int cache_task_start(struct cache_session *session, struct cache_task *task,
 void cache_task_wait(struct cache_session *session)
 {
     if (cache_session_phase(session) == CACHE_PHASE_TASK && !session->u.task->ops->listens)
-        eager_set(session, false);
+        cache_session_set_resumable(session, false);
 }
 
 void cache_task_drop(struct cache_session *session)
 {
     struct cache_task *task = session->u.task;
 
-    eager_set(session, false);
+    cache_session_set_resumable(session, false);
     cache_session_set_phase(session, CACHE_PHASE_LINE);
     task->ops->drop(task, session);
 }
 
 /* ---- for the transport ------------------------------------------------------------------- */
 
-uint32_t cache_eager_count(const struct cache_worker *worker)
+uint32_t cache_resumable_count(const struct cache_worker *worker)
 {
-    return worker->eager_count;
+    return worker->resumable_count;
 }
 
-struct cache_session *cache_eager_next(struct cache_worker *worker)
+struct cache_session *cache_resumable_next(struct cache_worker *worker)
 {
     struct u_list *link = u_list_pop_front(&worker->eager);
 
     if (link == NULL)
         return NULL;
     u_list_push_back(&worker->eager, link);
-    return U_CONTAINER_OF(link, struct cache_session, eager_link);
+    return U_CONTAINER_OF(link, struct cache_session, resumable_link);
 }

@@ -1,50 +1,62 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tasks: what a session does for longer than a request should take. A task goes on bit by bit, each
- * time the transport resumes its session, so neither a slow client nor a large answer keeps the
- * worker from its other sessions.
+ * Tasks: the work of a session that takes longer than a request should. A task makes a bounded step
+ * each time the transport resumes its session, so neither a slow client nor a large reply blocks
+ * the worker's other sessions.
  *
- * The worker keeps a list of the sessions that are to be resumed soon although nothing happens on
- * their connection: those whose task has more to say than its share of a loop, and those that
- * listen for events of other workers (cache_eager_next()).
+ * The worker lists the sessions to resume in each loop without input (cache_resumable_next()):
+ * those whose task has more to write than one step allows, and those that wait for events of other
+ * workers.
  */
 #ifndef CACHE_TASK_H
 #define CACHE_TASK_H
 
 #include "cache/exec.h"
 
+enum cache_progress {
+    CACHE_FAILED = -1, /* the transport has no memory: the connection closes */
+    CACHE_DONE = 0,
+    CACHE_INTERRUPTED /* the sink is full, or the task's share of this loop is used up */
+};
+
 struct cache_task_ops {
-    /* Goes on for a bounded while, or until the sink is full: then CACHE_INTERRUPTED. */
+    /* Makes a bounded step. */
     enum cache_progress (*step)(struct cache_task *task, struct cache_session *session,
                                 struct cache_sink *sink);
 
-    /* Frees the task: it has ended, or its connection has. */
+    /* Frees the task; it or its connection has ended. */
     void (*drop)(struct cache_task *task, struct cache_session *session);
 
-    /* It never ends by itself and takes input meanwhile, which it throws away; else input waits. */
+    /* It never ends by itself, and discards input meanwhile; else input waits. */
     bool listens;
 };
 
-/* First member of whatever a task consists of. */
+/* First member of the struct of each task. */
 struct cache_task {
     const struct cache_task_ops *ops;
 };
 
 /*
- * Makes a task the session's, which the present request then ends with, and does the first step.
- * Returns what a command returns: 0, or -1 if the connection has to be given up.
+ * Makes a task the session's, which ends the current request, and makes the first step. Returns 0,
+ * or -1 if the connection has to close.
  */
 int cache_task_start(struct cache_session *session, struct cache_task *task,
                      struct cache_sink *sink);
 
 /*
- * Does a step of the session's task. True if the task has ended, with *result as a command returns
- * it; false if it is to go on.
+ * Makes a step of the session's task. True if the task has ended, with *result 0 or -1 as above;
+ * false if it continues.
  */
 bool cache_task_step(struct cache_session *session, struct cache_sink *sink, int *result);
 
-/* The session's sink is full: its task, if it has one, goes on when the transport says so. */
+/* The session's sink is full: its task continues when the transport resumes it for room. */
 void cache_task_wait(struct cache_session *session);
+
+/*
+ * Sets whether the transport resumes the session in each loop; has no effect without an owner. A
+ * CLOSING session is resumed once.
+ */
+void cache_session_set_resumable(struct cache_session *session, bool eager);
 
 /* Ends the session's task. */
 void cache_task_drop(struct cache_session *session);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Watchers: who there are, how the workers learn of them, and how their streams are written.
- */
+/* Watchers: registration, the references of the workers, the stream, the command. */
 #include "cache/watch.h"
 
 #include <stdio.h>
@@ -9,22 +7,22 @@
 #include <string.h>
 
 #include "cache/exec.h"
-#include "cache/reply.h"
+#include "cache/sink_reply.h"
 #include "cache/task.h"
 
-/* Lines that a watcher is sent at a time. */
+/* Lines written per step. */
 #define LINES_PER_STEP 512
 
 struct cache_watcher {
     struct cache_task task;
     struct cache *cache;
     unsigned kinds; /* CACHE_NOTE_ bits */
-    unsigned users; /* its session and the workers that know it; under cache->lock */
+    unsigned users; /* references: session and workers; under cache->lock */
     unsigned ring_count;
     struct cache_watch_ring rings[]; /* by worker */
 };
 
-/* ---- coming and going -------------------------------------------------------------------- */
+/* ---- registration ------------------------------------------------------------------------ */
 
 static void watcher_free(struct cache_watcher *watcher)
 {
@@ -64,7 +62,7 @@ static struct cache_watcher *watcher_new(struct cache *cache, unsigned kinds)
     return watcher;
 }
 
-/* False if there are as many as there may be. */
+/* False if there are CACHE_WATCHERS_MAX. */
 static bool watcher_register(struct cache *cache, struct cache_watcher *watcher)
 {
     bool registered = false;
@@ -92,7 +90,7 @@ static void watcher_drop(struct cache_task *task, struct cache_session *session)
             cache->watchers[i] = NULL;
     watcher_unref(watcher);
     pthread_mutex_unlock(&cache->lock);
-    cache_note_change(session->worker);
+    cache_log_mask_changed(session->worker);
 }
 
 unsigned cache_watcher_count(const struct cache *cache)
@@ -106,7 +104,7 @@ unsigned cache_watcher_count(const struct cache *cache)
 
 /* ---- the workers' references ------------------------------------------------------------- */
 
-unsigned cache_watch_adopt(struct cache_worker *worker)
+unsigned cache_watch_update_refs(struct cache_worker *worker)
 {
     struct cache *cache = worker->cache;
     unsigned kinds = 0;
@@ -137,7 +135,7 @@ void cache_watch_leave(struct cache_worker *worker)
     pthread_mutex_unlock(&worker->cache->lock);
 }
 
-void cache_watch_tell(struct cache_worker *worker, unsigned kind, struct cache_event *event)
+void cache_watch_publish(struct cache_worker *worker, unsigned kind, struct cache_event *event)
 {
     struct cache *cache = worker->cache;
 
@@ -158,7 +156,7 @@ void cache_watch_tell(struct cache_worker *worker, unsigned kind, struct cache_e
 
 /* ---- the stream -------------------------------------------------------------------------- */
 
-/* Of all rings the one with the event of the lowest id; null if they are empty. */
+/* The ring with the oldest event; null if all are empty. */
 static struct cache_watch_ring *oldest_ring(struct cache_watcher *watcher)
 {
     struct cache_watch_ring *oldest = NULL;
@@ -188,7 +186,7 @@ static int line_write(struct cache_worker *worker, struct cache_watch_ring *ring
     return 0;
 }
 
-/* Says how much the client has missed, if it has. */
+/* Reports how many events were dropped, if any. */
 static int skipped_write(struct cache_watcher *watcher, struct cache_worker *worker,
                          struct cache_sink *sink)
 {
@@ -219,9 +217,9 @@ static enum cache_progress watcher_step(struct cache_task *task, struct cache_se
         if (ring == NULL)
             break;
         if (line_write(worker, ring, sink) != 0)
-            return CACHE_GAVE_UP;
+            return CACHE_FAILED;
     }
-    return skipped_write(watcher, worker, sink) == 0 ? CACHE_INTERRUPTED : CACHE_GAVE_UP;
+    return skipped_write(watcher, worker, sink) == 0 ? CACHE_INTERRUPTED : CACHE_FAILED;
 }
 
 static const struct cache_task_ops watcher_ops = {
@@ -231,13 +229,13 @@ static const struct cache_task_ops watcher_ops = {
 
 static const struct {
     const char *name;
-    unsigned kind; /* 0: accepted, but nothing of the kind ever happens here */
+    unsigned kind; /* 0: accepted, but there are no such events */
 } kind_names[] = {
-    {"fetchers", CACHE_NOTE_FETCHERS},
-    {"mutations", CACHE_NOTE_MUTATIONS},
-    {"evictions", CACHE_NOTE_EVICTIONS},
-    {"connevents", CACHE_NOTE_CONNEVENTS},
-    {"deletions", CACHE_NOTE_DELETIONS},
+    {"fetchers", CACHE_LOG_FETCHERS},
+    {"mutations", CACHE_LOG_MUTATIONS},
+    {"evictions", CACHE_LOG_EVICTIONS},
+    {"connevents", CACHE_LOG_CONNEVENTS},
+    {"deletions", CACHE_LOG_DELETIONS},
     {"sysevents", 0},
     {"rawcmds", 0},
     {"proxyreqs", 0},
@@ -254,7 +252,7 @@ static int kind_of(const uint8_t *name, uint32_t len)
     return -1;
 }
 
-/* What is asked for; -1 if a word is none of the kinds. */
+/* The kinds of the request; -1 if a word is no kind. */
 static int kinds_parse(const struct mc_request *request)
 {
     const uint8_t *at = request->args;
@@ -264,7 +262,7 @@ static int kinds_parse(const struct mc_request *request)
     int kinds = 0;
 
     if (request->args_len == 0)
-        return CACHE_NOTE_FETCHERS;
+        return CACHE_LOG_FETCHERS;
     while (mc_token_next(&at, end, &word, &len)) {
         int kind = kind_of(word, len);
 
@@ -305,7 +303,7 @@ int cache_exec_watch(struct cache_session *session, const struct mc_request *req
     }
     watcher->task.ops = &watcher_ops;
     worker->watching++;
-    cache_note_change(worker);
+    cache_log_mask_changed(worker);
     if (cache_reply_status(worker, sink, MC_STATUS_OK) != 0) {
         watcher_drop(&watcher->task, session);
         return -1;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The lines of a watcher's stream, as memcached writes them.
- */
+/* The lines of a watcher's stream, as memcached writes them. */
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -56,9 +54,9 @@ static const char *found_name(uint8_t found)
 }
 
 static const char *const stored_names[] = {
-    [CACHE_AS_NOT_STORED] = "not_stored", [CACHE_AS_STORED] = "stored",
-    [CACHE_AS_EXISTS] = "exists",         [CACHE_AS_NOT_FOUND] = "not_found",
-    [CACHE_AS_TOO_LARGE] = "too_large",   [CACHE_AS_NO_MEMORY] = "no_memory",
+    [CACHE_OK] = "stored",           [CACHE_NOT_FOUND] = "not_found",
+    [CACHE_EXISTS] = "exists",       [CACHE_NOT_STORED] = "not_stored",
+    [CACHE_TOO_LARGE] = "too_large", [CACHE_NO_MEMORY] = "no_memory",
 };
 
 static const char *const close_names[] = {

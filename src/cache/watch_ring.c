@@ -64,7 +64,7 @@ static void event_write(uint8_t *to, const struct cache_event *event)
     memcpy(to + FIXED_BYTES + sizeof(event->command), &event->what, n);
 }
 
-/* The ring's end is skipped with as much of an event as says so. */
+/* Writes the header of a filler event, which skips the end of the ring. */
 static void filler_write(uint8_t *to, uint32_t bytes)
 {
     struct cache_event filler = {.bytes = bytes, .kind = CACHE_EVENT_FILLER};
@@ -142,8 +142,8 @@ void cache_watch_ring_take(struct cache_watch_ring *ring, struct cache_event *ev
 uint64_t cache_watch_ring_dropped(struct cache_watch_ring *ring)
 {
     uint64_t dropped = atomic_load_explicit(&ring->dropped, memory_order_relaxed);
-    uint64_t since = dropped - ring->told;
+    uint64_t since = dropped - ring->reported;
 
-    ring->told = dropped;
+    ring->reported = dropped;
     return since;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way of events from the worker that they happen in to a watcher: a ring of bytes with one
- * writer and one reader, neither of which ever waits. What doesn't fit is dropped and counted.
+ * A ring of events from one worker to a watcher: bytes, one writer, one reader, both wait-free. An
+ * event that does not fit is dropped and counted.
  *
  *   head   written by the writer (release), bytes written so far
  *   tail   written by the reader (release), bytes read so far
  *
- * An event lies in one piece, at a multiple of 8; what is left at the ring's end is skipped by an
- * event without a kind. The writer may be a different worker later, if the first one has left under
- * the cache's lock.
+ * An event is contiguous, at a multiple of 8; a filler event skips the end of the ring. The writer
+ * may change to another worker when the first one has left under the cache's lock.
  */
 #ifndef CACHE_WATCH_RING_H
 #define CACHE_WATCH_RING_H
@@ -30,11 +29,11 @@ enum cache_event_kind {
     CACHE_EVENT_CONN_CLOSE
 };
 
-/* One line of a watcher's stream, before it is written as one. */
+/* An event: one line of a watcher's stream. */
 struct cache_event {
     uint32_t bytes; /* of the event with what follows it */
     uint8_t kind;   /* enum cache_event_kind */
-    uint8_t status; /* enum kv_found, cache_stored_as, cache_close_reason; EVICTION: fetched */
+    uint8_t status; /* enum kv_found, cache_outcome, cache_close_reason; EVICTION: fetched */
     uint8_t class_id;
     uint8_t key_len;
     uint64_t id;      /* of the process's events, rising */
@@ -52,11 +51,11 @@ struct cache_event {
 };
 
 struct cache_watch_ring {
-    _Alignas(U_LINE_BYTES) _Atomic uint64_t head;
+    _Alignas(U_CACHE_LINE_BYTES) _Atomic uint64_t head;
     _Atomic uint64_t dropped; /* events, by the writer */
-    _Alignas(U_LINE_BYTES) _Atomic uint64_t tail;
-    uint64_t told; /* of dropped, by the reader */
-    uint32_t size; /* a power of two */
+    _Alignas(U_CACHE_LINE_BYTES) _Atomic uint64_t tail;
+    uint64_t reported; /* of `dropped`, by the reader */
+    uint32_t size;     /* a power of two */
     uint8_t *bytes;
 };
 

@@ -17,7 +17,7 @@ struct cache_words {
 };
 
 /* All words but the noreply at their end. What comes after the last place is ignored. */
-static inline struct cache_words cache_words_cut(const struct mc_request *request)
+static inline struct cache_words cache_words_split(const struct mc_request *request)
 {
     const uint8_t *at = request->args;
     const uint8_t *end = at + request->args_len;

@@ -150,19 +150,13 @@ static inline bool kv_u64_cas_acq_rel(kv_atomic_u64 *at, uint64_t *expected, uin
                                                    memory_order_acquire);
 }
 
-static inline bool kv_u64_cas_acquire(kv_atomic_u64 *at, uint64_t *expected, uint64_t value)
-{
-    return atomic_compare_exchange_weak_explicit(at, expected, value, memory_order_acquire,
-                                                 memory_order_relaxed);
-}
-
-/* Adds to a counter that only the calling thread writes: others may read it at any time. */
+/* Adds to a counter that only the calling thread writes; other threads may read it. */
 static inline void kv_u64_count(kv_atomic_u64 *at, uint64_t value)
 {
     kv_u64_store_relaxed(at, kv_u64_load_relaxed(at) + value);
 }
 
-/* One turn of a wait that is expected to be short: pauses first, later gives the core away. */
+/* One iteration of a short wait: pauses 64 times, then yields the core. */
 static inline void kv_spin(unsigned *turns)
 {
     if (++*turns < 64) {

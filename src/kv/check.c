@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks all invariants of a table that stands still. For tests and for a debugging command. */
+/* Checks all invariants while no worker runs; for tests and a debugging command. */
 #include <stdlib.h>
 
 #include "kv/engine.h"
 
 struct check {
     const struct kv *kv;
-    uint64_t *live_bytes; /* by segment: found through the index */
-    uint64_t *untold;     /* by segment: what workers have not told its usage (log.c) */
+    uint64_t *live_bytes;    /* by segment: found through the index */
+    uint64_t *pending_usage; /* by segment: changes not added to its usage yet */
     uint64_t items;
     uint64_t bytes;
 };
@@ -46,7 +46,7 @@ static const char *check_extents(struct check *check, const struct kv_item *item
             return "an extent doesn't belong to its item";
         bytes += kv_extent_len(extent);
     }
-    return bytes == item->far_len ? U_NULL : "the extents don't add up to the value";
+    return bytes == item->long_len ? U_NULL : "the extents don't add up to the value";
 }
 
 static const char *check_item(struct check *check, uint64_t word, const struct kv_bucket *head)
@@ -63,9 +63,8 @@ static const char *check_item(struct check *check, uint64_t word, const struct k
     struct kv_key key = kv_key(kv, kv_item_key(item), kv_item_key_len(item));
     if (!kv_word_has_tag(word, key.hash) || kv_index_chain(&kv->index, key.hash) != head)
         return "an item is in a wrong chain, or its tag is wrong";
-    uint64_t found;
-    kv_index_find(&kv->index, &key, &found);
-    if (found != word)
+    struct kv_find find;
+    if (!kv_index_find(&kv->index, &key, &find) || find.word != word)
         return "a key is in its chain twice";
     check->items++;
     check->bytes += kv_item_bytes(item);
@@ -120,7 +119,7 @@ static const char *check_segment(const struct check *check, uint32_t index)
 {
     const struct kv_segments *segments = &check->kv->segments;
     const struct kv_segment *segment = &segments->array[index];
-    uint64_t usage = kv_u64_load_relaxed(&segment->usage) + check->untold[index];
+    uint64_t usage = kv_u64_load_relaxed(&segment->usage) + check->pending_usage[index];
     uint64_t live = usage & KV_SEGMENT_LIVE_MASK;
     if (live != check->live_bytes[index])
         return "the live bytes of a segment are not those of its linked records";
@@ -142,11 +141,11 @@ static const char *check_segment(const struct check *check, uint32_t index)
     return "a segment has no valid state";
 }
 
-static void add_untold(struct check *check, const struct kv_worker *worker)
+static void add_pending_usage(struct check *check, const struct kv_worker *worker)
 {
     for (unsigned log = 0; log < KV_LOGS; log++)
         if (worker->log[log] != KV_SEGMENT_NONE)
-            check->untold[worker->log[log]] += worker->untold[log];
+            check->pending_usage[worker->log[log]] += worker->pending_usage[log];
 }
 
 static const char *check_list(const struct kv_segments *segments,
@@ -162,7 +161,7 @@ static const char *check_list(const struct kv_segments *segments,
     return count == kv_segment_list_count(list) ? U_NULL : "a list of segments is miscounted";
 }
 
-/* Of the free segments those that are touched are at the end that is taken from. */
+/* Touched free segments are at the tail, from which kv_segment_take() takes. */
 static const char *check_touched(const struct kv_segments *segments)
 {
     uint32_t untouched = KV_SEGMENT_NONE;
@@ -210,7 +209,7 @@ static const char *check_all(struct check *check)
     const struct kv_segments *segments = &check->kv->segments;
     const char *broken = check_index(check);
     for (unsigned i = 0; i < check->kv->config.worker_max; i++)
-        add_untold(check, &check->kv->workers[i]);
+        add_pending_usage(check, &check->kv->workers[i]);
     for (uint32_t i = 0; !broken && i < kv_segments_count(segments); i++)
         broken = check_segment(check, i);
     if (!broken)
@@ -233,11 +232,11 @@ const char *kv_check(const struct kv *kv)
     struct check check = {.kv = kv};
     uint32_t count = kv_segments_count(&kv->segments);
     check.live_bytes = (uint64_t *)calloc(count, sizeof(*check.live_bytes));
-    check.untold = (uint64_t *)calloc(count, sizeof(*check.untold));
+    check.pending_usage = (uint64_t *)calloc(count, sizeof(*check.pending_usage));
     const char *broken = "not enough memory to check";
-    if (check.live_bytes && check.untold)
+    if (check.live_bytes && check.pending_usage)
         broken = check_all(&check);
     free(check.live_bytes);
-    free(check.untold);
+    free(check.pending_usage);
     return broken;
 }

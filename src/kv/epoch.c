@@ -16,7 +16,7 @@ void kv_epoch_init(struct kv_epoch *epoch, struct kv_epoch_member *members, unsi
 void kv_epoch_online(struct kv_epoch *epoch, struct kv_epoch_member *member)
 {
     U_ASSERT(kv_u64_load_relaxed(&member->announced) == KV_EPOCH_OFFLINE);
-    /* Release: what was read before going offline is behind whoever loads this instead of that. */
+    /* Release: orders the reads before going offline for a thread that loads only this store. */
     kv_u64_store_release(&member->announced, kv_u64_load_relaxed(&epoch->clock));
     kv_u64_fetch_add_acq_rel(&epoch->clock, 1);
 }

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making room: walks through segments, one record after the other, so that they can be reused.
+ * Eviction: walks over the records of a segment until it can be reused.
  *
- * Which segment is emptied next, in this order:
- *   1. one in which a good part of the items has expired (sweep.c): only what is over is removed,
- *      which may empty none of many segments, so in need this comes last;
- *   2. one of the next few of all segments that is at least a quarter dead: what lives in it moves;
- *   3. one of the pool that the policy says: what the policy lets stay moves, the rest is evicted.
- * Moving has to be paid for: each byte that is found dead or evicted buys RESCUE_RATE bytes of
- * moving, so walks gain memory even where the policy would let everything stay. With config.evict
- * false everything moves, and dead bytes are what is gained.
+ * The next segment to empty is, in this order:
+ *   1. one of whose items a good part has expired (sweep.c): the walk removes expired items only.
+ *   In
+ *      urgent need this comes last, as it may not empty the segment;
+ *   2. one of the next few segments that is at least a quarter dead: its live items move;
+ *   3. one of the pool that the policy chooses: the policy decides which items move and which are
+ *      evicted.
+ * Each byte that is found dead or evicted earns MOVE_CREDIT_RATE bytes of moving, so that a walk
+ * gains memory even if the policy retains everything. With config.evict false all items move, and
+ * only dead bytes are gained.
  *
- * A record is moved by sealing it, copying it and then swapping the copy's word for the old one's
- * in its slot; if the slot no longer holds the old word, the copy is dropped. A sealed item does
- * not change any more, so no touch is lost. Readers that found the old record go on reading it: its
- * segment is reused after a grace period only.
+ * To move a record: seal it, copy it, swap the copy's word for the old one in its slot. If the slot
+ * no longer holds the old word, the copy is dropped. A sealed item does not change, so no touch is
+ * lost. Readers of the old record keep reading it: its segment is reused after a grace period.
  *
- * A large item moves by its head: a copy of the head, in which at most one extent is exchanged for
- * a copy, takes over all the other extents where they are. So heads and extents are immutable too.
+ * A large item moves by its head: the new head refers to the same extents, except for at most one
+ * that was copied. So heads and extents are immutable, too.
  *
- * Bounds: housekeeping and the making of an item walk through a number of records that depends on
- * the item's size only; they keep a few segments free, so that kv_evict_make_free(), which walks
- * through whole segments if it has to, has nothing to do. It takes at most TRIES_MAX of them, then
- * one between two naps, and waits at most WAITS_MAX turns, which is a tenth of a second or so.
+ * Bounds: housekeeping and kv_item_new() walk over a number of records that depends on the item's
+ * size only. They keep some segments free, so that kv_evict_make_free(), which may walk over
+ * whole segments, finds a free one. It empties at most TRIES_MAX of them, then one between two
+ * sleeps, and waits at most WAITS_MAX turns, about a tenth of a second.
  */
 #include <time.h>
 
@@ -32,26 +33,26 @@
 #define LOOK_MAX 64
 #define COMPACT_LOOK_MAX 1024
 #define TRIES_MAX 128
-#define TRIES_PATIENT 16 /* from then on it is urgent: nothing stays, whatever the policy says */
+#define TRIES_PATIENT 16 /* beyond: urgent, everything is evicted whatever the policy decides */
 #define WAITS_MAX 1024
-#define WAITS_AWAKE 512 /* from then on it naps between two looks */
+#define WAITS_AWAKE 512 /* beyond: sleeps NAP_NS between two polls */
 #define WAITS_SHORT 32
 #define NAP_NS 100000
-#define RETIRED_SHARE 8 /* that part of the memory is emptied in advance at most */
-#define RESCUE_RATE 8
-#define RESCUE_SEGMENTS_MAX 16 /* what can be saved up */
+#define RETIRED_SHARE 8 /* at most one part in so many of the memory is retired in advance */
+#define MOVE_CREDIT_RATE 8
+#define MOVE_CREDIT_SEGMENTS_MAX 16 /* bound of the credit */
 #define EXPIRE_LOOK_MAX 256
 #define DEAD_LOOK_MAX 16
 #define DRAWS_MAX 16
-#define PAY_RECORDS 4 /* for each new item, and one more for each so many bytes: */
+#define PAY_RECORDS 4 /* for each new item, and one more per PAY_BYTES of it */
 #define PAY_BYTES 64
-#define SLACK_SHARE 8 /* an eighth of a segment fewer live bytes is worth more than age */
-#define DEAD_SHARE 16 /* compacting is worth while from a sixteenth of dead bytes on */
+#define SLACK_SHARE 8 /* a younger victim needs so many fewer live bytes: segment / SLACK_SHARE */
+#define DEAD_SHARE 16 /* compact only segments with segment / DEAD_SHARE dead bytes */
 
-/* ---- who lives in a record --------------------------------------------------------------- */
+/* ---- owners of records ------------------------------------------------------------------- */
 
-/* An item, and the record of it that has to leave its segment: its head, or one of its extents. */
-struct tenant {
+/* A record that has to leave its segment, and its item: the record is its head or an extent. */
+struct owner {
     struct kv_item *item;
     struct kv_item *record;
     uint64_t hash;
@@ -69,9 +70,9 @@ static bool has_extent(const struct kv_item *item, const struct kv_item *extent)
     return false;
 }
 
-/* The linked item that an extent belongs to. */
-static bool extent_tenant(const struct kv_worker *worker, struct kv_item *extent,
-                          struct tenant *tenant)
+/* Finds the linked item that an extent belongs to. */
+static bool extent_owner(const struct kv_worker *worker, struct kv_item *extent,
+                         struct owner *owner)
 {
     const struct kv_index *index = &worker->kv->index;
     uint64_t hash = kv_item_cas(extent);
@@ -81,86 +82,87 @@ static bool extent_tenant(const struct kv_worker *worker, struct kv_item *extent
     for (unsigned i = 0; i < words.count; i++) {
         struct kv_item *item = kv_word_item(index, words.at[i]);
         if (kv_word_has_tag(words.at[i], hash) && has_extent(item, extent)) {
-            *tenant = (struct tenant){item, extent, hash, words.at[i]};
+            *owner = (struct owner){item, extent, hash, words.at[i]};
             return true;
         }
     }
     return false;
 }
 
-static bool head_tenant(const struct kv_worker *worker, struct kv_item *item, struct tenant *tenant)
+static bool head_owner(const struct kv_worker *worker, struct kv_item *item, struct owner *owner)
 {
     const struct kv *kv = worker->kv;
     struct kv_key key = kv_key(kv, kv_item_key(item), kv_item_key_len(item));
     uint64_t word = kv_word_of(&kv->index, key.hash, item);
-    *tenant = (struct tenant){item, item, key.hash, word};
+    *owner = (struct owner){item, item, key.hash, word};
     return kv_index_has(&kv->index, key.hash, word);
 }
 
-/* False if nothing lives there: the record is dead, or not published yet. */
-static bool find_tenant(const struct kv_worker *worker, struct kv_item *record,
-                        struct tenant *tenant)
+/* False if the record is dead or not published yet. */
+static bool find_owner(const struct kv_worker *worker, struct kv_item *record, struct owner *owner)
 {
     uint8_t marks = kv_item_marks(record);
     if (marks & KV_MARK_DEAD)
         return false;
     if (marks & KV_MARK_EXTENT)
-        return extent_tenant(worker, record, tenant);
-    return head_tenant(worker, record, tenant);
+        return extent_owner(worker, record, owner);
+    return head_owner(worker, record, owner);
 }
 
 /* ---- moving ------------------------------------------------------------------------------ */
 
-/* How the eviction changes kv_item.access of what it spares. */
-struct chance {
-    uint32_t keeps;
-    uint32_t gets;
+/* How eviction changes the access bits of an item that it retains. */
+struct access_change {
+    uint32_t keep; /* mask of the bits to keep */
+    uint32_t set;  /* bits to set */
 };
 
-static const struct chance chance_same = {KV_ACCESS_BITS, 0};
+static const struct access_change access_unchanged = {KV_ACCESS_BITS, 0};
 
-static uint32_t chance_apply(const struct kv_item *item, struct chance chance)
+static uint32_t access_changed(const struct kv_item *item, struct access_change change)
 {
     uint32_t access = kv_item_access(item);
-    return kv_access_make(kv_access_seconds(access), (access & chance.keeps) | chance.gets);
+    return kv_access_make(kv_access_seconds(access), (access & change.keep) | change.set);
 }
 
-/* A copy of an item that is sealed or will be: its status is the last one, but not sealed. */
+/* Copies the words that change; `status` is the sealed item's. The copy is not sealed. */
 static void copy_changing(struct kv_item *to, const struct kv_item *from, uint64_t status,
-                          struct chance chance)
+                          struct access_change change)
 {
     uint8_t marks = kv_status_marks(status) & (uint8_t) ~(KV_MARK_SEALED | KV_MARK_DEAD);
     kv_item_status_set(to, kv_status_with_marks(status, marks));
     kv_item_cas_set(to, kv_item_cas(from));
-    kv_item_access_store(to, chance_apply(from, chance));
+    kv_item_access_store(to, access_changed(from, change));
 }
 
-/* There is room: it was reserved. */
+/* Copies a record to a log with enough free bytes. */
 static struct kv_item *record_copy(struct kv_worker *worker, unsigned log,
                                    const struct kv_item *from)
 {
     uint32_t bytes = kv_record_bytes(from);
-    struct kv_item *to = (struct kv_item *)kv_log_append(worker, log, KV_FOR_MOVED, bytes);
+    struct kv_item *to = (struct kv_item *)kv_log_append(worker, log, KV_LOG_MOVED, bytes);
     U_ASSERT(to != U_NULL);
     kv_record_copy_fixed(to, from, bytes);
-    copy_changing(to, from, kv_item_status(from), chance_same);
+    copy_changing(to, from, kv_item_status(from), access_unchanged);
     return to;
 }
 
-/* Puts the new head into the slot of the old one, unless the key has been changed. */
-static bool exchange(struct kv_worker *worker, const struct tenant *tenant, struct kv_item *head,
-                     struct chance chance)
+/* Puts the new head into the old one's slot. False if the key was changed or flushed. */
+static bool exchange(struct kv_worker *worker, const struct owner *owner, struct kv_item *head,
+                     struct access_change change)
 {
-    uint64_t status = kv_item_mark(tenant->item, KV_MARK_SEALED);
-    copy_changing(head, tenant->item, status, chance);
+    if (U_UNLIKELY(!kv_generation_may_move(worker->kv, owner->item, head)))
+        return false;
+    uint64_t status = kv_item_mark(owner->item, KV_MARK_SEALED);
+    copy_changing(head, owner->item, status, change);
     kv_item_note_exptime(worker, head, kv_status_exptime(status));
-    return kv_index_exchange(worker, tenant->hash, tenant->word, head);
+    return kv_index_exchange(worker, owner->hash, owner->word, head);
 }
 
-static uint32_t tenant_bytes(const struct tenant *tenant)
+static uint32_t owner_bytes(const struct owner *owner)
 {
-    uint32_t bytes = kv_record_bytes(tenant->record);
-    return tenant->record == tenant->item ? bytes : bytes + kv_record_bytes(tenant->item);
+    uint32_t bytes = kv_record_bytes(owner->record);
+    return owner->record == owner->item ? bytes : bytes + kv_record_bytes(owner->item);
 }
 
 static void extent_exchange(struct kv_item *head, const struct kv_item *from, struct kv_item *to)
@@ -171,34 +173,35 @@ static void extent_exchange(struct kv_item *head, const struct kv_item *from, st
             extents->at[i] = to;
 }
 
-/* Moves the tenant's record to a pool. False if there is no memory for the copy. */
-static bool move(struct kv_worker *worker, const struct tenant *tenant, enum kv_pool pool,
-                 struct chance chance)
+/* Moves a record to a pool. False if there is no memory for the copy. */
+static bool move(struct kv_worker *worker, const struct owner *owner, enum kv_pool pool,
+                 struct access_change change)
 {
-    unsigned log = kv_log_of(worker, pool, kv_item_exptime(tenant->item));
-    if (kv_log_reserve(worker, log, KV_FOR_MOVED, tenant_bytes(tenant)) == 0)
+    unsigned log = kv_log_for(worker, pool, kv_item_exptime(owner->item));
+    kv_log_refresh(worker, log);
+    if (kv_log_reserve(worker, log, KV_LOG_MOVED, owner_bytes(owner)) == 0)
         return false;
     /*
-     * That may have reused memory that others retired just now. Not the segment we walk through,
-     * but the head of an extent may lie elsewhere. From here on it is safe, if it is still linked:
-     * this worker doesn't reclaim before the end of the move, and the others wait for this one.
+     * kv_log_reserve() may have reclaimed retired segments: not the one of this walk, but maybe the
+     * one with an extent's head. If the head is still linked now, it stays readable: this worker
+     * does not reclaim before the end of the move, and other workers' reclaiming waits for it.
      */
-    struct tenant now;
-    if (tenant->record != tenant->item &&
-        (!extent_tenant(worker, tenant->record, &now) || now.word != tenant->word))
+    struct owner now;
+    if (owner->record != owner->item &&
+        (!extent_owner(worker, owner->record, &now) || now.word != owner->word))
         return true;
     struct kv_item *extent = U_NULL;
-    struct kv_item *head = record_copy(worker, log, tenant->item);
+    struct kv_item *head = record_copy(worker, log, owner->item);
     kv_record_charge(worker, head);
-    if (tenant->record != tenant->item) {
-        extent = record_copy(worker, log, tenant->record);
-        extent_exchange(head, tenant->record, extent);
+    if (owner->record != owner->item) {
+        extent = record_copy(worker, log, owner->record);
+        extent_exchange(head, owner->record, extent);
         kv_record_charge(worker, extent);
     }
-    if (exchange(worker, tenant, head, chance)) {
+    if (exchange(worker, owner, head, change)) {
         if (extent)
-            kv_record_discharge(worker, tenant->record);
-        kv_record_discharge(worker, tenant->item);
+            kv_record_discharge(worker, owner->record);
+        kv_record_discharge(worker, owner->item);
         return true;
     }
     if (extent) {
@@ -212,99 +215,99 @@ static bool move(struct kv_worker *worker, const struct tenant *tenant, enum kv_
 
 /* ---- the walk ---------------------------------------------------------------------------- */
 
-static uint64_t rescue_bytes_max(const struct kv_worker *worker)
+static uint64_t move_credit_max(const struct kv_worker *worker)
 {
-    return (uint64_t)kv_segments_bytes(&worker->kv->segments) * RESCUE_SEGMENTS_MAX;
+    return (uint64_t)kv_segments_bytes(&worker->kv->segments) * MOVE_CREDIT_SEGMENTS_MAX;
 }
 
-static void rescue_earn(struct kv_worker *worker, uint32_t bytes)
+static void move_credit_earn(struct kv_worker *worker, uint32_t bytes)
 {
-    uint64_t earned = worker->rescue_bytes + (uint64_t)bytes * RESCUE_RATE;
-    worker->rescue_bytes = u_min64(rescue_bytes_max(worker), earned);
+    uint64_t earned = worker->move_credit_bytes + (uint64_t)bytes * MOVE_CREDIT_RATE;
+    worker->move_credit_bytes = u_min64(move_credit_max(worker), earned);
 }
 
-static bool is_last_extent(const struct tenant *tenant)
+static bool is_last_extent(const struct owner *owner)
 {
-    const struct kv_extents *extents = kv_item_extents(tenant->item);
-    return extents->at[extents->count - 1] == tenant->record;
+    const struct kv_extents *extents = kv_item_extents(owner->item);
+    return extents->at[extents->count - 1] == owner->record;
 }
 
 /*
- * What the policy says about the tenant. Says in *chance what becomes of its access bits if it
- * stays.
+ * The policy's verdict; *change is what happens to the item's access bits if it stays.
  *
- * The segments of a large item come by at different times, in any order, and one of them must not
- * cost the item the chance that another one has given it: the head is judged and marks the item as
- * spared, the extents go by that mark, and the last extent takes it away.
+ * The segments of a large item are walked at different times, in any order, and must decide alike:
+ * the policy decides when a walk meets the head; if the item stays it is marked RETAINED, extents
+ * follow that mark, and the last extent clears it.
  */
-static struct kv_fate judge(const struct kv_worker *worker, const struct tenant *tenant,
-                            struct chance *chance)
+static struct kv_policy_verdict decide(const struct kv_worker *worker, const struct owner *owner,
+                                       struct access_change *change)
 {
-    const struct kv_item *item = tenant->item;
-    struct kv_fate fate = worker->kv->policy->judge(worker->walk.pool, kv_item_freq(item));
-    if (tenant->record == item) {
-        uint32_t spared = kv_item_is_large(item) ? KV_ACCESS_SPARED : 0;
-        chance->keeps = KV_ACCESS_FETCHED;
-        chance->gets = spared | fate.freq << KV_ACCESS_FREQ_SHIFT;
-        return fate;
+    const struct kv_item *item = owner->item;
+    struct kv_policy_verdict verdict =
+        worker->kv->policy->decide(worker->walk.pool, kv_item_freq(item));
+    if (owner->record == item) {
+        uint32_t retained = kv_item_is_large(item) ? KV_ACCESS_RETAINED : 0;
+        change->keep = KV_ACCESS_FETCHED;
+        change->set = retained | verdict.freq << KV_ACCESS_FREQ_SHIFT;
+        return verdict;
     }
-    *chance = chance_same;
-    if (is_last_extent(tenant))
-        chance->keeps = KV_ACCESS_BITS & ~(uint32_t)KV_ACCESS_SPARED;
-    if (kv_item_access(item) & KV_ACCESS_SPARED)
-        fate = (struct kv_fate){.stays = true, .pool = KV_POOL_MAIN};
-    return fate;
+    *change = access_unchanged;
+    if (is_last_extent(owner))
+        change->keep = KV_ACCESS_BITS & ~(uint32_t)KV_ACCESS_RETAINED;
+    if (kv_item_access(item) & KV_ACCESS_RETAINED)
+        verdict = (struct kv_policy_verdict){.stays = true, .pool = KV_POOL_MAIN};
+    return verdict;
 }
 
 /*
- * Moves the tenant to where the policy wants it, or if its record is most of the segment has the
- * segment go there as it is. False if there is no memory for the copy.
+ * Moves a record to a pool; one that fills more than half of its segment stays, and the whole
+ * segment moves to that pool at the end of the walk. False if there is no memory for the copy.
  */
-static bool spare(struct kv_worker *worker, const struct tenant *tenant, enum kv_pool pool,
-                  struct chance chance)
+static bool retain(struct kv_worker *worker, const struct owner *owner, enum kv_pool pool,
+                   struct access_change change)
 {
-    if (tenant_bytes(tenant) <= kv_segments_bytes(&worker->kv->segments) / 2)
-        return move(worker, tenant, pool, chance);
-    kv_item_access_set(tenant->item, kv_item_access(tenant->item),
-                       chance_apply(tenant->item, chance));
-    worker->walk.spares = true;
-    worker->walk.spares_to = pool;
+    if (owner_bytes(owner) <= kv_segments_bytes(&worker->kv->segments) / 2)
+        return move(worker, owner, pool, change);
+    kv_item_access_set(owner->item, kv_item_access(owner->item),
+                       access_changed(owner->item, change));
+    worker->walk.retains = true;
+    worker->walk.retain_to = pool;
     return true;
 }
 
-static void evict(struct kv_worker *worker, const struct tenant *tenant)
+static void evict(struct kv_worker *worker, const struct owner *owner)
 {
     struct kv *kv = worker->kv;
-    if (!kv_index_unlink(worker, tenant->hash, tenant->word))
+    if (!kv_index_unlink(worker, owner->hash, owner->word))
         return;
-    kv_unlinked(worker, tenant->item, KV_END_EVICTED);
-    if (kv->policy->remembers && worker->walk.pool == KV_POOL_SMALL)
-        kv_ghost_remember(&kv->ghost, tenant->hash);
+    kv_account_unlinked(worker, owner->item, KV_REMOVAL_EVICTED);
+    if (kv->policy->uses_ghosts && worker->walk.pool == KV_POOL_SMALL)
+        kv_ghost_remember(&kv->ghost, owner->hash);
 }
 
-static void walk_evict(struct kv_worker *worker, const struct tenant *tenant)
+static void walk_evict(struct kv_worker *worker, const struct owner *owner)
 {
-    uint32_t bytes = tenant_bytes(tenant);
-    struct chance chance;
-    struct kv_fate fate = judge(worker, tenant, &chance);
-    if (fate.stays && !worker->urgent && bytes <= worker->rescue_bytes &&
-        spare(worker, tenant, fate.pool, chance)) {
-        worker->rescue_bytes -= bytes;
+    uint32_t bytes = owner_bytes(owner);
+    struct access_change change;
+    struct kv_policy_verdict verdict = decide(worker, owner, &change);
+    if (verdict.stays && !worker->urgent && bytes <= worker->move_credit_bytes &&
+        retain(worker, owner, verdict.pool, change)) {
+        worker->move_credit_bytes -= bytes;
         return;
     }
-    rescue_earn(worker, bytes);
-    evict(worker, tenant);
+    move_credit_earn(worker, bytes);
+    evict(worker, owner);
 }
 
 /* False if there is no memory for the copy. */
-static bool walk_compact(struct kv_worker *worker, const struct tenant *tenant)
+static bool walk_compact(struct kv_worker *worker, const struct owner *owner)
 {
-    if (tenant_bytes(tenant) > kv_segments_bytes(&worker->kv->segments))
-        return true; /* an extent that fills its segment stays */
-    return move(worker, tenant, worker->walk.pool, chance_same);
+    if (owner_bytes(owner) > kv_segments_bytes(&worker->kv->segments))
+        return true; /* a record that fills its segment */
+    return move(worker, owner, worker->walk.pool, access_unchanged);
 }
 
-/* False if the walk has to be given up. */
+/* Processes one record. False if the walk has to end. */
 static bool walk_record(struct kv_worker *worker, struct kv_item *record)
 {
     const struct kv_walk *walk = &worker->walk;
@@ -316,20 +319,20 @@ static bool walk_record(struct kv_worker *worker, struct kv_item *record)
         kv_segment_note_exptime(segments, walk->segment, exptime);
         return true;
     }
-    struct tenant tenant;
-    if (!find_tenant(worker, record, &tenant)) {
-        rescue_earn(worker, kv_record_bytes(record));
+    struct owner owner;
+    if (!find_owner(worker, record, &owner)) {
+        move_credit_earn(worker, kv_record_bytes(record));
         return true;
     }
-    enum kv_found found = kv_item_validity(worker, tenant.item);
+    enum kv_found found = kv_item_validity(worker, owner.item);
     if (found != KV_HIT)
-        kv_remove_invalid(worker, tenant.item, tenant.hash, tenant.word, found);
+        kv_remove_invalid(worker, owner.item, owner.hash, owner.word, found);
     else if (walk->mode == KV_WALK_EVICT)
-        walk_evict(worker, &tenant);
+        walk_evict(worker, &owner);
     else if (walk->mode == KV_WALK_COMPACT)
-        return walk_compact(worker, &tenant);
+        return walk_compact(worker, &owner);
     else
-        kv_segment_note_exptime(segments, walk->segment, kv_item_exptime(tenant.item));
+        kv_segment_note_exptime(segments, walk->segment, kv_item_exptime(owner.item));
     return true;
 }
 
@@ -350,7 +353,7 @@ bool kv_walk_begin(struct kv_worker *worker, uint32_t segment, enum kv_walk_mode
     return true;
 }
 
-/* As many ghosts as there are items in the main pool, going by those in the segment just walked. */
+/* Sizes the ghost queue to the estimated number of items in the main pool. */
 static void ghosts_fit(struct kv_worker *worker)
 {
     struct kv *kv = worker->kv;
@@ -365,14 +368,14 @@ void kv_walk_end(struct kv_worker *worker)
     if (walk->mode == KV_WALK_NONE)
         return;
     bool through = walk->at >= segments->array[walk->segment].used;
-    /* The lower bound of expiry is only half found anew: have the segment walked again. */
+    /* The lower bound of expiry is incomplete: 1 makes the sweep walk this segment again. */
     if (walk->mode == KV_WALK_EXPIRE && !through)
         kv_segment_note_exptime(segments, walk->segment, 1);
-    if (walk->mode == KV_WALK_EVICT && through && worker->kv->policy->remembers)
+    if (walk->mode == KV_WALK_EVICT && through && worker->kv->policy->uses_ghosts)
         ghosts_fit(worker);
     walk->mode = KV_WALK_NONE;
-    if (walk->spares)
-        kv_segment_unclaim_to(segments, walk->segment, walk->spares_to);
+    if (walk->retains)
+        kv_segment_unclaim_to(segments, walk->segment, walk->retain_to);
     else
         kv_segment_unclaim(segments, walk->segment);
 }
@@ -399,19 +402,19 @@ void kv_evict_init(struct kv_worker *worker)
 {
     const struct kv *kv = worker->kv;
     worker->walk.mode = KV_WALK_NONE;
-    worker->rescue_bytes = rescue_bytes_max(worker);
+    worker->move_credit_bytes = move_credit_max(worker);
     worker->freq_max = kv->policy->freq_max;
-    worker->access_most = kv_access_most(worker);
+    worker->access_saturated = kv_access_saturated(worker);
     worker->urgent = false;
     worker->waited_for = 0;
-    u_prng_seed(&worker->lots, (uint64_t)(worker - kv->workers));
+    u_prng_seed(&worker->prng, (uint64_t)(worker - kv->workers));
 }
 
 /* ---- making room ------------------------------------------------------------------------- */
 
 /*
- * Segments that housekeeping keeps free or soon free: the reserve and what is to be withdrawn. None
- * while more memory is on its way: it would be a pity about the items.
+ * Segments that housekeeping keeps free or retired: the reserve and those to be withdrawn. None
+ * while segments are being admitted, so that no item is evicted needlessly.
  */
 static uint32_t free_wanted(const struct kv *kv)
 {
@@ -433,25 +436,25 @@ static struct kv_occupancy occupancy(const struct kv *kv)
     return now;
 }
 
-struct kv_start kv_evict_start(struct kv_worker *worker, const struct kv_key *key)
+struct kv_pool_entry kv_evict_place(struct kv_worker *worker, const struct kv_key *key)
 {
     struct kv *kv = worker->kv;
     const struct kv_policy *policy = kv->policy;
-    struct kv_start start = {KV_POOL_MAIN, 0};
-    if (!kv_evict_remembers(kv))
+    struct kv_pool_entry start = {KV_POOL_MAIN, 0};
+    if (!kv_evict_uses_ghosts(kv))
         return start;
     struct kv_find old;
-    if (!kv_find_to_store(worker, key, &old)) {
+    if (!kv_index_find(&kv->index, key, &old)) {
         struct kv_occupancy now = occupancy(kv);
         start.pool = policy->place(&now, kv_ghost_recall(&kv->ghost, key->hash));
         return start;
     }
-    return kv_evict_start_over(worker, old.item);
+    return kv_evict_place_again(worker, old.item);
 }
 
 /* ---- victims ----------------------------------------------------------------------------- */
 
-/* A segment with much dead in it, of the next few. None if there is nowhere to move to. */
+/* Claims the deadest of the next few segments, if a quarter is dead and one is free to move to. */
 static uint32_t claim_part_dead(struct kv_worker *worker)
 {
     struct kv_segments *segments = &worker->kv->segments;
@@ -476,11 +479,11 @@ static uint32_t claim_part_dead(struct kv_worker *worker)
     return best;
 }
 
-static uint32_t claim_by_lot(struct kv_worker *worker)
+static uint32_t claim_random(struct kv_worker *worker)
 {
     struct kv_segments *segments = &worker->kv->segments;
     for (unsigned i = 0; i < DRAWS_MAX; i++) {
-        uint32_t index = u_prng_below(&worker->lots, kv_segments_count(segments));
+        uint32_t index = u_prng_below(&worker->prng, kv_segments_count(segments));
         if (kv_segment_claim_if(segments, index, KV_SEGMENT_LIVE_MASK))
             return index;
     }
@@ -491,35 +494,35 @@ static uint32_t claim_oldest(struct kv_worker *worker)
 {
     struct kv_segments *segments = &worker->kv->segments;
     struct kv_occupancy now = occupancy(worker->kv);
-    struct kv_victim_wish wish = {.pool = worker->kv->policy->victim_pool(&now),
-                                  .look_max = LOOK_MAX,
-                                  .choose_max = CHOOSE_MAX,
-                                  .slack_bytes = kv_segments_bytes(segments) / SLACK_SHARE,
-                                  .now_s = worker->now_s};
-    uint32_t segment = kv_segment_claim_victim(segments, &wish);
+    struct kv_victim_search search = {.pool = worker->kv->policy->victim_pool(&now),
+                                      .look_max = LOOK_MAX,
+                                      .choose_max = CHOOSE_MAX,
+                                      .slack_bytes = kv_segments_bytes(segments) / SLACK_SHARE,
+                                      .now_s = worker->now_s};
+    uint32_t segment = kv_segment_claim_victim(segments, &search);
     if (segment == KV_SEGMENT_NONE) {
-        wish.pool = wish.pool == KV_POOL_MAIN ? KV_POOL_SMALL : KV_POOL_MAIN;
-        segment = kv_segment_claim_victim(segments, &wish);
+        search.pool = search.pool == KV_POOL_MAIN ? KV_POOL_SMALL : KV_POOL_MAIN;
+        segment = kv_segment_claim_victim(segments, &search);
     }
     return segment;
 }
 
-/* Without eviction: a segment from which something can be gained. */
+/* Without eviction: claims a segment with enough dead bytes. */
 static uint32_t claim_to_compact(struct kv_worker *worker)
 {
     struct kv_segments *segments = &worker->kv->segments;
-    struct kv_victim_wish wish = {.pool = KV_POOL_MAIN,
-                                  .look_max = COMPACT_LOOK_MAX,
-                                  .choose_max = COMPACT_LOOK_MAX,
-                                  .dead_bytes_min = kv_segments_bytes(segments) / DEAD_SHARE,
-                                  .now_s = worker->now_s};
-    return kv_segment_claim_victim(segments, &wish);
+    struct kv_victim_search search = {.pool = KV_POOL_MAIN,
+                                      .look_max = COMPACT_LOOK_MAX,
+                                      .choose_max = COMPACT_LOOK_MAX,
+                                      .dead_bytes_min = kv_segments_bytes(segments) / DEAD_SHARE,
+                                      .now_s = worker->now_s};
+    return kv_segment_claim_victim(segments, &search);
 }
 
 /*
- * Starts a walk that makes room. False if there is no segment for it. What has expired comes first,
- * but in a new second hundreds of segments may have lost a part of their items only: who needs
- * room now and has walked through some of them in vain takes those that are sure to become empty.
+ * Starts a walk that frees memory. False if there is no segment for it. Segments with expired items
+ * come first; but in a new second many segments may have lost only a part of their items, so an
+ * urgent worker prefers segments that become empty.
  */
 static bool victim_begin(struct kv_worker *worker)
 {
@@ -530,8 +533,8 @@ static bool victim_begin(struct kv_worker *worker)
     uint32_t segment = kv->config.evict ? claim_part_dead(worker) : claim_to_compact(worker);
     if (segment == KV_SEGMENT_NONE && kv->config.evict) {
         mode = KV_WALK_EVICT;
-        if (kv->policy->draws_lots)
-            segment = claim_by_lot(worker);
+        if (kv->policy->random_victim)
+            segment = claim_random(worker);
         if (segment == KV_SEGMENT_NONE)
             segment = claim_oldest(worker);
     }
@@ -541,9 +544,9 @@ static bool victim_begin(struct kv_worker *worker)
     return true;
 }
 
-/* ---- making room ------------------------------------------------------------------------- */
+/* ---- freeing a segment ------------------------------------------------------------------- */
 
-/* Would it be of no use to empty more, because very much is empty and waits for other workers? */
+/* Whether so much is retired already that emptying more is useless until other workers quiesce. */
 static bool is_much_retired(const struct kv *kv)
 {
     const struct kv_segments *segments = &kv->segments;
@@ -552,7 +555,7 @@ static bool is_much_retired(const struct kv *kv)
     return kv_segment_list_count(&segments->retired) >= retired_max;
 }
 
-/* Empties one segment. False if that can't be done. */
+/* Empties one segment. False if there is no victim. */
 static bool empty_one(struct kv_worker *worker)
 {
     if (worker->walk.mode == KV_WALK_NONE && !victim_begin(worker))
@@ -562,16 +565,15 @@ static bool empty_one(struct kv_worker *worker)
 }
 
 /*
- * Without eviction: empties the oldest segment if flushed items may lie there that the purge has
- * not found yet, and that nobody counts as dead therefore. May be in vain, a copy of live items.
+ * Without eviction: compacts the oldest segment if it may hold flushed items that the purge has not
+ * reached, which are not counted as dead yet. May gain nothing.
  */
 static bool empty_flushed(struct kv_worker *worker)
 {
-    static const struct kv_victim_wish oldest = {
+    static const struct kv_victim_search oldest = {
         .pool = KV_POOL_MAIN, .look_max = LOOK_MAX, .choose_max = 1};
     struct kv *kv = worker->kv;
-    if (kv->config.evict || worker->walk.mode != KV_WALK_NONE ||
-        kv_u32_load_relaxed(&kv->purged) == kv_u32_load_relaxed(&kv->generation))
+    if (kv->config.evict || worker->walk.mode != KV_WALK_NONE || kv_flushes_behind(kv) == 0)
         return false;
     uint32_t segment = kv_segment_claim_victim(&kv->segments, &oldest);
     if (segment == KV_SEGMENT_NONE)
@@ -582,11 +584,11 @@ static bool empty_flushed(struct kv_worker *worker)
 }
 
 /*
- * Would it be in vain to wait, after others were seen at `oldest` and what is retired could not be
- * reclaimed? Either all of them had announced the latest retirement, of which `clock` was the
- * number, so it waits for this worker's own views; or one was waited for in full and has not come
- * since. Not if one of them came, went or moved on meanwhile: none may have been online at first,
- * and who came then changes the clock before it goes again.
+ * Whether waiting is useless, after the other workers' oldest announcement was `oldest` and nothing
+ * could be reclaimed: either all of them had announced the latest retirement `clock`, so only this
+ * worker's own views are in the way; or a full wait for that announcement has already timed out.
+ * False if an announcement changed in the meantime. Comparing the clock covers workers that came
+ * online in between: kv_epoch_online() increments it.
  */
 static bool is_hopeless(const struct kv_worker *worker, uint64_t clock, uint64_t oldest)
 {
@@ -605,11 +607,11 @@ static void nap(unsigned *waits)
 }
 
 /*
- * Waits for what is retired to become free, for `turns` at most of WAITS_MAX in all. True if it is
- * worth while to look again, also because another worker was faster to reclaim it. The others are
- * asked how far they are before it reclaims: one that moves on in between is not in vain. A worker
- * that has not looked at anything since its last kv_views_done() is quiescent and says so: two
- * workers that wait for each other's views would wait in vain.
+ * Waits for retired segments to become free, for at most `turns` polls, of at most WAITS_MAX per
+ * store (*waits). True if the free list should be checked again, also because another worker has
+ * reclaimed. The announcements are read before reclaiming, so that one that changes in between is
+ * not missed. A worker without views since its last kv_release_views() announces a quiescent state,
+ * so that two waiting workers do not block each other.
  */
 static bool wait_for_retired(struct kv_worker *worker, unsigned turns, unsigned *waits)
 {
@@ -618,7 +620,7 @@ static bool wait_for_retired(struct kv_worker *worker, unsigned turns, unsigned 
     const unsigned waits_max = kv->config.evict ? WAITS_MAX : WAITS_AWAKE;
     while (turns-- > 0) {
         if (worker->view_turn != worker->turn)
-            kv_announce(worker);
+            kv_epoch_announce(&kv->epoch, worker->member);
         uint64_t clock = kv_u64_load_acquire(&kv->epoch.clock);
         uint64_t oldest = kv_epoch_oldest(&kv->epoch, worker->member);
         if (kv_log_reclaim(worker, kv_segments_count(segments)) > 0 ||
@@ -641,8 +643,8 @@ static bool wait_for_retired(struct kv_worker *worker, unsigned turns, unsigned 
 }
 
 /*
- * Is it better to wait for what is retired than to empty more? A store needs one segment; what else
- * a lower limit wants is for housekeeping.
+ * Whether to wait for retired segments rather than to empty more. A store needs one segment; those
+ * to be withdrawn for a lower limit are left to housekeeping.
  */
 static bool is_enough_retired(const struct kv *kv, uint32_t retired)
 {
@@ -651,11 +653,10 @@ static bool is_enough_retired(const struct kv *kv, uint32_t retired)
 }
 
 /*
- * Much was emptied and all of it was taken by others, who need room as well or move what is to
- * stay. They will have enough at some time, so the store naps and goes on. False if it has waited
- * for as long as it may, or if what holds it up is one who was waited for in vain.
+ * After TRIES_MAX segments were emptied and all were taken by other workers: sleeps, then tries
+ * again. False if the time is used up or a wait for the slowest worker has timed out before.
  */
-static bool let_others_first(const struct kv_worker *worker, unsigned *waits)
+static bool sleep_and_retry(const struct kv_worker *worker, unsigned *waits)
 {
     const struct kv *kv = worker->kv;
     if (!kv->config.evict || *waits >= WAITS_MAX ||
@@ -671,7 +672,7 @@ static bool make_free(struct kv_worker *worker)
     struct kv_segments *segments = &worker->kv->segments;
     unsigned waits = 0;
     bool may_be_flushed = true;
-    for (unsigned tries = 0; tries < TRIES_MAX || let_others_first(worker, &waits); tries++) {
+    for (unsigned tries = 0; tries < TRIES_MAX || sleep_and_retry(worker, &waits); tries++) {
         if (kv_segment_list_count(&segments->free) > kv_floor_segments(kv))
             return true;
         worker->urgent = tries >= TRIES_PATIENT;
@@ -682,16 +683,16 @@ static bool make_free(struct kv_worker *worker)
         bool is_much = is_much_retired(kv);
         if (!is_much && empty_one(worker))
             continue;
-        /* Asked anew: others may have retired something meanwhile. */
+        /* Read again: other workers may have retired segments in the meantime. */
         if (kv_segment_list_count(&segments->retired) > 0 &&
             wait_for_retired(worker, WAITS_MAX, &waits))
             continue;
-        /* And others may have reclaimed and taken it: then more can be emptied after all. */
+        /* Other workers may have reclaimed and taken them: then empty more. */
         if (is_much && !is_much_retired(kv))
             continue;
         if (!may_be_flushed || !empty_flushed(worker))
             return false;
-        may_be_flushed = false; /* one copy in vain is enough */
+        may_be_flushed = false; /* once only: it may gain nothing */
     }
     return false;
 }
@@ -703,31 +704,27 @@ bool kv_evict_make_free(struct kv_worker *worker)
     return is_free;
 }
 
-void kv_evict_step(struct kv_worker *worker, unsigned records)
-{
-    const struct kv *kv = worker->kv;
-    const struct kv_segments *segments = &kv->segments;
-    if (worker->walk.mode == KV_WALK_NONE) {
-        uint32_t soon = kv_segment_list_count(&segments->free);
-        soon += kv_segment_list_count(&segments->retired);
-        if (soon >= free_wanted(kv) || !kv->config.evict || !victim_begin(worker))
-            return;
-    }
-    kv_walk_step(worker, records);
-}
-
 static uint32_t free_soon(const struct kv *kv)
 {
     const struct kv_segments *segments = &kv->segments;
     return kv_segment_list_count(&segments->free) + kv_segment_list_count(&segments->retired);
 }
 
-bool kv_evict_is_paid(const struct kv *kv)
+void kv_evict_step(struct kv_worker *worker, unsigned records)
+{
+    const struct kv *kv = worker->kv;
+    if (worker->walk.mode == KV_WALK_NONE &&
+        (kv_evict_is_ahead(kv) || !kv->config.evict || !victim_begin(worker)))
+        return;
+    kv_walk_step(worker, records);
+}
+
+bool kv_evict_is_ahead(const struct kv *kv)
 {
     return free_soon(kv) >= free_wanted(kv);
 }
 
-void kv_evict_pay(struct kv_worker *worker, uint64_t bytes)
+void kv_evict_advance(struct kv_worker *worker, uint64_t bytes)
 {
     uint32_t wanted = free_wanted(worker->kv);
     uint32_t soon = free_soon(worker->kv);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of ghosts; ghost.h says what it is. Lane 0 of a set is the number of its next lane. */
+/* The table of ghosts (ghost.h). Lane 0 of a set holds the index of the lane to replace next. */
 #include "kv/ghost.h"
 
 #include "base/base.h"

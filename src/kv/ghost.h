@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ghosts: which keys were evicted lately, as fingerprints of two bytes.
+ * Ghosts: two-byte fingerprints of the keys that were evicted most recently.
  *
- * A table of sets, each one cache line: 31 fingerprints and a number that says which of them is
- * replaced next, so each set forgets first in, first out, and a set that takes in 31 keys has
- * forgotten what it knew before. How long that is for the whole table follows from how many of its
- * sets are in use. A wrong yes has a chance of 31 / 65535.
+ * A table of sets, one cache line each: 31 fingerprints and the index of the one to replace next,
+ * so each set is a FIFO of 31 keys. The number of sets in use determines how long keys are
+ * remembered. The probability of a false positive is 31 / 65535.
  *
- * It is a hint. All accesses are relaxed loads and stores of whole words, so two workers that
- * write the same word at the same time lose a fingerprint, and nothing else.
+ * It is a hint: all accesses are relaxed loads and stores of whole words, so a race of two workers
+ * loses at most a fingerprint.
  */
 #ifndef KV_GHOST_H
 #define KV_GHOST_H
@@ -28,14 +27,14 @@ struct kv_ghost {
 void kv_ghost_init(struct kv_ghost *ghost, kv_atomic_u64 *words, uint32_t sets_max);
 
 /*
- * So many keys are to be remembered. Takes a power of two of sets, and changes it only when it is
- * off by a factor of two, because the keys of the sets that come or go are forgotten.
+ * Sets the capacity to about `keys`. The number of sets is a power of two and changes only if it is
+ * off by a factor of two, because a change loses the keys of the sets concerned.
  */
 void kv_ghost_fit(struct kv_ghost *ghost, uint64_t keys);
 
 void kv_ghost_remember(struct kv_ghost *ghost, uint64_t hash);
 
-/* Was the key remembered? It is not any longer. */
+/* Whether the key is in the table; removes it. */
 bool kv_ghost_recall(struct kv_ghost *ghost, uint64_t hash);
 
 #endif

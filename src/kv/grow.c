@@ -1,77 +1,77 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The index grows while everybody goes on. Nobody waits for anybody, not even for the worker that
- * has begun to move a chain.
+ * Growth of the index, without blocking anyone: no worker waits for another one, not even for the
+ * one that has begun to move a chain.
  *
- * A table of twice as many chains is set up beside the present one, then chain after chain is moved
- * to the two chains that its keys now belong to, its children:
+ * A table with twice as many chains is set up beside the present one; then chain after chain moves
+ * to the two chains of the new table that its keys belong to, its children:
  *
- *   1 freeze   FROZEN is set in the chain's control: no insert is committed any more, no bucket
- *              appended. Then in all its slots, one after the other; until its slot is reached an
- *              item can still be exchanged or deleted. What is frozen never changes again, so
- *              everybody who looks at a chain after this step sees the same.
+ *   1 freeze   Set FROZEN in the chain's control: no insert is committed, no bucket appended any
+ *              more. Then in all its slots, one after the other; an item can still be exchanged or
+ *              deleted until its slot is frozen. What is frozen never changes again, so all workers
+ *              that look at the chain after this step see the same.
  *   2 divide   The committed words, in the order of their slots, go to one child or the other by
- *              the next bit of their keys' hashes.
- *   3 fill     The first bucket of each child is filled by compare-and-swap from 0, which no slot
- *              of it ever holds again: an empty one gets VACANT. What does not fit goes into
- *              overflow buckets that nobody else knows yet. Then the child's control: 0 -> READY
- *              and the link to them. Who wins that swap has made the child; others take their own
- *              overflow buckets back.
- *   4 MOVED    is set in the old chain's control. Only now can anybody come to the children.
+ *   the
+ *              next bit of their keys' hashes.
+ *   3 fill     Fill each child's first bucket by compare-and-swap from 0, which none of its slots
+ *              holds ever again: an empty one gets VACANT. What does not fit goes into overflow
+ *              buckets that no other worker knows yet. Then the child's control: 0 -> READY with
+ *              the link to them. The winner of that swap has made the child; the others free their
+ *              own overflow buckets.
+ *   4 MOVED    Set MOVED in the old chain's control. Only now can a worker reach the children.
  *
- * Any number of workers can do this to the same chain at the same time, each all of it or what it
- * finds left to do: they compute the same words for the same slots, and a swap that comes late
- * finds no 0. A reader that finds a chain not MOVED reads it, frozen or not: at the moment at which
- * it has looked, what is there was right. A writer that meets FROZEN moves the chain and goes on in
- * the child. Housekeeping moves a few chains per loop, with prefetches.
+ * Any number of workers can move the same chain at the same time: they compute the same words for
+ * the same slots, and a swap that comes late finds no 0. A reader that finds a chain not MOVED
+ * reads it, frozen or not: its content was right at that moment. A writer that meets FROZEN moves
+ * the chain and continues in the child. Housekeeping moves a few chains per loop, with prefetches.
  *
- * kv_index.shape says from which position on chains are still to be looked for in the old table.
- * When there are none the new table is the table, and the memory of the old one goes back to the
- * segments after a grace period; so a late helper's swaps never meet memory that is something else.
+ * kv_index.shape holds the position from which on chains are still searched in the old table. When
+ * none are left the new table replaces the old one, whose memory goes back to the segments after a
+ * grace period, so a late helper's swaps never hit reused memory.
  *
  * Invariants
  *   - A key is in at most one chain that is not MOVED, once there.
  *   - The children of a chain that is MOVED are READY.
  *   - Chains below shape's position are MOVED.
- *   - An insert that is not committed when its chain freezes is never committed there: control
- *     cannot change any more. Its worker finds its claim frozen, leaves it, and inserts anew.
- *   - The new table is overflow's equal: children need no more overflow buckets than their parent
- *     had, and those are provided. Should there be none all the same (keys of a known secret), what
- *     does not fit is evicted, by the one who has made the child.
+ *   - An insert that is not committed when its chain freezes is never committed there, as control
+ *     cannot change any more. Its worker finds its claim frozen, leaves it, and inserts again.
+ *   - The new table has as many overflow buckets as the old one; children need no more of them than
+ *     their parent had. If there are none nevertheless (keys chosen with knowledge of the secret),
+ *     the worker that made the child evicts what does not fit.
  *
  * Which store pairs with which load
- *   FROZEN in control (acq_rel) before FROZEN in slots: who meets the latter (acquire) sees the
- *     former; so a commit that has seen a frozen slot fails.
+ *   FROZEN in control (acq_rel) before FROZEN in slots: a worker that meets the latter (acquire)
+ *     sees the former; so a commit that has seen a frozen slot fails.
  *   READY (release) -> MOVED (acq_rel) -> kv_position_chain() (acquire): the words in the children.
- *   shape (release) -> its readers (acquire): the same, for chains they do not look at any more.
- *   moving (release) -> move_some() (acquire): the new table's pages and overflow.
- *   What the thread does to a new table (touch.h) changes no byte of it, and can be late therefore.
+ *   shape (release) -> its readers (acquire): the same, for chains that they do not load any more.
+ *   moving (release) -> move_some() (acquire): the new table's pages and overflow buckets.
+ *   prefault.h changes no byte of a new table, so it needs no ordering with its users.
  *
- * The steps of one growth are taken by whoever comes by with the lock, which nobody waits for; the
- * chains are moved without it.
+ * The phases of a growth advance under a lock that workers only try to take; chains are moved
+ * without it.
  */
 #include <sched.h>
 #include <sys/mman.h>
 
 #include "kv/engine.h"
 
-#define GROW_ITEMS 19 /* per GROW_CHAINS, that is 4.75 of 7 slots */
+#define GROW_ITEMS 19 /* per GROW_CHAINS: 4.75 of 7 slots */
 #define GROW_CHAINS 4
-#define INDEX_BYTES_EACH 16 /* of an item, about */
-#define FULL_ITEMS 8        /* per chain, when the memory will be full of items as there are now */
-#define CROWDED_ITEMS 10    /* per chain: grow even if items have to be evicted for it */
-#define TABLE_SHARE 4       /* heads take at most a quarter of the memory */
-#define LOOK_EVERY_SHIFT 6  /* look at the load after 1/64 as many inserts as there are chains */
+#define INDEX_BYTES_EACH 16 /* of index memory per item, roughly */
+#define FULL_ITEMS 8 /* per chain, projected for a memory full of items of the present mean size */
+#define CROWDED_ITEMS 10   /* per chain: grow even if items have to be evicted for it */
+#define TABLE_SHARE 4      /* heads take at most a quarter of the memory */
+#define LOOK_EVERY_SHIFT 6 /* check the load after inserts of 1/64 of the chains */
 #define LOOK_EVERY_MIN 16
-#define EXTEND_SHARE 32 /* overflow buckets: so many more, by that part of the heads */
+#define EXTEND_SHARE 32 /* overflow buckets are added by one part in so many of the heads */
 #define PAGE_BYTES UINT64_C(4096)
 #define TOUCH_PAGES 16
-#define TOUCH_INSERTS 128 /* that pay for so many pages */
+#define TOUCH_INSERTS 128 /* so many inserts fault TOUCH_PAGES more pages in */
 #define RELEASE_BYTES (64 * PAGE_BYTES)
 #define MOVE_CHAINS 16
 #define MOVE_SPREAD 4
-#define OPEN_SHARE 16 /* the thread has the time of so many inserts, by that part of the chains */
-#define LOOP_INSERTS 256 /* after so many in one loop of a worker it takes several steps */
+#define OPEN_SHARE 16    /* the thread may take as long as inserts of 1/16 of the chains */
+#define LOOP_INSERTS 256 /* after so many in one loop a worker takes up to STEPS_MAX steps */
 #define STEPS_MAX 4
 
 /* ---- moving a chain ---------------------------------------------------------------------- */
@@ -121,13 +121,13 @@ static void divide(const struct kv *kv, const struct kv_words *words, unsigned p
     }
 }
 
-/* Overflow buckets that are filled but not linked yet, by their links. */
+/* Overflow buckets that are filled but not linked yet. */
 struct tail {
     unsigned count;
     uint32_t link[KV_CHAIN_BUCKETS_MAX];
 };
 
-/* Puts words into overflow buckets; returns how many of them found room. */
+/* Puts words into overflow buckets; returns how many fit. */
 static unsigned tail_fill(struct kv_worker *worker, unsigned power, struct tail *tail,
                           const uint64_t *words, unsigned count)
 {
@@ -166,7 +166,7 @@ static void evict_words(struct kv_worker *worker, const uint64_t *words, unsigne
     for (unsigned i = 0; i < count; i++) {
         struct kv_item *item = kv_word_item(&worker->kv->index, words[i]);
         kv_item_mark(item, KV_MARK_DEAD);
-        kv_unlinked(worker, item, KV_END_EVICTED);
+        kv_account_unlinked(worker, item, KV_REMOVAL_EVICTED);
     }
 }
 
@@ -229,10 +229,7 @@ static bool is_moved(const struct kv_bucket *head)
     return (kv_u64_load_acquire(&head->control) & KV_CONTROL_MOVED) != 0;
 }
 
-/*
- * Moves some chains near to where the movement stands, not always the very next ones: workers that
- * come at the same time shall not all have the same to do.
- */
+/* Moves some of the next chains; concurrent workers start at different ones. */
 static void move_some(struct kv_worker *worker)
 {
     struct kv_index *index = &worker->kv->index;
@@ -259,7 +256,7 @@ static void move_some(struct kv_worker *worker)
     uint64_t moved = next << (63 - power) >> KV_SHAPE_POSITION_SHIFT;
     uint64_t wanted = next == chains ? power + 1 : moved << KV_SHAPE_MOVED_SHIFT | power;
     if (next != first)
-        kv_u64_cas_acq_rel(&index->shape, &shape, wanted); /* fails if somebody was faster */
+        kv_u64_cas_acq_rel(&index->shape, &shape, wanted); /* fails if another worker did it */
 }
 
 /* ---- the steps of a growth (under the lock) ---------------------------------------------- */
@@ -275,14 +272,16 @@ static uint64_t bytes_of(const struct kv_index *index)
     return kv_u64_load_relaxed(&index->bytes);
 }
 
-/* How many overflow buckets a table gets at a time; fewer than two times as many are too few. */
+/*
+ * Overflow buckets added at a time; the table is extended when fewer than twice as many are left.
+ */
 static uint32_t extension_step(unsigned power)
 {
     const uint32_t page = PAGE_BYTES / sizeof(struct kv_bucket);
     return u_max32(page, (uint32_t)((UINT64_C(1) << power) / EXTEND_SHARE));
 }
 
-/* How many more the table may get now. */
+/* Overflow buckets that the table may get now. */
 static uint32_t extension(const struct kv_index *index)
 {
     unsigned power = kv_index_power(index);
@@ -291,21 +290,21 @@ static uint32_t extension(const struct kv_index *index)
     return (uint32_t)u_min64(room, extension_step(power));
 }
 
-/* Asks the segments for so many bytes; `crowded`: even if items have to go for them. */
-static bool ask(struct kv *kv, uint64_t bytes, bool crowded, bool extends)
+/* Starts to withdraw segments of so many bytes; `crowded`: even if items must be evicted. */
+static bool request_memory(struct kv *kv, uint64_t bytes, bool crowded, bool extends)
 {
     struct kv_index *index = &kv->index;
     if (!kv_budget_allows(kv, bytes, crowded && kv->config.evict))
         return false;
     index->extends = extends;
     kv_budget_set(kv, bytes_of(index) + bytes);
-    phase_set(index, KV_GROW_WAITS);
+    phase_set(index, KV_GROW_WAIT_MEMORY);
     return true;
 }
 
 /*
- * Whether the chains are long, and would become too long: those of a full cache may be longer than
- * those of one that has room, since what their heads would take holds items.
+ * Whether chains are long now and would be too long with the memory full. A full cache may have
+ * longer chains, since the memory of heads would cost items.
  */
 static bool is_too_small(const struct kv *kv, const struct kv_stats *stats, uint64_t chains)
 {
@@ -327,13 +326,13 @@ static void consider(struct kv *kv)
     kv_stats(kv, &stats);
     if (is_too_small(kv, &stats, chains) && power < index->power_max &&
         2 * chains * sizeof(struct kv_bucket) <= heads_max &&
-        ask(kv, kv_table_bytes(power + 1), stats.items > chains * CROWDED_ITEMS, false))
+        request_memory(kv, kv_table_bytes(power + 1), stats.items > chains * CROWDED_ITEMS, false))
         return;
     const struct kv_overflow *overflow = &index->overflows[power & 1];
     uint32_t end = kv_u32_load_relaxed(&overflow->end);
     if (extension(index) > 0 && (uint32_t)kv_u64_load_relaxed(&overflow->stack) == 0 &&
         kv_u32_load_relaxed(&overflow->next) + 2 * extension_step(power) > end)
-        ask(kv, extension(index) * sizeof(struct kv_bucket), true, true);
+        request_memory(kv, extension(index) * sizeof(struct kv_bucket), true, true);
 }
 
 static void give_up(struct kv *kv)
@@ -343,10 +342,11 @@ static void give_up(struct kv *kv)
 }
 
 /*
- * What a step in this phase makes accessible: more overflow buckets, or a larger table. None if all
- * of that has been so from the beginning.
+ * The memory that has to be made accessible: more overflow buckets, or a larger table. 0 if it is
+ * accessible since the start.
  */
-static unsigned parts_of(const struct kv_index *index, struct kv_touch_part parts[KV_TOUCH_PARTS])
+static unsigned parts_of(const struct kv_index *index,
+                         struct kv_prefault_range parts[KV_PREFAULT_RANGES])
 {
     unsigned power = kv_index_power(index) + !index->extends;
     if (power <= index->power_open)
@@ -370,7 +370,7 @@ static void refused(struct kv *kv)
     give_up(kv);
 }
 
-/* The overflow buckets can be used. */
+/* Puts the new overflow buckets into use. */
 static void extend(struct kv_index *index)
 {
     struct kv_overflow *overflow = &index->overflows[kv_index_power(index) & 1];
@@ -380,7 +380,7 @@ static void extend(struct kv_index *index)
     phase_set(index, KV_GROW_NONE);
 }
 
-/* The larger table can be used. */
+/* Starts to move chains to the larger table. */
 static void begin_to_move(struct kv_index *index)
 {
     unsigned power = kv_index_power(index) + 1;
@@ -388,15 +388,15 @@ static void begin_to_move(struct kv_index *index)
     kv_u64_store_relaxed(&overflow->stack, 0);
     kv_u32_store_relaxed(&overflow->next, 1);
     kv_u32_store_release(&overflow->end, kv_overflow_count(power));
-    phase_set(index, KV_GROW_MOVES);
+    phase_set(index, KV_GROW_MOVE);
     kv_u32_store_release(&index->moving, power);
 }
 
-/* Opens the pages that are there now, without the thread. */
+/* Makes the memory accessible without the thread. */
 static void open_here(struct kv *kv)
 {
     struct kv_index *index = &kv->index;
-    struct kv_touch_part parts[KV_TOUCH_PARTS];
+    struct kv_prefault_range parts[KV_PREFAULT_RANGES];
     unsigned count = parts_of(index, parts);
     for (unsigned i = 0; i < count; i++)
         if (!kv_memory_open(parts[i].from, parts[i].bytes)) {
@@ -408,31 +408,31 @@ static void open_here(struct kv *kv)
         return;
     }
     kv_u64_store_relaxed(&index->bytes, index->bytes_wanted);
-    phase_set(index, KV_GROW_TOUCHES);
+    phase_set(index, KV_GROW_FAULT_PAGES);
 }
 
-/* The same with the thread, if there is one and it is worth while. */
+/* Makes the memory accessible by the thread if there is one. */
 static void open_begin(struct kv *kv)
 {
-    struct kv_touch_part parts[KV_TOUCH_PARTS];
+    struct kv_prefault_range parts[KV_PREFAULT_RANGES];
     unsigned count = parts_of(&kv->index, parts);
-    if (count > 0 && kv_touch_ask(&kv->touch, parts, count))
-        phase_set(&kv->index, KV_GROW_OPENS);
+    if (count > 0 && kv_prefault_request(&kv->prefault, parts, count))
+        phase_set(&kv->index, KV_GROW_PREFAULT);
     else
         open_here(kv);
 }
 
-/* Unless the thread needs too long: no core may have time for it. */
+/* Cancels the request if the thread takes too long, as it may not get a core. */
 static void wait_for_thread(struct kv *kv, uint64_t inserted)
 {
     struct kv_index *index = &kv->index;
-    uint64_t patience = (UINT64_C(1) << kv_index_power(index)) / OPEN_SHARE;
-    enum kv_touched touched = kv_touch_poll(&kv->touch);
+    uint64_t inserts_max = (UINT64_C(1) << kv_index_power(index)) / OPEN_SHARE;
+    enum kv_prefault_result touched = kv_prefault_poll(&kv->prefault);
     index->grow_at += inserted;
-    if (touched == KV_TOUCH_REFUSED) {
+    if (touched == KV_PREFAULT_REFUSED) {
         refused(kv);
-    } else if (touched == KV_TOUCH_PENDING) {
-        if (index->grow_at >= patience && kv_touch_cancel(&kv->touch))
+    } else if (touched == KV_PREFAULT_PENDING) {
+        if (index->grow_at >= inserts_max && kv_prefault_cancel(&kv->prefault))
             open_here(kv);
     } else if (index->extends) {
         extend(index);
@@ -449,12 +449,12 @@ static void wait_for_memory(struct kv *kv)
         kv_u32_load_relaxed(&segments->in_service) <= kv_u32_load_relaxed(&segments->wanted);
     if (!arrived && !kv->config.evict &&
         kv_segment_list_count(&segments->free) <= kv_floor_segments(kv))
-        give_up(kv); /* taken by items meanwhile, which stay */
+        give_up(kv); /* items have taken the memory meanwhile */
     else if (arrived)
         open_begin(kv);
 }
 
-/* A page that is written to for the first time costs its fault here, not in somebody's request. */
+/* Faults pages in here rather than in a request. */
 static void touch_some(struct kv_index *index, unsigned pages)
 {
     unsigned power = kv_index_power(index) + 1;
@@ -481,7 +481,7 @@ static void retire_if_moved(struct kv *kv)
         return;
     kv_u32_store_relaxed(&index->moving, 0);
     index->retired = kv_epoch_retire(&kv->epoch);
-    phase_set(index, KV_GROW_RETIRES);
+    phase_set(index, KV_GROW_WAIT_READERS);
 }
 
 static void release_some(struct kv *kv)
@@ -505,7 +505,7 @@ static void release_some(struct kv *kv)
         return;
     kv_u64_store_relaxed(&index->bytes, bytes_of(index) - heads_bytes - tail_bytes);
     kv_u32_store_relaxed(&index->growths, kv_u32_load_relaxed(&index->growths) + 1);
-    give_up(kv); /* the claim to the old table's memory */
+    give_up(kv); /* returns the old table's memory to the segments */
 }
 
 static uint64_t look_every(const struct kv_index *index)
@@ -514,30 +514,30 @@ static uint64_t look_every(const struct kv_index *index)
     return often > LOOK_EVERY_MIN ? often : LOOK_EVERY_MIN;
 }
 
-/* `inserted`: by this worker since it was here last. */
+/* One step; `inserted`: this worker's inserts since its last step. */
 static void step(struct kv *kv, enum kv_grow_phase phase, uint64_t inserted)
 {
     switch (phase) {
     case KV_GROW_NONE:
         consider(kv);
         break;
-    case KV_GROW_WAITS:
+    case KV_GROW_WAIT_MEMORY:
         wait_for_memory(kv);
         break;
-    case KV_GROW_OPENS:
+    case KV_GROW_PREFAULT:
         wait_for_thread(kv, inserted);
         break;
-    case KV_GROW_TOUCHES:
-        touch_some(&kv->index, TOUCH_PAGES * kv_turns_due(inserted, TOUCH_INSERTS));
+    case KV_GROW_FAULT_PAGES:
+        touch_some(&kv->index, TOUCH_PAGES * kv_steps_due(inserted, TOUCH_INSERTS));
         break;
-    case KV_GROW_MOVES:
+    case KV_GROW_MOVE:
         retire_if_moved(kv);
         break;
-    case KV_GROW_RETIRES:
+    case KV_GROW_WAIT_READERS:
         if (kv_epoch_oldest(&kv->epoch, U_NULL) >= kv->index.retired)
-            phase_set(&kv->index, KV_GROW_RELEASES);
+            phase_set(&kv->index, KV_GROW_RELEASE);
         break;
-    case KV_GROW_RELEASES:
+    case KV_GROW_RELEASE:
         release_some(kv);
         break;
     }
@@ -552,16 +552,16 @@ void kv_grow_step(struct kv_worker *worker)
     if (U_LIKELY(phase == KV_GROW_NONE) &&
         (U_LIKELY(inserted < LOOK_EVERY_MIN) || inserted < look_every(index)))
         return;
-    if (phase == KV_GROW_MOVES) {
-        for (unsigned turns = kv_turns_due(inserted, MOVE_CHAINS); turns > 0; turns--)
+    if (phase == KV_GROW_MOVE) {
+        for (unsigned turns = kv_steps_due(inserted, MOVE_CHAINS); turns > 0; turns--)
             move_some(worker);
         worker->inserted = 0;
     }
     if (!kv_lock_try(&index->grow_lock)) {
-        /* Who has it may not be running, and what is inserted meanwhile finds chains full. */
+        /* The holder may be preempted; inserts in the meantime would find full chains. */
         if (inserted > 0)
             sched_yield();
-        return; /* and owes the steps still */
+        return; /* worker->inserted keeps counting */
     }
     worker->inserted = 0;
     unsigned steps = inserted >= LOOP_INSERTS ? STEPS_MAX : 1;
@@ -570,13 +570,13 @@ void kv_grow_step(struct kv_worker *worker)
         before = (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase);
         step(kv, before, inserted);
     } while (--steps > 0 && before != (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase));
-    /* What came meanwhile may be too much for the larger table, and the last for a long time. */
-    if (before == KV_GROW_RELEASES && kv_u32_load_relaxed(&index->phase) == KV_GROW_NONE)
+    /* The larger table may be too small already: check the load again. */
+    if (before == KV_GROW_RELEASE && kv_u32_load_relaxed(&index->phase) == KV_GROW_NONE)
         worker->inserted = look_every(index);
     kv_lock_drop(&index->grow_lock);
 }
 
-bool kv_grow_is_going_on(const struct kv_index *index)
+bool kv_grow_is_active(const struct kv_index *index)
 {
-    return kv_u32_load_relaxed(&index->phase) > KV_GROW_WAITS;
+    return kv_u32_load_relaxed(&index->phase) > KV_GROW_WAIT_MEMORY;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hash of keys; hash.h says which, and why. */
+/* The hash of keys; hash.h describes it. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -18,7 +18,7 @@ void kv_hash_init(struct kv_hash *hash, const uint8_t secret[KV_SECRET_BYTES])
     }
 }
 
-#define SHORT_BYTES 16 /* lengths that XXH3 has a way of its own for */
+#define SHORT_BYTES 16 /* XXH3 has a special case up to this length */
 
 /* Not inlined: short keys would have to save the registers that long ones need. */
 static __attribute__((noinline)) uint64_t hash_long(const struct kv_hash *hash, const void *bytes,
@@ -27,7 +27,7 @@ static __attribute__((noinline)) uint64_t hash_long(const struct kv_hash *hash, 
     return XXH3_64bits_withSecret(bytes, len, hash->secret, KV_HASH_SECRET_BYTES);
 }
 
-/* The same hash for all: where the length is known to be short, less of it is compiled in. */
+/* One hash for all lengths; the compiler drops the long cases where the length is short. */
 uint64_t kv_hash_of(const struct kv_hash *hash, const void *bytes, uint32_t len)
 {
     if (U_UNLIKELY(len > SHORT_BYTES))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hash of keys: XXH3 (libxxhash, its header compiled in) with a secret of our own in place of
- * the published one, so that nobody who does not know it can choose keys that collide. A seed alone
- * would not do: it shifts the published secret by one number, and for hashes of this kind families
- * of keys are known that collide whatever the seed.
+ * The hash of keys: XXH3 (header of libxxhash) with a secret of this table in place of the
+ * published one, so that clients who do not know the secret cannot choose colliding keys. A seed
+ * would not be enough: it only shifts the published secret, and families of keys are known that
+ * collide for any seed.
  *
- * It is no cryptographic promise. The second line of defence is the bound of a chain
- * (KV_CHAIN_BUCKETS_MAX): even who knew the secret could only have a few keys evict each other.
+ * This is no cryptographic guarantee. The second defence is the bound on chains
+ * (KV_CHAIN_BUCKETS_MAX): with a known secret, colliding keys only evict each other.
  */
 #ifndef KV_HASH_H
 #define KV_HASH_H
@@ -19,13 +19,13 @@
 #define KV_HASH_SECRET_BYTES 192
 
 struct kv_hash {
-    _Alignas(U_LINE_BYTES) uint8_t secret[KV_HASH_SECRET_BYTES];
+    _Alignas(U_CACHE_LINE_BYTES) uint8_t secret[KV_HASH_SECRET_BYTES];
 };
 
-/* Spreads the owner's secret over that of the hash: SipHash of a counter, keyed by the secret. */
+/* Derives the hash's secret from the configured one: SipHash of a counter. */
 void kv_hash_init(struct kv_hash *hash, const uint8_t secret[KV_SECRET_BYTES]);
 
-/* 64 bits, all of them good: the index takes chain and tag from different ones. */
+/* 64 bits; the index uses the upper ones for the chain and the lowest 16 for the tag. */
 uint64_t kv_hash_of(const struct kv_hash *hash, const void *bytes, uint32_t len);
 
 #endif

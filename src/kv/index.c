@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The writers' side of the hash table; index.h has the algorithm and its invariants. */
+/* Changes of the hash table; index.h has the algorithm and its invariants. */
 #include "kv/index.h"
 
 #include "kv/engine.h"
 
 /*
- * Of 7 slots a bucket, at 5 items each, 13 of 100 chains have a second one. A small table gets as
- * many as it has heads, since it may have to take many items before housekeeping comes by.
+ * With 5 items per chain, 13 of 100 chains need a second bucket of 7 slots. A small table gets as
+ * many overflow buckets as heads, since it may get many items between two housekeeping steps.
  */
 #define OVERFLOW_SHARE 3
 #define OVERFLOW_OF 16
@@ -41,7 +41,7 @@ void kv_index_init(struct kv_index *index, uint8_t *base, struct kv_bucket *buck
 
 /* ---- control ----------------------------------------------------------------------------- */
 
-/* What a slot holds after a deletion: not what it held before the last insert (invariant 5). */
+/* The word of a slot after a deletion: not the one before the last insert (invariant 5). */
 static uint64_t word_empty(const struct kv_bucket *head)
 {
     return KV_WORD_VACANT | kv_control_version(kv_u64_load_acquire(&head->control));
@@ -101,7 +101,7 @@ void kv_index_copy(const struct kv_index *index, uint64_t *position, struct kv_w
 
 /* ---- swapping words ---------------------------------------------------------------------- */
 
-/* Where a key may be changed: helps to move what is FROZEN. */
+/* The chain in which a key may be changed; moves chains that are FROZEN. */
 static struct kv_bucket *chain_for_change(struct kv_worker *worker, uint64_t hash)
 {
     for (;;) {
@@ -149,20 +149,18 @@ static enum swap chain_swap(struct kv_worker *worker, struct kv_bucket *head, ui
     return SWAP_GONE;
 }
 
-/* To be called by the one whose swap has taken the item out. */
+/* Called by the worker whose swap removed the item. */
 static void mark_dead(struct kv_item *item)
 {
     uint64_t status = kv_item_status(item);
     if (U_LIKELY((status & KV_STATUS_SEALED) != 0))
-        kv_item_status_set(item, status | KV_STATUS_DEAD); /* nobody else changes it any more */
+        kv_item_status_set(item,
+                           status | KV_STATUS_DEAD); /* a sealed status is only changed here */
     else
         kv_item_mark(item, KV_MARK_DEAD);
 }
 
-/*
- * Replaces `word` by `by`, or by an empty word if that is 0, and marks the item dead. True if it
- * was this call.
- */
+/* Replaces `word` by `by` (0: an empty word), marks the item DEAD. True if this call did it. */
 static bool swap_out(struct kv_worker *worker, uint64_t hash, uint64_t word, uint64_t by)
 {
     enum swap swap;
@@ -209,22 +207,22 @@ bool kv_index_has(const struct kv_index *index, uint64_t hash, uint64_t word)
 
 /* ---- inserting --------------------------------------------------------------------------- */
 
-/* A chain as an insert has seen it, and the slot that it may claim. */
+/* A chain as seen by steps a to c of an insert, and the slot that it may claim. */
 struct chain_look {
     struct kv_bucket *head;
     uint64_t control;
     struct kv_bucket *last;
     unsigned buckets;
     bool found;        /* the key is there */
-    bool pend_blocks;  /* an empty slot is named by control's pend */
-    kv_atomic_u64 *at; /* an empty slot that is not; or null */
+    bool pend_blocks;  /* control's pend names an empty slot */
+    kv_atomic_u64 *at; /* an empty slot that pend does not name; or null */
     unsigned number;
     uint64_t empty; /* the word in it */
 };
 
 /*
- * Step a. False if the chain has changed. PEND in the slot that pend names means that the insert is
- * committed only if control has still been the same when the slot was loaded.
+ * Step a. False if the chain has changed. PEND in the slot that pend names is a committed insert
+ * only if control was unchanged when the slot was loaded.
  */
 static bool pend_clear(const struct kv_index *index, struct kv_bucket *head, uint64_t control)
 {
@@ -281,7 +279,7 @@ static bool chain_look(struct kv_worker *worker, const struct kv_key *key, struc
     return kv_u64_load_acquire(&head->control) == look->control;
 }
 
-/* Steps d to f. False if another worker was faster. */
+/* Steps d to f. False if the slot or the chain has changed. */
 static bool chain_commit(const struct chain_look *look, uint64_t word)
 {
     uint64_t claim = look->empty;
@@ -291,16 +289,16 @@ static bool chain_commit(const struct chain_look *look, uint64_t word)
     uint64_t control = look->control;
     if (!kv_u64_cas_acq_rel(&look->head->control, &control,
                             kv_control_next(control, look->number + 1))) {
-        /* If it is frozen it stays as it is: a claim without a commit does not move. */
+        /* A frozen claim stays: without a commit it is not moved. */
         bool taken_back = kv_u64_cas_acq_rel(look->at, &claim, look->empty);
         U_ASSERT(taken_back || (claim & KV_WORD_FROZEN));
         return false;
     }
-    kv_u64_cas_acq_rel(look->at, &claim, word); /* fails if somebody has done it */
+    kv_u64_cas_acq_rel(look->at, &claim, word); /* fails if another worker did it */
     return true;
 }
 
-/* Appends a bucket to the chain. False if there is none or the chain is at its bound. */
+/* Appends a bucket to the chain. False if none is free or the chain is at its bound. */
 static bool chain_append(struct kv_worker *worker, const struct chain_look *look)
 {
     unsigned power = kv_chain_power(&worker->kv->index, look->head);
@@ -314,10 +312,10 @@ static bool chain_append(struct kv_worker *worker, const struct chain_look *look
     if ((control & KV_CONTROL_FROZEN) != 0 || control >> KV_CONTROL_LINK_SHIFT != 0 ||
         !kv_u64_cas_acq_rel(&look->last->control, &control, control | link))
         kv_overflow_give(worker, power, spare);
-    return true; /* there is another bucket now, or the chain has changed */
+    return true; /* appended, or the chain has changed */
 }
 
-/* What an item is worth when its chain is full: less is worse. */
+/* Value of an item when its chain is full; the lowest is evicted. */
 static uint64_t item_worth(const struct kv_worker *worker, const struct kv_item *item)
 {
     uint32_t access = kv_item_access(item);
@@ -328,7 +326,7 @@ static uint64_t item_worth(const struct kv_worker *worker, const struct kv_item 
     return worth;
 }
 
-/* Makes room in a chain that has none. */
+/* Evicts the least valuable item of a full chain. */
 static void chain_evict(struct kv_worker *worker, uint64_t hash)
 {
     const struct kv_index *index = &worker->kv->index;
@@ -345,10 +343,10 @@ static void chain_evict(struct kv_worker *worker, uint64_t hash)
         }
     }
     if (worst != 0 && kv_index_unlink(worker, hash, worst))
-        kv_unlinked(worker, kv_word_item(index, worst), KV_END_EVICTED);
+        kv_account_unlinked(worker, kv_word_item(index, worst), KV_REMOVAL_EVICTED);
 }
 
-/* Whether the table that the chain belongs to is being moved. */
+/* Whether the chain's table is being moved. */
 static bool is_moving(const struct kv_index *index, const struct kv_bucket *head)
 {
     return kv_u32_load_acquire(&index->moving) == kv_chain_power(index, head) + 1;
@@ -363,7 +361,7 @@ static void make_room(struct kv_worker *worker, uint64_t hash, const struct chai
     else if (chain_append(worker, look))
         return;
     else if (is_moving(index, look->head))
-        kv_chain_move(worker, look->head); /* its children have room */
+        kv_chain_move(worker, look->head); /* the new chains have room */
     else
         chain_evict(worker, hash);
 }

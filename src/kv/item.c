@@ -11,11 +11,11 @@ static uint32_t segment_of(const struct kv_worker *worker, const struct kv_item 
     return kv_segment_of(&worker->kv->segments, record);
 }
 
-uint32_t kv_record_bytes_far(const struct kv_item *record, uint64_t status)
+uint32_t kv_record_bytes_slow(const struct kv_item *record, uint64_t status)
 {
     uint8_t marks = kv_status_marks(status);
     if (marks & KV_MARK_EXTENT)
-        return kv_record_round(KV_ITEM_FAR_BYTES + kv_extent_len(record));
+        return kv_record_round(KV_LONG_HEADER_BYTES + kv_extent_len(record));
     uint32_t bytes = kv_item_key_offset(record, status) + kv_status_key_len(status);
     if (!(marks & KV_MARK_LARGE))
         bytes += kv_item_value_len(record, status);
@@ -35,12 +35,12 @@ uint64_t kv_item_bytes(const struct kv_item *item)
 
 enum kv_found kv_item_validity(const struct kv_worker *worker, const struct kv_item *item)
 {
-    return kv_status_validity(worker, kv_item_status(item));
+    return kv_status_validity(worker, item, kv_item_status(item));
 }
 
 void kv_record_charge(struct kv_worker *worker, const struct kv_item *record)
 {
-    /* One addition: the subtraction of the hold can't borrow, because the hold is there. */
+    /* One addition for both: the hold is there, so subtracting it does not borrow. */
     kv_log_change(worker, segment_of(worker, record),
                   (uint64_t)kv_record_bytes(record) - KV_SEGMENT_HOLD);
 }
@@ -56,45 +56,15 @@ void kv_record_discharge(struct kv_worker *worker, const struct kv_item *record)
     kv_log_subtract(worker, segment_of(worker, record), kv_record_bytes(record));
 }
 
-void kv_item_charge(struct kv_worker *worker, const struct kv_item *item)
+static void record_mark_seen(struct kv_worker *worker, const struct kv_item *record)
 {
-    if (U_UNLIKELY(kv_item_is_large(item))) {
-        const struct kv_extents *extents = kv_item_extents(item);
-        for (uint32_t i = 0; i < extents->count; i++)
-            kv_record_charge(worker, extents->at[i]);
-    }
-    kv_record_charge(worker, item);
-}
-
-void kv_item_uncharge(struct kv_worker *worker, const struct kv_item *item)
-{
-    if (U_UNLIKELY(kv_item_is_large(item))) {
-        const struct kv_extents *extents = kv_item_extents(item);
-        for (uint32_t i = 0; i < extents->count; i++)
-            kv_record_uncharge(worker, extents->at[i]);
-    }
-    kv_record_uncharge(worker, item);
-}
-
-void kv_item_discharge(struct kv_worker *worker, const struct kv_item *item)
-{
-    if (U_UNLIKELY(kv_item_is_large(item))) {
-        const struct kv_extents *extents = kv_item_extents(item);
-        for (uint32_t i = 0; i < extents->count; i++)
-            kv_record_discharge(worker, extents->at[i]);
-    }
-    kv_record_discharge(worker, item);
+    worker->seen[segment_of(worker, record)] = worker->turn;
 }
 
 void kv_item_mark_seen(struct kv_worker *worker, const struct kv_item *item)
 {
     worker->view_turn = worker->turn;
-    worker->seen[segment_of(worker, item)] = worker->turn;
-    if (U_UNLIKELY(kv_item_is_large(item))) {
-        const struct kv_extents *extents = kv_item_extents(item);
-        for (uint32_t i = 0; i < extents->count; i++)
-            worker->seen[segment_of(worker, extents->at[i])] = worker->turn;
-    }
+    kv_item_each_record(worker, item, record_mark_seen);
 }
 
 void kv_item_note_exptime(struct kv_worker *worker, const struct kv_item *item, uint32_t exptime)
@@ -108,7 +78,7 @@ void kv_item_note_exptime(struct kv_worker *worker, const struct kv_item *item, 
     }
 }
 
-/* One more, or (change UINT64_MAX) one less, of the item's bucket of size. */
+/* Adds `change` (1 or UINT64_MAX for -1) to the counter of the size bucket. */
 static void bucket_count(struct kv_worker *worker, uint64_t size, uint64_t change)
 {
     const struct kv_sizes *sizes = &worker->kv->config.sizes;
@@ -118,14 +88,11 @@ static void bucket_count(struct kv_worker *worker, uint64_t size, uint64_t chang
     kv_u64_count(&worker->buckets[u_min64(bucket, sizes->bucket_count - 1)], change);
 }
 
-void kv_linked(struct kv_worker *worker, const struct kv_item *item)
+void kv_account_linked(struct kv_worker *worker, const struct kv_item *item)
 {
     uint64_t size = kv_item_size(worker->kv, item);
     unsigned class = kv_sizes_class(&worker->kv->config.sizes, size);
-    kv_count(worker, KV_COUNT_BYTES_LINKED, kv_item_bytes(item));
-    kv_class_count(worker, class, KV_CLASS_LINKED, 1);
-    kv_class_count(worker, class, KV_CLASS_PUBLISHED, 1);
-    kv_class_count(worker, class, KV_CLASS_SIZES_LINKED, size);
+    kv_count_linked(worker, kv_item_bytes(item), size, class);
     bucket_count(worker, size, 1);
 }
 
@@ -148,31 +115,29 @@ static void count_evicted(struct kv_worker *worker, const struct kv_item *item, 
     }
 }
 
-void kv_unlinked(struct kv_worker *worker, const struct kv_item *item, enum kv_end end)
+void kv_account_unlinked(struct kv_worker *worker, const struct kv_item *item, enum kv_removal end)
 {
     uint64_t size = kv_item_size(worker->kv, item);
     unsigned class = kv_sizes_class(&worker->kv->config.sizes, size);
-    kv_count(worker, KV_COUNT_BYTES_UNLINKED, kv_item_bytes(item));
-    kv_class_count(worker, class, KV_CLASS_UNLINKED, 1);
-    kv_class_count(worker, class, KV_CLASS_SIZES_UNLINKED, size);
+    kv_count_unlinked(worker, kv_item_bytes(item), size, class);
     bucket_count(worker, size, UINT64_MAX);
-    if (end == KV_END_EVICTED) {
+    if (end == KV_REMOVAL_EVICTED) {
         count_evicted(worker, item, class);
-    } else if (end == KV_END_EXPIRED || end == KV_END_CRAWLED) {
+    } else if (end == KV_REMOVAL_EXPIRED || end == KV_REMOVAL_CRAWLED) {
         bool fetched = (kv_item_access(item) & KV_ACCESS_FETCHED) != 0;
-        kv_class_count(worker, class, end == KV_END_EXPIRED ? KV_CLASS_EXPIRED : KV_CLASS_CRAWLED,
-                       1);
+        kv_class_count(worker, class,
+                       end == KV_REMOVAL_EXPIRED ? KV_CLASS_EXPIRED : KV_CLASS_CRAWLED, 1);
         kv_class_count(worker, class, KV_CLASS_EXPIRED_UNFETCHED, !fetched);
     }
-    kv_item_discharge(worker, item);
+    kv_item_each_record(worker, item, kv_record_discharge);
 }
 
 /* ---- making ------------------------------------------------------------------------------ */
 
-/* What near_len says of an item that is not large. */
-static uint32_t near_len_of(uint32_t value_len)
+/* The inline_len of an item that is not large. */
+static uint32_t inline_len_of(uint32_t value_len)
 {
-    return u_min32(value_len, KV_NEAR_LEN_NONE);
+    return u_min32(value_len, KV_INLINE_LEN_NONE);
 }
 
 static void header_init(struct kv_item *record, uint64_t status, uint32_t len)
@@ -180,26 +145,26 @@ static void header_init(struct kv_item *record, uint64_t status, uint32_t len)
     kv_item_status_set(record, status);
     kv_item_cas_set(record, 0);
     kv_item_access_store(record, 0);
-    if (kv_status_near_len(status) == KV_NEAR_LEN_NONE)
-        record->far_len = len;
+    if (kv_status_inline_len(status) == KV_INLINE_LEN_NONE)
+        record->long_len = len;
 }
 
-/* What kv_item_new() was asked for, and where the eviction wants it. */
+/* The item that kv_item_new() makes. */
 struct wanted {
     const struct kv_key *key;
     uint32_t value_len;
     uint32_t flags;
     uint32_t exptime;
-    struct kv_start start;
+    struct kv_pool_entry start;
 };
 
 static struct kv_item *extent_new(struct kv_worker *worker, unsigned log, uint64_t hash,
                                   uint32_t bytes)
 {
-    uint32_t record_bytes = kv_record_round(KV_ITEM_FAR_BYTES + bytes);
-    struct kv_item *extent = (struct kv_item *)kv_log_append(worker, log, KV_FOR_NEW, record_bytes);
+    uint32_t record_bytes = kv_record_round(KV_LONG_HEADER_BYTES + bytes);
+    struct kv_item *extent = (struct kv_item *)kv_log_append(worker, log, KV_LOG_NEW, record_bytes);
     if (extent) {
-        header_init(extent, kv_status_make(0, 0, KV_MARK_EXTENT, KV_NEAR_LEN_NONE), bytes);
+        header_init(extent, kv_status_make(0, 0, KV_MARK_EXTENT, KV_INLINE_LEN_NONE), bytes);
         kv_item_cas_set(extent, hash);
     }
     return extent;
@@ -207,20 +172,21 @@ static struct kv_item *extent_new(struct kv_worker *worker, unsigned log, uint64
 
 void kv_item_drop(struct kv_worker *worker, struct kv_item *item)
 {
+    U_ASSERT((kv_item_marks(item) & (KV_MARK_DEAD | KV_MARK_EXTENT)) == 0);
     if (kv_item_is_large(item)) {
         const struct kv_extents *extents = kv_item_extents(item);
-        /* Backwards, so that the log can take back what it gave last. */
+        /* Backwards, so that the log can free the last record first. */
         for (uint32_t i = extents->count; i-- > 0;)
             kv_log_drop(worker, extents->at[i], kv_record_bytes(extents->at[i]));
     }
     kv_log_drop(worker, item, kv_record_bytes(item));
 }
 
-/* How a large value is laid out: see large_plan(). */
+/* Layout of a large value, by large_plan(). */
 struct large_plan {
     uint32_t head_bytes;
     uint32_t first_bytes;
-    uint32_t extent_bytes; /* of all but the first and the last */
+    uint32_t extent_bytes; /* of the extents between the first and the last */
     uint32_t extent_count;
 };
 
@@ -230,15 +196,15 @@ static uint32_t large_head_bytes(uint32_t fixed_bytes, uint32_t extent_count)
 }
 
 /*
- * The head and the first extent share what is left of the open segment, `room` bytes; each further
- * extent has a segment of its own, the last one the front of one. With c extents the first can
- * have room - head(c) - header bytes, so c is the least number for which that and c - 1 whole
- * segments are enough. It is found by going up from a number that is too low by two at most.
+ * Head and first extent share the `room` bytes that are left of the open segment; each further
+ * extent has a segment of its own, the last one the front of one. With c extents the first one has
+ * room - head(c) - header bytes, so c is the least number for which that and c - 1 segments
+ * suffice. The search starts at a number that is too low by at most two.
  */
 static void large_plan(struct large_plan *plan, uint32_t segment_bytes, uint32_t room,
                        uint32_t fixed_bytes, uint32_t value_len)
 {
-    const uint32_t header = KV_ITEM_FAR_BYTES;
+    const uint32_t header = KV_LONG_HEADER_BYTES;
     uint32_t full = segment_bytes - header;
     uint32_t count = value_len / full > 0 ? value_len / full : 1;
     uint64_t first, covered;
@@ -255,15 +221,15 @@ static void large_plan(struct large_plan *plan, uint32_t segment_bytes, uint32_t
 }
 
 static void head_init(struct kv_item *item, const struct wanted *wanted, uint8_t marks,
-                      uint32_t near_len)
+                      uint32_t inline_len)
 {
     if (wanted->flags != 0)
         marks |= KV_MARK_FLAGS;
-    header_init(item, kv_status_make(wanted->exptime, wanted->key->len, marks, near_len),
+    header_init(item, kv_status_make(wanted->exptime, wanted->key->len, marks, inline_len),
                 wanted->value_len);
 }
 
-/* Fills in what small and large items have in common. The count of extents stands already. */
+/* Writes access word, flags and key. The count of extents is set already. */
 static void head_fill(struct kv_item *item, const struct wanted *wanted)
 {
     const struct kv_key *key = wanted->key;
@@ -275,7 +241,7 @@ static void head_fill(struct kv_item *item, const struct wanted *wanted)
     u_copy((uint8_t *)item + kv_item_key_offset(item, status), key->bytes, key->len);
 }
 
-/* Cuts the value into extents. False, and all is given back, if there is no memory for one. */
+/* Makes the extents. False, with all of them freed, if there is no memory for one. */
 static bool extents_fill(struct kv_worker *worker, const struct wanted *wanted, unsigned log,
                          const struct large_plan *plan, struct kv_extents *extents)
 {
@@ -298,9 +264,10 @@ static struct kv_item *large_new(struct kv_worker *worker, const struct wanted *
                                  uint32_t fixed_bytes)
 {
     uint32_t segment_bytes = kv_segments_bytes(&worker->kv->segments);
-    unsigned log = kv_log_of(worker, wanted->start.pool, wanted->exptime);
-    uint32_t count_max = wanted->value_len / (segment_bytes - KV_ITEM_FAR_BYTES) + 2;
-    uint32_t room = kv_log_reserve(worker, log, KV_FOR_NEW,
+    unsigned log = kv_log_for(worker, wanted->start.pool, wanted->exptime);
+    kv_log_refresh(worker, log);
+    uint32_t count_max = wanted->value_len / (segment_bytes - KV_LONG_HEADER_BYTES) + 2;
+    uint32_t room = kv_log_reserve(worker, log, KV_LOG_NEW,
                                    large_head_bytes(fixed_bytes, count_max) + segment_bytes / 16);
     if (room == 0)
         return U_NULL;
@@ -308,8 +275,8 @@ static struct kv_item *large_new(struct kv_worker *worker, const struct wanted *
     struct large_plan plan;
     large_plan(&plan, segment_bytes, room, fixed_bytes, wanted->value_len);
     struct kv_item *item =
-        (struct kv_item *)kv_log_append(worker, log, KV_FOR_NEW, plan.head_bytes);
-    head_init(item, wanted, KV_MARK_LARGE, KV_NEAR_LEN_NONE);
+        (struct kv_item *)kv_log_append(worker, log, KV_LOG_NEW, plan.head_bytes);
+    head_init(item, wanted, KV_MARK_LARGE, KV_INLINE_LEN_NONE);
     struct kv_extents *extents = kv_item_extents_room(item);
     extents->first_bytes = plan.first_bytes;
     extents->count = plan.extent_count;
@@ -325,11 +292,12 @@ static struct kv_item *large_new(struct kv_worker *worker, const struct wanted *
 static struct kv_item *small_new(struct kv_worker *worker, const struct wanted *wanted,
                                  uint32_t record_bytes)
 {
-    unsigned log = kv_log_of(worker, wanted->start.pool, wanted->exptime);
-    struct kv_item *item = (struct kv_item *)kv_log_append(worker, log, KV_FOR_NEW, record_bytes);
+    unsigned log = kv_log_for(worker, wanted->start.pool, wanted->exptime);
+    kv_log_refresh(worker, log);
+    struct kv_item *item = (struct kv_item *)kv_log_append(worker, log, KV_LOG_NEW, record_bytes);
     if (!item)
         return U_NULL;
-    head_init(item, wanted, 0, near_len_of(wanted->value_len));
+    head_init(item, wanted, 0, inline_len_of(wanted->value_len));
     head_fill(item, wanted);
     kv_segment_note_exptime(&worker->kv->segments, worker->log[log], wanted->exptime);
     return item;
@@ -352,16 +320,16 @@ struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, 
     if (value_len > kv_u64_load_relaxed(&kv->value_bytes_max))
         return U_NULL;
     *error = KV_NO_MEMORY;
-    /* Without eviction an insert must not find its chain full: its place is made beforehand. */
-    if (!kv->config.evict && !kv_index_spare(worker)) {
+    /* Without eviction an insert must not find its chain full: reserve an overflow bucket. */
+    if (!kv->config.evict && !kv_index_reserve_bucket(worker)) {
         count_no_memory(worker, key, value_len, flags);
         return U_NULL;
     }
-    struct wanted wanted = {key, value_len, flags, exptime, kv_evict_start(worker, key)};
-    uint32_t fixed_bytes = kv_near_len_header_bytes(near_len_of(value_len)) +
+    struct wanted wanted = {key, value_len, flags, exptime, kv_evict_place(worker, key)};
+    uint32_t fixed_bytes = kv_header_bytes(inline_len_of(value_len)) +
                            (flags != 0 ? (uint32_t)sizeof(flags) : 0) + key->len;
     uint64_t bytes = (uint64_t)fixed_bytes + value_len;
-    kv_evict_pay(worker, bytes);
+    kv_evict_advance(worker, bytes);
     struct kv_item *item;
     if (U_LIKELY(bytes + 7 <= kv->small_bytes_max))
         item = small_new(worker, &wanted, kv_record_round((uint32_t)bytes));
@@ -373,7 +341,7 @@ struct kv_item *kv_item_new(struct kv_worker *worker, const struct kv_key *key, 
     return item;
 }
 
-/* Where the value's byte `offset` is: the extent, and the offset in it. */
+/* The extent with the value's byte `offset`; *offset becomes the offset in it. */
 static struct kv_item *extent_find(const struct kv_item *item, uint32_t *offset)
 {
     const struct kv_extents *extents = kv_item_extents(item);
@@ -388,11 +356,12 @@ static struct kv_item *extent_find(const struct kv_item *item, uint32_t *offset)
 
 void kv_item_set_exptime(struct kv_worker *worker, struct kv_item *item, uint32_t exptime)
 {
+    U_ASSERT((kv_item_marks(item) & (KV_MARK_DEAD | KV_MARK_EXTENT)) == 0);
     kv_item_status_set(item, kv_status_with_exptime(kv_item_status(item), exptime));
     kv_item_note_exptime(worker, item, exptime);
 }
 
-/* Where the byte is of the value of an item that is not large, and how many follow: *len. */
+/* Offset in the record of a small item's value byte `offset`; *len: bytes from there on. */
 static uint32_t small_value_at(const struct kv_item *item, uint32_t offset, uint32_t *len)
 {
     uint64_t status = kv_item_status(item);
@@ -400,16 +369,6 @@ static uint32_t small_value_at(const struct kv_item *item, uint32_t offset, uint
     U_ASSERT(offset <= value_len);
     *len = value_len - offset;
     return kv_item_key_offset(item, status) + kv_status_key_len(status) + offset;
-}
-
-uint8_t *kv_item_room(struct kv_item *item, uint32_t offset, uint32_t *len)
-{
-    if (U_UNLIKELY(kv_item_is_large(item))) {
-        struct kv_item *extent = extent_find(item, &offset);
-        *len = kv_extent_len(extent) - offset;
-        return kv_extent_data(extent) + offset;
-    }
-    return (uint8_t *)item + small_value_at(item, offset, len);
 }
 
 const uint8_t *kv_value(const struct kv_item *item, uint32_t offset, uint32_t *len)
@@ -420,4 +379,9 @@ const uint8_t *kv_value(const struct kv_item *item, uint32_t offset, uint32_t *l
         return kv_extent_data(extent) + offset;
     }
     return (const uint8_t *)item + small_value_at(item, offset, len);
+}
+
+uint8_t *kv_item_room(struct kv_item *item, uint32_t offset, uint32_t *len)
+{
+    return (uint8_t *)(uintptr_t)kv_value(item, offset, len);
 }

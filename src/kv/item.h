@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What lies in a segment: records. Three kinds, each with the same 20 bytes in front, each a
+ * Records, the content of segments. Three kinds, each with the same 20 bytes in front and a
  * multiple of 4 bytes long:
  *
  *   small item    header [length 4] [flags 4] key value
@@ -8,18 +8,16 @@
  *   extent        header length 4, bytes     (a part of the value of a large item)
  *
  * The length is that of the value, of an extent that of its bytes. A small item whose value has
- * less than 255 bytes has it in its status instead. The value of a large item is cut so that extent
- * 0 has first_bytes and each further one fills a whole segment, but for the last: the extent of an
- * offset is found by a division.
+ * less than 255 bytes has the length in its status instead (inline_len). The value of a large item
+ * is split so that extent 0 has first_bytes and each further one fills a segment, except the last:
+ * a division finds the extent of an offset.
  *
- * Who may write what, and when:
+ * Who writes what, and when:
  *   - Before publication the worker that made the record writes all of it.
- *   - The generation, the state's marks and `cas` are set by that worker just before the item is
- *     published.
- *   - After publication everything is immutable, but for two words. `status` changes by
- *     compare-and-swap only, so no change of it is ever lost, and a change can be made on condition
- *     that nothing else changed: an item is touched and sealed so (update.c). `access` is written
- *     by any reader with a plain store of the whole word: two that race lose at most a hint for the
+ *   - That worker sets generation, state marks and `cas` just before publication.
+ *   - After publication only two words change. `status` changes by compare-and-swap only, so no
+ *     change of it is lost, and touching and sealing can be conditional on it (update.c). Readers
+ *     write `access` with a plain store of the whole word: a race loses at most a hint for the
  *     eviction.
  */
 #ifndef KV_ITEM_H
@@ -29,60 +27,59 @@
 #include "kv/atomic.h"
 #include "kv/kv.h"
 
-/* The marks of an item's status. The low bits are those of enum kv_state but KV_FETCHED. */
+/* Marks of an item's status. The low bits are those of enum kv_state without KV_FETCHED. */
 enum kv_mark {
-    KV_MARK_SEALED = 1 << 0, /* its successor is being made: nothing is changed in place any more */
+    KV_MARK_SEALED = 1 << 0, /* is being replaced: nothing changes in place any more */
     KV_MARK_STATE = KV_STALE | KV_WON | KV_KEY_BINARY,
-    KV_MARK_DEAD = 1 << 4,  /* was unlinked from the index: walkers can skip it */
-    KV_MARK_FLAGS = 1 << 5, /* has client flags that are not 0 */
+    KV_MARK_DEAD = 1 << 4,  /* unlinked from the index: walks skip it */
+    KV_MARK_FLAGS = 1 << 5, /* has client flags other than 0 */
     KV_MARK_LARGE = 1 << 6,
     KV_MARK_EXTENT = 1 << 7
 };
 
 /* The low bits of kv_item.access; the seconds of the last access are above them. */
 enum kv_access {
-    KV_ACCESS_FETCHED = 1 << 0, /* KV_FETCHED */
-    KV_ACCESS_SPARED = 1 << 1, /* of a large item: its head was spared, its extents are to be too */
-    KV_ACCESS_FREQ = 3 << 2,   /* how often it was fetched since the eviction last came by */
+    KV_ACCESS_FETCHED = 1 << 0,  /* KV_FETCHED */
+    KV_ACCESS_RETAINED = 1 << 1, /* large item whose head stays: its extents stay, too */
+    KV_ACCESS_FREQ = 3 << 2,     /* fetches since eviction last examined the item */
     KV_ACCESS_BITS = 15
 };
 
 #define KV_ACCESS_FREQ_SHIFT 2
 #define KV_ACCESS_SECONDS_SHIFT 4 /* leaves eight years of seconds */
 
-/* kv_item.status: exptime 32, key_len 8, generation 8, marks 8, near_len 8, from the low end. */
+/* kv_item.status: exptime 32, key_len 8, generation 8, marks 8, inline_len 8, from the low end. */
 #define KV_STATUS_KEY_LEN_SHIFT 32
 #define KV_STATUS_GENERATION_SHIFT 40
 #define KV_STATUS_MARKS_SHIFT 48
-#define KV_STATUS_NEAR_LEN_SHIFT 56
+#define KV_STATUS_INLINE_LEN_SHIFT 56
 
-#define KV_NEAR_LEN_NONE 255u /* the length stands in far_len */
+#define KV_INLINE_LEN_NONE 255u /* the length is in long_len */
 
 #define KV_STATUS_SEALED ((uint64_t)KV_MARK_SEALED << KV_STATUS_MARKS_SHIFT)
 #define KV_STATUS_DEAD ((uint64_t)KV_MARK_DEAD << KV_STATUS_MARKS_SHIFT)
 
 /*
- * A record begins at a multiple of 4, but the two words of its header that change by
- * compare-and-swap lie at multiples of 8: status and cas come first and access after them, or the
- * other way round where that is not so.
+ * A record begins at a multiple of 4, but the 8-byte words status and cas must be aligned to 8:
+ * they come first, and access after them, or else the other way round.
  */
 struct kv_item {
     uint32_t header[5];
-    uint32_t far_len; /* if near_len is KV_NEAR_LEN_NONE; else flags or key begin here already */
+    uint32_t long_len; /* only if inline_len is KV_INLINE_LEN_NONE; else flags or key begin here */
 };
 
-#define KV_ITEM_NEAR_BYTES ((uint32_t)offsetof(struct kv_item, far_len))
-#define KV_ITEM_FAR_BYTES ((uint32_t)sizeof(struct kv_item))
+#define KV_HEADER_BYTES ((uint32_t)offsetof(struct kv_item, long_len))
+#define KV_LONG_HEADER_BYTES ((uint32_t)sizeof(struct kv_item))
 
 U_STATIC_ASSERT(sizeof(struct kv_item) == 24, kv_item_bytes);
-U_STATIC_ASSERT(offsetof(struct kv_item, far_len) == 20, kv_item_near_bytes);
+U_STATIC_ASSERT(offsetof(struct kv_item, long_len) == 20, kv_item_near_bytes);
 
 static inline kv_atomic_u64 *kv_item_status_at(const struct kv_item *item)
 {
     return (kv_atomic_u64 *)((uintptr_t)item + ((uintptr_t)item & 4));
 }
 
-/* Of an extent: the hash of its item's key, to find the item by. */
+/* In an extent: the hash of its item's key. */
 static inline kv_atomic_u64 *kv_item_cas_at(const struct kv_item *item)
 {
     return kv_item_status_at(item) + 1;
@@ -112,13 +109,13 @@ static inline uint32_t kv_status_exptime(uint64_t status)
     return (uint32_t)status;
 }
 
-/* Of an extent: 0. */
+/* 0 for an extent. */
 static inline uint32_t kv_status_key_len(uint64_t status)
 {
     return (uint8_t)(status >> KV_STATUS_KEY_LEN_SHIFT);
 }
 
-/* The low bits of kv.generation at publication. */
+/* The low bits of the number of flushes at publication (generation.h). */
 static inline uint8_t kv_status_generation(uint64_t status)
 {
     return (uint8_t)(status >> KV_STATUS_GENERATION_SHIFT);
@@ -129,25 +126,25 @@ static inline uint8_t kv_status_marks(uint64_t status)
     return (uint8_t)(status >> KV_STATUS_MARKS_SHIFT);
 }
 
-static inline uint32_t kv_status_near_len(uint64_t status)
+static inline uint32_t kv_status_inline_len(uint64_t status)
 {
-    return (uint32_t)(status >> KV_STATUS_NEAR_LEN_SHIFT);
+    return (uint32_t)(status >> KV_STATUS_INLINE_LEN_SHIFT);
 }
 
 /* Whether the key follows the header and the value the key, and client flags are 0. */
-static inline bool kv_status_is_near(uint64_t status)
+static inline bool kv_status_is_compact(uint64_t status)
 {
     const uint64_t else_marks = (uint64_t)(KV_MARK_FLAGS | KV_MARK_LARGE | KV_MARK_EXTENT)
                                 << KV_STATUS_MARKS_SHIFT;
-    return (status & else_marks) == 0 && kv_status_near_len(status) != KV_NEAR_LEN_NONE;
+    return (status & else_marks) == 0 && kv_status_inline_len(status) != KV_INLINE_LEN_NONE;
 }
 
 static inline uint64_t kv_status_make(uint32_t exptime, uint32_t key_len, uint8_t marks,
-                                      uint32_t near_len)
+                                      uint32_t inline_len)
 {
     return exptime | (uint64_t)key_len << KV_STATUS_KEY_LEN_SHIFT |
            (uint64_t)marks << KV_STATUS_MARKS_SHIFT |
-           (uint64_t)near_len << KV_STATUS_NEAR_LEN_SHIFT;
+           (uint64_t)inline_len << KV_STATUS_INLINE_LEN_SHIFT;
 }
 
 static inline uint64_t kv_status_with_exptime(uint64_t status, uint32_t exptime)
@@ -172,13 +169,13 @@ static inline uint64_t kv_item_status(const struct kv_item *item)
     return kv_u64_load_relaxed(kv_item_status_at(item));
 }
 
-/* Before publication, and by the one who takes a sealed item out of the index (index.c). */
+/* Before publication, and by the worker that removes a sealed item from the index (index.c). */
 static inline void kv_item_status_set(struct kv_item *item, uint64_t status)
 {
     kv_u64_store_relaxed(kv_item_status_at(item), status);
 }
 
-/* Changes the status if it is *expected; if not, says in *expected what it is. */
+/* Changes the status if it is *expected; else stores the current one in *expected. */
 static inline bool kv_item_status_cas(struct kv_item *item, uint64_t *expected, uint64_t status)
 {
     return kv_u64_cas_acq_rel(kv_item_status_at(item), expected, status);
@@ -251,7 +248,7 @@ static inline void kv_item_access_store(struct kv_item *item, uint32_t access)
     kv_u32_store_relaxed(kv_item_access_at(item), access);
 }
 
-/* Stores only what differs: the line of a hot item stays shared between the cores. */
+/* Stores only a change, so that the cache line of a hot item stays shared between cores. */
 static inline void kv_item_access_set(struct kv_item *item, uint32_t was, uint32_t access)
 {
     if (was != access)
@@ -280,19 +277,19 @@ static inline uint32_t kv_extents_bytes(uint32_t count)
     return (uint32_t)sizeof(struct kv_extents) + count * (uint32_t)sizeof(struct kv_item *);
 }
 
-/* The bytes before flags and key, of an item that is not large. */
-static inline uint32_t kv_near_len_header_bytes(uint32_t near_len)
+/* Bytes before flags and key of an item that is not large. */
+static inline uint32_t kv_header_bytes(uint32_t inline_len)
 {
-    return near_len == KV_NEAR_LEN_NONE ? KV_ITEM_FAR_BYTES : KV_ITEM_NEAR_BYTES;
+    return inline_len == KV_INLINE_LEN_NONE ? KV_LONG_HEADER_BYTES : KV_HEADER_BYTES;
 }
 
 /*
- * Where the optional client flags, and after them the key, begin: bytes from the header's start.
- * `status` is the item's: what is looked at of it here never changes.
+ * Offset of the optional client flags, after which the key follows. Uses only parts of the status
+ * that never change.
  */
 static inline uint32_t kv_item_flags_offset(const struct kv_item *item, uint64_t status)
 {
-    uint32_t offset = kv_near_len_header_bytes(kv_status_near_len(status));
+    uint32_t offset = kv_header_bytes(kv_status_inline_len(status));
     if (U_UNLIKELY(kv_status_marks(status) & KV_MARK_LARGE))
         offset += kv_extents_bytes(kv_item_extents(item)->count);
     return offset;
@@ -307,13 +304,13 @@ static inline uint32_t kv_item_key_offset(const struct kv_item *item, uint64_t s
 /* The length of the value, of an extent that of its bytes. */
 static inline uint32_t kv_item_value_len(const struct kv_item *item, uint64_t status)
 {
-    uint32_t near_len = kv_status_near_len(status);
-    return near_len == KV_NEAR_LEN_NONE ? item->far_len : near_len;
+    uint32_t inline_len = kv_status_inline_len(status);
+    return inline_len == KV_INLINE_LEN_NONE ? item->long_len : inline_len;
 }
 
 static inline uint32_t kv_extent_len(const struct kv_item *extent)
 {
-    return extent->far_len;
+    return extent->long_len;
 }
 
 static inline const uint8_t *kv_item_key(const struct kv_item *item)
@@ -335,25 +332,25 @@ static inline uint32_t kv_record_round(uint32_t bytes)
     return (bytes + 3u) & ~3u;
 }
 
-/* Length of a record of which kv_status_is_near() is false. */
-uint32_t kv_record_bytes_far(const struct kv_item *record, uint64_t status);
+/* kv_record_bytes() of a record whose kv_status_is_compact() is false. */
+uint32_t kv_record_bytes_slow(const struct kv_item *record, uint64_t status);
 
-/* Length of the record itself, without what a large item has elsewhere. */
+/* Bytes of the record itself, without the extents of a large item. */
 static inline uint32_t kv_record_bytes(const struct kv_item *record)
 {
     uint64_t status = kv_item_status(record);
-    if (U_UNLIKELY(!kv_status_is_near(status)))
-        return kv_record_bytes_far(record, status);
-    return kv_record_round(KV_ITEM_NEAR_BYTES + kv_status_key_len(status) +
-                           kv_status_near_len(status));
+    if (U_UNLIKELY(!kv_status_is_compact(status)))
+        return kv_record_bytes_slow(record, status);
+    return kv_record_round(KV_HEADER_BYTES + kv_status_key_len(status) +
+                           kv_status_inline_len(status));
 }
 
-/* Copies what never changes, but for the status, of a record that is so many bytes long. */
+/* Copies the immutable part of a record of so many bytes: all but status, cas and access. */
 static inline void kv_record_copy_fixed(struct kv_item *to, const struct kv_item *from,
                                         uint32_t bytes)
 {
-    u_copy((uint8_t *)to + KV_ITEM_NEAR_BYTES, (const uint8_t *)from + KV_ITEM_NEAR_BYTES,
-           bytes - KV_ITEM_NEAR_BYTES);
+    u_copy((uint8_t *)to + KV_HEADER_BYTES, (const uint8_t *)from + KV_HEADER_BYTES,
+           bytes - KV_HEADER_BYTES);
 }
 
 static inline bool kv_item_has_key(const struct kv_item *item, const struct kv_key *key)
@@ -366,37 +363,38 @@ static inline bool kv_item_has_key(const struct kv_item *item, const struct kv_k
 
 /* ---- item.c ------------------------------------------------------------------------------ */
 
-/*
- * Bytes of all records of an item: what it takes of the memory. Source of kv_stats.item_bytes and
- * of the live bytes of segments.
- */
+/* Bytes of all records of an item, as in kv_stats.item_bytes and the segments' live bytes. */
 uint64_t kv_item_bytes(const struct kv_item *item);
 
-/* Has its time come, or was it stored before the last flush? */
+/* Whether the item is valid, expired or flushed. */
 enum kv_found kv_item_validity(const struct kv_worker *worker, const struct kv_item *item);
 
 /*
- * Turns the hold that an unpublished record has on its segment into live bytes, just before it is
- * published; and back, when the publication was lost to another worker.
+ * Publishing exchanges the hold that an unpublished record has on its segment for live bytes:
+ * charge just before, uncharge if another worker was faster. Discharge takes the live bytes of an
+ * unlinked record off.
  */
 void kv_record_charge(struct kv_worker *worker, const struct kv_item *record);
 void kv_record_uncharge(struct kv_worker *worker, const struct kv_item *record);
-
-/* Takes the live bytes of a record that was just unlinked from its segment. */
 void kv_record_discharge(struct kv_worker *worker, const struct kv_item *record);
 
-/* The same for all records of an item. */
-void kv_item_charge(struct kv_worker *worker, const struct kv_item *item);
-void kv_item_uncharge(struct kv_worker *worker, const struct kv_item *item);
-void kv_item_discharge(struct kv_worker *worker, const struct kv_item *item);
+/* Applies a function to all records of an item: the extents of a large one, then the head. */
+static inline void kv_item_each_record(struct kv_worker *worker, const struct kv_item *item,
+                                       void (*apply)(struct kv_worker *worker,
+                                                     const struct kv_item *record))
+{
+    if (U_UNLIKELY(kv_item_is_large(item))) {
+        const struct kv_extents *extents = kv_item_extents(item);
+        for (uint32_t i = 0; i < extents->count; i++)
+            apply(worker, extents->at[i]);
+    }
+    apply(worker, item);
+}
 
-/*
- * Remembers that the caller of the engine now knows pointers into the item, so that this worker
- * doesn't reuse the memory before its own next quiescent state.
- */
+/* Records a view into the item: this worker does not reuse its memory while the view is valid. */
 void kv_item_mark_seen(struct kv_worker *worker, const struct kv_item *item);
 
-/* Widens the bounds of expiry of the item's segments by the item's exptime. */
+/* Widens the bounds of expiry of the item's segments for exptime. */
 void kv_item_note_exptime(struct kv_worker *worker, const struct kv_item *item, uint32_t exptime);
 
 #endif

@@ -2,9 +2,8 @@
 /*
  * The table and its workers: memory mapped, workers registered, time and quiescent states.
  *
- * The memory is one range of addresses; resize.c says how it is laid out, memory.h what is behind
- * it. Pages are touched as they are used or a little ahead (touch.h), but for reserved huge ones.
- * What depends on the number of workers only (their structs) is on the heap and not counted.
+ * The memory is one range of addresses: resize.c defines its layout, memory.h the kinds of pages.
+ * The structs of workers are on the heap and do not count towards the memory limit.
  */
 #include "kv/kv.h"
 
@@ -15,13 +14,13 @@
 #include "kv/poison.h"
 
 #define MEMORY_BYTES_MIN (UINT64_C(1) << 20)
-#define HUGE_MEMORY_BYTES_MIN (16 * KV_HUGE_PAGE_BYTES) /* with less they are not worth it */
+#define HUGE_MEMORY_BYTES_MIN (16 * KV_HUGE_PAGE_BYTES) /* below: ordinary pages */
 #define RECORDS_PER_QUIESCE 128
 #define RECLAIM_PER_QUIESCE 16
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* Without addresses for a higher limit, if the system has none to spare. */
+/* Maps addresses for the highest limit, or else for the first one only. */
 static const char *plan_and_map(struct kv *kv, struct kv_layout *layout)
 {
     const char *error = kv_layout_plan(&kv->config, layout);
@@ -34,7 +33,7 @@ static const char *plan_and_map(struct kv *kv, struct kv_layout *layout)
     return "cannot map the memory for items: lower the memory limit";
 }
 
-/* Zeroed pages of their own, touched as they are used. */
+/* Maps zeroed pages for the ghost queue. */
 static const char *ghosts_map(struct kv *kv)
 {
     uint64_t bytes = kv_ghosts_bytes(&kv->config);
@@ -50,8 +49,8 @@ static const char *ghosts_map(struct kv *kv)
 }
 
 /*
- * What is in use at the beginning: the first table, the headers, the segments of the limit. And the
- * addresses of the next tables, while they are small.
+ * Makes accessible what is used from the start: the first table (and the next ones while they are
+ * small), segment headers, and the segments of the limit.
  */
 static bool open_memory(struct kv_memory *memory, const struct kv_layout *layout)
 {
@@ -70,7 +69,7 @@ static bool open_memory(struct kv_memory *memory, const struct kv_layout *layout
            kv_memory_open(items + memory->huge_bytes, items_bytes - memory->huge_bytes);
 }
 
-/* Pages and nodes, before anything is touched. */
+/* Sets kinds of pages and NUMA nodes, before any page is faulted in. */
 static bool place_memory(struct kv *kv, const struct kv_layout *layout)
 {
     const struct kv_config *config = &kv->config;
@@ -80,6 +79,8 @@ static bool place_memory(struct kv *kv, const struct kv_layout *layout)
         !kv_memory_take_huge(&kv->memory, items, items_bytes, config->numa_nodes))
         return false;
     kv_memory_interleave(&kv->memory, config->numa_nodes);
+    if (!config->dump_items)
+        kv_memory_hide(&kv->memory, items);
     if (config->huge_pages || config->memory_bytes >= HUGE_MEMORY_BYTES_MIN)
         kv_memory_advise(&kv->memory, items);
     return true;
@@ -106,7 +107,8 @@ static const char *lay_out(struct kv *kv)
                      (struct kv_segment *)(void *)(base + layout.headers_offset), layout.count,
                      layout.segment_shift, &kv->epoch);
     kv_u64_store_relaxed(&kv->memory_limit_bytes, kv->config.memory_bytes);
-    kv_segments_touched(&kv->segments, (uint32_t)(kv->memory.huge_bytes >> layout.segment_shift));
+    kv_segments_set_faulted(&kv->segments,
+                            (uint32_t)(kv->memory.huge_bytes >> layout.segment_shift));
     kv_limit_derive(kv, layout.count);
     return NULL;
 }
@@ -116,24 +118,11 @@ void kv_placement(const struct kv *kv, struct kv_placement *placement)
     *placement = kv->memory.placement;
 }
 
-/* ---- policies ---------------------------------------------------------------------------- */
-
-static const struct kv_policy *const policies[KV_POLICIES] = {
-    [KV_POLICY_S3FIFO] = &kv_policy_s3fifo,
-    [KV_POLICY_CLOCK] = &kv_policy_clock,
-    [KV_POLICY_RANDOM] = &kv_policy_random,
-};
-
-const char *kv_policy_name(enum kv_policy_kind kind)
-{
-    return policies[kind]->name;
-}
-
 /* ---- table ------------------------------------------------------------------------------- */
 
 static void *zeroed_lines(size_t count, size_t bytes)
 {
-    void *lines = aligned_alloc(U_LINE_BYTES, count * bytes);
+    void *lines = aligned_alloc(U_CACHE_LINE_BYTES, count * bytes);
     if (lines)
         u_zero(lines, count * bytes);
     return lines;
@@ -165,7 +154,7 @@ struct kv *kv_create(const struct kv_config *config, const char **error)
         return NULL;
     }
     kv->config = *config;
-    kv->policy = policies[config->policy];
+    kv->policy = kv_policy_at(config->policy);
     kv->config.memory_bytes &= ~(uint64_t)(sizeof(struct kv_bucket) - 1);
     kv_hash_init(&kv->hash, config->secret);
     kv_u64_store_relaxed(&kv->cas_next, 1);
@@ -178,13 +167,13 @@ struct kv *kv_create(const struct kv_config *config, const char **error)
         kv_destroy(kv);
         return NULL;
     }
-    kv_touch_start(&kv->touch, &kv->segments, config->touch_ahead_bytes, config->numa_nodes);
+    kv_prefault_start(&kv->prefault, &kv->segments, config->touch_ahead_bytes, config->numa_nodes);
     return kv;
 }
 
 void kv_destroy(struct kv *kv)
 {
-    kv_touch_stop(&kv->touch);
+    kv_prefault_stop(&kv->prefault);
     if (kv->workers)
         for (unsigned i = 0; i < kv->config.worker_max; i++) {
             free(kv->workers[i].seen);
@@ -245,17 +234,17 @@ void kv_leave(struct kv_worker *worker)
     for (unsigned log = 0; log < KV_LOGS; log++)
         kv_log_close(worker, log);
     if (kv_u64_load_relaxed(&worker->member->announced) != KV_EPOCH_OFFLINE)
-        kv_go_offline(worker);
+        kv_epoch_offline(worker->member);
     kv_u32_store_release(&worker->joined, 0);
 }
 
 void kv_tick(struct kv_worker *worker, uint32_t now_s)
 {
     worker->now_s = now_s;
-    worker->access_most = kv_access_most(worker);
+    worker->access_saturated = kv_access_saturated(worker);
 }
 
-void kv_evicted_tell(struct kv_worker *worker, kv_evicted *tell, void *ctx)
+void kv_on_evicted(struct kv_worker *worker, kv_evicted *tell, void *ctx)
 {
     worker->evicted = tell;
     worker->evicted_ctx = ctx;
@@ -264,18 +253,19 @@ void kv_evicted_tell(struct kv_worker *worker, kv_evicted *tell, void *ctx)
 void kv_quiesce(struct kv_worker *worker)
 {
     worker->turn++;
-    kv_announce(worker);
+    kv_epoch_announce(&worker->kv->epoch, worker->member);
     kv_log_reclaim(worker, RECLAIM_PER_QUIESCE);
     if (U_UNLIKELY(kv_segments_differ(&worker->kv->segments)))
         kv_resize_step(worker);
     if (worker->cut.count > 0)
         kv_overflow_reclaim(worker);
     kv_grow_step(worker);
+    kv_purge_step(worker);
     kv_sweep_step(worker);
     kv_evict_step(worker, RECORDS_PER_QUIESCE);
 }
 
-void kv_views_done(struct kv_worker *worker)
+void kv_release_views(struct kv_worker *worker)
 {
     worker->turn++;
 }
@@ -283,7 +273,7 @@ void kv_views_done(struct kv_worker *worker)
 void kv_offline(struct kv_worker *worker)
 {
     worker->turn++;
-    kv_go_offline(worker);
+    kv_epoch_offline(worker->member);
 }
 
 void kv_online(struct kv_worker *worker)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looking keys up. The path that must be fast: no lock, no read-modify-write, no shared store. */
+/* Lookups, prefetches and pins. A hit takes no lock and no read-modify-write. */
 #include "kv/engine.h"
 #include "kv/tag.h"
 
-#define PREFETCH_BYTES_MAX 1024 /* what is read in a row beyond that the processor foresees */
+#define PREFETCH_BYTES_MAX 1024 /* the hardware prefetcher continues from there */
 
 void kv_prefetch_bucket(const struct kv_worker *worker, struct kv_key *key)
 {
@@ -12,33 +12,33 @@ void kv_prefetch_bucket(const struct kv_worker *worker, struct kv_key *key)
     const struct kv_bucket *head =
         kv_table_chain(index, kv_position_power(index, position), position);
     U_PREFETCH(head);
-    key->place = head;
-    key->word = 0;
+    key->hint.at = head;
+    key->hint.word = 0;
 }
 
-/* Remembers what is in the bucket now. Returns whether the key's tag is there. */
-static inline bool find_place(const struct kv_bucket *bucket, struct kv_key *key)
+/* Sets the key's hint to a slot of the bucket with its tag. False if there is none. */
+static inline bool hint_set(const struct kv_bucket *bucket, struct kv_key *key)
 {
     uint64_t hash = key->hash;
     const kv_atomic_u64 *slot = kv_tag_search(bucket, hash);
     if (U_UNLIKELY(slot == U_NULL))
         return false;
     uint64_t word = kv_u64_load_acquire(slot);
-    key->place = slot;
-    key->word = word;
+    key->hint.at = slot;
+    key->hint.word = word;
     return kv_word_is_plain(word, hash);
 }
 
-static inline const struct kv_item *prefetch_place(const struct kv_index *index,
-                                                   const struct kv_key *key)
+static inline const struct kv_item *prefetch_hinted(const struct kv_index *index,
+                                                    const struct kv_key *key)
 {
-    const struct kv_item *item = kv_word_item(index, key->word);
+    const struct kv_item *item = kv_word_item(index, key->hint.word);
     U_PREFETCH(item);
-    U_PREFETCH((const uint8_t *)item + U_LINE_BYTES);
+    U_PREFETCH((const uint8_t *)item + U_CACHE_LINE_BYTES);
     return item;
 }
 
-/* Not in the bucket that was fetched. Overflow buckets are few, so nobody waits to look there. */
+/* The tag is not in the first bucket: searches the chain without prefetching its buckets. */
 static U_NOINLINE const struct kv_item *prefetch_in_chain(const struct kv_index *index,
                                                           struct kv_key *key)
 {
@@ -47,23 +47,23 @@ static U_NOINLINE const struct kv_item *prefetch_in_chain(const struct kv_index 
         kv_table_chain(index, kv_position_power(index, position), position);
     const struct kv_bucket *bucket = head;
     for (; bucket != U_NULL; bucket = kv_bucket_next(index, head, bucket)) {
-        if (find_place(bucket, key))
-            return prefetch_place(index, key);
+        if (hint_set(bucket, key))
+            return prefetch_hinted(index, key);
     }
-    key->place = U_NULL;
-    key->word = 0;
+    key->hint.at = U_NULL;
+    key->hint.word = 0;
     return U_NULL;
 }
 
 const struct kv_item *kv_prefetch_item(const struct kv_worker *worker, struct kv_key *key)
 {
     const struct kv_index *index = &worker->kv->index;
-    /* Called once more for the same key, it has a slot of a bucket there. */
+    /* A repeated call for a key finds a slot in hint.at: round down to the bucket. */
     const struct kv_bucket *bucket =
-        (const struct kv_bucket *)((uintptr_t)key->place & ~(uintptr_t)(sizeof(*bucket) - 1));
-    if (U_UNLIKELY(bucket == U_NULL || !find_place(bucket, key)))
+        (const struct kv_bucket *)((uintptr_t)key->hint.at & ~(uintptr_t)(sizeof(*bucket) - 1));
+    if (U_UNLIKELY(bucket == U_NULL || !hint_set(bucket, key)))
         return prefetch_in_chain(index, key);
-    return prefetch_place(index, key);
+    return prefetch_hinted(index, key);
 }
 
 void kv_prefetch_value(const struct kv_item *item)
@@ -73,9 +73,9 @@ void kv_prefetch_value(const struct kv_item *item)
     if (U_LIKELY((kv_status_marks(status) & KV_MARK_LARGE) == 0))
         bytes += kv_item_value_len(item, status);
     bytes = u_min32(bytes, PREFETCH_BYTES_MAX);
-    /* As many turns for all items of a length, wherever they begin, so that they are foreseen. */
+    /* The number of iterations depends on the length only, so that it can be predicted. */
     const uint8_t *at = (const uint8_t *)item;
-    for (uint32_t next = 2 * U_LINE_BYTES; next < bytes; next += U_LINE_BYTES)
+    for (uint32_t next = 2 * U_CACHE_LINE_BYTES; next < bytes; next += U_CACHE_LINE_BYTES)
         U_PREFETCH(at + next);
     U_PREFETCH(at + bytes - 1);
 }
@@ -89,10 +89,9 @@ void kv_view_fill(struct kv_view *view, const struct kv_item *item, uint64_t sta
 
 bool kv_unlink_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t hash, uint64_t word)
 {
-    /* Sealed as it was found to be over: somebody whose clock is behind may be about to touch it.
-     */
+    /* Seal with the status found invalid: a worker with an older clock may be touching the item. */
     uint64_t status = kv_item_status(item);
-    if (kv_status_validity(worker, status) == KV_HIT)
+    if (kv_status_validity(worker, item, status) == KV_HIT)
         return false;
     uint64_t sealed = status | KV_STATUS_SEALED;
     if (status != sealed && !kv_item_status_cas(item, &status, sealed))
@@ -104,10 +103,11 @@ void kv_remove_invalid(struct kv_worker *worker, struct kv_item *item, uint64_t 
                        enum kv_found found)
 {
     if (kv_unlink_invalid(worker, item, hash, word))
-        kv_unlinked(worker, item, found == KV_MISS_EXPIRED ? KV_END_EXPIRED : KV_END_FLUSHED);
+        kv_account_unlinked(worker, item,
+                            found == KV_MISS_EXPIRED ? KV_REMOVAL_EXPIRED : KV_REMOVAL_FLUSHED);
 }
 
-/* Counts as accessed. */
+/* Counts an access. */
 static inline void touch(const struct kv_worker *worker, struct kv_item *item)
 {
     uint32_t access = kv_item_access(item);
@@ -118,9 +118,9 @@ enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct 
 {
     const struct kv_index *index = &worker->kv->index;
     struct kv_find find;
-    if (!kv_index_search_place(index, key, &find) && !kv_index_search(index, key, &find))
+    if (!kv_index_find(index, key, &find))
         return KV_MISS;
-    enum kv_found found = kv_status_validity(worker, find.status);
+    enum kv_found found = kv_status_validity(worker, find.item, find.status);
     if (U_UNLIKELY(found != KV_HIT)) {
         kv_remove_invalid(worker, find.item, key->hash, find.word, found);
         return found;
@@ -131,49 +131,41 @@ enum kv_found kv_get(struct kv_worker *worker, const struct kv_key *key, struct 
     return KV_HIT;
 }
 
-U_STATIC_ASSERT(KV_SHORT_MAX == KV_NEAR_LEN_NONE - 1, kv_short_max_is_that_of_the_status);
+U_STATIC_ASSERT(KV_SHORT_MAX == KV_INLINE_LEN_NONE - 1, kv_short_max_is_that_of_the_status);
 
 bool kv_get_short(struct kv_worker *worker, const struct kv_key *key, struct kv_short *found)
 {
-    if (U_UNLIKELY(!kv_place_holds(key)))
+    struct kv_find find;
+    /* A longer key would be compared by a call, which costs the caller its registers. */
+    if (U_UNLIKELY(key->len > U_SHORT_BYTES || !kv_find_short(worker, key, &find)))
         return false;
-    struct kv_item *item = kv_word_item(&worker->kv->index, key->word);
-    uint64_t status = kv_item_status(item);
-    const uint8_t *item_key = (const uint8_t *)item + KV_ITEM_NEAR_BYTES;
-    found->value = item_key + key->len;
-    found->value_len = kv_status_near_len(status);
-    /* Nothing is called here: a long key would be compared by a function. */
-    if (U_UNLIKELY(!kv_status_is_plain(worker, status, key->len) ||
-                   found->value_len > KV_SHORT_MAX || key->len > U_SHORT_BYTES ||
-                   !u_equal_short(item_key, key->bytes, key->len)))
-        return false;
-    if (U_UNLIKELY(kv_item_access(item) != worker->access_most))
-        touch(worker, item);
+    found->value = find.key + key->len;
+    found->value_len = kv_status_inline_len(find.status);
+    if (U_UNLIKELY(kv_item_access(find.item) != worker->access_saturated))
+        touch(worker, find.item);
     return true;
 }
 
 enum kv_found kv_peek(struct kv_worker *worker, const struct kv_key *key, struct kv_view *view)
 {
-    uint64_t word;
-    struct kv_item *item = kv_index_find(&worker->kv->index, key, &word);
-    if (!item)
+    struct kv_find find;
+    if (!kv_index_find(&worker->kv->index, key, &find))
         return KV_MISS;
-    uint64_t status = kv_item_status(item);
-    enum kv_found found = kv_status_validity(worker, status);
+    enum kv_found found = kv_status_validity(worker, find.item, find.status);
     if (found == KV_HIT) {
-        kv_view_fill(view, item, status);
-        kv_item_mark_seen(worker, item);
+        kv_view_fill_found(view, &find);
+        kv_found_mark_seen(worker, &find);
     }
     return found;
 }
 
-void kv_spare(struct kv_worker *worker, const struct kv_key *key)
+void kv_bump(struct kv_worker *worker, const struct kv_key *key)
 {
-    uint64_t word;
-    struct kv_item *item = kv_index_find(&worker->kv->index, key, &word);
-    if (item)
-        kv_item_access_set(item, kv_item_access(item),
-                           kv_access_counted(worker, kv_item_access(item)));
+    struct kv_find find;
+    if (kv_index_find(&worker->kv->index, key, &find)) {
+        uint32_t access = kv_item_access(find.item);
+        kv_item_access_set(find.item, access, kv_access_counted(worker, access));
+    }
 }
 
 /* ---- pins -------------------------------------------------------------------------------- */
@@ -187,27 +179,20 @@ static void hold(struct kv_worker *worker, const struct kv_item *record)
 static void unhold(struct kv_worker *worker, const struct kv_item *record)
 {
     struct kv_segments *segments = &worker->kv->segments;
-    kv_segment_subtract(segments, kv_segment_of(segments, record), KV_SEGMENT_HOLD);
+    uint32_t index = kv_segment_of(segments, record);
+    kv_segment_subtract(segments, index, KV_SEGMENT_HOLD);
 }
 
 void kv_pin(struct kv_worker *worker, const struct kv_item *item)
 {
-    if (kv_item_is_large(item)) {
-        const struct kv_extents *extents = kv_item_extents(item);
-        for (uint32_t i = 0; i < extents->count; i++)
-            hold(worker, extents->at[i]);
-    }
-    hold(worker, item);
+    U_ASSERT(item != U_NULL);
+    kv_item_each_record(worker, item, hold);
     kv_count(worker, KV_COUNT_PINS, 1);
 }
 
 void kv_unpin(struct kv_worker *worker, const struct kv_item *item)
 {
-    if (kv_item_is_large(item)) {
-        const struct kv_extents *extents = kv_item_extents(item);
-        for (uint32_t i = 0; i < extents->count; i++)
-            unhold(worker, extents->at[i]);
-    }
-    unhold(worker, item);
+    U_ASSERT(item != U_NULL);
+    kv_item_each_record(worker, item, unhold);
     kv_count(worker, KV_COUNT_UNPINS, 1);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mapped memory, its pages and its nodes; memory.h says which and why. */
+/* Mapped memory, its pages and NUMA nodes (memory.h). */
 #define _GNU_SOURCE /* MAP_HUGETLB, MADV_HUGEPAGE, syscall() */
 #include "kv/memory.h"
 
@@ -51,7 +51,7 @@ static bool is_huge(const struct kv_memory *memory, const uint8_t *at)
 
 bool kv_memory_close(const struct kv_memory *memory, uint8_t *from, uint64_t bytes)
 {
-    /* Kernels before 6.1 would take the whole huge page away that the bytes are a part of. */
+    /* Kernels before 6.1 would release the whole huge page. */
     return !is_huge(memory, from) && madvise(from, bytes, MADV_DONTNEED) == 0;
 }
 
@@ -66,7 +66,7 @@ uint64_t kv_memory_huge_part(uint64_t bytes)
     return bytes & ~(KV_HUGE_PAGE_BYTES - 1);
 }
 
-/* 0, or an errno value: no memory policy for one node, where there is no choice. */
+/* Returns 0 or an errno value. One node needs no memory policy. */
 static int interleave(uint8_t *from, uint64_t bytes, uint64_t nodes)
 {
     if ((nodes & (nodes - 1)) == 0)
@@ -74,7 +74,7 @@ static int interleave(uint8_t *from, uint64_t bytes, uint64_t nodes)
     unsigned long mask[64 / (8 * sizeof(unsigned long))];
     for (unsigned i = 0; i < sizeof(mask) / sizeof(mask[0]); i++)
         mask[i] = (unsigned long)(nodes >> (i * 8 * sizeof(mask[0])));
-    /* One more than there are: the kernel takes the last one away. */
+    /* The kernel ignores the last bit of maxnode. */
     long rc = syscall(SYS_mbind, from, bytes, MPOL_INTERLEAVE, mask, 64 + 1, 0);
     return rc < 0 ? errno : 0;
 }
@@ -85,8 +85,8 @@ void kv_memory_interleave(struct kv_memory *memory, uint64_t nodes)
 }
 
 /*
- * The pages are there from now on, or it is known that they are not: the kernel's count of what is
- * set aside knows nothing of what a control group or a node may give. 0 or an errno value.
+ * Allocates the pages now: the kernel's count of reserved pages ignores limits of control groups
+ * and nodes. Returns 0 or an errno value.
  */
 static int populate(uint8_t *from, uint64_t bytes)
 {
@@ -106,7 +106,7 @@ bool kv_memory_take_huge(struct kv_memory *memory, uint8_t *from, uint64_t bytes
     if (mmap(from, bytes, PROT_READ | PROT_WRITE, kind, -1, 0) == MAP_FAILED) {
         error = errno;
     } else {
-        (void)interleave(from, bytes, nodes); /* comes again for all of the memory */
+        (void)interleave(from, bytes, nodes); /* an error shows in kv_memory_interleave() */
         error = populate(from, bytes);
     }
     if (error == 0) {
@@ -116,8 +116,16 @@ bool kv_memory_take_huge(struct kv_memory *memory, uint8_t *from, uint64_t bytes
         return true;
     }
     memory->placement.huge_error = error;
-    /* A refusal may leave a hole where the addresses were. */
+    /* A refusal may leave the addresses unmapped. */
     return mmap(from, bytes, PROT_NONE, ADDRESSES_ONLY | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+void kv_memory_hide(const struct kv_memory *memory, uint8_t *from)
+{
+    uint8_t *end = memory->base + memory->bytes;
+    uint8_t *page = from + (PAGE_BYTES - (uintptr_t)from % PAGE_BYTES) % PAGE_BYTES;
+    if (page < end)
+        (void)madvise(page, (uint64_t)(end - page), MADV_DONTDUMP); /* since Linux 3.4 */
 }
 
 void kv_memory_advise(struct kv_memory *memory, uint8_t *from)
@@ -125,7 +133,7 @@ void kv_memory_advise(struct kv_memory *memory, uint8_t *from)
     uint8_t *end = memory->base + memory->bytes;
     if (memory->huge_bytes > 0)
         from = memory->huge_from + memory->huge_bytes;
-    /* A hint: may be refused. */
+    /* A hint; the kernel may refuse it. */
     if (from < end && madvise(from, (uint64_t)(end - from), MADV_HUGEPAGE) == 0 &&
         memory->placement.pages == KV_PAGES_SMALL)
         memory->placement.pages = KV_PAGES_ADVISED;

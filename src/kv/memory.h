@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table's memory as the system sees it: addresses, what pages are behind them, and on which
- * NUMA nodes. resize.c says what lies where.
+ * The table's memory as seen by the system: address space, kinds of pages, NUMA nodes. resize.c has
+ * the layout.
  *
  * Three kinds of pages:
- *   reserved huge ones   for the items, if the owner wants them and enough were set aside; all are
- *                        taken, and cleared, at once, so that no item ever waits for one nor fails
- *                        to get one
- *   advised ones         the kernel makes huge ones of them where it can
- *   ordinary ones        for the index: the first touch of a huge page takes too long to happen
- *                        while the index grows
- * Where a table has a thread for that (touch.h), it touches what is not a reserved page ahead.
- * Reserved ones stay with the table to its end, whatever its limit: a lower limit takes segments
- * out of service in any order, so seldom all of a page, and a page that was given back is one that
- * a higher limit might not get again, of which the system tells by ending the process only.
+ *   reserved huge pages   for items, if configured and enough are reserved; all are allocated and
+ *                         cleared at the start, so that no item waits for one or fails to get one
+ *   advised pages         the kernel makes transparent huge pages of them where it can
+ *   ordinary pages        for the index: clearing a huge page would delay its growth
+ * A prefault thread (prefault.h) faults in all but reserved pages ahead of use.
+ *
+ * Reserved pages are kept until kv_destroy() whatever the limit: a lower limit withdraws segments
+ * in any order, which rarely frees whole pages, and a page that was released might not be available
+ * when the limit rises again; the kernel reports that by SIGBUS only.
  */
 #ifndef KV_MEMORY_H
 #define KV_MEMORY_H
@@ -26,54 +25,50 @@
 #define KV_HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 
 struct kv_memory {
-    uint8_t *base;    /* of what the table uses: a multiple of huge pages; null: nothing mapped */
-    uint8_t *mapping; /* all of it, as mmap() gave it */
+    uint8_t *base;    /* start, aligned to huge pages; null: not mapped */
+    uint8_t *mapping; /* as returned by mmap() */
     uint64_t mapping_bytes;
-    uint64_t bytes;     /* from base on */
-    uint8_t *huge_from; /* the reserved huge pages: a range within */
+    uint64_t bytes;     /* usable, from base on */
+    uint8_t *huge_from; /* range of reserved huge pages */
     uint64_t huge_bytes;
     struct kv_placement placement;
 };
 
-/* Addresses with nothing behind them. False if the system has none to spare. */
+/* Reserves inaccessible address space. False if the system refuses. */
 bool kv_memory_map(struct kv_memory *memory, uint64_t bytes);
 
-/* Gives all of it back, if there is any. */
+/* Unmaps it, if mapped. */
 void kv_memory_unmap(struct kv_memory *memory);
 
-/* Makes bytes accessible, of which none is in a reserved huge page. False if the system refuses. */
+/* Makes bytes outside of reserved huge pages accessible. False if the system refuses. */
 bool kv_memory_open(uint8_t *from, uint64_t bytes);
 
 /*
- * Has the kernel bring the pages of accessible bytes, which stay as they are. False if it can't do
- * that (Linux before 5.14), or has no memory for them.
+ * Faults the pages of accessible bytes in, without changing the bytes. False before Linux 5.14 or
+ * without memory.
  */
 bool kv_memory_populate(uint8_t *from, uint64_t bytes);
 
-/*
- * Gives the pages back to the system; what they hold is lost. False and nothing done where they are
- * reserved huge ones.
- */
+/* Releases pages and their content. False, with nothing done, for reserved huge pages. */
 bool kv_memory_close(const struct kv_memory *memory, uint8_t *from, uint64_t bytes);
 
-/* So much of the memory for items can be huge pages: what they fill to their end. */
+/* `bytes` rounded down to whole huge pages. */
 uint64_t kv_memory_huge_part(uint64_t bytes);
 
 /*
- * Takes reserved huge pages for as much as they fill of the items' bytes, and makes them
- * accessible. If there are too few it takes none, and placement says why. False if the addresses
- * have been lost by the attempt. To be called before the memory is opened, and while no other
- * thread maps memory.
+ * Maps reserved huge pages for kv_memory_huge_part() of the items' bytes. If there are too few it
+ * maps none and sets placement.huge_error. False if the attempt lost the addresses. Call it before
+ * the memory is opened, while no other thread maps memory.
  */
 bool kv_memory_take_huge(struct kv_memory *memory, uint8_t *from, uint64_t bytes, uint64_t nodes);
 
-/* Asks for huge pages for all from there to the end, but for the reserved ones. */
+/* Excludes the memory from `from` to the end from core files. */
+void kv_memory_hide(const struct kv_memory *memory, uint8_t *from);
+
+/* Advises transparent huge pages from `from` to the end, except for reserved ones. */
 void kv_memory_advise(struct kv_memory *memory, uint8_t *from);
 
-/*
- * Pages come from these nodes in turn (a bit each) from now on, if they are several. placement says
- * so if the system refuses.
- */
+/* Interleaves new pages over these nodes (one bit each). Sets placement.numa_error on refusal. */
 void kv_memory_interleave(struct kv_memory *memory, uint64_t nodes);
 
 #endif

@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Overflow buckets: which of them are free, and how an empty one leaves its chain again.
+ * Overflow buckets: which of them are free, and how an empty one is unlinked from its chain.
  *
- * Without the latter every chain would have an overflow bucket one day, because each is crowded
- * once in a while. So whoever empties a slot of an overflow bucket looks whether the last buckets
- * of the chain are empty now, and cuts them off one by one:
+ * Without unlinking every chain would have an overflow bucket sooner or later. So a worker that
+ * empties a slot of an overflow bucket checks whether the last buckets of the chain are empty, and
+ * unlinks ("cuts") them one by one:
  *
  *   1  control of the chain is c, and no slot of the last bucket is LIVE.
- *   2  The bucket before it is not the first of the chain: CUT is set in its control word.
- *   3  control: c -> version + 1; pend becomes none if it names a slot of that bucket. If the
- * bucket before it is the first of the chain the same swap takes the link away, and this is all. 4
- * The control word of the bucket before it: link and CUT are taken away.
+ *   2  If the bucket before it is not the chain's first: set CUT in that bucket's control.
+ *   3  control: c -> version + 1, and pend = none if it names a slot of the last bucket. If the
+ *      bucket before it is the chain's first, the same swap removes the link, and that is all.
+ *   4  In the control of the bucket before it: remove link and CUT.
  *
- * An insert that meets CUT takes it back before it goes on, so it doesn't wait, and 4 fails.
+ * An insert that meets CUT clears it before it continues, so it does not wait, and 4 fails.
  *
  * Invariants
- *   1 Nothing is committed in the bucket between 1 and its end. An insert that has loaded control
- *     before 3 can't commit any more; one that loads it later sees CUT (3 releases 2), and taking
- * it back raises the version that the control word of every bucket has, so that 4 fails. 2 An
- * uncommitted claim may still be made in a bucket that was cut off: its worker takes it back. The
- * slots of a bucket that is appended later have the same numbers, so pend names a slot only if it
- * is in the chain: kv_slot_settle() looks. 3 A bucket that was cut off is used again after a grace
- * period: until then somebody may read it, claim slots in it, or append another bucket to it, which
- * comes back with it. 4 When a chain is frozen and moved, it makes no difference whether an empty
- * bucket is in it.
+ *   1 Nothing is committed in the bucket between 1 and the end. An insert that loaded control
+ *   before
+ *     3 can't commit any more; one that loads it later sees CUT (3 releases 2) and clears it, which
+ *     increments the version in that bucket's control, so that 4 fails.
+ *   2 An uncommitted claim may still be made in an unlinked bucket: its worker takes it back. The
+ *     slots of a bucket that is appended later have the same numbers, so pend names a slot only if
+ *     that is in the chain: kv_slot_settle() checks.
+ *   3 An unlinked bucket is reused after a grace period: until then a worker may read it, claim
+ *     slots in it, or append another bucket to it, which is freed together with it.
+ *   4 When a chain is frozen and moved, an empty bucket in it makes no difference.
  *
- * Free buckets: those that were never used, counted up; those that came back, a stack whose head
- * has a count beside the link, so that a swap fails if others have taken and put back meanwhile;
- * and a few that a worker has to itself.
+ * Free buckets: those never used, by a counter; those returned, on a stack whose head has a count
+ * beside the link, so that a swap fails if other workers popped and pushed in the meantime; and a
+ * few reserved by each worker.
  */
 #include "kv/engine.h"
 
@@ -72,10 +73,10 @@ static uint32_t stack_pop(struct kv_index *index, unsigned power)
 
 /* ---- taking and giving ------------------------------------------------------------------- */
 
-/* The worker's reserve for a table. One for a table that is no more is forgotten with it. */
-static struct kv_spares *spares_for(struct kv_worker *worker, unsigned power)
+/* The worker's reserve for a table; the reserve for an older table is discarded. */
+static struct kv_bucket_reserve *reserve_for(struct kv_worker *worker, unsigned power)
 {
-    struct kv_spares *spares = &worker->spares[power & 1];
+    struct kv_bucket_reserve *spares = &worker->spares[power & 1];
     if (spares->power != power) {
         spares->power = power;
         spares->count = 0;
@@ -86,7 +87,7 @@ static struct kv_spares *spares_for(struct kv_worker *worker, unsigned power)
 uint32_t kv_overflow_take(struct kv_worker *worker, unsigned power)
 {
     struct kv_index *index = &worker->kv->index;
-    struct kv_spares *spares = spares_for(worker, power);
+    struct kv_bucket_reserve *spares = reserve_for(worker, power);
     if (spares->count > 0)
         return spares->link[--spares->count];
     uint32_t link = stack_pop(index, power);
@@ -102,14 +103,14 @@ uint32_t kv_overflow_take(struct kv_worker *worker, unsigned power)
 
 void kv_overflow_give(struct kv_worker *worker, unsigned power, uint32_t link)
 {
-    struct kv_spares *spares = spares_for(worker, power);
+    struct kv_bucket_reserve *spares = reserve_for(worker, power);
     if (spares->count < U_ARRAY_LEN(spares->link))
         spares->link[spares->count++] = link;
     else
         stack_push(&worker->kv->index, power, link);
 }
 
-bool kv_index_spare(struct kv_worker *worker)
+bool kv_index_reserve_bucket(struct kv_worker *worker)
 {
     const struct kv_index *index = &worker->kv->index;
     unsigned power = kv_index_power(index);
@@ -125,10 +126,10 @@ bool kv_index_spare(struct kv_worker *worker)
 
 /* ---- cutting off ------------------------------------------------------------------------- */
 
-/* The worker's list of what it has cut off, with room for one more; null if it has none. */
-static struct kv_cut *cut_for(struct kv_worker *worker, unsigned power)
+/* The worker's list of unlinked buckets; null if it is full. */
+static struct kv_cut_buckets *cut_for(struct kv_worker *worker, unsigned power)
 {
-    struct kv_cut *cut = &worker->cut;
+    struct kv_cut_buckets *cut = &worker->cut;
     if (cut->power != power) {
         cut->power = power;
         cut->count = 0;
@@ -159,7 +160,7 @@ bool kv_overflow_keep(struct kv_bucket *bucket)
     return false;
 }
 
-/* Steps 2 to 4 for the bucket of that link, `before` not being the first one of the chain. */
+/* Steps 2 to 4 for the bucket of that link; `before` is not the chain's first. */
 static bool cut_behind(struct kv_bucket *head, uint64_t control, uint64_t control_after,
                        struct kv_bucket *before, uint32_t link)
 {
@@ -178,7 +179,7 @@ static bool cut_behind(struct kv_bucket *head, uint64_t control, uint64_t contro
                               without_link(kv_control_next(marked & ~KV_CONTROL_CUT, 0)));
 }
 
-/* True if the last bucket of the chain has been cut off. */
+/* Unlinks the last bucket of the chain. True if this call did it. */
 static bool cut_last(struct kv_worker *worker, struct kv_bucket *head)
 {
     struct kv_index *index = &worker->kv->index;
@@ -194,7 +195,7 @@ static bool cut_last(struct kv_worker *worker, struct kv_bucket *head)
         before = last;
         last = next;
     }
-    struct kv_cut *cut = cut_for(worker, power);
+    struct kv_cut_buckets *cut = cut_for(worker, power);
     if (!cut || !is_empty(last))
         return false;
     unsigned pend = kv_control_pend(control);
@@ -213,7 +214,7 @@ static bool cut_last(struct kv_worker *worker, struct kv_bucket *head)
 void kv_overflow_cut(struct kv_worker *worker, struct kv_bucket *head)
 {
     while (cut_last(worker, head))
-        continue; /* as many times as the chain has buckets, at most */
+        continue; /* bounded by the number of buckets */
 }
 
 /* ---- coming back ------------------------------------------------------------------------- */
@@ -230,9 +231,9 @@ static void come_back(struct kv_index *index, unsigned power, uint32_t link)
 void kv_overflow_reclaim(struct kv_worker *worker)
 {
     struct kv *kv = worker->kv;
-    struct kv_cut *cut = &worker->cut;
+    struct kv_cut_buckets *cut = &worker->cut;
     if (cut->power != kv_index_power(&kv->index)) {
-        cut->count = 0; /* the table is gone or going, and these with it */
+        cut->count = 0; /* that table is being replaced, with all its buckets */
         cut->waiting = 0;
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tells AddressSanitizer, where the program is built with it, which bytes of our own memory hold
- * nothing: a pointer that outlives its grace period is then caught at the first read.
+ * Marks free memory for AddressSanitizer, in builds with it, so that a pointer that outlives its
+ * grace period is reported at the first read.
  */
 #ifndef KV_POISON_H
 #define KV_POISON_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Eviction policies: what makes room for new items, and what stays.
+ * Eviction policies: which items make room for new ones.
  *
- * The memory is one or two pools of segments. Whoever needs room takes the segment of a pool that
- * has been there longest (or one drawn by lot) and has the policy judge each item in it: it goes,
- * or it moves to the young end of a pool. A policy sees how often an item was fetched since it was
- * last judged, which pool it lies in, how large the pools are, and whether a key that is stored
- * was evicted a short while ago (ghost.h). It sees no address, no key and no time, it keeps no
- * state, and its decisions are pure functions of what it sees.
+ * Item memory is one or two pools of segments. To free memory, evict.c takes the oldest segment of
+ * a pool (or a random one) and calls the policy's decide() for each item in it: the item is
+ * evicted, or moves to the young end of a pool. A policy sees how often an item was fetched since
+ * the last decision, its pool, the sizes of the pools, and whether a stored key is in the ghost
+ * queue (ghost.h). Its functions are pure; it keeps no state and sees no address, key or time.
+ * evict.c counts accesses, moves items and bounds how much is moved.
  *
- * How accesses are counted, how items move and how much moving there may be is evict.c's business.
+ * To add a policy: a file policy_NAME.c with a struct kv_policy, and a row of KV_POLICY_TABLE.
  */
 #ifndef KV_POLICY_H
 #define KV_POLICY_H
@@ -17,45 +17,48 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kv/kv.h"
+
 /* Policies with one pool use KV_POOL_MAIN. */
 enum kv_pool { KV_POOL_SMALL = 0, KV_POOL_MAIN, KV_POOLS };
 
 #define KV_FREQ_MAX 3 /* accesses beyond that are not counted */
 
-/* How large the pools are, in segments. */
+/* Sizes of the pools in segments. */
 struct kv_occupancy {
     uint32_t segments[KV_POOLS];
-    bool roomy; /* there is free memory: nothing has to be evicted for now */
+    bool roomy; /* free memory is left: nothing needs to be evicted yet */
 };
 
-/* What becomes of an item that the eviction has come to. */
-struct kv_fate {
-    bool stays;
-    enum kv_pool pool; /* to which it moves then */
-    unsigned freq;     /* and with what count of accesses */
+/* What happens to an item of a segment that is being emptied. */
+struct kv_policy_verdict {
+    bool stays;        /* false: evicted */
+    enum kv_pool pool; /* if it stays: the pool that it moves to */
+    unsigned freq;     /* if it stays: its new access count */
 };
 
 struct kv_policy {
-    const char *name;
-    unsigned freq_max; /* up to which it wants accesses counted: at most KV_FREQ_MAX */
-    bool remembers;    /* wants to know whether a key was evicted from the small pool lately */
-    bool draws_lots;   /* victims are drawn from all segments */
+    const char *name;    /* in options and statistics */
+    const char *summary; /* one line of help */
+    unsigned freq_max;   /* accesses are counted up to this: at most KV_FREQ_MAX */
+    bool uses_ghosts;    /* keys evicted from the small pool go to the ghost queue */
+    bool random_victim;  /* victims are random segments of all pools */
 
-    /* The pool for an item whose key is not there. */
-    enum kv_pool (*place)(const struct kv_occupancy *occupancy, bool remembered);
+    /* The pool for an item with a new key; is_ghost: the key is in the ghost queue. */
+    enum kv_pool (*place)(const struct kv_occupancy *occupancy, bool is_ghost);
 
-    /* The pool that has to give a segment. It may be empty: then the other one has to. */
+    /* The pool to take a segment from; if that is empty, the other pool is used. */
     enum kv_pool (*victim_pool)(const struct kv_occupancy *occupancy);
 
-    struct kv_fate (*judge)(enum kv_pool pool, unsigned freq);
+    /* Decides about one item of a victim segment. */
+    struct kv_policy_verdict (*decide)(enum kv_pool pool, unsigned freq);
 };
 
 /* place and victim_pool of policies with one pool. */
-static inline enum kv_pool kv_policy_place_main(const struct kv_occupancy *occupancy,
-                                                bool remembered)
+static inline enum kv_pool kv_policy_place_main(const struct kv_occupancy *occupancy, bool is_ghost)
 {
     (void)occupancy;
-    (void)remembered;
+    (void)is_ghost;
     return KV_POOL_MAIN;
 }
 
@@ -65,8 +68,10 @@ static inline enum kv_pool kv_policy_victim_main(const struct kv_occupancy *occu
     return KV_POOL_MAIN;
 }
 
-extern const struct kv_policy kv_policy_random;
-extern const struct kv_policy kv_policy_clock;
-extern const struct kv_policy kv_policy_s3fifo;
+#define KV_POLICY_EXTERN(kind, name) extern const struct kv_policy kv_policy_##name;
+KV_POLICY_TABLE(KV_POLICY_EXTERN)
+
+/* A row of the registry; kind < KV_POLICIES. */
+const struct kv_policy *kv_policy_at(enum kv_policy_kind kind);
 
 #endif

@@ -1,47 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory limit: how the table is laid out for it, and what is done when it changes.
+ * The memory limit: layout of the memory, and changes of the limit.
  *
- *   | tables of the index | headers of segments | segment 0 | segment 1 | ...       | to come ... |
+ *   | tables of the index | headers of segments | segment 0 | segment 1 | ...       | unused ...  |
  *   '-------------------- addresses for the highest limit ---------------------------------------'
  *
- * Addresses are reserved for the highest limit; what is not in use is inaccessible. A change says
- * how many segments are wanted in service, and each worker's housekeeping then brings a few more
- * into service or takes a few free ones out, as long as there is a difference. The pages of one
- * taken out go back to the system (but see memory.h for reserved huge ones). Nothing else in the
- * engine knows of it: a segment out of service is in no list that anybody takes from.
+ * Addresses are reserved for the highest limit; memory not in use is inaccessible. A change sets
+ * how many segments are wanted in service; each worker's housekeeping then admits or withdraws a
+ * few free segments until that number is reached. The pages of withdrawn segments go back to the
+ * system (except reserved huge pages, see memory.h).
  *
- * The limit is for all together: what the index needs for a larger table the segments give up first
- * (grow.c), and what it gives back they get.
+ * The limit bounds index and segments together: segments are withdrawn before the index grows
+ * (grow.c), and admitted for memory that the index releases.
  */
 #include "kv/engine.h"
 
 #define SEGMENT_SHIFT_MIN 13
-#define SEGMENT_SHIFT_WISHED 14 /* and above */
+#define SEGMENT_SHIFT_WISHED 14 /* minimum unless memory is small */
 #define SEGMENT_SHIFT_MAX 20
 #define SEGMENTS_WISHED 2048
 #define SEGMENTS_NEEDED 128
 #define SEGMENTS_PER_WORKER 16
-#define SEGMENTS_PER_LOG 5 /* with fewer, items are not told apart by their times of expiry */
+#define SEGMENTS_PER_LOG 5 /* with fewer, logs are not separated by time to live */
 #define SEGMENTS_PER_WORKER_MIN 4
-#define INDEX_SHARE 64    /* heads of the first table */
+#define INDEX_SHARE 64    /* heads of the first table: memory / INDEX_SHARE */
 #define INDEX_SHARE_MAX 4 /* heads of the last one */
 #define INDEX_POWER_MIN 6 /* a page */
 #define INDEX_POWER_START_MAX 16
 #define INDEX_POWER_MAX 30
-#define INDEX_POWER_OPEN                                                                           \
-    13                   /* heads of half a MiB: nobody has to wait for mprotect() before that     \
-                          */
-#define GHOSTS_SHARE 256 /* ghosts: at most that part of the memory */
+#define INDEX_POWER_OPEN 13 /* tables up to here are accessible at the start: 512 KiB of heads */
+#define GHOSTS_SHARE 256    /* ghosts: at most memory / GHOSTS_SHARE */
 #define RESIZE_PER_STEP 16
-#define RESIZE_INSERTS 128 /* that pay for one more step */
+#define RESIZE_INSERTS 128 /* so many inserts add one step */
 
 /* ---- layout ------------------------------------------------------------------------------ */
 
 /*
- * Many segments, so that those which are open, half empty or in reserve are a small part of the
- * memory; but not such small ones that long values get into many pieces, unless the memory is so
- * small, or shared by so many workers, that there would be few to choose from.
+ * log2 of the segment size: many segments, so that open, half-empty and reserved ones are a small
+ * part of the memory; but not so small that long values need many extents, unless the memory is
+ * small or shared by many workers.
  */
 static unsigned segment_shift(const struct kv_config *config)
 {
@@ -55,7 +52,7 @@ static unsigned segment_shift(const struct kv_config *config)
     return shift;
 }
 
-/* Of the largest table that takes no more than that part of the memory. */
+/* Power of the largest table whose heads take at most memory_bytes / share. */
 static unsigned index_power(uint64_t memory_bytes, unsigned share, unsigned power_max)
 {
     uint64_t heads = memory_bytes / share / sizeof(struct kv_bucket);
@@ -65,16 +62,16 @@ static unsigned index_power(uint64_t memory_bytes, unsigned share, unsigned powe
     return power;
 }
 
-/* A cache line for each 4 KiB of items: half a ghost for an item of 256 bytes. */
+/* Bytes of the ghost queue: a power of two, at most memory / GHOSTS_SHARE. */
 uint64_t kv_ghosts_bytes(const struct kv_config *config)
 {
     uint64_t bytes = KV_GHOST_SET_BYTES;
     while (bytes <= config->memory_bytes / GHOSTS_SHARE / 2)
         bytes *= 2;
-    return config->evict && config->policy == KV_POLICY_S3FIFO ? bytes : 0;
+    return config->evict && kv_policy_at(config->policy)->uses_ghosts ? bytes : 0;
 }
 
-/* Segments, each with its header, that fit into the memory beside the heads and the ghosts. */
+/* Number of segments, with headers, that fit into the memory beside index and ghosts. */
 static uint32_t segments_fit(const struct kv_config *config, uint64_t memory_bytes,
                              uint64_t index_bytes, unsigned shift)
 {
@@ -116,17 +113,17 @@ const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *lay
 }
 
 /*
- * The longest value that fits if the memory holds nothing else, or whose extents a head in one
- * segment can name (item.c), or what the owner allows.
+ * The longest value: bounded by the configuration, by the memory if it holds nothing else, and by
+ * the number of extents that a head in one segment can name (item.c).
  */
 static uint64_t value_bytes_max(const struct kv *kv, uint64_t usable_segments)
 {
-    const uint64_t beside = 3; /* the rest, the head's segment, one for the walk */
-    uint64_t full = kv_segments_bytes(&kv->segments) - KV_ITEM_FAR_BYTES;
+    const uint64_t beside = 3; /* the last extent, the head's segment, one for the walk */
+    uint64_t full = kv_segments_bytes(&kv->segments) - KV_LONG_HEADER_BYTES;
     if (usable_segments < beside)
         return 0;
     uint64_t fits = (usable_segments - beside + 1) * full - 1;
-    uint64_t head = kv_segments_bytes(&kv->segments) / 16 * 15 - KV_ITEM_FAR_BYTES -
+    uint64_t head = kv_segments_bytes(&kv->segments) / 16 * 15 - KV_LONG_HEADER_BYTES -
                     sizeof(struct kv_extents) - sizeof(uint32_t) - KV_KEY_MAX;
     uint64_t described = (head / sizeof(struct kv_item *) - beside) * full;
     return u_min64(kv->config.value_bytes_max, u_min64(fits, described));
@@ -153,12 +150,12 @@ uint64_t kv_memory_bound(const struct kv *kv)
     return u_min64(limit, bound > kv->config.memory_bytes ? bound : kv->config.memory_bytes);
 }
 
-/* Segments for a limit. Never fewer than the workers need, or than an even smaller start has. */
+/* Segments for a limit; at least twice the minimum, or the present number if that is smaller. */
 static uint32_t segments_wanted(const struct kv *kv, uint64_t bytes)
 {
     uint32_t wanted = segments_fit(&kv->config, bytes, kv->index.bytes_wanted, kv->segments.shift);
     uint32_t least = segments_min(&kv->config) * 2;
-    if (wanted < kv_segments_count(&kv->segments)) { /* the headers of the others stay */
+    if (wanted < kv_segments_count(&kv->segments)) { /* headers of withdrawn segments stay */
         uint64_t beside = kv_fixed_bytes(kv) - kv_u64_load_relaxed(&kv->index.bytes);
         beside = u_min64(bytes, beside + kv->index.bytes_wanted);
         wanted = (uint32_t)((bytes - beside) >> kv->segments.shift);
@@ -167,7 +164,7 @@ static uint32_t segments_wanted(const struct kv *kv, uint64_t bytes)
     return u_min32(wanted, kv->segments_count_max);
 }
 
-/* Brings the segments in line with the limit and with what the index wants. */
+/* Sets the number of wanted segments from the limit and the bytes of the index. */
 static bool limit_follow(struct kv *kv)
 {
     struct kv_segments *segments = &kv->segments;
@@ -202,7 +199,7 @@ void kv_budget_set(struct kv *kv, uint64_t index_bytes)
 {
     kv_lock_take(&kv->limit_lock);
     kv->index.bytes_wanted = index_bytes;
-    (void)limit_follow(kv); /* if memory is refused there are fewer segments than there could be */
+    (void)limit_follow(kv); /* if memory is refused there are fewer segments */
     kv_lock_drop(&kv->limit_lock);
 }
 
@@ -221,9 +218,14 @@ bool kv_budget_allows(const struct kv *kv, uint64_t bytes, bool may_evict)
                to_go + kv_u32_load_relaxed(&kv->reserve_segments);
 }
 
+uint64_t kv_memory_limit(const struct kv *kv)
+{
+    return kv_u64_load_relaxed(&kv->memory_limit_bytes);
+}
+
 bool kv_is_resizing(const struct kv *kv)
 {
-    if (kv_grow_is_going_on(&kv->index))
+    if (kv_grow_is_active(&kv->index))
         return true;
     uint32_t in_service = kv_u32_load_relaxed(&kv->segments.in_service);
     uint32_t wanted = kv_u32_load_relaxed(&kv->segments.wanted);
@@ -231,9 +233,8 @@ bool kv_is_resizing(const struct kv *kv)
 }
 
 /*
- * Where there is eviction it leaves the reserve alone, which storing needs now more than ever. The
- * pages stay if they are reserved huge ones, or if the system can't be told; they are counted as
- * given back all the same.
+ * Withdraws a free segment. With eviction, the reserve for stores stays. Pages that cannot be
+ * released (reserved huge pages) count as released.
  */
 static bool withdraw_one(struct kv *kv)
 {
@@ -252,7 +253,7 @@ static bool withdraw_one(struct kv *kv)
 void kv_resize_step(struct kv_worker *worker)
 {
     struct kv *kv = worker->kv;
-    unsigned left = RESIZE_PER_STEP * kv_turns_due(worker->inserted, RESIZE_INSERTS);
+    unsigned left = RESIZE_PER_STEP * kv_steps_due(worker->inserted, RESIZE_INSERTS);
     while (left-- > 0 && (kv_segment_admit(&kv->segments) || withdraw_one(kv)))
         continue;
 }

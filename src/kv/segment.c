@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of segments; segment.h shows the states and says what keeps them right. */
+/* States and lists of segments; segment.h has the states and their invariants. */
 #include "kv/segment.h"
 
 #include "base/base.h"
 #include "kv/poison.h"
-#include "kv/touch.h"
+#include "kv/prefault.h"
 
 /* ---- lists (under the lock) -------------------------------------------------------------- */
 
@@ -15,9 +15,9 @@ static void list_init(struct kv_segment_list *list)
     kv_u32_store_relaxed(&list->count, 0);
 }
 
-static void list_count(struct kv_segment_list *list, uint32_t change)
+static void count_change(kv_atomic_u32 *count, uint32_t change)
 {
-    kv_u32_store_relaxed(&list->count, kv_u32_load_relaxed(&list->count) + change);
+    kv_u32_store_relaxed(count, kv_u32_load_relaxed(count) + change);
 }
 
 static void list_prepend(struct kv_segments *segments, struct kv_segment_list *list, uint32_t index)
@@ -30,7 +30,7 @@ static void list_prepend(struct kv_segments *segments, struct kv_segment_list *l
     else
         segments->array[list->head].prev = index;
     list->head = index;
-    list_count(list, 1);
+    count_change(&list->count, 1);
 }
 
 static void list_append(struct kv_segments *segments, struct kv_segment_list *list, uint32_t index)
@@ -43,7 +43,7 @@ static void list_append(struct kv_segments *segments, struct kv_segment_list *li
     else
         segments->array[list->tail].next = index;
     list->tail = index;
-    list_count(list, 1);
+    count_change(&list->count, 1);
 }
 
 static void list_remove(struct kv_segments *segments, struct kv_segment_list *list, uint32_t index)
@@ -57,7 +57,7 @@ static void list_remove(struct kv_segments *segments, struct kv_segment_list *li
         list->tail = segment->prev;
     else
         segments->array[segment->next].prev = segment->prev;
-    list_count(list, UINT32_MAX);
+    count_change(&list->count, UINT32_MAX);
 }
 
 /* ---- transitions (under the lock) -------------------------------------------------------- */
@@ -72,12 +72,7 @@ static void state_set(struct kv_segment *segment, enum kv_segment_state state)
     kv_u8_store_seq_cst(&segment->state, (uint8_t)state);
 }
 
-static void count_change(kv_atomic_u32 *count, uint32_t change)
-{
-    kv_u32_store_relaxed(count, kv_u32_load_relaxed(count) + change);
-}
-
-/* To the end of the free list where its like are. */
+/* To the tail of the free list if touched, else to the head. */
 static void free_insert(struct kv_segments *segments, uint32_t index)
 {
     if (segments->array[index].touched) {
@@ -128,7 +123,7 @@ static void retire_if_empty(struct kv_segments *segments, uint32_t index)
     list_append(segments, &segments->retired, index);
 }
 
-/* ---- what leaves the file ---------------------------------------------------------------- */
+/* ---- initialization ---------------------------------------------------------------------- */
 
 void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_segment *array,
                       uint32_t count, unsigned shift, struct kv_epoch *epoch)
@@ -144,7 +139,7 @@ void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_seg
         list_init(&segments->sealed[pool]);
     list_init(&segments->retired);
     list_init(&segments->withdrawn);
-    segments->touch = U_NULL;
+    segments->prefault = U_NULL;
     segments->ahead_max = 0;
     segments->untouched = KV_SEGMENT_NONE;
     segments->touching = KV_SEGMENT_NONE;
@@ -158,7 +153,7 @@ void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_seg
     kv_u32_store_relaxed(&segments->wanted, count);
 }
 
-void kv_segments_touched(struct kv_segments *segments, uint32_t count)
+void kv_segments_set_faulted(struct kv_segments *segments, uint32_t count)
 {
     U_ASSERT(count <= kv_segments_count(segments));
     for (uint32_t i = 0; i < count; i++)
@@ -167,7 +162,7 @@ void kv_segments_touched(struct kv_segments *segments, uint32_t count)
     segments->untouched = count < kv_segments_count(segments) ? count : KV_SEGMENT_NONE;
 }
 
-/* ---- touching ahead ---------------------------------------------------------------------- */
+/* ---- prefaulting ------------------------------------------------------------------------- */
 
 static uint32_t ahead_wanted(const struct kv_segments *segments)
 {
@@ -176,22 +171,22 @@ static uint32_t ahead_wanted(const struct kv_segments *segments)
     return u_min32(segments->ahead_max, u_max32(segments->ahead_min, in_use));
 }
 
-static bool touch_lags(const struct kv_segments *segments)
+static bool prefault_lags(const struct kv_segments *segments)
 {
-    return segments->touch && segments->untouched != KV_SEGMENT_NONE &&
+    return segments->prefault && segments->untouched != KV_SEGMENT_NONE &&
            kv_u32_load_relaxed(&segments->touched_free) + segments->ahead_slack <=
                ahead_wanted(segments);
 }
 
-bool kv_segments_touch_lags(struct kv_segments *segments)
+bool kv_segments_prefault_lags(struct kv_segments *segments)
 {
     kv_lock_take(&segments->lock);
-    bool lags = touch_lags(segments);
+    bool lags = prefault_lags(segments);
     kv_lock_drop(&segments->lock);
     return lags;
 }
 
-uint32_t kv_segment_touch_begin(struct kv_segments *segments)
+uint32_t kv_segment_prefault_begin(struct kv_segments *segments)
 {
     kv_lock_take(&segments->lock);
     if (kv_u32_load_relaxed(&segments->touched_free) < ahead_wanted(segments))
@@ -201,12 +196,12 @@ uint32_t kv_segment_touch_begin(struct kv_segments *segments)
     return index;
 }
 
-void kv_segment_touch_end(struct kv_segments *segments, uint32_t index)
+void kv_segment_prefault_end(struct kv_segments *segments, uint32_t index)
 {
     kv_lock_take(&segments->lock);
     struct kv_segment *segment = &segments->array[index];
     segments->touching = KV_SEGMENT_NONE;
-    if (!segment->touched) { /* so it is free, and `untouched` still */
+    if (!segment->touched) { /* not taken meanwhile: it is still free and `untouched` */
         segments->untouched = segment->prev;
         segment->touched = 1;
         count_change(&segments->touched_free, 1);
@@ -216,12 +211,6 @@ void kv_segment_touch_end(struct kv_segments *segments, uint32_t index)
 }
 
 /* ---- resizing ---------------------------------------------------------------------------- */
-
-static void in_service_add(struct kv_segments *segments, uint32_t change)
-{
-    kv_u32_store_relaxed(&segments->in_service,
-                         kv_u32_load_relaxed(&segments->in_service) + change);
-}
 
 void kv_segments_want(struct kv_segments *segments, uint32_t wanted, uint32_t accessible)
 {
@@ -260,8 +249,8 @@ bool kv_segment_admit(struct kv_segments *segments)
     }
     if (index != KV_SEGMENT_NONE) {
         make_free(segments, index);
-        in_service_add(segments, 1);
-        /* Released after the header is whole: whoever sees the count may look at the header. */
+        count_change(&segments->in_service, 1);
+        /* Release: a thread that sees the count may read the header. */
         if (index == kv_u32_load_relaxed(&segments->count))
             kv_u32_store_release(&segments->count, index + 1);
     }
@@ -282,7 +271,7 @@ uint32_t kv_segment_withdraw(struct kv_segments *segments, uint32_t floor)
     if (index != KV_SEGMENT_NONE) {
         free_remove(segments, index);
         state_set(&segments->array[index], KV_SEGMENT_WITHDRAWN);
-        in_service_add(segments, UINT32_MAX);
+        count_change(&segments->in_service, UINT32_MAX);
     }
     kv_lock_drop(&segments->lock);
     return index;
@@ -301,7 +290,7 @@ void kv_segment_withdrawn(struct kv_segments *segments, uint32_t index, bool kee
 
 static void touch_by_use(struct kv_segments *segments, struct kv_segment *segment)
 {
-    if (!segment->touched && segments->touch)
+    if (!segment->touched && segments->prefault)
         count_change(&segments->touched_late, 1);
     segment->touched = 1;
 }
@@ -318,7 +307,7 @@ uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_s
         struct kv_segment *segment = &segments->array[index];
         free_remove(segments, index);
         touch_by_use(segments, segment);
-        lags = touch_lags(segments);
+        lags = prefault_lags(segments);
         kv_u32_store_relaxed(&segment->exptime_min, KV_EXPTIME_NEVER);
         kv_u32_store_relaxed(&segment->exptime_max, 0);
         segment->claimed = 0;
@@ -327,7 +316,7 @@ uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_s
     }
     kv_lock_drop(&segments->lock);
     if (lags)
-        kv_touch_wake(segments->touch);
+        kv_prefault_wake(segments->prefault);
     return index;
 }
 
@@ -386,43 +375,44 @@ void kv_segment_unclaim_to(struct kv_segments *segments, uint32_t index, enum kv
     kv_lock_drop(&segments->lock);
 }
 
-#define COST_NOT_WISHED UINT64_MAX
+#define COST_UNSUITABLE UINT64_MAX
 
-/* What a walk would have to move or evict, in bytes. 0 if all of it has expired. */
-static uint64_t victim_cost(const struct kv_segment *segment, const struct kv_victim_wish *wish)
+/* Live bytes that a walk would move or evict, + 1; 0 if all has expired. */
+static uint64_t victim_cost(const struct kv_segment *segment, const struct kv_victim_search *search)
 {
-    if (kv_u32_load_relaxed(&segment->exptime_max) <= wish->now_s)
+    if (kv_u32_load_relaxed(&segment->exptime_max) <= search->now_s)
         return 0;
     uint64_t live = kv_segment_live_bytes(segment);
-    return live + wish->dead_bytes_min > segment->used ? COST_NOT_WISHED : live + 1;
+    return live + search->dead_bytes_min > segment->used ? COST_UNSUITABLE : live + 1;
 }
 
-/* The best so far is older: what is to be better must be better by more than slack_bytes. */
-static bool is_better(uint64_t cost, uint64_t best_cost, const struct kv_victim_wish *wish)
+/* Whether a younger segment is better than the best so far: by more than slack_bytes. */
+static bool is_better(uint64_t cost, uint64_t best_cost, const struct kv_victim_search *search)
 {
-    if (best_cost == COST_NOT_WISHED)
-        return cost != COST_NOT_WISHED;
-    return cost == 0 || cost + wish->slack_bytes < best_cost;
+    if (best_cost == COST_UNSUITABLE)
+        return cost != COST_UNSUITABLE;
+    return cost == 0 || cost + search->slack_bytes < best_cost;
 }
 
-uint32_t kv_segment_claim_victim(struct kv_segments *segments, const struct kv_victim_wish *wish)
+uint32_t kv_segment_claim_victim(struct kv_segments *segments,
+                                 const struct kv_victim_search *search)
 {
     uint32_t best = KV_SEGMENT_NONE;
-    uint64_t best_cost = COST_NOT_WISHED;
+    uint64_t best_cost = COST_UNSUITABLE;
     uint32_t choice = 0;
 
     kv_lock_take(&segments->lock);
-    const struct kv_segment_list *list = &segments->sealed[wish->pool];
+    const struct kv_segment_list *list = &segments->sealed[search->pool];
     uint32_t index = list->head;
-    uint32_t look = u_min32(wish->look_max, kv_segment_list_count(list));
-    for (; look > 0 && choice < wish->choose_max && best_cost > 0; look--) {
+    uint32_t look = u_min32(search->look_max, kv_segment_list_count(list));
+    for (; look > 0 && choice < search->choose_max && best_cost > 0; look--) {
         struct kv_segment *segment = &segments->array[index];
         uint32_t next = segment->next;
         if (kv_segment_is_held(segment)) {
-            make_youngest(segments, index, wish->pool);
+            make_youngest(segments, index, search->pool);
         } else if (!segment->claimed) {
-            uint64_t cost = victim_cost(segment, wish);
-            if (is_better(cost, best_cost, wish)) {
+            uint64_t cost = victim_cost(segment, search);
+            if (is_better(cost, best_cost, search)) {
                 best = index;
                 best_cost = cost;
             }
@@ -457,7 +447,7 @@ void kv_segment_subtract(struct kv_segments *segments, uint32_t index, uint64_t 
 {
     struct kv_segment *segment = &segments->array[index];
     uint64_t before = kv_u64_fetch_sub_seq_cst(&segment->usage, usage);
-    if (U_UNLIKELY(before < usage)) /* it was open: what its owner had not added yet is there now */
+    if (U_UNLIKELY(before < usage)) /* it was open; the owner adds its part before sealing */
         U_ASSERT(state_of(segment) == KV_SEGMENT_OPEN ||
                  kv_u64_load_seq_cst(&segment->usage) < KV_SEGMENT_USAGE_END);
     if (before != usage || state_of(segment) == KV_SEGMENT_OPEN)

@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments: the memory of the items, cut into equal parts that are filled from front to back by
- * one worker each and are emptied and reused as a whole.
+ * Segments: item memory in equal parts, each filled from front to back by one worker, and emptied
+ * and reused as a whole.
  *
  *        take                 seal                    retire                reclaim
  *   FREE ------> OPEN(worker) ------> SEALED -------------> RETIRED -----------------> FREE
  *                                     claimed by a worker      \ pinned: PARKED ------^
- *   FREE <-----> WITHDRAWN (the memory limit is lower; its pages are the system's again)
+ *   FREE <-----> WITHDRAWN (out of service for a lower memory limit; its pages are released)
  *
  * `usage` of a segment holds two numbers in one word, so that one read-modify-write changes both
- * and zero has one meaning: live bytes (low 40 bits), the records that are linked in the index; and
- * holds (high 24 bits), the unpublished records and the pins.
+ * and zero has one meaning: live bytes (low 40 bits) of the records linked in the index, and holds
+ * (high 24 bits) of unpublished records and pins.
  *
  * Invariants and orderings:
- *   - `state` changes under the lock only. Lists (free, sealed, retired) are touched under it.
- *   - A SEALED, unclaimed segment whose usage is 0 is retired at once. The thread that subtracts to
- *     0 then looks at the state; the thread that seals or unclaims then looks at the usage. Both
- *     orders are sequentially consistent, so at least one of the two sees it; the lock and a second
- *     look decide which.
- *   - While OPEN the usage is the owner's affair, which may not have added yet what others take off
- *     (log.c): it means something from SEALED on, for the owner adds the rest before it seals.
- *   - While SEALED or later, live bytes only fall, except that an unpublished record may be
- *     published, which trades its hold for live bytes in one step: usage 0 is final but for pins.
- *   - A RETIRED segment has no linked record. A pin can still come from a view that is older than
- *     the unlink; after the grace period none can come any more, so the holds that are left then
- *     only fall (PARKED) and whoever drops the last one frees the segment.
- *   - `used` is written by the owner while OPEN and never after sealing, until FREE.
+ *   - `state` and the lists (free, sealed, retired, withdrawn) change under the lock only.
+ *   - A SEALED, unclaimed segment whose usage is 0 is retired immediately. A thread that subtracts
+ *   to 0
+ *     then loads the state; a thread that seals or unclaims then loads the usage. Both are
+ *     sequentially consistent, so at least one of them sees the other's change; it checks again
+ *     under the lock.
+ *   - The usage of an OPEN segment is incomplete: its owner may not have added yet what other
+ *     workers subtract (item_log.c). The owner adds the rest before it seals.
+ *   - From SEALED on, live bytes only fall, except that publishing a record exchanges its hold for
+ *     live bytes in one step. So usage 0 is final except for pins.
+ *   - A RETIRED segment has no linked record. A view older than the unlink can still be pinned;
+ *     after the grace period none can, so the remaining holds only fall (PARKED), and the thread
+ *     that drops the last one frees the segment.
+ *   - The owner writes `used` while OPEN; it does not change from SEALED until FREE.
  *
- * The first touch of memory takes long where the kernel makes a huge page of it, so a thread of its
- * own does it ahead of the workers (touch.h). A segment counts as touched when that has been done
- * or when it has been taken, until its pages go back to the system. The free list has all that are
- * touched at the end which is taken from; the first of the others is `untouched`.
+ * A page fault takes long where the kernel provides a huge page, so a background thread faults the
+ * pages of free segments in (prefault.h). A segment is `touched` once that is done or once it was
+ * taken, until its pages go back to the system. kv_segment_take() takes from the tail of the free
+ * list, where all touched segments are; `untouched` is the untouched one nearest to the tail.
  */
 #ifndef KV_SEGMENT_H
 #define KV_SEGMENT_H
@@ -40,12 +41,12 @@
 #include "kv/epoch.h"
 #include "kv/policy.h"
 
-struct kv_touch;
+struct kv_prefault;
 
 #define KV_SEGMENT_NONE UINT32_MAX
 #define KV_SEGMENT_LIVE_MASK ((UINT64_C(1) << 40) - 1)
 #define KV_SEGMENT_HOLD (UINT64_C(1) << 40)
-#define KV_SEGMENT_USAGE_END (UINT64_C(1) << 63) /* what is beyond has been less than 0 */
+#define KV_SEGMENT_USAGE_END (UINT64_C(1) << 63) /* a usage beyond is negative */
 #define KV_EXPTIME_NEVER UINT32_MAX
 
 enum kv_segment_state {
@@ -57,75 +58,72 @@ enum kv_segment_state {
     KV_SEGMENT_WITHDRAWN
 };
 
-/* The owner of an open segment fills it while others take off its usage: a line for each. */
+/* Other workers subtract from usage while the owner fills the segment: separate cache lines. */
 struct kv_segment {
-    _Alignas(U_LINE_BYTES) kv_atomic_u64 usage;
+    _Alignas(U_CACHE_LINE_BYTES) kv_atomic_u64 usage;
 
-    /* The bounds of what the records expire at; never: UINT32_MAX. */
-    _Alignas(U_LINE_BYTES) kv_atomic_u32 exptime_min;
+    /* Bounds of the records' expiry times; KV_EXPTIME_NEVER: never. */
+    _Alignas(U_CACHE_LINE_BYTES) kv_atomic_u32 exptime_min;
     kv_atomic_u32 exptime_max;
-    uint64_t retired_at; /* number of kv_epoch_retire() */
-    uint32_t used;       /* bytes from the front that are records */
-    uint32_t next;       /* neighbours in the list that the segment is in */
+    uint64_t retired_at;      /* number of kv_epoch_retire() */
+    kv_atomic_u64 generation; /* at opening: no item in it is older */
+    uint32_t used;            /* bytes of records, from the front */
+    uint32_t next;            /* neighbours in the segment's list */
     uint32_t prev;
     kv_atomic_u8 state;
     kv_atomic_u8 pool; /* enum kv_pool; set while OPEN, later under the lock only */
-    uint8_t claimed;   /* a worker walks through it: not a victim for others, not to be retired */
-    uint8_t touched;   /* has its pages; under the lock */
+    uint8_t claimed;   /* a worker walks over it: no other claim, no retirement */
+    uint8_t touched;   /* its pages are faulted in; under the lock */
 };
 
 struct kv_segment_list {
     uint32_t head;
     uint32_t tail;
-    kv_atomic_u32 count; /* written under the lock, read by anybody */
+    kv_atomic_u32 count; /* written under the lock, read without it */
 };
 
 struct kv_segments {
-    /* Read all the time, hardly ever written. */
+    /* Read-mostly. */
     uint8_t *base; /* first byte of segment 0 */
     struct kv_segment *array;
     struct kv_epoch *epoch;
-    struct kv_touch *touch;   /* touches ahead of the workers; null: nobody does */
-    kv_atomic_u32 count;      /* that have ever been in service: [0, count). Never falls */
-    kv_atomic_u32 in_service; /* count, less those withdrawn or being withdrawn */
-    kv_atomic_u32 wanted;     /* what in_service is to become (resize.c) */
-    uint32_t accessible;      /* segments that memory can be had for; under the lock */
-    uint32_t ahead_min;       /* free segments that are to be touched: as many as are in use, */
-    uint32_t ahead_max;       /* but so many at least and at most */
-    uint32_t ahead_slack;     /* with so many fewer it is time to wake the thread */
-    unsigned shift;           /* log2 of a segment's bytes */
+    struct kv_prefault *prefault; /* the prefault thread; null: none */
+    kv_atomic_u32 count;          /* [0, count) have ever been in service; never falls */
+    kv_atomic_u32 in_service;     /* count less those withdrawn or being withdrawn */
+    kv_atomic_u32 wanted;         /* target of in_service (resize.c) */
+    uint32_t accessible;          /* segments with accessible memory; under the lock */
+    uint32_t ahead_min;           /* free segments to prefault: as many as are in use, at least */
+    uint32_t ahead_max;           /* ahead_min and at most ahead_max */
+    uint32_t ahead_slack;         /* with so many fewer the thread is woken */
+    unsigned shift;               /* log2 of a segment's bytes */
 
-    _Alignas(U_LINE_BYTES) struct kv_lock lock;
-    /*
-     * Last freed first taken: its memory is in the caches, and what is not needed is touched a
-     * little ahead at most.
-     * Withdrawn are those at the other end.
-     */
+    _Alignas(U_CACHE_LINE_BYTES) struct kv_lock lock;
+    /* Taken and returned at the tail (their memory is cached), withdrawn at the head. */
     struct kv_segment_list free;
     struct kv_segment_list sealed[KV_POOLS]; /* oldest first */
     struct kv_segment_list retired;          /* oldest first */
-    struct kv_segment_list withdrawn;        /* those whose pages have been given back already */
+    struct kv_segment_list withdrawn;        /* their pages were released */
 
-    /* Under the lock, but that anybody may read the counts. */
-    uint32_t untouched;          /* of the free: the first to be touched; KV_SEGMENT_NONE */
-    uint32_t touching;           /* is being touched: stays in service; KV_SEGMENT_NONE */
-    kv_atomic_u32 touched_free;  /* free ones that are touched */
-    kv_atomic_u32 touched_ahead; /* by the thread, so far */
-    kv_atomic_u32 touched_late;  /* taken before it came to them, so far */
+    /* Under the lock; the counts may be read without it. */
+    uint32_t untouched;          /* the next free one to prefault, or KV_SEGMENT_NONE */
+    uint32_t touching;           /* being prefaulted, stays in service; or KV_SEGMENT_NONE */
+    kv_atomic_u32 touched_free;  /* touched free segments */
+    kv_atomic_u32 touched_ahead; /* total prefaulted by the thread */
+    kv_atomic_u32 touched_late;  /* total taken before the thread got to them */
 };
 
-/* Who wants to reclaim: what it needs to know of its own views. */
+/* The views of the worker that reclaims. */
 struct kv_segment_reader {
     const struct kv_epoch_member *member;
-    const uint32_t *seen; /* by segment: the turn in which a pointer into it was handed out */
+    const uint32_t *seen; /* by segment: turn of the last view into it */
     uint32_t turn;
 };
 
 void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_segment *array,
                       uint32_t count, unsigned shift, struct kv_epoch *epoch);
 
-/* The first so many have their pages already. To be called before any is taken. */
-void kv_segments_touched(struct kv_segments *segments, uint32_t count);
+/* Marks the first `count` segments as touched. Call before any is taken. */
+void kv_segments_set_faulted(struct kv_segments *segments, uint32_t count);
 
 /* Whether more or fewer segments are in service than wanted. */
 static inline bool kv_segments_differ(const struct kv_segments *segments)
@@ -148,7 +146,7 @@ static inline uint8_t *kv_segment_base(const struct kv_segments *segments, uint3
     return segments->base + ((uint64_t)index << segments->shift);
 }
 
-/* The segment that an address lies in. */
+/* The segment of an address. */
 static inline uint32_t kv_segment_of(const struct kv_segments *segments, const void *at)
 {
     return (uint32_t)((uint64_t)((const uint8_t *)at - segments->base) >> segments->shift);
@@ -168,75 +166,75 @@ static inline bool kv_segment_is_held(const struct kv_segment *segment)
 uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_segment_state state);
 
 /*
- * So many are to be in service; there is memory for the first `accessible`, and the array has room
- * for their headers. The functions below bring it about one by one.
+ * Sets the target of in_service; memory and headers of the first `accessible` segments are
+ * accessible. The functions below admit or withdraw one segment each.
  */
 void kv_segments_want(struct kv_segments *segments, uint32_t wanted, uint32_t accessible);
 
 /*
- * Brings one more segment into service, if fewer are than wanted and there is one to be had: a
- * withdrawn one, else the next that never was. False if not.
+ * Brings a segment into service, a withdrawn or a new one, if fewer are than wanted. False if not.
  */
 bool kv_segment_admit(struct kv_segments *segments);
 
 /*
- * Takes a free segment out of service, if more are than wanted and more than `floor` are free.
- * KV_SEGMENT_NONE if not. The caller then gives its pages back and calls kv_segment_withdrawn(),
- * with keeps_pages if they could not be given back.
+ * Takes a free segment out of service, if more are than wanted and more than `floor` are free; else
+ * KV_SEGMENT_NONE. The caller releases its pages, then calls kv_segment_withdrawn(), with
+ * keeps_pages if they could not be released.
  */
 uint32_t kv_segment_withdraw(struct kv_segments *segments, uint32_t floor);
 void kv_segment_withdrawn(struct kv_segments *segments, uint32_t index, bool keeps_pages);
 
 /*
- * The free segment that is to be touched next, KV_SEGMENT_NONE if enough are. It may be taken
- * meanwhile, but stays in service until kv_segment_touch_end(). One thread only.
+ * The next free segment to prefault; KV_SEGMENT_NONE if enough are touched. It may be taken in the
+ * meantime, but stays in service until kv_segment_prefault_end(). For one thread only.
  */
-uint32_t kv_segment_touch_begin(struct kv_segments *segments);
-void kv_segment_touch_end(struct kv_segments *segments, uint32_t index);
+uint32_t kv_segment_prefault_begin(struct kv_segments *segments);
+void kv_segment_prefault_end(struct kv_segments *segments, uint32_t index);
 
-/* Whether fewer free segments are touched than are to be, by so many that it is time to go on. */
-bool kv_segments_touch_lags(struct kv_segments *segments);
+/* Whether the prefault thread should run: too few free segments are touched. */
+bool kv_segments_prefault_lags(struct kv_segments *segments);
 
 /* OPEN to SEALED, or to RETIRED if nothing in it is live or held. */
 void kv_segment_seal(struct kv_segments *segments, uint32_t index);
 
 /*
- * Makes the caller the only one who walks through the segment. False if somebody else does or it
- * is neither SEALED nor the caller's own open one.
+ * Claims a segment for a walk. False if it is claimed already, or neither SEALED nor the caller's
+ * own open one.
  */
 bool kv_segment_claim(struct kv_segments *segments, uint32_t index);
 
 /* Ends a claim; retires the segment if it is empty and sealed. */
 void kv_segment_unclaim(struct kv_segments *segments, uint32_t index);
 
-/* The same, but if the segment is sealed and not empty it becomes the youngest of a pool. */
+/* kv_segment_unclaim(); a sealed segment that is not empty becomes the youngest of a pool. */
 void kv_segment_unclaim_to(struct kv_segments *segments, uint32_t index, enum kv_pool pool);
 
-/* What kv_segment_claim_victim() looks for. */
-struct kv_victim_wish {
-    enum kv_pool pool;   /* to take it from */
-    uint32_t look_max;   /* segments to look at, oldest first */
-    uint32_t choose_max; /* of those: how many to choose from that could be taken */
+/* Parameters of kv_segment_claim_victim(). */
+struct kv_victim_search {
+    enum kv_pool pool;   /* of the victim */
+    uint32_t look_max;   /* segments to examine, oldest first */
+    uint32_t choose_max; /* claimable segments to choose from */
     uint32_t dead_bytes_min;
     uint32_t slack_bytes;
     uint32_t now_s;
 };
 
 /*
- * Claims a sealed segment to be emptied: the oldest, unless another one has fewer live bytes by
- * more than slack_bytes; one whose records have all expired at once. Held ones are passed over and
- * go to the young end. KV_SEGMENT_NONE if there is none as wished.
+ * Claims a sealed segment to be emptied: the first one whose records have all expired; else the
+ * oldest, unless a younger one has fewer live bytes by more than slack_bytes. Held segments are
+ * skipped and become the youngest. KV_SEGMENT_NONE if there is none.
  */
-uint32_t kv_segment_claim_victim(struct kv_segments *segments, const struct kv_victim_wish *wish);
+uint32_t kv_segment_claim_victim(struct kv_segments *segments,
+                                 const struct kv_victim_search *search);
 
-/* Claims a segment if it is sealed, not held, and has at most so many live bytes. */
+/* Claims a segment if it is sealed, not held, and has at most live_bytes_max. */
 bool kv_segment_claim_if(struct kv_segments *segments, uint32_t index, uint64_t live_bytes_max);
 
-/* Change the usage. The subtraction retires or frees a segment that it empties. */
+/* Add to and subtract from the usage. A subtraction to 0 retires or frees the segment. */
 void kv_segment_add(struct kv_segments *segments, uint32_t index, uint64_t usage);
 void kv_segment_subtract(struct kv_segments *segments, uint32_t index, uint64_t usage);
 
-/* Widens the bounds of expiry by one record. Any thread. exptime 0 is never. */
+/* Widens the bounds of expiry for one record; exptime 0: never. Any thread. */
 static inline void kv_segment_note_exptime(struct kv_segments *segments, uint32_t index,
                                            uint32_t exptime)
 {
@@ -251,8 +249,8 @@ static inline void kv_segment_note_exptime(struct kv_segments *segments, uint32_
 }
 
 /*
- * Frees retired segments that nobody can read any more, looking at no more than look_max. Returns
- * how many segments it moved out of the retired list.
+ * Frees (or parks) retired segments whose grace period is over, examining at most look_max. Returns
+ * how many left the retired list.
  */
 uint32_t kv_segment_reclaim(struct kv_segments *segments, const struct kv_segment_reader *reader,
                             uint32_t look_max);

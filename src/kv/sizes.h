@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sizes and size classes of items, for statistics only: the engine has one kind of memory for all
- * sizes, but its owner may want to know how many items there are of which size.
+ * Sizes and size classes of items, for statistics only; all items share the segments.
  *
- * The size of an item is what the owner counts: a fixed part, the key, 4 bytes for client flags
- * that are not 0, the value. Small sizes find their class in a table with an entry for each 8
- * bytes, so the bounds of classes are multiples of 8.
+ * The size of an item is a fixed part, the key, 4 bytes for client flags other than 0, and the
+ * value. A table with an entry per 8 bytes maps small sizes to classes, so bounds are multiples of
+ * 8.
  */
 #ifndef KV_SIZES_H
 #define KV_SIZES_H
@@ -20,16 +19,16 @@
 struct kv_sizes {
     uint32_t fixed_bytes;
     unsigned class_count;                     /* 0: counts as 1 */
-    uint32_t class_bytes_max[KV_CLASSES_MAX]; /* rising; the last class takes all that is larger */
-    uint32_t bucket_bytes;                    /* 0: no count by buckets of size */
-    uint32_t bucket_count;                    /* the last one takes all that is larger */
+    uint32_t class_bytes_max[KV_CLASSES_MAX]; /* ascending; the last class has all larger items */
+    uint32_t bucket_bytes;                    /* width of size buckets; 0: none */
+    uint32_t bucket_count;                    /* the last one has all larger items */
     uint8_t table[KV_SIZES_TABLE];            /* class by size, rounded up, in steps */
 };
 
-/* Fills the table in. False if the bounds are not as described. */
+/* Fills the table in. False if the bounds are invalid. */
 bool kv_sizes_init(struct kv_sizes *sizes);
 
-/* The class of a size beyond the table. */
+/* kv_sizes_class() for a size beyond the table. */
 unsigned kv_sizes_class_large(const struct kv_sizes *sizes, uint64_t size_bytes);
 
 /* The size of an item. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Statistics: each worker counts for itself, whoever asks adds up. */
+/* Statistics: each worker has its own counters, which are summed on request. */
 #include "kv/engine.h"
 
 uint64_t kv_counter_sum(const struct kv *kv, enum kv_counter counter)
@@ -23,7 +23,7 @@ static unsigned class_count(const struct kv *kv)
     return u_max32(kv->config.sizes.class_count, 1);
 }
 
-/* While others count, what was taken may be seen before what it was taken from: never below 0. */
+/* A sum read while workers count may miss increments that a later sum has: never below 0. */
 static uint64_t difference(uint64_t more, uint64_t less)
 {
     return more > less ? more - less : 0;
@@ -55,7 +55,7 @@ static uint64_t class_since_reset(const struct kv *kv, unsigned class,
     return difference(kv_class_counter_sum(kv, class, counter), base);
 }
 
-/* Of the workers' last evictions the latest. */
+/* Idle time of the latest of the workers' last evictions. */
 static uint32_t evicted_idle_s(const struct kv *kv, unsigned class)
 {
     uint64_t last = 0;
@@ -127,10 +127,11 @@ void kv_stats(const struct kv *kv, struct kv_stats *stats)
     stats->update_retries = since_reset(kv, KV_COUNT_RETRIES);
     stats->pinned = gauge(kv, KV_COUNT_PINS, KV_COUNT_UNPINS);
     stats->hash_power = kv_index_power(&kv->index);
-    stats->growing = kv_grow_is_going_on(&kv->index);
+    stats->growing = kv_grow_is_active(&kv->index);
     stats->growths = kv_u32_load_relaxed(&kv->index.growths);
     stats->epoch_lag = kv_epoch_lag(&kv->epoch);
-    stats->touch_thread = kv->touch.runs;
+    stats->flushes_behind = kv_flushes_behind(kv);
+    stats->touch_thread = kv->prefault.runs;
     stats->touched_bytes = kv_u32_load_relaxed(&segments->touched_free) * segment_bytes;
     stats->touched_ahead = kv_u32_load_relaxed(&segments->touched_ahead);
     stats->touched_late = kv_u32_load_relaxed(&segments->touched_late);

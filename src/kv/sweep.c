@@ -1,33 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The search for items that are over: expired ones by segment, flushed ones by bucket. Both are
- * misses from the moment on at which they are over; this only takes their memory back, a few steps
- * per loop and worker.
+ * The sweep for expired items. They are misses from the moment they expire; the sweep reclaims
+ * their memory, a few steps per loop and worker. flush.c does the same for flushed items.
  *
- * Expired: once per second the workers together look at each segment's bounds of expiry, and walk
- * through those where a good part of the items must be over. A walk finds the lower bound anew.
- *
- * Flushed: an item carries the low 8 bits of the generation it was stored in. The purge removes
- * items of earlier generations from all chains, and kv.purged says how far it has come: no item of
- * a generation before that is linked, nor will be. For that, the purge lets a grace period pass
- * between taking note of the generation and its first chain: a worker reads the generation and
- * publishes the item without being quiescent in between, so an item of an earlier generation that
- * is not linked when the grace period ends will never be. What moves meanwhile, by relocation or
- * because the index grows, stays in its place in the order of the chains, and goes when the purge
- * comes by.
- *
- * So 255 generations can be told apart. The flush that would be the 256th while the purge has not
- * come to its end removes all items by itself, which nobody has to wait for either.
+ * Once per second the workers together check the bounds of expiry of each segment and walk over
+ * those in which a good part of the items has probably expired. A walk recomputes the lower bound.
  */
 #include "kv/engine.h"
 
 #define SEGMENTS_PER_STEP 16
-#define CHAINS_PER_STEP 64
-#define MIXED_RANGE_S 60 /* how late a few expired among immortals are looked for, times 4 */
+#define MIXED_RANGE_S 60 /* assumed range of expiry if some items never expire */
 
-/* ---- expired ----------------------------------------------------------------------------- */
-
-/* Is a quarter of the segment's items over, if their times are spread evenly? */
+/* Whether a quarter of the items has expired, if their times are distributed evenly. */
 static bool is_worth_walking(const struct kv_segment *segment, uint32_t now_s)
 {
     uint32_t min = kv_u32_load_relaxed(&segment->exptime_min);
@@ -48,8 +32,8 @@ static bool walk_begin_if_worth(struct kv_worker *worker, uint32_t index)
 }
 
 /*
- * The worker's own open segments, which nobody else can walk through. Those in which nothing is
- * left are closed: it may be long until the next item of their kind comes.
+ * Sweeps the worker's own open segments, which other workers cannot walk over. Seals those without
+ * live items: the next item of their class may come much later.
  */
 static bool walk_own_logs(struct kv_worker *worker)
 {
@@ -60,7 +44,7 @@ static bool walk_own_logs(struct kv_worker *worker)
             continue;
         if (walk_begin_if_worth(worker, index))
             return true;
-        uint64_t usage = kv_u64_load_relaxed(&array[index].usage) + worker->untold[log];
+        uint64_t usage = kv_u64_load_relaxed(&array[index].usage) + worker->pending_usage[log];
         if (array[index].used > 0 && usage == 0)
             kv_log_close(worker, log);
     }
@@ -96,77 +80,8 @@ bool kv_sweep_begin(struct kv_worker *worker, uint32_t segments_max)
     return false;
 }
 
-/* ---- flushed ----------------------------------------------------------------------------- */
-
-/* Removes those items of a chain that are flushed, or all. */
-static void purge_chain(struct kv_worker *worker, uint64_t *position, bool all)
-{
-    const struct kv *kv = worker->kv;
-    struct kv_words words;
-    kv_index_copy(&kv->index, position, &words);
-    for (unsigned i = 0; i < words.count; i++) {
-        const struct kv_item *item = kv_word_item(&kv->index, words.at[i]);
-        if (!all && kv_item_validity(worker, item) != KV_MISS_FLUSHED)
-            continue;
-        struct kv_key key = kv_key(kv, kv_item_key(item), kv_item_key_len(item));
-        if (kv_index_unlink(worker, key.hash, words.at[i]))
-            kv_unlinked(worker, item, KV_END_FLUSHED);
-    }
-}
-
-/* Under kv.purge_lock. */
-static void purge_some(struct kv_worker *worker)
-{
-    struct kv *kv = worker->kv;
-    if (kv->purge_retired == 0) {
-        kv->purge_target = kv_u32_load_acquire(&kv->generation);
-        kv->purge_retired = kv_epoch_retire(&kv->epoch);
-        kv->purge_position = 0;
-    }
-    if (kv->purge_position == 0 && kv_epoch_oldest(&kv->epoch, U_NULL) < kv->purge_retired)
-        return;
-    for (unsigned i = 0; i < CHAINS_PER_STEP && kv->purge_position < KV_POSITION_END; i++)
-        purge_chain(worker, &kv->purge_position, false);
-    if (kv->purge_position == KV_POSITION_END) {
-        kv->purge_retired = 0;
-        kv_u32_store_release(&kv->purged, kv->purge_target);
-    }
-}
-
-static void purge_step(struct kv_worker *worker)
-{
-    struct kv *kv = worker->kv;
-    if (kv_u32_load_relaxed(&kv->purged) == kv_u32_load_relaxed(&kv->generation) ||
-        !kv_lock_try(&kv->purge_lock))
-        return;
-    purge_some(worker);
-    kv_lock_drop(&kv->purge_lock);
-}
-
-static void remove_all(struct kv_worker *worker)
-{
-    uint64_t position = 0;
-    while (position < KV_POSITION_END)
-        purge_chain(worker, &position, true);
-}
-
-void kv_flush(struct kv_worker *worker)
-{
-    struct kv *kv = worker->kv;
-    uint32_t generation = kv_u32_load_acquire(&kv->generation);
-    do {
-        if (generation - kv_u32_load_acquire(&kv->purged) >= UINT8_MAX) {
-            remove_all(worker);
-            return;
-        }
-    } while (!kv_u32_cas_acq_rel(&kv->generation, &generation, generation + 1));
-}
-
-/* ---- both -------------------------------------------------------------------------------- */
-
 void kv_sweep_step(struct kv_worker *worker)
 {
-    purge_step(worker);
     if (worker->walk.mode == KV_WALK_NONE && worker->sweep_s != worker->now_s)
         (void)kv_sweep_begin(worker, SEGMENTS_PER_STEP);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which slot of a bucket has a key's tag, asked without a branch for each slot: where keys lie four
- * to a bucket no processor foresees which slot it is, and the wrong guess costs more than all seven
- * comparisons at once. Where there are no vectors, a loop.
+ * Search of a bucket for a tag, without a branch per slot: with about four keys per bucket the slot
+ * is unpredictable, and a mispredicted branch costs more than comparing all seven slots by vector
+ * instructions. Without those: a loop.
  */
 #ifndef KV_TAG_H
 #define KV_TAG_H
 
 #include "kv/index.h"
 
-/* ThreadSanitizer does not know that a vector's words are loaded each as a whole. */
+/* ThreadSanitizer treats a vector load as a non-atomic load of the words. */
 #if defined(__SANITIZE_THREAD__)
 #define KV_TAG_LOOP 1
 #elif defined(__has_feature)
@@ -22,7 +22,7 @@
 #define KV_TAG_VECTOR 1
 #endif
 
-/* The first slot whose word is plain and of the hash's tag, or null. */
+/* The first slot with a plain word of the hash's tag, or null. */
 static inline const kv_atomic_u64 *kv_tag_search_loop(const struct kv_bucket *bucket, uint64_t hash)
 {
     for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
@@ -43,7 +43,7 @@ static inline __m128i kv_tag_halves(const struct kv_bucket *bucket, unsigned fir
     return _mm_castps_si128(_mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1)));
 }
 
-/* The same by vectors. The first of a bucket's eight words is not a slot. */
+/* The same by vectors. The first of a bucket's eight words is control, not a slot. */
 static inline const kv_atomic_u64 *kv_tag_search_vector(const struct kv_bucket *bucket,
                                                         uint64_t hash)
 {

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes: a decision is made on what a lookup has found, then carried out by compare-and-swap, if
- * the key still is as the decision has seen it; else it is made again.
+ * Changes: kv_update() calls a decision function on the result of a lookup and carries the decision
+ * out by compare-and-swap if the key has not changed since the lookup; else it repeats both.
  *
- *   nothing there           insert                           kv_index_insert(): still not there
- *   replace, delete         seal the old item, swap its word
- *   touch                   swap the old item's status
- *   renew, touch if sealed  seal the old item, swap its word for that of a changed copy
+ *   no old item            insert                           kv_index_insert() checks the key again
+ *   replace, delete        seal the old item, swap its word
+ *   touch                  swap the old item's status
+ *   renew, touch if sealed seal the old item, swap its word for that of a changed copy
  *
- * To seal is to set KV_MARK_SEALED by a compare-and-swap from the very status that the decision has
- * seen. So it fails if somebody has touched the item since, and once it has succeeded nobody
- * touches it any more: the decision stays right until the word is swapped, and a copy has the final
- * values. Sealing excludes nobody else from swapping the word: whoever meets a sealed item does
- * what it came for on a copy or by a swap of its own, and the first swap wins. So nobody waits for
- * the worker that has sealed an item, wherever it may have stopped.
+ * Sealing sets KV_MARK_SEALED by a compare-and-swap from the status that the decision saw. It fails
+ * if the item was touched since; once it has succeeded the item is not touched any more. So the
+ * decision stays valid until the word is swapped, and a copy has the final values. Sealing does not
+ * exclude other workers from swapping the word: a worker that meets a sealed item swaps as well,
+ * and the first swap wins. So no worker waits for the one that sealed.
  *
- * The word of a slot is the item: it can't have been reused for another one meanwhile, because this
- * worker has not been quiescent, and kv_item_mark_seen() keeps it from reusing the memory itself.
- * Only the worker whose swap has taken an item out accounts for its end.
+ * A slot's word identifies the item: its memory cannot have been reused, because this worker has
+ * not been quiescent, and kv_item_mark_seen() keeps it from reusing the memory itself. Only the
+ * worker whose swap removed an item accounts for it.
  *
  * Pairs: the swap of a status (acq_rel) reads what the last one wrote, so changes of an item are in
- * one order, with sealing as the last but for DEAD. The seal comes before the swap of the word
- * (release), so who finds the successor (acquire) finds the old item sealed.
+ * one order, with sealing as the last before DEAD. Sealing precedes the swap of the word (release),
+ * so a worker that finds the successor (acquire) finds the old item sealed.
  *
- * Liveness: a decision is repeated only if another worker changed the key, or if the decision
- * itself, by allocating, made the eviction move or remove the old item.
+ * Liveness: a decision is repeated only if another worker changed the key, or if the decision's own
+ * allocation made the eviction move or remove the old item.
  */
 #include "kv/engine.h"
 
@@ -34,16 +33,18 @@ struct update {
     struct kv_worker *worker;
     const struct kv_key *key;
     struct kv_change *change;
-    struct kv_find found; /* item null: nothing. It may be invalid, then `old` is null */
+    struct kv_find
+        found; /* item null: key not found. An invalid item is found, but `old` is null */
     const struct kv_view *old;
     enum kv_found validity;
+    uint64_t flushes; /* before the lookup */
 };
 
 /* ---- preparing --------------------------------------------------------------------------- */
 
 /*
- * A number that no item has had. Ranges are handed out in order, so a new range is above all
- * numbers given so far, and an item can be given a larger one than the item it replaces.
+ * A cas number that no item has had, larger than `above`. Workers reserve ranges in order, so a new
+ * range is above all numbers used so far.
  */
 static uint64_t cas_give(struct kv_worker *worker, uint64_t above)
 {
@@ -54,7 +55,7 @@ static uint64_t cas_give(struct kv_worker *worker, uint64_t above)
     return worker->cas_next++;
 }
 
-/* The cas of what replaces the old item. */
+/* The cas of the new item. */
 static uint64_t cas_of_new(struct update *update)
 {
     const struct kv_change *change = update->change;
@@ -63,17 +64,18 @@ static uint64_t cas_of_new(struct update *update)
     return cas_give(update->worker, update->found.item ? kv_item_cas(update->found.item) : 0);
 }
 
-static void look(struct update *update, struct kv_view *view)
+static void lookup(struct update *update, struct kv_view *view)
 {
     struct kv_worker *worker = update->worker;
     update->old = U_NULL;
     update->validity = KV_MISS;
-    worker->view_turn = worker->turn; /* the place is looked at, also if nothing is there */
-    if (!kv_find_to_store(worker, update->key, &update->found)) {
+    update->flushes = kv_generation_number(kv_u64_load_acquire(&worker->kv->generation));
+    worker->view_turn = worker->turn; /* the slot is viewed even if it is empty */
+    if (!kv_index_find(&worker->kv->index, update->key, &update->found)) {
         update->found.item = U_NULL;
     } else {
         kv_found_mark_seen(worker, &update->found);
-        update->validity = kv_status_validity(worker, update->found.status);
+        update->validity = kv_status_validity(worker, update->found.item, update->found.status);
         if (update->validity == KV_HIT) {
             kv_view_fill_found(view, &update->found);
             update->old = view;
@@ -83,7 +85,7 @@ static void look(struct update *update, struct kv_view *view)
     update->change->state = update->old ? update->old->state : 0;
 }
 
-/* The status of a successor. */
+/* The status of the new item. */
 static uint64_t status_of_new(const struct update *update, uint64_t status, uint32_t exptime)
 {
     uint8_t kind = kv_status_marks(status) & (KV_MARK_FLAGS | KV_MARK_LARGE);
@@ -91,15 +93,14 @@ static uint64_t status_of_new(const struct update *update, uint64_t status, uint
     return kv_status_with_exptime(kv_status_with_marks(status, kind | state), exptime);
 }
 
-/* The new item gets what only publication can tell, while it is still this worker's alone. */
-static void item_finish(struct update *update, uint64_t cas)
+/* Sets generation, state, cas and access of an item just before it is published. */
+static void item_finish(struct update *update, struct kv_item *item, uint64_t generation,
+                        uint64_t cas)
 {
     struct kv_worker *worker = update->worker;
-    struct kv_item *item = update->change->item;
-    uint8_t generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
     uint64_t status = kv_item_status(item);
     status = status_of_new(update, status, kv_status_exptime(status));
-    kv_item_status_set(item, kv_status_with_generation(status, generation));
+    kv_item_status_set(item, kv_status_with_generation(status, (uint8_t)generation));
     kv_item_cas_set(item, cas);
     uint32_t bits = kv_item_access(item) & KV_ACCESS_FREQ;
     bits |= (update->change->state & KV_FETCHED) ? KV_ACCESS_FETCHED : 0;
@@ -107,73 +108,145 @@ static void item_finish(struct update *update, uint64_t cas)
 }
 
 /*
- * Takes care that nothing about the old item changes in place any more. False if something has
- * since the decision has seen it.
+ * Seals an item, so that nothing about it changes in place any more. False if something has changed
+ * since it was found.
  */
-static bool seal(const struct update *update)
+static inline bool seal(const struct kv_find *found)
 {
-    const uint64_t sealed = update->found.status | KV_STATUS_SEALED;
-    uint64_t status = update->found.status;
-    return (status & KV_STATUS_SEALED) != 0 ||
-           kv_item_status_cas(update->found.item, &status, sealed) || status == sealed;
+    const uint64_t sealed = found->status | KV_STATUS_SEALED;
+    uint64_t status = found->status;
+    return (status & KV_STATUS_SEALED) != 0 || kv_item_status_cas(found->item, &status, sealed) ||
+           status == sealed;
 }
 
-/* Puts an item in the place of the old one, which is sealed. False if the key was changed. */
-static bool exchange(const struct update *update, const struct kv_item *item)
+/* Seals the item that was found and puts `item` into its slot. False if the key was changed. */
+static inline bool exchange(struct kv_worker *worker, const struct kv_key *key,
+                            const struct kv_find *old, const struct kv_item *item)
 {
-    return kv_index_exchange_at(update->worker, &update->found, update->key->hash, item);
+    return seal(old) && kv_index_exchange_at(worker, old, key->hash, item);
 }
 
 /* ---- the verdicts ------------------------------------------------------------------------ */
 
-static enum kv_end end_of_old(const struct update *update)
+static enum kv_removal end_of_old(const struct update *update)
 {
     switch (update->validity) {
     case KV_MISS_EXPIRED:
-        return KV_END_EXPIRED;
+        return KV_REMOVAL_EXPIRED;
     case KV_MISS_FLUSHED:
-        return KV_END_FLUSHED;
+        return KV_REMOVAL_FLUSHED;
     default:
-        return KV_END_REPLACED;
+        return KV_REMOVAL_REPLACED;
     }
 }
 
 /* Each returns false if the key was not as seen. */
 
-static bool carry_replace(struct update *update)
+/* Publishes an item; on failure it still belongs to the caller. */
+static bool publish(struct update *update, struct kv_item *item, uint64_t generation)
 {
     struct kv_worker *worker = update->worker;
-    struct kv_item *item = update->change->item;
     uint64_t cas = cas_of_new(update);
     bool done;
 
-    item_finish(update, cas);
-    kv_item_charge(worker, item);
+    item_finish(update, item, generation, cas);
+    kv_item_each_record(worker, item, kv_record_charge);
     if (update->found.item)
-        done = seal(update) && exchange(update, item);
+        done = exchange(worker, update->key, &update->found, item);
     else
         done = kv_index_insert(worker, update->key, item);
     if (!done) {
-        kv_item_uncharge(worker, item);
+        kv_item_each_record(worker, item, kv_record_uncharge);
         return false;
     }
     update->change->cas = cas;
-    kv_linked(worker, item);
+    kv_account_linked(worker, item);
     if (update->found.item)
-        kv_unlinked(worker, update->found.item, end_of_old(update));
+        kv_account_unlinked(worker, update->found.item, end_of_old(update));
     return true;
 }
 
-static bool carry_delete(struct update *update)
+/*
+ * A copy of an item's record, without the words that change; a large item's copy has the same
+ * extents. Null without memory.
+ */
+static struct kv_item *copy_new(struct kv_worker *worker, const struct kv_item *from,
+                                uint32_t exptime)
+{
+    uint32_t bytes = kv_record_bytes(from);
+    unsigned log = kv_log_for(worker, kv_evict_pool(worker, from), exptime);
+    kv_log_refresh(worker, log);
+    void *room = kv_log_append(worker, log, KV_LOG_NEW, bytes);
+    if (!room)
+        room = kv_log_append(worker, log, KV_LOG_MOVED, bytes);
+    struct kv_item *copy = (struct kv_item *)room;
+    if (copy)
+        kv_record_copy_fixed(copy, from, bytes);
+    return copy;
+}
+
+/* No memory for the copy to be published: as if it had been published and evicted. */
+static bool replace_by_nothing(struct update *update)
 {
     struct kv_worker *worker = update->worker;
-    if (!seal(update) || !kv_index_unlink(worker, update->key->hash, update->found.word))
-        return false;
-    kv_unlinked(worker, update->found.item, KV_END_DELETED);
+    if (update->found.item) {
+        if (!kv_index_unlink(worker, update->key->hash, update->found.word))
+            return false;
+        kv_account_unlinked(worker, update->found.item, end_of_old(update));
+    }
+    update->change->cas = cas_of_new(update);
+    kv_item_drop(worker, update->change->item);
     return true;
 }
 
-/* What a touch makes of the access word. */
+/* A decision about an old item must not be published after a flush, which removed that item. */
+static bool is_flushed_since(const struct update *update, uint64_t generation)
+{
+    return update->old && kv_generation_number(generation) != update->flushes;
+}
+
+/* Publishes a copy of an item whose segment's generation has become too old (generation.h). */
+static bool replace_by_copy(struct update *update)
+{
+    struct kv_worker *worker = update->worker;
+    struct kv_item *item = update->change->item;
+    uint64_t status = kv_item_status(item);
+    struct kv_item *copy = copy_new(worker, item, kv_status_exptime(status));
+    if (!copy)
+        return replace_by_nothing(update);
+    kv_item_status_set(copy, status);
+    kv_item_access_store(copy, kv_item_access(item));
+    kv_item_note_exptime(worker, copy, kv_status_exptime(status));
+    uint64_t generation = kv_u64_load_acquire(&worker->kv->generation);
+    bool done = kv_generation_may_publish(worker->kv, copy, generation) &&
+                !is_flushed_since(update, generation) && publish(update, copy, generation);
+    struct kv_item *left = done ? item : copy;
+    kv_log_drop(worker, left, kv_record_bytes(left));
+    return done;
+}
+
+static bool apply_replace(struct update *update)
+{
+    const struct kv *kv = update->worker->kv;
+    struct kv_item *item = update->change->item;
+    uint64_t generation = kv_u64_load_acquire(&kv->generation);
+    if (U_UNLIKELY(is_flushed_since(update, generation)))
+        return false;
+    if (U_LIKELY(kv_generation_may_publish(kv, item, generation)))
+        return publish(update, item, generation);
+    return replace_by_copy(update);
+}
+
+static bool apply_delete(struct update *update)
+{
+    struct kv_worker *worker = update->worker;
+    if (!seal(&update->found) || !kv_index_unlink(worker, update->key->hash, update->found.word))
+        return false;
+    kv_account_unlinked(worker, update->found.item, KV_REMOVAL_DELETED);
+    return true;
+}
+
+/* The access word after a touch. */
 static uint32_t access_of_touched(const struct update *update)
 {
     uint32_t was = kv_item_access(update->found.item);
@@ -184,38 +257,16 @@ static uint32_t access_of_touched(const struct update *update)
     return was & ~(uint32_t)KV_ACCESS_FETCHED;
 }
 
-/*
- * Room for a copy of the old item's record; a large item's copy has the same extents. Null if no
- * memory is to be had.
- */
-static struct kv_item *copy_new(struct update *update)
-{
-    struct kv_worker *worker = update->worker;
-    uint32_t bytes = kv_record_bytes(update->found.item);
-    unsigned log =
-        kv_log_of(worker, kv_evict_pool(worker, update->found.item), update->change->exptime);
-    void *room = kv_log_append(worker, log, KV_FOR_NEW, bytes);
-    if (!room)
-        room = kv_log_append(worker, log, KV_FOR_MOVED, bytes);
-    struct kv_item *copy = (struct kv_item *)room;
-    if (copy)
-        kv_record_copy_fixed(copy, update->found.item, bytes);
-    return copy;
-}
-
-/*
- * Puts a copy of the old item, changed as decided, in its place. Where there is no memory for it at
- * all the item has to go, as if it had been evicted.
- */
-static bool carry_copy(struct update *update, uint64_t cas)
+/* Replaces the old item by a changed copy. Without memory for it the item is evicted. */
+static bool apply_copy(struct update *update, uint64_t cas)
 {
     struct kv_worker *worker = update->worker;
     const struct kv_change *change = update->change;
-    struct kv_item *copy = copy_new(update);
+    struct kv_item *copy = copy_new(worker, update->found.item, change->exptime);
     if (!copy) {
         if (!kv_index_unlink(worker, update->key->hash, update->found.word))
             return false;
-        kv_unlinked(worker, update->found.item, KV_END_EVICTED);
+        kv_account_unlinked(worker, update->found.item, KV_REMOVAL_EVICTED);
         return true;
     }
     kv_item_status_set(copy, status_of_new(update, update->found.status, change->exptime));
@@ -223,7 +274,8 @@ static bool carry_copy(struct update *update, uint64_t cas)
     kv_item_access_store(copy, access_of_touched(update));
     kv_item_note_exptime(worker, copy, change->exptime);
     kv_record_charge(worker, copy);
-    if (seal(update) && exchange(update, copy)) {
+    if (kv_generation_may_move(worker->kv, update->found.item, copy) &&
+        exchange(worker, update->key, &update->found, copy)) {
         kv_record_discharge(worker, update->found.item);
         return true;
     }
@@ -232,18 +284,18 @@ static bool carry_copy(struct update *update, uint64_t cas)
     return false;
 }
 
-static bool carry_touch(struct update *update)
+static bool apply_touch(struct update *update)
 {
     struct kv_item *item = update->found.item;
     const struct kv_change *change = update->change;
     uint64_t status = update->found.status;
     if (status & KV_STATUS_SEALED)
-        return carry_copy(update, kv_item_cas(item));
+        return apply_copy(update, kv_item_cas(item));
 
     unsigned kind = kv_status_marks(status) & ~(unsigned)KV_MARK_STATE;
     uint8_t marks = (uint8_t)(kind | (change->state & KV_MARK_STATE));
     uint64_t wanted = kv_status_with_exptime(kv_status_with_marks(status, marks), change->exptime);
-    /* Before the item says so: the bounds may be too wide, but never too narrow. */
+    /* Before the item changes: bounds may be too wide, but never too narrow. */
     kv_item_note_exptime(update->worker, item, change->exptime);
     if (!kv_item_status_cas(item, &status, wanted))
         return false;
@@ -251,17 +303,17 @@ static bool carry_touch(struct update *update)
     return true;
 }
 
-static bool carry_renew(struct update *update)
+static bool apply_renew(struct update *update)
 {
     uint64_t cas = cas_of_new(update);
-    if (!carry_copy(update, cas))
+    if (!apply_copy(update, cas))
         return false;
     update->change->cas = cas;
     return true;
 }
 
-/* Nothing is to be changed; but an item that is over is taken away, as kv_get() does. */
-static bool carry_keep(struct update *update)
+/* Changes nothing, but removes an expired or flushed item, as kv_get() does. */
+static bool apply_keep(struct update *update)
 {
     if (update->found.item && !update->old)
         kv_remove_invalid(update->worker, update->found.item, update->key->hash, update->found.word,
@@ -269,19 +321,19 @@ static bool carry_keep(struct update *update)
     return true;
 }
 
-static bool carry_out(struct update *update, enum kv_verdict verdict)
+static bool apply_verdict(struct update *update, enum kv_verdict verdict)
 {
     switch (verdict) {
     case KV_KEEP:
-        return carry_keep(update);
+        return apply_keep(update);
     case KV_REPLACE:
-        return carry_replace(update);
+        return apply_replace(update);
     case KV_DELETE:
-        return carry_delete(update);
+        return apply_delete(update);
     case KV_TOUCH:
-        return carry_touch(update);
+        return apply_touch(update);
     case KV_RENEW:
-        return carry_renew(update);
+        return apply_renew(update);
     }
     U_ASSERT(!"a verdict");
     return true;
@@ -294,112 +346,83 @@ enum kv_verdict kv_update(struct kv_worker *worker, const struct kv_key *key, kv
     struct kv_view view;
     uint64_t cas = change->cas;
     for (;;) {
-        look(&update, &view);
+        lookup(&update, &view);
         change->cas = cas;
         enum kv_verdict verdict = decide(ctx, update.old, change);
         if (!update.old && verdict != KV_REPLACE)
             verdict = KV_KEEP;
-        if (carry_out(&update, verdict))
+        U_ASSERT(verdict != KV_REPLACE || kv_item_key_len(change->item) == key->len);
+        if (apply_verdict(&update, verdict))
             return verdict;
         kv_count(worker, KV_COUNT_RETRIES, 1);
     }
 }
 
-/* ---- the usual store --------------------------------------------------------------------- */
+/* ---- short values ------------------------------------------------------------------------ */
 
-/* Whether a short item of this key, without flags and marks, is where its prefetch has seen it. */
-static bool find_short(const struct kv_worker *worker, const struct kv_key *key,
-                       struct kv_find *find)
+/* The record of a short item that is not published yet, with its cas and access word. */
+static void short_fill(struct kv_item *item, const struct kv_key *key, const struct kv_short *value,
+                       uint64_t status)
 {
-    if (!kv_place_holds(key))
-        return false;
-    find->slot = (kv_atomic_u64 *)(uintptr_t)key->place;
-    find->word = key->word;
-    find->item = kv_word_item(&worker->kv->index, key->word);
-    find->status = kv_item_status(find->item);
-    find->key = (const uint8_t *)find->item + KV_ITEM_NEAR_BYTES;
-    return kv_status_is_plain(worker, find->status, key->len) &&
-           kv_status_near_len(find->status) != KV_NEAR_LEN_NONE &&
-           u_equal_short(find->key, key->bytes, key->len);
-}
-
-/* All of an item that nobody else knows yet. */
-static void short_fill(const struct kv_worker *worker, struct kv_item *item,
-                       const struct kv_key *key, const struct kv_short *value, uint64_t status)
-{
-    uint8_t generation = (uint8_t)kv_u32_load_relaxed(&worker->kv->generation);
-    uint8_t *at = (uint8_t *)item + KV_ITEM_NEAR_BYTES;
-    kv_item_status_set(item, kv_status_with_generation(status, generation));
+    uint8_t *at = (uint8_t *)item + KV_HEADER_BYTES;
+    kv_item_status_set(item, status);
     u_copy_short(at, key->bytes, key->len);
     u_copy_short(at + key->len, value->value, value->value_len);
 }
 
-/* kv_linked() of the new one, and kv_unlinked() of the old one, of which the key has one length. */
-static void short_account(struct kv_worker *worker, const struct kv_find *old, uint32_t bytes,
-                          uint32_t key_len, uint32_t value_len)
+/* Accounts for an item that has replaced another one of the same key; neither has client flags. */
+static void account_replaced(struct kv_worker *worker, const struct kv_find *old, uint32_t bytes,
+                             uint32_t key_len, uint32_t value_len)
 {
     const struct kv_sizes *sizes = &worker->kv->config.sizes;
-    uint32_t old_len = kv_status_near_len(old->status);
-    uint32_t old_bytes = kv_record_round(KV_ITEM_NEAR_BYTES + key_len + old_len);
+    uint32_t old_len = kv_status_inline_len(old->status);
+    uint32_t old_bytes = kv_record_round(KV_HEADER_BYTES + key_len + old_len);
     uint64_t size = kv_sizes_of(sizes, key_len, 0, value_len);
     uint64_t old_size = size - value_len + old_len;
     unsigned class = kv_sizes_class(sizes, size);
     unsigned old_class = old_len == value_len ? class : kv_sizes_class(sizes, old_size);
-    kv_count(worker, KV_COUNT_BYTES_LINKED, bytes);
-    kv_class_count(worker, class, KV_CLASS_LINKED, 1);
-    kv_class_count(worker, class, KV_CLASS_PUBLISHED, 1);
-    kv_class_count(worker, class, KV_CLASS_SIZES_LINKED, size);
-    kv_count(worker, KV_COUNT_BYTES_UNLINKED, old_bytes);
-    kv_class_count(worker, old_class, KV_CLASS_UNLINKED, 1);
-    kv_class_count(worker, old_class, KV_CLASS_SIZES_UNLINKED, old_size);
+    kv_count_linked(worker, bytes, size, class);
+    kv_count_unlinked(worker, old_bytes, old_size, old_class);
     kv_log_subtract(worker, kv_segment_of(&worker->kv->segments, old->item), old_bytes);
 }
 
-/* Seals and exchanges as carry_replace() does; the item is the last of its log. */
-static bool short_exchange(struct kv_worker *worker, const struct kv_find *old, uint64_t hash,
-                           struct kv_item *item, uint32_t bytes)
-{
-    uint64_t *usage = &worker->untold[worker->log_last];
-    uint64_t status = old->status;
-    *usage += bytes - KV_SEGMENT_HOLD;
-    if (kv_item_status_cas(old->item, &status, status | KV_STATUS_SEALED) &&
-        kv_index_exchange_at(worker, old, hash, item))
-        return true;
-    *usage -= bytes - KV_SEGMENT_HOLD;
-    kv_log_drop(worker, item, bytes);
-    kv_count(worker, KV_COUNT_RETRIES, 1);
-    return false;
-}
-
 /*
- * What may not go on without others is asked for before anything is done: there is room in the open
- * segment, nothing has to be evicted or grown, nobody counts by size. Nothing is allocated between
- * the look at the old item and the exchange, so it can't be reused meanwhile.
+ * Checks first for everything that this function cannot do by itself: room in the open segment, no
+ * eviction or growth due, no counts by size. Nothing is allocated between finding the old item and
+ * the exchange, so the old item's memory cannot be reused in between.
  */
 uint64_t kv_replace_short(struct kv_worker *worker, const struct kv_key *key,
                           const struct kv_short *value, uint32_t exptime)
 {
     const struct kv *kv = worker->kv;
-    uint32_t bytes = KV_ITEM_NEAR_BYTES + key->len + value->value_len;
+    uint32_t bytes = KV_HEADER_BYTES + key->len + value->value_len;
+    uint64_t generation = kv_u64_load_acquire(&kv->generation);
     struct kv_find old;
     U_ASSERT(value->value_len <= KV_SHORT_MAX);
-    if (U_UNLIKELY(!find_short(worker, key, &old) || !kv->config.evict || worker->buckets ||
+    if (U_UNLIKELY(!kv_find_short(worker, key, &old) || !kv->config.evict || worker->buckets ||
                    value->value_len > kv_u64_load_relaxed(&kv->value_bytes_max) ||
-                   bytes + 7 > kv->small_bytes_max || !kv_evict_is_paid(kv)))
+                   bytes + 7 > kv->small_bytes_max || !kv_evict_is_ahead(kv) ||
+                   kv_generation_is_wide(generation)))
         return 0;
-    struct kv_start start = kv_evict_start_over(worker, old.item);
-    unsigned log = kv_log_of(worker, start.pool, exptime);
+    struct kv_pool_entry start = kv_evict_place_again(worker, old.item);
+    unsigned log = kv_log_for(worker, start.pool, exptime);
     bytes = kv_record_round(bytes);
-    if (U_UNLIKELY(bytes > kv_log_room(worker, log)))
+    if (U_UNLIKELY(bytes > kv_log_free_bytes(worker, log)))
         return 0;
-    struct kv_item *item = (struct kv_item *)kv_log_next(worker, log, bytes);
+    struct kv_item *item = (struct kv_item *)kv_log_take(worker, log, bytes);
     uint64_t cas = cas_give(worker, kv_item_cas(old.item));
-    short_fill(worker, item, key, value, kv_status_make(exptime, key->len, 0, value->value_len));
+    uint64_t status = kv_status_make(exptime, key->len, 0, value->value_len);
+    short_fill(item, key, value, kv_status_with_generation(status, (uint8_t)generation));
     kv_item_cas_set(item, cas);
     kv_item_access_store(item, kv_access_make(worker->now_s, start.freq << KV_ACCESS_FREQ_SHIFT));
     kv_segment_note_exptime(&worker->kv->segments, worker->log[log], exptime);
-    if (U_UNLIKELY(!short_exchange(worker, &old, key->hash, item, bytes)))
+    worker->pending_usage[log] += bytes - KV_SEGMENT_HOLD; /* as kv_record_charge() does */
+    if (U_UNLIKELY(!exchange(worker, key, &old, item))) {
+        worker->pending_usage[log] -= bytes - KV_SEGMENT_HOLD;
+        kv_log_drop(worker, item, bytes);
+        kv_count(worker, KV_COUNT_RETRIES, 1);
         return 0;
-    short_account(worker, &old, bytes, key->len, value->value_len);
+    }
+    account_replaced(worker, &old, bytes, key->len, value->value_len);
     return cas;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When requests are to be sent; see arrivals.h. */
+/* The send times of an open loop; see arrivals.h. */
 #include "load/arrivals.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts of latencies; see histogram.h. */
+/* Latency histograms; see histogram.h. */
 #include "load/histogram.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #define CORRECTIONS_MAX (UINT64_C(1) << 20)
 
-/* HdrHistogram's marks of its version 2, whose counts are of variable length. */
+/* HdrHistogram's cookies for format version 2, with counts of variable length. */
 #define COOKIE_PLAIN 0x1c849313u
 #define COOKIE_COMPRESSED 0x1c849314u
 
@@ -22,7 +22,7 @@ void load_histogram_clear(struct load_histogram *h)
     h->min = UINT64_MAX;
 }
 
-/* The largest value that has this slot. */
+/* The largest value in this slot. */
 static uint64_t slot_end(unsigned slot)
 {
     unsigned half = 1u << LOAD_HISTOGRAM_HALF_BITS;
@@ -83,7 +83,7 @@ void load_histogram_add_corrected(struct load_histogram *to, const struct load_h
 uint64_t load_histogram_percentile(const struct load_histogram *h, double percent)
 {
     double share = (percent > 100 ? 100 : percent) * (double)h->total / 100;
-    /* What is a whole number but for rounding (99.9 % of 20000) is that number. */
+    /* The product may exceed a whole number by a rounding error (99.9 % of 20000). */
     uint64_t wanted = (uint64_t)ceil(nextafter(share, 0));
     uint64_t seen = 0;
     unsigned i;
@@ -114,7 +114,7 @@ static uint8_t *put_be(uint8_t *at, uint64_t v, unsigned bytes)
     return at;
 }
 
-/* Signed, with the sign in the lowest bit, seven bits a byte; the ninth byte has eight. */
+/* ZigZag LEB128: the sign in the lowest bit, seven bits per byte; the ninth byte has eight. */
 static uint8_t *put_zigzag(uint8_t *at, int64_t v)
 {
     uint64_t z = ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
@@ -128,7 +128,7 @@ static uint8_t *put_zigzag(uint8_t *at, int64_t v)
     return at;
 }
 
-/* The counts up to the last one that is not 0; a run of n zeros is -n. */
+/* Writes the counts up to the last non-zero one; a run of n zeros is -n. */
 static uint8_t *put_counts(uint8_t *at, const struct load_histogram *h)
 {
     unsigned slots = h->total ? load_histogram_slot(h->max) + 1 : 0;
@@ -172,8 +172,8 @@ static uint32_t adler32(const uint8_t *data, size_t len)
 }
 
 /*
- * A zlib stream (RFC 1950) of stored blocks: the runs of zeros are short already, and so nobody
- * needs a library. `data` lies behind `at`, far enough for the headers of the blocks.
+ * Writes a zlib stream (RFC 1950) of stored blocks, which needs no library: runs of zeros are
+ * already short. `data` is behind `at`, with room for the block headers in between.
  */
 static uint8_t *put_zlib(uint8_t *at, const uint8_t *data, size_t len)
 {
@@ -199,7 +199,7 @@ static uint8_t *put_zlib(uint8_t *at, const uint8_t *data, size_t len)
 
 size_t load_histogram_encode(const struct load_histogram *h, uint8_t *out)
 {
-    uint8_t *plain = out + 128; /* beyond the headers of at most five blocks */
+    uint8_t *plain = out + 128; /* after the headers of at most five blocks */
     uint8_t *plain_end = put_plain(plain, h);
     uint8_t *end = put_zlib(out + 8, plain, (size_t)(plain_end - plain));
 

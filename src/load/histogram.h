@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counts of latencies, each within 0.1 % of its value: the bucket layout of HdrHistogram with three
- * significant digits, so that other tools can read what is written.
+ * A latency histogram with a relative error of at most 0.1 %, in the bucket layout of HdrHistogram
+ * with three significant digits, which other tools can read.
  *
- * Values are whole numbers of any unit; the load generators count nanoseconds. A histogram belongs
- * to one thread at a time. To count is a handful of instructions and touches one cache line.
+ * Values are integers of any unit; the load generators use nanoseconds. Used by one thread at a
+ * time. Counting a value touches one cache line of the buckets.
  */
 #ifndef LOAD_HISTOGRAM_H
 #define LOAD_HISTOGRAM_H
@@ -12,22 +12,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Values above count as this one: an hour in nanoseconds. */
+/* Larger values are counted as this one: an hour in nanoseconds. */
 #define LOAD_HISTOGRAM_VALUE_MAX UINT64_C(3600000000000)
 
 #define LOAD_HISTOGRAM_DIGITS 3
 
 /*
- * Values below 2^11 have a slot each; each doubling beyond has 2^10 slots, 31 times until the
- * largest value is covered.
+ * Values below 2^11 have one slot each; each further power of two has 2^10 slots, 31 times until
+ * the largest value.
  */
 #define LOAD_HISTOGRAM_HALF_BITS 10
 #define LOAD_HISTOGRAM_SLOTS ((32 + 1) << LOAD_HISTOGRAM_HALF_BITS)
 
 struct load_histogram {
     uint64_t total; /* values counted */
-    uint64_t sum;   /* of them */
-    uint64_t min;   /* UINT64_MAX while there is none */
+    uint64_t sum;   /* of the values */
+    uint64_t min;   /* UINT64_MAX if empty */
     uint64_t max;
     uint64_t counts[LOAD_HISTOGRAM_SLOTS];
 };
@@ -56,33 +56,32 @@ static inline void load_histogram_count(struct load_histogram *h, uint64_t value
     h->counts[load_histogram_slot(value)]++;
 }
 
-/* Adds all that `from` has counted to `to`. */
+/* Adds the counts of `from` to `to`. */
 void load_histogram_add(struct load_histogram *to, const struct load_histogram *from);
 
 /*
- * The same for a closed loop that wanted to send once per `interval`: each value above it stands
- * also for those that could not be sent meanwhile and would have seen value - interval, value - 2 *
- * interval and so on. That corrects the coordinated omission of a stall afterwards. interval is not
- * 0; a value counts for 2^20 others at most.
+ * Adds the counts of `from`, which a closed loop measured, corrected for coordinated omission: a
+ * value above `interval` is accompanied by the latencies of the requests that were not sent
+ * meanwhile, value - interval, value - 2 * interval and so on, at most 2^20 of them. interval > 0.
  */
 void load_histogram_add_corrected(struct load_histogram *to, const struct load_histogram *from,
                                   uint64_t interval);
 
 /*
- * The value that `percent` (0..100) of all are not above, to the upper end of its slot but never
- * above the largest; 0 if nothing was counted.
+ * The percentile: the smallest value that `percent` (0..100) of all values do not exceed, rounded
+ * up to the end of its slot, at most the largest value. 0 if empty.
  */
 uint64_t load_histogram_percentile(const struct load_histogram *h, double percent);
 
-/* 0 if nothing was counted. */
+/* 0 if empty. */
 double load_histogram_mean(const struct load_histogram *h);
 
-/* Bytes that load_histogram_encode() may need. */
+/* Maximum result of load_histogram_encode(). */
 #define LOAD_HISTOGRAM_ENCODED_MAX (LOAD_HISTOGRAM_SLOTS * 9 + 256)
 
 /*
- * Writes the counts in HdrHistogram's compressed format, version 2, which its logs have in base64.
- * `out` has room for LOAD_HISTOGRAM_ENCODED_MAX. Returns the length.
+ * Writes HdrHistogram's compressed format, version 2, which its logs contain in base64. `out` has
+ * LOAD_HISTOGRAM_ENCODED_MAX bytes. Returns the length.
  */
 size_t load_histogram_encode(const struct load_histogram *h, uint8_t *out);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lowest digits come first: the part of a key that tells it from others is where hashes look
- * first, and the padding is at its end. */
+/*
+ * Texts of keys; see key.h. The lowest digit comes first and the padding last: hash functions and
+ * comparisons see the distinguishing part first.
+ */
 #include <string.h>
 
 #include "load/key.h"
@@ -17,7 +19,7 @@ uint32_t load_key_bytes_min(uint64_t ids)
     return bytes;
 }
 
-/* The digits of an id alone. Returns how many. */
+/* Writes the digits of an id without padding. Returns the length. */
 static uint32_t write_digits(char *key, uint64_t id)
 {
     uint32_t n = 0;

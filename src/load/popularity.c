@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Popularity of keys: text to distribution, and a draw from it. */
+/* Popularity distributions; see popularity.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define HOT_KEYS_DEFAULT 0.1
 #define HOT_SHARE_DEFAULT 0.9
 
-/* Cuts "name:1:2" into its name's length and its numbers. Returns how many, or -1. */
+/* Splits "name:1:2" into the length of the name and its numbers. Returns how many, or -1. */
 static int split(const char *text, size_t *name_len, double numbers[2])
 {
     int count = 0;
@@ -92,7 +92,7 @@ bool load_popularity_parse(struct load_popularity *popularity, const char *text,
     return false;
 }
 
-/* The newest id that stands at a place of the window: place, or place + keys, or ... */
+/* The newest id at an index of the window: index, or index + keys, and so on. */
 static uint64_t at_place(const struct load_popularity *popularity, uint64_t place)
 {
     uint64_t rounds;
@@ -120,7 +120,7 @@ uint64_t load_popularity_draw(const struct load_popularity *popularity, struct u
         return popularity->keys + popularity->grown - 1 - load_zipf_draw(&popularity->zipf, prng);
     case LOAD_HOT:
         if (popularity->hot_keys == popularity->keys ||
-            load_random_share(prng) < popularity->hot_share)
+            load_random_unit(prng) < popularity->hot_share)
             place = load_random_below(prng, popularity->hot_keys);
         else
             place = popularity->hot_keys +

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random numbers as generators want them: a share of one, and a number that belongs to an id for
- * ever, whoever asks.
+ * Random numbers for load generators: uniform numbers in [0, 1), and numbers that are a function of
+ * an id.
  */
 #ifndef LOAD_RANDOM_H
 #define LOAD_RANDOM_H
@@ -10,23 +10,23 @@
 
 #include "base/prng.h"
 
-/* Room for the messages of this piece. */
+/* Size of error messages in src/load. */
 #define LOAD_ERROR_MAX 200
 
-/* In [0, 1), in steps of 2^-53. */
-static inline double load_random_share(struct u_prng *prng)
+/* Uniform in [0, 1), in steps of 2^-53. */
+static inline double load_random_unit(struct u_prng *prng)
 {
     return (double)(u_prng_next(prng) >> 11) * 0x1p-53;
 }
 
-/* In [0, n); n is not 0. Even to within n / 2^64. */
+/* Uniform in [0, n), n > 0, with a bias below n / 2^64. */
 static inline uint64_t load_random_below(struct u_prng *prng, uint64_t n)
 {
     return (uint64_t)((unsigned __int128)u_prng_next(prng) * n >> 64);
 }
 
-/* 64 bits that depend on nothing but id and salt. */
-static inline uint64_t load_random_of(uint64_t id, uint64_t salt)
+/* A 64-bit hash of id and salt. */
+static inline uint64_t load_random_hash(uint64_t id, uint64_t salt)
 {
     struct u_prng prng;
 
@@ -35,10 +35,10 @@ static inline uint64_t load_random_of(uint64_t id, uint64_t salt)
     return u_prng_next(&prng);
 }
 
-/* The same as a share of one, in [0, 1). */
-static inline double load_random_share_of(uint64_t id, uint64_t salt)
+/* The same as a number in [0, 1). */
+static inline double load_random_unit_of(uint64_t id, uint64_t salt)
 {
-    return (double)(load_random_of(id, salt) >> 11) * 0x1p-53;
+    return (double)(load_random_hash(id, salt) >> 11) * 0x1p-53;
 }
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A Feistel network over the next even number of bits that n fits into is a permutation of at most
- * 4n words. Whoever lands beyond n goes on from there (walks the cycle) until he is within; since
- * the walk stays on a cycle of the permutation, no two arrive at the same place.
+ * A seeded permutation of [0, n); see scramble.h.
+ *
+ * A Feistel network over the smallest even number of bits that holds n permutes at most 4n words. A
+ * result >= n is permuted again until it is below n (cycle walking), which is again a permutation.
  */
 #include "load/scramble.h"
 #include "base/base.h"
@@ -16,10 +17,10 @@ void load_scramble_init(struct load_scramble *scramble, uint64_t n, uint64_t see
     while (scramble->half_bits < 31 && (n - 1) >> (2 * scramble->half_bits) != 0)
         scramble->half_bits++;
     for (unsigned round = 0; round < LOAD_SCRAMBLE_ROUNDS; round++)
-        scramble->keys[round] = load_random_of(seed, round + 1);
+        scramble->keys[round] = load_random_hash(seed, round + 1);
 }
 
-/* So many walk side by side: how long each one takes is nothing that a processor could guess. */
+/* Ids that are permuted in parallel: the number of steps per id is unpredictable for the CPU. */
 #define MANY 64
 
 static uint64_t permute(const struct load_scramble *scramble, uint64_t word)
@@ -46,8 +47,7 @@ uint64_t load_scramble_of(const struct load_scramble *scramble, uint64_t i)
     return i;
 }
 
-/* Up to MANY of them. Those that are still beyond n take another step, without a branch for each.
- */
+/* Permutes up to MANY ids. Ids that are still >= n take another step, without a branch per id. */
 static void walk_together(const struct load_scramble *scramble, uint64_t *ids, uint32_t count)
 {
     uint8_t beyond[MANY];
@@ -73,7 +73,7 @@ static void walk_together(const struct load_scramble *scramble, uint64_t *ids, u
 
 void load_scramble_many(const struct load_scramble *scramble, uint64_t *ids, uint32_t count)
 {
-    struct load_scramble own = *scramble; /* which nothing that is written can be a part of */
+    struct load_scramble own = *scramble; /* a copy that the stores to ids[] cannot alias */
 
     for (; count > MANY; ids += MANY, count -= MANY)
         walk_together(&own, ids, MANY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sizes: text to distribution, and its inverse. */
+/* Size distributions; see size.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,13 +7,13 @@
 
 #include "load/size.h"
 
-/* ETC's values of up to 14 bytes: share of each length. */
+/* ETC: probability of each value length up to 14 bytes. */
 static const double etc_small[] = {.00536, .00047, .17820, .09239, .00018, .02740, .00065, .00606,
                                    .00023, .00837, .00837, .08989, .00092, .00326, .01980};
 #define ETC_TAIL_FROM 15
-#define ETC_VALUE_MAX 1000000 /* the law has no end, memcached's items do */
+#define ETC_VALUE_MAX 1000000 /* the distribution is unbounded, memcached's items are not */
 
-static bool complain(char *error, const char *text, const char *why)
+static bool fail(char *error, const char *text, const char *why)
 {
     snprintf(error, LOAD_ERROR_MAX, "\"%.60s\" is no size: %s", text, why);
     return false;
@@ -45,7 +45,7 @@ static void etc_value(struct load_size *size)
         size->max = ETC_VALUE_MAX;
 }
 
-/* "gev:MU:SIGMA:K" behind its colon. */
+/* Parses "MU:SIGMA:K". */
 static bool law_parse(struct load_size *size, enum load_size_law law, const char *text, char *error)
 {
     double n[3];
@@ -55,11 +55,11 @@ static bool law_parse(struct load_size *size, enum load_size_law law, const char
         char *end;
         n[i] = strtod(at, &end);
         if (end == at || *end != (i < 2 ? ':' : '\0'))
-            return complain(error, text, "a law has three numbers, MU:SIGMA:K");
+            return fail(error, text, "a law has three numbers, MU:SIGMA:K");
         at = end + 1;
     }
     if (!(isfinite(n[0]) && n[1] > 0 && isfinite(n[1]) && isfinite(n[2])))
-        return complain(error, text, "SIGMA is above 0");
+        return fail(error, text, "SIGMA is above 0");
     law_set(size, law, n[0], n[1], n[2]);
     return true;
 }
@@ -79,7 +79,7 @@ static bool number_parse(const char **at, uint32_t *value)
     return true;
 }
 
-/* "95@50/191@40": weights are brought to a sum of one. */
+/* Parses "95@50/191@40" and normalizes the weights. */
 static bool choices_parse(struct load_size *size, const char *text, char *error)
 {
     const char *at = text;
@@ -90,18 +90,18 @@ static bool choices_parse(struct load_size *size, const char *text, char *error)
         double weight;
         char *end;
         if (!number_parse(&at, &value) || *at != '@')
-            return complain(error, text, "choices are written NUMBER@WEIGHT/NUMBER@WEIGHT");
+            return fail(error, text, "choices are written NUMBER@WEIGHT/NUMBER@WEIGHT");
         weight = strtod(at + 1, &end);
         if (end == at + 1 || !(weight > 0) || !isfinite(weight))
-            return complain(error, text, "weights are above 0");
+            return fail(error, text, "weights are above 0");
         if (size->choices == LOAD_SIZE_CHOICES_MAX)
-            return complain(error, text, "there are too many choices");
+            return fail(error, text, "there are too many choices");
         choice_add(size, value, weight);
         at = end;
         if (*at == '\0')
             break;
         if (*at++ != '/')
-            return complain(error, text, "choices are parted by /");
+            return fail(error, text, "choices are parted by /");
     }
     sum = size->upto[size->choices - 1];
     for (unsigned i = 0; i < size->choices; i++)
@@ -109,29 +109,28 @@ static bool choices_parse(struct load_size *size, const char *text, char *error)
     return true;
 }
 
-/* "200" or "16-128". */
+/* Parses "200" or "16-128". */
 static bool range_parse(struct load_size *size, const char *text, char *error)
 {
     const char *at = text;
     uint32_t from, to;
 
     if (!number_parse(&at, &from))
-        return complain(error, text,
-                        "give N, N-M, N@W/M@W, gev:.., gpareto:.., etc-key, etc-value");
+        return fail(error, text, "give N, N-M, N@W/M@W, gev:.., gpareto:.., etc-key, etc-value");
     to = from;
     if (*at == '-') {
         at++;
         if (!number_parse(&at, &to))
-            return complain(error, text, "a range is written N-M");
+            return fail(error, text, "a range is written N-M");
     }
     if (*at != '\0' || to < from)
-        return complain(error, text, "a range goes from a number to one that is not smaller");
+        return fail(error, text, "a range goes from a number to one that is not smaller");
     if (from < size->min || to > size->max) {
         snprintf(error, LOAD_ERROR_MAX, "\"%.60s\" is not between %u and %u", text, size->min,
                  size->max);
         return false;
     }
-    law_set(size, LOAD_SIZE_EVEN, from, (double)to - from + 1, 0);
+    law_set(size, LOAD_SIZE_UNIFORM, from, (double)to - from + 1, 0);
     return true;
 }
 
@@ -154,13 +153,13 @@ static bool text_parse(struct load_size *size, const char *text, char *error)
     return range_parse(size, text, error);
 }
 
-/* The inverses of the laws, u in [0, 1). */
+/* The quantile functions of the distributions, u in [0, 1). */
 static double law_at(const struct load_size *size, double u)
 {
     double k = size->shape;
 
     switch (size->law) {
-    case LOAD_SIZE_EVEN:
+    case LOAD_SIZE_UNIFORM:
         return size->location + floor(u * size->scale);
     case LOAD_SIZE_GEV: {
         double y = -log(u > 0 ? u : 0x1p-54);
@@ -178,7 +177,7 @@ static double law_at(const struct load_size *size, double u)
     return size->choice[size->choices - 1];
 }
 
-/* The nearest whole number within the bounds. */
+/* Rounds and clamps to the bounds. */
 static uint32_t within(const struct load_size *size, double x)
 {
     x = floor(x + 0.5);
@@ -187,7 +186,7 @@ static uint32_t within(const struct load_size *size, double x)
     return x < size->max ? (uint32_t)x : size->max;
 }
 
-/* The number as the law has it, before it is brought within its bounds. */
+/* The quantile before rounding and clamping. */
 static double number_at(const struct load_size *size, double u)
 {
     double rest;
@@ -201,17 +200,20 @@ static double number_at(const struct load_size *size, double u)
     return law_at(size, u);
 }
 
-uint32_t load_size_exactly_at(const struct load_size *size, double u)
+uint32_t load_size_quantile_exact(const struct load_size *size, double u)
 {
     return within(size, number_at(size, u));
 }
 
 /* ---- the guide --------------------------------------------------------------------------- */
 
-/* What rounding may do to a number of a law, by far: of the number. */
+/* Upper bound of the relative rounding error of a quantile. */
 #define ROUNDING 1e-9
 
-/* A law's numbers grow with the share; so all are alike between two that are. Not so choices. */
+/*
+ * The number of all quantiles between two, or LOAD_SIZE_UNSURE. Quantile functions are monotonic,
+ * except across choices.
+ */
 static uint32_t number_between(const struct load_size *size, double from, double last)
 {
     double low = number_at(size, from), high = number_at(size, last);
@@ -241,7 +243,7 @@ bool load_size_parse(struct load_size *size, const char *text, uint32_t min, uin
     size->max = max;
     if (!text_parse(size, text, error))
         return false;
-    if (size->choices > 0 || size->law != LOAD_SIZE_EVEN)
+    if (size->choices > 0 || size->law != LOAD_SIZE_UNIFORM)
         make_guide(size);
     return true;
 }
@@ -252,6 +254,6 @@ double load_size_mean(const struct load_size *size)
     double sum = 0;
 
     for (int i = 0; i < STEPS; i++)
-        sum += load_size_at(size, (i + 0.5) / STEPS);
+        sum += load_size_quantile(size, (i + 0.5) / STEPS);
     return sum / STEPS;
 }

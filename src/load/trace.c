@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading trace files: oracleGeneral here, lines of csv by trace_csv.c. */
+/* Reads trace files; lines of CSV are parsed in trace_csv.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 struct load_trace {
     FILE *file;
     enum load_trace_format format;
-    uint64_t place; /* requests read, or lines */
+    uint64_t place; /* number of requests read, or of lines */
     struct trace_csv csv;
-    long data_from; /* behind the header of a csv file */
+    long data_from; /* after the header of a CSV file */
     uint64_t data_place;
 };
 
@@ -29,7 +29,7 @@ enum load_trace_format load_trace_format_of(const char *path)
     return LOAD_TRACE_ORACLE;
 }
 
-/* Sizes that no oracleGeneral file has, and compressed ones, which are common. */
+/* Checks the size and refuses compressed files. */
 static bool oracle_begins(struct load_trace *trace, char *error)
 {
     uint8_t magic[4] = {0};
@@ -55,7 +55,10 @@ static bool oracle_begins(struct load_trace *trace, char *error)
     return true;
 }
 
-/* The next line that is no comment, without its end. 1, 0 at the end, -1 with a message. */
+/*
+ * Reads the next line that is no comment, without line end. Returns 1, 0 at the end, or -1 with a
+ * message.
+ */
 static int line_next(struct load_trace *trace, char line[LINE_MAX_BYTES], char *error)
 {
     while (fgets(line, LINE_MAX_BYTES, trace->file)) {
@@ -77,7 +80,7 @@ static int line_next(struct load_trace *trace, char line[LINE_MAX_BYTES], char *
     return 0;
 }
 
-/* Reads the header if there is one, and stays before the first request. */
+/* Reads the optional header and positions the file at the first request. */
 static bool csv_begins(struct load_trace *trace, char *error)
 {
     char line[LINE_MAX_BYTES];
@@ -128,7 +131,7 @@ struct load_trace *load_trace_open(const char *path, enum load_trace_format form
     return trace;
 }
 
-/* A record whose next request lies behind it cannot be right. */
+/* Reads a record. An index of the next request that is not greater than its own is an error. */
 static int oracle_next(struct load_trace *trace, struct load_request *request, char *error)
 {
     uint8_t bytes[TRACE_RECORD_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of csv. Fields have no quotes: no trace needs them. */
+/* Parses lines of CSV traces. Quoted fields are not supported. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "load/trace.h"
 #include "load/trace_csv.h"
 
-/* Names that traces in circulation give their columns. */
+/* Column names of published traces. */
 static const struct {
     const char *name;
     enum trace_csv_column column;
@@ -31,7 +31,7 @@ static const struct {
     const char *name;
     enum load_op op;
 } ops[] = {
-    /* the first name of each is the one that is written */
+    /* the first name of an operation is used for writing */
     {"get", LOAD_GET},     {"set", LOAD_SET},     {"delete", LOAD_DELETE}, {"incr", LOAD_INCR},
     {"touch", LOAD_TOUCH}, {"gets", LOAD_GET},    {"read", LOAD_GET},      {"write", LOAD_SET},
     {"add", LOAD_SET},     {"replace", LOAD_SET}, {"cas", LOAD_SET},       {"append", LOAD_SET},
@@ -51,7 +51,7 @@ struct field {
     size_t len;
 };
 
-/* Cuts the next field off, without blanks around it. False at the end of the line. */
+/* Takes the next field, without surrounding blanks. Returns false at the end of the line. */
 static bool field_next(const char **line, struct field *field)
 {
     const char *at = *line;
@@ -129,7 +129,7 @@ void trace_csv_default(struct trace_csv *csv)
     csv->needed = 3;
 }
 
-/* A whole number up to max. */
+/* Parses an integer up to max. */
 static bool number(const struct field *field, uint64_t max, uint64_t *value)
 {
     uint64_t n = 0;
@@ -146,7 +146,7 @@ static bool number(const struct field *field, uint64_t max, uint64_t *value)
     return true;
 }
 
-/* Seconds; what stands behind a point is left out. */
+/* Parses seconds; fractions are dropped. */
 static bool seconds(struct field field, uint64_t *value)
 {
     const char *point = memchr(field.at, '.', field.len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of a csv trace: which column is what, and one line into a request. Private to trace.c. */
+/* Parses the header and lines of CSV traces. Private to trace.c. */
 #ifndef LOAD_TRACE_CSV_H
 #define LOAD_TRACE_CSV_H
 
@@ -26,20 +26,23 @@ struct trace_csv {
     unsigned needed; /* columns that a line must have */
 };
 
-/* Whether the line holds names of columns: its fields have letters and one is the id's name. */
+/* Whether the line is a header: one of its fields is a known column name. */
 bool trace_csv_is_header(const char *line);
 
-/* Takes the order of columns from a header. False with a message if there is no id or too many. */
+/*
+ * Reads the order of columns from a header. Returns false with a message if there is no id column,
+ * or too many columns.
+ */
 bool trace_csv_header(struct trace_csv *csv, const char *line, char error[LOAD_ERROR_MAX]);
 
-/* time,id,size[,op[,ttl[,key_size]]] */
+/* The default order: time,id,size[,op[,ttl[,key_size]]]. */
 void trace_csv_default(struct trace_csv *csv);
 
-/* One line into a request. False with a message. */
+/* Parses a line. Returns false with a message on failure. */
 bool trace_csv_line(const struct trace_csv *csv, const char *line, struct load_request *request,
                     char error[LOAD_ERROR_MAX]);
 
-/* The word for an operation in a csv file. */
+/* The name of an operation in a CSV file. */
 const char *trace_csv_op_name(enum load_op op);
 
 #endif

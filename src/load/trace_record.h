@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One request of an oracleGeneral file as bytes; private to the trace reader and writer. */
+/* A record of an oracleGeneral file; private to the trace reader and writer. */
 #ifndef LOAD_TRACE_RECORD_H
 #define LOAD_TRACE_RECORD_H
 
 #include <stdint.h>
 
 #define TRACE_RECORD_BYTES 24
-#define TRACE_NEVER (-1) /* the id is not asked for again; some writers say INT64_MAX */
+#define TRACE_NEVER (-1) /* no later request for the id; some writers use INT64_MAX */
 
 struct trace_record {
     uint32_t time_s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing trace files. An oracleGeneral file tells with each request when its id is wanted next,
- * which is known only at the end: all requests are kept, and walked backwards once.
+ * Writes trace files. An oracleGeneral record contains the index of the next request for its id, so
+ * all records are kept in memory and linked backwards at the end.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -80,19 +80,22 @@ bool load_trace_put(struct load_trace_writer *writer, const struct load_request 
     return writer->failed == 0;
 }
 
-/* Where an id is, or would be put, in a table of indices plus one; open addressing. */
+/*
+ * The slot of an id, or the free slot for it, in a hash table of record indices plus one (open
+ * addressing).
+ */
 static size_t place_of(const struct load_trace_writer *writer, const size_t *table, size_t mask,
                        uint64_t id)
 {
-    size_t at = (size_t)load_random_of(id, 0) & mask;
+    size_t at = (size_t)load_random_hash(id, 0) & mask;
 
     while (table[at] != 0 && writer->records[table[at] - 1].id != id)
         at = (at + 1) & mask;
     return at;
 }
 
-/* Links each request to the next one of its id. */
-static bool look_ahead(struct load_trace_writer *writer)
+/* Sets `next` of all records. */
+static bool link_records(struct load_trace_writer *writer)
 {
     size_t slots = 16;
     size_t *table;
@@ -116,7 +119,7 @@ static bool look_ahead(struct load_trace_writer *writer)
 
 static void records_write(struct load_trace_writer *writer)
 {
-    if (!look_ahead(writer))
+    if (!link_records(writer))
         return;
     for (size_t i = 0; i < writer->count; i++) {
         uint8_t bytes[TRACE_RECORD_BYTES];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Drawing requests from a workload. How its text is read: workload_text.c. */
+/* Draws requests from a workload; its text is parsed in workload_text.c. */
 #include "load/workload.h"
 #include "base/base.h"
 #include "load/key.h"
 
-/* Ids of keys that do not belong to the popularity; their texts take 8 digits. */
+/* Ids of keys outside of the popularity distribution; their texts have 8 digits. */
 #define ID_SCAN (UINT64_C(1) << 45)
 #define ID_ONCE (UINT64_C(1) << 46)
 
-/* What of a key is drawn from its id; each with a salt of its own. */
+/* Salts for the properties that are derived from an id. */
 enum { SALT_KEY = 1, SALT_VALUE, SALT_TTL };
 
 void load_workload_describe(const struct load_workload *workload, uint64_t id,
@@ -19,17 +19,17 @@ void load_workload_describe(const struct load_workload *workload, uint64_t id,
 
     request->id = id;
     request->key_bytes =
-        load_size_at(&workload->key_bytes, load_random_share_of(id, salt + SALT_KEY));
+        load_size_quantile(&workload->key_bytes, load_random_unit_of(id, salt + SALT_KEY));
     if (request->key_bytes < digits)
         request->key_bytes = digits;
     request->value_bytes =
-        load_size_at(&workload->value_bytes, load_random_share_of(id, salt + SALT_VALUE));
-    request->ttl_s = load_size_at(&workload->ttl_s, load_random_share_of(id, salt + SALT_TTL));
+        load_size_quantile(&workload->value_bytes, load_random_unit_of(id, salt + SALT_VALUE));
+    request->ttl_s = load_size_quantile(&workload->ttl_s, load_random_unit_of(id, salt + SALT_TTL));
 }
 
 static enum load_op draw_op(struct load_workload *workload)
 {
-    double u = load_random_share(&workload->prng);
+    double u = load_random_unit(&workload->prng);
     unsigned op = 0;
 
     while (op + 1 < LOAD_OPS && u >= workload->op_upto[op])
@@ -37,14 +37,14 @@ static enum load_op draw_op(struct load_workload *workload)
     return (enum load_op)op;
 }
 
-/* The id of a request that is not part of a scan. */
+/* Draws the id of a request outside of a scan. */
 static uint64_t draw_id(struct load_workload *workload, enum load_op *op)
 {
     if (*op == LOAD_INSERT) {
         *op = LOAD_SET;
         return load_popularity_grow(&workload->popularity);
     }
-    if (workload->once_share > 0 && load_random_share(&workload->prng) < workload->once_share)
+    if (workload->once_share > 0 && load_random_unit(&workload->prng) < workload->once_share)
         return ID_ONCE + workload->once++;
     return load_popularity_draw(&workload->popularity, &workload->prng);
 }
@@ -52,7 +52,7 @@ static uint64_t draw_id(struct load_workload *workload, enum load_op *op)
 static bool scans(struct load_workload *workload)
 {
     if (workload->scan_left == 0) {
-        if (workload->scan_begin == 0 || load_random_share(&workload->prng) >= workload->scan_begin)
+        if (workload->scan_begin == 0 || load_random_unit(&workload->prng) >= workload->scan_begin)
             return false;
         workload->scan_left = workload->scan_length;
     }
@@ -80,7 +80,7 @@ void load_workload_next(struct load_workload *workload, struct load_request *req
 
 void load_workload_reseed(struct load_workload *workload, uint64_t seed)
 {
-    u_prng_seed(&workload->prng, load_random_of(workload->seed, seed));
+    u_prng_seed(&workload->prng, load_random_hash(workload->seed, seed));
     workload->requests = 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text of a workload: presets, settings, and what is refused. */
+/* Parses the text of a workload. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define COUNT_MAX 0x1p40
 
 const struct load_preset load_presets[] = {
-    {"uniform", "popularity=uniform", "every key alike"},
+    {"uniform", "popularity=uniform", "all keys with the same probability"},
     {"zipf", "popularity=zipf:0.99", "Zipf's law with YCSB's exponent"},
     {"hot", "popularity=hot:0.1:0.9", "a tenth of the keys gets nine tenths of the requests"},
     {"latest", "popularity=latest:0.99,get=95,insert=5", "the youngest keys are the most popular"},
@@ -25,7 +25,7 @@ const struct load_preset load_presets[] = {
     {"etc", "key=etc-key,value=etc-value,get=30,set=1",
      "Facebook's ETC pool: its sizes, 30 reads to an update"},
     {"scan", "scan=0.2,scan-length=10000,scan-keys=4e6,once=0.1",
-     "zipf with scans (a fifth of the requests) and keys asked for once (a tenth)"},
+     "zipf with scans (a fifth of the requests) and one-time keys (a tenth)"},
     {"ttl", "ttl=10@50/60@30/0@20,rate=100000", "zipf where most keys live for seconds"},
     {"drift", "drift=20", "zipf where a new key takes an old one's place every 20 requests"},
     {"twitter-52",
@@ -39,7 +39,7 @@ const struct load_preset load_presets[] = {
 
 static const char *const op_names[LOAD_OPS] = {"get", "set", "delete", "incr", "touch", "insert"};
 
-/* The settings of a text, before they are made into distributions. */
+/* The settings of a text. */
 struct spec {
     char popularity[TEXT_MAX];
     char key[TEXT_MAX];
@@ -59,7 +59,7 @@ static const struct spec defaults = {.popularity = "zipf:0.99",
                                      .rate = 100000,
                                      .seed = 1};
 
-/* The setting that is a number, with its bounds; null if there is none of that name. */
+/* Finds a numeric setting and its bounds. Returns null if there is none of that name. */
 static double *number_of(struct spec *spec, const char *name, double *min, double *max)
 {
     struct {
@@ -105,7 +105,10 @@ static char *text_of(struct spec *spec, const char *name)
     return strcmp(name, "ttl") == 0 ? spec->ttl : NULL;
 }
 
-/* One "name=value". `fresh`: no operation has been given yet, so the preset's are replaced. */
+/*
+ * Applies one "name=value". `fresh`: no weight was given yet, so the first one replaces the
+ * preset's weights.
+ */
 static bool setting(struct spec *spec, const char *name, const char *value, bool *fresh,
                     char *error)
 {
@@ -137,7 +140,7 @@ static bool setting(struct spec *spec, const char *name, const char *value, bool
     return true;
 }
 
-/* "name=value,name=value". */
+/* Applies "name=value,name=value". */
 static bool settings(struct spec *spec, const char *text, char *error)
 {
     bool fresh = true;
@@ -189,7 +192,7 @@ static bool ops_build(struct load_workload *workload, const struct spec *spec, c
         upto += spec->ops[op] / sum;
         workload->op_upto[op] = upto;
     }
-    /* Rounding must not leave a sliver above the last operation that has a weight. */
+    /* Rounding must not leave a gap above the last operation with a weight. */
     for (unsigned op = LOAD_OPS; op-- > 0;) {
         workload->op_upto[op] = 2;
         if (spec->ops[op] > 0)
@@ -212,7 +215,10 @@ static bool build(struct load_workload *workload, const struct spec *spec, char 
     workload->once_share = spec->once;
     workload->scan_length = (uint64_t)spec->scan_length;
     workload->scan_keys = (uint64_t)spec->scan_keys;
-    /* A scan begins after a request that is not of a scan: share = begin * length / (1 + that). */
+    /*
+     * A scan starts with probability `begin` after a request outside of a scan: share = begin *
+     * length / (1 + begin * length).
+     */
     workload->scan_begin = spec->scan / (spec->scan_length * (1 - spec->scan) + spec->scan);
     workload->drift_every = (uint64_t)spec->drift;
     workload->rate = spec->rate;

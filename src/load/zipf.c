@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rejection-inversion. h(x) = x ^ -theta is decreasing and convex, so the strip under h from
- * k - 1/2 to k + 1/2 is at least as large as h(k). A point is drawn evenly from the area under h
- * (by inverting its integral), rounded to the nearest k, and kept with the share that h(k) has in
- * the strip. The strip of the first rank is made exactly as large as h(1).
+ * Rejection-inversion sampling; see zipf.h.
+ *
+ * h(x) = x ^ -theta is decreasing and convex, so the area under h from k - 1/2 to k + 1/2 (the
+ * strip of k) is at least h(k). A point is drawn uniformly from the area under h by inverting its
+ * integral, rounded to the nearest k, and accepted with probability h(k) / strip. The strip of the
+ * first rank is limited to h(1).
  */
 #include <math.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 #include "base/base.h"
 #include "load/zipf.h"
 
-/* log(1 + x) / x and (exp(x) - 1) / x, which stay accurate where theta is near 1. */
+/* log(1 + x) / x and (exp(x) - 1) / x, accurate for theta near 1. */
 static double log1p_over(double x)
 {
     return fabs(x) > 1e-8 ? log1p(x) / x : 1 - x / 2;
@@ -39,7 +41,7 @@ static double area_inverse(const struct load_zipf *zipf, double y)
 {
     double t = y * (1 - zipf->theta);
 
-    /* Rounding may take t out of the domain, at the very end of a steep distribution. */
+    /* Rounding may take t out of the domain at the end of a steep distribution. */
     if (t < -1)
         t = -1;
     return exp(log1p_over(t) * y);
@@ -48,17 +50,17 @@ static double area_inverse(const struct load_zipf *zipf, double y)
 /* ---- the table --------------------------------------------------------------------------- */
 
 /*
- * A polynomial tells a point's place to within this, rounding on either way included. Where that
- * decides, at the ends of a rank's strip, there is another look: at about two of 1024 points.
+ * Maximum error of a polynomial, rounding included. Points closer than this to the end of a strip
+ * are computed exactly: about two of 1024.
  */
 #define PRECISION (1.0 / 1024)
 
-/* What all operations on either way may have lost, by far: of the sum of what they are made of. */
+/* Upper bound of the accumulated relative rounding error of both computations. */
 #define ROUNDING 0x1p-46
 
 /*
- * x, the inverse of the integral, has derivatives of the form factor * x ^ power: x' = x ^ theta,
- * so the next one has factor * power and power + theta - 1.
+ * The inverse x of the integral has derivatives of the form factor * x ^ power: x' = x ^ theta, so
+ * the next one has factor * power and power + theta - 1.
  */
 struct derivative {
     double factor, power;
@@ -70,10 +72,10 @@ static double at_point(struct derivative derivative, double x)
 }
 
 /*
- * The Taylor polynomial about the middle of a piece, of x - 1/2, so that the whole number is the
- * rank; d is in [-1, 1] for the piece, `half` of y long. The remainder is at most the next term
- * with the derivative's largest value, and a power of x has that at an end of the piece. Returns
- * the bound of all errors; infinite or not a number if there is none.
+ * Computes the Taylor polynomial about the middle of a piece, of x - 1/2, so that its integer part
+ * is the rank; d is in [-1, 1], `half` is half of the length in y. The remainder is at most the
+ * next term with the derivative's largest value, which a power of x has at an end of the piece.
+ * Returns the bound of all errors; infinite or NaN if there is none.
  */
 static double make_piece(const struct load_zipf *zipf, double from, double upto,
                          double c[LOAD_ZIPF_DEGREE + 1])
@@ -98,7 +100,9 @@ static double make_piece(const struct load_zipf *zipf, double from, double upto,
            terms * ROUNDING;
 }
 
-/* A piece that cannot be as precise has zeros: a fraction of zero is never sure. */
+/*
+ * A piece that exceeds the error bound gets zero coefficients: a zero fraction is never accepted.
+ */
 static void make_table(struct load_zipf *zipf)
 {
     double step = (zipf->area_first - zipf->area_last) / LOAD_ZIPF_PIECES;
@@ -127,7 +131,7 @@ void load_zipf_init(struct load_zipf *zipf, uint64_t ranks, double theta)
 
 /* ---- a try ------------------------------------------------------------------------------- */
 
-uint64_t load_zipf_try_exactly(const struct load_zipf *zipf, uint64_t bits)
+uint64_t load_zipf_try_exact(const struct load_zipf *zipf, uint64_t bits)
 {
     double last = (double)zipf->ranks;
     double share = (double)bits * 0x1p-53;
@@ -148,7 +152,7 @@ double load_zipf_norm(uint64_t ranks, double theta)
 {
     double sum = 0;
 
-    for (uint64_t k = ranks; k >= 1; k--) /* the small ones first */
+    for (uint64_t k = ranks; k >= 1; k--) /* smallest terms first */
         sum += pow((double)k, -theta);
     return sum;
 }

@@ -2,11 +2,11 @@
 /*
  * Zipf's law over n ranks: rank r (from 0) has a probability proportional to (r + 1) ^ -theta.
  *
- * Exact for every theta > 0, below, at and above 1: rejection-inversion (Hoermann and Derflinger,
- * "Rejection-inversion to generate variates from monotone discrete distributions", 1996), about one
- * and a tenth tries per draw whatever n is. What one try makes of its random bits takes logarithms;
- * a table of polynomials says it for nearly all of them and leaves to those what it cannot be sure
- * of. So each seed has the same draws with the table as without it.
+ * Exact for every theta > 0: rejection-inversion (Hoermann and Derflinger, "Rejection-inversion to
+ * generate variates from monotone discrete distributions", 1996) needs about 1.1 tries per draw for
+ * any n. The exact computation of a try needs logarithms; a table of polynomials replaces it for
+ * points whose result it determines unambiguously, so that draws are the same with and without the
+ * table.
  */
 #ifndef LOAD_ZIPF_H
 #define LOAD_ZIPF_H
@@ -18,33 +18,33 @@
 #define LOAD_ZIPF_THETA_MAX 20.0
 #define LOAD_ZIPF_RANKS_MAX (UINT64_C(1) << 48)
 
-/* A try takes so many random bits; the first ones say which piece of the table is for it. */
+/* Random bits per try; the first ones select the piece of the table. */
 #define LOAD_ZIPF_BITS 53
 #define LOAD_ZIPF_PIECE_BITS 9
 #define LOAD_ZIPF_PIECES (1u << LOAD_ZIPF_PIECE_BITS)
 #define LOAD_ZIPF_DEGREE 5
 
-/* The try has failed: there is to be another one. */
+/* The try was rejected. */
 #define LOAD_ZIPF_AGAIN UINT64_MAX
 
 struct load_zipf {
     uint64_t ranks;
     double theta;
-    double area_first; /* the integral's value where the first rank's strip begins */
-    double area_last;  /* and where the last one's ends */
-    double sure;       /* a point so close above a rank is taken without another look */
-    double near_from;  /* a polynomial whose fraction is from here on */
-    double near_upto;  /* up to here has the right whole number */
+    double area_first; /* the integral at the start of the first rank's strip */
+    double area_last;  /* the integral at the end of the last rank's strip */
+    double sure;      /* a point at most this far below the rank is accepted without further test */
+    double near_from; /* a polynomial value with a fraction from here */
+    double near_upto; /* to here has the correct integer part */
     double pieces[LOAD_ZIPF_PIECES][LOAD_ZIPF_DEGREE + 1];
 };
 
 /* 1 <= ranks <= LOAD_ZIPF_RANKS_MAX, 0 < theta <= LOAD_ZIPF_THETA_MAX. */
 void load_zipf_init(struct load_zipf *zipf, uint64_t ranks, double theta);
 
-/* The rank in [0, ranks) that these LOAD_ZIPF_BITS random bits stand for, or LOAD_ZIPF_AGAIN. */
-uint64_t load_zipf_try_exactly(const struct load_zipf *zipf, uint64_t bits);
+/* The rank in [0, ranks) for LOAD_ZIPF_BITS random bits, or LOAD_ZIPF_AGAIN. */
+uint64_t load_zipf_try_exact(const struct load_zipf *zipf, uint64_t bits);
 
-/* The same, by the table where that is sure. */
+/* The same, by the table where possible. */
 static inline uint64_t load_zipf_try(const struct load_zipf *zipf, uint64_t bits)
 {
     const unsigned rest = LOAD_ZIPF_BITS - LOAD_ZIPF_PIECE_BITS;
@@ -58,10 +58,10 @@ static inline uint64_t load_zipf_try(const struct load_zipf *zipf, uint64_t bits
 
     if (U_LIKELY(fraction >= zipf->near_from && fraction <= zipf->near_upto))
         return (uint64_t)rank;
-    return load_zipf_try_exactly(zipf, bits);
+    return load_zipf_try_exact(zipf, bits);
 }
 
-/* A rank in [0, ranks). */
+/* Draws a rank in [0, ranks). */
 static inline uint64_t load_zipf_draw(const struct load_zipf *zipf, struct u_prng *prng)
 {
     uint64_t rank;
@@ -72,7 +72,7 @@ static inline uint64_t load_zipf_draw(const struct load_zipf *zipf, struct u_prn
     return rank;
 }
 
-/* The sum of k ^ -theta over k = 1 .. ranks: probabilities are (r + 1) ^ -theta over this. O(n). */
+/* The sum of k ^ -theta over k = 1 .. ranks, the normalization of the probabilities. O(n). */
 double load_zipf_norm(uint64_t ranks, double theta);
 
 #endif

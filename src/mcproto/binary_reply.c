@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing the packets of the binary protocol. */
-#include "mcproto/binary.h"
+/* Writing binary packets. */
+#include "mcproto/binary_header.h"
 
 #include "base/base.h"
 

@@ -2,18 +2,8 @@
 /* Writing the replies of the meta commands, and the lines of the dumps. */
 #include "base/base.h"
 #include "mcproto/mcproto.h"
-#include "mcproto/meta.h"
-
-static u_u8 *write_text(u_u8 *at, const char *text, u_u32 len)
-{
-    u_copy(at, text, len);
-    return at + len;
-}
-
-static u_u8 *write_number(u_u8 *at, u_u64 number)
-{
-    return at + mc_write_u64(at, number);
-}
+#include "mcproto/meta_parse.h"
+#include "mcproto/write.h"
 
 /* " k<key>", or " k<base64> b" for a binary key. */
 static u_u8 *write_key(u_u8 *at, const u_u8 *key, u_u32 len, int is_binary)
@@ -21,7 +11,7 @@ static u_u8 *write_key(u_u8 *at, const u_u8 *key, u_u32 len, int is_binary)
     U_ASSERT(len <= MC_KEY_MAX);
     if (is_binary) {
         at += mc_base64_encode(at, key, len);
-        return write_text(at, " b", 2);
+        return mc_append(at, " b", 2);
     }
     u_copy(at, key, len);
     return at + len;
@@ -29,15 +19,15 @@ static u_u8 *write_key(u_u8 *at, const u_u8 *key, u_u32 len, int is_binary)
 
 static u_u8 *write_ttl(u_u8 *at, u_u32 ttl_s)
 {
-    return ttl_s == MC_TTL_NONE ? write_text(at, "-1", 2) : write_number(at, ttl_s);
+    return ttl_s == MC_TTL_NONE ? mc_append(at, "-1", 2) : mc_append_number(at, ttl_s);
 }
 
-/* What a reply can tell at all. */
+/* The flags that a reply can have. */
 #define TELLABLE                                                                                   \
     ((u_u32)MC_META_RETURN_CAS | MC_META_RETURN_FLAGS | MC_META_RETURN_HIT | MC_META_RETURN_KEY |  \
      MC_META_RETURN_ACCESS | MC_META_RETURN_SIZE | MC_META_RETURN_TTL | MC_META_OPAQUE)
 
-/* The flag with what it asked for, space and letter included. */
+/* Writes a space, the flag and its value. */
 static u_u8 *write_flag(u_u8 *at, u_u8 letter, const struct mc_meta *request,
                         const struct mc_meta_reply *reply, u_u32 ttl_s)
 {
@@ -45,18 +35,18 @@ static u_u8 *write_flag(u_u8 *at, u_u8 letter, const struct mc_meta *request,
     *at++ = letter;
     switch (letter) {
     case 'c':
-        return write_number(at, reply->cas);
+        return mc_append_number(at, reply->cas);
     case 'f':
-        return write_number(at, reply->client_flags);
+        return mc_append_number(at, reply->client_flags);
     case 'h':
         *at = reply->was_hit ? '1' : '0';
         return at + 1;
     case 'k':
         return write_key(at, reply->key, reply->key_len, reply->key_is_binary);
     case 'l':
-        return write_number(at, reply->access_s);
+        return mc_append_number(at, reply->access_s);
     case 's':
-        return write_number(at, reply->size);
+        return mc_append_number(at, reply->size);
     case 't':
         return write_ttl(at, ttl_s);
     default:
@@ -93,45 +83,45 @@ u_u32 mc_write_meta(u_u8 *out, const struct mc_meta *request, const struct mc_me
     u_u8 *at;
 
     U_ASSERT((unsigned)reply->code < U_ARRAY_LEN(codes));
-    at = write_text(out, codes[reply->code], 2);
+    at = mc_append(out, codes[reply->code], 2);
     if (reply->code == MC_META_VA) {
         *at++ = ' ';
-        at = write_number(at, reply->value_bytes);
+        at = mc_append_number(at, reply->value_bytes);
     }
     at = write_flags(at, request, reply);
     if (reply->won_before)
-        at = write_text(at, " Z", 2);
+        at = mc_append(at, " Z", 2);
     if (reply->is_stale)
-        at = write_text(at, " X", 2);
+        at = mc_append(at, " X", 2);
     if (reply->won)
-        at = write_text(at, " W", 2);
-    at = write_text(at, "\r\n", 2);
+        at = mc_append(at, " W", 2);
+    at = mc_append(at, "\r\n", 2);
     return (u_u32)(at - out);
 }
 
 /* " cas=... fetch=... cls=... size=...", which `me` and metadump have in common. */
-static u_u8 *write_facts(u_u8 *at, const struct mc_item_facts *item)
+static u_u8 *write_facts(u_u8 *at, const struct mc_item_info *item)
 {
-    at = write_text(at, " cas=", 5);
-    at = write_number(at, item->cas);
-    at = item->fetched ? write_text(at, " fetch=yes", 10) : write_text(at, " fetch=no", 9);
-    at = write_text(at, " cls=", 5);
-    at = write_number(at, item->class_id);
-    at = write_text(at, " size=", 6);
-    return write_number(at, item->size);
+    at = mc_append(at, " cas=", 5);
+    at = mc_append_number(at, item->cas);
+    at = item->fetched ? mc_append(at, " fetch=yes", 10) : mc_append(at, " fetch=no", 9);
+    at = mc_append(at, " cls=", 5);
+    at = mc_append_number(at, item->class_id);
+    at = mc_append(at, " size=", 6);
+    return mc_append_number(at, item->size);
 }
 
-static u_u8 *write_times(u_u8 *at, const struct mc_item_facts *item)
+static u_u8 *write_times(u_u8 *at, const struct mc_item_info *item)
 {
-    at = write_text(at, " exp=", 5);
-    at = item->expires ? write_number(at, item->exptime) : write_text(at, "-1", 2);
-    at = write_text(at, " la=", 4);
-    return write_number(at, item->access);
+    at = mc_append(at, " exp=", 5);
+    at = item->expires ? mc_append_number(at, item->exptime) : mc_append(at, "-1", 2);
+    at = mc_append(at, " la=", 4);
+    return mc_append_number(at, item->access);
 }
 
-u_u32 mc_write_meta_debug(u_u8 *out, const struct mc_item_facts *item)
+u_u32 mc_write_meta_debug(u_u8 *out, const struct mc_item_info *item)
 {
-    u_u8 *at = write_text(out, "ME ", 3);
+    u_u8 *at = mc_append(out, "ME ", 3);
 
     U_ASSERT(item->key_len <= MC_KEY_MAX);
     if (item->key_is_binary) {
@@ -142,29 +132,29 @@ u_u32 mc_write_meta_debug(u_u8 *out, const struct mc_item_facts *item)
     }
     at = write_times(at, item);
     at = write_facts(at, item);
-    at = write_text(at, "\r\n", 2);
+    at = mc_append(at, "\r\n", 2);
     return (u_u32)(at - out);
 }
 
-u_u32 mc_write_metadump(u_u8 *out, const struct mc_item_facts *item)
+u_u32 mc_write_metadump(u_u8 *out, const struct mc_item_info *item)
 {
-    u_u8 *at = write_text(out, "key=", 4);
+    u_u8 *at = mc_append(out, "key=", 4);
 
     U_ASSERT(item->key_len <= MC_KEY_MAX);
     at += mc_uri_encode(at, item->key, item->key_len);
     at = write_times(at, item);
     at = write_facts(at, item);
-    at = write_text(at, " flags=", 7);
-    at = write_number(at, item->flags);
-    at = write_text(at, " \n", 2);
+    at = mc_append(at, " flags=", 7);
+    at = mc_append_number(at, item->flags);
+    at = mc_append(at, " \n", 2);
     return (u_u32)(at - out);
 }
 
 u_u32 mc_write_mgdump(u_u8 *out, const u_u8 *key, u_u32 key_len, int key_is_binary)
 {
-    u_u8 *at = write_text(out, "mg ", 3);
+    u_u8 *at = mc_append(out, "mg ", 3);
 
     at = write_key(at, key, key_len, key_is_binary);
-    at = write_text(at, "\r\n", 2);
+    at = mc_append(at, "\r\n", 2);
     return (u_u32)(at - out);
 }

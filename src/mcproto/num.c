@@ -31,28 +31,17 @@ static const struct wide powers_of_ten[] = {
 };
 
 /* Two digits at a time need half the divisions. */
-static const char digit_pairs[100][2] = {
-    {'0', '0'}, {'0', '1'}, {'0', '2'}, {'0', '3'}, {'0', '4'}, {'0', '5'}, {'0', '6'}, {'0', '7'},
-    {'0', '8'}, {'0', '9'}, {'1', '0'}, {'1', '1'}, {'1', '2'}, {'1', '3'}, {'1', '4'}, {'1', '5'},
-    {'1', '6'}, {'1', '7'}, {'1', '8'}, {'1', '9'}, {'2', '0'}, {'2', '1'}, {'2', '2'}, {'2', '3'},
-    {'2', '4'}, {'2', '5'}, {'2', '6'}, {'2', '7'}, {'2', '8'}, {'2', '9'}, {'3', '0'}, {'3', '1'},
-    {'3', '2'}, {'3', '3'}, {'3', '4'}, {'3', '5'}, {'3', '6'}, {'3', '7'}, {'3', '8'}, {'3', '9'},
-    {'4', '0'}, {'4', '1'}, {'4', '2'}, {'4', '3'}, {'4', '4'}, {'4', '5'}, {'4', '6'}, {'4', '7'},
-    {'4', '8'}, {'4', '9'}, {'5', '0'}, {'5', '1'}, {'5', '2'}, {'5', '3'}, {'5', '4'}, {'5', '5'},
-    {'5', '6'}, {'5', '7'}, {'5', '8'}, {'5', '9'}, {'6', '0'}, {'6', '1'}, {'6', '2'}, {'6', '3'},
-    {'6', '4'}, {'6', '5'}, {'6', '6'}, {'6', '7'}, {'6', '8'}, {'6', '9'}, {'7', '0'}, {'7', '1'},
-    {'7', '2'}, {'7', '3'}, {'7', '4'}, {'7', '5'}, {'7', '6'}, {'7', '7'}, {'7', '8'}, {'7', '9'},
-    {'8', '0'}, {'8', '1'}, {'8', '2'}, {'8', '3'}, {'8', '4'}, {'8', '5'}, {'8', '6'}, {'8', '7'},
-    {'8', '8'}, {'8', '9'}, {'9', '0'}, {'9', '1'}, {'9', '2'}, {'9', '3'}, {'9', '4'}, {'9', '5'},
-    {'9', '6'}, {'9', '7'}, {'9', '8'}, {'9', '9'},
-};
+static const char digit_pairs[] = "00010203040506070809101112131415161718192021222324"
+                                  "25262728293031323334353637383940414243444546474849"
+                                  "50515253545556575859606162636465666768697071727374"
+                                  "75767778798081828384858687888990919293949596979899";
 
 static u_u64 wide_value(struct wide w)
 {
     return (u_u64)w.high << 32 | w.low;
 }
 
-/* What isspace() of the C locale calls a space. */
+/* isspace() of the C locale. */
 static int is_blank(u_u8 byte)
 {
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
@@ -83,7 +72,7 @@ static const u_u8 *digits_read(const u_u8 *at, const u_u8 *end, u_u64 *number)
     return at;
 }
 
-/* The plain case of all numbers below: one to nine digits and nothing else. */
+/* The fast case of all numbers below: one to nine digits and nothing else. */
 static int short_read(const struct mc_token *token, u_u32 *number)
 {
     const u_u8 *at = token->at;
@@ -101,7 +90,7 @@ static int short_read(const struct mc_token *token, u_u32 *number)
     return 1;
 }
 
-/* Reads "[blanks][+|-]digits" up to the end, a blank or NUL. The sign stands apart. */
+/* Reads "[blanks][+|-]digits" up to the end, a blank or NUL, into magnitude and sign. */
 static int loose_read(const u_u8 *at, const u_u8 *end, u_u64 *magnitude, int *negative)
 {
     while (at != end && is_blank(*at))
@@ -193,13 +182,6 @@ int mc_token_s32(const u_u8 *token, u_u32 token_len, u_s32 *number)
     return mc_num_s32(&t, number);
 }
 
-int mc_token_u64(const u_u8 *token, u_u32 token_len, u_u64 *number)
-{
-    struct mc_token t = token_of(token, token_len);
-
-    return mc_num_u64(&t, number);
-}
-
 int mc_num_flags(const struct mc_token *token, u_u32 *number)
 {
     u_u64 n = 0;
@@ -246,7 +228,7 @@ static u_u8 *digits_write(u_u8 *out, u_u32 n, u_u32 digits)
 
     for (; digits >= 2; digits -= 2) {
         at -= 2;
-        u_copy(at, digit_pairs[n % 100], 2);
+        u_copy(at, digit_pairs + 2 * (n % 100), 2);
         n /= 100;
     }
     if (digits > 0)
@@ -259,7 +241,7 @@ static u_u32 digits_count(u_u32 n)
     u_u32 digits = 1;
     u_u32 limit = 10;
 
-    /* Ten digits are the most, and the limit of the eleventh would not fit. */
+    /* A 32-bit number has at most ten digits; the limit of the eleventh would overflow. */
     while (digits < 10 && n >= limit) {
         digits++;
         limit *= 10;

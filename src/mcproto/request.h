@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The empty request that both parsers begin with. */
+/* Clearing a request before parsing. */
 #ifndef MCPROTO_REQUEST_H
 #define MCPROTO_REQUEST_H
 
@@ -7,9 +7,8 @@
 #include "mcproto/mcproto.h"
 
 /*
- * All but meta and binary. Field by field, which compilers turn into a few wide stores: for a
- * struct of this size they take a memset() for a call or a string instruction, either of which
- * costs more than the whole parse of a get.
+ * Clears all but meta and binary. Compilers merge the assignments into a few wide stores; a
+ * memset() of this size is a call or a string instruction, which costs more than parsing a get.
  */
 U_INLINE void mc_request_clear(struct mc_request *req)
 {
@@ -28,7 +27,7 @@ U_INLINE void mc_request_clear(struct mc_request *req)
     req->level = 0;
     req->error = (const char *)U_NULL;
     req->error_len = 0;
-    req->swallow_bytes = 0;
+    req->discard_bytes = 0;
     req->close = 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking for a byte, eight at a time.
+ * Searching for a byte, eight at a time.
  *
  * A word holds eight bytes with the first one in its lowest bits, whatever the byte order of the
  * machine: it is put together by shifts, which compilers turn into one load. Nothing outside

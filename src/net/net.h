@@ -3,8 +3,8 @@
  * Worker loops: each carries requests from a transport to the cache's sessions and replies back.
  *
  *   stack worker   frames of a nic through the own TCP/IP stack; one per device
- *   sock worker    the kernel's sockets; as many as there are threads, each with its own listening
- *                  sockets on the same addresses
+ *   sock worker    the kernel's sockets; one per thread, each with its own listening sockets on
+ * the same addresses
  *
  * A worker is opened and closed on any thread and run on one. What it opened needs no privilege
  * afterwards, so the process may drop root between open and run, and may fork.
@@ -27,16 +27,38 @@ struct net_worker;
 
 /*
  * Serves until net_worker_stop() is called; then all its connections are closed. Returns 0, or a
- * negative errno value if the worker cannot go on (no room in the cache for one more worker, the
- * device is gone).
+ * negative errno value if the worker fails (no room in the cache for one more worker, the device
+ * is gone).
  */
 int net_worker_run(struct net_worker *worker);
+
+/*
+ * net_worker_run() of a worker of kernel sockets calls `ready` when it has opened all its sockets
+ * and rings. It does not if the worker fails before.
+ */
+void net_worker_on_ready(struct net_worker *worker, void (*ready)(void *ctx), void *ctx);
 
 /* Makes net_worker_run() return soon. Any thread or signal handler may call it, repeatedly. */
 void net_worker_stop(struct net_worker *worker);
 
 /* Frees the worker and what it owns. It does not run any more. */
 void net_worker_close(struct net_worker *worker);
+
+/* ---- UDP --------------------------------------------------------------------------------- */
+
+/* Upper bound of a reply, whatever the limit: a value of 1 MiB with its header lines. */
+#define NET_UDP_REPLY_BYTES_MAX (1024 * 1024 + 64 * 1024)
+
+/* Limits of the replies to unverified source addresses (udp_limit.h). All workers share one. */
+struct net_udp_limit;
+
+/*
+ * reply_bytes_max: longest reply to one datagram. bytes_per_s: what one source is sent beyond what
+ * it has sent; 0: no limit. key: random. Null: no memory.
+ */
+struct net_udp_limit *net_udp_limit_create(uint32_t reply_bytes_max, uint32_t bytes_per_s,
+                                           const uint8_t key[16]);
+void net_udp_limit_destroy(struct net_udp_limit *limit);
 
 /* ---- the own TCP/IP stack ---------------------------------------------------------------- */
 
@@ -48,12 +70,12 @@ struct net_stack_addr {
     unsigned prefix_len;
 };
 
-/* What a worker does when there is nothing to do. */
+/* What a stack worker without work does. */
 enum net_idle {
-    NET_IDLE_ADAPTIVE =
-        0,             /* looks on for a short while, the longer the busier it was; then sleeps */
-    NET_IDLE_POLL,     /* never sleeps */
-    NET_IDLE_INTERRUPT /* sleeps at once */
+    NET_IDLE_ADAPTIVE = 0, /* polls for 2 to 64 us, depending on how long the last sleeps were; then
+         * sleeps */
+    NET_IDLE_POLL,         /* never sleeps */
+    NET_IDLE_INTERRUPT     /* sleeps without polling */
 };
 
 /* Which threads a worker has (docs/threading.md). */
@@ -64,54 +86,61 @@ enum net_threading {
     NET_THREADINGS
 };
 
-/* The word of --threading. */
+/* The argument of --threading. */
 const char *net_threading_name(enum net_threading threading);
+
+struct net_app_ops; /* stack_worker.h */
 
 /* The same for all workers of a device, but for `number`. */
 struct net_stack_config {
-    struct cache *cache;
-    unsigned number;  /* of the worker; 0 speaks for the addresses, see us_config.follower */
-    unsigned workers; /* that have the same addresses; 0 counts as 1 */
+    const struct net_app_ops *app; /* null: the cache's sessions */
+    void *app_ctx;
+    struct cache *cache; /* null if there is another application */
+    unsigned number;     /* of the worker; 0 announces the addresses, see us_config.arp_passive */
+    unsigned workers;    /* that have the same addresses; 0 counts as 1 */
     enum net_idle idle;
     enum net_threading threading;
     struct net_stack_addr addrs[NET_STACK_ADDR_MAX];
     unsigned addr_count;
     struct us_addr gateways[NET_STACK_GATEWAY_MAX];
     unsigned gateway_count;
-    bool reply_to_sender;    /* us_config.reply_to_sender */
-    uint16_t port;           /* of TCP, on all addresses; 0: none */
-    uint16_t udp_port;       /* likewise */
-    uint32_t conn_max;       /* sessions; some more connections are taken to refuse them */
-    bool accept_waits;       /* settings.accept_waits */
-    uint32_t idle_timeout_s; /* settings.idle_timeout_s */
-    uint32_t half_open_max;  /* 0: 1024 */
-    uint32_t buffer_bytes;   /* of all connections together; 0: follows from conn_max */
-    bool huge_pages;         /* a wish (-L) */
+    bool reply_to_source_mac;        /* us_config.reply_to_source_mac */
+    bool no_fast_path;               /* us_config.no_fast_path */
+    uint16_t port;                   /* of TCP, on all addresses; 0: none */
+    uint16_t udp_port;               /* likewise */
+    struct net_udp_limit *udp_limit; /* not null if there is UDP; outlives the worker */
+    uint32_t conn_max;               /* sessions; some more connections are taken to refuse them */
+    bool accept_waits;               /* settings.accept_waits */
+    uint32_t idle_timeout_s;         /* settings.idle_timeout_s */
+    uint32_t half_open_max;          /* 0: 1024 */
+    uint32_t buffer_bytes;           /* of all connections together; 0: follows from conn_max */
+    uint32_t window_bytes; /* of a connection's receive window and send queue; 0: defaults */
+    bool huge_pages;       /* if the kernel has them (-L) */
     uint8_t secret[US_SECRET_BYTES];
 };
 
 /*
  * Makes a stack on `nic` with its addresses and listening port. Owns the nic from then on. Of
  * several workers with the same addresses each has a nic to which the frames of a connection always
- * come (nic/spread.h). Returns null with a message in error[]; the nic is then still the caller's.
+ * come (nic/steer.h). Returns null with a message in error[]; the nic is then still the caller's.
  */
 struct net_worker *net_stack_worker_open(struct nic *nic, const struct net_stack_config *config,
                                          char error[NET_ERROR_MAX]);
 
 /*
- * The same for the models that have two threads: opens both halves of a worker, the one with the
- * stack and the one with the sessions, each to be run on a thread of its own, stopped together, and
- * closed one after the other. net_stack_join() takes the first. Returns 0, or -1 with a message.
+ * The same for --threading=split and merge: opens the stack's side and the application's side of a
+ * worker. The caller runs each on its own thread, stops both, and closes both.
+ * net_stack_link_workers() takes the stack's side. Returns 0, or -1 with a message.
  */
 int net_split_worker_open(struct nic *nic, const struct net_stack_config *config,
-                          struct net_worker *halves[2], char error[NET_ERROR_MAX]);
+                          struct net_worker *sides[2], char error[NET_ERROR_MAX]);
 
 /*
- * Makes the workers of a device, all that there are, known to each other: adds `stats ustack` and
- * `stats nic`, the sums over them, to the cache, and lets them end together. They must stay open as
- * long as any of them runs. Returns 0 or -1.
+ * Links all workers of a device: adds `stats ustack` and `stats nic`, the sums over them, to the
+ * cache, and lets them end together. They must stay open as long as any of them runs. Returns 0,
+ * or -1 if the cache takes no more lists.
  */
-int net_stack_join(struct cache *cache, struct net_worker *const *workers, unsigned count);
+int net_stack_link_workers(struct cache *cache, struct net_worker *const *workers, unsigned count);
 
 /* ---- kernel sockets ---------------------------------------------------------------------- */
 
@@ -127,7 +156,7 @@ struct net_endpoint {
     enum cache_binding binding; /* proto[] before the address; NEGOTIATE: as the settings say */
     struct sockaddr_storage addr;
     socklen_t addr_len;
-    bool optional; /* a wildcard nobody asked for by name: dropped if the kernel lacks the family */
+    bool optional; /* of the default wildcard: dropped if the kernel lacks the family */
     int unix_fd;   /* of a unix socket, which all workers share: it is bound already */
 };
 
@@ -148,8 +177,8 @@ int net_endpoints_resolve(const char *spec, uint16_t port, enum net_endpoint_kin
                           struct net_endpoints *endpoints, char error[NET_ERROR_MAX]);
 
 /*
- * Adds a unix socket: a socket file that is in the way is removed, and `access` are the permission
- * bits of the new one. Returns 0, or -1 with a message.
+ * Adds a unix socket with the permission bits `access`; replaces an existing socket file. Returns
+ * 0, or -1 with a message.
  */
 int net_endpoints_unix(const char *path, unsigned access, struct net_endpoints *endpoints,
                        char error[NET_ERROR_MAX]);
@@ -159,19 +188,19 @@ void net_endpoints_add(struct net_endpoints *endpoints, enum net_endpoint_kind k
                        const struct us_addr *addr, uint16_t port);
 
 /*
- * Makes sure that no other process listens there, which sockets that share a port would not
- * notice, and turns port 0 into one that is free (the same one for all of a kind). To be called
+ * Checks that no other process listens on the endpoints, which sockets with SO_REUSEPORT do not
+ * notice, and replaces port 0 by a free port (the same for all endpoints of a kind). To be called
  * once before the first worker is opened. Returns 0, or -1 with a message.
  */
 int net_endpoints_claim(struct net_endpoints *endpoints, char error[NET_ERROR_MAX]);
 
-/* Closes what the endpoints themselves hold open; workers keep what they have. */
+/* Closes the sockets of the endpoints; workers have their own. */
 void net_endpoints_close(struct net_endpoints *endpoints);
 
 /* The port, 0 for a unix socket. */
 uint16_t net_endpoint_port(const struct net_endpoint *endpoint);
 
-/* Who listens there: a peer of which only the local side is known. */
+/* Fills the local side of *peer; the remote side stays empty. */
 void net_endpoint_peer(const struct net_endpoint *endpoint, struct cache_peer *peer);
 
 /* Writes "127.0.0.1:11211", "[::1]:11211" or the path of a unix socket; returns text. */
@@ -184,11 +213,12 @@ struct net_sock_config {
     bool accept_waits;       /* settings.accept_waits */
     uint32_t idle_timeout_s; /* settings.idle_timeout_s; unix sockets have none, as in memcached */
     const struct net_endpoints *endpoints; /* claimed; needed during the open only */
+    struct net_udp_limit *udp_limit;       /* not null if there is UDP; outlives the worker */
     int backlog;
-    bool uring; /* io_uring instead of epoll, if net_sock_uring_check() has said yes */
+    bool uring; /* io_uring instead of epoll; net_sock_uring_check() has returned 0 */
 };
 
-/* Whether this kernel lets us use io_uring. Returns 0, or -1 with a message that says why not. */
+/* Checks that this kernel permits io_uring. Returns 0, or -1 with the reason. */
 int net_sock_uring_check(char error[NET_ERROR_MAX]);
 
 /* Opens a worker's own listening sockets. Returns null with a message in error[]. */

@@ -2,15 +2,16 @@
 /*
  * The lists behind `stats ustack`, `stats nic` and `stats sock`.
  *
- * A worker's own counters are atomics that any thread may read. Those of the stack and of the nic
- * are not: the worker's thread copies them here before each sleep, now and then while it is busy,
- * and whenever it is the one that answers.
+ * A worker's counters are atomics that any thread may read. Those of the stack and of the nic are
+ * not: the worker's thread copies them before each sleep, every 0.1 s while it is busy, and when
+ * it answers `stats` itself.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/log.h"
 #include "net/sock_worker.h"
 #include "net/split.h"
 #include "net/stack_worker.h"
@@ -20,10 +21,11 @@ static const char *const stack_counter_names[NET_STACK_COUNTERS] = {
     [NET_STACK_LOOPS_BUSY] = "loops_busy",
     [NET_STACK_CYCLES_BUSY] = "cycles_busy",
     [NET_STACK_SLEEPS] = "sleeps",
+    [NET_STACK_MISSED_WAKEUPS] = "sleeps_overslept",
     [NET_STACK_RX_FRAMES] = "loop_rx_frames",
     [NET_STACK_TX_FRAMES] = "loop_tx_frames",
     [NET_STACK_TX_RETRIES] = "loop_tx_retries",
-    [NET_STACK_TX_GIVEN_UP] = "loop_tx_given_up",
+    [NET_STACK_TX_DROPPED_UNSENT] = "loop_tx_given_up",
     [NET_STACK_ALLOC_EMPTY] = "loop_alloc_empty",
     [NET_STACK_ACCEPTED] = "sessions_accepted",
     [NET_STACK_REJECTED] = "sessions_rejected",
@@ -31,11 +33,12 @@ static const char *const stack_counter_names[NET_STACK_COUNTERS] = {
     [NET_STACK_RESUMED] = "sessions_resumed",
     [NET_STACK_ABORTED_FULL] = "sessions_aborted_full",
     [NET_STACK_ABORTED_KEPT] = "sessions_aborted_kept",
-    [NET_STACK_ABORTED_FLOOD] = "sessions_aborted_flood",
+    [NET_STACK_ABORTED_AFTER_END] = "sessions_aborted_flood",
     [NET_STACK_IDLE_CLOSED] = "sessions_idle_closed",
     [NET_STACK_UDP_REQUESTS] = "udp_requests",
     [NET_STACK_UDP_MALFORMED] = "udp_malformed",
     [NET_STACK_UDP_TOO_LARGE] = "udp_too_large",
+    [NET_STACK_UDP_LIMITED] = "udp_rate_limited",
     [NET_STACK_UDP_SENT] = "udp_sent",
     [NET_STACK_UDP_UNSENT] = "udp_unsent",
 };
@@ -43,7 +46,7 @@ static const char *const stack_counter_names[NET_STACK_COUNTERS] = {
 static const char *const split_counter_names[NET_SPLIT_COUNTERS] = {
     [NET_SPLIT_EVENTS] = "split_events",
     [NET_SPLIT_EVENTS_FULL] = "split_events_full",
-    [NET_SPLIT_HELD_BACK] = "split_held_back",
+    [NET_SPLIT_CREDIT_EXHAUSTED] = "split_held_back",
     [NET_SPLIT_LINKS_NONE] = "split_links_none",
     [NET_SPLIT_SESSION_WAKES] = "split_session_wakes",
     [NET_SPLIT_COMMANDS] = "split_commands",
@@ -64,6 +67,7 @@ static const char *const sock_counter_names[NET_SOCK_COUNTERS] = {
     [NET_SOCK_UDP_REQUESTS] = "udp_requests",
     [NET_SOCK_UDP_MALFORMED] = "udp_malformed",
     [NET_SOCK_UDP_TOO_LARGE] = "udp_too_large",
+    [NET_SOCK_UDP_LIMITED] = "udp_rate_limited",
     [NET_SOCK_UDP_SENT] = "udp_sent",
     [NET_SOCK_UDP_UNSENT] = "udp_unsent",
 };
@@ -81,17 +85,17 @@ static void emit_u64(cache_stats_emit *emit, void *emit_ctx, const char *name, u
 /* The nic emits the same names in the same order each time. */
 static void publish_nic(void *ctx, const char *name, uint64_t value)
 {
-    struct net_stack_shown *shown = ctx;
+    struct net_nic_stats *shown = ctx;
 
-    if (shown->at < NET_STACK_SHOWN_MAX)
+    if (shown->at < NET_NIC_STATS_MAX)
         net_counter_set(&shown->values[shown->at++], value);
 }
 
 static void name_nic(void *ctx, const char *name, uint64_t value)
 {
-    struct net_stack_shown *shown = ctx;
+    struct net_nic_stats *shown = ctx;
 
-    if (shown->count < NET_STACK_SHOWN_MAX)
+    if (shown->count < NET_NIC_STATS_MAX)
         snprintf(shown->names[shown->count++], sizeof(shown->names[0]), "%s", name);
 }
 
@@ -115,17 +119,17 @@ static void publish_if_own(struct net_stack_worker *worker)
         net_stack_publish(worker);
 }
 
-/* Of both halves, where there are two. */
+/* The sum of both sides of a two-thread worker. */
 static uint64_t stack_counter(const struct net_stack_worker *worker, unsigned counter)
 {
     uint64_t value = net_counter_read(&worker->counters[counter]);
 
     if (worker->split)
-        value += net_counter_read(&worker->split->sessions->counters[counter]);
+        value += net_counter_read(&worker->split->app->counters[counter]);
     return value;
 }
 
-/* What passes between the halves. */
+/* The rings between the two sides. */
 static void fill_split(const struct net_stack_worker *first, cache_stats_emit *emit, void *emit_ctx)
 {
     const struct net_stack_worker *worker;
@@ -165,7 +169,7 @@ void net_stack_fill_ustack(void *ctx, cache_stats_emit *emit, void *emit_ctx)
 }
 
 /* The value that a nic shows by this name, 0 if it has none: not all have a queue of the device. */
-static uint64_t shown_value(const struct net_stack_shown *shown, const char *name)
+static uint64_t shown_value(const struct net_nic_stats *shown, const char *name)
 {
     unsigned i;
 
@@ -192,6 +196,7 @@ void net_stack_fill_nic(void *ctx, cache_stats_emit *emit, void *emit_ctx)
             sum += shown_value(&worker->nic_shown, first->nic_shown.names[i]);
         emit_u64(emit, emit_ctx, first->nic_shown.names[i], sum);
     }
+    emit_u64(emit, emit_ctx, "log_lines_dropped", net_log_dropped());
 }
 
 int net_stack_stats_open(struct net_stack_worker *worker)
@@ -203,12 +208,13 @@ int net_stack_stats_open(struct net_stack_worker *worker)
     return 0;
 }
 
-int net_stack_join(struct cache *cache, struct net_worker *const *workers, unsigned count)
+int net_stack_link_workers(struct cache *cache, struct net_worker *const *workers, unsigned count)
 {
     struct net_stack_worker *first = (struct net_stack_worker *)workers[0];
     struct net_stack_worker *next = NULL;
     unsigned i;
 
+    U_ASSERT(count > 0);
     for (i = count; i > 0; i--) {
         struct net_stack_worker *worker = (struct net_stack_worker *)workers[i - 1];
 
@@ -235,6 +241,7 @@ static void fill_sock(void *ctx, cache_stats_emit *emit, void *emit_ctx)
             sum += net_counter_read(&worker->counters[i]);
         emit_u64(emit, emit_ctx, sock_counter_names[i], sum);
     }
+    emit_u64(emit, emit_ctx, "log_lines_dropped", net_log_dropped());
 }
 
 int net_sock_stats(struct cache *cache, struct net_worker *const *workers, unsigned count)

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Listening and accepting. Each worker accepts for itself: the kernel spreads new connections over
- * the sockets that listen on the same address. A unix socket is shared, and the first who is awake
- * takes the connection.
+ * the sockets that listen on the same address. A unix socket is shared; the first worker that
+ * wakes up accepts the connection.
  *
- * At the limit of connections one more is told so and closed; if they shall wait instead
- * (settings.accept_waits), nothing is accepted until there is a place again.
+ * A connection beyond the limit is sent an error and closed. With settings.accept_waits the worker
+ * stops accepting instead until a session ends.
  */
 #define _GNU_SOURCE /* accept4() */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "net/log.h"
 #include "net/sock_worker.h"
 
-#define ACCEPTS_MAX 32 /* per event: a storm of connections must not stop those that exist */
+#define ACCEPTS_MAX 32 /* per event, so that existing connections are served in between */
 
 /* How long to accept nothing after the kernel has run out of descriptors or memory. */
 #define PAUSE_US 50000
 
-/* How often to look for a place if connections wait for one. */
+/* How often to check whether a session has ended while connections wait for one. */
 #define FULL_US 10000
 
-/* ---- stopping and going on --------------------------------------------------------------- */
+/* ---- stopping and resuming --------------------------------------------------------------- */
 
-/* What cannot be accepted stays in the kernel's queue and would wake us for ever. */
+/* Connections that cannot be accepted stay in the kernel's queue; their events are masked. */
 static void stop(struct net_sock_worker *worker, enum net_sock_accept reason, uint64_t retry_us)
 {
     worker->accept = reason;
@@ -39,19 +39,19 @@ static void stop(struct net_sock_worker *worker, enum net_sock_accept reason, ui
 static void stop_paused(struct net_sock_worker *worker, int code)
 {
     net_sock_count(worker, NET_SOCK_ACCEPT_PAUSES, 1);
-    if (cache_verbosity(worker->cache) > 0)
-        fprintf(stderr, "ucached: cannot accept for a moment: %s\n", strerror(code));
+    if (cache_verbosity(worker->conns.cache) > 0)
+        net_log("ucached: cannot accept for a moment: %s", strerror(code));
     stop(worker, NET_SOCK_ACCEPT_PAUSED, PAUSE_US);
 }
 
 static void stop_full(struct net_sock_worker *worker)
 {
-    cache_accept_stopped(worker->cache_worker);
+    cache_accept_stopped(worker->conns.cache_worker);
     stop(worker, NET_SOCK_ACCEPT_FULL, FULL_US);
 }
 
-/* Whether the connection that waits, if any, has found its place. */
-static bool seat_waiting(struct net_sock_worker *worker)
+/* Opens the accepted connection that waits, if there is one. Returns false if it still waits. */
+static bool open_waiting(struct net_sock_worker *worker)
 {
     struct net_sock_waiting *waiting = &worker->waiting;
 
@@ -70,9 +70,10 @@ void net_sock_accept_resume(struct net_sock_worker *worker)
         return;
     if (worker->accept == NET_SOCK_ACCEPT_FULL) {
         worker->accept_retry_us = worker->now_us + FULL_US;
-        if (cache_is_full(worker->cache) || !seat_waiting(worker))
+        if (cache_is_full(worker->conns.cache) || !open_waiting(worker))
             return;
-        cache_accept_resumed(worker->cache_worker, worker->now_us - worker->accept_stopped_us);
+        cache_accept_resumed(worker->conns.cache_worker,
+                             worker->now_us - worker->accept_stopped_us);
     }
     worker->accept = NET_SOCK_ACCEPTING;
     worker->io->accept_want(worker, true);
@@ -86,7 +87,7 @@ static void take(struct net_sock_worker *worker, const struct net_sock_listener 
     if (net_sock_conn_open(worker, fd, listener, (const struct sockaddr *)peer))
         return;
     if (!worker->accept_waits) {
-        net_sock_conn_refuse(worker, fd);
+        net_sock_conn_refuse(worker, fd, listener, (const struct sockaddr *)peer);
         return;
     }
     worker->waiting.listener = listener;
@@ -95,7 +96,7 @@ static void take(struct net_sock_worker *worker, const struct net_sock_listener 
     stop_full(worker);
 }
 
-/* Whatever is not for lack of something concerns the one connection that was to be accepted. */
+/* Other errors concern only the connection that was to be accepted. */
 static void accept_failed(struct net_sock_worker *worker, int code)
 {
     if (code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM)
@@ -110,8 +111,8 @@ void net_sock_accept(struct net_sock_worker *worker, const struct net_sock_liste
     int fd;
 
     for (i = 0; i < ACCEPTS_MAX && worker->accept == NET_SOCK_ACCEPTING; i++) {
-        if (worker->accept_waits && cache_is_full(worker->cache)) {
-            /* Somebody is there only if this is the first: else the kernel says it again. */
+        if (worker->accept_waits && cache_is_full(worker->conns.cache)) {
+            /* The event stands for one connection; it is repeated for further ones. */
             if (i == 0)
                 stop_full(worker);
             return;
@@ -152,7 +153,7 @@ static int set_option(int fd, int level, int option)
     return setsockopt(fd, level, option, &on, sizeof(on));
 }
 
-/* Each worker has a socket of its own on the same address. */
+/* A listening socket of this worker; all workers listen on the same address. */
 static int open_own(const struct net_endpoint *endpoint)
 {
     int type = endpoint->kind == NET_ENDPOINT_UDP ? SOCK_DGRAM : SOCK_STREAM;
@@ -162,7 +163,7 @@ static int open_own(const struct net_endpoint *endpoint)
         return -1;
     if (set_option(fd, SOL_SOCKET, SO_REUSEPORT) == 0 &&
         (type == SOCK_DGRAM || set_option(fd, SOL_SOCKET, SO_REUSEADDR) == 0) &&
-        /* Inherited by what is accepted: a client that vanished must not count as one for ever. */
+        /* Accepted sockets inherit this; it ends connections of vanished clients. */
         (type == SOCK_DGRAM || set_option(fd, SOL_SOCKET, SO_KEEPALIVE) == 0) &&
         (endpoint->addr.ss_family != AF_INET6 || set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 0) &&
         bind(fd, (const struct sockaddr *)&endpoint->addr, endpoint->addr_len) == 0)
@@ -172,7 +173,7 @@ static int open_own(const struct net_endpoint *endpoint)
 }
 
 int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endpoint *endpoint,
-                           int backlog)
+                           const struct net_sock_config *config)
 {
     struct net_sock_listener *listener = &worker->listeners[worker->listener_count];
     bool is_udp = endpoint->kind == NET_ENDPOINT_UDP;
@@ -189,7 +190,7 @@ int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endp
     listener->kind = endpoint->kind;
     net_endpoint_peer(endpoint, &listener->peer);
     worker->listener_count++;
-    return is_udp ? net_sock_udp_open(worker, fd) : listen(fd, backlog);
+    return is_udp ? net_sock_udp_open(worker, fd, config->udp_limit) : listen(fd, config->backlog);
 }
 
 void net_sock_accept_close(struct net_sock_worker *worker)

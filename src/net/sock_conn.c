@@ -1,101 +1,65 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection of a sock worker: bytes of a kernel socket to a session, its replies back.
+ * The transport of kernel sockets: bytes of a socket to its session, replies back.
  *
- * A reply is written at once; only what the socket does not take waits for EPOLLOUT. A client that
- * does not read stops its session when NET_SOCK_SEND_HIGH_BYTES are queued: then nothing is read
- * from it either, and the kernel's buffers and its own do the rest. A client that shuts down its
- * sending side gets the replies to all that it sent before the socket is closed.
+ * A reply is written immediately; only bytes that the socket does not take wait for EPOLLOUT. The
+ * session of a client that does not read stops when NET_SOCK_SEND_HIGH_BYTES are queued; its
+ * socket is not read either, so TCP's flow control stops the client. A client that shuts down its
+ * sending side gets the replies to all its requests before the socket is closed.
  *
- * A session that has had its turn (-R) goes on at once if nobody else waits. Otherwise the rest of
- * its input is kept, and the connection stands in the queue of those that are ready.
+ * A session that has used up its turn (-R) gets another one if no other connection waits.
+ * Otherwise its remaining input is kept and the connection is put on the ready list.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "mcproto/mcproto.h"
 #include "net/sock_worker.h"
 
-/* Times per event that a blocked session may go on; then the other connections have their turn. */
+/* Times per event that a blocked session is resumed before other connections are served. */
 #define ROUNDS_MAX 8
 
-/* Connections per check that are looked at for being idle. */
-#define IDLE_BATCH 64
+/* ---- the transport of replies ------------------------------------------------------------ */
 
-/* ---- the sink ---------------------------------------------------------------------------- */
-
-struct sock_sink {
-    struct cache_sink sink; /* first: the session sees only this */
-    struct net_sock_worker *worker;
-    struct net_sock_conn *conn;
-};
-
-static void sink_commit(struct sock_sink *s)
+static struct net_sock_worker *worker_of(struct net_conns *conns)
 {
-    if (s->sink.at)
-        net_out_commit(&s->conn->out, s->sink.at);
-    s->sink.at = NULL;
-    s->sink.end = NULL;
-    s->sink.full = s->conn->out.queued_bytes >= NET_SOCK_SEND_HIGH_BYTES;
+    return U_CONTAINER_OF(conns, struct net_sock_worker, conns);
 }
 
-static int sink_more(struct cache_sink *sink, uint32_t need)
+static uint8_t *sock_reserve(struct net_conns *conns, struct net_conn *conn, uint32_t need,
+                             uint32_t *room)
 {
-    struct sock_sink *s = (struct sock_sink *)sink;
+    struct net_sock_conn *sock = net_sock_conn_of(conn);
+    uint8_t *end;
+    uint8_t *at = net_sendq_reserve(&sock->out, &worker_of(conns)->out_pool, need, &end);
 
-    sink_commit(s);
-    sink->at = net_out_room(&s->conn->out, &s->worker->out_pool, need, &sink->end);
-    if (sink->at)
-        return 0;
-    s->conn->failed = true;
-    return -1;
+    *room = at ? (uint32_t)(end - at) : 0;
+    return at;
 }
 
-static int sink_ref(struct cache_sink *sink, const void *data, uint32_t len, void *cookie)
+static void sock_commit(struct net_conns *conns, struct net_conn *conn, uint32_t used)
 {
-    struct sock_sink *s = (struct sock_sink *)sink;
-
-    sink_commit(s);
-    if (net_out_ref(&s->conn->out, &s->worker->out_pool, data, len, cookie) < 0) {
-        s->conn->failed = true;
-        return -1;
-    }
-    sink_commit(s);
-    return 0;
+    net_sendq_commit(&net_sock_conn_of(conn)->out, used);
 }
 
-static const struct cache_sink_ops sink_ops = {.more = sink_more, .ref = sink_ref};
-
-static struct sock_sink sink_make(struct net_sock_worker *worker, struct net_sock_conn *conn)
+static int sock_send_ref(struct net_conns *conns, struct net_conn *conn, const void *data,
+                         uint32_t len, void *cookie)
 {
-    struct sock_sink s = {.worker = worker, .conn = conn};
+    struct net_sendq *out = &net_sock_conn_of(conn)->out;
 
-    s.sink.ops = &sink_ops;
-    s.sink.full = conn->out.queued_bytes >= NET_SOCK_SEND_HIGH_BYTES;
-    return s;
+    return net_sendq_add_ref(out, &worker_of(conns)->out_pool, data, len, cookie) < 0 ? -1 : 1;
+}
+
+static bool sock_is_full(struct net_conns *conns, struct net_conn *conn)
+{
+    return net_sock_conn_of(conn)->out.queued_bytes >= NET_SOCK_SEND_HIGH_BYTES;
 }
 
 /* ---- opening and closing ----------------------------------------------------------------- */
-
-static void log_peer(const struct net_sock_worker *worker, const struct cache_peer *peer,
-                     const char *what)
-{
-    char text[INET6_ADDRSTRLEN] = "unix socket";
-
-    if (cache_verbosity(worker->cache) < 2)
-        return;
-    if (strcmp(peer->transport, "unix") != 0)
-        inet_ntop(strcmp(peer->transport, "tcp6") == 0 ? AF_INET6 : AF_INET, peer->addr, text,
-                  sizeof(text));
-    fprintf(stderr, "ucached: %s port %u: %s\n", text, peer->port, what);
-}
 
 static void peer_make(int fd, const struct net_sock_listener *listener, const struct sockaddr *from,
                       struct cache_peer *peer)
@@ -107,106 +71,91 @@ static void peer_make(int fd, const struct net_sock_listener *listener, const st
     if (listener->kind == NET_ENDPOINT_UNIX)
         return;
     net_read_address(from, peer->addr, &peer->port);
-    /* Which of our addresses, if it listens on all of them. */
+    /* The local address, if the listener has a wildcard. */
     if (getsockname(fd, (struct sockaddr *)&local, &len) == 0)
         net_read_address((const struct sockaddr *)&local, peer->local_addr, &peer->local_port);
 }
 
-void net_sock_conn_refuse(struct net_sock_worker *worker, int fd)
+void net_sock_conn_refuse(struct net_sock_worker *worker, int fd,
+                          const struct net_sock_listener *listener, const struct sockaddr *from)
 {
+    struct cache_peer peer;
+    const char *text;
     u_u32 len;
-    const char *text = mc_status_text(MC_STATUS_TOO_MANY_CONNECTIONS, &len);
 
+    peer_make(fd, listener, from, &peer);
+    text = net_conn_refuse(&worker->conns, &peer, &len);
     net_sock_count(worker, NET_SOCK_REJECTED, 1);
-    if (cache_verbosity(worker->cache) > 1)
-        fprintf(stderr, "ucached: a connection is refused, there are too many\n");
     /* A new socket has room for a line; if not, the client sees just the close. */
     (void)!send(fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(fd);
 }
 
-static struct net_sock_conn *conn_new(struct net_sock_worker *worker, int fd,
-                                      const struct net_sock_listener *listener)
+/* Returns false if the transport cannot serve one more connection. */
+static bool conn_begin(struct net_sock_worker *worker, struct net_sock_conn *conn, int fd,
+                       const struct net_sock_listener *listener)
 {
-    struct net_sock_conn *conn = calloc(1, worker->io->conn_bytes);
     int on = 1;
 
-    if (!conn)
-        return NULL;
     conn->source.kind = NET_SOCK_CONN;
     conn->source.fd = fd;
     conn->interest = EPOLLIN;
-    conn->timed = worker->idle_timeout_s > 0 && listener->kind == NET_ENDPOINT_TCP;
+    conn->conn.timed = worker->conns.idle_timeout_s > 0 && listener->kind == NET_ENDPOINT_TCP;
     u_list_init(&conn->ready_link);
-    /* Replies go out in whole bursts already. */
+    u_list_push_back(&worker->conns.open, &conn->conn.link);
+    /* Replies are gathered here already. */
     if (listener->kind == NET_ENDPOINT_TCP)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    if (worker->io->conn_begin(worker, conn) < 0) {
-        free(conn);
-        return NULL;
-    }
-    return conn;
+    return worker->io->conn_begin(worker, conn) == 0;
 }
 
 bool net_sock_conn_open(struct net_sock_worker *worker, int fd,
                         const struct net_sock_listener *listener, const struct sockaddr *from)
 {
-    struct net_sock_conn *conn;
-    struct cache_session *session;
+    struct net_sock_conn *conn = calloc(1, worker->io->conn_bytes);
     struct cache_peer peer;
 
+    U_ASSERT(fd >= 0);
     peer_make(fd, listener, from, &peer);
-    session = cache_session_open(worker->cache_worker, &peer);
-    if (!session)
+    if (conn && !net_conn_open_session(&worker->conns, &conn->conn, &peer)) {
+        free(conn);
         return false;
-    net_sock_count(worker, NET_SOCK_ACCEPTED, 1);
-    conn = conn_new(worker, fd, listener);
-    if (!conn) {
-        net_sock_count(worker, NET_SOCK_ABORTED, 1);
-        cache_session_close(session);
-        close(fd);
-        return true;
     }
-    conn->session = session;
-    cache_session_own(session, conn);
-    u_list_push_back(conn->timed ? &worker->timed_conns : &worker->conns, &conn->link);
-    log_peer(worker, &peer, "connected");
+    net_sock_count(worker, NET_SOCK_ACCEPTED, 1);
+    if (conn && conn_begin(worker, conn, fd, listener))
+        return true;
+    net_sock_count(worker, NET_SOCK_ABORTED, 1);
+    if (conn) {
+        net_conn_close_session(&conn->conn);
+        u_list_remove(&conn->conn.link);
+    }
+    free(conn);
+    close(fd);
     return true;
-}
-
-/* What a connection has beside its session, which has ended. */
-static void conn_end(struct net_sock_worker *worker, struct net_sock_conn *conn)
-{
-    u_list_remove(&conn->link);
-    u_list_remove(&conn->ready_link);
-    free(conn->kept);
-    conn->kept = NULL;
-    worker->io->conn_end(worker, conn);
 }
 
 void net_sock_conn_free(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
-    net_out_clear(&conn->out, &worker->out_pool);
+    net_sendq_clear(&conn->out, &worker->out_pool);
     close(conn->source.fd);
     free(conn);
 }
 
 void net_sock_conn_close(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
-    cache_session_close(conn->session);
-    conn_end(worker, conn);
-}
-
-static void close_list(struct net_sock_worker *worker, struct u_list *list)
-{
-    while (!u_list_is_empty(list))
-        net_sock_conn_close(worker, U_CONTAINER_OF(list->next, struct net_sock_conn, link));
+    net_conn_close_session(&conn->conn);
+    u_list_remove(&conn->conn.link);
+    u_list_remove(&conn->ready_link);
+    free(conn->kept);
+    conn->kept = NULL;
+    worker->io->conn_end(worker, conn);
 }
 
 void net_sock_conns_close(struct net_sock_worker *worker)
 {
-    close_list(worker, &worker->conns);
-    close_list(worker, &worker->timed_conns);
+    while (!u_list_is_empty(&worker->conns.open))
+        net_sock_conn_close(worker, net_sock_conn_of(U_CONTAINER_OF(worker->conns.open.next,
+                                                                    struct net_conn, link)));
 }
 
 void net_sock_conn_abort(struct net_sock_worker *worker, struct net_sock_conn *conn)
@@ -218,7 +167,7 @@ void net_sock_conn_abort(struct net_sock_worker *worker, struct net_sock_conn *c
 /* ---- input ------------------------------------------------------------------------------- */
 
 /*
- * Input that waits until the session goes on: blocked, or after its turn. It follows what is kept
+ * Keeps input until the session is resumed or has its next turn, behind input that is kept
  * already. Returns 0, or -1 if there is no memory.
  */
 static int conn_keep(struct net_sock_conn *conn, const uint8_t *data, uint32_t len)
@@ -245,14 +194,12 @@ static int conn_keep(struct net_sock_conn *conn, const uint8_t *data, uint32_t l
 static uint32_t conn_feed(struct net_sock_worker *worker, struct net_sock_conn *conn,
                           const uint8_t *data, uint32_t len)
 {
-    struct sock_sink s = sink_make(worker, conn);
     uint32_t used = 0;
 
     do {
-        used += cache_session_input(conn->session, data + used, len - used, &s.sink);
-        conn->state = cache_session_state(conn->session);
+        used += net_conn_input(&worker->conns, &conn->conn, data + used, len - used);
+        conn->state = cache_session_state(conn->conn.session);
     } while (conn->state == CACHE_SESSION_YIELDED && !worker->crowded);
-    sink_commit(&s);
     return used;
 }
 
@@ -269,20 +216,8 @@ static void conn_feed_kept(struct net_sock_worker *worker, struct net_sock_conn 
 
 static void conn_resume(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
-    struct sock_sink s = sink_make(worker, conn);
-
-    cache_session_resume(conn->session, &s.sink);
-    conn->state = cache_session_state(conn->session);
-    sink_commit(&s);
-}
-
-/* A request has come: the last to be looked at for being idle. */
-static void conn_heard(struct net_sock_worker *worker, struct net_sock_conn *conn)
-{
-    if (!conn->timed || cache_session_idle_s(conn->session) > 0)
-        return;
-    u_list_remove(&conn->link);
-    u_list_push_back(&worker->timed_conns, &conn->link);
+    net_conn_resume(&worker->conns, &conn->conn);
+    conn->state = cache_session_state(conn->conn.session);
 }
 
 int net_sock_conn_input(struct net_sock_worker *worker, struct net_sock_conn *conn,
@@ -292,7 +227,7 @@ int net_sock_conn_input(struct net_sock_worker *worker, struct net_sock_conn *co
 
     if (conn->state == CACHE_SESSION_OPEN && !conn->kept) {
         used = conn_feed(worker, conn, data, len);
-        conn_heard(worker, conn);
+        net_conn_touch(&worker->conns, &conn->conn);
         if (conn->state == CACHE_SESSION_OPEN)
             return 1;
     }
@@ -301,7 +236,7 @@ int net_sock_conn_input(struct net_sock_worker *worker, struct net_sock_conn *co
     return conn_keep(conn, data + used, len - used);
 }
 
-/* ---- what comes next --------------------------------------------------------------------- */
+/* ---- after input and output -------------------------------------------------------------- */
 
 static int conn_want(struct net_sock_worker *worker, struct net_sock_conn *conn, uint32_t interest)
 {
@@ -319,18 +254,18 @@ static void count_blocked(struct net_sock_worker *worker, struct net_sock_conn *
     conn->blocked = blocked;
 }
 
-/* Writes, and lets a session that was blocked go on as long as the socket takes its replies. */
-static enum net_out_result conn_write(struct net_sock_worker *worker, struct net_sock_conn *conn)
+/* Writes, and resumes a blocked session as long as the socket takes its replies. */
+static enum net_sendq_result conn_write(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
-    enum net_out_result result = NET_OUT_LEFT;
+    enum net_sendq_result result = NET_SENDQ_PENDING;
     unsigned round;
 
-    /* After a turn of several: all replies of the turns go out together. */
+    /* Between two turns: the replies of several turns are written together. */
     if (conn->state == CACHE_SESSION_YIELDED && conn->out.queued_bytes < NET_SOCK_TURN_BYTES)
-        return NET_OUT_LEFT;
+        return NET_SENDQ_PENDING;
     for (round = 0; round < ROUNDS_MAX; round++) {
         result = worker->io->conn_flush(worker, conn);
-        if (result == NET_OUT_ERROR || conn->failed)
+        if (result == NET_SENDQ_ERROR || conn->conn.failed)
             break;
         if (conn->out.queued_bytes > NET_SOCK_SEND_HIGH_BYTES / 2)
             break;
@@ -340,21 +275,21 @@ static enum net_out_result conn_write(struct net_sock_worker *worker, struct net
             conn_feed_kept(worker, conn);
         else
             break;
-        result = NET_OUT_LEFT;
+        result = NET_SENDQ_PENDING;
     }
     return result;
 }
 
-/* It is the next turn that goes on with it, not an event. */
+/* The connection continues in the next loop, without an event. */
 static void conn_set_ready(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
     u_list_remove(&conn->ready_link);
     u_list_push_back(&worker->ready, &conn->ready_link);
 }
 
-/* Decides what to wait for. Returns -1 if that cannot be. */
+/* Sets the events to wait for. Returns -1 on failure. */
 static int conn_wait(struct net_sock_worker *worker, struct net_sock_conn *conn,
-                     enum net_out_result result)
+                     enum net_sendq_result result)
 {
     bool more_input = conn->state == CACHE_SESSION_OPEN && !conn->kept && !conn->eof;
     uint32_t want = 0;
@@ -365,34 +300,34 @@ static int conn_wait(struct net_sock_worker *worker, struct net_sock_conn *conn,
     }
     if (more_input && conn->out.queued_bytes < NET_SOCK_SEND_HIGH_BYTES)
         want |= EPOLLIN;
-    if (result == NET_OUT_LEFT)
+    if (result == NET_SENDQ_PENDING)
         want |= EPOLLOUT;
     return conn_want(worker, conn, want);
 }
 
-void net_sock_conn_proceed(struct net_sock_worker *worker, struct net_sock_conn *conn)
+void net_sock_conn_update(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
-    enum net_out_result result = conn_write(worker, conn);
+    enum net_sendq_result result = conn_write(worker, conn);
     bool last_reply = conn->state == CACHE_SESSION_CLOSING ||
                       (conn->state == CACHE_SESSION_OPEN && !conn->kept && conn->eof);
 
     count_blocked(worker, conn);
-    if (conn->failed || result == NET_OUT_ERROR)
+    if (conn->conn.failed || result == NET_SENDQ_ERROR)
         net_sock_conn_abort(worker, conn);
-    else if (last_reply && result == NET_OUT_EMPTY)
+    else if (last_reply && result == NET_SENDQ_EMPTY)
         net_sock_conn_close(worker, conn);
     else if (conn_wait(worker, conn, result) < 0)
         net_sock_conn_abort(worker, conn);
 }
 
-/* ---- turns and idleness ------------------------------------------------------------------ */
+/* ---- turns ------------------------------------------------------------------------------- */
 
-void net_sock_conns_ready(struct net_sock_worker *worker)
+void net_sock_conns_run_ready(struct net_sock_worker *worker)
 {
     struct u_list turn;
     struct u_list *link;
 
-    /* Who does not finish stands in the queue again, for the next loop. */
+    /* A connection that does not finish is put on the ready list again, for the next loop. */
     u_list_init(&turn);
     u_list_append_all(&turn, &worker->ready);
     while ((link = u_list_pop_front(&turn)) != NULL) {
@@ -400,45 +335,26 @@ void net_sock_conns_ready(struct net_sock_worker *worker)
 
         if (conn->kept)
             conn_feed_kept(worker, conn);
-        net_sock_conn_proceed(worker, conn);
+        net_sock_conn_update(worker, conn);
     }
 }
 
-void net_sock_conns_eager(struct net_sock_worker *worker)
+static void sock_resume(struct net_conns *conns, struct net_conn *conn)
 {
-    uint32_t n = cache_eager_count(worker->cache_worker);
-    const struct cache_session *session;
-
-    for (; n > 0 && (session = cache_eager_next(worker->cache_worker)) != NULL; n--) {
-        struct net_sock_conn *conn = cache_session_owner(session);
-
-        conn_resume(worker, conn);
-        net_sock_conn_proceed(worker, conn);
-    }
+    conn_resume(worker_of(conns), net_sock_conn_of(conn));
+    net_sock_conn_update(worker_of(conns), net_sock_conn_of(conn));
 }
 
-void net_sock_conns_idle(struct net_sock_worker *worker)
+static void sock_close_idle(struct net_conns *conns, struct net_conn *conn)
 {
-    struct net_sock_conn *conn;
-    uint32_t idle_s = 0;
-    unsigned n;
-
-    if (worker->idle_timeout_s == 0 || worker->now_us < worker->idle_check_us)
-        return;
-    for (n = 0; n < IDLE_BATCH && !u_list_is_empty(&worker->timed_conns); n++) {
-        conn = U_CONTAINER_OF(worker->timed_conns.next, struct net_sock_conn, link);
-        idle_s = cache_session_idle_s(conn->session);
-        if (idle_s > worker->idle_timeout_s) {
-            net_sock_count(worker, NET_SOCK_IDLE_CLOSED, 1);
-            cache_session_kick(conn->session);
-            conn_end(worker, conn);
-        } else if (idle_s > 0) {
-            break; /* those behind it have been heard of later */
-        } else {
-            conn_heard(worker, conn); /* in the middle of something */
-        }
-    }
-    /* If the batch ended with one that was idle there may be more: in the next loop. */
-    if (n < IDLE_BATCH || idle_s == 0)
-        worker->idle_check_us = worker->now_us + NET_SOCK_IDLE_CHECK_US;
+    net_sock_conn_close(worker_of(conns), net_sock_conn_of(conn));
 }
+
+const struct net_transport net_sock_transport = {
+    .reserve = sock_reserve,
+    .commit = sock_commit,
+    .send_ref = sock_send_ref,
+    .is_full = sock_is_full,
+    .resume = sock_resume,
+    .close_idle = sock_close_idle,
+};

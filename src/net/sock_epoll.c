@@ -73,8 +73,8 @@ static int epoll_wait_events(struct net_sock_worker *worker, int timeout_ms)
 }
 
 /*
- * Reads until the socket is empty as far as one can tell, or the turn is over. Returns -1 if the
- * connection is broken.
+ * Reads until a read does not fill the buffer, or READS_MAX times. Returns -1 if the connection is
+ * broken.
  */
 static int conn_read(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
@@ -97,10 +97,10 @@ static int conn_read(struct net_sock_worker *worker, struct net_sock_conn *conn)
     return more < 0 ? -1 : 0;
 }
 
-/* Afterwards the connection may be gone. */
+/* The connection may be freed. */
 static void conn_event(struct net_sock_worker *worker, struct net_sock_conn *conn, uint32_t events)
 {
-    /* Reset by the peer while we wait for neither reading nor writing. */
+    /* Reset by the peer while neither EPOLLIN nor EPOLLOUT is requested. */
     bool broken = (events & (EPOLLERR | EPOLLHUP)) && !(events & (EPOLLIN | EPOLLOUT));
 
     if (!broken && (events & EPOLLIN) && (conn->interest & EPOLLIN))
@@ -108,7 +108,7 @@ static void conn_event(struct net_sock_worker *worker, struct net_sock_conn *con
     if (broken)
         net_sock_conn_abort(worker, conn);
     else
-        net_sock_conn_proceed(worker, conn);
+        net_sock_conn_update(worker, conn);
 }
 
 static void epoll_dispatch(struct net_sock_worker *worker, int events)
@@ -162,13 +162,13 @@ static int epoll_conn_want(struct net_sock_worker *worker, struct net_sock_conn 
     return control(worker, EPOLL_CTL_MOD, &conn->source, interest);
 }
 
-static enum net_out_result epoll_conn_flush(struct net_sock_worker *worker,
-                                            struct net_sock_conn *conn)
+static enum net_sendq_result epoll_conn_flush(struct net_sock_worker *worker,
+                                              struct net_sock_conn *conn)
 {
-    enum net_out_result result;
+    enum net_sendq_result result;
     uint64_t writes = 0;
 
-    result = net_out_flush(&conn->out, &worker->out_pool, conn->source.fd, &writes);
+    result = net_sendq_flush(&conn->out, &worker->out_pool, conn->source.fd, &writes);
     net_sock_count(worker, NET_SOCK_WRITES, writes);
     return result;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UDP of a sock worker: each has a socket of its own on each address, among which the kernel
- * spreads the clients. Datagrams are taken and sent many per system call.
+ * UDP of a sock worker. Each worker has its own socket on each address; the kernel spreads the
+ * clients over them. One system call receives or sends many datagrams.
  *
- * What the kernel does not take at once is lost, as datagrams may be; it is counted.
+ * Datagrams that the kernel does not take are lost and counted.
  */
 #define _GNU_SOURCE /* recvmmsg(), sendmmsg() */
 #include <errno.h>
@@ -18,10 +18,10 @@
 #include "net/udp.h"
 
 #define REQUESTS_MAX 16 /* per system call */
-#define BATCHES_MAX 4   /* of these per event: then the others have their turn */
+#define BATCHES_MAX 4   /* per event */
 #define DATAGRAMS_MAX 64
 
-/* Asked of the kernel for the datagrams of large replies; it gives what it allows. */
+/* SO_SNDBUF, for large replies; the kernel may grant less. */
 #define SEND_BUFFER_BYTES (4 * 1024 * 1024)
 
 struct net_sock_udp {
@@ -51,7 +51,7 @@ static void flush(struct net_sock_worker *worker, int fd)
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS))
             break;
         sent += n > 0 ? (unsigned)n : 0;
-        /* Any other error is that of the first datagram, whose receiver cannot be reached. */
+        /* Other errors concern the first datagram, whose receiver cannot be reached. */
         at += n > 0 ? (unsigned)n : 1;
     }
     net_sock_count(worker, NET_SOCK_UDP_SENT, sent);
@@ -66,7 +66,7 @@ static void queue(struct net_sock_worker *worker, int fd, struct net_udp_reply *
     const uint8_t *payload;
     uint32_t len;
 
-    while (net_udp_next(reply, udp->headers[udp->out_count], &payload, &len)) {
+    while (net_udp_next_datagram(reply, udp->headers[udp->out_count], &payload, &len)) {
         struct msghdr *msg = &udp->out[udp->out_count].msg_hdr;
         struct iovec *parts = udp->out_parts[udp->out_count];
 
@@ -86,9 +86,25 @@ static void queue(struct net_sock_worker *worker, int fd, struct net_udp_reply *
 
 /* ---- receiving --------------------------------------------------------------------------- */
 
-static void serve(struct net_sock_worker *worker, const struct net_sock_listener *listener,
-                  const struct mmsghdr *request)
+static uint64_t source_of(const struct msghdr *msg)
 {
+    const struct sockaddr *from = msg->msg_name;
+    uint8_t addr[16] = {0};
+    uint16_t port;
+
+    net_read_address(from, addr, &port);
+    return net_udp_source(from->sa_family == AF_INET6, addr);
+}
+
+static void serve(struct net_sock_worker *worker, const struct net_sock_listener *listener,
+                  const struct mmsghdr *msg)
+{
+    const struct net_udp_request request = {
+        .datagram = msg->msg_hdr.msg_iov->iov_base,
+        .len = msg->msg_len,
+        .source = source_of(&msg->msg_hdr),
+        .now_us = worker->now_us,
+    };
     struct net_sock_udp *udp = worker->udp;
     struct net_udp_reply reply;
 
@@ -96,8 +112,7 @@ static void serve(struct net_sock_worker *worker, const struct net_sock_listener
         flush(worker, listener->source.fd);
         net_udp_clear(&udp->udp);
     }
-    switch (net_udp_serve(&udp->udp, listener->session, request->msg_hdr.msg_iov->iov_base,
-                          request->msg_len, &reply)) {
+    switch (net_udp_serve(&udp->udp, listener->session, &request, &reply)) {
     case NET_UDP_SERVED:
         net_sock_count(worker, NET_SOCK_UDP_REQUESTS, 1);
         break;
@@ -107,11 +122,14 @@ static void serve(struct net_sock_worker *worker, const struct net_sock_listener
     case NET_UDP_TOO_LARGE:
         net_sock_count(worker, NET_SOCK_UDP_TOO_LARGE, 1);
         break;
+    case NET_UDP_LIMITED:
+        net_sock_count(worker, NET_SOCK_UDP_LIMITED, 1);
+        break;
     }
-    queue(worker, listener->source.fd, &reply, &request->msg_hdr);
+    queue(worker, listener->source.fd, &reply, &msg->msg_hdr);
 }
 
-/* Takes what is there, up to one batch. Returns how many datagrams there were. */
+/* Receives one batch of datagrams. Returns how many, or -1. */
 static int take(struct net_sock_udp *udp, int fd)
 {
     unsigned i;
@@ -148,7 +166,7 @@ void net_sock_udp_event(struct net_sock_worker *worker, const struct net_sock_li
 
 /* ---- opening and closing ----------------------------------------------------------------- */
 
-static int make_buffers(struct net_sock_worker *worker)
+static int make_buffers(struct net_sock_worker *worker, struct net_udp_limit *limit)
 {
     struct net_sock_udp *udp = calloc(1, sizeof(*udp));
     void *requests;
@@ -161,15 +179,15 @@ static int make_buffers(struct net_sock_worker *worker)
     if (requests == MAP_FAILED)
         return -1;
     udp->requests = requests;
-    return net_udp_open(&udp->udp);
+    return net_udp_open(&udp->udp, limit);
 }
 
-int net_sock_udp_open(struct net_sock_worker *worker, int fd)
+int net_sock_udp_open(struct net_sock_worker *worker, int fd, struct net_udp_limit *limit)
 {
     int bytes = SEND_BUFFER_BYTES;
 
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-    return worker->udp ? 0 : make_buffers(worker);
+    return worker->udp ? 0 : make_buffers(worker, limit);
 }
 
 int net_sock_udp_begin(struct net_sock_worker *worker)
@@ -180,8 +198,8 @@ int net_sock_udp_begin(struct net_sock_worker *worker)
          listener++) {
         if (listener->kind != NET_ENDPOINT_UDP)
             continue;
-        worker->udp->udp.cache_worker = worker->cache_worker;
-        listener->session = cache_session_open(worker->cache_worker, &listener->peer);
+        worker->udp->udp.cache_worker = worker->conns.cache_worker;
+        listener->session = cache_session_open(worker->conns.cache_worker, &listener->peer);
         if (!listener->session)
             return -ENOMEM;
     }

@@ -2,8 +2,7 @@
 /*
  * The loop of a sock worker, which has its own listening sockets.
  *
- * A connection that sends many requests at once has a turn of so many (-R), then the others have
- * theirs.
+ * A connection with many pipelined requests is interrupted after -R of them to serve the others.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,29 +11,32 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "net/log.h"
 #include "net/sock_worker.h"
 
-/* Longest sleep: housekeeping in the cache goes on even if nobody talks. */
+/* Longest sleep; the cache needs housekeeping also without traffic. */
 #define SLEEP_MS_MAX 1000
 
-/* The same while nothing is accepted, so that the next connection need not wait for long. */
+/* Longest sleep while accepting is stopped. */
 #define SLEEP_MS_FULL 10
 
 /* ---- the loop ---------------------------------------------------------------------------- */
 
-/* What the transport itself waits for. */
+/* The timeout of the transport, without the cache's. */
 static int own_timeout_ms(const struct net_sock_worker *worker)
 {
     if (!u_list_is_empty(&worker->ready))
         return 0;
     if (worker->accept != NET_SOCK_ACCEPTING)
         return SLEEP_MS_FULL;
-    return u_list_is_empty(&worker->timed_conns) ? SLEEP_MS_MAX : NET_SOCK_IDLE_CHECK_US / 1000;
+    if (worker->conns.idle_timeout_s == 0 || u_list_is_empty(&worker->conns.open))
+        return SLEEP_MS_MAX;
+    return NET_IDLE_CHECK_US / 1000;
 }
 
 static int wait_timeout_ms(const struct net_sock_worker *worker)
 {
-    uint32_t cache_us = cache_sleep_us_max(worker->cache_worker);
+    uint32_t cache_us = cache_sleep_us_max(worker->conns.cache_worker);
     uint32_t cache_ms = cache_us / 1000 + (cache_us % 1000 > 0);
 
     return (int)u_min32(cache_ms, (uint32_t)own_timeout_ms(worker));
@@ -45,24 +47,25 @@ static int sock_loop(struct net_sock_worker *worker)
     int n;
 
     while (!atomic_load_explicit(&worker->stopping, memory_order_relaxed)) {
-        cache_offline(worker->cache_worker);
+        cache_offline(worker->conns.cache_worker);
         n = worker->io->wait(worker, wait_timeout_ms(worker));
-        cache_online(worker->cache_worker);
+        cache_online(worker->conns.cache_worker);
         if (n < 0)
             return n;
         worker->now_us = net_clock_us();
-        cache_tick(worker->cache_worker, worker->now_us);
+        cache_tick(worker->conns.cache_worker, worker->now_us);
         net_sock_count(worker, NET_SOCK_LOOPS, 1);
         net_sock_accept_resume(worker);
         worker->crowded = n > 1 || !u_list_is_empty(&worker->ready);
         worker->io->dispatch(worker, n);
-        /* Only now: what these close may have had an event. */
+        /* After all events: a connection that this closes may have had one. */
         if (!u_list_is_empty(&worker->ready)) {
             worker->crowded = n > 0 || worker->ready.next != worker->ready.prev;
-            net_sock_conns_ready(worker);
+            net_sock_conns_run_ready(worker);
         }
-        net_sock_conns_eager(worker);
-        net_sock_conns_idle(worker);
+        net_conns_flush_pending(&worker->conns);
+        net_conns_close_idle(&worker->conns, worker->now_us,
+                             &worker->counters[NET_SOCK_IDLE_CLOSED]);
     }
     return 0;
 }
@@ -71,7 +74,7 @@ static void release_ref(void *ctx, void *cookie)
 {
     struct net_sock_worker *worker = ctx;
 
-    cache_release(worker->cache_worker, cookie);
+    cache_release(worker->conns.cache_worker, cookie);
 }
 
 static int sock_run(struct net_worker *base)
@@ -79,17 +82,19 @@ static int sock_run(struct net_worker *base)
     struct net_sock_worker *worker = (struct net_sock_worker *)base;
     int rc;
 
-    worker->cache_worker = cache_join(worker->cache);
-    if (!worker->cache_worker)
+    worker->conns.cache_worker = cache_join(worker->conns.cache);
+    if (!worker->conns.cache_worker)
         return -ENOSPC;
     rc = worker->io->begin(worker);
     if (rc < 0 && worker->io == &net_sock_uring) {
-        fprintf(stderr, "ucached: note: io_uring: %s: using epoll\n", strerror(-rc));
-        worker->io = &net_sock_epoll; /* some limit was met since the check */
+        net_log("ucached: note: io_uring: %s: using epoll", strerror(-rc));
+        worker->io = &net_sock_epoll; /* a limit was reached after the check */
         rc = worker->io->begin(worker);
     }
     if (rc == 0) {
         rc = net_sock_udp_begin(worker);
+        if (rc == 0 && base->ready)
+            base->ready(base->ready_ctx);
         if (rc == 0)
             rc = sock_loop(worker);
         net_sock_conns_close(worker);
@@ -97,8 +102,8 @@ static int sock_run(struct net_worker *base)
         worker->io_state = NULL;
     }
     net_sock_udp_end(worker);
-    cache_leave(worker->cache_worker);
-    worker->cache_worker = NULL;
+    cache_leave(worker->conns.cache_worker);
+    worker->conns.cache_worker = NULL;
     return rc;
 }
 
@@ -118,7 +123,7 @@ static void sock_close(struct net_worker *base)
     net_sock_udp_close(worker);
     if (worker->wake.fd >= 0)
         close(worker->wake.fd);
-    net_out_pool_free(&worker->out_pool);
+    net_sendq_pool_free(&worker->out_pool);
     free(worker);
 }
 
@@ -142,7 +147,7 @@ static int open_parts(struct net_sock_worker *worker, const struct net_sock_conf
     for (i = 0; i < config->endpoints->count; i++) {
         const struct net_endpoint *endpoint = &config->endpoints->list[i];
 
-        if (net_sock_listener_open(worker, endpoint, config->backlog) == 0)
+        if (net_sock_listener_open(worker, endpoint, config) == 0)
             continue;
         snprintf(error, NET_ERROR_MAX, "cannot listen on %s: %s", net_endpoint_text(endpoint, text),
                  strerror(errno));
@@ -156,20 +161,18 @@ struct net_worker *net_sock_worker_open(const struct net_sock_config *config,
 {
     struct net_sock_worker *worker = calloc(1, sizeof(*worker));
 
+    U_ASSERT(config->cache && config->endpoints->count <= NET_ENDPOINT_MAX);
     if (!worker) {
         snprintf(error, NET_ERROR_MAX, "no memory");
         return NULL;
     }
     worker->worker.ops = &sock_ops;
-    worker->cache = config->cache;
+    net_conns_init(&worker->conns, &net_sock_transport, config->cache, config->idle_timeout_s);
     worker->io = config->uring ? &net_sock_uring : &net_sock_epoll;
     worker->wake.fd = -1;
     worker->accept_waits = config->accept_waits;
-    worker->idle_timeout_s = config->idle_timeout_s;
-    u_list_init(&worker->conns);
-    u_list_init(&worker->timed_conns);
     u_list_init(&worker->ready);
-    net_out_pool_init(&worker->out_pool, release_ref, worker);
+    net_sendq_pool_init(&worker->out_pool, release_ref, worker);
     if (open_parts(worker, config, error) == 0)
         return &worker->worker;
     sock_close(&worker->worker);

@@ -1,33 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of a sock worker, shared by its loop (sock_worker.c), what accepts for it
- * (sock_accept.c), its connections (sock_conn.c) and its statistics (net_stats.c).
+ * Internals of a sock worker: its loop (sock_worker.c), accepting (sock_accept.c), connections
+ * (sock_conn.c) and statistics (net_stats.c).
  *
- * How the kernel is asked to wait, read and write is behind struct net_sock_io: by epoll and a
- * system call for each (sock_epoll.c), or by io_uring (uring.c).
+ * struct net_sock_io waits, reads and writes: with epoll and a system call each (sock_epoll.c), or
+ * with io_uring (sock_uring.c).
  */
 #ifndef NET_SOCK_WORKER_H
 #define NET_SOCK_WORKER_H
 
 #include <sys/epoll.h>
 
-#include "base/list.h"
-#include "net/sock_out.h"
-#include "net/worker.h"
+#include "net/conn.h"
+#include "net/sock_sendq.h"
 
 struct net_sock_udp;
 
-/* One read takes at most this; what a blocked session has not consumed of it is kept. */
+/* The buffer of a read; input that a stopped session has not consumed is kept. */
 #define NET_SOCK_READ_BYTES (64 * 1024)
 
-/* A session stops when so much is queued on its connection and goes on at half of it. */
+/* A session stops when this is queued on its connection and is resumed at half of it. */
 #define NET_SOCK_SEND_HIGH_BYTES (256 * 1024)
 
-/* Between two turns of one connection (-R) so much may be queued before it is written. */
+/* Bytes that may be queued between two turns of a connection (-R) before they are written. */
 #define NET_SOCK_TURN_BYTES (16 * 1024)
-
-/* How often connections are looked at for being idle, if they have a timeout. */
-#define NET_SOCK_IDLE_CHECK_US 250000
 
 enum net_sock_counter {
     NET_SOCK_LOOPS = 0,
@@ -42,12 +38,13 @@ enum net_sock_counter {
     NET_SOCK_UDP_REQUESTS,  /* datagrams that were served */
     NET_SOCK_UDP_MALFORMED, /* dropped */
     NET_SOCK_UDP_TOO_LARGE, /* whose reply would have been too large */
+    NET_SOCK_UDP_LIMITED,   /* not replied to: their source was sent too much already */
     NET_SOCK_UDP_SENT,      /* datagrams */
     NET_SOCK_UDP_UNSENT,    /* datagrams that the kernel did not take */
     NET_SOCK_COUNTERS
 };
 
-/* What an event of the kernel is about: first member of whatever is registered with it. */
+/* The object of a kernel event: first member of every struct that is registered. */
 enum net_sock_kind { NET_SOCK_WAKE, NET_SOCK_LISTENER, NET_SOCK_UDP, NET_SOCK_CONN };
 
 struct net_sock_source {
@@ -58,35 +55,37 @@ struct net_sock_source {
 struct net_sock_listener {
     struct net_sock_source source;
     enum net_endpoint_kind kind;
-    struct cache_peer peer;        /* of which only the local side is known */
+    struct cache_peer peer;        /* only its local side is set */
     struct cache_session *session; /* of a datagram socket while the loop runs, else null */
 };
 
 /*
- * What a connection's input waits for. What the session has not consumed is kept while it is
- * blocked or another connection has its turn.
+ * A connection. Input that its session has not consumed is kept while the session is blocked or
+ * waits for its next turn.
  */
 struct net_sock_conn {
     struct net_sock_source source;
     uint32_t interest; /* EPOLLIN, EPOLLOUT: what it waits for */
-    struct cache_session *session;
+    struct net_conn conn;
     enum cache_session_state state; /* of the session, after its last call */
-    struct net_out out;
-    struct u_list link;       /* on net_sock_worker.conns or timed_conns */
+    struct net_sendq out;
     struct u_list ready_link; /* on net_sock_worker.ready, or on no list */
     uint8_t *kept;            /* input that the session has not consumed, or null */
     uint32_t kept_at;
     uint32_t kept_len;
-    bool timed;   /* may be closed for being idle */
     bool eof;     /* the peer sends no more */
     bool blocked; /* as last counted */
-    bool failed;  /* a reply that had begun could not be queued */
 };
 
-/* Why no connection is accepted, if so. */
+static inline struct net_sock_conn *net_sock_conn_of(struct net_conn *conn)
+{
+    return U_CONTAINER_OF(conn, struct net_sock_conn, conn);
+}
+
+/* Whether connections are accepted, or why not. */
 enum net_sock_accept { NET_SOCK_ACCEPTING = 0, NET_SOCK_ACCEPT_PAUSED, NET_SOCK_ACCEPT_FULL };
 
-/* A connection that was accepted just when the last place was taken by another worker. */
+/* A connection that was accepted although another worker has just opened the last session. */
 struct net_sock_waiting {
     const struct net_sock_listener *listener; /* null: there is none */
     int fd;
@@ -95,7 +94,7 @@ struct net_sock_waiting {
 
 struct net_sock_worker;
 
-/* A way to the kernel. Functions that can fail return 0 or a negative errno value. */
+/* An interface of the kernel. Functions that can fail return 0 or a negative errno value. */
 struct net_sock_io {
     size_t conn_bytes; /* of a connection: a struct that begins with struct net_sock_conn */
     int accept_flags;  /* of accept4() */
@@ -111,14 +110,14 @@ struct net_sock_io {
     /* Whether new connections are to be reported. */
     void (*accept_want)(struct net_sock_worker *worker, bool on);
 
-    /* Begins to report what arrives (interest is EPOLLIN); changes what is waited for. */
+    /* Starts to report input (interest is EPOLLIN); changes the events to report. */
     int (*conn_begin)(struct net_sock_worker *worker, struct net_sock_conn *conn);
     int (*conn_want)(struct net_sock_worker *worker, struct net_sock_conn *conn, uint32_t interest);
 
-    /* Writes what is queued, or begins to: then NET_OUT_LEFT, and it comes back when done. */
-    enum net_out_result (*conn_flush)(struct net_sock_worker *worker, struct net_sock_conn *conn);
+    /* Writes the send queue, or starts to: then NET_SENDQ_PENDING, and an event follows. */
+    enum net_sendq_result (*conn_flush)(struct net_sock_worker *worker, struct net_sock_conn *conn);
 
-    /* Nothing is to be reported any more. Calls net_sock_conn_free(), now or when that is so. */
+    /* Stops all reports. Calls net_sock_conn_free(), possibly later. */
     void (*conn_end)(struct net_sock_worker *worker, struct net_sock_conn *conn);
 };
 
@@ -127,27 +126,21 @@ extern const struct net_sock_io net_sock_uring;
 
 struct net_sock_worker {
     struct net_worker worker;
-    struct cache *cache;
-    struct cache_worker *cache_worker; /* null unless the loop runs */
+    struct net_conns conns;
     const struct net_sock_io *io;
     void *io_state;              /* null unless the loop runs */
     struct net_sock_source wake; /* an eventfd */
     struct net_sock_listener listeners[NET_ENDPOINT_MAX];
     unsigned listener_count;
     bool accept_waits; /* settings.accept_waits */
-    uint32_t idle_timeout_s;
     atomic_bool stopping;
-
-    struct u_list conns;
-    struct u_list timed_conns; /* the same for those with an idle timeout, longest unheard first */
-    struct u_list ready;       /* have kept input and no turn since */
-    struct net_out_pool out_pool;
+    struct u_list ready; /* have kept input and no turn since */
+    struct net_sendq_pool out_pool;
     enum net_sock_accept accept;
     uint64_t accept_stopped_us;
     uint64_t accept_retry_us;
     struct net_sock_waiting waiting;
     struct net_sock_udp *udp; /* null: no datagram sockets */
-    uint64_t idle_check_us;   /* when to look at timed_conns again */
     uint64_t now_us;
     bool crowded; /* other connections wait for their turn in this loop */
 
@@ -164,9 +157,9 @@ static inline void net_sock_count(struct net_sock_worker *worker, enum net_sock_
 
 /* ---- sock_accept.c ----------------------------------------------------------------------- */
 
-/* Opens a socket of the worker's own for an address, or a share of a unix socket. 0 or -1. */
+/* Opens the worker's socket for an address, or a duplicate of a unix socket. 0 or -1. */
 int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endpoint *endpoint,
-                           int backlog);
+                           const struct net_sock_config *config);
 
 /*
  * A connection was accepted already: takes it over, or refuses it. fd: a socket, or the negative
@@ -178,13 +171,13 @@ void net_sock_accepted(struct net_sock_worker *worker, const struct net_sock_lis
 /* A listening socket has become readable. */
 void net_sock_accept(struct net_sock_worker *worker, const struct net_sock_listener *listener);
 
-/* Once per loop: goes on accepting if the reason to stop is over. */
+/* Once per loop: resumes accepting if the reason to stop has passed. */
 void net_sock_accept_resume(struct net_sock_worker *worker);
 
-/* Closes the listening sockets and what waits for a place. */
+/* Closes the listening sockets and the connection that waits for a session. */
 void net_sock_accept_close(struct net_sock_worker *worker);
 
-/* ---- sock_listen.c ----------------------------------------------------------------------- */
+/* ---- sock_endpoints.c -------------------------------------------------------------------- */
 
 /* Takes address and port out of a socket address; leaves them if it has none. */
 void net_read_address(const struct sockaddr *from, uint8_t addr[16], uint16_t *port);
@@ -192,7 +185,7 @@ void net_read_address(const struct sockaddr *from, uint8_t addr[16], uint16_t *p
 /* ---- sock_udp.c -------------------------------------------------------------------------- */
 
 /* Prepares a datagram socket, and the worker for datagrams. Returns 0 or -1. */
-int net_sock_udp_open(struct net_sock_worker *worker, int fd);
+int net_sock_udp_open(struct net_sock_worker *worker, int fd, struct net_udp_limit *limit);
 
 /* Begins and ends the sessions of datagram sockets. begin returns 0 or a negative errno value. */
 int net_sock_udp_begin(struct net_sock_worker *worker);
@@ -206,42 +199,40 @@ void net_sock_udp_close(struct net_sock_worker *worker);
 /* ---- sock_conn.c ------------------------------------------------------------------------- */
 
 /*
- * Takes over a socket that was accepted. Returns false if there is no place for it; the socket is
- * then still the caller's.
+ * Takes over an accepted socket. Returns false if no session is free; the socket is then still the
+ * caller's.
  */
 bool net_sock_conn_open(struct net_sock_worker *worker, int fd,
                         const struct net_sock_listener *listener, const struct sockaddr *peer);
 
-/* Tells the peer that there are too many connections, and closes the socket. */
-void net_sock_conn_refuse(struct net_sock_worker *worker, int fd);
+/* Sends the peer the error that there are too many connections, and closes the socket. */
+void net_sock_conn_refuse(struct net_sock_worker *worker, int fd,
+                          const struct net_sock_listener *listener, const struct sockaddr *peer);
 
 /*
- * Gives what was received to the session, or keeps it until the session goes on. Returns 1 if more
- * may be read now, 0 if not, -1 if there is no memory. net_sock_conn_proceed() has to follow, or
- * net_sock_conn_abort().
+ * Gives input to the session, or keeps it until the session is resumed. Returns 1 if more may be
+ * read now, 0 if not, -1 if there is no memory. net_sock_conn_update() or net_sock_conn_abort()
+ * has to follow.
  */
 int net_sock_conn_input(struct net_sock_worker *worker, struct net_sock_conn *conn,
                         const uint8_t *data, uint32_t len);
 
-/* After any input or output: writes, then waits for more, or this is the end. */
-void net_sock_conn_proceed(struct net_sock_worker *worker, struct net_sock_conn *conn);
+/* After any input or output: writes, then waits for events or closes the connection. */
+void net_sock_conn_update(struct net_sock_worker *worker, struct net_sock_conn *conn);
 
-/* Ends a connection that is broken. */
+/* Closes a broken connection; counted. */
 void net_sock_conn_abort(struct net_sock_worker *worker, struct net_sock_conn *conn);
 
-/* The last step of net_sock_io.conn_end: drops its replies, closes the socket. */
+/* The last step of net_sock_io.conn_end: drops the send queue, closes the socket. */
 void net_sock_conn_free(struct net_sock_worker *worker, struct net_sock_conn *conn);
 
 /* One more turn for each connection that had not finished its last one. */
-void net_sock_conns_ready(struct net_sock_worker *worker);
+void net_sock_conns_run_ready(struct net_sock_worker *worker);
 
-/* Lets the sessions go on that have something to write of themselves (cache_eager_next()). */
-void net_sock_conns_eager(struct net_sock_worker *worker);
+/* Queues the replies of connections in their net_sendq. */
+extern const struct net_transport net_sock_transport;
 
-/* Closes connections that have been idle for too long: a bounded number of them. */
-void net_sock_conns_idle(struct net_sock_worker *worker);
-
-/* Closes the socket at once and frees the connection. */
+/* Closes the session and frees the connection. */
 void net_sock_conn_close(struct net_sock_worker *worker, struct net_sock_conn *conn);
 
 /* Closes all connections. */

@@ -1,66 +1,72 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A worker in two halves, for --threading=split and merge: the TCP/IP stack on one thread, the
- * sessions on another (docs/threading.md).
+ * A worker of two threads, for --threading=split and merge (docs/threading.md): the TCP/IP stack on
+ * one, the application on the other. Both run the loop of stack_worker.c.
  *
- *   stack half      split_stack.c: nic, struct us_stack, frames in and out
- *   session half    split_sessions.c: a cache worker and its sessions, which stack_conn.c drives as
- *                   it does in a whole worker (split_conn.c compiles it for port_rings.h)
+ *   stack side         split_stack.c: takes the place of the application in the stack's thread and
+ *                      passes events and commands on
+ *   application side   split_app.c: takes the place of the stack in the application's thread,
+ *                      behind port.h
  *
- * Each half is a struct net_stack_worker of which it uses its part. They share two pipes and what
- * stands in struct net_split:
+ * Each side is a struct net_stack_worker of which it uses its part. They share struct net_split and
+ * two rings:
  *
- *   events      stack -> sessions: what us_next_event() gives, with the bytes that have come
- *   commands    sessions -> stack: replies, and what is to be done to connections
+ *   events      stack -> application: what us_next_event() gives, with the received bytes
+ *   commands    application -> stack: bytes to send, and operations on connections
  *
  * Invariants:
- *   - The session half never waits for the stack half: it takes every event that there is. What it
- *     has to say of a connection and finds no room for is remembered in the connection's link. So
- *     the stack half may wait for room in `events`, and the two never wait for each other.
- *   - A link belongs to a connection from the ACCEPTED event until the session half has said FREE,
- *     its last command for it: neither half meets the next connection under the same link too soon.
- *   - The bytes of a link that the stack half has put into `events` and the session half has not
- *     used (or thrown away) never exceed NET_SPLIT_CREDIT_BYTES. What comes beyond stays in the
- *     stack, which closes the window.
+ *   - The application side never waits for the stack side: it takes every event that there is. A
+ *     command that finds no room stays in its link as `pending`. So the stack side may wait for
+ *     room in `events` without a deadlock.
+ *   - A link belongs to one connection from ACCEPTED or net_stack_connect() until FREE, the
+ *     application side's last command for it. So neither side sees the next connection too early.
+ *   - The bytes of a link that are in `events` or not yet used by the application never exceed
+ *     NET_SPLIT_CREDIT_BYTES. Further bytes stay in the stack, which closes the window.
  */
 #ifndef NET_SPLIT_H
 #define NET_SPLIT_H
 
-#include <sched.h>
 #include <string.h>
 
-#include "net/pipe.h"
+#include "net/spsc_ring.h"
 #include "net/stack_worker.h"
 
-/* Received bytes of a connection on their way to its session. */
+/* Received bytes of a connection on their way to the application. */
 #define NET_SPLIT_CREDIT_BYTES (64u * 1024)
 
-/* From so many used bytes on the stack half is told. */
+/* The application side reports used bytes to the stack side from this number on. */
 #define NET_SPLIT_USED_BYTES (NET_SPLIT_CREDIT_BYTES / 4)
 
-/* The pipes. A power of two, and a multiple of what stands below. */
+/* The rings. Powers of two, and multiples of the bounds below. */
 #define NET_SPLIT_EVENTS_BYTES (1024u * 1024)
 #define NET_SPLIT_COMMANDS_BYTES (2 * 1024u * 1024)
 
 /*
- * Room in `events` without which the stack half takes no event, so that the longest one and, after
- * it, everything below fits; and without which it takes no command, for a command may put in one
- * RELEASED. What is left is for references whose frames have gone out (NET_STACK_HELD_MAX).
+ * Room in `events` that the stack side needs to take an event, so that the longest event and all
+ * records below fit; and to take a command, which may cause one RELEASED. The remainder is for
+ * references that transmitted frames release (NET_STACK_HELD_MAX).
  */
 #define NET_SPLIT_ROOM_EVENT (NET_SPLIT_CREDIT_BYTES + 64u * 1024)
 #define NET_SPLIT_ROOM_COMMAND (32u * 1024)
 
 /*
- * Room in `commands` below which sessions stop: what a session is in the middle of when it is told
- * so has to fit, as in NET_STACK_SEND_QUEUE_BYTES.
+ * Room in `commands` below which the application has to stop sending. The reply that it is writing
+ * at that moment has to fit, as in NET_STACK_SEND_QUEUE_BYTES.
  */
 #define NET_SPLIT_ROOM_REPLIES (512u * 1024)
 
-/* Bytes queued on a connection from which on the session half asks how many are acknowledged. */
+/* Bytes queued on a connection from which on the application side requests DRAINED. */
 #define NET_SPLIT_WATCH_BYTES (32u * 1024)
 
-/* Records of `events` are events of the stack, by their own numbers, and this. */
-enum { NET_SPLIT_DRAINED = 64 }; /* value: bytes acknowledged since the last of these */
+/*
+ * Bytes of the stack's pool that the application side leaves free because it learns of their use
+ * late, up to half of what is shared: replies in `commands` take up to two blocks for each block's
+ * bytes.
+ */
+#define NET_SPLIT_UNSEEN_BYTES (3 * NET_SPLIT_COMMANDS_BYTES)
+
+/* Records of `events` have the type of the stack's event, or this one. */
+enum { NET_SPLIT_DRAINED = 64 }; /* value: bytes acknowledged since the last DRAINED */
 
 /* Records of `commands`. */
 enum net_split_command {
@@ -68,106 +74,103 @@ enum net_split_command {
     NET_SPLIT_SEND_REF, /* value bytes at pointer; the cookie follows */
     NET_SPLIT_CLOSE,
     NET_SPLIT_ABORT,
-    NET_SPLIT_USED,     /* value: received bytes that the session is done with */
-    NET_SPLIT_WATCH,    /* to be told when half of what is queued is acknowledged */
+    NET_SPLIT_USED,     /* value: received bytes that the application has used */
+    NET_SPLIT_WATCH,    /* send DRAINED when half of the queued bytes are acknowledged */
     NET_SPLIT_FREE,     /* the last command for this link */
-    NET_SPLIT_DATAGRAM, /* struct us_datagram and the payload follow: to be sent to its remote */
-    NET_SPLIT_END       /* no session is left: reset all connections, release all references */
+    NET_SPLIT_DATAGRAM, /* struct us_datagram of the request and the payload of a reply follow */
+    NET_SPLIT_END       /* the application ends: reset all connections, release all references */
 };
 
 enum net_split_counter {
-    /* Written by the stack half. */
+    /* Written by the stack side. */
     NET_SPLIT_EVENTS = 0,
-    NET_SPLIT_EVENTS_FULL, /* times the stack had to wait for room in `events` */
-    NET_SPLIT_HELD_BACK,   /* times input stayed in the stack for lack of credit */
-    NET_SPLIT_LINKS_NONE,  /* connections reset because no link was free */
+    NET_SPLIT_EVENTS_FULL,      /* times the stack had to wait for room in `events` */
+    NET_SPLIT_CREDIT_EXHAUSTED, /* times input stayed in the stack for lack of credit */
+    NET_SPLIT_LINKS_NONE,       /* connections reset because no link was free */
     NET_SPLIT_SESSION_WAKES,
-    /* Written by the session half. */
+    /* Written by the application side. */
     NET_SPLIT_COMMANDS,
-    NET_SPLIT_COMMANDS_FULL, /* times all sessions were stopped for lack of room in `commands` */
+    NET_SPLIT_COMMANDS_FULL, /* times sending stopped for lack of room in `commands` */
     NET_SPLIT_STACK_WAKES,
     NET_SPLIT_COUNTERS
 };
 
-/* Input that a blocked session does not want yet. */
-struct net_kept {
-    struct net_kept *next;
+/* Received bytes that the application has given back (net_port_recv_keep()). */
+struct net_kept_input {
+    struct net_kept_input *next;
     uint32_t capacity;
     uint32_t len;
     uint8_t bytes[];
 };
 
-/* What the session half still has to say of a link. */
-enum net_split_todo {
-    NET_SPLIT_TODO_CLOSE = 1 << 0,
-    NET_SPLIT_TODO_ABORT = 1 << 1,
-    NET_SPLIT_TODO_USED = 1 << 2,
-    NET_SPLIT_TODO_WATCH = 1 << 3,
-    NET_SPLIT_TODO_FREE = 1 << 4
+/* Commands of a link that are not in the ring yet. */
+enum net_split_pending {
+    NET_SPLIT_PENDING_CLOSE = 1 << 0,
+    NET_SPLIT_PENDING_ABORT = 1 << 1,
+    NET_SPLIT_PENDING_USED = 1 << 2,
+    NET_SPLIT_PENDING_WATCH = 1 << 3,
+    NET_SPLIT_PENDING_FREE = 1 << 4
 };
 
-/* A connection as both halves know it. */
-struct net_link {
-    /* The stack half's. */
-    _Alignas(U_LINE_BYTES) struct us_conn *us; /* null behind its CLOSED event */
-    struct u_list list;                        /* free, watched, or none */
-    uint32_t credit_used;                      /* bytes of NET_SPLIT_CREDIT_BYTES */
-    uint32_t queued_seen; /* queued when the session half was last told, and sent since */
-    uint32_t watch_bytes; /* it is told when so many are queued */
+/* A connection as both sides know it. */
+struct net_split_link {
+    /* The stack side's. */
+    _Alignas(U_CACHE_LINE_BYTES) struct us_conn *us; /* null after its CLOSED event */
+    struct u_list list;                              /* on free_links, watched, or on no list */
+    uint32_t credit_used;                            /* bytes of NET_SPLIT_CREDIT_BYTES */
+    uint32_t queued_seen; /* bytes queued at the last DRAINED, plus those sent since */
+    uint32_t watch_bytes; /* DRAINED is due when no more than this is queued */
     bool held;            /* us_recv_keep() was called, us_recv_resume() not yet */
     bool watched;
-    struct us_conn_info info; /* written before ACCEPTED, not changed any more */
+    struct us_conn_info info; /* written before the link's first event, constant afterwards */
 
-    /* The session half's. */
-    _Alignas(U_LINE_BYTES) void *user;
-    struct u_list todo_link;
+    /* The application side's. */
+    _Alignas(U_CACHE_LINE_BYTES) void *user;
+    struct u_list pending_link;
     struct u_list ready_link; /* resumed, not delivered again yet */
-    struct net_kept *kept;
-    uint32_t todo;
+    struct net_kept_input *kept;
+    uint32_t pending;   /* enum net_split_pending, a set */
     uint32_t queued;    /* bytes sent that are not known to be acknowledged */
-    int32_t unreported; /* bytes used that the stack half was not told of */
+    int32_t unreported; /* bytes used that the stack side does not know of */
     bool keeping;       /* net_port_recv_keep() was called, net_port_recv_resume() not yet */
-    bool watching;      /* WATCH was said, DRAINED has not come */
-    bool ended;         /* the peer's end has come, but what was kept has to go first */
+    bool watching;      /* WATCH was requested, DRAINED has not come */
+    bool peer_closed;   /* the peer has closed behind the kept input */
 };
 
-enum net_split_state { NET_SPLIT_IDLE = 0, NET_SPLIT_RUNS, NET_SPLIT_OVER };
+enum net_split_state { NET_SPLIT_NOT_STARTED = 0, NET_SPLIT_RUNNING, NET_SPLIT_ENDED };
 
 struct net_split {
-    struct net_stack_worker *stack; /* the halves */
-    struct net_stack_worker *sessions;
-    struct net_pipe *events;
-    struct net_pipe *commands;
-    struct net_link *links;
+    struct net_stack_worker *stack; /* the two sides */
+    struct net_stack_worker *app;
+    struct net_ring *events;
+    struct net_ring *commands;
+    struct net_split_link *links;
     uint32_t link_count;
     enum net_threading threading;
-    atomic_uint open; /* halves that are not closed yet */
+    atomic_uint open; /* sides that are not closed yet */
 
-    /* The stack half's. */
+    /* The stack side's. */
     struct u_list free_links;
     uint32_t links_used; /* that were ever in use */
     struct u_list watched;
     uint32_t watched_count;
     uint32_t watch_checks; /* of these still due after the last frames */
-    unsigned rx_count;     /* frames in stack->rx[], of which so many are the stack's already */
-    unsigned rx_done;
-    bool full;  /* events wait for room */
-    bool ended; /* END has come */
+    bool ended;            /* END has come */
 
-    /* The session half's. */
-    struct u_list todo;
+    /* The application side's. */
+    struct u_list pending;
     struct u_list ready;
-    struct net_kept *lent; /* delivered again, not dealt with yet */
+    struct net_kept_input *delivered; /* in events that the application is handling */
     uint64_t kept_bytes;
-    uint64_t refs;               /* references sent and not released */
-    struct net_record *reserved; /* open in `commands` */
+    uint64_t refs;                    /* references sent and not released */
+    struct net_ring_record *reserved; /* open in `commands` */
     bool congested;
-    bool end_due;
+    bool end_due;    /* END is to be put in after all pending commands */
+    bool end_posted; /* net_split_post_end() was called */
     int wake_fd;
 
-    _Alignas(U_LINE_BYTES) _Atomic int stack_state; /* enum net_split_state */
-    _Atomic int sessions_state;
-    _Atomic uint64_t buffer_used; /* of the stack's pool */
+    _Alignas(U_CACHE_LINE_BYTES) _Atomic int app_state; /* enum net_split_state */
+    _Atomic uint64_t buffer_used;                       /* of the stack's pool */
     struct net_counter counters[NET_SPLIT_COUNTERS];
 };
 
@@ -177,42 +180,55 @@ static inline void net_split_count(struct net_split *split, enum net_split_count
     net_counter_add(&split->counters[counter], n);
 }
 
-/* ---- split.c ----------------------------------------------------------------------------- */
-
-/* Of one half; the second call frees both. */
-void net_split_close(struct net_split *split);
-
 /* ---- split_stack.c ----------------------------------------------------------------------- */
 
-extern const struct net_worker_ops net_split_stack_ops;
-
-/* One loop without waiting; returns whether anything happened. */
-bool net_split_stack_turn(struct net_split *split, uint64_t now_us);
-
-/* The last calls: all connections are reset; what is left in `commands` is of no use any more. */
-void net_split_stack_end(struct net_split *split, uint64_t now_us);
+/* The application of the stack side. */
+extern const struct net_app_ops net_split_forward_ops;
 
 /*
- * Tells of a reference: that it is no more among the link's, if there is a link, and that its
- * cookie is to go back to the cache, if there is a cookie.
+ * Passes a released reference on: one less of the link's, if link is not null, and the cookie for
+ * the application, if it is not null.
  */
-void net_split_released(struct net_split *split, struct net_link *link, void *cookie);
+void net_split_released(struct net_split *split, struct net_split_link *link, void *cookie);
 
-/* ---- split_sessions.c -------------------------------------------------------------------- */
+/* net_stack_connect() of the stack side. */
+int net_split_connect(struct net_split *split, const struct us_addr *addr, uint16_t port);
 
-extern const struct net_worker_ops net_split_sessions_ops;
+/* ---- split_app.c: the calls of port.h ---------------------------------------------------- */
 
-/* As net_stack_begin(), net_stack_turn(). */
-int net_split_sessions_begin(struct net_split *split);
-bool net_split_sessions_turn(struct net_split *split, uint64_t now_us);
+bool net_split_next_event(struct net_stack_worker *worker, struct us_event *ev);
+void net_split_flush(struct net_stack_worker *worker);
+bool net_split_is_congested(struct net_split *split);
+uint8_t *net_split_reserve(struct net_split *split, struct net_split_link *link, uint32_t want,
+                           u_u32 *room);
+void net_split_commit(struct net_split *split, struct net_split_link *link, uint32_t used);
+uint32_t net_split_send(struct net_split *split, struct net_split_link *link, const void *data,
+                        uint32_t len);
+int net_split_send_ref(struct net_split *split, struct net_split_link *link, const void *data,
+                       uint32_t len, void *cookie);
+bool net_split_send_datagram(struct net_split *split, const struct us_datagram *request,
+                             const void *data, uint32_t len);
+int net_split_recv_keep(struct net_split *split, struct net_split_link *link, const uint8_t *data,
+                        uint32_t len);
+void net_split_recv_resume(struct net_split *split, struct net_split_link *link);
 
-/* Resets what is left, and says so to the stack half. Then turns until is_over. */
-void net_split_sessions_abort(struct net_split *split);
-bool net_split_sessions_is_over(const struct net_split *split);
-void net_split_sessions_end(struct net_split *split);
+/* Adds commands (enum net_split_pending, a set) for a link; net_split_flush() puts them in. */
+void net_split_post(struct net_split *split, struct net_split_link *link, uint32_t commands);
 
-/* A datagram in answer to `request`. Returns US_OK, or US_ERR_FULL: it is lost. */
-int net_split_send_datagram(struct net_split *split, const struct us_datagram *request,
-                            const void *data, uint32_t len);
+/* Posts END, once; it follows all commands that are pending. */
+void net_split_post_end(struct net_split *split);
+
+static inline struct net_split_link *net_split_link_of(struct us_conn *us)
+{
+    return (struct net_split_link *)us;
+}
+
+static inline uint32_t net_split_queued(struct net_split *split, struct net_split_link *link,
+                                        bool watch)
+{
+    if (watch && link->queued > 0 && !link->watching)
+        net_split_post(split, link, NET_SPLIT_PENDING_WATCH);
+    return link->queued;
+}
 
 #endif

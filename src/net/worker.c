@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The calls that are the same for every kind of worker.
- */
+/* Dispatches net_worker_*() to the kind of worker. */
 #include "net/worker.h"
 
 int net_worker_run(struct net_worker *worker)
 {
     return worker->ops->run(worker);
+}
+
+void net_worker_on_ready(struct net_worker *worker, void (*ready)(void *ctx), void *ctx)
+{
+    worker->ready = ready;
+    worker->ready_ctx = ctx;
 }
 
 void net_worker_stop(struct net_worker *worker)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the two kinds of worker share: the table behind net_worker_*(), the clock, and counters
+ * Shared by both kinds of worker: the operations behind net_worker_*(), the clock, and counters
  * that one thread writes and any thread may read.
  */
 #ifndef NET_WORKER_H
@@ -21,6 +21,8 @@ struct net_worker_ops {
 /* First member of each kind's own struct. */
 struct net_worker {
     const struct net_worker_ops *ops;
+    void (*ready)(void *ctx); /* or null; see net_worker_on_ready() */
+    void *ready_ctx;
 };
 
 /* The monotonic clock in microseconds: the time of the stack and of the cache. */
@@ -33,7 +35,7 @@ static inline uint64_t net_clock_us(void)
 }
 
 /*
- * A counter with one writer. Readers see some recent value; nothing else hangs on it, so all
+ * A counter with one writer. Readers see a recent value, which orders no other access, so all
  * accesses are relaxed and the addition is a plain load and store.
  */
 struct net_counter {

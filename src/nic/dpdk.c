@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The DPDK back end: its table of functions, and how a device is opened and closed as a whole. */
+/* The DPDK back end: packet allocation, and opening and closing a device. */
 #include "nic/dpdk.h"
 
 #include <signal.h>
@@ -15,7 +15,7 @@ static struct dpdk_queue *queue_of(struct nic *nic)
     return U_CONTAINER_OF(nic, struct dpdk_queue, nic);
 }
 
-/* Makes a packet look new, whatever its last user left in it. */
+/* Resets the fields that a previous user may have changed. */
 static inline void pkt_empty(struct us_pkt *pkt, struct rte_mbuf *mbuf)
 {
     pkt->data = rte_pktmbuf_mtod(mbuf, u_u8 *);
@@ -24,7 +24,7 @@ static inline void pkt_empty(struct us_pkt *pkt, struct rte_mbuf *mbuf)
     pkt->flags = 0;
 }
 
-/* Lends packets that were given back a moment ago. Returns how many. */
+/* Reuses packets that were released to the queue. Returns how many. */
 static inline unsigned alloc_kept(struct dpdk_queue *queue, struct us_pkt **pkts, unsigned n)
 {
     struct us_pkt **top = queue->kept + queue->kept_count;
@@ -35,7 +35,7 @@ static inline unsigned alloc_kept(struct dpdk_queue *queue, struct us_pkt **pkts
         struct us_pkt *pkt = *--top;
         struct rte_mbuf *mbuf = dpdk_mbuf_of(pkt);
 
-        mbuf->data_off = RTE_PKTMBUF_HEADROOM; /* all packets of the pool have that much */
+        mbuf->data_off = RTE_PKTMBUF_HEADROOM; /* the same for all packets of the pool */
         pkt_empty(pkt, mbuf);
         pkts[i] = pkt;
     }
@@ -74,9 +74,9 @@ static unsigned dpdk_alloc(struct nic *nic, struct us_pkt **pkts, unsigned n)
 }
 
 /*
- * Whether a packet given back can be lent again as it is: it is the pool's, nobody else's, and
- * nothing hangs on it. What its last use has left in other fields of the mbuf says nothing where
- * `ol_flags` has no bits.
+ * Whether a released packet can be reused without the mempool: it is from the queue's pool, has one
+ * reference, and is a single direct segment. Other fields of the mbuf are valid only if ol_flags
+ * has their bits.
  */
 static inline bool can_be_kept(const struct dpdk_queue *queue, const struct rte_mbuf *mbuf)
 {
@@ -122,7 +122,7 @@ static void port_free(struct dpdk_port *port)
     free(port);
 }
 
-/* The device goes with the last of its queues, since a driver can't lose a single one. */
+/* Closing the last queue closes the device: drivers cannot close a single queue. */
 static void dpdk_close(struct nic *nic)
 {
     struct dpdk_queue *queue = queue_of(nic);
@@ -148,7 +148,7 @@ static const struct nic_ops dpdk_ops = {
     .close = dpdk_close,
 };
 
-/* Views are never the last to let go of what they show, so nothing is ever done here. */
+/* Never the last reference to the memory, so there is nothing to free. */
 static void view_gone(void *address, void *ctx)
 {
 }
@@ -192,7 +192,7 @@ static int port_open(struct dpdk_port *port, const struct nic_dpdk_config *confi
         dpdk_port_start(port, config, error) < 0)
         return -1;
     for (i = 0; i < port->queue_count; i++) {
-        port->queues[i]->lcore = rte_lcore_id(); /* it has filled the ring */
+        port->queues[i]->lcore = rte_lcore_id(); /* this thread filled the receive ring */
         if (dpdk_wait_open(port->queues[i], error) < 0)
             return -1;
     }
@@ -200,10 +200,11 @@ static int port_open(struct dpdk_port *port, const struct nic_dpdk_config *confi
 }
 
 /*
- * net_tap asks for a signal with each frame, and looks at its device only after that signal. It
- * comes when some thread that takes it is next scheduled: later than the frame, which would then
- * wait for the next one. Where no signal is free it looks each time, so it is to find none.
- * Returns the signals that were hidden, for show_signals().
+ * net_tap requests a signal for each frame and reads its device only after the signal. The signal
+ * is delivered when a thread that takes it is next scheduled, which is later than the frame; the
+ * frame would wait for the next one. If no real-time signal is free, net_tap reads its device on
+ * each burst. So all free ones are marked as used while the device is opened. Returns the signals
+ * for show_signals().
  */
 static uint64_t hide_signals(void)
 {
@@ -233,15 +234,12 @@ static void show_signals(uint64_t hidden)
 
 static int check_config(const struct nic_dpdk_config *config, char error[NIC_ERROR_MAX])
 {
-    if (config->mtu != 0 && (config->mtu < NIC_MTU_MIN || config->mtu > NIC_MTU_MAX)) {
-        nic_error_set(error, "dpdk: MTU %u: between %u and %u", config->mtu, NIC_MTU_MIN,
-                      NIC_MTU_MAX);
-        return -1;
-    }
-    if ((config->mac[0] & 1) != 0) {
-        nic_error_set(error, "dpdk: the MAC address is a multicast address (first byte is odd)");
-        return -1;
-    }
+    if (config->mtu != 0 && (config->mtu < NIC_MTU_MIN || config->mtu > NIC_MTU_MAX))
+        return nic_error_set(error, "dpdk: MTU %u: between %u and %u", config->mtu, NIC_MTU_MIN,
+                             NIC_MTU_MAX);
+    if ((config->mac[0] & 1) != 0)
+        return nic_error_set(error,
+                             "dpdk: the MAC address is a multicast address (first byte is odd)");
     return 0;
 }
 
@@ -258,12 +256,11 @@ int nic_dpdk_open(const struct nic_dpdk_config *config, unsigned queues, struct 
     if (check_config(config, error) < 0)
         return -1;
     port = port_new(queues);
-    if (port == NULL) {
-        nic_error_set(error, "dpdk: out of memory");
-        return -1;
-    }
-    /* The threads that are started here leave the program's signals to the program. */
+    if (port == NULL)
+        return nic_error_set(error, "dpdk: out of memory");
+    /* Threads that are started here must not handle the program's signals. */
     sigfillset(&all);
+    sigdelset(&all, SIGSYS); /* directed at a thread by apps/ucached/privileges.c */
     pthread_sigmask(SIG_BLOCK, &all, &before);
     hidden = hide_signals();
     rc = port_open(port, config, error);

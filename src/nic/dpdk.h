@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packet I/O by DPDK: any of its poll-mode drivers, physical or virtual. */
+/* Packet I/O through DPDK and any of its poll-mode drivers, physical or virtual. */
 #ifndef NIC_DPDK_H
 #define NIC_DPDK_H
 
 #include "nic/nic.h"
 
-/* What of a device is left unused, for measurements and for devices that err. */
+/* Device features that are not used: for measurements, and for faulty devices. */
 enum nic_dpdk_without {
     NIC_DPDK_WITHOUT_CSUM = 1 << 0,      /* checksums in both directions */
     NIC_DPDK_WITHOUT_TSO = 1 << 1,       /* large segments, sent and received */
     NIC_DPDK_WITHOUT_SG = 1 << 2,        /* frames of several segments, and so TSO too */
     NIC_DPDK_WITHOUT_ZERO_COPY = 1 << 3, /* segments are copied into packets of DPDK */
-    NIC_DPDK_WITHOUT_RSS = 1 << 4        /* our key and table of queues */
+    NIC_DPDK_WITHOUT_RSS = 1 << 4        /* hash key and indirection table */
 };
 
 struct nic_dpdk_config {
     /*
-     * Which device: a port number, a PCI address, the name of a device that `eal` asks for, or a
-     * virtual one to make, for instance "net_memif0,role=client". Null: the only one there is.
+     * The device: a port number, a PCI address, the name of a device in `eal`, or a virtual device
+     * to create, for instance "net_memif0,role=client". Null: the only port.
      */
     const char *dev;
-    const char *eal;  /* arguments for DPDK's environment, as on a command line; null: none */
+    const char *eal;  /* arguments of EAL, as on a command line; null: none */
     uint8_t mac[6];   /* all zero: the device's */
     uint32_t mtu;     /* 0: 1500 */
     unsigned without; /* enum nic_dpdk_without */
-    bool verbose;     /* DPDK's log goes to the standard error stream */
+    bool verbose;     /* DPDK's log goes to stderr */
 };
 
 /*
- * Opens as many queues of a device as are wanted and as it has, or none; see nic.h. Returns how
- * many, or -1 with a message. The first call of a process starts DPDK's environment,
- * with what that call's `eal` says. It starts two threads, which have all signals blocked; the
- * caller's affinity, signal mask and standard streams stay as they were. Without huge pages it
- * works too, more slowly, and says so once on the standard error stream.
+ * Opens up to `queues` queues of a device; see nic.h. Returns how many, or -1 with a message.
  *
- * Not before a fork() whose child goes on: the threads would stay behind.
+ * The first call of a process starts EAL with `eal`. EAL starts two threads, with all signals
+ * blocked; the caller's affinity, signal mask and standard streams are preserved. Without huge
+ * pages DPDK works more slowly; a note on stderr says so once.
+ *
+ * Must not be called before a fork() whose child continues: the threads exist only in the parent.
  */
 int nic_dpdk_open(const struct nic_dpdk_config *config, unsigned queues, struct nic *queue[],
                   char error[NIC_ERROR_MAX]);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stands in for DPDK in a build without it. */
+/* Stub for builds without DPDK. */
 #include "nic/dpdk.h"
 #include "nic/error.h"
 
 int nic_dpdk_open(const struct nic_dpdk_config *config, unsigned queues, struct nic *queue[],
                   char error[NIC_ERROR_MAX])
 {
-    nic_error_set(error, "this build has no DPDK: install libdpdk-dev (22.11 or later), then "
+    return nic_error_set(error,
+                         "this build has no DPDK: install libdpdk-dev (22.11 or later), then "
                          "configure again with -Ddpdk=enabled");
-    return -1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Starting DPDK's environment: its log caught, its habits with the caller's thread undone, and its
- * failures told in words that say what to do.
+ * Starts EAL: captures its log, restores the caller's affinity and standard streams, and turns
+ * failures into messages that say what to do.
  */
 #define _GNU_SOURCE /* CPU_SET, fopencookie, program_invocation_short_name */
 
@@ -31,20 +31,19 @@
 /* ---- the log ----------------------------------------------------------------------------- */
 
 /*
- * DPDK says why something failed in its log and nowhere else. The first line that is no success
- * story is kept for the message of the caller, since those that follow tell of the consequences.
- * DPDK's threads log too.
+ * DPDK reports the reason for a failure only in its log. The first line that is not informational
+ * is kept for the caller's message; later lines describe consequences. DPDK's threads log too.
  */
 static struct {
     pthread_mutex_t lock;
     bool verbose;
-    char line[LOG_LINE_MAX]; /* being put together */
+    char line[LOG_LINE_MAX]; /* the incomplete line */
     size_t line_bytes;
     char first[LOG_LINE_MAX];
 } eal_log = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* What is said whether it fails or not, and what only repeats that something has failed. */
-static bool says_nothing(const char *line)
+/* Lines that are logged also on success, and lines that only repeat that something failed. */
+static bool is_noise(const char *line)
 {
     static const char *const phrases[] = {
         "Detected ",     "Selected IOVA",          "Probe PCI driver",       "VFIO support",
@@ -63,7 +62,7 @@ static void log_line_end(void)
 {
     eal_log.line[eal_log.line_bytes] = '\0';
     eal_log.line_bytes = 0;
-    if (eal_log.first[0] == '\0' && !says_nothing(eal_log.line))
+    if (eal_log.first[0] == '\0' && !is_noise(eal_log.line))
         memcpy(eal_log.first, eal_log.line, sizeof(eal_log.first));
     if (eal_log.verbose)
         fprintf(stderr, "%s: %s\n", program_invocation_short_name, eal_log.line);
@@ -93,7 +92,7 @@ const char *dpdk_eal_why(char words[NIC_ERROR_MAX])
     return words;
 }
 
-/* Stays open as long as the process lives: DPDK's threads may log until then. */
+/* Never closed: DPDK's threads may log until the process ends. */
 static int catch_log(bool verbose)
 {
     static const cookie_io_functions_t functions = {.write = log_write};
@@ -163,23 +162,23 @@ static int cpus_text(const cpu_set_t *set, char *text, size_t bytes)
 
 /* ---- starting ---------------------------------------------------------------------------- */
 
-/* What getopt() says of a wrong argument, unless the log has something to say. */
-static void keep_complaint(int fd)
+/* Uses getopt()'s message about a wrong argument, unless the log has a line. */
+static void keep_getopt_message(int fd)
 {
     char text[4096];
     ssize_t bytes = pread(fd, text, sizeof(text) - 1, 0);
-    const char *complaint;
+    const char *message;
 
     text[bytes > 0 ? bytes : 0] = '\0';
-    complaint = strstr(text, "dpdk: ");
+    message = strstr(text, "dpdk: ");
     pthread_mutex_lock(&eal_log.lock);
-    if (eal_log.first[0] == '\0' && complaint != NULL)
-        snprintf(eal_log.first, sizeof(eal_log.first), "%.*s", (int)strcspn(complaint, "\n"),
-                 complaint);
+    if (eal_log.first[0] == '\0' && message != NULL)
+        snprintf(eal_log.first, sizeof(eal_log.first), "%.*s", (int)strcspn(message, "\n"),
+                 message);
     pthread_mutex_unlock(&eal_log.lock);
 }
 
-/* Lets a standard stream end in `fd`. Returns a descriptor that restore() takes. */
+/* Redirects a standard stream to `fd`. Returns a descriptor for restore(). */
 static int divert(int stream_fd, int fd)
 {
     int saved_fd = fcntl(stream_fd, F_DUPFD_CLOEXEC, 3);
@@ -198,8 +197,8 @@ static void restore(int stream_fd, int saved_fd)
 }
 
 /*
- * EAL prints its manual to the standard output when an argument is wrong, and its log's worst lines
- * a second time to the standard error stream.
+ * EAL prints its usage to stdout when an argument is wrong, and repeats error lines of its log on
+ * stderr.
  */
 static int init_quietly(struct dpdk_eal_args *args)
 {
@@ -217,7 +216,7 @@ static int init_quietly(struct dpdk_eal_args *args)
     restore(STDERR_FILENO, saved_err);
     if (aside_fd >= 0) {
         if (rc < 0)
-            keep_complaint(aside_fd);
+            keep_getopt_message(aside_fd);
         close(aside_fd);
     }
     return rc;
@@ -241,7 +240,7 @@ static void explain(int number, char error[NIC_ERROR_MAX])
                   words[0] != '\0' ? words : rte_strerror(number), advice);
 }
 
-static void say_no_huge_pages(const struct dpdk_eal_facts *facts)
+static void print_no_huge_pages(const struct dpdk_eal_facts *facts)
 {
     fprintf(stderr,
             "%s: note: %llu MB of huge pages are free, %llu MB are needed: DPDK works without, "
@@ -264,24 +263,20 @@ int dpdk_eal_start(const struct nic_dpdk_config *config, uint64_t need_bytes,
     if (running)
         return 0;
     if (sched_getaffinity(0, sizeof(affinity), &affinity) < 0 ||
-        cpus_text(&affinity, cpus, sizeof(cpus)) < 0) {
-        nic_error_set(error, "dpdk: cannot tell which processors this process may use");
-        return -1;
-    }
+        cpus_text(&affinity, cpus, sizeof(cpus)) < 0)
+        return nic_error_set(error, "dpdk: cannot read the CPU affinity of this process");
     facts.cpus = cpus;
     if (dpdk_eal_args_make(config, &facts, &args, error) < 0)
         return -1;
-    if (catch_log(config->verbose) < 0) {
-        nic_error_set(error, "dpdk: out of memory");
-        return -1;
-    }
+    if (catch_log(config->verbose) < 0)
+        return nic_error_set(error, "dpdk: out of memory");
     if (!given_no_huge && dpdk_eal_has(&args, "--no-huge"))
-        say_no_huge_pages(&facts);
+        print_no_huge_pages(&facts);
     if (init_quietly(&args) < 0) {
         explain(rte_errno, error);
         return -1;
     }
-    /* EAL takes the calling thread for one of its own and binds it. */
+    /* EAL registers the calling thread as lcore 0 and pins it. */
     sched_setaffinity(0, sizeof(affinity), &affinity);
     running = true;
     dpdk_eal_why(words);

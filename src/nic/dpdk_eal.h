@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DPDK's environment (EAL): started once, with arguments that suit most machines. */
+/* DPDK's environment abstraction layer (EAL): builds its arguments and starts it once. */
 #ifndef NIC_DPDK_EAL_H
 #define NIC_DPDK_EAL_H
 
@@ -8,7 +8,7 @@
 #define DPDK_EAL_ARGS_MAX 64
 #define DPDK_EAL_TEXT_MAX 4096
 
-/* Words of a command line for EAL; the strings lie in `text`. */
+/* The arguments of EAL; the strings are in `text`. */
 struct dpdk_eal_args {
     char *argv[DPDK_EAL_ARGS_MAX + 1]; /* ends with a null */
     int argc;
@@ -16,34 +16,37 @@ struct dpdk_eal_args {
     char text[DPDK_EAL_TEXT_MAX];
 };
 
-/* What the defaults depend on. */
+/* Facts about the machine that the defaults depend on. */
 struct dpdk_eal_facts {
-    uint64_t huge_bytes; /* free huge pages of all sizes together */
-    uint64_t need_bytes; /* of memory for packets */
-    const char *cpus;    /* that this process may use, for instance "0-3,8" */
+    uint64_t huge_bytes; /* in free huge pages of all sizes */
+    uint64_t need_bytes; /* for packets */
+    const char *cpus;    /* allowed for this process, for instance "0-3,8" */
 };
 
-/* Whether a device is named by its place on the PCI bus: "17:00.0", "0000:17:00.0" and so on. */
+/* Whether the name is a PCI address: "17:00.0", "0000:17:00.0", "pci:17:00.0". */
 bool dpdk_eal_is_pci(const char *dev);
 
-/* Whether the arguments have this one, as "--name", "--name=..." or "-x...". */
+/* Whether the arguments contain this one, as "--name", "--name=..." or "-x...". */
 bool dpdk_eal_has(const struct dpdk_eal_args *args, const char *name);
 
 /*
- * Puts the command line together: what the user says (split like a shell would, with quotes), and
- * behind it defaults for what the user leaves open. Returns 0, or -1 with a message.
+ * Builds the arguments: the user's (split like a shell does, with quotes), then defaults for what
+ * the user did not set. Returns 0, or -1 with a message.
  */
 int dpdk_eal_args_make(const struct nic_dpdk_config *config, const struct dpdk_eal_facts *facts,
                        struct dpdk_eal_args *args, char error[NIC_ERROR_MAX]);
 
 /*
- * Starts EAL unless it runs; `need_bytes` of memory will be asked of it. Returns 0, or -1 with a
- * message. Must be called with all signals blocked, which its threads inherit.
+ * Starts EAL unless it is running; `need_bytes` of memory will be allocated. Returns 0, or -1 with
+ * a message. All signals must be blocked: EAL's threads inherit the mask.
  */
 int dpdk_eal_start(const struct nic_dpdk_config *config, uint64_t need_bytes,
                    char error[NIC_ERROR_MAX]);
 
-/* What DPDK's log said first of a failure since the last call, or an empty string. */
+/*
+ * Copies the first error line of DPDK's log since the last call, or an empty string, and clears it.
+ * Returns words.
+ */
 const char *dpdk_eal_why(char words[NIC_ERROR_MAX]);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command line for DPDK's environment.
+ * The arguments of EAL.
  *
- * The defaults: no file is shared with other processes and none is left behind, so that a server
- * that was killed can be started again at once and several can run side by side; no telemetry
- * socket; no thread per core, since ours are our own; and no search for PCI devices when a virtual
- * one is asked for, since DPDK would take any NIC that its driver knows.
+ * The defaults: no files shared with other processes, and none left behind, so that a killed server
+ * can be restarted and several can run side by side; no telemetry socket; no thread per core, since
+ * workers are threads of the program; and no PCI scan for a virtual device, since DPDK would take
+ * over any NIC that its drivers know.
  */
 #include "nic/dpdk_eal.h"
 
@@ -16,20 +16,18 @@
 
 #include "nic/error.h"
 
-/* With which EAL ends the process or prints a page. */
+/* Arguments with which EAL ends the process. */
 static const char *const refused[] = {"-h", "--help"};
 
-/* Memory when there are no huge pages is taken at the start, so it is bounded. */
+/* Memory without huge pages is allocated at the start, so it is limited. */
 #define NO_HUGE_EXTRA_BYTES (32ull << 20)
 
 static int add_word(struct dpdk_eal_args *args, const char *word, size_t length,
                     char error[NIC_ERROR_MAX])
 {
-    if (args->argc == DPDK_EAL_ARGS_MAX || length >= sizeof(args->text) - args->used) {
-        nic_error_set(error, "--eal: more than %d words or %d characters", DPDK_EAL_ARGS_MAX,
-                      DPDK_EAL_TEXT_MAX);
-        return -1;
-    }
+    if (args->argc == DPDK_EAL_ARGS_MAX || length >= sizeof(args->text) - args->used)
+        return nic_error_set(error, "--eal: more than %d words or %d characters", DPDK_EAL_ARGS_MAX,
+                             DPDK_EAL_TEXT_MAX);
     args->argv[args->argc] = args->text + args->used;
     memcpy(args->argv[args->argc], word, length);
     args->argv[args->argc][length] = '\0';
@@ -50,14 +48,14 @@ __attribute__((format(printf, 3, 4))) static int add(struct dpdk_eal_args *args,
     va_start(list, format);
     length = vsnprintf(word, sizeof(word), format, list);
     va_end(list);
-    if (length < 0 || (size_t)length >= sizeof(word)) {
-        nic_error_set(error, "dpdk: a device name or a list of processors is too long");
-        return -1;
-    }
+    if (length < 0 || (size_t)length >= sizeof(word))
+        return nic_error_set(error, "dpdk: a device name or a list of processors is too long");
     return add_word(args, word, (size_t)length, error);
 }
 
-/* Splits at white space; quotes of both kinds keep it, and a backslash keeps one character. */
+/*
+ * Splits at white space, except inside of quotes of both kinds; a backslash escapes one character.
+ */
 static int split(struct dpdk_eal_args *args, const char *text, char error[NIC_ERROR_MAX])
 {
     char word[DPDK_EAL_TEXT_MAX];
@@ -82,10 +80,8 @@ static int split(struct dpdk_eal_args *args, const char *text, char error[NIC_ER
             if (length < sizeof(word) - 1)
                 word[length++] = c;
         }
-        if (quote != '\0') {
-            nic_error_set(error, "--eal: a quote (%c) is not closed", quote);
-            return -1;
-        }
+        if (quote != '\0')
+            return nic_error_set(error, "--eal: a quote (%c) is not closed", quote);
         if (add_word(args, word, length, error) < 0)
             return -1;
     }
@@ -134,7 +130,7 @@ static bool wants_virtual(const struct nic_dpdk_config *config, const struct dpd
            !dpdk_eal_is_pci(config->dev);
 }
 
-/* Where memory comes from. Returns 0 or -1. */
+/* Adds the arguments for memory. Returns 0 or -1. */
 static int add_memory(const struct dpdk_eal_facts *facts, bool is_virtual,
                       struct dpdk_eal_args *args, char error[NIC_ERROR_MAX])
 {
@@ -153,13 +149,12 @@ static int add_memory(const struct dpdk_eal_facts *facts, bool is_virtual,
     }
     if (has_any(args, own_sharing))
         return 0;
-    /* Memory without huge pages is EAL's legacy kind, for which it has no --in-memory. */
+    /* EAL has no --in-memory for memory without huge pages (legacy mode). */
     if (no_huge || dpdk_eal_has(args, "--legacy-mem"))
         return add(args, error, "--no-shconf");
     if (add(args, error, "--in-memory") < 0)
         return -1;
-    /* The other end of net_virtio_user takes no more than eight pieces of memory, not one a page.
-     */
+    /* net_virtio_user shares at most eight memory regions, not one per page. */
     return is_virtual && !dpdk_eal_has(args, "--single-file-segments")
                ? add(args, error, "--single-file-segments")
                : 0;
@@ -201,13 +196,11 @@ int dpdk_eal_args_make(const struct nic_dpdk_config *config, const struct dpdk_e
     if (config->eal != NULL && split(args, config->eal, error) < 0)
         return -1;
     for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-        if (dpdk_eal_has(args, refused[i])) {
-            nic_error_set(error,
-                          "--eal: %s is no argument for a server; 'dpdk-testpmd -h' lists "
-                          "what there is",
-                          refused[i]);
-            return -1;
-        }
+        if (dpdk_eal_has(args, refused[i]))
+            return nic_error_set(error,
+                                 "--eal: %s is no argument for a server; 'dpdk-testpmd -h' lists "
+                                 "what there is",
+                                 refused[i]);
     }
     return add_defaults(config, facts, args, error);
 }

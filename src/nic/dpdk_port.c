@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port of DPDK from its name to its start: which device, what it can do, and its packets. */
+/*
+ * Opens a DPDK port: finds or creates the device, chooses features, creates packet pools, starts
+ * it.
+ */
 #include "nic/dpdk_port.h"
 
 #include <errno.h>
@@ -25,59 +28,66 @@
 
 #define VLAN_BYTES 4
 
-/* Descriptors that a device is given, if it has no wish of its own. */
+/* Descriptors per ring, unless the driver recommends a number. */
 #define RING_DEFAULT 512
 #define RING_MAX 1024
 
-/* Room for data in a packet: the 2 KiB class unless the MTU or the driver need more. */
+/* Room for data in a packet: 2 KiB, or a multiple if the MTU or the driver needs more. */
 #define ROOM_UNIT 2048
 #define ROOM_MAX (UINT16_MAX - RTE_PKTMBUF_HEADROOM)
 
-/* The description of a virtual device. */
+/* Maximum length of a device description. */
 #define DEV_TEXT_MAX 1024
 
-/* What drivers of virtual devices have room for by themselves, and what a packet socket adds. */
+/*
+ * The largest frame for the default buffers of virtual drivers, and the overhead of a packet
+ * socket's ring.
+ */
 #define SMALL_FRAME_BYTES 1900
 #define RING_HEADER_BYTES 128
 
-/* Packets beyond those in rings: bursts in the hands of our layers and of other workers. */
+/* Packets beyond those in rings: bursts held by the stack and by other workers. */
 #define SPARE_PKTS 1024
 
-/* And for large segments, which are chains: some of 64 KiB at a time in each direction. */
+/* Additional packets for large segments, which are chains: some of 64 KiB in each direction. */
 #define CHAIN_PKTS 2048
 
 #define CACHE_PKTS 256
 
 /*
- * Frames taken at once. The other end of a link works while we do: with all of its frames taken
- * before the first is answered, the two would only take turns. Below this, what a burst costs by
- * itself is more than what is gained.
+ * Frames per burst. A larger burst costs less per frame, but both ends of a link work in parallel
+ * only if replies are sent before all frames of the peer were received.
  */
 #define BURST 16
 
 #define VIEWS 1024
 #define LARGE_BYTES 65535
 
-/* The largest frame that a NIC is asked to join. */
+/* The largest segment that LRO may build. */
 #define LRO_BYTES 65535
 
 /*
- * What drivers do not tell. Others are taken to read the memory of frames after they have returned,
- * and to mean what they say about the MTU.
+ * Properties that drivers do not report. Drivers without a row are assumed to read frames after
+ * tx_burst returned, and to report a correct MTU.
  */
 static const struct driver {
     const char *name;
-    bool copies;        /* what it sends, before it returns */
-    bool mtu_unchecked; /* it refuses large MTUs and passes large frames */
-    bool mac_is_peers;  /* its address is that of the other end, the kernel's */
-    bool software;      /* its offloads are: no better than ours, wrong for odd segments and IPv6 */
-    bool one_queue;     /* a peer with fewer queues than we have would be its end */
-    bool guest_tso;     /* the other end decides whether it takes large segments */
-    bool partial_csums; /* it brings frames of this machine's kernel with unfinished checksums */
-    bool left_open;     /* if it connects: see is_left_open() */
+    bool copies;        /* copies frames before tx_burst returns */
+    bool mtu_unchecked; /* rejects large MTUs although it passes large frames */
+    bool mac_is_peers;  /* reports the MAC address of the kernel's end */
+    bool software;      /* its offloads are software, and wrong for odd segments and IPv6 */
+    bool one_queue;     /* fails with a peer that has fewer queues */
+    bool guest_tso;     /* the guest decides whether it accepts large segments */
+    bool partial_csums; /* delivers frames with partial checksums from this machine's kernel */
+    bool left_open;     /* if it connects: cannot be closed, see is_left_open() */
+    bool maps_any_time; /* maps memory in DPDK's interrupt thread, see dpdk_intr.c */
 } drivers[] = {
     {.name = "net_vhost", .copies = true, .guest_tso = true},
-    {.name = "net_memif", .one_queue = true, .copies = true, .mtu_unchecked = true},
+    {.name = "net_memif",
+     .one_queue = true,
+     .copies = true,
+     .mtu_unchecked = true,
+     .maps_any_time = true},
     {.name = "net_tap", .copies = true, .mac_is_peers = true, .software = true},
     {.name = "net_af_packet", .copies = true, .mtu_unchecked = true, .partial_csums = true},
     {.name = "net_virtio_user", .left_open = true},
@@ -108,9 +118,8 @@ static int fail(const struct dpdk_port *port, const char *what, int number,
     char name[RTE_ETH_NAME_MAX_LEN], words[NIC_ERROR_MAX];
 
     dpdk_eal_why(words);
-    nic_error_set(error, "dpdk %.40s: cannot %s: %s%s%.120s", name_of(port, name), what,
-                  rte_strerror(abs(number)), words[0] != '\0' ? ": " : "", words);
-    return -1;
+    return nic_error_set(error, "dpdk %.40s: cannot %s: %s%s%.120s", name_of(port, name), what,
+                         rte_strerror(abs(number)), words[0] != '\0' ? ": " : "", words);
 }
 
 static uint32_t mtu_of(const struct nic_dpdk_config *config)
@@ -127,7 +136,7 @@ static uint32_t room_for(uint32_t mtu)
 
 /* ---- which device ------------------------------------------------------------------------ */
 
-/* "a, b" of all ports. */
+/* Lists all ports: "0 (NAME), 1 (NAME)". */
 static void list_ports(char *text, size_t bytes)
 {
     char name[RTE_ETH_NAME_MAX_LEN];
@@ -153,12 +162,11 @@ static int find_only(struct dpdk_port *port, char error[NIC_ERROR_MAX])
     }
     list_ports(text, sizeof(text));
     if (text[0] != '\0')
-        nic_error_set(error, "dpdk: several devices, choose one with --dev: %s", text);
-    else
-        nic_error_set(error, "dpdk: no device: bind a NIC to a driver of DPDK (dpdk-devbind.py -b "
-                             "vfio-pci ADDRESS), or name a virtual one, for instance "
-                             "--dev=net_tap0,iface=ucached0");
-    return -1;
+        return nic_error_set(error, "dpdk: several devices, choose one with --dev: %s", text);
+    return nic_error_set(error,
+                         "dpdk: no device: bind a NIC to a driver of DPDK (dpdk-devbind.py -b "
+                         "vfio-pci ADDRESS), or name a virtual one, for instance "
+                         "--dev=net_tap0,iface=ucached0");
 }
 
 static bool is_number(const char *text)
@@ -166,7 +174,7 @@ static bool is_number(const char *text)
     return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* Whether the device is of this driver and does not say anything of an argument itself. */
+/* Whether the device has this driver and its description does not set the argument. */
 static bool lacks(const char *dev, const char *driver, const char *argument)
 {
     char pattern[16];
@@ -175,7 +183,7 @@ static bool lacks(const char *dev, const char *driver, const char *argument)
     return strncmp(dev, driver, strlen(driver)) == 0 && strstr(dev, pattern) == NULL;
 }
 
-/* Appends an argument to the description of a device. Returns false if there is no room. */
+/* Appends an argument to a device description. Returns false if there is no room. */
 static bool append(char text[DEV_TEXT_MAX], const char *argument, uint32_t value)
 {
     size_t used = strlen(text);
@@ -185,9 +193,9 @@ static bool append(char text[DEV_TEXT_MAX], const char *argument, uint32_t value
 }
 
 /*
- * Drivers of virtual devices want to be told beforehand how many queues there will be and how large
- * frames can become. The queues of vhost and virtio-user are the user's to say, since both ends
- * have to have as many. Returns false if the result is too long.
+ * Completes the description of a virtual device by the arguments for queues and frame size. The
+ * queues of vhost and virtio-user are not set, because both ends must use the same number. Returns
+ * false if the result is too long.
  */
 static bool describe(const char *dev, unsigned queues, uint32_t mtu, char text[DEV_TEXT_MAX])
 {
@@ -199,7 +207,7 @@ static bool describe(const char *dev, unsigned queues, uint32_t mtu, char text[D
         fits = append(text, "qpairs", queues);
     if (frame <= SMALL_FRAME_BYTES)
         return fits;
-    /* A frame that lies in several buffers of a memif gets mixed up by its driver. */
+    /* net_memif corrupts frames that span several of its buffers. */
     if (fits && lacks(text, "net_memif", "bsize"))
         fits = append(text, "bsize", room_for(mtu));
     while (ring_frame < frame + RING_HEADER_BYTES)
@@ -209,7 +217,7 @@ static bool describe(const char *dev, unsigned queues, uint32_t mtu, char text[D
     return fits;
 }
 
-/* Whether the device is the end of its link that listens. */
+/* Whether this end of the link listens for the other one. */
 static bool listens(const char *dev)
 {
     if (strncmp(dev, "net_vhost", 9) == 0)
@@ -220,9 +228,9 @@ static bool listens(const char *dev)
 }
 
 /*
- * A server that was killed leaves the socket of a link in the file system, and its driver refuses
- * to start where there is one. It is removed if nobody listens any more. The end that connects
- * leaves it alone: the other one would take the question for its peer.
+ * Removes the socket file of a link if no process listens on it: a killed server leaves it behind,
+ * and its driver does not start while it exists. Only the listening end may do so: a connecting end
+ * would be taken for the peer.
  */
 static void remove_stale_socket(const char *dev)
 {
@@ -252,8 +260,8 @@ static void remove_stale_socket(const char *dev)
 }
 
 /*
- * rte_dev_probe(). What the device has is pointed to by memory of DPDK's, where no sanitizer looks
- * for pointers: it would be a leak of one that is left open (is_left_open()).
+ * Calls rte_dev_probe() without leak detection: DPDK keeps pointers to the device's memory where
+ * the sanitizer does not look. See is_left_open().
  */
 static int probe_text(const char *text)
 {
@@ -269,31 +277,26 @@ static int probe_text(const char *text)
     return rc;
 }
 
-/* Makes the device that is described as "name,argument=value,...". */
+/* Creates the device that is described as "name,argument=value,...". */
 static int probe(struct dpdk_port *port, const char *dev, uint32_t mtu, char error[NIC_ERROR_MAX])
 {
     char text[DEV_TEXT_MAX], words[NIC_ERROR_MAX];
 
-    if (!describe(dev, port->queue_count, mtu, text)) {
-        nic_error_set(error, "dpdk: the text of --dev is too long");
-        return -1;
-    }
+    if (!describe(dev, port->queue_count, mtu, text))
+        return nic_error_set(error, "dpdk: the text of --dev is too long");
     remove_stale_socket(text);
     if (probe_text(text) < 0) {
         int number = rte_errno;
 
         dpdk_eal_why(words);
-        nic_error_set(error, "dpdk: cannot make or take '%.80s': %.140s", dev,
-                      words[0] != '\0' ? words : rte_strerror(number));
-        return -1;
+        return nic_error_set(error, "dpdk: cannot make or take '%.80s': %.140s", dev,
+                             words[0] != '\0' ? words : rte_strerror(number));
     }
     dpdk_eal_why(words);
     port->connects = !listens(text);
     text[strcspn(text, ",")] = '\0';
-    if (rte_eth_dev_get_port_by_name(text, &port->id) < 0) {
-        nic_error_set(error, "dpdk: '%.80s' is not a network device", text);
-        return -1;
-    }
+    if (rte_eth_dev_get_port_by_name(text, &port->id) < 0)
+        return nic_error_set(error, "dpdk: '%.80s' is not a network device", text);
     port->probed = true;
     return 0;
 }
@@ -314,9 +317,8 @@ int dpdk_port_find(struct dpdk_port *port, const struct nic_dpdk_config *config,
             return 0;
         }
         list_ports(text, sizeof(text));
-        nic_error_set(error, "dpdk: no port %.20s; there %s %.140s", dev,
-                      text[0] != '\0' ? "are" : "is", text[0] != '\0' ? text : "none");
-        return -1;
+        return nic_error_set(error, "dpdk: no port %.20s; there %s %.140s", dev,
+                             text[0] != '\0' ? "are" : "is", text[0] != '\0' ? text : "none");
     }
     if (rte_eth_dev_get_port_by_name(dev, &port->id) == 0)
         return 0;
@@ -336,12 +338,12 @@ uint64_t dpdk_port_memory_bytes(uint32_t mtu, unsigned queues)
                          room_for(mtu != 0 ? mtu : NIC_MTU_DEFAULT);
     uint64_t view_bytes = VIEWS * sizeof(struct rte_mbuf);
 
-    /* Twice, since pieces have to be contiguous and drivers need some for rings. */
+    /* Twice the sum: allocations are contiguous, and drivers need memory for rings. */
     return (16ull << 20) +
            2 * queues * (pkts_of_queue(RING_MAX, RING_MAX, true) * pkt_bytes + view_bytes);
 }
 
-/* What stays as it is for the packet's life. */
+/* Sets the fields that never change. */
 static void init_pkt(struct rte_mempool *pool, void *ctx, void *object, unsigned number)
 {
     struct rte_mbuf *mbuf = object;
@@ -370,11 +372,10 @@ static int no_memory(const struct dpdk_port *port, char error[NIC_ERROR_MAX])
 {
     char name[RTE_ETH_NAME_MAX_LEN];
 
-    nic_error_set(error,
-                  "dpdk %.40s: no memory for packets: reserve more huge pages (sysctl "
-                  "vm.nr_hugepages=256), or use fewer threads or a smaller MTU",
-                  name_of(port, name));
-    return -1;
+    return nic_error_set(error,
+                         "dpdk %.40s: no memory for packets: reserve more huge pages (sysctl "
+                         "vm.nr_hugepages=256), or use fewer threads or a smaller MTU",
+                         name_of(port, name));
 }
 
 static int make_views(struct dpdk_queue *queue, char error[NIC_ERROR_MAX])
@@ -444,7 +445,10 @@ static u_u32 choose_tx(struct dpdk_port *port, const struct nic_dpdk_config *con
     return caps;
 }
 
-/* Without TSO and where segments would have to be copied, the stack copies them better. */
+/*
+ * Scatter-gather without TSO and without zero-copy is not offered: the stack copies data more
+ * cheaply.
+ */
 static u_u32 choose_offloads(struct dpdk_port *port, const struct nic_dpdk_config *config)
 {
     u_u32 caps;
@@ -457,15 +461,15 @@ static u_u32 choose_offloads(struct dpdk_port *port, const struct nic_dpdk_confi
         caps &= ~(u_u32)US_CAP_TX_SG;
     if (port->conf.rxmode.offloads & (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM))
         caps |= US_CAP_RX_CSUM;
-    port->asks_guest = driver_of(port)->guest_tso && port->zero_copy &&
-                       has_all(caps, US_CAP_TX_L4_CSUM | US_CAP_TX_SG) &&
-                       !(config->without & NIC_DPDK_WITHOUT_TSO);
+    port->guest_decides_tso = driver_of(port)->guest_tso && port->zero_copy &&
+                              has_all(caps, US_CAP_TX_L4_CSUM | US_CAP_TX_SG) &&
+                              !(config->without & NIC_DPDK_WITHOUT_TSO);
     return caps;
 }
 
 /* ---- configuring ------------------------------------------------------------------------- */
 
-/* Whether the driver takes frames of this MTU, whatever it says. */
+/* Whether the driver's limits allow this MTU. */
 static bool passes_mtu(const struct dpdk_port *port, uint32_t mtu)
 {
     uint32_t overhead = NIC_ETH_HEADER_BYTES + VLAN_BYTES;
@@ -487,13 +491,15 @@ static int choose_mtu(struct dpdk_port *port, uint32_t mtu, char error[NIC_ERROR
         port->conf.rxmode.mtu = RTE_ETHER_MTU;
         return 0;
     }
-    nic_error_set(
+    return nic_error_set(
         error, "dpdk %.40s: MTU %u: the driver allows up to %u", name_of(port, name), mtu,
         u_min32(port->info.max_mtu, port->info.max_rx_pktlen - NIC_ETH_HEADER_BYTES - VLAN_BYTES));
-    return -1;
 }
 
-/* Asks for less and less: drivers that promise something don't always keep it. */
+/*
+ * Configures the device, with fewer features after each failure: drivers reject features that they
+ * report.
+ */
 static int configure(struct dpdk_port *port, char error[NIC_ERROR_MAX])
 {
     int rc;
@@ -516,14 +522,14 @@ static int configure(struct dpdk_port *port, char error[NIC_ERROR_MAX])
     return 0;
 }
 
-static uint16_t ring_size(uint16_t wish)
+static uint16_t ring_size(uint16_t preferred)
 {
-    if (wish == 0)
-        wish = RING_DEFAULT;
-    return wish < RING_MAX ? wish : RING_MAX;
+    if (preferred == 0)
+        preferred = RING_DEFAULT;
+    return preferred < RING_MAX ? preferred : RING_MAX;
 }
 
-/* A queue and its packets. A driver may insist on larger ones than the MTU asks for. */
+/* Opens a queue and its pool. Some drivers need larger buffers than the MTU requires. */
 static int open_queue(struct dpdk_queue *queue, uint16_t rx_ring, uint16_t tx_ring,
                       char error[NIC_ERROR_MAX])
 {
@@ -594,7 +600,7 @@ static int choose_mac(struct dpdk_port *port, const struct nic_dpdk_config *conf
         memcpy(mac, config->mac, 6);
         memcpy(addr.addr_bytes, mac, 6);
         rc = rte_eth_dev_default_mac_addr_set(port->id, &addr);
-        /* A link that can't be told an address passes frames to all of them. */
+        /* A link without a settable address accepts frames to any address. */
         if (rc < 0 && rc != -ENOTSUP)
             return fail(port, "set its MAC address", rc, error);
     }
@@ -612,7 +618,7 @@ static int on_removed(uint16_t id, enum rte_eth_event_type event, void *ctx, voi
     return 0;
 }
 
-/* Another guest may be there. */
+/* Called when a guest connects or disconnects. */
 static int on_link(uint16_t id, enum rte_eth_event_type event, void *ctx, void *result)
 {
     struct dpdk_port *port = ctx;
@@ -622,7 +628,7 @@ static int on_link(uint16_t id, enum rte_eth_event_type event, void *ctx, void *
     return 0;
 }
 
-/* As many queues as are wanted and there are; those beyond go. */
+/* Reduces the queues to the number that the device has. */
 static int limit_queues(struct dpdk_port *port, char error[NIC_ERROR_MAX])
 {
     char name[RTE_ETH_NAME_MAX_LEN];
@@ -631,10 +637,8 @@ static int limit_queues(struct dpdk_port *port, char error[NIC_ERROR_MAX])
 
     if (driver_of(port)->one_queue)
         max = u_min32(max, 1);
-    if (max == 0) {
-        nic_error_set(error, "dpdk %.40s: it has no queues", name_of(port, name));
-        return -1;
-    }
+    if (max == 0)
+        return nic_error_set(error, "dpdk %.40s: it has no queues", name_of(port, name));
     while (port->queue_count > max)
         free(port->queues[--port->queue_count]);
     for (i = 0; i < port->queue_count; i++)
@@ -652,7 +656,7 @@ static int prepare(struct dpdk_port *port, const struct nic_dpdk_config *config,
     int rc = rte_eth_dev_info_get(port->id, &port->info);
 
     if (rc < 0)
-        return fail(port, "tell what it can do", rc, error);
+        return fail(port, "read its capabilities", rc, error);
     if (limit_queues(port, error) < 0 || choose_mtu(port, mtu, error) < 0)
         return -1;
     port->caps = choose_offloads(port, config);
@@ -680,7 +684,7 @@ int dpdk_port_start(struct dpdk_port *port, const struct nic_dpdk_config *config
 
     if (prepare(port, config, error) < 0 || open_queues(port, error) < 0)
         return -1;
-    if (port->asks_guest)
+    if (port->guest_decides_tso)
         (void)rte_eth_dev_callback_register(port->id, RTE_ETH_EVENT_INTR_LSC, on_link, port);
     rc = rte_eth_dev_start(port->id);
     if (rc < 0)
@@ -691,14 +695,14 @@ int dpdk_port_start(struct dpdk_port *port, const struct nic_dpdk_config *config
         port->queues[i]->nic.rss_exact = exact;
     (void)rte_eth_dev_callback_register(port->id, RTE_ETH_EVENT_INTR_RMV, on_removed, port);
     dpdk_stats_choose(port);
-    return 0;
+    return driver_of(port)->maps_any_time ? dpdk_intr_hold(&port->intr, error) : 0;
 }
 
 /*
- * DPDK's thread for interrupts looks at the socket of a virtio-user device, and its driver closes
- * the socket and frees what that thread uses without taking it from there first. That thread has
- * ended programs as they closed such a device (22.11), so the socket is closed by the end of the
- * process; where the device listens it has to be closed, for the socket's name to go.
+ * A virtio-user device that connects is not closed. Its driver (22.11) closes the socket and frees
+ * memory that DPDK's interrupt thread still uses, which has crashed programs on close. The end of
+ * the process closes the socket. A listening device must be closed, so that the socket file is
+ * removed.
  */
 static bool is_left_open(const struct dpdk_port *port)
 {
@@ -710,7 +714,7 @@ void dpdk_port_stop(struct dpdk_port *port)
     struct rte_device *device = port->info.device;
     unsigned i;
 
-    if (port->asks_guest)
+    if (port->guest_decides_tso)
         (void)rte_eth_dev_callback_unregister(port->id, RTE_ETH_EVENT_INTR_LSC, on_link, port);
     if (port->started) {
         (void)rte_eth_dev_callback_unregister(port->id, RTE_ETH_EVENT_INTR_RMV, on_removed, port);
@@ -722,6 +726,7 @@ void dpdk_port_stop(struct dpdk_port *port)
         (void)rte_eth_dev_close(port->id);
     if (port->probed && device != NULL)
         (void)rte_dev_remove(device);
+    dpdk_intr_release(&port->intr);
     for (i = 0; i < port->queue_count; i++) {
         rte_mempool_free(port->queues[i]->pool);
         rte_mempool_free(port->queues[i]->views);

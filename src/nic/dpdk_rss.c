@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which queue a flow's frames come to. The device is told our key and our table (nic/rss.h), so
- * that everybody can compute it, and is asked what it has made of that. A device that hashes, but
- * not by our key or table, is left to do it its own way: workers then hand frames over.
+ * RSS of the device: configures the key and indirection table of nic/rss.h and reads back what the
+ * device uses. A device that uses another key or table keeps its own; the workers then forward
+ * frames to each other (nic/steer.h).
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@ void dpdk_rss_choose(struct dpdk_port *port, const struct nic_dpdk_config *confi
         port->conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_RSS_HASH;
 }
 
-/* Fills the device's table in and reads it back. */
+/* Programs the device's indirection table and reads it back. */
 static bool program_table(const struct dpdk_port *port)
 {
     struct rte_eth_rss_reta_entry64 wanted[RTE_ETH_RSS_RETA_SIZE_512 / RTE_ETH_RETA_GROUP_SIZE];
@@ -36,7 +36,7 @@ static bool program_table(const struct dpdk_port *port)
     uint16_t size = port->info.reta_size;
     uint16_t i;
 
-    /* A larger table repeats ours; a smaller one can't say the same. */
+    /* A larger table repeats the entries; a smaller one cannot hold them. */
     if (size < NIC_RSS_TABLE_SIZE || size > RTE_ETH_RSS_RETA_SIZE_512 ||
         size % NIC_RSS_TABLE_SIZE != 0)
         return false;

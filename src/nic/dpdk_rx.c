@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames from DPDK: a burst of mbufs becomes a burst of packets, without a copy. */
+/* Receiving from DPDK: a burst of mbufs becomes a burst of packets, without a copy. */
 #include "nic/dpdk_port.h"
-#include "nic/xdp_csum.h"
+#include "nic/partial_csum.h"
 
-/* All that dpdk_rx_flags() looks at. The drivers of links mostly say nothing. */
+/* The flags that dpdk_rx_flags() evaluates. Drivers of virtual links mostly set none. */
 #define FLAGS_OF_INTEREST                                                                          \
     (RTE_MBUF_F_RX_IP_CKSUM_MASK | RTE_MBUF_F_RX_L4_CKSUM_MASK | RTE_MBUF_F_RX_RSS_HASH)
 
@@ -11,7 +11,7 @@ u_u32 dpdk_rx_flags(uint64_t ol_flags)
 {
     u_u32 flags = 0;
 
-    /* NONE says that the field is not filled in and that the bytes are known to be whole. */
+    /* NONE: the checksum field is not filled in, and the data is known to be correct. */
     switch (ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) {
     case RTE_MBUF_F_RX_IP_CKSUM_GOOD:
     case RTE_MBUF_F_RX_IP_CKSUM_NONE:
@@ -47,13 +47,16 @@ static inline struct us_pkt *pkt_received(struct rte_mbuf *mbuf, u_u32 flags, ui
     return pkt;
 }
 
-/* A frame of several segments: in one piece if it fits, else in several. */
+/*
+ * Handles a chain. Returns false if it was linearized and is now a single mbuf; true if it is being
+ * split, or was dropped.
+ */
 static bool begin_chain(struct dpdk_queue *queue, struct rte_mbuf *mbuf)
 {
     if (rte_pktmbuf_linearize(mbuf) == 0)
         return false;
-    if (dpdk_cut_begin(&queue->cut, mbuf)) {
-        queue->counters.rx_cut++;
+    if (dpdk_segment_begin(&queue->segment, mbuf)) {
+        queue->counters.rx_segmented++;
         return true;
     }
     queue->counters.rx_chain_drops++;
@@ -61,12 +64,12 @@ static bool begin_chain(struct dpdk_queue *queue, struct rte_mbuf *mbuf)
     return true;
 }
 
-/* Hands out mbufs as they are, up to one that is a chain. Returns how many. */
+/* Returns received mbufs up to the first chain. Returns how many. */
 static inline unsigned take_plain(struct dpdk_queue *queue, struct us_pkt **pkts, unsigned n)
 {
     struct rte_mbuf *const *waiting = queue->waiting + queue->waiting_at;
     unsigned left = queue->waiting_count - queue->waiting_at;
-    unsigned verdicts = 0;
+    unsigned csum_good = 0;
     unsigned i;
 
     n = u_min32(n, left);
@@ -80,45 +83,46 @@ static inline unsigned take_plain(struct dpdk_queue *queue, struct us_pkt **pkts
             break;
         if (U_UNLIKELY((mbuf->ol_flags & FLAGS_OF_INTEREST) != 0)) {
             flags = dpdk_rx_flags(mbuf->ol_flags);
-            verdicts += (flags & US_PKT_L4_CSUM_GOOD) != 0;
+            csum_good += (flags & US_PKT_L4_CSUM_GOOD) != 0;
         }
         pkts[i] = pkt_received(mbuf, flags, mbuf->hash.rss);
     }
     queue->waiting_at += i;
-    queue->counters.rx_verdicts += verdicts;
+    queue->counters.rx_csum_good += csum_good;
     return i;
 }
 
-/* The same of a chain that comes next. Returns 0 or 1. */
+/* Takes the chain that comes next. Returns the number of frames that are ready, 0 or 1. */
 static unsigned take_chain(struct dpdk_queue *queue, struct us_pkt **pkt)
 {
     struct rte_mbuf *mbuf = queue->waiting[queue->waiting_at++];
     u_u32 flags = dpdk_rx_flags(mbuf->ol_flags);
 
-    queue->counters.rx_verdicts += (flags & US_PKT_L4_CSUM_GOOD) != 0;
+    queue->counters.rx_csum_good += (flags & US_PKT_L4_CSUM_GOOD) != 0;
     if (begin_chain(queue, mbuf))
         return 0;
     *pkt = pkt_received(mbuf, flags, mbuf->hash.rss);
     return 1;
 }
 
-/* Pieces of a frame that is being cut. */
+/* Takes frames of the chain that is being split. */
 static unsigned take_pieces(struct dpdk_queue *queue, struct us_pkt **pkts, unsigned n)
 {
     unsigned i;
 
-    for (i = 0; i < n && queue->cut.rest != NULL; i++)
-        pkts[i] = pkt_received(dpdk_cut_next(&queue->cut), queue->cut.flags, queue->cut.hash);
+    for (i = 0; i < n && queue->segment.rest != NULL; i++)
+        pkts[i] = pkt_received(dpdk_segment_next(&queue->segment), queue->segment.flags,
+                               queue->segment.hash);
     return i;
 }
 
-/* Hands out what waits: the pieces of a frame that is being cut, then the mbufs behind it. */
+/* Takes frames of the chain that is being split, then the mbufs behind it. */
 static unsigned take_waiting(struct dpdk_queue *queue, struct us_pkt **pkts, unsigned n)
 {
     unsigned taken = 0;
 
     while (taken < n) {
-        if (U_UNLIKELY(queue->cut.rest != NULL)) {
+        if (U_UNLIKELY(queue->segment.rest != NULL)) {
             taken += take_pieces(queue, pkts + taken, n - taken);
             continue;
         }
@@ -135,7 +139,7 @@ static void finish_csums(struct us_pkt *const *pkts, unsigned n)
     unsigned i;
 
     for (i = 0; i < n; i++)
-        nic_xdp_csum_partial(pkts[i]);
+        nic_partial_csum_mark(pkts[i]);
 }
 
 unsigned dpdk_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
@@ -144,11 +148,8 @@ unsigned dpdk_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 
     dpdk_thread_enter(queue);
     nic->caps = dpdk_port_caps(queue->port);
-    if (queue->waiting_at == queue->waiting_count && queue->cut.rest == NULL) {
-        queue->waiting_at = 0;
-        queue->waiting_count =
-            rte_eth_rx_burst(queue->port->id, nic->queue, queue->waiting, NIC_BURST_MAX);
-    }
+    if (queue->waiting_at == queue->waiting_count && queue->segment.rest == NULL)
+        (void)dpdk_rx_more(queue);
     n = take_waiting(queue, pkts, n);
     if (U_UNLIKELY(queue->port->partial_csums))
         finish_csums(pkts, n);
@@ -157,8 +158,8 @@ unsigned dpdk_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 
 void dpdk_rx_clear(struct dpdk_queue *queue)
 {
-    rte_pktmbuf_free(queue->cut.rest);
-    queue->cut.rest = NULL;
+    rte_pktmbuf_free(queue->segment.rest);
+    queue->segment.rest = NULL;
     rte_pktmbuf_free_bulk(queue->waiting + queue->waiting_at,
                           queue->waiting_count - queue->waiting_at);
     queue->waiting_at = queue->waiting_count = 0;

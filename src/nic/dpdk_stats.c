@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is counted: by the device, told by its first queue, and by each queue of ours. */
+/* Statistics: the device's, reported by its first queue, and each queue's. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "nic/dpdk_port.h"
 
-/* Whether a name tells of frames that are lost or wrong. */
+/* Whether the name of an extended statistic is about lost or wrong frames. */
 static bool is_of_interest(const char *name)
 {
     static const char *const words[] = {"drop",   "miss",   "err", "discard", "no_mbuf",
@@ -19,8 +19,8 @@ static bool is_of_interest(const char *name)
     return false;
 }
 
-/* Told anyway, by rte_eth_stats_get() or by counters of ours. */
-static bool is_told(const char *name)
+/* Whether rte_eth_stats_get() or our own counters report it already. */
+static bool is_reported(const char *name)
 {
     static const char *const names[] = {"rx_missed_errors", "rx_errors", "tx_errors",
                                         "rx_mbuf_allocation_errors"};
@@ -48,7 +48,7 @@ void dpdk_stats_choose(struct dpdk_port *port)
         const char *name = names[i].name;
         char *to = port->xstats_names[port->xstats_count];
 
-        if (!is_of_interest(name) || is_told(name) ||
+        if (!is_of_interest(name) || is_reported(name) ||
             strlen(name) + sizeof("dpdk_x_") > sizeof(port->xstats_names[0]))
             continue;
         memcpy(to, "dpdk_x_", sizeof("dpdk_x_"));
@@ -65,7 +65,7 @@ static void emit_device(const struct dpdk_port *port, nic_stats_emit *emit, void
     struct rte_eth_link link = {0};
     unsigned i;
 
-    (void)rte_eth_stats_get(port->id, &stats); /* zeros where a device has none */
+    (void)rte_eth_stats_get(port->id, &stats); /* zeros if the device has none */
     (void)rte_eth_link_get_nowait(port->id, &link);
     emit(emit_ctx, "dpdk_link_up", link.link_status == RTE_ETH_LINK_UP);
     emit(emit_ctx, "dpdk_rx_frames", stats.ipackets);
@@ -86,10 +86,12 @@ void dpdk_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
     const struct dpdk_queue *queue = U_CONTAINER_OF(nic, struct dpdk_queue, nic);
     const struct dpdk_counters *c = &queue->counters;
 
-    if (nic->queue == 0)
+    if (nic->queue == 0) {
         emit_device(queue->port, emit, emit_ctx);
-    emit(emit_ctx, "dpdk_rx_verdicts", c->rx_verdicts);
-    emit(emit_ctx, "dpdk_rx_cut", c->rx_cut);
+        emit(emit_ctx, "dpdk_intr_handled", queue->port->intr.handled);
+    }
+    emit(emit_ctx, "dpdk_rx_csum_good", c->rx_csum_good);
+    emit(emit_ctx, "dpdk_rx_segmented", c->rx_segmented);
     emit(emit_ctx, "dpdk_rx_chain_drops", c->rx_chain_drops);
     emit(emit_ctx, "dpdk_tx_full", c->tx_full);
     emit(emit_ctx, "dpdk_tx_down_drops", c->tx_down_drops);
@@ -98,7 +100,7 @@ void dpdk_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
     emit(emit_ctx, "dpdk_tx_zero_copy", c->tx_zero_copy);
     emit(emit_ctx, "dpdk_tx_offloads", c->tx_offloads);
     emit(emit_ctx, "dpdk_alloc_failed", c->alloc_failed);
-    emit(emit_ctx, "dpdk_sleeps", c->sleeps);
-    emit(emit_ctx, "dpdk_naps", c->naps);
-    emit(emit_ctx, "dpdk_pool_lent", rte_mempool_in_use_count(queue->pool) - queue->kept_count);
+    emit(emit_ctx, "dpdk_interrupt_waits", c->interrupt_waits);
+    emit(emit_ctx, "dpdk_timed_waits", c->timed_waits);
+    emit(emit_ctx, "dpdk_pool_in_use", rte_mempool_in_use_count(queue->pool) - queue->kept_count);
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The thread that a queue belongs to.
+ * The thread that uses a queue.
  *
- * DPDK numbers threads (lcores), and a mempool keeps free packets aside for each number. What is
- * kept for a thread that has ended, or that no longer uses the queue, nobody else can have: after
- * a few threads the pool would be empty for good. A driver may then find no packet to receive into,
- * and some (virtio's vectorised one) don't try again once their ring has run dry.
+ * DPDK numbers threads (lcores), and a mempool keeps a cache of free packets per lcore. Packets in
+ * the cache of a thread that has ended, or no longer uses the queue, are unavailable to other
+ * threads: after a few threads the pool would be permanently empty. A driver may then find no
+ * packet to receive into, and some (virtio's vectorised one) do not retry once their ring is empty.
  *
- * So a thread gives its number back when it ends, and a queue that changes hands has what was kept
- * for the former thread put back into its pools.
+ * So a thread unregisters its lcore when it ends, and a queue that changes threads flushes the
+ * former thread's cache into its pools.
  */
 #include <pthread.h>
 
 #include "nic/dpdk_port.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t registered; /* not null in threads that we have registered */
+static pthread_key_t registered; /* not null in threads registered here */
 static bool has_key;
 
 static void thread_ends(void *value)
@@ -29,7 +29,7 @@ static void make_key(void)
     has_key = pthread_key_create(&registered, thread_ends) == 0;
 }
 
-/* A thread without a number is only slower. */
+/* Without an lcore id the mempool works without cache, more slowly. */
 static void number_thread(void)
 {
     (void)pthread_once(&once, make_key);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames to DPDK.
+ * Sending through DPDK.
  *
- * A frame of several segments refers to memory that is not DPDK's. Where the driver copies what it
- * sends before it returns, as those of links within a machine do, each segment is sent from where
- * it lies. Elsewhere (the device reads by itself, later) segments are copied into packets of the
- * pool: still one large frame, which the device cuts.
+ * A frame of several segments refers to memory outside of DPDK. If the driver copies frames before
+ * tx_burst returns, as drivers of links within a machine do, each segment is sent in place.
+ * Otherwise the device reads the memory later, so segments are copied into packets of the pool; the
+ * frame stays one large segment, which the device splits.
  */
 #include <time.h>
 
@@ -13,13 +13,13 @@
 
 #include "nic/dpdk_port.h"
 
-#define TCP_CSUM_AT 16 /* us_pkt.csum_offset: the field's place in a TCP header, not in UDP's */
+#define TCP_CSUM_AT 16 /* us_pkt.csum_offset of TCP; UDP has another one */
 
-/* What is left to the device. */
+/* Offloads that are requested from the device. */
 #define OFFLOADS (US_PKT_TX_IP_CSUM | US_PKT_TX_L4_CSUM | US_PKT_TX_TSO)
 
-/* How often the state of a link that takes no frames is asked for. */
-#define LINK_ASK_US 1000
+/* Interval for reading the link state while the device accepts no frames. */
+#define LINK_READ_US 1000
 
 static uint64_t offloads_of(const struct us_pkt *pkt)
 {
@@ -56,7 +56,9 @@ static struct rte_mbuf *view_of(struct dpdk_queue *queue, const struct us_pkt *s
     return mbuf;
 }
 
-/* Links the segments behind a head. Returns false, with what was made linked, if memory ends. */
+/*
+ * Appends the segments to a head. Returns false, with those so far appended, if the pool is empty.
+ */
 static bool link_views(struct dpdk_queue *queue, struct rte_mbuf *head, const struct us_pkt *seg)
 {
     struct rte_mbuf *last = head;
@@ -106,7 +108,7 @@ static bool link_copies(struct dpdk_queue *queue, struct rte_mbuf *head, const s
     return true;
 }
 
-/* The frame's packet goes back to be its first segment only. */
+/* Frees all segments but the first. */
 static void unlink_segments(struct rte_mbuf *head)
 {
     rte_pktmbuf_free(head->next);
@@ -114,16 +116,13 @@ static void unlink_segments(struct rte_mbuf *head)
     head->nb_segs = 1;
 }
 
-/* A frame in one piece, of which nothing is left to the device. */
+/* A single-segment frame without offloads. */
 static inline bool is_plain(const struct us_pkt *pkt)
 {
     return (pkt->flags & OFFLOADS) == 0 && pkt->next_seg == NULL;
 }
 
-/*
- * Makes the mbuf say what the packet says beyond its length. Returns false if there is no memory
- * for a segment.
- */
+/* Copies offloads and segments to the mbuf. Returns false if there is no memory for a segment. */
 static U_NOINLINE bool prepare(struct dpdk_queue *queue, struct us_pkt *pkt, struct rte_mbuf *mbuf)
 {
     mbuf->ol_flags = offloads_of(pkt);
@@ -140,13 +139,16 @@ static U_NOINLINE bool prepare(struct dpdk_queue *queue, struct us_pkt *pkt, str
     return false;
 }
 
-/* A large segment for a guest that has gone, while the one that came instead takes none. */
+/* Whether the frame needs TSO that the present guest does not accept. */
 static bool is_stale(const struct dpdk_queue *queue, const struct us_pkt *pkt)
 {
     return (pkt->flags & US_PKT_TX_TSO) != 0 && (dpdk_port_caps(queue->port) & US_CAP_TX_TSO) == 0;
 }
 
-/* It would be refused for ever. The others' segments are made anew when they are tried again. */
+/*
+ * Drops the first frame, which the driver would always reject. The segments of the others are
+ * appended again on the next attempt.
+ */
 static unsigned refuse_first(struct dpdk_queue *queue, struct rte_mbuf **mbufs, unsigned ready)
 {
     unsigned i;
@@ -166,13 +168,13 @@ static uint64_t clock_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* Whether a device that takes nothing is busy only. Not asked for more often than is useful. */
+/* Whether the link is up; if so, a device that accepts no frames is only busy. */
 static bool link_is_up(struct dpdk_queue *queue)
 {
     uint64_t now_us = clock_us();
     struct rte_eth_link link;
 
-    if (now_us - queue->link_us >= LINK_ASK_US) {
+    if (now_us - queue->link_us >= LINK_READ_US) {
         queue->link_us = now_us;
         queue->link_up = rte_eth_link_get_nowait(queue->port->id, &link) < 0 ||
                          link.link_status == RTE_ETH_LINK_UP;
@@ -181,8 +183,8 @@ static bool link_is_up(struct dpdk_queue *queue)
 }
 
 /*
- * While the link is down frames are given up, so that nobody holds on to what will be stale when it
- * is up again; TCP sends it anew.
+ * Drops frames while the link is down, so that no old frames are sent when it comes up again. TCP
+ * retransmits them.
  */
 static unsigned give_up(struct dpdk_queue *queue, struct rte_mbuf **mbufs, unsigned n)
 {

@@ -1,33 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waiting for frames: with the interrupt of the queue where the driver has one, else by short naps
- * with looks at the queue between them. A nap ends early when somebody wakes the queue.
+ * Waiting for frames: by the queue's receive interrupt if the driver has one, otherwise by short
+ * sleeps, polling the queue in between. A wake ends either.
  */
-#define _GNU_SOURCE /* ppoll */
-
 #include <errno.h>
-#include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_interrupts.h>
 
 #include "nic/dpdk_port.h"
 #include "nic/error.h"
-
-#define WAIT_MAX_US (3600ull * 1000000)
+#include "nic/wake.h"
 
 /*
- * A frame that comes during a nap waits for its end. The first naps are shorter, since a pause
- * that has just begun is likelier to end soon.
+ * A frame that arrives during a sleep waits for its end. The first sleeps are shorter, because a
+ * pause that has just begun is likelier to end soon.
  */
-#define NAP_NS_MIN 10000
-#define NAP_NS_MAX 100000
+#define SLEEP_NS_MIN 10000
+#define SLEEP_NS_MAX 100000
 
-/* The kernel rounds the end of naps by this; its default is half of our longest. */
+/* Timer slack for these sleeps; the default of 50 us is half of the longest one. */
 #define TIMER_SLACK_NS 1000
 
 #define EVENTS_MAX 4
@@ -36,11 +30,9 @@ int dpdk_wait_open(struct dpdk_queue *queue, char error[NIC_ERROR_MAX])
 {
     struct dpdk_port *port = queue->port;
 
-    queue->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (queue->wake_fd < 0) {
-        nic_error_set(error, "dpdk: out of descriptors");
-        return -1;
-    }
+    queue->wake_fd = nic_wake_open();
+    if (queue->wake_fd < 0)
+        return nic_error_set(error, "dpdk: out of descriptors");
     if (!port->interrupts)
         return 0;
     queue->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -66,42 +58,21 @@ void dpdk_wait_close(struct dpdk_queue *queue)
     queue->epoll_fd = queue->wake_fd = -1;
 }
 
-static void clear_wake(struct dpdk_queue *queue)
-{
-    uint64_t wakes;
-    ssize_t bytes = read(queue->wake_fd, &wakes, sizeof(wakes));
-
-    (void)bytes; /* only this thread reads, and a missed reset costs one more loop */
-}
-
-/* Sleeps until a descriptor is ready. Returns a negative errno value or how many are. */
-static int sleep_on(struct pollfd *fds, nfds_t count, uint64_t timeout_ns)
-{
-    struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
-                               .tv_nsec = (long)(timeout_ns % 1000000000)};
-    int ready = ppoll(fds, count, &timeout, NULL);
-
-    return ready < 0 ? (errno == EINTR ? 0 : -errno) : ready;
-}
-
-/* Whether a frame is there or may be: a driver that can't tell is taken to have one. */
+/* Whether a frame has arrived. */
 static bool has_frames(struct dpdk_queue *queue)
 {
     struct rte_mbuf *mbuf;
 
-    if (queue->waiting_at < queue->waiting_count || queue->cut.rest != NULL)
+    if (queue->waiting_at < queue->waiting_count || queue->segment.rest != NULL)
         return true;
-    queue->waiting_at = 0;
-    queue->waiting_count =
-        rte_eth_rx_burst(queue->port->id, queue->nic.queue, queue->waiting, NIC_BURST_MAX);
-    if (queue->waiting_count == 0)
+    if (dpdk_rx_more(queue) == 0)
         return false;
     mbuf = queue->waiting[0];
     rte_prefetch0(rte_pktmbuf_mtod(mbuf, void *));
     return true;
 }
 
-/* The interrupt is only armed while somebody sleeps: in between, the queue is looked at anyway. */
+/* The interrupt is armed only during the sleep; a busy loop polls the queue. */
 static int sleep_armed(struct dpdk_queue *queue, uint64_t timeout_ns)
 {
     uint16_t port_id = queue->port->id, number = queue->nic.queue;
@@ -110,56 +81,47 @@ static int sleep_armed(struct dpdk_queue *queue, uint64_t timeout_ns)
     struct rte_epoll_event events[EVENTS_MAX];
     int rc = 0;
 
-    queue->counters.sleeps++;
-    (void)rte_eth_dev_rx_intr_enable(port_id, number); /* not needed by all */
-    /* A frame that came before the interrupt was armed raises none. */
+    queue->counters.interrupt_waits++;
+    (void)rte_eth_dev_rx_intr_enable(port_id, number); /* some drivers need no arming */
+    /* A frame that arrived before arming raises no interrupt. */
     if (!has_frames(queue))
-        rc = sleep_on(fds, 2, timeout_ns);
+        rc = nic_wake_poll(fds, 2, timeout_ns);
     (void)rte_eth_dev_rx_intr_disable(port_id, number);
-    if (rc > 0 && fds[0].revents != 0)
-        (void)rte_epoll_wait(queue->epoll_fd, events, EVENTS_MAX, 0); /* clears its cause */
-    if (fds[1].revents != 0)
-        clear_wake(queue);
-    return rc < 0 ? rc : 0;
+    if (fds[0].revents != 0)
+        (void)rte_epoll_wait(queue->epoll_fd, events, EVENTS_MAX, 0); /* clears the event */
+    return rc;
 }
 
-static int sleep_by_naps(struct dpdk_queue *queue, uint64_t timeout_ns)
+static int sleep_and_poll(struct dpdk_queue *queue, uint64_t timeout_ns)
 {
     struct pollfd fd = {.fd = queue->wake_fd, .events = POLLIN};
-    uint64_t nap_ns = NAP_NS_MIN;
+    uint64_t sleep_ns = SLEEP_NS_MIN;
     int rc = 0;
 
-    queue->counters.naps++;
+    queue->counters.timed_waits++;
     (void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
-    while (timeout_ns > 0 && rc == 0 && !has_frames(queue)) {
-        nap_ns = u_min64(u_min64(nap_ns * 2, NAP_NS_MAX), timeout_ns);
-        rc = sleep_on(&fd, 1, nap_ns);
-        timeout_ns -= nap_ns;
+    while (timeout_ns > 0 && rc == 0 && fd.revents == 0 && !has_frames(queue)) {
+        sleep_ns = u_min64(u_min64(sleep_ns * 2, SLEEP_NS_MAX), timeout_ns);
+        rc = nic_wake_poll(&fd, 1, sleep_ns);
+        timeout_ns -= sleep_ns;
     }
-    if (rc > 0)
-        clear_wake(queue);
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 int dpdk_wait(struct nic *nic, uint64_t timeout_us)
 {
     struct dpdk_queue *queue = U_CONTAINER_OF(nic, struct dpdk_queue, nic);
-    uint64_t timeout_ns = u_min64(timeout_us, WAIT_MAX_US) * 1000;
+    uint64_t timeout_ns = nic_wake_timeout_ns(timeout_us);
 
     if (__atomic_load_n(&queue->port->removed, __ATOMIC_ACQUIRE))
         return -ENODEV;
     if (has_frames(queue))
         return 0;
-    return queue->epoll_fd >= 0 ? sleep_armed(queue, timeout_ns) : sleep_by_naps(queue, timeout_ns);
+    return queue->epoll_fd >= 0 ? sleep_armed(queue, timeout_ns)
+                                : sleep_and_poll(queue, timeout_ns);
 }
 
-/* Only write(), which a signal handler may call, and errno as the interrupted code had it. */
 void dpdk_wake(struct nic *nic)
 {
-    const uint64_t one = 1;
-    int saved_errno = errno;
-    ssize_t bytes = write(U_CONTAINER_OF(nic, struct dpdk_queue, nic)->wake_fd, &one, sizeof(one));
-
-    (void)bytes; /* it fails only if the counter is full, and then the sleeper is awake already */
-    errno = saved_errno;
+    nic_wake_signal(U_CONTAINER_OF(nic, struct dpdk_queue, nic)->wake_fd);
 }

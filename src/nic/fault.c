@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Does harm to the frames that pass: loses, duplicates, reorders and corrupts some of them, in
- * both directions, each with its own random numbers.
+ * Fault injection: loses, duplicates, reorders and corrupts frames in both directions, each with
+ * its own random sequence.
  *
- * What happens to a frame depends on the seed and on how many frames passed before it in its
- * direction, never on a clock, so the same calls with the same frames give the same outcome.
- * To reorder, a frame is held back until 1 to REORDER_MAX later ones have gone by. If none comes
- * it is let go after a number of polls; a sleep in wait() counts as many of them and is kept short
- * meanwhile.
+ * The fault of a frame depends on the seed and on the number of earlier frames in its direction,
+ * never on a clock, so that the same calls with the same frames have the same result. A reordered
+ * frame is held until 1 to REORDER_MAX later frames have passed. If none arrives it is released
+ * after a number of polls; a sleep in wait() counts as several polls and is shortened.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,33 +19,36 @@
 
 #define PPM_MAX 1000000
 
-/* At most this many later frames overtake one that is held back. */
+/* The maximum number of frames that overtake a held one. */
 #define REORDER_MAX 4
 
-/* A held frame is let go after as many calls of rx_burst(); one sleep counts as WAIT_POLLS. */
+/* A held frame is released after this many calls of rx_burst(); one sleep counts as WAIT_POLLS. */
 #define HOLD_POLLS 256
 #define WAIT_POLLS 64
 #define HOLD_WAIT_US 500
 
-/* Room for a burst that was not yet taken, another one whose frames are all doubled, and more. */
+/*
+ * Room for a burst that was not accepted yet, another one with all frames duplicated, and held
+ * frames.
+ */
 #define READY_MAX (4 * NIC_BURST_MAX)
 
 struct held {
     struct us_pkt *pkt;
-    unsigned behind; /* later frames that have yet to pass */
-    unsigned polls;  /* calls of rx_burst() that have yet to pass */
+    unsigned behind; /* later frames still to pass */
+    unsigned polls;  /* calls of rx_burst() still to pass */
 };
 
 struct direction {
     struct u_prng prng;
-    struct held held[REORDER_MAX]; /* the oldest first */
+    struct held held[REORDER_MAX]; /* oldest first */
     unsigned held_count;
-    struct nic_fifo ready; /* through with it: to be received or sent next */
+    struct nic_fifo ready; /* to be received or sent next */
     struct us_pkt *ready_slots[READY_MAX];
-    uint64_t frames; /* that came in */
+    uint64_t frames; /* that entered */
     uint64_t lost;
     uint64_t duplicated;
-    uint64_t not_duplicated; /* no packet for the copy, or the frame is a chain */
+    uint64_t not_duplicated; /* no packet for the copy, or the frame has several segments */
     uint64_t reordered;
     uint64_t corrupted;
 };
@@ -66,7 +68,7 @@ static struct fault *fault_of(struct nic *nic)
 
 /* ---- what happens to one frame ----------------------------------------------------------- */
 
-/* A copy of the frame in a fresh packet, or null. */
+/* Copies the frame to a new packet. Returns null if that is impossible. */
 static struct us_pkt *copy_of(struct fault *fault, const struct us_pkt *pkt)
 {
     struct us_pkt *copy;
@@ -84,14 +86,14 @@ static struct us_pkt *copy_of(struct fault *fault, const struct us_pkt *pkt)
     return copy;
 }
 
-/* The NIC's verdict on a frame was given before the harm was done, so it must go. */
+/* The checksum flags are cleared: the NIC verified the frame before the fault. */
 static void flip_bit(struct us_pkt *pkt, uint32_t bit)
 {
     pkt->data[bit / 8] = (u_u8)(pkt->data[bit / 8] ^ (1u << bit % 8));
     pkt->flags = 0;
 }
 
-/* Lets go the held frames that have waited for enough frames (`passed`) or polls. */
+/* Releases held frames after `passed` more frames or `polls` more polls. */
 static void age_held(struct direction *dir, unsigned passed, unsigned polls)
 {
     unsigned kept = 0;
@@ -111,7 +113,7 @@ static void age_held(struct direction *dir, unsigned passed, unsigned polls)
     dir->held_count = kept;
 }
 
-/* Every later frame counts, held or not: so no frame is held for longer than REORDER_MAX of them */
+/* Every frame ages the held ones, so no frame is held longer than REORDER_MAX frames. */
 static void hold(struct direction *dir, struct us_pkt *pkt, unsigned behind)
 {
     struct held *held;
@@ -124,17 +126,17 @@ static void hold(struct direction *dir, struct us_pkt *pkt, unsigned behind)
     held->polls = HOLD_POLLS;
 }
 
-static void pass(struct direction *dir, struct us_pkt *pkt)
+static void deliver(struct direction *dir, struct us_pkt *pkt)
 {
     nic_fifo_push(&dir->ready, pkt);
     age_held(dir, 1, 0);
 }
 
 /*
- * Decides on one frame and moves it on. All numbers are drawn for each frame, needed or not, so
- * the fate of one frame does not change the dice of the next.
+ * Applies faults to one frame. All random numbers are drawn for every frame, so that the fault of
+ * one frame does not change the sequence for the next.
  */
-static void harm(struct fault *fault, struct direction *dir, struct us_pkt *pkt)
+static void inject(struct fault *fault, struct direction *dir, struct us_pkt *pkt)
 {
     const struct nic_fault_config *config = &fault->config;
     bool lose = u_prng_below(&dir->prng, PPM_MAX) < config->loss_ppm;
@@ -166,7 +168,7 @@ static void harm(struct fault *fault, struct direction *dir, struct us_pkt *pkt)
         dir->reordered++;
         hold(dir, pkt, behind);
     } else {
-        pass(dir, pkt);
+        deliver(dir, pkt);
     }
     if (copy != NULL)
         nic_fifo_push(&dir->ready, copy);
@@ -174,7 +176,7 @@ static void harm(struct fault *fault, struct direction *dir, struct us_pkt *pkt)
 
 /* ---- the device -------------------------------------------------------------------------- */
 
-/* Hands the lower device what it takes of the frames that are through. */
+/* Sends frames to the lower device until it accepts no more. */
 static void send_ready(struct fault *fault)
 {
     struct nic_fifo *ready = &fault->tx.ready;
@@ -193,7 +195,7 @@ static void send_ready(struct fault *fault)
     } while (taken == n && ready->count > 0);
 }
 
-/* Lets time pass for the held frames of both directions. */
+/* Ages the held frames of both directions. */
 static void poll_held(struct fault *fault, unsigned polls)
 {
     age_held(&fault->rx, 0, polls);
@@ -215,7 +217,7 @@ static unsigned fault_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n
         unsigned received = nic_rx_burst(fault->lower, burst, n - ready->count);
 
         for (i = 0; i < received; i++)
-            harm(fault, &fault->rx, burst[i]);
+            inject(fault, &fault->rx, burst[i]);
     }
     n = u_min32(n, ready->count);
     for (i = 0; i < n; i++)
@@ -233,7 +235,7 @@ static void fault_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
     nic_release(fault_of(nic)->lower, pkts, n);
 }
 
-/* Takes frames as long as each of them would fit twice, whatever happens to it. */
+/* Accepts frames as long as there is room for two copies of each. */
 static unsigned fault_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
     struct fault *fault = fault_of(nic);
@@ -241,7 +243,7 @@ static unsigned fault_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n
     unsigned taken = 0;
 
     while (taken < n && tx->ready.count + tx->held_count + 2 <= READY_MAX)
-        harm(fault, tx, pkts[taken++]);
+        inject(fault, tx, pkts[taken++]);
     if (tx->ready.count > 0)
         send_ready(fault);
     return taken;
@@ -286,7 +288,7 @@ static void fault_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
     nic_stats(fault->lower, emit, emit_ctx);
 }
 
-static void drop_kept(struct fault *fault, struct direction *dir)
+static void drop_held(struct fault *fault, struct direction *dir)
 {
     age_held(dir, 0, HOLD_POLLS);
     while (dir->ready.count > 0) {
@@ -300,10 +302,15 @@ static void fault_close(struct nic *nic)
 {
     struct fault *fault = fault_of(nic);
 
-    drop_kept(fault, &fault->rx);
-    drop_kept(fault, &fault->tx);
+    drop_held(fault, &fault->rx);
+    drop_held(fault, &fault->tx);
     nic_close(fault->lower);
     free(fault);
+}
+
+static uint32_t fault_mtu(struct nic *nic)
+{
+    return nic_mtu(fault_of(nic)->lower);
 }
 
 static const struct nic_ops fault_ops = {
@@ -314,6 +321,7 @@ static const struct nic_ops fault_ops = {
     .tx_burst = fault_tx_burst,
     .wait = fault_wait,
     .wake = fault_wake,
+    .mtu = fault_mtu,
     .stats = fault_stats,
     .close = fault_close,
 };
@@ -335,8 +343,8 @@ static struct nic *open_queue(struct nic *lower, const struct nic_fault_config *
     fault->nic = *lower;
     fault->nic.ops = &fault_ops;
     /*
-     * A frame must be complete when it is harmed: a checksum that the device fills in later would
-     * hide the flipped bit, and a chain cannot be copied into one packet.
+     * Frames must be complete when the fault is applied: a checksum offload would hide a flipped
+     * bit, and a frame of several segments cannot be copied into one packet.
      */
     fault->nic.caps &= US_CAP_RX_CSUM | US_CAP_RX_HASH;
     fault->lower = lower;
@@ -353,12 +361,10 @@ int nic_fault_open(struct nic *queue[], unsigned queues, const struct nic_fault_
     struct nic *outer[NIC_QUEUES_MAX];
     unsigned n;
 
-    U_ASSERT(queues <= NIC_QUEUES_MAX);
+    U_ASSERT(queues > 0 && queues <= NIC_QUEUES_MAX);
     if (config->loss_ppm > PPM_MAX || config->duplicate_ppm > PPM_MAX ||
-        config->reorder_ppm > PPM_MAX || config->corrupt_ppm > PPM_MAX) {
-        nic_error_set(error, "fault: a probability is above %u parts per million", PPM_MAX);
-        return -1;
-    }
+        config->reorder_ppm > PPM_MAX || config->corrupt_ppm > PPM_MAX)
+        return nic_error_set(error, "fault: a probability is above %u parts per million", PPM_MAX);
     for (n = 0; n < queues; n++) {
         outer[n] = open_queue(queue[n], config);
         if (outer[n] == NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text form of the harm that fault.c does: "loss=5%,reorder=5%,dup=2%,corrupt=0.1%,seed=7". */
+/* Parses fault specifications: "loss=5%,reorder=5%,dup=2%,corrupt=0.1%,seed=7". */
 #include <string.h>
 
 #include "base/base.h"
@@ -8,142 +8,101 @@
 
 #define PPM_MAX 1000000
 #define PPM_PER_PERCENT 10000
+#define EXPECTED "expected loss=, dup=, reorder=, corrupt= or seed="
 
-/* One "key=value" of the spec. */
-struct part {
-    const char *text;
-    size_t len; /* of the whole part */
-    const char *value;
-    size_t value_len;
+static const struct {
+    const char *name;
+    size_t offset; /* of a uint32_t in struct nic_fault_config */
+} probabilities[] = {
+    {"loss=", offsetof(struct nic_fault_config, loss_ppm)},
+    {"dup=", offsetof(struct nic_fault_config, duplicate_ppm)},
+    {"reorder=", offsetof(struct nic_fault_config, reorder_ppm)},
+    {"corrupt=", offsetof(struct nic_fault_config, corrupt_ppm)},
 };
 
-enum key { KEY_LOSS, KEY_DUP, KEY_REORDER, KEY_CORRUPT, KEY_SEED, KEY_COUNT };
+#define SEED U_ARRAY_LEN(probabilities)
 
-static const char *const key_names[KEY_COUNT] = {"loss", "dup", "reorder", "corrupt", "seed"};
-
-static bool is_digit(char c)
+/* Reads digits up to `end`. Returns the first other character, or null if there are no digits. */
+static const char *read_digits(const char *at, const char *end, uint64_t *value)
 {
-    return c >= '0' && c <= '9';
-}
+    const char *start = at;
 
-static int fail(const struct part *part, const char *allowed, char error[NIC_ERROR_MAX])
-{
-    nic_error_set(error, "%.*s: %s", (int)u_min64(part->len, 80), part->text, allowed);
-    return -1;
-}
+    for (*value = 0; at < end && *at >= '0' && *at <= '9'; at++) {
+        unsigned digit = (unsigned)(*at - '0');
 
-static int parse_seed(const struct part *part, uint64_t *seed, char error[NIC_ERROR_MAX])
-{
-    uint64_t value = 0;
-    size_t i;
-
-    if (part->value_len == 0)
-        return fail(part, "a whole number, for instance seed=7", error);
-    for (i = 0; i < part->value_len; i++) {
-        unsigned digit = (unsigned)(part->value[i] - '0');
-
-        if (!is_digit(part->value[i]))
-            return fail(part, "a whole number, for instance seed=7", error);
-        if (value > (UINT64_MAX - digit) / 10)
-            return fail(part, "below 2^64", error);
-        value = value * 10 + digit;
+        if (*value > (UINT64_MAX - digit) / 10)
+            return NULL;
+        *value = *value * 10 + digit;
     }
-    *seed = value;
-    return 0;
+    return at > start ? at : NULL;
 }
 
-/* Digits, then a point and one to four digits if any, then a percent sign. */
-static int parse_percent(const struct part *part, uint32_t *ppm, char error[NIC_ERROR_MAX])
+/* Digits, optionally a point and one to four digits, a percent sign. */
+static bool read_percent(const char *at, const char *end, uint32_t *ppm)
 {
-    const char *p = part->value;
-    const char *end = part->value + part->value_len;
-    uint32_t value = 0;
-    uint32_t unit;
+    uint32_t unit = PPM_PER_PERCENT;
+    uint64_t value;
 
-    if (p == end || !is_digit(*p) || end[-1] != '%')
-        return fail(part, "a percentage, for instance 5% or 0.1%", error);
-    for (; is_digit(*p); p++) {
-        value = value * 10 + (uint32_t)(*p - '0') * PPM_PER_PERCENT;
-        if (value > PPM_MAX)
-            return fail(part, "between 0% and 100%", error);
+    at = read_digits(at, end, &value);
+    if (at == NULL || value > 100)
+        return false;
+    value *= PPM_PER_PERCENT;
+    if (at < end && *at == '.') {
+        for (at++; at < end && *at >= '0' && *at <= '9' && unit > 1; at++) {
+            unit /= 10;
+            value += (uint32_t)(*at - '0') * unit;
+        }
+        if (unit == PPM_PER_PERCENT)
+            return false;
     }
-    if (*p == '.') {
-        p++;
-        if (!is_digit(*p))
-            return fail(part, "a digit must follow the point", error);
-        for (unit = PPM_PER_PERCENT / 10; is_digit(*p) && unit > 0; p++, unit /= 10)
-            value += (uint32_t)(*p - '0') * unit;
-        if (is_digit(*p))
-            return fail(part, "at most four digits after the point", error);
-    }
-    if (p + 1 != end)
-        return fail(part, "a percentage, for instance 5% or 0.1%", error);
-    if (value > PPM_MAX)
-        return fail(part, "between 0% and 100%", error);
-    *ppm = value;
-    return 0;
+    *ppm = (uint32_t)value;
+    return at + 1 == end && *at == '%' && value <= PPM_MAX;
 }
 
-static enum key find_key(const struct part *part)
+static bool begins_with(const char *text, size_t len, const char *name)
 {
-    size_t key_len = (size_t)(part->value - 1 - part->text);
-    int key;
-
-    for (key = 0; key < KEY_COUNT; key++)
-        if (strlen(key_names[key]) == key_len && memcmp(key_names[key], part->text, key_len) == 0)
-            break;
-    return (enum key)key;
+    return len >= strlen(name) && memcmp(text, name, strlen(name)) == 0;
 }
 
-static int parse_part(struct part *part, unsigned *seen, struct nic_fault_config *config,
+/* One "name=value". Bit i of *seen: probabilities[i], or the seed, was given before. */
+static int parse_part(const char *text, size_t len, unsigned *seen, struct nic_fault_config *config,
                       char error[NIC_ERROR_MAX])
 {
-    const char *equals = memchr(part->text, '=', part->len);
-    enum key key;
+    int shown = (int)u_min64(len, 80);
+    const char *end = text + len;
+    unsigned key = 0;
 
-    if (part->len == 0) {
-        nic_error_set(error, "a part is empty; expected loss=, dup=, reorder=, corrupt= or seed=");
-        return -1;
-    }
-    if (equals == NULL)
-        return fail(part, "expected loss=, dup=, reorder=, corrupt= or seed=", error);
-    part->value = equals + 1;
-    part->value_len = part->len - (size_t)(part->value - part->text);
-    key = find_key(part);
-    if (key != KEY_COUNT && (*seen & 1u << key) != 0)
-        return fail(part, "given twice", error);
+    while (key < SEED && !begins_with(text, len, probabilities[key].name))
+        key++;
+    if (key == SEED && !begins_with(text, len, "seed="))
+        return nic_error_set(error, "\"%.*s\": " EXPECTED, shown, text);
+    if ((*seen & 1u << key) != 0)
+        return nic_error_set(error, "%.*s: given twice", shown, text);
     *seen |= 1u << key;
-
-    switch (key) {
-    case KEY_LOSS:
-        return parse_percent(part, &config->loss_ppm, error);
-    case KEY_DUP:
-        return parse_percent(part, &config->duplicate_ppm, error);
-    case KEY_REORDER:
-        return parse_percent(part, &config->reorder_ppm, error);
-    case KEY_CORRUPT:
-        return parse_percent(part, &config->corrupt_ppm, error);
-    case KEY_SEED:
-        return parse_seed(part, &config->seed, error);
-    case KEY_COUNT:
-        break;
-    }
-    return fail(part, "unknown; loss, dup, reorder, corrupt and seed are known", error);
+    if (key == SEED && read_digits(text + strlen("seed="), end, &config->seed) != end)
+        return nic_error_set(error, "%.*s: a number below 2^64, for instance seed=7", shown, text);
+    if (key != SEED &&
+        !read_percent(text + strlen(probabilities[key].name), end,
+                      (uint32_t *)(void *)((char *)config + probabilities[key].offset)))
+        return nic_error_set(error,
+                             "%.*s: a percentage up to 100%% with at most four decimals, for "
+                             "instance 5%% or 0.1%%",
+                             shown, text);
+    return 0;
 }
 
 int nic_fault_parse(const char *spec, struct nic_fault_config *config, char error[NIC_ERROR_MAX])
 {
     struct nic_fault_config parsed = {.seed = 1};
-    struct part part = {.text = spec};
     unsigned seen = 0;
+    size_t len;
 
-    for (;;) {
-        part.len = strcspn(part.text, ",");
-        if (parse_part(&part, &seen, &parsed, error) < 0)
+    for (;; spec += len + 1) {
+        len = strcspn(spec, ",");
+        if (parse_part(spec, len, &seen, &parsed, error) < 0)
             return -1;
-        if (part.text[part.len] == '\0')
+        if (spec[len] == '\0')
             break;
-        part.text += part.len + 1;
     }
     *config = parsed;
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A bounded queue of packets on memory of the caller. */
+/* A bounded FIFO of packets in memory of the caller. */
 #ifndef NIC_FIFO_H
 #define NIC_FIFO_H
 
@@ -7,13 +7,13 @@
 #include "ubase/pkt.h"
 
 struct nic_fifo {
-    struct us_pkt **slots; /* capacity of them, the user's memory */
+    struct us_pkt **slots; /* capacity of them, owned by the caller */
     unsigned capacity;
     unsigned head; /* the oldest */
     unsigned count;
 };
 
-/* The slot that is `steps` behind slot `from`; steps <= capacity. A division would cost more. */
+/* The slot `steps` after slot `from`, steps <= capacity. Avoids a division. */
 static inline unsigned nic_fifo_slot(const struct nic_fifo *fifo, unsigned from, unsigned steps)
 {
     unsigned slot = from + steps;
@@ -21,7 +21,7 @@ static inline unsigned nic_fifo_slot(const struct nic_fifo *fifo, unsigned from,
     return slot < fifo->capacity ? slot : slot - fifo->capacity;
 }
 
-/* The slot behind slot `from`. */
+/* The slot after slot `from`. */
 static inline unsigned nic_fifo_next(const struct nic_fifo *fifo, unsigned from)
 {
     return U_UNLIKELY(from + 1 == fifo->capacity) ? 0 : from + 1;
@@ -35,14 +35,14 @@ static inline void nic_fifo_push(struct nic_fifo *fifo, struct us_pkt *pkt)
     fifo->count++;
 }
 
-/* The packet that is `index` behind the oldest; it stays in the queue. index < count. */
+/* The packet at `index` from the oldest, which stays in the queue. index < count. */
 static inline struct us_pkt *nic_fifo_at(const struct nic_fifo *fifo, unsigned index)
 {
     U_ASSERT(index < fifo->count);
     return fifo->slots[nic_fifo_slot(fifo, fifo->head, index)];
 }
 
-/* Takes the oldest packet out. The queue must not be empty. */
+/* Removes the oldest packet. The queue must not be empty. */
 static inline struct us_pkt *nic_fifo_pop(struct nic_fifo *fifo)
 {
     struct us_pkt *pkt = nic_fifo_at(fifo, 0);

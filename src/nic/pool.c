@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A fixed number of packets behind a stack of the free ones. Last in, first out: the buffer that
- * is lent next is the one that is most likely still in the cache.
+ * A pool of packets with a LIFO stack of the free ones: the most recently released buffer is the
+ * likeliest to be in the cache.
  */
 #include "nic/pool.h"
 
@@ -27,13 +27,13 @@
 #define ASAN_UNPOISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
 #endif
 
-/* Buffers are multiples of this: 2 KiB for an MTU of 1500, 10 KiB for jumbo frames. */
+/* Buffer sizes are multiples of this: 2 KiB for an MTU of 1500, 10 KiB for jumbo frames. */
 #define BUFFER_UNIT_BYTES 2048
 #define VLAN_TAG_BYTES 4
 
 /*
- * owner[0] of a packet is its buffer, owner[1] the pool while it is lent and null while it is
- * free. Nobody but the pool writes these.
+ * us_pkt.owner[0] is the packet's buffer, owner[1] the pool while the packet is in use and null
+ * while it is free. Only the pool writes them.
  */
 struct nic_pool {
     struct us_pkt *pkts;
@@ -62,11 +62,11 @@ struct nic_pool *nic_pool_create_on(void *buffers, unsigned count, uint32_t buff
     pool->count = count;
     pool->buffer_bytes = buffer_bytes;
     pool->buffers = buffers;
-    pool->pkts =
-        aligned_alloc(U_LINE_BYTES, round_up(count * (uint32_t)sizeof(*pool->pkts), U_LINE_BYTES));
+    pool->pkts = aligned_alloc(U_CACHE_LINE_BYTES,
+                               round_up(count * (uint32_t)sizeof(*pool->pkts), U_CACHE_LINE_BYTES));
     pool->free_pkts = calloc(count, sizeof(struct us_pkt *));
     if (pool->pkts == NULL || pool->free_pkts == NULL) {
-        pool->buffers = NULL; /* they are not poisoned */
+        pool->buffers = NULL; /* they are not poisoned yet */
         nic_pool_destroy(pool);
         return NULL;
     }
@@ -91,7 +91,7 @@ struct nic_pool *nic_pool_create(unsigned count, uint32_t mtu)
     buffer_bytes =
         round_up(NIC_POOL_HEADROOM_BYTES + NIC_ETH_HEADER_BYTES + VLAN_TAG_BYTES + mtu + 1,
                  BUFFER_UNIT_BYTES);
-    buffers = aligned_alloc(U_LINE_BYTES, (size_t)count * buffer_bytes);
+    buffers = aligned_alloc(U_CACHE_LINE_BYTES, (size_t)count * buffer_bytes);
     pool = buffers != NULL ? nic_pool_create_on(buffers, count, buffer_bytes) : NULL;
     if (pool == NULL) {
         free(buffers);
@@ -125,7 +125,7 @@ void nic_pool_destroy(struct nic_pool *pool)
     free(pool);
 }
 
-/* Makes a packet look new, whatever its last user left in it. */
+/* Resets all fields that a previous user may have changed. */
 static inline void reset_pkt(struct us_pkt *pkt, uint32_t buffer_bytes)
 {
     pkt->data = (u_u8 *)pkt->owner[0] + NIC_POOL_HEADROOM_BYTES;
@@ -142,7 +142,7 @@ static inline void reset_pkt(struct us_pkt *pkt, uint32_t buffer_bytes)
     pkt->l4_len = 0;
 }
 
-unsigned nic_pool_take(struct nic_pool *pool, struct us_pkt **pkts, unsigned n)
+unsigned nic_pool_alloc(struct nic_pool *pool, struct us_pkt **pkts, unsigned n)
 {
     uint32_t buffer_bytes = pool->buffer_bytes;
     struct us_pkt **top;
@@ -166,7 +166,7 @@ unsigned nic_pool_take(struct nic_pool *pool, struct us_pkt **pkts, unsigned n)
     return n;
 }
 
-void nic_pool_give(struct nic_pool *pool, struct us_pkt *const *pkts, unsigned n)
+void nic_pool_release(struct nic_pool *pool, struct us_pkt *const *pkts, unsigned n)
 {
     struct us_pkt **top = pool->free_pkts + pool->free_count;
     unsigned i;
@@ -188,7 +188,7 @@ uint64_t nic_pool_exhausted(const struct nic_pool *pool)
     return pool->exhausted;
 }
 
-unsigned nic_pool_lent(const struct nic_pool *pool)
+unsigned nic_pool_in_use(const struct nic_pool *pool)
 {
     return pool->count - pool->free_count;
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A bounded queue of words from one thread to one other.
+ * A bounded queue of words from one producer thread to one consumer thread.
  *
- * Invariants and orderings: `tail` counts what was put in and is written by the producer only,
- * `head` counts what was taken out and is written by the consumer only; both wrap. tail - head is
- * the number of words in the ring and never exceeds the capacity.
- *   - put: the slots are written, then tail is stored with release; take loads tail with acquire,
- *     so whoever sees the count sees the words and what was written before them.
- *   - take: the slots are read, then head is stored with release; put loads head with acquire, so a
- *     slot is not written again before it has been read.
- * Each side keeps the other's counter as it last saw it, on a cache line of its own, and looks
- * again only when the ring seems full or empty.
+ * Invariants and memory ordering: `tail` counts the words put in and is written by the producer
+ * only, `head` counts the words taken out and is written by the consumer only; both wrap. tail -
+ * head is the number of words in the ring and never exceeds the capacity.
+ * - put: the producer writes the slots, then stores tail with release order; take loads tail with
+ *   acquire order, so the consumer sees the words and all stores before them.
+ * - take: the consumer reads the slots, then stores head with release order; put loads head with
+ *   acquire order, so a slot is not overwritten before it was read.
+ * Each side caches the other's counter and reloads it only when the ring seems full or empty.
  */
 #ifndef NIC_RING_H
 #define NIC_RING_H
@@ -22,23 +21,23 @@
 #include "base/base.h"
 
 struct nic_ring {
-    _Alignas(U_LINE_BYTES) _Atomic uint32_t tail;
-    uint32_t head_seen; /* the producer's */
-    _Alignas(U_LINE_BYTES) _Atomic uint32_t head;
-    uint32_t tail_seen;                       /* the consumer's */
-    _Alignas(U_LINE_BYTES) uint32_t capacity; /* a power of two */
+    _Alignas(U_CACHE_LINE_BYTES) _Atomic uint32_t tail;
+    uint32_t head_seen; /* the producer's copy of head */
+    _Alignas(U_CACHE_LINE_BYTES) _Atomic uint32_t head;
+    uint32_t tail_seen;                             /* the consumer's copy of tail */
+    _Alignas(U_CACHE_LINE_BYTES) uint32_t capacity; /* a power of two */
     uintptr_t slots[];
 };
 
-/* Returns null if there is no memory. The capacity is a power of two. free() ends it. */
+/* Returns null if there is no memory. The capacity is a power of two. Freed by free(). */
 static inline struct nic_ring *nic_ring_create(uint32_t capacity)
 {
     size_t bytes = sizeof(struct nic_ring) + capacity * sizeof(uintptr_t);
     struct nic_ring *ring;
 
     U_ASSERT(capacity > 0 && (capacity & (capacity - 1)) == 0);
-    bytes = (bytes + U_LINE_BYTES - 1) / U_LINE_BYTES * U_LINE_BYTES;
-    ring = aligned_alloc(U_LINE_BYTES, bytes);
+    bytes = (bytes + U_CACHE_LINE_BYTES - 1) / U_CACHE_LINE_BYTES * U_CACHE_LINE_BYTES;
+    ring = aligned_alloc(U_CACHE_LINE_BYTES, bytes);
     if (!ring)
         return NULL;
     atomic_init(&ring->tail, 0);

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The hash of a flow, and the headers that it is made of.
- */
+/* Receive side scaling: the hash of a flow and the headers that it is computed from; see rss.h. */
 #include "nic/rss.h"
 
 #include <string.h>
 
-#define KEY_HIGH 0xe3
-#define KEY_LOW 0x4b
-#define KEY_WORD (KEY_HIGH << 8 | KEY_LOW)
-#define KEY_FOUR_BYTES KEY_HIGH, KEY_LOW, KEY_HIGH, KEY_LOW
+#include "base/siphash.h"
 
-/*
- * Of the words whose sixteen rotations are linearly independent (so that no two sums of words have
- * the same hash) one of the few with which the last bits of the ports, which are what tells one
- * client's connections apart, decide the last bits of the hash.
- */
-const uint8_t nic_rss_key[NIC_RSS_KEY_BYTES] = {
-    KEY_FOUR_BYTES, KEY_FOUR_BYTES, KEY_FOUR_BYTES, KEY_FOUR_BYTES, KEY_FOUR_BYTES,
-    KEY_FOUR_BYTES, KEY_FOUR_BYTES, KEY_FOUR_BYTES, KEY_FOUR_BYTES, KEY_FOUR_BYTES,
-    KEY_FOUR_BYTES, KEY_FOUR_BYTES, KEY_FOUR_BYTES,
+/* Addresses and ports of IPv6, in the order in which they are hashed. */
+#define INPUT_BYTES_MAX 36
+
+/* Offsets of the peer's port in the hash input. */
+enum { PORT_AT_IP4 = 8, PORT_AT_IP6 = 32 };
+
+/* Bits of the hash that index the indirection table. */
+#define INDEX_BITS 7
+
+uint8_t nic_rss_key[NIC_RSS_KEY_BYTES] = {
+    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43,
+    0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb,
+    0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01,
+    0xfa, 0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d,
 };
+
+/* The XOR contribution of each half byte of the input to the hash with this key. */
+static uint32_t half_byte_hash[2 * INPUT_BYTES_MAX][16];
+static bool half_bytes_are_hashed; /* else nic_rss_key_choose() was not called yet */
 
 /* ---- the hash ---------------------------------------------------------------------------- */
 
@@ -42,32 +46,98 @@ uint32_t nic_rss_toeplitz(const uint8_t *key, const uint8_t *input, size_t input
     return hash;
 }
 
-/* The sum of the 16-bit words of an address. */
-static uint32_t fold(const uint8_t *addr, unsigned bytes)
+/* Writes addresses, then ports, in packet order. Returns the number of bytes. */
+static size_t flow_input(const struct nic_rss_flow *flow, uint8_t input[INPUT_BYTES_MAX])
 {
-    uint32_t sum = 0;
-    unsigned i;
+    size_t bytes = flow->is_ip6 ? 16 : 4;
 
-    for (i = 0; i < bytes; i += 2)
-        sum ^= (uint32_t)addr[i] << 8 | addr[i + 1];
-    return sum;
+    memcpy(input, flow->from.addr, bytes);
+    memcpy(input + bytes, flow->to.addr, bytes);
+    bytes *= 2;
+    if (!flow->has_ports)
+        return bytes;
+    input[bytes] = (uint8_t)(flow->from.port >> 8);
+    input[bytes + 1] = (uint8_t)flow->from.port;
+    input[bytes + 2] = (uint8_t)(flow->to.port >> 8);
+    input[bytes + 3] = (uint8_t)flow->to.port;
+    return bytes + 4;
 }
 
 uint32_t nic_rss_hash(const struct nic_rss_flow *flow)
 {
-    unsigned bytes = flow->is_ip6 ? 16 : 4;
-    uint32_t sum = fold(flow->from.addr, bytes) ^ fold(flow->to.addr, bytes);
-    uint32_t window = (uint32_t)KEY_WORD << 16 | KEY_WORD;
+    uint8_t input[INPUT_BYTES_MAX];
+    size_t bytes = flow_input(flow, input);
     uint32_t hash = 0;
-    unsigned bit;
+    size_t i;
 
-    if (flow->has_ports)
-        sum ^= (uint32_t)flow->from.port ^ flow->to.port;
-    for (bit = 0; bit < 16; bit++) {
-        hash ^= window & (0u - (sum >> (15 - bit) & 1u));
-        window = window << 1 | window >> 31;
-    }
+    if (!half_bytes_are_hashed)
+        return nic_rss_toeplitz(nic_rss_key, input, bytes);
+    for (i = 0; i < bytes; i++)
+        hash ^= half_byte_hash[2 * i][input[i] >> 4] ^ half_byte_hash[2 * i + 1][input[i] & 15];
     return hash;
+}
+
+/* ---- the key ----------------------------------------------------------------------------- */
+
+static unsigned key_bit(unsigned bit)
+{
+    return nic_rss_key[bit / 8] >> (7 - bit % 8) & 1u;
+}
+
+/*
+ * Whether, for each n up to INDEX_BITS, the last n bits of a port map one to one to the last n bits
+ * of the hash while its other bits are constant: no leading minor of the matrix of this map is 0,
+ * so that Gaussian elimination needs no row exchange.
+ */
+static bool key_spreads_ports(unsigned port_at)
+{
+    unsigned rows[INDEX_BITS] = {0};
+    unsigned i, j;
+
+    for (i = 0; i < INDEX_BITS; i++) {
+        for (j = 0; j < INDEX_BITS; j++) /* bit i of the hash, by bit j of the port */
+            rows[i] |= key_bit(8 * port_at + 15 - j + 31 - i) << j;
+    }
+    for (i = 0; i < INDEX_BITS; i++) {
+        if (!(rows[i] >> i & 1u))
+            return false;
+        for (j = i + 1; j < INDEX_BITS; j++)
+            rows[j] ^= rows[j] >> i & 1u ? rows[i] : 0;
+    }
+    return true;
+}
+
+/* Increments the two key bytes that determine this property; one of 128 values has it. */
+static void key_make_spread_ports(unsigned port_at)
+{
+    uint8_t *bytes = nic_rss_key + port_at + 4;
+    unsigned n;
+
+    for (n = 0; n < 65536 && !key_spreads_ports(port_at); n++) {
+        bytes[1]++;
+        bytes[0] = (uint8_t)(bytes[0] + (bytes[1] == 0));
+    }
+}
+
+void nic_rss_key_choose(const uint8_t secret[NIC_RSS_SECRET_BYTES])
+{
+    uint8_t input[INPUT_BYTES_MAX];
+    unsigned i;
+
+    for (i = 0; i < NIC_RSS_KEY_BYTES; i++) {
+        uint8_t label = (uint8_t)i;
+
+        nic_rss_key[i] = (uint8_t)u_siphash24(secret, &label, 1);
+    }
+    key_make_spread_ports(PORT_AT_IP4);
+    key_make_spread_ports(PORT_AT_IP6);
+    memset(input, 0, sizeof(input));
+    for (i = 0; i < 2 * INPUT_BYTES_MAX * 16; i++) {
+        input[i / 32] = (uint8_t)(i & 16 ? i & 15 : (i & 15) << 4);
+        half_byte_hash[i / 16][i % 16] = nic_rss_toeplitz(nic_rss_key, input, INPUT_BYTES_MAX);
+        input[i / 32] = 0;
+    }
+    half_bytes_are_hashed = true;
 }
 
 /* ---- the headers ------------------------------------------------------------------------- */
@@ -95,11 +165,11 @@ enum {
 
 enum part { PART_WHOLE, PART_FIRST, PART_LATER };
 
-/* Extension headers that are walked; the stack takes no more either. */
+/* Maximum number of extension headers, as in the stack. */
 #define EXTENSIONS_MAX 8
 
-/* What is left of the frame behind the headers that were read. */
-struct rest {
+/* The part of the frame that was not parsed yet. */
+struct unparsed {
     const uint8_t *at;
     size_t len;
 };
@@ -109,7 +179,7 @@ static unsigned be16_at(const uint8_t *at)
     return (unsigned)at[0] << 8 | at[1];
 }
 
-static bool rest_skip(struct rest *rest, size_t bytes)
+static bool rest_skip(struct unparsed *rest, size_t bytes)
 {
     if (rest->len < bytes)
         return false;
@@ -124,8 +194,8 @@ static void take_addrs(struct nic_rss_flow *flow, const uint8_t *addrs, size_t b
     memcpy(flow->to.addr, addrs + bytes, bytes);
 }
 
-/* Ports stand at the beginning of TCP and UDP alike. A cut header leaves the flow without. */
-static void take_ports(struct nic_rss_flow *flow, unsigned protocol, const struct rest *rest)
+/* Reads the ports of TCP and UDP. A truncated header leaves the flow without ports. */
+static void take_ports(struct nic_rss_flow *flow, unsigned protocol, const struct unparsed *rest)
 {
     if ((protocol != PROTOCOL_TCP && protocol != PROTOCOL_UDP) || rest->len < 4)
         return;
@@ -134,8 +204,8 @@ static void take_ports(struct nic_rss_flow *flow, unsigned protocol, const struc
     flow->to.port = (uint16_t)be16_at(rest->at + 2);
 }
 
-/* Reads the header of IPv4. Returns false if it is cut or wrong. */
-static bool read_ip4(struct rest *rest, struct nic_rss_flow *flow, unsigned *protocol,
+/* Parses an IPv4 header. Returns false if it is truncated or malformed. */
+static bool read_ip4(struct unparsed *rest, struct nic_rss_flow *flow, unsigned *protocol,
                      enum part *part)
 {
     const uint8_t *ip = rest->at;
@@ -160,8 +230,8 @@ static enum part read_fragment6(const uint8_t *extension, struct nic_rss_flow *f
     return bits == 0 ? PART_WHOLE : bits & IP6_OFFSET_BITS ? PART_LATER : PART_FIRST;
 }
 
-/* The same for IPv6 and its extension headers, up to that of a fragment. */
-static bool read_ip6(struct rest *rest, struct nic_rss_flow *flow, unsigned *protocol,
+/* Parses an IPv6 header and its extension headers, up to a fragment header. */
+static bool read_ip6(struct unparsed *rest, struct nic_rss_flow *flow, unsigned *protocol,
                      enum part *part)
 {
     const uint8_t *ip = rest->at;
@@ -205,8 +275,8 @@ static bool is_discovery(unsigned type)
     return (type >= 130 && type <= 137) || type == 143;
 }
 
-/* An ICMP message: what it quotes decides, if it is an error. */
-static enum nic_rss_kind classify_icmp(struct rest rest, struct nic_rss_flow *flow)
+/* Classifies an ICMP message. An error belongs to the flow of the packet that it quotes. */
+static enum nic_rss_kind classify_icmp(struct unparsed rest, struct nic_rss_flow *flow)
 {
     struct nic_rss_flow quoted = {0};
     unsigned protocol;
@@ -215,7 +285,7 @@ static enum nic_rss_kind classify_icmp(struct rest rest, struct nic_rss_flow *fl
     if (rest.len < 8)
         return NIC_RSS_FLOW;
     if (flow->is_ip6 && is_discovery(rest.at[0]))
-        return NIC_RSS_ALL;
+        return NIC_RSS_BROADCAST;
     if (!is_icmp_error(flow->is_ip6, rest.at[0]))
         return NIC_RSS_FLOW;
     rest_skip(&rest, 8);
@@ -225,10 +295,12 @@ static enum nic_rss_kind classify_icmp(struct rest rest, struct nic_rss_flow *fl
     if (part != PART_LATER)
         take_ports(&quoted, protocol, &rest);
     *flow = quoted;
+    flow->from = quoted.to;
+    flow->to = quoted.from;
     return NIC_RSS_FLOW;
 }
 
-static enum nic_rss_kind classify_ip(struct rest rest, bool is_ip6, struct nic_rss_flow *flow)
+static enum nic_rss_kind classify_ip(struct unparsed rest, bool is_ip6, struct nic_rss_flow *flow)
 {
     unsigned protocol;
     enum part part;
@@ -249,7 +321,7 @@ static enum nic_rss_kind classify_ip(struct rest rest, bool is_ip6, struct nic_r
 
 enum nic_rss_kind nic_rss_classify(const struct us_pkt *pkt, struct nic_rss_flow *flow)
 {
-    struct rest rest = {pkt->data, pkt->len};
+    struct unparsed rest = {pkt->data, pkt->len};
     unsigned type;
 
     flow->has_ports = false;
@@ -263,5 +335,5 @@ enum nic_rss_kind nic_rss_classify(const struct us_pkt *pkt, struct nic_rss_flow
     }
     if (type == ETHER_TYPE_IP4 || type == ETHER_TYPE_IP6)
         return classify_ip(rest, type == ETHER_TYPE_IP6, flow);
-    return type == ETHER_TYPE_ARP ? NIC_RSS_ALL : NIC_RSS_OTHER;
+    return type == ETHER_TYPE_ARP ? NIC_RSS_BROADCAST : NIC_RSS_OTHER;
 }

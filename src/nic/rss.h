@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which worker a frame belongs to: a function of its addresses and ports, the one that NICs compute
- * to spread flows over their queues (receive side scaling).
+ * Receive side scaling (RSS): the lane that a frame belongs to, computed from its addresses and
+ * ports as NICs do to spread flows over queues. A lane is the nic of one worker thread
+ * (nic/steer.h).
  *
- * The hash is Toeplitz's with a key that repeats every 16 bits. So both directions of a flow have
- * the same hash, which lets an ICMP error find the connection that it is about, and the hash
- * depends on the sum (exclusive or) of all 16-bit words only, so in software it is one short table
- * look-up. Its last seven bits choose from a table of 128 entries, which numbers the lanes in turn.
+ * The hash is Toeplitz's with a random key: a peer that knew the key could choose addresses and
+ * ports so that all its connections load the same worker. The last seven bits of the hash index an
+ * indirection table of 128 entries, which assigns lanes round-robin.
  *
- * What is hashed: TCP and UDP by addresses and ports; ICMP errors by those of the packet that they
- * quote; all else by addresses only. NICs take fragments for such; nic/frag_lanes.h does better.
+ * Hash input: TCP and UDP by addresses and ports; ICMP errors by those of the quoted packet, with
+ * its ends swapped; everything else by addresses only. NICs hash fragments by addresses only;
+ * nic/frag_steer.h assigns them to the lane of their flow.
  */
 #ifndef NIC_RSS_H
 #define NIC_RSS_H
@@ -20,14 +21,24 @@
 
 #include "ubase/pkt.h"
 
-/* As many as any device takes; the first 40 are those that a flow of IPv6 needs. */
+/* The largest key of any device; IPv6 flows need the first 40 bytes. */
 #define NIC_RSS_KEY_BYTES 52
 
 #define NIC_RSS_TABLE_SIZE 128
 
-extern const uint8_t nic_rss_key[NIC_RSS_KEY_BYTES];
+/* The key in use: a fixed default until nic_rss_key_choose(). */
+extern uint8_t nic_rss_key[NIC_RSS_KEY_BYTES];
 
-/* One end of a flow; ports 0 for what has none. */
+#define NIC_RSS_SECRET_BYTES 16
+
+/*
+ * Derives the key from random bytes, before any device is opened and any thread runs. Every key has
+ * this property: 128 connections of one client from consecutive ports, the first one a multiple of
+ * 128, map to 128 different entries of the table.
+ */
+void nic_rss_key_choose(const uint8_t secret[NIC_RSS_SECRET_BYTES]);
+
+/* One end of a flow; the port is 0 for protocols without ports. */
 struct nic_rss_end {
     uint8_t addr[16]; /* network byte order; IPv4 uses the first four */
     uint16_t port;
@@ -38,30 +49,30 @@ struct nic_rss_flow {
     bool has_ports;
     struct nic_rss_end from;
     struct nic_rss_end to;
-    uint32_t ident; /* of a fragment: which datagram it is a part of */
-    bool is_first;  /* of a fragment: the datagram's beginning */
+    uint32_t ident; /* of a fragment: the datagram's identification */
+    bool is_first;  /* of a fragment: it is the datagram's first */
 };
 
 enum nic_rss_kind {
-    NIC_RSS_FLOW = 0, /* one lane's: *flow is filled in */
-    NIC_RSS_FRAGMENT, /* likewise, with ports in the first fragment only: nic/frag_lanes.h */
-    NIC_RSS_ALL,      /* ARP, neighbour and router discovery: every lane has to hear it */
-    NIC_RSS_OTHER     /* not IP, or malformed: any lane may drop and count it */
+    NIC_RSS_FLOW = 0,  /* belongs to the lane of *flow */
+    NIC_RSS_FRAGMENT,  /* a fragment: *flow has ports in the first one only (nic/frag_steer.h) */
+    NIC_RSS_BROADCAST, /* ARP, neighbour and router discovery: for every lane */
+    NIC_RSS_OTHER      /* not IP, or malformed: any lane drops and counts it */
 };
 
-/* The hash for any key; it has at least input_bytes + 4 bytes. */
+/* The Toeplitz hash with any key of at least input_bytes + 4 bytes. */
 uint32_t nic_rss_toeplitz(const uint8_t *key, const uint8_t *input, size_t input_bytes);
 
-/* The hash of a flow with nic_rss_key. */
+/* The hash of a received packet's flow with nic_rss_key; `to` is the local end. */
 uint32_t nic_rss_hash(const struct nic_rss_flow *flow);
 
-/* Looks at the headers of a received frame, a VLAN tag and extension headers of IPv6 included. */
+/* Classifies a received frame by its headers; skips a VLAN tag and IPv6 extension headers. */
 enum nic_rss_kind nic_rss_classify(const struct us_pkt *pkt, struct nic_rss_flow *flow);
 
-/* The entry of the table at a place (0..NIC_RSS_TABLE_SIZE-1), for programming a device. */
-static inline unsigned nic_rss_table(unsigned place, unsigned lanes)
+/* The lane in entry 0..NIC_RSS_TABLE_SIZE-1 of the indirection table. */
+static inline unsigned nic_rss_table(unsigned entry, unsigned lanes)
 {
-    return place % lanes;
+    return entry % lanes;
 }
 
 /* The lane of a hash among 1..NIC_RSS_TABLE_SIZE lanes. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether a device that promises to spread flows as nic/rss.h does keeps its word, found out by
- * what arrives. What a device was told and says when asked is not yet what it does: drivers swap
- * the bytes of keys, hash other fields, or answer with what they were told.
+ * Verifies the RSS of a device: whether received TCP frames arrive in the queue that nic/rss.h
+ * computes. Drivers may swap the bytes of the key, hash other fields, or return the configured
+ * values without using them.
  *
- * A queue is trusted once flows of several places of the table have come to it and none that
- * belongs elsewhere, for IPv4 and IPv6 each by itself. One frame in the wrong queue ends the trust
- * in all queues for good, since nothing is known of the others any more.
+ * A queue is trusted once flows of several table entries arrived in it and no frame that belongs to
+ * another queue, for IPv4 and IPv6 separately. One frame in the wrong queue permanently ends the
+ * trust in all queues, since the device's mapping is then unknown.
  */
 #ifndef NIC_RSS_CHECK_H
 #define NIC_RSS_CHECK_H
@@ -17,33 +17,32 @@
 #include "nic/rss.h"
 
 /*
- * Places of the table that have to be seen, or all of a queue if it has fewer. A device that
- * spreads in another way over two queues gets through with a chance of 2^-8 per queue, and is
- * found out by the frames that are looked at later.
+ * Table entries that must be seen, or all entries of a queue if it has fewer. A device that spreads
+ * differently over two queues passes with a probability of 2^-8 per queue; later checks detect it.
  */
-#define NIC_RSS_CHECK_PLACES 8
+#define NIC_RSS_CHECK_ENTRIES 8
 
-/* A queue's. All zero at first; belongs to the queue's thread. */
+/* State of one queue; starts as all zero; used by the queue's thread. */
 struct nic_rss_check {
     struct {
-        uint64_t places[NIC_RSS_TABLE_SIZE / 64]; /* seen */
+        uint64_t entries[NIC_RSS_TABLE_SIZE / 64]; /* seen */
         bool trusted;
     } family[2]; /* IPv4, IPv6 */
     uint64_t verified;
     uint64_t mismatches;
 };
 
-/* Whether frames of TCP in this family are known to be the queue's. */
-static inline bool nic_rss_check_trusts(const struct nic_rss_check *check, bool is_ip6)
+/* Whether TCP frames of this family are trusted to be in the right queue. */
+static inline bool nic_rss_check_is_trusted(const struct nic_rss_check *check, bool is_ip6)
 {
     return check->family[is_ip6].trusted;
 }
 
 /*
- * Takes note of a frame of TCP with this hash in the queue of this number, of 1..NIC_RSS_TABLE_SIZE
+ * Records a TCP frame with this hash, received in a queue with this index of 1..NIC_RSS_TABLE_SIZE
  * queues. Returns whether it belongs there.
  */
-bool nic_rss_check_note(struct nic_rss_check *check, const struct nic_rss_flow *flow, uint32_t hash,
-                        unsigned queue, unsigned queues);
+bool nic_rss_check_record(struct nic_rss_check *check, const struct nic_rss_flow *flow,
+                          uint32_t hash, unsigned queue, unsigned queues);
 
 #endif

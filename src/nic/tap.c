@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A TAP device: a virtual Ethernet link whose other side is the kernel of this machine.
+ * A TAP device: a virtual Ethernet link to the kernel of this machine.
  *
- * The device is created here and is not persistent, so the kernel removes it when its last
- * descriptor is closed, be it by close() or by the death of the process. Each queue is a descriptor
- * of its own. One read() or write() moves one frame; the driver offers nothing that moves several.
- * The host is told that we do no offloads, so it finishes all checksums and cuts large segments
- * before a frame gets here.
+ * The device is not persistent: the kernel removes it when its last descriptor is closed, by
+ * close() or by the end of the process. Each queue has a descriptor. One read() or write() moves
+ * one frame. All offloads are turned off, so the kernel completes checksums and segments packets
+ * before a frame arrives here.
  */
-#define _GNU_SOURCE /* ppoll */
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -17,42 +14,37 @@
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "nic/error.h"
 #include "nic/nic.h"
 #include "nic/pool.h"
+#include "nic/wake.h"
 
 #define TUN_PATH "/dev/net/tun"
 
-/* Several bursts on their way through the layers above, and what those keep for a while. */
+/* Several bursts in the layers above. */
 #define POOL_PKTS 512
-
-#define WAIT_MAX_US (3600ull * 1000000)
 
 struct tap {
     struct nic nic;
     int fd;
     int wake_fd; /* eventfd */
     struct nic_pool *pool;
-    bool gone; /* somebody has removed the device */
+    bool gone; /* the device was removed */
     uint64_t rx_frames, rx_bytes;
-    uint64_t rx_cut;    /* dropped: longer than a packet has room */
+    uint64_t rx_cut;    /* dropped: longer than a packet's room */
     uint64_t rx_errors; /* failed reads */
     uint64_t tx_frames, tx_bytes;
-    uint64_t tx_full;  /* bursts cut short because the kernel took no more */
-    uint64_t tx_drops; /* refused by the kernel, for instance because the link is down */
+    uint64_t tx_full;  /* bursts cut short because the kernel's queue was full */
+    uint64_t tx_drops; /* rejected by the kernel, for instance */
 };
 
 static struct tap *tap_of(struct nic *nic)
@@ -99,13 +91,13 @@ static unsigned tap_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
         struct us_pkt *pkt;
         enum rx_result result;
 
-        if (nic_pool_take(tap->pool, &pkt, 1) == 0)
+        if (nic_pool_alloc(tap->pool, &pkt, 1) == 0)
             break;
         result = rx_one(tap, pkt);
         if (result == RX_FRAME)
             pkts[received++] = pkt;
         else
-            nic_pool_give(tap->pool, &pkt, 1);
+            nic_pool_release(tap->pool, &pkt, 1);
         if (result == RX_NOTHING)
             break;
     }
@@ -114,12 +106,12 @@ static unsigned tap_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 
 static unsigned tap_alloc(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
-    return nic_pool_take(tap_of(nic)->pool, pkts, n);
+    return nic_pool_alloc(tap_of(nic)->pool, pkts, n);
 }
 
 static void tap_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
-    nic_pool_give(tap_of(nic)->pool, pkts, n);
+    nic_pool_release(tap_of(nic)->pool, pkts, n);
 }
 
 static unsigned tap_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
@@ -131,7 +123,7 @@ static unsigned tap_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
         const struct us_pkt *pkt = pkts[sent];
         ssize_t bytes;
 
-        U_ASSERT(pkt->next_seg == NULL);
+        U_ASSERT(pkt->next_seg == NULL && pkt->len <= pkt->room);
         do
             bytes = write(tap->fd, pkt->data, pkt->len);
         while (bytes < 0 && errno == EINTR);
@@ -148,7 +140,7 @@ static unsigned tap_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
             tap->tx_drops++;
         }
     }
-    nic_pool_give(tap->pool, pkts, sent);
+    nic_pool_release(tap->pool, pkts, sent);
     return sent;
 }
 
@@ -159,38 +151,21 @@ static int tap_wait(struct nic *nic, uint64_t timeout_us)
     struct tap *tap = tap_of(nic);
     struct pollfd fds[2] = {{.fd = tap->fd, .events = POLLIN},
                             {.fd = tap->wake_fd, .events = POLLIN}};
-    struct timespec timeout;
+    int rc;
 
     if (tap->gone)
         return -ENODEV;
-    timeout_us = u_min64(timeout_us, WAIT_MAX_US);
-    timeout.tv_sec = (time_t)(timeout_us / 1000000);
-    timeout.tv_nsec = (long)(timeout_us % 1000000 * 1000);
-    if (ppoll(fds, 2, &timeout, NULL) < 0)
-        return errno == EINTR ? 0 : -errno;
-
-    if (fds[1].revents != 0) {
-        uint64_t wakes;
-        ssize_t bytes = read(tap->wake_fd, &wakes, sizeof(wakes));
-
-        (void)bytes; /* only this thread reads, and a missed reset costs one more loop */
-    }
-    if ((fds[0].revents & (POLLERR | POLLNVAL)) != 0) {
+    rc = nic_wake_poll(fds, 2, nic_wake_timeout_ns(timeout_us));
+    if (rc == 0 && (fds[0].revents & (POLLERR | POLLNVAL)) != 0) {
         tap->gone = true;
-        return -ENODEV;
+        rc = -ENODEV;
     }
-    return 0;
+    return rc;
 }
 
-/* Only write(), which a signal handler may call, and errno as the interrupted code had it. */
 static void tap_wake(struct nic *nic)
 {
-    const uint64_t one = 1;
-    int saved_errno = errno;
-    ssize_t bytes = write(tap_of(nic)->wake_fd, &one, sizeof(one));
-
-    (void)bytes; /* it fails only if the counter is full, and then the sleeper is awake already */
-    errno = saved_errno;
+    nic_wake_signal(tap_of(nic)->wake_fd);
 }
 
 static void tap_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
@@ -206,7 +181,7 @@ static void tap_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
     emit(emit_ctx, "tap_tx_full", tap->tx_full);
     emit(emit_ctx, "tap_tx_drops", tap->tx_drops);
     emit(emit_ctx, "tap_pool_exhausted", nic_pool_exhausted(tap->pool));
-    emit(emit_ctx, "tap_pool_lent", nic_pool_lent(tap->pool));
+    emit(emit_ctx, "tap_pool_in_use", nic_pool_in_use(tap->pool));
 }
 
 static void tap_close(struct nic *nic)
@@ -249,43 +224,33 @@ static bool has_host_address6(const struct nic_tap_config *config)
     return memcmp(config->host_addr6, none, sizeof(none)) != 0;
 }
 
-/* The kernel would take a % for a pattern to be numbered, and cut a longer name. */
+/* The kernel would treat % as a pattern for a number, and truncate a longer name. */
 static int check_config(const struct nic_tap_config *config, uint32_t mtu,
                         char error[NIC_ERROR_MAX])
 {
     const char *name = config->name;
 
-    if (name == NULL || name[0] == '\0' || strlen(name) >= IFNAMSIZ) {
-        nic_error_set(error, "tap: device name '%.40s': 1 to %d characters", name ? name : "",
-                      IFNAMSIZ - 1);
-        return -1;
-    }
+    if (name == NULL || name[0] == '\0' || strlen(name) >= IFNAMSIZ)
+        return nic_error_set(error, "tap: device name '%.40s': 1 to %d characters",
+                             name ? name : "", IFNAMSIZ - 1);
     if (strpbrk(name, "/:% \t\n\v\f\r") != NULL || strcmp(name, ".") == 0 ||
-        strcmp(name, "..") == 0) {
-        nic_error_set(error, "tap: device name '%s': no '/', ':', '%%' or white space, not . or ..",
-                      name);
-        return -1;
-    }
-    if (mtu < NIC_MTU_MIN || mtu > NIC_MTU_MAX) {
-        nic_error_set(error, "tap: MTU %u: between %u and %u", mtu, NIC_MTU_MIN, NIC_MTU_MAX);
-        return -1;
-    }
-    if (has_host_address(config) &&
-        (config->host_prefix_len == 0 || config->host_prefix_len > 32)) {
-        nic_error_set(error, "tap: prefix length %u of the host's address: between 1 and 32",
-                      config->host_prefix_len);
-        return -1;
-    }
+        strcmp(name, "..") == 0)
+        return nic_error_set(
+            error, "tap: device name '%s': no '/', ':', '%%' or white space, not . or ..", name);
+    if (mtu < NIC_MTU_MIN || mtu > NIC_MTU_MAX)
+        return nic_error_set(error, "tap: MTU %u: between %u and %u", mtu, NIC_MTU_MIN,
+                             NIC_MTU_MAX);
+    if (has_host_address(config) && (config->host_prefix_len == 0 || config->host_prefix_len > 32))
+        return nic_error_set(error, "tap: prefix length %u of the host's address: between 1 and 32",
+                             config->host_prefix_len);
     if (has_host_address6(config) &&
-        (config->host_prefix6_len == 0 || config->host_prefix6_len > 128)) {
-        nic_error_set(error, "tap: prefix length %u of the host's address: between 1 and 128",
-                      config->host_prefix6_len);
-        return -1;
-    }
-    if ((config->mac[0] & 1) != 0) {
-        nic_error_set(error, "tap: the MAC address is a multicast address (first byte is odd)");
-        return -1;
-    }
+        (config->host_prefix6_len == 0 || config->host_prefix6_len > 128))
+        return nic_error_set(error,
+                             "tap: prefix length %u of the host's address: between 1 and 128",
+                             config->host_prefix6_len);
+    if ((config->mac[0] & 1) != 0)
+        return nic_error_set(error,
+                             "tap: the MAC address is a multicast address (first byte is odd)");
     return 0;
 }
 
@@ -296,20 +261,20 @@ static int open_tun(const char *name, char error[NIC_ERROR_MAX])
     if (fd >= 0)
         return fd;
     if (errno == ENOENT)
-        nic_error_set(error,
-                      "tap %s: " TUN_PATH " is missing: load the kernel module 'tun', or pass the "
-                      "device into the container",
-                      name);
-    else if (errno == ENODEV || errno == ENXIO)
-        nic_error_set(error, "tap %s: this kernel has no TUN/TAP driver (module 'tun')", name);
-    else if (errno == EACCES || errno == EPERM)
-        nic_error_set(error,
-                      "tap %s: no permission for " TUN_PATH
-                      ": needs root or CAP_NET_ADMIN, and in a container also the device",
-                      name);
-    else
-        nic_error_set(error, "tap %s: cannot open " TUN_PATH ": %s", name, strerror(errno));
-    return -1;
+        return nic_error_set(error,
+                             "tap %s: " TUN_PATH
+                             " is missing: load the kernel module 'tun', or pass the "
+                             "device into the container",
+                             name);
+    if (errno == ENODEV || errno == ENXIO)
+        return nic_error_set(error, "tap %s: this kernel has no TUN/TAP driver (module 'tun')",
+                             name);
+    if (errno == EACCES || errno == EPERM)
+        return nic_error_set(error,
+                             "tap %s: no permission for " TUN_PATH
+                             ": needs root or CAP_NET_ADMIN, and in a container also the device",
+                             name);
+    return nic_error_set(error, "tap %s: cannot open " TUN_PATH ": %s", name, strerror(errno));
 }
 
 static void set_name(struct ifreq *request, const char *name)
@@ -319,8 +284,8 @@ static void set_name(struct ifreq *request, const char *name)
 }
 
 /*
- * Turns the open descriptor into a device, or into one more queue of the device that the first has
- * become. IFF_TUN_EXCL refuses a device that exists.
+ * Attaches the descriptor to a new device, or as a further queue to the device of the first one.
+ * IFF_TUN_EXCL fails if the device exists.
  */
 static int create_queue(const struct tap *tap, const char *name, char error[NIC_ERROR_MAX])
 {
@@ -336,24 +301,21 @@ static int create_queue(const struct tap *tap, const char *name, char error[NIC_
     request.ifr_flags = (short)flags;
     if (ioctl(fd, TUNSETIFF, &request) < 0) {
         if (errno == EPERM)
-            nic_error_set(error, "tap %s: creating a device needs root or CAP_NET_ADMIN", name);
-        else if (errno == EBUSY)
-            nic_error_set(error,
-                          "tap %s: a device of this name exists: is another server running? "
-                          "Else choose another name, or remove it: ip link del %s",
-                          name, name);
-        else
-            nic_error_set(error, "tap %s: cannot create the device: %s", name, strerror(errno));
-        return -1;
+            return nic_error_set(error, "tap %s: creating a device needs root or CAP_NET_ADMIN",
+                                 name);
+        if (errno == EBUSY)
+            return nic_error_set(error,
+                                 "tap %s: a device of this name exists: is another server running? "
+                                 "Else choose another name, or remove it: ip link del %s",
+                                 name, name);
+        return nic_error_set(error, "tap %s: cannot create the device: %s", name, strerror(errno));
     }
-    if (ioctl(fd, TUNSETOFFLOAD, 0ul) < 0) {
-        nic_error_set(error, "tap %s: cannot turn off offloads: %s", name, strerror(errno));
-        return -1;
-    }
+    if (ioctl(fd, TUNSETOFFLOAD, 0ul) < 0)
+        return nic_error_set(error, "tap %s: cannot turn off offloads: %s", name, strerror(errno));
     return 0;
 }
 
-/* Not vital: a host without IPv6, or with a read-only /proc/sys, keeps its settings. */
+/* Failure is ignored: the kernel may have no IPv6, or /proc/sys may be read-only. */
 static void set_ipv6(const char *name, const char *setting, const char *value)
 {
     char path[96];
@@ -370,9 +332,10 @@ static void set_ipv6(const char *name, const char *setting, const char *value)
 }
 
 /*
- * The host would announce itself by IPv6 (duplicate address detection, router solicitations,
- * multicast reports) on a link where nobody listens. Where somebody does, there is no router on it,
- * and an address that we were given is nobody else's: it is good at once.
+ * Turns IPv6 off on a link without IPv6 address, so that the kernel sends no announcements
+ * (duplicate address detection, router solicitations, multicast reports). With an address, turns
+ * off router discovery and duplicate address detection: there is no router on the link, and the
+ * address is usable immediately.
  */
 static void prepare_ipv6(const struct nic_tap_config *config)
 {
@@ -391,9 +354,8 @@ static int host_ioctl(int sock, unsigned long code, struct ifreq *request, const
 {
     if (ioctl(sock, code, request) == 0)
         return 0;
-    nic_error_set(error, "tap %s: cannot %s of the host's side: %s", request->ifr_name, what,
-                  strerror(errno));
-    return -1;
+    return nic_error_set(error, "tap %s: cannot %s of the host's side: %s", request->ifr_name, what,
+                         strerror(errno));
 }
 
 static void set_inet(struct sockaddr *addr, const void *bytes)
@@ -421,7 +383,7 @@ static int set_host_address(int sock, const struct nic_tap_config *config,
     return host_ioctl(sock, SIOCSIFNETMASK, &request, "set the prefix length", error);
 }
 
-/* After the link is up, or the kernel would wait with it until then. */
+/* Called after the link is up; before, the kernel would not activate the address. */
 static int set_host_address6(const struct nic_tap_config *config, char error[NIC_ERROR_MAX])
 {
     struct in6_ifreq request;
@@ -440,12 +402,11 @@ static int set_host_address6(const struct nic_tap_config *config, char error[NIC
         close(sock);
     if (result == 0)
         return 0;
-    nic_error_set(error, "tap %s: cannot set the IPv6 address of the host's side: %s", config->name,
-                  strerror(saved));
-    return -1;
+    return nic_error_set(error, "tap %s: cannot set the IPv6 address of the host's side: %s",
+                         config->name, strerror(saved));
 }
 
-/* Gives the host's side its MTU and address, brings it up, and returns its MAC address. */
+/* Configures MTU and address of the host's side, brings it up, and returns its MAC address. */
 static int configure_link(int sock, const struct nic_tap_config *config, uint32_t mtu,
                           uint8_t host_mac[6], char error[NIC_ERROR_MAX])
 {
@@ -472,17 +433,15 @@ static int configure_host(const struct nic_tap_config *config, uint32_t mtu, uin
     int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     int result;
 
-    if (sock < 0) {
-        nic_error_set(error, "tap %s: no socket for configuring: %s", config->name,
-                      strerror(errno));
-        return -1;
-    }
+    if (sock < 0)
+        return nic_error_set(error, "tap %s: no socket for configuring: %s", config->name,
+                             strerror(errno));
     result = configure_link(sock, config, mtu, host_mac, error);
     close(sock);
     return result < 0 ? -1 : set_host_address6(config, error);
 }
 
-/* Two equal MAC addresses on one link cannot talk to each other. */
+/* Two stations on a link must have different MAC addresses. */
 static int choose_mac(const struct nic_tap_config *config, const uint8_t host_mac[6],
                       uint8_t mac[6], char error[NIC_ERROR_MAX])
 {
@@ -490,23 +449,20 @@ static int choose_mac(const struct nic_tap_config *config, const uint8_t host_ma
 
     memcpy(mac, config->mac, 6);
     if (memcmp(mac, none, 6) == 0) {
-        if (getrandom(mac, 6, 0) != 6) {
-            nic_error_set(error, "tap %s: no random MAC address: %s", config->name,
-                          strerror(errno));
-            return -1;
-        }
+        if (getrandom(mac, 6, 0) != 6)
+            return nic_error_set(error, "tap %s: no random MAC address: %s", config->name,
+                                 strerror(errno));
         mac[0] = (uint8_t)((mac[0] & 0xfc) | 0x02); /* locally administered, unicast */
         if (memcmp(mac, host_mac, 6) == 0)
             mac[5] ^= 1;
     }
-    if (memcmp(mac, host_mac, 6) == 0) {
-        nic_error_set(error, "tap %s: the MAC address is that of the host's side", config->name);
-        return -1;
-    }
+    if (memcmp(mac, host_mac, 6) == 0)
+        return nic_error_set(error, "tap %s: the MAC address is that of the host's side",
+                             config->name);
     return 0;
 }
 
-/* A queue that moves no frames yet: the device's addresses are not known. */
+/* Opens a queue; the addresses of the device are not known yet. */
 static struct tap *open_queue(const struct nic_tap_config *config, uint32_t mtu, unsigned queue,
                               unsigned queues, char error[NIC_ERROR_MAX])
 {
@@ -527,7 +483,7 @@ static struct tap *open_queue(const struct nic_tap_config *config, uint32_t mtu,
         tap_close(&tap->nic);
         return NULL;
     }
-    tap->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    tap->wake_fd = nic_wake_open();
     tap->pool = nic_pool_create(POOL_PKTS, mtu);
     if (tap->wake_fd < 0 || tap->pool == NULL) {
         nic_error_set(error, "tap %s: out of memory or descriptors", config->name);
@@ -537,7 +493,7 @@ static struct tap *open_queue(const struct nic_tap_config *config, uint32_t mtu,
     return tap;
 }
 
-/* The host's side comes up when all queues are there, so that none misses the first frames. */
+/* Brings the host's side up after all queues are open, so that no frame is missed. */
 static int configure_device(const struct nic_tap_config *config, unsigned queues,
                             struct nic *queue[], char error[NIC_ERROR_MAX])
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes every frame that passes, in both directions, to a file in the classic pcap format, which
- * tcpdump and Wireshark read. The queues of a device share the file, each with a buffer of its own.
+ * Writes every received and sent frame to a file in the classic pcap format, which tcpdump and
+ * Wireshark read. The queues of a device share the file; each has its own buffer.
  *
- * Records are gathered in a buffer and written when it fills up, when the loop goes to sleep or
- * idles, and on close: a process that crashes loses the records of its last busy moment only. A
- * file that cannot be written any more (disk full) ends the trace, is counted, and is nothing to
- * the traffic.
+ * The buffer is written when it is full, when the thread sleeps or is idle, and on close. A crash
+ * loses the records of the last busy period. A write error (disk full) ends the trace and is
+ * counted; the traffic continues.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@
 #include "nic/nic.h"
 #include "nic/pool.h"
 
-/* The pcap file format in the byte order of this machine, which readers find out by the magic. */
+/* The pcap file format, in the byte order of this machine, which the magic number indicates. */
 #define PCAP_MAGIC_MICROSECONDS 0xa1b2c3d4u
 #define PCAP_LINKTYPE_ETHERNET 1
 
@@ -31,7 +31,7 @@ struct pcap_file_header {
     uint16_t version_minor;
     uint32_t time_zone;
     uint32_t time_accuracy;
-    uint32_t snap_bytes; /* records hold at most this much of a frame */
+    uint32_t snap_bytes; /* maximum bytes of a frame in a record */
     uint32_t link_type;
 };
 U_STATIC_ASSERT(sizeof(struct pcap_file_header) == 24, pcap_file_header_size);
@@ -44,32 +44,32 @@ struct pcap_record_header {
 };
 U_STATIC_ASSERT(sizeof(struct pcap_record_header) == 16, pcap_record_header_size);
 
-/* Polls in a row without a frame after which a loop that never sleeps counts as idle. */
+/* Consecutive polls without a frame after which a busy-polling thread counts as idle. */
 #define IDLE_POLLS 256
 
 /* Snap length beyond MTU and Ethernet header: VLAN tags. */
 #define SNAP_SPARE_BYTES 8
 
 struct trace_file {
-    pthread_mutex_t lock; /* of the rest: the queues write from threads of their own */
-    int fd;               /* -1: given up after an error */
-    off_t bytes;          /* whole records that are in the file */
-    unsigned users;       /* queues that are open */
+    pthread_mutex_t lock; /* of all members: queues write from different threads */
+    int fd;               /* -1: closed after an error */
+    off_t bytes;          /* length of the file in complete records */
+    unsigned users;       /* open queues */
 };
 
 struct trace {
     struct nic nic;
     struct nic *lower;
     struct trace_file *file;
-    bool given_up; /* the last write did not succeed, or another queue's */
+    bool given_up; /* a write of this or another queue failed */
     uint32_t snap_bytes;
     unsigned char *buffer;
-    size_t buffer_bytes; /* at least one full burst */
+    size_t buffer_bytes; /* at least one burst of full frames */
     size_t used_bytes;
     unsigned idle_polls;
     unsigned pending_frames; /* in the buffer */
     uint64_t frames;         /* in the file */
-    uint64_t frames_lost;    /* that passed after an error, or were in the buffer when it came */
+    uint64_t frames_lost;    /* not recorded because of an error */
     uint64_t write_errors;
 };
 
@@ -95,17 +95,17 @@ static int write_all(int fd, const unsigned char *bytes, size_t n)
     return 0;
 }
 
-/* Ends the trace. What is in the file stays readable: half a record at its end is cut off. */
+/* Ends the trace. The file stays readable: an incomplete record at its end is cut off. */
 static void give_up(struct trace_file *file)
 {
     int result = ftruncate(file->fd, file->bytes);
 
-    (void)result; /* a pipe cannot be cut, and nothing better can be done for a disk either */
+    (void)result; /* a pipe cannot be truncated; a failure is ignored */
     close(file->fd);
     file->fd = -1;
 }
 
-/* Returns whether the records are in the file; *error tells a write that failed just now. */
+/* Appends records. Returns whether that succeeded; *error is set for the write that failed. */
 static bool file_append(struct trace_file *file, const unsigned char *bytes, size_t n, bool *error)
 {
     bool written;
@@ -174,7 +174,7 @@ static void record(struct trace *trace, const struct us_pkt *pkt, const struct t
     }
 }
 
-/* Makes room for n records, so that none of them needs a write. n is at most NIC_BURST_MAX. */
+/* Makes room for n records, n <= NIC_BURST_MAX. */
 static void reserve(struct trace *trace, unsigned n)
 {
     size_t need_bytes = n * (sizeof(struct pcap_record_header) + trace->snap_bytes);
@@ -222,13 +222,13 @@ static void trace_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
 }
 
 /*
- * Once a frame is sent it is the device's, and its bytes may be gone. So all are recorded before,
- * and the records of those that were not taken are taken back.
+ * A sent frame belongs to the device, so frames are recorded before they are sent; the records of
+ * frames that were not accepted are removed.
  */
 static unsigned trace_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
     struct trace *trace = trace_of(nic);
-    size_t end_bytes[NIC_BURST_MAX + 1]; /* of the buffer in use after i records */
+    size_t end_bytes[NIC_BURST_MAX + 1]; /* used bytes after i records */
     struct timespec now;
     unsigned i;
 
@@ -275,7 +275,7 @@ static void trace_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
     nic_stats(trace->lower, emit, emit_ctx);
 }
 
-/* A queue does without the file from now on; the last one closes it. */
+/* Detaches a queue from the file; the last one closes it. */
 static void file_leave(struct trace_file *file)
 {
     unsigned users;
@@ -307,6 +307,11 @@ static void trace_close(struct nic *nic)
     trace_free(trace);
 }
 
+static uint32_t trace_mtu(struct nic *nic)
+{
+    return nic_mtu(trace_of(nic)->lower);
+}
+
 static const struct nic_ops trace_ops = {
     .name = "trace",
     .rx_burst = trace_rx_burst,
@@ -315,11 +320,42 @@ static const struct nic_ops trace_ops = {
     .tx_burst = trace_tx_burst,
     .wait = trace_wait,
     .wake = trace_wake,
+    .mtu = trace_mtu,
     .stats = trace_stats,
     .close = trace_close,
 };
 
-/* Writes the file header at once: an error is better told now than counted later. */
+/* Standard streams and descriptors of the process are symbolic links. */
+static bool is_own_stream(const char *path)
+{
+    return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0 ||
+           strncmp(path, "/dev/fd/", 8) == 0;
+}
+
+/*
+ * Creates the file. The process may be root and the directory may belong to another user, so
+ * neither a symbolic link nor an existing file with a second name or another owner is opened.
+ */
+static int create_file(const char *path)
+{
+    int follow = is_own_stream(path) ? 0 : O_NOFOLLOW;
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | follow, 0600);
+    struct stat file;
+
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode)) {
+        if (follow != 0 && (file.st_nlink > 1 || file.st_uid != geteuid()))
+            errno = EEXIST;
+        else if (ftruncate(fd, 0) == 0)
+            return fd;
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Creates the file and writes the header, so that an error is reported at the start. */
 static int start_file(struct trace_file *file, const char *path, uint32_t snap_bytes,
                       char error[NIC_ERROR_MAX])
 {
@@ -331,17 +367,19 @@ static int start_file(struct trace_file *file, const char *path, uint32_t snap_b
         .link_type = PCAP_LINKTYPE_ETHERNET,
     };
 
-    /* The frames hold what clients store: nobody else's business. */
-    file->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (file->fd < 0 || write_all(file->fd, (const unsigned char *)&header, sizeof(header)) < 0) {
-        nic_error_set(error, "trace: cannot write '%.150s': %s", path, strerror(errno));
-        return -1;
-    }
+    /* The frames contain the clients' data, so only the owner may read the file. */
+    file->fd = create_file(path);
+    if (file->fd < 0 || write_all(file->fd, (const unsigned char *)&header, sizeof(header)) < 0)
+        return nic_error_set(error, "trace: cannot write '%.150s': %s", path,
+                             errno == ELOOP ? "it is a symbolic link; name the file itself"
+                             : errno == EEXIST
+                                 ? "it is another user's file or has a second name; remove it"
+                                 : strerror(errno));
     file->bytes = (off_t)sizeof(header);
     return 0;
 }
 
-/* The caller is a user of the file until it leaves. */
+/* Opens the file; the caller counts as a user until file_leave(). */
 static struct trace_file *file_open(const char *path, uint32_t snap_bytes,
                                     char error[NIC_ERROR_MAX])
 {
@@ -376,19 +414,21 @@ static struct nic *open_queue(struct nic *lower, struct trace_file *file, uint32
         return NULL;
     }
     trace->file = file;
-    file->users++; /* no thread has a queue yet */
+    file->users++; /* no lock: no thread uses a queue yet */
     return &trace->nic;
 }
 
 int nic_trace_open(struct nic *queue[], unsigned queues, const char *path,
                    char error[NIC_ERROR_MAX])
 {
-    uint32_t snap_bytes = queue[0]->mtu + NIC_ETH_HEADER_BYTES + SNAP_SPARE_BYTES;
-    struct trace_file *file = file_open(path, snap_bytes, error);
     struct nic *outer[NIC_QUEUES_MAX];
+    struct trace_file *file;
+    uint32_t snap_bytes;
     unsigned n = 0;
 
     U_ASSERT(queues > 0 && queues <= NIC_QUEUES_MAX);
+    snap_bytes = queue[0]->mtu + NIC_ETH_HEADER_BYTES + SNAP_SPARE_BYTES;
+    file = file_open(path, snap_bytes, error);
     if (file == NULL)
         return -1;
     while (n < queues && (outer[n] = open_queue(queue[n], file, snap_bytes)) != NULL)

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * AF_XDP: frames by rings that are shared with the kernel. See xdp.h.
+ * AF_XDP: frames in rings shared with the kernel; see xdp.h.
  *
- * Each struct nic has memory for frames (a UMEM), and a socket for each receive queue of the
- * interface that it serves; the first of its sockets also sends. A buffer is in one of four places:
- * free in the pool, lent to the caller, with the kernel to be filled (the fill ring of a socket,
- * the driver, the receive ring), or with the kernel to be sent (transmit ring, driver, completion
- * ring). How many the kernel has of each kind is bounded, so the rest is always ours.
+ * Each struct nic has memory for frames (a UMEM) and a socket for each receive queue of the
+ * interface that it serves; its first socket also sends. A buffer is in one of four places: free in
+ * the pool; held by the caller; with the kernel for receiving (fill ring, driver, receive ring); or
+ * with the kernel for sending (transmit ring, driver, completion ring). The number in each of the
+ * last two places is limited, so the kernel cannot hold all buffers.
  */
-#define _GNU_SOURCE /* ppoll */
 #include "nic/xdp.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -26,42 +23,41 @@
 
 #include "base/base.h"
 #include "nic/error.h"
+#include "nic/partial_csum.h"
 #include "nic/pool.h"
-#include "nic/xdp_csum.h"
+#include "nic/wake.h"
 #include "nic/xdp_device.h"
 #include "nic/xdp_filter.h"
 
-/* Slots of each ring: what arrives in 100 us at 10 million frames per second. */
+/* Slots of each ring: 100 us at 10 million frames per second. */
 #define RING_FRAMES 1024
 
-/* Buffers that are neither waiting to be filled nor being sent: some bursts. */
-#define LENT_FRAMES 1024
+/* Buffers for the layers above: some bursts. */
+#define CALLER_FRAMES 1024
 
-/* A buffer has one of two sizes; the kernel leaves 256 bytes free in front of what it receives. */
+/* Buffer sizes; the kernel leaves 256 bytes free before a received frame. */
 #define CHUNK_SMALL_BYTES 2048
 #define CHUNK_LARGE_BYTES 4096
 #define KERNEL_HEADROOM_BYTES 256
 #define FRAME_HEADER_BYTES (NIC_ETH_HEADER_BYTES + 4) /* with a VLAN tag */
 
-/* The kernel sends so many frames of a copying socket per system call. */
+/* Frames that the kernel sends per system call on a copying socket. */
 #define KICK_FRAMES 32
 #define KICKS_MAX (RING_FRAMES / KICK_FRAMES)
 
-/* Fill rings are filled up in steps, not frame by frame. */
+/* The fill ring is refilled in steps. */
 #define FILL_STEP 32
 
-#define WAIT_MAX_US (3600ull * 1000000)
-
-/* How often to look whether the interface still exists. */
+/* Interval for checking that the interface still exists. */
 #define EXISTS_CHECK_US 1000000
 
-/* An earlier owner's sockets take a moment to disappear from the queues. */
+/* Retries while the sockets of a previous process still occupy the queues. */
 #define BUSY_RETRIES 100
 #define BUSY_RETRY_US 20000
 
 #define BUSY_POLL_US 20
 
-/* Of newer kernels than the headers may be. */
+/* Missing in older kernel headers. */
 #ifndef SO_PREFER_BUSY_POLL
 #define SO_PREFER_BUSY_POLL 69
 #endif
@@ -69,7 +65,7 @@
 #define SO_BUSY_POLL_BUDGET 70
 #endif
 
-/* What all queues of an interface share. */
+/* State shared by all queues of an interface. */
 struct xdp_shared {
     struct nic_xdp_device device;
     struct nic_xdp_filter filter;
@@ -82,7 +78,7 @@ struct xdp_socket {
     struct xsk_ring_cons rx;
     struct xsk_ring_prod fill;
     struct xsk_ring_cons done; /* completions */
-    unsigned filled;           /* buffers with the kernel, to be filled */
+    unsigned filled;           /* buffers with the kernel for receiving */
 };
 
 struct xdp {
@@ -95,18 +91,18 @@ struct xdp {
     struct nic_pool *pool;
     struct xdp_socket *sockets;
     unsigned socket_count;
-    unsigned socket_next;    /* where the next burst is taken from first */
+    unsigned socket_next;    /* the socket that the next burst starts with */
     struct xsk_ring_prod tx; /* of sockets[0] */
-    unsigned sending;        /* buffers with the kernel, to be sent */
-    bool kick_due;           /* the kernel has not seen all of the transmit ring yet */
+    unsigned sending;        /* buffers with the kernel for sending */
+    bool kick_due;           /* the kernel has not processed the whole transmit ring yet */
     bool busy_poll;
     bool zero_copy;
-    bool partial_csums; /* the link can bring unfinished checksums */
+    bool partial_csums; /* received frames may have partial checksums */
     bool gone;
     int wake_fd; /* eventfd */
     uint64_t exists_us;
     uint64_t rx_frames, rx_bytes;
-    uint64_t rx_fill_short; /* times the pool could not fill the fill ring up */
+    uint64_t rx_fill_short; /* times the pool had too few packets for the fill ring */
     uint64_t tx_frames, tx_bytes;
     uint64_t tx_full;  /* bursts cut short because the transmit ring was full */
     uint64_t tx_kicks; /* system calls to send */
@@ -124,7 +120,7 @@ static struct us_pkt *pkt_at(const struct xdp *xdp, uint64_t addr)
     return nic_pool_at(xdp->pool, (unsigned)(addr / xdp->chunk_bytes));
 }
 
-/* Gives the kernel empty buffers for what arrives at a queue. */
+/* Refills the fill ring of a queue with empty buffers. */
 static void fill_up(struct xdp *xdp, struct xdp_socket *sock)
 {
     struct us_pkt *pkts[FILL_STEP];
@@ -132,13 +128,13 @@ static void fill_up(struct xdp *xdp, struct xdp_socket *sock)
     unsigned n, i;
 
     while (RING_FRAMES - sock->filled >= FILL_STEP) {
-        n = nic_pool_take(xdp->pool, pkts, FILL_STEP);
+        n = nic_pool_alloc(xdp->pool, pkts, FILL_STEP);
         if (n < FILL_STEP)
             xdp->rx_fill_short++;
         if (n == 0)
             return;
         if (xsk_ring_prod__reserve(&sock->fill, n, &at) != n) {
-            nic_pool_give(xdp->pool, pkts, n);
+            nic_pool_release(xdp->pool, pkts, n);
             return;
         }
         for (i = 0; i < n; i++)
@@ -149,7 +145,7 @@ static void fill_up(struct xdp *xdp, struct xdp_socket *sock)
     }
 }
 
-/* Lets the kernel look at the queue: it sleeps, or only works when asked to. */
+/* Makes the kernel process the queue if it needs a wakeup. */
 static void drive_rx(const struct xdp *xdp, const struct xdp_socket *sock)
 {
     if (xdp->busy_poll || xsk_ring_prod__needs_wakeup(&sock->fill))
@@ -174,7 +170,7 @@ static unsigned receive(struct xdp *xdp, struct xdp_socket *sock, struct us_pkt 
         pkt->len = desc->len;
         pkt->room = xdp->chunk_bytes - (u_u32)(desc->addr % xdp->chunk_bytes);
         if (xdp->partial_csums)
-            nic_xdp_csum_partial(pkt);
+            nic_partial_csum_mark(pkt);
         xdp->rx_bytes += desc->len;
         pkts[i] = pkt;
     }
@@ -207,7 +203,7 @@ static unsigned xdp_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
-/* Takes back the buffers that have been sent. */
+/* Returns sent buffers to the pool. */
 static void reap(struct xdp *xdp)
 {
     struct xsk_ring_cons *done = &xdp->sockets[0].done;
@@ -218,7 +214,7 @@ static void reap(struct xdp *xdp)
     for (i = 0; i < n; i++) {
         struct us_pkt *pkt = pkt_at(xdp, *xsk_ring_cons__comp_addr(done, at + i));
 
-        nic_pool_give(xdp->pool, &pkt, 1);
+        nic_pool_release(xdp->pool, &pkt, 1);
     }
     if (n > 0)
         xsk_ring_cons__release(done, n);
@@ -226,8 +222,8 @@ static void reap(struct xdp *xdp)
 }
 
 /*
- * Tells the kernel to send. What it does not take now, because the link is busy or down, stays in
- * the ring and is tried again with the next burst.
+ * Makes the kernel send the transmit ring. Frames that it cannot send now, because the link is busy
+ * or down, stay in the ring and are retried with the next burst.
  */
 static void kick(struct xdp *xdp)
 {
@@ -250,12 +246,12 @@ static unsigned xdp_alloc(struct nic *nic, struct us_pkt **pkts, unsigned n)
     struct xdp *xdp = xdp_of(nic);
 
     reap(xdp);
-    return nic_pool_take(xdp->pool, pkts, n);
+    return nic_pool_alloc(xdp->pool, pkts, n);
 }
 
 static void xdp_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
-    nic_pool_give(xdp_of(nic)->pool, pkts, n);
+    nic_pool_release(xdp_of(nic)->pool, pkts, n);
 }
 
 static unsigned xdp_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
@@ -300,7 +296,7 @@ static uint64_t clock_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* Nothing else tells: a socket whose interface was removed stays silent. */
+/* A socket does not report that its interface was removed. */
 static int check_exists(struct xdp *xdp)
 {
     uint64_t now_us = clock_us();
@@ -316,44 +312,24 @@ static int xdp_wait(struct nic *nic, uint64_t timeout_us)
 {
     struct xdp *xdp = xdp_of(nic);
     struct pollfd fds[NIC_XDP_QUEUES_MAX + 1];
-    struct timespec timeout;
     unsigned n;
+    int rc;
 
-    timeout_us = u_min64(timeout_us, WAIT_MAX_US);
-    timeout.tv_sec = (time_t)(timeout_us / 1000000);
-    timeout.tv_nsec = (long)(timeout_us % 1000000 * 1000);
-    for (n = 0; n < xdp->socket_count; n++) {
-        fds[n].fd = xsk_socket__fd(xdp->sockets[n].xsk);
-        fds[n].events = POLLIN;
-    }
-    fds[n].fd = xdp->wake_fd;
-    fds[n].events = POLLIN;
-    if (ppoll(fds, n + 1, &timeout, NULL) < 0)
-        return errno == EINTR ? 0 : -errno;
-
-    if (fds[n].revents != 0) {
-        uint64_t wakes;
-        ssize_t bytes = read(xdp->wake_fd, &wakes, sizeof(wakes));
-
-        (void)bytes; /* only this thread reads, and a missed reset costs one more loop */
-    }
-    return check_exists(xdp);
+    for (n = 0; n < xdp->socket_count; n++)
+        fds[n] = (struct pollfd){.fd = xsk_socket__fd(xdp->sockets[n].xsk), .events = POLLIN};
+    fds[n++] = (struct pollfd){.fd = xdp->wake_fd, .events = POLLIN};
+    rc = nic_wake_poll(fds, n, nic_wake_timeout_ns(timeout_us));
+    return rc < 0 ? rc : check_exists(xdp);
 }
 
-/* Only write(), which a signal handler may call, and errno as the interrupted code had it. */
 static void xdp_wake(struct nic *nic)
 {
-    const uint64_t one = 1;
-    int saved_errno = errno;
-    ssize_t bytes = write(xdp_of(nic)->wake_fd, &one, sizeof(one));
-
-    (void)bytes; /* it fails only if the counter is full, and then the sleeper is awake already */
-    errno = saved_errno;
+    nic_wake_signal(xdp_of(nic)->wake_fd);
 }
 
 /* ---- statistics -------------------------------------------------------------------------- */
 
-/* Adds what the kernel has counted for a socket. Kernels before 5.9 know the first three. */
+/* Adds the kernel's statistics of a socket. Kernels before 5.9 have only the first three. */
 static void add_kernel_stats(const struct xdp_socket *sock, struct xdp_statistics *sum)
 {
     struct xdp_statistics stats;
@@ -370,6 +346,17 @@ static void add_kernel_stats(const struct xdp_socket *sock, struct xdp_statistic
     sum->tx_ring_empty_descs += stats.tx_ring_empty_descs;
 }
 
+/*
+ * The buffers were allocated for nic->mtu, so a larger MTU of the interface has no effect; the
+ * kernel drops and counts frames that do not fit.
+ */
+static uint32_t xdp_mtu(struct nic *nic)
+{
+    uint32_t mtu = nic_xdp_device_mtu(&xdp_of(nic)->shared->device);
+
+    return mtu == 0 ? nic->mtu : u_max32(u_min32(mtu, nic->mtu), NIC_MTU_MIN);
+}
+
 static void xdp_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
 {
     const struct xdp *xdp = xdp_of(nic);
@@ -379,6 +366,10 @@ static void xdp_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
     memset(&kernel, 0, sizeof(kernel));
     for (i = 0; i < xdp->socket_count; i++)
         add_kernel_stats(&xdp->sockets[i], &kernel);
+    if (nic->queue == 0) {
+        emit(emit_ctx, "xdp_mtu", xdp_mtu(nic));
+        emit(emit_ctx, "xdp_mtu_interface", nic_xdp_device_mtu(&xdp->shared->device));
+    }
     emit(emit_ctx, "xdp_native", !xdp->shared->filter.generic);
     emit(emit_ctx, "xdp_zero_copy", xdp->zero_copy);
     emit(emit_ctx, "xdp_sockets", xdp->socket_count);
@@ -409,7 +400,7 @@ static void shared_release(struct xdp_shared *shared)
     free(shared);
 }
 
-/* Sockets, rings and frames. */
+/* Closes the sockets and frees rings and frames. */
 static void close_sockets(struct xdp *xdp)
 {
     while (xdp->socket_count > 0)
@@ -446,16 +437,20 @@ static const struct nic_ops xdp_ops = {
     .tx_burst = xdp_tx_burst,
     .wait = xdp_wait,
     .wake = xdp_wake,
+    .mtu = xdp_mtu,
     .stats = xdp_stats,
     .close = xdp_close,
 };
 
 /* ---- opening one nic --------------------------------------------------------------------- */
 
-/* Memory that the kernel may use as well, also after a fork (-d): shared, so never copied. */
+/*
+ * Allocates memory for frames. It is shared with the kernel and with a child of fork() (-d), so it
+ * must not be copied on write.
+ */
 static int make_umem(struct xdp *xdp, unsigned sockets)
 {
-    unsigned count = sockets * RING_FRAMES + RING_FRAMES + LENT_FRAMES;
+    unsigned count = sockets * RING_FRAMES + RING_FRAMES + CALLER_FRAMES;
     struct xsk_umem_config config = {
         .fill_size = RING_FRAMES, .comp_size = RING_FRAMES, .frame_size = xdp->chunk_bytes};
     void *area;
@@ -473,7 +468,7 @@ static int make_umem(struct xdp *xdp, unsigned sockets)
                             &xdp->sockets[0].done, &config);
 }
 
-/* A socket for a queue of the interface. Returns 0 or a negative errno value. */
+/* Creates the socket of a queue. Returns 0 or a negative errno value. */
 static int make_socket(struct xdp *xdp, const struct nic_xdp_config *config, unsigned rx_queue)
 {
     struct xdp_socket *sock = &xdp->sockets[xdp->socket_count];
@@ -499,7 +494,9 @@ static int make_socket(struct xdp *xdp, const struct nic_xdp_config *config, uns
     return 0;
 }
 
-/* Sockets for the queues first, first + step, ... Returns 0 or a negative errno value. */
+/*
+ * Creates the sockets of the queues first, first + step, ... Returns 0 or a negative errno value.
+ */
 static int make_sockets(struct xdp *xdp, const struct nic_xdp_config *config, unsigned first,
                         unsigned step)
 {
@@ -514,7 +511,7 @@ static int make_sockets(struct xdp *xdp, const struct nic_xdp_config *config, un
     return rc;
 }
 
-/* Busy polling is a wish: a kernel without it goes on with interrupts. */
+/* Enables busy polling; if the kernel does not support it, interrupts are used. */
 static void set_busy_poll(struct xdp *xdp)
 {
     const int on = 1, time_us = BUSY_POLL_US, budget = NIC_BURST_MAX;
@@ -548,32 +545,28 @@ static int socket_failed(const struct nic_xdp_config *config, const struct xdp *
 
     switch (code) {
     case EPERM:
-        nic_error_set(error,
-                      "xdp %s: an AF_XDP socket needs root, or CAP_NET_ADMIN and CAP_NET_RAW", dev);
-        break;
+        return nic_error_set(
+            error, "xdp %s: an AF_XDP socket needs root, or CAP_NET_ADMIN and CAP_NET_RAW", dev);
     case EAFNOSUPPORT:
-        nic_error_set(error, "xdp %s: this kernel has no AF_XDP (CONFIG_XDP_SOCKETS)", dev);
-        break;
+        return nic_error_set(error, "xdp %s: this kernel has no AF_XDP (CONFIG_XDP_SOCKETS)", dev);
     case ENOBUFS:
-        nic_error_set(error,
-                      "xdp %s: %zu KiB of memory cannot be locked: raise the limit (ulimit -l, "
-                      "LimitMEMLOCK), or run with CAP_IPC_LOCK",
-                      dev, xdp->area_bytes / 1024);
-        break;
+        return nic_error_set(
+            error,
+            "xdp %s: %zu KiB of memory cannot be locked: raise the limit (ulimit -l, "
+            "LimitMEMLOCK), or run with CAP_IPC_LOCK",
+            dev, xdp->area_bytes / 1024);
     case EBUSY:
-        nic_error_set(error,
-                      "xdp %s: a queue of the interface is in use by another AF_XDP socket: is "
-                      "another ucached running there?",
-                      dev);
-        break;
+        return nic_error_set(
+            error,
+            "xdp %s: a queue of the interface is in use by another AF_XDP socket: is "
+            "another ucached running there?",
+            dev);
     case ENETDOWN:
-        nic_error_set(error, "xdp %s: the interface is down: ip link set dev %s up", dev, dev);
-        break;
+        return nic_error_set(error, "xdp %s: the interface is down: ip link set dev %s up", dev,
+                             dev);
     default:
-        nic_error_set(error, "xdp %s: no AF_XDP socket: %s", dev, strerror(code));
-        break;
+        return nic_error_set(error, "xdp %s: no AF_XDP socket: %s", dev, strerror(code));
     }
-    return -1;
 }
 
 static int open_sockets(struct xdp *xdp, const struct nic_xdp_config *config, unsigned first,
@@ -616,6 +609,7 @@ static struct nic *open_nic(struct xdp_shared *shared, const struct nic_xdp_conf
     xdp->nic.queue = (uint16_t)queue;
     xdp->nic.queues = (uint16_t)queues;
     xdp->nic.numa_node = NIC_NUMA_ANY;
+    xdp->nic.close_needs_net_admin = shared->device.gro_off;
     xdp->nic.mtu = config->mtu != 0 ? config->mtu : shared->device.mtu;
     memcpy(xdp->nic.mac, memcmp(config->mac, none, 6) != 0 ? config->mac : shared->device.mac, 6);
     xdp->chunk_bytes =
@@ -624,7 +618,7 @@ static struct nic *open_nic(struct xdp_shared *shared, const struct nic_xdp_conf
             : CHUNK_LARGE_BYTES;
     xdp->partial_csums = shared->device.is_veth || shared->filter.generic;
     xdp->exists_us = clock_us();
-    xdp->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    xdp->wake_fd = nic_wake_open();
     if (xdp->wake_fd < 0) {
         nic_error_set(error, "xdp %s: no event descriptor: %s", config->dev, strerror(errno));
     } else if (open_sockets(xdp, config, queue, queues, error) == 0) {
@@ -641,35 +635,28 @@ static int check(const struct nic_xdp_config *config, const struct nic_xdp_devic
 {
     const uint32_t mtu_max = CHUNK_LARGE_BYTES - KERNEL_HEADROOM_BYTES - FRAME_HEADER_BYTES;
 
-    if (device->mtu > mtu_max) {
-        nic_error_set(error,
-                      "xdp %s: its MTU of %u does not fit into a page, as AF_XDP wants it: "
-                      "ip link set dev %s mtu %u",
-                      config->dev, device->mtu, config->dev, mtu_max);
-        return -1;
-    }
+    if (device->mtu > mtu_max)
+        return nic_error_set(
+            error,
+            "xdp %s: its MTU of %u does not fit into a page, which AF_XDP requires:"
+            "ip link set dev %s mtu %u",
+            config->dev, device->mtu, config->dev, mtu_max);
     if (device->mtu < NIC_MTU_MIN ||
-        (config->mtu != 0 && (config->mtu < NIC_MTU_MIN || config->mtu > device->mtu))) {
-        nic_error_set(error, "xdp %s: MTU %u: between %u and that of the interface, %u",
-                      config->dev, config->mtu, NIC_MTU_MIN, device->mtu);
-        return -1;
-    }
-    if (device->rx_queues > NIC_XDP_QUEUES_MAX) {
-        nic_error_set(
+        (config->mtu != 0 && (config->mtu < NIC_MTU_MIN || config->mtu > device->mtu)))
+        return nic_error_set(error, "xdp %s: MTU %u: between %u and that of the interface, %u",
+                             config->dev, config->mtu, NIC_MTU_MIN, device->mtu);
+    if (device->rx_queues > NIC_XDP_QUEUES_MAX)
+        return nic_error_set(
             error,
             "xdp %s: it has %u receive queues, more than %u: see ethtool -l %s, change it "
             "by ethtool -L",
             config->dev, device->rx_queues, NIC_XDP_QUEUES_MAX, config->dev);
-        return -1;
-    }
-    if ((config->mac[0] & 1) != 0) {
-        nic_error_set(error, "xdp %s: the MAC address is a multicast address", config->dev);
-        return -1;
-    }
+    if ((config->mac[0] & 1) != 0)
+        return nic_error_set(error, "xdp %s: the MAC address is a multicast address", config->dev);
     return 0;
 }
 
-/* What comes before the sockets. */
+/* Prepares the interface before the sockets are opened. */
 static int prepare(struct xdp_shared *shared, const struct nic_xdp_config *config,
                    char error[NIC_ERROR_MAX])
 {
@@ -682,7 +669,7 @@ static int prepare(struct xdp_shared *shared, const struct nic_xdp_config *confi
     if ((config->host_addrs ? nic_xdp_device_claim(device, config, error)
                             : nic_xdp_device_join(device, config, error)) < 0)
         return -1;
-    /* Before the sockets, which can be without copies only if the driver runs the program. */
+    /* Before the sockets: zero-copy needs the program in native mode. */
     if (nic_xdp_filter_attach(&shared->filter, config, device->ifindex, error) < 0)
         return -1;
     if (shared->filter.generic)
@@ -697,10 +684,8 @@ int nic_xdp_open(const struct nic_xdp_config *config, unsigned queues, struct ni
     unsigned n = 0;
 
     U_ASSERT(queues > 0 && config->addr_count <= NIC_XDP_ADDRS_MAX);
-    if (shared == NULL) {
-        nic_error_set(error, "xdp %s: out of memory", config->dev);
-        return -1;
-    }
+    if (shared == NULL)
+        return nic_error_set(error, "xdp %s: out of memory", config->dev);
     libxdp_set_print(NULL);
     shared->filter.link_fd = -1;
     atomic_store(&shared->users, 1);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * AF_XDP: the queues of a network interface that goes on belonging to the kernel. A small program
- * in its receive path (xdp_filter.bpf.c) takes the frames that are meant for us.
+ * AF_XDP: receive queues of a network interface that remains the kernel's. An XDP program in its
+ * receive path (xdp_filter.bpf.c) redirects frames for the stack.
  *
- * Whose address is it? Either ours alone: then we answer for all of it, ARP included, and the
- * kernel must not have it. Or the host's: then two ports of it are ours, and the kernel keeps all
- * the rest, ARP, ping and other services.
+ * The stack's addresses are either its own (it handles all frames to them, ARP included, and the
+ * kernel must not have them), or the host's (the stack handles two ports, and the kernel everything
+ * else: ARP, ping, other services).
  */
 #ifndef NIC_XDP_H
 #define NIC_XDP_H
@@ -20,39 +20,39 @@ struct nic_xdp_addr {
 };
 
 enum nic_xdp_mode {
-    NIC_XDP_MODE_AUTO = 0, /* in the driver if it can, else generic */
+    NIC_XDP_MODE_AUTO = 0, /* native if the driver supports it, else generic */
     NIC_XDP_MODE_NATIVE,   /* in the driver */
     NIC_XDP_MODE_GENERIC   /* behind the driver: any interface, slower */
 };
 
 struct nic_xdp_config {
     const char *dev;
-    uint8_t mac[6]; /* ours; all zero: that of the interface */
+    uint8_t mac[6]; /* of the stack; all zero: that of the interface */
     uint32_t mtu;   /* 0: that of the interface */
     struct nic_xdp_addr addrs[NIC_XDP_ADDRS_MAX];
     unsigned addr_count;
-    bool host_addrs;   /* the addresses are the host's, and these ports are ours: */
+    bool host_addrs;   /* the addresses are the host's, and the stack serves these ports: */
     uint16_t tcp_port; /* 0: none */
     uint16_t udp_port; /* 0: none */
     enum nic_xdp_mode mode;
-    bool copy;      /* no zero-copy, even where the driver can */
-    bool busy_poll; /* drive the interface from rx_burst() instead of by interrupts */
+    bool copy;      /* no zero-copy, even if the driver supports it */
+    bool busy_poll; /* rx_burst() drives the interface instead of interrupts */
 };
 
 /*
  * Opens all receive queues of an interface. If it has more than `queues`, each struct nic serves
- * several of them; if it has fewer, there are as many as it has. Returns how many, or -1 with a
- * message. Needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF (or root), not any more once
- * it is open. With host_addrs the ports are claimed from the kernel, so that nobody else listens
- * there. When the last queue is closed, or the process ends in whatever way, the kernel has the
- * interface back.
+ * several of them; if fewer, the number is reduced. Returns the number, or -1 with a message.
+ *
+ * Needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF (or root) until it returns. With host_addrs the
+ * ports are bound in the kernel, so that no other process can listen on them. Closing the last
+ * queue, or the end of the process, returns the interface to the kernel.
  */
 int nic_xdp_open(const struct nic_xdp_config *config, unsigned queues, struct nic *queue[],
                  char error[NIC_ERROR_MAX]);
 
 /*
- * The addresses that the host has on an interface, IPv4 first and link-local ones last, at most
- * `max`. Returns how many, 0 with a message in error[] if there is none.
+ * Lists the host's addresses on an interface: IPv4 first, link-local ones last, at most `max`.
+ * Returns how many, or 0 with a message in error[].
  */
 unsigned nic_xdp_host_addrs(const char *dev, struct nic_xdp_addr *addrs, unsigned max,
                             char error[NIC_ERROR_MAX]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stands in for xdp*.c in a build without AF_XDP. */
+/* Stub for builds without AF_XDP. */
 #include "nic/error.h"
 #include "nic/xdp.h"
 
-static void say_absent(const char *dev, char error[NIC_ERROR_MAX])
+static void report_absent(const char *dev, char error[NIC_ERROR_MAX])
 {
     nic_error_set(error,
                   "xdp %s: this build has no AF_XDP: install libxdp-dev, libbpf-dev and clang-14, "
@@ -14,13 +14,13 @@ static void say_absent(const char *dev, char error[NIC_ERROR_MAX])
 int nic_xdp_open(const struct nic_xdp_config *config, unsigned queues, struct nic *queue[],
                  char error[NIC_ERROR_MAX])
 {
-    say_absent(config->dev, error);
+    report_absent(config->dev, error);
     return -1;
 }
 
 unsigned nic_xdp_host_addrs(const char *dev, struct nic_xdp_addr *addrs, unsigned max,
                             char error[NIC_ERROR_MAX])
 {
-    say_absent(dev, error);
+    report_absent(dev, error);
     return 0;
 }

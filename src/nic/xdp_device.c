@@ -26,7 +26,7 @@ static void set_name(const struct nic_xdp_device *device, struct ifreq *request)
     memcpy(request->ifr_name, device->name, sizeof(request->ifr_name));
 }
 
-/* An ethtool command on a struct that begins with its number. Returns 0 or -1. */
+/* Runs an ethtool command; the struct begins with its number. Returns 0 or -1. */
 static int ethtool(const struct nic_xdp_device *device, void *command)
 {
     struct ifreq request;
@@ -36,7 +36,7 @@ static int ethtool(const struct nic_xdp_device *device, void *command)
     return ioctl(device->control_fd, SIOCETHTOOL, &request);
 }
 
-/* An interface that does not say has one. */
+/* Interfaces that do not report a number have one. */
 static unsigned count_rx_queues(const struct nic_xdp_device *device)
 {
     struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
@@ -55,35 +55,33 @@ static bool is_veth(const struct nic_xdp_device *device)
     return ethtool(device, &info) == 0 && strcmp(info.driver, "veth") == 0;
 }
 
-static int look(struct nic_xdp_device *device, char error[NIC_ERROR_MAX])
+uint32_t nic_xdp_device_mtu(const struct nic_xdp_device *device)
 {
     struct ifreq request;
 
     set_name(device, &request);
-    if (ioctl(device->control_fd, SIOCGIFINDEX, &request) < 0) {
-        nic_error_set(error, "xdp %s: no such interface: see ip link", device->name);
-        return -1;
-    }
+    return ioctl(device->control_fd, SIOCGIFMTU, &request) == 0 ? (uint32_t)request.ifr_mtu : 0;
+}
+
+static int read_properties(struct nic_xdp_device *device, char error[NIC_ERROR_MAX])
+{
+    struct ifreq request;
+
+    set_name(device, &request);
+    if (ioctl(device->control_fd, SIOCGIFINDEX, &request) < 0)
+        return nic_error_set(error, "xdp %s: no such interface: see ip link", device->name);
     device->ifindex = request.ifr_ifindex;
-    if (ioctl(device->control_fd, SIOCGIFFLAGS, &request) < 0 ||
-        (request.ifr_flags & IFF_UP) == 0) {
-        nic_error_set(error, "xdp %s: the interface is down: ip link set dev %s up", device->name,
-                      device->name);
-        return -1;
-    }
+    if (ioctl(device->control_fd, SIOCGIFFLAGS, &request) < 0 || (request.ifr_flags & IFF_UP) == 0)
+        return nic_error_set(error, "xdp %s: the interface is down: ip link set dev %s up",
+                             device->name, device->name);
     set_name(device, &request);
     if (ioctl(device->control_fd, SIOCGIFHWADDR, &request) < 0 ||
-        request.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
-        nic_error_set(error, "xdp %s: not an Ethernet interface", device->name);
-        return -1;
-    }
+        request.ifr_hwaddr.sa_family != ARPHRD_ETHER)
+        return nic_error_set(error, "xdp %s: not an Ethernet interface", device->name);
     memcpy(device->mac, request.ifr_hwaddr.sa_data, 6);
-    set_name(device, &request);
-    if (ioctl(device->control_fd, SIOCGIFMTU, &request) < 0) {
-        nic_error_set(error, "xdp %s: no MTU: %s", device->name, strerror(errno));
-        return -1;
-    }
-    device->mtu = (uint32_t)request.ifr_mtu;
+    device->mtu = nic_xdp_device_mtu(device);
+    if (device->mtu == 0)
+        return nic_error_set(error, "xdp %s: no MTU: %s", device->name, strerror(errno));
     device->rx_queues = count_rx_queues(device);
     device->is_veth = is_veth(device);
     return 0;
@@ -99,18 +97,14 @@ int nic_xdp_device_open(struct nic_xdp_device *device, const struct nic_xdp_conf
     device->member_fd = -1;
     for (i = 0; i < sizeof(device->port_fds) / sizeof(device->port_fds[0]); i++)
         device->port_fds[i] = -1;
-    if (config->dev == NULL || config->dev[0] == '\0' || strlen(config->dev) >= IFNAMSIZ) {
-        nic_error_set(error, "xdp: interface name '%.40s': 1 to %d characters",
-                      config->dev ? config->dev : "", IFNAMSIZ - 1);
-        return -1;
-    }
+    if (config->dev == NULL || config->dev[0] == '\0' || strlen(config->dev) >= IFNAMSIZ)
+        return nic_error_set(error, "xdp: interface name '%.40s': 1 to %d characters",
+                             config->dev ? config->dev : "", IFNAMSIZ - 1);
     memcpy(device->name, config->dev, strlen(config->dev));
     device->control_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (device->control_fd < 0) {
-        nic_error_set(error, "xdp %s: no socket: %s", device->name, strerror(errno));
-        return -1;
-    }
-    return look(device, error);
+    if (device->control_fd < 0)
+        return nic_error_set(error, "xdp %s: no socket: %s", device->name, strerror(errno));
+    return read_properties(device, error);
 }
 
 bool nic_xdp_device_exists(const struct nic_xdp_device *device)
@@ -133,7 +127,7 @@ static int join(const struct nic_xdp_device *device, unsigned short type, const 
                       sizeof(request));
 }
 
-/* The group that an address is asked for at (RFC 4291 2.7.1, RFC 2464 section 7). */
+/* Joins the solicited-node multicast group of an address (RFC 4291 2.7.1, RFC 2464 section 7). */
 static int join_solicited(const struct nic_xdp_device *device, const struct nic_xdp_addr *addr)
 {
     uint8_t mac[6] = {0x33, 0x33, 0xff};
@@ -149,13 +143,11 @@ int nic_xdp_device_join(struct nic_xdp_device *device, const struct nic_xdp_conf
     unsigned i;
     int rc = 0;
 
-    /* Of protocol 0: it receives nothing itself. */
+    /* Protocol 0: the socket receives no frames. */
     device->member_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-    if (device->member_fd < 0) {
-        nic_error_set(error, "xdp %s: a packet socket needs root or CAP_NET_RAW: %s", device->name,
-                      strerror(errno));
-        return -1;
-    }
+    if (device->member_fd < 0)
+        return nic_error_set(error, "xdp %s: a packet socket needs root or CAP_NET_RAW: %s",
+                             device->name, strerror(errno));
     if (memcmp(config->mac, none, 6) != 0 && memcmp(config->mac, device->mac, 6) != 0)
         rc = join(device, PACKET_MR_UNICAST, config->mac);
     for (i = 0; i < config->addr_count && rc == 0; i++) {
@@ -164,14 +156,13 @@ int nic_xdp_device_join(struct nic_xdp_device *device, const struct nic_xdp_conf
     }
     if (rc == 0)
         return 0;
-    nic_error_set(error, "xdp %s: the interface takes no further MAC address: %s", device->name,
-                  strerror(errno));
-    return -1;
+    return nic_error_set(error, "xdp %s: the interface takes no further MAC address: %s",
+                         device->name, strerror(errno));
 }
 
 /* ---- ports of the host ------------------------------------------------------------------- */
 
-/* A socket that is bound to a port of all addresses of a family, or -1 with errno. */
+/* Opens a socket bound to a port on all addresses of a family. Returns -1 with errno. */
 static int bind_port(int family, int type, uint16_t port, int reuse)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -195,8 +186,8 @@ static int bind_port(int family, int type, uint16_t port, int reuse)
 }
 
 /*
- * Connections of an earlier owner that wait for their end may share the port, listeners not. That
- * is asked for only where there are some, since then later listeners may share it too.
+ * Binds a port. SO_REUSEADDR is needed only while connections of a previous process are in
+ * TIME-WAIT; it would allow other processes to bind the port too, so it is tried second.
  */
 static int claim(int family, int type, uint16_t port)
 {
@@ -223,14 +214,13 @@ int nic_xdp_device_claim(struct nic_xdp_device *device, const struct nic_xdp_con
         if (device->port_fds[i] >= 0 || (families[i] == AF_INET6 && errno == EAFNOSUPPORT))
             continue;
         if (errno == EADDRINUSE)
-            nic_error_set(error,
-                          "xdp %s: %s port %u of this host is in use by another server: see "
-                          "ss -lntup; choose another one, or give us an address of our own (--ip)",
-                          device->name, types[i] == SOCK_STREAM ? "TCP" : "UDP", port);
-        else
-            nic_error_set(error, "xdp %s: cannot take port %u: %s", device->name, port,
-                          strerror(errno));
-        return -1;
+            return nic_error_set(
+                error,
+                "xdp %s: %s port %u of this host is in use by another server: see "
+                "ss -lntup; choose another one, or give the server its own address (--ip)",
+                device->name, types[i] == SOCK_STREAM ? "TCP" : "UDP", port);
+        return nic_error_set(error, "xdp %s: cannot take port %u: %s", device->name, port,
+                             strerror(errno));
     }
     return 0;
 }
@@ -248,7 +238,7 @@ void nic_xdp_device_gro_off(struct nic_xdp_device *device)
     device->gro_off = ethtool(device, &value) == 0;
 }
 
-/* Without the privilege (-u) it stays off, which does no harm. */
+/* Without CAP_NET_ADMIN it stays off. */
 static void gro_on(struct nic_xdp_device *device)
 {
     struct ethtool_value value = {.cmd = ETHTOOL_SGRO, .data = 1};

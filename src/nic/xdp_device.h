@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A network interface of the kernel as AF_XDP needs it: what it is like, and small changes. */
+/* A network interface of the kernel: its properties, and the settings that AF_XDP needs. */
 #ifndef NIC_XDP_DEVICE_H
 #define NIC_XDP_DEVICE_H
 
@@ -11,37 +11,42 @@ struct nic_xdp_device {
     uint32_t mtu;
     uint8_t mac[6];
     unsigned rx_queues;
-    bool is_veth;   /* its other end is in this machine */
-    bool gro_off;   /* we have turned generic receive offload off */
-    int control_fd; /* for questions */
-    int member_fd;  /* while open, the interface takes frames to further MAC addresses */
+    bool is_veth;   /* its peer is on this machine */
+    bool gro_off;   /* generic receive offload was turned off here */
+    int control_fd; /* for ioctl() */
+    int member_fd;  /* while open, the interface accepts further MAC addresses */
     int port_fds[4];
 };
 
-/* Looks at an interface. Returns 0, or -1 with a message. nic_xdp_device_close() is due in any
- * case. */
+/*
+ * Reads the properties of an interface. Returns 0, or -1 with a message; nic_xdp_device_close() is
+ * required in both cases.
+ */
 int nic_xdp_device_open(struct nic_xdp_device *device, const struct nic_xdp_config *config,
                         char error[NIC_ERROR_MAX]);
 
 /*
- * Has the interface take the frames that the configuration's own addresses need: to their groups,
- * and to our MAC address if it is not that of the interface. Returns 0, or -1 with a message.
+ * Makes the interface accept frames to the MAC address of the configuration, if it is not the
+ * interface's, and to the multicast groups of its IPv6 addresses. Returns 0, or -1 with a message.
  */
 int nic_xdp_device_join(struct nic_xdp_device *device, const struct nic_xdp_config *config,
                         char error[NIC_ERROR_MAX]);
 
 /*
- * Takes the ports from the kernel: nobody can listen there while the device is open, and it does
- * not choose them for connections of its own. Returns 0, or -1 with a message.
+ * Binds the ports in the kernel: while the device is open, no process can listen on them, and the
+ * kernel does not choose them for outgoing connections. Returns 0, or -1 with a message.
  */
 int nic_xdp_device_claim(struct nic_xdp_device *device, const struct nic_xdp_config *config,
                          char error[NIC_ERROR_MAX]);
 
 /*
- * Generic mode sees what the kernel has joined to packets of up to 64 KiB, which no buffer holds:
- * turns that off until nic_xdp_device_close().
+ * Turns generic receive offload off until nic_xdp_device_close(): in generic mode it delivers
+ * packets of up to 64 KiB, which do not fit into a buffer.
  */
 void nic_xdp_device_gro_off(struct nic_xdp_device *device);
+
+/* The present MTU; 0 with errno if it cannot be read. */
+uint32_t nic_xdp_device_mtu(const struct nic_xdp_device *device);
 
 /* Whether the interface still exists. */
 bool nic_xdp_device_exists(const struct nic_xdp_device *device);

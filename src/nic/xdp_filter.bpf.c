@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The XDP program: takes the frames that are meant for us and leaves the others to the kernel.
+ * The XDP program: redirects frames for the stack to AF_XDP sockets and passes all others to the
+ * kernel.
  *
- * An address that is ours alone: ARP and neighbour solicitations that ask for it, and every packet
- * to it, fragments too. An address that the host lends us two ports of: TCP and UDP to these, and
- * ICMP errors about what we sent from them; not fragments, of which only the first has a port.
+ * Addresses of the stack: ARP requests and neighbour solicitations for them, and every packet to
+ * them, fragments included. Addresses of the host of which the stack serves two ports: TCP and UDP
+ * to these ports, and ICMP errors about packets sent from them; not fragments, of which only the
+ * first contains a port.
  *
- * A frame that is taken goes to the socket of the queue that it arrived at; where there is none it
- * stays with the kernel. Frames with a VLAN tag are another interface's.
+ * A frame goes to the socket of the queue that it arrived in; if there is none, the kernel gets it.
+ * Frames with a VLAN tag belong to another interface.
  *
- * ARP's and ICMP's headers are told here: <linux/if_arp.h> and <linux/icmp.h> draw in headers of
- * the C library, which wants its 32-bit variant for a BPF target, and that is seldom installed.
+ * ARP and ICMP headers are declared here, because <linux/if_arp.h> and <linux/icmp.h> include C
+ * library headers that need the rarely installed 32-bit variant for a BPF target.
  */
 #include <linux/bpf.h>
 #include <linux/icmpv6.h>
@@ -25,7 +27,7 @@
 #include "nic/xdp_rule.h"
 
 #define VLAN_ID_MASK 0x0fff
-#define IP_FRAGMENT_MASK 0x3fff /* more fragments, and the offset */
+#define IP_FRAGMENT_MASK 0x3fff /* "more fragments", and the offset */
 #define ND_SOLICITATION 135
 
 /* ICMP errors that quote the packet they are about (RFC 792). */
@@ -54,7 +56,7 @@ struct vlan_tag {
     __be16 type;
 };
 
-/* ARP for Ethernet and IPv4, whose addresses begin at odd places (RFC 826). */
+/* ARP for Ethernet and IPv4 (RFC 826); the addresses are unaligned. */
 struct arp_packet {
     __be16 hardware;
     __be16 protocol;
@@ -75,7 +77,7 @@ struct icmp_header {
     __u8 rest[4];
 };
 
-/* The beginning of TCP and UDP alike. */
+/* The first fields of TCP and UDP. */
 struct ports {
     __be16 source;
     __be16 dest;
@@ -115,7 +117,7 @@ static int takes_arp(const struct arp_packet *arp, const void *end)
     return rule && rule->whole;
 }
 
-/* What an IPv4 packet that an ICMP error quotes came from: one of our ports? */
+/* Whether the packet quoted in an ICMP error came from one of the stack's ports. */
 static int quotes_us4(const struct iphdr *ip, const void *end)
 {
     const struct ports *ports;
@@ -170,7 +172,10 @@ static int quotes_us6(const struct icmp6hdr *icmp, const void *end)
     return rule && is_our_port(rule, ip->nexthdr, ports->source);
 }
 
-/* A neighbour solicitation goes to a group that others can be in as well (RFC 4291 2.7.1). */
+/*
+ * A neighbour solicitation is sent to a multicast group that other hosts may have joined too (RFC
+ * 4291 2.7.1).
+ */
 static int takes_group6(const struct ipv6hdr *ip, const void *end)
 {
     const struct icmp6hdr *icmp = (const void *)(ip + 1);
@@ -214,7 +219,7 @@ int ucached_filter(struct xdp_md *ctx)
     if (at > end)
         return XDP_PASS;
     type = eth->h_proto;
-    if (type == bpf_htons(ETH_P_8021Q)) { /* the tag of VLAN 0 is a priority and no VLAN */
+    if (type == bpf_htons(ETH_P_8021Q)) { /* VLAN 0 is a priority tag */
         const struct vlan_tag *tag = at;
 
         if ((const void *)(tag + 1) > end || (tag->id & bpf_htons(VLAN_ID_MASK)) != 0)
@@ -231,5 +236,5 @@ int ucached_filter(struct xdp_md *ctx)
     return taken ? bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS) : XDP_PASS;
 }
 
-/* It calls nothing that the kernel keeps for programs under its own license. */
+/* The program calls no GPL-only helper functions. */
 char filter_license[] SEC("license") = "BSD-3-Clause";

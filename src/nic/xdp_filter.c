@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The XDP program from this side; see xdp_filter.h. It is compiled when ucached is, and its object
- * file is part of ours (xdp_program.h). What holds it in its place is a descriptor, so it goes with
- * the process.
+ * Loading and attaching the XDP program; see xdp_filter.h. The program is compiled together with
+ * ucached and embedded (xdp_program.h). A BPF link descriptor keeps it attached, so it is detached
+ * when the process ends.
  */
 #include "nic/xdp_filter.h"
 
@@ -22,14 +22,14 @@
 static int load_failed(int code, char error[NIC_ERROR_MAX])
 {
     if (code == EPERM || code == EACCES)
-        nic_error_set(error, "xdp: loading the XDP program needs root, or CAP_BPF, CAP_NET_ADMIN "
+        return nic_error_set(error,
+                             "xdp: loading the XDP program needs root, or CAP_BPF, CAP_NET_ADMIN "
                              "and CAP_NET_RAW");
-    else if (code == ENOSYS)
-        nic_error_set(error, "xdp: this kernel has no BPF (CONFIG_BPF_SYSCALL)");
-    else
-        nic_error_set(error, "xdp: cannot load the XDP program: %s; it needs Linux 5.10 or later",
-                      strerror(code));
-    return -1;
+    if (code == ENOSYS)
+        return nic_error_set(error, "xdp: this kernel has no BPF (CONFIG_BPF_SYSCALL)");
+    return nic_error_set(error,
+                         "xdp: cannot load the XDP program: %s; it needs Linux 5.10 or later",
+                         strerror(code));
 }
 
 int nic_xdp_filter_load(struct nic_xdp_filter *filter, char error[NIC_ERROR_MAX])
@@ -65,7 +65,7 @@ void nic_xdp_filter_close(struct nic_xdp_filter *filter)
     filter->object = NULL;
 }
 
-/* ---- what is ours ------------------------------------------------------------------------ */
+/* ---- addresses --------------------------------------------------------------------------- */
 
 static void make_key(const struct nic_xdp_addr *addr, struct nic_xdp_key *key)
 {
@@ -90,11 +90,9 @@ int nic_xdp_filter_allow(struct nic_xdp_filter *filter, const struct nic_xdp_con
 
     for (i = 0; i < config->addr_count; i++) {
         make_key(&config->addrs[i], &key);
-        if (bpf_map_update_elem(filter->rules_fd, &key, &rule, BPF_ANY) < 0) {
-            nic_error_set(error, "xdp %s: cannot tell the XDP program an address: %s", config->dev,
-                          strerror(errno));
-            return -1;
-        }
+        if (bpf_map_update_elem(filter->rules_fd, &key, &rule, BPF_ANY) < 0)
+            return nic_error_set(error, "xdp %s: cannot add an address to the XDP program: %s",
+                                 config->dev, strerror(errno));
     }
     return 0;
 }
@@ -127,21 +125,20 @@ int nic_xdp_filter_attach(struct nic_xdp_filter *filter, const struct nic_xdp_co
     if (code == 0)
         return 0;
     if (code == EBUSY || code == EEXIST)
-        nic_error_set(error,
-                      "xdp %s: another XDP program is attached (is another ucached running there? "
-                      "ip link show dev %s); remove it: ip link set dev %s xdp off",
-                      config->dev, config->dev, config->dev);
-    else if (code == EPERM)
-        nic_error_set(error, "xdp %s: attaching the XDP program needs root or CAP_NET_ADMIN",
-                      config->dev);
-    else if (config->mode == NIC_XDP_MODE_NATIVE)
-        nic_error_set(
+        return nic_error_set(
+            error,
+            "xdp %s: another XDP program is attached (is another ucached running there? "
+            "ip link show dev %s); remove it: ip link set dev %s xdp off",
+            config->dev, config->dev, config->dev);
+    if (code == EPERM)
+        return nic_error_set(error, "xdp %s: attaching the XDP program needs root or CAP_NET_ADMIN",
+                             config->dev);
+    if (config->mode == NIC_XDP_MODE_NATIVE)
+        return nic_error_set(
             error,
             "xdp %s: the driver takes no XDP program (%s): use the generic mode, or lower "
             "the MTU if it is above 1500",
             config->dev, strerror(code));
-    else
-        nic_error_set(error, "xdp %s: cannot attach the XDP program: %s", config->dev,
-                      strerror(code));
-    return -1;
+    return nic_error_set(error, "xdp %s: cannot attach the XDP program: %s", config->dev,
+                         strerror(code));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses that the host has on an interface. */
+/* The host's addresses on an interface. */
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -9,7 +9,7 @@
 #include "nic/error.h"
 #include "nic/xdp.h"
 
-/* In which order they are wanted: IPv4, IPv6, link-local IPv6. */
+/* The order of the result: IPv4, IPv6, link-local IPv6. */
 enum kind { KIND_IP4, KIND_IP6, KIND_LINK_LOCAL, KINDS, KIND_OTHER };
 
 static enum kind kind_of(const struct ifaddrs *entry)
@@ -39,7 +39,7 @@ static void copy_addr(const struct ifaddrs *entry, struct nic_xdp_addr *addr)
     memcpy(addr->bytes, &in->sin_addr, 4);
 }
 
-/* An IPv4 address may have a label of its own: the name of the interface, a colon and more. */
+/* The label of an IPv4 address is the interface name, or the name, a colon and more. */
 static bool is_on(const struct ifaddrs *entry, const char *dev)
 {
     size_t length = strlen(dev);
@@ -67,9 +67,9 @@ unsigned nic_xdp_host_addrs(const char *dev, struct nic_xdp_addr *addrs, unsigne
     }
     freeifaddrs(all);
     if (count == 0)
-        nic_error_set(
-            error, "xdp %s: %s: give it one (ip addr add), or give us one of our own (--ip)", dev,
-            if_nametoindex(dev) != 0 ? "the interface has no address"
-                                     : "no such interface: see ip link");
+        nic_error_set(error, "xdp %s: %s: add one (ip addr add), or give the server its own (--ip)",
+                      dev,
+                      if_nametoindex(dev) != 0 ? "the interface has no address"
+                                               : "no such interface: see ip link");
     return count;
 }

@@ -22,7 +22,7 @@ def run(*command, **options):
 
 
 def says_its_line(program):
-    assert run(program) == "It is told everything and asks nothing.\n"
+    assert run(program) == "A sans-I/O TCP/IP stack\n"
 
 
 def test_each_is_short():

@@ -32,7 +32,8 @@ TARGETS = {
 }
 NARROW = {"powerpc", "i386"}
 OPTIONS = ["-std=gnu11", "-Wall", "-Werror"]
-FOLDERS = ("include", "src", "test/foreign/include", "test/unit/mcproto")
+FOLDERS = ("include", "src", "test/foreign/include", "test/unit/mcproto",
+           "test/unit/ustack")
 INCLUDE = [word for folder in FOLDERS for word in ("-I", ROOT / folder)]
 
 
@@ -61,7 +62,7 @@ class Target:
         self.wide = name not in NARROW
         self.command = [*compiler, *OPTIONS, *INCLUDE]
         self.libraries = in_parallel(
-            self.compile, sources("src/base/*.c", "src/ustack/*.c", "src/mcproto/*.c")
+            self.compile, sources("src/base/*.c", "src/ustack/**/*.c", "src/mcproto/*.c")
         )
 
     def compile(self, source):
@@ -98,7 +99,7 @@ def foreign(request, tmp_path_factory):
 
 
 def unit_tests(piece):
-    return sources(f"test/unit/{piece}/*_test.c")
+    return sources(f"test/unit/{piece}/**/*_test.c")
 
 
 def helpers(folder):

@@ -3,10 +3,10 @@
  * Fuzzing of a session: what a client sends is offered in slices, with a transport of small rooms
  * that is soon full. The first bytes of the input choose slices, rooms and settings.
  *
- *   - a session takes all it is offered, unless it ends or waits for room, and it always goes on
+ *   - a session takes all it is offered, unless it ends or waits for room, and it always continues
  *     when there is room;
- *   - nothing is written beyond a room, nothing is read beyond what was offered;
- *   - what it does leaves the engine sound, with nothing pinned and nothing unpublished.
+ *   - nothing is written beyond a room, nothing is read beyond the offered bytes;
+ *   - the engine stays sound, with nothing pinned and nothing unpublished.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
-#include "cache/worker.h"
+#include "cache/cache_worker.h"
 
 #define MANNER_BYTES 4
 #define ROOM_BYTES_MAX 4096
@@ -133,11 +133,11 @@ static void unblock(struct cache_session *session, struct transport *transport)
         transport->drained = transport->bytes;
         transport->sink.full = false;
         cache_session_resume(session, &transport->sink);
-        check(tries++ < REPLY_BYTES_MAX, "a session goes on when there is room");
+        check(tries++ < REPLY_BYTES_MAX, "a session continues when there is room");
     }
 }
 
-/* The short way of a get. False if it is not possible now. */
+/* The fast path. False if it is not taken. */
 static bool answer(struct cache_session *session, struct transport *transport, const uint8_t *data,
                    uint32_t len)
 {
@@ -148,10 +148,10 @@ static bool answer(struct cache_session *session, struct transport *transport, c
         return false;
     room = malloc(CACHE_SINK_NEED_MAX);
     check(room != NULL, "memory");
-    n = cache_session_answer(session, data, len, room);
+    n = cache_session_try_fast(session, data, len, room);
     check(n <= CACHE_SINK_NEED_MAX, "a short answer fits its room");
     if (n > 0)
-        cache_answered(transport->worker, len, n);
+        cache_count_fast_bytes(transport->worker, len, n);
     room_take(transport);
     take(transport, room, n);
     free(room);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must hold in a fuzz target. */
+/* Assertions of fuzz targets. */
 #ifndef TEST_FUZZ_CHECK_H
 #define TEST_FUZZ_CHECK_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzzes the reassembly of IPv4. The input says which pieces of sixteen UDP datagrams arrive, in
- * which order, with which marks, and how much time passes. What a datagram holds at a place follows
- * from the two, so that the oracle is: whatever is delivered is a whole datagram, byte for byte,
- * and all invariants of the instance hold.
+ * Fuzzes the reassembly of IPv4. The input chooses the fragments of sixteen UDP datagrams, their
+ * order and flags, and the time between them. The payload follows from datagram and offset. The
+ * oracle: only complete, correct datagrams are delivered, and all invariants of the instance hold.
  */
 #include <stdint.h>
 #include <stdlib.h>

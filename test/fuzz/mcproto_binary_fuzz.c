@@ -61,7 +61,7 @@ static void check_request(const struct mc_request *req, const u_u8 *buf, u_u32 l
     check(req->key == NULL || req->key + req->key_len == end, "place of the key");
     check(req->args == NULL || req->args + req->args_len == end, "place of the arguments");
     check(req->value_bytes <= MC_BINARY_BODY_MAX, "bound of the value");
-    check(req->error == NULL && req->swallow_bytes == 0 && !req->close, "no error");
+    check(req->error == NULL && req->discard_bytes == 0 && !req->close, "no error");
     check_replies(req, buf);
 }
 
@@ -100,8 +100,8 @@ static size_t check_one(const u_u8 *buf, u_u32 len)
     check(req.key == NULL && req.args == NULL && req.value_bytes == 0, "only the error");
     if (req.error != NULL)
         check_packet(req.binary.error, req.error_len, 0, buf);
-    check(req.swallow_bytes <= MC_BINARY_BODY_MAX, "bound of what is skipped");
-    return req.close ? 0 : (size_t)req.line_bytes + req.swallow_bytes;
+    check(req.discard_bytes <= MC_BINARY_BODY_MAX, "bound of what is skipped");
+    return req.close ? 0 : (size_t)req.line_bytes + req.discard_bytes;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -12,7 +12,7 @@
 
 #include "check.h"
 #include "mcproto/mcproto.h"
-#include "mcproto/meta.h"
+#include "mcproto/meta_parse.h"
 #include "ref_parser.h"
 
 enum { FACTS = 24, LINE_BYTES_MAX = 4096 };

@@ -13,6 +13,7 @@
 
 #include "check.h"
 #include "mcproto/mcproto.h"
+#include "mcproto/mcproto_fast.h"
 #include "ref_parser.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -57,7 +58,7 @@ static void check_request(const struct mc_request *req)
         check(req->key_len >= 1 && req->key_len <= MC_KEY_MAX, "length of the key");
     }
     check(req->value_bytes <= MC_VALUE_MAX, "bound of the value");
-    check(req->error == NULL && req->swallow_bytes == 0 && !req->close, "no error");
+    check(req->error == NULL && req->discard_bytes == 0 && !req->close, "no error");
 }
 
 static void check_malformed(const struct mc_request *req)
@@ -67,7 +68,7 @@ static void check_malformed(const struct mc_request *req)
         check(req->error_len == 0 && (req->noreply || req->close), "a reason for silence");
     else
         check(req->error_len > 2 && req->error_len <= MC_STATUS_MAX, "length of the error");
-    check(req->swallow_bytes <= (u_u32)MC_VALUE_MAX + 2, "bound of what is skipped");
+    check(req->discard_bytes <= (u_u32)MC_VALUE_MAX + 2, "bound of what is skipped");
 }
 
 /* Parses the first `cut` bytes and compares with what is known of all of them. */
@@ -125,7 +126,7 @@ static void check_short_way(const u_u8 *buf, u_u32 len, const struct mc_request 
     u_u32 line_bytes = mc_parse_get(buf, len, &key_len);
 
     check(line_bytes == 0 || (req->command == MC_CMD_GET && req->line_bytes == line_bytes &&
-                              req->key == buf + MC_GET_KEY_OFFSET && req->key_len == key_len &&
+                              req->key == buf + MC_FAST_KEY_OFFSET && req->key_len == key_len &&
                               req->args_len == key_len),
           "the short way agrees");
 }
@@ -138,7 +139,7 @@ static void check_short_set(const u_u8 *buf, u_u32 len, const struct mc_request 
 
     check(line_bytes == 0 ||
               (req->command == MC_CMD_SET && req->line_bytes == line_bytes && !req->noreply &&
-               req->key == buf + MC_SET_KEY_OFFSET && req->key_len == set.key_len &&
+               req->key == buf + MC_FAST_KEY_OFFSET && req->key_len == set.key_len &&
                req->flags == set.flags && req->exptime == (u_s32)set.exptime &&
                req->value_bytes == set.value_bytes),
           "the short way of a set agrees");
@@ -166,7 +167,7 @@ static size_t check_one(const u_u8 *buf, u_u32 len)
     }
     if (outcome == MC_MALFORMED) {
         check_malformed(&req);
-        return req.close ? 0 : (size_t)req.line_bytes + req.swallow_bytes;
+        return req.close ? 0 : (size_t)req.line_bytes + req.discard_bytes;
     }
     check_request(&req);
     check_written(&req);

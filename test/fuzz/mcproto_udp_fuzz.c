@@ -23,7 +23,7 @@ static size_t take(const u_u8 *buf, u_u32 len, enum mc_protocol protocol)
     if (outcome == MC_MORE || req.close)
         return 0;
     if (outcome == MC_MALFORMED)
-        value = req.swallow_bytes;
+        value = req.discard_bytes;
     else if (binary)
         value = req.value_bytes;
     else if (mc_command_has_value(req.command))

@@ -4,7 +4,7 @@
  * The oracle: nothing out of range comes out, nothing behind the end is read, and what is
  * emitted is parsed as what it was.
  */
-#include "ustack/tcp_opt.h"
+#include "ustack/tcp/tcp_opt.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * the first one that was acknowledged wins, blocks are bounded and come back, and SACK blocks name
  * only bytes that are stored, the newest first.
  */
-#include "ustack/stack.h"
-#include "ustack/tcp_rxq.h"
+#include "ustack/core/instance.h"
+#include "ustack/tcp/tcp_rxq.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -41,7 +41,7 @@ struct world {
     struct us_conn *conns[CONNS_MAX];
     unsigned refs_queued;
     unsigned refs_released;
-    int keep; /* give half of each slice back */
+    int keep; /* keep half of each DATA event */
     uint8_t ref_seen[256];
     uint8_t frame[FRAME_MAX];
 };
@@ -137,9 +137,8 @@ static void handle_event(struct world *w, const struct us_event *ev)
         forget_conn(w, ev->conn);
         break;
     case US_EV_DATAGRAM:
-        /* Goes back to where it came from; refused where that can't be answered. */
-        (void)us_udp_send(w->stack, &ev->datagram->local, ev->datagram->local_port,
-                          &ev->datagram->remote, ev->datagram->remote_port, ev->data, ev->len);
+        /* Replies to the source; refused if that is no host address. */
+        (void)us_udp_reply(w->stack, ev->datagram, ev->data, ev->len);
         break;
     case US_EV_NONE:
     case US_EV_CONNECTED:
@@ -157,7 +156,7 @@ static void drain_events(struct world *w)
         handle_event(w, &ev);
 }
 
-/* Learns what the stack has sent to a peer, so that later segments can acknowledge it. */
+/* Records a segment sent to a peer, so that later segments can acknowledge it. */
 static void see_frame(struct world *w, const struct us_pkt *pkt)
 {
     const uint8_t *tcp = pkt->data + 14 + 20;
@@ -199,7 +198,7 @@ static void input_frame(struct world *w, unsigned len)
 {
     struct us_pkt pkt;
     struct us_pkt *ptr = &pkt;
-    /* An exact heap copy: reading a byte too far is found. */
+    /* An exact heap copy: sanitizers detect reads beyond the end. */
     uint8_t *copy = malloc(len ? len : 1);
 
     memcpy(copy, w->frame, len);
@@ -368,7 +367,7 @@ static void op_ip6(struct world *w, struct reader *in)
     input_frame(w, total);
 }
 
-/* One piece of a datagram of either family: few identifications, so that pieces meet. */
+/* A fragment of either family; few identifications, so that fragments match. */
 static void op_fragment(struct world *w, struct reader *in)
 {
     unsigned what = take_u8(in);
@@ -427,7 +426,7 @@ static void send_some(struct world *w, struct us_conn *conn, unsigned how, unsig
     if (how == 0) {
         (void)us_send(w->stack, conn, ref_data, len % REF_BYTES);
     } else if (how == 1) {
-        at = us_reserve(w->stack, conn, 1 + len % US_RESERVE_MAX, &room);
+        at = us_reserve(w->stack, conn, 1 + len % US_RESERVE_MAX, 0, &room);
         if (at != NULL) {
             memset(at, 'r', room);
             us_commit(w->stack, conn, len % (room + 1));
@@ -440,7 +439,7 @@ static void send_some(struct world *w, struct us_conn *conn, unsigned how, unsig
     }
 }
 
-/* Looks at all connections; each must be one that the walk has not met before. */
+/* Iterates over all connections; each must be returned once. */
 static void walk(struct world *w)
 {
     struct us_conn_info info;
@@ -463,17 +462,17 @@ static void set_something(struct world *w, struct us_conn *conn, unsigned what, 
 {
     switch (what) {
     case 8:
-        (void)us_keepalive(w->stack, conn, value, 1 + value % 1000, 1 + value % 5);
+        (void)us_conn_set_keepalive(w->stack, conn, value, 1 + value % 1000, 1 + value % 5);
         break;
     case 9:
-        us_user_timeout(w->stack, conn, value);
+        us_conn_set_user_timeout(w->stack, conn, value);
         break;
     case 10:
         (void)us_close_within(w->stack, conn, value);
         break;
     case 11:
-        us_low_water(w->stack, conn, value);
-        us_want_sendable(w->stack, conn);
+        us_conn_set_low_water(w->stack, conn, value);
+        us_request_sendable(w->stack, conn);
         break;
     default:
         (void)us_listen_limit(w->stack, LOCAL_PORT, value % (CONNS_MAX + 1),
@@ -570,7 +569,7 @@ static void create_stack(struct world *w, const struct us_config *config, void *
         abort();
 }
 
-/* At the end everything is torn down: references must come back, pools must be empty. */
+/* At the end all connections are closed: references are released, pools empty. */
 static void finish(struct world *w)
 {
     for (unsigned i = 0; i < CONNS_MAX; i++)
@@ -599,7 +598,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         config.conn_max = 8;
         config.half_open_max = 4;
         config.time_wait_max = 2;
-        config.arp_max = 4;
+        config.neighbour_max = 4;
         config.listen_max = 2;
         config.datagram_max = 8;
         config.ip6_autoconf = 1;
@@ -616,7 +615,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     w.now_us = 1000000;
     create_stack(&w, &config, memory, bytes);
     pump(&w);
-    for (unsigned i = 0; i < 2; i++) { /* the search for duplicates of the IPv6 addresses */
+    for (unsigned i = 0; i < 2; i++) { /* duplicate detection of the IPv6 addresses */
         w.now_us += 1000000;
         (void)us_input(w.stack, NULL, 0, w.now_us);
         pump(&w);

@@ -82,7 +82,7 @@ static void check_outcome(struct place *place, struct input *input, const char *
     }
     check_cuts(place, protocol, buf, &req, expected);
     if (outcome == MC_MALFORMED)
-        value = req.swallow_bytes;
+        value = req.discard_bytes;
     else if (protocol == MC_PROTOCOL_BINARY)
         value = req.value_bytes;
     else if (outcome == MC_REQUEST && mc_command_has_value(req.command))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The search for an order; history.h says what it is about. */
+/* The search for a linear order of the operations (history.h). */
 #include "history.h"
 
 #include <stdio.h>
@@ -141,6 +141,10 @@ static bool step(struct state *state, const struct history_op *op)
 {
     if (op->action == HISTORY_GET)
         return get(state, op);
+    if (op->action == HISTORY_FLUSH) {
+        state->present = false;
+        return true;
+    }
     if (state->present)
         return step_present(state, op);
     if (op->action == HISTORY_SET || op->action == HISTORY_ADD)
@@ -148,7 +152,7 @@ static bool step(struct state *state, const struct history_op *op)
     return op->result == HISTORY_ABSENT;
 }
 
-/* ---- what was tried ---------------------------------------------------------------------- */
+/* ---- visited states ---------------------------------------------------------------------- */
 
 struct memory {
     uint64_t *seen; /* open addressing; 0 is free */

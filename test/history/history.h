@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Is what several clients have seen of one key linearizable, that is: is there an order of all
- * operations, true to the times at which each began and ended, in which every outcome is right?
+ * Checks a history of one key for linearizability: whether an order of all operations exists that
+ * respects the times at which each began and ended, and in which every outcome is right.
  *
- * The search is Wing and Gong's with Lowe's memory of what was tried: depth-first over the
- * operations that may come next, never twice the same set of operations with the same state.
- * Keys don't know of each other, so each is checked by itself.
+ * The search is Wing and Gong's with Lowe's memory of visited states: depth-first over the
+ * operations that may come next, never twice the same set of operations with the same state. Keys
+ * are independent, so each is checked by itself.
  */
 #ifndef HISTORY_H
 #define HISTORY_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define HISTORY_VALUE_MAX 63
-#define HISTORY_WIDTH_MAX 256 /* operations that may begin while one goes on */
+#define HISTORY_WIDTH_MAX 256 /* operations that may begin during another one */
 
 enum history_action {
     HISTORY_GET = 0,
@@ -28,7 +28,8 @@ enum history_action {
     HISTORY_DECR,
     HISTORY_TOUCH,
     HISTORY_DELETE,
-    HISTORY_ACTIONS
+    HISTORY_ACTIONS,
+    HISTORY_FLUSH = HISTORY_ACTIONS /* of all keys: one need not have been there */
 };
 
 enum history_result {
@@ -44,16 +45,16 @@ struct history_value {
 
 struct history_op {
     enum history_action action;
-    /* What was asked for. */
+    /* The request. */
     struct history_value value;
     uint64_t delta;
     uint64_t expected; /* the cas that HISTORY_CAS wants */
-    uint32_t exptime;  /* stored or touched to; has to be far away: time does not go on here */
+    uint32_t exptime;  /* stored or touched to; far in the future, as time stands still here */
     /* What came out. */
     enum history_result result;
     struct history_value seen; /* HISTORY_GET, HISTORY_INCR, HISTORY_DECR, if done */
-    uint64_t cas;              /* of what was found or made; 0: not told */
-    uint32_t seen_exptime;     /* HISTORY_GET; 0: not told, as is an item's that has none */
+    uint64_t cas;              /* of the item found or made; 0: unknown */
+    uint32_t seen_exptime;     /* HISTORY_GET; 0: unknown, or none */
     /* When. Times of all clients are of one clock. */
     uint64_t from;
     uint64_t to;
@@ -63,7 +64,7 @@ struct history_op {
 enum history_verdict {
     HISTORY_LINEARIZABLE = 0,
     HISTORY_WRONG,
-    HISTORY_TOO_WIDE, /* more than HISTORY_WIDTH_MAX operations while one goes on: not known */
+    HISTORY_TOO_WIDE, /* undecided: more than HISTORY_WIDTH_MAX operations during one */
     HISTORY_NO_MEMORY
 };
 
@@ -71,7 +72,7 @@ enum history_verdict {
 enum history_verdict history_check(struct history_op *ops, unsigned count);
 
 /*
- * The same where times don't tell what was over before what began. Any operation that is before
+ * The same for operations ordered by a partial order instead of times. An operation that precedes
  * another one has the earlier `from`. At most HISTORY_WIDTH_MAX operations.
  */
 typedef bool history_before(const struct history_op *a, const struct history_op *b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The checker of histories itself: what is right passes, each kind of wrong outcome is refused. */
+/* The checker of histories: correct ones pass, each kind of wrong outcome is rejected. */
 #include "history.h"
 
 #include <setjmp.h>

@@ -18,7 +18,7 @@ static struct kv_epoch epoch;
 static struct kv_epoch_member members[IL_THREADS_MAX];
 static struct kv_segments segments;
 static struct kv_segment headers[1];
-static _Alignas(U_LINE_BYTES) uint64_t memory[1 << (SHIFT - 3)];
+static _Alignas(U_CACHE_LINE_BYTES) uint64_t memory[1 << (SHIFT - 3)];
 static kv_atomic_u64 published; /* 1: there is a record */
 static uint32_t seen[IL_THREADS_MAX][1];
 static unsigned long reuses; /* in all runs */
@@ -126,7 +126,7 @@ static void reclaimer(void)
     reuse();
 }
 
-/* Has a view, pins what it sees, is quiescent, reads on, and unpins. */
+/* Views an item, pins it, is quiescent, reads it again, and unpins. */
 static void reader_pins(void)
 {
     struct kv_epoch_member *member = &members[il_thread()];
@@ -211,7 +211,7 @@ const struct il_scenario grace_scenarios[] = {
      check,
      teardown},
     {"grace-unpin",
-     "the last live bytes and the last hold go at once",
+     "the last live bytes and the last hold are removed concurrently",
      3,
      setup_held,
      NULL,

@@ -121,7 +121,7 @@ static void find_twice(void)
     index_find(KEY_A);
 }
 
-/* What is in the chain of A, as a walk sees it: exactly once, wherever it is. */
+/* Walks over the chain of A: its item is there exactly once, in whichever table. */
 static void scan(void)
 {
     struct kv_words words;
@@ -208,7 +208,7 @@ const struct il_scenario grow_scenarios[] = {
      keys_check_histories,
      keys_close},
     {"grow-late-helper",
-     "a helper that comes late does not bring back what was deleted",
+     "a late helper does not restore a deleted item",
      3,
      growing_with_a,
      keys_begin,

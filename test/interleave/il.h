@@ -1,39 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A bounded model checker for code with atomics: it runs a few threads of the real sources in every
- * order that matters, within bounds, and lets loads return every value that they might.
+ * A bounded model checker for code with atomics: runs a few threads of the real sources in every
+ * relevant order, within bounds, and lets loads return every value that the memory model allows.
  *
- * How the sources are got hold of: they are compiled as they are, with -fsanitize=thread, which
- * makes the compiler call a function before each plain access and in place of each atomic
- * operation. Here those functions are ours (hooks.c) and not the sanitizer's. All threads are
- * fibres of one OS thread, so a run is determined by its choices, and a run that fails is repeated
- * from them.
+ * The sources are compiled unchanged with -fsanitize=thread, which makes the compiler call a
+ * function before each plain access and in place of each atomic operation. hooks.c implements these
+ * functions instead of the sanitizer. All threads are fibres of one OS thread, so a run is
+ * determined by its choices, and a failed run can be repeated from them.
  *
- *   choice.c    which choices were made, and which come next: depth-first, or at random, or given
- *   threads.c   the fibres, and when another one goes on
- *   memory.c    what loads may return, what happens before what, data races, and the undoing of a
- *               run's writes
- *   report.c    what is printed of a run that failed
+ *   choice.c    choices made and to make: depth-first, random, or given
+ *   threads.c   the fibres, and switches between them
+ *   memory.c    values that loads may return, happens-before, data races, undoing a run's writes
+ *   report.c    the report of a failed run
  *
- * Where threads are switched: before an atomic operation on a location that two threads use and one
- * of them writes. Such a switch is a preemption, of which a run has a bounded number; switches away
- * from a thread that is through, or that spins, cost nothing.
+ * Threads are switched before an atomic operation on a location that two threads use and one of
+ * them writes. Such a switch is a preemption, of which a run has a bounded number; switches from a
+ * thread that has ended or spins are free.
  *
  * The memory model: each location has the sequence of all values stored to it. A load returns any
- * of them that is not older than one that the thread has stored or loaded there, or knows of
- * because that happened before by release and acquire (release sequences are continued by
- * read-modify-writes only, as in C20), and for a seq_cst load not older than the last seq_cst
- * store. How many loads of a run may return another value than the last one is bounded too. So
- * covered are: stores that wait in a store buffer, relaxed stores that become visible in any order,
- * loads that are executed early, threads that disagree about the order of independent stores,
- * failed compare-and-swaps that have looked at an old value. Plain accesses that no happens-before
- * orders are reported as data races, which also finds memory that is reused while somebody may
- * still read it.
+ * of them that is not older than one that the thread has stored or loaded there, or that happened
+ * before by release and acquire (only read-modify-writes continue release sequences, as in C20); a
+ * seq_cst load returns none older than the last seq_cst store. The number of loads per run that
+ * return another value than the last one is bounded, too. This covers store buffers, relaxed stores
+ * that become visible in any order, loads executed early, threads that disagree about the order of
+ * independent stores, and failed compare-and-swaps that read an old value. Plain accesses that are
+ * not ordered by happens-before are reported as data races, which also finds memory that is reused
+ * while a thread may still read it.
  *
- * Not covered: a load that returns what is stored only later in the run (load buffering), a store
- * that goes before another thread's in the sequence of its location although it is executed after
- * it, spurious failures of weak compare-and-swaps, fences (refused), and accesses of different
- * widths to the same bytes (refused).
+ * Not covered: a load that returns a value stored later in the run (load buffering), a store that
+ * precedes another thread's in the sequence of its location although it is executed after it,
+ * spurious failures of weak compare-and-swaps, fences (rejected), and accesses of different widths
+ * to the same bytes (rejected).
  */
 #ifndef IL_H
 #define IL_H
@@ -63,7 +60,7 @@ struct il_bounds {
 };
 
 struct il_options {
-    double seconds;     /* of each scenario; bounds are raised until they are over */
+    double seconds;     /* per scenario; bounds are raised until they have passed */
     const char *replay; /* the choices of one run, as printed; null: explore */
     bool quiet;         /* one line for each scenario */
 };
@@ -82,13 +79,13 @@ void il_region(const void *at, size_t bytes, const char *name);
 void il_plain_read(const void *at, size_t bytes);
 void il_plain_write(const void *at, size_t bytes);
 
-/* A clock that goes on with each look at it. */
+/* A clock that advances with each read. */
 uint32_t il_time(void);
 
 /* 0 outside of fibres. */
 unsigned il_thread(void);
 
-/* What the calling thread knows of each thread's operations; "happens before" can be told by it. */
+/* The vector clock of the calling thread: decides "happens before". */
 struct il_clock {
     uint16_t of[IL_THREADS_MAX];
 };
@@ -132,7 +129,7 @@ void il_switch_point(void);
 /* An atomic load: notices if the thread has seen the same again and again, that is: spins. */
 void il_loaded(const void *at, uint64_t value, const void *site);
 
-/* Something was stored: whoever spins should look again. */
+/* A value was stored: spinning threads can continue. */
 void il_stored(void);
 
 bool il_stale_load_allowed(void);
@@ -157,7 +154,7 @@ bool il_memory_learned(void);
 uint64_t il_load(const void *at, unsigned bytes, int order, const void *site);
 void il_store(void *at, unsigned bytes, uint64_t value, int order, const void *site);
 
-/* What a read-modify-write makes of the old value. */
+/* The new value of a read-modify-write. */
 typedef uint64_t il_modify(uint64_t old, uint64_t operand);
 uint64_t il_exchange(void *at, unsigned bytes, il_modify *modify, uint64_t operand, int order,
                      const void *site);

@@ -42,7 +42,7 @@ static struct history_value digit_text(unsigned digit)
 
 /* ---- operations -------------------------------------------------------------------------- */
 
-/* Writes the value once more: whoever finds the item has to see this. */
+/* Writes the value again: a thread that finds the item has to see it. */
 static struct kv_item *item_filled(enum key key, unsigned digit)
 {
     struct kv_item *item = item_of(key, digit);
@@ -72,11 +72,21 @@ static void found(struct history_op *op, const struct kv_item *item)
     keys_op_end(op);
 }
 
+/* The item that a search finds, or null; its word, or 0. */
+static struct kv_item *item_find(const struct kv_index *index, const struct kv_key *key,
+                                 uint64_t *word)
+{
+    struct kv_find find;
+    bool found = kv_index_find(index, key, &find);
+    *word = found ? find.word : 0;
+    return found ? find.item : NULL;
+}
+
 void index_find(enum key key)
 {
     struct history_op *op = keys_op_begin(key, HISTORY_GET);
     uint64_t word;
-    found(op, kv_index_find(&table.kv->index, &table.keys[key], &word));
+    found(op, item_find(&table.kv->index, &table.keys[key], &word));
 }
 
 void index_find_late(enum key key, kv_atomic_u64 *slot, unsigned number)
@@ -98,7 +108,7 @@ void index_unlink(enum key key)
     uint64_t word;
     op->result = HISTORY_ABSENT;
     while (op->result == HISTORY_ABSENT &&
-           kv_index_find(&table.kv->index, &table.keys[key], &word) != NULL)
+           item_find(&table.kv->index, &table.keys[key], &word) != NULL)
         if (kv_index_unlink(keys_worker(), table.keys[key].hash, word))
             op->result = HISTORY_DONE;
     keys_op_end(op);
@@ -112,7 +122,7 @@ void index_exchange(enum key key, unsigned digit)
     op->value = digit_text(digit);
     op->result = HISTORY_ABSENT;
     while (op->result == HISTORY_ABSENT &&
-           kv_index_find(&table.kv->index, &table.keys[key], &word) != NULL)
+           item_find(&table.kv->index, &table.keys[key], &word) != NULL)
         if (kv_index_exchange(keys_worker(), table.keys[key].hash, word, item))
             op->result = HISTORY_DONE;
     keys_op_end(op);

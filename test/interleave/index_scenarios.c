@@ -65,7 +65,7 @@ static struct kv_bucket *old_bucket;
 static void full_and_empty(void)
 {
     full_and_b();
-    struct kv_cut *cut = &table.workers[0]->cut;
+    struct kv_cut_buckets *cut = &table.workers[0]->cut;
     struct kv_bucket *head = kv_index_chain(&table.kv->index, table.keys[KEY_A].hash);
     old_bucket = kv_bucket_next(&table.kv->index, head, head);
     cut->power = kv_index_power(&table.kv->index);

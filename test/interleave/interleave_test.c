@@ -67,6 +67,7 @@ int main(int argc, char **argv)
             replay(grace_scenarios, grace_scenario_count, argv[i] + 9);
             replay(index_scenarios, index_scenario_count, argv[i] + 9);
             replay(grow_scenarios, grow_scenario_count, argv[i] + 9);
+            replay(flush_scenarios, flush_scenario_count, argv[i] + 9);
             replay(key_scenarios, key_scenario_count, argv[i] + 9);
             fprintf(stderr, "no such scenario\n");
             return 1;
@@ -76,6 +77,7 @@ int main(int argc, char **argv)
             list(grace_scenarios, grace_scenario_count);
             list(index_scenarios, index_scenario_count);
             list(grow_scenarios, grow_scenario_count);
+            list(flush_scenarios, flush_scenario_count);
             list(key_scenarios, key_scenario_count);
             return 0;
         }
@@ -83,6 +85,7 @@ int main(int argc, char **argv)
     unsigned explored = explore_all(grace_scenarios, grace_scenario_count, argc, argv, &options);
     explored += explore_all(index_scenarios, index_scenario_count, argc, argv, &options);
     explored += explore_all(grow_scenarios, grow_scenario_count, argc, argv, &options);
+    explored += explore_all(flush_scenarios, flush_scenario_count, argc, argv, &options);
     explored += explore_all(key_scenarios, key_scenario_count, argc, argv, &options);
     if (explored == 0)
         fprintf(stderr, "no such scenario: see --list\n");

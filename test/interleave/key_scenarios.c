@@ -27,11 +27,11 @@ static void with_a_and_b(void)
 
 static uint32_t sealed;
 
-/* The records of A and B lie in a segment that anybody may empty. */
+/* The records of A and B are in a sealed segment, which any thread may empty. */
 static void with_sealed(void)
 {
     with_a_and_b();
-    unsigned log = kv_log_of(table.workers[0], KV_POOL_MAIN, 0);
+    unsigned log = kv_log_for(table.workers[0], KV_POOL_MAIN, 0);
     sealed = table.workers[0]->log[log];
     kv_log_close(table.workers[0], log);
 }
@@ -69,7 +69,7 @@ static void set_a_short_seal(void)
     struct kv_worker *worker = keys_worker();
     key_set_short(KEY_A, "6");
     key_set_short(KEY_A, "66");
-    kv_log_close(worker, kv_log_of(worker, KV_POOL_MAIN, 0));
+    kv_log_close(worker, kv_log_for(worker, KV_POOL_MAIN, 0));
 }
 
 static void set_a_twice(void)
@@ -142,7 +142,7 @@ static void set_a_seal(void)
 {
     struct kv_worker *worker = keys_worker();
     key_set(KEY_A, "6");
-    kv_log_close(worker, kv_log_of(worker, KV_POOL_MAIN, 0));
+    kv_log_close(worker, kv_log_for(worker, KV_POOL_MAIN, 0));
     key_get(KEY_A);
 }
 
@@ -215,7 +215,7 @@ const struct il_scenario key_scenarios[] = {
      keys_check,
      keys_close},
     {"seal-set",
-     "a segment is sealed while others overwrite what is in it",
+     "a segment is sealed while other threads overwrite its items",
      3,
      with_a,
      keys_begin,

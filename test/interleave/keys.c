@@ -9,12 +9,12 @@
 
 #define OPS_MAX 16
 #define NAME_BYTES 16
-#define EXPTIME 500 /* of what is stored: far away */
+#define EXPTIME 500 /* of stored items: far in the future */
 
 struct table table;
 
 static char names[KEYS][NAME_BYTES];
-/* What the threads knew when an operation began and when it was over. */
+/* Vector clocks at begin and end of an operation. */
 struct span {
     unsigned thread;
     struct il_clock from;
@@ -340,7 +340,7 @@ void key_delete(enum key key)
 static void history_fail(enum key key, enum history_verdict verdict)
 {
     static const char *const actions[] = {"get", "set",  "add",  "replace", "append", "prepend",
-                                          "cas", "incr", "decr", "touch",   "delete"};
+                                          "cas", "incr", "decr", "touch",   "delete", "flush"};
     static const char *const results[] = {"done", "absent", "refused"};
     for (unsigned i = 0; i < counts[key]; i++) {
         const struct history_op *op = &histories[key][i];

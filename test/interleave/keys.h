@@ -29,7 +29,7 @@ void keys_choose(void);
 
 kv_decide keys_decide_replace;
 
-/* Forgets the history of the last run: what was set before the threads began stays. */
+/* Clears the history of the last run except for sets before the threads began. */
 void keys_begin(void);
 
 /* The invariants of the table, and the histories of all keys. */
@@ -55,7 +55,7 @@ void keys_op_end(struct history_op *op);
 /* The histories alone, of items that were not accounted for. */
 void keys_check_histories(void);
 
-/* The cas of what the key has now. */
+/* The cas of the key's current item. */
 uint64_t key_cas_now(enum key key);
 
 #endif

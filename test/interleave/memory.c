@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What loads may return and what happens before what (il.h has the model).
+ * Values that loads may return, and happens-before (il.h has the model).
  *
- * Each thread has a vector clock: its own entry counts its atomic operations, the others' say up to
- * which of theirs it knows. Everything that is remembered of a location or of a byte carries the
- * clock of the thread that did it, so "does this thread know of it?" is one comparison.
+ * Each thread has a vector clock: its own entry counts its atomic operations, the other entries
+ * those of other threads that happened before. Each recorded access carries the clock of its
+ * thread, so "did it happen before?" is one comparison.
  *
  * The memory itself always holds the last value stored; older ones are in the location's messages.
  */
@@ -96,7 +96,7 @@ void il_memory_undo(void)
 
 static struct il_clock clocks[IL_THREADS_MAX];
 static unsigned thread_count; /* with number 0 */
-static uint32_t run;          /* what was remembered in another run counts as forgotten */
+static uint32_t run;          /* entries of other runs are invalid */
 
 struct il_clock il_clock(void)
 {
@@ -153,8 +153,8 @@ struct location {
 static struct location locations[LOCATIONS_MAX];
 
 /*
- * Which threads use a location, over all runs of the scenario. An access that conflicts with none
- * of another thread need not be a place to switch at.
+ * The threads that use a location, over all runs of the scenario. Without a conflicting access of
+ * another thread no switch is needed there.
  */
 struct usage {
     const void *at;
@@ -232,7 +232,7 @@ static struct message *message_at(struct location *location, unsigned number)
     return &location->messages[number % MESSAGES_MAX];
 }
 
-/* The location begins, or begins anew after a plain write: with what is in the memory. */
+/* Starts the history of a location, also after a plain write, with the value in memory. */
 static void location_begin(struct location *location, const void *at, unsigned bytes)
 {
     location->at = at;
@@ -363,7 +363,7 @@ static void byte_write(unsigned thread, struct byte *byte, const void *at)
     *byte = (struct byte){clocks[thread].of[thread], (uint8_t)thread, {0}, {0}, {0}};
 }
 
-/* A plain write ends the history of what was atomic there. */
+/* A plain write ends the history of atomic stores. */
 static void cell_forget_locations(struct cell *cell)
 {
     for (unsigned i = 0; i < 8; i++) {
@@ -457,7 +457,7 @@ static void memory_put(void *at, unsigned bytes, uint64_t value)
     il_copy(at, &value, bytes);
 }
 
-/* Appends to what was stored; `after` is the message that a read-modify-write has read. */
+/* Appends a store; `after` is the message that a read-modify-write has read. */
 static void append(struct location *location, unsigned thread, uint64_t value, int order,
                    const struct message *after)
 {

@@ -4,10 +4,9 @@
 
     mutants.py --source DIR --work DIR --rest LIB --tracked LIB --base LIB -- CC ARG...
 
-A mutant is one place of one source file, changed. The file is compiled as the tracked sources are,
-linked before them, and the scenarios named are explored: the checker has to end with its code for a
-finding and a message that fits, and has to find the same again when it is told to repeat the run
-that it printed.
+A mutant is a source file with one place changed. It is compiled like the tracked sources and linked
+before them. The checker has to exit with its code for a finding and a matching message when it
+explores the named scenarios, and has to find the same again with the printed --replay option.
 """
 
 import argparse
@@ -84,6 +83,24 @@ MUTANTS = [
         ("index-exchange-at",),
         "data race",
     ),
+    # ---- flushes ----
+    Mutant(
+        "purge-ends-without-grace",
+        "flush.c",
+        "        kv->purge_retired = kv_epoch_retire(&kv->epoch);\n}",
+        "        purge_end(kv);\n}",
+        ("flush-purge-get",),
+        "not linearizable",
+    ),
+    Mutant(
+        "flushed-item-moves",
+        "evict.c",
+        "    if (U_UNLIKELY(!kv_generation_may_move(worker->kv, owner->item, head)))\n"
+        "        return false;\n",
+        "",
+        ("flush-relocate",),
+        "not linearizable",
+    ),
     # ---- the slot that was found ----
     Mutant(
         "exchanged-whatever",
@@ -112,14 +129,14 @@ MUTANTS = [
     ),
     # ---- the usage of segments ----
     Mutant(
-        "told-after-sealed",
-        "log.c",
-        "    kv_segment_add(&worker->kv->segments, index, worker->untold[log]);\n"
-        "    worker->untold[log] = 0;\n"
+        "usage-added-after-seal",
+        "item_log.c",
+        "    kv_segment_add(&worker->kv->segments, index, worker->pending_usage[log]);\n"
+        "    worker->pending_usage[log] = 0;\n"
         "    kv_segment_seal(&worker->kv->segments, index);\n",
         "    kv_segment_seal(&worker->kv->segments, index);\n"
-        "    kv_segment_add(&worker->kv->segments, index, worker->untold[log]);\n"
-        "    worker->untold[log] = 0;\n",
+        "    kv_segment_add(&worker->kv->segments, index, worker->pending_usage[log]);\n"
+        "    worker->pending_usage[log] = 0;\n",
         ("seal-delete",),
         "kv_check|U_ASSERT",
     ),
@@ -245,29 +262,29 @@ MUTANTS = [
     Mutant(
         "replaced-unsealed",
         "update.c",
-        "done = seal(update) && exchange(",
-        "done = exchange(",
+        "    return seal(old) && kv_index_exchange_at(",
+        "    return old && kv_index_exchange_at(",
         ("touch-incr",),
         "not linearizable",
     ),
     Mutant(
         "short-accounted-twice",
         "update.c",
-        "    kv_log_drop(worker, item, bytes);\n"
-        "    kv_count(worker, KV_COUNT_RETRIES, 1);\n    return false;\n",
-        "    return true;\n",
+        "        kv_count(worker, KV_COUNT_RETRIES, 1);\n        return 0;\n",
+        "",
         ("short-set", "short-short"),
         "U_ASSERT|kv_check|not linearizable",
     ),
     Mutant(
         "accounted-twice",
         "update.c",
-        "    if (!seal(update) ||"
+        "    if (!seal(&update->found) ||"
         " !kv_index_unlink(worker, update->key->hash, update->found.word))\n"
-        "        return false;\n    kv_unlinked(worker, update->found.item, KV_END_DELETED);",
-        "    if (!seal(update))\n        return false;\n"
+        "        return false;\n"
+        "    kv_account_unlinked(worker, update->found.item, KV_REMOVAL_DELETED);",
+        "    if (!seal(&update->found))\n        return false;\n"
         "    kv_index_unlink(worker, update->key->hash, update->found.word);\n"
-        "    kv_unlinked(worker, update->found.item, KV_END_DELETED);",
+        "    kv_account_unlinked(worker, update->found.item, KV_REMOVAL_DELETED);",
         ("set-delete-get", "relocate-delete"),
         "U_ASSERT|kv_check|not linearizable",
     ),

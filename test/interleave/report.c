@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is printed of a run that failed: the message, the steps that matter, how to repeat it. */
+/* The report of a failed run: message, relevant steps, command to repeat it. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is explored. */
+/* The explored scenarios. */
 #ifndef SCENARIOS_H
 #define SCENARIOS_H
 
@@ -10,6 +10,9 @@ extern const unsigned index_scenario_count;
 
 extern const struct il_scenario grow_scenarios[];
 extern const unsigned grow_scenario_count;
+
+extern const struct il_scenario flush_scenarios[];
+extern const unsigned flush_scenario_count;
 
 extern const struct il_scenario key_scenarios[];
 extern const unsigned key_scenario_count;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The threads of a scenario as fibres, when they are switched, and the runs of an exploration.
+ * The threads of a scenario as fibres, switches between them, and the runs of an exploration.
  *
  * A thread that has loaded the same value from the same place by the same instruction three times
- * on end spins: it goes on when something was stored, or when nobody else can.
+ * in a row spins: it continues when a value was stored, or when no other thread can.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ static void switch_to(unsigned next)
         abort();
 }
 
-/* The threads other than the current one that can go on. */
+/* The other threads that can continue. */
 static unsigned others_ready(unsigned ready[IL_THREADS_MAX])
 {
     unsigned count = 0;
@@ -121,14 +121,14 @@ static void spinning_get_ready(void)
             threads[i].state = STATE_READY;
 }
 
-/* Somebody else goes on, if there is anybody; to the first thread when all are through. */
+/* Switches to another thread that can continue; to the first thread when all have ended. */
 static void give_way(void)
 {
     unsigned ready[IL_THREADS_MAX];
     unsigned count = others_ready(ready);
     if (count == 0) {
         if (threads[current].state == STATE_SPINNING && ++idle_turns == IDLE_TURNS_MAX)
-            il_fail("nobody gets on: all that are left spin");
+            il_fail("no progress: all remaining threads spin");
         spinning_get_ready();
         count = others_ready(ready);
     }
@@ -180,7 +180,7 @@ bool il_was_stale(void)
     return spent.stale_loads > 0;
 }
 
-/* What the engine's waits call in the end. */
+/* Called by the engine's waits. */
 int il_sched_yield(void) __asm__("__wrap_sched_yield");
 
 int il_sched_yield(void)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The engine against a naive map: random operations of one or two workers (in one thread, so that
- * their order is known) under a controlled clock. Where nothing evicts, every answer must be the
- * map's; where memory is short, a miss is allowed at any time but a wrong value never is.
+ * their order is known) under a controlled clock. Without eviction every result must be the map's;
+ * where memory is short a miss is allowed at any time, but never a wrong value.
  *
- * A seed that fails is named in the message; run the test with it as the only argument.
+ * The message of a failure names the seed; run the test with it as the only argument.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@
 #define HELD_MAX 6
 #define PINS_MAX 6
 
-/* What the map knows of a key. */
+/* The map's entry of a key. */
 struct entry {
     bool present;
     uint32_t value_len;
@@ -62,7 +62,7 @@ struct model {
     struct kv_worker *workers[WORKERS];
     uint32_t now_s;
     char names[KEYS][24];
-    const void *places[KEYS]; /* what the last prefetch has remembered of each key */
+    const void *places[KEYS]; /* hint of the last prefetch of each key */
     struct entry entries[KEYS];
     struct held held[HELD_MAX];
     struct pin pins[PINS_MAX];
@@ -84,7 +84,7 @@ static uint32_t below(struct model *model, uint32_t bound)
 static struct kv_key key_of(struct model *model, unsigned key)
 {
     struct kv_key kk = rig_key(model->kv, model->names[key]);
-    kk.place = model->places[key];
+    kk.hint.at = model->places[key];
     return kk;
 }
 
@@ -116,7 +116,7 @@ static uint32_t random_exptime(struct model *model)
     return below(model, 3) ? 0 : model->now_s + below(model, 20);
 }
 
-/* Compares what the engine shows with what the map knows; a miss is fine where memory is short. */
+/* Compares the engine with the map; a miss is allowed where memory is short. */
 static void compare(struct model *model, unsigned key, const struct kv_view *view)
 {
     struct entry *entry = entry_of(model, key);
@@ -354,9 +354,12 @@ static void op_delete(struct model *model, struct kv_worker *worker, unsigned ke
     entry->present = false;
 }
 
+/* Now and then by so many flushes that the 8 bits of them in an item come round (generation.h). */
 static void op_flush(struct model *model, struct kv_worker *worker)
 {
-    kv_flush(worker);
+    unsigned flushes = below(model, 4) == 0 ? 1 + below(model, 600) : 1;
+    while (flushes-- > 0)
+        kv_flush(worker);
     for (unsigned i = 0; i < KEYS; i++)
         model->entries[i].present = false;
 }
@@ -411,7 +414,7 @@ static void op_scan(struct model *model, struct kv_worker *worker)
         EXPECT(model, walk.shown[i] || !entry_of(model, i)->present || !model->mode->exact);
 }
 
-/* Takes away what is over, which nobody sees but for the number of items. */
+/* Crawls: only the number of items changes. */
 static void op_crawl(struct model *model, struct kv_worker *worker)
 {
     struct kv_quantum part = random_part(model);
@@ -425,7 +428,7 @@ static void op_crawl(struct model *model, struct kv_worker *worker)
     EXPECT(model, items <= present && (items == present || !model->mode->exact));
 }
 
-/* Up and down between half and all. What is lost for it is a miss, which has to be allowed. */
+/* Changes the limit between half and all; misses are allowed for evicted items. */
 static void op_limit(struct model *model, struct kv_worker *worker)
 {
     uint64_t half = model->mode->memory_bytes / 2;
@@ -440,21 +443,21 @@ static void prefetch(struct kv_worker *worker, struct kv_key *key)
         kv_prefetch_value(item);
 }
 
-/* Hints and announcements: no answer depends on them. */
+/* Hints and announcements, which do not change any result. */
 static void op_silent(struct model *model, struct kv_worker *worker, unsigned key)
 {
     struct kv_key kk = key_of(model, key);
     switch (below(model, 4)) {
     case 0:
-        kv_spare(worker, &kk);
+        kv_bump(worker, &kk);
         break;
     case 1:
         kv_prefetch_bucket(worker, &kk);
         prefetch(worker, &kk);
-        model->places[key] = kk.place;
+        model->places[key] = kk.hint.at;
         break;
     case 2:
-        kv_views_done(worker);
+        kv_release_views(worker);
         break;
     default:
         kv_offline(worker);
@@ -463,7 +466,7 @@ static void op_silent(struct model *model, struct kv_worker *worker, unsigned ke
     }
 }
 
-/* A set of a short value where the key was seen just now, or when it was looked for before. */
+/* Sets a short value by a new or an old hint. */
 static void op_replace_short(struct model *model, struct kv_worker *worker, unsigned key)
 {
     struct kv_key kk = key_of(model, key);

@@ -48,7 +48,7 @@ static void do_unlisten(struct script *s)
 static void do_limit(struct script *s)
 {
     u_u32 limit = (u_u32)script_number(s, "connections");
-    enum us_listen_over over = script_accept(s, "refuse") ? US_LISTEN_REFUSE : US_LISTEN_DROP;
+    enum us_listen_overflow over = script_accept(s, "refuse") ? US_LISTEN_REFUSE : US_LISTEN_DROP;
     if (over == US_LISTEN_DROP)
         script_accept(s, "drop");
     check_result(s, us_listen_limit(s->rig.stack, 11211, limit, over));
@@ -79,7 +79,7 @@ static void do_connect(struct script *s)
     }
 }
 
-/* Gives the stack n bytes at once; returns what us_send() says. */
+/* Calls us_send() with n bytes and returns its result. */
 static long send_bytes(struct script *s, struct rig_flow *flow, long n)
 {
     static uint8_t bytes[1 << 20];
@@ -123,7 +123,7 @@ static void do_reserve(struct script *s)
     u_u32 want = (u_u32)script_number(s, "bytes wanted");
     u_u32 used = (u_u32)script_number(s, "bytes used");
     u_u32 room = 0;
-    u_u8 *p = us_reserve(s->rig.stack, flow->conn, want, &room);
+    u_u8 *p = us_reserve(s->rig.stack, flow->conn, want, 0, &room);
     if (script_accept(s, "=")) {
         script_accept(s, "full");
         if (p)
@@ -189,20 +189,20 @@ static void do_linger(struct script *s)
 }
 
 /* alive IDLE_MS INTERVAL_MS COUNT */
-static void do_alive(struct script *s)
+static void do_keepalive(struct script *s)
 {
     struct rig_flow *flow = calls_flow(s);
     u_u32 idle_ms = (u_u32)script_number(s, "milliseconds of silence");
     u_u32 interval_ms = (u_u32)script_number(s, "milliseconds between questions");
     u_u32 count = (u_u32)script_number(s, "number of questions");
-    check_result(s, us_keepalive(s->rig.stack, flow->conn, idle_ms, interval_ms, count));
+    check_result(s, us_conn_set_keepalive(s->rig.stack, flow->conn, idle_ms, interval_ms, count));
 }
 
-/* patience MS: the user timeout. */
-static void do_patience(struct script *s)
+/* user_timeout MS: us_conn_set_user_timeout(). */
+static void do_user_timeout(struct script *s)
 {
     struct rig_flow *flow = calls_flow(s);
-    us_user_timeout(s->rig.stack, flow->conn, (u_u32)script_number(s, "milliseconds"));
+    us_conn_set_user_timeout(s->rig.stack, flow->conn, (u_u32)script_number(s, "milliseconds"));
 }
 
 static void do_abort(struct script *s)
@@ -253,8 +253,8 @@ int calls_run(struct script *s, const char *name)
         {"nodelay", do_nodelay},
         {"congestion", do_congestion},
         {"linger", do_linger},
-        {"alive", do_alive},
-        {"patience", do_patience},
+        {"keepalive", do_keepalive},
+        {"user_timeout", do_user_timeout},
         {"abort", do_abort},
         {"keep", do_keep},
         {"resume", do_resume},

@@ -5,7 +5,7 @@
 
 #include "script.h"
 
-/* Carries out the command of this name with the rest of the line. Returns 0 if there is none. */
+/* Runs the command of this name on the rest of the line. Returns 0 if there is none. */
 int calls_run(struct script *s, const char *name);
 
 /* The flow that the line names, at the time of the line; fails if it has no connection. */

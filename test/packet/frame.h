@@ -52,7 +52,7 @@ struct frame {
     struct frame_opts opts;
 
     unsigned icmp_type, icmp_code, icmp_id, icmp_seq;
-    int quoted; /* what is built: the payload of the ICMP message is the segment below */
+    int quoted; /* to build: the payload of the ICMP message is the segment below */
     uint16_t quote_src_port, quote_dst_port;
     uint32_t quote_seq;
 
@@ -60,7 +60,7 @@ struct frame {
     uint32_t len; /* bytes of payload */
 };
 
-/* What is done wrong, or unusually, to a frame that is built. Zero everywhere: nothing. */
+/* Faults and special fields of a frame to build. All 0: none. */
 struct frame_faults {
     int bad_ip_csum, bad_l4_csum;
     int cut;                  /* bytes to keep of the frame */
@@ -81,7 +81,7 @@ uint16_t frame_checksum(const uint8_t *bytes, size_t len, uint32_t start);
 
 /*
  * Decodes a frame and checks every length and checksum in it. Returns null, or a phrase that says
- * what is wrong with the frame. `frame->payload` points into `bytes`.
+ * the error. `frame->payload` points into `bytes`.
  */
 const char *frame_parse(const uint8_t *bytes, size_t len, struct frame *frame);
 

@@ -26,7 +26,7 @@ void rig_defaults(struct rig *rig)
     c->conn_max = 64;
     c->half_open_max = 16;
     c->time_wait_max = 16;
-    c->arp_max = 16;
+    c->neighbour_max = 16;
     c->listen_max = 4;
     c->buffer_bytes = 1 << 20;
     c->send_queue_bytes = 1 << 16;
@@ -42,8 +42,10 @@ void rig_defaults(struct rig *rig)
     c->fin_wait2_us = 20000000;
     c->syn_retries_max = 3;
     c->syn_ack_retries_max = 3;
-    c->retries_max = 5;
-    c->arp_lifetime_us = 600000000;
+    c->peer_ack_delay_us = 0; /* scripts about delayed ACKs set it */
+    c->r2_ms = 100000;
+    c->backoff_max_us = 60000000; /* scripts say where the doubling ends */
+    c->neighbour_lifetime_us = 600000000;
     rig->local_ip = 0x0a000001;
     rig->prefix_len = 24;
     rig->auto_arp = 1;
@@ -368,6 +370,10 @@ static void check_out(struct rig *rig, struct rig_out *out)
         note_syn(flow, f);
     if (f->opts.has_ts)
         flow->stack_ts = f->opts.ts_val;
+    if (f->len > 0 && !flow->data_sent) {
+        flow->data_sent = 1;
+        flow->data_ts = flow->stack_ts;
+    }
     if (!rig->auto_checks)
         return;
     if (f->flags & TCP_ACK && !(f->flags & TCP_RST) && flow->isn_known)

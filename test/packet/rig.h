@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A bench for one stack: virtual time, frames in, frames out, events, and up to 64 flows.
+ * A test rig for one stack: virtual time, frames in, frames out, events, and up to 64 flows.
  *
  * A flow is what the script calls a connection: a peer (address, MAC, port), a local port, the
  * initial sequence numbers of both sides, and the us_conn once there is one. Sequence numbers in
  * scripts are relative to those initial numbers. All payload is generated from its position in the
- * stream, so a byte that is lost, doubled, moved or altered is noticed without being told.
+ * stream, so lost, doubled, moved and altered bytes are detected without help from the script.
  *
  * Every frame that the stack sends is checked here, whatever the script expects: lengths,
  * checksums (finished in software where the stack left them to the NIC), addresses, payload,
@@ -42,7 +42,9 @@ struct rig_flow {
     int peer_syn_ws;  /* shift offered by the peer, or -1 */
     int stack_syn_ws; /* shift offered by the stack, or -1 */
     int peer_syn_ts, stack_syn_ts;
-    uint32_t stack_ts;  /* newest timestamp value of the stack */
+    uint32_t stack_ts; /* newest timestamp value of the stack */
+    uint32_t data_ts;  /* that of its first segment with data */
+    int data_sent;
     uint32_t send_edge; /* absolute: how far the peer's window has ever let the stack send */
     int edge_known;
     uint32_t recv_edge; /* absolute: how far the stack's window has ever let the peer send */
@@ -55,7 +57,7 @@ struct rig_flow {
     u_u32 data_len;
     int held;             /* bytes were kept, and no resume since: no DATA may come */
     uint32_t stall_bytes; /* kept by a stalled reader since the last resume */
-    int stalled;          /* every DATA event is kept whole at once: a reader that does not read */
+    int stalled;          /* the application keeps all of every DATA event */
 };
 
 struct rig_event {

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pkt_run SCRIPT: runs a packet script against one stack, in process, on a virtual clock.
+ * pkt_run --all FOLDER: runs every script of a folder and reports in TAP.
  *
  *     open <mss 1460,sackok>           # listen, and a handshake with these options of the peer
  *     < A 1:101(100) ack 1             # the peer sends 100 bytes
  *     event DATA 100                   # the application gets them
  *     send 50                          # and answers
- *     > PA 1:51(50) ack 101            # at once, with the acknowledgment on the data
+ *     > PA 1:51(50) ack 101            # now, with the acknowledgment on the data
  *     +0.2 > A 1:51(50) ack 101        # 0.2 s later it comes again
  *
- * One script is about one rule and named by it. Exits with 0 if all went as the script says and
- * us_check() found nothing; else says where and what, after the last frames and events. The
- * language is described in README.md beside the scripts; -v shows every frame and event.
+ * A script is named by the rule that it tests. Exits with 0 if all expectations of the script hold
+ * and us_check() finds no violation; otherwise prints the failing line after the last frames and
+ * events. README.md beside the scripts describes the language; -v prints every frame and event.
  */
 #include "calls.h"
 #include "segment.h"
 
+#include <dirent.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { EARLY_US = 1000, LATE_US = 10000 };
 
@@ -61,8 +65,8 @@ static int set_config(struct script *s, const char *key)
                   {"conn_max", &c->conn_max},
                   {"half_open_max", &c->half_open_max},
                   {"time_wait_max", &c->time_wait_max},
-                  {"arp_max", &c->arp_max},
-                  {"follower", &c->follower},
+                  {"neighbour_max", &c->neighbour_max},
+                  {"arp_passive", &c->arp_passive},
                   {"listen_max", &c->listen_max},
                   {"buffer_bytes", &c->buffer_bytes},
                   {"send_queue_bytes", &c->send_queue_bytes},
@@ -89,9 +93,12 @@ static int set_config(struct script *s, const char *key)
                   {"keepalive_count", &c->keepalive_count},
                   {"user_timeout_ms", &c->user_timeout_ms},
                   {"persist_ms", &c->persist_ms},
-                  {"retries_max", &c->retries_max},
-                  {"reply_to_sender", &c->reply_to_sender},
-                  {"arp_lifetime_us", &c->arp_lifetime_us}};
+                  {"r2_ms", &c->r2_ms},
+                  {"orphan_ms", &c->orphan_ms},
+                  {"orphans_max", &c->orphans_max},
+                  {"backoff_max_us", &c->backoff_max_us},
+                  {"reply_to_source_mac", &c->reply_to_source_mac},
+                  {"neighbour_lifetime_us", &c->neighbour_lifetime_us}};
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         if (strcmp(key, fields[i].name) == 0) {
             *fields[i].field = (u_u32)script_number(s, key);
@@ -142,7 +149,7 @@ static void do_start(struct script *s)
     s->started = 1;
     rig_start(&s->rig);
     if (s->rig.auto_arp)
-        rig_output(&s->rig); /* the gratuitous ARP is swallowed */
+        rig_output(&s->rig); /* drops the gratuitous ARP */
 }
 
 static void do_flow(struct script *s)
@@ -242,8 +249,8 @@ static void do_none(struct script *s)
         return;
     char text[400];
     rig_describe(&rig->out[rig->out_head], text, sizeof(text));
-    script_fail(s, "nothing was expected; the stack sent at %.6f s: %s",
-                (double)rig->out[rig->out_head].time_us / 1e6, text);
+    script_fail(s, "unexpected frame at %.6f s: %s", (double)rig->out[rig->out_head].time_us / 1e6,
+                text);
 }
 
 static void do_burst(struct script *s)
@@ -254,7 +261,7 @@ static void do_burst(struct script *s)
         flush_burst(s);
 }
 
-/* count OP N: how many frames came that nothing was said about; they are forgotten. */
+/* count OP N: compares the number of frames not expected yet, and drops them. */
 static void do_count(struct script *s)
 {
     struct rig *rig = &s->rig;
@@ -266,7 +273,7 @@ static void do_count(struct script *s)
     rig->out_head = rig->out_tail;
 }
 
-/* output: one turn of the loop without frames, so that what is to be sent now is sent. */
+/* output: us_output() without input. */
 static void do_output(struct script *s)
 {
     rig_output(&s->rig);
@@ -343,7 +350,7 @@ static void do_noevent(struct script *s)
         wrong_event(s, e);
 }
 
-/* ---- looking ----------------------------------------------------------------------------- */
+/* ---- inspection ----------------------------------------------------------------------------- */
 
 static void do_state(struct script *s)
 {
@@ -396,7 +403,7 @@ static void do_info(struct script *s)
     script_fail(s, "unknown field \"%s\"", name);
 }
 
-/* isn VAR: the initial sequence number that the stack has chosen for the flow. */
+/* isn VAR: the initial sequence number of the stack for the flow. */
 static void do_isn(struct script *s)
 {
     const struct rig_flow *flow = segment_flow(s);
@@ -408,14 +415,14 @@ static void do_isn(struct script *s)
     s->vars[name[0] - 'a'] = (long)flow->stack_isn;
 }
 
-/* ahead A B OP N: how far sequence number B lies behind A. */
-static void do_ahead(struct script *s)
+/* distance A B OP N: compares sequence number B - A. */
+static void do_distance(struct script *s)
 {
     uint32_t from = (uint32_t)script_number(s, "sequence number");
     uint32_t to = (uint32_t)script_number(s, "sequence number");
     const char *op = script_need(s, "comparison");
     if (!script_compare(s, to - from, op, (double)script_number(s, "value")))
-        script_fail(s, "it lies %u ahead", to - from);
+        script_fail(s, "the distance is %u", to - from);
 }
 
 static void do_counter(struct script *s)
@@ -521,13 +528,13 @@ static const struct {
     void (*run)(struct script *s);
     int unstarted; /* may come before the stack is made */
 } commands[] = {
-    {"set", do_set, 1},         {"flow", do_flow, 1},       {"let", do_let, 1},
-    {"start", do_start, 1},     {"<", do_inject, 0},        {">", do_expect, 0},
-    {"none", do_none, 0},       {"burst", do_burst, 0},     {"drop", do_drop, 0},
-    {"output", do_output, 0},   {"count", do_count, 0},     {"event", do_event, 0},
-    {"noevent", do_noevent, 0}, {"open", do_open, 0},       {"state", do_state, 0},
-    {"info", do_info, 0},       {"counter", do_counter, 0}, {"deadline", do_deadline, 0},
-    {"isn", do_isn, 0},         {"ahead", do_ahead, 0},
+    {"set", do_set, 1},         {"flow", do_flow, 1},         {"let", do_let, 1},
+    {"start", do_start, 1},     {"<", do_inject, 0},          {">", do_expect, 0},
+    {"none", do_none, 0},       {"burst", do_burst, 0},       {"drop", do_drop, 0},
+    {"output", do_output, 0},   {"count", do_count, 0},       {"event", do_event, 0},
+    {"noevent", do_noevent, 0}, {"open", do_open, 0},         {"state", do_state, 0},
+    {"info", do_info, 0},       {"counter", do_counter, 0},   {"deadline", do_deadline, 0},
+    {"isn", do_isn, 0},         {"distance", do_distance, 0},
 };
 
 /* "+SECONDS" or "+FROM~TO" in front of a command. */
@@ -595,7 +602,7 @@ static void run_lines(struct script *s, unsigned first, unsigned last)
     }
 }
 
-/* Nothing may be left over: no frame, no event, no reference in use without a connection. */
+/* At the end no frame and no event may be pending, and no reference without a connection. */
 static void run_end(struct script *s)
 {
     struct rig *rig = &s->rig;
@@ -611,18 +618,13 @@ static void run_end(struct script *s)
             script_fail(s, "reference %d was never released", rig->refs[i].id);
 }
 
-int main(int argc, char **argv)
+static void run_script(const char *path, int verbose)
 {
     static struct script s;
-    int verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
-    if (argc != 2 + verbose) {
-        fprintf(stderr, "usage: %s [-v] SCRIPT\n", argv[0]);
-        return 2;
-    }
     s.rig.owner = &s;
     s.rig.fail = rig_failed;
     s.rig.log = verbose ? stdout : open_memstream(&s.log_text, &s.log_bytes);
-    script_load(&s, argv[1 + verbose]);
+    script_load(&s, path);
     rig_defaults(&s.rig);
     run_lines(&s, 0, s.line_count);
     run_end(&s);
@@ -633,5 +635,58 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < s.line_count; i++)
         free(s.lines[i]);
     free(s.lines);
+}
+
+static int is_script(const struct dirent *entry)
+{
+    const char *suffix = strrchr(entry->d_name, '.');
+    return suffix && strcmp(suffix, ".pkt") == 0;
+}
+
+/* Whether a script passes, in a process of its own: a failed assertion ends that process only. */
+static int script_passes(const char *folder, const char *name)
+{
+    char path[4096];
+    int status = 0;
+    pid_t child;
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        run_script(path, 0);
+        exit(0);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+/* Runs every script of a folder and reports in TAP. Returns 0 if all pass, and there are some. */
+static int run_folder(const char *folder)
+{
+    struct dirent **entries;
+    int failed = 0;
+    int n = scandir(folder, &entries, is_script, alphasort);
+    printf("1..%d\n", n);
+    for (int i = 0; i < n; i++) {
+        int ok = script_passes(folder, entries[i]->d_name);
+        printf("%s %d - %s\n", ok ? "ok" : "not ok", i + 1, entries[i]->d_name);
+        failed += !ok;
+        free(entries[i]);
+    }
+    if (n >= 0)
+        free(entries);
+    return n <= 0 || failed > 0;
+}
+
+int main(int argc, char **argv)
+{
+    int folder = argc == 3 && strcmp(argv[1], "--all") == 0;
+    int verbose = argc == 3 && strcmp(argv[1], "-v") == 0;
+    if (argc != 2 + (folder || verbose)) {
+        fprintf(stderr, "usage: %s [-v] SCRIPT | --all FOLDER\n", argv[0]);
+        return 2;
+    }
+    if (folder)
+        return run_folder(argv[2]);
+    run_script(argv[1 + verbose], verbose);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The text side of packet scripts: lines cut into words, `$` expressions, numbers, addresses.
- * It knows nothing of TCP; the commands are in run.c, segments in segment.c.
+ * Parser of packet scripts: lines cut into words, `$` expressions, numbers, addresses. The commands
+ * are in run.c, segments in segment.c.
  */
 #ifndef TEST_SCRIPT_H
 #define TEST_SCRIPT_H

@@ -66,8 +66,9 @@ static void parse_option(struct script *s, struct rig_flow *flow, char *text, st
         o->has_ts = 1;
         o->ts_val =
             strcmp(words[1], "now") == 0 ? now_ts(s) : (uint32_t)script_to_number(s, words[1]);
-        o->ts_ecr = strcmp(words[2], "last") == 0 ? flow->stack_ts
-                                                  : (uint32_t)script_to_number(s, words[2]);
+        o->ts_ecr = strcmp(words[2], "last") == 0    ? flow->stack_ts
+                    : strcmp(words[2], "first") == 0 ? flow->data_ts
+                                                     : (uint32_t)script_to_number(s, words[2]);
     } else if (n == 2 && strcmp(words[0], "sack") == 0 && o->sack_count < FRAME_SACK_MAX) {
         long first, last;
         if (sscanf(words[1], "%ld:%ld", &first, &last) != 2)
@@ -106,7 +107,7 @@ static unsigned parse_hex(struct script *s, const char *word, uint8_t *bytes, un
     return n;
 }
 
-/* What is common to the frames of all kinds: addresses, faults, what the NIC says of it. */
+/* Fields of all kinds of frames: addresses, faults, checksum verdicts of the NIC. */
 struct building {
     struct frame frame;
     struct frame_faults faults;

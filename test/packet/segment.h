@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames in packet scripts: what `<` puts in and what `>` expects. The syntax is in README.md. */
+/* Frames in packet scripts: injected by `<`, expected by `>`. README.md has the syntax. */
 #ifndef TEST_SEGMENT_H
 #define TEST_SEGMENT_H
 

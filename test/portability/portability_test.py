@@ -75,7 +75,7 @@ def library_sources() -> list[Path]:
     return [
         source
         for piece in ("base", *LIBRARIES)
-        for source in sorted((ROOT / "src" / piece).glob("*.c"))
+        for source in sorted((ROOT / "src" / piece).rglob("*.c"))
     ]
 
 
@@ -148,9 +148,9 @@ def test_private_headers_compile_alone(compiler, dialect, tmp_path):
     command += ["-I", INCLUDE, "-I", ROOT / "src"]
     users = []
     for piece in ("base", *LIBRARIES):
-        for header in sorted((ROOT / "src" / piece).glob("*.h")):
+        for header in sorted((ROOT / "src" / piece).rglob("*.h")):
             users.append(tmp_path / f"{piece}_{header.stem}.c")
-            users[-1].write_text(f'#include "{piece}/{header.name}"\n' * 2)
+            users[-1].write_text(f'#include "{header.relative_to(ROOT / "src")}"\n' * 2)
     check([*command, *users], tmp_path)
 
 

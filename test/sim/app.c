@@ -98,7 +98,7 @@ static uint32_t send_copy(struct side *side, uint32_t n)
 static uint32_t send_reserved(struct side *side, uint32_t n)
 {
     uint32_t room = 0;
-    u_u8 *p = us_reserve(side->host->stack, side->conn, n, &room);
+    u_u8 *p = us_reserve(side->host->stack, side->conn, n, 0, &room);
     if (!p)
         return 0;
     if (room < n)
@@ -207,7 +207,7 @@ static void start_job(struct sim *sim, void *target, void *detail)
     struct work *work = job->work;
     struct side *client = &job->side[job->plan.client];
     struct side *server = &job->side[!job->plan.client];
-    if (client->conn || server->conn) { /* what is left of the last attempt must end first */
+    if (client->conn || server->conn) { /* connections of the last attempt must end first */
         sim_at(sim, sim->now_us + RETRY_US, start_job, job, NULL);
         return;
     }
@@ -292,6 +292,17 @@ static void check_reason(struct side *side)
              (unsigned long long)plan->bytes[side->index], side->peer_closed, side->closing);
 }
 
+/* Whether a connection that was closed had to make room for a new one. */
+static int was_dropped(struct side *side)
+{
+    uint64_t *seen = &side->job->work->dropped[side->index];
+    if (side->reason != US_CLOSE_TIMEOUT || !side->closing ||
+        host_counter(side->host, "orphans_dropped") == *seen)
+        return 0;
+    ++*seen;
+    return 1;
+}
+
 static void on_closed(struct side *side, enum us_close_reason reason)
 {
     struct job *job = side->job;
@@ -309,6 +320,10 @@ static void on_closed(struct side *side, enum us_close_reason reason)
         if (first)
             retry(job);
         return;
+    }
+    if (was_dropped(side)) { /* like an abort: the other side may end for any reason */
+        job->aborted = side->aborted = 1;
+        spoil(side);
     }
     check_reason(side);
     if (job->aborted ? !other->conn : other->ended && !job->spoiled)
@@ -395,7 +410,7 @@ static void on_accepted(struct host *host, const struct us_event *event)
     us_conn_info(host->stack, event->conn, &info);
     struct job *job = work->by_port[!index][info.remote_port];
     if (!job)
-        sim_fail(host->sim, "ACCEPTED from a port that nobody connects from");
+        sim_fail(host->sim, "ACCEPTED from a port without a client");
     struct side *side = &job->side[index];
     if (side->conn || side->ended) {
         sim_fail(host->sim, "job %u: accepted twice", job->number);
@@ -426,7 +441,7 @@ static void on_event(struct host *host, const struct us_event *event)
         on_closed(side, event->reason);
         return;
     }
-    if (side->aborted) /* what was on its way when us_abort() was called */
+    if (side->aborted) /* in flight when us_abort() was called */
         return;
     if (event->type == US_EV_DATA) {
         on_data(side, event);
@@ -445,7 +460,7 @@ static void on_event(struct host *host, const struct us_event *event)
         side->peer_closed = 1;
     } else if (event->type == US_EV_SENDABLE) {
         if (!side->wanting)
-            sim_fail(host->sim, "job %u: SENDABLE that nobody waits for", side->job->number);
+            sim_fail(host->sim, "job %u: unexpected SENDABLE", side->job->number);
         side->waiting = 0;
         /* If more was refused while this event was on its way, another one will come. */
         side->wanting = side->short_input == host->inputs;

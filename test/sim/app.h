@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the two hosts do with each other, and the oracle that watches them.
+ * The workload of the two hosts, and the oracle that checks it.
  *
  * A job is one connection with a plan: who opens, how many bytes go each way and when, how fast
  * each side reads, how it ends. All bytes follow from the job's number, the direction and the
- * offset, so each side knows what must come. The oracle: every byte in order and exactly once,
+ * offset, so each side knows the expected bytes. The oracle: every byte in order and exactly once,
  * the end of the stream only after the last byte, exactly one end of each connection and for the
  * right reason, every reference released exactly once, and all of it within a bounded time.
  */
@@ -44,12 +44,12 @@ struct side {
     struct us_conn *conn;
     uint64_t queued, received;
     int established, closing, peer_closed, ended;
-    int waiting;          /* a send was refused: nothing more until SENDABLE */
-    int wanting;          /* a send was refused or cut short: SENDABLE is to come */
-    uint64_t short_input; /* in the events of which us_input() that was */
-    int aborted;          /* us_abort() was called here: only the end is still to come */
-    int held;             /* bytes were kept and not asked for again */
-    uint64_t held_input;  /* in the events of which us_input() */
+    int waiting;          /* a send was refused: no sends until SENDABLE */
+    int wanting;          /* a send was refused or cut short: SENDABLE must follow */
+    uint64_t short_input; /* number of the us_input() of that */
+    int aborted;          /* us_abort() was called: only CLOSED may follow */
+    int held;             /* bytes are kept and us_recv_resume() was not called */
+    uint64_t held_input;  /* number of the us_input() of that */
     enum us_close_reason reason;
 };
 
@@ -73,13 +73,14 @@ struct work {
     unsigned job_count, next_job, running, concurrent, finished;
     uint64_t refs_given, refs_released;
     uint64_t bytes_received;
-    int resets_allowed; /* tiny TIME-WAIT table: a last FIN may meet a RST */
+    uint64_t dropped[2]; /* orphans of each host that were reset for others */
+    int resets_allowed;  /* tiny TIME-WAIT table: a last FIN may meet a RST */
     uint64_t deadline_us;
     uint64_t finished_us;          /* when the last job was done */
     struct job *by_port[2][65536]; /* by the client's host and port */
 };
 
-/* Starts the hosts, runs all jobs to their end and checks that nothing is left behind. */
+/* Runs all jobs to their end and checks that no connection, reference or buffer is left. */
 void work_run(struct work *work);
 
 void work_free(struct work *work);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How fast, and how fairly: transfers over chosen links, compared with tables that are checked in.
- * A figure that falls below its table fails the test; what became better is said.
+ * A value below its table fails the test; improvements are printed.
  *
  *     goodput_test --link FILE       10 Gbit/s, 1 ms: loss x buffer x congestion control
  *     goodput_test --fairness FILE   1 to 64 flows share 1 Gbit/s with 4 ms
@@ -26,10 +26,10 @@ struct shape {
     unsigned flows;
     uint64_t bytes; /* of each flow */
     enum us_cc_kind cc;
-    uint64_t from_us, until_us; /* what is measured, from the start; until 0: the end */
+    uint64_t from_us, until_us; /* measured interval, from the start; until_us 0: to the end */
 };
 
-/* What was received of each flow by a certain time. */
+/* Bytes received of each flow by a certain time. */
 struct snapshot {
     struct work *work;
     uint64_t time_us;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A host of the simulation: the loop that every user of the stack writes, in its laziest form. It
- * sleeps until a frame arrives or exactly until us_deadline(), takes few frames at a time and has
- * few packets to send with. So a deadline that is too late loses progress, and one that is too
- * early shows as turns in which nothing happens.
+ * A host of the simulation: an event loop that sleeps until a frame arrives or exactly until
+ * us_deadline(), with few frames per call. A deadline that is too late loses progress; one that is
+ * too early is detected as iterations without work.
  */
 #include "sim.h"
 
@@ -14,7 +13,7 @@ enum { TX_ROOM = 9300 };
 
 static void turn(struct sim *sim, void *target, void *detail);
 
-/* One turn is due at this time; an earlier event for a later time does nothing any more. */
+/* Schedules an iteration of the loop; an older event for a later time has no effect then. */
 static void wake_at(struct host *host, uint64_t time_us)
 {
     if (host->wake_us <= time_us)
@@ -73,7 +72,7 @@ static unsigned take_events(struct host *host)
     return n;
 }
 
-/* Returns the number of frames and events. The frames are freed: nobody may look at them again. */
+/* Returns the number of frames and events. The frames are freed. */
 static unsigned receive(struct host *host)
 {
     struct us_pkt pkts[HOST_BURST_MAX];
@@ -129,7 +128,7 @@ static void sleep_until_deadline(struct host *host)
 {
     uint64_t deadline = us_deadline(host->stack);
     if (host->rx_head != host->rx_tail || deadline <= host->sim->now_us)
-        deadline = host->sim->now_us + 1; /* one turn of the loop takes a moment */
+        deadline = host->sim->now_us + 1; /* an iteration takes 1 us */
     if (deadline != US_NEVER)
         wake_at(host, deadline);
 }

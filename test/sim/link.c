@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One direction of a cable: a queue drained at a rate, then a delay, and on the way all that can
- * happen to a frame. A corrupted frame has exactly one bit flipped where a checksum must notice it:
- * behind the Ethernet header of an IPv4 packet, behind the header of an IPv6 packet, never in ARP.
+ * One direction of a link: a queue drained at a rate, a delay, and faults. A corrupted frame has
+ * one flipped bit that a checksum must detect: behind the Ethernet header of an IPv4 packet, behind
+ * the header of an IPv6 packet, never in ARP.
  */
 #include "../packet/frame.h"
 #include "sim.h"
@@ -33,7 +33,7 @@ static size_t covered_from(const uint8_t *bytes, size_t len)
     return len;
 }
 
-/* RFC 3168 section 5: a queue marks what says that it may be marked. */
+/* RFC 3168 section 5: a queue marks ECN-capable packets. */
 static void mark(uint8_t *bytes, size_t len)
 {
     if (!is_ip4(bytes, len) || (bytes[ETH_BYTES + 1] & 3) == 0)
@@ -60,6 +60,37 @@ static int canary(struct sim *sim, struct link_frame *frame)
     return 0;
 }
 
+static uint32_t be32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* The TCP header of an IPv4 frame, and how much payload follows; null if there is none. */
+static uint8_t *tcp_header(uint8_t *bytes, size_t len, size_t *payload)
+{
+    uint8_t *ip = bytes + ETH_BYTES;
+    if (!is_ip4(bytes, len) || len < TCP_FRAME_BYTES || ip[9] != 6)
+        return NULL;
+    *payload = (size_t)(ip[2] << 8 | ip[3]) - 20 - (size_t)(ip[32] >> 4) * 4;
+    return ip + 20;
+}
+
+/* Removes options from a SYN. */
+static void strip(const struct link_config *c, uint8_t *bytes, size_t len)
+{
+    size_t payload;
+    uint8_t *tcp = tcp_header(bytes, len, &payload);
+    if (!tcp || !(tcp[13] & 2))
+        return;
+    for (size_t at = 20, end = (size_t)(tcp[12] >> 4) * 4; at < end && tcp[at] != 0;) {
+        size_t size = tcp[at] == 1 ? 1 : tcp[at + 1];
+        if ((tcp[at] == 4 && c->strip_sack) || (tcp[at] == 8 && c->strip_ts))
+            memset(tcp + at, 1, size);
+        at += size;
+    }
+    frame_fix_checksums(bytes, len);
+}
+
 static void deliver(struct sim *sim, struct link *link, const uint8_t *bytes, size_t len,
                     uint64_t ready_us, int faults, int marked)
 {
@@ -70,6 +101,8 @@ static void deliver(struct sim *sim, struct link *link, const uint8_t *bytes, si
     memcpy(frame->bytes, bytes, len);
     if (marked)
         mark(frame->bytes, len);
+    if (c->strip_sack || c->strip_ts)
+        strip(c, frame->bytes, len);
     if (c->jitter_us > 0)
         at += sim_between(&sim->random, 0, c->jitter_us);
     if (faults && sim_chance(&sim->random, c->reorder)) {
@@ -90,7 +123,83 @@ static void deliver(struct sim *sim, struct link *link, const uint8_t *bytes, si
     sim_at(sim, at, arrive, link, frame);
 }
 
+static void transmit(struct sim *sim, struct link *link, const uint8_t *bytes, size_t len);
+
+static void send_held(struct sim *sim, struct link *link)
+{
+    struct link_frame *frame = link->held;
+    size_t payload;
+    link->held = NULL;
+    link->acked = be32(tcp_header(frame->bytes, frame->len, &payload) + 8);
+    transmit(sim, link, frame->bytes, frame->len);
+    free(frame);
+}
+
+static void held_is_due(struct sim *sim, void *target, void *detail)
+{
+    struct link *link = target;
+    if (link->held && link->held_number == (uint64_t)(uintptr_t)detail)
+        send_held(sim, link);
+}
+
+/*
+ * Delayed ACKs of a host that counts bytes, as Linux does (RFC 9293 3.8.6.3): an ACK of a segment
+ * or less waits; data, duplicate ACKs and SACK blocks are sent immediately and replace it.
+ * Returns whether the frame waits.
+ */
+static int hold(struct sim *sim, struct link *link, const uint8_t *bytes, size_t len)
+{
+    enum { SEGMENT_BYTES = 1460, PLAIN_BYTES = 32 };
+    size_t payload;
+    uint8_t copy[TCP_FRAME_BYTES + 40];
+    memcpy(copy, bytes, len < sizeof(copy) ? len : sizeof(copy));
+    const uint8_t *tcp = tcp_header(copy, len, &payload);
+    if (!tcp)
+        return 0;
+    uint32_t ack = be32(tcp + 8);
+    size_t size;
+    uint32_t newest =
+        link->held ? be32(tcp_header(link->held->bytes, link->held->len, &size) + 8) : link->acked;
+    int waits = payload == 0 && tcp[13] == 0x10 && (tcp[12] >> 4) * 4 <= PLAIN_BYTES &&
+                ack != newest && ack - link->acked <= SEGMENT_BYTES;
+    if (!waits) {
+        free(link->held);
+        link->held = NULL;
+        link->acked = ack;
+        return 0;
+    }
+    if (!link->held) {
+        link->held_number++;
+        sim_at(sim, sim->now_us + link->config.ack_delay_us, held_is_due, link,
+               (void *)(uintptr_t)link->held_number);
+    }
+    free(link->held);
+    link->held = malloc(sizeof(*link->held) + len);
+    link->held->len = len;
+    memcpy(link->held->bytes, bytes, len);
+    return 1;
+}
+
+void link_free(struct sim *sim, struct link *link)
+{
+    free(link->held);
+    link->held = NULL;
+    for (size_t i = 0; i < sim->count; i++) {
+        struct sim_event *event = &sim->heap[i];
+        if (event->run != arrive || event->target != link)
+            continue;
+        free(event->detail);
+        event->detail = NULL;
+    }
+}
+
 void link_send(struct sim *sim, struct link *link, const uint8_t *bytes, size_t len)
+{
+    if (link->config.ack_delay_us == 0 || !hold(sim, link, bytes, len))
+        transmit(sim, link, bytes, len);
+}
+
+static void transmit(struct sim *sim, struct link *link, const uint8_t *bytes, size_t len)
 {
     const struct link_config *c = &link->config;
     int faults = sim->now_us < c->faults_end_us;

@@ -21,7 +21,7 @@ SIMULATOR = ("sim", "link", "host", "app", "sim_test")
 
 
 def sources(root: pathlib.Path) -> list[pathlib.Path]:
-    files = sorted((root / "src/base").glob("*.c")) + sorted((root / "src/ustack").glob("*.c"))
+    files = sorted((root / "src/base").glob("*.c")) + sorted((root / "src/ustack").rglob("*.c"))
     files += [root / "test/sim" / f"{name}.c" for name in SIMULATOR]
     return [*files, root / "test/packet/frame.c"]
 

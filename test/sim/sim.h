@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A deterministic network in one thread: events in the order of (time, number), links with faults,
- * and two hosts, each a us_stack and a small application. Everything that varies comes from one
- * seeded generator, so a seed is a test case that can be run again.
+ * and two hosts, each a us_stack and a small application. All random choices come from one
+ * seeded generator, so a seed is a reproducible test case.
  *
  * The order of dependence: queue and random numbers (sim.c) <- link.c <- host.c <- app.c <-
  * sim_test.c, which chooses what to run.
@@ -55,7 +55,7 @@ struct sim {
     FILE *pcap;
     enum sim_canary canary; /* a planted fault of the simulator: the oracle must find it */
     unsigned canary_frame;  /* which frame it meets */
-    const char *replay;     /* arguments that run this case again */
+    const char *replay;     /* arguments that reproduce this case */
 };
 
 void sim_start(struct sim *sim, uint64_t seed);
@@ -67,7 +67,7 @@ void sim_at(struct sim *sim, uint64_t time_us,
 /* Runs the earliest event; returns 0 if there is none. */
 int sim_step(struct sim *sim);
 
-/* Says what went wrong and how to see it again; ends the program. */
+/* Prints the failure and the arguments that reproduce it; ends the program. */
 void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)))
 __attribute__((noreturn));
 
@@ -83,10 +83,12 @@ struct link_config {
     unsigned mark_bytes; /* ECN-capable packets behind so many are marked; 0: none */
     unsigned loss, duplicate, reorder, corrupt; /* millionths */
     unsigned reorder_us;                        /* by how much a reordered frame is late at most */
-    uint64_t cut_from_us, cut_until_us;         /* a partition: nothing gets through */
-    uint64_t mtu_from_us;                       /* from then on larger frames vanish, silently */
-    unsigned mtu;                               /* 0: they never do */
+    uint64_t cut_from_us, cut_until_us;         /* a partition: every frame is lost */
+    uint64_t mtu_from_us;                       /* larger frames are lost from then on */
+    unsigned mtu;                               /* 0: without a limit */
     uint64_t faults_end_us;                     /* from then on the link is perfect */
+    int strip_sack, strip_ts;                   /* SYNs lose these options on the way */
+    unsigned ack_delay_us; /* the sender's plain ACKs of a segment or less wait so long */
 };
 
 struct host;
@@ -98,12 +100,18 @@ struct link {
     uint64_t busy_until_ns;   /* a frame of 1500 bytes takes 1.2 us at 10 Gbit/s */
     uint64_t last_arrival_us; /* without `reorder` frames do not overtake each other */
     uint64_t sent, lost;
+    struct link_frame *held; /* the delayed ACK */
+    uint64_t held_number;    /* of the event that sends it */
+    uint32_t acked;          /* the acknowledgment number that was sent last */
 };
 
 struct link_frame {
     size_t len;
     uint8_t bytes[];
 };
+
+/* Frees a link and its frames in flight, at the end of the simulation. */
+void link_free(struct sim *sim, struct link *link);
 
 /* Sends a copy of the frame. */
 void link_send(struct sim *sim, struct link *link, const uint8_t *bytes, size_t len);
@@ -122,7 +130,7 @@ struct host {
     void *memory;
     struct link *out;
     unsigned rx_burst, tx_burst; /* frames per us_input() and us_output() */
-    unsigned check_every;        /* us_check() after every so many turns */
+    unsigned check_every;        /* iterations of the loop between calls of us_check() */
     struct link_frame *rx[HOST_RX_MAX];
     unsigned rx_head, rx_tail;
     uint64_t wake_us;       /* when the next turn is due; only the event for this time counts */

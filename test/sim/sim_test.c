@@ -2,7 +2,7 @@
 /*
  * sim_test: two stacks, a link with faults, random work, an oracle.
  *
- *     sim_test --seed N              one case; prints what it is
+ *     sim_test --seed N              one case; prints its parameters
  *     sim_test --seeds A..B          a range of them
  *     sim_test --big BYTES           so many bytes each way at 5 % loss, 5 % reordering, 2 % twice
  *     sim_test --table [GOLDEN]      goodput by loss and window; compared with the file, if given
@@ -54,7 +54,7 @@ static void choose_link(struct sim *sim, struct link_config *c, unsigned mtu, un
     c->reorder_us = (unsigned)sim_between(r, 1, 20000);
     c->corrupt = PICK(r, rare);
     c->faults_end_us = sim->now_us + sim_between(r, 5, 30) * SECOND;
-    if (sim_chance(r, 120000)) { /* a path that gets narrower, and no router says so */
+    if (sim_chance(r, 120000)) { /* the path MTU falls without ICMP errors */
         c->mtu_from_us = sim->now_us + sim_between(r, 0, 3 * SECOND);
         c->mtu = mtu < 600 ? mtu : (unsigned)sim_between(r, mtu_min, mtu);
     }
@@ -80,14 +80,14 @@ static void choose_host(struct sim *sim, struct host *host, unsigned index, int 
     c->mac[0] = 2;
     c->mac[5] = (u_u8)(index + 1);
     c->mtu = six ? PICK(r, mtus6) : PICK(r, mtus);
-    c->dad_probes = 0; /* nobody waits for a second before the first connection */
+    c->dad_probes = 0; /* no wait of a second before the first connection */
     c->recv_window_bytes = PICK(r, windows);
     c->send_queue_bytes = PICK(r, queues);
     c->conn_max = (u_u32)sim_between(r, 2, 16);
     c->half_open_max = (u_u32)sim_between(r, 1, c->conn_max);
-    c->syn_cookies = 0; /* a server that speaks first would wait for an ACK that got lost */
+    c->syn_cookies = 0; /* with cookies, a server that sends first would wait for a lost ACK */
     c->time_wait_max = (u_u32)sim_between(r, 1, 64);
-    c->arp_max = 4;
+    c->neighbour_max = 4;
     c->listen_max = 2;
     c->send_refs_max = (u_u32)sim_between(r, 1, 8);
     c->buffer_bytes = 24 * (c->recv_window_bytes + c->send_queue_bytes + 8192);
@@ -104,8 +104,8 @@ static void choose_host(struct sim *sim, struct host *host, unsigned index, int 
     c->fin_wait2_us = 3600 * SECOND;
     c->syn_retries_max = 15;
     c->syn_ack_retries_max = 15;
-    c->retries_max = 20;
-    c->arp_lifetime_us = PICK(r, arp_lifetimes);
+    c->r2_ms = 60 * 1000;
+    c->neighbour_lifetime_us = PICK(r, arp_lifetimes);
     host->name = index == 0 ? "A" : "B";
     host->sim = sim;
     host->addr.family = six ? US_IP6 : US_IP4;
@@ -149,7 +149,7 @@ static void choose_job(struct sim *sim, struct job_plan *plan, uint64_t bytes_ma
     plan->any_port = sim_chance(r, 500000);
 }
 
-/* A bound that no sound stack misses: windows, delays and rates taken at their worst. */
+/* A time limit that a correct stack meets: worst-case windows, delays and rates. */
 static uint64_t time_bound(const struct work *work, uint64_t bytes)
 {
     uint64_t bound = work->sim->now_us + 900ull * SECOND;
@@ -173,7 +173,7 @@ static void choose_keepalive(struct sim *sim, struct us_config *c)
     c->keepalive = (u_u32)sim_chance(r, 300000);
     c->keepalive_idle_ms = (u_u32)sim_between(r, 500, 5000);
     c->keepalive_interval_ms = (u_u32)sim_between(r, 1000, 5000);
-    c->keepalive_count = 30; /* nobody dies of a partition */
+    c->keepalive_count = 30; /* a partition ends no connection */
 }
 
 static void choose_work(struct sim *sim, struct work *work)
@@ -191,7 +191,7 @@ static void choose_work(struct sim *sim, struct work *work)
         choose_link(sim, &work->link[i].config, mtu, six ? 1280 : 576);
     int many = sim_chance(r, 250000); /* many short connections, or a few longer ones */
     work->job_count = (unsigned)sim_between(r, 1, many ? 60 : 6);
-    /* No more than both can hold: hosts that fill up with SYNs to each other would starve. */
+    /* At most what both hosts can hold: hosts full of SYNs to each other would starve. */
     unsigned most = work->host[0].config.conn_max < work->host[1].config.conn_max
                         ? work->host[0].config.conn_max
                         : work->host[1].config.conn_max;
@@ -201,7 +201,7 @@ static void choose_work(struct sim *sim, struct work *work)
         choose_job(sim, &work->jobs[i].plan, many ? 3000 : 120000);
         total += work->jobs[i].plan.bytes[0] + work->jobs[i].plan.bytes[1];
     }
-    if (sim_chance(r, 250000)) { /* hardly any buffers: then nobody may insist on keeping bytes */
+    if (sim_chance(r, 250000)) { /* few buffers: then no application keeps bytes */
         for (unsigned i = 0; i < work->job_count; i++)
             work->jobs[i].plan.keep_chance = 0;
         for (unsigned i = 0; i < 2; i++)
@@ -213,7 +213,7 @@ static void choose_work(struct sim *sim, struct work *work)
     work->deadline_us = time_bound(work, total);
 }
 
-/* Canaries fly over a perfect link, where nothing else could be wrong. */
+/* Canaries use a perfect link, so that only the planted fault can fail. */
 static void choose_canary(struct sim *sim, struct work *work)
 {
     sim->canary_frame = 40;
@@ -422,7 +422,7 @@ struct arguments {
     struct options options;
 };
 
-/* An option with a value. Returns 0 if it is not known. */
+/* An option with a value. Returns 0 if it is unknown. */
 static int parse_valued(struct arguments *a, const char *name, const char *value)
 {
     if (strcmp(name, "--seed") == 0) {

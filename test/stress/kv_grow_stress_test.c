@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The index under several threads while it grows: nothing that is there is missed, nothing is there
- * twice, no change is lost, whatever the others do to the same chains meanwhile.
+ * The index under several threads while it grows: no key is missed or found twice and no change is
+ * lost, whatever other threads do to the same chains.
  */
 #include <time.h>
 
@@ -275,7 +275,7 @@ static enum kv_verdict decide_renew(void *ctx, const struct kv_view *old, struct
     return KV_RENEW;
 }
 
-/* As an append does: what is there decides about the new item. */
+/* Like an append: the new item depends on the old one. */
 static enum kv_verdict decide_rewrite(void *ctx, const struct kv_view *old,
                                       struct kv_change *change)
 {

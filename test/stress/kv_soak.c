@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine at full memory for as long as is wanted: threads store, read, count, touch, pin and
- * delete, while an administrator dumps, crawls, flushes, moves the memory limit and lets time pass.
+ * The engine at full memory for any length of time: threads store, read, increment, touch, pin and
+ * delete, while another one dumps, crawls, flushes, changes the memory limit and advances the
+ * clock.
  *
  *   kv_soak [--seconds=N] [--seed=N] [--threads=N] [--megabytes=N]
  *
- * Goes in rounds of 20 s at most, each with another seed and another policy of eviction, on a
- * table that begins small and grows.
+ * Runs in rounds of at most 20 s, each with another seed and eviction policy, on a table that
+ * starts small and grows.
  *
- * What must hold, all the while:
- *   - a key that only one thread writes is missing or has what this thread has stored last, and is
- *     missing once this thread has deleted it;
- *   - no increment is lost, neither one by a decision nor one by an older cas: a counter never
- * shows the same number of the same life twice;
- *   - a store finds memory at once, unless another worker does not come to its quiescent state for
- *     as long as a store waits (which the system may do to it), and when it has come, then;
- *   - the memory in use is within the highest limit, and within the last one in the end.
- * And in the end, when all was deleted: no item, no byte, no pin is left, kv_check() finds nothing,
- * and the memory in use is that of the index.
+ * Checked throughout:
+ *   - a key that only one thread writes is missing or has the value that this thread stored last,
+ *     and is missing after this thread has deleted it;
+ *   - no increment is lost, neither by a decision nor by a compare of an older cas: a counter never
+ *     shows the same number of the same life twice;
+ *   - a store finds memory without waiting, unless another worker is not quiescent for as long as a
+ *     store waits (it may be preempted); then it finds memory once that worker is quiescent;
+ *   - the memory in use is within the highest limit, and at the end within the last one.
+ * Checked at the end, after everything was deleted: no items, bytes or pins are left, kv_check()
+ * finds nothing, and the memory in use is that of the index.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -110,9 +111,9 @@ static bool is_blocked(const struct thread *thread)
 }
 
 /*
- * An item to be stored. Memory that is free but that another worker might still look at can't be
- * had before that worker's next quiescent state. If that takes long this one gets there first, and
- * waits; any other refusal is an error.
+ * Makes an item to store. Memory that another worker may still view is not available before that
+ * worker is quiescent; if that takes long this worker becomes quiescent and waits. Any other
+ * refusal is an error.
  */
 static struct kv_item *item_new(struct thread *thread, const struct kv_key *key, uint32_t len,
                                 uint32_t exptime)
@@ -270,7 +271,7 @@ static unsigned random_counter(struct thread *thread)
     return u_prng_below(&thread->prng, u_prng_below(&thread->prng, 2) ? COUNTER_KEYS : 4);
 }
 
-/* This thread has stored that number, so nobody may have done it before. */
+/* This thread has stored that number: no other thread may have stored it before. */
 static void number_claim(struct thread *thread, unsigned counter, uint64_t number)
 {
     kv_atomic_u64 *claim = &thread->soak->claims[counter][number % CLAIMS];
@@ -313,7 +314,7 @@ static enum kv_verdict decide_swap(void *ctx, const struct kv_view *old, struct 
     return old && old->cas == seen->cas ? KV_REPLACE : KV_KEEP;
 }
 
-/* Increments what was seen some steps ago, if it has the same cas as then. */
+/* Increments a value seen some steps before, if its cas is still the same. */
 static void counter_swap(struct thread *thread)
 {
     char name[32];
@@ -372,7 +373,7 @@ static void *thread_main(void *arg)
         kv_tick(thread->worker, kv_u32_load_relaxed(&soak->now_s));
         for (unsigned j = 0; j < 16; j++) {
             step(thread);
-            kv_views_done(thread->worker);
+            kv_release_views(thread->worker);
         }
         kv_quiesce(thread->worker);
         if (i % 4096 == 4095) {

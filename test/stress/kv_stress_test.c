@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine under several threads that get in each other's way as much as they can. What each
- * thread does is seeded; how they interleave is not. Built with -fsanitize=thread it also proves
- * that there is no data race; the numbers of rounds are bounded so that it stays quick there. What
- * fails is said with the seed: kv_stress_test SEED runs it again.
+ * The engine under several threads that conflict as often as possible. Each thread's operations are
+ * seeded; their interleaving is not. Built with -fsanitize=thread it also shows that there is no
+ * data race. A failure prints the seed; `kv_stress_test SEED` runs it again.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -153,7 +152,7 @@ static void test_fresh_keys(void **unused)
     kv_destroy(kv);
 }
 
-/* ---- churn: overwrite, evict, move, expire, flush, pin, all at once ---------------------- */
+/* ---- churn: overwrite, evict, move, expire, flush, pin, concurrently ---------------------- */
 
 #define CHURN_KEYS 9000
 #define CHURN_STEPS 30000
@@ -213,8 +212,8 @@ static void churn_get(struct thread *thread, const struct kv_key *key, unsigned 
 }
 
 /*
- * What was evicted can be used again when the others have been quiescent: one of them that has no
- * core now is let go on, or all that follows would be refused until it has one.
+ * Evicted memory is reusable once the other workers have been quiescent: yields, so that a
+ * preempted worker can run and later stores are not refused.
  */
 static void make_way(struct thread *thread)
 {
@@ -252,7 +251,7 @@ static void churn_step(struct thread *thread)
         rig_delete(thread->worker, &key);
 }
 
-/* What a walk shows is an item, whole, and of the key that it says. */
+/* A walk visits whole items with the right key. */
 static void churn_visit(void *ctx, const struct kv_view *view)
 {
     unsigned *shown = (unsigned *)ctx;
@@ -270,7 +269,7 @@ static bool churn_is_over(const struct team *team)
     return kv_u32_load_relaxed(&churn->done) == team->count - 1;
 }
 
-/* Goes on as long as the others do: where cores are few they may begin late. */
+/* Runs as long as the other threads: with few cores they may start late. */
 static void run_administration(struct thread *thread)
 {
     static const struct kv_quantum part = {.chains = 200, .items = 100};
@@ -406,7 +405,7 @@ struct operation {
     struct thread *thread;
     const struct kv_key *key;
     struct history_op *op;
-    bool expires; /* what is to be deleted gets a time that is over */
+    bool expires; /* items to delete get an expiry time in the past */
 };
 
 /* An item with the old value and the operation's, joined as asked for, or with the number. */
@@ -440,7 +439,7 @@ static struct kv_item *item_of(const struct operation *operation, const struct k
     return item;
 }
 
-/* The result of the operation on what is there. */
+/* The result of the operation on the present item. */
 static enum history_result result_of(const struct history_op *op, const struct kv_view *old)
 {
     switch (op->action) {
@@ -528,7 +527,7 @@ static struct history_op operation_random(struct thread *thread, uint64_t cas_se
 
 /*
  * Without eviction a store is refused while its chain is full and the larger table waits for a
- * worker that the machine has not let run; so this one lets others run, and tries again.
+ * preempted worker: yields and tries again.
  */
 static void store_in_time(struct thread *thread, const struct kv_key *key)
 {

@@ -7,15 +7,15 @@
 #ifndef LOUD_H
 #define LOUD_H
 
-/* Prints it, with what loud_note() was told last, and ends the process with 1. */
+/* Prints the message and the last loud_note(), and exits with 1. */
 __attribute__((noreturn)) void loud_fail(const char *condition, const char *file, int line);
 
-/* What is being done, for the message: a name, the seed and how to run it again. */
+/* The current test for messages: a name, the seed and the command to repeat it. */
 __attribute__((format(printf, 1, 2))) void loud_note(const char *format, ...);
 
 #define U_ASSERT_FAIL(text) loud_fail(text, __FILE__, __LINE__)
 
-/* What a test expects, in any thread. */
+/* An expectation, in any thread. */
 #define EXPECT(condition) ((condition) ? (void)0 : loud_fail(#condition, __FILE__, __LINE__))
 
 #endif

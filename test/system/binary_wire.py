@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packets of the binary protocol, made and read."""
+"""Builds and parses packets of the binary protocol."""
 
 import struct
 from typing import NamedTuple
@@ -52,7 +52,7 @@ def touch(name, key, exptime, opaque=0):
 
 
 def packets(data):
-    """The replies that bytes consist of; what is left over must be none."""
+    """The replies in these bytes, which must be complete packets."""
     found = []
     at = 0
     while at < len(data):
@@ -78,7 +78,7 @@ def read_packet(wire):
 
 
 def read_until(wire, opaque):
-    """All packets up to the one with this opaque, which is not among them."""
+    """All packets before the one with this opaque."""
     found = []
     while (packet := read_packet(wire)).opaque != opaque:
         found.append(packet)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the conformance tests share: both targets, and where the kernel's answers are not ours.
+"""Fixtures of the conformance tests: both targets, and the tests that the kernel fails.
 
     from conform import lan, peer, target  # noqa: F401
 
 Each test of `lan` or `peer` runs twice: against ucached's own stack, and against the kernel with
-the same server on its sockets. The second run is there to test the test. Where the kernel differs
-for a reason, KERNEL_DIFFERS says which: such a test must fail against it, so that the list stays
-true.
+the same server on its sockets. The second run tests the test. KERNEL_DIFFERS lists the tests that
+the kernel fails, with the reason; these must fail against it, so that the list stays true.
 """
 
 import netspace
@@ -14,10 +13,10 @@ import pytest
 import rawpeer
 import server as servers
 
-# Of the own stack; the kernel gets the same by KernelLink.
+# Arguments for the own stack; KernelLink sets up the kernel likewise.
 ADDRESSES = (f"--ip={rawpeer.TARGET4}/24", f"--ip={rawpeer.TARGET6}/64")
 
-# Test -> why the kernel fails it, although the expectation is right.
+# Test -> reason for which the kernel fails it, although the expectation is right.
 KERNEL_DIFFERS = {
     "test_urgent_data_stays_in_line": "without SO_OOBINLINE it takes the urgent byte out",
 }
@@ -37,7 +36,7 @@ def start_target(kind, path, log_path, args=()):
 
 @pytest.fixture(scope="module", params=["ucached", "kernel"])
 def target(request, tmp_path_factory, ucached_path, tap_obstacle):
-    """The server under test, with .lan: the neighbourhood that it lives in."""
+    """The server under test, with .lan: the hand-made hosts on its link."""
     if tap_obstacle:
         pytest.skip(f"tap: {tap_obstacle}")
     args = getattr(request.module, "SERVER_ARGS", ())

@@ -9,14 +9,17 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-import netspace  # noqa: E402
-import server as servers  # noqa: E402
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Between finding a free port and listening on it, somebody else can take it.
+sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import hugepages  # noqa: E402
+import netspace  # noqa: E402
+import server as servers  # noqa: E402
+import strict  # noqa: E402
+
+# Another program may take a free port before the server listens on it.
 START_ATTEMPTS = 3
 
 LIMIT_S = 120
@@ -24,10 +27,37 @@ LIMIT_S = 120
 STARTED = pytest.StashKey[list]()
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--sample", type=int, default=0, metavar="N",
+        help="of the cases of each parametrised test only N, evenly spread (default: all)",
+    )  # fmt: skip
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m
+def pytest_collection_modifyitems(config, items):
+    """Deselects the cases that --sample leaves out: of N the first and the last one stay."""
+    count = config.getoption("--sample")
+    if count == 0:
+        return
+    cases = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = set()
+    for of_test in cases.values():
+        last = len(of_test) - 1
+        kept |= {of_test[number * last // max(1, count - 1)] for number in range(count)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
+
+
 def pytest_configure(config):
+    config.pluginmanager.register(strict.pytest_plugin())
     config.addinivalue_line(
         "markers", "server_args(*args): further arguments of ucached for the server fixtures"
     )
+    config.addinivalue_line("markers", "udp_args(*args): the same for those of test_udp.py")
+    config.addinivalue_line("markers", "long: not part of `make check`, but of `make check-all`")
     config.addinivalue_line(
         "markers", f"limit(seconds): how long the test may take, instead of {LIMIT_S} s"
     )
@@ -58,6 +88,13 @@ def limit(request):
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def huge_page_lock():
+    """No other test reserves huge pages meanwhile."""
+    with hugepages.exclusive():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -143,7 +180,7 @@ def server_sock(request, start_server):
 
 @pytest.fixture
 def server_tap(request, start_server):
-    """ucached on its own stack over TAP, in a network namespace of its own."""
+    """ucached on its own stack over TAP, in a new network namespace."""
     return start_server("tap", *_marked_args(request))
 
 

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Huge pages that are set aside for a test."""
+"""Huge pages that are reserved for a test."""
 
 import contextlib
+import fcntl
 import pathlib
+import signal
 
 import pytest
 
 PAGES = pathlib.Path("/proc/sys/vm/nr_hugepages")
 MIB_EACH = 2
+LOCK = pathlib.Path("/tmp/ucached-test-hugepages.lock")
 
 
 def number(name):
@@ -18,14 +21,32 @@ def number(name):
     return 0
 
 
-def nobody_has():
-    """How many are free, and not promised to anybody."""
+def available():
+    """How many are free and not promised to a mapping."""
     return number("HugePages_Free") - number("HugePages_Rsvd")
 
 
 @contextlib.contextmanager
+def exclusive():
+    """One test at a time, of all test runs on this machine, counts or reserves huge pages.
+
+    The time that a test waits for the lock does not count towards its limit.
+    """
+    with open(LOCK, "w", encoding="ascii") as lock:
+        left_s = signal.alarm(0)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        signal.alarm(left_s)
+        yield
+
+
+@contextlib.contextmanager
 def set_aside(count):
-    """So many more for the time being, as many as before afterwards. Skips where it can't be."""
+    """Reserves this many more, and restores the number afterwards. Skips if that is impossible."""
+    with exclusive():
+        yield from _set_aside(count)
+
+
+def _set_aside(count):
     try:
         before = int(PAGES.read_text(encoding="ascii"))
         PAGES.write_text(str(before + count), encoding="ascii")
@@ -34,7 +55,7 @@ def set_aside(count):
     try:
         if number("Hugepagesize") != MIB_EACH << 10:
             pytest.skip("the huge pages of this machine have another size")
-        if nobody_has() < count:
+        if available() < count:
             pytest.skip("the machine has no memory for huge pages")
         yield
     finally:

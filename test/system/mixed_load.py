@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Many clients at once, mixed operations, every reply checked.
 
-Each client owns its keys and keeps a model of what the server must answer; it writes batches of
-pipelined requests and compares the reply stream byte for byte. The server must be large enough that
+Each client has its own keys and a model of the replies; it writes batches of pipelined requests and
+compares the reply stream byte for byte. The memory limit of the server must be so large that
 nothing is evicted. Runs clients as threads of a few processes, so it needs no event library.
 """
 
@@ -24,7 +24,7 @@ def value_of(seed: int, size: int) -> bytes:
 
 
 class Model:
-    """What one client's keys must be, and the exact reply to each request."""
+    """The model of one client: values of its keys, and the exact reply to each request."""
 
     def __init__(self, prefix: str, rng: random.Random, value_max: int):
         self.prefix, self.rng, self.value_max = prefix, rng, value_max
@@ -32,7 +32,7 @@ class Model:
         self.serial = 0
 
     def size(self) -> int:
-        """Mostly small, now and then up to the largest; 0 and powers of two included."""
+        """A size: mostly small, sometimes up to the largest; also 0 and powers of two."""
         kind = self.rng.random()
         if kind < 0.80:
             return self.rng.randint(0, 100)

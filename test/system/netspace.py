@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A network namespace of one's own, without a name and without anything to clean up.
+"""Network namespaces without names, which need no cleaning up.
 
 A namespace belongs to a thread, and a socket stays in the namespace in which it was created. So
-this creates the namespace in a thread of its own, holds it by a file descriptor, and later runs
-functions in threads that have entered it. It goes when the descriptor is closed and the last
-process and socket in it are gone, also after a crash: parallel runs cannot disturb each other.
+this module creates the namespace in a new thread, holds it by a file descriptor, and runs functions
+in threads that enter it. The kernel removes it once the descriptor is closed and the last process
+and socket in it are gone, also after a crash. Parallel runs do not share namespaces.
 """
 
 import ctypes
@@ -26,13 +26,13 @@ def _check(result, what):
 
 
 def _run_in_thread(function):
-    """Calls the function in a new thread and returns, or raises, what it does."""
+    """Calls the function in a new thread; returns its result or raises its exception."""
     outcome = {}
 
     def body():
         try:
             outcome["value"] = function()
-        except BaseException as error:  # handed to the caller's thread, whatever it is
+        except BaseException as error:  # raised again in the thread of the caller
             outcome["error"] = error
 
     thread = threading.Thread(target=body, daemon=True)
@@ -44,7 +44,7 @@ def _run_in_thread(function):
 
 
 class _SocketModule:
-    """Looks like the module `socket`, but makes its sockets in a namespace.
+    """Replaces the module `socket`: makes sockets in a namespace.
 
     For clients that take a socket module as an argument, such as pymemcache's.
     """
@@ -83,12 +83,12 @@ class NetSpace:
         return _run_in_thread(enter_and_call)
 
     def popen(self, *args, **kwargs):
-        """A subprocess.Popen whose process lives inside."""
+        """A subprocess.Popen whose process runs inside."""
         return self.run(subprocess.Popen, *args, **kwargs)
 
     @property
     def entry(self):
-        """The beginning of a command that is to run inside, and is started without run()."""
+        """The first words of a command that runs inside without run()."""
         return ["nsenter", f"--net={self.path}"]
 
     @property
@@ -103,7 +103,7 @@ class NetSpace:
 
 
 class HostSpace:
-    """The namespace that we are in anyway, with the methods of NetSpace."""
+    """The namespace of the caller, with the methods of NetSpace."""
 
     socket_module = socket
     entry = ()
@@ -119,7 +119,7 @@ class HostSpace:
 
 
 def private_mounts():
-    """What this process and its children mount from now on goes when they are gone."""
+    """Makes later mounts of this process and its children private to them."""
     _check(_libc.unshare(CLONE_NEWNS), "unshare(CLONE_NEWNS)")
     subprocess.run(["mount", "--make-rprivate", "/"], check=True, capture_output=True)
 

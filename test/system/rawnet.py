@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames by hand: Ethernet, ARP, IPv4, IPv6, ICMP, UDP and TCP, built and taken apart.
+"""Builds and parses frames: Ethernet, ARP, IPv4, IPv6, ICMP, UDP and TCP.
 
 Everything that a builder computes (lengths, checksums) can be overridden, because most tests are
-about frames that are wrong. Nothing here knows of time or of sockets.
+about invalid frames. This module uses no clock and no sockets.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ def letters_of(flags):
 
 
 def checksum(data):
-    """RFC 1071, finished: what stands in a header whose checksum field was zero."""
+    """The checksum of RFC 1071 for a header whose checksum field is zero."""
     if len(data) % 2:
         data += b"\0"
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
@@ -183,7 +183,7 @@ def icmp(kind, code, rest, data=b"", src=None, dst=None, csum=None):
 
 @dataclasses.dataclass
 class Segment:
-    """A TCP segment that has arrived; `bad` says what is wrong with it, or is empty."""
+    """A received TCP segment; `bad` is a description of its error, or empty."""
 
     src: str
     dst: str
@@ -251,7 +251,7 @@ def parse_tcp(src, dst, payload, tos=0):
 
 @dataclasses.dataclass
 class Packet:
-    """An IP packet that has arrived."""
+    """A received IP packet."""
 
     version: int
     src: str

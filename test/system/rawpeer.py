@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A peer that makes each of its packets by hand, and the two stacks that it can be put against.
+"""A TCP peer with hand-made packets, and links to the two stacks that it tests.
 
 `UcachedLink` joins the TAP device of a running `ucached --io=tap`, `KernelLink` is a TAP device
-whose other side is the Linux kernel with `ucached --io=sock` on top: the same server, so whatever
-a test expects of the own TCP can be tried on the kernel's. The peer has an address that no kernel
-owns, so no kernel interferes; a Lan answers ARP and neighbour solicitations for it.
+whose other end is the Linux kernel with `ucached --io=sock` on top: the same server, so a test of
+the own TCP can run against the kernel's TCP. The peer has an address that no kernel owns, so no
+kernel interferes; a Lan answers ARP and neighbour solicitations for it.
 """
 
 import collections
@@ -23,8 +23,8 @@ from rawnet import ACK, FIN, IP_ICMP6, IP_TCP, RST, SYN
 TARGET4, TARGET6, PORT = "10.100.0.20", "fd00:100::20", 11211
 
 # A passing test never waits for it.
-PATIENCE_S = 5.0
-# How long to watch for what must not come. A stack that does send it does so at once.
+TIMEOUT_S = 5.0
+# How long to wait for a segment that must not come. A stack that sends it does so immediately.
 SILENCE_S = 0.15
 
 ETH_P_ALL = 3
@@ -33,7 +33,7 @@ TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 2, 0x1000
 
 
 class Silent(AssertionError):
-    """What was waited for did not come."""
+    """The expected packet did not come."""
 
 
 # ---- links ------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ class UcachedLink:
         self._sock.setblocking(False)
 
     def send(self, frame):
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while True:
             try:
                 self._sock.send(frame)
@@ -63,7 +63,7 @@ class UcachedLink:
                 time.sleep(0.001)
 
     def recv(self, timeout):
-        """The next frame that the target has sent, None if there is none in time."""
+        """The next frame from the target, None after the timeout."""
         end = time.monotonic() + timeout
         while True:
             try:
@@ -80,7 +80,7 @@ class UcachedLink:
 
 
 class KernelLink:
-    """A TAP device of our own; the kernel in the namespace is at its other end."""
+    """A TAP device; the kernel in the namespace is at its other end."""
 
     def __init__(self, space, device="kernel0"):
         def make():
@@ -93,8 +93,8 @@ class KernelLink:
                 f"addr add {TARGET4}/24 dev {device}",
                 f"addr add {TARGET6}/64 dev {device} nodad",
             ):
-                subprocess.run(["ip", *command.split()], check=True, timeout=PATIENCE_S)
-            # One answer to each of several wrong segments within half a second, please.
+                subprocess.run(["ip", *command.split()], check=True, timeout=TIMEOUT_S)
+            # The kernel answers each of several wrong segments within half a second.
             with open("/proc/sys/net/ipv4/tcp_invalid_ratelimit", "w", encoding="ascii") as file:
                 file.write("0")
             return fd
@@ -127,7 +127,7 @@ def solicited_node(address):
 
 
 class Lan:
-    """The addresses that we pretend to have on a link, and what has arrived for each of them."""
+    """The addresses of hand-made hosts on a link, and the packets received for each of them."""
 
     def __init__(self, link, seed=1):
         self.link = link
@@ -138,6 +138,7 @@ class Lan:
         self.other = collections.deque()
         self._target_mac = None
         self._number = 0
+        self._port = self.rng.randrange(10000)
 
     # ---- addresses
 
@@ -150,15 +151,15 @@ class Lan:
         return address
 
     def target_mac(self):
-        """Where frames for the target go to; asked for by ARP once."""
+        """The MAC address of the target, found by ARP once."""
         if self._target_mac is None:
             asker = self.host()
             mac = self.macs[asker]
             question = rawnet.arp(1, mac, asker, "00:00:00:00:00:00", TARGET4)
-            end = time.monotonic() + PATIENCE_S
+            end = time.monotonic() + TIMEOUT_S
             while self._target_mac is None:
                 if time.monotonic() > end:
-                    raise Silent("nobody answers ARP for " + TARGET4)
+                    raise Silent("no ARP reply for " + TARGET4)
                 self.link.send(
                     rawnet.ethernet("ff:ff:ff:ff:ff:ff", mac, rawnet.ETH_ARP, question)
                 )
@@ -174,7 +175,7 @@ class Lan:
         self.link.send(rawnet.ethernet(self.target_mac(), self.macs[src], kind, packet))
 
     def pump(self, timeout):
-        """Takes one frame in, and files or answers it. False if none came in time."""
+        """Receives one frame, and stores or answers it. False after the timeout."""
         frame = self.link.recv(timeout)
         if frame is None:
             return False
@@ -218,12 +219,12 @@ class Lan:
         self.link.send(rawnet.ethernet(packet.src_mac, mac, rawnet.ETH_IP6, frame))
 
     def settle(self, seconds):
-        """Takes in whatever comes for a while."""
+        """Receives all frames for a while."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.pump(left)
 
-    def packet(self, src, protocol=None, timeout=PATIENCE_S):
+    def packet(self, src, protocol=None, timeout=TIMEOUT_S):
         """The next packet to `src` that is not TCP; None if none comes."""
         end = time.monotonic() + timeout
         while True:
@@ -237,8 +238,9 @@ class Lan:
             self.pump(left)
 
     def peer(self, version=4, port=PORT, host=None):
-        """A connection that is not open yet, from a neighbour of its own."""
-        return Peer(self, host or self.host(version), self.rng.randrange(20000, 30000), port)
+        """A connection that is not open yet, from a new neighbour and a port that no other uses."""
+        self._port = (self._port + 1) % 10000
+        return Peer(self, host or self.host(version), 20000 + self._port, port)
 
 
 # ---- one connection ---------------------------------------------------------------------------
@@ -247,8 +249,9 @@ class Lan:
 class Peer:
     """The hand-made end of one TCP connection.
 
-    snd is the number that the next byte of ours gets, rcv the one that the target's next byte
-    should have, una what the target has acknowledged. Nothing is sent behind the test's back.
+    snd is the sequence number of the next byte to send, rcv the one that the target's next byte
+    should have, una the number that the target has acknowledged up to. The peer sends segments only
+    when the test calls one of its methods.
     """
 
     def __init__(self, lan, src, sport, dport):
@@ -304,12 +307,12 @@ class Peer:
         return rawnet.options(ts=(now, self.ts[1] if echo is None else echo))
 
     def ts_now(self):
-        """Our timestamp clock: milliseconds from a start of our choice."""
+        """The timestamp clock of the peer: milliseconds from an arbitrary start."""
         return (self.ts[0] + int(time.monotonic() * 1000)) & 0xFFFFFFFF
 
     # ---- receiving
 
-    def recv(self, timeout=PATIENCE_S):
+    def recv(self, timeout=TIMEOUT_S):
         """The next segment; raises Silent if none comes."""
         queue = self.lan.tcp[self.src, self.sport]
         end = time.monotonic() + timeout
@@ -323,7 +326,7 @@ class Peer:
             self.ts = (self.ts[0], segment.ts[0])
         return segment
 
-    def expect(self, letters=None, timeout=PATIENCE_S, **fields):
+    def expect(self, letters=None, timeout=TIMEOUT_S, **fields):
         """The next segment, which must have these flags (PSH does not matter) and fields."""
         segment = self.recv(timeout)
         if letters is not None:
@@ -335,7 +338,7 @@ class Peer:
         return segment
 
     def none(self, seconds=SILENCE_S):
-        """Nothing must come for a while."""
+        """Fails if a segment comes within a while."""
         try:
             segment = self.recv(seconds)
         except Silent:
@@ -343,7 +346,7 @@ class Peer:
         raise AssertionError(f"nothing was due, but {segment} came")
 
     def forget(self, seconds=0.0):
-        """Whatever has come, and comes within that time, does not matter."""
+        """Drops all segments that came, or come within this time."""
         self.lan.settle(seconds)
         while self.lan.pump(0):
             pass
@@ -379,14 +382,14 @@ class Peer:
         return answer
 
     def take(self, segment):
-        """Accounts for a segment of the target that is the next in order. Returns its bytes."""
+        """Advances rcv by a segment of the target that is next in order. Returns its bytes."""
         assert segment.seq == self.rcv, f"expected sequence number {self.rcv}, got {segment}"
         self.rcv = (self.rcv + segment.space) & 0xFFFFFFFF
         if segment.flags & ACK:
             self.una = segment.ack
         return segment.data
 
-    def read(self, count, timeout=PATIENCE_S):
+    def read(self, count, timeout=TIMEOUT_S):
         """`count` bytes of the stream, each segment acknowledged at once; repeats are skipped."""
         data = b""
         end = time.monotonic() + timeout
@@ -404,7 +407,7 @@ class Peer:
                 self.send("A")
         return data
 
-    def ask(self, request, reply, timeout=PATIENCE_S):
+    def ask(self, request, reply, timeout=TIMEOUT_S):
         """Sends a request in one segment; exactly these bytes must come back."""
         self.send("PA", request)
         got = self.read(len(reply), timeout)

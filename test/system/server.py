@@ -13,11 +13,11 @@ import veth
 
 # Seconds. Generous, because a loaded machine and sanitizers make everything slow; a test that
 # passes never waits for them.
-START_TIMEOUT = 20.0
-STOP_TIMEOUT = 20.0
-IO_TIMEOUT = 10.0
+START_TIMEOUT = 40.0
+STOP_TIMEOUT = 40.0
+IO_TIMEOUT = 20.0
 
-# To `version`: the version, or that a client has to authenticate before it asks.
+# Replies to `version`: the version, or that the client has to authenticate first.
 ANSWERS = (b"VERSION ", b"CLIENT_ERROR unauthenticated")
 
 TAP_ADDRESS = "10.100.0.20"
@@ -25,7 +25,7 @@ TAP_HOST_ADDRESS = "10.100.0.10"
 TAP_PORT = 11211
 
 
-# How kernel sockets are driven, and what the own stack's frames come over.
+# The API of kernel sockets, and the back end of the own stack.
 SOCK = os.environ.get("UCACHED_SOCK", "sock")
 STACK = os.environ.get("UCACHED_STACK", "tap")
 
@@ -35,7 +35,7 @@ class ServerError(Exception):
 
 
 def free_port():
-    """A TCP port of 127.0.0.1 that nobody uses at this moment."""
+    """A TCP port of 127.0.0.1 that is free at this moment."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return sock.getsockname()[1]
@@ -43,7 +43,7 @@ def free_port():
 
 @contextlib.contextmanager
 def on_one_core():
-    """The caller, and what it starts meanwhile, has one core only."""
+    """Pins the caller, and processes that it starts, to one core."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -119,7 +119,7 @@ class Connection:
             self.sock.settimeout(before)
 
     def rest(self):
-        """Everything up to the end that the server makes. A reset counts as an end."""
+        """All bytes until the server closes the connection. A reset counts as an end."""
         try:
             while data := self.sock.recv(65536):
                 self._buffer += data
@@ -160,7 +160,7 @@ class Server:
     # ---- the process -----------------------------------------------------------------------
 
     def log(self):
-        """What it has written to stdout and stderr, the last 64 KiB."""
+        """The last 64 KiB of its stdout and stderr."""
         with open(self.log_path, "rb") as log:
             log.seek(0, os.SEEK_END)
             log.seek(max(0, log.tell() - 65536))
@@ -176,7 +176,7 @@ class Server:
             if self._process.poll() is not None:
                 raise self.error(f"it ended with status {self._process.returncode} at its start")
             try:
-                if self._prepare:  # what can be done only when the server has made its device
+                if self._prepare:  # needs the device of the server
                     self._prepare()
                     self._prepare = None
                 with self.connect(timeout=1.0) as connection:
@@ -199,7 +199,7 @@ class Server:
         return self._process.wait(timeout)
 
     def kill(self):
-        """Ends it at once, and with it its space."""
+        """Kills it and closes its namespace."""
         if self.running():
             self._process.kill()
             self._process.wait(STOP_TIMEOUT)
@@ -210,7 +210,7 @@ class Server:
         self.home.close()
 
     def stop(self):
-        """Asks it to end, and raises ServerError unless it was running and ends in order.
+        """Sends SIGTERM; raises ServerError unless it was running and ends in order.
 
         Does nothing for a server that a test has already seen to the end with wait().
         """
@@ -297,7 +297,7 @@ def stack_args():
 
 
 def start_on_tap(binary, log_path, args):
-    """ucached on its own stack, with a TAP device in a namespace of its own."""
+    """ucached on its own stack, with a TAP device in a new namespace."""
     command = [binary, "--io=tap", "-p", str(TAP_PORT), *args]
     space = netspace.NetSpace()
     return Server("tap", command, (TAP_ADDRESS, TAP_PORT), space, log_path)
@@ -306,7 +306,7 @@ def start_on_tap(binary, log_path, args):
 def start_on_xdp(binary, log_path, args):
     """The same over AF_XDP: clients see no difference to a TAP device.
 
-    It has addresses of its own on an interface from which a veth pair leads to the clients.
+    Its interface is one end of a veth pair, whose other end belongs to the clients.
     """
     rest, host = _with_addresses(args)
     link = veth.Link([], host)

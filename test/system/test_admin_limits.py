@@ -151,9 +151,10 @@ def test_libmemcached_tools(filled):
     assert sorted(dump.split()) == sorted(f"key{n}" for n in range(50))
 
 
-# ---- everything at once -------------------------------------------------------------------
+# ---- all together -------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.limit(120)
 @pytest.mark.server_args("-t", "4", "-m", "32")
 def test_administration_under_load(server):

@@ -109,8 +109,8 @@ def test_input_of_a_watcher_is_thrown_away(server):
 
 @pytest.mark.server_args("-t", "4")
 @pytest.mark.limit(60)
-def test_slow_watcher_is_told_what_it_missed(server):
-    """The workers go on at their own pace; nothing is queued without bound."""
+def test_slow_watcher_gets_count_of_skipped_lines(server):
+    """A slow watcher does not slow down the workers, and its queue is bounded."""
     with watch(server) as watcher, wire_to(server) as wire:
         for _ in range(400):
             wire.send(b"".join(b"get k%d%s\r\n" % (n, b"X" * 150) for n in range(100)))

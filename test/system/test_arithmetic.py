@@ -35,7 +35,7 @@ NON_NUMERIC = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n
         (b"12", b"incr k 1 foo", b"13", b"13"),
     ],
 )
-def test_result_and_what_is_stored(wire, stored, request_, reply, value):
+def test_result_and_stored_value(wire, stored, request_, reply, value):
     wire.say(storage(b"set", b"k", stored, flags=3), STORED)
     wire.say(request_ + b"\r\n", reply + b"\r\n")
     wire.say(b"get k\r\n", hit(b"k", value, 3) + MISS)

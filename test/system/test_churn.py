@@ -6,6 +6,8 @@ import os
 import pytest
 from wire import MISS, STORED, hit, rss_kib, settles, storage, wire_to
 
+pytestmark = pytest.mark.long
+
 CONNECTIONS = 10_000
 AT_ONCE = 50
 VALUE = b"v" * 20_000
@@ -64,13 +66,13 @@ def churn(server, connections):
 
 
 @pytest.mark.limit(300)
-def test_connections_leave_nothing_behind(server):
+def test_closed_connections_free_their_memory(server):
     with wire_to(server) as wire:
         wire.say(storage(b"set", b"small", b"x") + storage(b"set", b"big", VALUE), STORED * 2)
         gauges = {}
         if server.kind == "tap":
             gauges = {name: wire.stats("ustack")[name] for name in STACK_GAUGES}
-        churn(server, 600)  # what is touched for the first time
+        churn(server, 600)  # touches all memory once
         assert settles(lambda: wire.stats()["curr_connections"] == "1")
         rss_before, files_before = rss_kib(server.pid), open_files(server)
         before = wire.stats()

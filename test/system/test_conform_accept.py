@@ -58,7 +58,7 @@ def test_reset_outside_the_window_is_ignored(peer, offset):
     peer.alive()
 
 
-def test_reset_is_not_kept_until_it_fits(peer):
+def test_reset_out_of_order_is_not_queued(peer):
     peer.send("R", seq=peer.snd + len(REQUEST))
     challenged(peer)
     peer.ask(REQUEST, MISS)
@@ -88,7 +88,7 @@ def test_reset_with_a_wrong_checksum_does_not(peer):
     peer.alive()
 
 
-def test_exact_reset_with_a_wild_ack(lan):
+def test_exact_reset_with_a_random_ack(lan):
     """The sequence number alone decides."""
     peer = lan.peer()
     peer.open()
@@ -96,7 +96,7 @@ def test_exact_reset_with_a_wild_ack(lan):
     peer.dead()
 
 
-def test_guessed_resets_do_not_end_it(peer):
+def test_guessed_resets_do_not_end_the_connection(peer):
     """Every 64 KiB of the sequence space is tried, but for the right number."""
     for guess in range(0, 1 << 32, 1 << 20):
         if guess != peer.snd:
@@ -156,15 +156,15 @@ def test_syn_with_more_on_an_open_connection(peer, flags):
 
 
 @pytest.mark.parametrize("beyond", [1, 1000, 1 << 20, 1 << 30, (1 << 31) - 1])
-def test_ack_of_what_was_never_sent(peer, beyond):
+def test_ack_of_unsent_data(peer, beyond):
     peer.send("A", ack=peer.rcv + beyond)
     challenged(peer)
     peer.alive()
 
 
 @pytest.mark.parametrize("beyond", [1, 1000, 1 << 20, 1 << 30])
-def test_data_with_an_ack_of_what_was_never_sent(peer, beyond):
-    """Injected by somebody who guesses: not taken."""
+def test_data_with_an_ack_of_unsent_data(peer, beyond):
+    """Data of an attacker who guesses numbers: not accepted."""
     peer.send("PA", REQUEST, seq=peer.snd, ack=peer.rcv + beyond)
     answer = peer.expect("A", ack=peer.snd, data=b"")
     assert answer.seq == peer.rcv
@@ -314,16 +314,15 @@ def test_overlap_with_other_data_out_of_order(peer, first, second):
 
 
 def test_hole_is_filled(peer):
-    """Acknowledged at once: the hole by a duplicate ACK each, its end by an ACK of everything."""
+    """Each segment beyond the hole brings a duplicate ACK, what fills it an ACK of everything."""
     head, tail = b"get ", b"none\r\n"
     for _ in range(3):
         peer.send("PA", tail, seq=peer.snd + len(head))
-        peer.expect("A", ack=peer.snd, seq=peer.rcv, data=b"", timeout=0.1)
+        peer.expect("A", ack=peer.snd, seq=peer.rcv, data=b"")
     peer.send("PA", head)
     peer.snd += len(tail)
-    begin = time.monotonic()
     answer = peer.recv()
-    assert answer.ack == peer.snd and time.monotonic() - begin < 0.2
+    assert answer.ack == peer.snd
     if not answer.data:
         answer = peer.recv()
     assert peer.take(answer) == MISS
@@ -342,12 +341,10 @@ def test_urgent_pointer_without_its_flag(peer, urgent):
     assert peer.read(5) == MISS
 
 
-def test_data_is_acknowledged_within_half_a_second(peer):
-    """RFC 9293 3.8.6.3, where no reply takes the ACK along."""
-    begin = time.monotonic()
+def test_data_without_a_reply_is_acknowledged(peer):
+    """RFC 9293 3.8.6.3. test/packet has the exact time, on a virtual clock."""
     peer.send("PA", b"get ")
     peer.expect("A", ack=peer.snd, data=b"")
-    assert time.monotonic() - begin < 0.5
     peer.ask(b"none\r\n", MISS)
 
 
@@ -364,7 +361,7 @@ def test_every_second_full_segment_is_acknowledged(peer):
     while last != end:
         last = peer.expect("A", data=b"").ack
         acks += 1
-    # The kernel may merge what arrives in a burst; it still has to tell within this range.
+    # The kernel may merge segments of a burst, and sends a number of ACKs within this range.
     assert acks >= 1
     peer.send("PA", b"\r\n")
     assert peer.read(len(STORED)) == STORED
@@ -403,7 +400,7 @@ def test_every_segment_has_a_timestamp(stamped):
 
 
 def test_old_timestamp_is_refused(stamped):
-    """PAWS: the data is dropped, an ACK says where we are."""
+    """PAWS: the data is dropped and answered by an ACK."""
     now = stamped.ts_now()
     stamped.send("PA", b"get ", opts=stamped.ts_option(value=now))
     stamped.expect("A", ack=stamped.snd)
@@ -458,7 +455,7 @@ def test_timestamps_wrap(lan):
 
 
 def test_timestamp_of_data_out_of_order_is_not_echoed(stamped):
-    """RFC 7323 4.3: only what comes at the left edge counts."""
+    """RFC 7323 4.3: only segments at the left edge of the window update TS.Recent."""
     now = stamped.ts_now()
     stamped.send("PA", b"ge", opts=stamped.ts_option(value=now))
     stamped.expect("A", ack=stamped.snd)
@@ -491,7 +488,7 @@ def test_timestamp_of_the_first_of_two_is_echoed(stamped):
 
 
 def test_timestamps_that_were_not_negotiated(peer):
-    """They mean nothing: no PAWS, no echo."""
+    """Timestamps that were not negotiated are ignored: no PAWS, no echo."""
     for value in (5000, 4000, 1):
         peer.send("PA", REQUEST, opts=rawnet.options(ts=(value, 1)))
         answer = peer.data()
@@ -499,22 +496,27 @@ def test_timestamps_that_were_not_negotiated(peer):
         peer.send("A")
 
 
-def test_our_timestamps_tick_in_milliseconds(stamped):
+def test_timestamps_tick_in_milliseconds(stamped):
+    """Or nearly: in units of 1024 us."""
     def stamp():
+        """A timestamp of the server, and our times in ms before and after it was taken."""
+        begin_ms = time.monotonic() * 1000
         stamped.send("PA", REQUEST)
         answer = stamped.data()
+        end_ms = time.monotonic() * 1000
         stamped.send("A")
-        return answer.ts[0]
+        return answer.ts[0], begin_ms, end_ms
 
-    before, begin = stamp(), time.monotonic()
+    first, first_begin_ms, first_end_ms = stamp()
     time.sleep(0.5)
-    after = stamp()
-    passed_ms = (time.monotonic() - begin) * 1000
-    assert 0.8 * passed_ms - 20 < (after - before) & 0xFFFFFFFF < 1.2 * passed_ms + 20
+    second, second_begin_ms, second_end_ms = stamp()
+    passed_ms = (second - first) & 0xFFFFFFFF
+    assert 0.95 * (second_begin_ms - first_end_ms) - 5 < passed_ms
+    assert passed_ms < 1.05 * (second_end_ms - first_begin_ms) + 5
 
 
-def test_echo_of_a_timestamp_that_we_never_sent(stamped):
-    """A wild echo must not make the timeout huge: an unanswered reply comes again soon."""
+def test_echo_of_an_unsent_timestamp(stamped):
+    """A wrong echo does not increase the timeout: an unacknowledged reply is retransmitted soon."""
     for echo in (0, 1, 0xFFFFFFFF, stamped.ts[1] + (1 << 30), stamped.ts[1] - (1 << 30)):
         stamped.send("PA", REQUEST, opts=stamped.ts_option(echo=echo & 0xFFFFFFFF))
         stamped.data()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How connections end, from hand-made packets: FINs, TIME-WAIT, and who waits for whom."""
+"""How connections end, from hand-made packets: FINs, simultaneous close, TIME-WAIT."""
 
 import time
 
@@ -107,7 +107,7 @@ def test_data_behind_the_fin_is_not_taken(fresh):
     another.reset()
 
 
-def test_unacknowledged_fin_comes_again(fresh):
+def test_unacknowledged_fin_is_retransmitted(fresh):
     fresh.send("FA")
     assert await_fin(fresh) == b""
     numbers = set()
@@ -204,7 +204,7 @@ def test_old_data_in_time_wait(fresh):
 
 
 def test_old_syn_in_time_wait(fresh):
-    """It opens nothing: an ACK tells the state (RFC 9293 3.10.7.4)."""
+    """It opens no connection: the answer is a challenge ACK (RFC 9293 3.10.7.4)."""
     quits(fresh)
     fresh.send("FA")
     fresh.expect("A", ack=fresh.snd)
@@ -236,7 +236,7 @@ def test_new_syn_in_time_wait(lan, ts):  # noqa: F811
     peer.reset()
 
 
-def test_data_after_quit_does_no_harm(fresh):
+def test_data_after_quit_is_ignored(fresh):
     quits(fresh)
     fresh.send("A")
     fresh.send("PA", b"get none\r\n" * 10)
@@ -245,7 +245,7 @@ def test_data_after_quit_does_no_harm(fresh):
 
 
 def test_close_while_replies_are_on_their_way(fresh):
-    """What was asked for before `quit` still comes, whole."""
+    """Replies to requests before `quit` are complete."""
     value = bytes(60) * 100
     fresh.send("PA", b"set k 0 0 6000\r\n")
     for _ in range(6):

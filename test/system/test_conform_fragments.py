@@ -38,7 +38,7 @@ def test_fragments_are_put_together(peer, cuts):
 
 
 def test_fragments_of_two_packets_mixed(peer):
-    """The identification tells them apart."""
+    """The identification separates them."""
     first = peer.segment("PA", FRAGMENT_REQUEST)
     peer.snd += len(FRAGMENT_REQUEST)
     second = peer.segment("PA", FRAGMENT_REQUEST)
@@ -54,7 +54,7 @@ def test_fragments_of_two_packets_mixed(peer):
 
 
 def test_fragment_within_another(peer):
-    """A duplicate, or an attack: dropped alone or with its packet, but never believed."""
+    """A duplicate or an attack: it is dropped, alone or with its packet."""
     payload = peer.segment("PA", b"incr " + b"x" * 100 + b" 1\r\n")
     evil = payload[:24] + b"y" * 8 + payload[32:]
     packets = list(rawnet.fragments(peer.src, TARGET4, IP_TCP, payload, WHOLE["in order"], 84))
@@ -147,7 +147,7 @@ def test_empty_fragments(peer):
 
 
 def test_many_incomplete_packets(peer):
-    """More of them than anybody wants to hold; then a whole one still gets through."""
+    """More incomplete packets than the stack keeps; then a complete one still arrives."""
     for ident in range(3000):
         packet = rawnet.ip4(peer.src, TARGET4, IP_TCP, bytes(64), ident=ident, fragment=0x2000)
         peer.lan.send_ip(packet, peer.src)

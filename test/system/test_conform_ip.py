@@ -71,13 +71,13 @@ def test_frame_that_is_hardly_one(lan, length):  # noqa: F811
     "options",
     ["01010101", "00000000", "07070400000000", "94040000", "440c0500" + "0" * 16, "01" * 40],
 )
-def test_ip_options_do_no_harm(lan, options):  # noqa: F811
+def test_ip_options_are_accepted(lan, options):  # noqa: F811
     syn_with(lan, options=bytes.fromhex(options)).expect("SA")
 
 
 @pytest.mark.parametrize("options", ["0700", "07ff04", "4401", "8801", "0101010102"])
 def test_malformed_ip_options(lan, options):  # noqa: F811
-    """Answered or not, the server goes on."""
+    """Whether it is answered or not, the server still serves."""
     syn_with(lan, options=bytes.fromhex(options)).forget(0.05)
 
 
@@ -97,7 +97,7 @@ def test_dont_fragment_and_the_reserved_bit(lan, bits):  # noqa: F811
 
 
 @pytest.mark.parametrize("ident", [0, 1, 0xFFFF])
-def test_identification_of_whole_packets_means_nothing(lan, ident):  # noqa: F811
+def test_identification_of_whole_packets_is_ignored(lan, ident):  # noqa: F811
     for _ in range(3):
         syn_with(lan, ident=ident).expect("SA")
 
@@ -211,7 +211,7 @@ def test_errors_that_quote_too_little(peer, quote):
 
 
 def test_error_within_an_error(lan):  # noqa: F811
-    """What quotes something that is no packet of ours."""
+    """Errors that quote a packet that the target has not sent."""
     host = lan.host()
     for quoted in (b"\x45" * 28, bytes(28), rawnet.ip4(host, TARGET4, 99, bytes(8))):
         message = rawnet.icmp(3, 4, 1000, quoted)
@@ -300,7 +300,7 @@ def test_udp_with_a_wrong_length(lan, length):  # noqa: F811
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4, 41, 47, 50, 51, 58, 99, 132, 255])
-def test_other_protocols_do_no_harm(lan, protocol):  # noqa: F811
+def test_other_protocols_are_ignored(lan, protocol):  # noqa: F811
     host = lan.host()
     lan.send_ip(rawnet.ip4(host, TARGET4, protocol, bytes(40)), host)
     lan.settle(0.02)
@@ -339,23 +339,23 @@ def sizes_after(peer, mtu, offset=0):
 
 
 @pytest.mark.parametrize("mtu", [1400, 1000, 600])
-def test_smaller_path_mtu_is_obeyed(peer, mtu):
+def test_smaller_path_mtu_is_used(peer, mtu):
     assert max(sizes_after(peer, mtu)) == mtu - 40
 
 
 @pytest.mark.parametrize("mtu", [0, 1, 20, 68, 300, 551])
 def test_path_mtu_has_a_floor(peer, mtu):
-    """Nobody may make us send tiny segments: 552 bytes is the least, as for the kernel."""
+    """The path MTU is at least 552 bytes, as in the kernel, so that segments are not tiny."""
     sizes = sizes_after(peer, mtu)
     assert sorted(sizes)[len(sizes) // 2] >= 512
 
 
 @pytest.mark.parametrize("mtu", [1500, 1501, 9000, 65535])
-def test_larger_path_mtu_is_no_news(peer, mtu):
+def test_larger_path_mtu_is_ignored(peer, mtu):
     assert max(sizes_after(peer, mtu)) == 1460
 
 
 @pytest.mark.parametrize("offset", [-1, -100_000, 1 << 20, 1 << 30, 1 << 31])
-def test_path_mtu_of_what_is_not_in_flight(peer, offset):
+def test_path_mtu_for_data_not_in_flight(peer, offset):
     """RFC 5927: the sequence number in the error is a guess."""
     assert max(sizes_after(peer, 600, offset)) == 1460

@@ -18,7 +18,7 @@ ALL_NODES = "ff02::1"
 
 @pytest.fixture(scope="module", autouse=True)
 def ready(target):  # noqa: F811
-    """An address is in use only once nobody has objected to it (RFC 4862 5.4)."""
+    """Waits until duplicate address detection has ended (RFC 4862 5.4)."""
     end = time.monotonic() + 10
     while solicit(target.lan, target.lan.host(6)) is None:
         assert time.monotonic() < end, "the address of the server never comes into use"
@@ -45,7 +45,7 @@ def test_handshake_offers_the_mss_of_ip6(lan):  # noqa: F811
 
 
 @pytest.mark.parametrize("mss, size", [(None, 1220), (1440, 1440), (1000, 1000), (9000, 1440)])
-def test_mss_is_obeyed(lan, mss, size):  # noqa: F811
+def test_mss_limits_segments(lan, mss, size):  # noqa: F811
     peer = lan.peer(6)  # noqa: F811
     peer.open(mss=mss)
     request = storage(b"set", b"v6", VALUE)
@@ -207,7 +207,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("header", [0, 60], ids=["hop by hop", "destination"])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
-def test_options_do_no_harm(lan, header, options):  # noqa: F811
+def test_options_are_accepted(lan, header, options):  # noqa: F811
     syn_in(
         lan,
         lambda src, segment: rawnet.ip6(
@@ -217,7 +217,7 @@ def test_options_do_no_harm(lan, header, options):  # noqa: F811
 
 
 @pytest.mark.parametrize("kind, answered", [(0x5E, False), (0x9E, True), (0xDE, True)])
-def test_options_that_forbid_what_is_unknown(lan, kind, answered):  # noqa: F811
+def test_options_that_reject_unknown_types(lan, kind, answered):  # noqa: F811
     """RFC 8200 4.2: dropped, and except for the first kind a parameter problem tells where."""
     peer = lan.peer(6)  # noqa: F811
     extension = struct.pack("!BBBB", IP_TCP, 0, kind, 4) + bytes(4)
@@ -241,7 +241,7 @@ def test_unknown_next_header(lan):  # noqa: F811
 
 @pytest.mark.parametrize("chain", range(1, 30, 7))
 def test_long_chains_of_headers(lan, chain):  # noqa: F811
-    """Answered or not, the server goes on."""
+    """Whether it is answered or not, the server still serves."""
 
     def packet(src, segment):
         headers = b"".join(
@@ -323,7 +323,7 @@ def test_echo_with_a_wrong_checksum(lan):  # noqa: F811
 
 
 @pytest.mark.parametrize("kind", [0, 5, 100, 127, 130, 133, 137, 200, 255])
-def test_other_messages_do_no_harm(lan, kind):  # noqa: F811
+def test_other_messages_are_ignored(lan, kind):  # noqa: F811
     host = lan.host(6)
     message = rawnet.icmp(kind, 0, 1, bytes(48), host, TARGET6)
     lan.send_ip(rawnet.ip6(host, TARGET6, IP_ICMP6, message, ttl=255), host)
@@ -393,7 +393,7 @@ def test_solicitation_is_answered(lan):  # noqa: F811
 
 
 def test_solicitation_to_the_address_itself(lan):  # noqa: F811
-    """A neighbour that we know asks whether we are still there."""
+    """A known neighbour probes whether the target is reachable."""
     host = lan.host(6)
     assert solicit(lan, host)
     assert solicit(lan, host, dst=TARGET6) is not None
@@ -426,7 +426,7 @@ def test_peer_that_moves_is_followed(peer):
     peer.send("A")
 
 
-def test_packet_too_big_with_a_wild_number_is_ignored(peer):
+def test_packet_too_big_with_a_random_number_is_ignored(peer):
     peer.send("PA", storage(b"set", b"big6", VALUE)[:1200])
     for offset in (-100_000, 100_000, 1 << 30):
         packet_too_big(peer, 1280, seq=peer.rcv + offset)

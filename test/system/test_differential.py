@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The same random conversation with ucached and with the distribution's memcached.
+"""The same random requests to ucached and to the memcached of the distribution.
 
 The distribution's version (1.6.18 in Debian 12) is older than the one whose behaviour ucached has
-(1.6.45). What is generated avoids where the two differ: arguments after the key of a delete,
-noreply on unknown commands, a line that begins with a space, numbers with a plus or too large, data
-blocks behind a refused line, keys over 250 bytes, NUL in a line. It also avoids that a counter gets
-shorter, since memcached pads it or not depending on whether a reply with the old value is on its
-way. Two differences are masked: the numbers of cas, and that a command with too few arguments is
-ERROR in the older version.
+(1.6.45). The generator avoids requests for which the two differ: arguments after the key of a
+delete, noreply on unknown commands, a line that begins with a space, numbers with a plus or too
+large, data blocks behind a refused line, keys over 250 bytes, NUL in a line. It also avoids that a
+counter gets shorter, since memcached pads it or not depending on whether a reply with the old value
+is on its way. Two differences are masked: the numbers of cas, and that a command with too few
+arguments is ERROR in the older version.
 """
 
 import re

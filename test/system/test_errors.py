@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lines that are no requests: the exact answer, and that the connection goes on or ends."""
+"""Invalid lines: the exact reply, and whether the connection stays open."""
 
 import contextlib
 
@@ -44,7 +44,7 @@ ERROR = b"ERROR\r\n"
     ],
     ids=lambda v: repr(v[:24]),
 )
-def test_line_is_answered_and_the_next_one_works(wire, line, reply):
+def test_bad_line_is_answered_and_the_next_one_works(wire, line, reply):
     wire.say(storage(b"set", b"k", b"x"), STORED)
     wire.say(line + b"get k\r\n", reply + hit(b"k", b"x") + MISS)
 
@@ -83,7 +83,7 @@ def test_browsers_are_hung_up_on(wire, shared_server, line):
     ],
     ids=lambda v: repr(v[:12]),
 )
-def test_endless_line_ends_the_connection_without_a_word(wire, shared_server, data):
+def test_endless_line_ends_the_connection(wire, shared_server, data):
     with wire_to(shared_server) as other:
         with contextlib.suppress(BrokenPipeError):  # it may hang up while we still send
             other.send(b"get none\r\n" + data)
@@ -97,7 +97,7 @@ def test_line_just_below_the_limit_waits_for_its_end(wire):
     wire.say(b"\r\n", ERROR)
 
 
-def test_error_does_not_disturb_others(wire, shared_server):
+def test_error_affects_one_connection_only(wire, shared_server):
     with wire_to(shared_server) as other:
         other.send(b"set k 0 0 100\r\nhalf of it")
         wire.say(b"foo\r\nget k\r\n", ERROR + MISS)

@@ -42,7 +42,7 @@ def ask(program, space, port, text):
 
 
 def test_tap_client_gets_an_answer(tap_client, tap):
-    """The kernel answers: 300 KB, so that windows and acknowledgments have something to do."""
+    """The kernel echoes 300 KB, more than a window."""
     listener = tap.run(socket.create_server, ("10.7.0.1", 7777))
     listener.settimeout(IO_TIMEOUT)
     asked = []
@@ -70,6 +70,6 @@ def test_tap_client_is_refused(tap_client, tap):
     assert done.returncode == 1 and done.stdout == ""
 
 
-def test_tap_client_says_how_to_use_it(tap_client):
+def test_tap_client_prints_its_usage(tap_client):
     done = subprocess.run([tap_client], capture_output=True, timeout=30, text=True)
     assert done.returncode == 2 and "usage" in done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The own stack on a bad link, with the kernel's TCP at the other end: every byte must come."""
+"""The own stack and the kernel's TCP at the ends of a link with losses: every byte must come."""
 
 import os
 import random

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several clients on the same keys at once: what they see of each must have been in one order.
+"""Several clients on the same keys at once: their replies must be linearizable.
 
-The clients note what they asked for, what came out and when. test/history decides whether there is
-an order of all operations, true to the times, in which every outcome is right.
+The clients record each request, its outcome and both times. test/history decides whether there is
+an order of all operations that fits the times and explains every outcome.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLIENTS = 4
 OPS = 4000 if os.environ.get("UCACHED_LONG") == "1" else 1200  # of each client
 OPS_PER_KEY = 40  # of each client, then another key's turn comes
-TTL_STEP = 10_000  # seconds: what is left of a TTL tells which one it was
+TTL_STEP = 10_000  # seconds: the remaining TTL identifies the original one
 
 ACTIONS = """get set add replace append prepend cas incr decr touch delete""".split()
 MODES = {"set": b"S", "add": b"E", "replace": b"R", "append": b"A", "prepend": b"P", "cas": b"S"}
@@ -65,7 +65,7 @@ def request_of(op: Op, key: bytes) -> bytes:
 
 
 def understand(op: Op, status: bytes, flags: list[bytes], value: bytes) -> None:
-    """Notes the outcome."""
+    """Records the outcome."""
     op.result = {b"HD": DONE, b"VA": DONE, b"EX": REFUSED}.get(status, ABSENT)
     if status == b"NS" and op.action == "add":
         op.result = REFUSED
@@ -114,7 +114,7 @@ class Client(threading.Thread):
         try:
             with self.connection:
                 self.converse()
-        except BaseException as error:  # told by the main thread
+        except BaseException as error:  # reported by the main thread
             self.error = error
 
     def converse(self):
@@ -144,7 +144,7 @@ def checker(tmp_path_factory):
 
 
 def recorded(server) -> list[str]:
-    """What some clients do at once, as lines, those of a key together."""
+    """The history of several clients as lines, grouped by key."""
     clients = [Client(server, seed) for seed in range(CLIENTS)]
     for client in clients:
         client.start()
@@ -169,7 +169,7 @@ def test_histories_are_linearizable(start_server, checker, kind, threads):
 
 
 def test_a_wrong_history_is_refused(start_server, checker):
-    """One value in what was recorded is exchanged for one that nobody has stored."""
+    """The checker refuses a history in which one value is replaced by one that was never stored."""
     lines = recorded(start_server("sock", "-m", "64", "-t", 2))
     splits = [line.split() for line in lines]
     read = next(i for i, words in enumerate(splits) if words[1] == "0" and words[7] != "-")

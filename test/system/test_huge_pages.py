@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""-L: items in huge pages that were set aside, or what is said where there are too few."""
+"""-L: items in reserved huge pages, and the message where there are too few."""
 
 import pathlib
 import re
@@ -24,7 +24,7 @@ def fetch(wire, number):
 
 
 def bytes_on_huge_pages(pid):
-    """Of the process' memory: what lies in pages of 2 MiB that were set aside."""
+    """Memory of the process in reserved pages of 2 MiB."""
     found = 0
     smaps = pathlib.Path(f"/proc/{pid}/smaps").read_text(encoding="utf-8")
     for part in smaps.split("VmFlags")[:-1]:
@@ -47,7 +47,7 @@ def pages():
 
 @pytest.mark.server_args("-L", "-m", "64", "-t", "2")
 def test_items_in_reserved_pages(pages, server_sock):
-    """They stay when the limit falls; what comes on top later are other pages."""
+    """They stay reserved when the limit falls; a higher limit uses other pages."""
     count = int(re.fullmatch(r"ucached: -L: items in (\d+) reserved huge pages of 2 MiB",
                              say_of(server_sock.log()))[1])
     assert 28 <= count <= ENOUGH
@@ -68,7 +68,7 @@ def test_items_in_reserved_pages(pages, server_sock):
 
 
 @pytest.mark.server_args("-L", "-m", "64")
-def test_too_few_reserved_pages(server_sock):
+def test_too_few_reserved_pages(huge_page_lock, server_sock):
     said = say_of(server_sock.log())
     if " items in " in said:
         pytest.skip("there are huge pages")
@@ -83,6 +83,6 @@ def test_too_few_reserved_pages(server_sock):
 
 
 @pytest.mark.server_args("-m", "64")
-def test_nothing_is_said_without_the_option(pages, server_sock):
+def test_no_message_without_the_option(pages, server_sock):
     assert "huge" not in server_sock.log()
     assert bytes_on_huge_pages(server_sock.pid) == 0

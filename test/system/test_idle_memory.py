@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a connection over kernel sockets takes of the server once it is silent again."""
+"""Memory of the server for an idle connection over kernel sockets."""
 
 import pathlib
 import re
@@ -32,8 +32,8 @@ def resident_bytes(server):
     return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
 
 
-def talked(server, count):
-    """Connections that have sent a value, cut in two, and asked for several at once."""
+def used_connections(server, count):
+    """Connections after a SET in two segments and pipelined GETs."""
     sockets = []
     for _ in range(count):
         sock = socket.create_connection(server.address, 10)
@@ -48,10 +48,10 @@ def talked(server, count):
 
 
 def idle_bytes(server):
-    """Beyond what the same work has taken for a few of them."""
-    sockets = talked(server, WARM)
+    """Bytes for each idle connection, beyond the memory that a few of them need."""
+    sockets = used_connections(server, WARM)
     before = resident_bytes(server)
-    sockets += talked(server, IDLE)
+    sockets += used_connections(server, IDLE)
     grown = resident_bytes(server) - before
     for sock in sockets:
         sock.close()

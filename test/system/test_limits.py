@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens at a bound: connections, memory, item size."""
+"""Limits: connections, memory, item size."""
 
 import pytest
 from wire import MISS, STORED, TOO_LARGE, hit, settles, storage, wire_to
@@ -13,7 +13,7 @@ MEBI = 1 << 20
 
 
 @pytest.mark.server_args("-c", "20")
-def test_connection_over_the_limit_is_told_and_closed(server):
+def test_connection_over_the_limit_gets_an_error(server):
     wires = [wire_to(server) for _ in range(20)]
     try:
         for wire in wires:
@@ -36,7 +36,7 @@ def test_connection_over_the_limit_is_told_and_closed(server):
 
 
 @pytest.mark.server_args("-c", "20")
-def test_surplus_connections_that_talk_do_no_harm(server):
+def test_requests_of_surplus_connections_are_ignored(server):
     wires = [wire_to(server) for _ in range(20)]
     try:
         for wire in wires:
@@ -88,6 +88,7 @@ def test_eviction_keeps_the_limit_and_never_fails(server_sock, value_bytes):
         wire.say(b"get %s\r\n" % last, hit(last, b"v" * value_bytes) + MISS)
 
 
+@pytest.mark.long
 @pytest.mark.server_args("-m", "8")
 def test_eviction_among_sizes(server):
     """Small items make way for large ones and large for small, again and again."""
@@ -118,9 +119,9 @@ def crowd(server, count):
 
 
 def test_holds_more_items_than_memcached(start_server):
-    held = crowd(start_server("memcached", "-m", "64"), 230_000)
-    for threads in "1", "4":
-        assert crowd(start_server("sock", "-m", "64", "-t", threads), 280_000) >= 1.15 * held
+    """With one worker each: how several share the memory depends on how they are scheduled."""
+    held = crowd(start_server("memcached", "-m", "64", "-t", "1"), 230_000)
+    assert crowd(start_server("sock", "-m", "64", "-t", "1"), 280_000) >= 1.15 * held
 
 
 @pytest.mark.parametrize("value_bytes", [1000, 100_000])

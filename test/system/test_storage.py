@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""set, add, replace, append, prepend, cas: what is answered and what is stored."""
+"""set, add, replace, append, prepend, cas: replies and stored values."""
 
 import time
 
@@ -117,7 +117,7 @@ def test_verb_with_and_without_the_key(wire, verb, missing, missing_reply, prese
         (b"prepend", (b"newold", 1)),
     ],
 )
-def test_noreply_acts_and_is_silent(wire, verb, expected):
+def test_noreply_has_effect_without_reply(wire, verb, expected):
     wire.say(storage(b"set", b"k", b"old", flags=1), STORED)
     wire.say(storage(verb, b"k", b"new", flags=2, tail=b" noreply"), b"")
     assert value_of(wire, b"k") == hit(b"k", *expected)
@@ -173,7 +173,7 @@ def test_cas(wire):
     ],
     ids=lambda v: v[:8].decode() if isinstance(v, bytes) else str(v),
 )
-def test_what_changes_the_cas_unique(wire, request_, changes):
+def test_operations_that_change_the_cas_unique(wire, request_, changes):
     wire.say(storage(b"set", b"k", b"7"), STORED)
     before = cas_of(wire, b"k")
     wire.replies(request_)
@@ -217,7 +217,7 @@ def test_largest_value(wire, key, flags, largest):
         (b"prepend", True),
     ],
 )
-def test_too_large_value_is_swallowed(wire, verb, survives):
+def test_too_large_value_is_discarded(wire, verb, survives):
     wire.say(storage(b"set", b"k", b"old"), STORED)
     value = b"get k\r\n" * ((VALUE_MAX + 7) // 7)
     wire.say(
@@ -232,7 +232,7 @@ def test_too_large_cas_is_swallowed_and_keeps_the_value(wire):
     assert value_of(wire, b"k") == hit(b"k", b"old")
 
 
-def test_too_large_with_noreply_is_silent(wire):
+def test_too_large_with_noreply_has_no_reply(wire):
     wire.say(storage(b"set", b"k", b"old"), STORED)
     wire.say(storage(b"set", b"k", b"y" * (VALUE_MAX + 1), tail=b" noreply"), b"")
     assert value_of(wire, b"k") == b""
@@ -268,7 +268,7 @@ def test_append_over_the_limit_keeps_the_value(wire):
         b"append k",
     ],
 )
-def test_unknown_length_is_refused_and_nothing_swallowed(wire, line):
+def test_unknown_length_is_refused_without_discarding(wire, line):
     wire.say(line + b"\r\nget k\r\n", BAD_FORMAT + MISS)
 
 
@@ -289,7 +289,7 @@ def test_unknown_length_is_refused_and_nothing_swallowed(wire, line):
     ],
     ids=lambda v: v[:24].decode(),
 )
-def test_refused_request_swallows_its_data(wire, line):
+def test_refused_request_discards_its_data(wire, line):
     wire.say(line + b"\r\nquit 12\r\nget k\r\n", BAD_FORMAT + MISS)
     wire.say(line + b" noreply\r\nquit 12\r\nget k\r\n", MISS)
 
@@ -331,7 +331,7 @@ def test_born_expired(wire, exptime):
 
 
 def test_expiry(wire):
-    """All that needs a real second to pass, in one sleep."""
+    """All expiry tests that need a second to pass, in one sleep."""
     now = int(time.time())
     survivors = {b"never": 0, b"minute": 60, b"month": 2592000, b"absolute": now + 3600}
     for key, exptime in survivors.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loss recovery and congestion control with the Linux kernel as the peer: counters tell."""
+"""Loss recovery and congestion control with the Linux kernel as the peer, by counters."""
 
 import random
 import time
@@ -10,7 +10,8 @@ MEGABYTE = random.Random(12).randbytes(1_000_000)
 
 
 def test_no_needless_retransmissions_with_delayed_acks(server_tap):
-    """The kernel delays the ACK of a reply by 40 ms when the client thinks: no timeout of ours."""
+    """The kernel delays the ACK of a reply by 40 ms if the client pauses: no retransmission
+    timeout."""
     with wire_to(server_tap) as wire:
         wire.say(storage(b"set", b"k", b"x" * 100), STORED)
         for _ in range(20):
@@ -23,7 +24,7 @@ def test_no_needless_retransmissions_with_delayed_acks(server_tap):
 
 
 def test_no_needless_retransmissions_in_transfers(server_tap):
-    """Without a loss on the way next to nothing is sent twice."""
+    """Without losses almost nothing is retransmitted."""
     with wire_to(server_tap) as wire:
         wire.say(storage(b"set", b"big", MEGABYTE), STORED)
         for _ in range(30):
@@ -33,7 +34,7 @@ def test_no_needless_retransmissions_in_transfers(server_tap):
     assert int(stats["tcp_retransmits"]) <= 5 + sent // 500
 
 
-def test_the_kernel_asks_for_ecn(server_tap):
+def test_the_kernel_requests_ecn(server_tap):
     """Two ECN-capable sides agree, and data flows both ways."""
 
     def ask():

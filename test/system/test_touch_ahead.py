@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory that a thread touches before it is needed: a little, and none when nothing is stored."""
+"""The prefault thread: how much memory it touches ahead, and that it sleeps when idle."""
 
 import os
 import pathlib
@@ -36,7 +36,7 @@ def resident_bytes(server):
 
 
 def turns(server, thread):
-    """How often the thread has run."""
+    """Context switches of the thread."""
     status = pathlib.Path(f"/proc/{server.pid}/task/{thread}/status").read_text()
     return sum(map(int, re.findall(r"voluntary_ctxt_switches:\s+(\d+)", status)))
 
@@ -46,7 +46,7 @@ def kv_stats(wire):
 
 
 def quiet(wire):
-    """The statistics once nothing is touched any more."""
+    """The statistics once the thread has stopped touching memory."""
     deadline = time.monotonic() + 20
     before = None
     while (stats := kv_stats(wire)) != before:
@@ -73,7 +73,7 @@ def cores():
 
 @pytest.mark.server_args("-m", "1024", "-t", "2")
 def test_an_idle_server(cores, server_sock):
-    """A little is touched, then the thread sleeps for good."""
+    """The thread touches a little memory, then sleeps until items are stored."""
     (thread,) = threads(server_sock)
     with wire_to(server_sock) as wire:
         stats = quiet(wire)
@@ -85,7 +85,7 @@ def test_an_idle_server(cores, server_sock):
 
 
 def test_one_core(start_server, cores):
-    """There the thread would only take time from the workers."""
+    """There is no thread on one core, where it would only take time from the workers."""
     args = ("-m", "1024", "-t", "1")
     with on_one_core():
         alone = start_server("sock", *args)
@@ -103,7 +103,7 @@ def test_one_core(start_server, cores):
 
 @pytest.mark.server_args("-m", "128", "-t", "2")
 def test_a_server_at_work(cores, server_sock):
-    """Never more ahead than is in use, nor than the bound; all of it once is enough."""
+    """It touches at most as much ahead as is in use, at most AHEAD_MAX, and each page once."""
     with wire_to(server_sock) as wire:
         empty = resident_bytes(server_sock)
         for part in range(8):

@@ -7,6 +7,8 @@ import socket
 import struct
 
 import pytest
+import rawnet
+import rawpeer
 from server import TAP_PORT, free_port
 from test_start import dial, ends, launch  # noqa: F401
 from wire import hit, settles, storage, wire_to
@@ -70,11 +72,19 @@ def datagrams_to(server, port):
     return server.space.run(make)
 
 
+UNLIMITED = ("--udp-reply=1088k", "--udp-rate=0")
+
+
+def stack_stats(server):
+    return server.stats("ustack" if server.kind == "tap" else "sock")
+
+
 @pytest.fixture(params=["sock", "tap"])
 def both(request, start_server):
     """A server with UDP, and a UDP client of it."""
     port = TAP_PORT if request.param == "tap" else free_port()
-    server = start_server(request.param, "-U", port)
+    args = getattr(request.node.get_closest_marker("udp_args"), "args", ())
+    server = start_server(request.param, "-U", port, *args)
     with datagrams_to(server, port) as udp:
         yield server, udp
 
@@ -116,6 +126,7 @@ def test_one_message_for_all_requests_of_a_datagram(both):
     assert udp.ask(request) == b"STORED\r\n" + once * 30
 
 
+@pytest.mark.udp_args(*UNLIMITED)
 @pytest.mark.parametrize("size", [0, 1, 1360, 1361, 1362, 1363, 5000, 200_000, 1_000_000])
 def test_sizes(both, size):
     server, udp = both
@@ -131,16 +142,94 @@ def test_sizes(both, size):
     pytest.fail("no complete reply")
 
 
+TOO_LARGE = b"SERVER_ERROR the reply is too large for UDP\r\n"
+
+
 def test_reply_is_bounded(both):
+    """64 KiB by default: a value of 65,000 bytes passes, two of 40,000 do not."""
+    server, udp = both
+    with wire_to(server) as wire:
+        wire.say(storage(b"set", b"k", b"x" * 40_000), b"STORED\r\n")
+        wire.say(storage(b"set", b"l", b"x" * 65_000), b"STORED\r\n")
+    assert udp.ask(b"get k k\r\n") == TOO_LARGE
+    assert udp.ask(b"get l\r\n") == hit(b"l", b"x" * 65_000) + b"END\r\n"
+    assert stack_stats(server)["udp_too_large"] == "1"
+
+
+@pytest.mark.udp_args("--udp-reply=1088k")
+def test_longest_reply_there_is(both):
     server, udp = both
     with wire_to(server) as wire:
         wire.say(storage(b"set", b"k", b"x" * 900_000), b"STORED\r\n")
-    udp.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-    assert udp.ask(b"get k k k k\r\n") == b"SERVER_ERROR the reply is too large for UDP\r\n"
+    assert udp.ask(b"get k k k k\r\n") == TOO_LARGE
     assert udp.ask(b"get none\r\n") == b"END\r\n"
 
 
-def test_noreply_and_quit_are_silent(both):
+@pytest.mark.udp_args("--udp-rate=1")
+def test_rate_of_a_source_is_bounded(both):
+    """The bucket holds one longest reply, 64 KiB; then the rate limits replies to the source."""
+    server, udp = both
+    with wire_to(server) as wire:
+        wire.say(storage(b"set", b"k", b"x" * 10_000), b"STORED\r\n")
+    for _ in range(6):
+        assert udp.ask(b"get k\r\n") == hit(b"k", b"x" * 10_000) + b"END\r\n"
+    udp.send(b"get k\r\n")
+    assert udp.silent()
+    assert udp.ask(b"get none_such_and_long\r\n") == b"END\r\n"
+    assert udp.ask(storage(b"set", b"l", b"x" * 10)) == b"STORED\r\n"
+    assert stack_stats(server)["udp_rate_limited"] == "1"
+
+
+def test_start_warns_of_reflection(both):
+    server, _ = both
+    lines = [line for line in server.log().splitlines() if "UDP is on" in line]
+    assert len(lines) == 1 and "forged" in lines[0] and "65536 bytes" in lines[0]
+
+
+SILENT_HOSTS = [f"10.100.0.{number}" for number in range(40, 240)]
+
+
+def asked_by_ip6(server):
+    """Whether a connection over IPv6 is accepted."""
+    try:
+        address = (rawpeer.TARGET6, TAP_PORT)
+        server.space.run(socket.create_connection, address, 2).close()
+        return True
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_unreachable_sources_delay_no_reply(start_server, version):
+    """1,200 requests from 200 addresses that answer no ARP or neighbour solicitation."""
+    addresses = ("--ip=10.100.0.20/24", "--host-ip=10.100.0.10/24",
+                 "--ip=fd00:100::20/64", "--host-ip=fd00:100::10/64")  # fmt: skip
+    server = start_server("tap", "-U", TAP_PORT, *addresses)
+    link = rawpeer.UcachedLink(server)
+    lan = rawpeer.Lan(link)
+    assert settles(lambda: asked_by_ip6(server))  # its duplicate address detection is over
+    target = rawpeer.TARGET4 if version == 4 else rawpeer.TARGET6
+    make = rawnet.ip4 if version == 4 else rawnet.ip6
+    for number in range(1200):
+        host = SILENT_HOSTS[number % 200]
+        host = host if version == 4 else f"fd00:100::1:{host[9:]}"
+        lan.macs[host] = "02:00:5e:00:00:01"
+        lan.mute.add(host)
+        request = HEADER.pack(1, 0, 1, 0) + b"get none\r\n"
+        request = rawnet.udp(host, target, 5000, TAP_PORT, request)
+        lan.send_ip(make(host, target, rawnet.IP_UDP, request), host)
+        if number % 20 == 0:
+            lan.settle(0.001)
+    with datagrams_to(server, TAP_PORT) as udp:
+        assert udp.ask(b"get none\r\n") == b"END\r\n"
+    stats = server.stats("ustack")
+    assert stats["datagrams_waiting"] == stats["udp_unsent"] == "0"
+    assert stats["drop_datagram_queue"] == "0"
+    assert int(stats["udp_sent"]) >= 1000  # of 1,201, less what the device may have dropped
+    link.close()
+
+
+def test_noreply_and_quit_have_no_reply(both):
     _, udp = both
     udp.send(b"set k 0 0 1 noreply\r\nx\r\n")
     udp.send(b"quit\r\n")
@@ -167,7 +256,7 @@ def test_malformed_datagrams_are_dropped(both):
     assert int(stats["udp_malformed"]) >= 4 and stats["udp_requests"] == "1"
 
 
-def test_random_datagrams_do_no_harm(both):
+def test_random_datagrams_are_ignored(both):
     server, udp = both
     rng = random.Random(7)
     words = [b"get ", b"set ", b"k", b" ", b"0", b"\r\n", b"10", b"\x80", b"\0", b"mg ", b"quit"]
@@ -183,7 +272,7 @@ def test_random_datagrams_do_no_harm(both):
 def test_udp_is_no_connection(both):
     server, udp = both
     assert udp.ask(b"get k\r\n") == b"END\r\n"
-    # The one that asks; the end of those before it may still be news to their workers.
+    # The connection of this request; workers may not have seen the end of earlier ones.
     assert settles(lambda: server.stats()["curr_connections"] == "1")
 
 

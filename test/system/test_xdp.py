@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""AF_XDP on an interface that stays the kernel's: what is ours is served, the rest is left alone.
+"""AF_XDP on an interface of the kernel: ucached serves its address and port, other traffic is the
+kernel's.
 
 A veth pair leads from the server's namespace, which is the host here, to the clients'. The protocol
 suites run over AF_XDP as well: UCACHED_STACK=xdp in front of any test.
@@ -42,7 +43,7 @@ def possible(ucached_path, tap_obstacle):
 
 
 class Host:
-    """Starts ucached on a link, where more than one server can be started, and looks at it."""
+    """Starts one or more servers on a link and inspects it."""
 
     def __init__(self, path, log_folder, **options):
         self.path = path
@@ -63,7 +64,7 @@ class Host:
         return server
 
     def fails(self, *args, **options):
-        """What a server says that cannot start."""
+        """The message of a server that cannot start."""
         done = self.link.server.run(
             subprocess.run,
             self.command(*args),
@@ -180,7 +181,7 @@ def pings(host, address, timeout=3.0):
 
 
 @pytest.mark.parametrize("mode", ["native", "generic", "copy", "busy-poll"])
-def test_the_host_keeps_what_is_not_ours(host, mode):
+def test_other_traffic_stays_with_the_kernel(host, mode):
     server = host.start(f"--xdp={mode}")
     with echo_service(host.link.server):
         for _ in range(3):
@@ -211,7 +212,7 @@ def test_a_bulk_transfer_beside_one_of_the_host(host):
 
 
 def test_a_client_beyond_a_router(host):
-    """It is answered by the way that its packets come, without a route or a question."""
+    """Replies go to the MAC address that requests come from, without a route or ARP."""
     server = host.start()
     beyond = netspace.NetSpace()
     router = host.link.client
@@ -305,7 +306,7 @@ def test_one_thread_serves_all_queues(make_host):
 
 @pytest.mark.parametrize("queues", [1, 2])
 def test_more_threads_than_queues(make_host, queues):
-    """As many queues as the interface has are used, without being told, and said at the start."""
+    """By default all queues of the interface are used, and their number is printed."""
     server = make_host(queues=queues).start("-t", "3")
     assert f"3 threads on {queues} queue" in server.log()
     wires = [wire_to(server) for _ in range(24)]
@@ -317,7 +318,7 @@ def test_more_threads_than_queues(make_host, queues):
         wire.close()
     stats = server.stats("nic")
     assert stats["xdp_sockets"] == str(queues)
-    assert int(stats["lane_given"]) > 0 and int(stats["lane_sent_for_others"]) > 0
+    assert int(stats["lane_forwarded"]) > 0 and int(stats["lane_sent_for_others"]) > 0
 
 
 def test_a_large_mtu(make_host):
@@ -331,6 +332,67 @@ def test_a_large_mtu(make_host):
 def test_an_mtu_that_is_too_large(make_host):
     message = make_host(mtu=9000).fails()
     assert "9000" in message and "mtu 3822" in message
+
+
+PCAP_HEADER_BYTES = 24
+ETHERNET_BYTES = 14
+
+
+def frame_sizes(path, begin):
+    """Of the frames in a pcap file, from this byte of it on."""
+    data = path.read_bytes()
+    at, sizes = max(begin, PCAP_HEADER_BYTES), []
+    while at + 16 <= len(data):
+        captured, size = struct.unpack_from("=II", data, at + 8)
+        sizes.append(size)
+        at += 16 + captured
+    return sizes
+
+
+def written(path):
+    """The size of a trace, once it grows no more."""
+    sizes = []
+
+    def stays():
+        sizes.append(path.stat().st_size)
+        return sizes[-2:] == sizes[-1:] * 2
+
+    assert settles(stays, pause=0.3)
+    return sizes[-1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("args", [(), ("-t", "2"), ("--threading=split",)], ids=str)
+def test_the_mtu_changes_while_it_runs(host, tmp_path, args):
+    """A smaller one counts for open connections too, one above that of the start is not used."""
+    trace = tmp_path / "trace.pcap"
+    server = host.start(f"--trace={trace}", *args)
+
+    def follows(mtu, used):
+        host.set_link("mtu", str(mtu))
+        shown = {"xdp_mtu": str(used), "xdp_mtu_interface": str(mtu)}
+        assert settles(lambda: server.stats("nic").items() >= shown.items()), server.stats("nic")
+
+    with wire_to(server) as wire:
+        wire.say(storage(b"set", b"k", MEGABYTE), STORED)
+        wire.say(b"get k\r\n", hit(b"k", MEGABYTE) + MISS)
+        for mtu in (1200, 600):
+            follows(mtu, mtu)
+            begin = written(trace)
+            wire.say(b"get k\r\n", hit(b"k", MEGABYTE) + MISS)
+            serves(server, MEGABYTE)  # what a new connection sends us fits, too: the MSS tells it
+            written(trace)
+            sizes = frame_sizes(trace, begin)
+            assert sum(sizes) > 3 * len(MEGABYTE)
+            assert max(sizes) == mtu + ETHERNET_BYTES
+        follows(3000, 1500)
+        begin = written(trace)
+        wire.say(b"get k\r\n", hit(b"k", MEGABYTE) + MISS)
+        serves(server, MEGABYTE)
+        written(trace)
+        assert max(frame_sizes(trace, begin)) == 1500 + ETHERNET_BYTES
+    ustack = server.stats("ustack")
+    assert int(ustack["tcp_pmtu_lowered"]) > 0 and ustack["tcp_pmtu_black_holes"] == "0"
 
 
 # ---- operation --------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/cksum.h"
+#include "base/cksum_raw.h"
 #include "base/prng.h"
 
 enum { LENGTH_MAX = 200, ALIGNMENTS = 8, AREA_BYTES = LENGTH_MAX + 2 * ALIGNMENTS };
@@ -40,7 +41,7 @@ static void fill_random(u_u8 *p, u_u32 bytes, u_u64 seed)
 
 static u_u16 cksum(const void *data, u_u32 bytes)
 {
-    return u_cksum_fold(u_cksum_add(0, data, bytes));
+    return u_cksum_finish(u_cksum_add(0, data, bytes));
 }
 
 /* The worked example of RFC 1071 section 3. */
@@ -84,7 +85,7 @@ static void every_cut_in_three_agrees(void **state)
             sum = u_cksum_add(0, area, first);
             sum = u_cksum_add(sum, area + first, second - first);
             sum = u_cksum_add(sum, area + second, BYTES - second);
-            assert_int_equal(u_cksum_fold(sum), naive(area, BYTES));
+            assert_int_equal(u_cksum_finish(sum), naive(area, BYTES));
         }
     }
 }
@@ -97,7 +98,7 @@ static void byte_by_byte_agrees(void **state)
 
     fill_random(area, LENGTH_MAX, 3);
     for (i = 0; i < LENGTH_MAX; i++) {
-        assert_int_equal(u_cksum_fold(sum), naive(area, i));
+        assert_int_equal(u_cksum_finish(sum), naive(area, i));
         sum = u_cksum_add(sum, area + i, 1);
     }
 }
@@ -175,11 +176,11 @@ static void pseudo_header_of_ipv4_is_its_twelve_bytes(void **state)
     static const u_u8 header[12] = {192, 168, 0, 1, 10, 255, 254, 253, 0, 6, 0xfe, 0xdc};
     u_u32 sum = u_cksum_pseudo4(u_be32(0xc0a80001), u_be32(0x0afffefd), 6, 0xfedc);
 
-    assert_int_equal(u_cksum_fold(sum), naive(header, sizeof(header)));
+    assert_int_equal(u_cksum_finish(sum), naive(header, sizeof(header)));
 }
 
-/* The sums in line: every short length, alone and behind others, with and without a copy. */
-static void sums_in_line_agree(void **state)
+/* Inline sums: every short length, alone and behind others, with and without a copy. */
+static void inline_sums_agree(void **state)
 {
     u_u8 area[80];
     u_u8 copy[81];
@@ -188,25 +189,25 @@ static void sums_in_line_agree(void **state)
     for (bytes = 0; bytes <= sizeof(area); bytes++) {
         fill_random(area, sizeof(area), bytes);
         assert_int_equal((u_u16)~naive(area, bytes),
-                         u_cksum_partial(u_sum_fold(u_sum_add(0, area, bytes))));
+                         u_cksum_partial(u_cksum_raw_fold(u_cksum_raw_add(0, area, bytes))));
         copy[bytes] = 0x5a;
-        assert_true(u_sum_copy(7, copy, area, bytes) == u_sum_add(7, area, bytes));
+        assert_true(u_cksum_raw_piece(7, copy, area, bytes) == u_cksum_raw_add(7, area, bytes));
         assert_memory_equal(copy, area, bytes);
         assert_int_equal(copy[bytes], 0x5a);
-        assert_int_equal(
-            u_cksum_fold(u_sum_fold(u_sum_add(u_sum_be32(0, 0x12345678), area, bytes))),
-            u_cksum_fold(
-                u_cksum_add(u_cksum_pseudo4(u_be32(0x12345678), u_be32(0), 0, 0), area, bytes)));
+        assert_int_equal(u_cksum_finish(u_cksum_raw_fold(
+                             u_cksum_raw_add(u_cksum_raw_be32(0, 0x12345678), area, bytes))),
+                         u_cksum_finish(u_cksum_add(
+                             u_cksum_pseudo4(u_be32(0x12345678), u_be32(0), 0, 0), area, bytes)));
     }
     memset(area, 0xff, sizeof(area));
-    assert_int_equal(u_sum_fold(u_sum_add(0, area, sizeof(area))), 0xffff);
-    assert_int_equal(u_sum_fold(0), 0);
+    assert_int_equal(u_cksum_raw_fold(u_cksum_raw_add(0, area, sizeof(area))), 0xffff);
+    assert_int_equal(u_cksum_raw_fold(0), 0);
 }
 
-/* Of lengths around the bounds of what is done in line, and of all between. */
+/* All lengths up to beyond the longest inline one. */
 static void sums_of_short_pieces_agree(void **state)
 {
-    u_u8 area[U_SUM_SHORT_MAX + 40];
+    u_u8 area[U_CKSUM_SHORT_MAX + 40];
     u_u8 copy[sizeof(area) + 1];
     u_u32 bytes;
 
@@ -214,30 +215,30 @@ static void sums_of_short_pieces_agree(void **state)
         u_u64 sum;
 
         fill_random(area, sizeof(area), bytes);
-        sum = u_sum_short((u_u64)bytes << 60, NULL, area, bytes);
-        assert_int_equal(u_sum_fold(sum), u_sum_fold(u_sum_add((u_u64)bytes << 60, area, bytes)));
+        sum = u_cksum_raw_short((u_u64)bytes << 60, NULL, area, bytes);
+        assert_int_equal(u_cksum_raw_fold(sum),
+                         u_cksum_raw_fold(u_cksum_raw_add((u_u64)bytes << 60, area, bytes)));
         copy[bytes] = 0x5a;
-        assert_true(u_sum_short((u_u64)bytes << 60, copy, area, bytes) == sum);
+        assert_true(u_cksum_raw_short((u_u64)bytes << 60, copy, area, bytes) == sum);
         assert_memory_equal(copy, area, bytes);
         assert_int_equal(copy[bytes], 0x5a);
     }
 }
 
-/* What a frame of constants does with the length that is added last. */
-static void a_sum_is_taken_off_a_complement(void **state)
+/* A header template adds the length last. */
+static void subtraction_from_a_complement_adds(void **state)
 {
     u_u32 a;
     u_u32 b;
 
     for (a = 0; a <= 0xffff; a += a < 300 || a > 0xff00 ? 1 : 251)
         for (b = 1; b <= 0xffff; b += b < 300 || b > 0xff00 ? 1 : 257)
-            if (u_sum_less(~a & 0xffff, b) != (~u_sum_join(a, b) & 0xffff))
+            if (u_cksum16_sub(~a & 0xffff, b) != (~u_cksum16_add(a, b) & 0xffff))
                 fail_msg("%x and %x", a, b);
 }
 
-/* Good is what the receiver's sum over all of it says (RFC 1071), whatever the place of the error.
- */
-static void good_sums_are_told_from_bad_ones(void **state)
+/* A single bit error at any place makes the checksum invalid (RFC 1071). */
+static void valid_sums_differ_from_invalid_ones(void **state)
 {
     u_u8 area[40];
     struct u_be16 stored;
@@ -247,19 +248,19 @@ static void good_sums_are_told_from_bad_ones(void **state)
     memset(area + 16, 0, 2);
     stored = u_be16(cksum(area, sizeof(area)));
     memcpy(area + 16, &stored, 2);
-    assert_true(u_sum_is_good(u_sum_add(0, area, sizeof(area))));
+    assert_true(u_cksum_raw_is_valid(u_cksum_raw_add(0, area, sizeof(area))));
     for (bit = 0; bit < 8 * sizeof(area); bit++) {
         area[bit / 8] ^= (u_u8)(1u << bit % 8);
-        assert_false(u_sum_is_good(u_sum_add(0, area, sizeof(area))));
+        assert_false(u_cksum_raw_is_valid(u_cksum_raw_add(0, area, sizeof(area))));
         area[bit / 8] ^= (u_u8)(1u << bit % 8);
     }
-    assert_true(u_sum_is_good(~(u_u64)0));
-    assert_true(u_sum_is_good(0xffff));
-    assert_false(u_sum_is_good(1));
+    assert_true(u_cksum_raw_is_valid(~(u_u64)0));
+    assert_true(u_cksum_raw_is_valid(0xffff));
+    assert_false(u_cksum_raw_is_valid(1));
 }
 
-/* Of any sum, and of multiples of 0xffff and their neighbours, the largest included. */
-static void good_sums_are_the_multiples(void **state)
+/* Random sums, multiples of 0xffff and their neighbours, the largest included. */
+static void valid_sums_are_the_multiples_of_0xffff(void **state)
 {
     struct u_prng prng;
     unsigned i;
@@ -269,9 +270,9 @@ static void good_sums_are_the_multiples(void **state)
         u_u64 sum = u_prng_next(&prng);
         u_u64 multiple = (i % 4 == 0 ? ~(u_u64)0 / 0xffff - i / 4 : sum / 0xffff) * 0xffff;
 
-        assert_int_equal(u_sum_is_good(sum), sum % 0xffff == 0 && sum != 0);
-        assert_true(u_sum_is_good(multiple));
-        assert_false(u_sum_is_good(multiple - 1));
+        assert_int_equal(u_cksum_raw_is_valid(sum), sum % 0xffff == 0 && sum != 0);
+        assert_true(u_cksum_raw_is_valid(multiple));
+        assert_false(u_cksum_raw_is_valid(multiple - 1));
     }
 }
 
@@ -288,11 +289,11 @@ int main(void)
         cmocka_unit_test(many_pieces_never_overflow),
         cmocka_unit_test(bytes_with_their_checksum_sum_to_zero),
         cmocka_unit_test(pseudo_header_of_ipv4_is_its_twelve_bytes),
-        cmocka_unit_test(sums_in_line_agree),
+        cmocka_unit_test(inline_sums_agree),
         cmocka_unit_test(sums_of_short_pieces_agree),
-        cmocka_unit_test(a_sum_is_taken_off_a_complement),
-        cmocka_unit_test(good_sums_are_told_from_bad_ones),
-        cmocka_unit_test(good_sums_are_the_multiples),
+        cmocka_unit_test(subtraction_from_a_complement_adds),
+        cmocka_unit_test(valid_sums_differ_from_invalid_ones),
+        cmocka_unit_test(valid_sums_are_the_multiples_of_0xffff),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

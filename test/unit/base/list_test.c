@@ -63,7 +63,7 @@ static void push_at_both_ends_keeps_order(void **state)
     u_list_push_back(&head, &entries[2].link);
     u_list_push_front(&head, &entries[0].link);
     assert_list(&head, (int[]){0, 1, 2}, 3);
-    u_list_insert_after(&entries[1].link, &entries[5].link);
+    u_list_push_front(&entries[1].link, &entries[5].link);
     assert_list(&head, (int[]){0, 1, 5, 2}, 4);
 }
 

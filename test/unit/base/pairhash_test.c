@@ -27,11 +27,11 @@ static struct u_pairhash random_key(struct u_prng *prng)
 }
 
 /* By hand: every sum, product and shift of it. */
-static void it_is_what_the_definition_says(void **state)
+static void follows_the_definition(void **state)
 {
     static const struct u_pairhash key = {{1, 2, 3, 4}, 5, (u_u64)1 << 32, (u_u64)3 << 32};
     static const u_u32 words[4] = {9, 8, 0xfffffffd, 7};
-    u_u32 h = 10 * 10; /* times 1 << 32; what is behind the sum that wraps to 0 adds nothing */
+    u_u32 h = 10 * 10; /* times 1 << 32; the second sum wraps to 0 and adds nothing */
 
     h ^= h >> 16;
     h *= 0x9e3779b1u;
@@ -68,7 +68,7 @@ static unsigned longest_chain(const struct u_pairhash *key, u_u32 step_a, u_u32 
 
 /* Ports and addresses in steps of all sizes, under many keys: chains as short as chance has them.
  */
-static void regular_names_are_spread(void **state)
+static void regular_inputs_are_spread(void **state)
 {
     struct u_prng prng;
     unsigned long_ones = 0;
@@ -87,7 +87,7 @@ static void regular_names_are_spread(void **state)
 }
 
 /* Two names share one of 256 buckets as often as chance wants it, over the keys. */
-static void every_pair_of_names_meets_by_chance_only(void **state)
+static void pairs_collide_only_by_chance(void **state)
 {
     static const u_u32 differ[][2] = {{1, 0},      {0, 1},          {0, 0x10000},
                                       {1, 1},      {0x80000000, 0}, {0, 0x80000000},
@@ -133,9 +133,9 @@ static void every_word_and_every_bit_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_what_the_definition_says),
-        cmocka_unit_test(regular_names_are_spread),
-        cmocka_unit_test(every_pair_of_names_meets_by_chance_only),
+        cmocka_unit_test(follows_the_definition),
+        cmocka_unit_test(regular_inputs_are_spread),
+        cmocka_unit_test(pairs_collide_only_by_chance),
         cmocka_unit_test(every_word_and_every_bit_counts),
     };
 

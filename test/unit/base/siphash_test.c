@@ -93,7 +93,7 @@ static void each_bit_of_key_and_data_matters(void **state)
     }
 }
 
-/* Zeros at the end are not the same as no bytes: the length is part of what is hashed. */
+/* Trailing zeros change the hash: the length is part of the input. */
 static void length_matters(void **state)
 {
     static const u_u8 zeros[300];

@@ -118,7 +118,7 @@ static void *mate_run(void *arg)
     return NULL;
 }
 
-/* Every incr and every append counts, whoever else does the same. */
+/* Concurrent incr and append of several workers are all applied. */
 static void test_threads(void **state)
 {
     struct cache_config config = rig_config();

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
+#include "cache/cache_worker.h"
 #include "cache/dump.h"
-#include "cache/worker.h"
 
 #define KEYS 2000
 
@@ -38,7 +38,7 @@ static void fill(struct rig *rig, unsigned keys)
     }
 }
 
-/* Lets a dump go on until it has ended; returns the loops that it took. */
+/* Runs a dump to its end; returns the number of loops. */
 static unsigned finish(struct rig *rig)
 {
     unsigned loops = 0;
@@ -131,7 +131,7 @@ static void test_each_item_once(void **state)
     assert_string_equal(dump + strlen(dump) - 4, "EN\r\n");
 }
 
-/* A client that reads slowly holds up nobody, and gets everything in the end. */
+/* A client that reads slowly gets the whole dump and does not block other sessions. */
 static void test_back_pressure(void **state)
 {
     struct rig *rig = *state;
@@ -162,7 +162,7 @@ static void test_bounded_steps(void **state)
                         &rig.out.sink);
     while (cache_session_state(rig.session) == CACHE_SESSION_BLOCKED) {
         before = rig.out.taken_len;
-        assert_int_equal(cache_eager_count(rig.worker), 1);
+        assert_int_equal(cache_resumable_count(rig.worker), 1);
         rig_turn(&rig);
         assert_in_range(rig.out.taken_len - before, 0, 600 * 20);
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The administrative commands: their replies, and what they do. */
+/* The administrative commands: their replies and their effects. */
 #include "rig.h"
 
 #include <stdio.h>
 
-#include "cache/worker.h"
+#include "cache/cache_worker.h"
 
 #define ERROR "ERROR\r\n"
 #define OK "OK\r\n"
@@ -185,7 +185,7 @@ static void test_dumps_not_allowed(void **state)
     rig_close(&rig);
 }
 
-/* What is expired goes, in bounded steps of the worker's loops, and is counted. */
+/* A crawl reclaims expired items in bounded steps, and counts them. */
 static void test_crawl_reclaims(void **state)
 {
     struct rig *rig = *state;
@@ -211,7 +211,7 @@ static void test_crawl_reclaims(void **state)
     }
     assert_true(loops > 5);
     assert_int_equal(rig_stat(rig, NULL, "lru_crawler_starts"), 2);
-    /* The engine's own search for what has expired goes on meanwhile. */
+    /* The engine's own expiry runs meanwhile. */
     crawled = rig_stat(rig, NULL, "crawler_reclaimed");
     assert_in_range(crawled, 1, 1000);
     assert_int_equal(crawled + rig_stat(rig, NULL, "reclaimed"), 1000);
@@ -321,6 +321,7 @@ static void test_shutdown(void **state)
         config.shutdown_ctx = &call;
         rig_open(&rig, &config);
         rig_expect(&rig, "shutdown foo\r\n", "CLIENT_ERROR invalid shutdown mode\r\n");
+        rig_expect(&rig, "shutdown graceful x\r\n", "CLIENT_ERROR invalid shutdown mode\r\n");
         assert_int_equal(call.calls, 0);
         rig_expect(&rig, ends[i].line, "");
         assert_int_equal(call.calls, 1);
@@ -338,12 +339,31 @@ static void test_shutdown_not_enabled(void **state)
     rig_expect(rig, "shutdown graceful\r\n", "SERVER_ERROR: shutdown not enabled\r\n");
 }
 
+static void test_extstore_is_accepted(void **state)
+{
+    static const struct exchange exchanges[] = {
+        {"extstore", ERROR},
+        {"extstore item_size", ERROR},
+        {"extstore item_size 512", OK},
+        {"extstore item_size x", ERROR},
+        {"extstore item_age 5 noreply", ""},
+        {"extstore max_frag 0.8", OK},
+        {"extstore drop_unread 1", OK},
+        {"extstore free_memchunks 1 2", OK},
+        {"extstore free_memchunks 1", ERROR},
+        {"extstore free_memchunks 64 2", ERROR},
+        {"extstore foo 1", ERROR},
+    };
+    struct rig *rig = *state;
+
+    SAY_ALL(rig, exchanges);
+}
+
 static void test_what_this_build_lacks(void **state)
 {
     static const struct exchange exchanges[] = {
-        {"refresh_certs", ERROR}, {"extstore", ERROR},    {"extstore item_age 5", ERROR},
-        {"misbehave", ERROR},     {"debugtime p", ERROR}, {"debugitem lock a", ERROR},
-        {"foo", ERROR},           {"foo noreply", ""},
+        {"refresh_certs", ERROR},    {"misbehave", ERROR}, {"debugtime p", ERROR},
+        {"debugitem lock a", ERROR}, {"foo", ERROR},       {"foo noreply", ""},
     };
     struct rig *rig = *state;
 
@@ -411,6 +431,7 @@ int main(void)
         TEST(test_memlimit_is_kept),
         cmocka_unit_test(test_shutdown),
         TEST(test_shutdown_not_enabled),
+        TEST(test_extstore_is_accepted),
         TEST(test_what_this_build_lacks),
         cmocka_unit_test(test_debugtime),
         cmocka_unit_test(test_debugtime_elsewhere),

@@ -52,7 +52,7 @@ static size_t request_write(uint8_t *at, uint8_t opcode, const char *extras, siz
     return MC_BINARY_HEADER_BYTES + extras_len + key_len + value_len;
 }
 
-/* Takes the next reply from the front of what has been sent. */
+/* Takes the next reply from the sent bytes. */
 static struct packet reply_take(struct rig *rig)
 {
     struct packet packet = {0};

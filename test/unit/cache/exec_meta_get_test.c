@@ -16,7 +16,7 @@ static void test_facts(void **state)
     assert_int_equal(rig_stat(rig, NULL, "cmd_touch"), 0);
 }
 
-/* What is asked of an item's past is what it was before the request. */
+/* Flags about the past show the item as it was before the request. */
 static void test_traces(void **state)
 {
     struct rig *rig = *state;

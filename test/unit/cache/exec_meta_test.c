@@ -34,7 +34,7 @@ static void test_set_echoes(void **state)
     rig_expect(rig, "ms a 1 MR O1 k c q\r\nx\r\n", "NS O1 ka c0\r\n");
 }
 
-/* C compares; with I what is older than the item is stored all the same, but stays stale. */
+/* C compares; with I a store with an older cas succeeds, and the item is stale. */
 static void test_set_compares(void **state)
 {
     struct rig *rig = *state;
@@ -53,7 +53,7 @@ static void test_set_compares(void **state)
     assert_int_equal(rig_stat(rig, NULL, "cas_hits"), 3);
 }
 
-/* What is too large takes away what was there only if it was to replace it in any case. */
+/* A value that is too large removes the old item only if the mode is set. */
 static void test_set_too_large(void **state)
 {
     static char request[1100000];

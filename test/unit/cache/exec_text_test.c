@@ -58,7 +58,7 @@ static void test_version_and_verbosity(void **state)
     rig_expect(rig, "verbosity noreply\r\n", "");
 }
 
-/* -C: nobody is given a number, so none is the right one. */
+/* -C: no cas is shown, so none matches. */
 static void test_without_cas(void **state)
 {
     struct cache_config config = rig_config();

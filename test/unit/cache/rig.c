@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "cache/worker.h"
+#include "cache/cache_worker.h"
 
 #define SECOND_US 1000000u
 
@@ -177,7 +177,7 @@ void rig_open(struct rig *rig, const struct cache_config *config)
     rig->now_us = config->start_us;
     rig->session = cache_session_open(rig->worker, &peer);
     assert_non_null(rig->session);
-    cache_session_own(rig->session, rig);
+    cache_session_set_owner(rig->session, rig);
     rig_sink_init(&rig->out, rig->worker);
 }
 
@@ -221,7 +221,7 @@ void rig_wait(struct rig *rig, unsigned seconds)
     cache_tick(rig->worker, rig->now_us);
 }
 
-/* ---- talking ----------------------------------------------------------------------------- */
+/* ---- requests ---------------------------------------------------------------------------- */
 
 /* Drains and resumes until the session is not blocked any more. */
 static void unblock(struct rig *rig)
@@ -232,7 +232,7 @@ static void unblock(struct rig *rig)
     }
 }
 
-/* The short way of a get. False if it is not possible now. */
+/* The fast path. False if it is not taken. */
 static bool answer(struct rig *rig, const uint8_t *data, uint32_t len)
 {
     uint8_t *room;
@@ -242,10 +242,10 @@ static bool answer(struct rig *rig, const uint8_t *data, uint32_t len)
         return false;
     room = malloc(CACHE_SINK_NEED_MAX);
     assert_non_null(room);
-    n = cache_session_answer(rig->session, data, len, room);
+    n = cache_session_try_fast(rig->session, data, len, room);
     assert_in_range(n, 0, CACHE_SINK_NEED_MAX);
     if (n > 0)
-        cache_answered(rig->worker, len, n);
+        cache_count_fast_bytes(rig->worker, len, n);
     room_take(&rig->out);
     taken_append(&rig->out, room, n);
     free(room);
@@ -323,11 +323,11 @@ const char *rig_reply(struct rig *rig)
 
 void rig_turn(struct rig *rig)
 {
-    uint32_t eager = cache_eager_count(rig->worker);
+    uint32_t eager = cache_resumable_count(rig->worker);
     struct cache_session *session;
 
     cache_tick(rig->worker, rig->now_us);
-    for (; eager > 0 && (session = cache_eager_next(rig->worker)) != NULL; eager--)
+    for (; eager > 0 && (session = cache_resumable_next(rig->worker)) != NULL; eager--)
         if (session == rig->session)
             cache_session_resume(session, &rig->out.sink);
     room_take(&rig->out);

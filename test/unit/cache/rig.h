@@ -63,7 +63,7 @@ struct rig {
 /* How often a test tries what it tries `count` times: valgrind is slow, and gets a tenth. */
 size_t rig_rounds(size_t count);
 
-/* The settings of a usual start: 64 MiB, items of up to 1 MiB, two workers. */
+/* The default settings: 64 MiB, items of up to 1 MiB, two workers. */
 struct cache_config rig_config(void);
 
 void rig_open(struct rig *rig, const struct cache_config *config);
@@ -71,26 +71,26 @@ void rig_open(struct rig *rig, const struct cache_config *config);
 /* Also checks that the engine is sound and that no item is pinned any more. */
 void rig_close(struct rig *rig);
 
-/* For cmocka's setup and teardown: *state is a struct rig of the usual settings. */
+/* For cmocka's setup and teardown: *state is a struct rig with the default settings. */
 int rig_setup(void **state);
 int rig_teardown(void **state);
 
 void rig_sink_init(struct rig_sink *out, struct cache_worker *worker);
 void rig_sink_free(struct rig_sink *out);
 
-/* Takes what has been written, so that the sink is not full any more. */
+/* Takes the written bytes, so that the sink is not full any more. */
 void rig_drain(struct rig_sink *out);
 
 /* The same, and begins again at the start of `taken`. No reference is held. */
 void rig_forget(struct rig_sink *out);
 
-/* Releases held references, after checking that the bytes are still what they were. */
+/* Releases held references, after checking that the bytes are unchanged. */
 void rig_release(struct rig_sink *out);
 
 /*
  * Offers bytes once, from a heap block of their size and as the stack's connections do: after a
- * prefetch that has seen ahead_len of them (0: none), and by the short way if it says so. Returns
- * how many were consumed.
+ * prefetch that has seen ahead_len of them (0: none), and by the fast path if it is eligible.
+ * Returns how many were consumed.
  */
 uint32_t rig_offer(struct rig *rig, const void *bytes, uint32_t len, uint32_t ahead_len);
 
@@ -107,7 +107,7 @@ void rig_expect(struct rig *rig, const char *request, const char *reply);
 /* "set <key> <flags> <exptime> <len>", then len times `fill`; the reply must be this. */
 void rig_expect_set(struct rig *rig, const char *key, uint32_t len, char fill, const char *reply);
 
-/* One more loop: a tick, and the session goes on if it is eager. */
+/* One more loop: a tick, and the session is resumed if it is resumable. */
 void rig_turn(struct rig *rig);
 
 /* Adds to the string of *len bytes in text, which has size bytes of room. */
@@ -117,7 +117,7 @@ void rig_append(char *text, size_t size, size_t *len, const char *format, ...)
 /* Lets time pass. */
 void rig_wait(struct rig *rig, unsigned seconds);
 
-/* What has been taken since the last call or drain, as a string that lasts until the next one. */
+/* The bytes taken since the last call or drain, as a string that is valid until the next one. */
 const char *rig_reply(struct rig *rig);
 
 /* The value of a line of `stats <list>`, which must be there; null list: the general one. */

@@ -30,7 +30,7 @@ static const char script[] =
 struct stream {
     char *bytes;
     size_t len;
-    size_t len_to_quit; /* what is consumed */
+    size_t len_to_quit; /* the bytes consumed */
 };
 
 /* The script with '@' written out as 2000 bytes. */
@@ -309,7 +309,7 @@ static void test_a_full_sink_blocks(void **state)
     assert_string_equal(rig_reply(rig), "VALUE a 0 1\r\nx\r\nEND\r\n");
 }
 
-/* Full after each value: a reply of many keys stops behind each and goes on there. */
+/* Full after each value: a reply of many keys stops and continues after each. */
 static void test_multi_get_is_interrupted(void **state)
 {
     struct rig *rig = *state;
@@ -416,7 +416,7 @@ static void test_sizes_of_values(void **state)
     }
 }
 
-/* Bytes given by reference stay what they were until they are released. */
+/* Referenced bytes stay unchanged until they are released. */
 static void test_references_outlive_the_item(void **state)
 {
     struct rig *rig = *state;

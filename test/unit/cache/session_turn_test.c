@@ -66,7 +66,7 @@ static void test_idle(void **state)
     rig_wait(&rig, 7);
     assert_int_equal(cache_session_idle_s(rig.session), 0);
 
-    cache_session_kick(rig.session);
+    cache_session_close_idle(rig.session);
     rig.session = cache_session_open(rig.worker, &peer);
     assert_non_null(rig.session);
     assert_int_equal(rig_stat(&rig, NULL, "idle_kicks"), 1);

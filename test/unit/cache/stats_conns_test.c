@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stats conns: who is connected, to what, and what it is about. */
+/* stats conns: addresses and states of connections and listeners. */
 #include "rig.h"
 
 static void test_sessions_of_all_workers(void **state)
@@ -80,7 +80,7 @@ static void test_other_transports_and_listeners(void **state)
     rig_close(&rig);
 }
 
-/* More than a sink takes: the list comes as fast as it is read, and the session goes on then. */
+/* A list longer than the sink is sent as fast as it is read; the session continues afterwards. */
 static void test_many(void **state)
 {
     enum { COUNT = 1000 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tasks: steps, waiting, ending, and who is eager. */
+/* Tasks: steps, waiting, ending, and the list of resumable sessions. */
 #include "rig.h"
 
-#include "cache/reply.h"
+#include "cache/sink_reply.h"
 #include "cache/task.h"
 
 /* Writes a dot a step, and ends after so many. */
@@ -19,12 +19,11 @@ static enum cache_progress dots_step(struct cache_task *task, struct cache_sessi
     struct dots *dots = (struct dots *)task;
 
     if (dots->gives_up)
-        return CACHE_GAVE_UP;
+        return CACHE_FAILED;
     if (dots->left == 0)
         return CACHE_DONE;
     dots->left--;
-    return cache_reply_bytes(session->worker, sink, ".", 1) == 0 ? CACHE_INTERRUPTED
-                                                                 : CACHE_GAVE_UP;
+    return cache_reply_bytes(session->worker, sink, ".", 1) == 0 ? CACHE_INTERRUPTED : CACHE_FAILED;
 }
 
 static void dots_drop(struct cache_task *task, struct cache_session *session)
@@ -44,17 +43,17 @@ static void test_goes_on_in_each_loop_until_done(void **state)
     dots = (struct dots){.task = {&speaks}, .left = 3};
     assert_int_equal(cache_task_start(rig->session, &dots.task, &rig->out.sink), 0);
     assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_BLOCKED);
-    assert_int_equal(cache_eager_count(rig->worker), 1);
+    assert_int_equal(cache_resumable_count(rig->worker), 1);
     assert_int_equal(cache_sleep_us_max(rig->worker), 0);
-    assert_ptr_equal(cache_session_owner(cache_eager_next(rig->worker)), rig);
+    assert_ptr_equal(cache_session_owner(cache_resumable_next(rig->worker)), rig);
     rig_turn(rig);
     rig_turn(rig);
     assert_int_equal(dots.dropped, 0);
     rig_turn(rig);
     assert_int_equal(dots.dropped, 1);
     assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_OPEN);
-    assert_int_equal(cache_eager_count(rig->worker), 0);
-    assert_null(cache_eager_next(rig->worker));
+    assert_int_equal(cache_resumable_count(rig->worker), 0);
+    assert_null(cache_resumable_next(rig->worker));
     assert_int_equal(cache_sleep_us_max(rig->worker), UINT32_MAX);
     assert_string_equal(rig_reply(rig), "...");
 }
@@ -84,13 +83,13 @@ static void test_a_full_sink_is_the_transports_matter(void **state)
     rig_turn(rig);
     assert_true(rig->out.sink.full);
     rig_turn(rig);
-    assert_int_equal(cache_eager_count(rig->worker), 0);
+    assert_int_equal(cache_resumable_count(rig->worker), 0);
     assert_int_equal(cache_sleep_us_max(rig->worker), UINT32_MAX);
     assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_BLOCKED);
     rig->out.full_bytes = 0;
     rig_drain(&rig->out);
     cache_session_resume(rig->session, &rig->out.sink);
-    assert_int_equal(cache_eager_count(rig->worker), 1);
+    assert_int_equal(cache_resumable_count(rig->worker), 1);
 }
 
 static void test_one_that_listens_takes_input_and_stays_eager(void **state)
@@ -106,7 +105,7 @@ static void test_one_that_listens_takes_input_and_stays_eager(void **state)
         cache_session_input(rig->session, (const uint8_t *)"version\r\n", 9, &rig->out.sink), 9);
     rig_turn(rig);
     rig_turn(rig);
-    assert_int_equal(cache_eager_count(rig->worker), 1);
+    assert_int_equal(cache_resumable_count(rig->worker), 1);
     assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_OPEN);
 }
 
@@ -147,17 +146,17 @@ static void test_turns_of_several(void **state)
 
     for (unsigned i = 0; i < 3; i++)
         dots[i] = (struct dots){.task = {&speaks}, .left = 9};
-    cache_session_own(other, &dots);
+    cache_session_set_owner(other, &dots);
     cache_task_start(rig->session, &dots[0].task, &rig->out.sink);
     cache_task_start(other, &dots[1].task, &rig->out.sink);
     cache_task_start(unowned, &dots[2].task, &rig->out.sink);
-    assert_int_equal(cache_eager_count(rig->worker), 2); /* nobody could resume the third */
-    first = cache_eager_next(rig->worker);
-    assert_ptr_not_equal(cache_eager_next(rig->worker), first);
-    assert_ptr_equal(cache_eager_next(rig->worker), first);
+    assert_int_equal(cache_resumable_count(rig->worker), 2); /* the third has no owner */
+    first = cache_resumable_next(rig->worker);
+    assert_ptr_not_equal(cache_resumable_next(rig->worker), first);
+    assert_ptr_equal(cache_resumable_next(rig->worker), first);
     cache_session_close(other);
     cache_session_close(unowned);
-    assert_int_equal(cache_eager_count(rig->worker), 1);
+    assert_int_equal(cache_resumable_count(rig->worker), 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)

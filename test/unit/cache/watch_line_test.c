@@ -59,19 +59,25 @@ static void test_item_get(void **state)
 
 static void test_item_store(void **state)
 {
-    static const char *const names[] = {"not_stored", "stored",    "exists",
-                                        "not_found",  "too_large", "no_memory"};
+    static const struct {
+        enum cache_outcome outcome;
+        const char *name;
+    } cases[] = {
+        {CACHE_OK, "stored"},           {CACHE_NOT_FOUND, "not_found"},
+        {CACHE_EXISTS, "exists"},       {CACHE_NOT_STORED, "not_stored"},
+        {CACHE_TOO_LARGE, "too_large"}, {CACHE_NO_MEMORY, "no_memory"},
+    };
     char expected[200];
 
-    for (unsigned i = 0; i < 6; i++) {
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct cache_event event = keyed(CACHE_EVENT_STORE, "k");
 
-        event.status = (uint8_t)i;
+        event.status = (uint8_t)cases[i].outcome;
         event.ttl_s = 100;
         snprintf(expected, sizeof(expected),
                  "ts=1700000000.000042 gid=12 type=item_store key=k status=%s cmd=set ttl=100 "
                  "clsid=3 cfd=65 size=70\n",
-                 names[i]);
+                 cases[i].name);
         expect_line(&event, expected);
     }
 }
@@ -120,7 +126,7 @@ static void test_longest(void **state)
 
     memset(&event, 0xff, sizeof(event));
     event.kind = CACHE_EVENT_STORE;
-    event.status = CACHE_AS_NOT_STORED;
+    event.status = CACHE_NOT_STORED;
     event.key_len = KV_KEY_MAX;
     event.ttl_s = INT64_MIN;
     event.command = "prepend";

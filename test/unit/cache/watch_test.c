@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Watchers: the command, what is told by which command, other workers, bounds, endings. */
+/* Watchers: the command, the events of each command, other workers, bounds, endings. */
 #include "rig.h"
 
 #include <stdio.h>
 
-#include "cache/worker.h"
+#include "cache/cache_worker.h"
 
-/* A second session that watches, with a sink of its own. */
+/* A second session that watches, with its own sink. */
 struct watcher {
     struct rig *rig;
     struct cache_session *session;
@@ -21,7 +21,7 @@ static void watcher_open(struct watcher *watcher, struct rig *rig, struct cache_
     watcher->rig = rig;
     watcher->session = cache_session_open(worker, &peer);
     assert_non_null(watcher->session);
-    cache_session_own(watcher->session, watcher);
+    cache_session_set_owner(watcher->session, watcher);
     rig_sink_init(&watcher->out, worker);
     cache_session_input(watcher->session, (const uint8_t *)command, (uint32_t)strlen(command),
                         &watcher->out.sink);
@@ -35,8 +35,8 @@ static void watcher_close(struct watcher *watcher)
     cache_tick(watcher->rig->worker, watcher->rig->now_us);
 }
 
-/* What has been written to it since the last call. */
-static const char *told(struct watcher *watcher)
+/* The lines written to it since the last call. */
+static const char *events(struct watcher *watcher)
 {
     size_t from;
 
@@ -50,7 +50,7 @@ static const char *told(struct watcher *watcher)
 /* Skips "ts=.. gid=.. " of each line, which differ from run to run. */
 static void expect_told(struct watcher *watcher, const char *expected)
 {
-    const char *at = told(watcher);
+    const char *at = events(watcher);
     char lines[4000] = "";
     size_t len = 0;
 
@@ -89,7 +89,7 @@ static void test_replies(void **state)
     rig_expect(rig, "watch fetchers foo\r\n", "ERROR\r\n");
     rig_expect(rig, "version\r\nwatch\r\n",
                "VERSION 1.6.45\r\nERROR cannot pipeline other commands before watch\r\n");
-    assert_int_equal(cache_eager_count(rig->worker), 0);
+    assert_int_equal(cache_resumable_count(rig->worker), 0);
 }
 
 static void test_not_allowed(void **state)
@@ -130,7 +130,7 @@ static void test_at_most_twenty(void **state)
     watcher_open(&watchers[7], rig, rig->worker, "watch\r\n");
     rig_feed(rig, "get a\r\n");
     for (unsigned i = 0; i < CACHE_WATCHERS_MAX; i++) {
-        assert_non_null(strstr(told(&watchers[i]), "key=a"));
+        assert_non_null(strstr(events(&watchers[i]), "key=a"));
         watcher_close(&watchers[i]);
     }
 }
@@ -190,7 +190,7 @@ static void test_expired_and_flushed(void **state)
 
     watcher_open(&watcher, rig, rig->worker, "watch\r\n");
     rig_feed(rig, "set a 0 1 1\r\nx\r\nset b 0 0 1\r\nx\r\n");
-    told(&watcher);
+    events(&watcher);
     rig_wait(rig, 3);
     rig_feed(rig, "get a\r\nflush_all\r\nget b\r\n");
     expect_told(&watcher, "type=item_get key=a status=expired clsid=0 cfd=64 size=0\n"
@@ -232,7 +232,7 @@ static void test_evictions(void **state)
         rig_feed_sliced(&rig, text, len, 0);
         if (i % 64 == 0) {
             rig_wait(&rig, 1);
-            lines = told(&watcher);
+            lines = events(&watcher);
         }
     }
     assert_non_null(strstr(lines, "type=eviction key=key0 fetch=no ttl="));
@@ -253,12 +253,44 @@ static void test_connections(void **state)
     session = cache_session_open(rig->worker, &peer);
     cache_session_close(session);
     session = cache_session_open(rig->worker, &peer);
-    cache_session_kick(session);
+    cache_session_close_idle(session);
     expect_told(&watcher,
                 "type=conn_new rip=::1 rport=5 transport=tcp cfd=68\n"
                 "type=conn_close rip=::1 rport=5 transport=tcp reason=normal cfd=68\n"
                 "type=conn_new rip=::1 rport=5 transport=tcp cfd=68\n"
                 "type=conn_close rip=::1 rport=5 transport=tcp reason=idle_timeout cfd=68\n");
+    watcher_close(&watcher);
+}
+
+/* As memcached tells it: the server ends the conversation, or the client does by quit. */
+static void test_reasons_of_closing(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *reason;
+    } inputs[] = {
+        {"quit\r\n", "reason=normal"},
+        {"\x80\x07\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", "reason=normal"},
+        {"\x80\x00\xff\xff\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0", "reason=error"},
+    };
+    static char long_line[4096];
+    struct rig *rig = *state;
+    struct cache_peer peer = {.transport = "tcp"};
+    struct watcher watcher;
+
+    memset(long_line, 'x', sizeof(long_line));
+    watcher_open(&watcher, rig, rig->worker, "watch connevents\r\n");
+    for (unsigned i = 0; i < 4; i++) {
+        struct cache_session *session = cache_session_open(rig->worker, &peer);
+        const char *text = i < 3 ? inputs[i].text : long_line;
+        uint32_t len = i == 0 ? 6 : i < 3 ? 24 : sizeof(long_line);
+
+        cache_session_input(session, (const uint8_t *)text, len, &rig->out.sink);
+        assert_int_equal(cache_session_state(session), CACHE_SESSION_CLOSING);
+        cache_session_close(session);
+        rig_wait(rig, 1);
+        assert_non_null(strstr(events(&watcher), i < 3 ? inputs[i].reason : "reason=error"));
+    }
     watcher_close(&watcher);
 }
 
@@ -281,7 +313,7 @@ static void test_other_worker(void **state)
         cache_session_input(there, (const uint8_t *)"get there\r\n", 11, &out.sink);
         rig_feed(rig, "get here\r\n");
     }
-    lines = told(&watcher);
+    lines = events(&watcher);
     for (unsigned i = 1; i <= 6; i++) {
         char start[32];
         size_t len = 0;
@@ -316,7 +348,7 @@ static void test_ends_in_any_order(void **state)
     second = cache_join(rig->cache);
     cache_leave(second);
     rig_feed(rig, "get a\r\n");
-    assert_non_null(strstr(told(&watcher), "key=a"));
+    assert_non_null(strstr(events(&watcher), "key=a"));
     watcher_close(&watcher);
 }
 
@@ -333,7 +365,7 @@ static void test_too_slow(void **state)
     for (unsigned i = 0; i < 1000; i++)
         rig_feed(rig, "get abcdefgh\r\n");
     while (more) {
-        const char *at = told(&watcher);
+        const char *at = events(&watcher);
 
         more = *at != '\0';
         for (; (at = strchr(at, '\n')) != NULL; at++)
@@ -349,7 +381,7 @@ static void test_too_slow(void **state)
     assert_int_equal(rig_stat(rig, NULL, "log_worker_written"), 1000 - skipped);
     assert_int_equal(rig_stat(rig, NULL, "log_watcher_sent"), 1000 - skipped);
     rig_feed(rig, "get again\r\n");
-    assert_non_null(strstr(told(&watcher), "key=again status=not_found"));
+    assert_non_null(strstr(events(&watcher), "key=again status=not_found"));
     watcher_close(&watcher);
 }
 
@@ -359,7 +391,7 @@ static void test_nobody_watches(void **state)
 
     rig_feed(rig, "set a 0 0 1\r\nx\r\nget a\r\ndelete a\r\n");
     assert_int_equal(rig_stat(rig, NULL, "log_worker_written"), 0);
-    assert_int_equal(rig->worker->noting, 0);
+    assert_int_equal(rig->worker->event_mask, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -376,6 +408,7 @@ int main(void)
         TEST(test_deletions),
         cmocka_unit_test(test_evictions),
         TEST(test_connections),
+        TEST(test_reasons_of_closing),
         TEST(test_other_worker),
         TEST(test_ends_in_any_order),
         TEST(test_too_slow),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kv_check() finds what it is there to find: each kind of damage, done by hand. */
+/* kv_check() finds each kind of damage, made by hand. */
 #include "kv_rig.h"
 
 #include "kv/engine.h"
@@ -34,7 +34,7 @@ static int setup(void **unused)
     struct kv_key large = rig_key(rig.kv, "large");
     rig_set(rig.worker, &rig.key, 50, 1);
     rig_set(rig.worker, &large, 50000, 2);
-    rig.item = kv_index_find(&rig.kv->index, &rig.key, &rig.word);
+    rig.item = rig_find(&rig.kv->index, &rig.key, &rig.word);
     rig.slot = slot_with(rig.word);
     rig_check(rig.kv);
     return 0;
@@ -118,7 +118,7 @@ static void test_broken_extent(void **unused)
 {
     uint64_t word;
     struct kv_key large = rig_key(rig.kv, "large");
-    struct kv_item *item = kv_index_find(&rig.kv->index, &large, &word);
+    struct kv_item *item = rig_find(&rig.kv->index, &large, &word);
     struct kv_item *extent = kv_item_extents(item)->at[0];
     *kv_item_cas_at(extent) ^= 1;
     expect_broken("extent");
@@ -127,7 +127,7 @@ static void test_broken_extent(void **unused)
 
 static void test_wrong_list(void **unused)
 {
-    uint32_t open = rig.worker->log[kv_log_of(rig.worker, KV_POOL_SMALL, 0)];
+    uint32_t open = rig.worker->log[kv_log_for(rig.worker, KV_POOL_SMALL, 0)];
     struct kv_segment *segment = &rig.kv->segments.array[open];
     kv_u8_store_seq_cst(&segment->state, KV_SEGMENT_RETIRED);
     expect_broken("neither open nor sealed");

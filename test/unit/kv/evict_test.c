@@ -118,7 +118,7 @@ static void test_burst_of_large_values(void **unused)
     kv_destroy(kv);
 }
 
-/* A worker that has looked at all of the memory goes on as soon as it is done with its views. */
+/* A worker that has viewed all of the memory can store after kv_release_views(). */
 static void test_burst_after_looking_at_everything(void **unused)
 {
     struct kv *kv = rig_create(64 * MIB, 1, true);
@@ -136,7 +136,7 @@ static void test_burst_after_looking_at_everything(void **unused)
         struct kv_key key = numbered(kv, name, "key", i);
         kv_peek(worker, &key, &view);
     }
-    kv_views_done(worker);
+    kv_release_views(worker);
     for (unsigned i = 0; i < 100000; i++) {
         struct kv_key key = numbered(kv, name, "burst", i);
         rig_set(worker, &key, 1000, i);
@@ -146,7 +146,7 @@ static void test_burst_after_looking_at_everything(void **unused)
     kv_destroy(kv);
 }
 
-/* Overwriting looks at all of the memory too; a worker that says it is done with that goes on. */
+/* Overwriting views all of the memory, too; kv_release_views() lets the worker continue. */
 static void test_burst_of_overwrites(void **unused)
 {
     struct kv *kv = rig_create(8 * MIB, 1, true);
@@ -156,7 +156,7 @@ static void test_burst_of_overwrites(void **unused)
         uint32_t value_len = round % 2 ? 1000 : 100000;
         for (unsigned i = 0; i < (round % 2 ? 6000 : 60); i++) {
             struct kv_key key = numbered(kv, name, "key", i);
-            kv_views_done(worker);
+            kv_release_views(worker);
             rig_set(worker, &key, value_len, i);
         }
         assert_int_equal(rig_stats(kv).no_memory, 0);
@@ -213,10 +213,7 @@ static unsigned fill_up(struct kv *kv, struct kv_worker *worker, uint32_t value_
     return count;
 }
 
-/*
- * Fills the memory, makes some room, then deletes and stores a tenth of the items at random, many
- * times over.
- */
+/* Fills the memory, then repeatedly deletes and stores a random tenth of the items. */
 static void endurance(uint64_t memory_bytes, uint32_t value_len)
 {
     struct kv *kv = rig_create(memory_bytes, 1, false);
@@ -284,7 +281,7 @@ static void test_without_eviction_expired_memory_is_used_again(void **unused)
     kv_destroy(kv);
 }
 
-/* At once, not when the purge has come by. */
+/* Immediately, before the purge. */
 static void test_without_eviction_flushed_memory_is_used_again(void **unused)
 {
     struct kv *kv = rig_create(16 * MIB, 1, false);
@@ -302,7 +299,7 @@ static void test_without_eviction_flushed_memory_is_used_again(void **unused)
     for (unsigned i = 0; i < count - 1; i++) {
         struct kv_key key = numbered(kv, name, "new", i);
         rig_set(worker, &key, 1000, i);
-        if (i % 1000 == 0) /* so seldom that the purge can't be what makes room */
+        if (i % 1000 == 0) /* too rarely for the purge to make room */
             kv_quiesce(worker);
     }
     assert_int_equal(rig_stats(kv).evictions, 0);
@@ -360,7 +357,7 @@ static unsigned count_present(struct kv_worker *worker, const char *kind, unsign
         struct kv_key key = numbered(worker->kv, name, kind, i);
         count += present(worker, &key);
     }
-    kv_views_done(worker);
+    kv_release_views(worker);
     return count;
 }
 
@@ -372,10 +369,10 @@ static void fetch_range(struct kv_worker *worker, const char *kind, unsigned fro
         struct kv_key key = numbered(worker->kv, name, kind, i);
         kv_get(worker, &key, &view);
     }
-    kv_views_done(worker);
+    kv_release_views(worker);
 }
 
-/* What was fetched twice soon outlives a scan of ten times the memory; CLOCK loses it. */
+/* S3-FIFO keeps items fetched twice during a scan of ten times the memory; CLOCK loses them. */
 static void test_s3fifo_stands_a_scan(void **unused)
 {
     static const enum kv_policy_kind policies[] = {KV_POLICY_S3FIFO, KV_POLICY_CLOCK};
@@ -408,14 +405,14 @@ static void test_s3fifo_remembers_what_it_evicted(void **unused)
     while (count_present(worker, "key", gone - 1, gone))
         gone--;
     struct kv_key key = numbered(kv, name, "key", gone - 1); /* the youngest of those that went */
-    assert_int_equal(kv_evict_start(worker, &key).pool, KV_POOL_MAIN);
-    assert_int_equal(kv_evict_start(worker, &key).pool, KV_POOL_SMALL); /* asked and forgotten */
+    assert_int_equal(kv_evict_place(worker, &key).pool, KV_POOL_MAIN);
+    assert_int_equal(kv_evict_place(worker, &key).pool, KV_POOL_SMALL); /* asked and forgotten */
 
     key = numbered(kv, name, "key", 9999);
-    assert_int_equal(kv_evict_start(worker, &key).pool, KV_POOL_SMALL);
-    assert_int_equal(kv_evict_start(worker, &key).freq, 1);
+    assert_int_equal(kv_evict_place(worker, &key).pool, KV_POOL_SMALL);
+    assert_int_equal(kv_evict_place(worker, &key).freq, 1);
     key = numbered(kv, name, "key", 3000); /* stored as long as there was room for all */
-    assert_int_equal(kv_evict_start(worker, &key).pool, KV_POOL_MAIN);
+    assert_int_equal(kv_evict_place(worker, &key).pool, KV_POOL_MAIN);
     kv_leave(worker);
     kv_destroy(kv);
 }
@@ -509,8 +506,8 @@ static void test_policies_with_values_of_all_lengths(void **unused)
 /* ---- times of expiry --------------------------------------------------------------------- */
 
 /*
- * Items that live 20 seconds, five minutes, an hour and for ever come mixed, in many times the
- * memory, but never more of them at a time than fit: nothing is evicted.
+ * Items that live 20 seconds, five minutes, an hour and for ever are stored in turn, many times the
+ * memory in total, but never more valid ones than fit: nothing is evicted.
  */
 static void test_what_expires_makes_room_for_all(void **unused)
 {
@@ -542,10 +539,7 @@ static void test_what_expires_makes_room_for_all(void **unused)
     kv_destroy(kv);
 }
 
-/*
- * The memory is full, and half of it expires at once: at most one in a hundred of what is evicted
- * meanwhile was alive.
- */
+/* Full memory of which half expires in one second: at most 1 % of the evicted items were valid. */
 static void test_expired_items_go_first_in_full_memory(void **unused)
 {
     for (int policy = 0; policy < KV_POLICIES; policy++) {
@@ -576,13 +570,12 @@ static void test_expired_items_go_first_in_full_memory(void **unused)
 }
 
 /*
- * In full memory half of the items of each segment expire at once: there is room for a long value
- * although hundreds of segments can be walked through for what has expired without one becoming
- * empty.
+ * Full memory in which half of each segment expires in one second: a long value fits although walks
+ * for expired items empty none of hundreds of segments.
  */
 static void room_where_half_expires(bool evict, enum kv_policy_kind policy)
 {
-    /* So many workers that items are not told apart by their times of expiry. */
+    /* So many workers that logs are not separated by time to live. */
     struct kv *kv = rig_create_policy(8 * MIB, 8, evict, policy);
     struct kv_worker *worker = kv_join(kv);
     enum kv_error error = KV_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the ghosts remember, for how long, and how often they are wrong. */
+/* Ghosts: capacity, order of replacement, and false positives. */
 #include "kv_rig.h"
 
 #include "base/prng.h"
@@ -7,7 +7,7 @@
 
 #define SETS 64
 
-static _Alignas(U_LINE_BYTES) kv_atomic_u64 words[SETS * KV_GHOST_SET_BYTES / 8];
+static _Alignas(U_CACHE_LINE_BYTES) kv_atomic_u64 words[SETS * KV_GHOST_SET_BYTES / 8];
 static struct kv_ghost ghost;
 
 static int setup(void **unused)

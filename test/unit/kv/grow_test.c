@@ -88,7 +88,7 @@ static void test_grows_by_housekeeping_alone(void **unused)
     unsigned count = overload();
     assert_false(rig_stats(rig.kv).growing);
     kv_quiesce(rig.worker);
-    come_to(KV_GROW_MOVES);
+    come_to(KV_GROW_MOVE);
     assert_true(rig_stats(rig.kv).growing);
     assert_true(kv_is_resizing(rig.kv));
     assert_int_equal(rig_stats(rig.kv).index_bytes,
@@ -197,7 +197,7 @@ static void test_frozen_chain_is_read_and_moved_by_a_writer(void **unused)
 {
     overload();
     kv_quiesce(rig.worker);
-    come_to(KV_GROW_MOVES);
+    come_to(KV_GROW_MOVE);
     char name[24];
     struct kv_key key = unmoved_key(name);
     struct kv_bucket *head = head_of(&key, kv_index_power(&rig.kv->index));
@@ -225,13 +225,13 @@ static void test_unfinished_inserts_move_if_committed(void **unused)
 {
     overload();
     kv_quiesce(rig.worker);
-    come_to(KV_GROW_MOVES);
+    come_to(KV_GROW_MOVE);
     for (unsigned committed = 0; committed < 2; committed++) {
         char name[24];
         struct kv_key key = unmoved_key(name);
         struct kv_bucket *head = head_of(&key, kv_index_power(&rig.kv->index));
         uint64_t word;
-        assert_non_null(kv_index_find(&rig.kv->index, &key, &word));
+        assert_non_null(rig_find(&rig.kv->index, &key, &word));
         unsigned number = 0;
         struct kv_bucket *bucket = head;
         while (kv_u64_load_relaxed(&bucket->slot[number % KV_BUCKET_SLOTS]) != word)
@@ -246,7 +246,7 @@ static void test_unfinished_inserts_move_if_committed(void **unused)
         struct kv_view view;
         assert_int_equal(kv_get(rig.worker, &key, &view), committed ? KV_HIT : KV_MISS);
         if (!committed) { /* was not there, as far as the index knows: put it back */
-            kv_unlinked(rig.worker, kv_word_item(&rig.kv->index, word), KV_END_DELETED);
+            kv_account_unlinked(rig.worker, kv_word_item(&rig.kv->index, word), KV_REMOVAL_DELETED);
             rig_set(rig.worker, &key, 8, 0);
         }
     }
@@ -299,10 +299,10 @@ static void test_chain_without_room_is_cut(void **unused)
     }
     overload();
     kv_quiesce(rig.worker);
-    come_to(KV_GROW_TOUCHES);
+    come_to(KV_GROW_FAULT_PAGES);
     uint64_t items = rig_stats(rig.kv).items;
     kv_u32_store_relaxed(&rig.kv->index.overflows[~power & 1].end, 0);
-    while (phase() == KV_GROW_TOUCHES) {
+    while (phase() == KV_GROW_FAULT_PAGES) {
         kv_quiesce(rig.worker);
     }
     kv_u32_store_relaxed(&rig.kv->index.overflows[~power & 1].end, 0);
@@ -343,7 +343,7 @@ static void test_flush_during_growth(void **unused)
 {
     unsigned count = overload();
     kv_quiesce(rig.worker);
-    come_to(KV_GROW_MOVES);
+    come_to(KV_GROW_MOVE);
     kv_flush(rig.worker);
     char name[24];
     for (unsigned i = 0; i < count; i++) {
@@ -393,17 +393,17 @@ static void test_full_memory_does_not_make_room_for_the_index(void **unused)
     assert_true(stats.memory_used_bytes <= stats.memory_limit_bytes);
 }
 
-/* Another worker has not been quiescent: the old table stays, and all else goes on. */
+/* Another worker is not quiescent: the old table stays, everything else continues. */
 static void test_old_table_waits_for_its_readers(void **unused)
 {
     struct kv_worker *reader = kv_join(rig.kv);
     unsigned power = kv_index_power(&rig.kv->index);
     overload();
     kv_quiesce(rig.worker);
-    come_to(KV_GROW_RETIRES);
+    come_to(KV_GROW_WAIT_READERS);
     for (unsigned i = 0; i < 100; i++)
         kv_quiesce(rig.worker);
-    assert_int_equal(phase(), KV_GROW_RETIRES);
+    assert_int_equal(phase(), KV_GROW_WAIT_READERS);
     assert_true(rig_stats(rig.kv).index_bytes > kv_table_bytes(power + 1));
     kv_quiesce(reader);
     finish();
@@ -420,11 +420,11 @@ static void test_overflow_is_extended(void **unused)
     uint32_t before = kv_overflow_count(power);
     for (uint32_t i = 1; i < before; i++)
         assert_int_not_equal(kv_overflow_take(rig.worker, power), 0);
-    assert_false(kv_index_spare(rig.worker));
+    assert_false(kv_index_reserve_bucket(rig.worker));
     store(0, 1000);
     kv_quiesce(rig.worker);
     finish();
-    assert_true(kv_index_spare(rig.worker));
+    assert_true(kv_index_reserve_bucket(rig.worker));
     assert_int_equal(kv_index_power(&rig.kv->index), power);
     assert_true(rig_stats(rig.kv).index_bytes > kv_table_bytes(power));
     assert_true(rig_stats(rig.kv).memory_used_bytes <= 64 * MIB);

@@ -21,7 +21,7 @@ static struct kv_bucket *chain_0(void)
     return kv_position_chain(&rig.kv->index, 0);
 }
 
-/* The n-th key whose hash leads to chain 0: what somebody who knows the secret would send. */
+/* The n-th key whose hash leads to chain 0, as with knowledge of the secret. */
 static struct kv_key colliding_key(char name[24], unsigned n)
 {
     static unsigned found_number[128];
@@ -42,7 +42,7 @@ static void test_word_keeps_tag_and_place(void **unused)
     struct kv_key key = colliding_key(name, 0);
     rig_set(rig.worker, &key, 3, 1);
     uint64_t word;
-    struct kv_item *item = kv_index_find(&rig.kv->index, &key, &word);
+    struct kv_item *item = rig_find(&rig.kv->index, &key, &word);
     assert_non_null(item);
     assert_ptr_equal(kv_word_item(&rig.kv->index, word), item);
     assert_true(kv_word_is_settled(word));
@@ -92,7 +92,7 @@ static void test_full_chain_evicts_its_worst_entry(void **unused)
     assert_int_equal(stats.evicted_unfetched, 1);
     assert_int_equal(stats.items, FULL);
     assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
-    key = colliding_key(name, 5); /* the one that nobody has fetched */
+    key = colliding_key(name, 5); /* the only one that was not fetched */
     assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS);
 }
 
@@ -145,7 +145,7 @@ static void test_claim_without_commit_is_not_there(void **unused)
     uint64_t control = control_committed(5, 3);
     kv_u64_store_release(&insert.head->control, control);
     uint64_t word;
-    assert_null(kv_index_find(&rig.kv->index, &insert.key, &word));
+    assert_null(rig_find(&rig.kv->index, &insert.key, &word));
     assert_false(kv_index_has(&rig.kv->index, insert.key.hash, insert.word));
     assert_false(kv_index_unlink(rig.worker, insert.key.hash, insert.word));
     /* Another worker inserts the same key, past the claim and the slot that pend names. */
@@ -163,7 +163,7 @@ static void test_commit_is_finished_by_a_reader(void **unused)
     insert_claim(&insert, 2);
     kv_u64_store_release(&insert.head->control, control_committed(5, 2));
     uint64_t word;
-    assert_ptr_equal(kv_index_find(&rig.kv->index, &insert.key, &word), insert.item);
+    assert_ptr_equal(rig_find(&rig.kv->index, &insert.key, &word), insert.item);
     assert_int_equal(word, insert.word);
     assert_int_equal(kv_u64_load_relaxed(&insert.head->slot[2]), insert.word);
     kv_u64_store_release(&insert.head->slot[2], 0);
@@ -185,7 +185,7 @@ static void test_commit_is_finished_by_the_next_insert(void **unused)
     kv_item_drop(rig.worker, insert.item);
 }
 
-/* What is named last can't be claimed, or a claim there would look like a commit. */
+/* The slot named by pend can't be claimed: a claim there would look like a commit. */
 static void test_slot_of_the_last_commit_is_not_claimed(void **unused)
 {
     char name[24];
@@ -210,7 +210,7 @@ static void test_unlink_is_for_the_word_only(void **unused)
     struct kv_key key = colliding_key(name, 1);
     rig_set(rig.worker, &key, 3, 1);
     uint64_t word;
-    kv_index_find(&rig.kv->index, &key, &word);
+    rig_find(&rig.kv->index, &key, &word);
     rig_set(rig.worker, &key, 3, 2);
     assert_false(kv_index_unlink(rig.worker, key.hash, word));
     struct kv_view view;
@@ -228,11 +228,11 @@ static void test_spare_bucket_is_kept(void **unused)
     kv_overflow_give(rig.worker, power, first);
     kv_overflow_give(rig.worker, power, second);
     uint32_t next = kv_u32_load_relaxed(&overflow->next);
-    assert_true(kv_index_spare(rig.worker));
+    assert_true(kv_index_reserve_bucket(rig.worker));
     assert_int_equal(kv_overflow_take(rig.worker, power), second);
     assert_int_equal(kv_overflow_take(rig.worker, power), first);
     assert_int_equal(kv_u32_load_relaxed(&overflow->next), next);
-    /* What was kept for a table that is no more is no use to the next one. */
+    /* Overflow buckets reserved for the old table are not used for the next one. */
     kv_overflow_give(rig.worker, power, first);
     assert_int_equal(kv_overflow_take(rig.worker, power + 2), next);
 }
@@ -244,7 +244,7 @@ static void test_overflow_is_bounded(void **unused)
     while (kv_overflow_take(rig.worker, power) != 0)
         taken++;
     assert_int_equal(taken, kv_overflow_count(power) - 1); /* link 0 is none */
-    assert_false(kv_index_spare(rig.worker));
+    assert_false(kv_index_reserve_bucket(rig.worker));
 }
 
 /* No overflow bucket is to be had: the worst of the seven has to go. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making items: lengths around every boundary, what is too large, what is given back. */
+/* Making items: lengths around every boundary, too large ones, freed ones. */
 #include "kv_rig.h"
 
 #include "kv/engine.h"

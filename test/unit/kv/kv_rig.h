@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "kv/index.h"
 #include "kv/kv.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -169,6 +170,16 @@ static inline enum kv_verdict rig_delete(struct kv_worker *worker, const struct 
 {
     struct kv_change change = {0};
     return kv_update(worker, key, rig_decide_delete, NULL, &change);
+}
+
+/* The item that a search finds, or null; its word, or 0. */
+static inline struct kv_item *rig_find(const struct kv_index *index, const struct kv_key *key,
+                                       uint64_t *word)
+{
+    struct kv_find find;
+    bool found = kv_index_find(index, key, &find);
+    *word = found ? find.word : 0;
+    return found ? find.item : NULL;
 }
 
 #endif

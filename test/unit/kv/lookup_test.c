@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lookups: what counts as an access, when an item is over, how long views and pins are good. */
+/* Lookups: accesses, expiry, lifetimes of views and pins. */
 #include "kv/item.h"
 #include "kv_rig.h"
 
@@ -43,7 +43,7 @@ static void test_miss(void **unused)
     assert_null(kv_prefetch_item(rig.worker, &key));
 }
 
-/* Of all sizes: what is prefetched is what a lookup finds, and nothing changes by it. */
+/* For all sizes: a prefetch finds the item that a lookup finds, and changes nothing. */
 static void test_prefetch_finds_the_item(void **unused)
 {
     static const uint32_t sizes[] = {0, 1, 254, 255, 5000, 300000};
@@ -63,7 +63,7 @@ static void test_prefetch_finds_the_item(void **unused)
     }
 }
 
-/* Without flags and with, far and large ones: what a hint leads to is what there is now. */
+/* With and without flags, long and large items: a hint leads to the current item. */
 static void test_place_is_but_a_hint(void **unused)
 {
     static const struct {
@@ -123,8 +123,7 @@ static void test_hint_of_another_key_with_the_tag(void **unused)
     rig_set(rig.worker, &key, 8, 1);
     kv_prefetch_bucket(rig.worker, &key);
     kv_prefetch_item(rig.worker, &key);
-    other.place = key.place;
-    other.word = key.word;
+    other.hint = key.hint;
     assert_int_equal(kv_get(rig.worker, &other, &view), KV_MISS);
     rig_set(rig.worker, &other, 8, 2);
     assert_int_equal(kv_get(rig.worker, &other, &view), KV_HIT);
@@ -185,8 +184,7 @@ static void test_short_refuses_what_is_not_plain(void **unused)
     assert_false(kv_get_short(rig.worker, &key, &found)); /* there is another one now */
     prefetch(&key);
     assert_true(kv_get_short(rig.worker, &key, &found));
-    other.place = key.place;
-    other.word = key.word;
+    other.hint = key.hint;
     assert_false(kv_get_short(rig.worker, &other, &found));
     kv_flush(rig.worker);
     assert_false(kv_get_short(rig.worker, &key, &found));
@@ -256,7 +254,7 @@ static void test_spare(void **unused)
     rig_set(rig.worker, &key, 1000, 1);
     rig_set(rig.worker, &other, 1000, 2);
     kv_tick(rig.worker, 20);
-    kv_spare(rig.worker, &key);
+    kv_bump(rig.worker, &key);
     assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
     assert_int_equal(view.state, 0);
     assert_int_equal(view.last_access, 10);

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE /* madvise() */
 #include <errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include "kv/engine.h"
@@ -14,7 +15,7 @@
 #define TABLE_BYTES (8 * MIB)
 #define TABLE_HUGE_PAGES 4 /* at most: so many fill the limit */
 
-/* ---- what the system says ---------------------------------------------------------------- */
+/* ---- reports of the system ---------------------------------------------------------------- */
 
 static long number_read(const char *path)
 {
@@ -109,6 +110,59 @@ static void test_map(void **state)
     assert_null(memory.base);
 }
 
+/* Whether the kernel leaves the page out of core files: "dd" among its flags. */
+static bool is_hidden(const uint8_t *page)
+{
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    char line[512];
+    unsigned long long from, to;
+    bool here = false, hidden = false;
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps)) {
+        if (sscanf(line, "%llx-%llx ", &from, &to) == 2)
+            here = (uintptr_t)page >= from && (uintptr_t)page < to;
+        else if (here && strncmp(line, "VmFlags:", 8) == 0)
+            hidden = strstr(line, " dd") != NULL;
+    }
+    fclose(maps);
+    return hidden;
+}
+
+/* From the first whole page on, also for memory opened or released later. */
+static void test_hide(void **state)
+{
+    struct kv_memory memory = {0};
+    (void)state;
+    assert_true(kv_memory_map(&memory, 4 * MIB));
+    kv_memory_hide(&memory, memory.base + 4097);
+    assert_true(kv_memory_open(memory.base, 2 * MIB));
+    assert_false(is_hidden(memory.base + 4096));
+    assert_true(is_hidden(memory.base + 8192));
+    assert_true(kv_memory_open(memory.base + 2 * MIB, 2 * MIB));
+    kv_memory_close(&memory, memory.base + 2 * MIB, 4096);
+    assert_true(is_hidden(memory.base + 2 * MIB));
+    assert_true(is_hidden(memory.base + 4 * MIB - 1));
+    kv_memory_unmap(&memory);
+}
+
+/* Items are in core files only if they shall be. */
+static void test_items_in_core_files(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct kv_config config = {.memory_bytes = 8 * MIB,
+                                   .value_bytes_max = 1000,
+                                   .worker_max = 1,
+                                   .evict = true,
+                                   .dump_items = i == 1};
+        const char *error;
+        struct kv *kv = kv_create(&config, &error);
+        assert_non_null(kv);
+        assert_int_equal(is_hidden(kv->memory.base + kv->memory.bytes - 1), i == 0);
+        kv_destroy(kv);
+    }
+}
+
 /* More than the machine has set aside: the addresses are as good as before. */
 static void test_too_few_huge_pages(void **state)
 {
@@ -175,7 +229,7 @@ static void test_several_nodes(void **state)
     kv_memory_unmap(&memory);
 }
 
-/* The table does without, and says so. */
+/* The table works without them and reports it. */
 static void test_refused_nodes(void **state)
 {
     struct kv_placement placement;
@@ -248,10 +302,16 @@ static void test_table_on_huge_pages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_huge_pages),   cmocka_unit_test(test_map),
-        cmocka_unit_test(test_too_few_huge_pages), cmocka_unit_test(test_less_than_a_huge_page),
-        cmocka_unit_test(test_one_node),           cmocka_unit_test(test_several_nodes),
-        cmocka_unit_test(test_refused_nodes),      cmocka_unit_test(test_table_on_huge_pages),
+        cmocka_unit_test(test_whole_huge_pages),
+        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_hide),
+        cmocka_unit_test(test_items_in_core_files),
+        cmocka_unit_test(test_too_few_huge_pages),
+        cmocka_unit_test(test_less_than_a_huge_page),
+        cmocka_unit_test(test_one_node),
+        cmocka_unit_test(test_several_nodes),
+        cmocka_unit_test(test_refused_nodes),
+        cmocka_unit_test(test_table_on_huge_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

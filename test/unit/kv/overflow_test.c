@@ -126,7 +126,7 @@ static void test_not_before_all_are_quiescent(void **unused)
     kv_leave(other);
 }
 
-/* More than a worker remembers without having been quiescent stay in their chains. */
+/* More than a worker uses_ghosts without having been quiescent stay in their chains. */
 static void test_what_is_cut_off_is_bounded(void **unused)
 {
     for (unsigned i = 0; i < KV_CUT_MAX + 10; i++) {
@@ -140,7 +140,7 @@ static void test_what_is_cut_off_is_bounded(void **unused)
     assert_int_equal(rig.worker->cut.count, 0);
 }
 
-/* Full memory, turned over many times: chains don't keep what they had when they were longest. */
+/* Full memory, replaced many times: chains release the overflow buckets of their maximum. */
 static void test_crowded_chains_come_and_go(void **unused)
 {
     const struct kv_index *index = &rig.kv->index;
@@ -157,67 +157,6 @@ static void test_crowded_chains_come_and_go(void **unused)
     uint32_t heads = UINT32_C(1) << kv_index_power(index);
     assert_true(used > heads / 100);
     assert_true(never_used() <= used + heads / 8);
-}
-
-static void pass_quiescent(struct kv_worker *other)
-{
-    kv_quiesce(rig.worker);
-    kv_quiesce(other);
-}
-
-static void pass_offline(struct kv_worker *other)
-{
-    kv_offline(rig.worker);
-    kv_quiesce(other);
-    kv_online(rig.worker);
-}
-
-/*
- * The slot that a key was found in is not remembered beyond a quiescent state: its bucket may be in
- * the hands of one who moves a chain, and be filled with what is there for nobody.
- */
-static void expect_slot_forgotten(void (*pass)(struct kv_worker *))
-{
-    const struct kv_key *key = &keys[KV_BUCKET_SLOTS];
-    const struct kv_index *index = &rig.kv->index;
-    struct kv_worker *other = kv_join(rig.kv);
-    struct kv_change change = {0};
-    enum kv_error error;
-    store(0, KV_BUCKET_SLOTS + 1);
-    struct kv_bucket *head = kv_position_chain(index, 0);
-    struct kv_bucket *bucket = kv_bucket_next(index, head, head);
-    change.item = kv_item_new(rig.worker, key, 10, 0, 0, &error);
-    assert_ptr_equal(rig.worker->found_at, &bucket->slot[0]);
-
-    assert_int_equal(rig_delete(other, key), KV_DELETE);
-    assert_int_equal(rig_delete(other, &keys[0]), KV_DELETE);
-    kv_quiesce(other);
-    pass(other);
-    rig_set(other, key, 10, 1); /* in the first bucket */
-    uint32_t link = kv_overflow_take(other, kv_index_power(index));
-    assert_ptr_equal(kv_overflow_at(index, kv_index_power(index), link), bucket);
-    struct kv_find find;
-    assert_true(kv_index_search(index, key, &find));
-    kv_u64_store_release(&bucket->slot[0], find.word);
-
-    rig_fill(change.item, 10, 2);
-    assert_int_equal(kv_update(rig.worker, key, rig_decide_replace, NULL, &change), KV_REPLACE);
-    struct kv_view view;
-    assert_int_equal(kv_get(rig.worker, key, &view), KV_HIT);
-    assert_true(rig_is_filled(view.item, 10, 2));
-    kv_u64_store_release(&bucket->slot[0], 0);
-    kv_overflow_give(other, kv_index_power(index), link);
-    kv_leave(other);
-}
-
-static void test_slot_is_forgotten_when_quiescent(void **unused)
-{
-    expect_slot_forgotten(pass_quiescent);
-}
-
-static void test_slot_is_forgotten_when_offline(void **unused)
-{
-    expect_slot_forgotten(pass_offline);
 }
 
 static void prefetch(struct kv_key *key)
@@ -276,8 +215,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_not_before_all_are_quiescent, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_cut_off_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(test_crowded_chains_come_and_go, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_slot_is_forgotten_when_quiescent, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_slot_is_forgotten_when_offline, setup, teardown),
         cmocka_unit_test_setup_teardown(test_prefetch_looks_through_the_chain, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hint_of_a_bucket_that_has_left, setup, teardown),
     };

@@ -68,7 +68,7 @@ static int close_rig(void **unused)
 
 #ifdef KV_POISON
 
-/* What a child process that reads the value says on its standard error; *status is how it ended. */
+/* Standard error of a child process that reads the value; *status is its exit status. */
 static void read_in_child(char *said, size_t bytes, int *status)
 {
     int pipe_ends[2];
@@ -142,7 +142,7 @@ static void test_pinned_is_not_poisoned(void **unused)
 
 #else
 
-/* Without AddressSanitizer the calls do nothing: what was stored stays as it was in memory. */
+/* Without AddressSanitizer the calls do nothing: memory stays unchanged. */
 static void test_nothing_without_sanitizer(void **unused)
 {
     (void)unused;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the policies decide, by themselves. */
+/* Decisions of the policies. */
 #include "kv_rig.h"
 
 #include "kv/policy.h"
@@ -19,18 +19,18 @@ static void test_names(void **unused)
 static void test_random_lets_nothing_stay(void **unused)
 {
     for (unsigned freq = 0; freq <= KV_FREQ_MAX; freq++)
-        assert_false(kv_policy_random.judge(KV_POOL_MAIN, freq).stays);
-    assert_true(kv_policy_random.draws_lots);
+        assert_false(kv_policy_random.decide(KV_POOL_MAIN, freq).stays);
+    assert_true(kv_policy_random.random_victim);
     assert_int_equal(kv_policy_random.freq_max, 0); /* so that a GET writes nothing for it */
 }
 
 static void test_clock_gives_one_more_turn(void **unused)
 {
-    struct kv_fate fate = kv_policy_clock.judge(KV_POOL_MAIN, 1);
-    assert_true(fate.stays);
-    assert_int_equal(fate.freq, 0);
-    assert_int_equal(fate.pool, KV_POOL_MAIN);
-    assert_false(kv_policy_clock.judge(KV_POOL_MAIN, 0).stays);
+    struct kv_policy_verdict verdict = kv_policy_clock.decide(KV_POOL_MAIN, 1);
+    assert_true(verdict.stays);
+    assert_int_equal(verdict.freq, 0);
+    assert_int_equal(verdict.pool, KV_POOL_MAIN);
+    assert_false(kv_policy_clock.decide(KV_POOL_MAIN, 0).stays);
     assert_int_equal(kv_policy_clock.freq_max, 1);
 }
 
@@ -46,22 +46,22 @@ static void test_one_pool_is_main(void **unused)
 
 static void test_s3fifo_small_pool(void **unused)
 {
-    assert_false(kv_policy_s3fifo.judge(KV_POOL_SMALL, 0).stays);
-    struct kv_fate fate = kv_policy_s3fifo.judge(KV_POOL_SMALL, KV_FREQ_MAX);
-    assert_true(fate.stays);
-    assert_int_equal(fate.pool, KV_POOL_MAIN);
+    assert_false(kv_policy_s3fifo.decide(KV_POOL_SMALL, 0).stays);
+    struct kv_policy_verdict verdict = kv_policy_s3fifo.decide(KV_POOL_SMALL, KV_FREQ_MAX);
+    assert_true(verdict.stays);
+    assert_int_equal(verdict.pool, KV_POOL_MAIN);
 }
 
 /* As many turns in the main pool as it was fetched. */
 static void test_s3fifo_main_pool(void **unused)
 {
-    struct kv_fate fate = {true, KV_POOL_MAIN, KV_FREQ_MAX};
+    struct kv_policy_verdict verdict = {true, KV_POOL_MAIN, KV_FREQ_MAX};
     for (unsigned turn = 0; turn < KV_FREQ_MAX; turn++) {
-        fate = kv_policy_s3fifo.judge(fate.pool, fate.freq);
-        assert_true(fate.stays);
-        assert_int_equal(fate.pool, KV_POOL_MAIN);
+        verdict = kv_policy_s3fifo.decide(verdict.pool, verdict.freq);
+        assert_true(verdict.stays);
+        assert_int_equal(verdict.pool, KV_POOL_MAIN);
     }
-    assert_false(kv_policy_s3fifo.judge(fate.pool, fate.freq).stays);
+    assert_false(kv_policy_s3fifo.decide(verdict.pool, verdict.freq).stays);
 }
 
 static void test_s3fifo_keeps_the_small_pool_at_a_tenth(void **unused)

@@ -104,7 +104,7 @@ static void test_less_memory_in_bounded_steps(void **unused)
     finish(kv, worker);
 }
 
-/* What is given back is what the system sees: pages that were written are gone. */
+/* Released pages are released to the system. */
 static void test_pages_go_back(void **unused)
 {
     struct kv *kv = create(16 * MIB, 0, true);
@@ -168,7 +168,7 @@ static void test_beyond_what_is_possible(void **unused)
 
     assert_true(kv_memory_limit_set(worker, 0));
     settle(worker);
-    assert_true(store(worker, 0, 100, 1000) == 100); /* it goes on to work */
+    assert_true(store(worker, 0, 100, 1000) == 100); /* it still works */
     assert_true(rig_stats(kv).memory_used_bytes < MIB);
     finish(kv, worker);
 }
@@ -182,7 +182,7 @@ static void test_without_eviction_nothing_is_lost(void **unused)
     kv_memory_limit_set(worker, 2 * MIB);
     for (unsigned i = 0; i < 1000; i++)
         kv_quiesce(worker);
-    assert_false(kv_is_resizing(kv)); /* nobody need hurry: there is nothing to be done */
+    assert_false(kv_is_resizing(kv)); /* nothing to do */
     assert_int_equal(rig_stats(kv).items, 5000);
     /* No more than the rest of a segment that was begun. */
     assert_true(store(worker, 5000, 5200, 1000) <= kv_segments_bytes(&kv->segments) / 1000);

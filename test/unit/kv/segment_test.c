@@ -17,9 +17,9 @@ struct rig {
 };
 
 static struct rig rig;
-static _Alignas(U_LINE_BYTES) uint8_t memory[COUNT << SHIFT];
+static _Alignas(U_CACHE_LINE_BYTES) uint8_t memory[COUNT << SHIFT];
 
-static const struct kv_victim_wish any = {KV_POOL_MAIN, COUNT, COUNT, 0, 0, 0};
+static const struct kv_victim_search any = {KV_POOL_MAIN, COUNT, COUNT, 0, 0, 0};
 
 static int setup(void **unused)
 {
@@ -153,7 +153,7 @@ static void test_small_differences_do_not_count(void **unused)
 {
     uint32_t oldest = sealed_one(2100);
     uint32_t younger = sealed_one(2000);
-    struct kv_victim_wish wish = {KV_POOL_MAIN, COUNT, COUNT, 0, 100, 0};
+    struct kv_victim_search wish = {KV_POOL_MAIN, COUNT, COUNT, 0, 100, 0};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), oldest);
     kv_segment_unclaim(&rig.segments, oldest);
     wish.slack_bytes = 99;
@@ -165,7 +165,7 @@ static void test_victim_is_among_the_oldest(void **unused)
     sealed_one(5000);
     uint32_t second = sealed_one(3000);
     sealed_one(1);
-    struct kv_victim_wish wish = {KV_POOL_MAIN, COUNT, 2, 0, 0, 0};
+    struct kv_victim_search wish = {KV_POOL_MAIN, COUNT, 2, 0, 0, 0};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), second);
 }
 
@@ -176,7 +176,7 @@ static void test_victim_that_has_expired_comes_first(void **unused)
     kv_segment_add(&rig.segments, expired, 5000);
     kv_segment_note_exptime(&rig.segments, expired, 7);
     kv_segment_seal(&rig.segments, expired);
-    struct kv_victim_wish wish = {KV_POOL_MAIN, COUNT, COUNT, 0, 0, 7};
+    struct kv_victim_search wish = {KV_POOL_MAIN, COUNT, COUNT, 0, 0, 7};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), expired);
 }
 
@@ -197,7 +197,7 @@ static void test_victim_is_not_held_and_not_claimed(void **unused)
 static void test_victim_with_enough_dead_bytes(void **unused)
 {
     sealed_one((1 << SHIFT) - 10);
-    struct kv_victim_wish wish = {KV_POOL_MAIN, COUNT, COUNT, 11, 0, 0};
+    struct kv_victim_search wish = {KV_POOL_MAIN, COUNT, COUNT, 11, 0, 0};
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), KV_SEGMENT_NONE);
     wish.dead_bytes_min = 10;
     assert_int_not_equal(kv_segment_claim_victim(&rig.segments, &wish), KV_SEGMENT_NONE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Statistics: sums over workers, gauges and counters, and what a reset leaves alone. */
+/* Statistics: sums over workers, gauges and counters, and which ones a reset keeps. */
 #include "kv_rig.h"
 
 static void test_sums_over_workers(void **unused)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Expired and flushed items whose memory comes back without anybody asking for them. */
+/* Expired items whose memory comes back without a request for them. */
 #include "kv_rig.h"
 
 #include "kv/engine.h"
@@ -105,47 +105,6 @@ static void test_touch_moves_the_time(void **unused)
     assert_int_equal(rig_stats(rig.kv).items, 0);
 }
 
-static void test_flushed_items_are_purged(void **unused)
-{
-    store(0, 3000, 300, 0);
-    kv_flush(rig.worker);
-    store(5000, 5100, 300, 0);
-    quiesce(300);
-    struct kv_stats stats = rig_stats(rig.kv);
-    assert_int_equal(stats.items, 100);
-    assert_int_equal(stats.evictions, 0);
-    assert_int_equal(stats.expired_reclaimed, 0);
-    assert_int_equal(kv_u32_load_relaxed(&rig.kv->purged), 1);
-}
-
-/* More flushes than generations can be told apart, with no time to purge in between. */
-static void test_many_flushes(void **unused)
-{
-    struct kv_view view;
-    struct kv_key key = rig_key(rig.kv, "key0");
-    store(0, 1, 10, 0);
-    for (unsigned i = 0; i < 1000; i++) {
-        kv_flush(rig.worker);
-        assert_int_not_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
-    }
-    store(0, 1, 10, 0);
-    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
-    kv_flush(rig.worker);
-    assert_int_not_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
-}
-
-static void test_item_made_before_a_flush_and_stored_after_it_is_not_flushed(void **unused)
-{
-    struct kv_key key = rig_key(rig.kv, "key");
-    enum kv_error error;
-    struct kv_change change = {.item = kv_item_new(rig.worker, &key, 3, 0, 0, &error)};
-    kv_flush(rig.worker);
-    quiesce(300);
-    kv_update(rig.worker, &key, rig_decide_replace, NULL, &change);
-    struct kv_view view;
-    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
-}
-
 /* The log may take back the record that a walk through the open segment would come to next. */
 static void test_walk_through_an_open_segment_survives_a_drop(void **unused)
 {
@@ -171,10 +130,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_only_what_is_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_large_items_expire, setup, teardown),
         cmocka_unit_test_setup_teardown(test_touch_moves_the_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_flushed_items_are_purged, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many_flushes, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            test_item_made_before_a_flush_and_stored_after_it_is_not_flushed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_walk_through_an_open_segment_survives_a_drop, setup,
                                         teardown),
     };

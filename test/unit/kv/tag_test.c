@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The search of a bucket for a tag: by vectors and by a loop, held against what is plain. */
+/* The search of a bucket for a tag: vectors and loop, compared with kv_word_is_plain(). */
 #include "base/prng.h"
 #include "kv_rig.h"
 

@@ -33,10 +33,10 @@ static int teardown(void **unused)
     return 0;
 }
 
-/* A decision that notes what it was shown and answers what it was told to. */
+/* A decision function that records its view and returns a preset verdict. */
 struct script {
     enum kv_verdict verdict;
-    struct kv_change change; /* what it sets: exptime, state */
+    struct kv_change change; /* exptime and state to set */
     unsigned calls;
     bool had_old;
     struct kv_view old;
@@ -155,7 +155,7 @@ static void test_renew(void **unused)
     struct kv_change change = {.unseen = true};
     assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_RENEW);
     assert_true(change.cas > cas);
-    assert_ptr_not_equal(peek().item, before.item); /* what has a cas of its own is an item */
+    assert_ptr_not_equal(peek().item, before.item); /* a new cas needs a new item */
     assert_true(rig_is_filled(peek().item, 30, 1));
     assert_int_equal(peek().cas, change.cas);
     assert_int_equal(peek().exptime, 15);
@@ -187,7 +187,7 @@ static void test_renew_of_a_large_item_shares_its_extents(void **unused)
 static void seal(void)
 {
     uint64_t word;
-    struct kv_item *item = kv_index_find(&rig.kv->index, &rig.key, &word);
+    struct kv_item *item = rig_find(&rig.kv->index, &rig.key, &word);
     kv_item_mark(item, KV_MARK_SEALED);
 }
 
@@ -235,7 +235,7 @@ static void test_item_goes_if_there_is_no_memory_for_its_copy(void **unused)
     do {
         taken = kv_segment_take(&rig.kv->segments, 0, KV_SEGMENT_OPEN);
         if (taken != KV_SEGMENT_NONE)
-            kv_segment_seal(&rig.kv->segments, taken); /* retired at once, but not reclaimed yet */
+            kv_segment_seal(&rig.kv->segments, taken); /* retired, but not reclaimed yet */
     } while (taken != KV_SEGMENT_NONE);
     kv_pin(rig.other, peek().item); /* its own segment is no victim */
     struct kv_view view = peek();
@@ -288,6 +288,11 @@ static void other_deletes(void)
     assert_int_equal(rig_delete(rig.other, &rig.key), KV_DELETE);
 }
 
+static void other_flushes(void)
+{
+    kv_flush(rig.other);
+}
+
 static enum kv_verdict decide_win(void *ctx, const struct kv_view *old, struct kv_change *change)
 {
     change->state |= KV_WON;
@@ -327,6 +332,7 @@ static void test_decision_is_repeated_when_the_key_changed(void **unused)
         race(verdicts[i], true, other_wins, true);
     }
     race(KV_REPLACE, false, other_sets, true);
+    race(KV_REPLACE, true, other_flushes, false);
 }
 
 static void test_only_one_wins(void **unused)
@@ -401,7 +407,7 @@ static void test_exptime_before_publication(void **unused)
 
 /* ---- the short way ----------------------------------------------------------------------- */
 
-/* A store by the short way with what a prefetch finds now. Returns the cas, or 0. */
+/* kv_replace_short() with a fresh hint. Returns the cas, or 0. */
 static uint64_t replace_short(uint32_t value_len, uint32_t seed, uint32_t exptime)
 {
     uint8_t bytes[KV_SHORT_MAX];
@@ -437,8 +443,7 @@ static void test_short_replaces(void **unused)
         struct kv_stats stats = rig_stats(rig.kv);
         assert_int_equal(stats.items, 2);
         assert_int_equal(stats.items_total, i + 3);
-        assert_int_equal(stats.item_bytes,
-                         bytes + kv_record_round(KV_ITEM_NEAR_BYTES + 3 + lens[i]));
+        assert_int_equal(stats.item_bytes, bytes + kv_record_round(KV_HEADER_BYTES + 3 + lens[i]));
         rig_check(rig.kv);
     }
 }
@@ -455,13 +460,13 @@ static void test_short_leaves_the_rest(void **unused)
     assert_int_equal(replace_short(8, 2, 0), 0); /* it is large */
     rig_store(rig.worker, &rig.key, 8, 1, 0, 12, &error);
     kv_tick(rig.worker, 12);
-    assert_int_equal(replace_short(8, 2, 0), 0); /* it is over */
+    assert_int_equal(replace_short(8, 2, 0), 0); /* expired */
     rig_set(rig.worker, &rig.key, 8, 1);
     kv_flush(rig.worker);
     assert_int_equal(replace_short(8, 2, 0), 0); /* it was flushed */
     rig_set(rig.worker, &rig.key, 8, 1);
     kv_item_mark((struct kv_item *)(uintptr_t)peek().item, KV_MARK_SEALED);
-    assert_int_equal(replace_short(8, 2, 0), 0); /* somebody is at it */
+    assert_int_equal(replace_short(8, 2, 0), 0); /* sealed by another worker */
     rig_set(rig.worker, &rig.key, 8, 3);
     assert_true(rig_is_filled(peek().item, 8, 3));
     uint8_t bytes[8] = {0};
@@ -481,14 +486,14 @@ static void test_short_ends_with_its_segment(void **unused)
     unsigned refused = 0;
     uint32_t segment = 0;
     rig_set(rig.worker, &rig.key, 8, 1);
-    unsigned log = kv_log_of(rig.worker, kv_evict_pool(rig.worker, peek().item), 0);
+    unsigned log = kv_log_for(rig.worker, kv_evict_pool(rig.worker, peek().item), 0);
     for (unsigned i = 0; refused < 3; i++) {
         segment = rig.worker->log[log];
         if (replace_short(254, i, 0) != 0) {
             assert_int_equal(rig.worker->log[log], segment);
             continue;
         }
-        assert_true(kv_log_room(rig.worker, log) < 280);
+        assert_true(kv_log_free_bytes(rig.worker, log) < 280);
         rig_set(rig.worker, &rig.key, 254, i);
         assert_true(rig.worker->log[log] != segment);
         refused++;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A store that finds no free segment looks at several counts, and at how far the others are, one
- * after the other, and others go on between any two of these looks. evict.c is compiled here with
- * functions of ours that tell them: before one of the counts, or after one of the looks at the
- * others, these do what they can do at the worst moment.
+ * A store without a free segment reads several list counts and the other workers' announcements one
+ * after the other, and other workers run in between. evict.c is compiled here with functions that
+ * act as those workers at the worst moment: before one of the counts, or after one of the reads of
+ * the announcements.
  */
 #include "kv_rig.h"
 
@@ -28,12 +28,12 @@ static struct {
     struct kv_worker *other; /* might still look at all that is retired */
     struct kv_worker *third; /* offline, but at the moment */
     unsigned keys;           /* half of them are still there */
-    unsigned counts;         /* that will be told before the moment; UINT32_MAX: it has come */
+    unsigned counts;         /* list counts read before the event; UINT32_MAX: it has happened */
     unsigned looks;          /* at the others, likewise */
-    unsigned taken;          /* how often others are still faster to take what is free */
+    unsigned taken;          /* how often other workers still take the free segment first */
 } scene;
 
-/* What others have free they take; nobody else sees what is in their hands. */
+/* Other workers take the free segments; the worker under test cannot see them. */
 static void take_all(void)
 {
     while (kv_segment_take(&scene.kv->segments, kv_floor_segments(scene.kv), KV_SEGMENT_OPEN) !=
@@ -41,7 +41,7 @@ static void take_all(void)
         continue;
 }
 
-/* What is free is taken, used, and retired again. */
+/* Free segments are taken, used, and retired again. */
 static void use_all(void)
 {
     struct kv_segments *segments = &scene.kv->segments;
@@ -61,7 +61,7 @@ static uint32_t planted_count(const struct kv_segment_list *list)
     if (scene.counts == UINT32_MAX || scene.counts-- > 0)
         return count;
     scene.counts = UINT32_MAX;
-    kv_announce(scene.other);
+    kv_epoch_announce(&scene.other->kv->epoch, scene.other->member);
     kv_log_reclaim(scene.other, UINT32_MAX);
     take_all();
     kv_offline(scene.other);
@@ -75,7 +75,7 @@ static void delete_keys(struct kv_worker *worker, unsigned from, unsigned upto)
         snprintf(name, sizeof(name), "key%u", i);
         struct kv_key key = rig_key(scene.kv, name);
         assert_int_equal(rig_delete(worker, &key), KV_DELETE);
-        kv_views_done(worker);
+        kv_release_views(worker);
     }
 }
 
@@ -91,14 +91,14 @@ static void exchange_retired(void)
     kv_offline(scene.third);
 }
 
-/* Nobody was online when it was asked; but somebody is when the answer is read. */
+/* No worker is online when it is checked, but one is when the result is used. */
 static uint64_t planted_oldest(const struct kv_epoch *epoch, const struct kv_epoch_member *except)
 {
     unsigned look = scene.looks;
     if (look != UINT32_MAX)
         scene.looks--;
     if (look == 0)
-        kv_announce(scene.other);
+        kv_epoch_announce(&scene.other->kv->epoch, scene.other->member);
     if (look != LOOKS_AWAY)
         return kv_epoch_oldest(epoch, except);
     kv_offline(scene.other);
@@ -132,10 +132,10 @@ static void set_up(void)
     scene.third = kv_join(scene.kv);
     kv_offline(scene.third);
     fill();
-    kv_views_done(scene.worker);
+    kv_release_views(scene.worker);
     delete_keys(scene.worker, 0, scene.keys / 2);
     take_all();
-    kv_announce(scene.worker);
+    kv_epoch_announce(&scene.worker->kv->epoch, scene.worker->member);
     assert_true(is_much_retired(scene.kv));
 }
 
@@ -154,7 +154,7 @@ static void test_others_take_what_was_retired(void **unused)
         set_up();
         scene.counts = moment;
         if (!kv_evict_make_free(scene.worker))
-            fail_msg("refused: what was retired was gone when count %u had been told", moment);
+            fail_msg("refused: the retired segments were taken at list count %u", moment);
         tear_down();
     }
 }
@@ -165,7 +165,7 @@ static void test_others_come_and_stay(void **unused)
         set_up();
         scene.looks = look + LOOKS_AWAY;
         if (!kv_evict_make_free(scene.worker))
-            fail_msg("refused: nobody was online at look %u, and then somebody was", look);
+            fail_msg("refused: no worker was online at check %u, then one came online", look);
         tear_down();
     }
 }

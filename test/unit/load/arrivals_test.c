@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrivals: their rate, their spread, and that a seed gives them again. */
+/* Arrivals: rate, deviation, and reproducibility by the seed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -121,7 +121,7 @@ static void test_sum_of_two(void **state)
     assert_int_equal(sum.max, 30);
 }
 
-/* One stall of 1000 in a loop that wanted to send each 100: 900, 800, ... 100 were kept back. */
+/* One stall of 1000 in a loop with interval 100: 900, 800, ... 100 were omitted. */
 static void test_correction(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void test_correction(void **state)
     assert_int_equal(sum.max, 1000);
 }
 
-/* A tiny interval is bounded work. */
+/* The work for a small interval is limited. */
 static void test_correction_is_bounded(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void test_encoding(void **state)
     assert_int_equal(len, 8 + 2 + 5 + 40 + sizeof(counts) + 4);
 }
 
-/* Every slot in use: several stored blocks, within the room that is promised. */
+/* All slots in use: several stored blocks, within the documented maximum. */
 static void test_encoding_of_everything(void **state)
 {
     static uint8_t out[LOAD_HISTOGRAM_ENCODED_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Texts of keys: lengths, uniqueness, only what a protocol line may hold. */
+/* Texts of keys: lengths, uniqueness, allowed characters. */
 #include "load_rig.h"
 
 #include "load/key.h"
@@ -53,7 +53,7 @@ static void test_unique_and_printable(void **unused)
         assert_true(memcmp(keys[i - 1], keys[i], 8) != 0);
 }
 
-static void test_word_begins_a_key(void **unused)
+static void test_key_word(void **unused)
 {
     static const uint64_t ids[] = {0, 1, 63, 64, 4095, 4096, 999999, UINT64_C(1) << 41};
     char key[LOAD_KEY_MAX];
@@ -78,7 +78,7 @@ int main(void)
         cmocka_unit_test(test_shortest),
         cmocka_unit_test(test_shortest_is_long_enough),
         cmocka_unit_test(test_unique_and_printable),
-        cmocka_unit_test(test_word_begins_a_key),
+        cmocka_unit_test(test_key_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of src/load share: cmocka, and a bound for random errors. */
+/* Shared by the tests of src/load: cmocka, and limits of random errors. */
 #ifndef TEST_LOAD_RIG_H
 #define TEST_LOAD_RIG_H
 
@@ -24,8 +24,7 @@ static inline void assert_near(double value, double expected, double tolerance)
 }
 
 /*
- * Pearson's chi-square of counts against probabilities: fails beyond four and a half standard
- * deviations of what chance makes of a right distribution.
+ * Pearson's chi-square test of counts against probabilities; fails beyond 4.5 standard deviations.
  */
 static inline void assert_distributed(const uint64_t *counts, const double *shares, unsigned bins,
                                       uint64_t draws)

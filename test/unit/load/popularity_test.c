@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Popularity: each form's shares, growth, and texts that are none. */
+/* Popularity: shares of each form, growth, and invalid texts. */
 #include "load_rig.h"
 
 #include "load/popularity.h"
@@ -108,7 +108,7 @@ static void test_growth_replaces_the_oldest(void **unused)
         assert_true(counts[i] > 0);
 }
 
-/* Many at once are those that come one by one. */
+/* Drawing many gives the same keys as drawing one by one. */
 static void test_many(void **unused)
 {
     static const char *const laws[] = {"uniform", "zipf", "latest", "hot"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The permutation: each place once, whatever n is; another seed is another order. */
+/* The permutation: each image once for any n; another seed gives another permutation. */
 #include "load_rig.h"
 
 #include "load/scramble.h"
@@ -33,7 +33,7 @@ static void test_many(void **unused)
     struct load_scramble scramble;
     uint64_t ids[150];
 
-    load_scramble_init(&scramble, 100000, 4); /* more than half of the walks have several steps */
+    load_scramble_init(&scramble, 100000, 4); /* more than half of the ids need several steps */
     for (uint64_t i = 0; i < 150; i++)
         ids[i] = i * 666;
     load_scramble_many(&scramble, ids, 149);
@@ -42,7 +42,7 @@ static void test_many(void **unused)
     assert_int_equal(ids[149], 149 * 666);
 }
 
-static void test_neighbours_are_parted(void **unused)
+static void test_neighbours_are_separated(void **unused)
 {
     struct load_scramble scramble;
     unsigned near = 0;
@@ -53,7 +53,7 @@ static void test_neighbours_are_parted(void **unused)
             (int64_t)(load_scramble_of(&scramble, i + 1) - load_scramble_of(&scramble, i));
         near += llabs(step) < 1000;
     }
-    assert_true(near < 20); /* by chance two of a thousand are */
+    assert_true(near < 20); /* expected: two of a thousand */
 }
 
 static void test_seeds_differ(void **unused)
@@ -83,7 +83,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_place_once),
         cmocka_unit_test(test_many),
-        cmocka_unit_test(test_neighbours_are_parted),
+        cmocka_unit_test(test_neighbours_are_separated),
         cmocka_unit_test(test_seeds_differ),
         cmocka_unit_test(test_largest),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sizes: every form, the published means of ETC, bounds, and texts that are none. */
+/* Sizes: every form, the published means of ETC, bounds, and invalid texts. */
 #include "load_rig.h"
 
 #include "load/size.h"
@@ -17,8 +17,8 @@ static struct load_size make(const char *text, uint32_t min, uint32_t max)
 static void test_fixed(void **unused)
 {
     struct load_size size = make("200", 0, 1000);
-    assert_int_equal(load_size_at(&size, 0), 200);
-    assert_int_equal(load_size_at(&size, 0.999999), 200);
+    assert_int_equal(load_size_quantile(&size, 0), 200);
+    assert_int_equal(load_size_quantile(&size, 0.999999), 200);
     assert_near(load_size_mean(&size), 200, 0);
 }
 
@@ -28,14 +28,14 @@ static void test_range(void **unused)
     const double u[] = {0, 0.2499, 0.25, 0.5, 0.75, 1 - 0x1p-53};
     const uint32_t expected[] = {16, 16, 17, 18, 19, 19};
     for (unsigned i = 0; i < 6; i++)
-        assert_int_equal(load_size_at(&size, u[i]), expected[i]);
+        assert_int_equal(load_size_quantile(&size, u[i]), expected[i]);
 }
 
 static void test_largest_range(void **unused)
 {
     struct load_size size = make("0-4294967295", 0, UINT32_MAX);
-    assert_int_equal(load_size_at(&size, 0), 0);
-    assert_int_equal(load_size_at(&size, 1 - 0x1p-53), UINT32_MAX);
+    assert_int_equal(load_size_quantile(&size, 0), 0);
+    assert_int_equal(load_size_quantile(&size, 1 - 0x1p-53), UINT32_MAX);
 }
 
 static void test_choices(void **unused)
@@ -47,7 +47,7 @@ static void test_choices(void **unused)
 
     u_prng_seed(&prng, 3);
     for (unsigned i = 0; i < 100000; i++)
-        counts[load_size_at(&size, load_random_share(&prng)) / 10 - 1]++;
+        counts[load_size_quantile(&size, load_random_unit(&prng)) / 10 - 1]++;
     assert_distributed(counts, shares, 3, 100000);
 }
 
@@ -67,7 +67,7 @@ static void test_etc_small_values(void **unused)
     unsigned two = 0, eleven = 0, beyond = 0;
 
     for (unsigned i = 0; i < STEPS; i++) {
-        uint32_t bytes = load_size_at(&value, (i + 0.5) / STEPS);
+        uint32_t bytes = load_size_quantile(&value, (i + 0.5) / STEPS);
         two += bytes == 2;
         eleven += bytes == 11;
         beyond += bytes >= 15;
@@ -78,18 +78,18 @@ static void test_etc_small_values(void **unused)
 }
 
 /* Against the distribution functions: F(F^-1(u)) = u to within half a unit. */
-static void test_laws_are_inverses(void **unused)
+static void test_quantiles_are_inverses(void **unused)
 {
     struct load_size gev = make("gev:100000:5000:0.1", 0, UINT32_MAX);
     struct load_size gpareto = make("gpareto:100000:50000:0.3", 0, UINT32_MAX);
     struct load_size exponential = make("gpareto:0:50000:0", 0, UINT32_MAX);
 
     for (double u = 0.01; u < 1; u += 0.01) {
-        double x = load_size_at(&gev, u);
+        double x = load_size_quantile(&gev, u);
         assert_near(exp(-pow(1 + 0.1 * (x - 100000) / 5000, -1 / 0.1)), u, 1e-4);
-        x = load_size_at(&gpareto, u);
+        x = load_size_quantile(&gpareto, u);
         assert_near(1 - pow(1 + 0.3 * (x - 100000) / 50000, -1 / 0.3), u, 1e-4);
-        x = load_size_at(&exponential, u);
+        x = load_size_quantile(&exponential, u);
         assert_near(1 - exp(-x / 50000), u, 1e-4);
     }
 }
@@ -99,10 +99,10 @@ static void test_kept_within_bounds(void **unused)
     struct load_size key = make("etc-key", 20, 40);
     struct load_size wild = make("gpareto:5:1e30:9", 0, 1000);
 
-    assert_int_equal(load_size_at(&key, 0), 20);
-    assert_int_equal(load_size_at(&key, 1 - 0x1p-53), 40);
-    assert_int_equal(load_size_at(&wild, 0.5), 1000);
-    assert_int_equal(load_size_at(&wild, 1 - 0x1p-53), 1000);
+    assert_int_equal(load_size_quantile(&key, 0), 20);
+    assert_int_equal(load_size_quantile(&key, 1 - 0x1p-53), 40);
+    assert_int_equal(load_size_quantile(&wild, 0.5), 1000);
+    assert_int_equal(load_size_quantile(&wild, 1 - 0x1p-53), 1000);
 }
 
 static void test_bad_texts(void **unused)
@@ -140,7 +140,9 @@ static void test_too_many_choices(void **unused)
 
 /* ---- the guide --------------------------------------------------------------------------- */
 
-/* At the borders of the guide's parts, beside them, and at random: how often it is wrong. */
+/*
+ * The number of wrong results at the borders of the guide's intervals, next to them, and at random.
+ */
 static unsigned differ(const struct load_size *size)
 {
     struct u_prng prng;
@@ -150,11 +152,11 @@ static unsigned differ(const struct load_size *size)
     for (unsigned i = 0; i < LOAD_SIZE_PARTS; i++) {
         double border = (double)i / LOAD_SIZE_PARTS;
         double u[] = {border, border + 0x1p-53, fmax(border - 0x1p-53, 0),
-                      border + load_random_share(&prng) / LOAD_SIZE_PARTS,
-                      border + load_random_share(&prng) / LOAD_SIZE_PARTS};
+                      border + load_random_unit(&prng) / LOAD_SIZE_PARTS,
+                      border + load_random_unit(&prng) / LOAD_SIZE_PARTS};
 
         for (unsigned k = 0; k < 5; k++)
-            found += load_size_at(size, u[k]) != load_size_exactly_at(size, u[k]);
+            found += load_size_quantile(size, u[k]) != load_size_quantile_exact(size, u[k]);
     }
     return found;
 }
@@ -183,7 +185,7 @@ static void test_guide_is_exact(void **unused)
     }
 }
 
-/* A part that says another number, and one that says a number though it has two. */
+/* A wrong number in the guide, and a number for an interval with two results, are detected. */
 static void test_wrong_guide_is_found(void **unused)
 {
     static struct load_size size;
@@ -199,7 +201,7 @@ static void test_wrong_guide_is_found(void **unused)
     assert_true(differ(&size) > 0);
 }
 
-/* Nearly all sizes of ETC's keys come without logarithms, and most of its values. */
+/* The guide answers nearly all sizes of ETC's keys and most of its values. */
 static void test_guide_knows_most(void **unused)
 {
     static struct load_size size;
@@ -224,7 +226,7 @@ int main(void)
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_etc_means),
         cmocka_unit_test(test_etc_small_values),
-        cmocka_unit_test(test_laws_are_inverses),
+        cmocka_unit_test(test_quantiles_are_inverses),
         cmocka_unit_test(test_kept_within_bounds),
         cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_too_many_choices),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trace files: what is written is read again; other people's columns; damage is named. */
+/* Trace files: round trip, column names of other tools, and messages about damage. */
 #include "load_rig.h"
 
 #include <unistd.h>
@@ -89,7 +89,7 @@ static void test_round_trip(void **unused)
     check_round_trip(LOAD_TRACE_CSV);
 }
 
-/* The bytes as the format defines them, and when each id is wanted next. */
+/* The bytes of the format, and the index of each id's next request. */
 static void test_oracle_bytes(void **unused)
 {
     const uint64_t ids[] = {7, UINT64_MAX, 7, 7};

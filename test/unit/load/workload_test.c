@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Workloads: presets, mixes, scans, keys asked for once, drift, time, and refused texts. */
+/* Workloads: presets, mixes, scans, one-time keys, drift, time, and invalid texts. */
 #include "load_rig.h"
 
 #include "load/workload.h"
@@ -83,7 +83,7 @@ static void test_sizes_belong_to_the_key(void **unused)
     }
 }
 
-static void test_scans_and_keys_asked_for_once(void **unused)
+static void test_scans_and_one_time_keys(void **unused)
 {
     struct load_workload workload =
         make("zipf,keys=1000,scan=0.25,scan-length=50,scan-keys=120,once=0.1");
@@ -168,8 +168,8 @@ static void test_ttl_mix(void **unused)
 }
 
 /*
- * The stream of a seed is part of what results are compared by: it must never change. Without the
- * laws that take a logarithm, whose last bit is the C library's.
+ * Published results depend on the stream of a seed, so it must never change. Without distributions
+ * that use a logarithm, whose last bit depends on the C library.
  */
 static void test_golden_stream(void **unused)
 {
@@ -180,8 +180,8 @@ static void test_golden_stream(void **unused)
 
     for (unsigned i = 0; i < 10000; i++) {
         load_workload_next(&workload, &request);
-        hash = load_random_of(hash ^ request.id, request.op + 1u);
-        hash = load_random_of(hash ^ request.value_bytes, request.key_bytes);
+        hash = load_random_hash(hash ^ request.id, request.op + 1u);
+        hash = load_random_hash(hash ^ request.value_bytes, request.key_bytes);
     }
     if (hash != UINT64_C(0x9229b78398979518))
         fail_msg("the stream has changed: %#llx", (unsigned long long)hash);
@@ -252,7 +252,7 @@ int main(void)
         cmocka_unit_test(test_mix_of_operations),
         cmocka_unit_test(test_etc_is_thirty_to_one),
         cmocka_unit_test(test_sizes_belong_to_the_key),
-        cmocka_unit_test(test_scans_and_keys_asked_for_once),
+        cmocka_unit_test(test_scans_and_one_time_keys),
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_inserts_are_new_keys),
         cmocka_unit_test(test_time),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Zipf's law: every exponent against the exact probabilities; ends of the domain. */
+/* Zipf's law: exponents against the exact probabilities; limits of the domain. */
 #include "load_rig.h"
 
 #include "load/zipf.h"
@@ -59,7 +59,7 @@ static void test_shares_of_a_million(void **unused)
     }
     assert_near(norm, 15.3918, 0.0001);
     assert_near((double)first / 1e6, 1 / norm, 0.0012);
-    /* What a cache of the 1 % most popular would hit: 1 - 0.3357. */
+    /* Hit ratio of a cache of the 1 % most popular: 1 - 0.3357. */
     assert_near((double)ten_thousand / 1e6, 1 - 0.3357, 0.0022);
 }
 
@@ -109,7 +109,7 @@ static const uint64_t all_ranks[] = {
 
 #define REST_BITS (LOAD_ZIPF_BITS - LOAD_ZIPF_PIECE_BITS)
 
-/* Where a piece begins and ends, and the numbers beside that. Returns how many differ. */
+/* Checks the borders of a piece and their neighbours. Returns how many differ. */
 static unsigned differ_at_borders(const struct load_zipf *zipf, unsigned piece)
 {
     const uint64_t last = (UINT64_C(1) << LOAD_ZIPF_BITS) - 1;
@@ -120,13 +120,13 @@ static unsigned differ_at_borders(const struct load_zipf *zipf, unsigned piece)
         uint64_t bits = from + i >= 2 ? from + i - 2 : 0;
         uint64_t mirrored = last - bits;
 
-        differ += load_zipf_try(zipf, bits) != load_zipf_try_exactly(zipf, bits);
-        differ += load_zipf_try(zipf, mirrored) != load_zipf_try_exactly(zipf, mirrored);
+        differ += load_zipf_try(zipf, bits) != load_zipf_try_exact(zipf, bits);
+        differ += load_zipf_try(zipf, mirrored) != load_zipf_try_exact(zipf, mirrored);
     }
     return differ;
 }
 
-/* Random places of a piece. */
+/* Random points of a piece. */
 static unsigned differ_within(const struct load_zipf *zipf, unsigned piece, struct u_prng *prng,
                               unsigned places)
 {
@@ -134,14 +134,14 @@ static unsigned differ_within(const struct load_zipf *zipf, unsigned piece, stru
 
     for (unsigned i = 0; i < places; i++) {
         uint64_t bits = (uint64_t)piece << REST_BITS | u_prng_next(prng) >> (64 - REST_BITS);
-        differ += load_zipf_try(zipf, bits) != load_zipf_try_exactly(zipf, bits);
+        differ += load_zipf_try(zipf, bits) != load_zipf_try_exact(zipf, bits);
     }
     return differ;
 }
 
 /*
- * The numbers at which one rank ends and the next one begins, and where a strip's share begins that
- * is thrown away: found by halving between two random numbers that have different ranks.
+ * The borders of ranks, and of the accepted part of a strip, found by bisection between two random
+ * numbers with different ranks.
  */
 static unsigned differ_at_steps(const struct load_zipf *zipf, struct u_prng *prng, unsigned rounds)
 {
@@ -150,17 +150,17 @@ static unsigned differ_at_steps(const struct load_zipf *zipf, struct u_prng *prn
     for (unsigned i = 0; i < rounds; i++) {
         uint64_t a = u_prng_next(prng) >> (64 - LOAD_ZIPF_BITS);
         uint64_t b = a ^ u_prng_next(prng) >> (64 - REST_BITS);
-        uint64_t rank = load_zipf_try_exactly(zipf, a);
+        uint64_t rank = load_zipf_try_exact(zipf, a);
 
         while (a + 1 < b || b + 1 < a) {
             uint64_t middle = (a + b) / 2;
-            if (load_zipf_try_exactly(zipf, middle) == rank)
+            if (load_zipf_try_exact(zipf, middle) == rank)
                 a = middle;
             else
                 b = middle;
         }
-        differ += load_zipf_try(zipf, a) != load_zipf_try_exactly(zipf, a);
-        differ += load_zipf_try(zipf, b) != load_zipf_try_exactly(zipf, b);
+        differ += load_zipf_try(zipf, a) != load_zipf_try_exact(zipf, a);
+        differ += load_zipf_try(zipf, b) != load_zipf_try_exact(zipf, b);
     }
     return differ;
 }
@@ -176,7 +176,7 @@ static unsigned differ_anywhere(const struct load_zipf *zipf, unsigned places)
     return differ + differ_at_steps(zipf, &prng, 200);
 }
 
-/* The table says what the logarithms say, for the same random bits. */
+/* The table and the exact computation agree for the same random bits. */
 static void test_table_is_exact(void **unused)
 {
     static struct load_zipf zipf;
@@ -191,7 +191,7 @@ static void test_table_is_exact(void **unused)
     }
 }
 
-/* One coefficient of one piece is a little off, or the bounds are too wide: that shows. */
+/* A slightly wrong coefficient, or too wide bounds, are detected. */
 static void test_wrong_table_is_found(void **unused)
 {
     static struct load_zipf zipf;
@@ -213,14 +213,14 @@ static void test_wrong_table_is_found(void **unused)
     assert_true(differ_anywhere(&zipf, 100) > 0);
 }
 
-/* How many of a thousand tries the table answers. */
+/* Tries of 1000 that the table answers. */
 static double answered_by_table(const struct load_zipf *zipf)
 {
     static struct load_zipf other;
     struct u_prng prng;
     unsigned answered = 0;
 
-    /* Without the table's numbers the exact way gives other ranks. */
+    /* Without the table the exact computation gives the same ranks. */
     other = *zipf;
     other.ranks = 1;
     other.area_first = other.area_last = 0;
@@ -234,8 +234,8 @@ static double answered_by_table(const struct load_zipf *zipf)
     return answered / 100.0;
 }
 
-/* For the laws that are measured with, there is hardly any other way than the table. */
-static void test_table_answers_nearly_all(void **unused)
+/* For common exponents the table answers nearly all tries. */
+static void test_table_answers_most_tries(void **unused)
 {
     static struct load_zipf zipf;
     const struct {
@@ -264,7 +264,7 @@ int main(void)
         cmocka_unit_test(test_same_seed_same_draws),
         cmocka_unit_test(test_table_is_exact),
         cmocka_unit_test(test_wrong_table_is_found),
-        cmocka_unit_test(test_table_answers_nearly_all),
+        cmocka_unit_test(test_table_answers_most_tries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

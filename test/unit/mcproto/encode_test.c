@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Base64 there and back, what is no base64, and percent encoding. */
+/* Base64 in both directions, invalid base64, and percent encoding. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

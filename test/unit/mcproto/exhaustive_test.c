@@ -15,6 +15,7 @@
 
 #include "guard.h"
 #include "mcproto/mcproto.h"
+#include "mcproto/mcproto_fast.h"
 #include "ref_parser.h"
 
 static int same_set(const u_u8 *in, u_u32 len, const struct mc_request *req)
@@ -24,7 +25,7 @@ static int same_set(const u_u8 *in, u_u32 len, const struct mc_request *req)
 
     return set_bytes == 0 ||
            (req->command == MC_CMD_SET && req->line_bytes == set_bytes && !req->noreply &&
-            req->key == in + MC_SET_KEY_OFFSET && req->key_len == set.key_len &&
+            req->key == in + MC_FAST_KEY_OFFSET && req->key_len == set.key_len &&
             req->flags == set.flags && (u_u32)req->exptime == set.exptime &&
             req->value_bytes == set.value_bytes);
 }
@@ -38,10 +39,10 @@ static void compare(const u_u8 *in, u_u32 len)
     u_u32 get_bytes = mc_parse_get(in, len, &key_len);
 
     if (get_bytes > 0 && (req.command != MC_CMD_GET || req.line_bytes != get_bytes ||
-                          req.key != in + MC_GET_KEY_OFFSET || req.args_len != key_len))
-        fail_msg("the short way differs: %.*s", (int)len, (const char *)in);
+                          req.key != in + MC_FAST_KEY_OFFSET || req.args_len != key_len))
+        fail_msg("mc_parse_get differs: %.*s", (int)len, (const char *)in);
     if (!same_set(in, len, &req))
-        fail_msg("the short way of set differs: %.*s", (int)len, (const char *)in);
+        fail_msg("mc_parse_set differs: %.*s", (int)len, (const char *)in);
     if (outcome != ref_parse(in, len, &reference) || !ref_same(&req, &reference))
         fail_msg("differs: %.*s", (int)len, (const char *)in);
 }

@@ -177,9 +177,9 @@ static void the_longest_line_fits(void **state)
     assert_in_range(mc_write_meta(out, &req.meta, &reply), 450, sizeof out);
 }
 
-static struct mc_item_facts facts(void)
+static struct mc_item_info facts(void)
 {
-    struct mc_item_facts item;
+    struct mc_item_info item;
 
     memset(&item, 0, sizeof item);
     item.key = (const u_u8 *)"a b";
@@ -200,7 +200,7 @@ static void check_text(const u_u8 *out, u_u32 len, const char *expected)
 
 static void lines_about_items(void **state)
 {
-    struct mc_item_facts item = facts();
+    struct mc_item_info item = facts();
     u_u8 out[MC_ITEM_LINE_MAX];
 
     check_text(out, mc_write_meta_debug(out, &item),
@@ -221,7 +221,7 @@ static void lines_about_items(void **state)
 
 static void the_longest_lines_about_items_fit(void **state)
 {
-    struct mc_item_facts item = facts();
+    struct mc_item_info item = facts();
     u_u8 key[MC_KEY_MAX];
     u_u8 out[MC_ITEM_LINE_MAX];
 

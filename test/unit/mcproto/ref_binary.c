@@ -49,7 +49,7 @@ static u_u64 number(const u_u8 *at, int bytes)
 }
 
 static enum mc_outcome refused(struct mc_request *req, const u_u8 *buf, unsigned status,
-                               u_u32 swallow_bytes, int close)
+                               u_u32 discard_bytes, int close)
 {
     const char *text = status == 0x81 ? "Unknown command" : "Invalid arguments";
     u_u8 *packet = req->binary.error;
@@ -64,7 +64,7 @@ static enum mc_outcome refused(struct mc_request *req, const u_u8 *buf, unsigned
     req->error = (const char *)packet;
     req->error_len = 24 + (u_u32)strlen(text);
     req->line_bytes = 24;
-    req->swallow_bytes = swallow_bytes;
+    req->discard_bytes = discard_bytes;
     req->close = close;
     return MC_MALFORMED;
 }
@@ -160,7 +160,7 @@ int ref_binary_same(enum mc_outcome outcome, const struct mc_request *a, const s
                a->args == b->args && a->args_len == b->args_len && a->flags == b->flags &&
                a->exptime == b->exptime && a->value_bytes == b->value_bytes && a->cas == b->cas &&
                a->delta == b->delta && a->level == b->level && a->error_len == b->error_len &&
-               a->swallow_bytes == b->swallow_bytes && a->close == b->close;
+               a->discard_bytes == b->discard_bytes && a->close == b->close;
 
     if (!same || (a->error == NULL) != (b->error == NULL))
         return 0;

@@ -218,7 +218,7 @@ const char *ref_meta(const struct words *words, struct mc_request *req)
     if (error == NULL && req->meta.opaque_len > 31)
         error = "CLIENT_ERROR opaque token too long\r\n";
     if (error != NULL && first == 3)
-        req->swallow_bytes = req->value_bytes + 2;
+        req->discard_bytes = req->value_bytes + 2;
     return error;
 }
 

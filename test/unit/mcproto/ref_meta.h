@@ -4,7 +4,7 @@
 #define TEST_MCPROTO_REF_META_H
 
 #include "mcproto/mcproto.h"
-#include "mcproto/meta.h"
+#include "mcproto/meta_parse.h"
 
 #define TOKENS 23
 
@@ -17,7 +17,7 @@ struct words {
 
 /*
  * Fills in key, value_bytes and meta from a line that has enough words. Returns the error with its
- * CRLF, or null; req->swallow_bytes belongs to the error.
+ * CRLF, or null; req->discard_bytes belongs to the error.
  */
 const char *ref_meta(const struct words *words, struct mc_request *req);
 

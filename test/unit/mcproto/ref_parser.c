@@ -102,7 +102,7 @@ static int loose_exptime(const struct words *words, int i, u_s32 *exptime)
     return fits;
 }
 
-static enum mc_outcome bad(struct mc_request *req, const char *error, u_u32 swallow_bytes)
+static enum mc_outcome bad(struct mc_request *req, const char *error, u_u32 discard_bytes)
 {
     struct mc_request answer;
 
@@ -110,7 +110,7 @@ static enum mc_outcome bad(struct mc_request *req, const char *error, u_u32 swal
     answer.command = req->command;
     answer.line_bytes = req->line_bytes;
     answer.noreply = req->noreply;
-    answer.swallow_bytes = swallow_bytes;
+    answer.discard_bytes = discard_bytes;
     if (!answer.noreply) {
         answer.error = error;
         answer.error_len = (u_u32)strlen(error);
@@ -265,7 +265,7 @@ static enum mc_outcome known(const struct words *words, const u_u8 *end, struct 
 
     if (mc_command_is_meta(req->command)) {
         error = ref_meta(words, req);
-        return error == NULL ? MC_REQUEST : bad(req, error, req->swallow_bytes);
+        return error == NULL ? MC_REQUEST : bad(req, error, req->discard_bytes);
     }
     switch (req->command) {
     case MC_CMD_GET:
@@ -361,5 +361,5 @@ int ref_same(const struct mc_request *a, const struct mc_request *b)
            a->noreply == b->noreply && a->key_len == b->key_len && a->flags == b->flags &&
            a->exptime == b->exptime && a->value_bytes == b->value_bytes && a->cas == b->cas &&
            a->delta == b->delta && a->level == b->level && a->error_len == b->error_len &&
-           a->swallow_bytes == b->swallow_bytes && a->close == b->close;
+           a->discard_bytes == b->discard_bytes && a->close == b->close;
 }

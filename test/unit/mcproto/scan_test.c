@@ -112,7 +112,7 @@ static int has_blank(const u_u8 *at, u_u32 len)
     return has;
 }
 
-/* All lengths, each place, blanks and what is next to them. */
+/* All lengths and positions, blanks and their neighbouring values. */
 static void a_blank_is_seen_anywhere(void **state)
 {
     static const u_u8 others[] = {'!', 0x7f, 0x80, 0xa0, 0xff};

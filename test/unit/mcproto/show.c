@@ -100,7 +100,7 @@ const char *show(enum mc_outcome outcome, const struct mc_request *req, char *ou
         add_meta(&text, &req->meta);
     if (req->error != NULL && req->error_len >= 2 && req->error_len == strlen(req->error))
         add_bytes(&text, "error", (const u_u8 *)req->error, req->error_len - 2);
-    add_number(&text, "swallow", req->swallow_bytes);
+    add_number(&text, "swallow", req->discard_bytes);
     if (req->close)
         add(&text, " close");
     return out;
@@ -128,7 +128,7 @@ const char *show_binary(enum mc_outcome outcome, const struct mc_request *req, c
     if (req->error != NULL && req->error_len > MC_BINARY_HEADER_BYTES)
         add_bytes(&text, "error", binary->error + MC_BINARY_HEADER_BYTES,
                   req->error_len - MC_BINARY_HEADER_BYTES);
-    add_number(&text, "swallow", req->swallow_bytes);
+    add_number(&text, "swallow", req->discard_bytes);
     if (req->close)
         add(&text, " close");
     return out;

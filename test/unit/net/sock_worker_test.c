@@ -31,7 +31,7 @@
 
 static bool by_uring;
 
-/* How a fixture differs from the usual one. */
+/* How a fixture differs from the default one. */
 struct shape {
     uint32_t connections_max;
     uint32_t requests_per_event;
@@ -43,6 +43,7 @@ struct shape {
 
 struct fixture {
     struct cache *cache;
+    struct net_udp_limit *udp_limit;
     struct net_worker *workers[THREADS];
     pthread_t threads[THREADS];
     struct sockaddr_storage addr;
@@ -57,6 +58,7 @@ static void *run(void *worker)
 
 static struct fixture *fixture_shaped(const struct shape *shape)
 {
+    static const uint8_t key[16] = {1};
     struct fixture *f = calloc(1, sizeof(*f));
     struct cache_config cache = {.start_us = net_clock_us(), .start_unix_s = 1700000000};
     struct net_endpoints endpoints = {0};
@@ -95,6 +97,9 @@ static struct fixture *fixture_shaped(const struct shape *shape)
         assert_int_equal(
             net_endpoints_resolve("127.0.0.1", port, NET_ENDPOINT_UDP, &endpoints, error), 0);
     }
+    if (shape->udp)
+        f->udp_limit = net_udp_limit_create(NET_UDP_REPLY_BYTES_MAX, 0, key);
+    config.udp_limit = f->udp_limit;
     f->addr = endpoints.list[0].addr;
     f->addr_len = endpoints.list[0].addr_len;
     for (i = 0; i < THREADS; i++) {
@@ -126,6 +131,7 @@ static void fixture_close(struct fixture *f)
         pthread_join(f->threads[i], NULL);
     for (i = 0; i < THREADS; i++)
         net_worker_close(f->workers[i]);
+    net_udp_limit_destroy(f->udp_limit);
     cache_destroy(f->cache);
     free(f);
 }
@@ -275,7 +281,7 @@ static void test_large_value(void **state)
     close(other);
 }
 
-/* Sends until the server reads no more, while it must serve somebody else; then reads it all. */
+/* Sends until the server stops reading, while it has to serve another client; then reads all. */
 static void never_reading(struct fixture *f, size_t value_len)
 {
     int lazy = client_open(f);
@@ -491,7 +497,7 @@ static void test_unix_socket(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
-/* Deep pipelines of several clients at once: turns are taken, and every reply comes, in order. */
+/* Deep pipelines of several clients: they are served in turns, and all replies come in order. */
 static void test_turns(void **state)
 {
     struct shape shape = {.connections_max = 20, .requests_per_event = 3};
@@ -673,7 +679,7 @@ static void test_stats(void **state)
     close(fd);
 }
 
-/* The end closes whoever is left. */
+/* The end closes all connections. */
 static void test_stop_with_open_connections(void **state)
 {
     struct fixture *f = fixture_open(64);

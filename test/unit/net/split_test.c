@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A worker in two halves whose sessions run on a thread of their own, while the clients and the
- * half with the stack take turns in this one; and what one half finds when it has lagged behind.
- * What the halves do in turns is tested by stack_worker_test.c.
+ * A two-thread worker whose sessions run on their own thread, while the clients and the stack's
+ * side take turns in this one; and an application side that has lagged behind. Both sides in turns
+ * are tested by stack_worker_test.c.
  */
 #include "stack_rig.h"
 
@@ -32,7 +32,7 @@ static void requests_are_answered(void **state)
     }
 }
 
-/* Values by reference: the cookies go to the stack's thread and come back. */
+/* Values by reference: each cookie goes to the stack's thread and comes back. */
 static void large_values_go_both_ways(void **state)
 {
     struct fixture *f = *state;
@@ -50,8 +50,8 @@ static void large_values_go_both_ways(void **state)
     assert_true(net_counter_read(&f->server->split->counters[NET_SPLIT_COMMANDS]) > 40);
 }
 
-/* Credit runs out while the session is blocked; nothing of what was kept is lost or swapped. */
-static void a_client_that_reads_late_gets_all(void **state)
+/* Credit is exhausted while the session is blocked; kept input is neither lost nor reordered. */
+static void a_client_that_reads_late_gets_all_replies(void **state)
 {
     struct fixture *f = *state;
     struct client *lazy = client_open(f);
@@ -73,7 +73,7 @@ static void a_client_that_reads_late_gets_all(void **state)
     wait_for(f, lazy, count * each);
     for (i = 0; i < count; i++)
         assert_memory_equal(lazy->got + (i + 1) * each - 11, "\r\nEND\r\nMN\r\n", 11);
-    assert_true(net_counter_read(&f->server->split->counters[NET_SPLIT_HELD_BACK]) >= 1);
+    assert_true(net_counter_read(&f->server->split->counters[NET_SPLIT_CREDIT_EXHAUSTED]) >= 1);
     free(requests);
 }
 
@@ -99,8 +99,8 @@ static void connections_come_and_go(void **state)
     assert_int_equal(counter(f, NET_STACK_ACCEPTED), CLIENTS_MAX);
 }
 
-/* The end resets whoever is left, and every reference comes back before the sessions are over. */
-static void the_end_comes_in_the_middle_of_replies(void **state)
+/* The end resets all connections, and every reference is released before the sessions end. */
+static void the_worker_ends_in_the_middle_of_replies(void **state)
 {
     struct fixture *f = *state;
     struct client *c = client_open(f);
@@ -115,24 +115,24 @@ static void the_end_comes_in_the_middle_of_replies(void **state)
         client_send(lazy, requests, strlen(requests));
     }
     steps(f, 300);
-    free(requests); /* the clients make no step any more */
+    free(requests); /* the clients send no more */
 }
 
-/* The clients and the stack half alone: the sessions lag. */
+/* Turns of the clients and the stack's side alone: the sessions lag. */
 static void steps_without_sessions(struct fixture *f, unsigned n)
 {
     while (n-- > 0) {
         f->now_us += STEP_US;
         clients_turn(f);
-        net_split_stack_turn(f->server->split, f->now_us);
+        net_stack_turn(f->server, f->now_us);
     }
 }
 
 /*
- * That a part of the last reply is acknowledged, and the next request, come to the sessions
- * together. The session stops, since more may be queued still, and has to ask about the rest.
+ * DRAINED for a part of the last reply and the next request come in one batch. The session stops,
+ * since bytes are still queued, and has to request the next DRAINED.
  */
-static void a_session_that_stops_with_the_news_of_acknowledgments_goes_on(void **state)
+static void a_session_that_stops_behind_drained_is_resumed(void **state)
 {
     struct fixture *f = *state;
     struct client *c = client_open(f);
@@ -142,13 +142,13 @@ static void a_session_that_stops_with_the_news_of_acknowledgments_goes_on(void *
     c->got_len = 0;
     client_send(c, "get v\r\n", 7);
     steps_without_sessions(f, 10);
-    net_split_sessions_turn(f->server->split, f->now_us);
+    net_stack_turn(f->sessions, f->now_us);
     steps_without_sessions(f, 20000);
     assert_int_equal(c->got_len, reply_len);
 
     client_send(c, "get v\r\n", 7);
     steps_without_sessions(f, 10);
-    net_split_sessions_turn(f->server->split, f->now_us);
+    net_stack_turn(f->sessions, f->now_us);
     assert_int_equal(counter(f, NET_STACK_BLOCKED), 1);
     wait_for(f, c, 2 * reply_len);
 }
@@ -158,14 +158,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(requests_are_answered, setup_threaded, teardown),
         cmocka_unit_test_setup_teardown(large_values_go_both_ways, setup_threaded, teardown),
-        cmocka_unit_test_setup_teardown(a_client_that_reads_late_gets_all, setup_threaded,
+        cmocka_unit_test_setup_teardown(a_client_that_reads_late_gets_all_replies, setup_threaded,
                                         teardown),
         cmocka_unit_test_setup_teardown(connections_come_and_go, setup_threaded, teardown),
-        cmocka_unit_test_setup_teardown(the_end_comes_in_the_middle_of_replies, setup_threaded,
+        cmocka_unit_test_setup_teardown(the_worker_ends_in_the_middle_of_replies, setup_threaded,
                                         teardown),
-        cmocka_unit_test_setup_teardown(
-            a_session_that_stops_with_the_news_of_acknowledgments_goes_on, setup_in_turns,
-            teardown),
+        cmocka_unit_test_setup_teardown(a_session_that_stops_behind_drained_is_resumed,
+                                        setup_in_turns, teardown),
     };
 
     rig_threading = NET_THREADING_MERGE;

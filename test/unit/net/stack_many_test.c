@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "net/stack_worker.h"
-#include "nic/spread.h"
+#include "nic/steer.h"
 
 #define PORT 11211
 #define WORKERS 3
@@ -82,7 +82,7 @@ static void open_workers(struct fixture *f, struct nic *nic)
     f->cache = cache_create(&cache, &why);
     if (!f->cache)
         fail_msg("cache_create: %s", why);
-    assert_int_equal(nic_spread_open(&nic, 1, WORKERS, lanes, error), 0);
+    assert_int_equal(nic_steer_open(&nic, 1, WORKERS, lanes, error), 0);
     config.cache = f->cache;
     config.addrs[0].addr = address(1);
     config.addrs[0].prefix_len = 24;
@@ -92,20 +92,20 @@ static void open_workers(struct fixture *f, struct nic *nic)
         f->workers[config.number] = net_stack_worker_open(lanes[config.number], &config, error);
         assert_non_null(f->workers[config.number]);
     }
-    assert_int_equal(net_stack_join(f->cache, f->workers, WORKERS), 0);
+    assert_int_equal(net_stack_link_workers(f->cache, f->workers, WORKERS), 0);
     for (unsigned i = 0; i < WORKERS; i++)
         assert_int_equal(net_stack_begin(worker_of(f, i)), 0);
 }
 
 static struct fixture *fixture_open(void)
 {
-    struct nic_loop_config loop = {0};
+    struct nic_loopback_config loop = {0};
     struct fixture *f = calloc(1, sizeof(*f));
     struct nic *ends[2];
     char error[NIC_ERROR_MAX];
 
     f->now_us = 5000000;
-    assert_int_equal(nic_loop_open(&loop, ends, error), 0);
+    assert_int_equal(nic_loopback_open(&loop, ends, error), 0);
     f->peer = ends[0];
     open_clients(f);
     open_workers(f, ends[1]);
@@ -262,7 +262,7 @@ static void statistics_are_sums(void **state)
     net_stack_fill_ustack(worker_of(f, 0), match, &wanted);
     assert_int_equal(wanted.value, CLIENTS);
     for (i = 0; i < 2; i++) {
-        wanted = (struct wanted){.name = i == 0 ? "lane_given" : "lane_taken"};
+        wanted = (struct wanted){.name = i == 0 ? "lane_forwarded" : "lane_received"};
         net_stack_fill_nic(worker_of(f, 0), match, &wanted);
         *(i == 0 ? &given : &taken) = wanted.value;
     }

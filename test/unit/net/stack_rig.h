@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A stack worker and clients for its tests: a second stack plays the clients on the other end of a
- * link in memory, under a clock that the test moves. The worker may be one in two halves
- * (net/split.h), which then take turns in this thread.
+ * link in memory, under a clock that the test moves. The worker may have two
+ * sides (net/split.h), which then take turns in this thread.
  */
 #ifndef STACK_RIG_H
 #define STACK_RIG_H
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,9 +45,10 @@ struct fixture {
     size_t datagram_len;
     unsigned datagrams;
     struct cache *cache;
+    struct net_udp_limit *udp_limit;
     struct nic *ends[2];               /* ours, the server's */
-    struct net_stack_worker *server;   /* the half with the stack, if there are two */
-    struct net_stack_worker *sessions; /* the half with the sessions, or the same */
+    struct net_stack_worker *server;   /* with two sides, the stack's */
+    struct net_stack_worker *sessions; /* the application's side, or the same */
     struct us_stack *stack;            /* of the clients */
     pthread_t thread;                  /* of the sessions, if rig_threaded */
     void *memory;
@@ -68,7 +70,7 @@ static inline struct us_addr addr4(const uint8_t bytes[4])
 
 /* Of the servers that are opened: main() may choose. */
 static enum net_threading rig_threading;
-static bool rig_threaded; /* the half with the sessions runs on a thread of its own */
+static bool rig_threaded; /* the application's side has its own thread */
 
 /* ---- the link and the two stacks --------------------------------------------------------- */
 
@@ -107,72 +109,65 @@ static inline void *sessions_main(void *worker)
 
 static inline void open_worker(struct fixture *f, const struct net_stack_config *config)
 {
-    struct net_worker *halves[2] = {NULL, NULL};
+    struct net_worker *sides[2] = {NULL, NULL};
     char error[NET_ERROR_MAX];
 
     if (config->threading == NET_THREADING_UNIFIED)
-        halves[0] = halves[1] = net_stack_worker_open(f->ends[1], config, error);
+        sides[0] = sides[1] = net_stack_worker_open(f->ends[1], config, error);
     else
-        net_split_worker_open(f->ends[1], config, halves, error);
-    if (!halves[0])
+        net_split_worker_open(f->ends[1], config, sides, error);
+    if (!sides[0])
         fail_msg("cannot open the worker: %s", error);
-    f->server = (struct net_stack_worker *)halves[0];
-    f->sessions = (struct net_stack_worker *)halves[1];
-    assert_int_equal(net_stack_join(f->cache, halves, 1), 0);
+    f->server = (struct net_stack_worker *)sides[0];
+    f->sessions = (struct net_stack_worker *)sides[1];
+    assert_int_equal(net_stack_link_workers(f->cache, sides, 1), 0);
     if (rig_threaded)
-        assert_int_equal(pthread_create(&f->thread, NULL, sessions_main, halves[1]), 0);
+        assert_int_equal(pthread_create(&f->thread, NULL, sessions_main, sides[1]), 0);
     else
         assert_int_equal(net_stack_begin(f->sessions), 0);
 }
 
-/* Both halves in turn: what comes in is answered. */
+/* Both sides in turn: what comes in is answered. */
 static inline void server_turn(struct fixture *f)
 {
-    if (f->server == f->sessions) {
-        net_stack_turn(f->server, f->now_us);
+    net_stack_turn(f->server, f->now_us);
+    if (f->server == f->sessions)
         return;
-    }
-    net_split_stack_turn(f->server->split, f->now_us);
     if (rig_threaded)
         (void)sched_yield();
     else
-        net_split_sessions_turn(f->server->split, f->now_us);
-    net_split_stack_turn(f->server->split, f->now_us);
+        net_stack_turn(f->sessions, f->now_us);
+    net_stack_turn(f->server, f->now_us);
 }
 
-static inline void thread_end(struct fixture *f)
+/* The sessions end first: until then they need the stack's turns. */
+static inline void sessions_end(struct fixture *f)
 {
-    struct net_split *split = f->server->split;
     void *failed;
+    unsigned i;
 
-    net_worker_stop(&f->sessions->worker);
-    while (atomic_load(&split->sessions_state) != NET_SPLIT_OVER)
+    if (rig_threaded) {
+        net_worker_stop(&f->sessions->worker);
+        while (atomic_load(&f->server->split->app_state) != NET_SPLIT_ENDED)
+            server_turn(f);
+        assert_int_equal(pthread_join(f->thread, &failed), 0);
+        assert_null(failed);
+        return;
+    }
+    for (i = 0; i < 100 && !net_stack_has_ended(f->sessions); i++) {
+        net_stack_abort(f->sessions);
         server_turn(f);
-    assert_int_equal(pthread_join(f->thread, &failed), 0);
-    assert_null(failed);
-    net_split_stack_end(split, f->now_us);
+    }
+    assert_true(net_stack_has_ended(f->sessions));
+    f->sessions->app->end(f->sessions);
 }
 
 /* As at the end of net_worker_run(). */
 static inline void server_end(struct fixture *f)
 {
-    struct net_split *split = f->server->split;
-    unsigned i;
-
-    if (!split) {
-        net_stack_end(f->server, f->now_us);
-        return;
-    }
-    if (rig_threaded) {
-        thread_end(f);
-        return;
-    }
-    net_split_sessions_abort(split);
-    for (i = 0; i < 100 && !net_split_sessions_is_over(split); i++)
-        server_turn(f);
-    assert_true(net_split_sessions_is_over(split));
-    net_split_sessions_end(split);
-    net_split_stack_end(split, f->now_us);
+    if (f->server != f->sessions)
+        sessions_end(f);
+    net_stack_end(f->server, f->now_us);
 }
 
 static inline void open_server(struct fixture *f, const struct shape *shape)
@@ -198,6 +193,9 @@ static inline void open_server(struct fixture *f, const struct shape *shape)
     config.conn_max = shape->connections_max;
     config.buffer_bytes = shape->buffer_bytes;
     config.udp_port = shape->udp_port;
+    if (shape->udp_port > 0)
+        f->udp_limit = net_udp_limit_create(NET_UDP_REPLY_BYTES_MAX, 0, config.secret);
+    config.udp_limit = f->udp_limit;
     config.accept_waits = shape->accept_waits;
     config.idle_timeout_s = shape->idle_timeout_s;
     memset(config.secret, 9, sizeof(config.secret));
@@ -208,12 +206,12 @@ static inline void open_server(struct fixture *f, const struct shape *shape)
 static inline struct fixture *fixture_open(const struct shape *shape)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    struct nic_loop_config loop = {.queue_frames = shape->queue_frames};
+    struct nic_loopback_config loop = {.queue_frames = shape->queue_frames};
     char error[NIC_ERROR_MAX];
 
     f->now_us = 5000000;
-    if (nic_loop_open(&loop, f->ends, error) < 0)
-        fail_msg("nic_loop_open: %s", error);
+    if (nic_loopback_open(&loop, f->ends, error) < 0)
+        fail_msg("nic_loopback_open: %s", error);
     open_clients(f);
     open_server(f, shape);
     return f;
@@ -234,11 +232,12 @@ static inline int teardown(void **state)
 
     assert_null(us_check(f->server->stack));
     server_end(f);
-    assert_true(u_list_is_empty(&f->sessions->open_conns));
+    assert_true(u_list_is_empty(&f->sessions->conns.open));
     assert_null(us_check(f->server->stack));
     if (f->sessions != f->server)
         net_worker_close(&f->sessions->worker);
     net_worker_close(&f->server->worker);
+    net_udp_limit_destroy(f->udp_limit);
     cache_destroy(f->cache);
     nic_close(f->ends[0]);
     for (i = 0; i < f->client_count; i++)

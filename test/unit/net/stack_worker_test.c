@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The stack worker from the wire to the cache and back. No root, no thread, no waiting. With the
- * argument "split" the worker is one in two halves.
+ * argument "split" the worker has two sides (net/split.h).
  */
 #include "stack_rig.h"
 
@@ -62,7 +62,7 @@ static void test_large_values(void **state)
     assert_string_equal(c->got + c->got_len - 5, "END\r\n");
 }
 
-/* A client that asks for much and reads nothing is bounded, disturbs nobody, and loses nothing. */
+/* A client that does not read is bounded, does not disturb others, and loses no reply. */
 static void never_reading(struct fixture *f, size_t value_len)
 {
     struct client *lazy = client_open(f);
@@ -130,7 +130,7 @@ static void half_close(struct fixture *f, bool read_late)
     assert_true(c->eof);
     assert_string_equal(c->got + c->got_len - 7, "\r\nEND\r\n");
     steps(f, 100);
-    assert_true(u_list_is_empty(&f->sessions->open_conns));
+    assert_true(u_list_is_empty(&f->sessions->conns.open));
     free(requests);
 }
 
@@ -155,7 +155,7 @@ static void test_quit(void **state)
     assert_string_equal(c->got, "END\r\n");
     assert_int_equal(us_close(f->stack, c->conn), 0);
     steps(f, 100);
-    assert_true(u_list_is_empty(&f->sessions->open_conns));
+    assert_true(u_list_is_empty(&f->sessions->conns.open));
 }
 
 static void test_too_many_connections(void **state)
@@ -344,8 +344,8 @@ static void test_flood_after_quit(void **state)
     steps(f, 3000);
     assert_null(c->conn);
     assert_int_equal(c->reason, US_CLOSE_RESET);
-    assert_int_equal(counter(f, NET_STACK_ABORTED_FLOOD), 1);
-    assert_true(u_list_is_empty(&f->sessions->open_conns));
+    assert_int_equal(counter(f, NET_STACK_ABORTED_AFTER_END), 1);
+    assert_true(u_list_is_empty(&f->sessions->conns.open));
     free(flood);
 }
 
@@ -365,7 +365,7 @@ static void test_reset_after_request(void **state)
     ask(f, other, "get r\r\n", "VALUE r 0 1\r\n1\r\nEND\r\n");
     us_close(f->stack, other->conn);
     steps(f, 100);
-    assert_true(u_list_is_empty(&f->sessions->open_conns));
+    assert_true(u_list_is_empty(&f->sessions->conns.open));
 }
 
 /* Clients that vanish in the middle of large values, with input on its way and just used. */
@@ -413,12 +413,12 @@ static void test_vanished_client(void **state)
     }
     ask(f, c, "get r\r\n", "END\r\n");
     steps(f, 1000); /* the reply is acknowledged: what follows is silence */
-    for (i = 0; i < 200; i++) {
+    for (i = 0; i < 250; i++) {
         f->now_us += 1000000;
         server_turn(f);
         nic_release(f->ends[0], pkts, nic_rx_burst(f->ends[0], pkts, NIC_BURST_MAX));
     }
-    assert_true(u_list_is_empty(&f->sessions->open_conns));
+    assert_true(u_list_is_empty(&f->sessions->conns.open));
 }
 
 /* Many clients that do not read share a small pool; one that reads is still served. */
@@ -453,7 +453,7 @@ static void test_pool_is_shared(void **state)
     teardown(state);
 }
 
-/* Not even their requests fit into the pool: some of them are reset, and nobody else. */
+/* Their requests do not fit into the pool: some of these clients are reset, and no others. */
 static void test_pool_is_too_small(void **state)
 {
     static const struct shape tiny = {.connections_max = 64, .buffer_bytes = 256 << 10};
@@ -520,7 +520,7 @@ static unsigned long stat_of(const struct client *c, const char *name)
     return strtoul(at + strlen(name), NULL, 10);
 }
 
-/* What was answered at once is counted before a session behind it in the burst tells of it. */
+/* Fast-path requests are counted before a later `stats` of the same burst. */
 static void test_stats_of_the_same_burst(void **state)
 {
     struct fixture *f = *state;
@@ -542,7 +542,7 @@ static void test_stats_of_the_same_burst(void **state)
     assert_int_equal(stat_of(second, "STAT bytes_read ") - read_bytes, 14);
 }
 
-/* The end resets whoever is left, replies and references in flight included. */
+/* The end resets all connections, with replies and references in flight. */
 static void test_end_with_open_connections(void **state)
 {
     struct fixture *f = *state;

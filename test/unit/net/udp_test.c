@@ -20,10 +20,23 @@ struct fixture {
     struct cache_session *session;
     struct net_udp udp;
     struct net_udp_reply reply;
-    char text[NET_UDP_REPLY_MAX + 1]; /* the payload of all datagrams of the last reply */
+    char text[NET_UDP_REPLY_BYTES_MAX + 1]; /* the payload of all datagrams of the last reply */
     size_t len;
     unsigned datagrams;
+    uint64_t source;
+    uint64_t now_us;
 };
+
+/* Other limits than none. */
+static void open_limit(struct fixture *f, uint32_t reply_bytes, uint32_t bytes_per_s)
+{
+    static const uint8_t key[16] = {7};
+
+    net_udp_close(&f->udp);
+    net_udp_limit_destroy(f->udp.limit);
+    assert_int_equal(net_udp_open(&f->udp, net_udp_limit_create(reply_bytes, bytes_per_s, key)), 0);
+    assert_non_null(f->udp.limit);
+}
 
 static int setup(void **state)
 {
@@ -39,7 +52,7 @@ static int setup(void **state)
     assert_non_null(f->cache);
     f->worker = cache_join(f->cache);
     f->session = cache_session_open(f->worker, &peer);
-    assert_int_equal(net_udp_open(&f->udp), 0);
+    open_limit(f, NET_UDP_REPLY_BYTES_MAX, 0);
     f->udp.cache_worker = f->worker;
     *state = f;
     return 0;
@@ -50,6 +63,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
 
     net_udp_close(&f->udp);
+    net_udp_limit_destroy(f->udp.limit);
     cache_session_close(f->session);
     cache_leave(f->worker);
     cache_destroy(f->cache);
@@ -63,6 +77,8 @@ static enum net_udp_result serve(struct fixture *f, const uint8_t header[8], con
 {
     static uint8_t datagram[NET_UDP_REQUEST_MAX];
     uint8_t head[MC_UDP_HEADER_BYTES];
+    const struct net_udp_request asked = {
+        .datagram = datagram, .len = 8 + (uint32_t)len, .source = f->source, .now_us = f->now_us};
     enum net_udp_result result;
     const uint8_t *payload;
     uint32_t payload_len;
@@ -70,10 +86,10 @@ static enum net_udp_result serve(struct fixture *f, const uint8_t header[8], con
     memcpy(datagram, header, 8);
     memcpy(datagram + 8, request, len);
     net_udp_clear(&f->udp);
-    result = net_udp_serve(&f->udp, f->session, datagram, 8 + (uint32_t)len, &f->reply);
+    result = net_udp_serve(&f->udp, f->session, &asked, &f->reply);
     f->len = 0;
     f->datagrams = 0;
-    while (net_udp_next(&f->reply, head, &payload, &payload_len)) {
+    while (net_udp_next_datagram(&f->reply, head, &payload, &payload_len)) {
         assert_in_range(payload_len, 1, 1392);
         assert_memory_equal(head, header, 2);
         assert_int_equal(head[2] << 8 | head[3], f->datagrams);
@@ -146,6 +162,7 @@ static void test_malformed(void **state)
         {0, 1, 0, 0, 1, 1, 0, 0},
     };
     static const uint8_t odd[8] = {0, 1, 0, 7, 0, 1, 9, 9}; /* sequence and reserved don't matter */
+    static const struct net_udp_request cut = {.datagram = odd, .len = 3};
     struct fixture *f = *state;
     size_t i;
 
@@ -154,7 +171,7 @@ static void test_malformed(void **state)
         assert_int_equal(f->len, 0);
     }
     assert_int_equal(serve(f, odd, "", 0), NET_UDP_MALFORMED);
-    assert_int_equal(net_udp_serve(&f->udp, f->session, odd, 3, &f->reply), NET_UDP_MALFORMED);
+    assert_int_equal(net_udp_serve(&f->udp, f->session, &cut, &f->reply), NET_UDP_MALFORMED);
     assert_int_equal(serve(f, odd, "get a\r\n", 7), NET_UDP_SERVED);
     assert_string_equal(f->text, "END\r\n");
 }
@@ -219,18 +236,98 @@ static void test_too_large(void **state)
 
 static void test_room(void **state)
 {
-    static const uint8_t request[] = "\0\1\0\0\0\1\0\0get b\r\n";
+    static const uint8_t datagram[] = "\0\1\0\0\0\1\0\0get b\r\n";
+    static const struct net_udp_request request = {.datagram = datagram, .len = 15};
     struct fixture *f = *state;
     struct net_udp_reply first, second;
 
     net_udp_clear(&f->udp);
-    assert_int_equal(net_udp_serve(&f->udp, f->session, request, 15, &first), NET_UDP_SERVED);
+    assert_int_equal(net_udp_serve(&f->udp, f->session, &request, &first), NET_UDP_SERVED);
     assert_true(net_udp_has_room(&f->udp));
-    assert_int_equal(net_udp_serve(&f->udp, f->session, request, 15, &second), NET_UDP_SERVED);
+    assert_int_equal(net_udp_serve(&f->udp, f->session, &request, &second), NET_UDP_SERVED);
     assert_ptr_equal(second.bytes, first.bytes + 5);
     assert_memory_equal(first.bytes, "END\r\nEND\r\n", 10);
-    f->udp.used = NET_UDP_REPLY_MAX + 1;
+    f->udp.used = NET_UDP_REPLY_BYTES_MAX + 1;
     assert_false(net_udp_has_room(&f->udp));
+}
+
+/* A reply of exactly the limit passes, one byte more does not. */
+static void test_longest_reply(void **state)
+{
+    static const uint8_t header[8] = {0, 9, 0, 0, 0, 1, 0, 0};
+    struct fixture *f = *state;
+
+    store(f, "big", 1000);
+    open_limit(f, 1000 + 27 - 2, 0); /* VALUE big 0 1000, END and line ends */
+    assert_int_equal(serve(f, header, "get big\r\n", 9), NET_UDP_SERVED);
+    assert_int_equal(f->len, 1000 + 27 - 2);
+    open_limit(f, 1000 + 27 - 3, 0);
+    assert_int_equal(serve(f, header, "get big\r\n", 9), NET_UDP_TOO_LARGE);
+    assert_string_equal(f->text, "SERVER_ERROR the reply is too large for UDP\r\n");
+}
+
+/* One source is sent so much and no more; others are not affected, and time passes. */
+static void test_rate_of_a_source(void **state)
+{
+    static const uint8_t header[8] = {0, 9, 0, 0, 0, 1, 0, 0};
+    struct fixture *f = *state;
+    unsigned served = 0, i;
+
+    store(f, "v", 1000);
+    open_limit(f, 64 * 1024, 100 * 1000);
+    f->now_us = 1000000;
+    f->source = 1;
+    for (i = 0; i < 200; i++)
+        served += serve(f, header, "get v\r\n", 7) == NET_UDP_SERVED;
+    assert_in_range(served, 97, 98); /* each has 1023 bytes, a header of 8, less 15 asked with */
+    assert_int_equal(serve(f, header, "get v\r\n", 7), NET_UDP_LIMITED);
+    assert_int_equal(f->len, 0);
+    ask(f, "set v 0 0 1000 noreply\r\n", "");
+
+    /* A reply that is no longer than its request is never withheld, and is served. */
+    ask(f, "set a_key_that_is_long_enough 0 0 2\r\nxy\r\n", "STORED\r\n");
+    f->source = 2;
+    assert_int_equal(serve(f, header, "get v\r\n", 7), NET_UDP_SERVED);
+    f->source = 1;
+    f->now_us += 100 * 1000; /* a tenth of a second: 10,000 bytes */
+    for (served = 0, i = 0; i < 200; i++)
+        served += serve(f, header, "get v\r\n", 7) == NET_UDP_SERVED;
+    assert_in_range(served, 9, 10);
+}
+
+/* The longest reply passes at any rate. */
+static void test_slow_rate(void **state)
+{
+    static const uint8_t header[8] = {0, 9, 0, 0, 0, 1, 0, 0};
+    struct fixture *f = *state;
+
+    store(f, "big", 60000);
+    open_limit(f, 64 * 1024, 1);
+    f->now_us = 1000000;
+    assert_int_equal(serve(f, header, "get big\r\n", 9), NET_UDP_SERVED);
+    assert_int_equal(serve(f, header, "get big\r\n", 9), NET_UDP_LIMITED);
+}
+
+/* An IPv6 source is its network of 64 bits; forged sources drain other buckets than a client's. */
+static void test_sources(void **state)
+{
+    static const uint8_t key[16] = {3};
+    uint8_t one[16] = {0xfd, 1}, other[16] = {0xfd, 1};
+    struct net_udp_limit *limit = net_udp_limit_create(1000, 1000, key);
+    unsigned refused = 0, i;
+    uint8_t ip[4];
+
+    other[15] = 9;
+    assert_true(net_udp_source(true, one) == net_udp_source(true, other));
+    other[7] = 1;
+    assert_true(net_udp_source(true, one) != net_udp_source(true, other));
+    for (i = 0; i < 1000; i++) {
+        memcpy(ip, &i, 4);
+        refused += !net_udp_limit_take(limit, net_udp_source(false, ip), 0, 1000, 5000000);
+    }
+    assert_in_range(refused, 1, 200); /* of 4096 buckets some are met twice */
+    net_udp_limit_destroy(limit);
+    (void)state;
 }
 
 int main(void)
@@ -242,6 +339,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_malformed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_large_replies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_longest_reply, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rate_of_a_source, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_slow_rate, setup, teardown),
+        cmocka_unit_test(test_sources),
         cmocka_unit_test_setup_teardown(test_room, setup, teardown),
     };
 

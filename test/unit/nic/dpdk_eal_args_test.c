@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line for DPDK's environment: what the user says stays, what is left open is filled.
- */
+/* The arguments of EAL: the user's stay, defaults are added for the others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +25,7 @@ static int make(const char *dev, const char *eal, uint64_t huge_bytes)
     return dpdk_eal_args_make(&config, &facts, &args, error);
 }
 
-/* The words after the program's name, with a blank between them. */
+/* The arguments after the program's name, separated by blanks. */
 static const char *words(void)
 {
     static char text[DPDK_EAL_TEXT_MAX + DPDK_EAL_ARGS_MAX];
@@ -61,7 +60,7 @@ static void test_without_huge_pages(void **state)
     assert_string_equal(words(), "--lcores=0@(0-1) --no-telemetry --no-huge -m 96 --no-shconf");
     assert_int_equal(make(NULL, "--no-huge", MANY), 0);
     assert_string_equal(words(), "--no-huge --lcores=0@(0-1) --no-telemetry --no-shconf");
-    /* Who says how much memory there shall be knows what there is. */
+    /* The user's amount of memory is not checked. */
     assert_int_equal(make(NULL, "-m 100", 0), 0);
     assert_string_equal(words(), "-m 100 --lcores=0@(0-1) --no-telemetry --in-memory");
 }

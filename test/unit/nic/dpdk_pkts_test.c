@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The packets of a queue of DPDK: which are lent next, and that none is lost. */
+/* The packets of a DPDK queue: which one is reused next, and that none is lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "nic/dpdk.h"
 #include "nic_testing.h"
 
-/* As many as are received at once, so that none waits inside. */
+/* The size of a receive burst, so that no packet stays in the queue. */
 #define BURST NIC_BURST_MAX
 
 static struct nic *nic;
@@ -32,8 +32,8 @@ static bool is_among(struct us_pkt *const *pkts, unsigned n, const struct us_pkt
     return i < n;
 }
 
-/* A frame that was received is the next to be filled, and nothing of it is left. */
-static void what_is_given_back_is_lent_next(void **state)
+/* A released received frame is reused first, with all fields reset. */
+static void a_released_packet_is_reused_next(void **state)
 {
     struct us_pkt *received[BURST], *empty[BURST], *before[NIC_BURST_MAX];
     unsigned all = pkts_of(nic);
@@ -70,8 +70,8 @@ static void what_is_given_back_is_lent_next(void **state)
     assert_int_equal(pkts_of(nic), all);
 }
 
-/* Sent as it is: what the mbuf had to say of its frame before is not said of this one. */
-static void a_packet_lent_again_asks_the_device_for_nothing(void **state)
+/* A reused mbuf keeps no offload flags of its previous frame. */
+static void a_reused_packet_has_no_offload_flags(void **state)
 {
     struct us_pkt *pkt, *before[NIC_BURST_MAX];
     struct rte_mbuf *mbuf;
@@ -84,7 +84,7 @@ static void a_packet_lent_again_asks_the_device_for_nothing(void **state)
     assert_int_equal(nic_alloc(nic, &pkt, 1), 1);
     assert_ptr_equal(mbuf_of(pkt), mbuf);
     pkt->len = 60;
-    rte_mbuf_refcnt_update(mbuf, 1); /* it outlives the sending, to be looked at */
+    rte_mbuf_refcnt_update(mbuf, 1); /* keeps the mbuf after the send */
     assert_int_equal(nic_tx_burst(nic, &pkt, 1), 1);
     assert_int_equal(mbuf->ol_flags, 0);
     assert_int_equal(mbuf->pkt_len, 60);
@@ -93,22 +93,22 @@ static void a_packet_lent_again_asks_the_device_for_nothing(void **state)
     nic_release(nic, before, NIC_BURST_MAX);
 }
 
-/* What DPDK or others still have a hand in goes back to DPDK. */
-static void others_go_back_to_the_pool(void **state)
+/* Packets that DPDK or others still reference return to the mempool. */
+static void referenced_packets_return_to_the_mempool(void **state)
 {
     unsigned all = pkts_of(nic);
     struct us_pkt *held[3], *lent_next[NIC_BURST_MAX];
     struct rte_mbuf *shared, *chained;
     unsigned i;
 
-    /* First everything that is kept: what is released next would find no room. */
+    /* First takes all kept packets: otherwise there would be no room for released ones. */
     assert_int_equal(nic_alloc(nic, lent_next, NIC_BURST_MAX), NIC_BURST_MAX);
     assert_int_equal(nic_alloc(nic, held, 3), 3);
     shared = mbuf_of(held[0]);
     chained = mbuf_of(held[1]);
     rte_mbuf_refcnt_update(shared, 1);
     assert_int_equal(rte_pktmbuf_chain(chained, mbuf_of(held[2])), 0);
-    nic_release(nic, held, 2); /* the third hangs on the second */
+    nic_release(nic, held, 2); /* the third is chained to the second */
     assert_int_equal(rte_mbuf_refcnt_read(shared), 1);
     nic_release(nic, lent_next, NIC_BURST_MAX);
     assert_int_equal(nic_alloc(nic, lent_next, NIC_BURST_MAX), NIC_BURST_MAX);
@@ -122,15 +122,15 @@ static void others_go_back_to_the_pool(void **state)
     assert_int_equal(pkts_of(nic), all);
 }
 
-static void what_is_kept_counts_as_free(void **state)
+static void kept_packets_count_as_free(void **state)
 {
     struct us_pkt *pkts[NIC_BURST_MAX];
-    uint64_t before = stat_of(nic, "dpdk_pool_lent");
+    uint64_t before = stat_of(nic, "dpdk_pool_in_use");
 
     assert_int_equal(nic_alloc(nic, pkts, NIC_BURST_MAX), NIC_BURST_MAX);
-    assert_int_equal(stat_of(nic, "dpdk_pool_lent"), before + NIC_BURST_MAX);
+    assert_int_equal(stat_of(nic, "dpdk_pool_in_use"), before + NIC_BURST_MAX);
     nic_release(nic, pkts, NIC_BURST_MAX);
-    assert_int_equal(stat_of(nic, "dpdk_pool_lent"), before);
+    assert_int_equal(stat_of(nic, "dpdk_pool_in_use"), before);
 }
 
 static int open_queue(void **state)
@@ -153,10 +153,10 @@ static int close_queue(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_given_back_is_lent_next),
-        cmocka_unit_test(a_packet_lent_again_asks_the_device_for_nothing),
-        cmocka_unit_test(others_go_back_to_the_pool),
-        cmocka_unit_test(what_is_kept_counts_as_free),
+        cmocka_unit_test(a_released_packet_is_reused_next),
+        cmocka_unit_test(a_reused_packet_has_no_offload_flags),
+        cmocka_unit_test(referenced_packets_return_to_the_mempool),
+        cmocka_unit_test(kept_packets_count_as_free),
     };
 
     return cmocka_run_group_tests(tests, open_queue, close_queue);

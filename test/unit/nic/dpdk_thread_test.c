@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads that come and go leave a queue of DPDK all its packets. */
+/* A DPDK queue loses no packets when threads start and end. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,16 +15,16 @@
 
 #define QUEUES 2
 
-/* More than DPDK has numbers for. */
+/* More threads than lcore ids. */
 #define ROUNDS (RTE_MAX_LCORE + 2)
 
 static struct nic *queues[QUEUES];
 
-/* A thread that uses a queue, and before it ends begins another one that uses the next. */
+/* A thread that uses a queue and, before it ends, starts the thread that uses the next queue. */
 struct user {
     unsigned queue;
-    unsigned pkts;     /* that it could have at once */
-    unsigned lcore;    /* DPDK's number of it */
+    unsigned pkts;     /* that it could allocate */
+    unsigned lcore;    /* its lcore id */
     struct user *then; /* null: none */
 };
 
@@ -43,7 +43,7 @@ static void *use(void *arg)
     return NULL;
 }
 
-static void threads_leave_all_packets(void **state)
+static void ended_threads_leave_all_packets(void **state)
 {
     unsigned all = pkts_of(queues[0]);
     unsigned round, i;
@@ -85,7 +85,7 @@ static int close_queues(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads_leave_all_packets)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ended_threads_leave_all_packets)};
 
     return cmocka_run_group_tests(tests, open_queues, close_queues);
 }

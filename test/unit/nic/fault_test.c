@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of the fault device: rates, conservation of frames, bounds of reordering, and that a seed
- * decides everything. Numbered frames go through it in one direction; the other end is a loop.
+ * The fault device: rates, conservation of frames, limits of reordering, and determinism by the
+ * seed. Numbered frames pass through it in one direction; the other end is a loopback end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,10 @@
 
 enum way { TX, RX };
 
-/* What came out, in order. A corrupted frame stands for its number with its bits counted. */
+/*
+ * The received frames in order. A corrupted frame is identified by its number; its wrong bits are
+ * counted.
+ */
 struct outcome {
     uint32_t numbers[DELIVERED_MAX];
     uint8_t wrong_bits[DELIVERED_MAX];
@@ -36,18 +39,18 @@ static struct nic *open_fault(struct nic *lower, const struct nic_fault_config *
 
 static void open_pair(const struct nic_fault_config *config, struct nic **fault, struct nic **peer)
 {
-    struct nic_loop_config loop_config = {0};
+    struct nic_loopback_config loop_config = {0};
     struct nic *ends[2];
     char error[NIC_ERROR_MAX];
 
-    assert_int_equal(nic_loop_open(&loop_config, ends, error), 0);
+    assert_int_equal(nic_loopback_open(&loop_config, ends, error), 0);
     *fault = open_fault(ends[0], config);
     *peer = ends[1];
 }
 
 /*
- * The number in a frame of which one bit may be wrong: frames are sent in order, so the true
- * number is near the one that was sent last, and is that which explains the frame best.
+ * The number of a frame with at most one wrong bit: frames are sent in order, so it is near the
+ * last number, and is the one with the fewest wrong bits.
  */
 static uint32_t best_number(const struct us_pkt *pkt, uint32_t sent, unsigned *bits)
 {
@@ -95,7 +98,7 @@ static uint64_t way_stat(struct nic *fault, enum way way, const char *what)
     return stat_of(fault, name);
 }
 
-/* Sends all frames through, in bursts of changing size, and waits until nothing is held. */
+/* Sends all frames in bursts of varying size, and waits until none is held. */
 static struct outcome *run(const struct nic_fault_config *config, enum way way)
 {
     struct outcome *outcome = calloc(1, sizeof(*outcome));
@@ -116,7 +119,7 @@ static struct outcome *run(const struct nic_fault_config *config, enum way way)
         assert_int_equal(nic_wait(fault, 1000), 0);
         note_frames(outcome, to, sent);
     }
-    assert_int_equal(stat_of(fault, "loop_pool_lent"), 0);
+    assert_int_equal(stat_of(fault, "loop_pool_in_use"), 0);
 
     assert_int_equal(way_stat(fault, way, "frames"), FRAMES);
     outcome->lost = way_stat(fault, way, "lost");
@@ -152,7 +155,7 @@ static void check_conservation(const struct outcome *outcome)
     assert_int_equal(outcome->count, FRAMES - outcome->lost + outcome->duplicated);
 }
 
-/* The position of each frame among those that were not lost, in the order of sending. */
+/* The position of each frame among those not lost, in send order. */
 static void rank_survivors(const struct outcome *outcome, uint32_t ranks[FRAMES])
 {
     uint32_t next_rank = 0;
@@ -166,7 +169,7 @@ static void rank_survivors(const struct outcome *outcome, uint32_t ranks[FRAMES]
             ranks[i] = next_rank++;
 }
 
-/* Nothing is overtaken by more than the next four frames. Returns how many were overtaken. */
+/* No frame is overtaken by more than the next four frames. Returns how many were overtaken. */
 static unsigned check_reordering(const struct outcome *outcome)
 {
     static uint32_t ranks[FRAMES];
@@ -240,7 +243,7 @@ static void each_fault_has_its_rate(void **state)
         }
 }
 
-static void all_lost_means_none_delivered(void **state)
+static void loss_of_all_delivers_none(void **state)
 {
     struct nic_fault_config config = {.seed = 1, .loss_ppm = 1000000};
     struct outcome *outcome = run(&config, TX);
@@ -250,7 +253,7 @@ static void all_lost_means_none_delivered(void **state)
     free(outcome);
 }
 
-static void a_seed_decides_everything(void **state)
+static void faults_are_determined_by_the_seed(void **state)
 {
     struct nic_fault_config config = {11, 50000, 50000, 50000, 10000};
     struct outcome *first, *again, *other, *back;
@@ -269,7 +272,7 @@ static void a_seed_decides_everything(void **state)
     free(other);
 }
 
-/* Every bit of a frame can be hit. */
+/* Every bit of a frame can be flipped. */
 static void corruption_reaches_every_bit(void **state)
 {
     struct nic_fault_config config = {.seed = 3, .corrupt_ppm = 1000000};
@@ -297,8 +300,8 @@ static void corruption_reaches_every_bit(void **state)
     nic_close(peer);
 }
 
-/* No later frame comes, and still nothing waits forever: by polls alone, and by waits alone. */
-static void a_held_frame_is_let_go(void **state)
+/* A held frame is released without later frames: by polls alone, and by waits alone. */
+static void a_held_frame_is_released(void **state)
 {
     struct nic_fault_config config = {.seed = 1, .reorder_ppm = 1000000};
     struct nic *fault, *peer;
@@ -353,8 +356,7 @@ static void wait_is_short_while_frames_are_held(void **state)
     nic_close(peer);
 }
 
-/* A received frame that is ready but did not fit into the last burst: no sleep before it is taken
- */
+/* A received frame that did not fit into the last burst prevents a sleep. */
 static void wait_does_not_sleep_on_ready_frames(void **state)
 {
     struct nic_fault_config config = {.seed = 1, .duplicate_ppm = 1000000};
@@ -377,8 +379,11 @@ static void wait_does_not_sleep_on_ready_frames(void **state)
     nic_close(peer);
 }
 
-/* The lower device takes nothing: the fault device takes a bounded number, and loses none. */
-static void a_slow_device_is_passed_on(void **state)
+/*
+ * While the lower device accepts nothing, the fault device accepts a limited number of frames and
+ * loses none.
+ */
+static void a_full_device_limits_accepted_frames(void **state)
 {
     struct nic_fault_config config = {.seed = 1, .duplicate_ppm = 500000, .reorder_ppm = 500000};
     struct narrow narrow = {.allowance = 0};
@@ -405,7 +410,7 @@ static void a_slow_device_is_passed_on(void **state)
         nic_release(peer, &pkt, 1);
     }
     assert_int_equal(delivered, sent + stat_of(fault, "fault_tx_duplicated"));
-    assert_int_equal(stat_of(fault, "loop_pool_lent"), 0);
+    assert_int_equal(stat_of(fault, "loop_pool_in_use"), 0);
     nic_close(fault);
     nic_close(peer);
 }
@@ -431,7 +436,7 @@ static void without_a_packet_there_is_no_copy(void **state)
     nic_close(peer);
 }
 
-static void close_gives_back_what_is_held(void **state)
+static void close_releases_held_frames(void **state)
 {
     struct nic_fault_config config = {.seed = 1, .duplicate_ppm = 1000000, .reorder_ppm = 1000000};
     struct nic *fault, *peer;
@@ -448,12 +453,12 @@ static void close_gives_back_what_is_held(void **state)
     nic_close(fault);
     while (nic_rx_burst(peer, &pkt, 1) == 1)
         nic_release(peer, &pkt, 1);
-    assert_int_equal(stat_of(peer, "loop_pool_lent"), 0);
+    assert_int_equal(stat_of(peer, "loop_pool_in_use"), 0);
     nic_close(peer);
 }
 
-/* A checksum that the device would fill in after the harm would make it undetectable. */
-static void offloads_that_hide_harm_are_not_offered(void **state)
+/* A checksum offload would hide the fault. */
+static void offloads_that_hide_faults_are_not_offered(void **state)
 {
     struct nic_fault_config config = {.seed = 1, .corrupt_ppm = 1000000};
     struct narrow narrow = {.allowance = 100};
@@ -483,12 +488,12 @@ static void impossible_probabilities_are_refused(void **state)
                                                       {.duplicate_ppm = 1000001},
                                                       {.reorder_ppm = 1000001},
                                                       {.corrupt_ppm = UINT32_MAX}};
-    struct nic_loop_config loop_config = {0};
+    struct nic_loopback_config loop_config = {0};
     struct nic *ends[2];
     char error[NIC_ERROR_MAX];
     unsigned i;
 
-    assert_int_equal(nic_loop_open(&loop_config, ends, error), 0);
+    assert_int_equal(nic_loopback_open(&loop_config, ends, error), 0);
     for (i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
         struct nic *nic = ends[0];
 
@@ -505,16 +510,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_faults_nothing_changes),
         cmocka_unit_test(each_fault_has_its_rate),
-        cmocka_unit_test(all_lost_means_none_delivered),
-        cmocka_unit_test(a_seed_decides_everything),
+        cmocka_unit_test(loss_of_all_delivers_none),
+        cmocka_unit_test(faults_are_determined_by_the_seed),
         cmocka_unit_test(corruption_reaches_every_bit),
-        cmocka_unit_test(a_held_frame_is_let_go),
+        cmocka_unit_test(a_held_frame_is_released),
         cmocka_unit_test(wait_is_short_while_frames_are_held),
         cmocka_unit_test(wait_does_not_sleep_on_ready_frames),
-        cmocka_unit_test(a_slow_device_is_passed_on),
+        cmocka_unit_test(a_full_device_limits_accepted_frames),
         cmocka_unit_test(without_a_packet_there_is_no_copy),
-        cmocka_unit_test(close_gives_back_what_is_held),
-        cmocka_unit_test(offloads_that_hide_harm_are_not_offered),
+        cmocka_unit_test(close_releases_held_frames),
+        cmocka_unit_test(offloads_that_hide_faults_are_not_offered),
         cmocka_unit_test(impossible_probabilities_are_refused),
     };
 

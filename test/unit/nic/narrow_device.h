@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device on top of a loop end that sends no more frames than it is allowed to. */
+/* A device on top of a loopback end with a limit on the frames that it sends. */
 #ifndef NARROW_DEVICE_H
 #define NARROW_DEVICE_H
 
@@ -8,8 +8,8 @@
 struct narrow {
     struct nic nic;
     struct nic *lower;
-    unsigned allowance;     /* frames that tx_burst() will take */
-    unsigned alloc_refused; /* packets that alloc() will not lend */
+    unsigned allowance;     /* frames that tx_burst() will accept */
+    unsigned alloc_refused; /* packets that alloc() withholds */
     uint64_t waited_us;     /* the last argument of wait() */
 };
 
@@ -34,7 +34,7 @@ static inline void narrow_release(struct nic *nic, struct us_pkt **pkts, unsigne
     nic_release(((struct narrow *)nic)->lower, pkts, n);
 }
 
-/* A chain, which a loop does not take, is swallowed. */
+/* A frame of several segments, which a loopback end does not accept, is dropped. */
 static inline unsigned narrow_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
     struct narrow *narrow = (struct narrow *)nic;
@@ -66,7 +66,7 @@ static inline void narrow_close(struct nic *nic)
     nic_close(((struct narrow *)nic)->lower);
 }
 
-/* Makes a link of which `narrow` is one end and *peer the other. Sets no allowance. */
+/* Opens a link with `narrow` as one end and *peer as the other. The limit stays unset. */
 static inline void narrow_open(struct narrow *narrow, struct nic **peer)
 {
     static const struct nic_ops narrow_ops = {.name = "narrow",
@@ -77,11 +77,11 @@ static inline void narrow_open(struct narrow *narrow, struct nic **peer)
                                               .wait = narrow_wait,
                                               .stats = narrow_stats,
                                               .close = narrow_close};
-    struct nic_loop_config config = {0};
+    struct nic_loopback_config config = {0};
     struct nic *ends[2];
     char error[NIC_ERROR_MAX];
 
-    assert_int_equal(nic_loop_open(&config, ends, error), 0);
+    assert_int_equal(nic_loopback_open(&config, ends, error), 0);
     narrow->nic = *ends[0];
     narrow->nic.ops = &narrow_ops;
     narrow->lower = ends[0];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the packet back ends share: numbered frames, counters by name, a pool's
- * packets. */
+/* Shared by the tests of the packet back ends: numbered frames, counters by name, free packets. */
 #ifndef NIC_TESTING_H
 #define NIC_TESTING_H
 
@@ -43,10 +42,9 @@ static inline uint64_t stat_of(struct nic *nic, const char *name)
     return wanted.value;
 }
 
-#define PKTS_MAX 16384 /* more than a pool of the tests has */
+#define PKTS_MAX 16384 /* more packets than any pool of the tests */
 
-/* Takes all the packets that there are and gives them back; returns how many. One thread at a time.
- */
+/* Allocates all packets and releases them. Returns how many there were. One thread at a time. */
 static inline unsigned pkts_of(struct nic *nic)
 {
     static struct us_pkt *pkts[PKTS_MAX + NIC_BURST_MAX];
@@ -61,15 +59,15 @@ static inline unsigned pkts_of(struct nic *nic)
 }
 
 /*
- * The byte at a position of the numbered frame: every bit of a frame is predictable, and frames
- * whose numbers differ in one bit differ in many bytes.
+ * A byte of a numbered frame: every bit is predictable, and frames with numbers that differ in one
+ * bit differ in many bytes.
  */
 static inline uint8_t frame_byte(uint32_t number, uint32_t position)
 {
     return (uint8_t)((number * 2654435761u >> 24) + position * 7 + 5);
 }
 
-/* Fills a packet: 14 bytes in the place of the header, the number, then the pattern. */
+/* Fills a packet: 14 bytes instead of a header, the number, then the pattern. */
 static inline void fill_frame(struct us_pkt *pkt, uint32_t number, uint32_t bytes)
 {
     uint32_t i;
@@ -90,7 +88,7 @@ static inline uint32_t frame_number(const struct us_pkt *pkt)
     return number;
 }
 
-/* How many bits of the frame are not as fill_frame() with this number made them. */
+/* The number of bits that differ from fill_frame() with this number. */
 static inline unsigned wrong_bits(const struct us_pkt *pkt, uint32_t number)
 {
     uint8_t expected[4];
@@ -106,7 +104,7 @@ static inline unsigned wrong_bits(const struct us_pkt *pkt, uint32_t number)
     return wrong;
 }
 
-/* Sends one numbered frame. Returns what tx_burst() returned; a refused packet is released. */
+/* Sends one numbered frame. Returns the result of tx_burst(); a rejected packet is released. */
 static inline unsigned send_frame(struct nic *nic, uint32_t number, uint32_t bytes)
 {
     struct us_pkt *pkt;

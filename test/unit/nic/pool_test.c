@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of the packet pool: what is lent, what comes back, and what stops the process. */
+/* The packet pool: allocation, release, and assertions on misuse. */
 #include "nic/pool.h"
 
 #include <signal.h>
@@ -9,25 +9,25 @@
 
 #include "nic_testing.h"
 
-static void lends_all_and_counts_exhaustion(void **state)
+static void allocates_all_and_counts_exhaustion(void **state)
 {
     struct nic_pool *pool = nic_pool_create(5, 1500);
     struct us_pkt *pkts[8];
 
     assert_non_null(pool);
-    assert_int_equal(nic_pool_lent(pool), 0);
-    assert_int_equal(nic_pool_take(pool, pkts, 0), 0);
-    assert_int_equal(nic_pool_take(pool, pkts, 3), 3);
+    assert_int_equal(nic_pool_in_use(pool), 0);
+    assert_int_equal(nic_pool_alloc(pool, pkts, 0), 0);
+    assert_int_equal(nic_pool_alloc(pool, pkts, 3), 3);
     assert_int_equal(nic_pool_exhausted(pool), 0);
-    assert_int_equal(nic_pool_take(pool, pkts + 3, 5), 2);
+    assert_int_equal(nic_pool_alloc(pool, pkts + 3, 5), 2);
     assert_int_equal(nic_pool_exhausted(pool), 1);
-    assert_int_equal(nic_pool_take(pool, pkts + 5, 1), 0);
+    assert_int_equal(nic_pool_alloc(pool, pkts + 5, 1), 0);
     assert_int_equal(nic_pool_exhausted(pool), 2);
-    assert_int_equal(nic_pool_lent(pool), 5);
-    nic_pool_give(pool, pkts, 5);
-    assert_int_equal(nic_pool_lent(pool), 0);
-    assert_int_equal(nic_pool_take(pool, pkts, 5), 5);
-    nic_pool_give(pool, pkts, 5);
+    assert_int_equal(nic_pool_in_use(pool), 5);
+    nic_pool_release(pool, pkts, 5);
+    assert_int_equal(nic_pool_in_use(pool), 0);
+    assert_int_equal(nic_pool_alloc(pool, pkts, 5), 5);
+    nic_pool_release(pool, pkts, 5);
     nic_pool_destroy(pool);
 }
 
@@ -40,7 +40,7 @@ static void packets_are_apart_and_have_room(void **state)
     for (i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
         struct nic_pool *pool = nic_pool_create(7, mtus[i]);
 
-        assert_int_equal(nic_pool_take(pool, pkts, 7), 7);
+        assert_int_equal(nic_pool_alloc(pool, pkts, 7), 7);
         for (j = 0; j < 7; j++) {
             assert_true(pkts[j]->room > mtus[i] + NIC_ETH_HEADER_BYTES + 4);
             memset(pkts[j]->data - NIC_POOL_HEADROOM_BYTES, (int)j,
@@ -50,19 +50,19 @@ static void packets_are_apart_and_have_room(void **state)
             assert_int_equal(pkts[j]->data[-NIC_POOL_HEADROOM_BYTES], j);
             assert_int_equal(pkts[j]->data[pkts[j]->room - 1], j);
         }
-        nic_pool_give(pool, pkts, 7);
+        nic_pool_release(pool, pkts, 7);
         nic_pool_destroy(pool);
     }
 }
 
-static void a_used_packet_comes_back_as_new(void **state)
+static void a_reused_packet_is_reset(void **state)
 {
     struct nic_pool *pool = nic_pool_create(1, 1500);
     struct us_pkt *pkt;
     u_u8 *data;
     u_u32 room;
 
-    nic_pool_take(pool, &pkt, 1);
+    nic_pool_alloc(pool, &pkt, 1);
     data = pkt->data;
     room = pkt->room;
     pkt->data += 14;
@@ -71,15 +71,15 @@ static void a_used_packet_comes_back_as_new(void **state)
     pkt->flags = US_PKT_TX_L4_CSUM;
     pkt->next_seg = pkt;
     pkt->tso_mss = 1;
-    nic_pool_give(pool, &pkt, 1);
-    nic_pool_take(pool, &pkt, 1);
+    nic_pool_release(pool, &pkt, 1);
+    nic_pool_alloc(pool, &pkt, 1);
     assert_ptr_equal(pkt->data, data);
     assert_int_equal(pkt->room, room);
     assert_int_equal(pkt->len, 0);
     assert_int_equal(pkt->flags, 0);
     assert_int_equal(pkt->tso_mss, 0);
     assert_null(pkt->next_seg);
-    nic_pool_give(pool, &pkt, 1);
+    nic_pool_release(pool, &pkt, 1);
     nic_pool_destroy(pool);
 }
 
@@ -88,9 +88,9 @@ static void give_twice(void)
     struct nic_pool *pool = nic_pool_create(2, 1500);
     struct us_pkt *pkts[2];
 
-    nic_pool_take(pool, pkts, 2);
-    nic_pool_give(pool, pkts, 1);
-    nic_pool_give(pool, pkts, 1);
+    nic_pool_alloc(pool, pkts, 2);
+    nic_pool_release(pool, pkts, 1);
+    nic_pool_release(pool, pkts, 1);
 }
 
 static void give_to_another_pool(void)
@@ -99,11 +99,11 @@ static void give_to_another_pool(void)
     struct nic_pool *other = nic_pool_create(2, 1500);
     struct us_pkt *pkt;
 
-    nic_pool_take(pool, &pkt, 1);
-    nic_pool_give(other, &pkt, 1);
+    nic_pool_alloc(pool, &pkt, 1);
+    nic_pool_release(other, &pkt, 1);
 }
 
-/* Runs a misuse in a child, which must not survive it. */
+/* Runs a misuse in a child process, which must be killed by the assertion. */
 static void assert_stops(void (*misuse)(void))
 {
     int status = 0;
@@ -132,9 +132,9 @@ static void double_release_stops_the_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lends_all_and_counts_exhaustion),
+        cmocka_unit_test(allocates_all_and_counts_exhaustion),
         cmocka_unit_test(packets_are_apart_and_have_room),
-        cmocka_unit_test(a_used_packet_comes_back_as_new),
+        cmocka_unit_test(a_reused_packet_is_reset),
         cmocka_unit_test(double_release_stops_the_process),
     };
 

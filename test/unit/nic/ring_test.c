@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ring between two threads: order, bounds, wrap-around, and both sides at once. */
+/* The ring between two threads: order, capacity, wrap-around, and concurrent use. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -17,7 +17,7 @@ static struct nic_ring *create(uint32_t capacity)
     return ring;
 }
 
-static void words_come_in_order_and_the_capacity_holds(void **state)
+static void words_arrive_in_order_within_the_capacity(void **state)
 {
     struct nic_ring *ring = create(8);
     uintptr_t words[16];
@@ -62,7 +62,7 @@ static void counters_wrap(void **state)
     free(ring);
 }
 
-/* Each word points at a number that was written just before: the ring has to carry it over. */
+/* Each word points at a number written just before, which the consumer must see. */
 static uintptr_t numbers[WORDS];
 
 static void *produce(void *arg)
@@ -107,7 +107,7 @@ static void two_threads_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_come_in_order_and_the_capacity_holds),
+        cmocka_unit_test(words_arrive_in_order_within_the_capacity),
         cmocka_unit_test(counters_wrap),
         cmocka_unit_test(two_threads_agree),
     };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The hash against the published vectors of receive side scaling, and what of a frame is hashed.
- */
+/* The hash against the published RSS vectors, and which fields of a frame are hashed. */
 #include <arpa/inet.h>
 
 #include "base/prng.h"
@@ -76,70 +74,106 @@ static void published_vectors(void **state)
     }
 }
 
-static void the_short_way_is_the_long_way_with_our_key(void **state)
+static void choose_key(unsigned seed)
 {
-    struct u_prng prng;
+    uint8_t secret[NIC_RSS_SECRET_BYTES] = {(uint8_t)seed, (uint8_t)(seed >> 8)};
+
+    nic_rss_key_choose(secret);
+}
+
+static void compare_with_toeplitz(struct u_prng *prng)
+{
     unsigned i, n;
 
-    u_prng_seed(&prng, 1);
     for (n = 0; n < 2000; n++) {
         struct nic_rss_flow flow = {.is_ip6 = n & 1, .has_ports = n & 2};
 
         for (i = 0; i < 16; i++) {
-            flow.from.addr[i] = (uint8_t)u_prng_next(&prng);
-            flow.to.addr[i] = (uint8_t)u_prng_next(&prng);
+            flow.from.addr[i] = (uint8_t)u_prng_next(prng);
+            flow.to.addr[i] = (uint8_t)u_prng_next(prng);
         }
-        flow.from.port = (uint16_t)u_prng_next(&prng);
-        flow.to.port = (uint16_t)u_prng_next(&prng);
+        flow.from.port = (uint16_t)u_prng_next(prng);
+        flow.to.port = (uint16_t)u_prng_next(prng);
         assert_int_equal(nic_rss_hash(&flow), hash_input(nic_rss_key, &flow));
     }
 }
 
-/* The value is part of what devices are programmed with: it does not change by accident. */
-static void our_key_gives_known_hashes(void **state)
+static void the_hash_is_toeplitz_with_the_key_in_use(void **state)
 {
-    struct nic_rss_flow flow = {.has_ports = true,
-                                .from = {.addr = {10, 100, 0, 10}, .port = 40000},
-                                .to = {.addr = {10, 100, 0, 20}, .port = 11211}};
+    struct u_prng prng;
+    unsigned seed;
 
-    assert_int_equal(nic_rss_hash(&flow), 0xf37bf37b);
-}
-
-static void both_directions_hash_alike(void **state)
-{
-    unsigned i;
-
-    for (i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
-        struct nic_rss_flow flow = vector_flow(i);
-        struct nic_rss_flow back = flow;
-
-        back.from = flow.to;
-        back.to = flow.from;
-        flow.has_ports = back.has_ports = true;
-        assert_int_equal(nic_rss_hash(&flow), nic_rss_hash(&back));
+    u_prng_seed(&prng, 1);
+    compare_with_toeplitz(&prng); /* before nic_rss_key_choose() */
+    for (seed = 0; seed < 10; seed++) {
+        choose_key(seed);
+        compare_with_toeplitz(&prng);
     }
 }
 
-/* 128 connections of one client get to every lane, none more than twice as often as its share. */
-static void connections_spread_over_lanes(void **state)
+static struct nic_rss_flow client_flow(bool is_ip6)
 {
-    struct nic_rss_flow flow = {.has_ports = true,
+    struct nic_rss_flow flow = {.is_ip6 = is_ip6,
+                                .has_ports = true,
                                 .from = {.addr = {192, 168, 7, 1}},
                                 .to = {.addr = {192, 168, 7, 2}, .port = 11211}};
-    unsigned lanes, i;
 
-    for (lanes = 2; lanes <= 16; lanes++) {
-        unsigned counts[16] = {0};
+    return flow;
+}
 
-        for (i = 0; i < 128; i++) {
-            flow.from.port = (uint16_t)(32768 + i);
-            counts[nic_rss_lane(nic_rss_hash(&flow), lanes)]++;
+/* With any key, one client's connections are distributed over the lanes as the table is. */
+static void connections_spread_over_lanes(void **state)
+{
+    unsigned seed, lanes, i;
+
+    for (seed = 0; seed < 200; seed++) {
+        struct nic_rss_flow flow = client_flow(seed & 1);
+
+        choose_key(seed);
+        for (lanes = 2; lanes <= 16; lanes++) {
+            unsigned counts[16] = {0};
+
+            for (i = 0; i < 128; i++) {
+                flow.from.port = (uint16_t)(32768 + i);
+                counts[nic_rss_lane(nic_rss_hash(&flow), lanes)]++;
+            }
+            for (i = 0; i < lanes; i++)
+                assert_in_range(counts[i], 128 / lanes, 128 / lanes + 1);
         }
-        for (i = 0; i < lanes; i++) {
-            assert_true(counts[i] > 0);
-            assert_true(counts[i] * lanes <= 256);
+        for (i = 0; i < 4; i++) { /* likewise for a few consecutive ports */
+            flow.from.port = (uint16_t)(40000 + i);
+            lanes |= 1u << (16 + nic_rss_lane(nic_rss_hash(&flow), 4));
         }
+        assert_int_equal(lanes >> 16, 15);
     }
+}
+
+/* Connections chosen to share a lane with one key are distributed with another key. */
+static void a_peer_cannot_choose_its_lane(void **state)
+{
+    unsigned worst = 0;
+    unsigned seed;
+
+    for (seed = 1; seed < 100; seed++) {
+        struct nic_rss_flow flows[200];
+        unsigned counts[4] = {0};
+        unsigned n = 0, i;
+
+        choose_key(0);
+        for (i = 0; n < 200; i++) {
+            struct nic_rss_flow flow = client_flow(i & 1);
+
+            flow.from.port = (uint16_t)(1024 + i / 2);
+            if (nic_rss_lane(nic_rss_hash(&flow), 4) == 0)
+                flows[n++] = flow;
+        }
+        choose_key(seed);
+        for (i = 0; i < 200; i++)
+            counts[nic_rss_lane(nic_rss_hash(&flows[i]), 4)]++;
+        for (i = 0; i < 4; i++)
+            worst = counts[i] > worst ? counts[i] : worst;
+    }
+    assert_true(worst < 180);
 }
 
 /* ---- frames ------------------------------------------------------------------------------ */
@@ -170,7 +204,7 @@ static void start(unsigned ether_type)
     put16(ether_type);
 }
 
-/* 10.0.0.1 to 10.0.0.2 or the other way. `words` are extra words of header. */
+/* 10.0.0.1 to 10.0.0.2 or in reverse. `words` are additional 32-bit words of header. */
 static void put_ip4(unsigned protocol, unsigned fragment, bool back, unsigned words)
 {
     uint8_t ip[60] = {(uint8_t)(0x45 + words)};
@@ -247,7 +281,7 @@ static void tcp_and_udp_have_ports(void **state)
     put_ports(1000, 2000);
     expect_flow(1, 2, 1000, 2000);
     start(0x0800);
-    put_ip4(47, 0, false, 0); /* GRE: no ports that we know */
+    put_ip4(47, 0, false, 0); /* GRE: no ports */
     put_ports(1, 2);
     expect_flow(1, 2, 0, 0);
 }
@@ -272,7 +306,7 @@ static void a_tag_and_extension_headers_are_skipped(void **state)
     expect_flow(1, 2, 9, 10);
 }
 
-static void fragments_are_told(void **state)
+static void fragments_are_classified(void **state)
 {
     static const uint8_t first[8] = {6, 0, 0, 1};
     static const uint8_t atomic[8] = {6, 0, 0, 0};
@@ -296,7 +330,7 @@ static void fragments_are_told(void **state)
     expect_flow(1, 2, 1000, 2000);
 }
 
-static void an_error_goes_where_its_flow_goes(void **state)
+static void an_icmp_error_goes_to_the_lane_of_its_flow(void **state)
 {
     static const uint8_t too_big4[8] = {3, 4};
     static const uint8_t too_big6[8] = {2, 0};
@@ -308,13 +342,13 @@ static void an_error_goes_where_its_flow_goes(void **state)
     put(too_big4, 8);
     put_ip4(6, 0, true, 0);
     put_ports(11211, 4000);
-    expect_flow(2, 1, 11211, 4000);
+    expect_flow(1, 2, 4000, 11211);
     start(0x86dd);
     put_ip6(58, false);
     put(too_big6, 8);
     put_ip6(6, true);
     put_ports(11211, 4000);
-    expect_flow(2, 1, 11211, 4000);
+    expect_flow(1, 2, 4000, 11211);
     start(0x0800);
     put_ip4(1, 0, false, 0);
     put(echo4, 8);
@@ -323,7 +357,7 @@ static void an_error_goes_where_its_flow_goes(void **state)
     put_ip6(58, false);
     put(echo6, 8);
     expect_flow(1, 2, 0, 0);
-    start(0x0800); /* a router that quotes nothing of use: the addresses of the message decide */
+    start(0x0800); /* a quote without ports: the addresses of the message are used */
     put_ip4(1, 0, false, 0);
     put(too_big4, 8);
     put16(0x4500);
@@ -337,18 +371,18 @@ static void discovery_is_for_all(void **state)
 
     start(0x0806);
     put16(1);
-    expect_kind(NIC_RSS_ALL);
+    expect_kind(NIC_RSS_BROADCAST);
     for (i = 0; i < sizeof(types); i++) {
         uint8_t icmp[8] = {types[i]};
 
         start(0x86dd);
         put_ip6(58, false);
         put(icmp, sizeof(icmp));
-        expect_kind(NIC_RSS_ALL);
+        expect_kind(NIC_RSS_BROADCAST);
     }
 }
 
-static void what_is_malformed_is_nobodys(void **state)
+static void malformed_frames_have_no_flow(void **state)
 {
     struct nic_rss_flow flow;
 
@@ -371,12 +405,14 @@ static void what_is_malformed_is_nobodys(void **state)
     expect_kind(NIC_RSS_OTHER);
     start(0x0800);
     put_ip4(6, 0, false, 0);
-    put16(1000); /* cut within the ports */
+    put16(1000); /* truncated within the ports */
     assert_int_equal(classify(&flow), NIC_RSS_FLOW);
     assert_false(flow.has_ports);
 }
 
-/* Every length of every frame above, and noise: nothing is read beyond the end (ASan watches). */
+/*
+ * Every length of every frame above, and random bytes: no read beyond the end (AddressSanitizer).
+ */
 static void nothing_is_read_beyond_the_end(void **state)
 {
     struct u_prng prng;
@@ -406,16 +442,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_vectors),
-        cmocka_unit_test(the_short_way_is_the_long_way_with_our_key),
-        cmocka_unit_test(our_key_gives_known_hashes),
-        cmocka_unit_test(both_directions_hash_alike),
+        cmocka_unit_test(the_hash_is_toeplitz_with_the_key_in_use),
         cmocka_unit_test(connections_spread_over_lanes),
+        cmocka_unit_test(a_peer_cannot_choose_its_lane),
         cmocka_unit_test(tcp_and_udp_have_ports),
         cmocka_unit_test(a_tag_and_extension_headers_are_skipped),
-        cmocka_unit_test(fragments_are_told),
-        cmocka_unit_test(an_error_goes_where_its_flow_goes),
+        cmocka_unit_test(fragments_are_classified),
+        cmocka_unit_test(an_icmp_error_goes_to_the_lane_of_its_flow),
         cmocka_unit_test(discovery_is_for_all),
-        cmocka_unit_test(what_is_malformed_is_nobodys),
+        cmocka_unit_test(malformed_frames_have_no_flow),
         cmocka_unit_test(nothing_is_read_beyond_the_end),
     };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of the TAP device against the kernel, in a network namespace of this process alone. Where
- * that is not permitted, all but the tests of error messages are skipped, and the reason is told.
+ * The TAP device against the kernel, in a network namespace of this process. Where that is not
+ * permitted, all tests but those of error messages are skipped with the reason.
  */
 #define _GNU_SOURCE /* unshare */
 
@@ -34,7 +34,7 @@ static const char *skip_reason; /* null: the tests can run */
 static const struct nic_tap_config base_config = {
     .name = DEVICE, .host_addr = {10, 99, 0, 1}, .host_prefix_len = 24};
 
-/* A kernel that lets us have a namespace may still refuse us a device in it. */
+/* A kernel that allows the namespace may still not allow a device in it. */
 static int enter_own_namespace(void **state)
 {
     static char reason[NIC_ERROR_MAX];
@@ -192,7 +192,7 @@ static void close_removes_the_device(void **state)
     }
 }
 
-static void death_removes_the_device(void **state)
+static void the_end_of_the_process_removes_the_device(void **state)
 {
     int status = 0, tries;
     pid_t pid;
@@ -200,7 +200,7 @@ static void death_removes_the_device(void **state)
     need_device();
     pid = fork();
     if (pid == 0) {
-        static struct nic *nic; /* in sight of leak checkers */
+        static struct nic *nic; /* reachable for leak checkers */
         char error[NIC_ERROR_MAX];
 
         if (nic_tap_open(&base_config, 1, &nic, error) < 0)
@@ -215,7 +215,7 @@ static void death_removes_the_device(void **state)
     assert_int_equal(if_nametoindex(DEVICE), 0);
 }
 
-static void the_host_asks_for_our_address(void **state)
+static void the_host_sends_arp_for_the_address(void **state)
 {
     static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
     static const uint8_t asked[4] = {10, 99, 0, 20};
@@ -233,11 +233,11 @@ static void the_host_asks_for_our_address(void **state)
     nic_release(nic, &pkt, 1);
     assert_true(stat_of(nic, "tap_rx_frames") >= 1);
     assert_true(stat_of(nic, "tap_rx_bytes") >= 42);
-    assert_int_equal(stat_of(nic, "tap_pool_lent"), 0);
+    assert_int_equal(stat_of(nic, "tap_pool_in_use"), 0);
     nic_close(nic);
 }
 
-/* Checksums are finished by the host, and one frame is one read, up to the MTU. */
+/* The host completes checksums, and one read returns one frame, up to the MTU. */
 static void frames_of_the_host_are_complete(void **state)
 {
     enum { PAYLOAD = 9000 - 28 };
@@ -272,7 +272,7 @@ static void frames_of_the_host_are_complete(void **state)
     nic_close(nic);
 }
 
-/* A link that nobody uses is silent: no IPv6 announcements. */
+/* An unused link is silent: no IPv6 announcements. */
 static void an_unused_link_is_silent(void **state)
 {
     struct nic *nic;
@@ -339,7 +339,7 @@ static void our_frames_reach_the_host_in_order(void **state)
     close(sock);
     assert_int_equal(stat_of(nic, "tap_tx_frames"), NIC_BURST_MAX);
     assert_int_equal(stat_of(nic, "tap_tx_drops"), 0);
-    assert_int_equal(stat_of(nic, "tap_pool_lent"), 0);
+    assert_int_equal(stat_of(nic, "tap_pool_in_use"), 0);
     nic_close(nic);
 }
 
@@ -362,7 +362,7 @@ static void refused_frames_are_dropped_and_counted(void **state)
     set_up(DEVICE, 1);
     assert_int_equal(send_frame(nic, 2, 60), 1);
     assert_int_equal(stat_of(nic, "tap_tx_frames"), 1);
-    assert_int_equal(stat_of(nic, "tap_pool_lent"), 0);
+    assert_int_equal(stat_of(nic, "tap_pool_in_use"), 0);
     nic_close(nic);
 }
 
@@ -463,7 +463,7 @@ static void a_signal_handler_may_wake(void **state)
     nic_close(nic);
 }
 
-/* Removes the device with the administrator's program. Returns whether that worked. */
+/* Removes the device with `ip link del`. Returns whether that worked. */
 static bool remove_device(void)
 {
     int status = -1;
@@ -538,7 +538,7 @@ static void assert_refused(const struct nic_tap_config *config, const char *phra
         fail_msg("not the expected message: %s", error);
 }
 
-/* The device lives until its last queue is closed, and each queue sends for itself. */
+/* The device exists until its last queue is closed, and each queue sends independently. */
 static void a_device_has_several_queues(void **state)
 {
     char error[NIC_ERROR_MAX] = "";
@@ -615,8 +615,8 @@ static void an_impossible_address_is_refused(void **state)
     assert_int_equal(if_nametoindex(DEVICE), 0);
 }
 
-/* As nobody: /dev/net/tun is closed to it, or creating the device is. */
-static void without_rights_it_says_what_is_needed(void **state)
+/* As user nobody: opening /dev/net/tun, or creating the device, is not permitted. */
+static void error_without_privileges_says_what_is_needed(void **state)
 {
     int status = 0;
     pid_t pid;
@@ -638,7 +638,7 @@ static void without_rights_it_says_what_is_needed(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void without_descriptors_nothing_stays(void **state)
+static void failure_without_descriptors_leaves_nothing(void **state)
 {
     struct rlimit before, few;
     int last;
@@ -668,8 +668,8 @@ int main(void)
         cmocka_unit_test(bad_configurations_are_refused),
         cmocka_unit_test(configures_the_host_side),
         cmocka_unit_test(close_removes_the_device),
-        cmocka_unit_test(death_removes_the_device),
-        cmocka_unit_test(the_host_asks_for_our_address),
+        cmocka_unit_test(the_end_of_the_process_removes_the_device),
+        cmocka_unit_test(the_host_sends_arp_for_the_address),
         cmocka_unit_test(frames_of_the_host_are_complete),
         cmocka_unit_test(an_unused_link_is_silent),
         cmocka_unit_test(our_frames_reach_the_host_in_order),
@@ -684,8 +684,8 @@ int main(void)
         cmocka_unit_test(a_device_has_several_queues),
         cmocka_unit_test(a_name_in_use_is_refused),
         cmocka_unit_test(an_impossible_address_is_refused),
-        cmocka_unit_test(without_rights_it_says_what_is_needed),
-        cmocka_unit_test(without_descriptors_nothing_stays),
+        cmocka_unit_test(error_without_privileges_says_what_is_needed),
+        cmocka_unit_test(failure_without_descriptors_leaves_nothing),
     };
 
     return cmocka_run_group_tests(tests, enter_own_namespace, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of the trace: the file is read back and compared with the frames that passed. */
+/* The trace: the file is read back and compared with the frames. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,11 +38,11 @@ static int remove_path(void **state)
 
 static void open_traced(unsigned queue_frames, uint32_t mtu, struct nic **traced, struct nic **peer)
 {
-    struct nic_loop_config config = {.mtu = mtu, .queue_frames = queue_frames};
+    struct nic_loopback_config config = {.mtu = mtu, .queue_frames = queue_frames};
     struct nic *ends[2];
     char error[NIC_ERROR_MAX] = "";
 
-    assert_int_equal(nic_loop_open(&config, ends, error), 0);
+    assert_int_equal(nic_loopback_open(&config, ends, error), 0);
     *traced = ends[0];
     assert_int_equal(nic_trace_open(traced, 1, path, error), 0);
     assert_string_equal(error, "");
@@ -144,23 +144,23 @@ static void records_both_directions(void **state)
     close_pcap(&file);
 }
 
-/* What the queues record goes into one file, each one's in order. */
+/* All queues write to one file, each in order. */
 static void queues_share_the_file(void **state)
 {
-    struct nic_loop_config config = {0};
+    struct nic_loopback_config config = {0};
     struct nic *queues[2];
     struct pcap_file file;
     char error[NIC_ERROR_MAX] = "";
     uint32_t i;
 
-    assert_int_equal(nic_loop_open(&config, queues, error), 0);
+    assert_int_equal(nic_loopback_open(&config, queues, error), 0);
     assert_int_equal(nic_trace_open(queues, 2, path, error), 0);
     for (i = 0; i < 3; i++)
         assert_int_equal(send_frame(queues[0], i, 60), 1);
     for (i = 3; i < 5; i++)
         assert_int_equal(send_frame(queues[1], i, 60), 1);
     nic_wait(queues[0], 0);
-    nic_close(queues[0]); /* the other one writes on */
+    nic_close(queues[0]); /* the other one continues */
     nic_close(queues[1]);
     open_pcap(&file, 1500);
     for (i = 0; i < 5; i++)
@@ -250,7 +250,7 @@ static void a_chain_is_recorded_as_one_frame(void **state)
     close_pcap(&file);
 }
 
-/* What has been seen is in the file as soon as the loop sleeps or idles. */
+/* Recorded frames are in the file as soon as the thread sleeps or idles. */
 static void flushes_when_idle(void **state)
 {
     struct nic *traced, *peer;
@@ -273,8 +273,10 @@ static void flushes_when_idle(void **state)
     nic_close(peer);
 }
 
-/* The disk is full after 10000 bytes: the file ends with a whole record, traffic goes on. */
-static void a_full_disk_ends_the_trace_only(void **state)
+/*
+ * The disk is full after 10000 bytes: the file ends with a complete record, and traffic continues.
+ */
+static void a_full_disk_ends_only_the_trace(void **state)
 {
     struct rlimit before, limit;
     struct nic *traced, *peer;
@@ -318,19 +320,52 @@ static void a_full_disk_ends_the_trace_only(void **state)
 static void a_path_that_cannot_be_written_is_refused(void **state)
 {
     static const char *const paths[] = {"/nonexistent/trace.pcap", "/", "/dev/full"};
-    struct nic_loop_config config = {0};
+    struct nic_loopback_config config = {0};
     struct nic *ends[2];
     unsigned i;
 
     for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         char error[NIC_ERROR_MAX] = "";
 
-        assert_int_equal(nic_loop_open(&config, ends, error), 0);
+        assert_int_equal(nic_loopback_open(&config, ends, error), 0);
         assert_int_equal(nic_trace_open(ends, 1, paths[i], error), -1);
         assert_non_null(strstr(error, paths[i]));
         nic_close(ends[0]); /* still ours */
         nic_close(ends[1]);
     }
+}
+
+/* As root in another user's directory: neither a symbolic link nor a second name is opened. */
+static void a_link_is_not_followed(void **state)
+{
+    struct nic_loopback_config config = {0};
+    struct nic *ends[2];
+    char error[NIC_ERROR_MAX], victim[64], text[8] = "";
+    FILE *file;
+    unsigned i;
+
+    snprintf(victim, sizeof(victim), "%s.victim", path);
+    file = fopen(victim, "w");
+    assert_non_null(file);
+    assert_true(fputs("precious", file) >= 0);
+    fclose(file);
+    assert_int_equal(nic_loopback_open(&config, ends, error), 0);
+    for (i = 0; i < 2; i++) {
+        struct nic *traced = ends[0];
+
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(i == 0 ? symlink(victim, path) : link(victim, path), 0);
+        assert_int_equal(nic_trace_open(&traced, 1, path, error), -1);
+        assert_non_null(strstr(error, i == 0 ? "symbolic link" : "second name"));
+    }
+    file = fopen(victim, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof(text), file));
+    fclose(file);
+    assert_string_equal(text, "preciou");
+    unlink(victim);
+    nic_close(ends[0]);
+    nic_close(ends[1]);
 }
 
 static void looks_like_the_lower_device(void **state)
@@ -355,8 +390,9 @@ int main(void)
         cmocka_unit_test(frames_not_taken_are_not_recorded),
         cmocka_unit_test(a_chain_is_recorded_as_one_frame),
         cmocka_unit_test(flushes_when_idle),
-        cmocka_unit_test(a_full_disk_ends_the_trace_only),
+        cmocka_unit_test(a_full_disk_ends_only_the_trace),
         cmocka_unit_test(a_path_that_cannot_be_written_is_refused),
+        cmocka_unit_test(a_link_is_not_followed),
         cmocka_unit_test(looks_like_the_lower_device),
     };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which frames the XDP program takes: each is run through it by the kernel, without any interface
- * attached. A program that takes a frame says so only if there is a socket for the queue, so there
- * is one, on the loopback interface of a network namespace of this process alone.
+ * Which frames the XDP program redirects. The kernel runs the program on each frame, without an
+ * interface. It redirects only if the queue has a socket, so there is one on the loopback interface
+ * of a network namespace of this process.
  */
 #define _GNU_SOURCE /* unshare */
 #include <bpf/bpf.h>
@@ -43,7 +43,7 @@ static void raise_loopback(void)
     close(sock);
 }
 
-/* Queue 0 of every interface, as far as the program can see. */
+/* Queue 0, for the program. */
 static void make_socket(void)
 {
     struct xsk_socket_config config = {.rx_size = CHUNKS,
@@ -71,7 +71,7 @@ static int setup(void **state)
         make_socket();
         return 0;
     }
-    /* Without the privilege it cannot run; with it, it must. */
+    /* Skipped only without the privilege. */
     if (geteuid() == 0 && strstr(skip_reason, "needs root") == NULL)
         fail_msg("%s", skip_reason);
     printf("skipping: %s\n", skip_reason);
@@ -98,7 +98,7 @@ static int teardown(void **state)
 #define ARP ETH "08 06 00 01 08 00 06 04 00 01 02 00 00 00 00 02 "
 
 #define HOST "0a 00 00 01 "  /* 10.0.0.1, of the host */
-#define OWN "0a 00 00 14 "   /* 10.0.0.20, ours alone */
+#define OWN "0a 00 00 14 "   /* 10.0.0.20, an address of the stack */
 #define OTHER "0a 00 00 02 " /* 10.0.0.2, a peer */
 #define HOST6 "fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 01 "
 #define OWN6 "fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 14 "

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/cksum.h"
-#include "ustack/eth.h"
+#include "ustack/ip/eth.h"
 
 void craft_eth(struct craft *c, const struct raw *raw, unsigned ethertype)
 {
@@ -34,7 +34,7 @@ void craft_ip4_finish(struct craft *c)
     struct us_ip4_hdr *ip = craft_ip4_hdr(c);
 
     ip->checksum = u_be16(0);
-    ip->checksum = u_be16(u_cksum_fold(u_cksum_add(0, ip, (u_u32)(ip->version_ihl & 15) * 4)));
+    ip->checksum = u_be16(u_cksum_finish(u_cksum_add(0, ip, (u_u32)(ip->version_ihl & 15) * 4)));
 }
 
 void craft_ip4(struct craft *c, const struct raw *raw, unsigned protocol, const void *data,
@@ -69,7 +69,7 @@ void craft_udp4(struct craft *c, const struct raw *raw, unsigned dst_port, const
     memcpy(datagram + US_UDP_HDR_BYTES, data, len);
     sum = u_cksum_pseudo4(u_be32(raw->peer_ip), u_be32(RAW_LOCAL_IP), US_IP_UDP,
                           US_UDP_HDR_BYTES + len);
-    udp->checksum = u_be16(u_cksum_fold(u_cksum_add(sum, datagram, US_UDP_HDR_BYTES + len)));
+    udp->checksum = u_be16(u_cksum_finish(u_cksum_add(sum, datagram, US_UDP_HDR_BYTES + len)));
     craft_ip4(c, raw, US_IP_UDP, datagram, US_UDP_HDR_BYTES + len);
 }
 
@@ -130,7 +130,7 @@ void craft_ip6_checksum(struct craft *c, unsigned protocol, u_u32 ext_bytes, u_u
 
     memset(l4 + csum_offset, 0, 2);
     sum = u_be16(
-        u_cksum_fold(u_cksum_add(u_cksum_pseudo6(ip->src.b, ip->dst.b, protocol, len), l4, len)));
+        u_cksum_finish(u_cksum_add(u_cksum_pseudo6(ip->src.b, ip->dst.b, protocol, len), l4, len)));
     memcpy(l4 + csum_offset, &sum, 2);
 }
 
@@ -158,7 +158,7 @@ u_u32 craft_datagram6(u_u8 *to, const struct raw *raw, unsigned dst_port, const 
     udp->bytes = u_be16(bytes);
     udp->checksum = u_be16(0);
     memcpy(to + US_UDP_HDR_BYTES, data, len);
-    udp->checksum = u_be16(u_cksum_fold(
+    udp->checksum = u_be16(u_cksum_finish(
         u_cksum_add(u_cksum_pseudo6(craft_peer6.b, craft_local6.b, US_IP_UDP, bytes), to, bytes)));
     return bytes;
 }

@@ -4,9 +4,9 @@
 #define TEST_USTACK_CRAFT_H
 
 #include "raw.h"
-#include "ustack/ip4.h"
-#include "ustack/ip6.h"
-#include "ustack/udp.h"
+#include "ustack/ip/ip4.h"
+#include "ustack/ip/ip6.h"
+#include "ustack/ip/udp_datagram.h"
 
 enum { CRAFT_BYTES = 10000, CRAFT_L4 = 34 };
 
@@ -22,7 +22,7 @@ void craft_eth(struct craft *c, const struct raw *raw, unsigned ethertype);
 void craft_ip4(struct craft *c, const struct raw *raw, unsigned protocol, const void *data,
                u_u32 len);
 
-/* The IPv4 header of a packet, to be changed; craft_ip4_finish() makes its checksum right again. */
+/* The IPv4 header of a packet, to be changed; craft_ip4_finish() updates its checksum. */
 struct us_ip4_hdr *craft_ip4_hdr(struct craft *c);
 void craft_ip4_finish(struct craft *c);
 
@@ -38,7 +38,7 @@ enum { CRAFT_L4_6 = 54 };
 extern const struct us_ip6 craft_local6;
 extern const struct us_ip6 craft_peer6;
 
-/* Gives the stack fd00::1/64, lets it look for duplicates and throws away what it sent for that. */
+/* Adds fd00::1/64, runs duplicate detection and drops its frames. */
 void craft_enable6(struct raw *raw);
 
 /* An IPv6 packet from the peer to us. */
@@ -52,7 +52,7 @@ struct us_ip6_hdr *craft_ip6_hdr(struct craft *c);
 void craft_l4_6(struct craft *c, const struct raw *raw, unsigned next, const void *ext,
                 u_u32 ext_bytes, unsigned protocol, const void *data, u_u32 len, u_u32 csum_offset);
 
-/* Makes the checksum of what the packet carries behind the fixed header right again. */
+/* Updates the checksum behind the fixed header and extension headers. */
 void craft_ip6_checksum(struct craft *c, unsigned protocol, u_u32 ext_bytes, u_u32 csum_offset);
 
 /* A datagram to our port with a right checksum, to be put into a packet or cut in pieces. */

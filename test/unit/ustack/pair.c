@@ -49,7 +49,7 @@ void pair_config(struct us_config *config, int host)
     config->conn_max = 64;
     config->half_open_max = 32;
     config->time_wait_max = 64;
-    config->arp_max = 4;
+    config->neighbour_max = 4;
     config->listen_max = 4;
     config->buffer_bytes = 1u << 20;
 }

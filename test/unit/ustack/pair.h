@@ -37,9 +37,9 @@ struct pair {
     u_u32 delay_us;
     u_u32 lose_every; /* 0: none; n: each nth frame with IP in it is lost */
     u_u32 lose_percent;
-    struct u_prng prng; /* says which, for lose_percent */
+    struct u_prng prng; /* draws the lost ones of lose_percent */
     u_u32 frames;       /* IP frames that were sent */
-    u_u32 steps;        /* rounds of the loop, to detect spinning */
+    u_u32 steps;        /* iterations of the loop, to detect spinning */
     int partitioned;    /* all frames are lost */
     int check;          /* call us_check() after each step */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames of a peer of the twins; see peer_frame.h. */
+/* Frames of a peer; see peer_frame.h. */
 #include "peer_frame.h"
 
 #include <setjmp.h>
@@ -12,11 +12,11 @@
 
 #include "base/cksum.h"
 #include "craft.h"
-#include "ustack/eth.h"
-#include "ustack/ip4.h"
-#include "ustack/ip6.h"
-#include "ustack/stack.h"
-#include "ustack/tcp.h"
+#include "ustack/core/instance.h"
+#include "ustack/ip/eth.h"
+#include "ustack/ip/ip4.h"
+#include "ustack/ip/ip6.h"
+#include "ustack/tcp/tcp.h"
 
 struct us_tcp_hdr *frame_tcp(struct frame *f)
 {
@@ -28,7 +28,7 @@ static struct us_ip4_hdr *frame_ip4(struct frame *f)
     return (struct us_ip4_hdr *)(f->bytes + f->l3);
 }
 
-void frame_sum(const struct twins *t, struct frame *f)
+void frame_sum(const struct lockstep *t, struct frame *f)
 {
     struct us_tcp_hdr *tcp = frame_tcp(f);
     u_u32 bytes;
@@ -44,14 +44,14 @@ void frame_sum(const struct twins *t, struct frame *f)
         bytes = (u_u32)(u_get_be16(ip->total_bytes) - US_IP4_HDR_BYTES);
         sum = u_cksum_pseudo4(ip->src, ip->dst, US_IP_TCP, bytes);
         ip->checksum = u_be16(0);
-        ip->checksum = u_be16(u_cksum_fold(u_cksum_add(0, ip, US_IP4_HDR_BYTES)));
+        ip->checksum = u_be16(u_cksum_finish(u_cksum_add(0, ip, US_IP4_HDR_BYTES)));
     }
     if (bytes > FRAME_BYTES - f->l4)
-        return; /* a length that lies */
-    tcp->checksum = u_be16(u_cksum_fold(u_cksum_add(sum, tcp, bytes)));
+        return; /* an invalid length field */
+    tcp->checksum = u_be16(u_cksum_finish(u_cksum_add(sum, tcp, bytes)));
 }
 
-void frame_headers(const struct twins *t, struct frame *f, u_u32 l4_bytes)
+void frame_headers(const struct lockstep *t, struct frame *f, u_u32 l4_bytes)
 {
     struct us_eth_hdr *eth = (struct us_eth_hdr *)f->bytes;
     unsigned type = t->shape.ip6 ? US_ETH_IP6 : US_ETH_IP4;
@@ -82,8 +82,8 @@ void frame_headers(const struct twins *t, struct frame *f, u_u32 l4_bytes)
     f->len = f->l4 + l4_bytes;
 }
 
-void frame_segment(struct twins *t, struct frame *f, struct peer *peer, unsigned flags, u_u32 seq,
-                   u_u32 ack, u_u32 len)
+void frame_segment(struct lockstep *t, struct frame *f, struct peer *peer, unsigned flags,
+                   u_u32 seq, u_u32 ack, u_u32 len)
 {
     u_u32 hdr_bytes = US_TCP_HDR_BYTES;
     struct us_tcp_opts opts;
@@ -94,9 +94,9 @@ void frame_segment(struct twins *t, struct frame *f, struct peer *peer, unsigned
     memset(&opts, 0, sizeof(opts));
     opts.has_ts = (u_u8)t->shape.timestamps;
     opts.ts_val = peer->ts_val++;
-    opts.ts_ecr = peer->conn[TWINS_SLOW] == NULL
+    opts.ts_ecr = peer->conn[LOCKSTEP_GENERAL] == NULL
                       ? 0
-                      : us_ts_clock(t->now_us) + peer->conn[TWINS_SLOW]->ts_offset;
+                      : us_ts_clock(t->now_us) + peer->conn[LOCKSTEP_GENERAL]->ts_offset;
     if (flags & US_TCP_SYN) {
         opts.mss = 1000;
         opts.has_scale = 1;
@@ -118,8 +118,8 @@ void frame_segment(struct twins *t, struct frame *f, struct peer *peer, unsigned
     tcp->ack = u_be32(ack);
     tcp->offset = (u_u8)(hdr_bytes << 2);
     tcp->flags = (u_u8)flags;
-    tcp->window = u_be16(500 + twins_below(t, 500));
+    tcp->window = u_be16(500 + lockstep_below(t, 500));
     for (i = 0; i < len; i++)
-        f->bytes[f->l4 + hdr_bytes + i] = (u_u8)twins_below(t, 256);
+        f->bytes[f->l4 + hdr_bytes + i] = (u_u8)lockstep_below(t, 256);
     frame_sum(t, f);
 }

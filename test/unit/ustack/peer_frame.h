@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames as a peer of the twins sends them: one right segment in the shape that all frames of the
- * test have, over IPv4 or IPv6, with or without timestamps and a tag.
+ * Frames of a peer in lockstep.h: valid segments in the shape that all frames of a test have, over
+ * IPv4 or IPv6, with or without timestamps and a VLAN tag.
  */
 #ifndef TEST_USTACK_PEER_FRAME_H
 #define TEST_USTACK_PEER_FRAME_H
 
-#include "twins.h"
-#include "ustack/tcp_hdr.h"
+#include "lockstep.h"
+#include "ustack/tcp/tcp_hdr.h"
 
 enum { FRAME_BYTES = 2048 };
 
@@ -20,15 +20,15 @@ struct frame {
     int chained;
 };
 
-/* TCP's header in it, to be changed; frame_sum() makes both checksums right again. */
+/* The TCP header; after changes frame_sum() makes both checksums valid again. */
 struct us_tcp_hdr *frame_tcp(struct frame *f);
-void frame_sum(const struct twins *t, struct frame *f);
+void frame_sum(const struct lockstep *t, struct frame *f);
 
-/* Ethernet's and IP's header, and zeros behind them. */
-void frame_headers(const struct twins *t, struct frame *f, u_u32 l4_bytes);
+/* Writes the Ethernet and IP headers, and zeros behind them. */
+void frame_headers(const struct lockstep *t, struct frame *f, u_u32 l4_bytes);
 
-/* A segment of this peer as it has to be, with `len` bytes of payload, which are drawn. */
-void frame_segment(struct twins *t, struct frame *f, struct peer *peer, unsigned flags, u_u32 seq,
-                   u_u32 ack, u_u32 len);
+/* Writes a valid segment of this peer with `len` random payload bytes. */
+void frame_segment(struct lockstep *t, struct frame *f, struct peer *peer, unsigned flags,
+                   u_u32 seq, u_u32 ack, u_u32 len);
 
 #endif

@@ -13,8 +13,8 @@
 
 #include "base/cksum.h"
 #include "pair.h"
-#include "ustack/eth.h"
-#include "ustack/ip4.h"
+#include "ustack/ip/eth.h"
+#include "ustack/ip/ip4.h"
 
 enum { L4_OFFSET = US_ETH_HDR_BYTES + US_IP4_HDR_BYTES };
 
@@ -42,7 +42,7 @@ void raw_open(struct raw *raw, const struct us_config *config)
     raw->peer_port = RAW_PEER_PORT;
     assert_int_equal(us_addr_add(raw->stack, &addr, 24), 0);
     raw_pump(raw, 0);
-    if (!own.follower)
+    if (!own.arp_passive)
         assert_int_equal(raw_frame(raw)->ethertype, US_ETH_ARP);
 }
 
@@ -68,13 +68,13 @@ static void frame_parse(struct raw_frame *frame)
     frame->ip_protocol = ip->protocol;
     assert_int_equal(u_get_be16(ip->total_bytes) + US_ETH_HDR_BYTES, frame->len);
     if (!(frame->pkt_flags & US_PKT_TX_IP_CSUM))
-        assert_int_equal(u_cksum_fold(u_cksum_add(0, ip, US_IP4_HDR_BYTES)), 0);
+        assert_int_equal(u_cksum_finish(u_cksum_add(0, ip, US_IP4_HDR_BYTES)), 0);
     if (ip->protocol != US_IP_TCP)
         return;
     l4_bytes = frame->len - L4_OFFSET;
     if (!(frame->pkt_flags & US_PKT_TX_L4_CSUM))
         assert_int_equal(
-            u_cksum_fold(
+            u_cksum_finish(
                 u_cksum_add(u_cksum_pseudo4(ip->src, ip->dst, US_IP_TCP, l4_bytes), tcp, l4_bytes)),
             0);
     hdr_bytes = (u_u32)(tcp->offset >> 4) * 4;
@@ -204,7 +204,7 @@ void raw_segment(struct raw *raw, unsigned flags, u_u32 seq, u_u32 ack, unsigned
     eth->type = u_be16(US_ETH_IP4);
     us_ip4_build((u_u8 *)ip, raw->peer_ip, RAW_LOCAL_IP, US_IP_TCP);
     ip->total_bytes = u_be16(US_IP4_HDR_BYTES + l4_bytes);
-    ip->checksum = u_be16(u_cksum_fold(u_cksum_add(0, ip, US_IP4_HDR_BYTES)));
+    ip->checksum = u_be16(u_cksum_finish(u_cksum_add(0, ip, US_IP4_HDR_BYTES)));
     tcp->src_port = u_be16(raw->peer_port);
     tcp->dst_port = u_be16(RAW_PORT);
     tcp->seq = u_be32(seq);
@@ -216,7 +216,7 @@ void raw_segment(struct raw *raw, unsigned flags, u_u32 seq, u_u32 ack, unsigned
     tcp->checksum = u_be16(0);
     if (len > 0)
         memcpy((u_u8 *)tcp + hdr_bytes, data, len);
-    tcp->checksum = u_be16(u_cksum_fold(
+    tcp->checksum = u_be16(u_cksum_finish(
         u_cksum_add(u_cksum_pseudo4(ip->src, ip->dst, US_IP_TCP, l4_bytes), tcp, l4_bytes)));
     raw_input(raw, bytes, L4_OFFSET + l4_bytes);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One stack whose peer is the test itself, with hand-made segments. The stack is 10.0.0.1 with MAC
- * 02:00:00:00:00:01, the peer 10.0.0.2 with 02:00:00:00:00:02; time stands still unless the test
- * moves it.
+ * One stack whose peer is the test, with hand-made segments. The stack is 10.0.0.1 with MAC
+ * 02:00:00:00:00:01, the peer 10.0.0.2 with 02:00:00:00:00:02; the virtual clock
+ * moves only by the test.
  */
 #ifndef TEST_USTACK_RAW_H
 #define TEST_USTACK_RAW_H
 
-#include "ustack/tcp_hdr.h"
-#include "ustack/tcp_opt.h"
+#include "ustack/tcp/tcp_hdr.h"
+#include "ustack/tcp/tcp_opt.h"
 #include "ustack/ustack.h"
 
 enum { RAW_FRAMES = 64, RAW_FRAME_BYTES = 2048, RAW_EVENTS = 64, RAW_KEPT = 1024 };
@@ -23,7 +23,7 @@ enum {
 extern const u_u8 raw_our_mac[6];
 extern const u_u8 raw_peer_mac[6]; /* unless the test changes struct raw's */
 
-/* A frame that the stack has sent. ip_protocol 0: it is no IP packet. */
+/* A frame sent by the stack. ip_protocol 0: no IP packet. */
 struct raw_frame {
     u_u8 bytes[RAW_FRAME_BYTES];
     u_u32 len;
@@ -45,24 +45,24 @@ struct raw {
     struct us_stack *stack;
     void *memory;
     u_u64 now_us;
-    struct raw_frame frames[RAW_FRAMES]; /* sent and not looked at */
+    struct raw_frame frames[RAW_FRAMES]; /* sent and not taken by the test yet */
     unsigned frame_count;
     unsigned frame_next;
-    struct us_event events[RAW_EVENTS]; /* the same */
+    struct us_event events[RAW_EVENTS]; /* likewise */
     unsigned event_count;
     unsigned event_next;
     u_u8 peer_mac[6];
     u_u32 peer_ip;
     u_u32 rx_flags;          /* of the frames that the stack receives */
     u_u16 peer_port;         /* where segments come from */
-    int answer_arp;          /* the peer answers ARP requests, which the test then doesn't see */
+    int answer_arp;          /* the peer answers ARP requests, which are hidden from the test */
     struct us_tcp_opts opts; /* put into each segment */
-    int no_pump;             /* raw_input() only calls us_input(), and the packet stays */
-    u_u8 *kept[RAW_KEPT];    /* the packets that stayed */
+    int no_pump;             /* raw_input() only calls us_input(), and the packet stays valid */
+    u_u8 *kept[RAW_KEPT];    /* these packets */
     unsigned kept_count;
 };
 
-/* config null: pair_config()'s. The gratuitous ARP is taken out already. */
+/* config null: pair_config()'s. The gratuitous ARP is dropped. */
 void raw_open(struct raw *raw, const struct us_config *config);
 void raw_close(struct raw *raw);
 

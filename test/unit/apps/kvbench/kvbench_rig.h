@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of apps/kvbench share: cmocka, and options from words. */
+/* Shared by the tests of apps/kvbench: cmocka, and options from words. */
 #ifndef TEST_KVBENCH_RIG_H
 #define TEST_KVBENCH_RIG_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client of memcached: what it counts is what happened. */
+/* The client of memcached: its counts are correct. */
 #include "kvbench_rig.h"
 
 #include "kvbench/memcached.h"
@@ -20,11 +20,11 @@ static struct memcached *start_or_skip(uint32_t value_bytes_max)
 static void ask(struct memcached *memcached, uint64_t id, enum load_op op, uint32_t value_bytes)
 {
     struct load_request request = {.id = id, .op = op, .key_bytes = 8, .value_bytes = value_bytes};
-    if (!memcached_ask(memcached, &request, error))
+    if (!memcached_request(memcached, &request, error))
         fail_msg("%s", error);
 }
 
-/* A miss stores; a key that comes again at once is found, as if requests went one by one. */
+/* A miss stores; the next request of the key hits, as if requests were sent one by one. */
 static void test_order_within_a_key(void **unused)
 {
     struct memcached *memcached = start_or_skip(100);
@@ -36,7 +36,7 @@ static void test_order_within_a_key(void **unused)
     ask(memcached, 2, LOAD_DELETE, 0);
     ask(memcached, 2, LOAD_GET, 0); /* miss */
     ask(memcached, 3, LOAD_GET, 5); /* miss */
-    assert_true(memcached_settle(memcached, error));
+    assert_true(memcached_flush(memcached, error));
     assert_int_equal(memcached_hits(memcached), 2);
     assert_int_equal(memcached_misses(memcached), 3);
     assert_true(memcached_stat(memcached, NULL, "curr_items") == 3);
@@ -54,7 +54,7 @@ static void test_many_and_large(void **unused)
             ask(memcached, i, LOAD_GET, i == 7 ? 700000 : i);
     for (unsigned i = 0; i < 1000; i++)
         ask(memcached, 10000 + i, LOAD_SET, 10);
-    assert_true(memcached_settle(memcached, error));
+    assert_true(memcached_flush(memcached, error));
     assert_int_equal(memcached_misses(memcached), 3000);
     assert_int_equal(memcached_hits(memcached), 3000);
     assert_true(memcached_stat(memcached, NULL, "curr_items") == 4000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line: every option, what holds without them, and what is refused. */
+/* The command line: every option, defaults, and errors. */
 #include "kvbench_rig.h"
 
 static struct options options;

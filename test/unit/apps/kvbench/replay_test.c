@@ -47,7 +47,7 @@ static void test_expiry_by_the_clock_of_the_stream(void **unused)
         }
     }
     assert_true(replay_engine(&source, &facts, 32 << 20, options.policies[0], 0, &result));
-    /* The engine is told the time every 16 requests, so a key may live that much longer. */
+    /* The engine's clock is set every 16 requests, so a key may live that much longer. */
     assert_in_range(result.misses, misses * 6 / 10, misses);
     source_close(&source);
 }

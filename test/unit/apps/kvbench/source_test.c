@@ -57,7 +57,7 @@ static void test_trace(void **unused)
     struct load_request request;
     char line[128];
 
-    /* the largest ids too: a set of ids must not take them for what it marks free slots with */
+    /* the largest ids, too: the set must not confuse them with its mark of free slots */
     file_is("time,id,size,op\n1,5,100,get\n1,6,50,set\n2,5,100,get\n"
             "3,18446744073709551615,20,get\n3,0,1016,get\n");
     snprintf(line, sizeof(line), "ratio --trace=%s", path);

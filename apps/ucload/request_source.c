@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Chooses requests; see request_source.h. */
+#include "request_source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+static const char *const names[] = {
+    [OP_GET] = "get",   [OP_SET] = "set",     [OP_DELETE] = "delete",
+    [OP_INCR] = "incr", [OP_TOUCH] = "touch",
+};
+
+static int find_op(const char *text, size_t len)
+{
+    unsigned i;
+
+    for (i = 0; i < U_ARRAY_LEN(names); i++) {
+        if (strlen(names[i]) == len && memcmp(names[i], text, len) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static int fail(char error[LOAD_ERROR_MAX], const char *text)
+{
+    snprintf(error, LOAD_ERROR_MAX,
+             "\"%.60s\" is no mix: give operations of get, set, delete, incr and touch with their "
+             "weights, for instance get:90,set:10",
+             text);
+    return -1;
+}
+
+/* Parses "get:90" or "get"; moves *at behind it and the comma. */
+static int read_part(const char **at, double weight[OP_COUNT])
+{
+    size_t len = strcspn(*at, ":,");
+    int op = find_op(*at, len);
+    char *end = NULL;
+    double w = 1;
+
+    if (op < 0)
+        return -1;
+    *at += len;
+    if (**at == ':') {
+        if ((*at)[1] < '0' || (*at)[1] > '9')
+            return -1;
+        w = strtod(*at + 1, &end);
+        *at = end;
+    }
+    if (**at == ',' && (*at)[1] != '\0')
+        (*at)++;
+    else if (**at != '\0')
+        return -1;
+    if (w > 1e9)
+        return -1;
+    weight[op] += w;
+    return 0;
+}
+
+int mix_parse(struct mix *mix, const char *text, char error[LOAD_ERROR_MAX])
+{
+    double weight[OP_COUNT] = {0};
+    double sum = 0, upto = 0;
+    const char *at = text;
+    unsigned i, used = 0;
+
+    do {
+        if (read_part(&at, weight) < 0)
+            return fail(error, text);
+    } while (*at != '\0');
+    for (i = 0; i < OP_COUNT; i++)
+        sum += weight[i];
+    if (sum <= 0)
+        return fail(error, text);
+    for (i = 0; i < OP_COUNT; i++) {
+        upto += weight[i];
+        mix->cumulative[i] = (uint64_t)(upto / sum * 0x1p32);
+        if (weight[i] > 0) {
+            used++;
+            mix->single_op = (enum op)i;
+        }
+    }
+    mix->cumulative[mix->single_op] = UINT64_C(1) << 32; /* without rounding error */
+    mix->single = used == 1;
+    return 0;
+}
+
+bool mix_has(const struct mix *mix, enum op op)
+{
+    return mix->cumulative[op] > (op > 0 ? mix->cumulative[op - 1] : 0);
+}
+
+void source_init(struct source *source, const struct mix *mix,
+                 const struct load_popularity *popularity, uint64_t count)
+{
+    memset(source, 0, sizeof(*source));
+    source->mix = mix;
+    source->popularity = popularity;
+    source->count = count;
+}
+
+void source_replay(struct source *source, const struct loaded_trace *replay, uint32_t first,
+                   uint32_t step, bool again)
+{
+    source->replay = replay;
+    source->replay_at = first;
+    source->replay_step = step;
+    source->replay_again = again;
+}
+
+void source_mix(struct source *source, uint64_t seed)
+{
+    u_prng_seed(&source->prng, seed);
+    source->storing = source->stats = false;
+}
+
+void source_store(struct source *source, uint64_t from, uint64_t to)
+{
+    source->storing = true;
+    source->stats = false;
+    source->next = from;
+    source->end = to;
+}
+
+void source_stats(struct source *source, bool once)
+{
+    source_store(source, 0, once);
+    source->stats = true;
+}
+
+static enum op draw_op(struct source *source)
+{
+    const struct mix *mix = source->mix;
+    uint64_t r = u_prng_next(&source->prng) >> 32;
+    unsigned op = 0;
+
+    while (r >= mix->cumulative[op])
+        op++;
+    return (enum op)op;
+}
+
+static uint32_t next_of_replay(struct source *source, enum op *op, uint64_t *ids)
+{
+    const struct loaded_trace *replay = source->replay;
+    const struct loaded_request *request;
+
+    if (source->replay_at >= replay->count) {
+        if (!source->replay_again || replay->count < source->replay_step)
+            return 0;
+        source->replay_at %= replay->count;
+    }
+    request = &replay->requests[source->replay_at];
+    source->replay_at += source->replay_step;
+    *op = (enum op)request->op;
+    ids[0] = request->id + (*op == OP_INCR ? source->count : 0);
+    return 1;
+}
+
+uint32_t source_next(struct source *source, enum op *op, uint64_t *ids)
+{
+    uint32_t n = 1, i;
+
+    if (source->storing) {
+        if (source->next == source->end)
+            return 0;
+        *ids = source->next++;
+        *op = source->stats ? OP_STATS : *ids < source->count ? OP_SET : OP_CREATE;
+        return 1;
+    }
+    if (source->replay)
+        return next_of_replay(source, op, ids);
+    *op = source->mix->single ? source->mix->single_op : draw_op(source);
+    ids[0] = load_popularity_draw(source->popularity, &source->prng);
+    if (*op == OP_GET)
+        n = source->mix->multi;
+    for (i = 1; i < n; i++)
+        ids[i] = load_popularity_draw(source->popularity, &source->prng);
+    if (*op == OP_INCR)
+        ids[0] += source->count;
+    return n;
+}
+
+void source_next_many(struct source *source, enum op *ops, uint64_t *ids, uint32_t n)
+{
+    const struct mix *mix = source->mix;
+    uint32_t i;
+
+    U_ASSERT(mix->multi == 1 && !source->storing && !source->replay);
+    if (mix->single) {
+        for (i = 0; i < n; i++)
+            ops[i] = mix->single_op;
+    } else {
+        for (i = 0; i < n; i++)
+            ops[i] = draw_op(source);
+    }
+    load_popularity_draw_many(source->popularity, &source->prng, ids, n);
+    if (mix_has(mix, OP_INCR)) {
+        for (i = 0; i < n; i++)
+            ids[i] += ops[i] == OP_INCR ? source->count : 0;
+    }
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Chooses requests: drawn from a mix of operations and the popularity of keys, or from a trace; or
+ * each key once for the preload. Seeded; used by one thread.
+ */
+#ifndef UCLOAD_REQUEST_SOURCE_H
+#define UCLOAD_REQUEST_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "load/popularity.h"
+#include "pipeline.h"
+
+/* Cumulative shares of the operations, times 2^32. */
+struct mix {
+    uint64_t cumulative[OP_COUNT];
+    bool single; /* all operations are single_op */
+    enum op single_op;
+    uint32_t multi; /* keys per get */
+};
+
+/* Parses "get:90,set:10": operations with weights. Returns 0, or -1 with a message. */
+int mix_parse(struct mix *mix, const char *text, char error[LOAD_ERROR_MAX]);
+
+/* Whether the mix contains the operation. */
+bool mix_has(const struct mix *mix, enum op op);
+
+struct source {
+    const struct mix *mix;
+    const struct load_popularity *popularity;
+    const struct loaded_trace *replay; /* trace to replay instead, or null */
+    uint64_t replay_at;
+    uint32_t replay_step;
+    bool replay_again; /* restart at the end */
+    uint64_t count;    /* number of keys; counters have the ids from here on */
+    struct u_prng prng;
+    bool storing; /* store the ids next..end */
+    bool stats;   /* request statistics, end - next times */
+    uint64_t next, end;
+};
+
+/* The arguments must outlive the source. */
+void source_init(struct source *source, const struct mix *mix,
+                 const struct load_popularity *popularity, uint64_t count);
+
+/* Replays every `step`th request of a trace, from `first` on, once or repeatedly. */
+void source_replay(struct source *source, const struct loaded_trace *replay, uint32_t first,
+                   uint32_t step, bool again);
+
+/* Draws from the mix, or continues the trace. */
+void source_mix(struct source *source, uint64_t seed);
+
+/* Stores each id in [from, to) once. */
+void source_store(struct source *source, uint64_t from, uint64_t to);
+
+/* Requests the server's statistics once, or not at all. */
+void source_stats(struct source *source, bool once);
+
+/*
+ * Chooses the next request: its operation and ids[0..mix.multi). Returns the number of keys, or 0
+ * at the end.
+ */
+uint32_t source_next(struct source *source, enum op *op, uint64_t *ids);
+
+/* Draws n requests of one key each: ops[i] for the key ids[i]. */
+void source_next_many(struct source *source, enum op *ops, uint64_t *ids, uint32_t n);
+
+#endif

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes docs/results.md and docs/comparison.svg from docs/results.json.
+
+    bench/publish.py                              writes both pages
+    bench/publish.py --check                      fails if they are not up to date (make lint)
+    bench/publish.py --run bench/results/latest.json --machine 'CPU, cores, compiler, commit'
+                                                  first replaces the runs in docs/results.json
+
+docs/results.json holds "comparison" (bars, as multiples of memcached), "runs" (rows as `make bench`
+writes them) and "tables" (measurements that `make bench` does not make, with their commands).
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+from html import escape
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+JSON, PAGE, PICTURE = (ROOT / "docs" / name
+                       for name in ("results.json", "results.md", "comparison.svg"))
+
+# The rows of the page: (title, [(case, what it is)]).
+GROUPS = (
+    ("GETs, one request in flight on each of 32 connections", [
+        ("memcached", "memcached, loopback"),
+        ("sock_depth1", "ucached, kernel sockets, loopback"),
+        ("get_tap", "ucached, TAP, client on kernel TCP"),
+        ("get_vhost", "ucached, vhost and virtio-user"),
+        ("get_memif", "ucached, memif"),
+        ("cycles_per_get", "busy ticks of the server per GET, vhost"),
+        ("cycles_per_get_memif", "the same, memif"),
+        ("load_cycles_per_get", "busy ticks of ucload per GET, vhost"),
+        ("load_cycles_per_get_memif", "the same, memif")]),
+    ("What the links allow", [
+        ("frame_limit_vhost", "frames echoed by testpmd, vhost"),
+        ("frame_limit_memif", "the same, memif"),
+        ("pingpong_own", "16-byte messages echoed by ucping, vhost"),
+        ("pingpong_memif", "the same, memif")]),
+    ("Larger working sets and values", [
+        ("zipf_vhost", "1 M keys by zipf 0.99, 10 % SET, vhost"),
+        ("etc_vhost", "keys and values of Facebook's ETC, vhost"),
+        ("values_65536_vhost", "values of 64 KiB, vhost"),
+        ("values_1048000_vhost", "values of 1,048,000 bytes, vhost")]),
+    ("Latency", [
+        ("latency_half_load", "p99 at half of the peak rate, vhost"),
+        ("vhost_rate_mean_1ms", "highest rate with a mean below 1 ms, vhost")]),
+    ("Connections", [
+        ("idle_100k", "GETs beside 100,000 idle connections, vhost"),
+        ("idle_conn_bytes", "memory of an idle connection"),
+        ("busy_1000", "GETs on 1,000 connections, vhost"),
+        ("busy_10000", "GETs on 10,000 connections, vhost"),
+        ("vhost_churn", "connect, one GET, close, vhost"),
+        ("sock_churn", "the same, kernel sockets")]),
+)
+
+WIDTH, BAR, LEFT, RIGHT, TOP = 800, 30, 220, 200, 66
+COLOURS = {"memcached": "#9a9a9a", "mimicached": "#d08030", "ucached": "#2b6cb0"}
+
+
+def picture(comparison):
+    """The comparison as a bar chart."""
+    bars = comparison["bars"]
+    height = TOP + BAR * len(bars) + 16
+    scale = (WIDTH - LEFT - RIGHT) / max(bar["times"] for bar in bars)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+           'font-family="sans-serif" font-size="13">',
+           f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+           f'<text x="12" y="24" font-size="16">{escape(comparison["title"])}</text>',
+           f'<text x="12" y="46" font-size="12" fill="#555">{escape(comparison["caption"])}</text>']
+    for number, bar in enumerate(bars):
+        y = TOP + BAR * number
+        colour = COLOURS[bar["server"]]
+        out += [f'<text x="{LEFT - 8}" y="{y + 17}" text-anchor="end">{escape(bar["name"])}</text>',
+                f'<rect x="{LEFT}" y="{y + 3}" width="{max(2, scale * bar["times"]):.1f}" '
+                f'height="{BAR - 10}" fill="{colour}"/>',
+                f'<text x="{LEFT + scale * bar["times"] + 8:.1f}" y="{y + 17}">'
+                f'{escape(bar["text"])}</text>']
+    return "\n".join(out + ["</svg>", ""])
+
+
+def compact(value, indent=0):
+    """JSON with one line for each row, bar or cell list."""
+    text = json.dumps(value, ensure_ascii=False)
+    inner = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, (dict, list)) or indent > 2 or not any(
+            isinstance(item, (dict, list)) for item in inner):
+        return text
+    pad = " " * (indent + 1)
+    if isinstance(value, dict):
+        lines = [f"{pad}{json.dumps(key)}: {compact(item, indent + 1)}"
+                 for key, item in value.items()]
+        return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
+    return "[\n" + ",\n".join(pad + compact(item, indent + 1) for item in value) + \
+        "\n" + " " * indent + "]"
+
+
+def number(value):
+    """A value for a table: thousands separated, three digits otherwise."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def cell(row):
+    """Value, unit and ratios of a row."""
+    unit = {"1/s": "/s", "us": " us", "bytes": " B", "cycles": ""}.get(row["unit"],
+                                                                       " " + row["unit"])
+    ratios = "; ".join(f"{value:.3g} x {name}" for name, value in row.get("ratio", {}).items())
+    return f"{number(row['value'])}{unit}" + (f" ({ratios})" if ratios else "")
+
+
+def table(heads, lines):
+    """Lines of a Markdown table; all columns but the first are aligned to the right."""
+    return [f"| {' | '.join(heads)} |", "|---|" + "---:|" * (len(heads) - 1),
+            *(f"| {' | '.join(line)} |" for line in lines), ""]
+
+
+def page(document):
+    """The text of docs/results.md."""
+    comparison, runs = document["comparison"], document["runs"]
+    out = ["# Results", "",
+           "Generated by `bench/publish.py` from `docs/results.json`. "
+           "[performance.md](performance.md) says how each row is measured.", "",
+           "## Comparison", "", "![Requests per second as multiples of memcached's]"
+           "(comparison.svg)", "", comparison["text"], "",
+           *table(["server", "times memcached"],
+                  [[bar["name"], bar["text"]] for bar in comparison["bars"]]),
+           "## Runs of `make bench`", ""]
+    out += [f"- *{run['name']}*: {run['machine']}" for run in runs] + [""]
+    cells = [{row["case"]: cell(row) for row in run["rows"]} for run in runs]
+    for title, cases in GROUPS:
+        lines = [[f"{what} (`{case}`)"] + [found.get(case, "–") for found in cells]
+                 for case, what in cases if any(case in found for found in cells)]
+        if lines:
+            out += [f"### {title}", "", *table([""] + [run["name"] for run in runs], lines)]
+    out += [line for text in document["notes"] for line in (text, "")]
+    for entry in document["tables"]:
+        out += [f"## {entry['title']}", "", entry["text"], "",
+                *table(entry["heads"], entry["lines"])]
+    return "\n".join(out).rstrip("\n") + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--run", type=pathlib.Path)
+    parser.add_argument("--machine", default="")
+    options = parser.parse_args()
+    document = json.loads(JSON.read_text(encoding="utf-8"))
+    if options.run:
+        rows = json.loads(options.run.read_text(encoding="utf-8"))
+        document["runs"] = [{"name": "run", "machine": options.machine, "rows": rows}]
+        JSON.write_text(compact(document) + "\n", encoding="utf-8")
+    for path, text in ((PAGE, page(document)), (PICTURE, picture(document["comparison"]))):
+        if not options.check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            sys.exit(f"{path.relative_to(ROOT)}: not what bench/publish.py writes; run it")
+
+
+if __name__ == "__main__":
+    main()

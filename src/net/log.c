@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ring of log lines and the thread that writes them. */
+#define _GNU_SOURCE /* pthread_timedjoin_np() */
+#include "net/log.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINES 256
+#define LINE_BYTES 252 /* with the line feed */
+#define STOP_MS 200    /* then unwritten lines are lost */
+
+struct line {
+    uint32_t len;
+    char text[LINE_BYTES];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held for a copy, never for a write */
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static struct line lines[LINES];
+static unsigned first, count; /* of the ring; under the lock, as the next two variables */
+static bool running, stopping;
+static pthread_t writer;
+static _Atomic uint64_t dropped;
+
+static void write_line(const struct line *line)
+{
+    (void)!write(STDERR_FILENO, line->text, line->len);
+}
+
+/* Waits for the next line. Returns false if there is none and the writer has to end. */
+static bool take(struct line *line)
+{
+    bool taken;
+
+    pthread_mutex_lock(&lock);
+    while (count == 0 && !stopping)
+        pthread_cond_wait(&changed, &lock);
+    taken = count > 0;
+    if (taken) {
+        *line = lines[first];
+        first = (first + 1) % LINES;
+        count--;
+    }
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+static void *write_lines(void *unused)
+{
+    struct line line;
+
+    (void)unused;
+    while (take(&line))
+        write_line(&line);
+    return NULL;
+}
+
+int net_log_start(void)
+{
+    int rc = pthread_create(&writer, NULL, write_lines, NULL);
+
+    if (rc != 0)
+        return -rc;
+    running = true;
+    return 0;
+}
+
+void net_log_stop(void)
+{
+    struct timespec until;
+
+    pthread_mutex_lock(&lock);
+    stopping = true;
+    pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&lock);
+    if (!running)
+        return;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += STOP_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_timedjoin_np(writer, NULL, &until) != 0)
+        pthread_detach(writer); /* it is blocked, and ends with the process */
+    running = false;
+}
+
+void net_log(const char *format, ...)
+{
+    struct line line;
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(line.text, sizeof(line.text) - 1, format, args);
+    va_end(args);
+    if (n < 0)
+        return;
+    line.len = (uint32_t)strlen(line.text);
+    line.text[line.len++] = '\n';
+    pthread_mutex_lock(&lock);
+    if (running && count < LINES) {
+        lines[(first + count) % LINES] = line;
+        count++;
+        pthread_cond_signal(&changed);
+    } else if (running) {
+        atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
+    } else {
+        write_line(&line);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+uint64_t net_log_dropped(void)
+{
+    return atomic_load_explicit(&dropped, memory_order_relaxed);
+}

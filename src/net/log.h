@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lines on stderr from threads that must not block, although a terminal may be stopped and a pipe
+ * full. Lines go through a bounded ring; one thread writes them. A line that finds the ring full
+ * is dropped and counted.
+ */
+#ifndef NET_LOG_H
+#define NET_LOG_H
+
+#include <stdint.h>
+
+/* Starts the thread; net_log() writes earlier lines itself. Returns 0 or a negative errno value. */
+int net_log_start(void);
+
+/* Writes the remaining lines, within 200 ms; further ones are lost. */
+void net_log_stop(void);
+
+/* Adds a line, given without a line feed and cut after 250 bytes. Any thread. */
+void net_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Lines dropped since the start. */
+uint64_t net_log_dropped(void);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Replies that are put together first. */
+#include "rig.h"
+
+#include "cache/textbuf.h"
+
+static void test_grows_and_keeps_everything(void **state)
+{
+    struct cache_textbuf text = {0};
+
+    for (unsigned i = 0; i < 100000; i++) {
+        uint8_t byte = (uint8_t)(i * 7);
+
+        cache_textbuf_add(&text, &byte, 1);
+    }
+    cache_textbuf_add(&text, "", 0);
+    assert_int_equal(text.len, 100000);
+    assert_false(text.failed);
+    for (unsigned i = 0; i < 100000; i++)
+        assert_int_equal(text.bytes[i], (uint8_t)(i * 7));
+    cache_textbuf_free(&text);
+    assert_null(text.bytes);
+}
+
+static void test_room_is_part_of_it(void **state)
+{
+    struct cache_textbuf text = {0};
+    uint8_t *room = cache_textbuf_room(&text, 3);
+
+    memcpy(room, "abc", 3);
+    cache_textbuf_add(&text, "de", 2);
+    assert_int_equal(text.len, 5);
+    assert_memory_equal(text.bytes, "abcde", 5);
+    cache_textbuf_free(&text);
+}
+
+/* Once it has failed nothing is added, rather than leaving a hole. */
+static void test_a_failed_text_grows_no_more(void **state)
+{
+    struct cache_textbuf text = {.failed = true};
+
+    assert_null(cache_textbuf_room(&text, 1));
+    cache_textbuf_add(&text, "x", 1);
+    assert_int_equal(text.len, 0);
+    cache_textbuf_free(&text);
+    assert_false(text.failed);
+}
+
+static void test_a_failed_text_is_an_error(void **state)
+{
+    struct rig *rig = *state;
+    struct cache_textbuf text = {0};
+
+    cache_textbuf_add(&text, "half of it", 10);
+    text.failed = true;
+    assert_int_equal(cache_textbuf_send(rig->session, &text, &rig->out.sink), 0);
+    assert_string_equal(rig_reply(rig), "SERVER_ERROR out of memory writing stats\r\n");
+}
+
+static void fill(struct cache_textbuf *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        cache_textbuf_add(text, &"abcdefghijklmnop"[i % 16], 1);
+}
+
+static void test_short_is_sent_at_once(void **state)
+{
+    struct rig *rig = *state;
+    struct cache_textbuf text = {0};
+
+    fill(&text, 1000);
+    rig->out.full_bytes = 1;
+    rig->out.sink.full = true;
+    assert_int_equal(cache_textbuf_send(rig->session, &text, &rig->out.sink), 0);
+    assert_int_equal(strlen(rig_reply(rig)), 1000);
+    assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_OPEN);
+}
+
+static void test_long_waits_for_the_client(void **state)
+{
+    struct rig *rig = *state;
+    struct cache_textbuf text = {0};
+    unsigned rounds = 0;
+
+    fill(&text, 200000);
+    rig->out.full_bytes = 20000;
+    assert_int_equal(cache_textbuf_send(rig->session, &text, &rig->out.sink), 0);
+    while (cache_session_state(rig->session) == CACHE_SESSION_BLOCKED) {
+        assert_int_equal(cache_resumable_count(rig->worker), 0); /* the transport knows when */
+        rig_drain(&rig->out);
+        cache_session_resume(rig->session, &rig->out.sink);
+        rounds++;
+    }
+    rig_drain(&rig->out);
+    assert_in_range(rounds, 5, 10);
+    assert_int_equal(rig->out.taken_len, 200000);
+    for (size_t i = 0; i < 200000; i++)
+        assert_int_equal(rig->out.taken[i], "abcdefghijklmnop"[i % 16]);
+}
+
+static void test_connection_ends_meanwhile(void **state)
+{
+    struct cache_config config = rig_config();
+    struct cache_textbuf text = {0};
+    struct rig rig;
+
+    rig_open(&rig, &config);
+    fill(&text, 200000);
+    rig.out.full_bytes = 1000;
+    assert_int_equal(cache_textbuf_send(rig.session, &text, &rig.out.sink), 0);
+    assert_int_equal(cache_session_state(rig.session), CACHE_SESSION_BLOCKED);
+    rig_close(&rig); /* nothing leaks */
+}
+
+static void test_transport_without_memory(void **state)
+{
+    struct rig *rig = *state;
+    struct cache_textbuf text = {0};
+
+    fill(&text, 200000);
+    rig->out.fail_after = 3;
+    assert_int_equal(cache_textbuf_send(rig->session, &text, &rig->out.sink), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_grows_and_keeps_everything),
+        cmocka_unit_test(test_room_is_part_of_it),
+        cmocka_unit_test(test_a_failed_text_grows_no_more),
+        cmocka_unit_test_setup_teardown(test_a_failed_text_is_an_error, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_short_is_sent_at_once, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_long_waits_for_the_client, rig_setup, rig_teardown),
+        cmocka_unit_test(test_connection_ends_meanwhile),
+        cmocka_unit_test_setup_teardown(test_transport_without_memory, rig_setup, rig_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Software flow steering: each frame reaches the lane of its flow, packets return to their queue,
+ * and a lane without a queue sends through another one. First in one thread, then with a thread per
+ * lane.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "nic/rss.h"
+#include "nic/steer.h"
+#include "nic_testing.h"
+
+#define FRAME_LEN 60
+#define LANES_MAX 4
+
+struct fixture {
+    struct nic *peer;
+    struct nic *lane[LANES_MAX];
+    unsigned lanes;
+};
+
+/* One queue, used by lane 0. */
+static void open_fixture(struct fixture *f, unsigned lanes, unsigned queue_frames)
+{
+    struct nic_loopback_config config = {.queue_frames = queue_frames};
+    char error[NIC_ERROR_MAX];
+    struct nic *ends[2];
+
+    assert_int_equal(nic_loopback_open(&config, ends, error), 0);
+    f->peer = ends[0];
+    f->lanes = lanes;
+    assert_int_equal(nic_steer_open(&ends[1], 1, lanes, f->lane, error), 0);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    unsigned i;
+
+    for (i = 0; i < f->lanes; i++)
+        nic_close(f->lane[i]);
+    nic_close(f->peer);
+}
+
+/* A TCP segment of 10.0.0.1:port to 10.0.0.2:11211; port 0: an ARP request. */
+static void fill(struct us_pkt *pkt, uint16_t port)
+{
+    static const uint8_t ip[20] = {0x45, 0, 0,  46, 0, 0, 0,  0, 64, 6,
+                                   0,    0, 10, 0,  0, 1, 10, 0, 0,  2};
+
+    memset(pkt->data, 0, FRAME_LEN);
+    pkt->len = FRAME_LEN;
+    pkt->data[12] = 8;
+    pkt->data[13] = port == 0 ? 6 : 0;
+    if (port == 0)
+        return;
+    memcpy(pkt->data + 14, ip, sizeof(ip));
+    pkt->data[34] = (uint8_t)(port >> 8);
+    pkt->data[35] = (uint8_t)port;
+    pkt->data[36] = 11211 >> 8;
+    pkt->data[37] = (uint8_t)(11211 & 255);
+}
+
+static unsigned lane_of_port(uint16_t port, unsigned lanes)
+{
+    struct nic_rss_flow flow = {.has_ports = true,
+                                .from = {.addr = {10, 0, 0, 1}, .port = port},
+                                .to = {.addr = {10, 0, 0, 2}, .port = 11211}};
+
+    return nic_rss_lane(nic_rss_hash(&flow), lanes);
+}
+
+static uint16_t port_of(const struct us_pkt *pkt)
+{
+    return (uint16_t)(pkt->data[34] << 8 | pkt->data[35]);
+}
+
+/* Sends one frame. Returns false if there is no packet, or the nic does not accept it. */
+static bool send_port(struct nic *nic, uint16_t port)
+{
+    struct us_pkt *pkt;
+
+    if (nic_alloc(nic, &pkt, 1) == 0)
+        return false;
+    fill(pkt, port);
+    if (nic_tx_burst(nic, &pkt, 1) == 1)
+        return true;
+    nic_release(nic, &pkt, 1);
+    return false;
+}
+
+static unsigned receive(struct nic *nic, struct us_pkt **pkts)
+{
+    return nic_rx_burst(nic, pkts, NIC_BURST_MAX);
+}
+
+static void flows_get_to_their_lanes(void **state)
+{
+    struct fixture f;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned got = 0;
+    unsigned lane, i, n;
+    uint16_t port;
+
+    open_fixture(&f, 4, 0);
+    for (port = 1; port <= 60; port++)
+        assert_true(send_port(f.peer, port));
+    for (lane = 0; lane < 4; lane++) { /* lane 0 receives for all */
+        n = receive(f.lane[lane], pkts);
+        assert_true(n > 0);
+        for (i = 0; i < n; i++)
+            assert_int_equal(lane_of_port(port_of(pkts[i]), 4), lane);
+        nic_release(f.lane[lane], pkts, n);
+        got += n;
+        if (lane > 0)
+            assert_int_equal(stat_of(f.lane[lane], "lane_received"), n);
+        else
+            assert_int_equal(stat_of(f.lane[0], "lane_forwarded"), 60 - n);
+    }
+    assert_int_equal(got, 60);
+    assert_int_equal(receive(f.lane[0], pkts),
+                     0); /* collects the packets that the others returned */
+    close_fixture(&f);
+}
+
+static void discovery_is_copied_to_all_lanes(void **state)
+{
+    struct fixture f;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned lane;
+
+    open_fixture(&f, 4, 0);
+    assert_true(send_port(f.peer, 0));
+    for (lane = 0; lane < 4; lane++) {
+        assert_int_equal(receive(f.lane[lane], pkts), 1);
+        assert_int_equal(pkts[0]->len, FRAME_LEN);
+        assert_int_equal(pkts[0]->data[13], 6);
+        nic_release(f.lane[lane], pkts, 1);
+        assert_int_equal(receive(f.lane[lane], pkts), 0);
+    }
+    assert_int_equal(stat_of(f.lane[0], "lane_copies"), 3);
+    close_fixture(&f);
+}
+
+static void a_lane_without_a_queue_sends_through_another_lane(void **state)
+{
+    struct fixture f;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned round;
+    uint16_t port = 1;
+
+    open_fixture(&f, 3, 0);
+    assert_false(send_port(f.lane[2], 1)); /* no empties yet: requests some */
+    assert_int_equal(stat_of(f.lane[2], "lane_tx_no_packet"), 1);
+    for (round = 0; round < 300; round++) {
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+        assert_int_equal(receive(f.lane[2], pkts), 0);
+        assert_true(send_port(f.lane[2], port));
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+        assert_int_equal(receive(f.peer, pkts), 1);
+        assert_int_equal(port_of(pkts[0]), port);
+        nic_release(f.peer, pkts, 1);
+        port++;
+    }
+    assert_int_equal(stat_of(f.lane[0], "lane_sent_for_others"), 300);
+    close_fixture(&f);
+}
+
+/*
+ * A lane that does not receive: the ring to it fills up and further frames are dropped; other lanes
+ * are not affected.
+ */
+static void a_full_ring_drops_frames_of_its_lane_only(void **state)
+{
+    struct fixture f;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned own = 0, other = 0, sent_other = 0;
+    unsigned n, i, round;
+    uint16_t port = 1;
+
+    open_fixture(&f, 2, 1024);
+    for (round = 0; round < 20; round++) {
+        for (i = 0; i < 40; i++, port++) {
+            assert_true(send_port(f.peer, port));
+            sent_other += lane_of_port(port, 2) == 1;
+        }
+        while ((n = receive(f.lane[0], pkts)) > 0) {
+            own += n;
+            nic_release(f.lane[0], pkts, n);
+        }
+    }
+    assert_int_equal(own + sent_other, 800);
+    assert_int_equal(stat_of(f.lane[0], "lane_forwarded"), NIC_STEER_RING_FRAMES);
+    assert_int_equal(stat_of(f.lane[0], "lane_ring_full"), sent_other - NIC_STEER_RING_FRAMES);
+    while ((n = receive(f.lane[1], pkts)) > 0) {
+        for (i = 0; i < n; i++)
+            assert_int_equal(lane_of_port(port_of(pkts[i]), 2), 1);
+        other += n;
+        nic_release(f.lane[1], pkts, n);
+    }
+    assert_int_equal(other, NIC_STEER_RING_FRAMES);
+    for (i = 0; i < 100; i++) { /* and gets new empties */
+        assert_true(send_port(f.peer, port));
+        if (lane_of_port(port++, 2) == 1)
+            break;
+    }
+    while ((n = receive(f.lane[0], pkts)) > 0)
+        nic_release(f.lane[0], pkts, n);
+    assert_int_equal(receive(f.lane[1], pkts), 1);
+    nic_release(f.lane[1], pkts, 1);
+    close_fixture(&f);
+}
+
+/*
+ * Closing releases the packets in all rings; otherwise the pool's assertion or AddressSanitizer
+ * would fail.
+ */
+static void closing_empties_the_rings(void **state)
+{
+    struct fixture f;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned n;
+    uint16_t port;
+
+    open_fixture(&f, 4, 0);
+    for (port = 1; port <= 64; port++)
+        assert_true(send_port(f.peer, port));
+    n = receive(f.lane[0], pkts);
+    nic_release(f.lane[0], pkts, n);
+    n = receive(f.lane[1], pkts);
+    nic_release(f.lane[1], pkts, n);
+    assert_true(send_port(f.lane[1], 7));
+    assert_int_equal(nic_alloc(f.lane[2], pkts, 5), 5);
+    nic_release(f.lane[2], pkts, 5);
+    close_fixture(&f);
+}
+
+/* ---- a device that spreads flows itself -------------------------------------------------- */
+
+/* A device of four queues, each a loopback link, that claims to steer as nic/rss.h does. */
+struct promise {
+    struct nic *wire[LANES_MAX]; /* frames sent here arrive in the queue with this index */
+    struct nic *lane[LANES_MAX];
+};
+
+static void open_promise(struct promise *p, bool promised)
+{
+    struct nic_loopback_config config = {.queue_frames = 0};
+    struct nic *queue[LANES_MAX], *ends[2];
+    char error[NIC_ERROR_MAX];
+    unsigned i;
+
+    for (i = 0; i < LANES_MAX; i++) {
+        assert_int_equal(nic_loopback_open(&config, ends, error), 0);
+        p->wire[i] = ends[0];
+        queue[i] = ends[1];
+        queue[i]->rss_exact = promised;
+    }
+    assert_int_equal(nic_steer_open(queue, LANES_MAX, LANES_MAX, p->lane, error), 0);
+}
+
+static void close_promise(struct promise *p)
+{
+    unsigned i;
+
+    for (i = 0; i < LANES_MAX; i++)
+        nic_close(p->lane[i]);
+    for (i = 0; i < LANES_MAX; i++)
+        nic_close(p->wire[i]);
+}
+
+/* Receives on a lane; every frame must belong to the lane. Returns how many there were. */
+static unsigned take_own(struct promise *p, unsigned lane)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned n = receive(p->lane[lane], pkts);
+    unsigned i;
+
+    for (i = 0; i < n; i++)
+        assert_int_equal(lane_of_port(port_of(pkts[i]), LANES_MAX), lane);
+    nic_release(p->lane[lane], pkts, n);
+    return n;
+}
+
+static uint64_t sum_of(struct promise *p, const char *name)
+{
+    uint64_t sum = 0;
+    unsigned i;
+
+    for (i = 0; i < LANES_MAX; i++)
+        sum += stat_of(p->lane[i], name);
+    return sum;
+}
+
+/* Flows for every queue: each frame is checked at first, then one per burst. */
+static void right_placement_is_verified_and_trusted(void **state)
+{
+    struct promise p;
+    unsigned got = 0, lane;
+    uint16_t port;
+    uint64_t verified;
+
+    open_promise(&p, true);
+    for (port = 1; port <= 128; port++)
+        assert_true(send_port(p.wire[lane_of_port(port, LANES_MAX)], port));
+    for (lane = 0; lane < LANES_MAX; lane++)
+        got += take_own(&p, lane);
+    assert_int_equal(got, 128);
+    verified = sum_of(&p, "rss_verified");
+    assert_true(verified >= 8 * LANES_MAX && verified < 128);
+    for (port = 1; port <= 128; port++)
+        assert_true(send_port(p.wire[lane_of_port(port, LANES_MAX)], port));
+    for (lane = 0; lane < LANES_MAX; lane++)
+        got += take_own(&p, lane);
+    assert_int_equal(got, 256);
+    assert_int_equal(sum_of(&p, "rss_verified"), verified + LANES_MAX);
+    assert_int_equal(sum_of(&p, "rss_mismatches"), 0);
+    assert_int_equal(sum_of(&p, "lane_forwarded"), 0);
+    close_promise(&p);
+}
+
+/* A device that uses the next queue for each flow: every frame is forwarded, none is lost. */
+static void wrong_placement_is_detected_and_corrected(void **state)
+{
+    struct promise p;
+    unsigned got = 0, lane, round;
+    uint16_t port;
+
+    open_promise(&p, true);
+    for (round = 0; round < 3; round++) {
+        for (port = 1; port <= 100; port++)
+            assert_true(send_port(p.wire[(lane_of_port(port, LANES_MAX) + 1) % LANES_MAX], port));
+        for (lane = 0; lane < 2 * LANES_MAX; lane++)
+            got += take_own(&p, lane % LANES_MAX);
+    }
+    assert_int_equal(got, 300);
+    assert_int_equal(sum_of(&p, "lane_forwarded"), 300);
+    assert_int_equal(sum_of(&p, "rss_mismatches"), 300);
+    assert_int_equal(sum_of(&p, "rss_verified"), 0);
+    close_promise(&p);
+}
+
+/* A mismatch in one queue ends the trust in all queues. */
+static void trust_ends_in_all_queues(void **state)
+{
+    struct promise p;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned lane, wrong = 0, n;
+    uint16_t port, first = 0;
+
+    open_promise(&p, true);
+    for (port = 1; port <= 128; port++)
+        assert_true(send_port(p.wire[lane_of_port(port, LANES_MAX)], port));
+    for (lane = 0; lane < LANES_MAX; lane++)
+        assert_true(take_own(&p, lane) > 0);
+    /*
+     * Queue 1 is trusted. The first frame of the burst is checked and correct, so the second one is
+     * not checked.
+     */
+    for (port = 1; wrong == 0; port++) {
+        if (first == 0 && lane_of_port(port, LANES_MAX) == 1)
+            first = port;
+        else if (first != 0 && lane_of_port(port, LANES_MAX) == 2)
+            wrong = port;
+    }
+    assert_true(send_port(p.wire[1], first) && send_port(p.wire[1], (uint16_t)wrong));
+    n = receive(p.lane[1], pkts);
+    assert_int_equal(n, 2);
+    nic_release(p.lane[1], pkts, n);
+    assert_int_equal(sum_of(&p, "rss_mismatches"), 0);
+    /* In queue 3 the checked frame is wrong: from here on every frame is checked in all queues. */
+    assert_true(send_port(p.wire[3], (uint16_t)wrong));
+    assert_int_equal(receive(p.lane[3], pkts), 0);
+    assert_int_equal(take_own(&p, 2), 1);
+    assert_true(send_port(p.wire[1], first) && send_port(p.wire[1], (uint16_t)wrong));
+    assert_int_equal(take_own(&p, 1), 1);
+    assert_int_equal(take_own(&p, 2), 1);
+    assert_int_equal(sum_of(&p, "rss_mismatches"), 2);
+    close_promise(&p);
+}
+
+static void a_device_without_rss_is_not_verified(void **state)
+{
+    struct promise p;
+    unsigned got = 0, lane;
+    uint16_t port;
+
+    open_promise(&p, false);
+    for (port = 1; port <= 100; port++)
+        assert_true(send_port(p.wire[port % LANES_MAX], port));
+    for (lane = 0; lane < 2 * LANES_MAX; lane++)
+        got += take_own(&p, lane % LANES_MAX);
+    assert_int_equal(got, 100);
+    assert_int_equal(sum_of(&p, "rss_verified") + sum_of(&p, "rss_mismatches"), 0);
+    close_promise(&p);
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
+
+#define THREAD_FRAMES 30000
+
+static struct fixture shared;
+static atomic_bool stopping;
+static atomic_uint echoed;
+
+/* Sends received frames back, and sleeps without frames. */
+static void *echo_loop(void *arg)
+{
+    unsigned number = (unsigned)(uintptr_t)arg;
+    struct nic *nic = shared.lane[number];
+    struct us_pkt *pkts[NIC_BURST_MAX], *out;
+    unsigned i, n;
+
+    while (!atomic_load(&stopping)) {
+        n = receive(nic, pkts);
+        for (i = 0; i < n; i++) {
+            uint16_t port = port_of(pkts[i]);
+
+            assert_int_equal(lane_of_port(port, shared.lanes), number);
+            if (nic_alloc(nic, &out, 1) == 1) {
+                fill(out, port);
+                if (nic_tx_burst(nic, &out, 1) == 1)
+                    atomic_fetch_add(&echoed, 1);
+                else
+                    nic_release(nic, &out, 1);
+            }
+        }
+        nic_release(nic, pkts, n);
+        if (n == 0)
+            assert_int_equal(nic_wait(nic, 20000), 0);
+    }
+    return NULL;
+}
+
+/*
+ * This thread runs lane 0 and the peer, since a loopback link is used by one thread. The other
+ * lanes sleep in between and must be woken; no frame is lost uncounted.
+ */
+static void threads_forward_frames_and_return_packets(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    pthread_t threads[3];
+    unsigned back = 0, own = 0, sent = 0, idle = 0;
+    unsigned i, n;
+
+    open_fixture(&shared, 4, 1024);
+    atomic_store(&stopping, false);
+    atomic_store(&echoed, 0);
+    for (i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, echo_loop, (void *)(uintptr_t)(i + 1)),
+                         0);
+    while (sent < THREAD_FRAMES || idle < 2000) {
+        for (i = 0; i < 8 && sent < THREAD_FRAMES && send_port(shared.peer, (uint16_t)(1 + sent));
+             i++)
+            sent++;
+        n = receive(shared.lane[0], pkts);
+        own += n;
+        nic_release(shared.lane[0], pkts, n);
+        idle = n > 0 ? 0 : idle + 1;
+        n = receive(shared.peer, pkts);
+        back += n;
+        nic_release(shared.peer, pkts, n);
+        if (n > 0)
+            idle = 0;
+        else
+            sched_yield();
+    }
+    atomic_store(&stopping, true);
+    for (i = 0; i < 3; i++) {
+        nic_wake(shared.lane[i + 1]);
+        pthread_join(threads[i], NULL);
+    }
+    for (idle = 0; idle < 4; idle++) { /* frames sent last */
+        n = receive(shared.lane[0], pkts);
+        nic_release(shared.lane[0], pkts, n);
+        n = receive(shared.peer, pkts);
+        back += n;
+        nic_release(shared.peer, pkts, n);
+    }
+    assert_int_equal(back, atomic_load(&echoed));
+    assert_int_equal(own + stat_of(shared.lane[0], "lane_forwarded") +
+                         stat_of(shared.lane[0], "lane_ring_full"),
+                     THREAD_FRAMES);
+    assert_true(back > THREAD_FRAMES / 10);
+    close_fixture(&shared);
+}
+
+/* Two threads sleep in turns: a lost wakeup would cost 20 ms each time. */
+static void a_sleeper_is_always_woken(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct timespec begin, end;
+    pthread_t thread;
+    unsigned round, n;
+    uint16_t port = 1;
+
+    while (lane_of_port(port, 2) != 1)
+        port++;
+    open_fixture(&shared, 2, 64);
+    atomic_store(&stopping, false);
+    assert_int_equal(pthread_create(&thread, NULL, echo_loop, (void *)(uintptr_t)1), 0);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (round = 0; round < 500; round++) {
+        assert_true(send_port(shared.peer, port));
+        for (n = 0; n == 0; n = receive(shared.peer, pkts)) {
+            struct us_pkt *none[NIC_BURST_MAX];
+
+            assert_int_equal(receive(shared.lane[0], none), 0);
+            sched_yield();
+        }
+        nic_release(shared.peer, pkts, n);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    assert_true(end.tv_sec - begin.tv_sec < 5); /* 500 lost wakeups of 20 ms would take 10 s */
+    atomic_store(&stopping, true);
+    nic_wake(shared.lane[1]);
+    pthread_join(thread, NULL);
+    close_fixture(&shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flows_get_to_their_lanes),
+        cmocka_unit_test(discovery_is_copied_to_all_lanes),
+        cmocka_unit_test(a_lane_without_a_queue_sends_through_another_lane),
+        cmocka_unit_test(a_full_ring_drops_frames_of_its_lane_only),
+        cmocka_unit_test(closing_empties_the_rings),
+        cmocka_unit_test(right_placement_is_verified_and_trusted),
+        cmocka_unit_test(wrong_placement_is_detected_and_corrected),
+        cmocka_unit_test(trust_ends_in_all_queues),
+        cmocka_unit_test(a_device_without_rss_is_not_verified),
+        cmocka_unit_test(threads_forward_frames_and_return_packets),
+        cmocka_unit_test(a_sleeper_is_always_woken),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

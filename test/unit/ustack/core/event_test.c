@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Events: their order, their bounds, and data that the application gives back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+#include "raw.h"
+
+static int setup(void **state)
+{
+    static struct raw raw;
+
+    raw_open(&raw, NULL);
+    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), 0);
+    *state = &raw;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    raw_close(*state);
+    return 0;
+}
+
+/* Takes the stack's next event, which must be DATA with these bytes. */
+static void expect_data(struct raw *raw, const char *bytes)
+{
+    struct us_event event;
+
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(event.type, US_EV_DATA);
+    assert_int_equal(event.len, strlen(bytes));
+    assert_memory_equal(event.data, bytes, event.len);
+}
+
+static void expect_none(struct raw *raw)
+{
+    struct us_event event;
+
+    assert_int_equal(us_next_event(raw->stack, &event), 0);
+}
+
+static void kept_bytes_come_again_in_order(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    struct us_event event;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, "abcde", 5);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(us_recv_keep(raw->stack, conn, (const u_u8 *)"cde", 3), 0);
+    raw_segment(raw, US_TCP_ACK, 1006, snd, 65535, "fgh", 3); /* while it is held */
+    expect_none(raw);
+    us_recv_resume(raw->stack, conn);
+    expect_data(raw, "cde");
+    expect_data(raw, "fgh");
+    expect_none(raw);
+    raw_segment(raw, US_TCP_ACK, 1009, snd, 65535, "i", 1);
+    expect_data(raw, "i");
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
+    assert_int_equal(raw_counter(raw, "buffer_bytes_used"), 0);
+}
+
+/* Two events are taken before the first is kept; a third is in the ring. */
+static void keeping_several_events_keeps_their_order(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    struct us_event first;
+    struct us_event second;
+    static char data[3][1] = {{'a'}, {'b'}, {'c'}};
+    u_u32 snd;
+    int i;
+
+    conn = raw_accept(raw, &snd);
+    raw->no_pump = 1;
+    for (i = 0; i < 3; i++)
+        raw_segment(raw, US_TCP_ACK, 1001 + (u_u32)i, snd, 65535, data[i], 1);
+    assert_int_equal(us_next_event(raw->stack, &first), 1);
+    assert_int_equal(us_next_event(raw->stack, &second), 1);
+    assert_int_equal(us_recv_keep(raw->stack, conn, (const u_u8 *)"A", 1), 0);
+    assert_int_equal(us_recv_keep(raw->stack, conn, (const u_u8 *)"B", 1), 0);
+    us_recv_resume(raw->stack, conn);
+    assert_int_equal(us_next_event(raw->stack, &first), 1);
+    assert_memory_equal(first.data, "AB", 2);
+    assert_int_equal(us_next_event(raw->stack, &first), 1);
+    assert_memory_equal(first.data, "c", 1);
+    expect_none(raw);
+}
+
+/* The last of two events is all that is left to tell, and yet it has to wait. */
+static void what_is_behind_a_kept_event_waits(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    struct us_event event;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, "abc", 3);
+    raw_segment(raw, US_TCP_ACK, 1004, snd, 65535, "de", 2);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(event.len, 3);
+    assert_int_equal(us_recv_keep(raw->stack, conn, (const u_u8 *)"bc", 2), 0);
+    expect_none(raw);
+    us_recv_resume(raw->stack, conn);
+    expect_data(raw, "bc");
+    expect_data(raw, "de");
+    expect_none(raw);
+}
+
+static void peer_closed_waits_for_kept_bytes(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    struct us_event event;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK | US_TCP_FIN, 1001, snd, 65535, "abc", 3);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    us_recv_keep(raw->stack, conn, (const u_u8 *)"abc", 3);
+    expect_none(raw);
+    us_close(raw->stack, conn);
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK | US_TCP_FIN, snd, 1005, 0);
+    raw_segment(raw, US_TCP_ACK, 1005, snd + 1, 65535, NULL, 0);
+    assert_null(raw_event(raw));
+    us_recv_resume(raw->stack, conn);
+    expect_data(raw, "abc");
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(event.type, US_EV_PEER_CLOSED);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(event.type, US_EV_CLOSED);
+    raw_pump(raw, 0);
+    assert_int_equal(raw_counter(raw, "conns_open"), 0);
+    assert_int_equal(raw_counter(raw, "buffer_bytes_used"), 0);
+}
+
+/* Data, FIN and RST in one burst: kept data is lost, so PEER_CLOSED must not come. */
+static void no_end_of_stream_after_lost_bytes(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    struct us_event event;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, "abc", 3);
+    raw_segment(raw, US_TCP_ACK | US_TCP_FIN, 1004, snd, 65535, "def", 3);
+    raw_segment(raw, US_TCP_RST, 1008, snd, 65535, NULL, 0);
+    expect_data(raw, "abc");
+    assert_int_equal(us_recv_keep(raw->stack, conn, (const u_u8 *)"bc", 2), 0);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(event.type, US_EV_CLOSED);
+    assert_int_equal(event.reason, US_CLOSE_RESET);
+    expect_none(raw);
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
+    assert_int_equal(raw_counter(raw, "conns_open"), 0);
+    assert_int_equal(raw_counter(raw, "buffer_bytes_used"), 0);
+}
+
+static void reset_discards_kept_bytes(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, "abc", 3);
+    raw_expect_event(raw, US_EV_DATA);
+    us_recv_keep(raw->stack, conn, (const u_u8 *)"abc", 3);
+    raw_segment(raw, US_TCP_RST, 1004, 0, 0, NULL, 0);
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_RESET);
+    assert_int_equal(raw_counter(raw, "conns_open"), 0);
+    assert_int_equal(raw_counter(raw, "buffer_bytes_used"), 0);
+}
+
+static void held_window_closes_and_opens(void **state)
+{
+    struct raw *raw = *state;
+    struct us_config config;
+    struct us_conn *conn;
+    struct raw_frame *frame;
+    struct us_event event;
+    static u_u8 data[1000];
+    u_u32 edge;
+    u_u32 snd;
+    u_u32 seq = 1001;
+    u_u32 got = 0;
+
+    raw_close(raw);
+    pair_config(&config, 0);
+    config.recv_window_bytes = 4000;
+    raw_open(raw, &config);
+    us_listen(raw->stack, RAW_PORT, NULL);
+    conn = raw_accept(raw, &snd);
+    edge = 1001 + 4000;
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK, seq, snd, 65535, data, 1000);
+    seq += 1000;
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    us_recv_keep(raw->stack, conn, data, 1000);
+    raw->no_pump = 0;
+    while (seq != edge) {
+        raw_segment(raw, US_TCP_ACK, seq, snd, 65535, data, 1000);
+        seq += 1000;
+        while ((frame = raw_frame(raw)) != NULL)
+            assert_int_equal(frame->ack + frame->window, edge); /* the edge stays */
+    }
+    raw_pump(raw, 100000);
+    while ((frame = raw_frame(raw)) != NULL)
+        assert_int_equal(frame->window, 0);
+    raw_segment(raw, US_TCP_ACK, seq, snd, 65535, data, 1000); /* beyond the window */
+    raw_expect(raw, US_TCP_ACK, snd, edge, 0);
+    us_recv_resume(raw->stack, conn);
+    while (us_next_event(raw->stack, &event))
+        got += event.len;
+    assert_int_equal(got, 4000);
+    raw_pump(raw, 0);
+    frame = raw_expect(raw, US_TCP_ACK, snd, edge, 0); /* the window update */
+    assert_int_equal(frame->window, 4000);
+}
+
+static void input_stops_when_events_would_not_fit(void **state)
+{
+    struct raw *raw = *state;
+    struct us_event event;
+    u_u32 snd;
+    unsigned taken = 0;
+    unsigned i;
+
+    raw_accept(raw, &snd);
+    raw->no_pump = 1;
+    for (i = 0; i < 512; i++)
+        raw_segment(raw, US_TCP_ACK, 1001 + i, snd, 65535, "x", 1);
+    {
+        u_u8 bytes[60] = {0};
+        struct us_pkt pkt;
+        struct us_pkt *list = &pkt;
+
+        memset(&pkt, 0, sizeof(pkt));
+        pkt.data = bytes;
+        pkt.len = sizeof(bytes);
+        assert_int_equal(us_input(raw->stack, &list, 1, raw->now_us), 0);
+        while (us_next_event(raw->stack, &event))
+            taken += event.type == US_EV_DATA;
+        assert_int_equal(taken, 512);
+        assert_int_equal(us_input(raw->stack, &list, 1, raw->now_us), 1);
+    }
+    assert_int_equal(raw_counter(raw, "input_cut_short"), 1);
+}
+
+static void keep_without_memory_aborts(void **state)
+{
+    struct raw *raw = *state;
+    struct us_config config;
+    struct us_conn *conn;
+    struct us_conn *other;
+    static u_u8 data[10000];
+    u_u32 snd;
+
+    raw_close(raw);
+    pair_config(&config, 0);
+    config.buffer_bytes = 4 * 2048;
+    raw_open(raw, &config);
+    us_listen(raw->stack, RAW_PORT, NULL);
+    conn = raw_accept(raw, &snd);
+    raw->peer_port++;
+    other = raw_accept(raw, &snd);
+    assert_true(us_send(raw->stack, other, data, sizeof(data)) < (long)sizeof(data));
+    raw->peer_port--;
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, "abc", 3);
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
+    while (raw_frame(raw) != NULL)
+        continue;
+    assert_int_equal(us_recv_keep(raw->stack, conn, data, 3), US_ERR_NO_MEMORY);
+    while (raw_event(raw) != NULL)
+        continue;
+    raw_pump(raw, 0);
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_NO_MEMORY);
+    assert_true(raw_frame(raw)->flags & US_TCP_RST);
+}
+
+int main(void)
+{
+#define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        RAW_TEST(kept_bytes_come_again_in_order),
+        RAW_TEST(keeping_several_events_keeps_their_order),
+        RAW_TEST(what_is_behind_a_kept_event_waits),
+        RAW_TEST(peer_closed_waits_for_kept_bytes),
+        RAW_TEST(no_end_of_stream_after_lost_bytes),
+        RAW_TEST(reset_discards_kept_bytes),
+        RAW_TEST(held_window_closes_and_opens),
+        RAW_TEST(input_stops_when_events_would_not_fit),
+        RAW_TEST(keep_without_memory_aborts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The instance: configuration, errors of the calls, exhausted pools, counters, port choice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+#include "raw.h"
+#include "ustack/tcp/tcp.h"
+
+static void configuration_is_checked(void **state)
+{
+    struct us_config good;
+    struct us_config bad;
+    unsigned long bytes;
+    void *memory;
+
+    pair_config(&good, 0);
+    bytes = us_memory_bytes(&good);
+    assert_true(bytes > 0);
+    bad = good;
+    bad.mtu = 575;
+    assert_int_equal(us_memory_bytes(&bad), 0);
+    bad = good;
+    bad.mtu = 9217;
+    assert_int_equal(us_memory_bytes(&bad), 0);
+    bad = good;
+    bad.conn_max = 0;
+    assert_int_equal(us_memory_bytes(&bad), 0);
+    bad = good;
+    bad.half_open_max = 0; /* fine with SYN cookies */
+    assert_int_not_equal(us_memory_bytes(&bad), 0);
+    bad.syn_cookies = 0;
+    assert_int_equal(us_memory_bytes(&bad), 0);
+    bad = good;
+    bad.rto_min_us = bad.rto_max_us + 1;
+    assert_int_equal(us_memory_bytes(&bad), 0);
+    bad = good;
+    bad.buffer_bytes = 0;
+    assert_int_equal(us_memory_bytes(&bad), 0);
+    memory = calloc(1, bytes);
+    assert_null(us_create(&good, memory, bytes - 1, 0));
+    assert_null(us_create(&bad, memory, bytes, 0));
+    assert_non_null(us_create(&good, memory, bytes, 0));
+    free(memory);
+    us_config_defaults(&good);
+    assert_true(us_memory_bytes(&good) > good.buffer_bytes);
+}
+
+static void a_connection_is_small(void **state)
+{
+    assert_true(sizeof(struct us_conn) <= 640);
+}
+
+/* Untouched memory stays untouched: only the pages at the start and the tables are written. */
+static void memory_is_carved_lazily(void **state)
+{
+    struct us_config config;
+    unsigned long bytes;
+    unsigned long used = 0;
+    unsigned long i;
+    u_u8 *memory;
+
+    memset(&config, 0, sizeof(config));
+    us_config_defaults(&config);
+    bytes = us_memory_bytes(&config);
+    memory = calloc(1, bytes);
+    assert_non_null(us_create(&config, memory, bytes, 0));
+    for (i = 0; i < bytes; i++)
+        used += memory[i] != 0;
+    assert_true(used < sizeof(struct us_stack));
+    free(memory);
+}
+
+static void addresses_and_ports_are_checked(void **state)
+{
+    struct us_addr addr = pair_addr(0);
+    struct us_addr peer = pair_addr(1);
+    struct us_conn *conn;
+    struct raw raw;
+    int error = 0;
+
+    raw_open(&raw, NULL);
+    assert_int_equal(us_addr_add(raw.stack, &addr, 24), US_ERR_IN_USE);
+    addr.bytes[3] = 9;
+    assert_int_equal(us_addr_add(raw.stack, &addr, 33), US_ERR_ARGUMENT);
+    addr.family = 5;
+    assert_int_equal(us_addr_add(raw.stack, &addr, 24), US_ERR_ARGUMENT);
+    assert_null(us_connect(raw.stack, &addr, 80, 0, NULL, &error));
+    assert_int_equal(error, US_ERR_ARGUMENT);
+    addr = pair_addr(0);
+    assert_null(us_connect(raw.stack, &addr, 80, 0, NULL, &error));
+    assert_int_equal(error, US_ERR_NO_ROUTE);
+    addr.bytes[3] = 255;
+    assert_null(us_connect(raw.stack, &addr, 80, 0, NULL, &error));
+    assert_int_equal(error, US_ERR_ARGUMENT);
+    assert_null(us_connect(raw.stack, &peer, 0, 0, NULL, &error));
+    assert_int_equal(error, US_ERR_ARGUMENT);
+
+    conn = us_connect(raw.stack, &peer, 80, 1234, &raw, &error);
+    assert_non_null(conn);
+    assert_ptr_equal(us_conn_user(conn), &raw);
+    assert_null(us_connect(raw.stack, &peer, 80, 1234, NULL, &error));
+    assert_int_equal(error, US_ERR_IN_USE);
+    assert_int_equal(us_close(raw.stack, conn), 0);
+    raw_pump(&raw, 0);
+    assert_int_equal(raw_expect_event(&raw, US_EV_CLOSED)->reason, US_CLOSE_ABORTED);
+
+    assert_int_equal(us_listen(raw.stack, 0, NULL), US_ERR_ARGUMENT);
+    assert_int_equal(us_listen(raw.stack, 1, NULL), 0);
+    assert_int_equal(us_listen(raw.stack, 1, NULL), US_ERR_IN_USE);
+    assert_int_equal(us_listen(raw.stack, 65, NULL), 0); /* the same bucket */
+    assert_int_equal(us_listen(raw.stack, 129, NULL), 0);
+    assert_int_equal(us_listen(raw.stack, 2, NULL), 0);
+    assert_int_equal(us_listen(raw.stack, 3, NULL), US_ERR_NO_MEMORY);
+    assert_int_equal(us_unlisten(raw.stack, 65), 0);
+    assert_int_equal(us_unlisten(raw.stack, 65), US_ERR_ARGUMENT);
+    assert_int_equal(us_listen(raw.stack, 3, NULL), 0);
+    assert_int_equal(us_unlisten(raw.stack, 1), 0);
+    assert_int_equal(us_unlisten(raw.stack, 129), 0);
+    raw_close(&raw);
+}
+
+static void connection_pool_is_bounded(void **state)
+{
+    struct us_addr peer = pair_addr(1);
+    struct us_config config;
+    struct us_conn *conns[3];
+    struct raw raw;
+    int error = 0;
+    int i;
+
+    pair_config(&config, 0);
+    config.conn_max = 3;
+    config.half_open_max = 3;
+    raw_open(&raw, &config);
+    us_listen(raw.stack, RAW_PORT, NULL);
+    for (i = 0; i < 3; i++)
+        conns[i] = us_connect(raw.stack, &peer, 80, 0, NULL, &error);
+    assert_null(us_connect(raw.stack, &peer, 80, 0, NULL, &error));
+    assert_int_equal(error, US_ERR_NO_MEMORY);
+    assert_int_equal(raw_counter(&raw, "pool_empty_conns"), 1);
+    for (i = 0; i < 3; i++)
+        us_abort(raw.stack, conns[i]);
+    raw_pump(&raw, 0);
+    assert_int_equal(raw_counter(&raw, "conns_open"), 0);
+    raw_close(&raw);
+}
+
+/* A connection that found the pool empty gets SENDABLE when memory is freed. */
+static void freed_memory_wakes_a_waiting_connection(void **state)
+{
+    static u_u8 data[20000];
+    struct us_config config;
+    struct us_conn *a;
+    struct us_conn *b;
+    struct raw raw;
+    u_u32 snd;
+    u_u32 room;
+
+    pair_config(&config, 0);
+    config.buffer_bytes = 4 * 2048;
+    raw_open(&raw, &config);
+    us_listen(raw.stack, RAW_PORT, NULL);
+    a = raw_accept(&raw, &snd);
+    raw.peer_port++;
+    b = raw_accept(&raw, &snd);
+    assert_int_equal(us_send(raw.stack, a, data, sizeof(data)), 4 * US_BLOCK_ROOM);
+    assert_null(us_reserve(raw.stack, b, 10, 0, &room));
+    assert_int_equal(us_send(raw.stack, b, data, 10), 0);
+    us_abort(raw.stack, a);
+    raw_pump(&raw, 0);
+    assert_ptr_equal(raw_expect_event(&raw, US_EV_SENDABLE)->conn, b);
+    assert_ptr_equal(raw_expect_event(&raw, US_EV_CLOSED)->conn, a);
+    assert_int_equal(us_send(raw.stack, b, data, 10), 10);
+    raw_close(&raw);
+}
+
+static void counters_have_unique_names(void **state)
+{
+    unsigned i;
+    unsigned j;
+
+    for (i = 0; i < us_counter_count(); i++) {
+        const char *name = us_counter_name(i);
+        assert_true(strlen(name) > 0);
+        assert_int_equal(strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_"), strlen(name));
+        for (j = 0; j < i; j++)
+            assert_string_not_equal(name, us_counter_name(j));
+    }
+    assert_string_equal(us_counter_name(us_counter_count()), "");
+}
+
+static void names_are_never_null(void **state)
+{
+    int i;
+
+    for (i = -10; i < 3; i++)
+        assert_non_null(us_strerror(i));
+    for (i = 0; i < 12; i++)
+        assert_non_null(us_tcp_state_name((enum us_tcp_state)i));
+    assert_string_equal(us_tcp_state_name(US_TCP_FIN_WAIT_1), "FIN-WAIT-1");
+}
+
+/* The header's version is one and the project's (which test/foreign does not define). */
+static void version_is_the_project_s(void **state)
+{
+    char version[32];
+
+    snprintf(version, sizeof(version), "%d.%d.%d", US_VERSION_MAJOR, US_VERSION_MINOR,
+             US_VERSION_PATCH);
+    assert_string_equal(US_VERSION_STRING, version);
+#ifdef UCACHED_VERSION
+    assert_string_equal(US_VERSION_STRING, UCACHED_VERSION);
+#endif
+}
+
+/* RFC 6528, RFC 6056: different for each destination and each secret, and moving with time. */
+static void numbers_depend_on_name_secret_and_time(void **state)
+{
+    struct us_tcp_key key = {RAW_LOCAL_IP, RAW_PEER_IP, 1, 2};
+    struct us_tcp_key other = {RAW_LOCAL_IP, RAW_PEER_IP, 1, 3};
+    struct us_config config;
+    struct raw a;
+    struct raw b;
+    u_u32 isn;
+
+    pair_config(&config, 0);
+    raw_open(&a, &config);
+    config.secret[31] ^= 1;
+    raw_open(&b, &config);
+    isn = us_tcp_isn(a.stack, &key);
+    assert_true(isn != us_tcp_isn(a.stack, &other));
+    assert_true(isn != us_tcp_isn(b.stack, &key));
+    assert_true(us_tcp_hash(a.stack, &key) != us_tcp_hash(b.stack, &key));
+    assert_true(us_tcp_ts_offset(a.stack, &key) != us_tcp_ts_offset(a.stack, &other));
+    raw_pump(&a, 4000);
+    assert_int_equal(us_tcp_isn(a.stack, &key), isn + 1000); /* one per 4 us */
+    raw_close(&a);
+    raw_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(configuration_is_checked),
+        cmocka_unit_test(a_connection_is_small),
+        cmocka_unit_test(memory_is_carved_lazily),
+        cmocka_unit_test(addresses_and_ports_are_checked),
+        cmocka_unit_test(connection_pool_is_bounded),
+        cmocka_unit_test(freed_memory_wakes_a_waiting_connection),
+        cmocka_unit_test(counters_have_unique_names),
+        cmocka_unit_test(names_are_never_null),
+        cmocka_unit_test(version_is_the_project_s),
+        cmocka_unit_test(numbers_depend_on_name_secret_and_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

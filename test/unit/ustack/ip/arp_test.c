@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ARP: answering, asking, waiting, forgetting, following. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+#include "raw.h"
+
+enum { REQUEST = 1, REPLY = 2 };
+
+static const u_u8 broadcast[6] = {255, 255, 255, 255, 255, 255};
+
+static int setup(void **state)
+{
+    static struct raw raw;
+    struct us_config config;
+
+    pair_config(&config, 0);
+    config.neighbour_max = 2;
+    raw_open(&raw, &config);
+    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), 0);
+    *state = &raw;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    raw_close(*state);
+    return 0;
+}
+
+static void put_ip(u_u8 *to, u_u32 ip)
+{
+    to[0] = (u_u8)(ip >> 24);
+    to[1] = (u_u8)(ip >> 16);
+    to[2] = (u_u8)(ip >> 8);
+    to[3] = (u_u8)ip;
+}
+
+/* Sends an ARP packet to the stack. */
+static void arp_in(struct raw *raw, const u_u8 *dst, unsigned op, u_u8 mac, u_u32 sender,
+                   u_u32 target)
+{
+    u_u8 frame[42] = {0};
+
+    memcpy(frame, dst, 6);
+    frame[6] = 2;
+    frame[11] = mac;
+    frame[12] = 8;
+    frame[13] = 6;
+    frame[15] = 1;
+    frame[16] = 8;
+    frame[18] = 6;
+    frame[19] = 4;
+    frame[21] = (u_u8)op;
+    frame[22] = 2;
+    frame[27] = mac;
+    put_ip(frame + 28, sender);
+    put_ip(frame + 38, target);
+    raw_input(raw, frame, sizeof(frame));
+}
+
+/* The next frame must be an ARP packet like this. */
+static void expect_arp(struct raw *raw, unsigned op, u_u32 target)
+{
+    struct raw_frame *frame = raw_frame(raw);
+    u_u8 ip[4];
+
+    assert_non_null(frame);
+    assert_int_equal(frame->ethertype, 0x806);
+    assert_int_equal(frame->len, 42);
+    assert_int_equal(frame->bytes[21], op);
+    assert_memory_equal(frame->bytes + 6, raw_our_mac, 6);
+    assert_memory_equal(frame->bytes + 22, raw_our_mac, 6);
+    put_ip(ip, RAW_LOCAL_IP);
+    assert_memory_equal(frame->bytes + 28, ip, 4);
+    put_ip(ip, target);
+    assert_memory_equal(frame->bytes + 38, ip, 4);
+}
+
+static struct us_conn *connect_to(struct raw *raw, u_u32 ip)
+{
+    struct us_addr addr;
+
+    memset(&addr, 0, sizeof(addr));
+    addr.family = US_IP4;
+    put_ip(addr.bytes, ip);
+    return us_connect(raw->stack, &addr, 80, 0, NULL, NULL);
+}
+
+static void answers_requests_for_us_only(void **state)
+{
+    struct raw *raw = *state;
+
+    arp_in(raw, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP);
+    expect_arp(raw, REPLY, RAW_PEER_IP);
+    arp_in(raw, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP + 7);
+    raw_expect_nothing(raw);
+    arp_in(raw, raw_our_mac, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP); /* a peer that refreshes */
+    expect_arp(raw, REPLY, RAW_PEER_IP);
+    arp_in(raw, broadcast, REQUEST, 3, 0, RAW_LOCAL_IP); /* RFC 5227: a probe */
+    expect_arp(raw, REPLY, 0);
+    assert_int_equal(raw_counter(raw, "neighbours"), 1);
+}
+
+static void malformed_packets_are_dropped(void **state)
+{
+    struct raw *raw = *state;
+    u_u8 frame[60] = {0};
+    unsigned len;
+
+    memcpy(frame, broadcast, 6);
+    frame[6] = 2;
+    frame[12] = 8;
+    frame[13] = 6;
+    for (len = 14; len <= 60; len++)
+        raw_input(raw, frame, len);
+    arp_in(raw, broadcast, 3, 2, RAW_PEER_IP, RAW_LOCAL_IP);
+    arp_in(raw, broadcast, REPLY, 2, RAW_LOCAL_IP, RAW_LOCAL_IP); /* claims our address */
+    raw_expect_nothing(raw);
+    assert_int_equal(raw_counter(raw, "drop_arp_malformed"), 48);
+    assert_int_equal(raw_counter(raw, "arp_conflicts"), 1);
+    assert_int_equal(raw_counter(raw, "neighbours"), 0);
+}
+
+static void asks_with_backoff_then_gives_up(void **state)
+{
+    struct raw *raw = *state;
+
+    assert_non_null(connect_to(raw, RAW_PEER_IP));
+    assert_non_null(connect_to(raw, RAW_PEER_IP));
+    assert_true(us_deadline(raw->stack) == 0);
+    raw_pump(raw, 0);
+    expect_arp(raw, REQUEST, RAW_PEER_IP);
+    raw_expect_nothing(raw);
+    raw_pump(raw, 999999);
+    raw_expect_nothing(raw);
+    raw_pump(raw, 1);
+    expect_arp(raw, REQUEST, RAW_PEER_IP);
+    raw_pump(raw, 2000000);
+    expect_arp(raw, REQUEST, RAW_PEER_IP);
+    raw_pump(raw, 3999999);
+    assert_null(raw_event(raw));
+    raw_pump(raw, 1);
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_UNREACHABLE);
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_UNREACHABLE);
+    assert_int_equal(raw_counter(raw, "neighbours"), 0);
+    assert_true(us_deadline(raw->stack) == US_NEVER);
+}
+
+static void what_waited_is_sent_on_the_reply(void **state)
+{
+    struct raw *raw = *state;
+
+    connect_to(raw, RAW_PEER_IP);
+    connect_to(raw, RAW_PEER_IP);
+    raw_pump(raw, 0);
+    expect_arp(raw, REQUEST, RAW_PEER_IP);
+    arp_in(raw, raw_our_mac, REPLY, 2, RAW_PEER_IP, RAW_LOCAL_IP);
+    assert_int_equal(raw_frame(raw)->flags, US_TCP_SYN);
+    assert_int_equal(raw_frame(raw)->flags, US_TCP_SYN);
+    raw_expect_nothing(raw);
+}
+
+static void off_link_goes_to_the_gateway(void **state)
+{
+    struct raw *raw = *state;
+    struct us_addr gateway = pair_addr(8);
+    struct us_addr far_gateway = pair_addr(0);
+
+    assert_null(connect_to(raw, 0xc0a80001));
+    far_gateway.bytes[1] = 9;
+    assert_int_equal(us_gateway_set(raw->stack, &far_gateway), US_ERR_NO_ROUTE);
+    assert_int_equal(us_gateway_set(raw->stack, &gateway), 0);
+    assert_non_null(connect_to(raw, 0xc0a80001));
+    raw_pump(raw, 0);
+    expect_arp(raw, REQUEST, RAW_LOCAL_IP + 8);
+}
+
+static void entries_are_refreshed_and_stay_in_use(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    raw_pump(raw, 60000001);
+    raw_expect_nothing(raw); /* nothing is sent, so nothing is asked */
+    us_send(raw->stack, conn, "x", 1);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 1);
+    expect_arp(raw, REQUEST, RAW_PEER_IP);
+    arp_in(raw, raw_our_mac, REPLY, 2, RAW_PEER_IP, RAW_LOCAL_IP);
+    raw_segment(raw, US_TCP_ACK, 1001, snd + 1, 65535, NULL, 0);
+    us_send(raw->stack, conn, "x", 1);
+    raw_pump(raw, 1000000);
+    raw_expect(raw, US_TCP_ACK, snd + 1, 1001, 1);
+    raw_pump(raw, 0);
+    raw_expect_nothing(raw);
+}
+
+/* The neighbour's MAC address changes: by ARP, or by a valid segment. */
+static void follows_a_changed_address(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    us_send(raw->stack, conn, "x", 1);
+    raw_pump(raw, 0);
+    assert_int_equal(raw_expect(raw, US_TCP_ACK, snd, 1001, 1)->bytes[5], 2);
+    arp_in(raw, broadcast, REQUEST, 7, RAW_PEER_IP, RAW_PEER_IP); /* gratuitous */
+    raw_pump(raw, 1000000);
+    assert_int_equal(raw_expect(raw, US_TCP_ACK, snd, 1001, 1)->bytes[5], 7);
+    raw->peer_mac[5] = 9;
+    raw_segment(raw, US_TCP_ACK, 1001, snd + 77, 65535, NULL, 0); /* not acceptable */
+    assert_int_equal(raw_expect(raw, US_TCP_ACK, snd + 1, 1001, 0)->bytes[5], 7);
+    raw_segment(raw, US_TCP_ACK, 1001, snd + 1, 65535, "ab", 2);
+    raw_pump(raw, 40000);
+    assert_int_equal(raw_expect(raw, US_TCP_ACK, snd + 1, 1003, 0)->bytes[5], 9);
+    assert_int_equal(raw_counter(raw, "arp_changes"), 2);
+}
+
+static void full_table_evicts_the_oldest(void **state)
+{
+    struct raw *raw = *state;
+
+    arp_in(raw, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP);
+    raw->now_us++;
+    arp_in(raw, broadcast, REQUEST, 3, RAW_PEER_IP + 1, RAW_LOCAL_IP);
+    arp_in(raw, broadcast, REQUEST, 4, RAW_PEER_IP + 2, RAW_LOCAL_IP);
+    while (raw_frame(raw) != NULL)
+        continue;
+    assert_int_equal(raw_counter(raw, "neighbours"), 2);
+    connect_to(raw, RAW_PEER_IP + 2);
+    raw_pump(raw, 0);
+    assert_int_equal(raw_frame(raw)->flags, US_TCP_SYN);
+    connect_to(raw, RAW_PEER_IP);
+    raw_pump(raw, 0);
+    expect_arp(raw, REQUEST, RAW_PEER_IP);
+    /* Connections wait for both entries: a third destination has to wait as well. */
+    connect_to(raw, RAW_PEER_IP + 5);
+    raw_pump(raw, 0);
+    expect_arp(raw, REQUEST, RAW_PEER_IP + 5);
+    connect_to(raw, RAW_PEER_IP + 6);
+    raw_pump(raw, 0);
+    raw_expect_nothing(raw);
+    assert_int_equal(raw_counter(raw, "neighbours"), 2);
+    raw_pump(raw, 500000000);
+    while (raw_frame(raw) != NULL)
+        raw_pump(raw, 1000000);
+}
+
+/*
+ * Another stack, with an open connection of the peer whose next hop is resolved. *next: the
+ * sequence number that the stack sends next.
+ */
+static struct us_conn *reopen_at(struct raw *raw, u_u32 neighbour_max, u_u32 *next)
+{
+    struct us_config config;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    raw_close(raw);
+    pair_config(&config, 0);
+    config.neighbour_max = neighbour_max;
+    raw_open(raw, &config);
+    assert_int_equal(us_listen(raw->stack, RAW_PORT, NULL), 0);
+    assert_int_equal(us_udp_bind(raw->stack, RAW_PORT, NULL), 0);
+    conn = raw_accept(raw, &snd);
+    us_send(raw->stack, conn, "x", 1);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 1);
+    *next = snd + 1;
+    raw_segment(raw, US_TCP_ACK, 1001, *next, 65535, NULL, 0);
+    return conn;
+}
+
+static struct us_conn *reopen(struct raw *raw, u_u32 neighbour_max)
+{
+    u_u32 next;
+
+    return reopen_at(raw, neighbour_max, &next);
+}
+
+/* Sends a datagram to an unknown address. */
+static void send_datagram(struct raw *raw, u_u32 ip)
+{
+    struct us_addr addr;
+
+    memset(&addr, 0, sizeof(addr));
+    addr.family = US_IP4;
+    put_ip(addr.bytes, ip);
+    us_udp_send(raw->stack, NULL, RAW_PORT, &addr, 5000, "x", 1);
+    raw_pump(raw, 0);
+}
+
+static void take_all_frames(struct raw *raw)
+{
+    while (raw_frame(raw) != NULL)
+        continue;
+}
+
+/* The connection sends without resolution: its next hop is known. */
+static void expect_known_hop(struct raw *raw, struct us_conn *conn)
+{
+    const struct raw_frame *frame;
+
+    take_all_frames(raw);
+    us_send(raw->stack, conn, "x", 1);
+    raw_pump(raw, 0);
+    frame = raw_frame(raw);
+    assert_non_null(frame);
+    assert_int_equal(frame->ip_protocol, 6);
+    assert_int_equal(raw_counter(raw, "arp_evictions_in_use"), 0);
+}
+
+/* Whatever arrives from or is sent to others, the next hop of a connection stays. */
+static void next_hop_of_a_connection_stays(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn = reopen(raw, 4);
+    unsigned i;
+
+    for (i = 0; i < 20; i++) {
+        arp_in(raw, broadcast, REQUEST, 9, RAW_PEER_IP + 20 + i, RAW_LOCAL_IP);
+        take_all_frames(raw);
+    }
+    expect_known_hop(raw, conn);
+    for (i = 0; i < 20; i++) {
+        send_datagram(raw, RAW_PEER_IP + 60 + i);
+        arp_in(raw, raw_our_mac, REPLY, 9, RAW_PEER_IP + 60 + i, RAW_LOCAL_IP);
+        take_all_frames(raw);
+    }
+    expect_known_hop(raw, conn);
+    for (i = 0; i < 20; i++) {
+        send_datagram(raw, RAW_PEER_IP + 100 + i);
+        take_all_frames(raw);
+    }
+    expect_known_hop(raw, conn);
+    assert_true(raw_counter(raw, "arp_evictions") >= 50);
+    assert_int_equal(raw_counter(raw, "neighbours"), 4);
+}
+
+/* Datagrams to the silent keep a quarter of the table; the oldest question makes room. */
+static void questions_for_datagrams_are_bounded(void **state)
+{
+    struct raw *raw = *state;
+    unsigned i;
+
+    reopen(raw, 16);
+    for (i = 0; i < 10; i++) {
+        send_datagram(raw, RAW_PEER_IP + 20 + i);
+        take_all_frames(raw);
+    }
+    assert_int_equal(raw_counter(raw, "neighbours"), 1 + 4);
+    assert_int_equal(raw_counter(raw, "arp_evictions_incomplete"), 6);
+    assert_int_equal(raw_counter(raw, "drop_datagram_no_hop"), 6);
+    assert_int_equal(raw_counter(raw, "datagrams_waiting"), 4);
+    arp_in(raw, raw_our_mac, REPLY, 9, RAW_PEER_IP + 20 + 9, RAW_LOCAL_IP);
+    assert_int_equal(raw_frame(raw)->ip_protocol, 17);
+}
+
+/* With all entries in use a connection takes the oldest one's, a datagram is dropped. */
+static void table_full_of_next_hops(void **state)
+{
+    struct raw *raw = *state;
+
+    reopen(raw, 1);
+    send_datagram(raw, RAW_PEER_IP + 20);
+    raw_expect_nothing(raw);
+    assert_int_equal(raw_counter(raw, "arp_table_full"), 1);
+    assert_int_equal(raw_counter(raw, "drop_datagram_no_hop"), 1);
+    connect_to(raw, RAW_PEER_IP + 20);
+    raw_pump(raw, 0);
+    expect_arp(raw, REQUEST, RAW_PEER_IP + 20);
+    assert_int_equal(raw_counter(raw, "arp_evictions_in_use"), 1);
+}
+
+/* An idle connection outlives that an ACK had no next hop, since it is owed nothing. */
+static void ack_without_a_next_hop_ends_nothing(void **state)
+{
+    struct raw *raw = *state;
+    u_u32 next;
+    unsigned i;
+
+    reopen_at(raw, 1, &next);
+    connect_to(raw, RAW_PEER_IP + 20);
+    raw_pump(raw, 0);
+    raw_segment(raw, US_TCP_ACK, 1001, next, 65535, "ab", 2);
+    for (i = 0; i < 300; i++) {
+        raw_pump(raw, 1000000);
+        take_all_frames(raw);
+    }
+    assert_int_equal(raw_counter(raw, "tcp_r2_timeouts"), 0);
+    assert_int_equal(raw_counter(raw, "tcp_timeouts"), 0);
+}
+
+/* An entry is a connection's for as long as that exists. */
+static void entry_is_free_when_its_connection_ends(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn = reopen(raw, 1);
+
+    us_abort(raw->stack, conn);
+    raw_pump(raw, 0);
+    take_all_frames(raw);
+    send_datagram(raw, RAW_PEER_IP + 20);
+    expect_arp(raw, REQUEST, RAW_PEER_IP + 20);
+    assert_int_equal(raw_counter(raw, "arp_evictions"), 1);
+    assert_int_equal(raw_counter(raw, "arp_evictions_in_use"), 0);
+}
+
+int main(void)
+{
+#define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        RAW_TEST(answers_requests_for_us_only),
+        RAW_TEST(malformed_packets_are_dropped),
+        RAW_TEST(asks_with_backoff_then_gives_up),
+        RAW_TEST(what_waited_is_sent_on_the_reply),
+        RAW_TEST(off_link_goes_to_the_gateway),
+        RAW_TEST(entries_are_refreshed_and_stay_in_use),
+        RAW_TEST(follows_a_changed_address),
+        RAW_TEST(full_table_evicts_the_oldest),
+        RAW_TEST(next_hop_of_a_connection_stays),
+        RAW_TEST(questions_for_datagrams_are_bounded),
+        RAW_TEST(table_full_of_next_hops),
+        RAW_TEST(entry_is_free_when_its_connection_ends),
+        RAW_TEST(ack_without_a_next_hop_ends_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reassembly of both families, its bounds, and datagrams that are sent in fragments. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cksum.h"
+#include "base/prng.h"
+#include "craft.h"
+#include "pair.h"
+#include "ustack/ip/frag.h"
+#include "ustack/ip/icmp.h"
+
+enum { PORT = 11211, DATA_BYTES = 4000, DATAGRAM_BYTES = DATA_BYTES + US_UDP_HDR_BYTES };
+
+static struct craft packet;
+static u_u8 data[DATA_BYTES];
+static u_u8 datagram[CRAFT_BYTES];
+static int six; /* the family that a test runs over */
+
+static int setup(void **state)
+{
+    static struct raw raw;
+    struct us_config config;
+    unsigned i;
+
+    pair_config(&config, 0);
+    config.reassembly_max = 3;
+    config.reassembly_bytes = 5000;
+    raw_open(&raw, &config);
+    craft_enable6(&raw);
+    assert_int_equal(us_udp_bind(raw.stack, PORT, NULL), 0);
+    for (i = 0; i < DATA_BYTES; i++)
+        data[i] = (u_u8)(i * 31 + (i >> 8));
+    if (six) {
+        assert_int_equal(craft_datagram6(datagram, &raw, PORT, data, DATA_BYTES), DATAGRAM_BYTES);
+    } else {
+        craft_udp4(&packet, &raw, PORT, data, DATA_BYTES);
+        memcpy(datagram, packet.bytes + CRAFT_L4, DATAGRAM_BYTES);
+    }
+    *state = &raw;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    raw_close(*state);
+    return 0;
+}
+
+/* Makes the packet with bytes start..end-1 of the datagram. */
+static void make_fragment(struct raw *raw, u_u32 ident, u_u32 start, u_u32 end, int more)
+{
+    u_u8 bytes[CRAFT_BYTES];
+    struct u_be16 field = u_be16(start | (more ? 1u : 0));
+    struct u_be32 id = u_be32(ident);
+
+    if (!six) {
+        craft_ip4(&packet, raw, US_IP_UDP, datagram + start, end - start);
+        craft_ip4_hdr(&packet)->id = u_be16(ident);
+        craft_ip4_hdr(&packet)->fragment =
+            u_be16(start >> 3 | (more ? (u_u32)US_IP4_MORE_FRAGMENTS : 0));
+        craft_ip4_finish(&packet);
+        return;
+    }
+    bytes[0] = US_IP_UDP;
+    bytes[1] = 0;
+    memcpy(bytes + 2, &field, 2);
+    memcpy(bytes + 4, &id, 4);
+    memcpy(bytes + 8, datagram + start, end - start);
+    craft_ip6(&packet, raw, US_IP_FRAGMENT, bytes, 8 + end - start);
+}
+
+static void give_fragment(struct raw *raw, u_u32 ident, u_u32 start, u_u32 end)
+{
+    make_fragment(raw, ident, start, end, end < DATAGRAM_BYTES);
+    craft_give(raw, &packet);
+}
+
+static void expect_whole(struct raw *raw)
+{
+    const struct us_event *event = raw_expect_event(raw, US_EV_DATAGRAM);
+
+    assert_int_equal(event->len, DATA_BYTES);
+    assert_memory_equal(event->data, data, DATA_BYTES);
+    assert_null(raw_event(raw));
+}
+
+static void in_order_and_backwards(void **state)
+{
+    struct raw *raw = *state;
+
+    give_fragment(raw, 1, 0, 1480);
+    give_fragment(raw, 1, 1480, 2960);
+    assert_null(raw_event(raw));
+    give_fragment(raw, 1, 2960, DATAGRAM_BYTES);
+    expect_whole(raw);
+    give_fragment(raw, 2, 2960, DATAGRAM_BYTES);
+    give_fragment(raw, 2, 1480, 2960);
+    give_fragment(raw, 2, 0, 1480);
+    expect_whole(raw);
+    raw_pump(raw, 0);
+    craft_give(raw, &packet); /* the next input gives the memory back: this one starts anew */
+    assert_int_equal(raw_counter(raw, "reassemblies"), 1);
+    assert_int_equal(raw_counter(raw, "frag_whole"), 2);
+}
+
+/* Two datagrams at a time keep apart, whatever the order. */
+static void in_any_order(void **state)
+{
+    enum { PIECES = 20, PIECE_BYTES = 208 };
+    struct raw *raw = *state;
+    struct u_prng prng;
+    unsigned round;
+
+    u_prng_seed(&prng, 7);
+    for (round = 0; round < 50; round++) {
+        unsigned order[2 * PIECES];
+        unsigned i;
+        for (i = 0; i < 2 * PIECES; i++)
+            order[i] = i;
+        for (i = 2 * PIECES; i > 1; i--) {
+            unsigned j = u_prng_below(&prng, i);
+            unsigned t = order[i - 1];
+            order[i - 1] = order[j];
+            order[j] = t;
+        }
+        for (i = 0; i < 2 * PIECES; i++) {
+            u_u32 start = order[i] / 2 * PIECE_BYTES;
+            u_u32 end = start + PIECE_BYTES < DATAGRAM_BYTES ? start + PIECE_BYTES : DATAGRAM_BYTES;
+            if (start < DATAGRAM_BYTES)
+                give_fragment(raw, 100 + 2 * round + order[i] % 2, start, end);
+        }
+        assert_int_equal(raw_expect_event(raw, US_EV_DATAGRAM)->len, DATA_BYTES);
+        assert_memory_equal(raw_expect_event(raw, US_EV_DATAGRAM)->data, data, DATA_BYTES);
+    }
+}
+
+static void an_exact_copy_is_ignored(void **state)
+{
+    struct raw *raw = *state;
+
+    give_fragment(raw, 1, 0, 1480);
+    give_fragment(raw, 1, 0, 1480);
+    give_fragment(raw, 1, 2960, DATAGRAM_BYTES);
+    give_fragment(raw, 1, 2960, DATAGRAM_BYTES);
+    assert_int_equal(raw_counter(raw, "drop_frag_copy"), 2);
+    give_fragment(raw, 1, 1480, 2960);
+    expect_whole(raw);
+}
+
+/* RFC 5722: what overlaps ends the datagram, with all that is still to come. */
+static void an_overlap_ends_the_datagram(void **state)
+{
+    static const u_u32 bad[][2] = {{1472, 2960}, {1480, 2968}, {8, 16}, {0, 1488}, {0, 8}};
+    struct raw *raw = *state;
+    unsigned i;
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        give_fragment(raw, 10 + i, 0, 1480);
+        give_fragment(raw, 10 + i, 2960, DATAGRAM_BYTES);
+        give_fragment(raw, 10 + i, bad[i][0], bad[i][1]);
+        give_fragment(raw, 10 + i, 1480, 2960);
+        give_fragment(raw, 10 + i, 0, 1480);
+        assert_null(raw_event(raw));
+    }
+    assert_true(raw_counter(raw, "drop_frag_overlap") >= 10);
+    raw_pump(raw, 61000000);
+    raw_expect_nothing(raw); /* RFC 5722: silently */
+    assert_int_equal(raw_counter(raw, "reassemblies"), 0);
+}
+
+static void a_copy_with_other_bytes_ends_the_datagram(void **state)
+{
+    struct raw *raw = *state;
+
+    give_fragment(raw, 1, 0, 1480);
+    make_fragment(raw, 1, 0, 1480, 1);
+    packet.bytes[packet.len - 1] ^= 1;
+    craft_expect_counted(raw, &packet, "drop_frag_overlap");
+}
+
+static void two_ends_end_the_datagram(void **state)
+{
+    struct raw *raw = *state;
+
+    give_fragment(raw, 1, 2960, DATAGRAM_BYTES);
+    make_fragment(raw, 1, 8, 1480, 0);
+    craft_expect_counted(raw, &packet, "drop_frag_overlap");
+    make_fragment(raw, 2, 200, 1480, 0);
+    craft_give(raw, &packet);
+    make_fragment(raw, 2, 2960, DATAGRAM_BYTES, 1); /* beyond the end */
+    craft_expect_counted(raw, &packet, "drop_frag_overlap");
+    assert_null(raw_event(raw));
+}
+
+static void time_is_not_started_anew(void **state)
+{
+    struct raw *raw = *state;
+    struct raw_frame *frame;
+
+    give_fragment(raw, 1, 0, 1480);
+    raw_pump(raw, 59000000);
+    give_fragment(raw, 1, 1480, 2960);
+    raw_pump(raw, 999999);
+    raw_expect_nothing(raw);
+    raw_pump(raw, 1);
+    assert_int_equal(raw_counter(raw, "frag_timeouts"), 1);
+    assert_int_equal(raw_counter(raw, "reassemblies"), 0);
+    frame = raw_frame(raw); /* time exceeded, to who sent the first fragment */
+    assert_non_null(frame);
+    assert_int_equal(frame->bytes[six ? 54 : 34], six ? 3 : 11);
+    assert_int_equal(frame->bytes[six ? 55 : 35], 1);
+    make_fragment(raw, 1, 0, 1480, 1); /* what it quotes is that fragment */
+    assert_memory_equal(frame->bytes + (six ? 62 : 42), packet.bytes + 14, six ? 1232 : 548);
+    assert_int_equal(frame->len, six ? 14 + 1280 : 14 + 576);
+    raw_expect_nothing(raw);
+    give_fragment(raw, 2, 1480, 2960); /* without the first one no ICMP error is sent */
+    raw_pump(raw, 60000000);
+    raw_expect_nothing(raw);
+    assert_int_equal(raw_counter(raw, "frag_timeouts"), 2);
+}
+
+static void the_oldest_makes_room(void **state)
+{
+    struct raw *raw = *state;
+    u_u32 i;
+
+    for (i = 0; i < 4; i++)
+        give_fragment(raw, i, 0, 1480);
+    assert_int_equal(raw_counter(raw, "frag_evictions"), 1);
+    assert_int_equal(raw_counter(raw, "reassemblies"), 3);
+    give_fragment(raw, 3, 1480, 2960);
+    give_fragment(raw, 3, 2960, DATAGRAM_BYTES);
+    expect_whole(raw);
+}
+
+static void bytes_and_pieces_are_bounded(void **state)
+{
+    struct raw *raw = *state;
+    u_u32 i;
+
+    make_fragment(raw, 1, 4992, 5008, 1);
+    craft_expect_counted(raw, &packet, "drop_frag_bound");
+    assert_int_equal(raw_counter(raw, "reassemblies"), 0);
+    for (i = 0; i <= US_FRAGS_MAX; i++)
+        give_fragment(raw, 2, 16 * i, 16 * i + 8);
+    assert_int_equal(raw_counter(raw, "drop_frag_bound"), 2);
+}
+
+/* RFC 791: fragments but the last have a multiple of eight bytes, and none has none. */
+static void odd_lengths_are_refused(void **state)
+{
+    struct raw *raw = *state;
+    const struct raw_frame *frame;
+
+    make_fragment(raw, 1, 0, 1479, 1);
+    if (six) {
+        craft_expect_counted(raw, &packet, "drop_ip_extension");
+        frame = raw_frame(raw);
+        assert_int_equal(frame->bytes[54], US_ICMP6_PROBLEM);
+        assert_int_equal(frame->bytes[61], 4); /* where the payload's length stands */
+    } else {
+        craft_expect_counted(raw, &packet, "drop_ip_fragment");
+    }
+    make_fragment(raw, 1, 8, 8, 1);
+    craft_expect_counted(raw, &packet, "drop_ip_fragment");
+    raw_expect_nothing(raw);
+    assert_int_equal(raw_counter(raw, "reassemblies"), 0);
+}
+
+/* RFC 6946: a packet that is its own only fragment meets no other with its identification. */
+static void atomic_fragments_stand_alone(void **state)
+{
+    struct raw *raw = *state;
+    u_u32 bytes;
+
+    give_fragment(raw, 1, 0, 1480);
+    bytes = craft_datagram6(datagram, raw, PORT, "alone", 5);
+    make_fragment(raw, 1, 0, bytes, 0);
+    craft_give(raw, &packet);
+    assert_int_equal(raw_expect_event(raw, US_EV_DATAGRAM)->len, 5);
+    assert_int_equal(raw_counter(raw, "drop_frag_overlap"), 0);
+    assert_int_equal(raw_counter(raw, "reassemblies"), 1);
+}
+
+/* A segment of TCP in pieces, and bytes that stay valid until its events are taken. */
+static void a_segment_in_fragments(void **state)
+{
+    struct raw *raw = *state;
+    u_u8 segment[20 + 64];
+    struct us_tcp_hdr *tcp = (void *)segment;
+    u_u32 snd;
+    u_u32 at;
+    u_u32 sum;
+
+    assert_int_equal(us_listen(raw->stack, RAW_PORT, NULL), 0);
+    raw_accept(raw, &snd);
+    memset(segment, 0, sizeof(segment));
+    tcp->src_port = u_be16(RAW_PEER_PORT);
+    tcp->dst_port = u_be16(RAW_PORT);
+    tcp->seq = u_be32(1001);
+    tcp->ack = u_be32(snd);
+    tcp->offset = 5 << 4;
+    tcp->flags = US_TCP_ACK;
+    tcp->window = u_be16(60000);
+    memset(segment + 20, 'x', 64);
+    sum = u_cksum_pseudo4(u_be32(RAW_PEER_IP), u_be32(RAW_LOCAL_IP), US_IP_TCP, sizeof(segment));
+    tcp->checksum = u_be16(u_cksum_finish(u_cksum_add(sum, segment, sizeof(segment))));
+    for (at = 0; at < sizeof(segment); at += 24) {
+        u_u32 n = sizeof(segment) - at < 24 ? (u_u32)sizeof(segment) - at : 24;
+        craft_ip4(&packet, raw, US_IP_TCP, segment + at, n);
+        craft_ip4_hdr(&packet)->id = u_be16(5);
+        craft_ip4_hdr(&packet)->fragment =
+            u_be16(at >> 3 | (at + n < sizeof(segment) ? (u_u32)US_IP4_MORE_FRAGMENTS : 0));
+        craft_ip4_finish(&packet);
+        craft_give(raw, &packet);
+    }
+    assert_memory_equal(raw_expect_event(raw, US_EV_DATA)->data, segment + 20, 64);
+}
+
+/* An echo that came in fragments goes back in fragments, with exactly the bytes that came. */
+static void echo_in_fragments(void **state)
+{
+    enum { ECHO_BYTES = 4008 };
+    struct raw *raw = *state;
+    u_u32 hdr_bytes = six ? 62 : 34;
+    u_u8 answer[ECHO_BYTES];
+    u_u32 seen = 0;
+    struct raw_frame *frame;
+    struct u_be16 sum;
+    u_u32 at;
+
+    memset(datagram, 0, 8);
+    memcpy(datagram + 8, data, ECHO_BYTES - 8);
+    datagram[0] = six ? 128 : 8;
+    sum = u_be16(u_cksum_finish(u_cksum_add(
+        six ? u_cksum_pseudo6(craft_peer6.b, craft_local6.b, US_IP_ICMP6, ECHO_BYTES) : 0, datagram,
+        ECHO_BYTES)));
+    memcpy(datagram + 2, &sum, 2);
+    for (at = 0; at < ECHO_BYTES; at += 1336) {
+        make_fragment(raw, 9, at, at + 1336, at + 1336 < ECHO_BYTES);
+        if (six) {
+            packet.bytes[CRAFT_L4_6] = US_IP_ICMP6;
+        } else {
+            craft_ip4_hdr(&packet)->protocol = US_IP_ICMP;
+            craft_ip4_finish(&packet);
+        }
+        craft_give(raw, &packet);
+    }
+    while ((frame = raw_frame(raw)) != NULL) {
+        u_u32 offset = six ? (u_u32)frame->bytes[56] << 8 | (frame->bytes[57] & 0xf8)
+                           : ((u_u32)(frame->bytes[20] & 0x1f) << 8 | frame->bytes[21]) << 3;
+        assert_true(frame->len <= 1514);
+        assert_true(offset + frame->len - hdr_bytes <= ECHO_BYTES);
+        memcpy(answer + offset, frame->bytes + hdr_bytes, frame->len - hdr_bytes);
+        seen += frame->len - hdr_bytes;
+    }
+    assert_int_equal(seen, ECHO_BYTES);
+    assert_int_equal(answer[0], six ? 129 : 0);
+    assert_memory_equal(answer + 8, data, ECHO_BYTES - 8);
+    assert_int_equal(
+        u_cksum_finish(u_cksum_add(
+            six ? u_cksum_pseudo6(craft_local6.b, craft_peer6.b, US_IP_ICMP6, ECHO_BYTES) : 0,
+            answer, ECHO_BYTES)),
+        0);
+    assert_int_equal(raw_counter(raw, "buffer_bytes_used"), 0);
+}
+
+static int over_ip4(void **state)
+{
+    six = 0;
+    return 0;
+}
+
+static int over_ip6(void **state)
+{
+    six = 1;
+    return 0;
+}
+
+#define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest both[] = {
+        RAW_TEST(in_order_and_backwards),
+        RAW_TEST(in_any_order),
+        RAW_TEST(an_exact_copy_is_ignored),
+        RAW_TEST(an_overlap_ends_the_datagram),
+        RAW_TEST(a_copy_with_other_bytes_ends_the_datagram),
+        RAW_TEST(two_ends_end_the_datagram),
+        RAW_TEST(time_is_not_started_anew),
+        RAW_TEST(the_oldest_makes_room),
+        RAW_TEST(bytes_and_pieces_are_bounded),
+        RAW_TEST(odd_lengths_are_refused),
+        RAW_TEST(echo_in_fragments),
+    };
+    const struct CMUnitTest only4[] = {RAW_TEST(a_segment_in_fragments)};
+    const struct CMUnitTest only6[] = {RAW_TEST(atomic_fragments_stand_alone)};
+
+    return cmocka_run_group_tests(both, over_ip4, NULL) +
+           cmocka_run_group_tests(only4, over_ip4, NULL) +
+           cmocka_run_group_tests(both, over_ip6, NULL) +
+           cmocka_run_group_tests(only6, over_ip6, NULL);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Congestion control by the formulas of RFC 5681, 6582 and 6928, and the choice of an algorithm. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ustack/tcp/tcp_cc.h"
+
+static void initial_window_by_rfc6928(void **state)
+{
+    assert_int_equal(us_cc_initial_window(1460, 0), 14600);
+    assert_int_equal(us_cc_initial_window(536, 0), 5360);
+    assert_int_equal(us_cc_initial_window(8960, 0), 17920);
+    assert_int_equal(us_cc_initial_window(1460, 1), 1460);
+}
+
+static void slow_start_doubles_per_round_trip(void **state)
+{
+    struct us_tcp_cc cc;
+    u_u32 before;
+    u_u32 acked;
+
+    us_cc_choose(&cc, US_CC_RENO);
+    us_cc_init(&cc, 1000, 0);
+    before = cc.cwnd;
+    for (acked = 0; acked < before; acked += 2000)
+        us_cc_acked(&cc, 2000, 0, 0); /* the peer delays its ACKs */
+    assert_int_equal(cc.cwnd, 2 * before);
+}
+
+static void avoidance_adds_one_segment_per_round_trip(void **state)
+{
+    struct us_tcp_cc cc;
+    u_u32 acked;
+
+    us_cc_choose(&cc, US_CC_RENO);
+    us_cc_init(&cc, 1000, 0);
+    cc.ssthresh = cc.cwnd;
+    for (acked = 0; acked < 10000; acked += 1000)
+        us_cc_acked(&cc, 1000, 0, 0);
+    assert_int_equal(cc.cwnd, 11000);
+}
+
+static void only_a_filled_window_is_a_limit(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_RENO);
+    us_cc_init(&cc, 1000, 0);
+    assert_false(us_cc_is_cwnd_limited(&cc, 100));
+    assert_true(us_cc_is_cwnd_limited(&cc, 5000)); /* slow start */
+    cc.ssthresh = 5000;
+    assert_false(us_cc_is_cwnd_limited(&cc, 9000));
+    assert_true(us_cc_is_cwnd_limited(&cc, 9001));
+}
+
+static void recovery_halves_and_deflates(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_RENO);
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 20000;
+    us_cc_enter_recovery(&cc, 20000);
+    assert_int_equal(cc.ssthresh, 10000);
+    assert_int_equal(cc.cwnd, 13000);
+    us_cc_inflate(&cc);
+    assert_int_equal(cc.cwnd, 14000);
+    us_cc_partial_ack(&cc, 3000);
+    assert_int_equal(cc.cwnd, 12000);
+    us_cc_partial_ack(&cc, 500);
+    assert_int_equal(cc.cwnd, 11500);
+    us_cc_partial_ack(&cc, 50000);
+    assert_int_equal(cc.cwnd, 1000);
+    us_cc_leave_recovery(&cc, 30000);
+    assert_int_equal(cc.cwnd, 10000);
+    us_cc_leave_recovery(&cc, 0);
+    assert_int_equal(cc.cwnd, 2000);
+}
+
+static void timeout_falls_to_one_segment(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_RENO);
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 30000;
+    us_cc_timeout(&cc, 30000, 0);
+    assert_int_equal(cc.ssthresh, 15000);
+    assert_int_equal(cc.cwnd, 1000);
+    us_cc_timeout(&cc, 1000, 1); /* the same segment again: ssthresh stays */
+    assert_int_equal(cc.ssthresh, 15000);
+    us_cc_timeout(&cc, 1000, 0);
+    assert_int_equal(cc.ssthresh, 2000);
+}
+
+static void idleness_restarts(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_RENO);
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 500000;
+    cc.ssthresh = 100000;
+    us_cc_idle(&cc, 2500, 1000); /* two timeouts long */
+    assert_int_equal(cc.cwnd, 125000);
+    assert_int_equal(cc.ssthresh, 375000);
+    us_cc_idle(&cc, ~(u_u64)0, 1000);
+    assert_int_equal(cc.cwnd, 10000);
+    cc.cwnd = 3000;
+    us_cc_idle(&cc, 100000, 1000);
+    assert_int_equal(cc.cwnd, 3000);
+}
+
+static void cubic_falls_to_seven_tenths(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_CUBIC);
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 100000;
+    us_cc_reduce(&cc, 200000, 0); /* no more than the window was in the network */
+    assert_int_equal(cc.ssthresh, 70000);
+    assert_int_equal(cc.cwnd, 70000);
+    us_cc_undo(&cc, 100000, 1 << 30);
+    assert_int_equal(cc.cwnd, 100000);
+    assert_int_equal(cc.ssthresh, 1 << 30);
+    cc.cwnd = 1000;
+    us_cc_reduce(&cc, 1000, 0);
+    assert_int_equal(cc.ssthresh, 2000); /* never below two segments */
+}
+
+static void dctcp_halves_for_a_loss_and_less_for_a_mark(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_DCTCP);
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 100000;
+    cc.of.dctcp.alpha = 256;
+    us_cc_reduce(&cc, 100000, 1);
+    assert_int_equal(cc.cwnd, 87500);
+    us_cc_reduce(&cc, 80000, 0);
+    assert_int_equal(cc.cwnd, 40000);
+}
+
+static void another_algorithm_keeps_the_window(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_CUBIC);
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 77000;
+    us_cc_choose(&cc, US_CC_RENO);
+    assert_int_equal(cc.cwnd, 77000);
+    us_cc_init(&cc, 500, 0);
+    assert_int_equal(cc.kind, US_CC_RENO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(initial_window_by_rfc6928),
+        cmocka_unit_test(slow_start_doubles_per_round_trip),
+        cmocka_unit_test(avoidance_adds_one_segment_per_round_trip),
+        cmocka_unit_test(only_a_filled_window_is_a_limit),
+        cmocka_unit_test(recovery_halves_and_deflates),
+        cmocka_unit_test(timeout_falls_to_one_segment),
+        cmocka_unit_test(idleness_restarts),
+        cmocka_unit_test(cubic_falls_to_seven_tenths),
+        cmocka_unit_test(dctcp_halves_for_a_loss_and_less_for_a_mark),
+        cmocka_unit_test(another_algorithm_keeps_the_window),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TCP options: emitted options are parsed back; hostile input. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "ustack/tcp/tcp_opt.h"
+
+static void parses_what_it_emits(void **state)
+{
+    struct us_tcp_opts in;
+    struct us_tcp_opts out;
+    u_u8 bytes[40];
+    unsigned bits;
+    unsigned n;
+
+    for (bits = 0; bits < 16; bits++) {
+        memset(&in, 0, sizeof(in));
+        in.mss = bits & 1 ? 1460 : 0;
+        in.has_scale = (bits & 2) != 0;
+        in.scale = bits & 2 ? 7 : 0;
+        in.sack_permitted = (bits & 4) != 0;
+        in.has_ts = (bits & 8) != 0;
+        in.ts_val = bits & 8 ? 0x01020304 : 0;
+        in.ts_ecr = bits & 8 ? 0xfffefdfc : 0;
+        n = us_tcp_opts_emit(&in, bytes);
+        assert_int_equal(n % 4, 0);
+        us_tcp_opts_parse(&out, bytes, n);
+        assert_memory_equal(&in, &out, sizeof(in));
+    }
+    memset(&in, 0, sizeof(in));
+    in.has_ts = 1;
+    in.sack_blocks = 3;
+    in.sack[2].start = 5;
+    in.sack[2].end = 9;
+    n = us_tcp_opts_emit(&in, bytes);
+    assert_int_equal(n, 40);
+    us_tcp_opts_parse(&out, bytes, n);
+    assert_memory_equal(&in, &out, sizeof(in));
+}
+
+static void timestamps_alone_have_the_layout_of_rfc7323_appendix_a(void **state)
+{
+    static const u_u8 expected[] = {1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2};
+    struct us_tcp_opts opts;
+    u_u8 bytes[40];
+
+    memset(&opts, 0, sizeof(opts));
+    opts.has_ts = 1;
+    opts.ts_val = 1;
+    opts.ts_ecr = 2;
+    assert_int_equal(us_tcp_opts_emit(&opts, bytes), US_TCP_OPT_TS_BYTES);
+    assert_memory_equal(bytes, expected, sizeof(expected));
+}
+
+static void scale_is_clamped(void **state)
+{
+    static const u_u8 bytes[] = {3, 3, 200, 0};
+    struct us_tcp_opts opts;
+
+    us_tcp_opts_parse(&opts, bytes, sizeof(bytes));
+    assert_int_equal(opts.scale, 14);
+}
+
+static void malformed_lengths_end_the_parsing(void **state)
+{
+    static const u_u8 zero[] = {2, 4, 5, 0xb4, 99, 0, 3, 3};
+    static const u_u8 beyond[] = {2, 4, 5, 0xb4, 3, 3};
+    static const u_u8 wrong_mss[] = {2, 3, 5, 1, 3, 3, 7, 0};
+    static const u_u8 ended[] = {0, 2, 4, 1, 1};
+    static const u_u8 kind_only[] = {1, 1, 1, 8};
+    struct us_tcp_opts opts;
+
+    us_tcp_opts_parse(&opts, zero, sizeof(zero));
+    assert_int_equal(opts.mss, 1460);
+    assert_false(opts.has_scale);
+    us_tcp_opts_parse(&opts, beyond, sizeof(beyond));
+    assert_int_equal(opts.mss, 1460);
+    assert_false(opts.has_scale);
+    us_tcp_opts_parse(&opts, wrong_mss, sizeof(wrong_mss));
+    assert_int_equal(opts.mss, 0);
+    assert_int_equal(opts.scale, 7);
+    us_tcp_opts_parse(&opts, ended, sizeof(ended));
+    assert_int_equal(opts.mss, 0);
+    us_tcp_opts_parse(&opts, kind_only, sizeof(kind_only));
+    assert_false(opts.has_ts);
+}
+
+static void random_bytes_do_no_harm(void **state)
+{
+    struct us_tcp_opts opts;
+    struct u_prng prng;
+    int i;
+
+    u_prng_seed(&prng, 1);
+    for (i = 0; i < 100000; i++) {
+        unsigned n = u_prng_below(&prng, 41);
+        u_u8 *bytes = malloc(n + 1); /* its own object, so that a sanitizer sees over-reads */
+        unsigned j;
+        bytes = realloc(bytes, n > 0 ? n : 1);
+        for (j = 0; j < n; j++)
+            bytes[j] = (u_u8)u_prng_below(&prng, u_prng_below(&prng, 2) ? 12 : 256);
+        us_tcp_opts_parse(&opts, bytes, n);
+        assert_true(opts.scale <= 14 && opts.sack_blocks <= 4);
+        free(bytes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parses_what_it_emits),
+        cmocka_unit_test(timestamps_alone_have_the_layout_of_rfc7323_appendix_a),
+        cmocka_unit_test(scale_is_clamped),
+        cmocka_unit_test(malformed_lengths_end_the_parsing),
+        cmocka_unit_test(random_bytes_do_no_harm),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RFC 6298 by its numbers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ustack/tcp/tcp_rtt.h"
+
+static void first_sample_sets_everything(void **state)
+{
+    struct us_tcp_rtt rtt;
+
+    us_rtt_init(&rtt, 1000000, 1000, 60000000);
+    assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 1000000);
+    us_rtt_sample(&rtt, 10000);
+    assert_int_equal(rtt.srtt8_us >> 3, 10000);
+    assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 10000 + 4 * 5000);
+}
+
+static void smooths_by_the_rfc(void **state)
+{
+    struct us_tcp_rtt rtt;
+    int i;
+
+    us_rtt_init(&rtt, 1000000, 1000, 60000000);
+    us_rtt_sample(&rtt, 8000);
+    us_rtt_sample(&rtt, 16000); /* SRTT 9000; RTTVAR 3/4 * 4000 + 1/4 * 8000 = 5000 */
+    assert_int_equal(rtt.srtt8_us >> 3, 9000);
+    assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 9000 + 4 * 5000);
+    for (i = 0; i < 200; i++)
+        us_rtt_sample(&rtt, 5000);
+    assert_in_range(rtt.srtt8_us >> 3, 4990, 5010);
+    assert_in_range(us_rtt_rto_us(&rtt, 0, 60000000), 5000, 5100);
+}
+
+static void bounds_hold(void **state)
+{
+    struct us_tcp_rtt rtt;
+
+    us_rtt_init(&rtt, 1000000, 200000, 60000000);
+    us_rtt_sample(&rtt, 50);
+    assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 200000);
+    us_rtt_sample(&rtt, 0);
+    us_rtt_sample(&rtt, 0xffffffffu);
+    us_rtt_sample(&rtt, 0xffffffffu);
+    assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 60000000);
+}
+
+static void backs_off_until_the_next_sample(void **state)
+{
+    struct us_tcp_rtt rtt;
+    int i;
+
+    us_rtt_init(&rtt, 1000000, 1000, 60000000);
+    for (i = 0; i < 5; i++)
+        us_rtt_backoff(&rtt);
+    assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 32000000);
+    assert_int_equal(us_rtt_rto_us(&rtt, 0, 4000000), 4000000);
+    assert_int_equal(us_rtt_backoff_us(5000000, 5, 4000000), 5000000); /* already above the limit */
+    for (i = 0; i < 300; i++)
+        us_rtt_backoff(&rtt);
+    assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 60000000);
+    us_rtt_sample(&rtt, 100);
+    assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 1000);
+}
+
+static void rto_allows_for_a_round_trip_and_the_ack_delay(void **state)
+{
+    struct us_tcp_rtt rtt;
+
+    us_rtt_init(&rtt, 1000000, 5000, 60000000);
+    us_rtt_sample(&rtt, 100);
+    assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 5000);
+    assert_int_equal(us_rtt_rto_us(&rtt, 50000, 60000000), 50100);
+    us_rtt_backoff(&rtt);
+    assert_int_equal(us_rtt_rto_us(&rtt, 50000, 60000000), 100200);
+    assert_int_equal(us_rtt_rto_us(&rtt, 0xf0000000u, 60000000), 60000000);
+}
+
+/* Round trips that no timer can tell apart: once they are settled a sample changes nothing. */
+static void short_samples_settle(void **state)
+{
+    struct us_tcp_rtt rtt;
+    struct us_tcp_rtt before;
+    u_u32 sample_us;
+    int i;
+
+    us_rtt_init(&rtt, 1000000, 1000, 60000000);
+    us_rtt_sample(&rtt, 3000);
+    for (i = 0; i < 1000 && !rtt.settled; i++)
+        us_rtt_sample(&rtt, (u_u64)i % 60);
+    assert_true(rtt.settled);
+    assert_int_equal(rtt.srtt8_us >> 3, US_RTT_SHORT_US);
+    before = rtt;
+    for (sample_us = 0; sample_us <= US_RTT_SHORT_US; sample_us++) {
+        assert_true(us_rtt_is_converged(&rtt, sample_us));
+        us_rtt_sample(&rtt, sample_us);
+        assert_memory_equal(&rtt, &before, U_OFFSET_OF(struct us_tcp_rtt, settled) + 1);
+    }
+    assert_false(us_rtt_is_converged(&rtt, US_RTT_SHORT_US + 1));
+    us_rtt_sample(&rtt, 1000);
+    assert_false(us_rtt_is_converged(&rtt, 1));
+    us_rtt_init(&rtt, 1000000, 1000, 60000000);
+    assert_false(us_rtt_is_converged(&rtt, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_sample_sets_everything),
+        cmocka_unit_test(smooths_by_the_rfc),
+        cmocka_unit_test(bounds_hold),
+        cmocka_unit_test(backs_off_until_the_next_sample),
+        cmocka_unit_test(rto_allows_for_a_round_trip_and_the_ack_delay),
+        cmocka_unit_test(short_samples_settle),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

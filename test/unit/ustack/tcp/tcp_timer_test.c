@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The timers of connections, met by a caller that sleeps until us_deadline() exactly and never
+ * wakes in between: each one comes at its time to the microsecond, after few wakings.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+#include "raw.h"
+
+/* A timer may be moved between levels of the wheel, and fire once for an earlier deadline. */
+enum { WAKINGS_MAX = 24 };
+
+enum { R2_US = 180 * 1000 * 1000 }; /* of us_config_defaults() */
+
+static int setup(void **state)
+{
+    static struct raw raw;
+    struct us_config config;
+
+    pair_config(&config, 0);
+    config.rto_min_us = 200000;
+    config.delayed_ack_us = 40000;
+    raw_open(&raw, &config);
+    raw.answer_arp = 1;
+    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), 0);
+    *state = &raw;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    raw_close(*state);
+    return 0;
+}
+
+/* Sleeps from deadline to deadline until the stack sends or tells something; returns how long. */
+static u_u64 sleep_until_it_stirs(struct raw *raw)
+{
+    u_u64 begin_us = raw->now_us;
+    unsigned i;
+
+    for (i = 0; i < WAKINGS_MAX; i++) {
+        u_u64 deadline_us = us_deadline(raw->stack);
+        assert_true(deadline_us != US_NEVER);
+        raw_pump(raw, deadline_us > raw->now_us ? deadline_us - raw->now_us : 0);
+        if (raw->frame_next < raw->frame_count || raw->event_next < raw->event_count)
+            return raw->now_us - begin_us;
+    }
+    fail_msg("nothing happened in %d wakings", WAKINGS_MAX);
+    return 0;
+}
+
+/* Runs until no deadline is left; fails if a frame is sent or an event raised. */
+static void sleep_until_quiet(struct raw *raw)
+{
+    unsigned i;
+
+    for (i = 0; i < WAKINGS_MAX && us_deadline(raw->stack) != US_NEVER; i++)
+        raw_pump(raw, us_deadline(raw->stack) - raw->now_us);
+    assert_true(us_deadline(raw->stack) == US_NEVER);
+    raw_expect_nothing(raw);
+    assert_null(raw_event(raw));
+}
+
+static void delayed_ack_is_met(void **state)
+{
+    struct raw *raw = *state;
+    u_u32 snd;
+
+    raw_accept(raw, &snd);
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, "hello", 5);
+    raw_expect_event(raw, US_EV_DATA);
+    assert_int_equal(sleep_until_it_stirs(raw), 40000);
+    raw_expect(raw, US_TCP_ACK, snd, 1006, 0);
+    sleep_until_quiet(raw);
+}
+
+static void retransmissions_are_met(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn_info info;
+    struct us_conn *conn;
+    u_u64 wait_us;
+    u_u64 at_us;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    us_send(raw->stack, conn, "hello", 5);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 5);
+    us_conn_info(raw->stack, conn, &info);
+    wait_us = info.rto_us;
+    for (at_us = 0; at_us + wait_us < R2_US; at_us += wait_us, wait_us = info.rto_us) {
+        assert_int_equal(sleep_until_it_stirs(raw), wait_us);
+        raw_expect(raw, US_TCP_ACK, snd, 1001, 5);
+        us_conn_info(raw->stack, conn, &info);
+        assert_true(info.rto_us >= wait_us);
+    }
+    assert_int_equal(sleep_until_it_stirs(raw), R2_US - at_us);
+    raw_expect(raw, US_TCP_RST | US_TCP_ACK, snd + 5, 1001, 0);
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_TIMEOUT);
+    sleep_until_quiet(raw);
+}
+
+static void window_probe_is_met(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn_info info;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 0, NULL, 0);
+    us_send(raw->stack, conn, "hello", 5);
+    raw_pump(raw, 0);
+    raw_expect_nothing(raw);
+    us_conn_info(raw->stack, conn, &info);
+    assert_int_equal(sleep_until_it_stirs(raw), info.rto_us);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 1);
+}
+
+/* Two hours and two months: through all the levels that the wheel has for them. */
+static void keepalives_are_met(void **state)
+{
+    static const u_u32 idles_ms[] = {1, 63, 64, 65, 5000, 7200000, 0xffffffffu};
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+    unsigned i;
+
+    conn = raw_accept(raw, &snd);
+    for (i = 0; i < sizeof(idles_ms) / sizeof(idles_ms[0]); i++) {
+        raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, NULL, 0);
+        assert_int_equal(us_conn_set_keepalive(raw->stack, conn, idles_ms[i], 777, 2), 0);
+        assert_int_equal(sleep_until_it_stirs(raw), (u_u64)idles_ms[i] * 1000);
+        raw_expect(raw, US_TCP_ACK, snd - 1, 1001, 0);
+    }
+    assert_int_equal(sleep_until_it_stirs(raw), 777000);
+    raw_expect(raw, US_TCP_ACK, snd - 1, 1001, 0);
+    assert_int_equal(sleep_until_it_stirs(raw), 777000);
+    raw_expect(raw, US_TCP_RST | US_TCP_ACK, snd, 1001, 0);
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_KEEPALIVE);
+    sleep_until_quiet(raw);
+}
+
+static void keepalive_arguments_are_checked(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    assert_int_equal(us_conn_set_keepalive(raw->stack, conn, 1, 0, 1), US_ERR_ARGUMENT);
+    assert_int_equal(us_conn_set_keepalive(raw->stack, conn, 1, 1, 0), US_ERR_ARGUMENT);
+    assert_int_equal(us_conn_set_keepalive(raw->stack, conn, 1, 1, 201), US_ERR_ARGUMENT);
+    sleep_until_quiet(raw);
+    assert_int_equal(us_conn_set_keepalive(raw->stack, conn, 0, 0, 0), US_OK);
+    sleep_until_quiet(raw);
+}
+
+static void user_timeout_is_met(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u64 begin_us;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    raw_pump(raw, 12345);
+    us_send(raw->stack, conn, "hello", 5);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 5);
+    begin_us = raw->now_us;
+    us_conn_set_user_timeout(raw->stack, conn, 1001); /* while the timer of the data runs already */
+    while (raw->event_next == raw->event_count) {
+        sleep_until_it_stirs(raw);
+        (void)raw_frame(raw);
+    }
+    assert_int_equal(raw->now_us - begin_us, 1001000);
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_TIMEOUT);
+}
+
+static void closing_times_are_met(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    assert_int_equal(us_close_within(raw->stack, conn, 33), 0);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_FIN | US_TCP_ACK, snd, 1001, 0);
+    assert_int_equal(sleep_until_it_stirs(raw), 33000);
+    raw_expect(raw, US_TCP_RST | US_TCP_ACK, snd + 1, 1001, 0);
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_TIMEOUT);
+
+    conn = raw_accept(raw, &snd);
+    us_close(raw->stack, conn);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_FIN | US_TCP_ACK, snd, 1001, 0);
+    raw_segment(raw, US_TCP_ACK, 1001, snd + 1, 65535, NULL, 0);
+    assert_int_equal(sleep_until_it_stirs(raw), 60000000);
+    raw_expect(raw, US_TCP_RST | US_TCP_ACK, snd + 1, 1001, 0);
+    raw_expect_event(raw, US_EV_CLOSED);
+}
+
+static void time_wait_ends(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u64 begin_us;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    us_close(raw->stack, conn);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_FIN | US_TCP_ACK, snd, 1001, 0);
+    raw_segment(raw, US_TCP_FIN | US_TCP_ACK, 1001, snd + 1, 65535, NULL, 0);
+    raw_expect(raw, US_TCP_ACK, snd + 1, 1002, 0);
+    raw_expect_event(raw, US_EV_PEER_CLOSED);
+    raw_expect_event(raw, US_EV_CLOSED);
+    begin_us = raw->now_us;
+    while (raw_counter(raw, "time_wait") > 0)
+        raw_pump(raw, us_deadline(raw->stack) - raw->now_us);
+    assert_int_equal(raw->now_us - begin_us, 60000000);
+}
+
+#define TIMER_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TIMER_TEST(delayed_ack_is_met),
+        TIMER_TEST(retransmissions_are_met),
+        TIMER_TEST(window_probe_is_met),
+        TIMER_TEST(keepalives_are_met),
+        TIMER_TEST(keepalive_arguments_are_checked),
+        TIMER_TEST(user_timeout_is_met),
+        TIMER_TEST(closing_times_are_met),
+        TIMER_TEST(time_wait_ends),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

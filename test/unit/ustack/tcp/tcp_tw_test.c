@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TIME-WAIT as objects: small, bounded, forgotten in order, and back in use only by the rules. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+#include "raw.h"
+#include "ustack/tcp/tcp_tw.h"
+
+enum { TIME_WAIT_MAX = 8, TIME_WAIT_US = 60000000 };
+
+static int setup(void **state)
+{
+    static struct raw raw;
+    struct us_config config;
+
+    pair_config(&config, 0);
+    config.time_wait_max = TIME_WAIT_MAX;
+    config.time_wait_us = TIME_WAIT_US;
+    raw_open(&raw, &config);
+    raw.answer_arp = 1;
+    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), 0);
+    *state = &raw;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    raw_close(*state);
+    return 0;
+}
+
+/* A connection from this port that we close first; returns our sequence number behind the FIN. */
+static u_u32 wait_at(struct raw *raw, unsigned port)
+{
+    struct us_conn *conn;
+    u_u32 snd;
+
+    raw->peer_port = (u_u16)port;
+    conn = raw_accept(raw, &snd);
+    us_close(raw->stack, conn);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_FIN | US_TCP_ACK, snd, 1001, 0);
+    raw_segment(raw, US_TCP_FIN | US_TCP_ACK, 1001, snd + 1, 65535, NULL, 0);
+    raw_expect(raw, US_TCP_ACK, snd + 1, 1002, 0);
+    raw_expect_event(raw, US_EV_PEER_CLOSED);
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_NORMAL);
+    assert_int_equal(raw_counter(raw, "conns_open"), 0);
+    return snd + 1;
+}
+
+static void an_entry_is_small(void **state)
+{
+    (void)state;
+    assert_true(sizeof(struct us_tw) * 4 <= sizeof(struct us_conn));
+}
+
+static void the_oldest_makes_room(void **state)
+{
+    struct raw *raw = *state;
+    unsigned i;
+
+    for (i = 0; i < TIME_WAIT_MAX + 3; i++) {
+        wait_at(raw, 5000 + i);
+        raw_pump(raw, 1000);
+    }
+    assert_int_equal(raw_counter(raw, "time_wait"), TIME_WAIT_MAX);
+    assert_int_equal(raw_counter(raw, "time_wait_recycled"), 3);
+    raw->peer_port = 5002; /* freed: no connection */
+    raw_segment(raw, US_TCP_FIN | US_TCP_ACK, 1001, 7, 65535, NULL, 0);
+    raw_expect(raw, US_TCP_RST, 7, 0, 0);
+    raw->peer_port = 5003;
+    raw_segment(raw, US_TCP_FIN | US_TCP_ACK, 1001, 7, 65535, NULL, 0);
+    assert_int_equal(raw_frame(raw)->flags, US_TCP_ACK);
+}
+
+static void a_fin_again_waits_anew(void **state)
+{
+    struct raw *raw = *state;
+    u_u32 end = wait_at(raw, 5000);
+
+    wait_at(raw, 5001);
+    raw_pump(raw, TIME_WAIT_US - 1000);
+    raw->peer_port = 5000;
+    raw_segment(raw, US_TCP_FIN | US_TCP_ACK, 1001, end, 65535, NULL, 0);
+    raw_expect(raw, US_TCP_ACK, end, 1002, 0);
+    raw_pump(raw, 2000);
+    assert_int_equal(raw_counter(raw, "time_wait"), 1);
+    raw_pump(raw, TIME_WAIT_US);
+    assert_int_equal(raw_counter(raw, "time_wait"), 0);
+    assert_true(us_deadline(raw->stack) > raw->now_us);
+}
+
+/* RFC 9293 3.6.1: the new connection begins beyond all numbers of the old one, also near the wrap.
+ */
+static void the_next_one_begins_beyond(void **state)
+{
+    struct raw *raw = *state;
+    struct us_tw *tw;
+    u_u32 end = wait_at(raw, 5000);
+
+    tw = U_CONTAINER_OF(raw->stack->tw_list.next, struct us_tw, link);
+    assert_int_equal(tw->snd_nxt, end);
+    tw->snd_nxt = us_tcp_isn(raw->stack, &tw->key) + 5000; /* it has sent faster than the clock */
+    end = tw->snd_nxt;
+    raw_segment(raw, US_TCP_SYN, 2000, 0, 65535, NULL, 0);
+    raw_expect(raw, US_TCP_SYN | US_TCP_ACK, end + 1, 2001, 0);
+    assert_int_equal(raw_counter(raw, "time_wait"), 0);
+    assert_int_equal(raw_counter(raw, "time_wait_reused"), 1);
+}
+
+#define TW_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_entry_is_small),
+        TW_TEST(the_oldest_makes_room),
+        TW_TEST(a_fin_again_waits_anew),
+        TW_TEST(the_next_one_begins_beyond),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,398 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the stages of `make check` and `make check-all`.
+
+    tools/check.py check            what shows that a change is good; about ten minutes
+    tools/check.py all              the other stages: whole system suite, sanitizers, back ends
+    tools/check.py STAGE...         these stages, and the builds that they need
+    tools/check.py --list           the stages, their groups and commands
+
+Two stages run at a time (CHECK_LANES=N: N), in the order of the table below, which begins with the
+stages that others need. A failed stage does not end the run: only the stages that need its build
+are left out, and count as failed. Each stage writes build/check-logs/STAGE.log. A test
+that failed runs once more alone: it is reported as flaky if it passes then, as broken if not. The
+run fails either way. With CHECK_STRICT=1 a skipped test is a failure (tools/strict.py).
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+import xml.etree.ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOGS = ROOT / "build" / "check-logs"
+PYTHON = ".venv/bin/python"
+SYSTEM = "test/system"
+STRICT = str(ROOT / "tools" / "strict.py")
+CORES = len(os.sched_getaffinity(0))
+LANES = int(os.environ.get("CHECK_LANES", 2))
+PROGRESS_S = 30  # between two lines about the stages that run
+TAIL_LINES = 60  # of a failed stage's log
+AGAIN_MAX = 20  # more failed tests than this are not run again
+SLOWEST = 15
+
+
+@dataclasses.dataclass
+class Stage:
+    """One row of the table: `command` is a list of words; what `needs` names has to pass first."""
+
+    name: str
+    group: str  # "check", "all", or "" for what others need
+    command: list[str]
+    needs: tuple[str, ...] = ()
+    env: dict[str, str] = dataclasses.field(default_factory=dict)
+    limit_s: int = 1800
+    build: str = ""  # the build folder of a stage of Meson tests
+    is_pytest: bool = False
+    # Set by the run.
+    result: str = "not run"
+    seconds: float = 0.0
+    flaky: list[str] = dataclasses.field(default_factory=list)
+    broken: list[str] = dataclasses.field(default_factory=list)
+    durations: list[tuple[float, str]] = dataclasses.field(default_factory=list)
+
+    @property
+    def log(self) -> Path:
+        return LOGS / f"{self.name}.log"
+
+
+def build(folder, *targets, group=""):
+    """Compiles a build folder, which the GNUmakefile sets up."""
+    command = ["make", "--no-print-directory", f"build/{folder}/build.ninja"]
+    ninja = ["ninja", "-C", f"build/{folder}", *targets]
+    line = f"{shlex.join(command)} && {shlex.join(ninja)}"
+    return Stage(f"build-{folder}", group, ["sh", "-c", line])
+
+
+def meson(name, group, folder, *options, wrap="", env=None, factor=4):
+    """Test programs of a build folder; `factor` multiplies their time limits."""
+    wrapper = f"{STRICT} {wrap}".strip()
+    command = ["meson", "test", "-C", f"build/{folder}", "--no-rebuild", "--print-errorlogs",
+               "--logbase", name, "-t", str(factor), "--num-processes", str(max(1, CORES // LANES)),
+               "--wrap", wrapper, *options]
+    return Stage(name, group, command, (f"build-{folder}",), env or {}, build=folder)
+
+
+def system(name, group, folder, *words, env=None, program=None, needs=()):
+    """System tests with the ucached of a build folder."""
+    command = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE",
+               f"--junitxml={LOGS / name}.xml", *words]
+    program = program or f"build/{folder}/apps/ucached/ucached"
+    return Stage(name, group, command, needs or (f"build-{folder}",),
+                 {"UCACHED": program, **(env or {})}, is_pytest=True)
+
+
+def tests(*names):
+    return [f"{SYSTEM}/test_{name}.py" for name in names]
+
+
+def without(*names):
+    """All system tests but these."""
+    return [SYSTEM, *(f"--ignore-glob=*/test_{name}.py" for name in names)]
+
+
+# What runs over each back end of kernel sockets and of the own stack; what runs with each way to
+# distribute work over threads; and what is for sanitizers: parsers, buffers, limits, endings.
+BACK_END = tests("storage", "stream", "limits", "golden", "churn")
+THREADING = tests("storage", "stream", "udp", "tcp_peer", "faults")
+SANITIZED = tests(
+    "admin_dump", "admin_limits", "admin_watch", "auth", "buffer_pool", "churn", "conform_accept",
+    "conform_close", "conform_flood", "conform_fragments", "conform_ip", "conform_ip6", "dpdk_peer",
+    "errors", "faults", "golden", "ip6", "limits", "log", "options", "orphans", "state_machine",
+    "storage", "stream", "threading", "tcp_peer", "ucload", "ucping", "udp", "uploads", "uring",
+    "workers", "xdp")  # fmt: skip
+CONFORM = sorted(str(path.relative_to(ROOT)) for path in (ROOT / SYSTEM).glob("test_conform_*.py"))
+VALGRIND = "valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite"
+NO_LONG = ("--no-suite", "long")
+
+
+def stack(kind):
+    return {"UCACHED_STACK": kind}
+
+
+def stack_args(args):
+    return {"UCACHED_STACK_ARGS": args}
+
+
+STAGES = [
+    Stage("lint", "check", ["make", "--no-print-directory", "lint"]),
+    Stage("tested", "check", ["python3", "tools/tested.py"]),
+    build("check"),
+    build("release"),
+    Stage("instructions", "check", [STRICT, "tools/bench_instructions.py", "build/release"],
+          ("build-release",)),
+    meson("unit", "check", "check", *NO_LONG),
+    system("system", "check", "release", "--sample=2", "-m", "not long", *without("conform_*")),
+    system("conform", "check", "release", "--sample=1", "-m", "not long", "-k", "not kernel",
+           *CONFORM),
+    # ---- make check-all: the longest first, so that both lanes end at about the same time
+    system("system-all", "all", "release", *without("conform_*", "bench", "crowds")),
+    build("asan"),
+    meson("asan-unit", "all", "asan", *NO_LONG, "--no-suite", "portability"),
+    system("asan-system", "all", "asan", "--sample=2", "-k", "not (conform and kernel)",
+           *SANITIZED),
+    meson("unit-long", "all", "check", "--suite", "long"),
+    meson("valgrind-unit", "all", "check", "--suite", "unit", "--suite", "fuzz", "--suite", "model",
+          "--no-suite", "volume", *NO_LONG, wrap=VALGRIND, factor=40,
+          env={"UCACHED_VALGRIND": "1"}),
+    build("tsan"),
+    meson("tsan", "all", "tsan", *NO_LONG, "--suite", "stress", "--suite", "cache", "--suite",
+          "net", "--suite", "nic", factor=6),
+    build("clang", group="all"),
+    system("conform-all", "all", "release", *CONFORM),
+    system("bench", "all", "release", *tests("bench")),
+    system("crowds", "all", "release", *tests("crowds")),
+    system("valgrind-system", "all", "check", "--sample=1", *tests("storage", "stream"),
+           program=f"{SYSTEM}/under-valgrind"),
+    system("uring", "all", "release", "-k", "sock or unix", "--sample=2", *BACK_END,
+           env={"UCACHED_SOCK": "uring"}),
+    system("xdp", "all", "release", "-k", "tap or ucached", "--sample=2", *BACK_END,
+           *tests("ip6", "tcp_peer"), env=stack("xdp")),
+    system("dpdk", "all", "release", "-k", "tap or ucached", "--sample=2", *BACK_END,
+           env=stack("dpdk")),
+    system("dpdk-tap", "all", "release", "-k", "tap or ucached", "--sample=2", *BACK_END,
+           env=stack("dpdk-tap")),
+    system("workers-2", "all", "release", "-k", "tap", "--sample=2", *THREADING,
+           env=stack_args("-t 2")),
+    system("workers-4", "all", "release", "-k", "tap", "--sample=2", *THREADING,
+           env=stack_args("-t 4 --queues=1")),
+    system("merge", "all", "release", "-k", "tap", "--sample=2", *THREADING,
+           env=stack_args("--threading=merge")),
+    system("split", "all", "release", "-k", "tap", "--sample=2", *THREADING,
+           env=stack_args("--threading=split")),
+]  # fmt: skip
+
+
+# ---- one stage ----------------------------------------------------------------------------------
+
+
+def execute(command, env, log, limit_s):
+    """Runs a command with its output in a file. Returns its status, 124 if the time was over."""
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **env}, stdout=log,
+                               stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                               start_new_session=True)
+    RUNNING.add(process.pid)
+    try:
+        return process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        log.write(f"\ncheck: ended after {limit_s} s\n".encode())
+        return 124
+    finally:
+        end_group(process.pid)
+        RUNNING.discard(process.pid)
+        process.wait()
+
+
+RUNNING: set[int] = set()
+
+
+def end_group(group):
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def run_stage(stage):
+    begin = time.monotonic()
+    with open(stage.log, "wb") as log:
+        status = execute(stage.command, stage.env, log, stage.limit_s)
+        stage.result = "passed" if status == 0 else "FAILED"
+        failed = read_results(stage)
+        if status != 0 and len(failed) <= AGAIN_MAX:
+            for name, command in failed:
+                log.write(f"\ncheck: once more alone: {name}\n".encode())
+                log.flush()
+                again = execute(command, stage.env, log, stage.limit_s)
+                (stage.broken if again else stage.flaky).append(name)
+        elif status != 0:
+            stage.broken += [name for name, _ in failed]
+    stage.seconds = time.monotonic() - begin
+
+
+def read_results(stage):
+    """Notes how long the tests of a stage took. Returns the failed: (name, command for one)."""
+    if stage.is_pytest:
+        return read_junit(stage)
+    if stage.build:
+        return read_meson(stage)
+    return []
+
+
+def read_junit(stage):
+    path = Path(f"{LOGS / stage.name}.xml")
+    if not path.exists():
+        return []
+    head = stage.command[: stage.command.index("-rfE") + 1]
+    failed = []
+    for case in xml.etree.ElementTree.parse(path).iter("testcase"):
+        name = f"{(case.get('classname') or '').replace('.', '/')}.py::{case.get('name')}"
+        stage.durations.append((float(case.get("time", 0)), name))
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed.append((name, [*head, name]))
+    return failed
+
+
+def read_meson(stage):
+    # Meson adds the name of the wrapper to that of the log.
+    path = ROOT / "build" / stage.build / "meson-logs" / f"{stage.name}-{Path(STRICT).name}.json"
+    if not path.exists():
+        return []
+    head = list(stage.command)
+    head[head.index("--logbase") + 1] = f"{stage.name}-again"
+    head = head[: head.index("--wrap") + 2]
+    failed = []
+    for line in path.read_text().splitlines():
+        case = json.loads(line)
+        name = case["name"].partition(" / ")[2]
+        stage.durations.append((case["duration"], name))
+        if case["result"] not in ("OK", "SKIP", "EXPECTEDFAIL"):
+            failed.append((name, [*head, name]))
+    return failed
+
+
+# ---- all of them --------------------------------------------------------------------------------
+
+
+def chosen_stages(words):
+    """The stages with these names or groups and the builds that they need, in the table's order."""
+    names = {stage.name for stage in STAGES if stage.group in words or stage.name in words}
+    if unknown := set(words) - {"check", "all"} - names:
+        sys.exit(f"check: no stage {', '.join(sorted(unknown))}; see tools/check.py --list")
+    for stage in STAGES:
+        if stage.name in names:
+            names |= set(stage.needs)
+    return [stage for stage in STAGES if stage.name in names]
+
+
+class Run:
+    """Runs stages, LANES at a time."""
+
+    def __init__(self, stages):
+        self.stages = stages
+        self.by_name = {stage.name: stage for stage in stages}
+        self.changed = threading.Condition()
+        self.begin = time.monotonic()
+
+    def say(self, text):
+        print(f"[{clock(time.monotonic() - self.begin)}] {text}", flush=True)
+
+    def next_stage(self):
+        """The first stage that can start now. None: none can now; sets what cannot start at all."""
+        for stage in self.stages:
+            if stage.result != "not run":
+                continue
+            needed = [self.by_name[name].result for name in stage.needs]
+            if any(result in ("FAILED", "left out") for result in needed):
+                stage.result = "left out"
+                self.say(f"{stage.name}: left out, {' '.join(stage.needs)} failed")
+            elif all(result == "passed" for result in needed):
+                return stage
+        return None
+
+    def lane(self):
+        while True:
+            with self.changed:
+                while not (stage := self.next_stage()):
+                    if not any(other.result == "not run" for other in self.stages):
+                        self.changed.notify_all()
+                        return
+                    self.changed.wait(1)
+                stage.result = "running"
+                self.say(f"{stage.name}: begins")
+            try:
+                run_stage(stage)
+            except Exception as error:  # shown as the stage's failure, whatever it is
+                stage.result = "FAILED"
+                stage.broken.append(repr(error))
+            with self.changed:
+                self.say(f"{stage.name}: {stage.result} after {clock(stage.seconds)}")
+                if stage.result == "FAILED":
+                    print(tail(stage.log), flush=True)
+                self.changed.notify_all()
+
+    def run(self):
+        lanes = [threading.Thread(target=self.lane, daemon=True) for _ in range(LANES)]
+        for lane in lanes:
+            lane.start()
+        said = time.monotonic()
+        while any(lane.is_alive() for lane in lanes):
+            for lane in lanes:
+                lane.join(0.2)
+            if time.monotonic() - said > PROGRESS_S:
+                said = time.monotonic()
+                now = [f"{s.name} {progress(s)}" for s in self.stages if s.result == "running"]
+                self.say("running: " + ", ".join(now))
+        return all(stage.result == "passed" for stage in self.stages)
+
+
+def clock(seconds):
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def tail(path):
+    lines = path.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+    return "\n".join(["    " + line for line in lines] + [f"    (all of it: {path})"])
+
+
+def progress(stage):
+    """How far a stage is, from the last words of its log that say so."""
+    text = stage.log.read_text(errors="replace")[-4000:] if stage.log.exists() else ""
+    found = re.findall(r"\[ *(\d+%|\d+/\d+)\]|^ *(\d+/\d+) ", text, re.MULTILINE)
+    return "".join(found[-1]) if found else ""
+
+
+def summary(run):
+    lines = ["", f"{'stage':<18} {'result':<10} {'time':>6}"]
+    for stage in run.stages:
+        lines.append(f"{stage.name:<18} {stage.result:<10} {clock(stage.seconds):>6}")
+    for title, attribute in (("flaky", "flaky"), ("broken", "broken")):
+        for stage in run.stages:
+            lines += [f"{title}: {stage.name}: {name}" for name in getattr(stage, attribute)]
+    slowest = sorted(((s, f"{stage.name}: {name}") for stage in run.stages
+                      for s, name in stage.durations), reverse=True)[:SLOWEST]  # fmt: skip
+    if slowest:
+        lines += ["slowest tests:"] + [f"  {s:6.1f} s  {name}" for s, name in slowest]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stages", nargs="*", default=["check"])
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.list:
+        for stage in STAGES:
+            env = " ".join(f"{name}={shlex.quote(value)}" for name, value in stage.env.items())
+            print(f"{stage.name} ({stage.group or 'needed'}): {env} {shlex.join(stage.command)}")
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    LOGS.mkdir(parents=True, exist_ok=True)
+    for left in LOGS.iterdir():
+        left.unlink()
+    run = Run(chosen_stages(arguments.stages))
+    try:
+        passed = run.run()
+    finally:
+        for group in list(RUNNING):
+            end_group(group)
+    text = summary(run)
+    print(text)
+    (LOGS / "summary.txt").write_text(text + "\n")
+    print(f"check: {'all passed' if passed else 'FAILED'} after "
+          f"{clock(time.monotonic() - run.begin)}")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

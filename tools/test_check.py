@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/check.py: order, failures, repeated tests, summary."""
+
+import sys
+
+import check
+import pytest
+
+TESTS = """
+import pathlib
+mark = pathlib.Path(__file__).with_suffix(".mark")
+
+def test_passes():
+    pass
+
+def test_flaky():
+    first = not mark.exists()
+    mark.touch()
+    assert not first
+
+def test_broken():
+    assert False
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    monkeypatch.setattr(check, "LOGS", tmp_path)
+    return tmp_path
+
+
+def python(name, code, needs=()):
+    return check.Stage(name, "check", [sys.executable, "-c", code], needs)
+
+
+def results(stages):
+    run = check.Run(stages)
+    passed = run.run()
+    return passed, {stage.name: stage.result for stage in run.stages}
+
+
+def test_all_stages_pass():
+    assert results([python("one", ""), python("two", "", ("one",))]) == (
+        True, {"one": "passed", "two": "passed"})  # fmt: skip
+
+
+def test_a_failure_leaves_out_only_what_needs_it(capsys):
+    stages = [python("build", "print('reason'); exit(3)"), python("test", "", ("build",)),
+              python("later", "", ("test",)), python("other", "")]  # fmt: skip
+    assert results(stages) == (False, {
+        "build": "FAILED", "test": "left out", "later": "left out", "other": "passed"})  # fmt: skip
+    assert "reason" in capsys.readouterr().out
+
+
+def test_a_stage_ends_at_its_limit():
+    stage = python("endless", "import time; time.sleep(60)")
+    stage.limit_s = 1
+    assert results([stage]) == (False, {"endless": "FAILED"})
+    assert "ended after 1 s" in stage.log.read_text()
+
+
+def test_failed_tests_run_once_more_alone(folder):
+    (folder / "test_it.py").write_text(TESTS)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE",
+               f"--junitxml={folder / 'system'}.xml", "test_it.py"]  # fmt: skip
+    stage = check.Stage("system", "check", command, is_pytest=True)
+    run = check.Run([stage])
+    assert not run.run()
+    assert stage.flaky == ["test_it.py::test_flaky"]
+    assert stage.broken == ["test_it.py::test_broken"]
+    text = check.summary(run)
+    assert "flaky: system: test_it.py::test_flaky" in text and "slowest tests:" in text
+
+
+def test_stages_by_name_or_group_bring_their_builds():
+    names = [stage.name for stage in check.chosen_stages(["asan-unit"])]
+    assert names == ["build-asan", "asan-unit"]
+    assert {"lint", "unit", "build-check"} <= {s.name for s in check.chosen_stages(["check"])}
+    with pytest.raises(SystemExit):
+        check.chosen_stages(["nonsense"])
+
+
+def test_the_table_is_consistent():
+    names = [stage.name for stage in check.STAGES]
+    assert len(set(names)) == len(names)
+    for number, stage in enumerate(check.STAGES):
+        assert set(stage.needs) <= set(names[:number]), stage.name
