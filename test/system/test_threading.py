@@ -89,7 +89,7 @@ def test_merge_takes_one(start_server):
     [
         ("--threading=both", "not one of unified, split, merge"),
         ("--threading=split --io=sock", "--io=tap"),
-        ("--threading=split --io=tap --cores=0", "--threading=merge is for that"),
+        ("--threading=split --io=tap --cores=0", "--threading=merge runs both threads on one core"),
     ],
 )
 def test_invalid_combinations_are_refused(ucached_path, args, words):
