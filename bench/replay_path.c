@@ -208,11 +208,14 @@ static void send_recorded(uint8_t *frame, uint32_t len)
 static void replay(bool only_setup)
 {
     uint8_t frame[FRAME_MAX];
-    uint64_t at_us = 0;
+    uint64_t recorded_us, first_us = 0, at_us;
     unsigned waiting = 0;
     uint32_t len;
 
-    while ((len = read_record(frame, &at_us)) > 0) {
+    while ((len = read_record(frame, &recorded_us)) > 0) {
+        if (first_us == 0)
+            first_us = recorded_us;
+        at_us = PATH_START_US + (recorded_us - first_us);
         if (is_syn_ack(frame, len)) {
             look_at_syn_ack(frame, true);
             continue;

@@ -44,7 +44,10 @@ def collected(program, functions, *args):
         env={**os.environ, **SAME_EVERYWHERE})
     if done.returncode != 0:
         sys.exit(f"{program.name} failed: {done.stderr.strip()[-400:]}")
-    return int(re.search(r"Collected : (\d+)", done.stderr)[1]), done.stdout
+    count = int(re.search(r"Collected : (\d+)", done.stderr)[1])
+    if count == 0:
+        sys.exit(f"{program.name}: no instructions in {', '.join(functions)}: inlined?")
+    return count, done.stdout
 
 
 def replayed(program):

@@ -280,7 +280,8 @@ static bool app_turn(struct net_stack_worker *worker, uint64_t start)
     return worker->active;
 }
 
-bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us)
+/* Not inlined, so that tools/bench_instructions.py can count its instructions. */
+U_NOINLINE bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us)
 {
     uint64_t start = net_stack_cycles();
 
