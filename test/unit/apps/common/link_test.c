@@ -33,12 +33,15 @@ static int settle(const char *line, struct link_options *link)
     memset(link, 0, sizeof(*link));
     error[0] = '\0';
     for (; *line; line += strcspn(line, " "), line += strspn(line, " ")) {
+        size_t len = strcspn(line, " ");
+
         assert_true(argc + 1 < (int)U_ARRAY_LEN(argv));
+        assert_true(next + len + sizeof("--") <= words + sizeof(words));
         argv[argc++] = next;
-        next += snprintf(next, sizeof(words) - (size_t)(next - words), "--%.*s",
-                         (int)strcspn(line, " "), line) +
-                1;
-        assert_true(next < words + sizeof(words));
+        memcpy(next, "--", 2);
+        memcpy(next + 2, line, len);
+        next[2 + len] = '\0';
+        next += len + sizeof("--");
     }
     argv[argc] = NULL;
     if (cmdline_parse(&cmdline, argc, argv, &rest) != CMDLINE_RUN)
