@@ -228,7 +228,6 @@ struct us_conn {
     struct us_conn *hash_next;
     struct us_tcp_key key;
     u_u8 out_flags;      /* US_OUT_* */
-    u_u8 segs_unacked;   /* data segments since the last ACK we sent */
     u_u8 quick_acks;     /* in-order segments whose ACK is not delayed */
     u_u8 dup_acks_owed;  /* duplicate ACKs to send, one per out-of-order segment */
     u_u8 state;          /* enum us_tcp_state */

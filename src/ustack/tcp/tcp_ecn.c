@@ -56,7 +56,6 @@ static void ecn_flush_delayed(struct us_stack *stack, struct us_conn *conn,
         reply->tcp.ts_ecr = conn->ts_recent;
     }
     conn->last_ack = conn->rcv_nxt;
-    conn->segs_unacked = 0;
 }
 
 static void ecn_data_dctcp(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg,

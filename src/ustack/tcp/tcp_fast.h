@@ -31,11 +31,12 @@ enum { US_TCP_OPT_TS_WORD = 0x0101080a };
 
 enum { US_TCP_PORTS_BYTES = 4 };
 
-/* Lengths of the headers in front of the payload. */
+/* Lengths of the headers in front of the payload, and whether us_conn.is_common_rxtx holds. */
 struct us_fast_shape {
     u_u32 l2_bytes;
     u_u32 l3_bytes;
     u_u32 tcp_bytes;
+    int is_common;
 };
 
 U_ALWAYS_INLINE struct us_fast_shape us_fast_shape_common(void)
@@ -45,6 +46,7 @@ U_ALWAYS_INLINE struct us_fast_shape us_fast_shape_common(void)
     shape.l2_bytes = US_ETH_HDR_BYTES;
     shape.l3_bytes = US_IP4_HDR_BYTES;
     shape.tcp_bytes = US_COMMON_TCP_BYTES;
+    shape.is_common = 1;
     return shape;
 }
 
@@ -56,6 +58,7 @@ U_INLINE struct us_fast_shape us_fast_shape_of(const struct us_stack *stack,
     shape.l2_bytes = stack->l2_bytes;
     shape.l3_bytes = us_tcp_template_l3_bytes(&conn->head);
     shape.tcp_bytes = US_TCP_HDR_BYTES + (conn->opts & US_OPT_TS ? (u_u32)US_TCP_OPT_TS_BYTES : 0);
+    shape.is_common = 0;
     return shape;
 }
 

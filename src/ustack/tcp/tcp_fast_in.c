@@ -166,27 +166,53 @@ U_INLINE int conn_expects_ts(const struct us_conn *conn, const struct us_tcp_hdr
            us_seq_geq(tcp_ts_val(tcp), conn->ts_recent);
 }
 
-/*
- * The prediction: the header has this length and no flags but ACK and perhaps PSH, the peer's
- * window has room for a segment, the payload is next in order and within our window, the
- * acknowledgment is for data in flight, and payload or acknowledgment is new.
- */
-U_ALWAYS_INLINE int conn_expects_segment(const struct us_conn *conn, const struct us_tcp_hdr *tcp,
-                                         u_u32 tcp_bytes, u_u32 len)
-{
-    u_u32 word = tcp_word(tcp, U_OFFSET_OF(struct us_tcp_hdr, offset));
-    u_u32 ack = u_get_be32(tcp->ack);
+/* A received segment: its header, and what of it is used several times. */
+struct received_segment {
+    const struct us_tcp_hdr *tcp;
+    u_u32 len; /* of the payload */
+    u_u32 ack;
+    u_u32 wnd; /* scaled */
+};
 
-    return (tcp_bytes == US_TCP_HDR_BYTES || conn_expects_ts(conn, tcp)) &&
+/*
+ * Whether the segment has payload, or acknowledges data in flight, or both. With the common headers
+ * it has payload and acknowledges all that is in flight.
+ */
+U_ALWAYS_INLINE int conn_expects_progress(const struct us_conn *conn,
+                                          const struct received_segment *seg, int is_common)
+{
+    if (is_common)
+        return seg->len != 0 && seg->ack == conn->snd_max;
+    return seg->ack - conn->snd_una <= conn->snd_max - conn->snd_una &&
+           (seg->len != 0 || seg->ack != conn->snd_una);
+}
+
+/*
+ * The prediction: the header has the shape's length and no flags but ACK and perhaps PSH, the
+ * peer's window has room for a segment, and the payload is next in order and within our window.
+ * Sets seg->ack and seg->wnd.
+ */
+U_ALWAYS_INLINE int conn_expects_segment(const struct us_conn *conn, struct received_segment *seg,
+                                         struct us_fast_shape shape)
+{
+    u_u32 word = tcp_word(seg->tcp, U_OFFSET_OF(struct us_tcp_hdr, offset));
+
+    seg->ack = u_get_be32(seg->tcp->ack);
+    seg->wnd = (word & 0xffff) << conn->snd_scale;
+    return (shape.tcp_bytes == US_TCP_HDR_BYTES || conn_expects_ts(conn, seg->tcp)) &&
            (word & ~((u_u32)US_TCP_PSH << 16 | 0xffff)) ==
-               (tcp_bytes << 26 | (u_u32)US_TCP_ACK << 16) &&
-           (word & 0xffff) << conn->snd_scale >= conn->cc.mss &&
-           u_get_be32(tcp->seq) == conn->rcv_nxt && len <= conn->rcv_adv - conn->rcv_nxt &&
-           ack - conn->snd_una <= conn->snd_max - conn->snd_una &&
-           (len != 0 || ack != conn->snd_una);
+               (shape.tcp_bytes << 26 | (u_u32)US_TCP_ACK << 16) &&
+           seg->wnd >= conn->cc.mss && u_get_be32(seg->tcp->seq) == conn->rcv_nxt &&
+           seg->len <= conn->rcv_adv - conn->rcv_nxt &&
+           conn_expects_progress(conn, seg, shape.is_common);
 }
 
 /* ---- checksums ---- */
+
+/* The device has checked one of the checksums. */
+enum {
+    CSUM_FLAGS = US_PKT_IP_CSUM_GOOD | US_PKT_IP_CSUM_BAD | US_PKT_L4_CSUM_GOOD | US_PKT_L4_CSUM_BAD
+};
 
 U_INLINE u_u64 sum_word(u_u64 sum, const u_u8 *at)
 {
@@ -224,6 +250,25 @@ U_ALWAYS_INLINE int tcp_sum_is_valid(const struct us_conn *conn, const u_u8 *l4,
     else
         sum = sum_word(sum_word(sum, l4 + 4), l4 + 12);
     return u_cksum_raw_is_valid(u_cksum_raw_short(sum, (u_u8 *)U_NULL, l4 + tcp_bytes, len));
+}
+
+U_ALWAYS_INLINE int sums_are_valid(const struct us_conn *conn, const u_u8 *l3, u_u32 len,
+                                   struct us_fast_shape shape)
+{
+    return (shape.l3_bytes != US_IP4_HDR_BYTES || ip4_sum_is_valid(l3)) &&
+           tcp_sum_is_valid(conn, l3 + shape.l3_bytes, shape.tcp_bytes, len);
+}
+
+/* The same where the device has checked one or both. */
+static U_NOINLINE int unchecked_sums_are_valid(const struct us_conn *conn, u_u32 flags,
+                                               const u_u8 *l3, u_u32 len,
+                                               struct us_fast_shape shape)
+{
+    return !(flags & (US_PKT_IP_CSUM_BAD | US_PKT_L4_CSUM_BAD)) &&
+           (shape.l3_bytes != US_IP4_HDR_BYTES || (flags & US_PKT_IP_CSUM_GOOD) ||
+            ip4_sum_is_valid(l3)) &&
+           ((flags & US_PKT_L4_CSUM_GOOD) ||
+            tcp_sum_is_valid(conn, l3 + shape.l3_bytes, shape.tcp_bytes, len));
 }
 
 /* ---- what the segment changes ---- */
@@ -267,29 +312,31 @@ U_INLINE void conn_acked_all(struct us_stack *stack, struct us_conn *conn, u_u32
  * trip comes last, as it is a call for some connections and the registers are free then.
  */
 U_ALWAYS_INLINE void conn_take_segment(struct us_stack *stack, struct us_conn *conn,
-                                       const struct us_tcp_hdr *tcp, u_u32 tcp_bytes, u_u32 len)
+                                       const struct received_segment *seg,
+                                       struct us_fast_shape shape)
 {
-    u_u32 ack = u_get_be32(tcp->ack);
-    int has_ts = tcp_bytes > US_TCP_HDR_BYTES;
+    const struct us_tcp_hdr *tcp = seg->tcp;
+    u_u32 ack = seg->ack;
+    int has_ts = shape.tcp_bytes > US_TCP_HDR_BYTES;
     int all_acked = 0;
 
     conn->last_rx_us = stack->now_us;
     if (has_ts)
         us_tcp_take_timestamp(conn, conn->rcv_nxt, tcp_ts_val(tcp));
     if (U_LIKELY(ack != conn->snd_una)) {
-        all_acked = U_LIKELY(ack == conn->snd_max && conn->fast_path == US_FAST_RXTX);
+        all_acked = shape.is_common || (ack == conn->snd_max && conn->fast_path == US_FAST_RXTX);
         if (all_acked)
-            conn_acked_all(stack, conn, ack, len);
+            conn_acked_all(stack, conn, ack, seg->len);
         else
             conn_acked_some(stack, conn, ack, has_ts ? tcp_word(tcp, US_TCP_HDR_BYTES + 8) : 0);
     }
     conn->snd_wl1 = conn->rcv_nxt;
     conn->snd_wl2 = ack;
-    conn->snd_wnd = (u_u32)u_get_be16(tcp->window) << conn->snd_scale;
-    if (U_UNLIKELY(conn->snd_wnd > conn->snd_wnd_max))
-        conn->snd_wnd_max = conn->snd_wnd;
-    if (U_LIKELY(len > 0))
-        us_tcp_recv_slice(stack, conn, (const u_u8 *)tcp + tcp_bytes, len);
+    conn->snd_wnd = seg->wnd;
+    if (U_UNLIKELY(seg->wnd > conn->snd_wnd_max))
+        conn->snd_wnd_max = seg->wnd;
+    if (U_LIKELY(seg->len > 0))
+        us_tcp_recv_slice(stack, conn, (const u_u8 *)tcp + shape.tcp_bytes, seg->len);
     else if (conn->snd_nxt != conn->snd_end)
         us_tcp_output_schedule(stack, conn);
     if (all_acked && U_UNLIKELY(!us_rtt_is_converged(&conn->rtt, stack->now_us - conn->sent_us)))
@@ -306,24 +353,21 @@ U_ALWAYS_INLINE int conn_take_frame(struct us_stack *stack, struct us_conn *conn
                                     const struct us_pkt *pkt, struct us_fast_shape shape)
 {
     const u_u8 *l3 = pkt->data + shape.l2_bytes;
-    const u_u8 *l4 = l3 + shape.l3_bytes;
-    const struct us_tcp_hdr *tcp = (const struct us_tcp_hdr *)l4;
     u_u32 hdr_bytes = shape.l2_bytes + shape.l3_bytes + shape.tcp_bytes;
-    u_u32 len = ip_payload_bytes(l3, shape.l3_bytes) - shape.tcp_bytes;
+    struct received_segment seg;
 
-    if (U_UNLIKELY(pkt->next_seg != U_NULL || pkt->len < hdr_bytes || len > pkt->len - hdr_bytes ||
+    seg.tcp = (const struct us_tcp_hdr *)(l3 + shape.l3_bytes);
+    seg.len = ip_payload_bytes(l3, shape.l3_bytes) - shape.tcp_bytes;
+    if (U_UNLIKELY(pkt->next_seg != U_NULL || pkt->len < hdr_bytes ||
+                   seg.len > pkt->len - hdr_bytes ||
                    !conn_expects_ethernet(stack, conn, pkt->data, shape.l2_bytes) ||
-                   !ip_is_plain(l3, shape.l3_bytes) ||
-                   !conn_expects_segment(conn, tcp, shape.tcp_bytes, len) ||
-                   (pkt->flags & (US_PKT_IP_CSUM_BAD | US_PKT_L4_CSUM_BAD))))
+                   !ip_is_plain(l3, shape.l3_bytes) || !conn_expects_segment(conn, &seg, shape)))
         return 0;
-    if (shape.l3_bytes == US_IP4_HDR_BYTES &&
-        U_UNLIKELY(!(pkt->flags & US_PKT_IP_CSUM_GOOD) && !ip4_sum_is_valid(l3)))
+    if (U_LIKELY(!(pkt->flags & CSUM_FLAGS))
+            ? U_UNLIKELY(!sums_are_valid(conn, l3, seg.len, shape))
+            : !unchecked_sums_are_valid(conn, pkt->flags, l3, seg.len, shape))
         return 0;
-    if (U_UNLIKELY(!(pkt->flags & US_PKT_L4_CSUM_GOOD) &&
-                   !tcp_sum_is_valid(conn, l4, shape.tcp_bytes, len)))
-        return 0;
-    conn_take_segment(stack, conn, tcp, shape.tcp_bytes, len);
+    conn_take_segment(stack, conn, &seg, shape);
     return 1;
 }
 

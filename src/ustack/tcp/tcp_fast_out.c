@@ -200,7 +200,6 @@ U_INLINE void conn_record_single(const struct us_stack *stack, struct us_conn *c
     u_u32 end = conn->snd_nxt + segment->len;
 
     conn->out_flags = 0;
-    conn->segs_unacked = 0;
     conn->last_ack = conn->rcv_nxt;
     conn->rcv_adv = conn->rcv_nxt + (segment->window << conn->rcv_scale);
     conn->sent_us = stack->now_us;

@@ -275,7 +275,6 @@ static void record_ack(struct us_stack *stack, struct us_conn *conn, const struc
     else if (desc->kind == US_SEND_ACK)
         us_count(stack, US_C_TCP_TX_PURE_ACKS);
     conn->out_flags &= (u_u8) ~(US_OUT_ACK | US_OUT_DELAYED_ACK);
-    conn->segs_unacked = 0;
     conn->delack_deadline_us = US_NEVER;
     conn->last_ack = desc->ack;
     if (desc->opts.sack_blocks != 0)

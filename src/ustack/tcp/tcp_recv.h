@@ -5,16 +5,15 @@
 
 #include "ustack/tcp/tcp.h"
 
-/* RFC 9293 3.8.6.3: an ACK at least for every second segment. */
-enum { US_ACK_EVERY_SEGMENTS = 2 };
-
-/* An in-order segment was taken: schedules its ACK, delayed or not. */
+/*
+ * An in-order segment was taken: schedules its ACK, delayed unless the one of the segment before is
+ * (RFC 9293 3.8.6.3: an ACK at least for every second segment).
+ */
 U_INLINE void us_tcp_recv_delay_ack(struct us_stack *stack, struct us_conn *conn)
 {
     unsigned flags = conn->out_flags | US_OUT_DELAYED_ACK;
 
-    conn->segs_unacked++;
-    if (conn->segs_unacked >= US_ACK_EVERY_SEGMENTS)
+    if (U_UNLIKELY(conn->out_flags & US_OUT_DELAYED_ACK))
         flags |= US_OUT_ACK;
     if (U_UNLIKELY(conn->quick_acks > 0)) {
         conn->quick_acks--;
