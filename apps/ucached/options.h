@@ -39,7 +39,6 @@ struct options {
     enum net_idle idle;
     bool idle_given;
     enum net_threading threading;
-    bool no_fast_path;
     bool item_size_given;
     bool threads_given;
     bool license_given; /* -i, with CMDLINE_VERSION */

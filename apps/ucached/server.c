@@ -431,7 +431,7 @@ static int open_stack(struct server *server)
         .accept_waits = o->settings.accept_waits,
         .idle_timeout_s = o->settings.idle_timeout_s,
         .half_open_max = o->settings.listen_backlog,
-        .no_fast_path = o->no_fast_path,
+        .no_fast_path = o->settings.fast_path_off,
     };
     struct nic *lane[NIC_QUEUES_MAX];
     char what[16];

@@ -87,7 +87,7 @@ struct cache_settings {
     bool detail_enabled;        /* -D was given: statistics by prefix from the start */
     char prefix_delimiter;      /* -D: ':' */
     bool track_sizes;           /* -o track_sizes */
-    bool fast_path_off;         /* GET and SET take the general code only (fast_path.c) */
+    bool fast_path_off;         /* --no-fast-path: requests take the general code only */
 
     struct cache_settings_compat shown;
 };

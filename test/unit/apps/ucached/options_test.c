@@ -263,9 +263,9 @@ static void test_threads_of_the_own_stack(void **state)
     must_run("--io=tap", &o);
     assert_int_equal(o.settings.threads, 1);
     assert_int_equal(o.idle, NET_IDLE_ADAPTIVE);
-    assert_false(o.no_fast_path);
+    assert_false(o.settings.fast_path_off);
     must_run("--io=tap -t 64 --idle=poll --no-fast-path", &o);
-    assert_true(o.no_fast_path);
+    assert_true(o.settings.fast_path_off);
     assert_int_equal(o.settings.threads, 64);
     assert_int_equal(o.idle, NET_IDLE_POLL);
     must_run("--io=tap --cores=0 --idle=interrupt", &o);
