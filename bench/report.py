@@ -153,7 +153,7 @@ def answers(rows):
             agreement(rows))
 
 
-BUSY_SHARE = 0.25  # of the cores: what a machine may do beside and still tell something
+BUSY_SHARE = 0.25  # of the cores: load of other programs at which results are still valid
 
 STOPPED = ("Machine stopped: the share of the time in which a thread that wanted to run on the "
            "server's core or the client's could not, and the longest such time: the host had "

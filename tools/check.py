@@ -176,7 +176,7 @@ STAGES = [
 
 
 def execute(command, env, log, limit_s):
-    """Runs a command with its output in a file. Returns its status, 124 if the time was over."""
+    """Runs a command with its output in a file. Returns its status, 124 after a timeout."""
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **env}, stdout=log,
                                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                start_new_session=True)

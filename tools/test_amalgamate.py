@@ -15,7 +15,7 @@ import ctext  # noqa: E402
 
 GUARD = "#ifndef {0}\n#define {0}\n{1}\n#endif\n"
 FILES = {
-    "LICENSE": "Copyright somebody\n\nNo warranty.\n",
+    "LICENSE": "Copyright The Authors\n\nNo warranty.\n",
     "include/ubase/types.h": GUARD.format("UBASE_TYPES_H", "typedef unsigned u_u32;"),
     "src/base/base.h": GUARD.format(
         "BASE_BASE_H",
@@ -95,7 +95,7 @@ def test_each_header_stands_once_and_unused_base_files_do_not(tree, tmp_path):
     for text in (source, header):
         assert text.startswith("/* SPDX-License-Identifier: BSD-3-Clause */\n")
         assert text.count("SPDX") == 1
-        assert "Copyright somebody" in text
+        assert "Copyright The Authors" in text
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ static bool memcached_run(const struct options *options, uint64_t limit, uint64_
         memcached_stop(memcached);
     if (!good)
         return bench_fail("%s", error);
-    return *items > 0 || bench_fail("memcached does not tell how many items it has");
+    return *items > 0 || bench_fail("memcached reports no number of items");
 }
 
 bool memory_run(const struct options *options, struct report *report, FILE *out)

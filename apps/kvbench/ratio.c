@@ -111,7 +111,7 @@ static void columns_choose(struct ratio *ratio)
     for (unsigned i = 0; i < options->policy_count; i++)
         ratio->column[ratio->columns++] = options->policies[i];
     if (options->memcached && ratio->facts.expires)
-        fputs("kvbench: note: memcached is left out: keys expire, and its clock can't be told\n",
+        fputs("kvbench: note: memcached is left out: keys expire, and its clock can't be set\n",
               stderr);
     else if (options->memcached)
         ratio->column[ratio->columns++] = NO_POLICY;

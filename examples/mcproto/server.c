@@ -83,7 +83,7 @@ static void meta_get(const struct mc_request *req, FILE *out)
     put(out, line, mc_write_meta(line, &req->meta, &reply), reply.code == MC_META_VA ? item : NULL);
 }
 
-/* Returns the bytes that the first request at `in` took; 0: it is not complete, -1: hang up. */
+/* Returns the bytes that the first request at `in` took; 0: it is not complete, -1: close. */
 static long take(const u_u8 *in, u_u32 len, FILE *out)
 {
     struct mc_request req;

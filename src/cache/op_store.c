@@ -42,7 +42,7 @@ static void log_store(struct cache_worker *worker, const struct kv_key *key, enu
     cache_log_store(worker, key, &storing);
 }
 
-/* A failed set removes the old value, which its sender believes replaced. */
+/* A failed set removes the old value, which its sender assumes replaced. */
 static enum cache_outcome store_refuse(struct cache_worker *worker, const struct kv_key *key,
                                        enum cache_mode mode, enum cache_outcome outcome)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Growth of the index, without blocking anyone: no worker waits for another one, not even for the
+ * Growth of the index, without blocking: no worker waits for another one, not even for the
  * one that has begun to move a chain.
  *
  * A table with twice as many chains is set up beside the present one; then chain after chain moves

@@ -249,8 +249,8 @@ static inline void kv_segment_note_exptime(struct kv_segments *segments, uint32_
 }
 
 /*
- * Frees (or parks) retired segments whose grace period is over, examining at most look_max. Returns
- * how many left the retired list.
+ * Frees (or parks) retired segments whose grace period has ended, examining at most look_max.
+ * Returns how many left the retired list.
  */
 uint32_t kv_segment_reclaim(struct kv_segments *segments, const struct kv_segment_reader *reader,
                             uint32_t look_max);

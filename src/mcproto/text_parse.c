@@ -60,7 +60,7 @@ static int take_key(struct mc_request *req, const struct mc_token *token)
 }
 
 /*
- * One key that is too long makes the request malformed: the client could not tell which is missing.
+ * One key that is too long makes the request malformed: the reply could not show which is missing.
  */
 static enum mc_outcome parse_keys(const u_u8 *at, const u_u8 *end, struct mc_request *req)
 {

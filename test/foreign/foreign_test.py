@@ -128,9 +128,9 @@ def test_unit(foreign, piece):
 def test_golden_files(foreign):
     """The protocol's requests and what they come to are the same everywhere."""
     files = [*sources("test/golden/*.c"), ROOT / "test/unit/mcproto/show.c"]
-    conversations = sources("test/golden/*.txt")
-    assert len(conversations) > 5
-    run([*foreign.program("golden_test", files), *conversations])
+    dialogues = sources("test/golden/*.txt")
+    assert len(dialogues) > 5
+    run([*foreign.program("golden_test", files), *dialogues])
 
 
 def test_packet_scripts(foreign):

@@ -25,7 +25,7 @@ static u_u32 number(const u_u8 *at, int bytes)
     return n;
 }
 
-/* A reply without its value: the header tells the rest, and repeats what the request had. */
+/* A reply without its value: the header has its length, and repeats what the request had. */
 static void check_packet(const u_u8 *out, u_u32 len, u_u32 value_bytes, const u_u8 *request)
 {
     check(len >= MC_BINARY_HEADER_BYTES && out[0] == MC_BINARY_MAGIC_REPLY, "it is a reply");
@@ -80,7 +80,7 @@ static void check_cuts(const u_u8 *buf, u_u32 bytes, enum mc_outcome outcome,
     }
 }
 
-/* Handles the first packet of buf; returns how many bytes a server would go on by, 0: stop. */
+/* Handles the first packet of buf; returns how many bytes a server would consume, 0: stop. */
 static size_t check_one(const u_u8 *buf, u_u32 len)
 {
     struct mc_request req, reference;

@@ -4,7 +4,7 @@
  * command and what the reply says, the rest is what stands behind the command's name.
  *
  *   - the library and the reference parser agree;
- *   - the reply has the flags of the request that it can tell of, in their order, and nothing else;
+ *   - the reply has the flags of the request that it can answer, in their order, and nothing else;
  *   - keys survive base64, and what is read as base64 is written in its proper form.
  */
 #include <stdint.h>

@@ -145,7 +145,7 @@ static void check_short_set(const u_u8 *buf, u_u32 len, const struct mc_request 
           "the short way of a set agrees");
 }
 
-/* Handles the first request of buf; returns how many bytes a server would go on by, 0: stop. */
+/* Handles the first request of buf; returns how many bytes a server would consume, 0: stop. */
 static size_t check_one(const u_u8 *buf, u_u32 len)
 {
     struct mc_request req;

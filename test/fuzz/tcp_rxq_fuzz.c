@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fuzzes the reassembly of a TCP stream against a map of its bytes. The input is a list of pieces
- * (offset, length, and which of two liars sends them), within a window over the wrap of sequence
- * numbers. The oracle: what is handed out is contiguous, each byte is one that somebody sent there,
+ * (offset, length, and which of two senders' data they are), within a window over the wrap of
+ * sequence numbers. The oracle: delivered data is contiguous, each byte was sent at that offset,
  * the first one that was acknowledged wins, blocks are bounded and come back, and SACK blocks name
  * only bytes that are stored, the newest first.
  */
@@ -83,7 +83,7 @@ static void check_sack(const struct world *w)
         check(first < last && last <= SPACE);
         for (u_u32 at = first; at < last; at++)
             check(w->liars[at] != 0);
-        /* Only the first block may tell of duplicates, and so overlap others. */
+        /* Only the first block may report duplicates, and so overlap others. */
         for (unsigned k = 1; k < i; k++)
             check(last <= blocks[k].start - start_seq || blocks[k].end - start_seq <= first);
     }

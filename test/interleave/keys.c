@@ -353,8 +353,8 @@ static void history_fail(enum key key, enum history_verdict verdict)
 }
 
 /*
- * Where loads return old values, times tell nothing: a thread need not see what another one has
- * done unless it has heard of it. Then what happens before what is the order to be true to.
+ * Where loads return old values, times prove nothing: a thread need not see what another one has
+ * done unless it synchronised with it. Then the order to respect is happens-before.
  */
 void keys_check_histories(void)
 {

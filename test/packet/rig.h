@@ -125,7 +125,7 @@ void rig_input(struct rig *rig, const struct rig_in *in, unsigned n);
 void rig_output(struct rig *rig);
 
 /*
- * Lets the time go on to until_us, waking the stack exactly at its deadlines. Stops early, at the
+ * Advances the time to until_us, waking the stack exactly at its deadlines. Stops early, at the
  * moment it happens, once there is an unexpected frame (if on_frame) or an untaken event of a
  * flow (on_event).
  */

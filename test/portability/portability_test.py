@@ -176,7 +176,7 @@ def test_amalgamated_library_is_portable(amalgamated, library, compiler, dialect
     flags = [*DIALECTS[dialect], *WIDTHS[width]]
     target = tmp_path / "library.o"
     command = [compiler_for(compiler, *flags), *flags, *STRICT, *PLAIN_OBJECTS, *NO_SYSTEM]
-    # clang minds inline functions that nobody calls once they don't come from a header
+    # clang warns of unused inline functions once they don't come from a header
     check([*command, "-Wno-unused-function", "-c", f"{library}.c", "-o", target], amalgamated)
     assert undefined_symbols([target]) - ALLOWED_UNDEFINED == set()
 

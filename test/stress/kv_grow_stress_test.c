@@ -103,7 +103,7 @@ static void test_same_new_keys_during_growth(void **unused)
 /* ---- readers and others beside one that makes the table grow ----------------------------- */
 
 #define STANDING 3000 /* keys that are there all the while */
-#define STORM 12      /* keys that come and go */
+#define STORM 12      /* keys that are set and deleted */
 #define STORM_SEED 7
 
 struct crowd {

@@ -149,7 +149,7 @@ static uint32_t random_len(struct thread *thread)
 
 /* ---- keys of one writer ------------------------------------------------------------------ */
 
-/* Half of the short ones go the way of single sets, if the key has an item for it. */
+/* Half of the short ones use the fast path of single SETs, if the key has an item for it. */
 static bool replace_short(struct thread *thread, struct kv_key *key, const struct own *what,
                           uint32_t exptime)
 {

@@ -36,7 +36,7 @@ def start_target(kind, path, log_path, args=()):
 
 @pytest.fixture(scope="module", params=["ucached", "kernel"])
 def target(request, tmp_path_factory, ucached_path, tap_obstacle):
-    """The server under test, with .lan: the hand-made hosts on its link."""
+    """The server under test, with .lan: the simulated hosts on its link."""
     if tap_obstacle:
         pytest.skip(f"tap: {tap_obstacle}")
     args = getattr(request.module, "SERVER_ARGS", ())
@@ -50,7 +50,7 @@ def target(request, tmp_path_factory, ucached_path, tap_obstacle):
 
 @pytest.fixture
 def lan(request, target):
-    """The hand-made neighbours of the target; it must still serve after the test."""
+    """The simulated hosts on the target's link; it must still serve after the test."""
     name = request.node.originalname
     if target.kind == "sock" and name in KERNEL_DIFFERS:
         request.applymarker(pytest.mark.xfail(reason=KERNEL_DIFFERS[name], strict=True))

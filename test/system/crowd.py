@@ -4,7 +4,7 @@
     crowd.py [--seconds=20] [--udp-port=PORT] [--raw=DEVICE] [--flush] [--kinds=A,B] HOST PORT
 
 A misbehaviour is a class with `act()`, one small step, and its highest number of steps per second.
-The classes with sockets (`KINDS`) work with any server; those with hand-made packets (`RAW_KINDS`)
+The classes with sockets (`KINDS`) work with any server; those with crafted packets (`RAW_KINDS`)
 need the host's side of ucached's TAP device. run() calls all of them in turns in one thread for the
 given time, and the program prints the number of steps of each as one line of JSON.
 """
@@ -244,7 +244,7 @@ KINDS = (
 )  # fmt: skip
 
 
-# ---- hand-made packets ------------------------------------------------------------------------
+# ---- crafted packets ------------------------------------------------------------------------
 
 OUR_MACS = "02:00:5e:00"  # all begin so
 ATTACH_FILTER = 26  # SO_ATTACH_FILTER
@@ -340,7 +340,7 @@ class RawConn:
 
 
 class Raw(Misbehaviour):
-    """A connection of hand-made segments; `count` of them exist at a time."""
+    """A connection of crafted segments; `count` of them exist at a time."""
 
     count = 150
 
@@ -480,7 +480,7 @@ def main():
     parser.add_argument("port", type=int)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--udp-port", type=int, help="the same as of TCP unless given")
-    parser.add_argument("--raw", metavar="DEVICE", help="hand-made packets, too, over this device")
+    parser.add_argument("--raw", metavar="DEVICE", help="crafted packets, too, over this device")
     parser.add_argument("--kinds", help="class names, by commas; without it all")
     parser.add_argument("--flush", action="store_true", help="flush all items twice a second")
     args = parser.parse_args()

@@ -15,7 +15,7 @@ class Exchange(NamedTuple):
     line: int  # of the request in the file
     request: bytes
     reply: bytes
-    untold: int  # bytes of the reply behind it that may be anything
+    any_bytes: int  # bytes of the reply behind it that may be anything
     closes: bool
 
 
@@ -35,7 +35,7 @@ def bytes_of(items):
     items = items.rstrip()
     while at < len(items):
         match = ITEM.match(items, at)
-        assert match, f"not to be understood: {items[at:]}"
+        assert match, f"cannot parse: {items[at:]}"
         text, times, pair = match.groups()
         parts.append(bytes.fromhex(pair) if pair else unescape(text) * int(times or 1))
         at = match.end()
@@ -53,7 +53,7 @@ def exchanges(lines):
         elif kind == ">":
             found[-1] = found[-1]._replace(request=found[-1].request + bytes_of(rest))
         elif kind == "<" and rest.startswith(" *"):
-            found[-1] = found[-1]._replace(untold=int(rest[2:]))
+            found[-1] = found[-1]._replace(any_bytes=int(rest[2:]))
         elif kind == "<":
             found[-1] = found[-1]._replace(reply=found[-1].reply + bytes_of(rest))
         elif kind == "=" and (rest.endswith(" close") or rest.split()[0] == "quit"):
@@ -62,8 +62,8 @@ def exchanges(lines):
     return found
 
 
-def conversations(name):
-    """The conversations of a file: one, or one for each paragraph of a list of errors."""
+def dialogues(name):
+    """The dialogues of a file: one, or one for each paragraph of a list of errors."""
     text = (FOLDER / name).read_text(encoding="latin-1")
     lines = list(enumerate(text.split("\n"), 1))
     if not name.endswith("_errors.txt"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A hand-made client of a memif link: control messages, rings and buffers.
+"""A memif client in Python: control messages, rings and buffers.
 
 It connects to a server's socket within milliseconds, fills the ring towards the server with frames
 and closes its socket without a DISCONNECT, as the kernel does for a client that is killed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A TCP peer with hand-made packets, and links to the two stacks that it tests.
+"""A TCP peer with crafted packets, and links to the two stacks that it tests.
 
 `UcachedLink` joins the TAP device of a running `ucached --io=tap`, `KernelLink` is a TAP device
 whose other end is the Linux kernel with `ucached --io=sock` on top: the same server, so a test of
@@ -127,7 +127,7 @@ def solicited_node(address):
 
 
 class Lan:
-    """The addresses of hand-made hosts on a link, and the packets received for each of them."""
+    """The addresses of simulated hosts on a link, and the packets received for each of them."""
 
     def __init__(self, link, seed=1):
         self.link = link
@@ -247,7 +247,7 @@ class Lan:
 
 
 class Peer:
-    """The hand-made end of one TCP connection.
+    """The test's end of one TCP connection.
 
     snd is the sequence number of the next byte to send, rcv the one that the target's next byte
     should have, una the number that the target has acknowledged up to. The peer sends segments only

@@ -158,7 +158,7 @@ def test_libmemcached_tools(filled):
 @pytest.mark.limit(120)
 @pytest.mark.server_args("-t", "4", "-m", "32")
 def test_administration_under_load(server):
-    """Mixed load while dumps run, watchers come and go and the memory limit changes."""
+    """Mixed load while dumps run, watchers connect and disconnect and the memory limit changes."""
     loads = [wire_to(server) for _ in range(6)]
     watchers = []
     dumps = refused = 0

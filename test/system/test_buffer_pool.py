@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hand-made clients that fill the buffers of the own stack: other clients are still served.
+"""Hostile clients that fill the buffers of the own stack: other clients are still served.
 
 Each hostile client asks for replies that it never acknowledges and sends single bytes far apart
 beyond a gap. The server has its own default sizes. Meanwhile other clients, of the kernel, work.

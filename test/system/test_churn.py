@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Thousands of connections that come and go, in every way that a client can leave."""
+"""Thousands of connections, closed in every way that a client can close them."""
 
 import os
 

@@ -108,7 +108,7 @@ def test_meta_client_leases_and_stale_values(meta_client):
         lease = LeasePolicy(ttl=30, miss_retries=2, wait_backoff_factor=0.01)
         value, cas = client.get_or_lease_cas("k", lease)
         assert value is None and cas
-        assert client.get_or_lease("k", lease) is None  # another has the lease: it waits in vain
+        assert client.get_or_lease("k", lease) is None  # another has the lease: times out
         assert client.set("k", "fresh", ttl=100, cas_token=cas)
         assert client.get_or_lease("k", lease) == "fresh"
         stale = StalePolicy(mark_stale_on_deletion_ttl=30, mark_stale_on_cas_mismatch=True)
@@ -129,7 +129,7 @@ def test_memccapable(server):
     done = server.run(
         [path, "-h", host, "-p", str(port), "-t", "10"], timeout=100, capture_output=True, text=True
     )
-    # What failed is told apart on stderr; its name stands on stdout without a "[pass]".
+    # stderr has the failures in detail; stdout has their names without a "[pass]".
     results = re.findall(r"((?:ascii|binary) \w+(?: noreply)?) +(\[pass\])?", done.stdout)
     assert len(results) == MEMCCAPABLE_TESTS, done.stdout + done.stderr
     failed = {name for name, passed in results if not passed}

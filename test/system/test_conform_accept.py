@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an open connection accepts from hand-made packets: resets, SYNs, ACKs, data, timestamps."""
+"""What an open connection accepts from crafted packets: resets, SYNs, ACKs, data, timestamps."""
 
 import random
 import time
@@ -106,7 +106,7 @@ def test_guessed_resets_do_not_end_the_connection(peer):
 
 
 def test_reset_after_data_of_ours(lan):
-    """Data and the reset behind it in one go: both count."""
+    """Data and a reset behind it before the target runs: both are processed."""
     peer = lan.peer()
     peer.open()
     peer.send("PA", storage(b"set", b"before", b"reset"))
@@ -296,7 +296,7 @@ def test_overlap_with_data_that_was_delivered(peer):
 
 @pytest.mark.parametrize("first, second", [((4, 8), (2, 6)), ((4, 8), (0, 12)), ((0, 12), (4, 8))])
 def test_overlap_with_other_data_out_of_order(peer, first, second):
-    """Which of two lies is believed is open; but nothing of either may stand in a wrong place."""
+    """Either of two contradictory segments may win; no byte of either may get a wrong offset."""
     head = b"set k 0 0 12\r\n"
     peer.send("PA", b"x" * (first[1] - first[0]), seq=peer.snd + len(head) + first[0])
     peer.send("PA", b"y" * (second[1] - second[0]), seq=peer.snd + len(head) + second[0])
@@ -471,7 +471,7 @@ def test_timestamp_of_data_out_of_order_is_not_echoed(stamped):
 
 
 def test_timestamp_of_the_first_of_two_is_echoed(stamped):
-    """RFC 7323 4.3 (A): a delayed ACK tells of the earliest segment that it acknowledges."""
+    """RFC 7323 4.3 (A): a delayed ACK echoes the earliest segment that it acknowledges."""
     now = stamped.ts_now()
     stamped.send("PA", b"get no", opts=stamped.ts_option(value=now + 10))
     stamped.send("PA", b"ne\r\n", opts=stamped.ts_option(value=now + 30))

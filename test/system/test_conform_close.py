@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How connections end, from hand-made packets: FINs, simultaneous close, TIME-WAIT."""
+"""How connections end, from crafted packets: FINs, simultaneous close, TIME-WAIT."""
 
 import time
 

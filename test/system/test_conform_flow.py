@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SACK, losses, windows and timers of an open connection, from hand-made packets."""
+"""SACK, losses, windows and timers of an open connection, from crafted packets."""
 
 import random
 import time

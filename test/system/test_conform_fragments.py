@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""IPv4 fragments and UDP, from hand-made packets."""
+"""IPv4 fragments and UDP, from crafted packets."""
 
 import pytest
 import rawnet

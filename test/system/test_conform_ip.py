@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Below TCP, from hand-made packets: Ethernet, ARP, IPv4 headers, ICMP, UDP."""
+"""Below TCP, from crafted packets: Ethernet, ARP, IPv4 headers, ICMP, UDP."""
 
 import struct
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""IPv6 from hand-made packets: TCP over it, neighbour discovery, ICMPv6, headers, fragments."""
+"""IPv6 from crafted packets: TCP over it, neighbour discovery, ICMPv6, headers, fragments."""
 
 import struct
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many hand-made peers at once, and random packets: the server still serves."""
+"""Many simulated peers, and random packets: the server still serves."""
 
 import random
 import struct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Handshakes from hand-made packets: SYNs and options of all kinds, ports that are closed."""
+"""Handshakes from crafted packets: SYNs and options of all kinds, ports that are closed."""
 
 import time
 

@@ -88,7 +88,7 @@ spaces = st.integers(1, 3).map(lambda count: b" " * count)
 requests = st.one_of(
     st.builds(storage, verbs, text_keys, values, flags, exptimes, noreply),
     st.builds(storage, counter_verbs, counter_keys, counters, flags, exptimes, noreply),
-    # A cas that never matches; one that does is part of no random conversation.
+    # A cas that never matches; one that does is part of no random dialogue.
     st.builds(
         lambda *args: storage(b"cas", *args),
         keys,
@@ -132,7 +132,7 @@ requests = st.one_of(
         ]
     ),
 )
-conversations = st.lists(requests, min_size=1, max_size=25)
+dialogues = st.lists(requests, min_size=1, max_size=25)
 cuts = st.lists(st.floats(0, 1), max_size=12)
 
 
@@ -148,7 +148,7 @@ def converse(wire, pieces):
     return wire.replies(b"")
 
 
-def test_random_conversations(server, memcached):
+def test_random_dialogues(server, memcached):
     ours, theirs = wire_to(server), wire_to(memcached)
 
     @settings(
@@ -159,9 +159,9 @@ def test_random_conversations(server, memcached):
         suppress_health_check=list(HealthCheck),
         phases=[Phase.explicit, Phase.generate, Phase.shrink],
     )
-    @given(conversations, cuts)
-    def answers_are_the_same(conversation, where):
-        data = b"".join(conversation)
+    @given(dialogues, cuts)
+    def answers_are_the_same(dialogue, where):
+        data = b"".join(dialogue)
         bounds = sorted({0, len(data), *(int(fraction * len(data)) for fraction in where)})
         pieces = [data[begin:end] for begin, end in zip(bounds, bounds[1:])]
         got, expected = masked(converse(ours, pieces)), masked(converse(theirs, pieces))

@@ -343,7 +343,7 @@ def test_short_runs_one_after_the_other(pair, sockets, link):
 @pytest.mark.parametrize("mtu", [1500, 9000])
 @pytest.mark.parametrize("link", [memif, vhost])
 def test_on_huge_pages(pair, sockets, huge_pages, link, mtu):
-    """The larger MTU needs more pages than virtio can tell the other end of one by one."""
+    """The larger MTU needs more pages than virtio can announce to the other end one by one."""
     server_device, client_device = link(sockets)
     server = pair.serve(server_device, f"--mtu={mtu}")
     pair.result(pair.load(client_device, f"--mtu={mtu}", *BULK))

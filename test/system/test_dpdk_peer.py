@@ -2,7 +2,7 @@
 """A client at the other end of a memif or vhost link is killed while frames are in flight: the
 server frees its resources and serves the next client.
 
-Hand-made clients (memifpeer.py) end in the middle of a burst each time. Real ones are killed under
+Simulated clients (memifpeer.py) end in the middle of a burst each time. Real ones are killed under
 load, the server's threads sharing one core with DPDK's interrupt thread, or not.
 """
 
@@ -83,7 +83,7 @@ SEEDS = itertools.count(1)  # of ports: the RST of an earlier client may not hav
 
 
 def ask(link, request, end):
-    """What the server answers over a connection of a hand-made client on this link."""
+    """What the server answers over a connection of a simulated client on this link."""
     connection = rawpeer.Lan(link, seed=next(SEEDS)).peer()
     connection.open()
     connection.send("PA", request)
@@ -96,7 +96,7 @@ def ask(link, request, end):
 
 
 def stats(path):
-    """`stats nic` by a hand-made client, which disconnects in order."""
+    """`stats nic` by a simulated client, which disconnects in order."""
     peer = memifpeer.MemifPeer(path)
     try:
         lines = ask(peer, b"stats nic\r\n", b"END\r\n").decode().splitlines()
@@ -120,7 +120,7 @@ def test_memif_client_that_vanishes_in_a_burst(pair, sockets, cores):
     server = pair.serve(server_device)
     share(server, cores)
     path = f"{sockets}/m"
-    lent = int(stats(path)["dpdk_pool_in_use"])
+    in_use = int(stats(path)["dpdk_pool_in_use"])
     before = settled(server)
     for number in range(VANISHINGS):
         frame, buffers = floods()[number % 3]
@@ -130,7 +130,7 @@ def test_memif_client_that_vanishes_in_a_burst(pair, sockets, cores):
         assert server.poll() is None, f"ended by client {number + 1}"
     assert settles(lambda: holds(server) == before), (before, holds(server))
     after = stats(path)
-    assert int(after["dpdk_pool_in_use"]) < lent + BURST_MAX
+    assert int(after["dpdk_pool_in_use"]) < in_use + BURST_MAX
     assert int(after["dpdk_intr_handled"]) >= 2 * VANISHINGS  # each came, and went
     pair.result(pair.load(client_device, *SMALL))
 

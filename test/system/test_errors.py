@@ -85,7 +85,7 @@ def test_browsers_are_hung_up_on(wire, shared_server, line):
 )
 def test_endless_line_ends_the_connection(wire, shared_server, data):
     with wire_to(shared_server) as other:
-        with contextlib.suppress(BrokenPipeError):  # it may hang up while we still send
+        with contextlib.suppress(BrokenPipeError):  # it may close while we still send
             other.send(b"get none\r\n" + data)
         other.ends_with(MISS)
     wire.say(b"get none\r\n", MISS)

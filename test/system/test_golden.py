@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The golden conversations of test/golden with the server, in one piece and byte by byte."""
+"""The golden dialogues of test/golden with the server, in one piece and byte by byte."""
 
 import golden
 import pytest
@@ -16,7 +16,7 @@ FILES = [
 
 
 def send(wire, request, step):
-    """Sends a request; not all of it if the server hangs up on its beginning."""
+    """Sends a request; not all of it if the server closes the connection after its beginning."""
     try:
         for at in range(0, len(request), step):
             wire.send(request[at : at + step])
@@ -24,13 +24,13 @@ def send(wire, request, step):
         pass
 
 
-def hold(wire, conversation, step):
-    for exchange in conversation:
+def hold(wire, dialogue, step):
+    for exchange in dialogue:
         send(wire, exchange.request, step)
         got = wire.exactly(len(exchange.reply))
         where = f"line {exchange.line}: {short(exchange.request)}"
         assert got == exchange.reply, f"{where}: got {short(got)}"
-        wire.exactly(exchange.untold)
+        wire.exactly(exchange.any_bytes)
         if exchange.closes:
             wire.ends_with(b"")
             return
@@ -40,6 +40,6 @@ def hold(wire, conversation, step):
 @pytest.mark.parametrize("step", [65536, 1])
 @pytest.mark.parametrize("name", FILES)
 def test_golden(server, name, step):
-    for conversation in golden.conversations(name):
+    for dialogue in golden.dialogues(name):
         with wire_to(server) as wire:
-            hold(wire, conversation, step)
+            hold(wire, dialogue, step)

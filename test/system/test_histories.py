@@ -49,7 +49,7 @@ class Op:
 
 
 def request_of(op: Op, key: bytes) -> bytes:
-    """The operation in the meta protocol, which tells the cas of what it finds and makes."""
+    """The operation in the meta protocol, which returns the CAS uniques of items."""
     if op.action == "get":
         return b"mg %s v c t\r\n" % key
     if op.action == "touch":

@@ -2,7 +2,7 @@
 """A frame wakes a sleeping server, by an interrupt or after a nap, depending on the back end.
 
 The test compares counters, since times depend on the load of the machine: `sleeps_overslept` are
-sleeps that ended because their time (0.1 s at most) was over, while a frame was there. Where a
+sleeps that ended by their timeout (0.1 s at most) while a frame was there. Where a
 frame's interrupt is lost or comes before the frame, that is every request. Otherwise it takes a
 frame that comes in the moment between the end of a sleep and the next look at the queue.
 """

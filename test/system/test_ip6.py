@@ -131,7 +131,7 @@ def test_datagram_to_a_closed_port_gets_port_unreachable(server6):
         with sock:
             sock.settimeout(3)
             sock.connect((address, TAP_PORT + 1))
-            sock.send(b"anybody?")
+            sock.send(b"request")
             with pytest.raises(ConnectionRefusedError):
                 sock.recv(100)
 

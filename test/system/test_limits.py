@@ -91,7 +91,7 @@ def test_eviction_keeps_the_limit_and_never_fails(server_sock, value_bytes):
 @pytest.mark.long
 @pytest.mark.server_args("-m", "8")
 def test_eviction_among_sizes(server):
-    """Small items make way for large ones and large for small, again and again."""
+    """Large items evict small ones and small ones large ones, repeatedly."""
     with wire_to(server) as wire:
         for value_bytes in (50, 200_000, 1000, 1_000_000, 10, 20_000) * 2:
             assert set(fill(wire, 6, value_bytes)) == {STORED}

@@ -11,7 +11,7 @@ from shared import shared_server, wire  # noqa: F401
 from wire import BAD_FORMAT, MISS, STORED, hit, rss_kib, settles, storage, wire_to
 
 # Requests of many kinds; none depends on time.
-CONVERSATION = (
+EXCHANGES = (
     (storage(b"set", b"k", b"x\r\ny"), STORED),
     (b"get k\r\n", hit(b"k", b"x\r\ny") + MISS),
     (storage(b"add", b"k", b"z"), b"NOT_STORED\r\n"),
@@ -31,8 +31,8 @@ CONVERSATION = (
     (b"delete k\r\ndelete k noreply\r\ndelete k\r\n", b"DELETED\r\nNOT_FOUND\r\n"),
     (b"verbosity 0\r\n", b"OK\r\n"),
 )
-REQUESTS = b"".join(request for request, _ in CONVERSATION)
-REPLIES = b"".join(reply for _, reply in CONVERSATION)
+REQUESTS = b"".join(request for request, _ in EXCHANGES)
+REPLIES = b"".join(reply for _, reply in EXCHANGES)
 
 
 # ---- cuts -------------------------------------------------------------------------------------

@@ -511,7 +511,7 @@ def test_latencies_are_those_of_the_server_and_a_little(timed_run):
 
 
 def test_latencies_of_an_open_loop_are_those_since_each_was_due(timed_run):
-    """Twice as many requests as can be served: the server's log tells how late each of them is."""
+    """Twice as many requests as can be served: the server's log shows how late each of them is."""
     rate = 400
     result, taken = timed_run([0.005], f"-r{rate}", "--arrivals=constant", "-n200")
     begin = taken[0][0]

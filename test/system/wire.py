@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Raw conversations with a server: exact bytes out, exact bytes in, every wait bounded."""
+"""Raw dialogues with a server: exact bytes out, exact bytes in, every wait bounded."""
 
 import socket
 import struct

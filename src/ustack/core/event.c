@@ -125,7 +125,7 @@ U_INLINE void event_fill(struct us_event *event, enum us_event_type type, struct
     event->datagram = (const struct us_datagram *)U_NULL;
 }
 
-/* Tells of the connection's first slice. */
+/* Reports the connection's first slice. */
 U_INLINE void event_slice(struct us_conn *conn, struct us_event *event)
 {
     event_fill(event, US_EV_DATA, conn);
@@ -134,7 +134,7 @@ U_INLINE void event_slice(struct us_conn *conn, struct us_event *event)
     conn->rcv_queued -= event->len;
 }
 
-/* The slice was told of. */
+/* The slice was reported. */
 U_INLINE void event_slice_consumed(struct us_stack *stack, struct us_conn *conn)
 {
     if (U_UNLIKELY(!us_tcp_window_above_half(stack, conn)))

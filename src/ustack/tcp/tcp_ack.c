@@ -19,7 +19,7 @@ enum { DUP_ACKS_LOSS = 3 };
 enum { ECHO_TICKS_MAX = 1000 };
 
 /*
- * The round-trip time by the echoed timestamp, after a retransmission. The echo tells which
+ * The round-trip time by the echoed timestamp, after a retransmission. The echo shows which
  * transmission is acknowledged, so Karn's rule is met (RFC 7323 4.1): the last one, or an earlier
  * one with a late acknowledgment.
  */

@@ -6,7 +6,7 @@
  * A connection may send a burst of ten and then two per second, so keepalives and reopened peers
  * are acknowledged whatever arrived before. Challenge ACKs of the whole instance are bounded, too,
  * by a number that changes each second: with a fixed one an off-path attacker could find out, by
- * counting the ACKs left for his own connection, whether he has guessed another connection's
+ * counting the ACKs left for its own connection, whether it has guessed another connection's
  * numbers.
  */
 #include "ustack/tcp/tcp.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICMP errors for connections. Anybody can send them, so an error counts only if it quotes a
+ * ICMP errors for connections. Any host can send them, so an error counts only if it quotes a
  * sequence number in flight (RFC 5927 section 4.1), and none ends a synchronised connection
  * (section 5.2, RFC 5461).
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Replays golden conversations (test/golden) through a session: whole, in slices of each small
+ * Replays golden dialogues (test/golden) through a session: whole, in slices of each small
  * size, and cut in two at each place, with transports of all kinds. The answers must be the same.
  *
  *   golden_test FILE...
@@ -106,7 +106,7 @@ static void take_line(struct run *run, char before, const char *line)
         assert_true(golden_items_read(line + 1, &run->now.reply));
 }
 
-/* Holds the conversation of a file; in lists of errors each paragraph has its own connection. */
+/* Runs the dialogue of a file; in lists of errors each paragraph has its own connection. */
 static void run_file(struct run *run, const char *path)
 {
     bool is_list = strstr(path, "_errors.txt") != NULL;

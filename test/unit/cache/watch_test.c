@@ -262,7 +262,7 @@ static void test_connections(void **state)
     watcher_close(&watcher);
 }
 
-/* As memcached tells it: the server ends the conversation, or the client does by quit. */
+/* As memcached reports it: the server closes the connection, or the client does by quit. */
 static void test_reasons_of_closing(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables of all sizes, and workers that come and go. */
+/* Tables of all sizes, and workers that join and leave. */
 #include "kv_rig.h"
 
 #include "kv/engine.h"

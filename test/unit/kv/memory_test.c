@@ -35,7 +35,7 @@ static bool number_write(const char *path, long number)
     return file && fclose(file) == 0 && written;
 }
 
-/* Copies the line that tells of the mapping which begins there. */
+/* Copies the line about the mapping which begins there. */
 static bool find_line(const char *path, const void *at, char line[512])
 {
     char name[32];

@@ -137,7 +137,7 @@ static void test_down_and_up_again(void **unused)
     finish(kv, worker);
 }
 
-/* A change of mind before the first change is done. */
+/* A second change before the first one is done. */
 static void test_back_before_it_is_done(void **unused)
 {
     struct kv *kv = create(16 * MIB, 32 * MIB, true);

@@ -143,7 +143,7 @@ static void test_unix(void **state)
     assert_int_equal(net_endpoints_claim(&endpoints, error), 0);
     net_endpoints_close(&endpoints);
 
-    /* One that was left behind makes way, anything else does not. */
+    /* A socket that was left behind is replaced, anything else is not. */
     assert_int_equal(net_endpoints_unix(path, 0700, &endpoints, error), 0);
     net_endpoints_close(&endpoints);
     assert_int_equal(unlink(path), 0);

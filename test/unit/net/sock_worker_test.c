@@ -645,7 +645,7 @@ static void client_close(int fd)
     close(fd);
 }
 
-/* Clients that come and go while others work, on both threads. */
+/* Clients that connect and disconnect while others work, on both threads. */
 static void test_many_clients(void **state)
 {
     int fds[60];

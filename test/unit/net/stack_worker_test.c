@@ -17,7 +17,7 @@ static void test_set_and_get(void **state)
         "VALUE a 0 1\r\nx\r\nEND\r\nDELETED\r\n");
 }
 
-/* Thousands of requests in one go, cut wherever the segments end. */
+/* Thousands of requests in one stream, cut wherever the segments end. */
 static void test_pipeline(void **state)
 {
     struct fixture *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hand-made packets; see craft.h. */
+/* Crafted packets; see craft.h. */
 #include "craft.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hand-made packets for struct raw: Ethernet, IP and what it carries, with right checksums. */
+/* Crafted packets for struct raw: Ethernet, IP and what it carries, with right checksums. */
 #ifndef TEST_USTACK_CRAFT_H
 #define TEST_USTACK_CRAFT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A stack with a hand-made peer; see raw.h. */
+/* A stack with a crafted peer; see raw.h. */
 #include "raw.h"
 
 #include <setjmp.h>

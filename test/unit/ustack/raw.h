@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One stack whose peer is the test, with hand-made segments. The stack is 10.0.0.1 with MAC
+ * One stack whose peer is the test, with crafted segments. The stack is 10.0.0.1 with MAC
  * 02:00:00:00:00:01, the peer 10.0.0.2 with 02:00:00:00:00:02; the virtual clock
  * moves only by the test.
  */

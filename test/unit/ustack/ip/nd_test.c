@@ -100,7 +100,7 @@ static const struct raw_frame *expect(struct raw *raw, unsigned type)
     return frame;
 }
 
-/* The next frame must be a report of groups; returns how many it tells of. */
+/* The next frame must be a report of groups; returns how many it has. */
 static unsigned expect_report(struct raw *raw, unsigned kind)
 {
     static const u_u8 alert[8] = {58, 0, 5, 2, 0, 0, 1, 0};
@@ -303,7 +303,7 @@ static void neighbours_are_asked_for(void **state)
     assert_memory_equal(frame->bytes, "\2\0\0\0\0\5", 6);
     /* There is a flow label. */
     assert_true((frame->bytes[15] & 15) != 0 || frame->bytes[16] != 0 || frame->bytes[17] != 0);
-    /* Without the override flag another address is doubted, with it followed (7.2.5). */
+    /* Without the override flag another address is only verified, with it used (7.2.5). */
     make_nd(raw, ADVERT, 0x00, &craft_peer6, &craft_local6, &craft_peer6, 2, 6);
     craft_give(raw, &packet);
     frame = expect(raw, SOLICIT);
@@ -420,7 +420,7 @@ static void lifetimes_of_addresses(void **state)
     for (i = 0; i < 2; i++)
         raw_pump(&raw, SECOND);
     assert_true(auto_answers(&raw));
-    give_advert(&raw, 1800, 1, 1); /* a lie: less than two hours is not believed */
+    give_advert(&raw, 1800, 1, 1); /* less than two hours is not accepted */
     raw_pump(&raw, 100 * SECOND);
     assert_true(auto_answers(&raw));
     raw_pump(&raw, 7000 * (u_u64)SECOND);

@@ -240,7 +240,7 @@ static void sack_blocks_are_most_recent_first(void **state)
     assert_int_equal(blocks[0].start, 200);
     assert_int_equal(blocks[0].end, 220);
     us_rxq_store(stack, &queue, 220, (const u_u8 *)"0123456789", 10, 10);
-    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 3); /* going on takes no other's place */
+    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 3); /* an extended block keeps its place */
     us_rxq_clear(stack, &queue);
 }
 

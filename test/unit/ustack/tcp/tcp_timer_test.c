@@ -40,7 +40,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Sleeps from deadline to deadline until the stack sends or tells something; returns how long. */
+/* Sleeps from deadline to deadline until there is a frame or an event; returns how long. */
 static u_u64 sleep_until_it_stirs(struct raw *raw)
 {
     u_u64 begin_us = raw->now_us;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzzes a conversation of two stacks. The input says what the applications do, what becomes of
+ * Fuzzes connections between two stacks. The input says what the applications do, what happens to
  * each frame on its way, and how time passes; then the network heals and both sides close.
  *
  * The oracle: each side gets the other's bytes in order, exactly once and unaltered; every
- * connection ends with one CLOSED; us_check() finds nothing; and unless somebody gave up, all that
+ * connection ends with one CLOSED; us_check() finds nothing; and unless one side aborted, all that
  * was sent has arrived.
  */
 #include "ustack/ustack.h"
@@ -34,7 +34,7 @@ struct side {
 struct world {
     struct side sides[2];
     uint64_t now_us;
-    int gave_up; /* somebody aborted, or the network was too bad for too long */
+    int gave_up; /* one side aborted, or the network was too bad for too long */
 };
 
 static void check(int holds)
@@ -176,7 +176,7 @@ static void frame_fate(struct world *w, unsigned s, enum fate fate, unsigned det
     frame = unplug(side, fate == FATE_ARRIVE ? detail % 4 % side->frames : 0);
     if (fate == FATE_LOSE)
         return;
-    /* ARP has no checksum to notice it; addresses of Ethernet are nobody's business here. */
+    /* Not ARP, which has no checksum; nor Ethernet addresses, which no check here covers. */
     if (fate == FATE_BEND && frame.bytes[12] == 8 && frame.bytes[13] == 0)
         frame.bytes[14 + detail * 7 % (frame.len - 14)] ^= (uint8_t)(1u << detail % 8);
     input(w, !s, &frame);
