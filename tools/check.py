@@ -125,7 +125,6 @@ def stack_args(args):
 
 STAGES = [
     Stage("lint", "check", ["make", "--no-print-directory", "lint"]),
-    Stage("tested", "check", ["python3", "tools/tested.py"]),
     build("check"),
     build("release"),
     Stage("instructions", "check", [STRICT, "tools/bench_instructions.py", "build/release"],
@@ -137,7 +136,8 @@ STAGES = [
     # ---- make check-all: the longest first, so that both lanes end at about the same time
     system("system-all", "all", "release", *without("conform_*", "bench", "crowds")),
     build("asan"),
-    meson("asan-unit", "all", "asan", *NO_LONG, "--no-suite", "portability"),
+    meson("asan-unit", "all", "asan", *NO_LONG, "--no-suite", "portability",
+          "--no-suite", "tools"),
     system("asan-system", "all", "asan", "--sample=2", "-k", "not (conform and kernel)",
            *SANITIZED),
     meson("unit-long", "all", "check", "--suite", "long"),
