@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of text commands, one array per length of the name.
+ * The table of text commands, in the order of the lengths of their names.
  *
  * A lookup reads the name into one or two 64-bit words and compares them with the entries of its
  * length: at most seven. Within a length the frequent commands come first.
@@ -10,80 +10,47 @@
 #include "base/base.h"
 #include "mcproto/scan.h"
 
-static const struct mc_command_entry commands_2[] = {
-    {"mg", MC_CMD_MG, MC_SHAPE_META}, {"ms", MC_CMD_MS, MC_SHAPE_META},
-    {"md", MC_CMD_MD, MC_SHAPE_META}, {"ma", MC_CMD_MA, MC_SHAPE_META},
-    {"mn", MC_CMD_MN, MC_SHAPE_NONE}, {"me", MC_CMD_ME, MC_SHAPE_META},
-};
-static const struct mc_command_entry commands_3[] = {
-    {"get", MC_CMD_GET, MC_SHAPE_KEYS},    {"set", MC_CMD_SET, MC_SHAPE_STORAGE},
-    {"add", MC_CMD_ADD, MC_SHAPE_STORAGE}, {"cas", MC_CMD_CAS, MC_SHAPE_STORAGE},
-    {"gat", MC_CMD_GAT, MC_SHAPE_GAT},     {"lru", MC_CMD_LRU, MC_SHAPE_ADMIN},
-};
-static const struct mc_command_entry commands_4[] = {
-    {"gets", MC_CMD_GETS, MC_SHAPE_KEYS},    {"incr", MC_CMD_INCR, MC_SHAPE_COUNTER},
-    {"decr", MC_CMD_DECR, MC_SHAPE_COUNTER}, {"gats", MC_CMD_GATS, MC_SHAPE_GAT},
+static const struct mc_command_entry commands[] = {
+    {"mg", MC_CMD_MG, MC_SHAPE_META},
+    {"ms", MC_CMD_MS, MC_SHAPE_META},
+    {"md", MC_CMD_MD, MC_SHAPE_META},
+    {"ma", MC_CMD_MA, MC_SHAPE_META},
+    {"mn", MC_CMD_MN, MC_SHAPE_NONE},
+    {"me", MC_CMD_ME, MC_SHAPE_META},
+    {"get", MC_CMD_GET, MC_SHAPE_KEYS},
+    {"set", MC_CMD_SET, MC_SHAPE_STORAGE},
+    {"add", MC_CMD_ADD, MC_SHAPE_STORAGE},
+    {"cas", MC_CMD_CAS, MC_SHAPE_STORAGE},
+    {"gat", MC_CMD_GAT, MC_SHAPE_GAT},
+    {"lru", MC_CMD_LRU, MC_SHAPE_ADMIN},
+    {"gets", MC_CMD_GETS, MC_SHAPE_KEYS},
+    {"incr", MC_CMD_INCR, MC_SHAPE_COUNTER},
+    {"decr", MC_CMD_DECR, MC_SHAPE_COUNTER},
+    {"gats", MC_CMD_GATS, MC_SHAPE_GAT},
     {"quit", MC_CMD_QUIT, MC_SHAPE_NONE},
-};
-static const struct mc_command_entry commands_5[] = {
     {"touch", MC_CMD_TOUCH, MC_SHAPE_TOUCH},
     {"stats", MC_CMD_STATS, MC_SHAPE_WORDS},
     {"watch", MC_CMD_WATCH, MC_SHAPE_WORDS},
     {"slabs", MC_CMD_SLABS, MC_SHAPE_ADMIN},
-};
-static const struct mc_command_entry commands_6[] = {
     {"delete", MC_CMD_DELETE, MC_SHAPE_DELETE},
     {"append", MC_CMD_APPEND, MC_SHAPE_STORAGE},
-};
-static const struct mc_command_entry commands_7[] = {
     {"replace", MC_CMD_REPLACE, MC_SHAPE_STORAGE},
     {"prepend", MC_CMD_PREPEND, MC_SHAPE_STORAGE},
     {"version", MC_CMD_VERSION, MC_SHAPE_NONE},
-};
-static const struct mc_command_entry commands_8[] = {
     {"shutdown", MC_CMD_SHUTDOWN, MC_SHAPE_ADMIN},
     {"extstore", MC_CMD_EXTSTORE, MC_SHAPE_ADMIN},
-};
-static const struct mc_command_entry commands_9[] = {
     {"flush_all", MC_CMD_FLUSH_ALL, MC_SHAPE_FLUSH_ALL},
     {"verbosity", MC_CMD_VERBOSITY, MC_SHAPE_VERBOSITY},
     {"debugtime", MC_CMD_DEBUGTIME, MC_SHAPE_ADMIN},
     {"debugitem", MC_CMD_DEBUGITEM, MC_SHAPE_ADMIN},
     {"misbehave", MC_CMD_MISBEHAVE, MC_SHAPE_ADMIN},
-};
-static const struct mc_command_entry commands_11[] = {
     {"lru_crawler", MC_CMD_LRU_CRAWLER, MC_SHAPE_ADMIN},
-};
-static const struct mc_command_entry commands_13[] = {
     {"refresh_certs", MC_CMD_REFRESH_CERTS, MC_SHAPE_ADMIN},
-};
-static const struct mc_command_entry commands_14[] = {
     {"cache_memlimit", MC_CMD_CACHE_MEMLIMIT, MC_SHAPE_ADMIN},
 };
 
-struct command_list {
-    const struct mc_command_entry *entries;
-    unsigned long count;
-};
-
-/* Indexed by the length of the name. */
-static const struct command_list commands_by_length[] = {
-    {U_NULL, 0},
-    {U_NULL, 0},
-    {commands_2, U_ARRAY_LEN(commands_2)},
-    {commands_3, U_ARRAY_LEN(commands_3)},
-    {commands_4, U_ARRAY_LEN(commands_4)},
-    {commands_5, U_ARRAY_LEN(commands_5)},
-    {commands_6, U_ARRAY_LEN(commands_6)},
-    {commands_7, U_ARRAY_LEN(commands_7)},
-    {commands_8, U_ARRAY_LEN(commands_8)},
-    {commands_9, U_ARRAY_LEN(commands_9)},
-    {U_NULL, 0},
-    {commands_11, U_ARRAY_LEN(commands_11)},
-    {U_NULL, 0},
-    {commands_13, U_ARRAY_LEN(commands_13)},
-    {commands_14, U_ARRAY_LEN(commands_14)},
-};
+/* Where the commands with a name of each length begin, and where the last ones end. */
+static const u_u8 first_of_length[] = {0, 0, 0, 6, 12, 17, 21, 23, 26, 28, 33, 33, 34, 34, 35, 36};
 
 const struct mc_command_entry *mc_command_find(const u_u8 *name, const u_u8 *end)
 {
@@ -93,13 +60,13 @@ const struct mc_command_entry *mc_command_find(const u_u8 *name, const u_u8 *end
     u_u64 second = 0;
     u_u64 first;
 
-    if (len >= U_ARRAY_LEN(commands_by_length))
+    if (len >= U_ARRAY_LEN(first_of_length) - 1)
         return (const struct mc_command_entry *)U_NULL;
     first = len < 8 ? mc_word_load_some(name, len) : mc_word_load(name);
     if (len > 8)
         second = mc_word_load_some(name + 8, len - 8);
-    entry = commands_by_length[len].entries;
-    last = entry + commands_by_length[len].count;
+    entry = &commands[first_of_length[len]];
+    last = &commands[first_of_length[len + 1]];
     for (; entry != last; entry++)
         if (mc_word_load(entry->name) == first && mc_word_load(entry->name + 8) == second)
             return entry;
@@ -108,13 +75,11 @@ const struct mc_command_entry *mc_command_find(const u_u8 *name, const u_u8 *end
 
 const char *mc_command_name(enum mc_command command)
 {
-    unsigned long len;
     unsigned long i;
 
-    for (len = 0; len < U_ARRAY_LEN(commands_by_length); len++)
-        for (i = 0; i < commands_by_length[len].count; i++)
-            if (commands_by_length[len].entries[i].command == (u_u8)command)
-                return (const char *)commands_by_length[len].entries[i].name;
+    for (i = 0; i < U_ARRAY_LEN(commands); i++)
+        if (commands[i].command == (u_u8)command)
+            return (const char *)commands[i].name;
     return command == MC_CMD_NOOP ? "noop" : "none";
 }
 

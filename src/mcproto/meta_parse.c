@@ -17,62 +17,23 @@
 #define META_ARGS_SEEN (MC_TOKENS_MAX - 1)
 #define META_ARGS_MAX 19
 
+/* The number of each flag's bit + 1, by letter from A to x; 0: no flag. */
+static const u_u8 bit_numbers[] = {
+    0,  0,  3,  4,  5,  7,  0,  0,  /* A-H */
+    9,  10, 0,  24, 13, 14, 15, 25, /* I-P */
+    0,  17, 0,  20, 0,  0,  0,  0,  /* Q-X */
+    0,  0,  0,  0,  0,  0,  0,  0,  /* Y-` */
+    0,  1,  2,  0,  0,  6,  0,  8,  /* a-h */
+    0,  0,  11, 12, 0,  0,  0,  0,  /* i-p */
+    16, 0,  18, 19, 21, 22, 0,  23  /* q-x */
+};
+
 u_u32 mc_meta_flag_bit(u_u8 letter)
 {
-    switch (letter) {
-    case 'b':
-        return MC_META_KEY_BASE64;
-    case 'c':
-        return MC_META_RETURN_CAS;
-    case 'C':
-        return MC_META_COMPARE_CAS;
-    case 'D':
-        return MC_META_DELTA;
-    case 'E':
-        return MC_META_NEW_CAS;
-    case 'f':
-        return MC_META_RETURN_FLAGS;
-    case 'F':
-        return MC_META_SET_FLAGS;
-    case 'h':
-        return MC_META_RETURN_HIT;
-    case 'I':
-        return MC_META_INVALIDATE;
-    case 'J':
-        return MC_META_INITIAL;
-    case 'k':
-        return MC_META_RETURN_KEY;
-    case 'l':
-        return MC_META_RETURN_ACCESS;
-    case 'L':
-        return MC_META_HINT_L;
-    case 'M':
-        return MC_META_MODE;
-    case 'N':
-        return MC_META_VIVIFY;
-    case 'O':
-        return MC_META_OPAQUE;
-    case 'P':
-        return MC_META_HINT_P;
-    case 'q':
-        return MC_META_QUIET;
-    case 'R':
-        return MC_META_RECACHE;
-    case 's':
-        return MC_META_RETURN_SIZE;
-    case 't':
-        return MC_META_RETURN_TTL;
-    case 'T':
-        return MC_META_SET_TTL;
-    case 'u':
-        return MC_META_NO_BUMP;
-    case 'v':
-        return MC_META_RETURN_VALUE;
-    case 'x':
-        return MC_META_REMOVE_VALUE;
-    default:
-        return 0;
-    }
+    unsigned long i = (unsigned long)letter - 'A';
+    u_u32 number = i < U_ARRAY_LEN(bit_numbers) ? bit_numbers[i] : 0;
+
+    return number > 0 ? (u_u32)1 << (number - 1) : 0;
 }
 
 static void meta_clear(struct mc_meta *meta)
@@ -172,47 +133,25 @@ static enum mc_status take_flags(const struct mc_token *flag, u_u32 count, struc
     return result;
 }
 
-/* Only the first character of the argument of M counts. */
-static int mode_of_ms(u_u8 letter, enum mc_meta_mode *mode)
+/* Sets the mode of a letter; `letters` are those of `first` and its successors, in order. */
+static int find_mode(u_u8 letter, const char *letters, enum mc_meta_mode first,
+                     enum mc_meta_mode *mode)
 {
-    switch (letter) {
-    case 'S':
-        *mode = MC_MODE_SET;
-        return 1;
-    case 'E':
-        *mode = MC_MODE_ADD;
-        return 1;
-    case 'A':
-        *mode = MC_MODE_APPEND;
-        return 1;
-    case 'P':
-        *mode = MC_MODE_PREPEND;
-        return 1;
-    case 'R':
-        *mode = MC_MODE_REPLACE;
-        return 1;
-    default:
-        return 0;
+    u_u32 i;
+
+    for (i = 0; letters[i] != '\0'; i++) {
+        if ((u_u8)letters[i] == letter) {
+            *mode = (enum mc_meta_mode)(first + i);
+            return 1;
+        }
     }
+    return 0;
 }
 
-static int mode_of_ma(u_u8 letter, enum mc_meta_mode *mode)
-{
-    switch (letter) {
-    case 'I':
-    case '+':
-        *mode = MC_MODE_INCR;
-        return 1;
-    case 'D':
-    case '-':
-        *mode = MC_MODE_DECR;
-        return 1;
-    default:
-        return 0;
-    }
-}
-
-/* Only ms and ma use M, and check it when all flags are valid. */
+/*
+ * Only ms and ma use M, and check it when all flags are valid; only the first character of its
+ * argument counts.
+ */
 static enum mc_status take_mode(const struct mc_token *flag, u_u32 count, struct mc_request *req)
 {
     struct mc_meta *meta = &req->meta;
@@ -227,9 +166,12 @@ static enum mc_status take_mode(const struct mc_token *flag, u_u32 count, struct
         if (*flag[i].at == 'M' && flag[i].end - flag[i].at > 1)
             letter = flag[i].at[1];
     if (req->command == MC_CMD_MS)
-        return status_unless(mode_of_ms(letter, &meta->mode), MC_STATUS_BAD_MODE_OF_MS);
+        return status_unless(find_mode(letter, "SEAPR", MC_MODE_SET, &meta->mode),
+                             MC_STATUS_BAD_MODE_OF_MS);
     if (req->command == MC_CMD_MA)
-        return status_unless(mode_of_ma(letter, &meta->mode), MC_STATUS_BAD_MODE_OF_MA);
+        return status_unless(find_mode(letter, "ID", MC_MODE_INCR, &meta->mode) ||
+                                 find_mode(letter, "+-", MC_MODE_INCR, &meta->mode),
+                             MC_STATUS_BAD_MODE_OF_MA);
     return MC_STATUS_OK;
 }
 

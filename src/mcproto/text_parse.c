@@ -109,71 +109,22 @@ static enum mc_outcome parse_storage(const u_u8 *at, const u_u8 *end, struct mc_
     return MC_REQUEST;
 }
 
-/*
- * Cuts the arguments of a command that is "<key> ... [noreply]", at least `min` of them. Returns 0
- * if there are fewer, or the key is too long, which respects noreply.
- */
-static int take_key_args(const u_u8 *at, const u_u8 *end, struct mc_token arg[ARGS_MAX], u_u32 min,
-                         struct mc_request *req)
+/* "<key> [<number>] [noreply]". */
+static enum mc_outcome parse_key(const u_u8 *at, const u_u8 *end, enum mc_shape shape,
+                                 struct mc_request *req)
 {
+    struct mc_token arg[ARGS_MAX];
     u_u32 count = mc_tokens_split(at, end, arg, ARGS_MAX);
 
-    if (count < min)
-        return 0;
+    if (count < (shape == MC_SHAPE_DELETE ? 1u : 2u))
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
     req->noreply = is_noreply(&arg[count - 1]);
-    return take_key(req, &arg[0]);
-}
-
-static enum mc_outcome parse_delete(const u_u8 *at, const u_u8 *end, struct mc_request *req)
-{
-    struct mc_token arg[ARGS_MAX];
-
-    if (!take_key_args(at, end, arg, 1, req))
+    if (!take_key(req, &arg[0]))
         return refuse(req, MC_STATUS_BAD_FORMAT, 0);
-    return MC_REQUEST;
-}
-
-static enum mc_outcome parse_counter(const u_u8 *at, const u_u8 *end, struct mc_request *req)
-{
-    struct mc_token arg[ARGS_MAX];
-
-    if (!take_key_args(at, end, arg, 2, req))
-        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
-    if (!mc_num_u64(&arg[1], &req->delta))
+    if (shape == MC_SHAPE_COUNTER && !mc_num_u64(&arg[1], &req->delta))
         return refuse(req, MC_STATUS_BAD_DELTA, 0);
-    return MC_REQUEST;
-}
-
-static enum mc_outcome parse_touch(const u_u8 *at, const u_u8 *end, struct mc_request *req)
-{
-    struct mc_token arg[ARGS_MAX];
-
-    if (!take_key_args(at, end, arg, 2, req))
-        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
-    if (!mc_num_s32(&arg[1], &req->exptime))
+    if (shape == MC_SHAPE_TOUCH && !mc_num_s32(&arg[1], &req->exptime))
         return refuse(req, MC_STATUS_BAD_EXPTIME, 0);
-    return MC_REQUEST;
-}
-
-static enum mc_outcome parse_flush_all(const u_u8 *at, const u_u8 *end, struct mc_request *req)
-{
-    struct mc_token arg[ARGS_MAX];
-    u_u32 count = mc_tokens_split(at, end, arg, ARGS_MAX);
-
-    req->noreply = count > 0 && is_noreply(&arg[count - 1]);
-    if (count > (req->noreply ? 1u : 0u) && !mc_num_s32(&arg[0], &req->exptime))
-        return refuse(req, MC_STATUS_BAD_EXPTIME, 0);
-    return MC_REQUEST;
-}
-
-static enum mc_outcome parse_verbosity(const u_u8 *at, const u_u8 *end, struct mc_request *req)
-{
-    struct mc_token arg[ARGS_MAX];
-    u_u32 count = mc_tokens_split(at, end, arg, ARGS_MAX);
-
-    req->noreply = count > 0 && is_noreply(&arg[count - 1]);
-    if (count < 1 || !mc_num_u32(&arg[0], &req->level))
-        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
     return MC_REQUEST;
 }
 
@@ -188,13 +139,22 @@ static enum mc_outcome parse_words(const u_u8 *at, const u_u8 *end, struct mc_re
     return MC_REQUEST;
 }
 
-static enum mc_outcome parse_admin(const u_u8 *at, const u_u8 *end, struct mc_request *req)
+/* "[<number>] [noreply]", or words. */
+static enum mc_outcome parse_keyless(const u_u8 *at, const u_u8 *end, enum mc_shape shape,
+                                     struct mc_request *req)
 {
     struct mc_token arg[ARGS_MAX];
     u_u32 count = mc_tokens_split(at, end, arg, ARGS_MAX);
 
     req->noreply = count > 0 && is_noreply(&arg[count - 1]);
-    return parse_words(at, end, req);
+    if (shape == MC_SHAPE_ADMIN)
+        return parse_words(at, end, req);
+    if (shape == MC_SHAPE_VERBOSITY && (count < 1 || !mc_num_u32(&arg[0], &req->level)))
+        return refuse(req, MC_STATUS_BAD_FORMAT, 0);
+    if (shape == MC_SHAPE_FLUSH_ALL && count > (req->noreply ? 1u : 0u) &&
+        !mc_num_s32(&arg[0], &req->exptime))
+        return refuse(req, MC_STATUS_BAD_EXPTIME, 0);
+    return MC_REQUEST;
 }
 
 static enum mc_outcome parse_meta(const u_u8 *at, const u_u8 *end, struct mc_request *req)
@@ -237,22 +197,18 @@ static enum mc_outcome parse_line(const struct mc_line *line, struct mc_request 
         return parse_gat(args, line->end, req);
     case MC_SHAPE_STORAGE:
         return parse_storage(args, line->end, req);
-    case MC_SHAPE_DELETE:
-        return parse_delete(args, line->end, req);
-    case MC_SHAPE_COUNTER:
-        return parse_counter(args, line->end, req);
-    case MC_SHAPE_TOUCH:
-        return parse_touch(args, line->end, req);
     case MC_SHAPE_META:
         return parse_meta(args, line->end, req);
+    case MC_SHAPE_DELETE:
+    case MC_SHAPE_COUNTER:
+    case MC_SHAPE_TOUCH:
+        return parse_key(args, line->end, (enum mc_shape)entry->shape, req);
     case MC_SHAPE_FLUSH_ALL:
-        return parse_flush_all(args, line->end, req);
     case MC_SHAPE_VERBOSITY:
-        return parse_verbosity(args, line->end, req);
+    case MC_SHAPE_ADMIN:
+        return parse_keyless(args, line->end, (enum mc_shape)entry->shape, req);
     case MC_SHAPE_WORDS:
         return parse_words(args, line->end, req);
-    case MC_SHAPE_ADMIN:
-        return parse_admin(args, line->end, req);
     case MC_SHAPE_NONE:
         break;
     }
