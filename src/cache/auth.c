@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file of users, and the tokens of clients. */
-#include "cache/auth.h"
+#include "cache/session.h"
 
 #include <stdio.h>
 #include <string.h>

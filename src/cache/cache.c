@@ -7,7 +7,6 @@
 
 #include "base/base.h"
 #include "cache/clock.h"
-#include "cache/crawl.h"
 #include "cache/event_log.h"
 #include "cache/linebuf.h"
 #include "cache/op.h"
@@ -23,9 +22,7 @@
 
 static uint64_t memory_bytes_max(const struct cache_settings *settings)
 {
-    uint64_t bytes = settings->memory_bytes * MEMORY_GROWTH_MAX;
-
-    return bytes > MEMORY_BYTES_MAX_LEAST ? bytes : MEMORY_BYTES_MAX_LEAST;
+    return u_max64(settings->memory_bytes * MEMORY_GROWTH_MAX, MEMORY_BYTES_MAX_LEAST);
 }
 
 /* Frees a cache that may be incomplete. */

@@ -105,7 +105,7 @@ struct cache_sums {
     uint64_t classes[KV_CLASSES_MAX][CACHE_CLASS_COUNTER_COUNT]; /* class 1 is the first */
 };
 
-/* A walk that reclaims expired and flushed items (crawl.h). */
+/* The crawl that a worker runs (op.h). */
 struct cache_crawl {
     bool running;
     struct kv_cursor cursor;
@@ -145,7 +145,7 @@ struct cache {
     void *shutdown_ctx;
     _Atomic uint64_t event_count;   /* events published to watchers */
     atomic_uint event_mask_version; /* counts changes of the masks (event_log.h) */
-    atomic_bool crawling;           /* a worker runs a crawl (crawl.h) */
+    atomic_bool crawling;           /* a worker runs a crawl */
     atomic_uint verbosity;
     atomic_uint connections;    /* open sessions of all workers */
     atomic_uint accept_stopped; /* workers that accept no more connections for now */

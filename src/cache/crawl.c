@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lru_crawler crawl. */
-#include "cache/crawl.h"
+#include "cache/op.h"
 
 /* The part of one loop. */
 static const struct kv_quantum part = {.chains = 1024, .items = 256};

@@ -3,8 +3,6 @@
  * Dumps of the items. A dump is a task: each step walks a bounded part of the table and writes a
  * line per item; it pauses while the sink is full. Workers do not wait for it.
  */
-#include "cache/dump.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 
 #include "base/base.h"
 #include "cache/clock.h"
+#include "cache/exec.h"
 #include "cache/sink_reply.h"
 #include "cache/slab_class.h"
 #include "cache/task.h"
@@ -150,51 +149,30 @@ static void dump_drop(struct cache_task *task, struct cache_session *session)
 
 static const struct cache_task_ops dump_ops = {.step = dump_step, .drop = dump_drop};
 
-/* Writes OK first, if `ok`. */
-static int dump_start(struct cache_session *session, const struct dump *wanted, bool ok,
-                      struct cache_sink *sink)
+int cache_dump_start(struct cache_session *session, enum cache_dump_kind kind, uint64_t classes,
+                     uint32_t lines_max, struct cache_sink *sink)
 {
     struct cache_worker *worker = session->worker;
+    bool cachedump = kind == CACHE_DUMP_CACHEDUMP;
     struct dump *dump = malloc(sizeof(*dump));
 
     if (dump == NULL) {
         cache_count(worker, CACHE_MALLOC_FAILS, 1);
         return cache_reply_status(worker, sink, MC_STATUS_CRAWLER_ERROR);
     }
-    *dump = *wanted;
-    dump->task.ops = &dump_ops;
-    dump->worker = worker;
-    if (ok && cache_reply_status(worker, sink, MC_STATUS_OK) != 0) {
+    *dump = (struct dump){
+        .task = {&dump_ops},
+        .kind = kind,
+        .classes = classes,
+        .lines_left = lines_max,
+        .bytes_left = cachedump ? CACHEDUMP_BYTES_MAX : UINT32_MAX,
+        .worker = worker,
+    };
+    if (!cachedump && cache_reply_status(worker, sink, MC_STATUS_OK) != 0) {
         free(dump);
         return -1;
     }
     return cache_task_start(session, &dump->task, sink);
-}
-
-int cache_dump_start(struct cache_session *session, enum cache_dump_kind kind, uint64_t classes,
-                     struct cache_sink *sink)
-{
-    struct dump dump = {
-        .kind = kind,
-        .classes = classes,
-        .lines_left = UINT32_MAX,
-        .bytes_left = UINT32_MAX,
-    };
-
-    return dump_start(session, &dump, true, sink);
-}
-
-int cache_dump_class(struct cache_session *session, uint32_t class_id, uint32_t limit,
-                     struct cache_sink *sink)
-{
-    struct dump dump = {
-        .kind = CACHE_DUMP_CACHEDUMP,
-        .classes = class_id > 0 ? UINT64_C(1) << (class_id - 1) : 0,
-        .lines_left = limit > 0 ? limit : UINT32_MAX,
-        .bytes_left = CACHEDUMP_BYTES_MAX,
-    };
-
-    return dump_start(session, &dump, false, sink);
 }
 
 /* ---- selecting classes ------------------------------------------------------------------- */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "cache/op.h"
-#include "cache/prefix_stats.h"
 #include "cache/session.h"
 #include "cache/slab_class.h"
 #include "cache/watch.h"
@@ -43,40 +42,28 @@ void cache_log_lookup_slow(struct cache_worker *worker, const struct kv_key *key
     cache_watch_publish(worker, CACHE_LOG_FETCHERS, &event);
 }
 
-void cache_log_fetch_slow(struct cache_worker *worker, const struct kv_key *key, bool hit)
-{
-    unsigned events = 1u << CACHE_PREFIX_GET | (hit ? 1u << CACHE_PREFIX_HIT : 0);
-
-    cache_prefix_count(worker->cache, key->bytes, key->len, events);
-}
-
-void cache_log_set_slow(struct cache_worker *worker, const struct kv_key *key)
-{
-    cache_prefix_count(worker->cache, key->bytes, key->len, 1u << CACHE_PREFIX_SET);
-}
-
 void cache_log_store_slow(struct cache_worker *worker, const struct kv_key *key,
-                          const struct cache_store_event *storing)
+                          const char *command, enum cache_outcome outcome, uint32_t exptime,
+                          const struct cache_lookup *item)
 {
     struct cache_event event;
 
     event_init(worker, CACHE_EVENT_STORE, key->bytes, key->len, &event);
-    if (storing->item != NULL)
-        event_item(worker, storing->item->flags, storing->item->value_len, &event);
-    event.status = (uint8_t)storing->outcome;
-    event.command = storing->command;
-    if (storing->exptime != 0)
-        event.ttl_s = (int64_t)storing->exptime - worker->now_s;
+    if (item != NULL)
+        event_item(worker, item->flags, item->value_len, &event);
+    event.status = (uint8_t)outcome;
+    event.command = command;
+    if (exptime != 0)
+        event.ttl_s = (int64_t)exptime - worker->now_s;
     cache_watch_publish(worker, CACHE_LOG_MUTATIONS, &event);
 }
 
-void cache_log_delete_slow(struct cache_worker *worker, const struct kv_key *key,
-                           const struct cache_lookup *lookup, const char *command)
+void cache_log_delete(struct cache_worker *worker, const struct kv_key *key,
+                      const struct cache_lookup *lookup, const char *command)
 {
     struct cache_event event;
 
-    if (worker->event_mask & CACHE_LOG_PREFIXES)
-        cache_prefix_count(worker->cache, key->bytes, key->len, 1u << CACHE_PREFIX_DEL);
+    cache_log_prefix(worker, key, CACHE_PREFIX_DEL);
     if (lookup->found != KV_HIT || (worker->event_mask & CACHE_LOG_DELETIONS) == 0)
         return;
     event_init(worker, CACHE_EVENT_DELETION, key->bytes, key->len, &event);
@@ -85,27 +72,18 @@ void cache_log_delete_slow(struct cache_worker *worker, const struct kv_key *key
     cache_watch_publish(worker, CACHE_LOG_DELETIONS, &event);
 }
 
-static void publish_connection(const struct cache_session *session, enum cache_event_kind kind,
-                               uint8_t status)
+void cache_log_connection(const struct cache_session *session, bool closes)
 {
     struct cache_event event;
 
+    if ((session->worker->event_mask & CACHE_LOG_CONNEVENTS) == 0)
+        return;
     memset(&event, 0, sizeof(event));
-    event.kind = (uint8_t)kind;
-    event.status = status;
+    event.kind = closes ? CACHE_EVENT_CONN_CLOSE : CACHE_EVENT_CONN_NEW;
+    event.status = closes ? session->close_reason : 0;
     event.conn = session->id;
     event.what.peer = session->peer;
     cache_watch_publish(session->worker, CACHE_LOG_CONNEVENTS, &event);
-}
-
-void cache_log_opened_slow(const struct cache_session *session)
-{
-    publish_connection(session, CACHE_EVENT_CONN_NEW, 0);
-}
-
-void cache_log_closed_slow(const struct cache_session *session)
-{
-    publish_connection(session, CACHE_EVENT_CONN_CLOSE, session->close_reason);
 }
 
 /* The engine has evicted an item for this worker (kv_evicted). */

@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "cache/cache_worker.h"
+#include "cache/prefix_stats.h"
 
 /* Bits of cache_worker.event_mask. Watchers select the first five. */
 enum cache_log_kind {
@@ -30,14 +31,6 @@ struct cache_lookup {
     uint32_t value_len; /* with the CRLF */
 };
 
-/* A store that was tried. */
-struct cache_store_event {
-    const char *command; /* "set", "add": as log lines name it */
-    enum cache_outcome outcome;
-    uint32_t exptime;                /* on the engine's clock */
-    const struct cache_lookup *item; /* the item to be stored; null: none was made */
-};
-
 enum cache_close_reason {
     CACHE_CLOSE_ERROR = 0,
     CACHE_CLOSE_NORMAL,
@@ -49,12 +42,9 @@ enum cache_close_reason {
 
 void cache_log_lookup_slow(struct cache_worker *worker, const struct kv_key *key,
                            const struct cache_lookup *lookup);
-void cache_log_fetch_slow(struct cache_worker *worker, const struct kv_key *key, bool hit);
-void cache_log_set_slow(struct cache_worker *worker, const struct kv_key *key);
 void cache_log_store_slow(struct cache_worker *worker, const struct kv_key *key,
-                          const struct cache_store_event *storing);
-void cache_log_delete_slow(struct cache_worker *worker, const struct kv_key *key,
-                           const struct cache_lookup *lookup, const char *command);
+                          const char *command, enum cache_outcome outcome, uint32_t exptime,
+                          const struct cache_lookup *item);
 
 /* A key was looked up, by any command. */
 static inline void cache_log_lookup(struct cache_worker *worker, const struct kv_key *key,
@@ -69,11 +59,8 @@ static inline struct cache_lookup cache_lookup_of(const struct kv_view *old)
 {
     struct cache_lookup lookup = {.found = KV_MISS};
 
-    if (old != NULL) {
-        lookup.found = KV_HIT;
-        lookup.flags = old->flags;
-        lookup.value_len = old->value_len;
-    }
+    if (old != NULL)
+        lookup = (struct cache_lookup){KV_HIT, old->flags, old->value_len};
     return lookup;
 }
 
@@ -89,53 +76,37 @@ static inline void cache_log_view(struct cache_worker *worker, const struct kv_k
     }
 }
 
-/* A client has requested a value; by prefix. */
+/* A client has requested a value or sent a store: counts these events by prefix. */
+static inline void cache_log_prefix(struct cache_worker *worker, const struct kv_key *key,
+                                    unsigned events)
+{
+    if (U_UNLIKELY(worker->event_mask & CACHE_LOG_PREFIXES))
+        cache_prefix_count(worker->cache, key->bytes, key->len, events);
+}
+
 static inline void cache_log_fetch(struct cache_worker *worker, const struct kv_key *key, bool hit)
 {
-    if (U_UNLIKELY(worker->event_mask & CACHE_LOG_PREFIXES))
-        cache_log_fetch_slow(worker, key, hit);
+    cache_log_prefix(worker, key, hit ? CACHE_PREFIX_GET | CACHE_PREFIX_HIT : CACHE_PREFIX_GET);
 }
 
-/* A client has sent a store; by prefix. */
-static inline void cache_log_set(struct cache_worker *worker, const struct kv_key *key)
-{
-    if (U_UNLIKELY(worker->event_mask & CACHE_LOG_PREFIXES))
-        cache_log_set_slow(worker, key);
-}
-
-/* A store has ended. */
+/*
+ * A store has ended: its command as log lines name it, its exptime on the engine's clock, the item
+ * to be stored; null: none was made.
+ */
 static inline void cache_log_store(struct cache_worker *worker, const struct kv_key *key,
-                                   const struct cache_store_event *storing)
+                                   const char *command, enum cache_outcome outcome,
+                                   uint32_t exptime, const struct cache_lookup *item)
 {
     if (U_UNLIKELY(worker->event_mask & CACHE_LOG_MUTATIONS))
-        cache_log_store_slow(worker, key, storing);
+        cache_log_store_slow(worker, key, command, outcome, exptime, item);
 }
 
 /* A client has sent a deletion; lookup is the item that was there. */
-static inline void cache_log_delete(struct cache_worker *worker, const struct kv_key *key,
-                                    const struct cache_lookup *lookup, const char *command)
-{
-    if (U_UNLIKELY(worker->event_mask & (CACHE_LOG_DELETIONS | CACHE_LOG_PREFIXES)))
-        cache_log_delete_slow(worker, key, lookup, command);
-}
+void cache_log_delete(struct cache_worker *worker, const struct kv_key *key,
+                      const struct cache_lookup *lookup, const char *command);
 
-/* A session of the worker was opened, or is about to close. */
-void cache_log_opened_slow(const struct cache_session *session);
-void cache_log_closed_slow(const struct cache_session *session);
-
-static inline void cache_log_opened(const struct cache_worker *worker,
-                                    const struct cache_session *session)
-{
-    if (U_UNLIKELY(worker->event_mask & CACHE_LOG_CONNEVENTS))
-        cache_log_opened_slow(session);
-}
-
-static inline void cache_log_closed(const struct cache_worker *worker,
-                                    const struct cache_session *session)
-{
-    if (U_UNLIKELY(worker->event_mask & CACHE_LOG_CONNEVENTS))
-        cache_log_closed_slow(session);
-}
+/* A session was opened, or is about to close. */
+void cache_log_connection(const struct cache_session *session, bool closes);
 
 /* ---- the mask ---------------------------------------------------------------------------- */
 
@@ -151,9 +122,10 @@ void cache_log_mask_update(struct cache_worker *worker);
 /* Once per loop. */
 static inline void cache_log_tick(struct cache_worker *worker)
 {
-    unsigned turn = atomic_load_explicit(&worker->cache->event_mask_version, memory_order_relaxed);
+    unsigned version =
+        atomic_load_explicit(&worker->cache->event_mask_version, memory_order_relaxed);
 
-    if (U_UNLIKELY(turn != worker->event_mask_version))
+    if (U_UNLIKELY(version != worker->event_mask_version))
         cache_log_mask_update(worker);
 }
 

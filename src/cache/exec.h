@@ -10,7 +10,38 @@
 #define CACHE_EXEC_H
 
 #include "cache/session.h"
-#include "cache/words.h"
+
+/* ---- arguments --------------------------------------------------------------------------- */
+
+#define CACHE_WORDS_MAX 6
+
+/* The arguments of stats and of the administrative commands, cut into words. */
+struct cache_words {
+    const uint8_t *at[CACHE_WORDS_MAX];
+    u_u32 len[CACHE_WORDS_MAX];
+    unsigned count;
+};
+
+/* All words but the noreply at their end. What comes after the last place is ignored. */
+static inline struct cache_words cache_words_split(const struct mc_request *request)
+{
+    const uint8_t *at = request->args;
+    const uint8_t *end = at + request->args_len;
+    struct cache_words words = {.count = 0};
+
+    while (words.count < CACHE_WORDS_MAX &&
+           mc_token_next(&at, end, &words.at[words.count], &words.len[words.count]))
+        words.count++;
+    if (request->noreply && words.count > 0)
+        words.count--;
+    return words;
+}
+
+/* Whether there is such a word, and it is this text. */
+static inline bool cache_word_is(const struct cache_words *words, unsigned i, const char *text)
+{
+    return i < words->count && mc_token_is(words->at[i], words->len[i], text);
+}
 
 /* ---- get, gets, gat, gats of the text protocol (exec_get.c) ------------------------------ */
 
@@ -51,6 +82,9 @@ int cache_text_run(struct cache_session *session, const struct mc_request *reque
 int cache_text_flush_refused(struct cache_session *session, const struct mc_request *request,
                              struct cache_sink *sink);
 
+/* The mode of a classic or binary command that stores. */
+enum cache_mode cache_mode_of(enum mc_command command);
+
 /* What a text command stores, and its reply. */
 struct cache_store cache_text_store(const struct cache_worker *worker,
                                     const struct mc_request *request);
@@ -72,7 +106,6 @@ cache_admin cache_admin_memlimit;
 cache_admin cache_admin_slabs;
 cache_admin cache_admin_lru;
 cache_admin cache_admin_extstore;
-cache_admin cache_admin_refresh_certs;
 cache_admin cache_admin_debugtime;
 cache_admin cache_admin_debugitem;
 cache_admin cache_admin_misbehave;
@@ -84,6 +117,20 @@ int cache_admin_shutdown(struct cache_session *session, const struct mc_request 
 /* lru_crawler; a dump continues as the session's task. */
 int cache_admin_crawler(struct cache_session *session, const struct mc_request *request,
                         struct cache_sink *sink);
+
+/* ---- dumps of the items (dump.c) --------------------------------------------------------- */
+
+enum cache_dump_kind { CACHE_DUMP_METADUMP = 0, CACHE_DUMP_MGDUMP, CACHE_DUMP_CACHEDUMP };
+
+/*
+ * Reads the classes of a dump: "all", "hash", or ids separated by commas. Bit n of *classes is the
+ * engine's class n. False if an id is out of range.
+ */
+bool cache_dump_classes(const uint8_t *word, uint32_t len, uint64_t *classes);
+
+/* Sends the items of these classes as the session's task; a cachedump has at most 2 MiB. */
+int cache_dump_start(struct cache_session *session, enum cache_dump_kind kind, uint64_t classes,
+                     uint32_t lines_max, struct cache_sink *sink);
 
 /* watch: the session becomes a watcher, as its task. */
 int cache_exec_watch(struct cache_session *session, const struct mc_request *request,
@@ -112,6 +159,10 @@ struct mc_meta_reply cache_meta_reply(const struct mc_request *request);
 uint32_t cache_meta_ttl(const struct cache_worker *worker, uint32_t exptime);
 
 /* ---- binary requests (exec_binary.c) ----------------------------------------------------- */
+
+/* An error with the caller's text; null: that of the status. */
+int cache_binary_error(struct cache_worker *worker, const struct mc_request *request,
+                       enum mc_binary_status status, const char *text, struct cache_sink *sink);
 
 /* Those without a value. */
 int cache_binary_run(struct cache_session *session, const struct mc_request *request,

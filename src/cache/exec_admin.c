@@ -15,11 +15,8 @@
 
 #include "base/base.h"
 #include "cache/clock.h"
-#include "cache/crawl.h"
-#include "cache/dump.h"
 #include "cache/sink_reply.h"
 #include "cache/watch.h"
-#include "cache/words.h"
 
 #define MEMLIMIT_MIB_MIN 8
 #define MEMLIMIT_MIB_MAX 1000000000
@@ -262,9 +259,9 @@ static enum mc_status dump_refusal(const struct cache_session *session, bool met
     return MC_STATUS_OK;
 }
 
-/* crawl, metadump, mgdump. MC_STATUS_COUNT: a dump may start. */
-static enum mc_status crawler_walk(struct cache_session *session, const struct cache_words *words,
-                                   uint64_t *classes)
+/* Starts a crawl or prepares a dump. MC_STATUS_COUNT: a dump may start. */
+static enum mc_status crawler_run(struct cache_session *session, const struct cache_words *words,
+                                  uint64_t *classes)
 {
     struct cache_worker *worker = session->worker;
     bool crawl = cache_word_is(words, 0, "crawl");
@@ -295,10 +292,10 @@ int cache_admin_crawler(struct cache_session *session, const struct mc_request *
     uint64_t classes;
 
     if (cache_word_is(&words, 0, "crawl") || cache_word_is(&words, 0, "metadump") || mgdump) {
-        status = crawler_walk(session, &words, &classes);
+        status = crawler_run(session, &words, &classes);
         if (status == MC_STATUS_COUNT)
             return cache_dump_start(session, mgdump ? CACHE_DUMP_MGDUMP : CACHE_DUMP_METADUMP,
-                                    classes, sink);
+                                    classes, UINT32_MAX, sink);
     } else {
         pthread_mutex_lock(&cache->lock);
         status = crawler_set(&cache->settings.shown, &words);
@@ -325,13 +322,6 @@ int cache_admin_shutdown(struct cache_session *session, const struct mc_request 
         cache->shutdown(cache->shutdown_ctx, graceful);
     session->close_reason = CACHE_CLOSE_SHUTDOWN;
     return -1;
-}
-
-/* The answer of a memcached without TLS. */
-enum mc_status cache_admin_refresh_certs(struct cache_worker *worker,
-                                         const struct cache_words *words)
-{
-    return MC_STATUS_ERROR;
 }
 
 /* memcached's settings of external storage: checked, without an effect. */

@@ -14,23 +14,23 @@ static const char error_number[] = "Out of memory incrementing value";
 
 /* ---- packets without a value ------------------------------------------------------------- */
 
-static int reply_error(struct cache_worker *worker, const struct mc_request *request,
-                       enum mc_binary_status status, struct cache_sink *sink)
+int cache_binary_error(struct cache_worker *worker, const struct mc_request *request,
+                       enum mc_binary_status status, const char *text, struct cache_sink *sink)
 {
+    uint32_t n;
+
     if (cache_reply_room(sink, MC_BINARY_STATUS_MAX) != 0)
         return -1;
-    cache_reply_take(worker, sink, mc_write_binary_error(sink->at, &request->binary, status));
+    n = text != NULL ? mc_write_binary_text(sink->at, &request->binary, status, text)
+                     : mc_write_binary_error(sink->at, &request->binary, status);
+    cache_reply_take(worker, sink, n);
     return 0;
 }
 
-static int reply_no_memory(struct cache_worker *worker, const struct mc_request *request,
-                           const char *text, struct cache_sink *sink)
+static int reply_error(struct cache_worker *worker, const struct mc_request *request,
+                       enum mc_binary_status status, struct cache_sink *sink)
 {
-    if (cache_reply_room(sink, MC_BINARY_STATUS_MAX) != 0)
-        return -1;
-    cache_reply_take(worker, sink,
-                     mc_write_binary_text(sink->at, &request->binary, MC_BINARY_NO_MEMORY, text));
-    return 0;
+    return cache_binary_error(worker, request, status, NULL, sink);
 }
 
 /* Success, which a quiet request suppresses. */
@@ -83,15 +83,10 @@ static int binary_get(struct cache_session *session, const struct mc_request *re
 
 static enum cache_mode mode_of(const struct mc_request *request)
 {
-    if (request->command == MC_CMD_APPEND)
-        return CACHE_APPEND;
-    if (request->command == MC_CMD_PREPEND)
-        return CACHE_PREPEND;
-    if (request->binary.cas != 0)
-        return CACHE_CAS;
-    if (request->command == MC_CMD_ADD)
-        return CACHE_ADD;
-    return request->command == MC_CMD_REPLACE ? CACHE_REPLACE : CACHE_SET;
+    enum cache_mode mode = cache_mode_of(request->command);
+    bool joins = mode == CACHE_APPEND || mode == CACHE_PREPEND;
+
+    return request->binary.cas != 0 && !joins ? CACHE_CAS : mode;
 }
 
 struct cache_store cache_binary_store(const struct cache_worker *worker,
@@ -139,7 +134,7 @@ int cache_binary_store_refuse(struct cache_session *session, const struct mc_req
 {
     if (outcome == CACHE_TOO_LARGE)
         return reply_error(session->worker, request, MC_BINARY_TOO_LARGE, sink);
-    return reply_no_memory(session->worker, request, error_item, sink);
+    return cache_binary_error(session->worker, request, MC_BINARY_NO_MEMORY, error_item, sink);
 }
 
 /* ---- delete, incr, decr ------------------------------------------------------------------ */
@@ -203,8 +198,8 @@ static int binary_arith(struct cache_session *session, const struct mc_request *
     case CACHE_NON_NUMERIC:
         return reply_error(worker, request, MC_BINARY_NON_NUMERIC, sink);
     default:
-        return reply_no_memory(worker, request, counted.created ? error_new_item : error_number,
-                               sink);
+        return cache_binary_error(worker, request, MC_BINARY_NO_MEMORY,
+                                  counted.created ? error_new_item : error_number, sink);
     }
 }
 

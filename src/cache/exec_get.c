@@ -81,7 +81,7 @@ static int keep_remaining(struct cache_session *session, const struct retrieval 
 
     if (session->line != NULL) {
         at = (uint32_t)(retrieval->at - session->line->bytes);
-    } else if (cache_linebuf_set(session->worker, &session->line, retrieval->at, len) != 0) {
+    } else if (cache_linebuf_append(session->worker, &session->line, retrieval->at, len) != 0) {
         cache_reply_status(session->worker, sink, MC_STATUS_NO_MEMORY_REQUEST);
         return -1;
     }

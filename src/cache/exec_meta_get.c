@@ -76,10 +76,7 @@ static enum kv_verdict decide_mg(void *ctx, const struct kv_view *old, struct kv
     struct mg_decision *mg = ctx;
     bool expires_soon;
 
-    if (mg->made != NULL) {
-        kv_item_drop(mg->worker->kv_worker, mg->made);
-        mg->made = NULL;
-    }
+    cache_item_drop(mg->worker, &mg->made);
     if (old == NULL)
         return decide_create(mg, change);
     mg->found = true;

@@ -7,13 +7,10 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "cache/dump.h"
 #include "cache/exec.h"
-#include "cache/prefix_dump.h"
 #include "cache/prefix_stats.h"
 #include "cache/sink_reply.h"
 #include "cache/watch.h"
-#include "cache/words.h"
 
 #define NAME_MAX_BYTES MC_KEY_MAX
 #define VALUE_MAX_BYTES 700
@@ -100,26 +97,18 @@ void cache_stats_snapshot(struct cache *cache, struct cache_stats_snapshot *snap
 
 static uint64_t read_number(const void *at, uint32_t size)
 {
-    uint8_t byte;
-    uint16_t half;
-    uint32_t word;
-    uint64_t number;
+    union {
+        uint8_t u8;
+        uint16_t u16;
+        uint32_t u32;
+        uint64_t u64;
+    } number;
 
-    switch (size) {
-    case sizeof(byte):
-        memcpy(&byte, at, sizeof(byte));
-        return byte;
-    case sizeof(half):
-        memcpy(&half, at, sizeof(half));
-        return half;
-    case sizeof(word):
-        memcpy(&word, at, sizeof(word));
-        return word;
-    default:
-        U_ASSERT(size == sizeof(number));
-        memcpy(&number, at, sizeof(number));
-        return number;
-    }
+    U_ASSERT(size == 1 || size == 2 || size == 4 || size == 8);
+    memcpy(&number, at, size);
+    if (size <= 2)
+        return size == 1 ? number.u8 : number.u16;
+    return size == 4 ? number.u32 : number.u64;
 }
 
 static void add_row(struct cache_stats_out *out, const uint8_t *at,
@@ -230,7 +219,7 @@ static int text_detail(struct cache_session *session, const struct cache_words *
     if (worker->cache->settings.dump_disabled)
         return cache_reply_status(worker, sink, MC_STATUS_DETAIL_NOT_ALLOWED);
     if (cache_word_is(words, 1, "dump"))
-        return cache_detail_dump(session, sink);
+        return cache_prefix_dump_start(session, sink);
     if (!cache_word_is(words, 1, "on") && !cache_word_is(words, 1, "off"))
         return cache_reply_status(worker, sink, MC_STATUS_DETAIL_USAGE);
     cache_prefix_switch(worker, cache_word_is(words, 1, "on"));
@@ -254,7 +243,9 @@ static int text_cachedump(struct cache_session *session, const struct cache_word
         return cache_reply_status(worker, sink, MC_STATUS_CACHEDUMP_NOT_ALLOWED);
     if (class_id >= KV_CLASSES_MAX)
         return cache_reply_status(worker, sink, MC_STATUS_CACHEDUMP_BAD_CLASS);
-    return cache_dump_class(session, class_id, limit, sink);
+    return cache_dump_start(session, CACHE_DUMP_CACHEDUMP,
+                            class_id > 0 ? UINT64_C(1) << (class_id - 1) : 0,
+                            limit > 0 ? limit : UINT32_MAX, sink);
 }
 
 static int text_stats(struct cache_session *session, const struct mc_request *request,
@@ -314,16 +305,6 @@ static bool binary_fill(struct cache_stats_out *out, const struct cache_words *w
     return list_fill(out, words);
 }
 
-static int binary_error(struct cache_session *session, const struct mc_request *request,
-                        enum mc_binary_status status, const char *message, struct cache_sink *sink)
-{
-    uint8_t packet[MC_BINARY_STATUS_MAX];
-    uint32_t n = message != NULL ? mc_write_binary_text(packet, &request->binary, status, message)
-                                 : mc_write_binary_error(packet, &request->binary, status);
-
-    return cache_reply_bytes(session->worker, sink, packet, n);
-}
-
 static int binary_stats(struct cache_session *session, const struct mc_request *request,
                         struct cache_sink *sink)
 {
@@ -331,14 +312,14 @@ static int binary_stats(struct cache_session *session, const struct mc_request *
     struct cache_words words = cache_words_split(request);
 
     if (!binary_fill(&out, &words))
-        return binary_error(session, request, MC_BINARY_NOT_FOUND, NULL, sink);
+        return cache_binary_error(session->worker, request, MC_BINARY_NOT_FOUND, NULL, sink);
     packet_add(&out, NULL, 0, NULL, 0);
     if (!out.text.failed)
         return cache_textbuf_send(session, &out.text, sink);
     cache_textbuf_free(&out.text);
     cache_count(session->worker, CACHE_MALLOC_FAILS, 1);
-    return binary_error(session, request, MC_BINARY_NO_MEMORY, "Out of memory generating stats",
-                        sink);
+    return cache_binary_error(session->worker, request, MC_BINARY_NO_MEMORY,
+                              "Out of memory generating stats", sink);
 }
 
 int cache_exec_stats(struct cache_session *session, const struct mc_request *request,

@@ -49,7 +49,7 @@ struct cache_stats_snapshot {
 };
 
 enum cache_stats_format {
-    CACHE_STATS_NUMBER = 0, /* unsigned of 1, 4 or 8 bytes */
+    CACHE_STATS_NUMBER = 0, /* unsigned of 1, 2, 4 or 8 bytes */
     CACHE_STATS_OCTAL,
     CACHE_STATS_YES_NO, /* yes if not zero or null */
     CACHE_STATS_NO_YES, /* the other way round */

@@ -19,27 +19,35 @@ static int answer(struct cache_session *session, const struct mc_request *reques
 
 /* ---- storing ----------------------------------------------------------------------------- */
 
+enum cache_mode cache_mode_of(enum mc_command command)
+{
+    switch (command) {
+    case MC_CMD_ADD:
+        return CACHE_ADD;
+    case MC_CMD_REPLACE:
+        return CACHE_REPLACE;
+    case MC_CMD_CAS:
+        return CACHE_CAS;
+    case MC_CMD_APPEND:
+        return CACHE_APPEND;
+    case MC_CMD_PREPEND:
+        return CACHE_PREPEND;
+    default:
+        return CACHE_SET;
+    }
+}
+
 struct cache_store cache_text_store(const struct cache_worker *worker,
                                     const struct mc_request *request)
 {
     struct cache_store store = {
-        .mode = CACHE_SET,
+        .mode = cache_mode_of(request->command),
         .flags = request->flags,
         .exptime = cache_clock_expiry_of_new(worker, request->exptime),
         .value_bytes = request->value_bytes,
         .cas = request->cas,
     };
 
-    if (request->command == MC_CMD_ADD)
-        store.mode = CACHE_ADD;
-    else if (request->command == MC_CMD_REPLACE)
-        store.mode = CACHE_REPLACE;
-    else if (request->command == MC_CMD_CAS)
-        store.mode = CACHE_CAS;
-    else if (request->command == MC_CMD_APPEND)
-        store.mode = CACHE_APPEND;
-    else if (request->command == MC_CMD_PREPEND)
-        store.mode = CACHE_PREPEND;
     return store;
 }
 
@@ -198,8 +206,8 @@ int cache_text_run(struct cache_session *session, const struct mc_request *reque
         return cache_admin_run(session, request, cache_admin_slabs, sink);
     case MC_CMD_LRU:
         return cache_admin_run(session, request, cache_admin_lru, sink);
-    case MC_CMD_REFRESH_CERTS:
-        return cache_admin_run(session, request, cache_admin_refresh_certs, sink);
+    case MC_CMD_REFRESH_CERTS: /* as a memcached without TLS answers */
+        return answer(session, request, MC_STATUS_ERROR, sink);
     case MC_CMD_EXTSTORE:
         return cache_admin_run(session, request, cache_admin_extstore, sink);
     case MC_CMD_MISBEHAVE:

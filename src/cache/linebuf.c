@@ -93,17 +93,6 @@ int cache_linebuf_append(struct cache_worker *worker, struct cache_linebuf **lin
     return 0;
 }
 
-int cache_linebuf_set(struct cache_worker *worker, struct cache_linebuf **line,
-                      const uint8_t *bytes, uint32_t len)
-{
-    if (*line == NULL)
-        return cache_linebuf_append(worker, line, bytes, len);
-    U_ASSERT(len <= (*line)->capacity);
-    memmove((*line)->bytes, bytes, len);
-    (*line)->len = len;
-    return 0;
-}
-
 void cache_linebuf_drop(struct cache_worker *worker, struct cache_linebuf **line)
 {
     struct cache_linebuf *dropped = *line;

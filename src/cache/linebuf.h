@@ -29,10 +29,6 @@ struct cache_linebuf {
 int cache_linebuf_append(struct cache_worker *worker, struct cache_linebuf **line,
                          const uint8_t *bytes, uint32_t len);
 
-/* Replaces the contents of *line by these bytes, which may be a part of them. As above. */
-int cache_linebuf_set(struct cache_worker *worker, struct cache_linebuf **line,
-                      const uint8_t *bytes, uint32_t len);
-
 /* Frees *line, if there is one, and sets it to null. */
 void cache_linebuf_drop(struct cache_worker *worker, struct cache_linebuf **line);
 

@@ -192,6 +192,14 @@ struct cache_deletion {
 enum cache_outcome cache_delete(struct cache_worker *worker, const struct kv_key *key,
                                 const struct cache_deletion *deletion);
 
+/* Drops the item that the last call of a decision has made, if any. */
+static inline void cache_item_drop(struct cache_worker *worker, struct kv_item **item)
+{
+    if (*item != NULL)
+        kv_item_drop(worker->kv_worker, *item);
+    *item = NULL;
+}
+
 /* Makes an item whose value is only the CRLF; null if there is no memory. */
 struct kv_item *cache_item_new_empty(struct cache_worker *worker, const struct kv_key *key,
                                      uint32_t flags, uint32_t exptime);
@@ -209,5 +217,19 @@ bool cache_flush(struct cache_worker *worker, uint32_t when_s);
 
 /* Once per loop: runs a delayed flush that is due. */
 void cache_flush_tick(struct cache_worker *worker);
+
+/* ---- crawling (crawl.c) ------------------------------------------------------------------ */
+
+/*
+ * A crawl visits the whole table and reclaims expired and flushed items of some classes (bits, of
+ * the engine). The worker that starts it does a part of it in each loop. False if one is running.
+ */
+bool cache_crawl_start(struct cache_worker *worker, uint64_t classes);
+
+/* Once per loop: continues the worker's crawl. */
+void cache_crawl_tick(struct cache_worker *worker);
+
+/* The worker leaves: its crawl ends. */
+void cache_crawl_leave(struct cache_worker *worker);
 
 #endif

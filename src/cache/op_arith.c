@@ -132,10 +132,7 @@ static enum kv_verdict decide_arith(void *ctx, const struct kv_view *old, struct
     const struct cache_arith *arith = decision->arith;
     uint64_t number;
 
-    if (decision->item != NULL) {
-        kv_item_drop(decision->worker->kv_worker, decision->item);
-        decision->item = NULL;
-    }
+    cache_item_drop(decision->worker, &decision->item);
     decision->lookup = cache_lookup_of(old);
     if (old == NULL)
         return decide_create(decision, change);

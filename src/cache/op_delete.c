@@ -63,10 +63,7 @@ static enum kv_verdict decide_delete(void *ctx, const struct kv_view *old, struc
     struct delete_decision *decision = ctx;
     const struct cache_deletion *deletion = decision->deletion;
 
-    if (decision->empty != NULL) {
-        kv_item_drop(decision->worker->kv_worker, decision->empty);
-        decision->empty = NULL;
-    }
+    cache_item_drop(decision->worker, &decision->empty);
     decision->lookup = cache_lookup_of(old);
     decision->outcome = CACHE_NOT_FOUND;
     if (old == NULL)

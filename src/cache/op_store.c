@@ -10,15 +10,13 @@
 
 #include "base/base.h"
 #include "cache/op.h"
-#include "cache/slab_class.h"
 #include "cache/upload.h"
 
 /* value_len counts the CRLF. */
 static bool item_fits(const struct cache *cache, uint32_t key_len, uint32_t flags,
                       uint64_t value_len)
 {
-    return cache_slab_item_bytes(cache, key_len, flags, value_len) <=
-           cache->settings.item_bytes_max;
+    return kv_sizes_of(&cache->sizes, key_len, flags, value_len) <= cache->settings.item_bytes_max;
 }
 
 /* ---- before the data --------------------------------------------------------------------- */
@@ -28,20 +26,6 @@ static const char *const mode_names[] = {
     [CACHE_CAS] = "cas", [CACHE_APPEND] = "append", [CACHE_PREPEND] = "prepend",
 };
 
-/* Logs a store; item null: none could be made. */
-static void log_store(struct cache_worker *worker, const struct kv_key *key, enum cache_mode mode,
-                      enum cache_outcome outcome, uint32_t exptime, const struct cache_lookup *item)
-{
-    struct cache_store_event storing = {
-        .command = mode_names[mode],
-        .outcome = outcome,
-        .exptime = exptime,
-        .item = item,
-    };
-
-    cache_log_store(worker, key, &storing);
-}
-
 /* A failed set removes the old value, which its sender assumes replaced. */
 static enum cache_outcome store_refuse(struct cache_worker *worker, const struct kv_key *key,
                                        enum cache_mode mode, enum cache_outcome outcome)
@@ -50,7 +34,7 @@ static enum cache_outcome store_refuse(struct cache_worker *worker, const struct
         cache_count(worker, CACHE_STORE_TOO_LARGE, 1);
     else
         cache_count(worker, CACHE_STORE_NO_MEMORY, 1);
-    log_store(worker, key, mode, outcome, 0, NULL);
+    cache_log_store(worker, key, mode_names[mode], outcome, 0, NULL);
     if (mode == CACHE_SET)
         cache_key_remove(worker, key);
     return outcome;
@@ -75,7 +59,7 @@ enum cache_outcome cache_store_begin(struct cache_worker *worker, const struct k
 {
     enum cache_outcome outcome;
 
-    cache_log_set(worker, key);
+    cache_log_prefix(worker, key, CACHE_PREFIX_SET);
     kv_release_views(worker->kv_worker);
     upload->value_len = store->value_bytes + CACHE_CRLF_BYTES;
     if (!item_fits(worker->cache, key->len, store->flags, upload->value_len))
@@ -163,9 +147,7 @@ void cache_store_drop(struct cache_worker *worker, struct cache_upload *upload)
 {
     if (upload->is_unfinished)
         cache_upload_close(worker, upload);
-    if (upload->item != NULL)
-        kv_item_drop(worker->kv_worker, upload->item);
-    upload->item = NULL;
+    cache_item_drop(worker, &upload->item);
 }
 
 /* ---- the decision ------------------------------------------------------------------------ */
@@ -295,10 +277,7 @@ static enum kv_verdict decide_store(void *ctx, const struct kv_view *old, struct
     struct store_decision *decision = ctx;
     const struct cache_store *store = decision->store;
 
-    if (decision->joined != NULL) {
-        kv_item_drop(decision->worker->kv_worker, decision->joined);
-        decision->joined = NULL;
-    }
+    cache_item_drop(decision->worker, &decision->joined);
     decision->lookup = cache_lookup_of(old);
     if (old != NULL && (store->mode == CACHE_APPEND || store->mode == CACHE_PREPEND))
         return decide_join(decision, old, change);
@@ -348,8 +327,8 @@ void cache_store_finish(struct cache_worker *worker, const struct kv_key *key,
         kv_item_drop(worker->kv_worker, upload->item);
     upload->item = NULL;
     cache_log_lookup(worker, key, &decision.lookup);
-    log_store(worker, key, store->mode, decision.outcome, store->exptime,
-              &(struct cache_lookup){KV_HIT, store->flags, decision.value_len});
+    cache_log_store(worker, key, mode_names[store->mode], decision.outcome, store->exptime,
+                    &(struct cache_lookup){KV_HIT, store->flags, decision.value_len});
     if (store->mode == CACHE_CAS)
         cas_count(worker, key, &decision);
     if (store->mode == CACHE_ADD && decision.outcome == CACHE_NOT_STORED)

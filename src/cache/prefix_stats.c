@@ -9,12 +9,16 @@
 
 #include "base/base.h"
 #include "cache/event_log.h"
+#include "cache/sink_reply.h"
+#include "cache/task.h"
+#include "cache/textbuf.h"
 
 #define SLOTS_FIRST 64
+#define PREFIX_EVENTS 4 /* by the number of the bit of enum cache_prefix_event */
 
 struct prefix {
     uint64_t hash;
-    uint64_t events[CACHE_PREFIX_EVENTS];
+    uint64_t events[PREFIX_EVENTS];
     uint32_t len;
     uint8_t bytes[];
 };
@@ -134,7 +138,7 @@ void cache_prefix_count(struct cache *cache, const uint8_t *key, uint32_t key_le
     name = kv_key(cache->kv, key, (uint32_t)(end - key));
     pthread_mutex_lock(&prefixes->lock);
     prefix = prefix_get(prefixes, &name);
-    for (unsigned i = 0; prefix != NULL && i < CACHE_PREFIX_EVENTS; i++)
+    for (unsigned i = 0; prefix != NULL && i < PREFIX_EVENTS; i++)
         prefix->events[i] += events >> i & 1;
     pthread_mutex_unlock(&prefixes->lock);
 }
@@ -150,8 +154,7 @@ static void prefix_write(struct cache_textbuf *text, const struct prefix *prefix
     char counts[COUNTS_BYTES];
     int n = snprintf(counts, sizeof(counts),
                      " get %" PRIu64 " hit %" PRIu64 " set %" PRIu64 " del %" PRIu64 "\r\n",
-                     prefix->events[CACHE_PREFIX_GET], prefix->events[CACHE_PREFIX_HIT],
-                     prefix->events[CACHE_PREFIX_SET], prefix->events[CACHE_PREFIX_DEL]);
+                     prefix->events[0], prefix->events[1], prefix->events[2], prefix->events[3]);
 
     cache_textbuf_add(text, "PREFIX ", 7);
     cache_textbuf_add(text, prefix->bytes, prefix->len);
@@ -196,4 +199,66 @@ void cache_prefix_switch(struct cache_worker *worker, bool on)
     cache->settings.detail_enabled = on;
     pthread_mutex_unlock(&cache->lock);
     cache_log_mask_changed(worker);
+}
+
+/* ---- the dump as a task ------------------------------------------------------------------ */
+
+#define STEP_PARTS 8 /* of CACHE_PREFIX_PART prefixes */
+
+struct prefix_dump {
+    struct cache_task task;
+    uint32_t at; /* the next prefix */
+};
+
+/* Sends one part; sets *more if others follow. */
+static int part_send(struct prefix_dump *dump, struct cache_session *session,
+                     struct cache_sink *sink, bool *more)
+{
+    struct cache_textbuf text = {0};
+    int result = -1;
+
+    *more = cache_prefix_dump(session->worker->cache, &text, &dump->at);
+    if (!*more)
+        cache_textbuf_add(&text, "END\r\n", 5);
+    if (!text.failed)
+        result = cache_reply_bytes(session->worker, sink, text.bytes, (uint32_t)text.len);
+    else
+        cache_count(session->worker, CACHE_MALLOC_FAILS, 1);
+    cache_textbuf_free(&text);
+    return result;
+}
+
+static enum cache_progress dump_step(struct cache_task *task, struct cache_session *session,
+                                     struct cache_sink *sink)
+{
+    struct prefix_dump *dump = (struct prefix_dump *)task;
+    bool more = true;
+
+    for (unsigned parts = 0; more; parts++) {
+        /* The session of a datagram is not resumed. */
+        if (sink->full || (parts >= STEP_PARTS && session->owner != NULL))
+            return CACHE_INTERRUPTED;
+        if (part_send(dump, session, sink, &more) != 0)
+            return CACHE_FAILED;
+    }
+    return CACHE_DONE;
+}
+
+static void dump_drop(struct cache_task *task, struct cache_session *session)
+{
+    free(task);
+}
+
+static const struct cache_task_ops dump_ops = {.step = dump_step, .drop = dump_drop};
+
+int cache_prefix_dump_start(struct cache_session *session, struct cache_sink *sink)
+{
+    struct prefix_dump *dump = malloc(sizeof(*dump));
+
+    if (dump == NULL) {
+        cache_count(session->worker, CACHE_MALLOC_FAILS, 1);
+        return cache_reply_status(session->worker, sink, MC_STATUS_NO_MEMORY_STATS);
+    }
+    *dump = (struct prefix_dump){.task = {&dump_ops}};
+    return cache_task_start(session, &dump->task, sink);
 }

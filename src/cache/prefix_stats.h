@@ -9,26 +9,26 @@
 #define CACHE_PREFIX_STATS_H
 
 #include "cache/cache_worker.h"
-#include "cache/textbuf.h"
 
 /* The number of prefixes; further ones are not counted. */
 #define CACHE_PREFIXES_MAX 65536
 
+/* Events, as bits of a set. */
 enum cache_prefix_event {
-    CACHE_PREFIX_GET = 0,
-    CACHE_PREFIX_HIT,
-    CACHE_PREFIX_SET,
-    CACHE_PREFIX_DEL,
-    CACHE_PREFIX_EVENTS
+    CACHE_PREFIX_GET = 1 << 0,
+    CACHE_PREFIX_HIT = 1 << 1,
+    CACHE_PREFIX_SET = 1 << 2,
+    CACHE_PREFIX_DEL = 1 << 3
 };
 
 struct cache_prefixes;
+struct cache_textbuf;
 
 /* Null if there is no memory. */
 struct cache_prefixes *cache_prefixes_new(void);
 void cache_prefixes_free(struct cache_prefixes *prefixes);
 
-/* Counts each event of a key whose bit is set. No effect if there is no memory. */
+/* Counts each event of a key. No effect if there is no memory. */
 void cache_prefix_count(struct cache *cache, const uint8_t *key, uint32_t key_len, unsigned events);
 
 /*
@@ -37,6 +37,12 @@ void cache_prefix_count(struct cache *cache, const uint8_t *key, uint32_t key_le
  */
 #define CACHE_PREFIX_PART 32
 bool cache_prefix_dump(struct cache *cache, struct cache_textbuf *text, uint32_t *at);
+
+/*
+ * Sends all of them and END, in steps, so that it blocks neither the workers that count nor the
+ * other sessions of this worker. Returns 0, or -1 if the connection has to close.
+ */
+int cache_prefix_dump_start(struct cache_session *session, struct cache_sink *sink);
 
 /* Removes all prefixes. */
 void cache_prefix_reset(struct cache *cache);

@@ -80,11 +80,6 @@ static bool connection_admit(struct cache_worker *worker)
     return false;
 }
 
-static bool is_datagram(const struct cache_peer *peer)
-{
-    return strncmp(peer->transport, "udp", 3) == 0;
-}
-
 /* The state before the first byte. */
 static void session_begin(struct cache_session *session)
 {
@@ -119,7 +114,7 @@ bool cache_is_full(const struct cache *cache)
 
 struct cache_session *cache_session_open(struct cache_worker *worker, const struct cache_peer *peer)
 {
-    bool counted = !is_datagram(peer);
+    bool counted = !cache_peer_is(peer, "udp");
     struct cache_session *session;
 
     if (counted && !connection_admit(worker))
@@ -137,7 +132,7 @@ struct cache_session *cache_session_open(struct cache_worker *worker, const stru
     session_begin(session);
     atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
     if (counted)
-        cache_log_opened(worker, session);
+        cache_log_connection(session, false);
     return session;
 }
 
@@ -147,7 +142,7 @@ void cache_session_close(struct cache_session *session)
 
     session_drop(session);
     if (session->counted) {
-        cache_log_closed(worker, session);
+        cache_log_connection(session, true);
         connection_leave(worker);
     }
     pthread_mutex_lock(&worker->session_lock);

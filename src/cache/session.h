@@ -3,9 +3,17 @@
 #ifndef CACHE_SESSION_H
 #define CACHE_SESSION_H
 
+#include <string.h>
+
 #include "cache/op.h"
 #include "mcproto/mcproto.h"
 #include "mcproto/mcproto_fast.h"
+
+/* Whether the name of the transport begins with this word: "udp" for udp6, too. */
+static inline bool cache_peer_is(const struct cache_peer *peer, const char *word)
+{
+    return strncmp(peer->transport, word, strlen(word)) == 0;
+}
 
 enum cache_phase {
     CACHE_PHASE_LINE = 0, /* waits for a request; `line` is its beginning, if any has come */
@@ -167,6 +175,33 @@ bool cache_session_keep_request(struct cache_session *session, const uint8_t *by
 /* mc_parse() or mc_parse_binary(), as the session's protocol says. */
 enum mc_outcome cache_session_parse(const struct cache_session *session, const uint8_t *bytes,
                                     uint32_t len, struct mc_request *request);
+
+/* ---- ASCII authentication (auth.c) ------------------------------------------------------- */
+
+/*
+ * With -Y the first command of a session has to be a set whose value is "user password", as in the
+ * file of users.
+ */
+#define CACHE_AUTH_TOKEN_MAX 16384 /* of what a client may send */
+
+/* The kind of a line before authentication. */
+enum cache_auth_verdict {
+    CACHE_AUTH_TOKEN,    /* the token follows */
+    CACHE_AUTH_REFUSED,  /* another command */
+    CACHE_AUTH_TOO_LONG, /* the token is too long */
+    CACHE_AUTH_CLOSE     /* too short for a command */
+};
+
+/* Reads a line with its line feed; *token_bytes is the length of the token without its CRLF. */
+enum cache_auth_verdict cache_auth_line(const uint8_t *line, uint32_t len, uint32_t *token_bytes);
+
+/*
+ * Checks a token with its CRLF; returns the status to reply: MC_STATUS_STORED if it is right.
+ * Counted. Its time depends on lengths only, not on how much of a password is right.
+ */
+enum mc_status cache_auth_token(struct cache_worker *worker, const uint8_t *token, uint32_t len);
+
+/* ---- the pool (session.c) ---------------------------------------------------------------- */
 
 /* Frees the pool; all sessions of the worker are closed. */
 void cache_session_pool_free(struct cache_worker *worker);

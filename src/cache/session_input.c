@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "cache/auth.h"
 #include "cache/exec.h"
 #include "cache/linebuf.h"
 #include "cache/pending_items.h"
@@ -76,7 +75,7 @@ bool cache_session_keep_request(struct cache_session *session, const uint8_t *by
 {
     if (session->line != NULL) /* the request was parsed there */
         return true;
-    if (cache_linebuf_set(session->worker, &session->line, bytes, len) == 0)
+    if (cache_linebuf_append(session->worker, &session->line, bytes, len) == 0)
         return true;
     session_out_of_memory(session, sink);
     return false;
@@ -197,12 +196,29 @@ static uint32_t continuation_bytes(const struct cache_session *session, const ui
     return n;
 }
 
+/*
+ * Runs or refuses a complete request, of which `before` bytes are in `line` and the others at
+ * `data`; returns how many bytes of data it took.
+ */
+static inline uint32_t run_parsed(struct cache_session *session, enum mc_outcome outcome,
+                                  const struct mc_request *request, uint32_t before,
+                                  const uint8_t *data, uint32_t len, struct cache_sink *sink)
+{
+    uint32_t n = request->line_bytes - before;
+
+    if (U_LIKELY(outcome == MC_REQUEST))
+        return n + run_request(session, request, data + n, len - n, sink);
+    refuse_request(session, request, sink);
+    return n;
+}
+
 /* Continues a request whose beginning is in `line`. */
 static uint32_t continue_request(struct cache_session *session, const uint8_t *data, uint32_t len,
                                  struct cache_sink *sink)
 {
     uint32_t before = session->line->len;
     struct mc_request request;
+    enum mc_outcome outcome;
     bool parse;
     uint32_t n = continuation_bytes(session, data, len, &parse);
 
@@ -212,40 +228,22 @@ static uint32_t continue_request(struct cache_session *session, const uint8_t *d
     }
     if (!parse)
         return n;
-    switch (cache_session_parse(session, session->line->bytes, before + n, &request)) {
-    case MC_REQUEST:
-        session->line->len = request.line_bytes;
-        n = request.line_bytes - before;
-        return n + run_request(session, &request, data + n, len - n, sink);
-    case MC_MALFORMED:
-        n = request.line_bytes - before;
-        refuse_request(session, &request, sink);
+    outcome = cache_session_parse(session, session->line->bytes, before + n, &request);
+    if (outcome == MC_MORE)
         return n;
-    case MC_MORE:
-        break;
-    }
-    return n;
+    session->line->len = request.line_bytes;
+    return run_parsed(session, outcome, &request, before, data, len, sink);
 }
 
-/* Acts on what a parser has said of the input at `data`. */
+/* Runs what a parser has found at the start of the input, or keeps its beginning. */
 static uint32_t take_parsed(struct cache_session *session, enum mc_outcome outcome,
                             const struct mc_request *request, const uint8_t *data, uint32_t len,
                             struct cache_sink *sink)
 {
-    uint32_t n;
+    uint32_t n = u_min32(len, MC_KEYS_LINE_MAX + 1);
 
-    switch (outcome) {
-    case MC_REQUEST:
-        n = request->line_bytes;
-        return n + run_request(session, request, data + n, len - n, sink);
-    case MC_MALFORMED:
-        n = request->line_bytes;
-        refuse_request(session, request, sink);
-        return n;
-    case MC_MORE:
-        break;
-    }
-    n = u_min32(len, MC_KEYS_LINE_MAX + 1);
+    if (U_LIKELY(outcome != MC_MORE))
+        return run_parsed(session, outcome, request, 0, data, len, sink);
     if (cache_linebuf_append(session->worker, &session->line, data, n) != 0)
         session_out_of_memory(session, sink);
     return n;

@@ -64,43 +64,38 @@ int cache_reply_number(struct cache_worker *worker, struct cache_sink *sink, uin
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-static int value_copy(struct cache_worker *worker, struct cache_sink *sink,
-                      const struct kv_view *view, uint32_t bytes)
+/* Queues bytes of a pinned item. */
+static int part_reference(struct cache_worker *worker, struct cache_sink *sink,
+                          const struct kv_item *item, const uint8_t *part, uint32_t len)
 {
-    uint32_t done = 0;
-
-    while (done < bytes) {
-        uint32_t len;
-        const uint8_t *part = kv_value(view->item, done, &len);
-
-        len = u_min32(len, bytes - done);
-        if (cache_reply_bytes(worker, sink, part, len) != 0)
-            return -1;
-        done += len;
+    kv_pin(worker->kv_worker, item);
+    if (sink->ops->ref(sink, part, len, (void *)(uintptr_t)item) != 0) {
+        kv_unpin(worker->kv_worker, item);
+        return -1;
     }
+    cache_count(worker, CACHE_BYTES_WRITTEN, len);
     return 0;
 }
 
 /* One pin per extent, since the transport releases each reference by itself. */
-static int value_reference(struct cache_worker *worker, struct cache_sink *sink,
-                           const struct kv_view *view, uint32_t bytes)
+static int value_extents(struct cache_worker *worker, struct cache_sink *sink,
+                         const struct kv_item *item, uint32_t bytes)
 {
     uint32_t done = 0;
+    int result = 0;
 
-    while (done < bytes) {
+    while (done < bytes && result == 0) {
         uint32_t len;
-        const uint8_t *part = kv_value(view->item, done, &len);
+        const uint8_t *part = kv_value(item, done, &len);
 
         len = u_min32(len, bytes - done);
-        kv_pin(worker->kv_worker, view->item);
-        if (sink->ops->ref(sink, part, len, (void *)(uintptr_t)view->item) != 0) {
-            kv_unpin(worker->kv_worker, view->item);
-            return -1;
-        }
-        cache_count(worker, CACHE_BYTES_WRITTEN, len);
+        if (bytes >= CACHE_REF_BYTES_MIN)
+            result = part_reference(worker, sink, item, part, len);
+        else
+            result = cache_reply_bytes(worker, sink, part, len);
         done += len;
     }
-    return 0;
+    return result;
 }
 
 /* A short value is written together with its header, which may have up to header_max bytes. */
@@ -134,9 +129,7 @@ static inline int value_send(struct cache_worker *worker, struct cache_sink *sin
     }
     cache_reply_take(worker, sink, header_len);
     cache_mark_long_value(worker);
-    if (bytes >= CACHE_REF_BYTES_MIN)
-        return value_reference(worker, sink, view, bytes);
-    return value_copy(worker, sink, view, bytes);
+    return value_extents(worker, sink, view->item, bytes);
 }
 
 int cache_reply_value(struct cache_worker *worker, struct cache_sink *sink,

@@ -77,7 +77,7 @@ struct mc_item_info cache_item_info(const struct cache_worker *worker, const str
         .access = cache_clock_since(worker, view->last_access),
         .cas = cache_cas_shown(worker, view->cas),
         .class_id = cache_slab_class(cache, view->key_len, view->flags, view->value_len),
-        .size = (uint32_t)cache_slab_item_bytes(cache, view->key_len, view->flags, view->value_len),
+        .size = (uint32_t)kv_sizes_of(&cache->sizes, view->key_len, view->flags, view->value_len),
         .flags = view->flags,
     };
 

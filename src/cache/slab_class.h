@@ -17,24 +17,6 @@
 /* Sets the size classes of the engine: class n of memcached is class n - 1 of the engine. */
 void cache_slab_classes(const struct cache_settings *settings, struct kv_sizes *sizes);
 
-static inline unsigned cache_slab_class_count(const struct cache *cache)
-{
-    return cache->sizes.class_count;
-}
-
-/* Size of a chunk of class `id` (1..count). */
-static inline uint32_t cache_slab_chunk_bytes(const struct cache *cache, unsigned id)
-{
-    return cache->sizes.class_bytes_max[id - 1];
-}
-
-/* Bytes that memcached would count for an item, header included. value_len counts the CRLF. */
-static inline uint64_t cache_slab_item_bytes(const struct cache *cache, uint32_t key_len,
-                                             uint32_t flags, uint64_t value_len)
-{
-    return kv_sizes_of(&cache->sizes, key_len, flags, value_len);
-}
-
 /* The class of an item. */
 static inline unsigned cache_slab_class(const struct cache *cache, uint32_t key_len, uint32_t flags,
                                         uint32_t value_len)

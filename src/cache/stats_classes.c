@@ -111,7 +111,7 @@ void cache_stats_items(struct cache_stats_out *out)
 
     cache_stats_snapshot(worker->cache, &snapshot);
     ages_find(worker, &ages);
-    for (unsigned id = 1; id <= cache_slab_class_count(worker->cache); id++) {
+    for (unsigned id = 1; id <= worker->cache->sizes.class_count; id++) {
         struct kv_class_stats kv;
 
         kv_class_stats(worker->kv, id - 1, &kv);
@@ -125,7 +125,7 @@ void cache_stats_items(struct cache_stats_out *out)
 static void slabs_lines(struct cache_stats_out *out, unsigned id, uint64_t items,
                         const uint64_t counters[CACHE_CLASS_COUNTER_COUNT])
 {
-    uint64_t chunk_bytes = cache_slab_chunk_bytes(out->session->worker->cache, id);
+    uint64_t chunk_bytes = out->session->worker->cache->sizes.class_bytes_max[id - 1];
     uint64_t per_page = CACHE_SLAB_PAGE_BYTES / chunk_bytes;
     uint64_t pages = items > per_page ? (items + per_page - 1) / per_page : 1;
     const struct {
@@ -160,7 +160,7 @@ void cache_stats_slabs(struct cache_stats_out *out)
     unsigned active = 0;
 
     cache_stats_snapshot(worker->cache, &snapshot);
-    for (unsigned id = 1; id <= cache_slab_class_count(worker->cache); id++) {
+    for (unsigned id = 1; id <= worker->cache->sizes.class_count; id++) {
         struct kv_class_stats kv;
 
         kv_class_stats(worker->kv, id - 1, &kv);

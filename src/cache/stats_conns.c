@@ -40,19 +40,14 @@ static const char *phase_name(enum cache_phase phase)
     return "conn_closing";
 }
 
-static bool is_kind(const struct cache_peer *peer, const char *kind)
-{
-    return strncmp(peer->transport, kind, strlen(kind)) == 0;
-}
-
 /* "tcp:1.2.3.4:5", "tcp6:[::1]:5", "unix:/path". */
 static void address_text(const struct cache_settings *settings, const struct cache_peer *peer,
                          bool local, char *text, size_t size)
 {
-    bool v6 = is_kind(peer, "tcp6") || is_kind(peer, "udp6");
+    bool v6 = cache_peer_is(peer, "tcp6") || cache_peer_is(peer, "udp6");
     char addr[INET6_ADDRSTRLEN];
 
-    if (is_kind(peer, "unix")) {
+    if (cache_peer_is(peer, "unix")) {
         snprintf(text, size, "unix:%s", settings->unix_path != NULL ? settings->unix_path : "");
         return;
     }
@@ -84,7 +79,7 @@ static void conn_lines(struct cache_stats_out *out, const struct conn_copy *conn
 {
     const struct cache_session *asker = out->session;
     const struct cache_settings *settings = &asker->worker->cache->settings;
-    bool datagram = is_kind(&conn->peer, "udp");
+    bool datagram = cache_peer_is(&conn->peer, "udp");
     char text[PATH_MAX + 16];
 
     if (datagram)
@@ -148,11 +143,12 @@ static void listener_lines(struct cache_stats_out *out, const struct cache *cach
     for (uint32_t i = 0; i < cache->listener_count; i++) {
         const struct cache_peer *listener = &cache->listeners[i];
 
-        if (is_kind(listener, "udp"))
+        if (cache_peer_is(listener, "udp"))
             conn_line(out, i + 1, "UDP", "UDP");
         address_text(&cache->settings, listener, true, text, sizeof(text));
         conn_line(out, i + 1, "addr", text);
-        conn_line(out, i + 1, "state", is_kind(listener, "udp") ? "conn_read" : "conn_listening");
+        conn_line(out, i + 1, "state",
+                  cache_peer_is(listener, "udp") ? "conn_read" : "conn_listening");
         idle_line(out, i + 1, CACHE_CLOCK_START_S);
     }
 }

@@ -17,35 +17,30 @@
 /* One step of a longer text. */
 #define STEP_BYTES (16 * 1024)
 
-uint8_t *cache_textbuf_room(struct cache_textbuf *text, size_t n)
+/* Makes room for n more bytes. False if there is no memory, now or earlier. */
+static bool text_grow(struct cache_textbuf *text, size_t n)
 {
-    uint8_t *room;
+    size_t capacity = text->capacity > 0 ? text->capacity : TEXT_BYTES_FIRST;
+    uint8_t *bytes;
 
-    if (text->capacity - text->len < n) {
-        size_t capacity = text->capacity > 0 ? text->capacity : TEXT_BYTES_FIRST;
-        uint8_t *bytes;
-
-        while (capacity - text->len < n)
-            capacity *= 2;
-        bytes = text->failed ? NULL : realloc(text->bytes, capacity);
-        if (bytes == NULL) {
-            text->failed = true;
-            return NULL;
-        }
-        text->bytes = bytes;
-        text->capacity = capacity;
-    }
-    room = text->bytes + text->len;
-    text->len += n;
-    return room;
+    while (capacity - text->len < n)
+        capacity *= 2;
+    bytes = text->failed ? NULL : realloc(text->bytes, capacity);
+    text->failed = bytes == NULL;
+    if (text->failed)
+        return false;
+    text->bytes = bytes;
+    text->capacity = capacity;
+    return true;
 }
 
 void cache_textbuf_add(struct cache_textbuf *text, const void *bytes, size_t n)
 {
-    uint8_t *room = cache_textbuf_room(text, n);
-
-    if (room != NULL)
-        memcpy(room, bytes, n);
+    if (text->capacity - text->len < n && !text_grow(text, n))
+        return;
+    if (n > 0)
+        memcpy(text->bytes + text->len, bytes, n);
+    text->len += n;
 }
 
 void cache_textbuf_free(struct cache_textbuf *text)

@@ -12,9 +12,7 @@ struct cache_textbuf {
     bool failed; /* there was no memory: the text is incomplete */
 };
 
-/* Returns room for n bytes at the end, which count as written; null if there is no memory. */
-uint8_t *cache_textbuf_room(struct cache_textbuf *text, size_t n);
-
+/* Adds n bytes, unless there is no memory. */
 void cache_textbuf_add(struct cache_textbuf *text, const void *bytes, size_t n);
 
 void cache_textbuf_free(struct cache_textbuf *text);

@@ -36,10 +36,7 @@ static uint64_t items_bytes_max(const struct cache *cache)
 
 static uint64_t staged_bytes_max(const struct cache *cache)
 {
-    uint64_t share = kv_memory_limit(cache->kv) / CACHE_UPLOAD_SHARE;
-    uint64_t longest = cache->settings.item_bytes_max;
-
-    return share > longest ? share : longest;
+    return u_max64(items_bytes_max(cache), cache->settings.item_bytes_max);
 }
 
 /* ---- aborting ---------------------------------------------------------------------------- */
@@ -80,11 +77,6 @@ static bool abort_stalled(struct cache_worker *worker, const struct cache_upload
 
 /* ---- the life of an upload --------------------------------------------------------------- */
 
-static void count_open(struct cache_worker *worker, uint64_t change)
-{
-    cache_add(&worker->uploads_open, change);
-}
-
 bool cache_upload_open(struct cache_worker *worker, struct cache_upload *upload)
 {
     struct cache *cache = worker->cache;
@@ -95,7 +87,7 @@ bool cache_upload_open(struct cache_worker *worker, struct cache_upload *upload)
     upload->marked_left = upload->value_len;
     upload->marked_us = worker->now_us;
     u_list_push_back(&worker->uploads, &upload->link);
-    count_open(worker, 1);
+    cache_add(&worker->uploads_open, 1);
     upload->item_bytes = upload->value_len;
     if (charge(&cache->upload_item_bytes, upload->item_bytes, items_bytes_max(cache)))
         return true;
@@ -160,7 +152,7 @@ void cache_upload_close(struct cache_worker *worker, struct cache_upload *upload
 
     upload->is_unfinished = false;
     u_list_remove(&upload->link);
-    count_open(worker, UINT64_MAX);
+    cache_add(&worker->uploads_open, UINT64_MAX);
     atomic_fetch_sub_explicit(&cache->upload_item_bytes, upload->item_bytes, memory_order_relaxed);
     if (upload->staged == NULL)
         return;

@@ -70,10 +70,10 @@ static void add_peer(struct line *line, const struct cache_peer *peer)
 {
     char addr[INET6_ADDRSTRLEN] = "unix";
     const char *transport = "local";
-    bool v6 = strcmp(peer->transport, "tcp6") == 0 || strcmp(peer->transport, "udp6") == 0;
+    bool v6 = cache_peer_is(peer, "tcp6") || cache_peer_is(peer, "udp6");
 
-    if (strcmp(peer->transport, "unix") != 0) {
-        transport = strncmp(peer->transport, "udp", 3) == 0 ? "udp" : "tcp";
+    if (!cache_peer_is(peer, "unix")) {
+        transport = cache_peer_is(peer, "udp") ? "udp" : "tcp";
         if (inet_ntop(v6 ? AF_INET6 : AF_INET, peer->addr, addr, sizeof(addr)) == NULL)
             addr[0] = '\0';
     }

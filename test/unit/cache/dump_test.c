@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "cache/cache_worker.h"
-#include "cache/dump.h"
+#include "cache/exec.h"
 
 #define KEYS 2000
 

@@ -26,19 +26,6 @@ static void test_append_grows(void **state)
     cache_linebuf_drop(worker, &line);
 }
 
-static void test_set_keeps_a_part(void **state)
-{
-    struct cache_worker *worker = ((struct rig *)*state)->worker;
-    struct cache_linebuf *line = NULL;
-
-    assert_int_equal(cache_linebuf_set(worker, &line, (const uint8_t *)"set key 0 0 1", 13), 0);
-    assert_int_equal(cache_linebuf_set(worker, &line, line->bytes + 4, 3), 0);
-    assert_int_equal(line->len, 3);
-    assert_memory_equal(line->bytes, "key", 3);
-    assert_int_equal(cache_linebuf_append(worker, &line, (const uint8_t *)"", 0), 0);
-    cache_linebuf_drop(worker, &line);
-}
-
 static void test_small_ones_are_used_again(void **state)
 {
     struct cache_worker *worker = ((struct rig *)*state)->worker;
@@ -85,7 +72,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_append_grows, rig_setup, rig_teardown),
-        cmocka_unit_test_setup_teardown(test_set_keeps_a_part, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_small_ones_are_used_again, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_all_together_are_bounded, rig_setup, rig_teardown),
     };

@@ -6,6 +6,7 @@
 
 #include "cache/cache_worker.h"
 #include "cache/prefix_stats.h"
+#include "cache/textbuf.h"
 
 static void test_counts_by_what_stands_before_the_delimiter(void **state)
 {

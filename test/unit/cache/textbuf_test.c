@@ -22,24 +22,11 @@ static void test_grows_and_keeps_everything(void **state)
     assert_null(text.bytes);
 }
 
-static void test_room_is_part_of_it(void **state)
-{
-    struct cache_textbuf text = {0};
-    uint8_t *room = cache_textbuf_room(&text, 3);
-
-    memcpy(room, "abc", 3);
-    cache_textbuf_add(&text, "de", 2);
-    assert_int_equal(text.len, 5);
-    assert_memory_equal(text.bytes, "abcde", 5);
-    cache_textbuf_free(&text);
-}
-
 /* Once it has failed nothing is added, rather than leaving a hole. */
 static void test_a_failed_text_grows_no_more(void **state)
 {
     struct cache_textbuf text = {.failed = true};
 
-    assert_null(cache_textbuf_room(&text, 1));
     cache_textbuf_add(&text, "x", 1);
     assert_int_equal(text.len, 0);
     cache_textbuf_free(&text);
@@ -126,7 +113,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grows_and_keeps_everything),
-        cmocka_unit_test(test_room_is_part_of_it),
         cmocka_unit_test(test_a_failed_text_grows_no_more),
         cmocka_unit_test_setup_teardown(test_a_failed_text_is_an_error, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_short_is_sent_at_once, rig_setup, rig_teardown),
