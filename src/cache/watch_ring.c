@@ -44,24 +44,12 @@ void cache_watch_ring_free(struct cache_watch_ring *ring)
     ring->bytes = NULL;
 }
 
-static bool has_key(const struct cache_event *event)
-{
-    return event->kind != CACHE_EVENT_CONN_NEW && event->kind != CACHE_EVENT_CONN_CLOSE;
-}
-
-/* Bytes of what follows the fixed part: the key and a pointer, or the peer. */
+/* Bytes of what follows the fixed part. */
 static uint32_t what_bytes(const struct cache_event *event)
 {
-    return has_key(event) ? event->key_len : (uint32_t)sizeof(event->what.peer);
-}
+    bool peer = event->kind == CACHE_EVENT_CONN_NEW || event->kind == CACHE_EVENT_CONN_CLOSE;
 
-static void event_write(uint8_t *to, const struct cache_event *event)
-{
-    uint32_t n = what_bytes(event);
-
-    memcpy(to, event, FIXED_BYTES);
-    memcpy(to + FIXED_BYTES, &event->command, sizeof(event->command));
-    memcpy(to + FIXED_BYTES + sizeof(event->command), &event->what, n);
+    return peer ? (uint32_t)sizeof(event->what.peer) : event->key_len;
 }
 
 /* Writes the header of a filler event, which skips the end of the ring. */
@@ -80,7 +68,7 @@ bool cache_watch_ring_put(struct cache_watch_ring *ring, const struct cache_even
     uint32_t at = (uint32_t)head & (ring->size - 1);
     uint32_t skip = 0;
 
-    sized.bytes = rounded(FIXED_BYTES + (uint32_t)sizeof(event->command) + what_bytes(event));
+    sized.bytes = rounded(FIXED_BYTES + what_bytes(event));
     if (at + sized.bytes > ring->size)
         skip = ring->size - at;
     if (head + skip + sized.bytes - tail > ring->size) {
@@ -93,7 +81,7 @@ bool cache_watch_ring_put(struct cache_watch_ring *ring, const struct cache_even
         filler_write(ring->bytes + at, skip);
         at = 0;
     }
-    event_write(ring->bytes + at, &sized);
+    memcpy(ring->bytes + at, &sized, FIXED_BYTES + what_bytes(event));
     atomic_store_explicit(&ring->head, head + skip + sized.bytes, memory_order_release);
     return true;
 }
@@ -132,8 +120,7 @@ void cache_watch_ring_take(struct cache_watch_ring *ring, struct cache_event *ev
 
     U_ASSERT(at != NULL);
     memcpy(event, at, FIXED_BYTES);
-    memcpy(&event->command, at + FIXED_BYTES, sizeof(event->command));
-    memcpy(&event->what, at + FIXED_BYTES + sizeof(event->command), what_bytes(event));
+    memcpy(&event->what, at + FIXED_BYTES, what_bytes(event));
     atomic_store_explicit(&ring->tail,
                           atomic_load_explicit(&ring->tail, memory_order_relaxed) + event->bytes,
                           memory_order_release);

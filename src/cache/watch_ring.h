@@ -42,12 +42,11 @@ struct cache_event {
     uint32_t idle_s; /* EVICTION: since the last access */
     uint32_t conn;   /* the session's id */
     uint32_t value_bytes;
-    uint32_t spare; /* the rest begins at a multiple of 8 */
+    const char *command; /* STORE, DELETION: a literal */
     union {
         uint8_t key[KV_KEY_MAX];
         struct cache_peer peer; /* CONN_ */
-    } what;
-    const char *command; /* STORE, DELETION: a literal */
+    } what;                     /* the ring has only the used part of it */
 };
 
 struct cache_watch_ring {

@@ -35,23 +35,22 @@
 
 /* ---- counters ---------------------------------------------------------------------------- */
 
-/* Written by the owning worker only. A gauge is the difference of two sums over all workers. */
+/*
+ * Written by the owning worker only. Of a gauge each worker has its own changes, modulo 2^64; the
+ * value is the sum over all workers.
+ */
 enum kv_counter {
-    KV_COUNT_BYTES_LINKED = 0, /* live bytes = linked - unlinked */
-    KV_COUNT_BYTES_UNLINKED,
-    KV_COUNT_PINS,
-    KV_COUNT_UNPINS,
-    KV_COUNT_RETRIES, /* `stats reset` applies to this one and those below */
+    KV_COUNT_BYTES = 0, /* gauge: of the records of live items */
+    KV_COUNT_PINS,      /* gauge */
+    KV_COUNT_RETRIES,   /* `stats reset` applies to this one and those below */
     KV_COUNTERS
 };
 
 /* Counters by size class; the sum over the classes is the table's. */
 enum kv_class_counter {
-    KV_CLASS_LINKED = 0,
-    KV_CLASS_UNLINKED,
-    KV_CLASS_SIZES_LINKED, /* sizes as config.sizes counts them */
-    KV_CLASS_SIZES_UNLINKED,
-    KV_CLASS_PUBLISHED, /* as LINKED; `stats reset` applies to this one and those below */
+    KV_CLASS_ITEMS = 0, /* gauge: live items */
+    KV_CLASS_SIZES,     /* gauge: their sizes as config.sizes counts them */
+    KV_CLASS_PUBLISHED, /* `stats reset` applies to this one and those below */
     KV_CLASS_EVICTED,
     KV_CLASS_EVICTED_NONZERO,
     KV_CLASS_EVICTED_UNFETCHED,
@@ -460,22 +459,13 @@ static inline void kv_class_count(struct kv_worker *worker, unsigned class,
     kv_u64_count(&worker->classes[class].counters[counter], value);
 }
 
-/* Counts an item as linked, or as unlinked: its records' bytes, its size, and that size's class. */
-static inline void kv_count_linked(struct kv_worker *worker, uint64_t bytes, uint64_t size,
-                                   unsigned class)
+/* Changes the gauges by an item of that class: 1 adds it, UINT64_MAX takes it off. */
+static inline void kv_count_live(struct kv_worker *worker, unsigned class, uint64_t change,
+                                 uint64_t bytes, uint64_t size)
 {
-    kv_count(worker, KV_COUNT_BYTES_LINKED, bytes);
-    kv_class_count(worker, class, KV_CLASS_LINKED, 1);
-    kv_class_count(worker, class, KV_CLASS_PUBLISHED, 1);
-    kv_class_count(worker, class, KV_CLASS_SIZES_LINKED, size);
-}
-
-static inline void kv_count_unlinked(struct kv_worker *worker, uint64_t bytes, uint64_t size,
-                                     unsigned class)
-{
-    kv_count(worker, KV_COUNT_BYTES_UNLINKED, bytes);
-    kv_class_count(worker, class, KV_CLASS_UNLINKED, 1);
-    kv_class_count(worker, class, KV_CLASS_SIZES_UNLINKED, size);
+    kv_count(worker, KV_COUNT_BYTES, bytes * change);
+    kv_class_count(worker, class, KV_CLASS_ITEMS, change);
+    kv_class_count(worker, class, KV_CLASS_SIZES, size * change);
 }
 
 /* The size of an item as config.sizes counts it. */

@@ -92,7 +92,8 @@ void kv_account_linked(struct kv_worker *worker, const struct kv_item *item)
 {
     uint64_t size = kv_item_size(worker->kv, item);
     unsigned class = kv_sizes_class(&worker->kv->config.sizes, size);
-    kv_count_linked(worker, kv_item_bytes(item), size, class);
+    kv_count_live(worker, class, 1, kv_item_bytes(item), size);
+    kv_class_count(worker, class, KV_CLASS_PUBLISHED, 1);
     bucket_count(worker, size, 1);
 }
 
@@ -119,7 +120,7 @@ void kv_account_unlinked(struct kv_worker *worker, const struct kv_item *item, e
 {
     uint64_t size = kv_item_size(worker->kv, item);
     unsigned class = kv_sizes_class(&worker->kv->config.sizes, size);
-    kv_count_unlinked(worker, kv_item_bytes(item), size, class);
+    kv_count_live(worker, class, UINT64_MAX, kv_item_bytes(item), size);
     bucket_count(worker, size, UINT64_MAX);
     if (end == KV_REMOVAL_EVICTED) {
         count_evicted(worker, item, class);

@@ -194,5 +194,5 @@ void kv_unpin(struct kv_worker *worker, const struct kv_item *item)
 {
     U_ASSERT(item != U_NULL);
     kv_item_each_record(worker, item, unhold);
-    kv_count(worker, KV_COUNT_UNPINS, 1);
+    kv_count(worker, KV_COUNT_PINS, UINT64_MAX);
 }

@@ -332,16 +332,29 @@ void kv_segment_seal(struct kv_segments *segments, uint32_t index)
     kv_lock_drop(&segments->lock);
 }
 
-bool kv_segment_claim(struct kv_segments *segments, uint32_t index)
+/* Claims a segment that is SEALED or in another state and has at most that usage. */
+static bool claim(struct kv_segments *segments, uint32_t index, enum kv_segment_state or_state,
+                  uint64_t usage_max)
 {
     struct kv_segment *segment = &segments->array[index];
     kv_lock_take(&segments->lock);
     enum kv_segment_state state = state_of(segment);
-    bool claimed = (state == KV_SEGMENT_SEALED || state == KV_SEGMENT_OPEN) && !segment->claimed;
+    bool claimed = (state == KV_SEGMENT_SEALED || state == or_state) && !segment->claimed &&
+                   kv_u64_load_relaxed(&segment->usage) <= usage_max;
     if (claimed)
         segment->claimed = 1;
     kv_lock_drop(&segments->lock);
     return claimed;
+}
+
+bool kv_segment_claim(struct kv_segments *segments, uint32_t index)
+{
+    return claim(segments, index, KV_SEGMENT_OPEN, UINT64_MAX);
+}
+
+bool kv_segment_claim_if(struct kv_segments *segments, uint32_t index, uint64_t live_bytes_max)
+{
+    return claim(segments, index, KV_SEGMENT_SEALED, live_bytes_max);
 }
 
 static void unclaim(struct kv_segments *segments, uint32_t index)
@@ -424,18 +437,6 @@ uint32_t kv_segment_claim_victim(struct kv_segments *segments,
         segments->array[best].claimed = 1;
     kv_lock_drop(&segments->lock);
     return best;
-}
-
-bool kv_segment_claim_if(struct kv_segments *segments, uint32_t index, uint64_t live_bytes_max)
-{
-    struct kv_segment *segment = &segments->array[index];
-    kv_lock_take(&segments->lock);
-    bool claimed = state_of(segment) == KV_SEGMENT_SEALED && !segment->claimed &&
-                   kv_u64_load_relaxed(&segment->usage) <= live_bytes_max;
-    if (claimed)
-        segment->claimed = 1;
-    kv_lock_drop(&segments->lock);
-    return claimed;
 }
 
 void kv_segment_add(struct kv_segments *segments, uint32_t index, uint64_t usage)

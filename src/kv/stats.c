@@ -29,23 +29,16 @@ static uint64_t difference(uint64_t more, uint64_t less)
     return more > less ? more - less : 0;
 }
 
-static uint64_t gauge(const struct kv *kv, enum kv_counter up, enum kv_counter down)
+/* The value of a gauge, from a sum that may miss an addition that goes with a subtraction. */
+static uint64_t gauge(uint64_t sum)
 {
-    uint64_t less = kv_counter_sum(kv, down);
-    return difference(kv_counter_sum(kv, up), less);
+    return (int64_t)sum > 0 ? sum : 0;
 }
 
 static uint64_t since_reset(const struct kv *kv, enum kv_counter counter)
 {
     uint64_t base = kv_u64_load_relaxed(&kv->stats_base[counter]);
     return difference(kv_counter_sum(kv, counter), base);
-}
-
-static uint64_t class_gauge(const struct kv *kv, unsigned class, enum kv_class_counter up,
-                            enum kv_class_counter down)
-{
-    uint64_t less = kv_class_counter_sum(kv, class, down);
-    return difference(kv_class_counter_sum(kv, class, up), less);
 }
 
 static uint64_t class_since_reset(const struct kv *kv, unsigned class,
@@ -68,9 +61,9 @@ static uint32_t evicted_idle_s(const struct kv *kv, unsigned class)
 
 void kv_class_stats(const struct kv *kv, unsigned class, struct kv_class_stats *stats)
 {
-    stats->items = class_gauge(kv, class, KV_CLASS_LINKED, KV_CLASS_UNLINKED);
-    stats->bytes = class_gauge(kv, class, KV_CLASS_SIZES_LINKED, KV_CLASS_SIZES_UNLINKED);
-    stats->items_total = kv_class_counter_sum(kv, class, KV_CLASS_LINKED);
+    stats->items = gauge(kv_class_counter_sum(kv, class, KV_CLASS_ITEMS));
+    stats->bytes = gauge(kv_class_counter_sum(kv, class, KV_CLASS_SIZES));
+    stats->items_total = kv_class_counter_sum(kv, class, KV_CLASS_PUBLISHED);
     stats->evicted = class_since_reset(kv, class, KV_CLASS_EVICTED);
     stats->evicted_nonzero = class_since_reset(kv, class, KV_CLASS_EVICTED_NONZERO);
     stats->evicted_unfetched = class_since_reset(kv, class, KV_CLASS_EVICTED_UNFETCHED);
@@ -89,7 +82,7 @@ uint64_t kv_bucket_items(const struct kv *kv, uint32_t bucket)
     for (unsigned i = 0; i < kv->config.worker_max; i++)
         if (kv->workers[i].buckets)
             sum += kv_u64_load_relaxed(&kv->workers[i].buckets[bucket]);
-    return (int64_t)sum > 0 ? sum : 0;
+    return gauge(sum);
 }
 
 static void add_classes(const struct kv *kv, struct kv_stats *stats)
@@ -123,9 +116,9 @@ void kv_stats(const struct kv *kv, struct kv_stats *stats)
     stats->memory_limit_bytes = kv_u64_load_relaxed(&kv->memory_limit_bytes);
     stats->memory_used_bytes = kv_fixed_bytes(kv) + used * segment_bytes;
     stats->index_bytes = kv_u64_load_relaxed(&kv->index.bytes);
-    stats->item_bytes = gauge(kv, KV_COUNT_BYTES_LINKED, KV_COUNT_BYTES_UNLINKED);
+    stats->item_bytes = gauge(kv_counter_sum(kv, KV_COUNT_BYTES));
     stats->update_retries = since_reset(kv, KV_COUNT_RETRIES);
-    stats->pinned = gauge(kv, KV_COUNT_PINS, KV_COUNT_UNPINS);
+    stats->pinned = gauge(kv_counter_sum(kv, KV_COUNT_PINS));
     stats->hash_power = kv_index_power(&kv->index);
     stats->growing = kv_grow_is_active(&kv->index);
     stats->growths = kv_u32_load_relaxed(&kv->index.growths);

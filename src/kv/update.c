@@ -381,8 +381,9 @@ static void account_replaced(struct kv_worker *worker, const struct kv_find *old
     uint64_t old_size = size - value_len + old_len;
     unsigned class = kv_sizes_class(sizes, size);
     unsigned old_class = old_len == value_len ? class : kv_sizes_class(sizes, old_size);
-    kv_count_linked(worker, bytes, size, class);
-    kv_count_unlinked(worker, old_bytes, old_size, old_class);
+    kv_count_live(worker, class, 1, bytes, size);
+    kv_class_count(worker, class, KV_CLASS_PUBLISHED, 1);
+    kv_count_live(worker, old_class, UINT64_MAX, old_bytes, old_size);
     kv_log_subtract(worker, kv_segment_of(&worker->kv->segments, old->item), old_bytes);
 }
 
