@@ -102,7 +102,7 @@ static void resolve_ports(struct options *o)
 
 static int check_settings(struct options *o)
 {
-    const struct cache_settings_compat *shown = &o->settings.shown;
+    const struct cache_settings_compat *compat = &o->settings.compat;
 
     if (o->settings.auth_file) {
         if (o->settings.udp_port > 0 || o->udp_port_any)
@@ -111,9 +111,9 @@ static int check_settings(struct options *o)
             return fail(o, "-Y: the binary protocol has no such authentication");
         o->settings.binding = CACHE_BINDING_ASCII;
     }
-    if (shown->hot_lru_pct + shown->warm_lru_pct > 80)
+    if (compat->hot_lru_pct + compat->warm_lru_pct > 80)
         return fail(o, "-o hot_lru_pct and warm_lru_pct are more than 80 together");
-    if (shown->temp_lru && !shown->lru_maintainer)
+    if (compat->temp_lru && !compat->lru_maintainer)
         return fail(o, "-o temporary_ttl needs lru_maintainer");
     if (o->settings.item_bytes_max > o->settings.memory_bytes / 2)
         return fail(o, "%s: the largest item may take at most half of the memory (-m)",

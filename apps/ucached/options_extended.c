@@ -23,7 +23,7 @@ static int set_slab_automove(void *settings, const char *arg, char error[OPTIONS
 
     if (arg && value_number(arg, 0, 2, &value) < 0)
         return cmdline_fail(error, "it must be between 0 and 2");
-    o->settings.shown.slab_automove = (uint32_t)value;
+    o->settings.compat.slab_automove = (uint32_t)value;
     return 0;
 }
 
@@ -42,7 +42,7 @@ static int set_hash_algorithm(void *settings, const char *arg, char error[OPTION
     for (i = 0; i < U_ARRAY_LEN(known); i++) {
         if (strcmp(arg, known[i]) != 0)
             continue;
-        o->settings.shown.hash_algorithm = known[i];
+        o->settings.compat.hash_algorithm = known[i];
         return 0;
     }
     return cmdline_fail(error, "\"%s\" is not one of jenkins, murmur3, xxh3", arg);
@@ -54,7 +54,7 @@ static int set_lru_maintainer(void *settings, const char *arg, char error[OPTION
 
     (void)arg;
     (void)error;
-    o->settings.shown.lru_maintainer = o->settings.shown.lru_segmented = true;
+    o->settings.compat.lru_maintainer = o->settings.compat.lru_segmented = true;
     return 0;
 }
 
@@ -64,7 +64,7 @@ static int clear_lru_maintainer(void *settings, const char *arg, char error[OPTI
 
     (void)arg;
     (void)error;
-    o->settings.shown.lru_maintainer = o->settings.shown.lru_segmented = false;
+    o->settings.compat.lru_maintainer = o->settings.compat.lru_segmented = false;
     return 0;
 }
 
@@ -75,7 +75,7 @@ static int set_drop_privileges(void *settings, const char *arg, char error[OPTIO
 
     (void)arg;
     (void)error;
-    o->settings.shown.drop_privileges = true;
+    o->settings.compat.drop_privileges = true;
     o->keep_privileges = false;
     return 0;
 }
@@ -86,7 +86,7 @@ static int clear_drop_privileges(void *settings, const char *arg, char error[OPT
 
     (void)arg;
     (void)error;
-    o->settings.shown.drop_privileges = false;
+    o->settings.compat.drop_privileges = false;
     o->keep_privileges = true;
     return 0;
 }
@@ -117,13 +117,13 @@ static int set_no_modern(void *settings, const char *arg, char error[OPTIONS_ERR
 {
     struct options *o = settings;
 
-    if (o->settings.shown.slab_chunk_bytes_max == SLAB_PAGE_BYTES / 2) /* the default */
-        o->settings.shown.slab_chunk_bytes_max = SLAB_PAGE_BYTES;
+    if (o->settings.compat.slab_chunk_bytes_max == SLAB_PAGE_BYTES / 2) /* the default */
+        o->settings.compat.slab_chunk_bytes_max = SLAB_PAGE_BYTES;
     o->settings.accept_waits = true;
-    o->settings.shown.slab_reassign = false;
-    o->settings.shown.slab_automove = 0;
-    o->settings.shown.lru_crawler = false;
-    o->settings.shown.hash_algorithm = "jenkins";
+    o->settings.compat.slab_reassign = false;
+    o->settings.compat.slab_automove = 0;
+    o->settings.compat.lru_crawler = false;
+    o->settings.compat.hash_algorithm = "jenkins";
     return clear_lru_maintainer(settings, arg, error);
 }
 
@@ -133,7 +133,7 @@ static int set_no_modern(void *settings, const char *arg, char error[OPTIONS_ERR
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 #define AT(field) offsetof(struct options, settings.field)
-#define SHOWN(field) AT(shown.field)
+#define COMPAT(field) AT(compat.field)
 
 /* A word whose `arg` is set needs a value; others ignore it, or (CMDLINE_CALL) may have one. */
 static const struct cmdline_option words[] = {
@@ -151,35 +151,40 @@ static const struct cmdline_option words[] = {
     {0, "no_drop_privileges", NULL, clear_drop_privileges,
      "keep all capabilities and system calls"},
     {0, "relaxed_privileges", .kind = CMDLINE_IGNORED},
-    {0, "hashpower", "N", NULL, NULL, CMDLINE_U32, SHOWN(hashpower_init), 12, 32},
+    {0, "hashpower", "N", NULL, NULL, CMDLINE_U32, COMPAT(hashpower_init), 12, 32},
     {0, "no_hashexpand", .kind = CMDLINE_IGNORED},
     {0, "hash_algorithm", "NAME", set_hash_algorithm},
-    {0, "slab_reassign", NULL, NULL, NULL, CMDLINE_ON, SHOWN(slab_reassign)},
-    {0, "no_slab_reassign", NULL, NULL, NULL, CMDLINE_OFF, SHOWN(slab_reassign)},
+    {0, "slab_reassign", NULL, NULL, NULL, CMDLINE_ON, COMPAT(slab_reassign)},
+    {0, "no_slab_reassign", NULL, NULL, NULL, CMDLINE_OFF, COMPAT(slab_reassign)},
     {0, "slab_automove", NULL, set_slab_automove},
     {0, "no_slab_automove", NULL, clear_slab_automove},
-    {0, "slab_automove_ratio", "X", NULL, NULL, CMDLINE_RATIO, SHOWN(slab_automove_ratio), 0, 1, 1},
-    {0, "slab_automove_window", "N", NULL, NULL, CMDLINE_U32, SHOWN(slab_automove_window), 3, 1800},
-    {0, "slab_chunk_max", "N", NULL, NULL, CMDLINE_U32, SHOWN(slab_chunk_bytes_max), 1, UINT32_MAX},
+    {0, "slab_automove_ratio", "X", NULL, NULL, CMDLINE_RATIO, COMPAT(slab_automove_ratio), 0, 1,
+     1},
+    {0, "slab_automove_window", "N", NULL, NULL, CMDLINE_U32, COMPAT(slab_automove_window), 3,
+     1800},
+    {0, "slab_chunk_max", "N", NULL, NULL, CMDLINE_U32, COMPAT(slab_chunk_bytes_max), 1,
+     UINT32_MAX},
     {0, "slab_sizes", "LIST", check_slab_sizes, .status = EX_USAGE},
     {0, "no_chunked_items", .kind = CMDLINE_IGNORED},
-    {0, "tail_repair_time", "N", NULL, NULL, CMDLINE_U32, SHOWN(tail_repair_time_s), 10, INT32_MAX},
-    {0, "lru_crawler", NULL, NULL, NULL, CMDLINE_ON, SHOWN(lru_crawler)},
-    {0, "no_lru_crawler", NULL, NULL, NULL, CMDLINE_OFF, SHOWN(lru_crawler)},
-    {0, "lru_crawler_sleep", "N", NULL, NULL, CMDLINE_U32, SHOWN(lru_crawler_sleep_us), 0, 1000000},
-    {0, "lru_crawler_tocrawl", "N", NULL, NULL, CMDLINE_U32, SHOWN(lru_crawler_tocrawl), 0,
+    {0, "tail_repair_time", "N", NULL, NULL, CMDLINE_U32, COMPAT(tail_repair_time_s), 10,
+     INT32_MAX},
+    {0, "lru_crawler", NULL, NULL, NULL, CMDLINE_ON, COMPAT(lru_crawler)},
+    {0, "no_lru_crawler", NULL, NULL, NULL, CMDLINE_OFF, COMPAT(lru_crawler)},
+    {0, "lru_crawler_sleep", "N", NULL, NULL, CMDLINE_U32, COMPAT(lru_crawler_sleep_us), 0,
+     1000000},
+    {0, "lru_crawler_tocrawl", "N", NULL, NULL, CMDLINE_U32, COMPAT(lru_crawler_tocrawl), 0,
      UINT32_MAX},
     {0, "lru_maintainer", NULL, set_lru_maintainer},
     {0, "no_lru_maintainer", NULL, clear_lru_maintainer},
-    {0, "hot_lru_pct", "N", NULL, NULL, CMDLINE_U32, SHOWN(hot_lru_pct), 1, 79},
-    {0, "warm_lru_pct", "N", NULL, NULL, CMDLINE_U32, SHOWN(warm_lru_pct), 1, 79},
-    {0, "hot_max_factor", "X", NULL, NULL, CMDLINE_RATIO, SHOWN(hot_max_factor), 0, 0, 1},
-    {0, "warm_max_factor", "X", NULL, NULL, CMDLINE_RATIO, SHOWN(warm_max_factor), 0, 0, 1},
-    {0, "temporary_ttl", "N", NULL, NULL, CMDLINE_U32, SHOWN(temporary_ttl_s), 0, INT32_MAX,
-     .given = SHOWN(temp_lru)},
-    {0, "watcher_logbuf_size", "N", NULL, NULL, CMDLINE_U32, SHOWN(watcher_logbuf_bytes), 0,
+    {0, "hot_lru_pct", "N", NULL, NULL, CMDLINE_U32, COMPAT(hot_lru_pct), 1, 79},
+    {0, "warm_lru_pct", "N", NULL, NULL, CMDLINE_U32, COMPAT(warm_lru_pct), 1, 79},
+    {0, "hot_max_factor", "X", NULL, NULL, CMDLINE_RATIO, COMPAT(hot_max_factor), 0, 0, 1},
+    {0, "warm_max_factor", "X", NULL, NULL, CMDLINE_RATIO, COMPAT(warm_max_factor), 0, 0, 1},
+    {0, "temporary_ttl", "N", NULL, NULL, CMDLINE_U32, COMPAT(temporary_ttl_s), 0, INT32_MAX,
+     .given = COMPAT(temp_lru)},
+    {0, "watcher_logbuf_size", "N", NULL, NULL, CMDLINE_U32, COMPAT(watcher_logbuf_bytes), 0,
      UINT32_MAX / 1024, 1024},
-    {0, "worker_logbuf_size", "N", NULL, NULL, CMDLINE_U32, SHOWN(worker_logbuf_bytes), 0,
+    {0, "worker_logbuf_size", "N", NULL, NULL, CMDLINE_U32, COMPAT(worker_logbuf_bytes), 0,
      UINT32_MAX / 1024, 1024},
     {0, "read_buf_mem_limit", "MB", NULL, NULL, CMDLINE_U64, AT(read_buf_mem_limit_bytes), 0,
      UINT32_MAX, 1024 * 1024},

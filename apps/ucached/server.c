@@ -638,7 +638,7 @@ static int enter_sandbox(struct server *server)
                                         o->settings.auth_file != NULL ||
                                         (backend->reads_files && backend->reads_files(&o->link)),
                                     .removes_files = o->pidfile && o->daemonize};
-    bool required = o->settings.shown.drop_privileges;
+    bool required = o->settings.compat.drop_privileges;
     unsigned i;
     int rc;
 

@@ -28,7 +28,7 @@ struct cache_watcher;
 #define CACHE_AUTH_USERS_MAX 8
 #define CACHE_AUTH_LINE_MAX 255 /* without its end */
 
-/* In the order of `stats`, where they are shown. */
+/* In the order of `stats`, where they are compat. */
 enum cache_counter {
     CACHE_TOTAL_CONNECTIONS = 0,
     CACHE_REJECTED_CONNECTIONS,
@@ -137,7 +137,7 @@ struct cache {
     uint64_t start_us;
     uint64_t start_unix_s;
     uint32_t start_unix_us;
-    atomic_uint clock_turn;      /* counts the changes that debugtime has made */
+    atomic_uint clock_version;   /* counts the changes that debugtime has made */
     atomic_uint clock_stopped_s; /* its time while stopped; 0: it runs */
     _Atomic int64_t clock_moved_s;
     struct cache_prefixes *prefixes;
@@ -191,7 +191,7 @@ struct cache_worker {
     uint64_t now_us;          /* monotonic time of the last cache_tick() */
     uint64_t next_second_us;  /* the time at which now_s changes */
     uint32_t now_s;           /* the engine's clock, see clock.h */
-    unsigned clock_turn;      /* cache->clock_turn, as last seen */
+    unsigned clock_version;   /* cache->clock_version, as last seen */
     uint32_t flush_second_s;  /* copy of the cache's */
     uint32_t loop;            /* counts cache_tick(); a prefetch hint is valid for one loop */
     uint32_t long_value_loop; /* the last loop in which a long value was answered */
@@ -199,7 +199,7 @@ struct cache_worker {
     uint32_t requests_per_event; /* of the settings; no limit is the largest number */
 
     uint32_t input; /* counts cache_session_input(), mn and noop (pending_items.h) */
-    struct cache_pending_item shown[CACHE_PENDING_MAX];
+    struct cache_pending_item pending[CACHE_PENDING_MAX];
 
     const struct cache_session *current; /* the session of the running call, or null */
     uint64_t written_before;             /* CACHE_BYTES_WRITTEN at the start of its input */

@@ -13,7 +13,7 @@ static uint64_t clock_zero_unix_s(const struct cache *cache)
 }
 
 /* The clock elapsed_s after the start, as changed by debugtime. */
-static uint32_t clock_shows(const struct cache *cache, uint64_t elapsed_s)
+static uint32_t clock_at(const struct cache *cache, uint64_t elapsed_s)
 {
     uint32_t stopped_s = atomic_load_explicit(&cache->clock_stopped_s, memory_order_relaxed);
     int64_t moved_s = atomic_load_explicit(&cache->clock_moved_s, memory_order_relaxed);
@@ -29,15 +29,15 @@ static uint32_t clock_shows(const struct cache *cache, uint64_t elapsed_s)
 bool cache_clock_set(struct cache_worker *worker, uint64_t now_us)
 {
     const struct cache *cache = worker->cache;
-    unsigned turn = atomic_load_explicit(&cache->clock_turn, memory_order_acquire);
+    unsigned version = atomic_load_explicit(&cache->clock_version, memory_order_acquire);
     uint64_t elapsed_s;
 
     worker->now_us = now_us;
-    if (now_us < worker->next_second_us && turn == worker->clock_turn)
+    if (now_us < worker->next_second_us && version == worker->clock_version)
         return false;
     elapsed_s = (now_us - cache->start_us) / SECOND_US;
-    worker->clock_turn = turn;
-    worker->now_s = clock_shows(cache, elapsed_s);
+    worker->clock_version = version;
+    worker->now_s = clock_at(cache, elapsed_s);
     worker->next_second_us = cache->start_us + (elapsed_s + 1) * SECOND_US;
     return true;
 }
@@ -46,7 +46,7 @@ bool cache_clock_set(struct cache_worker *worker, uint64_t now_us)
 
 static void clock_changed(struct cache_worker *worker)
 {
-    atomic_fetch_add_explicit(&worker->cache->clock_turn, 1, memory_order_release);
+    atomic_fetch_add_explicit(&worker->cache->clock_version, 1, memory_order_release);
     if (cache_clock_set(worker, worker->now_us))
         kv_tick(worker->kv_worker, worker->now_s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Dumps of the items. A dump is a task: each step walks a bounded part of the table and writes a
+ * Dumps of the items. A dump is a task: each step scans a bounded part of the table and writes a
  * line per item; it pauses while the sink is full. Workers do not wait for it.
  */
 #include <inttypes.h>

@@ -84,7 +84,7 @@ static enum mc_status slabs_reassign(const struct cache *cache, const struct cac
 
     if (words->count < 3)
         return MC_STATUS_ERROR;
-    if (!cache->settings.shown.slab_reassign)
+    if (!cache->settings.compat.slab_reassign)
         return MC_STATUS_REASSIGN_DISABLED;
     if (!word_s32(words, 1, &from) || !word_s32(words, 2, &to))
         return MC_STATUS_BAD_FORMAT;
@@ -96,7 +96,7 @@ static enum mc_status slabs_reassign(const struct cache *cache, const struct cac
     return MC_STATUS_REASSIGN_NO_SPARE;
 }
 
-static enum mc_status slabs_automove(struct cache_settings_compat *shown,
+static enum mc_status slabs_automove(struct cache_settings_compat *compat,
                                      const struct cache_words *words)
 {
     double fraction;
@@ -108,7 +108,7 @@ static enum mc_status slabs_automove(struct cache_settings_compat *shown,
         if (!word_fraction(words, 2, &fraction))
             return MC_STATUS_ERROR;
         if (cache_word_is(words, 1, "ratio"))
-            shown->slab_automove_ratio = fraction;
+            compat->slab_automove_ratio = fraction;
         return MC_STATUS_OK;
     }
     if (cache_word_is(words, 1, "window")) {
@@ -116,14 +116,14 @@ static enum mc_status slabs_automove(struct cache_settings_compat *shown,
             return MC_STATUS_BAD_FORMAT;
         if (number < AUTOMOVE_WINDOW_MIN || number > AUTOMOVE_WINDOW_MAX)
             return MC_STATUS_AUTOMOVE_BAD_WINDOW;
-        shown->slab_automove_window = number;
+        compat->slab_automove_window = number;
         return MC_STATUS_OK;
     }
     if (!word_u32(words, 1, &number))
         return MC_STATUS_BAD_FORMAT;
     if (number > 2)
         return MC_STATUS_ERROR;
-    shown->slab_automove = number;
+    compat->slab_automove = number;
     return MC_STATUS_OK;
 }
 
@@ -136,14 +136,15 @@ enum mc_status cache_admin_slabs(struct cache_worker *worker, const struct cache
     if (cache_word_is(words, 0, "reassign"))
         status = slabs_reassign(cache, words);
     else if (cache_word_is(words, 0, "automove"))
-        status = slabs_automove(&cache->settings.shown, words);
+        status = slabs_automove(&cache->settings.compat, words);
     pthread_mutex_unlock(&cache->lock);
     return status;
 }
 
 /* ---- lru --------------------------------------------------------------------------------- */
 
-static enum mc_status lru_tune(struct cache_settings_compat *shown, const struct cache_words *words)
+static enum mc_status lru_tune(struct cache_settings_compat *compat,
+                               const struct cache_words *words)
 {
     u_u32 hot_pct, warm_pct;
     double hot_factor, warm_factor;
@@ -155,39 +156,39 @@ static enum mc_status lru_tune(struct cache_settings_compat *shown, const struct
         return MC_STATUS_LRU_BAD_PERCENT;
     if (hot_factor <= 0 || warm_factor <= 0)
         return MC_STATUS_LRU_BAD_FACTOR;
-    shown->hot_lru_pct = hot_pct;
-    shown->warm_lru_pct = warm_pct;
-    shown->hot_max_factor = hot_factor;
-    shown->warm_max_factor = warm_factor;
+    compat->hot_lru_pct = hot_pct;
+    compat->warm_lru_pct = warm_pct;
+    compat->hot_max_factor = hot_factor;
+    compat->warm_max_factor = warm_factor;
     return MC_STATUS_OK;
 }
 
-static enum mc_status lru_temp_ttl(struct cache_settings_compat *shown,
+static enum mc_status lru_temp_ttl(struct cache_settings_compat *compat,
                                    const struct cache_words *words)
 {
     u_s32 ttl;
 
     if (!word_s32(words, 1, &ttl))
         return MC_STATUS_ERROR;
-    shown->temp_lru = ttl >= 0;
+    compat->temp_lru = ttl >= 0;
     if (ttl >= 0)
-        shown->temporary_ttl_s = (uint32_t)ttl;
+        compat->temporary_ttl_s = (uint32_t)ttl;
     return MC_STATUS_OK;
 }
 
-static enum mc_status lru_set(struct cache_settings_compat *shown, const struct cache_words *words)
+static enum mc_status lru_set(struct cache_settings_compat *compat, const struct cache_words *words)
 {
     if (cache_word_is(words, 0, "tune") && words->count >= 5)
-        return lru_tune(shown, words);
-    if (!shown->lru_maintainer)
+        return lru_tune(compat, words);
+    if (!compat->lru_maintainer)
         return MC_STATUS_ERROR;
     if (cache_word_is(words, 0, "mode") &&
         (cache_word_is(words, 1, "flat") || cache_word_is(words, 1, "segmented"))) {
-        shown->lru_segmented = cache_word_is(words, 1, "segmented");
+        compat->lru_segmented = cache_word_is(words, 1, "segmented");
         return MC_STATUS_OK;
     }
     if (cache_word_is(words, 0, "temp_ttl"))
-        return lru_temp_ttl(shown, words);
+        return lru_temp_ttl(compat, words);
     return MC_STATUS_ERROR;
 }
 
@@ -197,7 +198,7 @@ enum mc_status cache_admin_lru(struct cache_worker *worker, const struct cache_w
     enum mc_status status;
 
     pthread_mutex_lock(&cache->lock);
-    status = lru_set(&cache->settings.shown, words);
+    status = lru_set(&cache->settings.compat, words);
     pthread_mutex_unlock(&cache->lock);
     return status;
 }
@@ -205,7 +206,7 @@ enum mc_status cache_admin_lru(struct cache_worker *worker, const struct cache_w
 /* ---- lru_crawler ------------------------------------------------------------------------- */
 
 /* The sub-commands that set a value. */
-static enum mc_status crawler_set(struct cache_settings_compat *shown,
+static enum mc_status crawler_set(struct cache_settings_compat *compat,
                                   const struct cache_words *words)
 {
     u_u32 number;
@@ -213,9 +214,9 @@ static enum mc_status crawler_set(struct cache_settings_compat *shown,
     if (cache_word_is(words, 0, "enable") || cache_word_is(words, 0, "disable")) {
         bool enable = cache_word_is(words, 0, "enable");
 
-        if (enable == shown->lru_crawler)
+        if (enable == compat->lru_crawler)
             return enable ? MC_STATUS_CRAWLER_NO_START : MC_STATUS_CRAWLER_NO_STOP;
-        shown->lru_crawler = enable;
+        compat->lru_crawler = enable;
         return MC_STATUS_OK;
     }
     if (words->count < 2)
@@ -225,13 +226,13 @@ static enum mc_status crawler_set(struct cache_settings_compat *shown,
             return MC_STATUS_BAD_FORMAT;
         if (number > CRAWLER_SLEEP_US_MAX)
             return MC_STATUS_CRAWLER_BAD_SLEEP;
-        shown->lru_crawler_sleep_us = number;
+        compat->lru_crawler_sleep_us = number;
         return MC_STATUS_OK;
     }
     if (cache_word_is(words, 0, "tocrawl")) {
         if (!word_u32(words, 1, &number))
             return MC_STATUS_BAD_FORMAT;
-        shown->lru_crawler_tocrawl = number;
+        compat->lru_crawler_tocrawl = number;
         return MC_STATUS_OK;
     }
     return MC_STATUS_ERROR;
@@ -242,7 +243,7 @@ static bool crawler_enabled(struct cache *cache)
     bool enabled;
 
     pthread_mutex_lock(&cache->lock);
-    enabled = cache->settings.shown.lru_crawler;
+    enabled = cache->settings.compat.lru_crawler;
     pthread_mutex_unlock(&cache->lock);
     return enabled;
 }
@@ -298,7 +299,7 @@ int cache_admin_crawler(struct cache_session *session, const struct mc_request *
                                     classes, UINT32_MAX, sink);
     } else {
         pthread_mutex_lock(&cache->lock);
-        status = crawler_set(&cache->settings.shown, &words);
+        status = crawler_set(&cache->settings.compat, &words);
         pthread_mutex_unlock(&cache->lock);
     }
     return cache_reply_unless_noreply(session->worker, sink, request, status);

@@ -115,7 +115,7 @@ static void mg_decide(struct mg_decision *mg)
         mg->view = created_view(mg, &change);
 }
 
-/* Looks up, or decides. Returns the result of a plain lookup. */
+/* Looks up, or decides. Returns the result of the lookup. */
 static enum kv_found mg_find(struct mg_decision *mg)
 {
     struct kv_worker *kv_worker = mg->worker->kv_worker;

@@ -4,8 +4,8 @@
  *
  * A transport handles the inputs of a burst in three stages, each for all inputs before the next:
  *
- *   A  cache_session_prefetch_bucket(): parses a plain get or set, hashes the key and prefetches
- *      its bucket
+ *   A  cache_session_prefetch_bucket(): parses a get of one key or a set, hashes the
+ *      key and prefetches its bucket
  *   B  cache_session_prefetch_item(): compares the tags of the bucket and prefetches the item
  *   C  cache_session_try_fast() or cache_session_input(): executes the request
  *
@@ -87,7 +87,7 @@ static __attribute__((noinline)) bool prefetch_other(struct cache_session *sessi
     return false;
 }
 
-/* Stage A of an input that is no plain get. */
+/* Stage A of an input that is no get of one key. */
 static __attribute__((noinline, flatten)) bool prefetch_set(struct cache_session *session,
                                                             const uint8_t *data, uint32_t len)
 {

@@ -15,7 +15,7 @@ static inline struct cache_pending_item *cache_pending_slot(struct cache_worker 
                                                             const struct kv_item *item)
 {
     /* Items begin at multiples of 4 and are longer than 8 bytes. */
-    return &worker->shown[(uintptr_t)item / 8 % CACHE_PENDING_MAX];
+    return &worker->pending[(uintptr_t)item / 8 % CACHE_PENDING_MAX];
 }
 
 /* A reply contains an item. */

@@ -48,7 +48,7 @@ struct cache_remaining_keys {
 
 /*
  * What stage A has found at the start of an input (fast_path.c): the key of the first request, and
- * if that is a plain get or set, the parsed line. Valid for this input in this loop.
+ * if that is a get of one key or a set, the parsed line. Valid for this input in this loop.
  */
 struct cache_hint {
     struct kv_key key;          /* the probable key, hashed; bytes null: no hint */

@@ -115,7 +115,7 @@ enum mc_outcome cache_session_parse(const struct cache_session *session, const u
 }
 
 /*
- * Runs a plain get without making a struct mc_request of it, which would be a fifth of the
+ * Runs a get of one key without making a struct mc_request of it, which would be a fifth of the
  * instructions of a pipelined get.
  */
 static inline uint32_t run_get(struct cache_session *session, const uint8_t *data,
@@ -259,7 +259,7 @@ static uint32_t take_binary(struct cache_session *session, const uint8_t *data, 
     return take_parsed(session, mc_parse_binary(data, len, &request), &request, data, len, sink);
 }
 
-/* A plain get or set that stage A has parsed is not parsed again. */
+/* A get of one key or a set that stage A has parsed is not parsed again. */
 static inline uint32_t take_text(struct cache_session *session, const uint8_t *data, uint32_t len,
                                  struct cache_sink *sink)
 {

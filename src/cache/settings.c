@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-static void shown_defaults(struct cache_settings_compat *shown)
+static void compat_defaults(struct cache_settings_compat *compat)
 {
-    *shown = (struct cache_settings_compat){
+    *compat = (struct cache_settings_compat){
         .growth_factor = 1.25,
         .chunk_bytes = 48,
         .slab_reassign = true,
@@ -43,5 +43,5 @@ void cache_settings_defaults(struct cache_settings *settings)
     settings->requests_per_event = 20;
     settings->upload_timeout_s = 60;
     settings->prefix_delimiter = ':';
-    shown_defaults(&settings->shown);
+    compat_defaults(&settings->compat);
 }

@@ -21,7 +21,7 @@ enum cache_binding {
     CACHE_BINDING_BINARY
 };
 
-/* Options of memcached without an effect here: accepted and shown. */
+/* Options of memcached without an effect here: accepted and compat. */
 struct cache_settings_compat {
     double growth_factor;       /* -f */
     uint32_t chunk_bytes;       /* -n: chunk_size */
@@ -89,7 +89,7 @@ struct cache_settings {
     bool track_sizes;           /* -o track_sizes */
     bool fast_path_off;         /* --no-fast-path: requests take the general code only */
 
-    struct cache_settings_compat shown;
+    struct cache_settings_compat compat;
 };
 
 /* Sets memcached's defaults; debug is false. */

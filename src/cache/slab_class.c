@@ -28,28 +28,28 @@ static uint32_t aligned(uint32_t bytes)
 /* The settings, with memcached's defaults for those that are 0. */
 static struct cache_settings_compat knobs(const struct cache_settings *settings)
 {
-    struct cache_settings_compat shown = settings->shown;
+    struct cache_settings_compat compat = settings->compat;
 
-    if (!(shown.growth_factor > 1.0))
-        shown.growth_factor = 1.25;
-    if (shown.chunk_bytes == 0)
-        shown.chunk_bytes = 48;
-    if (shown.slab_chunk_bytes_max == 0)
-        shown.slab_chunk_bytes_max = CACHE_SLAB_PAGE_BYTES / 2;
-    return shown;
+    if (!(compat.growth_factor > 1.0))
+        compat.growth_factor = 1.25;
+    if (compat.chunk_bytes == 0)
+        compat.chunk_bytes = 48;
+    if (compat.slab_chunk_bytes_max == 0)
+        compat.slab_chunk_bytes_max = CACHE_SLAB_PAGE_BYTES / 2;
+    return compat;
 }
 
 void cache_slab_classes(const struct cache_settings *settings, struct kv_sizes *sizes)
 {
-    const struct cache_settings_compat shown = knobs(settings);
-    uint32_t last = aligned(shown.slab_chunk_bytes_max);
-    double largest = (double)shown.slab_chunk_bytes_max / shown.growth_factor;
-    uint32_t bytes = ITEM_HEADER_BYTES + shown.chunk_bytes;
+    const struct cache_settings_compat compat = knobs(settings);
+    uint32_t last = aligned(compat.slab_chunk_bytes_max);
+    double largest = (double)compat.slab_chunk_bytes_max / compat.growth_factor;
+    uint32_t bytes = ITEM_HEADER_BYTES + compat.chunk_bytes;
     unsigned count = 0;
 
     while (count < CACHE_SLAB_CLASSES_MAX - 1 && bytes < largest && aligned(bytes) < last) {
         sizes->class_bytes_max[count] = aligned(bytes);
-        bytes = (uint32_t)((double)sizes->class_bytes_max[count] * shown.growth_factor);
+        bytes = (uint32_t)((double)sizes->class_bytes_max[count] * compat.growth_factor);
         bytes = u_max32(bytes, sizes->class_bytes_max[count] + 1); /* a factor close to 1 */
         count++;
     }

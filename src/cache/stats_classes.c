@@ -62,7 +62,7 @@ static void ages_find(struct cache_worker *worker, struct ages *ages)
 static void items_lines(struct cache_stats_out *out, unsigned id, const struct kv_class_stats *kv,
                         const struct cache_sums *sums, uint32_t age_s)
 {
-    bool segmented = out->session->worker->cache->settings.shown.lru_maintainer;
+    bool segmented = out->session->worker->cache->settings.compat.lru_maintainer;
     const struct {
         const char *name;
         uint64_t value;

@@ -17,9 +17,9 @@
 #define ROW(label, member) ROW_IF(label, member, 0)
 #define COUNTER(label, counter) ROW(label, sums.counters[counter])
 #define ZERO(label) ROW(label, zero)
-#define IF_REASSIGN CACHE_STATS_IF(settings.shown.slab_reassign)
-#define IF_CRAWLER CACHE_STATS_IF(settings.shown.lru_crawler)
-#define IF_MAINTAINER CACHE_STATS_IF(settings.shown.lru_maintainer)
+#define IF_REASSIGN CACHE_STATS_IF(settings.compat.slab_reassign)
+#define IF_CRAWLER CACHE_STATS_IF(settings.compat.lru_crawler)
+#define IF_MAINTAINER CACHE_STATS_IF(settings.compat.lru_maintainer)
 
 static const struct cache_stats_row general_rows[] = {
     ROW("max_connections", settings.connections_max),

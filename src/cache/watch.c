@@ -53,7 +53,7 @@ static struct cache_watcher *watcher_new(struct cache *cache, unsigned kinds)
     watcher->users = 1;
     while (watcher->ring_count < count) {
         if (!cache_watch_ring_init(&watcher->rings[watcher->ring_count],
-                                   cache->settings.shown.worker_logbuf_bytes)) {
+                                   cache->settings.compat.worker_logbuf_bytes)) {
             watcher_free(watcher);
             return NULL;
         }

@@ -157,9 +157,9 @@ static inline void kv_u64_count(kv_atomic_u64 *at, uint64_t value)
 }
 
 /* One iteration of a short wait: pauses 64 times, then yields the core. */
-static inline void kv_spin(unsigned *turns)
+static inline void kv_spin(unsigned *polls)
 {
-    if (++*turns < 64) {
+    if (++*polls < 64) {
 #if defined(__x86_64__) || defined(__i386__)
         __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -182,9 +182,9 @@ static inline bool kv_lock_try(struct kv_lock *lock)
 
 static inline void kv_lock_take(struct kv_lock *lock)
 {
-    unsigned turns = 0;
+    unsigned polls = 0;
     while (!kv_lock_try(lock))
-        kv_spin(&turns);
+        kv_spin(&polls);
 }
 
 static inline void kv_lock_drop(struct kv_lock *lock)

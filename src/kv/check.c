@@ -105,7 +105,7 @@ static const char *check_index(struct check *check)
 
 /* ---- the segments ------------------------------------------------------------------------ */
 
-static const char *check_walk(const struct kv_segments *segments, uint32_t index)
+static const char *check_records(const struct kv_segments *segments, uint32_t index)
 {
     const uint8_t *base = kv_segment_base(segments, index);
     uint32_t used = segments->array[index].used;
@@ -130,9 +130,9 @@ static const char *check_segment(const struct check *check, uint32_t index)
     case KV_SEGMENT_SEALED:
         if (usage == 0 && !segment->claimed)
             return "an empty segment was not retired";
-        return check_walk(segments, index);
+        return check_records(segments, index);
     case KV_SEGMENT_OPEN:
-        return check_walk(segments, index);
+        return check_records(segments, index);
     case KV_SEGMENT_RETIRED:
         return live == 0 ? U_NULL : "a retired segment has live records";
     case KV_SEGMENT_PARKED:
@@ -199,7 +199,7 @@ static const char *check_counters(const struct check *check)
         return "the counted items are not those in the index";
     if (stats.item_bytes != check->bytes)
         return "the counted bytes are not those of the items in the index";
-    if (stats.memory_used_bytes > kv_settled_limit_bytes(check->kv))
+    if (stats.memory_used_bytes > kv_memory_used_max(check->kv))
         return "more memory is used than the limit allows";
     return U_NULL;
 }

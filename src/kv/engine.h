@@ -10,7 +10,7 @@
  *   epoch.c     grace periods                    memory.c    address space, pages, NUMA nodes
  *   evict.c     eviction, moving items           policy*.c   eviction policies
  *   sweep.c     expired items                    flush.c     flushes, purge of flushed items
- *   item_scan.c walks over all items             sizes.c     size classes
+ *   item_scan.c scans of all items             sizes.c     size classes
  *   resize.c    the memory limit                 prefault.c  background thread that faults pages in
  *   hash.c      hash of keys                     ghost.c     fingerprints of evicted keys
  *   stats.c     statistics                       check.c     check of all invariants
@@ -83,16 +83,16 @@ enum kv_log_purpose {
     KV_LOG_MOVED /* a copy of an item that moves: may take the last free segment; never evicts */
 };
 
-enum kv_walk_mode {
-    KV_WALK_NONE = 0,
-    KV_WALK_EVICT,   /* the policy decides which items move and which are evicted */
-    KV_WALK_COMPACT, /* all items move */
-    KV_WALK_EXPIRE   /* removes expired and flushed items only */
+enum kv_clean_mode {
+    KV_CLEAN_NONE = 0,
+    KV_CLEAN_EVICT,   /* the policy decides which items move and which are evicted */
+    KV_CLEAN_COMPACT, /* all items move */
+    KV_CLEAN_EXPIRE   /* removes expired and flushed items only */
 };
 
-/* A walk over the records of a claimed segment, in bounded steps. */
-struct kv_walk {
-    enum kv_walk_mode mode;
+/* A scan of the records of a claimed segment, in bounded steps. */
+struct kv_cleaner {
+    enum kv_clean_mode mode;
     uint32_t segment;
     uint32_t at;      /* next record: offset in the segment in bytes */
     uint32_t records; /* so far */
@@ -121,14 +121,14 @@ struct kv_cut_buckets {
 struct kv_worker {
     _Alignas(U_CACHE_LINE_BYTES) struct kv *kv;
     struct kv_epoch_member *member;
-    uint32_t *seen;     /* by segment: turn of the last view into it (kv_segment_reader) */
-    uint32_t turn;      /* incremented when the worker's views end */
-    uint32_t view_turn; /* the turn of the last view */
+    uint32_t *seen;          /* by segment: version of the last view into it (kv_segment_reader) */
+    uint32_t view_version;   /* of the worker's views; incremented when they end */
+    uint32_t viewed_version; /* the version of the last view */
     uint32_t now_s;
     uint32_t log[KV_LOGS];           /* open segments; KV_SEGMENT_NONE */
     uint64_t pending_usage[KV_LOGS]; /* changes not yet added to their usage, modulo 2^64 */
     unsigned log_last;               /* the log appended to last */
-    struct kv_walk walk;
+    struct kv_cleaner cleaner;
     uint64_t move_credit_bytes; /* bytes that evict.c may move; earned by evicting */
     unsigned freq_max;          /* accesses are counted up to this */
     uint32_t access_saturated;  /* kv_access_saturated() */
@@ -138,7 +138,7 @@ struct kv_worker {
     struct kv_bucket_reserve spares[2]; /* by the lowest bit of the table's power */
     struct kv_cut_buckets cut;
     uint64_t inserted;     /* new keys since this worker last checked the load factor */
-    unsigned move_turn;    /* selects the chains to move next (grow.c) */
+    unsigned move_count;   /* selects the chains to move next (grow.c) */
     uint32_t compact_next; /* next segment to check for dead bytes */
     uint32_t sweep_s;      /* the second whose sweep this worker has finished */
     uint64_t cas_next;     /* [next, end): cas numbers reserved for this worker */
@@ -346,17 +346,17 @@ bool kv_evict_is_ahead(const struct kv *kv);
  */
 bool kv_evict_make_free(struct kv_worker *worker);
 
-/* Housekeeping: continues a walk, or starts one if too few segments are free. */
+/* Housekeeping: continues a scan, or starts one if too few segments are free. */
 void kv_evict_step(struct kv_worker *worker, unsigned records);
 
-/* Processes the next `records` of the current walk, if any; ends it at the segment's end. */
-void kv_walk_step(struct kv_worker *worker, unsigned records);
+/* Processes the next `records` of the current scan, if any; ends it at the segment's end. */
+void kv_clean_step(struct kv_worker *worker, unsigned records);
 
-/* Claims a segment and starts a walk. False if it can't be claimed. The worker has no walk. */
-bool kv_walk_begin(struct kv_worker *worker, uint32_t segment, enum kv_walk_mode mode);
+/* Claims a segment and starts a scan. False if it can't be claimed. The worker has no scan. */
+bool kv_clean_begin(struct kv_worker *worker, uint32_t segment, enum kv_clean_mode mode);
 
-/* Ends the current walk, if any. */
-void kv_walk_end(struct kv_worker *worker);
+/* Ends the current scan, if any. */
+void kv_clean_end(struct kv_worker *worker);
 
 /* ---- item.c, lookup.c -------------------------------------------------------------------- */
 
@@ -418,8 +418,8 @@ static inline void kv_found_mark_seen(struct kv_worker *worker, const struct kv_
     if (U_UNLIKELY(kv_status_marks(find->status) & KV_MARK_LARGE)) {
         kv_item_mark_seen(worker, find->item);
     } else {
-        worker->view_turn = worker->turn;
-        worker->seen[kv_segment_of(&worker->kv->segments, find->item)] = worker->turn;
+        worker->viewed_version = worker->view_version;
+        worker->seen[kv_segment_of(&worker->kv->segments, find->item)] = worker->view_version;
     }
 }
 
@@ -450,7 +450,7 @@ void kv_purge_step(struct kv_worker *worker);
 /* Housekeeping: a bounded part of the sweep for expired items. */
 void kv_sweep_step(struct kv_worker *worker);
 
-/* Starts a walk over a segment with expired items, if the next segments_max segments have one. */
+/* Starts a scan a segment with expired items, if the next segments_max segments have one. */
 bool kv_sweep_begin(struct kv_worker *worker, uint32_t segments_max);
 
 static inline void kv_class_count(struct kv_worker *worker, unsigned class,
@@ -494,10 +494,10 @@ static inline enum kv_found kv_status_validity(const struct kv_worker *worker,
 /*
  * Whether an item with that status is valid, has a key of that length, and no marks: then key and
  * value follow the header. One comparison decides for an item that never expires. In a wide table
- * no item is plain, because the generation tag sets all bits of the marks, which no item has.
+ * this is false for all items: the generation tag sets all bits of the marks, which no item has.
  */
-static inline bool kv_status_is_plain(const struct kv_worker *worker, uint64_t status,
-                                      uint32_t key_len)
+static inline bool kv_status_is_unmarked(const struct kv_worker *worker, uint64_t status,
+                                         uint32_t key_len)
 {
     const unsigned inline_len_bits = 64 - KV_STATUS_INLINE_LEN_SHIFT;
     unsigned tag = kv_generation_tag(kv_u64_load_relaxed(&worker->kv->generation));
@@ -522,7 +522,7 @@ static inline bool kv_find_short(const struct kv_worker *worker, const struct kv
     find->item = kv_word_item(&worker->kv->index, key->hint.word);
     find->status = kv_item_status(find->item);
     find->key = (const uint8_t *)find->item + KV_HEADER_BYTES;
-    return U_LIKELY(kv_status_is_plain(worker, find->status, key->len) &&
+    return U_LIKELY(kv_status_is_unmarked(worker, find->status, key->len) &&
                     kv_status_inline_len(find->status) != KV_INLINE_LEN_NONE &&
                     u_equal_short(find->key, key->bytes, key->len));
 }
@@ -585,7 +585,7 @@ bool kv_budget_allows(const struct kv *kv, uint64_t bytes, bool may_evict);
 void kv_resize_step(struct kv_worker *worker);
 
 /* Bound of the memory in use after resizing: the limit, or the table's minimum if larger. */
-uint64_t kv_settled_limit_bytes(const struct kv *kv);
+uint64_t kv_memory_used_max(const struct kv *kv);
 
 /* ---- stats.c ----------------------------------------------------------------------------- */
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Eviction: walks over the records of a segment until it can be reused.
+ * Eviction: scans the records of a segment until it can be reused.
  *
  * The next segment to empty is, in this order:
- *   1. one of whose items a good part has expired (sweep.c): the walk removes expired items only.
+ *   1. one of whose items a good part has expired (sweep.c): the scan removes expired items only.
  *   In
  *      urgent need this comes last, as it may not empty the segment;
  *   2. one of the next few segments that is at least a quarter dead: its live items move;
  *   3. one of the pool that the policy chooses: the policy decides which items move and which are
  *      evicted.
- * Each byte that is found dead or evicted earns MOVE_CREDIT_RATE bytes of moving, so that a walk
+ * Each byte that is found dead or evicted earns MOVE_CREDIT_RATE bytes of moving, so that a scan
  * gains memory even if the policy retains everything. With config.evict false all items move, and
  * only dead bytes are gained.
  *
@@ -20,10 +20,10 @@
  * A large item moves by its head: the new head refers to the same extents, except for at most one
  * that was copied. So heads and extents are immutable, too.
  *
- * Bounds: housekeeping and kv_item_new() walk over a number of records that depends on the item's
- * size only. They keep some segments free, so that kv_evict_make_free(), which may walk over
+ * Bounds: housekeeping and kv_item_new() scan a number of records that depends on the item's
+ * size only. They keep some segments free, so that kv_evict_make_free(), which may scan
  * whole segments, finds a free one. It empties at most TRIES_MAX of them, then one between two
- * sleeps, and waits at most WAITS_MAX turns, about a tenth of a second.
+ * sleeps, and waits at most WAITS_MAX polls, about a tenth of a second.
  */
 #include <time.h>
 
@@ -43,7 +43,7 @@
 #define MOVE_CREDIT_SEGMENTS_MAX 16 /* bound of the credit */
 #define EXPIRE_LOOK_MAX 256
 #define DEAD_LOOK_MAX 16
-#define DRAWS_MAX 16
+#define RANDOM_TRIES_MAX 16
 #define PAY_RECORDS 4 /* for each new item, and one more per PAY_BYTES of it */
 #define PAY_BYTES 64
 #define SLACK_SHARE 8 /* a younger victim needs so many fewer live bytes: segment / SLACK_SHARE */
@@ -182,7 +182,7 @@ static bool move(struct kv_worker *worker, const struct owner *owner, enum kv_po
     if (kv_log_reserve(worker, log, KV_LOG_MOVED, owner_bytes(owner)) == 0)
         return false;
     /*
-     * kv_log_reserve() may have reclaimed retired segments: not the one of this walk, but maybe the
+     * kv_log_reserve() may have reclaimed retired segments: not the one of this scan, but maybe the
      * one with an extent's head. If the head is still linked now, it stays readable: this worker
      * does not reclaim before the end of the move, and other workers' reclaiming waits for it.
      */
@@ -213,7 +213,7 @@ static bool move(struct kv_worker *worker, const struct owner *owner, enum kv_po
     return true;
 }
 
-/* ---- the walk ---------------------------------------------------------------------------- */
+/* ---- the scan ---------------------------------------------------------------------------- */
 
 static uint64_t move_credit_max(const struct kv_worker *worker)
 {
@@ -235,8 +235,8 @@ static bool is_last_extent(const struct owner *owner)
 /*
  * The policy's verdict; *change is what happens to the item's access bits if it stays.
  *
- * The segments of a large item are walked at different times, in any order, and must decide alike:
- * the policy decides when a walk meets the head; if the item stays it is marked RETAINED, extents
+ * The segments of a large item are scanned at different times, in any order, and must decide alike:
+ * the policy decides when a scan meets the head; if the item stays it is marked RETAINED, extents
  * follow that mark, and the last extent clears it.
  */
 static struct kv_policy_verdict decide(const struct kv_worker *worker, const struct owner *owner,
@@ -244,7 +244,7 @@ static struct kv_policy_verdict decide(const struct kv_worker *worker, const str
 {
     const struct kv_item *item = owner->item;
     struct kv_policy_verdict verdict =
-        worker->kv->policy->decide(worker->walk.pool, kv_item_freq(item));
+        worker->kv->policy->decide(worker->cleaner.pool, kv_item_freq(item));
     if (owner->record == item) {
         uint32_t retained = kv_item_is_large(item) ? KV_ACCESS_RETAINED : 0;
         change->keep = KV_ACCESS_FETCHED;
@@ -261,7 +261,7 @@ static struct kv_policy_verdict decide(const struct kv_worker *worker, const str
 
 /*
  * Moves a record to a pool; one that fills more than half of its segment stays, and the whole
- * segment moves to that pool at the end of the walk. False if there is no memory for the copy.
+ * segment moves to that pool at the end of the scan. False if there is no memory for the copy.
  */
 static bool retain(struct kv_worker *worker, const struct owner *owner, enum kv_pool pool,
                    struct access_change change)
@@ -270,8 +270,8 @@ static bool retain(struct kv_worker *worker, const struct owner *owner, enum kv_
         return move(worker, owner, pool, change);
     kv_item_access_set(owner->item, kv_item_access(owner->item),
                        access_changed(owner->item, change));
-    worker->walk.retains = true;
-    worker->walk.retain_to = pool;
+    worker->cleaner.retains = true;
+    worker->cleaner.retain_to = pool;
     return true;
 }
 
@@ -281,11 +281,11 @@ static void evict(struct kv_worker *worker, const struct owner *owner)
     if (!kv_index_unlink(worker, owner->hash, owner->word))
         return;
     kv_account_unlinked(worker, owner->item, KV_REMOVAL_EVICTED);
-    if (kv->policy->uses_ghosts && worker->walk.pool == KV_POOL_SMALL)
+    if (kv->policy->uses_ghosts && worker->cleaner.pool == KV_POOL_SMALL)
         kv_ghost_remember(&kv->ghost, owner->hash);
 }
 
-static void walk_evict(struct kv_worker *worker, const struct owner *owner)
+static void clean_evict(struct kv_worker *worker, const struct owner *owner)
 {
     uint32_t bytes = owner_bytes(owner);
     struct access_change change;
@@ -300,23 +300,23 @@ static void walk_evict(struct kv_worker *worker, const struct owner *owner)
 }
 
 /* False if there is no memory for the copy. */
-static bool walk_compact(struct kv_worker *worker, const struct owner *owner)
+static bool clean_compact(struct kv_worker *worker, const struct owner *owner)
 {
     if (owner_bytes(owner) > kv_segments_bytes(&worker->kv->segments))
         return true; /* a record that fills its segment */
-    return move(worker, owner, worker->walk.pool, access_unchanged);
+    return move(worker, owner, worker->cleaner.pool, access_unchanged);
 }
 
-/* Processes one record. False if the walk has to end. */
-static bool walk_record(struct kv_worker *worker, struct kv_item *record)
+/* Processes one record. False if the scan has to end. */
+static bool clean_record(struct kv_worker *worker, struct kv_item *record)
 {
-    const struct kv_walk *walk = &worker->walk;
+    const struct kv_cleaner *cleaner = &worker->cleaner;
     struct kv_segments *segments = &worker->kv->segments;
     uint8_t marks = kv_item_marks(record);
     uint32_t exptime = kv_item_exptime(record);
-    if (walk->mode == KV_WALK_EXPIRE && !(marks & KV_MARK_EXTENT) &&
+    if (cleaner->mode == KV_CLEAN_EXPIRE && !(marks & KV_MARK_EXTENT) &&
         (exptime == 0 || exptime > worker->now_s)) {
-        kv_segment_note_exptime(segments, walk->segment, exptime);
+        kv_segment_note_exptime(segments, cleaner->segment, exptime);
         return true;
     }
     struct owner owner;
@@ -327,29 +327,29 @@ static bool walk_record(struct kv_worker *worker, struct kv_item *record)
     enum kv_found found = kv_item_validity(worker, owner.item);
     if (found != KV_HIT)
         kv_remove_invalid(worker, owner.item, owner.hash, owner.word, found);
-    else if (walk->mode == KV_WALK_EVICT)
-        walk_evict(worker, &owner);
-    else if (walk->mode == KV_WALK_COMPACT)
-        return walk_compact(worker, &owner);
+    else if (cleaner->mode == KV_CLEAN_EVICT)
+        clean_evict(worker, &owner);
+    else if (cleaner->mode == KV_CLEAN_COMPACT)
+        return clean_compact(worker, &owner);
     else
-        kv_segment_note_exptime(segments, walk->segment, kv_item_exptime(owner.item));
+        kv_segment_note_exptime(segments, cleaner->segment, kv_item_exptime(owner.item));
     return true;
 }
 
 /* The caller has claimed the segment. */
-static void walk_start(struct kv_worker *worker, uint32_t segment, enum kv_walk_mode mode)
+static void clean_start(struct kv_worker *worker, uint32_t segment, enum kv_clean_mode mode)
 {
-    U_ASSERT(worker->walk.mode == KV_WALK_NONE);
+    U_ASSERT(worker->cleaner.mode == KV_CLEAN_NONE);
     const struct kv_segment *header = &worker->kv->segments.array[segment];
-    worker->walk = (struct kv_walk){
+    worker->cleaner = (struct kv_cleaner){
         .mode = mode, .segment = segment, .pool = (enum kv_pool)kv_u8_load_relaxed(&header->pool)};
 }
 
-bool kv_walk_begin(struct kv_worker *worker, uint32_t segment, enum kv_walk_mode mode)
+bool kv_clean_begin(struct kv_worker *worker, uint32_t segment, enum kv_clean_mode mode)
 {
     if (!kv_segment_claim(&worker->kv->segments, segment))
         return false;
-    walk_start(worker, segment, mode);
+    clean_start(worker, segment, mode);
     return true;
 }
 
@@ -358,50 +358,50 @@ static void ghosts_fit(struct kv_worker *worker)
 {
     struct kv *kv = worker->kv;
     uint64_t segments = kv_segment_list_count(&kv->segments.sealed[KV_POOL_MAIN]);
-    kv_ghost_fit(&kv->ghost, segments * worker->walk.records);
+    kv_ghost_fit(&kv->ghost, segments * worker->cleaner.records);
 }
 
-void kv_walk_end(struct kv_worker *worker)
+void kv_clean_end(struct kv_worker *worker)
 {
-    struct kv_walk *walk = &worker->walk;
+    struct kv_cleaner *cleaner = &worker->cleaner;
     struct kv_segments *segments = &worker->kv->segments;
-    if (walk->mode == KV_WALK_NONE)
+    if (cleaner->mode == KV_CLEAN_NONE)
         return;
-    bool through = walk->at >= segments->array[walk->segment].used;
-    /* The lower bound of expiry is incomplete: 1 makes the sweep walk this segment again. */
-    if (walk->mode == KV_WALK_EXPIRE && !through)
-        kv_segment_note_exptime(segments, walk->segment, 1);
-    if (walk->mode == KV_WALK_EVICT && through && worker->kv->policy->uses_ghosts)
+    bool through = cleaner->at >= segments->array[cleaner->segment].used;
+    /* The lower bound of expiry is incomplete: 1 makes the sweep scan this segment again. */
+    if (cleaner->mode == KV_CLEAN_EXPIRE && !through)
+        kv_segment_note_exptime(segments, cleaner->segment, 1);
+    if (cleaner->mode == KV_CLEAN_EVICT && through && worker->kv->policy->uses_ghosts)
         ghosts_fit(worker);
-    walk->mode = KV_WALK_NONE;
-    if (walk->retains)
-        kv_segment_unclaim_to(segments, walk->segment, walk->retain_to);
+    cleaner->mode = KV_CLEAN_NONE;
+    if (cleaner->retains)
+        kv_segment_unclaim_to(segments, cleaner->segment, cleaner->retain_to);
     else
-        kv_segment_unclaim(segments, walk->segment);
+        kv_segment_unclaim(segments, cleaner->segment);
 }
 
-void kv_walk_step(struct kv_worker *worker, unsigned records)
+void kv_clean_step(struct kv_worker *worker, unsigned records)
 {
-    struct kv_walk *walk = &worker->walk;
+    struct kv_cleaner *cleaner = &worker->cleaner;
     struct kv_segments *segments = &worker->kv->segments;
-    while (walk->mode != KV_WALK_NONE && records-- > 0) {
-        if (walk->at >= segments->array[walk->segment].used) {
-            kv_walk_end(worker);
+    while (cleaner->mode != KV_CLEAN_NONE && records-- > 0) {
+        if (cleaner->at >= segments->array[cleaner->segment].used) {
+            kv_clean_end(worker);
             return;
         }
-        uint8_t *at = kv_segment_base(segments, walk->segment) + walk->at;
+        uint8_t *at = kv_segment_base(segments, cleaner->segment) + cleaner->at;
         struct kv_item *record = (struct kv_item *)(void *)at;
-        walk->at += kv_record_bytes(record);
-        walk->records++;
-        if (!walk_record(worker, record))
-            kv_walk_end(worker);
+        cleaner->at += kv_record_bytes(record);
+        cleaner->records++;
+        if (!clean_record(worker, record))
+            kv_clean_end(worker);
     }
 }
 
 void kv_evict_init(struct kv_worker *worker)
 {
     const struct kv *kv = worker->kv;
-    worker->walk.mode = KV_WALK_NONE;
+    worker->cleaner.mode = KV_CLEAN_NONE;
     worker->move_credit_bytes = move_credit_max(worker);
     worker->freq_max = kv->policy->freq_max;
     worker->access_saturated = kv_access_saturated(worker);
@@ -482,7 +482,7 @@ static uint32_t claim_part_dead(struct kv_worker *worker)
 static uint32_t claim_random(struct kv_worker *worker)
 {
     struct kv_segments *segments = &worker->kv->segments;
-    for (unsigned i = 0; i < DRAWS_MAX; i++) {
+    for (unsigned i = 0; i < RANDOM_TRIES_MAX; i++) {
         uint32_t index = u_prng_below(&worker->prng, kv_segments_count(segments));
         if (kv_segment_claim_if(segments, index, KV_SEGMENT_LIVE_MASK))
             return index;
@@ -520,7 +520,7 @@ static uint32_t claim_to_compact(struct kv_worker *worker)
 }
 
 /*
- * Starts a walk that frees memory. False if there is no segment for it. Segments with expired items
+ * Starts a scan that frees memory. False if there is no segment for it. Segments with expired items
  * come first; but in a new second many segments may have lost only a part of their items, so an
  * urgent worker prefers segments that become empty.
  */
@@ -529,10 +529,10 @@ static bool victim_begin(struct kv_worker *worker)
     const struct kv *kv = worker->kv;
     if (!worker->urgent && kv_sweep_begin(worker, EXPIRE_LOOK_MAX))
         return true;
-    enum kv_walk_mode mode = KV_WALK_COMPACT;
+    enum kv_clean_mode mode = KV_CLEAN_COMPACT;
     uint32_t segment = kv->config.evict ? claim_part_dead(worker) : claim_to_compact(worker);
     if (segment == KV_SEGMENT_NONE && kv->config.evict) {
-        mode = KV_WALK_EVICT;
+        mode = KV_CLEAN_EVICT;
         if (kv->policy->random_victim)
             segment = claim_random(worker);
         if (segment == KV_SEGMENT_NONE)
@@ -540,7 +540,7 @@ static bool victim_begin(struct kv_worker *worker)
     }
     if (segment == KV_SEGMENT_NONE)
         return worker->urgent && kv_sweep_begin(worker, EXPIRE_LOOK_MAX);
-    walk_start(worker, segment, mode);
+    clean_start(worker, segment, mode);
     return true;
 }
 
@@ -558,9 +558,9 @@ static bool is_much_retired(const struct kv *kv)
 /* Empties one segment. False if there is no victim. */
 static bool empty_one(struct kv_worker *worker)
 {
-    if (worker->walk.mode == KV_WALK_NONE && !victim_begin(worker))
+    if (worker->cleaner.mode == KV_CLEAN_NONE && !victim_begin(worker))
         return false;
-    kv_walk_step(worker, UINT32_MAX);
+    kv_clean_step(worker, UINT32_MAX);
     return true;
 }
 
@@ -573,13 +573,13 @@ static bool empty_flushed(struct kv_worker *worker)
     static const struct kv_victim_search oldest = {
         .pool = KV_POOL_MAIN, .look_max = LOOK_MAX, .choose_max = 1};
     struct kv *kv = worker->kv;
-    if (kv->config.evict || worker->walk.mode != KV_WALK_NONE || kv_flushes_behind(kv) == 0)
+    if (kv->config.evict || worker->cleaner.mode != KV_CLEAN_NONE || kv_flushes_behind(kv) == 0)
         return false;
     uint32_t segment = kv_segment_claim_victim(&kv->segments, &oldest);
     if (segment == KV_SEGMENT_NONE)
         return false;
-    walk_start(worker, segment, KV_WALK_COMPACT);
-    kv_walk_step(worker, UINT32_MAX);
+    clean_start(worker, segment, KV_CLEAN_COMPACT);
+    kv_clean_step(worker, UINT32_MAX);
     return true;
 }
 
@@ -607,19 +607,19 @@ static void nap(unsigned *waits)
 }
 
 /*
- * Waits for retired segments to become free, for at most `turns` polls, of at most WAITS_MAX per
+ * Waits for retired segments to become free, at most `polls` times, of at most WAITS_MAX per
  * store (*waits). True if the free list should be checked again, also because another worker has
  * reclaimed. The announcements are read before reclaiming, so that one that changes in between is
  * not missed. A worker without views since its last kv_release_views() announces a quiescent state,
  * so that two waiting workers do not block each other.
  */
-static bool wait_for_retired(struct kv_worker *worker, unsigned turns, unsigned *waits)
+static bool wait_for_retired(struct kv_worker *worker, unsigned polls, unsigned *waits)
 {
     const struct kv *kv = worker->kv;
     const struct kv_segments *segments = &kv->segments;
     const unsigned waits_max = kv->config.evict ? WAITS_MAX : WAITS_AWAKE;
-    while (turns-- > 0) {
-        if (worker->view_turn != worker->turn)
+    while (polls-- > 0) {
+        if (worker->viewed_version != worker->view_version)
             kv_epoch_announce(&kv->epoch, worker->member);
         uint64_t clock = kv_u64_load_acquire(&kv->epoch.clock);
         uint64_t oldest = kv_epoch_oldest(&kv->epoch, worker->member);
@@ -713,10 +713,10 @@ static uint32_t free_soon(const struct kv *kv)
 void kv_evict_step(struct kv_worker *worker, unsigned records)
 {
     const struct kv *kv = worker->kv;
-    if (worker->walk.mode == KV_WALK_NONE &&
+    if (worker->cleaner.mode == KV_CLEAN_NONE &&
         (kv_evict_is_ahead(kv) || !kv->config.evict || !victim_begin(worker)))
         return;
-    kv_walk_step(worker, records);
+    kv_clean_step(worker, records);
 }
 
 bool kv_evict_is_ahead(const struct kv *kv)

@@ -241,7 +241,7 @@ static void move_some(struct kv_worker *worker)
     struct kv_bucket *heads = &index->buckets[chains];
     uint64_t position = shape >> KV_SHAPE_MOVED_SHIFT << KV_SHAPE_POSITION_SHIFT;
     uint64_t first = position >> (63 - power);
-    uint64_t start = first + worker->move_turn++ % MOVE_SPREAD * MOVE_CHAINS;
+    uint64_t start = first + worker->move_count++ % MOVE_SPREAD * MOVE_CHAINS;
     if (start >= chains)
         start = first;
     uint64_t count = u_min64(MOVE_CHAINS, chains - start);
@@ -553,7 +553,7 @@ void kv_grow_step(struct kv_worker *worker)
         (U_LIKELY(inserted < LOOK_EVERY_MIN) || inserted < look_every(index)))
         return;
     if (phase == KV_GROW_MOVE) {
-        for (unsigned turns = kv_steps_due(inserted, MOVE_CHAINS); turns > 0; turns--)
+        for (unsigned left = kv_steps_due(inserted, MOVE_CHAINS); left > 0; left--)
             move_some(worker);
         worker->inserted = 0;
     }

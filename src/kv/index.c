@@ -57,8 +57,8 @@ static kv_atomic_u64 *chain_slot(const struct kv_index *index, struct kv_bucket 
     return bucket ? &bucket->slot[number] : U_NULL;
 }
 
-uint64_t kv_slot_settle(const struct kv_index *index, struct kv_bucket *head, kv_atomic_u64 *slot,
-                        unsigned number, uint64_t word)
+uint64_t kv_slot_resolve(const struct kv_index *index, struct kv_bucket *head, kv_atomic_u64 *slot,
+                         unsigned number, uint64_t word)
 {
     while (word & KV_WORD_PEND) {
         uint64_t control = kv_u64_load_acquire(&head->control);
@@ -90,7 +90,7 @@ void kv_index_copy(const struct kv_index *index, uint64_t *position, struct kv_w
         for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++, slots++) {
             uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
             if (word & KV_WORD_LIVE)
-                word = kv_slot_settle(index, head, &bucket->slot[i], slots, word);
+                word = kv_slot_resolve(index, head, &bucket->slot[i], slots, word);
             if (word & KV_WORD_LIVE)
                 words->at[words->count++] = word;
         }
@@ -122,7 +122,7 @@ static enum swap slot_swap(const struct kv_index *index, struct kv_bucket *head,
         if (now & KV_WORD_FROZEN)
             return SWAP_FROZEN;
         if (now & KV_WORD_PEND) {
-            if (kv_slot_settle(index, head, slot, number, now) != word)
+            if (kv_slot_resolve(index, head, slot, number, now) != word)
                 return SWAP_GONE;
             now = kv_u64_load_acquire(slot);
         } else if (kv_u64_cas_acq_rel(slot, &now, by != 0 ? by : word_empty(head))) {

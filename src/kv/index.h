@@ -4,7 +4,7 @@
  * buckets. All changes are compare-and-swaps of single words; readers only load.
  *
  * The upper bits of a key's hash choose the chain, so chains are in the order of the hash, and a
- * walk remembers its position in that order. The low 16 bits are the tag in the slot: a reader
+ * scan remembers its position in that order. The low 16 bits are the tag in the slot: a reader
  * compares keys only if the tag matches.
  *
  *   slot      tag 16 | LIVE | PEND | FROZEN | VACANT | place 44   place: the item, in units of 4
@@ -90,7 +90,7 @@
 #define KV_WORD_FROZEN (UINT64_C(1) << 45)
 #define KV_WORD_VACANT (UINT64_C(1) << 44)
 #define KV_WORD_PLACE ((UINT64_C(1) << 44) - 1)
-#define KV_WORD_PLAIN_SHIFT 45
+#define KV_WORD_MATCH_SHIFT 45
 #define KV_PLACE_UNIT 4
 
 /* kv_bucket.control of the first bucket of a chain. */
@@ -183,21 +183,21 @@ static inline bool kv_word_has_tag(uint64_t word, uint64_t hash)
     return (word ^ hash << KV_WORD_TAG_SHIFT) >> KV_WORD_TAG_SHIFT == 0;
 }
 
-/* The upper bits of a plain word: tag and LIVE, without PEND and FROZEN. */
-static inline uint32_t kv_word_plain_bits(uint64_t hash)
+/* The upper bits of a word that matches a hash: tag and LIVE, without PEND and FROZEN. */
+static inline uint32_t kv_word_match_bits(uint64_t hash)
 {
-    return (uint32_t)(uint16_t)hash << (KV_WORD_TAG_SHIFT - KV_WORD_PLAIN_SHIFT) |
-           (uint32_t)(KV_WORD_LIVE >> KV_WORD_PLAIN_SHIFT);
+    return (uint32_t)(uint16_t)hash << (KV_WORD_TAG_SHIFT - KV_WORD_MATCH_SHIFT) |
+           (uint32_t)(KV_WORD_LIVE >> KV_WORD_MATCH_SHIFT);
 }
 
 /* Whether a word is committed, has the hash's tag, and is in a chain that may change. */
-static inline bool kv_word_is_plain(uint64_t word, uint64_t hash)
+static inline bool kv_word_matches(uint64_t word, uint64_t hash)
 {
-    return word >> KV_WORD_PLAIN_SHIFT == kv_word_plain_bits(hash);
+    return word >> KV_WORD_MATCH_SHIFT == kv_word_match_bits(hash);
 }
 
 /* Whether a word is committed. */
-static inline bool kv_word_is_settled(uint64_t word)
+static inline bool kv_word_is_committed(uint64_t word)
 {
     return (word & (KV_WORD_LIVE | KV_WORD_PEND)) == KV_WORD_LIVE;
 }
@@ -288,8 +288,8 @@ static inline struct kv_bucket *kv_bucket_next(const struct kv_index *index,
  * `word` was loaded from the slot, which is the chain's `number`. Clears PEND in the slot if the
  * insert is committed. The result may have another tag than `word`, as the slot may have changed.
  */
-uint64_t kv_slot_settle(const struct kv_index *index, struct kv_bucket *head, kv_atomic_u64 *slot,
-                        unsigned number, uint64_t word);
+uint64_t kv_slot_resolve(const struct kv_index *index, struct kv_bucket *head, kv_atomic_u64 *slot,
+                         unsigned number, uint64_t word);
 
 /* ---- finding ----------------------------------------------------------------------------- */
 
@@ -343,8 +343,8 @@ static inline bool kv_index_search(const struct kv_index *index, const struct kv
             uint64_t word = kv_u64_load_acquire(&bucket->slot[i]);
             if (U_LIKELY(!kv_word_has_tag(word, wanted.hash)))
                 continue;
-            if (U_UNLIKELY(!kv_word_is_settled(word))) {
-                word = kv_slot_settle(index, head, &bucket->slot[i], number + i, word);
+            if (U_UNLIKELY(!kv_word_is_committed(word))) {
+                word = kv_slot_resolve(index, head, &bucket->slot[i], number + i, word);
                 if (word == 0)
                     continue;
             }

@@ -58,12 +58,12 @@ void kv_record_discharge(struct kv_worker *worker, const struct kv_item *record)
 
 static void record_mark_seen(struct kv_worker *worker, const struct kv_item *record)
 {
-    worker->seen[segment_of(worker, record)] = worker->turn;
+    worker->seen[segment_of(worker, record)] = worker->view_version;
 }
 
 void kv_item_mark_seen(struct kv_worker *worker, const struct kv_item *item)
 {
-    worker->view_turn = worker->turn;
+    worker->viewed_version = worker->view_version;
     kv_item_each_record(worker, item, record_mark_seen);
 }
 

@@ -31,7 +31,7 @@
 enum kv_mark {
     KV_MARK_SEALED = 1 << 0, /* is being replaced: nothing changes in place any more */
     KV_MARK_STATE = KV_STALE | KV_WON | KV_KEY_BINARY,
-    KV_MARK_DEAD = 1 << 4,  /* unlinked from the index: walks skip it */
+    KV_MARK_DEAD = 1 << 4,  /* unlinked from the index: scans skip it */
     KV_MARK_FLAGS = 1 << 5, /* has client flags other than 0 */
     KV_MARK_LARGE = 1 << 6,
     KV_MARK_EXTENT = 1 << 7

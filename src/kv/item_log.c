@@ -14,7 +14,7 @@
 
 static struct kv_segment_reader reader_of(const struct kv_worker *worker)
 {
-    struct kv_segment_reader reader = {worker->member, worker->seen, worker->turn};
+    struct kv_segment_reader reader = {worker->member, worker->seen, worker->view_version};
     return reader;
 }
 
@@ -137,9 +137,9 @@ static void take_back(struct kv_worker *worker, uint32_t index, uint8_t *record,
         return;
     segment->used -= bytes;
     kv_poison(record, bytes);
-    struct kv_walk *walk = &worker->walk;
-    if (walk->mode != KV_WALK_NONE && walk->segment == index && walk->at > segment->used)
-        walk->at = segment->used;
+    struct kv_cleaner *cleaner = &worker->cleaner;
+    if (cleaner->mode != KV_CLEAN_NONE && cleaner->segment == index && cleaner->at > segment->used)
+        cleaner->at = segment->used;
 }
 
 void kv_log_drop(struct kv_worker *worker, void *record, uint32_t bytes)

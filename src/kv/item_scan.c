@@ -2,8 +2,8 @@
 /*
  * Walks over all items, a bounded part at a time, while other workers continue.
  *
- * A walk goes over the chains of the index, not over the memory: a key stays in its chain when its
- * item is moved or replaced, so a key that is present during the whole walk is visited exactly
+ * A scan visits the chains of the index, not the memory: a key stays in its chain when its
+ * item is moved or replaced, so a key that is present during the whole scan is visited exactly
  * once. A key that comes or goes meanwhile may be visited or not. The words of a chain are copied;
  * their items can be read until the worker is quiescent.
  */

@@ -219,7 +219,7 @@ struct kv_worker *kv_join(struct kv *kv)
         return NULL;
     }
     worker->kv = kv;
-    worker->turn++;
+    worker->view_version++;
     for (unsigned log = 0; log < KV_LOGS; log++)
         worker->log[log] = KV_SEGMENT_NONE;
     worker->evicted = NULL;
@@ -230,7 +230,7 @@ struct kv_worker *kv_join(struct kv *kv)
 
 void kv_leave(struct kv_worker *worker)
 {
-    kv_walk_end(worker);
+    kv_clean_end(worker);
     for (unsigned log = 0; log < KV_LOGS; log++)
         kv_log_close(worker, log);
     if (kv_u64_load_relaxed(&worker->member->announced) != KV_EPOCH_OFFLINE)
@@ -252,7 +252,7 @@ void kv_on_evicted(struct kv_worker *worker, kv_evicted *tell, void *ctx)
 
 void kv_quiesce(struct kv_worker *worker)
 {
-    worker->turn++;
+    worker->view_version++;
     kv_epoch_announce(&worker->kv->epoch, worker->member);
     kv_log_reclaim(worker, RECLAIM_PER_QUIESCE);
     if (U_UNLIKELY(kv_segments_differ(&worker->kv->segments)))
@@ -267,12 +267,12 @@ void kv_quiesce(struct kv_worker *worker)
 
 void kv_release_views(struct kv_worker *worker)
 {
-    worker->turn++;
+    worker->view_version++;
 }
 
 void kv_offline(struct kv_worker *worker)
 {
-    worker->turn++;
+    worker->view_version++;
     kv_epoch_offline(worker->member);
 }
 

@@ -310,14 +310,14 @@ uint64_t kv_replace_short(struct kv_worker *worker, const struct kv_key *key,
  */
 void kv_flush(struct kv_worker *worker);
 
-/* ---- walks over all items ---------------------------------------------------------------- */
+/* ---- scans of all items ------------------------------------------------------------------ */
 
-/* Position of a walk; zero is the beginning. Any worker may continue it. */
+/* Position of a scan; zero is the beginning. Any worker may continue it. */
 struct kv_cursor {
     uint64_t position;
 };
 
-/* Bounds of one step of a walk; it ends with the chain in which either is reached. */
+/* Bounds of one step of a scan; it ends with the chain in which either is reached. */
 struct kv_quantum {
     uint32_t chains;
     uint32_t items; /* exceeded by at most the items of one chain (63) */
@@ -327,14 +327,14 @@ struct kv_quantum {
 typedef void kv_visit(void *ctx, const struct kv_view *view);
 
 /*
- * Visits the next valid items; does not count as an access. False at the end of the walk. An item
- * that is present during the whole walk is visited exactly once.
+ * Visits the next valid items; does not count as an access. False at the end of the scan. An item
+ * that is present during the whole scan is visited exactly once.
  */
 bool kv_scan(struct kv_worker *worker, struct kv_cursor *cursor, const struct kv_quantum *quantum,
              kv_visit *visit, void *ctx);
 
 /*
- * The same walk, but removes expired and flushed items of the size classes whose bits are set in
+ * The same scan, but removes expired and flushed items of the size classes whose bits are set in
  * `classes`.
  */
 bool kv_crawl(struct kv_worker *worker, struct kv_cursor *cursor, const struct kv_quantum *quantum,

@@ -26,7 +26,7 @@ static inline bool hint_set(const struct kv_bucket *bucket, struct kv_key *key)
     uint64_t word = kv_u64_load_acquire(slot);
     key->hint.at = slot;
     key->hint.word = word;
-    return kv_word_is_plain(word, hash);
+    return kv_word_matches(word, hash);
 }
 
 static inline const struct kv_item *prefetch_hinted(const struct kv_index *index,

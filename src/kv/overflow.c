@@ -21,7 +21,7 @@
  *     increments the version in that bucket's control, so that 4 fails.
  *   2 An uncommitted claim may still be made in an unlinked bucket: its worker takes it back. The
  *     slots of a bucket that is appended later have the same numbers, so pend names a slot only if
- *     that is in the chain: kv_slot_settle() checks.
+ *     that is in the chain: kv_slot_resolve() checks.
  *   3 An unlinked bucket is reused after a grace period: until then a worker may read it, claim
  *     slots in it, or append another bucket to it, which is freed together with it.
  *   4 When a chain is frozen and moved, an empty bucket in it makes no difference.

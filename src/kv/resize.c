@@ -118,7 +118,7 @@ const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *lay
  */
 static uint64_t value_bytes_max(const struct kv *kv, uint64_t usable_segments)
 {
-    const uint64_t beside = 3; /* the last extent, the head's segment, one for the walk */
+    const uint64_t beside = 3; /* the last extent, the head's segment, one for the scan */
     uint64_t full = kv_segments_bytes(&kv->segments) - KV_LONG_HEADER_BYTES;
     if (usable_segments < beside)
         return 0;
@@ -258,7 +258,7 @@ void kv_resize_step(struct kv_worker *worker)
         continue;
 }
 
-uint64_t kv_settled_limit_bytes(const struct kv *kv)
+uint64_t kv_memory_used_max(const struct kv *kv)
 {
     uint64_t in_service = kv_u32_load_relaxed(&kv->segments.in_service);
     uint64_t least = kv_fixed_bytes(kv) + (in_service << kv->segments.shift);

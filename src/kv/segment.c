@@ -390,7 +390,7 @@ void kv_segment_unclaim_to(struct kv_segments *segments, uint32_t index, enum kv
 
 #define COST_UNSUITABLE UINT64_MAX
 
-/* Live bytes that a walk would move or evict, + 1; 0 if all has expired. */
+/* Live bytes that a scan would move or evict, + 1; 0 if all has expired. */
 static uint64_t victim_cost(const struct kv_segment *segment, const struct kv_victim_search *search)
 {
     if (kv_u32_load_relaxed(&segment->exptime_max) <= search->now_s)
@@ -476,7 +476,7 @@ uint32_t kv_segment_reclaim(struct kv_segments *segments, const struct kv_segmen
         uint32_t next = segment->next;
         if (segment->retired_at > others)
             break; /* the list is in the order of retirement */
-        if (segment->retired_at <= own || reader->seen[index] != reader->turn) {
+        if (segment->retired_at <= own || reader->seen[index] != reader->view_version) {
             list_remove(segments, &segments->retired, index);
             state_set(segment, KV_SEGMENT_PARKED);
             if (kv_u64_load_seq_cst(&segment->usage) == 0)

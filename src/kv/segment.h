@@ -72,7 +72,7 @@ struct kv_segment {
     uint32_t prev;
     kv_atomic_u8 state;
     kv_atomic_u8 pool; /* enum kv_pool; set while OPEN, later under the lock only */
-    uint8_t claimed;   /* a worker walks over it: no other claim, no retirement */
+    uint8_t claimed;   /* a worker scans it: no other claim, no retirement */
     uint8_t touched;   /* its pages are faulted in; under the lock */
 };
 
@@ -115,8 +115,8 @@ struct kv_segments {
 /* The views of the worker that reclaims. */
 struct kv_segment_reader {
     const struct kv_epoch_member *member;
-    const uint32_t *seen; /* by segment: turn of the last view into it */
-    uint32_t turn;
+    const uint32_t *seen; /* by segment: version of the last view into it */
+    uint32_t view_version;
 };
 
 void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_segment *array,
@@ -198,7 +198,7 @@ bool kv_segments_prefault_lags(struct kv_segments *segments);
 void kv_segment_seal(struct kv_segments *segments, uint32_t index);
 
 /*
- * Claims a segment for a walk. False if it is claimed already, or neither SEALED nor the caller's
+ * Claims a segment for a scan. False if it is claimed already, or neither SEALED nor the caller's
  * own open one.
  */
 bool kv_segment_claim(struct kv_segments *segments, uint32_t index);

@@ -3,8 +3,8 @@
  * The sweep for expired items. They are misses from the moment they expire; the sweep reclaims
  * their memory, a few steps per loop and worker. flush.c does the same for flushed items.
  *
- * Once per second the workers together check the bounds of expiry of each segment and walk over
- * those in which a good part of the items has probably expired. A walk recomputes the lower bound.
+ * Once per second the workers together check the bounds of expiry of each segment and scan
+ * those in which a good part of the items has probably expired. A scan recomputes the lower bound.
  */
 #include "kv/engine.h"
 
@@ -12,7 +12,7 @@
 #define MIXED_RANGE_S 60 /* assumed range of expiry if some items never expire */
 
 /* Whether a quarter of the items has expired, if their times are distributed evenly. */
-static bool is_worth_walking(const struct kv_segment *segment, uint32_t now_s)
+static bool is_worth_cleaning(const struct kv_segment *segment, uint32_t now_s)
 {
     uint32_t min = kv_u32_load_relaxed(&segment->exptime_min);
     uint32_t max = kv_u32_load_relaxed(&segment->exptime_max);
@@ -22,27 +22,28 @@ static bool is_worth_walking(const struct kv_segment *segment, uint32_t now_s)
     return max <= now_s || now_s - min >= range / 4;
 }
 
-static bool walk_begin_if_worth(struct kv_worker *worker, uint32_t index)
+static bool clean_if_worth(struct kv_worker *worker, uint32_t index)
 {
     struct kv_segment *segment = &worker->kv->segments.array[index];
-    if (!is_worth_walking(segment, worker->now_s) || !kv_walk_begin(worker, index, KV_WALK_EXPIRE))
+    if (!is_worth_cleaning(segment, worker->now_s) ||
+        !kv_clean_begin(worker, index, KV_CLEAN_EXPIRE))
         return false;
     kv_u32_store_relaxed(&segment->exptime_min, KV_EXPTIME_NEVER);
     return true;
 }
 
 /*
- * Sweeps the worker's own open segments, which other workers cannot walk over. Seals those without
+ * Sweeps the worker's own open segments, which other workers cannot scan. Seals those without
  * live items: the next item of their class may come much later.
  */
-static bool walk_own_logs(struct kv_worker *worker)
+static bool clean_own_logs(struct kv_worker *worker)
 {
     const struct kv_segment *array = worker->kv->segments.array;
     for (unsigned log = 0; log < KV_LOGS; log++) {
         uint32_t index = worker->log[log];
         if (index == KV_SEGMENT_NONE)
             continue;
-        if (walk_begin_if_worth(worker, index))
+        if (clean_if_worth(worker, index))
             return true;
         uint64_t usage = kv_u64_load_relaxed(&array[index].usage) + worker->pending_usage[log];
         if (array[index].used > 0 && usage == 0)
@@ -69,12 +70,12 @@ bool kv_sweep_begin(struct kv_worker *worker, uint32_t segments_max)
         if (index < kv_segments_count(&kv->segments))
             index = kv_u32_fetch_add_relaxed(&kv->sweep_next, 1);
         if (index >= kv_segments_count(&kv->segments)) {
-            if (walk_own_logs(worker))
+            if (clean_own_logs(worker))
                 return true;
             worker->sweep_s = worker->now_s;
             return false;
         }
-        if (is_sealed(&kv->segments.array[index]) && walk_begin_if_worth(worker, index))
+        if (is_sealed(&kv->segments.array[index]) && clean_if_worth(worker, index))
             return true;
     }
     return false;
@@ -82,6 +83,6 @@ bool kv_sweep_begin(struct kv_worker *worker, uint32_t segments_max)
 
 void kv_sweep_step(struct kv_worker *worker)
 {
-    if (worker->walk.mode == KV_WALK_NONE && worker->sweep_s != worker->now_s)
+    if (worker->cleaner.mode == KV_CLEAN_NONE && worker->sweep_s != worker->now_s)
         (void)kv_sweep_begin(worker, SEGMENTS_PER_STEP);
 }

@@ -22,11 +22,11 @@
 #define KV_TAG_VECTOR 1
 #endif
 
-/* The first slot with a plain word of the hash's tag, or null. */
+/* The first slot whose word matches the hash, or null. */
 static inline const kv_atomic_u64 *kv_tag_search_loop(const struct kv_bucket *bucket, uint64_t hash)
 {
     for (unsigned i = 0; i < KV_BUCKET_SLOTS; i++) {
-        if (kv_word_is_plain(kv_u64_load_relaxed(&bucket->slot[i]), hash))
+        if (kv_word_matches(kv_u64_load_relaxed(&bucket->slot[i]), hash))
             return &bucket->slot[i];
     }
     return U_NULL;
@@ -34,8 +34,8 @@ static inline const kv_atomic_u64 *kv_tag_search_loop(const struct kv_bucket *bu
 
 #ifdef KV_TAG_VECTOR
 
-/* The upper halves of four words. */
-static inline __m128i kv_tag_halves(const struct kv_bucket *bucket, unsigned first)
+/* The high 32 bits of four words. */
+static inline __m128i kv_tag_high_words(const struct kv_bucket *bucket, unsigned first)
 {
     const __m128i *words = (const __m128i *)(const void *)bucket;
     __m128 low = _mm_castsi128_ps(_mm_load_si128(words + first / 2));
@@ -47,10 +47,10 @@ static inline __m128i kv_tag_halves(const struct kv_bucket *bucket, unsigned fir
 static inline const kv_atomic_u64 *kv_tag_search_vector(const struct kv_bucket *bucket,
                                                         uint64_t hash)
 {
-    enum { HALF = 32, BITS_PER_WORD = 2, NOT_A_SLOT = (1 << BITS_PER_WORD) - 1 };
-    __m128i wanted = _mm_set1_epi32((int)kv_word_plain_bits(hash));
-    __m128i first = _mm_srli_epi32(kv_tag_halves(bucket, 0), KV_WORD_PLAIN_SHIFT - HALF);
-    __m128i second = _mm_srli_epi32(kv_tag_halves(bucket, 4), KV_WORD_PLAIN_SHIFT - HALF);
+    enum { HIGH_SHIFT = 32, BITS_PER_WORD = 2, NOT_A_SLOT = (1 << BITS_PER_WORD) - 1 };
+    __m128i wanted = _mm_set1_epi32((int)kv_word_match_bits(hash));
+    __m128i first = _mm_srli_epi32(kv_tag_high_words(bucket, 0), KV_WORD_MATCH_SHIFT - HIGH_SHIFT);
+    __m128i second = _mm_srli_epi32(kv_tag_high_words(bucket, 4), KV_WORD_MATCH_SHIFT - HIGH_SHIFT);
     __m128i fits = _mm_packs_epi32(_mm_cmpeq_epi32(first, wanted), _mm_cmpeq_epi32(second, wanted));
     unsigned mask = (unsigned)_mm_movemask_epi8(fits) & ~(unsigned)NOT_A_SLOT;
     if (U_UNLIKELY(mask == 0))

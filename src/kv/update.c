@@ -70,7 +70,7 @@ static void lookup(struct update *update, struct kv_view *view)
     update->old = U_NULL;
     update->validity = KV_MISS;
     update->flushes = kv_generation_number(kv_u64_load_acquire(&worker->kv->generation));
-    worker->view_turn = worker->turn; /* the slot is viewed even if it is empty */
+    worker->viewed_version = worker->view_version; /* the slot is viewed even if it is empty */
     if (!kv_index_find(&worker->kv->index, update->key, &update->found)) {
         update->found.item = U_NULL;
     } else {

@@ -14,11 +14,11 @@
 
 U_INLINE u_u64 mc_word_repeat(u_u8 byte)
 {
-    u_u32 half = byte * 0x01010101u;
-    return (u_u64)half << 32 | half;
+    u_u32 low = byte * 0x01010101u;
+    return (u_u64)low << 32 | low;
 }
 
-U_INLINE u_u32 mc_half_load(const u_u8 *p)
+U_INLINE u_u32 mc_load_u32(const u_u8 *p)
 {
     return (u_u32)p[0] | (u_u32)p[1] << 8 | (u_u32)p[2] << 16 | (u_u32)p[3] << 24;
 }
@@ -44,8 +44,8 @@ U_INLINE u_u64 mc_word_load_some(const u_u8 *p, u_u32 bytes)
     u_u64 first;
 
     if (bytes >= 4) {
-        u_u64 last = mc_half_load(p + bytes - 4);
-        return mc_half_load(p) | last << 8 * (bytes - 4);
+        u_u64 last = mc_load_u32(p + bytes - 4);
+        return mc_load_u32(p) | last << 8 * (bytes - 4);
     }
     if (bytes == 0)
         return 0;

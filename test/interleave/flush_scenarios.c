@@ -166,8 +166,8 @@ static void purge(void)
 static void relocate(void)
 {
     struct kv_worker *worker = keys_worker();
-    if (kv_walk_begin(worker, sealed, KV_WALK_COMPACT))
-        kv_walk_step(worker, 100);
+    if (kv_clean_begin(worker, sealed, KV_CLEAN_COMPACT))
+        kv_clean_step(worker, 100);
 }
 
 const struct il_scenario flush_scenarios[] = {

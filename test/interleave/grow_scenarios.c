@@ -131,7 +131,7 @@ static void scan(void)
     for (unsigned i = 0; i < words.count; i++)
         found += kv_item_has_key(kv_word_item(&table.kv->index, words.at[i]), &table.keys[KEY_A]);
     if (found != 1)
-        il_fail("a walk has met a key %u times that was there all the while", found);
+        il_fail("a scan has met a key %u times that was there all the while", found);
 }
 
 const struct il_scenario grow_scenarios[] = {
@@ -144,7 +144,7 @@ const struct il_scenario grow_scenarios[] = {
      keys_check_histories,
      keys_close},
     {"grow-scan",
-     "nor by a walk, nor met twice",
+     "nor by a scan, nor met twice",
      2,
      growing_with_both,
      keys_begin,

@@ -96,8 +96,8 @@ void index_find_late(enum key key, kv_atomic_u64 *slot, unsigned number)
     struct history_op *op = keys_op_begin(key, HISTORY_GET);
     op->from = 0;
     uint64_t word = kv_u64_load_acquire(slot);
-    if (!kv_word_is_settled(word))
-        word = kv_slot_settle(index, kv_index_chain(index, hash), slot, number, word);
+    if (!kv_word_is_committed(word))
+        word = kv_slot_resolve(index, kv_index_chain(index, hash), slot, number, word);
     bool is_there = word != 0 && kv_word_has_tag(word, hash);
     found(op, is_there ? kv_word_item(index, word) : NULL);
 }

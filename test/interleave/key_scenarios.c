@@ -150,11 +150,11 @@ static void set_a_seal(void)
 static void relocate(void)
 {
     struct kv_worker *worker = keys_worker();
-    if (!kv_walk_begin(worker, sealed, KV_WALK_COMPACT))
+    if (!kv_clean_begin(worker, sealed, KV_CLEAN_COMPACT))
         return;
-    kv_walk_step(worker, 100);
-    if (worker->walk.mode != KV_WALK_NONE)
-        il_fail("the walk did not end");
+    kv_clean_step(worker, 100);
+    if (worker->cleaner.mode != KV_CLEAN_NONE)
+        il_fail("the scan did not end");
 }
 
 const struct il_scenario key_scenarios[] = {

@@ -377,22 +377,22 @@ static void op_quiesce(struct model *model)
         kv_quiesce(model->workers[i]);
 }
 
-/* ---- walks, the limit, and what must not show --------------------------------------------- */
+/* ---- scans, the limit, and what must not show -------------------------------------------- */
 
-struct walk {
+struct model_scan {
     struct model *model;
-    bool shown[KEYS];
+    bool visited[KEYS];
 };
 
 static void visit(void *ctx, const struct kv_view *view)
 {
-    struct walk *walk = (struct walk *)ctx;
+    struct model_scan *scan = (struct model_scan *)ctx;
     char name[24];
     snprintf(name, sizeof(name), "%.*s", (int)view->key_len, (const char *)view->key);
     unsigned key = (unsigned)strtoul(name + strlen("key-"), NULL, 10);
-    EXPECT(walk->model, key < KEYS && !walk->shown[key]);
-    walk->shown[key] = true;
-    compare(walk->model, key, view);
+    EXPECT(scan->model, key < KEYS && !scan->visited[key]);
+    scan->visited[key] = true;
+    compare(scan->model, key, view);
 }
 
 static struct kv_quantum random_part(struct model *model)
@@ -403,15 +403,15 @@ static struct kv_quantum random_part(struct model *model)
 /* Whatever is there is shown once; where nothing may be missing that is all the map has. */
 static void op_scan(struct model *model, struct kv_worker *worker)
 {
-    static struct walk walk;
-    memset(&walk, 0, sizeof(walk));
-    walk.model = model;
+    static struct model_scan scan;
+    memset(&scan, 0, sizeof(scan));
+    scan.model = model;
     struct kv_quantum part = random_part(model);
     struct kv_cursor cursor = {0};
-    while (kv_scan(worker, &cursor, &part, visit, &walk))
+    while (kv_scan(worker, &cursor, &part, visit, &scan))
         continue;
     for (unsigned i = 0; i < KEYS; i++)
-        EXPECT(model, walk.shown[i] || !entry_of(model, i)->present || !model->mode->exact);
+        EXPECT(model, scan.visited[i] || !entry_of(model, i)->present || !model->mode->exact);
 }
 
 /* Crawls: only the number of items changes. */

@@ -172,7 +172,7 @@ static void note_standing(void *ctx, const struct kv_view *view)
     seen[number]++;
 }
 
-/* Each walk meets each of them exactly once. */
+/* Each scan meets each of them exactly once. */
 static void walk_standing(struct thread *thread)
 {
     static uint8_t seen[STANDING];

@@ -397,7 +397,7 @@ static void visit(void *ctx, const struct kv_view *view)
     ++*shown;
 }
 
-static void walk(struct soak *soak, struct kv_worker *worker, bool crawl, uint64_t *shown)
+static void scan_all(struct soak *soak, struct kv_worker *worker, bool crawl, uint64_t *shown)
 {
     static const struct kv_quantum part = {.chains = 500, .items = 200};
     struct kv_cursor cursor = {0};
@@ -489,7 +489,7 @@ static void administer(struct soak *soak)
         }
         kv_u32_fetch_add_relaxed(&soak->now_s, 1);
         kv_tick(worker, kv_u32_load_relaxed(&soak->now_s));
-        walk(soak, worker, round % 3 == 2, &shown);
+        scan_all(soak, worker, round % 3 == 2, &shown);
         if (round % 8 == 7)
             limit_move(soak, worker, &prng);
         if (round % 256 == 255) {

@@ -251,7 +251,7 @@ static void churn_step(struct thread *thread)
         rig_delete(thread->worker, &key);
 }
 
-/* A walk visits whole items with the right key. */
+/* A scan visits whole items with the right key. */
 static void churn_visit(void *ctx, const struct kv_view *view)
 {
     unsigned *shown = (unsigned *)ctx;

@@ -98,7 +98,7 @@ static void test_slab_reassign_disabled(void **state)
     struct cache_config config = default_config();
     struct rig rig;
 
-    config.settings.shown.slab_reassign = false;
+    config.settings.compat.slab_reassign = false;
     rig_open(&rig, &config);
     rig_expect(&rig, "slabs reassign 1 2\r\n", "CLIENT_ERROR slab reassignment disabled\r\n");
     rig_close(&rig);

@@ -147,7 +147,7 @@ struct cache_config rig_config(void)
                 .threads = 2,
                 .evict = true,
                 .listen_backlog = 1024,
-                .shown =
+                .compat =
                     {
                         .slab_reassign = true,
                         .lru_crawler = true,

@@ -52,8 +52,8 @@ static void test_other_factor_and_minimum(void **state)
     struct kv_sizes sizes;
 
     cache_settings_defaults(&settings);
-    settings.shown.growth_factor = 2;
-    settings.shown.chunk_bytes = 100;
+    settings.compat.growth_factor = 2;
+    settings.compat.chunk_bytes = 100;
     sizes = classes_of(&settings);
     assert_int_equal(sizes.class_count, sizeof(expected) / sizeof(expected[0]));
     for (unsigned i = 0; i < sizes.class_count; i++)
@@ -66,12 +66,12 @@ static void test_hostile_factors_end(void **state)
     struct kv_sizes sizes;
 
     cache_settings_defaults(&settings);
-    settings.shown.growth_factor = 1.0000001;
+    settings.compat.growth_factor = 1.0000001;
     sizes = classes_of(&settings);
     assert_int_equal(sizes.class_count, CACHE_SLAB_CLASSES_MAX);
-    settings.shown.growth_factor = 1e30;
+    settings.compat.growth_factor = 1e30;
     assert_int_equal(classes_of(&settings).class_count, 1);
-    settings.shown.chunk_bytes = UINT32_MAX / 2;
+    settings.compat.chunk_bytes = UINT32_MAX / 2;
     assert_int_equal(classes_of(&settings).class_count, 1);
 }
 

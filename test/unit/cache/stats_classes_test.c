@@ -108,7 +108,7 @@ static void test_items_of_one_lru(void **state)
     struct cache_config config = rig_config();
     struct rig rig;
 
-    config.settings.shown.lru_maintainer = false;
+    config.settings.compat.lru_maintainer = false;
     rig_open(&rig, &config);
     rig_expect(&rig, "set a 0 0 1\r\nx\r\n", "STORED\r\n");
     rig_drain(&rig.out);

@@ -207,9 +207,9 @@ static void test_lines_that_are_left_out(void **state)
         unsigned lines = 0;
 
         config.settings.accept_waits = !cases[i].refusals;
-        config.settings.shown.slab_reassign = cases[i].reassign;
-        config.settings.shown.lru_crawler = cases[i].crawler;
-        config.settings.shown.lru_maintainer = cases[i].maintainer;
+        config.settings.compat.slab_reassign = cases[i].reassign;
+        config.settings.compat.lru_crawler = cases[i].crawler;
+        config.settings.compat.lru_maintainer = cases[i].maintainer;
         config.settings.idle_timeout_s = cases[i].idle_timeout_s;
         rig_open(&rig, &config);
         rig_feed(&rig, "stats\r\n");

@@ -184,7 +184,7 @@ static void test_switches(void **state)
     config.settings.dump_disabled = true;
     config.settings.idle_timeout_s = 17;
     config.settings.track_sizes = true;
-    config.settings.shown.drop_privileges = true;
+    config.settings.compat.drop_privileges = true;
     rig_open(&rig, &config);
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
         expect_line(&rig, lines[i]);

@@ -200,12 +200,12 @@ static void test_upload_across_flushes_replaces(void **unused)
     assert_int_equal(rig_stats(rig.kv).items, 2); /* key1 of upload() is not purged yet */
 }
 
-/* A walk in a wide table keeps moved items valid, and flushed items flushed. */
+/* A scan in a wide table keeps moved items valid, and flushed items flushed. */
 static void walk_all(void)
 {
     for (uint32_t i = 0; i < kv_segments_count(&rig.kv->segments); i++) {
-        if (kv_walk_begin(rig.worker, i, KV_WALK_COMPACT))
-            kv_walk_step(rig.worker, UINT32_MAX);
+        if (kv_clean_begin(rig.worker, i, KV_CLEAN_COMPACT))
+            kv_clean_step(rig.worker, UINT32_MAX);
         kv_release_views(rig.worker);
     }
 }

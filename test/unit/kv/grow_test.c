@@ -324,7 +324,7 @@ static void note(void *ctx, const struct kv_view *view)
     ((uint8_t *)ctx)[number]++;
 }
 
-/* Each item is shown exactly once, whatever the table does between two parts of the walk. */
+/* Each item is visited exactly once, whatever the table does between two parts of the scan. */
 static void test_scan_during_growth(void **unused)
 {
     static uint8_t seen[100000];

@@ -45,11 +45,11 @@ static void test_word_keeps_tag_and_place(void **unused)
     struct kv_item *item = rig_find(&rig.kv->index, &key, &word);
     assert_non_null(item);
     assert_ptr_equal(kv_word_item(&rig.kv->index, word), item);
-    assert_true(kv_word_is_settled(word));
+    assert_true(kv_word_is_committed(word));
     assert_true(kv_word_has_tag(word, key.hash));
     assert_false(kv_word_has_tag(word, key.hash ^ UINT64_C(1) << 15));
     assert_true(kv_index_has(&rig.kv->index, key.hash, word));
-    assert_false(kv_word_is_settled(0));
+    assert_false(kv_word_is_committed(0));
 }
 
 static void test_chain_grows_by_overflow_buckets(void **unused)
@@ -151,7 +151,7 @@ static void test_claim_without_commit_is_not_there(void **unused)
     /* Another worker inserts the same key, past the claim and the slot that pend names. */
     rig_set(rig.worker, &insert.key, 3, 1);
     assert_int_equal(kv_u64_load_relaxed(&insert.head->slot[2]), insert.word | KV_WORD_PEND);
-    assert_true(kv_word_is_settled(kv_u64_load_relaxed(&insert.head->slot[0])));
+    assert_true(kv_word_is_committed(kv_u64_load_relaxed(&insert.head->slot[0])));
     assert_int_equal(kv_u64_load_relaxed(&insert.head->control), control_committed(6, 0));
     kv_u64_store_release(&insert.head->slot[2], 0);
     kv_item_drop(rig.worker, insert.item);

@@ -105,7 +105,7 @@ static void test_quanta_are_bounded(void **unused)
     assert_in_range(calls, chains / 5 - 1, chains / 5 + 1);
 }
 
-/* Between the parts of a walk every key is replaced and eviction moves items. */
+/* Between the parts of a scan every key is replaced and eviction moves items. */
 static void test_changes_meanwhile(void **unused)
 {
     const struct kv_quantum part = {64, UINT32_MAX};

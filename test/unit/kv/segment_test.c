@@ -104,7 +104,7 @@ static void test_own_views_delay_the_reuse(void **unused)
     rig.seen[index] = 1;
     kv_segment_subtract(&rig.segments, index, 8);
     assert_int_equal(kv_segment_reclaim(&rig.segments, &rig.reader, COUNT), 0);
-    rig.reader.turn++;
+    rig.reader.view_version++;
     kv_epoch_announce(&rig.epoch, &rig.members[0]);
     assert_int_equal(kv_segment_reclaim(&rig.segments, &rig.reader, COUNT), 1);
     assert_int_equal(state(index), KV_SEGMENT_FREE);

@@ -105,7 +105,7 @@ static void test_touch_moves_the_time(void **unused)
     assert_int_equal(rig_stats(rig.kv).items, 0);
 }
 
-/* The log may take back the record that a walk through the open segment would come to next. */
+/* The log may take back the record that a scan of the open segment would read next. */
 static void test_walk_through_an_open_segment_survives_a_drop(void **unused)
 {
     struct kv_key key = rig_key(rig.kv, "dropped");

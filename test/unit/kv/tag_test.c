@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The search of a bucket for a tag: vectors and loop, compared with kv_word_is_plain(). */
+/* The search of a bucket for a tag: vectors and loop, compared with kv_word_matches(). */
 #include "base/prng.h"
 #include "kv_rig.h"
 
@@ -24,7 +24,7 @@ static uint64_t any_word(struct u_prng *prng)
     case 1:
     case 2:
     case 3:
-        return plain_word(random) ^ UINT64_C(1) << (KV_WORD_PLAIN_SHIFT + u_prng_below(prng, 19));
+        return plain_word(random) ^ UINT64_C(1) << (KV_WORD_MATCH_SHIFT + u_prng_below(prng, 19));
     case 4:
         return 0;
     default:
@@ -36,7 +36,7 @@ static void expect_first(const struct kv_bucket *bucket)
 {
     const kv_atomic_u64 *first = NULL;
     for (unsigned i = KV_BUCKET_SLOTS; i-- > 0;)
-        if (kv_word_is_plain(kv_u64_load_relaxed(&bucket->slot[i]), hash))
+        if (kv_word_matches(kv_u64_load_relaxed(&bucket->slot[i]), hash))
             first = &bucket->slot[i];
     assert_ptr_equal(kv_tag_search(bucket, hash), first);
     assert_ptr_equal(kv_tag_search_loop(bucket, hash), first);
@@ -44,10 +44,10 @@ static void expect_first(const struct kv_bucket *bucket)
 
 static void test_plain_is_tag_and_live_alone(void **unused)
 {
-    assert_true(kv_word_is_plain(plain_word(0), hash));
-    assert_true(kv_word_is_plain(plain_word(KV_WORD_PLACE), hash));
-    for (unsigned bit = KV_WORD_PLAIN_SHIFT; bit < 64; bit++)
-        assert_false(kv_word_is_plain(plain_word(1) ^ UINT64_C(1) << bit, hash));
+    assert_true(kv_word_matches(plain_word(0), hash));
+    assert_true(kv_word_matches(plain_word(KV_WORD_PLACE), hash));
+    for (unsigned bit = KV_WORD_MATCH_SHIFT; bit < 64; bit++)
+        assert_false(kv_word_matches(plain_word(1) ^ UINT64_C(1) << bit, hash));
 }
 
 static void test_each_slot_is_found(void **unused)

@@ -40,7 +40,7 @@ struct script {
     unsigned calls;
     bool had_old;
     struct kv_view old;
-    struct kv_change shown;
+    struct kv_change initial;
     void (*meanwhile)(void); /* what another worker does before the first decision is carried out */
 };
 
@@ -50,7 +50,7 @@ static enum kv_verdict decide_script(void *ctx, const struct kv_view *old, struc
     script->had_old = old != NULL;
     if (old)
         script->old = *old;
-    script->shown = *change;
+    script->initial = *change;
     change->exptime = script->change.exptime;
     change->state = script->change.state;
     if (script->calls++ == 0 && script->meanwhile)
@@ -83,8 +83,8 @@ static void test_verdicts_without_an_old_item(void **unused)
         assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_KEEP);
         assert_int_equal(script.calls, 1);
         assert_false(script.had_old);
-        assert_int_equal(script.shown.exptime, 0);
-        assert_int_equal(script.shown.state, 0);
+        assert_int_equal(script.initial.exptime, 0);
+        assert_int_equal(script.initial.state, 0);
     }
     assert_int_equal(rig_stats(rig.kv).items, 0);
 }
@@ -104,7 +104,7 @@ static void test_replace(void **unused)
     change = (struct kv_change){.item = make(2)};
     kv_update(rig.worker, &rig.key, decide_script, &script, &change);
     assert_true(script.had_old);
-    assert_int_equal(script.shown.state, KV_STALE | KV_KEY_BINARY); /* starts as the old one's */
+    assert_int_equal(script.initial.state, KV_STALE | KV_KEY_BINARY); /* starts as the old one's */
     assert_int_equal(peek().state, KV_FETCHED);
     assert_true(rig_is_filled(peek().item, 30, 2));
     assert_int_equal(rig_stats(rig.kv).items, 1);
@@ -127,8 +127,8 @@ static void test_touch_changes_in_place(void **unused)
     assert_int_equal(view.last_access, 10);
     script.change.state = KV_WON | KV_FETCHED;
     kv_update(rig.worker, &rig.key, decide_script, &script, &change);
-    assert_int_equal(script.shown.exptime, 15);
-    assert_int_equal(script.shown.state, KV_WON);
+    assert_int_equal(script.initial.exptime, 15);
+    assert_int_equal(script.initial.state, KV_WON);
     assert_int_equal(peek().state, KV_WON | KV_FETCHED);
     assert_int_equal(peek().last_access, 12);
     kv_tick(rig.worker, 15);

@@ -154,9 +154,9 @@ static void test_further_options(void **state)
     assert_string_equal(o.settings.unix_path, "/tmp/u.sock");
     assert_int_equal(o.settings.unix_access, 0770);
     assert_int_equal(o.settings.requests_per_event, 7);
-    assert_int_equal(o.settings.shown.chunk_bytes, 100);
-    assert_true(o.settings.shown.growth_factor == 1.08);
-    assert_int_equal(o.settings.shown.napi_ids, 2);
+    assert_int_equal(o.settings.compat.chunk_bytes, 100);
+    assert_true(o.settings.compat.growth_factor == 1.08);
+    assert_int_equal(o.settings.compat.napi_ids, 2);
     assert_int_equal(o.settings.binding, CACHE_BINDING_BINARY);
     must_run("-Y /etc/passwd", &o);
     assert_string_equal(o.settings.auth_file, "/etc/passwd");
@@ -183,25 +183,25 @@ static void test_extended(void **state)
     must_run("-o idle_timeout=7,no_maxconns_fast,track_sizes -o hashpower=20", &o);
     assert_int_equal(o.settings.idle_timeout_s, 7);
     assert_true(o.settings.accept_waits && o.settings.track_sizes);
-    assert_int_equal(o.settings.shown.hashpower_init, 20);
+    assert_int_equal(o.settings.compat.hashpower_init, 20);
     must_run("-o no_maxconns_fast,,maxconns_fast,relaxed_privileges,modern", &o);
     assert_false(o.settings.accept_waits);
     must_run("-o no_modern", &o);
     assert_true(o.settings.accept_waits);
-    assert_false(o.settings.shown.slab_reassign || o.settings.shown.lru_crawler);
-    assert_string_equal(o.settings.shown.hash_algorithm, "jenkins");
-    assert_int_equal(o.settings.shown.slab_chunk_bytes_max, 1 << 20);
+    assert_false(o.settings.compat.slab_reassign || o.settings.compat.lru_crawler);
+    assert_string_equal(o.settings.compat.hash_algorithm, "jenkins");
+    assert_int_equal(o.settings.compat.slab_chunk_bytes_max, 1 << 20);
     must_run("-o slab_chunk_max=16384,no_modern", &o);
-    assert_int_equal(o.settings.shown.slab_chunk_bytes_max, 16384);
+    assert_int_equal(o.settings.compat.slab_chunk_bytes_max, 16384);
     must_run("-o slab_automove=2,slab_automove_ratio=0.5,watcher_logbuf_size=1,hash_algorithm=xxh3",
              &o);
-    assert_int_equal(o.settings.shown.slab_automove, 2);
-    assert_true(o.settings.shown.slab_automove_ratio == 0.5);
-    assert_int_equal(o.settings.shown.watcher_logbuf_bytes, 1024);
-    assert_string_equal(o.settings.shown.hash_algorithm, "xxh3");
+    assert_int_equal(o.settings.compat.slab_automove, 2);
+    assert_true(o.settings.compat.slab_automove_ratio == 0.5);
+    assert_int_equal(o.settings.compat.watcher_logbuf_bytes, 1024);
+    assert_string_equal(o.settings.compat.hash_algorithm, "xxh3");
     must_run("-o temporary_ttl=30,read_buf_mem_limit=2,slab_sizes=100-200-300", &o);
-    assert_true(o.settings.shown.temp_lru);
-    assert_int_equal(o.settings.shown.temporary_ttl_s, 30);
+    assert_true(o.settings.compat.temp_lru);
+    assert_int_equal(o.settings.compat.temporary_ttl_s, 30);
     assert_int_equal(o.settings.read_buf_mem_limit_bytes, 2 << 20);
 }
 
@@ -222,11 +222,11 @@ static void test_privileges(void **state)
     struct options o;
 
     must_run("-m 64", &o);
-    assert_false(o.keep_privileges || o.settings.shown.drop_privileges);
+    assert_false(o.keep_privileges || o.settings.compat.drop_privileges);
     must_run("-o no_drop_privileges,drop_privileges", &o);
-    assert_true(!o.keep_privileges && o.settings.shown.drop_privileges);
+    assert_true(!o.keep_privileges && o.settings.compat.drop_privileges);
     must_run("-o drop_privileges,no_drop_privileges", &o);
-    assert_true(o.keep_privileges && !o.settings.shown.drop_privileges);
+    assert_true(o.keep_privileges && !o.settings.compat.drop_privileges);
 }
 
 static void test_help_and_version(void **state)
