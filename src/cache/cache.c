@@ -194,6 +194,7 @@ void cache_leave(struct cache_worker *worker)
 {
     struct cache *cache = worker->cache;
 
+    U_ASSERT(worker->resumable_count == 0 && u_list_is_empty(&worker->uploads));
     cache_crawl_leave(worker);
     cache_watch_leave(worker);
     pthread_mutex_lock(&cache->lock);

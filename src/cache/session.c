@@ -140,6 +140,7 @@ void cache_session_close(struct cache_session *session)
 {
     struct cache_worker *worker = session->worker;
 
+    U_ASSERT(session->open);
     session_drop(session);
     if (session->counted) {
         cache_log_connection(session, true);

@@ -444,6 +444,7 @@ void cache_session_resume(struct cache_session *session, struct cache_sink *sink
     enum cache_phase phase = cache_session_phase(session);
     int result;
 
+    U_ASSERT(session->open);
     if (U_UNLIKELY(phase == CACHE_PHASE_CLOSING)) {
         cache_session_set_resumable(session, false);
         return;

@@ -44,6 +44,7 @@ int cache_task_start(struct cache_session *session, struct cache_task *task,
 {
     int result;
 
+    U_ASSERT(cache_session_phase(session) == CACHE_PHASE_LINE);
     session->u.task = task;
     cache_session_set_phase(session, CACHE_PHASE_TASK);
     return cache_task_step(session, sink, &result) ? result : 0;

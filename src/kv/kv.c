@@ -230,6 +230,7 @@ struct kv_worker *kv_join(struct kv *kv)
 
 void kv_leave(struct kv_worker *worker)
 {
+    U_ASSERT(kv_u32_load_relaxed(&worker->joined) == 1);
     kv_clean_end(worker);
     for (unsigned log = 0; log < KV_LOGS; log++)
         kv_log_close(worker, log);

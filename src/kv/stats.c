@@ -61,6 +61,7 @@ static uint32_t evicted_idle_s(const struct kv *kv, unsigned class)
 
 void kv_class_stats(const struct kv *kv, unsigned class, struct kv_class_stats *stats)
 {
+    U_ASSERT(class < class_count(kv));
     stats->items = gauge(kv_class_counter_sum(kv, class, KV_CLASS_ITEMS));
     stats->bytes = gauge(kv_class_counter_sum(kv, class, KV_CLASS_SIZES));
     stats->items_total = kv_class_counter_sum(kv, class, KV_CLASS_PUBLISHED);
@@ -79,6 +80,7 @@ void kv_class_stats(const struct kv *kv, unsigned class, struct kv_class_stats *
 uint64_t kv_bucket_items(const struct kv *kv, uint32_t bucket)
 {
     uint64_t sum = 0;
+    U_ASSERT(bucket < kv->config.sizes.bucket_count);
     for (unsigned i = 0; i < kv->config.worker_max; i++)
         if (kv->workers[i].buckets)
             sum += kv_u64_load_relaxed(&kv->workers[i].buckets[bucket]);
