@@ -17,23 +17,22 @@
 #define META_ARGS_SEEN (MC_TOKENS_MAX - 1)
 #define META_ARGS_MAX 19
 
-/* The number of each flag's bit + 1, by letter from A to x; 0: no flag. */
-static const u_u8 bit_numbers[] = {
-    0,  0,  3,  4,  5,  7,  0,  0,  /* A-H */
-    9,  10, 0,  24, 13, 14, 15, 25, /* I-P */
-    0,  17, 0,  20, 0,  0,  0,  0,  /* Q-X */
-    0,  0,  0,  0,  0,  0,  0,  0,  /* Y-` */
-    0,  1,  2,  0,  0,  6,  0,  8,  /* a-h */
-    0,  0,  11, 12, 0,  0,  0,  0,  /* i-p */
-    16, 0,  18, 19, 21, 22, 0,  23  /* q-x */
+/* The MC_META_ bits by letter, from A to x; 0: no flag. */
+static const u_u32 flag_bits[] = {
+    0,      0,       0x4,     0x8,      0x10,     0x40,     0,      0,         /* A-H */
+    0x100,  0x200,   0,       0x800000, 0x1000,   0x2000,   0x4000, 0x1000000, /* I-P */
+    0,      0x10000, 0,       0x80000,  0,        0,        0,      0,         /* Q-X */
+    0,      0,       0,       0,        0,        0,        0,      0,         /* Y-` */
+    0,      0x1,     0x2,     0,        0,        0x20,     0,      0x80,      /* a-h */
+    0,      0,       0x400,   0x800,    0,        0,        0,      0,         /* i-p */
+    0x8000, 0,       0x20000, 0x40000,  0x100000, 0x200000, 0,      0x400000   /* q-x */
 };
 
 u_u32 mc_meta_flag_bit(u_u8 letter)
 {
-    unsigned long i = (unsigned long)letter - 'A';
-    u_u32 number = i < U_ARRAY_LEN(bit_numbers) ? bit_numbers[i] : 0;
+    u_u32 i = (u_u32)letter - 'A';
 
-    return number > 0 ? (u_u32)1 << (number - 1) : 0;
+    return i < U_ARRAY_LEN(flag_bits) ? flag_bits[i] : 0;
 }
 
 static void meta_clear(struct mc_meta *meta)
