@@ -38,7 +38,8 @@ static void session_tick(struct net_stack_worker *worker)
 
 static uint32_t session_sleep_us_max(const struct net_stack_worker *worker)
 {
-    return worker->blocked_checks > 0 ? 0 : cache_sleep_us_max(worker->conns.cache_worker);
+    return u_min32(net_stack_blocked_sleep_us_max(worker),
+                   cache_sleep_us_max(worker->conns.cache_worker));
 }
 
 static bool session_sleep_begin(struct net_stack_worker *worker)

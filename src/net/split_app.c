@@ -370,6 +370,7 @@ void net_split_flush(struct net_stack_worker *worker)
     if (split->congested && net_ring_has_room(split->commands, 2 * NET_SPLIT_ROOM_REPLIES)) {
         split->congested = false;
         worker->active = true; /* connections that stopped for it can send again */
+        worker->blocked_checks = worker->blocked_count;
     }
     worker->active = worker->active || !u_list_is_empty(&split->ready);
     worker->tx_stalled = split->congested || split->end_due || !u_list_is_empty(&split->pending);

@@ -26,6 +26,9 @@
 /* Blocked connections checked per turn. */
 #define UNBLOCK_BATCH 32
 
+/* With two threads, how often all of them are checked if no event comes. */
+#define UNBLOCK_CHECK_US 1000
+
 /* What a peer may send after its session has ended before the connection is reset. */
 #define DISCARD_BYTES_MAX (1024 * 1024)
 
@@ -271,7 +274,7 @@ static void conn_apply_state(struct net_stack_worker *worker, struct net_stack_c
     switch (cache_session_state(conn->conn.session)) {
     case CACHE_SESSION_BLOCKED:
         conn_set_blocked(worker, conn, true);
-        worker->blocked_checks = worker->blocked_count; /* see net_stack_resume_blocked() */
+        worker->blocked_checks = worker->blocked_count; /* see resume_blocked() */
         break;
     case CACHE_SESSION_CLOSING:
         net_stack_conn_finish(worker, conn);
@@ -662,11 +665,24 @@ static inline __attribute__((always_inline)) unsigned handle_all(struct net_stac
     return total;
 }
 
-/* Work that is due without an event. Any frame may have made room for a blocked session. */
+uint32_t net_stack_blocked_sleep_us_max(const struct net_stack_worker *worker)
+{
+    if (worker->blocked_checks > 0)
+        return 0;
+    return worker->split && worker->blocked_count > 0 ? UNBLOCK_CHECK_US : UINT32_MAX;
+}
+
+/*
+ * Work that is due without an event. Any frame may have made room for a blocked session. With two
+ * threads no event reports the room that the stack's thread makes in the pool and in the ring.
+ */
 static U_NOINLINE void handle_due(struct net_stack_worker *worker, bool active)
 {
-    if (active)
+    if (active ||
+        (worker->split && worker->now_us - worker->blocked_checked_us >= UNBLOCK_CHECK_US)) {
         worker->blocked_checks = worker->blocked_count;
+        worker->blocked_checked_us = worker->now_us;
+    }
     if (worker->blocked_checks > 0)
         resume_blocked(worker);
     net_conns_flush_pending(&worker->conns);

@@ -217,7 +217,8 @@ struct net_stack_worker {
     bool accept_waits;         /* settings.accept_waits */
     uint64_t waiting_since_us; /* when the first of waiting_conns came */
     uint32_t blocked_count;
-    uint32_t blocked_checks; /* of blocked connections still due after the last frames */
+    uint32_t blocked_checks;     /* of blocked connections still due after the last frames */
+    uint64_t blocked_checked_us; /* when checks of all of them were last made due */
     struct us_event events[NET_STACK_EVENT_BATCH];
     uint32_t pass; /* over events, counted from 1 */
 };
@@ -302,6 +303,9 @@ extern const struct net_app_ops net_session_app_ops;
 
 /* net_app_ops.handle_events. */
 unsigned net_stack_handle_events(struct net_stack_worker *worker);
+
+/* How long the thread may sleep for blocked sessions, which it checks without an event. */
+uint32_t net_stack_blocked_sleep_us_max(const struct net_stack_worker *worker);
 
 /* Ends the session, sends the queue, then closes. */
 void net_stack_conn_finish(struct net_stack_worker *worker, struct net_stack_conn *conn);
