@@ -154,15 +154,17 @@ int value_endpoint(const char *text, char host[VALUE_HOST_MAX], char port[VALUE_
     return 0;
 }
 
-int value_threading(const char *text, enum net_threading *threading)
+const char *value_threading_choice(unsigned index, const char **help)
 {
-    unsigned i;
+    static const char *const helps[NET_THREADINGS] = {
+        [NET_THREADING_UNIFIED] = "one thread (default)",
+        [NET_THREADING_SPLIT] = "a thread for the stack and one for the sessions, each on\n"
+                                "its own core",
+        [NET_THREADING_MERGE] = "two threads on one core",
+    };
 
-    for (i = 0; i < NET_THREADINGS; i++) {
-        if (strcmp(text, net_threading_name((enum net_threading)i)) == 0) {
-            *threading = (enum net_threading)i;
-            return 0;
-        }
-    }
-    return -1;
+    if (index >= NET_THREADINGS)
+        return NULL;
+    *help = helps[index];
+    return net_threading_name((enum net_threading)index);
 }

@@ -40,7 +40,7 @@ int value_mac(const char *text, uint8_t mac[6]);
  */
 int value_endpoint(const char *text, char host[VALUE_HOST_MAX], char port[VALUE_PORT_MAX]);
 
-/* Parses "unified", "split" or "merge". */
-int value_threading(const char *text, enum net_threading *threading);
+/* The words of --threading with their help, by enum net_threading: a cmdline_choice. */
+const char *value_threading_choice(unsigned index, const char **help);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "common/value.h"
 #include "options_table.h"
 
 static int set_cores(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
@@ -34,21 +35,6 @@ static const char *idle_choice(unsigned index, const char **help)
     return words[index][0];
 }
 
-static const char *threading_choice(unsigned index, const char **help)
-{
-    static const char *const helps[NET_THREADINGS] = {
-        [NET_THREADING_UNIFIED] = "one thread (default)",
-        [NET_THREADING_SPLIT] = "a thread for the stack and one for the sessions, each on\n"
-                                "its own core",
-        [NET_THREADING_MERGE] = "two threads on one core",
-    };
-
-    if (index >= NET_THREADINGS)
-        return NULL;
-    *help = helps[index];
-    return net_threading_name((enum net_threading)index);
-}
-
 /* Rows name only the fields that they use. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
@@ -63,7 +49,7 @@ static const struct cmdline_option rows[] = {
     {0, "idle", "MODE", NULL, "what a thread of the own TCP/IP stack does without work:",
      CMDLINE_CHOICE, AT(idle), .choice = idle_choice, .given = AT(idle_given)},
     {0, "threading", "MODEL", NULL, "threads per worker of the own TCP/IP stack:", CMDLINE_CHOICE,
-     AT(threading), .choice = threading_choice},
+     AT(threading), .choice = value_threading_choice},
     {0, "udp-reply", "SIZE", NULL, "longest reply to one UDP datagram, 1k to 1088k (default: 64k)",
      CMDLINE_SIZE, AT(udp_reply_bytes), 1024, NET_UDP_REPLY_BYTES_MAX},
     {0, "udp-rate", "SIZE", NULL,

@@ -13,6 +13,8 @@
 #define MODE_AT MAGIC_BYTES
 #define TOTAL_AT 8
 
+const char *const exchange_mode_names[MODE_COUNT] = {"ping", "send", "receive"};
+
 /* The pattern twice, so that a slice with any start is contiguous. */
 static uint8_t *text;
 
@@ -58,7 +60,7 @@ static void open_client(struct exchange *c)
 
     memcpy(c->header, MAGIC, MAGIC_BYTES);
     c->mode = run->mode;
-    c->header[MODE_AT] = (uint8_t)run->mode;
+    c->header[MODE_AT] = (uint8_t)exchange_mode_names[run->mode][0];
     for (i = 0; i < 8; i++)
         c->header[TOTAL_AT + i] = (uint8_t)(run->count >> (56 - 8 * i));
     if (c->mode == MODE_PING)
@@ -102,10 +104,11 @@ static int read_header(struct exchange *c)
 
     for (i = 0; i < 8; i++)
         total = total << 8 | c->header[TOTAL_AT + i];
-    c->mode = (enum mode)c->header[MODE_AT];
-    if (memcmp(c->header, MAGIC, MAGIC_BYTES) != 0 ||
-        (c->mode != MODE_PING && c->mode != MODE_SEND && c->mode != MODE_RECEIVE))
+    for (i = 0; i < MODE_COUNT && exchange_mode_names[i][0] != c->header[MODE_AT]; i++)
+        continue;
+    if (memcmp(c->header, MAGIC, MAGIC_BYTES) != 0 || i == MODE_COUNT)
         return -1;
+    c->mode = (enum mode)i;
     if (c->mode == MODE_RECEIVE)
         c->due = total > 0 ? total : UINT64_MAX;
     return 0;

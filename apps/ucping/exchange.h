@@ -15,7 +15,10 @@
 
 #include "load/histogram.h"
 
-enum mode { MODE_PING = 'p', MODE_SEND = 's', MODE_RECEIVE = 'r' };
+enum mode { MODE_PING = 0, MODE_SEND, MODE_RECEIVE, MODE_COUNT };
+
+/* Their names; the first letter stands for the mode in the header. */
+extern const char *const exchange_mode_names[MODE_COUNT];
 
 #define EXCHANGE_HEADER_BYTES 16
 

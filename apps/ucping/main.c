@@ -43,10 +43,7 @@ static void print_text(const struct settings *s, const struct ping_run *run, dou
 static void print_run(const struct settings *s, const struct ping_run *run, double seconds)
 {
     printf("\"mode\": \"%s\", \"connections\": %u, \"seconds\": %.6f, ",
-           run->mode == MODE_PING   ? "ping"
-           : run->mode == MODE_SEND ? "send"
-                                    : "receive",
-           s->connections, seconds);
+           exchange_mode_names[run->mode], s->connections, seconds);
     printf("\"bytes\": %u, \"rounds\": %llu, \"rounds_per_second\": %.1f, ", s->bytes,
            (unsigned long long)run->rounds, (double)run->rounds / seconds);
     printf("\"moved_bytes\": %llu, \"gbit_per_second\": %.4f, ", (unsigned long long)run->moved,

@@ -36,136 +36,27 @@ void ucping_print_listening(const struct settings *s)
     fprintf(stderr, "ucping: listening on %s (%s)\n", s->peer, link_backend_name(&s->link));
 }
 
-static int set_listen(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
+static const char *mode_choice(unsigned index, const char **help)
 {
-    struct settings *s = (struct settings *)settings;
-
-    s->listen = true;
-    return 0;
+    *help = NULL;
+    return index < MODE_COUNT ? exchange_mode_names[index] : NULL;
 }
 
-static int set_mode(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
+static const char *switch_choice(unsigned index, const char **help)
 {
-    struct settings *s = (struct settings *)settings;
+    static const char *const words[] = {[SWITCH_ON] = "on", [SWITCH_OFF] = "off"};
 
-    if (strcmp(arg, "ping") == 0)
-        s->mode = MODE_PING;
-    else if (strcmp(arg, "send") == 0)
-        s->mode = MODE_SEND;
-    else if (strcmp(arg, "receive") == 0)
-        s->mode = MODE_RECEIVE;
-    else
-        return ucping_fail(s, "--mode: \"%s\" is not one of ping, send, receive", arg);
-    return 0;
-}
-
-static int set_bytes(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
-{
-    struct settings *s = (struct settings *)settings;
-    uint64_t v;
-
-    if (value_number(arg, 1, EXCHANGE_PING_MAX, &v) < 0)
-        return ucping_fail(s, "--bytes: \"%s\" is not a number from 1 to %d", arg,
-                           EXCHANGE_PING_MAX);
-    s->bytes = (uint32_t)v;
-    return 0;
+    *help = NULL;
+    return index < U_ARRAY_LEN(words) ? words[index] : NULL;
 }
 
 static int set_count(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
 {
-    struct settings *s = (struct settings *)settings;
+    struct settings *s = settings;
 
     if (value_size(arg, 1, UINT64_MAX / 2, &s->count) == 0)
         return 0;
-    return ucping_fail(s, "--count: \"%s\" is not a number", arg);
-}
-
-static int set_time(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
-{
-    struct settings *s = (struct settings *)settings;
-
-    if (value_ratio(arg, &s->seconds) == 0 && s->seconds > 0 && s->seconds < 1e6)
-        return 0;
-    return ucping_fail(s, "--time: \"%s\" is not a number of seconds", arg);
-}
-
-static int set_connections(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
-{
-    struct settings *s = (struct settings *)settings;
-    uint64_t v;
-
-    if (value_number(arg, 1, UCPING_CONNECTIONS_MAX, &v) < 0)
-        return ucping_fail(s, "--connections: \"%s\" is not a number from 1 to %d", arg,
-                           UCPING_CONNECTIONS_MAX);
-    s->connections = (unsigned)v;
-    return 0;
-}
-
-/* "on" or "off". */
-static int read_switch(struct settings *s, const char *name, const char *arg, bool *off)
-{
-    *off = strcmp(arg, "off") == 0;
-    if (*off || strcmp(arg, "on") == 0)
-        return 0;
-    return ucping_fail(s, "--%s: \"%s\" is neither on nor off", name, arg);
-}
-
-/* What a device may do for us. Those without offloads have none to leave out. */
-static int switch_offload(struct settings *s, const char *name, const char *arg,
-                          enum nic_dpdk_without bit)
-{
-    bool off;
-
-    if (read_switch(s, name, arg, &off) < 0)
-        return -1;
-    s->without = off ? s->without | (unsigned)bit : s->without & ~(unsigned)bit;
-    return 0;
-}
-
-static int set_csum(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
-{
-    struct settings *s = (struct settings *)settings;
-
-    return switch_offload(s, "csum", arg, NIC_DPDK_WITHOUT_CSUM);
-}
-
-static int set_tso(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
-{
-    struct settings *s = (struct settings *)settings;
-
-    return switch_offload(s, "tso", arg, NIC_DPDK_WITHOUT_TSO);
-}
-
-static int set_zero_copy(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
-{
-    struct settings *s = (struct settings *)settings;
-
-    return read_switch(s, "zero-copy", arg, &s->copy);
-}
-
-static int set_threading(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
-{
-    struct settings *s = (struct settings *)settings;
-
-    if (value_threading(arg, &s->threading) == 0)
-        return 0;
-    return ucping_fail(s, "--threading: \"%s\" is not one of unified, split, merge", arg);
-}
-
-static int set_poll(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
-{
-    struct settings *s = (struct settings *)settings;
-
-    s->poll = true;
-    return 0;
-}
-
-static int set_json(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
-{
-    struct settings *s = (struct settings *)settings;
-
-    s->json = true;
-    return 0;
+    return cmdline_fail(error, "\"%s\" is not a number", arg);
 }
 
 /* ---- the table --------------------------------------------------------------------------- */
@@ -173,30 +64,38 @@ static int set_json(void *settings, const char *arg, char error[CMDLINE_ERROR_MA
 /* Rows name only the fields that they use. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
+#define AT(field) offsetof(struct settings, field)
+
 static const struct cmdline_option specs[] = {
-    {'l', "listen", NULL, set_listen, "be the server; PEER is the address to listen on"},
-    {'m', "mode", "MODE", set_mode,
-     "ping (default): round trips; send, receive: bulk in that\ndirection"},
-    {'b', "bytes", "N", set_bytes, "bytes of a ping (default: 16)"},
+    {'l', "listen", NULL, NULL, "be the server; PEER is the address to listen on", CMDLINE_ON,
+     AT(listen)},
+    {'m', "mode", "MODE", NULL,
+     "ping (default): round trips; send, receive: bulk in that\ndirection", CMDLINE_CHOICE,
+     AT(mode), .choice = mode_choice},
+    {'b', "bytes", "N", NULL, "bytes of a ping (default: 16)", CMDLINE_U32, AT(bytes), 1,
+     EXCHANGE_PING_MAX},
     {'n', "count", "N", set_count,
      "pings, or bytes of bulk (with k or m), of each connection\n(default: as --time says)"},
-    {'T', "time", "SECONDS", set_time, "duration (default: 3, unless --count is given)"},
-    {'c', "connections", "N", set_connections, "concurrent connections (default: 1)"},
-    {0, "csum", "on|off", set_csum,
-     "--io=dpdk: checksums by the device, if it can (on). Without\nthem there is no TSO"},
-    {0, "tso", "on|off", set_tso, "--io=dpdk: large segments, cut by the device, if it can (on)"},
-    {0, "zero-copy", "on|off", set_zero_copy,
+    {'T', "time", "SECONDS", NULL, "duration (default: 3, unless --count is given)", CMDLINE_RATIO,
+     AT(seconds), 0, 1000000, 1},
+    {'c', "connections", "N", NULL, "concurrent connections (default: 1)", CMDLINE_U32,
+     AT(connections), 1, UCPING_CONNECTIONS_MAX},
+    {0, "csum", "on|off", NULL,
+     "--io=dpdk: checksums by the device, if it can (on). Without\nthem there is no TSO",
+     CMDLINE_CHOICE, AT(csum), .choice = switch_choice},
+    {0, "tso", "on|off", NULL, "--io=dpdk: large segments, cut by the device, if it can (on)",
+     CMDLINE_CHOICE, AT(tso), .choice = switch_choice},
+    {0, "zero-copy", "on|off", NULL,
      "own stack: queue bulk by reference (on); the device gathers\nframes, if it can. Copied bulk "
-     "is "
-     "sent in small frames, also\nwith TSO"},
-    {0, "threading", "MODEL", set_threading,
-     "own stack: unified (default), stack and application in one\nthread; split, in two threads; "
-     "merge, in two threads on one\ncore"},
-    {0, "poll", NULL, set_poll, "busy-poll, never sleep"},
-    {0, "json", NULL, set_json,
+     "is\nsent in small frames, also with TSO",
+     CMDLINE_CHOICE, AT(zero_copy), .choice = switch_choice},
+    {0, "threading", "MODEL", NULL, "own stack: threads for the stack and the application:",
+     CMDLINE_CHOICE, AT(threading), .choice = value_threading_choice},
+    {0, "poll", NULL, NULL, "busy-poll, never sleep", CMDLINE_ON, AT(poll)},
+    {0, "json", NULL, NULL,
      "print the result as JSON, with the counters of the link and of\nthe rings between two "
-     "threads; "
-     "a server prints only these, when\nit ends"},
+     "threads;\na server prints only these, when it ends",
+     CMDLINE_ON, AT(json)},
     {'h', "help", NULL, NULL, "print this", CMDLINE_END, .min = CMDLINE_HELP},
     {0, "version", NULL, NULL, "print the version", CMDLINE_END, .min = CMDLINE_VERSION},
 };
@@ -254,7 +153,10 @@ static int check(struct settings *s, char **rest)
         return ucping_fail(s, "\"%s\" is one peer too many", rest[1]);
     if (link_resolve(&s->link, s->listen ? &server : &client, s->error) < 0)
         return -1;
-    s->link.without |= s->without;
+    if (s->csum == SWITCH_OFF)
+        s->link.without |= NIC_DPDK_WITHOUT_CSUM;
+    if (s->tso == SWITCH_OFF)
+        s->link.without |= NIC_DPDK_WITHOUT_TSO;
     if (s->threading != NET_THREADING_UNIFIED && !link_carries_frames(&s->link))
         return ucping_fail(s, "--threading is for the own TCP/IP stack; with kernel sockets the "
                               "kernel has it: add --io=tap");

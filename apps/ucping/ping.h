@@ -22,6 +22,9 @@ struct ring_counters {
     uint64_t wakes; /* of the consumer */
 };
 
+/* Of --csum and others. */
+enum ping_switch { SWITCH_ON = 0, SWITCH_OFF };
+
 struct settings {
     bool listen;
     enum mode mode;
@@ -30,11 +33,11 @@ struct settings {
     double seconds;
     unsigned connections;
     bool poll;                     /* never sleeps */
-    bool copy;                     /* own stack: bulk is copied instead of queued by reference */
+    enum ping_switch zero_copy;    /* own stack: bulk is queued by reference */
     enum net_threading threading;  /* own stack */
     struct ring_counters events;   /* from the stack to the application */
     struct ring_counters commands; /* back */
-    unsigned without;              /* enum nic_dpdk_without, of the switches */
+    enum ping_switch csum, tso;    /* --io=dpdk */
     bool json;
     char *link_counters; /* own stack: the members of a JSON object; owned */
     const char *peer;    /* HOST[:PORT]; of a server: [HOST:]PORT */

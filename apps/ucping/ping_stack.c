@@ -93,7 +93,8 @@ static uint32_t queue_piece(struct ping *p, struct ping_conn *conn, const uint8_
                             uint32_t len)
 {
     struct net_stack_worker *worker = p->worker;
-    bool by_reference = !p->s->copy && conn->exchange.mode != MODE_PING && len >= REFERENCE_BYTES;
+    bool by_reference =
+        p->s->zero_copy == SWITCH_ON && conn->exchange.mode != MODE_PING && len >= REFERENCE_BYTES;
     uint32_t limit = by_reference ? QUEUED_REFERENCES_MAX : QUEUED_COPIES_MAX;
 
     if (net_port_is_congested(worker))

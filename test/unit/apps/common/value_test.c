@@ -98,17 +98,11 @@ static void test_endpoints(void **state)
 
 static void test_threading(void **state)
 {
-    enum net_threading threading = NET_THREADING_MERGE;
+    const char *help = NULL;
 
-    assert_int_equal(value_threading("both", &threading), -1);
-    assert_int_equal(value_threading("", &threading), -1);
-    assert_int_equal(threading, NET_THREADING_MERGE);
-    assert_int_equal(value_threading("unified", &threading), 0);
-    assert_int_equal(threading, NET_THREADING_UNIFIED);
-    assert_int_equal(value_threading("split", &threading), 0);
-    assert_int_equal(threading, NET_THREADING_SPLIT);
-    assert_int_equal(value_threading("merge", &threading), 0);
-    assert_int_equal(threading, NET_THREADING_MERGE);
+    assert_string_equal(value_threading_choice(NET_THREADING_SPLIT, &help), "split");
+    assert_non_null(help);
+    assert_null(value_threading_choice(NET_THREADINGS, &help));
 }
 
 int main(void)
