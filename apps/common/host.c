@@ -165,7 +165,6 @@ static void send_resets(struct host *host, uint64_t now_us)
 
 void host_close(struct host *host, uint64_t now_us)
 {
-    host->has_room = NULL; /* no more events are delivered */
     send_resets(host, now_us);
     nic_release(host->nic, host->empty, host->empty_count);
     nic_release(host->nic, host->unsent, host->unsent_count);
@@ -175,51 +174,35 @@ void host_close(struct host *host, uint64_t now_us)
 
 /* ---- the turn ---------------------------------------------------------------------------- */
 
-/* Delivers events while there is room. Returns how many; sets host->full. */
+/* Delivers all pending events. Returns how many. */
 static unsigned take_events(struct host *host, host_event *on_event, void *ctx)
 {
-    bool (*const has_room)(void *ctx) = host->has_room;
     struct us_event event;
     unsigned n;
 
-    host->full = false;
-    for (n = 0; !has_room || has_room(ctx); n++) {
-        if (!us_next_event(host->stack, &event))
-            return n;
+    for (n = 0; us_next_event(host->stack, &event); n++)
         on_event(ctx, &event);
-    }
-    host->full = true;
     return n;
 }
 
 unsigned host_receive(struct host *host, uint64_t now_us, host_event *on_event, void *ctx)
 {
+    struct us_pkt *rx[NIC_BURST_MAX];
     uint64_t start = net_stack_cycles();
-    unsigned happened = 0;
+    unsigned count = nic_rx_burst(host->nic, rx, nic_burst(host->nic));
+    unsigned happened = count;
+    unsigned done = 0;
     unsigned step, events;
 
-    if (U_UNLIKELY(host->full))
-        happened = take_events(host, on_event, ctx);
-    if (host->rx_count == 0 && !host->full) {
-        host->rx_count = nic_rx_burst(host->nic, host->rx, nic_burst(host->nic));
-        host->rx_frames += host->rx_count;
-        happened += host->rx_count;
-    }
-    while (!host->full) {
-        step =
-            us_input(host->stack, host->rx + host->rx_done, host->rx_count - host->rx_done, now_us);
-        host->rx_done += step;
+    host->rx_frames += count;
+    do {
+        step = us_input(host->stack, rx + done, count - done, now_us);
+        done += step;
         events = take_events(host, on_event, ctx);
         happened += events;
-        if (host->rx_done == host->rx_count || (step == 0 && events == 0))
-            break;
-    }
-    if (!host->full) {
-        if (host->rx_count > 0)
-            nic_release(host->nic, host->rx, host->rx_count);
-        host->rx_count = 0;
-        host->rx_done = 0;
-    }
+    } while (done < count && step + events > 0);
+    if (count > 0)
+        nic_release(host->nic, rx, count);
     host->turn_start = start;
     host->turn_is_busy = happened > 0;
     return happened;

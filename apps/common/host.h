@@ -13,11 +13,6 @@ struct host {
     struct us_stack *stack;
     void *memory;
     unsigned long memory_bytes;
-    /* Whether on_event() can take another event; has the same ctx. Null: always. */
-    bool (*has_room)(void *ctx);
-    struct us_pkt *rx[NIC_BURST_MAX]; /* received; the stack has processed rx_done of them */
-    unsigned rx_count, rx_done;
-    bool full;                           /* events wait because has_room() returned false */
     struct us_pkt *empty[NIC_BURST_MAX]; /* allocated for the next us_output() */
     struct us_pkt *unsent[NIC_BURST_MAX];
     unsigned empty_count, unsent_count;
@@ -57,10 +52,7 @@ void host_close(struct host *host, uint64_t now_us);
 /* Receives each event, in order. */
 typedef void host_event(void *ctx, const struct us_event *event);
 
-/*
- * Processes one burst of frames and due timers. Returns the number of frames and events. While
- * host->has_room() returns false, events and frames wait, and no more frames are received.
- */
+/* Processes one burst of frames and due timers. Returns the number of frames and events. */
 unsigned host_receive(struct host *host, uint64_t now_us, host_event *on_event, void *ctx);
 
 /* Sends queued frames. Returns how many. */
