@@ -27,7 +27,7 @@ static const char text[] =
     "    --threads=1,2     speed: numbers of threads (1)\n"
     "    --batch=1,16      speed: requests that the engine prefetches together; 1: no prefetch\n"
     "                      (1,16)\n"
-    "    --tables=A,B      engine, mutexes, rculfhash, ck_ht (all in this build)\n"
+    "    --tables=A,B      engine, mutexes, rculfhash (all in this build)\n"
     "    --rounds=N        report medians of N rounds; a round measures each case once (5)\n"
     "    --seconds=S       duration of one measurement (0.2)\n"
     "    --latency         speed: also measure the latency of single operations\n"

@@ -65,7 +65,7 @@ struct table_ops {
     void (*run)(void *worker, const struct table_requests *requests, struct table_tally *tally);
 };
 
-extern const struct table_ops table_engine, table_mutex, table_rculf, table_ck;
+extern const struct table_ops table_engine, table_mutex, table_rculf;
 
 /* All tables, the engine first; ends with null. */
 extern const struct table_ops *const tables[];

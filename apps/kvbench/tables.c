@@ -10,14 +10,6 @@ const struct table_ops table_rculf = {
 };
 #endif
 
-#ifndef KVBENCH_CK
-const struct table_ops table_ck = {
-    .name = "ck_ht",
-    .about = "Concurrency Kit's table",
-    .absent = "built without Concurrency Kit (Debian: libck-dev)",
-};
-#endif
-
 struct kv_hash table_hash_secret;
 
 void table_hash_init(void)
@@ -27,5 +19,4 @@ void table_hash_init(void)
     kv_hash_init(&table_hash_secret, secret);
 }
 
-const struct table_ops *const tables[] = {&table_engine, &table_mutex, &table_rculf, &table_ck,
-                                          NULL};
+const struct table_ops *const tables[] = {&table_engine, &table_mutex, &table_rculf, NULL};
