@@ -16,7 +16,7 @@
 struct cache_watcher {
     struct cache_task task;
     struct cache *cache;
-    unsigned kinds; /* CACHE_NOTE_ bits */
+    unsigned kinds; /* CACHE_LOG_ bits */
     unsigned users; /* references: session and workers; under cache->lock */
     unsigned ring_count;
     struct cache_watch_ring rings[]; /* by worker */

@@ -17,7 +17,7 @@
 /* How often a watcher's worker looks for events of other workers. */
 #define CACHE_WATCH_POLL_US 2000
 
-/* Gives an event of these kinds (CACHE_NOTE_ bits) to who wants it; fills in its id and time. */
+/* Adds an event of this kind (CACHE_LOG_ bit) to the rings of its watchers; sets id and time. */
 void cache_watch_publish(struct cache_worker *worker, unsigned kind, struct cache_event *event);
 
 /* Renews the worker's references; returns the kinds that have watchers. */

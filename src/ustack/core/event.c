@@ -208,8 +208,8 @@ static int event_of_conn(struct us_stack *stack, struct us_conn *conn, struct us
 }
 
 /*
- * Whether all that a connection has to tell is one slice. One that is steady holds nothing back,
- * and has nothing in its receive queue.
+ * Whether the only pending event of a connection is one slice. On the fast path no data is held and
+ * the receive queue is empty.
  */
 U_INLINE int event_is_one_slice(const struct us_conn *conn)
 {
@@ -246,8 +246,8 @@ static void event_datagram(struct us_event_queue *events, struct us_event *event
     event->datagram = &from->info;
 }
 
-/* us_next_event() without what is most frequent. */
-static U_NOINLINE int event_seldom(struct us_stack *stack, struct us_event *event)
+/* us_next_event() for all kinds of events. */
+static U_NOINLINE int next_event_any(struct us_stack *stack, struct us_event *event)
 {
     struct us_event_queue *events = &stack->events;
 
@@ -288,5 +288,5 @@ int us_next_event(struct us_stack *stack, struct us_event *event)
             return 1;
         }
     }
-    return event_seldom(stack, event);
+    return next_event_any(stack, event);
 }

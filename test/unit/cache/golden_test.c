@@ -26,7 +26,7 @@ struct manner {
 struct exchange {
     struct golden_bytes request;
     struct golden_bytes reply;
-    size_t untold; /* bytes of the reply that may be anything */
+    size_t unchecked; /* bytes of the reply that may be anything */
 };
 
 struct run {
@@ -78,7 +78,7 @@ static void hold(struct run *run)
     rig_forget(&run->rig.out);
     offer(run);
     rig_drain(&run->rig.out);
-    if (run->rig.out.taken_len != now->reply.len + now->untold ||
+    if (run->rig.out.taken_len != now->reply.len + now->unchecked ||
         memcmp(run->rig.out.taken, now->reply.bytes, now->reply.len) != 0)
         fail_msg("%s, before line %d (slices of %zu, cut at %zu): got %.200s", run->file, run->line,
                  run->manner->slice_bytes, run->manner->cut_bytes, (char *)run->rig.out.taken);
@@ -90,7 +90,7 @@ static void take_request(struct run *run, char before, const char *items)
         hold(run);
         run->now.request.len = 0;
         run->now.reply.len = 0;
-        run->now.untold = 0;
+        run->now.unchecked = 0;
         run->pending = true;
     }
     assert_true(golden_items_read(items, &run->now.request));
@@ -101,7 +101,7 @@ static void take_line(struct run *run, char before, const char *line)
     if (line[0] == '>')
         take_request(run, before, line + 1);
     else if (line[0] == '<' && strncmp(line, "< *", 3) == 0)
-        run->now.untold = strtoul(line + 3, NULL, 10);
+        run->now.unchecked = strtoul(line + 3, NULL, 10);
     else if (line[0] == '<')
         assert_true(golden_items_read(line + 1, &run->now.reply));
 }

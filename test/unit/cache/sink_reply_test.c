@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing through a sink, whatever its rooms are like. */
+/* Writing through a sink, with rooms of all sizes. */
 #include "cache/sink_reply.h"
 
 #include "rig.h"

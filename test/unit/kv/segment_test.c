@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of segments: each arrow of the picture in segment.h, and the arrows that must not be. */
+/* States of segments: each transition of segment.h, and the transitions that must not happen. */
 #include "kv_rig.h"
 
 #include "kv/segment.h"
