@@ -37,9 +37,9 @@ TEST_LINES_GOOD, TEST_LINES_MAX = 1200, 1400
 # Pieces that have no C library: C89 and C++98, hosted or freestanding.
 PORTABLE = {"base", "ustack", "mcproto", "public"}
 
-# The arrows: a piece may include its own headers and those of the pieces named here. `public` are
+# Dependencies: a piece may include its own headers and those of the pieces named here. `public` are
 # the headers under include/, which see only each other's types (include/ubase).
-ARROWS = {
+DEPENDENCIES = {
     "public": set(),
     "base": set(),
     "ustack": {"base"},
@@ -161,8 +161,8 @@ def piece_of(path: str) -> str:
 def check_includes(source: Source) -> Iterator[Finding]:
     if not source.is_c or source.piece in MAY_INCLUDE_ANYTHING:
         return
-    if source.piece not in ARROWS:
-        yield Finding(source.path, 1, f"no arrows are defined for the piece '{source.piece}'")
+    if source.piece not in DEPENDENCIES:
+        yield Finding(source.path, 1, f"no dependencies are defined for the piece '{source.piece}'")
         return
     for line, name, is_system in ctext.includes(source.text):
         problem = include_problem(source, name, is_system)
@@ -189,8 +189,8 @@ def include_problem(source: Source, name: str, is_system: bool) -> str | None:
         return None
     if piece == "apps" and (source.root / "apps" / name).exists():
         return None
-    if folder not in ARROWS[piece]:
-        allowed = ", ".join(sorted(ARROWS[piece] | EVERYBODY_SEES))
+    if folder not in DEPENDENCIES[piece]:
+        allowed = ", ".join(sorted(DEPENDENCIES[piece] | EVERYBODY_SEES))
         return f'{piece} may not include "{name}" (allowed: {allowed})'
     is_public = name == f"{folder}/{folder}.h" or (source.root / "include" / name).exists()
     if folder in ("ustack", "mcproto") and not is_public:

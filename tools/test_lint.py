@@ -91,7 +91,7 @@ def test_include_along_an_arrow_is_fine(tmp_path, path, include):
 def test_include_against_the_arrows_is_found(tmp_path, path, include):
     found = messages(tmp_path, path, f"\n#  include {include}\n")
     assert len(found) == 1
-    assert found[0].startswith("3: ") or "no arrows" in found[0]
+    assert found[0].startswith("3: ") or "no dependencies" in found[0]
 
 
 def test_include_of_a_neighbour_file_is_fine(tmp_path):

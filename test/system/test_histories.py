@@ -79,7 +79,7 @@ def understand(op: Op, status: bytes, flags: list[bytes], value: bytes) -> None:
             op.seen_exptime = -(-int(flag[1:]) // TTL_STEP) * TTL_STEP
 
 
-def carry_out(connection, op: Op, key: bytes) -> None:
+def apply(connection, op: Op, key: bytes) -> None:
     op.begin = time.monotonic_ns()
     connection.send(request_of(op, key))
     words = connection.line().split()
@@ -123,7 +123,7 @@ class Client(threading.Thread):
             turn = number // OPS_PER_KEY
             key = f"key{turn * 2 + self.rng.randint(0, 1)}"
             op = random_op(self.rng, int(key[3:]), cas_seen)
-            carry_out(self.connection, op, key.encode())
+            apply(self.connection, op, key.encode())
             cas_seen = op.cas or cas_seen
             self.history.append((key, op))
 
