@@ -23,14 +23,6 @@
 
 /* ---- the connection of a frame ---- */
 
-/* Whether these are the addresses and ports in what the connection receives over IPv4. */
-U_INLINE int conn_has_tuple(const struct us_conn *conn, const u_u8 *tuple)
-{
-    const u_u8 *known = conn->head.ip + US_TCP_TUPLE_AT;
-
-    return u_equal(known, tuple, 8) && u_equal(known + 8, tuple + 8, US_TCP_TUPLE_BYTES - 8);
-}
-
 /*
  * The connection of a packet if it is IPv4 without options, otherwise any connection or null. The
  * template of a connection over IPv6 can match by chance; conn_expects_ethernet() tells.
@@ -45,7 +37,9 @@ U_INLINE struct us_conn *find4(const struct us_stack *stack, const u_u8 *l3)
     u_copy(&remote_ip, tuple, sizeof(remote_ip));
     u_copy(&ports, tuple + 8, sizeof(ports));
     conn = stack->conn_table[us_tcp_hash_words(stack, remote_ip, ports) & stack->conn_mask];
-    while (conn != U_NULL && U_UNLIKELY(!conn_has_tuple(conn, tuple)))
+    while (conn != U_NULL && U_UNLIKELY(!(u_equal(conn->head.ip + US_TCP_TUPLE_AT, tuple, 8) &&
+                                          u_equal(conn->head.ip + US_TCP_TUPLE_AT + 8, tuple + 8,
+                                                  US_TCP_TUPLE_BYTES - 8))))
         conn = conn->hash_next;
     return conn;
 }
@@ -56,20 +50,12 @@ static struct us_conn *find6(const struct us_stack *stack, const u_u8 *l3)
     const struct us_ip6_hdr *ip = (const struct us_ip6_hdr *)l3;
     const struct us_tcp_hdr *tcp = (const struct us_tcp_hdr *)(l3 + US_IP6_HDR_BYTES);
     struct us_tcp_key key;
-    struct us_conn *conn;
 
-    key.local_ip = 0; /* not hashed */
+    key.local_ip = us_local6_find(stack, &ip->dst);
     key.remote_ip = us_ip6_id(stack, &ip->src);
     key.local_port = u_get_be16(tcp->dst_port);
     key.remote_port = u_get_be16(tcp->src_port);
-    for (conn = *us_tcp_bucket(stack, &key); conn != U_NULL; conn = conn->hash_next) {
-        const struct us_ip6_hdr *head = (const struct us_ip6_hdr *)conn->head.ip;
-        if (conn->key.remote_ip == key.remote_ip && conn->key.remote_port == key.remote_port &&
-            conn->key.local_port == key.local_port && us_local_is_ip6(conn->key.local_ip) &&
-            us_ip6_equal(&head->dst, &ip->src) && us_ip6_equal(&head->src, &ip->dst))
-            break;
-    }
-    return conn;
+    return us_tcp_find(stack, &key, &ip->src);
 }
 
 /* ---- headers ---- */
@@ -115,9 +101,7 @@ U_ALWAYS_INLINE int conn_expects_ethernet(const struct us_stack *stack, const st
     if (U_UNLIKELY(hop->serial != conn->hop_serial))
         return 0;
     return (l2_bytes == US_ETH_HDR_BYTES && hop->has_l2_in &&
-            U_LIKELY(
-                u_equal(frame, hop->l2_in, 8) &&
-                u_equal(frame + US_ETH_HDR_BYTES - 8, hop->l2_in + US_ETH_HDR_BYTES - 8, 8))) ||
+            U_LIKELY(u_equal(frame, hop->l2_in, US_ETH_HDR_BYTES))) ||
            ethernet_is_plain(stack, conn, frame);
 }
 
@@ -175,22 +159,10 @@ struct received_segment {
 };
 
 /*
- * Whether the segment has payload, or acknowledges data in flight, or both. With the common headers
- * it has payload and acknowledges all that is in flight.
- */
-U_ALWAYS_INLINE int conn_expects_progress(const struct us_conn *conn,
-                                          const struct received_segment *seg, int is_common)
-{
-    if (is_common)
-        return seg->len != 0 && seg->ack == conn->snd_max;
-    return seg->ack - conn->snd_una <= conn->snd_max - conn->snd_una &&
-           (seg->len != 0 || seg->ack != conn->snd_una);
-}
-
-/*
  * The prediction: the header has the shape's length and no flags but ACK and perhaps PSH, the
- * peer's window has room for a segment, and the payload is next in order and within our window.
- * Sets seg->ack and seg->wnd.
+ * peer's window has room for a segment, the payload is next in order and within our window, and the
+ * segment has payload, or acknowledges data in flight, or both. With the common headers it has
+ * payload and acknowledges all that is in flight. Sets seg->ack and seg->wnd.
  */
 U_ALWAYS_INLINE int conn_expects_segment(const struct us_conn *conn, struct received_segment *seg,
                                          struct us_fast_shape shape)
@@ -204,71 +176,34 @@ U_ALWAYS_INLINE int conn_expects_segment(const struct us_conn *conn, struct rece
                (shape.tcp_bytes << 26 | (u_u32)US_TCP_ACK << 16) &&
            seg->wnd >= conn->cc.mss && u_get_be32(seg->tcp->seq) == conn->rcv_nxt &&
            seg->len <= conn->rcv_adv - conn->rcv_nxt &&
-           conn_expects_progress(conn, seg, shape.is_common);
-}
-
-/* ---- checksums ---- */
-
-/* The device has checked one of the checksums. */
-enum {
-    CSUM_FLAGS = US_PKT_IP_CSUM_GOOD | US_PKT_IP_CSUM_BAD | US_PKT_L4_CSUM_GOOD | US_PKT_L4_CSUM_BAD
-};
-
-U_INLINE u_u64 sum_word(u_u64 sum, const u_u8 *at)
-{
-    u_u64 word;
-
-    u_copy(&word, at, sizeof(word));
-    return u_cksum_raw_word(sum, word);
-}
-
-U_INLINE u_u64 sum_half(u_u64 sum, const u_u8 *at)
-{
-    u_u32 half;
-
-    u_copy(&half, at, sizeof(half));
-    return u_cksum_raw_word(sum, half);
-}
-
-/* Whether the checksum of an IPv4 header without options is valid. */
-U_INLINE int ip4_sum_is_valid(const u_u8 *l3)
-{
-    return u_cksum_raw_is_valid(sum_half(sum_word(sum_word(0, l3), l3 + 8), l3 + 16));
+           (shape.is_common ? seg->len != 0 && seg->ack == conn->snd_max
+                            : seg->ack - conn->snd_una <= conn->snd_max - conn->snd_una &&
+                                  (seg->len != 0 || seg->ack != conn->snd_una));
 }
 
 /*
  * Whether the checksum of a segment is valid. Addresses and ports are those of the connection's own
  * segments in reverse order, which makes no difference to a sum: the template has it.
  */
-U_ALWAYS_INLINE int tcp_sum_is_valid(const struct us_conn *conn, const u_u8 *l4, u_u32 tcp_bytes,
-                                     u_u32 len)
+U_ALWAYS_INLINE int tcp_sum_is_valid(const struct us_conn *conn, const u_u8 *l4, u_u32 l4_bytes)
 {
-    u_u64 sum = conn->head.ports_sum + (u_u64)u_be32_word(tcp_bytes + len);
+    u_u64 sum = conn->head.ports_sum + (u_u64)u_be32_word(l4_bytes);
 
-    if (tcp_bytes > US_TCP_HDR_BYTES)
-        sum = sum_word(sum_word(sum_word(sum_half(sum, l4 + 4), l4 + 8), l4 + 16), l4 + 24);
-    else
-        sum = sum_word(sum_word(sum, l4 + 4), l4 + 12);
-    return u_cksum_raw_is_valid(u_cksum_raw_short(sum, (u_u8 *)U_NULL, l4 + tcp_bytes, len));
+    return u_cksum_raw_is_valid(u_cksum_raw_short(sum, (u_u8 *)U_NULL, l4 + US_TCP_PORTS_BYTES,
+                                                  l4_bytes - US_TCP_PORTS_BYTES));
 }
 
-U_ALWAYS_INLINE int sums_are_valid(const struct us_conn *conn, const u_u8 *l3, u_u32 len,
-                                   struct us_fast_shape shape)
+/* Whether the checksums are valid, those that the device has checked included. */
+U_ALWAYS_INLINE int sums_are_valid(const struct us_conn *conn, u_u32 flags, const u_u8 *l3,
+                                   u_u32 l3_bytes, u_u32 l4_bytes)
 {
-    return (shape.l3_bytes != US_IP4_HDR_BYTES || ip4_sum_is_valid(l3)) &&
-           tcp_sum_is_valid(conn, l3 + shape.l3_bytes, shape.tcp_bytes, len);
-}
-
-/* The same where the device has checked one or both. */
-static U_NOINLINE int unchecked_sums_are_valid(const struct us_conn *conn, u_u32 flags,
-                                               const u_u8 *l3, u_u32 len,
-                                               struct us_fast_shape shape)
-{
+    if (U_LIKELY(!(flags & (US_PKT_IP_CSUM_GOOD | US_PKT_IP_CSUM_BAD | US_PKT_L4_CSUM_GOOD |
+                            US_PKT_L4_CSUM_BAD))))
+        flags = 0; /* one test instead of four below */
     return !(flags & (US_PKT_IP_CSUM_BAD | US_PKT_L4_CSUM_BAD)) &&
-           (shape.l3_bytes != US_IP4_HDR_BYTES || (flags & US_PKT_IP_CSUM_GOOD) ||
-            ip4_sum_is_valid(l3)) &&
-           ((flags & US_PKT_L4_CSUM_GOOD) ||
-            tcp_sum_is_valid(conn, l3 + shape.l3_bytes, shape.tcp_bytes, len));
+           (l3_bytes != US_IP4_HDR_BYTES || (flags & US_PKT_IP_CSUM_GOOD) ||
+            u_cksum_raw_is_valid(u_cksum_raw_add(0, l3, US_IP4_HDR_BYTES))) &&
+           ((flags & US_PKT_L4_CSUM_GOOD) || tcp_sum_is_valid(conn, l3 + l3_bytes, l4_bytes));
 }
 
 /* ---- what the segment changes ---- */
@@ -358,14 +293,11 @@ U_ALWAYS_INLINE int conn_take_frame(struct us_stack *stack, struct us_conn *conn
 
     seg.tcp = (const struct us_tcp_hdr *)(l3 + shape.l3_bytes);
     seg.len = ip_payload_bytes(l3, shape.l3_bytes) - shape.tcp_bytes;
-    if (U_UNLIKELY(pkt->next_seg != U_NULL || pkt->len < hdr_bytes ||
-                   seg.len > pkt->len - hdr_bytes ||
-                   !conn_expects_ethernet(stack, conn, pkt->data, shape.l2_bytes) ||
-                   !ip_is_plain(l3, shape.l3_bytes) || !conn_expects_segment(conn, &seg, shape)))
-        return 0;
-    if (U_LIKELY(!(pkt->flags & CSUM_FLAGS))
-            ? U_UNLIKELY(!sums_are_valid(conn, l3, seg.len, shape))
-            : !unchecked_sums_are_valid(conn, pkt->flags, l3, seg.len, shape))
+    if (U_UNLIKELY(
+            pkt->next_seg != U_NULL || pkt->len < hdr_bytes || seg.len > pkt->len - hdr_bytes ||
+            !conn_expects_ethernet(stack, conn, pkt->data, shape.l2_bytes) ||
+            !ip_is_plain(l3, shape.l3_bytes) || !conn_expects_segment(conn, &seg, shape) ||
+            !sums_are_valid(conn, pkt->flags, l3, shape.l3_bytes, shape.tcp_bytes + seg.len)))
         return 0;
     conn_take_segment(stack, conn, &seg, shape);
     return 1;

@@ -14,14 +14,6 @@
 #include "ustack/tcp/tcp_fast_state.h"
 #include "ustack/tcp/tcp_sendq.h"
 
-/* What the segment consists of besides the connection's template and numbers. */
-struct fast_segment {
-    const u_u8 *l2;
-    const u_u8 *payload;
-    u_u32 len;
-    u_u32 window; /* as in the header */
-};
-
 /* ---- the frame ---- */
 
 /* Stores a word of a header and adds it to the sum. */
@@ -56,11 +48,11 @@ U_INLINE void put_sum(struct u_be16 *field, u_u32 folded)
  * struct us_conn in reverse order, so that one load gets both where bytes have to be swapped.
  */
 U_INLINE u_u64 build_tcp(const struct us_stack *stack, const struct us_conn *conn, u_u8 *l4,
-                         u_u32 tcp_bytes, const struct fast_segment *segment)
+                         u_u32 tcp_bytes, u_u32 len, u_u32 window)
 {
     struct us_tcp_hdr *hdr = (struct us_tcp_hdr *)l4;
-    u_u32 word = tcp_bytes << 26 | (u_u32)(US_TCP_ACK | US_TCP_PSH) << 16 | segment->window;
-    u_u64 sum = (u_u64)conn->head.ports_sum + u_be32_word(tcp_bytes + segment->len);
+    u_u32 word = tcp_bytes << 26 | (u_u32)(US_TCP_ACK | US_TCP_PSH) << 16 | window;
+    u_u64 sum = (u_u64)conn->head.ports_sum + u_be32_word(tcp_bytes + len);
 
     hdr->urgent = u_be16(0);
     sum = put_word(l4 + 12, word, sum);
@@ -94,29 +86,29 @@ U_INLINE void build_ip(const struct us_conn *conn, struct us_pkt *pkt, u_u8 *l3,
  * overwrites what is too much.
  */
 U_ALWAYS_INLINE void conn_build(struct us_stack *stack, const struct us_conn *conn,
-                                struct us_pkt *pkt, const struct fast_segment *segment,
+                                struct us_pkt *pkt, u_u32 len, u_u32 window,
                                 struct us_fast_shape shape, u_u32 caps)
 {
     u_u8 *frame = pkt->data;
     u_u8 *l3 = frame + shape.l2_bytes;
     u_u8 *l4 = l3 + shape.l3_bytes;
     struct us_tcp_hdr *hdr = (struct us_tcp_hdr *)l4;
-    u_u32 len = segment->len;
+    const u_u8 *payload = conn->sendq.head->data;
     u_u32 l4_bytes = shape.tcp_bytes + len;
     u_u64 sum;
 
-    u_copy(frame, segment->l2, shape.l2_bytes == US_ETH_HDR_BYTES ? 16 : US_L2_HDR_MAX);
+    u_copy(frame, conn->neighbour->l2, shape.l2_bytes == US_ETH_HDR_BYTES ? 16 : US_L2_HDR_MAX);
     u_copy(l3, conn->head.ip, shape.l3_bytes + US_TCP_PORTS_BYTES);
-    sum = build_tcp(stack, conn, l4, shape.tcp_bytes, segment);
+    sum = build_tcp(stack, conn, l4, shape.tcp_bytes, len, window);
     pkt->next_seg = (struct us_pkt *)U_NULL;
     if (caps & US_CAP_TX_L4_CSUM) {
-        u_copy_short(l4 + shape.tcp_bytes, segment->payload, len);
+        u_copy_short(l4 + shape.tcp_bytes, payload, len);
         put_sum(&hdr->checksum, u_cksum16_add(conn->head.pseudo_sum, u_be16_word(l4_bytes)));
         pkt->flags = US_PKT_TX_L4_CSUM;
         pkt->csum_start = (u_u16)(shape.l2_bytes + shape.l3_bytes);
         pkt->csum_offset = 16;
     } else {
-        sum = u_cksum_raw_short(sum, l4 + shape.tcp_bytes, segment->payload, len);
+        sum = u_cksum_raw_short(sum, l4 + shape.tcp_bytes, payload, len);
         put_sum(&hdr->checksum, ~u_cksum_raw_fold(sum));
         pkt->flags = 0;
     }
@@ -130,78 +122,44 @@ U_ALWAYS_INLINE void conn_build(struct us_stack *stack, const struct us_conn *co
 
 /* ---- the connection ---- */
 
-/*
- * Whether frames can be sent to the connection's next hop without a change to its neighbour entry.
- * *reachable is the entry that was checked last: the connections of a burst mostly share it.
- */
-U_INLINE int conn_hop_is_reachable(const struct us_stack *stack, const struct us_conn *conn,
-                                   const struct us_neighbour **reachable)
-{
-    const struct us_neighbour *hop = conn->neighbour;
-
-    if (U_UNLIKELY(hop->serial != conn->hop_serial))
-        return 0;
-    if (U_UNLIKELY(hop != *reachable)) {
-        if (!us_neighbour_is_fresh(stack, hop))
-            return 0;
-        *reachable = hop;
-    }
-    return 1;
-}
-
-static U_NOINLINE u_u32 conn_moved_window(const struct us_stack *stack, const struct us_conn *conn)
-{
-    u_u32 edge;
-
-    return us_tcp_window(stack, conn, &edge);
-}
-
-/* The same, with less work where the right edge of the window stays. */
+/* The field of us_tcp_window(), with less work where the right edge of the window stays. */
 U_INLINE u_u32 conn_window(const struct us_stack *stack, const struct us_conn *conn)
 {
     u_u32 open = conn->rcv_adv - conn->rcv_nxt;
     u_u32 window = ((open - 1) >> conn->rcv_scale) + 1; /* beyond 0xffff if `open` is 0 */
+    u_u32 edge;
 
     if (U_LIKELY(stack->config.recv_window_bytes - conn->rcv_queued - open < conn->mss_sent &&
                  window <= 0xffff))
         return window;
-    return conn_moved_window(stack, conn);
+    return us_tcp_window(stack, conn, &edge);
 }
 
 /*
- * Whether all that the connection has to send is one segment and what rides on it, nothing is in
- * flight, and the congestion window need not be reduced after a pause (us_cc_idle()). Then fills in
- * *segment.
+ * Whether all `len` bytes that the connection has to send, and what rides on them, are one segment,
+ * nothing is in flight, and the congestion window need not be reduced after a pause (us_cc_idle()).
  */
 U_ALWAYS_INLINE int conn_has_single_segment(const struct us_stack *stack,
-                                            const struct us_conn *conn,
-                                            const struct us_neighbour **reachable,
-                                            struct fast_segment *segment)
+                                            const struct us_conn *conn, u_u32 len)
 {
-    const struct us_chunk *chunk = conn->sendq.head;
+    const struct us_neighbour *hop = conn->neighbour;
 
-    segment->len = conn->snd_end - conn->snd_una;
-    if (U_UNLIKELY(conn->snd_una != conn->snd_nxt || segment->len - 1 >= conn->cc.mss ||
-                   chunk->len != segment->len ||
-                   (conn->out_flags & ~(US_OUT_ACK | US_OUT_DELAYED_ACK)) ||
-                   conn->dup_acks_owed != 0 || !conn_hop_is_reachable(stack, conn, reachable) ||
-                   stack->now_us - conn->sent_us > conn->rtt.rto_us))
-        return 0;
-    segment->window = conn_window(stack, conn);
-    segment->l2 = conn->neighbour->l2;
-    segment->payload = chunk->data;
-    return 1;
+    return conn->snd_una == conn->snd_nxt && len - 1 < conn->cc.mss &&
+           conn->sendq.head->len == len &&
+           !(conn->out_flags & ~(US_OUT_ACK | US_OUT_DELAYED_ACK)) && conn->dup_acks_owed == 0 &&
+           hop->serial == conn->hop_serial && us_neighbour_is_fresh(stack, hop) &&
+           stack->now_us - conn->sent_us <= conn->rtt.rto_us;
 }
 
 /* What conn_record() does with such a segment. */
-U_INLINE void conn_record_single(const struct us_stack *stack, struct us_conn *conn,
-                                 const struct fast_segment *segment)
+U_INLINE void conn_record_single(const struct us_stack *stack, struct us_conn *conn, u_u32 len,
+                                 u_u32 window)
 {
-    u_u32 end = conn->snd_nxt + segment->len;
+    u_u32 end = conn->snd_nxt + len;
 
     conn->out_flags = 0;
     conn->last_ack = conn->rcv_nxt;
-    conn->rcv_adv = conn->rcv_nxt + (segment->window << conn->rcv_scale);
+    conn->rcv_adv = conn->rcv_nxt + (window << conn->rcv_scale);
     conn->sent_us = stack->now_us;
     conn->snd_max = end;
     conn->snd_nxt = end;
@@ -209,47 +167,39 @@ U_INLINE void conn_record_single(const struct us_stack *stack, struct us_conn *c
 
 /* ---- the instances ---- */
 
-/*
- * Sends the segment of a connection that is US_FAST_RXTX and has the common headers. `caps` are
- * those of the device, a constant 0 if it computes no checksums. Returns 0 if the connection needs
- * the general code.
- */
-U_ALWAYS_INLINE u_u32 conn_send_common(struct us_stack *stack, struct us_conn *conn,
-                                       struct us_pkt *pkt, const struct us_neighbour **reachable,
-                                       u_u32 caps)
+/* Sends the single segment. Returns its length, 0 if the connection needs general code. */
+U_ALWAYS_INLINE u_u32 conn_send(struct us_stack *stack, struct us_conn *conn, struct us_pkt *pkt,
+                                struct us_fast_shape shape, u_u32 caps)
 {
-    struct fast_segment segment;
+    u_u32 len = conn->snd_end - conn->snd_una;
+    u_u32 window;
 
-    if (U_UNLIKELY(!conn_has_single_segment(stack, conn, reachable, &segment)))
+    if (U_UNLIKELY(!conn_has_single_segment(stack, conn, len)))
         return 0;
-    conn_build(stack, conn, pkt, &segment, us_fast_shape_common(), caps);
-    conn_record_single(stack, conn, &segment);
-    return segment.len;
+    window = conn_window(stack, conn);
+    conn_build(stack, conn, pkt, len, window, shape, caps);
+    conn_record_single(stack, conn, len, window);
+    return len;
 }
 
 /* The same for any connection, which becomes US_FAST_RXTX if it may. */
 static U_NOINLINE u_u32 conn_send_any(struct us_stack *stack, struct us_conn *conn,
                                       struct us_pkt *pkt)
 {
-    const struct us_neighbour *reachable = (const struct us_neighbour *)U_NULL;
-    struct fast_segment segment;
+    u_u32 len;
 
     if (conn->fast_path != US_FAST_RXTX && !us_conn_may_be_rxtx(stack, conn))
         return 0;
-    if (!conn_has_single_segment(stack, conn, &reachable, &segment))
-        return 0;
-    conn_build(stack, conn, pkt, &segment, us_fast_shape_of(stack, conn), stack->config.caps);
-    conn_record_single(stack, conn, &segment);
-    if (conn->fast_path != US_FAST_RXTX)
+    len = conn_send(stack, conn, pkt, us_fast_shape_of(stack, conn), stack->config.caps);
+    if (len != 0 && conn->fast_path != US_FAST_RXTX)
         us_conn_enter_rxtx(stack, conn);
-    return segment.len;
+    return len;
 }
 
 /* us_tcp_fast_output() for a device with these capabilities. */
 U_ALWAYS_INLINE unsigned output_list(struct us_stack *stack, struct us_pkt **pkts, unsigned n,
                                      u_u32 caps)
 {
-    const struct us_neighbour *reachable = (const struct us_neighbour *)U_NULL;
     struct u_list *link = stack->out_list.next;
     u_u64 payload_bytes = 0;
     u_u64 bytes = 0;
@@ -260,7 +210,7 @@ U_ALWAYS_INLINE unsigned output_list(struct us_stack *stack, struct us_pkt **pkt
         u_u32 len;
 
         if (U_LIKELY(conn->is_common_rxtx))
-            len = conn_send_common(stack, conn, pkts[i], &reachable, caps);
+            len = conn_send(stack, conn, pkts[i], us_fast_shape_common(), caps);
         else
             len = conn_send_any(stack, conn, pkts[i]);
         if (U_UNLIKELY(len == 0))
