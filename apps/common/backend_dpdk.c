@@ -63,7 +63,6 @@ static bool is_implied(const struct link_options *link)
 static int resolve(struct link_options *link, const struct link_defaults *defaults,
                    char error[LINK_ERROR_MAX])
 {
-    (void)error;
     link_default_ip(link, defaults);
     return 0;
 }

@@ -66,7 +66,6 @@ static int resolve(struct link_options *link, const struct link_defaults *defaul
     static const uint8_t none[6];
     bool has_mac = memcmp(link->mac, none, sizeof(none)) != 0;
 
-    (void)defaults;
     if (!link->dev)
         return cmdline_fail(error, "--io=xdp needs --dev=INTERFACE; ip link lists the interfaces");
     if (link->ip_count > 0)

@@ -133,8 +133,6 @@ static void abort_all(struct host *host)
 
 static void ignore_event(void *ctx, const struct us_event *event)
 {
-    (void)ctx;
-    (void)event;
 }
 
 static void pause_ns(long ns)

@@ -8,8 +8,6 @@
 static inline enum kv_verdict always_replace(void *ctx, const struct kv_view *old,
                                              struct kv_change *change)
 {
-    (void)ctx;
-    (void)old;
     change->state = 0;
     return KV_REPLACE;
 }
@@ -17,8 +15,6 @@ static inline enum kv_verdict always_replace(void *ctx, const struct kv_view *ol
 static inline enum kv_verdict delete_if_found(void *ctx, const struct kv_view *old,
                                               struct kv_change *change)
 {
-    (void)ctx;
-    (void)change;
     return old ? KV_DELETE : KV_KEEP;
 }
 

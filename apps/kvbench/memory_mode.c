@@ -27,12 +27,10 @@ static double payload(const struct options *options)
            (double)options->workload.popularity.keys;
 }
 
-static bool store(const struct options *options, void *table, void *worker, uint64_t *first,
-                  struct draws *draws)
+static bool store(const struct options *options, void *worker, uint64_t *first, struct draws *draws)
 {
     struct table_tally tally = {0};
 
-    (void)table;
     if (!draws_fill(draws, &options->workload, *first, PART))
         return bench_fail("no memory");
     for (unsigned i = 0; i < PART; i += TABLE_BURST) {
@@ -61,12 +59,12 @@ static bool engine_held(const struct options *options, void *table, void *worker
             held->overhead = (double)(stats.item_bytes + stats.index_bytes) / (double)stats.items -
                              payload(options);
         }
-        good = store(options, table, worker, &first, &draws);
+        good = store(options, worker, &first, &draws);
         kv_stats(kv, &stats);
         report_progress("%llu items", (unsigned long long)stats.items);
     }
     for (uint64_t until = 3 * first; good && first < until;)
-        good = store(options, table, worker, &first, &draws);
+        good = store(options, worker, &first, &draws);
     report_progress(NULL);
     kv_stats(kv, &stats);
     held->items = stats.items;

@@ -29,7 +29,6 @@ static int set_slab_automove(void *settings, const char *arg, char error[OPTIONS
 
 static int clear_slab_automove(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    (void)arg;
     return set_slab_automove(settings, "0", error);
 }
 
@@ -52,8 +51,6 @@ static int set_lru_maintainer(void *settings, const char *arg, char error[OPTION
 {
     struct options *o = settings;
 
-    (void)arg;
-    (void)error;
     o->settings.compat.lru_maintainer = o->settings.compat.lru_segmented = true;
     return 0;
 }
@@ -62,8 +59,6 @@ static int clear_lru_maintainer(void *settings, const char *arg, char error[OPTI
 {
     struct options *o = settings;
 
-    (void)arg;
-    (void)error;
     o->settings.compat.lru_maintainer = o->settings.compat.lru_segmented = false;
     return 0;
 }
@@ -73,8 +68,6 @@ static int set_drop_privileges(void *settings, const char *arg, char error[OPTIO
 {
     struct options *o = settings;
 
-    (void)arg;
-    (void)error;
     o->settings.compat.drop_privileges = true;
     o->keep_privileges = false;
     return 0;
@@ -84,8 +77,6 @@ static int clear_drop_privileges(void *settings, const char *arg, char error[OPT
 {
     struct options *o = settings;
 
-    (void)arg;
-    (void)error;
     o->settings.compat.drop_privileges = false;
     o->keep_privileges = true;
     return 0;
@@ -99,7 +90,6 @@ static int check_slab_sizes(void *settings, const char *arg, char error[OPTIONS_
     uint64_t value;
     size_t len;
 
-    (void)settings;
     for (;; arg += len + 1) {
         len = strcspn(arg, "-");
         snprintf(number, sizeof(number), "%.*s", (int)(len < 11 ? len : 11), arg);

@@ -88,8 +88,6 @@ static int add_verbosity(void *settings, const char *arg, char error[OPTIONS_ERR
 {
     struct options *o = settings;
 
-    (void)arg;
-    (void)error;
     if (o->settings.verbosity < 3)
         o->settings.verbosity++;
     return 0;
@@ -109,22 +107,16 @@ static const char *binding_choice(unsigned index, const char **help)
 
 static int refuse_sasl(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    (void)settings;
-    (void)arg;
     return cmdline_fail(error, "This server is not built with SASL support; see -Y");
 }
 
 static int refuse_tls(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    (void)settings;
-    (void)arg;
     return cmdline_fail(error, "This server is not built with TLS support");
 }
 
 static int refuse_memory_file(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    (void)settings;
-    (void)arg;
     return cmdline_fail(error, "this server keeps no items across a restart");
 }
 

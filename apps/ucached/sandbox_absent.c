@@ -16,6 +16,5 @@ bool sandbox_is_default(void)
 
 int sandbox_enter(const struct sandbox_use *use)
 {
-    (void)use;
     return -ENOSYS;
 }

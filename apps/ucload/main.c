@@ -27,7 +27,6 @@ static struct result stored, result;
 
 static void on_signal(int number)
 {
-    (void)number;
     atomic_store(&run.group.stop, true);
 }
 

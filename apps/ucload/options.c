@@ -16,8 +16,6 @@ static int set_etc(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX
 {
     struct options *o = settings;
 
-    (void)arg;
-    (void)error;
     o->key_size = "etc-key";
     o->value_size = "etc-value";
     o->mix = "get:30,set:1";

@@ -169,7 +169,6 @@ static uint32_t take_skip(struct pipeline *s, const uint8_t *data, uint32_t len)
 {
     uint32_t n = u_min32(s->left, len);
 
-    (void)data;
     s->left -= n;
     if (s->left == 0)
         finish(s, 0);

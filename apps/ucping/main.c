@@ -15,7 +15,6 @@ atomic_bool ucping_stop;
 
 static void on_signal(int number)
 {
-    (void)number;
     atomic_store(&ucping_stop, true);
 }
 

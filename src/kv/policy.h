@@ -57,14 +57,11 @@ struct kv_policy {
 /* place and victim_pool of policies with one pool. */
 static inline enum kv_pool kv_policy_place_main(const struct kv_occupancy *occupancy, bool is_ghost)
 {
-    (void)occupancy;
-    (void)is_ghost;
     return KV_POOL_MAIN;
 }
 
 static inline enum kv_pool kv_policy_victim_main(const struct kv_occupancy *occupancy)
 {
-    (void)occupancy;
     return KV_POOL_MAIN;
 }
 

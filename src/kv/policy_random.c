@@ -10,7 +10,6 @@
 
 static struct kv_policy_verdict decide(enum kv_pool pool, unsigned freq)
 {
-    (void)freq;
     return (struct kv_policy_verdict){.stays = false, .pool = pool};
 }
 

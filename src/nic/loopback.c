@@ -140,14 +140,11 @@ static unsigned loop_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
 
 static int loop_wait(struct nic *nic, uint64_t timeout_us)
 {
-    (void)nic;
-    (void)timeout_us;
     return 0;
 }
 
 static void loop_wake(struct nic *nic)
 {
-    (void)nic;
 }
 
 static void loop_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
