@@ -191,6 +191,13 @@ struct getopt_lists {
     char letters[2 * OPTIONS_MAX + 2];
 };
 
+static int argument_of(const struct cmdline_option *option)
+{
+    if (!option->arg)
+        return no_argument;
+    return option->arg[0] == '[' ? optional_argument : required_argument;
+}
+
 static void make_lists(const struct cmdline *cmdline, struct getopt_lists *lists)
 {
     const struct cmdline_option *option;
@@ -204,7 +211,7 @@ static void make_lists(const struct cmdline *cmdline, struct getopt_lists *lists
     for (i = 0; (option = option_at(cmdline, i, &table)) != NULL; i++) {
         U_ASSERT(i < OPTIONS_MAX);
         if (option->name)
-            *name++ = (struct option){option->name, option->arg != NULL, NULL, LONG_BASE + (int)i};
+            *name++ = (struct option){option->name, argument_of(option), NULL, LONG_BASE + (int)i};
         if (option->letter)
             *letter++ = option->letter;
         if (option->letter && option->arg)
@@ -298,9 +305,9 @@ static void print_option(FILE *to, const struct cmdline_option *option)
              : option->name  ? ", "
                              : "",
              option->name ? "--" : "", option->name ? option->name : "",
-             !option->arg   ? ""
-             : option->name ? "="
-                            : " ",
+             !option->arg || option->arg[0] == '[' ? ""
+             : option->name                        ? "="
+                                                   : " ",
              option->arg ? option->arg : "");
     fprintf(to, "%-*s", HELP_COLUMN, head);
     if (strlen(head) >= HELP_COLUMN)

@@ -35,7 +35,7 @@ typedef const char *cmdline_choice(unsigned index, const char **help);
 struct cmdline_option {
     char letter;      /* 0: long name only */
     const char *name; /* null: letter only */
-    const char *arg;  /* the argument's name in the help; null: takes none */
+    const char *arg;  /* the argument's name in the help; "[=NAME]": optional; null: takes none */
     /* CMDLINE_CALL: returns 0, or -1 with a message in `error`. `arg` is null if there is none. */
     int (*set)(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX]);
     const char *help; /* lines after the first are indented when printed; null: not listed */

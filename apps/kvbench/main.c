@@ -78,13 +78,14 @@ int main(int argc, char **argv)
     bool good;
 
     switch (options_parse(argc, argv, &options)) {
-    case OPTIONS_HELP:
-        options_help(stdout);
+    case CMDLINE_HELP:
+        options_print_help(stdout);
         return 0;
-    case OPTIONS_BAD:
+    case CMDLINE_BAD:
         fprintf(stderr, "kvbench: %s\n", options.error);
         return EX_USAGE;
-    case OPTIONS_RUN:
+    case CMDLINE_VERSION:
+    case CMDLINE_RUN:
         break;
     }
     if (options.json && !options.json_path)

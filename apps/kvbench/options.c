@@ -1,275 +1,257 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the command line; options_help.c has the text of --help. */
-#include <getopt.h>
+/* The command line: a mode, then the options of the table. */
+#include "kvbench/options.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "kvbench/options.h"
 
 #define SECONDS_MAX 3600
+#define NAME_MAX_BYTES 32
 
-enum {
-    OPT_WORKLOAD = 256,
-    OPT_TRACE,
-    OPT_OUT,
-    OPT_NAME,
-    OPT_TABLES,
-    OPT_THREADS,
-    OPT_BATCH,
-    OPT_POLICY,
-    OPT_MEMORY,
-    OPT_ROUNDS,
-    OPT_SECONDS,
-    OPT_ITEMS,
-    OPT_TOUCH_AHEAD,
-    OPT_REQUESTS,
-    OPT_WARM,
-    OPT_MEMCACHED,
-    OPT_LATENCY,
-    OPT_JSON,
-    OPT_HELP
-};
-
-static const struct option long_options[] = {
-    {"workload", required_argument, NULL, OPT_WORKLOAD},
-    {"trace", required_argument, NULL, OPT_TRACE},
-    {"out", required_argument, NULL, OPT_OUT},
-    {"name", required_argument, NULL, OPT_NAME},
-    {"tables", required_argument, NULL, OPT_TABLES},
-    {"threads", required_argument, NULL, OPT_THREADS},
-    {"batch", required_argument, NULL, OPT_BATCH},
-    {"policy", required_argument, NULL, OPT_POLICY},
-    {"memory", required_argument, NULL, OPT_MEMORY},
-    {"rounds", required_argument, NULL, OPT_ROUNDS},
-    {"seconds", required_argument, NULL, OPT_SECONDS},
-    {"items", required_argument, NULL, OPT_ITEMS},
-    {"touch-ahead", required_argument, NULL, OPT_TOUCH_AHEAD},
-    {"requests", required_argument, NULL, OPT_REQUESTS},
-    {"warm", required_argument, NULL, OPT_WARM},
-    {"memcached", optional_argument, NULL, OPT_MEMCACHED},
-    {"latency", no_argument, NULL, OPT_LATENCY},
-    {"json", optional_argument, NULL, OPT_JSON},
-    {"help", no_argument, NULL, OPT_HELP},
-    {NULL, 0, NULL, 0},
-};
-
-static bool bad(struct options *options, const char *option, const char *text, const char *why)
+/* A number from 1 to max, such as 1e6. */
+static int set_count(const char *text, double max, uint64_t *value, char error[CMDLINE_ERROR_MAX])
 {
-    snprintf(options->error, sizeof(options->error), "--%s=%.60s: %s", option, text, why);
-    return false;
-}
-
-/* A number from min to max, such as 1e6. */
-static bool number(struct options *options, const char *option, const char *text, double min,
-                   double max, double *value)
-{
-    char why[80];
     char *end;
+    double number = strtod(text, &end);
 
-    *value = strtod(text, &end);
-    if (end != text && *end == '\0' && *value >= min && *value <= max)
-        return true;
-    snprintf(why, sizeof(why), "give a number from %g to %g", min, max);
-    return bad(options, option, text, why);
+    if (end == text || *end != '\0' || !(number >= 1 && number <= max))
+        return cmdline_fail(error, "\"%s\" is not a number from 1 to %g", text, max);
+    *value = (uint64_t)number;
+    return 0;
 }
 
-static bool count(struct options *options, const char *option, const char *text, double max,
-                  uint64_t *value)
-{
-    double n;
+typedef int take_part(struct options *options, const char *part, char error[CMDLINE_ERROR_MAX]);
 
-    if (!number(options, option, text, 1, max, &n))
-        return false;
-    *value = (uint64_t)n;
-    return true;
-}
-
-/* Calls `take` for each part of a list with commas. */
-static bool list(struct options *options, const char *option, const char *text,
-                 bool (*take)(struct options *, const char *option, const char *part))
+/* Calls `take` for each part of a list with commas; *count is the length of the list so far. */
+static int set_list(struct options *options, const char *text, const unsigned *count,
+                    take_part *take, char error[CMDLINE_ERROR_MAX])
 {
     char part[64];
 
-    for (;;) {
+    for (;; text++) {
         size_t len = strcspn(text, ",");
-        if (len == 0 || len >= sizeof(part))
-            return bad(options, option, text, "give a list separated by commas");
+
+        if (len == 0 || len >= sizeof(part) || *count == OPTIONS_LIST_MAX)
+            return cmdline_fail(error, "give a list of at most %d, separated by commas",
+                                OPTIONS_LIST_MAX);
         memcpy(part, text, len);
         part[len] = '\0';
-        if (!take(options, option, part))
-            return false;
-        if (text[len] == '\0')
-            return true;
-        text += len + 1;
+        if (take(options, part, error) < 0)
+            return -1;
+        text += len;
+        if (*text == '\0')
+            return 0;
     }
 }
 
-static bool take_number(struct options *options, const char *option, const char *part,
-                        unsigned *numbers, unsigned *n, unsigned max)
+static int take_number(const char *part, unsigned max, unsigned *numbers, unsigned *count,
+                       char error[CMDLINE_ERROR_MAX])
 {
     uint64_t value;
 
-    if (*n == OPTIONS_LIST_MAX)
-        return bad(options, option, part, "the list is too long");
-    if (!count(options, option, part, max, &value))
-        return false;
-    numbers[(*n)++] = (unsigned)value;
-    return true;
+    if (set_count(part, max, &value, error) < 0)
+        return -1;
+    numbers[(*count)++] = (unsigned)value;
+    return 0;
 }
 
-static bool take_threads(struct options *options, const char *option, const char *part)
+static int take_threads(struct options *o, const char *part, char error[CMDLINE_ERROR_MAX])
 {
-    return take_number(options, option, part, options->threads, &options->threads_count,
-                       OPTIONS_THREADS_MAX);
+    return take_number(part, OPTIONS_THREADS_MAX, o->threads, &o->threads_count, error);
 }
 
-static bool take_group(struct options *options, const char *option, const char *part)
+static int take_group(struct options *o, const char *part, char error[CMDLINE_ERROR_MAX])
 {
-    return take_number(options, option, part, options->groups, &options->group_count, TABLE_BURST);
+    return take_number(part, TABLE_BURST, o->groups, &o->group_count, error);
 }
 
-static bool take_table(struct options *options, const char *option, const char *part)
+static int take_table(struct options *o, const char *part, char error[CMDLINE_ERROR_MAX])
 {
-    if (options->table_count == OPTIONS_LIST_MAX)
-        return bad(options, option, part, "the list is too long");
-    for (unsigned i = 0; tables[i]; i++) {
-        if (strcmp(tables[i]->name, part) == 0) {
-            if (tables[i]->absent)
-                return bad(options, option, part, tables[i]->absent);
-            options->tables[options->table_count++] = tables[i];
-            return true;
-        }
-    }
-    return bad(options, option, part, "no such table; see kvbench list");
+    unsigned i = 0;
+
+    while (tables[i] && strcmp(tables[i]->name, part) != 0)
+        i++;
+    if (!tables[i] || tables[i]->absent)
+        return cmdline_fail(error, "%s: %s; see kvbench list", part,
+                            tables[i] ? tables[i]->absent : "no such table");
+    o->tables[o->table_count++] = tables[i];
+    return 0;
 }
 
-static bool take_policy(struct options *options, const char *option, const char *part)
+static int take_policy(struct options *o, const char *part, char error[CMDLINE_ERROR_MAX])
 {
-    if (options->policy_count == OPTIONS_LIST_MAX)
-        return bad(options, option, part, "the list is too long");
     for (unsigned i = 0; i < KV_POLICIES; i++) {
         if (strcmp(kv_policy_name((enum kv_policy_kind)i), part) == 0) {
-            options->policies[options->policy_count++] = (enum kv_policy_kind)i;
-            return true;
+            o->policies[o->policy_count++] = (enum kv_policy_kind)i;
+            return 0;
         }
     }
-    return bad(options, option, part, "no such policy; see kvbench list");
+    return cmdline_fail(error, "%s: no such policy; see kvbench list", part);
 }
 
 /* "64" (MiB), "10%" of the footprint, "50000obj". */
-static bool take_size(struct options *options, const char *option, const char *part)
+static int take_size(struct options *o, const char *part, char error[CMDLINE_ERROR_MAX])
 {
-    struct options_size *size = &options->sizes[options->size_count];
+    struct options_size *size = &o->sizes[o->size_count];
     char *end;
 
-    if (options->size_count == OPTIONS_LIST_MAX)
-        return bad(options, option, part, "the list is too long");
     size->amount = strtod(part, &end);
-    if (end == part || !(size->amount > 0) || !isfinite(size->amount))
-        return bad(options, option, part, "give MiB (64), a share (10%) or objects (50000obj)");
     if (strcmp(end, "%") == 0) {
         size->kind = OPTIONS_SHARE;
         size->amount /= 100;
     } else if (strcmp(end, "obj") == 0) {
         size->kind = OPTIONS_OBJECTS;
-    } else if (*end == '\0') {
-        size->kind = OPTIONS_BYTES;
-        size->amount *= 1 << 20;
     } else {
-        return bad(options, option, part, "give MiB (64), a share (10%) or objects (50000obj)");
+        size->kind = OPTIONS_BYTES;
+        size->amount *= *end == '\0' ? 1 << 20 : NAN;
     }
-    options->size_count++;
-    return true;
+    if (end == part || !(size->amount > 0) || !isfinite(size->amount))
+        return cmdline_fail(error, "%s: give MiB (64), a share (10%%) or objects (50000obj)", part);
+    o->size_count++;
+    return 0;
 }
 
-static bool take_name(struct options *options, const char *text)
+static int set_threads(void *o, const char *arg, char error[CMDLINE_ERROR_MAX])
 {
-    if (strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(text) || *text == '\0' ||
-        strlen(text) > 32)
-        return bad(options, "name", text, "up to 32 of a-z, 0-9 and _");
-    options->name = text;
-    return true;
+    return set_list(o, arg, &((struct options *)o)->threads_count, take_threads, error);
 }
 
-static bool take_text(struct options *o, int opt, const char *arg)
+static int set_groups(void *o, const char *arg, char error[CMDLINE_ERROR_MAX])
 {
-    switch (opt) {
-    case OPT_WORKLOAD:
-        o->workload_text = arg;
-        return true;
-    case OPT_TRACE:
-        o->trace_path = arg;
-        return true;
-    case OPT_OUT:
-        o->out_path = arg;
-        return true;
-    case OPT_MEMCACHED:
-        o->memcached = arg ? arg : "memcached";
-        return true;
-    case OPT_JSON:
-        o->json = true;
-        o->json_path = arg;
-        return true;
-    default:
-        o->latency = true;
-        return true;
-    }
+    return set_list(o, arg, &((struct options *)o)->group_count, take_group, error);
 }
 
-static bool take_touch_ahead(struct options *o, const char *text)
+static int set_tables(void *o, const char *arg, char error[CMDLINE_ERROR_MAX])
 {
-    double mib;
-
-    if (!number(o, "touch-ahead", text, 0, 1 << 20, &mib))
-        return false;
-    o->touch_ahead_bytes = (uint64_t)(mib * (1 << 20));
-    return true;
+    return set_list(o, arg, &((struct options *)o)->table_count, take_table, error);
 }
 
-static bool take_option(struct options *o, int opt, const char *arg)
+static int set_policies(void *o, const char *arg, char error[CMDLINE_ERROR_MAX])
 {
-    double rounds;
-
-    switch (opt) {
-    case OPT_TOUCH_AHEAD:
-        return take_touch_ahead(o, arg);
-    case OPT_NAME:
-        return take_name(o, arg);
-    case OPT_TABLES:
-        return list(o, "tables", arg, take_table);
-    case OPT_THREADS:
-        return list(o, "threads", arg, take_threads);
-    case OPT_BATCH:
-        return list(o, "batch", arg, take_group);
-    case OPT_POLICY:
-        return list(o, "policy", arg, take_policy);
-    case OPT_MEMORY:
-        return list(o, "memory", arg, take_size);
-    case OPT_ROUNDS:
-        if (!number(o, "rounds", arg, 1, OPTIONS_ROUNDS_MAX, &rounds))
-            return false;
-        o->rounds = (unsigned)rounds;
-        return true;
-    case OPT_SECONDS:
-        return number(o, "seconds", arg, 0.001, SECONDS_MAX, &o->seconds);
-    case OPT_ITEMS:
-        return count(o, "items", arg, 1e10, &o->items);
-    case OPT_REQUESTS:
-        return count(o, "requests", arg, 1e12, &o->requests);
-    case OPT_WARM: {
-        double warm;
-        if (!number(o, "warm", arg, 0, 1e12, &warm))
-            return false;
-        o->warm = (uint64_t)warm;
-        o->warm_given = true;
-        return true;
-    }
-    default:
-        return take_text(o, opt, arg);
-    }
+    return set_list(o, arg, &((struct options *)o)->policy_count, take_policy, error);
 }
+
+static int set_sizes(void *o, const char *arg, char error[CMDLINE_ERROR_MAX])
+{
+    return set_list(o, arg, &((struct options *)o)->size_count, take_size, error);
+}
+
+static int set_items(void *o, const char *arg, char error[CMDLINE_ERROR_MAX])
+{
+    return set_count(arg, 1e10, &((struct options *)o)->items, error);
+}
+
+static int set_requests(void *o, const char *arg, char error[CMDLINE_ERROR_MAX])
+{
+    return set_count(arg, 1e12, &((struct options *)o)->requests, error);
+}
+
+static int set_name(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
+{
+    struct options *o = settings;
+
+    if (strspn(arg, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(arg) || *arg == '\0' ||
+        strlen(arg) > NAME_MAX_BYTES)
+        return cmdline_fail(error, "\"%s\" is not up to %d of a-z, 0-9 and _", arg, NAME_MAX_BYTES);
+    o->name = arg;
+    return 0;
+}
+
+static int set_memcached(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
+{
+    struct options *o = settings;
+
+    o->memcached = arg ? arg : "memcached";
+    return 0;
+}
+
+static int set_json(void *settings, const char *arg, char error[CMDLINE_ERROR_MAX])
+{
+    struct options *o = settings;
+
+    o->json = true;
+    o->json_path = arg;
+    return 0;
+}
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+/* Rows name only the fields that they use. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
+#define AT(field) offsetof(struct options, field)
+
+static const struct cmdline_option rows[] = {
+    {0, "workload", "W", NULL,
+     "a preset with settings: uniform,keys=1e6,key=20,value=200\n"
+     "kvbench list prints the presets; settings:\n"
+     "keys= popularity= key= value= ttl= get= set= delete= insert=\n"
+     "once= scan= scan-length= scan-keys= drift= rate= seed=\n"
+     "popularity: uniform, zipf:THETA, latest:THETA,\n"
+     "hot:KEYS:REQUESTS; sizes: 200, 16-128, 95@50/191@40/959@10,\n"
+     "etc-key, etc-value, gev:MU:SIGMA:K, gpareto:MU:SIGMA:K",
+     CMDLINE_TEXT, AT(workload_text)},
+    {0, "trace", "FILE", NULL,
+     "ratio: read requests from a file: *.csv (time,id,size,op,ttl)\nor oracleGeneral",
+     CMDLINE_TEXT, AT(trace_path)},
+    {0, "threads", "1,2", set_threads, "speed: numbers of threads (1)"},
+    {0, "batch", "1,16", set_groups,
+     "speed: requests that the engine prefetches together; 1: no\nprefetch (1,16)"},
+    {0, "tables", "A,B", set_tables, "engine, mutexes, rculfhash (all in this build)"},
+    {0, "rounds", "N", NULL, "report medians of N rounds; a round measures each case once\n(5)",
+     CMDLINE_U32, AT(rounds), 1, OPTIONS_ROUNDS_MAX},
+    {0, "seconds", "S", NULL, "duration of one measurement (0.2)", CMDLINE_RATIO, AT(seconds), 0,
+     SECONDS_MAX, 1},
+    {0, "latency", NULL, NULL, "speed: also measure the latency of single operations", CMDLINE_ON,
+     AT(latency)},
+    {0, "items", "N", set_items, "growth: grow the table to N items (1e7)"},
+    {0, "touch-ahead", "N", NULL,
+     "growth: MiB of free memory that the engine's thread prefaults\n(16); 0: no thread",
+     CMDLINE_U64, AT(touch_ahead_bytes), 0, 1 << 20, 1 << 20},
+    {0, "memory", "LIST", set_sizes,
+     "the engine's limit in MiB (64); for ratio also a share of the\n"
+     "total size of keys and values (1%) or a number of items\n(10000obj)"},
+    {0, "policy", "LIST", set_policies, "eviction policies (ratio: all; else: the first)"},
+    {0, "requests", "N", set_requests, "ratio, trace: number of requests (1e7)"},
+    {0, "warm", "N", NULL, "ratio: the first N are not counted (a quarter)", CMDLINE_U64, AT(warm),
+     0, UINT64_C(1000000000000), .given = AT(warm_given)},
+    {0, "memcached", "[=BIN]", set_memcached,
+     "ratio, memory: compare with memcached with the same -m"},
+    {0, "json", "[=FILE]", set_json,
+     "print rows as JSON instead of the table; with FILE, write\nthem there"},
+    {0, "name", "NAME", set_name, "name of the JSON rows"},
+    {0, "out", "FILE", NULL, "trace: file to write; the format follows from the name", CMDLINE_TEXT,
+     AT(out_path)},
+    {'h', "help", NULL, NULL, "print this", CMDLINE_END, .min = CMDLINE_HELP},
+};
+
+void options_print_help(FILE *to)
+{
+    fprintf(to,
+            "kvbench measures the key-value engine of ucached alone: no network, no protocol.\n\n"
+            "  kvbench speed    operations per second, beside other tables, in one run\n"
+            "  kvbench growth   how long single SETs take while a table grows\n"
+            "  kvbench memory   bytes per item beyond key and value\n"
+            "  kvbench ratio    miss ratio at a memory limit, by eviction policy\n"
+            "  kvbench trace    writes a workload to a trace file\n"
+            "  kvbench list     lists workloads, tables and policies\n\n");
+    cmdline_print_options(to, rows, U_ARRAY_LEN(rows));
+    fprintf(to, "\nExamples:\n"
+                "  kvbench speed --threads=1,2\n"
+                "  kvbench speed --workload=uniform,keys=1e7,key=20,value=200 --tables=engine\n"
+                "  kvbench speed --workload=zipf,get=90,set=10 --threads=2 --latency --json\n"
+                "  kvbench growth --items=1e6\n"
+                "  kvbench memory --memory=64 --memcached\n"
+                "  kvbench ratio --workload=etc --memory=1%%,10%% --memcached\n"
+                "  kvbench ratio --trace=cluster52.oracleGeneral.bin --memory=512,1024\n"
+                "  kvbench trace --workload=scan --requests=1e6 --out=scan.oracleGeneral.bin\n\n"
+                "Exit status: 0 success, 64 invalid options, 1 other errors (see the message).\n");
+}
+
+/* ---- parsing ----------------------------------------------------------------------------- */
 
 static bool mode_of(const char *word, enum options_mode *mode)
 {
@@ -315,63 +297,50 @@ static void defaults(struct options *o)
     }
 }
 
-static bool consistent(struct options *o)
+static int check(struct options *o, char **rest)
 {
+    if (*rest)
+        return cmdline_fail(o->error, "\"%s\" is not an option", *rest);
     if (!load_workload_parse(&o->workload, o->workload_text, o->error))
-        return false;
+        return -1;
     if (o->trace_path && o->mode != OPTIONS_RATIO)
-        return bad(o, "trace", o->trace_path, "only ratio reads a trace");
-    if (o->mode == OPTIONS_TRACE && !o->out_path) {
-        snprintf(o->error, sizeof(o->error), "trace needs --out=FILE");
-        return false;
-    }
+        return cmdline_fail(o->error, "only ratio reads a --trace");
+    if (o->mode == OPTIONS_TRACE && !o->out_path)
+        return cmdline_fail(o->error, "trace needs --out=FILE");
     for (unsigned i = 0; i < o->size_count; i++)
         if (o->sizes[i].kind != OPTIONS_BYTES && o->mode != OPTIONS_RATIO)
-            return bad(o, "memory", "...", "only ratio takes shares and objects");
+            return cmdline_fail(o->error, "--memory: only ratio takes shares and objects");
     if (o->mode != OPTIONS_RATIO && o->size_count > 1)
-        return bad(o, "memory", "...", "only ratio takes more than one");
+        return cmdline_fail(o->error, "--memory: only ratio takes more than one");
     if (o->mode == OPTIONS_RATIO && o->requests <= o->warm)
-        return bad(o, "warm", "...", "leaves no request to count");
-    return true;
+        return cmdline_fail(o->error, "--warm leaves no request to count");
+    return 0;
 }
 
-enum options_outcome options_parse(int argc, char **argv, struct options *options)
+enum cmdline_outcome options_parse(int argc, char **argv, struct options *options)
 {
-    int opt;
+    struct cmdline cmdline = {.tables = {{rows, U_ARRAY_LEN(rows), options}},
+                              .error = options->error};
+    enum cmdline_outcome outcome;
+    char **rest;
 
-    memset(options, 0, sizeof(*options));
-    options->rounds = 5;
-    options->seconds = 0.2;
-    options->items = 10000000;
-    options->touch_ahead_bytes = UINT64_C(16) << 20;
-    options->requests = 10000000;
-    opterr = 0;
+    *options = (struct options){.rounds = 5,
+                                .seconds = 0.2,
+                                .items = 10000000,
+                                .touch_ahead_bytes = UINT64_C(16) << 20,
+                                .requests = 10000000};
     if (argc >= 2 && strcmp(argv[1], "--help") == 0)
-        return OPTIONS_HELP;
+        return CMDLINE_HELP;
     if (argc < 2 || !mode_of(argv[1], &options->mode)) {
-        snprintf(options->error, sizeof(options->error),
-                 "the first argument is speed, growth, memory, ratio, trace or list; "
-                 "see --help");
-        return OPTIONS_BAD;
+        cmdline_fail(options->error, "the first argument is speed, growth, memory, ratio, trace or "
+                                     "list; see --help");
+        return CMDLINE_BAD;
     }
-    while ((opt = getopt_long(argc - 1, argv + 1, "h", long_options, NULL)) != -1) {
-        if (opt == 'h' || opt == OPT_HELP)
-            return OPTIONS_HELP;
-        if (opt == '?') {
-            snprintf(options->error, sizeof(options->error),
-                     "%.80s: unknown option or missing argument", argv[optind]);
-            return OPTIONS_BAD;
-        }
-        if (!take_option(options, opt, optarg))
-            return OPTIONS_BAD;
-    }
-    if (optind + 1 < argc) {
-        snprintf(options->error, sizeof(options->error), "\"%.80s\" is not an option",
-                 argv[optind + 1]);
-        return OPTIONS_BAD;
-    }
+    outcome = cmdline_parse(&cmdline, argc - 1, argv + 1, &rest);
+    if (outcome != CMDLINE_RUN)
+        return outcome;
     defaults(options);
-    return consistent(options) ? OPTIONS_RUN : OPTIONS_BAD;
+    return check(options, rest) < 0 ? CMDLINE_BAD : CMDLINE_RUN;
 }
 
 uint32_t options_value_bytes_max(const struct options *options)

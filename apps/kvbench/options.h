@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/cmdline.h"
 #include "kvbench/table.h"
 #include "load/workload.h"
 
@@ -48,7 +49,7 @@ struct options {
     unsigned policy_count;
     struct options_size sizes[OPTIONS_LIST_MAX];
     unsigned size_count;
-    unsigned rounds;
+    uint32_t rounds;
     double seconds;             /* of one measurement */
     uint64_t items;             /* growth: final number */
     uint64_t touch_ahead_bytes; /* growth: as in struct kv_config */
@@ -59,15 +60,13 @@ struct options {
     bool latency;
     bool json;
     const char *json_path;
-    char error[LOAD_ERROR_MAX];
+    char error[CMDLINE_ERROR_MAX];
 };
 
-enum options_outcome { OPTIONS_RUN = 0, OPTIONS_HELP, OPTIONS_BAD };
+/* Reads the command line; CMDLINE_BAD leaves a message in options->error. */
+enum cmdline_outcome options_parse(int argc, char **argv, struct options *options);
 
-/* Reads the command line; OPTIONS_BAD leaves a message in options->error. */
-enum options_outcome options_parse(int argc, char **argv, struct options *options);
-
-void options_help(FILE *to);
+void options_print_help(FILE *to);
 
 /* The longest value that the workload can ask for. */
 uint32_t options_value_bytes_max(const struct options *options);

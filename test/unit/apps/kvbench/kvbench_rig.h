@@ -19,7 +19,7 @@
 #define WORDS_MAX 16
 
 /* Parses a command line that is written with blanks between its words. */
-static inline enum options_outcome parse(const char *line, struct options *options)
+static inline enum cmdline_outcome parse(const char *line, struct options *options)
 {
     static char copy[512]; /* options keep pointers into it */
     char *words[WORDS_MAX] = {copy};
@@ -30,13 +30,12 @@ static inline enum options_outcome parse(const char *line, struct options *optio
     words[0] = strtok_r(copy, " ", &rest);
     while (count < WORDS_MAX && (words[count] = strtok_r(NULL, " ", &rest)))
         count++;
-    optind = 0; /* another command line */
     return options_parse(count, words, options);
 }
 
 static inline void parse_good(const char *line, struct options *options)
 {
-    if (parse(line, options) != OPTIONS_RUN)
+    if (parse(line, options) != CMDLINE_RUN)
         fail_msg("\"%s\": %s", line, options->error);
 }
 

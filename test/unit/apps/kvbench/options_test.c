@@ -67,9 +67,9 @@ static void test_every_option(void **unused)
 
 static void test_help(void **unused)
 {
-    assert_int_equal(parse("--help", &options), OPTIONS_HELP);
-    assert_int_equal(parse("ratio --help", &options), OPTIONS_HELP);
-    assert_int_equal(parse("speed -h", &options), OPTIONS_HELP);
+    assert_int_equal(parse("--help", &options), CMDLINE_HELP);
+    assert_int_equal(parse("ratio --help", &options), CMDLINE_HELP);
+    assert_int_equal(parse("speed -h", &options), CMDLINE_HELP);
 }
 
 static void test_refused(void **unused)
@@ -105,7 +105,7 @@ static void test_refused(void **unused)
                          "ratio --requests=10 --warm=10",
                          "growth --items=0"};
     for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        if (parse(bad[i], &options) != OPTIONS_BAD)
+        if (parse(bad[i], &options) != CMDLINE_BAD)
             fail_msg("\"%s\" was taken", bad[i]);
         assert_true(options.error[0] != '\0');
     }
