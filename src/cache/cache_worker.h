@@ -161,6 +161,8 @@ struct cache {
     _Atomic uint64_t upload_item_bytes;
     _Atomic uint64_t upload_staged_bytes;
 
+    _Atomic uint64_t text_bytes; /* replies that wait for their clients (textbuf.h) */
+
     /* Guards what follows: joining, leaving and statistics. */
     pthread_mutex_t lock;
     struct cache_sums left; /* counted by workers that have left */

@@ -176,11 +176,9 @@ int cache_stats_provider(struct cache *cache, const char *name, cache_stats_fill
 static const struct stats_list {
     const char *name;
     void (*fill)(struct cache_stats_out *out);
-    bool binary; /* available in the binary protocol too */
 } lists[] = {
-    {"settings", cache_stats_settings, true}, {"items", cache_stats_items, true},
-    {"slabs", cache_stats_slabs, true},       {"sizes", cache_stats_sizes, true},
-    {"conns", cache_stats_conns, false},      {"kv", cache_stats_kv, true},
+    {"settings", cache_stats_settings}, {"items", cache_stats_items}, {"slabs", cache_stats_slabs},
+    {"sizes", cache_stats_sizes},       {"kv", cache_stats_kv},
 };
 
 /* Fills a list, without its end. False if no list has that name. */
@@ -193,7 +191,7 @@ static bool list_fill(struct cache_stats_out *out, const struct cache_words *wor
         return true;
     }
     for (unsigned i = 0; i < U_ARRAY_LEN(lists); i++) {
-        if (cache_word_is(words, 0, lists[i].name) && (out->binary == NULL || lists[i].binary)) {
+        if (cache_word_is(words, 0, lists[i].name)) {
             lists[i].fill(out);
             return true;
         }
@@ -262,6 +260,8 @@ static int text_stats(struct cache_session *session, const struct mc_request *re
         return text_detail(session, &words, sink);
     if (cache_word_is(&words, 0, "cachedump"))
         return text_cachedump(session, &words, sink);
+    if (cache_word_is(&words, 0, "conns"))
+        return cache_stats_conns_start(session, sink);
     if (!list_fill(&out, &words))
         return cache_reply_status(session->worker, sink, MC_STATUS_ERROR);
     cache_textbuf_add(&out.text, "END\r\n", 5);

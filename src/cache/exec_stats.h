@@ -88,7 +88,12 @@ void cache_stats_settings(struct cache_stats_out *out);
 void cache_stats_items(struct cache_stats_out *out);
 void cache_stats_slabs(struct cache_stats_out *out);
 void cache_stats_sizes(struct cache_stats_out *out);
-void cache_stats_conns(struct cache_stats_out *out);
+
+/*
+ * `stats conns`, which only the text protocol has. Sends the lines in steps, since there may be
+ * very many. Returns 0, or -1 if the connection has to close.
+ */
+int cache_stats_conns_start(struct cache_session *session, struct cache_sink *sink);
 
 /* `stats kv`: the engine; memcached has no such list. */
 void cache_stats_kv(struct cache_stats_out *out);

@@ -145,9 +145,8 @@ void cache_prefix_count(struct cache *cache, const uint8_t *key, uint32_t key_le
 
 #define COUNTS_BYTES (4 * (MC_NUMBER_MAX + 5) + 3)
 
-/* A part is sent in one step, as short texts are (textbuf.c). */
-U_STATIC_ASSERT(CACHE_PREFIX_PART *(7 + KV_KEY_MAX + COUNTS_BYTES) <= 16 * 1024,
-                a_part_of_the_dump_is_sent_at_once);
+U_STATIC_ASSERT(CACHE_PREFIX_PART *(7 + KV_KEY_MAX + COUNTS_BYTES) <= CACHE_LIST_PART_BYTES_MAX,
+                a_part_of_the_dump_is_a_part_of_a_list);
 
 static void prefix_write(struct cache_textbuf *text, const struct prefix *prefix)
 {
@@ -201,64 +200,13 @@ void cache_prefix_switch(struct cache_worker *worker, bool on)
     cache_log_mask_changed(worker);
 }
 
-/* ---- the dump as a task ------------------------------------------------------------------ */
-
-#define STEP_PARTS 8 /* of CACHE_PREFIX_PART prefixes */
-
-struct prefix_dump {
-    struct cache_task task;
-    uint32_t at; /* the next prefix */
-};
-
-/* Sends one part; sets *more if others follow. */
-static int part_send(struct prefix_dump *dump, struct cache_session *session,
-                     struct cache_sink *sink, bool *more)
+static bool prefix_part(struct cache_session *session, struct cache_textbuf *text,
+                        struct cache_list_at *at)
 {
-    struct cache_textbuf text = {0};
-    int result = -1;
-
-    *more = cache_prefix_dump(session->worker->cache, &text, &dump->at);
-    if (!*more)
-        cache_textbuf_add(&text, "END\r\n", 5);
-    if (!text.failed)
-        result = cache_reply_bytes(session->worker, sink, text.bytes, (uint32_t)text.len);
-    else
-        cache_count(session->worker, CACHE_MALLOC_FAILS, 1);
-    cache_textbuf_free(&text);
-    return result;
+    return cache_prefix_dump(session->worker->cache, text, &at->item);
 }
-
-static enum cache_progress dump_step(struct cache_task *task, struct cache_session *session,
-                                     struct cache_sink *sink)
-{
-    struct prefix_dump *dump = (struct prefix_dump *)task;
-    bool more = true;
-
-    for (unsigned parts = 0; more; parts++) {
-        /* The session of a datagram is not resumed. */
-        if (sink->full || (parts >= STEP_PARTS && session->owner != NULL))
-            return CACHE_INTERRUPTED;
-        if (part_send(dump, session, sink, &more) != 0)
-            return CACHE_FAILED;
-    }
-    return CACHE_DONE;
-}
-
-static void dump_drop(struct cache_task *task, struct cache_session *session)
-{
-    free(task);
-}
-
-static const struct cache_task_ops dump_ops = {.step = dump_step, .drop = dump_drop};
 
 int cache_prefix_dump_start(struct cache_session *session, struct cache_sink *sink)
 {
-    struct prefix_dump *dump = malloc(sizeof(*dump));
-
-    if (dump == NULL) {
-        cache_count(session->worker, CACHE_MALLOC_FAILS, 1);
-        return cache_reply_status(session->worker, sink, MC_STATUS_NO_MEMORY_STATS);
-    }
-    *dump = (struct prefix_dump){.task = {&dump_ops}};
-    return cache_task_start(session, &dump->task, sink);
+    return cache_list_send(session, prefix_part, sink);
 }

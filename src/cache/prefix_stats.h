@@ -38,10 +38,7 @@ void cache_prefix_count(struct cache *cache, const uint8_t *key, uint32_t key_le
 #define CACHE_PREFIX_PART 32
 bool cache_prefix_dump(struct cache *cache, struct cache_textbuf *text, uint32_t *at);
 
-/*
- * Sends all of them and END, in steps, so that it blocks neither the workers that count nor the
- * other sessions of this worker. Returns 0, or -1 if the connection has to close.
- */
+/* Sends all of them and END, in steps. Returns 0, or -1 if the connection has to close. */
 int cache_prefix_dump_start(struct cache_session *session, struct cache_sink *sink);
 
 /* Removes all prefixes. */

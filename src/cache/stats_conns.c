@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "cache/clock.h"
 #include "cache/exec_stats.h"
+#include "cache/textbuf.h"
 
 struct conn_copy {
     uint32_t id;
@@ -95,15 +96,31 @@ static void conn_lines(struct cache_stats_out *out, const struct conn_copy *conn
     idle_line(out, conn->id, conn->last_request_s);
 }
 
-/* Copies the shown fields of the open sessions of a slab; returns how many. */
-static unsigned slab_copy(struct cache_worker *worker, const struct cache_session_slab *slab,
-                          struct conn_copy conns[CACHE_SESSIONS_PER_SLAB])
+/* Sessions that a part of the list shows. */
+#define PART_SESSIONS 16
+U_STATIC_ASSERT(CACHE_SESSIONS_PER_SLAB % PART_SESSIONS == 0, a_slab_has_whole_parts);
+
+/* Slab `index` of a worker, in the order in which they were added, which is at the front. */
+static const struct cache_session_slab *slab_at(const struct cache_worker *worker, uint32_t index)
+{
+    const struct cache_session_slab *slab = worker->slabs;
+    uint32_t newer = worker->session_count / CACHE_SESSIONS_PER_SLAB;
+
+    if (index >= newer)
+        return NULL;
+    while (--newer > index)
+        slab = slab->next;
+    return slab;
+}
+
+/* Copies the shown fields of the open sessions among these; returns how many. */
+static unsigned sessions_copy(const struct cache_session *sessions,
+                              struct conn_copy conns[PART_SESSIONS])
 {
     unsigned count = 0;
 
-    pthread_mutex_lock(&worker->session_lock);
-    for (unsigned i = 0; i < CACHE_SESSIONS_PER_SLAB; i++) {
-        const struct cache_session *session = &slab->sessions[i];
+    for (unsigned i = 0; i < PART_SESSIONS; i++) {
+        const struct cache_session *session = &sessions[i];
 
         if (session->open) {
             conns[count].id = session->id;
@@ -114,25 +131,30 @@ static unsigned slab_copy(struct cache_worker *worker, const struct cache_sessio
             count++;
         }
     }
-    pthread_mutex_unlock(&worker->session_lock);
     return count;
 }
 
-static void worker_conns(struct cache_stats_out *out, struct cache_worker *worker)
+/* Adds the next sessions of a worker. False if it has no more. */
+static bool worker_part(struct cache_stats_out *out, struct cache_worker *worker,
+                        struct cache_list_at *at)
 {
-    struct conn_copy conns[CACHE_SESSIONS_PER_SLAB];
     const struct cache_session_slab *slab;
+    struct conn_copy conns[PART_SESSIONS];
+    unsigned count = 0;
 
-    /* Slabs are added at the front and stay until the worker leaves. */
     pthread_mutex_lock(&worker->session_lock);
-    slab = worker->slabs;
+    slab = slab_at(worker, at->block);
+    if (slab != NULL)
+        count = sessions_copy(&slab->sessions[at->item], conns);
     pthread_mutex_unlock(&worker->session_lock);
-    for (; slab != NULL; slab = slab->next) {
-        unsigned count = slab_copy(worker, slab, conns);
-
-        for (unsigned i = 0; i < count; i++)
-            conn_lines(out, &conns[i]);
+    for (unsigned i = 0; i < count; i++)
+        conn_lines(out, &conns[i]);
+    at->item += PART_SESSIONS;
+    if (at->item == CACHE_SESSIONS_PER_SLAB) {
+        at->item = 0;
+        at->block++;
     }
+    return slab != NULL;
 }
 
 /* Listening sockets have the first ids. */
@@ -161,15 +183,30 @@ int cache_listener_add(struct cache *cache, const struct cache_peer *listener)
     return 0;
 }
 
-void cache_stats_conns(struct cache_stats_out *out)
+/* Groups are the listeners and then each worker, blocks its slabs, items the sessions of a slab. */
+static bool conns_part(struct cache_session *session, struct cache_textbuf *text,
+                       struct cache_list_at *at)
 {
-    struct cache *cache = out->session->worker->cache;
+    struct cache *cache = session->worker->cache;
+    struct cache_stats_out out = {.session = session, .text = *text};
+    bool more_of_group = false;
 
-    listener_lines(out, cache);
-    /* Held so that no worker leaves meanwhile. */
-    pthread_mutex_lock(&cache->lock);
-    for (unsigned i = 0; i < cache->settings.threads; i++)
-        if (cache->workers[i] != NULL)
-            worker_conns(out, cache->workers[i]);
-    pthread_mutex_unlock(&cache->lock);
+    if (at->group == 0) {
+        listener_lines(&out, cache);
+    } else {
+        /* Held so that the worker does not leave meanwhile. */
+        pthread_mutex_lock(&cache->lock);
+        if (cache->workers[at->group - 1] != NULL)
+            more_of_group = worker_part(&out, cache->workers[at->group - 1], at);
+        pthread_mutex_unlock(&cache->lock);
+    }
+    if (!more_of_group)
+        *at = (struct cache_list_at){.group = at->group + 1};
+    *text = out.text;
+    return at->group <= cache->settings.threads;
+}
+
+int cache_stats_conns_start(struct cache_session *session, struct cache_sink *sink)
+{
+    return cache_list_send(session, conns_part, sink);
 }

@@ -84,6 +84,7 @@ static void test_other_workers(void **state)
     cache_leave(second);
 }
 
+/* More prefixes than are counted; the longest dump of the binary protocol is one text. */
 static void test_bound(void **state)
 {
     struct rig *rig = *state;
@@ -91,6 +92,7 @@ static void test_bound(void **state)
     unsigned lines = 0;
     uint32_t from = 0;
     char key[32];
+    bool more = true, found = false;
 
     for (unsigned i = 0; i < CACHE_PREFIXES_MAX + 100; i++) {
         int n = snprintf(key, sizeof(key), "prefix%u:x", i);
@@ -98,13 +100,19 @@ static void test_bound(void **state)
         cache_prefix_count(rig->cache, (const uint8_t *)key, (uint32_t)n, 1);
     }
     cache_prefix_count(rig->cache, (const uint8_t *)"prefix7:y", 9, 1); /* known: still counted */
-    while (cache_prefix_dump(rig->cache, &text, &from))
-        continue;
-    cache_textbuf_add(&text, "", 1);
-    for (const char *at = (const char *)text.bytes; (at = strchr(at, '\n')) != NULL; at++)
-        lines++;
+    while (more) {
+        text.len = 0;
+        more = cache_prefix_dump(rig->cache, &text, &from);
+        cache_textbuf_add(&text, "", 1);
+        for (const char *at = (const char *)text.bytes; (at = strchr(at, '\n')) != NULL; at++)
+            lines++;
+        found |= strstr((const char *)text.bytes, "PREFIX prefix7 get 2 hit") != NULL;
+    }
     assert_int_equal(lines, CACHE_PREFIXES_MAX);
-    assert_non_null(strstr((const char *)text.bytes, "PREFIX prefix7 get 2 hit"));
+    assert_true(found);
+    for (from = 0; !text.failed && cache_prefix_dump(rig->cache, &text, &from);)
+        continue;
+    assert_true(text.failed);
     cache_textbuf_free(&text);
 }
 

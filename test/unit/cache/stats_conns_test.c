@@ -80,29 +80,70 @@ static void test_other_transports_and_listeners(void **state)
     rig_close(&rig);
 }
 
-/* A list longer than the sink is sent as fast as it is read; the session continues afterwards. */
-static void test_many(void **state)
+enum { COUNT = 1000 };
+
+static void open_many(struct rig *rig, struct cache_session *sessions[COUNT])
 {
-    enum { COUNT = 1000 };
-    struct rig *rig = *state;
     struct cache_peer peer = {.transport = "tcp", .addr = {10, 0, 0, 1}, .port = 1};
-    struct cache_session *sessions[COUNT];
-    const char *reply;
-    unsigned lines = 0;
 
     for (unsigned i = 0; i < COUNT; i++) {
         sessions[i] = cache_session_open(rig->worker, &peer);
         assert_non_null(sessions[i]);
     }
+}
+
+static void close_many(struct cache_session *sessions[COUNT])
+{
+    for (unsigned i = 0; i < COUNT; i++)
+        cache_session_close(sessions[i]);
+}
+
+static unsigned lines_in(const char *reply)
+{
+    unsigned lines = 0;
+
+    for (const char *at = reply; (at = strstr(at, ":addr tcp")) != NULL; at++)
+        lines++;
+    return lines;
+}
+
+/* A list longer than the sink is sent as fast as it is read; the session continues afterwards. */
+static void test_many(void **state)
+{
+    struct rig *rig = *state;
+    struct cache_session *sessions[COUNT];
+    const char *reply;
+
+    open_many(rig, sessions);
     rig->out.full_bytes = 5000;
     rig_feed(rig, "stats conns\r\nversion\r\n");
     reply = (const char *)rig->out.taken;
-    for (const char *at = reply; (at = strstr(at, ":addr tcp")) != NULL; at++)
-        lines++;
-    assert_int_equal(lines, COUNT + 1);
+    assert_int_equal(lines_in(reply), COUNT + 1);
     assert_non_null(strstr(reply, "END\r\nVERSION 1.6.45\r\n"));
-    for (unsigned i = 0; i < COUNT; i++)
-        cache_session_close(sessions[i]);
+    close_many(sessions);
+}
+
+/* Nothing of a list is in memory before the client reads it. */
+static void test_many_that_end_while_the_list_waits(void **state)
+{
+    static const char request[] = "stats conns\r\n";
+    struct rig *rig = *state;
+    struct cache_session *sessions[COUNT];
+    const char *reply;
+
+    open_many(rig, sessions);
+    rig->out.full_bytes = 5000;
+    cache_session_input(rig->session, (const uint8_t *)request, strlen(request), &rig->out.sink);
+    assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_BLOCKED);
+    close_many(sessions);
+    while (cache_session_state(rig->session) == CACHE_SESSION_BLOCKED) {
+        rig_drain(&rig->out);
+        cache_session_resume(rig->session, &rig->out.sink);
+    }
+    rig_drain(&rig->out);
+    reply = (const char *)rig->out.taken;
+    assert_in_range(lines_in(reply), 16, COUNT / 2);
+    assert_string_equal(reply + rig->out.taken_len - 5, "END\r\n");
 }
 
 int main(void)
@@ -111,6 +152,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sessions_of_all_workers, rig_setup, rig_teardown),
         cmocka_unit_test(test_other_transports_and_listeners),
         cmocka_unit_test_setup_teardown(test_many, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_many_that_end_while_the_list_waits, rig_setup,
+                                        rig_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,18 @@ static void test_a_failed_text_grows_no_more(void **state)
     assert_false(text.failed);
 }
 
+static void test_longest_text(void **state)
+{
+    static uint8_t bytes[CACHE_TEXT_BYTES_MAX];
+    struct cache_textbuf text = {0};
+
+    cache_textbuf_add(&text, bytes, sizeof(bytes));
+    assert_false(text.failed);
+    cache_textbuf_add(&text, "x", 1);
+    assert_true(text.failed);
+    cache_textbuf_free(&text);
+}
+
 static void test_a_failed_text_is_an_error(void **state)
 {
     struct rig *rig = *state;
@@ -85,6 +97,41 @@ static void test_long_waits_for_the_client(void **state)
         assert_int_equal(rig->out.taken[i], "abcdefghijklmnop"[i % 16]);
 }
 
+/* Texts of clients that do not read have a bound together; it is free again when they end. */
+static void test_waiting_texts_are_bounded(void **state)
+{
+    enum { COUNT = CACHE_TEXTS_BYTES_MAX / CACHE_TEXT_BYTES_MAX };
+    struct rig *rig = *state;
+    struct cache_peer peer = {.transport = "tcp"};
+    struct cache_session *sessions[COUNT];
+    struct cache_textbuf text = {0};
+
+    rig->out.full_bytes = 1000;
+    for (unsigned i = 0; i < COUNT; i++) {
+        sessions[i] = cache_session_open(rig->worker, &peer);
+        assert_non_null(sessions[i]);
+        fill(&text, CACHE_TEXT_BYTES_MAX);
+        assert_int_equal(cache_textbuf_send(sessions[i], &text, &rig->out.sink), 0);
+        assert_int_equal(cache_session_state(sessions[i]), CACHE_SESSION_BLOCKED);
+    }
+    rig_drain(&rig->out);
+    for (unsigned round = 0; round < 3; round++) {
+        fill(&text, 100000);
+        assert_int_equal(cache_textbuf_send(rig->session, &text, &rig->out.sink), 0);
+        assert_null(text.bytes);
+        assert_string_equal(rig_reply(rig), "SERVER_ERROR out of memory writing stats\r\n");
+    }
+    fill(&text, 1000); /* is sent at once */
+    assert_int_equal(cache_textbuf_send(rig->session, &text, &rig->out.sink), 0);
+    assert_int_equal(strlen(rig_reply(rig)), 1000);
+    cache_session_close(sessions[0]);
+    fill(&text, 100000);
+    assert_int_equal(cache_textbuf_send(rig->session, &text, &rig->out.sink), 0);
+    assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_BLOCKED);
+    for (unsigned i = 1; i < COUNT; i++)
+        cache_session_close(sessions[i]);
+}
+
 static void test_connection_ends_meanwhile(void **state)
 {
     struct cache_config config = rig_config();
@@ -114,9 +161,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grows_and_keeps_everything),
         cmocka_unit_test(test_a_failed_text_grows_no_more),
+        cmocka_unit_test(test_longest_text),
         cmocka_unit_test_setup_teardown(test_a_failed_text_is_an_error, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_short_is_sent_at_once, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_long_waits_for_the_client, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_waiting_texts_are_bounded, rig_setup, rig_teardown),
         cmocka_unit_test(test_connection_ends_meanwhile),
         cmocka_unit_test_setup_teardown(test_transport_without_memory, rig_setup, rig_teardown),
     };
