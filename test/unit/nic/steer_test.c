@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "nic/rss.h"
 #include "nic/steer.h"
@@ -406,6 +405,7 @@ static void a_device_without_rss_is_not_verified(void **state)
 static struct fixture shared;
 static atomic_bool stopping;
 static atomic_uint echoed;
+static uint64_t sleep_us;
 
 /* Sends received frames back, and sleeps without frames. */
 static void *echo_loop(void *arg)
@@ -431,7 +431,7 @@ static void *echo_loop(void *arg)
         }
         nic_release(nic, pkts, n);
         if (n == 0)
-            assert_int_equal(nic_wait(nic, 20000), 0);
+            assert_int_equal(nic_wait(nic, sleep_us), 0);
     }
     return NULL;
 }
@@ -448,6 +448,7 @@ static void threads_forward_frames_and_return_packets(void **state)
     unsigned i, n;
 
     open_fixture(&shared, 4, 1024);
+    sleep_us = 20000;
     atomic_store(&stopping, false);
     atomic_store(&echoed, 0);
     for (i = 0; i < 3; i++)
@@ -489,11 +490,10 @@ static void threads_forward_frames_and_return_packets(void **state)
     close_fixture(&shared);
 }
 
-/* Two threads sleep in turns: a lost wakeup would cost 20 ms each time. */
+/* Two threads sleep in turns: after a lost wakeup the test does not end in time. */
 static void a_sleeper_is_always_woken(void **state)
 {
     struct us_pkt *pkts[NIC_BURST_MAX];
-    struct timespec begin, end;
     pthread_t thread;
     unsigned round, n;
     uint16_t port = 1;
@@ -501,9 +501,9 @@ static void a_sleeper_is_always_woken(void **state)
     while (lane_of_port(port, 2) != 1)
         port++;
     open_fixture(&shared, 2, 64);
+    sleep_us = UINT64_C(3600000000);
     atomic_store(&stopping, false);
     assert_int_equal(pthread_create(&thread, NULL, echo_loop, (void *)(uintptr_t)1), 0);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
     for (round = 0; round < 500; round++) {
         assert_true(send_port(shared.peer, port));
         for (n = 0; n == 0; n = receive(shared.peer, pkts)) {
@@ -514,8 +514,6 @@ static void a_sleeper_is_always_woken(void **state)
         }
         nic_release(shared.peer, pkts, n);
     }
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    assert_true(end.tv_sec - begin.tv_sec < 5); /* 500 lost wakeups of 20 ms would take 10 s */
     atomic_store(&stopping, true);
     nic_wake(shared.lane[1]);
     pthread_join(thread, NULL);
