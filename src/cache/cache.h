@@ -202,8 +202,8 @@ void cache_count_fast_bytes(struct cache_worker *worker, uint64_t read_bytes,
 /* ---- resumable sessions ------------------------------------------------------------------ */
 
 /*
- * Some sessions write without input: watchers and long dumps. Once per loop the transport calls
- * cache_session_resume() for each session that cache_resumable_next() returns,
+ * Some sessions write without input: watchers and long dumps. In each loop the transport calls
+ * cache_session_resume() for sessions that cache_resumable_next() returns, in turns, at most
  * cache_resumable_count() times. The owner, set with cache_session_set_owner(), leads to the
  * connection.
  */

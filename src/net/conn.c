@@ -153,7 +153,7 @@ const char *net_conn_refuse(const struct net_conns *conns, const struct cache_pe
 
 void net_conns_flush_pending(struct net_conns *conns)
 {
-    uint32_t n = cache_resumable_count(conns->cache_worker);
+    uint32_t n = u_min32(cache_resumable_count(conns->cache_worker), NET_PENDING_BATCH);
     const struct cache_session *session;
 
     for (; n > 0 && (session = cache_resumable_next(conns->cache_worker)) != NULL; n--)

@@ -91,7 +91,11 @@ static inline void net_conn_touch(struct net_conns *conns, struct net_conn *conn
     u_list_push_back(&conns->open, &conn->link);
 }
 
-/* Resumes the sessions that have output without input (cache_resumable_next()). */
+/*
+ * Resumes sessions that have output without input (cache_resumable_next()) in turns: not all in one
+ * loop, since hundreds of dumps would delay all requests.
+ */
+#define NET_PENDING_BATCH 32
 void net_conns_flush_pending(struct net_conns *conns);
 
 /* Closes connections that have been idle for too long: a bounded number of them. */
