@@ -23,9 +23,6 @@ struct dpdk_eal_facts {
     const char *cpus;    /* allowed for this process, for instance "0-3,8" */
 };
 
-/* Whether the name is a PCI address: "17:00.0", "0000:17:00.0", "pci:17:00.0". */
-bool dpdk_eal_is_pci(const char *dev);
-
 /* Whether the arguments contain this one, as "--name", "--name=..." or "-x...". */
 bool dpdk_eal_has(const struct dpdk_eal_args *args, const char *name);
 

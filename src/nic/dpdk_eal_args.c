@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nic/dpdk_pci.h"
 #include "nic/error.h"
 
 /* Arguments with which EAL ends the process. */
@@ -112,22 +113,14 @@ static bool has_any(const struct dpdk_eal_args *args, const char *const *names)
     return false;
 }
 
-bool dpdk_eal_is_pci(const char *dev)
-{
-    unsigned domain, bus, device, function;
-    char end;
-
-    return sscanf(dev, "%x:%x:%x.%x%c", &domain, &bus, &device, &function, &end) == 4 ||
-           sscanf(dev, "%x:%x.%x%c", &bus, &device, &function, &end) == 3 ||
-           (strncmp(dev, "pci:", 4) == 0 && dpdk_eal_is_pci(dev + 4));
-}
-
 static bool wants_virtual(const struct nic_dpdk_config *config, const struct dpdk_eal_args *args)
 {
+    char address[DPDK_PCI_ADDRESS_MAX];
+
     if (dpdk_eal_has(args, "--vdev"))
         return true;
     return config->dev != NULL && config->dev[strspn(config->dev, "0123456789")] != '\0' &&
-           !dpdk_eal_is_pci(config->dev);
+           !dpdk_pci_address(config->dev, address);
 }
 
 /* Adds the arguments for memory. Returns 0 or -1. */
@@ -167,6 +160,7 @@ static int add_defaults(const struct nic_dpdk_config *config, const struct dpdk_
     static const char *const own_devices[] = {"-a", "--allow", "-b", "--block", "--no-pci", NULL};
     static const char *const own_telemetry[] = {"--telemetry", "--no-telemetry", NULL};
     bool is_virtual = wants_virtual(config, args);
+    char address[DPDK_PCI_ADDRESS_MAX];
 
     if (!has_any(args, own_cores) && add(args, error, "--lcores=0@(%s)", facts->cpus) < 0)
         return -1;
@@ -175,7 +169,7 @@ static int add_defaults(const struct nic_dpdk_config *config, const struct dpdk_
     if (!has_any(args, own_devices)) {
         if (is_virtual && add(args, error, "--no-pci") < 0)
             return -1;
-        if (config->dev != NULL && dpdk_eal_is_pci(config->dev) &&
+        if (config->dev != NULL && dpdk_pci_address(config->dev, address) &&
             (add(args, error, "-a") < 0 || add(args, error, "%s", config->dev) < 0))
             return -1;
     }

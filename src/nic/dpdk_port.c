@@ -23,6 +23,7 @@
 #endif
 
 #include "nic/dpdk_eal.h"
+#include "nic/dpdk_pci.h"
 #include "nic/error.h"
 #include "nic/pool.h"
 
@@ -76,13 +77,14 @@ static const struct driver {
     bool mtu_unchecked; /* rejects large MTUs although it passes large frames */
     bool mac_is_peers;  /* reports the MAC address of the kernel's end */
     bool software;      /* its offloads are software, and wrong for odd segments and IPv6 */
-    bool one_queue;     /* fails with a peer that has fewer queues */
+    bool one_queue;     /* reports more queues than work */
     bool guest_tso;     /* the guest decides whether it accepts large segments */
     bool partial_csums; /* delivers frames with partial checksums from this machine's kernel */
     bool left_open;     /* if it connects: cannot be closed, see is_left_open() */
     bool maps_any_time; /* maps memory in DPDK's interrupt thread, see dpdk_intr.c */
 } drivers[] = {
     {.name = "net_vhost", .copies = true, .guest_tso = true},
+    /* A peer may have fewer queues. */
     {.name = "net_memif",
      .one_queue = true,
      .copies = true,
@@ -91,6 +93,8 @@ static const struct driver {
     {.name = "net_tap", .copies = true, .mac_is_peers = true, .software = true},
     {.name = "net_af_packet", .copies = true, .mtu_unchecked = true, .partial_csums = true},
     {.name = "net_virtio_user", .left_open = true},
+    /* 8254x have one transmit queue; later ones share one checksum context among their queues. */
+    {.name = "net_e1000_em", .one_queue = true},
 };
 
 static const struct driver *driver_of(const struct dpdk_port *port)
@@ -289,6 +293,8 @@ static int probe(struct dpdk_port *port, const char *dev, uint32_t mtu, char err
         int number = rte_errno;
 
         dpdk_eal_why(words);
+        if (dpdk_pci_explain(dev, DPDK_PCI_SYSFS, error))
+            return -1;
         return nic_error_set(error, "dpdk: cannot make or take '%.80s': %.140s", dev,
                              words[0] != '\0' ? words : rte_strerror(number));
     }
@@ -296,7 +302,9 @@ static int probe(struct dpdk_port *port, const char *dev, uint32_t mtu, char err
     port->connects = !listens(text);
     text[strcspn(text, ",")] = '\0';
     if (rte_eth_dev_get_port_by_name(text, &port->id) < 0)
-        return nic_error_set(error, "dpdk: '%.80s' is not a network device", text);
+        return dpdk_pci_explain(dev, DPDK_PCI_SYSFS, error)
+                   ? -1
+                   : nic_error_set(error, "dpdk: '%.80s' is not a network device", text);
     port->probed = true;
     return 0;
 }
@@ -607,17 +615,6 @@ static int choose_mac(struct dpdk_port *port, const struct nic_dpdk_config *conf
     return 0;
 }
 
-static int on_removed(uint16_t id, enum rte_eth_event_type event, void *ctx, void *result)
-{
-    struct dpdk_port *port = ctx;
-    unsigned i;
-
-    __atomic_store_n(&port->removed, true, __ATOMIC_RELEASE);
-    for (i = 0; i < port->queue_count; i++)
-        dpdk_wake(&port->queues[i]->nic);
-    return 0;
-}
-
 /* Called when a guest connects or disconnects. */
 static int on_link(uint16_t id, enum rte_eth_event_type event, void *ctx, void *result)
 {
@@ -690,10 +687,12 @@ int dpdk_port_start(struct dpdk_port *port, const struct nic_dpdk_config *config
     if (rc < 0)
         return fail(port, "start it", rc, error);
     port->started = true;
+    /* Neighbour solicitations go to multicast addresses (RFC 4861); virtual links filter none. */
+    (void)rte_eth_allmulticast_enable(port->id);
     exact = port->queue_count == 1 || dpdk_rss_is_exact(port);
     for (i = 0; i < port->queue_count; i++)
         port->queues[i]->nic.rss_exact = exact;
-    (void)rte_eth_dev_callback_register(port->id, RTE_ETH_EVENT_INTR_RMV, on_removed, port);
+    dpdk_unplug_watch(port);
     dpdk_stats_choose(port);
     return driver_of(port)->maps_any_time ? dpdk_intr_hold(&port->intr, error) : 0;
 }
@@ -717,7 +716,7 @@ void dpdk_port_stop(struct dpdk_port *port)
     if (port->guest_decides_tso)
         (void)rte_eth_dev_callback_unregister(port->id, RTE_ETH_EVENT_INTR_LSC, on_link, port);
     if (port->started) {
-        (void)rte_eth_dev_callback_unregister(port->id, RTE_ETH_EVENT_INTR_RMV, on_removed, port);
+        dpdk_unplug_ignore(port);
         (void)rte_eth_dev_stop(port->id);
     }
     if (is_left_open(port))

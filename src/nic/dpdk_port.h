@@ -45,6 +45,7 @@ struct dpdk_counters {
     uint64_t alloc_failed;    /* allocations for which the pool had too few packets */
     uint64_t interrupt_waits; /* waits for an interrupt */
     uint64_t timed_waits;     /* waits in short sleeps, without interrupt */
+    uint64_t interrupts;      /* that announced frames */
 };
 
 /* DPDK's interrupt thread, blocked while bursts run (dpdk_intr.c). */
@@ -226,6 +227,12 @@ struct rte_mbuf *dpdk_segment_next(struct dpdk_segment *segment);
 
 /* nic_ops.tx_burst */
 unsigned dpdk_tx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n);
+
+/* ---- dpdk_unplug.c ----------------------------------------------------------------------- */
+
+/* Sets `removed` and wakes all queues when a started device is removed. */
+void dpdk_unplug_watch(struct dpdk_port *port);
+void dpdk_unplug_ignore(struct dpdk_port *port);
 
 /* ---- dpdk_wait.c ------------------------------------------------------------------------- */
 

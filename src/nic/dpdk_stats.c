@@ -102,5 +102,6 @@ void dpdk_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
     emit(emit_ctx, "dpdk_alloc_failed", c->alloc_failed);
     emit(emit_ctx, "dpdk_interrupt_waits", c->interrupt_waits);
     emit(emit_ctx, "dpdk_timed_waits", c->timed_waits);
+    emit(emit_ctx, "dpdk_interrupts", c->interrupts);
     emit(emit_ctx, "dpdk_pool_in_use", rte_mempool_in_use_count(queue->pool) - queue->kept_count);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waiting for frames: by the queue's receive interrupt if the driver has one, otherwise by short
- * sleeps, polling the queue in between. A wake ends either.
+ * Waiting for frames: by the queue's receive interrupt if it comes, otherwise by short sleeps,
+ * polling the queue in between. A wake ends either.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -72,40 +72,58 @@ static bool has_frames(struct dpdk_queue *queue)
     return true;
 }
 
-/* The interrupt is armed only during the sleep; a busy loop polls the queue. */
+/* Polls the queue after each of a series of short sleeps; an event of one of fds[] ends them. */
+static int sleep_and_poll(struct dpdk_queue *queue, struct pollfd *fds, unsigned n,
+                          uint64_t timeout_ns)
+{
+    uint64_t sleep_ns = SLEEP_NS_MIN;
+    int rc = 0;
+
+    (void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
+    while (timeout_ns > 0 && rc == 0 && fds[0].revents == 0 && fds[n - 1].revents == 0 &&
+           !has_frames(queue)) {
+        sleep_ns = u_min64(u_min64(sleep_ns * 2, SLEEP_NS_MAX), timeout_ns);
+        rc = nic_wake_poll(fds, n, sleep_ns);
+        timeout_ns -= sleep_ns;
+    }
+    return rc;
+}
+
+/*
+ * The interrupt is armed only during the sleep; a busy loop polls the queue. Drivers report
+ * interrupts that never come (e1000e, devices with fewer vectors than queues), so the queue is
+ * polled too until one has announced frames.
+ */
 static int sleep_armed(struct dpdk_queue *queue, uint64_t timeout_ns)
 {
     uint16_t port_id = queue->port->id, number = queue->nic.queue;
     struct pollfd fds[2] = {{.fd = queue->epoll_fd, .events = POLLIN},
                             {.fd = queue->wake_fd, .events = POLLIN}};
     struct rte_epoll_event events[EVENTS_MAX];
+    bool proven = queue->counters.interrupts > 0;
     int rc = 0;
 
     queue->counters.interrupt_waits++;
     (void)rte_eth_dev_rx_intr_enable(port_id, number); /* some drivers need no arming */
-    /* A frame that arrived before arming raises no interrupt. */
-    if (!has_frames(queue))
+    if (!proven)
+        rc = sleep_and_poll(queue, fds, 2, timeout_ns);
+    else if (!has_frames(queue)) /* a frame that arrived before arming raises no interrupt */
         rc = nic_wake_poll(fds, 2, timeout_ns);
     (void)rte_eth_dev_rx_intr_disable(port_id, number);
-    if (fds[0].revents != 0)
-        (void)rte_epoll_wait(queue->epoll_fd, events, EVENTS_MAX, 0); /* clears the event */
+    if (proven && fds[0].revents == 0)
+        return rc;
+    /* Clears the event. */
+    if (rte_epoll_wait(queue->epoll_fd, events, EVENTS_MAX, 0) > 0 && has_frames(queue))
+        queue->counters.interrupts++;
     return rc;
 }
 
-static int sleep_and_poll(struct dpdk_queue *queue, uint64_t timeout_ns)
+static int sleep_timed(struct dpdk_queue *queue, uint64_t timeout_ns)
 {
     struct pollfd fd = {.fd = queue->wake_fd, .events = POLLIN};
-    uint64_t sleep_ns = SLEEP_NS_MIN;
-    int rc = 0;
 
     queue->counters.timed_waits++;
-    (void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
-    while (timeout_ns > 0 && rc == 0 && fd.revents == 0 && !has_frames(queue)) {
-        sleep_ns = u_min64(u_min64(sleep_ns * 2, SLEEP_NS_MAX), timeout_ns);
-        rc = nic_wake_poll(&fd, 1, sleep_ns);
-        timeout_ns -= sleep_ns;
-    }
-    return rc;
+    return sleep_and_poll(queue, &fd, 1, timeout_ns);
 }
 
 int dpdk_wait(struct nic *nic, uint64_t timeout_us)
@@ -117,8 +135,7 @@ int dpdk_wait(struct nic *nic, uint64_t timeout_us)
         return -ENODEV;
     if (has_frames(queue))
         return 0;
-    return queue->epoll_fd >= 0 ? sleep_armed(queue, timeout_ns)
-                                : sleep_and_poll(queue, timeout_ns);
+    return queue->epoll_fd >= 0 ? sleep_armed(queue, timeout_ns) : sleep_timed(queue, timeout_ns);
 }
 
 void dpdk_wake(struct nic *nic)

@@ -69,6 +69,7 @@
 struct xdp_shared {
     struct nic_xdp_device device;
     struct nic_xdp_filter filter;
+    unsigned rx_queues; /* with the filter attached */
     atomic_uint users;
 };
 
@@ -500,7 +501,7 @@ static int make_socket(struct xdp *xdp, const struct nic_xdp_config *config, uns
 static int make_sockets(struct xdp *xdp, const struct nic_xdp_config *config, unsigned first,
                         unsigned step)
 {
-    unsigned rx_queues = xdp->shared->device.rx_queues;
+    unsigned rx_queues = xdp->shared->rx_queues;
     unsigned rx_queue;
     int rc = make_umem(xdp, (rx_queues - first + step - 1) / step);
 
@@ -645,12 +646,6 @@ static int check(const struct nic_xdp_config *config, const struct nic_xdp_devic
         (config->mtu != 0 && (config->mtu < NIC_MTU_MIN || config->mtu > device->mtu)))
         return nic_error_set(error, "xdp %s: MTU %u: between %u and that of the interface, %u",
                              config->dev, config->mtu, NIC_MTU_MIN, device->mtu);
-    if (device->rx_queues > NIC_XDP_QUEUES_MAX)
-        return nic_error_set(
-            error,
-            "xdp %s: it has %u receive queues, more than %u: see ethtool -l %s, change it "
-            "by ethtool -L",
-            config->dev, device->rx_queues, NIC_XDP_QUEUES_MAX, config->dev);
     if ((config->mac[0] & 1) != 0)
         return nic_error_set(error, "xdp %s: the MAC address is a multicast address", config->dev);
     return 0;
@@ -674,6 +669,13 @@ static int prepare(struct xdp_shared *shared, const struct nic_xdp_config *confi
         return -1;
     if (shared->filter.generic)
         nic_xdp_device_gro_off(device);
+    shared->rx_queues = nic_xdp_device_queues(device);
+    if (shared->rx_queues > NIC_XDP_QUEUES_MAX)
+        return nic_error_set(
+            error,
+            "xdp %s: it has %u receive queues, more than %u: see ethtool -l %s, change it "
+            "by ethtool -L",
+            config->dev, shared->rx_queues, NIC_XDP_QUEUES_MAX, config->dev);
     return 0;
 }
 
@@ -690,7 +692,7 @@ int nic_xdp_open(const struct nic_xdp_config *config, unsigned queues, struct ni
     shared->filter.link_fd = -1;
     atomic_store(&shared->users, 1);
     if (prepare(shared, config, error) == 0) {
-        queues = u_min32(queues, shared->device.rx_queues);
+        queues = u_min32(queues, shared->rx_queues);
         while (n < queues && (queue[n] = open_nic(shared, config, n, queues, error)) != NULL)
             n++;
     }

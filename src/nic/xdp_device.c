@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "nic/error.h"
 
 /* ---- questions --------------------------------------------------------------------------- */
@@ -36,23 +37,20 @@ static int ethtool(const struct nic_xdp_device *device, void *command)
     return ioctl(device->control_fd, SIOCETHTOOL, &request);
 }
 
-/* Interfaces that do not report a number have one. */
-static unsigned count_rx_queues(const struct nic_xdp_device *device)
-{
-    struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
-    unsigned count;
-
-    if (ethtool(device, &channels) < 0)
-        return 1;
-    count = channels.combined_count + channels.rx_count;
-    return count > 0 ? count : 1;
-}
-
 static bool is_veth(const struct nic_xdp_device *device)
 {
     struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
 
     return ethtool(device, &info) == 0 && strcmp(info.driver, "veth") == 0;
+}
+
+unsigned nic_xdp_device_queues(const struct nic_xdp_device *device)
+{
+    struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
+
+    if (ethtool(device, &channels) < 0)
+        return 1;
+    return u_max32(channels.combined_count + channels.rx_count, 1);
 }
 
 uint32_t nic_xdp_device_mtu(const struct nic_xdp_device *device)
@@ -82,7 +80,6 @@ static int read_properties(struct nic_xdp_device *device, char error[NIC_ERROR_M
     device->mtu = nic_xdp_device_mtu(device);
     if (device->mtu == 0)
         return nic_error_set(error, "xdp %s: no MTU: %s", device->name, strerror(errno));
-    device->rx_queues = count_rx_queues(device);
     device->is_veth = is_veth(device);
     return 0;
 }

@@ -10,7 +10,6 @@ struct nic_xdp_device {
     int ifindex;
     uint32_t mtu;
     uint8_t mac[6];
-    unsigned rx_queues;
     bool is_veth;   /* its peer is on this machine */
     bool gro_off;   /* generic receive offload was turned off here */
     int control_fd; /* for ioctl() */
@@ -47,6 +46,12 @@ void nic_xdp_device_gro_off(struct nic_xdp_device *device);
 
 /* The present MTU; 0 with errno if it cannot be read. */
 uint32_t nic_xdp_device_mtu(const struct nic_xdp_device *device);
+
+/*
+ * The receive queues in use; interfaces that do not report a number have one. An attached XDP
+ * program may change it: virtio-net then uses more, if it has them.
+ */
+unsigned nic_xdp_device_queues(const struct nic_xdp_device *device);
 
 /* Whether the interface still exists. */
 bool nic_xdp_device_exists(const struct nic_xdp_device *device);

@@ -359,7 +359,7 @@ MISTAKES = [
     (["--dev=net_af_packet0,iface=nosuch0"], "No such device"),
     (["--dev=net_virtio_user0,path=/nosuch"], "No such file or directory"),
     (["--dev=net_vhost0,iface=/nosuch/v"], "No such file or directory"),
-    (["--dev=0000:ff:1f.7"], "Cannot find device"),
+    (["--dev=0000:ff:1f.7"], "no PCI device 0000:ff:1f.7"),
     (["--dev=net_tap0,iface=t0", "--mtu=9000"], "MTU 9000: the driver allows up to"),
     (["--eal=--nosuch"], "check --eal"),
     (["--eal=--help"], "--help is no argument for a server"),

@@ -105,12 +105,6 @@ static void test_bounds(void **state)
 
 static void test_names(void **state)
 {
-    assert_true(dpdk_eal_is_pci("17:00.0"));
-    assert_true(dpdk_eal_is_pci("0000:17:00.0"));
-    assert_true(dpdk_eal_is_pci("pci:0000:17:00.0"));
-    assert_false(dpdk_eal_is_pci("17:00"));
-    assert_false(dpdk_eal_is_pci("0000:17:00.0,x"));
-    assert_false(dpdk_eal_is_pci("net_tap0"));
     assert_int_equal(make(NULL, "--vdevice -l1", MANY), 0);
     assert_false(dpdk_eal_has(&args, "--vdev"));
     assert_true(dpdk_eal_has(&args, "-l"));
