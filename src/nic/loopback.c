@@ -197,6 +197,15 @@ static const struct nic_ops loop_ops = {
     .close = loop_close,
 };
 
+/* A cache line holds the slots of one link only: links may belong to different threads. */
+static struct us_pkt **slots_new(unsigned queue_frames)
+{
+    const size_t per_line = U_CACHE_LINE_BYTES / sizeof(struct us_pkt *);
+    size_t lines = (queue_frames + per_line - 1) / per_line;
+
+    return aligned_alloc(U_CACHE_LINE_BYTES, lines * U_CACHE_LINE_BYTES);
+}
+
 static void end_init(struct link *link, unsigned side, uint32_t mtu, unsigned queue_frames)
 {
     struct loop_end *end = &link->ends[side];
@@ -209,7 +218,7 @@ static void end_init(struct link *link, unsigned side, uint32_t mtu, unsigned qu
     end->nic.mac[5] = (uint8_t)(side + 1);
     end->link = link;
     end->peer = &link->ends[1 - side];
-    end->inbox.slots = calloc(queue_frames, sizeof(struct us_pkt *));
+    end->inbox.slots = slots_new(queue_frames);
     end->inbox.capacity = queue_frames;
 }
 

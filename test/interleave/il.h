@@ -191,4 +191,9 @@ void il_events_begin(void);
 void il_event(const struct il_event *event);
 void il_report(const char *scenario, const char *message);
 
+/* ---- site.c ------------------------------------------------------------------------------ */
+
+/* Prints the source line of an instruction, by addr2line; inlined calls are joined. */
+void il_site_print(const void *site);
+
 #endif

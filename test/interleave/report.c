@@ -2,7 +2,6 @@
 /* The report of a failed run: message, relevant steps, command to repeat it. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "il.h"
 
@@ -22,32 +21,6 @@ void il_event(const struct il_event *event)
     events[event_count++ % EVENTS_MAX] = *event;
 }
 
-/* Where the program was loaded to: a name that the linker defines. */
-extern const char program_start[] __asm__("__executable_start");
-
-/* The source line of an instruction, by addr2line; the calls that were inlined are joined. */
-static void site_print(const void *site)
-{
-    char command[200], line[300], program[120];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    if (length <= 0)
-        return;
-    program[length] = '\0';
-    snprintf(command, sizeof(command), "addr2line -s -i -e %s %#lx 2>/dev/null", program,
-             (unsigned long)((uintptr_t)site - (uintptr_t)program_start - 1));
-    FILE *pipe = popen(command, "r");
-    const char *separator = "";
-    while (pipe && fgets(line, sizeof(line), pipe)) {
-        line[strcspn(line, " \n")] = '\0';
-        if (strncmp(line, "atomic.h", 8) != 0) {
-            printf("%s%s", separator, line);
-            separator = " < ";
-        }
-    }
-    if (pipe)
-        pclose(pipe);
-}
-
 static bool is_plain(const struct il_event *event)
 {
     return strcmp(event->what, "reads") == 0 || strcmp(event->what, "writes") == 0;
@@ -64,7 +37,7 @@ static void event_print(const struct il_event *event)
         printf(" %s %#lx%s", orders[event->order], (unsigned long)event->value,
                event->stale ? " (not the last value)" : "");
     printf("   ");
-    site_print(event->site);
+    il_site_print(event->site);
     printf("\n");
 }
 
