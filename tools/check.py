@@ -35,6 +35,7 @@ SYSTEM = "test/system"
 STRICT = str(ROOT / "tools" / "strict.py")
 CORES = len(os.sched_getaffinity(0))
 LANES = int(os.environ.get("CHECK_LANES", 2))
+VM_REPORT = LOGS / "vm-report"
 PROGRESS_S = 30  # between two lines about the stages that run
 TAIL_LINES = 60  # of a failed stage's log
 AGAIN_MAX = 20  # more failed tests than this are not run again
@@ -89,6 +90,16 @@ def system(name, group, folder, *words, env=None, program=None, needs=()):
     program = program or f"build/{folder}/apps/ucached/ucached"
     return Stage(name, group, command, needs or (f"build-{folder}",),
                  {"UCACHED": program, **(env or {})}, is_pytest=True)
+
+
+def guests(name, nic=None, words=("test/vm",)):
+    """Tests in guests; with a model of a NIC system tests over it."""
+    env = {"VM_REPORT": str(VM_REPORT)}
+    if nic:
+        env |= {"UCACHED_STACK": "guest", "UCACHED_NIC": nic, "PYTHONPATH": "test/vm"}
+    plugin = ("-p", "guest_stack") if nic else ()
+    return system(name, "all", "release", *plugin, *words, env=env,
+                  needs=("build-release", "vm-image"))
 
 
 def tests(*names):
@@ -148,6 +159,10 @@ STAGES = [
     meson("tsan", "all", "tsan", *NO_LONG, "--suite", "stress", "--suite", "cache", "--suite",
           "net", "--suite", "nic", factor=6),
     build("clang", group="all"),
+    Stage("vm-image", "", ["make", "--no-print-directory", "build/vm/ready"]),
+    guests("vm-nics"),
+    *(guests(f"vm-conform-{nic}", nic, ("-k", "not kernel", "--sample=2", *CONFORM))
+      for nic in ("igb", "vmxnet3")),
     system("conform-all", "all", "release", *CONFORM),
     system("bench", "all", "release", *tests("bench")),
     system("crowds", "all", "release", *tests("crowds")),
@@ -362,6 +377,9 @@ def summary(run):
                       for s, name in stage.durations), reverse=True)[:SLOWEST]  # fmt: skip
     if slowest:
         lines += ["slowest tests:"] + [f"  {s:6.1f} s  {name}" for s, name in slowest]
+    if VM_REPORT.exists():
+        table = [sys.executable, "test/vm/report.py", str(VM_REPORT)]
+        lines += ["", subprocess.run(table, cwd=ROOT, capture_output=True, text=True).stdout]
     return "\n".join(lines)
 
 

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fixtures of the tests in guests; README.md describes them."""
+
+import contextlib
+import os
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "test/system"), str(ROOT / "test/vm")]
+
+import guest as guests  # noqa: E402
+import image  # noqa: E402
+import netspace  # noqa: E402
+import nics  # noqa: E402
+import report as reports  # noqa: E402
+import strict  # noqa: E402
+
+REPORT = reports.Report()
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(strict.pytest_plugin())
+
+
+def pytest_terminal_summary(terminalreporter):
+    lines = reports.table(REPORT.lines)
+    if lines:
+        lines = ["", *(image.FOLDER / "ready").read_text().splitlines(), *lines]
+    for line in [*lines, *(f"a guest was booted anew: {name}" for name in guests.Guest.hung)]:
+        terminalreporter.write_line(line)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Runs a test once more in a newly booted guest if its guest has hung."""
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    guest = pyfuncitem.funcargs.get("guest")
+    try:
+        pyfuncitem.obj(**arguments)
+    except Exception:
+        if guest is None or not guest.has_hung():
+            raise
+        guest.boot_anew()
+        pyfuncitem.obj(**arguments)
+    return True
+
+
+@pytest.fixture(scope="session")
+def ucached_path():
+    """The program under test: $UCACHED."""
+    path = pathlib.Path(os.environ["UCACHED"]).resolve()
+    assert os.access(path, os.X_OK), f"no program {path}: build it, or set UCACHED"
+    return str(path)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def possible():
+    """Guests need what `make check-vm` prepares, and namespaces for their networks."""
+    if not (image.FOLDER / "ready").exists():
+        pytest.skip("vm: make build/vm/ready prepares what guests boot from")
+    if reason := netspace.why_not():
+        pytest.skip(f"vm: {reason}")
+
+
+@pytest.fixture(scope="session", params=list(nics.MODELS))
+def model(request):
+    """Tests that use it run for each model of a NIC, all those of one model in one guest."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def space(model):
+    """The namespace of the clients of a model."""
+    with contextlib.closing(netspace.NetSpace()) as space:
+        yield space
+
+
+@pytest.fixture(scope="session")
+def guest(model, space, tmp_path_factory):
+    """A guest with a NIC of this model."""
+    nics.make_tap(space, True, nics.queues_of(model))
+    folder = tmp_path_factory.mktemp(model)
+    with guests.Guest(folder, nics.devices(model, True), space) as guest:
+        yield guest
+
+
+@pytest.fixture
+def nic(guest, model, space, ucached_path, tmp_path):
+    """The guest's NIC; servers on it are stopped after the test, which fails if one has died."""
+    nic = nics.Nic(guest, model, space, ucached_path, tmp_path)
+    guest.on_boot = nic.servers.clear
+    yield nic
+    nic.stop_servers()
+
+
+@pytest.fixture
+def note(model):
+    """note(feature, value): a cell of the report."""
+    return lambda feature, value: REPORT.note(model, feature, value)
