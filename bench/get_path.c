@@ -5,14 +5,21 @@
  * in memory. With one connection each turn of the server's loop serves one request. A second stack
  * is the clients; it is not measured. All keys are stored before, so a SET overwrites.
  *
- *   bench/get_path [requests [connections [get|set]]]
+ *   bench/get_path [requests [connections [get|set|mixed [threads]]]]
  *
- * Prints time-stamp counter ticks per request. Under
+ * mixed: every tenth request is a SET. Several threads are as many servers of one cache, each with
+ * its own link and clients and pinned to a core of its own, with 10,000 keys.
+ *
+ * Prints time-stamp counter ticks per request, of each server. Under
  *   valgrind --tool=callgrind --toggle-collect=net_stack_turn
  * the instructions of net_stack_turn() alone are counted, which do not depend on the
  * machine; with "0" as the first argument, those of the set-up.
  */
+#define _GNU_SOURCE /* pthread_setaffinity_np() */
 #include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +29,8 @@
 #define HIT "VALUE key_0000 0 8\r\n12345678\r\nEND\r\n"
 #define STORED "STORED\r\n"
 
-enum { KEYS = 1000, HIT_BYTES = sizeof(HIT) - 1, STORED_BYTES = sizeof(STORED) - 1 };
+enum { KEYS = 1000, KEYS_MANY = 10000, THREADS_MAX = 256, SET_EVERY = 10 };
+enum { HIT_BYTES = sizeof(HIT) - 1, STORED_BYTES = sizeof(STORED) - 1 };
 
 struct bench {
     struct nic *ends[2]; /* the clients', the server's */
@@ -30,7 +38,9 @@ struct bench {
     struct us_stack *clients;
     struct us_conn *conns[PATH_CONNECTIONS];
     uint64_t now_us;
-    bool sets;
+    unsigned number;    /* of the thread */
+    unsigned set_every; /* each of so many requests is a SET; 0: none */
+    unsigned keys;
     unsigned connections;
     unsigned connected;
     unsigned long started; /* requests */
@@ -38,7 +48,12 @@ struct bench {
     unsigned long answered;
     unsigned long ticks; /* of net_stack_turn() */
     unsigned stored;
+    bool asks; /* the keys are stored */
 };
+
+static struct cache *cache;
+static pthread_barrier_t all_stored;
+static atomic_uint unfinished; /* threads */
 
 static unsigned long ticks_now(void)
 {
@@ -51,8 +66,9 @@ static unsigned long ticks_now(void)
 
 static void ask(struct bench *b, struct us_conn *conn)
 {
-    const char *format = b->sets ? "set key_%04u 0 0 8\r\n12345678\r\n" : "get key_%04u\r\n";
-    unsigned key = (unsigned)(b->started * 7919 % KEYS);
+    bool sets = b->set_every > 0 && b->started % b->set_every == 0;
+    const char *format = sets ? "set key_%04u 0 0 8\r\n12345678\r\n" : "get key_%04u\r\n";
+    unsigned key = (unsigned)((b->started + b->number) * 7919 % b->keys);
     char request[64];
     int len;
 
@@ -66,11 +82,11 @@ static void ask(struct bench *b, struct us_conn *conn)
 
 static void on_data(struct bench *b, const struct us_event *ev)
 {
-    if (b->stored < KEYS) {
+    if (!b->asks) {
         b->stored += ev->len / STORED_BYTES;
         return;
     }
-    if (ev->len != (b->sets ? STORED_BYTES : HIT_BYTES))
+    if (!(ev->len == HIT_BYTES && b->set_every != 1) && !(ev->len == STORED_BYTES && b->set_every))
         path_die("unexpected reply");
     b->answered++;
     ask(b, ev->conn);
@@ -126,43 +142,118 @@ static void connect_all(struct bench *b)
 static void store_all(struct bench *b)
 {
     char request[64];
+    unsigned sent = 0;
 
-    for (unsigned i = 0; i < KEYS; i++) {
-        int len = snprintf(request, sizeof(request), "set key_%04u 0 0 8\r\n12345678\r\n", i);
-        if (us_send(b->clients, b->conns[0], request, (u_u32)len) != len)
-            path_die("a request does not fit");
-    }
-    for (unsigned i = 0; i < 100000 && b->stored < KEYS; i++)
+    for (unsigned i = 0; i < 1000000 && b->stored < b->keys; i++) {
+        while (sent < b->keys && sent < b->stored + KEYS) {
+            int len =
+                snprintf(request, sizeof(request), "set key_%04u 0 0 8\r\n12345678\r\n", sent);
+            if (us_send(b->clients, b->conns[0], request, (u_u32)len) != len)
+                path_die("a request does not fit");
+            sent++;
+        }
         turn(b);
-    if (b->stored < KEYS)
+    }
+    if (b->stored < b->keys)
         path_die("the keys were not stored");
+}
+
+static void pin(unsigned number)
+{
+    cpu_set_t allowed, one;
+    unsigned seen = 0;
+
+    sched_getaffinity(0, sizeof(allowed), &allowed);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &allowed) || seen++ != number)
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+    }
+}
+
+/* A server and its clients, for as long as any other one has requests. */
+static void *serve(void *ctx)
+{
+    struct bench *b = ctx;
+    struct nic_loopback_config loop = {0};
+    char error[NIC_ERROR_MAX];
+    unsigned long ticks;
+
+    if (nic_loopback_open(&loop, b->ends, error) != 0)
+        path_die(error);
+    b->server = path_server(b->ends[1], cache);
+    b->clients = path_client(b->ends[0], b->now_us);
+    connect_all(b);
+    if (b->number == 0)
+        store_all(b);
+    pthread_barrier_wait(&all_stored);
+    b->asks = true;
+    b->ticks = 0;
+    for (unsigned i = 0; i < b->connections; i++)
+        ask(b, b->conns[i]);
+    while (b->answered < b->wanted)
+        turn(b);
+    ticks = b->ticks;
+    atomic_fetch_sub(&unfinished, 1);
+    while (atomic_load(&unfinished) > 0)
+        turn(b);
+    b->ticks = ticks;
+    return NULL;
+}
+
+static void *serve_pinned(void *ctx)
+{
+    pin(((struct bench *)ctx)->number);
+    return serve(ctx);
+}
+
+static void serve_all(struct bench *all, unsigned threads)
+{
+    static pthread_t ids[THREADS_MAX];
+
+    cache = path_cache(threads, all->now_us);
+    pthread_barrier_init(&all_stored, NULL, threads);
+    atomic_init(&unfinished, threads);
+    if (threads == 1) {
+        serve(all);
+        return;
+    }
+    for (unsigned i = 0; i < threads; i++)
+        if (pthread_create(&ids[i], NULL, serve_pinned, &all[i]) != 0)
+            path_die("a thread cannot be made");
+    for (unsigned i = 0; i < threads; i++)
+        pthread_join(ids[i], NULL);
 }
 
 int main(int argc, char **argv)
 {
-    static struct bench b;
-    struct nic_loopback_config loop = {0};
-    char error[NIC_ERROR_MAX];
+    static struct bench all[THREADS_MAX];
+    const char *mix = argc > 3 ? argv[3] : "get";
+    unsigned threads = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 1;
+    unsigned long answered = 0, ticks = 0;
 
-    b.wanted = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000;
-    b.connections = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : PATH_CONNECTIONS;
-    if (b.connections == 0 || b.connections > PATH_CONNECTIONS)
-        path_die("too many connections");
-    b.sets = argc > 3 && strcmp(argv[3], "set") == 0;
-    b.now_us = PATH_START_US;
-    if (nic_loopback_open(&loop, b.ends, error) != 0)
-        path_die(error);
-    b.server = path_server(b.ends[1], b.now_us);
-    b.clients = path_client(b.ends[0], b.now_us);
-    connect_all(&b);
-    store_all(&b);
+    if (threads == 0 || threads > THREADS_MAX)
+        path_die("too many threads");
+    for (unsigned i = 0; i < threads; i++) {
+        struct bench *b = &all[i];
 
-    b.ticks = 0;
-    for (unsigned i = 0; i < b.connections; i++)
-        ask(&b, b.conns[i]);
-    while (b.answered < b.wanted)
-        turn(&b);
-    printf("%lu requests, %.0f ticks per request\n", b.answered,
-           b.answered ? (double)b.ticks / (double)b.answered : 0.0);
+        b->number = i;
+        b->wanted = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000;
+        b->connections = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : PATH_CONNECTIONS;
+        if (b->connections == 0 || b->connections > PATH_CONNECTIONS)
+            path_die("too many connections");
+        b->set_every = strcmp(mix, "set") == 0 ? 1 : strcmp(mix, "mixed") == 0 ? SET_EVERY : 0;
+        b->keys = argc > 4 ? KEYS_MANY : KEYS;
+        b->now_us = PATH_START_US;
+    }
+    serve_all(all, threads);
+    for (unsigned i = 0; i < threads; i++) {
+        answered += all[i].answered;
+        ticks += all[i].ticks;
+    }
+    printf("%lu requests, %.0f ticks per request\n", answered,
+           answered ? (double)ticks / (double)answered : 0.0);
     return 0;
 }

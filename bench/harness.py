@@ -28,6 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "test" / "system"))
 
 import netspace  # noqa: E402
+import veth  # noqa: E402
 
 ROUNDS = max(1, int(os.environ.get("BENCH_ROUNDS", "5")))
 SECONDS = float(os.environ.get("BENCH_SECONDS", "1"))
@@ -35,6 +36,7 @@ SECONDS = float(os.environ.get("BENCH_SECONDS", "1"))
 START_TIMEOUT = 15
 START_SECONDS = 0.7  # about: to start and stop a server and its client
 CONNECTIONS = 32
+LINK_ADDRESS, LINK_PORT = "10.100.0.20", 11211  # of a server on its own stack
 HUGE_PAGE_BYTES = 2 << 20
 HUGE_PAGES = 256 + 512  # for two programs on DPDK, and for the items of a server with -L
 HUGE_PAGES_SHARE = 4  # at most the free memory divided by this
@@ -236,6 +238,7 @@ class Bench:
             os.environ["PATH"] = f"{pathlib.Path(path).resolve().parent}:{os.environ['PATH']}"
         self.memcached = path or shutil.which("memcached")
         self.other = os.environ.get("SERVER_CMD")
+        self.bypass = os.environ.get("RIVAL_CMD")
         self.stack = contextlib.ExitStack()
         self.processes = set()
         with self.signals.hold():
@@ -348,8 +351,10 @@ class Bench:
     # ---- servers ---------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def running(self, command, address, link=(), space=None, cpus=None):
-        """A server within a `with`, which begins once the server listens."""
+    def running(self, command, address, link=(), space=None, cpus=None, socket_path=None):
+        """
+        A server within a `with`, which begins once the server listens, or has made socket_path.
+        """
         own_space = space is None
         space = space or netspace.HostSpace()
         cpus = cpus or self.server_cpus[:1]
@@ -357,7 +362,7 @@ class Bench:
         with open(log, "wb") as to:
             process = self.start(command, space, cpus, to)
         try:
-            self._wait(process, space, None if link else address, log, command)
+            self._wait(process, space, None if link else address, log, command, socket_path)
             yield Server(process, space, f"{address[0]}:{address[1]}", list(link),
                          typed(command, cpus))
         finally:
@@ -366,7 +371,7 @@ class Bench:
                 space.close()
 
     @staticmethod
-    def _wait(process, space, address, log, command):
+    def _wait(process, space, address, log, command, socket_path):
         end = time.monotonic() + START_TIMEOUT
 
         def answers():
@@ -378,6 +383,8 @@ class Bench:
             if process.poll() is not None:
                 break
             if "listening on" in log.read_text(errors="replace"):
+                return
+            if socket_path and socket_path.exists():
                 return
             if address and space.run(answers):
                 return
@@ -414,9 +421,13 @@ class Bench:
         if program == "ucping":
             command, port = [self.program(program), "--listen", "--io=tap"], 7007
         else:
-            command, port = [self.program(program), "--io=tap", "-m", "1024", "-I", "8m"], 11211
-        return self.running([*command, *more], ("10.100.0.20", port), space=netspace.NetSpace(),
+            command, port = [self.program(program), "--io=tap", "-m", "1024", "-I", "8m"], LINK_PORT
+        return self.running([*command, *more], (LINK_ADDRESS, port), space=netspace.NetSpace(),
                             cpus=cpus)
+
+    def link_path(self, kind):
+        """The socket of the current link."""
+        return self.folder / f"{kind}-{self.sockets}.sock"
 
     def link(self, kind, csum=False):
         """
@@ -427,7 +438,7 @@ class Bench:
         if self.dpdk_obstacle:
             raise Skip(self.dpdk_obstacle)
         self.sockets += 1
-        path = self.folder / f"{kind}-{self.sockets}.sock"
+        path = self.link_path(kind)
         server_cpu, client_cpu = self.server_cpus[0], self.client_cpus[0]
         if kind == "memif":
             ends = [f"net_memif0,role={role},socket={path},socket-abstract=no"
@@ -447,11 +458,41 @@ class Bench:
         if program == "ucping":
             command, port = [self.program(program), "--listen", "--poll"], 7007
         elif program == "responder":
-            command, port = [self.program(program)], 11211
+            command, port = [self.program(program)], LINK_PORT
         else:
-            command, port = [self.program(program), "-m", "1024", "-I", "8m"], 11211
-        return self.running([*command, *server, *more], ("10.100.0.20", port),
+            command, port = [self.program(program), "-m", "1024", "-I", "8m"], LINK_PORT
+        return self.running([*command, *server, *more], (LINK_ADDRESS, port),
                             link=[*client, "--poll"], cpus=cpus)
+
+    def bypass_server(self):
+        """Another server on a user-space stack, $RIVAL_CMD, as the back end of a vhost link."""
+        _, client = self.link("vhost")
+        path = self.link_path("vhost")
+        values = {"socket": path, "cpu": self.server_cpus[0], "prefix": self.dpdk_prefix("other"),
+                  "address": LINK_ADDRESS, "port": LINK_PORT}
+        command = [word.format(**values) for word in shlex.split(self.bypass)]
+        return self.running(command, (LINK_ADDRESS, LINK_PORT), link=[*client, "--poll"],
+                            socket_path=path)
+
+    @contextlib.contextmanager
+    def veth_server(self, kind, more=()):
+        """memcached on the kernel's TCP or ucached by AF_XDP, at one end of a veth pair."""
+        if self.tap_obstacle:
+            raise Skip(self.tap_obstacle)
+        if kind == "memcached" and not self.memcached:
+            raise Skip("memcached is not installed")
+        link = veth.Link([f"{LINK_ADDRESS}/24"], ["10.100.0.10/24"])
+        try:
+            if kind == "memcached":
+                command = [self.memcached, "-l", LINK_ADDRESS, "-U", "0", "-t", "1", "-m", "1024"]
+                command += ["-u", "root"] if os.geteuid() == 0 else []
+            else:
+                command = [self.program("ucached"), "--io=xdp", f"--dev={veth.SERVER_DEVICE}",
+                           "-m", "1024", *more]
+            with self.running(command, (LINK_ADDRESS, LINK_PORT), space=link.server) as server:
+                yield Server(server.process, link.client, server.address, [], server.typed)
+        finally:
+            link.close()
 
     # ---- clients ---------------------------------------------------------------------------
 
@@ -519,6 +560,8 @@ def versions(bench):
             out = subprocess.run(command, capture_output=True, text=True, check=False).stdout
             if out:
                 found[name] = re.sub(r"\s+", " ", out.splitlines()[0])
+    if bench.bypass:
+        found["bypass"] = bench.bypass
     with contextlib.suppress(OSError):
         out = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"],
                              capture_output=True, text=True, check=False).stdout.strip()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server at one end of a link in memory. */
+/* Servers at one end of a link in memory. */
 #include "path.h"
 
 #include <stdio.h>
@@ -19,23 +19,31 @@ struct us_addr path_address(uint8_t last)
     return addr;
 }
 
-struct net_stack_worker *path_server(struct nic *end, uint64_t now_us)
+struct cache *path_cache(unsigned workers, uint64_t now_us)
 {
-    struct cache_config cache = {.start_us = now_us, .start_unix_s = 1700000000};
+    struct cache_config config = {.start_us = now_us, .start_unix_s = 1700000000};
+    struct cache *cache;
+    const char *why;
+
+    config.settings.memory_bytes = 64 << 20;
+    config.settings.item_bytes_max = 1 << 20;
+    config.settings.connections_max = PATH_CONNECTIONS * workers;
+    config.settings.threads = workers;
+    config.settings.evict = true;
+    cache = cache_create(&config, &why);
+    if (cache == NULL)
+        path_die(why);
+    return cache;
+}
+
+struct net_stack_worker *path_server(struct nic *end, struct cache *cache)
+{
     struct net_stack_config config = {
         .port = PATH_PORT, .addr_count = 1, .conn_max = PATH_CONNECTIONS};
     struct net_stack_worker *server;
     char error[NET_ERROR_MAX];
-    const char *why;
 
-    cache.settings.memory_bytes = 64 << 20;
-    cache.settings.item_bytes_max = 1 << 20;
-    cache.settings.connections_max = PATH_CONNECTIONS;
-    cache.settings.threads = 1;
-    cache.settings.evict = true;
-    config.cache = cache_create(&cache, &why);
-    if (config.cache == NULL)
-        path_die(why);
+    config.cache = cache;
     config.addrs[0].addr = path_address(1);
     config.addrs[0].prefix_len = 24;
     server = (struct net_stack_worker *)net_stack_worker_open(end, &config, error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A server at one end of a link in memory, for programs that measure its loop: one worker, a cache
- * of 64 MiB, the same settings in each program.
+ * Servers at one end of a link in memory, for programs that measure their loop: a worker each, with
+ * one cache of 64 MiB and the same settings in each program.
  */
 #ifndef BENCH_PATH_H
 #define BENCH_PATH_H
@@ -19,8 +19,11 @@ __attribute__((noreturn)) void path_die(const char *what);
 /* 10.0.0.`last` */
 struct us_addr path_address(uint8_t last);
 
-/* Starts the server, 10.0.0.1, on this end. Ends the process on failure. */
-struct net_stack_worker *path_server(struct nic *end, uint64_t now_us);
+/* Makes the cache of so many servers. Ends the process on failure. */
+struct cache *path_cache(unsigned workers, uint64_t now_us);
+
+/* Starts a server, 10.0.0.1, on this end. Ends the process on failure. */
+struct net_stack_worker *path_server(struct nic *end, struct cache *cache);
 
 /* Starts the stack of the clients, 10.0.0.2, on the other end. Ends the process on failure. */
 struct us_stack *path_client(const struct nic *end, uint64_t now_us);

@@ -5,7 +5,8 @@
     bench/publish.py                              writes both pages
     bench/publish.py --check                      fails if they are not up to date (make lint)
     bench/publish.py --run bench/results/latest.json --machine 'CPU, cores, compiler, commit'
-                                                  first replaces the runs in docs/results.json
+                                                  first replaces the runs in docs/results.json, and
+                                                  the comparison by the one of this run
 
 docs/results.json holds "comparison" (bars, as multiples of memcached), "runs" (rows as `make bench`
 writes them) and "tables" (measurements that `make bench` does not make, with their commands).
@@ -16,6 +17,8 @@ import json
 import pathlib
 import sys
 from html import escape
+
+import contract
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JSON, PAGE, PICTURE = (ROOT / "docs" / name
@@ -28,11 +31,21 @@ GROUPS = (
         ("sock_depth1", "ucached, kernel sockets, loopback"),
         ("get_tap", "ucached, TAP, client on kernel TCP"),
         ("get_vhost", "ucached, vhost and virtio-user"),
+        ("bypass_vhost", "the other server, vhost and virtio-user"),
         ("get_memif", "ucached, memif"),
         ("cycles_per_get", "busy ticks of the server per GET, vhost"),
         ("cycles_per_get_memif", "the same, memif"),
         ("load_cycles_per_get", "busy ticks of ucload per GET, vhost"),
         ("load_cycles_per_get_memif", "the same, memif")]),
+    ("AF_XDP on a veth pair, client on kernel TCP", [
+        ("memcached_veth", "memcached on the same pair"),
+        ("xdp_get", "ucached"),
+        ("memcached_veth_depth16", "memcached, 16 requests in flight on each connection"),
+        ("xdp_depth16", "ucached, the same")]),
+    ("Workers on as many cores, links in memory", [
+        (f"scale_{cores}{suffix}", f"{what}, {cores} core{'s' * (cores > 1)}")
+        for suffix, what in (("", "GETs"), ("_set10", "10 % SETs"))
+        for cores in (1, *contract.SCALE_CORES)]),
     ("What the links allow", [
         ("frame_limit_vhost", "frames echoed by testpmd, vhost"),
         ("frame_limit_memif", "the same, memif"),
@@ -40,6 +53,7 @@ GROUPS = (
         ("pingpong_memif", "the same, memif")]),
     ("Larger working sets and values", [
         ("zipf_vhost", "1 M keys by zipf 0.99, 10 % SET, vhost"),
+        ("zipf_vhost_cycles", "busy ticks of the server per request, the same"),
         ("etc_vhost", "keys and values of Facebook's ETC, vhost"),
         ("values_65536_vhost", "values of 64 KiB, vhost"),
         ("values_1048000_vhost", "values of 1,048,000 bytes, vhost")]),
@@ -55,8 +69,39 @@ GROUPS = (
         ("sock_churn", "the same, kernel sockets")]),
 )
 
+# The bars of the picture: (case, server, name); {} is memcached with its version.
+BARS = (
+    ("memcached", "memcached", "{}, kernel TCP"),
+    ("sock_depth1", "ucached", "ucached, kernel sockets"),
+    ("bypass_vhost", "bypass", "other server, vhost"),
+    ("get_vhost", "ucached", "ucached, vhost"),
+    ("get_memif", "ucached", "ucached, memif"))
+
 WIDTH, BAR, LEFT, RIGHT, TOP = 800, 30, 220, 200, 66
-COLOURS = {"memcached": "#9a9a9a", "mimicached": "#d08030", "ucached": "#2b6cb0"}
+COLOURS = {"memcached": "#9a9a9a", "mimicached": "#d08030", "bypass": "#d08030",
+           "ucached": "#2b6cb0"}
+TITLE = "GETs per second on one core, as multiples of memcached's"
+CAPTION = "Text protocol, 8-byte keys and values, 32 connections, one request in flight on each"
+
+
+def comparison_of(rows, machine):
+    """The comparison of a run on a machine, or None if the run lacks memcached."""
+    found = {row["case"]: row for row in rows}
+    if "memcached" not in found:
+        return None
+    base = found["memcached"]
+    bars = []
+    for case, server, name in BARS:
+        if case in found:
+            rate = found[case]["value"]
+            bars.append({"server": server, "name": name.format(base.get("server", "memcached")),
+                         "times": round(rate / base["value"], 2),
+                         "text": f"{rate / base['value']:.2g} ({rate / 1e6:.2g} M requests/s)"})
+    text = (f"{machine}: one core serves, one core loads, the same client (ucload) for all "
+            f"servers, 1,000 keys. {base.get('server', 'memcached')} has `-t 1`, on loopback.")
+    if "bypass_vhost" in found:
+        text += f" The other server over vhost is `{found['bypass_vhost'].get('server')}`."
+    return {"title": TITLE, "caption": CAPTION, "text": text, "bars": bars}
 
 
 def picture(comparison):
@@ -150,6 +195,8 @@ def main():
     if options.run:
         rows = json.loads(options.run.read_text(encoding="utf-8"))
         document["runs"] = [{"name": "run", "machine": options.machine, "rows": rows}]
+        document["comparison"] = (comparison_of(rows, options.machine) or
+                                  document["comparison"])
         JSON.write_text(compact(document) + "\n", encoding="utf-8")
     for path, text in ((PAGE, page(document)), (PICTURE, picture(document["comparison"]))):
         if not options.check:

@@ -10,7 +10,7 @@ import suites
 from harness import times
 
 BAR_WIDTH, BAR_HEIGHT, LABEL_WIDTH, VALUE_WIDTH = 420, 18, 250, 170
-COLOURS = {"memcached": "#999999", "kernel": "#999999", "other": "#d08030"}
+COLOURS = {"memcached": "#999999", "kernel": "#999999", "other": "#d08030", "bypass": "#d08030"}
 PLOT_WIDTH, PLOT_HEIGHT, MARGIN = 560, 260, 56
 
 
@@ -35,6 +35,7 @@ def find(rows, case):
 FASTER = {
     "get_vhost": "on its own stack over vhost", "get_memif": "on its own stack over memif",
     "get_tap": "on its own stack over TAP (its client on kernel TCP)",
+    "xdp_get": "on its own stack by AF_XDP (both over veth)",
     "sock_depth1": "on kernel sockets", "sock_depth16": "on kernel sockets, 16 pipelined"}
 
 PIECES = {"ustack": "TCP/IP", "base": "checksums, hashes and rings", "nic": "the device's back end",
@@ -48,11 +49,17 @@ def faster(rows):
     parts = []
     for case, how in FASTER.items():
         row = find(rows, case)
-        if row and "memcached" in row["ratio"]:
-            parts.append(f"{row['ratio']['memcached']:.2f} times {how} "
-                         f"({number(row['value'])} requests/s, `{case}`)")
-    return ["How much faster than memcached, one core each: " + "; ".join(parts) + "."] \
-        if parts else []
+        ratio = row and (row["ratio"].get("memcached") or row["ratio"].get("memcached_veth"))
+        if ratio:
+            parts.append(f"{ratio:.2f} times {how} ({number(row['value'])} requests/s, `{case}`)")
+    base = find(rows, "memcached") or {}
+    lines = [f"How much faster than {base.get('server', 'memcached')}, one core each: "
+             f"{'; '.join(parts)}."] if parts else []
+    row = find(rows, "get_vhost")
+    if row and "bypass_vhost" in row["ratio"]:
+        lines.append("How much faster than the other server over vhost: "
+                     f"{row['ratio']['bypass_vhost']:.2f} times (`bypass_vhost`).")
+    return lines
 
 
 def load_limit(rows, kind):

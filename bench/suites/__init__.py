@@ -4,10 +4,12 @@ expected(), which returns the seconds that it takes."""
 
 import re
 
-from . import (bulk, cache, connections, cost, engine, latency, protocol, stack, threading)
+from . import (bulk, cache, connections, cost, engine, latency, protocol, scale, stack, threading,
+               xdp)
 
-ALL = {"stack": stack, "cache": cache, "latency": latency, "protocol": protocol, "bulk": bulk,
-       "threading": threading, "connections": connections, "engine": engine, "cost": cost}
+ALL = {"stack": stack, "xdp": xdp, "scale": scale, "cache": cache, "latency": latency,
+       "protocol": protocol, "bulk": bulk, "threading": threading, "connections": connections,
+       "engine": engine, "cost": cost}
 
 
 def about(name):

@@ -33,9 +33,9 @@ def measure(bench, open_server, *args):
 
 def beside_memcached(bench, name, args, key="rate", unit="1/s", small=False, large=False):
     """
-    Rows memcached_NAME, NAME_sock and NAME_vhost. With `small`, the last one and a row
-    NAME_vhost_cycles stand beside GETs of a thousand keys over the same link, measured in the same
-    rounds. `large`: the link leaves segments uncut.
+    Rows memcached_NAME, NAME_sock and NAME_vhost. With `small`, a row NAME_vhost_cycles stands
+    beside the ticks of GETs of a thousand keys over the same link, measured in the same rounds.
+    `large`: the link leaves segments uncut.
     """
     servers = {f"memcached_{name}": lambda: bench.sock_server("memcached", more=CLAIMED),
                f"{name}_sock": lambda: bench.sock_server("ucached", more=CLAIMED),
@@ -54,8 +54,6 @@ def beside_memcached(bench, name, args, key="rate", unit="1/s", small=False, lar
             continue
         beside = {"memcached": None if case.startswith("memcached")
                   else values.get(f"memcached_{name}")}
-        if case.endswith("_vhost"):
-            beside["get_vhost"] = values.get("get_vhost")
         bench.rows.add(SUITE, case, [r[key] for r in found[case]], unit,
                        found[case][-1]["command"], beside)
     if small and found.get("get_vhost") and found.get(f"{name}_vhost"):

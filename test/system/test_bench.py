@@ -17,10 +17,12 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
+import contract  # noqa: E402
 import harness  # noqa: E402
+import publish  # noqa: E402
 import report  # noqa: E402
 import suites  # noqa: E402
-from suites import cost, engine, latency  # noqa: E402
+from suites import cost, engine, latency, scale  # noqa: E402
 from wire import settles  # noqa: E402
 
 ROW = {"suite", "case", "value", "unit", "median_of", "compared_to", "ratio"}
@@ -285,6 +287,57 @@ def test_another_server(huge_page_lock, build, memcached_path, tmp_path):
                      "load_limit_vhost_server_cycles"):
             assert rows[name]["value"] > 0
             assert rows[name]["compared_to"] == {"ucached": rows["cycles_per_get"]["value"]}
+
+
+def test_another_server_over_vhost_and_the_picture(huge_page_lock, build, memcached_path, tmp_path):
+    """The other server is ucached itself, which needs the placeholders as another program does."""
+    command = (f"{build}/apps/ucached/ucached --io=dpdk --dev=net_vhost0,iface={{socket}} "
+             "--eal='-l {cpu} --file-prefix={prefix}' --ip={address}/24 -p {port} --without=csum "
+             "-m 64")
+    done = bench(build, "stack", BENCH_RESULTS=str(tmp_path), RIVAL_CMD=command,
+                 MEMCACHED=memcached_path)
+    assert done.returncode == 0, done.stderr
+    rows = {row["case"]: row for row in json.loads((tmp_path / "latest.json").read_text())}
+    if "get_vhost" not in rows:
+        pytest.skip(f"no vhost here: {done.stdout[-300:]}")
+    assert rows["bypass_vhost"]["server"] == command
+    assert "bypass_vhost" in rows["get_vhost"]["ratio"]
+    version = rows["memcached"]["server"]
+    assert re.fullmatch(r"memcached [\d.]+", version)
+    text = (tmp_path / "latest.md").read_text()
+    assert f"faster than {version}" in text and "faster than the other server over vhost" in text
+    picture = (tmp_path / "latest.svg").read_text()
+    assert f"{version}, kernel TCP" in picture and "other server, vhost" in picture
+
+
+def test_af_xdp_and_several_cores(build, memcached_path, tmp_path):
+    done = bench(build, "xdp", "scale", BENCH_RESULTS=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    rows = {row["case"]: row for row in json.loads((tmp_path / "latest.json").read_text())}
+    for cores in scale.core_counts()[1:]:
+        assert rows[f"scale_{cores}"]["compared_to"] == {"1 core": rows["scale_1"]["value"]}
+        assert rows[f"scale_{cores}_set10"]["value"] > 0
+    if "memcached_veth: skipped" not in done.stdout:
+        assert rows["xdp_get"]["compared_to"] == {"memcached_veth": rows["memcached_veth"]["value"]}
+        assert rows["xdp_depth16"]["value"] > 0
+
+
+def test_contract_has_the_cores_that_were_measured():
+    rows = [row("scale_1", 5.0), row("scale_2", 9.5, **{"1 core": 1.9}),
+            row("zipf_vhost_cycles", 376.0, get_vhost=0.75)]
+    lines = {line[0]: line for line in contract.table(rows)}
+    assert lines["scale_2"][2:] == (">= 1.8", ">= 1.94", "1.9", "must")
+    assert "scale_4" not in lines
+    assert lines["zipf_vhost_cycles"][-1] == "aim"
+
+
+def test_picture_is_that_of_the_run():
+    rows = [{**row("memcached", 1e5), "server": "memcached 1.6.45"}, row("get_vhost", 5e6)]
+    comparison = publish.comparison_of(rows, "some machine")
+    assert [bar["times"] for bar in comparison["bars"]] == [1.0, 50.0]
+    picture = publish.picture(comparison)
+    assert "memcached 1.6.45, kernel TCP" in picture and "50 (5 M requests/s)" in picture
+    assert publish.comparison_of(rows[1:], "some machine") is None
 
 
 def row(case, value, **ratio):
