@@ -75,6 +75,50 @@ static void test_fetched_items_get_a_second_chance(void **unused)
     kv_destroy(kv);
 }
 
+static uint32_t access_of(struct kv_worker *worker, const struct kv_key *key)
+{
+    struct kv_find find;
+    return kv_index_find(&worker->kv->index, key, &find) ? kv_item_access(find.item) : 0;
+}
+
+/*
+ * The mark by which the extents of a large item follow its head ends with its last extent. Most
+ * items of less than half a segment are in one segment, so most scans see all of them.
+ */
+static void test_large_items_are_retained_once_per_verdict(void **unused)
+{
+    enum { WANTED = 40 };
+    struct kv *kv = rig_create_policy(4 * MIB, 1, true, KV_POLICY_CLOCK);
+    struct kv_worker *worker = kv_join(kv);
+    uint32_t value_len = kv_segments_bytes(&kv->segments) * 3 / 8;
+    unsigned left = 0, marked = 0;
+    struct kv_view view;
+    char name[24];
+    for (unsigned i = 0; i < WANTED; i++) {
+        struct kv_key key = numbered(kv, name, "wanted", i);
+        rig_set(worker, &key, value_len, i);
+    }
+    for (unsigned i = 0; i < 60000; i++) {
+        struct kv_key key = numbered(kv, name, "scan", i);
+        rig_set(worker, &key, 300, i);
+        key = numbered(kv, name, "wanted", i % WANTED);
+        kv_get(worker, &key, &view);
+        kv_quiesce(worker);
+    }
+    for (unsigned i = 0; i < 1000; i++)
+        kv_quiesce(worker);
+    for (unsigned i = 0; i < WANTED; i++) {
+        struct kv_key key = numbered(kv, name, "wanted", i);
+        left += present(worker, &key);
+        marked += (access_of(worker, &key) & KV_ACCESS_RETAINED) != 0;
+    }
+    assert_true(left > WANTED / 2);
+    assert_true(marked < left / 2);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
 static void test_clock_lets_old_items_go_first(void **unused)
 {
     struct kv *kv = rig_create_policy(2 * MIB, 1, true, KV_POLICY_CLOCK);
@@ -609,6 +653,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_stays_below_the_limit),
         cmocka_unit_test(test_fetched_items_get_a_second_chance),
+        cmocka_unit_test(test_large_items_are_retained_once_per_verdict),
         cmocka_unit_test(test_clock_lets_old_items_go_first),
         cmocka_unit_test(test_burst_of_large_values),
         cmocka_unit_test(test_burst_after_looking_at_everything),

@@ -105,6 +105,29 @@ static void test_touch_moves_the_time(void **unused)
     assert_int_equal(rig_stats(rig.kv).items, 0);
 }
 
+static enum kv_verdict decide_renew(void *ctx, const struct kv_view *old, struct kv_change *change)
+{
+    change->exptime = *(const uint32_t *)ctx;
+    return KV_RENEW;
+}
+
+/* Copies are alone in their segment, whose bounds of expiry have to include them. */
+static void test_renewed_items_expire(void **unused)
+{
+    uint32_t exptime = 20;
+    store(0, 400, 100, 100);
+    for (unsigned i = 0; i < 400; i++) {
+        char name[24];
+        snprintf(name, sizeof(name), "key%u", i);
+        struct kv_key key = rig_key(rig.kv, name);
+        struct kv_change change = {0};
+        assert_int_equal(kv_update(rig.worker, &key, decide_renew, &exptime, &change), KV_RENEW);
+    }
+    kv_tick(rig.worker, 20);
+    quiesce(200);
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+}
+
 /* The log may take back the record that a scan of the open segment would read next. */
 static void test_walk_through_an_open_segment_survives_a_drop(void **unused)
 {
@@ -130,6 +153,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_only_what_is_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_large_items_expire, setup, teardown),
         cmocka_unit_test_setup_teardown(test_touch_moves_the_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_renewed_items_expire, setup, teardown),
         cmocka_unit_test_setup_teardown(test_walk_through_an_open_segment_survives_a_drop, setup,
                                         teardown),
     };

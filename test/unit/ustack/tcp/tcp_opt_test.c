@@ -4,12 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/prng.h"
+#include "guard.h"
 #include "ustack/tcp/tcp_opt.h"
 
 static void parses_what_it_emits(void **state)
@@ -101,14 +101,12 @@ static void random_bytes_do_no_harm(void **state)
     u_prng_seed(&prng, 1);
     for (i = 0; i < 100000; i++) {
         unsigned n = u_prng_below(&prng, 41);
-        u_u8 *bytes = malloc(n + 1); /* its own object, so that a sanitizer sees over-reads */
+        u_u8 bytes[40];
         unsigned j;
-        bytes = realloc(bytes, n > 0 ? n : 1);
         for (j = 0; j < n; j++)
             bytes[j] = (u_u8)u_prng_below(&prng, u_prng_below(&prng, 2) ? 12 : 256);
-        us_tcp_opts_parse(&opts, bytes, n);
+        us_tcp_opts_parse(&opts, guard_behind(bytes, n), n);
         assert_true(opts.scale <= 14 && opts.sack_blocks <= 4);
-        free(bytes);
     }
 }
 
