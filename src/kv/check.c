@@ -38,7 +38,7 @@ static const char *check_extents(struct check *check, const struct kv_item *item
     const struct kv_extents *extents = kv_item_extents(item);
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < extents->count; i++) {
-        const struct kv_item *extent = extents->at[i];
+        const struct kv_item *extent = kv_item_extent(item, i);
         const char *broken = check_record(check, extent);
         if (broken)
             return broken;

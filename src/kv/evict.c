@@ -65,7 +65,7 @@ static bool has_extent(const struct kv_item *item, const struct kv_item *extent)
         return false;
     const struct kv_extents *extents = kv_item_extents(item);
     for (uint32_t i = 0; i < extents->count; i++)
-        if (extents->at[i] == extent)
+        if (kv_item_extent(item, i) == extent)
             return true;
     return false;
 }
@@ -167,10 +167,9 @@ static uint32_t owner_bytes(const struct owner *owner)
 
 static void extent_exchange(struct kv_item *head, const struct kv_item *from, struct kv_item *to)
 {
-    struct kv_extents *extents = kv_item_extents_room(head);
-    for (uint32_t i = 0; i < extents->count; i++)
-        if (extents->at[i] == from)
-            extents->at[i] = to;
+    for (uint32_t i = 0; i < kv_item_extents(head)->count; i++)
+        if (kv_item_extent(head, i) == from)
+            kv_item_set_extent(head, i, to);
 }
 
 /* Moves a record to a pool. False if there is no memory for the copy. */
@@ -228,8 +227,8 @@ static void move_credit_earn(struct kv_worker *worker, uint32_t bytes)
 
 static bool is_last_extent(const struct owner *owner)
 {
-    const struct kv_extents *extents = kv_item_extents(owner->item);
-    return extents->at[extents->count - 1] == owner->record;
+    uint32_t count = kv_item_extents(owner->item)->count;
+    return kv_item_extent(owner->item, count - 1) == owner->record;
 }
 
 /*

@@ -28,7 +28,7 @@ uint64_t kv_item_bytes(const struct kv_item *item)
     if (U_UNLIKELY(kv_item_is_large(item))) {
         const struct kv_extents *extents = kv_item_extents(item);
         for (uint32_t i = 0; i < extents->count; i++)
-            bytes += kv_record_bytes(extents->at[i]);
+            bytes += kv_record_bytes(kv_item_extent(item, i));
     }
     return bytes;
 }
@@ -74,7 +74,7 @@ void kv_item_note_exptime(struct kv_worker *worker, const struct kv_item *item, 
     if (U_UNLIKELY(kv_item_is_large(item))) {
         const struct kv_extents *extents = kv_item_extents(item);
         for (uint32_t i = 0; i < extents->count; i++)
-            kv_segment_note_exptime(segments, segment_of(worker, extents->at[i]), exptime);
+            kv_segment_note_exptime(segments, segment_of(worker, kv_item_extent(item, i)), exptime);
     }
 }
 
@@ -171,14 +171,18 @@ static struct kv_item *extent_new(struct kv_worker *worker, unsigned log, uint64
     return extent;
 }
 
+static void extent_drop(struct kv_worker *worker, struct kv_item *extent)
+{
+    kv_log_drop(worker, extent, kv_record_bytes(extent));
+}
+
 void kv_item_drop(struct kv_worker *worker, struct kv_item *item)
 {
     U_ASSERT((kv_item_marks(item) & (KV_MARK_DEAD | KV_MARK_EXTENT)) == 0);
     if (kv_item_is_large(item)) {
-        const struct kv_extents *extents = kv_item_extents(item);
         /* Backwards, so that the log can free the last record first. */
-        for (uint32_t i = extents->count; i-- > 0;)
-            kv_log_drop(worker, extents->at[i], kv_record_bytes(extents->at[i]));
+        for (uint32_t i = kv_item_extents(item)->count; i-- > 0;)
+            extent_drop(worker, kv_item_extent(item, i));
     }
     kv_log_drop(worker, item, kv_record_bytes(item));
 }
@@ -244,17 +248,18 @@ static void head_fill(struct kv_item *item, const struct wanted *wanted)
 
 /* Makes the extents. False, with all of them freed, if there is no memory for one. */
 static bool extents_fill(struct kv_worker *worker, const struct wanted *wanted, unsigned log,
-                         const struct large_plan *plan, struct kv_extents *extents)
+                         const struct large_plan *plan, struct kv_item *item)
 {
     uint32_t left = wanted->value_len;
     for (uint32_t i = 0; i < plan->extent_count; i++) {
         uint32_t bytes = u_min32(left, i == 0 ? plan->first_bytes : plan->extent_bytes);
-        extents->at[i] = extent_new(worker, log, wanted->key->hash, bytes);
-        if (!extents->at[i]) {
+        struct kv_item *extent = extent_new(worker, log, wanted->key->hash, bytes);
+        if (!extent) {
             while (i-- > 0)
-                kv_log_drop(worker, extents->at[i], kv_record_bytes(extents->at[i]));
+                extent_drop(worker, kv_item_extent(item, i));
             return false;
         }
+        kv_item_set_extent(item, i, extent);
         left -= bytes;
     }
     U_ASSERT(left == 0);
@@ -282,7 +287,7 @@ static struct kv_item *large_new(struct kv_worker *worker, const struct wanted *
     extents->first_bytes = plan.first_bytes;
     extents->count = plan.extent_count;
     head_fill(item, wanted);
-    if (!extents_fill(worker, wanted, log, &plan, extents)) {
+    if (!extents_fill(worker, wanted, log, &plan, item)) {
         kv_log_drop(worker, item, plan.head_bytes);
         return U_NULL;
     }
@@ -348,11 +353,11 @@ static struct kv_item *extent_find(const struct kv_item *item, uint32_t *offset)
     const struct kv_extents *extents = kv_item_extents(item);
     uint32_t at = *offset;
     if (at < extents->first_bytes)
-        return extents->at[0];
+        return kv_item_extent(item, 0);
     at -= extents->first_bytes;
-    uint32_t full = kv_extent_len(extents->at[1]);
+    uint32_t full = kv_extent_len(kv_item_extent(item, 1));
     *offset = at % full;
-    return extents->at[1 + at / full];
+    return kv_item_extent(item, 1 + at / full);
 }
 
 void kv_item_set_exptime(struct kv_worker *worker, struct kv_item *item, uint32_t exptime)

@@ -4,7 +4,7 @@
  * multiple of 4 bytes long:
  *
  *   small item    header [length 4] [flags 4] key value
- *   large item    header length 4, first_bytes 4, extent_count 4, extents 8 each [flags 4] key
+ *   large item    header length 4, first_bytes 4, extent_count 4, distances 8 each [flags 4] key
  *   extent        header length 4, bytes     (a part of the value of a large item)
  *
  * The length is that of the value, of an extent that of its bytes. A small item whose value has
@@ -90,12 +90,17 @@ static inline kv_atomic_u32 *kv_item_access_at(const struct kv_item *item)
     return (kv_atomic_u32 *)((uintptr_t)item + 16 - 4 * ((uintptr_t)item & 4));
 }
 
-/* Follows the header of a large item. */
+/*
+ * Follows the header of a large item. The extents are named by their distance from the head in
+ * bytes, so that records are valid wherever the memory is mapped.
+ */
 struct __attribute__((packed, aligned(4))) kv_extents {
     uint32_t first_bytes;
     uint32_t count;
-    struct kv_item *at[];
+    int64_t distance[];
 };
+
+U_STATIC_ASSERT(sizeof(struct kv_extents) == 8, kv_extents_bytes);
 
 static inline uint8_t *kv_extent_data(struct kv_item *extent)
 {
@@ -272,9 +277,25 @@ static inline struct kv_extents *kv_item_extents_room(struct kv_item *item)
     return (struct kv_extents *)(void *)(item + 1);
 }
 
+#define KV_EXTENT_NAME_BYTES ((uint32_t)sizeof(int64_t)) /* in the head, for each extent */
+
 static inline uint32_t kv_extents_bytes(uint32_t count)
 {
-    return (uint32_t)sizeof(struct kv_extents) + count * (uint32_t)sizeof(struct kv_item *);
+    return (uint32_t)sizeof(struct kv_extents) + count * KV_EXTENT_NAME_BYTES;
+}
+
+/* The extent of that number of a large item. */
+static inline struct kv_item *kv_item_extent(const struct kv_item *item, uint32_t number)
+{
+    return (struct kv_item *)((uintptr_t)item +
+                              (uintptr_t)kv_item_extents(item)->distance[number]);
+}
+
+/* Before publication only. */
+static inline void kv_item_set_extent(struct kv_item *item, uint32_t number,
+                                      const struct kv_item *extent)
+{
+    kv_item_extents_room(item)->distance[number] = (const uint8_t *)extent - (const uint8_t *)item;
 }
 
 /* Bytes before flags and key of an item that is not large. */
@@ -345,12 +366,18 @@ static inline uint32_t kv_record_bytes(const struct kv_item *record)
                            kv_status_inline_len(status));
 }
 
-/* Copies the immutable part of a record of so many bytes: all but status, cas and access. */
+/*
+ * Copies the immutable part of a record of so many bytes: all but status, cas and access. The copy
+ * of a large item has the same extents.
+ */
 static inline void kv_record_copy_fixed(struct kv_item *to, const struct kv_item *from,
                                         uint32_t bytes)
 {
     u_copy((uint8_t *)to + KV_HEADER_BYTES, (const uint8_t *)from + KV_HEADER_BYTES,
            bytes - KV_HEADER_BYTES);
+    if (U_UNLIKELY(kv_item_is_large(from)))
+        for (uint32_t i = 0; i < kv_item_extents(from)->count; i++)
+            kv_item_set_extent(to, i, kv_item_extent(from, i));
 }
 
 static inline bool kv_item_has_key(const struct kv_item *item, const struct kv_key *key)
@@ -386,7 +413,7 @@ static inline void kv_item_each_record(struct kv_worker *worker, const struct kv
     if (U_UNLIKELY(kv_item_is_large(item))) {
         const struct kv_extents *extents = kv_item_extents(item);
         for (uint32_t i = 0; i < extents->count; i++)
-            apply(worker, extents->at[i]);
+            apply(worker, kv_item_extent(item, i));
     }
     apply(worker, item);
 }

@@ -125,7 +125,7 @@ static uint64_t value_bytes_max(const struct kv *kv, uint64_t usable_segments)
     uint64_t fits = (usable_segments - beside + 1) * full - 1;
     uint64_t head = kv_segments_bytes(&kv->segments) / 16 * 15 - KV_LONG_HEADER_BYTES -
                     sizeof(struct kv_extents) - sizeof(uint32_t) - KV_KEY_MAX;
-    uint64_t described = (head / sizeof(struct kv_item *) - beside) * full;
+    uint64_t described = (head / KV_EXTENT_NAME_BYTES - beside) * full;
     return u_min64(kv->config.value_bytes_max, u_min64(fits, described));
 }
 

@@ -119,7 +119,7 @@ static void test_broken_extent(void **unused)
     uint64_t word;
     struct kv_key large = rig_key(rig.kv, "large");
     struct kv_item *item = rig_find(&rig.kv->index, &large, &word);
-    struct kv_item *extent = kv_item_extents(item)->at[0];
+    struct kv_item *extent = kv_item_extent(item, 0);
     *kv_item_cas_at(extent) ^= 1;
     expect_broken("extent");
     *kv_item_cas_at(extent) ^= 1;

@@ -178,7 +178,7 @@ static void test_renew_of_a_large_item_shares_its_extents(void **unused)
     uint64_t bytes = rig_stats(rig.kv).item_bytes;
     assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_RENEW);
     assert_int_equal(peek().cas, change.cas);
-    assert_ptr_equal(kv_item_extents(peek().item)->at[0], kv_item_extents(before.item)->at[0]);
+    assert_ptr_equal(kv_item_extent(peek().item, 0), kv_item_extent(before.item, 0));
     assert_true(rig_is_filled(peek().item, 300000, 4));
     assert_int_equal(rig_stats(rig.kv).item_bytes, bytes);
 }
