@@ -13,6 +13,7 @@
  *   item_scan.c scans of all items             sizes.c     size classes
  *   resize.c    the memory limit                 prefault.c  background thread that faults pages in
  *   hash.c      hash of keys                     ghost.c     fingerprints of evicted keys
+ *   file.c      saving into a file, restoring
  *   stats.c     statistics                       check.c     check of all invariants
  */
 #ifndef KV_ENGINE_H
@@ -21,6 +22,7 @@
 #include "base/base.h"
 #include "base/prng.h"
 #include "kv/epoch.h"
+#include "kv/file.h"
 #include "kv/generation.h"
 #include "kv/ghost.h"
 #include "kv/hash.h"
@@ -156,6 +158,7 @@ struct kv_worker {
 struct kv {
     struct kv_config config;
     struct kv_memory memory;
+    struct kv_file_map file;
     struct kv_hash hash;
     struct kv_index index;
     struct kv_segments segments;
@@ -225,6 +228,11 @@ static inline uint64_t kv_fixed_bytes(const struct kv *kv)
     return kv_u64_load_relaxed(&kv->index.bytes) + kv->ghosts_bytes +
            (uint64_t)kv_segments_count(&kv->segments) * sizeof(struct kv_segment);
 }
+
+/* ---- kv.c -------------------------------------------------------------------------------- */
+
+/* Allocates the worker's size buckets if config.sizes has any. False without memory. */
+bool kv_worker_buckets_make(struct kv_worker *worker, const struct kv_sizes *sizes);
 
 /* ---- item_log.c ------------------------------------------------------------------------- */
 
@@ -566,6 +574,15 @@ struct kv_layout {
 /* Computes the layout. Returns null, or a phrase saying what is wrong with the configuration. */
 const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *layout);
 
+/* Sets the offsets and bytes_max from index_power_max, segment_shift and count_max. */
+void kv_layout_place(struct kv_layout *layout);
+
+/* Whether so many segments are enough for the workers. */
+bool kv_layout_has_enough(const struct kv_config *config, uint32_t segments);
+
+/* The longest value that a head in a segment of that size can describe. */
+uint64_t kv_layout_value_bytes_max(unsigned segment_shift);
+
 /* Sets the values derived from the number of segments. The index may be uninitialized. */
 void kv_limit_derive(struct kv *kv, uint32_t segments);
 
@@ -575,11 +592,17 @@ uint64_t kv_ghosts_bytes(const struct kv_config *config);
 /* The limit, bounded by memory_bytes_max. */
 uint64_t kv_memory_bound(const struct kv *kv);
 
+/* Sets the number of wanted segments from the limit. False if the system refuses the memory. */
+bool kv_limit_follow(struct kv *kv);
+
 /* Sets the bytes that the index may use; segments are withdrawn or admitted accordingly. */
 void kv_budget_set(struct kv *kv, uint64_t index_bytes);
 
 /* Whether segments of so many bytes could be withdrawn; unless may_evict, free ones only. */
 bool kv_budget_allows(const struct kv *kv, uint64_t bytes, bool may_evict);
+
+/* Brings a segment into service if fewer are than wanted. False if not, or without memory. */
+bool kv_resize_admit(struct kv *kv);
 
 /* Housekeeping: admits or withdraws a bounded number of segments to reach the limit. */
 void kv_resize_step(struct kv_worker *worker);

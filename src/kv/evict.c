@@ -676,7 +676,7 @@ static bool make_free(struct kv_worker *worker)
             return true;
         worker->urgent = tries >= TRIES_PATIENT;
         uint32_t retired = kv_segment_list_count(&segments->retired);
-        if (kv_segment_admit(segments) || kv_log_reclaim(worker, UINT32_MAX) > 0 ||
+        if (kv_resize_admit(worker->kv) || kv_log_reclaim(worker, UINT32_MAX) > 0 ||
             (is_enough_retired(kv, retired) && wait_for_retired(worker, WAITS_SHORT, &waits)))
             continue;
         bool is_much = is_much_retired(kv);

@@ -51,7 +51,6 @@
  * without it.
  */
 #include <sched.h>
-#include <sys/mman.h>
 
 #include "kv/engine.h"
 
@@ -399,7 +398,7 @@ static void open_here(struct kv *kv)
     struct kv_prefault_range parts[KV_PREFAULT_RANGES];
     unsigned count = parts_of(index, parts);
     for (unsigned i = 0; i < count; i++)
-        if (!kv_memory_open(parts[i].from, parts[i].bytes)) {
+        if (!kv_memory_open(&kv->memory, parts[i].from, parts[i].bytes)) {
             refused(kv);
             return;
         }
@@ -499,7 +498,7 @@ static void release_some(struct kv *kv)
         left = heads_bytes + tail_bytes - at;
     }
     uint64_t bytes = u_min64(left, RELEASE_BYTES);
-    (void)madvise(from, bytes, MADV_DONTNEED);
+    (void)kv_memory_close(&kv->memory, from, bytes);
     index->grow_at += bytes;
     if (index->grow_at < heads_bytes + tail_bytes)
         return;

@@ -35,6 +35,11 @@ uint64_t kv_hash_of(const struct kv_hash *hash, const void *bytes, uint32_t len)
     return XXH3_64bits_withSecret(bytes, len, hash->secret, KV_HASH_SECRET_BYTES);
 }
 
+uint64_t kv_checksum(const void *bytes, uint64_t len, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(bytes, len, seed);
+}
+
 struct kv_key kv_key(const struct kv *kv, const void *bytes, uint32_t len)
 {
     U_ASSERT(len >= 1 && len <= KV_KEY_MAX);

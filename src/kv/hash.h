@@ -28,4 +28,7 @@ void kv_hash_init(struct kv_hash *hash, const uint8_t secret[KV_SECRET_BYTES]);
 /* 64 bits; the index uses the upper ones for the chain and the lowest 16 for the tag. */
 uint64_t kv_hash_of(const struct kv_hash *hash, const void *bytes, uint32_t len);
 
+/* XXH3 with a seed: a checksum against damage, not against forgery. */
+uint64_t kv_checksum(const void *bytes, uint64_t len, uint64_t seed);
+
 #endif

@@ -39,6 +39,45 @@ void kv_index_init(struct kv_index *index, uint8_t *base, struct kv_bucket *buck
     kv_u64_store_release(&index->shape, power);
 }
 
+void kv_index_save(const struct kv_index *index, struct kv_saved_index *saved)
+{
+    enum kv_grow_phase phase = (enum kv_grow_phase)kv_u32_load_relaxed(&index->phase);
+    saved->shape = kv_u64_load_relaxed(&index->shape);
+    saved->moving = kv_u32_load_relaxed(&index->moving);
+    saved->power_open = index->power_open;
+    for (int i = 0; i < 2; i++) {
+        saved->overflows[i].stack = kv_u64_load_relaxed(&index->overflows[i].stack);
+        saved->overflows[i].next = kv_u32_load_relaxed(&index->overflows[i].next);
+        saved->overflows[i].end = kv_u32_load_relaxed(&index->overflows[i].end);
+    }
+    saved->bytes = kv_u64_load_relaxed(&index->bytes);
+    saved->bytes_wanted = index->bytes_wanted;
+    saved->growths = kv_u32_load_relaxed(&index->growths);
+    saved->extends = index->extends;
+    /* The thread has ended: its job begins again. */
+    saved->phase = phase == KV_GROW_PREFAULT ? KV_GROW_WAIT_MEMORY : phase;
+    saved->grow_at = phase == KV_GROW_PREFAULT ? 0 : index->grow_at;
+}
+
+void kv_index_restore(struct kv_index *index, const struct kv_saved_index *saved)
+{
+    kv_u64_store_relaxed(&index->shape, saved->shape);
+    kv_u32_store_relaxed(&index->moving, saved->moving);
+    index->power_open = saved->power_open;
+    for (int i = 0; i < 2; i++) {
+        kv_u64_store_relaxed(&index->overflows[i].stack, saved->overflows[i].stack);
+        kv_u32_store_relaxed(&index->overflows[i].next, saved->overflows[i].next);
+        kv_u32_store_relaxed(&index->overflows[i].end, saved->overflows[i].end);
+    }
+    kv_u64_store_relaxed(&index->bytes, saved->bytes);
+    index->bytes_wanted = saved->bytes_wanted;
+    kv_u32_store_relaxed(&index->growths, saved->growths);
+    index->extends = saved->extends;
+    kv_u32_store_relaxed(&index->phase, saved->phase);
+    index->grow_at = saved->grow_at;
+    index->retired = 0; /* no reader is left */
+}
+
 /* ---- control ----------------------------------------------------------------------------- */
 
 /* The word of a slot after a deletion: not the one before the last insert (invariant 5). */

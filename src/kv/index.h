@@ -164,6 +164,25 @@ struct kv_index {
     uint64_t retired;      /* grace period of WAIT_READERS */
 };
 
+/* The index of a saved table (file.h). */
+struct kv_saved_index {
+    uint64_t shape;
+    uint64_t bytes;
+    uint64_t bytes_wanted;
+    uint64_t grow_at;
+    struct {
+        uint64_t stack;
+        uint32_t next;
+        uint32_t end;
+    } overflows[2];
+    uint32_t moving;
+    uint32_t power_open;
+    uint32_t growths;
+    uint32_t phase;
+    uint32_t extends;
+    uint32_t reserved;
+};
+
 /* ---- words ------------------------------------------------------------------------------- */
 
 static inline uint64_t kv_word_of(const struct kv_index *index, uint64_t hash,
@@ -392,6 +411,10 @@ void kv_index_copy(const struct kv_index *index, uint64_t *position, struct kv_w
 void kv_index_init(struct kv_index *index, uint8_t *base, struct kv_bucket *buckets,
                    struct kv_bucket *overflow, unsigned power, unsigned power_max);
 
+/* The state of the index outside of its buckets; no worker is joined. Restores after init. */
+void kv_index_save(const struct kv_index *index, struct kv_saved_index *saved);
+void kv_index_restore(struct kv_index *index, const struct kv_saved_index *saved);
+
 /*
  * Inserts the item unless its key is there. True if it was inserted. Evicts and accounts for the
  * least valuable item of the chain if that is full and cannot be extended.
@@ -441,6 +464,9 @@ void kv_overflow_cut(struct kv_worker *worker, struct kv_bucket *head);
  * being unlinked; the unlinking is stopped, and the insert has to look at the chain again.
  */
 bool kv_overflow_keep(struct kv_bucket *bucket);
+
+/* Frees all buckets that the worker keeps. No worker is online. */
+void kv_overflow_return(struct kv_worker *worker, struct kv_index *index);
 
 /* Housekeeping: frees unlinked buckets after their grace period. */
 void kv_overflow_reclaim(struct kv_worker *worker);

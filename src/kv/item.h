@@ -287,8 +287,7 @@ static inline uint32_t kv_extents_bytes(uint32_t count)
 /* The extent of that number of a large item. */
 static inline struct kv_item *kv_item_extent(const struct kv_item *item, uint32_t number)
 {
-    return (struct kv_item *)((uintptr_t)item +
-                              (uintptr_t)kv_item_extents(item)->distance[number]);
+    return (struct kv_item *)((uintptr_t)item + (uintptr_t)kv_item_extents(item)->distance[number]);
 }
 
 /* Before publication only. */

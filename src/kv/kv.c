@@ -21,16 +21,28 @@
 /* ---- memory ------------------------------------------------------------------------------ */
 
 /* Maps addresses for the highest limit, or else for the first one only. */
+static bool map(struct kv *kv, const struct kv_layout *layout)
+{
+    if (!kv_memory_map(&kv->memory, layout->bytes_max))
+        return false;
+    if (!kv->config.file || kv_file_create(kv, layout))
+        return true;
+    kv_memory_unmap(&kv->memory);
+    return false;
+}
+
 static const char *plan_and_map(struct kv *kv, struct kv_layout *layout)
 {
     const char *error = kv_layout_plan(&kv->config, layout);
-    if (error || kv_memory_map(&kv->memory, layout->bytes_max))
+    if (error || map(kv, layout))
         return error;
     kv->config.memory_bytes_max = 0;
     error = kv_layout_plan(&kv->config, layout);
-    if (error || kv_memory_map(&kv->memory, layout->bytes_max))
+    if (error || map(kv, layout))
         return error;
-    return "cannot map the memory for items: lower the memory limit";
+    return kv->config.file ? "cannot map the file: is its file system full, or a limit of file "
+                             "sizes set?"
+                           : "cannot map the memory for items: lower the memory limit";
 }
 
 /* Maps zeroed pages for the ghost queue. */
@@ -62,11 +74,11 @@ static bool open_memory(struct kv_memory *memory, const struct kv_layout *layout
     uint8_t *items = base + layout->segments_offset;
     if (layout->index_power_open > layout->index_power)
         tail_bytes = end_bytes - heads_bytes;
-    return kv_memory_open(base + heads_bytes, end_bytes - heads_bytes) &&
-           kv_memory_open(base + layout->overflow_offset + heads_bytes, tail_bytes) &&
-           kv_memory_open(base + layout->headers_offset,
+    return kv_memory_open(memory, base + heads_bytes, end_bytes - heads_bytes) &&
+           kv_memory_open(memory, base + layout->overflow_offset + heads_bytes, tail_bytes) &&
+           kv_memory_open(memory, base + layout->headers_offset,
                           layout->segments_offset - layout->headers_offset) &&
-           kv_memory_open(items + memory->huge_bytes, items_bytes - memory->huge_bytes);
+           kv_memory_open(memory, items + memory->huge_bytes, items_bytes - memory->huge_bytes);
 }
 
 /* Sets kinds of pages and NUMA nodes, before any page is faulted in. */
@@ -75,7 +87,7 @@ static bool place_memory(struct kv *kv, const struct kv_layout *layout)
     const struct kv_config *config = &kv->config;
     uint8_t *items = kv->memory.base + layout->segments_offset;
     uint64_t items_bytes = (uint64_t)layout->count << layout->segment_shift;
-    if (config->huge_pages &&
+    if (config->huge_pages && !kv->memory.shared &&
         !kv_memory_take_huge(&kv->memory, items, items_bytes, config->numa_nodes))
         return false;
     kv_memory_interleave(&kv->memory, config->numa_nodes);
@@ -86,14 +98,19 @@ static bool place_memory(struct kv *kv, const struct kv_layout *layout)
     return true;
 }
 
-static const char *lay_out(struct kv *kv)
+/* A new table. */
+static const char *lay_out_new(struct kv *kv)
 {
     struct kv_layout layout;
     const char *error = plan_and_map(kv, &layout);
     if (error)
         return error;
-    if (!place_memory(kv, &layout) || !open_memory(&kv->memory, &layout))
+    if (!place_memory(kv, &layout))
         return "the system refuses the memory for items: lower the memory limit";
+    if (!open_memory(&kv->memory, &layout))
+        return kv->config.file
+                   ? "too little space for the memory limit in the file system: enlarge it"
+                   : "the system refuses the memory for items: lower the memory limit";
 
     uint8_t *base = kv->memory.base;
     kv->small_bytes_max = (UINT32_C(1) << layout.segment_shift) / 4;
@@ -111,6 +128,28 @@ static const char *lay_out(struct kv *kv)
                             (uint32_t)(kv->memory.huge_bytes >> layout.segment_shift));
     kv_limit_derive(kv, layout.count);
     return NULL;
+}
+
+/* The table in config.file, or a new one. */
+static const char *lay_out(struct kv *kv)
+{
+    struct kv_layout layout;
+    if (!kv->config.file || !kv_file_restore(kv, &layout))
+        return lay_out_new(kv);
+    (void)place_memory(kv, &layout); /* loses no addresses, as it takes no huge pages */
+    kv->small_bytes_max = (UINT32_C(1) << layout.segment_shift) / 4;
+    kv->segments_count_max = layout.count_max;
+    kv_limit_derive(kv, kv_u32_load_relaxed(&kv->segments.wanted));
+    return NULL;
+}
+
+/* Starts to approach the configured limit if a restored table has another one. */
+static void follow_limit(struct kv *kv)
+{
+    if (kv_u64_load_relaxed(&kv->memory_limit_bytes) == kv->config.memory_bytes)
+        return;
+    kv_u64_store_relaxed(&kv->memory_limit_bytes, kv->config.memory_bytes);
+    (void)kv_limit_follow(kv); /* a file's addresses are accessible */
 }
 
 void kv_placement(const struct kv *kv, struct kv_placement *placement)
@@ -154,6 +193,10 @@ struct kv *kv_create(const struct kv_config *config, const char **error)
         return NULL;
     }
     kv->config = *config;
+    if (config->file) {
+        kv->file.file = *config->file;
+        kv->config.file = &kv->file.file;
+    }
     kv->policy = kv_policy_at(config->policy);
     kv->config.memory_bytes &= ~(uint64_t)(sizeof(struct kv_bucket) - 1);
     kv_hash_init(&kv->hash, config->secret);
@@ -167,7 +210,9 @@ struct kv *kv_create(const struct kv_config *config, const char **error)
         kv_destroy(kv);
         return NULL;
     }
-    kv_prefault_start(&kv->prefault, &kv->segments, config->touch_ahead_bytes, config->numa_nodes);
+    follow_limit(kv);
+    kv_prefault_start(&kv->prefault, &kv->segments, &kv->memory, config->touch_ahead_bytes,
+                      config->numa_nodes);
     return kv;
 }
 
@@ -182,6 +227,7 @@ void kv_destroy(struct kv *kv)
     const struct kv_segments *segments = &kv->segments;
     kv_unpoison(segments->base, (uint64_t)kv_segments_count(segments) << segments->shift);
     kv_memory_unmap(&kv->memory);
+    kv_file_unmap(&kv->file);
     if (kv->ghosts_bytes > 0)
         munmap((void *)(uintptr_t)kv->ghost.words, kv->ghosts_bytes);
     free(kv->workers);
@@ -204,17 +250,21 @@ static struct kv_worker *claim_worker(struct kv *kv)
     return NULL;
 }
 
+bool kv_worker_buckets_make(struct kv_worker *worker, const struct kv_sizes *sizes)
+{
+    if (!worker->buckets && sizes->bucket_count > 0)
+        worker->buckets = (kv_atomic_u64 *)calloc(sizes->bucket_count, sizeof(*worker->buckets));
+    return worker->buckets || sizes->bucket_count == 0;
+}
+
 struct kv_worker *kv_join(struct kv *kv)
 {
-    const struct kv_sizes *sizes = &kv->config.sizes;
     struct kv_worker *worker = claim_worker(kv);
     if (!worker)
         return NULL;
     if (!worker->seen)
         worker->seen = (uint32_t *)calloc(kv->segments_count_max, sizeof(*worker->seen));
-    if (!worker->buckets && sizes->bucket_count > 0)
-        worker->buckets = (kv_atomic_u64 *)calloc(sizes->bucket_count, sizeof(*worker->buckets));
-    if (!worker->seen || (!worker->buckets && sizes->bucket_count > 0)) {
+    if (!kv_worker_buckets_make(worker, &kv->config.sizes) || !worker->seen) {
         kv_u32_store_release(&worker->joined, 0);
         return NULL;
     }

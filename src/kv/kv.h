@@ -49,6 +49,15 @@ enum kv_policy_kind { KV_POLICY_TABLE(KV_POLICY_KIND) KV_POLICIES };
 const char *kv_policy_name(enum kv_policy_kind kind);
 const char *kv_policy_summary(enum kv_policy_kind kind);
 
+/*
+ * A file that has the table's memory and outlives the process: what kv_save() leaves in it is taken
+ * over by the next table that is created in it.
+ */
+struct kv_file {
+    int fd;       /* for reading and writing; the caller's, stays open until kv_destroy() */
+    uint64_t tag; /* of the caller: items that were saved with another one are not taken over */
+};
+
 struct kv_config {
     uint64_t memory_bytes;           /* hard bound on items and index together; at least 1 MiB */
     uint64_t memory_bytes_max;       /* highest limit that can be set later; 0: memory_bytes */
@@ -60,6 +69,7 @@ struct kv_config {
     bool dump_items;                 /* include items in core files */
     uint64_t numa_nodes;             /* nodes of the workers' cores, one bit each; 0: no policy */
     uint64_t touch_ahead_bytes;      /* free memory that a thread prefaults; 0: no thread */
+    const struct kv_file *file;      /* null: memory of the process */
     uint8_t secret[KV_SECRET_BYTES]; /* unpredictable: key of the hash function */
     struct kv_sizes sizes;           /* for the statistics; kv_create() fills its table in */
 };
@@ -88,6 +98,32 @@ struct kv_placement {
 
 /* How the memory was placed. Does not change. */
 void kv_placement(const struct kv *kv, struct kv_placement *placement);
+
+/* When a table is saved, and a word of the caller. */
+struct kv_moment {
+    uint64_t unix_s; /* the present */
+    uint32_t now_s;  /* what kv_tick() would be given: the clock of the next table continues */
+    uint32_t note;
+};
+
+/* What config.file had when the table was created. Zero without a file. */
+struct kv_restored {
+    bool restored;
+    const char *why_not; /* if not restored: the reason, or null if the file was empty */
+    uint64_t items;      /* restored */
+    uint64_t bytes;      /* of their records */
+    struct kv_moment saved;
+};
+
+/* Does not change. A file that is not restored is emptied first: the table is then a new one. */
+const struct kv_restored *kv_restored(const struct kv *kv);
+
+/*
+ * Leaves the table in config.file, for a later kv_create(). All workers have left; nothing is
+ * pinned or unpublished. Returns null, after which only kv_destroy() may follow, or a constant
+ * phrase that says why nothing was saved.
+ */
+const char *kv_save(struct kv *kv, const struct kv_moment *moment);
 
 /* Frees the table. All workers have left; nothing is pinned or unpublished. */
 void kv_destroy(struct kv *kv);

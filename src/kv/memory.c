@@ -4,9 +4,12 @@
 #include "kv/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -29,6 +32,32 @@ bool kv_memory_map(struct kv_memory *memory, uint64_t bytes)
     return true;
 }
 
+/* The page size if the file is on hugetlbfs, else 0. */
+static uint64_t huge_file_page(int fd)
+{
+    struct statfs fs;
+    return fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC ? (uint64_t)fs.f_bsize : 0;
+}
+
+bool kv_memory_share(struct kv_memory *memory, int fd, uint64_t offset)
+{
+    /* MAP_NORESERVE: hugetlbfs would reserve the pages of all addresses. */
+    if (mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)offset) == MAP_FAILED) {
+        /* A refusal may leave the addresses unmapped. */
+        (void)mmap(memory->base, memory->bytes, PROT_NONE, ADDRESSES_ONLY | MAP_FIXED, -1, 0);
+        return false;
+    }
+    uint64_t huge_page = huge_file_page(fd);
+    memory->shared = true;
+    memory->fd = fd;
+    memory->fd_offset = offset;
+    memory->close_bytes = huge_page > 0 ? huge_page : PAGE_BYTES;
+    if (huge_page > 0)
+        memory->placement.pages = KV_PAGES_HUGE;
+    return true;
+}
+
 void kv_memory_unmap(struct kv_memory *memory)
 {
     if (memory->base)
@@ -36,11 +65,25 @@ void kv_memory_unmap(struct kv_memory *memory)
     memory->base = U_NULL;
 }
 
-bool kv_memory_open(uint8_t *from, uint64_t bytes)
+/* Where the file system can't allocate in advance, a lack of space shows as SIGBUS. */
+static bool allocate(const struct kv_memory *memory, const uint8_t *from, uint64_t bytes)
+{
+    uint64_t offset = memory->fd_offset + (uint64_t)(from - memory->base);
+    int rc;
+    do
+        rc = fallocate(memory->fd, 0, (off_t)offset, (off_t)bytes);
+    while (rc < 0 && errno == EINTR);
+    return rc == 0 || errno == EOPNOTSUPP;
+}
+
+bool kv_memory_open(const struct kv_memory *memory, uint8_t *from, uint64_t bytes)
 {
     uint8_t *page = from - (uintptr_t)from % PAGE_BYTES;
-    return bytes == 0 ||
-           mprotect(page, bytes + (uint64_t)(from - page), PROT_READ | PROT_WRITE) == 0;
+    if (bytes == 0)
+        return true;
+    if (memory->shared)
+        return allocate(memory, from, bytes);
+    return mprotect(page, bytes + (uint64_t)(from - page), PROT_READ | PROT_WRITE) == 0;
 }
 
 static bool is_huge(const struct kv_memory *memory, const uint8_t *at)
@@ -51,6 +94,10 @@ static bool is_huge(const struct kv_memory *memory, const uint8_t *at)
 
 bool kv_memory_close(const struct kv_memory *memory, uint8_t *from, uint64_t bytes)
 {
+    /* MADV_DONTNEED would leave the bytes in the file. */
+    if (memory->shared)
+        return ((uintptr_t)from | bytes) % memory->close_bytes == 0 &&
+               madvise(from, bytes, MADV_REMOVE) == 0;
     /* Kernels before 6.1 would release the whole huge page. */
     return !is_huge(memory, from) && madvise(from, bytes, MADV_DONTNEED) == 0;
 }

@@ -3,7 +3,7 @@
  * The table's memory as seen by the system: address space, kinds of pages, NUMA nodes. resize.c has
  * the layout.
  *
- * Three kinds of pages:
+ * Three kinds of anonymous pages:
  *   reserved huge pages   for items, if configured and enough are reserved; all are allocated and
  *                         cleared at the start, so that no item waits for one or fails to get one
  *   advised pages         the kernel makes transparent huge pages of them where it can
@@ -13,6 +13,9 @@
  * Reserved pages are kept until kv_destroy() whatever the limit: a lower limit withdraws segments
  * in any order, which rarely frees whole pages, and a page that was released might not be available
  * when the limit rises again; the kernel reports that by SIGBUS only.
+ *
+ * Or else the memory is a shared mapping of a file (file.h), accessible from the start. For the
+ * same reason the file's space is allocated where memory is opened, before any of it is touched.
  */
 #ifndef KV_MEMORY_H
 #define KV_MEMORY_H
@@ -31,17 +34,30 @@ struct kv_memory {
     uint64_t bytes;     /* usable, from base on */
     uint8_t *huge_from; /* range of reserved huge pages */
     uint64_t huge_bytes;
+    bool shared;          /* a mapping of a file: */
+    int fd;               /* the caller's */
+    uint64_t fd_offset;   /* of base in the file */
+    uint64_t close_bytes; /* granularity of kv_memory_close() */
     struct kv_placement placement;
 };
 
 /* Reserves inaccessible address space. False if the system refuses. */
 bool kv_memory_map(struct kv_memory *memory, uint64_t bytes);
 
+/*
+ * Maps a file's bytes from `offset` on, a multiple of huge pages, over the reserved addresses. The
+ * file is long enough. False, with the addresses still reserved, if the system refuses.
+ */
+bool kv_memory_share(struct kv_memory *memory, int fd, uint64_t offset);
+
 /* Unmaps it, if mapped. */
 void kv_memory_unmap(struct kv_memory *memory);
 
-/* Makes bytes outside of reserved huge pages accessible. False if the system refuses. */
-bool kv_memory_open(uint8_t *from, uint64_t bytes);
+/*
+ * Makes bytes outside of reserved huge pages accessible, or allocates them in the file. False if
+ * the system refuses.
+ */
+bool kv_memory_open(const struct kv_memory *memory, uint8_t *from, uint64_t bytes);
 
 /*
  * Faults the pages of accessible bytes in, without changing the bytes. False before Linux 5.14 or
@@ -49,7 +65,10 @@ bool kv_memory_open(uint8_t *from, uint64_t bytes);
  */
 bool kv_memory_populate(uint8_t *from, uint64_t bytes);
 
-/* Releases pages and their content. False, with nothing done, for reserved huge pages. */
+/*
+ * Releases pages and their content. False, with nothing done, for reserved huge pages and where the
+ * file keeps its space.
+ */
 bool kv_memory_close(const struct kv_memory *memory, uint8_t *from, uint64_t bytes);
 
 /* `bytes` rounded down to whole huge pages. */

@@ -228,6 +228,26 @@ static void come_back(struct kv_index *index, unsigned power, uint32_t link)
     }
 }
 
+void kv_overflow_return(struct kv_worker *worker, struct kv_index *index)
+{
+    unsigned power = kv_index_power(index);
+    struct kv_cut_buckets *cut = &worker->cut;
+    for (unsigned i = 0; i < 2; i++) {
+        struct kv_bucket_reserve *spares = &worker->spares[i];
+        bool in_use =
+            spares->power == power || kv_u32_load_relaxed(&index->moving) == spares->power;
+        while (spares->count > 0) {
+            uint32_t link = spares->link[--spares->count];
+            if (in_use)
+                stack_push(index, spares->power, link);
+        }
+    }
+    for (unsigned i = 0; cut->power == power && i < cut->count; i++)
+        come_back(index, power, cut->link[i]);
+    cut->count = 0;
+    cut->waiting = 0;
+}
+
 void kv_overflow_reclaim(struct kv_worker *worker)
 {
     struct kv *kv = worker->kv;

@@ -56,10 +56,10 @@ static bool job_go(struct kv_prefault *prefault, enum job from, enum job to)
     return kv_u32_cas_acq_rel(&prefault->job, &expected, to);
 }
 
-static bool open_all(const struct work *work)
+static bool open_all(const struct kv_memory *memory, const struct work *work)
 {
     for (unsigned i = 0; i < KV_PREFAULT_RANGES; i++)
-        if (!kv_memory_open(work->parts[i].from, work->parts[i].bytes))
+        if (!kv_memory_open(memory, work->parts[i].from, work->parts[i].bytes))
             return false;
     return true;
 }
@@ -83,7 +83,7 @@ static bool job_step(struct kv_prefault *prefault, struct work *work)
     } else if (job != JOB_TAKEN) {
         return false;
     }
-    if (!work->is_open && !open_all(work)) {
+    if (!work->is_open && !open_all(prefault->memory, work)) {
         job_end(prefault, JOB_REFUSED);
         return true;
     }
@@ -175,9 +175,10 @@ static bool create(struct kv_prefault *prefault)
 }
 
 void kv_prefault_start(struct kv_prefault *prefault, struct kv_segments *segments,
-                       uint64_t ahead_bytes, uint64_t nodes)
+                       const struct kv_memory *memory, uint64_t ahead_bytes, uint64_t nodes)
 {
     prefault->segments = segments;
+    prefault->memory = memory;
     prefault->nodes = nodes;
     if (ahead_bytes == 0 || !has_second_core() || !kv_memory_populate(segments->base, 1) ||
         sem_init(&prefault->due, 0, 0) != 0)

@@ -38,6 +38,7 @@
 
 #include "kv/atomic.h"
 
+struct kv_memory;
 struct kv_segments;
 
 #define KV_PREFAULT_RANGES 2
@@ -49,6 +50,7 @@ struct kv_prefault_range {
 
 struct kv_prefault {
     struct kv_segments *segments;
+    const struct kv_memory *memory;
     uint64_t nodes; /* as in struct kv_config */
     bool runs;      /* the thread exists; constant while workers are joined */
     pthread_t thread;
@@ -65,7 +67,7 @@ struct kv_prefault {
  * MADV_POPULATE_WRITE (before Linux 5.14) or refuses a thread.
  */
 void kv_prefault_start(struct kv_prefault *prefault, struct kv_segments *segments,
-                       uint64_t ahead_bytes, uint64_t nodes);
+                       const struct kv_memory *memory, uint64_t ahead_bytes, uint64_t nodes);
 
 /* Ends the thread, if there is one. No worker is joined. */
 void kv_prefault_stop(struct kv_prefault *prefault);

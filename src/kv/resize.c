@@ -87,6 +87,22 @@ static uint32_t segments_min(const struct kv_config *config)
     return config->worker_max * SEGMENTS_PER_WORKER_MIN;
 }
 
+bool kv_layout_has_enough(const struct kv_config *config, uint32_t segments)
+{
+    return segments >= segments_min(config);
+}
+
+void kv_layout_place(struct kv_layout *layout)
+{
+    layout->overflow_offset = 2 * sizeof(struct kv_bucket) << layout->index_power_max;
+    layout->headers_offset = 2 * layout->overflow_offset;
+    uint64_t headers_end =
+        layout->headers_offset + (uint64_t)layout->count_max * sizeof(struct kv_segment);
+    layout->segments_offset = (headers_end + KV_HUGE_PAGE_BYTES - 1) & ~(KV_HUGE_PAGE_BYTES - 1);
+    layout->bytes_max =
+        layout->segments_offset + ((uint64_t)layout->count_max << layout->segment_shift);
+}
+
 const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *layout)
 {
     uint64_t memory_max = config->memory_bytes_max;
@@ -100,33 +116,32 @@ const char *kv_layout_plan(const struct kv_config *config, struct kv_layout *lay
     uint64_t index_bytes = kv_table_bytes(layout->index_power);
     layout->count = segments_fit(config, config->memory_bytes, index_bytes, layout->segment_shift);
     layout->count_max = segments_fit(config, memory_max, index_bytes, layout->segment_shift);
-    if (layout->count < segments_min(config))
+    if (!kv_layout_has_enough(config, layout->count))
         return "the memory limit is too low for so many workers: raise it or use fewer threads";
-    layout->overflow_offset = 2 * sizeof(struct kv_bucket) << layout->index_power_max;
-    layout->headers_offset = 2 * layout->overflow_offset;
-    uint64_t headers_end =
-        layout->headers_offset + (uint64_t)layout->count_max * sizeof(struct kv_segment);
-    layout->segments_offset = (headers_end + KV_HUGE_PAGE_BYTES - 1) & ~(KV_HUGE_PAGE_BYTES - 1);
-    layout->bytes_max =
-        layout->segments_offset + ((uint64_t)layout->count_max << layout->segment_shift);
+    kv_layout_place(layout);
     return U_NULL;
 }
 
-/*
- * The longest value: bounded by the configuration, by the memory if it holds nothing else, and by
- * the number of extents that a head in one segment can name (item.c).
- */
+#define SEGMENTS_BESIDE 3 /* the last extent, the head's segment, one for the scan */
+
+/* By the number of extents that a head in one segment can name (item.c). */
+uint64_t kv_layout_value_bytes_max(unsigned segment_shift)
+{
+    uint64_t segment_bytes = UINT64_C(1) << segment_shift;
+    uint64_t head = segment_bytes / 16 * 15 - KV_LONG_HEADER_BYTES - sizeof(struct kv_extents) -
+                    sizeof(uint32_t) - KV_KEY_MAX;
+    return (head / KV_EXTENT_NAME_BYTES - SEGMENTS_BESIDE) * (segment_bytes - KV_LONG_HEADER_BYTES);
+}
+
+/* The longest value: bounded by configuration, extents, and memory if it holds nothing else. */
 static uint64_t value_bytes_max(const struct kv *kv, uint64_t usable_segments)
 {
-    const uint64_t beside = 3; /* the last extent, the head's segment, one for the scan */
     uint64_t full = kv_segments_bytes(&kv->segments) - KV_LONG_HEADER_BYTES;
-    if (usable_segments < beside)
+    if (usable_segments < SEGMENTS_BESIDE)
         return 0;
-    uint64_t fits = (usable_segments - beside + 1) * full - 1;
-    uint64_t head = kv_segments_bytes(&kv->segments) / 16 * 15 - KV_LONG_HEADER_BYTES -
-                    sizeof(struct kv_extents) - sizeof(uint32_t) - KV_KEY_MAX;
-    uint64_t described = (head / KV_EXTENT_NAME_BYTES - beside) * full;
-    return u_min64(kv->config.value_bytes_max, u_min64(fits, described));
+    uint64_t fits = (usable_segments - SEGMENTS_BESIDE + 1) * full - 1;
+    return u_min64(kv->config.value_bytes_max,
+                   u_min64(fits, kv_layout_value_bytes_max(kv->segments.shift)));
 }
 
 void kv_limit_derive(struct kv *kv, uint32_t segments)
@@ -164,15 +179,15 @@ static uint32_t segments_wanted(const struct kv *kv, uint64_t bytes)
     return u_min32(wanted, kv->segments_count_max);
 }
 
-/* Sets the number of wanted segments from the limit and the bytes of the index. */
-static bool limit_follow(struct kv *kv)
+bool kv_limit_follow(struct kv *kv)
 {
     struct kv_segments *segments = &kv->segments;
     uint32_t wanted = segments_wanted(kv, kv_memory_bound(kv));
     uint32_t accessible = segments->accessible;
     if (wanted > accessible) {
         uint8_t *from = kv_segment_base(segments, accessible);
-        if (!kv_memory_open(from, (uint64_t)(wanted - accessible) << segments->shift))
+        uint64_t bytes = (uint64_t)(wanted - accessible) << segments->shift;
+        if (!kv->memory.shared && !kv_memory_open(&kv->memory, from, bytes))
             return false;
         accessible = wanted;
     }
@@ -187,7 +202,7 @@ bool kv_memory_limit_set(struct kv_worker *worker, uint64_t bytes)
     kv_lock_take(&kv->limit_lock);
     uint64_t before = kv_u64_load_relaxed(&kv->memory_limit_bytes);
     kv_u64_store_relaxed(&kv->memory_limit_bytes, bytes);
-    bool set = limit_follow(kv);
+    bool set = kv_limit_follow(kv);
     if (!set)
         kv_u64_store_relaxed(&kv->memory_limit_bytes, before);
     kv_lock_drop(&kv->limit_lock);
@@ -199,7 +214,7 @@ void kv_budget_set(struct kv *kv, uint64_t index_bytes)
 {
     kv_lock_take(&kv->limit_lock);
     kv->index.bytes_wanted = index_bytes;
-    (void)limit_follow(kv); /* if memory is refused there are fewer segments */
+    (void)kv_limit_follow(kv); /* if memory is refused there are fewer segments */
     kv_lock_drop(&kv->limit_lock);
 }
 
@@ -250,11 +265,25 @@ static bool withdraw_one(struct kv *kv)
     return true;
 }
 
+bool kv_resize_admit(struct kv *kv)
+{
+    struct kv_segments *segments = &kv->segments;
+    uint32_t index = kv_segment_admit_begin(segments);
+    if (index == KV_SEGMENT_NONE)
+        return false;
+    /* In a file, a segment that was withdrawn or is new has no space. */
+    bool opened =
+        !kv->memory.shared ||
+        kv_memory_open(&kv->memory, kv_segment_base(segments, index), kv_segments_bytes(segments));
+    kv_segment_admit_end(segments, index, opened);
+    return opened;
+}
+
 void kv_resize_step(struct kv_worker *worker)
 {
     struct kv *kv = worker->kv;
     unsigned left = RESIZE_PER_STEP * kv_steps_due(worker->inserted, RESIZE_INSERTS);
-    while (left-- > 0 && (kv_segment_admit(&kv->segments) || withdraw_one(kv)))
+    while (left-- > 0 && (kv_resize_admit(kv) || withdraw_one(kv)))
         continue;
 }
 

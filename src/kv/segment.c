@@ -125,12 +125,12 @@ static void retire_if_empty(struct kv_segments *segments, uint32_t index)
 
 /* ---- initialization ---------------------------------------------------------------------- */
 
-void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_segment *array,
-                      uint32_t count, unsigned shift, struct kv_epoch *epoch)
+/* All but the segments themselves. */
+static void init(struct kv_segments *segments, uint8_t *base, struct kv_segment *array,
+                 unsigned shift, struct kv_epoch *epoch)
 {
     segments->base = base;
     segments->array = array;
-    segments->accessible = count;
     segments->shift = shift;
     segments->epoch = epoch;
     kv_u32_store_relaxed(&segments->lock.held, 0);
@@ -144,6 +144,13 @@ void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_seg
     segments->untouched = KV_SEGMENT_NONE;
     segments->touching = KV_SEGMENT_NONE;
     kv_u32_store_relaxed(&segments->touched_free, 0);
+}
+
+void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_segment *array,
+                      uint32_t count, unsigned shift, struct kv_epoch *epoch)
+{
+    init(segments, base, array, shift, epoch);
+    segments->accessible = count;
     for (uint32_t i = 0; i < count; i++) {
         u_zero(&array[i], sizeof(array[i]));
         make_free(segments, i);
@@ -151,6 +158,94 @@ void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_seg
     kv_u32_store_relaxed(&segments->count, count);
     kv_u32_store_relaxed(&segments->in_service, count);
     kv_u32_store_relaxed(&segments->wanted, count);
+}
+
+/* ---- saving and restoring ---------------------------------------------------------------- */
+
+static struct kv_saved_list list_saved(const struct kv_segment_list *list)
+{
+    struct kv_saved_list saved = {list->head, list->tail, kv_segment_list_count(list)};
+    return saved;
+}
+
+static bool is_at_rest(const struct kv_segment *segment)
+{
+    enum kv_segment_state state = state_of(segment);
+    return !segment->claimed && kv_u64_load_relaxed(&segment->usage) < KV_SEGMENT_HOLD &&
+           (state == KV_SEGMENT_FREE || state == KV_SEGMENT_SEALED ||
+            state == KV_SEGMENT_WITHDRAWN);
+}
+
+bool kv_segments_save(const struct kv_segments *segments, struct kv_saved_segments *saved)
+{
+    for (uint32_t i = 0; i < kv_segments_count(segments); i++)
+        if (!is_at_rest(&segments->array[i]))
+            return false;
+    saved->count = kv_segments_count(segments);
+    saved->in_service = kv_u32_load_relaxed(&segments->in_service);
+    saved->wanted = kv_u32_load_relaxed(&segments->wanted);
+    saved->accessible = segments->accessible;
+    saved->free = list_saved(&segments->free);
+    for (int pool = 0; pool < KV_POOLS; pool++)
+        saved->sealed[pool] = list_saved(&segments->sealed[pool]);
+    saved->withdrawn = list_saved(&segments->withdrawn);
+    return true;
+}
+
+/* Restores a list if it has `saved.count` segments of that state; their links are in place. */
+static bool list_restore(const struct kv_segments *segments, struct kv_segment_list *list,
+                         struct kv_saved_list saved, enum kv_segment_state state)
+{
+    uint32_t count = 0;
+    uint32_t before = KV_SEGMENT_NONE;
+    for (uint32_t i = saved.head; i != KV_SEGMENT_NONE; i = segments->array[i].next) {
+        if (i >= kv_segments_count(segments) || count++ == saved.count ||
+            segments->array[i].prev != before || state_of(&segments->array[i]) != state)
+            return false;
+        before = i;
+    }
+    list->head = saved.head;
+    list->tail = saved.tail;
+    kv_u32_store_relaxed(&list->count, count);
+    return count == saved.count && before == saved.tail;
+}
+
+/* A new process has touched no page yet. */
+static bool segment_restore(struct kv_segments *segments, uint32_t index)
+{
+    struct kv_segment *segment = &segments->array[index];
+    segment->touched = 0;
+    segment->retired_at = 0;
+    if (state_of(segment) == KV_SEGMENT_FREE)
+        kv_poison(kv_segment_base(segments, index), kv_segments_bytes(segments));
+    return is_at_rest(segment) && segment->used <= kv_segments_bytes(segments) &&
+           kv_u8_load_relaxed(&segment->pool) < KV_POOLS;
+}
+
+bool kv_segments_restore(struct kv_segments *segments, const struct kv_saved_segments *saved,
+                         uint8_t *base, struct kv_segment *array, unsigned shift,
+                         struct kv_epoch *epoch)
+{
+    init(segments, base, array, shift, epoch);
+    segments->accessible = saved->accessible;
+    kv_u32_store_relaxed(&segments->count, saved->count);
+    kv_u32_store_relaxed(&segments->in_service, saved->in_service);
+    kv_u32_store_relaxed(&segments->wanted, saved->wanted);
+    for (uint32_t i = 0; i < saved->count; i++)
+        if (!segment_restore(segments, i))
+            return false;
+    uint64_t listed = (uint64_t)saved->free.count + saved->withdrawn.count;
+    for (int pool = 0; pool < KV_POOLS; pool++) {
+        listed += saved->sealed[pool].count;
+        if (!list_restore(segments, &segments->sealed[pool], saved->sealed[pool],
+                          KV_SEGMENT_SEALED))
+            return false;
+    }
+    segments->untouched = saved->free.tail;
+    return listed == saved->count && saved->count <= saved->accessible &&
+           saved->in_service == saved->count - saved->withdrawn.count &&
+           list_restore(segments, &segments->free, saved->free, KV_SEGMENT_FREE) &&
+           list_restore(segments, &segments->withdrawn, saved->withdrawn, KV_SEGMENT_WITHDRAWN);
 }
 
 void kv_segments_set_faulted(struct kv_segments *segments, uint32_t count)
@@ -233,10 +328,13 @@ static uint32_t admit_new(struct kv_segments *segments)
     if (index == segments->accessible)
         return KV_SEGMENT_NONE;
     u_zero(&segments->array[index], sizeof(segments->array[index]));
+    state_set(&segments->array[index], KV_SEGMENT_WITHDRAWN);
+    /* Release: a thread that sees the count may read the header. */
+    kv_u32_store_release(&segments->count, index + 1);
     return index;
 }
 
-bool kv_segment_admit(struct kv_segments *segments)
+uint32_t kv_segment_admit_begin(struct kv_segments *segments)
 {
     uint32_t index = KV_SEGMENT_NONE;
     kv_lock_take(&segments->lock);
@@ -247,15 +345,22 @@ bool kv_segment_admit(struct kv_segments *segments)
         else
             index = admit_new(segments);
     }
-    if (index != KV_SEGMENT_NONE) {
-        make_free(segments, index);
+    if (index != KV_SEGMENT_NONE)
         count_change(&segments->in_service, 1);
-        /* Release: a thread that sees the count may read the header. */
-        if (index == kv_u32_load_relaxed(&segments->count))
-            kv_u32_store_release(&segments->count, index + 1);
+    kv_lock_drop(&segments->lock);
+    return index;
+}
+
+void kv_segment_admit_end(struct kv_segments *segments, uint32_t index, bool opened)
+{
+    kv_lock_take(&segments->lock);
+    if (opened) {
+        make_free(segments, index);
+    } else {
+        count_change(&segments->in_service, UINT32_MAX);
+        list_append(segments, &segments->withdrawn, index);
     }
     kv_lock_drop(&segments->lock);
-    return index != KV_SEGMENT_NONE;
 }
 
 uint32_t kv_segment_withdraw(struct kv_segments *segments, uint32_t floor)

@@ -122,6 +122,31 @@ struct kv_segment_reader {
 void kv_segments_init(struct kv_segments *segments, uint8_t *base, struct kv_segment *array,
                       uint32_t count, unsigned shift, struct kv_epoch *epoch);
 
+/* The segments of a saved table (file.h); their headers are in its memory. */
+struct kv_saved_list {
+    uint32_t head;
+    uint32_t tail;
+    uint32_t count;
+};
+
+struct kv_saved_segments {
+    uint32_t count;
+    uint32_t in_service;
+    uint32_t wanted;
+    uint32_t accessible;
+    struct kv_saved_list free;
+    struct kv_saved_list sealed[KV_POOLS];
+    struct kv_saved_list withdrawn;
+};
+
+/* No worker is joined. False if a record is held or a segment is in another state. */
+bool kv_segments_save(const struct kv_segments *segments, struct kv_saved_segments *saved);
+
+/* kv_segments_init() with the segments as they were saved. False if they contradict each other. */
+bool kv_segments_restore(struct kv_segments *segments, const struct kv_saved_segments *saved,
+                         uint8_t *base, struct kv_segment *array, unsigned shift,
+                         struct kv_epoch *epoch);
+
 /* Marks the first `count` segments as touched. Call before any is taken. */
 void kv_segments_set_faulted(struct kv_segments *segments, uint32_t count);
 
@@ -172,9 +197,12 @@ uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_s
 void kv_segments_want(struct kv_segments *segments, uint32_t wanted, uint32_t accessible);
 
 /*
- * Brings a segment into service, a withdrawn or a new one, if fewer are than wanted. False if not.
+ * Brings a segment into service, a withdrawn or a new one, if fewer are than wanted; else returns
+ * KV_SEGMENT_NONE. The caller makes sure that it has memory, then calls kv_segment_admit_end(),
+ * which withdraws it again if not `opened`.
  */
-bool kv_segment_admit(struct kv_segments *segments);
+uint32_t kv_segment_admit_begin(struct kv_segments *segments);
+void kv_segment_admit_end(struct kv_segments *segments, uint32_t index, bool opened);
 
 /*
  * Takes a free segment out of service, if more are than wanted and more than `floor` are free; else

@@ -3,7 +3,10 @@
 #include "keys.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "il.h"
 
@@ -76,13 +79,26 @@ static void regions(void)
                   "seen");
 }
 
+/* With KV_TEST_MEMORY=file in the environment tables live in a file, as those of kv_rig.h. */
+static const struct kv_file *keys_file(void)
+{
+    static struct kv_file file = {-1, 0};
+    const char *memory = getenv("KV_TEST_MEMORY");
+    if (!memory || strcmp(memory, "file") != 0)
+        return NULL;
+    if (file.fd < 0)
+        file.fd = (int)syscall(SYS_memfd_create, "kv", 0);
+    return &file;
+}
+
 void keys_open(void)
 {
     struct kv_config config = {.memory_bytes = UINT64_C(1) << 20,
                                .value_bytes_max = 1000,
                                .worker_max = U_ARRAY_LEN(table.workers),
                                .evict = true,
-                               .policy = KV_POLICY_CLOCK}; /* has no memory beside the segments */
+                               .policy = KV_POLICY_CLOCK, /* has no memory beside the segments */
+                               .file = keys_file()};
     const char *error;
     memcpy(config.secret, "0123456789abcdef", sizeof(config.secret));
     table.kv = kv_create(&config, &error);

@@ -2,7 +2,8 @@
 /*
  * The engine against a naive map: random operations of one or two workers (in one thread, so that
  * their order is known) under a controlled clock. Without eviction every result must be the map's;
- * where memory is short a miss is allowed at any time, but never a wrong value.
+ * where memory is short a miss is allowed at any time, but never a wrong value. Some tables live in
+ * a file and are now and then saved, closed and taken over from it.
  *
  * The message of a failure names the seed; run the test with it as the only argument.
  */
@@ -51,6 +52,7 @@ struct mode {
     unsigned operations;
     bool evict;
     bool exact; /* nothing may be missing */
+    bool in_file;
 };
 
 struct model {
@@ -59,6 +61,7 @@ struct model {
     uint32_t seed;
     unsigned step;
     struct kv *kv;
+    struct kv_file file;
     struct kv_worker *workers[WORKERS];
     uint32_t now_s;
     char names[KEYS][24];
@@ -491,6 +494,58 @@ static void op_replace_short(struct model *model, struct kv_worker *worker, unsi
     *entry = (struct entry){true, len, seed, 0, exptime, model->now_s, 0, cas};
 }
 
+static void leave_nothing_behind(struct model *model)
+{
+    for (unsigned i = 0; i < HELD_MAX; i++) {
+        if (model->held[i].item)
+            kv_item_drop(model->workers[model->held[i].worker], model->held[i].item);
+        model->held[i].item = NULL;
+    }
+    for (unsigned i = 0; i < PINS_MAX; i++) {
+        if (model->pins[i].item)
+            kv_unpin(model->workers[0], model->pins[i].item);
+        model->pins[i].item = NULL;
+    }
+}
+
+static void open_table(struct model *model)
+{
+    const struct mode *mode = model->mode;
+    enum kv_policy_kind policy = (enum kv_policy_kind)(model->seed % KV_POLICIES);
+    uint64_t memory_bytes = mode->memory_bytes;
+    if (mode->in_file && !mode->exact && model->step > 0) /* the first limit is the highest */
+        memory_bytes -= memory_bytes / 8 * below(model, 4);
+    model->kv = rig_create_in(mode->in_file ? &model->file : rig_file(), memory_bytes, WORKERS,
+                              mode->evict, policy, 0);
+    for (unsigned i = 0; i < WORKERS; i++) {
+        model->workers[i] = kv_join(model->kv);
+        kv_tick(model->workers[i], model->now_s);
+    }
+}
+
+/* Ends the table and takes it over from its file, possibly with another limit. */
+static void op_restart(struct model *model)
+{
+    if (!model->mode->in_file)
+        return;
+    leave_nothing_behind(model);
+    for (unsigned i = 0; i < WORKERS; i++)
+        kv_leave(model->workers[i]);
+    struct kv_stats before = rig_stats(model->kv);
+    struct kv_moment moment = {1000 + model->now_s, model->now_s, model->step};
+    EXPECT(model, kv_save(model->kv, &moment) == NULL);
+    kv_destroy(model->kv);
+    open_table(model);
+    const struct kv_restored *restored = kv_restored(model->kv);
+    EXPECT(model, restored->restored && restored->saved.note == model->step);
+    struct kv_stats stats = rig_stats(model->kv);
+    EXPECT(model, stats.items == before.items && stats.item_bytes == before.item_bytes);
+    EXPECT(model, stats.hash_power == before.hash_power);
+    for (unsigned i = 0; i < KEYS; i++)
+        model->places[i] = NULL;
+    rig_check(model->kv);
+}
+
 /* ---- the run ----------------------------------------------------------------------------- */
 
 static void step(struct model *model)
@@ -524,8 +579,10 @@ static void step(struct model *model)
         op_crawl(model, worker);
     else if (what < 972)
         op_limit(model, worker);
-    else if (what < 998)
+    else if (what < 995)
         op_tick(model);
+    else if (what < 998)
+        op_restart(model);
     else
         op_flush(model, worker);
 }
@@ -536,15 +593,12 @@ static void begin(struct model *model, const struct mode *mode, uint32_t seed)
     model->mode = mode;
     model->seed = seed;
     u_prng_seed(&model->prng, seed);
-    enum kv_policy_kind policy = (enum kv_policy_kind)(seed % KV_POLICIES);
-    model->kv = rig_create_policy(mode->memory_bytes, WORKERS, mode->evict, policy);
-    for (unsigned i = 0; i < WORKERS; i++)
-        model->workers[i] = kv_join(model->kv);
     for (unsigned i = 0; i < KEYS; i++)
         snprintf(model->names[i], sizeof(model->names[i]), "key-%u%s", i, i % 3 ? "" : "-longer");
     model->now_s = 1;
-    for (unsigned i = 0; i < WORKERS; i++)
-        kv_tick(model->workers[i], 1);
+    if (mode->in_file)
+        model->file.fd = rig_memfd();
+    open_table(model);
 }
 
 static void end(struct model *model)
@@ -555,12 +609,7 @@ static void end(struct model *model)
         compare(model, i, kv_peek(model->workers[0], &kk, &view) == KV_HIT ? &view : NULL);
         rig_delete(model->workers[0], &kk); /* takes away an expired one too */
     }
-    for (unsigned i = 0; i < HELD_MAX; i++)
-        if (model->held[i].item)
-            kv_item_drop(model->workers[model->held[i].worker], model->held[i].item);
-    for (unsigned i = 0; i < PINS_MAX; i++)
-        if (model->pins[i].item)
-            kv_unpin(model->workers[0], model->pins[i].item);
+    leave_nothing_behind(model);
     struct kv_stats stats = rig_stats(model->kv);
     EXPECT(model, stats.items == 0 && stats.item_bytes == 0 && stats.pinned == 0);
     rig_check(model->kv);
@@ -568,6 +617,8 @@ static void end(struct model *model)
         kv_leave(model->workers[i]);
     rig_check(model->kv);
     kv_destroy(model->kv);
+    if (model->mode->in_file)
+        close(model->file.fd);
 }
 
 static void run(const struct mode *mode, uint32_t seed)
@@ -595,40 +646,65 @@ static void run_seeds(const struct mode *mode)
 
 static void test_large_memory(void **unused)
 {
-    static const struct mode mode = {"large memory", 512 * MIB, 20000, 15000, true, true};
+    static const struct mode mode = {"large memory", 512 * MIB, 20000, 15000, true, true, false};
     run_seeds(&mode);
 }
 
 static void test_large_values(void **unused)
 {
-    static const struct mode mode = {"large values", 2048 * MIB, 2 << 20, 600, true, true};
+    static const struct mode mode = {"large values", 2048 * MIB, 2 << 20, 600, true, true, false};
     run_seeds(&mode);
 }
 
 static void test_short_memory(void **unused)
 {
-    static const struct mode mode = {"short memory", 2 * MIB, 60000, 20000, true, false};
+    static const struct mode mode = {"short memory", 2 * MIB, 60000, 20000, true, false, false};
     run_seeds(&mode);
 }
 
 static void test_tiny_memory(void **unused)
 {
-    static const struct mode mode = {"tiny memory", 1 * MIB, 300000, 6000, true, false};
+    static const struct mode mode = {"tiny memory", 1 * MIB, 300000, 6000, true, false, false};
     run_seeds(&mode);
 }
 
 static void test_no_eviction(void **unused)
 {
-    static const struct mode mode = {"no eviction", 2 * MIB, 60000, 20000, false, false};
+    static const struct mode mode = {"no eviction", 2 * MIB, 60000, 20000, false, false, false};
+    run_seeds(&mode);
+}
+
+static void test_restarts(void **unused)
+{
+    static const struct mode mode = {"restarts", 64 * MIB, 100000, 10000, true, true, true};
+    run_seeds(&mode);
+}
+
+static void test_restarts_with_short_memory(void **unused)
+{
+    static const struct mode mode = {
+        "restarts, short memory", 2 * MIB, 60000, 20000, true, false, true};
+    run_seeds(&mode);
+}
+
+static void test_restarts_without_eviction(void **unused)
+{
+    static const struct mode mode = {
+        "restarts, no eviction", 2 * MIB, 60000, 10000, false, false, true};
     run_seeds(&mode);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_large_memory), cmocka_unit_test(test_large_values),
-        cmocka_unit_test(test_short_memory), cmocka_unit_test(test_tiny_memory),
+        cmocka_unit_test(test_large_memory),
+        cmocka_unit_test(test_large_values),
+        cmocka_unit_test(test_short_memory),
+        cmocka_unit_test(test_tiny_memory),
         cmocka_unit_test(test_no_eviction),
+        cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_restarts_with_short_memory),
+        cmocka_unit_test(test_restarts_without_eviction),
     };
     if (argc > 1)
         seeds_from = seeds_to = (uint32_t)strtoul(argv[1], NULL, 10);

@@ -8,7 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -17,22 +20,53 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* With a thread that touches so much ahead, if it is not 0. */
-static inline struct kv *rig_create_ahead(uint64_t memory_bytes, unsigned workers, bool evict,
-                                          enum kv_policy_kind policy, uint64_t touch_ahead_bytes)
+/* A file in memory without a name. */
+static inline int rig_memfd(void)
+{
+    int fd = (int)syscall(SYS_memfd_create, "kv", 0);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/*
+ * With KV_TEST_MEMORY=file in the environment, tables live in a file; one after the other in the
+ * same one, so there is one at a time.
+ */
+static inline const struct kv_file *rig_file(void)
+{
+    static struct kv_file file = {-1, 0};
+    const char *memory = getenv("KV_TEST_MEMORY");
+    if (!memory || strcmp(memory, "file") != 0)
+        return NULL;
+    if (file.fd < 0)
+        file.fd = rig_memfd();
+    return &file;
+}
+
+/* With a thread that touches so much ahead, if it is not 0; in the file, if it is not null. */
+static inline struct kv *rig_create_in(const struct kv_file *file, uint64_t memory_bytes,
+                                       unsigned workers, bool evict, enum kv_policy_kind policy,
+                                       uint64_t touch_ahead_bytes)
 {
     struct kv_config config = {.memory_bytes = memory_bytes,
                                .value_bytes_max = UINT32_C(1) << 30,
                                .worker_max = workers,
                                .evict = evict,
                                .policy = policy,
-                               .touch_ahead_bytes = touch_ahead_bytes};
+                               .touch_ahead_bytes = touch_ahead_bytes,
+                               .file = file};
     memcpy(config.secret, "0123456789abcdef", sizeof(config.secret));
     const char *error = "not set";
     struct kv *kv = kv_create(&config, &error);
     if (!kv)
         fail_msg("kv_create: %s", error);
     return kv;
+}
+
+static inline struct kv *rig_create_ahead(uint64_t memory_bytes, unsigned workers, bool evict,
+                                          enum kv_policy_kind policy, uint64_t touch_ahead_bytes)
+{
+    return rig_create_in(rig_file(), memory_bytes, workers, evict, policy, touch_ahead_bytes);
 }
 
 static inline struct kv *rig_create_policy(uint64_t memory_bytes, unsigned workers, bool evict,

@@ -99,7 +99,7 @@ static void test_map(void **state)
     assert_true(kv_memory_map(&memory, 5 * MIB));
     assert_int_equal((uintptr_t)memory.base % (2 * MIB), 0);
     assert_true(memory.base + 5 * MIB <= memory.mapping + memory.mapping_bytes);
-    assert_true(kv_memory_open(memory.base + 100, 5 * MIB - 100));
+    assert_true(kv_memory_open(&memory, memory.base + 100, 5 * MIB - 100));
     memset(memory.base, 1, 5 * MIB);
     kv_memory_close(&memory, memory.base + 4096, 4096);
     assert_int_equal(memory.base[4095], 1);
@@ -135,10 +135,10 @@ static void test_hide(void **state)
     (void)state;
     assert_true(kv_memory_map(&memory, 4 * MIB));
     kv_memory_hide(&memory, memory.base + 4097);
-    assert_true(kv_memory_open(memory.base, 2 * MIB));
+    assert_true(kv_memory_open(&memory, memory.base, 2 * MIB));
     assert_false(is_hidden(memory.base + 4096));
     assert_true(is_hidden(memory.base + 8192));
-    assert_true(kv_memory_open(memory.base + 2 * MIB, 2 * MIB));
+    assert_true(kv_memory_open(&memory, memory.base + 2 * MIB, 2 * MIB));
     kv_memory_close(&memory, memory.base + 2 * MIB, 4096);
     assert_true(is_hidden(memory.base + 2 * MIB));
     assert_true(is_hidden(memory.base + 4 * MIB - 1));
@@ -177,7 +177,7 @@ static void test_too_few_huge_pages(void **state)
     assert_int_equal(memory.placement.huge_bytes, bytes - 2 * MIB);
     assert_int_not_equal(memory.placement.huge_error, 0);
     assert_int_equal(memory.huge_bytes, 0);
-    assert_true(kv_memory_open(memory.base, 4 * MIB));
+    assert_true(kv_memory_open(&memory, memory.base, 4 * MIB));
     memset(memory.base, 1, 4 * MIB);
     kv_memory_advise(&memory, memory.base);
     kv_memory_unmap(&memory);

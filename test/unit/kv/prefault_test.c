@@ -311,7 +311,7 @@ static void look_at_the_system(void)
     uint8_t *at = addresses();
     if (sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) == 1)
         without = "one core";
-    assert_true(kv_memory_open(at, JOB_BYTES));
+    assert_true(kv_memory_open(&(struct kv_memory){0}, at, JOB_BYTES));
     if (!kv_memory_populate(at, 1))
         without = "this kernel has no MADV_POPULATE_WRITE";
     munmap(at, JOB_BYTES);
