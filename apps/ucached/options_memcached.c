@@ -115,11 +115,6 @@ static int refuse_tls(void *settings, const char *arg, char error[OPTIONS_ERROR_
     return cmdline_fail(error, "This server is not built with TLS support");
 }
 
-static int refuse_memory_file(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
-{
-    return cmdline_fail(error, "this server keeps no items across a restart");
-}
-
 /* ---- the table --------------------------------------------------------------------------- */
 
 /* Rows name only the fields that they use. */
@@ -199,7 +194,10 @@ static const struct cmdline_option rows[] = {
      AT(settings.compat.napi_ids), 1, INT32_MAX, .status = OPTIONS_EXIT_RANGE},
     {'S', "enable-sasl", NULL, refuse_sasl},
     {'Z', "enable-ssl", NULL, refuse_tls},
-    {'e', "memory-file", "FILE", refuse_memory_file},
+    {'e', "memory-file", "FILE", NULL,
+     "keep the items in FILE, on tmpfs, hugetlbfs or DAX, and save\n"
+     "them there on SIGTERM and SIGUSR1 for the next start",
+     CMDLINE_TEXT, AT(settings.memory_file)},
     {'o', "extended", "LIST", options_set_extended, "further settings, see below",
      .status = OPTIONS_EXIT_RANGE},
     {'v', "verbose", NULL, add_verbosity, "log more to stderr: -v warnings, -vv connections"},

@@ -59,6 +59,10 @@ static const int common_calls[] = {
 
 static const int file_calls[] = {SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(lseek)};
 
+/* The file of -e: its memory is mapped before. */
+static const int memory_file_calls[] = {SCMP_SYS(fallocate), SCMP_SYS(fstat), SCMP_SYS(newfstatat),
+                                        SCMP_SYS(fsync),     SCMP_SYS(msync), SCMP_SYS(utimensat)};
+
 static const int remove_calls[] = {SCMP_SYS(unlink), SCMP_SYS(unlinkat)};
 
 /* Kernel sockets, by epoll or io_uring, whose rings are restricted (src/net/uring.c). */
@@ -199,6 +203,8 @@ static int fill(scmp_filter_ctx ctx, const struct sandbox_use *use)
         rc = allow_back_end(ctx, use->syscalls);
     if (rc == 0 && use->reads_files)
         rc = allow_reading(ctx);
+    if (rc == 0 && use->memory_file)
+        rc = ALLOW(ctx, memory_file_calls);
     return rc == 0 && use->removes_files ? ALLOW(ctx, remove_calls) : rc;
 }
 

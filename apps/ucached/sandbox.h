@@ -14,6 +14,7 @@
 struct sandbox_use {
     enum link_syscalls syscalls; /* of the back end */
     bool reads_files;            /* -Y on SIGHUP; drivers that read /sys */
+    bool memory_file;            /* -e */
     bool removes_files;          /* -P with -d */
 };
 

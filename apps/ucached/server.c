@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "common/backend.h"
+#include "memory_file.h"
 #include "net/log.h"
 #include "nic/steer.h"
 #include "placement.h"
@@ -50,6 +51,8 @@ struct server {
     struct options options;
     struct net_endpoints endpoints; /* of kernel sockets, or of the stack's addresses */
     struct cache *cache;
+    struct memory_file memory_file;
+    bool discards;                   /* ended by SIGINT: the items are not saved */
     struct net_udp_limit *udp_limit; /* null without UDP */
     struct server_thread *threads;
     unsigned thread_count; /* threads with a worker */
@@ -202,7 +205,14 @@ static void print_placement(const struct server *server, const struct placement_
     char text[PLACEMENT_TEXT_MAX];
 
     cache_placement(server->cache, &placement);
-    if (server->options.huge_pages)
+    if (server->memory_file.path)
+        memory_file_print(&server->memory_file, cache_restored(server->cache),
+                          clock_us(CLOCK_REALTIME) / 1000000);
+    if (server->options.huge_pages && server->memory_file.path)
+        fprintf(stderr, "ucached: %s-L: %s\n", placement.pages == KV_PAGES_HUGE ? "" : "note: ",
+                placement.pages == KV_PAGES_HUGE ? "items in the huge pages of -e"
+                                                 : "the file of -e is not on hugetlbfs");
+    else if (server->options.huge_pages)
         fprintf(stderr, "ucached: %s-L: %s\n", placement.pages == KV_PAGES_HUGE ? "" : "note: ",
                 placement_pages_text(&placement, before, text));
     if (placement.numa_error != 0)
@@ -212,7 +222,7 @@ static void print_placement(const struct server *server, const struct placement_
                 strerror(placement.numa_error));
 }
 
-static int open_cache(struct server *server)
+static int open_cache(struct server *server, const struct daemon_user *user)
 {
     const struct options *o = &server->options;
     struct cache_config config = {.settings = o->settings,
@@ -225,6 +235,10 @@ static int open_cache(struct server *server)
 
     if (random_bytes(config.secret, sizeof(config.secret)) < 0)
         return -1;
+    if (o->settings.memory_file &&
+        memory_file_open(&server->memory_file, o->settings.memory_file, user) < 0)
+        return -1;
+    config.memory_fd = server->memory_file.fd;
     config.start_us = clock_us(CLOCK_MONOTONIC);
     unix_us = clock_us(CLOCK_REALTIME);
     config.start_unix_s = unix_us / 1000000;
@@ -553,7 +567,7 @@ static int open_parts(struct server *server, const struct daemon_user *user)
         return print_error("threads", "no memory");
     if (find_endpoints(server, user) < 0)
         return -1;
-    if (open_cache(server) < 0 || show_listeners(server) < 0 || open_udp(server) < 0)
+    if (open_cache(server, user) < 0 || show_listeners(server) < 0 || open_udp(server) < 0)
         return -1;
     return open_workers(server, user);
 }
@@ -568,6 +582,7 @@ struct server *server_open(const struct options *options, const struct daemon_us
     }
     server->options = *options;
     sem_init(&server->ready, 0, 0);
+    server->memory_file.fd = -1;
     server->ended_fd = -1;
     server->signal_fd = -1;
     if (server->options.settings.listen_addr)
@@ -637,6 +652,7 @@ static int enter_sandbox(struct server *server)
                                     .reads_files =
                                         o->settings.auth_file != NULL ||
                                         (backend->reads_files && backend->reads_files(&o->link)),
+                                    .memory_file = o->settings.memory_file != NULL,
                                     .removes_files = o->pidfile && o->daemonize};
     bool required = o->settings.compat.drop_privileges;
     unsigned i;
@@ -678,6 +694,7 @@ static bool signal_ends(struct server *server)
         reload(server);
         return false;
     }
+    server->discards = info.ssi_signo == SIGINT;
     if (server->options.settings.verbosity > 0)
         net_log("ucached: stopping, signal %u", info.ssi_signo);
     return true;
@@ -753,8 +770,12 @@ void server_close(struct server *server)
         net_worker_close(server->threads[i].worker);
     net_endpoints_close(&server->endpoints);
     net_udp_limit_destroy(server->udp_limit);
+    if (server->cache && server->memory_file.path && !server->discards)
+        memory_file_save(&server->memory_file, server->cache, clock_us(CLOCK_MONOTONIC),
+                         clock_us(CLOCK_REALTIME) / 1000000);
     if (server->cache)
         cache_destroy(server->cache);
+    memory_file_close(&server->memory_file);
     if (server->ended_fd >= 0)
         close(server->ended_fd);
     if (server->signal_fd >= 0)

@@ -51,9 +51,13 @@ static const char *parts_create(struct cache *cache, const struct cache_config *
         .numa_nodes = config->numa_nodes,
         .touch_ahead_bytes = config->touch_ahead_bytes,
     };
+    /* Without cas, items have none: one that was restored with cas on would be 0. */
+    const struct kv_file file = {.fd = config->memory_fd, .tag = settings->cas_disabled};
     const char *error = NULL;
     bool valid;
 
+    if (settings->memory_file != NULL)
+        kv_config.file = &file;
     memcpy(kv_config.secret, config->secret, sizeof(kv_config.secret));
     cache_slab_classes(settings, &kv_config.sizes);
     valid = kv_sizes_init(&kv_config.sizes);
@@ -64,6 +68,21 @@ static const char *parts_create(struct cache *cache, const struct cache_config *
         return "out of memory for the cache's own tables: give it a machine with more";
     cache->kv = kv_create(&kv_config, &error);
     return error;
+}
+
+/* The time that the cache was stopped counts, unless the system's clock has gone back. */
+static void clock_start(struct cache *cache)
+{
+    const struct kv_restored *restored = kv_restored(cache->kv);
+    uint64_t start_s = CACHE_CLOCK_START_S;
+
+    if (restored->restored) {
+        start_s = restored->saved.now_s;
+        if (cache->start_unix_s > restored->saved.unix_s)
+            start_s += cache->start_unix_s - restored->saved.unix_s;
+        atomic_init(&cache->flush_due_s, restored->saved.note);
+    }
+    cache->clock_start_s = (uint32_t)u_min64(start_s, CACHE_CLOCK_START_MAX_S);
 }
 
 struct cache *cache_create(const struct cache_config *config, const char **error)
@@ -91,6 +110,7 @@ struct cache *cache_create(const struct cache_config *config, const char **error
     cache->start_us = config->start_us;
     cache->start_unix_s = config->start_unix_s;
     cache->start_unix_us = config->start_unix_us;
+    clock_start(cache);
     cache->shutdown = config->shutdown;
     cache->shutdown_ctx = config->shutdown_ctx;
     atomic_init(&cache->verbosity, settings->verbosity);
@@ -102,6 +122,22 @@ struct cache *cache_create(const struct cache_config *config, const char **error
 void cache_placement(const struct cache *cache, struct kv_placement *placement)
 {
     kv_placement(cache->kv, placement);
+}
+
+const struct kv_restored *cache_restored(const struct cache *cache)
+{
+    return kv_restored(cache->kv);
+}
+
+const char *cache_save(struct cache *cache, uint64_t now_us, uint64_t unix_s)
+{
+    const struct kv_moment moment = {
+        .unix_s = unix_s,
+        .now_s = cache_clock_at(cache, now_us),
+        .note = atomic_load_explicit(&cache->flush_due_s, memory_order_relaxed),
+    };
+
+    return kv_save(cache->kv, &moment);
 }
 
 void cache_destroy(struct cache *cache)

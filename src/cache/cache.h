@@ -37,6 +37,7 @@ struct cache_config {
     bool dump_items;        /* and these three */
     uint64_t numa_nodes;
     uint64_t touch_ahead_bytes;
+    int memory_fd; /* of settings.memory_file, if that is not null */
 
     /*
      * Called for the command shutdown: ends the process, after its clients if graceful. May be
@@ -54,6 +55,19 @@ struct cache *cache_create(const struct cache_config *config, const char **error
  * *error set to a phrase, and the users stay as they were. Any thread may call it.
  */
 int cache_auth_load(struct cache *cache, const char **error);
+
+/*
+ * What the file of settings.memory_file had at the start. The clock that items expire by continues
+ * from then by Unix time; it stands still if that has gone back.
+ */
+const struct kv_restored *cache_restored(const struct cache *cache);
+
+/*
+ * Saves the items in the file for the next start, at a monotonic time and a Unix time. All workers
+ * have left; only cache_destroy() may follow. Returns null, or a phrase that says why nothing was
+ * saved.
+ */
+const char *cache_save(struct cache *cache, uint64_t now_us, uint64_t unix_s);
 
 /* Frees the cache. All workers have left. */
 void cache_destroy(struct cache *cache);

@@ -137,6 +137,7 @@ struct cache {
     uint64_t start_us;
     uint64_t start_unix_s;
     uint32_t start_unix_us;
+    uint32_t clock_start_s;      /* the clock at the start: CACHE_CLOCK_START_S or restored */
     atomic_uint clock_version;   /* counts the changes that debugtime has made */
     atomic_uint clock_stopped_s; /* its time while stopped; 0: it runs */
     _Atomic int64_t clock_moved_s;

@@ -7,9 +7,9 @@
 /* The Unix time at which this clock is 0. */
 static uint64_t clock_zero_unix_s(const struct cache *cache)
 {
-    if (cache->start_unix_s < CACHE_CLOCK_START_S)
+    if (cache->start_unix_s < cache->clock_start_s)
         return 0;
-    return cache->start_unix_s - CACHE_CLOCK_START_S;
+    return cache->start_unix_s - cache->clock_start_s;
 }
 
 /* The clock elapsed_s after the start, as changed by debugtime. */
@@ -17,13 +17,18 @@ static uint32_t clock_at(const struct cache *cache, uint64_t elapsed_s)
 {
     uint32_t stopped_s = atomic_load_explicit(&cache->clock_stopped_s, memory_order_relaxed);
     int64_t moved_s = atomic_load_explicit(&cache->clock_moved_s, memory_order_relaxed);
-    int64_t shown_s = (int64_t)elapsed_s + CACHE_CLOCK_START_S + moved_s;
+    int64_t shown_s = (int64_t)elapsed_s + cache->clock_start_s + moved_s;
 
     if (stopped_s != 0)
         return stopped_s;
-    if (shown_s < CACHE_CLOCK_START_S)
-        return CACHE_CLOCK_START_S;
+    if (shown_s < cache->clock_start_s)
+        return cache->clock_start_s;
     return shown_s < UINT32_MAX ? (uint32_t)shown_s : UINT32_MAX;
+}
+
+uint32_t cache_clock_at(const struct cache *cache, uint64_t now_us)
+{
+    return clock_at(cache, (now_us - cache->start_us) / SECOND_US);
 }
 
 bool cache_clock_set(struct cache_worker *worker, uint64_t now_us)
@@ -72,7 +77,7 @@ void cache_clock_move(struct cache_worker *worker, int32_t seconds)
     if (stopped_s != 0) {
         int64_t moved_s = (int64_t)stopped_s + seconds;
 
-        stopped_s = moved_s > CACHE_CLOCK_START_S ? (uint32_t)moved_s : CACHE_CLOCK_START_S;
+        stopped_s = moved_s > cache->clock_start_s ? (uint32_t)moved_s : cache->clock_start_s;
         atomic_store_explicit(&cache->clock_stopped_s, stopped_s, memory_order_relaxed);
     }
     clock_changed(worker);
@@ -110,5 +115,5 @@ uint64_t cache_clock_unix_of(const struct cache *cache, uint32_t time_s)
 
 uint64_t cache_clock_unix_s(const struct cache_worker *worker)
 {
-    return worker->cache->start_unix_s + (worker->now_s - CACHE_CLOCK_START_S);
+    return worker->cache->start_unix_s + (worker->now_s - worker->cache->clock_start_s);
 }

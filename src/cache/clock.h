@@ -3,7 +3,7 @@
  * The clock that items expire by, and memcached's rules for expiry times.
  *
  * The clock counts whole seconds and starts at 2, as memcached's does, so that 1 is always past and
- * 0 can mean "never".
+ * 0 can mean "never". With restored items it continues from where it was saved.
  */
 #ifndef CACHE_CLOCK_H
 #define CACHE_CLOCK_H
@@ -14,9 +14,13 @@
 
 #define CACHE_CLOCK_START_S 2
 #define CACHE_CLOCK_PAST_S 1
+#define CACHE_CLOCK_START_MAX_S (UINT32_C(1) << 31) /* of a clock that continues */
 
 /* Expiry times up to 30 days are relative; larger ones are Unix time. */
 #define CACHE_RELATIVE_MAX_S (60 * 60 * 24 * 30)
+
+/* The clock at a monotonic time, as changed by debugtime. */
+uint32_t cache_clock_at(const struct cache *cache, uint64_t now_us);
 
 /*
  * Sets the worker's clock to a monotonic time, as changed by debugtime. Returns whether the second
@@ -43,6 +47,12 @@ uint64_t cache_clock_unix_of(const struct cache *cache, uint32_t time_s);
 static inline uint32_t cache_clock_since(const struct cache_worker *worker, uint32_t then_s)
 {
     return worker->now_s > then_s ? worker->now_s - then_s : 0;
+}
+
+/* Seconds since the start, plus CACHE_CLOCK_START_S: what memcached shows as its uptime. */
+static inline uint32_t cache_clock_uptime(const struct cache_worker *worker)
+{
+    return worker->now_s - worker->cache->clock_start_s + CACHE_CLOCK_START_S;
 }
 
 /* The present as Unix time. */

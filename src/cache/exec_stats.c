@@ -91,7 +91,9 @@ void cache_stats_snapshot(struct cache *cache, struct cache_stats_snapshot *snap
     snapshot->bytes = u_min64(snapshot->kv.item_sizes, snapshot->kv.memory_limit_bytes);
     snapshot->binding = binding_name(snapshot->settings.binding);
     snapshot->evict_policy = kv_policy_name(snapshot->settings.evict_policy);
-    snapshot->memory_file = "(null)";
+    snapshot->has_memory_file = snapshot->settings.memory_file != NULL;
+    snapshot->memory_file = snapshot->has_memory_file ? snapshot->settings.memory_file : "(null)";
+    snapshot->restored = *kv_restored(cache->kv);
     snapshot->client_flags_bytes = sizeof(uint32_t);
 }
 

@@ -44,6 +44,8 @@ struct cache_stats_snapshot {
     const char *binding;
     const char *evict_policy;
     const char *memory_file;
+    bool has_memory_file;
+    struct kv_restored restored;
     uint32_t client_flags_bytes;
     uint32_t zero; /* what this server does not have */
 };

@@ -79,6 +79,7 @@ struct cache_settings {
     /* Protocols and permitted commands. */
     enum cache_binding binding; /* -B */
     const char *auth_file;      /* -Y, or null */
+    const char *memory_file;    /* -e, or null */
     bool shutdown_enabled;      /* -A */
     bool cas_disabled;          /* -C */
     bool flush_disabled;        /* -F */

@@ -171,7 +171,7 @@ static void listener_lines(struct cache_stats_out *out, const struct cache *cach
         conn_line(out, i + 1, "addr", text);
         conn_line(out, i + 1, "state",
                   cache_peer_is(listener, "udp") ? "conn_read" : "conn_listening");
-        idle_line(out, i + 1, CACHE_CLOCK_START_S);
+        idle_line(out, i + 1, cache->clock_start_s);
     }
 }
 

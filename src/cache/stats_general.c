@@ -150,7 +150,7 @@ static void process_lines(struct cache_stats_out *out)
     struct rusage usage;
 
     cache_stats_number(out, "pid", (uint64_t)getpid());
-    cache_stats_number(out, "uptime", worker->now_s);
+    cache_stats_number(out, "uptime", cache_clock_uptime(worker));
     cache_stats_number(out, "time", cache_clock_unix_s(worker));
     cache_stats_text(out, "version", UCACHED_COMPAT_VERSION);
     cache_stats_text(out, "libevent", "none");

@@ -12,6 +12,9 @@
 #define TEXT(label, member) CACHE_STATS_ROW(label, member, CACHE_STATS_TEXT, 0)
 #define FRACTION(label, member) CACHE_STATS_ROW(label, member, CACHE_STATS_FRACTION, 0)
 
+#define RESTORED(label, member)                                                                    \
+    CACHE_STATS_ROW(label, member, CACHE_STATS_NUMBER, CACHE_STATS_IF(has_memory_file))
+
 static const struct cache_stats_row settings_rows[] = {
     NUMBER("maxbytes", settings.memory_bytes),
     NUMBER("maxconns", settings.connections_max),
@@ -71,6 +74,9 @@ static const struct cache_stats_row settings_rows[] = {
     TEXT("memory_file", memory_file),
     NUMBER("client_flags_size", client_flags_bytes),
     TEXT("evict_policy", evict_policy),
+    RESTORED("restored_items", restored.items),
+    RESTORED("restored_bytes", restored.bytes),
+    RESTORED("restored_from", restored.saved.unix_s),
 };
 
 void cache_stats_settings(struct cache_stats_out *out)

@@ -323,7 +323,6 @@ static const struct {
     {"-S", 64, "SASL"},
     {"-Z", 64, "TLS"},
     {"--enable-ssl", 64, "TLS"},
-    {"-e /tmp/x", 64, "-e"},
     {"-Y /tmp/x -U 11211", 64, "UDP"},
     {"-Y /tmp/x -U -1", 64, "UDP"},
     {"-Y /tmp/x -B binary", 64, "-Y"},

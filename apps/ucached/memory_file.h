@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file of -e, whose items outlive the process. It belongs to one server at a time, by a lock,
+ * and only its user may access it. src/kv/file.h has its content.
+ */
+#ifndef UCACHED_MEMORY_FILE_H
+#define UCACHED_MEMORY_FILE_H
+
+#include "cache/cache.h"
+#include "daemon.h"
+
+struct memory_file {
+    const char *path; /* null: none */
+    int fd;           /* -1: not open */
+};
+
+/*
+ * Opens, or creates, and locks the file; it belongs to the user of the server from then on. Returns
+ * 0, or -1 after a message.
+ */
+int memory_file_open(struct memory_file *file, const char *path, const struct daemon_user *user);
+
+/* Prints one line: what was restored, or why nothing was. */
+void memory_file_print(const struct memory_file *file, const struct kv_restored *restored,
+                       uint64_t now_unix_s);
+
+/* Saves the items and prints one line. All workers have left the cache. */
+void memory_file_save(const struct memory_file *file, struct cache *cache, uint64_t now_us,
+                      uint64_t now_unix_s);
+
+/* Closes the file, if it is open. */
+void memory_file_close(struct memory_file *file);
+
+#endif
