@@ -48,8 +48,9 @@ DEPENDENCIES = {
     "cache": {"base", "mcproto", "kv"},
     "nic": {"base"},
     "load": {"base"},
-    "net": {"base", "ustack", "mcproto", "kv", "cache", "nic"},
-    "apps": {"base", "ustack", "mcproto", "kv", "cache", "nic", "net", "load"},
+    "tls": {"base"},
+    "net": {"base", "ustack", "mcproto", "kv", "cache", "nic", "tls"},
+    "apps": {"base", "ustack", "mcproto", "kv", "cache", "nic", "tls", "net", "load"},
 }
 EVERYBODY_SEES = {"ubase"}
 

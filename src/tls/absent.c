@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stub for builds without OpenSSL: no server can be opened, so there is nothing to call it with. */
+#include <stdio.h>
+
+#include "base/base.h"
+#include "tls/tls.h"
+
+bool tls_is_built(void)
+{
+    return false;
+}
+
+struct tls_server *tls_server_open(const struct tls_server_config *config,
+                                   char error[TLS_ERROR_MAX])
+{
+    snprintf(error, TLS_ERROR_MAX, "This server is not built with TLS support");
+    return NULL;
+}
+
+int tls_server_refresh(struct tls_server *server, char error[TLS_ERROR_MAX])
+{
+    U_ASSERT(!"a server");
+    return -1;
+}
+
+void tls_server_close(struct tls_server *server)
+{
+}
+
+struct tls_session *tls_session_open(struct tls_server *server, enum tls_peer_check check,
+                                     tls_emit *emit, void *emit_ctx)
+{
+    return NULL;
+}
+
+void tls_session_close(struct tls_session *session)
+{
+}
+
+enum tls_result tls_session_read(struct tls_session *session, const uint8_t *data, uint32_t len,
+                                 uint32_t *used, uint8_t plain[TLS_RECORD_MAX], uint32_t *plain_len)
+{
+    *used = len;
+    *plain_len = 0;
+    return TLS_FAILED;
+}
+
+int tls_session_write(struct tls_session *session, const uint8_t *plain, uint32_t len)
+{
+    return -1;
+}
+
+void tls_session_shutdown(struct tls_session *session)
+{
+}
+
+bool tls_session_is_established(const struct tls_session *session)
+{
+    return false;
+}
+
+bool tls_session_is_resumed(const struct tls_session *session)
+{
+    return false;
+}
+
+const char *tls_session_error(const struct tls_session *session)
+{
+    return "";
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Certificates, keys and settings of a server; see tls.h. */
+#include "tls/context.h"
+
+#include <openssl/err.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Sessions that are kept with config.session_cache; the oldest is given up. */
+#define CACHED_SESSIONS_MAX 20480
+
+static const int versions[] = {
+    [TLS_VERSION_1_0] = TLS1_VERSION,
+    [TLS_VERSION_1_1] = TLS1_1_VERSION,
+    [TLS_VERSION_1_2] = TLS1_2_VERSION,
+    [TLS_VERSION_1_3] = TLS1_3_VERSION,
+};
+
+static const int verify_modes[TLS_VERIFY_MODES] = {
+    [TLS_VERIFY_NONE] = SSL_VERIFY_NONE,
+    [TLS_VERIFY_REQUEST] = SSL_VERIFY_PEER,
+    [TLS_VERIFY_REQUIRE] = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+    [TLS_VERIFY_ONCE] = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT | SSL_VERIFY_CLIENT_ONCE,
+};
+
+void tls_error_take(char *text, size_t size, const char *otherwise)
+{
+    unsigned long code = ERR_get_error();
+
+    if (code != 0)
+        ERR_error_string_n(code, text, size);
+    else
+        snprintf(text, size, "%s", otherwise);
+    ERR_clear_error();
+}
+
+/* Writes "what: file : reason", as memcached does. Returns -1. */
+static int fail(char error[TLS_ERROR_MAX], const char *what, const char *file)
+{
+    char reason[256];
+
+    tls_error_take(reason, sizeof(reason), "no reason known");
+    snprintf(error, TLS_ERROR_MAX, "%s: %.400s%s%s", what, file ? file : "", file ? " : " : "",
+             reason);
+    return -1;
+}
+
+/* ---- reading the files ------------------------------------------------------------------- */
+
+/* Without this OpenSSL would ask the terminal for the passphrase of a key. */
+static int no_passphrase(char *text, int size, int writing, void *ctx)
+{
+    return -1;
+}
+
+static int load_certificate(SSL_CTX *ctx, const struct tls_server_config *config,
+                            char error[TLS_ERROR_MAX])
+{
+    const char *key = config->key ? config->key : config->chain_cert;
+    int type = config->key_format == TLS_KEY_DER ? SSL_FILETYPE_ASN1 : SSL_FILETYPE_PEM;
+
+    if (SSL_CTX_use_certificate_chain_file(ctx, config->chain_cert) != 1)
+        return fail(error, "Error loading the certificate chain", config->chain_cert);
+    if (SSL_CTX_use_PrivateKey_file(ctx, key, type) != 1)
+        return fail(error, "Error loading the key", key);
+    if (SSL_CTX_check_private_key(ctx) != 1)
+        return fail(error, "Error validating the certificate", NULL);
+    return 0;
+}
+
+static int load_authorities(SSL_CTX *ctx, const char *file, char error[TLS_ERROR_MAX])
+{
+    static const char what[] = "Error loading the CA certificate";
+    STACK_OF(X509_NAME) * names;
+
+    if (!file)
+        return 0;
+    if (SSL_CTX_load_verify_locations(ctx, file, NULL) != 1)
+        return fail(error, what, file);
+    names = SSL_load_client_CA_file(file);
+    if (!names)
+        return fail(error, what, file);
+    SSL_CTX_set_client_CA_list(ctx, names); /* which owns them now */
+    return 0;
+}
+
+/* ---- settings ---------------------------------------------------------------------------- */
+
+static int apply_settings(SSL_CTX *ctx, const struct tls_server_config *config,
+                          char error[TLS_ERROR_MAX])
+{
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_verify(ctx, verify_modes[config->verify], NULL);
+    SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
+    if (SSL_CTX_set_min_proto_version(ctx, versions[config->min_version]) != 1)
+        return fail(error, "Error setting the minimum version", NULL);
+    if (config->ciphers && SSL_CTX_set_cipher_list(ctx, config->ciphers) != 1)
+        return fail(error, "Error setting the provided cipher(s)", config->ciphers);
+    if (!config->session_cache) {
+        SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+        return 0;
+    }
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_SERVER);
+    SSL_CTX_sess_set_cache_size(ctx, CACHED_SESSIONS_MAX);
+    return 0;
+}
+
+/* Returns null with a message. */
+static SSL_CTX *make_ctx(const struct tls_server_config *config, char error[TLS_ERROR_MAX])
+{
+    SSL_CTX *ctx;
+
+    ERR_clear_error();
+    ctx = SSL_CTX_new(TLS_server_method());
+    if (!ctx) {
+        fail(error, "OpenSSL", NULL);
+        return NULL;
+    }
+    if (apply_settings(ctx, config, error) == 0 && load_certificate(ctx, config, error) == 0 &&
+        load_authorities(ctx, config->ca_cert, error) == 0)
+        return ctx;
+    SSL_CTX_free(ctx);
+    return NULL;
+}
+
+/* ---- the server -------------------------------------------------------------------------- */
+
+bool tls_is_built(void)
+{
+    return true;
+}
+
+struct tls_server *tls_server_open(const struct tls_server_config *config,
+                                   char error[TLS_ERROR_MAX])
+{
+    struct tls_server *server;
+
+    if (!config->chain_cert) {
+        snprintf(error, TLS_ERROR_MAX, "TLS needs a certificate: -o ssl_chain_cert=FILE");
+        return NULL;
+    }
+    server = calloc(1, sizeof(*server));
+    if (!server || pthread_mutex_init(&server->lock, NULL) != 0) {
+        free(server);
+        snprintf(error, TLS_ERROR_MAX, "no memory");
+        return NULL;
+    }
+    server->config = *config;
+    server->memory = tls_memory_method();
+    if (!server->memory)
+        fail(error, "OpenSSL", NULL);
+    else
+        server->ctx = make_ctx(&server->config, error);
+    if (server->ctx)
+        return server;
+    tls_server_close(server);
+    return NULL;
+}
+
+int tls_server_refresh(struct tls_server *server, char error[TLS_ERROR_MAX])
+{
+    SSL_CTX *ctx = make_ctx(&server->config, error);
+    SSL_CTX *before;
+
+    if (!ctx)
+        return -1;
+    pthread_mutex_lock(&server->lock);
+    before = server->ctx;
+    server->ctx = ctx;
+    pthread_mutex_unlock(&server->lock);
+    SSL_CTX_free(before); /* sessions that use it have references */
+    return 0;
+}
+
+void tls_server_close(struct tls_server *server)
+{
+    SSL_CTX_free(server->ctx);
+    BIO_meth_free(server->memory);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+}

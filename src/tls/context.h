@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What context.c and session.c share. */
+#ifndef TLS_CONTEXT_H
+#define TLS_CONTEXT_H
+
+#include <openssl/ssl.h>
+#include <pthread.h>
+
+#include "tls/tls.h"
+
+struct tls_server {
+    struct tls_server_config config;
+    BIO_METHOD *memory;   /* of the sessions, see session.c */
+    pthread_mutex_t lock; /* guards ctx */
+    SSL_CTX *ctx;         /* its sessions have references, so a refresh replaces it */
+};
+
+/* Makes the BIO that connects OpenSSL to a session's memory; null: no memory. */
+BIO_METHOD *tls_memory_method(void);
+
+/* Copies OpenSSL's oldest error, or `otherwise` if there is none, and empties its queue. */
+void tls_error_take(char *text, size_t size, const char *otherwise);
+
+#endif

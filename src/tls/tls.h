@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TLS without I/O: ciphertext in, plaintext out, and back. OpenSSL does the work; it reads from and
+ * writes to memory of the caller (a BIO of our own in session.c) and reaches neither socket nor
+ * clock.
+ *
+ *   tls_server    certificate, key and settings. Shared by all threads; can be renewed while
+ *                 sessions use it.
+ *   tls_session   one connection. Belongs to one thread at a time.
+ *
+ * Without OpenSSL (Meson option 'tls') tls_server_open() fails with a message.
+ */
+#ifndef TLS_TLS_H
+#define TLS_TLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TLS_ERROR_MAX 768
+
+/* The most plaintext of one record (RFC 8446, 5.1). */
+#define TLS_RECORD_MAX 16384
+
+/* What memcached's ssl_verify_mode takes. */
+enum tls_verify {
+    TLS_VERIFY_NONE = 0,
+    TLS_VERIFY_REQUEST, /* a certificate that the client shows has to be valid */
+    TLS_VERIFY_REQUIRE, /* the client has to show one */
+    TLS_VERIFY_ONCE,    /* the same; there is no renegotiation in which it could be asked again */
+    TLS_VERIFY_MODES
+};
+
+/* What memcached's ssl_min_version takes. */
+enum tls_version { TLS_VERSION_1_0 = 0, TLS_VERSION_1_1, TLS_VERSION_1_2, TLS_VERSION_1_3 };
+
+/* What memcached's ssl_keyformat takes. */
+enum tls_key_format { TLS_KEY_PEM = 1, TLS_KEY_DER = 2 };
+
+/* Strings outlive the server. */
+struct tls_server_config {
+    const char *chain_cert; /* file: the certificate, then those that signed it */
+    const char *key;        /* file of the private key; null: in chain_cert */
+    enum tls_key_format key_format;
+    const char *ca_cert; /* file: who signs certificates of clients; null: none */
+    const char *ciphers; /* OpenSSL's list for TLS 1.2 and older; null: its default */
+    enum tls_verify verify;
+    enum tls_version min_version;
+    bool session_cache; /* keep sessions, so that clients without tickets resume them too */
+};
+
+struct tls_server;
+struct tls_session;
+
+/* Whether this build has TLS. */
+bool tls_is_built(void);
+
+/*
+ * Reads the files and makes a server. Returns null with a message: the file and OpenSSL's reason.
+ * A key with a passphrase is refused.
+ */
+struct tls_server *tls_server_open(const struct tls_server_config *config,
+                                   char error[TLS_ERROR_MAX]);
+
+/*
+ * Reads the files again: sessions that are opened from now on have the new certificate. Returns 0,
+ * or -1 with a message, and then nothing has changed. Any thread may call it.
+ */
+int tls_server_refresh(struct tls_server *server, char error[TLS_ERROR_MAX]);
+
+/* Frees the server; all its sessions have been closed. */
+void tls_server_close(struct tls_server *server);
+
+/* Whether a connection has to show a certificate. */
+enum tls_peer_check {
+    TLS_PEER_AS_CONFIGURED = 0, /* config.verify */
+    TLS_PEER_NONE,
+    TLS_PEER_REQUIRED
+};
+
+/* Takes bytes that the peer is to be sent. Returns false if it cannot: the session then fails. */
+typedef bool tls_emit(void *ctx, const uint8_t *data, uint32_t len);
+
+/*
+ * The session of a new connection, which waits for a handshake. A session that was resumed has
+ * passed the same check. Returns null if there is no memory.
+ */
+struct tls_session *tls_session_open(struct tls_server *server, enum tls_peer_check check,
+                                     tls_emit *emit, void *emit_ctx);
+void tls_session_close(struct tls_session *session);
+
+enum tls_result {
+    TLS_MORE = 0, /* all input was taken and there is no plaintext */
+    TLS_DATA,     /* plaintext of one record */
+    TLS_CLOSED,   /* the peer has ended its stream (close_notify); further input is ignored */
+    TLS_FAILED    /* an alert was emitted; the session is of no more use */
+};
+
+/*
+ * Takes ciphertext up to the end of the first record with plaintext, which it writes to `plain`.
+ * Sets *used to the bytes taken and *plain_len. Makes the handshake and answers its messages.
+ */
+enum tls_result tls_session_read(struct tls_session *session, const uint8_t *data, uint32_t len,
+                                 uint32_t *used, uint8_t plain[TLS_RECORD_MAX],
+                                 uint32_t *plain_len);
+
+/* Emits plaintext (1..TLS_RECORD_MAX bytes) as one record. The handshake is done. 0 or -1. */
+int tls_session_write(struct tls_session *session, const uint8_t *plain, uint32_t len);
+
+/* Emits close_notify, if the handshake is done and no alert was sent before. */
+void tls_session_shutdown(struct tls_session *session);
+
+bool tls_session_is_established(const struct tls_session *session);
+
+/* Whether the handshake has resumed an earlier session. */
+bool tls_session_is_resumed(const struct tls_session *session);
+
+/* The reason of TLS_FAILED, in one line. */
+const char *tls_session_error(const struct tls_session *session);
+
+#endif
