@@ -113,6 +113,9 @@ struct cache *cache_create(const struct cache_config *config, const char **error
     clock_start(cache);
     cache->shutdown = config->shutdown;
     cache->shutdown_ctx = config->shutdown_ctx;
+    cache->refresh_certs = config->refresh_certs;
+    cache->refresh_certs_ctx = config->refresh_certs_ctx;
+    atomic_init(&cache->certs_read_us, config->start_us);
     atomic_init(&cache->verbosity, settings->verbosity);
     pthread_mutex_init(&cache->lock, NULL);
     pthread_mutex_init(&cache->auth_lock, NULL);
@@ -152,6 +155,15 @@ void cache_destroy(struct cache *cache)
 unsigned cache_verbosity(const struct cache *cache)
 {
     return atomic_load_explicit(&cache->verbosity, memory_order_relaxed);
+}
+
+int cache_refresh_certs(struct cache *cache, uint64_t now_us, char error[CACHE_ERROR_MAX])
+{
+    U_ASSERT(cache->refresh_certs != NULL);
+    if (cache->refresh_certs(cache->refresh_certs_ctx, error) < 0)
+        return -1;
+    atomic_store_explicit(&cache->certs_read_us, now_us, memory_order_relaxed);
+    return 0;
 }
 
 /* ---- workers ----------------------------------------------------------------------------- */

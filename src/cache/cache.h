@@ -27,6 +27,8 @@ struct cache_session;
 
 #define UCACHED_COMPAT_VERSION "1.6.45" /* the memcached whose behaviour is copied */
 
+#define CACHE_ERROR_MAX 768
+
 struct cache_config {
     struct cache_settings settings;
     uint8_t secret[KV_SECRET_BYTES];
@@ -45,6 +47,13 @@ struct cache_config {
      */
     void (*shutdown)(void *ctx, bool graceful);
     void *shutdown_ctx;
+
+    /*
+     * Reads the certificates again, for the command refresh_certs; called by any thread. Returns 0,
+     * or -1 with a message in error[]. Null: there are none.
+     */
+    int (*refresh_certs)(void *ctx, char error[CACHE_ERROR_MAX]);
+    void *refresh_certs_ctx;
 };
 
 /* Returns null with *error set to a phrase that says what failed and what to do. */
@@ -68,6 +77,12 @@ const struct kv_restored *cache_restored(const struct cache *cache);
  * saved.
  */
 const char *cache_save(struct cache *cache, uint64_t now_us, uint64_t unix_s);
+
+/*
+ * Calls config.refresh_certs, which is not null, and remembers the time (monotonic, microseconds)
+ * if it succeeds. Returns 0, or -1 with a message in error[]. Any thread may call it.
+ */
+int cache_refresh_certs(struct cache *cache, uint64_t now_us, char error[CACHE_ERROR_MAX]);
 
 /* Frees the cache. All workers have left. */
 void cache_destroy(struct cache *cache);
@@ -140,6 +155,7 @@ struct cache_peer {
     uint8_t local_addr[16];
     uint16_t local_port;
     enum cache_binding binding; /* of the listener; NEGOTIATE: settings.binding holds */
+    enum cache_tls tls;         /* likewise */
 };
 
 enum cache_session_state {
@@ -169,6 +185,15 @@ void cache_session_close_idle(struct cache_session *session);
  * as each datagram is.
  */
 void cache_session_restart(struct cache_session *session);
+
+/*
+ * TLS has failed on the connection: counts it, by whether this was in the handshake, and tells
+ * watchers the reason. The session is closed soon.
+ */
+void cache_session_tls_failed(struct cache_session *session, bool in_handshake, const char *reason);
+
+/* A handshake has made a TLS session, or resumed one: counted. */
+void cache_count_tls_handshake(struct cache_worker *worker, bool resumed);
 
 /* Seconds since the last request if the session waits for one; 0 in the middle of a request. */
 uint32_t cache_session_idle_s(const struct cache_session *session);

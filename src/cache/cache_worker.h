@@ -69,6 +69,9 @@ enum cache_counter {
     CACHE_LOG_WORKER_WRITTEN,
     CACHE_LOG_WATCHER_SKIPPED,
     CACHE_LOG_WATCHER_SENT,
+    CACHE_SSL_NEW_SESSIONS,
+    CACHE_SSL_HANDSHAKE_ERRORS,
+    CACHE_SSL_PROTO_ERRORS,
     CACHE_UPLOADS_REFUSED, /* these are shown by `stats kv` */
     CACHE_UPLOADS_TIMED_OUT,
     CACHE_UPLOADS_EVICTED,
@@ -144,6 +147,9 @@ struct cache {
     struct cache_prefixes *prefixes;
     void (*shutdown)(void *ctx, bool graceful);
     void *shutdown_ctx;
+    int (*refresh_certs)(void *ctx, char error[CACHE_ERROR_MAX]);
+    void *refresh_certs_ctx;
+    _Atomic uint64_t certs_read_us; /* when they were read, on the clock of cache_tick() */
     _Atomic uint64_t event_count;   /* events published to watchers */
     atomic_uint event_mask_version; /* counts changes of the masks (event_log.h) */
     atomic_bool crawling;           /* a worker runs a crawl */

@@ -86,6 +86,21 @@ void cache_log_connection(const struct cache_session *session, bool closes)
     cache_watch_publish(session->worker, CACHE_LOG_CONNEVENTS, &event);
 }
 
+/* The reason stands where events about keys have the key. */
+void cache_log_tls_error(const struct cache_session *session, const char *reason)
+{
+    struct cache_event event;
+
+    if ((session->worker->event_mask & CACHE_LOG_CONNEVENTS) == 0)
+        return;
+    memset(&event, 0, sizeof(event));
+    event.kind = CACHE_EVENT_TLS_ERROR;
+    event.conn = session->id;
+    event.key_len = (uint8_t)strnlen(reason, sizeof(event.what.key));
+    memcpy(event.what.key, reason, event.key_len);
+    cache_watch_publish(session->worker, CACHE_LOG_CONNEVENTS, &event);
+}
+
 /* The engine has evicted an item for this worker (kv_evicted). */
 static void note_eviction(void *ctx, const struct kv_view *view)
 {

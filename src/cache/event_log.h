@@ -108,6 +108,9 @@ void cache_log_delete(struct cache_worker *worker, const struct kv_key *key,
 /* A session was opened, or is about to close. */
 void cache_log_connection(const struct cache_session *session, bool closes);
 
+/* TLS has failed on the connection of the session. */
+void cache_log_tls_error(const struct cache_session *session, const char *reason);
+
 /* ---- the mask ---------------------------------------------------------------------------- */
 
 /*

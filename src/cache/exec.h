@@ -110,6 +110,10 @@ cache_admin cache_admin_debugtime;
 cache_admin cache_admin_debugitem;
 cache_admin cache_admin_misbehave;
 
+/* Reads the certificates of TLS again; the reply is memcached's. */
+int cache_admin_refresh_certs(struct cache_session *session, const struct mc_request *request,
+                              struct cache_sink *sink);
+
 /* Ends the process, if it may: -1, so that the connection closes without a reply. */
 int cache_admin_shutdown(struct cache_session *session, const struct mc_request *request,
                          struct cache_sink *sink);

@@ -305,6 +305,27 @@ int cache_admin_crawler(struct cache_session *session, const struct mc_request *
     return cache_reply_unless_noreply(session->worker, sink, request, status);
 }
 
+/* ---- certificates ------------------------------------------------------------------------ */
+
+/* Without TLS the answer is that of a memcached without it. */
+int cache_admin_refresh_certs(struct cache_session *session, const struct mc_request *request,
+                              struct cache_sink *sink)
+{
+    struct cache_worker *worker = session->worker;
+    char error[CACHE_ERROR_MAX + 2];
+    size_t len;
+
+    if (worker->cache->refresh_certs == NULL)
+        return cache_reply_unless_noreply(worker, sink, request, MC_STATUS_ERROR);
+    if (cache_refresh_certs(worker->cache, worker->now_us, error) == 0)
+        return cache_reply_unless_noreply(worker, sink, request, MC_STATUS_OK);
+    if (request->noreply)
+        return 0;
+    len = strnlen(error, CACHE_ERROR_MAX);
+    memcpy(error + len, "\r\n", 2);
+    return cache_reply_bytes(worker, sink, error, (uint32_t)len + 2);
+}
+
 /* ---- shutdown, debugging ----------------------------------------------------------------- */
 
 int cache_admin_shutdown(struct cache_session *session, const struct mc_request *request,

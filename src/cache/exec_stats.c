@@ -62,6 +62,13 @@ static const char *binding_name(enum cache_binding binding)
     return binding == CACHE_BINDING_BINARY ? "binary" : "auto-negotiate";
 }
 
+static const char *tls_version_name(uint32_t version)
+{
+    static const char *const names[] = {"tlsv1.0", "tlsv1.1", "tlsv1.2", "tlsv1.3"};
+
+    return version < U_ARRAY_LEN(names) ? names[version] : "unknown";
+}
+
 void cache_stats_snapshot(struct cache *cache, struct cache_stats_snapshot *snapshot)
 {
     memset(snapshot, 0, sizeof(*snapshot));
@@ -87,6 +94,9 @@ void cache_stats_snapshot(struct cache *cache, struct cache_stats_snapshot *snap
     snapshot->crawling = atomic_load_explicit(&cache->crawling, memory_order_relaxed);
     snapshot->closes_idle = snapshot->settings.idle_timeout_s > 0;
     snapshot->refuses = !snapshot->settings.accept_waits;
+    snapshot->caches_tls_sessions =
+        snapshot->settings.tls.enabled && snapshot->settings.tls.session_cache;
+    snapshot->tls_min_version = tls_version_name(snapshot->settings.tls.min_version);
     /* memcached cannot count more than its limit, by which tools divide. */
     snapshot->bytes = u_min64(snapshot->kv.item_sizes, snapshot->kv.memory_limit_bytes);
     snapshot->binding = binding_name(snapshot->settings.binding);

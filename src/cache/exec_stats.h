@@ -40,7 +40,10 @@ struct cache_stats_snapshot {
     bool crawling;
     bool closes_idle; /* idle_timeout is set */
     bool refuses;     /* connections over the limit, instead of letting them wait */
-    uint64_t bytes;   /* of all items as memcached counts them, at most the limit */
+    bool caches_tls_sessions;
+    uint64_t certs_age_s;
+    const char *tls_min_version;
+    uint64_t bytes; /* of all items as memcached counts them, at most the limit */
     const char *binding;
     const char *evict_policy;
     const char *memory_file;

@@ -206,8 +206,8 @@ int cache_text_run(struct cache_session *session, const struct mc_request *reque
         return cache_admin_run(session, request, cache_admin_slabs, sink);
     case MC_CMD_LRU:
         return cache_admin_run(session, request, cache_admin_lru, sink);
-    case MC_CMD_REFRESH_CERTS: /* as a memcached without TLS answers */
-        return answer(session, request, MC_STATUS_ERROR, sink);
+    case MC_CMD_REFRESH_CERTS:
+        return cache_admin_refresh_certs(session, request, sink);
     case MC_CMD_EXTSTORE:
         return cache_admin_run(session, request, cache_admin_extstore, sink);
     case MC_CMD_MISBEHAVE:

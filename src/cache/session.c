@@ -84,8 +84,8 @@ static bool connection_admit(struct cache_worker *worker)
 static void session_begin(struct cache_session *session)
 {
     session->line = NULL;
-    session->state.blocked = false;
-    session->state.yielded = false;
+    session->state.stop = CACHE_STOP_NONE;
+    session->state.encrypted = session->peer.tls != CACHE_TLS_OFF;
     session->hint.key.bytes = NULL;
     session->state.protocol = CACHE_PROTOCOL_UNKNOWN;
     session->close_reason = CACHE_CLOSE_NORMAL;
@@ -166,6 +166,20 @@ void cache_session_close_idle(struct cache_session *session)
     cache_session_close(session);
 }
 
+void cache_session_tls_failed(struct cache_session *session, bool in_handshake, const char *reason)
+{
+    session->close_reason = CACHE_CLOSE_ERROR;
+    cache_count(session->worker, in_handshake ? CACHE_SSL_HANDSHAKE_ERRORS : CACHE_SSL_PROTO_ERRORS,
+                1);
+    cache_log_tls_error(session, reason);
+}
+
+void cache_count_tls_handshake(struct cache_worker *worker, bool resumed)
+{
+    if (!resumed)
+        cache_count(worker, CACHE_SSL_NEW_SESSIONS, 1);
+}
+
 void cache_session_set_owner(struct cache_session *session, void *owner)
 {
     session->owner = owner;
@@ -198,8 +212,8 @@ enum cache_session_state cache_session_state(const struct cache_session *session
     case CACHE_PHASE_TASK:
         return session->u.task->ops->listens ? CACHE_SESSION_OPEN : CACHE_SESSION_BLOCKED;
     default:
-        if (session->state.blocked)
+        if (session->state.stop == CACHE_STOP_FULL)
             return CACHE_SESSION_BLOCKED;
-        return session->state.yielded ? CACHE_SESSION_YIELDED : CACHE_SESSION_OPEN;
+        return session->state.stop == CACHE_STOP_TURN ? CACHE_SESSION_YIELDED : CACHE_SESSION_OPEN;
     }
 }

@@ -58,11 +58,18 @@ struct cache_hint {
     struct mc_set set;          /* the numbers of a set */
 };
 
+/* Why a session has stopped before a request. */
+enum cache_stop {
+    CACHE_STOP_NONE = 0,
+    CACHE_STOP_FULL, /* the sink was full */
+    CACHE_STOP_TURN  /* its share of the loop (-R) was used up */
+};
+
 /* The fields that decide whether an input may take the fast path, compared as one word. */
 struct cache_session_state_word {
     uint8_t protocol;      /* enum cache_protocol */
-    bool blocked;          /* stopped before a request: the sink was full */
-    bool yielded;          /* stopped before a request: its share of the loop (-R) is used up */
+    uint8_t stop;          /* enum cache_stop */
+    bool encrypted;        /* the transport's input is not the session's */
     _Atomic uint8_t phase; /* enum cache_phase; `stats conns` of another thread reads it */
 };
 
@@ -117,7 +124,7 @@ static inline bool cache_session_is_waiting(const struct cache_session *session)
 {
     const struct cache_session_state_word *state = &session->state;
 
-    return ((unsigned)cache_session_phase(session) | state->blocked | state->yielded) == 0;
+    return ((unsigned)cache_session_phase(session) | state->stop) == 0;
 }
 
 /*

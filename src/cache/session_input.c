@@ -397,14 +397,15 @@ static uint32_t take_input(struct cache_session *session, const uint8_t *data, u
     uint32_t at = 0;
 
     session->worker->written_before = cache_counter(session->worker, CACHE_BYTES_WRITTEN);
-    state->yielded = false;
-    while (at < len && !state->blocked && !state->yielded) {
+    if (state->stop == CACHE_STOP_TURN)
+        state->stop = CACHE_STOP_NONE;
+    while (at < len && state->stop == CACHE_STOP_NONE) {
         enum cache_phase phase = cache_session_phase(session);
 
         if (phase == CACHE_PHASE_LINE && sink->full) {
-            state->blocked = true;
+            state->stop = CACHE_STOP_FULL;
         } else if (phase == CACHE_PHASE_LINE && requests_left-- == 0) {
-            state->yielded = true;
+            state->stop = CACHE_STOP_TURN;
             cache_count(session->worker, CACHE_CONN_YIELDS, 1);
         } else if (phase == CACHE_PHASE_LINE) {
             at += take_request(session, data + at, len - at, sink);
@@ -453,7 +454,8 @@ void cache_session_resume(struct cache_session *session, struct cache_sink *sink
         cache_task_wait(session);
         return;
     }
-    session->state.blocked = false;
+    if (session->state.stop == CACHE_STOP_FULL)
+        session->state.stop = CACHE_STOP_NONE;
     session->hint.key.bytes = NULL;
     session->worker->current = session;
     if (phase == CACHE_PHASE_REPLYING)

@@ -43,5 +43,8 @@ void cache_settings_defaults(struct cache_settings *settings)
     settings->requests_per_event = 20;
     settings->upload_timeout_s = 60;
     settings->prefix_delimiter = ':';
+    settings->tls.key_format = 1;
+    settings->tls.min_version = 2;
+    settings->tls.write_buf_bytes = 16 * 1024;
     compat_defaults(&settings->compat);
 }

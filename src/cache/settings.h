@@ -21,6 +21,29 @@ enum cache_binding {
     CACHE_BINDING_BINARY
 };
 
+/* Whether connections of a listener are encrypted: -Z, and the prefix of one address of -l. */
+enum cache_tls {
+    CACHE_TLS_OFF = 0, /* notls: */
+    CACHE_TLS_ON,
+    CACHE_TLS_NO_CERT, /* btls: no client certificate is asked for */
+    CACHE_TLS_CERT     /* mtls: one is required */
+};
+
+/* TLS, with memcached's numbers. Shown by `stats settings`; applied by who opens the listeners. */
+struct cache_settings_tls {
+    bool enabled;             /* -Z */
+    bool session_cache;       /* -o ssl_session_cache */
+    bool kernel_tls;          /* -o ssl_kernel_tls: accepted without effect */
+    const char *chain_cert;   /* -o ssl_chain_cert, or null */
+    const char *key;          /* -o ssl_key, or null */
+    const char *ca_cert;      /* -o ssl_ca_cert, or null */
+    const char *ciphers;      /* -o ssl_ciphers, or null */
+    uint32_t key_format;      /* -o ssl_keyformat: 1 PEM, 2 DER */
+    uint32_t verify_mode;     /* -o ssl_verify_mode: 0..3 */
+    uint32_t min_version;     /* -o ssl_min_version: 0..3 for TLS 1.0 to 1.3 */
+    uint32_t write_buf_bytes; /* -o ssl_wbuf_size: accepted without effect */
+};
+
 /* Options of memcached without an effect here: accepted and compat. */
 struct cache_settings_compat {
     double growth_factor;       /* -f */
@@ -90,6 +113,7 @@ struct cache_settings {
     bool track_sizes;           /* -o track_sizes */
     bool fast_path_off;         /* --no-fast-path: requests take the general code only */
 
+    struct cache_settings_tls tls;
     struct cache_settings_compat compat;
 };
 

@@ -19,6 +19,7 @@
 #define ZERO(label) ROW(label, zero)
 #define IF_REASSIGN CACHE_STATS_IF(settings.compat.slab_reassign)
 #define IF_CRAWLER CACHE_STATS_IF(settings.compat.lru_crawler)
+#define IF_TLS CACHE_STATS_IF(settings.tls.enabled)
 #define IF_MAINTAINER CACHE_STATS_IF(settings.compat.lru_maintainer)
 
 static const struct cache_stats_row general_rows[] = {
@@ -90,6 +91,11 @@ static const struct cache_stats_row general_rows[] = {
     COUNTER("log_watcher_skipped", CACHE_LOG_WATCHER_SKIPPED),
     COUNTER("log_watcher_sent", CACHE_LOG_WATCHER_SENT),
     ROW("log_watchers", watchers),
+    ROW_IF("ssl_new_sessions", sums.counters[CACHE_SSL_NEW_SESSIONS],
+           CACHE_STATS_IF(caches_tls_sessions)),
+    ROW_IF("ssl_handshake_errors", sums.counters[CACHE_SSL_HANDSHAKE_ERRORS], IF_TLS),
+    ROW_IF("ssl_proto_errors", sums.counters[CACHE_SSL_PROTO_ERRORS], IF_TLS),
+    ROW_IF("time_since_server_cert_refresh", certs_age_s, IF_TLS),
     ZERO("unexpected_napi_ids"),
     ZERO("round_robin_fallback"),
     ROW("bytes", bytes),
@@ -161,11 +167,20 @@ static void process_lines(struct cache_stats_out *out)
     }
 }
 
+/* The certificates may have been read after this worker's last tick. */
+static uint64_t certs_age_s(const struct cache_worker *worker)
+{
+    uint64_t read_us = atomic_load_explicit(&worker->cache->certs_read_us, memory_order_relaxed);
+
+    return worker->now_us > read_us ? (worker->now_us - read_us) / 1000000 : 0;
+}
+
 void cache_stats_general(struct cache_stats_out *out)
 {
     struct cache_stats_snapshot snapshot;
 
     cache_stats_snapshot(out->session->worker->cache, &snapshot);
+    snapshot.certs_age_s = certs_age_s(out->session->worker);
     process_lines(out);
     cache_stats_rows(out, &snapshot, general_rows, U_ARRAY_LEN(general_rows));
 }

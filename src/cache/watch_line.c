@@ -123,6 +123,10 @@ uint32_t cache_watch_line(uint8_t *out, const struct cache_event *event)
         add_peer(&line, &event->what.peer);
         add(&line, " reason=%s cfd=%" PRIu32, close_names[event->status], event->conn);
         break;
+    case CACHE_EVENT_TLS_ERROR:
+        add(&line, "conntlserr fd=%" PRIu32 " msg=%.*s", event->conn, event->key_len,
+            (const char *)event->what.key);
+        break;
     case CACHE_EVENT_FILLER:
         break;
     }

@@ -26,7 +26,8 @@ enum cache_event_kind {
     CACHE_EVENT_EVICTION,
     CACHE_EVENT_DELETION,
     CACHE_EVENT_CONN_NEW,
-    CACHE_EVENT_CONN_CLOSE
+    CACHE_EVENT_CONN_CLOSE,
+    CACHE_EVENT_TLS_ERROR
 };
 
 /* An event: one line of a watcher's stream. */
@@ -44,9 +45,9 @@ struct cache_event {
     uint32_t value_bytes;
     const char *command; /* STORE, DELETION: a literal */
     union {
-        uint8_t key[KV_KEY_MAX];
-        struct cache_peer peer; /* CONN_ */
-    } what;                     /* the ring has only the used part of it */
+        uint8_t key[KV_KEY_MAX]; /* TLS_ERROR: the reason, key_len bytes of it */
+        struct cache_peer peer;  /* CONN_ */
+    } what;                      /* the ring has only the used part of it */
 };
 
 struct cache_watch_ring {
