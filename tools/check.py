@@ -119,8 +119,8 @@ SANITIZED = tests(
     "admin_dump", "admin_limits", "admin_watch", "auth", "buffer_pool", "churn", "conform_accept",
     "conform_close", "conform_flood", "conform_fragments", "conform_ip", "conform_ip6", "dpdk_peer",
     "errors", "faults", "golden", "ip6", "limits", "log", "options", "orphans", "state_machine",
-    "storage", "stream", "threading", "tcp_peer", "ucload", "ucping", "udp", "uploads", "uring",
-    "workers", "xdp")  # fmt: skip
+    "storage", "stream", "threading", "tls", "tcp_peer", "ucload", "ucping", "udp", "uploads",
+    "uring", "workers", "xdp")  # fmt: skip
 CONFORM = sorted(str(path.relative_to(ROOT)) for path in (ROOT / SYSTEM).glob("test_conform_*.py"))
 VALGRIND = "valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite"
 NO_LONG = ("--no-suite", "long")
@@ -168,6 +168,8 @@ STAGES = [
     system("crowds", "all", "release", *tests("crowds")),
     system("valgrind-system", "all", "check", "--sample=1", *tests("storage", "stream"),
            program=f"{SYSTEM}/under-valgrind"),
+    system("tls", "all", "release", *tests("storage", "stream", "golden", "differential"),
+           env={"UCACHED_TLS": "1"}),
     system("uring", "all", "release", "-k", "sock or unix", "--sample=2", *BACK_END,
            env={"UCACHED_SOCK": "uring"}),
     system("xdp", "all", "release", "-k", "tap or ucached", "--sample=2", *BACK_END,

@@ -52,6 +52,35 @@ static int raise_files(const struct options *o)
                               o->settings.threads * per_thread);
 }
 
+/*
+ * Reads the certificates, which only root may be able to read. Returns 0, also without TLS, or -1
+ * after a message.
+ */
+static int open_tls(const struct options *o, struct tls_server **tls)
+{
+    const struct cache_settings_tls *settings = &o->settings.tls;
+    const struct tls_server_config config = {
+        .chain_cert = settings->chain_cert,
+        .key = settings->key,
+        .key_format = (enum tls_key_format)settings->key_format,
+        .ca_cert = settings->ca_cert,
+        .ciphers = settings->ciphers,
+        .verify = (enum tls_verify)settings->verify_mode,
+        .min_version = (enum tls_version)settings->min_version,
+        .session_cache = settings->session_cache,
+    };
+    char error[TLS_ERROR_MAX];
+
+    *tls = NULL;
+    if (!settings->enabled)
+        return 0;
+    *tls = tls_server_open(&config, error);
+    if (*tls)
+        return 0;
+    fprintf(stderr, "ucached: -Z: %s\n", error);
+    return -1;
+}
+
 /* Runs an open server until it ends. Returns the exit status. */
 static int serve(struct server *server, const struct options *o, const struct daemon_user *user)
 {
@@ -82,6 +111,7 @@ int main(int argc, char **argv)
 {
     static struct options options;
     struct daemon_user user;
+    struct tls_server *tls;
     struct server *server;
     int rc;
 
@@ -105,15 +135,18 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (daemon_user_find(options.user, &user) < 0)
         return EX_NOUSER;
+    if (open_tls(&options, &tls) < 0)
+        return EX_USAGE;
     print_notes(&options, &user);
     if (raise_files(&options) < 0)
         return EX_OSERR;
     if (options.daemonize && daemon_fork() < 0)
         return EX_OSERR;
-    server = server_open(&options, &user);
-    if (!server)
-        return EX_OSERR;
-    rc = serve(server, &options, &user);
-    server_close(server);
+    server = server_open(&options, &user, tls);
+    rc = server ? serve(server, &options, &user) : EX_OSERR;
+    if (server)
+        server_close(server);
+    if (tls)
+        tls_server_close(tls);
     return rc;
 }

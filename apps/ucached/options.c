@@ -111,6 +111,8 @@ static int check_settings(struct options *o)
             return fail(o, "-Y: the binary protocol has no such authentication");
         o->settings.binding = CACHE_BINDING_ASCII;
     }
+    if (o->settings.tls.enabled && o->settings.tcp_port == 0 && !o->tcp_port_any)
+        return fail(o, "-Z: You cannot enable SSL without a TCP port");
     if (compat->hot_lru_pct + compat->warm_lru_pct > 80)
         return fail(o, "-o hot_lru_pct and warm_lru_pct are more than 80 together");
     if (compat->temp_lru && !compat->lru_maintainer)

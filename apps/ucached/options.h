@@ -16,6 +16,7 @@
 
 #define OPTIONS_ERROR_MAX CMDLINE_ERROR_MAX
 #define OPTIONS_LISTEN_MAX 1024
+#define OPTIONS_TEXTS_MAX 8192 /* of the texts in all -o together */
 #define OPTIONS_THREADS_MAX 256
 
 /*
@@ -25,10 +26,12 @@
 #define OPTIONS_UDP_REPLY_BYTES (64 * 1024)
 #define OPTIONS_UDP_BYTES_PER_S (1024 * 1024)
 
-/* Strings point into argv. */
+/* Strings point into argv or into the struct itself, which stays where it is. */
 struct options {
     struct cache_settings settings;  /* listen_addr is null or points to `listen` */
     char listen[OPTIONS_LISTEN_MAX]; /* all -l, joined by commas */
+    char texts[OPTIONS_TEXTS_MAX];   /* values of words of -o, each with its end */
+    size_t texts_len;
     bool tcp_port_given;
     bool tcp_port_any;        /* -p -1: settings.tcp_port is 0 until the kernel chooses one */
     bool udp_port_any;        /* -U -1 */

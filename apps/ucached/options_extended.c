@@ -10,8 +10,9 @@
 #include "base/base.h"
 #include "common/value.h"
 #include "options_table.h"
+#include "tls/tls.h"
 
-#define LIST_MAX 1024
+#define LIST_MAX 8192
 #define SLAB_PAGE_BYTES (1024 * 1024)
 
 /* ---- words that set more than one field -------------------------------------------------- */
@@ -117,6 +118,18 @@ static int set_no_modern(void *settings, const char *arg, char error[OPTIONS_ERR
     return clear_lru_maintainer(settings, arg, error);
 }
 
+/* memcached's numbers of file formats: OpenSSL's, of which it has two. */
+static int set_key_format(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
+{
+    struct options *o = settings;
+    uint64_t value;
+
+    if (value_number(arg, TLS_KEY_PEM, TLS_KEY_DER, &value) < 0)
+        return cmdline_fail(error, "it must be 1 (PEM) or 2 (DER)");
+    o->settings.tls.key_format = (uint32_t)value;
+    return 0;
+}
+
 /* ---- the table --------------------------------------------------------------------------- */
 
 /* Rows name only the fields that they use. */
@@ -140,6 +153,30 @@ static const struct cmdline_option words[] = {
      "do not start without the system call filter"},
     {0, "no_drop_privileges", NULL, clear_drop_privileges,
      "keep all capabilities and system calls"},
+    {0, "ssl_chain_cert", "FILE", NULL,
+     OPTIONS_TLS_HELP("certificate (PEM), followed by those that signed it"), CMDLINE_TEXT,
+     AT(tls.chain_cert)},
+    {0, "ssl_key", "FILE", NULL, OPTIONS_TLS_HELP("its private key (default: in ssl_chain_cert)"),
+     CMDLINE_TEXT, AT(tls.key)},
+    {0, "ssl_keyformat", "N", set_key_format,
+     OPTIONS_TLS_HELP("of ssl_key: 1 PEM (default), 2 DER")},
+    {0, "ssl_ca_cert", "FILE", NULL,
+     OPTIONS_TLS_HELP("certificates (PEM) that sign those of clients"), CMDLINE_TEXT,
+     AT(tls.ca_cert)},
+    {0, "ssl_verify_mode", "N", NULL,
+     OPTIONS_TLS_HELP("client certificates: 0 none (default), 1 request, 2, 3 require"),
+     CMDLINE_U32, AT(tls.verify_mode), 0, TLS_VERIFY_MODES - 1},
+    {0, "ssl_min_version", "N", NULL, OPTIONS_TLS_HELP("TLS 1.N at least, 0 to 3 (default: 2)"),
+     CMDLINE_U32, AT(tls.min_version), 0, TLS_VERSION_1_3},
+    {0, "ssl_ciphers", "LIST", NULL,
+     OPTIONS_TLS_HELP("OpenSSL's list of ciphers for TLS 1.2 and older"), CMDLINE_TEXT,
+     AT(tls.ciphers)},
+    {0, "ssl_session_cache", NULL, NULL,
+     OPTIONS_TLS_HELP("keep sessions for clients without tickets"), CMDLINE_ON,
+     AT(tls.session_cache)},
+    {0, "ssl_wbuf_size", "KB", NULL, NULL, CMDLINE_U32, AT(tls.write_buf_bytes), 1,
+     UINT32_MAX / 1024, 1024},
+    {0, "ssl_kernel_tls", NULL, NULL, NULL, CMDLINE_ON, AT(tls.kernel_tls)},
     {0, "relaxed_privileges", .kind = CMDLINE_IGNORED},
     {0, "hashpower", "N", NULL, NULL, CMDLINE_U32, COMPAT(hashpower_init), 12, 32},
     {0, "no_hashexpand", .kind = CMDLINE_IGNORED},
@@ -199,6 +236,19 @@ static const struct cmdline_option *find_word(const char *name, size_t len)
     return NULL;
 }
 
+/* Copies a text that outlives the list which it is a part of. Returns null if there is no room. */
+static const char *keep_text(struct options *o, const char *text)
+{
+    char *kept = o->texts + o->texts_len;
+    size_t bytes = strlen(text) + 1;
+
+    if (bytes > sizeof(o->texts) - o->texts_len)
+        return NULL;
+    memcpy(kept, text, bytes);
+    o->texts_len += bytes;
+    return kept;
+}
+
 static int apply(struct options *o, const char *text, char error[OPTIONS_ERROR_MAX])
 {
     const struct cmdline_option *word = find_word(text, strcspn(text, "="));
@@ -213,7 +263,14 @@ static int apply(struct options *o, const char *text, char error[OPTIONS_ERROR_M
         o->exit_status = word->status;
     if (word->arg && !value)
         return cmdline_fail(error, "%s: its value is missing", word->name);
-    if (cmdline_apply(word, o, word->name, value ? value + 1 : NULL, error) < 0)
+    value = value ? value + 1 : NULL;
+    if (value && word->kind == CMDLINE_TEXT) {
+        value = keep_text(o, value);
+        if (!value)
+            return cmdline_fail(error, "%s: more than %d characters of texts", word->name,
+                                OPTIONS_TEXTS_MAX);
+    }
+    if (cmdline_apply(word, o, word->name, value, error) < 0)
         return -1;
     o->exit_status = 0;
     return 0;

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "common/value.h"
 #include "options_table.h"
+#include "tls/tls.h"
 
 #define MEMORY_MIB_MAX (16u * 1024 * 1024)
 #define ITEM_BYTES_MAX (1024u * 1024 * 1024)
@@ -110,9 +111,12 @@ static int refuse_sasl(void *settings, const char *arg, char error[OPTIONS_ERROR
     return cmdline_fail(error, "This server is not built with SASL support; see -Y");
 }
 
-static int refuse_tls(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
+static int set_tls(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
-    return cmdline_fail(error, "This server is not built with TLS support");
+    struct options *o = settings;
+
+    o->settings.tls.enabled = tls_is_built();
+    return tls_is_built() ? 0 : cmdline_fail(error, "This server is not built with TLS support");
 }
 
 /* ---- the table --------------------------------------------------------------------------- */
@@ -134,8 +138,10 @@ static const struct cmdline_option rows[] = {
     {'l', "listen", "ADDR", add_listen,
      "address to listen on with kernel sockets, host[:port] or\n"
      "[IPv6]:port; proto[ascii]: or proto[binary]: before it\n"
-     "restricts the protocol; several separated by commas, or -l\n"
-     "repeated (default: all addresses, IPv4 and IPv6)"},
+     "restricts the protocol, notls:, btls: or mtls: says whether\n"
+     "TLS is off, or on without or with client certificates;\n"
+     "several separated by commas, or -l repeated (default: all\n"
+     "addresses, IPv4 and IPv6)"},
     {'m', "memory-limit", "MB", NULL, "memory for items, megabytes (default: 64)", CMDLINE_U64,
      AT(settings.memory_bytes), 1, MEMORY_MIB_MAX, 1024 * 1024},
     {'M', "disable-evictions", NULL, NULL,
@@ -193,7 +199,9 @@ static const struct cmdline_option rows[] = {
     {'N', "napi-ids", "N", NULL, "accepted without effect", CMDLINE_U32,
      AT(settings.compat.napi_ids), 1, INT32_MAX, .status = OPTIONS_EXIT_RANGE},
     {'S', "enable-sasl", NULL, refuse_sasl},
-    {'Z', "enable-ssl", NULL, refuse_tls},
+    {'Z', "enable-ssl", NULL, set_tls,
+     OPTIONS_TLS_HELP("enable TLS on the TCP port; -o ssl_chain_cert names the\n"
+                      "certificate")},
     {'e', "memory-file", "FILE", NULL,
      "keep the items in FILE, on tmpfs, hugetlbfs or DAX, and save\n"
      "them there on SIGTERM and SIGUSR1 for the next start",

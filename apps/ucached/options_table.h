@@ -11,6 +11,13 @@
  */
 #define OPTIONS_EXIT_RANGE 1
 
+/* The help of an option of TLS; builds without it do not list the option. */
+#if TLS_IS_BUILT
+#define OPTIONS_TLS_HELP(text) text
+#else
+#define OPTIONS_TLS_HELP(text) NULL
+#endif
+
 /* memcached's options. Their settings are a struct options. */
 struct cmdline_table options_memcached(struct options *options);
 

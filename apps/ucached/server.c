@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "common/backend.h"
 #include "memory_file.h"
 #include "net/log.h"
@@ -53,6 +54,7 @@ struct server {
     struct cache *cache;
     struct memory_file memory_file;
     bool discards;                   /* ended by SIGINT: the items are not saved */
+    struct tls_server *tls;          /* null without TLS; the caller's */
     struct net_udp_limit *udp_limit; /* null without UDP */
     struct server_thread *threads;
     unsigned thread_count; /* threads with a worker */
@@ -129,6 +131,7 @@ static int find_endpoints(struct server *server, const struct daemon_user *user)
     struct options *o = &server->options;
     char error[NET_ERROR_MAX];
 
+    server->endpoints.tls = server->tls != NULL;
     if (link_carries_frames(&o->link)) {
         stack_endpoints(server);
         return 0;
@@ -193,6 +196,13 @@ static void raise_signal(void *ctx, bool graceful)
     kill(getpid(), graceful ? SIGUSR1 : SIGINT);
 }
 
+U_STATIC_ASSERT(TLS_ERROR_MAX <= CACHE_ERROR_MAX, a_message_of_tls_fits);
+
+static int refresh_certs(void *ctx, char error[CACHE_ERROR_MAX])
+{
+    return tls_server_refresh(ctx, error);
+}
+
 /* Threads per worker. */
 static unsigned threads_each(const struct options *o)
 {
@@ -244,6 +254,8 @@ static int open_cache(struct server *server, const struct daemon_user *user)
     config.start_unix_s = unix_us / 1000000;
     config.start_unix_us = (uint32_t)(unix_us % 1000000);
     config.shutdown = raise_signal;
+    config.refresh_certs = server->tls ? refresh_certs : NULL;
+    config.refresh_certs_ctx = server->tls;
     config.numa_nodes =
         placement_nodes(&o->cores, o->settings.threads * threads_each(o), cores_node);
     placement_system_read(&before);
@@ -283,13 +295,18 @@ static int open_udp(struct server *server)
 /* Prints one line for each listening address. */
 static void print_endpoints(const struct server *server, const char *over)
 {
+    static const char *const tls_names[] = {[CACHE_TLS_OFF] = "",
+                                            [CACHE_TLS_ON] = "TLS, ",
+                                            [CACHE_TLS_NO_CERT] = "TLS, ",
+                                            [CACHE_TLS_CERT] = "TLS with client certificates, "};
     char text[NET_ENDPOINT_TEXT_MAX];
     unsigned i;
 
     for (i = 0; i < server->endpoints.count; i++)
-        fprintf(stderr, "ucached: listening on %s%s (%s)\n",
+        fprintf(stderr, "ucached: listening on %s%s (%s%s)\n",
                 server->endpoints.list[i].kind == NET_ENDPOINT_UDP ? "UDP " : "",
-                net_endpoint_text(&server->endpoints.list[i], text), over);
+                net_endpoint_text(&server->endpoints.list[i], text),
+                tls_names[server->endpoints.list[i].tls], over);
 }
 
 static void print_link(const struct server *server)
@@ -438,6 +455,7 @@ static int open_stack(struct server *server)
         .idle = o->idle,
         .threading = o->threading,
         .port = o->settings.tcp_port,
+        .tls = server->tls,
         .udp_port = o->settings.udp_port,
         .udp_limit = server->udp_limit,
         .conn_max = o->settings.connections_max,
@@ -488,6 +506,7 @@ static int open_sock_workers(struct server *server)
         .endpoints = &server->endpoints,
         .accept_waits = settings->accept_waits,
         .idle_timeout_s = settings->idle_timeout_s,
+        .tls = server->tls,
         .udp_limit = server->udp_limit,
         .backlog = (int)settings->listen_backlog,
     };
@@ -572,7 +591,8 @@ static int open_parts(struct server *server, const struct daemon_user *user)
     return open_workers(server, user);
 }
 
-struct server *server_open(const struct options *options, const struct daemon_user *user)
+struct server *server_open(const struct options *options, const struct daemon_user *user,
+                           struct tls_server *tls)
 {
     struct server *server = calloc(1, sizeof(*server));
 
@@ -581,6 +601,7 @@ struct server *server_open(const struct options *options, const struct daemon_us
         return NULL;
     }
     server->options = *options;
+    server->tls = tls;
     sem_init(&server->ready, 0, 0);
     server->memory_file.fd = -1;
     server->ended_fd = -1;
@@ -650,7 +671,7 @@ static int enter_sandbox(struct server *server)
     const struct link_backend *backend = o->link.backend;
     const struct sandbox_use use = {.syscalls = backend->syscalls,
                                     .reads_files =
-                                        o->settings.auth_file != NULL ||
+                                        o->settings.auth_file != NULL || server->tls != NULL ||
                                         (backend->reads_files && backend->reads_files(&o->link)),
                                     .memory_file = o->settings.memory_file != NULL,
                                     .removes_files = o->pidfile && o->daemonize};
@@ -673,14 +694,20 @@ static int enter_sandbox(struct server *server)
     return required ? -1 : 0;
 }
 
-/* SIGHUP: reads the file of -Y again; on failure the users stay as they were. */
+/*
+ * SIGHUP: reads the file of -Y and the certificates again; on failure users and certificates stay
+ * as they were.
+ */
 static void reload(struct server *server)
 {
     const char *path = server->options.settings.auth_file;
+    char message[CACHE_ERROR_MAX];
     const char *error;
 
     if (path && cache_auth_load(server->cache, &error) < 0)
         print_error(error, path);
+    if (server->tls && cache_refresh_certs(server->cache, clock_us(CLOCK_MONOTONIC), message) < 0)
+        print_error("certificates", message);
 }
 
 /* Handles a signal. Returns whether it ends the server. */

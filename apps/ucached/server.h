@@ -7,13 +7,16 @@
 #include "options.h"
 
 struct server;
+struct tls_server;
 
 /*
  * Opens everything that may need privileges: memory, device or listening sockets. Starts no thread.
  * Files that it creates belong to `user`. Prints the listening addresses to stderr. SIGINT, SIGTERM
- * and SIGUSR1 are blocked from here on and handled by server_run(). Returns null after a message.
+ * and SIGUSR1 are blocked from here on and handled by server_run(). `tls` (null: none) outlives the
+ * server. Returns null after a message.
  */
-struct server *server_open(const struct options *options, const struct daemon_user *user);
+struct server *server_open(const struct options *options, const struct daemon_user *user,
+                           struct tls_server *tls);
 
 /*
  * Starts the workers and serves until SIGINT, SIGTERM or SIGUSR1 arrives or a worker fails. Returns

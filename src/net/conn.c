@@ -7,6 +7,7 @@
 
 #include "mcproto/mcproto.h"
 #include "net/log.h"
+#include "net/tls_conn.h"
 
 /* Connections per check that are looked at for being idle. */
 #define IDLE_BATCH 64
@@ -82,10 +83,13 @@ static inline struct conn_sink sink_make(struct net_conns *conns, struct net_con
 uint32_t net_conn_input(struct net_conns *conns, struct net_conn *conn, const uint8_t *data,
                         uint32_t len)
 {
-    struct conn_sink s = sink_make(conns, conn);
+    struct conn_sink s;
     uint32_t used;
 
     U_ASSERT(conn->session && len > 0);
+    if (U_UNLIKELY(conn->tls != NULL))
+        return net_tls_input(conn, data, len);
+    s = sink_make(conns, conn);
     used = cache_session_input(conn->session, data, len, &s.sink);
     sink_commit(&s);
     return used;
@@ -93,9 +97,14 @@ uint32_t net_conn_input(struct net_conns *conns, struct net_conn *conn, const ui
 
 void net_conn_resume(struct net_conns *conns, struct net_conn *conn)
 {
-    struct conn_sink s = sink_make(conns, conn);
+    struct conn_sink s;
 
     U_ASSERT(conn->session);
+    if (U_UNLIKELY(conn->tls != NULL)) {
+        net_tls_resume(conn);
+        return;
+    }
+    s = sink_make(conns, conn);
     cache_session_resume(conn->session, &s.sink);
     sink_commit(&s);
 }
@@ -109,6 +118,12 @@ void net_conns_init(struct net_conns *conns, const struct net_transport *transpo
     conns->cache = cache;
     conns->idle_timeout_s = idle_timeout_s;
     u_list_init(&conns->open);
+}
+
+void net_conns_free(struct net_conns *conns)
+{
+    net_tls_close(conns->tls);
+    conns->tls = NULL;
 }
 
 static void log_peer(const struct net_conns *conns, const struct cache_peer *peer, const char *what)
@@ -130,13 +145,24 @@ bool net_conn_open_session(struct net_conns *conns, struct net_conn *conn,
     conn->session = cache_session_open(conns->cache_worker, peer);
     if (!conn->session)
         return false;
+    if (U_UNLIKELY(peer->tls != CACHE_TLS_OFF) && net_tls_conn_begin(conns, conn, peer->tls) < 0) {
+        net_conn_close_session(conn);
+        return false;
+    }
     cache_session_set_owner(conn->session, conn);
     log_peer(conns, peer, "connected");
     return true;
 }
 
+bool net_conn_finish(struct net_conn *conn)
+{
+    return conn->tls && net_tls_finish(conn);
+}
+
 void net_conn_close_session(struct net_conn *conn)
 {
+    if (U_UNLIKELY(conn->tls != NULL))
+        net_tls_conn_end(conn);
     if (conn->session)
         cache_session_close(conn->session);
     conn->session = NULL;
@@ -146,6 +172,9 @@ const char *net_conn_refuse(const struct net_conns *conns, const struct cache_pe
                             u_u32 *len)
 {
     log_peer(conns, peer, "refused, too many connections");
+    *len = 0;
+    if (peer->tls != CACHE_TLS_OFF)
+        return "";
     return mc_status_text(MC_STATUS_TOO_MANY_CONNECTIONS, len);
 }
 
@@ -156,8 +185,20 @@ void net_conns_flush_pending(struct net_conns *conns)
     uint32_t n = u_min32(cache_resumable_count(conns->cache_worker), NET_PENDING_BATCH);
     const struct cache_session *session;
 
+    if (U_UNLIKELY(conns->tls != NULL))
+        net_tls_continue(conns->tls);
     for (; n > 0 && (session = cache_resumable_next(conns->cache_worker)) != NULL; n--)
         conns->transport->resume(conns, cache_session_owner(session));
+}
+
+bool net_conns_are_busy(const struct net_conns *conns)
+{
+    return conns->tls && net_tls_is_busy(conns->tls);
+}
+
+void net_conns_tick_tls(struct net_conns *conns, uint64_t now_us)
+{
+    net_tls_tick(conns->tls, now_us);
 }
 
 void net_conns_check_idle(struct net_conns *conns, uint64_t now_us, struct net_counter *closed)

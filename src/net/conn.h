@@ -2,7 +2,8 @@
 /*
  * What a connection does for its session, whatever carries its bytes: the sink of its replies, the
  * calls of the session, idle timeouts and log lines. Two transports use it: stack_conn.c (the own
- * TCP/IP stack) and sock_conn.c (kernel sockets).
+ * TCP/IP stack) and sock_conn.c (kernel sockets). Connections with TLS (tls_conn.h) differ here
+ * only: a transport does not see whether what it carries is encrypted.
  */
 #ifndef NET_CONN_H
 #define NET_CONN_H
@@ -12,9 +13,13 @@
 
 struct net_conns;
 
+struct net_tls;
+struct net_tls_conn;
+
 /* First member of a transport's connection. */
 struct net_conn {
     struct cache_session *session; /* null once there is nothing more to reply */
+    struct net_tls_conn *tls;      /* null: not encrypted */
     struct u_list link;            /* on net_conns.open, by the transport */
     bool timed;                    /* settings.idle_timeout_s holds for it */
     bool failed;                   /* a reply that had begun could not be queued */
@@ -49,10 +54,14 @@ struct net_conns {
     const struct net_transport *transport;
     struct cache *cache;
     struct cache_worker *cache_worker; /* null unless the loop runs */
+    struct net_tls *tls;               /* null: no connection has TLS */
     struct u_list open;                /* the longest idle first */
     uint32_t idle_timeout_s;           /* 0: none */
     uint64_t idle_check_us;            /* when to look at `open` again */
 };
+
+/* net_conn_state() of a connection with TLS. */
+enum cache_session_state net_tls_state(const struct net_conn *conn);
 
 /* How often connections are looked at for being idle, if they have a timeout. */
 #define NET_IDLE_CHECK_US 250000
@@ -60,16 +69,28 @@ struct net_conns {
 void net_conns_init(struct net_conns *conns, const struct net_transport *transport,
                     struct cache *cache, uint32_t idle_timeout_s);
 
-/* Opens the connection's session. Returns false if there are too many, or no memory. */
+/* Frees what the connections share. All of them have ended. */
+void net_conns_free(struct net_conns *conns);
+
+/*
+ * Opens the connection's session, and TLS if peer->tls says so. Returns false if there are too
+ * many, or no memory.
+ */
 bool net_conn_open_session(struct net_conns *conns, struct net_conn *conn,
                            const struct cache_peer *peer);
 
-/* Closes the session, if there is one. */
+/* Closes the session and TLS, as far as they are open. */
 void net_conn_close_session(struct net_conn *conn);
 
 /*
- * The text that a refused peer is sent before the close; logs the refusal. peer: null if it is not
- * known.
+ * The connection ends in order when its queue is empty: with TLS a last message is queued, once.
+ * Returns whether something was queued.
+ */
+bool net_conn_finish(struct net_conn *conn);
+
+/*
+ * The text that a refused peer is sent before the close, of length 0 if there is none, since a peer
+ * with TLS could not read it; logs the refusal.
  */
 const char *net_conn_refuse(const struct net_conns *conns, const struct cache_peer *peer,
                             u_u32 *len);
@@ -82,6 +103,14 @@ uint32_t net_conn_input(struct net_conns *conns, struct net_conn *conn, const ui
                         uint32_t len);
 void net_conn_resume(struct net_conns *conns, struct net_conn *conn);
 
+/* What the session, or the encryption of its replies, waits for: see cache_session_state(). */
+static inline enum cache_session_state net_conn_state(const struct net_conn *conn)
+{
+    if (U_UNLIKELY(conn->tls != NULL))
+        return net_tls_state(conn);
+    return cache_session_state(conn->session);
+}
+
 /* After input: the connection is the last to be checked for being idle. */
 static inline void net_conn_touch(struct net_conns *conns, struct net_conn *conn)
 {
@@ -93,18 +122,27 @@ static inline void net_conn_touch(struct net_conns *conns, struct net_conn *conn
 
 /*
  * Resumes sessions that have output without input (cache_resumable_next()) in turns: not all in one
- * loop, since hundreds of dumps would delay all requests.
+ * loop, since hundreds of dumps would delay all requests. Also resumes handshakes of TLS that have
+ * waited for this turn.
  */
 #define NET_PENDING_BATCH 32
 void net_conns_flush_pending(struct net_conns *conns);
 
+/* Whether there is work for the next turn, so that the worker must not sleep. */
+bool net_conns_are_busy(const struct net_conns *conns);
+
 /* Closes connections that have been idle for too long: a bounded number of them. */
 void net_conns_check_idle(struct net_conns *conns, uint64_t now_us, struct net_counter *closed);
 
-/* The same if it is time for it. `closed` counts the connections. */
-static inline void net_conns_close_idle(struct net_conns *conns, uint64_t now_us,
-                                        struct net_counter *closed)
+/* What is due in each turn of TLS. */
+void net_conns_tick_tls(struct net_conns *conns, uint64_t now_us);
+
+/* Once per turn: what is due by the time. `closed` counts connections closed for being idle. */
+static inline void net_conns_tick(struct net_conns *conns, uint64_t now_us,
+                                  struct net_counter *closed)
 {
+    if (U_UNLIKELY(conns->tls != NULL))
+        net_conns_tick_tls(conns, now_us);
     if (conns->idle_timeout_s > 0 && now_us >= conns->idle_check_us)
         net_conns_check_idle(conns, now_us, closed);
 }

@@ -19,6 +19,7 @@
 
 #include "cache/cache.h"
 #include "nic/nic.h"
+#include "tls/tls.h"
 #include "ustack/ustack.h"
 
 #define NET_ERROR_MAX 256
@@ -107,6 +108,7 @@ struct net_stack_config {
     bool reply_to_source_mac;        /* us_config.reply_to_source_mac */
     bool no_fast_path;               /* us_config.no_fast_path */
     uint16_t port;                   /* of TCP, on all addresses; 0: none */
+    struct tls_server *tls;          /* null: no TLS on that port; outlives the worker */
     uint16_t udp_port;               /* likewise */
     struct net_udp_limit *udp_limit; /* not null if there is UDP; outlives the worker */
     uint32_t conn_max;               /* sessions; some more connections are taken to refuse them */
@@ -154,6 +156,7 @@ enum net_endpoint_kind { NET_ENDPOINT_TCP = 0, NET_ENDPOINT_UDP, NET_ENDPOINT_UN
 struct net_endpoint {
     enum net_endpoint_kind kind;
     enum cache_binding binding; /* proto[] before the address; NEGOTIATE: as the settings say */
+    enum cache_tls tls;
     struct sockaddr_storage addr;
     socklen_t addr_len;
     bool optional; /* of the default wildcard: dropped if the kernel lacks the family */
@@ -162,14 +165,16 @@ struct net_endpoint {
 
 struct net_endpoints {
     unsigned count;
+    bool tls; /* of TCP addresses without notls: (-Z) */
     struct net_endpoint list[NET_ENDPOINT_MAX];
 };
 
 /*
  * Adds what memcached's -l takes: addresses or host names separated by commas or semicolons, each
  * with its own port if one is given: "127.0.0.1,[::1]:11212,cache-1:11213,*". Before an address
- * may stand proto[ascii]:, proto[binary]: or proto[negotiating]:, notls:, and a tag, which has no
- * meaning here: tag[name]: or tag_name_:. A null spec means all addresses, IPv4 and IPv6; empty
+ * may stand proto[ascii]:, proto[binary]: or proto[negotiating]:; notls:, or with endpoints->tls
+ * btls: (no client certificate) or mtls: (one is required); and a tag, which has no meaning here:
+ * tag[name]: or tag_name_:. A null spec means all addresses, IPv4 and IPv6; empty
  * parts are skipped. `kind` is TCP or UDP. Start with a count of 0. Returns 0, or -1 with a message
  * that names the wrong part.
  */
@@ -213,6 +218,7 @@ struct net_sock_config {
     bool accept_waits;       /* settings.accept_waits */
     uint32_t idle_timeout_s; /* settings.idle_timeout_s; unix sockets have none, as in memcached */
     const struct net_endpoints *endpoints; /* claimed; needed during the open only */
+    struct tls_server *tls;                /* not null if an endpoint has TLS; likewise */
     struct net_udp_limit *udp_limit;       /* not null if there is UDP; outlives the worker */
     int backlog;
     bool uring; /* io_uring instead of epoll; net_sock_uring_check() has returned 0 */

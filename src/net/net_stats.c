@@ -15,6 +15,7 @@
 #include "net/sock_worker.h"
 #include "net/split.h"
 #include "net/stack_worker.h"
+#include "net/tls_conn.h"
 
 static const char *const stack_counter_names[NET_STACK_COUNTERS] = {
     [NET_STACK_LOOPS] = "loops",
@@ -72,12 +73,54 @@ static const char *const sock_counter_names[NET_SOCK_COUNTERS] = {
     [NET_SOCK_UDP_UNSENT] = "udp_unsent",
 };
 
+static const char *const tls_counter_names[NET_TLS_COUNTERS] = {
+    [NET_TLS_CONNECTIONS] = "connections",
+    [NET_TLS_HANDSHAKES] = "handshakes",
+    [NET_TLS_RESUMED] = "handshakes_resumed",
+    [NET_TLS_HANDSHAKE_WAITS] = "handshake_waits",
+    [NET_TLS_HANDSHAKE_TIMEOUTS] = "handshake_timeouts",
+    [NET_TLS_RECORDS_IN] = "records_in",
+    [NET_TLS_RECORDS_OUT] = "records_out",
+    [NET_TLS_INPUT_KEPT] = "input_kept",
+    [NET_TLS_NO_MEMORY] = "no_memory",
+};
+
 static void emit_u64(cache_stats_emit *emit, void *emit_ctx, const char *name, uint64_t value)
 {
     char text[24];
 
     snprintf(text, sizeof(text), "%" PRIu64, value);
     emit(emit_ctx, name, text);
+}
+
+/* ---- TLS --------------------------------------------------------------------------------- */
+
+static void fill_tls(void *ctx, cache_stats_emit *emit, void *emit_ctx)
+{
+    const struct net_tls *tls;
+    uint64_t sum;
+    unsigned i;
+
+    for (i = 0; i < NET_TLS_COUNTERS; i++) {
+        for (sum = 0, tls = ctx; tls; tls = tls->stats_next)
+            sum += net_counter_read(&tls->counters[i]);
+        emit_u64(emit, emit_ctx, tls_counter_names[i], sum);
+    }
+}
+
+/* Puts the TLS of one more worker, null if it has none, in front of a list. */
+static struct net_tls *link_tls(struct net_tls *tls, struct net_tls *next)
+{
+    if (!tls)
+        return next;
+    tls->stats_next = next;
+    return tls;
+}
+
+/* Adds `stats tls`, if there is TLS. Returns 0, or -1 if the cache takes no more lists. */
+static int add_tls(struct cache *cache, struct net_tls *first)
+{
+    return first ? cache_stats_provider(cache, "tls", fill_tls, first) : 0;
 }
 
 /* ---- the stack and the nic --------------------------------------------------------------- */
@@ -212,6 +255,7 @@ int net_stack_link_workers(struct cache *cache, struct net_worker *const *worker
 {
     struct net_stack_worker *first = (struct net_stack_worker *)workers[0];
     struct net_stack_worker *next = NULL;
+    struct net_tls *tls = NULL;
     unsigned i;
 
     U_ASSERT(count > 0);
@@ -221,7 +265,10 @@ int net_stack_link_workers(struct cache *cache, struct net_worker *const *worker
         worker->next = next;
         worker->first = first;
         next = worker;
+        tls = link_tls((worker->split ? worker->split->app : worker)->conns.tls, tls);
     }
+    if (add_tls(cache, tls) < 0)
+        return -1;
     if (cache_stats_provider(cache, "ustack", net_stack_fill_ustack, first) < 0)
         return -1;
     return cache_stats_provider(cache, "nic", net_stack_fill_nic, first);
@@ -247,6 +294,7 @@ static void fill_sock(void *ctx, cache_stats_emit *emit, void *emit_ctx)
 int net_sock_stats(struct cache *cache, struct net_worker *const *workers, unsigned count)
 {
     struct net_sock_worker *next = NULL;
+    struct net_tls *tls = NULL;
     unsigned i;
 
     for (i = count; i > 0; i--) {
@@ -254,6 +302,9 @@ int net_sock_stats(struct cache *cache, struct net_worker *const *workers, unsig
 
         worker->stats_next = next;
         next = worker;
+        tls = link_tls(worker->conns.tls, tls);
     }
+    if (add_tls(cache, tls) < 0)
+        return -1;
     return cache_stats_provider(cache, "sock", fill_sock, next);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "net/port.h"
+#include "net/tls_conn.h"
 
 static int session_open_all(struct net_stack_worker *worker, const struct net_stack_config *config,
                             uint32_t conn_max)
@@ -15,6 +16,11 @@ static int session_open_all(struct net_stack_worker *worker, const struct net_st
     worker->slots = calloc(conn_max, sizeof(worker->slots[0]));
     if (!worker->slots)
         return -1;
+    if (config->tls) {
+        worker->conns.tls = net_tls_open(&worker->conns, config->tls);
+        if (!worker->conns.tls)
+            return -1;
+    }
     return config->udp_port > 0 ? net_udp_open(&worker->udp, config->udp_limit) : 0;
 }
 
@@ -33,11 +39,13 @@ static int session_begin(struct net_stack_worker *worker)
 static void session_tick(struct net_stack_worker *worker)
 {
     cache_tick(worker->conns.cache_worker, worker->now_us);
-    net_conns_close_idle(&worker->conns, worker->now_us, &worker->counters[NET_STACK_IDLE_CLOSED]);
+    net_conns_tick(&worker->conns, worker->now_us, &worker->counters[NET_STACK_IDLE_CLOSED]);
 }
 
 static uint32_t session_sleep_us_max(const struct net_stack_worker *worker)
 {
+    if (net_conns_are_busy(&worker->conns))
+        return 0;
     return u_min32(net_stack_blocked_sleep_us_max(worker),
                    cache_sleep_us_max(worker->conns.cache_worker));
 }

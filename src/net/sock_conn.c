@@ -87,7 +87,8 @@ void net_sock_conn_refuse(struct net_sock_worker *worker, int fd,
     text = net_conn_refuse(&worker->conns, &peer, &len);
     net_sock_count(worker, NET_SOCK_REJECTED, 1);
     /* A new socket has room for a line; if not, the client sees just the close. */
-    (void)!send(fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (len > 0)
+        (void)!send(fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(fd);
 }
 
@@ -198,7 +199,7 @@ static uint32_t conn_feed(struct net_sock_worker *worker, struct net_sock_conn *
 
     do {
         used += net_conn_input(&worker->conns, &conn->conn, data + used, len - used);
-        conn->state = cache_session_state(conn->conn.session);
+        conn->state = net_conn_state(&conn->conn);
     } while (conn->state == CACHE_SESSION_YIELDED && !worker->crowded);
     return used;
 }
@@ -217,7 +218,7 @@ static void conn_feed_kept(struct net_sock_worker *worker, struct net_sock_conn 
 static void conn_resume(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
     net_conn_resume(&worker->conns, &conn->conn);
-    conn->state = cache_session_state(conn->conn.session);
+    conn->state = net_conn_state(&conn->conn);
 }
 
 int net_sock_conn_input(struct net_sock_worker *worker, struct net_sock_conn *conn,
@@ -312,6 +313,8 @@ void net_sock_conn_update(struct net_sock_worker *worker, struct net_sock_conn *
                       (conn->state == CACHE_SESSION_OPEN && !conn->kept && conn->eof);
 
     count_blocked(worker, conn);
+    if (last_reply && net_conn_finish(&conn->conn))
+        result = conn_write(worker, conn);
     if (conn->conn.failed || result == NET_SENDQ_ERROR)
         net_sock_conn_abort(worker, conn);
     else if (last_reply && result == NET_SENDQ_EMPTY)
@@ -347,6 +350,8 @@ static void sock_resume(struct net_conns *conns, struct net_conn *conn)
 
 static void sock_close_idle(struct net_conns *conns, struct net_conn *conn)
 {
+    if (net_conn_finish(conn))
+        (void)worker_of(conns)->io->conn_flush(worker_of(conns), net_sock_conn_of(conn));
     net_sock_conn_close(worker_of(conns), net_sock_conn_of(conn));
 }
 

@@ -92,6 +92,7 @@ void net_endpoint_peer(const struct net_endpoint *endpoint, struct cache_peer *p
     memset(peer, 0, sizeof(*peer));
     peer->transport = transport_name(endpoint->kind, addr->sa_family == AF_INET6);
     peer->binding = endpoint->binding;
+    peer->tls = endpoint->tls;
     net_read_address(addr, peer->local_addr, &peer->local_port);
 }
 
@@ -102,6 +103,7 @@ struct item {
     const char *host;        /* null: all addresses */
     uint16_t port;
     enum cache_binding binding;
+    enum cache_tls tls;
 };
 
 static int parse_port(const char *text, uint16_t *port)
@@ -178,10 +180,16 @@ static int take_prefix(struct item *item, char **at, char error[NET_ERROR_MAX])
 
     if (begins(*at, "notls:")) {
         *at += strlen("notls:");
+        item->tls = CACHE_TLS_OFF;
         return 1;
     }
-    if (begins(*at, "btls:") || begins(*at, "mtls:"))
-        return fail(error, "-l: \"%s\": this server is not built with TLS support", item->text);
+    if (begins(*at, "btls:") || begins(*at, "mtls:")) {
+        if (item->tls == CACHE_TLS_OFF)
+            return fail(error, "-l: \"%s\": btls: and mtls: are for TLS; add -Z", item->text);
+        item->tls = **at == 'b' ? CACHE_TLS_NO_CERT : CACHE_TLS_CERT;
+        *at += strlen("btls:");
+        return 1;
+    }
     if (begins(*at, "proto[")) {
         end = strstr(*at, "]:");
         if (!end || parse_binding(*at + 6, (size_t)(end - *at - 6), &item->binding) < 0)
@@ -233,6 +241,7 @@ void net_endpoints_add(struct net_endpoints *endpoints, enum net_endpoint_kind k
     U_ASSERT(endpoints->count <= NET_ENDPOINT_MAX);
     memset(endpoint, 0, sizeof(*endpoint));
     endpoint->kind = kind;
+    endpoint->tls = endpoints->tls && kind == NET_ENDPOINT_TCP ? CACHE_TLS_ON : CACHE_TLS_OFF;
     endpoint->unix_fd = -1;
     memcpy(&in6.sin6_addr, addr->bytes, sizeof(in6.sin6_addr));
     memcpy(&in4.sin_addr, addr->bytes, sizeof(in4.sin_addr));
@@ -271,6 +280,7 @@ static int resolve_item(const struct item *item, enum net_endpoint_kind kind,
         memset(&endpoint, 0, sizeof(endpoint));
         endpoint.kind = kind;
         endpoint.binding = item->binding;
+        endpoint.tls = kind == NET_ENDPOINT_TCP ? item->tls : CACHE_TLS_OFF;
         endpoint.unix_fd = -1;
         memcpy(&endpoint.addr, at->ai_addr, at->ai_addrlen);
         endpoint.addr_len = at->ai_addrlen;
@@ -299,6 +309,7 @@ int net_endpoints_resolve(const char *spec, uint16_t port, enum net_endpoint_kin
         item.text[len] = '\0';
         item.port = port;
         item.binding = CACHE_BINDING_NEGOTIATE;
+        item.tls = endpoints->tls ? CACHE_TLS_ON : CACHE_TLS_OFF;
         if (parse_item(&item, error) < 0 || resolve_item(&item, kind, endpoints, error) < 0)
             return -1;
     }

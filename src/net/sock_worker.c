@@ -13,6 +13,7 @@
 
 #include "net/log.h"
 #include "net/sock_worker.h"
+#include "net/tls_conn.h"
 
 /* Longest sleep; the cache needs housekeeping also without traffic. */
 #define SLEEP_MS_MAX 1000
@@ -25,7 +26,7 @@
 /* The timeout of the transport, without the cache's. */
 static int own_timeout_ms(const struct net_sock_worker *worker)
 {
-    if (!u_list_is_empty(&worker->ready))
+    if (!u_list_is_empty(&worker->ready) || net_conns_are_busy(&worker->conns))
         return 0;
     if (worker->accept != NET_SOCK_ACCEPTING)
         return SLEEP_MS_FULL;
@@ -64,8 +65,7 @@ static int sock_loop(struct net_sock_worker *worker)
             net_sock_conns_run_ready(worker);
         }
         net_conns_flush_pending(&worker->conns);
-        net_conns_close_idle(&worker->conns, worker->now_us,
-                             &worker->counters[NET_SOCK_IDLE_CLOSED]);
+        net_conns_tick(&worker->conns, worker->now_us, &worker->counters[NET_SOCK_IDLE_CLOSED]);
     }
     return 0;
 }
@@ -124,6 +124,7 @@ static void sock_close(struct net_worker *base)
     if (worker->wake.fd >= 0)
         close(worker->wake.fd);
     net_sendq_pool_free(&worker->out_pool);
+    net_conns_free(&worker->conns);
     free(worker);
 }
 
@@ -156,6 +157,13 @@ static int open_parts(struct net_sock_worker *worker, const struct net_sock_conf
     return 0;
 }
 
+static struct net_worker *fail_open(struct net_sock_worker *worker, char error[NET_ERROR_MAX])
+{
+    snprintf(error, NET_ERROR_MAX, "no memory");
+    sock_close(&worker->worker);
+    return NULL;
+}
+
 struct net_worker *net_sock_worker_open(const struct net_sock_config *config,
                                         char error[NET_ERROR_MAX])
 {
@@ -173,6 +181,11 @@ struct net_worker *net_sock_worker_open(const struct net_sock_config *config,
     worker->accept_waits = config->accept_waits;
     u_list_init(&worker->ready);
     net_sendq_pool_init(&worker->out_pool, release_ref, worker);
+    if (config->tls) {
+        worker->conns.tls = net_tls_open(&worker->conns, config->tls);
+        if (!worker->conns.tls)
+            return fail_open(worker, error);
+    }
     if (open_parts(worker, config, error) == 0)
         return &worker->worker;
     sock_close(&worker->worker);

@@ -138,6 +138,7 @@ static struct cache_peer peer_of(struct net_stack_worker *worker, struct us_conn
     peer.port = info.remote_port;
     memcpy(peer.addr, info.remote.bytes, sizeof(peer.addr));
     peer.local_port = info.local_port;
+    peer.tls = worker->conns.tls ? CACHE_TLS_ON : CACHE_TLS_OFF;
     memcpy(peer.local_addr, info.local.bytes, sizeof(peer.local_addr));
     return peer;
 }
@@ -194,6 +195,8 @@ static void conn_resume_input(struct net_stack_worker *worker, struct net_stack_
 
 void net_stack_conn_finish(struct net_stack_worker *worker, struct net_stack_conn *conn)
 {
+    if (conn->us)
+        (void)net_conn_finish(&conn->conn);
     conn_end_session(worker, conn);
     if (!conn->us)
         return;
@@ -251,7 +254,8 @@ static struct net_stack_conn *conn_open(struct net_stack_worker *worker, struct 
     }
     net_stack_count(worker, NET_STACK_REJECTED, 1);
     text = net_conn_refuse(&worker->conns, &peer, &len);
-    net_port_send(worker, us, text, len);
+    if (len > 0)
+        net_port_send(worker, us, text, len);
     net_stack_conn_finish(worker, conn);
     return conn;
 }
@@ -271,7 +275,7 @@ static void conn_apply_state(struct net_stack_worker *worker, struct net_stack_c
         net_stack_conn_abort(worker, conn);
         return;
     }
-    switch (cache_session_state(conn->conn.session)) {
+    switch (net_conn_state(&conn->conn)) {
     case CACHE_SESSION_BLOCKED:
         conn_set_blocked(worker, conn, true);
         worker->blocked_checks = worker->blocked_count; /* see resume_blocked() */
@@ -351,7 +355,7 @@ static uint32_t conn_data(struct net_stack_worker *worker, struct net_stack_conn
         return len;
     }
     used = net_conn_input(&worker->conns, &conn->conn, data, len);
-    state = cache_session_state(conn->conn.session);
+    state = net_conn_state(&conn->conn);
     if (U_LIKELY(state == CACHE_SESSION_OPEN && !conn->conn.failed && !conn->peer_closed)) {
         if (U_UNLIKELY(conn->kept_bytes > 0))
             conn->kept_bytes -= u_min32(conn->kept_bytes, len);
@@ -374,10 +378,10 @@ static void conn_resume(struct net_stack_worker *worker, struct net_stack_conn *
 {
     if (!conn->conn.session)
         return;
-    if (cache_session_state(conn->conn.session) == CACHE_SESSION_BLOCKED)
+    if (net_conn_state(&conn->conn) == CACHE_SESSION_BLOCKED)
         net_stack_count(worker, NET_STACK_RESUMED, 1);
     net_conn_resume(&worker->conns, &conn->conn);
-    if (cache_session_state(conn->conn.session) == CACHE_SESSION_OPEN)
+    if (net_conn_state(&conn->conn) == CACHE_SESSION_OPEN)
         conn_resume_input(worker, conn);
     conn_apply_state(worker, conn);
 }

@@ -477,6 +477,7 @@ void net_stack_worker_free(struct net_stack_worker *worker)
     if (worker->memory)
         munmap(worker->memory, worker->memory_bytes);
     net_udp_close(&worker->udp);
+    net_conns_free(&worker->conns);
     free(worker->us_counters);
     free(worker->slots);
     free(worker);

@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import netspace
+import tls
 import veth
 
 # Seconds. Generous, because a loaded machine and sanitizers make everything slow; a test that
@@ -132,6 +133,7 @@ class Server:
     """A running memcached-compatible server. Made by the fixtures of conftest.py.
 
     kind       "sock", "tap", "unix" or "memcached"
+    tls        the context of clients if it was started with -Z (tls.py), else None
     address    (host, port) or path to connect to, inside .space
     pid        of the process; it is a child of ours
     space      where clients must run: netspace.NetSpace or netspace.HostSpace
@@ -143,6 +145,7 @@ class Server:
         self._prepare = prepare
         self.home = home or space
         self.command = command
+        self.tls = tls.context(client="client") if "-Z" in command and kind != "unix" else None
         self.address = address
         self.space = space
         self.log_path = log_path
@@ -248,7 +251,11 @@ class Server:
 
     def connect(self, timeout=IO_TIMEOUT):
         """A new Connection; each of its operations takes `timeout` seconds at most."""
-        return Connection(self.space.run(self._dial, timeout))
+        return Connection(self.secure(self.space.run(self._dial, timeout)))
+
+    def secure(self, sock):
+        """The connected socket, with TLS if the server has it."""
+        return tls.Socket(sock, self.tls) if self.tls else sock
 
     def client(self, **options):
         """A pymemcache Client. Bytes in, bytes out, unless options say otherwise."""
@@ -257,6 +264,7 @@ class Server:
         options.setdefault("connect_timeout", IO_TIMEOUT)
         options.setdefault("timeout", IO_TIMEOUT)
         options.setdefault("no_delay", True)
+        options.setdefault("tls_context", self.tls)
         return Client(self.address, socket_module=self.space.socket_module, **options)
 
     def run(self, command, timeout=60, **options):
@@ -282,13 +290,18 @@ class Server:
 def start_sock(binary, log_path, args):
     """ucached on kernel sockets, on a free port of 127.0.0.1."""
     port = free_port()
-    command = [binary, f"--io={SOCK}", "-l", "127.0.0.1", "-p", str(port), *args]
+    command = [binary, f"--io={SOCK}", "-l", "127.0.0.1", "-p", str(port), *args, *tls_args()]
     return Server("sock", command, ("127.0.0.1", port), netspace.HostSpace(), log_path)
 
 
 def start_tap(binary, log_path, args):
     """ucached on its own stack: over a TAP device, or over what $UCACHED_STACK names."""
-    return STACKS[STACK](binary, log_path, stack_args() + args)
+    return STACKS[STACK](binary, log_path, stack_args() + args + tls_args())
+
+
+def tls_args():
+    """Options that every server on TCP gets with $UCACHED_TLS."""
+    return tls.server_args() if tls.ALL else []
 
 
 def stack_args():
@@ -396,7 +409,7 @@ def start_unix(binary, log_path, args):
 def start_memcached(binary, log_path, args):
     """The distribution's memcached on a free port of 127.0.0.1, without UDP."""
     port = free_port()
-    command = [binary, "-l", "127.0.0.1", "-p", str(port), "-U", "0", *args]
+    command = [binary, "-l", "127.0.0.1", "-p", str(port), "-U", "0", *args, *tls_args()]
     if os.geteuid() == 0:
         command += ["-u", "root"]
     return Server("memcached", command, ("127.0.0.1", port), netspace.HostSpace(), log_path)

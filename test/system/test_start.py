@@ -248,7 +248,7 @@ def test_several_addresses_with_ports(launch):
 
 
 @pytest.mark.parametrize("prefix", ["btls:", "mtls:"])
-def test_no_tls(launch, prefix):
+def test_prefixes_of_tls_need_it(launch, prefix):
     process = launch("-l", f"{prefix}127.0.0.1", "-p", free_port())
     assert process.wait(20) == 71 and "TLS" in process.stderr.read()
 

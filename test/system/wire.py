@@ -101,7 +101,7 @@ def wire_with_options(server, options, timeout=20, source_port=0):
             raise
         return sock
 
-    return Wire(server.space.run(connect))
+    return Wire(server.secure(server.space.run(connect)))
 
 
 def storage(verb, key, value, flags=0, exptime=0, tail=b""):

@@ -19,6 +19,33 @@
 
 #include "net/net.h"
 
+/* What notls:, btls: and mtls: choose, with -Z. */
+static void test_tls(void **state)
+{
+    static const struct {
+        const char *spec;
+        enum cache_tls tls;
+    } table[] = {
+        {"127.0.0.1", CACHE_TLS_ON},
+        {"notls:127.0.0.1", CACHE_TLS_OFF},
+        {"btls:127.0.0.1:5", CACHE_TLS_NO_CERT},
+        {"mtls:proto[ascii]:[::1]:5", CACHE_TLS_CERT},
+    };
+    char error[NET_ERROR_MAX];
+    size_t i;
+
+    for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct net_endpoints endpoints = {.tls = true};
+
+        assert_int_equal(
+            net_endpoints_resolve(table[i].spec, 11211, NET_ENDPOINT_TCP, &endpoints, error), 0);
+        assert_int_equal(
+            net_endpoints_resolve(table[i].spec, 11212, NET_ENDPOINT_UDP, &endpoints, error), 0);
+        assert_int_equal(endpoints.list[0].tls, table[i].tls);
+        assert_int_equal(endpoints.list[1].tls, CACHE_TLS_OFF);
+    }
+}
+
 static void must_resolve(const char *spec, const char *const *texts)
 {
     struct net_endpoints endpoints = {0};
@@ -264,11 +291,11 @@ static void test_claim(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grammar),   cmocka_unit_test(test_wildcard),
-        cmocka_unit_test(test_mistakes),  cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_claim),     cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_kinds),     cmocka_unit_test(test_unix),
-        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_tls),      cmocka_unit_test(test_grammar),
+        cmocka_unit_test(test_wildcard), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_too_many), cmocka_unit_test(test_claim),
+        cmocka_unit_test(test_prefixes), cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_unix),     cmocka_unit_test(test_addresses),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,28 @@ static void test_listen_repeats(void **state)
     assert_string_equal(o.settings.listen_addr, "127.0.0.1,[::1]:11212,localhost");
 }
 
+/* Texts of -o outlive the lists that they are parts of. */
+static void test_tls_words(void **state)
+{
+    struct options o;
+
+    must_run("-o ssl_chain_cert=/a,ssl_key=/b -o ssl_ca_cert=/c,ssl_ciphers=x -o "
+             "ssl_verify_mode=2,ssl_min_version=3,ssl_keyformat=2,ssl_session_cache,ssl_kernel_tls",
+             &o);
+    assert_string_equal(o.settings.tls.chain_cert, "/a");
+    assert_string_equal(o.settings.tls.key, "/b");
+    assert_string_equal(o.settings.tls.ca_cert, "/c");
+    assert_string_equal(o.settings.tls.ciphers, "x");
+    assert_int_equal(o.settings.tls.verify_mode, 2);
+    assert_int_equal(o.settings.tls.min_version, 3);
+    assert_int_equal(o.settings.tls.key_format, 2);
+    assert_true(o.settings.tls.session_cache && o.settings.tls.kernel_tls);
+    assert_false(o.settings.tls.enabled);
+    must_run("", &o);
+    assert_null(o.settings.tls.chain_cert);
+    assert_int_equal(o.settings.tls.min_version, 2);
+}
+
 static void test_ports(void **state)
 {
     struct options o;
@@ -321,8 +343,13 @@ static const struct {
     {"-a 1777", 64, "-a"},
     {"-U 65536", 64, "-U"},
     {"-S", 64, "SASL"},
-    {"-Z", 64, "TLS"},
-    {"--enable-ssl", 64, "TLS"},
+    {"-Z -p 0", 64, "-Z"},
+    {"--enable-ssl --port=0", 64, "-Z"},
+    {"-o ssl_verify_mode=4", 1, "ssl_verify_mode"},
+    {"-o ssl_min_version=4", 1, "ssl_min_version"},
+    {"-o ssl_keyformat=3", 1, "PEM"},
+    {"-o ssl_wbuf_size=0", 1, "ssl_wbuf_size"},
+    {"-o ssl_chain_cert", 1, "ssl_chain_cert"},
     {"-Y /tmp/x -U 11211", 64, "UDP"},
     {"-Y /tmp/x -U -1", 64, "UDP"},
     {"-Y /tmp/x -B binary", 64, "-Y"},
@@ -470,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_short_options),
         cmocka_unit_test(test_long_options),
         cmocka_unit_test(test_listen_repeats),
+        cmocka_unit_test(test_tls_words),
         cmocka_unit_test(test_ports),
         cmocka_unit_test(test_switches),
         cmocka_unit_test(test_further_options),

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TLS between a transport and its sessions; see tls_conn.h. */
+#include "net/tls_conn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Records of one connection before others are served. */
+#define RECORDS_PER_TURN 32
+
+/* Handshakes that are ended for their age in one turn. */
+#define TIMEOUT_BATCH 16
+
+/* ---- ciphertext to the transport --------------------------------------------------------- */
+
+/* A tls_emit. */
+static bool emit(void *ctx, const uint8_t *data, uint32_t len)
+{
+    struct net_tls_conn *tc = ctx;
+    struct net_conns *conns = tc->tls->conns;
+    uint32_t room, n;
+    uint8_t *to;
+
+    for (; len > 0; data += n, len -= n) {
+        to = conns->transport->reserve(conns, tc->conn, u_min32(len, CACHE_SINK_NEED_MAX), &room);
+        if (!to) {
+            tc->conn->failed = true;
+            return false;
+        }
+        n = u_min32(len, room);
+        memcpy(to, data, n);
+        conns->transport->commit(conns, tc->conn, n);
+    }
+    return true;
+}
+
+static bool transport_is_full(const struct net_tls_conn *tc)
+{
+    return tc->tls->conns->transport->is_full(tc->tls->conns, tc->conn);
+}
+
+/* TLS has failed: an alert was queued, if there was room, and the connection closes after it. */
+static void fail(struct net_tls_conn *tc, const char *reason)
+{
+    tc->ended = true;
+    if (!tc->conn->failed) /* that is the transport's failure, not TLS's */
+        cache_session_tls_failed(tc->conn->session, tc->handshaking, reason);
+}
+
+/* Plaintext from the front of the queue, at most a record: in place if it is in one piece. */
+static const uint8_t *record_plaintext(struct net_tls_conn *tc, uint32_t *len)
+{
+    const struct net_sendq_piece *piece = tc->out.head;
+    uint32_t want = (uint32_t)u_min64(tc->out.queued_bytes, TLS_RECORD_MAX);
+    uint32_t n;
+
+    *len = want;
+    while (piece->len == 0)
+        piece = piece->next;
+    if (piece->len >= want)
+        return piece->at;
+    for (*len = 0; *len < want; *len += n, piece = piece->next) {
+        n = u_min32(piece->len, want - *len);
+        memcpy(tc->tls->gather + *len, piece->at, n);
+    }
+    return tc->tls->gather;
+}
+
+/* Makes records of the plaintext that waits, as long as the transport has room. */
+static void seal(struct net_tls_conn *tc)
+{
+    const uint8_t *plain;
+    uint32_t len;
+
+    while (tc->out.queued_bytes > 0 && !tc->ended && !transport_is_full(tc)) {
+        plain = record_plaintext(tc, &len);
+        if (tls_session_write(tc->session, plain, len) < 0) {
+            fail(tc, tls_session_error(tc->session));
+            return;
+        }
+        net_tls_count(tc->tls, NET_TLS_RECORDS_OUT, 1);
+        net_sendq_advance(&tc->out, &tc->tls->pool, len);
+    }
+    if (tc->out.queued_bytes == 0)
+        net_sendq_advance(&tc->out, &tc->tls->pool, 0); /* gives its memory back */
+}
+
+/* Ends our stream if nothing follows any more. */
+static bool notify(struct net_tls_conn *tc)
+{
+    if (tc->ended || tc->handshaking || tc->out.queued_bytes > 0)
+        return false;
+    tc->ended = true;
+    tls_session_shutdown(tc->session);
+    return true;
+}
+
+bool net_tls_finish(struct net_conn *conn)
+{
+    return notify(conn->tls);
+}
+
+/* ---- the sink of a session --------------------------------------------------------------- */
+
+struct tls_sink {
+    struct cache_sink sink; /* first: the session sees only this */
+    struct net_tls_conn *tc;
+    uint8_t *start; /* of the reserved room, if sink.at is not null */
+};
+
+static void sink_commit(struct tls_sink *s)
+{
+    if (!s->sink.at)
+        return;
+    net_sendq_commit(&s->tc->out, (uint32_t)(s->sink.at - s->start));
+    s->sink.at = NULL;
+    s->sink.end = NULL;
+}
+
+static bool output_is_full(const struct net_tls_conn *tc)
+{
+    return tc->out.queued_bytes > 0 || transport_is_full(tc);
+}
+
+static int sink_more(struct cache_sink *sink, uint32_t need)
+{
+    struct tls_sink *s = (struct tls_sink *)sink;
+    struct net_tls_conn *tc = s->tc;
+
+    if (sink->at) {
+        sink_commit(s);
+        seal(tc);
+        sink->full = output_is_full(tc);
+    }
+    s->start = net_sendq_reserve(&tc->out, &tc->tls->pool, need, &sink->end);
+    sink->at = s->start;
+    if (s->start)
+        return 0;
+    sink->end = NULL;
+    tc->conn->failed = true;
+    return -1;
+}
+
+static int sink_ref(struct cache_sink *sink, const void *data, uint32_t len, void *cookie)
+{
+    struct tls_sink *s = (struct tls_sink *)sink;
+    struct net_tls_conn *tc = s->tc;
+
+    sink_commit(s);
+    if (net_sendq_add_ref(&tc->out, &tc->tls->pool, data, len, cookie) < 0) {
+        tc->conn->failed = true;
+        return -1;
+    }
+    seal(tc);
+    sink->full = output_is_full(tc);
+    return 0;
+}
+
+static const struct cache_sink_ops sink_ops = {.more = sink_more, .ref = sink_ref};
+
+static struct tls_sink sink_make(struct net_tls_conn *tc)
+{
+    return (struct tls_sink){.sink = {.full = output_is_full(tc), .ops = &sink_ops}, .tc = tc};
+}
+
+/* ---- plaintext to the session ------------------------------------------------------------ */
+
+/* Gives plaintext to the session. Returns how much it consumed. */
+static uint32_t feed(struct net_tls_conn *tc, const uint8_t *plain, uint32_t len)
+{
+    struct tls_sink s = sink_make(tc);
+    uint32_t used = cache_session_input(tc->conn->session, plain, len, &s.sink);
+
+    sink_commit(&s);
+    seal(tc);
+    return used;
+}
+
+static bool is_closing(const struct net_tls_conn *tc)
+{
+    return tc->ended || tc->conn->failed ||
+           cache_session_state(tc->conn->session) == CACHE_SESSION_CLOSING;
+}
+
+/*
+ * Gives the plaintext of a record to the session and keeps what it leaves. Returns whether it has
+ * consumed all, or wants no more.
+ */
+static bool feed_record(struct net_tls_conn *tc, uint32_t len)
+{
+    uint32_t used = feed(tc, tc->tls->plain, len);
+
+    if (used == len || is_closing(tc))
+        return true;
+    tc->kept = malloc(len - used);
+    if (!tc->kept) {
+        net_tls_count(tc->tls, NET_TLS_NO_MEMORY, 1);
+        tc->conn->failed = true;
+        return true;
+    }
+    net_tls_count(tc->tls, NET_TLS_INPUT_KEPT, 1);
+    memcpy(tc->kept, tc->tls->plain + used, len - used);
+    tc->kept_at = 0;
+    tc->kept_len = len - used;
+    return false;
+}
+
+/* The same for plaintext that was kept. */
+static bool feed_kept(struct net_tls_conn *tc)
+{
+    if (!tc->kept)
+        return true;
+    tc->kept_at += feed(tc, tc->kept + tc->kept_at, tc->kept_len - tc->kept_at);
+    if (tc->kept_at < tc->kept_len && !is_closing(tc))
+        return false;
+    free(tc->kept);
+    tc->kept = NULL;
+    return true;
+}
+
+/* ---- input ------------------------------------------------------------------------------- */
+
+/* Whether this step of the handshake may be made in this turn; if not, it waits for a later one. */
+static bool may_step(struct net_tls_conn *tc)
+{
+    struct net_tls *tls = tc->tls;
+
+    if (tc->granted) {
+        tc->granted = false;
+        return true;
+    }
+    if (!u_list_is_empty(&tc->waiting_link))
+        return false;
+    if (tls->steps_left > 0 && u_list_is_empty(&tls->waiting)) {
+        tls->steps_left--;
+        return true;
+    }
+    u_list_push_back(&tls->waiting, &tc->waiting_link);
+    net_tls_count(tls, NET_TLS_HANDSHAKE_WAITS, 1);
+    return false;
+}
+
+static void handshake_done(struct net_tls_conn *tc)
+{
+    bool resumed = tls_session_is_resumed(tc->session);
+
+    tc->handshaking = false;
+    u_list_remove(&tc->handshake_link);
+    net_tls_count(tc->tls, NET_TLS_HANDSHAKES, 1);
+    net_tls_count(tc->tls, NET_TLS_RESUMED, resumed);
+    cache_count_tls_handshake(tc->tls->conns->cache_worker, resumed);
+}
+
+/*
+ * Reads up to the end of one record with plaintext and gives that to the session. Returns how much
+ * input it took: without the last byte if the session has left plaintext.
+ */
+static uint32_t take_record(struct net_tls_conn *tc, const uint8_t *data, uint32_t len)
+{
+    enum tls_result result;
+    uint32_t used, plain_len;
+
+    result = tls_session_read(tc->session, data, len, &used, tc->tls->plain, &plain_len);
+    if (tc->handshaking && result != TLS_FAILED && tls_session_is_established(tc->session))
+        handshake_done(tc);
+    switch (result) {
+    case TLS_MORE:
+        break;
+    case TLS_DATA:
+        net_tls_count(tc->tls, NET_TLS_RECORDS_IN, 1);
+        if (!feed_record(tc, plain_len)) {
+            tc->skip = true;
+            used--;
+        }
+        break;
+    case TLS_CLOSED:
+        tc->eof = true;
+        break;
+    case TLS_FAILED:
+        fail(tc, tls_session_error(tc->session));
+        break;
+    }
+    return used;
+}
+
+/* Whether more input may be read; if not, the state says why. */
+static bool wants_input(struct net_tls_conn *tc, unsigned records)
+{
+    if (tc->skip || tc->conn->failed ||
+        cache_session_state(tc->conn->session) != CACHE_SESSION_OPEN)
+        return false;
+    tc->stalled = output_is_full(tc);
+    tc->yielded = !tc->stalled && records == RECORDS_PER_TURN;
+    return !tc->stalled && !tc->yielded && (!tc->handshaking || may_step(tc));
+}
+
+static uint32_t take_records(struct net_tls_conn *tc, const uint8_t *data, uint32_t len)
+{
+    unsigned records;
+    uint32_t at = 0;
+
+    if (!feed_kept(tc))
+        return 0;
+    if (tc->skip) {
+        tc->skip = false;
+        at = 1;
+    }
+    for (records = 0; at < len && !tc->ended && !tc->eof && wants_input(tc, records); records++)
+        at += take_record(tc, data + at, len - at);
+    return tc->ended || tc->eof ? len : at;
+}
+
+uint32_t net_tls_input(struct net_conn *conn, const uint8_t *data, uint32_t len)
+{
+    struct net_tls_conn *tc = conn->tls;
+    uint32_t used;
+
+    tc->yielded = false;
+    used = take_records(tc, data, len);
+    if (net_tls_state(conn) == CACHE_SESSION_CLOSING)
+        (void)notify(tc);
+    return used;
+}
+
+void net_tls_resume(struct net_conn *conn)
+{
+    struct net_tls_conn *tc = conn->tls;
+    struct tls_sink s;
+
+    seal(tc);
+    tc->stalled = tc->stalled && output_is_full(tc);
+    if (tc->ended)
+        return;
+    s = sink_make(tc);
+    cache_session_resume(conn->session, &s.sink);
+    sink_commit(&s);
+    seal(tc);
+    if (net_tls_state(conn) == CACHE_SESSION_CLOSING)
+        (void)notify(tc);
+}
+
+enum cache_session_state net_tls_state(const struct net_conn *conn)
+{
+    const struct net_tls_conn *tc = conn->tls;
+    enum cache_session_state state;
+
+    if (tc->ended)
+        return CACHE_SESSION_CLOSING;
+    if (tc->out.queued_bytes > 0 || tc->stalled || !u_list_is_empty(&tc->waiting_link))
+        return CACHE_SESSION_BLOCKED;
+    state = cache_session_state(conn->session);
+    if (state == CACHE_SESSION_OPEN && tc->eof)
+        return CACHE_SESSION_CLOSING;
+    return state == CACHE_SESSION_OPEN && tc->yielded ? CACHE_SESSION_YIELDED : state;
+}
+
+/* ---- time -------------------------------------------------------------------------------- */
+
+void net_tls_continue(struct net_tls *tls)
+{
+    struct net_tls_conn *tc;
+    struct u_list *link;
+
+    while (tls->steps_left > 0 && (link = u_list_pop_front(&tls->waiting)) != NULL) {
+        tc = U_CONTAINER_OF(link, struct net_tls_conn, waiting_link);
+        tls->steps_left--;
+        tc->granted = true;
+        tls->conns->transport->resume(tls->conns, tc->conn);
+    }
+}
+
+/* Of handshakes that have begun since the last turn: they are the last ones. */
+static void set_deadlines(struct net_tls *tls, uint64_t now_us)
+{
+    struct net_tls_conn *tc;
+    struct u_list *link;
+
+    for (link = tls->handshakes.prev; link != &tls->handshakes; link = link->prev) {
+        tc = U_CONTAINER_OF(link, struct net_tls_conn, handshake_link);
+        if (tc->deadline_us != 0)
+            return;
+        tc->deadline_us = now_us + NET_TLS_HANDSHAKE_US;
+    }
+}
+
+static void end_overdue(struct net_tls *tls, uint64_t now_us)
+{
+    struct net_tls_conn *tc;
+    unsigned n;
+
+    for (n = 0; n < TIMEOUT_BATCH && !u_list_is_empty(&tls->handshakes); n++) {
+        tc = U_CONTAINER_OF(tls->handshakes.next, struct net_tls_conn, handshake_link);
+        if (now_us < tc->deadline_us)
+            return;
+        u_list_remove(&tc->handshake_link);
+        u_list_remove(&tc->waiting_link);
+        net_tls_count(tls, NET_TLS_HANDSHAKE_TIMEOUTS, 1);
+        fail(tc, "the handshake took too long");
+        tls->conns->transport->resume(tls->conns, tc->conn);
+    }
+}
+
+void net_tls_tick(struct net_tls *tls, uint64_t now_us)
+{
+    tls->steps_left = NET_TLS_HANDSHAKES_PER_TURN;
+    set_deadlines(tls, now_us);
+    end_overdue(tls, now_us);
+}
+
+/* ---- opening and closing ----------------------------------------------------------------- */
+
+/* The references of the plaintext queues are the cache's. */
+static void release(void *ctx, void *cookie)
+{
+    struct net_tls *tls = ctx;
+
+    cache_release(tls->conns->cache_worker, cookie);
+}
+
+struct net_tls *net_tls_open(struct net_conns *conns, struct tls_server *server)
+{
+    struct net_tls *tls = calloc(1, sizeof(*tls));
+
+    if (!tls)
+        return NULL;
+    tls->server = server;
+    tls->conns = conns;
+    tls->steps_left = NET_TLS_HANDSHAKES_PER_TURN;
+    u_list_init(&tls->handshakes);
+    u_list_init(&tls->waiting);
+    net_sendq_pool_init(&tls->pool, release, tls);
+    return tls;
+}
+
+void net_tls_close(struct net_tls *tls)
+{
+    if (!tls)
+        return;
+    net_sendq_pool_free(&tls->pool);
+    free(tls);
+}
+
+int net_tls_conn_begin(struct net_conns *conns, struct net_conn *conn, enum cache_tls mode)
+{
+    static const enum tls_peer_check checks[] = {[CACHE_TLS_ON] = TLS_PEER_AS_CONFIGURED,
+                                                 [CACHE_TLS_NO_CERT] = TLS_PEER_NONE,
+                                                 [CACHE_TLS_CERT] = TLS_PEER_REQUIRED};
+    struct net_tls_conn *tc = calloc(1, sizeof(*tc));
+
+    U_ASSERT(conns->tls && mode != CACHE_TLS_OFF);
+    if (tc)
+        tc->session = tls_session_open(conns->tls->server, checks[mode], emit, tc);
+    if (!tc || !tc->session) {
+        free(tc);
+        net_tls_count(conns->tls, NET_TLS_NO_MEMORY, 1);
+        return -1;
+    }
+    tc->tls = conns->tls;
+    tc->conn = conn;
+    tc->handshaking = true;
+    u_list_init(&tc->waiting_link);
+    u_list_push_back(&conns->tls->handshakes, &tc->handshake_link);
+    net_tls_count(conns->tls, NET_TLS_CONNECTIONS, 1);
+    conn->tls = tc;
+    return 0;
+}
+
+void net_tls_conn_end(struct net_conn *conn)
+{
+    struct net_tls_conn *tc = conn->tls;
+
+    conn->tls = NULL;
+    u_list_remove(&tc->handshake_link);
+    u_list_remove(&tc->waiting_link);
+    net_sendq_clear(&tc->out, &tc->tls->pool);
+    tls_session_close(tc->session);
+    free(tc->kept);
+    free(tc);
+}

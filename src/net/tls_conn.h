@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TLS between a transport and its sessions: one implementation for the own stack and for kernel
+ * sockets. A connection with TLS has a struct net_tls_conn; the transport gives it ciphertext where
+ * it gives other connections' sessions their input.
+ *
+ *   input    ciphertext -> a record's plaintext -> session. What a stopped session leaves of a
+ *            record is kept here. So that the transport offers input again when the session
+ *            continues, net_tls_input() does not consume the last byte of the record; that byte is
+ *            skipped when it is offered again.
+ *   output   session -> plaintext queue (struct net_sendq) -> records -> the transport's queue, as
+ *            long as that has room. While plaintext waits, the connection's state is BLOCKED, so
+ *            the transport resumes it when its queue has drained.
+ *
+ * Bounds: a worker makes NET_TLS_HANDSHAKES_PER_TURN steps of handshakes in a turn of its loop, and
+ * handshakes beyond wait in their order; a handshake ends after NET_TLS_HANDSHAKE_US.
+ */
+#ifndef NET_TLS_CONN_H
+#define NET_TLS_CONN_H
+
+#include "base/list.h"
+#include "net/conn.h"
+#include "net/sock_sendq.h"
+#include "tls/tls.h"
+
+#define NET_TLS_HANDSHAKES_PER_TURN 4
+#define NET_TLS_HANDSHAKE_US 10000000
+
+enum net_tls_counter {
+    NET_TLS_CONNECTIONS = 0,    /* that were opened */
+    NET_TLS_HANDSHAKES,         /* that were completed */
+    NET_TLS_RESUMED,            /* of these: an earlier session */
+    NET_TLS_HANDSHAKE_WAITS,    /* steps of handshakes that waited for a later turn */
+    NET_TLS_HANDSHAKE_TIMEOUTS, /* connections closed after NET_TLS_HANDSHAKE_US */
+    NET_TLS_RECORDS_IN,         /* with plaintext */
+    NET_TLS_RECORDS_OUT,        /* likewise */
+    NET_TLS_INPUT_KEPT,         /* times a stopped session left plaintext of a record */
+    NET_TLS_NO_MEMORY,          /* connections that were closed for lack of memory */
+    NET_TLS_COUNTERS
+};
+
+/* What the TLS connections of a worker share. */
+struct net_tls {
+    struct tls_server *server;
+    struct net_conns *conns;
+    struct net_sendq_pool pool;
+    struct u_list handshakes; /* net_tls_conn.handshake_link: the one begun first is the first */
+    struct u_list waiting;    /* net_tls_conn.waiting_link: handshakes that wait for their turn */
+    unsigned steps_left;      /* of handshakes, in this turn */
+    struct net_counter counters[NET_TLS_COUNTERS];
+    struct net_tls *stats_next;     /* all that `stats tls` sums */
+    uint8_t plain[TLS_RECORD_MAX];  /* of the record just read */
+    uint8_t gather[TLS_RECORD_MAX]; /* plaintext that lies in several pieces */
+};
+
+struct net_tls_conn {
+    struct net_tls *tls;
+    struct net_conn *conn;
+    struct tls_session *session;
+    struct u_list handshake_link;
+    struct u_list waiting_link;
+    uint64_t deadline_us; /* of the handshake; 0: not set yet */
+    struct net_sendq out; /* plaintext that is not in a record yet */
+    uint8_t *kept;        /* plaintext that the session has not consumed, or null */
+    uint32_t kept_at;
+    uint32_t kept_len;
+    bool handshaking;
+    bool granted; /* its next step of the handshake is counted already */
+    bool skip;    /* the next byte of input has been read before */
+    bool stalled; /* input waits until the transport's queue has drained */
+    bool yielded; /* input waits for the connection's next turn */
+    bool eof;     /* the peer has sent close_notify */
+    bool ended;   /* an alert, or close_notify, is our last output */
+};
+
+/*
+ * Makes the TLS of a worker, which net_tls_close() frees after the last connection has ended.
+ * `server` outlives it. Null: no memory.
+ */
+struct net_tls *net_tls_open(struct net_conns *conns, struct tls_server *server);
+void net_tls_close(struct net_tls *tls);
+
+/* Begins TLS on a connection whose session is open. Returns 0, or -1 if there is no memory. */
+int net_tls_conn_begin(struct net_conns *conns, struct net_conn *conn, enum cache_tls mode);
+
+/* Frees the TLS of a connection. */
+void net_tls_conn_end(struct net_conn *conn);
+
+/* net_conn_input() and net_conn_resume() of a connection with TLS. */
+uint32_t net_tls_input(struct net_conn *conn, const uint8_t *data, uint32_t len);
+void net_tls_resume(struct net_conn *conn);
+
+/*
+ * The transport is about to end the connection in order: queues close_notify. Returns whether it
+ * has queued anything.
+ */
+bool net_tls_finish(struct net_conn *conn);
+
+/* Once per turn, after its events: lets handshakes that wait for their turn continue. */
+void net_tls_continue(struct net_tls *tls);
+
+/* Once per turn, at its end: ends handshakes that take too long, and permits new steps. */
+void net_tls_tick(struct net_tls *tls, uint64_t now_us);
+
+/* Whether handshakes wait for the next turn, so that the worker must not sleep. */
+static inline bool net_tls_is_busy(const struct net_tls *tls)
+{
+    return !u_list_is_empty(&tls->waiting);
+}
+
+static inline void net_tls_count(struct net_tls *tls, enum net_tls_counter counter, uint64_t n)
+{
+    net_counter_add(&tls->counters[counter], n);
+}
+
+#endif

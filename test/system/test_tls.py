@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""TLS from outside: listeners, certificates, versions, sessions, errors, statistics."""
+
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+
+import netspace
+import pytest
+import tls
+from server import Connection, free_port
+from wire import STORED, VALUE_MAX, hit, settles, storage, wire_to
+
+ARGS = tls.server_args()
+TLS12, TLS13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Certificates of this test, which it may change."""
+    return tls.Certificates(tmp_path)
+
+
+@pytest.fixture(params=["sock", "tap"])
+def secured(request, start_server):
+    return start_server(request.param, *ARGS)
+
+
+def dial(address, context, session=None, timeout=20):
+    """A Connection with TLS to an address of this machine."""
+    return Connection(tls.Socket(socket.create_connection(address, timeout), context, session))
+
+
+def certificate_of(server):
+    """The certificate that a new connection is shown (DER)."""
+    with dial(server.address, tls.context()) as connection:
+        return connection.sock.tls.getpeercert(True)
+
+
+def refused(address, context):
+    """Whether a client gets no answer: an alert, or the end of the connection."""
+    try:
+        with dial(address, context) as connection:
+            connection.ask(b"version\r\n")
+    except (ssl.SSLError, EOFError, ConnectionResetError):
+        return True
+    return False
+
+
+# ---- clients ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [TLS12, TLS13])
+def test_large_values_go_both_ways(secured, version):
+    value = os.urandom(VALUE_MAX)
+    secured.tls = tls.context(version=version)
+    with wire_to(secured, timeout=60) as wire:
+        for _ in range(3):
+            wire.say(storage(b"set", b"k", value), STORED)
+            wire.say(b"get k k\r\n", hit(b"k", value) * 2 + b"END\r\n")
+
+
+def test_client_that_never_reads_blocks_no_other(secured):
+    with wire_to(secured) as wire, wire_to(secured) as other:
+        wire.say(storage(b"set", b"k", b"v" * 500_000), STORED)
+        wire.send(b"get k\r\n" * 200)
+        assert settles(lambda: int(secured.stats("tls")["records_out"]) > 10)
+        for _ in range(20):
+            other.say(b"get none\r\n", b"END\r\n")
+        for _ in range(200):
+            wire.expect(hit(b"k", b"v" * 500_000) + b"END\r\n")
+
+
+def test_openssl_client(secured):
+    command = ["openssl", "s_client", "-quiet", "-verify_return_error", "-CAfile",
+               tls.shared().path("ca.pem"), "-connect", "%s:%d" % secured.address]  # fmt: skip
+    requests = b"set k 0 0 2\r\nab\r\nget k\r\nquit\r\n"
+    done = secured.run(command, input=requests, capture_output=True)
+    assert done.stdout == STORED + hit(b"k", b"ab") + b"END\r\n", done.stderr
+
+
+def test_pymemcache(secured):
+    client = secured.client()
+    client.set("k", b"v")
+    assert client.get("k") == b"v"
+    client.close()
+
+
+def test_help_names_the_option(ucached_path):
+    done = subprocess.run([ucached_path, "-h"], capture_output=True, timeout=20)
+    assert b"enable-ssl" in done.stdout and b"ssl_chain_cert" in done.stdout
+
+
+def test_quick_start(ucached_path, tmp_path):
+    """The commands of the page, as they are pasted."""
+    if reason := netspace.why_not():
+        pytest.skip(reason)
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "tls.md").read_text()
+    block = page.partition("## Quick start")[2].split("\n\n")[2]
+    assert "openssl req" in block and "kill" in block
+    os.symlink(ucached_path, tmp_path / "ucached")
+    space = netspace.NetSpace()
+    try:
+        space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True, timeout=20)
+        done = space.run(
+            subprocess.run, ["sh", "-e", "-c", block], cwd=tmp_path, capture_output=True,
+            timeout=60, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        )  # fmt: skip
+    finally:
+        space.close()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == STORED + hit(b"hello", b"world") + b"END\r\n", done.stderr
+
+
+# ---- listeners ----------------------------------------------------------------------------------
+
+
+def test_listeners(start_server):
+    plain, basic, mutual, default = (free_port() for _ in range(4))
+    listen = f"notls:127.0.0.1:{plain},btls:127.0.0.1:{basic},mtls:127.0.0.1:{mutual}"
+    server = start_server(
+        "sock", *ARGS, "-o", f"ssl_ca_cert={tls.shared().path('ca.pem')}",
+        "-l", f"{listen},127.0.0.1:{default}",
+    )  # fmt: skip
+    with Connection(socket.create_connection(("127.0.0.1", plain), 20)) as connection:
+        assert connection.ask(storage(b"set", b"k", b"v")) == STORED
+    for port in (basic, default, server.address[1]):
+        with dial(("127.0.0.1", port), tls.context()) as connection:
+            assert connection.ask(b"get k\r\n", b"END\r\n") == hit(b"k", b"v") + b"END\r\n"
+    assert refused(("127.0.0.1", mutual), tls.context())
+    with dial(("127.0.0.1", mutual), tls.context(client="client")) as connection:
+        assert connection.ask(b"get k\r\n", b"END\r\n") == hit(b"k", b"v") + b"END\r\n"
+    assert int(server.stats()["ssl_handshake_errors"]) == 1
+
+
+@pytest.mark.parametrize("kind", ["sock", "tap"])
+def test_client_certificates(start_server, folder, kind):
+    folder.make("foreign", authority="other")
+    server = start_server(
+        kind, *tls.server_args(), "-o",
+        f"ssl_verify_mode=2,ssl_ca_cert={tls.shared().path('ca.pem')}",
+    )  # fmt: skip
+    with server.connect() as connection:  # with the client's
+        assert connection.ask(b"version\r\n").startswith(b"VERSION")
+    server.tls = tls.context()
+    with pytest.raises((ssl.SSLError, EOFError, ConnectionResetError)):
+        server.connect().ask(b"version\r\n")
+    # One that another authority has signed.
+    server.tls = tls.context()
+    server.tls.load_cert_chain(folder.path("foreign.pem"), folder.path("foreign.key"))
+    with pytest.raises((ssl.SSLError, EOFError, ConnectionResetError)):
+        server.connect().ask(b"version\r\n")
+    server.tls = tls.context(client="client")
+    assert int(server.stats()["ssl_handshake_errors"]) == 2
+
+
+# ---- certificates -------------------------------------------------------------------------------
+
+
+def test_refresh(start_server, folder):
+    files = tls.shared()
+    for name in ("first", "second"):
+        files.make(name)
+    cert, key = folder.path("cert.pem"), folder.path("key.pem")
+
+    def use(name):
+        shutil.copy(files.path(f"{name}.pem"), cert)
+        shutil.copy(files.path(f"{name}.key"), key)
+
+    use("first")
+    server = start_server("sock", "-Z", "-o", f"ssl_chain_cert={cert},ssl_key={key}", "-t", "2")
+    first = certificate_of(server)
+    with dial(server.address, tls.context()) as old:
+        use("second")
+        assert certificate_of(server) == first
+        assert old.ask(b"refresh_certs\r\n") == b"OK\r\n"
+        second = certificate_of(server)
+        assert second != first
+        assert old.sock.tls.getpeercert(True) == first
+        assert old.ask(b"get k\r\n") == b"END\r\n"
+        # A signal does the same.
+        use("first")
+        server.signal(signal.SIGHUP)
+        assert settles(lambda: certificate_of(server) == first)
+        # A broken file changes nothing but the reply.
+        with open(cert, "w", encoding="ascii") as file:
+            file.write("broken")
+        reply = old.ask(b"refresh_certs\r\n")
+        assert reply.startswith(b"Error loading the certificate chain: ") and cert.encode() in reply
+        server.signal(signal.SIGHUP)
+        assert settles(lambda: "certificates: Error loading" in server.log())
+        assert certificate_of(server) == first
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("kind", ["sock", "tap"])
+def test_key_that_only_root_may_read(start_server, folder, kind):
+    """The server reads it before it changes the user; to read it again the user needs access."""
+    cert, key = tls.shared().path("server.pem"), folder.path("key.pem")
+    shutil.copy(tls.shared().path("server.key"), key)
+    os.chmod(key, 0o600)
+    server = start_server(
+        kind, "-Z", "-o", f"ssl_chain_cert={cert},ssl_key={key}", "-u", "nobody"
+    )
+    server.tls = tls.context()
+    with server.connect() as connection:
+        assert b"Error loading the key" in connection.ask(b"refresh_certs\r\n")
+    owner = pwd.getpwnam("nobody")
+    os.chown(key, owner.pw_uid, owner.pw_gid)
+    above = folder.folder
+    while above != above.parent:  # pytest's folders are for their owner only
+        os.chmod(above, os.stat(above).st_mode | 0o711)
+        above = above.parent
+    with server.connect() as connection:
+        assert connection.ask(b"refresh_certs\r\n") == b"OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "words, text",
+    [
+        ("", "ssl_chain_cert"),
+        ("ssl_chain_cert=/nonexistent", "/nonexistent"),
+        ("ssl_chain_cert={cert}", "Error loading the key"),
+        ("ssl_chain_cert={cert},ssl_key={cert}", "Error loading the key"),
+        ("ssl_chain_cert={cert},ssl_key={other}", "mismatch"),
+        ("ssl_chain_cert={cert},ssl_key={key},ssl_ca_cert={key}", "CA certificate"),
+        ("ssl_chain_cert={cert},ssl_key={key},ssl_ciphers=none", "cipher"),
+    ],
+)
+def test_what_does_not_start(ucached_path, words, text):
+    files = tls.shared()
+    words = words.format(cert=files.path("server.pem"), key=files.path("server.key"),
+                         other=files.path("client.key"))  # fmt: skip
+    command = [ucached_path, "--io=sock", "-l", "127.0.0.1", "-p", str(free_port()), "-Z"]
+    done = subprocess.run(
+        command + (["-o", words] if words else []), capture_output=True, timeout=20, text=True
+    )
+    assert done.returncode == 64 and text in done.stderr
+
+
+# ---- versions and sessions ----------------------------------------------------------------------
+
+
+def test_versions(start_server):
+    for minimum, allowed in (("2", [TLS12, TLS13]), ("3", [TLS13])):
+        server = start_server("sock", *ARGS, "-o", f"ssl_min_version={minimum}")
+        for version in (TLS12, TLS13):
+            assert refused(server.address, tls.context(version=version)) == (
+                version not in allowed
+            )
+
+
+def test_sessions_are_resumed(start_server):
+    server = start_server("sock", *ARGS, "-o", "ssl_session_cache", "-t", "2")
+    for version in (TLS12, TLS13):
+        context = tls.context(version=version)
+        with dial(server.address, context) as connection:
+            connection.ask(b"version\r\n")
+            session = connection.sock.tls.session
+        before = int(server.stats()["ssl_new_sessions"])
+        for _ in range(4):  # any worker
+            with dial(server.address, context, session) as connection:
+                connection.ask(b"version\r\n")
+                assert connection.sock.tls.session_reused
+        # These four made none; each of the two lists was requested by a new connection.
+        assert int(server.stats()["ssl_new_sessions"]) == before + 1
+    assert int(server.stats("tls")["handshakes_resumed"]) == 8
+
+
+# ---- errors and statistics ----------------------------------------------------------------------
+
+
+def test_requests_without_tls(secured):
+    """A client without TLS is sent an alert, and nothing of the cache."""
+    context, secured.tls = secured.tls, None
+    for request in (b"get k\r\n", b"GET / HTTP/1.1\r\n\r\n", b"\x80" + bytes(23)):
+        with secured.connect() as connection:
+            connection.send(request)
+            assert connection.rest()[:1] in (b"", b"\x15")
+    with secured.connect():  # a probe is no error
+        pass
+    secured.tls = context
+    stats = secured.stats()
+    assert int(stats["ssl_handshake_errors"]) == 3 and int(stats["ssl_proto_errors"]) == 0
+    assert int(stats["time_since_server_cert_refresh"]) >= 0
+
+
+def test_changed_record(secured):
+    with secured.connect() as connection:
+        connection.ask(b"version\r\n")
+        connection.sock.raw.sendall(b"\x17\x03\x03\x00\x20" + bytes(32))
+        with pytest.raises(ssl.SSLError, match="(?i)alert"):
+            connection.rest()
+    assert int(secured.stats()["ssl_proto_errors"]) == 1
+
+
+def test_watchers_see_the_reason(secured):
+    with secured.connect() as watcher:
+        assert watcher.ask(b"watch connevents\r\n") == b"OK\r\n"
+        context, secured.tls = secured.tls, None
+        with secured.connect() as connection:
+            connection.send(b"get k\r\n")
+            connection.rest()
+        secured.tls = context
+        while b"type=conntlserr" not in (line := watcher.until(b"\n")):
+            continue
+        assert b" fd=" in line and b" msg=error:" in line
+
+
+def test_settings(start_server):
+    server = start_server("sock", *ARGS, "-o", "ssl_wbuf_size=64,ssl_kernel_tls,ssl_keyformat=1")
+    shown = {name: value for name, value in server.stats("settings").items() if "ssl" in name}
+    assert shown == {
+        "ssl_enabled": "yes",
+        "ssl_chain_cert": tls.shared().path("server.pem"),
+        "ssl_key": tls.shared().path("server.key"),
+        "ssl_verify_mode": "0",
+        "ssl_keyformat": "1",
+        "ssl_ciphers": "NULL",
+        "ssl_ca_cert": "NULL",
+        "ssl_wbuf_size": "65536",
+        "ssl_session_cache": "no",
+        "ssl_kernel_tls": "yes",
+        "ssl_min_version": "tlsv1.2",
+    }
+    assert "ssl_new_sessions" not in server.stats()
+
+
+def test_settings_are_memcacheds(start_server):
+    """The names of settings and statistics, in order, are those of the distribution's memcached."""
+    lists = []
+    for kind in ("sock", "memcached"):
+        server = start_server(kind, *ARGS, "-o", "ssl_session_cache")
+        settings = server.stats("settings")
+        names = [name for name in server.stats() if "ssl" in name or "cert" in name]
+        # Errors of records have a counter only in later versions.
+        lists.append((
+            {name: settings[name] for name in settings if "ssl" in name},
+            [name for name in names if name != "ssl_proto_errors"],
+        ))  # fmt: skip
+    assert lists[0] == lists[1]

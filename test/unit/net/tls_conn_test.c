@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TLS between a transport and sessions. The transport is a queue in memory that is full after any
+ * number of bytes; the peers are OpenSSL's clients.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../tls/tls_client.h"
+#include "base/prng.h"
+#include "net/tls_conn.h"
+
+#define PEERS_MAX 12
+#define QUEUE_MAX (1 << 20)
+#define INPUT_MAX (1 << 20)
+#define SEEDS 60
+
+static struct cert server_cert;
+
+/* One connection as its transport has it, and the client on the other end. */
+struct peer {
+    struct net_conn conn; /* first */
+    uint8_t *queued;      /* to the client */
+    uint32_t queued_len;
+    uint32_t full_bytes; /* from which on the queue is full */
+    bool no_memory;
+    uint8_t *input; /* from the client, not consumed yet */
+    uint32_t input_len;
+    unsigned resumed; /* calls of the transport's function, in the order of the fixture */
+    struct tls_client client;
+};
+
+struct fixture {
+    struct net_conns conns;
+    struct cache *cache;
+    struct tls_server *server;
+    struct peer peers[PEERS_MAX];
+    unsigned peer_count;
+    unsigned resumes;
+};
+
+/* ---- the transport ----------------------------------------------------------------------- */
+
+static struct peer *peer_of(struct net_conn *conn)
+{
+    return (struct peer *)conn;
+}
+
+static uint8_t *queue_reserve(struct net_conns *conns, struct net_conn *conn, uint32_t need,
+                              uint32_t *room)
+{
+    struct peer *peer = peer_of(conn);
+
+    if (peer->no_memory)
+        return NULL;
+    assert_true(peer->queued_len + need <= QUEUE_MAX);
+    *room = need + need / 2;
+    return peer->queued + peer->queued_len;
+}
+
+static void queue_commit(struct net_conns *conns, struct net_conn *conn, uint32_t used)
+{
+    peer_of(conn)->queued_len += used;
+}
+
+static int no_refs(struct net_conns *conns, struct net_conn *conn, const void *data, uint32_t len,
+                   void *cookie)
+{
+    fail_msg("plaintext of an item reaches the transport");
+    return -1;
+}
+
+static bool queue_is_full(struct net_conns *conns, struct net_conn *conn)
+{
+    return peer_of(conn)->queued_len >= peer_of(conn)->full_bytes;
+}
+
+static void transport_resume(struct net_conns *conns, struct net_conn *conn)
+{
+    struct fixture *f = (struct fixture *)conns;
+
+    peer_of(conn)->resumed = ++f->resumes;
+    net_conn_resume(conns, conn);
+}
+
+static void close_idle(struct net_conns *conns, struct net_conn *conn)
+{
+    net_conn_close_session(conn);
+}
+
+static const struct net_transport transport = {
+    .reserve = queue_reserve,
+    .commit = queue_commit,
+    .send_ref = no_refs,
+    .is_full = queue_is_full,
+    .resume = transport_resume,
+    .close_idle = close_idle,
+};
+
+/* ---- the fixture ------------------------------------------------------------------------- */
+
+static struct fixture *open_fixture(uint32_t requests_per_event)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct cache_config config = {.start_us = 1000, .start_unix_s = 1700000000};
+    const struct tls_server_config tls = {.chain_cert = server_cert.cert_path,
+                                          .key = server_cert.key_path,
+                                          .key_format = TLS_KEY_PEM,
+                                          .min_version = TLS_VERSION_1_2};
+    const char *why = NULL;
+    char error[TLS_ERROR_MAX];
+
+    cache_settings_defaults(&config.settings);
+    config.settings.threads = 1;
+    config.settings.requests_per_event = requests_per_event;
+    f->cache = cache_create(&config, &why);
+    assert_non_null(f->cache);
+    f->server = tls_server_open(&tls, error);
+    assert_non_null(f->server);
+    net_conns_init(&f->conns, &transport, f->cache, 0);
+    f->conns.cache_worker = cache_join(f->cache);
+    assert_non_null(f->conns.cache_worker);
+    f->conns.tls = net_tls_open(&f->conns, f->server);
+    assert_non_null(f->conns.tls);
+    return f;
+}
+
+static struct peer *open_peer(struct fixture *f, int version)
+{
+    struct peer *peer = &f->peers[f->peer_count++];
+    struct cache_peer from = {.transport = "tcp", .tls = CACHE_TLS_ON};
+
+    peer->queued = malloc(QUEUE_MAX + QUEUE_MAX / 2);
+    peer->input = malloc(INPUT_MAX);
+    peer->full_bytes = 64 * 1024;
+    u_list_init(&peer->conn.link);
+    assert_true(net_conn_open_session(&f->conns, &peer->conn, &from));
+    client_open(&peer->client, version, NULL, NULL);
+    return peer;
+}
+
+static void close_fixture(struct fixture *f)
+{
+    unsigned i;
+
+    for (i = 0; i < f->peer_count; i++) {
+        net_conn_close_session(&f->peers[i].conn);
+        client_close(&f->peers[i].client);
+        free(f->peers[i].queued);
+        free(f->peers[i].input);
+    }
+    net_conns_free(&f->conns);
+    cache_leave(f->conns.cache_worker);
+    cache_destroy(f->cache);
+    tls_server_close(f->server);
+    free(f);
+}
+
+static uint64_t counted(const struct fixture *f, enum net_tls_counter counter)
+{
+    return net_counter_read(&f->conns.tls->counters[counter]);
+}
+
+/* What the client has to send comes in. */
+static void receive(struct peer *peer)
+{
+    int n = BIO_read(peer->client.out, peer->input + peer->input_len,
+                     (int)(INPUT_MAX - peer->input_len));
+
+    if (n > 0)
+        peer->input_len += (uint32_t)n;
+}
+
+/* Offers at most `step` bytes of the input, as a transport does. Returns whether it could. */
+static bool offer(struct fixture *f, struct peer *peer, uint32_t step)
+{
+    enum cache_session_state before = net_conn_state(&peer->conn);
+    uint32_t len = u_min32(step, peer->input_len);
+    uint8_t *bytes;
+    uint32_t used;
+
+    if (len == 0 || (before != CACHE_SESSION_OPEN && before != CACHE_SESSION_YIELDED))
+        return false;
+    bytes = malloc(len); /* so that reading beyond it is noticed */
+    memcpy(bytes, peer->input, len);
+    used = net_conn_input(&f->conns, &peer->conn, bytes, len);
+    free(bytes);
+    assert_true(used <= len);
+    if (net_conn_state(&peer->conn) == CACHE_SESSION_OPEN && !peer->conn.failed)
+        assert_int_equal(used, len);
+    if (net_conn_state(&peer->conn) == CACHE_SESSION_YIELDED)
+        assert_true(used < len);
+    memmove(peer->input, peer->input + used, peer->input_len - used);
+    peer->input_len -= used;
+    return true;
+}
+
+/* At most `step` bytes of the queue reach the client; a blocked connection is resumed. */
+static bool deliver(struct fixture *f, struct peer *peer, uint32_t step)
+{
+    uint32_t n = u_min32(step, peer->queued_len);
+
+    if (n > 0) {
+        BIO_write(peer->client.in, peer->queued, (int)n);
+        memmove(peer->queued, peer->queued + n, peer->queued_len - n);
+        peer->queued_len -= n;
+    }
+    if (net_conn_state(&peer->conn) == CACHE_SESSION_BLOCKED &&
+        peer->queued_len <= peer->full_bytes / 2)
+        net_conn_resume(&f->conns, &peer->conn);
+    return n > 0;
+}
+
+static void turn(struct fixture *f, uint64_t now_us)
+{
+    net_conns_flush_pending(&f->conns);
+    net_conns_tick_tls(&f->conns, now_us);
+}
+
+static void shake(struct fixture *f, struct peer *peer)
+{
+    unsigned round;
+
+    for (round = 0; round < 20 && !SSL_is_init_finished(peer->client.ssl); round++) {
+        client_step(&peer->client);
+        receive(peer);
+        while (offer(f, peer, 65536))
+            continue;
+        while (deliver(f, peer, 65536))
+            continue;
+        turn(f, 2000);
+    }
+    assert_false(peer->client.failed);
+    receive(peer); /* the last message */
+    while (offer(f, peer, 65536))
+        continue;
+}
+
+/* Sends, and returns all that is answered; the connection may be closing afterwards. */
+static const char *ask(struct fixture *f, struct peer *peer, const char *request)
+{
+    static char got[65536];
+    int len = 0, n;
+
+    if (request[0] != '\0')
+        assert_int_equal(SSL_write(peer->client.ssl, request, (int)strlen(request)),
+                         (int)strlen(request));
+    receive(peer);
+    while (offer(f, peer, 65536))
+        continue;
+    do {
+        while (deliver(f, peer, 65536))
+            continue;
+        n = client_read(&peer->client, got + len, (int)sizeof(got) - 1 - len);
+        len += n;
+    } while (n > 0);
+    got[len] = '\0';
+    return got;
+}
+
+/* ---- tests ------------------------------------------------------------------------------- */
+
+static void test_requests(void **state)
+{
+    struct fixture *f = open_fixture(20);
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        struct peer *peer = open_peer(f, i == 0 ? TLS1_2_VERSION : TLS1_3_VERSION);
+
+        shake(f, peer);
+        assert_string_equal(ask(f, peer, "set k 0 0 2\r\nab\r\nget k\r\n"),
+                            "STORED\r\nVALUE k 0 2\r\nab\r\nEND\r\n");
+    }
+    assert_int_equal(counted(f, NET_TLS_HANDSHAKES), 2);
+    close_fixture(f);
+}
+
+/* A stream of requests and the replies that are due. */
+struct script {
+    char *requests;
+    char *replies;
+    size_t requests_len, replies_len;
+};
+
+#define SCRIPT_MAX (3 << 20)
+
+__attribute__((format(printf, 3, 4))) static void add(char *text, size_t *len, const char *format,
+                                                      ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    *len += (size_t)vsnprintf(text + *len, SCRIPT_MAX - *len, format, args);
+    va_end(args);
+}
+
+static void script_value(struct u_prng *prng, struct script *s, char key)
+{
+    static const uint32_t sizes[] = {0, 1, 100, 2000, 9000, 16384, 20000, 70000};
+    uint32_t size = sizes[u_prng_below(prng, 8)];
+    uint32_t gets = 1 + u_prng_below(prng, 4);
+
+    add(s->requests, &s->requests_len, "set %c 0 0 %u\r\n", key, size);
+    memset(s->requests + s->requests_len, key, size);
+    s->requests_len += size;
+    add(s->requests, &s->requests_len, "\r\n");
+    add(s->replies, &s->replies_len, "STORED\r\n");
+    while (gets-- > 0) {
+        add(s->requests, &s->requests_len, "get %c\r\n", key);
+        add(s->replies, &s->replies_len, "VALUE %c 0 %u\r\n", key, size);
+        memset(s->replies + s->replies_len, key, size);
+        s->replies_len += size;
+        add(s->replies, &s->replies_len, "\r\nEND\r\n");
+    }
+}
+
+/* The client sends, the transport offers and delivers, in an order and in pieces of chance. */
+static void run_script(struct fixture *f, struct peer *peer, struct u_prng *prng,
+                       const struct script *s, uint32_t step_max)
+{
+    char *got = malloc(SCRIPT_MAX);
+    size_t sent = 0, got_len = 0;
+    unsigned idle = 0;
+    int n;
+
+    while (got_len < s->replies_len && idle < 1000) {
+        bool moved = false;
+
+        if (sent < s->requests_len && peer->input_len < INPUT_MAX / 4) {
+            n = (int)u_min32(1 + u_prng_below(prng, step_max), (uint32_t)(s->requests_len - sent));
+            assert_int_equal(SSL_write(peer->client.ssl, s->requests + sent, n), n);
+            sent += (size_t)n;
+            receive(peer);
+            moved = true;
+        }
+        moved |= offer(f, peer, 1 + u_prng_below(prng, step_max));
+        if (u_prng_below(prng, 3) > 0)
+            moved |= deliver(f, peer, 1 + u_prng_below(prng, step_max));
+        while ((n = client_read(&peer->client, got + got_len, SCRIPT_MAX - (int)got_len)) > 0)
+            got_len += (size_t)n;
+        turn(f, 2000);
+        assert_false(peer->conn.failed);
+        assert_false(peer->client.failed);
+        idle = moved ? 0 : idle + 1;
+    }
+    assert_int_equal(got_len, s->replies_len);
+    assert_memory_equal(got, s->replies, got_len);
+    free(got);
+}
+
+static void test_streams_in_any_pieces(void **state)
+{
+    static const uint32_t limits[] = {1, 3000, 20000, 256 * 1024};
+    static const uint32_t steps[] = {50, 1500, 17000, 65536};
+    struct script s = {.requests = malloc(SCRIPT_MAX), .replies = malloc(SCRIPT_MAX)};
+    uint32_t seed;
+    unsigned i;
+
+    for (seed = 0; seed < SEEDS; seed++) {
+        struct u_prng prng;
+        struct fixture *f;
+        struct peer *peer;
+
+        u_prng_seed(&prng, seed);
+        f = open_fixture(seed % 3 == 0 ? 1 : 20);
+        peer = open_peer(f, seed % 2 == 0 ? TLS1_2_VERSION : TLS1_3_VERSION);
+        shake(f, peer);
+        peer->full_bytes = limits[u_prng_below(&prng, 4)];
+        s.requests_len = s.replies_len = 0;
+        for (i = 0; i < 8; i++)
+            script_value(&prng, &s, (char)('a' + i));
+        run_script(f, peer, &prng, &s, steps[u_prng_below(&prng, 4)]);
+        close_fixture(f);
+    }
+    free(s.requests);
+    free(s.replies);
+}
+
+/* A connection that ends while references to a value wait gives them back. */
+static void test_end_with_plaintext_waiting(void **state)
+{
+    struct fixture *f = open_fixture(20);
+    struct peer *peer = open_peer(f, TLS1_3_VERSION);
+    enum { ROOM = 600000, VALUE = 500000 };
+    char *request = malloc(ROOM);
+    int n;
+
+    shake(f, peer);
+    n = snprintf(request, ROOM, "set k 0 0 %d\r\n", VALUE);
+    memset(request + n, 'v', VALUE);
+    snprintf(request + n + VALUE, (size_t)(ROOM - n - VALUE), "\r\n");
+    assert_string_equal(ask(f, peer, request), "STORED\r\n");
+    peer->full_bytes = 1000;
+    assert_int_equal(SSL_write(peer->client.ssl, "get k\r\n", 7), 7);
+    receive(peer);
+    assert_true(offer(f, peer, 65536));
+    assert_int_equal(net_conn_state(&peer->conn), CACHE_SESSION_BLOCKED);
+    assert_true(peer->queued_len < 20000);      /* one record beyond the limit */
+    assert_false(net_conn_finish(&peer->conn)); /* close_notify would cut the reply off */
+    close_fixture(f);
+    free(request);
+}
+
+/* Bytes that are no TLS reach no session, before the handshake and after it. */
+static void test_plaintext_is_not_executed(void **state)
+{
+    struct fixture *f = open_fixture(20);
+    struct peer *peer;
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        peer = open_peer(f, TLS1_3_VERSION);
+        if (i == 1) {
+            shake(f, peer);
+            assert_string_equal(ask(f, peer, "set k 0 0 1\r\nx\r\n"), "STORED\r\n");
+        }
+        memcpy(peer->input, "get k\r\n", 7);
+        peer->input_len = 7;
+        assert_false(cache_session_prefetch_bucket(peer->conn.session, peer->input, 7));
+        assert_true(offer(f, peer, 65536));
+        assert_int_equal(net_conn_state(&peer->conn), CACHE_SESSION_CLOSING);
+        /* An alert; to what is no TLS at all OpenSSL sends none. */
+        assert_true(peer->queued_len > 0 || i == 0);
+        assert_null(memchr(peer->queued, 'V', peer->queued_len > 7 ? 7 : peer->queued_len));
+        assert_false(peer->conn.failed);
+    }
+    close_fixture(f);
+}
+
+static void test_ends_in_order(void **state)
+{
+    struct fixture *f = open_fixture(20);
+    struct peer *peer = open_peer(f, TLS1_3_VERSION);
+
+    shake(f, peer);
+    (void)ask(f, peer, "quit\r\n");
+    assert_int_equal(net_conn_state(&peer->conn), CACHE_SESSION_CLOSING);
+    assert_int_equal(SSL_get_shutdown(peer->client.ssl), SSL_RECEIVED_SHUTDOWN);
+    assert_false(net_conn_finish(&peer->conn)); /* once */
+    /* The client ends its stream behind a request, which is answered first. */
+    peer = open_peer(f, TLS1_3_VERSION);
+    shake(f, peer);
+    assert_int_equal(SSL_write(peer->client.ssl, "get none\r\n", 10), 10);
+    (void)SSL_shutdown(peer->client.ssl);
+    assert_string_equal(ask(f, peer, ""), "END\r\n");
+    assert_int_equal(net_conn_state(&peer->conn), CACHE_SESSION_CLOSING);
+    assert_true(SSL_get_shutdown(peer->client.ssl) & SSL_RECEIVED_SHUTDOWN);
+    /* The server ends. */
+    peer = open_peer(f, TLS1_3_VERSION);
+    shake(f, peer);
+    assert_true(net_conn_finish(&peer->conn));
+    (void)ask(f, peer, "");
+    assert_true(SSL_get_shutdown(peer->client.ssl) & SSL_RECEIVED_SHUTDOWN);
+    close_fixture(f);
+}
+
+static void test_handshakes_wait_for_their_turn(void **state)
+{
+    struct fixture *f = open_fixture(20);
+    unsigned i, waiting = 0, last = 0;
+
+    for (i = 0; i < PEERS_MAX; i++) {
+        struct peer *peer = open_peer(f, TLS1_3_VERSION);
+
+        client_step(&peer->client);
+        receive(peer);
+        (void)offer(f, peer, 65536);
+        waiting += net_conn_state(&peer->conn) == CACHE_SESSION_BLOCKED;
+        assert_int_equal(peer->queued_len == 0, i >= NET_TLS_HANDSHAKES_PER_TURN);
+    }
+    assert_int_equal(waiting, PEERS_MAX - NET_TLS_HANDSHAKES_PER_TURN);
+    assert_int_equal(counted(f, NET_TLS_HANDSHAKE_WAITS), waiting);
+    assert_true(net_conns_are_busy(&f->conns));
+    net_conns_flush_pending(&f->conns); /* no more in this turn */
+    assert_int_equal(f->resumes, 0);
+    while (net_conns_are_busy(&f->conns)) {
+        net_conns_tick_tls(&f->conns, 2000);
+        net_conns_flush_pending(&f->conns);
+        assert_true(f->resumes - last <= NET_TLS_HANDSHAKES_PER_TURN);
+        last = f->resumes;
+        for (i = 0; i < PEERS_MAX; i++)
+            (void)offer(f, &f->peers[i], 65536);
+    }
+    for (i = 0; i < PEERS_MAX; i++) {
+        assert_true(f->peers[i].queued_len > 0);
+        if (i >= NET_TLS_HANDSHAKES_PER_TURN)
+            assert_int_equal(f->peers[i].resumed, i + 1 - NET_TLS_HANDSHAKES_PER_TURN);
+    }
+    close_fixture(f);
+}
+
+static void test_handshake_timeout(void **state)
+{
+    struct fixture *f = open_fixture(20);
+    struct peer *slow = open_peer(f, TLS1_3_VERSION);
+    struct peer *quick;
+
+    memcpy(slow->input, "\x16\x03\x01", 3);
+    slow->input_len = 3;
+    (void)offer(f, slow, 65536);
+    quick = open_peer(f, TLS1_3_VERSION);
+    shake(f, quick);
+    turn(f, NET_TLS_HANDSHAKE_US + 1999); /* it began in the turn of 2000 */
+    assert_int_equal(net_conn_state(&slow->conn), CACHE_SESSION_OPEN);
+    turn(f, NET_TLS_HANDSHAKE_US + 2000);
+    assert_int_equal(net_conn_state(&slow->conn), CACHE_SESSION_CLOSING);
+    assert_true(slow->resumed > 0);
+    assert_int_equal(net_conn_state(&quick->conn), CACHE_SESSION_OPEN);
+    assert_int_equal(counted(f, NET_TLS_HANDSHAKE_TIMEOUTS), 1);
+    close_fixture(f);
+}
+
+static void test_transport_without_memory(void **state)
+{
+    struct fixture *f = open_fixture(20);
+    struct peer *peer = open_peer(f, TLS1_3_VERSION);
+
+    shake(f, peer);
+    peer->no_memory = true;
+    assert_int_equal(SSL_write(peer->client.ssl, "version\r\n", 9), 9);
+    receive(peer);
+    (void)offer(f, peer, 65536);
+    assert_true(peer->conn.failed);
+    close_fixture(f);
+}
+
+/* A client that only has its keys updated, and reads nothing, fills no memory. */
+static void test_key_updates_are_bounded(void **state)
+{
+    struct fixture *f = open_fixture(20);
+    struct peer *peer = open_peer(f, TLS1_3_VERSION);
+    unsigned i;
+
+    shake(f, peer);
+    (void)ask(f, peer, "version\r\n");
+    peer->full_bytes = 2000;
+    for (i = 0; i < 1000; i++) {
+        assert_int_equal(SSL_key_update(peer->client.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+        client_step(&peer->client);
+        receive(peer);
+        (void)offer(f, peer, 65536);
+    }
+    assert_true(peer->queued_len < 3000);
+    close_fixture(f);
+}
+
+static int make_cert(void **state)
+{
+    cert_make(&server_cert, "server", NULL);
+    return 0;
+}
+
+static int free_cert(void **state)
+{
+    cert_free(&server_cert);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_streams_in_any_pieces),
+        cmocka_unit_test(test_end_with_plaintext_waiting),
+        cmocka_unit_test(test_plaintext_is_not_executed),
+        cmocka_unit_test(test_ends_in_order),
+        cmocka_unit_test(test_handshakes_wait_for_their_turn),
+        cmocka_unit_test(test_handshake_timeout),
+        cmocka_unit_test(test_transport_without_memory),
+        cmocka_unit_test(test_key_updates_are_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, make_cert, free_cert);
+}
