@@ -194,8 +194,10 @@ void net_endpoints_add(struct net_endpoints *endpoints, enum net_endpoint_kind k
 
 /*
  * Checks that no other process listens on the endpoints, which sockets with SO_REUSEPORT do not
- * notice, and replaces port 0 by a free port (the same for all endpoints of a kind). To be called
- * once before the first worker is opened. Returns 0, or -1 with a message.
+ * notice, and replaces port 0 by a free port (the same for all endpoints of a kind). Waits up to a
+ * second for ports in use to become free: the kernel may close the sockets of a killed process
+ * after its end. To be called once before the first worker is opened. Returns 0, or -1 with a
+ * message.
  */
 int net_endpoints_claim(struct net_endpoints *endpoints, char error[NET_ERROR_MAX]);
 

@@ -197,8 +197,12 @@ void net_sock_accept_close(struct net_sock_worker *worker)
 {
     unsigned i;
 
-    for (i = 0; i < worker->listener_count; i++)
+    /* The kernel closes the files of io_uring's requests later; shut down, they free the port. */
+    for (i = 0; i < worker->listener_count; i++) {
+        if (worker->listeners[i].kind == NET_ENDPOINT_TCP)
+            (void)shutdown(worker->listeners[i].source.fd, SHUT_RDWR);
         close(worker->listeners[i].source.fd);
+    }
     if (worker->waiting.listener)
         close(worker->waiting.fd);
 }

@@ -13,11 +13,16 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "net/sock_worker.h"
 
 #define ITEM_MAX 300 /* a host name has at most 255 characters */
+
+/* How long a port may be in use when the server starts: a second. */
+#define CLAIM_PAUSE_NS 10000000
+#define CLAIM_PAUSES_MAX 100
 
 __attribute__((format(printf, 2, 3))) static int fail(char error[NET_ERROR_MAX], const char *format,
                                                       ...)
@@ -416,11 +421,29 @@ static int endpoint_probe(struct net_endpoint *endpoint)
     return 0;
 }
 
+/*
+ * Probes again while the port is in use and pauses are left: after the end of a process the kernel
+ * may still be closing its sockets.
+ */
+static int endpoint_probe_again(struct net_endpoint *endpoint, unsigned *pauses)
+{
+    const struct timespec pause = {.tv_nsec = CLAIM_PAUSE_NS};
+    int rc = endpoint_probe(endpoint);
+
+    while (rc < 0 && errno == EADDRINUSE && *pauses > 0) {
+        --*pauses;
+        (void)nanosleep(&pause, NULL);
+        rc = endpoint_probe(endpoint);
+    }
+    return rc;
+}
+
 int net_endpoints_claim(struct net_endpoints *endpoints, char error[NET_ERROR_MAX])
 {
     uint16_t free_port[NET_ENDPOINT_UNIX] = {0}; /* by kind */
     char text[NET_ENDPOINT_TEXT_MAX];
     struct net_endpoint endpoint;
+    unsigned pauses = CLAIM_PAUSES_MAX;
     unsigned used = 0;
     unsigned i;
 
@@ -429,7 +452,7 @@ int net_endpoints_claim(struct net_endpoints *endpoints, char error[NET_ERROR_MA
         if (endpoint.kind != NET_ENDPOINT_UNIX) {
             if (net_endpoint_port(&endpoint) == 0)
                 endpoint_set_port(&endpoint, free_port[endpoint.kind]);
-            if (endpoint_probe(&endpoint) < 0) {
+            if (endpoint_probe_again(&endpoint, &pauses) < 0) {
                 if (endpoint.optional && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
                     continue;
                 return fail(error, "cannot listen on %s: %s; choose another address with -l or -p",

@@ -3,6 +3,7 @@
 
 import ctypes
 import random
+import signal
 import struct
 import subprocess
 
@@ -35,8 +36,8 @@ def start(ucached_path, tmp_path):
     """A function that starts a server on kernel sockets: start(io, *args, **options of Popen)."""
     started = []
 
-    def start_io(io, *args, limits=None):
-        port = servers.free_port()
+    def start_io(io, *args, limits=None, port=None):
+        port = port or servers.free_port()
         command = [ucached_path, "-l", "127.0.0.1", "-p", str(port), *args]
         if io:
             command.append(f"--io={io}")
@@ -58,6 +59,20 @@ def serves(server):
     with wire_to(server) as wire:
         wire.say(storage(b"set", b"k", VALUE), STORED)
         wire.say(b"get k\r\n", hit(b"k", VALUE) + MISS)
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM], ids=lambda end: end.name)
+def test_the_port_is_free_at_the_end(start, end):
+    """Also while clients are connected, whose requests the kernel ends after the process."""
+    before = start("uring", "-t", "2")
+    for _ in range(8):
+        clients = [wire_to(before) for _ in range(16)]
+        for wire in clients:
+            wire.__enter__().say(storage(b"set", b"k", VALUE), STORED)
+        before.signal(end)
+        before.wait()
+        before = start("uring", "-t", "2", port=before.address[1])
+        serves(before)
 
 
 def test_it_is_what_auto_means(start, monkeypatch):
