@@ -7,12 +7,15 @@
  * comes before the process goes to the background, so that its message is visible and its exit
  * status counts. Devices start threads, so they are opened after the fork.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "daemon.h"
+#include "notify.h"
 #include "options.h"
 #include "privileges.h"
 #include "server.h"
@@ -96,6 +99,9 @@ static int serve(struct server *server, const struct options *o, const struct da
         daemon_pidfile_write(user);
     if (o->core_dumps && daemon_core_limit() < 0)
         return EX_OSERR;
+    /* The sockets listen; a client that connects now waits until the threads run. */
+    if (notify_ready() < 0)
+        fprintf(stderr, "ucached: warning: NOTIFY_SOCKET: %s\n", strerror(errno));
     if ((o->keep_privileges ? daemon_user_become(user)
                             : privileges_drop(user, server_capabilities(server))) < 0)
         return EX_OSERR;
