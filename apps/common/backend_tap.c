@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The back end --io=tap: a TAP device to the kernel of this machine (nic/tap.c). */
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -97,6 +99,44 @@ static int resolve(struct link_options *link, const struct link_defaults *defaul
     return check_host_ip(link, &link->host_ip6, error);
 }
 
+/* Whether an interface of this machine has an address. */
+static bool is_local(const struct us_addr *addr)
+{
+    int family = addr->family == US_IP6 ? AF_INET6 : AF_INET;
+    struct ifaddrs *all, *one;
+    struct sockaddr_in6 in6;
+    struct sockaddr_in in4;
+    bool found = false;
+
+    if (getifaddrs(&all) < 0)
+        return false;
+    for (one = all; one && !found; one = one->ifa_next) {
+        if (!one->ifa_addr || one->ifa_addr->sa_family != family)
+            continue;
+        memcpy(&in4, one->ifa_addr, sizeof(in4));
+        if (family == AF_INET6)
+            memcpy(&in6, one->ifa_addr, sizeof(in6));
+        found = family == AF_INET6 ? memcmp(&in6.sin6_addr, addr->bytes, 16) == 0
+                                   : memcmp(&in4.sin_addr, addr->bytes, 4) == 0;
+    }
+    freeifaddrs(all);
+    return found;
+}
+
+/* Two links with one network would take each other's frames. */
+static int check_unused(const struct net_stack_addr *host, const struct link_options *link,
+                        char error[LINK_ERROR_MAX])
+{
+    char text[INET6_ADDRSTRLEN];
+
+    if (host->prefix_len == 0 || !is_local(&host->addr))
+        return 0;
+    return cmdline_fail(error,
+                        "tap %s: %s, the address of the host's side, is in use on this machine, "
+                        "probably by another server; give --ip and --host-ip of another network",
+                        link->dev, addr_text(&host->addr, text));
+}
+
 static int open_queues(const struct link_options *link, const struct link_params *params,
                        struct nic *queue[], char error[LINK_ERROR_MAX])
 {
@@ -105,6 +145,9 @@ static int open_queues(const struct link_options *link, const struct link_params
                                  .host_prefix_len = link->host_ip.prefix_len,
                                  .host_prefix6_len = link->host_ip6.prefix_len};
 
+    if (check_unused(&link->host_ip, link, error) < 0 ||
+        check_unused(&link->host_ip6, link, error) < 0)
+        return -1;
     memcpy(tap.mac, link->mac, sizeof(tap.mac));
     memcpy(tap.host_addr, link->host_ip.addr.bytes, sizeof(tap.host_addr));
     memcpy(tap.host_addr6, link->host_ip6.addr.bytes, sizeof(tap.host_addr6));

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "memory_limit.h"
 #include "notify.h"
 #include "options.h"
 #include "privileges.h"
@@ -29,6 +30,9 @@
 
 static void print_notes(const struct options *o, const struct daemon_user *user)
 {
+    const char *what;
+    uint64_t available = memory_limit(&what);
+
     if (o->surplus)
         fprintf(stderr, "ucached: note: \"%s\" is not an option and has no effect\n", o->surplus);
     if (o->settings.threads > THREADS_SENSIBLE)
@@ -39,6 +43,12 @@ static void print_notes(const struct options *o, const struct daemon_user *user)
                 "ucached: warning: running as root%s, and the files of root stay open to it; add "
                 "-u USER\n",
                 o->keep_privileges ? " with all capabilities" : "");
+    if (o->settings.memory_bytes > available)
+        fprintf(stderr,
+                "ucached: warning: -m %llu is more than %s, %llu MB: a full cache will be killed "
+                "or swapped out\n",
+                (unsigned long long)(o->settings.memory_bytes >> 20), what,
+                (unsigned long long)(available >> 20));
     if (o->settings.verbosity > 0)
         fprintf(stderr, "ucached: %llu MB for items, largest item %u bytes, %u connections\n",
                 (unsigned long long)(o->settings.memory_bytes >> 20), o->settings.item_bytes_max,
@@ -148,10 +158,11 @@ int main(int argc, char **argv)
         return EX_OSERR;
     if (options.daemonize && daemon_fork() < 0)
         return EX_OSERR;
-    server = server_open(&options, &user, tls);
-    rc = server ? serve(server, &options, &user) : EX_OSERR;
-    if (server)
+    server = server_open(&options, &user, tls, &rc);
+    if (server) {
+        rc = serve(server, &options, &user);
         server_close(server);
+    }
     if (tls)
         tls_server_close(tls);
     return rc;

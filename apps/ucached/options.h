@@ -14,6 +14,12 @@
 #include "common/cores.h"
 #include "common/link.h"
 
+/*
+ * memcached ends with 1 for a number out of its range or a file of -Y that cannot be read, and with
+ * EX_USAGE for most other mistakes. Scripts depend on it.
+ */
+#define OPTIONS_EXIT_RANGE 1
+
 #define OPTIONS_ERROR_MAX CMDLINE_ERROR_MAX
 #define OPTIONS_LISTEN_MAX 1024
 #define OPTIONS_TEXTS_MAX 8192 /* of the texts in all -o together */

@@ -249,6 +249,19 @@ static const char *keep_text(struct options *o, const char *text)
     return kept;
 }
 
+/* Words of memcached's builds with further features: names the feature that is missing here. */
+static int refuse_unknown(const char *text, char error[OPTIONS_ERROR_MAX])
+{
+    static const char *const features[][2] = {{"ext_", "extstore"}, {"proxy_", "the proxy"}};
+    size_t i;
+
+    for (i = 0; i < U_ARRAY_LEN(features); i++) {
+        if (strncmp(text, features[i][0], strlen(features[i][0])) == 0)
+            return cmdline_fail(error, "%s: this server does not have %s", text, features[i][1]);
+    }
+    return cmdline_fail(error, "there is no \"%s\"; see --help", text);
+}
+
 static int apply(struct options *o, const char *text, char error[OPTIONS_ERROR_MAX])
 {
     const struct cmdline_option *word = find_word(text, strcspn(text, "="));
@@ -257,7 +270,7 @@ static int apply(struct options *o, const char *text, char error[OPTIONS_ERROR_M
     o->exit_status = OPTIONS_EXIT_RANGE;
     if (!word) {
         snprintf(o->illegal_suboption, sizeof(o->illegal_suboption), "%s", text);
-        return cmdline_fail(error, "there is no \"%s\"; see --help", text);
+        return refuse_unknown(text, error);
     }
     if (word->status)
         o->exit_status = word->status;

@@ -5,12 +5,6 @@
 
 #include "options.h"
 
-/*
- * memcached ends with 1 for a number out of its range, and with EX_USAGE for most other mistakes.
- * Scripts depend on it.
- */
-#define OPTIONS_EXIT_RANGE 1
-
 /* The help of an option of TLS; builds without it do not list the option. */
 #if TLS_IS_BUILT
 #define OPTIONS_TLS_HELP(text) text

@@ -18,6 +18,7 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
+#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,6 +62,7 @@ struct server {
     unsigned queue_count;  /* queues of the device, with the own stack */
     sem_t ready;           /* counts threads that have opened all their descriptors */
     bool restores_device;  /* server_close() needs CAP_NET_ADMIN */
+    int exit_status;       /* if it cannot be opened */
     int ended_fd;          /* eventfd: a worker has ended */
     int signal_fd;         /* signalfd: a signal arrived */
 };
@@ -263,8 +265,10 @@ static int open_cache(struct server *server, const struct daemon_user *user)
     if (!server->cache)
         return print_error("cannot make the cache", error);
     print_placement(server, &before);
-    if (config.settings.auth_file && cache_auth_load(server->cache, &error) < 0)
+    if (config.settings.auth_file && cache_auth_load(server->cache, &error) < 0) {
+        server->exit_status = OPTIONS_EXIT_RANGE; /* as memcached */
         return print_error(error, config.settings.auth_file);
+    }
     return 0;
 }
 
@@ -592,16 +596,18 @@ static int open_parts(struct server *server, const struct daemon_user *user)
 }
 
 struct server *server_open(const struct options *options, const struct daemon_user *user,
-                           struct tls_server *tls)
+                           struct tls_server *tls, int *exit_status)
 {
     struct server *server = calloc(1, sizeof(*server));
 
+    *exit_status = EX_OSERR;
     if (!server) {
         print_error("no memory", "for the server");
         return NULL;
     }
     server->options = *options;
     server->tls = tls;
+    server->exit_status = EX_OSERR;
     sem_init(&server->ready, 0, 0);
     server->memory_file.fd = -1;
     server->ended_fd = -1;
@@ -610,6 +616,7 @@ struct server *server_open(const struct options *options, const struct daemon_us
         server->options.settings.listen_addr = server->options.listen;
     if (open_parts(server, user) == 0)
         return server;
+    *exit_status = server->exit_status;
     server_close(server);
     return NULL;
 }

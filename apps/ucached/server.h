@@ -13,10 +13,10 @@ struct tls_server;
  * Opens everything that may need privileges: memory, device or listening sockets. Starts no thread.
  * Files that it creates belong to `user`. Prints the listening addresses to stderr. SIGINT, SIGTERM
  * and SIGUSR1 are blocked from here on and handled by server_run(). `tls` (null: none) outlives the
- * server. Returns null after a message.
+ * server. Returns null after a message, and sets the exit status for that.
  */
 struct server *server_open(const struct options *options, const struct daemon_user *user,
-                           struct tls_server *tls);
+                           struct tls_server *tls, int *exit_status);
 
 /*
  * Starts the workers and serves until SIGINT, SIGTERM or SIGUSR1 arrives or a worker fails. Returns

@@ -99,6 +99,7 @@ void cache_stats_snapshot(struct cache *cache, struct cache_stats_snapshot *snap
     snapshot->tls_min_version = tls_version_name(snapshot->settings.tls.min_version);
     /* memcached cannot count more than its limit, by which tools divide. */
     snapshot->bytes = u_min64(snapshot->kv.item_sizes, snapshot->kv.memory_limit_bytes);
+    snapshot->none = "none";
     snapshot->binding = binding_name(snapshot->settings.binding);
     snapshot->evict_policy = kv_policy_name(snapshot->settings.evict_policy);
     snapshot->has_memory_file = snapshot->settings.memory_file != NULL;

@@ -50,7 +50,8 @@ struct cache_stats_snapshot {
     bool has_memory_file;
     struct kv_restored restored;
     uint32_t client_flags_bytes;
-    uint32_t zero; /* what this server does not have */
+    uint32_t zero;    /* what this server does not have */
+    const char *none; /* the same as a word */
 };
 
 enum cache_stats_format {

@@ -79,7 +79,7 @@ static const struct cache_stats_row general_rows[] = {
     ROW_IF("slab_reassign_busy_items", zero, IF_REASSIGN),
     ROW_IF("slab_reassign_busy_deletes", zero, IF_REASSIGN),
     ROW_IF("slab_reassign_busy_nomem", zero, IF_REASSIGN),
-    ROW_IF("slab_reassign_last_busy_status", zero, IF_REASSIGN),
+    CACHE_STATS_ROW("slab_reassign_last_busy_status", none, CACHE_STATS_TEXT, IF_REASSIGN),
     ROW_IF("slab_reassign_running", zero, IF_REASSIGN),
     ROW_IF("slabs_moved", zero, IF_REASSIGN),
     ROW_IF("lru_crawler_running", crawling, IF_CRAWLER),

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ static bool is_noise(const char *line)
     static const char *const phrases[] = {
         "Detected ",     "Selected IOVA",          "Probe PCI driver",       "VFIO support",
         "Unregistering", "Invalid 'command line'", "Physical addresses are", "socket created",
-        "rt-signal",     "No Rx trigger"};
+        "rt-signal",     "No Rx trigger",          "register mp action"};
     size_t i;
 
     for (i = 0; i < U_ARRAY_LEN(phrases); i++) {
@@ -210,6 +211,7 @@ static int init_quietly(struct dpdk_eal_args *args)
         saved_err = divert(STDERR_FILENO, aside_fd);
         saved_out = divert(STDOUT_FILENO, aside_fd);
     }
+    opterr = 1; /* getopt() names the wrong argument */
     rc = rte_eal_init(args->argc, args->argv);
     fflush(stdout);
     restore(STDOUT_FILENO, saved_out);

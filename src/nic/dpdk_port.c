@@ -122,6 +122,9 @@ static int fail(const struct dpdk_port *port, const char *what, int number,
     char name[RTE_ETH_NAME_MAX_LEN], words[NIC_ERROR_MAX];
 
     dpdk_eal_why(words);
+    /* The vhost library's advice about a socket in the way fits no other reason. */
+    if (strstr(words, strerror(ENOENT)) != NULL)
+        words[strcspn(words, ";")] = '\0';
     return nic_error_set(error, "dpdk %.40s: cannot %s: %s%s%.120s", name_of(port, name), what,
                          rte_strerror(abs(number)), words[0] != '\0' ? ": " : "", words);
 }

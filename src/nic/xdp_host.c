@@ -66,10 +66,12 @@ unsigned nic_xdp_host_addrs(const char *dev, struct nic_xdp_addr *addrs, unsigne
         }
     }
     freeifaddrs(all);
-    if (count == 0)
-        nic_error_set(error, "xdp %s: %s: add one (ip addr add), or give the server its own (--ip)",
-                      dev,
-                      if_nametoindex(dev) != 0 ? "the interface has no address"
-                                               : "no such interface: see ip link");
+    if (count == 0 && if_nametoindex(dev) == 0)
+        nic_error_set(error, "xdp %s: no such interface: see ip link", dev);
+    else if (count == 0)
+        nic_error_set(error,
+                      "xdp %s: the interface has no address: add one (ip addr add), or give the "
+                      "server its own (--ip)",
+                      dev);
     return count;
 }

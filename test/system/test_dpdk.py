@@ -361,7 +361,7 @@ MISTAKES = [
     (["--dev=net_vhost0,iface=/nosuch/v"], "No such file or directory"),
     (["--dev=0000:ff:1f.7"], "no PCI device 0000:ff:1f.7"),
     (["--dev=net_tap0,iface=t0", "--mtu=9000"], "MTU 9000: the driver allows up to"),
-    (["--eal=--nosuch"], "check --eal"),
+    (["--eal=--nosuch"], "--nosuch"),
     (["--eal=--help"], "--help is no argument for a server"),
     (["--eal=--vdev='net_null0"], "not closed"),
     (["--eal=--no-huge --vdev=net_null0 --vdev=net_null1"], "choose one with --dev"),

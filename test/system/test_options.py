@@ -17,6 +17,7 @@ from wire import MISS, settles, wire_to
 
 EX_USAGE = 64
 EX_NOUSER = 67
+EX_OSERR = 71
 
 
 @pytest.fixture
@@ -146,11 +147,27 @@ def test_mistake_is_named(run, args, status, word):
     assert len(done.stderr.splitlines()) == 1 and done.stdout == ""
 
 
-@pytest.mark.parametrize("word", ["foo", "foo=1", "ext_path=/tmp/x:1G", "proxy_config=/tmp/x"])
-def test_suboption_that_does_not_exist(run, word):
+@pytest.mark.parametrize(
+    "word, missing",
+    [
+        ("foo", "no"),
+        ("foo=1", "no"),
+        ("ext_path=/tmp/x:1G", "extstore"),
+        ("proxy_config=/tmp/x", "the proxy"),
+        ("ssl_chain_cert=/tmp/x", "TLS"),
+    ],
+)
+def test_suboption_that_does_not_exist(run, word, missing):
     done = run("-o", f"track_sizes,{word}")
     assert done.returncode == 1 and done.stdout == f'Illegal suboption "{word}"\n'
     assert done.stderr.startswith("ucached: -o: ") and word in done.stderr
+    assert missing in done.stderr
+
+
+def test_more_memory_than_there_is(run):
+    """A warning: the memory is only taken when items come. (The port ends the server.)"""
+    done = run("--io=sock", "-m", "16777216", "-l", "192.0.2.1")
+    assert "warning: -m 16777216 is more than the" in done.stderr
 
 
 # Mistakes that the distribution's memcached sees too: both end with the same status.
@@ -192,6 +209,7 @@ def test_suboption_that_does_not_exist(run, word):
         ["-o", "read_buf_mem_limit"],
         ["-Y", "/etc/hostname", "-U", "11211"],
         ["-Y", "/etc/hostname", "-B", "binary"],
+        ["-Y", "/no/such/file"],
         ["-l", "no.such.host.invalid"],
         ["-s", "/no/such/folder/socket"],
     ],
@@ -341,6 +359,15 @@ def test_other_addresses(ucached_path, tap_obstacle):
         process.kill()
         process.wait()
         space.close()
+
+
+def test_address_of_another_link(start_server, ucached_path):
+    """A second server with the same network would get half of the frames."""
+    first = start_server("tap")
+    command = [ucached_path, "--io=tap", "--dev=other0"]
+    done = first.run(command, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == EX_OSERR
+    assert "10.100.0.10" in done.stderr and "in use on this machine" in done.stderr
 
 
 def test_trace_is_a_pcap_file(start_server, tmp_path):

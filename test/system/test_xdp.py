@@ -471,7 +471,7 @@ def test_messages(host):
     def says(*args, **options):
         return host.fails(*args, **options)
 
-    assert "no such interface" in says("--dev=nosuch0")
+    assert says("--dev=nosuch0").rstrip().endswith("no such interface: see ip link")
     assert "no such interface" in says("--dev=nosuch0", "--ip=10.0.0.1/8")
     assert "not an Ethernet interface" in says("--dev=lo")
     assert "needs root, or CAP_BPF" in says(user=65534, group=65534, extra_groups=[])
