@@ -73,3 +73,27 @@ def test_tap_client_is_refused(tap_client, tap):
 def test_tap_client_prints_its_usage(tap_client):
     done = subprocess.run([tap_client], capture_output=True, timeout=30, text=True)
     assert done.returncode == 2 and "usage" in done.stderr
+
+
+def test_tap_server_echoes(ucached_path, tap):
+    """300 KB at once: many times what it can hold, so its window closes and opens again."""
+    program = pathlib.Path(ucached_path).parents[2] / "examples" / "tap_server"
+    server = tap.popen([str(program), "tap0", "10.7.0.2", "7"])
+    try:
+        for _ in range(3):
+            sock = tap.run(socket.create_connection, ("10.7.0.2", 7), IO_TIMEOUT)
+            sent = bytes(range(256)) * 1200
+            sender = threading.Thread(target=sock.sendall, args=(sent,), daemon=True)
+            sender.start()
+            got = b""
+            while len(got) < len(sent):
+                data = sock.recv(65536)
+                assert data, "it closed the connection"
+                got += data
+            sender.join(IO_TIMEOUT)
+            sock.close()
+            assert got == sent
+        assert server.poll() is None
+    finally:
+        server.kill()
+        server.wait()
