@@ -43,10 +43,11 @@
 extern "C" {
 #endif
 
-/* Of this header. A minor version adds; a major one may change what is there. */
+/* Version of this header, by semantic versioning; equal to the version of the project. */
 #define MC_VERSION_MAJOR 0
 #define MC_VERSION_MINOR 1
 #define MC_VERSION_PATCH 0
+#define MC_VERSION_STRING "0.1.0"
 
 #define MC_KEY_MAX 250
 

@@ -21,8 +21,8 @@ def run(*command, **options):
     return done.stdout
 
 
-def says_its_line(program):
-    assert run(program) == "A sans-I/O TCP/IP stack\n"
+def says_its_line(program, **options):
+    assert run(program, **options) == "A sans-I/O TCP/IP stack\n"
 
 
 def test_each_is_short():
@@ -47,6 +47,13 @@ def test_built_with_pkg_config(source, tmp_path):
     flags = run("pkg-config", "--cflags", "--libs", "ustack", env=env).split()
     program = tmp_path / source.stem
     run("cc", "-Wall", "-Wextra", "-Werror", "-o", program, source, *flags)
+    linked = run("ldd", program, env={**env, "LD_LIBRARY_PATH": str(found.parent.parent)})
+    assert "libustack.so.0 => /" in linked
+    if source.stem == "echo_loop":
+        says_its_line(program, env={**env, "LD_LIBRARY_PATH": str(found.parent.parent)})
+    static = [str(found.parent.parent / "libustack.a") if flag == "-lustack" else flag
+              for flag in flags]  # fmt: skip
+    run("cc", "-Wall", "-Wextra", "-Werror", "-o", program, source, *static)
     if source.stem == "echo_loop":
         says_its_line(program)
 
