@@ -6,7 +6,7 @@
 static void report_absent(const char *dev, char error[NIC_ERROR_MAX])
 {
     nic_error_set(error,
-                  "xdp %s: this build has no AF_XDP: install libxdp-dev, libbpf-dev and clang-14, "
+                  "xdp %s: this build has no AF_XDP: install libxdp-dev, libbpf-dev and clang, "
                   "and build again (Linux, meson option 'xdp')",
                   dev);
 }

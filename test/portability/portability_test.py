@@ -31,7 +31,7 @@ STRICT = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-Wundef", "-Wcast-qual", 
 PLAIN_OBJECTS = ["-O1", "-fno-pie", "-fno-stack-protector", "-fno-exceptions"]
 NO_SYSTEM = ["-ffreestanding", "-nostdinc"]
 
-COMPILERS = {"gcc": ("gcc",), "clang": ("clang", "clang-14")}
+COMPILERS = {"gcc": ("gcc",), "clang": ("clang",)}
 DIALECTS = {
     "c89": ["-x", "c", "-std=c89", "-Wdeclaration-after-statement", "-Wc++-compat"],
     "c++98": ["-x", "c++", "-std=c++98"],
