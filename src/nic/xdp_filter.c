@@ -23,8 +23,8 @@ static int load_failed(int code, char error[NIC_ERROR_MAX])
 {
     if (code == EPERM || code == EACCES)
         return nic_error_set(error,
-                             "xdp: loading the XDP program needs root, or CAP_BPF, CAP_NET_ADMIN "
-                             "and CAP_NET_RAW");
+                             "xdp: loading the XDP program needs root, or CAP_BPF, CAP_PERFMON, "
+                             "CAP_NET_ADMIN and CAP_NET_RAW");
     if (code == ENOSYS)
         return nic_error_set(error, "xdp: this kernel has no BPF (CONFIG_BPF_SYSCALL)");
     return nic_error_set(error,
