@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The first commands of README.md in a clean Debian, as a newcomer types them."""
+
+import subprocess
+import time
+
+import debroot
+import page
+import pytest
+from conftest import ROOT, SUITES, YES
+
+PAGE = ROOT / "README.md"
+BUILD_S = 1500
+
+
+@pytest.fixture(params=SUITES)
+def newcomer(request, tmp_path):
+    """A clean system with git, make and a copy of the repository to clone."""
+    if why := debroot.missing():
+        pytest.skip(why)
+    with debroot.overlay(request.param, tmp_path / "overlay") as root:
+        root.add(YES, "/etc/apt/apt.conf.d/yes")
+        root.apt("update")
+        root.apt("install", "git", "ca-certificates", "make", "iproute2")
+        subprocess.run(["git", "clone", "-q", "--bare", ROOT, root.path / "repository"], check=True)
+        yield root
+
+
+def until_answered(root, process, line, reply):
+    """Runs a line beside a server until it gets the reply."""
+    deadline = time.monotonic() + BUILD_S
+    while time.monotonic() < deadline and process.poll() is None:
+        words = ["nsenter", "--target", str(process.pid), "--net", "chroot", str(root.path)]
+        done = subprocess.run([*words, "sh", "-c", line], capture_output=True, text=True,
+                              check=False, stdin=subprocess.DEVNULL)  # fmt: skip
+        if reply in done.stdout:
+            return
+        time.sleep(1)
+    pytest.fail(f"no answer; the server returned {process.poll()}")
+
+
+def serve(root, line):
+    """Starts a server in a network of its own."""
+    command = 'ip link set lo up; cd /ucached; exec "$@"'
+    inside = ["chroot", str(root.path), "/bin/sh", "-ec", command, "sh"]
+    return subprocess.Popen(["unshare", "--net", *inside, "sh", "-c", f"exec {line}"])
+
+
+def test_from_the_sources(newcomer):
+    """Light first, without clang and DPDK; then everything, of which `make run` says how to try."""
+    clone, change, run = page.block(PAGE, "git clone")
+    light, server = page.block(PAGE, "make LIGHT=1")
+    (attempt,) = page.block(PAGE, "nc -w")
+    newcomer.sh(f"REPOSITORY=/repository; {clone}; {change}; {light}", limit_s=BUILD_S)
+    assert newcomer.run("which", "clang", check=False).returncode != 0
+    process = serve(newcomer, server)
+    try:
+        until_answered(newcomer, process, attempt.replace("10.100.0.20", "127.0.0.1"), "world")
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+    newcomer.sh(f"{change}; make", limit_s=BUILD_S)  # with the network, to install packages
+    process = serve(newcomer, run)
+    try:
+        until_answered(newcomer, process, attempt, "world")
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_the_container_is_built_from_the_file_that_is_tested():
+    build, run = page.block(PAGE, "docker build")
+    assert "-f packaging/Dockerfile" in build and build.endswith(" .")  # test_image.py
+    assert run.startswith("docker run -p 11211:11211 ")
