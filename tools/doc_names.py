@@ -30,7 +30,7 @@ PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/decisions/*.md")
 CODE = (".c", ".h", ".py", ".build", ".sh", ".txt", ".pkt", ".service", "GNUmakefile")
 FOLDERS = "src|apps|test|tools|bench|docs|include|examples|packaging"
 SELF = ("tools/doc_names.py", "tools/test_doc_names.py")
-SUFFIXES = re.compile(r"\.(?:c|h|py|sh|md|build|txt|pkt|json|svg|service|pcap|default)$")
+SUFFIXES = re.compile(r"\.(?:c|h|py|sh|md|build|txt|pkt|json|svg|pcap|default)$")
 
 # Words of other projects and of the operating system that our code does not contain.
 EXTERNAL = set(
