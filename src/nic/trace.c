@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,12 +81,26 @@ static struct trace *trace_of(struct nic *nic)
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
+/* How long the reader of a pipe may keep a worker waiting; then the trace ends. */
+#define READER_WAIT_MS 20
+
+/* Whether the descriptor takes bytes again; false, with EAGAIN, if not in time. */
+static bool wait_for_reader(int fd)
+{
+    struct pollfd reader = {.fd = fd, .events = POLLOUT};
+
+    if (poll(&reader, 1, READER_WAIT_MS) > 0)
+        return true;
+    errno = EAGAIN;
+    return false;
+}
+
 static int write_all(int fd, const unsigned char *bytes, size_t n)
 {
     while (n > 0) {
         ssize_t written = write(fd, bytes, n);
 
-        if (written < 0 && errno == EINTR)
+        if (written < 0 && (errno == EINTR || (errno == EAGAIN && wait_for_reader(fd))))
             continue;
         if (written <= 0)
             return -1;
@@ -334,12 +349,13 @@ static bool is_own_stream(const char *path)
 
 /*
  * Creates the file. The process may be root and the directory may belong to another user, so
- * neither a symbolic link nor an existing file with a second name or another owner is opened.
+ * neither a symbolic link nor an existing file with a second name or another owner is opened. A
+ * pipe is not waited for: without a reader it is an error.
  */
 static int create_file(const char *path)
 {
     int follow = is_own_stream(path) ? 0 : O_NOFOLLOW;
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | follow, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | follow, 0600);
     struct stat file;
 
     if (fd < 0)
@@ -371,7 +387,8 @@ static int start_file(struct trace_file *file, const char *path, uint32_t snap_b
     file->fd = create_file(path);
     if (file->fd < 0 || write_all(file->fd, (const unsigned char *)&header, sizeof(header)) < 0)
         return nic_error_set(error, "trace: cannot write '%.150s': %s", path,
-                             errno == ELOOP ? "it is a symbolic link; name the file itself"
+                             errno == ELOOP   ? "it is a symbolic link; name the file itself"
+                             : errno == ENXIO ? "it is a pipe that no program reads"
                              : errno == EEXIST
                                  ? "it is another user's file or has a second name; remove it"
                                  : strerror(errno));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The trace: the file is read back and compared with the frames. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -368,6 +369,41 @@ static void a_link_is_not_followed(void **state)
     nic_close(ends[1]);
 }
 
+/* A pipe without a reader is refused; one that is not read any more ends only the trace. */
+static void a_pipe_blocks_nothing(void **state)
+{
+    struct nic_loopback_config config = {.mtu = 1500};
+    struct nic *ends[2], *traced, *peer;
+    struct us_pkt *pkt;
+    char error[NIC_ERROR_MAX];
+    int reader;
+    uint32_t i;
+
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(nic_loopback_open(&config, ends, error), 0);
+    assert_int_equal(nic_trace_open(ends, 1, path, error), -1);
+    assert_non_null(strstr(error, "a pipe that no program reads"));
+    nic_close(ends[0]);
+    nic_close(ends[1]);
+    reader = open(path, O_RDONLY | O_NONBLOCK);
+    assert_true(reader >= 0);
+    open_traced(0, 1500, &traced, &peer);
+    for (i = 0; i < 300; i++) {
+        assert_int_equal(send_frame(traced, i, 1000), 1);
+        assert_int_equal(nic_rx_burst(peer, &pkt, 1), 1);
+        assert_int_equal(frame_number(pkt), i);
+        nic_release(peer, &pkt, 1);
+        nic_wait(traced, 0);
+    }
+    assert_int_equal(stat_of(traced, "trace_write_errors"), 1);
+    assert_true(stat_of(traced, "trace_frames_lost") > 0);
+    nic_close(traced);
+    nic_close(peer);
+    close(reader);
+    assert_int_equal(unlink(path), 0); /* the next test creates a file */
+}
+
 static void looks_like_the_lower_device(void **state)
 {
     struct nic *traced, *peer;
@@ -393,6 +429,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_ends_only_the_trace),
         cmocka_unit_test(a_path_that_cannot_be_written_is_refused),
         cmocka_unit_test(a_link_is_not_followed),
+        cmocka_unit_test(a_pipe_blocks_nothing),
         cmocka_unit_test(looks_like_the_lower_device),
     };
 
