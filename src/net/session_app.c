@@ -12,8 +12,11 @@
 static int session_open_all(struct net_stack_worker *worker, const struct net_stack_config *config,
                             uint32_t conn_max)
 {
+    /* Whole cache lines, so that the slots of two workers share none. */
+    size_t lines = (conn_max * sizeof(worker->slots[0]) - 1) / U_CACHE_LINE_BYTES + 1;
+
     worker->slot_count = conn_max;
-    worker->slots = calloc(conn_max, sizeof(worker->slots[0]));
+    worker->slots = aligned_alloc(U_CACHE_LINE_BYTES, lines * U_CACHE_LINE_BYTES);
     if (!worker->slots)
         return -1;
     if (config->tls) {

@@ -222,12 +222,12 @@ static struct net_stack_conn *conn_new(struct net_stack_worker *worker, struct u
 
     if (link) {
         conn = stack_conn_of(U_CONTAINER_OF(link, struct net_conn, link));
-        memset(conn, 0, sizeof(*conn));
     } else {
         /* The stack has no more connections than there are slots, and reports each end. */
         U_ASSERT(worker->slots_used < worker->slot_count);
         conn = &worker->slots[worker->slots_used++];
     }
+    memset(conn, 0, sizeof(*conn));
     conn->us = us;
     conn->conn.timed = worker->conns.idle_timeout_s > 0;
     u_list_init(&conn->blocked_link);

@@ -208,7 +208,7 @@ struct net_stack_worker {
     struct net_udp udp;
     struct us_addr udp_addr;           /* the first of ours, for the statistics */
     struct cache_session *udp_session; /* null unless the loop runs and there is UDP */
-    struct net_stack_conn *slots;      /* slot_count of them, zero-filled */
+    struct net_stack_conn *slots;      /* slot_count of them */
     uint32_t slot_count;
     uint32_t slots_used;      /* that were ever in use */
     struct u_list free_slots; /* of these, by conn.link */
