@@ -177,7 +177,8 @@ static void test_switches(void **state)
         "STAT flush_enabled no\r\nSTAT dump_enabled no\r\n",
         "STAT idle_timeout 17\r\n",
         "STAT track_sizes yes\r\nSTAT inline_ascii_response no\r\n"
-        "STAT drop_privileges yes\r\nSTAT num_napi_ids 0\r\n",
+        "STAT drop_privileges yes\r\nSTAT ssl_enabled no\r\n",
+        "STAT ssl_min_version tlsv1.2\r\nSTAT num_napi_ids 0\r\n",
     };
     struct cache_config config = rig_config();
     struct rig rig;
