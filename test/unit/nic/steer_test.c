@@ -520,6 +520,30 @@ static void a_sleeper_is_always_woken(void **state)
     close_fixture(&shared);
 }
 
+/* What came before a sleep ends it: a frame, and an empty packet for a lane that had none. */
+static void no_lane_sleeps_on_what_it_waits_for(void **state)
+{
+    const uint64_t hour_us = UINT64_C(3600000000); /* a lost wakeup outlasts the test */
+    struct fixture f;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    uint16_t port = 1;
+
+    while (lane_of_port(port, 3) != 1)
+        port++;
+    open_fixture(&f, 3, 0);
+    assert_true(send_port(f.peer, port));
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* forwards it */
+    assert_int_equal(nic_wait(f.lane[1], hour_us), 0);
+    assert_int_equal(receive(f.lane[1], pkts), 1);
+    nic_release(f.lane[1], pkts, 1);
+    while (send_port(f.lane[2], port)) /* until there are no empty packets */
+        continue;
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* sends, and supplies empty packets */
+    assert_int_equal(nic_wait(f.lane[2], hour_us), 0);
+    assert_true(send_port(f.lane[2], port));
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -534,6 +558,7 @@ int main(void)
         cmocka_unit_test(a_device_without_rss_is_not_verified),
         cmocka_unit_test(threads_forward_frames_and_return_packets),
         cmocka_unit_test(a_sleeper_is_always_woken),
+        cmocka_unit_test(no_lane_sleeps_on_what_it_waits_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
