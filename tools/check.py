@@ -121,6 +121,9 @@ SANITIZED = tests(
     "errors", "faults", "golden", "ip6", "limits", "log", "options", "orphans", "state_machine",
     "storage", "stream", "threading", "tls", "tcp_peer", "ucload", "ucping", "udp", "uploads",
     "uring", "workers", "xdp")  # fmt: skip
+# What loads links and programs: half of the time of the system tests in `make check`, so that these
+# run in two lanes.
+LOADED = ("buffer_pool", "dpdk", "dpdk_peer", "faults", "tcp_peer", "ucload", "ucping")
 CONFORM = sorted(str(path.relative_to(ROOT)) for path in (ROOT / SYSTEM).glob("test_conform_*.py"))
 VALGRIND = "valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite"
 NO_LONG = ("--no-suite", "long")
@@ -141,7 +144,9 @@ STAGES = [
     Stage("instructions", "check", [STRICT, "tools/bench_instructions.py", "build/release"],
           ("build-release",)),
     meson("unit", "check", "check", *NO_LONG),
-    system("system", "check", "release", "--sample=2", "-m", "not long", *without("conform_*")),
+    system("system", "check", "release", "--sample=2", "-m", "not long",
+           *without("conform_*", *LOADED)),
+    system("system-loaded", "check", "release", "--sample=2", "-m", "not long", *tests(*LOADED)),
     system("conform", "check", "release", "--sample=1", "-m", "not long", "-k", "not kernel",
            *CONFORM),
     # ---- make check-all: the longest first, so that both lanes end at about the same time
