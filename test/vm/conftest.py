@@ -23,6 +23,16 @@ REPORT = reports.Report()
 
 def pytest_configure(config):
     config.pluginmanager.register(strict.pytest_plugin())
+    config.addinivalue_line("markers", "models(*names): the test runs for these models only")
+
+
+def pytest_collection_modifyitems(config, items):
+    def is_wanted(item):
+        marker = item.get_closest_marker("models")
+        return marker is None or item.callspec.params["model"] in marker.args
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_wanted(item)])
+    items[:] = [item for item in items if is_wanted(item)]
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -43,6 +53,8 @@ def pytest_pyfunc_call(pyfuncitem):
         pyfuncitem.obj(**arguments)
     except Exception:
         if guest is None or not guest.has_hung():
+            for server in pyfuncitem.funcargs["nic"].servers if guest else []:
+                print(server.log())
             raise
         guest.boot_anew()
         pyfuncitem.obj(**arguments)
@@ -51,10 +63,9 @@ def pytest_pyfunc_call(pyfuncitem):
 
 @pytest.fixture(scope="session")
 def ucached_path():
-    """The program under test: $UCACHED."""
-    path = pathlib.Path(os.environ["UCACHED"]).resolve()
-    assert os.access(path, os.X_OK), f"no program {path}: build it, or set UCACHED"
-    return str(path)
+    """The program under test: $UCACHED, or where the build puts it."""
+    assert os.access(nics.UCACHED, os.X_OK), f"no program {nics.UCACHED}: build it, or set UCACHED"
+    return str(nics.UCACHED.resolve())
 
 
 @pytest.fixture(scope="session", autouse=True)

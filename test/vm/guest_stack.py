@@ -73,7 +73,7 @@ def pytest_terminal_summary(terminalreporter):
     count = {kind: len(terminalreporter.getreports(kind)) for kind in kinds}
     text = f"{count['passed']} passed"
     text += "".join(f", {count[kind]} {kind}" for kind in kinds[1:] if count[kind])
-    report.Report().note(MODEL, "system tests", text)
+    report.Report().note(MODEL, "conformance", text)
     for name in Guest.hung:
         terminalreporter.write_line(f"a guest was booted anew: {name}")
 

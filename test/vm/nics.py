@@ -5,6 +5,8 @@ The NIC is behind a root port, so that it can be taken away, and hangs on a TAP 
 namespace of the host, in which the clients run.
 """
 
+import os
+import pathlib
 import re
 import shlex
 import socket
@@ -13,6 +15,9 @@ import types
 import server as servers
 import veth
 from guest import GuestProcess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+UCACHED = pathlib.Path(os.environ.get("UCACHED", ROOT / "build/release/apps/ucached/ucached"))
 
 ADDRESS = "10.100.0.20"
 ADDRESS6 = "fd00:100::20"

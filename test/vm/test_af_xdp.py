@@ -49,7 +49,7 @@ def test_beside_the_kernel(nic, note, echo):
     note(f"AF_XDP beside port {ECHO_PORT}", f"{modes[0]}, queues: 1-{len(modes)}")
 
 
-@pytest.mark.parametrize("model", ["virtio-net"], indirect=True)
+@pytest.mark.models("virtio-net")
 def test_dpdk_names_the_kernels_driver(nic):
     """The message about a device that DPDK cannot use says what to do."""
     nic.bind("kernel")

@@ -69,6 +69,16 @@ def test_killed_and_started_again(nic, note):
     note("--without=tso", "yes")
 
 
+@pytest.mark.models("igb")
+def test_more_queues_than_interrupt_vectors(nic, note):
+    """DPDK then sets up no interrupt and does not say so; frames end sleeps nevertheless."""
+    server = nic.start("-t10", "--idle=interrupt")
+    check_values(server)
+    check_sleeps(server)
+    assert int(server.stats("nic")["dpdk_interrupts"]) == 0
+    note("-t 10: fewer vectors than queues", "yes")
+
+
 def test_taken_away(nic, note):  # the last one: the device does not come back
     """The server closes a device that the kernel wants back, and ends with a message."""
     server = nic.start("-t2")

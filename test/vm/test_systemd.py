@@ -2,8 +2,6 @@
 """The units in packaging, in a booted systemd."""
 
 import contextlib
-import os
-import pathlib
 import shlex
 
 import guest as guests
@@ -12,14 +10,13 @@ import nics
 import pytest
 from wire import settles
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODEL = "virtio-net"
 
 # Made from templates into the build folder, or as they are.
 UNITS = sorted(
     path
-    for folder in (ROOT / "packaging", pathlib.Path(os.environ["UCACHED"]).parents[2] / "packaging")
-    for path in folder.resolve().glob("*.service")
+    for folder in (nics.ROOT / "packaging", nics.UCACHED.resolve().parents[2] / "packaging")
+    for path in folder.glob("*.service")
 )
 
 # Unit -> its instance, its address, whether clients are outside of the guest, and its options.
@@ -41,9 +38,9 @@ def machine(ucached_path, tmp_path_factory):
         with guests.Guest(folder, nics.devices(MODEL, True), space, systemd=True) as guest:
             for path in ("/usr/bin/ucached", "/usr/local/bin/ucached"):
                 guest.ok(f"cp {ucached_path} {path}")
-            for users in ROOT.glob("packaging/**/*.sysusers"):
+            for users in nics.ROOT.glob("packaging/**/*.sysusers"):
                 guest.ok(f"systemd-sysusers {users}")
-            for defaults in ROOT.glob("packaging/**/ucached.default"):
+            for defaults in nics.ROOT.glob("packaging/**/ucached.default"):
                 for place in ("/etc/default", "/usr/local/etc/default"):
                     guest.ok(f"mkdir -p {place}; cp {defaults} {place}/ucached")
             yield nics.Nic(guest, MODEL, space, ucached_path, folder)
