@@ -34,6 +34,7 @@ def quiet_ip6(space, device, addresses):
     if not any(":" in address for address in addresses):
         _set_ipv6(space, device, "disable_ipv6", "1")
     else:
+        _set_ipv6(space, device, "disable_ipv6", "0")
         _set_ipv6(space, device, "accept_dad", "0")
         _set_ipv6(space, device, "router_solicitations", "0")
 
