@@ -69,7 +69,7 @@ static int raise_files(const struct options *o)
  * Reads the certificates, which only root may be able to read. Returns 0, also without TLS, or -1
  * after a message.
  */
-static int open_tls(const struct options *o, struct tls_server **tls)
+static int open_tls(const struct options *o, struct tls_context **tls)
 {
     const struct cache_settings_tls *settings = &o->settings.tls;
     const struct tls_server_config config = {
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 {
     static struct options options;
     struct daemon_user user;
-    struct tls_server *tls;
+    struct tls_context *tls;
     struct server *server;
     int rc;
 
@@ -164,6 +164,6 @@ int main(int argc, char **argv)
         server_close(server);
     }
     if (tls)
-        tls_server_close(tls);
+        tls_context_close(tls);
     return rc;
 }

@@ -55,7 +55,7 @@ struct server {
     struct cache *cache;
     struct memory_file memory_file;
     bool discards;                   /* ended by SIGINT: the items are not saved */
-    struct tls_server *tls;          /* null without TLS; the caller's */
+    struct tls_context *tls;         /* null without TLS; the caller's */
     struct net_udp_limit *udp_limit; /* null without UDP */
     struct server_thread *threads;
     unsigned thread_count; /* threads with a worker */
@@ -202,7 +202,7 @@ U_STATIC_ASSERT(TLS_ERROR_MAX <= CACHE_ERROR_MAX, a_message_of_tls_fits);
 
 static int refresh_certs(void *ctx, char error[CACHE_ERROR_MAX])
 {
-    return tls_server_refresh(ctx, error);
+    return tls_context_refresh(ctx, error);
 }
 
 /* Threads per worker. */
@@ -596,7 +596,7 @@ static int open_parts(struct server *server, const struct daemon_user *user)
 }
 
 struct server *server_open(const struct options *options, const struct daemon_user *user,
-                           struct tls_server *tls, int *exit_status)
+                           struct tls_context *tls, int *exit_status)
 {
     struct server *server = calloc(1, sizeof(*server));
 

@@ -7,7 +7,7 @@
 #include "options.h"
 
 struct server;
-struct tls_server;
+struct tls_context;
 
 /*
  * Opens everything that may need privileges: memory, device or listening sockets. Starts no thread.
@@ -16,7 +16,7 @@ struct tls_server;
  * server. Returns null after a message, and sets the exit status for that.
  */
 struct server *server_open(const struct options *options, const struct daemon_user *user,
-                           struct tls_server *tls, int *exit_status);
+                           struct tls_context *tls, int *exit_status);
 
 /*
  * Starts the workers and serves until SIGINT, SIGTERM or SIGUSR1 arrives or a worker fails. Returns

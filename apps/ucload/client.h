@@ -19,6 +19,7 @@
 #include "load/arrivals.h"
 #include "pipeline.h"
 #include "request_source.h"
+#include "tls/tls.h"
 
 #define CLIENT_ERROR_MAX 400
 
@@ -56,6 +57,8 @@ struct plan {
     struct server servers[CLIENT_SERVERS_MAX];
     unsigned server_count;
     char server_text[200];
+    struct tls_context *tls; /* null: no TLS */
+    bool tls_resume;         /* a reopened connection resumes its session */
     struct link_options link;
 };
 
@@ -96,7 +99,9 @@ struct conn {
     uint64_t allowance; /* requests before it is reopened; 0 while it is not open */
     const struct server *server;
     struct us_conn *us;
+    struct tls_session *tls; /* null: no TLS, or not connected yet */
     int fd;
+    bool is_connected;
     bool wants_write;
     uint8_t *unsent; /* bytes that the kernel did not accept; allocated on demand */
     uint32_t unsent_at, unsent_len;
@@ -121,6 +126,9 @@ struct client_ops {
 
     /* Writes requests on a connection; client_next() starts more. */
     int (*pump)(struct client *client, struct conn *conn);
+
+    /* Sends bytes behind those that wait already; for TLS. */
+    int (*put)(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len);
 
     /* Sends what was written in this turn. */
     int (*flush)(struct client *client);
@@ -162,6 +170,8 @@ struct client {
 
     int epoll_fd; /* kernel sockets: */
     uint8_t *buffer;
+    uint8_t *requests;             /* with TLS, as `buffer` may hold what is being read */
+    uint8_t plain[TLS_RECORD_MAX]; /* of a record with replies */
     int *idle_fds;
     unsigned from_count; /* connections opened so far, which selects the source address */
     struct host host;    /* own stack: */

@@ -119,6 +119,16 @@ static const struct cmdline_option rows[] = {
      "oracleGeneral): once, or repeatedly with --time",
      CMDLINE_TEXT, AT(replay_path), .given = AT(no_preload)},
     {0, "fill", NULL, NULL, "store the value after a get of one key misses", CMDLINE_ON, AT(fill)},
+    {0, "tls", NULL, NULL, "TLS, over kernel sockets", CMDLINE_ON, AT(tls)},
+    {0, "ca", "FILE", NULL,
+     "with --tls: certificates (PEM) that sign the server's\n(default: it is not checked)",
+     CMDLINE_TEXT, AT(ca), .given = AT(tls)},
+    {0, "cert", "FILE", NULL, "with --tls: certificate of this client (PEM)", CMDLINE_TEXT,
+     AT(cert), .given = AT(tls)},
+    {0, "key", "FILE", NULL, "its private key (default: in the file of --cert)", CMDLINE_TEXT,
+     AT(key), .given = AT(tls)},
+    {0, "tls-resume", NULL, NULL, "with --reconnect: resume sessions of TLS", CMDLINE_ON,
+     AT(tls_resume), .given = AT(tls)},
     {0, "exptime", "SECONDS", NULL, "expiry time of set and touch (default: 0, never)", CMDLINE_U32,
      AT(exptime_s), 0, UINT32_MAX / 2},
     {0, "no-preload", NULL, NULL, "do not store all keys before the measurement", CMDLINE_ON,
@@ -195,6 +205,11 @@ static int check(struct options *o, char **rest)
     if (link_carries_frames(&o->link) && o->threads > NIC_QUEUES_MAX)
         return cmdline_fail(o->error, "--threads: the own TCP/IP stack has at most %d",
                             NIC_QUEUES_MAX);
+    if (o->tls && link_carries_frames(&o->link))
+        return cmdline_fail(o->error, "--tls is for kernel sockets, not for --io=%s",
+                            link_backend_name(&o->link));
+    if (o->tls && o->idle > 0)
+        return cmdline_fail(o->error, "--idle: idle connections have no TLS");
     if (o->server_cycles && o->protocol == PROTOCOL_BINARY)
         return cmdline_fail(o->error, "--server-cycles needs a text protocol, not "
                                       "--protocol=binary");

@@ -12,7 +12,9 @@
 
 /* Strings point into argv. */
 struct options {
-    const char *server; /* never null after options_parse() */
+    bool tls, tls_resume;
+    const char *ca, *cert, *key; /* files, or null */
+    const char *server;          /* never null after options_parse() */
     unsigned threads, connections, idle, depth;
     uint64_t reconnect; /* requests per connection before it is reopened; 0: unlimited */
     bool server_cycles;

@@ -387,6 +387,21 @@ static int watch_cores(struct run *run, const struct options *o)
     return rc == 0 ? 0 : usage_error(run, "--watch-cores: a core cannot be watched", strerror(-rc));
 }
 
+static int open_tls(struct run *run, const struct options *o)
+{
+    const struct tls_client_config config = {
+        .ca_cert = o->ca, .chain_cert = o->cert, .key = o->key};
+    char error[TLS_ERROR_MAX];
+
+    if (!o->tls)
+        return 0;
+    run->plan.tls_resume = o->tls_resume;
+    run->plan.tls = tls_client_open(&config, error);
+    if (run->plan.tls)
+        return 0;
+    return usage_error(run, "--tls", error);
+}
+
 int run_open(struct run *run, const struct options *o)
 {
     static struct result ignored;
@@ -397,7 +412,7 @@ int run_open(struct run *run, const struct options *o)
     run->threads = calloc(o->threads, sizeof(run->threads[0]));
     if (!run->threads)
         return fail(run, "threads", "no memory");
-    if (make_plan(run, o) < 0 || watch_cores(run, o) < 0)
+    if (open_tls(run, o) < 0 || make_plan(run, o) < 0 || watch_cores(run, o) < 0)
         return -1;
     if (!link_carries_frames(&o->link) && raise_files(run, o->connections + o->idle) < 0)
         return -1;
@@ -416,6 +431,8 @@ void run_close(struct run *run)
     for (i = run->thread_count; i-- > 0;)
         client_close(&run->threads[i].client);
     free(run->threads);
+    if (run->plan.tls)
+        tls_context_close(run->plan.tls);
     templates_close(&run->plan.templates);
     keyspace_close(&run->plan.keys);
     loaded_trace_close(&run->plan.replay);

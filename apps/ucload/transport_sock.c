@@ -14,10 +14,13 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "client.h"
+#include "secure.h"
 
 #define BUFFER_BYTES 65536
 #define EVENTS_MAX 64
+
+/* Bytes that the kernel does not take at once: those of a buffer, with TLS in records. */
+#define UNSENT_BYTES (BUFFER_BYTES + SECURE_EXTRA_BYTES(BUFFER_BYTES) + 4096)
 
 /*
  * Connections to a server on this machine use many source addresses of 127.0.0.0/8, with this
@@ -30,6 +33,8 @@
 
 /* Addresses that are tried if an address has no free port. */
 #define ADDRESS_TRIES 8
+
+static int sock_turn(struct client *client, uint64_t wait_us);
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
@@ -151,12 +156,38 @@ static int sock_open(struct client *client, struct nic *nic)
 
     U_ASSERT(!nic);
     client->buffer = malloc(BUFFER_BYTES);
+    client->requests = client->plan->tls ? malloc(BUFFER_BYTES) : client->buffer;
     client->idle_fds = calloc(client->idle_count + 1, sizeof(client->idle_fds[0]));
     client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (!client->buffer || !client->idle_fds || client->epoll_fd < 0)
+    if (!client->buffer || !client->requests || !client->idle_fds || client->epoll_fd < 0)
         return client_fail(client, "no memory or no descriptors for a thread");
     for (i = 0; i < client->idle_count; i++)
         client->idle_fds[i] = -1;
+    return 0;
+}
+
+/* The TCP connection exists: its requests may begin, or TLS does. */
+static int connected(struct client *client, struct conn *conn)
+{
+    conn->is_connected = true;
+    return client->plan->tls ? secure_begin(client, conn) : client_opened(client, conn);
+}
+
+/* Waits for the end of all handshakes of TLS, each for as long as a reply may take. */
+static int finish_handshakes(struct client *client)
+{
+    unsigned i;
+
+    for (i = 0; client->plan->tls && i < client->count; i++) {
+        uint64_t end_ns = client_clock_ns() + client->plan->timeout_ns;
+
+        while (!client->conns[i].is_open && !atomic_load(&client->group->stop)) {
+            if (sock_turn(client, CLIENT_SLEEP_US_MAX) < 0)
+                return -1;
+            if (client->ctx.now_ns > end_ns)
+                return cannot_connect(client, EINPROGRESS);
+        }
+    }
     return 0;
 }
 
@@ -169,10 +200,10 @@ static int sock_connect(struct client *client)
 
         conn->fd = open_connection(client, conn->server, 0);
         if (conn->fd < 0 || watch(client, conn, EPOLLIN, EPOLL_CTL_ADD) < 0 ||
-            client_opened(client, conn) < 0)
+            connected(client, conn) < 0)
             return -1;
     }
-    return open_idle(client);
+    return finish_handshakes(client) < 0 ? -1 : open_idle(client);
 }
 
 /*
@@ -185,6 +216,8 @@ static int sock_reopen(struct client *client, struct conn *conn)
         close(conn->fd);
     else
         reset(conn->fd);
+    conn->is_connected = false;
+    conn->unsent_len = 0;
     conn->wants_write = true;
     conn->fd = open_connection(client, conn->server, SOCK_NONBLOCK);
     return conn->fd < 0 ? -1 : watch(client, conn, EPOLLOUT, EPOLL_CTL_ADD);
@@ -202,7 +235,7 @@ static int finish_connect(struct client *client, struct conn *conn)
     conn->wants_write = false;
     if (watch(client, conn, EPOLLIN, EPOLL_CTL_MOD) < 0)
         return -1;
-    return client_opened(client, conn);
+    return connected(client, conn);
 }
 
 static void sock_close(struct client *client)
@@ -210,6 +243,7 @@ static void sock_close(struct client *client)
     unsigned i;
 
     for (i = 0; client->conns && i < client->count; i++) {
+        secure_end(&client->conns[i]);
         if (client->conns[i].fd >= 0)
             close(client->conns[i].fd);
     }
@@ -220,6 +254,8 @@ static void sock_close(struct client *client)
     free(client->idle_fds);
     if (client->epoll_fd >= 0)
         close(client->epoll_fd);
+    if (client->requests != client->buffer)
+        free(client->requests);
     free(client->buffer);
 }
 
@@ -246,16 +282,17 @@ static long put(struct client *client, struct conn *conn, const uint8_t *data, s
                        strerror(errno));
 }
 
-/* Stores bytes that the kernel did not accept. */
+/* Stores bytes that the kernel did not accept, behind earlier ones. */
 static int keep(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len)
 {
     if (!conn->unsent)
-        conn->unsent = malloc(BUFFER_BYTES);
-    if (!conn->unsent)
+        conn->unsent = malloc(UNSENT_BYTES);
+    if (conn->unsent_len == 0)
+        conn->unsent_at = 0;
+    if (!conn->unsent || conn->unsent_at + conn->unsent_len + len > UNSENT_BYTES)
         return client_fail(client, "no memory for what the server does not read");
-    memcpy(conn->unsent, data, len);
-    conn->unsent_at = 0;
-    conn->unsent_len = len;
+    memcpy(conn->unsent + conn->unsent_at + conn->unsent_len, data, len);
+    conn->unsent_len += len;
     return want_write(client, conn, true);
 }
 
@@ -281,7 +318,7 @@ static uint32_t gather(struct client *client, struct conn *conn)
     uint32_t used = 0;
 
     while (s->step != WRITE_IDLE || client_next(client, conn)) {
-        uint32_t n = pipeline_write(s, client->buffer + used, BUFFER_BYTES - used);
+        uint32_t n = pipeline_write(s, client->requests + used, BUFFER_BYTES - used);
 
         if (n == 0)
             break;
@@ -290,21 +327,28 @@ static uint32_t gather(struct client *client, struct conn *conn)
     return used;
 }
 
+/* Sends bytes, or stores those that the kernel does not accept. */
+static int sock_put(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len)
+{
+    long n = conn->unsent_len > 0 ? 0 : put(client, conn, data, len);
+
+    if (n < 0)
+        return -1;
+    return n < (long)len ? keep(client, conn, data + n, len - (uint32_t)n) : 0;
+}
+
 static int sock_pump(struct client *client, struct conn *conn)
 {
     int done = send_unsent(client, conn);
     uint32_t len;
-    long n;
 
     while (done == 1) {
         len = gather(client, conn);
         if (len == 0)
             return want_write(client, conn, false);
-        n = put(client, conn, client->buffer, len);
-        if (n < 0)
+        if ((conn->tls ? secure_send : sock_put)(client, conn, client->requests, len) < 0)
             return -1;
-        if (n < (long)len)
-            return keep(client, conn, client->buffer + n, len - (uint32_t)n);
+        done = conn->unsent_len == 0;
     }
     return done;
 }
@@ -322,7 +366,8 @@ static int read_some(struct client *client, struct conn *conn)
     ssize_t n = recv(conn->fd, client->buffer, BUFFER_BYTES, MSG_DONTWAIT);
 
     if (n > 0)
-        return client_replied(client, conn, client->buffer, (uint32_t)n);
+        return (conn->tls ? secure_received : client_replied)(client, conn, client->buffer,
+                                                              (uint32_t)n);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     return client_fail(client, "the connection to %s was lost: %s", client->plan->server_text,
@@ -356,7 +401,7 @@ static int sock_turn(struct client *client, uint64_t wait_us)
         /* System calls per connection take time: replies count from the time when they are read. */
         if (i > 0)
             client->ctx.now_ns = client_clock_ns();
-        if (!conn->is_open) {
+        if (!conn->is_connected) {
             if (finish_connect(client, conn) < 0)
                 return -1;
             continue;
@@ -374,5 +419,6 @@ const struct client_ops client_sock_ops = {.open = sock_open,
                                            .reopen = sock_reopen,
                                            .turn = sock_turn,
                                            .pump = sock_pump,
+                                           .put = sock_put,
                                            .flush = sock_flush,
                                            .close = sock_close};

@@ -108,7 +108,7 @@ struct net_stack_config {
     bool reply_to_source_mac;        /* us_config.reply_to_source_mac */
     bool no_fast_path;               /* us_config.no_fast_path */
     uint16_t port;                   /* of TCP, on all addresses; 0: none */
-    struct tls_server *tls;          /* null: no TLS on that port; outlives the worker */
+    struct tls_context *tls;         /* null: no TLS on that port; outlives the worker */
     uint16_t udp_port;               /* likewise */
     struct net_udp_limit *udp_limit; /* not null if there is UDP; outlives the worker */
     uint32_t conn_max;               /* sessions; some more connections are taken to refuse them */
@@ -220,7 +220,7 @@ struct net_sock_config {
     bool accept_waits;       /* settings.accept_waits */
     uint32_t idle_timeout_s; /* settings.idle_timeout_s; unix sockets have none, as in memcached */
     const struct net_endpoints *endpoints; /* claimed; needed during the open only */
-    struct tls_server *tls;                /* not null if an endpoint has TLS; likewise */
+    struct tls_context *tls;               /* not null if an endpoint has TLS; likewise */
     struct net_udp_limit *udp_limit;       /* not null if there is UDP; outlives the worker */
     int backlog;
     bool uring; /* io_uring instead of epoll; net_sock_uring_check() has returned 0 */

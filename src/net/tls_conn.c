@@ -417,7 +417,7 @@ static void release(void *ctx, void *cookie)
     cache_release(tls->conns->cache_worker, cookie);
 }
 
-struct net_tls *net_tls_open(struct net_conns *conns, struct tls_server *server)
+struct net_tls *net_tls_open(struct net_conns *conns, struct tls_context *server)
 {
     struct net_tls *tls = calloc(1, sizeof(*tls));
 

@@ -41,7 +41,7 @@ enum net_tls_counter {
 
 /* What the TLS connections of a worker share. */
 struct net_tls {
-    struct tls_server *server;
+    struct tls_context *server;
     struct net_conns *conns;
     struct net_sendq_pool pool;
     struct u_list handshakes; /* net_tls_conn.handshake_link: the one begun first is the first */
@@ -77,7 +77,7 @@ struct net_tls_conn {
  * Makes the TLS of a worker, which net_tls_close() frees after the last connection has ended.
  * `server` outlives it. Null: no memory.
  */
-struct net_tls *net_tls_open(struct net_conns *conns, struct tls_server *server);
+struct net_tls *net_tls_open(struct net_conns *conns, struct tls_context *server);
 void net_tls_close(struct net_tls *tls);
 
 /* Begins TLS on a connection whose session is open. Returns 0, or -1 if there is no memory. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stub for builds without OpenSSL: no server can be opened, so there is nothing to call it with. */
+/* Stub for builds without OpenSSL: no context can be opened. */
 #include <stdio.h>
 
 #include "base/base.h"
@@ -10,30 +10,46 @@ bool tls_is_built(void)
     return false;
 }
 
-struct tls_server *tls_server_open(const struct tls_server_config *config,
-                                   char error[TLS_ERROR_MAX])
+struct tls_context *tls_server_open(const struct tls_server_config *config,
+                                    char error[TLS_ERROR_MAX])
 {
     snprintf(error, TLS_ERROR_MAX, "This server is not built with TLS support");
     return NULL;
 }
 
-int tls_server_refresh(struct tls_server *server, char error[TLS_ERROR_MAX])
+struct tls_context *tls_client_open(const struct tls_client_config *config,
+                                    char error[TLS_ERROR_MAX])
 {
-    U_ASSERT(!"a server");
+    snprintf(error, TLS_ERROR_MAX, "this build has no TLS (Meson option 'tls')");
+    return NULL;
+}
+
+int tls_context_refresh(struct tls_context *server, char error[TLS_ERROR_MAX])
+{
+    U_ASSERT(!"a context");
     return -1;
 }
 
-void tls_server_close(struct tls_server *server)
+void tls_context_close(struct tls_context *context)
 {
 }
 
-struct tls_session *tls_session_open(struct tls_server *server, enum tls_peer_check check,
+struct tls_session *tls_session_open(struct tls_context *context, enum tls_peer_check check,
                                      tls_emit *emit, void *emit_ctx)
 {
     return NULL;
 }
 
 void tls_session_close(struct tls_session *session)
+{
+}
+
+int tls_session_start(struct tls_session *session)
+{
+    return -1;
+}
+
+void tls_session_resume(struct tls_session *session, const struct tls_session *earlier)
 {
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Certificates, keys and settings of a server; see tls.h. */
+/* Certificates, keys and settings; see tls.h. */
 #include "tls/context.h"
 
 #include <openssl/err.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "base/base.h"
 
 /* Sessions that are kept with config.session_cache; the oldest is given up. */
 #define CACHED_SESSIONS_MAX 20480
@@ -53,14 +55,16 @@ static int no_passphrase(char *text, int size, int writing, void *ctx)
     return -1;
 }
 
-static int load_certificate(SSL_CTX *ctx, const struct tls_server_config *config,
-                            char error[TLS_ERROR_MAX])
+/* key null: in chain_cert. */
+static int load_certificate(SSL_CTX *ctx, const char *chain_cert, const char *key,
+                            enum tls_key_format format, char error[TLS_ERROR_MAX])
 {
-    const char *key = config->key ? config->key : config->chain_cert;
-    int type = config->key_format == TLS_KEY_DER ? SSL_FILETYPE_ASN1 : SSL_FILETYPE_PEM;
+    int type = format == TLS_KEY_DER ? SSL_FILETYPE_ASN1 : SSL_FILETYPE_PEM;
 
-    if (SSL_CTX_use_certificate_chain_file(ctx, config->chain_cert) != 1)
-        return fail(error, "Error loading the certificate chain", config->chain_cert);
+    if (!key)
+        key = chain_cert;
+    if (SSL_CTX_use_certificate_chain_file(ctx, chain_cert) != 1)
+        return fail(error, "Error loading the certificate chain", chain_cert);
     if (SSL_CTX_use_PrivateKey_file(ctx, key, type) != 1)
         return fail(error, "Error loading the key", key);
     if (SSL_CTX_check_private_key(ctx) != 1)
@@ -68,18 +72,24 @@ static int load_certificate(SSL_CTX *ctx, const struct tls_server_config *config
     return 0;
 }
 
+/* Certificates of peers have to be signed by one in the file; null: no file. */
 static int load_authorities(SSL_CTX *ctx, const char *file, char error[TLS_ERROR_MAX])
 {
-    static const char what[] = "Error loading the CA certificate";
+    if (file && SSL_CTX_load_verify_locations(ctx, file, NULL) != 1)
+        return fail(error, "Error loading the CA certificate", file);
+    return 0;
+}
+
+/* Clients are shown the names of the authorities that may have signed their certificates. */
+static int show_authorities(SSL_CTX *ctx, const char *file, char error[TLS_ERROR_MAX])
+{
     STACK_OF(X509_NAME) * names;
 
     if (!file)
         return 0;
-    if (SSL_CTX_load_verify_locations(ctx, file, NULL) != 1)
-        return fail(error, what, file);
     names = SSL_load_client_CA_file(file);
     if (!names)
-        return fail(error, what, file);
+        return fail(error, "Error loading the CA certificate", file);
     SSL_CTX_set_client_CA_list(ctx, names); /* which owns them now */
     return 0;
 }
@@ -90,9 +100,7 @@ static int apply_settings(SSL_CTX *ctx, const struct tls_server_config *config,
                           char error[TLS_ERROR_MAX])
 {
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_verify(ctx, verify_modes[config->verify], NULL);
-    SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
     if (SSL_CTX_set_min_proto_version(ctx, versions[config->min_version]) != 1)
         return fail(error, "Error setting the minimum version", NULL);
     if (config->ciphers && SSL_CTX_set_cipher_list(ctx, config->ciphers) != 1)
@@ -106,63 +114,121 @@ static int apply_settings(SSL_CTX *ctx, const struct tls_server_config *config,
     return 0;
 }
 
-/* Returns null with a message. */
-static SSL_CTX *make_ctx(const struct tls_server_config *config, char error[TLS_ERROR_MAX])
+static SSL_CTX *ctx_new(const SSL_METHOD *method, char error[TLS_ERROR_MAX])
 {
     SSL_CTX *ctx;
 
     ERR_clear_error();
-    ctx = SSL_CTX_new(TLS_server_method());
+    ctx = SSL_CTX_new(method);
     if (!ctx) {
         fail(error, "OpenSSL", NULL);
         return NULL;
     }
-    if (apply_settings(ctx, config, error) == 0 && load_certificate(ctx, config, error) == 0 &&
-        load_authorities(ctx, config->ca_cert, error) == 0)
+    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
+    return ctx;
+}
+
+/* Returns null with a message. */
+static SSL_CTX *make_server(const struct tls_server_config *config, char error[TLS_ERROR_MAX])
+{
+    SSL_CTX *ctx = ctx_new(TLS_server_method(), error);
+
+    if (!ctx)
+        return NULL;
+    if (apply_settings(ctx, config, error) == 0 &&
+        load_certificate(ctx, config->chain_cert, config->key, config->key_format, error) == 0 &&
+        load_authorities(ctx, config->ca_cert, error) == 0 &&
+        show_authorities(ctx, config->ca_cert, error) == 0)
         return ctx;
     SSL_CTX_free(ctx);
     return NULL;
 }
 
-/* ---- the server -------------------------------------------------------------------------- */
+static SSL_CTX *make_client(const struct tls_client_config *config, char error[TLS_ERROR_MAX])
+{
+    SSL_CTX *ctx = ctx_new(TLS_client_method(), error);
+
+    if (!ctx)
+        return NULL;
+    SSL_CTX_set_verify(ctx, config->ca_cert ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
+    if (load_authorities(ctx, config->ca_cert, error) == 0 &&
+        (!config->chain_cert ||
+         load_certificate(ctx, config->chain_cert, config->key, TLS_KEY_PEM, error) == 0))
+        return ctx;
+    SSL_CTX_free(ctx);
+    return NULL;
+}
+
+/* ---- contexts ---------------------------------------------------------------------------- */
 
 bool tls_is_built(void)
 {
     return true;
 }
 
-struct tls_server *tls_server_open(const struct tls_server_config *config,
-                                   char error[TLS_ERROR_MAX])
+/* Without OpenSSL's part. Returns null with a message. */
+static struct tls_context *context_new(char error[TLS_ERROR_MAX])
 {
-    struct tls_server *server;
+    struct tls_context *context = calloc(1, sizeof(*context));
+
+    if (!context || pthread_mutex_init(&context->lock, NULL) != 0) {
+        free(context);
+        snprintf(error, TLS_ERROR_MAX, "no memory");
+        return NULL;
+    }
+    context->memory = tls_memory_method();
+    if (context->memory)
+        return context;
+    fail(error, "OpenSSL", NULL);
+    tls_context_close(context);
+    return NULL;
+}
+
+/* The context, or null if its OpenSSL's part could not be made. */
+static struct tls_context *context_if_made(struct tls_context *context)
+{
+    if (context->ctx)
+        return context;
+    tls_context_close(context);
+    return NULL;
+}
+
+struct tls_context *tls_server_open(const struct tls_server_config *config,
+                                    char error[TLS_ERROR_MAX])
+{
+    struct tls_context *context;
 
     if (!config->chain_cert) {
         snprintf(error, TLS_ERROR_MAX, "TLS needs a certificate: -o ssl_chain_cert=FILE");
         return NULL;
     }
-    server = calloc(1, sizeof(*server));
-    if (!server || pthread_mutex_init(&server->lock, NULL) != 0) {
-        free(server);
-        snprintf(error, TLS_ERROR_MAX, "no memory");
+    context = context_new(error);
+    if (!context)
         return NULL;
-    }
-    server->config = *config;
-    server->memory = tls_memory_method();
-    if (!server->memory)
-        fail(error, "OpenSSL", NULL);
-    else
-        server->ctx = make_ctx(&server->config, error);
-    if (server->ctx)
-        return server;
-    tls_server_close(server);
-    return NULL;
+    context->config = *config;
+    context->ctx = make_server(config, error);
+    return context_if_made(context);
 }
 
-int tls_server_refresh(struct tls_server *server, char error[TLS_ERROR_MAX])
+struct tls_context *tls_client_open(const struct tls_client_config *config,
+                                    char error[TLS_ERROR_MAX])
 {
-    SSL_CTX *ctx = make_ctx(&server->config, error);
-    SSL_CTX *before;
+    struct tls_context *context = context_new(error);
 
+    if (!context)
+        return NULL;
+    context->is_client = true;
+    context->ctx = make_client(config, error);
+    return context_if_made(context);
+}
+
+int tls_context_refresh(struct tls_context *server, char error[TLS_ERROR_MAX])
+{
+    SSL_CTX *ctx, *before;
+
+    U_ASSERT(!server->is_client);
+    ctx = make_server(&server->config, error);
     if (!ctx)
         return -1;
     pthread_mutex_lock(&server->lock);
@@ -173,10 +239,10 @@ int tls_server_refresh(struct tls_server *server, char error[TLS_ERROR_MAX])
     return 0;
 }
 
-void tls_server_close(struct tls_server *server)
+void tls_context_close(struct tls_context *context)
 {
-    SSL_CTX_free(server->ctx);
-    BIO_meth_free(server->memory);
-    pthread_mutex_destroy(&server->lock);
-    free(server);
+    SSL_CTX_free(context->ctx);
+    BIO_meth_free(context->memory);
+    pthread_mutex_destroy(&context->lock);
+    free(context);
 }

@@ -8,11 +8,12 @@
 
 #include "tls/tls.h"
 
-struct tls_server {
-    struct tls_server_config config;
-    BIO_METHOD *memory;   /* of the sessions, see session.c */
-    pthread_mutex_t lock; /* guards ctx */
-    SSL_CTX *ctx;         /* its sessions have references, so a refresh replaces it */
+struct tls_context {
+    bool is_client;
+    struct tls_server_config config; /* of a server */
+    BIO_METHOD *memory;              /* of the sessions, see session.c */
+    pthread_mutex_t lock;            /* guards ctx */
+    SSL_CTX *ctx;                    /* its sessions have references, so a refresh replaces it */
 };
 
 /* Makes the BIO that connects OpenSSL to a session's memory; null: no memory. */

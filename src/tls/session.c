@@ -102,7 +102,18 @@ static bool connect_memory(struct tls_session *session, const BIO_METHOD *method
     return true;
 }
 
-struct tls_session *tls_session_open(struct tls_server *server, enum tls_peer_check check,
+/* The context may be renewed at this moment. */
+static SSL *ssl_new(struct tls_context *context)
+{
+    SSL *ssl;
+
+    pthread_mutex_lock(&context->lock);
+    ssl = SSL_new(context->ctx);
+    pthread_mutex_unlock(&context->lock);
+    return ssl;
+}
+
+struct tls_session *tls_session_open(struct tls_context *context, enum tls_peer_check check,
                                      tls_emit *emit, void *emit_ctx)
 {
     struct tls_session *session = calloc(1, sizeof(*session));
@@ -111,20 +122,25 @@ struct tls_session *tls_session_open(struct tls_server *server, enum tls_peer_ch
         return NULL;
     session->emit = emit;
     session->emit_ctx = emit_ctx;
-    pthread_mutex_lock(&server->lock);
-    session->ssl = SSL_new(server->ctx);
-    pthread_mutex_unlock(&server->lock);
-    if (session->ssl && set_check(session->ssl, check) && connect_memory(session, server->memory)) {
-        SSL_set_accept_state(session->ssl);
-        return session;
+    session->ssl = ssl_new(context);
+    if (!session->ssl || !connect_memory(session, context->memory) ||
+        (!context->is_client && !set_check(session->ssl, check))) {
+        ERR_clear_error();
+        tls_session_close(session);
+        return NULL;
     }
-    ERR_clear_error();
-    tls_session_close(session);
-    return NULL;
+    if (context->is_client)
+        SSL_set_connect_state(session->ssl);
+    else
+        SSL_set_accept_state(session->ssl);
+    return session;
 }
 
 void tls_session_close(struct tls_session *session)
 {
+    /* A session may be resumed although close_notify was not sent (RFC 5246, 7.2.1). */
+    if (session->ssl && !session->failed)
+        SSL_set_shutdown(session->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(session->ssl);
     free(session);
 }
@@ -178,6 +194,21 @@ enum tls_result tls_session_read(struct tls_session *session, const uint8_t *dat
     *plain_len = (uint32_t)got;
     session->input_len = 0;
     return result;
+}
+
+int tls_session_start(struct tls_session *session)
+{
+    ERR_clear_error();
+    return result_of(session, SSL_do_handshake(session->ssl)) == TLS_MORE ? 0 : -1;
+}
+
+void tls_session_resume(struct tls_session *session, const struct tls_session *earlier)
+{
+    SSL_SESSION *resumable = SSL_get1_session(earlier->ssl);
+
+    if (resumable && SSL_SESSION_is_resumable(resumable))
+        (void)SSL_set_session(session->ssl, resumable);
+    SSL_SESSION_free(resumable);
 }
 
 int tls_session_write(struct tls_session *session, const uint8_t *plain, uint32_t len)

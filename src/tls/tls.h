@@ -4,11 +4,11 @@
  * writes to memory of the caller (a BIO of our own in session.c) and reaches neither socket nor
  * clock.
  *
- *   tls_server    certificate, key and settings. Shared by all threads; can be renewed while
- *                 sessions use it.
+ *   tls_context   certificates, key and settings of a server or a client. Shared by all threads;
+ *                 can be renewed while sessions use it.
  *   tls_session   one connection. Belongs to one thread at a time.
  *
- * Without OpenSSL (Meson option 'tls') tls_server_open() fails with a message.
+ * Without OpenSSL (Meson option 'tls') no context can be opened: a message says so.
  */
 #ifndef TLS_TLS_H
 #define TLS_TLS_H
@@ -37,7 +37,7 @@ enum tls_version { TLS_VERSION_1_0 = 0, TLS_VERSION_1_1, TLS_VERSION_1_2, TLS_VE
 /* What memcached's ssl_keyformat takes. */
 enum tls_key_format { TLS_KEY_PEM = 1, TLS_KEY_DER = 2 };
 
-/* Strings outlive the server. */
+/* Strings outlive the context. */
 struct tls_server_config {
     const char *chain_cert; /* file: the certificate, then those that signed it */
     const char *key;        /* file of the private key; null: in chain_cert */
@@ -49,7 +49,14 @@ struct tls_server_config {
     bool session_cache; /* keep sessions, so that clients without tickets resume them too */
 };
 
-struct tls_server;
+/* Files of a client; strings outlive the context. */
+struct tls_client_config {
+    const char *ca_cert;    /* who signs certificates of servers; null: none is checked */
+    const char *chain_cert; /* the client's certificate; null: none */
+    const char *key;        /* its private key, PEM; null: in chain_cert */
+};
+
+struct tls_context;
 struct tls_session;
 
 /* Whether this build has TLS. */
@@ -59,17 +66,21 @@ bool tls_is_built(void);
  * Reads the files and makes a server. Returns null with a message: the file and OpenSSL's reason.
  * A key with a passphrase is refused.
  */
-struct tls_server *tls_server_open(const struct tls_server_config *config,
-                                   char error[TLS_ERROR_MAX]);
+struct tls_context *tls_server_open(const struct tls_server_config *config,
+                                    char error[TLS_ERROR_MAX]);
+
+/* The same for a client. Names in the certificate of a server are not checked. */
+struct tls_context *tls_client_open(const struct tls_client_config *config,
+                                    char error[TLS_ERROR_MAX]);
 
 /*
  * Reads the files again: sessions that are opened from now on have the new certificate. Returns 0,
  * or -1 with a message, and then nothing has changed. Any thread may call it.
  */
-int tls_server_refresh(struct tls_server *server, char error[TLS_ERROR_MAX]);
+int tls_context_refresh(struct tls_context *server, char error[TLS_ERROR_MAX]);
 
-/* Frees the server; all its sessions have been closed. */
-void tls_server_close(struct tls_server *server);
+/* Frees the context; all its sessions have been closed. */
+void tls_context_close(struct tls_context *context);
 
 /* Whether a connection has to show a certificate. */
 enum tls_peer_check {
@@ -82,12 +93,16 @@ enum tls_peer_check {
 typedef bool tls_emit(void *ctx, const uint8_t *data, uint32_t len);
 
 /*
- * The session of a new connection, which waits for a handshake. A session that was resumed has
- * passed the same check. Returns null if there is no memory.
+ * The session of a new connection, which waits for a handshake; tls_session_start() begins that of
+ * a client, for which check has no meaning. A session that was resumed has passed the same check.
+ * Returns null if there is no memory.
  */
-struct tls_session *tls_session_open(struct tls_server *server, enum tls_peer_check check,
+struct tls_session *tls_session_open(struct tls_context *context, enum tls_peer_check check,
                                      tls_emit *emit, void *emit_ctx);
 void tls_session_close(struct tls_session *session);
+
+/* Emits the first message of a client. Returns 0, or -1 if emit has failed. */
+int tls_session_start(struct tls_session *session);
 
 enum tls_result {
     TLS_MORE = 0, /* all input was taken and there is no plaintext */
@@ -114,6 +129,12 @@ bool tls_session_is_established(const struct tls_session *session);
 
 /* Whether the handshake has resumed an earlier session. */
 bool tls_session_is_resumed(const struct tls_session *session);
+
+/*
+ * Lets a session of a client, which has not been started, resume that of `earlier`, if the server
+ * has permitted that in what it sent so far. Both belong to the calling thread.
+ */
+void tls_session_resume(struct tls_session *session, const struct tls_session *earlier);
 
 /* The reason of TLS_FAILED, in one line. */
 const char *tls_session_error(const struct tls_session *session);

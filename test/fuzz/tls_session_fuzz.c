@@ -21,11 +21,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct tls_server *server;
+static struct tls_context *server;
 static SSL_CTX *client_ctx;
 
 /* A key and a certificate in one file, which is removed when it has been read. */
-static struct tls_server *server_make(void)
+static struct tls_context *server_make(void)
 {
     struct tls_server_config config = {.key_format = TLS_KEY_PEM, .min_version = TLS_VERSION_1_2};
     char path[] = "/tmp/tls-fuzz-XXXXXX";
@@ -33,7 +33,7 @@ static struct tls_server *server_make(void)
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *cert = X509_new();
     FILE *file = fdopen(mkstemp(path), "w");
-    struct tls_server *made;
+    struct tls_context *made;
 
     CHECK(key && cert && file);
     X509_gmtime_adj(X509_getm_notBefore(cert), 0);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """TLS from outside: listeners, certificates, versions, sessions, errors, statistics."""
 
+import json
 import os
 import pathlib
 import pwd
@@ -115,6 +116,54 @@ def test_quick_start(ucached_path, tmp_path):
         space.close()
     assert done.returncode == 0, done.stderr
     assert done.stdout == STORED + hit(b"hello", b"world") + b"END\r\n", done.stderr
+
+
+@pytest.fixture
+def load(ucached_path):
+    """Runs the ucload beside the ucached under test with TLS; returns its result."""
+    program = pathlib.Path(ucached_path).parent.parent / "ucload" / "ucload"
+
+    def run(server, *args, status=0):
+        command = [program, "--server=%s:%d" % server.address, "--json", "-n2000", "-k200", "-c8"]
+        done = server.run([*map(str, command), "--tls", *args], capture_output=True, timeout=60)
+        assert done.returncode == status, done.stderr
+        return json.loads(done.stdout) if status == 0 else done.stderr.decode()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "kind, version", [("sock", "2"), ("sock", "3"), ("tap", "3"), ("memcached", "2")]
+)
+def test_ucload(load, start_server, kind, version):
+    server = start_server(kind, *ARGS, "-o", f"ssl_min_version={version}")
+    ca = f"--ca={tls.shared().path('ca.pem')}"
+    mix = ["-m", "get:5,set:3,delete:1", "-V", "--value-size=1-100000"]
+    assert load(server, ca, "-d16", *mix)["requests"] == 2000
+    assert load(server, ca, "-d4", "-t2", "--reconnect=10", *mix)["requests"] == 2000
+
+
+def test_ucload_resumes_sessions(load, start_server):
+    server = start_server("sock", *ARGS)
+    load(server, "--reconnect=1")
+    before = server.stats("tls")
+    assert before["handshakes_resumed"] == "0" and int(before["handshakes"]) >= 2000
+    load(server, "--reconnect=1", "--tls-resume")
+    after = server.stats("tls")
+    # All but the first of each connection, and those whose ticket has not come before the reply.
+    assert int(after["handshakes_resumed"]) > 1000
+
+
+def test_ucload_with_certificates(load, start_server, folder):
+    files = tls.shared()
+    server = start_server(
+        "sock", *ARGS, "-o", f"ssl_verify_mode=2,ssl_ca_cert={files.path('ca.pem')}"
+    )
+    known = [f"--cert={files.path('client.pem')}", f"--key={files.path('client.key')}"]
+    load(server, f"--ca={files.path('ca.pem')}", *known)
+    assert "TLS" in load(server, status=69)  # none
+    assert "verify failed" in load(server, f"--ca={folder.path('ca.pem')}", *known, status=69)
+    assert "/nonexistent" in load(server, "--ca=/nonexistent", status=64)
 
 
 # ---- listeners ----------------------------------------------------------------------------------

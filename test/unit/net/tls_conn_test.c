@@ -37,7 +37,7 @@ struct peer {
 struct fixture {
     struct net_conns conns;
     struct cache *cache;
-    struct tls_server *server;
+    struct tls_context *server;
     struct peer peers[PEERS_MAX];
     unsigned peer_count;
     unsigned resumes;
@@ -156,7 +156,7 @@ static void close_fixture(struct fixture *f)
     net_conns_free(&f->conns);
     cache_leave(f->conns.cache_worker);
     cache_destroy(f->cache);
-    tls_server_close(f->server);
+    tls_context_close(f->server);
     free(f);
 }
 

@@ -18,7 +18,7 @@ static struct cert authority, server_cert, other_cert, client_cert, foreign_cert
 /* ---- a server and a client --------------------------------------------------------------- */
 
 struct end {
-    struct tls_server *server;
+    struct tls_context *server;
     struct tls_session *session;
     struct tls_client client;
     uint8_t *emitted; /* for the client, not delivered yet */
@@ -51,7 +51,7 @@ static struct tls_server_config config_default(void)
                                       .min_version = TLS_VERSION_1_2};
 }
 
-static void end_open_on(struct end *end, struct tls_server *server, enum tls_peer_check check,
+static void end_open_on(struct end *end, struct tls_context *server, enum tls_peer_check check,
                         int version, const struct cert *cert, SSL_SESSION *resumed)
 {
     memset(end, 0, sizeof(*end));
@@ -63,10 +63,10 @@ static void end_open_on(struct end *end, struct tls_server *server, enum tls_pee
     client_open(&end->client, version, cert, resumed);
 }
 
-static struct tls_server *server_open(const struct tls_server_config *config)
+static struct tls_context *server_open(const struct tls_server_config *config)
 {
     char error[TLS_ERROR_MAX];
-    struct tls_server *server = tls_server_open(config, error);
+    struct tls_context *server = tls_server_open(config, error);
 
     if (!server)
         fail_msg("%s", error);
@@ -90,7 +90,7 @@ static void end_close_on(struct end *end)
 static void end_close(struct end *end)
 {
     end_close_on(end);
-    tls_server_close(end->server);
+    tls_context_close(end->server);
 }
 
 /* Gives the server bytes, `step` at a time, as a transport would. */
@@ -294,7 +294,7 @@ static void test_peer_certificates(void **state)
 /* ---- resumption -------------------------------------------------------------------------- */
 
 /* The session that a client may resume later. */
-static SSL_SESSION *session_of(struct tls_server *server, enum tls_peer_check check, int version,
+static SSL_SESSION *session_of(struct tls_context *server, enum tls_peer_check check, int version,
                                const struct cert *cert)
 {
     SSL_SESSION *session;
@@ -312,7 +312,7 @@ static SSL_SESSION *session_of(struct tls_server *server, enum tls_peer_check ch
     return session;
 }
 
-static bool resumes(struct tls_server *server, enum tls_peer_check check, int version,
+static bool resumes(struct tls_context *server, enum tls_peer_check check, int version,
                     SSL_SESSION *session, bool *gets_in)
 {
     struct end end;
@@ -335,14 +335,14 @@ static void test_sessions_are_resumed(void **state)
     unsigned i;
 
     for (i = 0; i < 4; i++) {
-        struct tls_server *server;
+        struct tls_context *server;
 
         config.session_cache = i >= 2;
         server = server_open(&config);
         session = session_of(server, TLS_PEER_AS_CONFIGURED, versions[i % 2], NULL);
         assert_true(resumes(server, TLS_PEER_AS_CONFIGURED, versions[i % 2], session, &gets_in));
         SSL_SESSION_free(session);
-        tls_server_close(server);
+        tls_context_close(server);
     }
 }
 
@@ -350,7 +350,7 @@ static void test_sessions_are_resumed(void **state)
 static void test_ticket_does_not_evade_the_check(void **state)
 {
     struct tls_server_config config = config_default();
-    struct tls_server *server;
+    struct tls_context *server;
     SSL_SESSION *session;
     bool gets_in;
     unsigned i;
@@ -366,7 +366,7 @@ static void test_ticket_does_not_evade_the_check(void **state)
         assert_true(resumes(server, TLS_PEER_REQUIRED, versions[i], session, &gets_in));
         SSL_SESSION_free(session);
     }
-    tls_server_close(server);
+    tls_context_close(server);
 }
 
 /* ---- data -------------------------------------------------------------------------------- */
@@ -549,10 +549,10 @@ static void test_refresh(void **state)
     end_open(&before, &config, TLS1_3_VERSION, NULL);
     shake(&before, 65536);
     copy_file(other_cert.cert_path, cert_path);
-    assert_int_equal(tls_server_refresh(before.server, error), -1); /* the key is the old one */
+    assert_int_equal(tls_context_refresh(before.server, error), -1); /* the key is the old one */
     assert_non_null(strstr(error, "key"));
     copy_file(other_cert.key_path, key_path);
-    assert_int_equal(tls_server_refresh(before.server, error), 0);
+    assert_int_equal(tls_context_refresh(before.server, error), 0);
     end_open_on(&after, before.server, TLS_PEER_AS_CONFIGURED, TLS1_3_VERSION, NULL, NULL);
     shake(&after, 65536);
     assert_true(shows(&after, &other_cert));
@@ -560,7 +560,7 @@ static void test_refresh(void **state)
     ping(&before, 65536);
     ping(&after, 65536);
     unlink(cert_path);
-    assert_int_equal(tls_server_refresh(before.server, error), -1);
+    assert_int_equal(tls_context_refresh(before.server, error), -1);
     assert_non_null(strstr(error, cert_path));
     end_close_on(&after);
     end_open_on(&after, before.server, TLS_PEER_AS_CONFIGURED, TLS1_3_VERSION, NULL, NULL);
