@@ -109,7 +109,6 @@ def test_version(run, option):
         (["-S"], EX_USAGE, "SASL"),
         (["-Z"], EX_USAGE, "TLS"),
         (["--enable-ssl"], EX_USAGE, "TLS"),
-        (["-e", "/tmp/x"], EX_USAGE, "-e"),
         (["-o", "idle_timeout"], 1, "idle_timeout"),
         (["-o", "hashpower=99"], 1, "hashpower"),
         (["-o", "hash_algorithm=md5"], 1, "hash_algorithm"),
