@@ -158,6 +158,8 @@ int main(int argc, char **argv)
         return EX_OSERR;
     if (options.daemonize && daemon_fork() < 0)
         return EX_OSERR;
+    if (notify_open() < 0)
+        fprintf(stderr, "ucached: warning: NOTIFY_SOCKET: %s\n", strerror(errno));
     server = server_open(&options, &user, tls, &rc);
     if (server) {
         rc = serve(server, &options, &user);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file of -e; see memory_file.h. */
+#define _GNU_SOURCE /* memfd_create() */
 #include "memory_file.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,6 +71,15 @@ int memory_file_open(struct memory_file *file, const char *path, const struct da
     if (flock(file->fd, LOCK_EX | LOCK_NB) < 0)
         return fail(path, errno == EWOULDBLOCK ? "another server uses the file" : strerror(errno));
     return own(file->fd, path, user);
+}
+
+int memory_file_store(struct memory_file *file, int fd, const struct daemon_user *user)
+{
+    file->path = MEMORY_FILE_STORED;
+    file->fd = fd >= 0 ? fd : memfd_create("ucached", MFD_CLOEXEC);
+    if (file->fd < 0)
+        return fail(file->path, strerror(errno));
+    return own(file->fd, file->path, user);
 }
 
 static void time_text(uint64_t unix_s, char text[TIME_TEXT_MAX])

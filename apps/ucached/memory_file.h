@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file of -e, whose items outlive the process. It belongs to one server at a time, by a lock,
- * and only its user may access it. src/kv/file.h has its content.
+ * The file of -e, or the memory of --fd-store, whose items outlive the process. A file belongs to
+ * one server at a time, by a lock, and only its user may access it. src/kv/file.h has the content.
  */
 #ifndef UCACHED_MEMORY_FILE_H
 #define UCACHED_MEMORY_FILE_H
@@ -10,15 +10,23 @@
 #include "daemon.h"
 
 struct memory_file {
-    const char *path; /* null: none */
+    const char *path; /* null: none; of memory without a name MEMORY_FILE_STORED */
     int fd;           /* -1: not open */
 };
+
+#define MEMORY_FILE_STORED "(fd-store)" /* as `stats settings` shows it */
 
 /*
  * Opens, or creates, and locks the file; it belongs to the user of the server from then on. Returns
  * 0, or -1 after a message.
  */
 int memory_file_open(struct memory_file *file, const char *path, const struct daemon_user *user);
+
+/*
+ * The same for memory without a name: that of the previous process, or new memory if `fd` is -1. It
+ * belongs to the file, also on failure.
+ */
+int memory_file_store(struct memory_file *file, int fd, const struct daemon_user *user);
 
 /* Prints one line: what was restored, or why nothing was. */
 void memory_file_print(const struct memory_file *file, const struct kv_restored *restored,

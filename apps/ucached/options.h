@@ -57,6 +57,7 @@ struct options {
     bool core_dumps;      /* -r */
     bool lock_memory;     /* -k */
     bool huge_pages;      /* -L */
+    bool fd_store;        /* --fd-store: items in a memory that systemd keeps */
     const char *user;     /* null: keep the current user */
     const char *pidfile;  /* null: none */
     const char *surplus;  /* the first word after the options, or null */

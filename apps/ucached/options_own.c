@@ -56,6 +56,10 @@ static const struct cmdline_option rows[] = {
      "bytes per second of UDP replies to one source address beyond\n"
      "the bytes that it sent; 0: no limit (default: 1m)",
      CMDLINE_SIZE, AT(udp_bytes_per_s), 0, 1024u * 1024 * 1024},
+    {0, "fd-store", NULL, NULL,
+     "keep the items in memory that systemd holds over a restart\n"
+     "(FileDescriptorStoreMax=1), without a file",
+     CMDLINE_ON, AT(fd_store)},
     {0, "no-fast-path", NULL, NULL,
      "disable the fast paths of TCP and of GET and SET\n(debugging, comparison)", CMDLINE_ON,
      AT(settings.fast_path_off)},

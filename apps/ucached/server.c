@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE /* pthread_setname_np() */
 #include <errno.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <pthread.h>
@@ -24,9 +25,11 @@
 
 #include "base/base.h"
 #include "common/backend.h"
+#include "listen.h"
 #include "memory_file.h"
 #include "net/log.h"
 #include "nic/steer.h"
+#include "notify.h"
 #include "placement.h"
 #include "privileges.h"
 #include "sandbox.h"
@@ -34,8 +37,6 @@
 
 /* Memory that is prefaulted in advance: some milliseconds of storing at full speed. */
 #define TOUCH_AHEAD_BYTES (UINT64_C(16) << 20)
-
-#define PORT_LINE_MAX 24 /* "TCP INET6: 65535", its end, and a terminator */
 
 struct server_thread {
     struct server *server;
@@ -54,6 +55,7 @@ struct server {
     struct net_endpoints endpoints; /* of kernel sockets, or of the stack's addresses */
     struct cache *cache;
     struct memory_file memory_file;
+    struct activation activation;
     bool discards;                   /* ended by SIGINT: the items are not saved */
     struct tls_context *tls;         /* null without TLS; the caller's */
     struct net_udp_limit *udp_limit; /* null without UDP */
@@ -71,108 +73,6 @@ static int print_error(const char *what, const char *why)
 {
     fprintf(stderr, "ucached: %s: %s\n", what, why);
     return -1;
-}
-
-/* ---- where to listen --------------------------------------------------------------------- */
-
-/* The first port of a kind, for the statistics with -p -1. */
-static uint16_t port_found(const struct net_endpoints *endpoints, enum net_endpoint_kind kind)
-{
-    unsigned i;
-
-    for (i = 0; i < endpoints->count; i++) {
-        if (endpoints->list[i].kind == kind)
-            return net_endpoint_port(&endpoints->list[i]);
-    }
-    return 0;
-}
-
-static int resolve_endpoints(const struct options *o, struct net_endpoints *endpoints,
-                             char error[NET_ERROR_MAX])
-{
-    const struct cache_settings *s = &o->settings;
-
-    if (s->unix_path)
-        return net_endpoints_unix(s->unix_path, s->unix_access, endpoints, error);
-    if ((s->tcp_port > 0 || o->tcp_port_any) &&
-        net_endpoints_resolve(s->listen_addr, s->tcp_port, NET_ENDPOINT_TCP, endpoints, error) < 0)
-        return -1;
-    if ((s->udp_port > 0 || o->udp_port_any) &&
-        net_endpoints_resolve(s->listen_addr, s->udp_port, NET_ENDPOINT_UDP, endpoints, error) < 0)
-        return -1;
-    return 0;
-}
-
-/* Changes the owner of the unix socket to the user that the server runs as. */
-static int chown_unix_socket(const struct options *o, const struct daemon_user *user)
-{
-    if (!o->settings.unix_path || !user->name ||
-        lchown(o->settings.unix_path, user->uid, user->gid) == 0)
-        return 0;
-    return print_error("-s: cannot change the owner of the socket", strerror(errno));
-}
-
-/* Lists the addresses and ports that the own stack serves. */
-static void stack_endpoints(struct server *server)
-{
-    const struct cache_settings *s = &server->options.settings;
-    unsigned i;
-
-    for (i = 0; i < server->options.link.ip_count; i++) {
-        const struct us_addr *addr = &server->options.link.ip[i].addr;
-
-        if (s->tcp_port > 0)
-            net_endpoints_add(&server->endpoints, NET_ENDPOINT_TCP, addr, s->tcp_port);
-        if (s->udp_port > 0)
-            net_endpoints_add(&server->endpoints, NET_ENDPOINT_UDP, addr, s->udp_port);
-    }
-}
-
-static int find_endpoints(struct server *server, const struct daemon_user *user)
-{
-    struct options *o = &server->options;
-    char error[NET_ERROR_MAX];
-
-    server->endpoints.tls = server->tls != NULL;
-    if (link_carries_frames(&o->link)) {
-        stack_endpoints(server);
-        return 0;
-    }
-
-    if (resolve_endpoints(o, &server->endpoints, error) < 0)
-        return print_error("kernel sockets", error);
-    if (server->endpoints.count == 0) {
-        fprintf(stderr, "ucached: note: -p 0 without -U and -s: no client can connect\n");
-        return 0;
-    }
-    if (net_endpoints_claim(&server->endpoints, error) < 0)
-        return print_error("kernel sockets", error);
-    if (o->tcp_port_any)
-        o->settings.tcp_port = port_found(&server->endpoints, NET_ENDPOINT_TCP);
-    if (o->udp_port_any)
-        o->settings.udp_port = port_found(&server->endpoints, NET_ENDPOINT_UDP);
-    return chown_unix_socket(o, user);
-}
-
-/* Writes the ports to a file, for test suites. */
-static int write_ports(const struct net_endpoints *endpoints, const char *path,
-                       const struct daemon_user *user)
-{
-    static const char *const kinds[] = {"TCP", "UDP"};
-    char text[NET_ENDPOINT_MAX * PORT_LINE_MAX] = "";
-    const struct net_endpoint *endpoint;
-    size_t used = 0;
-
-    for (endpoint = endpoints->list; endpoint < endpoints->list + endpoints->count; endpoint++) {
-        if (endpoint->kind != NET_ENDPOINT_UNIX)
-            used +=
-                (size_t)snprintf(text + used, PORT_LINE_MAX, "%s %s: %u\n", kinds[endpoint->kind],
-                                 endpoint->addr.ss_family == AF_INET6 ? "INET6" : "INET",
-                                 net_endpoint_port(endpoint));
-    }
-    if (daemon_file_replace(path, text, used, user) < 0)
-        return print_error("MEMCACHED_PORT_FILENAME", strerror(errno));
-    return 0;
 }
 
 /* ---- opening ----------------------------------------------------------------------------- */
@@ -234,6 +134,30 @@ static void print_placement(const struct server *server, const struct placement_
                 strerror(placement.numa_error));
 }
 
+/* Opens the memory that outlives the process, if there is to be one. */
+static int open_memory(struct server *server, const struct daemon_user *user)
+{
+    const struct options *o = &server->options;
+    int fd = server->activation.memory_fd;
+
+    if (o->settings.memory_file || !o->fd_store) {
+        if (fd >= 0)
+            (void)notify_forget(ACTIVATION_MEMORY);
+        return o->settings.memory_file
+                   ? memory_file_open(&server->memory_file, o->settings.memory_file, user)
+                   : 0;
+    }
+    server->activation.memory_fd = -1;
+    if (memory_file_store(&server->memory_file, fd, user) < 0)
+        return -1;
+    if (notify_store(ACTIVATION_MEMORY, server->memory_file.fd) < 0)
+        fprintf(stderr,
+                "ucached: warning: --fd-store: the items end with this process: no service manager "
+                "holds them (%s)\n",
+                notify_is_open() ? strerror(errno) : "NOTIFY_SOCKET is not set");
+    return 0;
+}
+
 static int open_cache(struct server *server, const struct daemon_user *user)
 {
     const struct options *o = &server->options;
@@ -247,9 +171,9 @@ static int open_cache(struct server *server, const struct daemon_user *user)
 
     if (random_bytes(config.secret, sizeof(config.secret)) < 0)
         return -1;
-    if (o->settings.memory_file &&
-        memory_file_open(&server->memory_file, o->settings.memory_file, user) < 0)
+    if (open_memory(server, user) < 0)
         return -1;
+    config.settings.memory_file = server->memory_file.path;
     config.memory_fd = server->memory_file.fd;
     config.start_us = clock_us(CLOCK_MONOTONIC);
     unix_us = clock_us(CLOCK_REALTIME);
@@ -573,14 +497,14 @@ static int open_workers(struct server *server, const struct daemon_user *user)
     if ((link_carries_frames(&server->options.link) ? open_stack(server)
                                                     : open_sock_workers(server)) < 0)
         return -1;
-    return port_file ? write_ports(&server->endpoints, port_file, user) : 0;
+    return port_file ? listen_write_ports(&server->endpoints, port_file, user) : 0;
 }
 
 static int open_parts(struct server *server, const struct daemon_user *user)
 {
     struct options *o = &server->options;
 
-    if (open_signals(server) < 0)
+    if (open_signals(server) < 0 || activation_open(&server->activation) < 0)
         return -1;
     server->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (server->ended_fd < 0)
@@ -588,7 +512,8 @@ static int open_parts(struct server *server, const struct daemon_user *user)
     server->threads = calloc(o->settings.threads * threads_each(o), sizeof(server->threads[0]));
     if (!server->threads)
         return print_error("threads", "no memory");
-    if (find_endpoints(server, user) < 0)
+    server->endpoints.tls = server->tls != NULL;
+    if (listen_open(&server->endpoints, o, &server->activation, user) < 0)
         return -1;
     if (open_cache(server, user) < 0 || show_listeners(server) < 0 || open_udp(server) < 0)
         return -1;
@@ -610,6 +535,7 @@ struct server *server_open(const struct options *options, const struct daemon_us
     server->exit_status = EX_OSERR;
     sem_init(&server->ready, 0, 0);
     server->memory_file.fd = -1;
+    server->activation.memory_fd = -1;
     server->ended_fd = -1;
     server->signal_fd = -1;
     if (server->options.settings.listen_addr)
@@ -680,7 +606,7 @@ static int enter_sandbox(struct server *server)
                                     .reads_files =
                                         o->settings.auth_file != NULL || server->tls != NULL ||
                                         (backend->reads_files && backend->reads_files(&o->link)),
-                                    .memory_file = o->settings.memory_file != NULL,
+                                    .memory_file = server->memory_file.path != NULL,
                                     .removes_files = o->pidfile && o->daemonize};
     bool required = o->settings.compat.drop_privileges;
     unsigned i;
@@ -739,8 +665,16 @@ static int wait_for_end(struct server *server)
     struct pollfd fds[2] = {{.fd = server->signal_fd, .events = POLLIN},
                             {.fd = server->ended_fd, .events = POLLIN}};
 
+    /* Twice as often as systemd expects. */
+    uint64_t watchdog_us = notify_watchdog_us();
+    int timeout_ms = watchdog_us > 0 ? (int)u_min64(watchdog_us / 2000, INT_MAX) : -1;
+
     for (;;) {
-        if (poll(fds, 2, -1) < 0) {
+        int count = poll(fds, 2, timeout_ms);
+
+        if (watchdog_us > 0)
+            (void)notify_alive();
+        if (count < 0) {
             if (errno != EINTR)
                 return print_error("poll", strerror(errno));
             continue;
@@ -783,8 +717,10 @@ int server_run(struct server *server)
         rc = print_error("capabilities", "a thread does not drop them");
     if (rc == 0)
         rc = enter_sandbox(server);
-    if (rc == 0)
+    if (rc == 0) {
         rc = wait_for_end(server);
+        (void)notify_stopping();
+    }
     if (join_threads(server) < 0)
         rc = -1;
     net_log_stop();
@@ -810,6 +746,7 @@ void server_close(struct server *server)
     if (server->cache)
         cache_destroy(server->cache);
     memory_file_close(&server->memory_file);
+    activation_close(&server->activation);
     if (server->ended_fd >= 0)
         close(server->ended_fd);
     if (server->signal_fd >= 0)

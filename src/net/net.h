@@ -160,7 +160,7 @@ struct net_endpoint {
     struct sockaddr_storage addr;
     socklen_t addr_len;
     bool optional; /* of the default wildcard: dropped if the kernel lacks the family */
-    int unix_fd;   /* of a unix socket, which all workers share: it is bound already */
+    int fd;        /* a socket that all workers share: it is bound already; -1: none */
 };
 
 struct net_endpoints {
@@ -187,6 +187,12 @@ int net_endpoints_resolve(const char *spec, uint16_t port, enum net_endpoint_kin
  */
 int net_endpoints_unix(const char *path, unsigned access, struct net_endpoints *endpoints,
                        char error[NET_ERROR_MAX]);
+
+/*
+ * Adds a listening stream socket of socket activation: TCP or unix. It belongs to the endpoints
+ * from then on. Returns 0, or -1 with a message; then it is still the caller's.
+ */
+int net_endpoints_inherit(int fd, struct net_endpoints *endpoints, char error[NET_ERROR_MAX]);
 
 /* Adds an address by itself; there is room for NET_STACK_ADDR_MAX of each kind. */
 void net_endpoints_add(struct net_endpoints *endpoints, enum net_endpoint_kind kind,

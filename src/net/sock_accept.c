@@ -179,8 +179,8 @@ int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endp
     bool is_udp = endpoint->kind == NET_ENDPOINT_UDP;
     int fd;
 
-    if (endpoint->kind == NET_ENDPOINT_UNIX)
-        fd = fcntl(endpoint->unix_fd, F_DUPFD_CLOEXEC, 0);
+    if (endpoint->fd >= 0)
+        fd = fcntl(endpoint->fd, F_DUPFD_CLOEXEC, 0);
     else
         fd = open_own(endpoint);
     if (fd < 0)
@@ -188,6 +188,7 @@ int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endp
     listener->source.kind = is_udp ? NET_SOCK_UDP : NET_SOCK_LISTENER;
     listener->source.fd = fd;
     listener->kind = endpoint->kind;
+    listener->shared = endpoint->fd >= 0;
     net_endpoint_peer(endpoint, &listener->peer);
     worker->listener_count++;
     return is_udp ? net_sock_udp_open(worker, fd, config->udp_limit) : listen(fd, config->backlog);
@@ -199,7 +200,7 @@ void net_sock_accept_close(struct net_sock_worker *worker)
 
     /* The kernel closes the files of io_uring's requests later; shut down, they free the port. */
     for (i = 0; i < worker->listener_count; i++) {
-        if (worker->listeners[i].kind == NET_ENDPOINT_TCP)
+        if (worker->listeners[i].kind == NET_ENDPOINT_TCP && !worker->listeners[i].shared)
             (void)shutdown(worker->listeners[i].source.fd, SHUT_RDWR);
         close(worker->listeners[i].source.fd);
     }

@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -247,7 +248,7 @@ void net_endpoints_add(struct net_endpoints *endpoints, enum net_endpoint_kind k
     memset(endpoint, 0, sizeof(*endpoint));
     endpoint->kind = kind;
     endpoint->tls = endpoints->tls && kind == NET_ENDPOINT_TCP ? CACHE_TLS_ON : CACHE_TLS_OFF;
-    endpoint->unix_fd = -1;
+    endpoint->fd = -1;
     memcpy(&in6.sin6_addr, addr->bytes, sizeof(in6.sin6_addr));
     memcpy(&in4.sin_addr, addr->bytes, sizeof(in4.sin_addr));
     endpoint->addr_len = addr->family == US_IP6 ? sizeof(in6) : sizeof(in4);
@@ -286,7 +287,7 @@ static int resolve_item(const struct item *item, enum net_endpoint_kind kind,
         endpoint.kind = kind;
         endpoint.binding = item->binding;
         endpoint.tls = kind == NET_ENDPOINT_TCP ? item->tls : CACHE_TLS_OFF;
-        endpoint.unix_fd = -1;
+        endpoint.fd = -1;
         memcpy(&endpoint.addr, at->ai_addr, at->ai_addrlen);
         endpoint.addr_len = at->ai_addrlen;
         endpoint.optional = item->host == NULL;
@@ -351,19 +352,49 @@ int net_endpoints_unix(const char *path, unsigned access, struct net_endpoints *
     endpoint.addr_len = sizeof(un);
     if (remove_stale(path) < 0)
         return fail(error, "-s: %s is in the way: %s", path, strerror(errno));
-    endpoint.unix_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (endpoint.unix_fd < 0)
+    endpoint.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (endpoint.fd < 0)
         return fail(error, "-s: no socket: %s", strerror(errno));
     before = umask(~access & 0777);
-    rc = bind(endpoint.unix_fd, (const struct sockaddr *)&un, sizeof(un));
+    rc = bind(endpoint.fd, (const struct sockaddr *)&un, sizeof(un));
     umask(before);
     if (rc < 0)
         fail(error, "-s: cannot make %s: %s", path, strerror(errno));
     if (rc == 0)
         rc = add_endpoint(endpoints, &endpoint, error);
     if (rc < 0)
-        close(endpoint.unix_fd);
+        close(endpoint.fd);
     return rc;
+}
+
+static int socket_number(int fd, int option)
+{
+    int value = -1;
+    socklen_t len = sizeof(value);
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
+}
+
+int net_endpoints_inherit(int fd, struct net_endpoints *endpoints, char error[NET_ERROR_MAX])
+{
+    struct net_endpoint endpoint = {.fd = fd, .addr_len = sizeof(endpoint.addr)};
+    int on = 1;
+
+    if (socket_number(fd, SO_TYPE) != SOCK_STREAM || socket_number(fd, SO_ACCEPTCONN) != 1 ||
+        getsockname(fd, (struct sockaddr *)&endpoint.addr, &endpoint.addr_len) < 0)
+        return fail(error, "descriptor %d is not a listening stream socket", fd);
+    endpoint.kind = endpoint.addr.ss_family == AF_UNIX ? NET_ENDPOINT_UNIX : NET_ENDPOINT_TCP;
+    if (endpoint.kind == NET_ENDPOINT_TCP && endpoint.addr.ss_family != AF_INET &&
+        endpoint.addr.ss_family != AF_INET6)
+        return fail(error, "descriptor %d is neither a TCP nor a unix socket", fd);
+    if (endpoint.kind == NET_ENDPOINT_TCP && endpoints->tls)
+        endpoint.tls = CACHE_TLS_ON;
+    /* Accepted sockets inherit this; it ends connections of vanished clients. */
+    if (endpoint.kind == NET_ENDPOINT_TCP)
+        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+        return fail(error, "descriptor %d: %s", fd, strerror(errno));
+    return add_endpoint(endpoints, &endpoint, error);
 }
 
 void net_endpoints_close(struct net_endpoints *endpoints)
@@ -371,8 +402,8 @@ void net_endpoints_close(struct net_endpoints *endpoints)
     unsigned i;
 
     for (i = 0; i < endpoints->count; i++) {
-        if (endpoints->list[i].kind == NET_ENDPOINT_UNIX)
-            close(endpoints->list[i].unix_fd);
+        if (endpoints->list[i].fd >= 0)
+            close(endpoints->list[i].fd);
     }
     endpoints->count = 0;
 }
@@ -449,7 +480,7 @@ int net_endpoints_claim(struct net_endpoints *endpoints, char error[NET_ERROR_MA
 
     for (i = 0; i < endpoints->count; i++) {
         endpoint = endpoints->list[i];
-        if (endpoint.kind != NET_ENDPOINT_UNIX) {
+        if (endpoint.fd < 0) {
             if (net_endpoint_port(&endpoint) == 0)
                 endpoint_set_port(&endpoint, free_port[endpoint.kind]);
             if (endpoint_probe_again(&endpoint, &pauses) < 0) {

@@ -55,6 +55,7 @@ struct net_sock_source {
 struct net_sock_listener {
     struct net_sock_source source;
     enum net_endpoint_kind kind;
+    bool shared; /* the socket is also the endpoint's, which other processes may have, too */
     struct cache_peer peer;        /* only its local side is set */
     struct cache_session *session; /* of a datagram socket while the loop runs, else null */
 };

@@ -31,6 +31,8 @@ static void receives_ready(const char *name)
                           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))),
                      0);
     assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
+    assert_int_equal(notify_open(), 0);
+    assert_true(notify_is_open());
     assert_int_equal(notify_ready(), 0);
     assert_int_equal(recv(fd, got, sizeof(got), 0), 7);
     assert_memory_equal(got, "READY=1", 7);
@@ -62,9 +64,13 @@ static void test_abstract_name(void **state)
 static void test_without_a_service_manager(void **state)
 {
     unsetenv("NOTIFY_SOCKET");
+    assert_int_equal(notify_open(), 0);
     assert_int_equal(notify_ready(), 0);
     setenv("NOTIFY_SOCKET", "", 1);
+    assert_int_equal(notify_open(), 0);
     assert_int_equal(notify_ready(), 0);
+    assert_false(notify_is_open());
+    assert_int_equal(notify_store("memory", 0), -1);
 }
 
 static void test_longest_name(void **state)
@@ -75,7 +81,7 @@ static void test_longest_name(void **state)
     name[0] = '@';
     name[sizeof(name) - 1] = '\0';
     setenv("NOTIFY_SOCKET", name, 1);
-    assert_int_equal(notify_ready(), -1);
+    assert_int_equal(notify_open(), -1);
     assert_int_equal(errno, ENAMETOOLONG);
     name[sizeof(name) - 2] = '\0';
     receives_ready(name);
