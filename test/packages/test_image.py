@@ -8,8 +8,8 @@ import time
 import dockerfile
 import pytest
 
-# The image has a server with the C library, seccomp, liburing and a shell beside Debian.
-ADDED_MB_MAX = 12
+# The image has a server with the C library, seccomp, liburing, OpenSSL and a shell beside Debian.
+ADDED_MB_MAX = 16
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +36,10 @@ def test_it_adds_little_to_debian(image):
     assert sum(path.lstat().st_size for path in added) < ADDED_MB_MAX << 20
 
 
-def test_it_has_io_uring_and_the_filter(image):
+def test_it_has_io_uring_the_filter_and_tls(image):
     linked = image.root.sh("ldd /usr/local/bin/ucached").stdout
-    assert "liburing" in linked and "libseccomp" in linked and "not found" not in linked
+    assert all(name in linked for name in ("liburing", "libseccomp", "libssl"))
+    assert "not found" not in linked
 
 
 def until_it_succeeds(server, command):

@@ -38,12 +38,11 @@ def system(packages, tmp_path_factory):
         root.apt("install", "systemd", "iproute2", "netcat-openbsd", "pkg-config", "gcc",
                  "libc6-dev", "ethtool", "mandoc")  # fmt: skip
         # Without a network of its own the booted system installs from what lies in apt's cache.
-        root.sh("apt-get -qq -y --no-install-recommends -d install /debs/*.deb librte-meta-net")
+        root.sh("apt-get -qq -y -d install /debs/*.deb")
         root.sh("ln -s /dev/null /etc/systemd/system/getty.target")
         with debroot.booted(root, scratch / "boot.log") as booted:
-            booted.run("sh", "-ec", "DEBIAN_FRONTEND=noninteractive apt-get -qq -y "
-                       "--no-install-recommends install /debs/*.deb librte-meta-net",
-                       limit_s=300)  # fmt: skip
+            booted.run("sh", "-ec", "DEBIAN_FRONTEND=noninteractive apt-get -qq -y install "
+                       "/debs/*.deb", limit_s=300)  # fmt: skip
             yield root, booted
 
 
