@@ -170,7 +170,7 @@ STAGES = [
       for nic in ("igb", "vmxnet3")),
     system("conform-all", "all", "release", *CONFORM),
     system("bench", "all", "release", *tests("bench")),
-    system("packages", "all", "release", "test/packages"),
+    dataclasses.replace(system("packages", "all", "release", "test/packages"), limit_s=3600),
     system("crowds", "all", "release", *tests("crowds")),
     system("valgrind-system", "all", "check", "--sample=1", *tests("storage", "stream"),
            program=f"{SYSTEM}/under-valgrind"),

@@ -22,6 +22,7 @@ SUITES = ("bookworm", "trixie")
 
 def pytest_configure(config):
     config.pluginmanager.register(strict.pytest_plugin())
+    debroot.own_mounts()
 
 
 @pytest.fixture(scope="session")

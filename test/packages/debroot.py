@@ -6,6 +6,7 @@ in build/roots. Each use is an overlay on it, which vanishes afterwards. Needs r
 """
 
 import contextlib
+import ctypes
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 ROOTS = Path(__file__).resolve().parents[2] / "build" / "roots"
 KEPT_S = 7 * 86400  # a root older than this is made again
 COMMAND_S = 900
+CLONE_NEWNS = 0x20000
 BOOT_S = 60
 CGROUPS = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))
 BIND = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
@@ -23,6 +25,14 @@ BIND = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/
 
 class RootError(Exception):
     pass
+
+
+def own_mounts():
+    """Gives this process mounts of its own: those it makes vanish with it, however it ends."""
+    if not missing():
+        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS) != 0:
+            raise OSError(ctypes.get_errno(), "unshare")
+        run("mount", "--make-rprivate", "/")
 
 
 def missing():
