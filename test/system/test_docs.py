@@ -8,6 +8,7 @@ takes a clean system (make, packages, the container) is in test/packages.
 import os
 import pathlib
 import shlex
+import shutil
 import socket
 import subprocess
 import time
@@ -51,7 +52,11 @@ def place(tap_obstacle, tmp_path, ucached_path):
     apps = pathlib.Path(ucached_path).parents[1]
     names = [str(apps / name) for name in ("ucached", "ucload", "ucping", "kvbench")]
     env = {**os.environ, "PATH": ":".join([*names, os.environ["PATH"]])}
-    enter = "mount -t tmpfs tmpfs /run; mount -t sysfs sysfs /sys; cd \"$1\"; eval \"$2\""
+    enter = """
+        for folder in /run /dev/shm; do mount -t tmpfs tmpfs $folder; done
+        mount -t sysfs sysfs /sys
+        cd "$1"; eval "$2"
+        """
 
     def start(line, more):
         words = [*space.entry, "unshare", "--mount", "sh", "-ec", enter, "sh", str(tmp_path), line]
@@ -99,6 +104,17 @@ def make_target(line):
     assert done.returncode == 0, done.stderr
 
 
+def certificate(folder):
+    """The files that the page's server takes: its own certificate is that of its clients, too."""
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+             "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", "key.pem", "-out",
+             "cert.pem"]  # fmt: skip
+    subprocess.run(words, cwd=folder, check=True, capture_output=True, timeout=60)
+    shutil.copy(folder / "cert.pem", folder / "clients-ca.pem")
+
+
 @pytest.fixture
 def example(tmp_path, ucached_path):
     """A folder with the examples and tools, and where pkg-config finds the installed library."""
@@ -126,6 +142,11 @@ def test_commands(name, lines, request, tmp_path):
         return
     place = request.getfixturevalue("place")
     env = request.getfixturevalue("example") if "embedding" in name else {}
+    if "tls" in name:
+        certificate(tmp_path)
+    if any(line.startswith("ucached -d ") for line in lines):
+        succeeds(place, "\n".join(lines), env)
+        return
     for line in lines:
         if line.startswith("ucached"):
             serves(place, line, tmp_path)
