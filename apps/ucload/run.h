@@ -36,7 +36,7 @@ struct run {
     sem_t ended;
     bool progress;
     bool misused;                       /* the error is a wrong option */
-    char error[CLIENT_ERROR_MAX + 100]; /* of the first thread that failed */
+    char error[TLS_ERROR_MAX + 100]; /* of the first thread that failed */
 };
 
 /*
