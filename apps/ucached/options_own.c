@@ -60,6 +60,10 @@ static const struct cmdline_option rows[] = {
      "keep the items in memory that systemd holds over a restart\n"
      "(FileDescriptorStoreMax=1), without a file",
      CMDLINE_ON, AT(fd_store)},
+    {0, "metrics", "ADDR:PORT", NULL,
+     "serve /metrics (OpenMetrics) and a page with plots over HTTP on\n"
+     "the kernel's network; no access control",
+     CMDLINE_TEXT, AT(metrics)},
     {0, "no-fast-path", NULL, NULL,
      "disable the fast paths of TCP and of GET and SET\n(debugging, comparison)", CMDLINE_ON,
      AT(settings.fast_path_off)},

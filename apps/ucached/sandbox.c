@@ -99,6 +99,13 @@ static const int dpdk_calls[] = {
     SCMP_SYS(pread64),       SCMP_SYS(pwrite64),     SCMP_SYS(get_mempolicy),
 };
 
+/* The HTTP server of --metrics. */
+static const int metrics_calls[] = {
+    SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_ctl),   SCMP_SYS(accept4),
+    SCMP_SYS(recvfrom),   SCMP_SYS(sendto),      SCMP_SYS(sendmsg),     SCMP_SYS(shutdown),
+    SCMP_SYS(setsockopt), SCMP_SYS(getsockopt),  SCMP_SYS(getsockname), SCMP_SYS(fcntl),
+};
+
 #define SIOCGIFNAME_CODE 0x8910 /* linux/sockios.h conflicts with glibc's headers */
 #define SIOCGIFFLAGS_CODE 0x8913
 #define SIOCGIFMTU_CODE 0x8921
@@ -205,6 +212,8 @@ static int fill(scmp_filter_ctx ctx, const struct sandbox_use *use)
         rc = allow_reading(ctx);
     if (rc == 0 && use->memory_file)
         rc = ALLOW(ctx, memory_file_calls);
+    if (rc == 0 && use->serves_metrics)
+        rc = ALLOW(ctx, metrics_calls);
     return rc == 0 && use->removes_files ? ALLOW(ctx, remove_calls) : rc;
 }
 

@@ -16,6 +16,7 @@ struct sandbox_use {
     bool reads_files;            /* -Y on SIGHUP; drivers that read /sys */
     bool memory_file;            /* -e */
     bool removes_files;          /* -P with -d */
+    bool serves_metrics;         /* --metrics */
 };
 
 /*

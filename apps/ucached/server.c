@@ -27,6 +27,7 @@
 #include "common/backend.h"
 #include "listen.h"
 #include "memory_file.h"
+#include "metrics.h"
 #include "net/log.h"
 #include "nic/steer.h"
 #include "notify.h"
@@ -59,6 +60,7 @@ struct server {
     bool discards;                   /* ended by SIGINT: the items are not saved */
     struct tls_context *tls;         /* null without TLS; the caller's */
     struct net_udp_limit *udp_limit; /* null without UDP */
+    struct metrics *metrics;         /* null without --metrics */
     struct server_thread *threads;
     unsigned thread_count; /* threads with a worker */
     unsigned queue_count;  /* queues of the device, with the own stack */
@@ -517,6 +519,10 @@ static int open_parts(struct server *server, const struct daemon_user *user)
         return -1;
     if (open_cache(server, user) < 0 || show_listeners(server) < 0 || open_udp(server) < 0)
         return -1;
+    if (o->metrics)
+        server->metrics = metrics_open(o->metrics);
+    if (o->metrics && !server->metrics)
+        return -1;
     return open_workers(server, user);
 }
 
@@ -607,7 +613,8 @@ static int enter_sandbox(struct server *server)
                                         o->settings.auth_file != NULL || server->tls != NULL ||
                                         (backend->reads_files && backend->reads_files(&o->link)),
                                     .memory_file = server->memory_file.path != NULL,
-                                    .removes_files = o->pidfile && o->daemonize};
+                                    .removes_files = o->pidfile && o->daemonize,
+                                    .serves_metrics = server->metrics != NULL};
     bool required = o->settings.compat.drop_privileges;
     unsigned i;
     int rc;
@@ -637,10 +644,16 @@ static void reload(struct server *server)
     char message[CACHE_ERROR_MAX];
     const char *error;
 
+    if (!path && !server->tls)
+        net_log("ucached: SIGHUP: nothing to read again, there is no -Y and no -Z");
     if (path && cache_auth_load(server->cache, &error) < 0)
         print_error(error, path);
+    else if (path)
+        net_log("ucached: SIGHUP: users read from %s", path);
     if (server->tls && cache_refresh_certs(server->cache, clock_us(CLOCK_MONOTONIC), message) < 0)
         print_error("certificates", message);
+    else if (server->tls)
+        net_log("ucached: SIGHUP: certificates read");
 }
 
 /* Handles a signal. Returns whether it ends the server. */
@@ -711,6 +724,8 @@ int server_run(struct server *server)
     if (rc < 0)
         return print_error("cannot start a thread", strerror(-rc));
     rc = start_threads(server);
+    if (rc == 0 && server->metrics)
+        rc = metrics_start(server->metrics, server->cache);
     /* The log thread inherited the capability that this thread keeps. */
     if (rc == 0 && server->restores_device && !server->options.keep_privileges &&
         privileges_drop_others() < 0)
@@ -721,6 +736,8 @@ int server_run(struct server *server)
         rc = wait_for_end(server);
         (void)notify_stopping();
     }
+    metrics_close(server->metrics);
+    server->metrics = NULL;
     if (join_threads(server) < 0)
         rc = -1;
     net_log_stop();
@@ -736,6 +753,7 @@ void server_close(struct server *server)
 {
     unsigned i;
 
+    metrics_close(server->metrics);
     for (i = 0; i < server->thread_count; i++)
         net_worker_close(server->threads[i].worker);
     net_endpoints_close(&server->endpoints);

@@ -8,6 +8,8 @@
 #include "base/base.h"
 #include "cache/clock.h"
 #include "cache/event_log.h"
+#include "cache/hot_keys.h"
+#include "cache/latency.h"
 #include "cache/linebuf.h"
 #include "cache/op.h"
 #include "cache/prefix_stats.h"
@@ -170,10 +172,10 @@ int cache_refresh_certs(struct cache *cache, uint64_t now_us, char error[CACHE_E
 
 static void worker_init(struct cache_worker *worker, struct cache *cache, unsigned index)
 {
-    memset(worker, 0, sizeof(*worker));
     worker->cache = cache;
     worker->kv = cache->kv;
     worker->index = index;
+    u_prng_seed(&worker->hot_prng, index);
     worker->long_value_loop = worker->loop - CACHE_LONG_VALUE_LOOPS;
     worker->requests_per_event = cache->settings.requests_per_event;
     if (worker->requests_per_event == 0)
@@ -200,10 +202,33 @@ static bool worker_register(struct cache *cache, struct cache_worker *worker)
     return false;
 }
 
-struct cache_worker *cache_join(struct cache *cache)
+static void worker_free(struct cache_worker *worker)
+{
+    if (worker->hot != NULL)
+        cache_hot_free(worker->hot);
+    free(worker->latency);
+    free(worker);
+}
+
+/* Zeroed; the pages of histograms that stay empty are never touched. Null: no memory. */
+static struct cache_worker *worker_new(void)
 {
     struct cache_worker *worker =
         aligned_alloc(_Alignof(struct cache_worker), sizeof(struct cache_worker));
+
+    if (worker == NULL)
+        return NULL;
+    memset(worker, 0, sizeof(*worker));
+    worker->latency = calloc(CACHE_LATENCY_CLASSES, sizeof(worker->latency[0]));
+    worker->hot = cache_hot_new();
+    if (worker->latency != NULL && worker->hot != NULL)
+        return worker;
+    worker_free(worker);
+    return NULL;
+}
+struct cache_worker *cache_join(struct cache *cache)
+{
+    struct cache_worker *worker = worker_new();
     bool registered;
 
     if (worker == NULL)
@@ -212,7 +237,7 @@ struct cache_worker *cache_join(struct cache *cache)
     registered = worker_register(cache, worker);
     pthread_mutex_unlock(&cache->lock);
     if (!registered) {
-        free(worker);
+        worker_free(worker);
         return NULL;
     }
     cache_tick(worker, cache->start_us);
@@ -247,13 +272,14 @@ void cache_leave(struct cache_worker *worker)
     cache_watch_leave(worker);
     pthread_mutex_lock(&cache->lock);
     sums_add(&cache->left, worker);
+    cache_latency_leave(worker);
     cache->workers[worker->index] = NULL;
     pthread_mutex_unlock(&cache->lock);
     kv_leave(worker->kv_worker);
     cache_session_pool_free(worker);
     cache_linebuf_pool_free(worker);
     pthread_mutex_destroy(&worker->session_lock);
-    free(worker);
+    worker_free(worker);
 }
 
 void cache_tick(struct cache_worker *worker, uint64_t now_us)
@@ -344,6 +370,8 @@ void cache_counters_reset(struct cache *cache)
 {
     pthread_mutex_lock(&cache->lock);
     counters_total(cache, &cache->base);
+    cache_latency_reset(cache);
+    cache_hot_reset(cache);
     pthread_mutex_unlock(&cache->lock);
     kv_stats_reset(cache->kv);
     cache_prefix_reset(cache);

@@ -267,6 +267,32 @@ bool cache_is_full(const struct cache *cache);
 void cache_accept_stopped(struct cache_worker *worker);
 void cache_accept_resumed(struct cache_worker *worker, uint64_t stopped_us);
 
+/* ---- latency ----------------------------------------------------------------------------- */
+
+#define CACHE_LATENCY_CLASSES 21 /* commands with a histogram of their own, and all others */
+#define CACHE_LATENCY_SUB_BITS 5
+#define CACHE_LATENCY_MAX_BITS 36 /* times are below 2^36 ns, 68 s */
+#define CACHE_LATENCY_SLOTS                                                                        \
+    ((CACHE_LATENCY_MAX_BITS - CACHE_LATENCY_SUB_BITS + 1) << CACHE_LATENCY_SUB_BITS)
+
+struct cache_latency {
+    uint64_t slots[CACHE_LATENCY_SLOTS]; /* requests, by time */
+};
+
+/* The histogram of a class since the last `stats reset`, all workers; returns its requests. */
+uint64_t cache_latency_read(struct cache *cache, unsigned class, struct cache_latency *sum);
+
+/* The sum of the times, each the middle of its slot. */
+uint64_t cache_latency_sum_ns(const struct cache_latency *sum);
+
+/* "get", "set", ...; "other" for class 0. */
+const char *cache_latency_name(unsigned class);
+
+/*
+ * How many of the requests took less than this; exact where a slot begins, as at each power of two.
+ */
+uint64_t cache_latency_below(const struct cache_latency *sum, uint64_t ns);
+
 /* ---- statistics -------------------------------------------------------------------------- */
 
 /* Emits one line of a `stats` list. */
@@ -274,6 +300,13 @@ typedef void cache_stats_emit(void *emit_ctx, const char *name, const char *valu
 
 /* Fills a list, possibly from a thread other than the one that counts. */
 typedef void cache_stats_fill(void *ctx, cache_stats_emit *emit, void *emit_ctx);
+
+/*
+ * Fills a list for a thread that is not a worker: the lines of `stats` about the cache (null name),
+ * `kv`, or a list of cache_stats_provider(). Takes locks that workers hold for statistics only.
+ * Returns false if there is no such list.
+ */
+bool cache_stats_read(struct cache *cache, const char *name, cache_stats_emit *emit, void *ctx);
 
 #define CACHE_STATS_PROVIDER_MAX 8
 

@@ -16,10 +16,13 @@
 
 #include "base/base.h"
 #include "base/list.h"
+#include "base/prng.h"
 #include "cache/cache.h"
+#include "mcproto/mcproto.h"
 
 #define CACHE_WATCHERS_MAX 20
 
+struct cache_hot_keys;
 struct cache_linebuf;
 struct cache_prefixes;
 struct cache_session_slab;
@@ -108,6 +111,11 @@ struct cache_sums {
     uint64_t classes[KV_CLASSES_MAX][CACHE_CLASS_COUNTER_COUNT]; /* class 1 is the first */
 };
 
+/* The histogram of one class (latency.h), which its worker counts. */
+struct cache_latency_counts {
+    _Atomic uint64_t slots[CACHE_LATENCY_SLOTS];
+};
+
 /* The crawl that a worker runs (op.h). */
 struct cache_crawl {
     bool running;
@@ -174,6 +182,8 @@ struct cache {
     pthread_mutex_t lock;
     struct cache_sums left; /* counted by workers that have left */
     struct cache_sums base; /* the sums at the last `stats reset` */
+    struct cache_latency_counts latency_left[CACHE_LATENCY_CLASSES];
+    struct cache_latency latency_base[CACHE_LATENCY_CLASSES];
     struct cache_watcher *watchers[CACHE_WATCHERS_MAX];
     struct cache_provider providers[CACHE_STATS_PROVIDER_MAX];
     unsigned provider_count;
@@ -206,6 +216,17 @@ struct cache_worker {
     uint32_t long_value_loop; /* the last loop in which a long value was answered */
     unsigned index;
     uint32_t requests_per_event; /* of the settings; no limit is the largest number */
+
+    /* Requests since the last cache_latency_record(), and the classes that have any (latency.h). */
+    uint32_t latency_classes;
+    uint32_t latency_pending[CACHE_LATENCY_CLASSES];
+    struct cache_latency_counts *latency; /* CACHE_LATENCY_CLASSES of them */
+
+    /* Sampling of keys (hot_keys.h): requests until the next sample, and whether it is due. */
+    int64_t hot_left;
+    bool hot_is_due;
+    struct u_prng hot_prng;
+    struct cache_hot_keys *hot;
 
     uint32_t input; /* counts cache_session_input(), mn and noop (pending_items.h) */
     struct cache_pending_item pending[CACHE_PENDING_MAX];

@@ -28,12 +28,15 @@ static void packet_add(struct cache_stats_out *out, const char *name, uint32_t n
     cache_textbuf_add(&out->text, value, value_len);
 }
 
-void cache_stats_text(void *ctx, const char *name, const char *value)
+static void line_add(struct cache_stats_out *out, const char *name, const char *value,
+                     uint32_t value_len)
 {
-    struct cache_stats_out *out = ctx;
     uint32_t name_len = (uint32_t)strnlen(name, NAME_MAX_BYTES);
-    uint32_t value_len = (uint32_t)strnlen(value, VALUE_MAX_BYTES);
 
+    if (out->emit != NULL) {
+        out->emit(out->emit_ctx, name, value);
+        return;
+    }
     if (out->binary != NULL) {
         packet_add(out, name, name_len, value, value_len);
         return;
@@ -45,12 +48,17 @@ void cache_stats_text(void *ctx, const char *name, const char *value)
     cache_textbuf_add(&out->text, "\r\n", 2);
 }
 
+void cache_stats_text(void *ctx, const char *name, const char *value)
+{
+    line_add(ctx, name, value, (uint32_t)strnlen(value, VALUE_MAX_BYTES));
+}
+
 void cache_stats_number(struct cache_stats_out *out, const char *name, uint64_t value)
 {
     char text[MC_NUMBER_MAX + 1];
+    int len = snprintf(text, sizeof(text), "%" PRIu64, value);
 
-    snprintf(text, sizeof(text), "%" PRIu64, value);
-    cache_stats_text(out, name, text);
+    line_add(out, name, text, (uint32_t)len);
 }
 
 /* ---- tables ------------------------------------------------------------------------------ */
@@ -192,12 +200,44 @@ static const struct stats_list {
 } lists[] = {
     {"settings", cache_stats_settings}, {"items", cache_stats_items}, {"slabs", cache_stats_slabs},
     {"sizes", cache_stats_sizes},       {"kv", cache_stats_kv},
+    {"latency", cache_stats_latency},   {"hotkeys", cache_stats_hotkeys},
 };
+
+static const struct cache_provider *find_provider(const struct cache *cache, const char *name,
+                                                  uint32_t name_len)
+{
+    for (unsigned i = 0; i < cache->provider_count; i++) {
+        const char *own = cache->providers[i].name;
+
+        if (strlen(own) == name_len && memcmp(own, name, name_len) == 0)
+            return &cache->providers[i];
+    }
+    return NULL;
+}
+
+bool cache_stats_read(struct cache *cache, const char *name, cache_stats_emit *emit, void *ctx)
+{
+    struct cache_stats_out out = {.cache = cache, .emit = emit, .emit_ctx = ctx};
+    const struct cache_provider *provider;
+
+    if (name == NULL) {
+        cache_stats_general_rows(&out);
+        return true;
+    }
+    if (strcmp(name, "kv") == 0) {
+        cache_stats_kv(&out);
+        return true;
+    }
+    provider = find_provider(cache, name, (uint32_t)strlen(name));
+    if (provider != NULL)
+        provider->fill(provider->ctx, emit, ctx);
+    return provider != NULL;
+}
 
 /* Fills a list, without its end. False if no list has that name. */
 static bool list_fill(struct cache_stats_out *out, const struct cache_words *words)
 {
-    const struct cache *cache = out->session->worker->cache;
+    const struct cache_provider *provider;
 
     if (words->count == 0) {
         cache_stats_general(out);
@@ -209,15 +249,10 @@ static bool list_fill(struct cache_stats_out *out, const struct cache_words *wor
             return true;
         }
     }
-    for (unsigned i = 0; i < cache->provider_count; i++) {
-        const struct cache_provider *provider = &cache->providers[i];
-
-        if (cache_word_is(words, 0, provider->name)) {
-            provider->fill(provider->ctx, cache_stats_text, out);
-            return true;
-        }
-    }
-    return false;
+    provider = find_provider(out->cache, (const char *)words->at[0], words->len[0]);
+    if (provider != NULL)
+        provider->fill(provider->ctx, cache_stats_text, out);
+    return provider != NULL;
 }
 
 /* ---- text -------------------------------------------------------------------------------- */
@@ -262,7 +297,7 @@ static int text_cachedump(struct cache_session *session, const struct cache_word
 static int text_stats(struct cache_session *session, const struct mc_request *request,
                       struct cache_sink *sink)
 {
-    struct cache_stats_out out = {.session = session};
+    struct cache_stats_out out = {.cache = session->worker->cache, .session = session};
     struct cache_words words = cache_words_split(request);
 
     if (cache_word_is(&words, 0, "reset")) {
@@ -307,7 +342,7 @@ static bool binary_detail(struct cache_stats_out *out, const struct cache_words 
 
 static bool binary_fill(struct cache_stats_out *out, const struct cache_words *words)
 {
-    struct cache *cache = out->session->worker->cache;
+    struct cache *cache = out->cache;
 
     if (cache_word_is(words, 0, "reset")) {
         cache_counters_reset(cache);
@@ -321,7 +356,8 @@ static bool binary_fill(struct cache_stats_out *out, const struct cache_words *w
 static int binary_stats(struct cache_session *session, const struct mc_request *request,
                         struct cache_sink *sink)
 {
-    struct cache_stats_out out = {.session = session, .binary = &request->binary};
+    struct cache_stats_out out = {
+        .cache = session->worker->cache, .session = session, .binary = &request->binary};
     struct cache_words words = cache_words_split(request);
 
     if (!binary_fill(&out, &words))

@@ -11,9 +11,12 @@
 #include "cache/textbuf.h"
 #include "cache/upload.h"
 
-/* A list that is being filled. */
+/* A list that is being filled, for a request or for cache_stats_read(). */
 struct cache_stats_out {
-    struct cache_session *session;  /* that has sent the request */
+    struct cache *cache;
+    cache_stats_emit *emit; /* takes the lines, or null: they are added to `text` */
+    void *emit_ctx;
+    struct cache_session *session;  /* that has sent the request; null with `emit` */
     const struct mc_binary *binary; /* the request, or null: text */
     struct cache_textbuf text;
 };
@@ -90,6 +93,7 @@ void cache_stats_rows(struct cache_stats_out *out, const struct cache_stats_snap
 /* ---- the lists (stats_*.c) --------------------------------------------------------------- */
 
 void cache_stats_general(struct cache_stats_out *out);
+void cache_stats_general_rows(struct cache_stats_out *out); /* without those of the process */
 void cache_stats_settings(struct cache_stats_out *out);
 void cache_stats_items(struct cache_stats_out *out);
 void cache_stats_slabs(struct cache_stats_out *out);
@@ -100,6 +104,12 @@ void cache_stats_sizes(struct cache_stats_out *out);
  * very many. Returns 0, or -1 if the connection has to close.
  */
 int cache_stats_conns_start(struct cache_session *session, struct cache_sink *sink);
+
+/* `stats latency`: times of requests by command (latency.c); memcached has no such list. */
+void cache_stats_latency(struct cache_stats_out *out);
+
+/* `stats hotkeys`: the most requested keys (hot_keys.c); empty with -X. */
+void cache_stats_hotkeys(struct cache_stats_out *out);
 
 /* `stats kv`: the engine; memcached has no such list. */
 void cache_stats_kv(struct cache_stats_out *out);

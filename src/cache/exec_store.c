@@ -5,6 +5,7 @@
  */
 #include "base/base.h"
 #include "cache/exec.h"
+#include "cache/latency.h"
 #include "cache/linebuf.h"
 #include "cache/op.h"
 #include "cache/sink_reply.h"
@@ -78,6 +79,7 @@ static int finish(struct cache_session *session, const struct mc_request *reques
     struct cache_upload *upload = &session->u.upload;
     struct cache_store_result stored;
 
+    cache_latency_add(worker, cache_latency_class(request->command));
     cache_count(worker, CACHE_CMD_SET, 1);
     cache_count_class(worker, CACHE_CLASS_CMD_SET, put->key.len, put->store.flags,
                       upload->value_len);

@@ -20,6 +20,7 @@
 
 #include "base/base.h"
 #include "cache/clock.h"
+#include "cache/latency.h"
 #include "cache/session.h"
 #include "cache/sink_reply.h"
 
@@ -176,6 +177,7 @@ static __attribute__((noinline)) uint32_t try_set(struct cache_session *session,
     exptime = cache_clock_expiry_of_new(worker, (int32_t)hint->set.exptime);
     if (U_UNLIKELY(kv_replace_short(worker->kv_worker, key, &value, exptime) == 0))
         return 0;
+    cache_latency_add(worker, MC_CMD_SET);
     cache_count(worker, CACHE_CMD_SET, 1);
     cache_add(&worker->classes[kv_sizes_class(sizes, item_bytes)][CACHE_CLASS_CMD_SET], 1);
     memcpy(room, stored, sizeof(stored) - 1);
@@ -200,6 +202,7 @@ uint32_t cache_session_try_fast(struct cache_session *session, const uint8_t *da
     if (U_UNLIKELY(key->bytes != data + MC_FAST_KEY_OFFSET || worker->event_mask != 0 ||
                    !kv_get_short(worker->kv_worker, key, &found)))
         return 0;
+    cache_latency_add(worker, MC_CMD_GET);
     cache_count_inline_hit(worker, key->len + found.value_len);
     n = cache_reply_short(worker, room, key, found.value, found.value_len);
     request_done(session);

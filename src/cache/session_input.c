@@ -18,6 +18,8 @@
 
 #include "base/base.h"
 #include "cache/exec.h"
+#include "cache/hot_keys.h"
+#include "cache/latency.h"
 #include "cache/linebuf.h"
 #include "cache/pending_items.h"
 #include "cache/sink_reply.h"
@@ -124,6 +126,7 @@ static inline uint32_t run_get(struct cache_session *session, const uint8_t *dat
     struct kv_key key = cache_session_key(session, data + MC_FAST_KEY_OFFSET, key_len);
 
     atomic_store_explicit(&session->last_request_s, session->worker->now_s, memory_order_relaxed);
+    cache_latency_add(session->worker, MC_CMD_GET);
     if (U_UNLIKELY(cache_exec_get_key(session->worker, &key, sink) != 0))
         session_fail(session);
     return line_bytes;
@@ -139,6 +142,7 @@ static uint32_t run_request(struct cache_session *session, const struct mc_reque
     atomic_store_explicit(&session->last_request_s, session->worker->now_s, memory_order_relaxed);
     if (mc_command_has_value(request->command))
         return cache_exec_store(session, request, data, len, sink);
+    cache_latency_add(session->worker, cache_latency_class(request->command));
     if (U_UNLIKELY(session->state.protocol == CACHE_PROTOCOL_BINARY))
         session_done(session, cache_binary_run(session, request, sink));
     else if (U_LIKELY(mc_command_is_retrieval(request->command)))
@@ -435,6 +439,8 @@ uint32_t cache_session_input(struct cache_session *session, const uint8_t *data,
     cache_count(worker, CACHE_BYTES_READ, len); /* before a `stats` in the input reads it */
     cache_pending_clear(worker);
     worker->current = session;
+    if (U_UNLIKELY(worker->hot_is_due))
+        cache_hot_sample(session, data, len);
     len = take_input(session, data, len, sink);
     session->hint.key.bytes = NULL;
     return len;

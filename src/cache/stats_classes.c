@@ -62,7 +62,7 @@ static void ages_find(struct cache_worker *worker, struct ages *ages)
 static void items_lines(struct cache_stats_out *out, unsigned id, const struct kv_class_stats *kv,
                         const struct cache_sums *sums, uint32_t age_s)
 {
-    bool segmented = out->session->worker->cache->settings.compat.lru_maintainer;
+    bool segmented = out->cache->settings.compat.lru_maintainer;
     const struct {
         const char *name;
         uint64_t value;
@@ -125,7 +125,7 @@ void cache_stats_items(struct cache_stats_out *out)
 static void slabs_lines(struct cache_stats_out *out, unsigned id, uint64_t items,
                         const uint64_t counters[CACHE_CLASS_COUNTER_COUNT])
 {
-    uint64_t chunk_bytes = out->session->worker->cache->sizes.class_bytes_max[id - 1];
+    uint64_t chunk_bytes = out->cache->sizes.class_bytes_max[id - 1];
     uint64_t per_page = CACHE_SLAB_PAGE_BYTES / chunk_bytes;
     uint64_t pages = items > per_page ? (items + per_page - 1) / per_page : 1;
     const struct {
@@ -178,7 +178,7 @@ void cache_stats_slabs(struct cache_stats_out *out)
 
 void cache_stats_sizes(struct cache_stats_out *out)
 {
-    const struct cache *cache = out->session->worker->cache;
+    const struct cache *cache = out->cache;
 
     if (cache->sizes.bucket_count == 0)
         cache_stats_text(out, "sizes_status", "disabled");

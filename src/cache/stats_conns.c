@@ -188,7 +188,7 @@ static bool conns_part(struct cache_session *session, struct cache_textbuf *text
                        struct cache_list_at *at)
 {
     struct cache *cache = session->worker->cache;
-    struct cache_stats_out out = {.session = session, .text = *text};
+    struct cache_stats_out out = {.cache = cache, .session = session, .text = *text};
     bool more_of_group = false;
 
     if (at->group == 0) {

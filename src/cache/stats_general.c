@@ -177,11 +177,17 @@ static uint64_t certs_age_s(const struct cache_worker *worker)
 
 void cache_stats_general(struct cache_stats_out *out)
 {
+    process_lines(out);
+    cache_stats_general_rows(out);
+}
+
+void cache_stats_general_rows(struct cache_stats_out *out)
+{
     struct cache_stats_snapshot snapshot;
 
-    cache_stats_snapshot(out->session->worker->cache, &snapshot);
-    snapshot.certs_age_s = certs_age_s(out->session->worker);
-    process_lines(out);
+    cache_stats_snapshot(out->cache, &snapshot);
+    if (out->session != NULL)
+        snapshot.certs_age_s = certs_age_s(out->session->worker);
     cache_stats_rows(out, &snapshot, general_rows, U_ARRAY_LEN(general_rows));
 }
 
@@ -189,6 +195,6 @@ void cache_stats_kv(struct cache_stats_out *out)
 {
     struct cache_stats_snapshot snapshot;
 
-    cache_stats_snapshot(out->session->worker->cache, &snapshot);
+    cache_stats_snapshot(out->cache, &snapshot);
     cache_stats_rows(out, &snapshot, kv_rows, U_ARRAY_LEN(kv_rows));
 }

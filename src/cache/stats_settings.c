@@ -94,6 +94,6 @@ void cache_stats_settings(struct cache_stats_out *out)
 {
     struct cache_stats_snapshot snapshot;
 
-    cache_stats_snapshot(out->session->worker->cache, &snapshot);
+    cache_stats_snapshot(out->cache, &snapshot);
     cache_stats_rows(out, &snapshot, settings_rows, U_ARRAY_LEN(settings_rows));
 }

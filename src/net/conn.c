@@ -126,11 +126,13 @@ void net_conns_free(struct net_conns *conns)
     conns->tls = NULL;
 }
 
-static void log_peer(const struct net_conns *conns, const struct cache_peer *peer, const char *what)
+/* From this verbosity on. */
+static void log_peer(const struct net_conns *conns, const struct cache_peer *peer,
+                     unsigned verbosity, const char *what)
 {
     char text[INET6_ADDRSTRLEN] = "unix socket";
 
-    if (cache_verbosity(conns->cache) < 2)
+    if (cache_verbosity(conns->cache) < verbosity)
         return;
     if (strcmp(peer->transport, "unix") != 0)
         inet_ntop(strcmp(peer->transport, "tcp6") == 0 ? AF_INET6 : AF_INET, peer->addr, text,
@@ -150,7 +152,7 @@ bool net_conn_open_session(struct net_conns *conns, struct net_conn *conn,
         return false;
     }
     cache_session_set_owner(conn->session, conn);
-    log_peer(conns, peer, "connected");
+    log_peer(conns, peer, 2, "connected");
     return true;
 }
 
@@ -171,7 +173,7 @@ void net_conn_close_session(struct net_conn *conn)
 const char *net_conn_refuse(const struct net_conns *conns, const struct cache_peer *peer,
                             u_u32 *len)
 {
-    log_peer(conns, peer, "refused, too many connections");
+    log_peer(conns, peer, 1, "refused, too many connections");
     *len = 0;
     if (peer->tls != CACHE_TLS_OFF)
         return "";

@@ -9,6 +9,7 @@
 #define NET_CONN_H
 
 #include "base/list.h"
+#include "cache/latency.h"
 #include "net/worker.h"
 
 struct net_conns;
@@ -118,6 +119,18 @@ static inline void net_conn_touch(struct net_conns *conns, struct net_conn *conn
         return;
     u_list_remove(&conn->link);
     u_list_push_back(&conns->open, &conn->link);
+}
+
+U_STATIC_ASSERT(NET_TICKS_BITS_MAX <= CACHE_LATENCY_MAX_BITS, every_interval_has_a_slot);
+
+/*
+ * Replies have left: counts the latency of their requests, whose input came so many ticks ago. One
+ * comparison if there was no request.
+ */
+static inline void net_conns_replied(const struct net_conns *conns, uint64_t ticks)
+{
+    if (cache_latency_is_pending(conns->cache_worker))
+        cache_latency_record(conns->cache_worker, net_ticks_ns(ticks));
 }
 
 /*

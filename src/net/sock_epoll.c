@@ -134,6 +134,7 @@ static void epoll_dispatch(struct net_sock_worker *worker, int events)
             conn_event(worker, (struct net_sock_conn *)source, epoll->events[i].events);
             break;
         }
+        net_sock_replied(worker);
     }
 }
 

@@ -293,6 +293,7 @@ static enum net_sendq_result uring_conn_flush(struct net_sock_worker *worker,
     prepare_send(uring, conn, sqe);
     conn->sending = true;
     conn->inflight++;
+    worker->sends_queued = true;
     net_sock_count(worker, NET_SOCK_WRITES, 1);
     return NET_SENDQ_PENDING;
 }

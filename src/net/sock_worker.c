@@ -53,6 +53,10 @@ static int sock_loop(struct net_sock_worker *worker)
         cache_online(worker->conns.cache_worker);
         if (n < 0)
             return n;
+        if (worker->sends_queued)
+            net_sock_replied(worker);
+        worker->sends_queued = false;
+        worker->woken_ticks = net_ticks();
         worker->now_us = net_clock_us();
         cache_tick(worker->conns.cache_worker, worker->now_us);
         net_sock_count(worker, NET_SOCK_LOOPS, 1);
@@ -66,6 +70,8 @@ static int sock_loop(struct net_sock_worker *worker)
         }
         net_conns_flush_pending(&worker->conns);
         net_conns_tick(&worker->conns, worker->now_us, &worker->counters[NET_SOCK_IDLE_CLOSED]);
+        if (!worker->sends_queued)
+            net_sock_replied(worker);
     }
     return 0;
 }
@@ -174,6 +180,7 @@ struct net_worker *net_sock_worker_open(const struct net_sock_config *config,
         snprintf(error, NET_ERROR_MAX, "no memory");
         return NULL;
     }
+    net_ticks_calibrate();
     worker->worker.ops = &sock_ops;
     net_conns_init(&worker->conns, &net_sock_transport, config->cache, config->idle_timeout_s);
     worker->io = config->uring ? &net_sock_uring : &net_sock_epoll;

@@ -143,7 +143,9 @@ struct net_sock_worker {
     struct net_sock_waiting waiting;
     struct net_sock_udp *udp; /* null: no datagram sockets */
     uint64_t now_us;
-    bool crowded; /* other connections wait for their turn in this loop */
+    uint64_t woken_ticks; /* when the last wait ended: input was there */
+    bool sends_queued;    /* the next wait() sends replies */
+    bool crowded;         /* other connections wait for their turn in this loop */
 
     struct net_counter counters[NET_SOCK_COUNTERS];
     struct net_sock_worker *stats_next; /* all workers that `stats sock` sums */
@@ -154,6 +156,12 @@ static inline void net_sock_count(struct net_sock_worker *worker, enum net_sock_
                                   uint64_t n)
 {
     net_counter_add(&worker->counters[counter], n);
+}
+
+/* Replies have left: counts the latency of their requests since the end of the last wait. */
+static inline void net_sock_replied(const struct net_sock_worker *worker)
+{
+    net_conns_replied(&worker->conns, net_ticks() - worker->woken_ticks);
 }
 
 /* ---- sock_accept.c ----------------------------------------------------------------------- */

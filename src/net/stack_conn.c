@@ -20,6 +20,7 @@
  */
 #include <string.h>
 
+#include "cache/hot_keys.h"
 #include "mcproto/mcproto.h"
 #include "net/port.h"
 
@@ -640,6 +641,17 @@ static void admit_waiting(struct net_stack_worker *worker)
     }
 }
 
+/* Samples the key of an event of the batch for `stats hotkeys`. */
+static U_NOINLINE void sample_key(struct net_stack_worker *worker, unsigned n)
+{
+    const struct us_event *ev =
+        &worker->events[u_prng_below(&worker->conns.cache_worker->hot_prng, n)];
+    struct net_stack_conn *conn = ev->user;
+
+    if (ev->type == US_EV_DATA && conn->conn.session)
+        cache_hot_sample(conn->conn.session, ev->data, ev->len);
+}
+
 /*
  * Events that are bytes cause no further events, so there are no more if the batch was not full.
  */
@@ -654,6 +666,8 @@ static inline __attribute__((always_inline)) unsigned handle_all(struct net_stac
         if (n == 0)
             break;
         prefetch_items(worker, &batch);
+        if (U_UNLIKELY(worker->conns.cache_worker->hot_is_due))
+            sample_key(worker, n);
         total += n;
         done = U_UNLIKELY(worker->split != NULL)
                    ? 0

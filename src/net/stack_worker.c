@@ -260,13 +260,18 @@ static void housekeep(struct net_stack_worker *worker)
 
 static void count_turn(struct net_stack_worker *worker, uint64_t start)
 {
+    uint64_t ticks;
+
     net_stack_count(worker, NET_STACK_LOOPS, 1);
     if (!worker->active)
         return;
     worker->unpublished = true;
     worker->busy_us = worker->now_us;
     net_stack_count(worker, NET_STACK_LOOPS_BUSY, 1);
-    net_stack_count(worker, NET_STACK_CYCLES_BUSY, net_stack_cycles() - start);
+    ticks = net_ticks() - start;
+    net_stack_count(worker, NET_STACK_CYCLES_BUSY, ticks);
+    if (worker->conns.cache_worker)
+        net_conns_replied(&worker->conns, ticks);
 }
 
 /* The application's side of a two-thread worker has neither stack nor nic. */
@@ -283,7 +288,7 @@ static bool app_turn(struct net_stack_worker *worker, uint64_t start)
 /* Not inlined, so that tools/bench_instructions.py can count its instructions. */
 U_NOINLINE bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us)
 {
-    uint64_t start = net_stack_cycles();
+    uint64_t start = net_ticks();
 
     worker->active = false;
     worker->now_us = now_us;
@@ -644,6 +649,7 @@ struct net_stack_worker *net_stack_worker_new(const struct net_stack_config *con
     U_ASSERT(config->cache || config->app);
     if (!worker)
         return NULL;
+    net_ticks_calibrate();
     worker->worker.ops = &stack_ops;
     worker->app = config->app ? config->app : &net_session_app_ops;
     worker->app_ctx = config->app_ctx;

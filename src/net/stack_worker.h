@@ -284,16 +284,6 @@ void net_stack_drop_unsent(struct net_stack_worker *worker);
  */
 void net_stack_release(struct net_stack_worker *worker, void *cookie);
 
-/* The time-stamp counter, or 0 where there is none that is cheap to read. */
-static inline uint64_t net_stack_cycles(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    return __builtin_ia32_rdtsc();
-#else
-    return 0;
-#endif
-}
-
 /* ---- session_app.c ----------------------------------------------------------------------- */
 
 /* The application that serves the cache's sessions. */

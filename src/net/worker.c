@@ -2,6 +2,46 @@
 /* Dispatches net_worker_*() to the kind of worker. */
 #include "net/worker.h"
 
+/* How long ticks are compared with the clock, and how exactly both are read at the same time. */
+#define CALIBRATION_NS 2000000
+#define READING_TICKS_MAX 2000
+#define READINGS_MAX 100
+
+uint32_t net_ticks_ns_scale;
+
+/* Reads ticks and clock together; repeated if the thread was interrupted in between. */
+static uint64_t read_both(uint64_t *ns)
+{
+    struct timespec now;
+    uint64_t before, after;
+    unsigned i = 0;
+
+    do {
+        before = net_ticks();
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        after = net_ticks();
+    } while (after - before > READING_TICKS_MAX && i++ < READINGS_MAX);
+    *ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return before + (after - before) / 2;
+}
+
+void net_ticks_calibrate(void)
+{
+    uint64_t start_ns, now_ns, ticks;
+    uint64_t start = 0;
+
+    if (net_ticks_ns_scale != 0)
+        return;
+    start = read_both(&start_ns);
+    do {
+        ticks = read_both(&now_ns) - start;
+    } while (now_ns - start_ns < CALIBRATION_NS);
+    /* At most one nanosecond, which keeps intervals below their maximum; at least 1. */
+    net_ticks_ns_scale = u_max32((uint32_t)u_min64(((now_ns - start_ns) << NET_TICKS_SHIFT) / ticks,
+                                                   UINT64_C(1) << NET_TICKS_SHIFT),
+                                 1);
+}
+
 int net_worker_run(struct net_worker *worker)
 {
     return worker->ops->run(worker);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/base.h"
 #include "net/net.h"
 
 struct net_worker_ops {
@@ -32,6 +33,43 @@ static inline uint64_t net_clock_us(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/*
+ * A cheap clock for intervals: ticks of the time-stamp counter where there is one, which counts at
+ * the same rate on all cores, else nanoseconds.
+ */
+static inline uint64_t net_ticks(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    return __builtin_ia32_rdtsc();
+#else
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+#endif
+}
+
+/* Nanoseconds per tick, times 2^NET_TICKS_SHIFT; set by net_ticks_calibrate(). */
+#define NET_TICKS_SHIFT 24
+extern uint32_t net_ticks_ns_scale;
+
+/*
+ * Compares the ticks with the kernel's clock, which takes 2 ms; later calls do nothing. Before the
+ * first worker runs.
+ */
+void net_ticks_calibrate(void);
+
+/* Longer intervals count as this one: some 20 s. */
+#define NET_TICKS_BITS_MAX 36
+
+/* An interval in nanoseconds, below 2^NET_TICKS_BITS_MAX; likewise if it is negative. */
+static inline uint64_t net_ticks_ns(uint64_t ticks)
+{
+    const uint64_t max = (UINT64_C(1) << NET_TICKS_BITS_MAX) - 1;
+
+    return (U_UNLIKELY(ticks > max) ? max : ticks) * net_ticks_ns_scale >> NET_TICKS_SHIFT;
 }
 
 /*

@@ -38,6 +38,7 @@ static const struct sandbox_use all_uses[] = {
     {.syscalls = LINK_SYSCALLS_DPDK},
     {.syscalls = LINK_SYSCALLS_DPDK, .reads_files = true},
     {.syscalls = LINK_SYSCALLS_SOCKETS, .reads_files = true, .removes_files = true},
+    {.syscalls = LINK_SYSCALLS_FRAMES, .serves_metrics = true},
 };
 
 struct call {

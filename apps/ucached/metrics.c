@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The HTTP server of --metrics; see metrics.h. */
+#include "metrics.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <metrics_page.h> /* generated from metrics_page.html */
+
+#include "base/base.h"
+#include "metrics_text.h"
+
+/* Further connections wait in the kernel. */
+#define CONNECTIONS_MAX 8
+#define BACKLOG 16
+
+/* Of each: headers of a request and of its reply; seconds without progress. */
+#define CONNECTION_BYTES (16 * 1024)
+#define CONNECTION_TIMEOUT_S 10u
+
+/* A text is sent again for as long, so that frequent requests cost little. */
+#define TEXT_AGE_NS UINT64_C(200000000)
+
+#define CONTENT_METRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
+#define CONTENT_PAGE "text/html; charset=utf-8"
+#define CONTENT_ERROR "text/plain; charset=utf-8"
+
+/* The page loads nothing but /metrics. */
+#define PAGE_POLICY                                                                                \
+    "default-src 'none'; connect-src 'self'; img-src data:; script-src 'unsafe-inline'; "          \
+    "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+#define ADDRESS_MAX 80 /* "[IPv6 address]:port" */
+
+struct metrics {
+    int fd; /* listening; -1 once the daemon has it */
+    char address[ADDRESS_MAX];
+    struct cache *cache;
+    struct MHD_Daemon *daemon;
+    struct MHD_Response *text; /* the last one, or null; used by the daemon's thread only */
+    uint64_t text_ns;          /* when it was made */
+};
+
+/* ---- the address ------------------------------------------------------------------------- */
+
+static int fail(const char *address, const char *why)
+{
+    fprintf(stderr, "ucached: --metrics=%s: %s\n", address, why);
+    return -1;
+}
+
+/* Splits "host:port", "[host]:port" or "port". */
+static int split(const char *address, char host[ADDRESS_MAX], const char **port)
+{
+    const char *colon = strrchr(address, ':');
+    const char *from = address;
+    size_t len;
+
+    *port = colon != NULL ? colon + 1 : address;
+    if (colon == NULL) {
+        snprintf(host, ADDRESS_MAX, "127.0.0.1");
+        return 0;
+    }
+    len = (size_t)(colon - address);
+    if (len > 2 && from[0] == '[' && from[len - 1] == ']') {
+        from++;
+        len -= 2;
+    } else if (memchr(from, ':', len) != NULL) {
+        return -1; /* IPv6 without brackets */
+    }
+    if (len == 0 || len >= ADDRESS_MAX)
+        return -1;
+    memcpy(host, from, len);
+    host[len] = '\0';
+    return 0;
+}
+
+static int listen_on(const struct addrinfo *info)
+{
+    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1;
+    int saved;
+
+    if (fd < 0)
+        return -1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+/* Writes the address of the socket, with the port that the kernel has chosen. */
+static void name_socket(struct metrics *metrics)
+{
+    struct sockaddr_storage addr;
+    socklen_t len = sizeof(addr);
+    char host[INET6_ADDRSTRLEN] = "?";
+    char port[8] = "?";
+
+    memset(&addr, 0, sizeof(addr));
+    if (getsockname(metrics->fd, (struct sockaddr *)&addr, &len) == 0)
+        (void)getnameinfo((struct sockaddr *)&addr, len, host, sizeof(host), port, sizeof(port),
+                          NI_NUMERICHOST | NI_NUMERICSERV);
+    snprintf(metrics->address, sizeof(metrics->address),
+             addr.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+static bool is_port(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+
+    return digits > 0 && digits <= 5 && text[digits] == '\0' && strtoul(text, NULL, 10) <= 65535;
+}
+
+static int open_socket(struct metrics *metrics, const char *address)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    char host[ADDRESS_MAX];
+    struct addrinfo *info;
+    const char *port;
+    int rc;
+
+    if (split(address, host, &port) < 0 || !is_port(port))
+        return fail(address, "not ADDRESS:PORT, such as 127.0.0.1:9150 or [::1]:9150");
+    rc = getaddrinfo(host, port, &hints, &info);
+    if (rc != 0)
+        return fail(address, gai_strerror(rc));
+    metrics->fd = listen_on(info);
+    freeaddrinfo(info);
+    if (metrics->fd < 0)
+        return fail(address, strerror(errno));
+    name_socket(metrics);
+    return 0;
+}
+
+struct metrics *metrics_open(const char *address)
+{
+    struct metrics *metrics = calloc(1, sizeof(*metrics));
+
+    if (metrics == NULL) {
+        fail(address, "no memory");
+        return NULL;
+    }
+    metrics->fd = -1;
+    if (open_socket(metrics, address) == 0) {
+        fprintf(stderr, "ucached: metrics on http://%s/\n", metrics->address);
+        return metrics;
+    }
+    free(metrics);
+    return NULL;
+}
+
+/* ---- replies ----------------------------------------------------------------------------- */
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+    (void)MHD_add_response_header(response, name, value);
+}
+
+/* Headers of all replies. */
+static void add_headers(struct MHD_Response *response, const char *content)
+{
+    add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content);
+    add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    add_header(response, "X-Content-Type-Options", "nosniff");
+    add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+}
+
+static struct MHD_Response *make_text(const struct metrics *metrics)
+{
+    const union MHD_DaemonInfo *open =
+        MHD_get_daemon_info(metrics->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+    struct metrics_text text = {NULL, 0, 0, false};
+    struct MHD_Response *response = NULL;
+
+    metrics_text_fill(&text, metrics->cache, open != NULL ? open->num_connections : 0);
+    if (!text.failed)
+        response = MHD_create_response_from_buffer(text.len, text.bytes, MHD_RESPMEM_MUST_FREE);
+    if (response == NULL) {
+        metrics_text_free(&text);
+        return NULL;
+    }
+    add_headers(response, CONTENT_METRICS);
+    return response;
+}
+
+static enum MHD_Result send_text(struct metrics *metrics, struct MHD_Connection *connection)
+{
+    uint64_t now_ns = clock_ns();
+
+    if (metrics->text == NULL || now_ns - metrics->text_ns >= TEXT_AGE_NS) {
+        if (metrics->text != NULL)
+            MHD_destroy_response(metrics->text);
+        metrics->text = make_text(metrics);
+        metrics->text_ns = now_ns;
+    }
+    if (metrics->text == NULL)
+        return MHD_NO; /* closes the connection */
+    return MHD_queue_response(connection, MHD_HTTP_OK, metrics->text);
+}
+
+static enum MHD_Result send_bytes(struct MHD_Connection *connection, unsigned status,
+                                  const char *content, const void *bytes, size_t len)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(len, (void *)(uintptr_t)bytes, MHD_RESPMEM_PERSISTENT);
+    enum MHD_Result result;
+
+    if (response == NULL)
+        return MHD_NO;
+    add_headers(response, content);
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        add_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    if (bytes == metrics_page)
+        add_header(response, "Content-Security-Policy", PAGE_POLICY);
+    result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* Replies as soon as the headers are there, so that no body is read. */
+static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_bytes, void **request)
+{
+    static const char not_allowed[] = "only GET and HEAD\n";
+    static const char not_found[] = "here are / and /metrics\n";
+
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+        return send_bytes(connection, MHD_HTTP_METHOD_NOT_ALLOWED, CONTENT_ERROR, not_allowed,
+                          sizeof(not_allowed) - 1);
+    if (strcmp(url, "/metrics") == 0)
+        return send_text(ctx, connection);
+    if (strcmp(url, "/") == 0)
+        return send_bytes(connection, MHD_HTTP_OK, CONTENT_PAGE, metrics_page,
+                          sizeof(metrics_page));
+    return send_bytes(connection, MHD_HTTP_NOT_FOUND, CONTENT_ERROR, not_found,
+                      sizeof(not_found) - 1);
+}
+
+/* ---- start and end ----------------------------------------------------------------------- */
+
+/* Messages of the library are about connections that broke: not for stderr. */
+static void drop_message(void *ctx, const char *format, va_list args)
+{
+}
+
+int metrics_start(struct metrics *metrics, struct cache *cache)
+{
+    metrics->cache = cache;
+    metrics->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, 0, NULL, NULL, answer,
+        metrics, MHD_OPTION_EXTERNAL_LOGGER, drop_message, NULL, MHD_OPTION_LISTEN_SOCKET,
+        metrics->fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+        CONNECTION_TIMEOUT_S, MHD_OPTION_END);
+    if (metrics->daemon == NULL)
+        return fail(metrics->address, "cannot start the HTTP server");
+    metrics->fd = -1;
+    return 0;
+}
+
+void metrics_close(struct metrics *metrics)
+{
+    if (metrics == NULL)
+        return;
+    if (metrics->daemon != NULL)
+        MHD_stop_daemon(metrics->daemon);
+    if (metrics->fd >= 0)
+        close(metrics->fd);
+    if (metrics->text != NULL)
+        MHD_destroy_response(metrics->text);
+    free(metrics);
+}
