@@ -94,6 +94,11 @@ static uint64_t clock_us(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+static void log_text(const char *line)
+{
+    net_log("%s", line);
+}
+
 /* The command shutdown ends the process by a signal. */
 static void raise_signal(void *ctx, bool graceful)
 {
@@ -184,6 +189,7 @@ static int open_cache(struct server *server, const struct daemon_user *user)
     config.shutdown = raise_signal;
     config.refresh_certs = server->tls ? refresh_certs : NULL;
     config.refresh_certs_ctx = server->tls;
+    config.log = log_text;
     config.numa_nodes =
         placement_nodes(&o->cores, o->settings.threads * threads_each(o), cores_node);
     placement_system_read(&before);

@@ -118,6 +118,7 @@ struct cache *cache_create(const struct cache_config *config, const char **error
     cache->refresh_certs = config->refresh_certs;
     cache->refresh_certs_ctx = config->refresh_certs_ctx;
     atomic_init(&cache->certs_read_us, config->start_us);
+    cache->log = config->log;
     atomic_init(&cache->verbosity, settings->verbosity);
     pthread_mutex_init(&cache->lock, NULL);
     pthread_mutex_init(&cache->auth_lock, NULL);

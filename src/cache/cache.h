@@ -54,6 +54,9 @@ struct cache_config {
      */
     int (*refresh_certs)(void *ctx, char error[CACHE_ERROR_MAX]);
     void *refresh_certs_ctx;
+
+    /* Takes a line of the log of commands and replies (-vv), from any worker. May be null. */
+    void (*log)(const char *line);
 };
 
 /* Returns null with *error set to a phrase that says what failed and what to do. */

@@ -158,6 +158,7 @@ struct cache {
     int (*refresh_certs)(void *ctx, char error[CACHE_ERROR_MAX]);
     void *refresh_certs_ctx;
     _Atomic uint64_t certs_read_us; /* when they were read, on the clock of cache_tick() */
+    void (*log)(const char *line);  /* or null */
     _Atomic uint64_t event_count;   /* events published to watchers */
     atomic_uint event_mask_version; /* counts changes of the masks (event_log.h) */
     atomic_bool crawling;           /* a worker runs a crawl */

@@ -9,6 +9,7 @@
 #include "cache/session.h"
 #include "cache/slab_class.h"
 #include "cache/watch.h"
+#include "cache/wire_log.h"
 
 /* An event about a key, caused by the worker's current session. */
 static void event_init(const struct cache_worker *worker, enum cache_event_kind kind,
@@ -132,6 +133,8 @@ void cache_log_mask_update(struct cache_worker *worker)
         worker->event_mask |= CACHE_LOG_PREFIXES;
     if (cache->settings.fast_path_off)
         worker->event_mask |= CACHE_FAST_PATH_OFF;
+    if (cache->log != NULL && cache_verbosity(cache) >= CACHE_WIRE_LOG_VERBOSITY)
+        worker->event_mask |= CACHE_LOG_WIRE;
     kv_on_evicted(worker->kv_worker,
                   worker->event_mask & CACHE_LOG_EVICTIONS ? note_eviction : NULL, worker);
 }

@@ -4,6 +4,7 @@
  * operation and from its outcome to a status line.
  */
 #include "cache/clock.h"
+#include "cache/event_log.h"
 #include "cache/exec.h"
 #include "cache/op.h"
 #include "cache/pending_items.h"
@@ -148,6 +149,7 @@ static int text_verbosity(struct cache_session *session, const struct mc_request
     unsigned level = request->level < VERBOSITY_MAX ? request->level : VERBOSITY_MAX;
 
     atomic_store_explicit(&session->worker->cache->verbosity, level, memory_order_relaxed);
+    cache_log_mask_changed(session->worker);
     return answer(session, request, MC_STATUS_OK, sink);
 }
 

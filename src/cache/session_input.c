@@ -24,6 +24,7 @@
 #include "cache/pending_items.h"
 #include "cache/sink_reply.h"
 #include "cache/task.h"
+#include "cache/wire_log.h"
 
 /* ---- transitions ------------------------------------------------------------------------- */
 
@@ -392,6 +393,23 @@ static uint32_t take_request(struct cache_session *session, const uint8_t *data,
     return take_text(session, data, len, sink);
 }
 
+/* The same, or more of a value, with lines for the log of -vv. */
+static __attribute__((noinline)) uint32_t take_logged(struct cache_session *session,
+                                                      const uint8_t *data, uint32_t len,
+                                                      struct cache_sink *sink)
+{
+    struct cache_wire_mark mark = cache_wire_log_mark(sink);
+    bool is_line = cache_session_phase(session) == CACHE_PHASE_LINE;
+    bool begins = is_line && session->line == NULL;
+    uint32_t n = is_line ? take_request(session, data, len, sink)
+                         : cache_exec_store_more(session, data, len, sink);
+
+    if (begins)
+        cache_wire_log_request(session, data, len);
+    cache_wire_log_reply(session, &mark, sink);
+    return n;
+}
+
 /* Takes requests until the input ends or the session stops; returns the bytes taken. */
 static uint32_t take_input(struct cache_session *session, const uint8_t *data, uint32_t len,
                            struct cache_sink *sink)
@@ -411,6 +429,9 @@ static uint32_t take_input(struct cache_session *session, const uint8_t *data, u
         } else if (phase == CACHE_PHASE_LINE && requests_left-- == 0) {
             state->stop = CACHE_STOP_TURN;
             cache_count(session->worker, CACHE_CONN_YIELDS, 1);
+        } else if (phase <= CACHE_PHASE_VALUE &&
+                   U_UNLIKELY(cache_wire_log_is_on(session->worker))) {
+            at += take_logged(session, data + at, len - at, sink);
         } else if (phase == CACHE_PHASE_LINE) {
             at += take_request(session, data + at, len - at, sink);
         } else if (phase == CACHE_PHASE_VALUE) {

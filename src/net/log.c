@@ -15,6 +15,7 @@
 #define LINES 256
 #define LINE_BYTES 252 /* with the line feed */
 #define STOP_MS 200    /* then unwritten lines are lost */
+#define LINES_PER_S_MAX 5000
 
 struct line {
     uint32_t len;
@@ -25,6 +26,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held for a copy, nev
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct line lines[LINES];
 static unsigned first, count; /* of the ring; under the lock, as the next two variables */
+static time_t second;         /* of the last line, and how many there were in it */
+static unsigned second_count;
 static bool running, stopping;
 static pthread_t writer;
 static _Atomic uint64_t dropped;
@@ -91,6 +94,19 @@ void net_log_stop(void)
     running = false;
 }
 
+/* Counts a line; returns whether there are too many in this second. Under the lock. */
+static bool is_too_fast(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (now.tv_sec != second) {
+        second = now.tv_sec;
+        second_count = 0;
+    }
+    return second_count++ >= LINES_PER_S_MAX;
+}
+
 void net_log(const char *format, ...)
 {
     struct line line;
@@ -105,7 +121,7 @@ void net_log(const char *format, ...)
     line.len = (uint32_t)strlen(line.text);
     line.text[line.len++] = '\n';
     pthread_mutex_lock(&lock);
-    if (running && count < LINES) {
+    if (running && count < LINES && !is_too_fast()) {
         lines[(first + count) % LINES] = line;
         count++;
         pthread_cond_signal(&changed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Lines on stderr from threads that must not block, although a terminal may be stopped and a pipe
- * full. Lines go through a bounded ring; one thread writes them. A line that finds the ring full
- * is dropped and counted.
+ * full. Lines go through a bounded ring; one thread writes them. A line that finds the ring full,
+ * or too many lines in its second, is dropped and counted.
  */
 #ifndef NET_LOG_H
 #define NET_LOG_H

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lines on stderr: a full pipe blocks no worker."""
+"""Lines on stderr: what they say at -v and -vv; a full pipe blocks no worker."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
+import time
 
 import pytest
 import server as servers
@@ -34,3 +36,50 @@ def test_full_pipe_blocks_no_worker(ucached_path):
         process.kill()
         process.wait()
         process.stderr.close()
+
+
+def wait_for_line(server, pattern):
+    """The log is written by a thread of its own."""
+    end = time.monotonic() + 20
+    while not (found := re.search(pattern, server.log())):
+        assert time.monotonic() < end, server.log()
+        time.sleep(0.02)
+    return found
+
+
+@pytest.mark.server_args("-vv", "-t", "1")
+def test_commands_and_replies(server):
+    """First lines in order, with the number of the connection, and no values."""
+    with server.connect() as connection:
+        for request, end in (
+            (storage(b"set", b"key", b"secret"), STORED),
+            (b"get key\r\n", b"END\r\n"),
+            (b"get key none\r\n", b"END\r\n"),
+            (b"ms key 6\r\nsecret\r\n", b"HD\r\n"),
+            (b"nonsense\r\n", b"ERROR\r\n"),
+            (b"set big 0 0 70000\r\n" + b"secret" * 11666 + b"abcd\r\n", STORED),
+            (b"delete none\r\n", b"NOT_FOUND\r\n"),
+            (b"verbosity 0\r\n", b"OK\r\n"),
+            (b"get quiet\r\n", b"END\r\n"),
+        ):
+            connection.ask(request, end)
+    number = wait_for_line(server, r"<(\d+) set key 0 0 6")[1]
+    wait_for_line(server, f">{number} OK")
+    lines = re.findall(rf"^([<>]){number} (.*)$", server.log(), re.MULTILINE)
+    assert [f"{direction}{text}" for direction, text in lines] == [
+        "<set key 0 0 6", ">STORED", "<get key", ">VALUE key 0 6", "<get key none",
+        ">VALUE key 0 6", "<ms key 6", ">HD", "<nonsense", ">ERROR", "<set big 0 0 70000",
+        ">STORED", "<delete none", ">NOT_FOUND", "<verbosity 0", ">OK",
+    ]  # fmt: skip
+    assert "secret" not in server.log()
+
+
+@pytest.mark.server_args("-v", "-t", "1", "-c", "1")
+def test_refusals_and_sighup(server_sock):
+    with server_sock.connect() as connection:
+        connection.ask(b"version\r\n")
+        with server_sock.connect() as refused:
+            refused.rest()
+        wait_for_line(server_sock, r"127\.0\.0\.1 port \d+: refused, too many connections")
+    server_sock.signal(signal.SIGHUP)
+    wait_for_line(server_sock, "SIGHUP: nothing to read again")

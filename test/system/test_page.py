@@ -74,8 +74,8 @@ class Browser:
 
     def colors(self, scheme):
         feature = {"name": "prefers-color-scheme", "value": scheme}
-        self.call("/goog/cdp/execute",
-                  {"cmd": "Emulation.setEmulatedMedia", "params": {"features": [feature]}})  # fmt: skip
+        media = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": [feature]}}
+        self.call("/goog/cdp/execute", media)
 
     def screenshot(self, name):
         if folder := os.environ.get("SCREENSHOTS"):
