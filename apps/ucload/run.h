@@ -35,7 +35,7 @@ struct run {
     struct hiccup_watch watch;
     sem_t ended;
     bool progress;
-    bool misused;                       /* the error is a wrong option */
+    bool misused;                    /* the error is a wrong option */
     char error[TLS_ERROR_MAX + 100]; /* of the first thread that failed */
 };
 

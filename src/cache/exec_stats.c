@@ -198,9 +198,13 @@ static const struct stats_list {
     const char *name;
     void (*fill)(struct cache_stats_out *out);
 } lists[] = {
-    {"settings", cache_stats_settings}, {"items", cache_stats_items}, {"slabs", cache_stats_slabs},
-    {"sizes", cache_stats_sizes},       {"kv", cache_stats_kv},
-    {"latency", cache_stats_latency},   {"hotkeys", cache_stats_hotkeys},
+    {"settings", cache_stats_settings},
+    {"items", cache_stats_items},
+    {"slabs", cache_stats_slabs},
+    {"sizes", cache_stats_sizes},
+    {"kv", cache_stats_kv},
+    {"latency", cache_stats_latency},
+    {"hotkeys", cache_stats_hotkeys},
 };
 
 static const struct cache_provider *find_provider(const struct cache *cache, const char *name,
