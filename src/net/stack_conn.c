@@ -648,7 +648,7 @@ static U_NOINLINE void sample_key(struct net_stack_worker *worker, unsigned n)
         &worker->events[u_prng_below(&worker->conns.cache_worker->hot_prng, n)];
     struct net_stack_conn *conn = ev->user;
 
-    if (ev->type == US_EV_DATA && conn->conn.session)
+    if (ev->type == US_EV_DATA && conn->conn.session && !conn->conn.tls)
         cache_hot_sample(conn->conn.session, ev->data, ev->len);
 }
 
