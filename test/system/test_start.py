@@ -130,11 +130,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def test_systemd_unit(launch):
     """The command line of our unit with its own defaults, but for the port."""
-    unit = (ROOT / "packaging" / "ucached.service").read_text(encoding="ascii")
-    line = next(row for row in unit.splitlines() if row.startswith("ExecStart="))
+    folder = ROOT / "packaging" / "systemd"
+    unit = (folder / "ucached.service.in").read_text(encoding="ascii")
+    line = next(row for row in unit.splitlines() if "ExecStart=" in row)
+    line = line.replace("@LINK@", "").replace("@OPTIONS@", "OPTIONS")
     port = free_port()
     values = {}
-    for row in (ROOT / "packaging" / "ucached.default").read_text(encoding="ascii").splitlines():
+    for row in (folder / "ucached.default").read_text(encoding="ascii").splitlines():
         if row and not row.startswith("#"):
             name, _, value = row.partition("=")
             values[name] = value.strip('"')
