@@ -25,7 +25,8 @@ static const int verify_modes[TLS_VERIFY_MODES] = {
     [TLS_VERIFY_ONCE] = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT | SSL_VERIFY_CLIENT_ONCE,
 };
 
-void tls_error_take(char *text, size_t size, const char *otherwise)
+/* Copies OpenSSL's oldest error, or `otherwise` if there is none, and empties its queue. */
+static void error_take(char *text, size_t size, const char *otherwise)
 {
     unsigned long code = ERR_get_error();
 
@@ -41,7 +42,7 @@ static int fail(char error[TLS_ERROR_MAX], const char *what, const char *file)
 {
     char reason[256];
 
-    tls_error_take(reason, sizeof(reason), "no reason known");
+    error_take(reason, sizeof(reason), "no reason known");
     snprintf(error, TLS_ERROR_MAX, "%s: %.400s%s%s", what, file ? file : "", file ? " : " : "",
              reason);
     return -1;

@@ -19,7 +19,4 @@ struct tls_context {
 /* Makes the BIO that connects OpenSSL to a session's memory; null: no memory. */
 BIO_METHOD *tls_memory_method(void);
 
-/* Copies OpenSSL's oldest error, or `otherwise` if there is none, and empties its queue. */
-void tls_error_take(char *text, size_t size, const char *otherwise);
-
 #endif

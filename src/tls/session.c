@@ -162,6 +162,18 @@ const char *tls_session_error(const struct tls_session *session)
     return session->reason;
 }
 
+/* The last error is the one of TLS; earlier ones are of the functions that it has called. */
+static void error_take(struct tls_session *session)
+{
+    unsigned long code = ERR_peek_last_error();
+
+    if (code != 0)
+        ERR_error_string_n(code, session->reason, sizeof(session->reason));
+    else
+        snprintf(session->reason, sizeof(session->reason), "the peer cannot be sent bytes");
+    ERR_clear_error();
+}
+
 static enum tls_result result_of(struct tls_session *session, int rc)
 {
     switch (SSL_get_error(session->ssl, rc)) {
@@ -171,7 +183,7 @@ static enum tls_result result_of(struct tls_session *session, int rc)
         return TLS_CLOSED;
     default:
         session->failed = true;
-        tls_error_take(session->reason, sizeof(session->reason), "the peer cannot be sent bytes");
+        error_take(session);
         return TLS_FAILED;
     }
 }

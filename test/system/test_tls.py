@@ -139,6 +139,9 @@ def test_ucload(load, start_server, kind, version):
     server = start_server(kind, *ARGS, "-o", f"ssl_min_version={version}")
     ca = f"--ca={tls.shared().path('ca.pem')}"
     mix = ["-m", "get:5,set:3,delete:1", "-V", "--value-size=1-100000"]
+    if kind == "memcached":  # version 1.6.18 loses track of pipelined requests with TLS
+        assert load(server, ca, "-m", "get:5,set:3,delete:1", "-V")["requests"] == 2000
+        return
     assert load(server, ca, "-d16", *mix)["requests"] == 2000
     assert load(server, ca, "-d4", "-t2", "--reconnect=10", *mix)["requests"] == 2000
 
