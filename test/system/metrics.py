@@ -3,6 +3,7 @@
 
 import http.client
 import re
+import subprocess
 import time
 
 CONTENT = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -21,6 +22,14 @@ def port(server):
     return int(re.search(r"metrics on http://\S+:(\d+)/", server.log())[1])
 
 
+def run(server, function):
+    """Runs a function where the listener can be reached, whose loopback interface is up."""
+    if server.kind == "tap":
+        up = ["ip", "link", "set", "lo", "up"]
+        server.home.run(subprocess.run, up, check=True, timeout=10)
+    return server.home.run(function)
+
+
 def ask(server, path="/metrics", method="GET", body=None):
     """One request. Returns status, headers and body."""
 
@@ -33,7 +42,7 @@ def ask(server, path="/metrics", method="GET", body=None):
         finally:
             connection.close()
 
-    return server.space.run(exchange)
+    return run(server, exchange)
 
 
 def parse(text):

@@ -101,7 +101,7 @@ def test_hostile_clients_stop_no_worker(server):
     hostile = []
     try:
         with server.connect() as connection:
-            server.space.run(attack)
+            metrics.run(server, attack)
             for _ in range(100):
                 assert connection.ask(storage(b"set", b"k", b"v")) == STORED
     finally:
