@@ -165,6 +165,10 @@ static const struct metrics_name names[] = {
     COUNTER("sock", "writes", "Sends of kernel sockets."),
     COUNTER("sock", "accept_pauses", "Times that accepting paused for lack of descriptors."),
 
+    COUNTER("tls", "connections", "Connections with TLS that were opened."),
+    COUNTER("tls", "handshake*", "Handshakes, and steps of them that waited (docs/tls.md)."),
+    COUNTER("tls", "records_*", "Records with data."),
+
     COUNTER("*", "sessions_*", "Sessions of connections, by what happened to them."),
     COUNTER("*", "udp_*", "Datagrams of clients and their replies."),
     COUNTER("*", "log_lines_dropped", "Lines for stderr that a full ring dropped."),

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "net/worker.h"
 
 #define TEXT_BYTES_MIN (64 * 1024)
 #define TEXT_BYTES_MAX (4 * 1024 * 1024) /* far more than all metrics can have */
@@ -228,13 +229,14 @@ static void add_latencies(struct metrics_text *text, struct cache *cache)
 
 void metrics_text_fill(struct metrics_text *text, struct cache *cache, unsigned connections)
 {
-    static const char *const lists[] = {NULL, "kv", "ustack", "nic", "sock"};
+    static const char *const lists[] = {NULL, "kv", "ustack", "nic", "sock", "tls"};
+    uint64_t now_us = net_clock_us();
 
     add_process(text);
     for (unsigned i = 0; i < U_ARRAY_LEN(lists); i++) {
         struct list_ctx list = {text, lists[i]};
 
-        (void)cache_stats_read(cache, lists[i], add_line, &list);
+        (void)cache_stats_read(cache, now_us, lists[i], add_line, &list);
     }
     add_latencies(text, cache);
     add_family(text, "ucached_metrics_connections", "gauge", NULL,

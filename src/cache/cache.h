@@ -307,9 +307,10 @@ typedef void cache_stats_fill(void *ctx, cache_stats_emit *emit, void *emit_ctx)
 /*
  * Fills a list for a thread that is not a worker: the lines of `stats` about the cache (null name),
  * `kv`, or a list of cache_stats_provider(). Takes locks that workers hold for statistics only.
- * Returns false if there is no such list.
+ * now_us: on the clock of cache_tick(). Returns false if there is no such list.
  */
-bool cache_stats_read(struct cache *cache, const char *name, cache_stats_emit *emit, void *ctx);
+bool cache_stats_read(struct cache *cache, uint64_t now_us, const char *name,
+                      cache_stats_emit *emit, void *ctx);
 
 #define CACHE_STATS_PROVIDER_MAX 8
 

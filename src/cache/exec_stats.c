@@ -219,9 +219,10 @@ static const struct cache_provider *find_provider(const struct cache *cache, con
     return NULL;
 }
 
-bool cache_stats_read(struct cache *cache, const char *name, cache_stats_emit *emit, void *ctx)
+bool cache_stats_read(struct cache *cache, uint64_t now_us, const char *name,
+                      cache_stats_emit *emit, void *ctx)
 {
-    struct cache_stats_out out = {.cache = cache, .emit = emit, .emit_ctx = ctx};
+    struct cache_stats_out out = {.cache = cache, .now_us = now_us, .emit = emit, .emit_ctx = ctx};
     const struct cache_provider *provider;
 
     if (name == NULL) {
@@ -301,7 +302,8 @@ static int text_cachedump(struct cache_session *session, const struct cache_word
 static int text_stats(struct cache_session *session, const struct mc_request *request,
                       struct cache_sink *sink)
 {
-    struct cache_stats_out out = {.cache = session->worker->cache, .session = session};
+    struct cache_stats_out out = {
+        .cache = session->worker->cache, .now_us = session->worker->now_us, .session = session};
     struct cache_words words = cache_words_split(request);
 
     if (cache_word_is(&words, 0, "reset")) {
@@ -360,8 +362,10 @@ static bool binary_fill(struct cache_stats_out *out, const struct cache_words *w
 static int binary_stats(struct cache_session *session, const struct mc_request *request,
                         struct cache_sink *sink)
 {
-    struct cache_stats_out out = {
-        .cache = session->worker->cache, .session = session, .binary = &request->binary};
+    struct cache_stats_out out = {.cache = session->worker->cache,
+                                  .now_us = session->worker->now_us,
+                                  .session = session,
+                                  .binary = &request->binary};
     struct cache_words words = cache_words_split(request);
 
     if (!binary_fill(&out, &words))

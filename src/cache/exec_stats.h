@@ -14,6 +14,7 @@
 /* A list that is being filled, for a request or for cache_stats_read(). */
 struct cache_stats_out {
     struct cache *cache;
+    uint64_t now_us;        /* on the clock of cache_tick() */
     cache_stats_emit *emit; /* takes the lines, or null: they are added to `text` */
     void *emit_ctx;
     struct cache_session *session;  /* that has sent the request; null with `emit` */

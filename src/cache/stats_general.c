@@ -167,12 +167,12 @@ static void process_lines(struct cache_stats_out *out)
     }
 }
 
-/* The certificates may have been read after this worker's last tick. */
-static uint64_t certs_age_s(const struct cache_worker *worker)
+/* The certificates may have been read after a worker's last tick. */
+static uint64_t certs_age_s(const struct cache_stats_out *out)
 {
-    uint64_t read_us = atomic_load_explicit(&worker->cache->certs_read_us, memory_order_relaxed);
+    uint64_t read_us = atomic_load_explicit(&out->cache->certs_read_us, memory_order_relaxed);
 
-    return worker->now_us > read_us ? (worker->now_us - read_us) / 1000000 : 0;
+    return out->now_us > read_us ? (out->now_us - read_us) / 1000000 : 0;
 }
 
 void cache_stats_general(struct cache_stats_out *out)
@@ -186,8 +186,7 @@ void cache_stats_general_rows(struct cache_stats_out *out)
     struct cache_stats_snapshot snapshot;
 
     cache_stats_snapshot(out->cache, &snapshot);
-    if (out->session != NULL)
-        snapshot.certs_age_s = certs_age_s(out->session->worker);
+    snapshot.certs_age_s = certs_age_s(out);
     cache_stats_rows(out, &snapshot, general_rows, U_ARRAY_LEN(general_rows));
 }
 
