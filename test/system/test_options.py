@@ -153,7 +153,6 @@ def test_mistake_is_named(run, args, status, word):
         ("foo=1", "no"),
         ("ext_path=/tmp/x:1G", "extstore"),
         ("proxy_config=/tmp/x", "the proxy"),
-        ("ssl_chain_cert=/tmp/x", "TLS"),
     ],
 )
 def test_suboption_that_does_not_exist(run, word, missing):
