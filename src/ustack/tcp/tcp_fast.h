@@ -64,9 +64,9 @@ U_INLINE struct us_fast_shape us_fast_shape_of(const struct us_stack *stack,
 
 /*
  * Handles received frames as long as header prediction takes them: an established connection's
- * next segment in order, an acknowledgment of data in flight, or both. There is room for the
- * events of `n` frames. Returns how many frames it took; of the next one nothing was changed or
- * counted: us_eth_input() is to handle it.
+ * next segment in order, an acknowledgment of data in flight, or both. `n` is at least 1, and there
+ * is room for the events of `n` frames. Returns how many frames it took; of the next one nothing
+ * was changed or counted: us_eth_input() is to handle it.
  */
 unsigned us_tcp_fast_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n);
 

@@ -23,20 +23,26 @@
 
 /* ---- the connection of a frame ---- */
 
-/*
- * The connection of a packet if it is IPv4 without options, otherwise any connection or null. The
- * template of a connection over IPv6 can match by chance; conn_expects_ethernet() tells.
- */
-U_INLINE struct us_conn *find4(const struct us_stack *stack, const u_u8 *l3)
+/* The first connection in the bucket of a packet, whose headers are long enough for IPv4. */
+U_INLINE struct us_conn *first4(const struct us_stack *stack, const u_u8 *l3)
 {
-    const u_u8 *tuple = l3 + U_OFFSET_OF(struct us_ip4_hdr, src);
-    struct us_conn *conn;
     u_u32 remote_ip;
     u_u32 ports;
 
-    u_copy(&remote_ip, tuple, sizeof(remote_ip));
-    u_copy(&ports, tuple + 8, sizeof(ports));
-    conn = stack->conn_table[us_tcp_hash_words(stack, remote_ip, ports) & stack->conn_mask];
+    u_copy(&remote_ip, l3 + U_OFFSET_OF(struct us_ip4_hdr, src), sizeof(remote_ip));
+    u_copy(&ports, l3 + US_IP4_HDR_BYTES, sizeof(ports));
+    return stack->conn_table[us_tcp_hash_words(stack, remote_ip, ports) & stack->conn_mask];
+}
+
+/*
+ * The connection of a packet if it is IPv4 without options, otherwise any connection or null, from
+ * the first one of its bucket on. The template of a connection over IPv6 can match by chance;
+ * conn_expects_ethernet() tells.
+ */
+U_INLINE struct us_conn *find4(struct us_conn *conn, const u_u8 *l3)
+{
+    const u_u8 *tuple = l3 + U_OFFSET_OF(struct us_ip4_hdr, src);
+
     while (conn != U_NULL && U_UNLIKELY(!(u_equal(conn->head.ip + US_TCP_TUPLE_AT, tuple, 8) &&
                                           u_equal(conn->head.ip + US_TCP_TUPLE_AT + 8, tuple + 8,
                                                   US_TCP_TUPLE_BYTES - 8))))
@@ -312,7 +318,7 @@ static U_NOINLINE int take_frame_any(struct us_stack *stack, const struct us_pkt
 
     if (pkt->len >= l2_bytes + US_IP4_HDR_BYTES + US_TCP_HDR_BYTES &&
         ethernet_type(l3) == US_ETH_IP4)
-        conn = find4(stack, l3);
+        conn = find4(first4(stack, l3), l3);
     else if (pkt->len >= l2_bytes + US_IP6_HDR_BYTES + US_TCP_HDR_BYTES &&
              ethernet_type(l3) == US_ETH_IP6)
         conn = find6(stack, l3);
@@ -321,24 +327,40 @@ static U_NOINLINE int take_frame_any(struct us_stack *stack, const struct us_pkt
     return conn_take_frame(stack, conn, pkt, us_fast_shape_of(stack, conn));
 }
 
-/* Takes a frame, or returns 0. */
-U_INLINE int take_frame(struct us_stack *stack, const struct us_pkt *pkt)
+/* The first connection in the bucket of a frame that may have the common headers, or null. */
+U_INLINE struct us_conn *first_common(const struct us_stack *stack, const struct us_pkt *pkt)
 {
-    if (U_LIKELY(pkt->len >= US_COMMON_HDR_BYTES)) {
-        struct us_conn *conn = find4(stack, pkt->data + US_ETH_HDR_BYTES);
-        if (U_LIKELY(conn != U_NULL && conn->is_common_rxtx))
-            return conn_take_frame(stack, conn, pkt, us_fast_shape_common());
-    }
+    return U_LIKELY(pkt->len >= US_COMMON_HDR_BYTES) ? first4(stack, pkt->data + US_ETH_HDR_BYTES)
+                                                     : (struct us_conn *)U_NULL;
+}
+
+/* Takes a frame, or returns 0. `first` is its first_common(). */
+U_INLINE int take_frame(struct us_stack *stack, const struct us_pkt *pkt, struct us_conn *first)
+{
+    struct us_conn *conn = find4(first, pkt->data + US_ETH_HDR_BYTES);
+
+    if (U_LIKELY(conn != U_NULL && conn->is_common_rxtx))
+        return conn_take_frame(stack, conn, pkt, us_fast_shape_common());
     return take_frame_any(stack, pkt);
 }
 
 unsigned us_tcp_fast_input(struct us_stack *stack, struct us_pkt *const *pkts, unsigned n)
 {
+    struct us_conn *next = first_common(stack, pkts[0]);
     u_u64 bytes = 0;
     unsigned i;
 
-    for (i = 0; i < n && take_frame(stack, pkts[i]); i++)
+    for (i = 0; i < n; i++) {
+        struct us_conn *first = next;
+
+        if (U_LIKELY(i + 1 < n)) {
+            next = first_common(stack, pkts[i + 1]);
+            U_PREFETCH(next);
+        }
+        if (!take_frame(stack, pkts[i], first))
+            break;
         bytes += pkts[i]->len;
+    }
     stack->counters[US_C_RX_BYTES] += bytes;
     us_count_add(stack, US_C_TCP_RX_SEGMENTS, i);
     us_count_add(stack, US_C_TCP_FAST_PATH, i);
