@@ -37,6 +37,7 @@ static inline FILE *cert_file(char path[CERT_PATH_MAX])
 /* Makes a certificate; `by` signs it, or if null it signs itself. */
 static inline void cert_make(struct cert *cert, const char *name, const struct cert *by)
 {
+    X509_EXTENSION *ca;
     X509_NAME *subject;
     FILE *file;
 
@@ -51,10 +52,11 @@ static inline void cert_make(struct cert *cert, const char *name, const struct c
     X509_set_pubkey(cert->x509, cert->key);
     subject = X509_get_subject_name(cert->x509);
     X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
-    if (!by)
-        X509_add_ext(cert->x509,
-                     X509V3_EXT_conf_nid(NULL, NULL, NID_basic_constraints, "critical,CA:TRUE"),
-                     -1);
+    if (!by) {
+        ca = X509V3_EXT_conf_nid(NULL, NULL, NID_basic_constraints, "critical,CA:TRUE");
+        assert_int_equal(X509_add_ext(cert->x509, ca, -1), 1); /* copies it */
+        X509_EXTENSION_free(ca);
+    }
     X509_set_issuer_name(cert->x509, by ? X509_get_subject_name(by->x509) : subject);
     assert_int_not_equal(X509_sign(cert->x509, by ? by->key : cert->key, EVP_sha256()), 0);
     file = cert_file(cert->cert_path);
