@@ -158,8 +158,8 @@ const char *value_threading_choice(unsigned index, const char **help)
 {
     static const char *const helps[NET_THREADINGS] = {
         [NET_THREADING_UNIFIED] = "one thread (default)",
-        [NET_THREADING_SPLIT] = "a thread for the stack and one for the sessions, each on\n"
-                                "its own core",
+        [NET_THREADING_SPLIT] = ("a thread for the stack and one for the sessions, each on\n"
+                                 "its own core"),
         [NET_THREADING_MERGE] = "two threads on one core",
     };
 

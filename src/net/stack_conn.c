@@ -132,7 +132,7 @@ static bool stack_is_full(struct net_conns *conns, struct net_conn *conn)
 static struct cache_peer peer_of(struct net_stack_worker *worker, struct us_conn *us)
 {
     struct us_conn_info info;
-    struct cache_peer peer = {NULL};
+    struct cache_peer peer = {0};
 
     net_port_info(worker, us, &info);
     peer.transport = info.remote.family == US_IP6 ? "tcp6" : "tcp";
