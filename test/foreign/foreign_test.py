@@ -112,7 +112,8 @@ def helpers(folder):
 
 @pytest.mark.parametrize("piece", ["base", "ustack", "mcproto"])
 def test_unit(foreign, piece):
-    rig = in_parallel(foreign.compile, helpers(f"test/unit/{piece}"))
+    guard = ROOT / "test/unit/mcproto/guard.c"
+    rig = in_parallel(foreign.compile, {guard, *helpers(f"test/unit/{piece}")})
     tests = [path for path in unit_tests(piece) if LONG or path.stem not in SLOW]
     assert len(tests) > 5
 
