@@ -231,11 +231,11 @@ static unsigned ping_handle_events(struct net_stack_worker *worker)
     struct us_event event;
     unsigned n;
 
-    for (n = 0; net_port_next_event(worker, &event); n++) {
-        if (n == 0 && p->run)
-            p->run->now_ns = ucping_clock_ns();
+    /* Also without an event: what is sent as acknowledgements come ends by the clock. */
+    if (p->run)
+        p->run->now_ns = ucping_clock_ns();
+    for (n = 0; net_port_next_event(worker, &event); n++)
         handle_event(p, &event);
-    }
     /* Any frame may have acknowledged what a full queue waits for. */
     u_list_init(&waiting);
     if (worker->active || n > 0)
