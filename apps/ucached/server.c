@@ -157,7 +157,8 @@ static int open_memory(struct server *server, const struct daemon_user *user)
     server->activation.memory_fd = -1;
     if (memory_file_store(&server->memory_file, fd, user) < 0)
         return -1;
-    if (notify_store(ACTIVATION_MEMORY, server->memory_file.fd) < 0)
+    /* The service manager keeps what it has handed over. */
+    if (fd < 0 && notify_store(ACTIVATION_MEMORY, server->memory_file.fd) < 0)
         fprintf(stderr,
                 "ucached: warning: --fd-store: the items end with this process: no service manager "
                 "holds them (%s)\n",

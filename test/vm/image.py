@@ -29,7 +29,7 @@ QEMU_PACKAGES = ("qemu-system-x86", "qemu-system-common", "qemu-system-data")
 # For the root file system and the agent; then what the tests load.
 BOOT_MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
 MODULES = ("vfio-pci", "vfio_iommu_type1", "virtio_net", "e1000", "e1000e", "igb", "vmxnet3",
-           "af_packet", "virtio-rng")  # fmt: skip
+           "af_packet", "virtio-rng", "tun")  # fmt: skip
 
 
 def run(*command, **options):

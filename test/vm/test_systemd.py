@@ -61,6 +61,14 @@ class Service:
     def systemctl(self, *words):
         return self.guest.ok(" ".join(["systemctl", *words, shlex.quote(self.name)]))
 
+    def start(self):
+        status, _ = self.guest.sh(f"systemctl start {shlex.quote(self.name)}")
+        assert status == 0, self.log()
+
+    def log(self):
+        return self.guest.sh(f"systemctl status {self.name}; journalctl -n 30 -o cat "
+                             f"-u {self.name}")[1]
+
     def show(self, name):
         return self.systemctl("show", "--value", "-p", name).strip()
 
@@ -77,9 +85,7 @@ class Service:
                 return self.show("ActiveState") == "active" and self.answers()
             return False
 
-        assert settles(is_active, 60), self.guest.sh(
-            f"systemctl status {self.name}; journalctl -n 30 -o cat -u {self.name}"
-        )[1]
+        assert settles(is_active, 60), self.log()
 
 
 def prepare_device(machine, unit):
@@ -96,7 +102,7 @@ def test_unit(machine, unit):
     verify = f"systemd-analyze verify --man=no {unit} 2>&1"
     verified = machine.guest.sh(f"{verify} | grep {unit.stem}")[1]
     assert verified == "", verified
-    service.systemctl("start")
+    service.start()
     service.wait_until_active()
     pid = service.show("MainPID")
     assert machine.guest.ok(f"ps -o user= -p {pid}").strip() != "root"
