@@ -74,7 +74,7 @@ def external_functions(text: str) -> set[str]:
     """Functions that a .c file defines for other files."""
     names = set()
     scope = re.sub(r"\{\s*\}", "{}", file_scope(text))
-    for match in re.finditer(r"(?:^|[;}])\s*([\w\s*]+?)\b(\w+)\s*\(([^;{}]*)\)\s*\{\}", scope):
+    for match in re.finditer(r"(?:^|[;}])\s*([\w\s*]+?)\b(\w+)\s*\(([^;{}]*)\)\s*\{(?=\})", scope):
         words = match.group(1).split()
         if words and not {"static", "U_INLINE", "typedef"} & set(words):
             names.add(match.group(2))

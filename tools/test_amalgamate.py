@@ -173,6 +173,11 @@ struct forward;
 struct tag *seen_too(void)
 {
 }
+
+int right_behind(void)
+{
+    return 0;
+}
 enum colour { RED = 1, GREEN };
 U_INLINE u_u32 helper(u_u32 a)
 {
@@ -183,4 +188,4 @@ U_INLINE u_u32 helper(u_u32 a)
 """
     expected = {"prototype", "names", "colour", "RED", "GREEN", "helper"}
     assert ctext.private_names(text) == expected
-    assert ctext.external_functions(text) == {"seen_too"}
+    assert ctext.external_functions(text) == {"seen_too", "right_behind"}
