@@ -17,9 +17,9 @@
  *     sleep until frames arrive or us_deadline(stack) is reached
  *
  * Index
- *     instance      us_config_defaults us_memory_bytes us_create us_addr_add us_gateway_set
- *                   us_caps_set us_mtu_set
- *     event loop    us_input us_next_event us_output us_deadline
+ *     instance      us_config_defaults us_config_fit us_config_error us_memory_bytes us_create
+ *                   us_addr_add us_gateway_set us_caps_set us_mtu_set
+ *     event loop    us_input us_next_event us_output us_deadline us_timer_deadline us_now
  *     listening     us_listen us_listen_limit us_listen_address us_unlisten
  *     connections   us_connect us_close us_close_within us_abort us_conn_set_user us_conn_user
  *                   us_conn_set_cc us_conn_set_nodelay us_conn_set_keepalive
@@ -28,15 +28,17 @@
  *                   us_conn_set_low_water us_request_sendable us_buffer_reserve
  *     receiving     us_recv_keep us_recv_resume
  *     UDP           us_udp_bind us_udp_unbind us_udp_send us_udp_reply
- *     inspection    us_conn_info us_conn_next us_counter_count us_counter_name us_counter
+ *     inspection    us_conn_get_info us_conn_next us_counter_count us_counter_name us_counter
  *                   us_tcp_state_name us_close_reason_name us_strerror us_check
  *
  * Threads: an instance belongs to one thread at a time. Instances share nothing, so any number can
  * exist, in one thread or in many.
  *
- * Time: microseconds of a monotonic clock with any zero. us_create(), us_input() and us_output()
- * take the time as `now_us`; all other calls use the latest of these values. It must not decrease
- * from one call to the next; this is not asserted.
+ * Time: microseconds of a monotonic clock with any zero. us_create(), us_input(), us_output() and
+ * us_now() take the time as `now_us`; all other calls use the latest of these values. After a sleep
+ * it is old: a call that starts a timer (us_close_within(), us_conn_set_keepalive()) outside of the
+ * event loop needs us_now() before it. The time must not decrease from one call to the next; this
+ * is not asserted. Timers have a resolution of US_TIMER_TICK_US.
  *
  * Memory: the instance lies in memory of the caller, see us_create(). The stack keeps pointers to
  * nothing else of the caller's, except `user` and `cookie` values, which it never dereferences, and
@@ -192,10 +194,26 @@ struct us_config {
     u_u32 syn_cookies;
 };
 
-/* Sets every field but mac and secret to its default. */
+/*
+ * Sets every field but mac and secret to its default: 16384 connections and 64 MiB of buffers, some
+ * 83 MiB in all.
+ */
 void us_config_defaults(struct us_config *config);
 
-/* Bytes of memory that us_create() needs, or 0 if a field of the configuration is out of range. */
+/*
+ * Sets the bounds for conn_max connections (1..2^24), of which each can queue queue_bytes
+ * (1024..2^30) in each direction at any time, as far as buffer_bytes has the range for it; all
+ * other pools become as small as is sensible. Other fields stay.
+ */
+void us_config_fit(struct us_config *config, u_u32 conn_max, u_u32 queue_bytes);
+
+/*
+ * Returns null if us_create() accepts the configuration; otherwise a phrase in static memory that
+ * begins with the name of the first field that is out of range.
+ */
+const char *us_config_error(const struct us_config *config);
+
+/* Bytes of memory that us_create() needs, or 0 if us_config_error() returns a phrase. */
 unsigned long us_memory_bytes(const struct us_config *config);
 
 /*
@@ -324,6 +342,23 @@ unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u
  * timers.
  */
 u_u64 us_deadline(const struct us_stack *stack);
+
+/*
+ * The time of the first timer, or US_NEVER: us_deadline() as if us_output() had no frames to send.
+ * For a caller whose device takes no frames now: it calls us_input() by then, or when the device
+ * takes frames again.
+ */
+u_u64 us_timer_deadline(const struct us_stack *stack);
+
+/*
+ * Sets the time for the following calls, without input, output or expired timers. Where the time
+ * stays the same as in the last us_input() or us_output() it is not needed.
+ */
+void us_now(struct us_stack *stack, u_u64 now_us);
+
+/* The resolution of timers. A round trip shorter than US_RTT_MIN_US counts as that long. */
+#define US_TIMER_TICK_US 64
+#define US_RTT_MIN_US 64
 
 /* ---- listening --------------------------------------------------------------------------- */
 
@@ -588,8 +623,8 @@ struct us_conn_info {
 };
 
 /* Fills *info with the state of a connection. */
-void us_conn_info(const struct us_stack *stack, const struct us_conn *conn,
-                  struct us_conn_info *info);
+void us_conn_get_info(const struct us_stack *stack, const struct us_conn *conn,
+                      struct us_conn_info *info);
 
 /*
  * Iterates over the connections, without those in the SYN queue or TIME-WAIT. *cursor starts at 0.

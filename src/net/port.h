@@ -53,7 +53,7 @@ static inline void net_port_info(const struct net_stack_worker *worker, struct u
     if (worker->split)
         *info = net_split_link_of(us)->info;
     else
-        us_conn_info(worker->stack, us, info);
+        us_conn_get_info(worker->stack, us, info);
 }
 
 /* Bytes in use of worker->buffer_bytes. */

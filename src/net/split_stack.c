@@ -89,7 +89,7 @@ static void forward_accepted(struct net_split *split, struct us_conn *us)
         return;
     }
     link->us = us;
-    us_conn_info(stack, us, &link->info);
+    us_conn_get_info(stack, us, &link->info);
     put(split, US_EV_ACCEPTED, link, 0);
 }
 
@@ -124,7 +124,7 @@ int net_split_connect(struct net_split *split, const struct us_addr *addr, uint1
         return error;
     link->us = us_connect(split->stack->stack, addr, port, 0, link, &error);
     if (link->us)
-        us_conn_info(split->stack->stack, link->us, &link->info);
+        us_conn_get_info(split->stack->stack, link->us, &link->info);
     else
         u_list_push_front(&split->free_links, &link->list);
     return link->us ? US_OK : error;

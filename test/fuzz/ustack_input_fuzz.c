@@ -451,7 +451,7 @@ static void walk(struct world *w)
         conn = us_conn_next(w->stack, &cursor);
         if (conn == NULL)
             continue;
-        us_conn_info(w->stack, conn, &info);
+        us_conn_get_info(w->stack, conn, &info);
         if (info.state == US_TCP_CLOSED || ++met > CONNS_MAX)
             abort();
     } while (cursor != 0);

@@ -74,7 +74,7 @@ static void do_connect(struct script *s)
         flow->conn = conn;
     if (conn && local == 0) {
         struct us_conn_info info;
-        us_conn_info(s->rig.stack, conn, &info);
+        us_conn_get_info(s->rig.stack, conn, &info);
         flow->local_port = info.local_port;
     }
 }

@@ -138,7 +138,7 @@ static struct rig_flow *flow_of_frame(struct rig *rig, const struct frame *f)
 static struct rig_flow *flow_of_conn(struct rig *rig, struct us_conn *conn)
 {
     struct us_conn_info info;
-    us_conn_info(rig->stack, conn, &info);
+    us_conn_get_info(rig->stack, conn, &info);
     for (unsigned i = 0; i < rig->flow_count; i++) {
         struct rig_flow *flow = &rig->flows[i];
         struct us_addr addr = addr4(flow->peer_ip);

@@ -359,7 +359,7 @@ static void do_state(struct script *s)
     struct us_conn_info info;
     if (!flow->conn)
         script_fail(s, "the flow has no connection");
-    us_conn_info(s->rig.stack, flow->conn, &info);
+    us_conn_get_info(s->rig.stack, flow->conn, &info);
     if (strcmp(name, us_tcp_state_name(info.state)) != 0)
         script_fail(s, "the state is %s", us_tcp_state_name(info.state));
 }
@@ -368,7 +368,7 @@ static void do_info(struct script *s)
 {
     struct rig_flow *flow = calls_flow(s);
     struct us_conn_info i;
-    us_conn_info(s->rig.stack, flow->conn, &i);
+    us_conn_get_info(s->rig.stack, flow->conn, &i);
     const struct {
         const char *name;
         u_u32 value;

@@ -228,7 +228,7 @@ static void start_job(struct sim *sim, void *target, void *detail)
         retry(job);
     } else {
         struct us_conn_info info;
-        us_conn_info(client->host->stack, client->conn, &info);
+        us_conn_get_info(client->host->stack, client->conn, &info);
         job->port = info.local_port;
         work->by_port[client->index][job->port] = job;
         if (together && !connect_side(server, local, remote))
@@ -407,7 +407,7 @@ static void on_accepted(struct host *host, const struct us_event *event)
     struct work *work = host->app;
     unsigned index = host == &work->host[1];
     struct us_conn_info info;
-    us_conn_info(host->stack, event->conn, &info);
+    us_conn_get_info(host->stack, event->conn, &info);
     struct job *job = work->by_port[!index][info.remote_port];
     if (!job)
         sim_fail(host->sim, "ACCEPTED from a port without a client");

@@ -89,14 +89,14 @@ static void server_event(struct host *host, const struct us_event *event)
     struct us_conn_info info;
     switch (event->type) {
     case US_EV_ACCEPTED:
-        us_conn_info(host->stack, event->conn, &info);
+        us_conn_get_info(host->stack, event->conn, &info);
         c = &test->clients[info.remote_port - 10000];
         c->server = event->conn;
         us_conn_set_user(event->conn, c);
         test->accepted++;
         break;
     case US_EV_DATA:
-        us_conn_info(host->stack, event->conn, &info);
+        us_conn_get_info(host->stack, event->conn, &info);
         if (c->rounds > 0 && info.cwnd_bytes / info.mss < test->cwnd_min)
             test->cwnd_min = info.cwnd_bytes / info.mss;
         c->replies_due = test->shape->replies;
@@ -172,7 +172,7 @@ static void look(struct sim *sim, void *target, void *detail)
     struct us_conn_info info;
     if (!test->clients[0].server)
         return;
-    us_conn_info(test->host[0].stack, test->clients[0].server, &info);
+    us_conn_get_info(test->host[0].stack, test->clients[0].server, &info);
     test->row += (unsigned)(timeouts - test->timeouts_seen);
     test->timeouts_seen = timeouts;
     if (test->row > test->row_max)

@@ -36,6 +36,17 @@ enum {
 U_STATIC_ASSERT(RTO_MAX_US < (u_u64)1 << (US_SYNQ_LEVELS - 1), all_timeouts_have_a_level);
 U_STATIC_ASSERT(2 * (WINDOW_MAX / US_BLOCK_ROOM) + 8 < 1 << 24, blocks_of_a_window_are_counted);
 
+/* Of us_config_fit(). */
+enum {
+    FIT_HALF_OPEN_MAX = 1024,
+    FIT_NEIGHBOURS_MIN = 8,
+    FIT_LISTEN_MAX = 8,
+    FIT_DATAGRAM_MAX = 16,
+    FIT_REFS_MAX = 16
+};
+
+U_STATIC_ASSERT(US_TIMER_TICK_US == 1 << US_WHEEL_TICK_BITS, the_tick_is_as_promised);
+
 /* One reference (us_send_ref()) for this many bytes of buffer_bytes. */
 enum { BUFFER_BYTES_PER_REF = 512 };
 
@@ -61,63 +72,69 @@ enum { CONFIG_KIB = 1024, CONFIG_MS = 1000, CONFIG_SECOND = 1000 * 1000 };
 
 #define CONFIG_ANY 0xffffffffu
 
+#define CONFIG_FIELD(name, initial, min, max)                                                      \
+    {                                                                                              \
+        U_OFFSET_OF(struct us_config, name), #name " is out of range", initial, min, max           \
+    }
+
 /* Default and range of each field but mac and secret. */
 static const struct config_field {
     unsigned long offset;
+    const char *error;
     u_u32 initial;
     u_u32 min;
     u_u32 max;
 } config_fields[] = {
-    {U_OFFSET_OF(struct us_config, caps), 0, 0, CONFIG_ANY},
-    {U_OFFSET_OF(struct us_config, mtu), 1500, MTU_MIN, MTU_MAX},
-    {U_OFFSET_OF(struct us_config, vlan_id), 0, 0, VLAN_ID_MAX},
-    {U_OFFSET_OF(struct us_config, ip6_autoconf), 0, 0, 1},
-    {U_OFFSET_OF(struct us_config, dad_probes), 1, 0, PROBES_MAX},
-    {U_OFFSET_OF(struct us_config, arp_passive), 0, 0, 1},
-    {U_OFFSET_OF(struct us_config, reply_to_source_mac), 0, 0, 1},
-    {U_OFFSET_OF(struct us_config, no_fast_path), 0, 0, 1},
-    {U_OFFSET_OF(struct us_config, cc), US_CC_CUBIC, US_CC_RENO, US_CC_DCTCP},
-    {U_OFFSET_OF(struct us_config, ecn), US_ECN_ACCEPT, US_ECN_OFF, US_ECN_REQUEST},
-    {U_OFFSET_OF(struct us_config, nagle), 0, 0, 1},
-    {U_OFFSET_OF(struct us_config, quick_acks), 8, 0, QUICK_ACKS_MAX},
-    {U_OFFSET_OF(struct us_config, conn_max), 16384, 1, OBJECTS_MAX},
-    {U_OFFSET_OF(struct us_config, orphans_max), 4096, 1, OBJECTS_MAX},
-    {U_OFFSET_OF(struct us_config, half_open_max), 1024, 0, OBJECTS_MAX},
-    {U_OFFSET_OF(struct us_config, time_wait_max), 16384, 1, OBJECTS_MAX},
-    {U_OFFSET_OF(struct us_config, neighbour_max), 1024, 1, NEIGHBOURS_MAX},
-    {U_OFFSET_OF(struct us_config, listen_max), 16, 1, LISTEN_MAX},
-    {U_OFFSET_OF(struct us_config, datagram_max), 256, 1, OBJECTS_MAX},
-    {U_OFFSET_OF(struct us_config, reassembly_max), 16, 1, REASSEMBLY_MAX},
-    {U_OFFSET_OF(struct us_config, reassembly_bytes), 65535, REASSEMBLY_BYTES_MIN, 65535},
-    {U_OFFSET_OF(struct us_config, buffer_bytes), 64 * 1024 * CONFIG_KIB, BUFFER_MIN, CONFIG_ANY},
-    {U_OFFSET_OF(struct us_config, send_queue_bytes), 256 * CONFIG_KIB, 1, WINDOW_MAX},
-    {U_OFFSET_OF(struct us_config, send_refs_max), 64, 1, OBJECTS_MAX},
-    {U_OFFSET_OF(struct us_config, recv_window_bytes), 256 * CONFIG_KIB, WINDOW_MIN, WINDOW_MAX},
-    {U_OFFSET_OF(struct us_config, rto_min_us), 5 * CONFIG_MS, 1, RTO_MAX_US},
-    {U_OFFSET_OF(struct us_config, rto_initial_us), 1 * CONFIG_SECOND, 1, RTO_MAX_US},
-    {U_OFFSET_OF(struct us_config, rto_max_us), 60 * CONFIG_SECOND, 1, RTO_MAX_US},
-    {U_OFFSET_OF(struct us_config, backoff_max_us), 4 * CONFIG_SECOND, 1, RTO_MAX_US},
-    {U_OFFSET_OF(struct us_config, delayed_ack_us), 10 * CONFIG_MS, 0, DELAYED_ACK_MAX_US},
-    {U_OFFSET_OF(struct us_config, peer_ack_delay_us), 50 * CONFIG_MS, 0, DELAYED_ACK_MAX_US},
-    {U_OFFSET_OF(struct us_config, time_wait_us), 60 * CONFIG_SECOND, 0, CONFIG_ANY},
-    {U_OFFSET_OF(struct us_config, fin_wait2_us), 60 * CONFIG_SECOND, 0, CONFIG_ANY},
+    CONFIG_FIELD(caps, 0, 0, CONFIG_ANY),
+    CONFIG_FIELD(mtu, 1500, MTU_MIN, MTU_MAX),
+    CONFIG_FIELD(vlan_id, 0, 0, VLAN_ID_MAX),
+    CONFIG_FIELD(ip6_autoconf, 0, 0, 1),
+    CONFIG_FIELD(dad_probes, 1, 0, PROBES_MAX),
+    CONFIG_FIELD(arp_passive, 0, 0, 1),
+    CONFIG_FIELD(reply_to_source_mac, 0, 0, 1),
+    CONFIG_FIELD(no_fast_path, 0, 0, 1),
+    CONFIG_FIELD(cc, US_CC_CUBIC, US_CC_RENO, US_CC_DCTCP),
+    CONFIG_FIELD(ecn, US_ECN_ACCEPT, US_ECN_OFF, US_ECN_REQUEST),
+    CONFIG_FIELD(nagle, 0, 0, 1),
+    CONFIG_FIELD(quick_acks, 8, 0, QUICK_ACKS_MAX),
+    CONFIG_FIELD(conn_max, 16384, 1, OBJECTS_MAX),
+    CONFIG_FIELD(orphans_max, 4096, 1, OBJECTS_MAX),
+    CONFIG_FIELD(half_open_max, 1024, 0, OBJECTS_MAX),
+    CONFIG_FIELD(time_wait_max, 16384, 1, OBJECTS_MAX),
+    CONFIG_FIELD(neighbour_max, 1024, 1, NEIGHBOURS_MAX),
+    CONFIG_FIELD(listen_max, 16, 1, LISTEN_MAX),
+    CONFIG_FIELD(datagram_max, 256, 1, OBJECTS_MAX),
+    CONFIG_FIELD(reassembly_max, 16, 1, REASSEMBLY_MAX),
+    CONFIG_FIELD(reassembly_bytes, 65535, REASSEMBLY_BYTES_MIN, 65535),
+    CONFIG_FIELD(buffer_bytes, 64 * 1024 * CONFIG_KIB, BUFFER_MIN, CONFIG_ANY),
+    CONFIG_FIELD(send_queue_bytes, 256 * CONFIG_KIB, 1, WINDOW_MAX),
+    CONFIG_FIELD(send_refs_max, 64, 1, OBJECTS_MAX),
+    CONFIG_FIELD(recv_window_bytes, 256 * CONFIG_KIB, WINDOW_MIN, WINDOW_MAX),
+    CONFIG_FIELD(rto_min_us, 5 * CONFIG_MS, 1, RTO_MAX_US),
+    CONFIG_FIELD(rto_initial_us, 1 * CONFIG_SECOND, 1, RTO_MAX_US),
+    CONFIG_FIELD(rto_max_us, 60 * CONFIG_SECOND, 1, RTO_MAX_US),
+    CONFIG_FIELD(backoff_max_us, 4 * CONFIG_SECOND, 1, RTO_MAX_US),
+    CONFIG_FIELD(delayed_ack_us, 10 * CONFIG_MS, 0, DELAYED_ACK_MAX_US),
+    CONFIG_FIELD(peer_ack_delay_us, 50 * CONFIG_MS, 0, DELAYED_ACK_MAX_US),
+    CONFIG_FIELD(time_wait_us, 60 * CONFIG_SECOND, 0, CONFIG_ANY),
+    CONFIG_FIELD(fin_wait2_us, 60 * CONFIG_SECOND, 0, CONFIG_ANY),
     /* RFC 9293 MUST-23: three minutes */
-    {U_OFFSET_OF(struct us_config, syn_retries_max), 7, 0, RETRIES_MAX},
-    {U_OFFSET_OF(struct us_config, syn_ack_retries_max), 4, 0, RETRIES_MAX},
-    {U_OFFSET_OF(struct us_config, neighbour_lifetime_us), 60 * CONFIG_SECOND, 0, CONFIG_ANY},
+    CONFIG_FIELD(syn_retries_max, 7, 0, RETRIES_MAX),
+    CONFIG_FIELD(syn_ack_retries_max, 4, 0, RETRIES_MAX),
+    CONFIG_FIELD(neighbour_lifetime_us, 60 * CONFIG_SECOND, 0, CONFIG_ANY),
     /* RFC 8200 4.5; RFC 1122 3.3.2: 60 s to 120 s */
-    {U_OFFSET_OF(struct us_config, reassembly_us), 60 * CONFIG_SECOND, 0, CONFIG_ANY},
-    {U_OFFSET_OF(struct us_config, challenge_acks_max), 1000, 0, CONFIG_ANY},
+    CONFIG_FIELD(reassembly_us, 60 * CONFIG_SECOND, 0, CONFIG_ANY),
+    CONFIG_FIELD(challenge_acks_max, 1000, 0, CONFIG_ANY),
     /* RFC 9293 SHLD-11: at least 100 s */
-    {U_OFFSET_OF(struct us_config, r2_ms), 180 * 1000, 1, CONFIG_ANY},
-    {U_OFFSET_OF(struct us_config, orphan_ms), 20 * 1000, 1, CONFIG_ANY},
-    {U_OFFSET_OF(struct us_config, keepalive), 0, 0, 1},
-    {U_OFFSET_OF(struct us_config, keepalive_idle_ms), 2 * 3600 * 1000, 1, CONFIG_ANY},
-    {U_OFFSET_OF(struct us_config, keepalive_interval_ms), 75 * 1000, 1, CONFIG_ANY},
-    {U_OFFSET_OF(struct us_config, keepalive_count), 9, 1, US_KEEPALIVE_COUNT_MAX},
-    {U_OFFSET_OF(struct us_config, user_timeout_ms), 0, 0, CONFIG_ANY},
-    {U_OFFSET_OF(struct us_config, persist_ms), 0, 0, CONFIG_ANY},
-    {U_OFFSET_OF(struct us_config, syn_cookies), 1, 0, 1},
+    CONFIG_FIELD(r2_ms, 180 * 1000, 1, CONFIG_ANY),
+    CONFIG_FIELD(orphan_ms, 20 * 1000, 1, CONFIG_ANY),
+    CONFIG_FIELD(keepalive, 0, 0, 1),
+    CONFIG_FIELD(keepalive_idle_ms, 2 * 3600 * 1000, 1, CONFIG_ANY),
+    CONFIG_FIELD(keepalive_interval_ms, 75 * 1000, 1, CONFIG_ANY),
+    CONFIG_FIELD(keepalive_count, 9, 1, US_KEEPALIVE_COUNT_MAX),
+    CONFIG_FIELD(user_timeout_ms, 0, 0, CONFIG_ANY),
+    CONFIG_FIELD(persist_ms, 0, 0, CONFIG_ANY),
+    CONFIG_FIELD(syn_cookies, 1, 0, 1),
 };
 
 void us_config_defaults(struct us_config *config)
@@ -128,7 +145,53 @@ void us_config_defaults(struct us_config *config)
         u_copy((u_u8 *)config + config_fields[i].offset, &config_fields[i].initial, sizeof(u_u32));
 }
 
-static int config_is_valid(const struct us_config *c)
+/*
+ * Buffers of a connection that queues `queue` bytes each way: blocks are not always full, and the
+ * reserve and the share of out-of-order data stay free (buffer.c).
+ */
+static u_u64 config_conn_buffer(u_u64 queue)
+{
+    return 3 * queue +
+           (queue > US_CONN_BUFFER_MIN / 4 ? US_CONN_BUFFER_MIN : US_CONN_BUFFER_MIN / 4);
+}
+
+void us_config_fit(struct us_config *config, u_u32 conn_max, u_u32 queue_bytes)
+{
+    u_u64 buffers = (u_u64)conn_max * config_conn_buffer(queue_bytes);
+
+    config->conn_max = conn_max;
+    config->orphans_max = conn_max;
+    config->half_open_max = u_min32(conn_max, FIT_HALF_OPEN_MAX);
+    config->time_wait_max = conn_max;
+    config->neighbour_max = u_min32(u_max32(conn_max, FIT_NEIGHBOURS_MIN), NEIGHBOURS_MAX);
+    config->listen_max = FIT_LISTEN_MAX;
+    config->datagram_max = FIT_DATAGRAM_MAX;
+    config->reassembly_max = 1;
+    config->reassembly_bytes = REASSEMBLY_BYTES_MIN;
+    config->buffer_bytes = u_max32((u_u32)u_min64(buffers, CONFIG_ANY), BUFFER_MIN);
+    config->send_queue_bytes = queue_bytes;
+    config->recv_window_bytes = queue_bytes;
+    config->send_refs_max = FIT_REFS_MAX;
+}
+
+/* Rules about several fields. */
+static const char *config_conflict(const struct us_config *c)
+{
+    if (c->half_open_max == 0 && !c->syn_cookies)
+        return "half_open_max is 0 without syn_cookies";
+    if (c->rto_min_us > c->rto_max_us)
+        return "rto_min_us is above rto_max_us";
+    if (c->rto_initial_us > c->rto_max_us)
+        return "rto_initial_us is above rto_max_us";
+    if (c->ip6_autoconf && c->mtu < US_IP6_MTU_MIN)
+        return "ip6_autoconf needs an mtu of 1280";
+    if (c->ip6_autoconf && c->reply_to_source_mac)
+        return "ip6_autoconf excludes reply_to_source_mac";
+    return (const char *)U_NULL;
+}
+
+/* us_config_error() but for the sum of all memory. */
+static const char *config_error(const struct us_config *c)
 {
     unsigned i;
 
@@ -136,11 +199,9 @@ static int config_is_valid(const struct us_config *c)
         u_u32 value;
         u_copy(&value, (const u_u8 *)c + config_fields[i].offset, sizeof(value));
         if (value < config_fields[i].min || value > config_fields[i].max)
-            return 0;
+            return config_fields[i].error;
     }
-    return (c->half_open_max > 0 || c->syn_cookies) && c->rto_min_us <= c->rto_max_us &&
-           c->rto_initial_us <= c->rto_max_us &&
-           (!c->ip6_autoconf || (c->mtu >= US_IP6_MTU_MIN && !c->reply_to_source_mac));
+    return config_conflict(c);
 }
 
 /* The smallest power of two >= n. */
@@ -222,19 +283,32 @@ static void stack_carve(struct us_stack *stack, const struct us_config *config,
                sizeof(struct us_block));
 }
 
-unsigned long us_memory_bytes(const struct us_config *config)
+/* The size of an instance with this configuration; 0: more than an address can say. */
+static unsigned long stack_bytes(const struct us_config *config)
 {
     struct us_stack layout;
     struct carver carver;
 
-    if (!config_is_valid(config))
-        return 0;
     carver.memory = (u_u8 *)U_NULL;
     carver.at = MEMORY_ALIGN; /* room to align the memory */
     carver.overflow = 0;
     carve(&carver, 1, sizeof(struct us_stack));
     stack_carve(&layout, config, &carver);
     return carver.overflow ? 0 : carver.at;
+}
+
+const char *us_config_error(const struct us_config *config)
+{
+    const char *error = config_error(config);
+
+    if (error == U_NULL && stack_bytes(config) == 0)
+        error = "buffer_bytes and the other bounds exceed the address space";
+    return error;
+}
+
+unsigned long us_memory_bytes(const struct us_config *config)
+{
+    return config_error(config) == U_NULL ? stack_bytes(config) : 0;
 }
 
 /* A number derived from both halves of the secret; each use has its own labels. */
@@ -452,9 +526,19 @@ unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u
     return filled;
 }
 
+u_u64 us_timer_deadline(const struct us_stack *stack)
+{
+    return u_min64(stack->wheel.next_us, us_tw_deadline(stack));
+}
+
 u_u64 us_deadline(const struct us_stack *stack)
 {
     if (!u_list_is_empty(&stack->out_list) || has_non_tcp_output(stack))
         return 0;
-    return u_min64(stack->wheel.next_us, us_tw_deadline(stack));
+    return us_timer_deadline(stack);
+}
+
+void us_now(struct us_stack *stack, u_u64 now_us)
+{
+    stack->now_us = now_us;
 }

@@ -16,8 +16,8 @@ static u_u64 info_bytes_out(const struct us_conn *conn)
     return us_conn_fin_acked(conn) ? bytes - 1 : bytes;
 }
 
-void us_conn_info(const struct us_stack *stack, const struct us_conn *conn,
-                  struct us_conn_info *info)
+void us_conn_get_info(const struct us_stack *stack, const struct us_conn *conn,
+                      struct us_conn_info *info)
 {
     u_u32 edge;
 

@@ -3,7 +3,7 @@
  * Round-trip times and the timeouts computed from them: RTO (RFC 6298) and PTO (RFC 8985), in
  * microseconds. All formulas are in this file.
  *
- * Round trips count as at least US_RTT_SHORT_US, the tick of the timer wheel: no timer can tell
+ * Round trips count as at least US_RTT_MIN_US, the tick of the timer wheel: no timer can tell
  * shorter ones apart, and processing delays vary by as much. So on a faster network samples soon
  * change nothing, and the fast path skips them.
  */
@@ -11,6 +11,7 @@
 #define USTACK_TCP_TCP_RTT_H
 
 #include "base/base.h"
+#include "ustack/ustack.h"
 
 struct us_tcp_rtt {
     u_u32 srtt8_us;   /* smoothed round-trip time times 8; 0 before the first sample */
@@ -20,7 +21,7 @@ struct us_tcp_rtt {
     u_u32 min_us;     /* bounds of rto_us, from the configuration */
     u_u32 max_us;
     u_u8 backoff; /* doublings of the RTO since the last sample */
-    u_u8 settled; /* a sample of US_RTT_SHORT_US would change nothing */
+    u_u8 settled; /* a sample of US_RTT_MIN_US would change nothing */
 };
 
 /* No sample yet: the timeout is initial_us. */
@@ -28,7 +29,6 @@ void us_rtt_init(struct us_tcp_rtt *rtt, u_u32 initial_us, u_u32 min_us, u_u32 m
 
 enum {
     US_RTT_CLOCK_US = 1,
-    US_RTT_SHORT_US = 64,
     US_RTT_MIN_AGING_SHIFT = 6,
     /* Longer samples would overflow the scaled arithmetic. */
     US_RTT_SAMPLE_MAX_US = 100 * 1000 * 1000
@@ -37,7 +37,7 @@ enum {
 /* Adds a sample, of a segment that was sent once (Karn); ends the backoff. */
 U_INLINE void us_rtt_sample(struct us_tcp_rtt *rtt, u_u64 sample_us)
 {
-    u_u32 r = u_max32((u_u32)u_min64(sample_us, US_RTT_SAMPLE_MAX_US), US_RTT_SHORT_US);
+    u_u32 r = u_max32((u_u32)u_min64(sample_us, US_RTT_SAMPLE_MAX_US), US_RTT_MIN_US);
 
     /* Follows a path that has become longer within some dozens of samples. */
     if (rtt->min_rtt_us == 0 || r < rtt->min_rtt_us)
@@ -58,14 +58,14 @@ U_INLINE void us_rtt_sample(struct us_tcp_rtt *rtt, u_u64 sample_us)
     rtt->rto_us = u_min32(u_max32(rtt->rto_us, rtt->min_us), rtt->max_us);
     rtt->backoff = 0;
     /* A shift takes off what (2.3) would add, and nothing of a variation below 4. */
-    rtt->settled = rtt->srtt8_us >> 3 == US_RTT_SHORT_US && rtt->rttvar4_us < 4 &&
-                   rtt->min_rtt_us == US_RTT_SHORT_US;
+    rtt->settled = rtt->srtt8_us >> 3 == US_RTT_MIN_US && rtt->rttvar4_us < 4 &&
+                   rtt->min_rtt_us == US_RTT_MIN_US;
 }
 
 /* Whether us_rtt_sample() would change nothing. */
 U_INLINE int us_rtt_is_converged(const struct us_tcp_rtt *rtt, u_u64 sample_us)
 {
-    return rtt->settled && sample_us <= US_RTT_SHORT_US;
+    return rtt->settled && sample_us <= US_RTT_MIN_US;
 }
 
 /* The RTO has expired: doubles it (RFC 6298 5.5). */

@@ -53,6 +53,105 @@ static void configuration_is_checked(void **state)
     assert_true(us_memory_bytes(&good) > good.buffer_bytes);
 }
 
+/* Each phrase begins with the name of the field that is out of range. */
+static void a_refused_configuration_is_explained(void **state)
+{
+    struct us_config config;
+    u_u32 *const fields[] = {&config.mtu, &config.rto_min_us, &config.keepalive_count,
+                             &config.half_open_max};
+    const u_u32 values[] = {575, 600u * 1000 * 1000, 201, (1 << 24) + 1};
+    const char *const names[] = {"mtu ", "rto_min_us is above rto_max_us", "keepalive_count ",
+                                 "half_open_max "};
+    unsigned i;
+
+    for (i = 0; i < 4; i++) {
+        pair_config(&config, 0);
+        assert_null(us_config_error(&config));
+        *fields[i] = values[i];
+        assert_int_equal(us_memory_bytes(&config), 0);
+        assert_int_equal(strncmp(us_config_error(&config), names[i], strlen(names[i])), 0);
+    }
+}
+
+/* ---- us_config_fit() ---- */
+
+enum { FIT_PORT = 7, FIT_CONNS_MAX = 3, FIT_BYTES_MAX = 262144 };
+
+static u_u32 fit_bytes;
+
+/* Both sides fill their send queues and keep all that they receive. */
+static void fill_and_keep(struct pair_host *host, const struct us_event *event)
+{
+    static u_u8 bytes[FIT_BYTES_MAX];
+
+    if (event->type == US_EV_ACCEPTED || event->type == US_EV_CONNECTED)
+        assert_int_equal(us_send(host->stack, event->conn, bytes, fit_bytes), fit_bytes);
+    else if (event->type == US_EV_DATA)
+        assert_int_equal(us_recv_keep(host->stack, event->conn, event->data, event->len), US_OK);
+}
+
+/* Every connection fills both of its queues while all others do. */
+static void a_fitted_configuration_refuses_no_byte(void **state)
+{
+    static const u_u32 shapes[][2] = {{1, 1024}, {2, 2048}, {3, 40000}, {2, FIT_BYTES_MAX}};
+    unsigned shape, i;
+
+    for (shape = 0; shape < 4; shape++) {
+        struct us_conn *conns[FIT_CONNS_MAX];
+        struct us_addr server = pair_addr(1);
+        struct us_config config;
+        struct pair pair;
+
+        pair_config(&config, 0);
+        us_config_fit(&config, shapes[shape][0], shapes[shape][1]);
+        assert_null(us_config_error(&config));
+        fit_bytes = shapes[shape][1];
+        pair_open(&pair, &config);
+        pair.host[0].on_event = pair.host[1].on_event = fill_and_keep;
+        us_listen(pair.host[1].stack, FIT_PORT, NULL);
+        for (i = 0; i < shapes[shape][0]; i++)
+            conns[i] = us_connect(pair.host[0].stack, &server, FIT_PORT, 0, NULL, NULL);
+        pair_run(&pair, pair.now_us + 5 * 1000 * 1000);
+        for (i = 0; i < shapes[shape][0]; i++) {
+            struct us_conn_info info;
+            us_conn_get_info(pair.host[0].stack, conns[i], &info);
+            assert_int_equal(info.queued_bytes, 0);
+            assert_int_equal(info.bytes_in, fit_bytes);
+        }
+        assert_int_equal(pair_counter(pair.host[0].stack, "drop_tcp_rx_memory"), 0);
+        pair_close(&pair);
+    }
+}
+
+/* docs/embedding.md promises the size. */
+static void the_smallest_instance_is_small(void **state)
+{
+    struct us_config config;
+
+    us_config_defaults(&config);
+    us_config_fit(&config, 2, 2048);
+    assert_in_range(us_memory_bytes(&config), 1, 136 * 1024);
+}
+
+/* us_close_within() after a sleep counts from us_now(); frames to send don't hide a timer. */
+static void the_time_can_be_set_and_timers_be_asked_for(void **state)
+{
+    struct us_addr peer = pair_addr(1);
+    struct us_conn *conn;
+    struct raw raw;
+
+    raw_open(&raw, NULL);
+    assert_int_equal(us_timer_deadline(raw.stack), US_NEVER);
+    conn = us_connect(raw.stack, &peer, 80, 0, NULL, NULL);
+    us_send(raw.stack, conn, "x", 1);
+    us_now(raw.stack, raw.now_us + 10 * 1000 * 1000);
+    assert_int_equal(us_close_within(raw.stack, conn, 2000), US_OK);
+    assert_int_equal(us_deadline(raw.stack), 0);
+    assert_in_range(us_timer_deadline(raw.stack), raw.now_us + 2000 * 1000 + 1,
+                    raw.now_us + 12 * 1000 * 1000);
+    raw_close(&raw);
+}
+
 static void a_connection_is_small(void **state)
 {
     assert_true(sizeof(struct us_conn) <= 640);
@@ -250,6 +349,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(configuration_is_checked),
+        cmocka_unit_test(a_refused_configuration_is_explained),
+        cmocka_unit_test(a_fitted_configuration_refuses_no_byte),
+        cmocka_unit_test(the_smallest_instance_is_small),
+        cmocka_unit_test(the_time_can_be_set_and_timers_be_asked_for),
         cmocka_unit_test(a_connection_is_small),
         cmocka_unit_test(memory_is_carved_lazily),
         cmocka_unit_test(addresses_and_ports_are_checked),

@@ -125,7 +125,7 @@ static void options_only_if_offered(void **state)
     raw_segment(raw, US_TCP_RST, 1001, 0, 0, NULL, 0);
 
     conn = raw_accept(raw, &snd);
-    us_conn_info(raw->stack, conn, &info);
+    us_conn_get_info(raw->stack, conn, &info);
     assert_int_equal(info.mss, 536);
     assert_int_equal(info.send_window_bytes, 65535);
 }
@@ -143,7 +143,7 @@ static void scale_is_clamped_and_not_for_syns(void **state)
     raw->opts.has_ts = 1;
     raw->opts.ts_val = 1;
     conn = raw_accept(raw, &snd);
-    us_conn_info(raw->stack, conn, &info);
+    us_conn_get_info(raw->stack, conn, &info);
     assert_int_equal(info.mss, 1000 - 12);
     assert_int_equal(info.send_window_bytes, 65535u << 14);
 }
@@ -359,7 +359,7 @@ static void simultaneous_close_ends_in_time_wait(void **state)
     raw_expect(raw, US_TCP_ACK | US_TCP_FIN, snd, 1001, 0);
     raw_segment(raw, US_TCP_ACK | US_TCP_FIN, 1001, snd, 65535, NULL, 0);
     raw_expect(raw, US_TCP_ACK, snd + 1, 1002, 0);
-    us_conn_info(raw->stack, conn, &info);
+    us_conn_get_info(raw->stack, conn, &info);
     assert_int_equal(info.state, US_TCP_CLOSING);
     raw_expect_event(raw, US_EV_PEER_CLOSED);
     raw_segment(raw, US_TCP_ACK, 1002, snd + 1, 65535, NULL, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Information on connections: the walk, us_conn_info() and the low-water mark. */
+/* Information on connections: the walk, us_conn_get_info() and the low-water mark. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,7 +134,7 @@ static void info_reports_the_state(void **state)
     raw->opts.scale = 5;
     raw->opts.mss = 1000;
     conn = raw_accept(raw, &snd);
-    us_conn_info(raw->stack, conn, &info);
+    us_conn_get_info(raw->stack, conn, &info);
     assert_int_equal(info.state, US_TCP_ESTABLISHED);
     assert_true(info.sack && info.timestamps && info.window_scaling && !info.ecn);
     assert_int_equal(info.send_scale, 5);
@@ -146,23 +146,23 @@ static void info_reports_the_state(void **state)
     us_send(raw->stack, conn, "0123456789", 10);
     us_close(raw->stack, conn);
     raw_pump(raw, 0);
-    us_conn_info(raw->stack, conn, &info);
+    us_conn_get_info(raw->stack, conn, &info);
     assert_int_equal(info.bytes_in, 5);
     assert_int_equal(info.bytes_out, 0);
     assert_int_equal(info.queued_bytes, 10);
     assert_int_equal(info.silent_us, 0);
     for (i = 1; i <= 5; i++) { /* the tail is probed, then the timer expires */
         raw_pump(raw, 1500000);
-        us_conn_info(raw->stack, conn, &info);
+        us_conn_get_info(raw->stack, conn, &info);
         assert_int_equal(info.silent_us, i * 1500000);
     }
     assert_true(info.retransmits > 0 && info.retries > 0);
     raw->opts.ts_ecr = 0;
     raw_segment(raw, US_TCP_ACK, 1006, snd + 10, 1000, NULL, 0);
-    us_conn_info(raw->stack, conn, &info);
+    us_conn_get_info(raw->stack, conn, &info);
     assert_int_equal(info.bytes_out, 10);
     raw_segment(raw, US_TCP_ACK, 1006, snd + 11, 1000, NULL, 0);
-    us_conn_info(raw->stack, conn, &info);
+    us_conn_get_info(raw->stack, conn, &info);
     assert_int_equal(info.state, US_TCP_FIN_WAIT_2);
     assert_int_equal(info.bytes_out, 10);
     assert_int_equal(info.retries, 0);

@@ -145,7 +145,7 @@ static void learn(struct us_conn_info *info, int cookies)
     conn = us_connect(pair.host[1].stack, &to, RAW_PORT, 0, NULL, NULL);
     assert_non_null(conn);
     pair_run(&pair, pair.now_us + 10000000);
-    us_conn_info(pair.host[1].stack, conn, info);
+    us_conn_get_info(pair.host[1].stack, conn, info);
     assert_int_equal(pair_counter(pair.host[0].stack, "syn_cookies_accepted"), cookies);
     assert_int_equal(pair_counter(pair.host[0].stack, "tcp_accepted"), 1);
     pair_close(&pair);

@@ -117,7 +117,7 @@ static void first_timeout_follows_the_measurement(void **state)
     raw_pump(raw, 0);
     raw->now_us += 300000;
     raw_segment(raw, US_TCP_ACK, 1001, snd + 1, 65535, NULL, 0);
-    us_conn_info(raw->stack, conn, &info);
+    us_conn_get_info(raw->stack, conn, &info);
     assert_true(info.srtt_us > 37000 && info.srtt_us < 38000); /* 7/8 * ~0 + 1/8 * 300 ms */
     assert_true(info.rto_us > 200000);
 }
@@ -141,7 +141,7 @@ static void fast_retransmit_even_in_one_burst(void **state)
     raw_pump(raw, 0);
     raw_expect(raw, US_TCP_ACK, snd, 1001, MSS); /* the first hole, once */
     raw_expect_nothing(raw);
-    us_conn_info(raw->stack, conn, &info);
+    us_conn_get_info(raw->stack, conn, &info);
     assert_int_equal(info.retransmits, 1);
     assert_int_equal(info.cwnd_bytes, 5 * MSS + 9 * MSS); /* ssthresh + one per duplicate */
     /* A partial ACK: the next hole is retransmitted immediately (RFC 6582). */
@@ -149,7 +149,7 @@ static void fast_retransmit_even_in_one_burst(void **state)
     raw_expect(raw, US_TCP_ACK, snd + 3 * MSS, 1001, MSS);
     raw_expect_nothing(raw);
     raw_segment(raw, US_TCP_ACK, 1001, snd + 10 * MSS, 65535, NULL, 0);
-    us_conn_info(raw->stack, conn, &info);
+    us_conn_get_info(raw->stack, conn, &info);
     assert_in_range(info.cwnd_bytes, MSS, 5 * MSS);
     assert_int_equal(info.retransmits, 2);
 }
@@ -316,11 +316,11 @@ static void nothing_is_an_rtt_sample_after_a_retransmission(void **state)
     conn = raw_accept(raw, &snd);
     us_send(raw->stack, conn, "x", 1);
     raw_pump(raw, 0);
-    us_conn_info(raw->stack, conn, &before);
+    us_conn_get_info(raw->stack, conn, &before);
     raw_pump(raw, 200000);
     raw->now_us += 100000;
     raw_segment(raw, US_TCP_ACK, 1001, snd + 1, 65535, NULL, 0);
-    us_conn_info(raw->stack, conn, &after);
+    us_conn_get_info(raw->stack, conn, &after);
     assert_int_equal(before.srtt_us, after.srtt_us);
     assert_int_equal(after.rto_us, 400000); /* the backoff stays until there is a sample */
 }

@@ -76,7 +76,7 @@ static u_u32 path_mtu(void)
 {
     struct us_conn_info info;
 
-    us_conn_info(pair.host[1].stack, conn, &info);
+    us_conn_get_info(pair.host[1].stack, conn, &info);
     return info.path_mtu;
 }
 

@@ -95,14 +95,14 @@ static void short_samples_settle(void **state)
     for (i = 0; i < 1000 && !rtt.settled; i++)
         us_rtt_sample(&rtt, (u_u64)i % 60);
     assert_true(rtt.settled);
-    assert_int_equal(rtt.srtt8_us >> 3, US_RTT_SHORT_US);
+    assert_int_equal(rtt.srtt8_us >> 3, US_RTT_MIN_US);
     before = rtt;
-    for (sample_us = 0; sample_us <= US_RTT_SHORT_US; sample_us++) {
+    for (sample_us = 0; sample_us <= US_RTT_MIN_US; sample_us++) {
         assert_true(us_rtt_is_converged(&rtt, sample_us));
         us_rtt_sample(&rtt, sample_us);
         assert_memory_equal(&rtt, &before, U_OFFSET_OF(struct us_tcp_rtt, settled) + 1);
     }
-    assert_false(us_rtt_is_converged(&rtt, US_RTT_SHORT_US + 1));
+    assert_false(us_rtt_is_converged(&rtt, US_RTT_MIN_US + 1));
     us_rtt_sample(&rtt, 1000);
     assert_false(us_rtt_is_converged(&rtt, 1));
     us_rtt_init(&rtt, 1000000, 1000, 60000000);

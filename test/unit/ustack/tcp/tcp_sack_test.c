@@ -301,14 +301,14 @@ static void a_needless_recovery_is_undone(void **state)
     u_u32 snd;
 
     conn = recovery_open(raw, &snd, 8);
-    us_conn_info(raw->stack, conn, &before);
+    us_conn_get_info(raw->stack, conn, &before);
     recovery_ack(raw, snd, 0, 1, 4);
     raw_expect(raw, US_TCP_ACK, snd, 1001, MSS);
-    us_conn_info(raw->stack, conn, &after);
+    us_conn_get_info(raw->stack, conn, &after);
     assert_true(after.cwnd_bytes < before.cwnd_bytes);
     recovery_ack(raw, snd, 8, 0, 0); /* the original was only late */
     recovery_ack(raw, snd, 8, 0, 1); /* D-SACK: the retransmission came, too */
-    us_conn_info(raw->stack, conn, &after);
+    us_conn_get_info(raw->stack, conn, &after);
     assert_true(after.cwnd_bytes >= before.cwnd_bytes);
     assert_int_equal(raw_counter(raw, "tcp_undos"), 1);
     assert_int_equal(raw_counter(raw, "tcp_rx_dsacks"), 1);

@@ -172,7 +172,7 @@ static void handshake_is_timed(void **state)
             raw_segment(raw, US_TCP_SYN, ISN, 0, 65535, NULL, 0);
         take_syn_acks(raw);
         raw_segment(raw, US_TCP_ACK, ISN + 1, iss + 1, 65535, NULL, 0);
-        us_conn_info(raw->stack, raw_expect_event(raw, US_EV_ACCEPTED)->conn, &info);
+        us_conn_get_info(raw->stack, raw_expect_event(raw, US_EV_ACCEPTED)->conn, &info);
         assert_int_equal(info.srtt_us, again ? 0 : 20000);
     }
 }

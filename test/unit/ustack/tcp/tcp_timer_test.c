@@ -95,12 +95,12 @@ static void retransmissions_are_met(void **state)
     us_send(raw->stack, conn, "hello", 5);
     raw_pump(raw, 0);
     raw_expect(raw, US_TCP_ACK, snd, 1001, 5);
-    us_conn_info(raw->stack, conn, &info);
+    us_conn_get_info(raw->stack, conn, &info);
     wait_us = info.rto_us;
     for (at_us = 0; at_us + wait_us < R2_US; at_us += wait_us, wait_us = info.rto_us) {
         assert_int_equal(sleep_until_it_stirs(raw), wait_us);
         raw_expect(raw, US_TCP_ACK, snd, 1001, 5);
-        us_conn_info(raw->stack, conn, &info);
+        us_conn_get_info(raw->stack, conn, &info);
         assert_true(info.rto_us >= wait_us);
     }
     assert_int_equal(sleep_until_it_stirs(raw), R2_US - at_us);
@@ -121,7 +121,7 @@ static void window_probe_is_met(void **state)
     us_send(raw->stack, conn, "hello", 5);
     raw_pump(raw, 0);
     raw_expect_nothing(raw);
-    us_conn_info(raw->stack, conn, &info);
+    us_conn_get_info(raw->stack, conn, &info);
     assert_int_equal(sleep_until_it_stirs(raw), info.rto_us);
     raw_expect(raw, US_TCP_ACK, snd, 1001, 1);
 }
