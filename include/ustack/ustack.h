@@ -18,7 +18,7 @@
  *
  * Index
  *     instance      us_config_defaults us_config_fit us_config_error us_memory_bytes us_create
- *                   us_addr_add us_gateway_set us_caps_set us_mtu_set
+ *                   us_addr_add us_gateway_set us_neighbour_add us_caps_set us_mtu_set
  *     event loop    us_input us_next_event us_output us_deadline us_timer_deadline us_now
  *     listening     us_listen us_listen_limit us_listen_address us_unlisten
  *     connections   us_connect us_close us_close_within us_abort us_conn_set_user us_conn_user
@@ -123,6 +123,7 @@ struct us_config {
     u_u32 dad_probes;             /* duplicate address detection probes (RFC 4862 5.1); 0..100 */
     u_u32 arp_passive;            /* flag: another instance announces the addresses, see below */
     u_u32 reply_to_source_mac;    /* flag: share the addresses of another stack, see below */
+    u_u32 point_to_point;         /* flag: the link has two ends, see below */
 
     /*
      * arp_passive: several instances may have the same addresses and MAC if all frames of a
@@ -135,6 +136,10 @@ struct us_config {
      * or MLD. It sends to a peer through the MAC address that the peer's frames come from, its own
      * or a router's; every address counts as on the link (us_addr_add() with prefix_len 0), and
      * neighbour_max bounds the peers remembered. A peer that has sent nothing cannot be reached.
+     *
+     * point_to_point: what one end sends reaches the other, whatever the MAC address. The instance
+     * takes every frame, and sends no ARP, neighbour discovery or MLD: the first frame to a next
+     * hop has the broadcast address, later ones the source address of what came from it.
      */
 
     /* Congestion control. */
@@ -243,6 +248,14 @@ int us_addr_add(struct us_stack *stack, const struct us_addr *addr, unsigned pre
 int us_gateway_set(struct us_stack *stack, const struct us_addr *gateway);
 
 /*
+ * Adds a neighbour whose MAC address is known: it is not resolved, verified or evicted, and no
+ * message changes its address; a second call does. Returns 0, US_ERR_ARGUMENT (not a host address,
+ * a local one, or `mac` is a group address), US_ERR_NO_ROUTE (it is on no local network) or
+ * US_ERR_NO_MEMORY (config.neighbour_max less one are static, or the table is full).
+ */
+int us_neighbour_add(struct us_stack *stack, const struct us_addr *addr, const u_u8 mac[6]);
+
+/*
  * Replaces config.caps, for instance when the device changes. Frames already filled by us_output()
  * keep the old offload flags.
  */
@@ -344,7 +357,8 @@ unsigned us_output(struct us_stack *stack, struct us_pkt **pkts, unsigned n, u_u
 u_u64 us_deadline(const struct us_stack *stack);
 
 /*
- * The time of the first timer, or US_NEVER: us_deadline() as if us_output() had no frames to send.
+ * us_deadline() as if us_output() had no frames to send: a time not after the first timer's, or
+ * US_NEVER.
  * For a caller whose device takes no frames now: it calls us_input() by then, or when the device
  * takes frames again.
  */

@@ -92,6 +92,7 @@ static const struct config_field {
     CONFIG_FIELD(dad_probes, 1, 0, PROBES_MAX),
     CONFIG_FIELD(arp_passive, 0, 0, 1),
     CONFIG_FIELD(reply_to_source_mac, 0, 0, 1),
+    CONFIG_FIELD(point_to_point, 0, 0, 1),
     CONFIG_FIELD(no_fast_path, 0, 0, 1),
     CONFIG_FIELD(cc, US_CC_CUBIC, US_CC_RENO, US_CC_DCTCP),
     CONFIG_FIELD(ecn, US_ECN_ACCEPT, US_ECN_OFF, US_ECN_REQUEST),
@@ -185,8 +186,8 @@ static const char *config_conflict(const struct us_config *c)
         return "rto_initial_us is above rto_max_us";
     if (c->ip6_autoconf && c->mtu < US_IP6_MTU_MIN)
         return "ip6_autoconf needs an mtu of 1280";
-    if (c->ip6_autoconf && c->reply_to_source_mac)
-        return "ip6_autoconf excludes reply_to_source_mac";
+    if (c->ip6_autoconf && (c->reply_to_source_mac || c->point_to_point))
+        return "ip6_autoconf needs neighbour discovery";
     return (const char *)U_NULL;
 }
 

@@ -116,6 +116,12 @@ struct us_stack {
     u_u32 rx_block_max; /* blocks that the receive queue of one connection may hold */
 };
 
+/* Whether no ARP, neighbour discovery or MLD is sent. */
+U_INLINE int us_link_is_unresolved(const struct us_stack *stack)
+{
+    return (stack->config.reply_to_source_mac | stack->config.point_to_point) != 0;
+}
+
 enum { US_TS_CLOCK_SHIFT = 10 };
 
 /* The clock of TCP timestamps, 1024 us per tick, without a connection's offset. */

@@ -288,7 +288,7 @@ static int addr_add4(struct us_stack *stack, u_u32 ip, unsigned prefix_len)
         return US_ERR_IN_USE;
     if (stack->local_count == US_LOCAL_MAX)
         return US_ERR_NO_MEMORY;
-    if (!stack->config.reply_to_source_mac && !stack->config.arp_passive)
+    if (!us_link_is_unresolved(stack) && !stack->config.arp_passive)
         stack->announce |= 1u << stack->local_count;
     local = &stack->locals[stack->local_count++];
     local->ip = ip;

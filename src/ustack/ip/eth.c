@@ -34,7 +34,8 @@ static int eth_is_our_group(const struct us_stack *stack, const u_u8 *mac)
 /* enum us_cast of a destination address; -1 if the frame is for other hosts. */
 static int eth_cast(const struct us_stack *stack, const u_u8 *dst)
 {
-    if (U_LIKELY(u_equal(dst, stack->config.mac, sizeof(stack->config.mac))))
+    if (U_LIKELY(u_equal(dst, stack->config.mac, sizeof(stack->config.mac))) ||
+        stack->config.point_to_point)
         return US_CAST_UNICAST;
     if (u_equal(dst, us_eth_broadcast, sizeof(us_eth_broadcast)))
         return US_CAST_BROADCAST;

@@ -128,7 +128,7 @@ int us_nd_addr_make(struct us_stack *stack, const struct us_ip6 *addr, unsigned 
     local->is_auto = 0;
     local->preferred_until_us = US_NEVER;
     local->valid_until_us = US_NEVER;
-    if (stack->config.reply_to_source_mac) { /* in use by another stack already */
+    if (us_link_is_unresolved(stack)) { /* in use by another stack already, or there are two ends */
         local->state = US_LOCAL6_PREFERRED;
         local->next_us = US_NEVER;
         return US_OK;
@@ -187,7 +187,7 @@ int us_nd_addr_add(struct us_stack *stack, const struct us_ip6 *addr, unsigned p
     if (us_local6_find(stack, addr) < US_LOCAL6_MAX)
         return US_ERR_IN_USE;
     if (!stack->nd.enabled)
-        nd_enable(stack, !us_ip6_is_link_local(addr) && !stack->config.reply_to_source_mac);
+        nd_enable(stack, !us_ip6_is_link_local(addr) && !us_link_is_unresolved(stack));
     return us_nd_addr_make(stack, addr, prefix_len, &index);
 }
 

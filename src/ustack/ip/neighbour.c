@@ -50,6 +50,8 @@ void us_neighbours_init(struct us_neighbours *all)
 
 static unsigned neighbour_class(const struct us_neighbour *neighbour)
 {
+    if (neighbour->is_static)
+        return US_NC_STATIC;
     switch ((enum us_neighbour_state)neighbour->state) {
     case US_NEIGHBOUR_INCOMPLETE:
         return neighbour->conns > 0 ? US_NC_INCOMPLETE_USED : US_NC_INCOMPLETE;
@@ -190,7 +192,7 @@ static struct us_neighbour *neighbour_new(struct us_stack *stack, struct us_ip i
 static void neighbour_request(struct us_stack *stack, struct us_neighbour *neighbour)
 {
     /* With reply_to_source_mac no request is sent: only its next packet resolves it. */
-    if (u_list_is_empty(&neighbour->request_link) && !stack->config.reply_to_source_mac)
+    if (u_list_is_empty(&neighbour->request_link) && !us_link_is_unresolved(stack))
         u_list_push_back(&stack->neighbours.requests, &neighbour->request_link);
     us_timer_set(&stack->wheel, &neighbour->timer,
                  stack->now_us + ((u_u64)US_NEIGHBOUR_FIRST_RETRY_US << neighbour->tries));
@@ -206,7 +208,11 @@ static struct us_neighbour *neighbour_get(struct us_stack *stack, struct us_ip i
     if (neighbour != U_NULL)
         return neighbour;
     neighbour = neighbour_new(stack, ip, of);
-    if (neighbour != U_NULL)
+    if (neighbour == U_NULL)
+        return neighbour;
+    if (stack->config.point_to_point)
+        us_neighbour_confirm(stack, neighbour, us_eth_broadcast);
+    else
         neighbour_request(stack, neighbour);
     return neighbour;
 }
@@ -241,7 +247,9 @@ static int neighbour_is_old(const struct us_stack *stack, const struct us_neighb
 /* Starts to verify an entry in use. */
 static void neighbour_verify(struct us_stack *stack, struct us_neighbour *neighbour)
 {
-    if (stack->config.reply_to_source_mac)
+    if (neighbour->is_static || stack->config.point_to_point)
+        neighbour->confirmed_us = stack->now_us;
+    if (neighbour->is_static || us_link_is_unresolved(stack))
         return;
     neighbour->state = US_NEIGHBOUR_PROBE;
     neighbour_request(stack, neighbour);
@@ -327,6 +335,8 @@ static void neighbour_set_mac(struct us_stack *stack, struct us_neighbour *neigh
 
 void us_neighbour_confirm(struct us_stack *stack, struct us_neighbour *neighbour, const u_u8 *mac)
 {
+    if (neighbour->is_static)
+        return;
     neighbour_set_mac(stack, neighbour, mac);
     if (neighbour->state != US_NEIGHBOUR_STALE)
         neighbour->state = US_NEIGHBOUR_REACHABLE;
@@ -354,6 +364,31 @@ void us_neighbour_learn(struct us_stack *stack, struct us_ip ip, const u_u8 *mac
     neighbour_set_mac(stack, neighbour, mac);
     neighbour->state = US_NEIGHBOUR_STALE;
     neighbour_list(stack, neighbour);
+}
+
+int us_neighbour_add(struct us_stack *stack, const struct us_addr *addr, const u_u8 mac[6])
+{
+    struct us_neighbour *neighbour;
+    struct us_ip ip;
+
+    if (!us_addr_to_ip(stack, addr, &ip) || !us_ip_is_unicast(stack, ip) ||
+        us_ip_is_local(stack, ip) || (mac[0] & 1))
+        return US_ERR_ARGUMENT;
+    if (!us_ip_is_neighbour(stack, ip))
+        return US_ERR_NO_ROUTE;
+    neighbour = us_neighbour_find(stack, ip);
+    if ((neighbour == U_NULL || !neighbour->is_static) &&
+        stack->neighbours.counts[US_NC_STATIC] + 1 >= stack->config.neighbour_max)
+        return US_ERR_NO_MEMORY;
+    if (neighbour == U_NULL)
+        neighbour = neighbour_new(stack, ip, US_NC_UNUSED);
+    if (neighbour == U_NULL)
+        return US_ERR_NO_MEMORY;
+    neighbour_set_mac(stack, neighbour, mac);
+    neighbour->is_static = 1;
+    neighbour->state = US_NEIGHBOUR_REACHABLE;
+    neighbour_list(stack, neighbour);
+    return US_OK;
 }
 
 /* ---- time ---- */

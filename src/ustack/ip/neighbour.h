@@ -45,6 +45,7 @@ enum us_neighbour_class {
     US_NC_INCOMPLETE,      /* INCOMPLETE, datagrams only: at most a quarter of the table */
     US_NC_USED,            /* resolved, with connections; evicted only for a connection */
     US_NC_INCOMPLETE_USED, /* INCOMPLETE, with connections; never evicted, ends by its timer */
+    US_NC_STATIC,          /* us_neighbour_add(): never evicted */
     US_NEIGHBOUR_CLASSES
 };
 
@@ -59,6 +60,7 @@ struct us_neighbour {
     u_u8 tries;             /* requests sent in this state */
     u_u8 l2[US_L2_HDR_MAX]; /* Ethernet header of frames to it; the first 6 bytes are its MAC */
     u_u8 l2_in[US_ETH_HDR_BYTES]; /* the untagged Ethernet header of frames from it */
+    u_u8 is_static;               /* its MAC address stays */
     u_u8 has_l2_in;               /* 0: no MAC address yet, or not that of a host */
     u_u64 confirmed_us;
     u_u32 conns;                /* connections whose next hop it is */

@@ -418,6 +418,85 @@ static void entry_is_free_when_its_connection_ends(void **state)
     assert_int_equal(raw_counter(raw, "arp_evictions_in_use"), 0);
 }
 
+/* us_neighbour_add(): no request, no eviction, no change by messages, no end of its lifetime. */
+static void a_static_neighbour_stays(void **state)
+{
+    static const u_u8 mac[6] = {2, 0, 0, 0, 0, 9};
+    static const u_u8 group[6] = {3, 0, 0, 0, 0, 9};
+    struct raw *raw = *state;
+    struct us_addr addr = pair_addr(1);
+    struct us_addr far = {US_IP4, {192, 0, 2, 1}};
+    struct raw_frame *frame;
+    unsigned i;
+
+    assert_int_equal(us_neighbour_add(raw->stack, &addr, group), US_ERR_ARGUMENT);
+    assert_int_equal(us_neighbour_add(raw->stack, &far, mac), US_ERR_NO_ROUTE);
+    assert_int_equal(us_neighbour_add(raw->stack, &addr, mac), US_OK);
+    addr.bytes[3] = 3; /* neighbour_max is 2 */
+    assert_int_equal(us_neighbour_add(raw->stack, &addr, mac), US_ERR_NO_MEMORY);
+    for (i = 0; i < 5; i++) { /* others use and free the only other entry */
+        arp_in(raw, broadcast, REQUEST, (u_u8)(20 + i), RAW_PEER_IP + 10 + i, RAW_LOCAL_IP);
+        assert_non_null(raw_frame(raw));
+    }
+    arp_in(raw, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP); /* another MAC address */
+    assert_non_null(raw_frame(raw));
+    for (i = 0; i < 2; i++) {
+        connect_to(raw, RAW_PEER_IP);
+        raw_pump(raw, 0);
+        frame = raw_frame(raw);
+        assert_non_null(frame);
+        assert_int_equal(frame->ip_protocol, 6);
+        assert_memory_equal(frame->bytes, mac, 6);
+        raw_pump(raw, (u_u64)1000 * 1000 * 1000); /* beyond neighbour_lifetime_us */
+        while ((frame = raw_frame(raw)) != NULL)
+            assert_int_equal(frame->ip_protocol, 6);
+    }
+    assert_null(us_check(raw->stack));
+}
+
+/* A link with two ends: nothing is resolved, the peer's MAC is learned. */
+static void a_point_to_point_link_needs_no_resolution(void **state)
+{
+    struct us_addr ip6 = {US_IP6, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+    struct us_addr peer6 = {US_IP6, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
+    struct us_addr addr = pair_addr(0);
+    struct us_addr peer = pair_addr(1);
+    struct us_config config;
+    struct raw_frame *frame;
+    struct us_event *event;
+    struct raw raw;
+
+    pair_config(&config, 0);
+    config.point_to_point = 1;
+    raw_open(&raw, &config);
+    raw_expect_nothing(&raw);
+    assert_int_equal(us_addr_add(raw.stack, &ip6, 64), US_OK);
+    assert_int_equal(us_addr_add(raw.stack, &addr, 24), US_ERR_IN_USE);
+    raw_pump(&raw, 5 * 1000 * 1000);
+    raw_expect_nothing(&raw); /* no announcement, duplicate detection or MLD */
+    assert_non_null(us_connect(raw.stack, &peer6, 80, 0, NULL, NULL));
+    assert_non_null(us_connect(raw.stack, &peer, RAW_PEER_PORT, RAW_PORT, NULL, NULL));
+    raw_pump(&raw, 0);
+    frame = raw_frame(&raw);
+    assert_non_null(frame);
+    assert_int_equal(frame->ethertype, 0x86dd);
+    frame = raw_frame(&raw);
+    assert_non_null(frame);
+    assert_memory_equal(frame->bytes, broadcast, 6);
+    raw_segment(&raw, US_TCP_SYN | US_TCP_ACK, 1, frame->seq + 1, 1000, NULL, 0);
+    event = raw_event(&raw);
+    assert_non_null(event);
+    assert_int_equal(event->type, US_EV_CONNECTED);
+    frame = raw_frame(&raw);
+    assert_non_null(frame);
+    raw_segment(&raw, US_TCP_ACK, 2, frame->seq, 1000, "x", 1);
+    raw_pump(&raw, 100 * 1000); /* a delayed ACK */
+    frame = raw_frame(&raw);
+    assert_non_null(frame);
+    assert_memory_equal(frame->bytes, raw_peer_mac, 6);
+    raw_close(&raw);
+}
+
 int main(void)
 {
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -435,6 +514,8 @@ int main(void)
         RAW_TEST(table_full_of_next_hops),
         RAW_TEST(entry_is_free_when_its_connection_ends),
         RAW_TEST(ack_without_a_next_hop_ends_nothing),
+        RAW_TEST(a_static_neighbour_stays),
+        cmocka_unit_test(a_point_to_point_link_needs_no_resolution),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
