@@ -27,6 +27,7 @@
  *     sending       us_send us_reserve us_commit us_send_ref us_send_room us_send_queued
  *                   us_conn_set_low_water us_request_sendable us_buffer_reserve
  *     receiving     us_recv_keep us_recv_resume
+ *     handover      us_conn_export us_conn_import
  *     UDP           us_udp_bind us_udp_unbind us_udp_send us_udp_reply
  *     inspection    us_conn_get_info us_conn_next us_counter_count us_counter_name us_counter
  *                   us_tcp_state_name us_close_reason_name us_strerror us_check
@@ -78,7 +79,9 @@ enum us_error {
     US_ERR_STATE = -3,     /* the state of the connection does not allow the call */
     US_ERR_IN_USE = -4,    /* the port or address is taken */
     US_ERR_NO_ROUTE = -5,  /* no local address reaches the destination */
-    US_ERR_FULL = -6       /* the send queue is at its limit; US_EV_SENDABLE follows */
+    US_ERR_FULL = -6,      /* the send queue is at its limit; US_EV_SENDABLE follows */
+    US_ERR_UNREAD = -7,    /* events of the connection have not been taken, or data is kept */
+    US_ERR_VERSION = -8    /* a state of another version of the library, or byte order */
 };
 
 /* A short English phrase for an enum us_error. Never null; static memory. */
@@ -302,7 +305,8 @@ enum us_close_reason {
     US_CLOSE_UNREACHABLE, /* the next hop does not answer ARP or neighbour discovery */
     US_CLOSE_NO_MEMORY,   /* a pool was exhausted where data could not be dropped */
     US_CLOSE_KEEPALIVE,   /* keepalives were not answered */
-    US_CLOSE_ZERO_WINDOW  /* the peer kept its window closed for config.persist_ms */
+    US_CLOSE_ZERO_WINDOW, /* the peer kept its window closed for config.persist_ms */
+    US_CLOSE_EXPORTED     /* us_conn_export(): the peer does not notice */
 };
 
 /* A reason in lower case with underscores, for instance "zero_window". Never null; static. */
@@ -556,6 +560,99 @@ int us_recv_keep(struct us_stack *stack, struct us_conn *conn, const u_u8 *data,
 
 /* Delivers the kept bytes, then those received since, as US_EV_DATA again. */
 void us_recv_resume(struct us_stack *stack, struct us_conn *conn);
+
+/* ---- handover ---------------------------------------------------------------------------- */
+
+#define US_CONN_STATE_MAGIC 0x55434353u
+#define US_CONN_STATE_VERSION 1
+#define US_CONN_STATE_BYTES 168
+
+/* Bits of us_conn_state.options: negotiated with the peer. */
+#define US_CONN_STATE_TIMESTAMPS 1u
+#define US_CONN_STATE_SCALING 2u
+#define US_CONN_STATE_SACK 4u
+#define US_CONN_STATE_ECN 8u
+
+/* Bits of us_conn_state.flags. */
+#define US_CONN_STATE_ACCEPTED 1u /* it came from a listening port */
+#define US_CONN_STATE_NODELAY 2u
+#define US_CONN_STATE_ECE 4u /* RFC 3168 6.1.3: the next ACKs have the ECE flag */
+
+/*
+ * An established TCP connection (RFC 9293 3.3.1) outside of an instance. US_CONN_STATE_BYTES bytes
+ * without padding on every platform; numbers are in the byte order of the machine, which `magic`
+ * shows. Sequence numbers and windows are those of the wire, windows in bytes. It is no secret, but
+ * whoever has it can forge segments of the connection.
+ */
+struct us_conn_state {
+    u_u32 magic;   /* US_CONN_STATE_MAGIC */
+    u_u16 version; /* US_CONN_STATE_VERSION: changes with each change of a field */
+    u_u16 bytes;   /* US_CONN_STATE_BYTES */
+    struct us_addr local, remote;
+    u_u8 remote_mac[6]; /* if the peer is on the link and its address is known, else 0 */
+    u_u16 local_port, remote_port;
+    u_u8 options;    /* US_CONN_STATE_TIMESTAMPS... */
+    u_u8 send_scale; /* RFC 7323 2: shifts of the peer's window and of ours; 0..14 */
+    u_u8 recv_scale;
+    u_u8 cc;    /* enum us_cc_kind */
+    u_u8 flags; /* US_CONN_STATE_ACCEPTED... */
+    u_u8 keepalive_count;
+    u_u16 mss_offered; /* MSS option of our SYN */
+    u_u16 path_mtu;
+    u_u16 path_mtu_max; /* bounded by the link and by the peer's MSS option */
+    u_u32 snd_una;
+    u_u32 sent_bytes;   /* behind snd_una, not acknowledged */
+    u_u32 queued_bytes; /* these and the bytes not sent yet; they go with the state */
+    u_u32 snd_wnd, snd_wnd_max;
+    u_u32 snd_wl1, snd_wl2;
+    u_u32 rcv_nxt;
+    u_u32 rcv_adv;    /* right edge of the window offered */
+    u_u32 last_ack;   /* the acknowledgment number sent last */
+    u_u32 ts_recent;  /* RFC 7323 4.3 */
+    u_u32 ts_clock;   /* TSval at the export; ticks of 1024 us */
+    u_u32 srtt8_us;   /* RFC 6298: SRTT times 8; 0: not measured yet */
+    u_u32 rttvar4_us; /* RTTVAR times 4 */
+    u_u32 min_rtt_us;
+    u_u32 cwnd, ssthresh;
+    u_u32 keepalive_idle_ms, keepalive_interval_ms;
+    u_u32 user_timeout_ms;
+    u_u32 retransmits;  /* as in struct us_conn_info */
+    u_u32 silent_ticks; /* since the last acceptable segment; of 1024 us */
+    u_u64 bytes_in, bytes_out;
+};
+
+/*
+ * Takes an established connection out of the instance, silently: fills *state and copies the bytes
+ * that are queued and not acknowledged, us_send_queued() of them, to data[0..room). Received data
+ * that is out of order is dropped; the peer sends it again. US_EV_CLOSED follows, with
+ * US_CLOSE_EXPORTED, after the US_EV_RELEASED of its references.
+ *
+ * us_conn_import() continues the connection, in this instance or another one. From the export on
+ * its frames must not reach this instance, which would answer them with a RST: the caller stops
+ * us_input(), or sends the frames elsewhere. What the peer sends meanwhile it sends again after its
+ * RTO, if the frames are lost. Returns 0, or
+ *     US_ERR_STATE   the connection is not in state ESTABLISHED, or us_close() was called
+ *     US_ERR_UNREAD  us_next_event() has events of it, or us_recv_keep() holds bytes back
+ *     US_ERR_FULL    more than `room` bytes are queued
+ */
+int us_conn_export(struct us_stack *stack, struct us_conn *conn, struct us_conn_state *state,
+                   void *data, u_u32 room);
+
+/*
+ * Continues an exported connection; data has state->queued_bytes bytes, of which those sent before
+ * are sent again. The instance has the local address; congestion control and timers continue by its
+ * configuration, and an accepted connection counts for the listener of its port, if there is one.
+ * There is no event: the connection is returned, and belongs to `user`. On failure returns null and
+ * sets *error, if `error` is not null:
+ *     US_ERR_VERSION    the state has another version, size or byte order
+ *     US_ERR_ARGUMENT   a field is outside its range, or contradicts another
+ *     US_ERR_NO_ROUTE   the local address is not local, or not usable yet
+ *     US_ERR_IN_USE     a connection with these addresses and ports exists
+ *     US_ERR_FULL       queued_bytes is beyond config.send_queue_bytes
+ *     US_ERR_NO_MEMORY  config.conn_max connections exist, or the buffers are exhausted
+ */
+struct us_conn *us_conn_import(struct us_stack *stack, const struct us_conn_state *state,
+                               const void *data, void *user, int *error);
 
 /* ---- UDP (RFC 768) ----------------------------------------------------------------------- */
 

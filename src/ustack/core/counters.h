@@ -126,6 +126,8 @@
     X(TCP_CHALLENGE_LIMITED, "tcp_challenge_limited")                                              \
     X(TCP_ACCEPTED, "tcp_accepted")                                                                \
     X(TCP_CONNECTED, "tcp_connected")                                                              \
+    X(TCP_EXPORTED, "tcp_exported")                                                                \
+    X(TCP_IMPORTED, "tcp_imported")                                                                \
     X(TCP_CLOSED_NORMAL, "tcp_closed_normal")                                                      \
     X(TCP_CLOSED_RESET, "tcp_closed_reset")                                                        \
     X(TCP_CLOSED_TIMEOUT, "tcp_closed_timeout")                                                    \

@@ -59,11 +59,13 @@ const char *us_strerror(int error)
                                         "not possible in this state of the connection",
                                         "port or address in use",
                                         "no route to the destination",
-                                        "send queue full"};
+                                        "send queue full",
+                                        "events or data of the connection not taken",
+                                        "state of another version or byte order"};
 
     if (error >= 0)
         return texts[0];
-    return error >= US_ERR_FULL ? texts[-error] : "unknown error";
+    return error >= US_ERR_VERSION ? texts[-error] : "unknown error";
 }
 
 /* ---- configuration and memory ---- */

@@ -157,6 +157,9 @@ static void conn_count_end(struct us_stack *stack, enum us_close_reason reason)
     case US_CLOSE_NORMAL:
         us_count(stack, US_C_TCP_CLOSED_NORMAL);
         return;
+    case US_CLOSE_EXPORTED:
+        us_count(stack, US_C_TCP_EXPORTED);
+        return;
     case US_CLOSE_RESET:
     case US_CLOSE_REFUSED:
         us_count(stack, US_C_TCP_CLOSED_RESET);

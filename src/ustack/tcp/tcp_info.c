@@ -68,15 +68,15 @@ struct us_conn *us_conn_next(struct us_stack *stack, u_u32 *cursor)
     return (struct us_conn *)U_NULL;
 }
 
-static const char *const reason_names[] = {"none",      "normal",     "reset",       "refused",
-                                           "timeout",   "aborted",    "unreachable", "no_memory",
-                                           "keepalive", "zero_window"};
+static const char *const reason_names[] = {"none",      "normal",      "reset",       "refused",
+                                           "timeout",   "aborted",     "unreachable", "no_memory",
+                                           "keepalive", "zero_window", "exported"};
 
 static const char *const state_names[] = {"CLOSED",     "SYN-SENT",   "SYN-RECEIVED", "ESTABLISHED",
                                           "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT",   "CLOSING",
                                           "LAST-ACK",   "TIME-WAIT"};
 
-U_STATIC_ASSERT(U_ARRAY_LEN(reason_names) == US_CLOSE_ZERO_WINDOW + 1, a_name_for_each_reason);
+U_STATIC_ASSERT(U_ARRAY_LEN(reason_names) == US_CLOSE_EXPORTED + 1, a_name_for_each_reason);
 U_STATIC_ASSERT(U_ARRAY_LEN(state_names) == US_TCP_TIME_WAIT + 1, a_name_for_each_state);
 
 const char *us_close_reason_name(enum us_close_reason reason)

@@ -16,6 +16,16 @@ void us_rtt_init(struct us_tcp_rtt *rtt, u_u32 initial_us, u_u32 min_us, u_u32 m
     rtt->settled = 0;
 }
 
+void us_rtt_restore(struct us_tcp_rtt *rtt, u_u32 srtt8_us, u_u32 rttvar4_us, u_u32 min_rtt_us)
+{
+    if (srtt8_us == 0)
+        return;
+    rtt->srtt8_us = srtt8_us;
+    rtt->rttvar4_us = rttvar4_us;
+    rtt->min_rtt_us = min_rtt_us;
+    us_rtt_update(rtt);
+}
+
 void us_rtt_backoff(struct us_tcp_rtt *rtt)
 {
     if (rtt->backoff < RTT_BACKOFF_MAX)

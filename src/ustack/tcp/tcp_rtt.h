@@ -27,12 +27,25 @@ struct us_tcp_rtt {
 /* No sample yet: the timeout is initial_us. */
 void us_rtt_init(struct us_tcp_rtt *rtt, u_u32 initial_us, u_u32 min_us, u_u32 max_us);
 
+/* Continues with the results of earlier samples, if srtt8_us is not 0. */
+void us_rtt_restore(struct us_tcp_rtt *rtt, u_u32 srtt8_us, u_u32 rttvar4_us, u_u32 min_rtt_us);
+
 enum {
     US_RTT_CLOCK_US = 1,
     US_RTT_MIN_AGING_SHIFT = 6,
     /* Longer samples would overflow the scaled arithmetic. */
     US_RTT_SAMPLE_MAX_US = 100 * 1000 * 1000
 };
+
+/* Sets the RTO (2.3), and whether samples would still change something. */
+U_INLINE void us_rtt_update(struct us_tcp_rtt *rtt)
+{
+    rtt->rto_us = (rtt->srtt8_us >> 3) + u_max32(US_RTT_CLOCK_US, rtt->rttvar4_us);
+    rtt->rto_us = u_min32(u_max32(rtt->rto_us, rtt->min_us), rtt->max_us);
+    /* A shift takes off what (2.3) would add, and nothing of a variation below 4. */
+    rtt->settled = rtt->srtt8_us >> 3 == US_RTT_MIN_US && rtt->rttvar4_us < 4 &&
+                   rtt->min_rtt_us == US_RTT_MIN_US;
+}
 
 /* Adds a sample, of a segment that was sent once (Karn); ends the backoff. */
 U_INLINE void us_rtt_sample(struct us_tcp_rtt *rtt, u_u64 sample_us)
@@ -54,12 +67,8 @@ U_INLINE void us_rtt_sample(struct us_tcp_rtt *rtt, u_u64 sample_us)
         rtt->rttvar4_us = rtt->rttvar4_us - (rtt->rttvar4_us >> 2) + error_us;
         rtt->srtt8_us = u_max32(rtt->srtt8_us - srtt_us + r, 8);
     }
-    rtt->rto_us = (rtt->srtt8_us >> 3) + u_max32(US_RTT_CLOCK_US, rtt->rttvar4_us);
-    rtt->rto_us = u_min32(u_max32(rtt->rto_us, rtt->min_us), rtt->max_us);
     rtt->backoff = 0;
-    /* A shift takes off what (2.3) would add, and nothing of a variation below 4. */
-    rtt->settled = rtt->srtt8_us >> 3 == US_RTT_MIN_US && rtt->rttvar4_us < 4 &&
-                   rtt->min_rtt_us == US_RTT_MIN_US;
+    us_rtt_update(rtt);
 }
 
 /* Whether us_rtt_sample() would change nothing. */

@@ -239,7 +239,7 @@ static void reasons_have_names(void **state)
     int reason;
 
     (void)state;
-    for (reason = US_CLOSE_NONE; reason <= US_CLOSE_ZERO_WINDOW; reason++) {
+    for (reason = US_CLOSE_NONE; reason <= US_CLOSE_EXPORTED; reason++) {
         int other;
         const char *name = us_close_reason_name((enum us_close_reason)reason);
         assert_true(strcmp(name, "unknown") != 0);

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections that move between instances: us_conn_export(), us_conn_import(). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "pair.h"
+#include "raw.h"
+
+enum { QUEUE_ROOM = 1 << 20, HEIR_SECRET = 0x33 };
+
+static u_u8 queue[QUEUE_ROOM];
+
+/* ---- one stack, crafted segments ---- */
+
+/* Another instance with the same addresses and another secret, which listens. */
+static void heir_open(struct raw *heir, const struct raw *old, const struct us_config *change)
+{
+    struct us_config config;
+
+    pair_config(&config, 0);
+    if (change != NULL)
+        config = *change;
+    memset(config.secret, HEIR_SECRET, sizeof(config.secret));
+    raw_open(heir, &config);
+    heir->answer_arp = 1;
+    heir->peer_port = old->peer_port;
+    heir->opts = old->opts;
+    assert_int_equal(us_listen(heir->stack, RAW_PORT, NULL), 0);
+}
+
+static void accept_with_options(struct raw *raw, struct us_conn **conn, u_u32 *snd)
+{
+    raw->opts.has_ts = 1;
+    raw->opts.ts_val = 1;
+    raw->opts.sack_permitted = 1;
+    raw->opts.has_scale = 1;
+    raw->opts.scale = 5;
+    raw->opts.mss = 1460;
+    *conn = raw_accept(raw, snd);
+    raw->opts.mss = 0;
+    raw->opts.has_scale = 0;
+    raw->opts.sack_permitted = 0;
+}
+
+static void drop_frames(struct raw *raw)
+{
+    while (raw_frame(raw) != NULL)
+        continue;
+}
+
+static void expect_exported(struct raw *raw)
+{
+    raw_pump(raw, 0);
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_EXPORTED);
+    raw_expect_nothing(raw);
+    assert_int_equal(raw_counter(raw, "conns_open"), 0);
+}
+
+static void numbers_continue(void **state)
+{
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_conn_info info;
+    struct us_conn *conn;
+    u_u32 snd, clock;
+    int error = 1;
+
+    accept_with_options(raw, &conn, &snd);
+    raw_segment(raw, US_TCP_ACK | US_TCP_PSH, 1001, snd, 1000, "hello", 5);
+    raw_expect_event(raw, US_EV_DATA);
+    drop_frames(raw);
+    assert_int_equal(us_send(raw->stack, conn, "world", 5), 5);
+    raw_pump(raw, 0);
+    clock = raw_expect(raw, US_TCP_ACK, snd, 1006, 5)->opts.ts_val;
+    raw_segment(raw, US_TCP_ACK, 1006, snd + 5, 1000, NULL, 0);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_OK);
+    expect_exported(raw);
+
+    heir_open(&heir, raw, NULL);
+    conn = us_conn_import(heir.stack, &moved, NULL, &heir, &error);
+    assert_int_equal(error, US_OK);
+    assert_non_null(conn);
+    raw_pump(&heir, 0);
+    raw_expect_nothing(&heir);
+    us_conn_get_info(heir.stack, conn, &info);
+    assert_true(info.sack && info.timestamps && info.window_scaling);
+    assert_int_equal(info.send_scale, 5);
+    assert_int_equal(info.send_window_bytes, 1000 << 5);
+    assert_int_equal(info.mss, 1448);
+    assert_true(info.srtt_us > 0);
+    assert_int_equal(info.bytes_in + info.bytes_out, 10);
+    assert_ptr_equal(us_conn_user(conn), &heir);
+
+    raw_segment(&heir, US_TCP_ACK | US_TCP_PSH, 1006, snd + 5, 1000, "again", 5);
+    assert_int_equal(raw_expect_event(&heir, US_EV_DATA)->len, 5);
+    drop_frames(&heir);
+    assert_int_equal(us_send(heir.stack, conn, "fine", 4), 4);
+    raw_pump(&heir, 0);
+    /* The clock of the timestamps continues (RFC 7323 section 4.1), whatever the instance's is. */
+    assert_in_range(raw_expect(&heir, US_TCP_ACK, snd + 5, 1011, 4)->opts.ts_val - clock, 0, 1000);
+    raw_segment(&heir, US_TCP_RST, 1011, 0, 0, NULL, 0);
+    assert_int_equal(raw_expect_event(&heir, US_EV_CLOSED)->reason, US_CLOSE_RESET);
+    raw_close(&heir);
+}
+
+/* Unacknowledged bytes, copied or referred to, are sent again; unsent ones follow. */
+static void queued_bytes_go_along(void **state)
+{
+    static struct raw heir;
+    static const char value[] = "a referenced value";
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_conn *conn;
+    u_u32 snd, len = 3 + sizeof(value);
+    int cookie;
+
+    accept_with_options(raw, &conn, &snd);
+    us_send(raw->stack, conn, "one", 3);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 3);
+    assert_int_equal(us_send_ref(raw->stack, conn, value, sizeof(value), &cookie), US_OK);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, queue, len - 1), US_ERR_FULL);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, queue, len), US_OK);
+    assert_int_equal(moved.queued_bytes, len);
+    assert_int_equal(moved.sent_bytes, 3);
+    raw_pump(raw, 0);
+    assert_ptr_equal(raw_expect_event(raw, US_EV_RELEASED)->cookie, &cookie);
+    expect_exported(raw);
+
+    heir_open(&heir, raw, NULL);
+    conn = us_conn_import(heir.stack, &moved, queue, NULL, NULL);
+    assert_non_null(conn);
+    assert_int_equal(us_send_queued(conn), len);
+    raw_pump(&heir, 0);
+    assert_memory_equal(raw_expect(&heir, US_TCP_ACK, snd, 1001, len)->data,
+                        "onea referenced value", len);
+    raw_segment(&heir, US_TCP_ACK, 1001, snd + len, 1000, NULL, 0);
+    assert_int_equal(us_send_queued(conn), 0);
+    raw_close(&heir);
+}
+
+/* A failed handover is undone by an import into the same instance. */
+static void import_undoes_an_export(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    accept_with_options(raw, &conn, &snd);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_OK);
+    conn = us_conn_import(raw->stack, &moved, NULL, NULL, NULL);
+    assert_non_null(conn);
+    raw_pump(raw, 0);
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_EXPORTED);
+    raw_segment(raw, US_TCP_ACK | US_TCP_PSH, 1001, snd, 1000, "hello", 5);
+    assert_ptr_equal(raw_expect_event(raw, US_EV_DATA)->conn, conn);
+}
+
+static void states_that_stay(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_event *event;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    accept_with_options(raw, &conn, &snd);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK | US_TCP_PSH, 1001, snd, 1000, "hello", 5);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_ERR_UNREAD);
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
+    event = raw_expect_event(raw, US_EV_DATA);
+    assert_int_equal(us_recv_keep(raw->stack, conn, event->data, event->len), US_OK);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_ERR_UNREAD);
+    us_recv_resume(raw->stack, conn);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_ERR_UNREAD);
+    raw_pump(raw, 0);
+    us_close(raw->stack, conn);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_ERR_STATE);
+    assert_int_equal(raw_counter(raw, "tcp_exported"), 0);
+}
+
+/* A peer that knows a closed window learns that it is open; a delayed ACK is sent. */
+static void ack_that_is_owed_is_sent(void **state)
+{
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    accept_with_options(raw, &conn, &snd);
+    raw_segment(raw, US_TCP_ACK | US_TCP_PSH, 1001, snd, 1000, "hello", 5);
+    drop_frames(raw);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_OK);
+    moved.rcv_adv = moved.rcv_nxt;
+    heir_open(&heir, raw, NULL);
+    assert_non_null(us_conn_import(heir.stack, &moved, NULL, NULL, NULL));
+    raw_pump(&heir, 0);
+    assert_true(raw_expect(&heir, US_TCP_ACK, snd, 1006, 0)->window > 0);
+    raw_close(&heir);
+}
+
+/* The peer's MAC address goes along: its first segment needs no resolution. */
+static void peers_are_reached_without_resolution(void **state)
+{
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    accept_with_options(raw, &conn, &snd);
+    us_send(raw->stack, conn, "x", 1);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, queue, QUEUE_ROOM), US_OK);
+    assert_memory_equal(moved.remote_mac, raw_peer_mac, 6);
+    heir_open(&heir, raw, NULL);
+    heir.answer_arp = 0;
+    assert_non_null(us_conn_import(heir.stack, &moved, queue, NULL, NULL));
+    raw_pump(&heir, 0);
+    raw_expect(&heir, US_TCP_ACK, snd, 1001, 1);
+    raw_close(&heir);
+}
+
+static void expect_refusal(struct raw *raw, const struct us_conn_state *moved, int expected)
+{
+    int error = US_OK;
+
+    assert_null(us_conn_import(raw->stack, moved, queue, NULL, &error));
+    assert_int_equal(error, expected);
+    assert_null(us_check(raw->stack));
+}
+
+static void bad_states_are_refused(void **state)
+{
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_config config;
+    struct us_conn_state good, bad;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    accept_with_options(raw, &conn, &snd);
+    assert_int_equal(us_conn_export(raw->stack, conn, &good, NULL, 0), US_OK);
+    pair_config(&config, 0);
+    config.conn_max = 1;
+    heir_open(&heir, raw, &config);
+#define REFUSED(change, expected)                                                                  \
+    do {                                                                                           \
+        bad = good;                                                                                \
+        change;                                                                                    \
+        expect_refusal(&heir, &bad, expected);                                                     \
+    } while (0)
+    REFUSED(bad.magic = 0x53434355, US_ERR_VERSION);
+    REFUSED(bad.version++, US_ERR_VERSION);
+    REFUSED(bad.bytes--, US_ERR_VERSION);
+    REFUSED(bad.local.family = 5, US_ERR_ARGUMENT);
+    REFUSED(bad.local.family = US_IP6, US_ERR_ARGUMENT);
+    REFUSED(bad.local.bytes[3] = 77, US_ERR_NO_ROUTE);
+    REFUSED(bad.remote = bad.local, US_ERR_ARGUMENT);
+    REFUSED(bad.remote_port = 0, US_ERR_ARGUMENT);
+    REFUSED(bad.send_scale = 15, US_ERR_ARGUMENT);
+    REFUSED(bad.options = 0, US_ERR_ARGUMENT);
+    REFUSED(bad.cc = 9, US_ERR_ARGUMENT);
+    REFUSED(bad.path_mtu = 100, US_ERR_ARGUMENT);
+    REFUSED(bad.sent_bytes = 1, US_ERR_ARGUMENT);
+    REFUSED(bad.queued_bytes = config.send_queue_bytes + 1, US_ERR_FULL);
+    REFUSED(bad.rcv_adv = bad.rcv_nxt - 1, US_ERR_ARGUMENT);
+    REFUSED(bad.srtt8_us = 0x80000000u, US_ERR_ARGUMENT);
+    REFUSED(bad.keepalive_count = 0, US_ERR_ARGUMENT);
+    assert_non_null(us_conn_import(heir.stack, &good, NULL, NULL, NULL));
+    expect_refusal(&heir, &good, US_ERR_IN_USE);
+    REFUSED(bad.remote_port++, US_ERR_NO_MEMORY);
+    raw_close(&heir);
+}
+
+/* Buffers that do not suffice leave nothing behind. */
+static void import_without_buffers(void **state)
+{
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_config config;
+    struct us_conn_state moved;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    accept_with_options(raw, &conn, &snd);
+    while (us_send(raw->stack, conn, queue, 1000) == 1000)
+        continue;
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, queue, QUEUE_ROOM), US_OK);
+    pair_config(&config, 0);
+    config.buffer_bytes = 64 * 1024;
+    heir_open(&heir, raw, &config);
+    expect_refusal(&heir, &moved, US_ERR_NO_MEMORY);
+    assert_int_equal(raw_counter(&heir, "conns_open"), 0);
+    assert_int_equal(raw_counter(&heir, "buffer_bytes_used"), 0);
+    raw_close(&heir);
+}
+
+/* Whatever a state says: it is refused, or the instance stays sound. */
+static void any_bytes_are_safe(void **state)
+{
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_conn_state good, bad;
+    struct us_conn *conn;
+    struct u_prng prng;
+    unsigned i, n, accepted = 0;
+    u_u32 snd;
+
+    accept_with_options(raw, &conn, &snd);
+    us_send(raw->stack, conn, "some bytes", 10);
+    assert_int_equal(us_conn_export(raw->stack, conn, &good, queue, QUEUE_ROOM), US_OK);
+    u_prng_seed(&prng, 7);
+    for (i = 0; i < 3000; i++) {
+        bad = good;
+        for (n = u_prng_below(&prng, 4); n > 0; n--)
+            ((u_u8 *)&bad)[8 + u_prng_below(&prng, sizeof(bad) - 8)] =
+                (u_u8)u_prng_below(&prng, 256);
+        if (i % 500 == 0)
+            heir_open(&heir, raw, NULL);
+        conn = us_conn_import(heir.stack, &bad, queue, NULL, NULL);
+        if (conn != NULL) {
+            accepted++;
+            raw_pump(&heir, 1000);
+            raw_segment(&heir, US_TCP_ACK, bad.rcv_nxt, bad.snd_una + 1, 1000, "data", 4);
+            raw_pump(&heir, 400000);
+            us_abort(heir.stack, conn);
+            raw_pump(&heir, 0);
+        }
+        while (raw_event(&heir) != NULL || raw_frame(&heir) != NULL)
+            continue;
+        assert_null(us_check(heir.stack));
+        if (i % 500 == 499)
+            raw_close(&heir);
+    }
+    assert_in_range(accepted, 500, 2900);
+}
+
+/* ---- two stacks, with loss ---- */
+
+enum { STREAM_BYTES = 2000 * 1000 };
+
+/* An echo server that moves to a new instance again and again, and its client. */
+struct stream {
+    struct pair pair;
+    struct us_conn *server;
+    u_u32 sent;
+    u_u32 received;
+    u_u64 next_us; /* of the handover */
+    u_u32 every_us;
+    unsigned moves;
+};
+
+static u_u8 stream_byte(u_u32 at)
+{
+    return (u_u8)(at * 7 + (at >> 8) * 13);
+}
+
+static void client_send(struct stream *stream, struct us_conn *conn)
+{
+    u_u8 bytes[3000];
+    u_u32 n, i;
+    long taken;
+
+    do {
+        n = STREAM_BYTES - stream->sent < sizeof(bytes) ? STREAM_BYTES - stream->sent
+                                                        : (u_u32)sizeof(bytes);
+        for (i = 0; i < n; i++)
+            bytes[i] = stream_byte(stream->sent + i);
+        taken = us_send(stream->pair.host[1].stack, conn, bytes, n);
+        assert_true(taken >= 0);
+        stream->sent += (u_u32)taken;
+    } while (taken == (long)sizeof(bytes));
+}
+
+static void client_event(struct pair_host *host, const struct us_event *event)
+{
+    struct stream *stream = host->app;
+    u_u32 i;
+
+    if (event->type == US_EV_CONNECTED || event->type == US_EV_SENDABLE)
+        client_send(stream, event->conn);
+    assert_int_not_equal(event->type, US_EV_CLOSED);
+    if (event->type != US_EV_DATA)
+        return;
+    for (i = 0; i < event->len; i++)
+        assert_int_equal(event->data[i], stream_byte(stream->received + i));
+    stream->received += event->len;
+}
+
+static void server_event(struct pair_host *host, const struct us_event *event)
+{
+    struct stream *stream = host->app;
+    long taken;
+
+    if (event->type == US_EV_ACCEPTED)
+        stream->server = event->conn;
+    if (event->type == US_EV_SENDABLE)
+        us_recv_resume(host->stack, event->conn);
+    assert_int_not_equal(event->type, US_EV_CLOSED);
+    if (event->type != US_EV_DATA)
+        return;
+    taken = us_send(host->stack, event->conn, event->data, event->len);
+    assert_true(taken >= 0);
+    assert_int_equal(
+        us_recv_keep(host->stack, event->conn, event->data + taken, event->len - (u_u32)taken),
+        US_OK);
+}
+
+static void old_instance_ends(struct us_stack *stack, void *memory)
+{
+    struct us_event event;
+    int closed = 0;
+
+    while (us_next_event(stack, &event))
+        closed += event.type == US_EV_CLOSED && event.reason == US_CLOSE_EXPORTED;
+    assert_int_equal(closed, 1);
+    assert_null(us_check(stack));
+    free(memory);
+}
+
+/* Replaces the server's instance if its connection can be exported now. */
+static void server_moves(struct pair_host *host)
+{
+    struct stream *stream = host->app;
+    struct us_stack *old = host->stack;
+    void *memory = host->memory;
+    struct us_addr addr = pair_addr(0);
+    struct us_conn_state moved;
+    struct us_config config;
+
+    if (stream->server == NULL || stream->pair.now_us < stream->next_us)
+        return;
+    if (us_conn_export(old, stream->server, &moved, queue, QUEUE_ROOM) != US_OK)
+        return;
+    pair_config(&config, 0);
+    config.dad_probes = 0;
+    memset(config.secret, (int)stream->moves, sizeof(config.secret));
+    host->memory = calloc(1, host->memory_bytes);
+    host->stack = us_create(&config, host->memory, host->memory_bytes, stream->pair.now_us);
+    assert_int_equal(us_addr_add(host->stack, &addr, addr.family == US_IP6 ? 64 : 24), 0);
+    assert_int_equal(us_listen(host->stack, 7, NULL), 0);
+    stream->server = us_conn_import(host->stack, &moved, queue, NULL, NULL);
+    assert_non_null(stream->server);
+    us_request_sendable(host->stack, stream->server);
+    old_instance_ends(old, memory);
+    if (++stream->moves % 2 == 0)
+        host->head = host->tail; /* what arrives during the handover is lost */
+    stream->next_us = stream->pair.now_us + stream->every_us;
+}
+
+static void run_stream(u_u32 every_us, u_u32 lose_percent, int ip6, u_u64 limit_us)
+{
+    static struct stream stream;
+    struct us_addr to;
+    u_u64 end_us;
+
+    memset(&stream, 0, sizeof(stream));
+    pair_use_ip6(ip6);
+    to = pair_addr(0);
+    pair_open(&stream.pair, NULL);
+    u_prng_seed(&stream.pair.prng, every_us);
+    stream.every_us = every_us;
+    stream.pair.host[0].app = stream.pair.host[1].app = &stream;
+    stream.pair.host[0].on_event = server_event;
+    stream.pair.host[0].on_idle = server_moves;
+    stream.pair.host[1].on_event = client_event;
+    stream.pair.lose_percent = lose_percent;
+    assert_int_equal(us_listen(stream.pair.host[0].stack, 7, NULL), 0);
+    assert_non_null(us_connect(stream.pair.host[1].stack, &to, 7, 0, NULL, NULL));
+    end_us = stream.pair.now_us + limit_us;
+    while (stream.received < STREAM_BYTES && stream.pair.now_us < end_us)
+        pair_run(&stream.pair, stream.pair.now_us + 10000);
+    assert_int_equal(stream.received, STREAM_BYTES);
+    assert_true(stream.moves >= 5);
+    pair_close(&stream.pair);
+    pair_use_ip6(0);
+}
+
+#define SECOND ((u_u64)1000 * 1000)
+
+static void stream_survives_moves(void **state)
+{
+    (void)state;
+    run_stream(300, 0, 0, 10 * SECOND);
+    run_stream(500, 0, 1, 10 * SECOND);
+}
+
+static void stream_survives_moves_with_loss(void **state)
+{
+    u_u32 every_us;
+
+    (void)state;
+    for (every_us = 3000; every_us < 40000; every_us = every_us * 2 + 777) {
+        run_stream(every_us, 5, 0, 400 * SECOND);
+        run_stream(every_us, 5, 1, 400 * SECOND);
+    }
+}
+
+#define EXPORT_TEST(function) cmocka_unit_test_setup_teardown(function, raw_setup, raw_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        EXPORT_TEST(numbers_continue),
+        EXPORT_TEST(queued_bytes_go_along),
+        EXPORT_TEST(import_undoes_an_export),
+        EXPORT_TEST(states_that_stay),
+        EXPORT_TEST(ack_that_is_owed_is_sent),
+        EXPORT_TEST(peers_are_reached_without_resolution),
+        EXPORT_TEST(bad_states_are_refused),
+        EXPORT_TEST(import_without_buffers),
+        EXPORT_TEST(any_bytes_are_safe),
+        cmocka_unit_test(stream_survives_moves),
+        cmocka_unit_test(stream_survives_moves_with_loss),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
