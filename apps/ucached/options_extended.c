@@ -148,6 +148,8 @@ static const struct cmdline_option words[] = {
      AT(idle_timeout_s), 0, INT32_MAX},
     {0, "upload_timeout", "N", NULL, "close connections whose upload stalls for N seconds",
      CMDLINE_U32, AT(upload_timeout_s), 0, INT32_MAX},
+    {0, "cluster_file", "FILE", NULL, "tell clients with auto-discovery the servers of FILE",
+     CMDLINE_TEXT, AT(cluster_file)},
     {0, "track_sizes", NULL, NULL, "collect `stats sizes`", CMDLINE_ON, AT(track_sizes)},
     {0, "drop_privileges", NULL, set_drop_privileges,
      "do not start without the system call filter"},

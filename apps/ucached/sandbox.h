@@ -13,7 +13,7 @@
 /* What a server does while it serves and when it ends. */
 struct sandbox_use {
     enum link_syscalls syscalls; /* of the back end */
-    bool reads_files;            /* -Y on SIGHUP; drivers that read /sys */
+    bool reads_files;            /* -Y, -o cluster_file on SIGHUP; drivers that read /sys */
     bool memory_file;            /* -e */
     bool removes_files;          /* -P with -d */
     bool serves_metrics;         /* --metrics */

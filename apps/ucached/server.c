@@ -174,6 +174,7 @@ static int open_cache(struct server *server, const struct daemon_user *user)
                                   .dump_items = o->core_dumps,
                                   .touch_ahead_bytes = TOUCH_AHEAD_BYTES};
     struct placement_system before;
+    char message[CACHE_ERROR_MAX];
     const char *error = NULL;
     uint64_t unix_us;
 
@@ -201,6 +202,10 @@ static int open_cache(struct server *server, const struct daemon_user *user)
     if (config.settings.auth_file && cache_auth_load(server->cache, &error) < 0) {
         server->exit_status = OPTIONS_EXIT_RANGE; /* as memcached */
         return print_error(error, config.settings.auth_file);
+    }
+    if (config.settings.cluster_file && cache_cluster_load(server->cache, message) < 0) {
+        server->exit_status = OPTIONS_EXIT_RANGE;
+        return print_error(config.settings.cluster_file, message);
     }
     return 0;
 }
@@ -615,13 +620,13 @@ static int enter_sandbox(struct server *server)
 {
     const struct options *o = &server->options;
     const struct link_backend *backend = o->link.backend;
-    const struct sandbox_use use = {.syscalls = backend->syscalls,
-                                    .reads_files =
-                                        o->settings.auth_file != NULL || server->tls != NULL ||
-                                        (backend->reads_files && backend->reads_files(&o->link)),
-                                    .memory_file = server->memory_file.path != NULL,
-                                    .removes_files = o->pidfile && o->daemonize,
-                                    .serves_metrics = server->metrics != NULL};
+    const struct sandbox_use use = {
+        .syscalls = backend->syscalls,
+        .reads_files = o->settings.auth_file || o->settings.cluster_file || server->tls ||
+                       (backend->reads_files && backend->reads_files(&o->link)),
+        .memory_file = server->memory_file.path != NULL,
+        .removes_files = o->pidfile && o->daemonize,
+        .serves_metrics = server->metrics != NULL};
     bool required = o->settings.compat.drop_privileges;
     unsigned i;
     int rc;
@@ -642,17 +647,18 @@ static int enter_sandbox(struct server *server)
 }
 
 /*
- * SIGHUP: reads the file of -Y and the certificates again; on failure users and certificates stay
- * as they were.
+ * SIGHUP: reads the files of -Y and -o cluster_file and the certificates again; what fails stays as
+ * it was.
  */
 static void reload(struct server *server)
 {
     const char *path = server->options.settings.auth_file;
+    const char *cluster = server->options.settings.cluster_file;
     char message[CACHE_ERROR_MAX];
     const char *error;
 
-    if (!path && !server->tls)
-        net_log("ucached: SIGHUP: nothing to read again, there is no -Y and no -Z");
+    if (!path && !cluster && !server->tls)
+        net_log("ucached: SIGHUP: nothing to read again: no -Y, -Z, -o cluster_file");
     if (path && cache_auth_load(server->cache, &error) < 0)
         print_error(error, path);
     else if (path)
@@ -661,6 +667,10 @@ static void reload(struct server *server)
         print_error("certificates", message);
     else if (server->tls)
         net_log("ucached: SIGHUP: certificates read");
+    if (cluster && cache_cluster_load(server->cache, message) < 0)
+        print_error(cluster, message);
+    else if (cluster)
+        net_log("ucached: SIGHUP: servers read from %s", cluster);
 }
 
 /* Handles a signal. Returns whether it ends the server. */

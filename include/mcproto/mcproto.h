@@ -114,7 +114,8 @@ enum mc_command {
     MC_CMD_EXTSTORE,
     MC_CMD_MISBEHAVE,
     MC_CMD_DEBUGTIME,
-    MC_CMD_DEBUGITEM
+    MC_CMD_DEBUGITEM,
+    MC_CMD_CONFIG /* of auto-discovery, not memcached's */
 };
 
 enum mc_outcome {

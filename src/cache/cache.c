@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "cache/clock.h"
+#include "cache/cluster.h"
 #include "cache/event_log.h"
 #include "cache/hot_keys.h"
 #include "cache/latency.h"
@@ -122,6 +123,7 @@ struct cache *cache_create(const struct cache_config *config, const char **error
     atomic_init(&cache->verbosity, settings->verbosity);
     pthread_mutex_init(&cache->lock, NULL);
     pthread_mutex_init(&cache->auth_lock, NULL);
+    pthread_mutex_init(&cache->cluster_lock, NULL);
     return cache;
 }
 
@@ -152,6 +154,8 @@ void cache_destroy(struct cache *cache)
         U_ASSERT(cache->workers[i] == NULL);
     pthread_mutex_destroy(&cache->lock);
     pthread_mutex_destroy(&cache->auth_lock);
+    pthread_mutex_destroy(&cache->cluster_lock);
+    cache_cluster_free(cache);
     parts_free(cache);
 }
 

@@ -69,6 +69,13 @@ struct cache *cache_create(const struct cache_config *config, const char **error
 int cache_auth_load(struct cache *cache, const char **error);
 
 /*
+ * Reads settings.cluster_file, which is not null: at the start, before there are workers, and
+ * whenever it has changed. Returns 0, or -1 with a message in error[], and the list stays as it
+ * was. Any thread may call it.
+ */
+int cache_cluster_load(struct cache *cache, char error[CACHE_ERROR_MAX]);
+
+/*
  * What the file of settings.memory_file had at the start. The clock that items expire by continues
  * from then by Unix time; it stands still if that has gone back.
  */

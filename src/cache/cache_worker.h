@@ -22,6 +22,7 @@
 
 #define CACHE_WATCHERS_MAX 20
 
+struct cache_cluster;
 struct cache_hot_keys;
 struct cache_linebuf;
 struct cache_prefixes;
@@ -172,6 +173,9 @@ struct cache {
 
     pthread_mutex_t auth_lock;
     struct cache_auth auth;
+
+    pthread_mutex_t cluster_lock;
+    struct cache_cluster *cluster; /* null without settings.cluster_file */
 
     /* Of unfinished uploads (upload.h). */
     _Atomic uint64_t upload_item_bytes;

@@ -8,6 +8,7 @@
  */
 #include "base/base.h"
 #include "cache/clock.h"
+#include "cache/cluster.h"
 #include "cache/exec.h"
 #include "cache/linebuf.h"
 #include "cache/op.h"
@@ -54,7 +55,7 @@ static void batch_fill(struct cache_session *session, const struct retrieval *re
             kv_prefetch_value(items[i]);
 }
 
-/* Writes the VALUE of one key, or nothing for a miss. */
+/* Writes the VALUE of one key, or nothing for a miss; the list of servers needs no item. */
 static inline int answer_key(struct cache_worker *worker, enum mc_command command, int32_t exptime,
                              const struct kv_key *key, struct cache_sink *sink)
 {
@@ -69,7 +70,11 @@ static inline int answer_key(struct cache_worker *worker, enum mc_command comman
     } else {
         found = cache_get(worker, key, &view);
     }
-    return found ? cache_reply_value(worker, sink, &view, with_cas) : 0;
+    if (found)
+        return cache_reply_value(worker, sink, &view, with_cas);
+    if (U_UNLIKELY(cache_cluster_has_key(worker, key)) && !touches)
+        return cache_cluster_value(worker, sink, with_cas);
+    return 0;
 }
 
 /* The sink is full: keeps the remaining keys in the line buffer they lie in, or in a copy. */

@@ -4,6 +4,7 @@
  * operation and from its outcome to a status line.
  */
 #include "cache/clock.h"
+#include "cache/cluster.h"
 #include "cache/event_log.h"
 #include "cache/exec.h"
 #include "cache/op.h"
@@ -218,6 +219,8 @@ int cache_text_run(struct cache_session *session, const struct mc_request *reque
         return cache_admin_run(session, request, cache_admin_debugtime, sink);
     case MC_CMD_DEBUGITEM:
         return cache_admin_run(session, request, cache_admin_debugitem, sink);
+    case MC_CMD_CONFIG:
+        return cache_cluster_config(session, request, sink);
     case MC_CMD_GET: /* cache_exec_get() */
     case MC_CMD_GETS:
     case MC_CMD_GAT:

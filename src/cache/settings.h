@@ -103,6 +103,7 @@ struct cache_settings {
     enum cache_binding binding; /* -B */
     const char *auth_file;      /* -Y, or null */
     const char *memory_file;    /* -e, or null */
+    const char *cluster_file;   /* -o cluster_file, or null */
     bool shutdown_enabled;      /* -A */
     bool cas_disabled;          /* -C */
     bool flush_disabled;        /* -F */

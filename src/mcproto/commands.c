@@ -34,6 +34,7 @@ static const struct mc_command_entry commands[] = {
     {"slabs", MC_CMD_SLABS, MC_SHAPE_ADMIN},
     {"delete", MC_CMD_DELETE, MC_SHAPE_DELETE},
     {"append", MC_CMD_APPEND, MC_SHAPE_STORAGE},
+    {"config", MC_CMD_CONFIG, MC_SHAPE_ADMIN},
     {"replace", MC_CMD_REPLACE, MC_SHAPE_STORAGE},
     {"prepend", MC_CMD_PREPEND, MC_SHAPE_STORAGE},
     {"version", MC_CMD_VERSION, MC_SHAPE_NONE},
@@ -50,7 +51,7 @@ static const struct mc_command_entry commands[] = {
 };
 
 /* Where the commands with a name of each length begin, and where the last ones end. */
-static const u_u8 first_of_length[] = {0, 0, 0, 6, 12, 17, 21, 23, 26, 28, 33, 33, 34, 34, 35, 36};
+static const u_u8 first_of_length[] = {0, 0, 0, 6, 12, 17, 21, 24, 27, 29, 34, 34, 35, 35, 36, 37};
 
 const struct mc_command_entry *mc_command_find(const u_u8 *name, const u_u8 *end)
 {

@@ -362,8 +362,9 @@ static void test_extstore_is_accepted(void **state)
 static void test_what_this_build_lacks(void **state)
 {
     static const struct exchange exchanges[] = {
-        {"refresh_certs", ERROR},    {"misbehave", ERROR}, {"debugtime p", ERROR},
-        {"debugitem lock a", ERROR}, {"foo", ERROR},       {"foo noreply", ""},
+        {"refresh_certs", ERROR},      {"misbehave", ERROR}, {"debugtime p", ERROR},
+        {"debugitem lock a", ERROR},   {"foo", ERROR},       {"foo noreply", ""},
+        {"config get cluster", ERROR},
     };
     struct rig *rig = *state;
 

@@ -33,6 +33,7 @@ static const char *const names[] = {
     "shutdown",    "refresh_certs",
     "extstore",    "misbehave",
     "debugtime",   "debugitem",
+    "config",
 };
 
 #define COMMANDS ((int)(sizeof names / sizeof names[0]))
@@ -57,7 +58,7 @@ static void every_name_is_found(void **state)
 {
     int i;
 
-    assert_int_equal(COMMANDS, MC_CMD_DEBUGITEM + 1);
+    assert_int_equal(COMMANDS, MC_CMD_CONFIG + 1);
     assert_string_equal(mc_command_name(MC_CMD_NONE), "none");
     for (i = 1; i < COMMANDS; i++) {
         const struct mc_command_entry *entry = find(names[i], strlen(names[i]));

@@ -164,6 +164,7 @@ static const struct {
     {"misbehave", MC_CMD_MISBEHAVE, 0},
     {"debugtime", MC_CMD_DEBUGTIME, 0},
     {"debugitem", MC_CMD_DEBUGITEM, 0},
+    {"config", MC_CMD_CONFIG, 0},
 };
 
 static enum mc_outcome keys(const u_u8 *first, const u_u8 *end, struct mc_request *req)

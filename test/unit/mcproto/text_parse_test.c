@@ -203,6 +203,7 @@ static void administrative_words(void **state)
         {"misbehave", "misbehave"},
         {"debugtime p", "debugtime args=p"},
         {"debugitem lock k", "debugitem args=lock k"},
+        {"config get cluster", "config args=get cluster"},
         {"slab automove 1", "malformed none error=ERROR"},
         {"lru_crawler2", "malformed none error=ERROR"},
         {"cache_memlimits 64", "malformed none error=ERROR"},
