@@ -72,8 +72,8 @@ static bool is_node(const char *word, size_t len)
 {
     const char *end = word + len;
     const char *address = memchr(word, '|', len);
-    const char *port = address != NULL ? memchr(address + 1, '|', (size_t)(end - address) - 1)
-                                       : NULL;
+    const char *port =
+        address != NULL ? memchr(address + 1, '|', (size_t)(end - address) - 1) : NULL;
     uint64_t number;
 
     if (port == NULL || address == word || address - word > HOST_BYTES_MAX)
@@ -145,9 +145,11 @@ static int file_read(struct cache_cluster *cluster, FILE *file, char error[CACHE
 static int check_version(const struct cache_cluster *old, const struct cache_cluster *new,
                          char error[CACHE_ERROR_MAX])
 {
-    bool same = old != NULL && old->len - old->nodes_at == new->len - new->nodes_at &&
-                memcmp(old->text + old->nodes_at, new->text + new->nodes_at,
-                       new->len - new->nodes_at) == 0;
+    bool same = old != NULL && old->len - old->nodes_at ==
+                                   new->len - new->nodes_at &&memcmp(old->text + old->nodes_at,
+                                                                     new->text + new->nodes_at,
+                                                                     new->len - new->nodes_at) ==
+                                   0;
 
     if (old == NULL || new->version > old->version || (same && new->version == old->version))
         return 0;

@@ -177,7 +177,9 @@ def test_libraries_are_found_by_pkg_config(system):
         """)  # fmt: skip
 
 
-@pytest.mark.parametrize("page", ["ucached", "ucload", "ucping", "kvbench", "ucached-backends"])
+@pytest.mark.parametrize(
+    "page", ["ucached", "ucload", "ucping", "ucwarm", "kvbench", "ucached-backends"]
+)
 def test_man_pages_are_found(system, page):
     root, _ = system
     found = list((root.path / "usr/share/man").glob(f"man*/{page}.*.gz"))

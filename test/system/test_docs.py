@@ -50,7 +50,7 @@ def place(tap_obstacle, tmp_path, ucached_path):
         """
     space.run(subprocess.run, ["sh", "-ec", links], check=True, capture_output=True, timeout=20)
     apps = pathlib.Path(ucached_path).parents[1]
-    names = [str(apps / name) for name in ("ucached", "ucload", "ucping", "kvbench")]
+    names = [str(apps / name) for name in ("ucached", "ucload", "ucping", "ucwarm", "kvbench")]
     env = {**os.environ, "PATH": ":".join([*names, os.environ["PATH"]])}
     enter = """
         for folder in /run /dev/shm; do mount -t tmpfs tmpfs $folder; done

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-PROGRAMS = ("ucached", "ucload", "ucping", "kvbench")
+PROGRAMS = ("ucached", "ucload", "ucping", "ucwarm", "kvbench")
 
 
 @pytest.fixture

@@ -51,8 +51,7 @@ static void test_what_clients_read(void **state)
     rig_feed(&rig, "set a 0 0 1\r\nx\r\n");
     rig_forget(&rig.out);
     rig_expect(&rig, "get b AmazonElastiCache:cluster a\r\n",
-               "VALUE AmazonElastiCache:cluster 0 45\r\n" TEXT
-               "\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
+               "VALUE AmazonElastiCache:cluster 0 45\r\n" TEXT "\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
     rig_close(&rig);
 }
 
