@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parses the command line by its tables and checks the options against each other. */
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -100,17 +101,38 @@ static void resolve_ports(struct options *o)
     }
 }
 
+/* The protocols that can authenticate: text with -Y, binary with -S, both with both. */
+static int resolve_authentication(struct options *o)
+{
+    struct cache_settings *settings = &o->settings;
+
+    if (!settings->auth_file && !settings->sasl)
+        return 0;
+    if (settings->udp_port > 0 || o->udp_port_any)
+        return fail(o, "%s: UDP cannot be used with authentication; -U 0",
+                    settings->sasl ? "-S" : "-Y");
+    if (!settings->sasl && settings->binding == CACHE_BINDING_BINARY)
+        return fail(o, "-Y: the binary protocol has no such authentication; see -S");
+    if (settings->sasl && o->binding_given && settings->binding != CACHE_BINDING_BINARY)
+        return fail(o, "-S: You cannot allow the ASCII protocol while using SASL");
+    if (settings->sasl && !settings->auth_file) {
+        settings->sasl_file = getenv("MEMCACHED_SASL_PWDB");
+        if (!settings->sasl_file)
+            return fail(o, "-S: there are no users; name their file by -Y FILE or in "
+                           "MEMCACHED_SASL_PWDB");
+        settings->binding = CACHE_BINDING_BINARY;
+    } else if (!settings->sasl) {
+        settings->binding = CACHE_BINDING_ASCII;
+    }
+    return 0;
+}
+
 static int check_settings(struct options *o)
 {
     const struct cache_settings_compat *compat = &o->settings.compat;
 
-    if (o->settings.auth_file) {
-        if (o->settings.udp_port > 0 || o->udp_port_any)
-            return fail(o, "-Y: UDP cannot be used with authentication; -U 0");
-        if (o->settings.binding == CACHE_BINDING_BINARY)
-            return fail(o, "-Y: the binary protocol has no such authentication");
-        o->settings.binding = CACHE_BINDING_ASCII;
-    }
+    if (resolve_authentication(o) < 0)
+        return -1;
     if (o->settings.tls.enabled && o->settings.tcp_port == 0 && !o->tcp_port_any)
         return fail(o, "-Z: You cannot enable SSL without a TCP port");
     if (compat->hot_lru_pct + compat->warm_lru_pct > 80)

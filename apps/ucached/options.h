@@ -51,6 +51,7 @@ struct options {
     enum net_threading threading;
     bool item_size_given;
     bool threads_given;
+    bool binding_given; /* -B */
     bool license_given; /* -i, with CMDLINE_VERSION */
 
     bool daemonize;

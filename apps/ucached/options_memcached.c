@@ -104,13 +104,6 @@ static const char *binding_choice(unsigned index, const char **help)
     return index < U_ARRAY_LEN(words) ? words[index] : NULL;
 }
 
-/* ---- options of memcached builds that ucached does not offer ----------------------------- */
-
-static int refuse_sasl(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
-{
-    return cmdline_fail(error, "This server is not built with SASL support; see -Y");
-}
-
 static int set_tls(void *settings, const char *arg, char error[OPTIONS_ERROR_MAX])
 {
     struct options *o = settings;
@@ -164,7 +157,7 @@ static const struct cmdline_option rows[] = {
     {'b', "listen-backlog", "N", NULL, "connections waiting to be accepted (default: 1024)",
      CMDLINE_U32, AT(settings.listen_backlog), 0, 65535, .status = OPTIONS_EXIT_RANGE},
     {'B', "protocol", "NAME", NULL, "protocol of connections: auto (default), ascii or binary",
-     CMDLINE_CHOICE, AT(settings.binding), .choice = binding_choice},
+     CMDLINE_CHOICE, AT(settings.binding), .choice = binding_choice, .given = AT(binding_given)},
     {'A', "enable-shutdown", NULL, NULL, "allow the command shutdown", CMDLINE_ON,
      AT(settings.shutdown_enabled)},
     {'C', "disable-cas", NULL, NULL, "disable check-and-set", CMDLINE_ON,
@@ -176,7 +169,7 @@ static const struct cmdline_option rows[] = {
     {'W', "disable-watch", NULL, NULL, "refuse watch", CMDLINE_ON, AT(settings.watch_disabled)},
     {'Y', "auth-file", "FILE", NULL,
      "authenticate clients by the user:password lines of FILE\n"
-     "(text protocol; SIGHUP reads the file again)",
+     "(text protocol, with -S binary too; SIGHUP reads it again)",
      CMDLINE_TEXT, AT(settings.auth_file)},
     {'D', NULL, "C", set_delimiter,
      "collect statistics per key prefix; C ends a prefix\n"
@@ -198,7 +191,10 @@ static const struct cmdline_option rows[] = {
      CMDLINE_U32, AT(settings.compat.chunk_bytes), 1, 1024 * 1024, .status = OPTIONS_EXIT_RANGE},
     {'N', "napi-ids", "N", NULL, "accepted without effect", CMDLINE_U32,
      AT(settings.compat.napi_ids), 1, INT32_MAX, .status = OPTIONS_EXIT_RANGE},
-    {'S', "enable-sasl", NULL, refuse_sasl},
+    {'S', "enable-sasl", NULL, NULL,
+     "authenticate binary connections by SASL PLAIN with the users\n"
+     "of -Y, or else of the file that MEMCACHED_SASL_PWDB names",
+     CMDLINE_ON, AT(settings.sasl)},
     {'Z', "enable-ssl", NULL, set_tls,
      OPTIONS_TLS_HELP("enable TLS on the TCP port; -o ssl_chain_cert names the\n"
                       "certificate")},

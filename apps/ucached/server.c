@@ -199,9 +199,9 @@ static int open_cache(struct server *server, const struct daemon_user *user)
     if (!server->cache)
         return print_error("cannot make the cache", error);
     print_placement(server, &before);
-    if (config.settings.auth_file && cache_auth_load(server->cache, &error) < 0) {
+    if (cache_auth_file(server->cache) && cache_auth_load(server->cache, &error) < 0) {
         server->exit_status = OPTIONS_EXIT_RANGE; /* as memcached */
-        return print_error(error, config.settings.auth_file);
+        return print_error(error, cache_auth_file(server->cache));
     }
     if (config.settings.cluster_file && cache_cluster_load(server->cache, message) < 0) {
         server->exit_status = OPTIONS_EXIT_RANGE;
@@ -622,7 +622,7 @@ static int enter_sandbox(struct server *server)
     const struct link_backend *backend = o->link.backend;
     const struct sandbox_use use = {
         .syscalls = backend->syscalls,
-        .reads_files = o->settings.auth_file || o->settings.cluster_file || server->tls ||
+        .reads_files = cache_auth_file(server->cache) || o->settings.cluster_file || server->tls ||
                        (backend->reads_files && backend->reads_files(&o->link)),
         .memory_file = server->memory_file.path != NULL,
         .removes_files = o->pidfile && o->daemonize,
@@ -647,18 +647,18 @@ static int enter_sandbox(struct server *server)
 }
 
 /*
- * SIGHUP: reads the files of -Y and -o cluster_file and the certificates again; what fails stays as
- * it was.
+ * SIGHUP: reads the users of -Y and -S, the list of -o cluster_file and the certificates again;
+ * what fails stays as it was.
  */
 static void reload(struct server *server)
 {
-    const char *path = server->options.settings.auth_file;
+    const char *path = cache_auth_file(server->cache);
     const char *cluster = server->options.settings.cluster_file;
     char message[CACHE_ERROR_MAX];
     const char *error;
 
     if (!path && !cluster && !server->tls)
-        net_log("ucached: SIGHUP: nothing to read again: no -Y, -Z, -o cluster_file");
+        net_log("ucached: SIGHUP: nothing to read again: no -Y, -S, -Z, -o cluster_file");
     if (path && cache_auth_load(server->cache, &error) < 0)
         print_error(error, path);
     else if (path)

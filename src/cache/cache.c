@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "cache/clock.h"
@@ -124,6 +125,7 @@ struct cache *cache_create(const struct cache_config *config, const char **error
     pthread_mutex_init(&cache->lock, NULL);
     pthread_mutex_init(&cache->auth_lock, NULL);
     pthread_mutex_init(&cache->cluster_lock, NULL);
+    (void)gethostname(cache->sasl_host, sizeof(cache->sasl_host) - 1);
     return cache;
 }
 
@@ -156,6 +158,7 @@ void cache_destroy(struct cache *cache)
     pthread_mutex_destroy(&cache->auth_lock);
     pthread_mutex_destroy(&cache->cluster_lock);
     cache_cluster_free(cache);
+    free(cache->auth);
     parts_free(cache);
 }
 

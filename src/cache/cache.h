@@ -62,9 +62,12 @@ struct cache_config {
 /* Returns null with *error set to a phrase that says what failed and what to do. */
 struct cache *cache_create(const struct cache_config *config, const char **error);
 
+/* The file of users: settings.auth_file, else settings.sasl_file, which may be null. */
+const char *cache_auth_file(const struct cache *cache);
+
 /*
- * Reads settings.auth_file (-Y), at the start and whenever it has changed. Returns 0, or -1 with
- * *error set to a phrase, and the users stay as they were. Any thread may call it.
+ * Reads the file of users, which is not null, at the start and whenever it has changed. Returns 0,
+ * or -1 with *error set to a phrase, and the users stay as they were. Any thread may call it.
  */
 int cache_auth_load(struct cache *cache, const char **error);
 
@@ -164,8 +167,8 @@ struct cache_peer {
     uint16_t port;
     uint8_t local_addr[16];
     uint16_t local_port;
-    enum cache_binding binding; /* of the listener; NEGOTIATE: settings.binding holds */
-    enum cache_tls tls;         /* likewise */
+    uint8_t binding; /* enum cache_binding of the listener; NEGOTIATE: settings.binding holds */
+    uint8_t tls;     /* enum cache_tls, likewise */
 };
 
 enum cache_session_state {

@@ -29,7 +29,7 @@ struct cache_prefixes;
 struct cache_session_slab;
 struct cache_watcher;
 
-#define CACHE_AUTH_USERS_MAX 8
+#define CACHE_AUTH_USERS_MAX 1024
 #define CACHE_AUTH_LINE_MAX 255 /* without its end */
 
 /* In the order of `stats`, where they are compat. */
@@ -139,7 +139,7 @@ struct cache_auth_user {
 
 struct cache_auth {
     unsigned count;
-    struct cache_auth_user users[CACHE_AUTH_USERS_MAX];
+    struct cache_auth_user users[];
 };
 
 struct cache {
@@ -172,7 +172,8 @@ struct cache {
     atomic_uint flush_second_s;
 
     pthread_mutex_t auth_lock;
-    struct cache_auth auth;
+    struct cache_auth *auth; /* or null */
+    char sasl_host[65];      /* realm of names without one (-S) */
 
     pthread_mutex_t cluster_lock;
     struct cache_cluster *cluster; /* null without settings.cluster_file */

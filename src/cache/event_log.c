@@ -133,6 +133,8 @@ void cache_log_mask_update(struct cache_worker *worker)
         worker->event_mask |= CACHE_LOG_PREFIXES;
     if (cache->settings.fast_path_off)
         worker->event_mask |= CACHE_FAST_PATH_OFF;
+    if (cache->settings.sasl)
+        worker->event_mask |= CACHE_CHECK_REQUESTS;
     if (cache->log != NULL && cache_verbosity(cache) >= CACHE_WIRE_LOG_VERBOSITY)
         worker->event_mask |= CACHE_LOG_WIRE;
     kv_on_evicted(worker->kv_worker,

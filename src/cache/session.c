@@ -89,6 +89,7 @@ static void session_begin(struct cache_session *session)
     session->hint.key.bytes = NULL;
     session->state.protocol = CACHE_PROTOCOL_UNKNOWN;
     session->close_reason = CACHE_CLOSE_NORMAL;
+    session->sasl = 0;
     u_list_init(&session->resumable_link);
     cache_session_set_phase(session, CACHE_PHASE_LINE);
 }

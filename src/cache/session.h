@@ -20,7 +20,7 @@ enum cache_phase {
     CACHE_PHASE_VALUE,    /* fills u.upload; `line` is the request without its value */
     CACHE_PHASE_DISCARD,  /* skips a data block, then sends u.discard.error */
     CACHE_PHASE_REPLYING, /* stopped between two keys; u.remaining are offsets in `line` */
-    CACHE_PHASE_TOKEN,    /* -Y: fills `line` with user and password */
+    CACHE_PHASE_TOKEN,    /* -Y, -S: fills `line` with user and password */
     CACHE_PHASE_TASK,     /* does work that takes longer than a request may (task.h) */
     CACHE_PHASE_CLOSING
 };
@@ -82,7 +82,7 @@ struct cache_session {
         struct cache_upload upload;
         struct cache_discard discard;
         struct cache_remaining_keys remaining;
-        uint32_t token_bytes; /* with the CRLF */
+        uint32_t token_bytes; /* of all that `line` will hold */
         struct cache_task *task;
         struct cache_session *next_free; /* while the struct is not in use */
     } u;
@@ -92,6 +92,7 @@ struct cache_session {
     bool counted;         /* as a connection: not the session of a datagram socket */
     bool open;            /* in use; under the worker's session_lock */
     uint8_t close_reason; /* enum cache_close_reason, for watchers */
+    uint8_t sasl;         /* bits of enum cache_sasl_state (sasl.h) */
 
     struct u_list resumable_link; /* on the worker's list (task.h), or on none */
     void *owner;                  /* the transport's */
@@ -183,11 +184,11 @@ bool cache_session_keep_request(struct cache_session *session, const uint8_t *by
 enum mc_outcome cache_session_parse(const struct cache_session *session, const uint8_t *bytes,
                                     uint32_t len, struct mc_request *request);
 
-/* ---- ASCII authentication (auth.c) ------------------------------------------------------- */
+/* ---- users, and ASCII authentication (auth.c) -------------------------------------------- */
 
 /*
- * With -Y the first command of a session has to be a set whose value is "user password", as in the
- * file of users.
+ * With -Y the first command of a text session has to be a set whose value is "user password", as in
+ * the file of users.
  */
 #define CACHE_AUTH_TOKEN_MAX 16384 /* of what a client may send */
 
@@ -206,7 +207,11 @@ enum cache_auth_verdict cache_auth_line(const uint8_t *line, uint32_t len, uint3
  * Checks a token with its CRLF; returns the status to reply: MC_STATUS_STORED if it is right.
  * Counted. Its time depends on lengths only, not on how much of a password is right.
  */
-enum mc_status cache_auth_token(struct cache_worker *worker, const uint8_t *token, uint32_t len);
+enum mc_status cache_auth_token(struct cache_session *session, const uint8_t *token, uint32_t len);
+
+/* Whether there is such a user with this password. */
+bool cache_auth_check(struct cache *cache, const uint8_t *name, uint32_t name_len,
+                      const uint8_t *password, uint32_t password_len);
 
 /* ---- the pool (session.c) ---------------------------------------------------------------- */
 

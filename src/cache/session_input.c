@@ -5,7 +5,7 @@
  *   LINE ---- request with a value -> VALUE ---- data complete ----> LINE
  *   LINE ---- refused data block ---> DISCARD -- skipped, error ---> LINE
  *   LINE ---- keys, sink full ------> REPLYING - resumed ----------> LINE
- *   LINE ---- set of -Y ------------> TOKEN ---- user, password ---> LINE
+ *   LINE ---- set of -Y, SASL ------> TOKEN ---- user, password ---> LINE
  *   LINE ---- dump, watch ----------> TASK ----- done -------------> LINE
  *   any ----- quit, fatal error ----> CLOSING
  *
@@ -22,6 +22,7 @@
 #include "cache/latency.h"
 #include "cache/linebuf.h"
 #include "cache/pending_items.h"
+#include "cache/sasl.h"
 #include "cache/sink_reply.h"
 #include "cache/task.h"
 #include "cache/wire_log.h"
@@ -201,16 +202,97 @@ static uint32_t continuation_bytes(const struct cache_session *session, const ui
     return n;
 }
 
+static void auth_reply(struct cache_session *session, enum mc_status status,
+                       struct cache_sink *sink)
+{
+    session_done(session, cache_reply_status(session->worker, sink, status));
+}
+
+/* The token is complete. */
+static void run_token(struct cache_session *session, struct cache_sink *sink)
+{
+    const struct cache_linebuf *line = session->line;
+    enum mc_status status;
+
+    if (session->state.protocol == CACHE_PROTOCOL_BINARY) {
+        session_done(session, cache_sasl_run(session, line->bytes, line->len, sink));
+        return;
+    }
+    status = cache_auth_token(session, line->bytes, line->len);
+    if (status == MC_STATUS_STORED)
+        session->state.protocol = CACHE_PROTOCOL_TEXT;
+    auth_reply(session, status, sink);
+}
+
+/*
+ * SASL (-S): refuses what needs authentication, and collects the commands that authenticate.
+ * Returns whether the request is to be run.
+ */
+static bool sasl_permits(struct cache_session *session, enum mc_outcome outcome,
+                         const struct mc_request *request, const uint8_t *packet,
+                         struct cache_sink *sink)
+{
+    enum mc_binary_status status = MC_BINARY_AUTH_ERROR;
+
+    switch (cache_sasl_check(session, outcome, request, packet)) {
+    case CACHE_SASL_PERMITTED:
+        return true;
+    case CACHE_SASL_COMMAND:
+        session->u.token_bytes = MC_BINARY_HEADER_BYTES + request->discard_bytes;
+        if (!cache_session_keep_request(session, packet, MC_BINARY_HEADER_BYTES, sink))
+            return false;
+        cache_session_set_phase(session, CACHE_PHASE_TOKEN);
+        if (request->discard_bytes == 0)
+            run_token(session, sink);
+        return false;
+    case CACHE_SASL_UNAUTHENTICATED:
+        (void)cache_binary_error(session->worker, request, status, NULL, sink);
+        session_fail(session);
+        return false;
+    case CACHE_SASL_BAD_MECHANISM:
+        status = MC_BINARY_INVALID;
+        break;
+    case CACHE_SASL_TOO_LONG:
+        status = MC_BINARY_NO_MEMORY;
+        break;
+    }
+    if (cache_binary_error(session->worker, request, status, NULL, sink) != 0)
+        session_fail(session);
+    else
+        cache_session_discard(session, request->discard_bytes, NULL, 0);
+    return false;
+}
+
+/* With CACHE_CHECK_REQUESTS: whether a request, whose bytes begin in `line` or at data, may run. */
+static bool request_is_permitted(struct cache_session *session, enum mc_outcome outcome,
+                                 const struct mc_request *request, const uint8_t *data,
+                                 struct cache_sink *sink)
+{
+    const uint8_t *bytes = session->line != NULL ? session->line->bytes : data;
+
+    if (session->state.protocol == CACHE_PROTOCOL_BINARY && session->worker->cache->settings.sasl)
+        return sasl_permits(session, outcome, request, bytes, sink);
+    return true;
+}
+
+static inline bool checks_requests(const struct cache_session *session)
+{
+    return (session->worker->event_mask & CACHE_CHECK_REQUESTS) != 0;
+}
+
 /*
  * Runs or refuses a complete request, of which `before` bytes are in `line` and the others at
- * `data`; returns how many bytes of data it took.
+ * `data`; returns how many bytes of data it took. `checked`: it needs permission.
  */
 static inline uint32_t run_parsed(struct cache_session *session, enum mc_outcome outcome,
                                   const struct mc_request *request, uint32_t before,
-                                  const uint8_t *data, uint32_t len, struct cache_sink *sink)
+                                  const uint8_t *data, uint32_t len, struct cache_sink *sink,
+                                  bool checked)
 {
     uint32_t n = request->line_bytes - before;
 
+    if (checked && !request_is_permitted(session, outcome, request, data, sink))
+        return n;
     if (U_LIKELY(outcome == MC_REQUEST))
         return n + run_request(session, request, data + n, len - n, sink);
     refuse_request(session, request, sink);
@@ -237,18 +319,19 @@ static uint32_t continue_request(struct cache_session *session, const uint8_t *d
     if (outcome == MC_MORE)
         return n;
     session->line->len = request.line_bytes;
-    return run_parsed(session, outcome, &request, before, data, len, sink);
+    return run_parsed(session, outcome, &request, before, data, len, sink,
+                      checks_requests(session));
 }
 
 /* Runs what a parser has found at the start of the input, or keeps its beginning. */
-static uint32_t take_parsed(struct cache_session *session, enum mc_outcome outcome,
-                            const struct mc_request *request, const uint8_t *data, uint32_t len,
-                            struct cache_sink *sink)
+static inline uint32_t take_parsed(struct cache_session *session, enum mc_outcome outcome,
+                                   const struct mc_request *request, const uint8_t *data,
+                                   uint32_t len, struct cache_sink *sink, bool checked)
 {
     uint32_t n = u_min32(len, MC_KEYS_LINE_MAX + 1);
 
     if (U_LIKELY(outcome != MC_MORE))
-        return run_parsed(session, outcome, request, 0, data, len, sink);
+        return run_parsed(session, outcome, request, 0, data, len, sink, checked);
     if (cache_linebuf_append(session->worker, &session->line, data, n) != 0)
         session_out_of_memory(session, sink);
     return n;
@@ -261,7 +344,8 @@ static uint32_t take_binary(struct cache_session *session, const uint8_t *data, 
 
     if (session->line != NULL)
         return continue_request(session, data, len, sink);
-    return take_parsed(session, mc_parse_binary(data, len, &request), &request, data, len, sink);
+    return take_parsed(session, mc_parse_binary(data, len, &request), &request, data, len, sink,
+                       false);
 }
 
 /* A get of one key or a set that stage A has parsed is not parsed again. */
@@ -286,16 +370,10 @@ static inline uint32_t take_text(struct cache_session *session, const uint8_t *d
             return run_get(session, data, line_bytes, key_len, sink);
         outcome = mc_parse_except_get(data, u_min32(len, MC_KEYS_LINE_MAX + 1), &request);
     }
-    return take_parsed(session, outcome, &request, data, len, sink);
+    return take_parsed(session, outcome, &request, data, len, sink, false);
 }
 
 /* ---- authentication ---------------------------------------------------------------------- */
-
-static void auth_reply(struct cache_session *session, enum mc_status status,
-                       struct cache_sink *sink)
-{
-    session_done(session, cache_reply_status(session->worker, sink, status));
-}
 
 /* The line is complete. */
 static void run_auth_line(struct cache_session *session, struct cache_sink *sink)
@@ -343,18 +421,13 @@ static uint32_t take_token(struct cache_session *session, const uint8_t *data, u
                            struct cache_sink *sink)
 {
     uint32_t n = u_min32(len, session->u.token_bytes - session->line->len);
-    enum mc_status status;
 
     if (cache_linebuf_append(session->worker, &session->line, data, n) != 0) {
         session_out_of_memory(session, sink);
         return n;
     }
-    if (session->line->len < session->u.token_bytes)
-        return n;
-    status = cache_auth_token(session->worker, session->line->bytes, session->line->len);
-    if (status == MC_STATUS_STORED)
-        session->state.protocol = CACHE_PROTOCOL_TEXT;
-    auth_reply(session, status, sink);
+    if (session->line->len == session->u.token_bytes)
+        run_token(session, sink);
     return n;
 }
 
@@ -366,16 +439,16 @@ static enum cache_protocol protocol_of(const struct cache_session *session, uint
     const struct cache_settings *settings = &session->worker->cache->settings;
     enum cache_binding binding = session->peer.binding;
 
-    if (settings->auth_file != NULL)
+    if (settings->auth_file != NULL && !settings->sasl)
         return CACHE_PROTOCOL_AUTH;
+    if (settings->auth_file == NULL && settings->sasl)
+        return CACHE_PROTOCOL_BINARY;
     if (binding == CACHE_BINDING_NEGOTIATE)
         binding = settings->binding;
-    if (binding == CACHE_BINDING_ASCII)
-        return CACHE_PROTOCOL_TEXT;
-    if (binding == CACHE_BINDING_BINARY)
+    if (binding == CACHE_BINDING_BINARY ||
+        (binding != CACHE_BINDING_ASCII && mc_protocol_detect(first_byte) == MC_PROTOCOL_BINARY))
         return CACHE_PROTOCOL_BINARY;
-    return mc_protocol_detect(first_byte) == MC_PROTOCOL_BINARY ? CACHE_PROTOCOL_BINARY
-                                                                : CACHE_PROTOCOL_TEXT;
+    return settings->auth_file != NULL ? CACHE_PROTOCOL_AUTH : CACHE_PROTOCOL_TEXT;
 }
 
 /* Takes the request at the start of the input, as far as it has come. */
@@ -393,17 +466,44 @@ static uint32_t take_request(struct cache_session *session, const uint8_t *data,
     return take_text(session, data, len, sink);
 }
 
-/* The same, or more of a value, with lines for the log of -vv. */
-static __attribute__((noinline)) uint32_t take_logged(struct cache_session *session,
-                                                      const uint8_t *data, uint32_t len,
-                                                      struct cache_sink *sink)
+/* The same for requests that need permission: all are parsed by the general parsers. */
+static uint32_t take_checked(struct cache_session *session, const uint8_t *data, uint32_t len,
+                             struct cache_sink *sink)
 {
-    struct cache_wire_mark mark = cache_wire_log_mark(sink);
+    struct mc_request request;
+    enum mc_outcome outcome;
+
+    if (session->state.protocol == CACHE_PROTOCOL_UNKNOWN)
+        session->state.protocol = protocol_of(session, data[0]);
+    if (session->state.protocol == CACHE_PROTOCOL_AUTH)
+        return take_auth_line(session, data, len, sink);
+    if (session->line != NULL)
+        return continue_request(session, data, len, sink);
+    outcome = cache_session_parse(session, data, u_min32(len, MC_KEYS_LINE_MAX + 1), &request);
+    return take_parsed(session, outcome, &request, data, len, sink, true);
+}
+
+/* Takes a request, or more of a value, with checks of permission and lines for the log of -vv. */
+static __attribute__((noinline)) uint32_t take_watched(struct cache_session *session,
+                                                       const uint8_t *data, uint32_t len,
+                                                       struct cache_sink *sink)
+{
+    struct cache_wire_mark mark = {NULL, NULL};
     bool is_line = cache_session_phase(session) == CACHE_PHASE_LINE;
     bool begins = is_line && session->line == NULL;
-    uint32_t n = is_line ? take_request(session, data, len, sink)
-                         : cache_exec_store_more(session, data, len, sink);
+    bool logs = cache_wire_log_is_on(session->worker);
+    uint32_t n;
 
+    if (logs)
+        mark = cache_wire_log_mark(sink);
+    if (!is_line)
+        n = cache_exec_store_more(session, data, len, sink);
+    else if (checks_requests(session))
+        n = take_checked(session, data, len, sink);
+    else
+        n = take_request(session, data, len, sink);
+    if (!logs)
+        return n;
     if (begins)
         cache_wire_log_request(session, data, len);
     cache_wire_log_reply(session, &mark, sink);
@@ -430,8 +530,9 @@ static uint32_t take_input(struct cache_session *session, const uint8_t *data, u
             state->stop = CACHE_STOP_TURN;
             cache_count(session->worker, CACHE_CONN_YIELDS, 1);
         } else if (phase <= CACHE_PHASE_VALUE &&
-                   U_UNLIKELY(cache_wire_log_is_on(session->worker))) {
-            at += take_logged(session, data + at, len - at, sink);
+                   U_UNLIKELY(session->worker->event_mask &
+                              (CACHE_LOG_WIRE | CACHE_CHECK_REQUESTS))) {
+            at += take_watched(session, data + at, len - at, sink);
         } else if (phase == CACHE_PHASE_LINE) {
             at += take_request(session, data + at, len - at, sink);
         } else if (phase == CACHE_PHASE_VALUE) {

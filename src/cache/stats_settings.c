@@ -37,7 +37,7 @@ static const struct cache_stats_row settings_rows[] = {
     NO_YES("cas_enabled", settings.cas_disabled),
     NUMBER("tcp_backlog", settings.listen_backlog),
     TEXT("binding_protocol", binding),
-    YES_NO("auth_enabled_sasl", zero),
+    YES_NO("auth_enabled_sasl", settings.sasl),
     YES_NO("auth_enabled_ascii", settings.auth_file),
     NUMBER("item_size_max", settings.item_bytes_max),
     NO_YES("maxconns_fast", settings.accept_waits),

@@ -22,7 +22,7 @@ enum binary_shape {
     SHAPE_FLUSH,  /* perhaps exptime */
     SHAPE_STAT,   /* perhaps key */
     SHAPE_EMPTY,
-    SHAPE_SASL_LIST, /* SASL is answered as by a memcached built without */
+    SHAPE_SASL_LIST, /* refused as by a memcached built without SASL; a server can answer it */
     SHAPE_SASL_AUTH
 };
 

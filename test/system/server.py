@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 
+import binary_wire
 import netspace
 import tls
 import veth
@@ -183,13 +184,19 @@ class Server:
                     self._prepare()
                     self._prepare = None
                 with self.connect(timeout=1.0) as connection:
-                    if connection.ask(b"version\r\n").startswith(ANSWERS):
+                    if self._answers(connection):
                         return
                     raise self.error("it answers, but not as memcached does")
             except (OSError, EOFError) as failure:
                 if time.monotonic() > end:
                     raise self.error(f"no answer after {START_TIMEOUT} s: {failure}") from None
             time.sleep(0.01)
+
+    def _answers(self, connection):
+        if "-S" not in self.command or "-Y" in self.command:
+            return connection.ask(b"version\r\n").startswith(ANSWERS)
+        connection.send(binary_wire.request("version"))
+        return binary_wire.read_packet(connection).status == 0
 
     def running(self):
         return self._process.poll() is None

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cache/cache_worker.h"
+
 #define UNAUTHENTICATED "CLIENT_ERROR unauthenticated\r\n"
 #define FAILURE "CLIENT_ERROR authentication failure\r\n"
 
@@ -112,12 +114,13 @@ static void test_every_cut(void **state)
 
 static void test_the_file(void **state)
 {
+    static char many[3 * (CACHE_AUTH_USERS_MAX + 1) + 1];
     char line[300];
     struct rig rig;
 
     (void)state;
     open_with(&rig, "a:1\nb:2\nc:3\nd:4\ne:5\nf:6\ng:7\nh:8\ni:9\n");
-    rig_expect(&rig, "set a 0 0 3\r\ni 9\r\nset a 0 0 3\r\nh 8\r\n", FAILURE "STORED\r\n");
+    rig_expect(&rig, "set a 0 0 3\r\ni 8\r\nset a 0 0 3\r\ni 9\r\n", FAILURE "STORED\r\n");
     reopen(&rig);
     load(&rig, "no colon\n", -1);
     rig_expect(&rig, "set a 0 0 3\r\nh 8\r\n", "STORED\r\n");
@@ -131,6 +134,11 @@ static void test_the_file(void **state)
     line[255] = 'p';
     line[256] = '\0';
     load(&rig, line, -1);
+    for (unsigned i = 0; i <= CACHE_AUTH_USERS_MAX; i++)
+        memcpy(many + 3 * i, "u:\n", 3);
+    load(&rig, many, -1);
+    many[3 * CACHE_AUTH_USERS_MAX] = '\0';
+    load(&rig, many, 0);
     unlink(path);
     assert_int_equal(cache_auth_load(rig.cache, &(const char *){NULL}), -1);
     rig_close(&rig);

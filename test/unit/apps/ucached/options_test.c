@@ -342,7 +342,11 @@ static const struct {
     {"-a 999", 64, "-a"},
     {"-a 1777", 64, "-a"},
     {"-U 65536", 64, "-U"},
-    {"-S", 64, "SASL"},
+    {"-S", 64, "MEMCACHED_SASL_PWDB"},
+    {"-S -Y f -B ascii", 64, "ASCII"},
+    {"-S -Y f -B auto", 64, "ASCII"},
+    {"-S -Y f -U 1", 64, "UDP"},
+    {"-Y f -B binary", 64, "-S"},
     {"-Z -p 0", 64, "-Z"},
     {"--enable-ssl --port=0", 64, "-Z"},
     {"-o ssl_verify_mode=4", 1, "ssl_verify_mode"},
@@ -477,8 +481,7 @@ static void test_help_text(void **state)
     assert_non_null(strstr(text, "--unix-socket"));
     assert_non_null(strstr(text, "--host-ip=ADDR/PREFIX"));
     /* Test suites of clients search this text for features. */
-    assert_null(strstr(text, "sasl"));
-    assert_null(strstr(text, "SASL"));
+    assert_non_null(strstr(text, "enable-sasl"));
     assert_int_equal(strstr(text, "enable-ssl") != NULL, tls_is_built());
     assert_null(strstr(text, "ext_path"));
     assert_null(strstr(text, "proxy"));
