@@ -169,6 +169,7 @@ static __attribute__((noinline)) void on_other_event(struct client *client, stru
     case US_EV_CLOSED:
         on_closed(client, conn, event->reason);
         break;
+    case US_EV_CWND:
     case US_EV_NONE:
     case US_EV_DATA:
     case US_EV_ACCEPTED:

@@ -23,7 +23,8 @@
  *     listening     us_listen us_listen_limit us_listen_address us_unlisten
  *     connections   us_connect us_close us_close_within us_abort us_conn_set_user us_conn_user
  *                   us_conn_set_cc us_conn_set_nodelay us_conn_set_keepalive
- *                   us_conn_set_user_timeout
+ *                   us_conn_set_user_timeout us_conn_set_buffers us_conn_set_ttl us_conn_set_dscp
+ *                   us_conn_watch_cwnd
  *     sending       us_send us_reserve us_commit us_send_ref us_send_room us_send_queued
  *                   us_conn_set_low_water us_request_sendable us_buffer_reserve
  *     receiving     us_recv_keep us_recv_resume
@@ -292,7 +293,8 @@ enum us_event_type {
     US_EV_SENDABLE,    /* the send queue has room again after a send was cut short or refused */
     US_EV_RELEASED,    /* cookie: the stack no longer needs the bytes of a us_send_ref() */
     US_EV_CLOSED,      /* reason: the last event of a connection, exactly one */
-    US_EV_DATAGRAM     /* data, len, datagram: for a port of us_udp_bind(); user = the port's */
+    US_EV_DATAGRAM,    /* data, len, datagram: for a port of us_udp_bind(); user = the port's */
+    US_EV_CWND         /* the congestion window has changed: see us_conn_watch_cwnd() */
 };
 
 enum us_close_reason {
@@ -478,6 +480,32 @@ int us_conn_set_keepalive(struct us_stack *stack, struct us_conn *conn, u_u32 id
  * US_CLOSE_TIMEOUT. 0: config.r2_ms applies.
  */
 void us_conn_set_user_timeout(struct us_stack *stack, struct us_conn *conn, u_u32 timeout_ms);
+
+#define US_CONN_BUFFER_UNIT 1024
+#define US_CONN_BUFFER_MAX (65535 * US_CONN_BUFFER_UNIT)
+
+/*
+ * Replaces config.recv_window_bytes and config.send_queue_bytes for a connection. Both are rounded
+ * down to a multiple of US_CONN_BUFFER_UNIT, and at most what the configuration says and
+ * US_CONN_BUFFER_MAX. The low-water mark becomes half of the send queue's limit. A window that the
+ * peer knows already does not shrink. Returns 0 or US_ERR_ARGUMENT.
+ */
+int us_conn_set_buffers(const struct us_stack *stack, struct us_conn *conn, u_u32 recv_window_bytes,
+                        u_u32 send_queue_bytes);
+
+/*
+ * Sets the TTL or hop limit (1..255), and the differentiated services code point (RFC 2474; 0..63),
+ * of the connection's packets from now on. Return 0 or US_ERR_ARGUMENT.
+ */
+int us_conn_set_ttl(struct us_conn *conn, unsigned ttl);
+int us_conn_set_dscp(struct us_conn *conn, unsigned dscp);
+
+/*
+ * on 1: raises US_EV_CWND now, and when the congestion window has changed; us_conn_get_info() has
+ * its size. Several changes between two calls of us_next_event() are one event. For observers: the
+ * connection does not take the fast path. on 0: stops that.
+ */
+void us_conn_watch_cwnd(struct us_stack *stack, struct us_conn *conn, int on);
 
 /* ---- sending ----------------------------------------------------------------------------- */
 

@@ -176,6 +176,7 @@ static void forward(struct net_split *split, const struct us_event *ev)
         put(split, US_EV_CONNECTED, link, 0);
         break;
     case US_EV_SENDABLE: /* the application requests DRAINED instead */
+    case US_EV_CWND:
     case US_EV_NONE:
         break;
     }

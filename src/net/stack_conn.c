@@ -481,6 +481,7 @@ static void handle_other(struct net_stack_worker *worker, const struct us_event 
     case US_EV_DATA:
     case US_EV_ACCEPTED: /* done when it was taken */
     case US_EV_CONNECTED:
+    case US_EV_CWND:
     case US_EV_NONE:
         break;
     }

@@ -98,6 +98,7 @@ static void drain(struct world *w, unsigned s)
             side->reason = event.reason;
             w->gave_up |= event.reason != US_CLOSE_NORMAL;
             break;
+        case US_EV_CWND:
         case US_EV_NONE:
         case US_EV_SENDABLE:
         case US_EV_RELEASED:

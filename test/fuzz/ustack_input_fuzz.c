@@ -140,6 +140,7 @@ static void handle_event(struct world *w, const struct us_event *ev)
         /* Replies to the source; refused if that is no host address. */
         (void)us_udp_reply(w->stack, ev->datagram, ev->data, ev->len);
         break;
+    case US_EV_CWND:
     case US_EV_NONE:
     case US_EV_CONNECTED:
     case US_EV_PEER_CLOSED:

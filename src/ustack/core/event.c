@@ -200,6 +200,11 @@ static int event_of_conn(struct us_stack *stack, struct us_conn *conn, struct us
         conn->ev_flags = (u_u8)(conn->ev_flags & ~US_EVF_SENDABLE);
         return 1;
     }
+    if (conn->ev_flags & US_EVF_CWND) {
+        event_fill(event, US_EV_CWND, conn);
+        conn->ev_flags = (u_u8)(conn->ev_flags & ~US_EVF_CWND);
+        return 1;
+    }
     if ((conn->ev_flags & US_EVF_CLOSED) && !(conn->rx_flags & US_RX_HELD)) {
         event_closed(stack, conn, event);
         return 1;

@@ -31,6 +31,7 @@ enum {
     US_EVF_PEER_CLOSED = 1 << 2,
     US_EVF_SENDABLE = 1 << 3,
     US_EVF_CLOSED = 1 << 4,
+    US_EVF_CWND = 1 << 6,
     US_EVF_VISIBLE =
         1 << 5 /* an event has given, or will give, the connection to the application */
 };

@@ -80,6 +80,7 @@ enum {
     US_CF_PASSIVE = 1 << 0,         /* came from a listener */
     US_CF_RECOVERY = 1 << 1,        /* RFC 6582 fast recovery, until `recover` is acknowledged */
     US_CF_PARTIAL = 1 << 2,         /* a partial ACK was received in this recovery */
+    US_CF_WATCH_CWND = 1 << 3,      /* us_conn_watch_cwnd(): no fast path */
     US_CF_SYN_RESENT = 1 << 4,      /* RFC 5681 3.1: initial window of one segment */
     US_CF_WANT_SENDABLE = 1 << 5,   /* a send was cut short or refused */
     US_CF_TLP_OUTSTANDING = 1 << 7, /* a tail loss probe is unacknowledged */
@@ -238,6 +239,7 @@ struct us_conn {
     u_u8 retries;        /* timeouts, probes or keepalives in a row without an answer */
     u_u8 opts;           /* US_OPT_* */
     u_u8 is_common_rxtx; /* US_FAST_RXTX, and has the common headers of tcp_fast.h */
+    u_u8 close_reason;   /* enum us_close_reason, once closed */
     u_u32 rcv_adv;       /* right edge of the window that was advertised */
     u_u32 rcv_queued;    /* bytes before rcv_nxt that the application has not consumed */
     u_u32 rcv_nxt;       /* side by side with snd_nxt, see build_tcp() in tcp_fast_out.c */
@@ -269,7 +271,7 @@ struct us_conn {
     u_u16 listener_epoch;
     u_u8 ev_flags;      /* US_EVF_* */
     u_u8 challenges;    /* challenge ACKs since challenge_at */
-    u_u8 close_reason;  /* enum us_close_reason, once closed */
+    u_u16 recv_kib;     /* KiB of the receive window; 0: config.recv_window_bytes */
     u_u32 challenge_at; /* us_ts_clock() */
     struct us_sendq sendq;
     struct us_sack *sack; /* the scoreboard; null while nothing is missing */
@@ -290,6 +292,7 @@ struct us_conn {
 
     struct us_neighbour *neighbour; /* the next hop; valid while its serial is hop_serial */
     struct us_tcp_template head;
+    u_u16 send_kib;    /* KiB of the send queue; 0: config.send_queue_bytes */
     u_u32 retransmits; /* segments sent again */
 
     /* Rarely accessed. */
@@ -428,6 +431,14 @@ U_INLINE void us_event_add_slice(struct us_stack *stack, struct us_conn *conn, c
     }
 }
 
+/* The congestion window was `before_bytes`: raises CWND if it has changed and is watched. */
+U_INLINE void us_event_cwnd(struct us_stack *stack, struct us_conn *conn, u_u32 before_bytes)
+{
+    if (U_UNLIKELY((conn->flags & US_CF_WATCH_CWND) && conn->cc.cwnd != before_bytes &&
+                   conn->state != US_TCP_CLOSED))
+        us_event_raise(stack, conn, US_EVF_CWND);
+}
+
 /* ---- tcp_ack.c ---- */
 
 /* Advances SND.UNA to `ack`, with snd_una < ack <= snd_max. ece: the segment has the ECE flag. */
@@ -459,6 +470,11 @@ U_INLINE u_u32 us_tcp_template_l3_bytes(const struct us_tcp_template *head)
 {
     return U_LIKELY(head->ip[0] >> 4 == 4) ? (u_u32)US_IP4_HDR_BYTES : (u_u32)US_IP6_HDR_BYTES;
 }
+
+/* TTL or hop limit, and DSCP (RFC 2474), of a template. */
+unsigned us_tcp_template_ttl(const struct us_tcp_template *head);
+unsigned us_tcp_template_dscp(const struct us_tcp_template *head);
+void us_tcp_template_set(struct us_tcp_template *head, unsigned ttl, unsigned dscp);
 
 /*
  * Builds a segment from an Ethernet header (US_L2_HDR_MAX bytes are readable), a template and a
@@ -666,7 +682,23 @@ U_INLINE u_u32 us_conn_hdr_bytes(const struct us_conn *conn)
     return us_tcp_template_l3_bytes(&conn->head) + US_TCP_HDR_BYTES;
 }
 
-/* Whether the window that the peer knows is at least half of the maximum. */
+/* The largest receive window, and the limit of the send queue, of a connection. */
+U_INLINE u_u32 us_conn_recv_window(const struct us_stack *stack, const struct us_conn *conn)
+{
+    return U_LIKELY(conn->recv_kib == 0) ? stack->config.recv_window_bytes
+                                         : (u_u32)conn->recv_kib << 10;
+}
+
+U_INLINE u_u32 us_conn_send_limit(const struct us_stack *stack, const struct us_conn *conn)
+{
+    return U_LIKELY(conn->send_kib == 0) ? stack->config.send_queue_bytes
+                                         : (u_u32)conn->send_kib << 10;
+}
+
+/*
+ * Whether the window that the peer knows is at least half of the maximum; with a smaller window of
+ * the connection's own it may say no.
+ */
 U_INLINE int us_tcp_window_above_half(const struct us_stack *stack, const struct us_conn *conn)
 {
     return us_seq_geq(conn->rcv_adv, conn->rcv_nxt + (stack->config.recv_window_bytes >> 1));
@@ -675,7 +707,7 @@ U_INLINE int us_tcp_window_above_half(const struct us_stack *stack, const struct
 /* The window field and the right edge that it stands for. */
 U_INLINE u_u16 us_tcp_window(const struct us_stack *stack, const struct us_conn *conn, u_u32 *edge)
 {
-    u_u32 limit = stack->config.recv_window_bytes;
+    u_u32 limit = us_conn_recv_window(stack, conn);
     u_u32 room = limit > conn->rcv_queued ? limit - conn->rcv_queued : 0;
     u_u32 open = us_seq_gt(conn->rcv_adv, conn->rcv_nxt) ? conn->rcv_adv - conn->rcv_nxt : 0;
     u_u32 field;

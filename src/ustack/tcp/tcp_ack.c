@@ -202,7 +202,7 @@ static int ack_is_duplicate(const struct us_conn *conn, const struct us_seg *seg
            seg->wnd << conn->snd_scale == conn->snd_wnd;
 }
 
-void us_tcp_ack_process(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+static void ack_process(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
 {
     int duplicate = 0;
 
@@ -233,4 +233,12 @@ void us_tcp_ack_process(struct us_stack *stack, struct us_conn *conn, const stru
                   conn->out_flags & US_OUT_ACK ? seg->rx : (const struct us_rx *)U_NULL);
         us_conn_end(stack, conn, US_CLOSE_NORMAL);
     }
+}
+
+void us_tcp_ack_process(struct us_stack *stack, struct us_conn *conn, const struct us_seg *seg)
+{
+    u_u32 cwnd = conn->cc.cwnd;
+
+    ack_process(stack, conn, seg);
+    us_event_cwnd(stack, conn, cwnd);
 }

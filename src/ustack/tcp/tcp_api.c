@@ -150,6 +150,51 @@ void us_conn_set_user_timeout(struct us_stack *stack, struct us_conn *conn, u_u3
     us_tcp_timer_apply_limits(stack, conn);
 }
 
+int us_conn_set_buffers(const struct us_stack *stack, struct us_conn *conn, u_u32 recv_window_bytes,
+                        u_u32 send_queue_bytes)
+{
+    u_u32 recv_max = u_min32(stack->config.recv_window_bytes, US_CONN_BUFFER_MAX);
+    u_u32 send_max = u_min32(stack->config.send_queue_bytes, US_CONN_BUFFER_MAX);
+
+    if (recv_window_bytes < US_CONN_BUFFER_UNIT || recv_window_bytes > recv_max ||
+        send_queue_bytes < US_CONN_BUFFER_UNIT || send_queue_bytes > send_max)
+        return US_ERR_ARGUMENT;
+    us_conn_leave_fast_path(conn);
+    conn->recv_kib = (u_u16)(recv_window_bytes / US_CONN_BUFFER_UNIT);
+    conn->send_kib = (u_u16)(send_queue_bytes / US_CONN_BUFFER_UNIT);
+    conn->low_water = us_conn_send_limit(stack, conn) >> 1;
+    return US_OK;
+}
+
+int us_conn_set_ttl(struct us_conn *conn, unsigned ttl)
+{
+    if (ttl == 0 || ttl > 255)
+        return US_ERR_ARGUMENT;
+    us_tcp_template_set(&conn->head, ttl, us_tcp_template_dscp(&conn->head));
+    return US_OK;
+}
+
+int us_conn_set_dscp(struct us_conn *conn, unsigned dscp)
+{
+    if (dscp > 63)
+        return US_ERR_ARGUMENT;
+    us_tcp_template_set(&conn->head, us_tcp_template_ttl(&conn->head), dscp);
+    return US_OK;
+}
+
+void us_conn_watch_cwnd(struct us_stack *stack, struct us_conn *conn, int on)
+{
+    if (conn->state == US_TCP_CLOSED)
+        return;
+    us_conn_leave_fast_path(conn);
+    if (!on) {
+        conn->flags &= (u_u8)~US_CF_WATCH_CWND;
+        return;
+    }
+    conn->flags |= US_CF_WATCH_CWND;
+    us_event_raise(stack, conn, US_EVF_CWND);
+}
+
 void us_abort(struct us_stack *stack, struct us_conn *conn)
 {
     if (conn->state != US_TCP_CLOSED)
@@ -213,7 +258,7 @@ u_u8 *us_reserve(struct us_stack *stack, struct us_conn *conn, u_u32 want, unsig
     if (!api_can_send(conn) || want == 0 || want > US_RESERVE_MAX ||
         ((flags & US_RESERVE_IF_EMPTY) && us_send_queued(conn) > 0))
         return (u_u8 *)U_NULL;
-    if (conn->sendq.copied < stack->config.send_queue_bytes &&
+    if (conn->sendq.copied < us_conn_send_limit(stack, conn) &&
         us_send_queued(conn) < api_queued_max)
         chunk = us_sendq_reserve(stack, &conn->sendq, conn->snd_end, want);
     if (chunk == U_NULL) {
@@ -267,7 +312,7 @@ int us_send_ref(struct us_stack *stack, struct us_conn *conn, const void *data, 
 void us_conn_set_low_water(const struct us_stack *stack, struct us_conn *conn, u_u32 low_bytes)
 {
     /* A full queue must be above the mark, or SENDABLE would never be raised. */
-    conn->low_water = u_min32(low_bytes, stack->config.send_queue_bytes - 1);
+    conn->low_water = u_min32(low_bytes, us_conn_send_limit(stack, conn) - 1);
 }
 
 void us_request_sendable(struct us_stack *stack, struct us_conn *conn)
@@ -281,7 +326,7 @@ void us_request_sendable(struct us_stack *stack, struct us_conn *conn)
 
 u_u32 us_send_room(const struct us_stack *stack, const struct us_conn *conn)
 {
-    u_u32 limit = stack->config.send_queue_bytes;
+    u_u32 limit = us_conn_send_limit(stack, conn);
 
     if (!api_can_send(conn) || us_send_queued(conn) >= api_queued_max)
         return 0;

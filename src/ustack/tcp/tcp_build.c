@@ -54,6 +54,34 @@ void us_tcp_template_fill(const struct us_stack *stack, struct us_tcp_template *
     }
 }
 
+unsigned us_tcp_template_ttl(const struct us_tcp_template *head)
+{
+    return head->ip[0] >> 4 == 4 ? ((const struct us_ip4_hdr *)head->ip)->ttl
+                                 : ((const struct us_ip6_hdr *)head->ip)->hop_limit;
+}
+
+unsigned us_tcp_template_dscp(const struct us_tcp_template *head)
+{
+    unsigned traffic_class = head->ip[0] >> 4 == 4
+                                 ? head->ip[1]
+                                 : (unsigned)(head->ip[0] << 4 | head->ip[1] >> 4) & 0xff;
+
+    return traffic_class >> 2;
+}
+
+void us_tcp_template_set(struct us_tcp_template *head, unsigned ttl, unsigned dscp)
+{
+    if (head->ip[0] >> 4 == 4) {
+        ((struct us_ip4_hdr *)head->ip)->ttl = (u_u8)ttl;
+        head->ip[1] = (u_u8)(dscp << 2);
+        head->ip_sum = (u_u16)u_cksum_add(0, head->ip, US_IP4_HDR_BYTES);
+    } else {
+        ((struct us_ip6_hdr *)head->ip)->hop_limit = (u_u8)ttl;
+        head->ip[0] = (u_u8)(6 << 4 | dscp >> 2);
+        head->ip[1] = (u_u8)((head->ip[1] & 0x0f) | (dscp & 3) << 6);
+    }
+}
+
 /* Sets the ECN field of an IP header (RFC 3168 section 5); returns the new sum over the header. */
 static u_u32 build_ecn(u_u8 *ip, unsigned ecn, u_u32 ip_sum)
 {

@@ -103,7 +103,7 @@ void us_conn_take_syn(struct us_stack *stack, struct us_conn *conn, const struct
 
     conn->rcv_nxt = seg->seq + 1;
     conn->last_ack = conn->rcv_nxt;
-    conn->rcv_adv = conn->rcv_nxt + u_min32(stack->config.recv_window_bytes, 0xffff);
+    conn->rcv_adv = conn->rcv_nxt + u_min32(us_conn_recv_window(stack, conn), 0xffff);
     conn->snd_wnd = seg->wnd; /* RFC 7323 2.2: a SYN's window is never scaled */
     conn->snd_wnd_max = seg->wnd;
     conn->snd_wl1 = seg->seq;
@@ -198,7 +198,7 @@ static void conn_keep_or_drop_received(struct us_stack *stack, struct us_conn *c
     if (reason == US_CLOSE_ABORTED || reason == US_CLOSE_NO_MEMORY ||
         (held && reason != US_CLOSE_NORMAL))
         us_conn_drop_received(stack, conn);
-    conn->ev_flags &= (u_u8)~US_EVF_SENDABLE;
+    conn->ev_flags &= (u_u8) ~(US_EVF_SENDABLE | US_EVF_CWND);
 }
 
 void us_conn_end(struct us_stack *stack, struct us_conn *conn, enum us_close_reason reason)

@@ -7,7 +7,9 @@
 #include "ustack/tcp/tcp_rxq.h"
 #include "ustack/tcp/tcp_timer.h"
 
-enum { FLAGS_OF_TROUBLE = US_CF_RECOVERY | US_CF_TLP_OUTSTANDING | US_CF_UNREACHABLE };
+enum {
+    FLAGS_OF_TROUBLE = US_CF_RECOVERY | US_CF_TLP_OUTSTANDING | US_CF_UNREACHABLE | US_CF_WATCH_CWND
+};
 
 /*
  * Whether the connection is established and nothing but data in order is under way: no FIN, nothing
@@ -39,7 +41,7 @@ static int conn_has_plain_output(const struct us_stack *stack, const struct us_c
            !(conn->cc.kind == US_CC_CUBIC && conn->cc.of.cubic.running) && !conn->pmtu.probing &&
            !us_pmtu_is_reduced(conn) && conn->pmtu.probe_bytes == 0 && conn->sendq.refs == 0 &&
            !us_rxq_has_sack(&conn->rxq) &&
-           !(conn->out_flags & ~(US_OUT_ACK | US_OUT_DELAYED_ACK)) &&
+           !(conn->out_flags & ~(US_OUT_ACK | US_OUT_DELAYED_ACK)) && conn->recv_kib == 0 &&
            conn->snd_nxt == conn->snd_max && conn->mss_sent <= stack->config.recv_window_bytes >> 1;
 }
 

@@ -253,7 +253,7 @@ static void conn_fill_desc(const struct us_stack *stack, const struct us_conn *c
     desc->ack = desc->flags & US_TCP_ACK ? conn->rcv_nxt : 0;
     desc->ecn = 0;
     if (desc->flags & US_TCP_SYN) {
-        desc->window = (u_u16)u_min32(stack->config.recv_window_bytes, 0xffff);
+        desc->window = (u_u16)u_min32(us_conn_recv_window(stack, conn), 0xffff);
         *edge = conn->rcv_nxt + desc->window;
         conn_fill_syn_options(stack, conn, desc);
     } else {
@@ -449,8 +449,11 @@ static U_NOINLINE enum out_result conn_output(struct us_stack *stack, struct us_
             return OUT_WAITING;
         }
         if (desc.kind == US_SEND_DATA && conn->snd_una == conn->snd_max &&
-            stack->now_us - conn->sent_us > conn->rtt.rto_us)
+            stack->now_us - conn->sent_us > conn->rtt.rto_us) {
+            u_u32 cwnd = conn->cc.cwnd;
             us_cc_idle(&conn->cc, stack->now_us - conn->sent_us, conn->rtt.rto_us);
+            us_event_cwnd(stack, conn, cwnd);
+        }
         desc.tso_mss = 0;
         if (stack->config.caps & US_CAP_TX_TSO)
             us_tso_extend(stack, conn, pkts[*filled], &desc);

@@ -29,7 +29,7 @@ void us_tcp_recv_consumed(struct us_stack *stack, struct us_conn *conn)
     /* The peer may be waiting for a larger window: an ACK with data would come too late. */
     us_tcp_window(stack, conn, &edge);
     if (edge - conn->rcv_nxt >=
-        open + u_min32(2 * conn->mss_sent, stack->config.recv_window_bytes >> 1))
+        open + u_min32(2 * conn->mss_sent, us_conn_recv_window(stack, conn) >> 1))
         recv_ack_now(stack, conn);
 }
 

@@ -368,8 +368,11 @@ void us_tcp_timer_fire(struct us_stack *stack, struct us_conn *conn)
         us_count(stack, US_C_TCP_DELAYED_ACKS);
         us_tcp_output_schedule(stack, conn);
     }
-    if (us_conn_lazy(conn)->main_deadline_us <= stack->now_us)
+    if (us_conn_lazy(conn)->main_deadline_us <= stack->now_us) {
+        u_u32 cwnd = conn->cc.cwnd;
         timer_main(stack, conn);
+        us_event_cwnd(stack, conn, cwnd);
+    }
     if (conn->state != US_TCP_CLOSED)
         us_tcp_timer_arm(stack, conn);
 }

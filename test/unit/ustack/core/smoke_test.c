@@ -112,6 +112,7 @@ static void side_event(struct pair_host *host, const struct us_event *event)
         side->reason = event->reason;
         break;
     case US_EV_DATAGRAM:
+    case US_EV_CWND:
     case US_EV_NONE:
         fail();
     }

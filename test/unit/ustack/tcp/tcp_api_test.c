@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Settings of one connection: TTL, DSCP, sizes of its queues, events of its congestion window. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+#include "raw.h"
+
+enum { IP_AT = 14, EF = 46 }; /* RFC 3246: expedited forwarding */
+
+static void ttl_and_dscp_are_sent(void **state)
+{
+    struct raw *raw = *state;
+    struct raw_frame *frame;
+    u_u32 snd;
+    struct us_conn *conn = raw_accept(raw, &snd);
+
+    assert_int_equal(us_conn_set_ttl(conn, 0), US_ERR_ARGUMENT);
+    assert_int_equal(us_conn_set_ttl(conn, 256), US_ERR_ARGUMENT);
+    assert_int_equal(us_conn_set_dscp(conn, 64), US_ERR_ARGUMENT);
+    assert_int_equal(us_conn_set_ttl(conn, 7), US_OK);
+    assert_int_equal(us_conn_set_dscp(conn, EF), US_OK);
+    us_send(raw->stack, conn, "x", 1);
+    raw_pump(raw, 0);
+    frame = raw_frame(raw); /* its checksum was verified */
+    assert_int_equal(frame->bytes[IP_AT + 1], EF << 2);
+    assert_int_equal(frame->bytes[IP_AT + 8], 7);
+}
+
+static void hop_limit_and_traffic_class_are_sent(void **state)
+{
+    struct us_addr ours = {US_IP6, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+    struct us_addr peer = {US_IP6, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
+    struct us_config config;
+    struct raw_frame *frame;
+    struct us_conn *conn;
+    u_u8 label[3];
+    struct raw raw;
+
+    pair_config(&config, 0);
+    config.point_to_point = 1;
+    raw_open(&raw, &config);
+    assert_int_equal(us_addr_add(raw.stack, &ours, 64), US_OK);
+    conn = us_connect(raw.stack, &peer, 80, 0, NULL, NULL);
+    raw_pump(&raw, 0);
+    frame = raw_frame(&raw);
+    assert_int_equal(frame->bytes[IP_AT] >> 4, 6);
+    memcpy(label, frame->bytes + IP_AT + 1, 3);
+    assert_int_equal(us_conn_set_ttl(conn, 255), US_OK);
+    assert_int_equal(us_conn_set_dscp(conn, EF), US_OK);
+    raw_pump(&raw, 10 * 1000 * 1000); /* the SYN again */
+    frame = raw_frame(&raw);
+    assert_int_equal(frame->bytes[IP_AT], 0x60 | EF >> 2);
+    assert_int_equal(frame->bytes[IP_AT + 1] >> 4, (EF & 3) << 2);
+    assert_int_equal(frame->bytes[IP_AT + 1] & 0x0f, label[0] & 0x0f);
+    assert_memory_equal(frame->bytes + IP_AT + 2, label + 1, 2);
+    assert_int_equal(frame->bytes[IP_AT + 7], 255);
+    raw_close(&raw);
+}
+
+/* ---- sizes of the queues ---- */
+
+enum { RECV_BYTES = 8 * 1024, SEND_BYTES = 5 * 1024, PORT = 7 };
+
+static u_u32 kept_bytes;
+
+static void ignore(struct pair_host *host, const struct us_event *event)
+{
+}
+
+/* The server keeps what it receives. */
+static void keep_all(struct pair_host *host, const struct us_event *event)
+{
+    if (event->type == US_EV_ACCEPTED)
+        assert_int_equal(us_conn_set_buffers(host->stack, event->conn, RECV_BYTES, SEND_BYTES),
+                         US_OK);
+    if (event->type != US_EV_DATA)
+        return;
+    kept_bytes += event->len;
+    assert_int_equal(us_recv_keep(host->stack, event->conn, event->data, event->len), US_OK);
+}
+
+static void a_connection_has_queues_of_its_own(void **state)
+{
+    static u_u8 bytes[200000];
+    struct us_addr server = pair_addr(1);
+    struct us_conn_info info;
+    struct us_conn *conn;
+    struct pair pair;
+    u_u32 cursor = 0;
+
+    pair_open(&pair, NULL);
+    pair.check = 1;
+    pair.host[0].on_event = ignore;
+    pair.host[1].on_event = keep_all;
+    us_listen(pair.host[1].stack, PORT, NULL);
+    conn = us_connect(pair.host[0].stack, &server, PORT, 0, NULL, NULL);
+    assert_int_equal(us_conn_set_buffers(pair.host[0].stack, conn, 1023, SEND_BYTES),
+                     US_ERR_ARGUMENT);
+    assert_int_equal(us_conn_set_buffers(pair.host[0].stack, conn, RECV_BYTES, 1 << 30),
+                     US_ERR_ARGUMENT);
+    assert_int_equal(us_conn_set_buffers(pair.host[0].stack, conn, RECV_BYTES, SEND_BYTES), US_OK);
+    assert_int_equal(us_send(pair.host[0].stack, conn, bytes, sizeof(bytes)), SEND_BYTES);
+    pair_run(&pair, pair.now_us + 1000 * 1000);
+    us_conn_get_info(pair.host[0].stack, conn, &info);
+    assert_int_equal(info.recv_window_bytes, RECV_BYTES);
+    /* The SYN-ACK offered 64 KiB, which stays; then the window closes. */
+    while (us_send(pair.host[0].stack, conn, bytes, sizeof(bytes)) > 0 && kept_bytes < 100000)
+        pair_run(&pair, pair.now_us + 1000 * 1000);
+    conn = us_conn_next(pair.host[1].stack, &cursor);
+    us_conn_get_info(pair.host[1].stack, conn, &info);
+    assert_int_equal(info.recv_window_bytes, 0);
+    us_recv_resume(pair.host[1].stack, conn);
+    assert_int_equal(us_send(pair.host[1].stack, conn, bytes, sizeof(bytes)), SEND_BYTES);
+    pair_close(&pair);
+}
+
+/* ---- the congestion window ---- */
+
+struct watch {
+    unsigned events;
+    u_u32 cwnd_bytes;
+};
+
+static void watch_window(struct pair_host *host, const struct us_event *event)
+{
+    static u_u8 bytes[100000];
+    struct watch *watch = host->app;
+    struct us_conn_info info;
+
+    if (event->type == US_EV_CONNECTED || event->type == US_EV_SENDABLE)
+        while (us_send(host->stack, event->conn, bytes, sizeof(bytes)) == (long)sizeof(bytes))
+            continue;
+    if (event->type != US_EV_CWND)
+        return;
+    us_conn_get_info(host->stack, event->conn, &info);
+    assert_int_not_equal(info.cwnd_bytes, watch->cwnd_bytes);
+    watch->cwnd_bytes = info.cwnd_bytes;
+    watch->events++;
+}
+
+/* Each event has another window, and after the last one it stays; without watching none comes. */
+static void changes_of_the_window_are_events(void **state)
+{
+    int on;
+
+    for (on = 0; on <= 1; on++) {
+        struct us_addr server = pair_addr(1);
+        struct watch watch = {0, 0};
+        struct us_conn_info info;
+        struct us_conn *conn;
+        struct pair pair;
+
+        pair_open(&pair, NULL);
+        pair.check = 1;
+        pair.lose_every = 97;
+        pair.host[0].on_event = watch_window;
+        pair.host[1].on_event = ignore;
+        pair.host[0].app = &watch;
+        us_listen(pair.host[1].stack, PORT, NULL);
+        conn = us_connect(pair.host[0].stack, &server, PORT, 0, NULL, NULL);
+        us_conn_watch_cwnd(pair.host[0].stack, conn, on);
+        pair_run(&pair, pair.now_us + 200 * 1000);
+        us_conn_get_info(pair.host[0].stack, conn, &info);
+        if (on) {
+            assert_true(watch.events > 10);
+            assert_int_equal(watch.cwnd_bytes, info.cwnd_bytes);
+        } else {
+            assert_int_equal(watch.events, 0);
+        }
+        us_abort(pair.host[0].stack, conn);
+        pair_run(&pair, pair.now_us + 1000 * 1000);
+        pair_close(&pair);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(ttl_and_dscp_are_sent, raw_setup, raw_teardown),
+        cmocka_unit_test(hop_limit_and_traffic_class_are_sent),
+        cmocka_unit_test(a_connection_has_queues_of_its_own),
+        cmocka_unit_test(changes_of_the_window_are_events),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
