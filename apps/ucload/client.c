@@ -347,6 +347,11 @@ int client_open(struct client *client, const struct plan *plan, unsigned count, 
             nic_close(nic);
         return -1;
     }
+    if (plan->tls && !(client->keys = tls_key_cache_open())) {
+        if (nic)
+            nic_close(nic);
+        return client_fail(client, "no memory for TLS");
+    }
     return client->ops->open(client, nic);
 }
 
@@ -361,6 +366,7 @@ void client_close(struct client *client)
         pipeline_close(&client->conns[i].pipeline);
         free(client->conns[i].unsent);
     }
+    tls_key_cache_close(client->keys);
     free(client->conns);
     free(client->ctx.latency);
 }

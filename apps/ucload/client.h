@@ -167,11 +167,12 @@ struct client {
     atomic_uint_fast64_t shown; /* requests answered, for the progress line */
     bool failed;
     char error[CLIENT_ERROR_MAX];
+    struct tls_key_cache *keys; /* with TLS */
 
     int epoll_fd; /* kernel sockets: */
     uint8_t *buffer;
     uint8_t *requests;             /* with TLS, as `buffer` may hold what is being read */
-    uint8_t plain[TLS_RECORD_MAX]; /* of a record with replies */
+    uint8_t plain[TLS_PLAIN_ROOM]; /* of a record with replies */
     int *idle_fds;
     unsigned from_count; /* connections opened so far, which selects the source address */
     struct host host;    /* own stack: */

@@ -22,7 +22,8 @@ int secure_begin(struct client *client, struct conn *conn)
 {
     struct tls_session *before = conn->tls;
 
-    conn->tls = tls_session_open(client->plan->tls, TLS_PEER_AS_CONFIGURED, emit, conn);
+    conn->tls = tls_session_open(client->plan->tls, client->plan->tls_resume ? NULL : client->keys,
+                                 TLS_PEER_AS_CONFIGURED, emit, conn);
     if (conn->tls && before && client->plan->tls_resume)
         tls_session_resume(conn->tls, before);
     if (before)

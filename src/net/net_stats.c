@@ -77,6 +77,7 @@ static const char *const tls_counter_names[NET_TLS_COUNTERS] = {
     [NET_TLS_CONNECTIONS] = "connections",
     [NET_TLS_HANDSHAKES] = "handshakes",
     [NET_TLS_RESUMED] = "handshakes_resumed",
+    [NET_TLS_OWN_RECORDS] = "own_records",
     [NET_TLS_HANDSHAKE_WAITS] = "handshake_waits",
     [NET_TLS_HANDSHAKE_TIMEOUTS] = "handshake_timeouts",
     [NET_TLS_RECORDS_IN] = "records_in",

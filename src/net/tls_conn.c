@@ -66,19 +66,103 @@ static const uint8_t *record_plaintext(struct net_tls_conn *tc, uint32_t *len)
     return tc->tls->gather;
 }
 
+/*
+ * Room in the transport for a record with `need` bytes of plaintext at least, with *max at most.
+ * Null: there is none, or TLS has failed.
+ */
+static uint8_t *reserve_record(struct net_tls_conn *tc, uint32_t need, uint32_t *max)
+{
+    struct net_conns *conns = tc->tls->conns;
+    uint8_t *record;
+    uint32_t room;
+
+    if (tls_session_prepare(tc->session) < 0) {
+        fail(tc, tls_session_error(tc->session));
+        return NULL;
+    }
+    record = conns->transport->reserve(
+        conns, tc->conn, u_min32(need + TLS_RECORD_OVERHEAD, CACHE_SINK_NEED_MAX), &room);
+    if (!record)
+        return NULL;
+    if (room < need + TLS_RECORD_OVERHEAD) {
+        conns->transport->commit(conns, tc->conn, 0);
+        return NULL;
+    }
+    *max = u_min32(room - TLS_RECORD_OVERHEAD, TLS_RECORD_MAX);
+    return record;
+}
+
+/* Makes a record of the plaintext in that room, unless there is none. Returns whether it could. */
+static bool seal_reserved(struct net_tls_conn *tc, uint8_t *record, uint32_t len)
+{
+    struct net_conns *conns = tc->tls->conns;
+    uint32_t sealed = len > 0 ? tls_session_seal(tc->session, record, len) : 0;
+
+    conns->transport->commit(conns, tc->conn, sealed);
+    if (len == 0)
+        return true;
+    if (sealed == 0) {
+        fail(tc, tls_session_error(tc->session));
+        return false;
+    }
+    net_tls_count(tc->tls, NET_TLS_RECORDS_OUT, 1);
+    return true;
+}
+
+/* Copies plaintext from the front of the queue. */
+static void copy_plaintext(const struct net_tls_conn *tc, uint8_t *to, uint32_t len)
+{
+    const struct net_sendq_piece *piece = tc->out.head;
+    uint32_t n;
+
+    for (; len > 0; piece = piece->next, to += n, len -= n) {
+        n = u_min32(piece->len, len);
+        memcpy(to, piece->at, n);
+    }
+}
+
+/*
+ * Makes one record of plaintext that waits, in the transport's memory. Returns how much that was;
+ * 0: the connection has failed.
+ */
+static uint32_t seal_in_place(struct net_tls_conn *tc)
+{
+    uint32_t len = (uint32_t)u_min64(tc->out.queued_bytes, TLS_RECORD_MAX), max;
+    uint8_t *record =
+        reserve_record(tc, u_min32(len, CACHE_SINK_NEED_MAX - TLS_RECORD_OVERHEAD), &max);
+
+    if (!record) {
+        tc->conn->failed = true;
+        return 0;
+    }
+    len = u_min32(len, max);
+    copy_plaintext(tc, record + TLS_RECORD_HEADER, len);
+    return seal_reserved(tc, record, len) ? len : 0;
+}
+
+/* The same by OpenSSL. */
+static uint32_t seal_by_copy(struct net_tls_conn *tc)
+{
+    uint32_t len;
+    const uint8_t *plain = record_plaintext(tc, &len);
+
+    if (tls_session_write(tc->session, plain, len) < 0) {
+        fail(tc, tls_session_error(tc->session));
+        return 0;
+    }
+    net_tls_count(tc->tls, NET_TLS_RECORDS_OUT, 1);
+    return len;
+}
+
 /* Makes records of the plaintext that waits, as long as the transport has room. */
 static void seal(struct net_tls_conn *tc)
 {
-    const uint8_t *plain;
     uint32_t len;
 
     while (tc->out.queued_bytes > 0 && !tc->ended && !transport_is_full(tc)) {
-        plain = record_plaintext(tc, &len);
-        if (tls_session_write(tc->session, plain, len) < 0) {
-            fail(tc, tls_session_error(tc->session));
+        len = tls_session_seals(tc->session) ? seal_in_place(tc) : seal_by_copy(tc);
+        if (len == 0)
             return;
-        }
-        net_tls_count(tc->tls, NET_TLS_RECORDS_OUT, 1);
         net_sendq_advance(&tc->out, &tc->tls->pool, len);
     }
     if (tc->out.queued_bytes == 0)
@@ -105,14 +189,21 @@ bool net_tls_finish(struct net_conn *conn)
 struct tls_sink {
     struct cache_sink sink; /* first: the session sees only this */
     struct net_tls_conn *tc;
-    uint8_t *start; /* of the reserved room, if sink.at is not null */
+    uint8_t *start;  /* of the reserved room, if sink.at is not null */
+    uint8_t *record; /* that room is the transport's, for this record; null: the queue's */
 };
 
 static void sink_commit(struct tls_sink *s)
 {
+    uint32_t len = (uint32_t)(s->sink.at - s->start);
+
     if (!s->sink.at)
         return;
-    net_sendq_commit(&s->tc->out, (uint32_t)(s->sink.at - s->start));
+    if (s->record)
+        (void)seal_reserved(s->tc, s->record, len);
+    else
+        net_sendq_commit(&s->tc->out, len);
+    s->record = NULL;
     s->sink.at = NULL;
     s->sink.end = NULL;
 }
@@ -120,6 +211,24 @@ static void sink_commit(struct tls_sink *s)
 static bool output_is_full(const struct net_tls_conn *tc)
 {
     return tc->out.queued_bytes > 0 || transport_is_full(tc);
+}
+
+/* Replies are written where they are encrypted and sent from, unless others wait before them. */
+static bool sink_reserve_record(struct tls_sink *s, uint32_t need)
+{
+    struct net_tls_conn *tc = s->tc;
+    uint32_t max;
+
+    if (!tls_session_seals(tc->session) || tc->out.queued_bytes > 0 || tc->ended ||
+        tc->conn->failed)
+        return false;
+    s->record = reserve_record(tc, need, &max);
+    if (!s->record)
+        return false;
+    s->start = s->record + TLS_RECORD_HEADER;
+    s->sink.at = s->start;
+    s->sink.end = s->start + max;
+    return true;
 }
 
 static int sink_more(struct cache_sink *sink, uint32_t need)
@@ -132,6 +241,8 @@ static int sink_more(struct cache_sink *sink, uint32_t need)
         seal(tc);
         sink->full = output_is_full(tc);
     }
+    if (sink_reserve_record(s, need))
+        return 0;
     s->start = net_sendq_reserve(&tc->out, &tc->tls->pool, need, &sink->end);
     sink->at = s->start;
     if (s->start)
@@ -248,6 +359,7 @@ static void handshake_done(struct net_tls_conn *tc)
     u_list_remove(&tc->handshake_link);
     net_tls_count(tc->tls, NET_TLS_HANDSHAKES, 1);
     net_tls_count(tc->tls, NET_TLS_RESUMED, resumed);
+    net_tls_count(tc->tls, NET_TLS_OWN_RECORDS, tls_session_seals(tc->session));
     cache_count_tls_handshake(tc->tls->conns->cache_worker, resumed);
 }
 
@@ -423,6 +535,11 @@ struct net_tls *net_tls_open(struct net_conns *conns, struct tls_context *server
 
     if (!tls)
         return NULL;
+    tls->keys = tls_key_cache_open();
+    if (!tls->keys) {
+        free(tls);
+        return NULL;
+    }
     tls->server = server;
     tls->conns = conns;
     tls->steps_left = NET_TLS_HANDSHAKES_PER_TURN;
@@ -437,6 +554,7 @@ void net_tls_close(struct net_tls *tls)
     if (!tls)
         return;
     net_sendq_pool_free(&tls->pool);
+    tls_key_cache_close(tls->keys);
     free(tls);
 }
 
@@ -449,7 +567,8 @@ int net_tls_conn_begin(struct net_conns *conns, struct net_conn *conn, enum cach
 
     U_ASSERT(conns->tls && mode != CACHE_TLS_OFF);
     if (tc)
-        tc->session = tls_session_open(conns->tls->server, checks[mode], emit, tc);
+        tc->session =
+            tls_session_open(conns->tls->server, conns->tls->keys, checks[mode], emit, tc);
     if (!tc || !tc->session) {
         free(tc);
         net_tls_count(conns->tls, NET_TLS_NO_MEMORY, 1);

@@ -8,9 +8,11 @@
  *            record is kept here. So that the transport offers input again when the session
  *            continues, net_tls_input() does not consume the last byte of the record; that byte is
  *            skipped when it is offered again.
- *   output   session -> plaintext queue (struct net_sendq) -> records -> the transport's queue, as
- *            long as that has room. While plaintext waits, the connection's state is BLOCKED, so
- *            the transport resumes it when its queue has drained.
+ *   output   session -> records in the transport's queue, where they are encrypted in place. If
+ *            OpenSSL encrypts, references come, or plaintext waits already: session -> plaintext
+ *            queue (struct net_sendq) -> records -> the transport's queue, as long as that has
+ *            room. While plaintext waits, the connection's state is BLOCKED, so the transport
+ *            resumes it when its queue has drained.
  *
  * Bounds: a worker makes NET_TLS_HANDSHAKES_PER_TURN steps of handshakes in a turn of its loop, and
  * handshakes beyond wait in their order; a handshake ends after NET_TLS_HANDSHAKE_US.
@@ -30,6 +32,7 @@ enum net_tls_counter {
     NET_TLS_CONNECTIONS = 0,    /* that were opened */
     NET_TLS_HANDSHAKES,         /* that were completed */
     NET_TLS_RESUMED,            /* of these: an earlier session */
+    NET_TLS_OWN_RECORDS,        /* of these: whose records OpenSSL does not protect */
     NET_TLS_HANDSHAKE_WAITS,    /* steps of handshakes that waited for a later turn */
     NET_TLS_HANDSHAKE_TIMEOUTS, /* connections closed after NET_TLS_HANDSHAKE_US */
     NET_TLS_RECORDS_IN,         /* with plaintext */
@@ -42,6 +45,7 @@ enum net_tls_counter {
 /* What the TLS connections of a worker share. */
 struct net_tls {
     struct tls_context *server;
+    struct tls_key_cache *keys;
     struct net_conns *conns;
     struct net_sendq_pool pool;
     struct u_list handshakes; /* net_tls_conn.handshake_link: the one begun first is the first */
@@ -49,7 +53,7 @@ struct net_tls {
     unsigned steps_left;      /* of handshakes, in this turn */
     struct net_counter counters[NET_TLS_COUNTERS];
     struct net_tls *stats_next;     /* all that `stats tls` sums */
-    uint8_t plain[TLS_RECORD_MAX];  /* of the record just read */
+    uint8_t plain[TLS_PLAIN_ROOM];  /* of the record just read */
     uint8_t gather[TLS_RECORD_MAX]; /* plaintext that lies in several pieces */
 };
 

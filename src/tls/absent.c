@@ -34,8 +34,22 @@ void tls_context_close(struct tls_context *context)
 {
 }
 
-struct tls_session *tls_session_open(struct tls_context *context, enum tls_peer_check check,
-                                     tls_emit *emit, void *emit_ctx)
+struct tls_key_cache *tls_key_cache_open(void)
+{
+    return NULL;
+}
+
+void tls_key_cache_close(struct tls_key_cache *cache)
+{
+}
+
+const char *tls_key_cache_library(const struct tls_key_cache *cache)
+{
+    return "";
+}
+
+struct tls_session *tls_session_open(struct tls_context *context, struct tls_key_cache *cache,
+                                     enum tls_peer_check check, tls_emit *emit, void *emit_ctx)
 {
     return NULL;
 }
@@ -54,7 +68,7 @@ void tls_session_resume(struct tls_session *session, const struct tls_session *e
 }
 
 enum tls_result tls_session_read(struct tls_session *session, const uint8_t *data, uint32_t len,
-                                 uint32_t *used, uint8_t plain[TLS_RECORD_MAX], uint32_t *plain_len)
+                                 uint32_t *used, uint8_t plain[TLS_PLAIN_ROOM], uint32_t *plain_len)
 {
     *used = len;
     *plain_len = 0;
@@ -64,6 +78,31 @@ enum tls_result tls_session_read(struct tls_session *session, const uint8_t *dat
 int tls_session_write(struct tls_session *session, const uint8_t *plain, uint32_t len)
 {
     return -1;
+}
+
+bool tls_session_seals(const struct tls_session *session)
+{
+    return false;
+}
+
+uint32_t tls_session_open_one(struct tls_session *session, const uint8_t *data, uint32_t len,
+                              uint8_t plain[TLS_PLAIN_ROOM])
+{
+    return 0;
+}
+
+void tls_session_prefetch(const struct tls_session *session)
+{
+}
+
+int tls_session_prepare(struct tls_session *session)
+{
+    return -1;
+}
+
+uint32_t tls_session_seal(struct tls_session *session, uint8_t *record, uint32_t len)
+{
+    return 0;
 }
 
 void tls_session_shutdown(struct tls_session *session)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What context.c and session.c share. */
+/* What context.c and openssl.c share. */
 #ifndef TLS_CONTEXT_H
 #define TLS_CONTEXT_H
 
@@ -11,12 +11,9 @@
 struct tls_context {
     bool is_client;
     struct tls_server_config config; /* of a server */
-    BIO_METHOD *memory;              /* of the sessions, see session.c */
+    BIO_METHOD *memory;              /* of the sessions, see openssl.c */
     pthread_mutex_t lock;            /* guards ctx */
     SSL_CTX *ctx;                    /* its sessions have references, so a refresh replaces it */
 };
-
-/* Makes the BIO that connects OpenSSL to a session's memory; null: no memory. */
-BIO_METHOD *tls_memory_method(void);
 
 #endif

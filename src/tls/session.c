@@ -1,248 +1,260 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection; see tls.h.
- *
- * OpenSSL reads and writes through a BIO whose source is the input of the current call and whose
- * sink is the session's emit function. Without read-ahead OpenSSL takes exactly the bytes of the
- * record that it works on, and keeps the beginning of an incomplete one itself, so nothing has to
- * be queued between two calls.
+ * One connection; see tls.h. OpenSSL makes the handshake. After it, record.h protects the records
+ * if it can, and OpenSSL's part, which is large, is freed; otherwise OpenSSL keeps them.
  */
 #include <openssl/err.h>
-#include <stdio.h>
+#include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "tls/context.h"
-
-#define REASON_MAX 200
+#include "tls/openssl.h"
 
 struct tls_session {
-    SSL *ssl;
     tls_emit *emit;
     void *emit_ctx;
-    const uint8_t *input; /* what the current call has not taken yet */
-    uint32_t input_len;
+    struct tls_key_cache *cache; /* null: OpenSSL keeps the records */
+    struct tls_openssl *openssl; /* null after the records were handed over */
+    union {
+        struct tls_records *records; /* from then on */
+        const char *reason;          /* why they have failed */
+    };
+    bool established;
+    bool resumed;
     bool failed;
-    char reason[REASON_MAX];
 };
-
-/* ---- memory in place of a socket --------------------------------------------------------- */
-
-static int memory_read(BIO *bio, char *to, size_t size, size_t *got)
-{
-    struct tls_session *session = BIO_get_data(bio);
-
-    BIO_clear_retry_flags(bio);
-    if (session->input_len == 0) {
-        BIO_set_retry_read(bio);
-        return 0;
-    }
-    *got = size < session->input_len ? size : session->input_len;
-    memcpy(to, session->input, *got);
-    session->input += *got;
-    session->input_len -= (uint32_t)*got;
-    return 1;
-}
-
-static int memory_write(BIO *bio, const char *data, size_t size, size_t *written)
-{
-    struct tls_session *session = BIO_get_data(bio);
-
-    BIO_clear_retry_flags(bio);
-    if (!session->emit(session->emit_ctx, (const uint8_t *)data, (uint32_t)size))
-        return 0;
-    *written = size;
-    return 1;
-}
-
-static long memory_control(BIO *bio, int command, long number, void *arg)
-{
-    return command == BIO_CTRL_FLUSH; /* nothing is buffered here */
-}
-
-BIO_METHOD *tls_memory_method(void)
-{
-    BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "memory of ours");
-
-    if (method && BIO_meth_set_read_ex(method, memory_read) == 1 &&
-        BIO_meth_set_write_ex(method, memory_write) == 1 &&
-        BIO_meth_set_ctrl(method, memory_control) == 1)
-        return method;
-    BIO_meth_free(method);
-    return NULL;
-}
 
 /* ---- opening and closing ----------------------------------------------------------------- */
 
-/*
- * Sessions are resumed only on connections with the same check: otherwise a client without a
- * certificate could bring a ticket from a connection that asks for none.
- */
-static bool set_check(SSL *ssl, enum tls_peer_check check)
-{
-    const unsigned char context[2] = {'u', (unsigned char)('0' + check)};
-
-    if (check == TLS_PEER_NONE)
-        SSL_set_verify(ssl, SSL_VERIFY_NONE, NULL);
-    else if (check == TLS_PEER_REQUIRED)
-        SSL_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-    return SSL_set_session_id_context(ssl, context, sizeof(context)) == 1;
-}
-
-static bool connect_memory(struct tls_session *session, const BIO_METHOD *method)
-{
-    BIO *bio = BIO_new(method);
-
-    if (!bio)
-        return false;
-    BIO_set_data(bio, session);
-    BIO_set_init(bio, 1);
-    SSL_set_bio(session->ssl, bio, bio); /* which owns it now */
-    return true;
-}
-
-/* The context may be renewed at this moment. */
-static SSL *ssl_new(struct tls_context *context)
-{
-    SSL *ssl;
-
-    pthread_mutex_lock(&context->lock);
-    ssl = SSL_new(context->ctx);
-    pthread_mutex_unlock(&context->lock);
-    return ssl;
-}
-
-struct tls_session *tls_session_open(struct tls_context *context, enum tls_peer_check check,
-                                     tls_emit *emit, void *emit_ctx)
+struct tls_session *tls_session_open(struct tls_context *context, struct tls_key_cache *cache,
+                                     enum tls_peer_check check, tls_emit *emit, void *emit_ctx)
 {
     struct tls_session *session = calloc(1, sizeof(*session));
 
-    if (!session)
-        return NULL;
-    session->emit = emit;
-    session->emit_ctx = emit_ctx;
-    session->ssl = ssl_new(context);
-    if (!session->ssl || !connect_memory(session, context->memory) ||
-        (!context->is_client && !set_check(session->ssl, check))) {
-        ERR_clear_error();
-        tls_session_close(session);
+    if (session)
+        session->openssl = tls_openssl_open(context, check, emit, emit_ctx);
+    if (!session || !session->openssl) {
+        free(session);
         return NULL;
     }
-    if (context->is_client)
-        SSL_set_connect_state(session->ssl);
-    else
-        SSL_set_accept_state(session->ssl);
+    session->emit = emit;
+    session->emit_ctx = emit_ctx;
+    session->cache = cache;
     return session;
 }
 
 void tls_session_close(struct tls_session *session)
 {
-    /* A session may be resumed although close_notify was not sent (RFC 5246, 7.2.1). */
-    if (session->ssl && !session->failed)
-        SSL_set_shutdown(session->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
-    SSL_free(session->ssl);
+    if (session->openssl)
+        tls_openssl_close(session->openssl);
+    else if (!session->failed)
+        tls_records_close(session->records);
     free(session);
 }
 
-/* ---- reading and writing ----------------------------------------------------------------- */
-
 bool tls_session_is_established(const struct tls_session *session)
 {
-    return SSL_is_init_finished(session->ssl);
+    return session->established;
 }
 
 bool tls_session_is_resumed(const struct tls_session *session)
 {
-    return SSL_session_reused(session->ssl) == 1;
+    return session->resumed;
+}
+
+bool tls_session_seals(const struct tls_session *session)
+{
+    return !session->openssl;
 }
 
 const char *tls_session_error(const struct tls_session *session)
 {
-    return session->reason;
+    return session->openssl ? session->openssl->reason : session->reason;
 }
 
-/* The last error is the one of TLS; earlier ones are of the functions that it has called. */
-static void error_take(struct tls_session *session)
-{
-    unsigned long code = ERR_peek_last_error();
+/* ---- the handshake ----------------------------------------------------------------------- */
 
-    if (code != 0)
-        ERR_error_string_n(code, session->reason, sizeof(session->reason));
-    else
-        snprintf(session->reason, sizeof(session->reason), "the peer cannot be sent bytes");
-    ERR_clear_error();
+/* If there is no memory for it, OpenSSL keeps the records. */
+static void hand_over(struct tls_session *session)
+{
+    const struct tls_record_secrets *secrets =
+        session->cache ? tls_openssl_secrets(session->openssl) : NULL;
+    struct tls_records *records = secrets ? tls_records_open(session->cache, secrets) : NULL;
+
+    if (!records)
+        return;
+    tls_openssl_close(session->openssl);
+    session->openssl = NULL;
+    session->records = records;
 }
 
-static enum tls_result result_of(struct tls_session *session, int rc)
+/* Continues the handshake, and ends it. */
+static enum tls_result handshake(struct tls_session *session, const uint8_t *data, uint32_t len,
+                                 uint32_t *used)
 {
-    switch (SSL_get_error(session->ssl, rc)) {
-    case SSL_ERROR_WANT_READ:
-        return TLS_MORE;
-    case SSL_ERROR_ZERO_RETURN:
-        return TLS_CLOSED;
-    default:
-        session->failed = true;
-        error_take(session);
-        return TLS_FAILED;
+    enum tls_result result = tls_openssl_handshake(session->openssl, data, len, used);
+
+    if (result == TLS_MORE && SSL_is_init_finished(session->openssl->ssl)) {
+        session->established = true;
+        session->resumed = SSL_session_reused(session->openssl->ssl) == 1;
+        hand_over(session);
     }
-}
-
-enum tls_result tls_session_read(struct tls_session *session, const uint8_t *data, uint32_t len,
-                                 uint32_t *used, uint8_t plain[TLS_RECORD_MAX], uint32_t *plain_len)
-{
-    enum tls_result result = TLS_DATA;
-    size_t got = 0;
-    int rc;
-
-    U_ASSERT(!session->failed);
-    ERR_clear_error();
-    session->input = data;
-    session->input_len = len;
-    rc = SSL_read_ex(session->ssl, plain, TLS_RECORD_MAX, &got);
-    if (rc != 1)
-        result = result_of(session, rc);
-    *used = len - session->input_len;
-    *plain_len = (uint32_t)got;
-    session->input_len = 0;
     return result;
 }
 
 int tls_session_start(struct tls_session *session)
 {
-    ERR_clear_error();
-    return result_of(session, SSL_do_handshake(session->ssl)) == TLS_MORE ? 0 : -1;
+    uint32_t used;
+
+    return handshake(session, NULL, 0, &used) == TLS_MORE ? 0 : -1;
 }
 
 void tls_session_resume(struct tls_session *session, const struct tls_session *earlier)
 {
-    SSL_SESSION *resumable = SSL_get1_session(earlier->ssl);
+    SSL_SESSION *resumable = earlier->openssl ? SSL_get1_session(earlier->openssl->ssl) : NULL;
 
     if (resumable && SSL_SESSION_is_resumable(resumable))
-        (void)SSL_set_session(session->ssl, resumable);
+        (void)SSL_set_session(session->openssl->ssl, resumable);
     SSL_SESSION_free(resumable);
+}
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+/* Sends an alert, if the error has one, and gives the keys up. */
+static void fail(struct tls_session *session, const struct tls_record_error *error)
+{
+    uint8_t record[TLS_MESSAGE_RECORD_MAX];
+    uint32_t len = 0;
+
+    if (error->alert >= 0)
+        len = tls_records_alert(session->records, error->alert, record);
+    if (len > 0)
+        (void)session->emit(session->emit_ctx, record, len);
+    tls_records_close(session->records);
+    session->reason = error->reason;
+    session->failed = true;
+}
+
+static const struct tls_record_error cannot_send = {-1, "the peer cannot be sent bytes"};
+static const struct tls_record_error no_memory = {-1, "no memory"};
+
+int tls_session_prepare(struct tls_session *session)
+{
+    uint8_t record[TLS_MESSAGE_RECORD_MAX];
+    uint32_t len;
+
+    U_ASSERT(!session->openssl && !session->failed);
+    if (!tls_records_update_is_due(session->records))
+        return 0;
+    len = tls_records_update(session->records, record);
+    if (len > 0 && session->emit(session->emit_ctx, record, len))
+        return 0;
+    fail(session, len > 0 ? &cannot_send : &no_memory);
+    return -1;
+}
+
+uint32_t tls_session_seal(struct tls_session *session, uint8_t *record, uint32_t len)
+{
+    uint32_t sealed;
+
+    U_ASSERT(!session->openssl && !session->failed);
+    sealed = tls_records_seal(session->records, record, len);
+    if (sealed == 0)
+        fail(session, &no_memory);
+    return sealed;
+}
+
+/* As one record. */
+static int write_record(struct tls_session *session, const uint8_t *plain, uint32_t len)
+{
+    uint8_t record[TLS_RECORD_MAX + TLS_RECORD_OVERHEAD];
+    uint32_t sealed;
+
+    if (tls_session_prepare(session) < 0)
+        return -1;
+    memcpy(record + TLS_RECORD_HEADER, plain, len);
+    sealed = tls_session_seal(session, record, len);
+    if (sealed == 0)
+        return -1;
+    if (session->emit(session->emit_ctx, record, sealed))
+        return 0;
+    fail(session, &cannot_send);
+    return -1;
 }
 
 int tls_session_write(struct tls_session *session, const uint8_t *plain, uint32_t len)
 {
-    size_t written;
-    int rc;
-
     U_ASSERT(!session->failed && len > 0 && len <= TLS_RECORD_MAX);
-    ERR_clear_error();
-    rc = SSL_write_ex(session->ssl, plain, len, &written);
-    if (rc == 1)
+    if (!session->openssl)
+        return write_record(session, plain, len);
+    return tls_openssl_write(session->openssl, plain, len);
+}
+
+/* Records after the handshake. */
+static enum tls_result read_records(struct tls_session *session, const uint8_t *data, uint32_t len,
+                                    uint32_t *used, uint8_t plain[TLS_PLAIN_ROOM],
+                                    uint32_t *plain_len)
+{
+    struct tls_record_error error;
+    enum tls_result result;
+
+    if (session->openssl)
+        return tls_openssl_read(session->openssl, data, len, used, plain, plain_len);
+    result = tls_records_read(session->records, data, len, used, plain, plain_len, &error);
+    if (result == TLS_FAILED)
+        fail(session, &error);
+    else if (result != TLS_CLOSED && tls_session_prepare(session) < 0)
+        result = TLS_FAILED;
+    if (result == TLS_FAILED)
+        *plain_len = 0;
+    return result;
+}
+
+enum tls_result tls_session_read(struct tls_session *session, const uint8_t *data, uint32_t len,
+                                 uint32_t *used, uint8_t plain[TLS_PLAIN_ROOM], uint32_t *plain_len)
+{
+    enum tls_result result = TLS_MORE;
+    uint32_t at = 0;
+
+    U_ASSERT(!session->failed);
+    *used = 0;
+    *plain_len = 0;
+    if (!session->established)
+        result = handshake(session, data, len, &at);
+    if (session->established && result == TLS_MORE && at < len)
+        result = read_records(session, data + at, len - at, used, plain, plain_len);
+    *used += at;
+    return result;
+}
+
+uint32_t tls_session_open_one(struct tls_session *session, const uint8_t *data, uint32_t len,
+                              uint8_t plain[TLS_PLAIN_ROOM])
+{
+    if (session->openssl || session->failed)
         return 0;
-    (void)result_of(session, rc);
-    session->failed = true;
-    return -1;
+    return tls_records_open_one(session->records, data, len, plain);
+}
+
+void tls_session_prefetch(const struct tls_session *session)
+{
+    if (!session->openssl && !session->failed)
+        tls_records_prefetch(session->records);
 }
 
 void tls_session_shutdown(struct tls_session *session)
 {
-    if (session->failed || !SSL_is_init_finished(session->ssl))
+    uint8_t record[TLS_MESSAGE_RECORD_MAX];
+    uint32_t len;
+
+    if (session->openssl) {
+        tls_openssl_shutdown(session->openssl);
         return;
-    ERR_clear_error();
-    (void)SSL_shutdown(session->ssl); /* 0: the peer has not sent its own */
-    ERR_clear_error();
+    }
+    if (session->failed)
+        return;
+    len = tls_records_alert(session->records, SSL_AD_CLOSE_NOTIFY, record);
+    if (len > 0)
+        (void)session->emit(session->emit_ctx, record, len);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TLS without I/O: ciphertext in, plaintext out, and back. OpenSSL does the work; it reads from and
- * writes to memory of the caller (a BIO of our own in session.c) and reaches neither socket nor
- * clock.
+ * TLS without I/O: ciphertext in, plaintext out, and back. OpenSSL makes the handshakes, in memory
+ * of the caller: it reaches neither socket nor clock. Records of TLS 1.3 with AES-GCM are ours
+ * (record.h), all others are OpenSSL's.
  *
- *   tls_context   certificates, key and settings of a server or a client. Shared by all threads;
- *                 can be renewed while sessions use it.
- *   tls_session   one connection. Belongs to one thread at a time.
+ *   tls_context     certificates, key and settings of a server or a client. Shared by all threads;
+ *                   can be renewed while sessions use it.
+ *   tls_key_cache   expanded keys of the connections of a thread.
+ *   tls_session     one connection. Belongs to one thread at a time.
  *
  * Without OpenSSL (Meson option 'tls') no context can be opened: a message says so.
  */
@@ -21,6 +22,13 @@
 
 /* The most plaintext of one record (RFC 8446, 5.1). */
 #define TLS_RECORD_MAX 16384
+
+/* Room for the plaintext of one record, and its type. */
+#define TLS_PLAIN_ROOM (TLS_RECORD_MAX + 1)
+
+/* In front of a record's plaintext, and what a record adds to it altogether. */
+#define TLS_RECORD_HEADER 5
+#define TLS_RECORD_OVERHEAD 22
 
 /* What memcached's ssl_verify_mode takes. */
 enum tls_verify {
@@ -57,6 +65,8 @@ struct tls_client_config {
 };
 
 struct tls_context;
+struct tls_key_cache;
+struct tls_records;
 struct tls_session;
 
 /* Whether this build has TLS. */
@@ -82,6 +92,13 @@ int tls_context_refresh(struct tls_context *server, char error[TLS_ERROR_MAX]);
 /* Frees the context; all its sessions have been closed. */
 void tls_context_close(struct tls_context *context);
 
+/* Of a thread. Null: no memory. All sessions that use it are closed before it is. */
+struct tls_key_cache *tls_key_cache_open(void);
+void tls_key_cache_close(struct tls_key_cache *cache);
+
+/* What protects the records of sessions with such a cache: the name of a library. */
+const char *tls_key_cache_library(const struct tls_key_cache *cache);
+
 /* Whether a connection has to show a certificate. */
 enum tls_peer_check {
     TLS_PEER_AS_CONFIGURED = 0, /* config.verify */
@@ -95,10 +112,11 @@ typedef bool tls_emit(void *ctx, const uint8_t *data, uint32_t len);
 /*
  * The session of a new connection, which waits for a handshake; tls_session_start() begins that of
  * a client, for which check has no meaning. A session that was resumed has passed the same check.
+ * cache: of the thread that reads and writes; null: OpenSSL keeps the records of all versions.
  * Returns null if there is no memory.
  */
-struct tls_session *tls_session_open(struct tls_context *context, enum tls_peer_check check,
-                                     tls_emit *emit, void *emit_ctx);
+struct tls_session *tls_session_open(struct tls_context *context, struct tls_key_cache *cache,
+                                     enum tls_peer_check check, tls_emit *emit, void *emit_ctx);
 void tls_session_close(struct tls_session *session);
 
 /* Emits the first message of a client. Returns 0, or -1 if emit has failed. */
@@ -116,11 +134,34 @@ enum tls_result {
  * Sets *used to the bytes taken and *plain_len. Makes the handshake and answers its messages.
  */
 enum tls_result tls_session_read(struct tls_session *session, const uint8_t *data, uint32_t len,
-                                 uint32_t *used, uint8_t plain[TLS_RECORD_MAX],
+                                 uint32_t *used, uint8_t plain[TLS_PLAIN_ROOM],
                                  uint32_t *plain_len);
 
 /* Emits plaintext (1..TLS_RECORD_MAX bytes) as one record. The handshake is done. 0 or -1. */
 int tls_session_write(struct tls_session *session, const uint8_t *plain, uint32_t len);
+
+/* Whether the records are ours: the functions of the next block may then be called. */
+bool tls_session_seals(const struct tls_session *session);
+
+/*
+ * For a session whose records are ours: opens exactly one record of data and returns the length of
+ * its plaintext. Returns 0, and has no effect, if `data` is anything else, or the session another:
+ * tls_session_read() handles all.
+ */
+uint32_t tls_session_open_one(struct tls_session *session, const uint8_t *data, uint32_t len,
+                              uint8_t plain[TLS_PLAIN_ROOM]);
+
+/* Prefetches the keys of both directions. */
+void tls_session_prefetch(const struct tls_session *session);
+
+/* Emits what has to precede the next record that tls_session_seal() makes. 0, or -1: failed. */
+int tls_session_prepare(struct tls_session *session);
+
+/*
+ * Makes a record in place: its plaintext (len: 1..TLS_RECORD_MAX bytes) is TLS_RECORD_HEADER bytes
+ * behind `record`. Returns the length of the record, TLS_RECORD_OVERHEAD more, or 0: failed.
+ */
+uint32_t tls_session_seal(struct tls_session *session, uint8_t *record, uint32_t len);
 
 /* Emits close_notify, if the handshake is done and no alert was sent before. */
 void tls_session_shutdown(struct tls_session *session);

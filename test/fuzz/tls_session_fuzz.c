@@ -22,6 +22,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct tls_context *server;
+static struct tls_key_cache *keys;
 static SSL_CTX *client_ctx;
 
 /* A key and a certificate in one file, which is removed when it has been read. */
@@ -61,7 +62,7 @@ static bool emit(void *ctx, const uint8_t *data, uint32_t len)
 /* Gives bytes to the session in pieces. Returns false at its end. */
 static bool give(struct tls_session *session, const uint8_t *data, uint32_t len, uint32_t step)
 {
-    static uint8_t plain[TLS_RECORD_MAX];
+    static uint8_t plain[TLS_PLAIN_ROOM];
     uint32_t at, used, plain_len;
 
     for (at = 0; at < len; at += used) {
@@ -103,8 +104,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (!server) {
         server = server_make();
+        keys = tls_key_cache_open();
         client_ctx = SSL_CTX_new(TLS_client_method());
-        CHECK(server && client_ctx);
+        CHECK(server && keys && client_ctx);
     }
     step = 1u + (data[0] >> 1);
     if (data[0] & 1) {
@@ -113,14 +115,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         SSL_set_bio(client, in, out);
         SSL_set_connect_state(client);
-        session = tls_session_open(server, TLS_PEER_AS_CONFIGURED, emit, in);
+        session = tls_session_open(server, keys, TLS_PEER_AS_CONFIGURED, emit, in);
         CHECK(session);
         shake(client, in, out, session);
         (void)give(session, data + 1, (uint32_t)size - 1, step);
         tls_session_close(session);
         SSL_free(client);
     } else {
-        session = tls_session_open(server, TLS_PEER_AS_CONFIGURED, emit, NULL);
+        session = tls_session_open(server, keys, TLS_PEER_AS_CONFIGURED, emit, NULL);
         CHECK(session);
         (void)give(session, data + 1, (uint32_t)size - 1, step);
         tls_session_close(session);

@@ -277,6 +277,7 @@ static void test_requests(void **state)
                             "STORED\r\nVALUE k 0 2\r\nab\r\nEND\r\n");
     }
     assert_int_equal(counted(f, NET_TLS_HANDSHAKES), 2);
+    assert_int_equal(counted(f, NET_TLS_OWN_RECORDS), 1);
     close_fixture(f);
 }
 

@@ -7,12 +7,13 @@
 
 #include <cmocka.h>
 
-#include "tls/tls.h"
+#include "tls/key_cache.h"
 #include "tls_client.h"
 
 #define ALERT 21 /* the type of a record */
 #define EMITTED_MAX (4 << 20)
 
+static struct tls_key_cache *keys; /* null: OpenSSL keeps the records */
 static struct cert authority, server_cert, other_cert, client_cert, foreign_cert;
 
 /* ---- a server and a client --------------------------------------------------------------- */
@@ -58,7 +59,7 @@ static void end_open_on(struct end *end, struct tls_context *server, enum tls_pe
     end->emitted = malloc(EMITTED_MAX);
     end->got = malloc(EMITTED_MAX);
     end->server = server;
-    end->session = tls_session_open(server, check, emit, end);
+    end->session = tls_session_open(server, keys, check, emit, end);
     assert_non_null(end->session);
     client_open(&end->client, version, cert, resumed);
 }
@@ -96,7 +97,7 @@ static void end_close(struct end *end)
 /* Gives the server bytes, `step` at a time, as a transport would. */
 static void give(struct end *end, const uint8_t *data, uint32_t len, uint32_t step)
 {
-    uint8_t plain[TLS_RECORD_MAX];
+    uint8_t plain[TLS_PLAIN_ROOM];
     uint32_t at = 0, chunk, used, plain_len;
 
     while (at < len && end->result != TLS_FAILED && end->result != TLS_CLOSED) {
@@ -658,6 +659,25 @@ static int free_certs(void **state)
     return 0;
 }
 
+static int use_evp(void **state)
+{
+    keys = tls_key_cache_new(&tls_aead_evp);
+    return make_certs(state);
+}
+
+static int use_best(void **state)
+{
+    keys = tls_key_cache_open();
+    return make_certs(state);
+}
+
+static int end_keys(void **state)
+{
+    tls_key_cache_close(keys);
+    return free_certs(state);
+}
+
+/* All of it with records by OpenSSL, and by us with each library. */
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -679,5 +699,7 @@ int main(void)
         cmocka_unit_test(test_key_in_the_chain),
     };
 
-    return cmocka_run_group_tests(tests, make_certs, free_certs);
+    return cmocka_run_group_tests(tests, make_certs, free_certs) +
+           cmocka_run_group_tests(tests, use_evp, end_keys) +
+           cmocka_run_group_tests(tests, use_best, end_keys);
 }
