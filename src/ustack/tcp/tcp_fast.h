@@ -20,16 +20,13 @@
 
 #include "ustack/tcp/tcp.h"
 
-/* The common headers: untagged Ethernet, IPv4 without options, TCP with a timestamp. */
 enum {
+    US_TCP_PORTS_BYTES = 4,
+    US_TCP_OPT_TS_WORD = 0x0101080a, /* RFC 7323 appendix A: two NOPs, kind, length */
+    /* The common headers: untagged Ethernet, IPv4 without options, TCP with a timestamp. */
     US_COMMON_TCP_BYTES = US_TCP_HDR_BYTES + US_TCP_OPT_TS_BYTES,
     US_COMMON_HDR_BYTES = US_ETH_HDR_BYTES + US_IP4_HDR_BYTES + US_COMMON_TCP_BYTES
 };
-
-/* RFC 7323 appendix A: two NOPs, then kind and length of the timestamps option. */
-enum { US_TCP_OPT_TS_WORD = 0x0101080a };
-
-enum { US_TCP_PORTS_BYTES = 4 };
 
 /* Lengths of the headers in front of the payload, and whether us_conn.is_common_rxtx holds. */
 struct us_fast_shape {
@@ -39,16 +36,8 @@ struct us_fast_shape {
     int is_common;
 };
 
-U_ALWAYS_INLINE struct us_fast_shape us_fast_shape_common(void)
-{
-    struct us_fast_shape shape;
-
-    shape.l2_bytes = US_ETH_HDR_BYTES;
-    shape.l3_bytes = US_IP4_HDR_BYTES;
-    shape.tcp_bytes = US_COMMON_TCP_BYTES;
-    shape.is_common = 1;
-    return shape;
-}
+static const struct us_fast_shape us_fast_shape_common = {US_ETH_HDR_BYTES, US_IP4_HDR_BYTES,
+                                                          US_COMMON_TCP_BYTES, 1};
 
 U_INLINE struct us_fast_shape us_fast_shape_of(const struct us_stack *stack,
                                                const struct us_conn *conn)

@@ -225,15 +225,6 @@ static U_NOINLINE void conn_take_rtt(struct us_stack *stack, struct us_conn *con
     us_conn_update_pto(stack, conn);
 }
 
-/* The acknowledgment needs general code: of a part of the data in flight, or not in RXTX. */
-static U_NOINLINE void conn_acked_some(struct us_stack *stack, struct us_conn *conn, u_u32 ack,
-                                       u_u32 ts_ecr)
-{
-    if (conn->fast_path == US_FAST_RXTX)
-        us_conn_leave_fast_path(conn);
-    us_tcp_ack_advance(stack, conn, ack, ts_ecr, 0);
-}
-
 /*
  * What us_tcp_ack_advance() does if fast_path is US_FAST_RXTX and the one segment in flight is
  * acknowledged, but for the round-trip time.
@@ -266,10 +257,14 @@ U_ALWAYS_INLINE void conn_take_segment(struct us_stack *stack, struct us_conn *c
         us_tcp_take_timestamp(conn, conn->rcv_nxt, tcp_ts_val(tcp));
     if (U_LIKELY(ack != conn->snd_una)) {
         all_acked = shape.is_common || (ack == conn->snd_max && conn->fast_path == US_FAST_RXTX);
-        if (all_acked)
+        if (all_acked) {
             conn_acked_all(stack, conn, ack, seg->len);
-        else
-            conn_acked_some(stack, conn, ack, has_ts ? tcp_word(tcp, US_TCP_HDR_BYTES + 8) : 0);
+        } else {
+            if (conn->fast_path == US_FAST_RXTX)
+                us_conn_leave_fast_path(conn);
+            us_tcp_ack_advance(stack, conn, ack, has_ts ? tcp_word(tcp, US_TCP_HDR_BYTES + 8) : 0,
+                               0);
+        }
     }
     conn->snd_wl1 = conn->rcv_nxt;
     conn->snd_wl2 = ack;
@@ -340,7 +335,7 @@ U_INLINE int take_frame(struct us_stack *stack, const struct us_pkt *pkt, struct
     struct us_conn *conn = find4(first, pkt->data + US_ETH_HDR_BYTES);
 
     if (U_LIKELY(conn != U_NULL && conn->is_common_rxtx))
-        return conn_take_frame(stack, conn, pkt, us_fast_shape_common());
+        return conn_take_frame(stack, conn, pkt, us_fast_shape_common);
     return take_frame_any(stack, pkt);
 }
 

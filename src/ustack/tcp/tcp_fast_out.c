@@ -155,14 +155,12 @@ U_ALWAYS_INLINE int conn_has_single_segment(const struct us_stack *stack,
 U_INLINE void conn_record_single(const struct us_stack *stack, struct us_conn *conn, u_u32 len,
                                  u_u32 window)
 {
-    u_u32 end = conn->snd_nxt + len;
-
     conn->out_flags = 0;
     conn->last_ack = conn->rcv_nxt;
     conn->rcv_adv = conn->rcv_nxt + (window << conn->rcv_scale);
     conn->sent_us = stack->now_us;
-    conn->snd_max = end;
-    conn->snd_nxt = end;
+    conn->snd_nxt += len;
+    conn->snd_max = conn->snd_nxt;
 }
 
 /* ---- the instances ---- */
@@ -207,12 +205,10 @@ U_ALWAYS_INLINE unsigned output_list(struct us_stack *stack, struct us_pkt **pkt
 
     for (i = 0; i < n && link != &stack->out_list; i++) {
         struct us_conn *conn = U_CONTAINER_OF(link, struct us_conn, out_link);
-        u_u32 len;
+        u_u32 len = U_LIKELY(conn->is_common_rxtx)
+                        ? conn_send(stack, conn, pkts[i], us_fast_shape_common, caps)
+                        : conn_send_any(stack, conn, pkts[i]);
 
-        if (U_LIKELY(conn->is_common_rxtx))
-            len = conn_send(stack, conn, pkts[i], us_fast_shape_common(), caps);
-        else
-            len = conn_send_any(stack, conn, pkts[i]);
         if (U_UNLIKELY(len == 0))
             break;
         payload_bytes += len;

@@ -7,9 +7,7 @@
 #include "ustack/tcp/tcp_rxq.h"
 #include "ustack/tcp/tcp_timer.h"
 
-enum {
-    FLAGS_OF_TROUBLE = US_CF_RECOVERY | US_CF_TLP_OUTSTANDING | US_CF_UNREACHABLE | US_CF_WATCH_CWND
-};
+enum { DISTURBED = US_CF_RECOVERY | US_CF_TLP_OUTSTANDING | US_CF_UNREACHABLE | US_CF_WATCH_CWND };
 
 /*
  * Whether the connection is established and nothing but data in order is under way: no FIN, nothing
@@ -18,11 +16,10 @@ enum {
  */
 static int conn_is_undisturbed(const struct us_conn *conn)
 {
-    return conn->state == US_TCP_ESTABLISHED && conn->rx_flags == 0 &&
-           !(conn->flags & FLAGS_OF_TROUBLE) && conn->dup_acks == 0 && conn->ecn == 0 &&
-           conn->retries == 0 && conn->rxq.blocks == 0 && conn->sack == U_NULL &&
-           us_seq_leq(conn->snd_wl1, conn->rcv_nxt) && us_seq_leq(conn->rcv_nxt, conn->rcv_adv) &&
-           conn->neighbour != U_NULL;
+    return conn->state == US_TCP_ESTABLISHED && conn->rx_flags == 0 && !(conn->flags & DISTURBED) &&
+           conn->dup_acks == 0 && conn->ecn == 0 && conn->retries == 0 && conn->rxq.blocks == 0 &&
+           conn->sack == U_NULL && us_seq_leq(conn->snd_wl1, conn->rcv_nxt) &&
+           us_seq_leq(conn->rcv_nxt, conn->rcv_adv) && conn->neighbour != U_NULL;
 }
 
 int us_conn_classify_rx(struct us_conn *conn)
@@ -33,7 +30,10 @@ int us_conn_classify_rx(struct us_conn *conn)
     return 1;
 }
 
-/* Whether neither ECN, packet sizes, references nor congestion control need general code. */
+/*
+ * Whether neither ECN, packet sizes, references nor congestion control need general code: a segment
+ * has room in both windows, and cwnd is so large that it is not the limit.
+ */
 static int conn_has_plain_output(const struct us_stack *stack, const struct us_conn *conn)
 {
     return !(conn->opts & US_OPT_ECN) && (conn->opts & US_OPT_SACK) &&
@@ -42,13 +42,9 @@ static int conn_has_plain_output(const struct us_stack *stack, const struct us_c
            !us_pmtu_is_reduced(conn) && conn->pmtu.probe_bytes == 0 && conn->sendq.refs == 0 &&
            !us_rxq_has_sack(&conn->rxq) &&
            !(conn->out_flags & ~(US_OUT_ACK | US_OUT_DELAYED_ACK)) && conn->recv_kib == 0 &&
-           conn->snd_nxt == conn->snd_max && conn->mss_sent <= stack->config.recv_window_bytes >> 1;
-}
-
-/* Whether one segment has room in both windows, and cwnd is so large that it is not the limit. */
-static int conn_has_room(const struct us_conn *conn)
-{
-    return conn->snd_wnd >= conn->cc.mss && us_cc_is_far_from_limit(&conn->cc, conn->cc.mss);
+           conn->snd_nxt == conn->snd_max &&
+           conn->mss_sent <= stack->config.recv_window_bytes >> 1 &&
+           conn->snd_wnd >= conn->cc.mss && us_cc_is_far_from_limit(&conn->cc, conn->cc.mss);
 }
 
 /*
@@ -69,7 +65,6 @@ int us_conn_may_be_rxtx(const struct us_stack *stack, struct us_conn *conn)
     return (conn->fast_path == US_FAST_RX || us_conn_classify_rx(conn)) &&
            conn->snd_una == conn->snd_max && lazy->cwnd_limited_end == conn->snd_una &&
            lazy->recover == conn->snd_una - 1 && conn_has_plain_output(stack, conn) &&
-           conn_has_room(conn) &&
            conn_has_known_pto(conn, us_recovery_single_segment_pto_us(stack, conn));
 }
 
@@ -123,7 +118,7 @@ int us_conn_fast_path_is_valid(const struct us_stack *stack, const struct us_con
     if (!conn_is_undisturbed(conn))
         return 0;
     return conn->fast_path == US_FAST_RX ||
-           (conn_has_plain_output(stack, conn) && conn_has_room(conn) &&
-            conn_has_known_pto(conn, conn->pto_us) && conn->delack_deadline_us == US_NEVER &&
+           (conn_has_plain_output(stack, conn) && conn_has_known_pto(conn, conn->pto_us) &&
+            conn->delack_deadline_us == US_NEVER &&
             conn->timer.at_us <= conn->sent_us + conn->pto_us);
 }
