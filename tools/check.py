@@ -124,6 +124,8 @@ SANITIZED = tests(
 # What loads links and programs: half of the time of the system tests in `make check`, so that these
 # run in two lanes.
 LOADED = ("buffer_pool", "dpdk", "dpdk_peer", "faults", "tcp_peer", "ucload", "ucping")
+# Pools of servers: programs of other projects in networks of several namespaces.
+CLUSTER = ("discovery", "scale_out", "ucwarm")
 CONFORM = sorted(str(path.relative_to(ROOT)) for path in (ROOT / SYSTEM).glob("test_conform_*.py"))
 VALGRIND = "valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite"
 NO_LONG = ("--no-suite", "long")
@@ -151,7 +153,8 @@ STAGES = [
            *CONFORM),
     # ---- make check-all: the longest first, so that both lanes end at about the same time
     system("system-all", "all", "release", *without("conform_*", "bench", "crowds",
-                                                  "monitoring", "page")),
+                                                  "monitoring", "page", *CLUSTER)),
+    system("cluster", "all", "release", *tests(*CLUSTER)),
     build("asan"),
     meson("asan-unit", "all", "asan", *NO_LONG, "--no-suite", "portability",
           "--no-suite", "tools"),
