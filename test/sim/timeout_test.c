@@ -5,6 +5,7 @@
  *
  *     timeout_test --delayed FILE   peers with and without SACK and timestamps that delay ACKs
  *     timeout_test --burst FILE     many clients of one server behind one link, without a loss
+ *     timeout_test --incast FILE    replies of many connections meet in a short queue
  *     timeout_test --outage FILE    links that are cut for up to 95 s
  *
  * Without FILE ("-") the table is printed only.
@@ -24,6 +25,8 @@ struct shape {
     uint64_t think_us;             /* from the last byte of the replies to the next request */
     uint64_t period_us;            /* instead: all clients begin a round together; 0: they do not */
     struct link_config link;
+    enum us_cc_kind cc; /* 0: the default */
+    enum us_ecn ecn;    /* with cc */
     int strip_sack, strip_ts;
     unsigned ack_delay_us;
     uint64_t cut_from_us, cut_us; /* an outage, from the start */
@@ -46,9 +49,10 @@ struct test {
     const struct shape *shape;
     struct client *clients;
     unsigned accepted, finished;
-    uint64_t busy_us, bytes;     /* from a request to the end of its replies */
-    uint64_t first_after_cut_us; /* when the first replies were complete after the outage */
-    unsigned row, row_max;       /* timeouts in a row */
+    uint64_t round_us, slowest_us; /* the round's last answer; its sum over the rounds before */
+    uint64_t busy_us, bytes;       /* from a request to the end of its replies */
+    uint64_t first_after_cut_us;   /* when the first replies were complete after the outage */
+    unsigned row, row_max;         /* timeouts in a row */
     uint64_t timeouts_seen, acked_seen;
     unsigned cwnd_min;                    /* segments, when a reply begins */
     uint64_t timeouts0, resent0, probes0; /* counters after the first round */
@@ -120,6 +124,8 @@ static void round_done(struct test *test, struct client *c)
     c->waits = 0;
     test->busy_us += now_us - c->asked_us;
     test->bytes += c->received;
+    if (now_us - c->asked_us > test->round_us)
+        test->round_us = now_us - c->asked_us;
     if (shape->cut_us > 0 && test->first_after_cut_us == 0 &&
         now_us > test->link[0].config.cut_until_us)
         test->first_after_cut_us = now_us;
@@ -157,6 +163,8 @@ static void client_event(struct host *host, const struct us_event *event)
 static void begin_round(struct sim *sim, void *target, void *detail)
 {
     struct test *test = target;
+    test->slowest_us += test->round_us;
+    test->round_us = 0;
     if (test->finished == test->shape->clients)
         return;
     for (unsigned i = 0; i < test->shape->clients; i++)
@@ -206,6 +214,10 @@ static void set_host(struct test *test, unsigned index)
     c->mac[5] = (u_u8)(index + 1);
     c->conn_max = c->half_open_max = 16384;
     c->buffer_bytes = 512u << 20;
+    if (test->shape->cc) {
+        c->cc = test->shape->cc;
+        c->ecn = test->shape->ecn;
+    }
     if (index == 0) { /* like ucached */
         c->keepalive = 1;
         c->keepalive_idle_ms = 120 * 1000;
@@ -279,6 +291,7 @@ static struct test *run(const struct shape *shape)
     while (test->finished < shape->clients && test->clients[0].reason == US_CLOSE_NONE &&
            test->sim.now_us < start_us + 1000ull * SECOND && sim_step(&test->sim))
         continue;
+    test->slowest_us += test->round_us;
     return test;
 }
 
@@ -409,13 +422,17 @@ static int run_burst(FILE *golden)
                                             {"probes", NOT_MORE, 0, 0},
                                             {"timeouts of the first round", NOT_MORE, 1e9, 0}};
     static const struct {
-        unsigned clients, bytes;
-    } cases[] = {{100, 1000}, {1000, 1000}, {1000, 8000}, {4000, 1000}, {10000, 1000}};
+        unsigned clients, bytes, delay_us;
+        uint64_t rate_bits;
+    } cases[] = {{100, 1000, 100, 1000000000u},   {1000, 1000, 100, 1000000000u},
+                 {1000, 8000, 100, 1000000000u},  {4000, 1000, 100, 1000000000u},
+                 {10000, 1000, 100, 1000000000u}, {1000, 65536, 11, 10000000000u},
+                 {10000, 8000, 11, 10000000000u}};
     struct table table = {golden, columns, 4, 0};
-    printf(
-        "# Simultaneous clients, ten rounds, behind one link of 1 Gbit/s with a queue that\n"
-        "# loses nothing. clients, bytes of a reply: timeouts, retransmissions and probes of the\n"
-        "# server after the first round; timeouts in the first round\n");
+    printf("# Simultaneous clients, ten rounds, behind one link of 1 Gbit/s and 200 us (the last\n"
+           "# two: 10 Gbit/s and 22 us) with a queue that loses\n"
+           "# nothing. clients, bytes of a reply: timeouts, retransmissions and probes of the\n"
+           "# server after the first round; timeouts in the first round\n");
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct shape shape = {.clients = cases[i].clients,
                               .rounds = 10,
@@ -425,7 +442,8 @@ static int run_burst(FILE *golden)
         struct test *test;
         char words[100];
         shape.link = lan_link;
-        shape.link.rate_bits = 1000000000u;
+        shape.link.rate_bits = cases[i].rate_bits;
+        shape.link.delay_us = cases[i].delay_us;
         test = run(&shape);
         double values[COLUMNS_MAX] = {
             (double)(host_counter(&test->host[0], "tcp_timeouts") - test->timeouts0),
@@ -438,6 +456,53 @@ static int run_burst(FILE *golden)
             table.worse = printf("not all rounds are done, or frames were lost\n") > 0;
         free_test(test);
     }
+    return table.worse;
+}
+
+/* Rounds in which all connections answer at the same time into a queue of 300 kB. */
+static int run_incast(FILE *golden)
+{
+    static const struct column columns[] = {{"timeouts", NOT_MORE, 1e9, 0.1},
+                                            {"lost frames", NOT_MORE, 1e9, 0.1},
+                                            {"us", NOT_MORE, 1e9, 0.1}};
+    static const struct {
+        const char *name;
+        enum us_cc_kind cc;
+        enum us_ecn ecn;
+    } kinds[] = {{"cubic", US_CC_CUBIC, US_ECN_OFF},
+                 {"cubic+ecn", US_CC_CUBIC, US_ECN_REQUEST},
+                 {"dctcp", US_CC_DCTCP, US_ECN_REQUEST}};
+    static const unsigned servers[] = {8, 32, 100, 200};
+    struct table table = {golden, columns, 3, 0};
+    printf(
+        "# Incast: all connections answer a request at once through one link of 10 Gbit/s and\n"
+        "# 100 us with a queue of 300 kB, which marks from 65 kB on; 1 MiB in all, ten rounds.\n"
+        "# servers, congestion control: timeouts, lost frames, us until the last answer (mean)\n");
+    for (unsigned s = 0; s < 4; s++)
+        for (unsigned k = 0; k < 3; k++) {
+            struct shape shape = {.clients = servers[s],
+                                  .rounds = 10,
+                                  .replies = 1,
+                                  .reply_bytes = (1 << 20) / servers[s],
+                                  .period_us = SECOND / 10,
+                                  .link = lan_link,
+                                  .cc = kinds[k].cc,
+                                  .ecn = kinds[k].ecn};
+            struct test *test;
+            char words[100];
+            shape.link.delay_us = 50;
+            shape.link.queue_bytes = 300000;
+            shape.link.mark_bytes = shape.ecn == US_ECN_OFF ? 0 : 65000;
+            test = run(&shape);
+            double values[COLUMNS_MAX] = {(double)host_counter(&test->host[0], "tcp_timeouts"),
+                                          (double)test->link[0].lost,
+                                          (double)test->slowest_us / shape.rounds};
+            snprintf(words, sizeof(words), "%3u %-9s", servers[s], kinds[k].name);
+            judge(&table, words, values);
+            if (test->finished < shape.clients)
+                table.worse = printf("not all rounds are done\n") > 0;
+            free_test(test);
+        }
     return table.worse;
 }
 
@@ -483,7 +548,7 @@ int main(int argc, char **argv)
     FILE *golden = NULL;
     int worse;
     if (argc != 3) {
-        fprintf(stderr, "usage: timeout_test --delayed|--burst|--outage FILE|-\n");
+        fprintf(stderr, "usage: timeout_test --delayed|--burst|--incast|--outage FILE|-\n");
         return 2;
     }
     if (strcmp(argv[2], "-") != 0 && !(golden = fopen(argv[2], "r"))) {
@@ -492,6 +557,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--delayed") == 0)
         worse = run_delayed(golden);
+    else if (strcmp(argv[1], "--incast") == 0)
+        worse = run_incast(golden);
     else
         worse = strcmp(argv[1], "--burst") == 0 ? run_burst(golden) : run_outage(golden);
     if (golden)
