@@ -68,6 +68,10 @@ static int resolve_threads(struct options *o)
         return fail(o, "-t: the own TCP/IP stack has at most %d threads", NIC_QUEUES_MAX);
     if (!is_stack && o->idle_given)
         return fail(o, "--idle is for the own TCP/IP stack; add --io=tap");
+    if (!is_stack && (o->cc_given || o->ecn_given))
+        return fail(o, "--cc and --ecn are for the own TCP/IP stack; add --io=tap");
+    if (o->cc == OPTIONS_CC_DCTCP && o->ecn == OPTIONS_ECN_OFF)
+        return fail(o, "--cc=dctcp needs marks; leave out --ecn=off");
     return 0;
 }
 

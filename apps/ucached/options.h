@@ -32,6 +32,10 @@
 #define OPTIONS_UDP_REPLY_BYTES (64 * 1024)
 #define OPTIONS_UDP_BYTES_PER_S (1024 * 1024)
 
+/* Words of --cc and --ecn; the first are the defaults. */
+enum options_cc { OPTIONS_CC_CUBIC = 0, OPTIONS_CC_RENO, OPTIONS_CC_DCTCP };
+enum options_ecn { OPTIONS_ECN_ACCEPT = 0, OPTIONS_ECN_OFF };
+
 /* Strings point into argv or into the struct itself, which stays where it is. */
 struct options {
     struct cache_settings settings;  /* listen_addr is null or points to `listen` */
@@ -49,6 +53,10 @@ struct options {
     enum net_idle idle;
     bool idle_given;
     enum net_threading threading;
+    enum options_cc cc;
+    bool cc_given;
+    enum options_ecn ecn;
+    bool ecn_given;
     bool item_size_given;
     bool threads_given;
     bool binding_given; /* -B */

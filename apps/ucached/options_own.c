@@ -35,6 +35,33 @@ static const char *idle_choice(unsigned index, const char **help)
     return words[index][0];
 }
 
+static const char *cc_choice(unsigned index, const char **help)
+{
+    static const char *const words[][2] = {
+        [OPTIONS_CC_CUBIC] = {"cubic", "RFC 9438 (default)"},
+        [OPTIONS_CC_RENO] = {"reno", "RFC 5681"},
+        [OPTIONS_CC_DCTCP] = {"dctcp", "RFC 8257: where all hosts and switches mark and react"},
+    };
+
+    if (index >= U_ARRAY_LEN(words))
+        return NULL;
+    *help = words[index][1];
+    return words[index][0];
+}
+
+static const char *ecn_choice(unsigned index, const char **help)
+{
+    static const char *const words[][2] = {
+        [OPTIONS_ECN_ACCEPT] = {"accept", "agree if the client requests it (default)"},
+        [OPTIONS_ECN_OFF] = {"off", "never agree"},
+    };
+
+    if (index >= U_ARRAY_LEN(words))
+        return NULL;
+    *help = words[index][1];
+    return words[index][0];
+}
+
 /* Rows name only the fields that they use. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
@@ -50,6 +77,10 @@ static const struct cmdline_option rows[] = {
      CMDLINE_CHOICE, AT(idle), .choice = idle_choice, .given = AT(idle_given)},
     {0, "threading", "MODEL", NULL, "threads per worker of the own TCP/IP stack:", CMDLINE_CHOICE,
      AT(threading), .choice = value_threading_choice},
+    {0, "cc", "ALGORITHM", NULL, "congestion control of the own TCP/IP stack:", CMDLINE_CHOICE,
+     AT(cc), .choice = cc_choice, .given = AT(cc_given)},
+    {0, "ecn", "MODE", NULL, "explicit congestion notification of the own TCP/IP stack:",
+     CMDLINE_CHOICE, AT(ecn), .choice = ecn_choice, .given = AT(ecn_given)},
     {0, "udp-reply", "SIZE", NULL, "longest reply to one UDP datagram, 1k to 1088k (default: 64k)",
      CMDLINE_SIZE, AT(udp_reply_bytes), 1024, NET_UDP_REPLY_BYTES_MAX},
     {0, "udp-rate", "SIZE", NULL,

@@ -388,10 +388,23 @@ static int open_stack_workers(struct server *server, struct net_stack_config *co
     return print_error(what, why);
 }
 
+static void configure_tcp(const struct options *o, struct us_config *us)
+{
+    static const u_u32 kinds[] = {[OPTIONS_CC_CUBIC] = US_CC_CUBIC,
+                                  [OPTIONS_CC_RENO] = US_CC_RENO,
+                                  [OPTIONS_CC_DCTCP] = US_CC_DCTCP};
+
+    us_config_defaults(us);
+    us->cc = kinds[o->cc];
+    us->ecn = o->ecn == OPTIONS_ECN_OFF ? US_ECN_OFF : US_ECN_ACCEPT;
+}
+
 static int open_stack(struct server *server)
 {
     struct options *o = &server->options;
+    struct us_config us;
     struct net_stack_config config = {
+        .us = &us,
         .cache = server->cache,
         .workers = o->settings.threads,
         .idle = o->idle,
@@ -410,6 +423,7 @@ static int open_stack(struct server *server)
     struct nic *lane[NIC_QUEUES_MAX];
     char what[16];
 
+    configure_tcp(o, &us);
     snprintf(what, sizeof(what), "--io=%s", link_backend_name(&o->link));
     if (random_bytes(config.secret, sizeof(config.secret)) < 0 ||
         open_lanes(server, lane, what) < 0)

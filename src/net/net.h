@@ -107,6 +107,8 @@ struct net_stack_config {
     unsigned gateway_count;
     bool reply_to_source_mac;        /* us_config.reply_to_source_mac */
     bool no_fast_path;               /* us_config.no_fast_path */
+    const struct us_config *us;      /* congestion control, ECN and times; null: the defaults */
+    const uint64_t *clock_us;        /* the caller's clock while opening; null: CLOCK_MONOTONIC */
     uint16_t port;                   /* of TCP, on all addresses; 0: none */
     struct tls_context *tls;         /* null: no TLS on that port; outlives the worker */
     uint16_t udp_port;               /* likewise */

@@ -313,8 +313,7 @@ static void adapt_spin(struct net_stack_worker *worker, uint64_t slept_us)
         worker->spin_us = u_max32(worker->spin_us / 2, SPIN_US_MIN);
 }
 
-/* How long the thread may sleep; 0: not at all. */
-static uint64_t sleep_max_us(const struct net_stack_worker *worker, uint64_t now_us)
+uint64_t net_stack_sleep_us_max(const struct net_stack_worker *worker, uint64_t now_us)
 {
     uint64_t deadline_us = worker->stack ? us_deadline(worker->stack) : US_NEVER;
     uint64_t timeout_us = u_min64(worker->sleep_us_max, worker->app->sleep_us_max(worker));
@@ -341,7 +340,7 @@ static void check_overslept(struct net_stack_worker *worker, uint64_t now_us)
 /* Sleeps until work may be due. Returns 0 or a negative errno value. */
 static int sleep_until_work(struct net_stack_worker *worker, uint64_t now_us)
 {
-    uint64_t timeout_us = sleep_max_us(worker, now_us);
+    uint64_t timeout_us = net_stack_sleep_us_max(worker, now_us);
     uint64_t woken_us;
     int rc = 0;
 
@@ -526,7 +525,10 @@ static u_u32 buffer_bytes_for(const struct net_stack_config *config, const struc
 static void derive_us_config(const struct nic *nic, const struct net_stack_config *config,
                              struct us_config *us)
 {
-    us_config_defaults(us);
+    if (config->us)
+        *us = *config->us;
+    else
+        us_config_defaults(us);
     memcpy(us->mac, nic->mac, sizeof(us->mac));
     memcpy(us->secret, config->secret, sizeof(us->secret));
     us->caps = nic->caps;
@@ -563,21 +565,23 @@ static int fail(char error[NET_ERROR_MAX], const char *what, const char *why)
 
 /* The stack's memory is reserved; pages are allocated when they are touched. */
 static int create_stack(struct net_stack_worker *worker, const struct us_config *us,
-                        bool huge_pages, char error[NET_ERROR_MAX])
+                        const struct net_stack_config *config, char error[NET_ERROR_MAX])
 {
+    const char *refused = us_config_error(us);
     void *memory;
 
+    if (refused)
+        return fail(error, "the connections (-c) or the MTU", refused);
     worker->memory_bytes = us_memory_bytes(us);
-    if (worker->memory_bytes == 0)
-        return fail(error, "the TCP/IP stack", "the connections (-c) or the MTU are out of range");
     memory = mmap(NULL, worker->memory_bytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return fail(error, "no memory for the TCP/IP stack", "lower -c");
     worker->memory = memory;
-    if (huge_pages)
+    if (config->huge_pages)
         (void)madvise(memory, worker->memory_bytes, MADV_HUGEPAGE); /* a hint: may be refused */
-    worker->stack = us_create(us, memory, worker->memory_bytes, net_clock_us());
+    worker->stack = us_create(us, memory, worker->memory_bytes,
+                              config->clock_us ? *config->clock_us : net_clock_us());
     return worker->stack ? 0 : fail(error, "the TCP/IP stack", "its configuration is refused");
 }
 
@@ -630,8 +634,7 @@ static int open_parts(struct net_stack_worker *worker, const struct net_stack_co
     if (config->threading == NET_THREADING_UNIFIED && worker->app->open &&
         worker->app->open(worker, config, us.conn_max) < 0)
         return fail(error, "no memory for the connections", "lower -c");
-    if (create_stack(worker, &us, config->huge_pages, error) < 0 ||
-        configure_stack(worker, config, error) < 0)
+    if (create_stack(worker, &us, config, error) < 0 || configure_stack(worker, config, error) < 0)
         return -1;
     worker->reserve_bytes = us_buffer_reserve(worker->stack);
     if (find_counter("buffer_bytes_used", &worker->buffer_used_index) < 0 ||

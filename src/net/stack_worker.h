@@ -249,6 +249,12 @@ bool net_stack_turn(struct net_stack_worker *worker, uint64_t now_us);
 void net_stack_end(struct net_stack_worker *worker, uint64_t now_us);
 
 /*
+ * How long a caller with its own loop may wait before the next turn, if no frame comes; 0: not at
+ * all.
+ */
+uint64_t net_stack_sleep_us_max(const struct net_stack_worker *worker, uint64_t now_us);
+
+/*
  * The parts of net_stack_end(): resets connections, a bounded number of them, which is repeated in
  * each turn until all have reported CLOSED and no reference is left.
  */

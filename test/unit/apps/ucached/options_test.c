@@ -299,6 +299,13 @@ static void test_threads_of_the_own_stack(void **state)
     assert_int_equal(parse("--io=tap -t 65", &o), CMDLINE_BAD);
     assert_int_equal(parse("--io=sock --idle=poll", &o), CMDLINE_BAD);
     assert_int_equal(parse("--io=tap --idle=never", &o), CMDLINE_BAD);
+    assert_int_equal(o.cc, OPTIONS_CC_CUBIC);
+    must_run("--io=tap --cc=dctcp --ecn=accept", &o);
+    assert_int_equal(o.cc, OPTIONS_CC_DCTCP);
+    must_run("--io=tap --cc=reno --ecn=off", &o);
+    assert_int_equal(o.ecn, OPTIONS_ECN_OFF);
+    assert_int_equal(parse("--io=tap --cc=dctcp --ecn=off", &o), CMDLINE_BAD);
+    assert_int_equal(parse("--io=sock --cc=reno", &o), CMDLINE_BAD);
     assert_int_equal(parse("--cores=0-", &o), CMDLINE_BAD);
     assert_int_equal(parse("--cores=1023", &o), CMDLINE_BAD);
 }
