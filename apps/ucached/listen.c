@@ -68,6 +68,12 @@ static void stack_endpoints(struct net_endpoints *endpoints, const struct option
     }
 }
 
+void listen_set_ports(const struct net_endpoints *endpoints, struct cache_settings *settings)
+{
+    settings->tcp_port = port_found(endpoints, NET_ENDPOINT_TCP);
+    settings->udp_port = port_found(endpoints, NET_ENDPOINT_UDP);
+}
+
 /* Sockets of socket activation replace -l, -p, -s and -U. */
 static int inherit_endpoints(struct net_endpoints *endpoints, struct activation *activation,
                              struct cache_settings *s)
@@ -81,8 +87,7 @@ static int inherit_endpoints(struct net_endpoints *endpoints, struct activation 
             return print_error("LISTEN_FDS", error);
         activation->socket_count--;
     }
-    s->tcp_port = port_found(endpoints, NET_ENDPOINT_TCP);
-    s->udp_port = 0;
+    listen_set_ports(endpoints, s);
     return 0;
 }
 

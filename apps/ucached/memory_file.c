@@ -73,9 +73,10 @@ int memory_file_open(struct memory_file *file, const char *path, const struct da
     return own(file->fd, path, user);
 }
 
-int memory_file_store(struct memory_file *file, int fd, const struct daemon_user *user)
+int memory_file_adopt(struct memory_file *file, const char *path, int fd,
+                      const struct daemon_user *user)
 {
-    file->path = MEMORY_FILE_STORED;
+    file->path = path;
     file->fd = fd >= 0 ? fd : memfd_create("ucached", MFD_CLOEXEC);
     if (file->fd < 0)
         return fail(file->path, strerror(errno));

@@ -10,11 +10,12 @@
 #include "daemon.h"
 
 struct memory_file {
-    const char *path; /* null: none; of memory without a name MEMORY_FILE_STORED */
+    const char *path; /* null: none; of memory without a name MEMORY_FILE_STORED or TAKEOVER */
     int fd;           /* -1: not open */
 };
 
 #define MEMORY_FILE_STORED "(fd-store)" /* as `stats settings` shows it */
+#define MEMORY_FILE_TAKEOVER "(takeover)"
 
 /*
  * Opens, or creates, and locks the file; it belongs to the user of the server from then on. Returns
@@ -23,10 +24,11 @@ struct memory_file {
 int memory_file_open(struct memory_file *file, const char *path, const struct daemon_user *user);
 
 /*
- * The same for memory without a name: that of the previous process, or new memory if `fd` is -1. It
- * belongs to the file, also on failure.
+ * The same for memory that is open: that of the previous process, or new memory without a name if
+ * `fd` is -1. It belongs to the file, also on failure; `path` is shown.
  */
-int memory_file_store(struct memory_file *file, int fd, const struct daemon_user *user);
+int memory_file_adopt(struct memory_file *file, const char *path, int fd,
+                      const struct daemon_user *user);
 
 /* Prints one line: what was restored, or why nothing was. */
 void memory_file_print(const struct memory_file *file, const struct kv_restored *restored,

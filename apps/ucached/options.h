@@ -47,6 +47,7 @@ struct options {
     bool udp_port_any;        /* -U -1 */
     uint32_t udp_reply_bytes; /* longest reply to one datagram */
     uint32_t udp_bytes_per_s; /* to one source, beyond what it sent; 0: no limit */
+    const char *takeover;     /* the unix socket of --takeover, or null */
     const char *metrics;      /* the address of --metrics, or null */
     struct link_options link; /* resolved after options_parse() */
     struct cores cores;

@@ -91,6 +91,10 @@ static const struct cmdline_option rows[] = {
      "keep the items in memory that systemd holds over a restart\n"
      "(FileDescriptorStoreMax=1), without a file",
      CMDLINE_ON, AT(fd_store)},
+    {0, "takeover", "PATH", NULL,
+     "take over listening sockets, connections and items of the server\n"
+     "that has the unix socket PATH, if there is one; and listen there",
+     CMDLINE_TEXT, AT(takeover)},
     {0, "metrics", "ADDR:PORT", NULL,
      "serve /metrics (OpenMetrics) and a page with plots over HTTP on\n"
      "the kernel's network; no access control",

@@ -106,6 +106,10 @@ static const int metrics_calls[] = {
     SCMP_SYS(setsockopt), SCMP_SYS(getsockopt),  SCMP_SYS(getsockname), SCMP_SYS(fcntl),
 };
 
+/* Handing over to another process. */
+static const int takeover_calls[] = {SCMP_SYS(accept4), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg),
+                                     SCMP_SYS(setsockopt), SCMP_SYS(getsockopt)};
+
 #define SIOCGIFNAME_CODE 0x8910 /* linux/sockios.h conflicts with glibc's headers */
 #define SIOCGIFFLAGS_CODE 0x8913
 #define SIOCGIFMTU_CODE 0x8921
@@ -214,6 +218,8 @@ static int fill(scmp_filter_ctx ctx, const struct sandbox_use *use)
         rc = ALLOW(ctx, memory_file_calls);
     if (rc == 0 && use->serves_metrics)
         rc = ALLOW(ctx, metrics_calls);
+    if (rc == 0 && use->offers_takeover)
+        rc = ALLOW(ctx, takeover_calls);
     return rc == 0 && use->removes_files ? ALLOW(ctx, remove_calls) : rc;
 }
 

@@ -17,6 +17,7 @@ struct sandbox_use {
     bool memory_file;            /* -e */
     bool removes_files;          /* -P with -d */
     bool serves_metrics;         /* --metrics */
+    bool offers_takeover;        /* --takeover */
 };
 
 /*

@@ -11,8 +11,6 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,50 +24,16 @@
 #include "base/base.h"
 #include "common/backend.h"
 #include "listen.h"
-#include "memory_file.h"
-#include "metrics.h"
 #include "net/log.h"
-#include "nic/steer.h"
 #include "notify.h"
 #include "placement.h"
 #include "privileges.h"
 #include "sandbox.h"
 #include "server.h"
+#include "server_state.h"
 
 /* Memory that is prefaulted in advance: some milliseconds of storing at full speed. */
 #define TOUCH_AHEAD_BYTES (UINT64_C(16) << 20)
-
-struct server_thread {
-    struct server *server;
-    struct net_worker *worker;
-    pthread_t id;
-    const char *name; /* prefix of the thread's name */
-    unsigned number;  /* of the worker */
-    unsigned place;   /* index in the list of cores */
-    bool started;
-    bool ready; /* it was counted in server.ready */
-    int result; /* of net_worker_run() */
-};
-
-struct server {
-    struct options options;
-    struct net_endpoints endpoints; /* of kernel sockets, or of the stack's addresses */
-    struct cache *cache;
-    struct memory_file memory_file;
-    struct activation activation;
-    bool discards;                   /* ended by SIGINT: the items are not saved */
-    struct tls_context *tls;         /* null without TLS; the caller's */
-    struct net_udp_limit *udp_limit; /* null without UDP */
-    struct metrics *metrics;         /* null without --metrics */
-    struct server_thread *threads;
-    unsigned thread_count; /* threads with a worker */
-    unsigned queue_count;  /* queues of the device, with the own stack */
-    sem_t ready;           /* counts threads that have opened all their descriptors */
-    bool restores_device;  /* server_close() needs CAP_NET_ADMIN */
-    int exit_status;       /* if it cannot be opened */
-    int ended_fd;          /* eventfd: a worker has ended */
-    int signal_fd;         /* signalfd: a signal arrived */
-};
 
 static int print_error(const char *what, const char *why)
 {
@@ -79,14 +43,14 @@ static int print_error(const char *what, const char *why)
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
-static int random_bytes(void *to, size_t bytes)
+int server_random_bytes(void *to, size_t bytes)
 {
     if (getrandom(to, bytes, 0) == (ssize_t)bytes)
         return 0;
     return print_error("no random numbers", strerror(errno));
 }
 
-static uint64_t clock_us(clockid_t clock)
+uint64_t server_clock_us(clockid_t clock)
 {
     struct timespec now;
 
@@ -126,7 +90,7 @@ static void print_placement(const struct server *server, const struct placement_
     cache_placement(server->cache, &placement);
     if (server->memory_file.path)
         memory_file_print(&server->memory_file, cache_restored(server->cache),
-                          clock_us(CLOCK_REALTIME) / 1000000);
+                          server_clock_us(CLOCK_REALTIME) / 1000000);
     if (server->options.huge_pages && server->memory_file.path)
         fprintf(stderr, "ucached: %s-L: %s\n", placement.pages == KV_PAGES_HUGE ? "" : "note: ",
                 placement.pages == KV_PAGES_HUGE ? "items in the huge pages of -e"
@@ -141,13 +105,29 @@ static void print_placement(const struct server *server, const struct placement_
                 strerror(placement.numa_error));
 }
 
+/* Opens the memory that the process has taken over, or new memory for --takeover alone. */
+static int open_taken_memory(struct server *server, const struct daemon_user *user)
+{
+    const char *path = server->options.settings.memory_file;
+    int fd = server->takeover.memory_fd;
+
+    server->takeover.memory_fd = -1;
+    return memory_file_adopt(&server->memory_file, path ? path : MEMORY_FILE_TAKEOVER, fd, user);
+}
+
 /* Opens the memory that outlives the process, if there is to be one. */
 static int open_memory(struct server *server, const struct daemon_user *user)
 {
     const struct options *o = &server->options;
     int fd = server->activation.memory_fd;
 
-    if (o->settings.memory_file || !o->fd_store) {
+    if (o->takeover && !o->fd_store &&
+        (server->takeover.memory_fd >= 0 || !o->settings.memory_file))
+        return open_taken_memory(server, user);
+    if (server->takeover.memory_fd >= 0) {
+        fd = server->takeover.memory_fd;
+        server->takeover.memory_fd = -1;
+    } else if (o->settings.memory_file || !o->fd_store) {
         if (fd >= 0)
             (void)notify_forget(ACTIVATION_MEMORY);
         return o->settings.memory_file
@@ -155,7 +135,7 @@ static int open_memory(struct server *server, const struct daemon_user *user)
                    : 0;
     }
     server->activation.memory_fd = -1;
-    if (memory_file_store(&server->memory_file, fd, user) < 0)
+    if (memory_file_adopt(&server->memory_file, MEMORY_FILE_STORED, fd, user) < 0)
         return -1;
     /* The service manager keeps what it has handed over. */
     if (fd < 0 && notify_store(ACTIVATION_MEMORY, server->memory_file.fd) < 0)
@@ -166,34 +146,42 @@ static int open_memory(struct server *server, const struct daemon_user *user)
     return 0;
 }
 
-static int open_cache(struct server *server, const struct daemon_user *user)
+void server_cache_config(const struct server *server, int memory_fd, struct cache_config *config)
 {
     const struct options *o = &server->options;
-    struct cache_config config = {.settings = o->settings,
-                                  .huge_pages = o->huge_pages,
-                                  .dump_items = o->core_dumps,
-                                  .touch_ahead_bytes = TOUCH_AHEAD_BYTES};
+    uint64_t unix_us = server_clock_us(CLOCK_REALTIME);
+
+    *config = (struct cache_config){.settings = o->settings,
+                                    .huge_pages = o->huge_pages,
+                                    .dump_items = o->core_dumps,
+                                    .touch_ahead_bytes = TOUCH_AHEAD_BYTES};
+    if (memory_fd >= 0)
+        config->settings.memory_file =
+            server->memory_file.path ? server->memory_file.path : MEMORY_FILE_TAKEOVER;
+    config->memory_fd = memory_fd;
+    config->start_us = server_clock_us(CLOCK_MONOTONIC);
+    config->start_unix_s = unix_us / 1000000;
+    config->start_unix_us = (uint32_t)(unix_us % 1000000);
+    config->shutdown = raise_signal;
+    config->refresh_certs = server->tls ? refresh_certs : NULL;
+    config->refresh_certs_ctx = server->tls;
+    config->log = log_text;
+    config->numa_nodes =
+        placement_nodes(&o->cores, o->settings.threads * threads_each(o), cores_node);
+}
+
+static int open_cache(struct server *server, const struct daemon_user *user)
+{
     struct placement_system before;
+    struct cache_config config;
     char message[CACHE_ERROR_MAX];
     const char *error = NULL;
-    uint64_t unix_us;
 
-    if (random_bytes(config.secret, sizeof(config.secret)) < 0)
-        return -1;
     if (open_memory(server, user) < 0)
         return -1;
-    config.settings.memory_file = server->memory_file.path;
-    config.memory_fd = server->memory_file.fd;
-    config.start_us = clock_us(CLOCK_MONOTONIC);
-    unix_us = clock_us(CLOCK_REALTIME);
-    config.start_unix_s = unix_us / 1000000;
-    config.start_unix_us = (uint32_t)(unix_us % 1000000);
-    config.shutdown = raise_signal;
-    config.refresh_certs = server->tls ? refresh_certs : NULL;
-    config.refresh_certs_ctx = server->tls;
-    config.log = log_text;
-    config.numa_nodes =
-        placement_nodes(&o->cores, o->settings.threads * threads_each(o), cores_node);
+    server_cache_config(server, server->memory_file.fd, &config);
+    if (server_random_bytes(config.secret, sizeof(config.secret)) < 0)
+        return -1;
     placement_system_read(&before);
     server->cache = cache_create(&config, &error);
     if (!server->cache)
@@ -219,7 +207,7 @@ static int open_udp(struct server *server)
 
     if (o->settings.udp_port == 0)
         return 0;
-    if (random_bytes(key, sizeof(key)) < 0)
+    if (server_random_bytes(key, sizeof(key)) < 0)
         return -1;
     server->udp_limit = net_udp_limit_create(o->udp_reply_bytes, o->udp_bytes_per_s, key);
     if (!server->udp_limit)
@@ -234,8 +222,7 @@ static int open_udp(struct server *server)
     return 0;
 }
 
-/* Prints one line for each listening address. */
-static void print_endpoints(const struct server *server, const char *over)
+void server_print_endpoints(const struct server *server, const char *over)
 {
     static const char *const tls_names[] = {[CACHE_TLS_OFF] = "",
                                             [CACHE_TLS_ON] = "TLS, ",
@@ -251,73 +238,16 @@ static void print_endpoints(const struct server *server, const char *over)
                 tls_names[server->endpoints.list[i].tls], over);
 }
 
-static void print_link(const struct server *server)
-{
-    static const char *const of_model[] = {[NET_THREADING_UNIFIED] = "",
-                                           [NET_THREADING_SPLIT] = ", split",
-                                           [NET_THREADING_MERGE] = ", merged"};
-    char link[LINK_DESCRIPTION_MAX];
-    char over[LINK_DESCRIPTION_MAX + 64];
-    char threads[64] = "";
-    unsigned workers = server->options.settings.threads;
-
-    if (workers > server->queue_count)
-        snprintf(threads, sizeof(threads), ", %u threads on %u queue%s", server->thread_count,
-                 server->queue_count, server->queue_count == 1 ? "" : "s");
-    else if (server->thread_count > 1)
-        snprintf(threads, sizeof(threads), ", %u threads", server->thread_count);
-    snprintf(over, sizeof(over), "own TCP/IP stack, %s%s%s",
-             link_describe(&server->options.link, link), threads,
-             of_model[server->options.threading]);
-    print_endpoints(server, over);
-}
-
-/* Opens the queues of the device, and lanes if there are several threads. Returns 0 or -1. */
-static int open_lanes(struct server *server, struct nic *lane[], const char *what)
-{
-    struct options *o = &server->options;
-    unsigned threads = o->settings.threads;
-    struct link_params use = {
-        .queues = threads,
-        .tcp_port = o->settings.tcp_port,
-        .udp_port = o->settings.udp_port,
-        .verbose = o->settings.verbosity > 0,
-    };
-    char error[LINK_ERROR_MAX], why[NIC_ERROR_MAX];
-    int queues = link_open(&o->link, &use, lane, error);
-
-    if (queues < 0)
-        return print_error(what, error);
-    server->queue_count = (unsigned)queues;
-    server->restores_device = lane[0]->close_needs_net_admin;
-    if (threads == 1 || nic_steer_open(lane, (unsigned)queues, threads, lane, why) == 0)
-        return 0;
-    while (queues > 0)
-        nic_close(lane[--queues]);
-    return print_error(what, why);
-}
-
-/* Warns if the core and the device are on different NUMA nodes. */
-static void warn_node(const struct cores *cores, unsigned thread, const struct nic *nic)
-{
-    unsigned core = cores_of_thread(cores, thread);
-    int node = cores_node(core);
-
-    if (nic->numa_node != NIC_NUMA_ANY && node != CORES_NODE_UNKNOWN && node != nic->numa_node)
-        fprintf(stderr, "ucached: warning: core %u is on NUMA node %d, the device on node %d\n",
-                core, node, nic->numa_node);
-}
-
 /*
  * The index in the list of cores: with --threading=split the two threads of a worker use
  * neighbouring cores, otherwise they share one.
  */
-static unsigned place_of(const struct options *o, unsigned number, unsigned half)
+unsigned server_place_of(const struct options *o, unsigned number, unsigned half)
 {
     return o->threading == NET_THREADING_SPLIT ? 2 * number + half : number;
 }
 
-static void add_thread(struct server *server, struct net_worker *worker, const char *name,
+void server_add_thread(struct server *server, struct net_worker *worker, const char *name,
                        unsigned number, unsigned half)
 {
     struct server_thread *thread = &server->threads[server->thread_count++];
@@ -325,114 +255,7 @@ static void add_thread(struct server *server, struct net_worker *worker, const c
     thread->worker = worker;
     thread->name = name;
     thread->number = number;
-    thread->place = place_of(&server->options, number, half);
-}
-
-/* Opens a worker and its threads. Returns the part with the stack, or null. */
-static struct net_worker *open_one(struct server *server, struct nic *nic,
-                                   const struct net_stack_config *config, char error[NET_ERROR_MAX])
-{
-    struct net_worker *halves[2];
-
-    if (config->threading == NET_THREADING_UNIFIED) {
-        halves[0] = net_stack_worker_open(nic, config, error);
-        if (halves[0])
-            add_thread(server, halves[0], "ucached", config->number, 0);
-        return halves[0];
-    }
-    if (net_split_worker_open(nic, config, halves, error) < 0)
-        return NULL;
-    add_thread(server, halves[0], "ucached", config->number, 0);
-    add_thread(server, halves[1], "sessions", config->number, 1);
-    return halves[0];
-}
-
-/* Opens a worker on its core, so that its memory is on the core's NUMA node. */
-static struct net_worker *open_on_core(struct server *server, struct nic *nic,
-                                       const struct net_stack_config *config,
-                                       char error[NET_ERROR_MAX])
-{
-    const struct cores *cores = &server->options.cores;
-    unsigned place = place_of(&server->options, config->number, 0);
-    struct net_worker *worker;
-
-    if (cores->count == 0)
-        return open_one(server, nic, config, error);
-    warn_node(cores, place, nic);
-    (void)cores_pin(
-        cores_of_thread(cores, place)); /* on failure the memory may be on another node */
-    worker = open_one(server, nic, config, error);
-    cores_unpin(cores);
-    return worker;
-}
-
-static int open_stack_workers(struct server *server, struct net_stack_config *config,
-                              struct nic *lane[], const char *what)
-{
-    struct net_worker *workers[NIC_QUEUES_MAX];
-    char why[NET_ERROR_MAX];
-    unsigned i;
-
-    for (i = 0; i < config->workers; i++) {
-        config->number = i;
-        workers[i] = open_on_core(server, lane[i], config, why);
-        if (!workers[i])
-            break;
-    }
-    if (i == config->workers && net_stack_link_workers(server->cache, workers, i) == 0)
-        return 0;
-    if (i == config->workers)
-        return print_error(what, "too many lists of statistics");
-    for (; i < config->workers; i++)
-        nic_close(lane[i]); /* workers own the others */
-    return print_error(what, why);
-}
-
-static void configure_tcp(const struct options *o, struct us_config *us)
-{
-    static const u_u32 kinds[] = {[OPTIONS_CC_CUBIC] = US_CC_CUBIC,
-                                  [OPTIONS_CC_RENO] = US_CC_RENO,
-                                  [OPTIONS_CC_DCTCP] = US_CC_DCTCP};
-
-    us_config_defaults(us);
-    us->cc = kinds[o->cc];
-    us->ecn = o->ecn == OPTIONS_ECN_OFF ? US_ECN_OFF : US_ECN_ACCEPT;
-}
-
-static int open_stack(struct server *server)
-{
-    struct options *o = &server->options;
-    struct us_config us;
-    struct net_stack_config config = {
-        .us = &us,
-        .cache = server->cache,
-        .workers = o->settings.threads,
-        .idle = o->idle,
-        .threading = o->threading,
-        .port = o->settings.tcp_port,
-        .tls = server->tls,
-        .udp_port = o->settings.udp_port,
-        .udp_limit = server->udp_limit,
-        .conn_max = o->settings.connections_max,
-        .huge_pages = o->huge_pages,
-        .accept_waits = o->settings.accept_waits,
-        .idle_timeout_s = o->settings.idle_timeout_s,
-        .half_open_max = o->settings.listen_backlog,
-        .no_fast_path = o->settings.fast_path_off,
-    };
-    struct nic *lane[NIC_QUEUES_MAX];
-    char what[16];
-
-    configure_tcp(o, &us);
-    snprintf(what, sizeof(what), "--io=%s", link_backend_name(&o->link));
-    if (random_bytes(config.secret, sizeof(config.secret)) < 0 ||
-        open_lanes(server, lane, what) < 0)
-        return -1;
-    link_configure_stack(&o->link, &config);
-    if (open_stack_workers(server, &config, lane, what) < 0)
-        return -1;
-    print_link(server);
-    return 0;
+    thread->place = server_place_of(&server->options, number, half);
 }
 
 /*
@@ -465,6 +288,8 @@ static int open_sock_workers(struct server *server)
         .tls = server->tls,
         .udp_limit = server->udp_limit,
         .backlog = (int)settings->listen_backlog,
+        .workers = settings->threads,
+        .handover = server->takeover.handover.len > 0 ? &server->takeover.handover : NULL,
     };
     char over[64];
     char error[NET_ERROR_MAX];
@@ -473,17 +298,18 @@ static int open_sock_workers(struct server *server)
     while (server->thread_count < settings->threads) {
         unsigned number = server->thread_count;
 
+        config.number = number;
         workers[number] = net_sock_worker_open(&config, error);
         if (!workers[number])
             return print_error("kernel sockets", error);
-        add_thread(server, workers[number], "ucached", number, 0);
+        server_add_thread(server, workers[number], "ucached", number, 0);
     }
     if (net_sock_stats(server->cache, workers, server->thread_count) < 0)
         return print_error("kernel sockets", "too many lists of statistics");
     snprintf(over, sizeof(over), "kernel sockets%s, %u thread%s",
              config.uring ? " by io_uring" : "", server->thread_count,
              server->thread_count == 1 ? "" : "s");
-    print_endpoints(server, over);
+    server_print_endpoints(server, over);
     return 0;
 }
 
@@ -522,10 +348,23 @@ static int open_workers(struct server *server, const struct daemon_user *user)
 {
     const char *port_file = getenv("MEMCACHED_PORT_FILENAME");
 
-    if ((link_carries_frames(&server->options.link) ? open_stack(server)
+    if ((link_carries_frames(&server->options.link) ? server_open_stack(server)
                                                     : open_sock_workers(server)) < 0)
         return -1;
     return port_file ? listen_write_ports(&server->endpoints, port_file, user) : 0;
+}
+
+/* Takes over the endpoints of a running server, or opens new ones. */
+static int open_endpoints(struct server *server, const struct daemon_user *user)
+{
+    int rc = server->options.takeover ? server_take_over(server, user) : 0;
+
+    if (rc < 0)
+        return -1;
+    if (rc == 0 || link_carries_frames(&server->options.link))
+        return listen_open(&server->endpoints, &server->options, &server->activation, user);
+    listen_set_ports(&server->endpoints, &server->options.settings);
+    return 0;
 }
 
 static int open_parts(struct server *server, const struct daemon_user *user)
@@ -541,7 +380,7 @@ static int open_parts(struct server *server, const struct daemon_user *user)
     if (!server->threads)
         return print_error("threads", "no memory");
     server->endpoints.tls = server->tls != NULL;
-    if (listen_open(&server->endpoints, o, &server->activation, user) < 0)
+    if (open_endpoints(server, user) < 0)
         return -1;
     if (open_cache(server, user) < 0 || show_listeners(server) < 0 || open_udp(server) < 0)
         return -1;
@@ -549,7 +388,9 @@ static int open_parts(struct server *server, const struct daemon_user *user)
         server->metrics = metrics_open(o->metrics);
     if (o->metrics && !server->metrics)
         return -1;
-    return open_workers(server, user);
+    if (open_workers(server, user) < 0)
+        return -1;
+    return o->takeover ? takeover_listen(&server->takeover, o->takeover, user) : 0;
 }
 
 struct server *server_open(const struct options *options, const struct daemon_user *user,
@@ -568,6 +409,7 @@ struct server *server_open(const struct options *options, const struct daemon_us
     sem_init(&server->ready, 0, 0);
     server->memory_file.fd = -1;
     server->activation.memory_fd = -1;
+    takeover_init(&server->takeover);
     server->ended_fd = -1;
     server->signal_fd = -1;
     if (server->options.settings.listen_addr)
@@ -640,7 +482,8 @@ static int enter_sandbox(struct server *server)
                        (backend->reads_files && backend->reads_files(&o->link)),
         .memory_file = server->memory_file.path != NULL,
         .removes_files = o->pidfile && o->daemonize,
-        .serves_metrics = server->metrics != NULL};
+        .serves_metrics = server->metrics != NULL,
+        .offers_takeover = o->takeover != NULL};
     bool required = o->settings.compat.drop_privileges;
     unsigned i;
     int rc;
@@ -677,7 +520,8 @@ static void reload(struct server *server)
         print_error(error, path);
     else if (path)
         net_log("ucached: SIGHUP: users read from %s", path);
-    if (server->tls && cache_refresh_certs(server->cache, clock_us(CLOCK_MONOTONIC), message) < 0)
+    if (server->tls &&
+        cache_refresh_certs(server->cache, server_clock_us(CLOCK_MONOTONIC), message) < 0)
         print_error("certificates", message);
     else if (server->tls)
         net_log("ucached: SIGHUP: certificates read");
@@ -706,15 +550,16 @@ static bool signal_ends(struct server *server)
 
 static int wait_for_end(struct server *server)
 {
-    struct pollfd fds[2] = {{.fd = server->signal_fd, .events = POLLIN},
-                            {.fd = server->ended_fd, .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = server->signal_fd, .events = POLLIN},
+                           {.fd = server->ended_fd, .events = POLLIN},
+                           {.fd = server->takeover.listen_fd, .events = POLLIN}};
 
     /* Twice as often as systemd expects. */
     uint64_t watchdog_us = notify_watchdog_us();
     int timeout_ms = watchdog_us > 0 ? (int)u_min64(watchdog_us / 2000, INT_MAX) : -1;
 
     for (;;) {
-        int count = poll(fds, 2, timeout_ms);
+        int count = poll(fds, U_ARRAY_LEN(fds), timeout_ms);
 
         if (watchdog_us > 0)
             (void)notify_alive();
@@ -725,6 +570,8 @@ static int wait_for_end(struct server *server)
         }
         if (fds[1].revents || (fds[0].revents && signal_ends(server)))
             return 0;
+        if (fds[2].revents)
+            server_offer_takeover(server);
     }
 }
 
@@ -790,12 +637,13 @@ void server_close(struct server *server)
     net_endpoints_close(&server->endpoints);
     net_udp_limit_destroy(server->udp_limit);
     if (server->cache && server->memory_file.path && !server->discards)
-        memory_file_save(&server->memory_file, server->cache, clock_us(CLOCK_MONOTONIC),
-                         clock_us(CLOCK_REALTIME) / 1000000);
+        memory_file_save(&server->memory_file, server->cache, server_clock_us(CLOCK_MONOTONIC),
+                         server_clock_us(CLOCK_REALTIME) / 1000000);
     if (server->cache)
         cache_destroy(server->cache);
     memory_file_close(&server->memory_file);
     activation_close(&server->activation);
+    takeover_close(&server->takeover);
     if (server->ended_fd >= 0)
         close(server->ended_fd);
     if (server->signal_fd >= 0)

@@ -39,10 +39,10 @@ static void parts_free(struct cache *cache)
     free(cache);
 }
 
-/* Creates the engine and the cache's own tables. Returns null, or an error message. */
-static const char *parts_create(struct cache *cache, const struct cache_config *config)
+/* The engine's configuration. `file` is set if it has one, and has to outlive it. */
+static struct kv_config engine_config(const struct cache_config *config, struct kv_file *file)
 {
-    const struct cache_settings *settings = &cache->settings;
+    const struct cache_settings *settings = &config->settings;
     struct kv_config kv_config = {
         .memory_bytes = settings->memory_bytes,
         .memory_bytes_max = memory_bytes_max(settings),
@@ -55,15 +55,24 @@ static const char *parts_create(struct cache *cache, const struct cache_config *
         .numa_nodes = config->numa_nodes,
         .touch_ahead_bytes = config->touch_ahead_bytes,
     };
+
     /* Without cas, items have none: one that was restored with cas on would be 0. */
-    const struct kv_file file = {.fd = config->memory_fd, .tag = settings->cas_disabled};
+    *file = (struct kv_file){.fd = config->memory_fd, .tag = settings->cas_disabled};
+    if (settings->memory_file != NULL)
+        kv_config.file = file;
+    memcpy(kv_config.secret, config->secret, sizeof(kv_config.secret));
+    cache_slab_classes(settings, &kv_config.sizes);
+    return kv_config;
+}
+
+/* Creates the engine and the cache's own tables. Returns null, or an error message. */
+static const char *parts_create(struct cache *cache, const struct cache_config *config)
+{
+    struct kv_file file;
+    struct kv_config kv_config = engine_config(config, &file);
     const char *error = NULL;
     bool valid;
 
-    if (settings->memory_file != NULL)
-        kv_config.file = &file;
-    memcpy(kv_config.secret, config->secret, sizeof(kv_config.secret));
-    cache_slab_classes(settings, &kv_config.sizes);
     valid = kv_sizes_init(&kv_config.sizes);
     U_ASSERT(valid);
     cache->sizes = kv_config.sizes;
@@ -148,6 +157,19 @@ const char *cache_save(struct cache *cache, uint64_t now_us, uint64_t unix_s)
     };
 
     return kv_save(cache->kv, &moment);
+}
+
+void cache_save_undo(struct cache *cache)
+{
+    kv_save_undo(cache->kv);
+}
+
+const char *cache_examine_memory(const struct cache_config *config)
+{
+    struct kv_file file;
+    struct kv_config kv_config = engine_config(config, &file);
+
+    return kv_file_examine(&kv_config);
 }
 
 void cache_destroy(struct cache *cache)
@@ -288,6 +310,24 @@ void cache_leave(struct cache_worker *worker)
     cache_linebuf_pool_free(worker);
     pthread_mutex_destroy(&worker->session_lock);
     worker_free(worker);
+}
+
+void cache_suspend(struct cache_worker *worker)
+{
+    U_ASSERT(u_list_is_empty(&worker->uploads));
+    cache_crawl_leave(worker);
+    kv_leave(worker->kv_worker);
+    worker->kv_worker = NULL;
+}
+
+bool cache_continue(struct cache_worker *worker)
+{
+    worker->kv_worker = kv_join(worker->kv);
+    if (worker->kv_worker == NULL)
+        return false;
+    kv_tick(worker->kv_worker, worker->now_s);
+    cache_log_mask_update(worker);
+    return true;
 }
 
 void cache_tick(struct cache_worker *worker, uint64_t now_us)

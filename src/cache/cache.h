@@ -92,6 +92,18 @@ const struct kv_restored *cache_restored(const struct cache *cache);
 const char *cache_save(struct cache *cache, uint64_t now_us, uint64_t unix_s);
 
 /*
+ * After cache_save(): the cache continues after all; its workers may return. No other cache has
+ * used the file since.
+ */
+void cache_save_undo(struct cache *cache);
+
+/*
+ * Whether a cache of this configuration would take over the items that cache_save() left in
+ * config->memory_fd: returns null, or a phrase that says why not. Changes nothing.
+ */
+const char *cache_examine_memory(const struct cache_config *config);
+
+/*
  * Calls config.refresh_certs, which is not null, and remembers the time (monotonic, microseconds)
  * if it succeeds. Returns 0, or -1 with a message in error[]. Any thread may call it.
  */
@@ -111,6 +123,14 @@ void cache_placement(const struct cache *cache, struct kv_placement *placement);
  */
 struct cache_worker *cache_join(struct cache *cache);
 void cache_leave(struct cache_worker *worker); /* its sessions have been closed */
+
+/*
+ * The worker stays, with its sessions, but leaves the engine, so that cache_save() is possible
+ * although it has not left the cache; and returns. Sessions must not be called meanwhile; none is
+ * in the middle of a request. Returning fails, with false, if there is no memory.
+ */
+void cache_suspend(struct cache_worker *worker);
+bool cache_continue(struct cache_worker *worker);
 
 /*
  * Called once per loop, outside of session calls: sets the time (monotonic, microseconds), runs
@@ -207,6 +227,34 @@ void cache_session_tls_failed(struct cache_session *session, bool in_handshake, 
 
 /* A handshake has made a TLS session, or resumed one: counted. */
 void cache_count_tls_handshake(struct cache_worker *worker, bool resumed);
+
+/* The addresses that it was opened with; valid as long as the session. */
+const struct cache_peer *cache_session_peer(const struct cache_session *session);
+
+/* What a session is doing when its process is to be replaced. */
+enum cache_rest {
+    CACHE_REST_BUSY = 0, /* in the middle of a request: it has to be given more input, or room */
+    CACHE_REST_ENDS,     /* it cannot move, and its client waits for no reply: a watcher */
+    CACHE_REST_MOVES     /* it can be continued elsewhere */
+};
+
+/* What continues a session in another process. */
+struct cache_session_saved {
+    uint8_t protocol;    /* as the session has detected it */
+    uint32_t idle_s;     /* since its last request */
+    const uint8_t *line; /* the beginning of a request; the session's */
+    uint32_t line_bytes;
+};
+
+/* Fills in *saved if the result is CACHE_REST_MOVES. */
+enum cache_rest cache_session_rest(const struct cache_session *session,
+                                   struct cache_session_saved *saved);
+
+/*
+ * Makes a new session, which has had no input, one that was saved; the caller gives it the line as
+ * input. False: the values are not possible.
+ */
+bool cache_session_continue(struct cache_session *session, const struct cache_session_saved *saved);
 
 /* Seconds since the last request if the session waits for one; 0 in the middle of a request. */
 uint32_t cache_session_idle_s(const struct cache_session *session);

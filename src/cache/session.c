@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cache/clock.h"
 #include "cache/event_log.h"
 #include "cache/linebuf.h"
 #include "cache/task.h"
@@ -199,6 +200,42 @@ uint32_t cache_session_idle_s(const struct cache_session *session)
         cache_session_phase(session) != CACHE_PHASE_LINE)
         return 0;
     return session->worker->now_s - last_s;
+}
+
+const struct cache_peer *cache_session_peer(const struct cache_session *session)
+{
+    return &session->peer;
+}
+
+enum cache_rest cache_session_rest(const struct cache_session *session,
+                                   struct cache_session_saved *saved)
+{
+    uint32_t last_s = atomic_load_explicit(&session->last_request_s, memory_order_relaxed);
+
+    switch (cache_session_phase(session)) {
+    case CACHE_PHASE_LINE:
+        saved->protocol = session->state.protocol;
+        saved->idle_s = cache_clock_since(session->worker, last_s);
+        saved->line = session->line != NULL ? session->line->bytes : NULL;
+        saved->line_bytes = session->line != NULL ? session->line->len : 0;
+        return CACHE_REST_MOVES;
+    case CACHE_PHASE_TASK:
+        return session->u.task->ops->listens ? CACHE_REST_ENDS : CACHE_REST_BUSY;
+    default:
+        return CACHE_REST_BUSY;
+    }
+}
+
+bool cache_session_continue(struct cache_session *session, const struct cache_session_saved *saved)
+{
+    uint32_t idle_s = u_min32(saved->idle_s, session->worker->now_s);
+
+    if (saved->protocol > CACHE_PROTOCOL_AUTH)
+        return false;
+    session->state.protocol = saved->protocol;
+    atomic_store_explicit(&session->last_request_s, session->worker->now_s - idle_s,
+                          memory_order_relaxed);
+    return true;
 }
 
 enum cache_session_state cache_session_state(const struct cache_session *session)

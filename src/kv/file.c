@@ -355,6 +355,29 @@ const char *kv_save(struct kv *kv, const struct kv_moment *moment)
     return finish(&kv->file) ? NULL : "the system refuses to write the file";
 }
 
+void kv_save_undo(struct kv *kv)
+{
+    kv->file.header->state = KV_FILE_DIRTY;
+}
+
+const char *kv_file_examine(const struct kv_config *config)
+{
+    struct kv_config sized = *config;
+    struct kv_file_map map = {.file = *config->file};
+    struct stat file;
+    const char *why_not = "the system refuses to read it";
+    if (!kv_sizes_init(&sized.sizes))
+        return "the size classes don't rise";
+    if (fstat(map.file.fd, &file) == 0)
+        why_not = map_saved(&map, &file);
+    if (!why_not)
+        why_not = damage(map.header, &file);
+    if (!why_not)
+        why_not = mismatch(map.header, &sized);
+    kv_file_unmap(&map);
+    return why_not;
+}
+
 const struct kv_restored *kv_restored(const struct kv *kv)
 {
     return &kv->file.restored;

@@ -120,10 +120,22 @@ const struct kv_restored *kv_restored(const struct kv *kv);
 
 /*
  * Leaves the table in config.file, for a later kv_create(). All workers have left; nothing is
- * pinned or unpublished. Returns null, after which only kv_destroy() may follow, or a constant
- * phrase that says why nothing was saved.
+ * pinned or unpublished. Returns null, after which only kv_destroy() or kv_save_undo() may follow,
+ * or a constant phrase that says why nothing was saved.
  */
 const char *kv_save(struct kv *kv, const struct kv_moment *moment);
+
+/*
+ * After kv_save(): the table continues in this process after all, without a thread that prefaults.
+ * No other table has been created in the file since.
+ */
+void kv_save_undo(struct kv *kv);
+
+/*
+ * Whether a table of this configuration would take over what kv_save() left in config->file:
+ * returns null, or a constant phrase that says why not. Changes nothing.
+ */
+const char *kv_file_examine(const struct kv_config *config);
 
 /* Frees the table. All workers have left; nothing is pinned or unpublished. */
 void kv_destroy(struct kv *kv);

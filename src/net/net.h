@@ -25,6 +25,7 @@
 #define NET_ERROR_MAX 256
 
 struct net_worker;
+struct net_handover; /* handover.h */
 
 /*
  * Serves until net_worker_stop() is called; then all its connections are closed. Returns 0, or a
@@ -41,6 +42,30 @@ void net_worker_on_ready(struct net_worker *worker, void (*ready)(void *ctx), vo
 
 /* Makes net_worker_run() return soon. Any thread or signal handler may call it, repeatedly. */
 void net_worker_stop(struct net_worker *worker);
+
+/*
+ * How long the sessions of a worker may take to finish the requests that they are in the middle of,
+ * before those that have not are closed.
+ */
+#define NET_REST_US 1000000
+
+/*
+ * Lets a running worker come to rest, between two requests of each session: no connection is
+ * accepted, and no further input is used. Returns 0, or -1 if this kind of worker cannot. Then
+ * net_worker_wait_paused() waits until it has, and returns false if it has not within that time.
+ * The worker's thread waits, and has left the engine, until net_worker_resume(), which is due for
+ * each worker that was paused.
+ */
+int net_worker_pause(struct net_worker *worker);
+bool net_worker_wait_paused(struct net_worker *worker, unsigned timeout_ms);
+void net_worker_resume(struct net_worker *worker);
+
+/*
+ * Adds a paused worker's sockets and connections to a handover; they stay the worker's. Those that
+ * cannot move, with TLS or with watchers, are left out. `first`: of all workers, which share some
+ * sockets. handover->failed says whether something is missing.
+ */
+void net_worker_hand_over(struct net_worker *worker, bool first, struct net_handover *handover);
 
 /* Frees the worker and what it owns. It does not run any more. */
 void net_worker_close(struct net_worker *worker);
@@ -165,8 +190,18 @@ struct net_endpoint {
     int fd;        /* a socket that all workers share: it is bound already; -1: none */
 };
 
+/* A listening socket of one of the workers of a process that was taken over. */
+struct net_inherited {
+    int fd; /* -1: taken by a worker */
+    unsigned endpoint;
+};
+
+#define NET_INHERITED_MAX 4096
+
 struct net_endpoints {
     unsigned count;
+    unsigned inherited_count;
+    struct net_inherited inherited[NET_INHERITED_MAX];
     bool tls; /* of TCP addresses without notls: (-Z) */
     struct net_endpoint list[NET_ENDPOINT_MAX];
 };
@@ -191,10 +226,23 @@ int net_endpoints_unix(const char *path, unsigned access, struct net_endpoints *
                        char error[NET_ERROR_MAX]);
 
 /*
+ * Removes an old unix socket file, with which bind() would fail. Returns 0, or -1 with errno; other
+ * files stay and are EEXIST.
+ */
+int net_unix_remove_stale(const char *path);
+
+/*
  * Adds a listening stream socket of socket activation: TCP or unix. It belongs to the endpoints
  * from then on. Returns 0, or -1 with a message; then it is still the caller's.
  */
 int net_endpoints_inherit(int fd, struct net_endpoints *endpoints, char error[NET_ERROR_MAX]);
+
+/*
+ * Adds the listening sockets of a handover: shared ones, and those of each worker. Returns 0, or -1
+ * with a message.
+ */
+int net_endpoints_take_over(struct net_handover *handover, struct net_endpoints *endpoints,
+                            char error[NET_ERROR_MAX]);
 
 /* Adds an address by itself; there is room for NET_STACK_ADDR_MAX of each kind. */
 void net_endpoints_add(struct net_endpoints *endpoints, enum net_endpoint_kind kind,
@@ -227,9 +275,12 @@ struct net_sock_config {
     struct cache *cache;
     bool accept_waits;       /* settings.accept_waits */
     uint32_t idle_timeout_s; /* settings.idle_timeout_s; unix sockets have none, as in memcached */
-    const struct net_endpoints *endpoints; /* claimed; needed during the open only */
-    struct tls_context *tls;               /* not null if an endpoint has TLS; likewise */
-    struct net_udp_limit *udp_limit;       /* not null if there is UDP; outlives the worker */
+    struct net_endpoints *endpoints; /* claimed; needed during the open only */
+    unsigned number;                 /* of this worker, of so many: what each takes over */
+    unsigned workers;
+    struct net_handover *handover;   /* null, or connections to take over; outlives the workers */
+    struct tls_context *tls;         /* not null if an endpoint has TLS; likewise */
+    struct net_udp_limit *udp_limit; /* not null if there is UDP; outlives the worker */
     int backlog;
     bool uring; /* io_uring instead of epoll; net_sock_uring_check() has returned 0 */
 };

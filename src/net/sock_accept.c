@@ -79,6 +79,18 @@ void net_sock_accept_resume(struct net_sock_worker *worker)
     worker->io->accept_want(worker, true);
 }
 
+void net_sock_accept_hold(struct net_sock_worker *worker)
+{
+    if (worker->accept == NET_SOCK_ACCEPTING)
+        stop(worker, NET_SOCK_ACCEPT_PAUSED, 0);
+    worker->accept_retry_us = UINT64_MAX;
+}
+
+void net_sock_accept_release(struct net_sock_worker *worker)
+{
+    worker->accept_retry_us = 0;
+}
+
 /* ---- accepting --------------------------------------------------------------------------- */
 
 static void take(struct net_sock_worker *worker, const struct net_sock_listener *listener, int fd,
@@ -172,19 +184,18 @@ static int open_own(const struct net_endpoint *endpoint)
     return -1;
 }
 
-int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endpoint *endpoint,
-                           const struct net_sock_config *config)
+/* Makes a socket the worker's. Returns 0, or -1 with errno; it is closed by the worker then. */
+static int add_listener(struct net_sock_worker *worker, const struct net_endpoint *endpoint, int fd,
+                        const struct net_sock_config *config)
 {
     struct net_sock_listener *listener = &worker->listeners[worker->listener_count];
     bool is_udp = endpoint->kind == NET_ENDPOINT_UDP;
-    int fd;
 
-    if (endpoint->fd >= 0)
-        fd = fcntl(endpoint->fd, F_DUPFD_CLOEXEC, 0);
-    else
-        fd = open_own(endpoint);
-    if (fd < 0)
+    if (worker->listener_count == NET_ENDPOINT_MAX) {
+        close(fd);
+        errno = EMFILE;
         return -1;
+    }
     listener->source.kind = is_udp ? NET_SOCK_UDP : NET_SOCK_LISTENER;
     listener->source.fd = fd;
     listener->kind = endpoint->kind;
@@ -192,6 +203,48 @@ int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endp
     net_endpoint_peer(endpoint, &listener->peer);
     worker->listener_count++;
     return is_udp ? net_sock_udp_open(worker, fd, config->udp_limit) : listen(fd, config->backlog);
+}
+
+/*
+ * Takes this worker's share of the sockets that were inherited for an address. Returns how many, or
+ * -1.
+ */
+static int add_inherited(struct net_sock_worker *worker, unsigned number,
+                         const struct net_sock_config *config)
+{
+    struct net_endpoints *endpoints = config->endpoints;
+    unsigned seen = 0;
+    int taken = 0;
+    unsigned i;
+
+    for (i = 0; i < endpoints->inherited_count; i++) {
+        struct net_inherited *inherited = &endpoints->inherited[i];
+        int fd = inherited->fd;
+
+        if (inherited->endpoint != number || seen++ % config->workers != config->number)
+            continue;
+        inherited->fd = -1;
+        if (add_listener(worker, &endpoints->list[number], fd, config) < 0)
+            return -1;
+        taken++;
+    }
+    return taken;
+}
+
+int net_sock_listener_open(struct net_sock_worker *worker, unsigned number,
+                           const struct net_sock_config *config)
+{
+    const struct net_endpoint *endpoint = &config->endpoints->list[number];
+    int taken = add_inherited(worker, number, config);
+    int fd;
+
+    if (taken != 0)
+        return taken < 0 ? -1 : 0;
+    if (endpoint->fd >= 0)
+        fd = fcntl(endpoint->fd, F_DUPFD_CLOEXEC, 0);
+    else
+        fd = open_own(endpoint);
+    return fd < 0 ? -1 : add_listener(worker, endpoint, fd, config);
 }
 
 void net_sock_accept_close(struct net_sock_worker *worker)

@@ -61,8 +61,8 @@ static bool sock_is_full(struct net_conns *conns, struct net_conn *conn)
 
 /* ---- opening and closing ----------------------------------------------------------------- */
 
-static void peer_make(int fd, const struct net_sock_listener *listener, const struct sockaddr *from,
-                      struct cache_peer *peer)
+void net_sock_peer(int fd, const struct net_sock_listener *listener, const struct sockaddr *from,
+                   struct cache_peer *peer)
 {
     struct sockaddr_storage local;
     socklen_t len = sizeof(local);
@@ -83,7 +83,7 @@ void net_sock_conn_refuse(struct net_sock_worker *worker, int fd,
     const char *text;
     u_u32 len;
 
-    peer_make(fd, listener, from, &peer);
+    net_sock_peer(fd, listener, from, &peer);
     text = net_conn_refuse(&worker->conns, &peer, &len);
     net_sock_count(worker, NET_SOCK_REJECTED, 1);
     /* A new socket has room for a line; if not, the client sees just the close. */
@@ -117,7 +117,7 @@ bool net_sock_conn_open(struct net_sock_worker *worker, int fd,
     struct cache_peer peer;
 
     U_ASSERT(fd >= 0);
-    peer_make(fd, listener, from, &peer);
+    net_sock_peer(fd, listener, from, &peer);
     if (conn && !net_conn_open_session(&worker->conns, &conn->conn, &peer)) {
         free(conn);
         return false;
@@ -163,6 +163,18 @@ void net_sock_conn_abort(struct net_sock_worker *worker, struct net_sock_conn *c
 {
     net_sock_count(worker, NET_SOCK_ABORTED, 1);
     net_sock_conn_close(worker, conn);
+}
+
+/*
+ * Whether the connection is between two requests while the worker comes to rest: it uses no more
+ * input.
+ */
+static bool conn_is_held(const struct net_sock_worker *worker, const struct net_sock_conn *conn)
+{
+    struct cache_session_saved saved;
+
+    return U_UNLIKELY(worker->resting) && conn->conn.session &&
+           cache_session_rest(conn->conn.session, &saved) == CACHE_REST_MOVES;
 }
 
 /* ---- input ------------------------------------------------------------------------------- */
@@ -226,7 +238,7 @@ int net_sock_conn_input(struct net_sock_worker *worker, struct net_sock_conn *co
 {
     uint32_t used = 0;
 
-    if (conn->state == CACHE_SESSION_OPEN && !conn->kept) {
+    if (conn->state == CACHE_SESSION_OPEN && !conn->kept && !conn_is_held(worker, conn)) {
         used = conn_feed(worker, conn, data, len);
         net_conn_touch(&worker->conns, &conn->conn);
         if (conn->state == CACHE_SESSION_OPEN)
@@ -262,7 +274,8 @@ static enum net_sendq_result conn_write(struct net_sock_worker *worker, struct n
     unsigned round;
 
     /* Between two turns: the replies of several turns are written together. */
-    if (conn->state == CACHE_SESSION_YIELDED && conn->out.queued_bytes < NET_SOCK_TURN_BYTES)
+    if (conn->state == CACHE_SESSION_YIELDED && conn->out.queued_bytes < NET_SOCK_TURN_BYTES &&
+        !conn_is_held(worker, conn))
         return NET_SENDQ_PENDING;
     for (round = 0; round < ROUNDS_MAX; round++) {
         result = worker->io->conn_flush(worker, conn);
@@ -272,7 +285,7 @@ static enum net_sendq_result conn_write(struct net_sock_worker *worker, struct n
             break;
         if (conn->state == CACHE_SESSION_BLOCKED)
             conn_resume(worker, conn);
-        else if (conn->state == CACHE_SESSION_OPEN && conn->kept)
+        else if (conn->state == CACHE_SESSION_OPEN && conn->kept && !conn_is_held(worker, conn))
             conn_feed_kept(worker, conn);
         else
             break;
@@ -299,7 +312,8 @@ static int conn_wait(struct net_sock_worker *worker, struct net_sock_conn *conn,
         conn_set_ready(worker, conn);
         return conn_want(worker, conn, 0);
     }
-    if (more_input && conn->out.queued_bytes < NET_SOCK_SEND_HIGH_BYTES)
+    if (more_input && conn->out.queued_bytes < NET_SOCK_SEND_HIGH_BYTES &&
+        !conn_is_held(worker, conn))
         want |= EPOLLIN;
     if (result == NET_SENDQ_PENDING)
         want |= EPOLLOUT;
@@ -336,7 +350,7 @@ void net_sock_conns_run_ready(struct net_sock_worker *worker)
     while ((link = u_list_pop_front(&turn)) != NULL) {
         struct net_sock_conn *conn = U_CONTAINER_OF(link, struct net_sock_conn, ready_link);
 
-        if (conn->kept)
+        if (conn->kept && !conn_is_held(worker, conn))
             conn_feed_kept(worker, conn);
         net_sock_conn_update(worker, conn);
     }

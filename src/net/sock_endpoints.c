@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "net/handover.h"
 #include "net/sock_worker.h"
 
 #define ITEM_MAX 300 /* a host name has at most 255 characters */
@@ -324,8 +325,7 @@ int net_endpoints_resolve(const char *spec, uint16_t port, enum net_endpoint_kin
 
 /* ---- unix sockets ------------------------------------------------------------------------ */
 
-/* Removes an old socket file, with which bind() would fail; other files are errors. */
-static int remove_stale(const char *path)
+int net_unix_remove_stale(const char *path)
 {
     struct stat found;
 
@@ -350,7 +350,7 @@ int net_endpoints_unix(const char *path, unsigned access, struct net_endpoints *
     memcpy(un.sun_path, path, strlen(path));
     memcpy(&endpoint.addr, &un, sizeof(un));
     endpoint.addr_len = sizeof(un);
-    if (remove_stale(path) < 0)
+    if (net_unix_remove_stale(path) < 0)
         return fail(error, "-s: %s is in the way: %s", path, strerror(errno));
     endpoint.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (endpoint.fd < 0)
@@ -397,9 +397,75 @@ int net_endpoints_inherit(int fd, struct net_endpoints *endpoints, char error[NE
     return add_endpoint(endpoints, &endpoint, error);
 }
 
+/* The number of the endpoint of an inherited socket, which is added if it is new; -1: no room. */
+static int endpoint_of(struct net_endpoints *endpoints, const struct net_endpoint *wanted,
+                       char error[NET_ERROR_MAX])
+{
+    unsigned i;
+
+    for (i = 0; i < endpoints->count && wanted->fd < 0; i++) {
+        const struct net_endpoint *found = &endpoints->list[i];
+
+        if (found->fd < 0 && found->kind == wanted->kind && found->addr_len == wanted->addr_len &&
+            memcmp(&found->addr, &wanted->addr, found->addr_len) == 0)
+            return (int)i;
+    }
+    return add_endpoint(endpoints, wanted, error) < 0 ? -1 : (int)endpoints->count - 1;
+}
+
+static int take_over_listener(struct net_handover *handover,
+                              const struct net_handover_record *record,
+                              struct net_endpoints *endpoints, char error[NET_ERROR_MAX])
+{
+    struct net_endpoint endpoint = {.kind = (enum net_endpoint_kind)record->transport,
+                                    .binding = (enum cache_binding)record->binding,
+                                    .tls = (enum cache_tls)record->tls,
+                                    .addr_len = sizeof(endpoint.addr),
+                                    .fd = -1};
+    int fd = handover->fds[record->fd];
+    int number;
+
+    if (getsockname(fd, (struct sockaddr *)&endpoint.addr, &endpoint.addr_len) < 0)
+        return fail(error, "a listening socket is missing: %s", strerror(errno));
+    if (endpoint.tls != CACHE_TLS_OFF && !endpoints->tls)
+        return fail(error, "the running server listens with TLS: add -Z");
+    if (record->shared)
+        endpoint.fd = fd;
+    number = endpoint_of(endpoints, &endpoint, error);
+    if (number < 0)
+        return -1;
+    if (!record->shared && endpoints->inherited_count == NET_INHERITED_MAX)
+        return fail(error, "there are more than %d listening sockets", NET_INHERITED_MAX);
+    if (!record->shared)
+        endpoints->inherited[endpoints->inherited_count++] =
+            (struct net_inherited){.fd = fd, .endpoint = (unsigned)number};
+    (void)net_handover_take_fd(handover, record->fd);
+    return 0;
+}
+
+int net_endpoints_take_over(struct net_handover *handover, struct net_endpoints *endpoints,
+                            char error[NET_ERROR_MAX])
+{
+    const struct net_handover_record *record;
+    size_t at = 0;
+
+    while ((record = net_handover_next(handover, &at)) != NULL) {
+        if (record->kind == NET_HANDOVER_LISTENER &&
+            take_over_listener(handover, record, endpoints, error) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 void net_endpoints_close(struct net_endpoints *endpoints)
 {
     unsigned i;
+
+    for (i = 0; i < endpoints->inherited_count; i++) {
+        if (endpoints->inherited[i].fd >= 0)
+            close(endpoints->inherited[i].fd);
+    }
+    endpoints->inherited_count = 0;
 
     for (i = 0; i < endpoints->count; i++) {
         if (endpoints->list[i].fd >= 0)

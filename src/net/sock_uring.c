@@ -318,6 +318,26 @@ static void uring_conn_end(struct net_sock_worker *worker, struct net_sock_conn 
         (void)shutdown(base->source.fd, SHUT_RDWR); /* which also ends the requests in flight */
 }
 
+static bool uring_conn_rest(struct net_sock_worker *worker, struct net_sock_conn *base)
+{
+    struct uring_conn *conn = conn_of(base);
+
+    if (conn->receiving && !conn->cancelling && !(base->interest & EPOLLIN))
+        conn->cancelling = request_cancel(uring_of(worker), &base->source, false) == 0;
+    return conn->inflight == 0;
+}
+
+static bool uring_listeners_rest(const struct net_sock_worker *worker)
+{
+    unsigned i;
+
+    for (i = 0; i < worker->listener_count; i++) {
+        if (worker->listeners[i].kind != NET_ENDPOINT_UDP && uring_of(worker)->listening[i])
+            return false;
+    }
+    return true;
+}
+
 /* Handles received bytes and gives their buffer back. Returns as net_sock_conn_input(). */
 static int take_buffer(struct net_sock_worker *worker, struct uring_conn *conn,
                        const struct io_uring_cqe *cqe)
@@ -620,6 +640,8 @@ const struct net_sock_io net_sock_uring = {
     .conn_begin = uring_conn_begin,
     .conn_want = uring_conn_want,
     .conn_flush = uring_conn_flush,
+    .conn_rest = uring_conn_rest,
+    .listeners_rest = uring_listeners_rest,
     .conn_end = uring_conn_end,
 };
 

@@ -43,37 +43,47 @@ static int wait_timeout_ms(const struct net_sock_worker *worker)
     return (int)u_min32(cache_ms, (uint32_t)own_timeout_ms(worker));
 }
 
-static int sock_loop(struct net_sock_worker *worker)
+int net_sock_turn(struct net_sock_worker *worker, int timeout_ms)
 {
     int n;
 
-    while (!atomic_load_explicit(&worker->stopping, memory_order_relaxed)) {
-        cache_offline(worker->conns.cache_worker);
-        n = worker->io->wait(worker, wait_timeout_ms(worker));
-        cache_online(worker->conns.cache_worker);
-        if (n < 0)
-            return n;
-        if (worker->sends_queued)
-            net_sock_replied(worker);
-        worker->sends_queued = false;
-        worker->woken_ticks = net_ticks();
-        worker->now_us = net_clock_us();
-        cache_tick(worker->conns.cache_worker, worker->now_us);
-        net_sock_count(worker, NET_SOCK_LOOPS, 1);
-        net_sock_accept_resume(worker);
-        worker->crowded = n > 1 || !u_list_is_empty(&worker->ready);
-        worker->io->dispatch(worker, n);
-        /* After all events: a connection that this closes may have had one. */
-        if (!u_list_is_empty(&worker->ready)) {
-            worker->crowded = n > 0 || worker->ready.next != worker->ready.prev;
-            net_sock_conns_run_ready(worker);
-        }
-        net_conns_flush_pending(&worker->conns);
-        net_conns_tick(&worker->conns, worker->now_us, &worker->counters[NET_SOCK_IDLE_CLOSED]);
-        if (!worker->sends_queued)
-            net_sock_replied(worker);
+    cache_offline(worker->conns.cache_worker);
+    n = worker->io->wait(worker, timeout_ms);
+    cache_online(worker->conns.cache_worker);
+    if (n < 0)
+        return n;
+    if (worker->sends_queued)
+        net_sock_replied(worker);
+    worker->sends_queued = false;
+    worker->woken_ticks = net_ticks();
+    worker->now_us = net_clock_us();
+    cache_tick(worker->conns.cache_worker, worker->now_us);
+    net_sock_count(worker, NET_SOCK_LOOPS, 1);
+    net_sock_accept_resume(worker);
+    worker->crowded = n > 1 || !u_list_is_empty(&worker->ready);
+    worker->io->dispatch(worker, n);
+    /* After all events: a connection that this closes may have had one. */
+    if (!u_list_is_empty(&worker->ready)) {
+        worker->crowded = n > 0 || worker->ready.next != worker->ready.prev;
+        net_sock_conns_run_ready(worker);
     }
+    net_conns_flush_pending(&worker->conns);
+    net_conns_tick(&worker->conns, worker->now_us, &worker->counters[NET_SOCK_IDLE_CLOSED]);
+    if (!worker->sends_queued)
+        net_sock_replied(worker);
     return 0;
+}
+
+static int sock_loop(struct net_sock_worker *worker)
+{
+    int rc = 0;
+
+    while (rc == 0 && !atomic_load_explicit(&worker->stopping, memory_order_relaxed)) {
+        rc = net_sock_turn(worker, wait_timeout_ms(worker));
+        if (rc == 0 && U_UNLIKELY(net_worker_is_pausing(&worker->worker)))
+            rc = net_sock_pause(worker);
+    }
+    return rc;
 }
 
 static void release_ref(void *ctx, void *cookie)
@@ -101,6 +111,8 @@ static int sock_run(struct net_worker *base)
         rc = net_sock_udp_begin(worker);
         if (rc == 0 && base->ready)
             base->ready(base->ready_ctx);
+        if (rc == 0 && worker->handover)
+            net_sock_take_over(worker);
         if (rc == 0)
             rc = sock_loop(worker);
         net_sock_conns_close(worker);
@@ -113,12 +125,17 @@ static int sock_run(struct net_worker *base)
     return rc;
 }
 
+static void sock_wake(struct net_worker *base)
+{
+    (void)eventfd_write(((struct net_sock_worker *)base)->wake.fd, 1);
+}
+
 static void sock_stop(struct net_worker *base)
 {
     struct net_sock_worker *worker = (struct net_sock_worker *)base;
 
     atomic_store_explicit(&worker->stopping, true, memory_order_relaxed);
-    (void)eventfd_write(worker->wake.fd, 1);
+    sock_wake(base);
 }
 
 static void sock_close(struct net_worker *base)
@@ -131,11 +148,16 @@ static void sock_close(struct net_worker *base)
         close(worker->wake.fd);
     net_sendq_pool_free(&worker->out_pool);
     net_conns_free(&worker->conns);
-    free(worker);
+    net_worker_free(base);
 }
 
 static const struct net_worker_ops sock_ops = {
-    .run = sock_run, .stop = sock_stop, .close = sock_close};
+    .run = sock_run,
+    .stop = sock_stop,
+    .close = sock_close,
+    .wake = sock_wake,
+    .hand_over = net_sock_hand_over,
+};
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
@@ -152,12 +174,10 @@ static int open_parts(struct net_sock_worker *worker, const struct net_sock_conf
         return -1;
     }
     for (i = 0; i < config->endpoints->count; i++) {
-        const struct net_endpoint *endpoint = &config->endpoints->list[i];
-
-        if (net_sock_listener_open(worker, endpoint, config) == 0)
+        if (net_sock_listener_open(worker, i, config) == 0)
             continue;
-        snprintf(error, NET_ERROR_MAX, "cannot listen on %s: %s", net_endpoint_text(endpoint, text),
-                 strerror(errno));
+        snprintf(error, NET_ERROR_MAX, "cannot listen on %s: %s",
+                 net_endpoint_text(&config->endpoints->list[i], text), strerror(errno));
         return -1;
     }
     return 0;
@@ -181,7 +201,10 @@ struct net_worker *net_sock_worker_open(const struct net_sock_config *config,
         return NULL;
     }
     net_ticks_calibrate();
-    worker->worker.ops = &sock_ops;
+    net_worker_init(&worker->worker, &sock_ops);
+    worker->number = config->number;
+    worker->workers = config->workers;
+    worker->handover = config->handover;
     net_conns_init(&worker->conns, &net_sock_transport, config->cache, config->idle_timeout_s);
     worker->io = config->uring ? &net_sock_uring : &net_sock_epoll;
     worker->wake.fd = -1;

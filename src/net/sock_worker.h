@@ -35,6 +35,8 @@ enum net_sock_counter {
     NET_SOCK_ABORTED,       /* no memory for a reply, or an error of the socket */
     NET_SOCK_ACCEPT_PAUSES, /* times the kernel had no file descriptor or memory to accept with */
     NET_SOCK_IDLE_CLOSED,   /* connections closed because of settings.idle_timeout_s */
+    NET_SOCK_REST_CLOSED,   /* connections closed because they were not at rest in time */
+    NET_SOCK_TAKEN_OVER,    /* connections taken over from an earlier process */
     NET_SOCK_UDP_REQUESTS,  /* datagrams that were served */
     NET_SOCK_UDP_MALFORMED, /* dropped */
     NET_SOCK_UDP_TOO_LARGE, /* whose reply would have been too large */
@@ -118,6 +120,13 @@ struct net_sock_io {
     /* Writes the send queue, or starts to: then NET_SENDQ_PENDING, and an event follows. */
     enum net_sendq_result (*conn_flush)(struct net_sock_worker *worker, struct net_sock_conn *conn);
 
+    /*
+     * At rest: stops a read of a connection that does not want input; whether no request of the
+     * connection, or of the listeners, is under way any more. May be null: there are none.
+     */
+    bool (*conn_rest)(struct net_sock_worker *worker, struct net_sock_conn *conn);
+    bool (*listeners_rest)(const struct net_sock_worker *worker);
+
     /* Stops all reports. Calls net_sock_conn_free(), possibly later. */
     void (*conn_end)(struct net_sock_worker *worker, struct net_sock_conn *conn);
 };
@@ -135,6 +144,10 @@ struct net_sock_worker {
     unsigned listener_count;
     bool accept_waits; /* settings.accept_waits */
     atomic_bool stopping;
+    bool resting;    /* it is being paused: see sock_pause.c */
+    unsigned number; /* these three as in struct net_sock_config */
+    unsigned workers;
+    struct net_handover *handover;
     struct u_list ready; /* have kept input and no turn since */
     struct net_sendq_pool out_pool;
     enum net_sock_accept accept;
@@ -152,6 +165,20 @@ struct net_sock_worker {
     uint8_t read_buffer[NET_SOCK_READ_BYTES];
 };
 
+/* One turn of the loop. Returns 0 or a negative errno value. */
+int net_sock_turn(struct net_sock_worker *worker, int timeout_ms);
+
+/* ---- sock_pause.c ------------------------------------------------------------------------ */
+
+/* Comes to rest, waits until the worker is resumed, and continues. 0 or a negative errno value. */
+int net_sock_pause(struct net_sock_worker *worker);
+
+/* net_worker_hand_over(). */
+void net_sock_hand_over(struct net_worker *base, bool first, struct net_handover *handover);
+
+/* Takes over this worker's share of the connections of the handover. */
+void net_sock_take_over(struct net_sock_worker *worker);
+
 static inline void net_sock_count(struct net_sock_worker *worker, enum net_sock_counter counter,
                                   uint64_t n)
 {
@@ -166,8 +193,11 @@ static inline void net_sock_replied(const struct net_sock_worker *worker)
 
 /* ---- sock_accept.c ----------------------------------------------------------------------- */
 
-/* Opens the worker's socket for an address, or a duplicate of a unix socket. 0 or -1. */
-int net_sock_listener_open(struct net_sock_worker *worker, const struct net_endpoint *endpoint,
+/*
+ * Opens the worker's socket for the address of this number, or a duplicate of a shared one, or its
+ * share of those taken over. 0 or -1.
+ */
+int net_sock_listener_open(struct net_sock_worker *worker, unsigned number,
                            const struct net_sock_config *config);
 
 /*
@@ -182,6 +212,10 @@ void net_sock_accept(struct net_sock_worker *worker, const struct net_sock_liste
 
 /* Once per loop: resumes accepting if the reason to stop has passed. */
 void net_sock_accept_resume(struct net_sock_worker *worker);
+
+/* Stops accepting until release. */
+void net_sock_accept_hold(struct net_sock_worker *worker);
+void net_sock_accept_release(struct net_sock_worker *worker);
 
 /* Closes the listening sockets and the connection that waits for a session. */
 void net_sock_accept_close(struct net_sock_worker *worker);
@@ -213,6 +247,10 @@ void net_sock_udp_close(struct net_sock_worker *worker);
  */
 bool net_sock_conn_open(struct net_sock_worker *worker, int fd,
                         const struct net_sock_listener *listener, const struct sockaddr *peer);
+
+/* The peer of an accepted socket. */
+void net_sock_peer(int fd, const struct net_sock_listener *listener, const struct sockaddr *from,
+                   struct cache_peer *peer);
 
 /* Sends the peer the error that there are too many connections, and closes the socket. */
 void net_sock_conn_refuse(struct net_sock_worker *worker, int fd,

@@ -2,6 +2,9 @@
 /* Dispatches net_worker_*() to the kind of worker. */
 #include "net/worker.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 /* How long ticks are compared with the clock, and how exactly both are read at the same time. */
 #define CALIBRATION_NS 2000000
 #define READING_TICKS_MAX 2000
@@ -40,6 +43,65 @@ void net_ticks_calibrate(void)
     net_ticks_ns_scale = u_max32((uint32_t)u_min64(((now_ns - start_ns) << NET_TICKS_SHIFT) / ticks,
                                                    UINT64_C(1) << NET_TICKS_SHIFT),
                                  1);
+}
+
+void net_worker_init(struct net_worker *worker, const struct net_worker_ops *ops)
+{
+    worker->ops = ops;
+    sem_init(&worker->paused, 0, 0);
+    sem_init(&worker->resumed, 0, 0);
+}
+
+void net_worker_free(struct net_worker *worker)
+{
+    sem_destroy(&worker->paused);
+    sem_destroy(&worker->resumed);
+    free(worker);
+}
+
+int net_worker_pause(struct net_worker *worker)
+{
+    if (!worker->ops->wake)
+        return -1;
+    atomic_store_explicit(&worker->pausing, true, memory_order_relaxed);
+    worker->ops->wake(worker);
+    return 0;
+}
+
+bool net_worker_wait_paused(struct net_worker *worker, unsigned timeout_ms)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += timeout_ms / 1000;
+    until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    while (sem_timedwait(&worker->paused, &until) < 0) {
+        if (errno != EINTR)
+            return false;
+    }
+    return true;
+}
+
+void net_worker_resume(struct net_worker *worker)
+{
+    atomic_store_explicit(&worker->pausing, false, memory_order_relaxed);
+    (void)sem_post(&worker->resumed);
+}
+
+void net_worker_park(struct net_worker *worker)
+{
+    (void)sem_post(&worker->paused);
+    while (sem_wait(&worker->resumed) < 0)
+        continue; /* a signal */
+}
+
+void net_worker_hand_over(struct net_worker *worker, bool first, struct net_handover *handover)
+{
+    worker->ops->hand_over(worker, first, handover);
 }
 
 int net_worker_run(struct net_worker *worker)

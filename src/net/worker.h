@@ -6,6 +6,7 @@
 #ifndef NET_WORKER_H
 #define NET_WORKER_H
 
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <time.h>
@@ -17,6 +18,8 @@ struct net_worker_ops {
     int (*run)(struct net_worker *worker);
     void (*stop)(struct net_worker *worker);
     void (*close)(struct net_worker *worker);
+    void (*wake)(struct net_worker *worker); /* ends its wait; null: it cannot be paused */
+    void (*hand_over)(struct net_worker *worker, bool first, struct net_handover *handover);
 };
 
 /* First member of each kind's own struct. */
@@ -24,7 +27,22 @@ struct net_worker {
     const struct net_worker_ops *ops;
     void (*ready)(void *ctx); /* or null; see net_worker_on_ready() */
     void *ready_ctx;
+    atomic_bool pausing;
+    sem_t paused; /* the worker's thread has come to rest */
+    sem_t resumed;
 };
+
+/* Whether the loop has to come to rest. */
+static inline bool net_worker_is_pausing(const struct net_worker *worker)
+{
+    return atomic_load_explicit(&worker->pausing, memory_order_relaxed);
+}
+
+void net_worker_init(struct net_worker *worker, const struct net_worker_ops *ops);
+void net_worker_free(struct net_worker *worker);
+
+/* In the worker's thread, at rest: waits for net_worker_resume(). */
+void net_worker_park(struct net_worker *worker);
 
 /* The monotonic clock in microseconds: the time of the stack and of the cache. */
 static inline uint64_t net_clock_us(void)

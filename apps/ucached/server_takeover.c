@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a takeover does with the two servers; the messages are takeover.h's. */
+#define _GNU_SOURCE /* struct stat */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kv/file.h"
+#include "server_state.h"
+
+/* How long a worker may take to come to rest; that follows NET_REST_US and closes the others. */
+#define PAUSE_MS (3 * NET_REST_US / 1000)
+
+static struct takeover_hello hello_of(const struct options *o)
+{
+    return (struct takeover_hello){
+        .version = TAKEOVER_VERSION,
+        .handover_version = NET_HANDOVER_VERSION,
+        .conn_version = US_CONN_STATE_VERSION,
+        .memory_format = KV_FILE_FORMAT,
+        .own_stack = link_carries_frames(&o->link),
+    };
+}
+
+/* ---- the new process --------------------------------------------------------------------- */
+
+/* Why the memory of the running server is not what the options say; null: it may be. */
+static const char *check_file(const struct options *o, int memory_fd)
+{
+    const char *path = o->settings.memory_file;
+    struct stat named, held;
+
+    if (!path)
+        return NULL;
+    if (stat(path, &named) < 0 || fstat(memory_fd, &held) < 0 || named.st_ino != held.st_ino ||
+        named.st_dev != held.st_dev)
+        return "the file of -e is not that of the running server";
+    return NULL;
+}
+
+int server_take_over(struct server *server, const struct daemon_user *user)
+{
+    const struct takeover_hello hello = hello_of(&server->options);
+    struct takeover *takeover = &server->takeover;
+    int rc = takeover_request(takeover, server->options.takeover, &hello, user);
+    char error[NET_ERROR_MAX] = "";
+    struct cache_config config;
+    const char *why;
+
+    if (rc <= 0)
+        return rc;
+    server_cache_config(server, takeover->memory_fd, &config);
+    why = check_file(&server->options, takeover->memory_fd);
+    if (!why)
+        why = cache_examine_memory(&config);
+    if (!why && net_endpoints_take_over(&takeover->handover, &server->endpoints, error) < 0)
+        why = error;
+    if (why) {
+        takeover_refuse(takeover, why);
+        fprintf(stderr, "ucached: --takeover: cannot continue the running server: %s\n", why);
+        return -1;
+    }
+    return takeover_commit(takeover) < 0 ? -1 : 1;
+}
+
+/* ---- the running server ------------------------------------------------------------------ */
+
+static unsigned pause_all(const struct server *server)
+{
+    unsigned paused = 0;
+
+    while (paused < server->thread_count && net_worker_pause(server->threads[paused].worker) == 0)
+        paused++;
+    return paused;
+}
+
+/* Null, or why not all workers are at rest. */
+static const char *wait_paused(const struct server *server, unsigned paused)
+{
+    unsigned i;
+
+    if (paused < server->thread_count)
+        return "workers of --threading=split or merge cannot be taken over";
+    for (i = 0; i < paused; i++) {
+        if (!net_worker_wait_paused(server->threads[i].worker, PAUSE_MS))
+            return "a worker does not come to rest";
+    }
+    return NULL;
+}
+
+/* Sends all that the paused workers have. Returns 0 if the new process has committed. */
+static int send_all(const struct server *server, int peer_fd, char error[TAKEOVER_ERROR_MAX])
+{
+    struct net_handover handover;
+    unsigned i;
+    int rc = -1;
+
+    memset(&handover, 0, sizeof(handover));
+    for (i = 0; i < server->thread_count; i++)
+        net_worker_hand_over(server->threads[i].worker, i == 0, &handover);
+    if (handover.failed)
+        snprintf(error, TAKEOVER_ERROR_MAX, "no memory for the state of the connections");
+    else
+        rc = takeover_send(&server->takeover, peer_fd, server->memory_file.fd, &handover, error);
+    net_handover_free(&handover, false);
+    return rc;
+}
+
+/* The workers are at rest. Returns 0 if the new process has committed, or -1 with the reason. */
+static int hand_over(struct server *server, int peer_fd, char error[TAKEOVER_ERROR_MAX])
+{
+    const char *why = cache_save(server->cache, server_clock_us(CLOCK_MONOTONIC),
+                                 server_clock_us(CLOCK_REALTIME) / 1000000);
+
+    if (why) {
+        snprintf(error, TAKEOVER_ERROR_MAX, "%s", why);
+        return -1;
+    }
+    if (send_all(server, peer_fd, error) == 0)
+        return 0;
+    cache_save_undo(server->cache);
+    return -1;
+}
+
+void server_offer_takeover(struct server *server)
+{
+    const struct takeover_hello hello = hello_of(&server->options);
+    int peer_fd = takeover_accept(&server->takeover, &hello);
+    char error[TAKEOVER_ERROR_MAX] = "";
+    unsigned paused, i;
+    const char *why;
+
+    if (peer_fd < 0)
+        return;
+    paused = pause_all(server);
+    why = wait_paused(server, paused);
+    if (!why && hand_over(server, peer_fd, error) == 0) {
+        fprintf(stderr, "ucached: another process has taken over\n");
+        /* No closing: descriptors and memory are the other one's, too. */
+        _exit(0);
+    }
+    for (i = 0; i < paused; i++)
+        net_worker_resume(server->threads[i].worker);
+    takeover_send_refusal(peer_fd, why ? why : error);
+    close(peer_fd);
+    fprintf(stderr, "ucached: --takeover: no process has taken over: %s\n", why ? why : error);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records of a handover; see handover.h. */
+#include "net/handover.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+#define RECORD_ALIGN 8
+
+U_STATIC_ASSERT(sizeof(struct net_handover_record) % RECORD_ALIGN == 0, records_stay_aligned);
+
+/* Makes room for `more` objects behind `count` ones. False: no memory, or the bound is reached. */
+static bool grow(void **array, size_t *capacity, size_t count, size_t more, size_t bytes_each,
+                 size_t max)
+{
+    size_t wanted = *capacity > 0 ? *capacity : 4096;
+    void *grown;
+
+    if (more <= *capacity - count)
+        return true;
+    if (more > max - count)
+        return false;
+    while (wanted - count < more)
+        wanted *= 2;
+    grown = realloc(*array, wanted * bytes_each);
+    if (!grown)
+        return false;
+    *array = grown;
+    *capacity = wanted;
+    return true;
+}
+
+void net_handover_add(struct net_handover *handover, const void *bytes, size_t len)
+{
+    void *array = handover->bytes;
+
+    if (len == 0)
+        return;
+    if (!grow(&array, &handover->capacity, handover->len, len, 1, NET_HANDOVER_BYTES_MAX)) {
+        handover->failed = true;
+        return;
+    }
+    handover->bytes = array;
+    memcpy(handover->bytes + handover->len, bytes, len);
+    handover->len += len;
+}
+
+uint32_t net_handover_add_fd(struct net_handover *handover, int fd)
+{
+    void *array = handover->fds;
+
+    if (!grow(&array, &handover->fd_capacity, handover->fd_count, 1, sizeof(int),
+              NET_HANDOVER_FDS_MAX)) {
+        handover->failed = true;
+        return 0;
+    }
+    handover->fds = array;
+    handover->fds[handover->fd_count] = fd;
+    return (uint32_t)handover->fd_count++;
+}
+
+static size_t record_bytes(const struct net_handover_record *record)
+{
+    size_t bytes = sizeof(*record) + (size_t)record->input_bytes + record->queued_bytes;
+
+    return (bytes + RECORD_ALIGN - 1) & ~(size_t)(RECORD_ALIGN - 1);
+}
+
+void net_handover_begin(struct net_handover *handover, const struct net_handover_record *record)
+{
+    struct net_handover_record sized = *record;
+
+    sized.bytes = (uint32_t)record_bytes(record);
+    net_handover_add(handover, &sized, sizeof(sized));
+}
+
+void net_handover_end(struct net_handover *handover, const struct net_handover_record *record)
+{
+    static const uint8_t zeros[RECORD_ALIGN];
+    size_t used = sizeof(*record) + (size_t)record->input_bytes + record->queued_bytes;
+
+    net_handover_add(handover, zeros, record_bytes(record) - used);
+}
+
+static bool record_is_valid(const struct net_handover *handover, size_t at)
+{
+    const struct net_handover_record *record;
+
+    if (handover->len - at < sizeof(*record))
+        return false;
+    record = (const void *)(handover->bytes + at);
+    if (record->kind < NET_HANDOVER_LISTENER || record->kind > NET_HANDOVER_STACK ||
+        record->transport > NET_ENDPOINT_UNIX || record->binding > CACHE_BINDING_BINARY ||
+        record->tls > CACHE_TLS_CERT || record->bytes != record_bytes(record) ||
+        record->bytes > handover->len - at)
+        return false;
+    if (record->kind == NET_HANDOVER_STACK)
+        return record->queued_bytes == record->state.queued_bytes;
+    return record->queued_bytes == 0 && record->fd < handover->fd_count;
+}
+
+bool net_handover_is_valid(const struct net_handover *handover)
+{
+    size_t at = 0;
+
+    while (at < handover->len) {
+        if (!record_is_valid(handover, at))
+            return false;
+        (void)net_handover_next(handover, &at);
+    }
+    return !handover->failed;
+}
+
+const struct net_handover_record *net_handover_next(const struct net_handover *handover, size_t *at)
+{
+    const struct net_handover_record *record;
+
+    if (*at >= handover->len)
+        return NULL;
+    record = (const void *)(handover->bytes + *at);
+    *at += record->bytes;
+    return record;
+}
+
+int net_handover_take_fd(struct net_handover *handover, uint32_t index)
+{
+    int fd = handover->fds[index];
+
+    handover->fds[index] = -1;
+    return fd;
+}
+
+void net_handover_free(struct net_handover *handover, bool owns_fds)
+{
+    size_t i;
+
+    for (i = 0; owns_fds && i < handover->fd_count; i++) {
+        if (handover->fds[i] >= 0)
+            close(handover->fds[i]);
+    }
+    free(handover->fds);
+    free(handover->bytes);
+    memset(handover, 0, sizeof(*handover));
+}

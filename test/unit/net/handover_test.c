@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records of a handover: written, read, and refused if they are not well-formed. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "net/handover.h"
+
+static void add(struct net_handover *handover, struct net_handover_record record, const char *input,
+                const char *queued)
+{
+    record.input_bytes = (uint32_t)strlen(input);
+    record.queued_bytes = (uint32_t)strlen(queued);
+    record.state.queued_bytes = record.queued_bytes;
+    net_handover_begin(handover, &record);
+    net_handover_add(handover, input, record.input_bytes);
+    net_handover_add(handover, queued, record.queued_bytes);
+    net_handover_end(handover, &record);
+}
+
+static void fill(struct net_handover *handover)
+{
+    memset(handover, 0, sizeof(*handover));
+    add(handover,
+        (struct net_handover_record){.kind = NET_HANDOVER_LISTENER,
+                                     .fd = net_handover_add_fd(handover, open("/dev/null", 0))},
+        "", "");
+    add(handover,
+        (struct net_handover_record){.kind = NET_HANDOVER_SOCKET,
+                                     .fd = net_handover_add_fd(handover, open("/dev/null", 0))},
+        "get ", "");
+    add(handover, (struct net_handover_record){.kind = NET_HANDOVER_STACK}, "set a", "VALUE");
+    assert_false(handover->failed);
+}
+
+static void test_records_are_read_as_written(void **state)
+{
+    const struct net_handover_record *record;
+    struct net_handover handover;
+    size_t at = 0;
+    int fd;
+
+    fill(&handover);
+    assert_true(net_handover_is_valid(&handover));
+    record = net_handover_next(&handover, &at);
+    assert_int_equal(record->kind, NET_HANDOVER_LISTENER);
+    fd = net_handover_take_fd(&handover, record->fd);
+    assert_true(fd >= 0);
+    assert_int_equal(net_handover_take_fd(&handover, record->fd), -1);
+    record = net_handover_next(&handover, &at);
+    assert_int_equal(record->kind, NET_HANDOVER_SOCKET);
+    assert_memory_equal(net_handover_input(record), "get ", 4);
+    record = net_handover_next(&handover, &at);
+    assert_int_equal(record->kind, NET_HANDOVER_STACK);
+    assert_memory_equal(net_handover_input(record), "set aVALUE", 10);
+    assert_null(net_handover_next(&handover, &at));
+    net_handover_free(&handover, true);
+    assert_int_equal(close(fd), 0); /* it was not closed */
+}
+
+static void test_descriptors_stay_open_for_the_sender(void **state)
+{
+    struct net_handover handover;
+    int fds[2];
+
+    fill(&handover);
+    memcpy(fds, handover.fds, sizeof(fds));
+    net_handover_free(&handover, false);
+    assert_int_equal(close(fds[0]), 0);
+    assert_int_equal(close(fds[1]), 0);
+}
+
+/* Cut anywhere, or with any bytes changed: refused, or all that is read lies inside. */
+static void test_malformed_records_are_refused(void **state)
+{
+    struct net_handover handover, damaged;
+    struct u_prng prng;
+    size_t i, whole = 0;
+    unsigned n;
+
+    fill(&handover);
+    damaged = handover;
+    for (i = 0; i <= handover.len; i++) {
+        damaged.len = i;
+        whole += net_handover_is_valid(&damaged);
+    }
+    assert_int_equal(whole, 4); /* behind each record, and at the start */
+    u_prng_seed(&prng, 3);
+    damaged.len = handover.len;
+    damaged.bytes = malloc(handover.len);
+    for (n = 0; n < 20000; n++) {
+        const struct net_handover_record *record;
+        size_t at = 0;
+
+        memcpy(damaged.bytes, handover.bytes, handover.len);
+        for (i = u_prng_below(&prng, 3) + 1; i > 0; i--)
+            damaged.bytes[u_prng_below(&prng, (u_u32)handover.len)] ^=
+                (uint8_t)(1 + u_prng_below(&prng, 255));
+        if (!net_handover_is_valid(&damaged))
+            continue;
+        while ((record = net_handover_next(&damaged, &at)) != NULL) {
+            const uint8_t *end =
+                net_handover_input(record) + record->input_bytes + record->queued_bytes;
+
+            assert_true(end <= damaged.bytes + damaged.len);
+            assert_true(record->kind == NET_HANDOVER_STACK || record->fd < damaged.fd_count);
+        }
+    }
+    free(damaged.bytes);
+    net_handover_free(&handover, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_records_are_read_as_written),
+        cmocka_unit_test(test_descriptors_stay_open_for_the_sender),
+        cmocka_unit_test(test_malformed_records_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
