@@ -44,16 +44,18 @@ static struct us_stack *instance(int host)
 static struct us_conn *move(struct us_stack *from, struct us_conn *conn, struct us_stack *to)
 {
     static unsigned char unacknowledged[ROOM];
+    struct us_conn *moved = NULL;
     struct us_conn_state state;
     int error;
 
     error = us_conn_export(from, conn, &state, unacknowledged, ROOM);
-    conn = NULL;
     if (error == US_OK)
-        conn = us_conn_import(to, &state, unacknowledged, NULL, &error);
-    if (conn == NULL)
+        moved = us_conn_import(to, &state, unacknowledged, NULL, &error);
+    if (moved != NULL)
+        us_conn_forget(from, conn); /* without a segment to the peer */
+    else
         printf("not moved: %s\n", us_strerror(error));
-    return conn;
+    return moved;
 }
 
 /* One iteration of a host's loop. Each request and each answer is one number. */

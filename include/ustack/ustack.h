@@ -28,7 +28,7 @@
  *     sending       us_send us_reserve us_commit us_send_ref us_send_room us_send_queued
  *                   us_conn_set_low_water us_request_sendable us_buffer_reserve
  *     receiving     us_recv_keep us_recv_resume
- *     handover      us_conn_export us_conn_import
+ *     handover      us_conn_export us_conn_forget us_conn_import
  *     UDP           us_udp_bind us_udp_unbind us_udp_send us_udp_reply
  *     inspection    us_conn_get_info us_conn_next us_counter_count us_counter_name us_counter
  *                   us_tcp_state_name us_close_reason_name us_strerror us_check
@@ -81,7 +81,7 @@ enum us_error {
     US_ERR_IN_USE = -4,    /* the port or address is taken */
     US_ERR_NO_ROUTE = -5,  /* no local address reaches the destination */
     US_ERR_FULL = -6,      /* the send queue is at its limit; US_EV_SENDABLE follows */
-    US_ERR_UNREAD = -7,    /* events of the connection have not been taken, or data is kept */
+    US_ERR_UNREAD = -7,    /* events of the connection have not been taken */
     US_ERR_VERSION = -8    /* a state of another version of the library, or byte order */
 };
 
@@ -308,7 +308,7 @@ enum us_close_reason {
     US_CLOSE_NO_MEMORY,   /* a pool was exhausted where data could not be dropped */
     US_CLOSE_KEEPALIVE,   /* keepalives were not answered */
     US_CLOSE_ZERO_WINDOW, /* the peer kept its window closed for config.persist_ms */
-    US_CLOSE_EXPORTED     /* us_conn_export(): the peer does not notice */
+    US_CLOSE_EXPORTED     /* us_conn_forget(): the peer does not notice */
 };
 
 /* A reason in lower case with underscores, for instance "zero_window". Never null; static. */
@@ -593,7 +593,7 @@ void us_recv_resume(struct us_stack *stack, struct us_conn *conn);
 
 #define US_CONN_STATE_MAGIC 0x55434353u
 #define US_CONN_STATE_VERSION 1
-#define US_CONN_STATE_BYTES 168
+#define US_CONN_STATE_BYTES 176
 
 /* Bits of us_conn_state.options: negotiated with the peer. */
 #define US_CONN_STATE_TIMESTAMPS 1u
@@ -604,13 +604,14 @@ void us_recv_resume(struct us_stack *stack, struct us_conn *conn);
 /* Bits of us_conn_state.flags. */
 #define US_CONN_STATE_ACCEPTED 1u /* it came from a listening port */
 #define US_CONN_STATE_NODELAY 2u
-#define US_CONN_STATE_ECE 4u /* RFC 3168 6.1.3: the next ACKs have the ECE flag */
+#define US_CONN_STATE_ECE 4u         /* RFC 3168 6.1.3: the next ACKs have the ECE flag */
+#define US_CONN_STATE_PEER_CLOSED 8u /* US_EV_PEER_CLOSED came, or is to come */
 
 /*
- * An established TCP connection (RFC 9293 3.3.1) outside of an instance. US_CONN_STATE_BYTES bytes
- * without padding on every platform; numbers are in the byte order of the machine, which `magic`
- * shows. Sequence numbers and windows are those of the wire, windows in bytes. It is no secret, but
- * whoever has it can forge segments of the connection.
+ * A TCP connection in ESTABLISHED or CLOSE-WAIT (RFC 9293 3.3.1) outside of an instance.
+ * US_CONN_STATE_BYTES bytes without padding on every platform; numbers are in the byte order of the
+ * machine, which `magic` shows. Sequence numbers and windows are those of the wire, windows in
+ * bytes. It is no secret, but whoever has it can forge segments of the connection.
  */
 struct us_conn_state {
     u_u32 magic;   /* US_CONN_STATE_MAGIC */
@@ -646,37 +647,45 @@ struct us_conn_state {
     u_u32 user_timeout_ms;
     u_u32 retransmits;  /* as in struct us_conn_info */
     u_u32 silent_ticks; /* since the last acceptable segment; of 1024 us */
+    u_u32 unread_bytes; /* received in order, without a US_EV_DATA or given back; as queued_bytes */
+    u_u32 reserved;     /* 0 */
     u_u64 bytes_in, bytes_out;
 };
 
 /*
- * Takes an established connection out of the instance, silently: fills *state and copies the bytes
- * that are queued and not acknowledged, us_send_queued() of them, to data[0..room). Received data
- * that is out of order is dropped; the peer sends it again. US_EV_CLOSED follows, with
- * US_CLOSE_EXPORTED, after the US_EV_RELEASED of its references.
- *
- * us_conn_import() continues the connection, in this instance or another one. From the export on
- * its frames must not reach this instance, which would answer them with a RST: the caller stops
- * us_input(), or sends the frames elsewhere. What the peer sends meanwhile it sends again after its
- * RTO, if the frames are lost. Returns 0, or
- *     US_ERR_STATE   the connection is not in state ESTABLISHED, or us_close() was called
- *     US_ERR_UNREAD  us_next_event() has events of it, or us_recv_keep() holds bytes back
- *     US_ERR_FULL    more than `room` bytes are queued
+ * Describes a connection so that us_conn_import() can continue it, in this instance or another one:
+ * fills *state, and copies to data[0..room) the bytes that are queued and not acknowledged,
+ * us_send_queued() of them, and behind them those that us_recv_keep() holds back. Received data
+ * that is out of order is left out; the peer sends it again. The connection does not change, and
+ * may be exported again: what happens to it afterwards is not in *state. Returns 0, or
+ *     US_ERR_STATE   the connection is in another state, or us_close() was called
+ *     US_ERR_UNREAD  us_next_event() has events of it: take them first
+ *     US_ERR_FULL    there are more than `room` bytes
  */
 int us_conn_export(struct us_stack *stack, struct us_conn *conn, struct us_conn_state *state,
                    void *data, u_u32 room);
 
 /*
- * Continues an exported connection; data has state->queued_bytes bytes, of which those sent before
- * are sent again. The instance has the local address; congestion control and timers continue by its
- * configuration, and an accepted connection counts for the listener of its port, if there is one.
- * There is no event: the connection is returned, and belongs to `user`. On failure returns null and
- * sets *error, if `error` is not null:
+ * Ends a connection that was exported, silently. US_EV_CLOSED follows, with US_CLOSE_EXPORTED,
+ * after the US_EV_RELEASED of its references. From the import on its frames must not reach this
+ * instance, which would answer them with a RST: they are lost or sent elsewhere. What is lost, the
+ * peer sends again. No effect on a connection that has ended.
+ */
+void us_conn_forget(struct us_stack *stack, struct us_conn *conn);
+
+/*
+ * Continues an exported connection; data has state->queued_bytes + state->unread_bytes bytes. Those
+ * that were sent are sent again. The instance has the local address; congestion control and timers
+ * continue by its configuration, and an accepted connection counts for the listener of its port, if
+ * there is one. The connection is returned, and belongs to `user`. If there are unread bytes, they
+ * and what follows come after us_recv_resume(). On failure returns null and sets *error, if `error`
+ * is not null:
  *     US_ERR_VERSION    the state has another version, size or byte order
  *     US_ERR_ARGUMENT   a field is outside its range, or contradicts another
  *     US_ERR_NO_ROUTE   the local address is not local, or not usable yet
  *     US_ERR_IN_USE     a connection with these addresses and ports exists
- *     US_ERR_FULL       queued_bytes is beyond config.send_queue_bytes
+ *     US_ERR_FULL       queued_bytes is beyond config.send_queue_bytes, or unread_bytes beyond
+ *                       config.recv_window_bytes
  *     US_ERR_NO_MEMORY  config.conn_max connections exist, or the buffers are exhausted
  */
 struct us_conn *us_conn_import(struct us_stack *stack, const struct us_conn_state *state,

@@ -60,7 +60,7 @@ const char *us_strerror(int error)
                                         "port or address in use",
                                         "no route to the destination",
                                         "send queue full",
-                                        "events or data of the connection not taken",
+                                        "events of the connection not taken",
                                         "state of another version or byte order"};
 
     if (error >= 0)

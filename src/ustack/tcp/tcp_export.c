@@ -10,12 +10,13 @@
 #include "ustack/tcp/tcp_fast_state.h"
 #include "ustack/tcp/tcp_pmtu.h"
 #include "ustack/tcp/tcp_recovery.h"
+#include "ustack/tcp/tcp_rxq.h"
 #include "ustack/tcp/tcp_sendq.h"
 #include "ustack/tcp/tcp_timer.h"
 
 U_STATIC_ASSERT(sizeof(struct us_conn_state) == US_CONN_STATE_BYTES, conn_state_has_no_padding);
 U_STATIC_ASSERT(U_OFFSET_OF(struct us_conn_state, snd_una) == 64, conn_state_layout);
-U_STATIC_ASSERT(U_OFFSET_OF(struct us_conn_state, bytes_in) == 152, conn_state_layout_end);
+U_STATIC_ASSERT(U_OFFSET_OF(struct us_conn_state, bytes_in) == 160, conn_state_layout_end);
 
 enum {
     EXPORT_PATH_MTU_MIN = 128, /* leaves payload behind the largest headers */
@@ -36,6 +37,7 @@ static unsigned export_flags(const struct us_conn *conn)
 {
     return (conn->flags & US_CF_PASSIVE ? US_CONN_STATE_ACCEPTED : 0) |
            (conn->nagle ? 0 : US_CONN_STATE_NODELAY) |
+           (conn->state == US_TCP_CLOSE_WAIT ? US_CONN_STATE_PEER_CLOSED : 0) |
            (conn->ecn & US_EF_SEND_ECE ? US_CONN_STATE_ECE : 0);
 }
 
@@ -72,6 +74,7 @@ static void export_numbers(const struct us_stack *stack, const struct us_conn *c
     state->snd_wnd_max = conn->snd_wnd_max;
     state->snd_wl1 = conn->snd_wl1;
     state->snd_wl2 = conn->snd_wl2;
+    state->unread_bytes = conn->rcv_queued;
     state->rcv_nxt = conn->rcv_nxt;
     state->rcv_adv = us_seq_max(conn->rcv_adv, conn->rcv_nxt);
     state->last_ack = conn->last_ack;
@@ -108,26 +111,40 @@ static void export_fill(const struct us_stack *stack, const struct us_conn *conn
     export_path(stack, conn, state);
 }
 
+/* Copies the bytes in order that the application holds back. */
+static void export_unread(const struct us_rxq *rxq, u_u8 *to)
+{
+    const struct us_chunk *chunk;
+
+    for (chunk = rxq->head; chunk != U_NULL; chunk = chunk->next) {
+        u_copy(to, chunk->data, chunk->len);
+        to += chunk->len;
+    }
+}
+
 int us_conn_export(struct us_stack *stack, struct us_conn *conn, struct us_conn_state *state,
                    void *data, u_u32 room)
 {
-    u_u32 queued;
+    u_u32 queued = us_send_queued(conn);
 
-    if (conn->state != US_TCP_ESTABLISHED)
+    if (conn->state != US_TCP_ESTABLISHED && conn->state != US_TCP_CLOSE_WAIT)
         return US_ERR_STATE;
-    if (conn->slice_len != 0 || conn->rxq.head != U_NULL || (conn->rx_flags & US_RX_HELD) ||
+    if (conn->slice_len != 0 || (conn->rxq.head != U_NULL && !(conn->rx_flags & US_RX_HELD)) ||
         (conn->ev_flags & (US_EVF_ACCEPTED | US_EVF_CONNECTED)))
         return US_ERR_UNREAD;
-    us_conn_leave_fast_path(conn);
-    queued = us_send_queued(conn);
-    if (queued > room)
+    if (queued > room || conn->rcv_queued > room - queued)
         return US_ERR_FULL;
-    us_sendq_unpark_block(stack, &conn->sendq);
     export_fill(stack, conn, state);
     if (queued > 0)
         us_sendq_copy(&conn->sendq, conn->snd_una, (u_u8 *)data, queued, 0, 0);
-    us_conn_end(stack, conn, US_CLOSE_EXPORTED);
+    export_unread(&conn->rxq, (u_u8 *)data + queued);
     return US_OK;
+}
+
+void us_conn_forget(struct us_stack *stack, struct us_conn *conn)
+{
+    if (conn->state != US_TCP_CLOSED)
+        us_conn_end(stack, conn, US_CLOSE_EXPORTED);
 }
 
 /* ---- import ---- */
@@ -147,7 +164,8 @@ static int numbers_are_valid(const struct us_conn_state *state)
     return state->sent_bytes <= state->queued_bytes && state->queued_bytes <= EXPORT_WINDOW_MAX &&
            state->snd_wnd <= state->snd_wnd_max && state->snd_wnd_max <= EXPORT_WINDOW_MAX &&
            state->rcv_adv - state->rcv_nxt <= EXPORT_WINDOW_MAX &&
-           state->rcv_nxt - state->last_ack <= EXPORT_WINDOW_MAX;
+           state->rcv_nxt - state->last_ack <= EXPORT_WINDOW_MAX &&
+           state->unread_bytes <= EXPORT_WINDOW_MAX;
 }
 
 static int options_are_valid(const struct us_conn_state *state)
@@ -182,7 +200,10 @@ static int import_check(const struct us_stack *stack, const struct us_conn_state
     key->remote_port = state->remote_port;
     if (us_tcp_tuple_in_use(stack, key, remote->six))
         return US_ERR_IN_USE;
-    return state->queued_bytes > stack->config.send_queue_bytes ? US_ERR_FULL : US_OK;
+    if (state->queued_bytes > stack->config.send_queue_bytes ||
+        state->unread_bytes > stack->config.recv_window_bytes)
+        return US_ERR_FULL;
+    return US_OK;
 }
 
 static void import_options(struct us_conn *conn, const struct us_conn_state *state)
@@ -281,6 +302,34 @@ static int import_owes_ack(const struct us_stack *stack, const struct us_conn *c
     return conn->last_ack != conn->rcv_nxt || !us_tcp_window_above_half(stack, conn);
 }
 
+/* Stores the bytes of both queues. Returns 0 if the buffers are exhausted. */
+static int import_bytes(struct us_stack *stack, struct us_conn *conn,
+                        const struct us_conn_state *state, const u_u8 *data)
+{
+    u_u32 unread_from = state->rcv_nxt - state->unread_bytes;
+
+    conn->snd_end = state->snd_una +
+                    us_sendq_append(stack, &conn->sendq, state->snd_una, data, state->queued_bytes);
+    if (conn->snd_end - conn->snd_una != state->queued_bytes)
+        return 0;
+    conn->rcv_queued = us_rxq_append(stack, &conn->rxq, unread_from, data + state->queued_bytes,
+                                     state->unread_bytes, stack->rx_block_max);
+    return conn->rcv_queued == state->unread_bytes;
+}
+
+/* The connection is known to the application, which holds the unread bytes back. */
+static void import_events(struct us_stack *stack, struct us_conn *conn,
+                          const struct us_conn_state *state)
+{
+    conn->ev_flags = US_EVF_VISIBLE;
+    if (state->unread_bytes > 0) {
+        conn->rx_flags |= US_RX_HELD;
+        conn->rxq.kept = conn->rxq.tail;
+    }
+    if (conn->state == US_TCP_CLOSE_WAIT)
+        us_event_raise(stack, conn, US_EVF_PEER_CLOSED);
+}
+
 static struct us_conn *import_fail(int *error, int reason)
 {
     if (error != U_NULL)
@@ -306,15 +355,16 @@ struct us_conn *us_conn_import(struct us_stack *stack, const struct us_conn_stat
     import_numbers(stack, conn, state);
     import_limits(stack, conn, state);
     conn->state = US_TCP_ESTABLISHED;
-    conn->snd_end = state->snd_una;
-    conn->snd_end += us_sendq_append(stack, &conn->sendq, state->snd_una, (const u_u8 *)data,
-                                     state->queued_bytes);
-    if (conn->snd_end - conn->snd_una != state->queued_bytes) {
+    if (state->flags & US_CONN_STATE_PEER_CLOSED) {
+        conn->state = US_TCP_CLOSE_WAIT;
+        conn->rx_flags |= US_RX_FIN;
+    }
+    if (!import_bytes(stack, conn, state, (const u_u8 *)data)) {
         us_conn_end(stack, conn, US_CLOSE_NONE);
         return import_fail(error, US_ERR_NO_MEMORY);
     }
     conn->user = user;
-    conn->ev_flags = US_EVF_VISIBLE;
+    import_events(stack, conn, state);
     if (state->flags & US_CONN_STATE_ACCEPTED)
         import_listener(stack, conn);
     import_learn_mac(stack, remote, state->remote_mac);

@@ -55,8 +55,9 @@ static void drop_frames(struct raw *raw)
         continue;
 }
 
-static void expect_exported(struct raw *raw)
+static void expect_exported(struct raw *raw, struct us_conn *conn)
 {
+    us_conn_forget(raw->stack, conn);
     raw_pump(raw, 0);
     assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_EXPORTED);
     raw_expect_nothing(raw);
@@ -82,7 +83,7 @@ static void numbers_continue(void **state)
     clock = raw_expect(raw, US_TCP_ACK, snd, 1006, 5)->opts.ts_val;
     raw_segment(raw, US_TCP_ACK, 1006, snd + 5, 1000, NULL, 0);
     assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_OK);
-    expect_exported(raw);
+    expect_exported(raw, conn);
 
     heir_open(&heir, raw, NULL);
     conn = us_conn_import(heir.stack, &moved, NULL, &heir, &error);
@@ -131,9 +132,10 @@ static void queued_bytes_go_along(void **state)
     assert_int_equal(us_conn_export(raw->stack, conn, &moved, queue, len), US_OK);
     assert_int_equal(moved.queued_bytes, len);
     assert_int_equal(moved.sent_bytes, 3);
+    us_conn_forget(raw->stack, conn);
     raw_pump(raw, 0);
     assert_ptr_equal(raw_expect_event(raw, US_EV_RELEASED)->cookie, &cookie);
-    expect_exported(raw);
+    expect_exported(raw, conn);
 
     heir_open(&heir, raw, NULL);
     conn = us_conn_import(heir.stack, &moved, queue, NULL, NULL);
@@ -157,6 +159,7 @@ static void import_undoes_an_export(void **state)
 
     accept_with_options(raw, &conn, &snd);
     assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_OK);
+    us_conn_forget(raw->stack, conn);
     conn = us_conn_import(raw->stack, &moved, NULL, NULL, NULL);
     assert_non_null(conn);
     raw_pump(raw, 0);
@@ -169,7 +172,6 @@ static void states_that_stay(void **state)
 {
     struct raw *raw = *state;
     struct us_conn_state moved;
-    struct us_event *event;
     struct us_conn *conn;
     u_u32 snd;
 
@@ -179,15 +181,56 @@ static void states_that_stay(void **state)
     assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_ERR_UNREAD);
     raw->no_pump = 0;
     raw_pump(raw, 0);
-    event = raw_expect_event(raw, US_EV_DATA);
-    assert_int_equal(us_recv_keep(raw->stack, conn, event->data, event->len), US_OK);
-    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_ERR_UNREAD);
-    us_recv_resume(raw->stack, conn);
-    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_ERR_UNREAD);
-    raw_pump(raw, 0);
+    raw_expect_event(raw, US_EV_DATA);
     us_close(raw->stack, conn);
     assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_ERR_STATE);
     assert_int_equal(raw_counter(raw, "tcp_exported"), 0);
+}
+
+/* Bytes that the application holds back, and the end of the stream, come at the new instance. */
+static void unread_bytes_go_along(void **state)
+{
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_event *event;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    accept_with_options(raw, &conn, &snd);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK | US_TCP_PSH, 1001, snd, 1000, "hello", 5);
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
+    event = raw_expect_event(raw, US_EV_DATA);
+    assert_int_equal(us_recv_keep(raw->stack, conn, event->data + 2, 3), US_OK);
+    raw_segment(raw, US_TCP_ACK | US_TCP_FIN, 1006, snd, 1000, " world", 6);
+    assert_null(raw_event(raw));
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, queue, 8), US_ERR_FULL);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, queue, 9), US_OK);
+    assert_int_equal(moved.unread_bytes, 9);
+    assert_true(moved.flags & US_CONN_STATE_PEER_CLOSED);
+    drop_frames(raw);
+    expect_exported(raw, conn);
+
+    heir_open(&heir, raw, NULL);
+    conn = us_conn_import(heir.stack, &moved, queue, NULL, NULL);
+    assert_non_null(conn);
+    raw_pump(&heir, 0);
+    assert_null(raw_event(&heir));
+    us_recv_resume(heir.stack, conn);
+    raw_pump(&heir, 0);
+    event = raw_expect_event(&heir, US_EV_DATA);
+    assert_int_equal(event->len, 9);
+    assert_memory_equal(event->data, "llo world", 9);
+    raw_expect_event(&heir, US_EV_PEER_CLOSED);
+    us_close(heir.stack, conn);
+    drop_frames(&heir);
+    raw_pump(&heir, 0);
+    raw_expect(&heir, US_TCP_ACK | US_TCP_FIN, snd, 1013, 0);
+    raw_segment(&heir, US_TCP_ACK, 1013, snd + 1, 1000, NULL, 0);
+    assert_int_equal(raw_expect_event(&heir, US_EV_CLOSED)->reason, US_CLOSE_NORMAL);
+    raw_close(&heir);
 }
 
 /* A peer that knows a closed window learns that it is open; a delayed ACK is sent. */
@@ -418,11 +461,12 @@ static void server_event(struct pair_host *host, const struct us_event *event)
         US_OK);
 }
 
-static void old_instance_ends(struct us_stack *stack, void *memory)
+static void old_instance_ends(struct us_stack *stack, struct us_conn *conn, void *memory)
 {
     struct us_event event;
     int closed = 0;
 
+    us_conn_forget(stack, conn);
     while (us_next_event(stack, &event))
         closed += event.type == US_EV_CLOSED && event.reason == US_CLOSE_EXPORTED;
     assert_int_equal(closed, 1);
@@ -434,6 +478,7 @@ static void old_instance_ends(struct us_stack *stack, void *memory)
 static void server_moves(struct pair_host *host)
 {
     struct stream *stream = host->app;
+    struct us_conn *former = stream->server;
     struct us_stack *old = host->stack;
     void *memory = host->memory;
     struct us_addr addr = pair_addr(0);
@@ -453,8 +498,8 @@ static void server_moves(struct pair_host *host)
     assert_int_equal(us_listen(host->stack, 7, NULL), 0);
     stream->server = us_conn_import(host->stack, &moved, queue, NULL, NULL);
     assert_non_null(stream->server);
-    us_request_sendable(host->stack, stream->server);
-    old_instance_ends(old, memory);
+    us_request_sendable(host->stack, stream->server); /* for kept bytes, if there are any */
+    old_instance_ends(old, former, memory);
     if (++stream->moves % 2 == 0)
         host->head = host->tail; /* what arrives during the handover is lost */
     stream->next_us = stream->pair.now_us + stream->every_us;
@@ -517,6 +562,7 @@ int main(void)
         EXPORT_TEST(queued_bytes_go_along),
         EXPORT_TEST(import_undoes_an_export),
         EXPORT_TEST(states_that_stay),
+        EXPORT_TEST(unread_bytes_go_along),
         EXPORT_TEST(ack_that_is_owed_is_sent),
         EXPORT_TEST(peers_are_reached_without_resolution),
         EXPORT_TEST(bad_states_are_refused),
