@@ -281,6 +281,14 @@ enum cache_session_state cache_session_state(const struct cache_session *session
  */
 bool cache_session_prefetch_bucket(struct cache_session *session, const uint8_t *data,
                                    uint32_t len);
+
+/*
+ * The first function for a session with TLS, whose input in this loop is the plaintext `data`. For
+ * other sessions' ciphertext the first function does nothing.
+ */
+bool cache_session_prefetch_opened(struct cache_session *session, const uint8_t *data,
+                                   uint32_t len);
+
 void cache_session_prefetch_item(struct cache_session *session);
 void cache_session_prefetch_value(struct cache_session *session);
 

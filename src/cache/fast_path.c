@@ -79,7 +79,8 @@ static __attribute__((noinline)) bool prefetch_other(struct cache_session *sessi
 
     session->hint.key.bytes = NULL;
     session->hint.line_bytes = 0;
-    if (session->line != NULL || cache_session_phase(session) != CACHE_PHASE_LINE || len == 0)
+    if (session->state.encrypted || session->line != NULL ||
+        cache_session_phase(session) != CACHE_PHASE_LINE || len == 0)
         return false;
     key_len = data[0] == MC_BINARY_MAGIC_REQUEST ? find_binary_key(data, len, &bytes)
                                                  : find_text_key(data, len, &bytes);
@@ -121,6 +122,16 @@ __attribute__((flatten)) bool cache_session_prefetch_bucket(struct cache_session
     hint_set(session, data + MC_FAST_KEY_OFFSET, key_len);
     session->hint.line_bytes = line_bytes;
     return line_bytes == len;
+}
+
+bool cache_session_prefetch_opened(struct cache_session *session, const uint8_t *data, uint32_t len)
+{
+    bool fast_eligible;
+
+    session->state.encrypted = false;
+    fast_eligible = cache_session_prefetch_bucket(session, data, len);
+    session->state.encrypted = true;
+    return fast_eligible;
 }
 
 __attribute__((flatten)) void cache_session_prefetch_item(struct cache_session *session)

@@ -23,6 +23,7 @@
 #include "cache/hot_keys.h"
 #include "mcproto/mcproto.h"
 #include "net/port.h"
+#include "net/tls_conn.h"
 
 /* Blocked connections checked per turn. */
 #define UNBLOCK_BATCH 32
@@ -330,9 +331,16 @@ static void conn_discard(struct net_stack_worker *worker, struct net_stack_conn 
 static void conn_data_untaken(struct net_stack_worker *worker, struct net_stack_conn *conn,
                               const uint8_t *data, uint32_t len)
 {
+    uint32_t aside;
+
     if (!conn->conn.session && !conn->waiting) {
         conn_discard(worker, conn, len);
         return;
+    }
+    if (conn->conn.tls) {
+        aside = net_tls_set_aside(&conn->conn, data, len);
+        data += aside;
+        len -= aside;
     }
     conn->kept_bytes -= u_min32(conn->kept_bytes, len);
     conn_keep(worker, conn, data, len);
@@ -539,6 +547,25 @@ static inline bool answer_one_fast(struct net_stack_worker *worker, const struct
     return true;
 }
 
+/* The same for a record that was opened. */
+static bool answer_one_tls(struct net_stack_worker *worker, const struct us_event *ev)
+{
+    struct net_stack_conn *conn = ev->user;
+    uint32_t used;
+
+    if (U_UNLIKELY(!conn->conn.session || !conn->us ||
+                   (conn->refs | conn->kept_bytes | conn->peer_closed) != 0))
+        return false;
+    used = net_tls_answer_fast(&conn->conn, ev->data, ev->len);
+    if (U_UNLIKELY(used == 0))
+        return false;
+    cache_count_fast_bytes(worker->conns.cache_worker, ev->len, used);
+    net_conn_touch(&worker->conns, &conn->conn);
+    if (U_UNLIKELY(net_conn_state(&conn->conn) != CACHE_SESSION_OPEN || conn->conn.failed))
+        conn_apply_state(worker, conn);
+    return true;
+}
+
 static bool used_its_turn(const struct net_stack_worker *worker, const struct net_stack_conn *conn)
 {
     return conn && conn->yield_pass == worker->pass;
@@ -586,8 +613,10 @@ static U_NOINLINE unsigned handle_pass(struct net_stack_worker *worker, unsigned
         /* Only a connection with remaining input has used its turn in this pass. */
         if (U_UNLIKELY(left > 0) && used_its_turn(worker, ev->user))
             worker->events[left++] = *ev;
-        else if (fast_eligible && fast_eligible[i] && !worker->split &&
-                 answer_fast(worker, ev, fast_eligible + i, 1) > 0)
+        else if (fast_eligible && fast_eligible[i] &&
+                 (worker->conns.tls
+                      ? answer_one_tls(worker, ev)
+                      : !worker->split && answer_fast(worker, ev, fast_eligible + i, 1) > 0))
             continue;
         else if (!handle_event(worker, ev))
             worker->events[left++] = *ev;
@@ -649,7 +678,8 @@ static U_NOINLINE void sample_key(struct net_stack_worker *worker, unsigned n)
         &worker->events[u_prng_below(&worker->conns.cache_worker->hot_prng, n)];
     struct net_stack_conn *conn = ev->user;
 
-    if (ev->type == US_EV_DATA && conn->conn.session && !conn->conn.tls)
+    if (ev->type == US_EV_DATA && conn->conn.session &&
+        (!conn->conn.tls || net_tls_has_opened(&conn->conn)))
         cache_hot_sample(conn->conn.session, ev->data, ev->len);
 }
 
@@ -666,11 +696,13 @@ static inline __attribute__((always_inline)) unsigned handle_all(struct net_stac
         n = take_events(worker, &batch);
         if (n == 0)
             break;
+        if (U_UNLIKELY(worker->conns.tls != NULL))
+            net_stack_open_records(worker, batch.fast_eligible, n);
         prefetch_items(worker, &batch);
         if (U_UNLIKELY(worker->conns.cache_worker->hot_is_due))
             sample_key(worker, n);
         total += n;
-        done = U_UNLIKELY(worker->split != NULL)
+        done = U_UNLIKELY(worker->split != NULL || worker->conns.tls != NULL)
                    ? 0
                    : answer_fast(worker, worker->events, batch.fast_eligible, n);
         if (U_UNLIKELY(done < n)) {

@@ -300,6 +300,9 @@ extern const struct net_app_ops net_session_app_ops;
 /* net_app_ops.handle_events. */
 unsigned net_stack_handle_events(struct net_stack_worker *worker);
 
+/* Opens records of TLS in the first n of worker->events (stack_tls.c). */
+void net_stack_open_records(struct net_stack_worker *worker, bool *fast_eligible, unsigned n);
+
 /* How long the thread may sleep for blocked sessions, which it checks without an event. */
 uint32_t net_stack_blocked_sleep_us_max(const struct net_stack_worker *worker);
 

@@ -293,27 +293,35 @@ static bool is_closing(const struct net_tls_conn *tc)
            cache_session_state(tc->conn->session) == CACHE_SESSION_CLOSING;
 }
 
-/*
- * Gives the plaintext of a record to the session and keeps what it leaves. Returns whether it has
- * consumed all, or wants no more.
- */
-static bool feed_record(struct net_tls_conn *tc, uint32_t len)
+/* Keeps plaintext that the session has not consumed. Returns false without memory. */
+static bool keep(struct net_tls_conn *tc, const uint8_t *plain, uint32_t len)
 {
-    uint32_t used = feed(tc, tc->tls->plain, len);
-
-    if (used == len || is_closing(tc))
-        return true;
-    tc->kept = malloc(len - used);
+    U_ASSERT(!tc->kept);
+    tc->kept = malloc(len);
     if (!tc->kept) {
         net_tls_count(tc->tls, NET_TLS_NO_MEMORY, 1);
         tc->conn->failed = true;
-        return true;
+        return false;
     }
     net_tls_count(tc->tls, NET_TLS_INPUT_KEPT, 1);
-    memcpy(tc->kept, tc->tls->plain + used, len - used);
+    memcpy(tc->kept, plain, len);
     tc->kept_at = 0;
-    tc->kept_len = len - used;
-    return false;
+    tc->kept_len = len;
+    return true;
+}
+
+/*
+ * Gives the plaintext of a record to the session and keeps what it leaves. Returns whether the
+ * transport has to offer input again for that.
+ */
+static bool feed_record(struct net_tls_conn *tc, const uint8_t *plain, uint32_t len)
+{
+    uint32_t used = feed(tc, plain, len);
+
+    if (used == len || is_closing(tc) || !keep(tc, plain + used, len - used))
+        return false;
+    tc->skip = true;
+    return true;
 }
 
 /* The same for plaintext that was kept. */
@@ -380,10 +388,8 @@ static uint32_t take_record(struct net_tls_conn *tc, const uint8_t *data, uint32
         break;
     case TLS_DATA:
         net_tls_count(tc->tls, NET_TLS_RECORDS_IN, 1);
-        if (!feed_record(tc, plain_len)) {
-            tc->skip = true;
+        if (feed_record(tc, tc->tls->plain, plain_len))
             used--;
-        }
         break;
     case TLS_CLOSED:
         tc->eof = true;
@@ -428,10 +434,71 @@ uint32_t net_tls_input(struct net_conn *conn, const uint8_t *data, uint32_t len)
     uint32_t used;
 
     tc->yielded = false;
-    used = take_records(tc, data, len);
+    if (tc->opened) {
+        tc->opened = false;
+        used = len - feed_record(tc, data, len);
+    } else {
+        used = take_records(tc, data, len);
+    }
     if (net_tls_state(conn) == CACHE_SESSION_CLOSING)
         (void)notify(tc);
     return used;
+}
+
+/* ---- input that is opened ahead ---------------------------------------------------------- */
+
+void net_tls_prefetch(const struct net_conn *conn)
+{
+    tls_session_prefetch(conn->tls->session);
+}
+
+const uint8_t *net_tls_open_ahead(struct net_conn *conn, const uint8_t *data, uint32_t len,
+                                  uint32_t *plain_len)
+{
+    struct net_tls_conn *tc = conn->tls;
+    struct net_tls *tls = tc->tls;
+    uint8_t *plain = tls->opened + tls->opened_bytes;
+
+    U_ASSERT(!tc->opened);
+    if (len > sizeof(tls->opened) - tls->opened_bytes || tc->kept || tc->skip || tc->ended ||
+        tc->handshaking || conn->failed || net_tls_state(conn) != CACHE_SESSION_OPEN ||
+        output_is_full(tc))
+        return NULL;
+    *plain_len = tls_session_open_one(tc->session, data, len, plain);
+    if (*plain_len == 0)
+        return NULL;
+    net_tls_count(tls, NET_TLS_RECORDS_IN, 1);
+    tls->opened_bytes += *plain_len;
+    tc->opened = true;
+    return plain;
+}
+
+uint32_t net_tls_answer_fast(struct net_conn *conn, const uint8_t *data, uint32_t len)
+{
+    struct net_tls_conn *tc = conn->tls;
+    uint8_t *record;
+    uint32_t max, used;
+
+    if (!tc->opened || output_is_full(tc))
+        return 0;
+    record = reserve_record(tc, CACHE_SINK_NEED_MAX, &max);
+    if (!record)
+        return 0;
+    used = cache_session_try_fast(conn->session, data, len, record + TLS_RECORD_HEADER);
+    (void)seal_reserved(tc, record, used);
+    tc->opened = used == 0;
+    return used;
+}
+
+uint32_t net_tls_set_aside(struct net_conn *conn, const uint8_t *data, uint32_t len)
+{
+    struct net_tls_conn *tc = conn->tls;
+
+    if (!tc->opened || !keep(tc, data, len))
+        return 0;
+    tc->opened = false;
+    tc->skip = true;
+    return len - 1;
 }
 
 void net_tls_resume(struct net_conn *conn)

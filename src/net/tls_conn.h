@@ -28,6 +28,9 @@
 #define NET_TLS_HANDSHAKES_PER_TURN 4
 #define NET_TLS_HANDSHAKE_US 10000000
 
+/* Plaintext of a batch that is opened ahead. */
+#define NET_TLS_OPENED_BYTES (128 * 1024)
+
 enum net_tls_counter {
     NET_TLS_CONNECTIONS = 0,    /* that were opened */
     NET_TLS_HANDSHAKES,         /* that were completed */
@@ -52,9 +55,11 @@ struct net_tls {
     struct u_list waiting;    /* net_tls_conn.waiting_link: handshakes that wait for their turn */
     unsigned steps_left;      /* of handshakes, in this turn */
     struct net_counter counters[NET_TLS_COUNTERS];
-    struct net_tls *stats_next;     /* all that `stats tls` sums */
-    uint8_t plain[TLS_PLAIN_ROOM];  /* of the record just read */
-    uint8_t gather[TLS_RECORD_MAX]; /* plaintext that lies in several pieces */
+    struct net_tls *stats_next;           /* all that `stats tls` sums */
+    uint32_t opened_bytes;                /* of `opened` that are in use */
+    uint8_t plain[TLS_PLAIN_ROOM];        /* of the record just read */
+    uint8_t gather[TLS_RECORD_MAX];       /* plaintext that lies in several pieces */
+    uint8_t opened[NET_TLS_OPENED_BYTES]; /* plaintext of the batch, see net_tls_open_ahead() */
 };
 
 struct net_tls_conn {
@@ -70,6 +75,7 @@ struct net_tls_conn {
     uint32_t kept_len;
     bool handshaking;
     bool granted; /* its next step of the handshake is counted already */
+    bool opened;  /* the next input is the plaintext that net_tls_open_ahead() has returned */
     bool skip;    /* the next byte of input has been read before */
     bool stalled; /* input waits until the transport's queue has drained */
     bool yielded; /* input waits for the connection's next turn */
@@ -99,6 +105,40 @@ void net_tls_resume(struct net_conn *conn);
  * has queued anything.
  */
 bool net_tls_finish(struct net_conn *conn);
+
+/*
+ * A batch of inputs may be opened before the sessions execute it (stage A of stack_conn.c):
+ * prefetch for all of them, then open each. For an input that is one record of data open_ahead
+ * returns its plaintext and sets *plain_len; it replaces the input, and the connection's next call
+ * is net_tls_answer_fast() or net_conn_input() with it. For others it returns null, without effect.
+ */
+void net_tls_prefetch(const struct net_conn *conn);
+const uint8_t *net_tls_open_ahead(struct net_conn *conn, const uint8_t *data, uint32_t len,
+                                  uint32_t *plain_len);
+
+/*
+ * Answers such an input for which cache_session_prefetch_opened() has returned true, if that is
+ * possible: see cache_session_try_fast(). Returns the length of the reply, or 0.
+ */
+uint32_t net_tls_answer_fast(struct net_conn *conn, const uint8_t *data, uint32_t len);
+
+/*
+ * The session cannot take its input now. If that was opened, keeps it, and returns how many of its
+ * bytes count as consumed.
+ */
+uint32_t net_tls_set_aside(struct net_conn *conn, const uint8_t *data, uint32_t len);
+
+/* Before each batch: the plaintext of the last one is not used any more. */
+static inline void net_tls_begin_batch(struct net_tls *tls)
+{
+    tls->opened_bytes = 0;
+}
+
+/* Whether the connection's input is plaintext. */
+static inline bool net_tls_has_opened(const struct net_conn *conn)
+{
+    return conn->tls->opened;
+}
 
 /* Once per turn, after its events: lets handshakes that wait for their turn continue. */
 void net_tls_continue(struct net_tls *tls);

@@ -466,7 +466,7 @@ enum tls_result tls_records_read(struct tls_records *records, const uint8_t *dat
 }
 
 uint32_t tls_records_open_one(struct tls_records *records, const uint8_t *data, uint32_t len,
-                              uint8_t plain[TLS_PLAIN_ROOM])
+                              uint8_t *plain)
 {
     uint32_t inner_len;
 

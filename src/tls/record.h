@@ -73,12 +73,9 @@ enum tls_result tls_records_read(struct tls_records *records, const uint8_t *dat
                                  uint32_t *used, uint8_t plain[TLS_PLAIN_ROOM], uint32_t *plain_len,
                                  struct tls_record_error *error);
 
-/*
- * Opens exactly one record of data and returns the length of its plaintext. Returns 0, and has no
- * effect, if `data` is anything else: then tls_records_read() handles it.
- */
+/* tls_session_open_one() */
 uint32_t tls_records_open_one(struct tls_records *records, const uint8_t *data, uint32_t len,
-                              uint8_t plain[TLS_PLAIN_ROOM]);
+                              uint8_t *plain);
 
 /* Prefetches what opening a record needs. */
 void tls_records_prefetch(const struct tls_records *records);

@@ -230,7 +230,7 @@ enum tls_result tls_session_read(struct tls_session *session, const uint8_t *dat
 }
 
 uint32_t tls_session_open_one(struct tls_session *session, const uint8_t *data, uint32_t len,
-                              uint8_t plain[TLS_PLAIN_ROOM])
+                              uint8_t *plain)
 {
     if (session->openssl || session->failed)
         return 0;

@@ -144,12 +144,12 @@ int tls_session_write(struct tls_session *session, const uint8_t *plain, uint32_
 bool tls_session_seals(const struct tls_session *session);
 
 /*
- * For a session whose records are ours: opens exactly one record of data and returns the length of
- * its plaintext. Returns 0, and has no effect, if `data` is anything else, or the session another:
- * tls_session_read() handles all.
+ * Opens exactly one record of data and returns the length of its plaintext, which it writes to
+ * `plain`: room for len bytes. Returns 0, and has no effect, if `data` is anything else, or the
+ * records are not ours: tls_session_read() handles all.
  */
 uint32_t tls_session_open_one(struct tls_session *session, const uint8_t *data, uint32_t len,
-                              uint8_t plain[TLS_PLAIN_ROOM]);
+                              uint8_t *plain);
 
 /* Prefetches the keys of both directions. */
 void tls_session_prefetch(const struct tls_session *session);

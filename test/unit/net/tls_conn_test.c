@@ -41,6 +41,8 @@ struct fixture {
     struct peer peers[PEERS_MAX];
     unsigned peer_count;
     unsigned resumes;
+    unsigned opened;        /* records that were opened ahead */
+    unsigned answered_fast; /* of these */
 };
 
 /* ---- the transport ----------------------------------------------------------------------- */
@@ -199,6 +201,48 @@ static bool offer(struct fixture *f, struct peer *peer, uint32_t step)
     return true;
 }
 
+/*
+ * Offers the first record as the own stack does: opened ahead, to the fast path first. Returns
+ * false, without effect, if it is not there or cannot be opened ahead.
+ */
+static bool offer_opened(struct fixture *f, struct peer *peer)
+{
+    struct cache_session *session = peer->conn.session;
+    uint32_t len, plain_len = 0, used;
+    const uint8_t *plain;
+    uint8_t *bytes;
+    bool eligible;
+
+    if (peer->input_len < 5)
+        return false;
+    len = 5 + ((uint32_t)peer->input[3] << 8 | peer->input[4]);
+    if (peer->input_len < len)
+        return false;
+    bytes = malloc(len);
+    memcpy(bytes, peer->input, len);
+    net_tls_begin_batch(f->conns.tls);
+    net_tls_prefetch(&peer->conn);
+    plain = net_tls_open_ahead(&peer->conn, bytes, len, &plain_len);
+    free(bytes);
+    if (!plain)
+        return false;
+    f->opened++;
+    used = plain_len;
+    eligible = cache_session_prefetch_opened(session, plain, plain_len);
+    cache_session_prefetch_item(session);
+    if (f->opened % 7 == 0)
+        used = net_tls_set_aside(&peer->conn, plain, plain_len);
+    else if (eligible && net_tls_answer_fast(&peer->conn, plain, plain_len) > 0)
+        f->answered_fast++;
+    else
+        used = net_conn_input(&f->conns, &peer->conn, plain, plain_len);
+    assert_true(used == plain_len || used == plain_len - 1);
+    len -= plain_len - used;
+    memmove(peer->input, peer->input + len, peer->input_len - len);
+    peer->input_len -= len;
+    return true;
+}
+
 /* At most `step` bytes of the queue reach the client; a blocked connection is resumed. */
 static bool deliver(struct fixture *f, struct peer *peer, uint32_t step)
 {
@@ -339,7 +383,10 @@ static void run_script(struct fixture *f, struct peer *peer, struct u_prng *prng
             receive(peer);
             moved = true;
         }
-        moved |= offer(f, peer, 1 + u_prng_below(prng, step_max));
+        if (u_prng_below(prng, 2) == 0 || !offer_opened(f, peer))
+            moved |= offer(f, peer, 1 + u_prng_below(prng, step_max));
+        else
+            moved = true;
         if (u_prng_below(prng, 3) > 0)
             moved |= deliver(f, peer, 1 + u_prng_below(prng, step_max));
         while ((n = client_read(&peer->client, got + got_len, SCRIPT_MAX - (int)got_len)) > 0)
@@ -359,6 +406,7 @@ static void test_streams_in_any_pieces(void **state)
     static const uint32_t limits[] = {1, 3000, 20000, 256 * 1024};
     static const uint32_t steps[] = {50, 1500, 17000, 65536};
     struct script s = {.requests = malloc(SCRIPT_MAX), .replies = malloc(SCRIPT_MAX)};
+    unsigned opened = 0;
     uint32_t seed;
     unsigned i;
 
@@ -376,10 +424,49 @@ static void test_streams_in_any_pieces(void **state)
         for (i = 0; i < 8; i++)
             script_value(&prng, &s, (char)('a' + i));
         run_script(f, peer, &prng, &s, steps[u_prng_below(&prng, 4)]);
+        opened += f->opened;
         close_fixture(f);
     }
+    assert_true(opened > 100);
     free(s.requests);
     free(s.replies);
+}
+
+/* A record with one short request takes the fast path; one with a part of it does not. */
+static void test_requests_that_are_opened_ahead(void **state)
+{
+    static const struct {
+        const char *request, *reply;
+        bool fast;
+    } rows[] = {
+        {"set k 0 0 2\r\nab\r\n", "STORED\r\n", false}, /* a new key */
+        {"set k 0 0 2\r\nxy\r\n", "STORED\r\n", true},
+        {"get k\r\n", "VALUE k 0 2\r\nxy\r\nEND\r\n", true},
+        {"get none\r\n", "END\r\n", false},
+        {"get k\r\nget k\r\n", "VALUE k 0 2\r\nxy\r\nEND\r\nVALUE k 0 2\r\nxy\r\nEND\r\n", false},
+        {"ge", "", false},
+        {"t k\r\n", "VALUE k 0 2\r\nxy\r\nEND\r\n", false},
+    };
+    struct fixture *f = open_fixture(20);
+    struct peer *peer = open_peer(f, TLS1_3_VERSION);
+    unsigned i, fast = 0;
+
+    shake(f, peer);
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        f->opened = 0; /* set none aside */
+        fast += rows[i].fast;
+        SSL_write(peer->client.ssl, rows[i].request, (int)strlen(rows[i].request));
+        receive(peer);
+        assert_true(offer_opened(f, peer));
+        assert_string_equal(ask(f, peer, ""), rows[i].reply);
+        assert_int_equal(f->answered_fast, fast);
+    }
+    /* Not while replies cannot be sent: the record stays unopened. */
+    peer->full_bytes = 0;
+    SSL_write(peer->client.ssl, "get k\r\n", 7);
+    receive(peer);
+    assert_false(offer_opened(f, peer));
+    close_fixture(f);
 }
 
 /* A connection that ends while references to a value wait gives them back. */
@@ -567,6 +654,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_requests),
         cmocka_unit_test(test_streams_in_any_pieces),
+        cmocka_unit_test(test_requests_that_are_opened_ahead),
         cmocka_unit_test(test_end_with_plaintext_waiting),
         cmocka_unit_test(test_plaintext_is_not_executed),
         cmocka_unit_test(test_ends_in_order),
