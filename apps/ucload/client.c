@@ -104,9 +104,23 @@ static uint64_t allowance(const struct client *client)
     return client->phase.kind == PHASE_LOAD && reconnect > 0 ? reconnect : UINT64_MAX;
 }
 
+int client_keep_unsent(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len)
+{
+    if (!conn->unsent)
+        conn->unsent = malloc(CLIENT_UNSENT_BYTES);
+    if (conn->unsent_len == 0)
+        conn->unsent_at = 0;
+    if (!conn->unsent || conn->unsent_at + conn->unsent_len + len > CLIENT_UNSENT_BYTES)
+        return client_fail(client, "no memory for what the server does not read");
+    memcpy(conn->unsent + conn->unsent_at + conn->unsent_len, data, len);
+    conn->unsent_len += len;
+    return 0;
+}
+
 int client_opened(struct client *client, struct conn *conn)
 {
     conn->is_open = true;
+    client->open_count++;
     conn->allowance = allowance(client);
     if (client->phase.kind == PHASE_CONNECT)
         return 0;

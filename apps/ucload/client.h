@@ -29,6 +29,13 @@
 /* Requests drawn at a time. */
 #define CLIENT_DRAWN_MAX 32
 
+/* Requests written, and replies read, at a time. */
+#define CLIENT_BUFFER_BYTES 65536
+
+/* Bytes that a transport does not accept: those of a buffer, with TLS in records. */
+#define CLIENT_RECORDS_BYTES ((CLIENT_BUFFER_BYTES / TLS_RECORD_MAX + 1) * 256)
+#define CLIENT_UNSENT_BYTES (CLIENT_BUFFER_BYTES + CLIENT_RECORDS_BYTES + 4096)
+
 /* Maximum number of servers; connections are distributed round-robin. */
 #define CLIENT_SERVERS_MAX 8
 
@@ -103,7 +110,7 @@ struct conn {
     int fd;
     bool is_connected;
     bool wants_write;
-    uint8_t *unsent; /* bytes that the kernel did not accept; allocated on demand */
+    uint8_t *unsent; /* bytes that the transport did not accept; allocated on demand */
     uint32_t unsent_at, unsent_len;
 };
 
@@ -212,6 +219,9 @@ int client_run(struct client *client);
 /* Stores the first error message. Returns -1. */
 __attribute__((format(printf, 2, 3))) int client_fail(struct client *client, const char *format,
                                                       ...);
+
+/* Stores bytes that the transport did not accept, behind earlier ones. */
+int client_keep_unsent(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len);
 
 /* Called when a connection is open. */
 int client_opened(struct client *client, struct conn *conn);

@@ -119,7 +119,7 @@ static const struct cmdline_option rows[] = {
      "oracleGeneral): once, or repeatedly with --time",
      CMDLINE_TEXT, AT(replay_path), .given = AT(no_preload)},
     {0, "fill", NULL, NULL, "store the value after a get of one key misses", CMDLINE_ON, AT(fill)},
-    {0, "tls", NULL, NULL, "TLS, over kernel sockets", CMDLINE_ON, AT(tls)},
+    {0, "tls", NULL, NULL, "TLS", CMDLINE_ON, AT(tls)},
     {0, "ca", "FILE", NULL,
      "with --tls: certificates (PEM) that sign the server's\n(default: it is not checked)",
      CMDLINE_TEXT, AT(ca), .given = AT(tls)},
@@ -205,9 +205,6 @@ static int check(struct options *o, char **rest)
     if (link_carries_frames(&o->link) && o->threads > NIC_QUEUES_MAX)
         return cmdline_fail(o->error, "--threads: the own TCP/IP stack has at most %d",
                             NIC_QUEUES_MAX);
-    if (o->tls && link_carries_frames(&o->link))
-        return cmdline_fail(o->error, "--tls is for kernel sockets, not for --io=%s",
-                            link_backend_name(&o->link));
     if (o->tls && o->idle > 0)
         return cmdline_fail(o->error, "--idle: idle connections have no TLS");
     if (o->server_cycles && o->protocol == PROTOCOL_BINARY)

@@ -68,6 +68,20 @@ int secure_send(struct client *client, struct conn *conn, const uint8_t *data, u
     return 0;
 }
 
+int secure_prepare(struct client *client, const struct conn *conn)
+{
+    return tls_session_prepare(conn->tls) < 0 ? fail(client, conn) : 0;
+}
+
+uint32_t secure_seal(struct client *client, const struct conn *conn, uint8_t *record, uint32_t len)
+{
+    uint32_t sealed = tls_session_seal(conn->tls, record, len);
+
+    if (sealed == 0)
+        (void)fail(client, conn);
+    return sealed;
+}
+
 void secure_end(struct conn *conn)
 {
     if (conn->tls)

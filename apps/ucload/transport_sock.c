@@ -16,11 +16,7 @@
 #include "base/base.h"
 #include "secure.h"
 
-#define BUFFER_BYTES 65536
 #define EVENTS_MAX 64
-
-/* Bytes that the kernel does not take at once: those of a buffer, with TLS in records. */
-#define UNSENT_BYTES (BUFFER_BYTES + SECURE_EXTRA_BYTES(BUFFER_BYTES) + 4096)
 
 /*
  * Connections to a server on this machine use many source addresses of 127.0.0.0/8, with this
@@ -155,8 +151,8 @@ static int sock_open(struct client *client, struct nic *nic)
     unsigned i;
 
     U_ASSERT(!nic);
-    client->buffer = malloc(BUFFER_BYTES);
-    client->requests = client->plan->tls ? malloc(BUFFER_BYTES) : client->buffer;
+    client->buffer = malloc(CLIENT_BUFFER_BYTES);
+    client->requests = client->plan->tls ? malloc(CLIENT_BUFFER_BYTES) : client->buffer;
     client->idle_fds = calloc(client->idle_count + 1, sizeof(client->idle_fds[0]));
     client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (!client->buffer || !client->requests || !client->idle_fds || client->epoll_fd < 0)
@@ -285,15 +281,7 @@ static long put(struct client *client, struct conn *conn, const uint8_t *data, s
 /* Stores bytes that the kernel did not accept, behind earlier ones. */
 static int keep(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len)
 {
-    if (!conn->unsent)
-        conn->unsent = malloc(UNSENT_BYTES);
-    if (conn->unsent_len == 0)
-        conn->unsent_at = 0;
-    if (!conn->unsent || conn->unsent_at + conn->unsent_len + len > UNSENT_BYTES)
-        return client_fail(client, "no memory for what the server does not read");
-    memcpy(conn->unsent + conn->unsent_at + conn->unsent_len, data, len);
-    conn->unsent_len += len;
-    return want_write(client, conn, true);
+    return client_keep_unsent(client, conn, data, len) < 0 ? -1 : want_write(client, conn, true);
 }
 
 /* Returns 1 if everything is sent, 0 if not, -1 on failure. */
@@ -318,7 +306,7 @@ static uint32_t gather(struct client *client, struct conn *conn)
     uint32_t used = 0;
 
     while (s->step != WRITE_IDLE || client_next(client, conn)) {
-        uint32_t n = pipeline_write(s, client->requests + used, BUFFER_BYTES - used);
+        uint32_t n = pipeline_write(s, client->requests + used, CLIENT_BUFFER_BYTES - used);
 
         if (n == 0)
             break;
@@ -363,7 +351,7 @@ static int sock_flush(struct client *client)
 
 static int read_some(struct client *client, struct conn *conn)
 {
-    ssize_t n = recv(conn->fd, client->buffer, BUFFER_BYTES, MSG_DONTWAIT);
+    ssize_t n = recv(conn->fd, client->buffer, CLIENT_BUFFER_BYTES, MSG_DONTWAIT);
 
     if (n > 0)
         return (conn->tls ? secure_received : client_replied)(client, conn, client->buffer,

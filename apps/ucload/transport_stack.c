@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "client.h"
 #include "nic/rss.h"
+#include "secure.h"
 
 /* Simultaneous handshakes; servers limit them. */
 #define OPENING_MAX 256
@@ -30,7 +31,11 @@
 #define CLOSING_SHARE 3
 #define CLOSING_SPARE 64
 
-U_STATIC_ASSERT(TEMPLATE_ROOM + TEMPLATE_VALUE_MAX + TEMPLATE_COPY_STEP <= US_RESERVE_MAX,
+/* Requests that OpenSSL encrypts at once. */
+#define OPENSSL_BYTES 4096
+
+U_STATIC_ASSERT(TEMPLATE_ROOM + TEMPLATE_VALUE_MAX + TEMPLATE_COPY_STEP + TLS_RECORD_OVERHEAD <=
+                    US_RESERVE_MAX,
                 a_set_is_reserved);
 
 static uint64_t us_of(uint64_t ns)
@@ -39,6 +44,34 @@ static uint64_t us_of(uint64_t ns)
 }
 
 /* ---- writing ----------------------------------------------------------------------------- */
+
+/*
+ * Memory of the send queue for requests, with TLS that of a record: at least `want` bytes; *room is
+ * set. Null: it is full, and US_EV_SENDABLE follows.
+ */
+static inline uint8_t *reserve(struct client *client, const struct conn *conn, uint32_t want,
+                               u_u32 *room)
+{
+    uint32_t extra = U_UNLIKELY(conn->tls != NULL) ? TLS_RECORD_OVERHEAD : 0;
+    uint8_t *out;
+
+    if (U_UNLIKELY(extra > 0 && secure_prepare(client, conn) < 0))
+        return NULL;
+    out = us_reserve(client->host.stack, conn->us, want + extra, 0, room);
+    if (U_UNLIKELY(!out))
+        return NULL;
+    *room -= extra;
+    return U_UNLIKELY(extra > 0) ? out + TLS_RECORD_HEADER : out;
+}
+
+/* Queues the first `used` bytes of that memory. */
+static inline void commit(struct client *client, const struct conn *conn, uint8_t *out,
+                          uint32_t used)
+{
+    if (U_UNLIKELY(conn->tls != NULL) && used > 0)
+        used = secure_seal(client, conn, out - TLS_RECORD_HEADER, used);
+    us_commit(client->host.stack, conn->us, used);
+}
 
 /* Writes as many requests as fit into the room. Returns the length. */
 static uint32_t fill(struct client *client, struct conn *conn, uint8_t *out, uint32_t room)
@@ -74,7 +107,7 @@ static inline bool send_next(struct client *client, struct conn *conn)
     uint32_t at;
 
     if (U_UNLIKELY(pipeline_in_flight(s) + 1 != s->depth || s->step != WRITE_IDLE ||
-                   !client_has_drawn(client)))
+                   (conn->tls && !tls_session_seals(conn->tls)) || !client_has_drawn(client)))
         return false;
     op = client->drawn_ops[client->drawn_at];
     template = s->ctx->templates->whole[op];
@@ -82,13 +115,52 @@ static inline bool send_next(struct client *client, struct conn *conn)
         template = varied_template(client, op);
     if (U_UNLIKELY(!template || client->drawn_keys != 1))
         return false;
-    out = us_reserve(client->host.stack, conn->us, s->ctx->templates->room, 0, &room);
+    out = reserve(client, conn, s->ctx->templates->room, &room);
     if (U_UNLIKELY(!out))
         return false;
     at = client_take(client, conn);
-    us_commit(client->host.stack, conn->us,
-              pipeline_begin_whole(s, op, client->ids[at], template, client->ctx.now_ns, out));
+    commit(client, conn, out,
+           pipeline_begin_whole(s, op, client->ids[at], template, client->ctx.now_ns, out));
     return true;
+}
+
+/* Sends bytes, or stores those that the stack does not accept: US_EV_SENDABLE follows. */
+static int stack_put(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len)
+{
+    long n = conn->unsent_len > 0 ? 0 : us_send(client->host.stack, conn->us, data, len);
+
+    if (n < 0)
+        return client_fail(client, "cannot send to %s: %s", client->plan->server_text,
+                           us_strerror((int)n));
+    return n < (long)len ? client_keep_unsent(client, conn, data + n, len - (uint32_t)n) : 0;
+}
+
+/* Returns whether everything is sent. */
+static bool send_unsent(struct client *client, struct conn *conn)
+{
+    long n;
+
+    if (conn->unsent_len == 0)
+        return true;
+    n = us_send(client->host.stack, conn->us, conn->unsent + conn->unsent_at, conn->unsent_len);
+    if (n > 0) {
+        conn->unsent_at += (uint32_t)n;
+        conn->unsent_len -= (uint32_t)n;
+    }
+    return conn->unsent_len == 0;
+}
+
+/* Writes requests of a connection whose records are OpenSSL's. */
+static int pump_openssl(struct client *client, struct conn *conn)
+{
+    struct pipeline *s = &conn->pipeline;
+    uint8_t requests[OPENSSL_BYTES];
+
+    while (conn->unsent_len == 0 && (s->step != WRITE_IDLE || client_next(client, conn))) {
+        if (secure_send(client, conn, requests, fill(client, conn, requests, sizeof(requests))) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int stack_pump(struct client *client, struct conn *conn)
@@ -97,15 +169,19 @@ static int stack_pump(struct client *client, struct conn *conn)
     u_u32 room;
     u_u8 *out;
 
-    if (!conn->us || (s->step == WRITE_IDLE && !client_next(client, conn)))
+    if (!conn->us || U_UNLIKELY(!send_unsent(client, conn)))
+        return 0;
+    if (U_UNLIKELY(conn->tls && !tls_session_seals(conn->tls)))
+        return pump_openssl(client, conn);
+    if (s->step == WRITE_IDLE && !client_next(client, conn))
         return 0;
     do {
-        out = us_reserve(client->host.stack, conn->us, pipeline_room_min(s), 0, &room);
+        out = reserve(client, conn, pipeline_room_min(s), &room);
         if (!out)
-            return 0; /* US_EV_SENDABLE follows */
-        us_commit(client->host.stack, conn->us, fill(client, conn, out, room));
+            return client->failed ? -1 : 0; /* US_EV_SENDABLE follows */
+        commit(client, conn, out, fill(client, conn, out, room));
     } while (s->step != WRITE_IDLE);
-    return 0;
+    return client->failed ? -1 : 0;
 }
 
 /* ---- events ------------------------------------------------------------------------------ */
@@ -135,7 +211,8 @@ static void on_idle(struct client *client, const struct us_event *event)
 /* Handles received replies and sends the next request. */
 static inline void on_data(struct client *client, struct conn *conn, const struct us_event *event)
 {
-    if (client->failed || client_replied(client, conn, event->data, event->len) < 0)
+    if (client->failed || (U_UNLIKELY(conn->tls != NULL) ? secure_received : client_replied)(
+                              client, conn, event->data, event->len) < 0)
         return;
     if (U_UNLIKELY(!client->closed || conn->allowance == 0))
         (void)client_settle(client, conn);
@@ -155,12 +232,16 @@ static __attribute__((noinline)) void on_other_event(struct client *client, stru
     }
     switch (event->type) {
     case US_EV_SENDABLE:
-        if (client->ops->pump(client, conn) == 0)
+        if (!conn->is_open)
+            (void)send_unsent(client, conn);
+        else if (client->ops->pump(client, conn) == 0)
             (void)client_settle(client, conn);
         break;
     case US_EV_CONNECTED:
-        client->open_count++;
-        (void)client_opened(client, conn);
+        if (client->plan->tls)
+            (void)secure_begin(client, conn);
+        else
+            (void)client_opened(client, conn);
         break;
     case US_EV_PEER_CLOSED:
         client_fail(client, "the connection to %s was lost: the server has closed it",
@@ -169,9 +250,12 @@ static __attribute__((noinline)) void on_other_event(struct client *client, stru
     case US_EV_CLOSED:
         on_closed(client, conn, event->reason);
         break;
+    case US_EV_DATA: /* the handshake of TLS */
+        if (conn->tls && conn->us && !client->failed)
+            (void)secure_received(client, conn, event->data, event->len);
+        break;
     case US_EV_CWND:
     case US_EV_NONE:
-    case US_EV_DATA:
     case US_EV_ACCEPTED:
     case US_EV_RELEASED:
     case US_EV_DATAGRAM:
@@ -276,6 +360,7 @@ static int reconnect(struct client *client, struct conn *conn)
 
 static int stack_reopen(struct client *client, struct conn *conn)
 {
+    conn->unsent_len = 0;
     us_conn_set_user(conn->us, NULL);
     us_close(client->host.stack, conn->us);
     return reconnect(client, conn);
@@ -397,6 +482,10 @@ static int stack_open(struct client *client, struct nic *nic)
 
 static void stack_close(struct client *client)
 {
+    unsigned i;
+
+    for (i = 0; client->conns && i < client->count; i++)
+        secure_end(&client->conns[i]);
     if (client->host.nic)
         host_close(&client->host, us_of(client_clock_ns()));
 }
@@ -406,5 +495,6 @@ const struct client_ops client_stack_ops = {.open = stack_open,
                                             .reopen = stack_reopen,
                                             .turn = stack_turn,
                                             .pump = stack_pump,
+                                            .put = stack_put,
                                             .flush = stack_flush,
                                             .close = stack_close};

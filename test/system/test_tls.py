@@ -146,6 +146,32 @@ def test_ucload(load, start_server, kind, version):
     assert load(server, ca, "-d4", "-t2", "--reconnect=10", *mix)["requests"] == 2000
 
 
+def test_ucload_over_its_own_stack(ucached_path, tap_obstacle):
+    """The own stack for the client, kernel sockets for the server."""
+    if tap_obstacle:
+        pytest.skip(f"tap: {tap_obstacle}")
+    space = netspace.NetSpace()
+    server = space.popen([ucached_path, "--io=sock", "-l", "0.0.0.0", "-p", "11211", *ARGS])
+    program = pathlib.Path(ucached_path).parent.parent / "ucload" / "ucload"
+    command = [program, "--io=tap", "-s10.100.0.10", "-c8", "-k200", "-V", "--json", "--tls",
+               f"--ca={tls.shared().path('ca.pem')}"]  # fmt: skip
+    mix = ["-m", "get:5,set:3,delete:1"]
+    try:
+        for more in (["-n20000"], ["-n20000", "-d16", *mix, "--value-size=0-3000"],
+                     ["-n300", "-k20", "-m", "get,set", "--value-size=300000"],
+                     ["-n300", "-k20", "-m", "get,set", "--value-size=300000", "--tls-resume"],
+                     ["-n2000", "-t2", "--reconnect=7", *mix],
+                     ["-n1000", "--reconnect=1", "--tls-resume"]):  # fmt: skip
+            done = space.run(subprocess.run, command + more, capture_output=True, timeout=60)
+            assert done.returncode == 0, done.stderr
+            result = json.loads(done.stdout)
+            assert result["wrong"] == 0 and result["requests"] >= 300
+    finally:
+        server.kill()
+        server.wait()
+        space.close()
+
+
 def test_ucload_resumes_sessions(load, start_server):
     server = start_server("sock", *ARGS)
     load(server, "--reconnect=1")
