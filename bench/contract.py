@@ -43,6 +43,13 @@ PROMISES = (
             530, True),
     Promise("sock_depth1", "kernel sockets, times memcached", "memcached", 1.0, 1.2),
     Promise("sock_depth16", "16 pipelined, times memcached", "memcached", 1.5, 2.5),
+    Promise("get_vhost_tls", "GETs/s with TLS, of those without", "get_vhost", 0.45, 0.52),
+    Promise("get_vhost_tls", "GETs/s with TLS, times memcached -Z", "memcached -Z", 30, 40),
+    Promise("sock_tls_depth1", "kernel sockets with TLS, times memcached -Z", "memcached -Z", 1.3,
+            None),
+    Promise("sock_tls_depth16", "the same, 16 pipelined", "memcached -Z", 10, None),
+    Promise("sock_tls_handshakes", "full handshakes per second of processor time", None, 5000,
+            None),
     Promise("xdp_get", "AF_XDP on veth, times memcached there", "memcached_veth", 1.5, 3),
     *(promise for cores in SCALE_CORES for promise in (
         Promise(f"scale_{cores}", f"GETs on {cores} cores, times one core", "1 core", 0.9 * cores,

@@ -5,9 +5,9 @@ expected(), which returns the seconds that it takes."""
 import re
 
 from . import (bulk, cache, connections, cost, engine, latency, protocol, scale, stack, threading,
-               xdp)
+               tls, xdp)
 
-ALL = {"stack": stack, "xdp": xdp, "scale": scale, "cache": cache, "latency": latency,
+ALL = {"stack": stack, "tls": tls, "xdp": xdp, "scale": scale, "cache": cache, "latency": latency,
        "protocol": protocol, "bulk": bulk, "threading": threading, "connections": connections,
        "engine": engine, "cost": cost}
 
