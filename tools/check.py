@@ -125,7 +125,7 @@ SANITIZED = tests(
 # run in two lanes.
 LOADED = ("buffer_pool", "dpdk", "dpdk_peer", "faults", "tcp_peer", "ucload", "ucping")
 # Pools of servers: programs of other projects in networks of several namespaces.
-CLUSTER = ("discovery", "scale_out", "ucwarm")
+CLUSTER = ("cluster", "discovery", "kubernetes", "scale_out", "ucwarm")
 CONFORM = sorted(str(path.relative_to(ROOT)) for path in (ROOT / SYSTEM).glob("test_conform_*.py"))
 VALGRIND = "valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite"
 NO_LONG = ("--no-suite", "long")

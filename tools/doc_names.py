@@ -37,7 +37,7 @@ EXTERNAL = set(
     """
     MADV_COLLAPSE MADV_POPULATE_WRITE SCHED_BATCH CONFIG_XDP_SOCKETS memif_connect
     tcp_abort_on_overflow napi_defer_hard_irqs gro_flush_timeout rte_panic response_obj_count
-    in_order packed_vq mrg_rxbuf
+    in_order packed_vq mrg_rxbuf auto_eject_hosts remove_failed_servers
     """.split()
 )
 

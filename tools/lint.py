@@ -109,7 +109,7 @@ IMPERATIVES = {"bring", "embed", "feed", "need", "seed", "shed", "speed", "strin
 WORDS_FILE = "tools/words.txt"
 WORDS_IN = (
     "*.md", "GNUmakefile", "apps/**/*", "bench/**/*", "docs/**/*", "examples/**/*", "include/**/*",
-    "packaging/**/*", "src/**/*", "test/**/*", "tools/**/*",
+    "packaging/**/*", "sim/**/*", "src/**/*", "test/**/*", "tools/**/*",
 )  # fmt: skip
 WORDS_SUFFIXES = (".c", ".h", ".py", ".md", ".pkt", ".build", ".sh", "")
 

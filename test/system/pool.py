@@ -7,7 +7,6 @@ Each network has its own bridge, so two pools can have the same addresses.
 """
 
 import ctypes
-import hashlib
 import pathlib
 import subprocess
 
@@ -19,6 +18,27 @@ PORT = 11211
 CLIENT = "10.77.0.1"
 PROXY = "10.77.0.2"
 LIBMEMCACHED = "libmemcached.so.11"
+
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "cluster.md"
+
+
+def blocks():
+    """The indented blocks of the page."""
+    found, lines = [], []
+    for line in [*PAGE.read_text(encoding="utf-8").splitlines(), "end"]:
+        if line.startswith("    ") or (lines and not line):
+            lines.append(line[4:])
+        elif lines:
+            found.append("\n".join(lines).strip("\n") + "\n")
+            lines = []
+    return found
+
+
+def block(name):
+    """The one that begins with this name in a comment."""
+    (found,) = [text for text in blocks() if text.split("\n")[0] in (f"# {name}", f"-- {name}")]
+    return found
 
 
 def address(index):
@@ -157,41 +177,6 @@ def holders(members, keys):
 
 
 # ---- clients ------------------------------------------------------------------------------------
-
-
-class Ketama:
-    """The ring of libmemcached's weighted ketama, as a hasher of pymemcache's HashClient."""
-
-    def __init__(self):
-        self.nodes, self.points = [], []
-
-    def _changed(self):
-        self.points = []
-        for node in self.nodes:
-            name = node.removesuffix(f":{PORT}")
-            for number in range(40):
-                digest = hashlib.md5(f"{name}-{number}".encode()).digest()
-                self.points += [(int.from_bytes(digest[at : at + 4], "little"), node)
-                                for at in (0, 4, 8, 12)]  # fmt: skip
-        self.points.sort()
-
-    def add_node(self, node):
-        if node not in self.nodes:
-            self.nodes.append(node)
-            self._changed()
-
-    def remove_node(self, node):
-        self.nodes.remove(node)
-        self._changed()
-
-    def get_node(self, key):
-        key = key if isinstance(key, bytes) else key.encode()
-        at = int.from_bytes(hashlib.md5(key).digest()[:4], "little")
-        low, high = 0, len(self.points)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self.points[middle][0] < at else (low, middle)
-        return self.points[low % len(self.points)][1] if self.points else None
 
 
 def has_libmemcached():

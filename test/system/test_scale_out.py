@@ -16,6 +16,7 @@ import threading
 
 import pool
 import pytest
+from ketama import Ketama
 from pymemcache.client.hash import HashClient
 from pymemcache.client.rendezvous import RendezvousHash
 from server import Connection
@@ -65,7 +66,7 @@ def start_pool(tap_obstacle, ucached_path, request, tmp_path):
         network.close()
 
 
-def hash_client(members, hasher=pool.Ketama, **options):
+def hash_client(members, hasher=Ketama, **options):
     """pymemcache's client of several servers, in the namespace of the clients."""
     options = {"timeout": 5, "connect_timeout": 5, "no_delay": True, **options}
     return HashClient([(member.host, pool.PORT) for member in members], hasher=hasher,
@@ -344,19 +345,6 @@ def _numbered(member, index):
 
 # ---- nutcracker ---------------------------------------------------------------------------------
 
-NUTCRACKER = """
-pool:
-  listen: {listen}
-  hash: md5
-  distribution: ketama
-  auto_eject_hosts: true
-  server_retry_timeout: 1000
-  server_failure_limit: 1
-  timeout: 1000
-  preconnect: true
-  servers:
-{servers}
-"""
 NUTCRACKER_PORT = 22121
 
 
@@ -368,8 +356,7 @@ def nutcracker(members, tmp_path):
         pytest.skip("nutcracker is not installed")
     network = members[0].network
     config = tmp_path / "nutcracker.yml"
-    listed = "".join(f"    - {member.host}:{pool.PORT}:1\n" for member in members)
-    config.write_text(NUTCRACKER.format(listen=f"{pool.PROXY}:{NUTCRACKER_PORT}", servers=listed))
+    config.write_text(pool.block("nutcracker.yml"))
     log = (tmp_path / "nutcracker.log").open("wb")
     process = network.proxy.popen([program, "-c", config, "-m", "16384"], stdout=log, stderr=log)
 
@@ -489,17 +476,6 @@ def test_a_server_fails_behind_nutcracker(start_pool, tmp_path, fault):
 
 # ---- memcached's proxy --------------------------------------------------------------------------
 
-PROXY_LUA = """
-function mcp_config_pools()
-    local servers = {{ {servers} }}
-    return mcp.pool(servers, {{ dist = mcp.dist_ring_hash, hash = mcp.dist_ring_hash.hash }})
-end
-function mcp_config_routes(pool)
-    mcp.attach(mcp.CMD_ANY_STORAGE, function(r) return pool(r) end)
-end
-"""
-
-
 def test_behind_the_proxy_of_memcached(start_pool, tmp_path):
     """$MEMCACHED_PROXY: a memcached that was built with its proxy."""
     program = os.environ.get("MEMCACHED_PROXY")
@@ -507,8 +483,7 @@ def test_behind_the_proxy_of_memcached(start_pool, tmp_path):
         pytest.skip("no memcached with a proxy")
     members = start_pool(OWN)
     config = tmp_path / "proxy.lua"
-    backends = ", ".join(f'mcp.backend("s{m.index}", "{m.host}", {pool.PORT})' for m in members)
-    config.write_text(PROXY_LUA.format(servers=backends))
+    config.write_text(pool.block("proxy.lua"))
     network = members[0].network
     words = [program, "-u", "root", "-U", "0", "-l", pool.PROXY, "-p", str(NUTCRACKER_PORT), "-o",
              f"proxy_config={config}"]  # fmt: skip
@@ -528,7 +503,18 @@ def test_behind_the_proxy_of_memcached(start_pool, tmp_path):
                 client.send(b"mg %s f v\r\n" % key.encode())
                 assert client.line() == b"VA %d f5\r\n" % len(value(key))
                 assert client.exactly(len(value(key)) + 2)[:-2] == value(key)
-            assert min(shares(pool.holders(members, SOME))) > 0
+            found = pool.holders(members, SOME)
+            with libmemcached(members) as ring:
+                assert found == {key: ring.server_of(key) for key in SOME}
+            kill(members[1])
+            theirs = [key for key in SOME if found[key] == 1]
+            for key in (*theirs[:5], *(key for key in SOME if found[key] != 1)):
+                line = client.ask(b"mg %s v\r\n" % key.encode())
+                if found[key] == 1:
+                    assert line.startswith(b"SERVER_ERROR"), line
+                else:
+                    assert line == b"VA %d\r\n" % len(value(key))
+                    assert client.exactly(len(value(key)) + 2)[:-2] == value(key)
     finally:
         process.kill()
         process.wait(20)
