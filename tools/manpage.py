@@ -21,7 +21,8 @@ ITEM = re.compile(r"^ {2,6}(?P<what>\S(?:.*?\S)?)(?: {2,}(?P<text>\S.*))?$")
 CHOICE = re.compile(r"^[a-z0-9_]+: ")
 INDENT_ITEM = 6
 # Paragraphs of help that a page says in other words.
-INTRODUCTIONS = ("usage:", "memcached ", "kvbench measures", "ucload:", "ucping:", "ucwarm:")
+INTRODUCTIONS = ("usage:", "memcached ", "kvbench measures", "ucload:", "ucping:", "ucwarm:",
+                 "A server is HOST")  # fmt: skip
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 

@@ -81,10 +81,9 @@ void options_print_help(FILE *to)
     cmdline_print_options(to, specs, U_ARRAY_LEN(specs));
     fprintf(
         to,
-        "\nSIGINT ends a copy between two batches, and notes the state.\n"
-        "Exit status: 0; 1 if items were refused or --verify found differences; 64 for a wrong\n"
+        "\nExit status: 0; 1 if items were refused or --verify found differences; 64 for a wrong\n"
         "command line; 69 if a server does not answer; 73 for the state file; 130 after SIGINT\n"
-        "or SIGTERM.\n"
+        "or SIGTERM, which end a copy between two batches and keep its state.\n"
         "\nExamples:\n"
         "  ucwarm old new                       one server to another\n"
         "  ucwarm -r 20000 -s state a b c to d e f   three servers to three, continuable\n"
