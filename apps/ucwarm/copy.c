@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/value.h"
+#include "peer_stack.h"
 
 #define SAVE_NS 1000000000 /* how often the state is saved */
 
@@ -16,7 +17,7 @@ static int open_peers(struct copy *copy, struct peer *peers, const struct server
                       unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        if (peer_init(&peers[i], names[i].address, copy->options->timeout_s) < 0 ||
+        if (peer_init(&peers[i], names[i].address, copy->options->timeout_s, copy->stack) < 0 ||
             peer_connect(&peers[i]) < 0)
             return batch_failed(copy, &peers[i]);
     return 0;
@@ -81,6 +82,11 @@ int copy_open(struct copy *copy, const struct options *options, const atomic_boo
                                .bytes_per_s = (double)options->bytes_per_s};
     for (unsigned i = 0; i < OPTIONS_SERVERS_MAX; i++)
         copy->sources[i].fd = copy->targets[i].fd = -1;
+    if (link_carries_frames(&options->link)) {
+        copy->stack = peer_stack_open(&options->link, copy->error);
+        if (!copy->stack)
+            return -1;
+    }
     if (open_peers(copy, copy->sources, options->sources, options->source_count) < 0 ||
         open_peers(copy, copy->targets, options->targets, options->target_count) < 0)
         return -1;
@@ -106,6 +112,8 @@ void copy_close(struct copy *copy)
         peer_close(&copy->sources[i]);
         peer_close(&copy->targets[i]);
     }
+    if (copy->stack)
+        peer_stack_close(copy->stack);
     buffer_free(&copy->values);
 }
 
@@ -239,7 +247,8 @@ static int with_dump(struct copy *copy, unsigned source,
     struct dump dump;
     int rc = 0;
 
-    if (peer_init(&peer, copy->options->sources[source].address, copy->options->timeout_s) < 0 ||
+    if (peer_init(&peer, copy->options->sources[source].address, copy->options->timeout_s,
+                  copy->stack) < 0 ||
         peer_connect(&peer) < 0 || dump_begin(&dump, &peer) < 0)
         rc = batch_failed(copy, &peer);
     else

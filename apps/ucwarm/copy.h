@@ -46,6 +46,7 @@ struct item {
 struct copy {
     const struct options *options;
     const atomic_bool *stop;
+    struct peer_stack *stack; /* null: kernel sockets */
     struct peer sources[OPTIONS_SERVERS_MAX];
     struct peer targets[OPTIONS_SERVERS_MAX];
     struct load_ketama from, to; /* the rings */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "common/backend.h"
 #include "common/value.h"
 #include "load/ketama.h"
 
@@ -71,6 +72,9 @@ static const struct cmdline_option specs[] = {
 
 void options_print_help(FILE *to)
 {
+    struct link_options link;
+    struct cmdline_table table = link_table(&link);
+
     fprintf(to,
             "ucwarm: copies the items of running memcached or ucached servers to others\n\n"
             "usage: ucwarm [options] SRC... to DST...\n"
@@ -79,6 +83,8 @@ void options_print_help(FILE *to)
             "ketama places keys by names. Ports are 11211 unless given. Flags and times to live\n"
             "are copied. A server that is a SRC and a DST keeps its items.\n\n");
     cmdline_print_options(to, specs, U_ARRAY_LEN(specs));
+    fprintf(to, "\nThe link (kernel sockets, or the own TCP/IP stack):\n");
+    cmdline_print_options(to, table.options, table.count);
     fprintf(
         to,
         "\nExit status: 0; 1 if items were refused or --verify found differences; 64 for a wrong\n"
@@ -87,7 +93,8 @@ void options_print_help(FILE *to)
         "\nExamples:\n"
         "  ucwarm old new                       one server to another\n"
         "  ucwarm -r 20000 -s state a b c to d e f   three servers to three, continuable\n"
-        "  ucwarm a b c to a b c d              warm d, which has joined a pool\n");
+        "  ucwarm a b c to a b c d              warm d, which has joined a pool\n"
+        "  ucwarm --io=tap 10.100.0.10 10.100.0.20   over the own stack\n");
 }
 
 /* ---- parsing ----------------------------------------------------------------------------- */
@@ -139,6 +146,12 @@ static int take_servers(struct options *o, char **words)
 
 static int check(struct options *o)
 {
+    static const struct link_defaults defaults = {"ucwarm0", "10.100.0.40/24", "10.100.0.10/24"};
+
+    if (link_resolve(&o->link, &defaults, o->error) < 0)
+        return -1;
+    if (o->link.backend->io_uring)
+        return cmdline_fail(o->error, "--io=uring is not for ucwarm; use sock");
     if (o->distribution == DISTRIBUTION_PAIR && o->source_count != o->target_count)
         return cmdline_fail(o->error, "--distribution=pair needs as many DST as SRC, not %u and %u",
                             o->target_count, o->source_count);
@@ -147,7 +160,8 @@ static int check(struct options *o)
 
 enum cmdline_outcome options_parse(int argc, char **argv, struct options *o)
 {
-    struct cmdline cmdline = {.tables = {{specs, U_ARRAY_LEN(specs), o}}, .error = o->error};
+    struct cmdline cmdline = {.tables = {{specs, U_ARRAY_LEN(specs), o}, link_table(&o->link)},
+                              .error = o->error};
     enum cmdline_outcome outcome;
     char **rest;
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "common/cmdline.h"
+#include "common/link.h"
 
 #define OPTIONS_SERVERS_MAX 64 /* LOAD_KETAMA_SERVERS_MAX */
 #define OPTIONS_NAME_MAX 160
@@ -31,6 +32,7 @@ struct options {
     bool overwrite;
     bool verify;
     bool json;
+    struct link_options link; /* resolved after options_parse() */
     char error[CMDLINE_ERROR_MAX];
 };
 

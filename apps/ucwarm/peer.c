@@ -16,10 +16,12 @@
 
 #include "base/base.h"
 #include "common/value.h"
+#include "peer_stack.h"
 
 #define DEFAULT_PORT "11211"
 #define READ_BYTES 65536
 #define PEERS_MAX 64
+#define TURN_US 50000 /* the longest sleep of a turn of the stack */
 
 __attribute__((format(printf, 2, 3))) static int fail(struct peer *peer, const char *format, ...)
 {
@@ -42,7 +44,7 @@ static int64_t clock_ms(void)
 
 /* ---- opening and closing ----------------------------------------------------------------- */
 
-int peer_init(struct peer *peer, const char *name, unsigned timeout_s)
+int peer_init(struct peer *peer, const char *name, unsigned timeout_s, struct peer_stack *stack)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
@@ -52,6 +54,7 @@ int peer_init(struct peer *peer, const char *name, unsigned timeout_s)
     memset(peer, 0, sizeof(*peer));
     peer->name = name;
     peer->timeout_s = timeout_s;
+    peer->stack = stack;
     peer->fd = -1;
     if (value_endpoint(name, host, port) < 0)
         return fail(peer, "this is not HOST or HOST:PORT");
@@ -64,13 +67,46 @@ int peer_init(struct peer *peer, const char *name, unsigned timeout_s)
     return 0;
 }
 
-/* Waits for events of one descriptor. Returns 0, or -1 with a message. */
+/* Whether the stack has what await() waits for, the end of the connection included. */
+static bool stack_has(const struct peer *peer, short events, size_t received)
+{
+    if (peer->lost || buffer_len(&peer->in) > received)
+        return true;
+    return (events & POLLOUT) && peer->connected && peer_stack_has_room(peer);
+}
+
+/* Gives the connection back the bytes that it may receive again. */
+static void stack_resume(struct peer *peer)
+{
+    if (peer->kept && peer->us && peer_stack_resume(peer))
+        peer->kept = false;
+}
+
+static int await_stack(struct peer *peer, short events, const char *what)
+{
+    int64_t end_ms = clock_ms() + (int64_t)peer->timeout_s * 1000;
+    size_t received = buffer_len(&peer->in);
+    char error[LINK_ERROR_MAX];
+
+    while (!stack_has(peer, events, received)) {
+        if (clock_ms() >= end_ms)
+            return fail(peer, "%s for %u s", what, peer->timeout_s);
+        stack_resume(peer);
+        if (peer_stack_turn(peer->stack, TURN_US, error) < 0)
+            return fail(peer, "%s", error);
+    }
+    return 0;
+}
+
+/* Waits for events of one peer. Returns 0, or -1 with a message. */
 static int await(struct peer *peer, short events, const char *what)
 {
     struct pollfd fd = {.fd = peer->fd, .events = events};
     int64_t end_ms = clock_ms() + (int64_t)peer->timeout_s * 1000;
     int64_t left_ms;
 
+    if (peer->stack)
+        return await_stack(peer, events, what);
     while ((left_ms = end_ms - clock_ms()) > 0) {
         int rc = poll(&fd, 1, (int)left_ms);
 
@@ -82,12 +118,21 @@ static int await(struct peer *peer, short events, const char *what)
     return fail(peer, "%s for %u s", what, peer->timeout_s);
 }
 
+static int connect_stack(struct peer *peer)
+{
+    if (peer_stack_connect(peer) == 0 && await(peer, POLLOUT, "cannot connect: no answer") < 0)
+        return -1;
+    return peer->lost ? fail(peer, "cannot connect: %s", peer->lost) : 0;
+}
+
 int peer_connect(struct peer *peer)
 {
     const int one = 1;
     socklen_t len = sizeof(int);
     int error = 0;
 
+    if (peer->stack)
+        return connect_stack(peer);
     peer->fd = socket(peer->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (peer->fd < 0)
         return fail(peer, "cannot open a socket: %s", strerror(errno));
@@ -104,6 +149,8 @@ int peer_connect(struct peer *peer)
 
 void peer_close(struct peer *peer)
 {
+    if (peer->stack)
+        peer_stack_leave(peer);
     if (peer->fd >= 0)
         close(peer->fd);
     peer->fd = -1;
@@ -122,6 +169,10 @@ bool peer_is_same(const struct peer *a, const struct peer *b)
 /* Sends as much as the kernel takes. Returns 0, or -1 with a message. */
 static int send_some(struct peer *peer)
 {
+    if (peer->stack) {
+        peer_stack_send(peer);
+        return peer->lost ? fail(peer, "%s", peer->lost) : 0;
+    }
     while (buffer_len(&peer->out) > 0) {
         ssize_t n =
             send(peer->fd, peer->out.bytes + peer->out.at, buffer_len(&peer->out), MSG_NOSIGNAL);
@@ -136,9 +187,12 @@ static int send_some(struct peer *peer)
 /* Reads once. Returns 0, also if nothing is there, or -1 with a message. */
 static int receive_some(struct peer *peer)
 {
-    uint8_t *room = buffer_room(&peer->in, READ_BYTES);
+    uint8_t *room;
     ssize_t n;
 
+    if (peer->stack) /* the turn of the stack has appended it */
+        return peer->lost ? fail(peer, "%s", peer->lost) : 0;
+    room = buffer_room(&peer->in, READ_BYTES);
     if (!room)
         return fail(peer, "no memory for a reply");
     n = recv(peer->fd, room, peer->in.capacity - peer->in.end, 0);
@@ -255,15 +309,74 @@ static int exchange_turn(struct peer *peers, unsigned count, peer_on_reply *on_r
     return 1;
 }
 
+static size_t received_bytes(const struct peer *peers, unsigned count)
+{
+    size_t bytes = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        bytes += buffer_len(&peers[i].in);
+    return bytes;
+}
+
+/* The same over the own stack, with the replies that are there. *moved: whether there was one. */
+static int stack_pass(struct peer *peers, unsigned count, peer_on_reply *on_reply, void *ctx,
+                      struct peer **failed, bool *moved)
+{
+    struct peer *first = NULL;
+
+    *moved = false;
+    for (unsigned i = 0; i < count; i++) {
+        struct peer *peer = &peers[i];
+        size_t before = buffer_len(&peer->out) + peer->asked - peer->answered;
+
+        *failed = peer;
+        peer_stack_send(peer);
+        stack_resume(peer);
+        if (deliver(peer, on_reply, ctx) < 0)
+            return -1;
+        if (wanted_events(peer) && peer->lost)
+            return fail(peer, "%s", peer->lost);
+        if (wanted_events(peer) && !first)
+            first = peer;
+        *moved = *moved || buffer_len(&peer->out) + peer->asked - peer->answered != before;
+    }
+    *failed = first;
+    return first != NULL;
+}
+
+static int exchange_stack(struct peer *peers, unsigned count, peer_on_reply *on_reply, void *ctx,
+                          struct peer **failed)
+{
+    int64_t moved_ms = clock_ms();
+    char error[LINK_ERROR_MAX];
+    bool moved;
+    int rc;
+
+    while ((rc = stack_pass(peers, count, on_reply, ctx, failed, &moved)) > 0) {
+        size_t received = received_bytes(peers, count);
+
+        if (peer_stack_turn(peers[0].stack, moved ? 0 : TURN_US, error) < 0)
+            return fail(*failed, "%s", error);
+        if (moved || received_bytes(peers, count) != received)
+            moved_ms = clock_ms();
+        if (clock_ms() - moved_ms > (int64_t)peers[0].timeout_s * 1000)
+            return fail(*failed, "no answer for %u s", peers[0].timeout_s);
+    }
+    return rc;
+}
+
 int peer_exchange(struct peer *peers, unsigned count, peer_on_reply *on_reply, void *ctx,
                   struct peer **failed)
 {
     int rc;
 
     U_ASSERT(count <= PEERS_MAX);
-    do
-        rc = exchange_turn(peers, count, on_reply, ctx, failed);
-    while (rc > 0);
+    if (peers[0].stack)
+        rc = exchange_stack(peers, count, on_reply, ctx, failed);
+    else
+        do
+            rc = exchange_turn(peers, count, on_reply, ctx, failed);
+        while (rc > 0);
     for (unsigned i = 0; i < count; i++) {
         peers[i].asked = peers[i].answered = 0;
         buffer_trim(&peers[i].in);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections to servers over kernel sockets: requests of a batch are queued, sent while replies
+ * Connections to servers: requests of a batch are queued, sent while replies
  * are read, and answered in their order. Every wait is bounded by the peer's timeout.
  */
 #ifndef UCWARM_PEER_H
@@ -12,6 +12,9 @@
 #include "buffer.h"
 #include "reply.h"
 
+struct peer_stack;
+struct us_conn;
+
 #define PEER_ERROR_MAX 300
 #define PEER_BATCH_MAX 256                 /* requests that may be due at a time */
 #define PEER_VALUE_MAX (64u * 1024 * 1024) /* longest value that is taken */
@@ -21,15 +24,26 @@ struct peer {
     struct sockaddr_storage addr;
     socklen_t addr_len;
     unsigned timeout_s;
-    int fd; /* -1: closed */
+    int fd; /* kernel sockets; -1: closed */
+
+    /* The own stack (peer_stack.h); null: kernel sockets. */
+    struct peer_stack *stack;
+    struct us_conn *us; /* null: closed */
+    bool connected;
+    bool kept;        /* the stack holds received bytes back */
+    const char *lost; /* why the connection has ended; null: it has not */
+
     struct buffer out, in;
     uint16_t tags[PEER_BATCH_MAX]; /* of the requests that are due, in their order */
     unsigned asked, answered;
     char error[PEER_ERROR_MAX];
 };
 
-/* Resolves HOST[:PORT]; nothing is opened. Returns 0, or -1 with a message in peer->error. */
-int peer_init(struct peer *peer, const char *name, unsigned timeout_s);
+/*
+ * Resolves HOST[:PORT]; nothing is opened. `stack` is null for kernel sockets. Returns 0, or -1
+ * with a message in peer->error.
+ */
+int peer_init(struct peer *peer, const char *name, unsigned timeout_s, struct peer_stack *stack);
 
 /* Connects. Returns 0, or -1 with a message. */
 int peer_connect(struct peer *peer);

@@ -5,6 +5,7 @@ A value names its key and a version, so that a value of another key or an old on
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import random
@@ -341,6 +342,47 @@ def test_moved_to_other_servers_under_load(start_pool, ucached_path):
 def _numbered(member, index):
     member.index = index
     return member
+
+
+@pytest.mark.parametrize("fault", [(), ("--fault=loss=2%,reorder=5%,dup=2%,seed=3",)],
+                         ids=["clean", "faults"])  # fmt: skip
+def test_moved_over_the_own_stack(start_pool, ucached_path, fault):
+    """ucwarm by AF_XDP, with a dump that is longer than what it takes ahead, and a large value."""
+    ucwarm = pathlib.Path(ucached_path).parents[1] / "ucwarm" / "ucwarm"
+    old = start_pool(("memcached", "uring"))
+    network = old[0].network
+    new = [start_pool.add(network, 2 + index, io) for index, io in enumerate(OWN)]
+    count = 800 if fault else 6000
+    client = hash_client(old)
+    client.set_many(values(MANY[:count]), noreply=False)
+    client.set("large", b"x" * 900_000, noreply=False)
+    words = [str(ucwarm), "--json", "--verify", "--io=xdp", "--dev=eth0", "--ip=10.77.0.3/24",
+             *fault, *(m.host for m in old), "to", *(m.host for m in new)]  # fmt: skip
+    done = network.attach("warm").run(subprocess.run, words, capture_output=True, text=True,
+                                      timeout=100)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    counts = json.loads(done.stdout)
+    assert counts["copied"] == counts["equal"] == count + 1
+    client = hash_client(new)
+    assert check(client.get_many(MANY[:count]), MANY[:count]) == count
+
+
+def test_the_own_stack_names_a_server_that_does_not_answer(start_pool, ucached_path):
+    ucwarm = pathlib.Path(ucached_path).parents[1] / "ucwarm" / "ucwarm"
+    members = start_pool(("uring", "uring"))
+    hash_client(members[:1]).set("key", "value", noreply=False)
+    stall(members[1])
+    space = members[0].network.attach("warm")
+    link = [str(ucwarm), "-t", "1", "--io=xdp", "--dev=eth0", "--ip=10.77.0.3/24"]
+    for words, text in [
+        ([members[0].host, f"{members[0].host}:9"], ":9: cannot connect: refused"),
+        ([members[0].host, "10.77.0.99"], "10.77.0.99: cannot connect"),
+        ([members[0].host, members[1].host], f"{members[1].host}: no answer for 1 s"),
+        ([members[1].host, members[0].host], f"{members[1].host}: no answer for 1 s"),
+    ]:
+        done = space.run(subprocess.run, [*link, *words], capture_output=True, text=True,
+                         check=False, timeout=60)  # fmt: skip
+        assert done.returncode == 69 and text in done.stderr, done.stderr
 
 
 # ---- nutcracker ---------------------------------------------------------------------------------
