@@ -11,6 +11,36 @@
 /* Handshakes that are ended for their age in one turn. */
 #define TIMEOUT_BATCH 16
 
+/* ---- plaintext that waits ---------------------------------------------------------------- */
+
+/* The queue, to write to it; null: no memory. Most connections have none most of the time. */
+static struct net_sendq *queue_open(struct net_tls_conn *tc)
+{
+    struct net_sendq *queue;
+
+    if (tc->out != &tc->tls->no_output)
+        return tc->out;
+    queue = calloc(1, sizeof(*queue));
+    if (queue)
+        tc->out = queue;
+    return queue;
+}
+
+static void queue_free(struct net_tls_conn *tc)
+{
+    if (tc->out == &tc->tls->no_output)
+        return;
+    net_sendq_clear(tc->out, &tc->tls->pool);
+    free(tc->out);
+    tc->out = &tc->tls->no_output;
+}
+
+static void queue_free_if_empty(struct net_tls_conn *tc)
+{
+    if (tc->out->queued_bytes == 0)
+        queue_free(tc);
+}
+
 /* ---- ciphertext to the transport --------------------------------------------------------- */
 
 /* A tls_emit. */
@@ -44,14 +74,14 @@ static void fail(struct net_tls_conn *tc, const char *reason)
 {
     tc->ended = true;
     if (!tc->conn->failed) /* that is the transport's failure, not TLS's */
-        cache_session_tls_failed(tc->conn->session, tc->handshaking, reason);
+        cache_session_tls_failed(tc->conn->session, tc->handshake != NULL, reason);
 }
 
 /* Plaintext from the front of the queue, at most a record: in place if it is in one piece. */
 static const uint8_t *record_plaintext(struct net_tls_conn *tc, uint32_t *len)
 {
-    const struct net_sendq_piece *piece = tc->out.head;
-    uint32_t want = (uint32_t)u_min64(tc->out.queued_bytes, TLS_RECORD_MAX);
+    const struct net_sendq_piece *piece = tc->out->head;
+    uint32_t want = (uint32_t)u_min64(tc->out->queued_bytes, TLS_RECORD_MAX);
     uint32_t n;
 
     *len = want;
@@ -112,7 +142,7 @@ static bool seal_reserved(struct net_tls_conn *tc, uint8_t *record, uint32_t len
 /* Copies plaintext from the front of the queue. */
 static void copy_plaintext(const struct net_tls_conn *tc, uint8_t *to, uint32_t len)
 {
-    const struct net_sendq_piece *piece = tc->out.head;
+    const struct net_sendq_piece *piece = tc->out->head;
     uint32_t n;
 
     for (; len > 0; piece = piece->next, to += n, len -= n) {
@@ -127,7 +157,7 @@ static void copy_plaintext(const struct net_tls_conn *tc, uint8_t *to, uint32_t 
  */
 static uint32_t seal_in_place(struct net_tls_conn *tc)
 {
-    uint32_t len = (uint32_t)u_min64(tc->out.queued_bytes, TLS_RECORD_MAX), max;
+    uint32_t len = (uint32_t)u_min64(tc->out->queued_bytes, TLS_RECORD_MAX), max;
     uint8_t *record =
         reserve_record(tc, u_min32(len, CACHE_SINK_NEED_MAX - TLS_RECORD_OVERHEAD), &max);
 
@@ -159,20 +189,19 @@ static void seal(struct net_tls_conn *tc)
 {
     uint32_t len;
 
-    while (tc->out.queued_bytes > 0 && !tc->ended && !transport_is_full(tc)) {
+    while (tc->out->queued_bytes > 0 && !tc->ended && !transport_is_full(tc)) {
         len = tls_session_seals(tc->session) ? seal_in_place(tc) : seal_by_copy(tc);
         if (len == 0)
             return;
-        net_sendq_advance(&tc->out, &tc->tls->pool, len);
+        net_sendq_advance(tc->out, &tc->tls->pool, len);
     }
-    if (tc->out.queued_bytes == 0)
-        net_sendq_advance(&tc->out, &tc->tls->pool, 0); /* gives its memory back */
+    queue_free_if_empty(tc);
 }
 
 /* Ends our stream if nothing follows any more. */
 static bool notify(struct net_tls_conn *tc)
 {
-    if (tc->ended || tc->handshaking || tc->out.queued_bytes > 0)
+    if (tc->ended || tc->handshake || tc->out->queued_bytes > 0)
         return false;
     tc->ended = true;
     tls_session_shutdown(tc->session);
@@ -202,7 +231,7 @@ static void sink_commit(struct tls_sink *s)
     if (s->record)
         (void)seal_reserved(s->tc, s->record, len);
     else
-        net_sendq_commit(&s->tc->out, len);
+        net_sendq_commit(s->tc->out, len);
     s->record = NULL;
     s->sink.at = NULL;
     s->sink.end = NULL;
@@ -210,7 +239,7 @@ static void sink_commit(struct tls_sink *s)
 
 static bool output_is_full(const struct net_tls_conn *tc)
 {
-    return tc->out.queued_bytes > 0 || transport_is_full(tc);
+    return tc->out->queued_bytes > 0 || transport_is_full(tc);
 }
 
 /* Replies are written where they are encrypted and sent from, unless others wait before them. */
@@ -219,7 +248,7 @@ static bool sink_reserve_record(struct tls_sink *s, uint32_t need)
     struct net_tls_conn *tc = s->tc;
     uint32_t max;
 
-    if (!tls_session_seals(tc->session) || tc->out.queued_bytes > 0 || tc->ended ||
+    if (!tls_session_seals(tc->session) || tc->out->queued_bytes > 0 || tc->ended ||
         tc->conn->failed)
         return false;
     s->record = reserve_record(tc, need, &max);
@@ -235,6 +264,7 @@ static int sink_more(struct cache_sink *sink, uint32_t need)
 {
     struct tls_sink *s = (struct tls_sink *)sink;
     struct net_tls_conn *tc = s->tc;
+    struct net_sendq *queue;
 
     if (sink->at) {
         sink_commit(s);
@@ -243,7 +273,8 @@ static int sink_more(struct cache_sink *sink, uint32_t need)
     }
     if (sink_reserve_record(s, need))
         return 0;
-    s->start = net_sendq_reserve(&tc->out, &tc->tls->pool, need, &sink->end);
+    queue = queue_open(tc);
+    s->start = queue ? net_sendq_reserve(queue, &tc->tls->pool, need, &sink->end) : NULL;
     sink->at = s->start;
     if (s->start)
         return 0;
@@ -256,9 +287,11 @@ static int sink_ref(struct cache_sink *sink, const void *data, uint32_t len, voi
 {
     struct tls_sink *s = (struct tls_sink *)sink;
     struct net_tls_conn *tc = s->tc;
+    struct net_sendq *queue;
 
     sink_commit(s);
-    if (net_sendq_add_ref(&tc->out, &tc->tls->pool, data, len, cookie) < 0) {
+    queue = queue_open(tc);
+    if (!queue || net_sendq_add_ref(queue, &tc->tls->pool, data, len, cookie) < 0) {
         tc->conn->failed = true;
         return -1;
     }
@@ -297,16 +330,16 @@ static bool is_closing(const struct net_tls_conn *tc)
 static bool keep(struct net_tls_conn *tc, const uint8_t *plain, uint32_t len)
 {
     U_ASSERT(!tc->kept);
-    tc->kept = malloc(len);
+    tc->kept = malloc(sizeof(*tc->kept) + len);
     if (!tc->kept) {
         net_tls_count(tc->tls, NET_TLS_NO_MEMORY, 1);
         tc->conn->failed = true;
         return false;
     }
     net_tls_count(tc->tls, NET_TLS_INPUT_KEPT, 1);
-    memcpy(tc->kept, plain, len);
-    tc->kept_at = 0;
-    tc->kept_len = len;
+    memcpy(tc->kept->bytes, plain, len);
+    tc->kept->at = 0;
+    tc->kept->len = len;
     return true;
 }
 
@@ -327,17 +360,25 @@ static bool feed_record(struct net_tls_conn *tc, const uint8_t *plain, uint32_t 
 /* The same for plaintext that was kept. */
 static bool feed_kept(struct net_tls_conn *tc)
 {
-    if (!tc->kept)
+    struct net_tls_kept *kept = tc->kept;
+
+    if (!kept)
         return true;
-    tc->kept_at += feed(tc, tc->kept + tc->kept_at, tc->kept_len - tc->kept_at);
-    if (tc->kept_at < tc->kept_len && !is_closing(tc))
+    kept->at += feed(tc, kept->bytes + kept->at, kept->len - kept->at);
+    if (kept->at < kept->len && !is_closing(tc))
         return false;
-    free(tc->kept);
+    free(kept);
     tc->kept = NULL;
     return true;
 }
 
 /* ---- input ------------------------------------------------------------------------------- */
+
+/* Whether a step of the handshake waits for its turn. */
+static bool is_waiting(const struct net_tls_conn *tc)
+{
+    return tc->handshake && !u_list_is_empty(&tc->handshake->waiting_link);
+}
 
 /* Whether this step of the handshake may be made in this turn; if not, it waits for a later one. */
 static bool may_step(struct net_tls_conn *tc)
@@ -348,13 +389,13 @@ static bool may_step(struct net_tls_conn *tc)
         tc->granted = false;
         return true;
     }
-    if (!u_list_is_empty(&tc->waiting_link))
+    if (is_waiting(tc))
         return false;
     if (tls->steps_left > 0 && u_list_is_empty(&tls->waiting)) {
         tls->steps_left--;
         return true;
     }
-    u_list_push_back(&tls->waiting, &tc->waiting_link);
+    u_list_push_back(&tls->waiting, &tc->handshake->waiting_link);
     net_tls_count(tls, NET_TLS_HANDSHAKE_WAITS, 1);
     return false;
 }
@@ -363,8 +404,9 @@ static void handshake_done(struct net_tls_conn *tc)
 {
     bool resumed = tls_session_is_resumed(tc->session);
 
-    tc->handshaking = false;
-    u_list_remove(&tc->handshake_link);
+    u_list_remove(&tc->handshake->link);
+    free(tc->handshake); /* it does not wait */
+    tc->handshake = NULL;
     net_tls_count(tc->tls, NET_TLS_HANDSHAKES, 1);
     net_tls_count(tc->tls, NET_TLS_RESUMED, resumed);
     net_tls_count(tc->tls, NET_TLS_OWN_RECORDS, tls_session_seals(tc->session));
@@ -381,7 +423,7 @@ static uint32_t take_record(struct net_tls_conn *tc, const uint8_t *data, uint32
     uint32_t used, plain_len;
 
     result = tls_session_read(tc->session, data, len, &used, tc->tls->plain, &plain_len);
-    if (tc->handshaking && result != TLS_FAILED && tls_session_is_established(tc->session))
+    if (tc->handshake && result != TLS_FAILED && tls_session_is_established(tc->session))
         handshake_done(tc);
     switch (result) {
     case TLS_MORE:
@@ -409,7 +451,7 @@ static bool wants_input(struct net_tls_conn *tc, unsigned records)
         return false;
     tc->stalled = output_is_full(tc);
     tc->yielded = !tc->stalled && records == RECORDS_PER_TURN;
-    return !tc->stalled && !tc->yielded && (!tc->handshaking || may_step(tc));
+    return !tc->stalled && !tc->yielded && (!tc->handshake || may_step(tc));
 }
 
 static uint32_t take_records(struct net_tls_conn *tc, const uint8_t *data, uint32_t len)
@@ -461,7 +503,7 @@ const uint8_t *net_tls_open_ahead(struct net_conn *conn, const uint8_t *data, ui
 
     U_ASSERT(!tc->opened);
     if (len > sizeof(tls->opened) - tls->opened_bytes || tc->kept || tc->skip || tc->ended ||
-        tc->handshaking || conn->failed || net_tls_state(conn) != CACHE_SESSION_OPEN ||
+        tc->handshake || conn->failed || net_tls_state(conn) != CACHE_SESSION_OPEN ||
         output_is_full(tc))
         return NULL;
     *plain_len = tls_session_open_one(tc->session, data, len, plain);
@@ -525,7 +567,7 @@ enum cache_session_state net_tls_state(const struct net_conn *conn)
 
     if (tc->ended)
         return CACHE_SESSION_CLOSING;
-    if (tc->out.queued_bytes > 0 || tc->stalled || !u_list_is_empty(&tc->waiting_link))
+    if (tc->out->queued_bytes > 0 || tc->stalled || is_waiting(tc))
         return CACHE_SESSION_BLOCKED;
     state = cache_session_state(conn->session);
     if (state == CACHE_SESSION_OPEN && tc->eof)
@@ -541,7 +583,7 @@ void net_tls_continue(struct net_tls *tls)
     struct u_list *link;
 
     while (tls->steps_left > 0 && (link = u_list_pop_front(&tls->waiting)) != NULL) {
-        tc = U_CONTAINER_OF(link, struct net_tls_conn, waiting_link);
+        tc = U_CONTAINER_OF(link, struct net_tls_handshake, waiting_link)->conn;
         tls->steps_left--;
         tc->granted = true;
         tls->conns->transport->resume(tls->conns, tc->conn);
@@ -551,31 +593,31 @@ void net_tls_continue(struct net_tls *tls)
 /* Of handshakes that have begun since the last turn: they are the last ones. */
 static void set_deadlines(struct net_tls *tls, uint64_t now_us)
 {
-    struct net_tls_conn *tc;
+    struct net_tls_handshake *handshake;
     struct u_list *link;
 
     for (link = tls->handshakes.prev; link != &tls->handshakes; link = link->prev) {
-        tc = U_CONTAINER_OF(link, struct net_tls_conn, handshake_link);
-        if (tc->deadline_us != 0)
+        handshake = U_CONTAINER_OF(link, struct net_tls_handshake, link);
+        if (handshake->deadline_us != 0)
             return;
-        tc->deadline_us = now_us + NET_TLS_HANDSHAKE_US;
+        handshake->deadline_us = now_us + NET_TLS_HANDSHAKE_US;
     }
 }
 
 static void end_overdue(struct net_tls *tls, uint64_t now_us)
 {
-    struct net_tls_conn *tc;
+    struct net_tls_handshake *handshake;
     unsigned n;
 
     for (n = 0; n < TIMEOUT_BATCH && !u_list_is_empty(&tls->handshakes); n++) {
-        tc = U_CONTAINER_OF(tls->handshakes.next, struct net_tls_conn, handshake_link);
-        if (now_us < tc->deadline_us)
+        handshake = U_CONTAINER_OF(tls->handshakes.next, struct net_tls_handshake, link);
+        if (now_us < handshake->deadline_us)
             return;
-        u_list_remove(&tc->handshake_link);
-        u_list_remove(&tc->waiting_link);
+        u_list_remove(&handshake->link);
+        u_list_remove(&handshake->waiting_link);
         net_tls_count(tls, NET_TLS_HANDSHAKE_TIMEOUTS, 1);
-        fail(tc, "the handshake took too long");
-        tls->conns->transport->resume(tls->conns, tc->conn);
+        fail(handshake->conn, "the handshake took too long");
+        tls->conns->transport->resume(tls->conns, handshake->conn->conn);
     }
 }
 
@@ -625,6 +667,15 @@ void net_tls_close(struct net_tls *tls)
     free(tls);
 }
 
+static void conn_free(struct net_tls_conn *tc)
+{
+    if (tc->session)
+        tls_session_close(tc->session);
+    free(tc->handshake);
+    free(tc->kept);
+    free(tc);
+}
+
 int net_tls_conn_begin(struct net_conns *conns, struct net_conn *conn, enum cache_tls mode)
 {
     static const enum tls_peer_check checks[] = {[CACHE_TLS_ON] = TLS_PEER_AS_CONFIGURED,
@@ -633,19 +684,23 @@ int net_tls_conn_begin(struct net_conns *conns, struct net_conn *conn, enum cach
     struct net_tls_conn *tc = calloc(1, sizeof(*tc));
 
     U_ASSERT(conns->tls && mode != CACHE_TLS_OFF);
-    if (tc)
+    if (tc) {
+        tc->handshake = calloc(1, sizeof(*tc->handshake));
         tc->session =
             tls_session_open(conns->tls->server, conns->tls->keys, checks[mode], emit, tc);
-    if (!tc || !tc->session) {
-        free(tc);
+    }
+    if (!tc || !tc->handshake || !tc->session) {
+        if (tc)
+            conn_free(tc);
         net_tls_count(conns->tls, NET_TLS_NO_MEMORY, 1);
         return -1;
     }
     tc->tls = conns->tls;
     tc->conn = conn;
-    tc->handshaking = true;
-    u_list_init(&tc->waiting_link);
-    u_list_push_back(&conns->tls->handshakes, &tc->handshake_link);
+    tc->out = &conns->tls->no_output;
+    tc->handshake->conn = tc;
+    u_list_init(&tc->handshake->waiting_link);
+    u_list_push_back(&conns->tls->handshakes, &tc->handshake->link);
     net_tls_count(conns->tls, NET_TLS_CONNECTIONS, 1);
     conn->tls = tc;
     return 0;
@@ -656,10 +711,10 @@ void net_tls_conn_end(struct net_conn *conn)
     struct net_tls_conn *tc = conn->tls;
 
     conn->tls = NULL;
-    u_list_remove(&tc->handshake_link);
-    u_list_remove(&tc->waiting_link);
-    net_sendq_clear(&tc->out, &tc->tls->pool);
-    tls_session_close(tc->session);
-    free(tc->kept);
-    free(tc);
+    if (tc->handshake) {
+        u_list_remove(&tc->handshake->link);
+        u_list_remove(&tc->handshake->waiting_link);
+    }
+    queue_free(tc);
+    conn_free(tc);
 }

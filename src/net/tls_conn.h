@@ -51,9 +51,10 @@ struct net_tls {
     struct tls_key_cache *keys;
     struct net_conns *conns;
     struct net_sendq_pool pool;
-    struct u_list handshakes; /* net_tls_conn.handshake_link: the one begun first is the first */
-    struct u_list waiting;    /* net_tls_conn.waiting_link: handshakes that wait for their turn */
-    unsigned steps_left;      /* of handshakes, in this turn */
+    struct net_sendq no_output; /* of all connections without a queue of their own: empty */
+    struct u_list handshakes;   /* net_tls_handshake.link: the one begun first is the first */
+    struct u_list waiting; /* net_tls_handshake.waiting_link: handshakes that wait for their turn */
+    unsigned steps_left;   /* of handshakes, in this turn */
     struct net_counter counters[NET_TLS_COUNTERS];
     struct net_tls *stats_next;           /* all that `stats tls` sums */
     uint32_t opened_bytes;                /* of `opened` that are in use */
@@ -62,25 +63,36 @@ struct net_tls {
     uint8_t opened[NET_TLS_OPENED_BYTES]; /* plaintext of the batch, see net_tls_open_ahead() */
 };
 
+/* Of a connection until its handshake is done. */
+struct net_tls_handshake {
+    struct net_tls_conn *conn;
+    struct u_list link;         /* in net_tls.handshakes */
+    struct u_list waiting_link; /* in net_tls.waiting, or in none */
+    uint64_t deadline_us;       /* 0: not set yet */
+};
+
+/* Plaintext that a session has not consumed: from `at` on. */
+struct net_tls_kept {
+    uint32_t at;
+    uint32_t len;
+    uint8_t bytes[];
+};
+
+/* What few connections need at a time is allocated on demand: there are many idle ones. */
 struct net_tls_conn {
     struct net_tls *tls;
     struct net_conn *conn;
     struct tls_session *session;
-    struct u_list handshake_link;
-    struct u_list waiting_link;
-    uint64_t deadline_us; /* of the handshake; 0: not set yet */
-    struct net_sendq out; /* plaintext that is not in a record yet */
-    uint8_t *kept;        /* plaintext that the session has not consumed, or null */
-    uint32_t kept_at;
-    uint32_t kept_len;
-    bool handshaking;
-    bool granted; /* its next step of the handshake is counted already */
-    bool opened;  /* the next input is the plaintext that net_tls_open_ahead() has returned */
-    bool skip;    /* the next byte of input has been read before */
-    bool stalled; /* input waits until the transport's queue has drained */
-    bool yielded; /* input waits for the connection's next turn */
-    bool eof;     /* the peer has sent close_notify */
-    bool ended;   /* an alert, or close_notify, is our last output */
+    struct net_tls_handshake *handshake; /* null: it is done */
+    struct net_sendq *out;               /* plaintext that is not in a record yet */
+    struct net_tls_kept *kept;           /* or null */
+    bool granted : 1;                    /* its next step of the handshake is counted already */
+    bool opened : 1;  /* the next input is the plaintext that net_tls_open_ahead() has returned */
+    bool skip : 1;    /* the next byte of input has been read before */
+    bool stalled : 1; /* input waits until the transport's queue has drained */
+    bool yielded : 1; /* input waits for the connection's next turn */
+    bool eof : 1;     /* the peer has sent close_notify */
+    bool ended : 1;   /* an alert, or close_notify, is our last output */
 };
 
 /*

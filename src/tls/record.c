@@ -35,6 +35,8 @@ static const struct tls_record_error bad_tag = {SSL_AD_BAD_RECORD_MAC, "a record
 static const struct tls_record_error too_long = {SSL_AD_RECORD_OVERFLOW, "a record is too long"};
 static const struct tls_record_error not_encrypted = {SSL_AD_UNEXPECTED_MESSAGE,
                                                       "a record is not encrypted"};
+static const struct tls_record_error old_key = {SSL_AD_INTERNAL_ERROR,
+                                                "the peer has not changed its key"};
 static const struct tls_record_error no_type = {SSL_AD_UNEXPECTED_MESSAGE, "a record has no type"};
 static const struct tls_record_error wrong_type = {SSL_AD_UNEXPECTED_MESSAGE,
                                                    "a record has a type that is not expected"};
@@ -72,7 +74,6 @@ static bool derive(struct tls_records *records, struct tls_direction *direction)
     uint32_t secret_len = tls_secret_len(records->key_len);
     const uint8_t *secret = secret_of(records, direction);
 
-    tls_key_cache_drop(records->cache, &direction->cached);
     direction->seq = 0;
     return tls_hkdf_expand_label(secret, secret_len, "key", key_of(records, direction),
                                  records->key_len) &&
@@ -80,7 +81,8 @@ static bool derive(struct tls_records *records, struct tls_direction *direction)
 }
 
 /* The next secret (7.2). */
-static bool advance(struct tls_records *records, struct tls_direction *direction)
+static bool advance(struct tls_records *records, struct tls_key_cache *cache,
+                    struct tls_direction *direction)
 {
     uint32_t secret_len = tls_secret_len(records->key_len);
     uint8_t next[TLS_SECRET_MAX];
@@ -91,6 +93,7 @@ static bool advance(struct tls_records *records, struct tls_direction *direction
     if (done)
         memcpy(secret_of(records, direction), next, secret_len);
     OPENSSL_cleanse(next, sizeof(next));
+    tls_key_cache_drop(cache, &direction->cached);
     return done && derive(records, direction);
 }
 
@@ -99,52 +102,56 @@ static size_t records_bytes(uint32_t key_len)
     return sizeof(struct tls_records) + 2 * material_len(key_len);
 }
 
-struct tls_records *tls_records_open(struct tls_key_cache *cache,
-                                     const struct tls_record_secrets *secrets)
-{
-    struct tls_records *records = calloc(1, records_bytes(secrets->key_len));
-    uint32_t secret_len = tls_secret_len(secrets->key_len);
-
-    if (!records)
-        return NULL;
-    records->cache = cache;
-    records->key_len = (uint8_t)secrets->key_len;
-    records->is_client = secrets->is_client;
-    memcpy(secret_of(records, &records->in), secrets->read, secret_len);
-    memcpy(secret_of(records, &records->out), secrets->write, secret_len);
-    if (!derive(records, &records->in) || !derive(records, &records->out)) {
-        tls_records_close(records);
-        return NULL;
-    }
-    records->out.seq = secrets->written;
-    return records;
-}
-
 static void partial_free(struct tls_records *records)
 {
     free(records->partial);
     records->partial = NULL;
 }
 
-void tls_records_close(struct tls_records *records)
+static void records_free(struct tls_records *records)
 {
-    tls_key_cache_drop(records->cache, &records->in.cached);
-    tls_key_cache_drop(records->cache, &records->out.cached);
     partial_free(records);
     OPENSSL_cleanse(records, records_bytes(records->key_len));
     free(records);
 }
 
-static void *expanded_of(struct tls_records *records, struct tls_direction *direction)
+struct tls_records *tls_records_open(const struct tls_record_secrets *secrets)
 {
-    return tls_key_cache_get(records->cache, &direction->cached, key_of(records, direction),
+    struct tls_records *records = calloc(1, records_bytes(secrets->key_len));
+    uint32_t secret_len = tls_secret_len(secrets->key_len);
+
+    if (!records)
+        return NULL;
+    records->key_len = (uint8_t)secrets->key_len;
+    records->is_client = secrets->is_client;
+    memcpy(secret_of(records, &records->in), secrets->read, secret_len);
+    memcpy(secret_of(records, &records->out), secrets->write, secret_len);
+    if (!derive(records, &records->in) || !derive(records, &records->out)) {
+        records_free(records);
+        return NULL;
+    }
+    records->out.seq = secrets->written;
+    return records;
+}
+
+void tls_records_close(struct tls_records *records, struct tls_key_cache *cache)
+{
+    tls_key_cache_drop(cache, &records->in.cached);
+    tls_key_cache_drop(cache, &records->out.cached);
+    records_free(records);
+}
+
+static void *expanded_of(struct tls_records *records, struct tls_key_cache *cache,
+                         struct tls_direction *direction)
+{
+    return tls_key_cache_get(cache, &direction->cached, key_of(records, direction),
                              records->key_len);
 }
 
 /* 5.3 */
 static void nonce_write(const struct tls_direction *direction, uint8_t nonce[TLS_AEAD_NONCE])
 {
-    uint64_t seq = direction->seq;
+    uint32_t seq = direction->seq;
     unsigned i;
 
     memcpy(nonce, direction->iv, TLS_AEAD_NONCE);
@@ -154,11 +161,12 @@ static void nonce_write(const struct tls_direction *direction, uint8_t nonce[TLS
 
 /* ---- sealing ----------------------------------------------------------------------------- */
 
-static uint32_t seal(struct tls_records *records, uint8_t *record, uint32_t len, enum content type)
+static uint32_t seal(struct tls_records *records, struct tls_key_cache *cache, uint8_t *record,
+                     uint32_t len, enum content type)
 {
     uint32_t inner_len = len + 1, body_len = inner_len + TLS_AEAD_TAG;
     uint8_t nonce[TLS_AEAD_NONCE];
-    void *expanded = expanded_of(records, &records->out);
+    void *expanded = expanded_of(records, cache, &records->out);
 
     if (!expanded)
         return 0;
@@ -169,36 +177,38 @@ static uint32_t seal(struct tls_records *records, uint8_t *record, uint32_t len,
     record[4] = (uint8_t)body_len;
     record[TLS_RECORD_HEADER + len] = (uint8_t)type;
     nonce_write(&records->out, nonce);
-    if (!tls_key_cache_aead(records->cache)
-             ->seal(expanded, nonce, record, record + TLS_RECORD_HEADER, inner_len))
+    if (!tls_key_cache_aead(cache)->seal(expanded, nonce, record, record + TLS_RECORD_HEADER,
+                                         inner_len))
         return 0;
     records->out.seq++;
     return TLS_RECORD_HEADER + body_len;
 }
 
-uint32_t tls_records_seal(struct tls_records *records, uint8_t *record, uint32_t len)
+uint32_t tls_records_seal(struct tls_records *records, struct tls_key_cache *cache, uint8_t *record,
+                          uint32_t len)
 {
     U_ASSERT(len > 0 && len <= TLS_RECORD_MAX);
-    return seal(records, record, len, APPLICATION_DATA);
+    return seal(records, cache, record, len, APPLICATION_DATA);
 }
 
-uint32_t tls_records_alert(struct tls_records *records, int alert,
+uint32_t tls_records_alert(struct tls_records *records, struct tls_key_cache *cache, int alert,
                            uint8_t record[TLS_MESSAGE_RECORD_MAX])
 {
     record[TLS_RECORD_HEADER] = alert == SSL_AD_CLOSE_NOTIFY ? WARNING : FATAL;
     record[TLS_RECORD_HEADER + 1] = (uint8_t)alert;
-    return seal(records, record, 2, ALERT);
+    return seal(records, cache, record, 2, ALERT);
 }
 
-uint32_t tls_records_update(struct tls_records *records, uint8_t record[TLS_MESSAGE_RECORD_MAX])
+uint32_t tls_records_update(struct tls_records *records, struct tls_key_cache *cache,
+                            uint8_t record[TLS_MESSAGE_RECORD_MAX])
 {
     bool asks = records->in.seq >= TLS_RECORDS_PER_KEY && !records->has_asked;
     const uint8_t message[] = {KEY_UPDATE, 0, 0, 1, asks ? UPDATE_REQUESTED : UPDATE_NOT_REQUESTED};
     uint32_t len;
 
     memcpy(record + TLS_RECORD_HEADER, message, sizeof(message));
-    len = seal(records, record, sizeof(message), HANDSHAKE);
-    if (len == 0 || !advance(records, &records->out))
+    len = seal(records, cache, record, sizeof(message), HANDSHAKE);
+    if (len == 0 || !advance(records, cache, &records->out))
         return 0;
     records->owes_update = false;
     records->has_asked = records->has_asked || asks;
@@ -208,14 +218,15 @@ uint32_t tls_records_update(struct tls_records *records, uint8_t record[TLS_MESS
 /* ---- messages ---------------------------------------------------------------------------- */
 
 /* The value of a key update, which has to end its record (5.1). */
-static const struct tls_record_error *take_update(struct tls_records *records, uint8_t value,
+static const struct tls_record_error *take_update(struct tls_records *records,
+                                                  struct tls_key_cache *cache, uint8_t value,
                                                   bool ends_record)
 {
     if (!ends_record)
         return &cut_message;
     if (value > UPDATE_REQUESTED)
         return &bad_update;
-    if (!advance(records, &records->in))
+    if (!advance(records, cache, &records->in))
         return &no_memory;
     records->has_asked = false;
     if (value == UPDATE_REQUESTED)
@@ -245,6 +256,7 @@ static const struct tls_record_error *message_check(const struct tls_records *re
 
 /* Bytes of handshake messages, which may be cut anywhere. */
 static const struct tls_record_error *take_messages(struct tls_records *records,
+                                                    struct tls_key_cache *cache,
                                                     const uint8_t *data, uint32_t len)
 {
     const struct tls_record_error *error = NULL;
@@ -261,7 +273,7 @@ static const struct tls_record_error *take_messages(struct tls_records *records,
             continue;
         }
         if (message_type(records) == KEY_UPDATE)
-            error = take_update(records, data[at], at + 1 == len);
+            error = take_update(records, cache, data[at], at + 1 == len);
         else
             n = u_min32(len - at, message_left(records));
         records->message -= n;
@@ -288,8 +300,8 @@ static enum tls_result take_alert(const uint8_t *data, uint32_t len, struct tls_
 }
 
 /* What a record holds. */
-static enum tls_result take_content(struct tls_records *records, enum content type,
-                                    const uint8_t *data, uint32_t len,
+static enum tls_result take_content(struct tls_records *records, struct tls_key_cache *cache,
+                                    enum content type, const uint8_t *data, uint32_t len,
                                     struct tls_record_error *error)
 {
     const struct tls_record_error *wrong = NULL;
@@ -298,7 +310,7 @@ static enum tls_result take_content(struct tls_records *records, enum content ty
     if (type != HANDSHAKE && records->message_len > 0)
         wrong = &cut_message;
     else if (type == HANDSHAKE)
-        wrong = take_messages(records, data, len);
+        wrong = take_messages(records, cache, data, len);
     else if (type == ALERT)
         result = take_alert(data, len, error);
     else if (type != APPLICATION_DATA)
@@ -336,33 +348,36 @@ static const struct tls_record_error *header_check(const uint8_t *record)
 }
 
 /* Decrypts a whole record with a good header. Returns the length without tag, or an error. */
-static const struct tls_record_error *decrypt(struct tls_records *records, const uint8_t *record,
+static const struct tls_record_error *decrypt(struct tls_records *records,
+                                              struct tls_key_cache *cache, const uint8_t *record,
                                               uint8_t *plain, uint32_t *inner_len)
 {
     uint32_t len = body_len(record) - TLS_AEAD_TAG;
-    void *expanded = expanded_of(records, &records->in);
+    void *expanded = expanded_of(records, cache, &records->in);
     uint8_t nonce[TLS_AEAD_NONCE];
 
     if (U_UNLIKELY(!expanded))
         return &no_memory;
+    if (U_UNLIKELY(records->in.seq == UINT32_MAX))
+        return &old_key;
     nonce_write(&records->in, nonce);
     *inner_len = len;
-    return tls_key_cache_aead(records->cache)
-                   ->open(expanded, nonce, record, record + TLS_RECORD_HEADER, len, plain)
+    return tls_key_cache_aead(cache)->open(expanded, nonce, record, record + TLS_RECORD_HEADER, len,
+                                           plain)
                ? NULL
                : &bad_tag;
 }
 
 /* Handles a whole record. */
-static enum tls_result take_record(struct tls_records *records, const uint8_t *record,
-                                   uint8_t *plain, uint32_t *plain_len,
+static enum tls_result take_record(struct tls_records *records, struct tls_key_cache *cache,
+                                   const uint8_t *record, uint8_t *plain, uint32_t *plain_len,
                                    struct tls_record_error *error)
 {
     const struct tls_record_error *wrong;
     enum tls_result result;
     uint32_t len = 0;
 
-    wrong = decrypt(records, record, plain, &len);
+    wrong = decrypt(records, cache, record, plain, &len);
     if (!wrong) {
         records->in.seq++;
         while (len > 0 && plain[len - 1] == 0) /* 5.4 */
@@ -374,7 +389,7 @@ static enum tls_result take_record(struct tls_records *records, const uint8_t *r
         return TLS_FAILED;
     }
     len--;
-    result = take_content(records, (enum content)plain[len], plain, len, error);
+    result = take_content(records, cache, (enum content)plain[len], plain, len, error);
     *plain_len = result == TLS_DATA ? len : 0;
     return result;
 }
@@ -429,9 +444,9 @@ static enum tls_result fail(const struct tls_record_error *wrong, struct tls_rec
 }
 
 /* Takes bytes up to the end of one record. */
-static enum tls_result read_one(struct tls_records *records, const uint8_t *data, uint32_t len,
-                                uint32_t *used, uint8_t *plain, uint32_t *plain_len,
-                                struct tls_record_error *error)
+static enum tls_result read_one(struct tls_records *records, struct tls_key_cache *cache,
+                                const uint8_t *data, uint32_t len, uint32_t *used, uint8_t *plain,
+                                uint32_t *plain_len, struct tls_record_error *error)
 {
     const struct tls_record_error *wrong = NULL;
     enum tls_result result;
@@ -439,20 +454,22 @@ static enum tls_result read_one(struct tls_records *records, const uint8_t *data
     *used = records->partial ? 0 : whole_len(data, len);
     if (*used > 0) {
         wrong = header_check(data);
-        return wrong ? fail(wrong, error) : take_record(records, data, plain, plain_len, error);
+        return wrong ? fail(wrong, error)
+                     : take_record(records, cache, data, plain, plain_len, error);
     }
     *used = gather(records, data, len, &wrong);
     if (wrong)
         return fail(wrong, error);
     if (records->partial->have < records->partial->want)
         return TLS_MORE;
-    result = take_record(records, records->partial->bytes, plain, plain_len, error);
+    result = take_record(records, cache, records->partial->bytes, plain, plain_len, error);
     partial_free(records);
     return result;
 }
 
-enum tls_result tls_records_read(struct tls_records *records, const uint8_t *data, uint32_t len,
-                                 uint32_t *used, uint8_t plain[TLS_PLAIN_ROOM], uint32_t *plain_len,
+enum tls_result tls_records_read(struct tls_records *records, struct tls_key_cache *cache,
+                                 const uint8_t *data, uint32_t len, uint32_t *used,
+                                 uint8_t plain[TLS_PLAIN_ROOM], uint32_t *plain_len,
                                  struct tls_record_error *error)
 {
     enum tls_result result = TLS_MORE;
@@ -460,18 +477,18 @@ enum tls_result tls_records_read(struct tls_records *records, const uint8_t *dat
 
     *plain_len = 0;
     for (at = 0; at < len && result == TLS_MORE; at += n)
-        result = read_one(records, data + at, len - at, &n, plain, plain_len, error);
+        result = read_one(records, cache, data + at, len - at, &n, plain, plain_len, error);
     *used = at;
     return result;
 }
 
-uint32_t tls_records_open_one(struct tls_records *records, const uint8_t *data, uint32_t len,
-                              uint8_t *plain)
+uint32_t tls_records_open_one(struct tls_records *records, struct tls_key_cache *cache,
+                              const uint8_t *data, uint32_t len, uint8_t *plain)
 {
     uint32_t inner_len;
 
     if (records->partial || records->message_len > 0 || len == 0 || whole_len(data, len) != len ||
-        header_check(data) || decrypt(records, data, plain, &inner_len))
+        header_check(data) || decrypt(records, cache, data, plain, &inner_len))
         return 0;
     if (inner_len < 2 || plain[inner_len - 1] != APPLICATION_DATA)
         return 0;
@@ -480,8 +497,8 @@ uint32_t tls_records_open_one(struct tls_records *records, const uint8_t *data, 
     return inner_len - 1;
 }
 
-void tls_records_prefetch(const struct tls_records *records)
+void tls_records_prefetch(const struct tls_records *records, const struct tls_key_cache *cache)
 {
-    tls_key_cache_prefetch(records->cache, &records->in.cached);
-    tls_key_cache_prefetch(records->cache, &records->out.cached);
+    tls_key_cache_prefetch(cache, &records->in.cached);
+    tls_key_cache_prefetch(cache, &records->out.cached);
 }

@@ -16,7 +16,7 @@ struct tls_record_secrets {
     uint32_t key_len; /* 16: TLS_AES_128_GCM_SHA256, 32: TLS_AES_256_GCM_SHA384 */
     uint8_t read[TLS_SECRET_MAX];
     uint8_t write[TLS_SECRET_MAX];
-    uint64_t written; /* records that were written with `write` already */
+    uint32_t written; /* records that were written with `write` already */
     bool is_client;
 };
 
@@ -26,7 +26,7 @@ static inline uint32_t tls_secret_len(uint32_t key_len)
 }
 
 /* Records that are written with one key (5.5: at most 2^24.5 full ones). */
-#define TLS_RECORDS_PER_KEY ((uint64_t)1 << 24)
+#define TLS_RECORDS_PER_KEY ((uint32_t)1 << 24)
 
 /* Records in a row without data after which the connection fails. */
 #define TLS_EMPTY_RECORDS_MAX 32
@@ -36,13 +36,12 @@ static inline uint32_t tls_secret_len(uint32_t key_len)
 
 /* One direction. */
 struct tls_direction {
-    uint64_t seq;
+    uint32_t seq; /* of the next record; a peer's key ends at the highest */
     struct tls_cached_key cached;
     uint8_t iv[TLS_AEAD_NONCE];
 };
 
 struct tls_records {
-    struct tls_key_cache *cache;
     struct tls_partial *partial; /* a record that is not complete, or null */
     struct tls_direction in, out;
     uint32_t message;    /* of the handshake, in progress: type, and length that is left */
@@ -61,33 +60,37 @@ struct tls_record_error {
     const char *reason;
 };
 
-/* Null: no memory. The secrets stay the caller's; the cache outlives the records. */
-struct tls_records *tls_records_open(struct tls_key_cache *cache,
-                                     const struct tls_record_secrets *secrets);
+/*
+ * Null: no memory. The secrets stay the caller's. All calls for these records get the same cache,
+ * which is not kept here: there are many connections.
+ */
+struct tls_records *tls_records_open(const struct tls_record_secrets *secrets);
 
 /* Zeroes the keys. */
-void tls_records_close(struct tls_records *records);
+void tls_records_close(struct tls_records *records, struct tls_key_cache *cache);
 
 /* tls_session_read(). Sets *error with TLS_FAILED, after which only alerts may be written. */
-enum tls_result tls_records_read(struct tls_records *records, const uint8_t *data, uint32_t len,
-                                 uint32_t *used, uint8_t plain[TLS_PLAIN_ROOM], uint32_t *plain_len,
+enum tls_result tls_records_read(struct tls_records *records, struct tls_key_cache *cache,
+                                 const uint8_t *data, uint32_t len, uint32_t *used,
+                                 uint8_t plain[TLS_PLAIN_ROOM], uint32_t *plain_len,
                                  struct tls_record_error *error);
 
 /* tls_session_open_one() */
-uint32_t tls_records_open_one(struct tls_records *records, const uint8_t *data, uint32_t len,
-                              uint8_t *plain);
+uint32_t tls_records_open_one(struct tls_records *records, struct tls_key_cache *cache,
+                              const uint8_t *data, uint32_t len, uint8_t *plain);
 
 /* Prefetches what opening a record needs. */
-void tls_records_prefetch(const struct tls_records *records);
+void tls_records_prefetch(const struct tls_records *records, const struct tls_key_cache *cache);
 
 /*
  * Seals the len bytes (1..TLS_RECORD_MAX) at record + TLS_RECORD_HEADER in place: the record has
  * len + TLS_RECORD_OVERHEAD bytes. Returns that, or 0: no memory. No key update may be due.
  */
-uint32_t tls_records_seal(struct tls_records *records, uint8_t *record, uint32_t len);
+uint32_t tls_records_seal(struct tls_records *records, struct tls_key_cache *cache, uint8_t *record,
+                          uint32_t len);
 
 /* Writes an alert. Returns its length, or 0: no memory. */
-uint32_t tls_records_alert(struct tls_records *records, int alert,
+uint32_t tls_records_alert(struct tls_records *records, struct tls_key_cache *cache, int alert,
                            uint8_t record[TLS_MESSAGE_RECORD_MAX]);
 
 /* Whether a key update has to be sent before the next record of data. */
@@ -98,6 +101,7 @@ static inline bool tls_records_update_is_due(const struct tls_records *records)
 }
 
 /* Writes that key update, and changes our key. Returns its length, or 0: no memory. */
-uint32_t tls_records_update(struct tls_records *records, uint8_t record[TLS_MESSAGE_RECORD_MAX]);
+uint32_t tls_records_update(struct tls_records *records, struct tls_key_cache *cache,
+                            uint8_t record[TLS_MESSAGE_RECORD_MAX]);
 
 #endif

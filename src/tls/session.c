@@ -16,11 +16,12 @@ struct tls_session {
     tls_emit *emit;
     void *emit_ctx;
     struct tls_key_cache *cache; /* null: OpenSSL keeps the records */
-    struct tls_openssl *openssl; /* null after the records were handed over */
     union {
+        struct tls_openssl *openssl; /* until the records are handed over */
         struct tls_records *records; /* from then on */
         const char *reason;          /* why they have failed */
     };
+    bool seals; /* the records are handed over */
     bool established;
     bool resumed;
     bool failed;
@@ -47,10 +48,10 @@ struct tls_session *tls_session_open(struct tls_context *context, struct tls_key
 
 void tls_session_close(struct tls_session *session)
 {
-    if (session->openssl)
+    if (!session->seals)
         tls_openssl_close(session->openssl);
     else if (!session->failed)
-        tls_records_close(session->records);
+        tls_records_close(session->records, session->cache);
     free(session);
 }
 
@@ -66,12 +67,12 @@ bool tls_session_is_resumed(const struct tls_session *session)
 
 bool tls_session_seals(const struct tls_session *session)
 {
-    return !session->openssl;
+    return session->seals;
 }
 
 const char *tls_session_error(const struct tls_session *session)
 {
-    return session->openssl ? session->openssl->reason : session->reason;
+    return !session->seals ? session->openssl->reason : session->reason;
 }
 
 /* ---- the handshake ----------------------------------------------------------------------- */
@@ -81,13 +82,13 @@ static void hand_over(struct tls_session *session)
 {
     const struct tls_record_secrets *secrets =
         session->cache ? tls_openssl_secrets(session->openssl) : NULL;
-    struct tls_records *records = secrets ? tls_records_open(session->cache, secrets) : NULL;
+    struct tls_records *records = secrets ? tls_records_open(secrets) : NULL;
 
     if (!records)
         return;
     tls_openssl_close(session->openssl);
-    session->openssl = NULL;
     session->records = records;
+    session->seals = true;
 }
 
 /* Continues the handshake, and ends it. */
@@ -113,7 +114,7 @@ int tls_session_start(struct tls_session *session)
 
 void tls_session_resume(struct tls_session *session, const struct tls_session *earlier)
 {
-    SSL_SESSION *resumable = earlier->openssl ? SSL_get1_session(earlier->openssl->ssl) : NULL;
+    SSL_SESSION *resumable = !earlier->seals ? SSL_get1_session(earlier->openssl->ssl) : NULL;
 
     if (resumable && SSL_SESSION_is_resumable(resumable))
         (void)SSL_set_session(session->openssl->ssl, resumable);
@@ -129,10 +130,10 @@ static void fail(struct tls_session *session, const struct tls_record_error *err
     uint32_t len = 0;
 
     if (error->alert >= 0)
-        len = tls_records_alert(session->records, error->alert, record);
+        len = tls_records_alert(session->records, session->cache, error->alert, record);
     if (len > 0)
         (void)session->emit(session->emit_ctx, record, len);
-    tls_records_close(session->records);
+    tls_records_close(session->records, session->cache);
     session->reason = error->reason;
     session->failed = true;
 }
@@ -145,10 +146,10 @@ int tls_session_prepare(struct tls_session *session)
     uint8_t record[TLS_MESSAGE_RECORD_MAX];
     uint32_t len;
 
-    U_ASSERT(!session->openssl && !session->failed);
+    U_ASSERT(session->seals && !session->failed);
     if (!tls_records_update_is_due(session->records))
         return 0;
-    len = tls_records_update(session->records, record);
+    len = tls_records_update(session->records, session->cache, record);
     if (len > 0 && session->emit(session->emit_ctx, record, len))
         return 0;
     fail(session, len > 0 ? &cannot_send : &no_memory);
@@ -159,8 +160,8 @@ uint32_t tls_session_seal(struct tls_session *session, uint8_t *record, uint32_t
 {
     uint32_t sealed;
 
-    U_ASSERT(!session->openssl && !session->failed);
-    sealed = tls_records_seal(session->records, record, len);
+    U_ASSERT(session->seals && !session->failed);
+    sealed = tls_records_seal(session->records, session->cache, record, len);
     if (sealed == 0)
         fail(session, &no_memory);
     return sealed;
@@ -187,7 +188,7 @@ static int write_record(struct tls_session *session, const uint8_t *plain, uint3
 int tls_session_write(struct tls_session *session, const uint8_t *plain, uint32_t len)
 {
     U_ASSERT(!session->failed && len > 0 && len <= TLS_RECORD_MAX);
-    if (!session->openssl)
+    if (session->seals)
         return write_record(session, plain, len);
     return tls_openssl_write(session->openssl, plain, len);
 }
@@ -200,9 +201,10 @@ static enum tls_result read_records(struct tls_session *session, const uint8_t *
     struct tls_record_error error;
     enum tls_result result;
 
-    if (session->openssl)
+    if (!session->seals)
         return tls_openssl_read(session->openssl, data, len, used, plain, plain_len);
-    result = tls_records_read(session->records, data, len, used, plain, plain_len, &error);
+    result = tls_records_read(session->records, session->cache, data, len, used, plain, plain_len,
+                              &error);
     if (result == TLS_FAILED)
         fail(session, &error);
     else if (result != TLS_CLOSED && tls_session_prepare(session) < 0)
@@ -232,15 +234,15 @@ enum tls_result tls_session_read(struct tls_session *session, const uint8_t *dat
 uint32_t tls_session_open_one(struct tls_session *session, const uint8_t *data, uint32_t len,
                               uint8_t *plain)
 {
-    if (session->openssl || session->failed)
+    if (!session->seals || session->failed)
         return 0;
-    return tls_records_open_one(session->records, data, len, plain);
+    return tls_records_open_one(session->records, session->cache, data, len, plain);
 }
 
 void tls_session_prefetch(const struct tls_session *session)
 {
-    if (!session->openssl && !session->failed)
-        tls_records_prefetch(session->records);
+    if (session->seals && !session->failed)
+        tls_records_prefetch(session->records, session->cache);
 }
 
 void tls_session_shutdown(struct tls_session *session)
@@ -248,13 +250,13 @@ void tls_session_shutdown(struct tls_session *session)
     uint8_t record[TLS_MESSAGE_RECORD_MAX];
     uint32_t len;
 
-    if (session->openssl) {
+    if (!session->seals) {
         tls_openssl_shutdown(session->openssl);
         return;
     }
     if (session->failed)
         return;
-    len = tls_records_alert(session->records, SSL_AD_CLOSE_NOTIFY, record);
+    len = tls_records_alert(session->records, session->cache, SSL_AD_CLOSE_NOTIFY, record);
     if (len > 0)
         (void)session->emit(session->emit_ctx, record, len);
 }

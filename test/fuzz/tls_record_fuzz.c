@@ -30,17 +30,17 @@ static bool give(struct tls_records *records, const uint8_t *data, uint32_t len,
 
     for (at = 0; at < len; at += used) {
         n = piece < len - at ? piece : len - at;
-        result = tls_records_read(records, data + at, n, &used, plain, &plain_len, &error);
+        result = tls_records_read(records, cache, data + at, n, &used, plain, &plain_len, &error);
         CHECK(used > 0 && used <= n && plain_len <= TLS_RECORD_MAX);
         CHECK((result == TLS_DATA) == (plain_len > 0));
         if (result == TLS_FAILED) {
-            CHECK(error.alert < 0 || tls_records_alert(records, error.alert, record) > 0);
+            CHECK(error.alert < 0 || tls_records_alert(records, cache, error.alert, record) > 0);
             return false;
         }
         if (result == TLS_CLOSED)
             return false;
         if (tls_records_update_is_due(records))
-            CHECK(tls_records_update(records, record) > 0);
+            CHECK(tls_records_update(records, cache, record) > 0);
     }
     return true;
 }
@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!cache)
         cache = tls_key_cache_open();
     CHECK(cache);
-    records = tls_records_open(cache, &secrets);
+    records = tls_records_open(&secrets);
     CHECK(records);
     record_peer_begin(&peer, secrets.key_len);
     memcpy(peer.secret, secrets.read, sizeof(peer.secret));
@@ -82,6 +82,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         }
     }
-    tls_records_close(records);
+    tls_records_close(records, cache);
     return 0;
 }

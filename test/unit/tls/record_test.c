@@ -34,7 +34,7 @@ static struct end *end_open(const struct tls_aead *aead, const struct tls_record
     assert_non_null(end);
     end->cache = tls_key_cache_new(aead);
     assert_non_null(end->cache);
-    end->records = tls_records_open(end->cache, secrets);
+    end->records = tls_records_open(secrets);
     assert_non_null(end->records);
     return end;
 }
@@ -48,7 +48,7 @@ static struct end *end_of(uint32_t key_len, bool is_client)
 
 static void end_close(struct end *end)
 {
-    tls_records_close(end->records);
+    tls_records_close(end->records, end->cache);
     tls_key_cache_close(end->cache);
     free(end);
 }
@@ -67,8 +67,8 @@ static void give(struct end *end, const uint8_t *data, uint32_t len, uint32_t st
         piece = malloc(chunk);
         assert_non_null(piece);
         memcpy(piece, data + at, chunk);
-        end->result =
-            tls_records_read(end->records, piece, chunk, &used, plain, &plain_len, &end->error);
+        end->result = tls_records_read(end->records, end->cache, piece, chunk, &used, plain,
+                                       &plain_len, &end->error);
         free(piece);
         assert_true(used > 0 && used <= chunk);
         assert_int_equal(end->result == TLS_DATA, plain_len > 0);
@@ -84,7 +84,7 @@ static uint32_t seal(struct end *end, uint8_t *record, uint8_t value, uint32_t l
     uint32_t sealed;
 
     memset(record + TLS_RECORD_HEADER, value, len);
-    sealed = tls_records_seal(end->records, record, len);
+    sealed = tls_records_seal(end->records, end->cache, record, len);
     assert_int_equal(sealed, len + TLS_RECORD_OVERHEAD);
     return sealed;
 }
@@ -138,13 +138,13 @@ static void test_examples(void **state)
         assert_int_equal(end->got_len, sizeof(data));
         assert_memory_equal(end->got, data, sizeof(data));
         memcpy(record + TLS_RECORD_HEADER, data, sizeof(data));
-        len = tls_records_seal(end->records, record, sizeof(data));
+        len = tls_records_seal(end->records, end->cache, record, sizeof(data));
         assert_int_equal(len, from_hex(server_data, expected));
         assert_memory_equal(record, expected, len);
         len = from_hex(client_alert, record);
         give(end, record, len, len);
         assert_int_equal(end->result, TLS_CLOSED);
-        len = tls_records_alert(end->records, 0, record);
+        len = tls_records_alert(end->records, end->cache, 0, record);
         assert_int_equal(len, from_hex(server_alert, expected));
         assert_memory_equal(record, expected, len);
         end_close(end);
@@ -230,20 +230,23 @@ static void test_open_one(void **state)
 
     len = seal(client, record, 'x', 20);
     for (at = 0; at < len; at++) /* a part is none, and what is behind it neither */
-        assert_int_equal(tls_records_open_one(server->records, record, at, plain), 0);
-    assert_int_equal(tls_records_open_one(server->records, record, len + 1, plain), 0);
+        assert_int_equal(tls_records_open_one(server->records, server->cache, record, at, plain),
+                         0);
+    assert_int_equal(tls_records_open_one(server->records, server->cache, record, len + 1, plain),
+                     0);
     for (at = 0; at < len; at++) {
         record[at] ^= 1;
-        assert_int_equal(tls_records_open_one(server->records, record, len, plain), 0);
+        assert_int_equal(tls_records_open_one(server->records, server->cache, record, len, plain),
+                         0);
         record[at] ^= 1;
     }
-    assert_int_equal(tls_records_open_one(server->records, record, len, plain), 20);
+    assert_int_equal(tls_records_open_one(server->records, server->cache, record, len, plain), 20);
     assert_int_equal(plain[19], 'x');
     /* Messages are not handled, and not lost. */
     record_peer_begin(&peer, 16);
     peer.seq = 1;
     len = record_peer_seal(&peer, "\x18\0\0\1\1\x16", 6, record);
-    assert_int_equal(tls_records_open_one(server->records, record, len, plain), 0);
+    assert_int_equal(tls_records_open_one(server->records, server->cache, record, len, plain), 0);
     give(server, record, len, len);
     assert_int_equal(server->result, TLS_MORE);
     assert_true(tls_records_update_is_due(server->records));
@@ -251,7 +254,7 @@ static void test_open_one(void **state)
     assert_true(record_peer_update(&peer));
     len = record_peer_seal(&peer, "ab\x17", 3, record);
     give(server, record, 3, 3);
-    assert_int_equal(tls_records_open_one(server->records, record, len, plain), 0);
+    assert_int_equal(tls_records_open_one(server->records, server->cache, record, len, plain), 0);
     give(server, record + 3, len - 3, len);
     assert_int_equal(server->result, TLS_DATA);
     end_close(client);
@@ -274,12 +277,12 @@ static void test_keys_are_changed_before_their_limit(void **state)
     assert_int_equal(server->result, TLS_DATA);
     assert_true(tls_records_update_is_due(client->records));
     assert_true(tls_records_update_is_due(server->records)); /* to ask for one */
-    len = tls_records_update(server->records, record);
+    len = tls_records_update(server->records, server->cache, record);
     assert_true(len > 0);
     assert_false(tls_records_update_is_due(server->records));
     give(client, record, len, len);
     assert_int_equal(client->result, TLS_MORE);
-    len = tls_records_update(client->records, record);
+    len = tls_records_update(client->records, client->cache, record);
     assert_false(tls_records_update_is_due(client->records));
     assert_int_equal(client->records->out.seq, 0);
     len += seal(client, record + len, 'b', 10);
@@ -290,6 +293,11 @@ static void test_keys_are_changed_before_their_limit(void **state)
     len = seal(server, record, 'c', 10);
     give(client, record, len, len);
     assert_int_equal(client->got_len, 10);
+    /* A peer that never does ends the connection. */
+    server->records->in.seq = client->records->out.seq = UINT32_MAX;
+    len = seal(client, record, 'a', 10);
+    give(server, record, len, len);
+    assert_int_equal(server->result, TLS_FAILED);
     end_close(client);
     end_close(server);
 }
@@ -474,30 +482,30 @@ static void test_more_keys_than_the_cache_has(void **state)
     for (i = 0; i < 20000; i++) {
         at = u_prng_below(&prng, ENDS);
         if (clients[at] && u_prng_below(&prng, 8) == 0) {
-            tls_records_close(clients[at]);
-            tls_records_close(servers[at]);
+            tls_records_close(clients[at], cache);
+            tls_records_close(servers[at], cache);
             clients[at] = NULL;
         }
         if (!clients[at]) {
             secrets = secrets_of(at % 2 == 0 ? 16 : 32, true);
             memcpy(secrets.write, &at, sizeof(at));
-            clients[at] = tls_records_open(cache, &secrets);
+            clients[at] = tls_records_open(&secrets);
             secrets = secrets_of(at % 2 == 0 ? 16 : 32, false);
             memcpy(secrets.read, &at, sizeof(at));
-            servers[at] = tls_records_open(cache, &secrets);
+            servers[at] = tls_records_open(&secrets);
             assert_true(clients[at] && servers[at]);
         }
         memcpy(record + TLS_RECORD_HEADER, &i, sizeof(i));
-        assert_int_equal(tls_records_seal(clients[at], record, sizeof(i)), 26);
-        tls_records_prefetch(servers[at]);
-        assert_int_equal(tls_records_open_one(servers[at], record, 26, plain), sizeof(i));
+        assert_int_equal(tls_records_seal(clients[at], cache, record, sizeof(i)), 26);
+        tls_records_prefetch(servers[at], cache);
+        assert_int_equal(tls_records_open_one(servers[at], cache, record, 26, plain), sizeof(i));
         assert_memory_equal(plain, &i, sizeof(i));
     }
     for (i = 0; i < ENDS; i++) {
         if (!clients[i])
             continue;
-        tls_records_close(clients[i]);
-        tls_records_close(servers[i]);
+        tls_records_close(clients[i], cache);
+        tls_records_close(servers[i], cache);
     }
     tls_key_cache_close(cache);
     free(clients);
