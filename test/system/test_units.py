@@ -2,10 +2,12 @@
 """The systemd units of the build, as systemd itself judges them. test/packages starts them."""
 
 import pathlib
+import shlex
 import shutil
 import subprocess
 
 import pytest
+import tls
 
 UNITS = ("ucached", "ucached-tap@", "ucached-xdp@", "ucached-dpdk@")
 EXPOSURE_MAX = 2.5  # of 10, which is a service that may do everything
@@ -35,3 +37,15 @@ def test_its_options_are_options(unit, ucached_path):
     command = [ucached_path, *(values.get(word, word) for word in words), "--no-such-option"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
     assert done.returncode == 1 and "--no-such-option" in done.stderr
+
+
+def test_options_of_the_example_with_tls():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    lines = (root / "packaging" / "systemd" / "tls.conf").read_text().splitlines()
+    (line,) = [line for line in lines if line.startswith("Environment=")]
+    (options,) = shlex.split(line.removeprefix("Environment="))
+    for name in ("server.pem", "server.key"):
+        placed = "/etc/ucached/" + ("cert.pem" if name == "server.pem" else "key.pem")
+        assert placed in options
+        options = options.replace(placed, tls.shared().path(name))
+    assert options.removeprefix("OPTIONS=").split() == tls.server_args()
