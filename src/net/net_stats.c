@@ -82,6 +82,7 @@ static const char *const tls_counter_names[NET_TLS_COUNTERS] = {
     [NET_TLS_OWN_RECORDS] = "own_records",
     [NET_TLS_HANDSHAKE_WAITS] = "handshake_waits",
     [NET_TLS_HANDSHAKE_TIMEOUTS] = "handshake_timeouts",
+    [NET_TLS_TICKET_KEYS] = "ticket_keys",
     [NET_TLS_RECORDS_IN] = "records_in",
     [NET_TLS_RECORDS_OUT] = "records_out",
     [NET_TLS_INPUT_KEPT] = "input_kept",

@@ -626,6 +626,7 @@ void net_tls_tick(struct net_tls *tls, uint64_t now_us)
     tls->steps_left = NET_TLS_HANDSHAKES_PER_TURN;
     set_deadlines(tls, now_us);
     end_overdue(tls, now_us);
+    net_tls_count(tls, NET_TLS_TICKET_KEYS, tls_context_tick(tls->server, now_us));
 }
 
 /* ---- opening and closing ----------------------------------------------------------------- */

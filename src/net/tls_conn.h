@@ -38,6 +38,7 @@ enum net_tls_counter {
     NET_TLS_OWN_RECORDS,        /* of these: whose records OpenSSL does not protect */
     NET_TLS_HANDSHAKE_WAITS,    /* steps of handshakes that waited for a later turn */
     NET_TLS_HANDSHAKE_TIMEOUTS, /* connections closed after NET_TLS_HANDSHAKE_US */
+    NET_TLS_TICKET_KEYS,        /* that were made after the first */
     NET_TLS_RECORDS_IN,         /* with plaintext */
     NET_TLS_RECORDS_OUT,        /* likewise */
     NET_TLS_INPUT_KEPT,         /* times a stopped session left plaintext of a record */

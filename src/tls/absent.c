@@ -30,6 +30,11 @@ int tls_context_refresh(struct tls_context *server, char error[TLS_ERROR_MAX])
     return -1;
 }
 
+bool tls_context_tick(struct tls_context *server, uint64_t now_us)
+{
+    return false;
+}
+
 void tls_context_close(struct tls_context *context)
 {
 }

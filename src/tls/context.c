@@ -8,6 +8,8 @@
 
 #include "base/base.h"
 #include "tls/openssl.h"
+#include "tls/tickets.h"
+#include "tls/wipe.h"
 
 /* In the order of preference: the first is the fastest, and its keys take the least memory. */
 #define CIPHERS_1_3 "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
@@ -114,6 +116,8 @@ static int apply_settings(SSL_CTX *ctx, const struct tls_server_config *config,
         return fail(error, "Error setting the minimum version", NULL);
     if (config->ciphers && SSL_CTX_set_cipher_list(ctx, config->ciphers) != 1)
         return fail(error, "Error setting the provided cipher(s)", config->ciphers);
+    if (!tls_tickets_begin(ctx))
+        return fail(error, "Error making keys of tickets", NULL);
     if (!config->session_cache) {
         SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
         return 0;
@@ -182,6 +186,7 @@ static struct tls_context *context_new(char error[TLS_ERROR_MAX])
 {
     struct tls_context *context = calloc(1, sizeof(*context));
 
+    tls_wipe_begin();
     if (!context || pthread_mutex_init(&context->lock, NULL) != 0) {
         free(context);
         snprintf(error, TLS_ERROR_MAX, "no memory");
@@ -247,6 +252,22 @@ int tls_context_refresh(struct tls_context *server, char error[TLS_ERROR_MAX])
     pthread_mutex_unlock(&server->lock);
     SSL_CTX_free(before); /* sessions that use it have references */
     return 0;
+}
+
+/* Of many threads that see the hour has passed one makes the key. */
+bool tls_context_tick(struct tls_context *server, uint64_t now_us)
+{
+    uint64_t due_us = atomic_load_explicit(&server->rotate_us, memory_order_relaxed);
+    bool done;
+
+    if (now_us < due_us ||
+        !atomic_compare_exchange_strong(&server->rotate_us, &due_us, now_us + TLS_TICKET_KEY_US) ||
+        due_us == 0)
+        return false;
+    pthread_mutex_lock(&server->lock);
+    done = tls_tickets_rotate(server->ctx);
+    pthread_mutex_unlock(&server->lock);
+    return done;
 }
 
 void tls_context_close(struct tls_context *context)

@@ -5,6 +5,7 @@
 
 #include <openssl/ssl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "tls/tls.h"
 
@@ -13,6 +14,7 @@ struct tls_context {
     struct tls_server_config config; /* of a server */
     BIO_METHOD *memory;              /* of the sessions, see openssl.c */
     pthread_mutex_t lock;            /* guards ctx */
+    _Atomic uint64_t rotate_us;      /* when tickets get another key; 0: not set yet */
     SSL_CTX *ctx;                    /* its sessions have references, so a refresh replaces it */
 };
 

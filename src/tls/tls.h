@@ -89,6 +89,14 @@ struct tls_context *tls_client_open(const struct tls_client_config *config,
  */
 int tls_context_refresh(struct tls_context *server, char error[TLS_ERROR_MAX]);
 
+/*
+ * To be called about every second, by any thread: makes a new key of tickets every hour. Tickets
+ * under the key before it are taken for another hour, and those of before a refresh never. Returns
+ * whether it has made one.
+ */
+#define TLS_TICKET_KEY_US ((uint64_t)3600 * 1000 * 1000)
+bool tls_context_tick(struct tls_context *server, uint64_t now_us);
+
 /* Frees the context; all its sessions have been closed. */
 void tls_context_close(struct tls_context *context);
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """TLS from outside: listeners, certificates, versions, sessions, errors, statistics."""
 
+import hashlib
+import hmac
 import json
 import os
 import pathlib
@@ -13,6 +15,7 @@ import subprocess
 
 import netspace
 import pytest
+import server as servers
 import tls
 from server import Connection, free_port
 from wire import STORED, VALUE_MAX, hit, settles, storage, wire_to
@@ -30,6 +33,16 @@ def folder(tmp_path):
 @pytest.fixture(params=["sock", "tap"])
 def secured(request, start_server):
     return start_server(request.param, *ARGS)
+
+
+@pytest.fixture(params=["sock", "uring", "tap", "split", "merge"])
+def any_loop(request, start_server, monkeypatch):
+    """The same on each loop of a worker."""
+    if request.param in ("sock", "uring"):
+        monkeypatch.setattr(servers, "SOCK", request.param)
+        return start_server("sock", *ARGS)
+    model = "unified" if request.param == "tap" else request.param
+    return start_server("tap", *ARGS, f"--threading={model}")
 
 
 def dial(address, context, session=None, timeout=20):
@@ -57,16 +70,29 @@ def refused(address, context):
 
 
 @pytest.mark.parametrize("version", [TLS12, TLS13])
-def test_large_values_go_both_ways(secured, version):
+def test_large_values_go_both_ways(any_loop, version):
     value = os.urandom(VALUE_MAX)
-    secured.tls = tls.context(version=version)
-    with wire_to(secured, timeout=60) as wire:
+    any_loop.tls = tls.context(version=version)
+    with wire_to(any_loop, timeout=60) as wire:
         for _ in range(3):
             wire.say(storage(b"set", b"k", value), STORED)
             wire.say(b"get k k\r\n", hit(b"k", value) * 2 + b"END\r\n")
 
 
-def test_client_that_never_reads_blocks_no_other(secured):
+def test_pipelined_requests(any_loop):
+    """Records with many requests, and requests in many records; who protects them is counted."""
+    with wire_to(any_loop) as wire:
+        wire.say(storage(b"set", b"k", b"v"), STORED)
+        for count in (1, 100, 3000):
+            wire.say(b"get k\r\n" * count, (hit(b"k", b"v") + b"END\r\n") * count)
+        for at in range(7):
+            wire.send(b"get k\r\n"[at : at + 1])
+        wire.expect(hit(b"k", b"v") + b"END\r\n")
+    assert int(any_loop.stats("tls")["own_records"]) > 0
+
+
+def test_client_that_never_reads_blocks_no_other(any_loop):
+    secured = any_loop
     with wire_to(secured) as wire, wire_to(secured) as other:
         wire.say(storage(b"set", b"k", b"v" * 500_000), STORED)
         wire.send(b"get k\r\n" * 200)
@@ -193,6 +219,60 @@ def test_ucload_with_certificates(load, start_server, folder):
     assert "TLS" in load(server, status=69)  # none
     assert "verify failed" in load(server, f"--ca={folder.path('ca.pem')}", *known, status=69)
     assert "/nonexistent" in load(server, "--ca=/nonexistent", status=64)
+
+
+# ---- secrets ------------------------------------------------------------------------------------
+
+
+def traffic_keys(keylog):
+    """The traffic secrets of TLS 1.3 connections, and the keys of AES-128-GCM that follow."""
+    secrets = [bytes.fromhex(line.split()[2]) for line in keylog.read_text().splitlines()
+               if "_TRAFFIC_SECRET_0" in line and "HANDSHAKE" not in line]  # fmt: skip
+    label = b"\x00\x10\x09tls13 key\x00\x01"
+    return secrets + [hmac.new(s, label, hashlib.sha256).digest()[:16] for s in secrets]
+
+
+def memory_of(server):
+    """The writable memory of a server, which is stopped meanwhile."""
+    server.signal(signal.SIGSTOP)
+    try:
+        maps = pathlib.Path(f"/proc/{server.pid}/maps").read_text().splitlines()
+        with open(f"/proc/{server.pid}/mem", "rb", buffering=0) as mem:
+            for area in (line.split() for line in maps):
+                if area[1].startswith("rw") and "/" not in area[-1]:
+                    start, end = (int(at, 16) for at in area[0].split("-"))
+                    mem.seek(start)
+                    yield mem.read(end - start)
+    finally:
+        server.signal(signal.SIGCONT)
+
+
+def found_in_memory(server, secrets):
+    found = set()
+    for area in memory_of(server):
+        found.update(secret for secret in secrets if secret in area)
+    return len(found)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("kind", ["sock", "tap"])
+def test_ended_connections_leave_no_keys(start_server, kind, tmp_path):
+    server = start_server(kind, *ARGS, "-m", "16")
+    alone = server.stats()["curr_connections"]
+    keylog = tmp_path / "keys"
+    server.tls = tls.context(version=TLS13)
+    server.tls.keylog_filename = str(keylog)
+    connections = [server.connect() for _ in range(4)]
+    for connection in connections:
+        assert connection.ask(b"get k\r\n") == b"END\r\n"
+    secrets = traffic_keys(keylog)
+    assert len(secrets) == 4 * 4
+    assert found_in_memory(server, secrets) == len(secrets)
+    for connection in connections:
+        connection.close()
+    server.tls = tls.context()
+    assert settles(lambda: server.stats()["curr_connections"] == alone)
+    assert found_in_memory(server, secrets) == 0
 
 
 # ---- listeners ----------------------------------------------------------------------------------

@@ -324,6 +324,7 @@ static bool resumes(struct tls_context *server, enum tls_peer_check check, int v
     *gets_in = is_established(&end);
     resumed = *gets_in && SSL_session_reused(end.client.ssl) == 1;
     assert_int_equal(resumed, *gets_in && tls_session_is_resumed(end.session));
+    SSL_set_shutdown(end.client.ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     end_close_on(&end);
     return resumed;
 }
@@ -342,6 +343,34 @@ static void test_sessions_are_resumed(void **state)
         server = server_open(&config);
         session = session_of(server, TLS_PEER_AS_CONFIGURED, versions[i % 2], NULL);
         assert_true(resumes(server, TLS_PEER_AS_CONFIGURED, versions[i % 2], session, &gets_in));
+        SSL_SESSION_free(session);
+        tls_context_close(server);
+    }
+}
+
+/* A ticket is good until its key has been replaced twice. */
+static void test_keys_of_tickets_change(void **state)
+{
+    struct tls_server_config config = config_default();
+    uint64_t now_us = 5000000;
+    bool gets_in, expected;
+    unsigned i, hours;
+
+    for (i = 0; i < 2; i++) {
+        struct tls_context *server = server_open(&config);
+        SSL_SESSION *session = session_of(server, TLS_PEER_AS_CONFIGURED, versions[i], NULL);
+
+        assert_false(tls_context_tick(server, now_us));
+        for (hours = 0; hours < 3; hours++) {
+            expected = hours < 2;
+            assert_int_equal(
+                resumes(server, TLS_PEER_AS_CONFIGURED, versions[i], session, &gets_in), expected);
+            assert_true(gets_in); /* by a whole handshake */
+            assert_false(tls_context_tick(server, now_us + TLS_TICKET_KEY_US - 1));
+            now_us += TLS_TICKET_KEY_US;
+            assert_true(tls_context_tick(server, now_us));
+            assert_false(tls_context_tick(server, now_us));
+        }
         SSL_SESSION_free(session);
         tls_context_close(server);
     }
@@ -687,6 +716,7 @@ int main(void)
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_peer_certificates),
         cmocka_unit_test(test_sessions_are_resumed),
+        cmocka_unit_test(test_keys_of_tickets_change),
         cmocka_unit_test(test_ticket_does_not_evade_the_check),
         cmocka_unit_test(test_large_values),
         cmocka_unit_test(test_changed_records_are_refused),
