@@ -151,6 +151,8 @@ static const struct cmdline_option words[] = {
     {0, "cluster_file", "FILE", NULL, "tell clients with auto-discovery the servers of FILE",
      CMDLINE_TEXT, AT(cluster_file)},
     {0, "track_sizes", NULL, NULL, "collect `stats sizes`", CMDLINE_ON, AT(track_sizes)},
+    {0, "acl_file", "FILE", NULL, "rights of users and certificates by prefix of keys",
+     CMDLINE_TEXT, AT(acl_file)},
     {0, "drop_privileges", NULL, set_drop_privileges,
      "do not start without the system call filter"},
     {0, "no_drop_privileges", NULL, clear_drop_privileges,

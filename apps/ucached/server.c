@@ -28,6 +28,7 @@
 #include "notify.h"
 #include "placement.h"
 #include "privileges.h"
+#include "reload.h"
 #include "sandbox.h"
 #include "server.h"
 #include "server_state.h"
@@ -61,6 +62,13 @@ uint64_t server_clock_us(clockid_t clock)
 static void log_text(const char *line)
 {
     net_log("%s", line);
+}
+
+static void log_refusal(const char *line)
+{
+    static struct net_log_limit limit = NET_LOG_LIMIT;
+
+    net_log_limited(&limit, "%s", line);
 }
 
 /* The command shutdown ends the process by a signal. */
@@ -166,6 +174,7 @@ void server_cache_config(const struct server *server, int memory_fd, struct cach
     config->refresh_certs = server->tls ? refresh_certs : NULL;
     config->refresh_certs_ctx = server->tls;
     config->log = log_text;
+    config->log_refusal = log_refusal;
     config->numa_nodes =
         placement_nodes(&o->cores, o->settings.threads * threads_each(o), cores_node);
 }
@@ -174,7 +183,6 @@ static int open_cache(struct server *server, const struct daemon_user *user)
 {
     struct placement_system before;
     struct cache_config config;
-    char message[CACHE_ERROR_MAX];
     const char *error = NULL;
 
     if (open_memory(server, user) < 0)
@@ -187,13 +195,9 @@ static int open_cache(struct server *server, const struct daemon_user *user)
     if (!server->cache)
         return print_error("cannot make the cache", error);
     print_placement(server, &before);
-    if (cache_auth_file(server->cache) && cache_auth_load(server->cache, &error) < 0) {
+    if (reload_first(server->cache) < 0) {
         server->exit_status = OPTIONS_EXIT_RANGE; /* as memcached */
-        return print_error(error, cache_auth_file(server->cache));
-    }
-    if (config.settings.cluster_file && cache_cluster_load(server->cache, message) < 0) {
-        server->exit_status = OPTIONS_EXIT_RANGE;
-        return print_error(config.settings.cluster_file, message);
+        return -1;
     }
     return 0;
 }
@@ -476,14 +480,14 @@ static int enter_sandbox(struct server *server)
 {
     const struct options *o = &server->options;
     const struct link_backend *backend = o->link.backend;
-    const struct sandbox_use use = {
-        .syscalls = backend->syscalls,
-        .reads_files = cache_auth_file(server->cache) || o->settings.cluster_file || server->tls ||
-                       (backend->reads_files && backend->reads_files(&o->link)),
-        .memory_file = server->memory_file.path != NULL,
-        .removes_files = o->pidfile && o->daemonize,
-        .serves_metrics = server->metrics != NULL,
-        .offers_takeover = o->takeover != NULL};
+    const struct sandbox_use use = {.syscalls = backend->syscalls,
+                                    .reads_files =
+                                        reload_has_files(server->cache, server->tls != NULL) ||
+                                        (backend->reads_files && backend->reads_files(&o->link)),
+                                    .memory_file = server->memory_file.path != NULL,
+                                    .removes_files = o->pidfile && o->daemonize,
+                                    .serves_metrics = server->metrics != NULL,
+                                    .offers_takeover = o->takeover != NULL};
     bool required = o->settings.compat.drop_privileges;
     unsigned i;
     int rc;
@@ -503,34 +507,6 @@ static int enter_sandbox(struct server *server)
     return required ? -1 : 0;
 }
 
-/*
- * SIGHUP: reads the users of -Y and -S, the list of -o cluster_file and the certificates again;
- * what fails stays as it was.
- */
-static void reload(struct server *server)
-{
-    const char *path = cache_auth_file(server->cache);
-    const char *cluster = server->options.settings.cluster_file;
-    char message[CACHE_ERROR_MAX];
-    const char *error;
-
-    if (!path && !cluster && !server->tls)
-        net_log("ucached: SIGHUP: nothing to read again: no -Y, -S, -Z, -o cluster_file");
-    if (path && cache_auth_load(server->cache, &error) < 0)
-        print_error(error, path);
-    else if (path)
-        net_log("ucached: SIGHUP: users read from %s", path);
-    if (server->tls &&
-        cache_refresh_certs(server->cache, server_clock_us(CLOCK_MONOTONIC), message) < 0)
-        print_error("certificates", message);
-    else if (server->tls)
-        net_log("ucached: SIGHUP: certificates read");
-    if (cluster && cache_cluster_load(server->cache, message) < 0)
-        print_error(cluster, message);
-    else if (cluster)
-        net_log("ucached: SIGHUP: servers read from %s", cluster);
-}
-
 /* Handles a signal. Returns whether it ends the server. */
 static bool signal_ends(struct server *server)
 {
@@ -539,7 +515,7 @@ static bool signal_ends(struct server *server)
     if (read(server->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return false;
     if (info.ssi_signo == SIGHUP) {
-        reload(server);
+        reload_all(server->cache, server->tls != NULL, server_clock_us(CLOCK_MONOTONIC));
         return false;
     }
     server->discards = info.ssi_signo == SIGINT;

@@ -419,7 +419,8 @@ u_u32 mc_write_u64(u_u8 *out, u_u64 number);
     X(MC_STATUS_AUTH_FAILURE, "CLIENT_ERROR authentication failure")                               \
     X(MC_STATUS_AUTH_BAD_FORMAT, "CLIENT_ERROR bad authentication token format")                   \
     X(MC_STATUS_AUTH_BAD_TERMINATION, "CLIENT_ERROR bad command line termination")                 \
-    X(MC_STATUS_AUTH_TOO_LONG, "CLIENT_ERROR auth token too long")
+    X(MC_STATUS_AUTH_TOO_LONG, "CLIENT_ERROR auth token too long")                                 \
+    X(MC_STATUS_ACCESS_DENIED, "CLIENT_ERROR access denied")
 
 #define MC_STATUS_ENUMERATOR(name, text) name,
 enum mc_status { MC_STATUS_LIST(MC_STATUS_ENUMERATOR) MC_STATUS_COUNT };

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "cache/acl.h"
 #include "cache/clock.h"
 #include "cache/cluster.h"
 #include "cache/event_log.h"
@@ -130,6 +131,7 @@ struct cache *cache_create(const struct cache_config *config, const char **error
     cache->refresh_certs_ctx = config->refresh_certs_ctx;
     atomic_init(&cache->certs_read_us, config->start_us);
     cache->log = config->log;
+    cache->log_refusal = config->log_refusal;
     atomic_init(&cache->verbosity, settings->verbosity);
     pthread_mutex_init(&cache->lock, NULL);
     pthread_mutex_init(&cache->auth_lock, NULL);
@@ -177,6 +179,7 @@ void cache_destroy(struct cache *cache)
     for (unsigned i = 0; i < cache->settings.threads; i++)
         U_ASSERT(cache->workers[i] == NULL);
     pthread_mutex_destroy(&cache->lock);
+    cache_acl_drop(cache, cache->acl);
     pthread_mutex_destroy(&cache->auth_lock);
     pthread_mutex_destroy(&cache->cluster_lock);
     cache_cluster_free(cache);
@@ -306,6 +309,7 @@ void cache_leave(struct cache_worker *worker)
     cache->workers[worker->index] = NULL;
     pthread_mutex_unlock(&cache->lock);
     kv_leave(worker->kv_worker);
+    cache_acl_drop(cache, worker->acl);
     cache_session_pool_free(worker);
     cache_linebuf_pool_free(worker);
     pthread_mutex_destroy(&worker->session_lock);

@@ -55,8 +55,12 @@ struct cache_config {
     int (*refresh_certs)(void *ctx, char error[CACHE_ERROR_MAX]);
     void *refresh_certs_ctx;
 
-    /* Takes a line of the log of commands and replies (-vv), from any worker. May be null. */
+    /*
+     * Take a line of the log of commands and replies (-vv), and one about a refused request (-v),
+     * from any worker. May be null.
+     */
     void (*log)(const char *line);
+    void (*log_refusal)(const char *line);
 };
 
 /* Returns null with *error set to a phrase that says what failed and what to do. */
@@ -70,6 +74,16 @@ const char *cache_auth_file(const struct cache *cache);
  * or -1 with *error set to a phrase, and the users stay as they were. Any thread may call it.
  */
 int cache_auth_load(struct cache *cache, const char **error);
+
+/* settings.acl_file and settings.cluster_file, or null. */
+const char *cache_acl_file(const struct cache *cache);
+const char *cache_cluster_file(const struct cache *cache);
+
+/*
+ * Reads settings.acl_file, which is not null, at the start and whenever it has changed. Returns 0,
+ * or -1 with a message that names file and line, and the rules stay as they were. Any thread.
+ */
+int cache_acl_load(struct cache *cache, char error[CACHE_ERROR_MAX]);
 
 /*
  * Reads settings.cluster_file, which is not null: at the start, before there are workers, and
@@ -255,6 +269,11 @@ enum cache_rest cache_session_rest(const struct cache_session *session,
  * input. False: the values are not possible.
  */
 bool cache_session_continue(struct cache_session *session, const struct cache_session_saved *saved);
+/*
+ * The peer has shown a certificate that was verified, with this name; once for each of its names,
+ * before the first input. Without settings.acl_file it has no effect.
+ */
+void cache_session_add_cert_name(struct cache_session *session, const char *name, uint32_t len);
 
 /* Seconds since the last request if the session waits for one; 0 in the middle of a request. */
 uint32_t cache_session_idle_s(const struct cache_session *session);

@@ -22,6 +22,7 @@
 
 #define CACHE_WATCHERS_MAX 20
 
+struct cache_acl;
 struct cache_cluster;
 struct cache_hot_keys;
 struct cache_linebuf;
@@ -61,6 +62,7 @@ enum cache_counter {
     CACHE_STORE_NO_MEMORY,
     CACHE_AUTH_CMDS,
     CACHE_AUTH_ERRORS,
+    CACHE_ACL_REFUSALS,
     CACHE_BYTES_READ,
     CACHE_BYTES_WRITTEN,
     CACHE_IDLE_KICKS,
@@ -158,11 +160,12 @@ struct cache {
     void *shutdown_ctx;
     int (*refresh_certs)(void *ctx, char error[CACHE_ERROR_MAX]);
     void *refresh_certs_ctx;
-    _Atomic uint64_t certs_read_us; /* when they were read, on the clock of cache_tick() */
-    void (*log)(const char *line);  /* or null */
-    _Atomic uint64_t event_count;   /* events published to watchers */
-    atomic_uint event_mask_version; /* counts changes of the masks (event_log.h) */
-    atomic_bool crawling;           /* a worker runs a crawl */
+    _Atomic uint64_t certs_read_us;        /* when they were read, on the clock of cache_tick() */
+    void (*log)(const char *line);         /* or null */
+    void (*log_refusal)(const char *line); /* likewise */
+    _Atomic uint64_t event_count;          /* events published to watchers */
+    atomic_uint event_mask_version;        /* counts changes of the masks (event_log.h) */
+    atomic_bool crawling;                  /* a worker runs a crawl */
     atomic_uint verbosity;
     atomic_uint connections;    /* open sessions of all workers */
     atomic_uint accept_stopped; /* workers that accept no more connections for now */
@@ -173,6 +176,7 @@ struct cache {
 
     pthread_mutex_t auth_lock;
     struct cache_auth *auth; /* or null */
+    struct cache_acl *acl;   /* acl.h, or null */
     char sasl_host[65];      /* realm of names without one (-S) */
 
     pthread_mutex_t cluster_lock;
@@ -242,6 +246,7 @@ struct cache_worker {
 
     unsigned event_mask;         /* enum cache_log_kind */
     unsigned event_mask_version; /* cache->event_mask_version of event_mask */
+    struct cache_acl *acl;       /* a reference to the cache's, or null */
     unsigned watching;           /* sessions that are watchers */
     struct cache_watcher *watchers[CACHE_WATCHERS_MAX];
     struct cache_crawl crawl;

@@ -174,6 +174,11 @@ static int cluster_set(struct cache *cache, struct cache_cluster *cluster,
     return result;
 }
 
+const char *cache_cluster_file(const struct cache *cache)
+{
+    return cache->settings.cluster_file;
+}
+
 int cache_cluster_load(struct cache *cache, char error[CACHE_ERROR_MAX])
 {
     struct cache_cluster *cluster = calloc(1, sizeof(*cluster));

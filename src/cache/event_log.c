@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Making events and counting prefixes, for the kinds that have receivers. */
 #include "cache/event_log.h"
+#include "cache/acl.h"
 #include "cache/clock.h"
 
 #include <string.h>
@@ -133,7 +134,8 @@ void cache_log_mask_update(struct cache_worker *worker)
         worker->event_mask |= CACHE_LOG_PREFIXES;
     if (cache->settings.fast_path_off)
         worker->event_mask |= CACHE_FAST_PATH_OFF;
-    if (cache->settings.sasl)
+    cache_acl_adopt(worker);
+    if (cache->settings.sasl || worker->acl != NULL)
         worker->event_mask |= CACHE_CHECK_REQUESTS;
     if (cache->log != NULL && cache_verbosity(cache) >= CACHE_WIRE_LOG_VERBOSITY)
         worker->event_mask |= CACHE_LOG_WIRE;

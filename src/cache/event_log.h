@@ -23,7 +23,7 @@ enum cache_log_kind {
     CACHE_LOG_PREFIXES = 1 << 5,
     CACHE_FAST_PATH_OFF = 1 << 6, /* settings.fast_path_off: any bit turns the fast path off */
     CACHE_LOG_WIRE = 1 << 7,      /* commands and replies (wire_log.h) */
-    CACHE_CHECK_REQUESTS = 1 << 8 /* requests need permission: -S */
+    CACHE_CHECK_REQUESTS = 1 << 8 /* requests need permission: -S, -o acl_file */
 };
 
 /* The result of a lookup, or the properties of an item. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cache/acl.h"
 #include "cache/exec.h"
 
 #define MECHANISM "PLAIN"
@@ -117,9 +118,10 @@ static enum sasl_result plain_check(struct cache_session *session, const uint8_t
     if (!plain_read(&plain, message, len) || !authority_is_own(cache, &plain) ||
         full_len(cache, plain.name, plain.name_len) + plain.password_len > CREDENTIAL_MAX)
         return SASL_DENIED;
-    return cache_auth_check(cache, plain.name, plain.name_len, plain.password, plain.password_len)
-               ? SASL_OK
-               : SASL_DENIED;
+    if (!cache_auth_check(cache, plain.name, plain.name_len, plain.password, plain.password_len))
+        return SASL_DENIED;
+    cache_acl_set_user(session, plain.name, plain.name_len);
+    return SASL_OK;
 }
 
 /* ---- commands ---------------------------------------------------------------------------- */
@@ -182,6 +184,7 @@ int cache_sasl_run(struct cache_session *session, const uint8_t *packet, uint32_
     len -= MC_BINARY_HEADER_BYTES;
     (void)mc_parse_binary(packet, MC_BINARY_HEADER_BYTES, &request); /* for its header */
     session->sasl &= (uint8_t)~CACHE_SASL_AUTHENTICATED;
+    cache_acl_set_user(session, NULL, 0);
     switch (request.binary.opcode) {
     case OPCODE_LIST:
         return cache_binary_error(session->worker, &request, MC_BINARY_OK, MECHANISM, sink);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cache/acl.h"
 #include "cache/clock.h"
 #include "cache/event_log.h"
 #include "cache/linebuf.h"
@@ -106,6 +107,7 @@ static void session_drop(struct cache_session *session)
     if (cache_session_phase(session) == CACHE_PHASE_VALUE)
         cache_store_drop(worker, &session->u.upload);
     cache_linebuf_drop(worker, &session->line);
+    cache_acl_end(session);
 }
 
 bool cache_is_full(const struct cache *cache)
@@ -131,6 +133,7 @@ struct cache_session *cache_session_open(struct cache_worker *worker, const stru
         cache_count(worker, CACHE_TOTAL_CONNECTIONS, 1);
     session->counted = counted;
     session->owner = NULL;
+    session->access = NULL;
     session_begin(session);
     atomic_store_explicit(&session->last_request_s, worker->now_s, memory_order_relaxed);
     if (counted)

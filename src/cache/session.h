@@ -99,6 +99,7 @@ struct cache_session {
 
     _Atomic uint32_t last_request_s; /* `stats conns` of another thread reads it */
     uint32_t id;                     /* unique in the process */
+    struct cache_access *access;     /* its rights (acl.h), or null */
     struct cache_peer peer;
 };
 

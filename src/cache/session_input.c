@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cache/acl.h"
 #include "cache/exec.h"
 #include "cache/hot_keys.h"
 #include "cache/latency.h"
@@ -208,6 +209,12 @@ static void auth_reply(struct cache_session *session, enum mc_status status,
     session_done(session, cache_reply_status(session->worker, sink, status));
 }
 
+/* A valid token is the user's name, a space and the password. */
+static uint32_t token_name_len(const struct cache_linebuf *line)
+{
+    return (uint32_t)((const uint8_t *)memchr(line->bytes, ' ', line->len) - line->bytes);
+}
+
 /* The token is complete. */
 static void run_token(struct cache_session *session, struct cache_sink *sink)
 {
@@ -219,8 +226,10 @@ static void run_token(struct cache_session *session, struct cache_sink *sink)
         return;
     }
     status = cache_auth_token(session, line->bytes, line->len);
-    if (status == MC_STATUS_STORED)
+    if (status == MC_STATUS_STORED) {
         session->state.protocol = CACHE_PROTOCOL_TEXT;
+        cache_acl_set_user(session, line->bytes, token_name_len(line));
+    }
     auth_reply(session, status, sink);
 }
 
@@ -263,6 +272,33 @@ static bool sasl_permits(struct cache_session *session, enum mc_outcome outcome,
     return false;
 }
 
+/* Replies that a request is refused, and discards its value. */
+static void deny(struct cache_session *session, const struct mc_request *request,
+                 struct cache_sink *sink)
+{
+    bool is_binary = session->state.protocol == CACHE_PROTOCOL_BINARY;
+    bool has_value = mc_command_has_value(request->command);
+    const char *error;
+    uint32_t error_len;
+    int result;
+
+    if (!is_binary && has_value) {
+        error = mc_status_text(MC_STATUS_ACCESS_DENIED, &error_len);
+        cache_session_discard(session, request->value_bytes + CACHE_CRLF_BYTES,
+                              request->noreply ? NULL : error, error_len);
+        return;
+    }
+    if (is_binary)
+        result = cache_binary_error(session->worker, request, MC_BINARY_AUTH_ERROR, NULL, sink);
+    else
+        result =
+            cache_reply_unless_noreply(session->worker, sink, request, MC_STATUS_ACCESS_DENIED);
+    if (result == 0 && has_value && request->value_bytes > 0)
+        cache_session_discard(session, request->value_bytes, NULL, 0);
+    else
+        session_done(session, result);
+}
+
 /* With CACHE_CHECK_REQUESTS: whether a request, whose bytes begin in `line` or at data, may run. */
 static bool request_is_permitted(struct cache_session *session, enum mc_outcome outcome,
                                  const struct mc_request *request, const uint8_t *data,
@@ -270,9 +306,14 @@ static bool request_is_permitted(struct cache_session *session, enum mc_outcome 
 {
     const uint8_t *bytes = session->line != NULL ? session->line->bytes : data;
 
-    if (session->state.protocol == CACHE_PROTOCOL_BINARY && session->worker->cache->settings.sasl)
-        return sasl_permits(session, outcome, request, bytes, sink);
-    return true;
+    if (session->state.protocol == CACHE_PROTOCOL_BINARY && session->worker->cache->settings.sasl &&
+        !sasl_permits(session, outcome, request, bytes, sink))
+        return false;
+    if (outcome != MC_REQUEST || session->worker->acl == NULL ||
+        cache_acl_permits(session, request))
+        return true;
+    deny(session, request, sink);
+    return false;
 }
 
 static inline bool checks_requests(const struct cache_session *session)

@@ -104,6 +104,7 @@ struct cache_settings {
     bool sasl;                  /* -S: binary connections authenticate */
     const char *auth_file;      /* -Y, or null */
     const char *sasl_file;      /* users of -S without -Y, or null */
+    const char *acl_file;       /* -o acl_file, or null */
     const char *memory_file;    /* -e, or null */
     const char *cluster_file;   /* -o cluster_file, or null */
     bool shutdown_enabled;      /* -A */

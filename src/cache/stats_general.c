@@ -61,6 +61,7 @@ static const struct cache_stats_row general_rows[] = {
     COUNTER("store_no_memory", CACHE_STORE_NO_MEMORY),
     COUNTER("auth_cmds", CACHE_AUTH_CMDS),
     COUNTER("auth_errors", CACHE_AUTH_ERRORS),
+    ROW_IF("acl_refusals", sums.counters[CACHE_ACL_REFUSALS], CACHE_STATS_IF(settings.acl_file)),
     ROW_IF("idle_kicks", sums.counters[CACHE_IDLE_KICKS], CACHE_STATS_IF(closes_idle)),
     COUNTER("bytes_read", CACHE_BYTES_READ),
     COUNTER("bytes_written", CACHE_BYTES_WRITTEN),

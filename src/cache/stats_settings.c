@@ -85,6 +85,8 @@ static const struct cache_stats_row settings_rows[] = {
     TEXT("memory_file", memory_file),
     NUMBER("client_flags_size", client_flags_bytes),
     TEXT("evict_policy", evict_policy),
+    CACHE_STATS_ROW("acl_file", settings.acl_file, CACHE_STATS_TEXT,
+                    CACHE_STATS_IF(settings.acl_file)),
     RESTORED("restored_items", restored.items),
     RESTORED("restored_bytes", restored.bytes),
     RESTORED("restored_from", restored.saved.unix_s),

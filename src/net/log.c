@@ -107,16 +107,11 @@ static bool is_too_fast(void)
     return second_count++ >= LINES_PER_S_MAX;
 }
 
-void net_log(const char *format, ...)
+static void add_line(const char *format, va_list args)
 {
     struct line line;
-    va_list args;
-    int n;
 
-    va_start(args, format);
-    n = vsnprintf(line.text, sizeof(line.text) - 1, format, args);
-    va_end(args);
-    if (n < 0)
+    if (vsnprintf(line.text, sizeof(line.text) - 1, format, args) < 0)
         return;
     line.len = (uint32_t)strlen(line.text);
     line.text[line.len++] = '\n';
@@ -131,6 +126,56 @@ void net_log(const char *format, ...)
         write_line(&line);
     }
     pthread_mutex_unlock(&lock);
+}
+
+void net_log(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    add_line(format, args);
+    va_end(args);
+}
+
+/* Whether a line of this kind may be written; *left_out is how many were not since the last one. */
+static bool limit_admits(struct net_log_limit *limit, unsigned *left_out)
+{
+    struct timespec now;
+    bool admits;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    *left_out = 0;
+    pthread_mutex_lock(&limit->lock);
+    if (now.tv_sec != limit->second) {
+        limit->second = now.tv_sec;
+        limit->lines = 0;
+    }
+    admits = limit->lines < NET_LOG_LIMIT_LINES;
+    if (admits) {
+        limit->lines++;
+        *left_out = limit->left_out;
+        limit->left_out = 0;
+    } else {
+        limit->left_out++;
+    }
+    pthread_mutex_unlock(&limit->lock);
+    return admits;
+}
+
+void net_log_limited(struct net_log_limit *limit, const char *format, ...)
+{
+    unsigned left_out;
+    va_list args;
+
+    if (!limit_admits(limit, &left_out)) {
+        atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
+        return;
+    }
+    if (left_out > 0)
+        net_log("ucached: %u lines like the next one were left out", left_out);
+    va_start(args, format);
+    add_line(format, args);
+    va_end(args);
 }
 
 uint64_t net_log_dropped(void)

@@ -7,7 +7,9 @@
 #ifndef NET_LOG_H
 #define NET_LOG_H
 
+#include <pthread.h>
 #include <stdint.h>
+#include <time.h>
 
 /* Starts the thread; net_log() writes earlier lines itself. Returns 0 or a negative errno value. */
 int net_log_start(void);
@@ -17,6 +19,27 @@ void net_log_stop(void);
 
 /* Adds a line, given without a line feed and cut after 250 bytes. Any thread. */
 void net_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * For lines that clients cause: at most NET_LOG_LIMIT_LINES per second of each kind. The first line
+ * of a later second follows one that says how many were left out, which net_log_dropped() counts
+ * too.
+ */
+#define NET_LOG_LIMIT_LINES 20
+
+struct net_log_limit {
+    pthread_mutex_t lock;
+    time_t second;
+    unsigned lines, left_out;
+};
+
+#define NET_LOG_LIMIT                                                                              \
+    {                                                                                              \
+        .lock = PTHREAD_MUTEX_INITIALIZER                                                          \
+    }
+
+void net_log_limited(struct net_log_limit *limit, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Lines dropped since the start. */
 uint64_t net_log_dropped(void);

@@ -400,6 +400,14 @@ static bool may_step(struct net_tls_conn *tc)
     return false;
 }
 
+/* A tls_name. */
+static void add_name(void *ctx, const char *name, uint32_t len)
+{
+    const struct net_tls_conn *tc = ctx;
+
+    cache_session_add_cert_name(tc->conn->session, name, len);
+}
+
 static void handshake_done(struct net_tls_conn *tc)
 {
     bool resumed = tls_session_is_resumed(tc->session);
@@ -700,6 +708,8 @@ int net_tls_conn_begin(struct net_conns *conns, struct net_conn *conn, enum cach
     tc->conn = conn;
     tc->out = &conns->tls->no_output;
     tc->handshake->conn = tc;
+    if (cache_acl_file(conns->cache))
+        tls_session_on_peer_names(tc->session, add_name, tc);
     u_list_init(&tc->handshake->waiting_link);
     u_list_push_back(&conns->tls->handshakes, &tc->handshake->link);
     net_tls_count(conns->tls, NET_TLS_CONNECTIONS, 1);

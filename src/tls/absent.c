@@ -124,6 +124,10 @@ bool tls_session_is_resumed(const struct tls_session *session)
     return false;
 }
 
+void tls_session_on_peer_names(struct tls_session *session, tls_name *take, void *ctx)
+{
+}
+
 const char *tls_session_error(const struct tls_session *session)
 {
     return "";

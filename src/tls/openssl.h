@@ -19,6 +19,8 @@ struct tls_openssl {
     SSL *ssl;
     tls_emit *emit;
     void *emit_ctx;
+    tls_name *names; /* or null */
+    void *names_ctx;
     const uint8_t *input; /* what the current call has not taken yet */
     uint32_t input_len;
     bool failed;
@@ -56,5 +58,8 @@ void tls_openssl_shutdown(struct tls_openssl *openssl);
  * handshake is complete and no record has been read. Null: they stay with OpenSSL.
  */
 const struct tls_record_secrets *tls_openssl_secrets(struct tls_openssl *openssl);
+
+/* The handshake is done: gives the names in the peer's certificate to `names`, if that is set. */
+void tls_openssl_give_names(const struct tls_openssl *openssl);
 
 #endif

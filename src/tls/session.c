@@ -75,6 +75,13 @@ const char *tls_session_error(const struct tls_session *session)
     return !session->seals ? session->openssl->reason : session->reason;
 }
 
+void tls_session_on_peer_names(struct tls_session *session, tls_name *take, void *ctx)
+{
+    U_ASSERT(!session->established);
+    session->openssl->names = take;
+    session->openssl->names_ctx = ctx;
+}
+
 /* ---- the handshake ----------------------------------------------------------------------- */
 
 /* If there is no memory for it, OpenSSL keeps the records. */
@@ -100,6 +107,7 @@ static enum tls_result handshake(struct tls_session *session, const uint8_t *dat
     if (result == TLS_MORE && SSL_is_init_finished(session->openssl->ssl)) {
         session->established = true;
         session->resumed = SSL_session_reused(session->openssl->ssl) == 1;
+        tls_openssl_give_names(session->openssl);
         hand_over(session);
     }
     return result;

@@ -185,6 +185,16 @@ bool tls_session_is_resumed(const struct tls_session *session);
  */
 void tls_session_resume(struct tls_session *session, const struct tls_session *earlier);
 
+/* Takes a name of a certificate: `len` bytes without NUL. */
+typedef void tls_name(void *ctx, const char *name, uint32_t len);
+
+/*
+ * Before the handshake: when it is done, take() gets the names in the peer's certificate, if it has
+ * shown one and that was verified: common name, then DNS names, addresses of mail and URIs of the
+ * subject.
+ */
+void tls_session_on_peer_names(struct tls_session *session, tls_name *take, void *ctx);
+
 /* The reason of TLS_FAILED, in one line. */
 const char *tls_session_error(const struct tls_session *session);
 

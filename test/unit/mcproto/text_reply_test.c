@@ -93,6 +93,7 @@ static const char *const lines[] = {
     "CLIENT_ERROR bad authentication token format\r\n",
     "CLIENT_ERROR bad command line termination\r\n",
     "CLIENT_ERROR auth token too long\r\n",
+    "CLIENT_ERROR access denied\r\n",
 };
 
 static void status_lines_are_exact(void **state)
