@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors of the service manager; see activation.h. */
 #include "activation.h"
+#include "net/log.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 
 static int refuse(const char *why)
 {
-    fprintf(stderr, "ucached: LISTEN_FDS: %s\n", why);
+    net_log_error("ucached: LISTEN_FDS: %s", why);
     return -1;
 }
 

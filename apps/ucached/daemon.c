@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "net/log.h"
 
 int daemon_raise_files(uint64_t files)
 {
@@ -28,10 +29,9 @@ int daemon_raise_files(uint64_t files)
         limit.rlim_max = files;
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
         return 0;
-    fprintf(stderr,
-            "ucached: cannot have %llu open files: %s; start as root, raise the limit "
-            "(ulimit -n), or allow fewer connections with -c\n",
-            (unsigned long long)files, strerror(errno));
+    net_log_error("ucached: cannot have %llu open files: %s; start as root, raise the limit "
+                  "(ulimit -n), or allow fewer connections with -c",
+                  (unsigned long long)files, strerror(errno));
     return -1;
 }
 
@@ -43,7 +43,7 @@ int daemon_core_limit(void)
         if (getrlimit(RLIMIT_CORE, &limit) == 0)
             limit.rlim_cur = limit.rlim_max;
         if (limit.rlim_cur == 0 || setrlimit(RLIMIT_CORE, &limit) < 0) {
-            fprintf(stderr, "ucached: -r: core files are forbidden here; raise the limit\n");
+            net_log_error("ucached: -r: core files are forbidden here; raise the limit");
             return -1;
         }
     }
@@ -66,13 +66,12 @@ void daemon_lock_memory(void)
 
     /* MCL_ONFAULT: tables are reserved large, and only pages in use are locked. */
     if (mlockall(MCL_CURRENT | MCL_ONFAULT | (unlimited ? MCL_FUTURE : 0)) < 0)
-        fprintf(stderr,
-                "ucached: warning: -k: cannot lock memory: %s; start as root, or raise the limit "
-                "(ulimit -l unlimited, LimitMEMLOCK=infinity)\n",
+        net_log("ucached: warning: -k: cannot lock memory: %s; start as root, or raise the limit "
+                "(ulimit -l unlimited, LimitMEMLOCK=infinity)",
                 strerror(errno));
     else if (!unlimited)
-        fprintf(stderr, "ucached: warning: -k: later mappings are not locked: the limit cannot"
-                        "be raised (ulimit -l unlimited, LimitMEMLOCK=infinity)\n");
+        net_log("ucached: warning: -k: later mappings are not locked: the limit cannot"
+                "be raised (ulimit -l unlimited, LimitMEMLOCK=infinity)");
 }
 
 static int detached_fd = -1; /* the child writes a byte and closes it when it has detached */
@@ -103,7 +102,7 @@ int daemon_fork(void)
     if (pipe2(fds, O_CLOEXEC) == 0)
         child = fork();
     if (child < 0) {
-        fprintf(stderr, "ucached: cannot go to the background: %s\n", strerror(errno));
+        net_log_error("ucached: cannot go to the background: %s", strerror(errno));
         return -1;
     }
     if (child > 0) {
@@ -122,12 +121,12 @@ int daemon_detach(bool keep_stderr, bool keep_directory)
 
     null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (setsid() < 0 || (!keep_directory && chdir("/") < 0) || null < 0) {
-        fprintf(stderr, "ucached: cannot go to the background: %s\n", strerror(errno));
+        net_log_error("ucached: cannot go to the background: %s", strerror(errno));
         return -1;
     }
     if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
         (!keep_stderr && dup2(null, STDERR_FILENO) < 0)) {
-        fprintf(stderr, "ucached: cannot detach from the terminal: %s\n", strerror(errno));
+        net_log_error("ucached: cannot detach from the terminal: %s", strerror(errno));
         return -1;
     }
     if (null > STDERR_FILENO)
@@ -183,13 +182,13 @@ int daemon_pidfile_path(const char *path)
     int len;
 
     if (path[0] != '/' && !getcwd(directory, sizeof(directory))) {
-        fprintf(stderr, "ucached: -P: no current directory: %s\n", strerror(errno));
+        net_log_error("ucached: -P: no current directory: %s", strerror(errno));
         return -1;
     }
     len = snprintf(pidfile, sizeof(pidfile), "%s%s%s", directory, directory[0] ? "/" : "", path);
     if (len >= 0 && (size_t)len < sizeof(pidfile))
         return 0;
-    fprintf(stderr, "ucached: -P: the path is too long\n");
+    net_log_error("ucached: -P: the path is too long");
     return -1;
 }
 
@@ -200,7 +199,7 @@ int daemon_pidfile_write(const struct daemon_user *user)
 
     if (daemon_file_replace(pidfile, text, (size_t)len, user) == 0)
         return 0;
-    fprintf(stderr, "ucached: -P: cannot write %s: %s\n", pidfile, strerror(errno));
+    net_log_error("ucached: -P: cannot write %s: %s", pidfile, strerror(errno));
     return -1;
 }
 
@@ -208,7 +207,7 @@ void daemon_pidfile_remove(void)
 {
     /* Without root the removal may fail; the next start overwrites the file. */
     if (unlink(pidfile) < 0 && errno != ENOENT)
-        fprintf(stderr, "ucached: cannot remove %s: %s\n", pidfile, strerror(errno));
+        net_log_error("ucached: cannot remove %s: %s", pidfile, strerror(errno));
 }
 
 /* ---- privileges -------------------------------------------------------------------------- */
@@ -222,7 +221,7 @@ int daemon_user_find(const char *name, struct daemon_user *user)
         return 0;
     entry = getpwnam(name);
     if (!entry) {
-        fprintf(stderr, "ucached: -u: there is no user \"%s\"\n", name);
+        net_log_error("ucached: -u: there is no user \"%s\"", name);
         return -1;
     }
     if (entry->pw_uid == 0)
@@ -239,6 +238,6 @@ int daemon_user_become(const struct daemon_user *user)
         return 0;
     if (initgroups(user->name, user->gid) == 0 && setgid(user->gid) == 0 && setuid(user->uid) == 0)
         return 0;
-    fprintf(stderr, "ucached: -u: cannot become \"%s\": %s\n", user->name, strerror(errno));
+    net_log_error("ucached: -u: cannot become \"%s\": %s", user->name, strerror(errno));
     return -1;
 }

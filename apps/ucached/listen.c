@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The addresses that the server listens on; see listen.h. */
 #include "listen.h"
+#include "net/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 
 static int print_error(const char *what, const char *why)
 {
-    fprintf(stderr, "ucached: %s: %s\n", what, why);
+    net_log_error("ucached: %s: %s", what, why);
     return -1;
 }
 
@@ -105,7 +106,7 @@ int listen_open(struct net_endpoints *endpoints, struct options *o, struct activ
     if (resolve_endpoints(o, endpoints, error) < 0)
         return print_error("kernel sockets", error);
     if (endpoints->count == 0) {
-        fprintf(stderr, "ucached: note: -p 0 without -U and -s: no client can connect\n");
+        net_log("ucached: note: -p 0 without -U and -s: no client can connect");
         return 0;
     }
     if (net_endpoints_claim(endpoints, error) < 0)

@@ -16,6 +16,7 @@
 
 #include "daemon.h"
 #include "memory_limit.h"
+#include "net/log.h"
 #include "notify.h"
 #include "options.h"
 #include "privileges.h"
@@ -34,23 +35,21 @@ static void print_notes(const struct options *o, const struct daemon_user *user)
     uint64_t available = memory_limit(&what);
 
     if (o->surplus)
-        fprintf(stderr, "ucached: note: \"%s\" is not an option and has no effect\n", o->surplus);
+        net_log("ucached: note: \"%s\" is not an option and has no effect", o->surplus);
     if (o->settings.threads > THREADS_SENSIBLE)
-        fprintf(stderr, "ucached: warning: %u threads are more than most machines have use for\n",
+        net_log("ucached: warning: %u threads are more than most machines have use for",
                 o->settings.threads);
     if (geteuid() == 0 && !user->name)
-        fprintf(stderr,
-                "ucached: warning: running as root%s, and the files of root stay open to it; add "
-                "-u USER\n",
+        net_log("ucached: warning: running as root%s, and the files of root stay open to it; add "
+                "-u USER",
                 o->keep_privileges ? " with all capabilities" : "");
     if (o->settings.memory_bytes > available)
-        fprintf(stderr,
-                "ucached: warning: -m %llu is more than %s, %llu MB: a full cache will be killed "
-                "or swapped out\n",
+        net_log("ucached: warning: -m %llu is more than %s, %llu MB: a full cache will be killed "
+                "or swapped out",
                 (unsigned long long)(o->settings.memory_bytes >> 20), what,
                 (unsigned long long)(available >> 20));
     if (o->settings.verbosity > 0)
-        fprintf(stderr, "ucached: %llu MB for items, largest item %u bytes, %u connections\n",
+        net_log("ucached: %llu MB for items, largest item %u bytes, %u connections",
                 (unsigned long long)(o->settings.memory_bytes >> 20), o->settings.item_bytes_max,
                 o->settings.connections_max);
 }
@@ -90,7 +89,7 @@ static int open_tls(const struct options *o, struct tls_context **tls)
     *tls = tls_server_open(&config, error);
     if (*tls)
         return 0;
-    fprintf(stderr, "ucached: -Z: %s\n", error);
+    net_log_error("ucached: -Z: %s", error);
     return -1;
 }
 
@@ -111,7 +110,7 @@ static int serve(struct server *server, const struct options *o, const struct da
         return EX_OSERR;
     /* The sockets listen; a client that connects now waits until the threads run. */
     if (notify_ready() < 0)
-        fprintf(stderr, "ucached: warning: NOTIFY_SOCKET: %s\n", strerror(errno));
+        net_log("ucached: warning: NOTIFY_SOCKET: %s", strerror(errno));
     if ((o->keep_privileges ? daemon_user_become(user)
                             : privileges_drop(user, server_capabilities(server))) < 0)
         return EX_OSERR;
@@ -129,9 +128,13 @@ int main(int argc, char **argv)
     struct daemon_user user;
     struct tls_context *tls;
     struct server *server;
+    enum cmdline_outcome outcome;
     int rc;
 
-    switch (options_parse(argc, argv, &options)) {
+    outcome = options_parse(argc, argv, &options);
+    if (options.log_format == OPTIONS_LOG_JSON)
+        net_log_set_json();
+    switch (outcome) {
     case CMDLINE_HELP:
         options_print_help(stdout);
         return 0;
@@ -142,7 +145,7 @@ int main(int argc, char **argv)
         /* Test suites look for this line to find out which suboptions exist. */
         if (options.illegal_suboption[0])
             printf("Illegal suboption \"%s\"\n", options.illegal_suboption);
-        fprintf(stderr, "ucached: %s\n", options.error);
+        net_log_error("ucached: %s", options.error);
         return options.exit_status;
     case CMDLINE_RUN:
         break;
@@ -159,7 +162,7 @@ int main(int argc, char **argv)
     if (options.daemonize && daemon_fork() < 0)
         return EX_OSERR;
     if (notify_open() < 0)
-        fprintf(stderr, "ucached: warning: NOTIFY_SOCKET: %s\n", strerror(errno));
+        net_log("ucached: warning: NOTIFY_SOCKET: %s", strerror(errno));
     server = server_open(&options, &user, tls, &rc);
     if (server) {
         rc = serve(server, &options, &user);

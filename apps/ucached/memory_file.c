@@ -2,6 +2,7 @@
 /* The file of -e; see memory_file.h. */
 #define _GNU_SOURCE /* memfd_create() */
 #include "memory_file.h"
+#include "net/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 
 static int fail(const char *path, const char *why)
 {
-    fprintf(stderr, "ucached: -e %s: %s\n", path, why);
+    net_log_error("ucached: -e %s: %s", path, why);
     return -1;
 }
 
@@ -38,7 +39,7 @@ static int check_meta(const char *path)
         return 0;
     if (file.st_size == 0)
         return fail(meta, "the file is empty, so memcached did not finish saving: remove it");
-    fprintf(stderr, "ucached: note: -e: removing %s, which memcached has left\n", meta);
+    net_log("ucached: note: -e: removing %s, which memcached has left", meta);
     return unlink(meta) == 0 ? 0 : fail(meta, strerror(errno));
 }
 
@@ -99,18 +100,17 @@ void memory_file_print(const struct memory_file *file, const struct kv_restored 
     char saved[TIME_TEXT_MAX];
 
     if (!restored->restored) {
-        fprintf(stderr, "ucached: -e %s: %s%s\n", file->path,
+        net_log("ucached: -e %s: %s%s", file->path,
                 restored->why_not ? "no items restored: " : "new file",
                 restored->why_not ? restored->why_not : "");
         return;
     }
     time_text(restored->saved.unix_s, saved);
-    fprintf(stderr, "ucached: -e %s: restored %llu items (%llu bytes), saved %s\n", file->path,
+    net_log("ucached: -e %s: restored %llu items (%llu bytes), saved %s", file->path,
             (unsigned long long)restored->items, (unsigned long long)restored->bytes, saved);
     if (now_unix_s < restored->saved.unix_s)
-        fprintf(stderr,
-                "ucached: warning: -e %s: the system's clock went back: the time that the server "
-                "was stopped does not count for times to live\n",
+        net_log("ucached: warning: -e %s: the system's clock went back: the time that the server "
+                "was stopped does not count for times to live",
                 file->path);
 }
 
@@ -121,10 +121,10 @@ void memory_file_save(const struct memory_file *file, struct cache *cache, uint6
     struct stat now;
 
     if (error)
-        fprintf(stderr, "ucached: -e %s: the items are lost: %s\n", file->path, error);
+        net_log_error("ucached: -e %s: the items are lost: %s", file->path, error);
     else if (fstat(file->fd, &now) == 0)
-        fprintf(stderr, "ucached: -e %s: saved; the file takes %llu MB of its file system\n",
-                file->path, (unsigned long long)now.st_blocks * 512 >> 20);
+        net_log("ucached: -e %s: saved; the file takes %llu MB of its file system", file->path,
+                (unsigned long long)now.st_blocks * 512 >> 20);
 }
 
 void memory_file_close(struct memory_file *file)

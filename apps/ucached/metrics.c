@@ -17,6 +17,7 @@
 
 #include "base/base.h"
 #include "metrics_text.h"
+#include "net/log.h"
 
 /* Further connections wait in the kernel. */
 #define CONNECTIONS_MAX 8
@@ -53,7 +54,7 @@ struct metrics {
 
 static int fail(const char *address, const char *why)
 {
-    fprintf(stderr, "ucached: --metrics=%s: %s\n", address, why);
+    net_log_error("ucached: --metrics=%s: %s", address, why);
     return -1;
 }
 
@@ -154,7 +155,7 @@ struct metrics *metrics_open(const char *address)
     }
     metrics->fd = -1;
     if (open_socket(metrics, address) == 0) {
-        fprintf(stderr, "ucached: metrics on http://%s/\n", metrics->address);
+        net_log("ucached: metrics on http://%s/", metrics->address);
         return metrics;
     }
     free(metrics);

@@ -3,10 +3,11 @@
 #include <stdio.h>
 
 #include "metrics.h"
+#include "net/log.h"
 
 struct metrics *metrics_open(const char *address)
 {
-    fprintf(stderr, "ucached: --metrics=%s: this build has no libmicrohttpd\n", address);
+    net_log_error("ucached: --metrics=%s: this build has no libmicrohttpd", address);
     return NULL;
 }
 

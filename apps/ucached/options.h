@@ -35,6 +35,7 @@
 /* Words of --cc and --ecn; the first are the defaults. */
 enum options_cc { OPTIONS_CC_CUBIC = 0, OPTIONS_CC_RENO, OPTIONS_CC_DCTCP };
 enum options_ecn { OPTIONS_ECN_ACCEPT = 0, OPTIONS_ECN_OFF };
+enum options_log_format { OPTIONS_LOG_TEXT = 0, OPTIONS_LOG_JSON };
 
 /* Strings point into argv or into the struct itself, which stays where it is. */
 struct options {
@@ -60,8 +61,9 @@ struct options {
     bool ecn_given;
     bool item_size_given;
     bool threads_given;
-    bool binding_given; /* -B */
-    bool license_given; /* -i, with CMDLINE_VERSION */
+    bool binding_given;  /* -B */
+    unsigned log_format; /* of the choices of --log-format */
+    bool license_given;  /* -i, with CMDLINE_VERSION */
 
     bool daemonize;
     bool keep_privileges; /* -o no_drop_privileges: keeps capabilities and all system calls */

@@ -62,6 +62,14 @@ static const char *ecn_choice(unsigned index, const char **help)
     return words[index][0];
 }
 
+static const char *log_format_choice(unsigned index, const char **help)
+{
+    static const char *const words[] = {[OPTIONS_LOG_TEXT] = "text", [OPTIONS_LOG_JSON] = "json"};
+
+    *help = NULL;
+    return index < U_ARRAY_LEN(words) ? words[index] : NULL;
+}
+
 /* Rows name only the fields that they use. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
@@ -99,6 +107,10 @@ static const struct cmdline_option rows[] = {
      "serve /metrics (OpenMetrics) and a page with plots over HTTP on\n"
      "the kernel's network; no access control",
      CMDLINE_TEXT, AT(metrics)},
+    {0, "log-format", "FORMAT", NULL,
+     "lines on stderr: text (default), or json: one object each with\n"
+     "time, level and message",
+     CMDLINE_CHOICE, AT(log_format), .choice = log_format_choice},
     {0, "no-fast-path", NULL, NULL,
      "disable the fast paths of TCP and of GET and SET\n(debugging, comparison)", CMDLINE_ON,
      AT(settings.fast_path_off)},

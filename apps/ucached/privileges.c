@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE /* syscall(), SYS_tgkill */
 #include "privileges.h"
+#include "net/log.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -181,10 +182,9 @@ static int in_other_threads(const struct step *step)
 
 static int failed(const char *why)
 {
-    fprintf(stderr,
-            "ucached: cannot drop capabilities: %s; start without root, or with "
-            "-o no_drop_privileges to keep them\n",
-            why);
+    net_log_error("ucached: cannot drop capabilities: %s; start without root, or with "
+                  "-o no_drop_privileges to keep them",
+                  why);
     return -1;
 }
 

@@ -11,7 +11,7 @@ static int read_users(struct cache *cache)
 
     if (cache_auth_load(cache, &error) == 0)
         return 0;
-    net_log("ucached: %s: %s", error, path);
+    net_log_error("ucached: %s: %s", error, path);
     return -1;
 }
 
@@ -21,7 +21,7 @@ static int read_rights(struct cache *cache)
 
     if (cache_acl_load(cache, error) == 0)
         return 0;
-    net_log("ucached: -o acl_file: %s", error);
+    net_log_error("ucached: -o acl_file: %s", error);
     return -1;
 }
 
@@ -65,7 +65,7 @@ void reload_all(struct cache *cache, bool has_tls, uint64_t now_us)
     if (pool && read_pool(cache) == 0)
         net_log("ucached: SIGHUP: servers read from %s", pool);
     if (has_tls && cache_refresh_certs(cache, now_us, error) < 0)
-        net_log("ucached: certificates: %s", error);
+        net_log_error("ucached: certificates: %s", error);
     else if (has_tls)
         net_log("ucached: SIGHUP: certificates read");
 }

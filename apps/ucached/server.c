@@ -38,7 +38,7 @@
 
 static int print_error(const char *what, const char *why)
 {
-    fprintf(stderr, "ucached: %s: %s\n", what, why);
+    net_log_error("ucached: %s: %s", what, why);
     return -1;
 }
 
@@ -100,16 +100,15 @@ static void print_placement(const struct server *server, const struct placement_
         memory_file_print(&server->memory_file, cache_restored(server->cache),
                           server_clock_us(CLOCK_REALTIME) / 1000000);
     if (server->options.huge_pages && server->memory_file.path)
-        fprintf(stderr, "ucached: %s-L: %s\n", placement.pages == KV_PAGES_HUGE ? "" : "note: ",
+        net_log("ucached: %s-L: %s", placement.pages == KV_PAGES_HUGE ? "" : "note: ",
                 placement.pages == KV_PAGES_HUGE ? "items in the huge pages of -e"
                                                  : "the file of -e is not on hugetlbfs");
     else if (server->options.huge_pages)
-        fprintf(stderr, "ucached: %s-L: %s\n", placement.pages == KV_PAGES_HUGE ? "" : "note: ",
+        net_log("ucached: %s-L: %s", placement.pages == KV_PAGES_HUGE ? "" : "note: ",
                 placement_pages_text(&placement, before, text));
     if (placement.numa_error != 0)
-        fprintf(stderr,
-                "ucached: warning: the memory is not spread over the NUMA nodes of the threads' "
-                "cores (mbind: %s)\n",
+        net_log("ucached: warning: the memory is not spread over the NUMA nodes of the threads' "
+                "cores (mbind: %s)",
                 strerror(placement.numa_error));
 }
 
@@ -147,9 +146,8 @@ static int open_memory(struct server *server, const struct daemon_user *user)
         return -1;
     /* The service manager keeps what it has handed over. */
     if (fd < 0 && notify_store(ACTIVATION_MEMORY, server->memory_file.fd) < 0)
-        fprintf(stderr,
-                "ucached: warning: --fd-store: the items end with this process: no service manager "
-                "holds them (%s)\n",
+        net_log("ucached: warning: --fd-store: the items end with this process: no service manager "
+                "holds them (%s)",
                 notify_is_open() ? strerror(errno) : "NOTIFY_SOCKET is not set");
     return 0;
 }
@@ -218,10 +216,9 @@ static int open_udp(struct server *server)
         return print_error("UDP", "no memory");
     if (o->udp_bytes_per_s > 0)
         snprintf(rate, sizeof(rate), "%u bytes/s to a source", o->udp_bytes_per_s);
-    fprintf(stderr,
-            "ucached: warning: UDP is on (-U): requests with a forged source make the server send "
+    net_log("ucached: warning: UDP is on (-U): requests with a forged source make the server send "
             "replies to a victim; let only trusted hosts reach the port (replies of at most %u "
-            "bytes, %s)\n",
+            "bytes, %s)",
             o->udp_reply_bytes, rate);
     return 0;
 }
@@ -236,7 +233,7 @@ void server_print_endpoints(const struct server *server, const char *over)
     unsigned i;
 
     for (i = 0; i < server->endpoints.count; i++)
-        fprintf(stderr, "ucached: listening on %s%s (%s%s)\n",
+        net_log("ucached: listening on %s%s (%s%s)",
                 server->endpoints.list[i].kind == NET_ENDPOINT_UDP ? "UDP " : "",
                 net_endpoint_text(&server->endpoints.list[i], text),
                 tls_names[server->endpoints.list[i].tls], over);
@@ -276,7 +273,7 @@ static bool choose_uring(const struct options *o)
     if (net_sock_uring_check(error) == 0)
         return true;
     if (requested)
-        fprintf(stderr, "ucached: note: --io=uring: %s: using epoll\n", error);
+        net_log("ucached: note: --io=uring: %s: using epoll", error);
     return false;
 }
 
@@ -501,8 +498,7 @@ static int enter_sandbox(struct server *server)
     rc = sandbox_enter(&use);
     if (rc == 0)
         return 0;
-    fprintf(stderr, "ucached: %sno system call filter: %s\n",
-            required ? "-o drop_privileges: " : "note: ",
+    net_log("ucached: %sno system call filter: %s", required ? "-o drop_privileges: " : "note: ",
             sandbox_is_built() ? strerror(-rc) : "this build has no libseccomp");
     return required ? -1 : 0;
 }

@@ -3,12 +3,13 @@
 #include <stdio.h>
 
 #include "common/backend.h"
+#include "net/log.h"
 #include "nic/steer.h"
 #include "server_state.h"
 
 static int print_error(const char *what, const char *why)
 {
-    fprintf(stderr, "ucached: %s: %s\n", what, why);
+    net_log_error("ucached: %s: %s", what, why);
     return -1;
 }
 
@@ -65,8 +66,8 @@ static void warn_node(const struct cores *cores, unsigned thread, const struct n
     int node = cores_node(core);
 
     if (nic->numa_node != NIC_NUMA_ANY && node != CORES_NODE_UNKNOWN && node != nic->numa_node)
-        fprintf(stderr, "ucached: warning: core %u is on NUMA node %d, the device on node %d\n",
-                core, node, nic->numa_node);
+        net_log("ucached: warning: core %u is on NUMA node %d, the device on node %d", core, node,
+                nic->numa_node);
 }
 
 /* Opens a worker and its threads. Returns the part with the stack, or null. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kv/file.h"
+#include "net/log.h"
 #include "server_state.h"
 
 /* How long a worker may take to come to rest; that follows NET_REST_US and closes the others. */
@@ -59,7 +60,7 @@ int server_take_over(struct server *server, const struct daemon_user *user)
         why = error;
     if (why) {
         takeover_refuse(takeover, why);
-        fprintf(stderr, "ucached: --takeover: cannot continue the running server: %s\n", why);
+        net_log_error("ucached: --takeover: cannot continue the running server: %s", why);
         return -1;
     }
     return takeover_commit(takeover) < 0 ? -1 : 1;
@@ -137,7 +138,8 @@ void server_offer_takeover(struct server *server)
     paused = pause_all(server);
     why = wait_paused(server, paused);
     if (!why && hand_over(server, peer_fd, error) == 0) {
-        fprintf(stderr, "ucached: another process has taken over\n");
+        net_log("ucached: another process has taken over");
+        net_log_stop();
         /* No closing: descriptors and memory are the other one's, too. */
         _exit(0);
     }
@@ -145,5 +147,5 @@ void server_offer_takeover(struct server *server)
         net_worker_resume(server->threads[i].worker);
     takeover_send_refusal(peer_fd, why ? why : error);
     close(peer_fd);
-    fprintf(stderr, "ucached: --takeover: no process has taken over: %s\n", why ? why : error);
+    net_log_error("ucached: --takeover: no process has taken over: %s", why ? why : error);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "net/log.h"
 
 #define MAGIC 0x4f544355u /* "UCTO" */
 #define PIECE_BYTES (32 * 1024)
@@ -46,7 +47,7 @@ struct received {
 
 static int fail(const char *what, const char *why)
 {
-    fprintf(stderr, "ucached: --takeover: %s%s%s\n", what, why[0] ? ": " : "", why);
+    net_log_error("ucached: --takeover: %s%s%s", what, why[0] ? ": " : "", why);
     return -1;
 }
 

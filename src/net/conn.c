@@ -126,9 +126,9 @@ void net_conns_free(struct net_conns *conns)
     conns->tls = NULL;
 }
 
-/* From this verbosity on. */
+/* From this verbosity on; limit null: every time. */
 static void log_peer(const struct net_conns *conns, const struct cache_peer *peer,
-                     unsigned verbosity, const char *what)
+                     unsigned verbosity, const char *what, struct net_log_limit *limit)
 {
     char text[INET6_ADDRSTRLEN] = "unix socket";
 
@@ -137,7 +137,10 @@ static void log_peer(const struct net_conns *conns, const struct cache_peer *pee
     if (strcmp(peer->transport, "unix") != 0)
         inet_ntop(strcmp(peer->transport, "tcp6") == 0 ? AF_INET6 : AF_INET, peer->addr, text,
                   sizeof(text));
-    net_log("ucached: %s port %u: %s", text, peer->port, what);
+    if (limit)
+        net_log_limited(limit, "ucached: %s port %u: %s", text, peer->port, what);
+    else
+        net_log("ucached: %s port %u: %s", text, peer->port, what);
 }
 
 bool net_conn_open_session(struct net_conns *conns, struct net_conn *conn,
@@ -152,7 +155,7 @@ bool net_conn_open_session(struct net_conns *conns, struct net_conn *conn,
         return false;
     }
     cache_session_set_owner(conn->session, conn);
-    log_peer(conns, peer, 2, "connected");
+    log_peer(conns, peer, 2, "connected", NULL);
     return true;
 }
 
@@ -173,7 +176,9 @@ void net_conn_close_session(struct net_conn *conn)
 const char *net_conn_refuse(const struct net_conns *conns, const struct cache_peer *peer,
                             u_u32 *len)
 {
-    log_peer(conns, peer, 1, "refused, too many connections");
+    static struct net_log_limit limit = NET_LOG_LIMIT;
+
+    log_peer(conns, peer, 1, "refused, too many connections", &limit);
     *len = 0;
     if (peer->tls != CACHE_TLS_OFF)
         return "";

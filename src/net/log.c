@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #define LINES 256
-#define LINE_BYTES 252 /* with the line feed */
-#define STOP_MS 200    /* then unwritten lines are lost */
+#define LINE_BYTES (2 * NET_LOG_LINE_MAX + 128) /* with the words and escapes of JSON */
+#define NAME "ucached: "
+#define STOP_MS 200 /* then unwritten lines are lost */
 #define LINES_PER_S_MAX 5000
 
 struct line {
@@ -29,8 +30,15 @@ static unsigned first, count; /* of the ring; under the lock, as the next two va
 static time_t second;         /* of the last line, and how many there were in it */
 static unsigned second_count;
 static bool running, stopping;
+static bool json; /* does not change once there are threads */
 static pthread_t writer;
 static _Atomic uint64_t dropped;
+
+static void line_copy(struct line *to, const struct line *from)
+{
+    to->len = from->len;
+    memcpy(to->text, from->text, from->len);
+}
 
 static void write_line(const struct line *line)
 {
@@ -47,7 +55,7 @@ static bool take(struct line *line)
         pthread_cond_wait(&changed, &lock);
     taken = count > 0;
     if (taken) {
-        *line = lines[first];
+        line_copy(line, &lines[first]);
         first = (first + 1) % LINES;
         count--;
     }
@@ -107,17 +115,98 @@ static bool is_too_fast(void)
     return second_count++ >= LINES_PER_S_MAX;
 }
 
-static void add_line(const char *format, va_list args)
+/* ---- JSON -------------------------------------------------------------------------------- */
+
+static const char *level_of(const char *text)
 {
+    static const char *const words[] = {"warning", "note"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t len = strlen(words[i]);
+
+        if (strncmp(text, words[i], len) == 0 && text[len] == ':')
+            return words[i];
+    }
+    return text[0] == '<' || text[0] == '>' ? "debug" : "info";
+}
+
+/* Bytes of the UTF-8 character at text; 0: it is none. */
+static size_t character_bytes(const char *text)
+{
+    uint8_t lead = (uint8_t)text[0];
+    size_t len = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : 0;
+
+    for (size_t i = 1; i < len; i++)
+        if (((uint8_t)text[i] & 0xc0) != 0x80)
+            return 0;
+    return len;
+}
+
+/* Writes text with escapes, as much as fits before `end`. Returns the end of it. */
+static char *write_escaped(char *to, const char *end, const char *text)
+{
+    while (*text != '\0' && end - to > 6) {
+        size_t len = character_bytes(text);
+
+        if (len == 0 || (uint8_t)*text < ' ') {
+            to += snprintf(to, 7, "\\u%04x", (uint8_t)*text);
+            text++;
+            continue;
+        }
+        if (*text == '"' || *text == '\\')
+            *to++ = '\\';
+        memcpy(to, text, len);
+        to += len;
+        text += len;
+    }
+    return to;
+}
+
+/* Makes the line of a text. */
+static void line_json(struct line *line, const char *text, const char *level)
+{
+    char *end = line->text + sizeof(line->text) - sizeof("\"}\n");
+    struct timespec now;
+    struct tm utc;
+    char time[32];
+    char *to;
+
+    if (strncmp(text, NAME, strlen(NAME)) == 0)
+        text += strlen(NAME);
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S", &utc);
+    to = line->text + snprintf(line->text, sizeof(line->text),
+                               "{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"message\":\"", time,
+                               now.tv_nsec / 1000000, level ? level : level_of(text));
+    to = write_escaped(to, end, text);
+    memcpy(to, "\"}\n", 3);
+    line->len = (uint32_t)(to + 3 - line->text);
+}
+
+void net_log_set_json(void)
+{
+    json = true;
+}
+
+/* ---- adding lines ------------------------------------------------------------------------ */
+
+/* level null: as the text says. */
+static __attribute__((format(printf, 2, 0))) void add_line(const char *level, const char *format,
+                                                           va_list args)
+{
+    char text[NET_LOG_LINE_MAX + 1];
     struct line line;
 
-    if (vsnprintf(line.text, sizeof(line.text) - 1, format, args) < 0)
+    if (vsnprintf(text, sizeof(text), format, args) < 0)
         return;
-    line.len = (uint32_t)strlen(line.text);
-    line.text[line.len++] = '\n';
+    if (json)
+        line_json(&line, text, level);
+    else
+        line.len = (uint32_t)snprintf(line.text, sizeof(line.text), "%s\n", text);
     pthread_mutex_lock(&lock);
     if (running && count < LINES && !is_too_fast()) {
-        lines[(first + count) % LINES] = line;
+        line_copy(&lines[(first + count) % LINES], &line);
         count++;
         pthread_cond_signal(&changed);
     } else if (running) {
@@ -133,7 +222,16 @@ void net_log(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    add_line(format, args);
+    add_line(NULL, format, args);
+    va_end(args);
+}
+
+void net_log_error(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    add_line("error", format, args);
     va_end(args);
 }
 
@@ -174,7 +272,7 @@ void net_log_limited(struct net_log_limit *limit, const char *format, ...)
     if (left_out > 0)
         net_log("ucached: %u lines like the next one were left out", left_out);
     va_start(args, format);
-    add_line(format, args);
+    add_line(NULL, format, args);
     va_end(args);
 }
 

@@ -17,8 +17,19 @@ int net_log_start(void);
 /* Writes the remaining lines, within 200 ms; further ones are lost. */
 void net_log_stop(void);
 
-/* Adds a line, given without a line feed and cut after 250 bytes. Any thread. */
+/* From now on lines are JSON objects: time, level, message. Before other threads start. */
+void net_log_set_json(void);
+
+/*
+ * Adds a line, given without a line feed and cut after NET_LOG_LINE_MAX bytes. Any thread. In JSON
+ * the level is that of a word after "ucached: ", "warning" or "note", else "info"; of commands and
+ * replies, which begin with < or >, "debug".
+ */
+#define NET_LOG_LINE_MAX 1000
 void net_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same for an error. */
+void net_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
  * For lines that clients cause: at most NET_LOG_LIMIT_LINES per second of each kind. The first line

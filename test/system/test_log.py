@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Lines on stderr: what they say at -v and -vv; a full pipe blocks no worker."""
 
+import json
 import os
 import re
 import signal
@@ -10,7 +11,7 @@ import time
 
 import pytest
 import server as servers
-from wire import STORED, Wire, storage
+from wire import STORED, Wire, settles, storage
 
 
 @pytest.mark.limit(60)
@@ -84,3 +85,50 @@ def test_refusals_and_sighup(server_sock):
         wait_for_line(server_sock, r"127\.0\.0\.1 port \d+: refused, too many connections")
     server_sock.signal(signal.SIGHUP)
     wait_for_line(server_sock, "SIGHUP: nothing to read again")
+
+
+@pytest.mark.server_args("-vv", "-t", "1", "--log-format=json", "-c", "2")
+def test_json(server):
+    """Each line is an object; its level is that of what happened."""
+    with server.connect() as connection:
+        connection.ask(b'get "a\\\x01\r\n', b"END\r\n")
+        with server.connect(), server.connect() as refused:
+            refused.rest()
+        wait_for_line(server, "refused")
+    server.signal(signal.SIGHUP)
+    wait_for_line(server, "nothing to read again")
+    lines = [json.loads(line) for line in server.log().splitlines()]
+    levels = {line["message"].partition(" ")[0]: line["level"] for line in lines}
+    assert levels["listening"] == "info" and levels["SIGHUP:"] == "info"
+    assert [line["level"] for line in lines if line["message"].endswith(' get "a\\?')] == ["debug"]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
+               for line in lines)  # fmt: skip
+
+
+def test_json_errors(ucached_path, tmp_path):
+    """Errors at the start too, with names that are not UTF-8, and long ones cut."""
+    for name, shown in ((b"\xc3\xbc\"", "\u00fc\""), (b"\xff", "\u00ff"), (b"n" * 3000, "nnn")):
+        command = [ucached_path, "--log-format=json", "-u", name]
+        done = subprocess.run(command, capture_output=True, timeout=30)
+        [line] = done.stderr.decode().splitlines()
+        line = json.loads(line)
+        assert line["level"] == "error" and shown in line["message"]
+        assert len(line["message"]) <= 1000
+
+
+@pytest.mark.server_args("-v", "-t", "1", "-c", "1")
+def test_lines_of_clients_are_limited(server_sock):
+    """At most 20 per second; a later line says how many were left out."""
+    with server_sock.connect() as connection:
+        connection.ask(b"version\r\n")
+        for _ in range(100):
+            with server_sock.connect() as refused:
+                refused.rest()
+
+        def one_more():
+            with server_sock.connect() as refused:
+                refused.rest()
+            return re.search(r"\d+ lines like the next one were left out", server_sock.log())
+
+        assert settles(one_more)
+    assert server_sock.log().count("refused, too many") < 100
