@@ -40,12 +40,33 @@ static void stop_issuing(struct client *client)
     client->drawn_at = client->drawn_count = 0;
 }
 
+/* Several servers: a request for the connection's one. Returns its number of keys, or 0. */
+static uint32_t choose_for(struct client *client, unsigned server)
+{
+    struct thread_ctx *ctx = &client->ctx;
+    uint32_t i = ctx->missed_count;
+
+    while (i-- > 0) {
+        if (routing_server(&client->plan->routing, ctx->missed[i]) != server)
+            continue;
+        client->ids[0] = ctx->missed[i];
+        client->drawn_ops[0] = OP_SET;
+        ctx->missed[i] = ctx->missed[--ctx->missed_count];
+        return 1;
+    }
+    return source_next_for(&client->source, server, client->drawn_ops, client->ids);
+}
+
 /* Draws up to n requests of one key, or one request of several keys. Returns how many. */
-static uint32_t choose(struct client *client, uint32_t n)
+static uint32_t choose(struct client *client, const struct conn *conn, uint32_t n)
 {
     struct thread_ctx *ctx = &client->ctx;
 
     client->drawn_keys = 1;
+    if (client->source.routing) {
+        client->drawn_keys = choose_for(client, conn->server_index);
+        return client->drawn_keys > 0;
+    }
     if (ctx->missed_count > 0) {
         client->ids[0] = ctx->missed[--ctx->missed_count];
         client->drawn_ops[0] = OP_SET;
@@ -59,7 +80,7 @@ static uint32_t choose(struct client *client, uint32_t n)
     return client->drawn_keys > 0;
 }
 
-bool client_draw(struct client *client)
+bool client_draw(struct client *client, const struct conn *conn)
 {
     uint64_t max = client->phase.requests_max;
     uint64_t n = client->draw_max;
@@ -68,10 +89,12 @@ bool client_draw(struct client *client)
         n = u_min64(n, max - client->begun);
     client->drawn_at = client->drawn_count = 0;
     if (client->issuing && n > 0)
-        client->drawn_count = choose(client, (uint32_t)n);
-    if (client->drawn_count == 0)
+        client->drawn_count = choose(client, conn, (uint32_t)n);
+    if (client->drawn_count > 0)
+        return true;
+    if (!client->source.routing || n == 0 || source_is_done(&client->source))
         stop_issuing(client);
-    return client->issuing;
+    return false;
 }
 
 /* Open loop: starts due requests on the connections that have been free longest. */
@@ -185,15 +208,15 @@ static void sleep_until(uint64_t at_ns)
 
 /*
  * The number of requests to draw at a time. Drawing many is cheaper, but drawn requests that are
- * not started would be missing from a trace or from the stored keys, and missed keys (--fill) are
- * stored first.
+ * not started would be missing from a trace or from the stored keys, missed keys (--fill) are
+ * stored first, and with several servers a request is drawn for one of them.
  */
 static uint32_t draw_max(const struct client *client)
 {
     const struct plan *plan = client->plan;
     bool mixed = client->phase.kind == PHASE_LOAD && !plan->replaying && plan->mix.multi == 1;
 
-    return mixed && !plan->fill ? CLIENT_DRAWN_MAX : 1;
+    return mixed && !plan->fill && plan->server_count == 1 ? CLIENT_DRAWN_MAX : 1;
 }
 
 static void start(struct client *client)
@@ -287,6 +310,8 @@ static int work(struct client *client)
     while (rc == 0 && (client->issuing || in_flight(client) > 0) && !is_broken(client))
         rc = one_turn(client);
     client->end_ns = client->ctx.now_ns;
+    for (i = 0; i < client->count && in_flight(client) > 0; i++)
+        pipeline_abandon(&client->conns[i].pipeline);
     return rc;
 }
 
@@ -332,7 +357,8 @@ static int open_pipelines(struct client *client)
     for (i = 0; i < client->count; i++) {
         client->conns[i].client = client;
         client->conns[i].fd = -1;
-        client->conns[i].server = &client->plan->servers[i % client->plan->server_count];
+        client->conns[i].server_index = i % client->plan->server_count;
+        client->conns[i].server = &client->plan->servers[client->conns[i].server_index];
         if (pipeline_open(&client->conns[i].pipeline, &client->ctx, depth,
                           client->plan->mix.multi) < 0)
             return client_fail(client, "no memory for the connections");
@@ -351,6 +377,8 @@ int client_open(struct client *client, const struct plan *plan, unsigned count, 
     client->ctx.verify = plan->verify;
     client->ctx.fill = plan->fill;
     source_init(&client->source, &plan->mix, &plan->popularity, plan->keys.count);
+    if (plan->server_count > 1)
+        source_route(&client->source, &plan->routing, plan->server_count);
     if (plan->replaying)
         source_replay(&client->source, &plan->replay, client->number, plan->threads,
                       plan->replay_again);

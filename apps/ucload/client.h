@@ -36,8 +36,8 @@
 #define CLIENT_RECORDS_BYTES ((CLIENT_BUFFER_BYTES / TLS_RECORD_MAX + 1) * 256)
 #define CLIENT_UNSENT_BYTES (CLIENT_BUFFER_BYTES + CLIENT_RECORDS_BYTES + 4096)
 
-/* Maximum number of servers; connections are distributed round-robin. */
-#define CLIENT_SERVERS_MAX 8
+/* Maximum number of servers; connections are distributed round-robin, keys by ketama. */
+#define CLIENT_SERVERS_MAX LOAD_KETAMA_SERVERS_MAX
 
 struct server {
     struct sockaddr_storage addr;
@@ -63,7 +63,8 @@ struct plan {
     uint64_t reconnect; /* requests per connection before it is reopened; 0: unlimited */
     struct server servers[CLIENT_SERVERS_MAX];
     unsigned server_count;
-    char server_text[200];
+    struct routing routing; /* of several servers */
+    char server_text[1000];
     struct tls_context *tls; /* null: no TLS */
     bool tls_resume;         /* a reopened connection resumes its session */
     struct link_options link;
@@ -105,6 +106,7 @@ struct conn {
     bool is_open;
     uint64_t allowance; /* requests before it is reopened; 0 while it is not open */
     const struct server *server;
+    unsigned server_index;
     struct us_conn *us;
     struct tls_session *tls; /* null: no TLS, or not connected yet */
     int fd;
@@ -226,8 +228,11 @@ int client_keep_unsent(struct client *client, struct conn *conn, const uint8_t *
 /* Called when a connection is open. */
 int client_opened(struct client *client, struct conn *conn);
 
-/* Draws requests. Returns false if no more are to be started. */
-bool client_draw(struct client *client);
+/*
+ * Draws requests for a connection. Returns false if there are none: with several servers for its
+ * server, otherwise no more are to be started.
+ */
+bool client_draw(struct client *client, const struct conn *conn);
 
 /* Whether a request may start on this connection. */
 static inline bool client_is_free(const struct conn *conn)
@@ -236,9 +241,9 @@ static inline bool client_is_free(const struct conn *conn)
 }
 
 /* Whether there is a request to start; draws more if none is left. */
-static inline bool client_has_drawn(struct client *client)
+static inline bool client_has_drawn(struct client *client, const struct conn *conn)
 {
-    return client->drawn_at < client->drawn_count || client_draw(client);
+    return client->drawn_at < client->drawn_count || client_draw(client, conn);
 }
 
 /* Takes the next drawn request for this connection. Returns its index. */
@@ -254,7 +259,7 @@ static inline bool client_begin(struct client *client, struct conn *conn, uint64
 {
     uint32_t at;
 
-    if (!client_has_drawn(client))
+    if (!client_has_drawn(client, conn))
         return false;
     at = client_take(client, conn);
     pipeline_begin(&conn->pipeline, client->drawn_ops[at], client->ids + at, client->drawn_keys,

@@ -130,7 +130,7 @@ static int measure(const struct options *o, struct report *report)
 }
 
 /* Prints error messages. Returns the exit status. */
-static int report_errors(int rc, const struct options *o)
+static int report_errors(int rc, const struct options *o, FILE *hdr)
 {
     const struct tally *t = &result.tally;
     uint64_t bad = t->wrong + t->refused + stored.tally.wrong + stored.tally.refused;
@@ -151,7 +151,14 @@ static int report_errors(int rc, const struct options *o)
             break;
         }
     }
-    if (o->hdr_path && report_hdr(o->hdr_path, &result) < 0) {
+    if (rc == 0 && !o->slo_given && report_is_behind(&result)) {
+        fprintf(stderr,
+                "ucload: the rate was not reached: %.0f of %.0f requests/s; latencies count from "
+                "the scheduled times\n",
+                (double)t->requests / result.seconds, result.offered);
+        status = status ? status : EX_TEMPFAIL;
+    }
+    if (hdr && report_hdr(hdr, &result) < 0) {
         fprintf(stderr, "ucload: cannot write %s: %s\n", o->hdr_path, strerror(errno));
         status = status ? status : EX_CANTCREAT;
     }
@@ -160,14 +167,24 @@ static int report_errors(int rc, const struct options *o)
 
 static int load(const struct options *o)
 {
-    struct report report = {.options = o, .run = &run, .result = &result};
+    struct report report = {.options = o, .run = &run, .result = &result, .start = time(NULL)};
+    FILE *hdr = NULL;
     int status, rc;
 
+    if (o->hdr_path) {
+        hdr = fopen(o->hdr_path, "we");
+        if (!hdr) {
+            fprintf(stderr, "ucload: cannot write %s: %s\n", o->hdr_path, strerror(errno));
+            return EX_CANTCREAT;
+        }
+    }
     load_histogram_clear(&result.latency);
     load_histogram_clear(&stored.latency);
     if (run_open(&run, o) < 0) {
         fprintf(stderr, "ucload: %s\n", run.error);
         run_close(&run);
+        if (hdr)
+            fclose(hdr);
         return run.misused ? EX_USAGE : EX_UNAVAILABLE;
     }
     rc = measure(o, &report);
@@ -175,7 +192,7 @@ static int load(const struct options *o)
         report_json(stdout, &report);
     else if (report.result->seconds > 0)
         report_text(stdout, &report);
-    status = report_errors(rc, o);
+    status = report_errors(rc, o, hdr);
     run_close(&run);
     return status;
 }

@@ -70,8 +70,8 @@ static const char *arrivals_choice(unsigned index, const char **help)
 static const struct cmdline_option rows[] = {
     {'s', "server", "HOST[:PORT]", NULL,
      "server to load (default: 127.0.0.1:11211, or 10.100.0.20:11211\n"
-     "with the own TCP/IP stack); connections are distributed over\n"
-     "several: A,B,C",
+     "with the own TCP/IP stack); of several, A,B,C, each key belongs\n"
+     "to one by ketama",
      CMDLINE_TEXT, AT(server)},
     {'t', "threads", "N", NULL, "threads (default: 1)", CMDLINE_U32, AT(threads), 1,
      RUN_THREADS_MAX},
@@ -177,19 +177,20 @@ void options_print_help(FILE *to)
     fprintf(to, "\nThe link (default addresses of the own TCP/IP stack: 10.100.0.30/24, host "
                 "10.100.0.10/24):\n");
     cmdline_print_options(to, table.options, table.count);
-    fprintf(to, "\nExamples:\n"
-                "  ucload                                      one GET at a time, 32 connections\n"
-                "  ucload -d16 -m get:90,set:10 -V             pipelined, every reply verified\n"
-                "  ucload -k1000000 -p zipf:0.99 --value-size=64-1024 -m get:9,set:1\n"
-                "  ucload -r50000 --hdr=latency.hlog           open loop at 50000 requests/s\n"
-                "  ucload --slo='p99<200us' -T2                the highest rate that meets it\n"
-                "  ucload --etc -k100000 -c64 -t2              Facebook's ETC workload\n"
-                "  ucload --reconnect=1 -c64                   one connection per request\n"
-                "  ucload --idle=10000                         beside 10000 idle connections\n"
-                "  ucload --io=tap -s 10.100.0.10              own TCP/IP stack\n\n"
-                "Exit status: 0 success; 1 a reply was wrong or an error; 64 wrong options; 69 the "
-                "server\ncannot be reached, closed a connection or does not answer, or a system "
-                "call failed;\n73 a file cannot be written.\n");
+    fprintf(to,
+            "\nExamples:\n"
+            "  ucload                                      one GET at a time, 32 connections\n"
+            "  ucload -d16 -m get:90,set:10 -V             pipelined, every reply verified\n"
+            "  ucload -k1000000 -p zipf:0.99 --value-size=64-1024 -m get:9,set:1\n"
+            "  ucload -r50000 --hdr=latency.hlog           open loop at 50000 requests/s\n"
+            "  ucload --slo='p99<200us' -T2                the highest rate that meets it\n"
+            "  ucload --etc -k100000 -c64 -t2              Facebook's ETC workload\n"
+            "  ucload --reconnect=1 -c64                   one connection per request\n"
+            "  ucload --idle=10000                         beside 10000 idle connections\n"
+            "  ucload --io=tap -s 10.100.0.10              own TCP/IP stack\n\n"
+            "Exit status: 0 success; 1 a reply was wrong or an error; 64 wrong options; 69 the "
+            "server\ncannot be reached, closed a connection or does not answer, or a system "
+            "call failed;\n73 a file cannot be written; 75 the rate of --rate was not reached.\n");
 }
 
 /* ---- parsing ----------------------------------------------------------------------------- */

@@ -23,6 +23,21 @@ void tally_add(struct tally *to, const struct tally *from)
     to->bytes_in += from->bytes_in;
     to->bytes_out += from->bytes_out;
     to->connects += from->connects;
+    to->unanswered += from->unanswered;
+}
+
+void pipeline_abandon(struct pipeline *s)
+{
+    struct thread_ctx *ctx = s->ctx;
+
+    for (uint32_t i = s->head; i != s->tail; i++) {
+        uint64_t at_ns = s->ring[i & s->mask].at_ns;
+
+        if (at_ns < ctx->record_from_ns || at_ns > ctx->now_ns)
+            continue;
+        ctx->tally.unanswered++;
+        load_histogram_count(ctx->latency, ctx->now_ns - at_ns);
+    }
 }
 
 int pipeline_open(struct pipeline *s, struct thread_ctx *ctx, uint32_t depth, uint32_t multi)

@@ -35,7 +35,8 @@ struct tally {
     uint64_t wrong;   /* wrong values, and replies that are not understood */
     uint64_t bytes_in;
     uint64_t bytes_out;
-    uint64_t connects; /* reopened connections */
+    uint64_t connects;   /* reopened connections */
+    uint64_t unanswered; /* requests that the end of the run has left without a reply */
 };
 
 void tally_add(struct tally *to, const struct tally *from);
@@ -215,6 +216,12 @@ static inline const uint64_t *pipeline_oldest_ids(const struct pipeline *s)
         return &pipeline_oldest(s)->id;
     return s->ids + (uint64_t)(s->head & s->mask) * s->multi;
 }
+
+/*
+ * The run has ended with requests in flight: counts them as unanswered, and their waiting times
+ * among the latencies.
+ */
+void pipeline_abandon(struct pipeline *s);
 
 /* Completes the oldest request, for `keys` keys of which `hits` were found. */
 static inline void pipeline_complete(struct pipeline *s, enum op op, uint32_t keys, uint32_t hits)

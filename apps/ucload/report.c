@@ -19,6 +19,11 @@ static double per_second(const struct result *result)
     return result->seconds > 0 ? (double)result->tally.requests / result->seconds : 0;
 }
 
+bool report_is_behind(const struct result *result)
+{
+    return result->offered > 0 && per_second(result) < 0.9 * result->offered;
+}
+
 /*
  * The latencies corrected for coordinated omission: those of a loop that had continued to send at
  * its average rate while it waited.
@@ -100,6 +105,12 @@ static const char *loop_text(const struct report *r, char text[80])
     return text;
 }
 
+/* The client's own side: --io of the server may be another one. */
+static const char *link_text(const struct options *o)
+{
+    return link_carries_frames(&o->link) ? link_backend_name(&o->link) : "kernel sockets (epoll)";
+}
+
 void report_text(FILE *to, const struct report *r)
 {
     const struct options *o = r->options;
@@ -108,9 +119,8 @@ void report_text(FILE *to, const struct report *r)
     char loop[80];
 
     fprintf(to, "%-12s %s over %s, %u thread%s, %u connection%s, %s\n", "load",
-            r->run->plan.server_text, link_backend_name(&o->link), o->threads,
-            o->threads == 1 ? "" : "s", o->connections, o->connections == 1 ? "" : "s",
-            loop_text(r, loop));
+            r->run->plan.server_text, link_text(o), o->threads, o->threads == 1 ? "" : "s",
+            o->connections, o->connections == 1 ? "" : "s", loop_text(r, loop));
     if (r->searched && r->slo_rate > 0)
         fprintf(to, "%-12s %s is kept up to %.0f requests/s (%u tries)\n", "goal", o->slo.text,
                 r->slo_rate, r->slo_tries);
@@ -136,6 +146,9 @@ void report_text(FILE *to, const struct report *r)
         fprintf(to, "%-12s %llu\n", "wrong", (unsigned long long)t->wrong);
     if (t->refused > 0)
         fprintf(to, "%-12s %llu\n", "refused", (unsigned long long)t->refused);
+    if (t->unanswered > 0)
+        fprintf(to, "%-12s %llu, with their waiting times among the latencies\n", "unanswered",
+                (unsigned long long)t->unanswered);
     free(h);
 }
 
@@ -155,7 +168,7 @@ static void json_text(FILE *to, const char *name, const char *text)
 
 static void json_number(FILE *to, const char *name, double value)
 {
-    fprintf(to, "  \"%s\": %.6g,\n", name, value);
+    fprintf(to, "  \"%s\": %.15g,\n", name, value);
 }
 
 static void json_count(FILE *to, const char *name, uint64_t value)
@@ -194,8 +207,47 @@ static void json_tally(FILE *to, const struct tally *t)
     json_count(to, "misses", t->misses);
     json_count(to, "refused", t->refused);
     json_count(to, "wrong", t->wrong);
+    json_count(to, "unanswered", t->unanswered);
     json_count(to, "bytes_in", t->bytes_in);
     json_count(to, "bytes_out", t->bytes_out);
+}
+
+/* The words of --protocol. */
+static const char *protocol_name(enum protocol protocol)
+{
+    static const char *const names[PROTOCOL_COUNT] = {"text", "meta", "binary"};
+
+    return names[protocol];
+}
+
+/* What was measured, and when. */
+static void json_workload(FILE *to, const struct report *r)
+{
+    const struct options *o = r->options;
+    char when[32];
+    struct tm utc;
+
+    strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&r->start, &utc));
+    json_text(to, "ucload", UCACHED_VERSION);
+    json_text(to, "time", when);
+    json_text(to, "server", r->run->plan.server_text);
+    json_text(to, "io", link_backend_name(&o->link));
+    json_text(to, "protocol", protocol_name(o->protocol));
+    json_count(to, "threads", o->threads);
+    json_count(to, "connections", o->connections);
+    json_count(to, "idle", o->idle);
+    json_count(to, "depth", o->depth);
+    json_count(to, "seed", o->seed);
+    if (o->replay_path) {
+        json_text(to, "replay", o->replay_path);
+        return;
+    }
+    json_text(to, "mix", o->mix);
+    json_count(to, "keys_per_get", o->multi);
+    json_count(to, "keys", o->keys);
+    json_text(to, "key_size", o->key_size);
+    json_text(to, "value_size", o->value_size);
+    json_text(to, "popularity", o->popularity);
 }
 
 void report_json(FILE *to, const struct report *r)
@@ -204,12 +256,7 @@ void report_json(FILE *to, const struct report *r)
     struct load_histogram *h = corrected(r);
 
     fprintf(to, "{\n");
-    json_text(to, "server", r->run->plan.server_text);
-    json_text(to, "io", link_backend_name(&o->link));
-    json_count(to, "threads", o->threads);
-    json_count(to, "connections", o->connections);
-    json_count(to, "idle", o->idle);
-    json_count(to, "depth", o->depth);
+    json_workload(to, r);
     json_text(to, "error", r->run->error[0] ? r->run->error : "");
     if (r->searched) {
         json_text(to, "slo", o->slo.text);
@@ -257,20 +304,19 @@ static void write_log(FILE *to, const struct result *result, const uint8_t *base
             (int)len, (const char *)base64);
 }
 
-int report_hdr(const char *path, const struct result *result)
+int report_hdr(FILE *to, const struct result *result)
 {
     uint8_t *binary = malloc(LOAD_HISTOGRAM_ENCODED_MAX);
     uint8_t *base64 = malloc(MC_BASE64_BYTES(LOAD_HISTOGRAM_ENCODED_MAX));
-    FILE *to = fopen(path, "w");
     int rc = -1;
 
-    if (binary && base64 && to) {
+    if (binary && base64) {
         size_t len = load_histogram_encode(&result->latency, binary);
 
         write_log(to, result, base64, mc_base64_encode(base64, binary, (u_u32)len));
         rc = ferror(to) ? -1 : 0;
     }
-    if (to && fclose(to) != 0)
+    if (fclose(to) != 0)
         rc = -1;
     free(binary);
     free(base64);

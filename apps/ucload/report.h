@@ -16,12 +16,19 @@ struct report {
     double cpu_s;         /* CPU time of this process during the measurement */
     double server_cycles; /* per request, warm-up included; 0: not requested */
     double own_cycles;    /* of all threads here; 0: kernel sockets, or unknown */
+    time_t start;
 };
 
 void report_text(FILE *to, const struct report *report);
 void report_json(FILE *to, const struct report *report);
 
-/* Writes the histogram to a file. Returns 0, or -1 with errno set. */
-int report_hdr(const char *path, const struct result *result);
+/*
+ * Whether an open loop has sent less than it was to: 9 of 10 requests, or fewer, were answered in
+ * its time.
+ */
+bool report_is_behind(const struct result *result);
+
+/* Writes the histogram to a file and closes it. Returns 0, or -1 with errno set. */
+int report_hdr(FILE *to, const struct result *result);
 
 #endif

@@ -109,6 +109,8 @@ void source_replay(struct source *source, const struct loaded_trace *replay, uin
     source->replay_at = first;
     source->replay_step = step;
     source->replay_again = again;
+    for (unsigned i = 0; i < LOAD_KETAMA_SERVERS_MAX; i++)
+        source->at[i] = first;
 }
 
 void source_mix(struct source *source, uint64_t seed)
@@ -123,6 +125,8 @@ void source_store(struct source *source, uint64_t from, uint64_t to)
     source->stats = false;
     source->next = from;
     source->end = to;
+    for (unsigned i = 0; i < LOAD_KETAMA_SERVERS_MAX; i++)
+        source->at[i] = from;
 }
 
 void source_stats(struct source *source, bool once)
@@ -201,4 +205,94 @@ void source_next_many(struct source *source, enum op *ops, uint64_t *ids, uint32
         for (i = 0; i < n; i++)
             ids[i] += ops[i] == OP_INCR ? source->count : 0;
     }
+}
+
+/* ---- several servers --------------------------------------------------------------------- */
+
+/* Draws that may miss the server before an id is searched for. */
+#define DRAWS_MAX 4096
+
+void source_route(struct source *source, const struct routing *routing, unsigned servers)
+{
+    source->routing = routing;
+    source->servers = servers;
+}
+
+static bool belongs(const struct source *source, unsigned server, uint64_t id)
+{
+    return routing_server(source->routing, id) == server;
+}
+
+/* An id from the popularity, plus `offset`, of this server. Each server has keys. */
+static uint64_t draw_of(struct source *source, unsigned server, uint64_t offset)
+{
+    uint64_t id = 0;
+
+    for (unsigned i = 0; i < DRAWS_MAX; i++) {
+        id = load_popularity_draw(source->popularity, &source->prng) + offset;
+        if (belongs(source, server, id))
+            return id;
+    }
+    for (uint64_t i = 0; i < source->count && !belongs(source, server, id); i++)
+        id = offset + (id - offset + 1) % source->count;
+    return id;
+}
+
+static uint32_t store_next_for(struct source *source, unsigned server, enum op *op, uint64_t *ids)
+{
+    uint64_t *at = &source->at[server];
+
+    while (*at < source->end && !belongs(source, server, *at))
+        (*at)++;
+    if (*at == source->end)
+        return 0;
+    ids[0] = (*at)++;
+    *op = ids[0] < source->count ? OP_SET : OP_CREATE;
+    return 1;
+}
+
+/* The order of requests to different servers is not kept. */
+static uint32_t replay_next_for(struct source *source, unsigned server, enum op *op, uint64_t *ids)
+{
+    uint64_t tries = source->replay->count + 1;
+
+    source->replay_at = source->at[server];
+    while (tries-- > 0 && next_of_replay(source, op, ids) > 0) {
+        source->at[server] = source->replay_at;
+        if (belongs(source, server, ids[0]))
+            return 1;
+    }
+    source->at[server] = source->replay_at;
+    return 0;
+}
+
+uint32_t source_next_for(struct source *source, unsigned server, enum op *op, uint64_t *ids)
+{
+    uint32_t n, i;
+
+    if (source->stats)
+        return source_next(source, op, ids);
+    if (source->storing)
+        return store_next_for(source, server, op, ids);
+    if (source->replay)
+        return replay_next_for(source, server, op, ids);
+    *op = draw_op(source);
+    n = *op == OP_GET ? source->mix->multi : 1;
+    for (i = 0; i < n; i++)
+        ids[i] = draw_of(source, server, *op == OP_INCR ? source->count : 0);
+    return n;
+}
+
+bool source_is_done(const struct source *source)
+{
+    uint64_t end = source->storing ? source->end : source->replay ? source->replay->count : 0;
+
+    if (source->stats)
+        return source->next == source->end;
+    if (!source->storing && (!source->replay || source->replay_again))
+        return false;
+    for (unsigned i = 0; i < source->servers; i++)
+        if (source->at[i] < end)
+            return false;
+    return true;
 }

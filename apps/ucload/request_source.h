@@ -11,6 +11,7 @@
 
 #include "load/popularity.h"
 #include "pipeline.h"
+#include "routing.h"
 
 /* Cumulative shares of the operations, times 2^32. */
 struct mix {
@@ -30,7 +31,7 @@ struct source {
     const struct mix *mix;
     const struct load_popularity *popularity;
     const struct loaded_trace *replay; /* trace to replay instead, or null */
-    uint64_t replay_at;
+    uint64_t replay_at;                /* several servers: of each, in `at` */
     uint32_t replay_step;
     bool replay_again; /* restart at the end */
     uint64_t count;    /* number of keys; counters have the ids from here on */
@@ -38,6 +39,9 @@ struct source {
     bool storing; /* store the ids next..end */
     bool stats;   /* request statistics, end - next times */
     uint64_t next, end;
+    const struct routing *routing; /* several servers, or null */
+    unsigned servers;
+    uint64_t at[LOAD_KETAMA_SERVERS_MAX]; /* of each: the next id to store, or place in the trace */
 };
 
 /* The arguments must outlive the source. */
@@ -53,6 +57,16 @@ void source_mix(struct source *source, uint64_t seed);
 
 /* Stores each id in [from, to) once. */
 void source_store(struct source *source, uint64_t from, uint64_t to);
+
+/* Several servers: requests are drawn by source_next_for(). */
+void source_route(struct source *source, const struct routing *routing, unsigned servers);
+
+/*
+ * Chooses the next request whose keys belong to one of several servers, as source_next() does. 0:
+ * there is none any more for this server; source_is_done() says whether that is so for all.
+ */
+uint32_t source_next_for(struct source *source, unsigned server, enum op *op, uint64_t *ids);
+bool source_is_done(const struct source *source);
 
 /* Requests the server's statistics once, or not at all. */
 void source_stats(struct source *source, bool once);

@@ -38,15 +38,20 @@ static int usage_error(struct run *run, const char *what, const char *why)
 
 /* ---- the plan ---------------------------------------------------------------------------- */
 
-static int find_server(struct run *run, const char *text, struct server *server)
+/* Finds the address, and the name and port by which ketama knows the server. */
+static int find_server(struct run *run, const char *text, struct server *server,
+                       char host[VALUE_HOST_MAX], uint16_t *number)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
-    char host[VALUE_HOST_MAX], port[VALUE_PORT_MAX] = "11211";
+    char port[VALUE_PORT_MAX] = "11211";
+    uint64_t value = 0;
     int rc;
 
     if (value_endpoint(text, host, port) < 0)
         return usage_error(run, text, "is not HOST:PORT");
+    (void)value_number(port, 0, UINT16_MAX, &value);
+    *number = (uint16_t)value;
     rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0)
         return fail(run, text, gai_strerror(rc));
@@ -56,23 +61,34 @@ static int find_server(struct run *run, const char *text, struct server *server)
     return 0;
 }
 
-/* Parses a list of servers, separated by commas. */
+/* Parses a list of servers, separated by commas; keys belong to several by ketama. */
 static int find_servers(struct run *run, const char *list)
 {
+    static char hosts[CLIENT_SERVERS_MAX][VALUE_HOST_MAX];
+    struct load_ketama_server names[CLIENT_SERVERS_MAX] = {{NULL, 0, 0}};
     struct plan *plan = &run->plan;
     char text[sizeof(plan->server_text)], *rest = text, *one;
+    char why[ROUTING_ERROR_MAX];
 
     if (strlen(list) >= sizeof(text))
         return usage_error(run, "--server", "the list is too long");
     snprintf(plan->server_text, sizeof(plan->server_text), "%s", list);
     snprintf(text, sizeof(text), "%s", list);
     while ((one = strsep(&rest, ","))) {
-        if (plan->server_count == CLIENT_SERVERS_MAX)
+        unsigned i = plan->server_count;
+
+        if (i == CLIENT_SERVERS_MAX)
             return usage_error(run, "--server", "there are too many");
-        if (find_server(run, one, &plan->servers[plan->server_count++]) < 0)
+        plan->server_count++;
+        if (find_server(run, one, &plan->servers[i], hosts[i], &names[i].port) < 0)
             return -1;
+        names[i].host = hosts[i];
     }
-    return 0;
+    if (plan->server_count == 1 ||
+        routing_open(&plan->routing, names, plan->server_count, &plan->keys,
+                     plan->keys.count * (mix_has(&plan->mix, OP_INCR) ? 2 : 1), why) == 0)
+        return 0;
+    return usage_error(run, "--server", why);
 }
 
 static int open_replay(struct run *run, const struct options *o)
@@ -416,6 +432,8 @@ int run_open(struct run *run, const struct options *o)
         return -1;
     if (!link_carries_frames(&o->link) && raise_files(run, o->connections + o->idle) < 0)
         return -1;
+    if (run->plan.server_count > 1 && o->connections < run->plan.server_count * o->threads)
+        return usage_error(run, "--connections", "each thread needs one for each server");
     if (open_clients(run, o) < 0)
         return -1;
     begin_phase(run, PHASE_CONNECT);
@@ -433,6 +451,7 @@ void run_close(struct run *run)
     free(run->threads);
     if (run->plan.tls)
         tls_context_close(run->plan.tls);
+    routing_close(&run->plan.routing);
     templates_close(&run->plan.templates);
     keyspace_close(&run->plan.keys);
     loaded_trace_close(&run->plan.replay);

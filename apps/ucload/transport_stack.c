@@ -107,7 +107,7 @@ static inline bool send_next(struct client *client, struct conn *conn)
     uint32_t at;
 
     if (U_UNLIKELY(pipeline_in_flight(s) + 1 != s->depth || s->step != WRITE_IDLE ||
-                   (conn->tls && !tls_session_seals(conn->tls)) || !client_has_drawn(client)))
+                   (conn->tls && !tls_session_seals(conn->tls)) || !client_has_drawn(client, conn)))
         return false;
     op = client->drawn_ops[client->drawn_at];
     template = s->ctx->templates->whole[op];

@@ -47,7 +47,8 @@ def load(ucload_path):
 
 
 def result_of(done, status=0):
-    assert done.returncode == status, done.stderr
+    # A busy machine may not reach a rate: then ucload says so.
+    assert done.returncode in (status, 75 if status == 0 else status), done.stderr
     return json.loads(done.stdout)
 
 
@@ -578,7 +579,7 @@ def test_search_for_a_goal(load, server_sock):
         (["--server-cycles", "-Pbinary"], "--server-cycles"),
         (["--watch-cores=1-"], "--watch-cores"),
         (["--watch-cores=1023"], "cannot be watched"),
-        (["-s" + ",".join(["127.0.0.1"] * 9)], "too many"),
+        (["-s" + ",".join(["127.0.0.1"] * 65)], "too many"),
         (["--dev=x", "--io=sock"], "--dev"),
         (["--nonsense"], "--nonsense"),
         (["-n"], "-n"),
@@ -617,3 +618,88 @@ def test_interrupt_prints_the_summary(ucload_path, server_sock):
 def test_progress(load, server_sock):
     done = load(server_sock, "--progress", "-T2.5", "-r500")
     assert done.returncode == 0 and 1 <= done.stderr.count("requests/s") <= 3
+
+
+# ---- several servers --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "args", [["-g", "5"], ["-d8", "-m", MIX, "-c12", "-t2"], ["-r5000", "-c6"]]
+)
+def test_keys_belong_to_servers_by_ketama(load, ucload_path, start_server, args):
+    """Each key is stored once and found where it was stored."""
+    servers = [start_server("sock", "-t", "1") for _ in range(3)]
+    names = [f"{host}:{port}" for host, port in (server.address for server in servers)]
+    command = [ucload_path, "-s", ",".join(names), "-n3000", "-V", "--json", *args]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    result = result_of(done)
+    assert result["wrong"] == result["refused"] == 0 and result["requests"] == 3000
+    items = [int(server.stats()["curr_items"]) for server in servers]
+    assert min(items) > 100
+    if "-m" not in args:
+        assert result["misses"] == 0 and sum(items) == 1000
+
+
+def test_servers_by_ketama_have_limits(ucload_path, server_sock):
+    host, port = server_sock.address
+    for args, message in ((["-c3"], "each thread needs one for each server"),
+                          (["-k1"], "has none of the keys")):  # fmt: skip
+        command = [ucload_path, "-s", f"{host}:{port},localhost:{port}", "-t2", *args]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 64 and message in done.stderr
+
+
+def test_missed_keys_and_traces_with_several_servers(ucload_path, start_server, tmp_path):
+    servers = [start_server("sock", "-t", "1") for _ in range(3)]
+    names = ",".join("{}:{}".format(*server.address) for server in servers)
+
+    def run(*args):
+        command = [ucload_path, "-s", names, "-V", "--json", "-c6", *map(str, args)]
+        return result_of(subprocess.run(command, capture_output=True, text=True, timeout=60))
+
+    result = run("-n5000", "-k100", "--no-preload", "--fill")
+    assert result["wrong"] == 0 and result["hits"] > 4000
+    assert sum(int(server.stats()["curr_items"]) for server in servers) == 100
+    trace = tmp_path / "trace.csv"
+    lines = [f"{i},{i % 70},{100 + i % 70},{'set' if i < 70 else 'get'}" for i in range(1000)]
+    trace.write_text("time,id,size,op\n" + "\n".join(lines) + "\n")
+    result = run(f"--replay={trace}", "-c3")
+    assert result["requests"] == 1000 and result["set"] == 70 and result["misses"] == 0
+
+
+# ---- what a report says -----------------------------------------------------------------------
+
+
+def test_a_rate_beyond_reach_is_an_error(load, server_sock):
+    done = load(server_sock, "--json", "-T0.3", "-r50000000")
+    assert done.returncode == 75 and "the rate was not reached" in done.stderr
+    result = json.loads(done.stdout)
+    assert result["requests_per_second"] < result["offered_per_second"] / 2
+
+
+def test_a_report_names_its_workload(load, server_sock):
+    result = result_of(load(server_sock, "--json", "-n1000", "-k50", "-m", "get:3,set:1",
+                            "--value-size=10-20", "-P", "meta"))  # fmt: skip
+    assert result["mix"] == "get:3,set:1" and result["keys"] == 50
+    assert result["value_size"] == "10-20" and result["protocol"] == "meta"
+    assert result["ucload"] and result["time"].endswith("Z")
+    text = load(server_sock, "-n1000").stdout
+    assert "kernel sockets (epoll)" in text
+
+
+def test_requests_without_a_reply_are_in_the_latencies(load, start_server):
+    """The server stops for longer than the timeout, which ends the run."""
+    server = start_server("sock", "-t", "1")
+    thread = threading.Thread(target=stop_for, args=(server, 3.0))
+    thread.start()
+    done = load(server, "--json", "-T60", "-c5", "--timeout=1")
+    thread.join()
+    result = json.loads(done.stdout)
+    assert done.returncode == 69 and result["unanswered"] == 5
+    assert result["latency_us"]["p100"] > 900_000
+    assert result["latency_us"]["count"] == result["requests"] + 5
+
+
+def test_a_log_that_cannot_be_written_fails_at_once(load, server_sock):
+    done = load(server_sock, "--hdr=/nonexistent/log", "-T60", timeout=10)
+    assert done.returncode == 73 and "cannot write /nonexistent/log" in done.stderr
