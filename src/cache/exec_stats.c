@@ -108,6 +108,13 @@ void cache_stats_snapshot(struct cache *cache, struct cache_stats_snapshot *snap
     /* memcached cannot count more than its limit, by which tools divide. */
     snapshot->bytes = u_min64(snapshot->kv.item_sizes, snapshot->kv.memory_limit_bytes);
     snapshot->none = "none";
+    snapshot->ext = (struct cache_stats_extstore){.item_size = 512,
+                                                  .item_age = UINT32_MAX,
+                                                  .recache_rate = 2000,
+                                                  .wbuf_size = 4 * 1024 * 1024,
+                                                  .max_sleep = 1000000,
+                                                  .max_frag = "0.80",
+                                                  .automove_freeratio = "0.010"};
     snapshot->binding = binding_name(snapshot->settings.binding);
     snapshot->evict_policy = kv_policy_name(snapshot->settings.evict_policy);
     snapshot->has_memory_file = snapshot->settings.memory_file != NULL;

@@ -31,6 +31,17 @@ void cache_stats_number(struct cache_stats_out *out, const char *name, uint64_t 
 
 /* ---- tables ------------------------------------------------------------------------------ */
 
+/* Defaults of extstore, which memcached shows without using it, too; there is none here. */
+struct cache_stats_extstore {
+    uint32_t item_size;
+    uint32_t item_age;
+    uint32_t recache_rate;
+    uint32_t wbuf_size;
+    uint32_t max_sleep;
+    const char *max_frag;
+    const char *automove_freeratio;
+};
+
 /* All that the tables show. Counters count since the last `stats reset`. */
 struct cache_stats_snapshot {
     struct cache_sums sums;
@@ -56,6 +67,7 @@ struct cache_stats_snapshot {
     uint32_t client_flags_bytes;
     uint32_t zero;    /* what this server does not have */
     const char *none; /* the same as a word */
+    struct cache_stats_extstore ext;
 };
 
 enum cache_stats_format {

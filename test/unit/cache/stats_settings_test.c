@@ -57,6 +57,17 @@ static const char *const setting_names[] = {
     "read_buf_mem_limit",
     "track_sizes",
     "inline_ascii_response",
+    "ext_item_size",
+    "ext_item_age",
+    "ext_low_ttl",
+    "ext_recache_rate",
+    "ext_wbuf_size",
+    "ext_compact_under",
+    "ext_drop_under",
+    "ext_max_sleep",
+    "ext_max_frag",
+    "slab_automove_freeratio",
+    "ext_drop_unread",
     "ssl_enabled",
     "ssl_chain_cert",
     "ssl_key",
@@ -177,7 +188,10 @@ static void test_switches(void **state)
         "STAT flush_enabled no\r\nSTAT dump_enabled no\r\n",
         "STAT idle_timeout 17\r\n",
         "STAT track_sizes yes\r\nSTAT inline_ascii_response no\r\n"
-        "STAT drop_privileges yes\r\nSTAT ssl_enabled no\r\n",
+        "STAT drop_privileges yes\r\nSTAT ext_item_size 512\r\n"
+        "STAT ext_item_age 4294967295\r\n",
+        "STAT ext_max_frag 0.80\r\nSTAT slab_automove_freeratio 0.010\r\n"
+        "STAT ext_drop_unread no\r\nSTAT ssl_enabled no\r\n",
         "STAT ssl_min_version tlsv1.2\r\nSTAT num_napi_ids 0\r\n",
     };
     struct cache_config config = rig_config();
