@@ -88,6 +88,23 @@ static int search(const struct options *o, struct report *report)
     return 0;
 }
 
+/* Measures the rates of --scan; the result is that of the last one. */
+static int scan(const struct options *o, struct report *report)
+{
+    double peak;
+
+    if (run_measure(&run, o, 0, 0, &result) < 0)
+        return -1;
+    peak = (double)result.tally.requests / result.seconds;
+    for (unsigned i = 1; i <= SCAN_POINTS && peak > 0 && !atomic_load(&run.group.stop); i++) {
+        if (run_measure(&run, o, peak * i / SCAN_STEPS_TO_PEAK, i, &result) < 0)
+            return -1;
+        if (!atomic_load(&run.group.stop))
+            scan_add(&report->scan, &result);
+    }
+    return 0;
+}
+
 /* Runs one measurement and reads the CPU cycles of the server and of this process. */
 static int measure_once(const struct options *o, struct report *report)
 {
@@ -123,6 +140,8 @@ static int measure(const struct options *o, struct report *report)
     cpu_s = cpu_seconds();
     if (o->slo_given)
         rc = search(o, report);
+    else if (o->scan_path)
+        rc = scan(o, report);
     else
         rc = measure_once(o, report);
     report->cpu_s = cpu_seconds() - cpu_s;
@@ -151,7 +170,7 @@ static int report_errors(int rc, const struct options *o, FILE *hdr)
             break;
         }
     }
-    if (rc == 0 && !o->slo_given && report_is_behind(&result)) {
+    if (rc == 0 && !o->slo_given && !o->scan_path && report_is_behind(&result)) {
         fprintf(stderr,
                 "ucload: the rate was not reached: %.0f of %.0f requests/s; latencies count from "
                 "the scheduled times\n",
@@ -165,18 +184,28 @@ static int report_errors(int rc, const struct options *o, FILE *hdr)
     return status;
 }
 
+/* Opens a file that is written at the end; path null: none. Returns 0, or -1 after a message. */
+static int open_output(const char *path, FILE **file)
+{
+    if (!path)
+        return 0;
+    *file = fopen(path, "we");
+    if (*file)
+        return 0;
+    fprintf(stderr, "ucload: cannot write %s: %s\n", path, strerror(errno));
+    return -1;
+}
+
 static int load(const struct options *o)
 {
     struct report report = {.options = o, .run = &run, .result = &result, .start = time(NULL)};
-    FILE *hdr = NULL;
+    FILE *hdr = NULL, *svg = NULL;
     int status, rc;
 
-    if (o->hdr_path) {
-        hdr = fopen(o->hdr_path, "we");
-        if (!hdr) {
-            fprintf(stderr, "ucload: cannot write %s: %s\n", o->hdr_path, strerror(errno));
-            return EX_CANTCREAT;
-        }
+    if (open_output(o->hdr_path, &hdr) < 0 || open_output(o->scan_path, &svg) < 0) {
+        if (hdr)
+            fclose(hdr);
+        return EX_CANTCREAT;
     }
     load_histogram_clear(&result.latency);
     load_histogram_clear(&stored.latency);
@@ -185,6 +214,8 @@ static int load(const struct options *o)
         run_close(&run);
         if (hdr)
             fclose(hdr);
+        if (svg)
+            fclose(svg);
         return run.misused ? EX_USAGE : EX_UNAVAILABLE;
     }
     rc = measure(o, &report);
@@ -193,6 +224,10 @@ static int load(const struct options *o)
     else if (report.result->seconds > 0)
         report_text(stdout, &report);
     status = report_errors(rc, o, hdr);
+    if (svg && scan_svg(svg, &report.scan, run.plan.server_text) < 0) {
+        fprintf(stderr, "ucload: cannot write %s: %s\n", o->scan_path, strerror(errno));
+        status = status ? status : EX_CANTCREAT;
+    }
     run_close(&run);
     return status;
 }

@@ -145,6 +145,10 @@ static const struct cmdline_option rows[] = {
      "find the highest rate that meets 'p99<200us' or 'mean<1ms';\n"
      "each rate is measured for --time",
      .given = AT(slo_given)},
+    {0, "scan", "FILE", NULL,
+     "measure 14 rates up to beyond the highest, for --time each,\n"
+     "and draw throughput and latency in FILE (SVG)",
+     CMDLINE_TEXT, AT(scan_path)},
     {0, "timeout", "SECONDS", NULL, "give up after this time without a reply (default: 5)",
      CMDLINE_RATIO, AT(timeout_s), 0, 1000000, 1},
     {0, "seed", "N", NULL, "seed of all random numbers (default: 1)", CMDLINE_U64, AT(seed), 0,
@@ -184,6 +188,7 @@ void options_print_help(FILE *to)
             "  ucload -k1000000 -p zipf:0.99 --value-size=64-1024 -m get:9,set:1\n"
             "  ucload -r50000 --hdr=latency.hlog           open loop at 50000 requests/s\n"
             "  ucload --slo='p99<200us' -T2                the highest rate that meets it\n"
+            "  ucload --scan=curve.svg -T2                 latency by throughput, drawn\n"
             "  ucload --etc -k100000 -c64 -t2              Facebook's ETC workload\n"
             "  ucload --reconnect=1 -c64                   one connection per request\n"
             "  ucload --idle=10000                         beside 10000 idle connections\n"
@@ -220,6 +225,9 @@ static int check(struct options *o, char **rest)
                             o->threads);
     if (o->slo_given && o->rate > 0)
         return cmdline_fail(o->error, "--slo searches for the rate; leave --rate out");
+    if (o->scan_path && (o->slo_given || o->rate > 0 || o->requests > 0 || o->server_cycles))
+        return cmdline_fail(o->error, "--scan chooses rates and measures for --time; leave --slo, "
+                                      "--rate, --requests and --server-cycles out");
     if (o->slo_given && o->requests > 0)
         return cmdline_fail(o->error, "--slo measures for --time; leave --requests out");
     return 0;

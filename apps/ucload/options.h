@@ -38,7 +38,8 @@ struct options {
     struct slo slo;
     bool slo_given;
     const char *hdr_path;
-    struct cores watch; /* empty: the first cores that this process may use */
+    const char *scan_path; /* --scan, or null */
+    struct cores watch;    /* empty: the first cores that this process may use */
     struct link_options link;
     char error[LINK_ERROR_MAX];
 };

@@ -97,7 +97,9 @@ static void print_hiccups(FILE *to, const struct hiccups *h)
 
 static const char *loop_text(const struct report *r, char text[80])
 {
-    if (r->result->offered > 0)
+    if (r->options->scan_path)
+        snprintf(text, 80, "open loop, one rate after the other");
+    else if (r->result->offered > 0)
         snprintf(text, 80, "open loop, %.0f requests/s %s", r->result->offered,
                  r->options->arrivals == LOAD_ARRIVALS_POISSON ? "(Poisson)" : "(constant)");
     else
@@ -126,6 +128,11 @@ void report_text(FILE *to, const struct report *r)
                 r->slo_rate, r->slo_tries);
     else if (r->searched)
         fprintf(to, "%-12s %s is not kept at any rate\n", "goal", o->slo.text);
+    if (o->scan_path) {
+        scan_print(to, &r->scan);
+        free(h);
+        return;
+    }
     fprintf(to, "%-12s %.0f requests/s (%llu in %.2f s), %.1f MB/s in, %.1f MB/s out\n",
             "throughput", per_second(r->result), (unsigned long long)t->requests,
             r->result->seconds, (double)t->bytes_in / 1e6 / r->result->seconds,
@@ -282,6 +289,10 @@ void report_json(FILE *to, const struct report *r)
     json_latency(to, "latency_us", &r->result->latency);
     fprintf(to, ",\n");
     json_latency(to, "corrected_us", h ? h : &r->result->latency);
+    if (o->scan_path) {
+        fprintf(to, ",\n  \"scan\": ");
+        scan_json(to, &r->scan);
+    }
     fprintf(to, "\n}\n");
     free(h);
 }

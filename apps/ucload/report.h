@@ -4,6 +4,7 @@
 #define UCLOAD_REPORT_H
 
 #include "run.h"
+#include "scan.h"
 
 /* Further data of the report. */
 struct report {
@@ -17,6 +18,7 @@ struct report {
     double server_cycles; /* per request, warm-up included; 0: not requested */
     double own_cycles;    /* of all threads here; 0: kernel sockets, or unknown */
     time_t start;
+    struct scan scan; /* --scan was given */
 };
 
 void report_text(FILE *to, const struct report *report);

@@ -100,7 +100,7 @@ static int open_replay(struct run *run, const struct options *o)
         keyspace_open_trace(&plan->keys, &plan->replay, why) < 0)
         return usage_error(run, o->replay_path, why);
     plan->replaying = true;
-    plan->replay_again = o->seconds_given || o->requests > 0 || o->slo_given;
+    plan->replay_again = o->seconds_given || o->requests > 0 || o->slo_given || o->scan_path;
     return 0;
 }
 
@@ -377,7 +377,8 @@ int run_measure(struct run *run, const struct options *o, double rate, uint64_t 
 
         phase->start_ns = start_ns;
         phase->record_ns = (uint64_t)(o->warmup_s * 1e9);
-        if (o->seconds_given || (o->requests == 0 && !o->replay_path) || o->slo_given)
+        if (o->seconds_given || (o->requests == 0 && !o->replay_path) || o->slo_given ||
+            o->scan_path)
             phase->duration_ns = phase->record_ns + (uint64_t)(o->seconds * 1e9);
         phase->requests_max = o->requests / n + (i < o->requests % n);
         phase->per_second = rate / n;

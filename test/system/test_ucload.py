@@ -13,6 +13,7 @@ import socket
 import subprocess
 import threading
 import time
+import xml.etree.ElementTree
 
 import netspace
 import pytest
@@ -703,3 +704,31 @@ def test_requests_without_a_reply_are_in_the_latencies(load, start_server):
 def test_a_log_that_cannot_be_written_fails_at_once(load, server_sock):
     done = load(server_sock, "--hdr=/nonexistent/log", "-T60", timeout=10)
     assert done.returncode == 73 and "cannot write /nonexistent/log" in done.stderr
+
+
+# ---- the curve --------------------------------------------------------------------------------
+
+
+def test_scan(load, server_sock, tmp_path):
+    """Rates up to beyond the highest; the drawing has a line of as many points per percentile."""
+    path = tmp_path / "curve.svg"
+    done = load(server_sock, "--json", "-T0.2", f"--scan={path}")
+    points = json.loads(done.stdout)["scan"]
+    assert done.returncode == 0 and 10 <= len(points) <= 14
+    rates = [point["offered_per_second"] for point in points]
+    assert rates == sorted(rates) and rates[-1] > 5 * rates[0]
+    assert all(point["p50_us"] <= point["p99_us"] <= point["p99.9_us"] for point in points)
+    svg = xml.etree.ElementTree.parse(path).getroot()
+    lines = svg.findall("{http://www.w3.org/2000/svg}polyline")
+    assert [len(line.get("points").split()) for line in lines] == [len(points)] * 3
+    for pair in lines[0].get("points").split():
+        x, y = map(float, pair.split(","))
+        assert 0 <= x <= 760 and 0 <= y <= 440
+
+
+def test_scan_chooses_the_rates(load, server_sock, tmp_path):
+    for other in ("-r100", "-n100", "--slo=p99<1ms"):
+        done = load(server_sock, f"--scan={tmp_path / 'c'}", other)
+        assert done.returncode == 64 and "--scan chooses rates" in done.stderr
+    done = load(server_sock, "--scan=/nonexistent/c")
+    assert done.returncode == 73 and "cannot write" in done.stderr
