@@ -228,7 +228,8 @@ static void start(struct client *client)
     while (client_clock_ns() < phase->start_ns)
         sleep_until(phase->start_ns);
     memset(&ctx->tally, 0, sizeof(ctx->tally));
-    load_histogram_clear(ctx->latency);
+    for (i = 0; i < OP_COUNT; i++)
+        load_histogram_clear(&ctx->latency[i]);
     ctx->now_ns = client_clock_ns();
     ctx->record_from_ns = phase->start_ns + phase->record_ns;
     client->begun = 0;
@@ -351,7 +352,7 @@ static int open_pipelines(struct client *client)
     unsigned i;
 
     client->conns = calloc(client->count, sizeof(client->conns[0]));
-    client->ctx.latency = malloc(sizeof(*client->ctx.latency));
+    client->ctx.latency = malloc(OP_COUNT * sizeof(*client->ctx.latency));
     if (!client->conns || !client->ctx.latency)
         return client_fail(client, "no memory for the connections");
     for (i = 0; i < client->count; i++) {

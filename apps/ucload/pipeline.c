@@ -31,12 +31,12 @@ void pipeline_abandon(struct pipeline *s)
     struct thread_ctx *ctx = s->ctx;
 
     for (uint32_t i = s->head; i != s->tail; i++) {
-        uint64_t at_ns = s->ring[i & s->mask].at_ns;
+        const struct pending *p = &s->ring[i & s->mask];
 
-        if (at_ns < ctx->record_from_ns || at_ns > ctx->now_ns)
+        if (p->at_ns < ctx->record_from_ns || p->at_ns > ctx->now_ns)
             continue;
         ctx->tally.unanswered++;
-        load_histogram_count(ctx->latency, ctx->now_ns - at_ns);
+        load_histogram_count(&ctx->latency[p->op], ctx->now_ns - p->at_ns);
     }
 }
 

@@ -50,7 +50,7 @@ struct thread_ctx {
     uint64_t record_from_ns; /* requests sent earlier are verified, but not counted */
     uint64_t answered;       /* all answered requests */
     struct tally tally;
-    struct load_histogram *latency; /* nanoseconds */
+    struct load_histogram *latency; /* nanoseconds: one for each enum op */
     bool fill;                      /* store the ids of missed gets of one key in missed[] */
     uint64_t server_cycles;         /* last `cycles_busy` that the server reported */
     uint32_t missed_count;
@@ -237,7 +237,7 @@ static inline void pipeline_complete(struct pipeline *s, enum op op, uint32_t ke
     ctx->tally.ops[op]++;
     ctx->tally.hits += hits;
     ctx->tally.misses += keys - hits;
-    load_histogram_count(ctx->latency, ctx->now_ns - at_ns);
+    load_histogram_count(&ctx->latency[op], ctx->now_ns - at_ns);
 }
 
 #endif

@@ -8,11 +8,15 @@
 #include <string.h>
 #include <sys/time.h>
 
+#include "base/base.h"
 #include "mcproto/mcproto.h"
 
 static const double percents[] = {50, 90, 99, 99.9, 99.99, 100};
 
 #define PERCENTS (sizeof(percents) / sizeof(percents[0]))
+
+/* Of the operations of a mix, which come first. */
+static const char *const op_names[] = {"get", "set", "delete", "incr", "touch"};
 
 static double per_second(const struct result *result)
 {
@@ -71,6 +75,21 @@ static void print_latency(FILE *to, const char *name, const struct load_histogra
         fprintf(to, "  p%g %s", percents[i],
                 duration(text, (double)load_histogram_percentile(h, percents[i])));
     fprintf(to, "  max %s\n", duration(text, (double)h->max));
+}
+
+/* Those of each operation, if there are several. */
+static void print_by_op(FILE *to, const struct result *result)
+{
+    char name[16];
+
+    for (unsigned op = 0; op < U_ARRAY_LEN(op_names); op++) {
+        const struct load_histogram *h = &result->by_op[op];
+
+        if (h->total == 0 || h->total == result->latency.total)
+            continue;
+        snprintf(name, sizeof(name), "  %s", op_names[op]);
+        print_latency(to, name, h);
+    }
 }
 
 static void print_ops(FILE *to, const struct tally *t)
@@ -146,6 +165,7 @@ void report_text(FILE *to, const struct report *r)
     if (r->own_cycles > 0)
         fprintf(to, "%-12s %.0f cycles per request\n", "ucload", r->own_cycles);
     print_latency(to, "latency", &r->result->latency);
+    print_by_op(to, r->result);
     if (h)
         print_latency(to, "corrected", h);
     print_hiccups(to, &r->result->hiccups);
@@ -205,11 +225,8 @@ static void json_hiccups(FILE *to, const struct hiccups *h)
 
 static void json_tally(FILE *to, const struct tally *t)
 {
-    static const char *const names[] = {"get", "set", "delete", "incr", "touch"};
-    unsigned i;
-
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        json_count(to, names[i], t->ops[i]);
+    for (unsigned op = 0; op < U_ARRAY_LEN(op_names); op++)
+        json_count(to, op_names[op], t->ops[op]);
     json_count(to, "hits", t->hits);
     json_count(to, "misses", t->misses);
     json_count(to, "refused", t->refused);
@@ -217,6 +234,20 @@ static void json_tally(FILE *to, const struct tally *t)
     json_count(to, "unanswered", t->unanswered);
     json_count(to, "bytes_in", t->bytes_in);
     json_count(to, "bytes_out", t->bytes_out);
+}
+
+/* Latencies of each operation that was requested. */
+static void json_by_op(FILE *to, const struct result *result)
+{
+    char name[32];
+
+    for (unsigned op = 0; op < U_ARRAY_LEN(op_names); op++) {
+        if (result->by_op[op].total == 0)
+            continue;
+        snprintf(name, sizeof(name), "%s_latency_us", op_names[op]);
+        json_latency(to, name, &result->by_op[op]);
+        fprintf(to, ",\n");
+    }
 }
 
 /* The words of --protocol. */
@@ -288,6 +319,7 @@ void report_json(FILE *to, const struct report *r)
     json_hiccups(to, &r->result->hiccups);
     json_latency(to, "latency_us", &r->result->latency);
     fprintf(to, ",\n");
+    json_by_op(to, r->result);
     json_latency(to, "corrected_us", h ? h : &r->result->latency);
     if (o->scan_path) {
         fprintf(to, ",\n  \"scan\": ");

@@ -253,17 +253,22 @@ static void add_up(struct run *run, struct result *result)
 {
     uint64_t end_ns = 0;
     const struct client *client;
-    unsigned i;
+    unsigned i, op;
 
     memset(&result->tally, 0, sizeof(result->tally));
     load_histogram_clear(&result->latency);
+    for (op = 0; op < OP_COUNT; op++)
+        load_histogram_clear(&result->by_op[op]);
     for (i = 0; i < run->thread_count; i++) {
         client = &run->threads[i].client;
         tally_add(&result->tally, &client->ctx.tally);
-        load_histogram_add(&result->latency, client->ctx.latency);
+        for (op = 0; op < OP_COUNT; op++)
+            load_histogram_add(&result->by_op[op], &client->ctx.latency[op]);
         if (client->end_ns > end_ns)
             end_ns = client->end_ns;
     }
+    for (op = 0; op < OP_COUNT; op++)
+        load_histogram_add(&result->latency, &result->by_op[op]);
     client = &run->threads[0].client;
     result->seconds = end_ns > client->ctx.record_from_ns
                           ? (double)(end_ns - client->ctx.record_from_ns) / 1e9

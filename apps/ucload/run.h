@@ -23,8 +23,9 @@ struct result {
     struct tally tally;
     double seconds;                /* from the end of the warm-up to the last reply */
     double offered;                /* requests per second of an open loop; closed loop: 0 */
-    struct load_histogram latency; /* nanoseconds */
-    struct hiccups hiccups;        /* during the measurement */
+    struct load_histogram latency; /* nanoseconds, of all operations */
+    struct load_histogram by_op[OP_COUNT];
+    struct hiccups hiccups; /* during the measurement */
 };
 
 struct run {

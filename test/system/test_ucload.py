@@ -684,6 +684,8 @@ def test_a_report_names_its_workload(load, server_sock):
     assert result["mix"] == "get:3,set:1" and result["keys"] == 50
     assert result["value_size"] == "10-20" and result["protocol"] == "meta"
     assert result["ucload"] and result["time"].endswith("Z")
+    kinds = [result[f"{op}_latency_us"]["count"] for op in ("get", "set")]
+    assert kinds == [result["get"], result["set"]] and "incr_latency_us" not in result
     text = load(server_sock, "-n1000").stdout
     assert "kernel sockets (epoll)" in text
 

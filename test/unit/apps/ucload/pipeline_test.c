@@ -16,7 +16,7 @@
 
 static struct keyspace keys;
 static struct templates templates;
-static struct load_histogram latency;
+static struct load_histogram latency[OP_COUNT];
 static struct thread_ctx ctx;
 static struct pipeline s;
 
@@ -28,11 +28,12 @@ static void open_sized(enum protocol protocol, const char *key_size, const char 
     assert_int_equal(keyspace_open(&keys, 1000, key_size, value_size, error), 0);
     assert_int_equal(templates_open(&templates, protocol, &keys, 0), 0);
     memset(&ctx, 0, sizeof(ctx));
-    load_histogram_clear(&latency);
+    for (unsigned op = 0; op < OP_COUNT; op++)
+        load_histogram_clear(&latency[op]);
     ctx.templates = &templates;
     ctx.keys = &keys;
     ctx.verify = true;
-    ctx.latency = &latency;
+    ctx.latency = latency;
     ctx.now_ns = 1000;
     assert_int_equal(pipeline_open(&s, &ctx, 4, multi), 0);
 }
@@ -255,7 +256,7 @@ static void check_answers(const struct answer *answers, unsigned count)
             assert_int_equal(ctx.tally.wrong, 0);
         }
     }
-    assert_int_equal(load_histogram_percentile(&latency, 50), 600);
+    assert_int_equal(load_histogram_percentile(&latency[OP_GET], 50), 600);
 }
 
 static void test_text_answers(void **state)
@@ -637,7 +638,8 @@ static void test_warm_up(void **state)
     write_request(OP_GET, &id, 1, out, TEMPLATE_ROOM);
     assert_int_equal(pipeline_receive(&s, (const uint8_t *)"END\r\n", 5), 0);
     assert_int_equal(ctx.tally.requests, 0);
-    assert_int_equal(latency.total, 0);
+    for (unsigned op = 0; op < OP_COUNT; op++)
+        assert_int_equal(latency[op].total, 0);
     assert_int_equal(ctx.answered, 1);
     close_all();
 }
