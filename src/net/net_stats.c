@@ -81,6 +81,7 @@ static const char *const tls_counter_names[NET_TLS_COUNTERS] = {
     [NET_TLS_RESUMED] = "handshakes_resumed",
     [NET_TLS_OWN_RECORDS] = "own_records",
     [NET_TLS_HANDSHAKE_WAITS] = "handshake_waits",
+    [NET_TLS_HANDSHAKES_NEWEST] = "handshakes_newest_first",
     [NET_TLS_HANDSHAKE_TIMEOUTS] = "handshake_timeouts",
     [NET_TLS_TICKET_KEYS] = "ticket_keys",
     [NET_TLS_RECORDS_IN] = "records_in",

@@ -380,6 +380,14 @@ static bool is_waiting(const struct net_tls_conn *tc)
     return tc->handshake && !u_list_is_empty(&tc->handshake->waiting_link);
 }
 
+static void stop_waiting(struct net_tls_conn *tc)
+{
+    if (!is_waiting(tc))
+        return;
+    u_list_remove(&tc->handshake->waiting_link);
+    tc->tls->waiting_count--;
+}
+
 /* Whether this step of the handshake may be made in this turn; if not, it waits for a later one. */
 static bool may_step(struct net_tls_conn *tc)
 {
@@ -396,6 +404,7 @@ static bool may_step(struct net_tls_conn *tc)
         return true;
     }
     u_list_push_back(&tls->waiting, &tc->handshake->waiting_link);
+    tls->waiting_count++;
     net_tls_count(tls, NET_TLS_HANDSHAKE_WAITS, 1);
     return false;
 }
@@ -589,9 +598,14 @@ void net_tls_continue(struct net_tls *tls)
 {
     struct net_tls_conn *tc;
     struct u_list *link;
+    bool newest;
 
-    while (tls->steps_left > 0 && (link = u_list_pop_front(&tls->waiting)) != NULL) {
+    while (tls->steps_left > 0 && tls->waiting_count > 0) {
+        newest = tls->waiting_count > NET_TLS_WAITING_IN_ORDER;
+        net_tls_count(tls, NET_TLS_HANDSHAKES_NEWEST, newest);
+        link = newest ? tls->waiting.prev : tls->waiting.next;
         tc = U_CONTAINER_OF(link, struct net_tls_handshake, waiting_link)->conn;
+        stop_waiting(tc);
         tls->steps_left--;
         tc->granted = true;
         tls->conns->transport->resume(tls->conns, tc->conn);
@@ -622,7 +636,7 @@ static void end_overdue(struct net_tls *tls, uint64_t now_us)
         if (now_us < handshake->deadline_us)
             return;
         u_list_remove(&handshake->link);
-        u_list_remove(&handshake->waiting_link);
+        stop_waiting(handshake->conn);
         net_tls_count(tls, NET_TLS_HANDSHAKE_TIMEOUTS, 1);
         fail(handshake->conn, "the handshake took too long");
         tls->conns->transport->resume(tls->conns, handshake->conn->conn);
@@ -722,10 +736,9 @@ void net_tls_conn_end(struct net_conn *conn)
     struct net_tls_conn *tc = conn->tls;
 
     conn->tls = NULL;
-    if (tc->handshake) {
+    stop_waiting(tc);
+    if (tc->handshake)
         u_list_remove(&tc->handshake->link);
-        u_list_remove(&tc->handshake->waiting_link);
-    }
     queue_free(tc);
     conn_free(tc);
 }

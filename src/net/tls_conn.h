@@ -15,7 +15,8 @@
  *            resumes it when its queue has drained.
  *
  * Bounds: a worker makes NET_TLS_HANDSHAKES_PER_TURN steps of handshakes in a turn of its loop, and
- * handshakes beyond wait in their order; a handshake ends after NET_TLS_HANDSHAKE_US.
+ * handshakes beyond wait in their order, or, if they are many, the newest is served first; a
+ * handshake ends after NET_TLS_HANDSHAKE_US.
  */
 #ifndef NET_TLS_CONN_H
 #define NET_TLS_CONN_H
@@ -28,6 +29,12 @@
 #define NET_TLS_HANDSHAKES_PER_TURN 4
 #define NET_TLS_HANDSHAKE_US 10000000
 
+/*
+ * If more handshakes than this wait, the newest is served first: in order, all would be served
+ * after their clients have given up and connected again.
+ */
+#define NET_TLS_WAITING_IN_ORDER 32
+
 /* Plaintext of a batch that is opened ahead. */
 #define NET_TLS_OPENED_BYTES (128 * 1024)
 
@@ -37,6 +44,7 @@ enum net_tls_counter {
     NET_TLS_RESUMED,            /* of these: an earlier session */
     NET_TLS_OWN_RECORDS,        /* of these: whose records OpenSSL does not protect */
     NET_TLS_HANDSHAKE_WAITS,    /* steps of handshakes that waited for a later turn */
+    NET_TLS_HANDSHAKES_NEWEST,  /* steps made before those of handshakes that wait longer */
     NET_TLS_HANDSHAKE_TIMEOUTS, /* connections closed after NET_TLS_HANDSHAKE_US */
     NET_TLS_TICKET_KEYS,        /* that were made after the first */
     NET_TLS_RECORDS_IN,         /* with plaintext */
@@ -55,7 +63,8 @@ struct net_tls {
     struct net_sendq no_output; /* of all connections without a queue of their own: empty */
     struct u_list handshakes;   /* net_tls_handshake.link: the one begun first is the first */
     struct u_list waiting; /* net_tls_handshake.waiting_link: handshakes that wait for their turn */
-    unsigned steps_left;   /* of handshakes, in this turn */
+    unsigned waiting_count; /* of these */
+    unsigned steps_left;    /* of handshakes, in this turn */
     struct net_counter counters[NET_TLS_COUNTERS];
     struct net_tls *stats_next;           /* all that `stats tls` sums */
     uint32_t opened_bytes;                /* of `opened` that are in use */

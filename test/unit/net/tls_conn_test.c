@@ -14,7 +14,7 @@
 #include "base/prng.h"
 #include "net/tls_conn.h"
 
-#define PEERS_MAX 12
+#define PEERS_MAX 44
 #define QUEUE_MAX (1 << 20)
 #define INPUT_MAX (1 << 20)
 #define SEEDS 60
@@ -549,10 +549,11 @@ static void test_ends_in_order(void **state)
 
 static void test_handshakes_wait_for_their_turn(void **state)
 {
+    enum { PEERS = 12 };
     struct fixture *f = open_fixture(20);
     unsigned i, waiting = 0, last = 0;
 
-    for (i = 0; i < PEERS_MAX; i++) {
+    for (i = 0; i < PEERS; i++) {
         struct peer *peer = open_peer(f, TLS1_3_VERSION);
 
         client_step(&peer->client);
@@ -561,7 +562,7 @@ static void test_handshakes_wait_for_their_turn(void **state)
         waiting += net_conn_state(&peer->conn) == CACHE_SESSION_BLOCKED;
         assert_int_equal(peer->queued_len == 0, i >= NET_TLS_HANDSHAKES_PER_TURN);
     }
-    assert_int_equal(waiting, PEERS_MAX - NET_TLS_HANDSHAKES_PER_TURN);
+    assert_int_equal(waiting, PEERS - NET_TLS_HANDSHAKES_PER_TURN);
     assert_int_equal(counted(f, NET_TLS_HANDSHAKE_WAITS), waiting);
     assert_true(net_conns_are_busy(&f->conns));
     net_conns_flush_pending(&f->conns); /* no more in this turn */
@@ -571,14 +572,41 @@ static void test_handshakes_wait_for_their_turn(void **state)
         net_conns_flush_pending(&f->conns);
         assert_true(f->resumes - last <= NET_TLS_HANDSHAKES_PER_TURN);
         last = f->resumes;
-        for (i = 0; i < PEERS_MAX; i++)
+        for (i = 0; i < PEERS; i++)
             (void)offer(f, &f->peers[i], 65536);
     }
-    for (i = 0; i < PEERS_MAX; i++) {
+    for (i = 0; i < PEERS; i++) {
         assert_true(f->peers[i].queued_len > 0);
         if (i >= NET_TLS_HANDSHAKES_PER_TURN)
             assert_int_equal(f->peers[i].resumed, i + 1 - NET_TLS_HANDSHAKES_PER_TURN);
     }
+    close_fixture(f);
+}
+
+/* With many that wait, the newest is served until the others are few enough to go in order. */
+static void test_newest_handshake_first_when_many_wait(void **state)
+{
+    enum { NEWEST = PEERS_MAX - NET_TLS_HANDSHAKES_PER_TURN - NET_TLS_WAITING_IN_ORDER };
+    struct fixture *f = open_fixture(20);
+    unsigned i;
+
+    for (i = 0; i < PEERS_MAX; i++) {
+        struct peer *peer = open_peer(f, TLS1_3_VERSION);
+
+        client_step(&peer->client);
+        receive(peer);
+        (void)offer(f, peer, 65536);
+    }
+    /* One that waits ends: it does not count any more. */
+    net_conn_close_session(&f->peers[PEERS_MAX - 1].conn);
+    while (net_conns_are_busy(&f->conns)) {
+        net_conns_tick_tls(&f->conns, 2000);
+        net_conns_flush_pending(&f->conns);
+    }
+    assert_int_equal(counted(f, NET_TLS_HANDSHAKES_NEWEST), NEWEST - 1);
+    for (i = 1; i < NEWEST; i++)
+        assert_int_equal(f->peers[PEERS_MAX - 1 - i].resumed, i);
+    assert_int_equal(f->peers[NET_TLS_HANDSHAKES_PER_TURN].resumed, NEWEST);
     close_fixture(f);
 }
 
@@ -659,6 +687,7 @@ int main(void)
         cmocka_unit_test(test_plaintext_is_not_executed),
         cmocka_unit_test(test_ends_in_order),
         cmocka_unit_test(test_handshakes_wait_for_their_turn),
+        cmocka_unit_test(test_newest_handshake_first_when_many_wait),
         cmocka_unit_test(test_handshake_timeout),
         cmocka_unit_test(test_transport_without_memory),
         cmocka_unit_test(test_key_updates_are_bounded),
