@@ -177,12 +177,16 @@ def test_ucload_over_its_own_stack(ucached_path, tap_obstacle):
     if tap_obstacle:
         pytest.skip(f"tap: {tap_obstacle}")
     space = netspace.NetSpace()
-    server = space.popen([ucached_path, "--io=sock", "-l", "0.0.0.0", "-p", "11211", *ARGS])
+    server = space.popen(
+        [ucached_path, "--io=sock", "-l", "0.0.0.0", "-p", "11211", *ARGS],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
     program = pathlib.Path(ucached_path).parent.parent / "ucload" / "ucload"
     command = [program, "--io=tap", "-s10.100.0.10", "-c8", "-k200", "-V", "--json", "--tls",
                f"--ca={tls.shared().path('ca.pem')}"]  # fmt: skip
     mix = ["-m", "get:5,set:3,delete:1"]
     try:
+        assert any("listening on" in line for line in iter(server.stderr.readline, ""))
         for more in (["-n20000"], ["-n20000", "-d16", *mix, "--value-size=0-3000"],
                      ["-n300", "-k20", "-m", "get,set", "--value-size=300000"],
                      ["-n300", "-k20", "-m", "get,set", "--value-size=300000", "--tls-resume"],
@@ -194,7 +198,7 @@ def test_ucload_over_its_own_stack(ucached_path, tap_obstacle):
             assert result["wrong"] == 0 and result["requests"] >= 300
     finally:
         server.kill()
-        server.wait()
+        server.communicate()
         space.close()
 
 
