@@ -145,10 +145,15 @@ static int open_queues(const struct link_options *link, const struct link_params
                                  .host_prefix_len = link->host_ip.prefix_len,
                                  .host_prefix6_len = link->host_ip6.prefix_len};
 
-    if (check_unused(&link->host_ip, link, error) < 0 ||
-        check_unused(&link->host_ip6, link, error) < 0)
+    if (!params->adopted && (check_unused(&link->host_ip, link, error) < 0 ||
+                             check_unused(&link->host_ip6, link, error) < 0))
         return -1;
     memcpy(tap.mac, link->mac, sizeof(tap.mac));
+    if (params->adopted) {
+        tap.adopt = true;
+        tap.adopted_fd = params->adopted->fd;
+        memcpy(tap.mac, params->adopted->mac, sizeof(tap.mac));
+    }
     memcpy(tap.host_addr, link->host_ip.addr.bytes, sizeof(tap.host_addr));
     memcpy(tap.host_addr6, link->host_ip6.addr.bytes, sizeof(tap.host_addr6));
     return nic_tap_open(&tap, params->queues, queue, error) < 0 ? -1 : (int)params->queues;

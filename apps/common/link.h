@@ -83,9 +83,16 @@ bool link_carries_frames(const struct link_options *link);
 const char *link_backend_name(const struct link_options *link);
 
 /* How the program uses the link. */
+/* A queue of a device that another process has opened; the back end has nic_ops.adoptable_fd. */
+struct link_adopted {
+    int fd;
+    uint8_t mac[6];
+};
+
 struct link_params {
-    unsigned queues;   /* wanted, 1..NIC_QUEUES_MAX: one per worker */
-    uint16_t tcp_port; /* served; 0: none. For back ends that filter frames */
+    const struct link_adopted *adopted; /* null: the device is opened; else `queues` is 1 */
+    unsigned queues;                    /* wanted, 1..NIC_QUEUES_MAX: one per worker */
+    uint16_t tcp_port;                  /* served; 0: none. For back ends that filter frames */
     uint16_t udp_port;
     bool verbose; /* the driver's log goes to stderr */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opens the workers of the own TCP/IP stack with their device. */
 #include <stdio.h>
+#include <string.h>
 
 #include "common/backend.h"
 #include "net/log.h"
@@ -34,12 +35,27 @@ static void print_link(const struct server *server)
     server_print_endpoints(server, over);
 }
 
+/* The device of the server that was taken over; false: there is none. */
+static bool find_adopted(struct server *server, struct link_adopted *adopted)
+{
+    struct net_handover *handover = &server->takeover.handover;
+    const struct net_handover_record *record = net_handover_find(handover, NET_HANDOVER_DEVICE);
+
+    if (!record)
+        return false;
+    adopted->fd = net_handover_take_fd(handover, record->fd);
+    memcpy(adopted->mac, net_handover_input(record), sizeof(adopted->mac));
+    return adopted->fd >= 0;
+}
+
 /* Opens the queues of the device, and lanes if there are several threads. Returns 0 or -1. */
 static int open_lanes(struct server *server, struct nic *lane[], const char *what)
 {
     struct options *o = &server->options;
     unsigned threads = o->settings.threads;
+    struct link_adopted adopted;
     struct link_params use = {
+        .adopted = find_adopted(server, &adopted) ? &adopted : NULL,
         .queues = threads,
         .tcp_port = o->settings.tcp_port,
         .udp_port = o->settings.udp_port,
@@ -161,6 +177,7 @@ int server_open_stack(struct server *server)
         .idle_timeout_s = o->settings.idle_timeout_s,
         .half_open_max = o->settings.listen_backlog,
         .no_fast_path = o->settings.fast_path_off,
+        .handover = server->takeover.handover.len > 0 ? &server->takeover.handover : NULL,
     };
     struct nic *lane[NIC_QUEUES_MAX];
     char what[16];

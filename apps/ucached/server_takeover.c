@@ -25,6 +25,17 @@ static struct takeover_hello hello_of(const struct options *o)
     };
 }
 
+/* Why a server with these options can neither take over nor be taken over; null: it can. */
+static const char *obstacle(const struct options *o)
+{
+    if (!link_carries_frames(&o->link))
+        return NULL;
+    if (o->settings.threads == 1 && o->threading == NET_THREADING_UNIFIED &&
+        strcmp(link_backend_name(&o->link), "tap") == 0)
+        return NULL;
+    return "on the own TCP/IP stack it takes --io=tap and one thread (-t 1)";
+}
+
 /* ---- the new process --------------------------------------------------------------------- */
 
 /* Why the memory of the running server is not what the options say; null: it may be. */
@@ -45,11 +56,16 @@ int server_take_over(struct server *server, const struct daemon_user *user)
 {
     const struct takeover_hello hello = hello_of(&server->options);
     struct takeover *takeover = &server->takeover;
-    int rc = takeover_request(takeover, server->options.takeover, &hello, user);
+    const char *why = obstacle(&server->options);
     char error[NET_ERROR_MAX] = "";
     struct cache_config config;
-    const char *why;
+    int rc;
 
+    if (why) {
+        fprintf(stderr, "ucached: --takeover: %s\n", why);
+        return -1;
+    }
+    rc = takeover_request(takeover, server->options.takeover, &hello, user);
     if (rc <= 0)
         return rc;
     server_cache_config(server, takeover->memory_fd, &config);
@@ -83,7 +99,7 @@ static const char *wait_paused(const struct server *server, unsigned paused)
     unsigned i;
 
     if (paused < server->thread_count)
-        return "workers of --threading=split or merge cannot be taken over";
+        return "a worker cannot come to rest";
     for (i = 0; i < paused; i++) {
         if (!net_worker_wait_paused(server->threads[i].worker, PAUSE_MS))
             return "a worker does not come to rest";
@@ -102,7 +118,8 @@ static int send_all(const struct server *server, int peer_fd, char error[TAKEOVE
     for (i = 0; i < server->thread_count; i++)
         net_worker_hand_over(server->threads[i].worker, i == 0, &handover);
     if (handover.failed)
-        snprintf(error, TAKEOVER_ERROR_MAX, "no memory for the state of the connections");
+        snprintf(error, TAKEOVER_ERROR_MAX,
+                 "no memory for the state of the connections, or a device with --trace or --fault");
     else
         rc = takeover_send(&server->takeover, peer_fd, server->memory_file.fd, &handover, error);
     net_handover_free(&handover, false);

@@ -9,6 +9,7 @@
 #include "base/base.h"
 
 #define RECORD_ALIGN 8
+#define MAC_BYTES 6
 
 U_STATIC_ASSERT(sizeof(struct net_handover_record) % RECORD_ALIGN == 0, records_stay_aligned);
 
@@ -98,7 +99,10 @@ static bool record_is_valid(const struct net_handover *handover, size_t at)
         record->bytes > handover->len - at)
         return false;
     if (record->kind == NET_HANDOVER_STACK)
-        return record->queued_bytes == record->state.queued_bytes;
+        return record->queued_bytes ==
+               (uint64_t)record->state.queued_bytes + record->state.unread_bytes;
+    if (record->kind == NET_HANDOVER_DEVICE && record->input_bytes != MAC_BYTES)
+        return false;
     return record->queued_bytes == 0 && record->fd < handover->fd_count;
 }
 
@@ -122,6 +126,17 @@ const struct net_handover_record *net_handover_next(const struct net_handover *h
         return NULL;
     record = (const void *)(handover->bytes + *at);
     *at += record->bytes;
+    return record;
+}
+
+const struct net_handover_record *net_handover_find(const struct net_handover *handover,
+                                                    enum net_handover_kind kind)
+{
+    const struct net_handover_record *record;
+    size_t at = 0;
+
+    while ((record = net_handover_next(handover, &at)) != NULL && record->kind != kind)
+        continue;
     return record;
 }
 

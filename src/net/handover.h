@@ -18,7 +18,8 @@
 enum net_handover_kind {
     NET_HANDOVER_LISTENER = 1, /* a socket of a worker: a descriptor */
     NET_HANDOVER_SOCKET,       /* a connection of the kernel's: a descriptor, input */
-    NET_HANDOVER_STACK         /* one of the own stack: its state, input, queued bytes */
+    NET_HANDOVER_DEVICE, /* a queue of the own stack: a descriptor, its MAC address as input */
+    NET_HANDOVER_STACK   /* one of the own stack: its state, input, bytes of the state */
 };
 
 struct net_handover_record {
@@ -33,7 +34,7 @@ struct net_handover_record {
     uint8_t reserved[2];
     uint32_t idle_s;
     uint32_t input_bytes;  /* behind the record: for the session */
-    uint32_t queued_bytes; /* behind them: state.queued_bytes */
+    uint32_t queued_bytes; /* behind them: state.queued_bytes and state.unread_bytes */
     uint32_t reserved_end;
     struct us_conn_state state;
 };
@@ -71,6 +72,10 @@ static inline const uint8_t *net_handover_input(const struct net_handover_record
 {
     return (const uint8_t *)(record + 1);
 }
+
+/* The first record of a kind, or null. */
+const struct net_handover_record *net_handover_find(const struct net_handover *handover,
+                                                    enum net_handover_kind kind);
 
 /* Takes a descriptor out; -1: another one has taken it. */
 int net_handover_take_fd(struct net_handover *handover, uint32_t index);

@@ -145,6 +145,7 @@ struct net_stack_config {
     uint32_t buffer_bytes;           /* of all connections together; 0: follows from conn_max */
     uint32_t window_bytes; /* of a connection's receive window and send queue; 0: defaults */
     bool huge_pages;       /* if the kernel has them (-L) */
+    struct net_handover *handover; /* null, or connections to take over; outlives the worker */
     uint8_t secret[US_SECRET_BYTES];
 };
 

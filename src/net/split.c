@@ -117,7 +117,7 @@ static void connect_sides(struct net_split *split, struct net_stack_worker *stac
     split->stack = stack;
     stack->split = split;
     stack->app = &net_split_forward_ops;
-    stack->worker.ops = &stack_side_ops;
+    stack->worker.ops = &stack_side_ops; /* in place of net_stack_worker_new()'s */
     app->split = split;
     app->worker.ops = &app_side_ops;
     if (split->threading == NET_THREADING_MERGE)

@@ -186,8 +186,7 @@ static void conn_end_session(struct net_stack_worker *worker, struct net_stack_c
     net_conn_close_session(&conn->conn);
 }
 
-/* Requests kept input again, also to drop it. */
-static void conn_resume_input(struct net_stack_worker *worker, struct net_stack_conn *conn)
+void net_stack_conn_resume_input(struct net_stack_worker *worker, struct net_stack_conn *conn)
 {
     if (!conn->held || !conn->us)
         return;
@@ -203,7 +202,7 @@ void net_stack_conn_finish(struct net_stack_worker *worker, struct net_stack_con
     if (!conn->us)
         return;
     net_port_close(worker, conn->us);
-    conn_resume_input(worker, conn);
+    net_stack_conn_resume_input(worker, conn);
 }
 
 void net_stack_conn_abort(struct net_stack_worker *worker, struct net_stack_conn *conn)
@@ -213,7 +212,7 @@ void net_stack_conn_abort(struct net_stack_worker *worker, struct net_stack_conn
     if (!conn->us)
         return;
     net_port_abort(worker, conn->us);
-    conn_resume_input(worker, conn);
+    net_stack_conn_resume_input(worker, conn);
 }
 
 /* A slot that was freed, else the next one that was never used: its page may be new. */
@@ -238,8 +237,7 @@ static struct net_stack_conn *conn_new(struct net_stack_worker *worker, struct u
     return conn;
 }
 
-/* A new connection: gets its session, waits for one, or is refused. */
-static struct net_stack_conn *conn_open(struct net_stack_worker *worker, struct us_conn *us)
+struct net_stack_conn *net_stack_conn_open(struct net_stack_worker *worker, struct us_conn *us)
 {
     struct net_stack_conn *conn = conn_new(worker, us);
     struct cache_peer peer = peer_of(worker, us);
@@ -349,6 +347,18 @@ static void conn_data_untaken(struct net_stack_worker *worker, struct net_stack_
 }
 
 /*
+ * Whether the connection is between two requests while the worker comes to rest: it uses no more
+ * input.
+ */
+static bool conn_is_held(const struct net_stack_worker *worker, const struct net_stack_conn *conn)
+{
+    struct cache_session_saved saved;
+
+    return U_UNLIKELY(worker->resting) && !conn->peer_closed && !conn->conn.tls &&
+           cache_session_rest(conn->conn.session, &saved) == CACHE_REST_MOVES;
+}
+
+/*
  * Gives input to the session. Returns how many bytes were handled: less than len if the session's
  * turn has ended; the next pass offers the remainder.
  */
@@ -359,7 +369,8 @@ static uint32_t conn_data(struct net_stack_worker *worker, struct net_stack_conn
     uint32_t used;
     uint32_t done;
 
-    if (U_UNLIKELY(!conn->conn.session || !u_list_is_empty(&conn->blocked_link))) {
+    if (U_UNLIKELY(!conn->conn.session || !u_list_is_empty(&conn->blocked_link)) ||
+        conn_is_held(worker, conn)) {
         conn_data_untaken(worker, conn, data, len);
         return len;
     }
@@ -391,7 +402,7 @@ static void conn_resume(struct net_stack_worker *worker, struct net_stack_conn *
         net_stack_count(worker, NET_STACK_RESUMED, 1);
     net_conn_resume(&worker->conns, &conn->conn);
     if (net_conn_state(&conn->conn) == CACHE_SESSION_OPEN)
-        conn_resume_input(worker, conn);
+        net_stack_conn_resume_input(worker, conn);
     conn_apply_state(worker, conn);
 }
 
@@ -436,7 +447,7 @@ static unsigned take_events(struct net_stack_worker *worker, struct prefetch_bat
             }
             before = conn;
         } else if (ev->type == US_EV_ACCEPTED) {
-            ev->user = conn_open(worker, ev->conn);
+            ev->user = net_stack_conn_open(worker, ev->conn);
         } else if (ev->type == US_EV_CLOSED) {
             conn->us = NULL;
         } else {
@@ -616,7 +627,7 @@ static U_NOINLINE unsigned handle_pass(struct net_stack_worker *worker, unsigned
         else if (fast_eligible && fast_eligible[i] &&
                  (worker->conns.tls
                       ? answer_one_tls(worker, ev)
-                      : !worker->split && answer_fast(worker, ev, fast_eligible + i, 1) > 0))
+                      : !worker->general_only && answer_fast(worker, ev, fast_eligible + i, 1) > 0))
             continue;
         else if (!handle_event(worker, ev))
             worker->events[left++] = *ev;
@@ -665,7 +676,7 @@ static void admit_waiting(struct net_stack_worker *worker)
         if (!net_conn_open_session(&worker->conns, &conn->conn, &peer))
             return;
         conn_set_waiting(worker, conn, false);
-        conn_resume_input(worker, conn);
+        net_stack_conn_resume_input(worker, conn);
         conn_apply_state(worker, conn);
         worker->active = true;
     }
@@ -702,7 +713,7 @@ static inline __attribute__((always_inline)) unsigned handle_all(struct net_stac
         if (U_UNLIKELY(worker->conns.cache_worker->hot_is_due))
             sample_key(worker, n);
         total += n;
-        done = U_UNLIKELY(worker->split != NULL || worker->conns.tls != NULL)
+        done = U_UNLIKELY(worker->general_only || worker->conns.tls != NULL)
                    ? 0
                    : answer_fast(worker, worker->events, batch.fast_eligible, n);
         if (U_UNLIKELY(done < n)) {

@@ -365,8 +365,13 @@ static int sleep_until_work(struct net_stack_worker *worker, uint64_t now_us)
 
 int net_stack_begin(struct net_stack_worker *worker)
 {
+    int rc;
+
     atomic_store_explicit(&worker->thread, pthread_self(), memory_order_relaxed);
-    return worker->app->begin ? worker->app->begin(worker) : 0;
+    rc = worker->app->begin ? worker->app->begin(worker) : 0;
+    if (rc == 0 && worker->handover)
+        net_stack_take_over(worker);
+    return rc;
 }
 
 /* Whether any of the workers of this device has connections that are not closed yet. */
@@ -450,12 +455,19 @@ int net_stack_run(struct net_worker *base)
             rc = worker->app->connect(worker);
         if (!net_stack_turn(worker, now_us) && rc == 0)
             rc = sleep_until_work(worker, now_us);
+        if (rc == 0 && U_UNLIKELY(net_worker_is_pausing(base)))
+            rc = net_stack_pause(worker);
     }
     if (rc == 0)
         drain(worker);
     net_stack_end(worker, net_clock_us());
     atomic_store_explicit(&worker->drained, true, memory_order_relaxed);
     return rc;
+}
+
+static void stack_wake(struct net_worker *base)
+{
+    nic_wake(((struct net_stack_worker *)base)->nic);
 }
 
 void net_stack_stop(struct net_worker *base)
@@ -484,7 +496,7 @@ void net_stack_worker_free(struct net_stack_worker *worker)
     net_conns_free(&worker->conns);
     free(worker->us_counters);
     free(worker->slots);
-    free(worker);
+    net_worker_free(&worker->worker);
 }
 
 void net_stack_release_packets(struct net_stack_worker *worker)
@@ -507,7 +519,12 @@ static void stack_close(struct net_worker *base)
 }
 
 static const struct net_worker_ops stack_ops = {
-    .run = net_stack_run, .stop = net_stack_stop, .close = stack_close};
+    .run = net_stack_run,
+    .stop = net_stack_stop,
+    .close = stack_close,
+    .wake = stack_wake,
+    .hand_over = net_stack_hand_over,
+};
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
@@ -545,6 +562,8 @@ static void derive_us_config(const struct nic *nic, const struct net_stack_confi
     us->persist_ms = PERSIST_MS;
     us->reply_to_source_mac = config->reply_to_source_mac;
     us->no_fast_path = config->no_fast_path;
+    if (config->handover)
+        us->dad_probes = 0; /* the addresses are in use already, by this server */
     /* As many neighbours as connections, so that none is evicted while in use. */
     us->neighbour_max = u_min32(u_max32(us->neighbour_max, us->conn_max), NEIGHBOURS_MAX);
     us->half_open_max = config->half_open_max ? config->half_open_max : 1024;
@@ -638,7 +657,7 @@ static int open_parts(struct net_stack_worker *worker, const struct net_stack_co
         return -1;
     worker->reserve_bytes = us_buffer_reserve(worker->stack);
     if (find_counter("buffer_bytes_used", &worker->buffer_used_index) < 0 ||
-        net_stack_stats_open(worker) < 0)
+        find_counter("half_open", &worker->half_open_index) < 0 || net_stack_stats_open(worker) < 0)
         return fail(error, "statistics", "no memory, or the TCP/IP stack lacks a counter");
     return 0;
 }
@@ -653,7 +672,9 @@ struct net_stack_worker *net_stack_worker_new(const struct net_stack_config *con
     if (!worker)
         return NULL;
     net_ticks_calibrate();
-    worker->worker.ops = &stack_ops;
+    net_worker_init(&worker->worker, &stack_ops);
+    worker->handover = config->handover;
+    worker->general_only = config->threading != NET_THREADING_UNIFIED;
     worker->app = config->app ? config->app : &net_session_app_ops;
     worker->app_ctx = config->app_ctx;
     net_conns_init(&worker->conns, &net_stack_transport, config->cache, config->idle_timeout_s);

@@ -63,6 +63,8 @@ enum net_stack_counter {
     NET_STACK_ABORTED_KEPT,      /* aborted: none for what a blocked session did not consume */
     NET_STACK_ABORTED_AFTER_END, /* aborted: sent more than DISCARD_BYTES_MAX after its session's
      * end */
+    NET_STACK_REST_CLOSED,       /* aborted: not at rest in time */
+    NET_STACK_TAKEN_OVER,        /* connections taken over from an earlier process */
     NET_STACK_IDLE_CLOSED,       /* closed because of settings.idle_timeout_s */
     NET_STACK_UDP_REQUESTS,      /* datagrams that were served */
     NET_STACK_UDP_MALFORMED,     /* dropped */
@@ -168,7 +170,9 @@ struct net_stack_worker {
     uint64_t busy_us; /* the last turn in which anything happened */
     uint32_t spin_us; /* how long to poll before sleeping */
     uint32_t sleep_us_max;
-    bool active; /* this turn has done something */
+    bool active;                   /* this turn has done something */
+    bool resting;                  /* it is being paused: see stack_pause.c */
+    struct net_handover *handover; /* as in struct net_stack_config, until it is taken over */
     struct net_counter counters[NET_STACK_COUNTERS];
 
     /* The stack's side. */
@@ -183,6 +187,7 @@ struct net_stack_worker {
     uint64_t buffer_bytes;      /* the stack's pool */
     uint64_t reserve_bytes;     /* of these: for the minimum of each connection */
     unsigned buffer_used_index; /* of the pool's gauge, for us_counter() */
+    unsigned half_open_index;   /* of that of handshakes */
     struct us_pkt *rx[NIC_BURST_MAX];
     unsigned rx_count, rx_done;           /* in rx[], and how many of them the stack has taken */
     bool events_left;                     /* the application had no room for all events */
@@ -215,6 +220,7 @@ struct net_stack_worker {
     struct u_list blocked_conns;
     struct u_list waiting_conns;
     bool accept_waits;         /* settings.accept_waits */
+    bool general_only;         /* events are not answered by the fast path: split, or resting */
     uint64_t waiting_since_us; /* when the first of waiting_conns came */
     uint32_t blocked_count;
     uint32_t blocked_checks;     /* of blocked connections still due after the last frames */
@@ -314,6 +320,23 @@ extern const struct net_transport net_stack_transport;
 
 /* Ends the session and resets the connection; its CLOSED event follows. */
 void net_stack_conn_abort(struct net_stack_worker *worker, struct net_stack_conn *conn);
+
+/* A new connection: gets its session, waits for one, or is refused. */
+struct net_stack_conn *net_stack_conn_open(struct net_stack_worker *worker, struct us_conn *us);
+
+/* Requests input again that the stack holds back, also to drop it. */
+void net_stack_conn_resume_input(struct net_stack_worker *worker, struct net_stack_conn *conn);
+
+/* ---- stack_pause.c ----------------------------------------------------------------------- */
+
+/* Comes to rest, waits until the worker is resumed, and continues. 0 or a negative errno value. */
+int net_stack_pause(struct net_stack_worker *worker);
+
+/* net_worker_hand_over(). */
+void net_stack_hand_over(struct net_worker *base, bool first, struct net_handover *handover);
+
+/* Takes over the connections of worker->handover. */
+void net_stack_take_over(struct net_stack_worker *worker);
 
 /* ---- stack_udp.c ------------------------------------------------------------------------- */
 

@@ -61,6 +61,12 @@ struct nic_ops {
 
     void (*stats)(struct nic *nic, nic_stats_emit *emit, void *emit_ctx);
 
+    /*
+     * The descriptor by which another process can open the same queue, with its frames; -1: none.
+     * May be null.
+     */
+    int (*adoptable_fd)(struct nic *nic);
+
     /* Releases all resources, those in the system included, and frees the nic. */
     void (*close)(struct nic *nic);
 };
@@ -117,6 +123,11 @@ static inline void nic_wake(struct nic *nic)
     nic->ops->wake(nic);
 }
 
+static inline int nic_adoptable_fd(struct nic *nic)
+{
+    return nic->ops->adoptable_fd ? nic->ops->adoptable_fd(nic) : -1;
+}
+
 static inline uint32_t nic_mtu(struct nic *nic)
 {
     return nic->ops->mtu != NULL ? nic->ops->mtu(nic) : nic->mtu;
@@ -151,6 +162,8 @@ struct nic_tap_config {
     unsigned host_prefix_len;
     uint8_t host_addr6[16]; /* the same for IPv6 */
     unsigned host_prefix6_len;
+    bool adopt; /* the device exists: adopted_fd is its only queue, mac that of the stack's side */
+    int adopted_fd;
 };
 
 /*

@@ -10,9 +10,19 @@ import sys
 import threading
 import time
 
+import netspace
 import pytest
-from server import IO_TIMEOUT, START_TIMEOUT, STOP_TIMEOUT, Connection, free_port
+from server import (
+    IO_TIMEOUT,
+    START_TIMEOUT,
+    STOP_TIMEOUT,
+    TAP_ADDRESS,
+    TAP_PORT,
+    Connection,
+    free_port,
+)
 
+KINDS = [("--io=sock", "-t", "2"), ("--io=uring", "-t", "2"), ("--io=tap",)]
 CONNECTIONS = 200
 LOADERS = 4
 ITEMS = 2000
@@ -24,21 +34,30 @@ VERSIONS = (1, 1, 1, 1)  # of messages, handover, connections, memory
 
 
 class Line:
-    """A succession of servers on kernel sockets, each of which takes over from the one before."""
+    """A succession of servers, each of which takes over from the one before.
+
+    On kernel sockets, or with --io=tap on the own stack in a namespace of its own.
+    """
 
     def __init__(self, path, directory, *args):
         self.socket_path = str(directory / "takeover")
-        self.address = ("127.0.0.1", free_port())
         self.log_path = directory / "log"
-        self.command = [path, "-l", "127.0.0.1", "-p", str(self.address[1]), "-m", "64",
-                        f"--takeover={self.socket_path}"]  # fmt: skip
+        if "--io=tap" in args:
+            self.space = netspace.NetSpace()
+            self.address = (TAP_ADDRESS, TAP_PORT)
+            where = ["-p", str(TAP_PORT), "-t", "1"]
+        else:
+            self.space = netspace.HostSpace()
+            self.address = ("127.0.0.1", free_port())
+            where = ["-l", "127.0.0.1", "-p", str(self.address[1])]
+        self.command = [path, *where, "-m", "64", f"--takeover={self.socket_path}"]
         self.args = args
         self.processes = [self.start()]
         self._wait_for_answer()
 
     def start(self, *args):
         with open(self.log_path, "ab") as log:
-            return subprocess.Popen(
+            return self.space.popen(
                 [*self.command, *self.args, *args], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
@@ -58,7 +77,7 @@ class Line:
         return self.processes[-1]
 
     def connect(self):
-        return Connection(socket.create_connection(self.address, IO_TIMEOUT))
+        return Connection(self.space.run(socket.create_connection, self.address, IO_TIMEOUT))
 
     def succeed(self, *args):
         """The next server takes over; returns the seconds until the old one has ended."""
@@ -83,13 +102,16 @@ class Line:
                 process.terminate()
         for process in self.processes:
             process.wait(STOP_TIMEOUT)
+        self.space.close()
 
 
 @pytest.fixture
-def line(ucached_path, tmp_path):
+def line(ucached_path, tap_obstacle, tmp_path):
     made = []
 
     def make(*args):
+        if "--io=tap" in args and tap_obstacle:
+            pytest.skip(f"tap: {tap_obstacle}")
         made.append(Line(ucached_path, tmp_path, *args))
         return made[-1]
 
@@ -193,26 +215,27 @@ def loaders_of(line):
     return [Loader(line, number, CONNECTIONS // LOADERS) for number in range(LOADERS)]
 
 
-@pytest.mark.parametrize("io", ["sock", "uring"])
-def test_repeated_takeovers_under_load(line, io, capsys):
-    servers = line(f"--io={io}", "-t", "2")
+@pytest.mark.parametrize("args", KINDS, ids=" ".join)
+def test_repeated_takeovers_under_load(line, args, capsys):
+    servers = line(*args)
     check_load(servers, loaders_of(servers), 5, 0.3, capsys)
 
 
 @pytest.mark.long
 @pytest.mark.limit(480)
-@pytest.mark.parametrize("io", ["sock", "uring"])
-def test_five_minutes_of_takeovers(line, io, capsys):
-    servers = line(f"--io={io}", "-t", "2")
+@pytest.mark.parametrize("args", KINDS, ids=" ".join)
+def test_five_minutes_of_takeovers(line, args, capsys):
+    servers = line(*args)
     check_load(servers, loaders_of(servers), 30, 10, capsys)
 
 
 # ---- what moves ---------------------------------------------------------------------------------
 
 
-def test_sessions_continue_where_they_were(line):
+@pytest.mark.parametrize("io", ["sock", "tap"])
+def test_sessions_continue_where_they_were(line, io):
     """Between two requests, in a line, in a pipeline, in the binary protocol, in an upload."""
-    servers = line("--io=sock")
+    servers = line(f"--io={io}")
     names = ("idle", "in_line", "pipeline", "binary", "upload")
     of = {name: servers.connect() for name in names}
     assert of["idle"].ask(b"set a 0 0 1\r\nx\r\n") == b"STORED\r\n"
@@ -237,8 +260,9 @@ def test_sessions_continue_where_they_were(line):
         connection.close()
 
 
-def test_clients_that_do_not_come_to_rest_are_closed(line):
-    servers = line("--io=sock")
+@pytest.mark.parametrize("io", ["sock", "tap"])
+def test_clients_that_do_not_come_to_rest_are_closed(line, io):
+    servers = line(f"--io={io}")
     with servers.connect() as slow, servers.connect() as watcher, servers.connect() as other:
         slow.send(b"set a 0 0 5\r\nhe")
         assert watcher.ask(b"watch fetchers\r\n") == b"OK\r\n"
@@ -361,14 +385,14 @@ def check_that_it_serves_on(servers, connection):
     assert connection.ask(b"get kept\r\n", b"END\r\n") == b"VALUE kept 0 2\r\nok\r\nEND\r\n"
 
 
-@pytest.mark.parametrize("io", ["sock", "uring"])
+@pytest.mark.parametrize("args", KINDS, ids=" ".join)
 @pytest.mark.parametrize("dies_after", [HELLO, MEMORY, STATE, END])
-def test_new_process_dies(line, io, dies_after):
-    servers = line(f"--io={io}", "-t", "2")
+def test_new_process_dies(line, args, dies_after):
+    servers = line(*args)
     with servers.connect() as connection:
         assert connection.ask(b"set kept 0 0 2\r\nok\r\n") == b"STORED\r\n"
         successor = Successor(servers.socket_path)
-        successor.hello()
+        successor.hello(own_stack=int("--io=tap" in args))
         if dies_after != HELLO:
             successor.until(dies_after)
         successor.close()

@@ -38,6 +38,10 @@ static void fill(struct net_handover *handover)
                                      .fd = net_handover_add_fd(handover, open("/dev/null", 0))},
         "get ", "");
     add(handover, (struct net_handover_record){.kind = NET_HANDOVER_STACK}, "set a", "VALUE");
+    add(handover,
+        (struct net_handover_record){.kind = NET_HANDOVER_DEVICE,
+                                     .fd = net_handover_add_fd(handover, open("/dev/null", 0))},
+        "sixbyt", "");
     assert_false(handover->failed);
 }
 
@@ -61,6 +65,9 @@ static void test_records_are_read_as_written(void **state)
     record = net_handover_next(&handover, &at);
     assert_int_equal(record->kind, NET_HANDOVER_STACK);
     assert_memory_equal(net_handover_input(record), "set aVALUE", 10);
+    record = net_handover_next(&handover, &at);
+    assert_ptr_equal(record, net_handover_find(&handover, NET_HANDOVER_DEVICE));
+    assert_memory_equal(net_handover_input(record), "sixbyt", 6);
     assert_null(net_handover_next(&handover, &at));
     net_handover_free(&handover, true);
     assert_int_equal(close(fd), 0); /* it was not closed */
@@ -69,13 +76,14 @@ static void test_records_are_read_as_written(void **state)
 static void test_descriptors_stay_open_for_the_sender(void **state)
 {
     struct net_handover handover;
-    int fds[2];
+    int fds[3];
 
     fill(&handover);
     memcpy(fds, handover.fds, sizeof(fds));
     net_handover_free(&handover, false);
     assert_int_equal(close(fds[0]), 0);
     assert_int_equal(close(fds[1]), 0);
+    assert_int_equal(close(fds[2]), 0);
 }
 
 /* Cut anywhere, or with any bytes changed: refused, or all that is read lies inside. */
@@ -92,7 +100,7 @@ static void test_malformed_records_are_refused(void **state)
         damaged.len = i;
         whole += net_handover_is_valid(&damaged);
     }
-    assert_int_equal(whole, 4); /* behind each record, and at the start */
+    assert_int_equal(whole, 5); /* behind each record, and at the start */
     u_prng_seed(&prng, 3);
     damaged.len = handover.len;
     damaged.bytes = malloc(handover.len);
