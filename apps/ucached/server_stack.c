@@ -2,11 +2,15 @@
 /* Opens the workers of the own TCP/IP stack with their device. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/backend.h"
 #include "net/log.h"
 #include "nic/steer.h"
 #include "server_state.h"
+
+#define REOPEN_PAUSE_NS 5000000
+#define REOPEN_TRIES_MAX 200
 
 static int print_error(const char *what, const char *why)
 {
@@ -48,6 +52,24 @@ static bool find_adopted(struct server *server, struct link_adopted *adopted)
     return adopted->fd >= 0;
 }
 
+/*
+ * Opens the device. That of a server that was taken over may be closed a little after its end. The
+ * number of queues, or -1 with a message.
+ */
+static int open_device(const struct server *server, const struct link_params *use,
+                       struct nic *lane[], char error[LINK_ERROR_MAX])
+{
+    const struct timespec pause = {.tv_nsec = REOPEN_PAUSE_NS};
+    unsigned tries = server->takeover.handover.len > 0 ? REOPEN_TRIES_MAX : 1;
+    int queues = link_open(&server->options.link, use, lane, error);
+
+    while (queues < 0 && --tries > 0) {
+        (void)nanosleep(&pause, NULL);
+        queues = link_open(&server->options.link, use, lane, error);
+    }
+    return queues;
+}
+
 /* Opens the queues of the device, and lanes if there are several threads. Returns 0 or -1. */
 static int open_lanes(struct server *server, struct nic *lane[], const char *what)
 {
@@ -62,7 +84,7 @@ static int open_lanes(struct server *server, struct nic *lane[], const char *wha
         .verbose = o->settings.verbosity > 0,
     };
     char error[LINK_ERROR_MAX], why[NIC_ERROR_MAX];
-    int queues = link_open(&o->link, &use, lane, error);
+    int queues = open_device(server, &use, lane, error);
 
     if (queues < 0)
         return print_error(what, error);

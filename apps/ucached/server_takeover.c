@@ -25,15 +25,21 @@ static struct takeover_hello hello_of(const struct options *o)
     };
 }
 
+static bool is_tap(const struct options *o)
+{
+    return strcmp(link_backend_name(&o->link), "tap") == 0;
+}
+
 /* Why a server with these options can neither take over nor be taken over; null: it can. */
 static const char *obstacle(const struct options *o)
 {
     if (!link_carries_frames(&o->link))
         return NULL;
     if (o->settings.threads == 1 && o->threading == NET_THREADING_UNIFIED &&
-        strcmp(link_backend_name(&o->link), "tap") == 0)
+        (is_tap(o) || (strcmp(link_backend_name(&o->link), "xdp") == 0 && !o->link.host_addrs)))
         return NULL;
-    return "on the own TCP/IP stack it takes --io=tap and one thread (-t 1)";
+    return "on the own TCP/IP stack it takes one thread (-t 1), and --io=tap, or --io=xdp with "
+           "--ip";
 }
 
 /* ---- the new process --------------------------------------------------------------------- */
@@ -118,8 +124,9 @@ static int send_all(const struct server *server, int peer_fd, char error[TAKEOVE
     for (i = 0; i < server->thread_count; i++)
         net_worker_hand_over(server->threads[i].worker, i == 0, &handover);
     if (handover.failed)
-        snprintf(error, TAKEOVER_ERROR_MAX,
-                 "no memory for the state of the connections, or a device with --trace or --fault");
+        snprintf(error, TAKEOVER_ERROR_MAX, "no memory for the state of the connections");
+    else if (is_tap(&server->options) && !net_handover_find(&handover, NET_HANDOVER_DEVICE))
+        snprintf(error, TAKEOVER_ERROR_MAX, "a device with --trace or --fault stays");
     else
         rc = takeover_send(&server->takeover, peer_fd, server->memory_file.fd, &handover, error);
     net_handover_free(&handover, false);

@@ -12,11 +12,14 @@ import time
 
 import netspace
 import pytest
+import veth
 from server import (
     IO_TIMEOUT,
+    STACK,
     START_TIMEOUT,
     STOP_TIMEOUT,
     TAP_ADDRESS,
+    TAP_HOST_ADDRESS,
     TAP_PORT,
     Connection,
     free_port,
@@ -36,20 +39,27 @@ VERSIONS = (1, 1, 1, 1)  # of messages, handover, connections, memory
 class Line:
     """A succession of servers, each of which takes over from the one before.
 
-    On kernel sockets, or with --io=tap on the own stack in a namespace of its own.
+    On kernel sockets, or with --io=tap on the own stack in a namespace of its own, over AF_XDP
+    with UCACHED_STACK=xdp.
     """
 
     def __init__(self, path, directory, *args):
         self.socket_path = str(directory / "takeover")
         self.log_path = directory / "log"
-        if "--io=tap" in args:
-            self.space = netspace.NetSpace()
-            self.address = (TAP_ADDRESS, TAP_PORT)
-            where = ["-p", str(TAP_PORT), "-t", "1"]
-        else:
-            self.space = netspace.HostSpace()
+        if "--io=tap" not in args:
+            self.space = self.home = netspace.HostSpace()
             self.address = ("127.0.0.1", free_port())
             where = ["-l", "127.0.0.1", "-p", str(self.address[1])]
+        else:
+            self.address = (TAP_ADDRESS, TAP_PORT)
+            where = ["-p", str(TAP_PORT), "-t", "1"]
+        if "--io=tap" in args and STACK == "xdp":
+            link = veth.Link([], [f"{TAP_HOST_ADDRESS}/24"])
+            self.space, self.home = link.client, link.server
+            where += [f"--dev={veth.SERVER_DEVICE}", f"--ip={TAP_ADDRESS}/24"]
+            args = [arg.replace("=tap", "=xdp") for arg in args]
+        elif "--io=tap" in args:
+            self.space = self.home = netspace.NetSpace()
         self.command = [path, *where, "-m", "64", f"--takeover={self.socket_path}"]
         self.args = args
         self.processes = [self.start()]
@@ -57,7 +67,7 @@ class Line:
 
     def start(self, *args):
         with open(self.log_path, "ab") as log:
-            return self.space.popen(
+            return self.home.popen(
                 [*self.command, *self.args, *args], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
@@ -103,6 +113,7 @@ class Line:
         for process in self.processes:
             process.wait(STOP_TIMEOUT)
         self.space.close()
+        self.home.close()
 
 
 @pytest.fixture
@@ -487,6 +498,17 @@ def test_other_user_is_refused(line, tmp_path):
     assert "no permission" in ask()
     os.chmod(servers.socket_path, 0o666)
     assert "neither root nor that of the server" in ask()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("--io=tap", "-t", "2"), ("--io=tap", "-t", "1", "--threading=split")],
+    ids=" ".join,
+)
+def test_own_stack_with_more_threads_is_refused(ucached_path, tmp_path, args):
+    command = [ucached_path, *args, f"--takeover={tmp_path}/takeover"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT)
+    assert done.returncode != 0 and "it takes one thread" in done.stderr
 
 
 def test_path_in_the_way(line, ucached_path, tmp_path):
