@@ -165,9 +165,10 @@ void server_cache_config(const struct server *server, int memory_fd, struct cach
         config->settings.memory_file =
             server->memory_file.path ? server->memory_file.path : MEMORY_FILE_TAKEOVER;
     config->memory_fd = memory_fd;
-    config->start_us = server_clock_us(CLOCK_MONOTONIC);
+    /* Seconds begin with those of Unix time, so that items lose none from process to process. */
+    config->start_us = server_clock_us(CLOCK_MONOTONIC) - unix_us % 1000000;
     config->start_unix_s = unix_us / 1000000;
-    config->start_unix_us = (uint32_t)(unix_us % 1000000);
+    config->start_unix_us = 0;
     config->shutdown = raise_signal;
     config->refresh_certs = server->tls ? refresh_certs : NULL;
     config->refresh_certs_ctx = server->tls;
