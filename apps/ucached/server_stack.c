@@ -60,7 +60,8 @@ static int open_device(const struct server *server, const struct link_params *us
                        struct nic *lane[], char error[LINK_ERROR_MAX])
 {
     const struct timespec pause = {.tv_nsec = REOPEN_PAUSE_NS};
-    unsigned tries = server->takeover.handover.len > 0 ? REOPEN_TRIES_MAX : 1;
+    bool again = server->takeover.handover.len > 0 && !use->adopted;
+    unsigned tries = again ? REOPEN_TRIES_MAX : 1;
     int queues = link_open(&server->options.link, use, lane, error);
 
     while (queues < 0 && --tries > 0) {

@@ -80,7 +80,8 @@ static int come_to_rest(struct net_sock_worker *worker)
     worker->resting = true;
     net_sock_accept_hold(worker);
     update_all(worker);
-    while (rc == 0 && !rest_all(worker, worker->now_us > late_us))
+    while (rc == 0 && net_worker_is_pausing(&worker->worker) &&
+           !rest_all(worker, worker->now_us > late_us))
         rc = net_sock_turn(worker, REST_WAIT_MS);
     return rc;
 }
@@ -91,10 +92,12 @@ int net_sock_pause(struct net_sock_worker *worker)
 
     if (rc < 0)
         return rc;
-    cache_suspend(worker->conns.cache_worker);
-    net_worker_park(&worker->worker);
-    if (!cache_continue(worker->conns.cache_worker))
-        return -ENOMEM;
+    if (net_worker_is_pausing(&worker->worker)) {
+        cache_suspend(worker->conns.cache_worker);
+        net_worker_park(&worker->worker);
+        if (!cache_continue(worker->conns.cache_worker))
+            return -ENOMEM;
+    }
     worker->resting = false;
     net_sock_accept_release(worker);
     update_all(worker);

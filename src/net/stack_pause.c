@@ -94,7 +94,8 @@ static int come_to_rest(struct net_stack_worker *worker)
         if (!net_stack_turn(worker, now_us))
             rc = nic_wait(worker->nic, REST_WAIT_US);
         now_us = net_clock_us();
-    } while (rc == 0 && !is_at_rest(worker, now_us - since_us));
+    } while (rc == 0 && net_worker_is_pausing(&worker->worker) &&
+             !is_at_rest(worker, now_us - since_us));
     return rc;
 }
 
@@ -112,10 +113,12 @@ int net_stack_pause(struct net_stack_worker *worker)
 
     if (rc < 0)
         return rc;
-    cache_suspend(worker->conns.cache_worker);
-    net_worker_park(&worker->worker);
-    if (!cache_continue(worker->conns.cache_worker))
-        return -ENOMEM;
+    if (net_worker_is_pausing(&worker->worker)) {
+        cache_suspend(worker->conns.cache_worker);
+        net_worker_park(&worker->worker);
+        if (!cache_continue(worker->conns.cache_worker))
+            return -ENOMEM;
+    }
     worker->resting = false;
     worker->general_only = false;
     for (link = worker->conns.open.next; link != &worker->conns.open; link = link->next)

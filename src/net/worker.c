@@ -63,6 +63,8 @@ int net_worker_pause(struct net_worker *worker)
 {
     if (!worker->ops->wake)
         return -1;
+    while (sem_trywait(&worker->paused) == 0)
+        continue; /* of a pause that was given up */
     atomic_store_explicit(&worker->pausing, true, memory_order_relaxed);
     worker->ops->wake(worker);
     return 0;
@@ -95,8 +97,8 @@ void net_worker_resume(struct net_worker *worker)
 void net_worker_park(struct net_worker *worker)
 {
     (void)sem_post(&worker->paused);
-    while (sem_wait(&worker->resumed) < 0)
-        continue; /* a signal */
+    while (net_worker_is_pausing(worker))
+        (void)sem_wait(&worker->resumed); /* a signal ends it, too */
 }
 
 void net_worker_hand_over(struct net_worker *worker, bool first, struct net_handover *handover)
