@@ -28,7 +28,6 @@ PROGRAMS = {
     "memcached, request by request side by side": r"^def test_\w+\((?:.*, )?memcached[,)]",
     "memcached-tool": r"scripts/memcached-tool",
     "libmemcached's tools": r'"memc(?:p|at|ping|stat|exist|rm|touch|dump|flush|slap)"',
-    "libmemcached's ketama": r"\bmemcached_generate_hash\b",
     "nutcracker": r'"nutcracker"',
     "memcaslap": r'"memcaslap"',
     "memccapable": r'"memccapable"',

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of libustack and ucached in ns-3: ns3_test CASE. Each case is a simulation of its own.
+ */
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "network.h"
+#include "transfer.h"
+#include "ucached-helper.h"
+#include "ustack-socket.h"
+
+#include "ns3/applications-module.h"
+
+namespace ns3test
+{
+
+using namespace topology;
+
+namespace
+{
+
+int g_failures = 0;
+
+#define CHECK(condition)                                                                           \
+    do                                                                                             \
+    {                                                                                              \
+        if (!(condition))                                                                          \
+        {                                                                                          \
+            std::printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                    \
+            g_failures++;                                                                          \
+        }                                                                                          \
+    } while (0)
+
+constexpr uint16_t PORT = 7777;
+constexpr uint64_t MB = 1000000;
+
+TypeId
+FactoryOf(Tcp tcp)
+{
+    return TypeId::LookupByName(tcp == Tcp::USTACK ? "ns3::UstackSocketFactory"
+                                                   : "ns3::TcpSocketFactory");
+}
+
+void
+CheckStack(Ptr<UstackStack> stack)
+{
+    if (stack && stack->Check())
+    {
+        std::printf("us_check: %s\n", stack->Check());
+        g_failures++;
+    }
+}
+
+/* ---- transfers ---- */
+
+/* Bytes both ways over a link; all must arrive, whichever TCP the ends have. */
+void
+RunTransfer(Tcp first, Tcp second, bool csma, bool ip6, double loss, uint64_t bytes)
+{
+    Pair net(first, second, csma, ip6, "100Mbps", csma ? "1us" : "1ms");
+
+    if (loss > 0)
+    {
+        net.SetLoss(0, loss);
+        net.SetLoss(1, loss);
+    }
+    /* After duplicate address detection. */
+    std::unique_ptr<Transfer> transfer;
+    Simulator::Schedule(Seconds(3), [&] {
+        transfer = std::make_unique<Transfer>(net.nodes.Get(0), FactoryOf(first), net.nodes.Get(1),
+                                              FactoryOf(second), net.address[1], PORT, bytes, true);
+    });
+    Simulator::Stop(Seconds(120));
+    Simulator::Run();
+    bool complete = transfer->IsComplete();
+    std::printf("%s to %s, %s, IPv%d, loss %.3f: %s after %.3f s\n",
+                first == Tcp::USTACK ? "ustack" : "ns-3", second == Tcp::USTACK ? "ustack" : "ns-3",
+                csma ? "CSMA" : "point-to-point", ip6 ? 6 : 4, loss,
+                complete ? "complete" : "NOT complete",
+                transfer->FinishedAt().GetSeconds() - 3);
+    if (!complete)
+    {
+        transfer->Print();
+    }
+    CHECK(complete);
+    CheckStack(net.stack[0]);
+    CheckStack(net.stack[1]);
+    Simulator::Destroy();
+}
+
+void
+TransferIp4()
+{
+    RunTransfer(Tcp::USTACK, Tcp::USTACK, true, false, 0, 5 * MB);
+    RunTransfer(Tcp::USTACK, Tcp::USTACK, false, false, 0.01, 5 * MB);
+}
+
+void
+TransferIp6()
+{
+    RunTransfer(Tcp::USTACK, Tcp::USTACK, true, true, 0, 5 * MB);
+    RunTransfer(Tcp::USTACK, Tcp::USTACK, false, true, 0.01, 5 * MB);
+}
+
+void
+InteropIp4()
+{
+    for (bool csma : {false, true})
+    {
+        RunTransfer(Tcp::USTACK, Tcp::NS3, csma, false, 0, 5 * MB);
+        RunTransfer(Tcp::NS3, Tcp::USTACK, csma, false, 0, 5 * MB);
+    }
+}
+
+void
+InteropIp6()
+{
+    RunTransfer(Tcp::USTACK, Tcp::NS3, true, true, 0, 5 * MB);
+    RunTransfer(Tcp::NS3, Tcp::USTACK, true, true, 0, 5 * MB);
+}
+
+void
+InteropLoss()
+{
+    for (double loss : {0.001, 0.01, 0.03})
+    {
+        RunTransfer(Tcp::USTACK, Tcp::NS3, false, false, loss, 2 * MB);
+        RunTransfer(Tcp::NS3, Tcp::USTACK, false, false, loss, 2 * MB);
+    }
+}
+
+/* An altered byte is noticed. */
+void
+Canary()
+{
+    Pair net(Tcp::USTACK, Tcp::USTACK, false, false, "100Mbps", "1ms");
+    Transfer transfer(net.nodes.Get(0), FactoryOf(Tcp::USTACK), net.nodes.Get(1),
+                      FactoryOf(Tcp::USTACK), net.address[1], PORT, MB);
+
+    transfer.AlterByte(123456);
+    Simulator::Stop(Seconds(10));
+    Simulator::Run();
+    CHECK(transfer.Received() == MB);
+    CHECK(transfer.Wrong() == 1);
+    CHECK(!transfer.IsComplete());
+    Simulator::Destroy();
+}
+
+/* ns-3's applications run over either socket without a change. */
+void
+Applications()
+{
+    for (Tcp tcp : {Tcp::USTACK, Tcp::NS3})
+    {
+        Tcp other = tcp == Tcp::USTACK ? Tcp::NS3 : Tcp::USTACK;
+        Pair net(tcp, other, false, false, "10Mbps", "5ms");
+        const char* factory =
+            tcp == Tcp::USTACK ? "ns3::UstackSocketFactory" : "ns3::TcpSocketFactory";
+        const char* sink_factory =
+            other == Tcp::USTACK ? "ns3::UstackSocketFactory" : "ns3::TcpSocketFactory";
+        InetSocketAddress to(Ipv4Address::ConvertFrom(net.address[1]), PORT);
+        BulkSendHelper bulk(factory, to);
+        OnOffHelper onoff(factory, to);
+        PacketSinkHelper sink(sink_factory, InetSocketAddress(Ipv4Address::GetAny(), PORT));
+
+        bulk.SetAttribute("MaxBytes", UintegerValue(MB));
+        onoff.SetAttribute("MaxBytes", UintegerValue(MB / 5));
+        onoff.SetAttribute("DataRate", StringValue("1Mbps"));
+        ApplicationContainer receiving = sink.Install(net.nodes.Get(1));
+        ApplicationContainer sending = bulk.Install(net.nodes.Get(0));
+        sending.Add(onoff.Install(net.nodes.Get(0)));
+        sending.Start(Seconds(1));
+        Simulator::Stop(Seconds(60));
+        Simulator::Run();
+        CHECK(DynamicCast<PacketSink>(receiving.Get(0))->GetTotalRx() >= MB + MB / 5 - 1500);
+        std::printf("BulkSend and OnOff over %s: %" PRIu64 " bytes\n", factory,
+                    DynamicCast<PacketSink>(receiving.Get(0))->GetTotalRx());
+        Simulator::Destroy();
+    }
+}
+
+/* Each member of struct us_config but mac and secret has an attribute, which takes effect. */
+void
+Attributes()
+{
+    constexpr unsigned members =
+        (sizeof(us_config) - sizeof(us_config::mac) - sizeof(us_config::secret)) / sizeof(u_u32);
+    constexpr unsigned others = 1; // SocketList
+    TypeId tid = UstackStack::GetTypeId();
+
+    CHECK(tid.GetAttributeN() - others == members);
+    Ptr<UstackStack> stack = CreateObject<UstackStack>();
+    stack->SetAttribute("RtoMinUs", UintegerValue(12345));
+    stack->SetAttribute("CongestionControl", StringValue("Dctcp"));
+    CHECK(stack->rto_min_us == 12345);
+    CHECK(stack->cc == US_CC_DCTCP);
+    for (const char* source : {"Tx", "Rx"})
+    {
+        CHECK(tid.LookupTraceSourceByName(source));
+    }
+    for (const char* source : {"CongestionWindow", "SlowStartThreshold", "RTT", "State"})
+    {
+        CHECK(UstackSocket::GetTypeId().LookupTraceSourceByName(source));
+    }
+}
+
+/* ---- fairness ---- */
+
+/*
+ * Two flows, of host 0 and host 1, share the link to host 2, whose queue holds so many packets;
+ * Jain's index of what they get in the second half of the time. With ns-3's TCP host 2 is ns-3's,
+ * too, and acknowledges each segment: NewReno counts ACKs, not bytes.
+ */
+double
+Share(Tcp second, const char* cc, const char* delay, uint32_t queue, double seconds)
+{
+    Star net(3);
+    UstackHelper ustack;
+    Tcp tcp[3] = {Tcp::USTACK, second, second};
+    uint64_t before[2];
+    std::vector<double> shares;
+
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType",
+                       TypeIdValue(TypeId::LookupByName("ns3::TcpNewReno")));
+    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(1));
+    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1448));
+    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(4 << 20));
+    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(4 << 20));
+    ustack.Fit(16, 4 << 20);
+    ustack.SetStream(50);
+    ustack.Set("CongestionControl", StringValue(cc));
+    net.Add("1Gbps", delay, 1000);
+    net.Add("1Gbps", delay, 1000);
+    net.Add("100Mbps", "0.1ms", queue);
+    for (unsigned i = 0; i < 3; i++)
+    {
+        if (tcp[i] == Tcp::NS3)
+        {
+            net.InstallNs3(i);
+        }
+        else
+        {
+            net.InstallUstack(i, ustack);
+        }
+    }
+    std::unique_ptr<Transfer> flow[2];
+    for (unsigned i = 0; i < 2; i++)
+    {
+        Simulator::Schedule(MilliSeconds(37 * i), [&, i] {
+            flow[i] = std::make_unique<Transfer>(net.hosts.Get(i), FactoryOf(tcp[i]),
+                                                 net.hosts.Get(2), FactoryOf(second),
+                                                 Address(net.HostAddress(2)), PORT + i, 0);
+        });
+    }
+    Simulator::Schedule(Seconds(seconds / 2), [&] {
+        before[0] = flow[0]->Received();
+        before[1] = flow[1]->Received();
+    });
+    Simulator::Stop(Seconds(seconds));
+    Simulator::Run();
+    for (unsigned i = 0; i < 2; i++)
+    {
+        CHECK(flow[i]->Wrong() == 0);
+        shares.push_back((flow[i]->Received() - before[i]) * 8 / (seconds / 2) / 1e6);
+    }
+    double jain = Jain(shares);
+    std::printf("%s %s: %.1f and %.1f Mbit/s, Jain's index %.4f\n", cc, delay, shares[0],
+                shares[1], jain);
+    Simulator::Destroy();
+    return jain;
+}
+
+void
+FairnessNewReno()
+{
+    CHECK(Share(Tcp::NS3, "Reno", "0.4ms", 100, 10) >= 0.99);
+}
+
+void
+FairnessNewRenoFar()
+{
+    CHECK(Share(Tcp::NS3, "Reno", "25ms", 420, 60) >= 0.99);
+}
+
+void
+FairnessCubic()
+{
+    CHECK(Share(Tcp::USTACK, "Cubic", "0.4ms", 100, 20) >= 0.98);
+}
+
+void
+FairnessCubicFar()
+{
+    CHECK(Share(Tcp::USTACK, "Cubic", "25ms", 420, 60) >= 0.98);
+}
+
+/* ---- ucached ---- */
+
+struct Totals
+{
+    uint64_t replies{0}, errors{0}, bytes{0};
+    unsigned done{0};
+};
+
+Totals
+Sum(const ApplicationContainer& clients)
+{
+    Totals totals;
+
+    for (auto app = clients.Begin(); app != clients.End(); ++app)
+    {
+        Ptr<MemcachedClient> client = DynamicCast<MemcachedClient>(*app);
+        totals.replies += client->GetReplies();
+        totals.errors += client->GetErrors();
+        totals.bytes += client->GetBytes();
+        totals.done += client->IsDone();
+    }
+    return totals;
+}
+
+/*
+ * Clients of one ucached, on some hosts, that connect and ask at the same moment; no packet is
+ * lost, so no retransmission timeout may come. quiet: nor a tail loss probe. With 10,000 the queue
+ * to the server is longer than the time after which the stack probes, and the first samples of it
+ * come only then.
+ */
+void
+ManyClients(unsigned hosts, unsigned clients_each, unsigned requests, uint32_t value_bytes,
+            bool quiet)
+{
+    Star net(hosts + 1);
+    UstackHelper ustack;
+    UcachedServerHelper server;
+    ApplicationContainer clients;
+
+    ustack.Fit(2 * clients_each, 256 << 10);
+    ustack.SetStream(50);
+    for (unsigned i = 0; i <= hosts; i++)
+    {
+        net.Add("10Gbps", "5us", 1000000);
+    }
+    server.SetAttribute("Connections", UintegerValue(hosts * clients_each));
+    server.SetAttribute("MemoryBytes", UintegerValue(1024 << 20));
+    Ptr<UcachedServer> ucached = server.Install(net.hostDevices.Get(hosts),
+                                                net.HostAddress(hosts), 24);
+    ucached->AssignStreams(40);
+    ucached->SetGateway(net.RouterAddress(hosts));
+    MemcachedClientHelper client(InetSocketAddress(net.HostAddress(hosts), 11211));
+    client.SetAttribute("Requests", UintegerValue(requests));
+    client.SetAttribute("ValueBytes", UintegerValue(value_bytes));
+    for (unsigned i = 0; i < hosts; i++)
+    {
+        net.InstallUstack(i, ustack);
+        for (unsigned k = 0; k < clients_each; k++)
+        {
+            clients.Add(client.Install(net.hosts.Get(i)));
+        }
+    }
+    client.AssignStreams(clients, 2000);
+    clients.Start(Seconds(1));
+    Simulator::Stop(Seconds(20));
+    Simulator::Run();
+    Totals totals = Sum(clients);
+    std::printf("%u of %u clients done, %" PRIu64 " replies, %" PRIu64 " errors, %" PRIu64
+                " RTOs, %" PRIu64 " probes, %" PRIu64 " retransmissions\n",
+                totals.done, hosts * clients_each, totals.replies, totals.errors,
+                ucached->GetCounter("tcp_timeouts"), ucached->GetCounter("tcp_tail_probes"),
+                ucached->GetCounter("tcp_retransmits"));
+    CHECK(totals.done == hosts * clients_each);
+    CHECK(totals.errors == 0);
+    CHECK(ucached->GetCounter("tcp_timeouts") == 0);
+    CHECK(!quiet || ucached->GetCounter("tcp_retransmits") == 0);
+    CHECK(ucached->GetDroppedFrames() == 0);
+    Simulator::Destroy();
+}
+
+void
+ThousandClients()
+{
+    ManyClients(20, 50, 6, 20000, true);
+}
+
+void
+TenThousandClients()
+{
+    ManyClients(100, 100, 5, 8000, false);
+}
+
+/* A client asks 32 servers at once; the router's queue to it marks from 65 packets on, or drops. */
+uint64_t
+RunIncast(const char* cc, bool mark)
+{
+    constexpr unsigned SERVERS = 32;
+    Star net(SERVERS + 1);
+    UstackHelper ustack;
+    UcachedServerHelper server;
+    ApplicationContainer clients;
+    uint64_t retransmits = 0;
+
+    ustack.Fit(SERVERS, 1 << 20);
+    ustack.SetStream(50);
+    ustack.Set("Ecn", StringValue(mark ? "Request" : "Off"));
+    for (unsigned i = 0; i <= SERVERS; i++)
+    {
+        net.Add("10Gbps", "10us", i < SERVERS ? 1000 : 20);
+    }
+    net.SetQueue(SERVERS, 400, mark ? 65 : 0);
+    net.InstallUstack(SERVERS, ustack);
+    std::vector<Ptr<UcachedServer>> servers;
+    for (unsigned i = 0; i < SERVERS; i++)
+    {
+        servers.push_back(server.Install(net.hostDevices.Get(i), net.HostAddress(i), 24));
+        servers[i]->AssignStreams(100 + i);
+        servers[i]->SetGateway(net.RouterAddress(i));
+        servers[i]->SetStackAttribute("CongestionControl", StringValue(cc));
+        MemcachedClientHelper client(InetSocketAddress(net.HostAddress(i), 11211));
+        client.SetAttribute("Requests", UintegerValue(20));
+        client.SetAttribute("Keys", UintegerValue(1));
+        client.SetAttribute("ValueBytes", UintegerValue(32768));
+        clients.Add(client.Install(net.hosts.Get(SERVERS)));
+    }
+    clients.Start(Seconds(1));
+    Simulator::Stop(Seconds(10));
+    Simulator::Run();
+    Totals totals = Sum(clients);
+    for (const Ptr<UcachedServer>& one : servers)
+    {
+        retransmits += one->GetCounter("tcp_retransmits");
+    }
+    std::printf("incast, %s%s: %u of %u clients done, %" PRIu64 " retransmissions\n", cc,
+                mark ? " and marks" : "", totals.done, SERVERS, retransmits);
+    CHECK(totals.done == SERVERS);
+    CHECK(totals.errors == 0);
+    Simulator::Destroy();
+    return retransmits;
+}
+
+void
+Incast()
+{
+    uint64_t cubic = RunIncast("Cubic", false);
+    uint64_t dctcp = RunIncast("Dctcp", true);
+
+    CHECK(dctcp < cubic);
+}
+
+/* ---- repeatability ---- */
+
+uint64_t g_hash = 14695981039346656037u;
+
+void
+HashFrame(Ptr<const Packet> packet)
+{
+    std::vector<uint8_t> bytes(packet->GetSize() + 8);
+    int64_t now = Simulator::Now().GetNanoSeconds();
+
+    packet->CopyData(bytes.data() + 8, packet->GetSize());
+    for (unsigned i = 0; i < 8; i++)
+    {
+        bytes[i] = static_cast<uint8_t>(now >> 8 * i);
+    }
+    for (uint8_t byte : bytes)
+    {
+        g_hash = (g_hash ^ byte) * 1099511628211u;
+    }
+}
+
+/* All frames and their times, of a lossy transfer: the same from every compiler and sanitizer. */
+void
+Trace()
+{
+    constexpr uint64_t golden = 0x2e0ab1bce9594ca5u;
+    Pair net(Tcp::USTACK, Tcp::NS3, false, false, "20Mbps", "5ms");
+
+    net.SetLoss(1, 0.02);
+    net.stack[0]->TraceConnectWithoutContext("Tx", MakeCallback(&HashFrame));
+    net.stack[0]->TraceConnectWithoutContext("Rx", MakeCallback(&HashFrame));
+    Transfer transfer(net.nodes.Get(0), FactoryOf(Tcp::USTACK), net.nodes.Get(1),
+                      FactoryOf(Tcp::NS3), net.address[1], PORT, MB, true);
+    Simulator::Stop(Seconds(60));
+    Simulator::Run();
+    CHECK(transfer.IsComplete());
+    std::printf("trace %016" PRIx64 "\n", g_hash);
+    CHECK(g_hash == golden);
+    Simulator::Destroy();
+}
+
+const struct
+{
+    const char* name;
+    void (*run)();
+} g_cases[] = {
+    {"transfer-ip4", TransferIp4},
+    {"transfer-ip6", TransferIp6},
+    {"interop-ip4", InteropIp4},
+    {"interop-ip6", InteropIp6},
+    {"interop-loss", InteropLoss},
+    {"applications", Applications},
+    {"canary", Canary},
+    {"attributes", Attributes},
+    {"fairness-newreno", FairnessNewReno},
+    {"fairness-newreno-50ms", FairnessNewRenoFar},
+    {"fairness-cubic", FairnessCubic},
+    {"fairness-cubic-50ms", FairnessCubicFar},
+    {"thousand-clients", ThousandClients},
+    {"ten-thousand-clients", TenThousandClients},
+    {"incast", Incast},
+    {"trace", Trace},
+};
+
+} // namespace
+
+int
+Main(const char* name)
+{
+    GlobalValue::Bind("ChecksumEnabled", BooleanValue(true));
+    RngSeedManager::SetSeed(1);
+    RngSeedManager::SetRun(1);
+    for (const auto& one : g_cases)
+    {
+        if (std::strcmp(one.name, name) == 0)
+        {
+            one.run();
+            return g_failures > 0;
+        }
+    }
+    std::printf("no case %s\n", name);
+    return 2;
+}
+
+} // namespace ns3test
+
+int
+main(int argc, char** argv)
+{
+    if (argc != 2)
+    {
+        std::fprintf(stderr, "usage: ns3_test CASE\n");
+        return 2;
+    }
+    return ns3test::Main(argv[1]);
+}
