@@ -248,7 +248,8 @@ const struct cache_peer *cache_session_peer(const struct cache_session *session)
 /* What a session is doing when its process is to be replaced. */
 enum cache_rest {
     CACHE_REST_BUSY = 0, /* in the middle of a request: it has to be given more input, or room */
-    CACHE_REST_ENDS,     /* it cannot move, and its client waits for no reply: a watcher */
+    CACHE_REST_ENDS,     /* it cannot move, and its client waits for no reply: a watcher, or a
+                          * session with an identity of SASL or the rights of one */
     CACHE_REST_MOVES     /* it can be continued elsewhere */
 };
 
@@ -269,6 +270,7 @@ enum cache_rest cache_session_rest(const struct cache_session *session,
  * input. False: the values are not possible.
  */
 bool cache_session_continue(struct cache_session *session, const struct cache_session_saved *saved);
+
 /*
  * The peer has shown a certificate that was verified, with this name; once for each of its names,
  * before the first input. Without settings.acl_file it has no effect.

@@ -217,6 +217,8 @@ enum cache_rest cache_session_rest(const struct cache_session *session,
 
     switch (cache_session_phase(session)) {
     case CACHE_PHASE_LINE:
+        if (session->sasl != 0 || session->access != NULL)
+            return CACHE_REST_ENDS; /* an identity does not move: the client authenticates again */
         saved->protocol = session->state.protocol;
         saved->idle_s = cache_clock_since(session->worker, last_s);
         saved->line = session->line != NULL ? session->line->bytes : NULL;

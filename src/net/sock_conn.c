@@ -174,7 +174,7 @@ static bool conn_is_held(const struct net_sock_worker *worker, const struct net_
     struct cache_session_saved saved;
 
     return U_UNLIKELY(worker->resting) && conn->conn.session &&
-           cache_session_rest(conn->conn.session, &saved) == CACHE_REST_MOVES;
+           cache_session_rest(conn->conn.session, &saved) != CACHE_REST_BUSY;
 }
 
 /* ---- input ------------------------------------------------------------------------------- */

@@ -355,7 +355,7 @@ static bool conn_is_held(const struct net_stack_worker *worker, const struct net
     struct cache_session_saved saved;
 
     return U_UNLIKELY(worker->resting) && !conn->peer_closed && !conn->conn.tls &&
-           cache_session_rest(conn->conn.session, &saved) == CACHE_REST_MOVES;
+           cache_session_rest(conn->conn.session, &saved) != CACHE_REST_BUSY;
 }
 
 /*

@@ -276,7 +276,7 @@ def test_sessions_continue_where_they_were(line, io):
         connection.close()
 
 
-@pytest.mark.parametrize("io", ["sock", "tap"])
+@pytest.mark.parametrize("io", ["sock", "uring", "tap"])
 def test_clients_that_do_not_come_to_rest_are_closed(line, io):
     servers = line(f"--io={io}")
     with servers.connect() as slow, servers.connect() as watcher, servers.connect() as other:
