@@ -5,7 +5,7 @@
  * (ms), loss (%), replies, latency p50 and p99 (ms), goodput of a client (Mbit/s), Jain's index of
  * the path's clients.
  *
- *     ns3-internet [--clients=10] [--seconds=10]      clients of each of the 15 paths
+ *     ns3-internet [--clients=5] [--seconds=10]      clients of each of the 15 paths
  */
 #include <algorithm>
 #include <cstdio>
@@ -31,7 +31,7 @@ main(int argc, char** argv)
     static const double losses[] = {0, 0.001, 0.01};
     constexpr unsigned PATHS = 15;
     constexpr uint32_t VALUE_BYTES = 32768;
-    unsigned clients = 10;
+    unsigned clients = 5;
     double seconds = 10;
     CommandLine cmd;
 
