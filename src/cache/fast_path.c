@@ -109,8 +109,9 @@ static __attribute__((noinline, flatten)) bool prefetch_set(struct cache_session
            memcmp(data + len - CACHE_CRLF_BYTES, "\r\n", CACHE_CRLF_BYTES) == 0;
 }
 
-__attribute__((flatten)) bool cache_session_prefetch_bucket(struct cache_session *session,
-                                                            const uint8_t *data, uint32_t len)
+/* Stage A; each caller has its own copy. */
+static inline __attribute__((always_inline)) bool prefetch_bucket(struct cache_session *session,
+                                                                  const uint8_t *data, uint32_t len)
 {
     uint32_t key_len;
     uint32_t line_bytes = 0;
@@ -124,12 +125,18 @@ __attribute__((flatten)) bool cache_session_prefetch_bucket(struct cache_session
     return line_bytes == len;
 }
 
+__attribute__((flatten)) bool cache_session_prefetch_bucket(struct cache_session *session,
+                                                            const uint8_t *data, uint32_t len)
+{
+    return prefetch_bucket(session, data, len);
+}
+
 bool cache_session_prefetch_opened(struct cache_session *session, const uint8_t *data, uint32_t len)
 {
     bool fast_eligible;
 
     session->state.encrypted = false;
-    fast_eligible = cache_session_prefetch_bucket(session, data, len);
+    fast_eligible = prefetch_bucket(session, data, len);
     session->state.encrypted = true;
     return fast_eligible;
 }
