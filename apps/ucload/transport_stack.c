@@ -97,7 +97,7 @@ static __attribute__((noinline)) const struct template *varied_template(const st
  * Sends the next request after a reply if it can be written as a whole. Returns false, without
  * effect, if not.
  */
-static inline bool send_next(struct client *client, struct conn *conn)
+U_ALWAYS_INLINE bool send_next(struct client *client, struct conn *conn)
 {
     struct pipeline *s = &conn->pipeline;
     const struct template *template;
@@ -209,10 +209,17 @@ static void on_idle(struct client *client, const struct us_event *event)
 }
 
 /* Handles received replies and sends the next request. */
-static inline void on_data(struct client *client, struct conn *conn, const struct us_event *event)
+U_ALWAYS_INLINE void on_data(struct client *client, struct conn *conn, const struct us_event *event)
 {
-    if (client->failed || (U_UNLIKELY(conn->tls != NULL) ? secure_received : client_replied)(
-                              client, conn, event->data, event->len) < 0)
+    int rc;
+
+    if (client->failed)
+        return;
+    if (U_UNLIKELY(conn->tls != NULL))
+        rc = secure_received(client, conn, event->data, event->len);
+    else
+        rc = client_replied(client, conn, event->data, event->len);
+    if (rc < 0)
         return;
     if (U_UNLIKELY(!client->closed || conn->allowance == 0))
         (void)client_settle(client, conn);
