@@ -365,7 +365,7 @@ MISTAKES = [
     (["--eal=--help"], "--help is no argument for a server"),
     (["--eal=--vdev='net_null0"], "not closed"),
     (["--eal=--no-huge --vdev=net_null0 --vdev=net_null1"], "choose one with --dev"),
-    (["--eal=--socket-mem=64 --vdev=net_null0"], "huge pages"),
+    (["--eal=--socket-mem=1048576 --vdev=net_null0"], "huge pages"),
 ]
 
 
