@@ -17,6 +17,8 @@ static struct us_pkt pkts[2][BURST]; /* frames of the server, and of the client 
 static unsigned char frames[2][BURST][FRAME_BYTES];
 static unsigned sent[2];
 static int counted; /* the last number that the client has got */
+static void *memory[2 + MOVES + 1];
+static unsigned instances;
 
 /* An instance of host 0, the server, or 1. All instances of the server have its addresses. */
 static struct us_stack *instance(int host)
@@ -32,7 +34,8 @@ static struct us_stack *instance(int host)
     memset(config.mac, 2 + host * 4, sizeof(config.mac));
     memset(config.secret, 77, sizeof(config.secret)); /* a real program calls getrandom() */
     bytes = us_memory_bytes(&config);
-    stack = us_create(&config, calloc(1, bytes), bytes, 0);
+    memory[instances] = calloc(1, bytes);
+    stack = us_create(&config, memory[instances++], bytes, 0);
     addr.bytes[3] = (unsigned char)(host + 1);
     us_addr_add(stack, &addr, 24);
     if (host == 0)
@@ -110,7 +113,9 @@ int main(void)
         printf("the client has counted to %d\n", counted);
         if (moves == MOVES || move(server, conn, next) == NULL)
             break;
-        server = next; /* the old instance's memory may be freed */
+        server = next; /* a real program frees the memory of the old one */
     }
+    while (instances > 0)
+        free(memory[--instances]);
     return moves == MOVES && counted > MOVES ? 0 : 1;
 }
