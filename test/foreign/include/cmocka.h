@@ -44,7 +44,7 @@ struct CMUnitTest {
 #define assert_int_equal(a, b) foreign_check((uint64_t)(a) == (uint64_t)(b), #a " == " #b)
 #define assert_int_not_equal(a, b) foreign_check((uint64_t)(a) != (uint64_t)(b), #a " != " #b)
 #define assert_in_range(a, low, high)                                                              \
-    foreign_check((uint64_t)(a) >= (uint64_t)(low) && (uint64_t)(a) <= (uint64_t)(high),           \
+    foreign_check((uint64_t)(a) - (uint64_t)(low) <= (uint64_t)(high) - (uint64_t)(low),           \
                   #a " in " #low ".." #high)
 #define assert_memory_equal(a, b, n) foreign_check(memcmp(a, b, n) == 0, #a " equals " #b)
 #define assert_string_equal(a, b) foreign_check(strcmp(a, b) == 0, #a " equals " #b)
