@@ -105,14 +105,15 @@ enum cache_auth_verdict cache_auth_line(const uint8_t *line, uint32_t len, uint3
     return bytes > CACHE_AUTH_TOKEN_MAX ? CACHE_AUTH_TOO_LONG : CACHE_AUTH_TOKEN;
 }
 
-static bool bytes_equal(const void *a, uint32_t a_len, const void *b, uint32_t b_len)
+/* 1 if the bytes are equal, else 0. */
+static unsigned bytes_equal(const void *a, uint32_t a_len, const void *b, uint32_t b_len)
 {
     const uint8_t *p = a;
     const uint8_t *q = b;
     unsigned difference = 0;
 
     if (a_len != b_len)
-        return false;
+        return 0;
     for (uint32_t i = 0; i < a_len; i++)
         difference |= (unsigned)(p[i] ^ q[i]);
     return difference == 0;
