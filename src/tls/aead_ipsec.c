@@ -77,12 +77,11 @@ static const struct tls_aead aead = {
 static void find_library(void)
 {
     IMB_MGR *manager = alloc_mb_mgr(0);
-    IMB_ARCH arch = IMB_ARCH_NONE;
 
     if (!manager)
         return;
-    init_mb_mgr_auto(manager, &arch);
-    if (imb_get_errno(manager) == 0 && arch != IMB_ARCH_NONE && arch != IMB_ARCH_NOAESNI)
+    init_mb_mgr_auto(manager, NULL);
+    if (imb_get_errno(manager) == 0 && (manager->features & IMB_FEATURE_AESNI))
         library = manager; /* for the life of the process */
     else
         free_mb_mgr(manager);
