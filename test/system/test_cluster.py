@@ -124,9 +124,12 @@ def test_make_cluster(ucached_path, tap_obstacle, tmp_path):
         process.stdout.close()
         assert process.wait(20) == 0
         reader.join(20)
-    links = space.run(subprocess.run, ["ip", "-br", "link"], capture_output=True, text=True,
-                      check=True, timeout=10).stdout  # fmt: skip
-    assert settles(lambda: "ucached" not in links)
+
+    def links():
+        return space.run(subprocess.run, ["ip", "-br", "link"], capture_output=True, text=True,
+                         check=True, timeout=10).stdout  # fmt: skip
+
+    assert settles(lambda: "ucached" not in links())
     space.close()
 
 
