@@ -15,8 +15,8 @@ int reload_first(struct cache *cache);
 bool reload_has_files(const struct cache *cache, bool has_tls);
 
 /*
- * Reads all again, and certificates at a monotonic time (microseconds). Logs what was read; on
- * failure it stays as it was.
+ * Reads all files again. `now_us`: the monotonic clock in microseconds, for the statistics of
+ * certificates. Logs each file that was read; a file that is refused has no effect.
  */
 void reload_all(struct cache *cache, bool has_tls, uint64_t now_us);
 

@@ -144,7 +144,7 @@ static int open_memory(struct server *server, const struct daemon_user *user)
     server->activation.memory_fd = -1;
     if (memory_file_adopt(&server->memory_file, MEMORY_FILE_STORED, fd, user) < 0)
         return -1;
-    /* The service manager keeps what it has handed over. */
+    /* The service manager still holds a descriptor that it has passed to us. */
     if (fd < 0 && notify_store(ACTIVATION_MEMORY, server->memory_file.fd) < 0)
         net_log("ucached: warning: --fd-store: the items end with this process: no service manager "
                 "holds them (%s)",

@@ -338,7 +338,7 @@ int takeover_listen(struct takeover *takeover, const char *path, const struct da
 
 /* ---- the running server ------------------------------------------------------------------ */
 
-/* What is different; null: nothing. */
+/* Why the two servers do not fit, or null. */
 static const char *difference(const struct takeover_hello *own, const struct takeover_hello *other)
 {
     if (other->version != own->version || other->handover_version != own->handover_version ||

@@ -258,7 +258,7 @@ static const char *protocol_name(enum protocol protocol)
     return names[protocol];
 }
 
-/* What was measured, and when. */
+/* The program's version, the time and the workload. */
 static void json_workload(FILE *to, const struct report *r)
 {
     const struct options *o = r->options;

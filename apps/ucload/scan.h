@@ -14,7 +14,7 @@
 
 enum scan_line { SCAN_P50 = 0, SCAN_P99, SCAN_P999, SCAN_LINES };
 
-/* What was measured at one rate. */
+/* The result at one rate of requests. */
 struct scan_point {
     double offered; /* requests per second */
     double reached;

@@ -31,7 +31,7 @@
 #define CLOSING_SHARE 3
 #define CLOSING_SPARE 64
 
-/* Requests that OpenSSL encrypts at once. */
+/* Bytes of requests that one call of OpenSSL encrypts. */
 #define OPENSSL_BYTES 4096
 
 U_STATIC_ASSERT(TEMPLATE_ROOM + TEMPLATE_VALUE_MAX + TEMPLATE_COPY_STEP + TLS_RECORD_OVERHEAD <=

@@ -231,7 +231,7 @@ static unsigned ping_handle_events(struct net_stack_worker *worker)
     struct us_event event;
     unsigned n;
 
-    /* Also without an event: what is sent as acknowledgements come ends by the clock. */
+    /* Acknowledgments are no events, and a sender that gets nothing else has a time limit, too. */
     if (p->run)
         p->run->now_ns = ucping_clock_ns();
     for (n = 0; net_port_next_event(worker, &event); n++)

@@ -12,7 +12,7 @@
 
 static atomic_bool stop;
 
-/* The second signal ends the program at once (SA_RESETHAND). */
+/* SA_RESETHAND: a second signal terminates the program. */
 static void on_signal(int number)
 {
     atomic_store(&stop, true);

@@ -90,14 +90,10 @@ int net_sock_pause(struct net_sock_worker *worker)
 {
     int rc = come_to_rest(worker);
 
+    if (rc == 0)
+        rc = net_worker_park(&worker->worker, worker->conns.cache_worker);
     if (rc < 0)
         return rc;
-    if (net_worker_is_pausing(&worker->worker)) {
-        cache_suspend(worker->conns.cache_worker);
-        net_worker_park(&worker->worker);
-        if (!cache_continue(worker->conns.cache_worker))
-            return -ENOMEM;
-    }
     worker->resting = false;
     net_sock_accept_release(worker);
     update_all(worker);

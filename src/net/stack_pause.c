@@ -111,14 +111,10 @@ int net_stack_pause(struct net_stack_worker *worker)
     struct u_list *link;
     int rc = come_to_rest(worker);
 
+    if (rc == 0)
+        rc = net_worker_park(&worker->worker, worker->conns.cache_worker);
     if (rc < 0)
         return rc;
-    if (net_worker_is_pausing(&worker->worker)) {
-        cache_suspend(worker->conns.cache_worker);
-        net_worker_park(&worker->worker);
-        if (!cache_continue(worker->conns.cache_worker))
-            return -ENOMEM;
-    }
     worker->resting = false;
     worker->general_only = false;
     for (link = worker->conns.open.next; link != &worker->conns.open; link = link->next)

@@ -94,11 +94,15 @@ void net_worker_resume(struct net_worker *worker)
     (void)sem_post(&worker->resumed);
 }
 
-void net_worker_park(struct net_worker *worker)
+int net_worker_park(struct net_worker *worker, struct cache_worker *cache_worker)
 {
+    if (!net_worker_is_pausing(worker))
+        return 0;
+    cache_suspend(cache_worker);
     (void)sem_post(&worker->paused);
     while (net_worker_is_pausing(worker))
         (void)sem_wait(&worker->resumed); /* a signal ends it, too */
+    return cache_continue(cache_worker) ? 0 : -ENOMEM;
 }
 
 void net_worker_hand_over(struct net_worker *worker, bool first, struct net_handover *handover)

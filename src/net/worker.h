@@ -41,8 +41,11 @@ static inline bool net_worker_is_pausing(const struct net_worker *worker)
 void net_worker_init(struct net_worker *worker, const struct net_worker_ops *ops);
 void net_worker_free(struct net_worker *worker);
 
-/* In the worker's thread, at rest: waits for net_worker_resume(). */
-void net_worker_park(struct net_worker *worker);
+/*
+ * In the worker's thread, at rest: suspends the use of the cache and waits for net_worker_resume().
+ * Does nothing if the pause was given up meanwhile. Returns 0 or -ENOMEM.
+ */
+int net_worker_park(struct net_worker *worker, struct cache_worker *cache_worker);
 
 /* The monotonic clock in microseconds: the time of the stack and of the cache. */
 static inline uint64_t net_clock_us(void)
