@@ -45,19 +45,6 @@ def address(index):
     return f"10.77.0.{11 + index}"
 
 
-class Shared:
-    """A namespace for several servers: closed by its network, not by one of them."""
-
-    def __init__(self, space):
-        self._space = space
-
-    def __getattr__(self, name):
-        return getattr(self._space, name)
-
-    def close(self):
-        pass
-
-
 class Network:
     """The bridge and what is attached to it."""
 
@@ -67,8 +54,8 @@ class Network:
         veth.ip(self.bridge, "link", "set", "lo", "up")
         veth.ip(self.bridge, "link", "add", "br0", "type", "bridge")
         veth.ip(self.bridge, "link", "set", "br0", "up")
-        self.client = Shared(self.attach("client", CLIENT))
-        self.proxy = Shared(self.attach("proxy", PROXY))
+        self.client = netspace.Shared(self.attach("client", CLIENT))
+        self.proxy = netspace.Shared(self.attach("proxy", PROXY))
 
     def attach(self, port, host=None):
         """A namespace with the interface eth0 on the bridge, with an address or without."""
@@ -101,10 +88,10 @@ class Member:
         self.port_name = f"s{index}"
         self.starts = 0
         if io == "tap":  # the device of the server is itself on the bridge
-            self.home = Shared(network.bridge)
+            self.home = netspace.Shared(network.bridge)
         else:
             own = None if io == "xdp" else self.host
-            self.home = Shared(network.attach(self.port_name, own))
+            self.home = netspace.Shared(network.attach(self.port_name, own))
         self.server = None
         self.start()
 

@@ -12,6 +12,7 @@ import shlex
 import socket
 import types
 
+import netspace
 import server as servers
 import veth
 from guest import GuestProcess
@@ -43,19 +44,6 @@ MODELS = {
 
 # What a model cannot do right (docs/backends.md): options that leave it out.
 LEFT_OUT = {"vmxnet3": ["--without=tso"]}
-
-
-class Shared:
-    """A namespace that outlives the servers in it."""
-
-    def __init__(self, space):
-        self._space = space
-
-    def __getattr__(self, name):
-        return getattr(self._space, name)
-
-    def close(self):
-        pass
 
 
 class GuestServer(servers.Server):
@@ -101,7 +89,7 @@ class Nic:
     """The NIC of a guest."""
 
     def __init__(self, guest, model, space, ucached_path, log_folder):
-        self.guest, self.model, self.space = guest, model, Shared(space)
+        self.guest, self.model, self.space = guest, model, netspace.Shared(space)
         self.ucached_path, self.log_folder = ucached_path, log_folder
         self.servers = []
 
