@@ -160,13 +160,21 @@ static uint64_t counter(const struct fixture *f, enum net_sock_counter index)
 
 /* ---- clients ----------------------------------------------------------------------------- */
 
+/*
+ * io_uring interrupts the thread that has made the ring, which is this one: the calls here begin
+ * again then.
+ */
 static void must_connect(const struct fixture *f, int fd)
 {
     struct timeval timeout = {.tv_sec = 10};
+    int error;
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-    assert_int_equal(connect(fd, (const struct sockaddr *)&f->addr, f->addr_len), 0);
+    do
+        error = connect(fd, (const struct sockaddr *)&f->addr, f->addr_len);
+    while (error < 0 && errno == EINTR);
+    assert_int_equal(error, 0);
 }
 
 static int client_open(const struct fixture *f)
@@ -178,13 +186,27 @@ static int client_open(const struct fixture *f)
     return fd;
 }
 
+static ssize_t receive(int fd, char *bytes, size_t len)
+{
+    ssize_t n;
+
+    do
+        n = recv(fd, bytes, len, 0);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
 static void must_send(int fd, const char *bytes, size_t len)
 {
     ssize_t n;
 
-    for (; len > 0; bytes += n, len -= (size_t)n) {
+    while (len > 0) {
         n = send(fd, bytes, len, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
         assert_true(n > 0);
+        bytes += n;
+        len -= (size_t)n;
     }
 }
 
@@ -193,9 +215,7 @@ static void must_receive(int fd, char *bytes, size_t len)
     ssize_t n;
 
     for (; len > 0; bytes += n, len -= (size_t)n) {
-        do /* io_uring interrupts the thread that has made the ring, which is this one */
-            n = recv(fd, bytes, len, 0);
-        while (n < 0 && errno == EINTR);
+        n = receive(fd, bytes, len);
         if (n <= 0)
             fail_msg("%zu bytes are missing: %s", len, n < 0 ? strerror(errno) : "end of file");
     }
@@ -214,7 +234,7 @@ static void expect_end(int fd)
 {
     char byte;
 
-    assert_int_equal(recv(fd, &byte, 1, 0), 0);
+    assert_int_equal(receive(fd, &byte, 1), 0);
 }
 
 static void ask(int fd, const char *request, const char *reply)
@@ -603,7 +623,7 @@ static void test_datagrams(void **state)
         for (i = 0; i < clients; i++)
             assert_int_equal(send(fds[i], request, 18, 0), 18);
         for (i = 0; i < clients; i++) {
-            n = recv(fds[i], got, sizeof(got), 0);
+            n = receive(fds[i], got, sizeof(got));
             assert_true(n >= 8 + 3);
             assert_memory_equal(got, "\0\7\0\0\0\1\0\0", 8);
             replies++;
@@ -617,7 +637,7 @@ static void test_datagrams(void **state)
     store(tcp, "big", 20000);
     assert_int_equal(send(fds[0], "\1\1\0\0\0\1\0\0get big\r\n", 17, 0), 17);
     for (i = 0; i < 15; i++) {
-        n = recv(fds[0], got, sizeof(got), 0);
+        n = receive(fds[0], got, sizeof(got));
         assert_int_equal(n, i < 14 ? 1400 : 20000 + 26 - 14 * 1392 + 8);
         assert_int_equal(got[3], (int)i);
         assert_int_equal(got[5], 15);
@@ -641,7 +661,7 @@ static void client_close(int fd)
     char byte;
 
     assert_int_equal(shutdown(fd, SHUT_WR), 0);
-    assert_int_equal(recv(fd, &byte, 1, 0), 0);
+    assert_int_equal(receive(fd, &byte, 1), 0);
     close(fd);
 }
 
@@ -670,7 +690,7 @@ static void test_stats(void **state)
 
     must_send(fd, "stats sock\r\n", 12);
     while (!strstr(got, "END\r\n")) {
-        n = recv(fd, got + len, sizeof(got) - 1 - len, 0);
+        n = receive(fd, got + len, sizeof(got) - 1 - len);
         assert_true(n > 0);
         len += (size_t)n;
         got[len] = '\0';
