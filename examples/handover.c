@@ -15,10 +15,9 @@ enum { BURST = 8, FRAME_BYTES = 1514, PORT = 7, MOVES = 3, ROOM = 4096 };
 
 static struct us_pkt pkts[2][BURST]; /* frames of the server, and of the client */
 static unsigned char frames[2][BURST][FRAME_BYTES];
-static unsigned sent[2];
+static unsigned sent[2], instances;
 static int counted; /* the last number that the client has got */
 static void *memory[2 + MOVES + 1];
-static unsigned instances;
 
 /* An instance of host 0, the server, or 1. All instances of the server have its addresses. */
 static struct us_stack *instance(int host)
@@ -68,7 +67,6 @@ static struct us_conn *iterate(struct us_stack *stack, int host, u_u64 now_us)
     struct us_pkt *in[BURST], *out[BURST];
     struct us_event event;
     unsigned i;
-
     for (i = 0; i < BURST; i++) {
         in[i] = &pkts[1 - host][i];
         in[i]->flags = 0;
