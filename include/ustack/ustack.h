@@ -316,10 +316,8 @@ const char *us_close_reason_name(enum us_close_reason reason);
 
 /* Addresses of a received UDP datagram. */
 struct us_datagram {
-    struct us_addr local;
-    struct us_addr remote;
-    u_u16 local_port;
-    u_u16 remote_port;
+    struct us_addr local, remote;
+    u_u16 local_port, remote_port;
     u_u8 mac[6]; /* source of the frame: the remote host or a router */
 };
 
@@ -364,8 +362,7 @@ u_u64 us_deadline(const struct us_stack *stack);
 
 /*
  * us_deadline() as if us_output() had no frames to send: a time not after the first timer's, or
- * US_NEVER.
- * For a caller whose device takes no frames now: it calls us_input() by then, or when the device
+ * US_NEVER. A caller whose device takes no frames now calls us_input() by then, or when the device
  * takes frames again.
  */
 u_u64 us_timer_deadline(const struct us_stack *stack);
@@ -700,10 +697,7 @@ struct us_conn *us_conn_import(struct us_stack *stack, const struct us_conn_stat
  */
 int us_udp_bind(struct us_stack *stack, u_u16 port, void *user);
 
-/*
- * Stops that; events already queued still come. Returns 0, or US_ERR_ARGUMENT if the port is not
- * bound.
- */
+/* Stops that; queued events still come. Returns 0 or US_ERR_ARGUMENT (the port is not bound). */
 int us_udp_unbind(struct us_stack *stack, u_u16 port);
 
 /*
@@ -751,18 +745,13 @@ struct us_conn_info {
     u_u32 rttvar_us;
     u_u32 rto_us; /* current RTO, backoff included */
     enum us_cc_kind cc;
-    u_u8 ecn; /* 1: negotiated with the peer; likewise sack, timestamps, window_scaling */
-    u_u8 sack;
-    u_u8 timestamps;
-    u_u8 window_scaling;
-    u_u8 send_scale;  /* shift of the peer's window, 0..14 */
-    u_u8 recv_scale;  /* shift of the window offered, 0..14 */
-    u_u8 in_recovery; /* 1: loss recovery is in progress */
-    u_u8 retries;     /* timeouts, window probes or keepalives in a row without an answer */
-    u_u32 cwnd_bytes;
-    u_u32 ssthresh_bytes;
-    u_u32 send_window_bytes;
-    u_u32 recv_window_bytes;
+    u_u8 ecn, sack, timestamps, window_scaling; /* 1: negotiated with the peer */
+    u_u8 send_scale;                            /* shift of the peer's window, 0..14 */
+    u_u8 recv_scale;                            /* shift of the window offered, 0..14 */
+    u_u8 in_recovery;                           /* 1: loss recovery is in progress */
+    u_u8 retries; /* timeouts, window probes or keepalives in a row without an answer */
+    u_u32 cwnd_bytes, ssthresh_bytes;
+    u_u32 send_window_bytes, recv_window_bytes;
     u_u32 queued_bytes; /* us_send_queued() */
     u_u32 retransmits;  /* segments */
     u_u64 bytes_in;     /* received in order */
