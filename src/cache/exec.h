@@ -97,18 +97,9 @@ int cache_exec_stats(struct cache_session *session, const struct mc_request *req
 
 /* ---- administrative commands (exec_admin.c, watch.c) ------------------------------------- */
 
-/* Runs the command `function` on the words of the request and replies with the status. */
-typedef enum mc_status cache_admin(struct cache_worker *worker, const struct cache_words *words);
+/* Runs one of those that are answered by a status alone: settings, debugging. */
 int cache_admin_run(struct cache_session *session, const struct mc_request *request,
-                    cache_admin *function, struct cache_sink *sink);
-
-cache_admin cache_admin_memlimit;
-cache_admin cache_admin_slabs;
-cache_admin cache_admin_lru;
-cache_admin cache_admin_extstore;
-cache_admin cache_admin_debugtime;
-cache_admin cache_admin_debugitem;
-cache_admin cache_admin_misbehave;
+                    struct cache_sink *sink);
 
 /* Reads the certificates of TLS again; the reply is memcached's. */
 int cache_admin_refresh_certs(struct cache_session *session, const struct mc_request *request,

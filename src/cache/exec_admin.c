@@ -56,7 +56,7 @@ static bool word_fraction(const struct cache_words *words, unsigned i, double *n
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-enum mc_status cache_admin_memlimit(struct cache_worker *worker, const struct cache_words *words)
+static enum mc_status admin_memlimit(struct cache_worker *worker, const struct cache_words *words)
 {
     struct cache *cache = worker->cache;
     u_u32 mib;
@@ -127,7 +127,7 @@ static enum mc_status slabs_automove(struct cache_settings_compat *compat,
     return MC_STATUS_OK;
 }
 
-enum mc_status cache_admin_slabs(struct cache_worker *worker, const struct cache_words *words)
+static enum mc_status admin_slabs(struct cache_worker *worker, const struct cache_words *words)
 {
     struct cache *cache = worker->cache;
     enum mc_status status = MC_STATUS_ERROR;
@@ -192,7 +192,7 @@ static enum mc_status lru_set(struct cache_settings_compat *compat, const struct
     return MC_STATUS_ERROR;
 }
 
-enum mc_status cache_admin_lru(struct cache_worker *worker, const struct cache_words *words)
+static enum mc_status admin_lru(struct cache_worker *worker, const struct cache_words *words)
 {
     struct cache *cache = worker->cache;
     enum mc_status status;
@@ -347,7 +347,7 @@ int cache_admin_shutdown(struct cache_session *session, const struct mc_request 
 }
 
 /* memcached's settings of external storage: checked, without an effect. */
-enum mc_status cache_admin_extstore(struct cache_worker *worker, const struct cache_words *words)
+static enum mc_status admin_extstore(struct cache_worker *worker, const struct cache_words *words)
 {
     static const char *const numbers[] = {
         "item_size",     "item_age",   "low_ttl",   "recache_rate",
@@ -375,7 +375,7 @@ static bool word_delta(const struct cache_words *words, u_s32 *seconds)
     return word_s32(words, 0, seconds);
 }
 
-enum mc_status cache_admin_debugtime(struct cache_worker *worker, const struct cache_words *words)
+static enum mc_status admin_debugtime(struct cache_worker *worker, const struct cache_words *words)
 {
     u_s32 seconds;
 
@@ -394,7 +394,7 @@ enum mc_status cache_admin_debugtime(struct cache_worker *worker, const struct c
 
 /* Items have no lock and no count of references that a client could hold: only whether there is
  * one is true of the answer. */
-enum mc_status cache_admin_debugitem(struct cache_worker *worker, const struct cache_words *words)
+static enum mc_status admin_debugitem(struct cache_worker *worker, const struct cache_words *words)
 {
     static const char *const actions[] = {"lock", "unlock", "ref", "unref"};
     struct kv_view view;
@@ -412,7 +412,7 @@ enum mc_status cache_admin_debugitem(struct cache_worker *worker, const struct c
 }
 
 /* Tries what -o drop_privileges forbids, a socket and a process: OK if both are refused. */
-enum mc_status cache_admin_misbehave(struct cache_worker *worker, const struct cache_words *words)
+static enum mc_status admin_misbehave(struct cache_worker *worker, const struct cache_words *words)
 {
     bool refused;
     pid_t pid;
@@ -432,13 +432,23 @@ enum mc_status cache_admin_misbehave(struct cache_worker *worker, const struct c
     return refused && pid < 0 && errno == EACCES ? MC_STATUS_OK : MC_STATUS_ERROR;
 }
 
-/* ---- all --------------------------------------------------------------------------------- */
+/* ---- commands answered by a status ------------------------------------------------------- */
 
 int cache_admin_run(struct cache_session *session, const struct mc_request *request,
-                    cache_admin *function, struct cache_sink *sink)
+                    struct cache_sink *sink)
 {
+    static enum mc_status (*const run[])(struct cache_worker *, const struct cache_words *) = {
+        [MC_CMD_CACHE_MEMLIMIT] = admin_memlimit,
+        [MC_CMD_SLABS] = admin_slabs,
+        [MC_CMD_LRU] = admin_lru,
+        [MC_CMD_EXTSTORE] = admin_extstore,
+        [MC_CMD_MISBEHAVE] = admin_misbehave,
+        [MC_CMD_DEBUGTIME] = admin_debugtime,
+        [MC_CMD_DEBUGITEM] = admin_debugitem,
+    };
     struct cache_words words = cache_words_split(request);
 
+    U_ASSERT(request->command < U_ARRAY_LEN(run) && run[request->command] != NULL);
     return cache_reply_unless_noreply(session->worker, sink, request,
-                                      function(session->worker, &words));
+                                      run[request->command](session->worker, &words));
 }

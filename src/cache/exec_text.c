@@ -203,22 +203,16 @@ int cache_text_run(struct cache_session *session, const struct mc_request *reque
         return cache_admin_crawler(session, request, sink);
     case MC_CMD_SHUTDOWN:
         return cache_admin_shutdown(session, request, sink);
-    case MC_CMD_CACHE_MEMLIMIT:
-        return cache_admin_run(session, request, cache_admin_memlimit, sink);
-    case MC_CMD_SLABS:
-        return cache_admin_run(session, request, cache_admin_slabs, sink);
-    case MC_CMD_LRU:
-        return cache_admin_run(session, request, cache_admin_lru, sink);
     case MC_CMD_REFRESH_CERTS:
         return cache_admin_refresh_certs(session, request, sink);
+    case MC_CMD_CACHE_MEMLIMIT:
+    case MC_CMD_SLABS:
+    case MC_CMD_LRU:
     case MC_CMD_EXTSTORE:
-        return cache_admin_run(session, request, cache_admin_extstore, sink);
     case MC_CMD_MISBEHAVE:
-        return cache_admin_run(session, request, cache_admin_misbehave, sink);
     case MC_CMD_DEBUGTIME:
-        return cache_admin_run(session, request, cache_admin_debugtime, sink);
     case MC_CMD_DEBUGITEM:
-        return cache_admin_run(session, request, cache_admin_debugitem, sink);
+        return cache_admin_run(session, request, sink);
     case MC_CMD_CONFIG:
         return cache_cluster_config(session, request, sink);
     case MC_CMD_GET: /* cache_exec_get() */
