@@ -65,7 +65,7 @@ int net_worker_pause(struct net_worker *worker)
         return -1;
     while (sem_trywait(&worker->paused) == 0)
         continue; /* of a pause that was given up */
-    atomic_store_explicit(&worker->pausing, true, memory_order_relaxed);
+    atomic_fetch_add_explicit(&worker->pauses, 1, memory_order_relaxed);
     worker->ops->wake(worker);
     return 0;
 }
@@ -90,17 +90,20 @@ bool net_worker_wait_paused(struct net_worker *worker, unsigned timeout_ms)
 
 void net_worker_resume(struct net_worker *worker)
 {
-    atomic_store_explicit(&worker->pausing, false, memory_order_relaxed);
+    atomic_fetch_add_explicit(&worker->pauses, 1, memory_order_relaxed);
     (void)sem_post(&worker->resumed);
 }
 
 int net_worker_park(struct net_worker *worker, struct cache_worker *cache_worker)
 {
-    if (!net_worker_is_pausing(worker))
+    unsigned pause = atomic_load_explicit(&worker->pauses, memory_order_relaxed);
+
+    if (pause % 2 == 0)
         return 0;
     cache_suspend(cache_worker);
     (void)sem_post(&worker->paused);
-    while (net_worker_is_pausing(worker))
+    /* The next pause may have begun already when the thread runs again. */
+    while (atomic_load_explicit(&worker->pauses, memory_order_relaxed) == pause)
         (void)sem_wait(&worker->resumed); /* a signal ends it, too */
     return cache_continue(cache_worker) ? 0 : -ENOMEM;
 }

@@ -27,15 +27,15 @@ struct net_worker {
     const struct net_worker_ops *ops;
     void (*ready)(void *ctx); /* or null; see net_worker_on_ready() */
     void *ready_ctx;
-    atomic_bool pausing;
-    sem_t paused; /* the worker's thread has come to rest */
+    atomic_uint pauses; /* begun and ended: odd while it has to be at rest */
+    sem_t paused;       /* the worker's thread has come to rest */
     sem_t resumed;
 };
 
 /* Whether the loop has to come to rest. */
 static inline bool net_worker_is_pausing(const struct net_worker *worker)
 {
-    return atomic_load_explicit(&worker->pausing, memory_order_relaxed);
+    return atomic_load_explicit(&worker->pauses, memory_order_relaxed) % 2 == 1;
 }
 
 void net_worker_init(struct net_worker *worker, const struct net_worker_ops *ops);
