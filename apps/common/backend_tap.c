@@ -5,6 +5,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "common/backend.h"
@@ -144,19 +145,24 @@ static int open_queues(const struct link_options *link, const struct link_params
                                  .mtu = link->mtu,
                                  .host_prefix_len = link->host_ip.prefix_len,
                                  .host_prefix6_len = link->host_ip6.prefix_len};
+    const struct link_adopted *adopted = params->adopted;
+    unsigned queues = params->queues;
+    unsigned i;
 
-    if (!params->adopted && (check_unused(&link->host_ip, link, error) < 0 ||
-                             check_unused(&link->host_ip6, link, error) < 0))
+    if (!adopted && (check_unused(&link->host_ip, link, error) < 0 ||
+                     check_unused(&link->host_ip6, link, error) < 0))
         return -1;
     memcpy(tap.mac, link->mac, sizeof(tap.mac));
-    if (params->adopted) {
-        tap.adopt = true;
-        tap.adopted_fd = params->adopted->fd;
-        memcpy(tap.mac, params->adopted->mac, sizeof(tap.mac));
+    if (adopted) {
+        queues = u_min32(queues, adopted->count);
+        for (i = queues; i < adopted->count; i++)
+            close(adopted->fds[i]); /* their frames are lost, and sent again */
+        tap.adopted_fds = adopted->fds;
+        memcpy(tap.mac, adopted->mac, sizeof(tap.mac));
     }
     memcpy(tap.host_addr, link->host_ip.addr.bytes, sizeof(tap.host_addr));
     memcpy(tap.host_addr6, link->host_ip6.addr.bytes, sizeof(tap.host_addr6));
-    return nic_tap_open(&tap, params->queues, queue, error) < 0 ? -1 : (int)params->queues;
+    return nic_tap_open(&tap, queues, queue, error) < 0 ? -1 : (int)queues;
 }
 
 static void describe(const struct link_options *link, char text[LINK_DESCRIPTION_MAX])

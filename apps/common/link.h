@@ -82,15 +82,19 @@ bool link_carries_frames(const struct link_options *link);
 /* The back end's name, a value of --io. After link_resolve(). */
 const char *link_backend_name(const struct link_options *link);
 
-/* How the program uses the link. */
-/* A queue of a device that another process has opened; the back end has nic_ops.adoptable_fd. */
+/*
+ * The queues of a device that another process has opened; the back end has nic_ops.adoptable_fd.
+ * It owns the descriptors.
+ */
 struct link_adopted {
-    int fd;
+    int fds[NIC_QUEUES_MAX];
+    unsigned count;
     uint8_t mac[6];
 };
 
+/* How the program uses the link. */
 struct link_params {
-    const struct link_adopted *adopted; /* null: the device is opened; else `queues` is 1 */
+    const struct link_adopted *adopted; /* null: the device is opened */
     unsigned queues;                    /* wanted, 1..NIC_QUEUES_MAX: one per worker */
     uint16_t tcp_port;                  /* served; 0: none. For back ends that filter frames */
     uint16_t udp_port;

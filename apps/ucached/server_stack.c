@@ -43,13 +43,17 @@ static void print_link(const struct server *server)
 static bool find_adopted(struct server *server, struct link_adopted *adopted)
 {
     struct net_handover *handover = &server->takeover.handover;
-    const struct net_handover_record *record = net_handover_find(handover, NET_HANDOVER_DEVICE);
+    const struct net_handover_record *record;
+    size_t at = 0;
 
-    if (!record)
-        return false;
-    adopted->fd = net_handover_take_fd(handover, record->fd);
-    memcpy(adopted->mac, net_handover_input(record), sizeof(adopted->mac));
-    return adopted->fd >= 0;
+    adopted->count = 0;
+    while ((record = net_handover_next(handover, &at)) != NULL && adopted->count < NIC_QUEUES_MAX) {
+        if (record->kind != NET_HANDOVER_DEVICE)
+            continue;
+        adopted->fds[adopted->count++] = net_handover_take_fd(handover, record->fd);
+        memcpy(adopted->mac, net_handover_input(record), sizeof(adopted->mac));
+    }
+    return adopted->count > 0;
 }
 
 /*

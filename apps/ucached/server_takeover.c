@@ -35,11 +35,11 @@ static const char *obstacle(const struct options *o)
 {
     if (!link_carries_frames(&o->link))
         return NULL;
-    if (o->settings.threads == 1 && o->threading == NET_THREADING_UNIFIED &&
+    if (o->threading == NET_THREADING_UNIFIED &&
         (is_tap(o) || (strcmp(link_backend_name(&o->link), "xdp") == 0 && !o->link.host_addrs)))
         return NULL;
-    return "on the own TCP/IP stack it takes one thread (-t 1), and --io=tap, or --io=xdp with "
-           "--ip";
+    return "on the own TCP/IP stack it takes --io=tap, or --io=xdp with --ip, and "
+           "--threading=unified";
 }
 
 /* ---- the new process --------------------------------------------------------------------- */

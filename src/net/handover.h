@@ -9,7 +9,7 @@
 
 #include "net/net.h"
 
-#define NET_HANDOVER_VERSION 1
+#define NET_HANDOVER_VERSION 2
 
 /* Bounds of all records of a handover, and of its descriptors. */
 #define NET_HANDOVER_BYTES_MAX ((size_t)1 << 30)

@@ -9,13 +9,20 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "net/handover.h"
 #include "net/log.h"
 #include "net/port.h"
+#include "nic/rss.h"
 
 /* Longest wait of a turn while connections are coming to rest. */
 #define REST_WAIT_US 1000
+
+/* How long a worker at rest waits for the others before it looks at its frames again. */
+#define VOTE_PAUSE_NS 50000
+#define VOTE_PAUSES 20
 
 /* How long connections that are closing are waited for. */
 #define CLOSING_US 50000
@@ -79,24 +86,58 @@ static bool is_at_rest(struct net_stack_worker *worker, uint64_t passed_us)
 
     return rest && worker->rx_done == worker->rx_count && !worker->events_left &&
            worker->unsent_count == 0 && worker->held_count == 0 &&
+           !nic_has_in_transit(worker->nic) &&
            (passed_us > NET_REST_US || us_counter(worker->stack, worker->half_open_index) == 0);
 }
 
+static unsigned count_workers(const struct net_stack_worker *worker)
+{
+    unsigned count = 0;
+
+    for (worker = worker->first; worker; worker = worker->next)
+        count++;
+    return count;
+}
+
+/*
+ * Whether all workers of the device are at rest. Each receives and sends frames for the others, so
+ * none may stop before all can. A worker at rest votes for it, does nothing for a time, and takes
+ * its vote back if the others have not all voted; with the last vote it is decided.
+ */
+static bool vote_to_stop(struct net_stack_worker *worker)
+{
+    const struct timespec pause = {.tv_nsec = VOTE_PAUSE_NS};
+    atomic_uint *votes = &worker->first->rest_votes;
+    unsigned all = count_workers(worker);
+    unsigned seen = atomic_fetch_add(votes, 1) + 1;
+    unsigned i;
+
+    for (i = 0; seen < all && i < VOTE_PAUSES; i++) {
+        (void)nanosleep(&pause, NULL);
+        seen = atomic_load(votes);
+    }
+    while (seen < all && !atomic_compare_exchange_weak(votes, &seen, seen - 1))
+        continue;
+    return seen == all;
+}
+
+/* Returns 1 if all workers stop, 0 if the pause was given up, or a negative errno value. */
 static int come_to_rest(struct net_stack_worker *worker)
 {
     uint64_t now_us = net_clock_us();
     uint64_t since_us = now_us;
+    bool stops = false;
     int rc = 0;
 
     worker->resting = true;
     worker->general_only = true;
-    do {
+    while (rc == 0 && !stops && net_worker_is_pausing(&worker->worker)) {
         if (!net_stack_turn(worker, now_us))
             rc = nic_wait(worker->nic, REST_WAIT_US);
         now_us = net_clock_us();
-    } while (rc == 0 && net_worker_is_pausing(&worker->worker) &&
-             !is_at_rest(worker, now_us - since_us));
-    return rc;
+        stops = rc == 0 && is_at_rest(worker, now_us - since_us) && vote_to_stop(worker);
+    }
+    return stops ? 1 : rc;
 }
 
 /* The session uses input again that the stack holds back, unless it is stopped. */
@@ -111,8 +152,10 @@ int net_stack_pause(struct net_stack_worker *worker)
     struct u_list *link;
     int rc = come_to_rest(worker);
 
-    if (rc == 0)
+    if (rc > 0) {
         rc = net_worker_park(&worker->worker, worker->conns.cache_worker);
+        atomic_fetch_sub(&worker->first->rest_votes, 1);
+    }
     if (rc < 0)
         return rc;
     worker->resting = false;
@@ -165,8 +208,7 @@ void net_stack_hand_over(struct net_worker *base, bool first, struct net_handove
     uint8_t *bytes = malloc(CONN_BYTES_MAX);
     struct u_list *link;
 
-    if (!bytes || !first) {
-        free(bytes);
+    if (!bytes) {
         handover->failed = true;
         return;
     }
@@ -214,6 +256,19 @@ static void take_over(struct net_stack_worker *worker, const struct net_handover
         net_log("ucached: a connection cannot be taken over: %s", us_strerror(error));
 }
 
+/* Whether frames of the connection come to this worker. */
+static bool is_own(const struct net_stack_worker *worker, const struct us_conn_state *state)
+{
+    struct nic_rss_flow flow = {.is_ip6 = state->local.family == US_IP6,
+                                .has_ports = true,
+                                .from = {.port = state->remote_port},
+                                .to = {.port = state->local_port}};
+
+    memcpy(flow.from.addr, state->remote.bytes, sizeof(flow.from.addr));
+    memcpy(flow.to.addr, state->local.bytes, sizeof(flow.to.addr));
+    return nic_rss_lane(nic_rss_hash(&flow), worker->nic->queues) == worker->nic->queue;
+}
+
 void net_stack_take_over(struct net_stack_worker *worker)
 {
     const struct net_handover_record *record;
@@ -222,7 +277,7 @@ void net_stack_take_over(struct net_stack_worker *worker)
     worker->now_us = net_clock_us();
     cache_tick(worker->conns.cache_worker, worker->now_us);
     while ((record = net_handover_next(worker->handover, &at)) != NULL) {
-        if (record->kind == NET_HANDOVER_STACK)
+        if (record->kind == NET_HANDOVER_STACK && is_own(worker, &record->state))
             take_over(worker, record);
     }
     worker->handover = NULL;

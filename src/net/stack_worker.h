@@ -201,6 +201,7 @@ struct net_stack_worker {
     struct net_stack_worker *next;   /* of the same device, null behind the last */
     struct net_stack_worker *first;  /* of the same device */
     atomic_bool drained;             /* at the end: no connection is left */
+    atomic_uint rest_votes;          /* in the first worker; see stack_pause.c */
     bool unpublished;                /* anything happened after published_us */
     uint64_t published_us;           /* when the counters below were last copied */
     struct net_counter *us_counters; /* us_counter_count() of them, for other threads */

@@ -67,6 +67,12 @@ struct nic_ops {
      */
     int (*adoptable_fd)(struct nic *nic);
 
+    /*
+     * Whether frames of this queue are on the way to another thread, or from one. May be null:
+     * never.
+     */
+    bool (*has_in_transit)(struct nic *nic);
+
     /* Releases all resources, those in the system included, and frees the nic. */
     void (*close)(struct nic *nic);
 };
@@ -128,6 +134,11 @@ static inline int nic_adoptable_fd(struct nic *nic)
     return nic->ops->adoptable_fd ? nic->ops->adoptable_fd(nic) : -1;
 }
 
+static inline bool nic_has_in_transit(struct nic *nic)
+{
+    return nic->ops->has_in_transit != NULL && nic->ops->has_in_transit(nic);
+}
+
 static inline uint32_t nic_mtu(struct nic *nic)
 {
     return nic->ops->mtu != NULL ? nic->ops->mtu(nic) : nic->mtu;
@@ -162,8 +173,7 @@ struct nic_tap_config {
     unsigned host_prefix_len;
     uint8_t host_addr6[16]; /* the same for IPv6 */
     unsigned host_prefix6_len;
-    bool adopt; /* the device exists: adopted_fd is its only queue, mac that of the stack's side */
-    int adopted_fd;
+    const int *adopted_fds; /* null, or the device exists: its queues, and mac is as it was */
 };
 
 /*

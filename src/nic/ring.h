@@ -15,6 +15,7 @@
 #define NIC_RING_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -82,6 +83,13 @@ static inline unsigned nic_ring_take(struct nic_ring *ring, uintptr_t *words, un
         words[i] = ring->slots[(head + i) & (ring->capacity - 1)];
     atomic_store_explicit(&ring->head, head + n, memory_order_release);
     return n;
+}
+
+/* Whether the consumer has taken all that the producer, whose thread calls this, has put in. */
+static inline bool nic_ring_is_drained(const struct nic_ring *ring)
+{
+    return atomic_load_explicit(&ring->head, memory_order_acquire) ==
+           atomic_load_explicit(&ring->tail, memory_order_relaxed);
 }
 
 #endif

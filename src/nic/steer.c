@@ -665,9 +665,26 @@ static void lane_close(struct nic *nic)
 
 static uint32_t lane_mtu(struct nic *nic)
 {
-    const struct lane *lane = lane_of(nic);
+    return nic_mtu(lane_of(nic)->steer->lane[lane_of(nic)->tx_lane].lower);
+}
 
-    return nic_mtu(lane->lower != NULL ? lane->lower : lane->steer->lane[lane->tx_lane].lower);
+static int lane_adoptable_fd(struct nic *nic)
+{
+    return lane_of(nic)->lower ? nic_adoptable_fd(lane_of(nic)->lower) : -1;
+}
+
+/* Empties that a lane without a queue holds are no frames; those that it has sent are in a ring. */
+static bool lane_has_in_transit(struct nic *nic)
+{
+    const struct lane *lane = lane_of(nic);
+    unsigned i;
+
+    for (i = 0; lane->lower && i < lane->steer->lanes; i++) {
+        if (lane->outstanding[i] > lane->empties_out[i])
+            return true;
+    }
+    return lane->unsent_count + lane->deferred_count > 0 ||
+           (!lane->lower && !nic_ring_is_drained(return_ring(lane, lane->tx_lane)));
 }
 
 static const struct nic_ops lane_ops = {
@@ -680,6 +697,8 @@ static const struct nic_ops lane_ops = {
     .wake = lane_wake,
     .mtu = lane_mtu,
     .stats = lane_stats,
+    .adoptable_fd = lane_adoptable_fd,
+    .has_in_transit = lane_has_in_transit,
     .close = lane_close,
 };
 
@@ -756,10 +775,8 @@ static struct steer *open_all(struct nic *const queue[], unsigned queues, unsign
         memset(steer->lane, 0, lanes * sizeof(steer->lane[0]));
     for (i = 0; steer->lane && i < lanes; i++)
         steer->lane[i].wake_fd = -1;
-    for (i = 0; steer->lane && i < lanes; i++) {
-        if (open_lane(steer, i, queue) < 0)
-            break;
-    }
+    for (i = 0; steer->lane && i < lanes && open_lane(steer, i, queue) == 0; i++)
+        continue;
     if (i == lanes && open_rings(steer) == 0)
         return steer;
     steer_free(steer);

@@ -186,7 +186,7 @@ static void tap_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
 
 static int tap_adoptable_fd(struct nic *nic)
 {
-    return nic->queues == 1 ? tap_of(nic)->fd : -1;
+    return tap_of(nic)->fd;
 }
 
 static void tap_close(struct nic *nic)
@@ -484,8 +484,8 @@ static struct tap *open_queue(const struct nic_tap_config *config, uint32_t mtu,
     tap->nic.queues = (uint16_t)queues;
     tap->nic.numa_node = NIC_NUMA_ANY;
     tap->wake_fd = -1;
-    tap->fd = config->adopt ? config->adopted_fd : open_tun(config->name, error);
-    if (tap->fd < 0 || (!config->adopt && create_queue(tap, config->name, error) < 0)) {
+    tap->fd = config->adopted_fds ? config->adopted_fds[queue] : open_tun(config->name, error);
+    if (tap->fd < 0 || (!config->adopted_fds && create_queue(tap, config->name, error) < 0)) {
         tap_close(&tap->nic);
         return NULL;
     }
@@ -506,14 +506,13 @@ static int configure_device(const struct nic_tap_config *config, unsigned queues
     uint8_t host_mac[6], mac[6];
     unsigned i;
 
-    if (config->adopt) {
-        memcpy(queue[0]->mac, config->mac, sizeof(mac));
-        return 0;
+    memcpy(mac, config->mac, sizeof(mac));
+    if (!config->adopted_fds) {
+        prepare_ipv6(config);
+        if (configure_host(config, queue[0]->mtu, host_mac, error) < 0 ||
+            choose_mac(config, host_mac, mac, error) < 0)
+            return -1;
     }
-    prepare_ipv6(config);
-    if (configure_host(config, queue[0]->mtu, host_mac, error) < 0 ||
-        choose_mac(config, host_mac, mac, error) < 0)
-        return -1;
     for (i = 0; i < queues; i++)
         memcpy(queue[i]->mac, mac, sizeof(mac));
     return 0;
@@ -525,7 +524,7 @@ int nic_tap_open(const struct nic_tap_config *config, unsigned queues, struct ni
     uint32_t mtu = config->mtu != 0 ? config->mtu : NIC_MTU_DEFAULT;
     unsigned n = 0;
 
-    U_ASSERT(queues > 0 && queues <= NIC_QUEUES_MAX && (queues == 1 || !config->adopt));
+    U_ASSERT(queues > 0 && queues <= NIC_QUEUES_MAX);
     if (check_config(config, mtu, error) < 0)
         return -1;
     while (n < queues) {

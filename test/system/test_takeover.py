@@ -25,7 +25,7 @@ from server import (
     free_port,
 )
 
-KINDS = [("--io=sock", "-t", "2"), ("--io=uring", "-t", "2"), ("--io=tap",)]
+KINDS = [("--io=sock", "-t", "2"), ("--io=uring", "-t", "2"), ("--io=tap", "-t", "2")]
 CONNECTIONS = 200
 LOADERS = 4
 ITEMS = 2000
@@ -34,7 +34,7 @@ LONG = os.environ.get("UCACHED_LONG") == "1"
 # The messages of apps/ucached/takeover.h.
 MAGIC = 0x4F544355
 HELLO, REFUSE, MEMORY, STATE, END, COMMIT = range(1, 7)
-VERSIONS = (1, 1, 1, 1)  # of messages, handover, connections, memory
+VERSIONS = (1, 2, 1, 1)  # of messages, handover, connections, memory
 
 
 class Line:
@@ -55,7 +55,7 @@ class Line:
             self.address = (TAP_ADDRESS, TAP_PORT)
             where = ["-p", str(TAP_PORT), "-t", "1"]
         if "--io=tap" in args and STACK == "xdp":
-            link = veth.Link([], [f"{TAP_HOST_ADDRESS}/24"])
+            link = veth.Link([], [f"{TAP_HOST_ADDRESS}/24"], queues=2)
             self.space, self.home = link.client, link.server
             where += [f"--dev={veth.SERVER_DEVICE}", f"--ip={TAP_ADDRESS}/24"]
             args = [arg.replace("=tap", "=xdp") for arg in args]
@@ -312,8 +312,10 @@ def test_clients_that_connect_meanwhile_are_served(line):
     assert errors == []
 
 
-def test_number_of_threads_changes(line):
-    servers = line("--io=sock")
+@pytest.mark.parametrize("io", ["sock", "tap"])
+def test_number_of_threads_changes(line, io):
+    """TAP: to fewer threads than queues, then to more, of which some have none."""
+    servers = line(f"--io={io}", "-t", "2")
     connections = [servers.connect() for _ in range(8)]
     for threads in (1, 3, 2):
         servers.succeed("-t", str(threads))
@@ -509,13 +511,13 @@ def test_other_user_is_refused(line, tmp_path):
 
 @pytest.mark.parametrize(
     "args",
-    [("--io=tap", "-t", "2"), ("--io=tap", "-t", "1", "--threading=split")],
+    [("--io=tap", "--threading=split"), ("--io=xdp", "--dev=lo")],
     ids=" ".join,
 )
-def test_own_stack_with_more_threads_is_refused(ucached_path, tmp_path, args):
+def test_own_stack_that_cannot_be_taken_over(ucached_path, tmp_path, args):
     command = [ucached_path, *args, f"--takeover={tmp_path}/takeover"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT)
-    assert done.returncode != 0 and "it takes one thread" in done.stderr
+    assert done.returncode != 0 and "it takes --io=tap, or --io=xdp with --ip" in done.stderr
 
 
 def test_path_in_the_way(line, ucached_path, tmp_path):

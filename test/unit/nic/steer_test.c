@@ -173,6 +173,34 @@ static void a_lane_without_a_queue_sends_through_another_lane(void **state)
  * A lane that does not receive: the ring to it fills up and further frames are dropped; other lanes
  * are not affected.
  */
+/* Until the other lane's packets are back, and until what it sends is with the device. */
+static void frames_between_lanes_are_in_transit(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct fixture f;
+    uint16_t port = 1;
+
+    while (lane_of_port(port, 2) != 1)
+        port++;
+    open_fixture(&f, 2, 0);
+    assert_false(nic_has_in_transit(f.lane[0]) || nic_has_in_transit(f.lane[1]));
+    assert_true(send_port(f.peer, port));
+    assert_int_equal(receive(f.lane[0], pkts), 0);
+    assert_true(nic_has_in_transit(f.lane[0]));
+    assert_int_equal(receive(f.lane[1], pkts), 1);
+    assert_true(nic_has_in_transit(f.lane[0]));
+    nic_release(f.lane[1], pkts, 1);
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* and supplies empties */
+    assert_false(nic_has_in_transit(f.lane[0]) || nic_has_in_transit(f.lane[1]));
+    assert_true(send_port(f.lane[1], 1));
+    assert_true(nic_has_in_transit(f.lane[1]));
+    assert_int_equal(receive(f.lane[0], pkts), 0);
+    assert_false(nic_has_in_transit(f.lane[0]) || nic_has_in_transit(f.lane[1]));
+    assert_int_equal(receive(f.peer, pkts), 1);
+    nic_release(f.peer, pkts, 1);
+    close_fixture(&f);
+}
+
 static void a_full_ring_drops_frames_of_its_lane_only(void **state)
 {
     struct fixture f;
@@ -550,6 +578,7 @@ int main(void)
         cmocka_unit_test(flows_get_to_their_lanes),
         cmocka_unit_test(discovery_is_copied_to_all_lanes),
         cmocka_unit_test(a_lane_without_a_queue_sends_through_another_lane),
+        cmocka_unit_test(frames_between_lanes_are_in_transit),
         cmocka_unit_test(a_full_ring_drops_frames_of_its_lane_only),
         cmocka_unit_test(closing_empties_the_rings),
         cmocka_unit_test(right_placement_is_verified_and_trusted),
