@@ -228,8 +228,6 @@ static void start(struct client *client)
     while (client_clock_ns() < phase->start_ns)
         sleep_until(phase->start_ns);
     memset(&ctx->tally, 0, sizeof(ctx->tally));
-    for (i = 0; i < OP_COUNT; i++)
-        load_histogram_clear(&ctx->latency[i]);
     ctx->now_ns = client_clock_ns();
     ctx->record_from_ns = phase->start_ns + phase->record_ns;
     client->begun = 0;
@@ -276,10 +274,20 @@ static int check_silence(struct client *client)
                        (unsigned long long)in_flight(client));
 }
 
+/* At the end of an interval: gives its histograms away and continues with the other ones. */
+static void end_interval(struct client *client, unsigned tick)
+{
+    client->ctx.latency = client->sets[tick & 1];
+    atomic_store_explicit(&client->ticked, tick, memory_order_release);
+}
+
 static int one_turn(struct client *client)
 {
     const struct phase *phase = &client->phase;
+    unsigned tick = atomic_load_explicit(&client->group->tick, memory_order_acquire);
 
+    if (U_UNLIKELY(tick != atomic_load_explicit(&client->ticked, memory_order_relaxed)))
+        end_interval(client, tick);
     if (client->ops->turn(client, turn_timeout_us(client)) < 0)
         return -1;
     if (atomic_load_explicit(&client->group->stop, memory_order_relaxed) ||
@@ -313,6 +321,7 @@ static int work(struct client *client)
     client->end_ns = client->ctx.now_ns;
     for (i = 0; i < client->count && in_flight(client) > 0; i++)
         pipeline_abandon(&client->conns[i].pipeline);
+    atomic_store_explicit(&client->done, true, memory_order_release);
     return rc;
 }
 
@@ -346,14 +355,26 @@ int client_run(struct client *client)
 
 /* ---- open and close ---------------------------------------------------------------------- */
 
+static int open_histograms(struct client *client)
+{
+    for (unsigned i = 0; i < U_ARRAY_LEN(client->sets); i++) {
+        client->sets[i] = malloc(OP_COUNT * sizeof(*client->sets[i]));
+        if (!client->sets[i])
+            return -1;
+        for (unsigned op = 0; op < OP_COUNT; op++)
+            load_histogram_clear(&client->sets[i][op]);
+    }
+    client->ctx.latency = client->sets[0];
+    return 0;
+}
+
 static int open_pipelines(struct client *client)
 {
     uint32_t depth = client->plan->depth > STORE_DEPTH ? client->plan->depth : STORE_DEPTH;
     unsigned i;
 
     client->conns = calloc(client->count, sizeof(client->conns[0]));
-    client->ctx.latency = malloc(OP_COUNT * sizeof(*client->ctx.latency));
-    if (!client->conns || !client->ctx.latency)
+    if (!client->conns || open_histograms(client) < 0)
         return client_fail(client, "no memory for the connections");
     for (i = 0; i < client->count; i++) {
         client->conns[i].client = client;
@@ -411,5 +432,6 @@ void client_close(struct client *client)
     }
     tls_key_cache_close(client->keys);
     free(client->conns);
-    free(client->ctx.latency);
+    for (i = 0; i < U_ARRAY_LEN(client->sets); i++)
+        free(client->sets[i]);
 }

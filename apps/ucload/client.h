@@ -75,6 +75,7 @@ struct thread_group {
     atomic_bool stop;   /* start no more requests */
     atomic_bool broken; /* a thread has failed: end without waiting */
     atomic_uint busy;   /* threads that have not completed the phase */
+    atomic_uint tick;   /* intervals of the time series that have ended */
 };
 
 enum phase_kind {
@@ -174,6 +175,14 @@ struct client {
     bool closed;          /* the loop is closed: a reply starts the next request */
     struct thread_group *group;
     atomic_uint_fast64_t shown; /* requests answered, for the progress line */
+
+    /*
+     * Histograms of two intervals, one for each enum op: sets[ticked & 1] is ctx.latency, the other
+     * one belongs to whoever reads it until the next tick. Readers clear what they have read.
+     */
+    struct load_histogram *sets[2];
+    atomic_uint ticked; /* the last tick that this thread has seen */
+    atomic_bool done;   /* this thread counts no more in this phase */
     bool failed;
     char error[CLIENT_ERROR_MAX];
     struct tls_key_cache *keys; /* with TLS */

@@ -46,7 +46,7 @@ static int try_rate(const struct options *o, double rate, unsigned number, struc
     bool kept = false;
 
     for (again = 0; again <= SECOND_TRIES && !kept && !atomic_load(&run.group.stop); again++) {
-        if (run_measure(&run, o, rate, number + again * SLO_TRIES_MAX, tried) < 0)
+        if (run_measure(&run, o, rate, number + again * SLO_TRIES_MAX, NULL, tried) < 0)
             return -1;
         kept = tried->tally.requests > 0 && slo_value(&o->slo, &tried->latency) <= o->slo.limit_ns;
         if (tried->hiccups.count == 0)
@@ -66,7 +66,7 @@ static int search(const struct options *o, struct report *report)
 
     probe.seconds = PROBE_SECONDS;
     probe.warmup_s = 0;
-    if (run_measure(&run, &probe, 0, 0, &result) < 0)
+    if (run_measure(&run, &probe, 0, 0, NULL, &result) < 0)
         return -1;
     slo_start(&s, (double)result.tally.requests / result.seconds / 4);
     while ((rate = slo_next(&s)) > 0 && !atomic_load(&run.group.stop)) {
@@ -93,16 +93,32 @@ static int scan(const struct options *o, struct report *report)
 {
     double peak;
 
-    if (run_measure(&run, o, 0, 0, &result) < 0)
+    if (run_measure(&run, o, 0, 0, NULL, &result) < 0)
         return -1;
     peak = (double)result.tally.requests / result.seconds;
     for (unsigned i = 1; i <= SCAN_POINTS && peak > 0 && !atomic_load(&run.group.stop); i++) {
-        if (run_measure(&run, o, peak * i / SCAN_STEPS_TO_PEAK, i, &result) < 0)
+        if (run_measure(&run, o, peak * i / SCAN_STEPS_TO_PEAK, i, NULL, &result) < 0)
             return -1;
         if (!atomic_load(&run.group.stop))
             scan_add(&report->scan, &result);
     }
     return 0;
+}
+
+static double epoch_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Of several measurements the log has one interval, that of the result. */
+static void log_whole(struct series *series, const struct result *whole)
+{
+    series->progress = false;
+    series_begin(series, epoch_seconds() - whole->seconds);
+    series_add(series, 0, whole->seconds, &whole->latency);
 }
 
 /* Runs one measurement and reads the CPU cycles of the server and of this process. */
@@ -115,7 +131,8 @@ static int measure_once(const struct options *o, struct report *report)
         return -1;
     answered = run_answered(&run);
     own = run_cycles(&run);
-    rc = run_measure(&run, o, o->rate, 0, &result);
+    series_begin(&report->series, epoch_seconds() + o->warmup_s);
+    rc = run_measure(&run, o, o->rate, 0, &report->series, &result);
     answered = run_answered(&run) - answered;
     if (answered > 0)
         report->own_cycles = (double)(run_cycles(&run) - own) / (double)answered;
@@ -135,6 +152,7 @@ static int measure(const struct options *o, struct report *report)
         return -1;
     if (o->preload_only) {
         report->result = &stored;
+        log_whole(&report->series, &stored);
         return 0;
     }
     cpu_s = cpu_seconds();
@@ -144,12 +162,14 @@ static int measure(const struct options *o, struct report *report)
         rc = scan(o, report);
     else
         rc = measure_once(o, report);
+    if (o->slo_given || o->scan_path)
+        log_whole(&report->series, &result);
     report->cpu_s = cpu_seconds() - cpu_s;
     return rc;
 }
 
 /* Prints error messages. Returns the exit status. */
-static int report_errors(int rc, const struct options *o, FILE *hdr)
+static int report_errors(int rc, const struct options *o, struct series *series)
 {
     const struct tally *t = &result.tally;
     uint64_t bad = t->wrong + t->refused + stored.tally.wrong + stored.tally.refused;
@@ -177,7 +197,7 @@ static int report_errors(int rc, const struct options *o, FILE *hdr)
                 (double)t->requests / result.seconds, result.offered);
         status = status ? status : EX_TEMPFAIL;
     }
-    if (hdr && report_hdr(hdr, &result) < 0) {
+    if (series_close(series) < 0) {
         fprintf(stderr, "ucload: cannot write %s: %s\n", o->hdr_path, strerror(errno));
         status = status ? status : EX_CANTCREAT;
     }
@@ -207,13 +227,13 @@ static int load(const struct options *o)
             fclose(hdr);
         return EX_CANTCREAT;
     }
+    series_open(&report.series, hdr, o->progress);
     load_histogram_clear(&result.latency);
     load_histogram_clear(&stored.latency);
     if (run_open(&run, o) < 0) {
         fprintf(stderr, "ucload: %s\n", run.error);
         run_close(&run);
-        if (hdr)
-            fclose(hdr);
+        (void)series_close(&report.series);
         if (svg)
             fclose(svg);
         return run.misused ? EX_USAGE : EX_UNAVAILABLE;
@@ -223,7 +243,7 @@ static int load(const struct options *o)
         report_json(stdout, &report);
     else if (report.result->seconds > 0)
         report_text(stdout, &report);
-    status = report_errors(rc, o, hdr);
+    status = report_errors(rc, o, &report.series);
     if (svg && scan_svg(svg, &report.scan, run.plan.server_text) < 0) {
         fprintf(stderr, "ucload: cannot write %s: %s\n", o->scan_path, strerror(errno));
         status = status ? status : EX_CANTCREAT;

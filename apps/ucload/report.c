@@ -2,14 +2,11 @@
 /* Prints the result of a measurement; see report.h. */
 #include "report.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 
 #include "base/base.h"
-#include "mcproto/mcproto.h"
 
 static const double percents[] = {50, 90, 99, 99.9, 99.99, 100};
 
@@ -321,47 +318,13 @@ void report_json(FILE *to, const struct report *r)
     fprintf(to, ",\n");
     json_by_op(to, r->result);
     json_latency(to, "corrected_us", h ? h : &r->result->latency);
+    fprintf(to, ",\n  \"series_left_out\": %llu,\n  \"series\": ",
+            (unsigned long long)r->series.left_out);
+    series_json(to, &r->series);
     if (o->scan_path) {
         fprintf(to, ",\n  \"scan\": ");
         scan_json(to, &r->scan);
     }
     fprintf(to, "\n}\n");
     free(h);
-}
-
-/* ---- HdrHistogram's log ------------------------------------------------------------------ */
-
-static void write_log(FILE *to, const struct result *result, const uint8_t *base64, uint32_t len)
-{
-    struct timeval now;
-    double start;
-
-    gettimeofday(&now, NULL);
-    start = (double)now.tv_sec + (double)now.tv_usec / 1e6 - result->seconds;
-    fprintf(to, "#[Histogram log format version 1.3]\n");
-    fprintf(to, "#[StartTime: %.3f (seconds since epoch)]\n", start);
-    fprintf(to, "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\","
-                "\"Interval_Compressed_Histogram\"\n");
-    /* The format has the largest value in milliseconds; the histogram is in nanoseconds. */
-    fprintf(to, "%.3f,%.3f,%.6f,%.*s\n", 0.0, result->seconds, (double)result->latency.max / 1e6,
-            (int)len, (const char *)base64);
-}
-
-int report_hdr(FILE *to, const struct result *result)
-{
-    uint8_t *binary = malloc(LOAD_HISTOGRAM_ENCODED_MAX);
-    uint8_t *base64 = malloc(MC_BASE64_BYTES(LOAD_HISTOGRAM_ENCODED_MAX));
-    int rc = -1;
-
-    if (binary && base64) {
-        size_t len = load_histogram_encode(&result->latency, binary);
-
-        write_log(to, result, base64, mc_base64_encode(base64, binary, (u_u32)len));
-        rc = ferror(to) ? -1 : 0;
-    }
-    if (fclose(to) != 0)
-        rc = -1;
-    free(binary);
-    free(base64);
-    return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints the result of a measurement: as text, as JSON, and as an HdrHistogram log. */
+/* Prints the result of a measurement: as text and as JSON. */
 #ifndef UCLOAD_REPORT_H
 #define UCLOAD_REPORT_H
 
@@ -18,7 +18,8 @@ struct report {
     double server_cycles; /* per request, warm-up included; 0: not requested */
     double own_cycles;    /* of all threads here; 0: kernel sockets, or unknown */
     time_t start;
-    struct scan scan; /* --scan was given */
+    struct scan scan;     /* --scan was given */
+    struct series series; /* of one measurement; of --slo and --scan only the result */
 };
 
 void report_text(FILE *to, const struct report *report);
@@ -29,8 +30,5 @@ void report_json(FILE *to, const struct report *report);
  * its time.
  */
 bool report_is_behind(const struct result *result);
-
-/* Writes the histogram to a file and closes it. Returns 0, or -1 with errno set. */
-int report_hdr(FILE *to, const struct result *result);
 
 #endif

@@ -15,7 +15,11 @@
 #include "common/value.h"
 #include "nic/steer.h"
 
-#define PROGRESS_NS 1000000000
+/* Length of an interval of the time series, and of the lines of progress. */
+#define INTERVAL_NS 1000000000
+
+/* Threads give an interval away in their next turn, which comes within CLIENT_SLEEP_US_MAX. */
+#define GIVE_AWAY_NS 60000000
 
 /* Delay before the common start of a phase. */
 #define START_DELAY_NS 1000000
@@ -226,62 +230,160 @@ static void show_progress(const struct run *run, uint64_t *before, double second
     *before = total;
 }
 
-static void wait_for_threads(struct run *run, unsigned started, bool progress)
+/* The intervals of a phase, whose histograms the threads give away one second after the other. */
+struct intervals {
+    struct series *series; /* null: there is but one interval */
+    uint64_t begin_ns;     /* end of the warm-up */
+    uint64_t from_ns;      /* begin of the first interval that is not in the series yet */
+    uint64_t upto_ns;      /* end of the interval that the threads are giving away; 0: none */
+    uint64_t next_ns;      /* when the present interval is to end */
+};
+
+/* Adds the histograms to those of the result and of the interval, and clears them. */
+static void take_set(struct load_histogram set[OP_COUNT], struct result *result,
+                     struct load_histogram *interval)
 {
-    uint64_t begin_ns = client_clock_ns(), last_ns = begin_ns, now_ns;
+    for (unsigned op = 0; op < OP_COUNT; op++) {
+        if (set[op].total == 0)
+            continue;
+        load_histogram_add(&result->by_op[op], &set[op]);
+        load_histogram_add(interval, &set[op]);
+        load_histogram_clear(&set[op]);
+    }
+}
+
+/* Takes what the threads have given away, and all of those that are done. */
+static void take_interval(struct run *run, struct intervals *in, uint64_t upto_ns,
+                          struct result *result)
+{
+    static struct load_histogram interval;
+    unsigned tick = atomic_load(&run->group.tick);
+
+    load_histogram_clear(&interval);
+    for (unsigned i = 0; i < run->thread_count; i++) {
+        struct client *client = &run->threads[i].client;
+
+        if (atomic_load_explicit(&client->done, memory_order_acquire))
+            take_set(client->sets[tick & 1], result, &interval);
+        take_set(client->sets[~tick & 1], result, &interval);
+    }
+    if (in->series)
+        series_add(in->series, (double)(in->from_ns - in->begin_ns) / 1e9,
+                   (double)(upto_ns - in->from_ns) / 1e9, &interval);
+    in->from_ns = upto_ns;
+    in->upto_ns = 0;
+}
+
+/* Whether each thread has given away the histograms of the interval, or is done. */
+static bool all_have_ticked(const struct run *run)
+{
+    unsigned tick = atomic_load(&run->group.tick);
+
+    for (unsigned i = 0; i < run->thread_count; i++) {
+        const struct client *client = &run->threads[i].client;
+
+        if (!atomic_load_explicit(&client->done, memory_order_acquire) &&
+            atomic_load_explicit(&client->ticked, memory_order_acquire) != tick)
+            return false;
+    }
+    return true;
+}
+
+/* Ends the interval whose time has passed, and takes the one that all threads have given away. */
+static void follow_intervals(struct run *run, struct intervals *in, uint64_t now_ns,
+                             struct result *result)
+{
+    if (!in->series)
+        return;
+    if (in->upto_ns > 0 && all_have_ticked(run))
+        take_interval(run, in, in->upto_ns, result);
+    if (in->upto_ns > 0 || now_ns < in->next_ns)
+        return;
+    atomic_fetch_add(&run->group.tick, 1);
+    in->upto_ns = now_ns;
+    while (in->next_ns <= now_ns)
+        in->next_ns += INTERVAL_NS;
+}
+
+/* The next time to look at the threads: while they give an interval away, soon. */
+static struct timespec next_look(const struct intervals *in, uint64_t now_ns)
+{
+    uint64_t wait_ns = INTERVAL_NS, ns;
+    struct timespec until;
+
+    if (in->series && in->upto_ns > 0)
+        wait_ns = GIVE_AWAY_NS;
+    else if (in->series && in->next_ns > now_ns)
+        wait_ns = in->next_ns - now_ns;
+    clock_gettime(CLOCK_REALTIME, &until);
+    ns = (uint64_t)until.tv_nsec + wait_ns;
+    until.tv_sec += (time_t)(ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    return until;
+}
+
+static void wait_for_threads(struct run *run, unsigned started, bool progress, struct intervals *in,
+                             struct result *result)
+{
+    uint64_t begin_ns = client_clock_ns(), last_ns = begin_ns, now_ns = begin_ns;
     uint64_t before = 0;
     unsigned ended = 0;
     struct timespec until;
 
     while (ended < started) {
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += 1;
+        until = next_look(in, now_ns);
         if (sem_timedwait(&run->ended, &until) == 0)
             ended++;
         now_ns = client_clock_ns();
-        if (!progress || now_ns - last_ns < PROGRESS_NS)
+        follow_intervals(run, in, now_ns, result);
+        if (!progress || in->series || now_ns - last_ns < INTERVAL_NS)
             continue;
         show_progress(run, &before, (double)(now_ns - last_ns) / 1e9,
                       (double)(now_ns - begin_ns) / 1e9);
         last_ns = now_ns;
     }
-    if (progress && last_ns != begin_ns && isatty(2))
+    if (progress && isatty(2))
         fprintf(stderr, "\r%60s\r", "");
 }
 
-static void add_up(struct run *run, struct result *result)
+static void clear_result(struct result *result)
 {
-    uint64_t end_ns = 0;
+    memset(&result->tally, 0, sizeof(result->tally));
+    load_histogram_clear(&result->latency);
+    for (unsigned op = 0; op < OP_COUNT; op++)
+        load_histogram_clear(&result->by_op[op]);
+}
+
+/* Called when all threads have ended. */
+static void add_up(struct run *run, struct intervals *in, struct result *result)
+{
+    uint64_t end_ns = in->begin_ns;
     const struct client *client;
     unsigned i, op;
 
-    memset(&result->tally, 0, sizeof(result->tally));
-    load_histogram_clear(&result->latency);
-    for (op = 0; op < OP_COUNT; op++)
-        load_histogram_clear(&result->by_op[op]);
     for (i = 0; i < run->thread_count; i++) {
         client = &run->threads[i].client;
         tally_add(&result->tally, &client->ctx.tally);
-        for (op = 0; op < OP_COUNT; op++)
-            load_histogram_add(&result->by_op[op], &client->ctx.latency[op]);
-        if (client->end_ns > end_ns)
-            end_ns = client->end_ns;
+        end_ns = u_max64(end_ns, client->end_ns);
     }
+    take_interval(run, in, u_max64(end_ns, in->from_ns), result);
     for (op = 0; op < OP_COUNT; op++)
         load_histogram_add(&result->latency, &result->by_op[op]);
-    client = &run->threads[0].client;
-    result->seconds = end_ns > client->ctx.record_from_ns
-                          ? (double)(end_ns - client->ctx.record_from_ns) / 1e9
-                          : 0;
-    result->offered = client->phase.per_second * run->thread_count;
+    result->seconds = (double)(end_ns - in->begin_ns) / 1e9;
+    result->offered = run->threads[0].client.phase.per_second * run->thread_count;
 }
 
 /* Runs the phase in all threads and adds up the results. */
-static int go(struct run *run, bool progress, struct result *result)
+static int go(struct run *run, bool progress, struct series *series, struct result *result)
 {
+    const struct phase *phase = &run->threads[0].client.phase;
+    struct intervals in = {.series = series, .begin_ns = phase->start_ns + phase->record_ns};
     unsigned started, i;
     int rc = 0;
 
+    in.from_ns = in.begin_ns;
+    in.next_ns = in.begin_ns + INTERVAL_NS;
+    clear_result(result);
     atomic_store(&run->group.busy, run->thread_count);
     for (started = 0; started < run->thread_count && rc == 0; started++)
         rc = pthread_create(&run->threads[started].id, NULL, thread_main, &run->threads[started]);
@@ -290,12 +392,12 @@ static int go(struct run *run, bool progress, struct result *result)
         atomic_store(&run->group.broken, true);
         started--;
     }
-    wait_for_threads(run, started, progress);
+    wait_for_threads(run, started, progress, &in, result);
     for (i = 0; i < started; i++)
         pthread_join(run->threads[i].id, NULL);
     if (rc != 0)
         return fail(run, "cannot start a thread", strerror(rc));
-    add_up(run, result);
+    add_up(run, &in, result);
     for (i = 0; i < run->thread_count; i++) {
         if (!run->threads[i].client.failed)
             continue;
@@ -317,6 +419,7 @@ static void begin_phase(struct run *run, enum phase_kind kind)
         memset(phase, 0, sizeof(*phase));
         phase->kind = kind;
         phase->start_ns = start_ns;
+        atomic_store(&run->threads[i].client.done, false);
     }
 }
 
@@ -326,7 +429,7 @@ int run_server_cycles(struct run *run, uint64_t *cycles)
 
     begin_phase(run, PHASE_STATS);
     run->threads[0].client.ctx.server_cycles = 0;
-    if (go(run, false, &ignored) < 0)
+    if (go(run, false, NULL, &ignored) < 0)
         return -1;
     *cycles = run->threads[0].client.ctx.server_cycles;
     return *cycles > 0 ? 0 : fail(run, "--server-cycles", "the server does not report them");
@@ -364,11 +467,11 @@ int run_store(struct run *run, struct result *result)
         phase->from = total * i / run->thread_count;
         phase->to = total * (i + 1) / run->thread_count;
     }
-    return go(run, run->progress, result);
+    return go(run, run->progress, NULL, result);
 }
 
 int run_measure(struct run *run, const struct options *o, double rate, uint64_t salt,
-                struct result *result)
+                struct series *series, struct result *result)
 {
     uint64_t start_ns = client_clock_ns() + START_DELAY_NS;
     unsigned n = run->thread_count;
@@ -389,7 +492,7 @@ int run_measure(struct run *run, const struct options *o, double rate, uint64_t 
         phase->per_second = rate / n;
         phase->seed = o->seed + (salt * n + i) * UINT64_C(0x9e3779b97f4a7c15);
     }
-    rc = go(run, run->progress, result);
+    rc = go(run, run->progress, series, result);
     result->hiccups = hiccup_read(&run->watch);
     return rc;
 }
@@ -443,7 +546,7 @@ int run_open(struct run *run, const struct options *o)
     if (open_clients(run, o) < 0)
         return -1;
     begin_phase(run, PHASE_CONNECT);
-    return go(run, false, &ignored);
+    return go(run, false, NULL, &ignored);
 }
 
 void run_close(struct run *run)

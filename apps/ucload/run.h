@@ -9,6 +9,7 @@
 #include "client.h"
 #include "hiccup.h"
 #include "options.h"
+#include "series.h"
 
 #define RUN_THREADS_MAX 64
 
@@ -62,9 +63,10 @@ uint64_t run_cycles(const struct run *run);
 
 /*
  * Runs one measurement; `rate` is in requests per second, 0 for a closed loop. `salt` selects the
- * random sequence. Returns 0, or -1 with run->error set and the partial result in *result.
+ * random sequence; series, if not null, gets an interval of each second. Returns 0, or -1 with
+ * run->error set and the partial result in *result.
  */
 int run_measure(struct run *run, const struct options *options, double rate, uint64_t salt,
-                struct result *result);
+                struct series *series, struct result *result);
 
 #endif
