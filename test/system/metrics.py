@@ -26,7 +26,7 @@ def run(server, function):
     """Runs a function where the listener can be reached, whose loopback interface is up."""
     if server.kind == "tap":
         up = ["ip", "link", "set", "lo", "up"]
-        server.home.run(subprocess.run, up, check=True, timeout=10)
+        server.home.run(subprocess.run, up, check=True, timeout=60)
     return server.home.run(function)
 
 

@@ -339,7 +339,7 @@ def finish_checksums(space, device):
     """Lets the kernel finish checksums and cut segments before a frame reaches the device."""
     space.run(
         subprocess.run, ["ethtool", "-K", device, "tx", "off"],
-        check=True, timeout=10, capture_output=True,
+        check=True, timeout=60, capture_output=True,
     )  # fmt: skip
 
 

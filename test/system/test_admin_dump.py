@@ -124,8 +124,10 @@ def test_not_allowed(server_sock):
 def test_crawl_reclaims(server):
     with wire_to(server) as wire:
         fill(wire, 60)
-        for number in range(30):
-            wire.say(storage(b"set", b"short%d" % number, b"ok", exptime=1), STORED)
+        wire.say(
+            b"".join(storage(b"set", b"short%d" % n, b"ok", exptime=1) for n in range(30)),
+            STORED * 30,
+        )
         assert wire.stats("slabs")["1:used_chunks"] == "90"
         time.sleep(2.2)
         wire.say(b"lru_crawler crawl 1\r\n", OK)

@@ -218,10 +218,10 @@ def test_interrupted_run_cleans_up(huge_page_lock, build, memcached_path, tmp_pa
         if number != signal.SIGKILL:
             run.send_signal(number)  # a second signal does not interrupt the cleaning up
         assert run.wait(30) == (-number if number == signal.SIGKILL else 128 + number)
-        assert settles(lambda: not marked(mark), 10), marked(mark)
+        assert settles(lambda: not marked(mark)), marked(mark)
         if number == signal.SIGKILL:
             put_back(before)
-            settles(lambda: surroundings() == before, 10)  # the kernel takes its namespaces down
+            settles(lambda: surroundings() == before)  # the kernel takes its namespaces down
         assert surroundings() == before
     finally:
         run.kill()

@@ -104,7 +104,7 @@ def test_make_cluster(ucached_path, tap_obstacle, tmp_path):
     if tap_obstacle:
         pytest.skip(f"namespaces: {tap_obstacle}")
     space = netspace.NetSpace()
-    space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True, timeout=10)
+    space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True, timeout=60)
     words = [ROOT / "tools" / "cluster", ucached_path, "-m", "64"]
     process = space.popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     errors = []
@@ -127,7 +127,7 @@ def test_make_cluster(ucached_path, tap_obstacle, tmp_path):
 
     def links():
         return space.run(subprocess.run, ["ip", "-br", "link"], capture_output=True, text=True,
-                         check=True, timeout=10).stdout  # fmt: skip
+                         check=True, timeout=60).stdout  # fmt: skip
 
     assert settles(lambda: "ucached" not in links())
     space.close()

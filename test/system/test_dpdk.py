@@ -196,7 +196,7 @@ def test_idle_server_sleeps(start, kind, share):
         time.sleep(seconds)
         return cpu_seconds(server.pid) - before < seconds * share
 
-    assert settles(is_idle, 20)
+    assert settles(is_idle)
     stats = server.stats("nic")
     assert int(stats["dpdk_interrupt_waits" if kind == "dpdk-tap" else "dpdk_timed_waits"]) > 0
 

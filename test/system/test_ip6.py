@@ -12,7 +12,7 @@ import types
 import netspace
 import pytest
 import rawnet
-from server import TAP_ADDRESS, TAP_PORT, Connection
+from server import IO_TIMEOUT, TAP_ADDRESS, TAP_PORT, Connection
 
 ADDRESS6 = "fd00:100::20"
 HOST6 = "fd00:100::10"
@@ -52,9 +52,9 @@ def ping(server, family, address, size, ident=7):
     sock = server.space.run(socket.socket, family, socket.SOCK_RAW, protocol)
     with sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-        sock.settimeout(3)
+        sock.settimeout(IO_TIMEOUT)
         sock.sendto(message, (address, 0))
-        end = time.monotonic() + 3
+        end = time.monotonic() + IO_TIMEOUT
         while time.monotonic() < end:
             answer = sock.recv(70000)
             if family == socket.AF_INET:
@@ -129,7 +129,7 @@ def test_datagram_to_a_closed_port_gets_port_unreachable(server6):
     for family, address in ((socket.AF_INET6, ADDRESS6), (socket.AF_INET, TAP_ADDRESS)):
         sock = server6.space.run(socket.socket, family, socket.SOCK_DGRAM)
         with sock:
-            sock.settimeout(3)
+            sock.settimeout(IO_TIMEOUT)
             sock.connect((address, TAP_PORT + 1))
             sock.send(b"request")
             with pytest.raises(ConnectionRefusedError):
@@ -140,7 +140,7 @@ def test_datagram_to_a_closed_port_gets_port_unreachable(server6):
 def test_udp(server6):
     sock = server6.space.run(socket.socket, socket.AF_INET6, socket.SOCK_DGRAM)
     with sock:
-        sock.settimeout(3)
+        sock.settimeout(IO_TIMEOUT)
         sock.connect((ADDRESS6, TAP_PORT))
         sock.send(struct.pack("!HHHH", 5, 0, 1, 0) + b"get none\r\n")
         assert sock.recv(1500) == struct.pack("!HHHH", 5, 0, 1, 0) + b"END\r\n"
@@ -174,4 +174,4 @@ def test_without_ip4(request, ucached_path, tap_obstacle):
             assert connection.ask(b"version\r\n").startswith(b"VERSION")
     finally:
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(20) == 0

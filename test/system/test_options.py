@@ -12,7 +12,7 @@ from contextlib import closing
 
 import netspace
 import pytest
-from server import TAP_ADDRESS, TAP_HOST_ADDRESS, TAP_PORT, ServerError, free_port
+from server import IO_TIMEOUT, TAP_ADDRESS, TAP_HOST_ADDRESS, TAP_PORT, ServerError, free_port
 from wire import MISS, settles, wire_to
 
 EX_USAGE = 64
@@ -416,7 +416,7 @@ def ping(space, address, payload, number):
     request = struct.pack("!BBHHH", 8, 0, checksum(head + payload), 0x4321, number) + payload
     raw = space.run(socket.socket, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     with closing(raw):
-        raw.settimeout(5)
+        raw.settimeout(IO_TIMEOUT)
         raw.sendto(request, (address, 0))
         while True:
             packet = raw.recv(65536)
@@ -451,7 +451,7 @@ def test_host_that_changes_its_hardware_address(server_tap):
         wire.say(b"get k\r\n", MISS)
         other.say(b"get k\r\n", MISS)
         command = ["ip", "link", "set", "ucached0", "address", "02:00:00:ab:cd:ef"]
-        assert server_tap.run(command, timeout=10).returncode == 0
+        assert server_tap.run(command, timeout=60).returncode == 0
         wire.say(b"get k\r\n", MISS)
         other.say(b"get k\r\n", MISS)
     with wire_to(server_tap) as wire:

@@ -241,11 +241,11 @@ def test_full_file_system_is_refused(ucached_path, start_server, tmp_path):
     mount = tmp_path / "mount"
     mount.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", mount], check=True,
-                   timeout=10)  # fmt: skip
+                   timeout=60)  # fmt: skip
     try:
         error = run_refused([ucached_path, "--io=sock", "-p", "-1", "-e", mount / "file"])
         assert "too little space" in error
         server = start_server("sock", "-m", "16", "-e", str(mount / "file"))
         server.stop()
     finally:
-        subprocess.run(["umount", mount], check=True, timeout=10)
+        subprocess.run(["umount", mount], check=True, timeout=60)

@@ -35,7 +35,7 @@ ADDRESSES = (
 
 
 def ip(space, *words):
-    space.run(subprocess.run, ["ip", *words], check=True, timeout=10)
+    space.run(subprocess.run, ["ip", *words], check=True, timeout=60)
 
 
 def forward(path):

@@ -14,7 +14,7 @@ def test_a_second_one_says_so(ucached_path, tap_obstacle):
     if tap_obstacle:
         pytest.skip(f"tap: {tap_obstacle}")
     space = netspace.NetSpace()
-    space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True, timeout=10)
+    space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True, timeout=60)
     first = space.popen([RUN, ucached_path], stdout=subprocess.PIPE, text=True,
                         stderr=subprocess.DEVNULL)  # fmt: skip
     try:
@@ -34,7 +34,7 @@ def test_a_second_one_says_so(ucached_path, tap_obstacle):
 def test_a_plain_user_serves_this_machine_only(ucached_path):
     """Without CAP_NET_ADMIN: kernel sockets, and no address that others reach."""
     space = netspace.NetSpace()
-    space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True, timeout=10)
+    space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True, timeout=60)
     plain = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--reuid=65534", "--clear-groups"]
     server = space.popen([*plain, RUN, ucached_path], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True)  # fmt: skip

@@ -97,7 +97,7 @@ def test_same_source_port_again_after_the_server_closed_first(server_tap):
             return None  # the FIN of the client has not been acknowledged yet
 
     for number in range(20):
-        with settles(connect, seconds=1, pause=0.002) as wire:
+        with settles(connect, pause=0.002) as wire:
             wire.send(b"incr none %d\r\nquit\r\n" % number)
             wire.ends_with(b"NOT_FOUND\r\n")
 

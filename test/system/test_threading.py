@@ -65,7 +65,7 @@ def test_the_end_is_clean_with_clients_in_the_middle(server):
 def test_idle_server_sleeps(server):
     with server.connect() as connection:
         assert connection.ask(b"mn\r\n") == b"MN\r\n"
-        assert settles(lambda: sleeps_while_idle(server), 20)
+        assert settles(lambda: sleeps_while_idle(server))
         assert connection.ask(b"mn\r\n") == b"MN\r\n"
 
 
@@ -94,7 +94,7 @@ def test_merge_takes_one(start_server):
 )
 def test_invalid_combinations_are_refused(ucached_path, args, words):
     ended = subprocess.run(
-        [ucached_path, *args.split()], capture_output=True, text=True, timeout=10
+        [ucached_path, *args.split()], capture_output=True, text=True, timeout=60
     )
     assert ended.returncode == 64
     assert words in ended.stderr

@@ -409,7 +409,7 @@ def test_no_server_on_the_port(ucload_path):
 def requests_arrive(server, count=100):
     """Waits until a server has answered more requests than the preload of a client."""
     before = int(server.stats()["cmd_get"])
-    assert settles(lambda: int(server.stats()["cmd_get"]) >= before + count, 20, 0.01)
+    assert settles(lambda: int(server.stats()["cmd_get"]) >= before + count, pause=0.01)
 
 
 def stop_for(server, seconds):
@@ -727,7 +727,7 @@ def test_requests_without_a_reply_are_in_the_latencies(load, start_server):
 
 
 def test_a_log_that_cannot_be_written_fails_at_once(load, server_sock):
-    done = load(server_sock, "--hdr=/nonexistent/log", "-T60", timeout=10)
+    done = load(server_sock, "--hdr=/nonexistent/log", "-T60", timeout=30)
     assert done.returncode == 73 and "cannot write /nonexistent/log" in done.stderr
 
 

@@ -244,7 +244,7 @@ def test_threads_are_pinned_to_their_cores(start_server):
 
 def test_unknown_core_is_an_error(ucached_path):
     ended = subprocess.run(
-        [ucached_path, "--cores=0,1023", "-p", "0"], capture_output=True, text=True, timeout=10
+        [ucached_path, "--cores=0,1023", "-p", "0"], capture_output=True, text=True, timeout=60
     )
     assert ended.returncode == 64
     assert "no core 1023" in ended.stderr
@@ -258,7 +258,7 @@ def test_idle_server_sleeps(start_server, args):
     server = start_server("tap", *args.split())
     with server.connect() as connection:
         assert connection.ask(b"mn\r\n") == b"MN\r\n"
-        assert settles(lambda: sleeps_while_idle(server), 20)
+        assert settles(lambda: sleeps_while_idle(server))
 
 
 def test_polling_server_never_sleeps(start_server):

@@ -157,7 +157,7 @@ def checksum(data):
     return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
 
 
-def pings(host, address, timeout=3.0):
+def pings(host, address, timeout=20.0):
     """Whether an echo request is answered."""
     six = ":" in address
     family = socket.AF_INET6 if six else socket.AF_INET

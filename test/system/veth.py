@@ -16,7 +16,7 @@ CLIENT_DEVICE = "ucached0"
 def ip(space, *words):
     """Runs `ip` inside; returns what it prints."""
     result = space.run(
-        subprocess.run, ["ip", *words], check=True, timeout=10, capture_output=True, text=True
+        subprocess.run, ["ip", *words], check=True, timeout=60, capture_output=True, text=True
     )
     return result.stdout
 

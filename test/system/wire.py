@@ -123,7 +123,7 @@ def rss_kib(pid):
     raise AssertionError(f"process {pid} has no VmRSS")
 
 
-def settles(check, seconds=10, pause=0.05):
+def settles(check, seconds=30, pause=0.05):
     """Repeats check() until it returns something true; its last answer after `seconds`."""
     end = time.monotonic() + seconds
     while not (answer := check()) and time.monotonic() < end:

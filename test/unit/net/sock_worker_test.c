@@ -29,6 +29,9 @@
 #define FILES_MAX 128
 #define CLIENTS_MAX 32
 
+/* Of 5 ms: a server on a machine with much other work may be as late as this. */
+#define NAPS_MAX 4000
+
 static bool by_uring;
 
 /* How a fixture differs from the default one. */
@@ -272,6 +275,17 @@ static void nap(void)
     poll(NULL, 0, 5);
 }
 
+/* Waits until a counter has come to this, as what a client has seen is counted afterwards. */
+static void wait_for_count(const struct fixture *f, enum net_sock_counter index, uint64_t count)
+{
+    unsigned i;
+
+    for (i = 0; counter(f, index) < count; i++) {
+        assert_true(i < NAPS_MAX);
+        nap();
+    }
+}
+
 /* ---- tests ------------------------------------------------------------------------------- */
 
 static void test_set_and_get(void **state)
@@ -321,7 +335,8 @@ static void never_reading(struct fixture *f, size_t value_len)
     /* Or this side's kernel would take all requests although the server does not. */
     assert_int_equal(setsockopt(lazy, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
     store(busy, "v", value_len);
-    while (sent < len && quiet < 40) {
+    while (sent < len && (quiet < 40 || counter(f, NET_SOCK_BLOCKED) == 0)) {
+        assert_true(quiet < NAPS_MAX);
         n = send(lazy, requests + sent, len - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
         quiet = n > 0 ? 0 : quiet + 1;
         sent += n > 0 ? (size_t)n : 0;
@@ -329,7 +344,6 @@ static void never_reading(struct fixture *f, size_t value_len)
             nap();
     }
     assert_true(sent < len); /* the server has stopped reading */
-    assert_true(counter(f, NET_SOCK_BLOCKED) >= 1);
     for (i = 0; i < 20; i++)
         ask(busy, "get nothing\r\n", "END\r\n");
     for (i = 0; i < 500; i++) {
@@ -430,7 +444,7 @@ static void test_no_descriptors(void **state)
     struct rlimit limit, low;
     struct fixture *f;
     unsigned n = 0;
-    unsigned i;
+    uint64_t begin_us;
     int fd;
 
     if (getenv("UCACHED_VALGRIND")) {
@@ -446,12 +460,13 @@ static void test_no_descriptors(void **state)
     fd = socket(AF_INET, SOCK_STREAM, 0);
     while ((fillers[n] = dup(fd)) >= 0)
         n++;
+    begin_us = net_clock_us();
     must_connect(f, fd);
-    for (i = 0; i < 400 && counter(f, NET_SOCK_ACCEPT_PAUSES) == 0; i++)
-        nap();
+    wait_for_count(f, NET_SOCK_ACCEPT_PAUSES, 1);
     while (n > 0)
         close(fillers[--n]);
-    assert_in_range(counter(f, NET_SOCK_ACCEPT_PAUSES), 1, 50);
+    /* A pause is longer than 2 ms: as many as the time had room for, whoever was on the cores. */
+    assert_true(counter(f, NET_SOCK_ACCEPT_PAUSES) <= 10 + (net_clock_us() - begin_us) / 2000);
     ask(fd, "get a\r\n", "END\r\n");
     close(fd);
     while (client_count > 0)
@@ -575,7 +590,7 @@ static void test_turns_and_half_close(void **state)
 /* Idle clients are closed; who asks, or is in the middle of a request, stays. */
 static void test_idle_timeout(void **state)
 {
-    struct shape shape = {.connections_max = 20, .idle_timeout_s = 1};
+    struct shape shape = {.connections_max = 20, .idle_timeout_s = 2};
     struct fixture *f = fixture_shaped(&shape);
     int idle = client_open(f);
     int busy = client_open(f);
@@ -621,7 +636,7 @@ static void test_datagrams(void **state)
     }
     for (round = 0; round < rounds; round++) {
         for (i = 0; i < clients; i++)
-            assert_int_equal(send(fds[i], request, 18, 0), 18);
+            must_send(fds[i], request, 18);
         for (i = 0; i < clients; i++) {
             n = receive(fds[i], got, sizeof(got));
             assert_true(n >= 8 + 3);
@@ -633,18 +648,16 @@ static void test_datagrams(void **state)
     assert_int_equal(replies, clients * rounds);
 
     /* Nonsense is dropped, and a large reply comes in order on this loopback. */
-    assert_int_equal(send(fds[0], "x", 1, 0), 1);
+    must_send(fds[0], "x", 1);
     store(tcp, "big", 20000);
-    assert_int_equal(send(fds[0], "\1\1\0\0\0\1\0\0get big\r\n", 17, 0), 17);
+    must_send(fds[0], "\1\1\0\0\0\1\0\0get big\r\n", 17);
     for (i = 0; i < 15; i++) {
         n = receive(fds[0], got, sizeof(got));
         assert_int_equal(n, i < 14 ? 1400 : 20000 + 26 - 14 * 1392 + 8);
         assert_int_equal(got[3], (int)i);
         assert_int_equal(got[5], 15);
     }
-    /* Counted after they were sent. */
-    for (i = 0; i < 400 && counter(f, NET_SOCK_UDP_SENT) < clients * rounds + 15; i++)
-        nap();
+    wait_for_count(f, NET_SOCK_UDP_SENT, clients * rounds + 15);
     assert_int_equal(counter(f, NET_SOCK_UDP_MALFORMED), 1);
     assert_int_equal(counter(f, NET_SOCK_UDP_REQUESTS), clients * rounds + 1);
     assert_int_equal(counter(f, NET_SOCK_UDP_SENT), clients * rounds + 15);

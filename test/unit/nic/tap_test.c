@@ -81,10 +81,10 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* Polls for a frame with this EtherType, for at most two seconds. The caller releases it. */
+/* Polls for a frame with this EtherType, for at most 20 s. The caller releases it. */
 static struct us_pkt *receive_type(struct nic *nic, uint16_t type)
 {
-    uint64_t end_us = now_us() + 2000000;
+    uint64_t end_us = now_us() + 20000000;
 
     while (now_us() < end_us) {
         struct us_pkt *pkt;
@@ -210,7 +210,7 @@ static void the_end_of_the_process_removes_the_device(void **state)
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    for (tries = 0; tries < 100 && if_nametoindex(DEVICE) != 0; tries++)
+    for (tries = 0; tries < 2000 && if_nametoindex(DEVICE) != 0; tries++)
         usleep(10000);
     assert_int_equal(if_nametoindex(DEVICE), 0);
 }
@@ -297,7 +297,7 @@ static void an_unused_link_is_silent(void **state)
 static int open_packet_socket(const char *name)
 {
     struct sockaddr_ll addr = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_LOOPBACK)};
-    struct timeval timeout = {.tv_sec = 2};
+    struct timeval timeout = {.tv_sec = 20};
     int sock = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_LOOPBACK));
 
     assert_true(sock >= 0);
@@ -391,15 +391,13 @@ static void an_empty_pool_leaves_frames_in_the_kernel(void **state)
 static void wait_times_out(void **state)
 {
     struct nic *nic;
-    uint64_t start_us, waited_us;
+    uint64_t start_us;
 
     need_device();
     nic = open_tap(&base_config);
     start_us = now_us();
     assert_int_equal(nic_wait(nic, 30000), 0);
-    waited_us = now_us() - start_us;
-    assert_true(waited_us >= 29000);
-    assert_true(waited_us < 5000000);
+    assert_true(now_us() - start_us >= 29000);
     nic_close(nic);
 }
 
@@ -410,6 +408,7 @@ static void *wake_later(void *arg)
     return NULL;
 }
 
+/* A wake-up that is lost leaves this test waiting until its time limit. */
 static void wake_interrupts_wait(void **state)
 {
     struct nic *nic;
@@ -422,18 +421,14 @@ static void wake_interrupts_wait(void **state)
     /* Woken before the wait: it does not sleep, and the next one does. */
     nic_wake(nic);
     nic_wake(nic);
-    start_us = now_us();
     assert_int_equal(nic_wait(nic, UINT64_MAX), 0);
-    assert_true(now_us() - start_us < 5000000);
     start_us = now_us();
     assert_int_equal(nic_wait(nic, 20000), 0);
     assert_true(now_us() - start_us >= 19000);
 
     /* Woken from another thread. */
     assert_int_equal(pthread_create(&thread, NULL, wake_later, nic), 0);
-    start_us = now_us();
-    assert_int_equal(nic_wait(nic, 20000000), 0);
-    assert_true(now_us() - start_us < 10000000);
+    assert_int_equal(nic_wait(nic, UINT64_MAX), 0);
     pthread_join(thread, NULL);
     nic_close(nic);
 }
@@ -449,16 +444,13 @@ static void a_signal_handler_may_wake(void **state)
 {
     struct itimerval soon = {.it_value = {.tv_usec = 50000}};
     struct nic *nic;
-    uint64_t start_us;
 
     need_device();
     nic = open_tap(&base_config);
     signalled_nic = nic;
     signal(SIGALRM, on_alarm);
     setitimer(ITIMER_REAL, &soon, NULL);
-    start_us = now_us();
-    assert_int_equal(nic_wait(nic, 20000000), 0);
-    assert_true(now_us() - start_us < 10000000);
+    assert_int_equal(nic_wait(nic, UINT64_MAX), 0);
     signal(SIGALRM, SIG_DFL);
     nic_close(nic);
 }
