@@ -68,6 +68,10 @@ static void test_takes_fast_path(void **state)
     rig_expect(rig, "set " K250 " 0 0 1\r\nx\r\n", STORED);
     assert_string_equal(answer(rig->session, "set " K250 " 0 0 1\r\ny\r\n"), STORED);
     rig_expect(rig, "get " K250 "\r\n", "VALUE " K250 " 0 1\r\ny\r\nEND\r\n");
+    rig_expect(rig, "set grows 0 0 1\r\nx\r\n", STORED);
+    assert_int_equal(rig_stat(rig, "items", "items:1:number"), 3);
+    assert_string_equal(answer(rig->session, "set grows 0 0 100\r\n" K50 K50 "\r\n"), STORED);
+    assert_int_equal(rig_stat(rig, "items", "items:1:number"), 2); /* it left its size class */
 }
 
 static void test_takes_general_code(void **state)

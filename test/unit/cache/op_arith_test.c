@@ -72,6 +72,16 @@ static void test_missing_key(void **state)
     assert_int_equal(rig_stat(rig, NULL, "decr_hits"), 1);
 }
 
+/* As memcached writes a number of the same length into the item, the item stays fetched. */
+static void test_the_same_length_stays_fetched(void **state)
+{
+    rig_expect(*state, "set a 0 0 1\r\n1\r\nget a\r\n", "STORED\r\nVALUE a 0 1\r\n1\r\nEND\r\n");
+    rig_expect(*state, "incr a 1\r\n", "2\r\n");
+    rig_expect(*state, "mg a h\r\n", "HD h1\r\n");
+    rig_expect(*state, "incr a 9\r\n", "11\r\n");
+    rig_expect(*state, "mg a h\r\n", "HD h0\r\n");
+}
+
 static void test_expiry_is_kept(void **state)
 {
     rig_expect(*state, "set a 0 2 1\r\n1\r\n", "STORED\r\n");
@@ -118,6 +128,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_number_that_a_reply_shows, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_table, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_missing_key, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_the_same_length_stays_fetched, rig_setup,
+                                        rig_teardown),
         cmocka_unit_test_setup_teardown(test_expiry_is_kept, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_huge_value, rig_setup, rig_teardown),
     };

@@ -366,6 +366,62 @@ static void refused_frames_are_dropped_and_counted(void **state)
     nic_close(nic);
 }
 
+/* The descriptor of the only TAP device that this process has open. */
+static int tap_fd(void)
+{
+    char link[64], target[64];
+    int fd;
+
+    for (fd = 3; fd < 1024; fd++) {
+        ssize_t len;
+
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        len = readlink(link, target, sizeof(target) - 1);
+        target[len > 0 ? len : 0] = '\0';
+        if (strcmp(target, "/dev/net/tun") == 0)
+            return fd;
+    }
+    fail_msg("no descriptor of /dev/net/tun");
+    return -1;
+}
+
+/* A socket takes the device's place, since the kernel's TAP device is hardly ever full. */
+static void a_full_device_leaves_frames_to_the_caller(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    uint8_t frame[2000];
+    uint32_t number;
+    unsigned i, n, sent = 0, got = 0;
+    struct nic *nic;
+    int ends[2];
+
+    need_device();
+    nic = open_tap(&base_config);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
+    assert_true(dup2(ends[0], tap_fd()) >= 0);
+    do {
+        assert_int_equal(nic_alloc(nic, pkts, NIC_BURST_MAX), NIC_BURST_MAX);
+        for (i = 0; i < NIC_BURST_MAX; i++)
+            fill_frame(pkts[i], sent + i, 1500);
+        n = nic_tx_burst(nic, pkts, NIC_BURST_MAX);
+        nic_release(nic, pkts + n, NIC_BURST_MAX - n);
+        sent += n;
+        assert_true(sent < 100000);
+    } while (n == NIC_BURST_MAX);
+    assert_int_equal(stat_of(nic, "tap_tx_full"), 1);
+    assert_int_equal(stat_of(nic, "tap_tx_drops"), 0);
+    assert_int_equal(stat_of(nic, "tap_tx_frames"), sent);
+    while (recv(ends[1], frame, sizeof(frame), 0) == 1500) {
+        memcpy(&number, frame + 14, sizeof(number));
+        assert_int_equal(number, got++);
+    }
+    assert_int_equal(got, sent);
+    assert_int_equal(stat_of(nic, "tap_pool_in_use"), 0);
+    close(ends[0]);
+    close(ends[1]);
+    nic_close(nic);
+}
+
 static void an_empty_pool_leaves_frames_in_the_kernel(void **state)
 {
     struct us_pkt *pkts[1024];
@@ -666,6 +722,7 @@ int main(void)
         cmocka_unit_test(an_unused_link_is_silent),
         cmocka_unit_test(our_frames_reach_the_host_in_order),
         cmocka_unit_test(refused_frames_are_dropped_and_counted),
+        cmocka_unit_test(a_full_device_leaves_frames_to_the_caller),
         cmocka_unit_test(an_empty_pool_leaves_frames_in_the_kernel),
         cmocka_unit_test(wait_times_out),
         cmocka_unit_test(wake_interrupts_wait),
