@@ -242,9 +242,9 @@ def test_repeated_takeovers_under_load(line, args, capsys):
 @pytest.mark.limit(480)
 @pytest.mark.parametrize("args", KINDS, ids=" ".join)
 def test_takeovers_for_minutes(line, args, capsys):
-    """Five minutes with UCACHED_LONG, one without."""
+    """Five minutes with UCACHED_LONG, a quarter of one without."""
     servers = line(*args)
-    check_load(servers, loaders_of(servers), 30 if LONG else 6, 10, capsys)
+    check_load(servers, loaders_of(servers), 30 if LONG else 5, 10 if LONG else 3, capsys)
 
 
 # ---- what moves ---------------------------------------------------------------------------------
