@@ -14,6 +14,9 @@
 /* In the order of preference: the first is the fastest, and its keys take the least memory. */
 #define CIPHERS_1_3 "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 
+/* Of a full handshake of TLS 1.3. Clients may use a ticket many times, so one is enough. */
+#define TICKETS 1
+
 /* Sessions that are kept with config.session_cache; the oldest is given up. */
 #define CACHED_SESSIONS_MAX 20480
 
@@ -116,7 +119,7 @@ static int apply_settings(SSL_CTX *ctx, const struct tls_server_config *config,
         return fail(error, "Error setting the minimum version", NULL);
     if (config->ciphers && SSL_CTX_set_cipher_list(ctx, config->ciphers) != 1)
         return fail(error, "Error setting the provided cipher(s)", config->ciphers);
-    if (!tls_tickets_begin(ctx))
+    if (SSL_CTX_set_num_tickets(ctx, TICKETS) != 1 || !tls_tickets_begin(ctx))
         return fail(error, "Error making keys of tickets", NULL);
     if (!config->session_cache) {
         SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);

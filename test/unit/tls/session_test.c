@@ -348,6 +348,52 @@ static void test_sessions_are_resumed(void **state)
     }
 }
 
+/* An SSL_set_msg_callback(). */
+static void count_ticket(int is_write, int version, int type, const void *data, size_t len,
+                         SSL *ssl, void *ctx)
+{
+    unsigned *tickets = ctx;
+
+    if (!is_write && type == SSL3_RT_HANDSHAKE && len > 0)
+        *tickets += *(const uint8_t *)data == SSL3_MT_NEWSESSION_TICKET;
+}
+
+/* The tickets that a client gets; it resumes that session unless it is null. */
+static unsigned tickets_of(struct tls_context *server, SSL_SESSION *session)
+{
+    unsigned tickets = 0;
+    struct end end;
+    char text[4];
+
+    end_open_on(&end, server, TLS_PEER_AS_CONFIGURED, TLS1_3_VERSION, NULL, session);
+    SSL_set_msg_callback(end.client.ssl, count_ticket);
+    SSL_set_msg_callback_arg(end.client.ssl, &tickets);
+    shake(&end, 65536);
+    assert_true(is_established(&end));
+    assert_int_equal(SSL_session_reused(end.client.ssl), session != NULL);
+    (void)client_read(&end.client, text, sizeof(text));
+    /* A session that does not end in order may not be resumed. */
+    SSL_set_shutdown(end.client.ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    end_close_on(&end);
+    return tickets;
+}
+
+/* A ticket is replaced only if its key has been. */
+static void test_handshakes_give_no_superfluous_tickets(void **state)
+{
+    struct tls_server_config config = config_default();
+    struct tls_context *server = server_open(&config);
+    SSL_SESSION *session = session_of(server, TLS_PEER_AS_CONFIGURED, TLS1_3_VERSION, NULL);
+
+    assert_int_equal(tickets_of(server, NULL), 1);
+    assert_int_equal(tickets_of(server, session), 0);
+    assert_false(tls_context_tick(server, 1));
+    assert_true(tls_context_tick(server, 1 + TLS_TICKET_KEY_US));
+    assert_int_equal(tickets_of(server, session), 1);
+    SSL_SESSION_free(session);
+    tls_context_close(server);
+}
+
 /* A ticket is good until its key has been replaced twice. */
 static void test_keys_of_tickets_change(void **state)
 {
@@ -716,6 +762,7 @@ int main(void)
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_peer_certificates),
         cmocka_unit_test(test_sessions_are_resumed),
+        cmocka_unit_test(test_handshakes_give_no_superfluous_tickets),
         cmocka_unit_test(test_keys_of_tickets_change),
         cmocka_unit_test(test_ticket_does_not_evade_the_check),
         cmocka_unit_test(test_large_values),
