@@ -16,11 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MS = 1000, SECOND = 1000000, PORT = 7777, REQUEST_BYTES = 20, REPLIES_MAX = 8 };
+enum { MS = 1000, SECOND = 1000000, PORT = 7777, REQUEST_BYTES = 20, REQUEST_MAX = 8000 };
 
 /* What the clients do: rounds of one request each and its replies, each reply one us_send(). */
 struct shape {
     unsigned clients, rounds;
+    unsigned request_bytes;        /* at most REQUEST_MAX; 0: REQUEST_BYTES */
     unsigned replies, reply_bytes; /* replies to a request, 100 us apart */
     uint64_t think_us;             /* from the last byte of the replies to the next request */
     uint64_t period_us;            /* instead: all clients begin a round together; 0: they do not */
@@ -37,6 +38,7 @@ struct client {
     struct us_conn *conn;   /* the client's end */
     struct us_conn *server; /* the server's end */
     unsigned rounds, replies_due;
+    unsigned request_received; /* by the server */
     uint64_t received, asked_us;
     int waits;
     enum us_close_reason reason; /* of the first end */
@@ -60,16 +62,21 @@ struct test {
 
 /* ---- the application ------------------------------------------------------------------------ */
 
+static unsigned request_bytes(const struct test *test)
+{
+    return test->shape->request_bytes > 0 ? test->shape->request_bytes : REQUEST_BYTES;
+}
+
 static void ask(struct sim *sim, void *target, void *detail)
 {
-    static const uint8_t request[REQUEST_BYTES];
+    static const uint8_t request[REQUEST_MAX];
     struct client *c = target;
     if (!c->conn || c->waits)
         return;
     c->received = 0;
     c->waits = 1;
     c->asked_us = sim->now_us;
-    us_send(c->test->host[1].stack, c->conn, request, sizeof(request));
+    us_send(c->test->host[1].stack, c->conn, request, request_bytes(c->test));
     host_settle(&c->test->host[1]);
 }
 
@@ -100,6 +107,10 @@ static void server_event(struct host *host, const struct us_event *event)
         test->accepted++;
         break;
     case US_EV_DATA:
+        c->request_received += event->len;
+        if (c->request_received < request_bytes(test))
+            break;
+        c->request_received = 0;
         us_conn_get_info(host->stack, event->conn, &info);
         if (c->rounds > 0 && info.cwnd_bytes / info.mss < test->cwnd_min)
             test->cwnd_min = info.cwnd_bytes / info.mss;
@@ -420,22 +431,24 @@ static int run_burst(FILE *golden)
     static const struct column columns[] = {{"timeouts", NOT_MORE, 0, 0},
                                             {"retransmissions", NOT_MORE, 0, 0},
                                             {"probes", NOT_MORE, 0, 0},
-                                            {"timeouts of the first round", NOT_MORE, 1e9, 0}};
+                                            {"timeouts of the first round", NOT_MORE, 0, 0},
+                                            {"probes of the first round", NOT_MORE, 1e9, 0}};
     static const struct {
-        unsigned clients, bytes, delay_us;
+        unsigned clients, request_bytes, bytes, delay_us;
         uint64_t rate_bits;
-    } cases[] = {{100, 1000, 100, 1000000000u},   {1000, 1000, 100, 1000000000u},
-                 {1000, 8000, 100, 1000000000u},  {4000, 1000, 100, 1000000000u},
-                 {10000, 1000, 100, 1000000000u}, {1000, 65536, 11, 10000000000u},
-                 {10000, 8000, 11, 10000000000u}};
-    struct table table = {golden, columns, 4, 0};
+    } cases[] = {{100, 20, 1000, 100, 1000000000u},   {1000, 20, 1000, 100, 1000000000u},
+                 {1000, 20, 8000, 100, 1000000000u},  {4000, 20, 1000, 100, 1000000000u},
+                 {10000, 20, 1000, 100, 1000000000u}, {1000, 20, 65536, 11, 10000000000u},
+                 {10000, 20, 8000, 11, 10000000000u}, {10000, 8000, 8, 11, 10000000000u}};
+    struct table table = {golden, columns, 5, 0};
     printf("# Simultaneous clients, ten rounds, behind one link of 1 Gbit/s and 200 us (the last\n"
-           "# two: 10 Gbit/s and 22 us) with a queue that loses\n"
-           "# nothing. clients, bytes of a reply: timeouts, retransmissions and probes of the\n"
-           "# server after the first round; timeouts in the first round\n");
+           "# three: 10 Gbit/s and 22 us) with a queue that loses nothing.\n"
+           "# clients, bytes of a request and of a reply: timeouts, retransmissions and probes of\n"
+           "# the server after the first round; timeouts and probes in the first round\n");
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct shape shape = {.clients = cases[i].clients,
                               .rounds = 10,
+                              .request_bytes = cases[i].request_bytes,
                               .replies = 1,
                               .reply_bytes = cases[i].bytes,
                               .period_us = SECOND};
@@ -449,8 +462,9 @@ static int run_burst(FILE *golden)
             (double)(host_counter(&test->host[0], "tcp_timeouts") - test->timeouts0),
             (double)(host_counter(&test->host[0], "tcp_retransmits") - test->resent0),
             (double)(host_counter(&test->host[0], "tcp_tail_probes") - test->probes0),
-            (double)test->timeouts0};
-        snprintf(words, sizeof(words), "%5u %5u", cases[i].clients, cases[i].bytes);
+            (double)test->timeouts0, (double)test->probes0};
+        snprintf(words, sizeof(words), "%5u %4u %5u", cases[i].clients, cases[i].request_bytes,
+                 cases[i].bytes);
         judge(&table, words, values);
         if (test->finished < shape.clients || test->link[0].lost + test->link[1].lost > 0)
             table.worse = printf("not all rounds are done, or frames were lost\n") > 0;

@@ -56,7 +56,8 @@ struct us_queueing {
     u_u64 sent_us;              /* when the newest segment that is known to have arrived was sent */
     u_u64 seen_us;              /* when its acknowledgment came */
     const struct us_conn *conn; /* whose it was; may have ended */
-    u_u32 delay_us; /* how much longer than the best round trip of its connection that took */
+    u_u32 delay_us;  /* how much longer than the best round trip of its connection that took */
+    u_u64 probed_us; /* when a connection last sent a tail loss probe */
 };
 
 struct us_stack {

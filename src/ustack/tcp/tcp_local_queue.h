@@ -10,6 +10,10 @@
  * Segments sent before that one are overdue, as in RFC 8985, and not deferred. So a peer that
  * delays its ACKs, or has a slow path, defers timeouts of other connections only while its segment
  * is the newest that has arrived, and by at most US_QUEUEING_MAX_US.
+ *
+ * Before the first sample of a new queue one tail loss probe tests it for all: while nothing sent
+ * since a segment is known to have arrived, and another connection has sent a probe meanwhile, the
+ * segment's own probe waits for a second PTO.
  */
 #ifndef USTACK_TCP_TCP_LOCAL_QUEUE_H
 #define USTACK_TCP_TCP_LOCAL_QUEUE_H
@@ -45,6 +49,14 @@ U_INLINE u_u32 us_queueing_delay_us(const struct us_stack *stack, const struct u
         conn->sent_us > queue->seen_us + queue->delay_us)
         return 0;
     return queue->delay_us;
+}
+
+/* Whether the probe of another connection, sent after this one's last segment, is unanswered. */
+U_INLINE int us_queueing_is_probed(const struct us_stack *stack, const struct us_conn *conn)
+{
+    const struct us_queueing *queue = &stack->queueing;
+
+    return queue->sent_us < conn->sent_us && conn->sent_us <= queue->probed_us;
 }
 
 #endif

@@ -347,6 +347,7 @@ void us_recovery_reorder_timeout(struct us_stack *stack, struct us_conn *conn)
 void us_recovery_tlp_timeout(struct us_stack *stack, struct us_conn *conn)
 {
     us_count(stack, US_C_TCP_TAIL_PROBES);
+    stack->queueing.probed_us = stack->now_us;
     conn->flags |= US_CF_TLP_OUTSTANDING;
     conn->rec.flags &= (u_u8)~US_RF_TLP_SINGLE_SEGMENT;
     if (conn->snd_max - conn->snd_una <= conn->cc.mss)
@@ -384,6 +385,19 @@ u_u32 us_recovery_rto_us(const struct us_stack *stack, const struct us_conn *con
     return rto_us(stack, conn, ack_delay_us(stack, conn));
 }
 
+/* The PTO (RFC 8985 7.2): doubled with each probe. */
+U_INLINE u_u32 pto_us(const struct us_conn *conn, u_u32 delay_us, u_u32 timeout_us)
+{
+    return us_rtt_pto_us(&conn->rtt, delay_us, timeout_us) << conn->rec.tlp_count;
+}
+
+u_u32 us_recovery_pto_us(const struct us_stack *stack, const struct us_conn *conn)
+{
+    u_u32 delay_us = ack_delay_us(stack, conn);
+
+    return pto_us(conn, delay_us, rto_us(stack, conn, delay_us));
+}
+
 /* Whether a tail loss probe comes before the timeout (RFC 8985 7.2). */
 static int has_pto(const struct us_conn *conn)
 {
@@ -402,7 +416,7 @@ void us_recovery_arm_timer(struct us_stack *stack, struct us_conn *conn)
     enum us_tcp_timer timer = US_TCP_TIMER_RTO;
 
     if (has_pto(conn)) {
-        after_us = us_rtt_pto_us(&conn->rtt, delay_us, after_us) << conn->rec.tlp_count;
+        after_us = pto_us(conn, delay_us, after_us);
         timer = US_TCP_TIMER_TLP;
     }
     if (conn->sack != U_NULL && conn->sack->has_reorder) {

@@ -116,6 +116,9 @@ U_INLINE u_u32 us_recovery_single_segment_pto_us(const struct us_stack *stack,
  */
 u_u32 us_recovery_rto_us(const struct us_stack *stack, const struct us_conn *conn);
 
+/* The PTO of the data in flight (RFC 8985 7.2), in microseconds. */
+u_u32 us_recovery_pto_us(const struct us_stack *stack, const struct us_conn *conn);
+
 /* `acked` bytes were acknowledged while more than a segment was in flight. */
 U_INLINE void us_recovery_count_single_ack(struct us_conn *conn, u_u32 acked)
 {

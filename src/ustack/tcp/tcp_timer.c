@@ -219,12 +219,15 @@ static void timer_go_back(struct us_stack *stack, struct us_conn *conn)
 static int timer_is_early(struct us_stack *stack, struct us_conn *conn)
 {
     u_u32 delay_us = us_queueing_delay_us(stack, conn);
-    u_u64 from_us = u_max64(conn->sent_us, us_conn_lazy(conn)->no_progress_since_us);
-    u_u64 due_us;
+    u_u64 due_us = u_max64(conn->sent_us, us_conn_lazy(conn)->no_progress_since_us);
 
-    if (delay_us == 0 || conn->state < US_TCP_ESTABLISHED)
+    if (conn->state < US_TCP_ESTABLISHED)
         return 0;
-    due_us = from_us + delay_us + us_recovery_rto_us(stack, conn);
+    if (delay_us != 0)
+        due_us += delay_us + us_recovery_rto_us(stack, conn);
+    else if (us_conn_lazy(conn)->main_timer == US_TCP_TIMER_TLP && conn->rec.tlp_count == 0 &&
+             us_queueing_is_probed(stack, conn))
+        due_us += 2 * us_recovery_pto_us(stack, conn);
     if (due_us <= stack->now_us)
         return 0;
     us_count(stack, US_C_TCP_TIMEOUTS_DEFERRED);
