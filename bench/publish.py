@@ -7,6 +7,7 @@
     bench/publish.py --run bench/results/latest.json --machine 'CPU, cores, compiler, commit'
                                                   first replaces the runs in docs/results.json, and
                                                   the comparison by the one of this run
+    bench/publish.py --run ... --name C           replaces only the run C, or adds it
 
 docs/results.json holds "comparison" (bars, as multiples of memcached), "runs" (rows as `make bench`
 writes them) and "tables" (measurements that `make bench` does not make, with their commands).
@@ -46,6 +47,11 @@ GROUPS = (
         (f"scale_{cores}{suffix}", f"{what}, {cores} core{'s' * (cores > 1)}")
         for suffix, what in (("", "GETs"), ("_set10", "10 % SETs"))
         for cores in (1, *contract.SCALE_CORES)]),
+    ("Metrics and the server's latencies", [
+        ("metrics_off_vhost", "GETs without `--metrics`, vhost"),
+        ("metrics_on_vhost", "the same with `--metrics`, read twice a second"),
+        ("latency_server_p50", "median of gets of 1,000 keys by `stats latency`, kernel sockets"),
+        ("latency_server_p99", "the same, p99")]),
     ("What the links allow", [
         ("frame_limit_vhost", "frames echoed by testpmd, vhost"),
         ("frame_limit_memif", "the same, memif"),
@@ -190,11 +196,14 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--run", type=pathlib.Path)
     parser.add_argument("--machine", default="")
+    parser.add_argument("--name")
     options = parser.parse_args()
     document = json.loads(JSON.read_text(encoding="utf-8"))
     if options.run:
         rows = json.loads(options.run.read_text(encoding="utf-8"))
-        document["runs"] = [{"name": "run", "machine": options.machine, "rows": rows}]
+        kept = [run for run in document["runs"] if options.name not in (None, run["name"])]
+        document["runs"] = [*kept, {"name": options.name or "run", "machine": options.machine,
+                                    "rows": rows}]
         document["comparison"] = (comparison_of(rows, options.machine) or
                                   document["comparison"])
         JSON.write_text(compact(document) + "\n", encoding="utf-8")

@@ -4,12 +4,12 @@ expected(), which returns the seconds that it takes."""
 
 import re
 
-from . import (bulk, cache, connections, cost, engine, latency, protocol, scale, stack, threading,
-               tls, xdp)
+from . import (bulk, cache, connections, cost, engine, latency, metrics, protocol, scale, stack,
+               threading, tls, xdp)
 
-ALL = {"stack": stack, "tls": tls, "xdp": xdp, "scale": scale, "cache": cache, "latency": latency,
-       "protocol": protocol, "bulk": bulk, "threading": threading, "connections": connections,
-       "engine": engine, "cost": cost}
+ALL = {"stack": stack, "tls": tls, "xdp": xdp, "scale": scale, "metrics": metrics, "cache": cache,
+       "latency": latency, "protocol": protocol, "bulk": bulk, "threading": threading,
+       "connections": connections, "engine": engine, "cost": cost}
 
 
 def about(name):

@@ -322,6 +322,35 @@ def test_af_xdp_and_several_cores(build, memcached_path, tmp_path):
         assert rows["xdp_depth16"]["value"] > 0
 
 
+def test_metrics_and_latencies_of_the_server(huge_page_lock, build, tmp_path):
+    done = bench(build, "metrics", BENCH_RESULTS=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    rows = {row["case"]: row for row in json.loads((tmp_path / "latest.json").read_text())}
+    for name in ("p50", "p99"):
+        assert rows[f"latency_server_{name}"]["value"] > 0
+        assert rows[f"latency_server_{name}"]["compared_to"]["ucload"] > 0
+    if "metrics_off_vhost: skipped" not in done.stdout:
+        base = rows["metrics_off_vhost"]["value"]
+        assert rows["metrics_on_vhost"]["compared_to"] == {"metrics_off_vhost": base}
+
+
+def test_publishing_a_run_keeps_the_others(tmp_path, monkeypatch):
+    document = {"comparison": {"title": "", "caption": "", "text": "", "bars": [
+        {"server": "memcached", "name": "memcached", "times": 1, "text": "1"}]},
+        "runs": [{"name": "A", "machine": "", "rows": [row("get_vhost", 1.0)]}],
+        "notes": [], "tables": []}  # fmt: skip
+    for name in ("JSON", "PAGE", "PICTURE"):
+        monkeypatch.setattr(publish, name, tmp_path / name)
+    publish.JSON.write_text(json.dumps(document))
+    (tmp_path / "run.json").write_text(json.dumps([row("xdp_get", 2.0)]))
+    for name, names in (("C", ["A", "C"]), ("C", ["A", "C"]), (None, ["run"])):
+        more = ["--name", name] if name else []
+        monkeypatch.setattr(sys, "argv", ["publish.py", "--run", str(tmp_path / "run.json"), *more])
+        publish.main()
+        runs = json.loads(publish.JSON.read_text())["runs"]
+        assert [run["name"] for run in runs] == names and runs[-1]["rows"][0]["value"] == 2.0
+
+
 def test_contract_has_the_cores_that_were_measured():
     rows = [row("scale_1", 5.0), row("scale_2", 9.5, **{"1 core": 1.9}),
             row("zipf_vhost_cycles", 376.0, get_vhost=0.75)]
