@@ -56,7 +56,6 @@ struct copy {
     bool state_failed;
     struct pace pace;
     struct progress progress;
-    uint64_t progress_bytes;
     struct item items[PEER_BATCH_MAX];
     unsigned item_count;
     struct buffer values;

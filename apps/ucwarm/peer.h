@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections to servers: requests of a batch are queued, sent while replies
- * are read, and answered in their order. Every wait is bounded by the peer's timeout.
+ * Connections to servers. The requests of a batch are queued, and sent while replies are read;
+ * replies come in the order of the requests. Every wait is bounded by the peer's timeout.
  */
 #ifndef UCWARM_PEER_H
 #define UCWARM_PEER_H
@@ -16,8 +16,8 @@ struct peer_stack;
 struct us_conn;
 
 #define PEER_ERROR_MAX 300
-#define PEER_BATCH_MAX 256                 /* requests that may be due at a time */
-#define PEER_VALUE_MAX (64u * 1024 * 1024) /* longest value that is taken */
+#define PEER_BATCH_MAX 256                 /* requests without a reply on a connection */
+#define PEER_VALUE_MAX (64u * 1024 * 1024) /* longest value that is accepted */
 
 struct peer {
     const char *name; /* for messages */
@@ -49,7 +49,7 @@ int peer_init(struct peer *peer, const char *name, unsigned timeout_s, struct pe
 int peer_connect(struct peer *peer);
 void peer_close(struct peer *peer);
 
-/* Whether two have the same address. */
+/* Whether two peers have the same address. */
 bool peer_is_same(const struct peer *a, const struct peer *b);
 
 /* Notes that the bytes added to peer->out are a request with a tag (at most PEER_BATCH_MAX). */

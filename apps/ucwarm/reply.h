@@ -30,7 +30,7 @@ struct reply {
     size_t line_len; /* without its end */
 };
 
-/* Reads a line without its end. What is no reply of mg or ms is REPLY_REFUSED. */
+/* Parses a line without its end. A line that is no reply of mg or ms is REPLY_REFUSED. */
 void reply_read(struct reply *reply, const char *line, size_t len);
 
 struct dump_item {

@@ -53,13 +53,13 @@ struct cache_access {
 /* Renews the worker's reference. */
 void cache_acl_adopt(struct cache_worker *worker);
 
-/* Drops a reference to a table, or to none. */
+/* Drops a reference to a table; null is allowed. */
 void cache_acl_drop(struct cache *cache, struct cache_acl *acl);
 
 /* Whether the session may run this well-formed request. If not, it is counted and logged (-v). */
 bool cache_acl_permits(struct cache_session *session, const struct mc_request *request);
 
-/* The session has authenticated as this user; it has been another one before, perhaps. */
+/* Sets the user of a session that has authenticated, in place of an earlier one. */
 void cache_acl_set_user(struct cache_session *session, const uint8_t *name, uint32_t len);
 
 /* Frees what the session has. */

@@ -46,7 +46,7 @@ const char *cache_auth_file(const struct cache *cache)
     return settings->auth_file != NULL ? settings->auth_file : settings->sasl_file;
 }
 
-/* Takes the users into use. */
+/* Replaces the users that sessions authenticate with. */
 static void users_publish(struct cache *cache, struct cache_auth *auth)
 {
     struct cache_auth *before;

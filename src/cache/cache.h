@@ -247,7 +247,7 @@ const struct cache_peer *cache_session_peer(const struct cache_session *session)
 
 /* What a session is doing when its process is to be replaced. */
 enum cache_rest {
-    CACHE_REST_BUSY = 0, /* in the middle of a request: it has to be given more input, or room */
+    CACHE_REST_BUSY = 0, /* in the middle of a request: it needs input, or room for a reply */
     CACHE_REST_ENDS,     /* it cannot move, and its client waits for no reply: a watcher, or a
                           * session with an identity of SASL or the rights of one */
     CACHE_REST_MOVES     /* it can be continued elsewhere */

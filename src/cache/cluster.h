@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Auto-discovery: the list of a pool's servers, which any of them tells clients in the wire format
- * of Amazon ElastiCache.
+ * Auto-discovery: each server of a pool sends the list of all its servers to clients that request
+ * it, in the wire format of Amazon ElastiCache.
  *
  * The list is that of the file of -o cluster_file. Its first word is the version, a number that
  * grows with each change; then follow the servers, "name|address|port", separated by blanks or line
@@ -15,7 +15,7 @@
 #define CACHE_CLUSTER_NODES_MAX 256
 #define CACHE_CLUSTER_TEXT_MAX (32 * 1024)
 
-/* The key that clients of before the command `config` read. */
+/* Clients that do not know the command `config` get this key instead. */
 #define CACHE_CLUSTER_KEY "AmazonElastiCache:cluster"
 
 /* Whether a get of this key that misses is answered by cache_cluster_value(). */

@@ -93,7 +93,7 @@ static char full_at(const struct cache *cache, const uint8_t *name, uint32_t len
     return i == len ? '@' : cache->sasl_host[i - len - 1];
 }
 
-/* A user acts for no other one. */
+/* Whether the user authenticates on its own behalf: no other is allowed. */
 static bool authority_is_own(const struct cache *cache, const struct plain *plain)
 {
     uint32_t len = full_len(cache, plain->name, plain->name_len);
