@@ -56,7 +56,7 @@ U_INLINE int us_queueing_is_probed(const struct us_stack *stack, const struct us
 {
     const struct us_queueing *queue = &stack->queueing;
 
-    return queue->sent_us < conn->sent_us && conn->sent_us <= queue->probed_us;
+    return queue->sent_us < conn->sent_us && conn->sent_us < queue->probed_us;
 }
 
 #endif
