@@ -368,26 +368,6 @@ static void test_reset_after_request(void **state)
     assert_true(u_list_is_empty(&f->sessions->conns.open));
 }
 
-/* More references than the stack takes are copied: they leave no trace in what is queued. */
-static void test_more_values_than_references(void **state)
-{
-    struct fixture *f = *state;
-    struct client *c = client_open(f);
-    char *keys = repeat(" v", 2 * NET_STACK_REFS_MAX);
-    size_t room = strlen(keys) + 6;
-    char *request = malloc(room);
-    int len = snprintf(request, room, "get%s\r\n", keys);
-
-    store(f, c, "v", 'v', 2000);
-    c->got_len = 0;
-    client_send(c, request, (size_t)len);
-    wait_for(f, c, 2 * NET_STACK_REFS_MAX * (strlen("VALUE v 0 2000\r\n") + 2002) + 5);
-    ask(f, c, "get none\r\n", "END\r\n");
-    ask(f, c, "get none\r\n", "END\r\n");
-    free(request);
-    free(keys);
-}
-
 /* Clients that vanish in the middle of large values, with input on its way and just used. */
 static void test_reset_in_an_upload(void **state)
 {
@@ -600,7 +580,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_idle_timeout),
         cmocka_unit_test_setup_teardown(test_flood_after_quit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reset_after_request, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_more_values_than_references, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reset_in_an_upload, setup, teardown),
         cmocka_unit_test_setup_teardown(test_vanished_client, setup, teardown),
         cmocka_unit_test(test_pool_is_shared),

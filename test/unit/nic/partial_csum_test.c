@@ -82,6 +82,19 @@ static void test_ip4(void **state)
     assert_true(passes(l4 + 8 + PAYLOAD_BYTES));
 }
 
+/* The same frame with a VLAN tag behind its addresses (IEEE 802.1Q). */
+static void test_vlan(void **state)
+{
+    unsigned l4 = make_ip4(TCP, 20 + PAYLOAD_BYTES);
+
+    put16(l4 + 16, pseudo4(TCP, 20 + PAYLOAD_BYTES));
+    memmove(bytes + 16, bytes + 12, sizeof(bytes) - 16);
+    put16(12, 0x8100);
+    put16(14, 5);
+    assert_true(passes(l4 + 4 + 20 + PAYLOAD_BYTES));
+    assert_false(passes(l4 + 4 + 20 + PAYLOAD_BYTES - 1));
+}
+
 static void test_ip6(void **state)
 {
     unsigned l4 = make_ip6(TCP, 20 + PAYLOAD_BYTES);
@@ -126,6 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ip4),
         cmocka_unit_test(test_ip6),
+        cmocka_unit_test(test_vlan),
         cmocka_unit_test(test_other_checksums),
     };
 

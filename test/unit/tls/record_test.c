@@ -453,8 +453,11 @@ static void test_client_skips_tickets(void **state)
     len = record_peer_seal(&peer, inner, TLS_RECORD_MAX + 1, record);
     give(end, record, len, 100);
     assert_int_equal(end->result, TLS_MORE);
-    inner[20004 - TLS_RECORD_MAX] = 22;
-    len = record_peer_seal(&peer, inner, 20005 - TLS_RECORD_MAX, record);
+    inner[20003 - TLS_RECORD_MAX] = 22;
+    len = record_peer_seal(&peer, inner, 20004 - TLS_RECORD_MAX, record);
+    give(end, record, len, 100);
+    assert_int_equal(end->result, TLS_MORE);
+    len = record_peer_seal(&peer, "\0\x16", 2, record); /* its last byte */
     give(end, record, len, 100);
     assert_int_equal(end->result, TLS_MORE);
     len = record_peer_seal(&peer, "ok\x17", 3, record);
