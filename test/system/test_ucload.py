@@ -553,10 +553,9 @@ def check_hdr_log(path, result):
         assert abs(ours - theirs) <= 0.002 * theirs, percent
 
 
-@pytest.mark.parametrize("args", [["-n20000"], ["-T0.2", "--slo=p50<100s"]])
-def test_log_of_hdrhistogram(load, server_sock, tmp_path, args):
+def test_log_of_hdrhistogram(load, server_sock, tmp_path):
     path = tmp_path / "latency.hlog"
-    check_hdr_log(path, result_of(load(server_sock, "--json", f"--hdr={path}", *args)))
+    check_hdr_log(path, result_of(load(server_sock, "--json", "-n20000", f"--hdr={path}")))
 
 
 def test_log_of_several_seconds_and_threads(ucload_path, server_sock, tmp_path):
