@@ -142,6 +142,9 @@ int client_keep_unsent(struct client *client, struct conn *conn, const uint8_t *
 
 int client_opened(struct client *client, struct conn *conn)
 {
+    if (client->plan->login.len > 0 && !conn->is_logging_in)
+        return login_begin(client, conn);
+    conn->is_logging_in = false;
     conn->is_open = true;
     client->open_count++;
     conn->allowance = allowance(client);
@@ -171,6 +174,8 @@ int client_settle(struct client *client, struct conn *conn)
 
 int client_replied(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len)
 {
+    if (U_UNLIKELY(!conn->is_open))
+        return login_replied(client, conn, data, len);
     if (pipeline_receive(&conn->pipeline, data, len) == 0)
         return 0;
     return client_fail(client, "%s", client->ctx.error);

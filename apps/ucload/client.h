@@ -17,6 +17,7 @@
 #include "base/list.h"
 #include "common/host.h"
 #include "load/arrivals.h"
+#include "login.h"
 #include "pipeline.h"
 #include "request_source.h"
 #include "tls/tls.h"
@@ -67,6 +68,7 @@ struct plan {
     char server_text[1000];
     struct tls_context *tls; /* null: no TLS */
     bool tls_resume;         /* a reopened connection resumes its session */
+    struct login login;
     struct link_options link;
 };
 
@@ -112,6 +114,9 @@ struct conn {
     struct tls_session *tls; /* null: no TLS, or not connected yet */
     int fd;
     bool is_connected;
+    bool is_logging_in;
+    uint32_t login_len; /* bytes of the reply to the login */
+    uint8_t login_reply[LOGIN_REPLY_MAX];
     bool wants_write;
     uint8_t *unsent; /* bytes that the transport did not accept; allocated on demand */
     uint32_t unsent_at, unsent_len;
@@ -234,7 +239,7 @@ __attribute__((format(printf, 2, 3))) int client_fail(struct client *client, con
 /* Stores bytes that the transport did not accept, behind earlier ones. */
 int client_keep_unsent(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len);
 
-/* Called when a connection is open. */
+/* Called when a connection is open: begins the login, if there is one, which calls again. */
 int client_opened(struct client *client, struct conn *conn);
 
 /*

@@ -71,7 +71,7 @@ static const struct cmdline_option rows[] = {
     {'s', "server", "HOST[:PORT]", NULL,
      "server to load (default: 127.0.0.1:11211, or 10.100.0.20:11211\n"
      "with the own TCP/IP stack); of several, A,B,C, each key belongs\n"
-     "to one by ketama",
+     "to one by ketama; /PATH is a unix socket",
      CMDLINE_TEXT, AT(server)},
     {'t', "threads", "N", NULL, "threads (default: 1)", CMDLINE_U32, AT(threads), 1,
      RUN_THREADS_MAX},
@@ -129,6 +129,11 @@ static const struct cmdline_option rows[] = {
      AT(key), .given = AT(tls)},
     {0, "tls-resume", NULL, NULL, "with --reconnect: resume sessions of TLS", CMDLINE_ON,
      AT(tls_resume), .given = AT(tls)},
+    {0, "auth", "FILE", NULL,
+     "log in as USER:PASSWORD, the first line of the file: by ASCII\n"
+     "authentication (-Y of the server), with --protocol=binary by\n"
+     "SASL PLAIN (-S)",
+     CMDLINE_TEXT, AT(auth)},
     {0, "exptime", "SECONDS", NULL, "expiry time of set and touch (default: 0, never)", CMDLINE_U32,
      AT(exptime_s), 0, UINT32_MAX / 2},
     {0, "no-preload", NULL, NULL, "do not store all keys before the measurement", CMDLINE_ON,

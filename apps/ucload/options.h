@@ -14,6 +14,7 @@
 struct options {
     bool tls, tls_resume;
     const char *ca, *cert, *key; /* files, or null */
+    const char *auth;            /* likewise */
     const char *server;          /* never null after options_parse() */
     unsigned threads, connections, idle, depth;
     uint64_t reconnect; /* requests per connection before it is reopened; 0: unlimited */

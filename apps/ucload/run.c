@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -65,6 +66,21 @@ static int find_server(struct run *run, const char *text, struct server *server,
     return 0;
 }
 
+/* The address of a unix socket. */
+static int find_unix(struct run *run, const char *path, struct server *server)
+{
+    struct sockaddr_un *addr = (struct sockaddr_un *)&server->addr;
+
+    if (link_carries_frames(&run->plan.link))
+        return usage_error(run, "--server", "a unix socket needs --io=sock");
+    if (strlen(path) >= sizeof(addr->sun_path))
+        return usage_error(run, "--server", "the path is too long for a unix socket");
+    addr->sun_family = AF_UNIX;
+    memcpy(addr->sun_path, path, strlen(path) + 1);
+    server->addr_len = sizeof(*addr);
+    return 0;
+}
+
 /* Parses a list of servers, separated by commas; keys belong to several by ketama. */
 static int find_servers(struct run *run, const char *list)
 {
@@ -78,6 +94,10 @@ static int find_servers(struct run *run, const char *list)
         return usage_error(run, "--server", "the list is too long");
     snprintf(plan->server_text, sizeof(plan->server_text), "%s", list);
     snprintf(text, sizeof(text), "%s", list);
+    if (text[0] == '/') {
+        plan->server_count = 1;
+        return find_unix(run, text, &plan->servers[0]);
+    }
     while ((one = strsep(&rest, ","))) {
         unsigned i = plan->server_count;
 
@@ -134,6 +154,8 @@ static int make_plan(struct run *run, const struct options *o)
     if (templates_open(&plan->templates, o->protocol, &plan->keys, (uint32_t)o->exptime_s) < 0)
         return fail(run, "sizes", "no memory for the requests");
     plan->reconnect = o->reconnect;
+    if (o->auth && login_open(&plan->login, o->auth, o->protocol == PROTOCOL_BINARY, why) < 0)
+        return usage_error(run, "--auth", why);
     return find_servers(run, o->server);
 }
 

@@ -47,7 +47,7 @@ int secure_received(struct client *client, struct conn *conn, const uint8_t *dat
         if (result == TLS_CLOSED)
             return client_fail(client, "the connection to %s was lost: the server has closed it",
                                client->plan->server_text);
-        if (!conn->is_open && tls_session_is_established(session) &&
+        if (!conn->is_open && !conn->is_logging_in && tls_session_is_established(session) &&
             client_opened(client, conn) < 0)
             return -1;
         if (result == TLS_DATA && client_replied(client, conn, client->plain, plain_len) < 0)

@@ -169,12 +169,13 @@ static int connected(struct client *client, struct conn *conn)
     return client->plan->tls ? secure_begin(client, conn) : client_opened(client, conn);
 }
 
-/* Waits for the end of all handshakes of TLS, each for as long as a reply may take. */
+/* Waits for the end of all handshakes of TLS and logins, each for as long as a reply may take. */
 static int finish_handshakes(struct client *client)
 {
+    bool needed = client->plan->tls || client->plan->login.len > 0;
     unsigned i;
 
-    for (i = 0; client->plan->tls && i < client->count; i++) {
+    for (i = 0; needed && i < client->count; i++) {
         uint64_t end_ns = client_clock_ns() + client->plan->timeout_ns;
 
         while (!client->conns[i].is_open && !atomic_load(&client->group->stop)) {
@@ -204,10 +205,13 @@ static int sock_connect(struct client *client)
 
 /*
  * Connects in the background: the socket becomes writable when it is connected. Connections to
- * other machines have one source address, so they are closed by a reset.
+ * other machines have one source address, so they are closed by a reset. A unix socket whose queue
+ * is full would refuse a connection in the background.
  */
 static int sock_reopen(struct client *client, struct conn *conn)
 {
+    int flags = conn->server->addr.ss_family == AF_UNIX ? 0 : SOCK_NONBLOCK;
+
     if (is_loopback(conn->server))
         close(conn->fd);
     else
@@ -215,7 +219,7 @@ static int sock_reopen(struct client *client, struct conn *conn)
     conn->is_connected = false;
     conn->unsent_len = 0;
     conn->wants_write = true;
-    conn->fd = open_connection(client, conn->server, SOCK_NONBLOCK);
+    conn->fd = open_connection(client, conn->server, flags);
     return conn->fd < 0 ? -1 : watch(client, conn, EPOLLOUT, EPOLL_CTL_ADD);
 }
 

@@ -257,9 +257,10 @@ static __attribute__((noinline)) void on_other_event(struct client *client, stru
     case US_EV_CLOSED:
         on_closed(client, conn, event->reason);
         break;
-    case US_EV_DATA: /* the handshake of TLS */
-        if (conn->tls && conn->us && !client->failed)
-            (void)secure_received(client, conn, event->data, event->len);
+    case US_EV_DATA: /* the handshake of TLS, or the login */
+        if (conn->us && !client->failed)
+            (void)(conn->tls ? secure_received : client_replied)(client, conn, event->data,
+                                                                 event->len);
         break;
     case US_EV_CWND:
     case US_EV_NONE:
