@@ -31,7 +31,7 @@ static void packet_add(struct cache_stats_out *out, const char *name, uint32_t n
 static void line_add(struct cache_stats_out *out, const char *name, const char *value,
                      uint32_t value_len)
 {
-    uint32_t name_len = (uint32_t)strnlen(name, NAME_MAX_BYTES);
+    uint32_t name_len = u_min32((uint32_t)strlen(name), NAME_MAX_BYTES);
 
     if (out->emit != NULL) {
         out->emit(out->emit_ctx, name, value);
@@ -50,7 +50,7 @@ static void line_add(struct cache_stats_out *out, const char *name, const char *
 
 void cache_stats_text(void *ctx, const char *name, const char *value)
 {
-    line_add(ctx, name, value, (uint32_t)strnlen(value, VALUE_MAX_BYTES));
+    line_add(ctx, name, value, u_min32((uint32_t)strlen(value), VALUE_MAX_BYTES));
 }
 
 void cache_stats_number(struct cache_stats_out *out, const char *name, uint64_t value)
