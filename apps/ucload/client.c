@@ -172,13 +172,9 @@ int client_settle(struct client *client, struct conn *conn)
     return 0;
 }
 
-int client_replied(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len)
+int client_received(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len)
 {
-    if (U_UNLIKELY(!conn->is_open))
-        return login_replied(client, conn, data, len);
-    if (pipeline_receive(&conn->pipeline, data, len) == 0)
-        return 0;
-    return client_fail(client, "%s", client->ctx.error);
+    return (conn->is_open ? client_replied : login_replied)(client, conn, data, len);
 }
 
 /* ---- the loop ---------------------------------------------------------------------------- */

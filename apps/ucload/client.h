@@ -135,7 +135,7 @@ struct client_ops {
 
     /*
      * Waits for replies, at most wait_us, sets ctx.now_ns, and passes received bytes to
-     * client_replied().
+     * client_received().
      */
     int (*turn)(struct client *client, uint64_t wait_us);
 
@@ -287,8 +287,17 @@ static inline bool client_next(struct client *client, struct conn *conn)
     return client_is_free(conn) && client->closed && client_begin(client, conn, client->ctx.now_ns);
 }
 
-/* Processes received bytes. Returns 0, or -1 after client_fail(). */
-int client_replied(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len);
+/* Processes received bytes of an open connection. Returns 0, or -1 after client_fail(). */
+static inline int client_replied(struct client *client, struct conn *conn, const uint8_t *data,
+                                 uint32_t len)
+{
+    if (pipeline_receive(&conn->pipeline, data, len) == 0)
+        return 0;
+    return client_fail(client, "%s", client->ctx.error);
+}
+
+/* Likewise of any connection: of its login before it is open. */
+int client_received(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len);
 
 /*
  * Called after all received bytes of a connection were processed: starts requests, or reopens it.

@@ -85,12 +85,11 @@ int login_begin(struct client *client, struct conn *conn)
 
 static int refused(struct client *client, const struct conn *conn)
 {
-    bool binary = client->plan->login.binary;
-    int shown = (int)strcspn((const char *)conn->login_reply, "\r\n");
+    const char *reply = client->plan->login.binary ? "an error status of SASL PLAIN"
+                                                   : (const char *)conn->login_reply;
 
     return client_fail(client, "%s refuses user and password of --auth: %.*s",
-                       client->plan->server_text, binary ? 27 : shown,
-                       binary ? "an error status of SASL PLAIN" : (const char *)conn->login_reply);
+                       client->plan->server_text, (int)strcspn(reply, "\r\n"), reply);
 }
 
 /* The length of the reply, as far as it is known. */

@@ -50,7 +50,7 @@ int secure_received(struct client *client, struct conn *conn, const uint8_t *dat
         if (!conn->is_open && !conn->is_logging_in && tls_session_is_established(session) &&
             client_opened(client, conn) < 0)
             return -1;
-        if (result == TLS_DATA && client_replied(client, conn, client->plain, plain_len) < 0)
+        if (result == TLS_DATA && client_received(client, conn, client->plain, plain_len) < 0)
             return -1;
     }
     return 0;

@@ -15,7 +15,7 @@
  */
 int secure_begin(struct client *client, struct conn *conn);
 
-/* Received bytes: passes plaintext to client_replied(). Returns 0, or -1 after client_fail(). */
+/* Received bytes: passes plaintext to client_received(). Returns 0, or -1 after client_fail(). */
 int secure_received(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len);
 
 /* Sends requests. Returns 0, or -1 after client_fail(). */

@@ -358,8 +358,8 @@ static int read_some(struct client *client, struct conn *conn)
     ssize_t n = recv(conn->fd, client->buffer, CLIENT_BUFFER_BYTES, MSG_DONTWAIT);
 
     if (n > 0)
-        return (conn->tls ? secure_received : client_replied)(client, conn, client->buffer,
-                                                              (uint32_t)n);
+        return (conn->tls ? secure_received : client_received)(client, conn, client->buffer,
+                                                               (uint32_t)n);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     return client_fail(client, "the connection to %s was lost: %s", client->plan->server_text,

@@ -259,8 +259,8 @@ static __attribute__((noinline)) void on_other_event(struct client *client, stru
         break;
     case US_EV_DATA: /* the handshake of TLS, or the login */
         if (conn->us && !client->failed)
-            (void)(conn->tls ? secure_received : client_replied)(client, conn, event->data,
-                                                                 event->len);
+            (void)(conn->tls ? secure_received : client_received)(client, conn, event->data,
+                                                                  event->len);
         break;
     case US_EV_CWND:
     case US_EV_NONE:
