@@ -275,7 +275,7 @@ static int check_silence(struct client *client)
                        (unsigned long long)in_flight(client));
 }
 
-/* At the end of an interval: gives its histograms away and continues with the other ones. */
+/* Swaps the sets of histograms at the end of an interval, for the main thread to read. */
 static void end_interval(struct client *client, unsigned tick)
 {
     client->ctx.latency = client->sets[tick & 1];

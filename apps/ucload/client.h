@@ -182,12 +182,12 @@ struct client {
     atomic_uint_fast64_t shown; /* requests answered, for the progress line */
 
     /*
-     * Histograms of two intervals, one for each enum op: sets[ticked & 1] is ctx.latency, the other
-     * one belongs to whoever reads it until the next tick. Readers clear what they have read.
+     * Double buffer of histograms, one for each enum op. The thread of the client fills
+     * sets[ticked & 1], which is ctx.latency. The main thread reads and clears the other set.
      */
     struct load_histogram *sets[2];
-    atomic_uint ticked; /* the last tick that this thread has seen */
-    atomic_bool done;   /* this thread counts no more in this phase */
+    atomic_uint ticked; /* value of group->tick at the last swap */
+    atomic_bool done;   /* the thread fills no histogram until the next phase */
     bool failed;
     char error[CLIENT_ERROR_MAX];
     struct tls_key_cache *keys; /* with TLS */
@@ -239,7 +239,10 @@ __attribute__((format(printf, 2, 3))) int client_fail(struct client *client, con
 /* Stores bytes that the transport did not accept, behind earlier ones. */
 int client_keep_unsent(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len);
 
-/* Called when a connection is open: begins the login, if there is one, which calls again. */
+/*
+ * Called when a connection is established. With --auth it sends the login and is called again after
+ * the reply.
+ */
 int client_opened(struct client *client, struct conn *conn);
 
 /*
@@ -296,7 +299,7 @@ static inline int client_replied(struct client *client, struct conn *conn, const
     return client_fail(client, "%s", client->ctx.error);
 }
 
-/* Likewise of any connection: of its login before it is open. */
+/* Processes received bytes of any connection: the reply to the login, then replies to requests. */
 int client_received(struct client *client, struct conn *conn, const uint8_t *data, uint32_t len);
 
 /*

@@ -19,8 +19,8 @@
 /* Length of an interval of the time series, and of the lines of progress. */
 #define INTERVAL_NS 1000000000
 
-/* Threads give an interval away in their next turn, which comes within CLIENT_SLEEP_US_MAX. */
-#define GIVE_AWAY_NS 60000000
+/* Threads swap their histograms in the next turn, which comes within CLIENT_SLEEP_US_MAX. */
+#define SWAP_WAIT_NS 60000000
 
 /* Delay before the common start of a phase. */
 #define START_DELAY_NS 1000000
@@ -252,12 +252,12 @@ static void show_progress(const struct run *run, uint64_t *before, double second
     *before = total;
 }
 
-/* The intervals of a phase, whose histograms the threads give away one second after the other. */
+/* The time series of a phase: the threads swap their histograms after each interval. */
 struct intervals {
-    struct series *series; /* null: there is but one interval */
+    struct series *series; /* null: the phase is one interval */
     uint64_t begin_ns;     /* end of the warm-up */
-    uint64_t from_ns;      /* begin of the first interval that is not in the series yet */
-    uint64_t upto_ns;      /* end of the interval that the threads are giving away; 0: none */
+    uint64_t from_ns;      /* begin of the oldest interval that is not in the series */
+    uint64_t upto_ns;      /* end of the interval whose swap is in progress; 0: none */
     uint64_t next_ns;      /* when the present interval is to end */
 };
 
@@ -274,7 +274,7 @@ static void take_set(struct load_histogram set[OP_COUNT], struct result *result,
     }
 }
 
-/* Takes what the threads have given away, and all of those that are done. */
+/* Adds the histograms that the threads have swapped out, and both sets of threads that are done. */
 static void take_interval(struct run *run, struct intervals *in, uint64_t upto_ns,
                           struct result *result)
 {
@@ -296,7 +296,7 @@ static void take_interval(struct run *run, struct intervals *in, uint64_t upto_n
     in->upto_ns = 0;
 }
 
-/* Whether each thread has given away the histograms of the interval, or is done. */
+/* Whether each thread has swapped its histograms or is done. */
 static bool all_have_ticked(const struct run *run)
 {
     unsigned tick = atomic_load(&run->group.tick);
@@ -311,7 +311,7 @@ static bool all_have_ticked(const struct run *run)
     return true;
 }
 
-/* Ends the interval whose time has passed, and takes the one that all threads have given away. */
+/* Requests a swap when an interval has passed, and adds its histograms after all threads did. */
 static void follow_intervals(struct run *run, struct intervals *in, uint64_t now_ns,
                              struct result *result)
 {
@@ -327,14 +327,14 @@ static void follow_intervals(struct run *run, struct intervals *in, uint64_t now
         in->next_ns += INTERVAL_NS;
 }
 
-/* The next time to look at the threads: while they give an interval away, soon. */
+/* When to wake up: at the end of the interval, or sooner while a swap is in progress. */
 static struct timespec next_look(const struct intervals *in, uint64_t now_ns)
 {
     uint64_t wait_ns = INTERVAL_NS, ns;
     struct timespec until;
 
     if (in->series && in->upto_ns > 0)
-        wait_ns = GIVE_AWAY_NS;
+        wait_ns = SWAP_WAIT_NS;
     else if (in->series && in->next_ns > now_ns)
         wait_ns = in->next_ns - now_ns;
     clock_gettime(CLOCK_REALTIME, &until);

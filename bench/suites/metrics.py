@@ -7,8 +7,8 @@ metrics_off_vhost without. The histograms of `stats latency` count in both: they
 
 latency_server_p50, latency_server_p99: microseconds of `stats latency` for gets of 1000 keys of
 200 bytes on one connection over kernel sockets, beside what ucload measured. Such a request keeps
-the server busy for most of the time that the client waits; with less work, the way between both is
-the larger part.
+the server busy for most of the client's waiting time; for small requests network and queueing
+dominate.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def expected():
 
 @contextlib.contextmanager
 def reader(port):
-    """Reads the metrics again and again; fails if that does."""
+    """Reads the metrics every READ_EVERY_S; RuntimeError if no read succeeds."""
     end, seen = threading.Event(), []
 
     def read():

@@ -169,11 +169,7 @@ static void a_lane_without_a_queue_sends_through_another_lane(void **state)
     close_fixture(&f);
 }
 
-/*
- * A lane that does not receive: the ring to it fills up and further frames are dropped; other lanes
- * are not affected.
- */
-/* Until the other lane's packets are back, and until what it sends is with the device. */
+/* A frame for another lane is in transit until its buffer is back or it is with the device. */
 static void frames_between_lanes_are_in_transit(void **state)
 {
     struct us_pkt *pkts[NIC_BURST_MAX];
@@ -201,6 +197,10 @@ static void frames_between_lanes_are_in_transit(void **state)
     close_fixture(&f);
 }
 
+/*
+ * A lane that does not receive: the ring to it fills up and further frames are dropped; other lanes
+ * are not affected.
+ */
 static void a_full_ring_drops_frames_of_its_lane_only(void **state)
 {
     struct fixture f;
