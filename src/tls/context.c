@@ -90,6 +90,23 @@ static int load_authorities(SSL_CTX *ctx, const char *file, char error[TLS_ERROR
     return 0;
 }
 
+/*
+ * The certificates that go with ours in each full handshake: those of its file, or if it is alone
+ * there, what the authorities have for it. Kept here, or OpenSSL would search them each time. An
+ * incomplete chain is no error: peers may know the remainder.
+ */
+static int keep_chain(SSL_CTX *ctx, const char *chain_cert, char error[TLS_ERROR_MAX])
+{
+    STACK_OF(X509) *chain = NULL;
+
+    if (SSL_CTX_get0_chain_certs(ctx, &chain) == 1 && sk_X509_num(chain) > 0)
+        return 0;
+    if (SSL_CTX_build_cert_chain(ctx, SSL_BUILD_CHAIN_FLAG_IGNORE_ERROR |
+                                          SSL_BUILD_CHAIN_FLAG_CLEAR_ERROR) == 0)
+        return fail(error, "Error building the certificate chain", chain_cert);
+    return 0;
+}
+
 /* Clients are shown the names of the authorities that may have signed their certificates. */
 static int show_authorities(SSL_CTX *ctx, const char *file, char error[TLS_ERROR_MAX])
 {
@@ -156,6 +173,7 @@ static SSL_CTX *make_server(const struct tls_server_config *config, char error[T
     if (apply_settings(ctx, config, error) == 0 &&
         load_certificate(ctx, config->chain_cert, config->key, config->key_format, error) == 0 &&
         load_authorities(ctx, config->ca_cert, error) == 0 &&
+        keep_chain(ctx, config->chain_cert, error) == 0 &&
         show_authorities(ctx, config->ca_cert, error) == 0)
         return ctx;
     SSL_CTX_free(ctx);
@@ -171,7 +189,8 @@ static SSL_CTX *make_client(const struct tls_client_config *config, char error[T
     SSL_CTX_set_verify(ctx, config->ca_cert ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
     if (load_authorities(ctx, config->ca_cert, error) == 0 &&
         (!config->chain_cert ||
-         load_certificate(ctx, config->chain_cert, config->key, TLS_KEY_PEM, error) == 0))
+         (load_certificate(ctx, config->chain_cert, config->key, TLS_KEY_PEM, error) == 0 &&
+          keep_chain(ctx, config->chain_cert, error) == 0)))
         return ctx;
     SSL_CTX_free(ctx);
     return NULL;

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tls/context.h"
 #include "tls/key_cache.h"
 #include "tls_client.h"
 
@@ -714,6 +715,38 @@ static void test_key_in_the_chain(void **state)
     unlink(path);
 }
 
+/* Certificates that the server has for its handshakes, beside its own; -1: searched each time. */
+static int kept_chain(const struct tls_context *server)
+{
+    STACK_OF(X509) *chain = NULL;
+
+    assert_int_equal(SSL_CTX_get0_chain_certs(server->ctx, &chain), 1);
+    return sk_X509_num(chain);
+}
+
+/* The authority of a certificate that is alone in its file is found once, and shown to clients. */
+static void test_chain_is_built_once(void **state)
+{
+    struct tls_server_config config = config_default();
+    char error[TLS_ERROR_MAX];
+    struct end end;
+
+    end_open(&end, &config, 0, NULL);
+    assert_int_equal(kept_chain(end.server), 0); /* it has signed itself */
+    end_close(&end);
+    config.chain_cert = client_cert.cert_path;
+    config.key = client_cert.key_path;
+    config.ca_cert = authority.cert_path;
+    end_open(&end, &config, 0, NULL);
+    assert_int_equal(kept_chain(end.server), 1);
+    shake(&end, 65536);
+    assert_true(is_established(&end));
+    assert_int_equal(sk_X509_num(SSL_get_peer_cert_chain(end.client.ssl)), 2);
+    assert_int_equal(tls_context_refresh(end.server, error), 0);
+    assert_int_equal(kept_chain(end.server), 1);
+    end_close(&end);
+}
+
 static int make_certs(void **state)
 {
     cert_make(&authority, "authority", NULL);
@@ -774,6 +807,7 @@ int main(void)
         cmocka_unit_test(test_refresh),
         cmocka_unit_test(test_errors_at_the_start),
         cmocka_unit_test(test_key_in_the_chain),
+        cmocka_unit_test(test_chain_is_built_once),
     };
 
     return cmocka_run_group_tests(tests, make_certs, free_certs) +
