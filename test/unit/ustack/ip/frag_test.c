@@ -196,6 +196,12 @@ static void two_ends_end_the_datagram(void **state)
     craft_give(raw, &packet);
     make_fragment(raw, 2, 2960, DATAGRAM_BYTES, 1); /* beyond the end */
     craft_expect_counted(raw, &packet, "drop_frag_overlap");
+    give_fragment(raw, 3, 2960, DATAGRAM_BYTES);
+    make_fragment(raw, 3, 2960, DATAGRAM_BYTES, 1); /* the last bytes, but more are to follow */
+    craft_expect_counted(raw, &packet, "drop_frag_overlap");
+    give_fragment(raw, 4, 1480, 2960);
+    make_fragment(raw, 4, 8, 1480, 0); /* an end before them */
+    craft_expect_counted(raw, &packet, "drop_frag_overlap");
     assert_null(raw_event(raw));
 }
 
@@ -235,9 +241,12 @@ static void the_oldest_makes_room(void **state)
         give_fragment(raw, i, 0, 1480);
     assert_int_equal(raw_counter(raw, "frag_evictions"), 1);
     assert_int_equal(raw_counter(raw, "reassemblies"), 3);
-    give_fragment(raw, 3, 1480, 2960);
-    give_fragment(raw, 3, 2960, DATAGRAM_BYTES);
-    expect_whole(raw);
+    for (i = 1; i < 4; i++) {
+        give_fragment(raw, i, 1480, 2960);
+        give_fragment(raw, i, 2960, DATAGRAM_BYTES);
+        expect_whole(raw);
+        raw_pump(raw, 0);
+    }
 }
 
 static void bytes_and_pieces_are_bounded(void **state)
@@ -251,6 +260,43 @@ static void bytes_and_pieces_are_bounded(void **state)
     for (i = 0; i <= US_FRAGS_MAX; i++)
         give_fragment(raw, 2, 16 * i, 16 * i + 8);
     assert_int_equal(raw_counter(raw, "drop_frag_bound"), 2);
+}
+
+/* The headers count in an IPv4 packet's length, which has 16 bits. */
+static void a_whole_packet_fits_the_length_field(void **state)
+{
+    struct raw *raw = *state;
+    struct us_config config;
+
+    if (six)
+        return;
+    raw_close(raw);
+    pair_config(&config, 0);
+    config.reassembly_max = 3;
+    config.reassembly_bytes = 0xffff;
+    raw_open(raw, &config);
+    make_fragment(raw, 1, 0, 8, 0);
+    craft_ip4_hdr(&packet)->fragment = u_be16((0xffff - 8) >> 3);
+    craft_ip4_finish(&packet);
+    craft_expect_counted(raw, &packet, "drop_frag_bound");
+    assert_int_equal(raw_counter(raw, "reassemblies"), 0);
+}
+
+/* What is reassembled is not put together again: that would have no end. */
+static void fragments_of_fragments_are_dropped(void **state)
+{
+    u_u8 bytes[8 + 8 + 16] = {US_IP_FRAGMENT, 0, 0, 1, 0, 0, 0, 1, /* 16 bytes of the datagram */
+                              US_IP_UDP,      0, 0, 1, 0, 0, 0, 2};
+    struct raw *raw = *state;
+
+    if (!six)
+        return;
+    craft_ip6(&packet, raw, US_IP_FRAGMENT, bytes, 8 + 16);
+    craft_give(raw, &packet);
+    bytes[3] = 16; /* the last ones */
+    craft_ip6(&packet, raw, US_IP_FRAGMENT, bytes, 8 + 8);
+    craft_expect_counted(raw, &packet, "drop_ip_fragment");
+    assert_int_equal(raw_counter(raw, "frag_whole"), 1);
 }
 
 /* RFC 791: fragments but the last have a multiple of eight bytes, and none has none. */
@@ -398,6 +444,8 @@ int main(void)
         RAW_TEST(time_is_not_started_anew),
         RAW_TEST(the_oldest_makes_room),
         RAW_TEST(bytes_and_pieces_are_bounded),
+        RAW_TEST(a_whole_packet_fits_the_length_field),
+        RAW_TEST(fragments_of_fragments_are_dropped),
         RAW_TEST(odd_lengths_are_refused),
         RAW_TEST(echo_in_fragments),
     };

@@ -190,6 +190,7 @@ static void what_is_not_understood_is_told(void **state)
     struct raw *raw = *state;
     u_u8 route[24] = {58, 2, 0, 1}; /* RFC 5095: one more stop */
     u_u8 late[16] = {0, 0, 1, 4, 0, 0, 0, 0, 58, 0, 1, 4};
+    u_u8 longer[8] = {58, 0, 0x1e, 5}; /* an option of one byte more than its header has */
 
     craft_l4_6(&packet, raw, 43, route, 24, US_IP_ICMP6, echo, sizeof(echo), 2);
     craft_give(raw, &packet);
@@ -200,6 +201,9 @@ static void what_is_not_understood_is_told(void **state)
     craft_l4_6(&packet, raw, 60, late, 16, US_IP_ICMP6, echo, sizeof(echo), 2);
     craft_give(raw, &packet); /* options for each hop that are not the first header */
     expect_problem(raw, US_ICMP6_PROBLEM_NEXT, 40);
+    craft_l4_6(&packet, raw, 60, longer, 8, US_IP_ICMP6, echo, sizeof(echo), 2);
+    craft_give(raw, &packet);
+    expect_problem(raw, US_ICMP6_PROBLEM_FIELD, 42);
     craft_ip6(&packet, raw, US_IP_NOTHING, echo, sizeof(echo));
     craft_expect_counted(raw, &packet, "drop_ip_protocol");
     raw_expect_nothing(raw);

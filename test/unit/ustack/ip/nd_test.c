@@ -256,6 +256,23 @@ static void solicitations_are_answered(void **state)
     raw_expect_nothing(raw);
 }
 
+/* Nobody has a multicast MAC address: the option counts as absent. */
+static void a_multicast_mac_is_not_learned(void **state)
+{
+    struct raw *raw = *state;
+    struct us_ip6 group = us_ip6_solicited_node(&craft_local6);
+    struct us_addr peer = addr6(&craft_peer6);
+
+    make_nd(raw, SOLICIT, 0, &craft_peer6, &group, &craft_local6, 1, 2);
+    packet.bytes[80] |= 1;
+    craft_ip6_checksum(&packet, US_IP_ICMP6, 0, 2);
+    craft_give(raw, &packet);
+    expect(raw, ADVERT);
+    assert_non_null(us_connect(raw->stack, &peer, 80, 0, NULL, NULL));
+    raw_pump(raw, 0);
+    expect(raw, SOLICIT);
+}
+
 /* RFC 4861 7.1. */
 static void bad_messages_are_dropped(void **state)
 {
@@ -404,6 +421,12 @@ static void routers_and_their_prefixes(void **state)
     give_advert(&raw, 0, 10000, 9000); /* no router any more */
     assert_null(us_connect(raw.stack, &remote, 80, 0, NULL, &error));
     assert_int_equal(error, US_ERR_NO_ROUTE);
+    give_advert(&raw, 1800, 10000, 9000);
+    assert_non_null(us_connect(raw.stack, &remote, 80, 0, NULL, &error));
+    /* RFC 4861 7.2.5: it says that it is none, without the flag. */
+    make_nd(&raw, ADVERT, 0x20, &router, &us_ip6_all_nodes, &router, 2, router_mac[5]);
+    craft_give(&raw, &packet);
+    assert_null(us_connect(raw.stack, &remote, 80, 0, NULL, &error));
     raw_close(&raw);
     (void)state;
 }
@@ -474,6 +497,25 @@ static void queries_are_answered(void **state)
     }
 }
 
+/* RFC 3810 5.1.3: from 0x8000 on the delay is a mantissa, with a bit in front, and an exponent. */
+static void long_delays_of_queries(void **state)
+{
+    static const u_u8 alert[8] = {58, 0, 5, 2, 0, 0, 1, 0};
+    struct raw *raw = *state;
+    u_u8 query[28] = {130, 0, 0, 0, 0x80};
+
+    craft_l4_6(&packet, raw, 0, alert, 8, US_IP_ICMP6, query, sizeof(query), 2);
+    craft_ip6_hdr(&packet)->src = router;
+    craft_ip6_hdr(&packet)->dst = us_ip6_all_nodes;
+    craft_ip6_hdr(&packet)->hop_limit = 1;
+    us_eth_multicast_mac(packet.bytes, &us_ip6_all_nodes);
+    craft_ip6_checksum(&packet, US_IP_ICMP6, 8, 2);
+    craft_give(raw, &packet);
+    raw_expect_nothing(raw);
+    raw_pump(raw, 0x1000 << 3 << 10); /* a 1024th at most counts as a ms */
+    assert_int_equal(expect_report(raw, 2), 2);
+}
+
 int main(void)
 {
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -482,12 +524,14 @@ int main(void)
         cmocka_unit_test(duplicates_are_not_used),
         cmocka_unit_test(arp_passive_learns_and_resolves_only),
         RAW_TEST(solicitations_are_answered),
+        RAW_TEST(a_multicast_mac_is_not_learned),
         RAW_TEST(bad_messages_are_dropped),
         RAW_TEST(neighbours_are_asked_for),
         cmocka_unit_test(routers_and_their_prefixes),
         cmocka_unit_test(lifetimes_of_addresses),
         RAW_TEST(without_autoconf_routers_are_ignored),
         RAW_TEST(queries_are_answered),
+        RAW_TEST(long_delays_of_queries),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
