@@ -31,7 +31,9 @@ static void open_peer(struct lockstep *t, struct peer *peer)
     struct us_tcp_key key;
 
     peer->port = t->next_port++;
-    frame_segment(t, &f, peer, US_TCP_SYN, seq, 0, 0);
+    frame_segment(t, &f, peer,
+                  US_TCP_SYN | (lockstep_one_in(t, 4) ? (int)(US_TCP_ECE | US_TCP_CWR) : 0), seq, 0,
+                  0);
     lockstep_input(t, &f, 1);
     key.local_ip =
         t->shape.ip6 ? us_local6_find(t->stack[LOCKSTEP_GENERAL], &craft_local6) : RAW_LOCAL_IP;
