@@ -11,6 +11,7 @@
 
 #include "pair.h"
 #include "raw.h"
+#include "ustack/ip/neighbour.h"
 
 enum { REQUEST = 1, REPLY = 2 };
 
@@ -226,6 +227,21 @@ static void follows_a_changed_address(void **state)
     raw_pump(raw, 40000);
     assert_int_equal(raw_expect(raw, US_TCP_ACK, snd + 1, 1003, 0)->bytes[5], 9);
     assert_int_equal(raw_counter(raw, "arp_changes"), 2);
+}
+
+/* A learned entry that no connection uses stays STALE when its neighbour sends more. */
+static void an_unused_entry_stays_stale(void **state)
+{
+    struct raw *raw = *state;
+    const struct us_neighbour *neighbour;
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        arp_in(raw, broadcast, REQUEST, 9, RAW_PEER_IP + 1, RAW_LOCAL_IP);
+        neighbour = us_neighbour_find(raw->stack, us_ip4(RAW_PEER_IP + 1));
+        assert_non_null(neighbour);
+        assert_int_equal(neighbour->state, US_NEIGHBOUR_STALE);
+    }
 }
 
 static void full_table_evicts_the_oldest(void **state)
@@ -508,6 +524,7 @@ int main(void)
         RAW_TEST(off_link_goes_to_the_gateway),
         RAW_TEST(entries_are_refreshed_and_stay_in_use),
         RAW_TEST(follows_a_changed_address),
+        RAW_TEST(an_unused_entry_stays_stale),
         RAW_TEST(full_table_evicts_the_oldest),
         RAW_TEST(next_hop_of_a_connection_stays),
         RAW_TEST(questions_for_datagrams_are_bounded),

@@ -14,6 +14,7 @@
 #include "ustack/ip/addr.h"
 #include "ustack/ip/eth.h"
 #include "ustack/ip/icmp6.h"
+#include "ustack/ip/neighbour.h"
 
 enum { SOLICIT = 135, ADVERT = 136, ROUTER_SOLICIT = 133, ROUTER_ADVERT = 134, SECOND = 1000000 };
 
@@ -256,7 +257,29 @@ static void solicitations_are_answered(void **state)
     raw_expect_nothing(raw);
 }
 
-/* Nobody has a multicast MAC address: the option counts as absent. */
+/* RFC 4861 7.3.2: a learned address is used at once, and verified if it still is 5 s later. */
+static void a_learned_address_is_verified(void **state)
+{
+    struct raw *raw = *state;
+    struct us_ip6 group = us_ip6_solicited_node(&craft_local6);
+    struct us_neighbour *neighbour;
+
+    make_nd(raw, SOLICIT, 0, &craft_peer6, &group, &craft_local6, 1, 2);
+    craft_give(raw, &packet);
+    expect(raw, ADVERT);
+    neighbour = us_neighbour_find(raw->stack, us_ip6(raw->stack, &craft_peer6));
+    assert_true(us_neighbour_use(raw->stack, neighbour));
+    raw_pump(raw, US_NEIGHBOUR_DELAY_US);
+    assert_true(us_neighbour_use(raw->stack, neighbour));
+    assert_int_equal(neighbour->state, US_NEIGHBOUR_REACHABLE);
+    raw_pump(raw, 1);
+    assert_true(us_neighbour_use(raw->stack, neighbour));
+    assert_int_equal(neighbour->state, US_NEIGHBOUR_PROBE);
+    raw_pump(raw, 0);
+    expect(raw, SOLICIT);
+}
+
+/* A multicast MAC address is not valid in the option, which counts as absent. */
 static void a_multicast_mac_is_not_learned(void **state)
 {
     struct raw *raw = *state;
@@ -524,6 +547,7 @@ int main(void)
         cmocka_unit_test(duplicates_are_not_used),
         cmocka_unit_test(arp_passive_learns_and_resolves_only),
         RAW_TEST(solicitations_are_answered),
+        RAW_TEST(a_learned_address_is_verified),
         RAW_TEST(a_multicast_mac_is_not_learned),
         RAW_TEST(bad_messages_are_dropped),
         RAW_TEST(neighbours_are_asked_for),

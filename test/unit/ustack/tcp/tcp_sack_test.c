@@ -147,6 +147,41 @@ static void scoreboard_follows_the_model(void **state)
     }
 }
 
+/* What has neither arrived nor a range is missing, too; with nothing beyond, the last hole is. */
+static void the_highest_missing_is_not_empty(void **state)
+{
+    struct us_sack sack;
+    u_u32 start;
+    u_u32 end;
+
+    us_sack_init(&sack, 100);
+    us_sack_add(&sack, 100, 200, 300, 0, 0);
+    assert_true(us_sack_highest_missing(&sack, 400, &start, &end));
+    assert_true(start == 300 && end == 400);
+    assert_true(us_sack_highest_missing(&sack, 300, &start, &end));
+    assert_true(start == 100 && end == 200);
+    us_sack_add(&sack, 100, 100, 200, 0, 0);
+    assert_false(us_sack_highest_missing(&sack, 300, &start, &end));
+    (void)state;
+}
+
+/* RFC 8985 6.2, step 2: an ACK earlier than a round trip is of the first transmission. */
+static void an_early_ack_is_no_evidence_of_a_retransmission(void **state)
+{
+    struct us_sack sack;
+
+    us_sack_init(&sack, 100);
+    us_sack_add(&sack, 100, 300, 400, 0, RTT_US);
+    us_sack_resent(&sack, 100, 200, 400, 5000);
+    us_sack_resent(&sack, 200, 300, 400, 5000);
+    us_sack_add(&sack, 100, 200, 250, 5000 + RTT_US - 1, RTT_US);
+    assert_false(sack.has_newest);
+    us_sack_add(&sack, 100, 250, 300, 5000 + RTT_US, RTT_US);
+    assert_true(sack.has_newest);
+    assert_int_equal(sack.newest_us, 5000);
+    (void)state;
+}
+
 /* Every second byte SACKed: more ranges than there is room for. */
 static void scoreboard_overflow_is_safe(void **state)
 {
@@ -369,6 +404,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scoreboard_follows_the_model),
         cmocka_unit_test(scoreboard_overflow_is_safe),
+        cmocka_unit_test(the_highest_missing_is_not_empty),
+        cmocka_unit_test(an_early_ack_is_no_evidence_of_a_retransmission),
         SACK_RAW_TEST(one_hole_is_filled_at_once),
         SACK_RAW_TEST(many_holes_are_filled_without_a_timeout),
         SACK_RAW_TEST(a_lost_retransmission_needs_no_timeout),
