@@ -78,6 +78,8 @@ int server_take_over(struct server *server, const struct daemon_user *user)
     why = check_file(&server->options, takeover->memory_fd);
     if (!why)
         why = cache_examine_memory(&config);
+    if (!why)
+        why = net_handover_tls_obstacle(&takeover->handover, server->tls != NULL);
     if (!why && net_endpoints_take_over(&takeover->handover, &server->endpoints, error) < 0)
         why = error;
     if (why) {
@@ -129,6 +131,9 @@ static int send_all(const struct server *server, int peer_fd, char error[TAKEOVE
         snprintf(error, TAKEOVER_ERROR_MAX, "a device with --trace or --fault stays");
     else
         rc = takeover_send(&server->takeover, peer_fd, server->memory_file.fd, &handover, error);
+    if (rc == 0 && handover.left_out > 0)
+        net_log("ucached: %u connections cannot move to another process and are closed",
+                handover.left_out);
     net_handover_free(&handover, false);
     return rc;
 }

@@ -233,11 +233,13 @@ static int take_memory(struct takeover *takeover, struct received *received)
     return 0;
 }
 
-static void take_piece(struct takeover *takeover, const struct received *received)
+/* Zeroes the piece: it may hold secrets of connections. */
+static void take_piece(struct takeover *takeover, struct received *received)
 {
     unsigned i;
 
     net_handover_add(&takeover->handover, received->message.u.piece, received->bytes);
+    explicit_bzero(received->message.u.piece, received->bytes);
     for (i = 0; i < received->fd_count; i++) {
         if (takeover->handover.failed)
             close(received->fds[i]);

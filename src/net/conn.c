@@ -7,7 +7,7 @@
 
 #include "mcproto/mcproto.h"
 #include "net/log.h"
-#include "net/tls_conn.h"
+#include "net/tls_handover.h"
 
 /* Connections per check that are looked at for being idle. */
 #define IDLE_BATCH 64
@@ -143,6 +143,14 @@ static void log_peer(const struct net_conns *conns, const struct cache_peer *pee
         net_log("ucached: %s port %u: %s", text, peer->port, what);
 }
 
+/* Begins a handshake, or continues what another process has handed over. Returns 0 or -1. */
+static int begin_tls(struct net_conns *conns, struct net_conn *conn, enum cache_tls mode)
+{
+    if (conns->taken && conns->taken->tls_bytes > 0)
+        return net_tls_take_over(conns, conn, conns->taken);
+    return net_tls_conn_begin(conns, conn, mode);
+}
+
 bool net_conn_open_session(struct net_conns *conns, struct net_conn *conn,
                            const struct cache_peer *peer)
 {
@@ -150,7 +158,7 @@ bool net_conn_open_session(struct net_conns *conns, struct net_conn *conn,
     conn->session = cache_session_open(conns->cache_worker, peer);
     if (!conn->session)
         return false;
-    if (U_UNLIKELY(peer->tls != CACHE_TLS_OFF) && net_tls_conn_begin(conns, conn, peer->tls) < 0) {
+    if (U_UNLIKELY(peer->tls != CACHE_TLS_OFF) && begin_tls(conns, conn, peer->tls) < 0) {
         net_conn_close_session(conn);
         return false;
     }

@@ -14,6 +14,7 @@
 
 struct net_conns;
 
+struct net_handover_record;
 struct net_tls;
 struct net_tls_conn;
 
@@ -54,11 +55,13 @@ struct net_transport {
 struct net_conns {
     const struct net_transport *transport;
     struct cache *cache;
-    struct cache_worker *cache_worker; /* null unless the loop runs */
-    struct net_tls *tls;               /* null: no connection has TLS */
-    struct u_list open;                /* the longest idle first */
-    uint32_t idle_timeout_s;           /* 0: none */
-    uint64_t idle_check_us;            /* when to look at `open` again */
+    struct cache_worker *cache_worker;       /* null unless the loop runs */
+    struct net_tls *tls;                     /* null: no connection has TLS */
+    const struct net_handover_record *taken; /* of the connection that is taken over now, or null */
+    uint32_t left_out;       /* connections that could not move, in the present pause */
+    struct u_list open;      /* the longest idle first */
+    uint32_t idle_timeout_s; /* 0: none */
+    uint64_t idle_check_us;  /* when to look at `open` again */
 };
 
 /* net_conn_state() of a connection with TLS. */
@@ -74,8 +77,9 @@ void net_conns_init(struct net_conns *conns, const struct net_transport *transpo
 void net_conns_free(struct net_conns *conns);
 
 /*
- * Opens the connection's session, and TLS if peer->tls says so. Returns false if there are too
- * many, or no memory.
+ * Opens the connection's session, and TLS if peer->tls says so: for a connection that is taken over
+ * that of its record. Returns false if there are too many, or no memory, or the record does not
+ * fit.
  */
 bool net_conn_open_session(struct net_conns *conns, struct net_conn *conn,
                            const struct cache_peer *peer);

@@ -13,6 +13,14 @@
 
 U_STATIC_ASSERT(sizeof(struct net_handover_record) % RECORD_ALIGN == 0, records_stay_aligned);
 
+/* Zeroed, as it may have held secrets. */
+static void wipe_and_free(void *array, size_t bytes)
+{
+    if (array)
+        explicit_bzero(array, bytes);
+    free(array);
+}
+
 /* Makes room for `more` objects behind `count` ones. False: no memory, or the bound is reached. */
 static bool grow(void **array, size_t *capacity, size_t count, size_t more, size_t bytes_each,
                  size_t max)
@@ -26,9 +34,12 @@ static bool grow(void **array, size_t *capacity, size_t count, size_t more, size
         return false;
     while (wanted - count < more)
         wanted *= 2;
-    grown = realloc(*array, wanted * bytes_each);
+    grown = malloc(wanted * bytes_each); /* realloc() would leave a copy behind */
     if (!grown)
         return false;
+    if (count > 0)
+        memcpy(grown, *array, count * bytes_each);
+    wipe_and_free(*array, count * bytes_each);
     *array = grown;
     *capacity = wanted;
     return true;
@@ -63,11 +74,16 @@ uint32_t net_handover_add_fd(struct net_handover *handover, int fd)
     return (uint32_t)handover->fd_count++;
 }
 
-static size_t record_bytes(const struct net_handover_record *record)
+/* Without what pads it. */
+static uint64_t used_bytes(const struct net_handover_record *record)
 {
-    size_t bytes = sizeof(*record) + (size_t)record->input_bytes + record->queued_bytes;
+    return sizeof(*record) + (uint64_t)record->input_bytes + record->queued_bytes +
+           record->tls_bytes;
+}
 
-    return (bytes + RECORD_ALIGN - 1) & ~(size_t)(RECORD_ALIGN - 1);
+static uint64_t record_bytes(const struct net_handover_record *record)
+{
+    return (used_bytes(record) + RECORD_ALIGN - 1) & ~(uint64_t)(RECORD_ALIGN - 1);
 }
 
 void net_handover_begin(struct net_handover *handover, const struct net_handover_record *record)
@@ -81,9 +97,13 @@ void net_handover_begin(struct net_handover *handover, const struct net_handover
 void net_handover_end(struct net_handover *handover, const struct net_handover_record *record)
 {
     static const uint8_t zeros[RECORD_ALIGN];
-    size_t used = sizeof(*record) + (size_t)record->input_bytes + record->queued_bytes;
 
-    net_handover_add(handover, zeros, record_bytes(record) - used);
+    net_handover_add(handover, zeros, record_bytes(record) - used_bytes(record));
+}
+
+static bool is_connection(const struct net_handover_record *record)
+{
+    return record->kind == NET_HANDOVER_SOCKET || record->kind == NET_HANDOVER_STACK;
 }
 
 static bool record_is_valid(const struct net_handover *handover, size_t at)
@@ -97,6 +117,8 @@ static bool record_is_valid(const struct net_handover *handover, size_t at)
         record->transport > NET_ENDPOINT_UNIX || record->binding > CACHE_BINDING_BINARY ||
         record->tls > CACHE_TLS_CERT || record->bytes != record_bytes(record) ||
         record->bytes > handover->len - at)
+        return false;
+    if (record->tls_bytes > 0 && (record->tls == CACHE_TLS_OFF || !is_connection(record)))
         return false;
     if (record->kind == NET_HANDOVER_STACK)
         return record->queued_bytes ==
@@ -116,6 +138,20 @@ bool net_handover_is_valid(const struct net_handover *handover)
         (void)net_handover_next(handover, &at);
     }
     return !handover->failed;
+}
+
+const char *net_handover_tls_obstacle(const struct net_handover *handover, bool has_tls)
+{
+    const struct net_handover_record *record;
+    size_t at = 0;
+
+    while ((record = net_handover_next(handover, &at)) != NULL) {
+        if (record->tls != CACHE_TLS_OFF && !has_tls)
+            return "the running server has TLS: add -Z";
+        if (record->kind == NET_HANDOVER_STACK && record->tls_bytes == 0 && has_tls)
+            return "the running server has connections without TLS: leave out -Z";
+    }
+    return NULL;
 }
 
 const struct net_handover_record *net_handover_next(const struct net_handover *handover, size_t *at)
@@ -140,6 +176,13 @@ const struct net_handover_record *net_handover_find(const struct net_handover *h
     return record;
 }
 
+void net_handover_wipe_tls(struct net_handover *handover, const struct net_handover_record *record)
+{
+    const uint8_t *tls = net_handover_tls(record);
+
+    explicit_bzero(handover->bytes + (tls - handover->bytes), record->tls_bytes);
+}
+
 int net_handover_take_fd(struct net_handover *handover, uint32_t index)
 {
     int fd = handover->fds[index];
@@ -157,6 +200,6 @@ void net_handover_free(struct net_handover *handover, bool owns_fds)
             close(handover->fds[i]);
     }
     free(handover->fds);
-    free(handover->bytes);
+    wipe_and_free(handover->bytes, handover->len);
     memset(handover, 0, sizeof(*handover));
 }

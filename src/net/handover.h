@@ -2,14 +2,15 @@
 /*
  * What one process hands to the next one that takes over: listening sockets and connections, as
  * records in an array of bytes and descriptors beside it. Both processes run on one machine;
- * NET_HANDOVER_VERSION changes with each change of a record.
+ * NET_HANDOVER_VERSION changes with each change of a record. Records of connections with TLS hold
+ * secrets, so all memory that has held records is zeroed.
  */
 #ifndef NET_HANDOVER_H
 #define NET_HANDOVER_H
 
 #include "net/net.h"
 
-#define NET_HANDOVER_VERSION 2
+#define NET_HANDOVER_VERSION 3
 
 /* Bounds of all records of a handover, and of its descriptors. */
 #define NET_HANDOVER_BYTES_MAX ((size_t)1 << 30)
@@ -27,15 +28,15 @@ struct net_handover_record {
     uint8_t kind;      /* enum net_handover_kind */
     uint8_t transport; /* enum net_endpoint_kind */
     uint8_t binding;   /* enum cache_binding, of the listener */
-    uint8_t tls;       /* enum cache_tls, of the listener */
+    uint8_t tls;       /* enum cache_tls, of the listener; STACK: of the connection */
     uint32_t fd;       /* index of the descriptor */
     uint8_t shared;    /* LISTENER: of all workers */
     uint8_t protocol;  /* of the session, as cache_session_rest() has set it */
     uint8_t reserved[2];
     uint32_t idle_s;
-    uint32_t input_bytes;  /* behind the record: for the session */
+    uint32_t input_bytes;  /* behind the record: for the session, or for its TLS */
     uint32_t queued_bytes; /* behind them: state.queued_bytes and state.unread_bytes */
-    uint32_t reserved_end;
+    uint32_t tls_bytes;    /* behind them: see tls_handover.h; 0: TLS is off, or has not begun */
     struct us_conn_state state;
 };
 
@@ -46,7 +47,8 @@ struct net_handover {
     int *fds; /* -1: taken */
     size_t fd_count;
     size_t fd_capacity;
-    bool failed; /* no memory, or a bound was reached: something is missing */
+    bool failed;       /* no memory, or a bound was reached: something is missing */
+    uint32_t left_out; /* connections that could not move; of the sender only */
 };
 
 /*
@@ -63,6 +65,12 @@ void net_handover_end(struct net_handover *handover, const struct net_handover_r
 /* Whether what another process has sent is well-formed. */
 bool net_handover_is_valid(const struct net_handover *handover);
 
+/*
+ * Why a process that has TLS, or has none, cannot continue the connections; null: it can. On the
+ * own stack all connections have TLS, or none has.
+ */
+const char *net_handover_tls_obstacle(const struct net_handover *handover, bool has_tls);
+
 /* The record at *at, of a valid handover, which moves behind it; null at the end. Begins at 0. */
 const struct net_handover_record *net_handover_next(const struct net_handover *handover,
                                                     size_t *at);
@@ -73,6 +81,15 @@ static inline const uint8_t *net_handover_input(const struct net_handover_record
     return (const uint8_t *)(record + 1);
 }
 
+/* The bytes of its TLS, behind all others. */
+static inline const uint8_t *net_handover_tls(const struct net_handover_record *record)
+{
+    return net_handover_input(record) + record->input_bytes + record->queued_bytes;
+}
+
+/* Zeroes these bytes, which are not read any more. */
+void net_handover_wipe_tls(struct net_handover *handover, const struct net_handover_record *record);
+
 /* The first record of a kind, or null. */
 const struct net_handover_record *net_handover_find(const struct net_handover *handover,
                                                     enum net_handover_kind kind);
@@ -80,7 +97,7 @@ const struct net_handover_record *net_handover_find(const struct net_handover *h
 /* Takes a descriptor out; -1: another one has taken it. */
 int net_handover_take_fd(struct net_handover *handover, uint32_t index);
 
-/* Frees the memory, and closes the descriptors that were not taken if they belong to it. */
+/* Zeroes and frees the memory; closes the descriptors that were not taken, if it owns them. */
 void net_handover_free(struct net_handover *handover, bool owns_fds);
 
 #endif

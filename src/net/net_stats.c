@@ -90,6 +90,8 @@ static const char *const tls_counter_names[NET_TLS_COUNTERS] = {
     [NET_TLS_RECORDS_OUT] = "records_out",
     [NET_TLS_INPUT_KEPT] = "input_kept",
     [NET_TLS_NO_MEMORY] = "no_memory",
+    [NET_TLS_TAKEN_OVER] = "taken_over",
+    [NET_TLS_TAKEOVER_CLOSED] = "takeover_closed",
 };
 
 static void emit_u64(cache_stats_emit *emit, void *emit_ctx, const char *name, uint64_t value)

@@ -427,8 +427,6 @@ static int take_over_listener(struct net_handover *handover,
 
     if (getsockname(fd, (struct sockaddr *)&endpoint.addr, &endpoint.addr_len) < 0)
         return fail(error, "a listening socket is missing: %s", strerror(errno));
-    if (endpoint.tls != CACHE_TLS_OFF && !endpoints->tls)
-        return fail(error, "the running server listens with TLS: add -Z");
     if (record->shared)
         endpoint.fd = fd;
     number = endpoint_of(endpoints, &endpoint, error);

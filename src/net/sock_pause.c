@@ -18,6 +18,7 @@
 #include "net/handover.h"
 #include "net/log.h"
 #include "net/sock_worker.h"
+#include "net/tls_handover.h"
 
 /* Longest wait of a turn while connections are coming to rest. */
 #define REST_WAIT_MS 2
@@ -35,7 +36,7 @@ static bool conn_is_at_rest(struct net_sock_worker *worker, struct net_sock_conn
     bool quiet = !worker->io->conn_rest || worker->io->conn_rest(worker, conn);
 
     return conn->conn.session && conn->out.queued_bytes == 0 && quiet &&
-           cache_session_rest(conn->conn.session, &saved) != CACHE_REST_BUSY;
+           net_conn_rest(&conn->conn, &saved) != CACHE_REST_BUSY;
 }
 
 /* Updates each connection, as its rest begins or ends; some may end. */
@@ -67,6 +68,7 @@ static bool rest_all(struct net_sock_worker *worker, bool late)
         if (!late)
             continue;
         net_sock_count(worker, NET_SOCK_REST_CLOSED, 1);
+        worker->conns.left_out++;
         net_sock_conn_close(worker, conn);
     }
     return rest;
@@ -78,6 +80,7 @@ static int come_to_rest(struct net_sock_worker *worker)
     int rc = 0;
 
     worker->resting = true;
+    worker->conns.left_out = 0;
     net_sock_accept_hold(worker);
     update_all(worker);
     while (rc == 0 && net_worker_is_pausing(&worker->worker) &&
@@ -123,15 +126,21 @@ static enum net_endpoint_kind transport_of(const struct cache_peer *peer)
     return strcmp(peer->transport, "unix") == 0 ? NET_ENDPOINT_UNIX : NET_ENDPOINT_TCP;
 }
 
-static void hand_over_conn(const struct net_sock_conn *conn, struct net_handover *handover)
+static void hand_over_conn(struct net_sock_worker *worker, const struct net_sock_conn *conn,
+                           struct net_handover *handover)
 {
     uint32_t kept = conn->kept ? conn->kept_len - conn->kept_at : 0;
     const struct cache_peer *peer;
     struct net_handover_record record = {.kind = NET_HANDOVER_SOCKET};
     struct cache_session_saved saved;
+    struct net_tls_moving moving;
 
-    if (conn->conn.tls || cache_session_rest(conn->conn.session, &saved) != CACHE_REST_MOVES)
+    if (net_conn_rest(&conn->conn, &saved) != CACHE_REST_MOVES) {
+        net_tls_count_left_out(&conn->conn);
+        worker->conns.left_out++;
         return;
+    }
+    net_tls_export(&conn->conn, &saved, &moving, &record);
     peer = cache_session_peer(conn->conn.session);
     record.transport = (uint8_t)transport_of(peer);
     record.binding = (uint8_t)peer->binding;
@@ -143,6 +152,7 @@ static void hand_over_conn(const struct net_sock_conn *conn, struct net_handover
     net_handover_add(handover, saved.line, saved.line_bytes);
     if (kept > 0)
         net_handover_add(handover, conn->kept + conn->kept_at, kept);
+    net_tls_hand_over(&moving, &record, handover);
     net_handover_end(handover, &record);
 }
 
@@ -173,7 +183,8 @@ void net_sock_hand_over(struct net_worker *base, bool first, struct net_handover
             hand_over_listener(&worker->listeners[i], handover);
     }
     for (link = worker->conns.open.next; link != &worker->conns.open; link = link->next)
-        hand_over_conn(conn_at(link), handover);
+        hand_over_conn(worker, conn_at(link), handover);
+    handover->left_out += worker->conns.left_out;
     if (worker->waiting.listener)
         hand_over_waiting(&worker->waiting, handover);
 }
@@ -215,7 +226,7 @@ static void continue_conn(struct net_sock_worker *worker, struct net_sock_conn *
     const struct cache_session_saved saved = {.protocol = record->protocol,
                                               .idle_s = record->idle_s};
 
-    if (!cache_session_continue(conn->conn.session, &saved) ||
+    if (!net_conn_continue(&conn->conn, &saved) ||
         (record->input_bytes > 0 &&
          net_sock_conn_input(worker, conn, net_handover_input(record), record->input_bytes) < 0))
         net_sock_conn_abort(worker, conn);
@@ -223,19 +234,19 @@ static void continue_conn(struct net_sock_worker *worker, struct net_sock_conn *
         net_sock_conn_update(worker, conn);
 }
 
-static void take_over(struct net_sock_worker *worker, const struct net_handover_record *record)
+/* Opens the connection of a record, and continues it. */
+static void take_over_fd(struct net_sock_worker *worker, const struct net_handover_record *record,
+                         int fd)
 {
-    int fd = net_handover_take_fd(worker->handover, record->fd);
     struct net_sock_listener listener = {.source.fd = -1};
     struct sockaddr_storage peer;
     socklen_t len = sizeof(peer);
     struct net_sock_conn *conn;
 
     memset(&peer, 0, sizeof(peer));
-    if (fd < 0)
-        return;
     (void)getpeername(fd, (struct sockaddr *)&peer, &len); /* one that has gone has none */
-    if (set_blocking(worker, fd) < 0 || listener_of(fd, record, &listener) < 0) {
+    if (set_blocking(worker, fd) < 0 || listener_of(fd, record, &listener) < 0 ||
+        (listener.peer.tls != CACHE_TLS_OFF && !worker->conns.tls)) {
         close(fd);
         return;
     }
@@ -249,6 +260,17 @@ static void take_over(struct net_sock_worker *worker, const struct net_handover_
     conn = conn_at(worker->conns.open.prev);
     if (conn->source.fd == fd)
         continue_conn(worker, conn, record);
+}
+
+static void take_over(struct net_sock_worker *worker, const struct net_handover_record *record)
+{
+    int fd = net_handover_take_fd(worker->handover, record->fd);
+
+    worker->conns.taken = record;
+    if (fd >= 0)
+        take_over_fd(worker, record, fd);
+    worker->conns.taken = NULL;
+    net_handover_wipe_tls(worker->handover, record);
 }
 
 void net_sock_take_over(struct net_sock_worker *worker)

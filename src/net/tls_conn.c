@@ -43,8 +43,7 @@ static void queue_free_if_empty(struct net_tls_conn *tc)
 
 /* ---- ciphertext to the transport --------------------------------------------------------- */
 
-/* A tls_emit. */
-static bool emit(void *ctx, const uint8_t *data, uint32_t len)
+bool net_tls_emit(void *ctx, const uint8_t *data, uint32_t len)
 {
     struct net_tls_conn *tc = ctx;
     struct net_conns *conns = tc->tls->conns;
@@ -710,7 +709,7 @@ int net_tls_conn_begin(struct net_conns *conns, struct net_conn *conn, enum cach
     if (tc) {
         tc->handshake = calloc(1, sizeof(*tc->handshake));
         tc->session =
-            tls_session_open(conns->tls->server, conns->tls->keys, checks[mode], emit, tc);
+            tls_session_open(conns->tls->server, conns->tls->keys, checks[mode], net_tls_emit, tc);
     }
     if (!tc || !tc->handshake || !tc->session) {
         if (tc)

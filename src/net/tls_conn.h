@@ -51,6 +51,8 @@ enum net_tls_counter {
     NET_TLS_RECORDS_OUT,        /* likewise */
     NET_TLS_INPUT_KEPT,         /* times a stopped session left plaintext of a record */
     NET_TLS_NO_MEMORY,          /* connections that were closed for lack of memory */
+    NET_TLS_TAKEN_OVER,         /* connections continued from an earlier process */
+    NET_TLS_TAKEOVER_CLOSED,    /* connections that could not move to, or from, another process */
     NET_TLS_COUNTERS
 };
 
@@ -114,6 +116,9 @@ void net_tls_close(struct net_tls *tls);
 
 /* Begins TLS on a connection whose session is open. Returns 0, or -1 if there is no memory. */
 int net_tls_conn_begin(struct net_conns *conns, struct net_conn *conn, enum cache_tls mode);
+
+/* The tls_emit of all sessions, with their struct net_tls_conn: to the transport's queue. */
+bool net_tls_emit(void *ctx, const uint8_t *data, uint32_t len);
 
 /* Frees the TLS of a connection. */
 void net_tls_conn_end(struct net_conn *conn);

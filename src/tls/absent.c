@@ -132,3 +132,17 @@ const char *tls_session_error(const struct tls_session *session)
 {
     return "";
 }
+
+bool tls_session_export(const struct tls_session *session, struct tls_session_state *state,
+                        const uint8_t **input, uint32_t *input_len)
+{
+    return false;
+}
+
+struct tls_session *tls_session_import(const struct tls_session_state *state,
+                                       struct tls_key_cache *cache, tls_emit *emit, void *emit_ctx,
+                                       const char **error)
+{
+    *error = "this build has no TLS (Meson option 'tls')";
+    return NULL;
+}

@@ -502,3 +502,106 @@ void tls_records_prefetch(const struct tls_records *records, const struct tls_ke
     tls_key_cache_prefetch(cache, &records->in.cached);
     tls_key_cache_prefetch(cache, &records->out.cached);
 }
+
+/* ---- moving to another process ----------------------------------------------------------- */
+
+U_STATIC_ASSERT(TLS_STATE_SECRET_BYTES == TLS_SECRET_MAX, a_secret_fits_the_state);
+U_STATIC_ASSERT(sizeof(struct tls_session_state) == 28 + 2 * TLS_SECRET_MAX, no_gaps_in_the_state);
+
+#define KEY_UPDATE_HEADER ((uint32_t)KEY_UPDATE << 24 | 1)
+
+/* The bytes of a message's header that have come; older ones are shifted out as others come. */
+static uint32_t message_begun(const struct tls_records *records)
+{
+    if (records->message_len == MESSAGE_HEADER)
+        return records->message;
+    return records->message & (((uint32_t)1 << 8 * records->message_len) - 1);
+}
+
+bool tls_records_export(struct tls_records *records, struct tls_session_state *state,
+                        const uint8_t **input, uint32_t *input_len)
+{
+    uint32_t secret_len = tls_secret_len(records->key_len);
+
+    if (records->is_client)
+        return false;
+    memset(state, 0, sizeof(*state));
+    state->magic = TLS_SESSION_STATE_MAGIC;
+    state->version = TLS_SESSION_STATE_VERSION;
+    state->bytes = sizeof(*state);
+    state->in_seq = records->in.seq;
+    state->out_seq = records->out.seq;
+    state->message = message_begun(records);
+    state->message_len = records->message_len;
+    state->key_len = records->key_len;
+    state->empty_records = records->empty_records;
+    state->owes_update = records->owes_update;
+    state->has_asked = records->has_asked;
+    memcpy(state->in_secret, secret_of(records, &records->in), secret_len);
+    memcpy(state->out_secret, secret_of(records, &records->out), secret_len);
+    *input = records->partial ? records->partial->bytes : NULL;
+    *input_len = records->partial ? records->partial->have : 0;
+    return true;
+}
+
+/* Whether a server's records can have come to this message: what may come is a key update. */
+static bool message_is_possible(const struct tls_session_state *state)
+{
+    if (state->message_len >= MESSAGE_HEADER)
+        return state->message_len == MESSAGE_HEADER && state->message == KEY_UPDATE_HEADER;
+    return state->message >> 8 * state->message_len == 0;
+}
+
+static bool is_zero(const uint8_t *bytes, size_t len)
+{
+    uint8_t any = 0;
+
+    while (len > 0)
+        any |= bytes[--len];
+    return any == 0;
+}
+
+/* Why the state cannot be that of a session, or null. */
+static const char *state_check(const struct tls_session_state *state)
+{
+    uint32_t unused;
+
+    if (state->magic != TLS_SESSION_STATE_MAGIC || state->version != TLS_SESSION_STATE_VERSION ||
+        state->bytes != sizeof(*state))
+        return "the state of TLS has another version";
+    if (state->key_len != 16 && state->key_len != 32)
+        return "the state of TLS has an unknown cipher";
+    unused = TLS_SECRET_MAX - tls_secret_len(state->key_len);
+    if (state->out_seq > TLS_RECORDS_PER_KEY || !message_is_possible(state) ||
+        state->empty_records > TLS_EMPTY_RECORDS_MAX || state->owes_update > 1 ||
+        state->has_asked > 1 || !is_zero(state->reserved, sizeof(state->reserved)) ||
+        !is_zero(state->in_secret + TLS_SECRET_MAX - unused, unused) ||
+        !is_zero(state->out_secret + TLS_SECRET_MAX - unused, unused))
+        return "a field of the state of TLS is outside its range";
+    return NULL;
+}
+
+struct tls_records *tls_records_import(const struct tls_session_state *state, const char **error)
+{
+    struct tls_record_secrets secrets = {.key_len = state->key_len, .written = state->out_seq};
+    struct tls_records *records;
+
+    *error = state_check(state);
+    if (*error)
+        return NULL;
+    memcpy(secrets.read, state->in_secret, sizeof(secrets.read));
+    memcpy(secrets.write, state->out_secret, sizeof(secrets.write));
+    records = tls_records_open(&secrets);
+    OPENSSL_cleanse(&secrets, sizeof(secrets));
+    if (!records) {
+        *error = no_memory.reason;
+        return NULL;
+    }
+    records->in.seq = state->in_seq;
+    records->message = state->message;
+    records->message_len = state->message_len;
+    records->empty_records = state->empty_records;
+    records->owes_update = state->owes_update;
+    records->has_asked = state->has_asked;
+    return records;
+}

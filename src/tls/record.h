@@ -104,4 +104,12 @@ static inline bool tls_records_update_is_due(const struct tls_records *records)
 uint32_t tls_records_update(struct tls_records *records, struct tls_key_cache *cache,
                             uint8_t record[TLS_MESSAGE_RECORD_MAX]);
 
+/*
+ * The parts of tls_session_export() and tls_session_import(). export returns false for those of a
+ * client. import sets *error with null.
+ */
+bool tls_records_export(struct tls_records *records, struct tls_session_state *state,
+                        const uint8_t **input, uint32_t *input_len);
+struct tls_records *tls_records_import(const struct tls_session_state *state, const char **error);
+
 #endif

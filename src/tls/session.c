@@ -268,3 +268,33 @@ void tls_session_shutdown(struct tls_session *session)
     if (len > 0)
         (void)session->emit(session->emit_ctx, record, len);
 }
+
+/* ---- moving to another process ----------------------------------------------------------- */
+
+bool tls_session_export(const struct tls_session *session, struct tls_session_state *state,
+                        const uint8_t **input, uint32_t *input_len)
+{
+    return session->seals && !session->failed &&
+           tls_records_export(session->records, state, input, input_len);
+}
+
+struct tls_session *tls_session_import(const struct tls_session_state *state,
+                                       struct tls_key_cache *cache, tls_emit *emit, void *emit_ctx,
+                                       const char **error)
+{
+    struct tls_session *session = calloc(1, sizeof(*session));
+
+    *error = no_memory.reason;
+    if (session)
+        session->records = tls_records_import(state, error);
+    if (!session || !session->records) {
+        free(session);
+        return NULL;
+    }
+    session->emit = emit;
+    session->emit_ctx = emit_ctx;
+    session->cache = cache;
+    session->seals = true;
+    session->established = true;
+    return session;
+}

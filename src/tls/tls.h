@@ -198,4 +198,49 @@ void tls_session_on_peer_names(struct tls_session *session, tls_name *take, void
 /* The reason of TLS_FAILED, in one line. */
 const char *tls_session_error(const struct tls_session *session);
 
+/* ---- moving a session to another process ------------------------------------------------- */
+
+#define TLS_SESSION_STATE_MAGIC 0x544c5331u /* "TLS1", which also shows the order of bytes */
+#define TLS_SESSION_STATE_VERSION 1         /* changes with each change of a field */
+#define TLS_STATE_SECRET_BYTES 48
+
+/*
+ * What continues the server's side of a session whose records are ours: plain, without pointers.
+ * It holds the secrets of the connection (RFC 8446, 7.2), from which key and IV are derived again.
+ */
+struct tls_session_state {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t bytes;                             /* of this struct */
+    uint32_t in_seq;                            /* of the next record from the client */
+    uint32_t out_seq;                           /* of the next record to it */
+    uint32_t message;                           /* the bytes of a key update that have come */
+    uint8_t message_len;                        /* their number, 0..4 */
+    uint8_t key_len;                            /* 16: AES-128-GCM, 32: AES-256-GCM */
+    uint8_t empty_records;                      /* without data, in a row */
+    uint8_t owes_update;                        /* 1: the client has requested a key update */
+    uint8_t has_asked;                          /* 1: the client has been asked for one */
+    uint8_t reserved[3];                        /* 0 */
+    uint8_t in_secret[TLS_STATE_SECRET_BYTES];  /* of 32 bytes with AES-128, then zeros */
+    uint8_t out_secret[TLS_STATE_SECRET_BYTES]; /* likewise */
+};
+
+/*
+ * Fills in *state, which the caller zeroes after use, and sets *input to the *input_len bytes of a
+ * record that has come in part: the first input of the continued session. They are the session's,
+ * until its next call. The session stays as it is. Returns false if it cannot move: the handshake
+ * is not done, OpenSSL protects the records, they have failed, or the session is a client's.
+ */
+bool tls_session_export(const struct tls_session *session, struct tls_session_state *state,
+                        const uint8_t **input, uint32_t *input_len);
+
+/*
+ * Continues an exported session, as tls_session_open() opens one; needs no context. Only one of the
+ * two may be used from then on. Null with *error set to a text: the state is not one of this
+ * version, a field is outside its range, or there is no memory.
+ */
+struct tls_session *tls_session_import(const struct tls_session_state *state,
+                                       struct tls_key_cache *cache, tls_emit *emit, void *emit_ctx,
+                                       const char **error);
+
 #endif

@@ -3,7 +3,9 @@
 
 import os
 import pwd
+import select
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import time
 
 import netspace
 import pytest
+import tls
 import veth
 from server import (
     IO_TIMEOUT,
@@ -34,14 +37,14 @@ LONG = os.environ.get("UCACHED_LONG") == "1"
 # The messages of apps/ucached/takeover.h.
 MAGIC = 0x4F544355
 HELLO, REFUSE, MEMORY, STATE, END, COMMIT = range(1, 7)
-VERSIONS = (1, 2, 1, 1)  # of messages, handover, connections, memory
+VERSIONS = (1, 3, 1, 1)  # of messages, handover, connections, memory
 
 
 class Line:
     """A succession of servers, each of which takes over from the one before.
 
     On kernel sockets, or with --io=tap on the own stack in a namespace of its own, over AF_XDP
-    with UCACHED_STACK=xdp.
+    with UCACHED_STACK=xdp. With -Z connections have TLS.
     """
 
     def __init__(self, path, directory, *args):
@@ -61,6 +64,7 @@ class Line:
             args = [arg.replace("=tap", "=xdp") for arg in args]
         elif "--io=tap" in args:
             self.space = self.home = netspace.NetSpace()
+        self.tls = tls.context() if "-Z" in args else None
         self.command = [path, *where, "-m", "64", f"--takeover={self.socket_path}"]
         self.args = args
         self.processes = [self.start()]
@@ -87,8 +91,12 @@ class Line:
     def current(self):
         return self.processes[-1]
 
-    def connect(self):
-        return Connection(self.space.run(socket.create_connection, self.address, IO_TIMEOUT))
+    def dial(self):
+        return self.space.run(socket.create_connection, self.address, IO_TIMEOUT)
+
+    def connect(self, context=None):
+        context = context or self.tls
+        return Connection(tls.Socket(self.dial(), context) if context else self.dial())
 
     def succeed(self, *args):
         """The next server takes over; returns the seconds until the old one has ended."""
@@ -361,6 +369,127 @@ def test_unix_socket(ucached_path, tmp_path):
         assert connection.ask(b"get a\r\n") == b"END\r\n"
     new.terminate()
     assert new.wait(STOP_TIMEOUT) == 0
+
+
+# ---- TLS ----------------------------------------------------------------------------------------
+
+TLS_IO = ["sock", "uring"]
+
+
+@pytest.mark.parametrize("io", TLS_IO)
+def test_tls_takeovers_under_load(line, io, capsys):
+    servers = line(f"--io={io}", "-t", "2", *tls.server_args())
+    check_load(servers, loaders_of(servers), 3, 0.3, capsys)
+    with servers.connect() as connection:
+        connection.send(b"stats tls\r\n")
+        stats = dict(row.split()[1:] for row in connection.until(b"END\r\n").splitlines()[:-1])
+    assert int(stats[b"taken_over"]) > CONNECTIONS
+    assert int(stats[b"takeover_closed"]) == 0
+
+
+@pytest.mark.parametrize("io", TLS_IO)
+def test_tls_sessions_continue_where_they_were(line, io):
+    """Between two requests, in a line, in a record, in an upload."""
+    servers = line(f"--io={io}", *tls.server_args())
+    idle, in_line, in_record, upload = (servers.connect() for _ in range(4))
+    assert idle.ask(b"set a 0 0 1\r\nx\r\n") == b"STORED\r\n"
+    reply = b"VALUE a 0 1\r\nx\r\nEND\r\n"
+    for round_ in range(3):
+        in_line.send(b"set b 0 0 ")
+        record = in_record.sock.seal(b"get a\r\n")
+        in_record.sock.raw.sendall(record[: 1 + round_ * 9])
+        upload.send(b"set c 0 0 5\r\nhe")
+        rest = threading.Timer(0.3, upload.send, [b"llo\r\n"])
+        rest.start()  # while the server waits for it
+        servers.succeed()
+        rest.join()
+        assert upload.line() == b"STORED\r\n"
+        assert idle.ask(b"get a\r\n", b"END\r\n") == reply
+        assert in_line.ask(b"2\r\nyz\r\n") == b"STORED\r\n"
+        in_record.sock.raw.sendall(record[1 + round_ * 9 :])
+        assert in_record.until(b"END\r\n") == reply
+        assert in_record.ask(b"get a\r\n", b"END\r\n") == reply
+    for connection in (idle, in_line, in_record, upload):
+        connection.close()
+
+
+class OpenSSLClient:
+    """`openssl s_client`, which can change its keys."""
+
+    def __init__(self, servers):
+        command = ["openssl", "s_client", "-CAfile", tls.shared().path("ca.pem"),
+                   "-connect", "%s:%d" % servers.address]  # fmt: skip
+        self.process = servers.space.popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self.output = b""
+
+    def ask(self, line, end):
+        """Sends a line, and returns what is printed up to and with `end`."""
+        self.process.stdin.write(line)
+        self.process.stdin.flush()
+        deadline = time.monotonic() + START_TIMEOUT
+        while end not in self.output:
+            ready = select.select([self.process.stdout], [], [], deadline - time.monotonic())[0]
+            data = os.read(self.process.stdout.fileno(), 65536) if ready else b""
+            assert data != b"", self.output
+            self.output += data
+        found, self.output = self.output.split(end, 1)
+        return found + end
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.mark.parametrize("io", TLS_IO)
+def test_tls_keys_change_after_a_takeover(line, io):
+    """The client's key update, which requests the server's, before and after."""
+    servers = line(f"--io={io}", *tls.server_args())
+    client = OpenSSLClient(servers)
+    try:
+        assert client.ask(b"set a 0 0 1\r\nx\r\n", b"STORED\r\n")
+        for _ in range(2):
+            for _ in range(2):
+                client.ask(b"K\n", b"KEYUPDATE\n")
+                assert client.ask(b"get a\r\n", b"END\r\n").endswith(b"x\r\nEND\r\n")
+            servers.succeed()
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("io", TLS_IO)
+def test_tls_that_cannot_move_is_closed(line, io):
+    """TLS 1.2, a handshake that has begun: closed; all others continue."""
+    servers = line(f"--io={io}", *tls.server_args())
+    old = servers.connect(tls.context(version=ssl.TLSVersion.TLSv1_2))
+    assert old.ask(b"get a\r\n") == b"END\r\n"
+    begun = Connection(servers.dial())
+    begun.send(b"\x16\x03\x01")
+    with servers.connect() as connection:
+        assert connection.ask(b"get a\r\n") == b"END\r\n"
+        servers.succeed()
+        assert connection.ask(b"get a\r\n") == b"END\r\n"
+        assert old.rest() == b""
+        assert begun.rest() == b""
+    assert "2 connections cannot move to another process" in servers.log()
+    old.close()
+    begun.close()
+
+
+def test_tls_options_that_do_not_fit(line):
+    """Without -Z a server cannot take over; other certificates are shown to new clients only."""
+    servers = line("--io=sock", *tls.server_args())
+    with servers.connect() as connection:
+        assert connection.ask(b"set kept 0 0 2\r\nok\r\n") == b"STORED\r\n"
+        servers.args = ("--io=sock",)
+        assert "the running server has TLS: add -Z" in servers.fail()
+        servers.args = ("--io=sock", *tls.server_args(name="client"))
+        servers.succeed()
+        check_that_it_serves_on(servers, connection)
+        with servers.connect() as new:
+            subject = dict(pair[0] for pair in new.sock.tls.getpeercert()["subject"])
+            assert subject["commonName"] == "client"
 
 
 # ---- what fails ---------------------------------------------------------------------------------

@@ -15,14 +15,17 @@
 #include "net/handover.h"
 
 static void add(struct net_handover *handover, struct net_handover_record record, const char *input,
-                const char *queued)
+                const char *queued, const char *tls)
 {
     record.input_bytes = (uint32_t)strlen(input);
     record.queued_bytes = (uint32_t)strlen(queued);
+    record.tls_bytes = (uint32_t)strlen(tls);
+    record.tls = record.tls_bytes > 0 ? CACHE_TLS_ON : CACHE_TLS_OFF;
     record.state.queued_bytes = record.queued_bytes;
     net_handover_begin(handover, &record);
     net_handover_add(handover, input, record.input_bytes);
     net_handover_add(handover, queued, record.queued_bytes);
+    net_handover_add(handover, tls, record.tls_bytes);
     net_handover_end(handover, &record);
 }
 
@@ -32,16 +35,17 @@ static void fill(struct net_handover *handover)
     add(handover,
         (struct net_handover_record){.kind = NET_HANDOVER_LISTENER,
                                      .fd = net_handover_add_fd(handover, open("/dev/null", 0))},
-        "", "");
+        "", "", "");
     add(handover,
         (struct net_handover_record){.kind = NET_HANDOVER_SOCKET,
                                      .fd = net_handover_add_fd(handover, open("/dev/null", 0))},
-        "get ", "");
-    add(handover, (struct net_handover_record){.kind = NET_HANDOVER_STACK}, "set a", "VALUE");
+        "get ", "", "");
+    add(handover, (struct net_handover_record){.kind = NET_HANDOVER_STACK}, "set a", "VALUE",
+        "keys");
     add(handover,
         (struct net_handover_record){.kind = NET_HANDOVER_DEVICE,
                                      .fd = net_handover_add_fd(handover, open("/dev/null", 0))},
-        "sixbyt", "");
+        "sixbyt", "", "");
     assert_false(handover->failed);
 }
 
@@ -65,6 +69,9 @@ static void test_records_are_read_as_written(void **state)
     record = net_handover_next(&handover, &at);
     assert_int_equal(record->kind, NET_HANDOVER_STACK);
     assert_memory_equal(net_handover_input(record), "set aVALUE", 10);
+    assert_memory_equal(net_handover_tls(record), "keys", 4);
+    net_handover_wipe_tls(&handover, record);
+    assert_memory_equal(net_handover_input(record), "set aVALUE\0\0\0\0", 14);
     record = net_handover_next(&handover, &at);
     assert_ptr_equal(record, net_handover_find(&handover, NET_HANDOVER_DEVICE));
     assert_memory_equal(net_handover_input(record), "sixbyt", 6);
@@ -115,8 +122,7 @@ static void test_malformed_records_are_refused(void **state)
         if (!net_handover_is_valid(&damaged))
             continue;
         while ((record = net_handover_next(&damaged, &at)) != NULL) {
-            const uint8_t *end =
-                net_handover_input(record) + record->input_bytes + record->queued_bytes;
+            const uint8_t *end = net_handover_tls(record) + record->tls_bytes;
 
             assert_true(end <= damaged.bytes + damaged.len);
             assert_true(record->kind == NET_HANDOVER_STACK || record->fd < damaged.fd_count);
@@ -126,12 +132,38 @@ static void test_malformed_records_are_refused(void **state)
     net_handover_free(&handover, true);
 }
 
+/* A process whose TLS does not fit the connections. */
+static void test_tls_fits_or_not(void **state)
+{
+    static const struct {
+        uint8_t kind;
+        const char *tls;
+        bool fits_none, fits_tls;
+    } rows[] = {
+        {NET_HANDOVER_SOCKET, "", true, true},
+        {NET_HANDOVER_SOCKET, "keys", false, true},
+        {NET_HANDOVER_STACK, "", true, false},
+        {NET_HANDOVER_STACK, "keys", false, true},
+    };
+    struct net_handover handover;
+    unsigned i;
+
+    for (i = 0; i < U_ARRAY_LEN(rows); i++) {
+        memset(&handover, 0, sizeof(handover));
+        add(&handover, (struct net_handover_record){.kind = rows[i].kind}, "", "", rows[i].tls);
+        assert_int_equal(net_handover_tls_obstacle(&handover, false) == NULL, rows[i].fits_none);
+        assert_int_equal(net_handover_tls_obstacle(&handover, true) == NULL, rows[i].fits_tls);
+        net_handover_free(&handover, false);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_records_are_read_as_written),
         cmocka_unit_test(test_descriptors_stay_open_for_the_sender),
         cmocka_unit_test(test_malformed_records_are_refused),
+        cmocka_unit_test(test_tls_fits_or_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
