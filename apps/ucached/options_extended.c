@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "common/value.h"
+#include "net/net.h"
 #include "options_table.h"
 #include "tls/tls.h"
 
@@ -178,6 +179,9 @@ static const struct cmdline_option words[] = {
     {0, "ssl_session_cache", NULL, NULL,
      OPTIONS_TLS_HELP("keep sessions for clients without tickets"), CMDLINE_ON,
      AT(tls.session_cache)},
+    {0, "handshake_threads", "N", NULL,
+     OPTIONS_TLS_HELP("threads that make handshakes (default: 0, the workers do)"), CMDLINE_U32,
+     AT(tls.handshake_threads), 0, NET_TLS_THREADS_MAX},
     {0, "ssl_wbuf_size", "KB", NULL, NULL, CMDLINE_U32, AT(tls.write_buf_bytes), 1,
      UINT32_MAX / 1024, 1024},
     {0, "ssl_kernel_tls", NULL, NULL, NULL, CMDLINE_ON, AT(tls.kernel_tls)},

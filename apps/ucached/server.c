@@ -288,6 +288,7 @@ static int open_sock_workers(struct server *server)
         .accept_waits = settings->accept_waits,
         .idle_timeout_s = settings->idle_timeout_s,
         .tls = server->tls,
+        .tls_steps = handshakes_steps(server->handshakes),
         .udp_limit = server->udp_limit,
         .backlog = (int)settings->listen_backlog,
         .workers = settings->threads,
@@ -346,10 +347,22 @@ static int show_listeners(struct server *server)
     return rc < 0 ? print_error("listeners", "there are too many for the statistics") : 0;
 }
 
+static int open_handshakes(struct server *server)
+{
+    const struct options *o = &server->options;
+
+    if (!server->tls || o->settings.tls.handshake_threads == 0)
+        return 0;
+    server->handshakes = handshakes_open(o, server_place_of(o, o->settings.threads, 0));
+    return server->handshakes ? 0 : print_error("handshakes", "no memory");
+}
+
 static int open_workers(struct server *server, const struct daemon_user *user)
 {
     const char *port_file = getenv("MEMCACHED_PORT_FILENAME");
 
+    if (open_handshakes(server) < 0)
+        return -1;
     if ((link_carries_frames(&server->options.link) ? server_open_stack(server)
                                                     : open_sock_workers(server)) < 0)
         return -1;
@@ -470,7 +483,9 @@ static int start_threads(struct server *server)
             return print_error("cannot start a thread; lower -t", strerror(rc));
         thread->started = true;
     }
-    return 0;
+    rc = server->handshakes ? handshakes_start(server->handshakes) : 0;
+    return rc == 0 ? 0
+                   : print_error("cannot start a thread; lower -o handshake_threads", strerror(rc));
 }
 
 /* Installs the system call filter after all threads have opened their devices and sockets. */
@@ -565,6 +580,8 @@ static int join_threads(struct server *server)
         if (server->threads[i].result < 0)
             rc = print_error("a worker has ended", strerror(-server->threads[i].result));
     }
+    if (server->handshakes)
+        handshakes_stop(server->handshakes);
     return rc;
 }
 
@@ -607,6 +624,7 @@ void server_close(struct server *server)
     metrics_close(server->metrics);
     for (i = 0; i < server->thread_count; i++)
         net_worker_close(server->threads[i].worker);
+    handshakes_close(server->handshakes);
     net_endpoints_close(&server->endpoints);
     net_udp_limit_destroy(server->udp_limit);
     if (server->cache && server->memory_file.path && !server->discards)

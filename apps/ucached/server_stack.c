@@ -196,6 +196,7 @@ int server_open_stack(struct server *server)
         .threading = o->threading,
         .port = o->settings.tcp_port,
         .tls = server->tls,
+        .tls_steps = handshakes_steps(server->handshakes),
         .udp_port = o->settings.udp_port,
         .udp_limit = server->udp_limit,
         .conn_max = o->settings.connections_max,

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "activation.h"
+#include "handshakes.h"
 #include "memory_file.h"
 #include "metrics.h"
 #include "net/net.h"
@@ -35,6 +36,7 @@ struct server {
     struct takeover takeover;
     bool discards;                   /* ended by SIGINT: the items are not saved */
     struct tls_context *tls;         /* null without TLS; the caller's */
+    struct handshakes *handshakes;   /* null without -o handshake_threads */
     struct net_udp_limit *udp_limit; /* null without UDP */
     struct metrics *metrics;         /* null without --metrics */
     struct server_thread *threads;

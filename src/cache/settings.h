@@ -31,17 +31,18 @@ enum cache_tls {
 
 /* TLS, with memcached's numbers. Shown by `stats settings`; applied by who opens the listeners. */
 struct cache_settings_tls {
-    bool enabled;             /* -Z */
-    bool session_cache;       /* -o ssl_session_cache */
-    bool kernel_tls;          /* -o ssl_kernel_tls: accepted without effect */
-    const char *chain_cert;   /* -o ssl_chain_cert, or null */
-    const char *key;          /* -o ssl_key, or null */
-    const char *ca_cert;      /* -o ssl_ca_cert, or null */
-    const char *ciphers;      /* -o ssl_ciphers, or null */
-    uint32_t key_format;      /* -o ssl_keyformat: 1 PEM, 2 DER */
-    uint32_t verify_mode;     /* -o ssl_verify_mode: 0..3 */
-    uint32_t min_version;     /* -o ssl_min_version: 0..3 for TLS 1.0 to 1.3 */
-    uint32_t write_buf_bytes; /* -o ssl_wbuf_size: accepted without effect */
+    bool enabled;               /* -Z */
+    bool session_cache;         /* -o ssl_session_cache */
+    bool kernel_tls;            /* -o ssl_kernel_tls: accepted without effect */
+    const char *chain_cert;     /* -o ssl_chain_cert, or null */
+    const char *key;            /* -o ssl_key, or null */
+    const char *ca_cert;        /* -o ssl_ca_cert, or null */
+    const char *ciphers;        /* -o ssl_ciphers, or null */
+    uint32_t key_format;        /* -o ssl_keyformat: 1 PEM, 2 DER */
+    uint32_t verify_mode;       /* -o ssl_verify_mode: 0..3 */
+    uint32_t min_version;       /* -o ssl_min_version: 0..3 for TLS 1.0 to 1.3 */
+    uint32_t handshake_threads; /* -o handshake_threads: 0: the workers make handshakes */
+    uint32_t write_buf_bytes;   /* -o ssl_wbuf_size: accepted without effect */
 };
 
 /* Options of memcached without an effect here: accepted and compat. */

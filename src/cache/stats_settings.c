@@ -98,6 +98,8 @@ static const struct cache_stats_row settings_rows[] = {
     TEXT("evict_policy", evict_policy),
     CACHE_STATS_ROW("acl_file", settings.acl_file, CACHE_STATS_TEXT,
                     CACHE_STATS_IF(settings.acl_file)),
+    CACHE_STATS_ROW("handshake_threads", settings.tls.handshake_threads, CACHE_STATS_NUMBER,
+                    CACHE_STATS_IF(settings.tls.enabled)),
     RESTORED("restored_items", restored.items),
     RESTORED("restored_bytes", restored.bytes),
     RESTORED("restored_from", restored.saved.unix_s),

@@ -70,6 +70,9 @@ enum cache_session_state net_tls_state(const struct net_conn *conn);
 /* How often connections are looked at for being idle, if they have a timeout. */
 #define NET_IDLE_CHECK_US 250000
 
+/* Whether the step of its handshake that a connection with TLS waits for is on another thread. */
+bool net_tls_awaits_step(const struct net_conn *conn);
+
 void net_conns_init(struct net_conns *conns, const struct net_transport *transport,
                     struct cache *cache, uint32_t idle_timeout_s);
 
@@ -114,6 +117,15 @@ static inline enum cache_session_state net_conn_state(const struct net_conn *con
     if (U_UNLIKELY(conn->tls != NULL))
         return net_tls_state(conn);
     return cache_session_state(conn->session);
+}
+
+/*
+ * Whether a blocked connection need not be resumed: the transport's resume() is called when the
+ * thread that makes its handshake has a result.
+ */
+static inline bool net_conn_awaits_step(const struct net_conn *conn)
+{
+    return U_UNLIKELY(conn->tls != NULL) && net_tls_awaits_step(conn);
 }
 
 /* After input: the connection is the last to be checked for being idle. */

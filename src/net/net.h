@@ -70,6 +70,22 @@ void net_worker_hand_over(struct net_worker *worker, bool first, struct net_hand
 /* Frees the worker and what it owns. It does not run any more. */
 void net_worker_close(struct net_worker *worker);
 
+/* ---- handshakes of TLS ------------------------------------------------------------------- */
+
+/*
+ * Steps of handshakes that wait for threads beside the workers. Any number of threads run
+ * net_tls_steps_run() until net_tls_steps_stop() is called. To be closed after these have ended and
+ * all workers with it are closed. Null: no memory.
+ */
+struct net_tls_steps;
+
+#define NET_TLS_THREADS_MAX 64
+
+struct net_tls_steps *net_tls_steps_open(void);
+void net_tls_steps_run(struct net_tls_steps *steps);
+void net_tls_steps_stop(struct net_tls_steps *steps);
+void net_tls_steps_close(struct net_tls_steps *steps);
+
 /* ---- UDP --------------------------------------------------------------------------------- */
 
 /* Upper bound of a reply, whatever the limit: a value of 1 MiB with its header lines. */
@@ -136,6 +152,7 @@ struct net_stack_config {
     const uint64_t *clock_us;        /* the caller's clock while opening; null: CLOCK_MONOTONIC */
     uint16_t port;                   /* of TCP, on all addresses; 0: none */
     struct tls_context *tls;         /* null: no TLS on that port; outlives the worker */
+    struct net_tls_steps *tls_steps; /* null: the worker makes its handshakes; likewise */
     uint16_t udp_port;               /* likewise */
     struct net_udp_limit *udp_limit; /* not null if there is UDP; outlives the worker */
     uint32_t conn_max;               /* sessions; some more connections are taken to refuse them */
@@ -281,6 +298,7 @@ struct net_sock_config {
     unsigned workers;
     struct net_handover *handover;   /* null, or connections to take over; outlives the workers */
     struct tls_context *tls;         /* not null if an endpoint has TLS; likewise */
+    struct net_tls_steps *tls_steps; /* null: the worker makes its handshakes; likewise */
     struct net_udp_limit *udp_limit; /* not null if there is UDP; outlives the worker */
     int backlog;
     bool uring; /* io_uring instead of epoll; net_sock_uring_check() has returned 0 */

@@ -5,9 +5,21 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 
 #include "net/port.h"
 #include "net/tls_conn.h"
+
+/* The application's side of a two-thread worker sleeps on an eventfd. */
+static void wake_by_result(void *ctx)
+{
+    struct net_stack_worker *worker = ctx;
+
+    if (worker->split)
+        (void)eventfd_write(worker->split->wake_fd, 1);
+    else
+        nic_wake(worker->nic);
+}
 
 static int session_open_all(struct net_stack_worker *worker, const struct net_stack_config *config,
                             uint32_t conn_max)
@@ -20,7 +32,8 @@ static int session_open_all(struct net_stack_worker *worker, const struct net_st
     if (!worker->slots)
         return -1;
     if (config->tls) {
-        worker->conns.tls = net_tls_open(&worker->conns, config->tls);
+        worker->conns.tls =
+            net_tls_open(&worker->conns, config->tls, config->tls_steps, wake_by_result, worker);
         if (!worker->conns.tls)
             return -1;
     }

@@ -283,7 +283,7 @@ static enum net_sendq_result conn_write(struct net_sock_worker *worker, struct n
             break;
         if (conn->out.queued_bytes > NET_SOCK_SEND_HIGH_BYTES / 2)
             break;
-        if (conn->state == CACHE_SESSION_BLOCKED)
+        if (conn->state == CACHE_SESSION_BLOCKED && !net_conn_awaits_step(&conn->conn))
             conn_resume(worker, conn);
         else if (conn->state == CACHE_SESSION_OPEN && conn->kept && !conn_is_held(worker, conn))
             conn_feed_kept(worker, conn);

@@ -130,6 +130,11 @@ static void sock_wake(struct net_worker *base)
     (void)eventfd_write(((struct net_sock_worker *)base)->wake.fd, 1);
 }
 
+static void wake_by_result(void *worker)
+{
+    sock_wake(worker);
+}
+
 static void sock_stop(struct net_worker *base)
 {
     struct net_sock_worker *worker = (struct net_sock_worker *)base;
@@ -142,12 +147,12 @@ static void sock_close(struct net_worker *base)
 {
     struct net_sock_worker *worker = (struct net_sock_worker *)base;
 
+    net_conns_free(&worker->conns);
     net_sock_accept_close(worker);
     net_sock_udp_close(worker);
     if (worker->wake.fd >= 0)
         close(worker->wake.fd);
     net_sendq_pool_free(&worker->out_pool);
-    net_conns_free(&worker->conns);
     net_worker_free(base);
 }
 
@@ -212,7 +217,8 @@ struct net_worker *net_sock_worker_open(const struct net_sock_config *config,
     u_list_init(&worker->ready);
     net_sendq_pool_init(&worker->out_pool, release_ref, worker);
     if (config->tls) {
-        worker->conns.tls = net_tls_open(&worker->conns, config->tls);
+        worker->conns.tls =
+            net_tls_open(&worker->conns, config->tls, config->tls_steps, wake_by_result, worker);
         if (!worker->conns.tls)
             return fail_open(worker, error);
     }

@@ -25,10 +25,10 @@ static void split_free(struct net_split *split)
         split->delivered = kept->next;
         free(kept);
     }
-    if (split->wake_fd >= 0)
-        close(split->wake_fd);
     if (split->app)
         net_stack_worker_free(split->app);
+    if (split->wake_fd >= 0)
+        close(split->wake_fd);
     free(split->events);
     free(split->commands);
     free(split->links);

@@ -653,7 +653,7 @@ static void resume_blocked(struct net_stack_worker *worker)
         link = u_list_pop_front(&worker->blocked_conns);
         u_list_push_back(&worker->blocked_conns, link);
         conn = U_CONTAINER_OF(link, struct net_stack_conn, blocked_link);
-        if (!conn->us)
+        if (!conn->us || net_conn_awaits_step(&conn->conn))
             continue;
         if (!queue_has_drained(worker, conn))
             continue;
@@ -769,8 +769,10 @@ unsigned net_stack_handle_events(struct net_stack_worker *worker)
 
 static void stack_resume(struct net_conns *conns, struct net_conn *conn)
 {
-    if (stack_conn_of(conn)->us)
-        conn_resume(worker_of(conns), stack_conn_of(conn));
+    if (!stack_conn_of(conn)->us)
+        return;
+    conn_resume(worker_of(conns), stack_conn_of(conn));
+    worker_of(conns)->active = true; /* what this has made due is done before a sleep */
 }
 
 static void stack_close_idle(struct net_conns *conns, struct net_conn *conn)

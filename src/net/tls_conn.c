@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TLS between a transport and its sessions; see tls_conn.h. */
-#include "net/tls_conn.h"
+#include "net/tls_offload.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +68,7 @@ static bool transport_is_full(const struct net_tls_conn *tc)
     return tc->tls->conns->transport->is_full(tc->tls->conns, tc->conn);
 }
 
-/* TLS has failed: an alert was queued, if there was room, and the connection closes after it. */
-static void fail(struct net_tls_conn *tc, const char *reason)
+void net_tls_fail(struct net_tls_conn *tc, const char *reason)
 {
     tc->ended = true;
     if (!tc->conn->failed) /* that is the transport's failure, not TLS's */
@@ -106,7 +105,7 @@ static uint8_t *reserve_record(struct net_tls_conn *tc, uint32_t need, uint32_t 
     uint32_t room;
 
     if (tls_session_prepare(tc->session) < 0) {
-        fail(tc, tls_session_error(tc->session));
+        net_tls_fail(tc, tls_session_error(tc->session));
         return NULL;
     }
     record = conns->transport->reserve(
@@ -131,7 +130,7 @@ static bool seal_reserved(struct net_tls_conn *tc, uint8_t *record, uint32_t len
     if (len == 0)
         return true;
     if (sealed == 0) {
-        fail(tc, tls_session_error(tc->session));
+        net_tls_fail(tc, tls_session_error(tc->session));
         return false;
     }
     net_tls_count(tc->tls, NET_TLS_RECORDS_OUT, 1);
@@ -176,7 +175,7 @@ static uint32_t seal_by_copy(struct net_tls_conn *tc)
     const uint8_t *plain = record_plaintext(tc, &len);
 
     if (tls_session_write(tc->session, plain, len) < 0) {
-        fail(tc, tls_session_error(tc->session));
+        net_tls_fail(tc, tls_session_error(tc->session));
         return 0;
     }
     net_tls_count(tc->tls, NET_TLS_RECORDS_OUT, 1);
@@ -352,7 +351,7 @@ static bool feed_record(struct net_tls_conn *tc, const uint8_t *plain, uint32_t 
 
     if (used == len || is_closing(tc) || !keep(tc, plain + used, len - used))
         return false;
-    tc->skip = true;
+    tc->skip = 1;
     return true;
 }
 
@@ -392,6 +391,8 @@ static bool may_step(struct net_tls_conn *tc)
 {
     struct net_tls *tls = tc->tls;
 
+    if (tls->steps)
+        return !tc->handshake->step;
     if (tc->granted) {
         tc->granted = false;
         return true;
@@ -408,15 +409,14 @@ static bool may_step(struct net_tls_conn *tc)
     return false;
 }
 
-/* A tls_name. */
-static void add_name(void *ctx, const char *name, uint32_t len)
+void net_tls_add_name(void *ctx, const char *name, uint32_t len)
 {
     const struct net_tls_conn *tc = ctx;
 
     cache_session_add_cert_name(tc->conn->session, name, len);
 }
 
-static void handshake_done(struct net_tls_conn *tc)
+void net_tls_handshake_done(struct net_tls_conn *tc)
 {
     bool resumed = tls_session_is_resumed(tc->session);
 
@@ -440,7 +440,7 @@ static uint32_t take_record(struct net_tls_conn *tc, const uint8_t *data, uint32
 
     result = tls_session_read(tc->session, data, len, &used, tc->tls->plain, &plain_len);
     if (tc->handshake && result != TLS_FAILED && tls_session_is_established(tc->session))
-        handshake_done(tc);
+        net_tls_handshake_done(tc);
     switch (result) {
     case TLS_MORE:
         break;
@@ -453,10 +453,22 @@ static uint32_t take_record(struct net_tls_conn *tc, const uint8_t *data, uint32
         tc->eof = true;
         break;
     case TLS_FAILED:
-        fail(tc, tls_session_error(tc->session));
+        net_tls_fail(tc, tls_session_error(tc->session));
         break;
     }
     return used;
+}
+
+/*
+ * Takes input. That of a handshake which threads make is copied for them and not consumed: the
+ * connection is blocked then. Returns how much was consumed.
+ */
+static uint32_t take_input(struct net_tls_conn *tc, const uint8_t *data, uint32_t len)
+{
+    if (!tc->handshake || !tc->tls->steps)
+        return take_record(tc, data, len);
+    net_tls_offload(tc, data, len);
+    return 0;
 }
 
 /* Whether more input may be read; if not, the state says why. */
@@ -473,16 +485,14 @@ static bool wants_input(struct net_tls_conn *tc, unsigned records)
 static uint32_t take_records(struct net_tls_conn *tc, const uint8_t *data, uint32_t len)
 {
     unsigned records;
-    uint32_t at = 0;
+    uint32_t at;
 
     if (!feed_kept(tc))
         return 0;
-    if (tc->skip) {
-        tc->skip = false;
-        at = 1;
-    }
+    at = u_min32(tc->skip, len);
+    tc->skip -= at;
     for (records = 0; at < len && !tc->ended && !tc->eof && wants_input(tc, records); records++)
-        at += take_record(tc, data + at, len - at);
+        at += take_input(tc, data + at, len - at);
     return tc->ended || tc->eof ? len : at;
 }
 
@@ -555,7 +565,7 @@ uint32_t net_tls_set_aside(struct net_conn *conn, const uint8_t *data, uint32_t 
     if (!tc->opened || !keep(tc, data, len))
         return 0;
     tc->opened = false;
-    tc->skip = true;
+    tc->skip = 1;
     return len - 1;
 }
 
@@ -583,7 +593,7 @@ enum cache_session_state net_tls_state(const struct net_conn *conn)
 
     if (tc->ended)
         return CACHE_SESSION_CLOSING;
-    if (tc->out->queued_bytes > 0 || tc->stalled || is_waiting(tc))
+    if (tc->out->queued_bytes > 0 || tc->stalled || is_waiting(tc) || net_tls_awaits_step(conn))
         return CACHE_SESSION_BLOCKED;
     state = cache_session_state(conn->session);
     if (state == CACHE_SESSION_OPEN && tc->eof)
@@ -637,7 +647,7 @@ static void end_overdue(struct net_tls *tls, uint64_t now_us)
         u_list_remove(&handshake->link);
         stop_waiting(handshake->conn);
         net_tls_count(tls, NET_TLS_HANDSHAKE_TIMEOUTS, 1);
-        fail(handshake->conn, "the handshake took too long");
+        net_tls_fail(handshake->conn, "the handshake took too long");
         tls->conns->transport->resume(tls->conns, handshake->conn->conn);
     }
 }
@@ -645,6 +655,7 @@ static void end_overdue(struct net_tls *tls, uint64_t now_us)
 void net_tls_tick(struct net_tls *tls, uint64_t now_us)
 {
     tls->steps_left = NET_TLS_HANDSHAKES_PER_TURN;
+    net_tls_take_results(tls);
     set_deadlines(tls, now_us);
     end_overdue(tls, now_us);
     net_tls_count(tls, NET_TLS_TICKET_KEYS, tls_context_tick(tls->server, now_us));
@@ -660,7 +671,8 @@ static void release(void *ctx, void *cookie)
     cache_release(tls->conns->cache_worker, cookie);
 }
 
-struct net_tls *net_tls_open(struct net_conns *conns, struct tls_context *server)
+struct net_tls *net_tls_open(struct net_conns *conns, struct tls_context *server,
+                             struct net_tls_steps *steps, void (*wake)(void *ctx), void *wake_ctx)
 {
     struct net_tls *tls = calloc(1, sizeof(*tls));
 
@@ -676,6 +688,9 @@ struct net_tls *net_tls_open(struct net_conns *conns, struct tls_context *server
     tls->steps_left = NET_TLS_HANDSHAKES_PER_TURN;
     u_list_init(&tls->handshakes);
     u_list_init(&tls->waiting);
+    u_list_init(&tls->steps_out);
+    tls->steps = steps;
+    net_tls_results_init(&tls->results, wake, wake_ctx);
     net_sendq_pool_init(&tls->pool, release, tls);
     return tls;
 }
@@ -684,6 +699,7 @@ void net_tls_close(struct net_tls *tls)
 {
     if (!tls)
         return;
+    net_tls_end_offloading(tls);
     net_sendq_pool_free(&tls->pool);
     tls_key_cache_close(tls->keys);
     free(tls);
@@ -722,7 +738,7 @@ int net_tls_conn_begin(struct net_conns *conns, struct net_conn *conn, enum cach
     tc->out = &conns->tls->no_output;
     tc->handshake->conn = tc;
     if (cache_acl_file(conns->cache))
-        tls_session_on_peer_names(tc->session, add_name, tc);
+        tls_session_on_peer_names(tc->session, net_tls_add_name, tc);
     u_list_init(&tc->handshake->waiting_link);
     u_list_push_back(&conns->tls->handshakes, &tc->handshake->link);
     net_tls_count(conns->tls, NET_TLS_CONNECTIONS, 1);
@@ -738,6 +754,7 @@ void net_tls_conn_end(struct net_conn *conn)
     stop_waiting(tc);
     if (tc->handshake)
         u_list_remove(&tc->handshake->link);
+    net_tls_abandon_step(tc);
     queue_free(tc);
     conn_free(tc);
 }

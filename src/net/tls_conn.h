@@ -14,6 +14,8 @@
  *            room. While plaintext waits, the connection's state is BLOCKED, so the transport
  *            resumes it when its queue has drained.
  *
+ * Handshakes are made by the worker, or by threads beside it (tls_offload.h).
+ *
  * Bounds: a worker makes NET_TLS_HANDSHAKES_PER_TURN steps of handshakes in a turn of its loop, and
  * handshakes beyond wait in their order, or, if they are many, the newest is served first; a
  * handshake ends after NET_TLS_HANDSHAKE_US.
@@ -24,16 +26,11 @@
 #include "base/list.h"
 #include "net/conn.h"
 #include "net/sock_sendq.h"
+#include "net/tls_steps.h"
 #include "tls/tls.h"
 
 #define NET_TLS_HANDSHAKES_PER_TURN 4
 #define NET_TLS_HANDSHAKE_US 10000000
-
-/*
- * If more handshakes than this wait, the newest is served first: in order, all would be served
- * after their clients have given up and connected again.
- */
-#define NET_TLS_WAITING_IN_ORDER 32
 
 /* Plaintext of a batch that is opened ahead. */
 #define NET_TLS_OPENED_BYTES (128 * 1024)
@@ -45,6 +42,9 @@ enum net_tls_counter {
     NET_TLS_OWN_RECORDS,        /* of these: whose records OpenSSL does not protect */
     NET_TLS_HANDSHAKE_WAITS,    /* steps of handshakes that waited for a later turn */
     NET_TLS_HANDSHAKES_NEWEST,  /* steps made before those of handshakes that wait longer */
+    NET_TLS_STEPS,              /* that threads beside the workers have made */
+    NET_TLS_STEPS_REFUSED,      /* connections closed as too many steps waited for these */
+    NET_TLS_STEPS_LATE,         /* results that came after the end of their connection */
     NET_TLS_HANDSHAKE_TIMEOUTS, /* connections closed after NET_TLS_HANDSHAKE_US */
     NET_TLS_TICKET_KEYS,        /* that were made after the first */
     NET_TLS_RECORDS_IN,         /* with plaintext */
@@ -65,8 +65,11 @@ struct net_tls {
     struct net_sendq no_output; /* of all connections without a queue of their own: empty */
     struct u_list handshakes;   /* net_tls_handshake.link: the one begun first is the first */
     struct u_list waiting; /* net_tls_handshake.waiting_link: handshakes that wait for their turn */
-    unsigned waiting_count; /* of these */
-    unsigned steps_left;    /* of handshakes, in this turn */
+    unsigned waiting_count;      /* of these */
+    unsigned steps_left;         /* of handshakes, in this turn */
+    struct net_tls_steps *steps; /* null: this worker makes its handshakes */
+    struct net_tls_results results;
+    struct u_list steps_out; /* net_tls_step.own_link: steps whose result has not come */
     struct net_counter counters[NET_TLS_COUNTERS];
     struct net_tls *stats_next;           /* all that `stats tls` sums */
     uint32_t opened_bytes;                /* of `opened` that are in use */
@@ -80,6 +83,7 @@ struct net_tls_handshake {
     struct net_tls_conn *conn;
     struct u_list link;         /* in net_tls.handshakes */
     struct u_list waiting_link; /* in net_tls.waiting, or in none */
+    struct net_tls_step *step;  /* in net_tls.steps_out, or null */
     uint64_t deadline_us;       /* 0: not set yet */
 };
 
@@ -98,9 +102,9 @@ struct net_tls_conn {
     struct net_tls_handshake *handshake; /* null: it is done */
     struct net_sendq *out;               /* plaintext that is not in a record yet */
     struct net_tls_kept *kept;           /* or null */
+    uint32_t skip;                       /* bytes of the next input that have been read before */
     bool granted : 1;                    /* its next step of the handshake is counted already */
     bool opened : 1;  /* the next input is the plaintext that net_tls_open_ahead() has returned */
-    bool skip : 1;    /* the next byte of input has been read before */
     bool stalled : 1; /* input waits until the transport's queue has drained */
     bool yielded : 1; /* input waits for the connection's next turn */
     bool eof : 1;     /* the peer has sent close_notify */
@@ -109,9 +113,11 @@ struct net_tls_conn {
 
 /*
  * Makes the TLS of a worker, which net_tls_close() frees after the last connection has ended.
- * `server` outlives it. Null: no memory.
+ * `server` outlives it. `steps`: their threads make its handshakes, and call wake() with a result,
+ * until it is closed; null: it makes them itself. Returns null if there is no memory.
  */
-struct net_tls *net_tls_open(struct net_conns *conns, struct tls_context *server);
+struct net_tls *net_tls_open(struct net_conns *conns, struct tls_context *server,
+                             struct net_tls_steps *steps, void (*wake)(void *ctx), void *wake_ctx);
 void net_tls_close(struct net_tls *tls);
 
 /* Begins TLS on a connection whose session is open. Returns 0, or -1 if there is no memory. */
@@ -170,13 +176,16 @@ static inline bool net_tls_has_opened(const struct net_conn *conn)
 /* Once per turn, after its events: lets handshakes that wait for their turn continue. */
 void net_tls_continue(struct net_tls *tls);
 
-/* Once per turn, at its end: ends handshakes that take too long, and permits new steps. */
+/*
+ * Once per turn, at its end: continues handshakes whose results have come, ends those that take too
+ * long, and permits new steps.
+ */
 void net_tls_tick(struct net_tls *tls, uint64_t now_us);
 
 /* Whether handshakes wait for the next turn, so that the worker must not sleep. */
 static inline bool net_tls_is_busy(const struct net_tls *tls)
 {
-    return !u_list_is_empty(&tls->waiting);
+    return !u_list_is_empty(&tls->waiting) || net_tls_results_wait(&tls->results);
 }
 
 static inline void net_tls_count(struct net_tls *tls, enum net_tls_counter counter, uint64_t n)

@@ -22,8 +22,8 @@ enum cache_rest net_conn_rest(const struct net_conn *conn, struct cache_session_
 
     if (!conn->tls || rest != CACHE_REST_MOVES)
         return rest;
-    if (conn->tls->out->queued_bytes > 0)
-        return CACHE_REST_BUSY;
+    if (conn->tls->out->queued_bytes > 0 || conn->tls->skip > 1)
+        return CACHE_REST_BUSY; /* skip: the transport has yet to release a handshake's input */
     return can_move(conn->tls) ? CACHE_REST_MOVES : CACHE_REST_ENDS;
 }
 

@@ -75,6 +75,16 @@ const char *tls_session_error(const struct tls_session *session)
     return !session->seals ? session->openssl->reason : session->reason;
 }
 
+void tls_session_set_emit(struct tls_session *session, tls_emit *emit, void *emit_ctx)
+{
+    session->emit = emit;
+    session->emit_ctx = emit_ctx;
+    if (session->seals)
+        return;
+    session->openssl->emit = emit;
+    session->openssl->emit_ctx = emit_ctx;
+}
+
 void tls_session_on_peer_names(struct tls_session *session, tls_name *take, void *ctx)
 {
     U_ASSERT(!session->established);
@@ -98,12 +108,13 @@ static void hand_over(struct tls_session *session)
     session->seals = true;
 }
 
-/* Continues the handshake, and ends it. */
-static enum tls_result handshake(struct tls_session *session, const uint8_t *data, uint32_t len,
-                                 uint32_t *used)
+enum tls_result tls_session_handshake(struct tls_session *session, const uint8_t *data,
+                                      uint32_t len, uint32_t *used)
 {
-    enum tls_result result = tls_openssl_handshake(session->openssl, data, len, used);
+    enum tls_result result;
 
+    U_ASSERT(!session->established && !session->failed);
+    result = tls_openssl_handshake(session->openssl, data, len, used);
     if (result == TLS_MORE && SSL_is_init_finished(session->openssl->ssl)) {
         session->established = true;
         session->resumed = SSL_session_reused(session->openssl->ssl) == 1;
@@ -117,7 +128,7 @@ int tls_session_start(struct tls_session *session)
 {
     uint32_t used;
 
-    return handshake(session, NULL, 0, &used) == TLS_MORE ? 0 : -1;
+    return tls_session_handshake(session, NULL, 0, &used) == TLS_MORE ? 0 : -1;
 }
 
 void tls_session_resume(struct tls_session *session, const struct tls_session *earlier)
@@ -232,7 +243,7 @@ enum tls_result tls_session_read(struct tls_session *session, const uint8_t *dat
     *used = 0;
     *plain_len = 0;
     if (!session->established)
-        result = handshake(session, data, len, &at);
+        result = tls_session_handshake(session, data, len, &at);
     if (session->established && result == TLS_MORE && at < len)
         result = read_records(session, data + at, len - at, used, plain, plain_len);
     *used += at;

@@ -174,6 +174,17 @@ uint32_t tls_session_seal(struct tls_session *session, uint8_t *record, uint32_t
 /* Emits close_notify, if the handshake is done and no alert was sent before. */
 void tls_session_shutdown(struct tls_session *session);
 
+/*
+ * The part of tls_session_read() that makes the handshake: takes no input beyond its end and never
+ * returns TLS_DATA. A session whose handshake is not done may be passed from thread to thread for
+ * it; the thread that has the key cache keeps all other calls.
+ */
+enum tls_result tls_session_handshake(struct tls_session *session, const uint8_t *data,
+                                      uint32_t len, uint32_t *used);
+
+/* What the session emits from now on goes there. */
+void tls_session_set_emit(struct tls_session *session, tls_emit *emit, void *emit_ctx);
+
 bool tls_session_is_established(const struct tls_session *session);
 
 /* Whether the handshake has resumed an earlier session. */

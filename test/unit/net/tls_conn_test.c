@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * TLS between a transport and sessions. The transport is a queue in memory that is full after any
- * number of bytes; the peers are OpenSSL's clients.
+ * number of bytes; the peers are OpenSSL's clients. With the argument `threads`, threads beside the
+ * worker, which is this one, make the handshakes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,196 +11,10 @@
 
 #include <cmocka.h>
 
-#include "../tls/tls_client.h"
 #include "base/prng.h"
-#include "net/tls_conn.h"
+#include "tls_rig.h"
 
-#define PEERS_MAX 44
-#define QUEUE_MAX (1 << 20)
-#define INPUT_MAX (1 << 20)
 #define SEEDS 60
-
-static struct cert server_cert;
-
-/* One connection as its transport has it, and the client on the other end. */
-struct peer {
-    struct net_conn conn; /* first */
-    uint8_t *queued;      /* to the client */
-    uint32_t queued_len;
-    uint32_t full_bytes; /* from which on the queue is full */
-    bool no_memory;
-    uint8_t *input; /* from the client, not consumed yet */
-    uint32_t input_len;
-    unsigned resumed; /* calls of the transport's function, in the order of the fixture */
-    struct tls_client client;
-};
-
-struct fixture {
-    struct net_conns conns;
-    struct cache *cache;
-    struct tls_context *server;
-    struct peer peers[PEERS_MAX];
-    unsigned peer_count;
-    unsigned resumes;
-    unsigned opened;        /* records that were opened ahead */
-    unsigned answered_fast; /* of these */
-};
-
-/* ---- the transport ----------------------------------------------------------------------- */
-
-static struct peer *peer_of(struct net_conn *conn)
-{
-    return (struct peer *)conn;
-}
-
-static uint8_t *queue_reserve(struct net_conns *conns, struct net_conn *conn, uint32_t need,
-                              uint32_t *room)
-{
-    struct peer *peer = peer_of(conn);
-
-    if (peer->no_memory)
-        return NULL;
-    assert_true(peer->queued_len + need <= QUEUE_MAX);
-    *room = need + need / 2;
-    return peer->queued + peer->queued_len;
-}
-
-static void queue_commit(struct net_conns *conns, struct net_conn *conn, uint32_t used)
-{
-    peer_of(conn)->queued_len += used;
-}
-
-static int no_refs(struct net_conns *conns, struct net_conn *conn, const void *data, uint32_t len,
-                   void *cookie)
-{
-    fail_msg("plaintext of an item reaches the transport");
-    return -1;
-}
-
-static bool queue_is_full(struct net_conns *conns, struct net_conn *conn)
-{
-    return peer_of(conn)->queued_len >= peer_of(conn)->full_bytes;
-}
-
-static void transport_resume(struct net_conns *conns, struct net_conn *conn)
-{
-    struct fixture *f = (struct fixture *)conns;
-
-    peer_of(conn)->resumed = ++f->resumes;
-    net_conn_resume(conns, conn);
-}
-
-static void close_idle(struct net_conns *conns, struct net_conn *conn)
-{
-    net_conn_close_session(conn);
-}
-
-static const struct net_transport transport = {
-    .reserve = queue_reserve,
-    .commit = queue_commit,
-    .send_ref = no_refs,
-    .is_full = queue_is_full,
-    .resume = transport_resume,
-    .close_idle = close_idle,
-};
-
-/* ---- the fixture ------------------------------------------------------------------------- */
-
-static struct fixture *open_fixture(uint32_t requests_per_event)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    struct cache_config config = {.start_us = 1000, .start_unix_s = 1700000000};
-    const struct tls_server_config tls = {.chain_cert = server_cert.cert_path,
-                                          .key = server_cert.key_path,
-                                          .key_format = TLS_KEY_PEM,
-                                          .min_version = TLS_VERSION_1_2};
-    const char *why = NULL;
-    char error[TLS_ERROR_MAX];
-
-    cache_settings_defaults(&config.settings);
-    config.settings.threads = 1;
-    config.settings.requests_per_event = requests_per_event;
-    f->cache = cache_create(&config, &why);
-    assert_non_null(f->cache);
-    f->server = tls_server_open(&tls, error);
-    assert_non_null(f->server);
-    net_conns_init(&f->conns, &transport, f->cache, 0);
-    f->conns.cache_worker = cache_join(f->cache);
-    assert_non_null(f->conns.cache_worker);
-    f->conns.tls = net_tls_open(&f->conns, f->server);
-    assert_non_null(f->conns.tls);
-    return f;
-}
-
-static struct peer *open_peer(struct fixture *f, int version)
-{
-    struct peer *peer = &f->peers[f->peer_count++];
-    struct cache_peer from = {.transport = "tcp", .tls = CACHE_TLS_ON};
-
-    peer->queued = malloc(QUEUE_MAX + QUEUE_MAX / 2);
-    peer->input = malloc(INPUT_MAX);
-    peer->full_bytes = 64 * 1024;
-    u_list_init(&peer->conn.link);
-    assert_true(net_conn_open_session(&f->conns, &peer->conn, &from));
-    client_open(&peer->client, version, NULL, NULL);
-    return peer;
-}
-
-static void close_fixture(struct fixture *f)
-{
-    unsigned i;
-
-    for (i = 0; i < f->peer_count; i++) {
-        net_conn_close_session(&f->peers[i].conn);
-        client_close(&f->peers[i].client);
-        free(f->peers[i].queued);
-        free(f->peers[i].input);
-    }
-    net_conns_free(&f->conns);
-    cache_leave(f->conns.cache_worker);
-    cache_destroy(f->cache);
-    tls_context_close(f->server);
-    free(f);
-}
-
-static uint64_t counted(const struct fixture *f, enum net_tls_counter counter)
-{
-    return net_counter_read(&f->conns.tls->counters[counter]);
-}
-
-/* What the client has to send comes in. */
-static void receive(struct peer *peer)
-{
-    int n = BIO_read(peer->client.out, peer->input + peer->input_len,
-                     (int)(INPUT_MAX - peer->input_len));
-
-    if (n > 0)
-        peer->input_len += (uint32_t)n;
-}
-
-/* Offers at most `step` bytes of the input, as a transport does. Returns whether it could. */
-static bool offer(struct fixture *f, struct peer *peer, uint32_t step)
-{
-    enum cache_session_state before = net_conn_state(&peer->conn);
-    uint32_t len = u_min32(step, peer->input_len);
-    uint8_t *bytes;
-    uint32_t used;
-
-    if (len == 0 || (before != CACHE_SESSION_OPEN && before != CACHE_SESSION_YIELDED))
-        return false;
-    bytes = malloc(len); /* so that reading beyond it is noticed */
-    memcpy(bytes, peer->input, len);
-    used = net_conn_input(&f->conns, &peer->conn, bytes, len);
-    free(bytes);
-    assert_true(used <= len);
-    if (net_conn_state(&peer->conn) == CACHE_SESSION_OPEN && !peer->conn.failed)
-        assert_int_equal(used, len);
-    if (net_conn_state(&peer->conn) == CACHE_SESSION_YIELDED)
-        assert_true(used < len);
-    memmove(peer->input, peer->input + used, peer->input_len - used);
-    peer->input_len -= used;
-    return true;
-}
 
 /*
  * Offers the first record as the own stack does: opened ahead, to the fast path first. Returns
@@ -241,69 +56,6 @@ static bool offer_opened(struct fixture *f, struct peer *peer)
     memmove(peer->input, peer->input + len, peer->input_len - len);
     peer->input_len -= len;
     return true;
-}
-
-/* At most `step` bytes of the queue reach the client; a blocked connection is resumed. */
-static bool deliver(struct fixture *f, struct peer *peer, uint32_t step)
-{
-    uint32_t n = u_min32(step, peer->queued_len);
-
-    if (n > 0) {
-        BIO_write(peer->client.in, peer->queued, (int)n);
-        memmove(peer->queued, peer->queued + n, peer->queued_len - n);
-        peer->queued_len -= n;
-    }
-    if (net_conn_state(&peer->conn) == CACHE_SESSION_BLOCKED &&
-        peer->queued_len <= peer->full_bytes / 2)
-        net_conn_resume(&f->conns, &peer->conn);
-    return n > 0;
-}
-
-static void turn(struct fixture *f, uint64_t now_us)
-{
-    net_conns_flush_pending(&f->conns);
-    net_conns_tick_tls(&f->conns, now_us);
-}
-
-static void shake(struct fixture *f, struct peer *peer)
-{
-    unsigned round;
-
-    for (round = 0; round < 20 && !SSL_is_init_finished(peer->client.ssl); round++) {
-        client_step(&peer->client);
-        receive(peer);
-        while (offer(f, peer, 65536))
-            continue;
-        while (deliver(f, peer, 65536))
-            continue;
-        turn(f, 2000);
-    }
-    assert_false(peer->client.failed);
-    receive(peer); /* the last message */
-    while (offer(f, peer, 65536))
-        continue;
-}
-
-/* Sends, and returns all that is answered; the connection may be closing afterwards. */
-static const char *ask(struct fixture *f, struct peer *peer, const char *request)
-{
-    static char got[65536];
-    int len = 0, n;
-
-    if (request[0] != '\0')
-        assert_int_equal(SSL_write(peer->client.ssl, request, (int)strlen(request)),
-                         (int)strlen(request));
-    receive(peer);
-    while (offer(f, peer, 65536))
-        continue;
-    do {
-        while (deliver(f, peer, 65536))
-            continue;
-        n = client_read(&peer->client, got + len, (int)sizeof(got) - 1 - len);
-        len += n;
-    } while (n > 0);
-    got[len] = '\0';
-    return got;
 }
 
 /* ---- tests ------------------------------------------------------------------------------- */
@@ -511,6 +263,7 @@ static void test_plaintext_is_not_executed(void **state)
         peer->input_len = 7;
         assert_false(cache_session_prefetch_bucket(peer->conn.session, peer->input, 7));
         assert_true(offer(f, peer, 65536));
+        turn(f, 2000);
         assert_int_equal(net_conn_state(&peer->conn), CACHE_SESSION_CLOSING);
         /* An alert; to what is no TLS at all OpenSSL sends none. */
         assert_true(peer->queued_len > 0 || i == 0);
@@ -550,7 +303,7 @@ static void test_ends_in_order(void **state)
 static void test_handshakes_wait_for_their_turn(void **state)
 {
     enum { PEERS = 12 };
-    struct fixture *f = open_fixture(20);
+    struct fixture *f = open_idle(20, false);
     unsigned i, waiting = 0, last = 0;
 
     for (i = 0; i < PEERS; i++) {
@@ -587,7 +340,7 @@ static void test_handshakes_wait_for_their_turn(void **state)
 static void test_newest_handshake_first_when_many_wait(void **state)
 {
     enum { NEWEST = PEERS_MAX - NET_TLS_HANDSHAKES_PER_TURN - NET_TLS_WAITING_IN_ORDER };
-    struct fixture *f = open_fixture(20);
+    struct fixture *f = open_idle(20, false);
     unsigned i;
 
     for (i = 0; i < PEERS_MAX; i++) {
@@ -665,19 +418,7 @@ static void test_key_updates_are_bounded(void **state)
     close_fixture(f);
 }
 
-static int make_cert(void **state)
-{
-    cert_make(&server_cert, "server", NULL);
-    return 0;
-}
-
-static int free_cert(void **state)
-{
-    cert_free(&server_cert);
-    return 0;
-}
-
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_requests),
@@ -693,5 +434,6 @@ int main(void)
         cmocka_unit_test(test_key_updates_are_bounded),
     };
 
+    with_threads = argc > 1 && strcmp(argv[1], "threads") == 0;
     return cmocka_run_group_tests(tests, make_cert, free_cert);
 }

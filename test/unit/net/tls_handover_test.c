@@ -91,7 +91,7 @@ static struct fixture *open_fixture(uint32_t requests_per_event)
     for (i = 0; i < 2; i++) {
         net_conns_init(&f->conns[i], &transport, f->cache, 0);
         f->conns[i].cache_worker = cache_join(f->cache);
-        f->conns[i].tls = net_tls_open(&f->conns[i], f->server);
+        f->conns[i].tls = net_tls_open(&f->conns[i], f->server, NULL, NULL, NULL);
         assert_non_null(f->conns[i].tls);
     }
     return f;

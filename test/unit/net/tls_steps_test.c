@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The queue of steps of handshakes, its threads, and the results for the workers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sched.h>
+#include <semaphore.h>
+
+#include "../tls/tls_client.h"
+#include "net/tls_steps.h"
+
+#define STEPS_MAX 80
+
+static struct cert server_cert;
+static struct tls_context *server;
+
+/* What a worker has of its steps. */
+struct worker {
+    struct net_tls_steps *steps;
+    struct net_tls_results results;
+    sem_t woken;
+    struct net_tls_step *all[STEPS_MAX]; /* in the order of their submission */
+    unsigned count;
+};
+
+static void wake(void *ctx)
+{
+    sem_post(&((struct worker *)ctx)->woken);
+}
+
+static bool emit_nowhere(void *ctx, const uint8_t *data, uint32_t len)
+{
+    fail_msg("a step emits to the connection");
+    return false;
+}
+
+static void worker_init(struct worker *worker, struct net_tls_steps *steps)
+{
+    memset(worker, 0, sizeof(*worker));
+    worker->steps = steps;
+    sem_init(&worker->woken, 0, 0);
+    net_tls_results_init(&worker->results, wake, worker);
+}
+
+static void submit(struct worker *worker, const void *input, uint32_t len)
+{
+    struct tls_session *session = tls_session_open(server, NULL, TLS_PEER_NONE, emit_nowhere, NULL);
+
+    worker->all[worker->count] = net_tls_step_new(session, input, len, false);
+    net_tls_steps_submit(worker->steps, &worker->results, worker->all[worker->count]);
+    worker->count++;
+}
+
+/* The beginning of a record: a step that is short. */
+static void submit_short(struct worker *worker)
+{
+    submit(worker, "\x16\x03\x01", 3);
+}
+
+static void step_end(struct net_tls_step *step)
+{
+    tls_session_close(step->session);
+    net_tls_step_free(step);
+}
+
+/* Sleeps as a worker does until there is a result. */
+static struct net_tls_step *next_result(struct worker *worker)
+{
+    struct net_tls_step *step;
+
+    while ((step = net_tls_results_take(&worker->results)) == NULL)
+        sem_wait(&worker->woken);
+    return step;
+}
+
+static void *thread_main(void *steps)
+{
+    net_tls_steps_run(steps);
+    return NULL;
+}
+
+static void end(struct net_tls_steps *steps, pthread_t *threads, unsigned count)
+{
+    net_tls_steps_stop(steps);
+    while (count > 0)
+        pthread_join(threads[--count], NULL);
+    net_tls_steps_close(steps);
+}
+
+/* ---- tests ------------------------------------------------------------------------------- */
+
+/* One thread: in order, but the newest first while more than so many wait. */
+static void test_order(void **state)
+{
+    static const unsigned counts[] = {1, NET_TLS_WAITING_IN_ORDER, STEPS_MAX};
+    struct worker worker;
+    pthread_t thread;
+    unsigned row, i, newest;
+
+    for (row = 0; row < 3; row++) {
+        worker_init(&worker, net_tls_steps_open());
+        while (worker.count < counts[row])
+            submit_short(&worker);
+        newest =
+            counts[row] > NET_TLS_WAITING_IN_ORDER ? counts[row] - NET_TLS_WAITING_IN_ORDER : 0;
+        pthread_create(&thread, NULL, thread_main, worker.steps);
+        for (i = 0; i < worker.count; i++) {
+            struct net_tls_step *step = next_result(&worker);
+
+            assert_ptr_equal(step, worker.all[i < newest ? worker.count - 1 - i : i - newest]);
+            assert_int_equal(step->newest, i < newest);
+            assert_int_equal(step->result, TLS_MORE);
+            assert_int_equal(step->used, 3);
+            step_end(step);
+        }
+        net_tls_results_close(worker.steps, &worker.results);
+        end(worker.steps, &thread, 1);
+    }
+}
+
+/* A step that waits can be taken back; one that has a result cannot. */
+static void test_cancel(void **state)
+{
+    struct worker worker;
+    pthread_t thread;
+
+    worker_init(&worker, net_tls_steps_open());
+    submit_short(&worker);
+    submit_short(&worker);
+    submit_short(&worker);
+    assert_true(net_tls_steps_cancel(worker.steps, worker.all[1]));
+    step_end(worker.all[1]);
+    pthread_create(&thread, NULL, thread_main, worker.steps);
+    assert_ptr_equal(next_result(&worker), worker.all[0]);
+    assert_ptr_equal(next_result(&worker), worker.all[2]);
+    assert_false(net_tls_steps_cancel(worker.steps, worker.all[2]));
+    assert_false(net_tls_results_wait(&worker.results));
+    step_end(worker.all[0]);
+    step_end(worker.all[2]);
+    net_tls_results_close(worker.steps, &worker.results);
+    end(worker.steps, &thread, 1);
+}
+
+/* The bound: those that have waited longest are refused, as results of their own workers. */
+static void test_bound(void **state)
+{
+    struct net_tls_step **flood = calloc(NET_TLS_STEPS_MAX, sizeof(flood[0]));
+    struct net_tls_steps *steps = net_tls_steps_open();
+    struct worker first, second;
+    struct tls_session *session;
+    struct net_tls_step *step;
+    unsigned i;
+
+    worker_init(&first, steps);
+    worker_init(&second, steps);
+    submit_short(&first);
+    submit_short(&first);
+    session = tls_session_open(server, NULL, TLS_PEER_NONE, emit_nowhere, NULL);
+    for (i = 0; i < NET_TLS_STEPS_MAX; i++) {
+        flood[i] = net_tls_step_new(session, (const uint8_t *)"x", 1, false);
+        net_tls_steps_submit(steps, &second.results, flood[i]);
+    }
+    for (i = 0; i < 2; i++) {
+        step = next_result(&first);
+        assert_ptr_equal(step, first.all[i]);
+        assert_true(step->refused);
+        assert_int_equal(step->used, 0);
+        step_end(step);
+    }
+    assert_false(net_tls_results_wait(&second.results));
+    submit_short(&first);
+    step = next_result(&second);
+    assert_ptr_equal(step, flood[0]);
+    net_tls_step_free(step);
+    for (i = 1; i < NET_TLS_STEPS_MAX; i++) {
+        assert_true(net_tls_steps_cancel(steps, flood[i]));
+        net_tls_step_free(flood[i]);
+    }
+    assert_true(net_tls_steps_cancel(steps, first.all[2]));
+    step_end(first.all[2]);
+    tls_session_close(session);
+    free(flood);
+    net_tls_results_close(steps, &first.results);
+    net_tls_results_close(steps, &second.results);
+    end(steps, NULL, 0);
+}
+
+/* Long input is left for the next step. */
+static void test_input_is_bounded(void **state)
+{
+    uint8_t *input = calloc(1, 2 * NET_TLS_STEP_INPUT_MAX);
+    struct worker worker;
+    pthread_t thread;
+    struct net_tls_step *step;
+
+    worker_init(&worker, net_tls_steps_open());
+    memcpy(input, "\x16\x03\x01\x40\x00\x01\x00\xff\xff", 9); /* a ClientHello that is longer */
+    submit(&worker, input, 2 * NET_TLS_STEP_INPUT_MAX);
+    pthread_create(&thread, NULL, thread_main, worker.steps);
+    step = next_result(&worker);
+    assert_true(step->used <= NET_TLS_STEP_INPUT_MAX);
+    step_end(step);
+    net_tls_results_close(worker.steps, &worker.results);
+    end(worker.steps, &thread, 1);
+    free(input);
+}
+
+/* With certificates that are longer than what a step may emit, the handshake fails. */
+static void test_output_is_bounded(void **state)
+{
+    struct tls_context *before = server;
+    struct tls_server_config config = {.key_format = TLS_KEY_PEM, .min_version = TLS_VERSION_1_2};
+    char path[CERT_PATH_MAX], error[TLS_ERROR_MAX];
+    FILE *file = cert_file(path);
+    struct tls_client client;
+    struct worker worker;
+    struct net_tls_step *step;
+    uint8_t hello[4096];
+    pthread_t thread;
+    unsigned i;
+    int len;
+
+    for (i = 0; i < NET_TLS_STEP_BYTES_MAX / 200; i++) /* each has about 300 bytes */
+        assert_int_equal(PEM_write_X509(file, server_cert.x509), 1);
+    fclose(file);
+    config.chain_cert = path;
+    config.key = server_cert.key_path;
+    server = tls_server_open(&config, error);
+    assert_non_null(server);
+    client_open(&client, TLS1_3_VERSION, NULL, NULL);
+    client_step(&client);
+    len = BIO_read(client.out, hello, sizeof(hello));
+    worker_init(&worker, net_tls_steps_open());
+    submit(&worker, hello, (uint32_t)len);
+    pthread_create(&thread, NULL, thread_main, worker.steps);
+    step = next_result(&worker);
+    assert_int_equal(step->result, TLS_FAILED);
+    assert_true(step->emitted.len > 0 && step->emitted.len <= NET_TLS_STEP_BYTES_MAX);
+    step_end(step);
+    net_tls_results_close(worker.steps, &worker.results);
+    end(worker.steps, &thread, 1);
+    client_close(&client);
+    tls_context_close(server);
+    server = before;
+    unlink(path);
+}
+
+/* ---- workers and threads at the same time -------------------------------------------------- */
+
+#define ROUNDS 60
+#define AT_ONCE 8
+
+/*
+ * Submits first messages of clients, takes results, gives up some steps, and frees its results
+ * while threads may be at their steps.
+ */
+static void *work(void *arg)
+{
+    struct net_tls_steps *steps = arg;
+    struct tls_client client;
+    uint8_t hello[4096];
+    struct worker worker;
+    unsigned round, i, left;
+    int len;
+
+    client_open(&client, TLS1_3_VERSION, NULL, NULL);
+    client_step(&client);
+    len = BIO_read(client.out, hello, sizeof(hello));
+    client_close(&client);
+    for (round = 0; round < ROUNDS; round++) {
+        worker_init(&worker, steps);
+        for (i = 0; i < AT_ONCE; i++)
+            submit(&worker, hello, (uint32_t)len);
+        for (left = AT_ONCE, i = 0; i < AT_ONCE; i += 3) {
+            if (!net_tls_steps_cancel(steps, worker.all[i]))
+                continue;
+            step_end(worker.all[i]);
+            left--;
+        }
+        for (; left > round % 3; left--) {
+            struct net_tls_step *step = next_result(&worker);
+
+            if (step->result != TLS_MORE || step->used != (uint32_t)len || step->emitted.len == 0)
+                abort();
+            step_end(step);
+        }
+        for (; left > 0; left--) {
+            struct net_tls_step *step;
+
+            net_tls_results_close(steps, &worker.results);
+            while ((step = net_tls_results_take(&worker.results)) == NULL)
+                sched_yield();
+            step_end(step);
+        }
+        net_tls_results_close(steps, &worker.results);
+        sem_destroy(&worker.woken);
+    }
+    return NULL;
+}
+
+static void test_workers_and_threads(void **state)
+{
+    struct net_tls_steps *steps = net_tls_steps_open();
+    pthread_t threads[2], workers[2];
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        pthread_create(&threads[i], NULL, thread_main, steps);
+        pthread_create(&workers[i], NULL, work, steps);
+    }
+    for (i = 0; i < 2; i++)
+        pthread_join(workers[i], NULL);
+    end(steps, threads, 2);
+}
+
+static int make_server(void **state)
+{
+    char error[TLS_ERROR_MAX];
+    struct tls_server_config config = {.key_format = TLS_KEY_PEM, .min_version = TLS_VERSION_1_2};
+
+    cert_make(&server_cert, "server", NULL);
+    config.chain_cert = server_cert.cert_path;
+    config.key = server_cert.key_path;
+    server = tls_server_open(&config, error);
+    return server ? 0 : -1;
+}
+
+static int free_server(void **state)
+{
+    tls_context_close(server);
+    cert_free(&server_cert);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_input_is_bounded),
+        cmocka_unit_test(test_output_is_bounded),
+        cmocka_unit_test(test_workers_and_threads),
+    };
+
+    return cmocka_run_group_tests(tests, make_server, free_server);
+}
