@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """TLS from outside: listeners, certificates, versions, sessions, errors, statistics."""
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -225,6 +226,82 @@ def test_ucload_with_certificates(load, start_server, folder):
     assert "/nonexistent" in load(server, "--ca=/nonexistent", status=64)
 
 
+# ---- handshakes on threads ----------------------------------------------------------------------
+
+
+@pytest.fixture(params=[(loop, threads) for loop in ("sock", "uring", "tap", "split")
+                        for threads in (0, 1, 2) if threads > 0 or loop in ("sock", "tap")],
+                ids=lambda param: "%s-%d" % param)  # fmt: skip
+def beside(request, start_server, monkeypatch):
+    """A server with two workers and so many threads for handshakes, on each loop of a worker."""
+    loop, threads = request.param
+    args = [*ARGS, "-t", "2", "-o", f"handshake_threads={threads}"]
+    if loop in ("sock", "uring"):
+        monkeypatch.setattr(servers, "SOCK", loop)
+        server = start_server("sock", *args)
+    else:
+        server = start_server("tap", *args, *(["--threading=split"] if loop == "split" else []))
+    server.handshake_threads = threads
+    return server
+
+
+def begin_handshakes(server, count):
+    """Connections that have sent the first message of a handshake, and read nothing."""
+    outgoing = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        tls.context().wrap_bio(ssl.MemoryBIO(), outgoing).do_handshake()
+    hello = outgoing.read()
+    context, server.tls = server.tls, None
+    connections = [server.connect() for _ in range(count)]
+    server.tls = context
+    for connection in connections:
+        connection.send(hello)
+    return connections
+
+
+def test_handshakes_on_threads(beside):
+    """Who makes them, sessions that are resumed by any thread, and requests right behind them."""
+    value = os.urandom(100_000)
+    count = 0
+    for version in (TLS12, TLS13):
+        beside.tls = tls.context(version=version)
+        with wire_to(beside) as wire, wire_to(beside) as other:
+            wire.say(storage(b"set", b"k", value), STORED)
+            other.say(b"get k k\r\n", hit(b"k", value) * 2 + b"END\r\n")
+        count += 2
+    beside.tls = tls.context(version=TLS13)
+    stats = beside.stats("tls")
+    assert int(stats["handshakes"]) >= count + 1
+    # Each has two messages of the client.
+    steps = int(stats["handshake_steps"])
+    assert steps >= 2 * count if beside.handshake_threads else steps == 0
+    assert beside.stats("settings")["handshake_threads"] == str(beside.handshake_threads)
+
+
+def test_storm_of_handshakes(beside):
+    """Open connections are served, certificates read again, and clients vanish meanwhile."""
+    with wire_to(beside) as wire:
+        wire.say(storage(b"set", b"k", b"v"), STORED)
+        alone = beside.stats()["curr_connections"]
+        for _ in range(3):
+            storm = begin_handshakes(beside, 60)
+            wire.say(b"get k\r\n" * 20, (hit(b"k", b"v") + b"END\r\n") * 20)
+            wire.say(b"refresh_certs\r\n", b"OK\r\n")
+            for connection in storm[::2]:
+                connection.close()
+            for connection in storm[1::2]:
+                assert connection.exactly(1) == b"\x16"  # the server's first message
+                connection.close()
+            assert settles(lambda: beside.stats()["curr_connections"] == alone)
+        wire.say(b"get k\r\n", hit(b"k", b"v") + b"END\r\n")
+    stats = beside.stats("tls")
+    assert int(stats["connections"]) >= 180 and stats["handshake_timeouts"] == "0"
+    storm = begin_handshakes(beside, 60)
+    beside.stop()  # in order
+    for connection in storm:
+        connection.close()
+
+
 # ---- secrets ------------------------------------------------------------------------------------
 
 
@@ -259,11 +336,11 @@ def found_in_memory(server, secrets):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-@pytest.mark.parametrize("kind", ["sock", "tap"])
-def test_ended_connections_leave_no_keys(start_server, ucached_path, kind, tmp_path):
+@pytest.mark.parametrize("kind, threads", [("sock", 0), ("tap", 0), ("sock", 1)])
+def test_ended_connections_leave_no_keys(start_server, ucached_path, kind, threads, tmp_path):
     if pathlib.Path(ucached_path).parents[2].name == "asan":
         pytest.skip("the address sanitizer has memory of its own")
-    server = start_server(kind, *ARGS, "-m", "16")
+    server = start_server(kind, *ARGS, "-m", "16", "-o", f"handshake_threads={threads}")
     alone = server.stats()["curr_connections"]
     keylog = tmp_path / "keys"
     server.tls = tls.context(version=TLS13)
@@ -419,8 +496,11 @@ def test_versions(start_server):
             )
 
 
-def test_sessions_are_resumed(start_server):
-    server = start_server("sock", *ARGS, "-o", "ssl_session_cache", "-t", "2")
+@pytest.mark.parametrize("threads", [0, 2])
+def test_sessions_are_resumed(start_server, threads):
+    server = start_server(
+        "sock", *ARGS, "-o", f"ssl_session_cache,handshake_threads={threads}", "-t", "2"
+    )
     for version in (TLS12, TLS13):
         context = tls.context(version=version)
         with dial(server.address, context) as connection:
