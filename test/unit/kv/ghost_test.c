@@ -60,6 +60,15 @@ static void test_zero_hash_is_remembered(void **unused)
     assert_true(kv_ghost_recall(&ghost, 0));
 }
 
+/* The number of the lane to replace next, beside the lanes, is no key's fingerprint. */
+static void test_number_of_a_lane_is_no_key(void **unused)
+{
+    for (uint64_t lane = 1; lane <= KV_GHOST_SET_KEYS; lane++) {
+        kv_ghost_remember(&ghost, UINT64_C(0xffff) << 48);
+        assert_false(kv_ghost_recall(&ghost, lane << 48));
+    }
+}
+
 /* One set: exactly the last 31, whatever lane they are in. */
 static void test_set_forgets_first_in_first_out(void **unused)
 {
@@ -110,6 +119,7 @@ int main(void)
         cmocka_unit_test_setup(test_empty_table_knows_nothing, setup),
         cmocka_unit_test_setup(test_recall_is_once, setup),
         cmocka_unit_test_setup(test_zero_hash_is_remembered, setup),
+        cmocka_unit_test_setup(test_number_of_a_lane_is_no_key, setup),
         cmocka_unit_test_setup(test_set_forgets_first_in_first_out, setup),
         cmocka_unit_test_setup(test_fit_follows_the_number_of_keys, setup),
         cmocka_unit_test_setup(test_full_table_keeps_most_of_as_many_keys_as_it_has_lanes, setup),

@@ -96,6 +96,35 @@ static void test_full_chain_evicts_its_worst_entry(void **unused)
     assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS);
 }
 
+/* An item that is over goes before one without a fetch. The worker's clock may be behind. */
+static void test_full_chain_evicts_what_is_over(void **unused)
+{
+    enum { FULL = KV_CHAIN_BUCKETS_MAX * KV_BUCKET_SLOTS };
+    char name[24];
+    struct kv_view view;
+    struct kv_class_stats stats;
+    enum kv_error error;
+    struct kv_worker *ahead = kv_join(rig.kv);
+    kv_tick(ahead, 20);
+    for (unsigned i = 0; i < FULL; i++) {
+        struct kv_key key = colliding_key(name, i);
+        rig_store(ahead, &key, 10, i, 0, i == 9 ? 10 : 0, &error);
+        if (i != 5)
+            kv_bump(ahead, &key);
+    }
+    kv_tick(rig.worker, 15);
+    struct kv_key key = colliding_key(name, FULL);
+    rig_set(rig.worker, &key, 10, FULL);
+    key = colliding_key(name, 5);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    key = colliding_key(name, 9);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS);
+    kv_class_stats(rig.kv, 0, &stats);
+    assert_int_equal(stats.evicted, 1);
+    assert_int_equal(stats.evicted_idle_s, 0);
+    kv_leave(ahead);
+}
+
 static void test_slot_is_reused_after_a_delete(void **unused)
 {
     char name[24];
@@ -268,6 +297,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_word_keeps_tag_and_place, setup, teardown),
         cmocka_unit_test_setup_teardown(test_chain_grows_by_overflow_buckets, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_chain_evicts_its_worst_entry, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_full_chain_evicts_what_is_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_slot_is_reused_after_a_delete, setup, teardown),
         cmocka_unit_test_setup_teardown(test_claim_without_commit_is_not_there, setup, teardown),
         cmocka_unit_test_setup_teardown(test_commit_is_finished_by_a_reader, setup, teardown),

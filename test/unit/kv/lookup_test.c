@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lookups: accesses, expiry, lifetimes of views and pins. */
-#include "kv/item.h"
 #include "kv_rig.h"
+
+#include "kv/engine.h"
+#include "kv/item.h"
 
 static struct kv_rig rig;
 
@@ -288,6 +290,21 @@ static void test_expires_when_its_second_comes(void **unused)
     assert_int_equal(stats.expired_unfetched, 0);
 }
 
+/* Seen expired by one worker, but touched by another one, whose clock is behind, since. */
+static void test_touched_since_it_was_seen_expired(void **unused)
+{
+    struct kv_view view;
+    struct kv_key key = rig_key(rig.kv, "key");
+    uint64_t word;
+    set_expiring(&key, 12);
+    struct kv_item *item = rig_find(&rig.kv->index, &key, &word);
+    kv_tick(rig.worker, 12);
+    assert_int_equal(kv_item_validity(rig.worker, item), KV_MISS_EXPIRED);
+    kv_item_set_exptime(rig.worker, item, 100);
+    assert_false(kv_unlink_invalid(rig.worker, item, key.hash, word));
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+}
+
 static void test_stored_expired_is_never_seen(void **unused)
 {
     struct kv_view view;
@@ -426,6 +443,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_get_is_an_access_and_peek_is_not, setup, teardown),
         cmocka_unit_test_setup_teardown(test_spare, setup, teardown),
         cmocka_unit_test_setup_teardown(test_expires_when_its_second_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_touched_since_it_was_seen_expired, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stored_expired_is_never_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_flushed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_view_outlives_delete_and_eviction, setup, teardown),

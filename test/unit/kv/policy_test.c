@@ -47,6 +47,8 @@ static void test_one_pool_is_main(void **unused)
 static void test_s3fifo_small_pool(void **unused)
 {
     assert_false(kv_policy_s3fifo.decide(KV_POOL_SMALL, 0).stays);
+    assert_false(kv_policy_s3fifo.decide(KV_POOL_SMALL, 1).stays);
+    assert_true(kv_policy_s3fifo.decide(KV_POOL_SMALL, 2).stays);
     struct kv_policy_verdict verdict = kv_policy_s3fifo.decide(KV_POOL_SMALL, KV_FREQ_MAX);
     assert_true(verdict.stays);
     assert_int_equal(verdict.pool, KV_POOL_MAIN);
