@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Partial checksums: exactly those that hold the sum over the pseudo-header. */
 #include "base/cksum.h"
+#include "nic/l4.h"
 #include "nic/partial_csum.h"
 #include "nic_testing.h"
 
@@ -114,6 +115,7 @@ static void test_other_checksums(void **state)
 {
     unsigned l4 = make_ip4(TCP, 20 + PAYLOAD_BYTES);
     unsigned len = l4 + 20 + PAYLOAD_BYTES;
+    struct nic_l4 found;
 
     put16(l4 + 16, pseudo4(TCP, 20 + PAYLOAD_BYTES));
     put16(20, 0x2000); /* a fragment */
@@ -122,6 +124,10 @@ static void test_other_checksums(void **state)
     assert_true(passes(len));
     bytes[14] = 0x44; /* a header that is too short */
     assert_false(passes(len));
+    bytes[14] = 0x45;
+    put16(16, 19); /* a packet shorter than it */
+    assert_false(nic_l4_find(bytes, len, &found));
+    put16(16, 40 + PAYLOAD_BYTES);
     bytes[14] = 0x65;
     assert_false(passes(len));
     bytes[14] = 0x45;
@@ -132,6 +138,9 @@ static void test_other_checksums(void **state)
     assert_false(passes(len));
     assert_false(passes(13));
     assert_false(passes(0));
+    l4 = make_ip4(TCP, 17); /* without the second byte of the checksum */
+    put16(l4 + 16, pseudo4(TCP, 17));
+    assert_false(passes(l4 + 17));
 }
 
 int main(void)

@@ -564,6 +564,13 @@ static void no_lane_sleeps_on_what_it_waits_for(void **state)
     assert_int_equal(nic_wait(f.lane[1], hour_us), 0);
     assert_int_equal(receive(f.lane[1], pkts), 1);
     nic_release(f.lane[1], pkts, 1);
+    assert_true(send_port(f.peer, port) && send_port(f.peer, port));
+    assert_int_equal(receive(f.lane[0], pkts), 0);
+    assert_int_equal(nic_rx_burst(f.lane[1], pkts, 1), 1);
+    nic_release(f.lane[1], pkts, 1);
+    assert_int_equal(nic_wait(f.lane[1], hour_us), 0); /* for the other one */
+    assert_int_equal(receive(f.lane[1], pkts), 1);
+    nic_release(f.lane[1], pkts, 1);
     while (send_port(f.lane[2], port)) /* until there are no empty packets */
         continue;
     assert_int_equal(receive(f.lane[0], pkts), 0); /* sends, and supplies empty packets */

@@ -257,6 +257,11 @@ static void test_open_one(void **state)
     assert_int_equal(tls_records_open_one(server->records, server->cache, record, len, plain), 0);
     give(server, record + 3, len - 3, len);
     assert_int_equal(server->result, TLS_DATA);
+    /* Nor is a record without data. */
+    len = record_peer_seal(&peer, "\x17", 1, record);
+    assert_int_equal(tls_records_open_one(server->records, server->cache, record, len, plain), 0);
+    give(server, record, len, len);
+    assert_int_equal(server->result, TLS_MORE);
     end_close(client);
     end_close(server);
 }
@@ -266,9 +271,9 @@ static void test_open_one(void **state)
 /* Both ends change their keys when these have protected many records, and understand each other. */
 static void test_keys_are_changed_before_their_limit(void **state)
 {
-    uint8_t record[256];
+    uint8_t record[256], again[256];
     struct end *client = end_of(16, true), *server = end_of(16, false);
-    uint32_t len;
+    uint32_t len, n;
 
     client->records->out.seq = server->records->in.seq = TLS_RECORDS_PER_KEY - 1;
     assert_false(tls_records_update_is_due(client->records));
@@ -285,6 +290,11 @@ static void test_keys_are_changed_before_their_limit(void **state)
     len = tls_records_update(client->records, client->cache, record);
     assert_false(tls_records_update_is_due(client->records));
     assert_int_equal(client->records->out.seq, 0);
+    /* It asks once, whatever else is due before the peer's update has come. */
+    n = tls_records_update(server->records, server->cache, again);
+    give(client, again, n, n);
+    assert_int_equal(client->result, TLS_MORE);
+    assert_false(tls_records_update_is_due(client->records));
     len += seal(client, record + len, 'b', 10);
     give(server, record, len, len);
     assert_int_equal(server->got_len, 20);
@@ -293,6 +303,8 @@ static void test_keys_are_changed_before_their_limit(void **state)
     len = seal(server, record, 'c', 10);
     give(client, record, len, len);
     assert_int_equal(client->got_len, 10);
+    server->records->in.seq = TLS_RECORDS_PER_KEY; /* and asks again for the next one */
+    assert_true(tls_records_update_is_due(server->records));
     /* A peer that never does ends the connection. */
     server->records->in.seq = client->records->out.seq = UINT32_MAX;
     len = seal(client, record, 'a', 10);
@@ -351,12 +363,14 @@ static void test_interleaved_messages(void **state)
 {
     struct end *end = end_of(16, false);
     struct record_peer peer;
-    uint8_t record[128];
+    uint8_t record[128], plain[TLS_PLAIN_ROOM];
     uint32_t len;
 
     record_peer_begin(&peer, 16);
     len = record_peer_seal(&peer, "\x18\0\x16", 3, record);
-    len += record_peer_seal(&peer, "x\x17", 2, record + len);
+    give(end, record, len, len);
+    len = record_peer_seal(&peer, "x\x17", 2, record);
+    assert_int_equal(tls_records_open_one(end->records, end->cache, record, len, plain), 0);
     give(end, record, len, len);
     assert_int_equal(end->result, TLS_FAILED);
     assert_int_equal(end->error.alert, 10);
@@ -425,6 +439,13 @@ static void test_records_without_data_are_bounded(void **state)
     uint32_t len;
 
     record_peer_begin(&peer, 16);
+    for (i = 0; i < TLS_EMPTY_RECORDS_MAX; i++) {
+        len = record_peer_seal(&peer, "\x17", 1, record);
+        give(end, record, len, len);
+    }
+    len = record_peer_seal(&peer, "x\x17", 2, record); /* the count begins anew */
+    give(end, record, len, len);
+    assert_int_equal(end->result, TLS_DATA);
     for (i = 0; i <= TLS_EMPTY_RECORDS_MAX; i++) {
         assert_int_equal(i == 0 ? TLS_MORE : end->result, TLS_MORE);
         len = record_peer_seal(&peer, "\x17", 1, record);
