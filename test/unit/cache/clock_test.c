@@ -38,6 +38,7 @@ static void test_exptime(void **state)
     /* From here on absolute: 1970, our start, now, later. */
     assert_int_equal(cache_clock_expiry(worker, 2592001), 1);
     assert_int_equal(cache_clock_expiry(worker, (int32_t)RIG_UNIX_S - 100), 1);
+    assert_int_equal(cache_clock_expiry(worker, (int32_t)RIG_UNIX_S - 2), 1); /* where it is 0 */
     assert_true(cache_clock_expiry(worker, (int32_t)RIG_UNIX_S) <= 2);
     assert_int_equal(cache_clock_expiry(worker, (int32_t)RIG_UNIX_S + 1000), now);
     assert_int_equal(cache_clock_expiry(worker, (int32_t)RIG_UNIX_S + 1001), now + 1);

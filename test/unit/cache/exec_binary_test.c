@@ -177,6 +177,12 @@ static void test_store_rules(void **state)
     expect(rig, 0x0f, "a", "?", 0, "");
     expect(rig, 0x0e, "b", "!", 5, "Not stored.");
     hit(rig, 0x00, "a", "?y!");
+    cas = store(rig, 0x01, "j", "x", 0, 0);
+    ask(rig, 0x0e, "", 0, "j", "!", cas + 1);
+    assert_int_equal(reply_take(rig).status, 2);
+    ask(rig, 0x0e, "", 0, "j", "!", cas); /* a cas does not make it a set */
+    assert_int_equal(reply_take(rig).status, 0);
+    hit(rig, 0x00, "j", "x!");
     ask(rig, 0x11, "\0\0\0\0\0\0\0\0", 8, "q", "1", 0);
     ask(rig, 0x12, "\0\0\0\0\0\0\0\0", 8, "p", "1", 0);
     ask(rig, 0x13, "\0\0\0\0\0\0\0\0", 8, "q", "2", 0);

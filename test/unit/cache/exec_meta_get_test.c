@@ -67,7 +67,7 @@ static void test_recache(void **state)
 {
     struct rig *rig = *state;
 
-    rig_expect(rig, "ms a 1 T100\r\nx\r\nmg a R30 t\r\nmg a R101 t\r\nmg a R101 t\r\n",
+    rig_expect(rig, "ms a 1 T100\r\nx\r\nmg a R100 t\r\nmg a R101 t\r\nmg a R101 t\r\n",
                "HD\r\nHD t100\r\nHD t100 W\r\nHD t100 Z\r\n");
     rig_expect(rig, "ms a 1\r\nx\r\nmg a R1000\r\n", "HD\r\nHD\r\n");
     rig_expect(rig, "ms a 1 T100\r\nx\r\nmg a T20 R30\r\nmg a\r\n", "HD\r\nHD W\r\nHD Z\r\n");

@@ -40,6 +40,8 @@ static void test_set_compares(void **state)
     struct rig *rig = *state;
 
     rig_expect(rig, "ms a 1 C5\r\nx\r\nms a 1 E100 T50\r\nx\r\n", "NF\r\nHD\r\n");
+    rig_expect(rig, "ms a 1 Cx Fx\r\nx\r\n", /* memcached keeps the error of C */
+               "CLIENT_ERROR bad token in command line format\r\n");
     rig_expect(rig, "ms a 1 C99\r\ny\r\nms a 1 C0\r\ny\r\nms a 1 MR C99\r\ny\r\n",
                "EX\r\nEX\r\nEX\r\n");
     rig_expect(rig, "ms a 1 C101 I\r\ny\r\nms a 1 C99 I E200 T90\r\ny\r\n", "EX\r\nHD\r\n");

@@ -57,6 +57,9 @@ static void test_the_last_flush_wins(void **state)
     rig_wait(*state, 20);
     rig_expect(*state, "get a\r\nflush_all 1\r\nflush_all\r\nset a 0 0 1\r\nx\r\nget a\r\n",
                GET_A "OK\r\nOK\r\nSTORED\r\n" GET_A);
+    rig_wait(*state, 1); /* the remainder of the first one's second is not flushed any more */
+    rig_expect(*state, "flush_all 1\r\nflush_all 100\r\nset a 0 0 1\r\nx\r\nget a\r\n",
+               "OK\r\nOK\r\nSTORED\r\n" GET_A);
 }
 
 static void test_flush_at_an_absolute_time(void **state)

@@ -65,6 +65,24 @@ static void test_in_order_around_the_end(void **state)
     cache_watch_ring_free(&ring);
 }
 
+/* Nearly full all the time: what is skipped at the end of the ring counts, too. */
+static void test_full_around_the_end(void **state)
+{
+    struct cache_watch_ring ring;
+    uint64_t put = 0, taken = 0;
+
+    assert_true(cache_watch_ring_init(&ring, 1));
+    while (taken < 5000) {
+        struct cache_event event = event_of(put + 1);
+
+        if (cache_watch_ring_put(&ring, &event))
+            put++;
+        else
+            expect_event(&ring, ++taken);
+    }
+    cache_watch_ring_free(&ring);
+}
+
 static void test_what_does_not_fit_is_counted(void **state)
 {
     struct cache_watch_ring ring;
@@ -151,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_order_around_the_end),
+        cmocka_unit_test(test_full_around_the_end),
         cmocka_unit_test(test_what_does_not_fit_is_counted),
         cmocka_unit_test(test_peers_of_connections),
         cmocka_unit_test(test_writer_and_reader_at_once),

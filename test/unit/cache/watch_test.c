@@ -385,6 +385,23 @@ static void test_too_slow(void **state)
     watcher_close(&watcher);
 }
 
+static void test_each_is_told_its_kinds(void **state)
+{
+    struct rig *rig = *state;
+    struct watcher fetchers, deletions;
+
+    watcher_open(&fetchers, rig, rig->worker, "watch fetchers\n");
+    watcher_open(&deletions, rig, rig->worker, "watch deletions\n");
+    (void)events(&fetchers);
+    (void)events(&deletions);
+    rig_feed(rig, "get a\r\n");
+    expect_told(&deletions, "");
+    assert_string_not_equal(events(&fetchers), "");
+    watcher_close(&fetchers);
+    watcher_close(&deletions);
+    assert_int_equal(rig->worker->watching, 0);
+}
+
 static void test_nobody_watches(void **state)
 {
     struct rig *rig = *state;
@@ -412,6 +429,7 @@ int main(void)
         TEST(test_other_worker),
         TEST(test_ends_in_any_order),
         TEST(test_too_slow),
+        TEST(test_each_is_told_its_kinds),
         TEST(test_nobody_watches),
     };
 

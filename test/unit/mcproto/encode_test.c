@@ -70,7 +70,7 @@ static void base64_is_read(void **state)
 static void what_is_no_base64_is_nothing(void **state)
 {
     static const char *const bad[] = {
-        "", "Z", "Zg", "Zg=", "Zm9vZ", "!!!!", "====", "Z===", "=", "Zm9v====", "Zm9v=",
+        "", "Z", "Zg", "Zg=", "Zm9vZ", "!!!!", "====", "Z===", "=", "Zm9v====", "Zm9vZ===", "Zm9v=",
     };
     size_t i;
 
