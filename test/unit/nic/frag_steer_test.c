@@ -110,6 +110,32 @@ static void waiting_fragments_are_limited(void **state)
     assert_int_equal(i, NIC_FRAG_DATAGRAMS_MAX);
 }
 
+/* An entry is used again for a datagram whose lane is not known yet. */
+static void a_reused_entry_knows_no_lane(void **state)
+{
+    struct nic_frag_result sorted;
+    unsigned i;
+
+    for (i = 0; i < NIC_FRAG_DATAGRAMS_MAX; i++)
+        assert_int_equal(sort(i, true, i).ready_count, 1);
+    assert_int_equal(sort(1000, false, 200).ready_count, 0);
+    sorted = sort(1000, true, 201);
+    assert_int_equal(sorted.ready_count, 2);
+    assert_int_equal(sorted.lane, lane_of_datagram(1000));
+}
+
+/* The same identification and bytes of addresses, in the other family. */
+static void families_are_apart(void **state)
+{
+    struct nic_rss_flow flow = flow_of(7, false);
+    struct nic_frag_result sorted;
+
+    sort(7, true, 0);
+    flow.is_ip6 = true;
+    nic_frag_steer_add(&frags, &flow, &pkts[1], LANES, &sorted);
+    assert_int_equal(sorted.ready_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +143,8 @@ int main(void)
         cmocka_unit_test_setup(fragments_wait_for_the_first_one, setup),
         cmocka_unit_test_setup(packets_without_ports_are_hashed_by_addresses, setup),
         cmocka_unit_test_setup(waiting_fragments_are_limited, setup),
+        cmocka_unit_test_setup(a_reused_entry_knows_no_lane, setup),
+        cmocka_unit_test_setup(families_are_apart, setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
