@@ -4,6 +4,7 @@
     from dpdkpair import pair, possible, sockets, ucload_path  # noqa: F401
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -18,7 +19,7 @@ from server import TAP_ADDRESS, TAP_HOST_ADDRESS
 from wire import settles
 
 HUGE_PAGES_ENOUGH = 128
-START_SECONDS = 20
+START_SECONDS = 60
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,8 +47,11 @@ class Pair:
         self.space = netspace.NetSpace()
         self.running = []
         self.logs = []
+        self.reservations = contextlib.ExitStack()
 
     def spawn(self, program, device, *args):
+        if not self.logs:
+            self.reservations.enter_context(hugepages.unreserved())
         log = self.folder / f"{program}-{len(self.logs)}.log"
         self.logs.append(log)
         address = TAP_ADDRESS if program == "ucached" else TAP_HOST_ADDRESS
@@ -85,6 +89,7 @@ class Pair:
                 process.kill()
             process.wait()
         self.space.close()
+        self.reservations.close()
 
 
 @pytest.fixture

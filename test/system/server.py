@@ -3,24 +3,29 @@
 
 import contextlib
 import os
+import pathlib
+import random
 import signal
 import socket
 import subprocess
 import time
 
 import binary_wire
+import hugepages
 import netspace
 import tls
 import veth
 
 # Seconds. Generous, because a loaded machine and sanitizers make everything slow; a test that
 # passes never waits for them.
-START_TIMEOUT = 40.0
-STOP_TIMEOUT = 40.0
-IO_TIMEOUT = 20.0
+START_TIMEOUT = 60.0
+STOP_TIMEOUT = 60.0
+IO_TIMEOUT = 60.0
 
 # Replies to `version`: the version, or that the client has to authenticate first.
 ANSWERS = (b"VERSION ", b"CLIENT_ERROR unauthenticated")
+
+CLIENT_PORTS = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 TAP_ADDRESS = "10.100.0.20"
 TAP_HOST_ADDRESS = "10.100.0.10"
@@ -37,10 +42,19 @@ class ServerError(Exception):
 
 
 def free_port():
-    """A TCP port of 127.0.0.1 that is free at this moment."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    """A port of TCP and UDP that is free at this moment.
+
+    It is below those that the kernel gives to clients: none of theirs, of whatever test, can take
+    it before the server listens.
+    """
+    end = int(CLIENT_PORTS.read_text(encoding="ascii").split()[0])
+    while True:
+        port = random.SystemRandom().randrange(end // 3, end)
+        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+            with contextlib.suppress(OSError):
+                tcp.bind(("", port))
+                udp.bind(("", port))
+                return port
 
 
 @contextlib.contextmanager
@@ -150,9 +164,13 @@ class Server:
         self.address = address
         self.space = space
         self.log_path = log_path
-        with open(log_path, "wb") as log:
+        with hugepages.unreserved() if "--io=dpdk" in command else contextlib.nullcontext():
+            self._start()
+
+    def _start(self):
+        with open(self.log_path, "wb") as log:
             self._process = self.home.popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
         self.pid = self._process.pid
         try:

@@ -34,7 +34,6 @@ from server import TAP_ADDRESS, TAP_HOST_ADDRESS, TAP_PORT
 from wire import MISS, STORED, hit, settles, storage, wire_to
 
 MEGABYTE = random.Random(7).randbytes(1_000_000)
-HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 
 
 def serves(server, value=b"x"):
@@ -371,8 +370,6 @@ MISTAKES = [
 
 @pytest.mark.parametrize("args, word", MISTAKES, ids=lambda value: str(value)[:40])
 def test_mistakes(huge_page_lock, ucached_path, args, word):
-    if "socket-mem" in str(args) and int(pathlib.Path(HUGE_PAGES).read_text(encoding="ascii")):
-        pytest.skip("there are huge pages")
     space = netspace.NetSpace()
     message = fails(ucached_path, *args, space=space)
     space.close()
