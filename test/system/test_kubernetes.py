@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The manifests of packaging/kubernetes: valid, consistent, with arguments that ucached takes."""
 
+import os
 import pathlib
 
 import kubernetes_validate
@@ -81,7 +82,7 @@ def test_a_server_takes_the_arguments(start_server, tmp_path):
     """The arguments of the manifest, with its list of servers, start a server."""
     servers = tmp_path / "servers"
     servers.write_text(one("ucached.yaml", "ConfigMap")["data"]["servers"])
-    paths = {"/cache/items": f"/dev/shm/{tmp_path.name}-items",
+    paths = {"/cache/items": f"/dev/shm/{tmp_path.name}-{os.getpid()}-items",
              "cluster_file=/etc/ucached/servers": f"cluster_file={servers}"}  # fmt: skip
     args = [paths.get(word, word) for word in container("ucached.yaml")["args"]]
     assert sum(word in paths.values() for word in args) == 2

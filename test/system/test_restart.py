@@ -93,7 +93,7 @@ def test_items_outlive_the_server(start, memory_file, number):
     server = start()
     with server.connect() as connection:
         store_sizes(connection)
-        store(connection, "short", b"x", exptime=2)
+        store(connection, "short", b"x", exptime=4)
         store(connection, "long", b"y", exptime=500)
         cas = fetch(connection, "long")[1]
         with server.connect() as watcher:
@@ -101,7 +101,7 @@ def test_items_outlive_the_server(start, memory_file, number):
             end(server, number)
     assert "-e" in server.log() and "saved" in server.log()
     assert stat.S_IMODE(memory_file.stat().st_mode) == 0o600
-    time.sleep(2.1)  # times to live run on
+    time.sleep(4.1)  # times to live run on
 
     server = start()
     settings = server.stats("settings")
@@ -114,7 +114,7 @@ def test_items_outlive_the_server(start, memory_file, number):
         expect_sizes(connection)
         assert fetch(connection, "short") is None
         assert fetch(connection, "long") == (0, cas, b"y")
-        assert 400 < ttl(connection, "long") <= 498
+        assert 400 < ttl(connection, "long") <= 496
         store(connection, "next", b"z")
         assert fetch(connection, "next")[1] > cas
     end(server)

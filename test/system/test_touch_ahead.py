@@ -8,7 +8,7 @@ import time
 
 import pytest
 from server import on_one_core
-from wire import STORED, storage, wire_to
+from wire import STORED, settles, storage, wire_to
 
 MIB = 1 << 20
 VALUE = b"v" * 10000
@@ -45,15 +45,22 @@ def kv_stats(wire):
     return {name: int(value) for name, value in wire.stats("kv").items()}
 
 
-def quiet(wire):
+def sleeps(server, thread):
+    """Whether the thread neither runs nor waits for a processor or a page."""
+    stat = pathlib.Path(f"/proc/{server.pid}/task/{thread}/stat").read_text(encoding="ascii")
+    return stat.rpartition(")")[2].split()[0] == "S"
+
+
+def quiet(server, wire):
     """The statistics once the thread has stopped touching memory."""
-    deadline = time.monotonic() + 20
-    before = None
-    while (stats := kv_stats(wire)) != before:
-        assert time.monotonic() < deadline
-        before = stats
-        time.sleep(0.1)
-    return stats
+    seen = [{}]
+
+    def stands_still():
+        seen.append(kv_stats(wire))
+        return seen[-1] == seen[-2] and all(sleeps(server, thread) for thread in threads(server))
+
+    assert settles(stands_still, pause=0.1)
+    return seen[-1]
 
 
 def fill(wire, first, count):
@@ -76,7 +83,7 @@ def test_an_idle_server(cores, server_sock):
     """The thread touches a little memory, then sleeps until items are stored."""
     (thread,) = threads(server_sock)
     with wire_to(server_sock) as wire:
-        stats = quiet(wire)
+        stats = quiet(server_sock, wire)
         assert stats["touch_thread"] == 1
         assert stats["touched_free_bytes"] == AHEAD_IDLE
         before = turns(server_sock, thread)
@@ -92,12 +99,12 @@ def test_one_core(start_server, cores):
     assert threads(alone) == []
     other = start_server("sock", *args)
     with wire_to(alone) as alone_wire, wire_to(other) as wire:
-        assert quiet(wire)["touch_thread"] == 1
-        stats = quiet(alone_wire)
+        assert quiet(other, wire)["touch_thread"] == 1
+        stats = quiet(alone, alone_wire)
         assert stats["touch_thread"] == 0
         assert resident_bytes(other) - resident_bytes(alone) < AHEAD_IDLE + 2 * HUGE_PAGE
         fill(alone_wire, 0, 2000)
-        stats = quiet(alone_wire)
+        stats = quiet(alone, alone_wire)
         assert stats["touched_ahead"] == stats["touched_late"] == 0
 
 
@@ -108,7 +115,7 @@ def test_a_server_at_work(cores, server_sock):
         empty = resident_bytes(server_sock)
         for part in range(8):
             fill(wire, part * 1000, 1000)
-            stats = quiet(wire)
+            stats = quiet(server_sock, wire)
             assert stats["touched_free_bytes"] <= AHEAD_MAX
             assert stats["touched_free_bytes"] <= max(AHEAD_IDLE, stats["memory_used_bytes"])
             assert (resident_bytes(server_sock) - empty
@@ -118,11 +125,11 @@ def test_a_server_at_work(cores, server_sock):
         assert int(wire.stats()["evictions"]) > 0
         assert resident_bytes(server_sock) - empty < 128 * MIB + 4 * HUGE_PAGE
         (thread,) = threads(server_sock)
-        stats = quiet(wire)
+        stats = quiet(server_sock, wire)
         before = turns(server_sock, thread)
         fill(wire, 20000, 3000)
         assert turns(server_sock, thread) == before
-        assert quiet(wire)["touched_ahead"] == stats["touched_ahead"]
+        assert quiet(server_sock, wire)["touched_ahead"] == stats["touched_ahead"]
 
 
 @pytest.mark.server_args("-m", "128", "-t", "2")
@@ -130,15 +137,12 @@ def test_a_limit_that_falls_and_rises(cores, server_sock):
     with wire_to(server_sock) as wire:
         fill(wire, 0, 12000)
         wire.say(b"cache_memlimit 16\r\n", b"OK\r\n")
-        deadline = time.monotonic() + 20
-        while resident_bytes(server_sock) > 64 * MIB:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        before = quiet(wire)
+        assert settles(lambda: resident_bytes(server_sock) <= 64 * MIB)
+        before = quiet(server_sock, wire)
         wire.say(b"cache_memlimit 128\r\n", b"OK\r\n")
-        after = quiet(wire)
+        after = quiet(server_sock, wire)
         assert after["touched_free_bytes"] <= AHEAD_MAX
         fill(wire, 20000, 9000)
-        after = quiet(wire)
+        after = quiet(server_sock, wire)
         assert after["touched_ahead"] > before["touched_ahead"]
         assert after["memory_used_bytes"] <= 128 * MIB
