@@ -74,7 +74,7 @@ def build(folder, *targets, group=""):
     return Stage(f"build-{folder}", group, ["sh", "-c", line])
 
 
-def meson(name, group, folder, *options, wrap="", env=None, factor=4):
+def meson(name, group, folder, *options, wrap="", env=None, factor=10):
     """Test programs of a build folder; `factor` multiplies their time limits."""
     wrapper = f"{STRICT} {wrap}".strip()
     command = ["meson", "test", "-C", f"build/{folder}", "--no-rebuild", "--print-errorlogs",
@@ -168,7 +168,7 @@ STAGES = [
            *SANITIZED),
     build("tsan"),
     meson("tsan", "all", "tsan", *NO_LONG, "--suite", "stress", "--suite", "cache", "--suite",
-          "net", "--suite", "nic", factor=6),
+          "net", "--suite", "nic"),
     build("clang", group="all"),
     Stage("vm-image", "", ["make", "--no-print-directory", "build/vm/ready"]),
     guests("vm-nics"),

@@ -22,7 +22,7 @@ static void finish(struct kv *kv, uint64_t items)
     struct kv_worker *worker = kv_join(kv);
     for (unsigned i = 0; i < 3000; i++)
         kv_quiesce(worker);
-    for (unsigned ms = 0; rig_stats(kv).touch_thread && rig_stats(kv).growing && ms < 20000; ms++) {
+    for (unsigned ms = 0; rig_stats(kv).touch_thread && rig_stats(kv).growing && ms < 60000; ms++) {
         nanosleep(&(struct timespec){0, 1000000}, NULL); /* it needs a core now and then */
         for (unsigned i = 0; i < 1000; i++)
             kv_quiesce(worker);

@@ -22,7 +22,7 @@ import strict  # noqa: E402
 # Another program may take a free port before the server listens on it.
 START_ATTEMPTS = 3
 
-LIMIT_S = 120
+LIMIT_S = 300
 
 STARTED = pytest.StashKey[list]()
 

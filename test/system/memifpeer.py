@@ -45,7 +45,7 @@ class MemifPeer:
         self.memory = None
         self.sent = self.received = 0
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.sock.settimeout(10)
+        self.sock.settimeout(60)
         try:
             self.sock.connect(path)
             self._handshake(interface, steps)

@@ -34,7 +34,7 @@ def ask(server, path="/metrics", method="GET", body=None):
     """One request. Returns status, headers and body."""
 
     def exchange():
-        connection = http.client.HTTPConnection("127.0.0.1", port(server), timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port(server), timeout=60)
         try:
             connection.request(method, path, body)
             reply = connection.getresponse()

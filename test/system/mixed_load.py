@@ -160,7 +160,7 @@ def run_client(address, seed: int, operations: int, value_max: int, connect) -> 
 
 
 def plain_connect(address):
-    sock = socket.create_connection(address, timeout=30)
+    sock = socket.create_connection(address, timeout=60)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 

@@ -178,14 +178,14 @@ def test_refusals_are_logged(server):
 def test_errors_of_the_file(ucached_path, rules, text, message):
     rules.write_text(text)
     command = [ucached_path, "--io=sock", "-l", "127.0.0.1", "-p", "0", "-o", f"acl_file={rules}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert f"{rules}:{message}" in done.stderr
 
 
 def test_no_file(ucached_path, tmp_path):
     done = subprocess.run([ucached_path, "-p", "0", "-o", f"acl_file={tmp_path / 'no'}"],
-                          capture_output=True, text=True, timeout=30)  # fmt: skip
+                          capture_output=True, text=True, timeout=60)  # fmt: skip
     assert done.returncode == 1 and "cannot be opened" in done.stderr
 
 

@@ -27,7 +27,7 @@ def fill(wire, start, count, value):
 
 def settled(wire, limit):
     """Whether the memory in use comes down to a limit, within some seconds."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         if int(wire.stats("slabs")["total_malloced"]) <= limit:
             return True
@@ -37,7 +37,7 @@ def settled(wire, limit):
 
 def settled_evictions(wire):
     """The counter when it stands still: a segment that is being emptied is emptied to its end."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     before, now = None, wire.stats()["evictions"]
     while now != before and time.monotonic() < end:
         time.sleep(0.3)
@@ -155,7 +155,6 @@ def test_libmemcached_tools(filled):
 
 
 @pytest.mark.long
-@pytest.mark.limit(120)
 @pytest.mark.server_args("-t", "4", "-m", "32")
 def test_administration_under_load(server):
     """Mixed load while dumps run, watchers connect and disconnect and the memory limit changes."""

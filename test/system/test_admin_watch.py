@@ -87,7 +87,7 @@ def test_replies(server):
         assert wire.stats()["log_watchers"] == "20"
         for other in others:
             other.close()
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while wire.stats()["log_watchers"] != "0":
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -108,7 +108,6 @@ def test_input_of_a_watcher_is_thrown_away(server):
 
 
 @pytest.mark.server_args("-t", "4")
-@pytest.mark.limit(60)
 def test_slow_watcher_gets_count_of_skipped_lines(server):
     """A slow watcher does not slow down the workers, and its queue is bounded."""
     with watch(server) as watcher, wire_to(server) as wire:

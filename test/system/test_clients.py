@@ -128,8 +128,8 @@ def test_pool_of_many_threads(server):
     pool = PooledClient(
         server.address,
         max_pool_size=20,
-        connect_timeout=10,
-        timeout=20,
+        connect_timeout=60,
+        timeout=60,
         socket_module=server.space.socket_module,
         default_noreply=False,
     )
@@ -211,5 +211,5 @@ def test_shell_pipe_into_netcat(server):
     if shutil.which("nc") is None:
         pytest.skip("nc (Debian: netcat-openbsd) is not installed")
     line = rf"printf 'set hello 0 0 5\r\nworld\r\nget hello\r\nquit\r\n' | nc -w 5 {host} {port}"
-    done = server.run(["sh", "-c", line], timeout=20, stdout=subprocess.PIPE)
+    done = server.run(["sh", "-c", line], timeout=60, stdout=subprocess.PIPE)
     assert done.stdout == b"STORED\r\nVALUE hello 0 5\r\nworld\r\nEND\r\n"

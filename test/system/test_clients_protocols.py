@@ -21,7 +21,7 @@ MEMCCAPABLE_TESTS = 54
 
 def test_binary_client(server):
     def check():
-        client = bmemcached.Client([f"{server.address[0]}:{server.address[1]}"], socket_timeout=20)
+        client = bmemcached.Client([f"{server.address[0]}:{server.address[1]}"], socket_timeout=60)
         assert client.get("k") is None and client.get("k", "none") == "none"
         assert client.set("k", "one") and client.get("k") == "one"
         assert not client.add("k", "two") and client.add("new", "two")
@@ -57,7 +57,7 @@ def meta_client(server):
     """Calls a function with the client, where it can reach the server."""
 
     def call(check):
-        factory = connection_pool_factory_builder(connection_timeout=10, recv_timeout=20)
+        factory = connection_pool_factory_builder(connection_timeout=60, recv_timeout=60)
         server.space.run(
             lambda: check(
                 CacheClient.cache_client_from_servers([ServerAddress(*server.address)], factory)

@@ -72,7 +72,7 @@ class Flood:
     def connect(self):
         family = socket.AF_INET if self.version == 4 else socket.AF_INET6
         client = self.server.space.run(socket.socket, family, socket.SOCK_STREAM)
-        client.settimeout(20)
+        client.settimeout(60)
         client.connect((TARGET[self.version], rawpeer.PORT))
         return client
 

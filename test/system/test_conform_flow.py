@@ -84,7 +84,7 @@ class Download:
         opts = rawnet.options(sack=self.blocks()) if self.sack and self.beyond else b""
         self.peer.send("A", opts=self.peer.ts_option() + opts, **fields)
 
-    def run(self, count, drop=lambda segment: False, timeout=20):
+    def run(self, count, drop=lambda segment: False, timeout=60):
         end = time.monotonic() + timeout
         while len(self.data) < count:
             assert time.monotonic() < end, f"only {len(self.data)} of {count} bytes in {timeout} s"
@@ -327,7 +327,6 @@ def test_fast_retransmit_without_sack(peer):
 @pytest.mark.parametrize("sack_ok", [True, False], ids=["sack", "reno"])
 @pytest.mark.parametrize("ts", [True, False], ids=["timestamps", "plain"])
 @pytest.mark.parametrize("percent", [2, 10])
-@pytest.mark.limit(240)
 def test_download_with_losses(lan, sack_ok, ts, percent):  # noqa: F811
     rng = random.Random(percent)
     peer = lan.peer()
@@ -366,7 +365,7 @@ def test_retransmissions_back_off(peer):
     peer.send("PA", b"get none\r\n")
     times, numbers = [], set()
     while len(times) < 5:  # the own stack stops doubling at 4 s
-        segment = peer.recv(timeout=8)
+        segment = peer.recv()
         if segment.data:
             times.append(segment.at)
             numbers.add((segment.seq, segment.data))
@@ -386,9 +385,9 @@ def test_only_missing_segments_are_retransmitted(peer):
         first = peer.recv()
     peer.rcv = first.seq + 2
     peer.send("A")
-    again = peer.recv(timeout=3)
+    again = peer.recv()
     while again.seq == first.seq:  # crossed our ACK
-        again = peer.recv(timeout=3)
+        again = peer.recv()
     assert again.seq == first.seq + 2 and again.data == MISS[2:]
     peer.rcv = first.seq + 5
     peer.send("A")
@@ -415,7 +414,7 @@ def test_small_window_limits_segments(lan, window):  # noqa: F811
     expected = REPLY if window >= 100 else MISS * 20
     peer.send("PA", request)
     download = Download(peer)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while len(download.data) < len(expected):
         assert time.monotonic() < end
         segment = peer.recv()
@@ -432,7 +431,7 @@ def probes(peer, count):
     """Answers so many probes of a closed window, each of which has a byte at most. Their times."""
     times = []
     while len(times) < count:
-        segment = peer.recv(timeout=8)
+        segment = peer.recv()
         if segment.seq == peer.rcv - 1 or len(segment.data) == 1:
             assert len(segment.data) <= 1
             times.append(segment.at)
@@ -469,7 +468,7 @@ def test_window_update_that_is_lost(peer):
     peer.send("PA", b"get small\r\n", window=0)
     times = []
     while len(times) < 2:
-        segment = peer.recv(timeout=8)
+        segment = peer.recv()
         if segment.seq == peer.rcv - 1 or len(segment.data) == 1:
             times.append(segment.at)
     peer.send("A")

@@ -19,7 +19,7 @@ ALL_NODES = "ff02::1"
 @pytest.fixture(scope="module", autouse=True)
 def ready(target):  # noqa: F811
     """Waits until duplicate address detection has ended (RFC 4862 5.4)."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while solicit(target.lan, target.lan.host(6)) is None:
         assert time.monotonic() < end, "the address of the server never comes into use"
 

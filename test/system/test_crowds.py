@@ -101,7 +101,6 @@ def hold(server, count):
     return held
 
 
-@pytest.mark.limit(240)
 @pytest.mark.parametrize(
     "kind, threads, flushes",
     [("sock", 1, True), ("sock", 4, False), ("tap", 1, False), ("tap", 4, True)],

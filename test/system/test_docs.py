@@ -27,7 +27,7 @@ ABSENT = {
     "0000:17:00.0": "0000:17:00.0",
     "/run/vm.sock": "No such file or directory",
 }
-READY_S = 20
+READY_S = 60
 
 
 def all_blocks():
@@ -48,7 +48,7 @@ def place(tap_obstacle, tmp_path, ucached_path):
         ip link set eth0 up; ip link set eth1 up; ip link set lo up
         ip addr add 192.168.9.1/24 dev eth0
         """
-    space.run(subprocess.run, ["sh", "-ec", links], check=True, capture_output=True, timeout=20)
+    space.run(subprocess.run, ["sh", "-ec", links], check=True, capture_output=True, timeout=60)
     apps = pathlib.Path(ucached_path).parents[1]
     names = [str(apps / name) for name in ("ucached", "ucload", "ucping", "ucwarm", "kvbench")]
     env = {**os.environ, "PATH": ":".join([*names, os.environ["PATH"]])}
@@ -83,7 +83,7 @@ def serves(place, line, tmp_path):
             except TimeoutError:
                 pass
         process.terminate()
-        output = process.communicate(timeout=20)[0]
+        output = process.communicate(timeout=60)[0]
     if ready:
         assert process.returncode == 0, output
         return

@@ -38,7 +38,7 @@ def tap(tap_obstacle):
 
 def ask(program, space, port, text):
     command = [program, "tap0", "10.7.0.2", "10.7.0.1", str(port), text]
-    return space.run(subprocess.run, command, capture_output=True, timeout=30, text=True)
+    return space.run(subprocess.run, command, capture_output=True, timeout=60, text=True)
 
 
 def test_tap_client_gets_an_answer(tap_client, tap):
@@ -71,7 +71,7 @@ def test_tap_client_is_refused(tap_client, tap):
 
 
 def test_tap_client_prints_its_usage(tap_client):
-    done = subprocess.run([tap_client], capture_output=True, timeout=30, text=True)
+    done = subprocess.run([tap_client], capture_output=True, timeout=60, text=True)
     assert done.returncode == 2 and "usage" in done.stderr
 
 

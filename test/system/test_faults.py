@@ -11,7 +11,7 @@ LONG = bool(os.environ.get("UCACHED_LONG"))
 MEGABYTES = 100 if LONG else 10
 
 # A clean link does this in a second; a transfer that stands still fails here.
-TRANSFER_LIMIT_S = 180 * (6 if LONG else 1)
+TRANSFER_LIMIT_S = 300 * (6 if LONG else 1)
 
 BAD = "--fault=loss=5%,reorder=5%,dup=2%,seed=1"
 # Only for bulk: of a small frame much is address, and no checksum covers those on a TAP device.

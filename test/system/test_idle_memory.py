@@ -63,7 +63,6 @@ def idle_bytes(server):
     return grown / IDLE
 
 
-@pytest.mark.limit(90)
 @pytest.mark.parametrize("io", ["sock", "uring"])
 def test_an_idle_connection_keeps_no_buffers(start_server, io, monkeypatch):
     monkeypatch.setattr(servers, "SOCK", io)
@@ -71,14 +70,12 @@ def test_an_idle_connection_keeps_no_buffers(start_server, io, monkeypatch):
     assert 0 < taken < CONN_BYTES_MAX
 
 
-@pytest.mark.limit(90)
 def test_no_more_than_memcached(start_server, memcached_path):
     args = ("-c", WARM + IDLE + 100, "-t1", "-m64")
     theirs = idle_bytes(start_server("memcached", *args))
     assert idle_bytes(start_server("sock", *args)) <= theirs
 
 
-@pytest.mark.limit(180)
 def test_tls_adds_little(start_server, monkeypatch):
     """OpenSSL's part, 14 KB, is freed after the handshake. The cache of keys is full before."""
     args = ("-c", 4 * IDLE, "-t1", "-m64")

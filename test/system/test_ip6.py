@@ -28,7 +28,7 @@ VALUE = random.Random(6).randbytes(1_000_000)
 pytestmark = pytest.mark.server_args(*BOTH)
 
 
-def connect6(server, port=TAP_PORT, timeout=10):
+def connect6(server, port=TAP_PORT, timeout=60):
     """Waits until the kernel's own address on a new link can be used."""
     end = time.monotonic() + timeout
     while True:
@@ -104,7 +104,7 @@ def test_large_values(server6):
 
 @pytest.mark.server_args(*BOTH, "--fault=loss=2%,reorder=2%,seed=6")
 def test_large_values_over_a_bad_link(server_tap):
-    with connect6(server_tap, timeout=30) as connection:
+    with connect6(server_tap, timeout=60) as connection:
         connection.send(b"set v 0 0 %d\r\n" % len(VALUE) + VALUE + b"\r\nget v\r\n")
         assert connection.line() == b"STORED\r\n"
         connection.line()

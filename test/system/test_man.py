@@ -21,7 +21,7 @@ def shown(page):
     if not shutil.which("mandoc"):
         pytest.skip("mandoc is not installed")
     done = subprocess.run(["mandoc", "-Tutf8", "-Owidth=500", page], check=True, text=True,
-                          capture_output=True, timeout=30)  # fmt: skip
+                          capture_output=True, timeout=60)  # fmt: skip
     return re.sub(".\b", "", done.stdout)
 
 
@@ -30,7 +30,7 @@ def test_all_options_are_there(build, program):
     text = shown(build / "packaging" / f"{program}.1")
     binary = build / "apps" / program / program
     help_text = subprocess.run([binary, "--help"], check=True, text=True,
-                               capture_output=True, timeout=30).stdout  # fmt: skip
+                               capture_output=True, timeout=60).stdout  # fmt: skip
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", help_text))
     assert len(options) > 10
     assert {option for option in options if option not in text} == set()
@@ -41,7 +41,7 @@ def test_they_are_well_formed(build, page):
     path = build / "packaging" / page
     shown(path)
     done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", path], check=False, text=True,
-                          capture_output=True, timeout=30)  # fmt: skip
+                          capture_output=True, timeout=60)  # fmt: skip
     assert done.returncode == 0, done.stdout
 
 

@@ -118,7 +118,7 @@ def test_hostile_clients_stop_no_worker(server):
 def test_bad_addresses(ucached_path, address):
     done = subprocess.run(
         [ucached_path, "--io=sock", "-p", "0", "-u", "root", f"--metrics={address}"],
-        capture_output=True, text=True, timeout=20, check=False,
+        capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode != 0
     assert "--metrics" in done.stderr
@@ -128,7 +128,7 @@ def test_the_address_is_taken(server_sock, ucached_path):
     host, port = server_sock.address
     done = subprocess.run(
         [ucached_path, "--io=sock", "-p", "0", "-u", "root", f"--metrics={host}:{port}"],
-        capture_output=True, text=True, timeout=20, check=False,
+        capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 71
     assert f"--metrics={host}:{port}: Address already in use" in done.stderr
@@ -139,5 +139,5 @@ def test_with_the_filter_and_ip6(server_sock):
     if "[::1]" not in server_sock.log():
         pytest.fail(server_sock.log())
     port = metrics.port(server_sock)
-    with urllib.request.urlopen(f"http://[::1]:{port}/metrics", timeout=20) as reply:
+    with urllib.request.urlopen(f"http://[::1]:{port}/metrics", timeout=60) as reply:
         metrics.parse(reply.read().decode())

@@ -16,7 +16,7 @@ OPERATIONS = 1_000_000 if LONG else 300_000
 MEMORY = "4096"
 
 
-@pytest.mark.limit(1200 if LONG else 240)
+@pytest.mark.limit(1200 if LONG else 300)
 @pytest.mark.server_args("-m", MEMORY)
 def test_mixed_operations_of_many_clients(server):
     def load():

@@ -29,7 +29,7 @@ def run(ucached_path, tmp_path):
             [ucached_path, *args],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=60,
             stdin=subprocess.DEVNULL,
             cwd=tmp_path,
             **options,
@@ -217,7 +217,7 @@ def test_exit_status_is_memcacheds(run, memcached_path, args):
     port = str(free_port())
     user = ["-u", "root"] if os.geteuid() == 0 else []
     command = [memcached_path, "-p", port, *user, *args]
-    theirs = subprocess.run(command, capture_output=True, timeout=30, stdin=subprocess.DEVNULL)
+    theirs = subprocess.run(command, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
     assert theirs.returncode > 0
     assert run("--io=sock", "-p", port, *user, *args).returncode == theirs.returncode
 
@@ -249,7 +249,7 @@ def test_port_in_use(run, server_sock):
 
 
 def test_device_in_use(server_tap, ucached_path):
-    done = server_tap.run([ucached_path, "--io=tap"], timeout=30, capture_output=True, text=True)
+    done = server_tap.run([ucached_path, "--io=tap"], timeout=60, capture_output=True, text=True)
     assert done.returncode not in (0, EX_USAGE)
     assert "ucached0" in done.stderr and "another" in done.stderr
     assert server_tap.stats()["curr_connections"] == "1"

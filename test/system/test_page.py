@@ -102,7 +102,6 @@ def browser(tmp_path):
             opened.close()
 
 
-@pytest.mark.limit(240)
 @pytest.mark.server_args("--metrics=0", "-t", "1")
 def test_page(browser, server_sock, ucached_path):
     seconds = float(os.environ.get("SCREENSHOT_SECONDS", 0))

@@ -81,7 +81,7 @@ def start(ucached_path, tap_obstacle, tmp_path, monkeypatch):
 
 def has_gro(space):
     done = space.run(subprocess.run, ["ethtool", "-k", veth.SERVER_DEVICE], capture_output=True,
-                     text=True, check=True, timeout=20)  # fmt: skip
+                     text=True, check=True, timeout=60)  # fmt: skip
     return "generic-receive-offload: on" in done.stdout
 
 
@@ -93,7 +93,7 @@ def gro_on(monkeypatch):
     def make_with_gro(self, *args, **options):
         make(self, *args, **options)
         self.server.run(subprocess.run, ["ethtool", "-K", veth.SERVER_DEVICE, "gro", "on"],
-                        check=True, timeout=20)  # fmt: skip
+                        check=True, timeout=60)  # fmt: skip
 
     monkeypatch.setattr(veth.Link, "__init__", make_with_gro)
 
@@ -140,7 +140,7 @@ def test_privileges_that_are_kept(start, gro_on, ucached_path, back_end, user):
 
 def link_of(space, *device):
     command = ["ip", "link", "show", *device]
-    return space.run(subprocess.run, command, capture_output=True, text=True, timeout=20).stdout
+    return space.run(subprocess.run, command, capture_output=True, text=True, timeout=60).stdout
 
 
 def works(server):

@@ -67,7 +67,6 @@ def client_beyond(router):
         client.close()
 
 
-@pytest.mark.limit(120)
 @pytest.mark.parametrize("family", ROUTES, ids=["ipv4", "ipv6"])
 @pytest.mark.server_args(*ADDRESSES, BAD)
 def test_client_beyond_a_router(server_tap, family):

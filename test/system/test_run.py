@@ -44,7 +44,7 @@ def test_a_plain_user_serves_this_machine_only(ucached_path):
         assert line
     finally:
         server.terminate()
-        errors = server.communicate(timeout=20)[1]
+        errors = server.communicate(timeout=60)[1]
         space.close()
     listening = [line for line in errors.splitlines() if "listening on" in line]
     assert listening and all("127.0.0.1:11211" in line for line in listening)

@@ -181,10 +181,10 @@ def test_client(server):
 
     def check():
         address = f"{server.address[0]}:{server.address[1]}"
-        client = bmemcached.Client([address], "alice", "secret", socket_timeout=20)
+        client = bmemcached.Client([address], "alice", "secret", socket_timeout=60)
         assert client.set("k", "v") and client.get("k") == "v"
         client.disconnect_all()
-        client = bmemcached.Client([address], "alice", "wrong", socket_timeout=20)
+        client = bmemcached.Client([address], "alice", "wrong", socket_timeout=60)
         with pytest.raises(bmemcached.exceptions.MemcachedException, match="Auth failure"):
             client.get("k")
         client.disconnect_all()

@@ -148,7 +148,7 @@ def heal(member, fault):
         except (OSError, EOFError):
             return False
 
-    assert settles(flushed, seconds=20)
+    assert settles(flushed, seconds=60)
 
 
 FAULTS = {"SIGKILL": kill, "SIGSTOP": stall, "link": lambda member: member.link("down")}
@@ -182,7 +182,7 @@ def test_one_server_fails(start_pool, fault, victim):
         check(found, SOME, versions=(2, 3))
         return len(client.hasher.nodes) == 3 and len(found) == len(SOME)
 
-    assert settles(all_back, seconds=30)
+    assert settles(all_back, seconds=60)
     for member in members:  # what is on a server is of the key, and of a known version
         check(pool.values(member.server, SOME), SOME, versions=(1, 2, 3))
     assert pool.values(members[victim].server, theirs) == values(theirs, 3)
@@ -312,7 +312,6 @@ class Reader(threading.Thread):
 
 
 @pytest.mark.long
-@pytest.mark.limit(300)
 def test_moved_to_other_servers_under_load(start_pool, ucached_path):
     """Three memcached to three ucached: a client that switches over has its hits."""
     ucwarm = pathlib.Path(ucached_path).parents[1] / "ucwarm" / "ucwarm"
@@ -502,7 +501,7 @@ def test_a_server_fails_behind_nutcracker(start_pool, tmp_path, fault):
         assert all(put(client, key, 1) for key in SOME)
         FAULTS[fault](members[1])
         theirs = [key for key in SOME if owner[key] == 1]
-        assert settles(lambda: get(client, theirs[0]) is None, seconds=20)
+        assert settles(lambda: get(client, theirs[0]) is None, seconds=60)
         for key in SOME:  # an error is for one who comes when nutcracker tries the server again
             got = get(client, key)
             assert got in (value(key) if owner[key] != 1 else None, False), (key, got)
@@ -511,7 +510,7 @@ def test_a_server_fails_behind_nutcracker(start_pool, tmp_path, fault):
         def back():
             return put(client, theirs[0], 2) and pool.values(members[1].server, theirs[:1])
 
-        assert settles(back, seconds=30)
+        assert settles(back, seconds=60)
         for key in SOME:
             assert get(client, key) in (None, False, value(key), value(key, 2))
 

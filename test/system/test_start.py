@@ -48,7 +48,7 @@ def dial(address, family=socket.AF_INET):
     def attempt():
         sock = socket.socket(family)
         try:
-            sock.settimeout(10)
+            sock.settimeout(60)
             sock.connect(address)
         except OSError:
             sock.close()
@@ -101,7 +101,7 @@ def run_to_end(ucached_path, tmp_path):
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            timeout=30,
+            timeout=60,
             cwd=tmp_path,
         )
 
@@ -172,7 +172,7 @@ def test_container_entry(tmp_path, args, words):
 
 
 def test_every_option_is_documented(ucached_path):
-    done = subprocess.run([ucached_path, "-h"], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([ucached_path, "-h"], capture_output=True, text=True, timeout=60)
     text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
     options = re.findall(r"^  (?:-(\w)(?:, )?)?(?:    )?(?:--([\w-]+))?", done.stdout, re.MULTILINE)
     names = {f"-{letter}" for letter, _ in options if letter}
@@ -440,7 +440,7 @@ def test_process_id_file_that_cannot_be_written(launch, tmp_path):
 def test_debug_by_name(ucached_path, tmp_path):
     path = tmp_path / "memcached-debug"
     path.symlink_to(ucached_path)
-    done = subprocess.run([path, "-V"], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([path, "-V"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stdout.startswith("memcached 1.6.45\n")
 
 
@@ -481,7 +481,7 @@ def test_misbehaving(ucached_path, tmp_path, words, monkeypatch):
 
 
 def test_license(ucached_path):
-    done = subprocess.run([ucached_path, "-i"], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([ucached_path, "-i"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stdout.startswith("memcached 1.6.45\n")
     assert "BSD 3-Clause" in done.stdout
 
@@ -559,7 +559,7 @@ def test_own_stack_over_ipv6(ucached_path, tap_obstacle, tmp_path):
                 wire.say(b"set k 0 0 1\r\nx\r\n", STORED)
                 assert wire.stats("conns")
             udp = space.run(socket.socket, socket.AF_INET6, socket.SOCK_DGRAM)
-            udp.settimeout(10)
+            udp.settimeout(60)
             udp.sendto(b"\0\1\0\0\0\1\0\0get k\r\n", ("fd00::20", 11212))
             assert udp.recv(2000)[8:] == b"VALUE k 0 1\r\nx\r\nEND\r\n"
             udp.close()

@@ -612,7 +612,7 @@ AS_ANOTHER_USER = """
 import os, socket, sys
 os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[2]))
 sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-sock.settimeout(20)
+sock.settimeout(60)
 try:
     sock.connect(sys.argv[1])
     print(sock.recv(1000))

@@ -75,7 +75,7 @@ def test_connecting_without_waiting(server_tap):
         sock.setsockopt(*LINGER_RESET)
         sock.close()
     for sock in sockets[1::2]:
-        sock.settimeout(20)
+        sock.settimeout(60)
         sock.sendall(b"get k\r\nquit\r\n")
     for sock in sockets[1::2]:
         assert sock.recv(100) == MISS
@@ -90,7 +90,7 @@ def test_same_source_port_again_after_the_server_closed_first(server_tap):
 
     def connect():
         try:
-            return wire_with_options(server_tap, options, source_port=40001, timeout=10)
+            return wire_with_options(server_tap, options, source_port=40001, timeout=60)
         except OSError as error:
             if error.errno != errno.EADDRNOTAVAIL:
                 raise
@@ -105,7 +105,7 @@ def test_same_source_port_again_after_the_server_closed_first(server_tap):
 def test_same_source_port_again_after_a_reset(server_tap):
     for _ in range(50):
         options = [(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1), LINGER_RESET]
-        with wire_with_options(server_tap, options, source_port=40002, timeout=10) as wire:
+        with wire_with_options(server_tap, options, source_port=40002, timeout=60) as wire:
             wire.send(b"get k\r\n")
             wire.expect(MISS)
 

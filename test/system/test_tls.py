@@ -46,7 +46,7 @@ def any_loop(request, start_server, monkeypatch):
     return start_server("tap", *ARGS, f"--threading={model}")
 
 
-def dial(address, context, session=None, timeout=20):
+def dial(address, context, session=None, timeout=60):
     """A Connection with TLS to an address of this machine."""
     return Connection(tls.Socket(socket.create_connection(address, timeout), context, session))
 
@@ -120,7 +120,7 @@ def test_pymemcache(secured):
 
 
 def test_help_names_the_option(ucached_path):
-    done = subprocess.run([ucached_path, "-h"], capture_output=True, timeout=20)
+    done = subprocess.run([ucached_path, "-h"], capture_output=True, timeout=60)
     assert b"enable-ssl" in done.stdout and b"ssl_chain_cert" in done.stdout
 
 
@@ -134,7 +134,7 @@ def test_quick_start(ucached_path, tmp_path):
     os.symlink(ucached_path, tmp_path / "ucached")
     space = netspace.NetSpace()
     try:
-        space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True, timeout=20)
+        space.run(subprocess.run, ["ip", "link", "set", "lo", "up"], check=True, timeout=60)
         done = space.run(
             subprocess.run, ["sh", "-e", "-c", block], cwd=tmp_path, capture_output=True,
             timeout=60, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
@@ -479,7 +479,7 @@ def test_what_does_not_start(ucached_path, words, text):
                          other=files.path("client.key"))  # fmt: skip
     command = [ucached_path, "--io=sock", "-l", "127.0.0.1", "-p", str(free_port()), "-Z"]
     done = subprocess.run(
-        command + (["-o", words] if words else []), capture_output=True, timeout=20, text=True
+        command + (["-o", words] if words else []), capture_output=True, timeout=60, text=True
     )
     assert done.returncode == 64 and text in done.stderr
 

@@ -163,7 +163,7 @@ def test_an_ip6_address_that_nothing_reaches(ucload_path, tap_obstacle):
         pytest.skip(f"tap: {tap_obstacle}")
     space = netspace.NetSpace()
     command = [ucload_path, "--io=tap", "--ip=fd00::30/64", "--host-ip=fd00::10/64", "-sfd01::1"]
-    done = space.run(subprocess.run, command, capture_output=True, text=True, timeout=30)
+    done = space.run(subprocess.run, command, capture_output=True, text=True, timeout=60)
     space.close()
     assert done.returncode == 69 and "no route" in done.stderr
 
@@ -181,7 +181,7 @@ def test_own_stack_against_own_stack(ucload_path, server_tap):
     run("ip", "addr", "flush", "dev", "ucached0")
     run("ip", "link", "set", "ucached0", "master", "br0")
     client = server_tap.popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end and client.poll() is None:
         if run("ip", "link", "set", "ucload0", "master", "br0", check=False).returncode == 0:
             break
@@ -209,7 +209,6 @@ def test_reconnecting(load, start_server, kind, more):
 
 
 @pytest.mark.long
-@pytest.mark.limit(180)
 def test_ports_do_not_run_out(load, start_server):
     """More connections within a minute than there are ports; then many at once, and once more."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -240,7 +239,7 @@ def test_idle_connections(ucload_path, start_server, kind):
     try:
         assert settles(lambda: int(server.stats()["curr_connections"]) >= 532)
         client.send_signal(signal.SIGINT)
-        out, err = client.communicate(timeout=20)
+        out, err = client.communicate(timeout=60)
     finally:
         client.kill()
     assert client.returncode == 0, err
@@ -392,14 +391,14 @@ def test_servers_that_are_none(ucload_path, reply, status, words):
         port = listener.getsockname()[1]
         done = subprocess.run(
             [ucload_path, f"-s127.0.0.1:{port}", "--no-preload", "-c2", "-n100", "--timeout=0.3"],
-            capture_output=True, text=True, timeout=30,
+            capture_output=True, text=True, timeout=60,
         )
     assert done.returncode == status and words in done.stderr, done.stderr
 
 
 def test_no_server_on_the_port(ucload_path):
     done = subprocess.run([ucload_path, f"-s127.0.0.1:{free_port()}"], capture_output=True,
-                          text=True, timeout=30)
+                          text=True, timeout=60)
     assert done.returncode == 69 and "Connection refused" in done.stderr
 
 
@@ -453,11 +452,11 @@ def test_hiccups_are_reported(ucload_path, server_sock):
     client.send_signal(signal.SIGSTOP)
     time.sleep(0.15)
     client.send_signal(signal.SIGCONT)
-    out, _ = client.communicate(timeout=30)
+    out, _ = client.communicate(timeout=60)
     hiccups = json.loads(out)["hiccups"]
     assert hiccups["count"] >= 1 and 100_000 < hiccups["longest_us"] <= hiccups["worst_core_us"]
     done = subprocess.run([*command[:-1], "--watch-cores=0"], capture_output=True, text=True,
-                          timeout=30)
+                          timeout=60)
     assert "\nhiccups      " in done.stdout
 
 
@@ -609,13 +608,13 @@ def test_search_for_a_goal(load, server_sock):
     ],
 )
 def test_wrong_options(ucload_path, args, words):
-    done = subprocess.run([ucload_path, *args], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([ucload_path, *args], capture_output=True, text=True, timeout=60)
     assert done.returncode == 64 and words in done.stderr, done.stderr
     assert done.stderr.startswith("ucload: ") and done.stdout == ""
 
 
 def test_unknown_host_name(ucload_path):
-    done = subprocess.run([ucload_path, "-sa:b:c:"], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([ucload_path, "-sa:b:c:"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 69 and "a:b:c:" in done.stderr
 
 
@@ -633,7 +632,7 @@ def test_interrupt_prints_the_summary(ucload_path, server_sock):
                               stderr=subprocess.PIPE, text=True)
     requests_arrive(server_sock)
     client.send_signal(signal.SIGINT)
-    out, err = client.communicate(timeout=20)
+    out, err = client.communicate(timeout=60)
     assert client.returncode == 0 and "requests/s" in out and "p99.9" in out and err == ""
 
 
@@ -647,7 +646,7 @@ def seconds_of(ucload_path, server, count, *args):
         while sum("requests/s  p50 " in line for line in lines) < count and lines[-1]:
             lines.append(client.stderr.readline())
         client.send_signal(signal.SIGINT)
-        out, err = client.communicate(timeout=30)
+        out, err = client.communicate(timeout=60)
     finally:
         client.kill()
         client.wait()

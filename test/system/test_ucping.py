@@ -61,7 +61,7 @@ def peers(ucping_path, tap_obstacle):
             """The output of the server at its end."""
             if self.said is None:
                 self.server.send_signal(signal.SIGTERM)
-                self.said, err = self.server.communicate(timeout=20)
+                self.said, err = self.server.communicate(timeout=60)
                 self.space.close()
                 assert self.server.returncode == 0, err
             return json.loads(self.said)
@@ -109,7 +109,7 @@ def test_a_wrong_byte_is_found(ucping_path):
         client = subprocess.Popen([ucping_path, f"127.0.0.1:{port}", "-n1"],
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         answer_once(listener, b"x" * 16)
-        _, err = client.communicate(timeout=20)
+        _, err = client.communicate(timeout=60)
     assert client.returncode == 1 and "wrong byte" in err
 
 
@@ -131,7 +131,7 @@ def test_server_closes_connections_with_another_protocol(peers):
 
 def test_no_server_on_the_port(ucping_path):
     done = subprocess.run([ucping_path, f"127.0.0.1:{free_port()}"], capture_output=True,
-                          text=True, timeout=20)
+                          text=True, timeout=60)
     assert done.returncode == 69 and "Connection refused" in done.stderr
 
 
@@ -140,12 +140,12 @@ def test_no_server_on_the_port(ucping_path):
                                   ["127.0.0.1:0"], ["127.0.0.1:70000"], ["[::1"],
                                   ["--threading=both", "--io=tap"], ["--threading=merge"]])
 def test_wrong_options(ucping_path, args):
-    done = subprocess.run([ucping_path, *args], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([ucping_path, *args], capture_output=True, text=True, timeout=60)
     assert done.returncode == 64 and re.match(r"ucping: .+\nucping --help", done.stderr)
 
 
 def test_help(ucping_path):
-    done = subprocess.run([ucping_path, "--help"], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([ucping_path, "--help"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "--zero-copy" in done.stdout and "Examples:" in done.stdout
 
 
@@ -204,7 +204,7 @@ class VirtualLink:
                 capture_output=True, text=True, timeout=60)
             assert done.returncode == 0, done.stderr
             listening.send_signal(signal.SIGTERM)
-            out, err = listening.communicate(timeout=30)
+            out, err = listening.communicate(timeout=60)
             assert listening.returncode == 0, err
         finally:
             listening.kill()
@@ -366,7 +366,7 @@ def test_two_threads_end_with_clients_in_the_middle(peers, model):
         time.sleep(0.02)
     time.sleep(0.3)
     pair.end()
-    _, err = client.communicate(timeout=20)
+    _, err = client.communicate(timeout=60)
     assert client.returncode == 69 and "was lost" in err
 
 

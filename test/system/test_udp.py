@@ -58,14 +58,14 @@ class Datagrams:
         except TimeoutError:
             return True
         finally:
-            self.sock.settimeout(10)
+            self.sock.settimeout(60)
 
 
 def datagrams_to(server, port):
     def make():
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-        sock.settimeout(10)
+        sock.settimeout(60)
         sock.connect((server.address[0], port))
         return Datagrams(sock)
 
@@ -315,7 +315,7 @@ def test_without_tcp(launch):  # noqa: F811
     while "listening on UDP" not in process.stderr.readline():
         assert process.poll() is None
     with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sock:
-        sock.settimeout(10)
+        sock.settimeout(60)
         sock.connect(("127.0.0.1", port))
         assert Datagrams(sock).ask(b"get k\r\n") == b"END\r\n"
     assert ends(process) == 0
@@ -329,7 +329,7 @@ def test_ipv6(launch):  # noqa: F811
     except (AssertionError, OSError):
         pytest.skip("no IPv6 on this machine")
     with contextlib.closing(socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)) as sock:
-        sock.settimeout(10)
+        sock.settimeout(60)
         sock.connect(("::1", port))
         assert Datagrams(sock).ask(b"get k\r\n") == b"END\r\n"
     assert ends(process) == 0

@@ -25,7 +25,7 @@ def test_it_is_hardened(unit):
     done = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE_MAX * 10:.0f}",
          unit],
-        check=False, capture_output=True, text=True, timeout=30)  # fmt: skip
+        check=False, capture_output=True, text=True, timeout=60)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -35,7 +35,7 @@ def test_its_options_are_options(unit, ucached_path):
     words = [word.replace("%i", "nosuch0") for word in line.split()[1:-1]]  # without $OPTIONS
     values = {"${PORT}": "0", "${CACHESIZE}": "64", "${MAXCONN}": "1024"}
     command = [ucached_path, *(values.get(word, word) for word in words), "--no-such-option"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "--no-such-option" in done.stderr
 
 

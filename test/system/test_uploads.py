@@ -51,7 +51,7 @@ def test_stalled_uploads_leave_the_items(server, count):
         finally:
             for connection in stalled:
                 connection.sock.close()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while wire.stats("kv")["uploads_open"] != "0":
             assert time.monotonic() < deadline
             time.sleep(0.05)

@@ -25,7 +25,7 @@ def possible(ucached_path):
         line = next(text for text in lines if "warning" not in text)
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     if "no io_uring" in line:
         pytest.skip(f"uring: {line.strip()}")
     assert BY_URING in line
@@ -135,7 +135,7 @@ def test_clients_that_do_not_read(start):
     assert int(server.stats("sock")["sessions_blocked"]) >= 8
     assert server.stats()["curr_connections"] == "9"
     for wire in blocked:
-        wire.sock.settimeout(10)
+        wire.sock.settimeout(60)
         wire.expect((hit(b"k", VALUE) + MISS) * 20)
         wire.close()
     assert settles(lambda: server.stats()["curr_connections"] == "1")

@@ -134,7 +134,7 @@ def test_large_values_go_both_ways(many):
         assert connection.line() == b"END\r\n"
 
 
-def ping(address, count, seconds=20):
+def ping(address, count, seconds=60):
     """Sends echo requests and returns the sequence numbers of the replies, sorted.
 
     Waits until each request has a reply, then 0.3 s more for replies that are one too many.
@@ -213,7 +213,7 @@ def open_many(address, count):
             error = key.fileobj.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             assert error == 0, os.strerror(error)
             waiting.unregister(key.fileobj)
-            key.fileobj.settimeout(10)
+            key.fileobj.settimeout(60)
             done.append(key.fileobj)
             pending -= 1
     waiting.close()
@@ -266,7 +266,7 @@ def test_polling_server_never_sleeps(start_server):
     before = process_seconds(server)
     sleeps = server.stats("ustack")["sleeps"]
     # What a busy machine leaves it in 10 s; a sleeper takes less than 0.2 s of them.
-    assert settles(lambda: process_seconds(server) - before > 0.3, 10)
+    assert settles(lambda: process_seconds(server) - before > 0.3)
     assert server.stats("ustack")["sleeps"] == sleeps == "0"
 
 
@@ -283,6 +283,6 @@ def test_a_link_that_goes_down_and_up_again(server_tap):
             assert server_tap.running()
             server_tap.run(["ip", "link", "set", "ucached0", "up"], check=True)
             time.sleep(0.3)
-            with server_tap.connect(timeout=10) as other:
+            with server_tap.connect(timeout=60) as other:
                 assert other.ask(b"mn\r\n") == b"MN\r\n"
         assert connection.ask(b"mn\r\n") == b"MN\r\n"

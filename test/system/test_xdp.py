@@ -157,7 +157,7 @@ def checksum(data):
     return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
 
 
-def pings(host, address, timeout=20.0):
+def pings(host, address, timeout=60.0):
     """Whether an echo request is answered."""
     six = ":" in address
     family = socket.AF_INET6 if six else socket.AF_INET
@@ -417,7 +417,7 @@ def test_a_daemon_without_root(host):
     pidfile = host.log_folder / "pid"
     host.log_folder.chmod(0o777)
     command = host.command("-d", "-u", "nobody", "-P", pidfile)
-    done = host.link.server.run(subprocess.run, command, timeout=20, capture_output=True)
+    done = host.link.server.run(subprocess.run, command, timeout=60, capture_output=True)
     assert done.returncode == 0, done.stderr
 
     def asks():

@@ -78,12 +78,12 @@ class Wire(Connection):
         self.sock.close()
 
 
-def wire_to(server, timeout=20):
+def wire_to(server, timeout=60):
     """A new Wire to a server."""
     return Wire(server.connect(timeout).sock)
 
 
-def wire_with_options(server, options, timeout=20, source_port=0):
+def wire_with_options(server, options, timeout=60, source_port=0):
     """The same with socket options (level, name, value) that are set before connecting."""
 
     def connect():
@@ -123,7 +123,7 @@ def rss_kib(pid):
     raise AssertionError(f"process {pid} has no VmRSS")
 
 
-def settles(check, seconds=30, pause=0.05):
+def settles(check, seconds=60, pause=0.05):
     """Repeats check() until it returns something true; its last answer after `seconds`."""
     end = time.monotonic() + seconds
     while not (answer := check()) and time.monotonic() < end:

@@ -12,7 +12,7 @@
 #include "kv/engine.h"
 #include "kv_rig.h"
 
-#define WAIT_MS 20000
+#define WAIT_MS 60000
 #define VALUE_BYTES 1000
 
 static struct kv_rig rig;

@@ -44,7 +44,7 @@ static long read_pid(void)
     long pid = 0;
     FILE *file;
 
-    for (i = 0; i < 4000; i++) {
+    for (i = 0; i < 12000; i++) {
         file = fopen(path, "r");
         if (file)
             break;
