@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "nic/frag_steer.h"
 #include "nic/rss.h"
 #include "nic/steer.h"
 #include "nic_testing.h"
@@ -246,6 +247,25 @@ static void a_full_ring_drops_frames_of_its_lane_only(void **state)
  * Closing releases the packets in all rings; otherwise the pool's assertion or AddressSanitizer
  * would fail.
  */
+/* Fragments without a first one, more than may wait for it. */
+static void lost_fragments_are_counted(void **state)
+{
+    struct fixture f;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned i;
+
+    open_fixture(&f, 2, 0);
+    for (i = 0; i < NIC_FRAG_WAITING_MAX + 3; i++) {
+        assert_int_equal(nic_alloc(f.peer, pkts, 1), 1);
+        fill(pkts[0], 1);
+        pkts[0]->data[21] = 1; /* the second eight bytes of a datagram */
+        assert_int_equal(nic_tx_burst(f.peer, pkts, 1), 1);
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+    }
+    assert_int_equal(stat_of(f.lane[0], "lane_fragments_lost"), 3);
+    close_fixture(&f);
+}
+
 static void closing_empties_the_rings(void **state)
 {
     struct fixture f;
@@ -587,6 +607,7 @@ int main(void)
         cmocka_unit_test(a_lane_without_a_queue_sends_through_another_lane),
         cmocka_unit_test(frames_between_lanes_are_in_transit),
         cmocka_unit_test(a_full_ring_drops_frames_of_its_lane_only),
+        cmocka_unit_test(lost_fragments_are_counted),
         cmocka_unit_test(closing_empties_the_rings),
         cmocka_unit_test(right_placement_is_verified_and_trusted),
         cmocka_unit_test(wrong_placement_is_detected_and_corrected),

@@ -307,6 +307,33 @@ static int open_packet_socket(const char *name)
     return sock;
 }
 
+/* The host's MTU may be raised beyond ours: such a frame is dropped, not cut. */
+static void a_frame_without_room_is_dropped(void **state)
+{
+    static uint8_t frame[4000] = {[12] = ETH_P_LOOPBACK >> 8, [13] = ETH_P_LOOPBACK & 0xff};
+    struct ifreq request;
+    struct us_pkt *pkt;
+    struct nic *nic;
+    int sock;
+
+    need_device();
+    nic = open_tap(&base_config);
+    get_flags(DEVICE, &request);
+    request.ifr_mtu = 9000;
+    sock = open_packet_socket(DEVICE);
+    assert_int_equal(ioctl(sock, SIOCSIFMTU, &request), 0);
+    assert_int_equal(send(sock, frame, sizeof(frame), 0), sizeof(frame));
+    frame[14] = 'b';
+    assert_int_equal(send(sock, frame, 60, 0), 60);
+    pkt = receive_type(nic, ETH_P_LOOPBACK);
+    assert_non_null(pkt);
+    assert_int_equal(pkt->data[14], 'b');
+    nic_release(nic, &pkt, 1);
+    assert_int_equal(stat_of(nic, "tap_rx_cut"), 1);
+    close(sock);
+    nic_close(nic);
+}
+
 static void our_frames_reach_the_host_in_order(void **state)
 {
     struct nic *nic;
@@ -720,6 +747,7 @@ int main(void)
         cmocka_unit_test(the_host_sends_arp_for_the_address),
         cmocka_unit_test(frames_of_the_host_are_complete),
         cmocka_unit_test(an_unused_link_is_silent),
+        cmocka_unit_test(a_frame_without_room_is_dropped),
         cmocka_unit_test(our_frames_reach_the_host_in_order),
         cmocka_unit_test(refused_frames_are_dropped_and_counted),
         cmocka_unit_test(a_full_device_leaves_frames_to_the_caller),
