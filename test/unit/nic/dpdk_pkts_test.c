@@ -10,7 +10,9 @@
 #include <cmocka.h>
 #include <rte_mbuf.h>
 
+#include "base/cksum.h"
 #include "nic/dpdk.h"
+#include "nic/dpdk_port.h"
 #include "nic_testing.h"
 
 /* The size of a receive burst, so that no packet stays in the queue. */
@@ -133,6 +135,67 @@ static void kept_packets_count_as_free(void **state)
     assert_int_equal(stat_of(nic, "dpdk_pool_in_use"), before);
 }
 
+/* A TCP segment in two mbufs, the first with an odd number of bytes. */
+static struct rte_mbuf *chain_make(struct us_pkt *const pkts[2])
+{
+    static const u_u8 frame[] = {
+        2,    0,   0,   0,   0,   1,   2,    0,   0,  0, 0, 2, 8,    0, /* Ethernet */
+        0x45, 0,   0,   48,  0,   0,   0x40, 0,   64, 6, 0, 0, 10,   0,
+        0,    1,   10,  0,   0,   2, /* IPv4 */
+        0,    80,  0,   81,  0,   0,   0,    100, 0,  0, 0, 0, 0x50, 0x99,
+        0,    0,   0,   0,   0,   0, /* TCP: FIN, PSH, CWR */
+        'a',  'b', 'c', 'd', 'e', 'f', 'g',  'h'};
+    enum { IP_AT = 14, TCP_AT = 34, FIRST_BYTES = 57 };
+    struct rte_mbuf *head = mbuf_of(pkts[0]), *rest = mbuf_of(pkts[1]);
+    u_u8 bytes[sizeof(frame)];
+    struct u_be16 sum;
+    struct u_be32 addresses[2];
+
+    memcpy(bytes, frame, sizeof(frame));
+    sum = u_be16(u_cksum_finish(u_cksum_add(0, bytes + IP_AT, 20)));
+    memcpy(bytes + IP_AT + 10, &sum, 2);
+    memcpy(addresses, bytes + IP_AT + 12, sizeof(addresses));
+    sum = u_be16(u_cksum_finish(
+        u_cksum_add(u_cksum_pseudo4(addresses[0], addresses[1], 6, 28), bytes + TCP_AT, 28)));
+    memcpy(bytes + TCP_AT + 16, &sum, 2);
+    memcpy(rte_pktmbuf_mtod(head, u_u8 *), bytes, FIRST_BYTES);
+    memcpy(rte_pktmbuf_mtod(rest, u_u8 *), bytes + FIRST_BYTES, sizeof(bytes) - FIRST_BYTES);
+    head->data_len = FIRST_BYTES;
+    rest->data_len = sizeof(bytes) - FIRST_BYTES;
+    head->pkt_len = sizeof(bytes);
+    head->next = rest;
+    head->nb_segs = 2;
+    head->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_UNKNOWN | RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN;
+    return head;
+}
+
+/* As TSO hardware does it: FIN and PSH in the last frame, CWR in the first. */
+static void a_chain_becomes_segments(void **state)
+{
+    static const struct {
+        u_u8 seq, flags, bytes;
+        const char *data;
+    } rows[] = {{100, 0x90, 3, "abc"}, {103, 0x19, 5, "defgh"}};
+    struct dpdk_segment segment = {0};
+    struct us_pkt *pkts[2];
+    unsigned i;
+
+    assert_int_equal(nic_alloc(nic, pkts, 2), 2);
+    assert_true(dpdk_segment_begin(&segment, chain_make(pkts)));
+    for (i = 0; i < 2; i++) {
+        struct rte_mbuf *piece = dpdk_segment_next(&segment);
+        const u_u8 *frame = rte_pktmbuf_mtod(piece, const u_u8 *);
+
+        assert_int_equal(piece->data_len, 54 + rows[i].bytes);
+        assert_int_equal(frame[17], 40 + rows[i].bytes);
+        assert_int_equal(frame[41], rows[i].seq);
+        assert_int_equal(frame[47], rows[i].flags);
+        assert_memory_equal(frame + 54, rows[i].data, rows[i].bytes);
+    }
+    assert_null(dpdk_segment_next(&segment));
+    nic_release(nic, pkts, 2);
+}
+
 static int open_queue(void **state)
 {
     struct nic_dpdk_config config = {.dev = "net_null0,size=64", .eal = "--no-huge"};
@@ -157,6 +220,7 @@ int main(void)
         cmocka_unit_test(a_reused_packet_has_no_offload_flags),
         cmocka_unit_test(referenced_packets_return_to_the_mempool),
         cmocka_unit_test(kept_packets_count_as_free),
+        cmocka_unit_test(a_chain_becomes_segments),
     };
 
     return cmocka_run_group_tests(tests, open_queue, close_queue);
