@@ -57,9 +57,9 @@ unsigned kv_log_for(const struct kv_worker *worker, enum kv_pool pool, uint32_t 
 static uint32_t segment_for_moved(struct kv_worker *worker)
 {
     struct kv_segments *segments = &worker->kv->segments;
-    uint32_t index = kv_segment_take(segments, 0, KV_SEGMENT_OPEN);
+    uint32_t index = kv_segment_take(segments, 0);
     if (index == KV_SEGMENT_NONE && kv_log_reclaim(worker, kv_segments_count(segments)) > 0)
-        index = kv_segment_take(segments, 0, KV_SEGMENT_OPEN);
+        index = kv_segment_take(segments, 0);
     return index;
 }
 
@@ -86,7 +86,7 @@ uint32_t kv_log_reserve(struct kv_worker *worker, unsigned log, enum kv_log_purp
         if (purpose == KV_LOG_MOVED)
             index = segment_for_moved(worker);
         else
-            index = kv_segment_take(segments, kv_floor_segments(worker->kv), KV_SEGMENT_OPEN);
+            index = kv_segment_take(segments, kv_floor_segments(worker->kv));
         if (index != KV_SEGMENT_NONE)
             log_open(worker, log, index);
         else if (purpose == KV_LOG_MOVED || !kv_evict_make_free(worker))

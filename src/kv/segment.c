@@ -400,7 +400,7 @@ static void touch_by_use(struct kv_segments *segments, struct kv_segment *segmen
     segment->touched = 1;
 }
 
-uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_segment_state state)
+uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor)
 {
     if (kv_segment_list_count(&segments->free) <= floor)
         return KV_SEGMENT_NONE;
@@ -417,7 +417,7 @@ uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_s
         kv_u32_store_relaxed(&segment->exptime_max, 0);
         segment->claimed = 0;
         kv_u8_store_relaxed(&segment->pool, KV_POOL_MAIN);
-        state_set(segment, state);
+        state_set(segment, KV_SEGMENT_OPEN);
     }
     kv_lock_drop(&segments->lock);
     if (lags)

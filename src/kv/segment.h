@@ -187,8 +187,8 @@ static inline bool kv_segment_is_held(const struct kv_segment *segment)
     return kv_u64_load_relaxed(&segment->usage) >= KV_SEGMENT_HOLD;
 }
 
-/* FREE to `state` (OPEN). KV_SEGMENT_NONE if no more than `floor` segments are free. */
-uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor, enum kv_segment_state state);
+/* FREE to OPEN. KV_SEGMENT_NONE if no more than `floor` segments are free. */
+uint32_t kv_segment_take(struct kv_segments *segments, uint32_t floor);
 
 /*
  * Sets the target of in_service; memory and headers of the first `accessible` segments are

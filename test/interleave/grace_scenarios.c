@@ -35,7 +35,7 @@ static void setup(void)
     headers[0] = (struct kv_segment){0};
     kv_epoch_init(&epoch, members, IL_THREADS_MAX);
     kv_segments_init(&segments, (uint8_t *)memory, headers, 1, SHIFT, &epoch);
-    if (kv_segment_take(&segments, 0, KV_SEGMENT_OPEN) != 0)
+    if (kv_segment_take(&segments, 0) != 0)
         il_fail("the segment can't be had");
     memory[0] = 1;
     kv_segment_add(&segments, 0, LIVE_BYTES);
@@ -98,7 +98,7 @@ static void reuse(void)
     unsigned self = il_thread();
     struct kv_segment_reader reader = {&members[self], seen[self], 1};
     kv_segment_reclaim(&segments, &reader, 1);
-    if (kv_segment_take(&segments, 0, KV_SEGMENT_OPEN) == KV_SEGMENT_NONE)
+    if (kv_segment_take(&segments, 0) == KV_SEGMENT_NONE)
         return;
     memory[0] = 2;
     reuses++;

@@ -33,7 +33,7 @@ static int setup(void **unused)
 
 static uint32_t open_one(void)
 {
-    uint32_t index = kv_segment_take(&rig.segments, 0, KV_SEGMENT_OPEN);
+    uint32_t index = kv_segment_take(&rig.segments, 0);
     assert_int_not_equal(index, KV_SEGMENT_NONE);
     return index;
 }
@@ -57,11 +57,11 @@ static enum kv_segment_state state(uint32_t index)
 static void test_take_leaves_the_floor(void **unused)
 {
     for (unsigned i = 0; i < COUNT - 2; i++)
-        assert_int_not_equal(kv_segment_take(&rig.segments, 2, KV_SEGMENT_OPEN), KV_SEGMENT_NONE);
-    assert_int_equal(kv_segment_take(&rig.segments, 2, KV_SEGMENT_OPEN), KV_SEGMENT_NONE);
+        assert_int_not_equal(kv_segment_take(&rig.segments, 2), KV_SEGMENT_NONE);
+    assert_int_equal(kv_segment_take(&rig.segments, 2), KV_SEGMENT_NONE);
     open_one();
     open_one();
-    assert_int_equal(kv_segment_take(&rig.segments, 0, KV_SEGMENT_OPEN), KV_SEGMENT_NONE);
+    assert_int_equal(kv_segment_take(&rig.segments, 0), KV_SEGMENT_NONE);
 }
 
 static void test_empty_segment_is_retired_when_sealed(void **unused)

@@ -233,7 +233,7 @@ static void test_item_goes_if_there_is_no_memory_for_its_copy(void **unused)
     for (unsigned i = 0; i < KV_LOGS; i++)
         kv_log_close(rig.worker, i);
     do {
-        taken = kv_segment_take(&rig.kv->segments, 0, KV_SEGMENT_OPEN);
+        taken = kv_segment_take(&rig.kv->segments, 0);
         if (taken != KV_SEGMENT_NONE)
             kv_segment_seal(&rig.kv->segments, taken); /* retired, but not reclaimed yet */
     } while (taken != KV_SEGMENT_NONE);

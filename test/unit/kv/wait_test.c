@@ -36,8 +36,7 @@ static struct {
 /* Other workers take the free segments; the worker under test cannot see them. */
 static void take_all(void)
 {
-    while (kv_segment_take(&scene.kv->segments, kv_floor_segments(scene.kv), KV_SEGMENT_OPEN) !=
-           KV_SEGMENT_NONE)
+    while (kv_segment_take(&scene.kv->segments, kv_floor_segments(scene.kv)) != KV_SEGMENT_NONE)
         continue;
 }
 
@@ -47,7 +46,7 @@ static void use_all(void)
     struct kv_segments *segments = &scene.kv->segments;
     uint32_t floor = kv_floor_segments(scene.kv);
     uint32_t index;
-    while ((index = kv_segment_take(segments, floor, KV_SEGMENT_OPEN)) != KV_SEGMENT_NONE)
+    while ((index = kv_segment_take(segments, floor)) != KV_SEGMENT_NONE)
         kv_segment_seal(segments, index);
 }
 
