@@ -48,11 +48,6 @@ void tls_key_cache_close(struct tls_key_cache *cache)
 {
 }
 
-const char *tls_key_cache_library(const struct tls_key_cache *cache)
-{
-    return "";
-}
-
 struct tls_session *tls_session_open(struct tls_context *context, struct tls_key_cache *cache,
                                      enum tls_peer_check check, tls_emit *emit, void *emit_ctx)
 {

@@ -15,7 +15,6 @@
 #define TLS_AEAD_ALIGN 64
 
 struct tls_aead {
-    const char *name;
     uint32_t expanded_bytes; /* of an expanded key; a multiple of TLS_AEAD_ALIGN, as its address */
 
     /*

@@ -67,7 +67,6 @@ static bool evp_open(void *memory, const uint8_t nonce[TLS_AEAD_NONCE],
 }
 
 const struct tls_aead tls_aead_evp = {
-    .name = "OpenSSL",
     .expanded_bytes = TLS_AEAD_ALIGN,
     .expand = evp_expand,
     .clear = evp_clear,

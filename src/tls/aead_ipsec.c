@@ -65,7 +65,6 @@ static bool ipsec_open(void *memory, const uint8_t nonce[TLS_AEAD_NONCE],
 U_STATIC_ASSERT(sizeof(struct expanded) % TLS_AEAD_ALIGN == 0, expanded_keys_stay_aligned);
 
 static const struct tls_aead aead = {
-    .name = "intel-ipsec-mb",
     .expanded_bytes = sizeof(struct expanded),
     .expand = ipsec_expand,
     .clear = ipsec_clear,

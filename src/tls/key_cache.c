@@ -168,11 +168,6 @@ const struct tls_aead *tls_key_cache_aead(const struct tls_key_cache *cache)
     return cache->aead;
 }
 
-const char *tls_key_cache_library(const struct tls_key_cache *cache)
-{
-    return cache->aead->name;
-}
-
 struct tls_key_cache *tls_key_cache_new(const struct tls_aead *aead)
 {
     struct tls_key_cache *cache = calloc(1, sizeof(*cache));

@@ -104,9 +104,6 @@ void tls_context_close(struct tls_context *context);
 struct tls_key_cache *tls_key_cache_open(void);
 void tls_key_cache_close(struct tls_key_cache *cache);
 
-/* What protects the records of sessions with such a cache: the name of a library. */
-const char *tls_key_cache_library(const struct tls_key_cache *cache);
-
 /* Whether a connection has to show a certificate. */
 enum tls_peer_check {
     TLS_PEER_AS_CONFIGURED = 0, /* config.verify */
