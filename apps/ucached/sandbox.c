@@ -65,7 +65,7 @@ static const int memory_file_calls[] = {SCMP_SYS(fallocate), SCMP_SYS(fstat), SC
 
 static const int remove_calls[] = {SCMP_SYS(unlink), SCMP_SYS(unlinkat)};
 
-/* Kernel sockets, by epoll or io_uring, whose rings are restricted (src/net/uring.c). */
+/* Kernel sockets, by epoll or io_uring, whose rings are restricted (src/net/sock_uring.c). */
 static const int sock_calls[] = {
     SCMP_SYS(epoll_wait),  SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_ctl),  SCMP_SYS(io_uring_enter),
     SCMP_SYS(accept4),     SCMP_SYS(recvfrom),    SCMP_SYS(recvmsg),    SCMP_SYS(recvmmsg),

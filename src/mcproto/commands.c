@@ -3,7 +3,7 @@
  * The table of text commands, in the order of the lengths of their names.
  *
  * A lookup reads the name into one or two 64-bit words and compares them with the entries of its
- * length: at most seven. Within a length the frequent commands come first.
+ * length: at most six. Within a length the frequent commands come first.
  */
 #include "mcproto/commands.h"
 
