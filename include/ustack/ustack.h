@@ -204,8 +204,8 @@ struct us_config {
 };
 
 /*
- * Sets every field but mac and secret to its default: 16384 connections and 64 MiB of buffers, some
- * 83 MiB in all.
+ * Sets every field but mac and secret to its default: 16384 connections, 64 MiB of buffers, in all
+ * 83 MiB.
  */
 void us_config_defaults(struct us_config *config);
 
@@ -554,10 +554,10 @@ void us_conn_set_low_water(const struct us_stack *stack, struct us_conn *conn, u
 void us_request_sendable(struct us_stack *stack, struct us_conn *conn);
 
 /*
- * Bytes of config.buffer_bytes reserved for the minimum of every connection:
- * US_CONN_BUFFER_MIN for each of conn_max, but at most half of buffer_bytes. Unless that half cuts
- * it short, every connection can queue US_SEND_MIN_BYTES whatever the others use; beyond its
- * minimum a connection takes nothing from the reserve.
+ * Bytes of config.buffer_bytes reserved for the minimum of every connection: at most
+ * US_CONN_BUFFER_MIN for each of conn_max, and 2 KiB for each of datagram_max, but no more than
+ * half of buffer_bytes. Unless that half is less, every connection can queue US_SEND_MIN_BYTES
+ * whatever the others use; beyond its minimum a connection takes nothing from the reserve.
  */
 unsigned long us_buffer_reserve(const struct us_stack *stack);
 
