@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memcached's -o: a list of words, some with a value. Words that tune slab classes, LRU segments or
+ * memcached's -o: a list of words, some with a value. Words that tune slab pages, LRU segments or
  * the hash table are checked as memcached checks them and shown in `stats settings`, but have no
- * effect: ucached has none of these.
+ * other effect: ucached has none of these.
  */
 #include <string.h>
 #include <sysexits.h>
@@ -149,7 +149,7 @@ static const struct cmdline_option words[] = {
      AT(idle_timeout_s), 0, INT32_MAX},
     {0, "upload_timeout", "N", NULL, "close connections whose upload stalls for N seconds",
      CMDLINE_U32, AT(upload_timeout_s), 0, INT32_MAX},
-    {0, "cluster_file", "FILE", NULL, "tell clients with auto-discovery the servers of FILE",
+    {0, "cluster_file", "FILE", NULL, "serve the list of servers in FILE to auto-discovery",
      CMDLINE_TEXT, AT(cluster_file)},
     {0, "track_sizes", NULL, NULL, "collect `stats sizes`", CMDLINE_ON, AT(track_sizes)},
     {0, "acl_file", "FILE", NULL, "rights of users and certificates by prefix of keys",
@@ -197,14 +197,15 @@ static const struct cmdline_option words[] = {
      1},
     {0, "slab_automove_window", "N", NULL, NULL, CMDLINE_U32, COMPAT(slab_automove_window), 3,
      1800},
-    {0, "slab_chunk_max", "N", NULL, NULL, CMDLINE_U32, COMPAT(slab_chunk_bytes_max), 1,
-     UINT32_MAX},
+    {0, "slab_chunk_max", "N", NULL, "bytes of the largest class of `stats items`", CMDLINE_U32,
+     COMPAT(slab_chunk_bytes_max), 1, UINT32_MAX},
     {0, "slab_sizes", "LIST", check_slab_sizes, .status = EX_USAGE},
     {0, "no_chunked_items", .kind = CMDLINE_IGNORED},
     {0, "tail_repair_time", "N", NULL, NULL, CMDLINE_U32, COMPAT(tail_repair_time_s), 10,
      INT32_MAX},
-    {0, "lru_crawler", NULL, NULL, NULL, CMDLINE_ON, COMPAT(lru_crawler)},
-    {0, "no_lru_crawler", NULL, NULL, NULL, CMDLINE_OFF, COMPAT(lru_crawler)},
+    {0, "lru_crawler", NULL, NULL, "enable lru_crawler crawl, metadump, mgdump (default)",
+     CMDLINE_ON, COMPAT(lru_crawler)},
+    {0, "no_lru_crawler", NULL, NULL, "disable them", CMDLINE_OFF, COMPAT(lru_crawler)},
     {0, "lru_crawler_sleep", "N", NULL, NULL, CMDLINE_U32, COMPAT(lru_crawler_sleep_us), 0,
      1000000},
     {0, "lru_crawler_tocrawl", "N", NULL, NULL, CMDLINE_U32, COMPAT(lru_crawler_tocrawl), 0,
@@ -219,16 +220,16 @@ static const struct cmdline_option words[] = {
      .given = COMPAT(temp_lru)},
     {0, "watcher_logbuf_size", "N", NULL, NULL, CMDLINE_U32, COMPAT(watcher_logbuf_bytes), 0,
      UINT32_MAX / 1024, 1024},
-    {0, "worker_logbuf_size", "N", NULL, NULL, CMDLINE_U32, COMPAT(worker_logbuf_bytes), 0,
-     UINT32_MAX / 1024, 1024},
-    {0, "read_buf_mem_limit", "MB", NULL, NULL, CMDLINE_U64, AT(read_buf_mem_limit_bytes), 0,
-     UINT32_MAX, 1024 * 1024},
+    {0, "worker_logbuf_size", "N", NULL, "KiB of a watcher's buffer in each worker (default: 64)",
+     CMDLINE_U32, COMPAT(worker_logbuf_bytes), 0, UINT32_MAX / 1024, 1024},
+    {0, "read_buf_mem_limit", "MB", NULL, "memory of incomplete get lines of all connections",
+     CMDLINE_U64, AT(read_buf_mem_limit_bytes), 0, UINT32_MAX, 1024 * 1024},
     {0, "resp_obj_mem_limit", .kind = CMDLINE_IGNORED},
     {0, "inline_ascii_resp", .kind = CMDLINE_IGNORED},
     {0, "no_inline_ascii_resp", .kind = CMDLINE_IGNORED},
     {0, "sock_cookie_id", "N", .kind = CMDLINE_IGNORED},
     {0, "modern", .kind = CMDLINE_IGNORED},
-    {0, "no_modern", NULL, set_no_modern},
+    {0, "no_modern", NULL, set_no_modern, "the defaults of memcached 1.4"},
 };
 
 /* ---- parsing ----------------------------------------------------------------------------- */
@@ -329,7 +330,7 @@ void options_print_extended(FILE *to)
                          words[i].arg ? words[i].arg : "");
         fprintf(to, "%*s%s\n", HELP_COLUMN - column, "", words[i].help);
     }
-    fprintf(to, "  accepted, checked, shown in `stats settings`, without effect:\n");
+    fprintf(to, "  accepted, checked, shown in `stats settings`, otherwise without effect:\n");
     column = 0;
     for (i = 0; i < U_ARRAY_LEN(words); i++) {
         if (words[i].help)

@@ -96,7 +96,7 @@ static const struct cmdline_option rows[] = {
      "the bytes that it sent; 0: no limit (default: 1m)",
      CMDLINE_SIZE, AT(udp_bytes_per_s), 0, 1024u * 1024 * 1024},
     {0, "fd-store", NULL, NULL,
-     "keep the items in memory that systemd holds over a restart\n"
+     "keep the items in memory that systemd holds during a restart\n"
      "(FileDescriptorStoreMax=1), without a file",
      CMDLINE_ON, AT(fd_store)},
     {0, "takeover", "PATH", NULL,

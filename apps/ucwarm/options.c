@@ -47,8 +47,8 @@ static const struct cmdline_option specs[] = {
     {'d', "distribution", "WORD", NULL, "which DST gets a key:", CMDLINE_CHOICE, AT(distribution),
      .choice = distribution_choice},
     {'a', "all-keys", NULL, NULL,
-     "ketama: also copy keys that clients of SRC look for on another\nSRC: remains of an earlier "
-     "change, or distributed otherwise",
+     "ketama: also copy keys that clients of SRC look for on another\nSRC: outdated items, or "
+     "items distributed in another way",
      CMDLINE_ON, AT(all_keys)},
     {'r', "rate", "N", NULL, "at most N items per second (default: no limit)", CMDLINE_RATIO,
      AT(items_per_s), 0, 0, 1},

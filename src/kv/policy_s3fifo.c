@@ -47,7 +47,7 @@ static struct kv_policy_verdict decide(enum kv_pool pool, unsigned freq)
 
 const struct kv_policy kv_policy_s3fifo = {
     .name = "s3fifo",
-    .summary = "evict items accessed once first (three FIFO queues)",
+    .summary = "evict items fetched less than twice first (three FIFO queues)",
     .freq_max = KV_FREQ_MAX,
     .uses_ghosts = true,
     .place = place,
