@@ -239,7 +239,7 @@ struct mc_binary {
 /* ---- requests ---------------------------------------------------------------------------- */
 
 /*
- * The command decides which fields are set; the others are zero. Pointers lead into the input or
+ * The command decides which fields are set; the others are zero. Pointers point into the input or
  * into the struct itself (meta.key, binary.error). With MC_MALFORMED only command, line_bytes,
  * noreply and the fields under MC_MALFORMED are set.
  */
