@@ -243,12 +243,34 @@ static int check_config(const struct nic_dpdk_config *config, char error[NIC_ERR
     return 0;
 }
 
+/* State of the thread that opens a device: what DPDK's threads must not inherit. */
+struct quiet {
+    sigset_t before;
+    uint64_t hidden;
+};
+
+static void quiet_begin(struct quiet *quiet)
+{
+    sigset_t all;
+
+    /* Threads that are started here must not handle the program's signals. */
+    sigfillset(&all);
+    sigdelset(&all, SIGSYS); /* directed at a thread by apps/ucached/privileges.c */
+    pthread_sigmask(SIG_BLOCK, &all, &quiet->before);
+    quiet->hidden = hide_signals();
+}
+
+static void quiet_end(const struct quiet *quiet)
+{
+    show_signals(quiet->hidden);
+    pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
+}
+
 int nic_dpdk_open(const struct nic_dpdk_config *config, unsigned queues, struct nic *queue[],
                   char error[NIC_ERROR_MAX])
 {
     struct dpdk_port *port;
-    sigset_t all, before;
-    uint64_t hidden;
+    struct quiet quiet;
     unsigned i;
     int rc;
 
@@ -258,23 +280,35 @@ int nic_dpdk_open(const struct nic_dpdk_config *config, unsigned queues, struct 
     port = port_new(queues);
     if (port == NULL)
         return nic_error_set(error, "dpdk: out of memory");
-    /* Threads that are started here must not handle the program's signals. */
-    sigfillset(&all);
-    sigdelset(&all, SIGSYS); /* directed at a thread by apps/ucached/privileges.c */
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    hidden = hide_signals();
+    quiet_begin(&quiet);
     rc = port_open(port, config, error);
-    show_signals(hidden);
     if (rc < 0) {
         for (i = 0; i < port->queue_count; i++)
             dpdk_wait_close(port->queues[i]);
         dpdk_port_stop(port);
         port_free(port);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    quiet_end(&quiet);
     if (rc < 0)
         return -1;
     for (i = 0; i < port->queue_count; i++)
         queue[i] = &port->queues[i]->nic;
     return port->queue_count;
+}
+
+int nic_dpdk_prepare(const struct nic_dpdk_config *config, unsigned queues,
+                     char error[NIC_ERROR_MAX])
+{
+    uint64_t need_bytes = dpdk_port_memory_bytes(config->mtu, queues);
+    struct quiet quiet;
+    int rc;
+
+    if (check_config(config, error) < 0)
+        return -1;
+    if (!dpdk_vdev_is_ours(config) || dpdk_eal_waits_for_memory(need_bytes))
+        return 0;
+    quiet_begin(&quiet);
+    rc = dpdk_eal_start(config, need_bytes, error);
+    quiet_end(&quiet);
+    return rc;
 }

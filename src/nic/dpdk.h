@@ -39,4 +39,18 @@ struct nic_dpdk_config {
 int nic_dpdk_open(const struct nic_dpdk_config *config, unsigned queues, struct nic *queue[],
                   char error[NIC_ERROR_MAX]);
 
+/*
+ * Starts EAL while another process still has the device. Nothing is done if EAL would open a device
+ * itself, or if huge pages are missing that the other process may free. Returns 0, or -1 with a
+ * message.
+ */
+int nic_dpdk_prepare(const struct nic_dpdk_config *config, unsigned queues,
+                     char error[NIC_ERROR_MAX]);
+
+/*
+ * Whether another process can open the device once nic_close() has closed it here, and this one
+ * again; otherwise only the end of the process frees it.
+ */
+bool nic_dpdk_close_frees(const struct nic_dpdk_config *config);
+
 #endif

@@ -10,3 +10,14 @@ int nic_dpdk_open(const struct nic_dpdk_config *config, unsigned queues, struct 
                          "this build has no DPDK: install libdpdk-dev (22.11 or later), then "
                          "configure again with -Ddpdk=enabled");
 }
+
+int nic_dpdk_prepare(const struct nic_dpdk_config *config, unsigned queues,
+                     char error[NIC_ERROR_MAX])
+{
+    return 0; /* nic_dpdk_open() has the message */
+}
+
+bool nic_dpdk_close_frees(const struct nic_dpdk_config *config)
+{
+    return false;
+}

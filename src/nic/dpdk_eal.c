@@ -121,7 +121,8 @@ static uint64_t read_number(const char *path)
     return value;
 }
 
-static uint64_t huge_bytes_free(void)
+/* Bytes in the huge pages of all sizes that `file` counts: "free_hugepages" or "nr_hugepages". */
+static uint64_t huge_bytes(const char *file)
 {
     DIR *dir = opendir(HUGE_PATH);
     uint64_t bytes = 0;
@@ -133,12 +134,17 @@ static uint64_t huge_bytes_free(void)
 
         if (sscanf(entry->d_name, "hugepages-%llukB", &kib) != 1)
             continue;
-        snprintf(path, sizeof(path), HUGE_PATH "/%s/free_hugepages", entry->d_name);
+        snprintf(path, sizeof(path), HUGE_PATH "/%s/%s", entry->d_name, file);
         bytes += read_number(path) * kib * 1024;
     }
     if (dir != NULL)
         closedir(dir);
     return bytes;
+}
+
+bool dpdk_eal_waits_for_memory(uint64_t need_bytes)
+{
+    return huge_bytes("free_hugepages") < need_bytes && huge_bytes("nr_hugepages") >= need_bytes;
 }
 
 /* Writes a set as "0-3,8". Returns -1 if it does not fit. */
@@ -257,7 +263,8 @@ int dpdk_eal_start(const struct nic_dpdk_config *config, uint64_t need_bytes,
 {
     static bool running;
     static struct dpdk_eal_args args; /* EAL keeps pointers into it */
-    struct dpdk_eal_facts facts = {.huge_bytes = huge_bytes_free(), .need_bytes = need_bytes};
+    struct dpdk_eal_facts facts = {.huge_bytes = huge_bytes("free_hugepages"),
+                                   .need_bytes = need_bytes};
     char cpus[512], words[NIC_ERROR_MAX];
     cpu_set_t affinity;
     bool given_no_huge = config->eal != NULL && strstr(config->eal, "--no-huge") != NULL;

@@ -40,6 +40,9 @@ int dpdk_eal_args_make(const struct nic_dpdk_config *config, const struct dpdk_e
 int dpdk_eal_start(const struct nic_dpdk_config *config, uint64_t need_bytes,
                    char error[NIC_ERROR_MAX]);
 
+/* Whether enough huge pages for so many bytes are reserved, but too few of them are free. */
+bool dpdk_eal_waits_for_memory(uint64_t need_bytes);
+
 /*
  * Copies the first error line of DPDK's log since the last call, or an empty string, and clears it.
  * Returns words.

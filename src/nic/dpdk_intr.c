@@ -11,6 +11,9 @@
  *
  * Between two alarm callbacks EAL has REARM_US to handle the pending events. If that was too short,
  * the sockets are still readable, and the thread is released once more.
+ *
+ * The driver does not connect again after the other end has gone. The interrupt thread does so,
+ * also between bursts: it waits for the control sockets only until the next attempt is due.
  */
 #define _GNU_SOURCE /* F_GET_SEALS */
 
@@ -23,6 +26,7 @@
 #include <unistd.h>
 
 #include <rte_alarm.h>
+#include <rte_ethdev.h>
 
 #include "nic/dpdk_port.h"
 #include "nic/error.h"
@@ -35,6 +39,10 @@
 /* Sockets that are polled; EAL handles further ones together with these. */
 #define CONTROL_MAX 16
 
+/* Delays before attempts to connect, doubled from one to the next. */
+#define RETRY_MS_MIN 20
+#define RETRY_MS_MAX 640
+
 static int socket_option(int fd, int option)
 {
     int value = -1;
@@ -43,7 +51,7 @@ static int socket_option(int fd, int option)
     return getsockopt(fd, SOL_SOCKET, option, &value, &bytes) == 0 ? value : -1;
 }
 
-/* Only memif uses this type of socket in this program. */
+/* Besides memif only --takeover uses this type of socket; its few events do no harm here. */
 static bool is_control(int fd)
 {
     return socket_option(fd, SO_TYPE) == SOCK_SEQPACKET && socket_option(fd, SO_DOMAIN) == AF_UNIX;
@@ -66,10 +74,71 @@ static void close_lost_regions(void)
     }
 }
 
+static int64_t clock_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Whether a control socket is connected to a peer. */
+static bool has_peer(void)
+{
+    int fd;
+
+    for (fd = 0; fd < DESCRIPTORS_MAX; fd++) {
+        if (is_control(fd) && socket_option(fd, SO_ACCEPTCONN) == 0)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Connects if the link is down, no handshake is under way and an attempt is due. The driver
+ * connects when it is started.
+ */
+static void connect_again(struct dpdk_intr *intr)
+{
+    struct rte_eth_link link;
+    int64_t now = clock_ms();
+    bool up =
+        rte_eth_link_get_nowait(intr->port_id, &link) < 0 || link.link_status == RTE_ETH_LINK_UP;
+
+    if (up) {
+        intr->retry_ms = 0;
+        intr->retry_at = 0;
+        return;
+    }
+    if (has_peer()) {
+        intr->retry_at = now + RETRY_MS_MAX;
+        return;
+    }
+    if (intr->retry_at != 0) {
+        if (now < intr->retry_at)
+            return;
+        (void)rte_eth_dev_stop(intr->port_id);
+        (void)rte_eth_dev_start(intr->port_id);
+    }
+    intr->retry_ms = intr->retry_ms == 0 ? RETRY_MS_MIN : intr->retry_ms * 2;
+    if (intr->retry_ms > RETRY_MS_MAX)
+        intr->retry_ms = RETRY_MS_MAX;
+    intr->retry_at = now + intr->retry_ms;
+}
+
+/* How long to wait for control sockets in ms; -1: without end. */
+static int control_timeout_ms(const struct dpdk_intr *intr)
+{
+    int64_t now = clock_ms();
+
+    if (intr->retry_at == 0)
+        return -1;
+    return now < intr->retry_at ? (int)(intr->retry_at - now) : 0;
+}
+
 static void wait_for_control(const struct dpdk_intr *intr)
 {
     struct pollfd fds[1 + CONTROL_MAX] = {{.fd = intr->stop_fd, .events = POLLIN}};
-    bool has_peer = false;
     unsigned n = 1;
     int fd;
 
@@ -78,11 +147,10 @@ static void wait_for_control(const struct dpdk_intr *intr)
             continue;
         fds[n].fd = fd;
         fds[n++].events = POLLIN;
-        has_peer |= socket_option(fd, SO_ACCEPTCONN) == 0;
     }
-    if (!has_peer)
+    if (!has_peer())
         close_lost_regions();
-    while (poll(fds, n, -1) < 0 && errno == EINTR)
+    while (poll(fds, n, control_timeout_ms(intr)) < 0 && errno == EINTR)
         continue;
 }
 
@@ -98,6 +166,8 @@ static void hold(void *ctx)
     const struct timespec pause = {.tv_nsec = 1000000};
     struct dpdk_intr *intr = ctx;
 
+    if (intr->connects && !__atomic_load_n(&intr->stopping, __ATOMIC_ACQUIRE))
+        connect_again(intr);
     sem_post(&intr->held);
     wait_for_control(intr);
     __atomic_store_n(&intr->pending, true, __ATOMIC_RELEASE);
@@ -116,8 +186,11 @@ void dpdk_intr_handle_pending(struct dpdk_intr *intr)
     wait_for(&intr->held);
 }
 
-int dpdk_intr_hold(struct dpdk_intr *intr, char error[NIC_ERROR_MAX])
+int dpdk_intr_hold(struct dpdk_intr *intr, uint16_t port_id, bool connects,
+                   char error[NIC_ERROR_MAX])
 {
+    intr->port_id = port_id;
+    intr->connects = connects;
     intr->stop_fd = eventfd(0, EFD_CLOEXEC);
     if (intr->stop_fd < 0)
         return nic_error_set(error, "dpdk: out of descriptors");

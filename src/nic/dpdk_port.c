@@ -9,10 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <rte_bus.h>
 #include <rte_dev.h>
@@ -27,25 +23,12 @@
 #include "nic/error.h"
 #include "nic/pool.h"
 
-#define VLAN_BYTES 4
-
 /* Descriptors per ring, unless the driver recommends a number. */
 #define RING_DEFAULT 512
 #define RING_MAX 1024
 
-/* Room for data in a packet: 2 KiB, or a multiple if the MTU or the driver needs more. */
-#define ROOM_UNIT 2048
+/* Room for data in a packet: the MTU's, or a multiple if the driver needs more. */
 #define ROOM_MAX (UINT16_MAX - RTE_PKTMBUF_HEADROOM)
-
-/* Maximum length of a device description. */
-#define DEV_TEXT_MAX 1024
-
-/*
- * The largest frame for the default buffers of virtual drivers, and the overhead of a packet
- * socket's ring.
- */
-#define SMALL_FRAME_BYTES 1900
-#define RING_HEADER_BYTES 128
 
 /* Packets beyond those in rings: bursts held by the stack and by other workers. */
 #define SPARE_PKTS 1024
@@ -134,13 +117,6 @@ static uint32_t mtu_of(const struct nic_dpdk_config *config)
     return config->mtu != 0 ? config->mtu : NIC_MTU_DEFAULT;
 }
 
-static uint32_t room_for(uint32_t mtu)
-{
-    uint32_t frame = NIC_ETH_HEADER_BYTES + VLAN_BYTES + mtu;
-
-    return (frame + ROOM_UNIT - 1) / ROOM_UNIT * ROOM_UNIT;
-}
-
 /* ---- which device ------------------------------------------------------------------------ */
 
 /* Lists all ports: "0 (NAME), 1 (NAME)". */
@@ -181,91 +157,6 @@ static bool is_number(const char *text)
     return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* Whether the device has this driver and its description does not set the argument. */
-static bool lacks(const char *dev, const char *driver, const char *argument)
-{
-    char pattern[16];
-
-    snprintf(pattern, sizeof(pattern), ",%s=", argument);
-    return strncmp(dev, driver, strlen(driver)) == 0 && strstr(dev, pattern) == NULL;
-}
-
-/* Appends an argument to a device description. Returns false if there is no room. */
-static bool append(char text[DEV_TEXT_MAX], const char *argument, uint32_t value)
-{
-    size_t used = strlen(text);
-
-    return snprintf(text + used, DEV_TEXT_MAX - used, ",%s=%u", argument, value) <
-           (int)(DEV_TEXT_MAX - used);
-}
-
-/*
- * Completes the description of a virtual device by the arguments for queues and frame size. The
- * queues of vhost and virtio-user are not set, because both ends must use the same number. Returns
- * false if the result is too long.
- */
-static bool describe(const char *dev, unsigned queues, uint32_t mtu, char text[DEV_TEXT_MAX])
-{
-    uint32_t frame = NIC_ETH_HEADER_BYTES + VLAN_BYTES + mtu;
-    uint32_t ring_frame = ROOM_UNIT;
-    bool fits = snprintf(text, DEV_TEXT_MAX, "%s", dev) < DEV_TEXT_MAX;
-
-    if (queues > 1 && fits && lacks(text, "net_af_packet", "qpairs"))
-        fits = append(text, "qpairs", queues);
-    if (frame <= SMALL_FRAME_BYTES)
-        return fits;
-    /* net_memif corrupts frames that span several of its buffers. */
-    if (fits && lacks(text, "net_memif", "bsize"))
-        fits = append(text, "bsize", room_for(mtu));
-    while (ring_frame < frame + RING_HEADER_BYTES)
-        ring_frame *= 2;
-    if (fits && lacks(text, "net_af_packet", "framesz"))
-        fits = append(text, "blocksz", ring_frame) && append(text, "framesz", ring_frame);
-    return fits;
-}
-
-/* Whether this end of the link listens for the other one. */
-static bool listens(const char *dev)
-{
-    if (strncmp(dev, "net_vhost", 9) == 0)
-        return strstr(dev, ",client=1") == NULL;
-    if (strncmp(dev, "net_virtio_user", 15) == 0)
-        return strstr(dev, ",server=1") != NULL;
-    return strstr(dev, ",role=server") != NULL || strstr(dev, ",role=master") != NULL;
-}
-
-/*
- * Removes the socket file of a link if no process listens on it: a killed server leaves it behind,
- * and its driver does not start while it exists. Only the listening end may do so: a connecting end
- * would be taken for the peer.
- */
-static void remove_stale_socket(const char *dev)
-{
-    static const char *const arguments[] = {",iface=", ",path=", ",socket="};
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    const char *path = NULL;
-    struct stat stat;
-    size_t i, length;
-    int fd;
-
-    for (i = 0; i < U_ARRAY_LEN(arguments) && path == NULL && listens(dev); i++) {
-        path = strstr(dev, arguments[i]);
-        path = path != NULL ? path + strlen(arguments[i]) : NULL;
-    }
-    length = path != NULL ? strcspn(path, ",") : 0;
-    if (length == 0 || length >= sizeof(addr.sun_path) || path[0] != '/')
-        return;
-    memcpy(addr.sun_path, path, length);
-    if (lstat(addr.sun_path, &stat) < 0 || !S_ISSOCK(stat.st_mode))
-        return;
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 &&
-        errno == ECONNREFUSED)
-        (void)unlink(addr.sun_path);
-    if (fd >= 0)
-        close(fd);
-}
-
 /*
  * Calls rte_dev_probe() without leak detection: DPDK keeps pointers to the device's memory where
  * the sanitizer does not look. See is_left_open().
@@ -287,11 +178,13 @@ static int probe_text(const char *text)
 /* Creates the device that is described as "name,argument=value,...". */
 static int probe(struct dpdk_port *port, const char *dev, uint32_t mtu, char error[NIC_ERROR_MAX])
 {
-    char text[DEV_TEXT_MAX], words[NIC_ERROR_MAX];
+    char text[DPDK_DEV_TEXT_MAX], words[NIC_ERROR_MAX];
 
-    if (!describe(dev, port->queue_count, mtu, text))
+    if (!dpdk_vdev_describe(dev, port->queue_count, mtu, text))
         return nic_error_set(error, "dpdk: the text of --dev is too long");
-    remove_stale_socket(text);
+    if (!dpdk_vdev_is_free(text))
+        return nic_error_set(error, "dpdk: another process listens at the socket of '%.160s'", dev);
+    dpdk_eal_why(words); /* only what follows is of interest */
     if (probe_text(text) < 0) {
         int number = rte_errno;
 
@@ -302,7 +195,7 @@ static int probe(struct dpdk_port *port, const char *dev, uint32_t mtu, char err
                              words[0] != '\0' ? words : rte_strerror(number));
     }
     dpdk_eal_why(words);
-    port->connects = !listens(text);
+    port->connects = !dpdk_vdev_listens(text);
     text[strcspn(text, ",")] = '\0';
     if (rte_eth_dev_get_port_by_name(text, &port->id) < 0)
         return dpdk_pci_explain(dev, DPDK_PCI_SYSFS, error)
@@ -346,7 +239,7 @@ static unsigned pkts_of_queue(uint16_t rx_ring, uint16_t tx_ring, bool chains)
 uint64_t dpdk_port_memory_bytes(uint32_t mtu, unsigned queues)
 {
     uint64_t pkt_bytes = sizeof(struct rte_mbuf) + sizeof(struct us_pkt) + RTE_PKTMBUF_HEADROOM +
-                         room_for(mtu != 0 ? mtu : NIC_MTU_DEFAULT);
+                         dpdk_room_for(mtu != 0 ? mtu : NIC_MTU_DEFAULT);
     uint64_t view_bytes = VIEWS * sizeof(struct rte_mbuf);
 
     /* Twice the sum: allocations are contiguous, and drivers need memory for rings. */
@@ -483,7 +376,7 @@ static u_u32 choose_offloads(struct dpdk_port *port, const struct nic_dpdk_confi
 /* Whether the driver's limits allow this MTU. */
 static bool passes_mtu(const struct dpdk_port *port, uint32_t mtu)
 {
-    uint32_t overhead = NIC_ETH_HEADER_BYTES + VLAN_BYTES;
+    uint32_t overhead = NIC_ETH_HEADER_BYTES + DPDK_VLAN_BYTES;
 
     if (port->info.max_mtu != UINT16_MAX && port->info.max_rx_pktlen > port->info.max_mtu)
         overhead = port->info.max_rx_pktlen - port->info.max_mtu;
@@ -502,9 +395,10 @@ static int choose_mtu(struct dpdk_port *port, uint32_t mtu, char error[NIC_ERROR
         port->conf.rxmode.mtu = RTE_ETHER_MTU;
         return 0;
     }
-    return nic_error_set(
-        error, "dpdk %.40s: MTU %u: the driver allows up to %u", name_of(port, name), mtu,
-        u_min32(port->info.max_mtu, port->info.max_rx_pktlen - NIC_ETH_HEADER_BYTES - VLAN_BYTES));
+    return nic_error_set(error, "dpdk %.40s: MTU %u: the driver allows up to %u",
+                         name_of(port, name), mtu,
+                         u_min32(port->info.max_mtu, port->info.max_rx_pktlen -
+                                                         NIC_ETH_HEADER_BYTES - DPDK_VLAN_BYTES));
 }
 
 /*
@@ -545,7 +439,7 @@ static int open_queue(struct dpdk_queue *queue, uint16_t rx_ring, uint16_t tx_ri
                       char error[NIC_ERROR_MAX])
 {
     struct dpdk_port *port = queue->port;
-    uint32_t room = room_for(queue->nic.mtu);
+    uint32_t room = dpdk_room_for(queue->nic.mtu);
     bool chains = (queue->nic.caps & US_CAP_TX_TSO) != 0 ||
                   (port->conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_SCATTER) != 0;
     int socket = rte_eth_dev_socket_id(port->id);
@@ -697,7 +591,9 @@ int dpdk_port_start(struct dpdk_port *port, const struct nic_dpdk_config *config
         port->queues[i]->nic.rss_exact = exact;
     dpdk_unplug_watch(port);
     dpdk_stats_choose(port);
-    return driver_of(port)->maps_any_time ? dpdk_intr_hold(&port->intr, error) : 0;
+    return driver_of(port)->maps_any_time
+               ? dpdk_intr_hold(&port->intr, port->id, port->connects, error)
+               : 0;
 }
 
 /*

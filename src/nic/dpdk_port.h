@@ -16,9 +16,25 @@
 #include "base/base.h"
 #include "nic/dpdk.h"
 #include "nic/l4.h"
+#include "nic/pool.h"
 #include "nic/rss.h"
 
 #define DPDK_XSTATS_MAX 16
+
+#define DPDK_DEV_TEXT_MAX 1024 /* bytes of the description of a device */
+
+#define DPDK_VLAN_BYTES 4
+
+/* Room for data in a packet is a multiple of this. */
+#define DPDK_ROOM_UNIT 2048
+
+/* The room for frames of an MTU. */
+static inline uint32_t dpdk_room_for(uint32_t mtu)
+{
+    uint32_t frame = NIC_ETH_HEADER_BYTES + DPDK_VLAN_BYTES + mtu;
+
+    return (frame + DPDK_ROOM_UNIT - 1) / DPDK_ROOM_UNIT * DPDK_ROOM_UNIT;
+}
 
 /* A received chain that is being split into frames (dpdk_segment.c). */
 struct dpdk_segment {
@@ -50,7 +66,11 @@ struct dpdk_counters {
 
 /* DPDK's interrupt thread, blocked while bursts run (dpdk_intr.c). */
 struct dpdk_intr {
-    bool pending; /* the thread has events to handle, between two bursts; atomic */
+    uint16_t port_id;
+    bool connects;    /* connects again after the other end has gone */
+    int retry_ms;     /* the thread's: delay before the next attempt to connect; 0: none failed */
+    int64_t retry_at; /* in ms, when to look at the link again; 0: it is up */
+    bool pending;     /* the thread has events to handle, between two bursts; atomic */
     bool in_use;
     bool stopping; /* atomic */
     int stop_fd;   /* ends the wait of the blocked thread */
@@ -140,6 +160,30 @@ void dpdk_port_stop(struct dpdk_port *port);
 /* Maximum memory for the packets of `queues` queues. */
 uint64_t dpdk_port_memory_bytes(uint32_t mtu, unsigned queues);
 
+/* ---- dpdk_vdev.c ------------------------------------------------------------------------- */
+
+/*
+ * Completes the description of a virtual device by the arguments for queues and frame size. The
+ * queues of vhost and virtio-user are not set, because both ends must use the same number. Returns
+ * false if the result is too long.
+ */
+bool dpdk_vdev_describe(const char *dev, unsigned queues, uint32_t mtu,
+                        char text[DPDK_DEV_TEXT_MAX]);
+
+/* Whether this end of the link listens for the other one. */
+bool dpdk_vdev_listens(const char *dev);
+
+/*
+ * Whether no process listens where this end of the link will. Removes the socket file that a killed
+ * server has left behind, with which the driver would not start. Only the listening end looks: a
+ * connecting end would be taken for the peer. Once its driver has failed a device cannot be created
+ * under the same name again.
+ */
+bool dpdk_vdev_is_free(const char *dev);
+
+/* Whether the device is a virtual one that is created when it is opened, not when EAL starts. */
+bool dpdk_vdev_is_ours(const struct nic_dpdk_config *config);
+
 /* ---- dpdk_rss.c -------------------------------------------------------------------------- */
 
 /* Configures RSS with nic/rss.h's key if there are several queues and the device supports it. */
@@ -178,9 +222,11 @@ static inline void dpdk_thread_enter(struct dpdk_queue *queue)
 
 /*
  * Blocks DPDK's interrupt thread from now on, so that a driver that maps memory in that thread does
- * so only between bursts. For a device with one queue. Returns 0, or -1 with a message.
+ * so only between bursts. For a device with one queue. An end of the link that `connects` connects
+ * again whenever the other end has gone. Returns 0, or -1 with a message.
  */
-int dpdk_intr_hold(struct dpdk_intr *intr, char error[NIC_ERROR_MAX]);
+int dpdk_intr_hold(struct dpdk_intr *intr, uint16_t port_id, bool connects,
+                   char error[NIC_ERROR_MAX]);
 
 /* Unblocks the thread permanently, after the device was closed. No effect if it is not blocked. */
 void dpdk_intr_release(struct dpdk_intr *intr);
