@@ -123,7 +123,8 @@ SANITIZED = tests(
     "uploads", "uring", "workers", "xdp")  # fmt: skip
 # What loads links and programs: half of the time of the system tests in `make check`, so that these
 # run in two lanes.
-LOADED = ("buffer_pool", "dpdk", "dpdk_peer", "faults", "tcp_peer", "ucload", "ucping")
+LOADED = ("buffer_pool", "dpdk", "dpdk_peer", "faults", "takeover_dpdk", "tcp_peer", "ucload",
+          "ucping")
 # Pools of servers: programs of other projects in networks of several namespaces.
 CLUSTER = ("cluster", "discovery", "kubernetes", "scale_out", "ucwarm")
 CONFORM = sorted(str(path.relative_to(ROOT)) for path in (ROOT / SYSTEM).glob("test_conform_*.py"))

@@ -34,6 +34,13 @@ struct link_backend {
     int (*resolve)(struct link_options *link, const struct link_defaults *defaults,
                    char error[LINK_ERROR_MAX]);
 
+    /* As link_prepare(). Null: nothing to do. */
+    int (*prepare)(const struct link_options *link, const struct link_params *params,
+                   char error[LINK_ERROR_MAX]);
+
+    /* As link_close_frees(). Null: no. */
+    bool (*close_frees)(const struct link_options *link);
+
     /* As link_open(), without --fault and --trace. */
     int (*open)(const struct link_options *link, const struct link_params *params,
                 struct nic *queue[], char error[LINK_ERROR_MAX]);

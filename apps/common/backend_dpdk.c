@@ -67,16 +67,41 @@ static int resolve(struct link_options *link, const struct link_defaults *defaul
     return 0;
 }
 
-static int open_queues(const struct link_options *link, const struct link_params *params,
-                       struct nic *queue[], char error[LINK_ERROR_MAX])
+static struct nic_dpdk_config config_of(const struct link_options *link,
+                                        const struct link_params *params)
 {
+    static const uint8_t none[6];
+    bool given = memcmp(link->mac, none, sizeof(none)) != 0;
     struct nic_dpdk_config dpdk = {.dev = link->dev,
                                    .eal = link->eal,
                                    .mtu = link->mtu,
                                    .without = link->without,
                                    .verbose = params->verbose};
 
-    memcpy(dpdk.mac, link->mac, sizeof(dpdk.mac));
+    memcpy(dpdk.mac, given || !params->mac ? link->mac : params->mac, sizeof(dpdk.mac));
+    return dpdk;
+}
+
+static int prepare(const struct link_options *link, const struct link_params *params,
+                   char error[LINK_ERROR_MAX])
+{
+    struct nic_dpdk_config dpdk = config_of(link, params);
+
+    return nic_dpdk_prepare(&dpdk, params->queues, error);
+}
+
+static bool close_frees(const struct link_options *link)
+{
+    struct nic_dpdk_config dpdk = {.dev = link->dev, .eal = link->eal};
+
+    return nic_dpdk_close_frees(&dpdk);
+}
+
+static int open_queues(const struct link_options *link, const struct link_params *params,
+                       struct nic *queue[], char error[LINK_ERROR_MAX])
+{
+    struct nic_dpdk_config dpdk = config_of(link, params);
+
     return nic_dpdk_open(&dpdk, params->queues, queue, error);
 }
 
@@ -100,6 +125,8 @@ const struct link_backend link_backend_dpdk = {
     .option_count = U_ARRAY_LEN(options),
     .is_implied = is_implied,
     .resolve = resolve,
+    .prepare = prepare,
+    .close_frees = close_frees,
     .open = open_queues,
     .describe = describe,
     .reads_files = reads_files,

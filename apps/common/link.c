@@ -276,6 +276,17 @@ static int wrap_queues(const struct link_options *link, unsigned queues, struct 
     return link->trace_path ? nic_trace_open(queue, queues, link->trace_path, error) : 0;
 }
 
+int link_prepare(const struct link_options *link, const struct link_params *params,
+                 char error[LINK_ERROR_MAX])
+{
+    return link->backend->prepare ? link->backend->prepare(link, params, error) : 0;
+}
+
+bool link_close_frees(const struct link_options *link)
+{
+    return link->backend->close_frees && link->backend->close_frees(link);
+}
+
 int link_open(const struct link_options *link, const struct link_params *params,
               struct nic *queue[], char error[LINK_ERROR_MAX])
 {
@@ -287,7 +298,8 @@ int link_open(const struct link_options *link, const struct link_params *params,
     U_ASSERT(params->queues > 0 && params->queues <= NIC_QUEUES_MAX);
     if (getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
         return cmdline_fail(error, "getrandom: %s", strerror(errno));
-    nic_rss_key_choose(secret);
+    if (!params->keep_rss_key)
+        nic_rss_key_choose(secret);
     if (link->queues > 0)
         limited.queues = u_min32(limited.queues, link->queues);
     queues = link->backend->open(link, &limited, queue, error);

@@ -95,6 +95,8 @@ struct link_adopted {
 /* How the program uses the link. */
 struct link_params {
     const struct link_adopted *adopted; /* null: the device is opened */
+    const uint8_t *mac;                 /* of the process before, if --mac is not given; or null */
+    bool keep_rss_key;                  /* opened again: flows have been distributed by the key */
     unsigned queues;                    /* wanted, 1..NIC_QUEUES_MAX: one per worker */
     uint16_t tcp_port;                  /* served; 0: none. For back ends that filter frames */
     uint16_t udp_port;
@@ -102,9 +104,23 @@ struct link_params {
 };
 
 /*
+ * Does what can be done while another process still has the device. Returns 0, or -1 with a
+ * message.
+ */
+int link_prepare(const struct link_options *link, const struct link_params *params,
+                 char error[LINK_ERROR_MAX]);
+
+/*
+ * Whether another process can open the device once this one has closed it, and this one again;
+ * otherwise only the end of this process frees the device.
+ */
+bool link_close_frees(const struct link_options *link);
+
+/*
  * Opens the device that resolved options name, with --fault and --trace wrapped around each queue
- * (the trace outermost: the file shows the frames that the stack sees). Sets a new RSS key. Returns
- * the number of queues, 1..params->queues (fewer with --queues), or -1 with a message.
+ * (the trace outermost: the file shows the frames that the stack sees). Sets a new RSS key unless
+ * params->keep_rss_key. Returns the number of queues, 1..params->queues (fewer with --queues), or
+ * -1 with a message.
  */
 int link_open(const struct link_options *link, const struct link_params *params,
               struct nic *queue[], char error[LINK_ERROR_MAX]);

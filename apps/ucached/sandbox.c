@@ -82,7 +82,8 @@ static const int xdp_calls[] = {SCMP_SYS(recvfrom), SCMP_SYS(sendto), SCMP_SYS(g
 
 /*
  * DPDK's interrupts, alarms and shared memory; net_vhost and net_memif have unix sockets. A thread
- * that registers with DPDK finds its NUMA node by access().
+ * that registers with DPDK finds its NUMA node by access(), and net_memif looks at the folder of
+ * its socket when it is opened again.
  */
 static const int dpdk_calls[] = {
     SCMP_SYS(epoll_wait),    SCMP_SYS(epoll_pwait),  SCMP_SYS(epoll_ctl),
@@ -97,6 +98,7 @@ static const int dpdk_calls[] = {
     SCMP_SYS(ftruncate),     SCMP_SYS(fallocate),    SCMP_SYS(fstat),
     SCMP_SYS(newfstatat),    SCMP_SYS(fstatfs),      SCMP_SYS(unlink),
     SCMP_SYS(pread64),       SCMP_SYS(pwrite64),     SCMP_SYS(get_mempolicy),
+    SCMP_SYS(faccessat2),
 };
 
 /* The HTTP server of --metrics. */

@@ -625,6 +625,7 @@ void server_close(struct server *server)
     for (i = 0; i < server->thread_count; i++)
         net_worker_close(server->threads[i].worker);
     handshakes_close(server->handshakes);
+    server_close_device(server);
     net_endpoints_close(&server->endpoints);
     net_udp_limit_destroy(server->udp_limit);
     if (server->cache && server->memory_file.path && !server->discards)

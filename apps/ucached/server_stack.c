@@ -39,13 +39,15 @@ static void print_link(const struct server *server)
     server_print_endpoints(server, over);
 }
 
-/* The device of the server that was taken over; false: there is none. */
-static bool find_adopted(struct server *server, struct link_adopted *adopted)
+/* The device of the server that was taken over: its queues, if they move, and its MAC address. */
+static void find_adopted(struct server *server, struct link_params *use,
+                         struct link_adopted *adopted)
 {
     struct net_handover *handover = &server->takeover.handover;
-    const struct net_handover_record *record;
+    const struct net_handover_record *record = net_handover_find(handover, NET_HANDOVER_MAC);
     size_t at = 0;
 
+    use->mac = record ? net_handover_input(record) : NULL;
     adopted->count = 0;
     while ((record = net_handover_next(handover, &at)) != NULL && adopted->count < NIC_QUEUES_MAX) {
         if (record->kind != NET_HANDOVER_DEVICE)
@@ -53,53 +55,106 @@ static bool find_adopted(struct server *server, struct link_adopted *adopted)
         adopted->fds[adopted->count++] = net_handover_take_fd(handover, record->fd);
         memcpy(adopted->mac, net_handover_input(record), sizeof(adopted->mac));
     }
-    return adopted->count > 0;
+    use->adopted = adopted->count > 0 ? adopted : NULL;
 }
 
 /*
- * Opens the device. That of a server that was taken over may be closed a little after its end. The
- * number of queues, or -1 with a message.
+ * Opens the device. That of another process may be closed a little after its end. The number of
+ * queues, or -1 with the message of the first failure, which the later ones may follow
+ * from.
  */
-static int open_device(const struct server *server, const struct link_params *use,
-                       struct nic *lane[], char error[LINK_ERROR_MAX])
+static int open_queues(struct server *server, const struct link_params *use,
+                       char error[LINK_ERROR_MAX])
 {
     const struct timespec pause = {.tv_nsec = REOPEN_PAUSE_NS};
-    bool again = server->takeover.handover.len > 0 && !use->adopted;
-    unsigned tries = again ? REOPEN_TRIES_MAX : 1;
-    int queues = link_open(&server->options.link, use, lane, error);
+    bool had_other = use->keep_rss_key || server->takeover.handover.len > 0;
+    unsigned tries = had_other && !use->adopted ? REOPEN_TRIES_MAX : 1;
+    int queues = link_open(&server->options.link, use, server->lanes, error);
+    char later[LINK_ERROR_MAX];
 
     while (queues < 0 && --tries > 0) {
         (void)nanosleep(&pause, NULL);
-        queues = link_open(&server->options.link, use, lane, error);
+        queues = link_open(&server->options.link, use, server->lanes, later);
     }
     return queues;
 }
 
-/* Opens the queues of the device, and lanes if there are several threads. Returns 0 or -1. */
-static int open_lanes(struct server *server, struct nic *lane[], const char *what)
+static void params_of(const struct server *server, struct link_params *use)
 {
-    struct options *o = &server->options;
-    unsigned threads = o->settings.threads;
-    struct link_adopted adopted;
-    struct link_params use = {
-        .adopted = find_adopted(server, &adopted) ? &adopted : NULL,
-        .queues = threads,
+    const struct options *o = &server->options;
+
+    *use = (struct link_params){
+        .queues = o->settings.threads,
         .tcp_port = o->settings.tcp_port,
         .udp_port = o->settings.udp_port,
         .verbose = o->settings.verbosity > 0,
     };
-    char error[LINK_ERROR_MAX], why[NIC_ERROR_MAX];
-    int queues = open_device(server, &use, lane, error);
+}
 
-    if (queues < 0)
-        return print_error(what, error);
-    server->queue_count = (unsigned)queues;
-    server->restores_device = lane[0]->close_needs_net_admin;
-    if (threads == 1 || nic_steer_open(lane, (unsigned)queues, threads, lane, why) == 0)
+int server_prepare_device(struct server *server)
+{
+    char error[LINK_ERROR_MAX];
+    struct link_params use;
+
+    params_of(server, &use);
+    if (link_prepare(&server->options.link, &use, error) == 0)
         return 0;
-    while (queues > 0)
-        nic_close(lane[--queues]);
-    return print_error(what, why);
+    return print_error("--takeover", error);
+}
+
+int server_open_device(struct server *server, bool again, char error[LINK_ERROR_MAX])
+{
+    unsigned threads = server->options.settings.threads;
+    struct link_adopted adopted;
+    struct link_params use;
+    int queues;
+
+    params_of(server, &use);
+    if (again)
+        use.mac = server->device_mac;
+    else
+        find_adopted(server, &use, &adopted);
+    use.keep_rss_key = again;
+    queues = open_queues(server, &use, error);
+    if (queues < 0)
+        return -1;
+    server->queue_count = (unsigned)queues;
+    server->restores_device = server->lanes[0]->close_needs_net_admin;
+    memcpy(server->device_mac, server->lanes[0]->mac, sizeof(server->device_mac));
+    server->lane_count = (unsigned)queues;
+    if (threads > 1 &&
+        nic_steer_open(server->lanes, (unsigned)queues, threads, server->lanes, error) < 0) {
+        server_close_device(server);
+        return -1;
+    }
+    server->lane_count = threads;
+    return 0;
+}
+
+void server_close_device(struct server *server)
+{
+    while (server->lane_count > 0)
+        nic_close(server->lanes[--server->lane_count]);
+}
+
+void server_lend_device(struct server *server)
+{
+    unsigned i;
+
+    for (i = 0; i < server->thread_count; i++)
+        net_stack_close_device(server->threads[i].worker);
+}
+
+int server_reopen_device(struct server *server, char error[LINK_ERROR_MAX])
+{
+    unsigned i;
+
+    if (server_open_device(server, true, error) < 0)
+        return -1;
+    for (i = 0; i < server->thread_count; i++)
+        net_stack_reopen_device(server->threads[i].worker, server->lanes[i]);
+    server->lane_count = 0;
+    return 0;
 }
 
 /* Warns if the core and the device are on different NUMA nodes. */
@@ -151,26 +206,28 @@ static struct net_worker *open_on_core(struct server *server, struct nic *nic,
     return worker;
 }
 
+/* The workers own their lanes. */
 static int open_stack_workers(struct server *server, struct net_stack_config *config,
-                              struct nic *lane[], const char *what)
+                              const char *what)
 {
     struct net_worker *workers[NIC_QUEUES_MAX];
     char why[NET_ERROR_MAX];
-    unsigned i;
+    unsigned i, left;
 
     for (i = 0; i < config->workers; i++) {
         config->number = i;
-        workers[i] = open_on_core(server, lane[i], config, why);
+        workers[i] = open_on_core(server, server->lanes[i], config, why);
         if (!workers[i])
             break;
     }
-    if (i == config->workers && net_stack_link_workers(server->cache, workers, i) == 0)
-        return 0;
-    if (i == config->workers)
-        return print_error(what, "too many lists of statistics");
-    for (; i < config->workers; i++)
-        nic_close(lane[i]); /* workers own the others */
-    return print_error(what, why);
+    for (left = i; left < config->workers; left++)
+        nic_close(server->lanes[left]);
+    server->lane_count = 0;
+    if (i < config->workers)
+        return print_error(what, why);
+    return net_stack_link_workers(server->cache, workers, i) == 0
+               ? 0
+               : print_error(what, "too many lists of statistics");
 }
 
 static void configure_tcp(const struct options *o, struct us_config *us)
@@ -207,16 +264,17 @@ int server_open_stack(struct server *server)
         .no_fast_path = o->settings.fast_path_off,
         .handover = server->takeover.handover.len > 0 ? &server->takeover.handover : NULL,
     };
-    struct nic *lane[NIC_QUEUES_MAX];
+    char error[LINK_ERROR_MAX];
     char what[16];
 
     configure_tcp(o, &us);
     snprintf(what, sizeof(what), "--io=%s", link_backend_name(&o->link));
-    if (server_random_bytes(config.secret, sizeof(config.secret)) < 0 ||
-        open_lanes(server, lane, what) < 0)
+    if (server_random_bytes(config.secret, sizeof(config.secret)) < 0)
         return -1;
+    if (server->lane_count == 0 && server_open_device(server, false, error) < 0)
+        return print_error(what, error);
     link_configure_stack(&o->link, &config);
-    if (open_stack_workers(server, &config, lane, what) < 0)
+    if (open_stack_workers(server, &config, what) < 0)
         return -1;
     print_link(server);
     return 0;

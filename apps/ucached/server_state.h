@@ -12,6 +12,7 @@
 #include "memory_file.h"
 #include "metrics.h"
 #include "net/net.h"
+#include "nic/nic.h"
 #include "options.h"
 #include "takeover.h"
 
@@ -40,13 +41,16 @@ struct server {
     struct net_udp_limit *udp_limit; /* null without UDP */
     struct metrics *metrics;         /* null without --metrics */
     struct server_thread *threads;
-    unsigned thread_count; /* threads with a worker */
-    unsigned queue_count;  /* queues of the device, with the own stack */
-    sem_t ready;           /* counts threads that have opened all their descriptors */
-    bool restores_device;  /* server_close() needs CAP_NET_ADMIN */
-    int exit_status;       /* if it cannot be opened */
-    int ended_fd;          /* eventfd: a worker has ended */
-    int signal_fd;         /* signalfd: a signal arrived */
+    unsigned thread_count;             /* threads with a worker */
+    unsigned queue_count;              /* queues of the device, with the own stack */
+    struct nic *lanes[NIC_QUEUES_MAX]; /* of the device, one for each worker */
+    unsigned lane_count;               /* open lanes that no worker owns */
+    uint8_t device_mac[6];
+    sem_t ready;          /* counts threads that have opened all their descriptors */
+    bool restores_device; /* server_close() needs CAP_NET_ADMIN */
+    int exit_status;      /* if it cannot be opened */
+    int ended_fd;         /* eventfd: a worker has ended */
+    int signal_fd;        /* signalfd: a signal arrived */
 };
 
 /* Fills memory with random bytes. Returns 0, or -1 after a message. */
@@ -80,7 +84,29 @@ void server_add_thread(struct server *server, struct net_worker *worker, const c
 /* The index in the list of cores of a worker's thread. */
 unsigned server_place_of(const struct options *o, unsigned number, unsigned half);
 
-/* server_stack.c: opens the device and its workers. Returns 0, or -1 after a message. */
+/* server_stack.c: opens the workers, and the device if needed. 0, or -1 after a message. */
 int server_open_stack(struct server *server);
+
+/*
+ * Does what can be done while another process still has the device. Returns 0, or -1 after a
+ * message.
+ */
+int server_prepare_device(struct server *server);
+
+/*
+ * Opens the device and a lane of it for each worker. `again`: it was open before in this process.
+ * Returns 0, or -1 with a message.
+ */
+int server_open_device(struct server *server, bool again, char error[LINK_ERROR_MAX]);
+
+/* Closes lanes that no worker owns. */
+void server_close_device(struct server *server);
+
+/*
+ * Closes the device of paused workers, and opens it again for them. reopen returns 0, or -1 with a
+ * message: then the workers have no device, and their threads must not continue.
+ */
+void server_lend_device(struct server *server);
+int server_reopen_device(struct server *server, char error[LINK_ERROR_MAX]);
 
 #endif

@@ -23,7 +23,7 @@
 #define HELLO_MS 1000
 #define MESSAGE_MS 10000
 
-enum message_type { HELLO = 1, REFUSE, MEMORY, STATE, END, COMMIT };
+enum message_type { HELLO = 1, REFUSE, MEMORY, STATE, END, COMMIT, CLOSE, CLOSED };
 
 struct message {
     uint32_t magic;
@@ -298,6 +298,25 @@ int takeover_request(struct takeover *takeover, const char *path,
     return receive_all(takeover);
 }
 
+int takeover_free_device(struct takeover *takeover)
+{
+    static struct received received;
+
+    if (send_message(takeover->peer_fd, CLOSE, NULL, 0, NULL, 0) < 0)
+        return fail("the running server", strerror(errno));
+    switch (receive(takeover->peer_fd, &received, MESSAGE_MS)) {
+    case CLOSED:
+        return 0;
+    case REFUSE:
+        return fail("the running server refuses", refusal(&received));
+    case -1:
+        return fail("the running server", strerror(errno));
+    default:
+        close_received(&received);
+        return fail("the running server", "its answer makes no sense");
+    }
+}
+
 void takeover_refuse(struct takeover *takeover, const char *why)
 {
     takeover_send_refusal(takeover->peer_fd, why);
@@ -406,21 +425,17 @@ static int send_pieces(int fd, const struct net_handover *handover)
     return rc;
 }
 
-int takeover_send(const struct takeover *takeover, int peer_fd, int memory_fd,
-                  const struct net_handover *handover, char error[TAKEOVER_ERROR_MAX])
+/* Returns as takeover_send(). */
+static int wait_decision(int peer_fd, char error[TAKEOVER_ERROR_MAX])
 {
     static struct received received;
-    const int fds[2] = {memory_fd, takeover->listen_fd};
-    const uint64_t end[2] = {handover->len, handover->fd_count};
 
-    if (send_message(peer_fd, MEMORY, NULL, 0, fds, 2) < 0 || send_pieces(peer_fd, handover) < 0 ||
-        send_message(peer_fd, END, end, sizeof(end), NULL, 0) < 0) {
-        snprintf(error, TAKEOVER_ERROR_MAX, "%s", strerror(errno));
-        return -1;
-    }
     switch (receive(peer_fd, &received, MESSAGE_MS)) {
     case COMMIT:
         return 0;
+    case CLOSE:
+        snprintf(error, TAKEOVER_ERROR_MAX, "the new process asks for the device");
+        return 1;
     case REFUSE:
         snprintf(error, TAKEOVER_ERROR_MAX, "%s", refusal(&received));
         return -1;
@@ -433,4 +448,27 @@ int takeover_send(const struct takeover *takeover, int peer_fd, int memory_fd,
         snprintf(error, TAKEOVER_ERROR_MAX, "the new process makes no sense");
         return -1;
     }
+}
+
+int takeover_send(const struct takeover *takeover, int peer_fd, int memory_fd,
+                  const struct net_handover *handover, char error[TAKEOVER_ERROR_MAX])
+{
+    const int fds[2] = {memory_fd, takeover->listen_fd};
+    const uint64_t end[2] = {handover->len, handover->fd_count};
+
+    if (send_message(peer_fd, MEMORY, NULL, 0, fds, 2) < 0 || send_pieces(peer_fd, handover) < 0 ||
+        send_message(peer_fd, END, end, sizeof(end), NULL, 0) < 0) {
+        snprintf(error, TAKEOVER_ERROR_MAX, "%s", strerror(errno));
+        return -1;
+    }
+    return wait_decision(peer_fd, error);
+}
+
+int takeover_send_closed(int peer_fd, char error[TAKEOVER_ERROR_MAX])
+{
+    if (send_message(peer_fd, CLOSED, NULL, 0, NULL, 0) < 0) {
+        snprintf(error, TAKEOVER_ERROR_MAX, "%s", strerror(errno));
+        return -1;
+    }
+    return wait_decision(peer_fd, error) == 0 ? 0 : -1;
 }

@@ -6,9 +6,13 @@
  *     HELLO: versions, kind of sockets  ---->  checks them, or REFUSE: why
  *                                              comes to rest, saves the items
  *     checks that it can continue      <----   MEMORY, STATE..., END: descriptors and records
+ *    [CLOSE                             ---->  closes the device of the own stack
+ *     opens it                         <----   CLOSED                                        ]
  *     COMMIT                            ---->  exits
  *     opens the memory, serves
  *
+ * The steps in brackets are those of a device that the end of a process is not needed for
+ * (link_close_frees()).
  * Until COMMIT the running server continues if anything fails: the connection ends, the new process
  * is silent for too long, or it refuses. Messages are packets of a SOCK_SEQPACKET socket.
  */
@@ -49,6 +53,9 @@ void takeover_close(struct takeover *takeover);
 int takeover_request(struct takeover *takeover, const char *path,
                      const struct takeover_hello *hello, const struct daemon_user *user);
 
+/* Lets it close the device, and waits until it has. Returns 0, or -1 after a message. */
+int takeover_free_device(struct takeover *takeover);
+
 /* Tells it that this process cannot continue, and why. */
 void takeover_refuse(struct takeover *takeover, const char *why);
 
@@ -66,9 +73,15 @@ int takeover_listen(struct takeover *takeover, const char *path, const struct da
  */
 int takeover_accept(const struct takeover *takeover, const struct takeover_hello *own);
 
-/* Sends everything. Returns 0 when the process has committed; else -1 with *error set. */
+/*
+ * Sends everything. Returns 0 when the process has committed, 1 if it waits for the device to be
+ * closed, which takeover_send_closed() tells it; else -1 with *error set.
+ */
 int takeover_send(const struct takeover *takeover, int peer_fd, int memory_fd,
                   const struct net_handover *handover, char error[TAKEOVER_ERROR_MAX]);
+
+/* The device is closed. Returns 0 when the process has committed; else -1 with *error set. */
+int takeover_send_closed(int peer_fd, char error[TAKEOVER_ERROR_MAX]);
 
 /* Sends the reason why not. */
 void takeover_send_refusal(int peer_fd, const char *why);

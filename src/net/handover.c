@@ -113,7 +113,7 @@ static bool record_is_valid(const struct net_handover *handover, size_t at)
     if (handover->len - at < sizeof(*record))
         return false;
     record = (const void *)(handover->bytes + at);
-    if (record->kind < NET_HANDOVER_LISTENER || record->kind > NET_HANDOVER_STACK ||
+    if (record->kind < NET_HANDOVER_LISTENER || record->kind > NET_HANDOVER_MAC ||
         record->transport > NET_ENDPOINT_UNIX || record->binding > CACHE_BINDING_BINARY ||
         record->tls > CACHE_TLS_CERT || record->bytes != record_bytes(record) ||
         record->bytes > handover->len - at)
@@ -123,9 +123,10 @@ static bool record_is_valid(const struct net_handover *handover, size_t at)
     if (record->kind == NET_HANDOVER_STACK)
         return record->queued_bytes ==
                (uint64_t)record->state.queued_bytes + record->state.unread_bytes;
-    if (record->kind == NET_HANDOVER_DEVICE && record->input_bytes != MAC_BYTES)
+    if (record->kind >= NET_HANDOVER_DEVICE && record->input_bytes != MAC_BYTES)
         return false;
-    return record->queued_bytes == 0 && record->fd < handover->fd_count;
+    return record->queued_bytes == 0 &&
+           (record->kind == NET_HANDOVER_MAC || record->fd < handover->fd_count);
 }
 
 bool net_handover_is_valid(const struct net_handover *handover)

@@ -20,7 +20,8 @@ enum net_handover_kind {
     NET_HANDOVER_LISTENER = 1, /* a socket of a worker: a descriptor */
     NET_HANDOVER_SOCKET,       /* a connection of the kernel's: a descriptor, input */
     NET_HANDOVER_DEVICE, /* a queue of the own stack: a descriptor, its MAC address as input */
-    NET_HANDOVER_STACK   /* one of the own stack: its state, input, bytes of the state */
+    NET_HANDOVER_STACK,  /* one of the own stack: its state, input, bytes of the state */
+    NET_HANDOVER_MAC     /* the MAC address of the own stack as input */
 };
 
 struct net_handover_record {

@@ -189,6 +189,14 @@ int net_split_worker_open(struct nic *nic, const struct net_stack_config *config
  */
 int net_stack_link_workers(struct cache *cache, struct net_worker *const *workers, unsigned count);
 
+/*
+ * Closes the device of a paused worker, so that another process can open it; the worker's thread
+ * must not run until net_stack_reopen_device() has given it the same device again. Of a worker
+ * without --threading=split and merge.
+ */
+void net_stack_close_device(struct net_worker *worker);
+void net_stack_reopen_device(struct net_worker *worker, struct nic *nic);
+
 /* ---- kernel sockets ---------------------------------------------------------------------- */
 
 #define NET_ENDPOINT_MAX 64

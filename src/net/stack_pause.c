@@ -167,19 +167,32 @@ int net_stack_pause(struct net_stack_worker *worker)
 
 /* ---- handing over ------------------------------------------------------------------------ */
 
-/* A device without such a descriptor is opened again by the other process. */
-static void hand_over_device(const struct net_stack_worker *worker, struct net_handover *handover)
+static void add_mac_record(const struct net_stack_worker *worker, struct net_handover *handover,
+                           struct net_handover_record *record)
+{
+    record->input_bytes = sizeof(worker->nic->mac);
+    net_handover_begin(handover, record);
+    net_handover_add(handover, worker->nic->mac, sizeof(worker->nic->mac));
+    net_handover_end(handover, record);
+}
+
+/*
+ * A device without such a descriptor is opened again by the other process, with the MAC address
+ * that the peers have in their ARP caches.
+ */
+static void hand_over_device(const struct net_stack_worker *worker, bool first,
+                             struct net_handover *handover)
 {
     int fd = nic_adoptable_fd(worker->nic);
-    struct net_handover_record record = {.kind = NET_HANDOVER_DEVICE,
-                                         .input_bytes = sizeof(worker->nic->mac)};
+    struct net_handover_record record = {.kind = NET_HANDOVER_DEVICE};
+    struct net_handover_record address = {.kind = NET_HANDOVER_MAC};
 
+    if (first)
+        add_mac_record(worker, handover, &address);
     if (fd < 0)
         return;
     record.fd = net_handover_add_fd(handover, fd);
-    net_handover_begin(handover, &record);
-    net_handover_add(handover, worker->nic->mac, sizeof(worker->nic->mac));
-    net_handover_end(handover, &record);
+    add_mac_record(worker, handover, &record);
 }
 
 static void hand_over_conn(struct net_stack_worker *worker, const struct net_stack_conn *conn,
@@ -212,10 +225,24 @@ void net_stack_hand_over(struct net_worker *base, bool first, struct net_handove
         handover->failed = true;
         return;
     }
-    hand_over_device(worker, handover);
+    hand_over_device(worker, first, handover);
     for (link = worker->conns.open.next; link != &worker->conns.open; link = link->next)
         hand_over_conn(worker, conn_at(link), bytes, handover);
     free(bytes);
+}
+
+void net_stack_close_device(struct net_worker *base)
+{
+    struct net_stack_worker *worker = (struct net_stack_worker *)base;
+
+    net_stack_release_packets(worker);
+    nic_close(worker->nic);
+    worker->nic = NULL;
+}
+
+void net_stack_reopen_device(struct net_worker *base, struct nic *nic)
+{
+    ((struct net_stack_worker *)base)->nic = nic;
 }
 
 /* ---- taking over ------------------------------------------------------------------------- */

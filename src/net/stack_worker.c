@@ -506,6 +506,9 @@ void net_stack_release_packets(struct net_stack_worker *worker)
     nic_release(nic, worker->rx, worker->rx_count);
     nic_release(nic, worker->empty + worker->empty_first, worker->empty_end - worker->empty_first);
     nic_release(nic, worker->unsent, worker->unsent_count);
+    worker->rx_count = worker->rx_done = 0;
+    worker->empty_first = worker->empty_end = 0;
+    worker->unsent_count = 0;
 }
 
 static void stack_close(struct net_worker *base)

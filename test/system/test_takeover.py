@@ -36,7 +36,7 @@ LONG = os.environ.get("UCACHED_LONG") == "1"
 
 # The messages of apps/ucached/takeover.h.
 MAGIC = 0x4F544355
-HELLO, REFUSE, MEMORY, STATE, END, COMMIT = range(1, 7)
+HELLO, REFUSE, MEMORY, STATE, END, COMMIT, CLOSE, CLOSED = range(1, 9)
 VERSIONS = (1, 3, 1, 1)  # of messages, handover, connections, memory
 
 
@@ -507,6 +507,9 @@ class Successor:
     def hello(self, versions=VERSIONS, own_stack=0):
         self.socket.send(struct.pack("=7I", MAGIC, HELLO, *versions, own_stack))
 
+    def send(self, kind):
+        self.socket.send(struct.pack("=2I", MAGIC, kind))
+
     def receive(self):
         data, fds, _, _ = socket.recv_fds(self.socket, 65536, 64)
         self.fds += fds
@@ -639,14 +642,21 @@ def test_other_user_is_refused(line, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "args",
-    [("--io=tap", "--threading=split"), ("--io=xdp", "--dev=lo")],
-    ids=" ".join,
+    "args, reason",
+    [
+        (("--io=tap", "--threading=split"), "needs --threading=unified"),
+        (("--io=tap", "--threading=merge"), "needs --threading=unified"),
+        (("--io=tap", "--trace=/dev/null"), "with --trace or --fault"),
+        (("--io=tap", "--fault=loss=1%"), "with --trace or --fault"),
+        (("--io=xdp", "--dev=lo"), "needs --ip"),
+        (("--io=dpdk", "--dev=net_tap0"), "use --io=tap"),
+    ],
+    ids=str,
 )
-def test_own_stack_that_cannot_be_taken_over(ucached_path, tmp_path, args):
+def test_own_stack_that_cannot_be_taken_over(ucached_path, tmp_path, args, reason):
     command = [ucached_path, *args, f"--takeover={tmp_path}/takeover"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT)
-    assert done.returncode != 0 and "it takes --io=tap, or --io=xdp with --ip" in done.stderr
+    assert done.returncode != 0 and reason in done.stderr
 
 
 def test_path_in_the_way(line, ucached_path, tmp_path):

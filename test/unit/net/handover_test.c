@@ -46,6 +46,8 @@ static void fill(struct net_handover *handover)
         (struct net_handover_record){.kind = NET_HANDOVER_DEVICE,
                                      .fd = net_handover_add_fd(handover, open("/dev/null", 0))},
         "sixbyt", "", "");
+    add(handover, (struct net_handover_record){.kind = NET_HANDOVER_MAC, .fd = 99}, "bytsix", "",
+        "");
     assert_false(handover->failed);
 }
 
@@ -75,6 +77,9 @@ static void test_records_are_read_as_written(void **state)
     record = net_handover_next(&handover, &at);
     assert_ptr_equal(record, net_handover_find(&handover, NET_HANDOVER_DEVICE));
     assert_memory_equal(net_handover_input(record), "sixbyt", 6);
+    record = net_handover_next(&handover, &at); /* which has no descriptor */
+    assert_ptr_equal(record, net_handover_find(&handover, NET_HANDOVER_MAC));
+    assert_memory_equal(net_handover_input(record), "bytsix", 6);
     assert_null(net_handover_next(&handover, &at));
     net_handover_free(&handover, true);
     assert_int_equal(close(fd), 0); /* it was not closed */
@@ -107,7 +112,7 @@ static void test_malformed_records_are_refused(void **state)
         damaged.len = i;
         whole += net_handover_is_valid(&damaged);
     }
-    assert_int_equal(whole, 5); /* behind each record, and at the start */
+    assert_int_equal(whole, 6); /* behind each record, and at the start */
     u_prng_seed(&prng, 3);
     damaged.len = handover.len;
     damaged.bytes = malloc(handover.len);
@@ -125,7 +130,8 @@ static void test_malformed_records_are_refused(void **state)
             const uint8_t *end = net_handover_tls(record) + record->tls_bytes;
 
             assert_true(end <= damaged.bytes + damaged.len);
-            assert_true(record->kind == NET_HANDOVER_STACK || record->fd < damaged.fd_count);
+            assert_true(record->kind == NET_HANDOVER_STACK || record->kind == NET_HANDOVER_MAC ||
+                        record->fd < damaged.fd_count);
         }
     }
     free(damaged.bytes);
