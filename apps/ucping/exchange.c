@@ -185,7 +185,11 @@ int exchange_received(struct exchange *c, const uint8_t *data, uint32_t len)
     return take_text(c, data, len);
 }
 
-void exchange_peer_closed(struct exchange *c)
+int exchange_peer_closed(struct exchange *c)
 {
+    bool all_received = c->mode == MODE_RECEIVE && c->run && c->taken == c->run->count;
+    bool early = c->run && !c->done && !all_received;
+
     c->done = true;
+    return early ? -1 : 0;
 }

@@ -31,15 +31,16 @@ extern const char *const exchange_mode_names[MODE_COUNT];
 /* The task of a client's connections and its results. */
 struct ping_run {
     enum mode mode;
-    uint32_t bytes;    /* of a ping */
-    uint64_t count;    /* pings, or bytes of bulk, of each connection; 0: no bound */
-    uint64_t end_ns;   /* no ping starts after this; 0: no bound */
-    uint64_t now_ns;   /* set by the loop */
-    uint64_t begun_ns; /* when all connections were open; 0: not yet */
-    uint64_t ended_ns; /* when the last one was closed */
-    uint64_t rounds;   /* completed pings */
-    uint64_t moved;    /* bytes of bulk that have arrived */
-    bool mismatch;     /* a received byte differs from the pattern */
+    uint32_t bytes;       /* of a ping */
+    uint64_t count;       /* pings, or bytes of bulk, of each connection; 0: no bound */
+    uint64_t end_ns;      /* no ping starts after this; 0: no bound */
+    uint64_t now_ns;      /* set by the loop */
+    uint64_t begun_ns;    /* when all connections were open; 0: not yet */
+    uint64_t ended_ns;    /* when the last one was closed */
+    uint64_t progress_ns; /* when a byte was sent or received last */
+    uint64_t rounds;      /* completed pings */
+    uint64_t moved;       /* bytes of bulk that have arrived */
+    bool mismatch;        /* a received byte differs from the pattern */
     struct load_histogram latency;
 };
 
@@ -73,7 +74,9 @@ void exchange_sent(struct exchange *c, uint32_t len);
 /* Handles received bytes. Returns 0, or -1 if they differ from the pattern. */
 int exchange_received(struct exchange *c, const uint8_t *data, uint32_t len);
 
-/* The peer has closed its sending side. */
-void exchange_peer_closed(struct exchange *c);
+/*
+ * The peer has closed its sending side. Returns 0, or -1 for a client whose task is not complete.
+ */
+int exchange_peer_closed(struct exchange *c);
 
 #endif

@@ -28,7 +28,22 @@ void ucping_begin(const struct settings *s, struct ping_run *run)
 
     run->begun_ns = ucping_clock_ns();
     run->now_ns = run->begun_ns;
+    run->progress_ns = run->begun_ns;
     run->end_ns = seconds_ns > 0 ? run->begun_ns + seconds_ns : 0;
+}
+
+bool ucping_is_stuck(const struct settings *s, const struct ping_run *run)
+{
+    return run->now_ns > run->progress_ns + (uint64_t)(s->timeout_s * 1e9);
+}
+
+int ucping_fail_stream(struct settings *s, const struct stream *stream)
+{
+    if (stream->exchange.run->mismatch)
+        return ucping_fail(s, "%s has sent a wrong byte", s->peer);
+    if (!stream->open)
+        return ucping_fail(s, "TLS with %s: %s", s->peer, stream->failed);
+    return ucping_fail(s, "the connection to %s was lost: %s", s->peer, stream->failed);
 }
 
 void ucping_print_listening(const struct settings *s)
@@ -91,6 +106,21 @@ static const struct cmdline_option specs[] = {
      CMDLINE_CHOICE, AT(zero_copy), .choice = switch_choice},
     {0, "threading", "MODEL", NULL, "own stack: threads for the stack and the application:",
      CMDLINE_CHOICE, AT(threading), .choice = value_threading_choice},
+    {0, "tls", NULL, NULL, "TLS", CMDLINE_ON, AT(tls)},
+    {0, "ca", "FILE", NULL,
+     "with --tls: certificates (PEM) that sign the server's\n(default: it is not checked); with "
+     "--listen those that sign\nclients', which are required then",
+     CMDLINE_TEXT, AT(ca), .given = AT(tls)},
+    {0, "cert", "FILE", NULL, "with --tls: own certificate (PEM); a server needs one", CMDLINE_TEXT,
+     AT(cert), .given = AT(tls)},
+    {0, "key", "FILE", NULL, "its private key (default: in the file of --cert)", CMDLINE_TEXT,
+     AT(key), .given = AT(tls)},
+    {0, "tls-resume", NULL, NULL,
+     "resume the session of a connection that was opened and closed\nbefore the others", CMDLINE_ON,
+     AT(tls_resume), .given = AT(tls)},
+    {0, "timeout", "SECONDS", NULL,
+     "of a client: time to connect, and without a byte in either\ndirection (default: 5)",
+     CMDLINE_RATIO, AT(timeout_s), 0, 86400, 1},
     {0, "poll", NULL, NULL, "busy-poll, never sleep", CMDLINE_ON, AT(poll)},
     {0, "json", NULL, NULL,
      "print the result as JSON, with the counters of the link and of\nthe rings between two "
@@ -115,13 +145,20 @@ void options_print_help(FILE *to)
     fprintf(to, "\nThe link (of the own TCP/IP stack; its default addresses are those of ucload, "
                 "with\n--listen those of ucached):\n");
     cmdline_print_options(to, table.options, table.count);
-    fprintf(to, "\nExamples:\n"
-                "  ucping --listen                      a server on kernel sockets\n"
-                "  ucping -c32 127.0.0.1                32 pings of 16 bytes in flight\n"
-                "  ucping --listen --io=tap             a server on the own stack, 10.100.0.20\n"
-                "  ucping --listen --io=tap --threading=split   its stack and its application in "
-                "two threads\n"
-                "  ucping -m receive -T5 10.100.0.20    how fast the server sends\n");
+    fprintf(to,
+            "\nExamples:\n"
+            "  ucping --listen                      a server on kernel sockets\n"
+            "  ucping -c32 127.0.0.1                32 pings of 16 bytes in flight\n"
+            "  ucping --listen --io=tap             a server on the own stack, 10.100.0.20\n"
+            "  ucping --listen --io=tap --threading=split   its stack and its application in "
+            "two threads\n"
+            "  ucping -m receive -T5 10.100.0.20    how fast the server sends\n"
+            "  ucping --listen --cert=cert.pem --key=key.pem    a server with TLS\n"
+            "  ucping --ca=ca.pem --tls-resume -c100            resumed handshakes\n\n"
+            "Exit status: 0 success; 1 a received byte was wrong; 64 wrong options; 69 the peer "
+            "cannot\nbe reached, has closed a connection too early or does not answer, TLS or "
+            "a system call failed.\n"
+            "A client that fails prints no result.\n");
 }
 
 /* ---- parsing ----------------------------------------------------------------------------- */
@@ -162,6 +199,10 @@ static int check(struct settings *s, char **rest)
                               "kernel has it: add --io=tap");
     if (s->link.backend->io_uring)
         return ucping_fail(s, "--io=uring is not for ucping; use sock");
+    if (s->listen && s->tls && !s->cert)
+        return ucping_fail(s, "--tls: a server needs --cert");
+    if (s->listen && s->tls_resume)
+        return ucping_fail(s, "--tls-resume is for clients; a server lets them resume");
     s->peer = rest[0];
     if (!s->peer && s->listen)
         s->peer = "0.0.0.0";
@@ -183,6 +224,7 @@ enum cmdline_outcome options_parse(int argc, char **argv, struct settings *s)
     s->mode = MODE_PING;
     s->bytes = 16;
     s->connections = 1;
+    s->timeout_s = 5;
     outcome = cmdline_parse(&cmdline, argc, argv, &rest);
     if (outcome == CMDLINE_RUN && check(s, rest) < 0)
         return CMDLINE_BAD;

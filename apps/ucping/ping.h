@@ -11,6 +11,8 @@
 
 #include "common/host.h"
 #include "exchange.h"
+#include "security.h"
+#include "stream.h"
 
 #define UCPING_PORT "7007"
 #define UCPING_CONNECTIONS_MAX 10000
@@ -32,6 +34,10 @@ struct settings {
     uint64_t count;
     double seconds;
     unsigned connections;
+    double timeout_s; /* of a client, to connect and without a byte */
+    bool tls, tls_resume;
+    const char *ca, *cert, *key;   /* files; null: not given */
+    struct security *security;     /* null: no TLS; owned */
     bool poll;                     /* never sleeps */
     enum ping_switch zero_copy;    /* own stack: bulk is queued by reference */
     enum net_threading threading;  /* own stack */
@@ -68,6 +74,12 @@ int ucping_stack(struct settings *s, struct ping_run *run);
 
 /* Starts the time: all connections are open. */
 void ucping_begin(const struct settings *s, struct ping_run *run);
+
+/* Of a client: whether no byte was sent or received for longer than the timeout. */
+bool ucping_is_stuck(const struct settings *s, const struct ping_run *run);
+
+/* Sets settings->error for a client whose connection has failed. Returns -1. */
+int ucping_fail_stream(struct settings *s, const struct stream *stream);
 
 /* Prints that the server accepts connections. */
 void ucping_print_listening(const struct settings *s);

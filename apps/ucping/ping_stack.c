@@ -21,8 +21,7 @@
 #define WINDOW_BYTES (1024 * 1024)
 #define SLEEP_US_MAX 50000
 
-/* How long connecting may take, and of that the duplicate address detection (RFC 4862 5.4). */
-#define CONNECT_US 5000000
+/* How long duplicate address detection may take (RFC 4862 5.4). */
 #define ADDRESS_US 3000000
 
 /* Sent by reference: pieces of this length. Other pieces are copied, at most so much of each. */
@@ -41,16 +40,18 @@
 
 struct ping_conn {
     struct us_conn *us; /* null: not open */
-    struct exchange exchange;
+    struct stream stream;
     struct u_list link;    /* on ping.free, or on no list */
     struct u_list waiting; /* on ping.waiting while its queue is full, or on no list */
+    bool counted;          /* among the open ones */
     bool full;             /* waits until half of its queue is acknowledged */
     bool closing;
 };
 
 struct ping {
     struct settings *s;
-    struct ping_run *run; /* null: a server */
+    struct ping_run *run;      /* the present one; null: a server */
+    struct ping_run *next_run; /* follows it; null: it is the last */
     struct nic *nic;
     struct net_worker *threads[2];   /* the stack's and the application's; with unified the same */
     struct net_stack_worker *worker; /* of threads[1] */
@@ -60,11 +61,15 @@ struct ping {
     struct u_list free;
     struct u_list waiting;
     unsigned open;
-    unsigned connected;
+    unsigned expected;  /* connections of the present run */
+    unsigned connected; /* of these, those whose data may be exchanged, or might */
     uint64_t connect_until_us;
-    bool failed; /* with settings->error */
+    uint64_t tick_us;
+    bool failed;          /* with settings->error */
+    atomic_uint connects; /* connections to begin, of all runs */
 
-    unsigned connects; /* connections begun; used by the stack's thread only */
+    unsigned begun; /* of these; used by the stack's thread only */
+    uint64_t settle_until_us;
 };
 
 static struct ping *ping_of(const struct net_stack_worker *worker)
@@ -78,12 +83,18 @@ static void ping_stop(const struct ping *p)
     net_worker_stop(p->threads[1]);
 }
 
-static void fail_run(struct ping *p, const char *why)
+/* The run of a client has failed, with settings->error of the first reason. */
+static void end_failed(struct ping *p)
 {
-    if (!p->failed)
-        ucping_fail(p->s, "%s: %s", p->s->peer, why);
     p->failed = true;
     ping_stop(p);
+}
+
+static void fail_connecting(struct ping *p, const char *why)
+{
+    if (!p->failed)
+        ucping_fail(p->s, "cannot connect to %s: %s", p->s->peer, why);
+    end_failed(p);
 }
 
 /* ---- sending ----------------------------------------------------------------------------- */
@@ -93,8 +104,8 @@ static uint32_t queue_piece(struct ping *p, struct ping_conn *conn, const uint8_
                             uint32_t len)
 {
     struct net_stack_worker *worker = p->worker;
-    bool by_reference =
-        p->s->zero_copy == SWITCH_ON && conn->exchange.mode != MODE_PING && len >= REFERENCE_BYTES;
+    bool by_reference = p->s->zero_copy == SWITCH_ON && !conn->stream.tls &&
+                        len >= REFERENCE_BYTES && conn->stream.exchange.mode != MODE_PING;
     uint32_t limit = by_reference ? QUEUED_REFERENCES_MAX : QUEUED_COPIES_MAX;
 
     if (net_port_is_congested(worker))
@@ -111,7 +122,27 @@ static uint32_t queue_piece(struct ping *p, struct ping_conn *conn, const uint8_
                                                                                 : REFERENCE_BYTES;
 }
 
-/* Sends what the exchange has to send, and closes behind its end. */
+/* Ends a connection that has failed, after an alert of TLS if there is one. */
+static void fail_conn(struct ping *p, struct ping_conn *conn)
+{
+    const uint8_t *alert;
+    uint32_t len;
+
+    if (p->run && !p->failed)
+        ucping_fail_stream(p->s, &conn->stream);
+    if (p->run)
+        end_failed(p);
+    if (!conn->us || conn->closing)
+        return;
+    conn->closing = true;
+    alert = conn->stream.tls ? stream_next(&conn->stream, &len) : NULL;
+    if (alert && net_port_send(p->worker, conn->us, alert, len) == len)
+        net_port_close(p->worker, conn->us);
+    else
+        net_port_abort(p->worker, conn->us);
+}
+
+/* Sends what the stream has to send, and closes behind its end. */
 static void conn_send(struct ping *p, struct ping_conn *conn)
 {
     const uint8_t *data;
@@ -119,45 +150,61 @@ static void conn_send(struct ping *p, struct ping_conn *conn)
 
     if (!conn->us || conn->closing)
         return;
-    while ((data = exchange_next(&conn->exchange, &len)) != NULL) {
+    while ((data = stream_next(&conn->stream, &len)) != NULL) {
         queued = queue_piece(p, conn, data, len);
-        exchange_sent(&conn->exchange, queued);
+        stream_sent(&conn->stream, queued);
         if (queued == 0) {
             u_list_remove(&conn->waiting);
             u_list_push_back(&p->waiting, &conn->waiting);
             return;
         }
     }
-    if (!conn->exchange.done)
+    if (conn->stream.failed)
+        fail_conn(p, conn);
+    if (!stream_is_done(&conn->stream) || conn->closing)
         return;
     conn->closing = true;
-    if (p->run && conn->exchange.mode == MODE_RECEIVE)
+    if (p->run && conn->stream.exchange.mode == MODE_RECEIVE)
         net_port_abort(p->worker, conn->us); /* the server sends without end */
     else
         net_port_close(p->worker, conn->us);
 }
 
-static void fail_conn(struct ping *p, struct ping_conn *conn, const char *why)
-{
-    if (p->run)
-        fail_run(p, why);
-    if (!conn->us || conn->closing)
-        return;
-    conn->closing = true;
-    net_port_abort(p->worker, conn->us);
-}
-
 /* ---- events ------------------------------------------------------------------------------ */
 
+/* Requests the connections of a run. */
+static void open_run(struct ping *p, struct ping_run *run, unsigned count)
+{
+    p->run = run;
+    p->next_run = NULL;
+    p->expected = count;
+    p->connected = 0;
+    p->connect_until_us = net_clock_us() + (uint64_t)(p->s->timeout_s * 1e6);
+    run->now_ns = run->progress_ns = ucping_clock_ns();
+    atomic_fetch_add_explicit(&p->connects, count, memory_order_relaxed);
+}
+
+/* All connections of the run are open. */
 static void begin_run(struct ping *p)
 {
     unsigned i;
 
     ucping_begin(p->s, p->run);
     for (i = 0; i < p->conn_count; i++) {
-        p->conns[i].exchange.begun_ns = p->run->begun_ns;
+        p->conns[i].stream.exchange.begun_ns = p->run->begun_ns;
         conn_send(p, &p->conns[i]);
     }
+}
+
+/* Counts a connection whose handshake of TLS, if it has one, is done. */
+static void note_open(struct ping *p, struct ping_conn *conn)
+{
+    if (conn->counted || !conn->stream.open)
+        return;
+    conn->counted = true;
+    p->connected++;
+    if (p->run && p->connected == p->expected)
+        begin_run(p);
 }
 
 /* A connection was accepted or is connected. */
@@ -166,43 +213,66 @@ static void conn_open(struct ping *p, struct us_conn *us)
     struct u_list *link = u_list_pop_front(&p->free);
     struct ping_conn *conn = U_CONTAINER_OF(link, struct ping_conn, link);
 
-    if (!link) {
+    if (!link || stream_open(&conn->stream, p->s->security, p->run) < 0) {
         net_port_abort(p->worker, us);
+        if (link)
+            u_list_push_front(&p->free, link);
+        if (p->run)
+            fail_connecting(p, "no memory");
         return;
     }
     conn->us = us;
-    conn->closing = conn->full = false;
-    exchange_open(&conn->exchange, p->run);
+    conn->closing = conn->full = conn->counted = false;
     net_port_set_user(p->worker, us, conn);
     p->open++;
-    p->connected++;
-    if (p->run && p->connected == p->conn_count)
-        begin_run(p);
+    note_open(p, conn);
+    conn_send(p, conn);
 }
 
 static void conn_received(struct ping *p, struct ping_conn *conn, const struct us_event *event)
 {
-    if (conn->closing)
-        return;
-    if (exchange_received(&conn->exchange, event->data, event->len) < 0)
-        fail_conn(p, conn, "a wrong byte has come");
+    if (conn->stream.failed || (conn->closing && !conn->stream.tls))
+        return; /* TLS of the peer has an end, which follows */
+    if (stream_received(&conn->stream, event->data, event->len) < 0)
+        fail_conn(p, conn);
+    else
+        note_open(p, conn);
     conn_send(p, conn);
+}
+
+static void conn_peer_closed(struct ping *p, struct ping_conn *conn)
+{
+    if (stream_peer_closed(&conn->stream) < 0)
+        fail_conn(p, conn);
+    conn_send(p, conn);
+}
+
+/* A client that has received for long enough aborts its connections. */
+static bool may_end(const struct ping *p, const struct ping_conn *conn)
+{
+    const struct exchange *exchange = &conn->stream.exchange;
+
+    return !p->run || (conn->closing && exchange->done && exchange->mode == MODE_RECEIVE);
 }
 
 static void conn_closed(struct ping *p, struct ping_conn *conn, enum us_close_reason reason)
 {
-    bool in_order = reason == US_CLOSE_NORMAL || (conn->closing && conn->exchange.done);
-
     conn->us = NULL;
     u_list_remove(&conn->waiting);
     u_list_push_front(&p->free, &conn->link);
     p->open--;
-    if (!in_order)
-        fail_conn(p, conn, us_close_reason_name(reason));
-    if (!p->run || p->open > 0 || p->connected < p->conn_count)
+    if (reason != US_CLOSE_NORMAL && !may_end(p, conn)) {
+        (void)stream_fail(&conn->stream, us_close_reason_name(reason));
+        fail_conn(p, conn);
+    }
+    stream_close(&conn->stream);
+    if (!p->run || p->open > 0 || p->connected < p->expected || p->failed)
         return;
     p->run->ended_ns = ucping_clock_ns();
-    ping_stop(p);
+    if (p->next_run)
+        open_run(p, p->next_run, p->conn_count);
+    else
+        ping_stop(p);
 }
 
 static void handle_event(struct ping *p, const struct us_event *event)
@@ -213,12 +283,11 @@ static void handle_event(struct ping *p, const struct us_event *event)
         conn_open(p, event->conn);
     } else if (!conn) {
         if (event->type == US_EV_CLOSED && p->run)
-            fail_run(p, us_close_reason_name(event->reason));
+            fail_connecting(p, us_close_reason_name(event->reason));
     } else if (event->type == US_EV_DATA) {
         conn_received(p, conn, event);
     } else if (event->type == US_EV_PEER_CLOSED) {
-        exchange_peer_closed(&conn->exchange);
-        conn_send(p, conn);
+        conn_peer_closed(p, conn);
     } else if (event->type == US_EV_CLOSED) {
         conn_closed(p, conn, event->reason);
     }
@@ -252,8 +321,16 @@ static void ping_tick(struct net_stack_worker *worker)
 
     if (atomic_load_explicit(&ucping_stop, memory_order_relaxed))
         ping_stop(p);
-    if (p->run && p->connected < p->conn_count && worker->now_us > p->connect_until_us)
-        fail_run(p, "cannot connect: no answer");
+    if (p->run && p->connected < p->expected && worker->now_us > p->connect_until_us)
+        fail_connecting(p, "no answer");
+    if (p->run && p->open > 0 && !p->failed && ucping_is_stuck(p->s, p->run)) {
+        ucping_fail(p->s, "%s does not answer", p->s->peer);
+        end_failed(p);
+    }
+    if (!p->run && p->s->security && worker->now_us >= p->tick_us) {
+        p->tick_us = worker->now_us + 1000000;
+        security_tick(p->s->security, worker->now_us);
+    }
 }
 
 static uint32_t ping_sleep_us_max(const struct net_stack_worker *worker)
@@ -292,14 +369,12 @@ static int ping_connect(struct net_stack_worker *worker)
         memcpy(addr.bytes, &in->sin_addr, 4);
     else
         memcpy(addr.bytes, &in6->sin6_addr, 16);
-    if (!p->run)
-        return 0;
-    while (p->connects < p->conn_count && rc == US_OK) {
+    while (p->begun < atomic_load_explicit(&p->connects, memory_order_relaxed) && rc == US_OK) {
         rc = net_stack_connect(worker, &addr, ntohs(in->sin_port));
-        p->connects += rc == US_OK;
+        p->begun += rc == US_OK;
     }
-    if (rc == US_OK || (rc == US_ERR_NO_ROUTE && addr.family == US_IP6 &&
-                        worker->now_us < p->connect_until_us - CONNECT_US + ADDRESS_US))
+    if (rc == US_OK ||
+        (rc == US_ERR_NO_ROUTE && addr.family == US_IP6 && worker->now_us < p->settle_until_us))
         return 0;
     ucping_fail(p->s, "cannot connect to %s: %s", p->s->peer, us_strerror(rc));
     return -ENOTCONN;
@@ -407,7 +482,7 @@ static int open_worker(struct ping *p)
         .app_ctx = p,
         .idle = p->s->poll ? NET_IDLE_POLL : NET_IDLE_ADAPTIVE,
         .threading = p->s->threading,
-        .conn_max = p->conn_count,
+        .conn_max = p->conn_count + 1, /* one of before the run, see --tls-resume */
         .window_bytes = WINDOW_BYTES,
     };
 
@@ -457,9 +532,34 @@ static int open_conns(struct ping *p)
     return 0;
 }
 
+/* A server has no run. */
+static void begin(struct ping *p, struct ping_run *run)
+{
+    struct security *security = p->s->security;
+
+    p->settle_until_us = net_clock_us() + ADDRESS_US;
+    if (p->s->listen)
+        return;
+    if (!security || !security->resumes) {
+        open_run(p, run, p->conn_count);
+        return;
+    }
+    open_run(p, &security->first, 1);
+    p->next_run = run;
+}
+
+static void close_conns(struct ping *p)
+{
+    unsigned i;
+
+    for (i = 0; p->conns && i < p->conn_count; i++)
+        stream_close(&p->conns[i].stream);
+    free(p->conns);
+}
+
 int ucping_stack(struct settings *s, struct ping_run *run)
 {
-    struct ping p = {.s = s, .run = run};
+    struct ping p = {.s = s};
     char why[CORES_ERROR_MAX];
     int rc;
 
@@ -471,12 +571,12 @@ int ucping_stack(struct settings *s, struct ping_run *run)
     if (rc == 0) {
         if (s->listen)
             ucping_print_listening(s);
-        p.connect_until_us = net_clock_us() + CONNECT_US;
+        begin(&p, run);
         rc = run_threads(&p);
         if (rc == 0 && s->json)
             rc = keep_counters(&p);
         close_worker(&p);
     }
-    free(p.conns);
+    close_conns(&p);
     return rc;
 }

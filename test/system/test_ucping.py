@@ -13,6 +13,7 @@ import time
 
 import netspace
 import pytest
+import tls
 from server import free_port, missing
 
 
@@ -51,20 +52,32 @@ def peers(ucping_path, tap_obstacle):
             return self.space.run(subprocess.run, command, check=True, capture_output=True)
 
         def ping(self, *args, status=0):
-            command = [ucping_path, f"--io={self.client_io}", "--json", *args, self.address]
+            command = [ucping_path, f"--io={self.client_io}", "--json", "--timeout=50", *args,
+                       self.address]
             done = self.space.run(subprocess.run, command, capture_output=True, text=True,
                                   timeout=60)
             assert done.returncode == status, done.stderr
-            return json.loads(done.stdout) if status == 0 else done.stderr
+            if status == 0:
+                return json.loads(done.stdout)
+            assert done.stdout == ""
+            return done.stderr
 
         def end(self):
             """The output of the server at its end."""
+            if self.said == "{}":
+                self.space.close()
             if self.said is None:
                 self.server.send_signal(signal.SIGTERM)
                 self.said, err = self.server.communicate(timeout=60)
                 self.space.close()
                 assert self.server.returncode == 0, err
             return json.loads(self.said)
+
+        def kill(self):
+            """Ends it without a last word to its clients but what the kernel says."""
+            self.server.kill()
+            self.server.communicate()
+            self.said = "{}"
 
     yield Pair
     for pair in started:
@@ -133,15 +146,80 @@ def test_no_server_on_the_port(ucping_path):
     done = subprocess.run([ucping_path, f"127.0.0.1:{free_port()}"], capture_output=True,
                           text=True, timeout=60)
     assert done.returncode == 69 and "Connection refused" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("server_io, client_io", WAYS)
+@pytest.mark.parametrize("more", [[], ["--tls"]], ids=["plain", "tls"])
+@pytest.mark.parametrize("mode", ["ping", "send", "receive"])
+def test_server_that_is_killed(peers, server_io, client_io, mode, more):
+    """No result, and a status that says so."""
+    pair = peers(server_io, client_io, *secured(more))
+    command = [pair.path, f"--io={client_io}", "-m", mode, "-c3", "-T60", "--timeout=2", *more,
+               pair.address]
+    client = pair.space.popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while client.poll() is None and not pair.space.run(established, 7007):
+        time.sleep(0.02)
+    time.sleep(0.3)
+    pair.kill()
+    out, err = client.communicate(timeout=60)
+    assert client.returncode == 69 and out == "", (out, err)
+    assert "was lost" in err or "does not answer" in err
+
+
+def fake_server(ucping_path, args, serve):
+    """The status and the output of a client of a server that is a function of its socket."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        command = [ucping_path, "127.0.0.1:%d" % listener.getsockname()[1], *args]
+        client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True)
+        listener.settimeout(60)
+        sock, _ = listener.accept()
+        with sock:
+            serve(sock)
+            out, err = client.communicate(timeout=60)
+    return client.returncode, out, err
+
+
+@pytest.mark.parametrize("mode", ["ping", "send", "receive"])
+def test_server_that_closes_too_early(ucping_path, mode):
+    def serve(sock):
+        sock.recv(16)
+        sock.shutdown(socket.SHUT_WR)
+
+    args = ["-m", mode, "-n", "100" if mode == "ping" else "1000m"]
+    status, out, err = fake_server(ucping_path, args, serve)
+    assert status == 69 and "was lost: the server has closed it" in err and out == ""
+
+
+@pytest.mark.parametrize("more", [[], ["--tls"]], ids=["plain", "tls"])
+def test_server_that_says_nothing(ucping_path, more):
+    args = ["-n1", "--timeout=0.5", *more]
+    status, out, err = fake_server(ucping_path, args, lambda sock: None)
+    assert status == 69 and "does not answer" in err and out == ""
+
+
+def test_server_that_takes_only_a_part(ucping_path):
+    """A reset behind the end of what was sent: the server has not read all of it."""
+    def serve(sock):
+        time.sleep(0.3)
+        sock.recv(16)
+        sock.close()
+
+    status, out, err = fake_server(ucping_path, ["-m", "send", "-n", "2000"], serve)
+    assert status == 69 and "was lost" in err and out == ""
 
 
 @pytest.mark.parametrize("args", [["-b0"], ["-b65537"], ["-mx"], ["--csum=maybe"], ["a", "b"],
                                   ["-T0"], ["--what"], ["-c"], ["--mtu=1", "--io=tap"],
                                   ["127.0.0.1:0"], ["127.0.0.1:70000"], ["[::1"],
-                                  ["--threading=both", "--io=tap"], ["--threading=merge"]])
+                                  ["--threading=both", "--io=tap"], ["--threading=merge"],
+                                  ["--listen", "--tls"], ["--tls", "--ca=/nonexistent"],
+                                  ["--listen", "--cert=/nonexistent"], ["--timeout=0"],
+                                  ["--listen", "--cert=/dev/null", "--tls-resume"]])
 def test_wrong_options(ucping_path, args):
     done = subprocess.run([ucping_path, *args], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 64 and re.match(r"ucping: .+\nucping --help", done.stderr)
+    assert done.returncode == 64 and re.match(r"ucping: .+\n(ucping --help|$)", done.stderr)
 
 
 def test_help(ucping_path):
@@ -165,6 +243,91 @@ def test_ip6(ucping_path, tap_obstacle):
         server.kill()
         server.communicate()
         space.close()
+
+
+# ---- TLS -----------------------------------------------------------------------------------------
+
+
+def secured(more=("--tls",), files=None):
+    """Options of a server for clients with these."""
+    files = files or tls.shared()
+    if "--tls" not in more:
+        return []
+    return [f"--cert={files.path('server.pem')}", f"--key={files.path('server.key')}"]
+
+
+def trusting(files=None):
+    return f"--ca={(files or tls.shared()).path('ca.pem')}"
+
+
+ALL_WAYS = [*WAYS, ("split", "sock"), ("sock", "split")]
+
+
+def io_of(*names):
+    """The back ends of both sides, and what makes a side two threads."""
+    return [["tap" if name == "split" else name for name in names]] + [
+        ["--threading=split"] if name == "split" else [] for name in names]
+
+
+@pytest.mark.parametrize("server_io, client_io", ALL_WAYS)
+def test_tls(peers, server_io, client_io):
+    names, ours, theirs = io_of(server_io, client_io)
+    pair = peers(*names, *secured(), *ours)
+    full = pair.ping(trusting(), "-n", "200", "-c", "3", *theirs)
+    assert full["rounds"] == 600 and full["round_trip_us"]["p50"] > 0
+    assert (full["tls_handshakes"], full["tls_resumed"], full["tls_own_records"]) == (3, 0, 3)
+    assert full["tls_handshake_us"]["p50"] > 0
+    assert pair.ping(trusting(), "-n", "3", "-c", "5", "-b", "65536", *theirs)["rounds"] == 15
+    resumed = pair.ping(trusting(), "--tls-resume", "-n", "20", "-c", "20", *theirs)
+    assert (resumed["rounds"], resumed["tls_handshakes"], resumed["tls_resumed"]) == (400, 20, 20)
+    said = pair.end()
+    assert (said["tls_handshakes"], said["tls_resumed"], said["tls_failures"]) == (29, 20, 0)
+    assert said["tls_own_records"] == 29
+
+
+@pytest.mark.parametrize("server_io, client_io", ALL_WAYS)
+@pytest.mark.parametrize("mode", ["send", "receive"])
+def test_bulk_with_tls(peers, server_io, client_io, mode):
+    names, ours, theirs = io_of(server_io, client_io)
+    pair = peers(*names, *secured(), *ours)
+    for resume in ([], ["--tls-resume"]):
+        result = pair.ping("--tls", "-m", mode, "-n", "5000001", "-c", "2", *theirs, *resume)
+        assert result["moved_bytes"] == 2 * 5_000_001
+        assert result["tls_resumed"] == (2 if resume else 0)
+    assert pair.ping("--tls", "-m", mode, "-T", "0.2", *theirs)["moved_bytes"] > 10_000
+
+
+@pytest.mark.parametrize("client_io", ["sock", "tap"])
+def test_server_whose_certificate_is_not_trusted(peers, client_io, tmp_path):
+    pair = peers("sock", client_io, *secured())
+    other = tls.Certificates(tmp_path)
+    err = pair.ping(trusting(other), "-n1", status=69)
+    assert "TLS with" in err and "verify failed" in err
+    assert pair.ping(trusting(), "-n1")["rounds"] == 1
+
+
+@pytest.mark.parametrize("server_io, client_io", WAYS[:2])
+def test_client_certificates(peers, server_io, client_io):
+    files = tls.shared()
+    pair = peers(server_io, client_io, *secured(), trusting())
+    assert pair.ping(trusting(), "-n1", status=69)
+    known = [f"--cert={files.path('client.pem')}", f"--key={files.path('client.key')}"]
+    assert pair.ping(trusting(), *known, "-n5")["rounds"] == 5
+    said = pair.end()
+    assert (said["tls_failures"], said["tls_handshakes"]) == (1, 1)
+
+
+@pytest.mark.parametrize("server_io", ["sock", "tap"])
+def test_client_without_tls(peers, server_io):
+    """It is closed and counted, and others are served."""
+    pair = peers(server_io, "sock", *secured())
+    assert "was lost" in pair.ping("-n1", status=69)
+    assert pair.ping("--tls", "-n5")["rounds"] == 5
+    assert pair.end()["tls_failures"] == 1
+
+
+def test_client_with_tls_of_a_server_without(peers):
+    assert "TLS with" in peers("sock", "sock").ping("--tls", "-n1", status=69)
 
 
 # ---- what the switches do, by what the link has counted ----------------------------------------
@@ -371,9 +534,10 @@ def test_two_threads_end_with_clients_in_the_middle(peers, model):
 
 
 def established(port):
-    """Whether any connection of this network namespace to a port is open."""
-    return any(line.split()[2].endswith(f":{port:04X}") and line.split()[3] == "01"
-               for line in pathlib.Path("/proc/thread-self/net/tcp").read_text().splitlines()[1:])
+    """Whether any connection of this network namespace to or from a port is open."""
+    rows = pathlib.Path("/proc/thread-self/net/tcp").read_text().splitlines()[1:]
+    return any(f":{port:04X} " in " ".join(row.split()[1:3]) + " " and row.split()[3] == "01"
+               for row in rows)
 
 
 @pytest.mark.parametrize("model", TWO_THREADS)
