@@ -5,7 +5,8 @@
     tools/clients.py [--write] [--root DIR]
 
 A client is a package of test/system/requirements.txt that a test imports, with the version pinned
-there, or a program of the distribution that a test runs. Prints what differs, or with --write
+there, a package of another language in test/system/clients, or a program of the distribution that a
+test runs. Prints what differs, or with --write
 corrects the table; rows marked "by hand" are kept.
 """
 
@@ -24,9 +25,15 @@ MODULES = {
     "python-binary-memcached": "bmemcached",
     "django-elastipymemcache": "django_elastipymemcache",
 }
+PACKAGES = {  # file with the version, pattern of that
+    "gomemcache": ("go.mod", r"gomemcache (\S+)"),
+    "memcache-client": ("package.json", r'"memcache-client": "(\S+)"'),
+    "elasticache-java-cluster-client": ("pom.xml", r"<version>([\d.]{2,})</version>"),
+}
 PROGRAMS = {
     "memcached, request by request side by side": r"^def test_\w+\((?:.*, )?memcached[,)]",
     "memcached-tool": r"scripts/memcached-tool",
+    "OpenSSL's s_client": r'"s_client"',
     "libmemcached's tools": r'"memc(?:p|at|ping|stat|exist|rm|touch|dump|flush|slap)"',
     "nutcracker": r'"nutcracker"',
     "memcaslap": r'"memcaslap"',
@@ -44,6 +51,11 @@ def rows(root: Path) -> list[str]:
     for package, module in MODULES.items():
         pattern = rf"^\s*(?:import|from) {module}\b"
         found.append((package, pins.get(package, "?"), pattern))
+    for package, (file, version) in PACKAGES.items():
+        path = folder / "clients" / file
+        if path.exists():
+            pinned = re.search(version, path.read_text(encoding="utf-8"))
+            found.append((package, pinned.group(1) if pinned else "?", rf'"{package}"'))
     found += [(program, "Debian", words) for program, words in PROGRAMS.items()]
     lines = []
     for client, version, pattern in found:

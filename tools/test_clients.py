@@ -30,13 +30,17 @@ def test_this_tree_agrees():
 
 
 def test_each_client_has_a_test():
-    assert len(clients.rows(ROOT)) == len(clients.MODULES) + len(clients.PROGRAMS)
+    tables = (clients.MODULES, clients.PACKAGES, clients.PROGRAMS)
+    assert len(clients.rows(ROOT)) == sum(map(len, tables))
 
 
 def test_differences_are_found(tree):
     requirements = tree / "test" / "system" / "requirements.txt"
     requirements.write_text(requirements.read_text().replace("pymemcache==", "pymemcache==9."))
     assert "| pymemcache | 9." in clients.corrected(tree) != page(tree)
+    module = tree / "test" / "system" / "clients" / "go.mod"
+    module.write_text(module.read_text().replace("gomemcache v0", "gomemcache v9"))
+    assert "| gomemcache | v9" in clients.corrected(tree)
     (tree / "test" / "system" / "test_new.py").write_text("import bmemcached\n")
     assert "`test_new.py`" in clients.corrected(tree)
     for path in (tree / "test" / "system").glob("test_*.py"):

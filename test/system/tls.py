@@ -36,14 +36,19 @@ class Certificates:
                  "-keyout", self.path(f"{name}.key"), "-out", self.path(f"{name}.pem"),
                  "-days", 2, "-subj", f"/CN={name}")  # fmt: skip
 
-    def make(self, name, days=2, authority="ca", key=("ec", "ec_paramgen_curve:P-256")):
-        """Makes and signs a certificate; returns the paths of it and of its key."""
+    def make(self, name, days=2, authority="ca", key=("ec", "ec_paramgen_curve:P-256"), alt=None):
+        """Makes and signs a certificate; returns the paths of it and of its key.
+
+        `alt` are its names besides the common one: "DNS:localhost,IP:127.0.0.1".
+        """
         if not os.path.exists(self.path(f"{authority}.pem")):
             self._make_authority(authority)
         request = self.path(f"{name}.csr")
         _openssl("req", "-newkey", key[0], "-pkeyopt", key[1], "-nodes",
-                 "-keyout", self.path(f"{name}.key"), "-out", request, "-subj", f"/CN={name}")
-        _openssl("x509", "-req", "-in", request, "-CA", self.path(f"{authority}.pem"),
+                 "-keyout", self.path(f"{name}.key"), "-out", request, "-subj", f"/CN={name}",
+                 *(["-addext", f"subjectAltName={alt}"] if alt else []))
+        _openssl("x509", "-req", "-in", request, "-copy_extensions", "copy",
+                 "-CA", self.path(f"{authority}.pem"),
                  "-CAkey", self.path(f"{authority}.key"), "-CAcreateserial", "-days", days,
                  "-out", self.path(f"{name}.pem"))  # fmt: skip
         return self.path(f"{name}.pem"), self.path(f"{name}.key")
