@@ -34,6 +34,8 @@ PROGRAMS = {
     "memcached, request by request side by side": r"^def test_\w+\((?:.*, )?memcached[,)]",
     "memcached-tool": r"scripts/memcached-tool",
     "OpenSSL's s_client": r'"s_client"',
+    "haproxy": r'"haproxy"',
+    "stunnel": r'"stunnel"',
     "libmemcached's tools": r'"memc(?:p|at|ping|stat|exist|rm|touch|dump|flush|slap)"',
     "nutcracker": r'"nutcracker"',
     "memcaslap": r'"memcaslap"',
