@@ -62,8 +62,8 @@ void net_worker_resume(struct net_worker *worker);
 
 /*
  * Adds a paused worker's sockets and connections to a handover; they stay the worker's. Those that
- * cannot move, with TLS or with watchers, are left out. `first`: of all workers, which share some
- * sockets. handover->failed says whether something is missing.
+ * cannot move, such as watchers and TLS 1.2, are left out and counted. `first`: of all workers,
+ * which share some sockets. handover->failed says whether something is missing.
  */
 void net_worker_hand_over(struct net_worker *worker, bool first, struct net_handover *handover);
 

@@ -354,7 +354,7 @@ static bool conn_is_held(const struct net_stack_worker *worker, const struct net
 {
     struct cache_session_saved saved;
 
-    return U_UNLIKELY(worker->resting) && !conn->peer_closed && !conn->conn.tls &&
+    return U_UNLIKELY(worker->resting) && !conn->peer_closed &&
            cache_session_rest(conn->conn.session, &saved) != CACHE_REST_BUSY;
 }
 
@@ -626,7 +626,7 @@ static U_NOINLINE unsigned handle_pass(struct net_stack_worker *worker, unsigned
             worker->events[left++] = *ev;
         else if (fast_eligible && fast_eligible[i] &&
                  (worker->conns.tls
-                      ? answer_one_tls(worker, ev)
+                      ? !worker->resting && answer_one_tls(worker, ev)
                       : !worker->general_only && answer_fast(worker, ev, fast_eligible + i, 1) > 0))
             continue;
         else if (!handle_event(worker, ev))

@@ -15,6 +15,7 @@
 #include "net/handover.h"
 #include "net/log.h"
 #include "net/port.h"
+#include "net/tls_handover.h"
 #include "nic/rss.h"
 
 /* Longest wait of a turn while connections are coming to rest. */
@@ -41,7 +42,7 @@ static enum cache_rest rest_of(const struct net_stack_conn *conn)
 {
     struct cache_session_saved saved;
 
-    return conn->conn.tls ? CACHE_REST_ENDS : cache_session_rest(conn->conn.session, &saved);
+    return net_conn_rest(&conn->conn, &saved);
 }
 
 /*
@@ -58,9 +59,12 @@ static bool rest_conn(struct net_stack_worker *worker, struct net_stack_conn *co
     if (conn->conn.session && conn->refs == 0 && rest_of(conn) == CACHE_REST_MOVES)
         return true;
     if (conn->conn.session && rest_of(conn) == CACHE_REST_ENDS) {
+        net_tls_count_left_out(&conn->conn);
+        worker->conns.left_out++;
         net_stack_conn_finish(worker, conn);
     } else if (passed_us > NET_REST_US && !conn->aborted) {
         net_stack_count(worker, NET_STACK_REST_CLOSED, 1);
+        worker->conns.left_out++;
         net_stack_conn_abort(worker, conn);
     }
     return false;
@@ -131,6 +135,7 @@ static int come_to_rest(struct net_stack_worker *worker)
 
     worker->resting = true;
     worker->general_only = true;
+    worker->conns.left_out = 0;
     while (rc == 0 && !stops && net_worker_is_pausing(&worker->worker)) {
         if (!net_stack_turn(worker, now_us))
             rc = nic_wait(worker->nic, REST_WAIT_US);
@@ -200,11 +205,13 @@ static void hand_over_conn(struct net_stack_worker *worker, const struct net_sta
 {
     struct net_handover_record record = {.kind = NET_HANDOVER_STACK};
     struct cache_session_saved saved;
+    struct net_tls_moving moving;
 
-    if (!conn->us || !conn->conn.session || conn->conn.tls ||
-        cache_session_rest(conn->conn.session, &saved) != CACHE_REST_MOVES ||
+    if (!conn->us || !conn->conn.session ||
+        net_conn_rest(&conn->conn, &saved) != CACHE_REST_MOVES ||
         us_conn_export(worker->stack, conn->us, &record.state, bytes, CONN_BYTES_MAX) != US_OK)
         return;
+    net_tls_export(&conn->conn, &saved, &moving, &record);
     record.protocol = saved.protocol;
     record.idle_s = saved.idle_s;
     record.input_bytes = saved.line_bytes;
@@ -212,6 +219,7 @@ static void hand_over_conn(struct net_stack_worker *worker, const struct net_sta
     net_handover_begin(handover, &record);
     net_handover_add(handover, saved.line, saved.line_bytes);
     net_handover_add(handover, bytes, record.queued_bytes);
+    net_tls_hand_over(&moving, &record, handover);
     net_handover_end(handover, &record);
 }
 
@@ -228,6 +236,7 @@ void net_stack_hand_over(struct net_worker *base, bool first, struct net_handove
     hand_over_device(worker, first, handover);
     for (link = worker->conns.open.next; link != &worker->conns.open; link = link->next)
         hand_over_conn(worker, conn_at(link), bytes, handover);
+    handover->left_out += worker->conns.left_out;
     free(bytes);
 }
 
@@ -247,7 +256,10 @@ void net_stack_reopen_device(struct net_worker *base, struct nic *nic)
 
 /* ---- taking over ------------------------------------------------------------------------- */
 
-/* The session continues with the beginning of a request, then with the unread bytes. */
+/*
+ * The session, or its TLS, continues with the beginning of a request or of a record, then with the
+ * unread bytes.
+ */
 static void adopt(struct net_stack_worker *worker, struct us_conn *us,
                   const struct cache_session_saved *saved, uint32_t unread_bytes)
 {
@@ -256,7 +268,9 @@ static void adopt(struct net_stack_worker *worker, struct us_conn *us,
     net_stack_count(worker, NET_STACK_TAKEN_OVER, 1);
     conn->held = unread_bytes > 0;
     conn->kept_bytes = unread_bytes;
-    if (conn->conn.session && !cache_session_continue(conn->conn.session, saved))
+    if (conn->waiting && (worker->conns.tls || saved->line_bytes > 0))
+        net_stack_conn_abort(worker, conn); /* a later session would lack what came before */
+    if (conn->conn.session && !net_conn_continue(&conn->conn, saved))
         net_stack_conn_abort(worker, conn);
     if (conn->conn.session && saved->line_bytes > 0)
         (void)net_conn_input(&worker->conns, &conn->conn, saved->line, saved->line_bytes);
@@ -277,10 +291,13 @@ static void take_over(struct net_stack_worker *worker, const struct net_handover
     struct us_conn *us =
         us_conn_import(worker->stack, &record->state, line + record->input_bytes, NULL, &error);
 
+    worker->conns.taken = record;
     if (us)
         adopt(worker, us, &saved, record->state.unread_bytes);
     else
         net_log("ucached: a connection cannot be taken over: %s", us_strerror(error));
+    worker->conns.taken = NULL;
+    net_handover_wipe_tls(worker->handover, record);
 }
 
 /* Whether frames of the connection come to this worker. */

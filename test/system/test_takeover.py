@@ -373,7 +373,7 @@ def test_unix_socket(ucached_path, tmp_path):
 
 # ---- TLS ----------------------------------------------------------------------------------------
 
-TLS_IO = ["sock", "uring"]
+TLS_IO = ["sock", "uring", "tap"]
 
 
 @pytest.mark.parametrize("io", TLS_IO)
