@@ -40,19 +40,27 @@ static void stop_issuing(struct client *client)
     client->drawn_at = client->drawn_count = 0;
 }
 
+/* Chooses follow-up number i. Returns its number of keys. */
+static uint32_t choose_followup(struct client *client, uint32_t i)
+{
+    struct thread_ctx *ctx = &client->ctx;
+    const struct followup *next = &ctx->followups[i];
+
+    client->ids[0] = next->id;
+    client->drawn_ops[0] = next->op;
+    client->drawn_unique = next->unique;
+    ctx->followups[i] = ctx->followups[--ctx->followup_count];
+    return 1;
+}
+
 /* Several servers: a request for the connection's one. Returns its number of keys, or 0. */
 static uint32_t choose_for(struct client *client, unsigned server)
 {
-    struct thread_ctx *ctx = &client->ctx;
-    uint32_t i = ctx->missed_count;
+    uint32_t i = client->ctx.followup_count;
 
     while (i-- > 0) {
-        if (routing_server(&client->plan->routing, ctx->missed[i]) != server)
-            continue;
-        client->ids[0] = ctx->missed[i];
-        client->drawn_ops[0] = OP_SET;
-        ctx->missed[i] = ctx->missed[--ctx->missed_count];
-        return 1;
+        if (routing_server(&client->plan->routing, client->ctx.followups[i].id) == server)
+            return choose_followup(client, i);
     }
     return source_next_for(&client->source, server, client->drawn_ops, client->ids);
 }
@@ -67,11 +75,8 @@ static uint32_t choose(struct client *client, const struct conn *conn, uint32_t 
         client->drawn_keys = choose_for(client, conn->server_index);
         return client->drawn_keys > 0;
     }
-    if (ctx->missed_count > 0) {
-        client->ids[0] = ctx->missed[--ctx->missed_count];
-        client->drawn_ops[0] = OP_SET;
-        return 1;
-    }
+    if (ctx->followup_count > 0)
+        return choose_followup(client, ctx->followup_count - 1);
     if (n > 1) {
         source_next_many(&client->source, client->drawn_ops, client->ids, n);
         return n;
@@ -209,15 +214,17 @@ static void sleep_until(uint64_t at_ns)
 
 /*
  * The number of requests to draw at a time. Drawing many is cheaper, but drawn requests that are
- * not started would be missing from a trace or from the stored keys, missed keys (--fill) are
- * stored first, and with several servers a request is drawn for one of them.
+ * not started would be missing from a trace or from the stored keys, requests that follow from
+ * replies (--fill, cas) go first, and with several servers a request is drawn for one of them.
  */
 static uint32_t draw_max(const struct client *client)
 {
     const struct plan *plan = client->plan;
     bool mixed = client->phase.kind == PHASE_LOAD && !plan->replaying && plan->mix.multi == 1;
 
-    return mixed && !plan->fill && plan->server_count == 1 ? CLIENT_DRAWN_MAX : 1;
+    bool follows = plan->fill || plan->mix.swaps;
+
+    return mixed && !follows && plan->server_count == 1 ? CLIENT_DRAWN_MAX : 1;
 }
 
 static void start(struct client *client)
@@ -399,6 +406,7 @@ int client_open(struct client *client, const struct plan *plan, unsigned count, 
     client->ctx.keys = &plan->keys;
     client->ctx.verify = plan->verify;
     client->ctx.fill = plan->fill;
+    client->ctx.grown = plan->mix.grows;
     source_init(&client->source, &plan->mix, &plan->popularity, plan->keys.count);
     if (plan->server_count > 1)
         source_route(&client->source, &plan->routing, plan->server_count);

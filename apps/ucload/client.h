@@ -169,6 +169,7 @@ struct client {
     uint32_t drawn_keys;            /* keys per request; if it is not 1, there is one request */
     uint32_t draw_max;              /* requests to draw at a time in this phase */
     enum op drawn_ops[CLIENT_DRAWN_MAX];
+    uint64_t drawn_unique; /* OP_CAS: of the value that was read */
     uint64_t ids[PIPELINE_MULTI_MAX];
     uint64_t begun;       /* requests started in this phase */
     uint64_t answered;    /* ctx.answered at the start of the phase */
@@ -279,6 +280,8 @@ static inline bool client_begin(struct client *client, struct conn *conn, uint64
     if (!client_has_drawn(client, conn))
         return false;
     at = client_take(client, conn);
+    if (U_UNLIKELY(client->drawn_ops[at] == OP_CAS))
+        conn->pipeline.unique = client->drawn_unique;
     pipeline_begin(&conn->pipeline, client->drawn_ops[at], client->ids + at, client->drawn_keys,
                    at_ns);
     return true;

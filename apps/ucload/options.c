@@ -92,8 +92,10 @@ static const struct cmdline_option rows[] = {
     {'P', "protocol", "NAME", NULL, "text (default), meta or binary", CMDLINE_CHOICE, AT(protocol),
      .choice = protocol_choice},
     {'m', "mix", "MIX", NULL,
-     "operations and their weights: get, set, delete, incr, touch\n"
-     "(default: get)",
+     "operations and their weights, for instance get=9,set=1: get, set,\n"
+     "delete, incr, decr, touch, append, prepend, gat, cas (a gets, and\n"
+     "a cas if it hits); one in 8 append and prepend is sent as a set,\n"
+     "which keeps values short (default: get)",
      CMDLINE_TEXT, AT(mix)},
     {'g', "multi", "N", NULL, "keys per get (default: 1)", CMDLINE_U32, AT(multi), 1,
      PIPELINE_MULTI_MAX},

@@ -18,6 +18,7 @@ void tally_add(struct tally *to, const struct tally *from)
         to->ops[i] += from->ops[i];
     to->hits += from->hits;
     to->misses += from->misses;
+    to->exists += from->exists;
     to->refused += from->refused;
     to->wrong += from->wrong;
     to->bytes_in += from->bytes_in;
@@ -94,9 +95,9 @@ static uint32_t write_head(struct pipeline *s, uint8_t *out)
     uint64_t id = key == 0 ? p->id : s->ids[(uint64_t)((s->tail - 1) & s->mask) * s->multi + key];
     const struct template *template =
         templates_get(templates, template_kind_of(p, s->next_key), id);
-    uint32_t value_bytes = 0;
+    uint32_t value_bytes = 0, len;
 
-    if (p->op == OP_SET) {
+    if (op_carries_value((enum op)p->op)) {
         value_bytes = keyspace_value_bytes(s->ctx->keys, id);
         s->body = keyspace_value(s->ctx->keys, id);
         s->body_left = value_bytes;
@@ -105,8 +106,9 @@ static uint32_t write_head(struct pipeline *s, uint8_t *out)
         s->step = WRITE_IDLE;
     }
     s->next_key++;
-    return template_write(templates, template, key == 0 ? p->word : load_key_word(id), value_bytes,
-                          s->tail - 1, out);
+    len = template_write(templates, template, key == 0 ? p->word : load_key_word(id), value_bytes,
+                         s->tail - 1, out);
+    return p->op == OP_CAS ? template_write_unique(templates, template, s->unique, len, out) : len;
 }
 
 /* Writes a part of the value. In text protocols a line end follows. */

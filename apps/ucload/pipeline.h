@@ -19,8 +19,8 @@
 #define PIPELINE_MULTI_MAX 1000
 #define PIPELINE_ERROR_MAX 200
 
-/* Missed keys that wait to be stored (--fill); further misses are only counted. */
-#define PIPELINE_MISSED_MAX 4096
+/* Requests that wait to follow a reply (struct followup); further ones are left out. */
+#define PIPELINE_FOLLOWUPS_MAX 4096
 
 /* The longest head of a reply: a line, or a binary header with extras and key. */
 #define PIPELINE_HEAD_MAX 512
@@ -31,6 +31,7 @@ struct tally {
     uint64_t ops[OP_COUNT];
     uint64_t hits; /* keys found */
     uint64_t misses;
+    uint64_t exists;  /* cas of values that had changed since they were read */
     uint64_t refused; /* error replies: SERVER_ERROR, NOT_STORED, a binary status */
     uint64_t wrong;   /* wrong values, and replies that are not understood */
     uint64_t bytes_in;
@@ -40,6 +41,13 @@ struct tally {
 };
 
 void tally_add(struct tally *to, const struct tally *from);
+
+/* A request that follows from a reply: a set after a miss (--fill), a cas after its gets. */
+struct followup {
+    uint64_t id;
+    uint64_t unique; /* OP_CAS: of the value that was read */
+    enum op op;
+};
 
 /* State shared by the connections of one thread. */
 struct thread_ctx {
@@ -51,10 +59,11 @@ struct thread_ctx {
     uint64_t answered;       /* all answered requests */
     struct tally tally;
     struct load_histogram *latency; /* nanoseconds: one for each enum op */
-    bool fill;                      /* store the ids of missed gets of one key in missed[] */
+    bool fill;                      /* missed gets of one key are followed by a set */
+    bool grown;                     /* values may be repeated: the mix has append or prepend */
     uint64_t server_cycles;         /* last `cycles_busy` that the server reported */
-    uint32_t missed_count;
-    uint64_t missed[PIPELINE_MISSED_MAX];
+    uint32_t followup_count;
+    struct followup followups[PIPELINE_FOLLOWUPS_MAX];
     char error[PIPELINE_ERROR_MAX]; /* the first wrong or refused reply, or empty */
 };
 
@@ -82,14 +91,19 @@ struct pipeline {
     uint32_t next_key;
     const uint8_t *body;
     uint32_t body_left;
+    uint64_t unique; /* OP_CAS: to be written */
 
     bool in_reply;          /* part of the oldest request's reply was received */
     enum reply_phase phase; /* of this reply */
     uint32_t reply_key;     /* keys of it that were answered or missed */
     uint32_t reply_hits;
+    uint64_t reply_unique; /* OP_GETS: of the value */
     const uint8_t *expect; /* REPLY_VALUE: the expected bytes; null: any */
-    uint32_t left;         /* bytes left in this phase */
+    uint32_t expect_bytes; /* after which they are repeated */
+    uint32_t expect_at;
+    uint32_t left; /* bytes left in this phase */
     bool value_wrong;
+    bool changed;      /* REPLY_SKIP: the status is MC_BINARY_EXISTS, to a cas */
     uint32_t gathered; /* length of an incomplete head */
     uint8_t gather[PIPELINE_HEAD_MAX];
 };

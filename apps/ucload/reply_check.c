@@ -34,9 +34,6 @@ static void show(char text[SHOWN_MAX + 1], const uint8_t *bytes, uint32_t len)
     text[n] = '\0';
 }
 
-static const char *const op_names[OP_COUNT] = {"get",   "set", "delete", "incr",
-                                               "touch", "set", "stats"};
-
 static void report(struct pipeline *s, const char *what, const uint8_t *head, uint32_t len)
 {
     char shown[SHOWN_MAX + 1];
@@ -81,17 +78,27 @@ static void refuse(struct pipeline *s, const uint8_t *text, uint32_t len)
 
 /* ---- phases ------------------------------------------------------------------------------ */
 
+/* Lets a request follow: a set after a miss, a cas after the hit of its gets. */
+static void follow(struct pipeline *s, const struct pending *p, uint32_t hits)
+{
+    struct thread_ctx *ctx = s->ctx;
+    bool fills = ctx->fill && hits == 0 && op_reads_value((enum op)p->op);
+
+    if (p->keys != 1 || (!fills && (p->op != OP_GETS || hits == 0)) ||
+        ctx->followup_count == PIPELINE_FOLLOWUPS_MAX)
+        return;
+    ctx->followups[ctx->followup_count++] =
+        (struct followup){.id = p->id, .unique = s->reply_unique, .op = fills ? OP_SET : OP_CAS};
+}
+
 static void finish(struct pipeline *s, uint32_t hits)
 {
     const struct pending *p = pipeline_oldest(s);
-    struct thread_ctx *ctx = s->ctx;
 
     s->phase = REPLY_HEAD;
     s->reply_key = 0;
     s->reply_hits = 0;
-    if (ctx->fill && hits == 0 && p->op == OP_GET && p->keys == 1 &&
-        ctx->missed_count < PIPELINE_MISSED_MAX)
-        ctx->missed[ctx->missed_count++] = p->id;
+    follow(s, p, hits);
     pipeline_complete(s, (enum op)p->op, p->keys, hits);
 }
 
@@ -112,16 +119,35 @@ static void value_done(struct pipeline *s)
         finish(s, s->reply_hits);
 }
 
+/* A cas whose value had changed is answered: the key was found. */
+static void finish_exists(struct pipeline *s)
+{
+    if (pipeline_oldest(s)->at_ns >= s->ctx->record_from_ns)
+        s->ctx->tally.exists++;
+    finish(s, 1);
+}
+
+/* Whether a value of `once` bytes may have `bytes` bytes: append and prepend repeat it. */
+static inline bool is_size(const struct pipeline *s, uint32_t once, uint32_t bytes)
+{
+    return bytes == once || (s->ctx->grown && bytes > 0 && once > 0 && bytes % once == 0);
+}
+
 /* Expects the value of key number `key` of the oldest request, with `bytes` bytes. */
 static void expect_value(struct pipeline *s, uint32_t key, uint32_t bytes)
 {
-    uint64_t id = pipeline_oldest_ids(s)[key];
-
     s->reply_key = key + 1;
-    s->expect = s->ctx->verify ? keyspace_value(s->ctx->keys, id) : NULL;
-    s->value_wrong = s->ctx->verify && bytes != keyspace_value_bytes(s->ctx->keys, id);
-    if (s->value_wrong)
-        s->expect = NULL;
+    s->expect = NULL;
+    s->value_wrong = false;
+    if (s->ctx->verify) {
+        uint64_t id = pipeline_oldest_ids(s)[key];
+
+        s->expect_bytes = keyspace_value_bytes(s->ctx->keys, id);
+        s->expect_at = 0;
+        s->value_wrong = !is_size(s, s->expect_bytes, bytes);
+        if (!s->value_wrong)
+            s->expect = keyspace_value(s->ctx->keys, id);
+    }
     s->phase = REPLY_VALUE;
     s->left = bytes;
 }
@@ -139,12 +165,13 @@ static void value_ended(struct pipeline *s)
 
 static uint32_t take_value(struct pipeline *s, const uint8_t *data, uint32_t len)
 {
-    uint32_t n = u_min32(s->left, len);
+    uint32_t n = u_min32(s->left, len), done, part;
 
-    if (s->expect) {
-        if (memcmp(data, s->expect, n) != 0)
+    for (done = 0; s->expect && done < n; done += part) {
+        part = u_min32(n - done, s->expect_bytes - s->expect_at);
+        if (memcmp(data + done, s->expect + s->expect_at, part) != 0)
             s->value_wrong = true;
-        s->expect += n;
+        s->expect_at = s->expect_at + part < s->expect_bytes ? s->expect_at + part : 0;
     }
     s->left -= n;
     if (s->left == 0)
@@ -164,6 +191,18 @@ static int take_tail(struct pipeline *s, const uint8_t *data, uint32_t len)
     return (int)n;
 }
 
+/* The text of a binary error is complete. */
+static void skip_done(struct pipeline *s)
+{
+    bool changed = s->changed;
+
+    s->changed = false;
+    if (changed)
+        finish_exists(s);
+    else
+        finish(s, 0);
+}
+
 /* Skips the text of a binary error. */
 static uint32_t take_skip(struct pipeline *s, const uint8_t *data, uint32_t len)
 {
@@ -171,7 +210,7 @@ static uint32_t take_skip(struct pipeline *s, const uint8_t *data, uint32_t len)
 
     s->left -= n;
     if (s->left == 0)
-        finish(s, 0);
+        skip_done(s);
     return n;
 }
 
@@ -214,11 +253,24 @@ static bool is_number(const uint8_t *line, uint32_t len)
     return len > LINE_END_BYTES && read_number(&line, end, &number) && line == end;
 }
 
+/* Whether the line ends with the unique number, if one was requested, which is stored. */
+static bool ends_with_unique(struct pipeline *s, const uint8_t *at, const uint8_t *end)
+{
+    bool meta = s->ctx->templates->protocol == PROTOCOL_META;
+
+    if (pipeline_oldest(s)->op != OP_GETS)
+        return at == end;
+    if (at == end || *at++ != ' ' || (meta && (at == end || *at++ != 'c')))
+        return false;
+    return read_number(&at, end, &s->reply_unique) && at == end;
+}
+
 /*
- * Whether the line is "VALUE <key> <flags> <bytes>" for this key, with any flags and length; for
- * meta "VA <bytes>", followed by " k<key>" in a reply of several keys.
+ * Whether the line is "VALUE <key> <flags> <bytes>" for this key, with any flags and length, and
+ * the unique number of a gets; for meta "VA <bytes>", followed by " c<number>", or by " k<key>" in
+ * a reply of several keys.
  */
-static bool is_hit(const struct pipeline *s, uint64_t id, const uint8_t *line, uint32_t len,
+static bool is_hit(struct pipeline *s, uint64_t id, const uint8_t *line, uint32_t len,
                    uint32_t *bytes)
 {
     bool meta = s->ctx->templates->protocol == PROTOCOL_META;
@@ -245,7 +297,7 @@ static bool is_hit(const struct pipeline *s, uint64_t id, const uint8_t *line, u
     if (meta && keyed)
         return end - at == (long)key_bytes + 2 && at[0] == ' ' && at[1] == 'k' &&
                memcmp(at + 2, key, key_bytes) == 0;
-    return at == end;
+    return ends_with_unique(s, at, end);
 }
 
 /*
@@ -289,13 +341,25 @@ static const struct answer answers[2][OP_COUNT][2] = {
                        [OP_DELETE] = {{9, "DELETED\r\n"}, {11, "NOT_FOUND\r\n"}},
                        [OP_INCR] = {{0}, {11, "NOT_FOUND\r\n"}},
                        [OP_TOUCH] = {{9, "TOUCHED\r\n"}, {11, "NOT_FOUND\r\n"}},
+                       [OP_DECR] = {{0}, {11, "NOT_FOUND\r\n"}},
+                       [OP_APPEND] = {{8, "STORED\r\n"}, {12, "NOT_STORED\r\n"}},
+                       [OP_PREPEND] = {{8, "STORED\r\n"}, {12, "NOT_STORED\r\n"}},
+                       [OP_CAS] = {{8, "STORED\r\n"}, {11, "NOT_FOUND\r\n"}},
                        [OP_CREATE] = {{8, "STORED\r\n"}, {0}}},
     [PROTOCOL_META] = {[OP_SET] = {{4, "HD\r\n"}, {0}},
                        [OP_DELETE] = {{4, "HD\r\n"}, {4, "NF\r\n"}},
                        [OP_INCR] = {{0}, {4, "NF\r\n"}},
                        [OP_TOUCH] = {{4, "HD\r\n"}, {4, "EN\r\n"}},
+                       [OP_DECR] = {{0}, {4, "NF\r\n"}},
+                       [OP_APPEND] = {{4, "HD\r\n"}, {4, "NS\r\n"}},
+                       [OP_PREPEND] = {{4, "HD\r\n"}, {4, "NS\r\n"}},
+                       [OP_CAS] = {{4, "HD\r\n"}, {4, "NF\r\n"}},
                        [OP_CREATE] = {{4, "HD\r\n"}, {0}}},
 };
+
+/* The reply to a cas of a value that has changed. */
+static const struct answer exists_answers[2] = {
+    [PROTOCOL_TEXT] = {8, "EXISTS\r\n"}, [PROTOCOL_META] = {4, "EX\r\n"}};
 
 /* Whether the bytes start with this line. */
 static bool begins_with_answer(const struct answer *answer, const uint8_t *data, uint32_t len)
@@ -303,7 +367,7 @@ static bool begins_with_answer(const struct answer *answer, const uint8_t *data,
     return answer->len > 0 && len >= answer->len && memcmp(data, answer->line, answer->len) == 0;
 }
 
-/* Handles the result of incr: a line, or a value in meta. */
+/* Handles the result of incr and decr: a line, or a value in meta. */
 static bool is_count(struct pipeline *s, const uint8_t *line, uint32_t len)
 {
     const uint8_t *at = line + 3, *end = line + len - LINE_END_BYTES;
@@ -349,7 +413,7 @@ static int take_line(struct pipeline *s, const uint8_t *line, uint32_t len)
 
     if (len < LINE_END_BYTES || line[len - 2] != '\r')
         return not_a_reply(s, line, len);
-    if (op == OP_GET)
+    if (op_reads_value(op))
         return get_line(s, line, len);
     if (op == OP_STATS)
         return stats_line(s, line, len);
@@ -358,10 +422,13 @@ static int take_line(struct pipeline *s, const uint8_t *line, uint32_t len)
         finish(s, 1);
     } else if (begins_with_answer(&answer[1], line, len)) {
         finish(s, 0);
+    } else if (op == OP_CAS &&
+               begins_with_answer(&exists_answers[s->ctx->templates->protocol], line, len)) {
+        finish_exists(s);
     } else if (is_refusal(line, len)) {
         refuse(s, line, len);
         finish(s, 0);
-    } else if (op != OP_INCR || !is_count(s, line, len)) {
+    } else if (!op_counts(op) || !is_count(s, line, len)) {
         return not_a_reply(s, line, len);
     }
     return 0;
@@ -419,11 +486,12 @@ static int binary_success(struct pipeline *s, const uint8_t *head, uint32_t len,
             return 0;
         }
         rc = head[4] == 4 ? binary_multi_hit(s, head, len, bytes) : not_a_reply(s, head, len);
-    } else if (p->op == OP_GET) {
+    } else if (op_reads_value((enum op)p->op)) {
         if (beyond != 4 || head[4] != 4)
             return not_a_reply(s, head, len);
+        s->reply_unique = (uint64_t)be32_at(head + 16) << 32 | be32_at(head + 20);
         expect_value(s, 0, bytes);
-    } else if (p->op == OP_INCR) {
+    } else if (op_counts((enum op)p->op)) {
         if (beyond != 0 || bytes != 8)
             return not_a_reply(s, head, len);
         s->expect = NULL;
@@ -438,6 +506,26 @@ static int binary_success(struct pipeline *s, const uint8_t *head, uint32_t len,
     if (rc == 0 && s->phase == REPLY_VALUE && s->left == 0)
         value_ended(s);
     return rc;
+}
+
+/* Handles an error status; some only say that a key is missing, or has changed. */
+static int binary_failure(struct pipeline *s, const uint8_t *head, uint32_t len, uint32_t bytes)
+{
+    enum op op = (enum op)pipeline_oldest(s)->op;
+    uint32_t status = be16_at(head + 6);
+    bool missing = status == MC_BINARY_NOT_FOUND ||
+                   (status == MC_BINARY_NOT_STORED && (op == OP_APPEND || op == OP_PREPEND));
+
+    if (len != BINARY_HEADER_BYTES)
+        return not_a_reply(s, head, len);
+    s->changed = status == MC_BINARY_EXISTS && op == OP_CAS;
+    if (!missing && !s->changed)
+        refuse(s, (const uint8_t *)"an error status", 15);
+    s->phase = REPLY_SKIP;
+    s->left = bytes;
+    if (bytes == 0)
+        skip_done(s);
+    return 0;
 }
 
 static int take_binary(struct pipeline *s, const uint8_t *head, uint32_t len)
@@ -456,15 +544,7 @@ static int take_binary(struct pipeline *s, const uint8_t *head, uint32_t len)
         return not_a_reply(s, head, len);
     if (status == MC_BINARY_OK)
         return binary_success(s, head, len, bytes);
-    if (len != BINARY_HEADER_BYTES)
-        return not_a_reply(s, head, len);
-    if (status != MC_BINARY_NOT_FOUND)
-        refuse(s, (const uint8_t *)"an error status", 15);
-    s->phase = REPLY_SKIP;
-    s->left = bytes;
-    if (bytes == 0)
-        finish(s, 0);
-    return 0;
+    return binary_failure(s, head, len, bytes);
 }
 
 /* ---- heads ------------------------------------------------------------------------------- */
@@ -587,7 +667,7 @@ static uint32_t take_hit_of_any_size(struct pipeline *s, const uint8_t *data, ui
     if (len < head + bytes + GET_END_BYTES || memcmp(data, expect, head) != 0 ||
         !is_value_and_end(ctx, p->id, bytes, data + head))
         return 0;
-    pipeline_complete(s, OP_GET, 1, 1);
+    pipeline_complete(s, (enum op)p->op, 1, 1);
     return head + bytes + GET_END_BYTES;
 }
 
@@ -598,7 +678,7 @@ static __attribute__((noinline)) uint32_t take_other_reply(struct pipeline *s, c
     enum op op = (enum op)pipeline_oldest(s)->op;
     const struct answer *answer;
 
-    if (op == OP_GET)
+    if (op == OP_GET || op == OP_GAT)
         return take_hit_of_any_size(s, data, len);
     if (s->ctx->templates->protocol == PROTOCOL_BINARY)
         return 0;

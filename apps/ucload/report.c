@@ -12,9 +12,6 @@ static const double percents[] = {50, 90, 99, 99.9, 99.99, 100};
 
 #define PERCENTS (sizeof(percents) / sizeof(percents[0]))
 
-/* Of the operations of a mix, which come first. */
-static const char *const op_names[] = {"get", "set", "delete", "incr", "touch"};
-
 static double per_second(const struct result *result)
 {
     return result->seconds > 0 ? (double)result->tally.requests / result->seconds : 0;
@@ -79,7 +76,7 @@ static void print_by_op(FILE *to, const struct result *result)
 {
     char name[16];
 
-    for (unsigned op = 0; op < U_ARRAY_LEN(op_names); op++) {
+    for (unsigned op = 0; op < OP_MIXED; op++) {
         const struct load_histogram *h = &result->by_op[op];
 
         if (h->total == 0 || h->total == result->latency.total)
@@ -91,12 +88,20 @@ static void print_by_op(FILE *to, const struct result *result)
 
 static void print_ops(FILE *to, const struct tally *t)
 {
-    fprintf(to, "%-12s %llu get, %llu set, %llu delete, %llu incr, %llu touch\n", "operations",
-            (unsigned long long)t->ops[OP_GET], (unsigned long long)t->ops[OP_SET],
-            (unsigned long long)t->ops[OP_DELETE], (unsigned long long)t->ops[OP_INCR],
-            (unsigned long long)t->ops[OP_TOUCH]);
-    fprintf(to, "%-12s %llu hits, %llu misses\n", "keys", (unsigned long long)t->hits,
-            (unsigned long long)t->misses);
+    const char *between = "";
+
+    fprintf(to, "%-12s ", "operations");
+    for (unsigned op = 0; op < OP_MIXED; op++) {
+        if (t->ops[op] == 0)
+            continue;
+        fprintf(to, "%s%llu %s", between, (unsigned long long)t->ops[op], op_names[op]);
+        between = ", ";
+    }
+    fprintf(to, "%s\n%-12s %llu hits, %llu misses", *between ? "" : "none", "keys",
+            (unsigned long long)t->hits, (unsigned long long)t->misses);
+    if (t->ops[OP_CAS] > 0)
+        fprintf(to, ", %llu changed before their cas", (unsigned long long)t->exists);
+    fprintf(to, "\n");
 }
 
 static void print_hiccups(FILE *to, const struct hiccups *h)
@@ -222,10 +227,11 @@ static void json_hiccups(FILE *to, const struct hiccups *h)
 
 static void json_tally(FILE *to, const struct tally *t)
 {
-    for (unsigned op = 0; op < U_ARRAY_LEN(op_names); op++)
+    for (unsigned op = 0; op < OP_MIXED; op++)
         json_count(to, op_names[op], t->ops[op]);
     json_count(to, "hits", t->hits);
     json_count(to, "misses", t->misses);
+    json_count(to, "exists", t->exists);
     json_count(to, "refused", t->refused);
     json_count(to, "wrong", t->wrong);
     json_count(to, "unanswered", t->unanswered);
@@ -238,7 +244,7 @@ static void json_by_op(FILE *to, const struct result *result)
 {
     char name[32];
 
-    for (unsigned op = 0; op < U_ARRAY_LEN(op_names); op++) {
+    for (unsigned op = 0; op < OP_MIXED; op++) {
         if (result->by_op[op].total == 0)
             continue;
         snprintf(name, sizeof(name), "%s_latency_us", op_names[op]);

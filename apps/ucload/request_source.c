@@ -8,18 +8,13 @@
 
 #include "base/base.h"
 
-static const char *const names[] = {
-    [OP_GET] = "get",   [OP_SET] = "set",     [OP_DELETE] = "delete",
-    [OP_INCR] = "incr", [OP_TOUCH] = "touch",
-};
-
 static int find_op(const char *text, size_t len)
 {
     unsigned i;
 
-    for (i = 0; i < U_ARRAY_LEN(names); i++) {
-        if (strlen(names[i]) == len && memcmp(names[i], text, len) == 0)
-            return (int)i;
+    for (i = 0; i < OP_MIXED; i++) {
+        if (i != OP_GETS && strlen(op_names[i]) == len && memcmp(op_names[i], text, len) == 0)
+            return i == OP_CAS ? OP_GETS : (int)i; /* which the cas follows */
     }
     return -1;
 }
@@ -27,16 +22,16 @@ static int find_op(const char *text, size_t len)
 static int fail(char error[LOAD_ERROR_MAX], const char *text)
 {
     snprintf(error, LOAD_ERROR_MAX,
-             "\"%.60s\" is no mix: give operations of get, set, delete, incr and touch with their "
-             "weights, for instance get:90,set:10",
+             "\"%.40s\" is no mix: give operations of get, set, delete, incr, decr, touch, append, "
+             "prepend, gat and cas with their weights, for instance get:90,set:10",
              text);
     return -1;
 }
 
-/* Parses "get:90" or "get"; moves *at behind it and the comma. */
+/* Parses "get:90", "get=90" or "get"; moves *at behind it and the comma. */
 static int read_part(const char **at, double weight[OP_COUNT])
 {
-    size_t len = strcspn(*at, ":,");
+    size_t len = strcspn(*at, ":=,");
     int op = find_op(*at, len);
     char *end = NULL;
     double w = 1;
@@ -44,7 +39,7 @@ static int read_part(const char **at, double weight[OP_COUNT])
     if (op < 0)
         return -1;
     *at += len;
-    if (**at == ':') {
+    if (**at == ':' || **at == '=') {
         if ((*at)[1] < '0' || (*at)[1] > '9')
             return -1;
         w = strtod(*at + 1, &end);
@@ -84,13 +79,11 @@ int mix_parse(struct mix *mix, const char *text, char error[LOAD_ERROR_MAX])
         }
     }
     mix->cumulative[mix->single_op] = UINT64_C(1) << 32; /* without rounding error */
-    mix->single = used == 1;
+    mix->counts = weight[OP_INCR] > 0 || weight[OP_DECR] > 0;
+    mix->grows = weight[OP_APPEND] > 0 || weight[OP_PREPEND] > 0;
+    mix->swaps = weight[OP_GETS] > 0;
+    mix->single = used == 1 && !mix->grows;
     return 0;
-}
-
-bool mix_has(const struct mix *mix, enum op op)
-{
-    return mix->cumulative[op] > (op > 0 ? mix->cumulative[op - 1] : 0);
 }
 
 void source_init(struct source *source, const struct mix *mix,
@@ -143,6 +136,9 @@ static enum op draw_op(struct source *source)
 
     while (r >= mix->cumulative[op])
         op++;
+    if (U_UNLIKELY(op == OP_APPEND || op == OP_PREPEND) &&
+        u_prng_next(&source->prng) % MIX_RENEW == 0)
+        return OP_SET;
     return (enum op)op;
 }
 
@@ -159,7 +155,7 @@ static uint32_t next_of_replay(struct source *source, enum op *op, uint64_t *ids
     request = &replay->requests[source->replay_at];
     source->replay_at += source->replay_step;
     *op = (enum op)request->op;
-    ids[0] = request->id + (*op == OP_INCR ? source->count : 0);
+    ids[0] = request->id + (op_counts(*op) ? source->count : 0);
     return 1;
 }
 
@@ -182,7 +178,7 @@ uint32_t source_next(struct source *source, enum op *op, uint64_t *ids)
         n = source->mix->multi;
     for (i = 1; i < n; i++)
         ids[i] = load_popularity_draw(source->popularity, &source->prng);
-    if (*op == OP_INCR)
+    if (op_counts(*op))
         ids[0] += source->count;
     return n;
 }
@@ -201,9 +197,9 @@ void source_next_many(struct source *source, enum op *ops, uint64_t *ids, uint32
             ops[i] = draw_op(source);
     }
     load_popularity_draw_many(source->popularity, &source->prng, ids, n);
-    if (mix_has(mix, OP_INCR)) {
+    if (mix->counts) {
         for (i = 0; i < n; i++)
-            ids[i] += ops[i] == OP_INCR ? source->count : 0;
+            ids[i] += op_counts(ops[i]) ? source->count : 0;
     }
 }
 
@@ -279,7 +275,7 @@ uint32_t source_next_for(struct source *source, unsigned server, enum op *op, ui
     *op = draw_op(source);
     n = *op == OP_GET ? source->mix->multi : 1;
     for (i = 0; i < n; i++)
-        ids[i] = draw_of(source, server, *op == OP_INCR ? source->count : 0);
+        ids[i] = draw_of(source, server, op_counts(*op) ? source->count : 0);
     return n;
 }
 

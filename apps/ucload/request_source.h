@@ -18,14 +18,25 @@ struct mix {
     uint64_t cumulative[OP_COUNT];
     bool single; /* all operations are single_op */
     enum op single_op;
+    bool counts;    /* incr or decr is among them */
+    bool grows;     /* append or prepend */
+    bool swaps;     /* cas, which is drawn as OP_GETS */
     uint32_t multi; /* keys per get */
 };
 
-/* Parses "get:90,set:10": operations with weights. Returns 0, or -1 with a message. */
-int mix_parse(struct mix *mix, const char *text, char error[LOAD_ERROR_MAX]);
+/*
+ * With append or prepend, values are limited to this size, and one in MIX_RENEW of these requests
+ * is sent as a set, at random: that a value grows to the server's limit of 1 MiB has a probability
+ * of (1 - 1/8)^256.
+ */
+#define MIX_GROWN_BYTES_MAX 4096
+#define MIX_RENEW 8
 
-/* Whether the mix contains the operation. */
-bool mix_has(const struct mix *mix, enum op op);
+/*
+ * Parses "get:90,set:10" or "get=90,set=10": operations with weights. Returns 0, or -1 with a
+ * message.
+ */
+int mix_parse(struct mix *mix, const char *text, char error[LOAD_ERROR_MAX]);
 
 struct source {
     const struct mix *mix;

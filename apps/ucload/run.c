@@ -110,7 +110,7 @@ static int find_servers(struct run *run, const char *list)
     }
     if (plan->server_count == 1 ||
         routing_open(&plan->routing, names, plan->server_count, &plan->keys,
-                     plan->keys.count * (mix_has(&plan->mix, OP_INCR) ? 2 : 1), why) == 0)
+                     plan->keys.count * (plan->mix.counts ? 2 : 1), why) == 0)
         return 0;
     return usage_error(run, "--server", why);
 }
@@ -151,6 +151,8 @@ static int make_plan(struct run *run, const struct options *o)
         return -1;
     if (!o->replay_path && keyspace_open(&plan->keys, o->keys, o->key_size, o->value_size, why) < 0)
         return usage_error(run, "--key-size, --value-size", why);
+    if (plan->mix.grows && plan->keys.value_bytes_max > MIX_GROWN_BYTES_MAX)
+        return usage_error(run, "--mix", "append and prepend need values of at most 4096 bytes");
     if (templates_open(&plan->templates, o->protocol, &plan->keys, (uint32_t)o->exptime_s) < 0)
         return fail(run, "sizes", "no memory for the requests");
     plan->reconnect = o->reconnect;
@@ -479,7 +481,7 @@ uint64_t run_cycles(const struct run *run)
 
 int run_store(struct run *run, struct result *result)
 {
-    uint64_t total = run->plan.keys.count * (mix_has(&run->plan.mix, OP_INCR) ? 2 : 1);
+    uint64_t total = run->plan.keys.count * (run->plan.mix.counts ? 2 : 1);
     unsigned i;
 
     begin_phase(run, PHASE_STORE);

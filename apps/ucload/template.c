@@ -12,13 +12,21 @@
 #define KEY_MARK 'K'
 #define LENGTH_MARK 'V'
 #define EXPTIME_MARK 'E'
+#define UNIQUE_MARK 'U'
 #define MARK '%'
 
 U_STATIC_ASSERT(TEMPLATE_BYTES_MAX % TEMPLATE_COPY_STEP == 0, template_is_copied_in_whole_steps);
 
+const char *const op_names[OP_COUNT] = {
+    [OP_GET] = "get",     [OP_SET] = "set",         [OP_DELETE] = "delete", [OP_INCR] = "incr",
+    [OP_TOUCH] = "touch", [OP_DECR] = "decr",       [OP_APPEND] = "append", [OP_CAS] = "cas",
+    [OP_GAT] = "gat",     [OP_PREPEND] = "prepend", [OP_GETS] = "gets",     [OP_CREATE] = "set",
+    [OP_STATS] = "stats",
+};
+
 /* ---- text and meta ----------------------------------------------------------------------- */
 
-/* %K key, %V length of the value, %E expiry time. */
+/* %K key, %V length of the value, %E expiry time, %U unique number. */
 static const char *const patterns[][TEMPLATE_COUNT] = {
     [PROTOCOL_TEXT] =
         {
@@ -27,6 +35,12 @@ static const char *const patterns[][TEMPLATE_COUNT] = {
             [TEMPLATE_DELETE] = "delete %K\r\n",
             [TEMPLATE_INCR] = "incr %K 1\r\n",
             [TEMPLATE_TOUCH] = "touch %K %E\r\n",
+            [TEMPLATE_DECR] = "decr %K 1\r\n",
+            [TEMPLATE_APPEND] = "append %K 0 0 %V\r\n",
+            [TEMPLATE_PREPEND] = "prepend %K 0 0 %V\r\n",
+            [TEMPLATE_GAT] = "gat %E %K\r\n",
+            [TEMPLATE_GETS] = "gets %K\r\n",
+            [TEMPLATE_CAS] = "cas %K 0 %E %V %U\r\n",
             [TEMPLATE_CREATE] = "set %K 0 %E 1\r\n0\r\n",
             [TEMPLATE_STATS] = "stats ustack\r\n",
             [TEMPLATE_MULTI_FIRST] = "get %K",
@@ -42,6 +56,12 @@ static const char *const patterns[][TEMPLATE_COUNT] = {
             [TEMPLATE_DELETE] = "md %K\r\n",
             [TEMPLATE_INCR] = "ma %K v\r\n",
             [TEMPLATE_TOUCH] = "mg %K T%E\r\n",
+            [TEMPLATE_DECR] = "ma %K MD v\r\n",
+            [TEMPLATE_APPEND] = "ms %K %V MA\r\n",
+            [TEMPLATE_PREPEND] = "ms %K %V MP\r\n",
+            [TEMPLATE_GAT] = "mg %K v T%E\r\n",
+            [TEMPLATE_GETS] = "mg %K v c\r\n",
+            [TEMPLATE_CAS] = "ms %K %V C%U T%E\r\n",
             [TEMPLATE_CREATE] = "ms %K 1 T%E\r\n0\r\n",
             [TEMPLATE_STATS] = "stats ustack\r\n",
             [TEMPLATE_MULTI_FIRST] = "mg %K k v q\r\n",
@@ -97,8 +117,8 @@ static void find_fixed(struct template *template)
         template->key_end++;
 }
 
-static void make_text(struct template *template, const char *pattern, const struct keyspace *keys,
-                      uint32_t key_bytes, uint32_t exptime_s)
+static void make_text(struct template *template, enum template_kind kind, const char *pattern,
+                      const struct keyspace *keys, uint32_t key_bytes, uint32_t exptime_s)
 {
     for (; *pattern; pattern++) {
         if (*pattern != MARK) {
@@ -110,18 +130,22 @@ static void make_text(struct template *template, const char *pattern, const stru
             add_key(template, key_bytes);
         else if (*pattern == EXPTIME_MARK)
             add_number(template, exptime_s);
+        else if (*pattern == UNIQUE_MARK)
+            template->unique_offset = template->len;
         else if (keys->value_fixed)
             add_number(template, keys->value_bytes_max);
         else
             template->length_offset = template->len;
     }
-    template->key_only = template->key_offset > 0 && template->length_offset == 0;
+    template->key_only = template->key_offset > 0 && template->length_offset == 0 &&
+                         (kind == TEMPLATE_SET || !op_carries_value((enum op)kind));
 }
 
 /* ---- binary ------------------------------------------------------------------------------ */
 
 #define BINARY_BODY_AT 8
 #define BINARY_OPAQUE_AT 12
+#define BINARY_CAS_AT 16
 
 struct binary_pattern {
     uint8_t opcode;
@@ -136,6 +160,12 @@ static const struct binary_pattern binary_patterns[TEMPLATE_COUNT] = {
     [TEMPLATE_DELETE] = {0x04, 0, true, false},      /* delete */
     [TEMPLATE_INCR] = {0x05, 20, true, false},       /* increment: delta, initial, exptime */
     [TEMPLATE_TOUCH] = {0x1c, 4, true, false},       /* touch: exptime */
+    [TEMPLATE_DECR] = {0x06, 20, true, false},       /* decrement: likewise */
+    [TEMPLATE_APPEND] = {0x0e, 0, true, true},       /* append */
+    [TEMPLATE_PREPEND] = {0x0f, 0, true, true},      /* prepend */
+    [TEMPLATE_GAT] = {0x1d, 4, true, false},         /* gat: exptime */
+    [TEMPLATE_GETS] = {0x00, 0, true, false},        /* get */
+    [TEMPLATE_CAS] = {0x01, 8, true, true},          /* set */
     [TEMPLATE_CREATE] = {0x01, 8, true, false},      /* set, with the value */
     [TEMPLATE_MULTI_FIRST] = {0x0d, 0, true, false}, /* getkq */
     [TEMPLATE_MULTI_NEXT] = {0x0d, 0, true, false},
@@ -164,7 +194,7 @@ static void make_binary(struct template *template, enum template_kind kind,
     template->bytes[3] = (uint8_t)(pattern->has_key ? key_bytes : 0);
     template->bytes[4] = pattern->extras;
     put_be32(template->bytes + BINARY_BODY_AT, body);
-    if (pattern->opcode == 0x05) {
+    if (op_counts((enum op)kind)) {
         extras[7] = 1; /* the delta */
         put_be32(extras + 16, MC_BINARY_NO_CREATE);
     } else if (pattern->extras > 0) {
@@ -179,6 +209,8 @@ static void make_binary(struct template *template, enum template_kind kind,
     }
     if (pattern->has_value && !keys->value_fixed)
         template->length_offset = BINARY_BODY_AT;
+    if (kind == TEMPLATE_CAS)
+        template->unique_offset = BINARY_CAS_AT;
 }
 
 /* ---- all of them ------------------------------------------------------------------------- */
@@ -208,8 +240,8 @@ int templates_open(struct templates *templates, enum protocol protocol, const st
                 make_binary(template, (enum template_kind)kind, keys, keys->key_bytes_min + i,
                             exptime_s);
             else
-                make_text(template, patterns[protocol][kind], keys, keys->key_bytes_min + i,
-                          exptime_s);
+                make_text(template, (enum template_kind)kind, patterns[protocol][kind], keys,
+                          keys->key_bytes_min + i, exptime_s);
             find_fixed(template);
         }
         if (keys->key_fixed && templates->list[kind]->key_only &&
@@ -230,16 +262,15 @@ void templates_close(struct templates *templates)
     memset(templates->list, 0, sizeof(templates->list));
 }
 
-/* Inserts the length of the value. Returns the new length of the message. */
-static uint32_t insert_length(const struct template *template, uint32_t value_bytes, uint8_t *out)
+/* Inserts a number into a message of `len` bytes. Returns the new length. */
+static uint32_t insert_number(uint64_t number, uint32_t offset, uint32_t len, uint8_t *out)
 {
     uint8_t digits[MC_NUMBER_MAX];
-    uint32_t n = mc_write_u64(digits, value_bytes);
+    uint32_t n = mc_write_u64(digits, number);
 
-    memmove(out + template->length_offset + n, out + template->length_offset,
-            template->len - template->length_offset);
-    memcpy(out + template->length_offset, digits, n);
-    return template->len + n;
+    memmove(out + offset + n, out + offset, len - offset);
+    memcpy(out + offset, digits, n);
+    return len + n;
 }
 
 uint32_t template_write(const struct templates *templates, const struct template *template,
@@ -256,5 +287,20 @@ uint32_t template_write(const struct templates *templates, const struct template
                      template->len - BINARY_HEADER_BYTES + value_bytes);
         return template->len;
     }
-    return template->length_offset > 0 ? insert_length(template, value_bytes, out) : template->len;
+    return template->length_offset > 0
+               ? insert_number(value_bytes, template->length_offset, template->len, out)
+               : template->len;
+}
+
+uint32_t template_write_unique(const struct templates *templates, const struct template *template,
+                               uint64_t unique, uint32_t len, uint8_t *out)
+{
+    /* The length of the value was inserted before it. */
+    uint32_t offset = template->unique_offset + (len - template->len);
+
+    if (templates->protocol != PROTOCOL_BINARY)
+        return insert_number(unique, offset, len, out);
+    put_be32(out + offset, (uint32_t)(unique >> 32));
+    put_be32(out + offset + 4, (uint32_t)unique);
+    return len;
 }

@@ -17,8 +17,49 @@
 
 enum protocol { PROTOCOL_TEXT = 0, PROTOCOL_META, PROTOCOL_BINARY, PROTOCOL_COUNT };
 
-/* OP_CREATE creates a counter for OP_INCR; OP_STATS requests the server's statistics. */
-enum op { OP_GET = 0, OP_SET, OP_DELETE, OP_INCR, OP_TOUCH, OP_CREATE, OP_STATS, OP_COUNT };
+/*
+ * OP_GETS reads a value with its unique number, for the OP_CAS that follows. OP_CREATE creates a
+ * counter for OP_INCR and OP_DECR; OP_STATS requests the server's statistics.
+ */
+enum op {
+    OP_GET = 0,
+    OP_SET,
+    OP_DELETE,
+    OP_INCR,
+    OP_TOUCH,
+    OP_DECR,
+    OP_APPEND,
+    OP_PREPEND,
+    OP_GAT,
+    OP_GETS,
+    OP_CAS,
+    OP_CREATE,
+    OP_STATS,
+    OP_COUNT
+};
+
+/* Operations of a mix, which come first. */
+#define OP_MIXED OP_CREATE
+
+extern const char *const op_names[OP_COUNT];
+
+/* Whether the request carries the value of its key. */
+static inline bool op_carries_value(enum op op)
+{
+    return (1u << op & (1u << OP_SET | 1u << OP_APPEND | 1u << OP_PREPEND | 1u << OP_CAS)) != 0;
+}
+
+/* Whether a hit is answered by the value of the key. */
+static inline bool op_reads_value(enum op op)
+{
+    return (1u << op & (1u << OP_GET | 1u << OP_GAT | 1u << OP_GETS)) != 0;
+}
+
+/* Whether the key is a counter. */
+static inline bool op_counts(enum op op)
+{
+    return op == OP_INCR || op == OP_DECR;
+}
 
 /* The first kinds are the requests of the operations with the same number. */
 enum template_kind {
@@ -27,6 +68,12 @@ enum template_kind {
     TEMPLATE_DELETE = OP_DELETE,
     TEMPLATE_INCR = OP_INCR,
     TEMPLATE_TOUCH = OP_TOUCH,
+    TEMPLATE_DECR = OP_DECR,
+    TEMPLATE_APPEND = OP_APPEND,
+    TEMPLATE_PREPEND = OP_PREPEND,
+    TEMPLATE_GAT = OP_GAT,
+    TEMPLATE_GETS = OP_GETS,
+    TEMPLATE_CAS = OP_CAS,
     TEMPLATE_CREATE = OP_CREATE,
     TEMPLATE_STATS = OP_STATS, /* only in text protocols */
     TEMPLATE_MULTI_FIRST,      /* get of several keys: first key, further keys, end */
@@ -45,7 +92,7 @@ enum template_kind {
 
 /* Templates are copied in steps; buffers need room for a multiple. */
 #define TEMPLATE_COPY_STEP 16
-#define TEMPLATE_ROOM (TEMPLATE_BYTES_MAX + 32)
+#define TEMPLATE_ROOM (TEMPLATE_BYTES_MAX + 48)
 
 /* Values up to this size are written together with their template. */
 #define TEMPLATE_VALUE_MAX 600
@@ -60,6 +107,7 @@ struct template
     uint16_t key_end;       /* end of the key's first word */
     uint8_t opcode;         /* binary: opcode of the reply */
     bool key_only;          /* only the key is filled in */
+    uint16_t unique_offset; /* where to insert the unique number of a cas; 0: none */
     uint64_t key_mask;      /* of the word at the key: the bytes of the key */
     uint64_t key_fill;      /* the other bytes of this word */
     uint8_t bytes[TEMPLATE_BYTES_MAX];
@@ -186,5 +234,9 @@ static inline bool template_matches(const struct template *template, uint64_t wo
  */
 uint32_t template_write(const struct templates *templates, const struct template *template,
                         uint64_t word, uint32_t value_bytes, uint32_t opaque, uint8_t *out);
+
+/* Inserts the unique number into a cas of `len` bytes. Returns the new length. */
+uint32_t template_write_unique(const struct templates *templates, const struct template *template,
+                               uint64_t unique, uint32_t len, uint8_t *out);
 
 #endif

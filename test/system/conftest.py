@@ -74,6 +74,16 @@ def pytest_runtest_makereport(item, call):
             report.sections.append((title, server.log()))
 
 
+@pytest.fixture(scope="session")
+def ucload_path(ucached_path):
+    """The ucload beside the ucached under test."""
+    path = pathlib.Path(ucached_path).parent.parent / "ucload" / "ucload"
+    if not os.access(path, os.X_OK):
+        path = pathlib.Path(os.environ.get("UCLOAD", path))
+    assert os.access(path, os.X_OK), f"no program {path}: build it, or set UCLOAD"
+    return str(path)
+
+
 @pytest.fixture(autouse=True)
 def limit(request):
     """Fails a test that hangs, where no timeout of a single operation does."""

@@ -17,7 +17,7 @@ import time
 
 import pytest
 from server import TAP_PORT, free_port
-from test_ucload import result_of, ucload_path  # noqa: F401
+from test_ucload import result_of
 
 pytestmark = pytest.mark.long
 
@@ -35,7 +35,7 @@ COMMON = ("-V", "--json", "-k2000", "--value-size=0-4000", "--timeout=60")
 
 
 @pytest.fixture
-def ucload(ucload_path):  # noqa: F811
+def ucload(ucload_path):
     """A function that starts the well-behaved clients; each is ended with the test."""
     with contextlib.ExitStack() as started:
 

@@ -25,16 +25,6 @@ STALL_S = 0.2
 MIX = "get:5,set:3,delete:1,incr:1,touch:1"
 
 
-@pytest.fixture(scope="session")
-def ucload_path(ucached_path):
-    """The ucload beside the ucached under test."""
-    path = pathlib.Path(ucached_path).parent.parent / "ucload" / "ucload"
-    if not os.access(path, os.X_OK):
-        path = pathlib.Path(os.environ.get("UCLOAD", path))
-    assert os.access(path, os.X_OK), f"no program {path}: build it, or set UCLOAD"
-    return str(path)
-
-
 @pytest.fixture
 def load(ucload_path):
     """Runs ucload against a server of the fixtures; returns the CompletedProcess."""

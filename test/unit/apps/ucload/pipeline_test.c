@@ -12,62 +12,7 @@
 
 #include <cmocka.h>
 
-#include "pipeline.h"
-
-static struct keyspace keys;
-static struct templates templates;
-static struct load_histogram latency[OP_COUNT];
-static struct thread_ctx ctx;
-static struct pipeline s;
-
-static void open_sized(enum protocol protocol, const char *key_size, const char *value_size,
-                       uint32_t multi)
-{
-    char error[LOAD_ERROR_MAX];
-
-    assert_int_equal(keyspace_open(&keys, 1000, key_size, value_size, error), 0);
-    assert_int_equal(templates_open(&templates, protocol, &keys, 0), 0);
-    memset(&ctx, 0, sizeof(ctx));
-    for (unsigned op = 0; op < OP_COUNT; op++)
-        load_histogram_clear(&latency[op]);
-    ctx.templates = &templates;
-    ctx.keys = &keys;
-    ctx.verify = true;
-    ctx.latency = latency;
-    ctx.now_ns = 1000;
-    assert_int_equal(pipeline_open(&s, &ctx, 4, multi), 0);
-}
-
-static void open_with(enum protocol protocol, const char *value_size, uint32_t multi)
-{
-    open_sized(protocol, "8", value_size, multi);
-}
-
-static void close_all(void)
-{
-    pipeline_close(&s);
-    templates_close(&templates);
-    keyspace_close(&keys);
-}
-
-/* Writes the request for these keys in parts of `room` bytes. */
-static uint32_t write_request(enum op op, const uint64_t *ids, uint32_t n, uint8_t *out,
-                              uint32_t room)
-{
-    uint8_t piece[TEMPLATE_ROOM + 64];
-    uint32_t used, total = 0;
-
-    pipeline_begin(&s, op, ids, n, 400);
-    while (s.step != WRITE_IDLE) {
-        used = pipeline_write(&s, piece, room);
-        if (used == 0)
-            used = pipeline_write(&s, piece, TEMPLATE_ROOM);
-        assert_true(used > 0);
-        memcpy(out + total, piece, used);
-        total += used;
-    }
-    return total;
-}
+#include "pipeline_fixture.h"
 
 /* pipeline_begin_whole() writes the same bytes and stores the same pending request. */
 static void assert_asked_alike(enum op op, uint64_t id, const uint8_t *wanted, uint32_t len)
@@ -103,6 +48,21 @@ static void assert_request(enum op op, uint64_t id, const char *wanted)
     s.head = s.tail;
 }
 
+/* The heads of these requests for key 1, whose value of 5 bytes follows. */
+static void assert_requests_with_value(const char *append, const char *prepend, const char *cas)
+{
+    const char *const heads[3] = {append, prepend, cas};
+    static const enum op ops[3] = {OP_APPEND, OP_PREPEND, OP_CAS};
+    char wanted[128];
+
+    s.unique = UINT64_MAX;
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(wanted, sizeof(wanted), "%s%.5s\r\n", heads[i],
+                 (const char *)keyspace_value(&keys, 1));
+        assert_request(ops[i], 1, wanted);
+    }
+}
+
 static void test_text_requests(void **state)
 {
     static const uint64_t three[3] = {1, 2, 70};
@@ -115,11 +75,16 @@ static void test_text_requests(void **state)
     assert_request(OP_DELETE, 70, "delete 61000000\r\n");
     assert_request(OP_INCR, 1, "incr 10000000 1\r\n");
     assert_request(OP_TOUCH, 1, "touch 10000000 0\r\n");
+    assert_request(OP_DECR, 1, "decr 10000000 1\r\n");
+    assert_request(OP_GAT, 1, "gat 0 10000000\r\n");
+    assert_request(OP_GETS, 1, "gets 10000000\r\n");
     assert_request(OP_CREATE, 1, "set 10000000 0 0 1\r\n0\r\n");
     assert_request(OP_STATS, 0, "stats ustack\r\n");
     snprintf(set, sizeof(set), "set 10000000 0 0 5\r\n%.5s\r\n",
              (const char *)keyspace_value(&keys, 1));
     assert_request(OP_SET, 1, set);
+    assert_requests_with_value("append 10000000 0 0 5\r\n", "prepend 10000000 0 0 5\r\n",
+                               "cas 10000000 0 0 5 18446744073709551615\r\n");
     assert_int_equal(write_request(OP_GET, three, 3, out, TEMPLATE_ROOM), 32);
     assert_memory_equal(out, "get 10000000 20000000 61000000\r\n", 32);
     close_all();
@@ -138,11 +103,18 @@ static void test_meta_requests(void **state)
     assert_request(OP_DELETE, 1, "md 10000000\r\n");
     assert_request(OP_INCR, 1, "ma 10000000 v\r\n");
     assert_request(OP_TOUCH, 1, "mg 10000000 T0\r\n");
+    assert_request(OP_DECR, 1, "ma 10000000 MD v\r\n");
+    assert_request(OP_GAT, 1, "mg 10000000 v T0\r\n");
+    assert_request(OP_GETS, 1, "mg 10000000 v c\r\n");
     snprintf(set, sizeof(set), "ms 10000000 %u T0\r\n%.*s\r\n", keyspace_value_bytes(&keys, 1),
              (int)keyspace_value_bytes(&keys, 1), (const char *)keyspace_value(&keys, 1));
     assert_request(OP_SET, 1, set);
     assert_int_equal(write_request(OP_GET, two, 2, out, TEMPLATE_ROOM), sizeof(wanted) - 1);
     assert_memory_equal(out, wanted, sizeof(wanted) - 1);
+    close_all();
+    open_with(PROTOCOL_META, "5", 1);
+    assert_requests_with_value("ms 10000000 5 MA\r\n", "ms 10000000 5 MP\r\n",
+                               "ms 10000000 5 C18446744073709551615 T0\r\n");
     close_all();
 }
 
@@ -164,6 +136,13 @@ static void test_binary_requests(void **state)
     assert_int_equal(write_request(OP_SET, &id, 1, out, TEMPLATE_ROOM), sizeof(set) + 5);
     assert_memory_equal(out, set, sizeof(set));
     assert_memory_equal(out + sizeof(set), keyspace_value(&keys, 1), 5);
+    s.unique = UINT64_C(0x0102030405060708);
+    assert_int_equal(write_request(OP_CAS, &id, 1, out, TEMPLATE_ROOM), sizeof(set) + 5);
+    assert_memory_equal(out + 16, "\1\2\3\4\5\6\7\10", 8);
+    assert_memory_equal(out + 24, set + 24, sizeof(set) - 24);
+    assert_int_equal(write_request(OP_APPEND, &id, 1, out, TEMPLATE_ROOM), 24 + 8 + 5);
+    assert_int_equal(out[1], 0x0e);
+    assert_memory_equal(out + 32, keyspace_value(&keys, 1), 5);
     close_all();
 }
 
@@ -213,14 +192,6 @@ static void test_sets_of_every_size(void **state)
             close_all();
         }
     }
-}
-
-/* Receives a reply in two parts, split at `cut`. */
-static int feed_cut(const uint8_t *reply, uint32_t len, uint32_t cut)
-{
-    if (cut > 0 && pipeline_receive(&s, reply, cut) < 0)
-        return -1;
-    return cut < len ? pipeline_receive(&s, reply + cut, len - cut) : 0;
 }
 
 struct answer {
@@ -274,6 +245,17 @@ static void test_text_answers(void **state)
         {OP_INCR, "NOT_FOUND\r\n", 0, 0},
         {OP_TOUCH, "TOUCHED\r\n", 1, 0},
         {OP_TOUCH, "NOT_FOUND\r\n", 0, 0},
+        {OP_DECR, "0\r\n", 1, 0},
+        {OP_DECR, "NOT_FOUND\r\n", 0, 0},
+        {OP_APPEND, "STORED\r\n", 1, 0},
+        {OP_APPEND, "NOT_STORED\r\n", 0, 0},
+        {OP_PREPEND, "STORED\r\n", 1, 0},
+        {OP_PREPEND, "SERVER_ERROR too large\r\n", 0, 1},
+        {OP_GAT, hit, 1, 0},
+        {OP_GAT, "END\r\n", 0, 0},
+        {OP_CAS, "STORED\r\n", 1, 0},
+        {OP_CAS, "EXISTS\r\n", 1, 0},
+        {OP_CAS, "NOT_FOUND\r\n", 0, 0},
         {OP_STATS, "STAT loops 5\r\nSTAT cycles_busy 1234567890123\r\nEND\r\n", 0, 0},
         {OP_STATS, "ERROR\r\n", 0, 1},
     };
@@ -337,12 +319,67 @@ static void test_meta_answers(void **state)
         {OP_INCR, "NF\r\n", 0, 0},
         {OP_TOUCH, "HD\r\n", 1, 0},
         {OP_TOUCH, "EN\r\n", 0, 0},
+        {OP_DECR, "VA 1\r\n0\r\n", 1, 0},
+        {OP_APPEND, "HD\r\n", 1, 0},
+        {OP_APPEND, "NS\r\n", 0, 0},
+        {OP_GAT, hit, 1, 0},
+        {OP_GAT, "EN\r\n", 0, 0},
+        {OP_CAS, "HD\r\n", 1, 0},
+        {OP_CAS, "EX\r\n", 1, 0},
+        {OP_CAS, "NF\r\n", 0, 0},
     };
 
     (void)state;
     open_with(PROTOCOL_META, "5", 1);
     snprintf(hit, sizeof(hit), "VA 5\r\n%.5s\r\n", (const char *)keyspace_value(&keys, 1));
     check_answers(answers, sizeof(answers) / sizeof(answers[0]));
+    close_all();
+}
+
+/* A gets is followed by a cas with the number of its reply, split at every byte. */
+static void check_gets(enum protocol protocol, const char *reply_format)
+{
+    uint8_t out[2048];
+    char reply[128];
+    uint64_t id = 1;
+    uint32_t len, cut;
+
+    open_with(protocol, "5", 1);
+    len = (uint32_t)snprintf(reply, sizeof(reply), reply_format,
+                             (const char *)keyspace_value(&keys, 1));
+    for (cut = 0; cut < len; cut++) {
+        write_request(OP_GETS, &id, 1, out, TEMPLATE_ROOM);
+        assert_int_equal(feed_cut((uint8_t *)reply, len, cut), 0);
+        assert_int_equal(ctx.followup_count, cut + 1);
+        assert_int_equal(ctx.followups[cut].id, 1);
+        assert_int_equal(ctx.followups[cut].op, OP_CAS);
+        assert_true(ctx.followups[cut].unique == UINT64_MAX);
+    }
+    assert_int_equal(ctx.tally.hits, len);
+    assert_int_equal(ctx.tally.wrong, 0);
+    close_all();
+}
+
+static void test_gets_and_cas(void **state)
+{
+    uint8_t out[2048];
+    uint64_t id = 1;
+
+    (void)state;
+    check_gets(PROTOCOL_TEXT, "VALUE 10000000 0 5 18446744073709551615\r\n%.5s\r\nEND\r\n");
+    check_gets(PROTOCOL_META, "VA 5 c18446744073709551615\r\n%.5s\r\n");
+    open_with(PROTOCOL_TEXT, "5", 1);
+    write_request(OP_GETS, &id, 1, out, TEMPLATE_ROOM);
+    assert_int_equal(pipeline_receive(&s, (const uint8_t *)"END\r\n", 5), 0);
+    assert_int_equal(ctx.followup_count, 0);
+    ctx.fill = true;
+    write_request(OP_GETS, &id, 1, out, TEMPLATE_ROOM);
+    assert_int_equal(pipeline_receive(&s, (const uint8_t *)"END\r\n", 5), 0);
+    assert_int_equal(ctx.followup_count, 1);
+    assert_int_equal(ctx.followups[0].op, OP_SET);
+    write_request(OP_CAS, &id, 1, out, TEMPLATE_ROOM);
+    assert_int_equal(pipeline_receive(&s, (const uint8_t *)"EXISTS\r\n", 8), 0);
+    assert_int_equal(ctx.tally.exists, 1);
     close_all();
 }
 
@@ -367,6 +404,11 @@ static void test_not_a_reply(void **state)
         {OP_INCR, "12x\r\n"},
         {OP_INCR, "\r\n"},
         {OP_TOUCH, "OK\r\n"},
+        {OP_GETS, "VALUE 10000000 0 5\r\n"},
+        {OP_GETS, "VALUE 10000000 0 5 \r\n"},
+        {OP_GETS, "VALUE 10000000 0 5 1x\r\n"},
+        {OP_GAT, "VALUE 10000000 0 5 1\r\n"},
+        {OP_SET, "EXISTS\r\n"},
         {OP_STATS, "STORED\r\n"},
     };
     uint8_t out[2048];
@@ -500,6 +542,15 @@ static void test_binary_answers(void **state)
     write_request(OP_SET, &id, 1, out, TEMPLATE_ROOM);
     assert_int_equal(pipeline_receive(&s, reply, 24), 0);
     assert_int_equal(ctx.tally.refused, 1);
+    binary_head(reply, 1, 0, 2, 3, s.tail);
+    memcpy(reply + 24, "xyz", 3);
+    write_request(OP_CAS, &id, 1, out, TEMPLATE_ROOM);
+    assert_int_equal(pipeline_receive(&s, reply, 27), 0);
+    assert_int_equal(ctx.tally.exists, 1);
+    binary_head(reply, 0x0e, 0, 5, 0, s.tail);
+    write_request(OP_APPEND, &id, 1, out, TEMPLATE_ROOM);
+    assert_int_equal(pipeline_receive(&s, reply, 24), 0);
+    assert_int_equal(ctx.tally.refused, 1);
     binary_head(reply, 5, 0, 0, 8, s.tail);
     write_request(OP_INCR, &id, 1, out, TEMPLATE_ROOM);
     assert_int_equal(pipeline_receive(&s, reply, 32), 0);
@@ -524,72 +575,6 @@ static void test_binary_not_a_reply(void **state)
             reply[0] = 0x80;
         assert_int_equal(pipeline_receive(&s, reply, 24), -1);
         assert_int_equal(ctx.tally.wrong, 1);
-        close_all();
-    }
-}
-
-/* Requests of the warm-up are checked, but not counted. */
-/* Starts a get of key 1 and receives the reply in one part with byte `flip` changed. */
-static int feed_flipped(uint8_t *reply, uint32_t len, uint32_t flip)
-{
-    uint8_t out[TEMPLATE_ROOM];
-    uint64_t id = 1;
-    int rc;
-
-    write_request(OP_GET, &id, 1, out, TEMPLATE_ROOM);
-    reply[flip] ^= 1;
-    rc = pipeline_receive(&s, reply, len);
-    reply[flip] ^= 1;
-    return rc;
-}
-
-/* Several sizes, since values are compared in several ways. Only the flags may differ. */
-static void test_every_byte_of_a_hit(void **state)
-{
-    static const unsigned sizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 63, 64, 65, 200};
-    const char *flags = "VALUE 10000000 0 ";
-    uint8_t out[TEMPLATE_ROOM], reply[300];
-    uint32_t head, len, i, k;
-    uint64_t id = 1;
-    char size[8];
-
-    (void)state;
-    for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        snprintf(size, sizeof(size), "%u", sizes[i]);
-        open_with(PROTOCOL_TEXT, size, 1);
-        head = (uint32_t)snprintf((char *)reply, sizeof(reply), "%s%s\r\n", flags, size);
-        memcpy(reply + head, keyspace_value(&keys, 1), sizes[i]);
-        memcpy(reply + head + sizes[i], "\r\nEND\r\n", 7);
-        len = head + sizes[i] + 7;
-        write_request(OP_GET, &id, 1, out, TEMPLATE_ROOM);
-        assert_int_equal(pipeline_receive(&s, reply, len), 0);
-        assert_int_equal(ctx.tally.hits, 1);
-        close_all();
-        for (k = 0; k < len; k++) {
-            open_with(PROTOCOL_TEXT, size, 1);
-            if (k == strlen(flags) - 2)
-                assert_int_equal(feed_flipped(reply, len, k), 0);
-            else if (feed_flipped(reply, len, k) == 0)
-                assert_true(ctx.tally.wrong == 1 || pipeline_in_flight(&s) == 1);
-            close_all();
-        }
-    }
-}
-
-/* Bytes between the key and the last word of the head are compared separately. */
-static void test_every_byte_of_a_long_head(void **state)
-{
-    static uint8_t reply[30000];
-    uint32_t bytes = 12345, head, k;
-
-    (void)state;
-    for (k = 0; k < strlen("VALUE 10000000 0 12345\r\n"); k++) {
-        open_with(PROTOCOL_TEXT, "12345", 1);
-        head = (uint32_t)snprintf((char *)reply, sizeof(reply), "VALUE 10000000 0 12345\r\n");
-        memcpy(reply + head, keyspace_value(&keys, 1), bytes);
-        memcpy(reply + head + bytes, "\r\nEND\r\n", 7);
-        assert_true(feed_flipped(reply, head + bytes + 7, k) < 0 || k == 15 ||
-                    ctx.tally.wrong > 0 || pipeline_in_flight(&s) > 0);
         close_all();
     }
 }
@@ -627,6 +612,7 @@ static void test_every_length_of_a_key(void **state)
     }
 }
 
+/* Requests of the warm-up are checked, but not counted. */
 static void test_warm_up(void **state)
 {
     uint8_t out[2048];
@@ -655,6 +641,7 @@ int main(void)
         cmocka_unit_test(test_text_answers),
         cmocka_unit_test(test_answers_in_a_row),
         cmocka_unit_test(test_meta_answers),
+        cmocka_unit_test(test_gets_and_cas),
         cmocka_unit_test(test_not_a_reply),
         cmocka_unit_test(test_unexpected_and_endless_replies),
         cmocka_unit_test(test_wrong_value),
@@ -662,8 +649,6 @@ int main(void)
         cmocka_unit_test(test_binary_answers),
         cmocka_unit_test(test_binary_not_a_reply),
         cmocka_unit_test(test_warm_up),
-        cmocka_unit_test(test_every_byte_of_a_hit),
-        cmocka_unit_test(test_every_byte_of_a_long_head),
         cmocka_unit_test(test_every_length_of_a_key),
     };
 
