@@ -178,10 +178,16 @@ static int report_errors(int rc, const struct options *o, struct series *series)
 
     if (rc < 0) {
         fprintf(stderr, "ucload: %s\n", run.error);
-        status = EX_UNAVAILABLE;
+        status = EXIT_WRONG;
     }
     if (bad > 0) {
-        fprintf(stderr, "ucload: %llu replies were wrong or errors\n", (unsigned long long)bad);
+        fprintf(stderr, "ucload: %llu replies were wrong, %llu were errors\n",
+                (unsigned long long)(t->wrong + stored.tally.wrong),
+                (unsigned long long)(t->refused + stored.tally.refused));
+        status = EXIT_WRONG;
+    }
+    if (rc == 0 && o->warmup_s > 0 && !o->preload_only && t->requests == 0) {
+        fprintf(stderr, "ucload: the load has ended within the warm-up: nothing was measured\n");
         status = EXIT_WRONG;
     }
     for (i = 0; bad > 0 && rc == 0 && i < run.thread_count; i++) {

@@ -203,9 +203,11 @@ void options_print_help(FILE *to)
             "  ucload --reconnect=1 -c64                   one connection per request\n"
             "  ucload --idle=10000                         beside 10000 idle connections\n"
             "  ucload --io=tap -s 10.100.0.10              own TCP/IP stack\n\n"
-            "Exit status: 0 success; 1 a reply was wrong or an error; 64 wrong options; 69 the "
-            "server\ncannot be reached, closed a connection or does not answer, or a system "
-            "call failed;\n73 a file cannot be written; 75 the rate of --rate was not reached.\n");
+            "Exit status: 0 success; 1 a reply was wrong or an error, the server closed a "
+            "connection or\ndid not answer during the load, or the load has ended within the "
+            "warm-up; 64 wrong options;\n69 the server cannot be reached, or a system call failed "
+            "before the load; 73 a file cannot be\nwritten; 75 the rate of --rate was not "
+            "reached.\n");
 }
 
 /* ---- parsing ----------------------------------------------------------------------------- */
@@ -233,6 +235,8 @@ static int check(struct options *o, char **rest)
     if (o->connections < o->threads)
         return cmdline_fail(o->error, "--connections: %u threads need at least as many",
                             o->threads);
+    if (o->requests > 0 && o->requests < o->threads)
+        return cmdline_fail(o->error, "--requests: %u threads need at least as many", o->threads);
     if (o->slo_given && o->rate > 0)
         return cmdline_fail(o->error, "--slo searches for the rate; leave --rate out");
     if (o->scan_path && (o->slo_given || o->rate > 0 || o->requests > 0 || o->server_cycles))
