@@ -58,6 +58,13 @@ SetReceiveLoss(Ptr<NetDevice> device, double share, int64_t stream)
 
 } // namespace
 
+TypeId
+FactoryOf(Tcp tcp)
+{
+    return TypeId::LookupByName(tcp == Tcp::USTACK ? "ns3::UstackSocketFactory"
+                                                   : "ns3::TcpSocketFactory");
+}
+
 Pair::Pair(Tcp first, Tcp second, bool csma, bool ip6, const std::string& rate,
            const std::string& delay, uint32_t queuePackets)
 {

@@ -22,6 +22,9 @@ using namespace ns3;
 /** Which TCP a host has. */
 enum class Tcp { USTACK, NS3 };
 
+/** The socket factory of this TCP. */
+TypeId FactoryOf(Tcp tcp);
+
 /** Two hosts on one link, in 10.1.1.0/24 and fd00:1::/64. */
 struct Pair {
     NodeContainer nodes;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "network.h"
+#include "trace-hash.h"
 #include "transfer.h"
 #include "ucached-helper.h"
 #include "ustack-socket.h"
@@ -36,13 +37,6 @@ int g_failures = 0;
 
 constexpr uint16_t PORT = 7777;
 constexpr uint64_t MB = 1000000;
-
-TypeId
-FactoryOf(Tcp tcp)
-{
-    return TypeId::LookupByName(tcp == Tcp::USTACK ? "ns3::UstackSocketFactory"
-                                                   : "ns3::TcpSocketFactory");
-}
 
 void
 CheckStack(Ptr<UstackStack> stack)
@@ -207,96 +201,6 @@ Attributes()
     }
 }
 
-/* ---- fairness ---- */
-
-/*
- * Two flows, of host 0 and host 1, share the link to host 2, whose queue holds so many packets;
- * Jain's index of what they get in the second half of the time. With ns-3's TCP host 2 is ns-3's,
- * too, and acknowledges each segment: NewReno counts ACKs, not bytes.
- */
-double
-Share(Tcp second, const char* cc, const char* delay, uint32_t queue, double seconds)
-{
-    Star net(3);
-    UstackHelper ustack;
-    Tcp tcp[3] = {Tcp::USTACK, second, second};
-    uint64_t before[2];
-    std::vector<double> shares;
-
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType",
-                       TypeIdValue(TypeId::LookupByName("ns3::TcpNewReno")));
-    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(1));
-    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1448));
-    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(4 << 20));
-    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(4 << 20));
-    ustack.Fit(16, 4 << 20);
-    ustack.SetStream(50);
-    ustack.Set("CongestionControl", StringValue(cc));
-    net.Add("1Gbps", delay, 1000);
-    net.Add("1Gbps", delay, 1000);
-    net.Add("100Mbps", "0.1ms", queue);
-    for (unsigned i = 0; i < 3; i++)
-    {
-        if (tcp[i] == Tcp::NS3)
-        {
-            net.InstallNs3(i);
-        }
-        else
-        {
-            net.InstallUstack(i, ustack);
-        }
-    }
-    std::unique_ptr<Transfer> flow[2];
-    for (unsigned i = 0; i < 2; i++)
-    {
-        Simulator::Schedule(MilliSeconds(37 * i), [&, i] {
-            flow[i] = std::make_unique<Transfer>(net.hosts.Get(i), FactoryOf(tcp[i]),
-                                                 net.hosts.Get(2), FactoryOf(second),
-                                                 Address(net.HostAddress(2)), PORT + i, 0);
-        });
-    }
-    Simulator::Schedule(Seconds(seconds / 2), [&] {
-        before[0] = flow[0]->Received();
-        before[1] = flow[1]->Received();
-    });
-    Simulator::Stop(Seconds(seconds));
-    Simulator::Run();
-    for (unsigned i = 0; i < 2; i++)
-    {
-        CHECK(flow[i]->Wrong() == 0);
-        shares.push_back((flow[i]->Received() - before[i]) * 8 / (seconds / 2) / 1e6);
-    }
-    double jain = Jain(shares);
-    std::printf("%s %s: %.1f and %.1f Mbit/s, Jain's index %.4f\n", cc, delay, shares[0],
-                shares[1], jain);
-    Simulator::Destroy();
-    return jain;
-}
-
-void
-FairnessNewReno()
-{
-    CHECK(Share(Tcp::NS3, "Reno", "0.4ms", 100, 10) >= 0.99);
-}
-
-void
-FairnessNewRenoFar()
-{
-    CHECK(Share(Tcp::NS3, "Reno", "25ms", 420, 60) >= 0.99);
-}
-
-void
-FairnessCubic()
-{
-    CHECK(Share(Tcp::USTACK, "Cubic", "0.4ms", 100, 20) >= 0.98);
-}
-
-void
-FairnessCubicFar()
-{
-    CHECK(Share(Tcp::USTACK, "Cubic", "25ms", 420, 60) >= 0.98);
-}
-
 /* ---- ucached ---- */
 
 struct Totals
@@ -449,23 +353,12 @@ Incast()
 
 /* ---- repeatability ---- */
 
-uint64_t g_hash = 14695981039346656037u;
+TraceHash g_hash;
 
 void
 HashFrame(Ptr<const Packet> packet)
 {
-    std::vector<uint8_t> bytes(packet->GetSize() + 8);
-    int64_t now = Simulator::Now().GetNanoSeconds();
-
-    packet->CopyData(bytes.data() + 8, packet->GetSize());
-    for (unsigned i = 0; i < 8; i++)
-    {
-        bytes[i] = static_cast<uint8_t>(now >> 8 * i);
-    }
-    for (uint8_t byte : bytes)
-    {
-        g_hash = (g_hash ^ byte) * 1099511628211u;
-    }
+    g_hash.Add(packet);
 }
 
 /* All frames and their times, of a lossy transfer: the same from every compiler and sanitizer. */
@@ -483,8 +376,8 @@ Trace()
     Simulator::Stop(Seconds(60));
     Simulator::Run();
     CHECK(transfer.IsComplete());
-    std::printf("trace %016" PRIx64 "\n", g_hash);
-    CHECK(g_hash == golden);
+    std::printf("trace %016" PRIx64 "\n", g_hash.Get());
+    CHECK(g_hash.Get() == golden);
     Simulator::Destroy();
 }
 
@@ -501,10 +394,6 @@ const struct
     {"applications", Applications},
     {"canary", Canary},
     {"attributes", Attributes},
-    {"fairness-newreno", FairnessNewReno},
-    {"fairness-newreno-50ms", FairnessNewRenoFar},
-    {"fairness-cubic", FairnessCubic},
-    {"fairness-cubic-50ms", FairnessCubicFar},
     {"thousand-clients", ThousandClients},
     {"ten-thousand-clients", TenThousandClients},
     {"incast", Incast},
