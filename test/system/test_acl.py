@@ -197,13 +197,13 @@ def test_largest_file(start_server, rules):
         wire.say(b"get last:k\r\nget none:k\r\n", b"END\r\n" + DENIED)
 
 
-@pytest.mark.parametrize("kind", ["sock", "tap"])
-def test_certificates(start_server, rules, kind):
+@pytest.mark.parametrize("kind, threads", [("sock", 0), ("tap", 0), ("tap", 1)])
+def test_certificates(start_server, rules, kind, threads):
     """The names of a verified certificate are identities, in a resumed session too."""
     rules.write_text("cert:client app1: read,write\ncert:other * read\n")
     files = tls.shared()
     words = f"ssl_verify_mode=2,ssl_ca_cert={files.path('ca.pem')},acl_file={rules}"
-    server = start_server(kind, *tls.server_args(), "-o", words)
+    server = start_server(kind, *tls.server_args(), "-o", f"{words},handshake_threads={threads}")
     context = tls.context(client="client")
     session = None
     for resumed in (False, True):
@@ -226,14 +226,18 @@ def certificate(folder, names):
     return cert, key
 
 
-@pytest.fixture
-def start_with_rules(start_server, rules):
-    """Starts a server that requests certificates, and returns connections with one or without."""
+@pytest.fixture(params=[0, 1])
+def start_with_rules(request, start_server, rules):
+    """Starts a server that requests certificates, and returns connections with one or without.
+
+    Its handshakes are made by the workers, or by a thread.
+    """
 
     def start(text):
         rules.write_text(text)
         ca = tls.shared().path("ca.pem")
         words = f"ssl_verify_mode=1,ssl_ca_cert={ca},acl_file={rules}"
+        words += f",handshake_threads={request.param}"
         server = start_server("sock", *tls.server_args(), "-o", words)
 
         def connect(*chain):
