@@ -543,6 +543,103 @@ def test_changed_record(secured):
     assert int(secured.stats()["ssl_proto_errors"]) == 1
 
 
+def s_client(server, *options, requests=b""):
+    """Runs OpenSSL's client, which may use old versions and weak algorithms."""
+    command = ["openssl", "s_client", "-connect", "%s:%d" % server.address, *options]
+    return server.run(command, input=requests, capture_output=True)
+
+
+@pytest.mark.parametrize("version", ["-tls1", "-tls1_1"])
+def test_old_versions_are_refused(secured, version):
+    with secured.connect() as other:
+        done = s_client(secured, version, "-cipher", "DEFAULT@SECLEVEL=0")
+        assert done.returncode != 0 and b"alert protocol version" in done.stderr
+        assert other.ask(b"get k\r\n", b"END\r\n") == b"END\r\n"
+    assert int(secured.stats()["ssl_handshake_errors"]) == 1
+
+
+def test_renegotiation_is_refused(secured):
+    """A line with R lets s_client begin another handshake in the connection (TLS 1.2)."""
+    with secured.connect() as other:
+        done = s_client(secured, "-tls1_2", requests=b"R\nversion\n")
+        assert b"RENEGOTIATING" in done.stdout + done.stderr
+        assert b"no renegotiation" in done.stderr and b"VERSION" not in done.stdout
+        assert other.ask(b"get k\r\n", b"END\r\n") == b"END\r\n"
+
+
+def client_hello(context):
+    """The first message of a client."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, outgoing).do_handshake()
+    return outgoing.read()
+
+
+def test_half_handshakes(secured):
+    """Clients that leave, or send something else, at any byte of their first message."""
+    hello = client_hello(tls.context())
+    context, secured.tls = secured.tls, None
+    waiting = secured.connect()  # which has sent a part, all the time
+    waiting.send(hello[:100])
+    step = max(1, len(hello) // 40)
+    for at in range(0, len(hello), step):
+        with secured.connect() as connection:
+            connection.send(hello[:at])
+    for at in range(1, len(hello), step):
+        with secured.connect() as connection:
+            connection.send(hello[:at] + bytes(len(hello) - at) + b"\x17\x03\x03\x00\x05hello")
+            with contextlib.suppress(OSError):  # it may have reset the connection
+                connection.sock.shutdown(socket.SHUT_WR)
+            connection.rest()
+    secured.tls = context
+    with secured.connect() as other:
+        assert other.ask(b"get k\r\n", b"END\r\n") == b"END\r\n"
+    assert int(secured.stats()["ssl_handshake_errors"]) > 0
+    waiting.close()
+
+
+def records_of(connection, data):
+    """The records in which this data would be sent."""
+    connection.sock.tls.write(data)
+    return connection.sock._out.read()
+
+
+@pytest.mark.parametrize("version", [TLS12, TLS13])
+def test_records_cut_at_every_byte(secured, version):
+    """In two parts it is served; without the second it is no request, and no error of others."""
+    secured.tls = tls.context(version=version)
+    with secured.connect() as connection, secured.connect() as other:
+        length = len(records_of(connection, b"get k\r\n"))
+        connection = secured.connect()
+        for at in range(1, length):
+            record = records_of(connection, b"get k\r\n")
+            connection.sock.raw.sendall(record[:at])
+            assert other.ask(b"get k\r\n", b"END\r\n") == b"END\r\n"
+            connection.sock.raw.sendall(record[at:])
+            assert connection.until(b"END\r\n") == b"END\r\n"
+        connection.close()
+        for at in range(1, length):
+            with secured.connect() as cut:
+                cut.sock.raw.sendall(records_of(cut, b"flush_all\r\n")[:at])
+        assert other.ask(b"get k\r\n", b"END\r\n") == b"END\r\n"
+    assert secured.stats()["cmd_flush"] == "0"
+
+
+@pytest.mark.parametrize("version", [TLS12, TLS13])
+@pytest.mark.parametrize("length", [0x4101 + 2048, 0xFFFF])
+def test_oversized_record(secured, version, length):
+    """Longer than a version permits (RFC 8446, 5.2: 2^14 + 256; RFC 5246: 2^14 + 2048)."""
+    with secured.connect() as other:
+        secured.tls = tls.context(version=version)
+        with secured.connect() as connection:
+            connection.ask(b"version\r\n")
+            connection.sock.raw.sendall(b"\x17\x03\x03" + length.to_bytes(2, "big") + bytes(100))
+            with pytest.raises(ssl.SSLError, match="(?i)alert record overflow"):
+                connection.rest()
+        assert other.ask(b"get k\r\n", b"END\r\n") == b"END\r\n"
+    assert int(secured.stats()["ssl_proto_errors"]) == 1
+
+
 def test_watchers_see_the_reason(secured):
     with secured.connect() as watcher:
         assert watcher.ask(b"watch connevents\r\n") == b"OK\r\n"
