@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "agent.h"
 #include "report.h"
 
 #define EXIT_WRONG 1
@@ -28,15 +28,6 @@ static struct result stored, result;
 static void on_signal(int number)
 {
     atomic_store(&run.group.stop, true);
-}
-
-static double cpu_seconds(void)
-{
-    struct rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6 +
-           (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
 }
 
 /* Whether a rate meets the goal: 1 or 0, or -1. */
@@ -145,17 +136,15 @@ static int measure_once(const struct options *o, struct report *report)
 
 static int measure(const struct options *o, struct report *report)
 {
-    double cpu_s;
     int rc = 0;
 
-    if (!o->no_preload && run_store(&run, &stored) < 0)
+    if (!o->no_preload && run_store(&run, 0, 1, &stored) < 0)
         return -1;
     if (o->preload_only) {
         report->result = &stored;
         log_whole(&report->series, &stored);
         return 0;
     }
-    cpu_s = cpu_seconds();
     if (o->slo_given)
         rc = search(o, report);
     else if (o->scan_path)
@@ -164,7 +153,6 @@ static int measure(const struct options *o, struct report *report)
         rc = measure_once(o, report);
     if (o->slo_given || o->scan_path)
         log_whole(&report->series, &result);
-    report->cpu_s = cpu_seconds() - cpu_s;
     return rc;
 }
 
@@ -173,7 +161,7 @@ static int report_errors(int rc, const struct options *o, struct series *series)
 {
     const struct tally *t = &result.tally;
     uint64_t bad = t->wrong + t->refused + stored.tally.wrong + stored.tally.refused;
-    unsigned i;
+    const char *example = stored.example[0] ? stored.example : result.example;
     int status = 0;
 
     if (rc < 0) {
@@ -190,12 +178,8 @@ static int report_errors(int rc, const struct options *o, struct series *series)
         fprintf(stderr, "ucload: the load has ended within the warm-up: nothing was measured\n");
         status = EXIT_WRONG;
     }
-    for (i = 0; bad > 0 && rc == 0 && i < run.thread_count; i++) {
-        if (run.threads[i].client.ctx.error[0]) {
-            fprintf(stderr, "ucload: for instance: %s\n", run.threads[i].client.ctx.error);
-            break;
-        }
-    }
+    if (rc == 0 && example[0])
+        fprintf(stderr, "ucload: for instance: %s\n", example);
     if (rc == 0 && !o->slo_given && !o->scan_path && report_is_behind(&result)) {
         fprintf(stderr,
                 "ucload: the rate was not reached: %.0f of %.0f requests/s; latencies count from "
@@ -276,10 +260,12 @@ int main(int argc, char **argv)
     case CMDLINE_RUN:
         break;
     }
+    signal(SIGPIPE, SIG_IGN);
+    if (options.agent)
+        return agent_serve(options.agent);
     if (!options.json && isatty(STDERR_FILENO))
         options.progress = true;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
     return load(&options);
 }

@@ -156,6 +156,14 @@ static const struct cmdline_option rows[] = {
      "measure 14 rates up to beyond the highest, for --time each,\n"
      "and draw throughput and latency in FILE (SVG)",
      CMDLINE_TEXT, AT(scan_path)},
+    {0, "agents", "LIST", NULL,
+     "let agents, HOST:PORT,..., load together: each has --threads,\n"
+     "and its share of connections, rate, requests and keys to store",
+     CMDLINE_TEXT, AT(agents)},
+    {0, "agent", "HOST:PORT", NULL,
+     "run as an agent: any host that can connect to this port\n"
+     "controls its load, so listen only in a trusted network",
+     CMDLINE_TEXT, AT(agent)},
     {0, "timeout", "SECONDS", NULL, "give up after this time without a reply (default: 5)",
      CMDLINE_RATIO, AT(timeout_s), 0, 1000000, 1},
     {0, "seed", "N", NULL, "seed of all random numbers (default: 1)", CMDLINE_U64, AT(seed), 0,
@@ -202,12 +210,29 @@ void options_print_help(FILE *to)
             "  ucload --etc -k100000 -c64 -t2              Facebook's ETC workload\n"
             "  ucload --reconnect=1 -c64                   one connection per request\n"
             "  ucload --idle=10000                         beside 10000 idle connections\n"
-            "  ucload --io=tap -s 10.100.0.10              own TCP/IP stack\n\n"
+            "  ucload --io=tap -s 10.100.0.10              own TCP/IP stack\n"
+            "  ucload --agent 10.0.0.2:11300               an agent, and its coordinator:\n"
+            "  ucload --agents 10.0.0.2:11300,10.0.0.3:11300 -s 10.0.0.1 -c64\n\n"
             "Exit status: 0 success; 1 a reply was wrong or an error, the server closed a "
             "connection or\ndid not answer during the load, or the load has ended within the "
             "warm-up; 64 wrong options;\n69 the server cannot be reached, or a system call failed "
             "before the load; 73 a file cannot be\nwritten; 75 the rate of --rate was not "
             "reached.\n");
+}
+
+/* ---- agents ------------------------------------------------------------------------------ */
+
+static int check_agents(struct options *o)
+{
+    if (o->agent && o->argc > 3)
+        return cmdline_fail(o->error, "--agent: the coordinator gives the other options");
+    if (!o->agents)
+        return 0;
+    if (link_carries_frames(&o->link))
+        return cmdline_fail(o->error, "--agents: agents load over kernel sockets (--io=sock)");
+    if (o->replay_path || o->server_cycles)
+        return cmdline_fail(o->error, "--agents: leave --replay and --server-cycles out");
+    return 0;
 }
 
 /* ---- parsing ----------------------------------------------------------------------------- */
@@ -223,6 +248,8 @@ static int check(struct options *o, char **rest)
     if (link_carries_frames(&o->link) && o->threads > NIC_QUEUES_MAX)
         return cmdline_fail(o->error, "--threads: the own TCP/IP stack has at most %d",
                             NIC_QUEUES_MAX);
+    if (check_agents(o) < 0)
+        return -1;
     if (o->tls && o->idle > 0)
         return cmdline_fail(o->error, "--idle: idle connections have no TLS");
     if (o->server_cycles && o->protocol == PROTOCOL_BINARY)
@@ -265,7 +292,9 @@ enum cmdline_outcome options_parse(int argc, char **argv, struct options *o)
                           .key_size = "8",
                           .value_size = "8",
                           .popularity = "uniform",
-                          .seed = 1};
+                          .seed = 1,
+                          .argc = argc,
+                          .argv = argv};
     outcome = cmdline_parse(&cmdline, argc, argv, &rest);
     if (outcome == CMDLINE_RUN && check(o, rest) < 0)
         return CMDLINE_BAD;

@@ -40,7 +40,11 @@ struct options {
     bool slo_given;
     const char *hdr_path;
     const char *scan_path; /* --scan, or null */
-    struct cores watch;    /* empty: the first cores that this process may use */
+    const char *agents;    /* HOST:PORT,..., or null */
+    const char *agent;     /* HOST:PORT to listen at, or null */
+    int argc;              /* the command line, for agents */
+    char **argv;
+    struct cores watch; /* empty: the first cores that this process may use */
     struct link_options link;
     char error[LINK_ERROR_MAX];
 };

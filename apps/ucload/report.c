@@ -144,6 +144,9 @@ void report_text(FILE *to, const struct report *r)
     fprintf(to, "%-12s %s over %s, %u thread%s, %u connection%s, %s\n", "load",
             r->run->plan.server_text, link_text(o), o->threads, o->threads == 1 ? "" : "s",
             o->connections, o->connections == 1 ? "" : "s", loop_text(r, loop));
+    if (o->agents)
+        fprintf(to, "%-12s %s, each with its share of connections, rate and requests\n", "agents",
+                o->agents);
     if (r->searched && r->slo_rate > 0)
         fprintf(to, "%-12s %s is kept up to %.0f requests/s (%u tries)\n", "goal", o->slo.text,
                 r->slo_rate, r->slo_tries);
@@ -273,6 +276,8 @@ static void json_workload(FILE *to, const struct report *r)
     json_text(to, "time", when);
     json_text(to, "server", r->run->plan.server_text);
     json_text(to, "io", link_backend_name(&o->link));
+    if (o->agents)
+        json_text(to, "agents", o->agents);
     json_text(to, "protocol", protocol_name(o->protocol));
     json_count(to, "threads", o->threads);
     json_count(to, "connections", o->connections);
@@ -306,7 +311,7 @@ void report_json(FILE *to, const struct report *r)
     json_number(to, "offered_per_second", r->result->offered);
     json_number(to, "requests_per_second", per_second(r->result));
     json_number(to, "seconds", r->result->seconds);
-    json_number(to, "cpu_seconds", r->cpu_s);
+    json_number(to, "cpu_seconds", r->result->cpu_s);
     if (o->reconnect > 0) {
         json_count(to, "connects", r->result->tally.connects);
         json_number(to, "connects_per_second",

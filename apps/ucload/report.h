@@ -14,7 +14,6 @@ struct report {
     bool searched;   /* --slo was given: */
     double slo_rate; /* highest rate that met the goal; 0: none */
     unsigned slo_tries;
-    double cpu_s;         /* CPU time of this process during the measurement */
     double server_cycles; /* per request, warm-up included; 0: not requested */
     double own_cycles;    /* of all threads here; 0: kernel sockets, or unknown */
     time_t start;

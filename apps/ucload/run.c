@@ -34,6 +34,15 @@ static int fail(struct run *run, const char *what, const char *why)
     return -1;
 }
 
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6 +
+           (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
+}
+
 /* Reports a wrong option. */
 static int usage_error(struct run *run, const char *what, const char *why)
 {
@@ -241,13 +250,19 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-static void show_progress(const struct run *run, uint64_t *before, double seconds, double elapsed)
+uint64_t run_shown(const struct run *run)
 {
     uint64_t total = 0;
-    unsigned i;
 
-    for (i = 0; i < run->thread_count; i++)
+    for (unsigned i = 0; i < run->thread_count; i++)
         total += atomic_load_explicit(&run->threads[i].client.shown, memory_order_relaxed);
+    return total;
+}
+
+static void show_progress(const struct run *run, uint64_t *before, double seconds, double elapsed)
+{
+    uint64_t total = run_shown(run);
+
     fprintf(stderr, "%s%6.0f s %12.0f requests/s %14llu requests%s", isatty(2) ? "\r" : "", elapsed,
             (double)(total - *before) / seconds, (unsigned long long)total, isatty(2) ? " " : "\n");
     fflush(stderr);
@@ -346,6 +361,13 @@ static struct timespec next_look(const struct intervals *in, uint64_t now_ns)
     return until;
 }
 
+/* Ends all threads without waiting for replies. */
+static void give_up(struct run *run)
+{
+    atomic_store(&run->group.stop, true);
+    atomic_store(&run->group.broken, true);
+}
+
 static void wait_for_threads(struct run *run, unsigned started, bool progress, struct intervals *in,
                              struct result *result)
 {
@@ -359,6 +381,8 @@ static void wait_for_threads(struct run *run, unsigned started, bool progress, s
         if (sem_timedwait(&run->ended, &until) == 0)
             ended++;
         now_ns = client_clock_ns();
+        if (run->look && !run->look(run, run->look_arg))
+            give_up(run);
         follow_intervals(run, in, now_ns, result);
         if (!progress || in->series || now_ns - last_ns < INTERVAL_NS)
             continue;
@@ -370,29 +394,22 @@ static void wait_for_threads(struct run *run, unsigned started, bool progress, s
         fprintf(stderr, "\r%60s\r", "");
 }
 
-static void clear_result(struct result *result)
-{
-    memset(&result->tally, 0, sizeof(result->tally));
-    load_histogram_clear(&result->latency);
-    for (unsigned op = 0; op < OP_COUNT; op++)
-        load_histogram_clear(&result->by_op[op]);
-}
-
 /* Called when all threads have ended. */
 static void add_up(struct run *run, struct intervals *in, struct result *result)
 {
     uint64_t end_ns = in->begin_ns;
     const struct client *client;
-    unsigned i, op;
+    unsigned i;
 
     for (i = 0; i < run->thread_count; i++) {
         client = &run->threads[i].client;
         tally_add(&result->tally, &client->ctx.tally);
         end_ns = u_max64(end_ns, client->end_ns);
+        if (result->example[0] == '\0')
+            snprintf(result->example, sizeof(result->example), "%s", client->ctx.error);
     }
     take_interval(run, in, u_max64(end_ns, in->from_ns), result);
-    for (op = 0; op < OP_COUNT; op++)
-        load_histogram_add(&result->latency, &result->by_op[op]);
+    result_complete(result);
     result->seconds = (double)(end_ns - in->begin_ns) / 1e9;
     result->offered = run->threads[0].client.phase.per_second * run->thread_count;
 }
@@ -407,13 +424,12 @@ static int go(struct run *run, bool progress, struct series *series, struct resu
 
     in.from_ns = in.begin_ns;
     in.next_ns = in.begin_ns + INTERVAL_NS;
-    clear_result(result);
+    result_clear(result);
     atomic_store(&run->group.busy, run->thread_count);
     for (started = 0; started < run->thread_count && rc == 0; started++)
         rc = pthread_create(&run->threads[started].id, NULL, thread_main, &run->threads[started]);
     if (rc != 0) {
-        atomic_store(&run->group.stop, true);
-        atomic_store(&run->group.broken, true);
+        give_up(run);
         started--;
     }
     wait_for_threads(run, started, progress, &in, result);
@@ -445,6 +461,27 @@ static void begin_phase(struct run *run, enum phase_kind kind)
         phase->start_ns = start_ns;
         atomic_store(&run->threads[i].client.done, false);
     }
+}
+
+/* Takes over the error of agents. Returns rc. */
+static int lift(struct run *run, int rc)
+{
+    if (rc == 0)
+        return 0;
+    run->misused = run->agents.misused;
+    snprintf(run->error, sizeof(run->error), "%s", run->agents.error);
+    return -1;
+}
+
+/* The same for a measurement, which is one interval of the series. */
+static int measure_by_agents(struct run *run, const struct options *o, double rate, uint64_t salt,
+                             struct series *series, struct result *result)
+{
+    int rc = lift(run, coordinator_measure(&run->agents, o, rate, salt, result));
+
+    if (rc == 0 && series)
+        series_add(series, 0, result->seconds, &result->latency);
+    return rc;
 }
 
 int run_server_cycles(struct run *run, uint64_t *cycles)
@@ -479,17 +516,20 @@ uint64_t run_cycles(const struct run *run)
     return cycles;
 }
 
-int run_store(struct run *run, struct result *result)
+int run_store(struct run *run, unsigned part, unsigned parts, struct result *result)
 {
-    uint64_t total = run->plan.keys.count * (run->plan.mix.counts ? 2 : 1);
+    uint64_t ids = run->plan.keys.count * (run->plan.mix.counts ? 2 : 1);
+    uint64_t first = ids * part / parts, total = ids * (part + 1) / parts - first;
     unsigned i;
 
+    if (run->distributed)
+        return lift(run, coordinator_store(&run->agents, result));
     begin_phase(run, PHASE_STORE);
     for (i = 0; i < run->thread_count; i++) {
         struct phase *phase = &run->threads[i].client.phase;
 
-        phase->from = total * i / run->thread_count;
-        phase->to = total * (i + 1) / run->thread_count;
+        phase->from = first + total * i / run->thread_count;
+        phase->to = first + total * (i + 1) / run->thread_count;
     }
     return go(run, run->progress, NULL, result);
 }
@@ -499,9 +539,12 @@ int run_measure(struct run *run, const struct options *o, double rate, uint64_t 
 {
     uint64_t start_ns = client_clock_ns() + START_DELAY_NS;
     unsigned n = run->thread_count;
+    double cpu_s = cpu_seconds();
     unsigned i;
     int rc;
 
+    if (run->distributed)
+        return measure_by_agents(run, o, rate, salt, series, result);
     begin_phase(run, PHASE_LOAD);
     hiccup_start(&run->watch, start_ns + (uint64_t)(o->warmup_s * 1e9));
     for (i = 0; i < n; i++) {
@@ -518,6 +561,7 @@ int run_measure(struct run *run, const struct options *o, double rate, uint64_t 
     }
     rc = go(run, run->progress, series, result);
     result->hiccups = hiccup_read(&run->watch);
+    result->cpu_s = cpu_seconds() - cpu_s;
     return rc;
 }
 
@@ -551,11 +595,25 @@ static int open_tls(struct run *run, const struct options *o)
     return usage_error(run, "--tls", error);
 }
 
+static int open_agents(struct run *run, const struct options *o)
+{
+    int rc;
+
+    run->distributed = true;
+    snprintf(run->plan.server_text, sizeof(run->plan.server_text), "%s", o->server);
+    rc = lift(run, coordinator_open(&run->agents, o, &run->group.stop));
+    run->is_open = rc == 0;
+    return rc;
+}
+
 int run_open(struct run *run, const struct options *o)
 {
     static struct result ignored;
+    int rc;
 
     run->progress = o->progress;
+    if (o->agents)
+        return open_agents(run, o);
     if (sem_init(&run->ended, 0, 0) < 0)
         return fail(run, "semaphore", strerror(errno));
     run->threads = calloc(o->threads, sizeof(run->threads[0]));
@@ -570,13 +628,19 @@ int run_open(struct run *run, const struct options *o)
     if (open_clients(run, o) < 0)
         return -1;
     begin_phase(run, PHASE_CONNECT);
-    return go(run, false, NULL, &ignored);
+    rc = go(run, false, NULL, &ignored);
+    run->is_open = rc == 0;
+    return rc;
 }
 
 void run_close(struct run *run)
 {
     unsigned i;
 
+    if (run->distributed) {
+        coordinator_close(&run->agents);
+        return;
+    }
     hiccup_close(&run->watch);
     /* In reverse order: other threads may send through the first thread's queue. */
     for (i = run->thread_count; i-- > 0;)

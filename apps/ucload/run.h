@@ -7,8 +7,10 @@
 #include <semaphore.h>
 
 #include "client.h"
+#include "coordinator.h"
 #include "hiccup.h"
 #include "options.h"
+#include "result.h"
 #include "series.h"
 
 #define RUN_THREADS_MAX 64
@@ -19,16 +21,6 @@ struct run_thread {
     struct run *run;
 };
 
-/* The result of a phase. */
-struct result {
-    struct tally tally;
-    double seconds;                /* from the end of the warm-up to the last reply */
-    double offered;                /* requests per second of an open loop; closed loop: 0 */
-    struct load_histogram latency; /* nanoseconds, of all operations */
-    struct load_histogram by_op[OP_COUNT];
-    struct hiccups hiccups; /* during the measurement */
-};
-
 struct run {
     struct plan plan;
     struct run_thread *threads;
@@ -37,8 +29,14 @@ struct run {
     struct hiccup_watch watch;
     sem_t ended;
     bool progress;
-    bool misused;                    /* the error is a wrong option */
-    char error[TLS_ERROR_MAX + 100]; /* of the first thread that failed */
+    bool misused; /* the error is a wrong option */
+    bool is_open; /* all connections were opened */
+    /* Called about once per second of a phase; false ends the run. Null: nothing to look at. */
+    bool (*look)(struct run *run, void *arg);
+    void *look_arg;
+    struct coordinator agents;         /* --agents: */
+    bool distributed;                  /* they do the work, and there are no threads here */
+    char error[COORDINATOR_ERROR_MAX]; /* of the first thread that failed */
 };
 
 /*
@@ -49,11 +47,17 @@ int run_open(struct run *run, const struct options *options);
 
 void run_close(struct run *run);
 
-/* Stores the value of every key, and counters if the mix has incr. Returns as run_open(). */
-int run_store(struct run *run, struct result *result);
+/*
+ * Stores the value of every key, and counters if the mix has incr or decr: part `part` of `parts`
+ * of them. Returns as run_open().
+ */
+int run_store(struct run *run, unsigned part, unsigned parts, struct result *result);
 
 /* Reads the server's `cycles_busy` from `stats ustack`. Returns 0, or -1 with run->error set. */
 int run_server_cycles(struct run *run, uint64_t *cycles);
+
+/* Requests of this phase that were answered; callable while it runs. */
+uint64_t run_shown(const struct run *run);
 
 /* Requests answered since the start, in all phases. */
 uint64_t run_answered(const struct run *run);
