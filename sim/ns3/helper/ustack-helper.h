@@ -15,7 +15,7 @@ namespace ns3
  *     UstackHelper ustack;
  *     ustack.Set("CongestionControl", StringValue("Dctcp"));
  *     ustack.Install(devices);
- *     ustack.Assign("10.0.0.0", 24);
+ *     ustack.Assign(Ipv4Address("10.0.0.0"), 24);
  */
 class UstackHelper
 {

@@ -33,7 +33,10 @@ class UcachedServer : public Application
     /** The default router. */
     void SetGateway(const Address &gateway);
 
-    /** Attributes of the TCP/IP stack: those of UstackStack. */
+    /**
+     * Attributes of the TCP/IP stack, as in UstackStack: congestion control, ECN, ACKs and times of
+     * TCP. Bounds, keepalives, FinWait2Us and PersistMs are the server's own and stay.
+     */
     void SetStackAttribute(const std::string &name, const AttributeValue &value);
 
     /** The stream of random numbers of its secret; returns 1. */

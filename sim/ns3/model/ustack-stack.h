@@ -27,8 +27,8 @@ class UstackSocket;
 
 /**
  * The TCP/IP stack of a node. Aggregated to the Node by UstackHelper. Every member of struct
- * us_config but mac and secret is an attribute of the same name in camel case, without a unit where
- * it is TimeValue's; they apply until Attach().
+ * us_config but mac and secret is an attribute: CongestionControl (cc), Ecn, and numbers of the
+ * member's name in camel case, with its unit. They apply until Attach().
  */
 class UstackStack : public Object, public us_config
 {
