@@ -3,7 +3,6 @@
 #include "network.h"
 
 #include "ns3/error-model.h"
-#include "ns3/traffic-control-module.h"
 
 namespace topology
 {
@@ -148,7 +147,7 @@ Star::Add(const std::string& rate, const std::string& delay, uint32_t routerQueu
     AssignNs3(ends.Get(1), Ipv4Address(HostAddress(i).Get() - 2), 1);
 }
 
-void
+Ptr<QueueDisc>
 Star::SetQueue(unsigned i, uint32_t packets, uint32_t markPackets)
 {
     TrafficControlHelper queue;
@@ -167,7 +166,7 @@ Star::SetQueue(unsigned i, uint32_t packets, uint32_t markPackets)
                                BooleanValue(false), "MeanPktSize", UintegerValue(1500), "MaxSize",
                                size);
     }
-    queue.Install(routerDevices.Get(i));
+    return queue.Install(routerDevices.Get(i)).Get(0);
 }
 
 void

@@ -13,6 +13,7 @@
 #include "ns3/internet-module.h"
 #include "ns3/network-module.h"
 #include "ns3/point-to-point-module.h"
+#include "ns3/traffic-control-module.h"
 
 namespace topology
 {
@@ -56,7 +57,7 @@ struct Star {
     void Add(const std::string &rate, const std::string &delay, uint32_t routerQueuePackets);
 
     /** Queues packets to host i: at most so many, marked from markPackets on (0: never). */
-    void SetQueue(unsigned i, uint32_t packets, uint32_t markPackets);
+    Ptr<QueueDisc> SetQueue(unsigned i, uint32_t packets, uint32_t markPackets);
 
     /** Loses a share of the packets to host i. */
     void SetLoss(unsigned i, double share);
