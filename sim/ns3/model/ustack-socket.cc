@@ -18,6 +18,8 @@ NS_OBJECT_ENSURE_REGISTERED(UstackSocket);
 namespace
 {
 
+constexpr unsigned ECN_BITS = 2; // of the type of service and the traffic class, RFC 3168 section 5
+
 Address
 SocketAddress(const us_addr& addr, uint16_t port)
 {
@@ -185,6 +187,7 @@ UstackSocket::Connect(const Address& address)
         return Fail(error == US_ERR_NO_ROUTE ? ERROR_NOROUTETOHOST : ERROR_ADDRNOTAVAIL);
     }
     us_conn_watch_cwnd(m_stack->Now(), m_conn, m_watch);
+    SetHeader();
     m_stack->Hold(this);
     m_stack->Kick();
     return 0;
@@ -214,6 +217,7 @@ UstackSocket::Send(Ptr<Packet> p, uint32_t flags)
     }
     std::vector<uint8_t> bytes(size);
     p->CopyData(bytes.data(), size);
+    SetHeader();
     long taken = us_send(stack, m_conn, bytes.data(), size);
     m_stack->Kick();
     if (taken <= 0 && size > 0)
@@ -405,6 +409,7 @@ UstackSocket::Accepted(us_conn* conn)
     socket->m_listening = false;
     socket->m_connected = true;
     us_conn_set_user(conn, PeekPointer(socket));
+    socket->SetHeader();
     m_stack->Hold(socket);
     if (!NotifyConnectionRequest(from))
     {
@@ -534,10 +539,34 @@ void
 UstackSocket::SetIpTtl(uint8_t ipTtl)
 {
     Socket::SetIpTtl(ipTtl);
-    if (m_conn && ipTtl > 0)
+    SetHeader();
+}
+
+void
+UstackSocket::SetIpv6HopLimit(uint8_t ipHopLimit)
+{
+    Socket::SetIpv6HopLimit(ipHopLimit);
+    SetHeader();
+}
+
+/* SetIpTos() and SetIpv6Tclass() are not virtual: Send() looks for what they have set. */
+void
+UstackSocket::SetHeader()
+{
+    ::us_conn_info info;
+
+    if (!GetInfo(&info))
     {
-        us_conn_set_ttl(m_conn, ipTtl);
+        return;
     }
+    bool ip4 = info.remote.family == US_IP4;
+    uint8_t ttl = ip4 ? GetIpTtl() : GetIpv6HopLimit();
+    uint8_t tos = ip4 ? GetIpTos() : GetIpv6Tclass();
+    if (ttl > 0)
+    {
+        us_conn_set_ttl(m_conn, ttl);
+    }
+    us_conn_set_dscp(m_conn, tos >> ECN_BITS);
 }
 
 } // namespace ns3

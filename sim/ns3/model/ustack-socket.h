@@ -17,6 +17,10 @@ namespace ns3
  * A TCP socket: a listening port or a connection. Like TcpSocketBase it queues a packet as a whole
  * or not at all, closes its side by itself if ShutdownSend() was called and the peer has closed,
  * and reports room by the send callback.
+ *
+ * TTL, hop limit, and the DSCP of type of service and traffic class apply from Connect() on; of a
+ * listening socket, to the connections it accepts, from their first packet after the handshake on.
+ * SetIpTos() and SetIpv6Tclass() on a connection take effect with the next Send().
  */
 class UstackSocket : public Socket
 {
@@ -51,6 +55,7 @@ class UstackSocket : public Socket
     bool SetAllowBroadcast(bool allowBroadcast) override;
     bool GetAllowBroadcast() const override;
     void SetIpTtl(uint8_t ipTtl) override;
+    void SetIpv6HopLimit(uint8_t ipHopLimit) override;
 
     /** us_conn_get_info(); false if there is no connection. */
     bool GetInfo(::us_conn_info *info) const;
@@ -72,6 +77,7 @@ class UstackSocket : public Socket
     void PeerClosed();
     void Ended(us_close_reason reason);
     void Changed();
+    void SetHeader();
     int Fail(enum SocketErrno error) const;
 
     Ptr<UstackStack> m_stack;

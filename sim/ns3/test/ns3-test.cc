@@ -203,6 +203,134 @@ Attributes()
     }
 }
 
+/* ---- headers ---- */
+
+/* TTL, or hop limit, and type of service, or traffic class, without ECN, of IPv4 and IPv6. */
+struct Header
+{
+    unsigned ttl{0}, tos{0};
+
+    bool operator!=(const Header& other) const
+    {
+        return ttl != other.ttl || tos != other.tos;
+    }
+};
+
+/* What the TCP frames of a host should have, and how many had it or not. */
+struct HeaderCount
+{
+    Header expected;
+    unsigned right{0}, wrong{0};
+};
+
+void
+CountHeader(HeaderCount* count, Ptr<const Packet> packet)
+{
+    constexpr unsigned ETHERNET_BYTES = 14;
+    constexpr uint8_t TCP = 6;
+    uint8_t bytes[ETHERNET_BYTES + 20];
+
+    if (packet->CopyData(bytes, sizeof(bytes)) < sizeof(bytes))
+    {
+        return;
+    }
+    const uint8_t* ip = bytes + ETHERNET_BYTES;
+    bool ip4 = ip[0] >> 4 == 4;
+    if (ip[ip4 ? 9 : 6] != TCP)
+    {
+        return;
+    }
+    unsigned tos = ip4 ? ip[1] : (ip[0] << 4 | ip[1] >> 4) & 0xff;
+    Header header{ip[ip4 ? 8 : 7], tos & 0xfc};
+    (header != count->expected ? count->wrong : count->right)++;
+}
+
+void
+SetTos(Ptr<Socket> socket, bool ip6, uint8_t tos)
+{
+    if (ip6)
+    {
+        socket->SetIpv6Tclass(tos);
+    }
+    else
+    {
+        socket->SetIpTos(tos);
+    }
+}
+
+void
+SetTtl(Ptr<Socket> socket, bool ip6, uint8_t ttl)
+{
+    if (ip6)
+    {
+        socket->SetIpv6HopLimit(ttl);
+    }
+    else
+    {
+        socket->SetIpTtl(ttl);
+    }
+}
+
+/*
+ * A socket's TTL and type of service, set before Connect(), are those of each frame from the SYN
+ * on; set later, from the next Send() on. Accepted connections have those of the listening socket.
+ */
+void
+RunHeaders(bool ip6)
+{
+    Pair net(Tcp::USTACK, Tcp::USTACK, false, ip6, "100Mbps", "1ms");
+    HeaderCount counts[2] = {{{7, 0xb8}}, {{64, 0}}};
+    Ptr<Socket> listener = Socket::CreateSocket(net.nodes.Get(1), FactoryOf(Tcp::USTACK));
+    Ptr<Socket> socket = Socket::CreateSocket(net.nodes.Get(0), FactoryOf(Tcp::USTACK));
+    Address to;
+
+    if (ip6)
+    {
+        to = Inet6SocketAddress(Ipv6Address::ConvertFrom(net.address[1]), PORT);
+    }
+    else
+    {
+        to = InetSocketAddress(Ipv4Address::ConvertFrom(net.address[1]), PORT);
+    }
+    for (unsigned i = 0; i < 2; i++)
+    {
+        net.stack[i]->TraceConnectWithoutContext("Tx",
+                                                 MakeBoundCallback(&CountHeader, &counts[i]));
+    }
+    listener->Bind(to);
+    listener->Listen();
+    SetTtl(listener, ip6, 9);
+    SetTos(listener, ip6, 0x48);
+    SetTtl(socket, ip6, 7);
+    SetTos(socket, ip6, 0xb8);
+    Simulator::Schedule(Seconds(3), [&] { socket->Connect(to); });
+    Simulator::Schedule(Seconds(4), [&] {
+        CHECK(counts[0].right >= 2 && counts[1].right == 1);
+        counts[1] = {{9, 0x48}};
+        socket->Send(Create<Packet>(100));
+    });
+    Simulator::Schedule(Seconds(5), [&] {
+        CHECK(counts[0].right >= 3 && counts[1].right >= 1);
+        CHECK(counts[0].wrong == 0 && counts[1].wrong == 0);
+        counts[0] = {{99, 0x28}};
+        SetTtl(socket, ip6, 99);
+        SetTos(socket, ip6, 0x28);
+        socket->Send(Create<Packet>(100));
+    });
+    Simulator::Stop(Seconds(6));
+    Simulator::Run();
+    CHECK(counts[0].right >= 1);
+    CHECK(counts[0].wrong == 0 && counts[1].wrong == 0);
+    Simulator::Destroy();
+}
+
+void
+Headers()
+{
+    RunHeaders(false);
+    RunHeaders(true);
+}
+
 /* ---- ucached ---- */
 
 struct Totals
@@ -459,6 +587,7 @@ const struct
     {"applications", Applications},
     {"canary", Canary},
     {"attributes", Attributes},
+    {"headers", Headers},
     {"thousand-clients", ThousandClients},
     {"ten-thousand-clients", TenThousandClients},
     {"incast", Incast},
