@@ -157,6 +157,8 @@ MemcachedClient::StartApplication()
     m_socket = Socket::CreateSocket(GetNode(), m_protocol);
     m_socket->SetConnectCallback(MakeCallback(&MemcachedClient::Connected, this),
                                  MakeCallback(&MemcachedClient::Failed, this));
+    m_socket->SetCloseCallbacks(MakeCallback(&MemcachedClient::Closed, this),
+                                MakeCallback(&MemcachedClient::Closed, this));
     m_socket->SetRecvCallback(MakeCallback(&MemcachedClient::Readable, this));
     m_socket->SetSendCallback(MakeCallback(&MemcachedClient::Writable, this));
     if (InetSocketAddress::IsMatchingType(m_remote))
@@ -173,6 +175,7 @@ MemcachedClient::StartApplication()
 void
 MemcachedClient::StopApplication()
 {
+    m_stopped = true;
     m_next.Cancel();
     if (m_socket)
     {
@@ -207,6 +210,17 @@ void
 MemcachedClient::Failed(Ptr<Socket> socket)
 {
     m_errors++;
+}
+
+void
+MemcachedClient::Closed(Ptr<Socket> socket)
+{
+    if (m_stopped)
+    {
+        return;
+    }
+    m_errors += IsDone() ? 0 : 1;
+    StopApplication();
 }
 
 /* Queues one request; in an open loop the next one follows. */
@@ -286,29 +300,39 @@ MemcachedClient::Readable(Ptr<Socket> socket)
     Parse();
 }
 
-/* Takes one reply off m_in if it is complete. A wrong one counts as an error. */
+/*
+ * Takes one reply off m_in if it is complete. A wrong one counts as an error. The value is compared
+ * when all of it is there.
+ */
 bool
 MemcachedClient::TakeReply(const Request& request)
 {
-    std::string right = "STORED\r\n";
+    std::string head = "STORED\r\n";
+    std::string rest;
 
     if (!request.isSet)
     {
-        right = "VALUE " + Key(request.key) + " 0 " + std::to_string(m_valueBytes) + "\r\n" +
-                Value(request.key) + "\r\nEND\r\n";
+        head = "VALUE " + Key(request.key) + " 0 " + std::to_string(m_valueBytes) + "\r\n";
+        rest = "\r\nEND\r\n";
     }
-    if (m_in.compare(0, std::min(m_in.size(), right.size()), right, 0,
-                     std::min(m_in.size(), right.size())) != 0)
+    std::size_t size = head.size() + (request.isSet ? 0 : m_valueBytes) + rest.size();
+    bool complete = m_in.size() >= size;
+    bool right = head.compare(0, m_in.size(), m_in, 0, head.size()) == 0;
+    if (right && complete && !request.isSet)
+    {
+        right = m_in.compare(head.size(), size - head.size(), Value(request.key) + rest) == 0;
+    }
+    if (!right)
     {
         m_errors++;
         StopApplication();
         return false;
     }
-    if (m_in.size() < right.size())
+    if (!complete)
     {
         return false;
     }
-    m_in.erase(0, right.size());
+    m_in.erase(0, size);
     m_bytes += request.isSet ? 0 : m_valueBytes;
     return true;
 }

@@ -40,7 +40,10 @@ class MemcachedClient : public Application
     /** Bytes of values in them. */
     uint64_t GetBytes() const;
 
-    /** Replies that were wrong: the connection is closed with the first. */
+    /**
+     * Replies that were wrong (the client closes the connection with the first), and connections
+     * that failed or that the server ended before all requests were answered.
+     */
     uint64_t GetErrors() const;
 
     /** Whether all requests are answered. */
@@ -63,6 +66,7 @@ class MemcachedClient : public Application
     void StopApplication() override;
     void Connected(Ptr<Socket> socket);
     void Failed(Ptr<Socket> socket);
+    void Closed(Ptr<Socket> socket);
     void Readable(Ptr<Socket> socket);
     void Writable(Ptr<Socket> socket, uint32_t room);
     void Ask();
@@ -81,6 +85,7 @@ class MemcachedClient : public Application
     uint32_t m_valueBytes{0};
     Time m_interval;
     bool m_byHand{false};
+    bool m_stopped{false}; //!< the client has ended the connection
     Ptr<UniformRandomVariable> m_random;
 
     Ptr<Socket> m_socket;

@@ -544,6 +544,66 @@ IncastMany()
     }
 }
 
+/* How a server ends a connection. */
+enum class End
+{
+    CLOSE,       // at once
+    RESET,       // at once
+    AFTER_REPLY, // to one request
+};
+
+/* A server that ends the connection before all requests are answered is an error of its client. */
+void
+RunClientError(Tcp tcp, End end, uint64_t expected)
+{
+    Pair net(tcp, Tcp::USTACK, false, false, "100Mbps", "1ms");
+    Ptr<Socket> listener = Socket::CreateSocket(net.nodes.Get(1), FactoryOf(Tcp::USTACK));
+    MemcachedClientHelper helper(
+        InetSocketAddress(Ipv4Address::ConvertFrom(net.address[1]), PORT));
+    std::vector<Ptr<Socket>> accepted;
+
+    helper.SetAttribute("Protocol", TypeIdValue(FactoryOf(tcp)));
+    helper.SetAttribute("Requests", UintegerValue(1));
+    listener->Bind(InetSocketAddress(Ipv4Address::GetAny(), PORT));
+    listener->Listen();
+    listener->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address&>(),
+                                MakeBoundCallback(
+                                    +[](std::vector<Ptr<Socket>>* list, Ptr<Socket> socket,
+                                        const Address&) { list->push_back(socket); },
+                                    &accepted));
+    ApplicationContainer clients = helper.Install(net.nodes.Get(0));
+    clients.Start(Seconds(1));
+    Simulator::Schedule(Seconds(2), [&] {
+        CHECK(accepted.size() == 1);
+        if (end == End::RESET)
+        {
+            DynamicCast<UstackSocket>(accepted[0])->Abort();
+            return;
+        }
+        if (end == End::AFTER_REPLY)
+        {
+            accepted[0]->Send(Create<Packet>(reinterpret_cast<const uint8_t*>("STORED\r\n"), 8));
+        }
+        accepted[0]->Close();
+    });
+    Simulator::Stop(Seconds(5));
+    Simulator::Run();
+    CHECK(DynamicCast<MemcachedClient>(clients.Get(0))->GetErrors() == expected);
+    CHECK(DynamicCast<MemcachedClient>(clients.Get(0))->IsDone() == (expected == 0));
+    Simulator::Destroy();
+}
+
+void
+ClientErrors()
+{
+    for (Tcp tcp : {Tcp::USTACK, Tcp::NS3})
+    {
+        RunClientError(tcp, End::CLOSE, 1);
+        RunClientError(tcp, End::RESET, 1);
+        RunClientError(tcp, End::AFTER_REPLY, 0);
+    }
+}
+
 /* ---- repeatability ---- */
 
 TraceHash g_hash;
@@ -588,6 +648,7 @@ const struct
     {"canary", Canary},
     {"attributes", Attributes},
     {"headers", Headers},
+    {"client-errors", ClientErrors},
     {"thousand-clients", ThousandClients},
     {"ten-thousand-clients", TenThousandClients},
     {"incast", Incast},
