@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Incast: a client asks many ucached servers at once, and their answers, 1 MiB in all, meet at the
- * port of the router to the client: 10 Gbit/s, a queue of 200 packets, marked from 65 packets on.
- * Prints servers, congestion control, the time until the last answer (us, mean of the rounds), and
- * retransmission timeouts and retransmissions of all servers.
+ * Incast: a client asks many ucached servers at once for 1 MiB in all, over one port of 10 Gbit/s
+ * with a queue of 200 packets, marked from 65 on. Prints servers, congestion control, us until the
+ * last answer (mean, highest), Gbit/s, packets marked and dropped, timeouts, retransmissions.
  *
  *     ns3-incast [--rounds=10]
  */
@@ -12,18 +11,17 @@
 #include "network.h"
 #include "ucached-helper.h"
 
-#include "ns3/traffic-control-module.h"
-
 using namespace ns3;
 
 struct Kind
 {
-    const char* name;
-    const char* cc;
+    const char *name, *cc;
     bool mark;
 };
 
-static Time g_asked, g_sum;
+constexpr uint32_t REPLY_BYTES = 1 << 20; // of all servers
+
+static Time g_asked, g_sum, g_highest;
 static unsigned g_answers;
 
 static void
@@ -42,6 +40,7 @@ Answered(unsigned servers, Time latency)
     if (++g_answers % servers == 0 && g_answers > servers)
     {
         g_sum += Simulator::Now() - g_asked;
+        g_highest = Max(g_highest, Simulator::Now() - g_asked);
     }
 }
 
@@ -53,18 +52,16 @@ RunOnce(unsigned servers, const Kind& kind, unsigned rounds)
     UcachedServerHelper helper;
     std::vector<Ptr<UcachedServer>> ucached;
     std::vector<Ptr<MemcachedClient>> clients;
-    uint64_t timeouts = 0;
-    uint64_t retransmits = 0;
+    uint64_t timeouts = 0, retransmits = 0; // of all servers
 
     ustack.SetStream(1);
     ustack.Fit(servers, 1 << 20);
     ustack.Set("Ecn", StringValue(kind.mark ? "Request" : "Off"));
-    for (unsigned i = 0; i < servers; i++)
+    for (unsigned i = 0; i <= servers; i++)
     {
-        net.Add("10Gbps", "10us", 1000);
+        net.Add("10Gbps", "10us", i < servers ? 1000 : 4);
     }
-    net.Add("10Gbps", "10us", 4);
-    net.SetQueue(servers, 200, kind.mark ? 65 : 0);
+    Ptr<QueueDisc> queue = net.SetQueue(servers, 200, kind.mark ? 65 : 0);
     net.InstallUstack(servers, ustack);
     for (unsigned i = 0; i < servers; i++)
     {
@@ -75,14 +72,14 @@ RunOnce(unsigned servers, const Kind& kind, unsigned rounds)
         MemcachedClientHelper client(InetSocketAddress(net.HostAddress(i), 11211));
         client.SetAttribute("Keys", UintegerValue(1));
         client.SetAttribute("ByHand", BooleanValue(true));
-        client.SetAttribute("ValueBytes", UintegerValue((1 << 20) / servers));
+        client.SetAttribute("ValueBytes", UintegerValue(REPLY_BYTES / servers));
         ApplicationContainer app = client.Install(net.hosts.Get(servers));
         app.Start(Seconds(1));
         app.Get(0)->TraceConnectWithoutContext("Latency", MakeBoundCallback(&Answered, servers));
         clients.push_back(DynamicCast<MemcachedClient>(app.Get(0)));
     }
     g_answers = 0;
-    g_sum = Time(0);
+    g_sum = g_highest = Time(0);
     for (unsigned round = 0; round <= rounds; round++) // the first one stores the values
     {
         Simulator::Schedule(Seconds(2 + round), &Ask, clients);
@@ -94,7 +91,10 @@ RunOnce(unsigned servers, const Kind& kind, unsigned rounds)
         timeouts += server->GetCounter("tcp_timeouts");
         retransmits += server->GetCounter("tcp_retransmits");
     }
-    std::printf("%u %s %.0f %u %u\n", servers, kind.name, g_sum.GetMicroSeconds() / double(rounds),
+    double us = g_sum.GetMicroSeconds() / double(rounds);
+    std::printf("%u %s %.0f %u %.2f %u %u %u %u\n", servers, kind.name, us,
+                (unsigned)g_highest.GetMicroSeconds(), REPLY_BYTES * 8 / us / 1e3,
+                queue->GetStats().nTotalMarkedPackets, queue->GetStats().nTotalDroppedPackets,
                 (unsigned)timeouts, (unsigned)retransmits);
     Simulator::Destroy();
 }
