@@ -39,7 +39,7 @@ struct net_tls_steps *handshakes_steps(const struct handshakes *handshakes)
     return handshakes ? handshakes->steps : NULL;
 }
 
-/* A thread without a core of its own in the list may run on any: it must not hold up a worker. */
+/* A thread for which the list has no core is not pinned, so that it delays no worker. */
 static void *thread_main(void *arg)
 {
     struct handshakes *handshakes = arg;

@@ -41,7 +41,7 @@ static const char *obstacle(const struct options *o)
     if (o->link.trace_path || o->link.fault_given)
         return "the own TCP/IP stack hands nothing over with --trace or --fault";
     if (is_back_end(o, "xdp") && o->link.host_addrs)
-        return "--io=xdp needs --ip: the kernel would reset connections of its own addresses";
+        return "--io=xdp needs --ip: the kernel would reset connections of its addresses";
     if (is_back_end(o, "dpdk") && o->link.dev && strncmp(o->link.dev, "net_tap", 7) == 0)
         return "net_tap removes the host's side with its addresses: use --io=tap";
     return NULL;

@@ -17,7 +17,7 @@
 #include "agent_conn.h"
 #include "run.h"
 
-/* Time for a coordinator that has connected to say what it wants. */
+/* Time for a new coordinator to send its greeting and its first request. */
 #define GREETING_MS 10000
 
 /* Of the process that serves a coordinator. */

@@ -51,7 +51,7 @@ static int failed(struct coordinator *c, struct coordinator_agent *agent, uint32
     bool misused;
 
     if (wire_get_failed(agent->conn.payload, len, &misused, text) < 0)
-        return fail(c, agent->name, "it sends what is no answer");
+        return fail(c, agent->name, "it sends an invalid answer");
     c->misused = misused;
     return fail(c, agent->name, "%s", text);
 }
@@ -74,7 +74,7 @@ static int take(struct coordinator *c, struct coordinator_agent *agent, enum wir
         if (good && result)
             result_add(result, &one);
     }
-    return good ? 0 : fail(c, agent->name, "it sends what is no answer");
+    return good ? 0 : fail(c, agent->name, "it sends an invalid answer");
 }
 
 /* Takes all frames of an agent that have arrived. */

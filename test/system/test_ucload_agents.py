@@ -183,7 +183,7 @@ def test_garbage(command, agents, sent):
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it does not answer as an agent"),
         (HELLO[:-1] + b"\x09", "it speaks version 9 of the protocol"),
         (HELLO, "the connection was lost"),
-        (HELLO + b"\0\0\0\x01\x06x", "it sends what is no answer"),
+        (HELLO + b"\0\0\0\x01\x06x", "it sends an invalid answer"),
         (HELLO + b"\0\0\0\x06\x08\x01\x1bno\r\n", ".no.."),
     ],
 )
