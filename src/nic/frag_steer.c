@@ -8,10 +8,12 @@
 
 static bool is_of(const struct nic_frag_datagram *datagram, const struct nic_rss_flow *flow)
 {
+    const size_t addr_bytes = flow->is_ip6 ? 16 : 4;
+
     return datagram->used && datagram->flow.ident == flow->ident &&
            datagram->flow.is_ip6 == flow->is_ip6 &&
-           memcmp(datagram->flow.from.addr, flow->from.addr, sizeof(flow->from.addr)) == 0 &&
-           memcmp(datagram->flow.to.addr, flow->to.addr, sizeof(flow->to.addr)) == 0;
+           memcmp(datagram->flow.from.addr, flow->from.addr, addr_bytes) == 0 &&
+           memcmp(datagram->flow.to.addr, flow->to.addr, addr_bytes) == 0;
 }
 
 static struct nic_frag_datagram *find(struct nic_frag_steer *frags, const struct nic_rss_flow *flow)

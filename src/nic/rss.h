@@ -40,7 +40,7 @@ void nic_rss_key_choose(const uint8_t secret[NIC_RSS_SECRET_BYTES]);
 
 /* One end of a flow; the port is 0 for protocols without ports. */
 struct nic_rss_end {
-    uint8_t addr[16]; /* network byte order; IPv4 uses the first four */
+    uint8_t addr[16]; /* network byte order; IPv4: the first four, others not set */
     uint16_t port;
 };
 

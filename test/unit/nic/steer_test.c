@@ -243,10 +243,6 @@ static void a_full_ring_drops_frames_of_its_lane_only(void **state)
     close_fixture(&f);
 }
 
-/*
- * Closing releases the packets in all rings; otherwise the pool's assertion or AddressSanitizer
- * would fail.
- */
 /* Fragments without a first one, more than may wait for it. */
 static void lost_fragments_are_counted(void **state)
 {
@@ -266,6 +262,10 @@ static void lost_fragments_are_counted(void **state)
     close_fixture(&f);
 }
 
+/*
+ * Closing releases the packets in all rings; otherwise the pool's assertion or AddressSanitizer
+ * would fail.
+ */
 static void closing_empties_the_rings(void **state)
 {
     struct fixture f;
