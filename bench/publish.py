@@ -50,7 +50,7 @@ GROUPS = (
     ("Metrics and the server's latencies", [
         ("metrics_off_vhost", "GETs without `--metrics`, vhost"),
         ("metrics_on_vhost", "the same with `--metrics`, read twice a second"),
-        ("latency_server_p50", "median of gets of 1,000 keys by `stats latency`, kernel sockets"),
+        ("latency_server_p50", "median of gets of 5 and 8 MB by `stats latency`, kernel sockets"),
         ("latency_server_p99", "the same, p99")]),
     ("What the links allow", [
         ("frame_limit_vhost", "frames echoed by testpmd, vhost"),
