@@ -119,8 +119,8 @@ SANITIZED = tests(
     "admin_dump", "admin_limits", "admin_watch", "auth", "buffer_pool", "churn", "conform_accept",
     "conform_close", "conform_flood", "conform_fragments", "conform_ip", "conform_ip6", "dpdk_peer",
     "errors", "faults", "golden", "ip6", "limits", "log", "options", "orphans", "state_machine",
-    "storage", "stream", "threading", "tls", "tcp_peer", "ucload", "ucping", "ucwarm", "udp",
-    "uploads", "uring", "workers", "xdp")  # fmt: skip
+    "storage", "stream", "threading", "tls", "tcp_peer", "ucload", "ucload_udp", "ucping",
+    "ucwarm", "udp", "uploads", "uring", "workers", "xdp")  # fmt: skip
 # What loads links and programs: half of the time of the system tests in `make check`, so that these
 # run in two lanes.
 LOADED = ("buffer_pool", "dpdk", "dpdk_peer", "faults", "takeover_dpdk", "tcp_peer", "ucload",

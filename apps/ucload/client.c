@@ -261,7 +261,7 @@ static void start(struct client *client)
         client->conns[i].is_ready = false;
         client->conns[i].allowance = client->conns[i].is_open ? allowance(client) : 0;
         client->conns[i].pipeline.depth =
-            phase->kind == PHASE_STORE ? STORE_DEPTH : client->plan->depth;
+            phase->kind == PHASE_STORE && !client->plan->udp ? STORE_DEPTH : client->plan->depth;
     }
 }
 
@@ -398,7 +398,7 @@ static int open_pipelines(struct client *client)
 
 int client_open(struct client *client, const struct plan *plan, unsigned count, struct nic *nic)
 {
-    client->ops = nic ? &client_stack_ops : &client_sock_ops;
+    client->ops = nic ? &client_stack_ops : plan->udp ? &client_udp_ops : &client_sock_ops;
     client->plan = plan;
     client->count = count;
     client->epoll_fd = -1;

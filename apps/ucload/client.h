@@ -57,6 +57,7 @@ struct plan {
     bool fill; /* store keys that a get misses */
     bool verify;
     bool poll; /* busy-poll, never sleep */
+    bool udp;
     uint32_t depth;
     uint64_t timeout_ns;
     uint64_t seed;
@@ -120,6 +121,10 @@ struct conn {
     bool wants_write;
     uint8_t *unsent; /* bytes that the transport did not accept; allocated on demand */
     uint32_t unsent_at, unsent_len;
+    uint16_t udp_request;      /* UDP: id of the request in flight */
+    uint16_t udp_next;         /* number of the datagram of its reply that is next */
+    uint64_t udp_sent_ns;      /* when it was sent */
+    struct u_list udp_waiting; /* in client.udp_waiting while a reply is awaited */
 };
 
 /* A transport. The functions return 0, or -1 after client_fail(). */
@@ -151,7 +156,7 @@ struct client_ops {
     void (*close)(struct client *client);
 };
 
-extern const struct client_ops client_sock_ops, client_stack_ops;
+extern const struct client_ops client_sock_ops, client_stack_ops, client_udp_ops;
 
 struct client {
     const struct client_ops *ops;
@@ -198,8 +203,9 @@ struct client {
     uint8_t *requests;             /* with TLS, as `buffer` may hold what is being read */
     uint8_t plain[TLS_PLAIN_ROOM]; /* of a record with replies */
     int *idle_fds;
-    unsigned from_count; /* connections opened so far, which selects the source address */
-    struct host host;    /* own stack: */
+    struct u_list udp_waiting; /* UDP: connections with a request in flight, oldest first */
+    unsigned from_count;       /* connections opened so far, which selects the source address */
+    struct host host;          /* own stack: */
     unsigned open_count;
     uint32_t port_next;
     struct conn idle;      /* represents all idle connections */

@@ -174,6 +174,11 @@ static int report_errors(int rc, const struct options *o, struct series *series)
                 (unsigned long long)(t->refused + stored.tally.refused));
         status = EXIT_WRONG;
     }
+    if (o->udp && stored.tally.unanswered > 0) {
+        fprintf(stderr, "ucload: %llu keys may not be stored: their sets had no reply\n",
+                (unsigned long long)stored.tally.unanswered);
+        status = EXIT_WRONG;
+    }
     if (rc == 0 && o->warmup_s > 0 && !o->preload_only && t->requests == 0) {
         fprintf(stderr, "ucload: the load has ended within the warm-up: nothing was measured\n");
         status = EXIT_WRONG;

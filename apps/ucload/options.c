@@ -121,6 +121,10 @@ static const struct cmdline_option rows[] = {
      "oracleGeneral): once, or repeatedly with --time",
      CMDLINE_TEXT, AT(replay_path), .given = AT(no_preload)},
     {0, "fill", NULL, NULL, "store the value after a get of one key misses", CMDLINE_ON, AT(fill)},
+    {0, "udp", NULL, NULL,
+     "load over UDP: a socket for each connection, a request in each\n"
+     "datagram; without a reply in 0.25 s it counts as unanswered",
+     CMDLINE_ON, AT(udp)},
     {0, "tls", NULL, NULL, "TLS", CMDLINE_ON, AT(tls)},
     {0, "ca", "FILE", NULL,
      "with --tls: certificates (PEM) that sign the server's\n(default: it is not checked)",
@@ -210,6 +214,7 @@ void options_print_help(FILE *to)
             "  ucload --etc -k100000 -c64 -t2              Facebook's ETC workload\n"
             "  ucload --reconnect=1 -c64                   one connection per request\n"
             "  ucload --idle=10000                         beside 10000 idle connections\n"
+            "  ucload --udp -c64                           over UDP (-U of the server)\n"
             "  ucload --io=tap -s 10.100.0.10              own TCP/IP stack\n"
             "  ucload --agent 10.0.0.2:11300               an agent, and its coordinator:\n"
             "  ucload --agents 10.0.0.2:11300,10.0.0.3:11300 -s 10.0.0.1 -c64\n\n"
@@ -235,6 +240,22 @@ static int check_agents(struct options *o)
     return 0;
 }
 
+/* ---- UDP --------------------------------------------------------------------------------- */
+
+static int check_udp(struct options *o)
+{
+    if (!o->udp)
+        return 0;
+    if (link_carries_frames(&o->link))
+        return cmdline_fail(o->error, "--udp is for kernel sockets (--io=sock)");
+    if (o->tls || o->auth || o->idle > 0 || o->reconnect > 0)
+        return cmdline_fail(o->error, "--udp: leave --tls, --auth, --idle and --reconnect out");
+    if (o->depth > 1)
+        return cmdline_fail(o->error, "--udp has one request in flight on each socket: leave "
+                                      "--depth out, use more --connections");
+    return 0;
+}
+
 /* ---- parsing ----------------------------------------------------------------------------- */
 
 static int check(struct options *o, char **rest)
@@ -248,7 +269,7 @@ static int check(struct options *o, char **rest)
     if (link_carries_frames(&o->link) && o->threads > NIC_QUEUES_MAX)
         return cmdline_fail(o->error, "--threads: the own TCP/IP stack has at most %d",
                             NIC_QUEUES_MAX);
-    if (check_agents(o) < 0)
+    if (check_agents(o) < 0 || check_udp(o) < 0)
         return -1;
     if (o->tls && o->idle > 0)
         return cmdline_fail(o->error, "--idle: idle connections have no TLS");

@@ -12,6 +12,7 @@
 
 /* Strings point into argv. */
 struct options {
+    bool udp;
     bool tls, tls_resume;
     const char *ca, *cert, *key; /* files, or null */
     const char *auth;            /* likewise */

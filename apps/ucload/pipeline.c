@@ -27,18 +27,32 @@ void tally_add(struct tally *to, const struct tally *from)
     to->unanswered += from->unanswered;
 }
 
+/* A request without a reply, which has waited until now. */
+static void count_unanswered(struct thread_ctx *ctx, const struct pending *p)
+{
+    if (p->at_ns < ctx->record_from_ns || p->at_ns > ctx->now_ns)
+        return;
+    ctx->tally.unanswered++;
+    load_histogram_count(&ctx->latency[p->op], ctx->now_ns - p->at_ns);
+}
+
 void pipeline_abandon(struct pipeline *s)
 {
-    struct thread_ctx *ctx = s->ctx;
+    for (uint32_t i = s->head; i != s->tail; i++)
+        count_unanswered(s->ctx, &s->ring[i & s->mask]);
+}
 
-    for (uint32_t i = s->head; i != s->tail; i++) {
-        const struct pending *p = &s->ring[i & s->mask];
-
-        if (p->at_ns < ctx->record_from_ns || p->at_ns > ctx->now_ns)
-            continue;
-        ctx->tally.unanswered++;
-        load_histogram_count(&ctx->latency[p->op], ctx->now_ns - p->at_ns);
-    }
+void pipeline_lose(struct pipeline *s)
+{
+    count_unanswered(s->ctx, pipeline_oldest(s));
+    s->ctx->answered++;
+    s->head++;
+    s->in_reply = false;
+    s->phase = REPLY_HEAD;
+    s->gathered = 0;
+    s->reply_key = 0;
+    s->reply_hits = 0;
+    s->value_wrong = false;
 }
 
 int pipeline_open(struct pipeline *s, struct thread_ctx *ctx, uint32_t depth, uint32_t multi)

@@ -37,7 +37,7 @@ struct tally {
     uint64_t bytes_in;
     uint64_t bytes_out;
     uint64_t connects;   /* reopened connections */
-    uint64_t unanswered; /* requests that the end of the run has left without a reply */
+    uint64_t unanswered; /* requests without a reply at the end of the run, or lost by UDP */
 };
 
 void tally_add(struct tally *to, const struct tally *from);
@@ -236,6 +236,9 @@ static inline const uint64_t *pipeline_oldest_ids(const struct pipeline *s)
  * among the latencies.
  */
 void pipeline_abandon(struct pipeline *s);
+
+/* UDP has lost the oldest request or its reply: counts it so, and awaits the next reply. */
+void pipeline_lose(struct pipeline *s);
 
 /* Completes the oldest request, for `keys` keys of which `hits` were found. */
 static inline void pipeline_complete(struct pipeline *s, enum op op, uint32_t keys, uint32_t hits)

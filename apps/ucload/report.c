@@ -131,7 +131,9 @@ static const char *loop_text(const struct report *r, char text[80])
 /* The client's own side: --io of the server may be another one. */
 static const char *link_text(const struct options *o)
 {
-    return link_carries_frames(&o->link) ? link_backend_name(&o->link) : "kernel sockets (epoll)";
+    if (link_carries_frames(&o->link))
+        return link_backend_name(&o->link);
+    return o->udp ? "kernel sockets (epoll), UDP" : "kernel sockets (epoll)";
 }
 
 void report_text(FILE *to, const struct report *r)

@@ -80,8 +80,8 @@ static int find_unix(struct run *run, const char *path, struct server *server)
 {
     struct sockaddr_un *addr = (struct sockaddr_un *)&server->addr;
 
-    if (link_carries_frames(&run->plan.link))
-        return usage_error(run, "--server", "a unix socket needs --io=sock");
+    if (link_carries_frames(&run->plan.link) || run->plan.udp)
+        return usage_error(run, "--server", "a unix socket needs --io=sock without --udp");
     if (strlen(path) >= sizeof(addr->sun_path))
         return usage_error(run, "--server", "the path is too long for a unix socket");
     addr->sun_family = AF_UNIX;
@@ -145,6 +145,7 @@ static int make_plan(struct run *run, const struct options *o)
     plan->link = o->link;
     plan->verify = o->verify;
     plan->poll = o->poll;
+    plan->udp = o->udp;
     plan->depth = o->depth;
     plan->seed = o->seed;
     plan->arrivals = o->arrivals;

@@ -15,8 +15,7 @@
 
 #include "base/base.h"
 #include "secure.h"
-
-#define EVENTS_MAX 64
+#include "transport_sock.h"
 
 /*
  * Connections to a server on this machine use many source addresses of 127.0.0.0/8, with this
@@ -34,7 +33,7 @@ static int sock_turn(struct client *client, uint64_t wait_us);
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
-static int cannot_connect(struct client *client, int error)
+int sock_cannot_connect(struct client *client, int error)
 {
     return client_fail(client, "cannot connect to %s: %s", client->plan->server_text,
                        error == EINPROGRESS ? "no answer" : strerror(error));
@@ -112,7 +111,7 @@ static int open_connection(struct client *client, const struct server *server, i
             break;
         client->from_count += address_share(client); /* the next address */
     }
-    return cannot_connect(client, error);
+    return sock_cannot_connect(client, error);
 }
 
 /* Closes a connection by a reset, which frees its port immediately. */
@@ -124,7 +123,7 @@ static void reset(int fd)
     close(fd);
 }
 
-static int watch(struct client *client, struct conn *conn, uint32_t events, int how)
+int sock_watch(struct client *client, struct conn *conn, uint32_t events, int how)
 {
     struct epoll_event event = {.events = events, .data.ptr = conn};
 
@@ -146,7 +145,7 @@ static int open_idle(struct client *client)
     return 0;
 }
 
-static int sock_open(struct client *client, struct nic *nic)
+int sock_open(struct client *client, struct nic *nic)
 {
     unsigned i;
 
@@ -182,7 +181,7 @@ static int finish_handshakes(struct client *client)
             if (sock_turn(client, CLIENT_SLEEP_US_MAX) < 0)
                 return -1;
             if (client->ctx.now_ns > end_ns)
-                return cannot_connect(client, EINPROGRESS);
+                return sock_cannot_connect(client, EINPROGRESS);
         }
     }
     return 0;
@@ -196,7 +195,7 @@ static int sock_connect(struct client *client)
         struct conn *conn = &client->conns[i];
 
         conn->fd = open_connection(client, conn->server, 0);
-        if (conn->fd < 0 || watch(client, conn, EPOLLIN, EPOLL_CTL_ADD) < 0 ||
+        if (conn->fd < 0 || sock_watch(client, conn, EPOLLIN, EPOLL_CTL_ADD) < 0 ||
             connected(client, conn) < 0)
             return -1;
     }
@@ -220,7 +219,7 @@ static int sock_reopen(struct client *client, struct conn *conn)
     conn->unsent_len = 0;
     conn->wants_write = true;
     conn->fd = open_connection(client, conn->server, flags);
-    return conn->fd < 0 ? -1 : watch(client, conn, EPOLLOUT, EPOLL_CTL_ADD);
+    return conn->fd < 0 ? -1 : sock_watch(client, conn, EPOLLOUT, EPOLL_CTL_ADD);
 }
 
 static int finish_connect(struct client *client, struct conn *conn)
@@ -231,14 +230,14 @@ static int finish_connect(struct client *client, struct conn *conn)
     if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
         error = errno;
     if (error != 0)
-        return cannot_connect(client, error);
+        return sock_cannot_connect(client, error);
     conn->wants_write = false;
-    if (watch(client, conn, EPOLLIN, EPOLL_CTL_MOD) < 0)
+    if (sock_watch(client, conn, EPOLLIN, EPOLL_CTL_MOD) < 0)
         return -1;
     return connected(client, conn);
 }
 
-static void sock_close(struct client *client)
+void sock_close(struct client *client)
 {
     unsigned i;
 
@@ -266,7 +265,7 @@ static int want_write(struct client *client, struct conn *conn, bool wanted)
     if (conn->wants_write == wanted)
         return 0;
     conn->wants_write = wanted;
-    return watch(client, conn, EPOLLIN | (wanted ? EPOLLOUT : 0), EPOLL_CTL_MOD);
+    return sock_watch(client, conn, EPOLLIN | (wanted ? EPOLLOUT : 0), EPOLL_CTL_MOD);
 }
 
 /* Returns the number of bytes sent, or -1. */
@@ -345,7 +344,7 @@ static int sock_pump(struct client *client, struct conn *conn)
     return done;
 }
 
-static int sock_flush(struct client *client)
+int sock_flush(struct client *client)
 {
     (void)client; /* pump() has already sent everything */
     return 0;
@@ -366,22 +365,21 @@ static int read_some(struct client *client, struct conn *conn)
                        n == 0 ? "the server has closed it" : strerror(errno));
 }
 
-static int wait_for_events(struct client *client, struct epoll_event events[EVENTS_MAX],
-                           uint64_t wait_us)
+int sock_wait(struct client *client, struct epoll_event events[SOCK_EVENTS_MAX], uint64_t wait_us)
 {
     struct timespec wait = {.tv_sec = (time_t)(wait_us / 1000000),
                             .tv_nsec = (long)(wait_us % 1000000 * 1000)};
-    int n = epoll_pwait2(client->epoll_fd, events, EVENTS_MAX, &wait, NULL);
+    int n = epoll_pwait2(client->epoll_fd, events, SOCK_EVENTS_MAX, &wait, NULL);
 
     if (n < 0 && errno == ENOSYS) /* before Linux 5.11 */
-        n = epoll_wait(client->epoll_fd, events, EVENTS_MAX, (int)(wait_us / 1000));
+        n = epoll_wait(client->epoll_fd, events, SOCK_EVENTS_MAX, (int)(wait_us / 1000));
     return n < 0 && errno == EINTR ? 0 : n;
 }
 
 static int sock_turn(struct client *client, uint64_t wait_us)
 {
-    struct epoll_event events[EVENTS_MAX];
-    int n = wait_for_events(client, events, wait_us);
+    struct epoll_event events[SOCK_EVENTS_MAX];
+    int n = sock_wait(client, events, wait_us);
     int i;
 
     client->ctx.now_ns = client_clock_ns();
