@@ -247,13 +247,3 @@ bool load_size_parse(struct load_size *size, const char *text, uint32_t min, uin
         make_guide(size);
     return true;
 }
-
-double load_size_mean(const struct load_size *size)
-{
-    enum { STEPS = 1 << 16 };
-    double sum = 0;
-
-    for (int i = 0; i < STEPS; i++)
-        sum += load_size_quantile(size, (i + 0.5) / STEPS);
-    return sum / STEPS;
-}

@@ -65,7 +65,4 @@ static inline uint32_t load_size_quantile(const struct load_size *size, double u
     return guided != LOAD_SIZE_UNSURE ? guided : load_size_quantile_exact(size, u);
 }
 
-/* The mean, by integration over 2^16 quantiles. */
-double load_size_mean(const struct load_size *size);
-
 #endif

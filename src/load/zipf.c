@@ -147,12 +147,3 @@ uint64_t load_zipf_try_exact(const struct load_zipf *zipf, uint64_t bits)
         return (uint64_t)k - 1;
     return LOAD_ZIPF_AGAIN;
 }
-
-double load_zipf_norm(uint64_t ranks, double theta)
-{
-    double sum = 0;
-
-    for (uint64_t k = ranks; k >= 1; k--) /* smallest terms first */
-        sum += pow((double)k, -theta);
-    return sum;
-}

@@ -72,7 +72,4 @@ static inline uint64_t load_zipf_draw(const struct load_zipf *zipf, struct u_prn
     return rank;
 }
 
-/* The sum of k ^ -theta over k = 1 .. ranks, the normalization of the probabilities. O(n). */
-double load_zipf_norm(uint64_t ranks, double theta);
-
 #endif

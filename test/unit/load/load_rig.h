@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by the tests of src/load: cmocka, and limits of random errors. */
+/* Shared by the tests of src/load: cmocka, the norm of zipf, and limits of random errors. */
 #ifndef TEST_LOAD_RIG_H
 #define TEST_LOAD_RIG_H
 
@@ -21,6 +21,16 @@ static inline void assert_near(double value, double expected, double tolerance)
 {
     if (!(fabs(value - expected) <= tolerance))
         fail_msg("%.6g is not within %.3g of %.6g", value, tolerance, expected);
+}
+
+/* The sum of k ^ -theta over k = 1 .. ranks, the smallest terms first. */
+static inline double zipf_norm(uint64_t ranks, double theta)
+{
+    double sum = 0;
+
+    for (uint64_t k = ranks; k >= 1; k--)
+        sum += pow((double)k, -theta);
+    return sum;
 }
 
 /*

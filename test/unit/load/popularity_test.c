@@ -46,7 +46,7 @@ static void test_zipf_is_scrambled(void **unused)
 {
     struct load_popularity popularity = make("zipf:1.2", KEYS);
     uint64_t counts[KEYS];
-    double shares[KEYS], norm = load_zipf_norm(KEYS, 1.2);
+    double shares[KEYS], norm = zipf_norm(KEYS, 1.2);
     unsigned in_place = 0;
 
     count(&popularity, 0, counts);
@@ -63,7 +63,7 @@ static void test_latest_follows_the_youngest(void **unused)
 {
     struct load_popularity popularity = make("latest:1", KEYS);
     uint64_t counts[KEYS];
-    double shares[KEYS], norm = load_zipf_norm(KEYS, 1);
+    double shares[KEYS], norm = zipf_norm(KEYS, 1);
 
     assert_int_equal(load_popularity_grow(&popularity), KEYS);
     assert_int_equal(load_popularity_grow(&popularity), KEYS + 1);

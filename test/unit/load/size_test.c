@@ -14,12 +14,23 @@ static struct load_size make(const char *text, uint32_t min, uint32_t max)
     return size;
 }
 
+/* By integration over the quantiles. */
+static double mean_of(const struct load_size *size)
+{
+    enum { STEPS = 1 << 16 };
+    double sum = 0;
+
+    for (int i = 0; i < STEPS; i++)
+        sum += load_size_quantile(size, (i + 0.5) / STEPS);
+    return sum / STEPS;
+}
+
 static void test_fixed(void **unused)
 {
     struct load_size size = make("200", 0, 1000);
     assert_int_equal(load_size_quantile(&size, 0), 200);
     assert_int_equal(load_size_quantile(&size, 0.999999), 200);
-    assert_near(load_size_mean(&size), 200, 0);
+    assert_near(mean_of(&size), 200, 0);
 }
 
 static void test_range(void **unused)
@@ -55,8 +66,8 @@ static void test_etc_means(void **unused)
 {
     struct load_size key = make("etc-key", 1, 250);
     struct load_size value = make("etc-value", 0, 1 << 20);
-    assert_near(load_size_mean(&key), 36.2, 0.1);
-    assert_near(load_size_mean(&value), 194, 1);
+    assert_near(mean_of(&key), 36.2, 0.1);
+    assert_near(mean_of(&value), 194, 1);
 }
 
 /* The table's shares as published, and the share of all that is beyond it. */
