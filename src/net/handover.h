@@ -25,13 +25,13 @@ enum net_handover_kind {
 };
 
 struct net_handover_record {
-    uint32_t bytes;    /* with what follows; a multiple of 8 */
+    uint32_t bytes;    /* of the record and what follows it; a multiple of 8 */
     uint8_t kind;      /* enum net_handover_kind */
     uint8_t transport; /* enum net_endpoint_kind */
     uint8_t binding;   /* enum cache_binding, of the listener */
     uint8_t tls;       /* enum cache_tls, of the listener; STACK: of the connection */
     uint32_t fd;       /* index of the descriptor */
-    uint8_t shared;    /* LISTENER: of all workers */
+    uint8_t shared;    /* LISTENER: all workers accept from it */
     uint8_t protocol;  /* of the session, as cache_session_rest() has set it */
     uint8_t reserved[2];
     uint32_t idle_s;
@@ -45,7 +45,7 @@ struct net_handover {
     uint8_t *bytes; /* records */
     size_t len;
     size_t capacity;
-    int *fds; /* -1: taken */
+    int *fds; /* -1: taken by net_handover_take_fd() */
     size_t fd_count;
     size_t fd_capacity;
     bool failed;       /* no memory, or a bound was reached: something is missing */

@@ -36,20 +36,20 @@
 #define NET_TLS_OPENED_BYTES (128 * 1024)
 
 enum net_tls_counter {
-    NET_TLS_CONNECTIONS = 0,    /* that were opened */
-    NET_TLS_HANDSHAKES,         /* that were completed */
-    NET_TLS_RESUMED,            /* of these: an earlier session */
-    NET_TLS_OWN_RECORDS,        /* of these: whose records OpenSSL does not protect */
+    NET_TLS_CONNECTIONS = 0,    /* connections opened */
+    NET_TLS_HANDSHAKES,         /* handshakes completed */
+    NET_TLS_RESUMED,            /* handshakes that resumed an earlier session */
+    NET_TLS_OWN_RECORDS,        /* handshakes after which tls/record.h protects the records */
     NET_TLS_HANDSHAKE_WAITS,    /* steps of handshakes that waited for a later turn */
     NET_TLS_HANDSHAKES_NEWEST,  /* steps made before those of handshakes that wait longer */
-    NET_TLS_STEPS,              /* that threads beside the workers have made */
-    NET_TLS_STEPS_REFUSED,      /* connections closed as too many steps waited for these */
-    NET_TLS_STEPS_LATE,         /* results that came after the end of their connection */
+    NET_TLS_STEPS,              /* steps made by the threads of -o handshake_threads */
+    NET_TLS_STEPS_REFUSED,      /* connections closed as too many steps waited for a thread */
+    NET_TLS_STEPS_LATE,         /* results of steps whose connection had ended */
     NET_TLS_HANDSHAKE_TIMEOUTS, /* connections closed after NET_TLS_HANDSHAKE_US */
-    NET_TLS_TICKET_KEYS,        /* that were made after the first */
-    NET_TLS_RECORDS_IN,         /* with plaintext */
-    NET_TLS_RECORDS_OUT,        /* likewise */
-    NET_TLS_INPUT_KEPT,         /* times a stopped session left plaintext of a record */
+    NET_TLS_TICKET_KEYS,        /* keys of tickets made after the first one */
+    NET_TLS_RECORDS_IN,         /* records received with application data */
+    NET_TLS_RECORDS_OUT,        /* records sent with application data */
+    NET_TLS_INPUT_KEPT,         /* records of which a stopped session left plaintext */
     NET_TLS_NO_MEMORY,          /* connections that were closed for lack of memory */
     NET_TLS_TAKEN_OVER,         /* connections continued from an earlier process */
     NET_TLS_TAKEOVER_CLOSED,    /* connections that could not move to, or from, another process */
@@ -65,20 +65,20 @@ struct net_tls {
     struct net_sendq no_output; /* of all connections without a queue of their own: empty */
     struct u_list handshakes;   /* net_tls_handshake.link: the one begun first is the first */
     struct u_list waiting; /* net_tls_handshake.waiting_link: handshakes that wait for their turn */
-    unsigned waiting_count;      /* of these */
-    unsigned steps_left;         /* of handshakes, in this turn */
-    struct net_tls_steps *steps; /* null: this worker makes its handshakes */
+    unsigned waiting_count;      /* connections in `waiting` */
+    unsigned steps_left;         /* steps of handshakes that this turn may still make */
+    struct net_tls_steps *steps; /* threads that make the steps; null: this worker does */
     struct net_tls_results results;
     struct u_list steps_out; /* net_tls_step.own_link: steps whose result has not come */
     struct net_counter counters[NET_TLS_COUNTERS];
-    struct net_tls *stats_next;           /* all that `stats tls` sums */
-    uint32_t opened_bytes;                /* of `opened` that are in use */
-    uint8_t plain[TLS_PLAIN_ROOM];        /* of the record just read */
+    struct net_tls *stats_next;           /* list of those that `stats tls` adds up */
+    uint32_t opened_bytes;                /* bytes in use of `opened` */
+    uint8_t plain[TLS_PLAIN_ROOM];        /* plaintext of the record just read */
     uint8_t gather[TLS_RECORD_MAX];       /* plaintext that lies in several pieces */
     uint8_t opened[NET_TLS_OPENED_BYTES]; /* plaintext of the batch, see net_tls_open_ahead() */
 };
 
-/* Of a connection until its handshake is done. */
+/* What a connection needs until its handshake is done. */
 struct net_tls_handshake {
     struct net_tls_conn *conn;
     struct u_list link;         /* in net_tls.handshakes */
@@ -87,23 +87,23 @@ struct net_tls_handshake {
     uint64_t deadline_us;       /* 0: not set yet */
 };
 
-/* Plaintext that a session has not consumed: from `at` on. */
+/* Plaintext of which a session has consumed the bytes before `at`. */
 struct net_tls_kept {
     uint32_t at;
     uint32_t len;
     uint8_t bytes[];
 };
 
-/* What few connections need at a time is allocated on demand: there are many idle ones. */
+/* TLS of a connection. What few connections need at a time is allocated on demand. */
 struct net_tls_conn {
     struct net_tls *tls;
     struct net_conn *conn;
     struct tls_session *session;
     struct net_tls_handshake *handshake; /* null: it is done */
     struct net_sendq *out;               /* plaintext that is not in a record yet */
-    struct net_tls_kept *kept;           /* or null */
+    struct net_tls_kept *kept;           /* plaintext that the session left, or null */
     uint32_t skip;                       /* bytes of the next input that have been read before */
-    bool granted : 1;                    /* its next step of the handshake is counted already */
+    bool granted : 1;                    /* the next step of the handshake is counted already */
     bool opened : 1;  /* the next input is the plaintext that net_tls_open_ahead() has returned */
     bool stalled : 1; /* input waits until the transport's queue has drained */
     bool yielded : 1; /* input waits for the connection's next turn */

@@ -11,12 +11,12 @@
 #include "tls/key_cache.h"
 #include "tls/tls.h"
 
-/* With whose keys the records are protected, from the end of the handshake on. */
+/* The traffic secrets of a completed handshake (RFC 8446, 7.1). */
 struct tls_record_secrets {
     uint32_t key_len; /* 16: TLS_AES_128_GCM_SHA256, 32: TLS_AES_256_GCM_SHA384 */
     uint8_t read[TLS_SECRET_MAX];
     uint8_t write[TLS_SECRET_MAX];
-    uint32_t written; /* records that were written with `write` already */
+    uint32_t written; /* records already written under `write` */
     bool is_client;
 };
 
@@ -31,12 +31,12 @@ static inline uint32_t tls_secret_len(uint32_t key_len)
 /* Records in a row without data after which the connection fails. */
 #define TLS_EMPTY_RECORDS_MAX 32
 
-/* Of an alert or a key update. */
+/* The longest record of an alert or a key update. */
 #define TLS_MESSAGE_RECORD_MAX (TLS_RECORD_HEADER + 5 + 1 + TLS_AEAD_TAG)
 
-/* One direction. */
+/* The state of one direction. */
 struct tls_direction {
-    uint32_t seq; /* of the next record; a peer's key ends at the highest */
+    uint32_t seq; /* number of the next record; a peer's key ends at the highest */
     struct tls_cached_key cached;
     uint8_t iv[TLS_AEAD_NONCE];
 };
@@ -44,14 +44,14 @@ struct tls_direction {
 struct tls_records {
     struct tls_partial *partial; /* a record that is not complete, or null */
     struct tls_direction in, out;
-    uint32_t message;    /* of the handshake, in progress: type, and length that is left */
-    uint8_t message_len; /* bytes of its header that have come: 0..4 */
+    uint32_t message;    /* handshake message in progress: its type and the bytes left */
+    uint8_t message_len; /* bytes received of its header: 0..4 */
     uint8_t key_len;
     uint8_t empty_records; /* in a row */
     bool is_client : 1;
-    bool owes_update : 1; /* the peer has requested one */
-    bool has_asked : 1;   /* for one of the peer's, which has not come */
-    uint8_t material[];   /* key and secret of in, then of out */
+    bool owes_update : 1; /* the peer has requested a key update */
+    bool has_asked : 1;   /* a key update was requested of the peer and has not come */
+    uint8_t material[];   /* key and secret of `in`, then of `out` */
 };
 
 /* Why tls_records_read() has failed. */
@@ -61,21 +61,21 @@ struct tls_record_error {
 };
 
 /*
- * Null: no memory. The secrets stay the caller's. All calls for these records get the same cache,
- * which is not kept here: there are many connections.
+ * Copies the secrets. Returns null if there is no memory. All calls for these records get the same
+ * key cache; it is an argument because connections are many and a pointer in each would cost.
  */
 struct tls_records *tls_records_open(const struct tls_record_secrets *secrets);
 
 /* Zeroes the keys. */
 void tls_records_close(struct tls_records *records, struct tls_key_cache *cache);
 
-/* tls_session_read(). Sets *error with TLS_FAILED, after which only alerts may be written. */
+/* As tls_session_read(). Sets *error with TLS_FAILED, after which only alerts may be written. */
 enum tls_result tls_records_read(struct tls_records *records, struct tls_key_cache *cache,
                                  const uint8_t *data, uint32_t len, uint32_t *used,
                                  uint8_t plain[TLS_PLAIN_ROOM], uint32_t *plain_len,
                                  struct tls_record_error *error);
 
-/* tls_session_open_one() */
+/* As tls_session_open_one(). */
 uint32_t tls_records_open_one(struct tls_records *records, struct tls_key_cache *cache,
                               const uint8_t *data, uint32_t len, uint8_t *plain);
 
@@ -100,13 +100,13 @@ static inline bool tls_records_update_is_due(const struct tls_records *records)
            (records->in.seq >= TLS_RECORDS_PER_KEY && !records->has_asked);
 }
 
-/* Writes that key update, and changes our key. Returns its length, or 0: no memory. */
+/* Writes a key update and changes the key of `out`. Returns its length, or 0: no memory. */
 uint32_t tls_records_update(struct tls_records *records, struct tls_key_cache *cache,
                             uint8_t record[TLS_MESSAGE_RECORD_MAX]);
 
 /*
- * The parts of tls_session_export() and tls_session_import(). export returns false for those of a
- * client. import sets *error with null.
+ * Move the records of a server's connection to another process; see tls_session_export() and
+ * tls_session_import(). Export returns false for a client's. Import returns null with *error set.
  */
 bool tls_records_export(struct tls_records *records, struct tls_session_state *state,
                         const uint8_t **input, uint32_t *input_len);
