@@ -37,7 +37,7 @@
  * ended while the peer has not closed its side yet.
  */
 #define NET_STACK_CONN_SPARE 64
-#define NET_STACK_CONN_SPARE_SHARE 4 /* and this part of conn_max */
+#define NET_STACK_CONN_SPARE_SHARE 4 /* plus conn_max divided by this */
 
 #define NET_STACK_EVENT_BATCH 256
 
@@ -49,28 +49,27 @@ enum net_stack_counter {
     NET_STACK_LOOPS_BUSY,  /* loops that received, sent or changed something */
     NET_STACK_CYCLES_BUSY, /* time-stamp counter ticks spent in busy loops */
     NET_STACK_SLEEPS,
-    NET_STACK_MISSED_WAKEUPS, /* of these: a frame was there, but the sleep lasted to its end */
+    NET_STACK_MISSED_WAKEUPS, /* sleeps that lasted to their end although a frame was there */
     NET_STACK_RX_FRAMES,
     NET_STACK_TX_FRAMES,
     NET_STACK_TX_RETRIES,        /* bursts of which the device did not take all */
     NET_STACK_TX_DROPPED_UNSENT, /* frames dropped because they showed what had to be given back */
     NET_STACK_ALLOC_EMPTY,       /* times the device had no free packet */
     NET_STACK_ACCEPTED,
-    NET_STACK_REJECTED, /* connections over conn_max */
+    NET_STACK_REJECTED, /* connections refused, over conn_max */
     NET_STACK_BLOCKED,  /* times a session stopped because its client does not read */
     NET_STACK_RESUMED,
-    NET_STACK_ABORTED_FULL,      /* aborted: no memory for a reply that had begun */
-    NET_STACK_ABORTED_KEPT,      /* aborted: none for what a blocked session did not consume */
-    NET_STACK_ABORTED_AFTER_END, /* aborted: sent more than DISCARD_BYTES_MAX after its session's
-     * end */
-    NET_STACK_REST_CLOSED,       /* aborted: not at rest in time */
+    NET_STACK_ABORTED_FULL,      /* resets: no memory for a reply that had begun */
+    NET_STACK_ABORTED_KEPT,      /* resets: no memory for input that a blocked session left */
+    NET_STACK_ABORTED_AFTER_END, /* resets: over DISCARD_BYTES_MAX came after the session's end */
+    NET_STACK_REST_CLOSED,       /* resets: not at rest in time for a takeover */
     NET_STACK_TAKEN_OVER,        /* connections taken over from an earlier process */
-    NET_STACK_IDLE_CLOSED,       /* closed because of settings.idle_timeout_s */
-    NET_STACK_UDP_REQUESTS,      /* datagrams that were served */
-    NET_STACK_UDP_MALFORMED,     /* dropped */
-    NET_STACK_UDP_TOO_LARGE,     /* whose reply would have been too large */
-    NET_STACK_UDP_LIMITED,       /* not replied to: their source was sent too much already */
-    NET_STACK_UDP_SENT,          /* datagrams */
+    NET_STACK_IDLE_CLOSED,       /* connections closed because of settings.idle_timeout_s */
+    NET_STACK_UDP_REQUESTS,      /* datagrams served */
+    NET_STACK_UDP_MALFORMED,     /* datagrams dropped as malformed */
+    NET_STACK_UDP_TOO_LARGE,     /* datagrams whose reply would have been too large */
+    NET_STACK_UDP_LIMITED,       /* replies dropped: their source was sent too much already */
+    NET_STACK_UDP_SENT,          /* datagrams sent */
     NET_STACK_UDP_UNSENT,        /* datagrams that the stack did not take */
     NET_STACK_COUNTERS
 };
@@ -82,9 +81,9 @@ struct net_stack_conn {
     uint32_t kept_bytes;        /* given back with us_recv_keep() and not seen again yet */
     uint32_t refs;              /* references queued */
     uint32_t discarded_bytes;   /* received after the session's end */
-    uint32_t yield_pass; /* in which its last turn ended early, see net_stack_handle_events() */
-    bool waiting;        /* for a place for its session (settings.accept_waits) */
-    bool aborted;        /* reset by us: nothing that still comes matters */
+    uint32_t yield_pass; /* pass in which its last turn ended early: net_stack_handle_events() */
+    bool waiting;        /* waits for a free session (settings.accept_waits) */
+    bool aborted;        /* this side has reset it: what still comes is ignored */
     bool held;           /* us_recv_keep() was called, us_recv_resume() not yet */
     bool peer_closed;
 };
@@ -93,8 +92,8 @@ struct net_stack_conn {
 
 /* Names and values of a nic's counters, as last published. */
 struct net_nic_stats {
-    unsigned count; /* of names, fixed since the opening */
-    unsigned at;    /* while publishing: the next value */
+    unsigned count; /* names and values in use, fixed since the opening */
+    unsigned at;    /* index of the next value while publishing */
     char names[NET_NIC_STATS_MAX][48];
     struct net_counter values[NET_NIC_STATS_MAX];
 };
@@ -162,32 +161,32 @@ struct net_stack_worker {
     struct net_worker worker;
     struct net_split *split; /* the two-thread worker that this is a side of, or null */
     atomic_bool stopping;
-    _Atomic(pthread_t) thread; /* that runs the loop */
+    _Atomic(pthread_t) thread; /* the thread that runs the loop */
 
     /* The loop. */
     enum net_idle idle;
-    uint64_t now_us;  /* of this turn */
-    uint64_t busy_us; /* the last turn in which anything happened */
+    uint64_t now_us;  /* time of this turn */
+    uint64_t busy_us; /* time of the last turn in which anything happened */
     uint32_t spin_us; /* how long to poll before sleeping */
     uint32_t sleep_us_max;
     bool active;                   /* this turn has done something */
-    bool resting;                  /* it is being paused: see stack_pause.c */
+    bool resting;                  /* being paused: see stack_pause.c */
     struct net_handover *handover; /* as in struct net_stack_config, until it is taken over */
     struct net_counter counters[NET_STACK_COUNTERS];
 
     /* The stack's side. */
     struct nic *nic; /* owned */
     struct us_stack *stack;
-    void *memory; /* of the stack */
+    void *memory; /* the stack's memory */
     size_t memory_bytes;
-    uint32_t caps; /* of the nic, as the stack knows them */
-    uint32_t mtu;  /* likewise */
-    uint16_t port; /* of TCP; 0: none */
+    uint32_t caps; /* the nic's capabilities, as the stack knows them */
+    uint32_t mtu;  /* the nic's MTU, as the stack knows it */
+    uint16_t port; /* TCP port; 0: none */
     uint16_t udp_port;
-    uint64_t buffer_bytes;      /* the stack's pool */
-    uint64_t reserve_bytes;     /* of these: for the minimum of each connection */
-    unsigned buffer_used_index; /* of the pool's gauge, for us_counter() */
-    unsigned half_open_index;   /* of that of handshakes */
+    uint64_t buffer_bytes;      /* size of the stack's pool */
+    uint64_t reserve_bytes;     /* part of the pool for the minimum of each connection */
+    unsigned buffer_used_index; /* us_counter() index of the bytes used of the pool */
+    unsigned half_open_index;   /* us_counter() index of the handshakes in progress */
     struct us_pkt *rx[NIC_BURST_MAX];
     unsigned rx_count, rx_done;           /* in rx[], and how many of them the stack has taken */
     bool events_left;                     /* the application had no room for all events */
@@ -198,13 +197,13 @@ struct net_stack_worker {
     void *held[NET_STACK_HELD_MAX]; /* released references that frames of unsent[] point to */
     unsigned held_count;
     bool tx_stalled;                 /* the device takes no frames or has no packets for now */
-    struct net_stack_worker *next;   /* of the same device, null behind the last */
-    struct net_stack_worker *first;  /* of the same device */
+    struct net_stack_worker *next;   /* next worker of the device, null behind the last */
+    struct net_stack_worker *first;  /* first worker of the device */
     atomic_bool drained;             /* at the end: no connection is left */
     atomic_uint rest_votes;          /* in the first worker; see stack_pause.c */
     bool unpublished;                /* anything happened after published_us */
     uint64_t published_us;           /* when the counters below were last copied */
-    struct net_counter *us_counters; /* us_counter_count() of them, for other threads */
+    struct net_counter *us_counters; /* us_counter_count() copies for other threads */
     struct net_nic_stats nic_shown;
 
     /* The application's side. */
@@ -214,20 +213,20 @@ struct net_stack_worker {
     struct net_udp udp;
     struct us_addr udp_addr;           /* the first of ours, for the statistics */
     struct cache_session *udp_session; /* null unless the loop runs and there is UDP */
-    struct net_stack_conn *slots;      /* slot_count of them */
+    struct net_stack_conn *slots;      /* slot_count connections */
     uint32_t slot_count;
-    uint32_t slots_used;      /* that were ever in use */
-    struct u_list free_slots; /* of these, by conn.link */
+    uint32_t slots_used;      /* slots that were ever in use */
+    struct u_list free_slots; /* those of them that are free, by conn.link */
     struct u_list blocked_conns;
     struct u_list waiting_conns;
     bool accept_waits;         /* settings.accept_waits */
     bool general_only;         /* events are not answered by the fast path: split, or resting */
     uint64_t waiting_since_us; /* when the first of waiting_conns came */
     uint32_t blocked_count;
-    uint32_t blocked_checks;     /* of blocked connections still due after the last frames */
+    uint32_t blocked_checks;     /* blocked connections still to be checked */
     uint64_t blocked_checked_us; /* when checks of all of them were last made due */
     struct us_event events[NET_STACK_EVENT_BATCH];
-    uint32_t pass; /* over events, counted from 1 */
+    uint32_t pass; /* number of the pass over events, from 1 */
 };
 
 static inline void net_stack_count(struct net_stack_worker *worker, enum net_stack_counter counter,
@@ -236,7 +235,7 @@ static inline void net_stack_count(struct net_stack_worker *worker, enum net_sta
     net_counter_add(&worker->counters[counter], n);
 }
 
-/* Free memory of the stack's pool, of which so much is used, that is not in the reserve. */
+/* Bytes of the stack's pool that are neither used nor in the reserve. */
 static inline uint64_t net_stack_pool_free(const struct net_stack_worker *worker,
                                            uint64_t used_bytes)
 {
@@ -274,7 +273,10 @@ int net_stack_run(struct net_worker *base);
 /* net_worker_ops.stop of a worker with a nic. */
 void net_stack_stop(struct net_worker *base);
 
-/* Makes a worker or a side of which nothing is open yet. Null: no memory. free ends it. */
+/*
+ * Makes a worker, or a side of one, of which nothing is open yet. Returns null if there is no
+ * memory. net_stack_worker_free() frees it.
+ */
 struct net_stack_worker *net_stack_worker_new(const struct net_stack_config *config);
 void net_stack_worker_free(struct net_stack_worker *worker);
 
