@@ -50,7 +50,7 @@ static int set_list(struct options *options, const char *text, const unsigned *c
 static int take_number(const char *part, unsigned max, unsigned *numbers, unsigned *count,
                        char error[CMDLINE_ERROR_MAX])
 {
-    uint64_t value;
+    uint64_t value = 0;
 
     if (set_count(part, max, &value, error) < 0)
         return -1;
