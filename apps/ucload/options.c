@@ -123,7 +123,8 @@ static const struct cmdline_option rows[] = {
     {0, "fill", NULL, NULL, "store the value after a get of one key misses", CMDLINE_ON, AT(fill)},
     {0, "udp", NULL, NULL,
      "load over UDP: a socket for each connection, a request in each\n"
-     "datagram; without a reply in 0.25 s it counts as unanswered",
+     "datagram; without a reply in a 20th of --timeout (0.25 s) it\n"
+     "counts as unanswered",
      CMDLINE_ON, AT(udp)},
     {0, "tls", NULL, NULL, "TLS", CMDLINE_ON, AT(tls)},
     {0, "ca", "FILE", NULL,

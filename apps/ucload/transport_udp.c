@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The transport over UDP: each connection is a socket with one request in flight, in one datagram.
- * Its reply is one datagram or several, in order. A request without a complete reply within LOST_NS
- * counts as unanswered, and the next one starts; what arrives later for it is ignored.
+ * Its reply is one datagram or several, in order. A request without a complete reply for a part of
+ * --timeout counts as unanswered, and the next one starts; what arrives later for it is ignored.
  *
  * Frames as in memcached's doc/protocol.txt, "UDP protocol".
  */
@@ -15,8 +15,8 @@
 /* The longest request, as long as memcached's datagrams: one frame of Ethernet. */
 #define DATAGRAM_MAX 1400
 
-/* A request or its reply is lost after this time. */
-#define LOST_NS 250000000
+/* A request or its reply is lost after this part of --timeout, 0.25 s by default. */
+#define LOST_SHARE 20
 
 /* Asked of the kernel for the datagrams of a long reply; it may grant less. */
 #define RECEIVE_BUFFER_BYTES (1 << 20)
@@ -129,7 +129,7 @@ static int give_up_lost(struct client *client)
     while (!u_list_is_empty(&client->udp_waiting)) {
         struct conn *conn = U_CONTAINER_OF(client->udp_waiting.next, struct conn, udp_waiting);
 
-        if (client->ctx.now_ns < conn->udp_sent_ns + LOST_NS)
+        if (client->ctx.now_ns < conn->udp_sent_ns + client->plan->timeout_ns / LOST_SHARE)
             return 0;
         u_list_remove(&conn->udp_waiting);
         pipeline_lose(&conn->pipeline);
