@@ -47,6 +47,16 @@ GROUPS = (
         (f"scale_{cores}{suffix}", f"{what}, {cores} core{'s' * (cores > 1)}")
         for suffix, what in (("", "GETs"), ("_set10", "10 % SETs"))
         for cores in (1, *contract.SCALE_CORES)]),
+    ("TLS 1.3", [
+        ("memcached_tls", "memcached with TLS, kernel sockets"),
+        ("sock_tls_depth1", "ucached, kernel sockets"),
+        ("get_vhost_tls", "ucached, vhost"),
+        ("get_vhost_plain", "the same without TLS"),
+        ("memcached_tls_depth16", "memcached, 16 requests in flight on each connection"),
+        ("sock_tls_depth16", "ucached, kernel sockets, the same"),
+        ("memcached_tls_handshakes", "memcached, full handshakes per second of processor time"),
+        ("sock_tls_handshakes", "ucached, kernel sockets, the same"),
+        ("sock_tls_handshakes_resumed", "the same, resumed")]),
     ("Metrics and the server's latencies", [
         ("metrics_off_vhost", "GETs without `--metrics`, vhost"),
         ("metrics_on_vhost", "the same with `--metrics`, read twice a second"),
@@ -75,17 +85,22 @@ GROUPS = (
         ("sock_churn", "the same, kernel sockets")]),
 )
 
-# The bars of the picture: (case, server, name); {} is memcached with its version.
+# The bars of the picture: (case, server, name, case of memcached over the same network); {} is
+# memcached with its version.
 BARS = (
-    ("memcached", "memcached", "{}, kernel TCP"),
-    ("sock_depth1", "ucached", "ucached, kernel sockets"),
-    ("bypass_vhost", "bypass", "other server, vhost"),
-    ("get_vhost", "ucached", "ucached, vhost"),
-    ("get_memif", "ucached", "ucached, memif"))
+    ("memcached", "memcached", "{}, kernel TCP", "memcached"),
+    ("sock_depth1", "ucached", "ucached, kernel sockets", "memcached"),
+    ("xdp_get", "ucached", "ucached, AF_XDP", "memcached_veth"),
+    ("get_tap", "ucached", "ucached, TAP", "memcached"),
+    ("bypass_vhost", "bypass", "other server, vhost", "memcached"),
+    ("get_vhost", "ucached", "ucached, vhost", "memcached"),
+    ("frame_limit_vhost", "link", "limit of vhost, frames", "memcached"),
+    ("get_memif", "ucached", "ucached, memif", "memcached"),
+    ("frame_limit_memif", "link", "limit of memif, frames", "memcached"))
 
 WIDTH, BAR, LEFT, RIGHT, TOP = 800, 30, 220, 200, 66
 COLOURS = {"memcached": "#9a9a9a", "mimicached": "#d08030", "bypass": "#d08030",
-           "ucached": "#2b6cb0"}
+           "ucached": "#2b6cb0", "link": "#dddddd"}
 TITLE = "GETs per second on one core, as multiples of memcached's"
 CAPTION = "Text protocol, 8-byte keys and values, 32 connections, one request in flight on each"
 
@@ -97,14 +112,15 @@ def comparison_of(rows, machine):
         return None
     base = found["memcached"]
     bars = []
-    for case, server, name in BARS:
-        if case in found:
-            rate = found[case]["value"]
+    for case, server, name, beside in BARS:
+        if case in found and beside in found:
+            rate, times = found[case]["value"], found[case]["value"] / found[beside]["value"]
             bars.append({"server": server, "name": name.format(base.get("server", "memcached")),
-                         "times": round(rate / base["value"], 2),
-                         "text": f"{rate / base['value']:.2g} ({rate / 1e6:.2g} M requests/s)"})
+                         "times": round(times, 2),
+                         "text": f"{times:.2g} ({rate / 1e6:.2g} M/s)"})
     text = (f"{machine}: one core serves, one core loads, the same client (ucload) for all "
-            f"servers, 1,000 keys. {base.get('server', 'memcached')} has `-t 1`, on loopback.")
+            f"servers, 1,000 keys. {base.get('server', 'memcached')} has `-t 1`, on loopback; "
+            "AF_XDP is compared with it on the same veth pair. testpmd echoes frames.")
     if "bypass_vhost" in found:
         text += f" The other server over vhost is `{found['bypass_vhost'].get('server')}`."
     return {"title": TITLE, "caption": CAPTION, "text": text, "bars": bars}

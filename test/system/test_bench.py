@@ -361,11 +361,12 @@ def test_contract_has_the_cores_that_were_measured():
 
 
 def test_picture_is_that_of_the_run():
-    rows = [{**row("memcached", 1e5), "server": "memcached 1.6.45"}, row("get_vhost", 5e6)]
+    rows = [{**row("memcached", 1e5), "server": "memcached 1.6.45"}, row("get_vhost", 5e6),
+            row("memcached_veth", 8e4), row("xdp_get", 1.2e5), row("frame_limit_vhost", 9e6)]
     comparison = publish.comparison_of(rows, "some machine")
-    assert [bar["times"] for bar in comparison["bars"]] == [1.0, 50.0]
+    assert [bar["times"] for bar in comparison["bars"]] == [1.0, 1.5, 50.0, 90.0]
     picture = publish.picture(comparison)
-    assert "memcached 1.6.45, kernel TCP" in picture and "50 (5 M requests/s)" in picture
+    assert "memcached 1.6.45, kernel TCP" in picture and "50 (5 M/s)" in picture
     assert publish.comparison_of(rows[1:], "some machine") is None
 
 
