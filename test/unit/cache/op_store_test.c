@@ -120,6 +120,17 @@ static void test_cas(void **state)
     rig_expect(rig, "get a\r\n", "VALUE a 3 1\r\ny\r\nEND\r\n");
 }
 
+/* An item may have the cas 0, given by E, but no request that compares with 0 stores. */
+static void test_cas_0_matches_nothing(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_expect(rig, "ms a 1 E0\r\nx\r\nmg a c v\r\n", "HD\r\nVA 1 c0\r\nx\r\n");
+    rig_expect(rig, "cas a 0 0 1 0\r\ny\r\nms a 1 C0\r\ny\r\n", "EXISTS\r\nEX\r\n");
+    rig_expect(rig, "set b 0 0 1\r\nx\r\nms b 1 C0 I\r\ny\r\n", "STORED\r\nEX\r\n");
+    rig_expect(rig, "get a b\r\n", "VALUE a 0 1\r\nx\r\nVALUE b 0 1\r\nx\r\nEND\r\n");
+}
+
 /* The cas of a key grows with every change of its value, and with nothing else. */
 static void test_cas_numbers(void **state)
 {
@@ -319,6 +330,29 @@ static void test_full_memory_with_eviction(void **state)
     rig_close(&rig);
 }
 
+/* A key that is added again and again stays, as one that is read does. */
+static void test_a_refused_add_counts_as_an_access(void **state)
+{
+    struct cache_config config = rig_config();
+    struct rig rig;
+
+    (void)state;
+    config.settings.memory_bytes = 2u << 20;
+    rig_open(&rig, &config);
+    rig_expect(&rig, "set added 0 0 1\r\nx\r\nset left 0 0 1\r\ny\r\n", "STORED\r\nSTORED\r\n");
+    for (unsigned i = 0; i < 10000; i++) {
+        char key[32];
+
+        if (i % 100 == 0)
+            rig_expect(&rig, "add added 0 0 1\r\nz\r\n", "NOT_STORED\r\n");
+        snprintf(key, sizeof(key), "k%u", i);
+        rig_expect_set(&rig, key, 900, 'x', "STORED\r\n");
+        cache_tick(rig.worker, rig.now_us);
+    }
+    rig_expect(&rig, "get added left\r\n", "VALUE added 0 1\r\nx\r\nEND\r\n");
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +366,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_append_beyond_the_limit_is_not_stored, rig_setup,
                                         rig_teardown),
         cmocka_unit_test_setup_teardown(test_cas, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_cas_0_matches_nothing, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_cas_numbers, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_limit_of_the_size, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_too_large_and_the_old_value, rig_setup, rig_teardown),
@@ -343,6 +378,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_noreply_and_too_large, rig_setup, rig_teardown),
         cmocka_unit_test(test_full_memory_without_eviction),
         cmocka_unit_test(test_full_memory_with_eviction),
+        cmocka_unit_test(test_a_refused_add_counts_as_an_access),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
