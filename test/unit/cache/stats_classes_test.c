@@ -138,6 +138,23 @@ static void test_each_size_has_its_class(void **state)
     assert_int_equal(item_stat(rig, 13, "number"), 0); /* still there, as its pages would be */
 }
 
+/* Flags take 4 bytes of an item: here those that make it too large for class 1. */
+static void test_flags_count_for_the_class(void **state)
+{
+    static const char *const names[] = {"cmd_set",   "get_hits",   "touch_hits", "incr_hits",
+                                        "decr_hits", "cas_badval", "delete_hits"};
+    struct rig *rig = *state;
+
+    rig_feed(rig, "set a 0 0 1\r\n1\r\n");
+    rig_feed(rig, "set b 7 0 36\r\n1                                   \r\n");
+    rig_feed(rig, "touch b 0\r\nincr b 1\r\ndecr b 1\r\nget b\r\n");
+    rig_feed(rig, "cas b 7 0 36 0\r\n                                    \r\ndelete b\r\n");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_int_equal(slab_stat(rig, 1, names[i]), i == 0);
+        assert_int_equal(slab_stat(rig, 2, names[i]), i == 0 ? 2 : 1);
+    }
+}
+
 static void test_slabs(void **state)
 {
     struct rig *rig = *state;
@@ -248,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_items_of_one_lru),
         cmocka_unit_test_setup_teardown(test_items, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_each_size_has_its_class, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_flags_count_for_the_class, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_slabs, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_cas_hit_is_of_the_class_that_was_hit, rig_setup,
                                         rig_teardown),
