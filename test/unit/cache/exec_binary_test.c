@@ -233,6 +233,32 @@ static void test_delete_and_count(void **state)
     expect(rig, 0x14, "m", "", 1, "Not found");
 }
 
+/*
+ * A number that an earlier reply of the same input shows gets no spaces when it becomes shorter,
+ * unless a noop came in between.
+ */
+static void test_noop_ends_pending_replies(void **state)
+{
+    static const char by_one[20] = {[7] = 1};
+    struct rig *rig = *state;
+
+    for (int noop = 0; noop < 2; noop++) {
+        uint8_t input[200];
+        size_t len;
+
+        store(rig, 0x01, "n", "10", 0, 0);
+        len = request_write(input, 0x00, "", 0, "n", "", 0);
+        if (noop)
+            len += request_write(input + len, 0x0a, "", 0, "", "", 0);
+        len += request_write(input + len, 0x16, by_one, sizeof(by_one), "n", "", 0);
+        assert_int_equal(rig_feed_sliced(rig, input, len, 0), len);
+        assert_int_equal(reply_take(rig).opcode, 0x00);
+        if (noop)
+            assert_int_equal(reply_take(rig).opcode, 0x0a);
+        hit(rig, 0x00, "n", noop ? "9 " : "9");
+    }
+}
+
 static void test_touch(void **state)
 {
     static const char soon[] = "\0\0\0\2";
@@ -364,6 +390,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_store_and_get, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_store_rules, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_delete_and_count, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_noop_ends_pending_replies, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_touch, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_server, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_too_large, rig_setup, rig_teardown),
