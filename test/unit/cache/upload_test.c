@@ -297,6 +297,36 @@ static void test_stalled_uploads_make_room(void **state)
     assert_nothing_open(rig);
 }
 
+/* An upload that makes progress again is not given up for its own sake, however silent it was. */
+static void test_an_upload_makes_no_room_for_itself(void **state)
+{
+    struct rig *rig = *state;
+    unsigned in_items = SHARE_BYTES / BIG;
+
+    for (unsigned i = 0; i < in_items; i++)
+        begin_set(rig, i);
+    begin_set(rig, 9);
+    feed_value(&uploads[9], 0, 2);
+    rig_wait(rig, 1);
+    for (unsigned i = in_items; i < 2 * in_items; i++) {
+        begin_set(rig, i);
+        feed_value(&uploads[i], 0, BIG - 1);
+    }
+    for (unsigned i = 0; i < in_items; i++)
+        feed_value(&uploads[i], 0, BIG - 1);
+    rig_wait(rig, 1);
+    feed(&uploads[9], value + 2, BIG); /* in one piece: it is the most silent one */
+    end(9, "STORED\r\n");
+    assert_stored(rig, "u9");
+    assert_int_equal(rig_stat(rig, "kv", "uploads_evicted"), 1);
+    assert_true(is_closing(in_items));
+    assert_int_equal(cache_resumable_count(rig->worker), 1);
+    cache_session_resume(cache_resumable_next(rig->worker), &uploads[in_items].out.sink);
+    for (unsigned i = 0; i < 2 * in_items; i++)
+        end(i, "");
+    assert_nothing_open(rig);
+}
+
 /* What fits into one input is not bounded by what others have left unfinished. */
 static void test_whole_values_are_not_bounded(void **state)
 {
@@ -317,6 +347,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stalled_uploads_hold_a_share, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_beyond_the_shares, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stalled_uploads_make_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_upload_makes_no_room_for_itself, setup, teardown),
         cmocka_unit_test_setup_teardown(test_noreply_and_other_verbs_when_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_binary_staged_and_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_given_up_after_the_timeout, setup, teardown),
