@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Authentication: the file, and what a session may do before and after. */
+/* Authentication and access lists: the file, and what a session may do before and after. */
 #include "rig.h"
 
 #include <stdio.h>
@@ -9,6 +9,7 @@
 
 #define UNAUTHENTICATED "CLIENT_ERROR unauthenticated\r\n"
 #define FAILURE "CLIENT_ERROR authentication failure\r\n"
+#define DENIED "CLIENT_ERROR access denied\r\n"
 
 static char path[] = "/tmp/ucached_auth_XXXXXX";
 
@@ -112,6 +113,56 @@ static void test_every_cut(void **state)
     rig_close(&rig);
 }
 
+/* -S: a command that authenticates may be cut anywhere, also within its header. */
+static void test_every_cut_of_sasl(void **state)
+{
+    static const uint8_t auth[] = "\x80\x21\0\5\0\0\0\0\0\0\0\15\0\0\0\0\0\0\0\0\0\0\0\0"
+                                  "PLAIN\0foo\0bar";
+    static const uint8_t noop[24] = {0x80, 0x0a};
+    struct cache_config config = rig_config();
+    uint8_t talk[sizeof(auth) - 1 + sizeof(noop)];
+    struct rig rig;
+
+    (void)state;
+    config.settings.sasl = true;
+    config.settings.sasl_file = path;
+    rig_open(&rig, &config);
+    load(&rig, "foo:bar\n", 0);
+    memcpy(talk, auth, sizeof(auth) - 1);
+    memcpy(talk + sizeof(auth) - 1, noop, sizeof(noop));
+    for (size_t slice = 1; slice <= sizeof(talk); slice++) {
+        rig_forget(&rig.out);
+        assert_int_equal(rig_feed_sliced(&rig, talk, sizeof(talk), slice), sizeof(talk));
+        rig_drain(&rig.out);
+        assert_int_equal(rig.out.taken_len, 24 + strlen("Authenticated") + 24);
+        assert_int_equal(rig.out.taken[7], 0);
+        assert_memory_equal(rig.out.taken + 24, "Authenticated\x81\x0a", 15);
+        reopen(&rig);
+    }
+    rig_close(&rig);
+}
+
+/* A refused request gets an error as the others do: none with noreply. Its value is skipped. */
+static void test_refused_by_an_access_list(void **state)
+{
+    struct cache_config config = rig_config();
+    char error[CACHE_ERROR_MAX];
+    struct rig rig;
+
+    (void)state;
+    config.settings.acl_file = path;
+    file_write("* app: read,write\n");
+    rig_open(&rig, &config);
+    assert_int_equal(cache_acl_load(rig.cache, error), 0);
+    rig_wait(&rig, 1);
+    rig_expect(&rig, "set app:a 0 0 1\r\nx\r\nset a 0 0 1\r\nx\r\nget a\r\ndelete a\r\n",
+               "STORED\r\n" DENIED DENIED DENIED);
+    rig_expect(&rig, "set a 0 0 1 noreply\r\nx\r\nms a 1 q\r\nx\r\ndelete a noreply\r\n", DENIED);
+    rig_expect(&rig, "get app:a\r\n", "VALUE app:a 0 1\r\nx\r\nEND\r\n");
+    assert_int_equal(rig_stat(&rig, NULL, "acl_refusals"), 6);
+    rig_close(&rig);
+}
+
 static void test_the_file(void **state)
 {
     static char many[3 * (CACHE_AUTH_USERS_MAX + 1) + 1];
@@ -150,6 +201,8 @@ int main(void)
         cmocka_unit_test(test_before_and_after),
         cmocka_unit_test(test_what_closes),
         cmocka_unit_test(test_every_cut),
+        cmocka_unit_test(test_every_cut_of_sasl),
+        cmocka_unit_test(test_refused_by_an_access_list),
         cmocka_unit_test(test_the_file),
     };
     int fd = mkstemp(path);
