@@ -13,14 +13,19 @@ struct rig {
 
 static struct rig rig;
 
-static int setup(void **unused)
+static void join(void)
 {
-    rig.kv = rig_create(4 * MIB, 2, true);
     rig.worker = kv_join(rig.kv);
     rig.other = kv_join(rig.kv);
     kv_tick(rig.worker, 10);
     kv_tick(rig.other, 10);
     rig.key = rig_key(rig.kv, "key");
+}
+
+static int setup(void **unused)
+{
+    rig.kv = rig_create(4 * MIB, 2, true);
+    join();
     return 0;
 }
 
@@ -521,6 +526,53 @@ static void test_short_keeps_what_was_counted(void **unused)
     }
 }
 
+static void open_with_sizes(const struct kv_sizes *sizes)
+{
+    struct kv_config config = {.memory_bytes = 4 * MIB,
+                               .value_bytes_max = 1 << 20,
+                               .worker_max = 2,
+                               .evict = true,
+                               .file = rig_file(),
+                               .sizes = *sizes};
+    const char *error = "not set";
+    rig.kv = kv_create(&config, &error);
+    if (!rig.kv)
+        fail_msg("kv_create: %s", error);
+    join();
+}
+
+static uint64_t in_class(unsigned class)
+{
+    struct kv_class_stats stats;
+    kv_class_stats(rig.kv, class, &stats);
+    return stats.items;
+}
+
+static void test_short_counts_by_class(void **unused)
+{
+    open_with_sizes(&(struct kv_sizes){.class_count = 2, .class_bytes_max = {64, 1024}});
+    rig_set(rig.worker, &rig.key, 30, 1);
+    for (unsigned i = 0; i < 6; i++) {
+        assert_true(replace_short(i % 2 ? 30 : 200 + i, i, 0) != 0);
+        assert_int_equal(in_class(0), i % 2);
+        assert_int_equal(in_class(1), (i + 1) % 2);
+        assert_int_equal(rig_stats(rig.kv).item_sizes, 3 + (i % 2 ? 30 : 200 + i));
+    }
+    teardown(NULL);
+}
+
+/* It does not count by size, so it leaves that to the general way. */
+static void test_short_leaves_what_is_counted_by_size(void **unused)
+{
+    open_with_sizes(&(struct kv_sizes){.bucket_bytes = 32, .bucket_count = 10});
+    rig_set(rig.worker, &rig.key, 30, 1);
+    assert_int_equal(replace_short(100, 1, 0), 0);
+    rig_set(rig.worker, &rig.key, 100, 1);
+    for (uint32_t bucket = 0; bucket < 10; bucket++)
+        assert_int_equal(kv_bucket_items(rig.kv, bucket), bucket == 4); /* 103 bytes */
+    teardown(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -548,6 +600,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_short_leaves_the_rest, setup, teardown),
         cmocka_unit_test_setup_teardown(test_short_ends_with_its_segment, setup, teardown),
         cmocka_unit_test_setup_teardown(test_short_keeps_what_was_counted, setup, teardown),
+        cmocka_unit_test(test_short_counts_by_class),
+        cmocka_unit_test(test_short_leaves_what_is_counted_by_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
