@@ -8,7 +8,13 @@ static struct kv_rig rig;
 
 static int setup(void **unused)
 {
-    return rig_open(&rig, 4 * MIB, 1, true, 1);
+    return rig_open(&rig, 4 * MIB, 2, true, 1);
+}
+
+/* So many workers that items of different times share segments. */
+static int setup_mixed(void **unused)
+{
+    return rig_open(&rig, 4 * MIB, 8, true, 1);
 }
 
 static int teardown(void **unused)
@@ -69,6 +75,54 @@ static void test_large_items_expire(void **unused)
     kv_tick(rig.worker, 100);
     quiesce(300);
     assert_int_equal(rig_stats(rig.kv).items, 10);
+}
+
+/*
+ * Only the first and the last segment of a large item have others that live on, and are not worth a
+ * scan yet: those between them are, and the item goes as a whole.
+ */
+static void test_large_item_expires_among_others(void **unused)
+{
+    assert_int_equal(kv_u32_load_relaxed(&rig.kv->ttl_classes), 0);
+    store(0, 10, 100, 0);
+    store(10, 11, 200000, 10);
+    store(11, 21, 100, 0);
+    kv_tick(rig.worker, 10);
+    quiesce(100);
+    assert_int_equal(rig_stats(rig.kv).items, 20);
+    assert_int_equal(rig_stats(rig.kv).expired_reclaimed, 1);
+}
+
+/* A scan that ends with its worker leaves its segment to the next sweep. */
+static void test_worker_leaves_in_the_middle_of_a_scan(void **unused)
+{
+    struct kv_worker *other = kv_join(rig.kv);
+    unsigned loops = 0;
+    store(0, 2000, 20, 10);
+    kv_tick(other, 10);
+    while (other->cleaner.mode != KV_CLEAN_EXPIRE && loops++ < 100)
+        kv_quiesce(other);
+    assert_int_equal(other->cleaner.mode, KV_CLEAN_EXPIRE);
+    kv_leave(other);
+    assert_true(rig_stats(rig.kv).items > 1000);
+    kv_tick(rig.worker, 11);
+    quiesce(300);
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+}
+
+/* An open segment with live items stays open: a few items each second share it. */
+static void test_open_segment_is_kept_for_the_next_items(void **unused)
+{
+    uint64_t used = rig_stats(rig.kv).memory_used_bytes;
+    for (uint32_t now_s = 2; now_s < 100; now_s++) {
+        kv_tick(rig.worker, now_s);
+        store(now_s, now_s + 1, 100, 0);
+        quiesce(30);
+        assert_int_equal(rig.worker->sweep_s, now_s);
+    }
+    assert_int_equal(rig_stats(rig.kv).items, 98);
+    used += 2 * kv_segments_bytes(&rig.kv->segments);
+    assert_true(rig_stats(rig.kv).memory_used_bytes <= used);
 }
 
 static enum kv_verdict decide_touch(void *ctx, const struct kv_view *old, struct kv_change *change)
@@ -152,6 +206,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_all_expired, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_what_is_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_large_items_expire, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large_item_expires_among_others, setup_mixed,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_worker_leaves_in_the_middle_of_a_scan, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_open_segment_is_kept_for_the_next_items, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_touch_moves_the_time, setup, teardown),
         cmocka_unit_test_setup_teardown(test_renewed_items_expire, setup, teardown),
         cmocka_unit_test_setup_teardown(test_walk_through_an_open_segment_survives_a_drop, setup,
