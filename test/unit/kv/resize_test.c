@@ -3,6 +3,7 @@
 #include "kv_rig.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "kv/engine.h"
 
@@ -173,6 +174,24 @@ static void test_beyond_what_is_possible(void **unused)
     finish(kv, worker);
 }
 
+/* Addresses that are gone stand for a system that refuses the memory. */
+static void test_refused_memory_changes_nothing(void **unused)
+{
+    struct kv *kv = create(4 * MIB, 8 * MIB, true);
+    struct kv_worker *worker = kv_join(kv);
+    uint8_t *next = kv_segment_base(&kv->segments, kv->segments.accessible);
+    assert_int_equal(munmap(next, kv_segments_bytes(&kv->segments)), 0);
+    assert_false(kv_memory_limit_set(worker, 8 * MIB));
+    assert_int_equal(kv_memory_limit(kv), 4 * MIB);
+    assert_false(kv_is_resizing(kv));
+    store(worker, 0, 10000, 1000);
+    assert_true(rig_stats(kv).memory_used_bytes <= 4 * MIB);
+    assert_true(kv_memory_limit_set(worker, 2 * MIB));
+    settle(worker);
+    assert_true(rig_stats(kv).memory_used_bytes <= 2 * MIB);
+    finish(kv, worker);
+}
+
 static void test_without_eviction_nothing_is_lost(void **unused)
 {
     struct kv *kv = create(8 * MIB, 0, false);
@@ -217,6 +236,28 @@ static void test_longest_value_follows_the_limit(void **unused)
     finish(kv, worker);
 }
 
+/* A value of the longest length fits, in empty memory and in full one. */
+static void test_longest_value_fits(void **unused)
+{
+    static const uint64_t mib[] = {1, 2, 4};
+    for (unsigned i = 0; i < 2 * sizeof(mib) / sizeof(mib[0]); i++) {
+        struct kv *kv = create(mib[i / 2] * MIB, 0, true);
+        struct kv_worker *worker = kv_join(kv);
+        struct kv_key key = rig_key(kv, "long");
+        uint32_t longest = (uint32_t)kv_u64_load_relaxed(&kv->value_bytes_max);
+        enum kv_error error;
+        assert_true(longest > mib[i / 2] * MIB / 2);
+        if (i % 2)
+            store(worker, 0, 5000, 1000);
+        kv_quiesce(worker);
+        assert_int_not_equal(rig_store(worker, &key, longest, 1, 0, 0, &error), 0);
+        kv_quiesce(worker);
+        assert_int_equal(rig_store(worker, &key, longest + 1, 1, 0, 0, &error), 0);
+        assert_int_equal(error, KV_TOO_LARGE);
+        finish(kv, worker);
+    }
+}
+
 static void test_layout_of_a_reserved_table(void **unused)
 {
     struct kv_config config = {.worker_max = 4};
@@ -243,8 +284,10 @@ int main(void)
         cmocka_unit_test(test_down_and_up_again),
         cmocka_unit_test(test_back_before_it_is_done),
         cmocka_unit_test(test_beyond_what_is_possible),
+        cmocka_unit_test(test_refused_memory_changes_nothing),
         cmocka_unit_test(test_without_eviction_nothing_is_lost),
         cmocka_unit_test(test_longest_value_follows_the_limit),
+        cmocka_unit_test(test_longest_value_fits),
         cmocka_unit_test(test_layout_of_a_reserved_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
