@@ -461,6 +461,40 @@ static void test_s3fifo_remembers_what_it_evicted(void **unused)
     kv_destroy(kv);
 }
 
+/* An item of the main pool is forgotten with its eviction; what came back takes its place. */
+static void test_s3fifo_forgets_what_left_the_main_pool(void **unused)
+{
+    enum { FIRST = 3000, ALL = 10000 };
+    static bool was_main[FIRST];
+    struct kv *kv = rig_create(2 * MIB, 1, true);
+    struct kv_worker *worker = kv_join(kv);
+    struct kv_find find;
+    char name[24];
+    unsigned left = 0, remembered = 0;
+    store_range(worker, "key", 0, FIRST);
+    for (unsigned i = 0; i < FIRST; i++) {
+        struct kv_key key = numbered(kv, name, "key", i);
+        assert_true(kv_index_find(&kv->index, &key, &find));
+        was_main[i] = kv_evict_pool(worker, find.item) == KV_POOL_MAIN;
+    }
+    store_range(worker, "key", FIRST, ALL);
+    for (unsigned i = FIRST; i < ALL; i++)
+        if (count_present(worker, "key", i, i + 1) == 0)
+            store_range(worker, "key", i, i + 1);
+    for (unsigned i = 0; i < FIRST; i++) {
+        struct kv_key key = numbered(kv, name, "key", i);
+        if (!was_main[i] || present(worker, &key))
+            continue;
+        left++;
+        remembered += kv_evict_place(worker, &key).pool == KV_POOL_MAIN;
+    }
+    assert_true(left > FIRST / 2);
+    assert_in_range(remembered, 0, left / 20); /* fingerprints may be equal */
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
 /* Of four times what fits, some of the oldest are still there and some of the youngest are not. */
 static void test_random_knows_no_age(void **unused)
 {
@@ -667,6 +701,7 @@ int main(void)
         cmocka_unit_test(test_expired_items_go_before_live_ones),
         cmocka_unit_test(test_s3fifo_stands_a_scan),
         cmocka_unit_test(test_s3fifo_remembers_what_it_evicted),
+        cmocka_unit_test(test_s3fifo_forgets_what_left_the_main_pool),
         cmocka_unit_test(test_random_knows_no_age),
         cmocka_unit_test(test_work_is_bounded),
         cmocka_unit_test(test_policies_with_values_of_all_lengths),
