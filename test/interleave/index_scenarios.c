@@ -76,6 +76,38 @@ static void full_and_empty(void)
         il_fail("the bucket has left its chain");
 }
 
+static uint32_t held[IL_THREADS_MAX][2]; /* overflow buckets of each thread */
+
+static uint32_t bucket_take(void)
+{
+    return kv_overflow_take(keys_worker(), kv_index_power(&table.kv->index));
+}
+
+static void bucket_return(uint32_t link)
+{
+    kv_overflow_give(keys_worker(), kv_index_power(&table.kv->index), link);
+    kv_overflow_return(keys_worker(), &table.kv->index);
+}
+
+/* Two overflow buckets were in use and have come back. */
+static void empty_and_two_buckets(void)
+{
+    empty();
+    uint32_t first = bucket_take();
+    bucket_return(bucket_take());
+    bucket_return(first);
+    il_region(held, sizeof(held), "held");
+}
+
+static void buckets_check(void)
+{
+    const uint32_t *all = &held[0][0];
+    for (unsigned i = 0; i < U_ARRAY_LEN(held) * 2; i++)
+        for (unsigned j = 0; j < i; j++)
+            if (all[i] != 0 && all[i] == all[j])
+                il_fail("a bucket was taken twice");
+}
+
 /* ---- what threads do --------------------------------------------------------------------- */
 
 static void insert_1(void)
@@ -179,6 +211,19 @@ static void unlink_b(void)
 static void insert_b(void)
 {
     index_insert(KEY_B, 6);
+}
+
+static void take_two_buckets(void)
+{
+    held[il_thread()][0] = bucket_take();
+    held[il_thread()][1] = bucket_take();
+}
+
+static void take_two_buckets_return_one(void)
+{
+    uint32_t first = bucket_take();
+    held[il_thread()][0] = bucket_take();
+    bucket_return(first);
 }
 
 const struct il_scenario index_scenarios[] = {
@@ -333,6 +378,14 @@ const struct il_scenario index_scenarios[] = {
      keys_begin,
      {unlink_b_insert_b, unlink_a_insert_2, insert_1_find},
      keys_check_histories,
+     keys_close},
+    {"index-buckets",
+     "overflow buckets are taken while others are taken and come back",
+     2,
+     empty_and_two_buckets,
+     keys_begin,
+     {take_two_buckets, take_two_buckets_return_one},
+     buckets_check,
      keys_close},
 };
 

@@ -223,6 +223,14 @@ MUTANTS = [
         ("index-cut-third", "index-cut-third-append"),
         "not linearizable|kv_check",
     ),
+    Mutant(
+        "bucket-stack-uncounted",
+        "overflow.c",
+        "return ((was >> 32) + 1) << 32 | link;",
+        "return was >> 32 << 32 | link;",
+        ("index-buckets",),
+        "taken twice",
+    ),
     # ---- growing ----
     Mutant(
         "slots-not-frozen",
