@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "narrow_device.h"
 #include "nic/frag_steer.h"
 #include "nic/rss.h"
 #include "nic/steer.h"
@@ -599,6 +600,106 @@ static void no_lane_sleeps_on_what_it_waits_for(void **state)
     close_fixture(&f);
 }
 
+/* ---- a device whose waits are recorded --------------------------------------------------- */
+
+/* One queue, used by lane 0. */
+static void open_narrow(struct fixture *f, struct narrow *narrow, unsigned lanes)
+{
+    struct nic *queue = &narrow->nic;
+    char error[NIC_ERROR_MAX];
+
+    memset(narrow, 0, sizeof(*narrow));
+    narrow_open(narrow, &f->peer);
+    f->lanes = lanes;
+    assert_int_equal(nic_steer_open(&queue, 1, lanes, f->lane, error), 0);
+}
+
+/* A first fragment releases more frames than the caller has room for: no sleep before those. */
+static void no_lane_sleeps_before_deferred_frames(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct narrow narrow;
+    struct fixture f;
+    unsigned i;
+
+    open_narrow(&f, &narrow, 1);
+    for (i = 3; i-- > 0;) { /* the first fragment last */
+        assert_int_equal(nic_alloc(f.peer, pkts, 1), 1);
+        fill(pkts[0], 1);
+        pkts[0]->data[20] = 0x20;       /* more fragments */
+        pkts[0]->data[21] = (uint8_t)i; /* the offset */
+        assert_int_equal(nic_tx_burst(f.peer, pkts, 1), 1);
+        assert_int_equal(nic_rx_burst(f.lane[0], pkts, 1), i == 0);
+    }
+    nic_release(f.lane[0], pkts, 1);
+    narrow.waited_us = 0;
+    assert_int_equal(nic_wait(f.lane[0], 5), 0);
+    assert_int_equal(narrow.waited_us, 0);
+    assert_int_equal(receive(f.lane[0], pkts), 2);
+    nic_release(f.lane[0], pkts, 2);
+    assert_int_equal(nic_wait(f.lane[0], 5), 0);
+    assert_int_equal(narrow.waited_us, 5);
+    close_fixture(&f);
+}
+
+/* Frames of other lanes that the device does not accept: the lane tries again soon. */
+static void a_sleep_is_short_while_frames_wait_for_the_device(void **state)
+{
+    const uint64_t hour_us = UINT64_C(3600000000);
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct narrow narrow;
+    struct fixture f;
+
+    open_narrow(&f, &narrow, 2);
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* supplies empties */
+    assert_true(send_port(f.lane[1], 1));
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* sends, but the device accepts nothing */
+    assert_int_equal(nic_wait(f.lane[0], hour_us), 0);
+    assert_in_range(narrow.waited_us, 1, 1000);
+    narrow.allowance = 1;
+    assert_int_equal(receive(f.lane[0], pkts), 0);
+    assert_int_equal(receive(f.peer, pkts), 1);
+    nic_release(f.peer, pkts, 1);
+    assert_int_equal(nic_wait(f.lane[0], hour_us), 0);
+    assert_int_equal(narrow.waited_us, hour_us);
+    close_fixture(&f);
+}
+
+/* Lane 1 requests a packet while lane 0 sleeps. */
+static int request_in_sleep(struct nic *nic, uint64_t timeout_us)
+{
+    assert_true(send_port(shared.lane[1], 1));
+    return 0;
+}
+
+static void supply_at_once(struct nic *nic)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+
+    assert_int_equal(receive(shared.lane[0], pkts), 0);
+}
+
+/* A request for empty packets is answered before the requesting lane looks again: it gets them. */
+static void empties_supplied_at_once_are_used(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct narrow narrow;
+    struct nic_ops ops;
+
+    open_narrow(&shared, &narrow, 2);
+    ops = *narrow.nic.ops;
+    ops.wait = request_in_sleep;
+    ops.wake = supply_at_once;
+    narrow.nic.ops = &ops;
+    narrow.allowance = 1;
+    assert_int_equal(nic_wait(shared.lane[0], 5), 0);
+    assert_int_equal(stat_of(shared.lane[1], "lane_wakes"), 1);
+    assert_int_equal(receive(shared.lane[0], pkts), 0);
+    assert_int_equal(receive(shared.peer, pkts), 1);
+    nic_release(shared.peer, pkts, 1);
+    close_fixture(&shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -616,6 +717,9 @@ int main(void)
         cmocka_unit_test(threads_forward_frames_and_return_packets),
         cmocka_unit_test(a_sleeper_is_always_woken),
         cmocka_unit_test(no_lane_sleeps_on_what_it_waits_for),
+        cmocka_unit_test(no_lane_sleeps_before_deferred_frames),
+        cmocka_unit_test(a_sleep_is_short_while_frames_wait_for_the_device),
+        cmocka_unit_test(empties_supplied_at_once_are_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
