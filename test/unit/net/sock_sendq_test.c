@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -130,6 +131,24 @@ static void test_empty_room(void **state)
     assert_null(f->out.block);
 }
 
+/* Room that is not used takes no place in what is to be written. */
+static void test_empty_room_is_not_gathered(void **state)
+{
+    struct fixture *f = *state;
+    struct iovec iov[1];
+    uint64_t total;
+    uint8_t *end;
+
+    assert_non_null(net_sendq_reserve(&f->out, &f->pool, 10, &end));
+    assert_int_equal(net_sendq_add_ref(&f->out, &f->pool, "ref", 3, (uint8_t *)f), 0);
+    assert_int_equal(net_sendq_gather(&f->out, iov, 1, &total), 1);
+    assert_int_equal(total, 3);
+    assert_int_equal(iov[0].iov_len, 3);
+    assert_memory_equal(iov[0].iov_base, "ref", 3);
+    assert_int_equal(flush(f), NET_SENDQ_EMPTY);
+    expect(f, "ref");
+}
+
 /* Everything arrives in order through a socket that takes it in small parts. */
 static void test_partial_writes(void **state)
 {
@@ -198,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_block_for_small_pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(test_empty_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_empty_room_is_not_gathered, setup, teardown),
         cmocka_unit_test_setup_teardown(test_partial_writes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_peer_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pool_bound, setup, teardown),
