@@ -135,6 +135,49 @@ static void kept_packets_count_as_free(void **state)
     assert_int_equal(stat_of(nic, "dpdk_pool_in_use"), before);
 }
 
+static struct {
+    unsigned calls;
+    unsigned segments, bytes; /* of the last frame that was refused */
+} refused;
+
+static uint16_t refuse_all(void *queue, struct rte_mbuf **mbufs, uint16_t n)
+{
+    refused.calls++;
+    refused.segments = mbufs[n - 1]->nb_segs;
+    refused.bytes = mbufs[n - 1]->pkt_len;
+    return 0;
+}
+
+/* A busy device: with each attempt a frame of two segments is the same. */
+static void a_frame_that_is_not_accepted_stays_as_it_was(void **state)
+{
+    struct dpdk_queue *queue = (struct dpdk_queue *)nic;
+    eth_tx_burst_t *driver = &rte_eth_fp_ops[queue->port->id].tx_pkt_burst;
+    eth_tx_burst_t accept = *driver;
+    unsigned all = pkts_of(nic);
+    u_u8 bytes[100] = {0};
+    struct us_pkt rest = {.data = bytes, .len = sizeof(bytes)};
+    struct us_pkt *pkt;
+    unsigned i;
+
+    assert_int_equal(nic_alloc(nic, &pkt, 1), 1);
+    memset(pkt->data, 0, 60);
+    pkt->len = 60;
+    pkt->next_seg = &rest;
+    *driver = refuse_all;
+    for (i = 1; i <= 2; i++) {
+        assert_int_equal(nic_tx_burst(nic, &pkt, 1), 0);
+        assert_int_equal(refused.calls, i);
+        assert_int_equal(refused.segments, 2);
+        assert_int_equal(refused.bytes, 160);
+        assert_int_equal(mbuf_of(pkt)->nb_segs, 1);
+        assert_null(mbuf_of(pkt)->next);
+    }
+    *driver = accept;
+    assert_int_equal(nic_tx_burst(nic, &pkt, 1), 1);
+    assert_int_equal(pkts_of(nic), all);
+}
+
 /* A TCP segment in two mbufs, the first with an odd number of bytes. */
 static struct rte_mbuf *chain_make(struct us_pkt *const pkts[2])
 {
@@ -220,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_reused_packet_has_no_offload_flags),
         cmocka_unit_test(referenced_packets_return_to_the_mempool),
         cmocka_unit_test(kept_packets_count_as_free),
+        cmocka_unit_test(a_frame_that_is_not_accepted_stays_as_it_was),
         cmocka_unit_test(a_chain_becomes_segments),
     };
 
