@@ -3,6 +3,7 @@
  * Sock workers on threads of their own, with clients on the loopback interface. With the argument
  * "uring" the workers use io_uring instead of epoll.
  */
+#define _GNU_SOURCE /* sendmmsg() */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -42,6 +44,8 @@ struct shape {
     bool accept_waits;
     bool udp; /* too, on the same address */
     const char *unix_path;
+    unsigned inherited_count;
+    const int *inherited; /* listening sockets instead of the workers' own */
 };
 
 struct fixture {
@@ -59,7 +63,8 @@ static void *run(void *worker)
     return NULL;
 }
 
-static struct fixture *fixture_shaped(const struct shape *shape)
+/* With workers that do not run yet. */
+static struct fixture *fixture_idle(const struct shape *shape)
 {
     static const uint8_t key[16] = {1};
     struct fixture *f = calloc(1, sizeof(*f));
@@ -71,6 +76,7 @@ static struct fixture *fixture_shaped(const struct shape *shape)
         .idle_timeout_s = shape->idle_timeout_s,
         .backlog = 64,
         .uring = by_uring,
+        .workers = THREADS,
     };
     const char *why = NULL;
     char error[NET_ERROR_MAX];
@@ -105,15 +111,33 @@ static struct fixture *fixture_shaped(const struct shape *shape)
     config.udp_limit = f->udp_limit;
     f->addr = endpoints.list[0].addr;
     f->addr_len = endpoints.list[0].addr_len;
-    for (i = 0; i < THREADS; i++) {
-        f->workers[i] = net_sock_worker_open(&config, error);
-        if (!f->workers[i])
+    while (endpoints.inherited_count < shape->inherited_count) {
+        i = endpoints.inherited_count++;
+        endpoints.inherited[i].fd = shape->inherited[i];
+    }
+    for (config.number = 0; config.number < THREADS; config.number++) {
+        f->workers[config.number] = net_sock_worker_open(&config, error);
+        if (!f->workers[config.number])
             fail_msg("net_sock_worker_open: %s", error);
     }
     net_endpoints_close(&endpoints);
     assert_int_equal(net_sock_stats(f->cache, f->workers, THREADS), 0);
+    return f;
+}
+
+static void fixture_start(struct fixture *f)
+{
+    unsigned i;
+
     for (i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&f->threads[i], NULL, run, f->workers[i]), 0);
+}
+
+static struct fixture *fixture_shaped(const struct shape *shape)
+{
+    struct fixture *f = fixture_idle(shape);
+
+    fixture_start(f);
     return f;
 }
 
@@ -273,6 +297,23 @@ static char *repeat(const char *text, unsigned count)
 static void nap(void)
 {
     poll(NULL, 0, 5);
+}
+
+#define STATS_MAX 16000
+
+static void read_stats(int fd, const char *request, char got[STATS_MAX])
+{
+    size_t len = 0;
+    ssize_t n;
+
+    got[0] = '\0';
+    must_send(fd, request, strlen(request));
+    while (!strstr(got, "END\r\n")) {
+        n = receive(fd, got + len, STATS_MAX - 1 - len);
+        assert_true(n > 0);
+        len += (size_t)n;
+        got[len] = '\0';
+    }
 }
 
 /* Waits until a counter has come to this, as what a client has seen is counted afterwards. */
@@ -480,6 +521,7 @@ static void test_connections_wait(void **state)
 {
     struct shape shape = {.connections_max = 2, .accept_waits = true};
     struct fixture *f = fixture_shaped(&shape);
+    char stats[STATS_MAX];
     int fds[5];
     char byte;
     unsigned i;
@@ -492,8 +534,13 @@ static void test_connections_wait(void **state)
         fds[i] = client_open(f);
         must_send(fds[i], "get a\r\nquit\r\n", 13);
     }
-    for (i = 0; i < 10; i++)
+    for (i = 0; i < NAPS_MAX; i++) { /* until a worker has stopped accepting */
+        read_stats(fds[0], "stats\r\n", stats);
+        if (strstr(stats, "STAT accepting_conns 0\r\n"))
+            break;
         nap();
+    }
+    assert_true(i < NAPS_MAX);
     for (i = 2; i < 5; i++)
         assert_int_equal(recv(fds[i], &byte, 1, MSG_DONTWAIT), -1);
     close(fds[0]);
@@ -668,6 +715,114 @@ static void test_datagrams(void **state)
     fixture_close(f);
 }
 
+static int datagram_client(const struct fixture *f)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    assert_true(fd >= 0);
+    must_connect(f, fd);
+    return fd;
+}
+
+/*
+ * Waiting datagrams, so that they are served together: their replies, of 1 MB each, are more than
+ * there is room for at once.
+ */
+static void test_datagrams_with_large_replies(void **state)
+{
+    enum { VALUE = 60000, KEYS = 17, REQUESTS = 8 };
+    struct shape shape = {.connections_max = 4, .udp = true};
+    struct fixture *f = fixture_idle(&shape);
+    char *keys = repeat(" v", KEYS);
+    char datagram[VALUE + 100] = "\0\1\0\0\0\1\0\0";
+    unsigned reply = KEYS * (VALUE + 19) + 5; /* "VALUE v 0 60000" and two line ends, "END" */
+    int fd = datagram_client(f);
+    int len = 8 + snprintf(datagram + 8, 100, "set v 0 0 %d\r\n", VALUE);
+    unsigned i;
+
+    memset(datagram + len, 'v', VALUE);
+    memcpy(datagram + len + VALUE, "\r\n", 2);
+    must_send(fd, datagram, (size_t)len + VALUE + 2);
+    len = 8 + snprintf(datagram + 8, 100, "get%s\r\n", keys);
+    for (i = 0; i < REQUESTS; i++)
+        must_send(fd, datagram, (size_t)len);
+    fixture_start(f);
+    wait_for_count(f, NET_SOCK_UDP_REQUESTS, 1 + REQUESTS);
+    for (i = 0; i < NAPS_MAX; i++) {
+        if (counter(f, NET_SOCK_UDP_SENT) + counter(f, NET_SOCK_UDP_UNSENT) ==
+            1 + REQUESTS * ((reply + 1391) / 1392))
+            break;
+        nap();
+    }
+    assert_true(i < NAPS_MAX);
+    assert_int_equal(counter(f, NET_SOCK_UDP_MALFORMED), 0);
+    close(fd);
+    free(keys);
+    fixture_close(f);
+}
+
+/* What the next sendmmsg() of a worker fails with; 0: it does not. */
+static atomic_int sendmmsg_error;
+
+int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+{
+    int error = atomic_exchange(&sendmmsg_error, 0);
+
+    if (error == 0)
+        return (int)syscall(SYS_sendmmsg, fd, messages, count, flags);
+    errno = error;
+    return -1;
+}
+
+/* A reply that cannot be sent does not keep the replies to others. */
+static void test_datagram_to_nowhere(void **state)
+{
+    struct shape shape = {.connections_max = 4, .udp = true};
+    struct fixture *f = fixture_idle(&shape);
+    int fd = datagram_client(f);
+    char got[100];
+
+    must_send(fd, "\0\1\0\0\0\1\0\0get a\r\n", 15);
+    must_send(fd, "\0\2\0\0\0\1\0\0get a\r\n", 15);
+    atomic_store(&sendmmsg_error, EHOSTUNREACH);
+    fixture_start(f);
+    wait_for_count(f, NET_SOCK_UDP_UNSENT, 1);
+    assert_int_equal(counter(f, NET_SOCK_UDP_UNSENT), 1);
+    assert_int_equal(receive(fd, got, sizeof(got)), 13);
+    assert_memory_equal(got, "\0\2\0\0\0\1\0\0END\r\n", 13);
+    close(fd);
+    fixture_close(f);
+}
+
+/* Sockets of the workers of an earlier process: each is served by one worker. */
+static void test_inherited_sockets(void **state)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_storage addrs[3];
+    int sockets[3], fd;
+    struct shape shape = {.connections_max = 4, .inherited_count = 3, .inherited = sockets};
+    struct fixture *f;
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        socklen_t len = sizeof(addrs[i]);
+
+        sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        assert_int_equal(bind(sockets[i], (const struct sockaddr *)&any, sizeof(any)), 0);
+        assert_int_equal(getsockname(sockets[i], (struct sockaddr *)&addrs[i], &len), 0);
+    }
+    f = fixture_shaped(&shape);
+    for (i = 0; i < THREADS; i++)
+        assert_int_equal(((struct net_sock_worker *)f->workers[i])->listener_count, 2 - i);
+    for (i = 0; i < 3; i++) {
+        f->addr = addrs[i];
+        fd = client_open(f);
+        ask(fd, "get a\r\n", "END\r\n");
+        close(fd);
+    }
+    fixture_close(f);
+}
+
 /* Ends a connection and waits until the server has: the next one finds its place free. */
 static void client_close(int fd)
 {
@@ -696,18 +851,10 @@ static void test_many_clients(void **state)
 
 static void test_stats(void **state)
 {
-    char got[4000] = "";
+    char got[STATS_MAX];
     int fd = client_open(*state);
-    size_t len = 0;
-    ssize_t n;
 
-    must_send(fd, "stats sock\r\n", 12);
-    while (!strstr(got, "END\r\n")) {
-        n = receive(fd, got + len, sizeof(got) - 1 - len);
-        assert_true(n > 0);
-        len += (size_t)n;
-        got[len] = '\0';
-    }
+    read_stats(fd, "stats sock\r\n", got);
     assert_non_null(strstr(got, "STAT sessions_accepted 1\r\n"));
     close(fd);
 }
@@ -749,6 +896,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_stop_with_open_connections),
         cmocka_unit_test(test_connections_wait),
         cmocka_unit_test(test_datagrams),
+        cmocka_unit_test(test_datagrams_with_large_replies),
+        cmocka_unit_test(test_datagram_to_nowhere),
+        cmocka_unit_test(test_inherited_sockets),
         cmocka_unit_test(test_unix_socket),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_turns_and_half_close),
