@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections with output that is due without input. */
+/* Connections with output that is due without input, and idle ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -22,29 +23,45 @@ static void count_resume(struct net_conns *all, struct net_conn *conn)
     resumed[conn - conns]++;
 }
 
-static const struct net_transport transport = {.resume = count_resume};
+static void remove_idle(struct net_conns *all, struct net_conn *conn)
+{
+    u_list_remove(&conn->link);
+}
 
-/* Of many sessions that always have output a loop resumes some, and each has its turn. */
-static void test_pending_output_is_resumed_in_turns(void **state)
+static const struct net_transport transport = {.resume = count_resume, .close_idle = remove_idle};
+
+static void open_all(struct net_conns *all, uint32_t idle_timeout_s)
 {
     struct cache_config config = {.start_us = 1, .start_unix_s = 1700000000};
     const struct cache_peer peer = {.transport = "tcp"};
-    struct net_conns all = {0};
     const char *why = NULL;
 
+    memset(all, 0, sizeof(*all));
+    memset(conns, 0, sizeof(conns));
     config.settings.memory_bytes = 64 << 20;
     config.settings.item_bytes_max = 1 << 20;
     config.settings.connections_max = CONNS;
     config.settings.threads = 1;
-    all.cache = cache_create(&config, &why);
-    assert_non_null(all.cache);
-    net_conns_init(&all, &transport, all.cache, 0);
-    all.cache_worker = cache_join(all.cache);
-    assert_non_null(all.cache_worker);
+    all->cache = cache_create(&config, &why);
+    assert_non_null(all->cache);
+    net_conns_init(all, &transport, all->cache, idle_timeout_s);
+    all->cache_worker = cache_join(all->cache);
+    assert_non_null(all->cache_worker);
     for (unsigned i = 0; i < CONNS; i++) {
-        assert_true(net_conn_open_session(&all, &conns[i], &peer));
-        cache_session_set_resumable(conns[i].session, true);
+        conns[i].timed = idle_timeout_s > 0;
+        u_list_push_back(&all->open, &conns[i].link);
+        assert_true(net_conn_open_session(all, &conns[i], &peer));
     }
+}
+
+/* Of many sessions that always have output a loop resumes some, and each has its turn. */
+static void test_pending_output_is_resumed_in_turns(void **state)
+{
+    struct net_conns all;
+
+    open_all(&all, 0);
+    for (unsigned i = 0; i < CONNS; i++)
+        cache_session_set_resumable(conns[i].session, true);
     for (unsigned loop = 1; loop <= 2 * CONNS / NET_PENDING_BATCH; loop++) {
         unsigned sum = 0;
 
@@ -64,9 +81,32 @@ static void test_pending_output_is_resumed_in_turns(void **state)
     cache_destroy(all.cache);
 }
 
+/* Of many connections that are idle for too long a loop closes some, and the next the others. */
+static void test_idle_connections_are_closed_in_turns(void **state)
+{
+    const uint64_t now_us = 10 * 1000000;
+    struct net_counter closed = {0};
+    struct net_conns all;
+
+    open_all(&all, 5);
+    net_conns_tick(&all, 1, &closed);
+    assert_int_equal(net_counter_read(&closed), 0);
+    cache_tick(all.cache_worker, now_us);
+    net_conns_tick(&all, now_us, &closed);
+    assert_in_range(net_counter_read(&closed), 1, CONNS - 1);
+    net_conns_tick(&all, now_us, &closed);
+    assert_int_equal(net_counter_read(&closed), CONNS);
+    assert_true(u_list_is_empty(&all.open));
+    cache_leave(all.cache_worker);
+    cache_destroy(all.cache);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pending_output_is_resumed_in_turns)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pending_output_is_resumed_in_turns),
+        cmocka_unit_test(test_idle_connections_are_closed_in_turns),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
