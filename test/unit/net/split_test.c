@@ -156,6 +156,32 @@ static void a_session_that_stops_behind_drained_is_resumed(void **state)
     wait_for(f, c, 2 * reply_len);
 }
 
+/* More input than there is room for on the way to the sessions: it waits in the stack. */
+static void events_wait_for_room(void **state)
+{
+    enum { CLIENTS = 30, VALUE = 60000 };
+    struct fixture *f = *state;
+    char *request = malloc(VALUE + 100);
+    struct client *clients[CLIENTS];
+    int head = snprintf(request, 100, "set v 0 0 %d\r\n", VALUE);
+    unsigned i;
+
+    memset(request + head, 'v', VALUE);
+    memcpy(request + head + VALUE, "\r\n", 2);
+    for (i = 0; i < CLIENTS; i++)
+        clients[i] = client_open(f);
+    for (i = 0; i < CLIENTS; i++)
+        client_send(clients[i], request, (size_t)head + VALUE + 2);
+    steps_without_sessions(f, 1000);
+    assert_true(net_counter_read(&f->server->split->counters[NET_SPLIT_EVENTS_FULL]) > 0);
+    assert_int_equal(f->server->app->sleep_us_max(f->server), 0);
+    for (i = 0; i < CLIENTS; i++) {
+        wait_for(f, clients[i], strlen("STORED\r\n"));
+        assert_string_equal(clients[i]->got, "STORED\r\n");
+    }
+    free(request);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +194,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_session_that_stops_behind_drained_is_resumed,
                                         setup_in_turns, teardown),
+        cmocka_unit_test_setup_teardown(events_wait_for_room, setup_in_turns, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
