@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A connection of a sock worker over a socket that takes as many bytes as a test says: which events
+ * it waits for, and when its session continues.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "net/sock_worker.h"
+
+#define VALUE_MAX 300000
+
+struct fixture {
+    struct net_sock_worker worker; /* first */
+    struct net_sock_conn *conn;
+    uint64_t room; /* bytes that the socket takes */
+};
+
+/* ---- the socket -------------------------------------------------------------------------- */
+
+static int begin(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    return 0;
+}
+
+static int want(struct net_sock_worker *worker, struct net_sock_conn *conn, uint32_t interest)
+{
+    conn->interest = interest;
+    return 0;
+}
+
+static enum net_sendq_result flush(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    struct fixture *f = (struct fixture *)worker;
+    uint64_t n = u_min64(f->room, conn->out.queued_bytes);
+
+    f->room -= n;
+    net_sendq_advance(&conn->out, &worker->out_pool, n);
+    return conn->out.queued_bytes == 0 ? NET_SENDQ_EMPTY : NET_SENDQ_PENDING;
+}
+
+static const struct net_sock_io io = {
+    .conn_bytes = sizeof(struct net_sock_conn),
+    .conn_begin = begin,
+    .conn_want = want,
+    .conn_flush = flush,
+    .conn_end = net_sock_conn_free,
+};
+
+/* ---- the fixture ------------------------------------------------------------------------- */
+
+static void release_ref(void *worker, void *cookie)
+{
+    cache_release(((struct net_sock_worker *)worker)->conns.cache_worker, cookie);
+}
+
+static int setup(void **state)
+{
+    static const struct net_sock_listener listener = {.kind = NET_ENDPOINT_UNIX,
+                                                      .peer = {.transport = "unix"}};
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct net_sock_worker *worker = &f->worker;
+    struct cache_config config = {.start_us = 1, .start_unix_s = 1700000000};
+    const char *why = NULL;
+
+    cache_settings_defaults(&config.settings);
+    config.settings.threads = 1;
+    config.settings.requests_per_event = 1000000;
+    worker->io = &io;
+    net_conns_init(&worker->conns, &net_sock_transport, cache_create(&config, &why), 0);
+    assert_non_null(worker->conns.cache);
+    worker->conns.cache_worker = cache_join(worker->conns.cache);
+    u_list_init(&worker->ready);
+    net_sendq_pool_init(&worker->out_pool, release_ref, worker);
+    assert_true(net_sock_conn_open(worker, open("/dev/null", O_RDWR | O_CLOEXEC), &listener, NULL));
+    f->conn = net_sock_conn_of(U_CONTAINER_OF(worker->conns.open.next, struct net_conn, link));
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    net_sock_conns_close(&f->worker);
+    net_sendq_pool_free(&f->worker.out_pool);
+    cache_leave(f->worker.conns.cache_worker);
+    cache_destroy(f->worker.conns.cache);
+    free(f);
+    return 0;
+}
+
+static void input(struct fixture *f, const char *bytes, size_t len)
+{
+    assert_true(net_sock_conn_input(&f->worker, f->conn, (const uint8_t *)bytes, (uint32_t)len) >=
+                0);
+    net_sock_conn_update(&f->worker, f->conn);
+}
+
+/* Stores a value of so many bytes. */
+static void store(struct fixture *f, unsigned len)
+{
+    static char request[VALUE_MAX + 100];
+    int head = snprintf(request, 100, "set v 0 0 %u\r\n", len);
+
+    memset(request + head, 'v', len);
+    memcpy(request + head + len, "\r\n", 2);
+    f->room = strlen("STORED\r\n");
+    input(f, request, (size_t)head + len + 2);
+    assert_int_equal(f->room, 0);
+    assert_int_equal(f->conn->interest, EPOLLIN);
+}
+
+static bool is_open(const struct fixture *f)
+{
+    return !u_list_is_empty(&f->worker.conns.open);
+}
+
+/* Requests of which the queue takes only a part of the replies. */
+static void ask_until_blocked(struct fixture *f)
+{
+    enum { REQUESTS = 1000 };
+    static char requests[7 * REQUESTS + 1];
+    unsigned i;
+
+    for (i = 0; i < REQUESTS; i++)
+        memcpy(requests + (size_t)7 * i, "get v\r\n", 7);
+    store(f, 1000);
+    input(f, requests, sizeof(requests) - 1);
+    assert_int_equal(f->conn->state, CACHE_SESSION_BLOCKED);
+    assert_true(f->conn->out.queued_bytes >= NET_SOCK_SEND_HIGH_BYTES);
+    assert_int_equal(f->conn->interest, EPOLLOUT);
+    assert_non_null(f->conn->kept);
+}
+
+/* ---- tests ------------------------------------------------------------------------------- */
+
+/* A long reply is a reason not to read, whether or not the session stops. */
+static void test_input_is_read_while_little_is_queued(void **state)
+{
+    struct fixture *f = *state;
+
+    store(f, VALUE_MAX);
+    input(f, "get v\r\n", 7);
+    assert_int_equal(f->conn->state, CACHE_SESSION_OPEN);
+    assert_int_equal(f->conn->interest, EPOLLOUT);
+    f->room = VALUE_MAX / 2;
+    net_sock_conn_update(&f->worker, f->conn);
+    assert_int_equal(f->conn->interest, EPOLLIN | EPOLLOUT);
+    f->room = VALUE_MAX;
+    net_sock_conn_update(&f->worker, f->conn);
+    assert_int_equal(f->conn->interest, EPOLLIN);
+}
+
+/* The end of the input is always readable: it is not waited for again. */
+static void test_no_input_is_read_after_its_end(void **state)
+{
+    struct fixture *f = *state;
+
+    store(f, 1000);
+    input(f, "get v\r\n", 7);
+    assert_int_equal(f->conn->interest, EPOLLIN | EPOLLOUT);
+    f->conn->eof = true;
+    net_sock_conn_update(&f->worker, f->conn);
+    assert_int_equal(f->conn->interest, EPOLLOUT);
+    f->room = 2000;
+    net_sock_conn_update(&f->worker, f->conn);
+    assert_false(is_open(f));
+}
+
+/* A session that has stopped continues when half of the queue is written, and not before. */
+static void test_session_continues_at_half_of_the_queue(void **state)
+{
+    struct fixture *f = *state;
+
+    ask_until_blocked(f);
+    f->room = f->conn->out.queued_bytes - NET_SOCK_SEND_HIGH_BYTES / 2 - 1;
+    net_sock_conn_update(&f->worker, f->conn);
+    assert_int_equal(f->conn->out.queued_bytes, NET_SOCK_SEND_HIGH_BYTES / 2 + 1);
+    f->room = 1;
+    net_sock_conn_update(&f->worker, f->conn);
+    assert_true(f->conn->out.queued_bytes >= NET_SOCK_SEND_HIGH_BYTES);
+    assert_int_equal(f->conn->state, CACHE_SESSION_BLOCKED);
+}
+
+/* While the worker rests requests are kept, also those of a client that sends no more. */
+static void test_kept_requests_outlast_a_rest(void **state)
+{
+    struct fixture *f = *state;
+
+    ask_until_blocked(f);
+    f->conn->eof = true;
+    f->worker.resting = true;
+    f->room = UINT64_MAX;
+    net_sock_conn_update(&f->worker, f->conn);
+    assert_true(is_open(f));
+    assert_int_equal(f->conn->out.queued_bytes, 0);
+    assert_non_null(f->conn->kept);
+    f->worker.resting = false;
+    net_sock_conn_update(&f->worker, f->conn);
+    assert_false(is_open(f));
+    /* "VALUE v 0 1000", the value, "END" and line ends of each request */
+    assert_int_equal(UINT64_MAX - f->room, 1000 * (16 + 1002 + 5));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_input_is_read_while_little_is_queued, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_input_is_read_after_its_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_session_continues_at_half_of_the_queue, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_kept_requests_outlast_a_rest, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
