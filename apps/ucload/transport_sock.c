@@ -17,6 +17,9 @@
 #include "secure.h"
 #include "transport_sock.h"
 
+/* Events that one wait returns. */
+#define EVENTS_MAX 64
+
 /*
  * Connections to a server on this machine use many source addresses of 127.0.0.0/8, with this
  * number of connections each: the kernel has 28,000 ports per address, and a closed port is in
@@ -365,43 +368,49 @@ static int read_some(struct client *client, struct conn *conn)
                        n == 0 ? "the server has closed it" : strerror(errno));
 }
 
-int sock_wait(struct client *client, struct epoll_event events[SOCK_EVENTS_MAX], uint64_t wait_us)
+static int wait_for_events(struct client *client, struct epoll_event events[EVENTS_MAX],
+                           uint64_t wait_us)
 {
     struct timespec wait = {.tv_sec = (time_t)(wait_us / 1000000),
                             .tv_nsec = (long)(wait_us % 1000000 * 1000)};
-    int n = epoll_pwait2(client->epoll_fd, events, SOCK_EVENTS_MAX, &wait, NULL);
+    int n = epoll_pwait2(client->epoll_fd, events, EVENTS_MAX, &wait, NULL);
 
     if (n < 0 && errno == ENOSYS) /* before Linux 5.11 */
-        n = epoll_wait(client->epoll_fd, events, SOCK_EVENTS_MAX, (int)(wait_us / 1000));
+        n = epoll_wait(client->epoll_fd, events, EVENTS_MAX, (int)(wait_us / 1000));
     return n < 0 && errno == EINTR ? 0 : n;
 }
 
-static int sock_turn(struct client *client, uint64_t wait_us)
+int sock_each_event(struct client *client, uint64_t wait_us, sock_handler *handle)
 {
-    struct epoll_event events[SOCK_EVENTS_MAX];
-    int n = sock_wait(client, events, wait_us);
+    struct epoll_event events[EVENTS_MAX];
+    int n = wait_for_events(client, events, wait_us);
     int i;
 
     client->ctx.now_ns = client_clock_ns();
     if (n < 0)
         return client_fail(client, "epoll: %s", strerror(errno));
     for (i = 0; i < n; i++) {
-        struct conn *conn = events[i].data.ptr;
-
         /* System calls per connection take time: replies count from the time when they are read. */
         if (i > 0)
             client->ctx.now_ns = client_clock_ns();
-        if (!conn->is_connected) {
-            if (finish_connect(client, conn) < 0)
-                return -1;
-            continue;
-        }
-        if ((events[i].events & ~(uint32_t)EPOLLOUT) && read_some(client, conn) < 0)
-            return -1;
-        if (client->ops->pump(client, conn) < 0 || client_settle(client, conn) < 0)
+        if (handle(client, events[i].data.ptr, events[i].events) < 0)
             return -1;
     }
     return 0;
+}
+
+static int handle_events(struct client *client, struct conn *conn, uint32_t events)
+{
+    if (!conn->is_connected)
+        return finish_connect(client, conn);
+    if ((events & ~(uint32_t)EPOLLOUT) && read_some(client, conn) < 0)
+        return -1;
+    return client->ops->pump(client, conn) < 0 ? -1 : client_settle(client, conn);
+}
+
+static int sock_turn(struct client *client, uint64_t wait_us)
+{
+    return sock_each_event(client, wait_us, handle_events);
 }
 
 const struct client_ops client_sock_ops = {.open = sock_open,

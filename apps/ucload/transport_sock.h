@@ -7,9 +7,6 @@
 
 #include "client.h"
 
-/* Events that one wait returns. */
-#define SOCK_EVENTS_MAX 64
-
 /* As in struct client_ops. */
 int sock_open(struct client *client, struct nic *nic);
 int sock_flush(struct client *client);
@@ -21,7 +18,10 @@ int sock_cannot_connect(struct client *client, int error);
 /* epoll_ctl(); how: EPOLL_CTL_ADD or _MOD. Returns 0, or -1 after client_fail(). */
 int sock_watch(struct client *client, struct conn *conn, uint32_t events, int how);
 
-/* Waits at most wait_us. Returns the number of events, 0 after a signal, or -1 with errno. */
-int sock_wait(struct client *client, struct epoll_event events[SOCK_EVENTS_MAX], uint64_t wait_us);
+/* Handles the events of a connection. Returns 0, or -1 after client_fail(). */
+typedef int sock_handler(struct client *client, struct conn *conn, uint32_t events);
+
+/* Waits at most wait_us, sets ctx.now_ns and calls `handle` for each connection with events. */
+int sock_each_event(struct client *client, uint64_t wait_us, sock_handler *handle);
 
 #endif

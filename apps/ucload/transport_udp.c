@@ -139,24 +139,15 @@ static int give_up_lost(struct client *client)
     return 0;
 }
 
+static int handle_events(struct client *client, struct conn *conn, uint32_t events)
+{
+    (void)events;
+    return read_reply(client, conn) < 0 ? -1 : client_settle(client, conn);
+}
+
 static int udp_turn(struct client *client, uint64_t wait_us)
 {
-    struct epoll_event events[SOCK_EVENTS_MAX];
-    int n = sock_wait(client, events, wait_us);
-    int i;
-
-    client->ctx.now_ns = client_clock_ns();
-    if (n < 0)
-        return client_fail(client, "epoll: %s", strerror(errno));
-    for (i = 0; i < n; i++) {
-        struct conn *conn = events[i].data.ptr;
-
-        if (i > 0)
-            client->ctx.now_ns = client_clock_ns();
-        if (read_reply(client, conn) < 0 || client_settle(client, conn) < 0)
-            return -1;
-    }
-    return give_up_lost(client);
+    return sock_each_event(client, wait_us, handle_events) < 0 ? -1 : give_up_lost(client);
 }
 
 const struct client_ops client_udp_ops = {.open = udp_open,
