@@ -131,7 +131,7 @@ static void test_empty_room(void **state)
     assert_null(f->out.block);
 }
 
-/* Room that is not used takes no place in what is to be written. */
+/* A reserved but unused block yields no empty iovec. */
 static void test_empty_room_is_not_gathered(void **state)
 {
     struct fixture *f = *state;

@@ -725,8 +725,8 @@ static int datagram_client(const struct fixture *f)
 }
 
 /*
- * Waiting datagrams, so that they are served together: their replies, of 1 MB each, are more than
- * there is room for at once.
+ * Datagrams that are queued before the worker starts are served in one turn. Their replies, 1 MB
+ * each, exceed the worker's reply buffer.
  */
 static void test_datagrams_with_large_replies(void **state)
 {

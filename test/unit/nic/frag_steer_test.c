@@ -14,7 +14,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* Of IPv4: what is behind the four bytes of an address is not set, here another one each time. */
+/* An IPv4 flow. The 12 unused bytes of its addresses differ in each call. */
 static struct nic_rss_flow flow_of(uint32_t ident, bool first)
 {
     static uint8_t unset;
