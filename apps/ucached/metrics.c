@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The HTTP server of --metrics; see metrics.h. */
+/*
+ * The HTTP server of --metrics; see metrics.h. It runs in a thread of ours, because libmicrohttpd
+ * 0.9.75 may refer to a reply that is not there if it stops its own thread while requests are
+ * malformed.
+ */
+#define _GNU_SOURCE /* pthread_setname_np() */
 #include "metrics.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +34,8 @@
 /* Of each: headers of a request and of its reply; seconds without progress. */
 #define CONNECTION_BYTES (16 * 1024)
 #define CONNECTION_TIMEOUT_S 10u
+
+#define WAIT_MAX_MS 1000 /* between two runs of the daemon */
 
 /* A text is sent again for as long, so that frequent requests cost little. */
 #define TEXT_AGE_NS UINT64_C(200000000)
@@ -46,6 +56,9 @@ struct metrics {
     char address[ADDRESS_MAX];
     struct cache *cache;
     struct MHD_Daemon *daemon;
+    pthread_t thread;
+    bool started;              /* the thread */
+    int stop_fd;               /* eventfd: the thread has to end */
     struct MHD_Response *text; /* the last one, or null; used by the daemon's thread only */
     uint64_t text_ns;          /* when it was made */
 };
@@ -154,11 +167,14 @@ struct metrics *metrics_open(const char *address)
         return NULL;
     }
     metrics->fd = -1;
-    if (open_socket(metrics, address) == 0) {
+    metrics->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (metrics->stop_fd < 0) {
+        fail(address, strerror(errno));
+    } else if (open_socket(metrics, address) == 0) {
         net_log("ucached: metrics on http://%s/", metrics->address);
         return metrics;
     }
-    free(metrics);
+    metrics_close(metrics);
     return NULL;
 }
 
@@ -265,18 +281,56 @@ static void drop_message(void *ctx, const char *format, va_list args)
 {
 }
 
+/*
+ * The milliseconds after which the daemon runs without an event. It does not watch the listening
+ * socket while it has CONNECTIONS_MAX, and watches it again in a run that no event announces: hence
+ * WAIT_MAX_MS.
+ */
+static int wait_ms(struct MHD_Daemon *daemon)
+{
+    MHD_UNSIGNED_LONG_LONG timeout_ms;
+
+    if (MHD_get_timeout(daemon, &timeout_ms) != MHD_YES)
+        return WAIT_MAX_MS;
+    return (int)u_min64(timeout_ms, WAIT_MAX_MS);
+}
+
+/* Serves until metrics_close() writes to stop_fd, or poll() fails. */
+static void *thread_main(void *ctx)
+{
+    struct metrics *metrics = ctx;
+    const union MHD_DaemonInfo *epoll =
+        MHD_get_daemon_info(metrics->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    struct pollfd fds[] = {{.fd = metrics->stop_fd, .events = POLLIN},
+                           {.fd = epoll->epoll_fd, .events = POLLIN}};
+
+    pthread_setname_np(pthread_self(), "metrics");
+    while (fds[0].revents == 0) {
+        if (poll(fds, U_ARRAY_LEN(fds), wait_ms(metrics->daemon)) >= 0)
+            (void)MHD_run(metrics->daemon);
+        else if (errno != EINTR)
+            break;
+    }
+    return NULL;
+}
+
 int metrics_start(struct metrics *metrics, struct cache *cache)
 {
+    int rc;
+
     metrics->cache = cache;
     metrics->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, 0, NULL, NULL, answer,
-        metrics, MHD_OPTION_EXTERNAL_LOGGER, drop_message, NULL, MHD_OPTION_LISTEN_SOCKET,
-        metrics->fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-        CONNECTION_TIMEOUT_S, MHD_OPTION_END);
+        MHD_USE_EPOLL, 0, NULL, NULL, answer, metrics, MHD_OPTION_EXTERNAL_LOGGER, drop_message,
+        NULL, MHD_OPTION_LISTEN_SOCKET, metrics->fd, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+        MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_TIMEOUT_S, MHD_OPTION_END);
     if (metrics->daemon == NULL)
         return fail(metrics->address, "cannot start the HTTP server");
     metrics->fd = -1;
+    rc = pthread_create(&metrics->thread, NULL, thread_main, metrics);
+    if (rc != 0)
+        return fail(metrics->address, strerror(rc));
+    metrics->started = true;
     return 0;
 }
 
@@ -284,10 +338,16 @@ void metrics_close(struct metrics *metrics)
 {
     if (metrics == NULL)
         return;
+    if (metrics->started) {
+        (void)eventfd_write(metrics->stop_fd, 1);
+        pthread_join(metrics->thread, NULL);
+    }
     if (metrics->daemon != NULL)
         MHD_stop_daemon(metrics->daemon);
     if (metrics->fd >= 0)
         close(metrics->fd);
+    if (metrics->stop_fd >= 0)
+        close(metrics->stop_fd);
     if (metrics->text != NULL)
         MHD_destroy_response(metrics->text);
     free(metrics);
