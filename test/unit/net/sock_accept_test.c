@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where sock workers listen, and connections that they cannot accept, or not yet. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+
+#include "sock_rig.h"
+
+/* Descriptors that a test without enough of them may have. */
+#define FILES_MAX 128
+#define CLIENTS_MAX 32
+
+static void test_too_many_connections(void **state)
+{
+    struct fixture *f = fixture_open(2);
+    int first = client_open(f);
+    int second = client_open(f);
+    int third;
+
+    ask(first, "get a\r\n", "END\r\n");
+    ask(second, "get a\r\n", "END\r\n");
+    third = client_open(f);
+    expect(third, "ERROR Too many open connections\r\n");
+    expect_end(third);
+    close(first);
+    close(second);
+    close(third);
+    fixture_close(f);
+}
+
+/* Until each worker has begun, and so has accepted something. Returns how many clients there are.
+ */
+static unsigned meet_workers(const struct fixture *f, int fds[CLIENTS_MAX])
+{
+    unsigned n = 0;
+    unsigned i;
+
+    for (i = 0; i < THREADS; i++) {
+        const struct net_sock_worker *worker = (const struct net_sock_worker *)f->workers[i];
+
+        while (net_counter_read(&worker->counters[NET_SOCK_ACCEPTED]) == 0) {
+            assert_true(n < CLIENTS_MAX);
+            fds[n] = client_open(f);
+            ask(fds[n++], "get a\r\n", "END\r\n");
+        }
+    }
+    return n;
+}
+
+/* Without descriptors to accept with, the server waits instead of spinning, and recovers. */
+static void test_no_descriptors(void **state)
+{
+    int clients[CLIENTS_MAX];
+    int fillers[FILES_MAX];
+    unsigned client_count;
+    struct rlimit limit, low;
+    struct fixture *f;
+    unsigned n = 0;
+    uint64_t begin_us;
+    int fd;
+
+    if (getenv("UCACHED_VALGRIND")) {
+        print_message("skipped: valgrind closes what is accepted beyond the limit by itself\n");
+        skip();
+    }
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    low = limit;
+    low.rlim_cur = FILES_MAX;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    f = fixture_open(64);
+    client_count = meet_workers(f, clients);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    while ((fillers[n] = dup(fd)) >= 0)
+        n++;
+    begin_us = net_clock_us();
+    must_connect(f, fd);
+    wait_for_count(f, NET_SOCK_ACCEPT_PAUSES, 1);
+    while (n > 0)
+        close(fillers[--n]);
+    /* Each pause lasts longer than 2 ms, which bounds their number. */
+    assert_true(counter(f, NET_SOCK_ACCEPT_PAUSES) <= 10 + (net_clock_us() - begin_us) / 2000);
+    ask(fd, "get a\r\n", "END\r\n");
+    close(fd);
+    while (client_count > 0)
+        close(clients[--client_count]);
+    fixture_close(f);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* Without maxconns_fast: who comes too many waits, and is served when there is a place. */
+static void test_connections_wait(void **state)
+{
+    struct shape shape = {.connections_max = 2, .accept_waits = true};
+    struct fixture *f = fixture_shaped(&shape);
+    char stats[STATS_MAX];
+    int fds[5];
+    char byte;
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        fds[i] = client_open(f);
+        ask(fds[i], "get a\r\n", "END\r\n");
+    }
+    for (i = 2; i < 5; i++) {
+        fds[i] = client_open(f);
+        must_send(fds[i], "get a\r\nquit\r\n", 13);
+    }
+    for (i = 0; i < NAPS_MAX; i++) { /* until a worker has stopped accepting */
+        read_stats(fds[0], "stats\r\n", stats);
+        if (strstr(stats, "STAT accepting_conns 0\r\n"))
+            break;
+        nap();
+    }
+    assert_true(i < NAPS_MAX);
+    for (i = 2; i < 5; i++)
+        assert_int_equal(recv(fds[i], &byte, 1, MSG_DONTWAIT), -1);
+    close(fds[0]);
+    close(fds[1]);
+    /* In which order depends on whose listening socket each came to. */
+    for (i = 2; i < 5; i++) {
+        expect(fds[i], "END\r\n");
+        expect_end(fds[i]);
+        close(fds[i]);
+    }
+    assert_int_equal(counter(f, NET_SOCK_REJECTED), 0);
+    fixture_close(f);
+}
+
+static void test_unix_socket(void **state)
+{
+    struct shape shape = {.connections_max = 20, .idle_timeout_s = 1};
+    char path[] = "/tmp/ucached-worker-test-XXXXXX";
+    char name[64];
+    struct fixture *f;
+    int fds[8];
+    unsigned i;
+
+    assert_non_null(mkdtemp(path));
+    snprintf(name, sizeof(name), "%s/u", path);
+    shape.unix_path = name;
+    f = fixture_shaped(&shape);
+    for (i = 0; i < 8; i++)
+        fds[i] = client_open(f);
+    for (i = 0; i < 8; i++)
+        ask(fds[i], "set u 0 0 1\r\n1\r\nget u\r\n", "STORED\r\nVALUE u 0 1\r\n1\r\nEND\r\n");
+    for (i = 0; i < 8; i++)
+        close(fds[i]);
+    fixture_close(f);
+    assert_int_equal(unlink(name), 0);
+    assert_int_equal(rmdir(path), 0);
+}
+
+/* Sockets of the workers of an earlier process: each is served by one worker. */
+static void test_inherited_sockets(void **state)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_storage addrs[3];
+    int sockets[3], fd;
+    struct shape shape = {.connections_max = 4, .inherited_count = 3, .inherited = sockets};
+    struct fixture *f;
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        socklen_t len = sizeof(addrs[i]);
+
+        sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        assert_int_equal(bind(sockets[i], (const struct sockaddr *)&any, sizeof(any)), 0);
+        assert_int_equal(getsockname(sockets[i], (struct sockaddr *)&addrs[i], &len), 0);
+    }
+    f = fixture_shaped(&shape);
+    for (i = 0; i < THREADS; i++)
+        assert_int_equal(((struct net_sock_worker *)f->workers[i])->listener_count, 2 - i);
+    for (i = 0; i < 3; i++) {
+        f->addr = addrs[i];
+        fd = client_open(f);
+        ask(fd, "get a\r\n", "END\r\n");
+        close(fd);
+    }
+    fixture_close(f);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_too_many_connections), cmocka_unit_test(test_no_descriptors),
+        cmocka_unit_test(test_connections_wait),     cmocka_unit_test(test_inherited_sockets),
+        cmocka_unit_test(test_unix_socket),
+    };
+    int skipped = rig_begin(argc, argv);
+
+    return skipped ? skipped : cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagrams to sock workers, which receive and answer them in batches. */
+#define _GNU_SOURCE /* sendmmsg() */
+#include <sys/syscall.h>
+
+#include "sock_rig.h"
+
+static int datagram_client(const struct fixture *f)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    assert_true(fd >= 0);
+    must_connect(f, fd);
+    return fd;
+}
+
+/* Many datagrams from many sockets, so that both workers have some and batches form. */
+static void test_datagrams(void **state)
+{
+    static const char request[] = "\0\7\0\0\0\1\0\0incr n 1\r\n";
+    struct shape shape = {.connections_max = 4, .udp = true};
+    struct fixture *f = fixture_shaped(&shape);
+    const unsigned clients = 8, rounds = 20;
+    unsigned replies = 0;
+    char got[2000];
+    int fds[8];
+    unsigned i, round;
+    int tcp = client_open(f);
+    ssize_t n;
+
+    ask(tcp, "set n 0 0 1\r\n0\r\n", "STORED\r\n");
+    for (i = 0; i < clients; i++)
+        fds[i] = datagram_client(f);
+    for (round = 0; round < rounds; round++) {
+        for (i = 0; i < clients; i++)
+            must_send(fds[i], request, 18);
+        for (i = 0; i < clients; i++) {
+            n = receive(fds[i], got, sizeof(got));
+            assert_true(n >= 8 + 3);
+            assert_memory_equal(got, "\0\7\0\0\0\1\0\0", 8);
+            replies++;
+        }
+    }
+    ask(tcp, "get n\r\n", "VALUE n 0 3\r\n160\r\nEND\r\n");
+    assert_int_equal(replies, clients * rounds);
+
+    /* Nonsense is dropped, and a large reply comes in order on this loopback. */
+    must_send(fds[0], "x", 1);
+    store(tcp, "big", 20000);
+    must_send(fds[0], "\1\1\0\0\0\1\0\0get big\r\n", 17);
+    for (i = 0; i < 15; i++) {
+        n = receive(fds[0], got, sizeof(got));
+        assert_int_equal(n, i < 14 ? 1400 : 20000 + 26 - 14 * 1392 + 8);
+        assert_int_equal(got[3], (int)i);
+        assert_int_equal(got[5], 15);
+    }
+    wait_for_count(f, NET_SOCK_UDP_SENT, clients * rounds + 15);
+    assert_int_equal(counter(f, NET_SOCK_UDP_MALFORMED), 1);
+    assert_int_equal(counter(f, NET_SOCK_UDP_REQUESTS), clients * rounds + 1);
+    assert_int_equal(counter(f, NET_SOCK_UDP_SENT), clients * rounds + 15);
+    assert_int_equal(counter(f, NET_SOCK_UDP_UNSENT), 0);
+    for (i = 0; i < clients; i++)
+        close(fds[i]);
+    close(tcp);
+    fixture_close(f);
+}
+
+/*
+ * Datagrams that are queued before the worker starts are served in one turn. Their replies, 1 MB
+ * each, exceed the worker's reply buffer.
+ */
+static void test_datagrams_with_large_replies(void **state)
+{
+    enum { VALUE = 60000, KEYS = 17, REQUESTS = 8 };
+    struct shape shape = {.connections_max = 4, .udp = true};
+    struct fixture *f = fixture_idle(&shape);
+    char *keys = repeat(" v", KEYS);
+    char datagram[VALUE + 100] = "\0\1\0\0\0\1\0\0";
+    unsigned reply = KEYS * (VALUE + 19) + 5; /* "VALUE v 0 60000" and two line ends, "END" */
+    int fd = datagram_client(f);
+    int len = 8 + snprintf(datagram + 8, 100, "set v 0 0 %d\r\n", VALUE);
+    unsigned i;
+
+    memset(datagram + len, 'v', VALUE);
+    memcpy(datagram + len + VALUE, "\r\n", 2);
+    must_send(fd, datagram, (size_t)len + VALUE + 2);
+    len = 8 + snprintf(datagram + 8, 100, "get%s\r\n", keys);
+    for (i = 0; i < REQUESTS; i++)
+        must_send(fd, datagram, (size_t)len);
+    fixture_start(f);
+    wait_for_count(f, NET_SOCK_UDP_REQUESTS, 1 + REQUESTS);
+    for (i = 0; i < NAPS_MAX; i++) {
+        if (counter(f, NET_SOCK_UDP_SENT) + counter(f, NET_SOCK_UDP_UNSENT) ==
+            1 + REQUESTS * ((reply + 1391) / 1392))
+            break;
+        nap();
+    }
+    assert_true(i < NAPS_MAX);
+    assert_int_equal(counter(f, NET_SOCK_UDP_MALFORMED), 0);
+    close(fd);
+    free(keys);
+    fixture_close(f);
+}
+
+/* What the next sendmmsg() of a worker fails with; 0: it does not. */
+static atomic_int sendmmsg_error;
+
+int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+{
+    int error = atomic_exchange(&sendmmsg_error, 0);
+
+    if (error == 0)
+        return (int)syscall(SYS_sendmmsg, fd, messages, count, flags);
+    errno = error;
+    return -1;
+}
+
+/* A reply that cannot be sent does not keep the replies to others. */
+static void test_datagram_to_nowhere(void **state)
+{
+    struct shape shape = {.connections_max = 4, .udp = true};
+    struct fixture *f = fixture_idle(&shape);
+    int fd = datagram_client(f);
+    char got[100];
+
+    must_send(fd, "\0\1\0\0\0\1\0\0get a\r\n", 15);
+    must_send(fd, "\0\2\0\0\0\1\0\0get a\r\n", 15);
+    atomic_store(&sendmmsg_error, EHOSTUNREACH);
+    fixture_start(f);
+    wait_for_count(f, NET_SOCK_UDP_UNSENT, 1);
+    assert_int_equal(counter(f, NET_SOCK_UDP_UNSENT), 1);
+    assert_int_equal(receive(fd, got, sizeof(got)), 13);
+    assert_memory_equal(got, "\0\2\0\0\0\1\0\0END\r\n", 13);
+    close(fd);
+    fixture_close(f);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_datagrams),
+        cmocka_unit_test(test_datagrams_with_large_replies),
+        cmocka_unit_test(test_datagram_to_nowhere),
+    };
+    int skipped = rig_begin(argc, argv);
+
+    return skipped ? skipped : cmocka_run_group_tests(tests, NULL, NULL);
+}
