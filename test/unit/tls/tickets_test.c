@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tickets by which clients resume sessions. */
+#include "session_rig.h"
+
+/* The session that a client may resume later. */
+static SSL_SESSION *session_of(struct tls_context *server, enum tls_peer_check check, int version,
+                               const struct cert *cert)
+{
+    SSL_SESSION *session;
+    struct end end;
+    char text[4];
+
+    end_open_on(&end, server, check, version, cert, NULL);
+    shake(&end, 65536);
+    assert_true(is_established(&end));
+    (void)client_read(&end.client, text, sizeof(text)); /* tickets of TLS 1.3 */
+    session = SSL_get1_session(end.client.ssl);
+    /* A session that does not end in order may not be resumed. */
+    SSL_set_shutdown(end.client.ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    end_close_on(&end);
+    return session;
+}
+
+static bool resumes(struct tls_context *server, enum tls_peer_check check, int version,
+                    SSL_SESSION *session, bool *gets_in)
+{
+    struct end end;
+    bool resumed;
+
+    end_open_on(&end, server, check, version, NULL, session);
+    shake(&end, 65536);
+    *gets_in = is_established(&end);
+    resumed = *gets_in && SSL_session_reused(end.client.ssl) == 1;
+    assert_int_equal(resumed, *gets_in && tls_session_is_resumed(end.session));
+    SSL_set_shutdown(end.client.ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    end_close_on(&end);
+    return resumed;
+}
+
+static void test_sessions_are_resumed(void **state)
+{
+    struct tls_server_config config = config_default();
+    SSL_SESSION *session;
+    bool gets_in;
+    unsigned i;
+
+    for (i = 0; i < 4; i++) {
+        struct tls_context *server;
+
+        config.session_cache = i >= 2;
+        server = server_open(&config);
+        session = session_of(server, TLS_PEER_AS_CONFIGURED, versions[i % 2], NULL);
+        assert_true(resumes(server, TLS_PEER_AS_CONFIGURED, versions[i % 2], session, &gets_in));
+        SSL_SESSION_free(session);
+        tls_context_close(server);
+    }
+}
+
+/* An SSL_set_msg_callback(). */
+static void count_ticket(int is_write, int version, int type, const void *data, size_t len,
+                         SSL *ssl, void *ctx)
+{
+    unsigned *tickets = ctx;
+
+    if (!is_write && type == SSL3_RT_HANDSHAKE && len > 0)
+        *tickets += *(const uint8_t *)data == SSL3_MT_NEWSESSION_TICKET;
+}
+
+/* The tickets that a client gets; it resumes that session unless it is null. */
+static unsigned tickets_of(struct tls_context *server, SSL_SESSION *session)
+{
+    unsigned tickets = 0;
+    struct end end;
+    char text[4];
+
+    end_open_on(&end, server, TLS_PEER_AS_CONFIGURED, TLS1_3_VERSION, NULL, session);
+    SSL_set_msg_callback(end.client.ssl, count_ticket);
+    SSL_set_msg_callback_arg(end.client.ssl, &tickets);
+    shake(&end, 65536);
+    assert_true(is_established(&end));
+    assert_int_equal(SSL_session_reused(end.client.ssl), session != NULL);
+    (void)client_read(&end.client, text, sizeof(text));
+    /* A session that does not end in order may not be resumed. */
+    SSL_set_shutdown(end.client.ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    end_close_on(&end);
+    return tickets;
+}
+
+/* A ticket is replaced only if its key has been. */
+static void test_handshakes_give_no_superfluous_tickets(void **state)
+{
+    struct tls_server_config config = config_default();
+    struct tls_context *server = server_open(&config);
+    SSL_SESSION *session = session_of(server, TLS_PEER_AS_CONFIGURED, TLS1_3_VERSION, NULL);
+
+    assert_int_equal(tickets_of(server, NULL), 1);
+    assert_int_equal(tickets_of(server, session), 0);
+    assert_false(tls_context_tick(server, 1));
+    assert_true(tls_context_tick(server, 1 + TLS_TICKET_KEY_US));
+    assert_int_equal(tickets_of(server, session), 1);
+    SSL_SESSION_free(session);
+    tls_context_close(server);
+}
+
+/* A ticket is good until its key has been replaced twice. */
+static void test_keys_of_tickets_change(void **state)
+{
+    struct tls_server_config config = config_default();
+    uint64_t now_us = 5000000;
+    bool gets_in, expected;
+    unsigned i, hours;
+
+    for (i = 0; i < 2; i++) {
+        struct tls_context *server = server_open(&config);
+        SSL_SESSION *session = session_of(server, TLS_PEER_AS_CONFIGURED, versions[i], NULL);
+
+        assert_false(tls_context_tick(server, now_us));
+        for (hours = 0; hours < 3; hours++) {
+            expected = hours < 2;
+            assert_int_equal(
+                resumes(server, TLS_PEER_AS_CONFIGURED, versions[i], session, &gets_in), expected);
+            assert_true(gets_in); /* by a whole handshake */
+            assert_false(tls_context_tick(server, now_us + TLS_TICKET_KEY_US - 1));
+            now_us += TLS_TICKET_KEY_US;
+            assert_true(tls_context_tick(server, now_us));
+            assert_false(tls_context_tick(server, now_us));
+        }
+        SSL_SESSION_free(session);
+        tls_context_close(server);
+    }
+}
+
+/* A ticket from a connection that asks for no certificate does not replace one. */
+static void test_ticket_does_not_evade_the_check(void **state)
+{
+    struct tls_server_config config = config_default();
+    struct tls_context *server;
+    SSL_SESSION *session;
+    bool gets_in;
+    unsigned i;
+
+    config.ca_cert = authority.cert_path;
+    server = server_open(&config);
+    for (i = 0; i < 2; i++) {
+        session = session_of(server, TLS_PEER_NONE, versions[i], NULL);
+        assert_false(resumes(server, TLS_PEER_REQUIRED, versions[i], session, &gets_in));
+        assert_false(gets_in);
+        SSL_SESSION_free(session);
+        session = session_of(server, TLS_PEER_REQUIRED, versions[i], &client_cert);
+        assert_true(resumes(server, TLS_PEER_REQUIRED, versions[i], session, &gets_in));
+        SSL_SESSION_free(session);
+    }
+    tls_context_close(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sessions_are_resumed),
+        cmocka_unit_test(test_handshakes_give_no_superfluous_tickets),
+        cmocka_unit_test(test_keys_of_tickets_change),
+        cmocka_unit_test(test_ticket_does_not_evade_the_check),
+    };
+
+    return RIG_RUN(tests);
+}
