@@ -8,7 +8,6 @@
 
 /* Descriptors that a test without enough of them may have. */
 #define FILES_MAX 128
-#define CLIENTS_MAX 32
 
 static void test_too_many_connections(void **state)
 {
@@ -26,25 +25,6 @@ static void test_too_many_connections(void **state)
     close(second);
     close(third);
     fixture_close(f);
-}
-
-/* Until each worker has begun, and so has accepted something. Returns how many clients there are.
- */
-static unsigned meet_workers(const struct fixture *f, int fds[CLIENTS_MAX])
-{
-    unsigned n = 0;
-    unsigned i;
-
-    for (i = 0; i < THREADS; i++) {
-        const struct net_sock_worker *worker = (const struct net_sock_worker *)f->workers[i];
-
-        while (net_counter_read(&worker->counters[NET_SOCK_ACCEPTED]) == 0) {
-            assert_true(n < CLIENTS_MAX);
-            fds[n] = client_open(f);
-            ask(fds[n++], "get a\r\n", "END\r\n");
-        }
-    }
-    return n;
 }
 
 /* Without descriptors to accept with, the server waits instead of spinning, and recovers. */

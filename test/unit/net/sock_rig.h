@@ -23,6 +23,7 @@
 #include "net/sock_worker.h"
 
 #define THREADS 2
+#define CLIENTS_MAX 32
 
 /* Of 5 ms: a server on a machine with much other work may be as late as this. */
 #define NAPS_MAX 12000
@@ -319,6 +320,25 @@ static inline void wait_for_count(const struct fixture *f, enum net_sock_counter
         assert_true(i < NAPS_MAX);
         nap();
     }
+}
+
+/* Until each worker has begun, and so has accepted something. Returns how many clients there are.
+ */
+static inline unsigned meet_workers(const struct fixture *f, int fds[CLIENTS_MAX])
+{
+    unsigned n = 0;
+    unsigned i;
+
+    for (i = 0; i < THREADS; i++) {
+        const struct net_sock_worker *worker = (const struct net_sock_worker *)f->workers[i];
+
+        while (net_counter_read(&worker->counters[NET_SOCK_ACCEPTED]) == 0) {
+            assert_true(n < CLIENTS_MAX);
+            fds[n] = client_open(f);
+            ask(fds[n++], "get a\r\n", "END\r\n");
+        }
+    }
+    return n;
 }
 
 /* ---- programs ---------------------------------------------------------------------------- */

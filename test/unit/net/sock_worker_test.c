@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections of sock workers: requests, replies that wait for a client, turns, and their ends. */
+#define _GNU_SOURCE /* syscall() */
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+
 #include "sock_rig.h"
 
 static void test_set_and_get(void **state)
@@ -167,30 +172,69 @@ static void test_turns_and_half_close(void **state)
     fixture_close(f);
 }
 
-/* Idle clients are closed; who asks, or is in the middle of a request, stays. */
+/* The time by CLOCK_MONOTONIC while a test moves it; 0: the kernel's. */
+static atomic_uint_least64_t clock_us;
+
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    uint64_t us = atomic_load(&clock_us);
+
+    if (id != CLOCK_MONOTONIC || us == 0)
+        return (int)syscall(SYS_clock_gettime, id, now);
+    now->tv_sec = (time_t)(us / 1000000);
+    now->tv_nsec = (long)(us % 1000000) * 1000;
+    return 0;
+}
+
+/* Until each worker has begun and ended a turn; it counts a turn after reading the clock. */
+static void wait_for_turns(const struct fixture *f)
+{
+    unsigned i, naps;
+
+    for (i = 0; i < THREADS; i++) {
+        const struct net_sock_worker *worker = (const struct net_sock_worker *)f->workers[i];
+        uint64_t begin = net_counter_read(&worker->counters[NET_SOCK_LOOPS]);
+
+        for (naps = 0; net_counter_read(&worker->counters[NET_SOCK_LOOPS]) < begin + 3; naps++) {
+            assert_true(naps < NAPS_MAX);
+            nap();
+        }
+    }
+}
+
+/*
+ * An idle client is closed, also behind busy ones of the same worker; who asks, or is in the middle
+ * of a request, stays.
+ */
 static void test_idle_timeout(void **state)
 {
-    struct shape shape = {.connections_max = 20, .idle_timeout_s = 2};
-    struct fixture *f = fixture_shaped(&shape);
-    int idle = client_open(f);
-    int busy = client_open(f);
-    int slow = client_open(f);
-    unsigned i;
+    struct shape shape = {.connections_max = 2 * CLIENTS_MAX, .idle_timeout_s = 2};
+    struct fixture *f = fixture_idle(&shape);
+    int busy[CLIENTS_MAX], idle, slow;
+    unsigned busy_count, seconds, i;
 
+    atomic_store(&clock_us, net_clock_us());
+    fixture_start(f);
+    busy_count = meet_workers(f, busy);
+    idle = client_open(f);
+    slow = client_open(f);
     ask(idle, "get a\r\n", "END\r\n");
-    must_send(slow, "set s 0 0 2\r\n1", 14);
-    for (i = 0; i < 1000 && counter(f, NET_SOCK_IDLE_CLOSED) == 0; i++) {
-        ask(busy, "get a\r\n", "END\r\n");
-        nap();
+    ask(slow, "get a\r\nset s 0 0 2\r\n1", "END\r\n");
+    for (seconds = 1; seconds <= 3; seconds++) {
+        atomic_fetch_add(&clock_us, 1000000);
+        wait_for_turns(f);
+        assert_int_equal(counter(f, NET_SOCK_IDLE_CLOSED), seconds > 2);
+        for (i = 0; i < busy_count; i++)
+            ask(busy[i], "get a\r\n", "END\r\n");
     }
     expect_end(idle);
-    ask(busy, "get a\r\n", "END\r\n");
     ask(slow, "2\r\n", "STORED\r\n");
-    assert_int_equal(counter(f, NET_SOCK_IDLE_CLOSED), 1);
     close(idle);
-    close(busy);
     close(slow);
+    for (i = 0; i < busy_count; i++)
+        close(busy[i]);
     fixture_close(f);
+    atomic_store(&clock_us, 0);
 }
 
 /* Ends a connection and waits until the server has: the next one finds its place free. */
