@@ -30,9 +30,16 @@
 
 /* ---- transitions ------------------------------------------------------------------------- */
 
+/* A session is idle since the end of its last request, which may be long after its beginning. */
+static inline void note_time(struct cache_session *session)
+{
+    atomic_store_explicit(&session->last_request_s, session->worker->now_s, memory_order_relaxed);
+}
+
 /* Between two requests. */
 static inline void session_idle(struct cache_session *session)
 {
+    note_time(session);
     if (U_UNLIKELY(session->line != NULL))
         cache_linebuf_drop(session->worker, &session->line);
     cache_session_set_phase(session, CACHE_PHASE_LINE);
@@ -128,7 +135,7 @@ static inline uint32_t run_get(struct cache_session *session, const uint8_t *dat
 {
     struct kv_key key = cache_session_key(session, data + MC_FAST_KEY_OFFSET, key_len);
 
-    atomic_store_explicit(&session->last_request_s, session->worker->now_s, memory_order_relaxed);
+    note_time(session);
     cache_latency_add(session->worker, MC_CMD_GET);
     if (U_UNLIKELY(cache_exec_get_key(session->worker, &key, sink) != 0))
         session_fail(session);
@@ -142,7 +149,7 @@ static inline uint32_t run_get(struct cache_session *session, const uint8_t *dat
 static uint32_t run_request(struct cache_session *session, const struct mc_request *request,
                             const uint8_t *data, uint32_t len, struct cache_sink *sink)
 {
-    atomic_store_explicit(&session->last_request_s, session->worker->now_s, memory_order_relaxed);
+    note_time(session);
     if (mc_command_has_value(request->command))
         return cache_exec_store(session, request, data, len, sink);
     cache_latency_add(session->worker, cache_latency_class(request->command));
@@ -421,7 +428,7 @@ static void run_auth_line(struct cache_session *session, struct cache_sink *sink
 {
     uint32_t token_bytes;
 
-    atomic_store_explicit(&session->last_request_s, session->worker->now_s, memory_order_relaxed);
+    note_time(session);
     switch (cache_auth_line(session->line->bytes, session->line->len, &token_bytes)) {
     case CACHE_AUTH_CLOSE:
         session_fail(session);

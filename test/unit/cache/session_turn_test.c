@@ -65,6 +65,10 @@ static void test_idle(void **state)
     offer(&rig, "set a 0 0 10\r\n123");
     rig_wait(&rig, 7);
     assert_int_equal(cache_session_idle_s(rig.session), 0);
+    offer(&rig, "4567890\r\n");
+    assert_int_equal(cache_session_idle_s(rig.session), 0);
+    rig_wait(&rig, 7);
+    assert_int_equal(cache_session_idle_s(rig.session), 7);
 
     cache_session_close_idle(rig.session);
     rig.session = cache_session_open(rig.worker, &peer);
