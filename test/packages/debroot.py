@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOTS = Path(__file__).resolve().parents[2] / "build" / "roots"
 KEPT_S = 7 * 86400  # a root older than this is made again
-COMMAND_S = 900
+COMMAND_S = 1800
 CLONE_NEWNS = 0x20000
 BOOT_S = 60
 CGROUPS = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))

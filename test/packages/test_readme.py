@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT, YES
 
 PAGE = ROOT / "README.md"
-BUILD_S = 1200
+BUILD_S = 1800
 
 
 @contextlib.contextmanager
