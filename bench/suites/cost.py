@@ -2,11 +2,13 @@
 """Cost of a request without a network: ticks and instructions."""
 
 import collections
+import functools
 import pathlib
 import re
 import shutil
 import tempfile
 
+import callgrind
 import harness
 
 SUITE = "cost"
@@ -43,6 +45,7 @@ def per_request(bench, program, functions):
     return (some - none) / COUNTED
 
 
+@functools.cache
 def piece_of(path):
     """
     The module of the project that a source file belongs to; "driver" for files of DPDK, libraries
@@ -57,25 +60,9 @@ def piece_of(path):
 
 def read_pieces(text):
     """Instructions by piece, from callgrind's file: each line counts for the file it is from."""
-    files, objects, pieces = {}, {}, collections.Counter()
-    file = of_object = "libc"
-    called = False
-    for line in text.splitlines():
-        if found := re.match(r"(c?)(fl|fi|fe|ob)=\((\d+)\)(?: (.*))?", line):
-            callee, kind, number, name = found.groups()
-            names = objects if kind == "ob" else files
-            if name:
-                names[number] = None if name == "???" else piece_of(name)
-            if not callee and kind == "ob":
-                of_object = names[number]
-            elif not callee:
-                file = names[number]
-        elif line.startswith("calls="):
-            called = True  # the next line is what the call has cost, which is counted there
-        elif re.match(r"[-+*\d]", line):
-            if not called:
-                pieces[file or of_object or "libc"] += int(line.split()[1])
-            called = False
+    pieces = collections.Counter()
+    for of_object, file, instructions in callgrind.self_costs(text):
+        pieces[piece_of(file or of_object or "")] += instructions
     return pieces
 
 

@@ -17,6 +17,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
+import callgrind  # noqa: E402
 import contract  # noqa: E402
 import harness  # noqa: E402
 import publish  # noqa: E402
@@ -432,6 +433,18 @@ def test_instructions_are_counted_for_the_piece_of_their_file():
                       "cfn=(9) memcpy", "calls=2 0", "12 4000", "* 1", "fl=(3)", "fn=(9)", "1 40",
                       "fl=(4) ../include/ubase/pkt.h", "fn=(2) x", "3 9"])
     assert cost.read_pieces(text) == {"ustack": 156, "base": 39, "libc": 40}
+
+
+def test_instructions_are_counted_for_the_object_of_their_function():
+    """The program's own ones are those of neither a library nor the calls to it."""
+    text = "\n".join(["ob=(1) /tmp/get_path", "fl=(1) ../src/tls/record.c", "fn=(1) seal", "10 100",
+                      "cob=(2) /lib/libcrypto.so.3", "cfi=(2) ???", "cfn=(2) EVP_CipherUpdate",
+                      "calls=1 0", "11 4000", "+1 20", "ob=(2)", "fl=(2)", "fn=(2)", "0 3900",
+                      "cob=(1)", "cfn=(3) emit", "calls=1 0", "0 100", "ob=(1)", "fn=(3)", "* 7"])
+    costs = list(callgrind.self_costs(text))
+    assert costs == [("/tmp/get_path", "../src/tls/record.c", 100),
+                     ("/tmp/get_path", "../src/tls/record.c", 20),
+                     ("/lib/libcrypto.so.3", None, 3900), ("/tmp/get_path", None, 7)]
 
 
 def test_instructions_of_a_library_without_lines_count_for_its_driver():
