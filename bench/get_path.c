@@ -5,10 +5,11 @@
  * in memory. With one connection each turn of the server's loop serves one request. A second stack
  * is the clients; it is not measured. All keys are stored before, so a SET overwrites.
  *
- *   bench/get_path [requests [connections [get|set|mixed [threads]]]]
+ *   bench/get_path [requests [connections [get|set|mixed|tls [threads]]]]
  *
- * mixed: every tenth request is a SET. Several threads are as many servers of one cache, each with
- * its own link and clients and pinned to a core of its own, with 10,000 keys.
+ * mixed: every tenth request is a SET. tls: GETs over TLS (path_tls.h), each a record of its own;
+ * in a build without TLS the exit status is PATH_TLS_ABSENT. Several threads are as many servers of
+ * one cache, each with its own link and clients and pinned to a core of its own, with 10,000 keys.
  *
  * Prints time-stamp counter ticks per request, of each server. Under
  *   valgrind --tool=callgrind --toggle-collect=net_stack_turn
@@ -24,34 +25,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "path.h"
+#include "path_tls.h"
 
-#define HIT "VALUE key_0000 0 8\r\n12345678\r\nEND\r\n"
+#define SET "set key_%04u 0 0 8\r\n12345678\r\n"
+#define HIT "VALUE key_%04u 0 8\r\n12345678\r\nEND\r\n"
 #define STORED "STORED\r\n"
 
 enum { KEYS = 1000, KEYS_MANY = 10000, THREADS_MAX = 256, SET_EVERY = 10 };
-enum { HIT_BYTES = sizeof(HIT) - 1, STORED_BYTES = sizeof(STORED) - 1 };
+enum { STORED_BYTES = sizeof(STORED) - 1, LINE_MAX_BYTES = 64 };
+
+struct bench;
+
+/* A connection, at the client's end. */
+struct client {
+    struct bench *bench;
+    struct us_conn *us;
+    struct tls_session *tls;    /* or null */
+    bool ready;                 /* connected, and the handshake is done */
+    char reply[LINE_MAX_BYTES]; /* to the request in flight */
+};
 
 struct bench {
     struct nic *ends[2]; /* the clients', the server's */
     struct net_stack_worker *server;
-    struct us_stack *clients;
-    struct us_conn *conns[PATH_CONNECTIONS];
+    struct us_stack *stack; /* of the clients */
+    struct client clients[PATH_CONNECTIONS];
     uint64_t now_us;
     unsigned number;    /* of the thread */
     unsigned set_every; /* each of so many requests is a SET; 0: none */
     unsigned keys;
     unsigned connections;
-    unsigned connected;
+    unsigned ready;        /* clients */
     unsigned long started; /* requests */
     unsigned long wanted;
     unsigned long answered;
-    unsigned long ticks; /* of net_stack_turn() */
-    unsigned stored;
-    bool asks; /* the keys are stored */
+    unsigned long ticks;        /* of net_stack_turn() */
+    unsigned long stored_bytes; /* of replies */
+    bool asks;                  /* the keys are stored */
 };
 
 static struct cache *cache;
+static struct tls_context *tls_server, *tls_client; /* or null */
 static pthread_barrier_t all_stored;
 static atomic_uint unfinished; /* threads */
 
@@ -64,32 +78,97 @@ static unsigned long ticks_now(void)
 #endif
 }
 
-static void ask(struct bench *b, struct us_conn *conn)
+/* A tls_emit. */
+static bool send_bytes(void *ctx, const uint8_t *data, uint32_t len)
 {
+    struct client *c = ctx;
+
+    return us_send(c->bench->stack, c->us, data, len) == (long)len;
+}
+
+static void send_request(struct client *c, const char *request)
+{
+    const uint8_t *data = (const uint8_t *)request;
+    uint32_t len = (uint32_t)strlen(request);
+
+    if (c->tls ? tls_session_write(c->tls, data, len) != 0 : !send_bytes(c, data, len))
+        path_die("a request does not fit");
+}
+
+static void ask(struct client *c)
+{
+    struct bench *b = c->bench;
     bool sets = b->set_every > 0 && b->started % b->set_every == 0;
-    const char *format = sets ? "set key_%04u 0 0 8\r\n12345678\r\n" : "get key_%04u\r\n";
     unsigned key = (unsigned)((b->started + b->number) * 7919 % b->keys);
-    char request[64];
-    int len;
+    char request[LINE_MAX_BYTES];
 
     if (b->started == b->wanted)
         return;
     b->started++;
-    len = snprintf(request, sizeof(request), format, key);
-    if (us_send(b->clients, conn, request, (u_u32)len) != len)
-        path_die("a request does not fit");
+    snprintf(request, sizeof(request), sets ? SET : "get key_%04u\r\n", key);
+    snprintf(c->reply, sizeof(c->reply), sets ? STORED : HIT, key);
+    send_request(c, request);
 }
 
-static void on_data(struct bench *b, const struct us_event *ev)
+static void on_reply(struct client *c, const uint8_t *reply, uint32_t len)
 {
+    struct bench *b = c->bench;
+
     if (!b->asks) {
-        b->stored += ev->len / STORED_BYTES;
+        b->stored_bytes += len;
         return;
     }
-    if (!(ev->len == HIT_BYTES && b->set_every != 1) && !(ev->len == STORED_BYTES && b->set_every))
+    if (len != strlen(c->reply) || memcmp(reply, c->reply, len) != 0)
         path_die("unexpected reply");
+    c->reply[0] = '\0';
     b->answered++;
-    ask(b, ev->conn);
+    ask(c);
+}
+
+static void set_ready(struct client *c)
+{
+    c->ready = true;
+    c->bench->ready++;
+}
+
+static void on_records(struct client *c, const uint8_t *data, uint32_t len)
+{
+    static _Thread_local uint8_t plain[TLS_PLAIN_ROOM];
+    enum tls_result result;
+    uint32_t used, plain_len;
+
+    for (; len > 0; data += used, len -= used) {
+        result = tls_session_read(c->tls, data, len, &used, plain, &plain_len);
+        if (result == TLS_DATA)
+            on_reply(c, plain, plain_len);
+        else if (result != TLS_MORE)
+            path_die(tls_session_error(c->tls));
+    }
+    if (!c->ready && tls_session_is_established(c->tls))
+        set_ready(c);
+}
+
+static void on_connected(struct client *c)
+{
+    if (!tls_client) {
+        set_ready(c);
+        return;
+    }
+    c->tls = tls_session_open(tls_client, NULL, TLS_PEER_AS_CONFIGURED, send_bytes, c);
+    if (!c->tls || tls_session_start(c->tls) != 0)
+        path_die("a handshake does not start");
+}
+
+static void on_event(const struct us_event *ev)
+{
+    if (ev->type == US_EV_CONNECTED)
+        on_connected(ev->user);
+    else if (ev->type == US_EV_DATA && ((struct client *)ev->user)->tls)
+        on_records(ev->user, ev->data, ev->len);
+    else if (ev->type == US_EV_DATA)
+        on_reply(ev->user, ev->data, ev->len);
+    else if (ev->type == US_EV_CLOSED)
+        path_die("a connection ended");
 }
 
 static void run_clients(struct bench *b)
@@ -98,18 +177,12 @@ static void run_clients(struct bench *b)
     struct us_event ev;
     unsigned n = nic_rx_burst(b->ends[0], pkts, NIC_BURST_MAX);
 
-    us_input(b->clients, pkts, n, b->now_us);
-    while (us_next_event(b->clients, &ev)) {
-        if (ev.type == US_EV_CONNECTED)
-            b->conns[b->connected++] = ev.conn;
-        else if (ev.type == US_EV_DATA)
-            on_data(b, &ev);
-        else if (ev.type == US_EV_CLOSED)
-            path_die("a connection ended");
-    }
+    us_input(b->stack, pkts, n, b->now_us);
+    while (us_next_event(b->stack, &ev))
+        on_event(&ev);
     nic_release(b->ends[0], pkts, n);
     n = nic_alloc(b->ends[0], pkts, NIC_BURST_MAX);
-    unsigned filled = us_output(b->clients, pkts, n, b->now_us);
+    unsigned filled = us_output(b->stack, pkts, n, b->now_us);
     unsigned sent = nic_tx_burst(b->ends[0], pkts, filled);
     nic_release(b->ends[0], pkts + sent, n - sent);
 }
@@ -125,36 +198,46 @@ static void turn(struct bench *b)
     b->ticks += ticks_now() - before;
 }
 
+static bool all_are_ready(const struct bench *b)
+{
+    return b->ready == b->connections &&
+           (!tls_server || path_tls_handshakes(b->server) == b->connections);
+}
+
 static void connect_all(struct bench *b)
 {
     struct us_addr remote = path_address(1);
     int error;
 
-    for (unsigned i = 0; i < b->connections; i++)
-        if (us_connect(b->clients, &remote, PATH_PORT, 0, NULL, &error) == NULL)
+    for (unsigned i = 0; i < b->connections; i++) {
+        struct client *c = &b->clients[i];
+
+        c->bench = b;
+        c->us = us_connect(b->stack, &remote, PATH_PORT, 0, c, &error);
+        if (!c->us)
             path_die(us_strerror(error));
-    for (unsigned i = 0; i < 1000 && b->connected < b->connections; i++)
+    }
+    for (unsigned i = 0; i < 1000 && !all_are_ready(b); i++)
         turn(b);
-    if (b->connected < b->connections)
+    if (!all_are_ready(b))
         path_die("the clients do not connect");
 }
 
 static void store_all(struct bench *b)
 {
-    char request[64];
+    unsigned long all_bytes = (unsigned long)b->keys * STORED_BYTES;
+    char request[LINE_MAX_BYTES];
     unsigned sent = 0;
 
-    for (unsigned i = 0; i < 1000000 && b->stored < b->keys; i++) {
-        while (sent < b->keys && sent < b->stored + KEYS) {
-            int len =
-                snprintf(request, sizeof(request), "set key_%04u 0 0 8\r\n12345678\r\n", sent);
-            if (us_send(b->clients, b->conns[0], request, (u_u32)len) != len)
-                path_die("a request does not fit");
+    for (unsigned i = 0; i < 1000000 && b->stored_bytes < all_bytes; i++) {
+        while (sent < b->keys && sent < b->stored_bytes / STORED_BYTES + KEYS) {
+            snprintf(request, sizeof(request), SET, sent);
+            send_request(&b->clients[0], request);
             sent++;
         }
         turn(b);
     }
-    if (b->stored < b->keys)
+    if (b->stored_bytes != all_bytes)
         path_die("the keys were not stored");
 }
 
@@ -183,8 +266,10 @@ static void *serve(void *ctx)
 
     if (nic_loopback_open(&loop, b->ends, error) != 0)
         path_die(error);
-    b->server = path_server(b->ends[1], cache);
-    b->clients = path_client(b->ends[0], b->now_us);
+    b->server = path_server(b->ends[1], cache, tls_server);
+    if (tls_server)
+        path_tls_begin(b->server);
+    b->stack = path_client(b->ends[0], b->now_us);
     connect_all(b);
     if (b->number == 0)
         store_all(b);
@@ -192,7 +277,7 @@ static void *serve(void *ctx)
     b->asks = true;
     b->ticks = 0;
     for (unsigned i = 0; i < b->connections; i++)
-        ask(b, b->conns[i]);
+        ask(&b->clients[i]);
     while (b->answered < b->wanted)
         turn(b);
     ticks = b->ticks;
@@ -247,6 +332,10 @@ int main(int argc, char **argv)
         b->set_every = strcmp(mix, "set") == 0 ? 1 : strcmp(mix, "mixed") == 0 ? SET_EVERY : 0;
         b->keys = argc > 4 ? KEYS_MANY : KEYS;
         b->now_us = PATH_START_US;
+    }
+    if (strcmp(mix, "tls") == 0) {
+        tls_server = path_tls_server();
+        tls_client = path_tls_client();
     }
     serve_all(all, threads);
     for (unsigned i = 0; i < threads; i++) {

@@ -36,7 +36,7 @@ struct cache *path_cache(unsigned workers, uint64_t now_us)
     return cache;
 }
 
-struct net_stack_worker *path_server(struct nic *end, struct cache *cache)
+struct net_stack_worker *path_server(struct nic *end, struct cache *cache, struct tls_context *tls)
 {
     struct net_stack_config config = {
         .port = PATH_PORT, .addr_count = 1, .conn_max = PATH_CONNECTIONS};
@@ -44,6 +44,7 @@ struct net_stack_worker *path_server(struct nic *end, struct cache *cache)
     char error[NET_ERROR_MAX];
 
     config.cache = cache;
+    config.tls = tls;
     config.addrs[0].addr = path_address(1);
     config.addrs[0].prefix_len = 24;
     server = (struct net_stack_worker *)net_stack_worker_open(end, &config, error);

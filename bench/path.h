@@ -22,8 +22,8 @@ struct us_addr path_address(uint8_t last);
 /* Makes the cache of so many servers. Ends the process on failure. */
 struct cache *path_cache(unsigned workers, uint64_t now_us);
 
-/* Starts a server, 10.0.0.1, on this end. Ends the process on failure. */
-struct net_stack_worker *path_server(struct nic *end, struct cache *cache);
+/* Starts a server, 10.0.0.1, on this end; tls null: without. Ends the process on failure. */
+struct net_stack_worker *path_server(struct nic *end, struct cache *cache, struct tls_context *tls);
 
 /* Starts the stack of the clients, 10.0.0.2, on the other end. Ends the process on failure. */
 struct us_stack *path_client(const struct nic *end, uint64_t now_us);

@@ -388,7 +388,7 @@ int main(int argc, char **argv)
     if (nic_loopback_open(&loop, path.ends, error) != 0)
         path_die(error);
     path.now_us = PATH_START_US;
-    path.server = path_server(path.ends[1], path_cache(1, path.now_us));
+    path.server = path_server(path.ends[1], path_cache(1, path.now_us), NULL);
     open_trace(argv[recording ? 2 : 1], recording ? "wb" : "rb");
     if (recording)
         record();
