@@ -5,10 +5,12 @@
 usage: tools/bench_instructions.py BUILD_FOLDER [--renew]
 
 A recorded trace of frames (bench/requests.pcap) is replayed through stack, protocol and engine
-under callgrind; the protocol library and the client of ucload are counted as well. A count more
-than 2 % above its baseline fails; one more than 2 % below needs a new baseline, so that the gain is
-kept. Counts do not depend on the speed or load of the machine, but on the compiler: the baseline
-names its compiler, and with another one nothing is compared.
+under callgrind; the protocol library and the client of ucload are counted as well. A GET over TLS
+is counted without libraries, whose code for AES depends on the processor and their version; a build
+without TLS leaves that row out. A count more than 2 % above its baseline fails; one more than 2 %
+below needs a new baseline, so that the gain is kept. Counts do not depend on the speed or load of
+the machine, but on the compiler: the baseline names its compiler, and with another one nothing is
+compared.
 
 --renew writes a new baseline. A commit with a new baseline gives the reason in its message.
 """
@@ -20,8 +22,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+
+import callgrind  # noqa: E402
+
 BASELINE = ROOT / "bench" / "baseline.json"
 TRACE = ROOT / "bench" / "requests.pcap"
 TOLERANCE = 0.02
@@ -30,16 +37,18 @@ COUNTED = 5000
 PROGRAMS = ("replay_path", "get_path", "client_path", "mcproto_cost")
 LOADS = ("zipf", "set", "etc")
 PARSED = ("get", "set", "mg", "ms", "binary_get")
+CONNECTIONS = 32
+TLS_ABSENT = 77  # PATH_TLS_ABSENT of bench/path_tls.h
 
 # The C library chooses its copies by the processor: one choice for all of them.
 SAME_EVERYWHERE = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM"}
 
 
-def collected(program, functions, *args):
+def collected(program, functions, *args, out="/dev/null"):
     """Instructions within these functions, and the output of the program."""
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", *[f"--toggle-collect={f}*" for f in functions],
-         "--callgrind-out-file=/dev/null", program, *map(str, args)],
+         f"--callgrind-out-file={out}", program, *map(str, args)],
         capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, **SAME_EVERYWHERE})
     if done.returncode != 0:
@@ -50,6 +59,15 @@ def collected(program, functions, *args):
     return count, done.stdout
 
 
+def collected_own(program, functions, *args):
+    """The same without the code of libraries, whatever it was called for."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "callgrind"
+        _, said = collected(program, functions, *args, out=out)
+        costs = callgrind.self_costs(out.read_text())
+        return sum(n for of_object, _, n in costs if of_object == str(program)), said
+
+
 def replayed(program):
     """Instructions per request of the trace, without its setup; all replies have to come."""
     setup, _ = collected(program, ["net_stack_turn"], TRACE, "setup")
@@ -58,9 +76,14 @@ def replayed(program):
     return (whole - setup) / requests, reply_bytes
 
 
-def per_request(program, *functions, more=()):
-    none, some = (collected(program, functions, n, *more)[0] for n in (0, COUNTED))
+def per_request(program, *functions, more=(), count=collected):
+    none, some = (count(program, functions, n, *more)[0] for n in (0, COUNTED))
     return (some - none) / COUNTED
+
+
+def has_tls(program):
+    return subprocess.run([program, "0", "1", "tls"], capture_output=True,
+                          check=False).returncode != TLS_ABSENT
 
 
 def measure(folder):
@@ -69,7 +92,12 @@ def measure(folder):
     counts["replayed_request"], reply_bytes = replayed(folder / "replay_path")
     counts["get"] = per_request(folder / "get_path", "net_stack_turn")
     counts["get_alone"] = per_request(folder / "get_path", "net_stack_turn", more=[1])
-    counts["set"] = per_request(folder / "get_path", "net_stack_turn", more=[32, "set"])
+    counts["set"] = per_request(folder / "get_path", "net_stack_turn", more=[CONNECTIONS, "set"])
+    if has_tls(folder / "get_path"):
+        counts["get_tls"] = per_request(folder / "get_path", "net_stack_turn",
+                                        more=[CONNECTIONS, "tls"], count=collected_own)
+    else:
+        print("get_tls: left out: this build has no TLS")
     counts["ucload_get"] = per_request(folder / "client_path", "measured", "respond")
     for case in LOADS:
         counts[f"ucload_{case}"] = per_request(folder / "client_path", "measured", "respond",
