@@ -3,6 +3,7 @@
 #include "tls/record.h"
 
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,6 +284,15 @@ static const struct tls_record_error *take_messages(struct tls_records *records,
     return error;
 }
 
+/* OpenSSL's words, which SSL_alert_desc_string_long() lacks for the alerts of TLS 1.3. */
+static const char *alert_text(uint8_t alert)
+{
+    const char *text =
+        ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, SSL_AD_REASON_OFFSET + alert));
+
+    return text != NULL ? text : "unknown alert";
+}
+
 /* An alert (6): the end of the stream, or the reason of the peer. */
 static enum tls_result take_alert(const uint8_t *data, uint32_t len, struct tls_record_error *error)
 {
@@ -295,7 +305,7 @@ static enum tls_result take_alert(const uint8_t *data, uint32_t len, struct tls_
     if (data[1] == SSL_AD_USER_CANCELLED)
         return TLS_MORE;
     error->alert = -1;
-    error->reason = SSL_alert_desc_string_long(data[1]);
+    error->reason = alert_text(data[1]);
     return TLS_FAILED;
 }
 

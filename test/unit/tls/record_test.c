@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include <cmocka.h>
+#include <openssl/ssl.h>
 
 #include "base/prng.h"
 #include "record_peer.h"
@@ -358,6 +359,33 @@ static void test_bad_messages(void **state)
     }
 }
 
+static void test_alerts_of_a_peer_have_words(void **state)
+{
+    static const struct {
+        const char *inner, *words;
+    } rows[] = {
+        {"\x02\x28\x15", "handshake failure"},
+        {"\x02\x74\x15", "certificate required"},
+        {"\x02\xff\x15", "unknown alert"},
+    };
+    struct record_peer peer;
+    uint8_t record[128];
+    struct end *end;
+    uint32_t len;
+    unsigned i;
+
+    assert_int_equal(OPENSSL_init_ssl(OPENSSL_INIT_LOAD_SSL_STRINGS, NULL), 1); /* as a context */
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        end = end_of(16, false);
+        record_peer_begin(&peer, 16);
+        len = record_peer_seal(&peer, rows[i].inner, 3, record);
+        give(end, record, len, len);
+        assert_int_equal(end->result, TLS_FAILED);
+        assert_non_null(strstr(end->error.reason, rows[i].words));
+        end_close(end);
+    }
+}
+
 /* A message that is cut may be followed by its remainder only. */
 static void test_interleaved_messages(void **state)
 {
@@ -545,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_open_one),
         cmocka_unit_test(test_keys_are_changed_before_their_limit),
         cmocka_unit_test(test_bad_messages),
+        cmocka_unit_test(test_alerts_of_a_peer_have_words),
         cmocka_unit_test(test_interleaved_messages),
         cmocka_unit_test(test_bad_headers),
         cmocka_unit_test(test_longest_record),
