@@ -245,14 +245,14 @@ def test_port_in_use(run, server_sock):
     done = run("--io=sock", "-l", "127.0.0.1", "-p", str(port))
     assert done.returncode not in (0, EX_USAGE)
     assert str(port) in done.stderr and "in use" in done.stderr
-    assert server_sock.stats()["curr_connections"] == "1"
+    assert settles(lambda: server_sock.stats()["curr_connections"] == "1")
 
 
 def test_device_in_use(server_tap, ucached_path):
     done = server_tap.run([ucached_path, "--io=tap"], timeout=60, capture_output=True, text=True)
     assert done.returncode not in (0, EX_USAGE)
     assert "ucached0" in done.stderr and "another" in done.stderr
-    assert server_tap.stats()["curr_connections"] == "1"
+    assert settles(lambda: server_tap.stats()["curr_connections"] == "1")
 
 
 def test_trace_file_that_cannot_be_written(start_server):
