@@ -7,9 +7,10 @@
  *
  *   bench/get_path [requests [connections [get|set|mixed|tls [threads]]]]
  *
- * mixed: every tenth request is a SET. tls: GETs over TLS (path_tls.h), each a record of its own;
- * in a build without TLS the exit status is PATH_TLS_ABSENT. Several threads are as many servers of
- * one cache, each with its own link and clients and pinned to a core of its own, with 10,000 keys.
+ * mixed: every tenth request is a SET. tls: GETs over TLS (path_tls.h), one per record; in a build
+ * without TLS the exit status is PATH_TLS_ABSENT. With several threads, each runs a server with a
+ * separate link and separate clients, pinned to a separate core; the servers share one cache with
+ * 10,000 keys.
  *
  * Prints time-stamp counter ticks per request, of each server. Under
  *   valgrind --tool=callgrind --toggle-collect=net_stack_turn

@@ -40,7 +40,7 @@ static void test_no_descriptors(void **state)
     int fd;
 
     if (getenv("UCACHED_VALGRIND")) {
-        print_message("skipped: valgrind closes what is accepted beyond the limit by itself\n");
+        print_message("skipped: valgrind closes accepted descriptors above the limit\n");
         skip();
     }
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -67,7 +67,7 @@ static void test_no_descriptors(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-/* Without maxconns_fast: who comes too many waits, and is served when there is a place. */
+/* Without maxconns_fast: a connection beyond the limit waits until another one is closed. */
 static void test_connections_wait(void **state)
 {
     struct shape shape = {.connections_max = 2, .accept_waits = true};

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "net/sock_worker.h"
+#include "repeat.h"
 
 #define THREADS 2
 #define CLIENTS_MAX 32
@@ -278,18 +279,6 @@ static inline void store(int fd, const char *key, size_t len)
     free(request);
 }
 
-static inline char *repeat(const char *text, unsigned count)
-{
-    size_t len = strlen(text);
-    char *all = malloc(len * count + 1);
-    unsigned i;
-
-    for (i = 0; i < count; i++)
-        memcpy(all + i * len, text, len);
-    all[len * count] = '\0';
-    return all;
-}
-
 static inline void nap(void)
 {
     poll(NULL, 0, 5);
@@ -322,8 +311,7 @@ static inline void wait_for_count(const struct fixture *f, enum net_sock_counter
     }
 }
 
-/* Until each worker has begun, and so has accepted something. Returns how many clients there are.
- */
+/* Connects clients until each worker has accepted one. Returns the number of clients. */
 static inline unsigned meet_workers(const struct fixture *f, int fds[CLIENTS_MAX])
 {
     unsigned n = 0;

@@ -20,6 +20,7 @@
 
 #include "net/split.h"
 #include "net/stack_worker.h"
+#include "repeat.h"
 
 #define PORT 11211
 #define CLIENT_UDP_PORT 5555
@@ -419,19 +420,6 @@ static inline void store(struct fixture *f, struct client *c, const char *key, c
     wait_for(f, c, 8);
     assert_string_equal(c->got, "STORED\r\n");
     free(request);
-}
-
-/* A buffer with `count` times the same text, to be freed. */
-static inline char *repeat(const char *text, unsigned count)
-{
-    size_t len = strlen(text);
-    char *all = malloc(len * count + 1);
-    unsigned i;
-
-    for (i = 0; i < count; i++)
-        memcpy(all + i * len, text, len);
-    all[len * count] = '\0';
-    return all;
 }
 
 static inline uint64_t counter(const struct fixture *f, enum net_stack_counter index)
