@@ -50,6 +50,8 @@ PROMISES = (
     Promise("sock_tls_depth16", "the same, 16 pipelined", "memcached -Z", 10, None),
     Promise("sock_tls_handshakes", "full handshakes per second of processor time", None, 5000,
             None),
+    Promise("sock_tls_values", "values of 1 MB with TLS, of those without", "sock_values", 0.6,
+            None),
     Promise("xdp_get", "AF_XDP on veth, times memcached there", "memcached_veth", 1.5, 3),
     *(promise for cores in SCALE_CORES for promise in (
         Promise(f"scale_{cores}", f"GETs on {cores} cores, times one core", "1 core", 0.9 * cores,

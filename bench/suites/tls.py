@@ -6,10 +6,14 @@ sockets beside memcached -Z; handshakes with ECDSA on P-256.
 *_handshakes*: each request has a connection of its own; handshakes per second of the server's
 processor time, whatever the client needs for its side. *_resumed: with the ticket of the connection
 before.
+
+*_limit: what the libraries alone do on one core, by bench/tls_limit: no server with them makes more
+handshakes, or sends more encrypted values.
 """
 
 import functools
 import os
+import re
 
 import harness
 import tls
@@ -18,10 +22,13 @@ from harness import Skip
 from . import stack
 
 SUITE = "tls"
+LIMIT_SECONDS = 0.5  # about: of bench/tls_limit
+VALUE_BYTES = 1_000_000
+VALUES = (f"--value-size={VALUE_BYTES}", "-k64", "-c8")
 
 
 def expected():
-    return harness.seconds_of(9) + 3
+    return harness.seconds_of(11) + harness.ROUNDS * 2 * LIMIT_SECONDS + 3
 
 
 @functools.cache
@@ -38,6 +45,32 @@ def sock_server(bench, kind):
 
 def sock_get(bench, kind, *args):
     return stack.get(bench, lambda: sock_server(bench, kind), "--tls", *args)
+
+
+def plain_values(bench):
+    return stack.get(bench, lambda: bench.sock_server("ucached"), *VALUES)
+
+
+def limit(bench, *words):
+    """What bench/tls_limit measures."""
+    command = [bench.build / "bench" / "tls_limit", *words]
+    if not command[0].exists():
+        raise Skip("ucached is built without TLS")
+    out = bench.run(command, cpus=bench.server_cpus[:1])
+    return {"rate": float(re.match(r"\d+", out)[0]),
+            "command": harness.typed(command, bench.server_cpus[:1])}
+
+
+def handshake_limit(bench):
+    certificates = tls.shared()
+    return limit(bench, "handshakes", certificates.path("server.pem"),
+                 certificates.path("server.key"))
+
+
+def values_limit(bench):
+    """Values that are encrypted in a second."""
+    found = limit(bench, "seal")
+    return found | {"rate": found["rate"] * 2 ** 20 / VALUE_BYTES}
 
 
 def link_get(bench, *args, more=()):
@@ -75,7 +108,13 @@ def run(bench):
         "sock_tls_depth16": lambda: sock_get(bench, "ucached", "-d16"),
     }, {"memcached -Z": "memcached_tls_depth16"})
     rows(bench, {
+        "sock_values": lambda: plain_values(bench),
+        "sock_tls_values": lambda: sock_get(bench, "ucached", *VALUES),
+        "tls_values_limit": lambda: values_limit(bench),
+    }, {"sock_values": "sock_values"})
+    rows(bench, {
+        "tls_handshakes_limit": lambda: handshake_limit(bench),
         "memcached_tls_handshakes": lambda: handshakes(bench, "memcached"),
         "sock_tls_handshakes": lambda: handshakes(bench, "ucached"),
         "sock_tls_handshakes_resumed": lambda: handshakes(bench, "ucached", "--tls-resume"),
-    }, {"memcached -Z": "memcached_tls_handshakes"})
+    }, {"memcached -Z": "memcached_tls_handshakes", "limit": "tls_handshakes_limit"})
