@@ -32,7 +32,8 @@ static void test_bad_configurations(void **unused)
 
 static void test_all_sizes(void **unused)
 {
-    for (uint64_t memory_bytes = MIB; memory_bytes <= 2048 * MIB; memory_bytes *= 2) {
+    const uint64_t step = getenv("UCACHED_VALGRIND") ? 8 : 2;
+    for (uint64_t memory_bytes = MIB; memory_bytes <= 2048 * MIB; memory_bytes *= step) {
         for (unsigned workers = 1; workers <= 16; workers *= 4) {
             struct kv *kv = rig_create(memory_bytes + workers * 12345, workers, true);
             assert_true(kv->segments.count >= 16);

@@ -251,6 +251,7 @@ static void test_output_is_bounded(void **state)
 /* ---- workers and threads at the same time -------------------------------------------------- */
 
 #define ROUNDS 60
+#define ROUNDS_UNDER_VALGRIND 12
 #define AT_ONCE 8
 
 /*
@@ -263,6 +264,7 @@ static void *work(void *arg)
     struct tls_client client;
     uint8_t hello[4096];
     struct worker worker;
+    const unsigned rounds = getenv("UCACHED_VALGRIND") ? ROUNDS_UNDER_VALGRIND : ROUNDS;
     unsigned round, i, left;
     int len;
 
@@ -270,7 +272,7 @@ static void *work(void *arg)
     client_step(&client);
     len = BIO_read(client.out, hello, sizeof(hello));
     client_close(&client);
-    for (round = 0; round < ROUNDS; round++) {
+    for (round = 0; round < rounds; round++) {
         worker_init(&worker, steps);
         for (i = 0; i < AT_ONCE; i++)
             submit(&worker, hello, (uint32_t)len);

@@ -165,17 +165,21 @@ static void test_large_values(void **state)
     free(back);
 }
 
-/* Whatever bit changes on the way, nothing of the record is delivered. */
+/*
+ * Whatever byte changes on the way, nothing of the record is delivered. (Under valgrind: each of
+ * the header, and some of what is encrypted, all of which are alike.)
+ */
 static void test_changed_records_are_refused(void **state)
 {
     struct tls_server_config config = config_default();
     uint8_t record[128];
     struct end end;
     unsigned i;
+    const int step = getenv("UCACHED_VALGRIND") ? 6 : 1;
     int at, len = 1;
 
     for (i = 0; i < 2; i++) {
-        for (at = 0; at < len; at++) {
+        for (at = 0; at < len; at += at < TLS_RECORD_HEADER ? 1 : step) {
             end_open(&end, &config, versions[i], NULL);
             shake(&end, 65536);
             assert_int_equal(SSL_write(end.client.ssl, "secret", 6), 6);
