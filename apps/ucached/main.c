@@ -152,6 +152,7 @@ int main(int argc, char **argv)
     }
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* beyond a limit of file sizes calls fail instead */
     if (daemon_user_find(options.user, &user) < 0)
         return EX_NOUSER;
     if (open_tls(&options, &tls) < 0)

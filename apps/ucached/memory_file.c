@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -65,7 +64,6 @@ int memory_file_open(struct memory_file *file, const char *path, const struct da
     file->path = path;
     if (check_meta(path) < 0)
         return -1;
-    signal(SIGXFSZ, SIG_IGN); /* beyond a limit of file sizes calls fail instead */
     file->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
     if (file->fd < 0)
         return fail(path, strerror(errno));

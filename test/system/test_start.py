@@ -4,6 +4,7 @@
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import stat
@@ -396,6 +397,13 @@ def limits_of(pid):
         return {row[:25].strip(): row[25:].split()[0] for row in table}
 
 
+FILE_BYTES_MAX = 4096
+
+
+def limit_file_sizes():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES_MAX, FILE_BYTES_MAX))
+
+
 def test_core_files(launch):
     port = free_port()
     process = launch("-p", port, "-l", "127.0.0.1", "-r")
@@ -435,6 +443,33 @@ def test_process_id_file_that_cannot_be_written(launch, tmp_path):
     with dial(("127.0.0.1", port)) as wire:
         wire.say(b"get k\r\n", MISS)
     assert ends(process) == 0 and "/no/such/folder/pid" in process.stderr.read()
+
+
+@pytest.mark.parametrize("words", [("--fd-store",), ("--takeover=takeover",), ("-e", "file")])
+def test_memory_beyond_the_limit_of_file_sizes(launch, words):
+    process = launch("-p", 0, *words, preexec_fn=limit_file_sizes)
+    assert process.wait(60) == 71
+    assert "a limit of file sizes" in process.stderr.read()
+
+
+def test_log_beyond_the_limit_of_file_sizes(ucached_path, tmp_path):
+    """The log ends there, not the server."""
+    port = free_port()
+    with open(tmp_path / "log", "wb") as log:
+        log.truncate(FILE_BYTES_MAX)
+        log.seek(FILE_BYTES_MAX)
+        process = subprocess.Popen(
+            [ucached_path, "-p", str(port), "-l", "127.0.0.1", "-vv"],
+            stderr=log, preexec_fn=limit_file_sizes,
+        )  # fmt: skip
+    try:
+        with dial(("127.0.0.1", port)) as wire:
+            wire.say(b"get k\r\n", MISS)
+        assert ends(process) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert (tmp_path / "log").stat().st_size == FILE_BYTES_MAX
 
 
 def test_debug_by_name(ucached_path, tmp_path):
