@@ -2,8 +2,8 @@
 /*
  * ucached: a memcached-compatible cache server with its own TCP/IP stack.
  *
- * The order of a start: options, user, limits, fork, memory and device or sockets, background,
- * process id file, privileges, threads. Everything that can fail for a reason the user can fix
+ * The order of a start: options, user, limits, fork, memory and device or sockets, process id file,
+ * privileges, background, threads. Everything that can fail for a reason the user can fix
  * comes before the process goes to the background, so that its message is visible and its exit
  * status counts. Devices start threads, so they are opened after the fork.
  */
@@ -100,22 +100,22 @@ static int serve(struct server *server, const struct options *o, const struct da
 
     if (o->pidfile && daemon_pidfile_path(o->pidfile) < 0)
         return EX_OSERR;
-    if (o->daemonize && daemon_detach(o->settings.verbosity > 0, o->core_dumps) < 0)
-        return EX_OSERR;
     if (o->lock_memory)
         daemon_lock_memory();
-    if (o->pidfile)
-        daemon_pidfile_write(user);
     if (o->core_dumps && daemon_core_limit() < 0)
         return EX_OSERR;
-    /* The sockets listen; a client that connects now waits until the threads run. */
-    if (notify_ready() < 0)
-        net_log("ucached: warning: NOTIFY_SOCKET: %s", strerror(errno));
+    if (o->pidfile)
+        daemon_pidfile_write(user);
     if ((o->keep_privileges ? daemon_user_become(user)
                             : privileges_drop(user, server_capabilities(server))) < 0)
         return EX_OSERR;
     if (o->core_dumps && daemon_core_allow() < 0)
         return EX_OSERR;
+    if (o->daemonize && daemon_detach(o->settings.verbosity > 0, o->core_dumps) < 0)
+        return EX_OSERR;
+    /* The sockets listen; a client that connects now waits until the threads run. */
+    if (notify_ready() < 0)
+        net_log("ucached: warning: NOTIFY_SOCKET: %s", strerror(errno));
     rc = server_run(server);
     if (o->pidfile && o->daemonize)
         daemon_pidfile_remove();

@@ -535,8 +535,7 @@ def test_daemon_and_process_id_file(run, tmp_path):
     port, path = free_port(), tmp_path / "ucached.pid"
     done = run("--io=sock", "-d", "-P", str(path), "-l", "127.0.0.1", "-p", str(port))
     assert done.returncode == 0
-    assert settles(path.exists)
-    pid = int(path.read_text())
+    pid = int(path.read_text())  # it is there when the command returns
     try:
         assert path.read_text() == f"{pid}\n"
         assert settles(lambda: answers("127.0.0.1", port))
@@ -552,6 +551,28 @@ def test_daemon_and_process_id_file(run, tmp_path):
 def test_daemon_that_cannot_start_prints_an_error(run, server_sock):
     done = run("--io=sock", "-d", "-l", "127.0.0.1", "-p", str(server_sock.address[1]))
     assert done.returncode != 0 and "in use" in done.stderr
+
+
+def test_daemon_complains_before_it_is_in_the_background(run, tmp_path):
+    """About a process id file that cannot be written it only complains, as memcached does."""
+    path = tmp_path / "no folder" / "pid"
+    port = free_port()
+    done = run("--io=sock", "-d", "-P", str(path), "-A", "-l", "127.0.0.1", "-p", str(port))
+    assert done.returncode == 0 and f"-P: cannot write {path}" in done.stderr
+    with socket.create_connection(("127.0.0.1", port), IO_TIMEOUT) as sock:
+        sock.sendall(b"shutdown\r\n")
+        assert sock.recv(1) == b""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become another user")
+def test_daemon_that_may_not_write_core_files_prints_an_error(run, ucached_path):
+    reset = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+    command = [*reset, "prlimit", "--core=0:0", ucached_path, "--io=sock", "-d", "-r", "-c", "10"]
+    done = subprocess.run(
+        ["setpriv", *command, "-l", "127.0.0.1", "-p", str(free_port())],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == EX_OSERR and "core files are forbidden" in done.stderr
 
 
 def test_process_id_file_in_the_foreground(start_server, tmp_path):
