@@ -425,6 +425,20 @@ static int send_pieces(int fd, const struct net_handover *handover)
     return rc;
 }
 
+/*
+ * A process that has committed waits for the end of this one, unless it has given up since, or has
+ * died. Returns 0, or -1 with the reason.
+ */
+static int check_commit(int peer_fd, char error[TAKEOVER_ERROR_MAX])
+{
+    struct pollfd peer = {.fd = peer_fd};
+
+    if (poll(&peer, 1, 0) == 0)
+        return 0;
+    snprintf(error, TAKEOVER_ERROR_MAX, "the new process has ended");
+    return -1;
+}
+
 /* Returns as takeover_send(). */
 static int wait_decision(int peer_fd, char error[TAKEOVER_ERROR_MAX])
 {
@@ -432,7 +446,7 @@ static int wait_decision(int peer_fd, char error[TAKEOVER_ERROR_MAX])
 
     switch (receive(peer_fd, &received, MESSAGE_MS)) {
     case COMMIT:
-        return 0;
+        return check_commit(peer_fd, error);
     case CLOSE:
         snprintf(error, TAKEOVER_ERROR_MAX, "the new process asks for the device");
         return 1;

@@ -4,6 +4,7 @@
 import os
 import pwd
 import select
+import signal
 import socket
 import ssl
 import struct
@@ -548,6 +549,22 @@ def test_new_process_dies(line, args, dies_after):
         if dies_after != HELLO:
             successor.until(dies_after)
         successor.close()
+        check_that_it_serves_on(servers, connection)
+
+
+@pytest.mark.parametrize("args", KINDS, ids=" ".join)
+def test_new_process_dies_after_it_has_committed(line, args):
+    """It waits for the end of the old one, which sees the message late, and its end as well."""
+    servers = line(*args)
+    with servers.connect() as connection:
+        assert connection.ask(b"set kept 0 0 2\r\nok\r\n") == b"STORED\r\n"
+        successor = Successor(servers.socket_path)
+        successor.hello(own_stack=int("--io=tap" in args))
+        successor.until(END)
+        servers.current.send_signal(signal.SIGSTOP)
+        successor.send(COMMIT)
+        successor.close()
+        servers.current.send_signal(signal.SIGCONT)
         check_that_it_serves_on(servers, connection)
 
 
