@@ -31,7 +31,7 @@
 #define CONNECTIONS_MAX 8
 #define BACKLOG 16
 
-/* Of each: headers of a request and of its reply; seconds without progress. */
+/* Of each: headers of a request and of its reply; seconds for both together. */
 #define CONNECTION_BYTES (16 * 1024)
 #define CONNECTION_TIMEOUT_S 10u
 
@@ -51,6 +51,14 @@
 
 #define ADDRESS_MAX 80 /* "[IPv6 address]:port" */
 
+#define CONNECTION_TIMEOUT_NS (CONNECTION_TIMEOUT_S * UINT64_C(1000000000))
+
+/* A connection that is served. */
+struct client {
+    int fd;
+    uint64_t end_ns; /* when it has to be complete; 0: there is no connection */
+};
+
 struct metrics {
     int fd; /* listening; -1 once the daemon has it */
     char address[ADDRESS_MAX];
@@ -61,6 +69,7 @@ struct metrics {
     int stop_fd;               /* eventfd: the thread has to end */
     struct MHD_Response *text; /* the last one, or null; used by the daemon's thread only */
     uint64_t text_ns;          /* when it was made */
+    struct client clients[CONNECTIONS_MAX]; /* used by the daemon's thread only */
 };
 
 /* ---- the address ------------------------------------------------------------------------- */
@@ -274,6 +283,51 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
                       sizeof(not_found) - 1);
 }
 
+/* ---- connections ------------------------------------------------------------------------- */
+
+static void client_begin(struct client *client, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    client->fd = info->connect_fd;
+    client->end_ns = clock_ns() + CONNECTION_TIMEOUT_NS;
+}
+
+/* A connection begins, or ends while its descriptor is still open. */
+static void connection_changes(void *ctx, struct MHD_Connection *connection, void **client,
+                               enum MHD_ConnectionNotificationCode what)
+{
+    struct metrics *metrics = ctx;
+    struct client *at = metrics->clients;
+
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        ((struct client *)*client)->end_ns = 0;
+        return;
+    }
+    while (at->end_ns != 0) {
+        at++;
+        U_ASSERT(at < metrics->clients + CONNECTIONS_MAX);
+    }
+    client_begin(at, connection);
+    *client = at;
+}
+
+/*
+ * Ends connections that take too long. The library ends only those without any progress: clients
+ * that send a byte from time to time would keep out all others.
+ */
+static void end_late(struct metrics *metrics)
+{
+    uint64_t now_ns = clock_ns();
+    struct client *client;
+
+    for (client = metrics->clients; client < metrics->clients + CONNECTIONS_MAX; client++) {
+        if (client->end_ns != 0 && now_ns >= client->end_ns)
+            (void)shutdown(client->fd, SHUT_RDWR);
+    }
+}
+
 /* ---- start and end ----------------------------------------------------------------------- */
 
 /* Messages of the library are about connections that broke: not for stderr. */
@@ -306,10 +360,10 @@ static void *thread_main(void *ctx)
 
     pthread_setname_np(pthread_self(), "metrics");
     while (fds[0].revents == 0) {
-        if (poll(fds, U_ARRAY_LEN(fds), wait_ms(metrics->daemon)) >= 0)
-            (void)MHD_run(metrics->daemon);
-        else if (errno != EINTR)
+        if (poll(fds, U_ARRAY_LEN(fds), wait_ms(metrics->daemon)) < 0 && errno != EINTR)
             break;
+        end_late(metrics);
+        (void)MHD_run(metrics->daemon);
     }
     return NULL;
 }
@@ -323,7 +377,8 @@ int metrics_start(struct metrics *metrics, struct cache *cache)
         MHD_USE_EPOLL, 0, NULL, NULL, answer, metrics, MHD_OPTION_EXTERNAL_LOGGER, drop_message,
         NULL, MHD_OPTION_LISTEN_SOCKET, metrics->fd, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-        MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_TIMEOUT_S, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_TIMEOUT_S, MHD_OPTION_NOTIFY_CONNECTION,
+        connection_changes, metrics, MHD_OPTION_END);
     if (metrics->daemon == NULL)
         return fail(metrics->address, "cannot start the HTTP server");
     metrics->fd = -1;

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--metrics: OpenMetrics text of all statistics, and clients of the listener that misbehave."""
 
+import contextlib
+import select
 import socket
 import subprocess
+import time
 import urllib.request
 
 import metrics
@@ -109,6 +112,35 @@ def test_hostile_clients_stop_no_worker(server):
             sock.close()
     values = metrics.scrape(server)[0]
     assert values["ucached_curr_connections"] <= 1
+
+
+@ON
+def test_clients_that_never_finish_exclude_no_other(server):
+    """As many as are served at a time, which send a byte of a header again and again."""
+
+    def connect(request):
+        sock = socket.create_connection(("127.0.0.1", metrics.port(server)), timeout=60)
+        sock.sendall(request)
+        return sock
+
+    def connect_all():
+        for _ in range(8):
+            slow.append(connect(b"GET /metrics HTTP/1.1\r\nX: "))
+        return connect(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+
+    slow = []
+    try:
+        with metrics.run(server, connect_all) as other:
+            end = time.monotonic() + 60
+            while not select.select([other], [], [], 0.2)[0]:
+                assert time.monotonic() < end
+                for sock in slow:
+                    with contextlib.suppress(OSError):  # it has been closed
+                        sock.send(b"x")
+            assert other.recv(12) == b"HTTP/1.1 200"
+    finally:
+        for sock in slow:
+            sock.close()
 
 
 @pytest.mark.parametrize(
