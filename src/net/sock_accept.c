@@ -247,6 +247,22 @@ int net_sock_listener_open(struct net_sock_worker *worker, unsigned number,
     return fd < 0 ? -1 : add_listener(worker, endpoint, fd, config);
 }
 
+int net_sock_accept_block(const struct net_sock_worker *worker, bool block)
+{
+    unsigned i;
+
+    for (i = 0; i < worker->listener_count; i++) {
+        int fd = worker->listeners[i].source.fd;
+        int flags = fcntl(fd, F_GETFL);
+
+        if (worker->listeners[i].kind == NET_ENDPOINT_UDP)
+            continue;
+        if (flags < 0 || fcntl(fd, F_SETFL, block ? flags & ~O_NONBLOCK : flags | O_NONBLOCK) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
 void net_sock_accept_close(struct net_sock_worker *worker)
 {
     unsigned i;

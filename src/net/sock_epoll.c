@@ -56,7 +56,9 @@ static int epoll_begin(struct net_sock_worker *worker)
         return rc;
     }
     worker->io_state = epoll;
-    rc = control(worker, EPOLL_CTL_ADD, &worker->wake, EPOLLIN);
+    rc = net_sock_accept_block(worker, false);
+    if (rc == 0)
+        rc = control(worker, EPOLL_CTL_ADD, &worker->wake, EPOLLIN);
     for (i = 0; i < worker->listener_count && rc == 0; i++)
         rc = control(worker, EPOLL_CTL_ADD, &worker->listeners[i].source, EPOLLIN);
     if (rc < 0)

@@ -14,7 +14,6 @@
  */
 #define _GNU_SOURCE /* SOCK_CLOEXEC, syscall() */
 #include <errno.h>
-#include <fcntl.h>
 #include <liburing.h>
 #include <poll.h>
 #include <stdio.h>
@@ -561,18 +560,6 @@ static void free_buffers(struct uring *uring)
                  BUFFERS * sizeof(struct io_uring_buf) + (size_t)BUFFERS * BUFFER_BYTES);
 }
 
-/* An accept request on a non-blocking socket would complete with EAGAIN. */
-static int let_block(const struct net_sock_worker *worker, const struct net_sock_listener *listener)
-{
-    int flags = fcntl(listener->source.fd, F_GETFL);
-
-    if (listener->kind == NET_ENDPOINT_UDP || worker->accept_waits)
-        return 0;
-    if (flags < 0 || fcntl(listener->source.fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
-        return -errno;
-    return 0;
-}
-
 /* Connections that have ended wait for the completions of requests that use their memory. */
 static void uring_end(struct net_sock_worker *worker)
 {
@@ -619,11 +606,10 @@ static int uring_begin(struct net_sock_worker *worker)
     }
     worker->io_state = uring;
     (void)request_poll(uring, &worker->wake); /* the first requests always have room */
-    for (i = 0; i < worker->listener_count && rc == 0; i++) {
-        rc = let_block(worker, &worker->listeners[i]);
-        if (rc == 0)
-            rc = listener_request(worker, &worker->listeners[i]);
-    }
+    /* An accept request on a non-blocking socket would complete with EAGAIN. */
+    rc = net_sock_accept_block(worker, !worker->accept_waits);
+    for (i = 0; i < worker->listener_count && rc == 0; i++)
+        rc = listener_request(worker, &worker->listeners[i]);
     if (rc < 0)
         uring_end(worker);
     return rc;

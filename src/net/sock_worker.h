@@ -217,6 +217,12 @@ void net_sock_accept_resume(struct net_sock_worker *worker);
 void net_sock_accept_hold(struct net_sock_worker *worker);
 void net_sock_accept_release(struct net_sock_worker *worker);
 
+/*
+ * Makes the listening sockets block, or not: those that another process has handed over are as it
+ * needed them. Returns 0 or a negative errno value.
+ */
+int net_sock_accept_block(const struct net_sock_worker *worker, bool block);
+
 /* Closes the listening sockets and the connection that waits for a session. */
 void net_sock_accept_close(struct net_sock_worker *worker);
 

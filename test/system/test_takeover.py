@@ -338,10 +338,14 @@ def test_number_of_threads_changes(line, io):
 def test_other_interface_of_the_kernel(line):
     """From epoll to io_uring and back: sockets that block, and that do not."""
     servers = line()
-    with servers.connect() as connection:
-        for io in ("sock", "uring", "sock"):
-            servers.succeed(f"--io={io}")
+    connections = [servers.connect()]
+    for args in (["--io=sock"], ["--io=uring"], ["-o", "no_maxconns_fast"], ["--io=sock"]):
+        servers.succeed(*args)
+        connections += [servers.connect() for _ in range(4)]
+        for connection in connections:
             assert connection.ask(b"get a\r\n") == b"END\r\n"
+    for connection in connections:
+        connection.close()
 
 
 def test_file_of_items(line, tmp_path):

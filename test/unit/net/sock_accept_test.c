@@ -130,27 +130,38 @@ static void test_unix_socket(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
-/* Sockets of the workers of an earlier process: each is served by one worker. */
-static void test_inherited_sockets(void **state)
+#define INHERITED 3
+
+/* Opens sockets as of the workers of an earlier process. */
+static void open_sockets(int flags, int sockets[INHERITED],
+                         struct sockaddr_storage addrs[INHERITED])
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_storage addrs[3];
-    int sockets[3], fd;
-    struct shape shape = {.connections_max = 4, .inherited_count = 3, .inherited = sockets};
-    struct fixture *f;
     unsigned i;
 
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < INHERITED; i++) {
         socklen_t len = sizeof(addrs[i]);
 
-        sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        sockets[i] = socket(AF_INET, SOCK_STREAM | flags, 0);
         assert_int_equal(bind(sockets[i], (const struct sockaddr *)&any, sizeof(any)), 0);
         assert_int_equal(getsockname(sockets[i], (struct sockaddr *)&addrs[i], &len), 0);
     }
+}
+
+/* Each is served by one worker. */
+static void test_inherited_sockets(void **state)
+{
+    struct sockaddr_storage addrs[INHERITED];
+    int sockets[INHERITED], fd;
+    struct shape shape = {.connections_max = 4, .inherited_count = INHERITED, .inherited = sockets};
+    struct fixture *f;
+    unsigned i;
+
+    open_sockets(SOCK_NONBLOCK, sockets, addrs);
     f = fixture_shaped(&shape);
     for (i = 0; i < THREADS; i++)
         assert_int_equal(((struct net_sock_worker *)f->workers[i])->listener_count, 2 - i);
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < INHERITED; i++) {
         f->addr = addrs[i];
         fd = client_open(f);
         ask(fd, "get a\r\n", "END\r\n");
@@ -159,12 +170,41 @@ static void test_inherited_sockets(void **state)
     fixture_close(f);
 }
 
+/* Sockets of io_uring's accept requests block. No worker waits for a client in accept4(). */
+static void test_inherited_sockets_that_block(void **state)
+{
+    struct sockaddr_storage addrs[INHERITED];
+    int sockets[INHERITED], fds[INHERITED];
+    struct shape shape = {.connections_max = 4, .inherited_count = INHERITED, .inherited = sockets};
+    struct fixture *f;
+    unsigned i, waits;
+
+    for (waits = 0; waits < 2; waits++) {
+        shape.accept_waits = waits;
+        open_sockets(0, sockets, addrs);
+        f = fixture_shaped(&shape);
+        for (i = 0; i < INHERITED; i++) {
+            f->addr = addrs[i];
+            fds[i] = client_open(f);
+            ask(fds[i], "get a\r\n", "END\r\n");
+        }
+        for (i = 0; i < INHERITED; i++) {
+            ask(fds[i], "get a\r\n", "END\r\n");
+            close(fds[i]);
+        }
+        fixture_close(f);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_too_many_connections), cmocka_unit_test(test_no_descriptors),
-        cmocka_unit_test(test_connections_wait),     cmocka_unit_test(test_inherited_sockets),
+        cmocka_unit_test(test_too_many_connections),
+        cmocka_unit_test(test_no_descriptors),
+        cmocka_unit_test(test_connections_wait),
+        cmocka_unit_test(test_inherited_sockets),
         cmocka_unit_test(test_unix_socket),
+        cmocka_unit_test(test_inherited_sockets_that_block),
     };
     int skipped = rig_begin(argc, argv);
 
