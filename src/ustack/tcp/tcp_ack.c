@@ -81,6 +81,7 @@ static void ack_adjust_window(struct us_stack *stack, struct us_conn *conn, u_u3
             conn->cc.cwnd = conn->cc.ssthresh; /* RFC 9937 section 6 */
         us_conn_lazy(conn)->recover = ack - 1; /* a new loss counts from here on */
         conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL);
+        conn->out_flags &= (u_u8)~US_OUT_RETRANSMIT; /* nothing that was lost is left */
         return;
     }
     us_count(stack, US_C_TCP_PARTIAL_ACKS);

@@ -472,6 +472,48 @@ static void output_is_round_robin(void **state)
     assert_true(first_b < last_a);
 }
 
+/*
+ * A loss is seen and proves to be none before anything was sent again: then nothing is, neither
+ * old data nor the next new one twice.
+ */
+static void a_loss_that_was_none_resends_nothing(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+    u_u32 i;
+    unsigned with_sack;
+
+    for (with_sack = 0; with_sack < 2; with_sack++) {
+        raw->peer_port++;
+        raw->opts.mss = MSS;
+        raw->opts.sack_permitted = (u_u8)with_sack;
+        conn = raw_accept(raw, &snd);
+        raw->opts.sack_permitted = 0;
+        us_send(raw->stack, conn, bulk, 5 * MSS);
+        raw_pump(raw, 0);
+        expect_segments(raw, snd, 1001, 5);
+        raw->no_pump = 1;
+        for (i = 2; i <= 4; i++) {
+            raw->opts.sack_blocks = (u_u8)with_sack;
+            raw->opts.sack[0].start = snd + MSS;
+            raw->opts.sack[0].end = snd + i * MSS;
+            raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, NULL, 0);
+        }
+        raw->opts.sack_blocks = 0;
+        raw_segment(raw, US_TCP_ACK, 1001, snd + 5 * MSS, 65535, NULL, 0);
+        assert_int_equal(raw_counter(raw, "tcp_fast_retransmits"), 1 + with_sack);
+        raw->no_pump = 0;
+        raw_pump(raw, 0);
+        raw_expect_nothing(raw);
+        us_send(raw->stack, conn, bulk, MSS);
+        raw_pump(raw, 0);
+        raw_expect(raw, US_TCP_ACK, snd + 5 * MSS, 1001, MSS);
+        raw_expect_nothing(raw);
+        assert_int_equal(raw_counter(raw, "tcp_retransmits"), 0);
+    }
+}
+
 int main(void)
 {
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -480,6 +522,7 @@ int main(void)
         RAW_TEST(retransmits_with_backoff_and_gives_up),
         RAW_TEST(first_timeout_follows_the_measurement),
         RAW_TEST(fast_retransmit_even_in_one_burst),
+        RAW_TEST(a_loss_that_was_none_resends_nothing),
         RAW_TEST(limited_transmit_sends_new_data),
         RAW_TEST(timeout_goes_back_with_one_segment),
         RAW_TEST(the_peers_window_is_respected),
