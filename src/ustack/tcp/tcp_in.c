@@ -250,6 +250,7 @@ static int sync_syn(struct us_stack *stack, struct us_conn *conn, struct us_seg 
     }
     seg->flags &= (u_u8)~US_TCP_SYN;
     seg->seq++;
+    seg->wnd >>= conn->snd_scale; /* RFC 7323 2.2: not scaled; general code scales it */
     us_tcp_challenge(stack, conn);
     return 1;
 }

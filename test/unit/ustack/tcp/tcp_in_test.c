@@ -554,6 +554,29 @@ static void simultaneous_open(void **state)
     raw_expect(raw, US_TCP_ACK, iss + 1, 1001, 0);
 }
 
+/* RFC 7323 2.2: the window of the SYN-ACK is not scaled there either; units of 128 bytes count. */
+static void window_of_a_simultaneous_open(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn_info info;
+    struct us_conn *conn;
+    u_u32 iss;
+
+    raw->opts.has_scale = 1;
+    raw->opts.scale = 7;
+    conn = start_connect(raw, &iss);
+    raw_segment(raw, US_TCP_SYN, 1000, 0, 65535, NULL, 0);
+    raw_expect(raw, US_TCP_SYN | US_TCP_ACK, iss, 1001, 0);
+    raw_segment(raw, US_TCP_SYN | US_TCP_ACK, 1000, iss + 1, 1001, NULL, 0);
+    raw_expect_event(raw, US_EV_CONNECTED);
+    us_conn_get_info(raw->stack, conn, &info);
+    assert_int_equal(info.send_window_bytes, 1001 >> 7 << 7);
+    raw->opts.has_scale = 0;
+    raw_segment(raw, US_TCP_ACK, 1001, iss + 1, 1001, NULL, 0);
+    us_conn_get_info(raw->stack, conn, &info);
+    assert_int_equal(info.send_window_bytes, 1001 << 7);
+}
+
 int main(void)
 {
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, raw_setup, raw_teardown)
@@ -583,6 +606,7 @@ int main(void)
         RAW_TEST(timestamp_of_the_first_unacknowledged_segment_is_echoed),
         RAW_TEST(syn_sent_checks_the_ack),
         RAW_TEST(simultaneous_open),
+        RAW_TEST(window_of_a_simultaneous_open),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
