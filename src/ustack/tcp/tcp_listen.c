@@ -242,33 +242,6 @@ static struct us_conn *listen_open(struct us_stack *stack, struct us_listener *l
     return conn;
 }
 
-struct us_conn *us_tcp_listen_complete(struct us_stack *stack, struct us_synq_entry *entry,
-                                       const struct us_seg *seg)
-{
-    struct us_listener *listener = listener_at(stack, entry->listener, entry->listener_epoch);
-    struct us_conn *conn;
-
-    if (!us_synq_input(stack, entry, seg))
-        return (struct us_conn *)U_NULL;
-    if (!listen_admits(stack, listener, seg)) {
-        us_synq_remove(stack, entry);
-        return (struct us_conn *)U_NULL;
-    }
-    conn = listen_open(stack, listener, entry);
-    if (conn == U_NULL)
-        return conn;
-    if (!entry->resent) { /* Karn: otherwise the acknowledged SYN-ACK is ambiguous */
-        us_conn_lazy(conn)->rtt_timed = 1;
-        us_conn_lazy(conn)->rtt_seq = conn->snd_max;
-        us_conn_lazy(conn)->rtt_from_us = us_synq_sent_us(stack, entry);
-    }
-    if (entry->retries > 0)
-        conn->flags |= US_CF_SYN_RESENT;
-    conn->retransmits = entry->retries;
-    us_synq_remove(stack, entry);
-    return conn;
-}
-
 /*
  * An ACK without connection and entry: if it returns a valid cookie, creates the connection as from
  * an entry. Data without a valid cookie may have overtaken the ACK, so it gets no RST.
@@ -306,6 +279,52 @@ static struct us_conn *listen_take_cookie(struct us_stack *stack, const struct u
         us_tcp_reply_rst(stack, seg);
     else
         us_count(stack, US_C_SYN_COOKIES_ACCEPTED);
+    return conn;
+}
+
+/*
+ * Whether a segment for an entry returns a valid cookie instead: the SYN was answered with a cookie
+ * first, and with an entry when it came again.
+ */
+static int listen_is_other_cookie(const struct us_stack *stack, const struct us_synq_entry *entry,
+                                  const struct us_seg *seg)
+{
+    struct us_cookie cookie;
+
+    return stack->now_us < stack->cookie_until_us && seg->ack != entry->iss + 1 &&
+           (seg->flags & (US_TCP_SYN | US_TCP_RST | US_TCP_ACK)) == US_TCP_ACK &&
+           us_cookie_check(stack, &entry->key, seg->seq - 1, seg->ack - 1, &cookie);
+}
+
+struct us_conn *us_tcp_listen_complete(struct us_stack *stack, struct us_synq_entry *entry,
+                                       const struct us_seg *seg)
+{
+    struct us_listener *listener = listener_at(stack, entry->listener, entry->listener_epoch);
+    struct us_tcp_key key = entry->key;
+    struct us_conn *conn;
+
+    if (listener != U_NULL && listen_is_other_cookie(stack, entry, seg)) {
+        us_synq_remove(stack, entry);
+        return listen_take_cookie(stack, &key, listener, seg);
+    }
+    if (!us_synq_input(stack, entry, seg))
+        return (struct us_conn *)U_NULL;
+    if (!listen_admits(stack, listener, seg)) {
+        us_synq_remove(stack, entry);
+        return (struct us_conn *)U_NULL;
+    }
+    conn = listen_open(stack, listener, entry);
+    if (conn == U_NULL)
+        return conn;
+    if (!entry->resent) { /* Karn: otherwise the acknowledged SYN-ACK is ambiguous */
+        us_conn_lazy(conn)->rtt_timed = 1;
+        us_conn_lazy(conn)->rtt_seq = conn->snd_max;
+        us_conn_lazy(conn)->rtt_from_us = us_synq_sent_us(stack, entry);
+    }
+    if (entry->retries > 0)
+        conn->flags |= US_CF_SYN_RESENT;
+    conn->retransmits = entry->retries;
+    us_synq_remove(stack, entry);
     return conn;
 }
 

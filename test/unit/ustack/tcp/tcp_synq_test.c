@@ -217,6 +217,39 @@ static void eviction_takes_the_most_silent(void **state)
     assert_int_equal(raw_counter(raw, "half_open_evictions"), 1);
 }
 
+/*
+ * The first SYN is answered with a cookie, the same SYN again by an entry. The peer acknowledges
+ * whichever SYN-ACK arrives first: both are good for the connection, and its options are those of
+ * that SYN-ACK.
+ */
+static void cookie_beside_an_entry_is_accepted(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn_info info;
+    u_u32 cookie, iss;
+    unsigned i;
+
+    for (i = 0; i < HALF_OPEN_MAX; i++)
+        half_open(raw, 5000 + i);
+    raw->opts.has_scale = 1;
+    raw->opts.scale = 7;
+    cookie = half_open(raw, 4000);
+    assert_int_equal(raw_counter(raw, "syn_cookies_sent"), 1);
+    assert_true(us_synq_evict(raw->stack));
+    iss = half_open(raw, 4000);
+    assert_int_not_equal(iss, cookie);
+    assert_int_equal(raw_counter(raw, "half_open"), HALF_OPEN_MAX);
+    raw->opts.has_scale = 0;
+    raw_segment(raw, US_TCP_ACK, ISN + 1, cookie + 2, 1000, NULL, 0); /* neither */
+    raw_expect(raw, US_TCP_RST, cookie + 2, 0, 0);
+    raw_segment(raw, US_TCP_ACK, ISN + 1, cookie + 1, 1000, "x", 1);
+    us_conn_get_info(raw->stack, raw_expect_event(raw, US_EV_ACCEPTED)->conn, &info);
+    assert_int_equal(info.send_window_bytes, 1000);
+    raw_expect_event(raw, US_EV_DATA);
+    assert_int_equal(raw_counter(raw, "syn_cookies_accepted"), 1);
+    assert_int_equal(raw_counter(raw, "half_open"), HALF_OPEN_MAX - 1);
+}
+
 /* A local address that is removed takes its handshakes with it, and no others. */
 static void entries_go_with_their_address(void **state)
 {
@@ -241,6 +274,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(handshake_is_timed, setup, teardown),
         cmocka_unit_test_setup_teardown(tuple_is_in_use, setup, teardown),
         cmocka_unit_test_setup_teardown(eviction_takes_the_most_silent, setup, teardown),
+        cmocka_unit_test_setup_teardown(cookie_beside_an_entry_is_accepted, setup, teardown),
         cmocka_unit_test_setup_teardown(entries_go_with_their_address, setup, teardown),
     };
 
