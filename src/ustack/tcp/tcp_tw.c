@@ -125,8 +125,8 @@ int us_tw_input(struct us_stack *stack, struct us_tw *tw, const struct us_seg *s
     }
     if (seg->len == 0 && kind == US_TCP_ACK && seg->seq == tw->rcv_nxt)
         return 0; /* a reply to our own ACK */
-    if (kind & US_TCP_FIN)
-        tw_restart(stack, tw);
+    if ((kind & US_TCP_FIN) && seg->seq + seg->len + 1 == tw->rcv_nxt)
+        tw_restart(stack, tw); /* the peer's FIN again */
     else if (!us_tcp_challenge_allowed(stack))
         return 0;
     tw_reply(stack, tw, seg->rx);

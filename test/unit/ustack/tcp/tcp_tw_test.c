@@ -96,6 +96,22 @@ static void a_fin_again_waits_anew(void **state)
     assert_true(us_deadline(raw->stack) > raw->now_us);
 }
 
+/* Only the FIN of the old connection does so, not one with another number. */
+static void a_foreign_fin_does_not_wait_anew(void **state)
+{
+    struct raw *raw = *state;
+    u_u32 end = wait_at(raw, 5000);
+
+    raw_pump(raw, TIME_WAIT_US - 1000);
+    raw_segment(raw, US_TCP_FIN | US_TCP_ACK, 500000, end, 65535, NULL, 0);
+    raw_expect(raw, US_TCP_ACK, end, 1002, 0);
+    raw_segment(raw, US_TCP_FIN, 1002, 0, 65535, NULL, 0);
+    raw_expect(raw, US_TCP_ACK, end, 1002, 0);
+    assert_int_equal(raw_counter(raw, "tcp_challenge_acks"), 2);
+    raw_pump(raw, 2000);
+    assert_int_equal(raw_counter(raw, "time_wait"), 0);
+}
+
 /* RFC 9293 3.6.1: the new connection begins beyond all numbers of the old one, also near the wrap.
  */
 static void the_next_one_begins_beyond(void **state)
@@ -119,9 +135,8 @@ static void the_next_one_begins_beyond(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_entry_is_small),
-        TW_TEST(the_oldest_makes_room),
-        TW_TEST(a_fin_again_waits_anew),
+        cmocka_unit_test(an_entry_is_small), TW_TEST(the_oldest_makes_room),
+        TW_TEST(a_fin_again_waits_anew),     TW_TEST(a_foreign_fin_does_not_wait_anew),
         TW_TEST(the_next_one_begins_beyond),
     };
 
