@@ -72,7 +72,7 @@ void us_nd_learn_mac(struct us_stack *stack, struct us_ip ip, const u_u8 *mac)
     if (neighbour == U_NULL)
         us_neighbour_learn(stack, ip, mac, 0);
     else if (neighbour->state == US_NEIGHBOUR_INCOMPLETE || !u_equal(neighbour->l2, mac, 6))
-        us_neighbour_confirm(stack, neighbour, mac);
+        us_neighbour_change(stack, neighbour, mac);
 }
 
 void us_nd_solicit_input(struct us_stack *stack, const struct us_rx *rx)
@@ -114,18 +114,24 @@ void us_nd_solicit_input(struct us_stack *stack, const struct us_rx *rx)
 
 /* ---- advertisements ---- */
 
-/* RFC 4861 7.2.5, for a resolved entry. */
-static void advert_update(struct us_stack *stack, struct us_neighbour *neighbour, const u_u8 *mac,
-                          unsigned flags)
+/* RFC 4861 7.2.5. Returns 0 if the entry takes nothing from the advertisement. */
+static int advert_update(struct us_stack *stack, struct us_neighbour *neighbour, const u_u8 *mac,
+                         unsigned flags)
 {
-    int same = mac == U_NULL || u_equal(neighbour->l2, mac, 6);
+    int incomplete = neighbour->state == US_NEIGHBOUR_INCOMPLETE;
+    int same = !incomplete && (mac == U_NULL || u_equal(neighbour->l2, mac, 6));
 
-    if (!same && !(flags & FLAG_OVERRIDE)) {
+    if (incomplete && mac == U_NULL)
+        return 0;
+    if (!incomplete && !same && !(flags & FLAG_OVERRIDE)) {
         us_neighbour_suspect(stack, neighbour);
-        return;
+        return 0;
     }
-    if (!same || (flags & FLAG_SOLICITED))
+    if (flags & FLAG_SOLICITED)
         us_neighbour_confirm(stack, neighbour, mac != U_NULL ? mac : neighbour->l2);
+    else if (!same)
+        us_neighbour_change(stack, neighbour, mac);
+    return 1;
 }
 
 void us_nd_advert_input(struct us_stack *stack, const struct us_rx *rx)
@@ -151,11 +157,7 @@ void us_nd_advert_input(struct us_stack *stack, const struct us_rx *rx)
     neighbour = us_neighbour_find(stack, us_ip6(stack, &msg->target));
     if (neighbour == U_NULL)
         return;
-    if (neighbour->state != US_NEIGHBOUR_INCOMPLETE)
-        advert_update(stack, neighbour, mac, msg->flags);
-    else if (mac != U_NULL)
-        us_neighbour_confirm(stack, neighbour, mac);
-    if (!(msg->flags & FLAG_ROUTER))
+    if (advert_update(stack, neighbour, mac, msg->flags) && !(msg->flags & FLAG_ROUTER))
         us_nd_router_gone(stack, &msg->target);
 }
 

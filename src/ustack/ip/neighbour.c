@@ -256,17 +256,23 @@ static void neighbour_verify(struct us_stack *stack, struct us_neighbour *neighb
 }
 
 /*
- * First use of a learned entry. RFC 4861 7.2.3 and 7.3.2: over IPv6 it is verified after
- * US_NEIGHBOUR_DELAY_US; ARP has no such rule.
+ * No answer has shown that the neighbour is reachable. RFC 4861 7.2.3 and 7.3.2: over IPv6 it is
+ * verified after US_NEIGHBOUR_DELAY_US; ARP has no such rule.
  */
-static void neighbour_first_use(struct us_stack *stack, struct us_neighbour *neighbour)
+static void neighbour_verify_later(const struct us_stack *stack, struct us_neighbour *neighbour)
 {
     u_u32 lifetime_us = stack->config.neighbour_lifetime_us;
 
-    neighbour->state = US_NEIGHBOUR_REACHABLE;
-    neighbour_list(stack, neighbour);
     if (neighbour->is_ip6 && lifetime_us > US_NEIGHBOUR_DELAY_US)
         neighbour->confirmed_us = stack->now_us + US_NEIGHBOUR_DELAY_US - lifetime_us;
+}
+
+/* First use of a learned entry. */
+static void neighbour_first_use(struct us_stack *stack, struct us_neighbour *neighbour)
+{
+    neighbour->state = US_NEIGHBOUR_REACHABLE;
+    neighbour_list(stack, neighbour);
+    neighbour_verify_later(stack, neighbour);
 }
 
 int us_neighbour_use(struct us_stack *stack, struct us_neighbour *neighbour)
@@ -341,6 +347,12 @@ void us_neighbour_confirm(struct us_stack *stack, struct us_neighbour *neighbour
     if (neighbour->state != US_NEIGHBOUR_STALE)
         neighbour->state = US_NEIGHBOUR_REACHABLE;
     neighbour_list(stack, neighbour);
+}
+
+void us_neighbour_change(struct us_stack *stack, struct us_neighbour *neighbour, const u_u8 *mac)
+{
+    us_neighbour_confirm(stack, neighbour, mac);
+    neighbour_verify_later(stack, neighbour);
 }
 
 void us_neighbour_learn(struct us_stack *stack, struct us_ip ip, const u_u8 *mac, int trusted)

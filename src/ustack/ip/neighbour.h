@@ -115,6 +115,12 @@ void us_neighbour_learn(struct us_stack *stack, struct us_ip ip, const u_u8 *mac
 /* Confirms or changes an entry by a message of the neighbour itself. */
 void us_neighbour_confirm(struct us_stack *stack, struct us_neighbour *neighbour, const u_u8 *mac);
 
+/*
+ * The same for a message that was not asked for, which any host can send: over IPv6 a changed entry
+ * is verified after US_NEIGHBOUR_DELAY_US if it is still in use (RFC 4861 7.2.3, 7.2.5).
+ */
+void us_neighbour_change(struct us_stack *stack, struct us_neighbour *neighbour, const u_u8 *mac);
+
 /* Verifies a reachable entry, because segments seem to be lost. It stays in use meanwhile. */
 void us_neighbour_suspect(struct us_stack *stack, struct us_neighbour *neighbour);
 

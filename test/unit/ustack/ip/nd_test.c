@@ -279,6 +279,42 @@ static void a_learned_address_is_verified(void **state)
     expect(raw, SOLICIT);
 }
 
+/*
+ * RFC 4861 7.2.3, 7.2.5: a message that was not asked for changes the MAC address, which is used
+ * at once and verified like a learned one.
+ */
+static void a_changed_address_is_verified(void **state)
+{
+    struct raw *raw = *state;
+    struct us_ip6 group = us_ip6_solicited_node(&craft_local6);
+    struct us_neighbour *neighbour;
+    unsigned i;
+
+    make_nd(raw, SOLICIT, 0, &craft_peer6, &group, &craft_local6, 1, 2);
+    craft_give(raw, &packet);
+    neighbour = us_neighbour_find(raw->stack, us_ip6(raw->stack, &craft_peer6));
+    for (i = 0; i < 2; i++) {
+        assert_true(us_neighbour_use(raw->stack, neighbour));
+        make_nd(raw, ADVERT, 0x60, &craft_peer6, &craft_local6, &craft_peer6, 2, 2);
+        craft_give(raw, &packet); /* an answer: valid for a minute */
+        raw_pump(raw, 2 * US_NEIGHBOUR_DELAY_US);
+        assert_true(us_neighbour_use(raw->stack, neighbour));
+        assert_int_equal(neighbour->state, US_NEIGHBOUR_REACHABLE);
+        if (i == 0)
+            make_nd(raw, SOLICIT, 0, &craft_peer6, &group, &craft_local6, 1, 6);
+        else
+            make_nd(raw, ADVERT, 0x20, &craft_peer6, &us_ip6_all_nodes, &craft_peer6, 2, 6);
+        craft_give(raw, &packet);
+        assert_int_equal(neighbour->l2[5], 6);
+        raw_pump(raw, US_NEIGHBOUR_DELAY_US);
+        assert_true(us_neighbour_use(raw->stack, neighbour));
+        assert_int_equal(neighbour->state, US_NEIGHBOUR_REACHABLE);
+        raw_pump(raw, 1);
+        assert_true(us_neighbour_use(raw->stack, neighbour));
+        assert_int_equal(neighbour->state, US_NEIGHBOUR_PROBE);
+    }
+}
+
 /* A multicast MAC address is not valid in the option, which counts as absent. */
 static void a_multicast_mac_is_not_learned(void **state)
 {
@@ -362,8 +398,9 @@ static void put32(u_u8 *to, u_u32 v)
     memcpy(to, &be, 4);
 }
 
-/* An advertisement of fd00:5::/64 by `router`. */
-static void give_advert(struct raw *raw, unsigned lifetime_s, u_u32 valid_s, u_u32 preferred_s)
+/* An advertisement of fd00:5::/64 and of an MTU by `router`. */
+static void give_advert_of_mtu(struct raw *raw, unsigned lifetime_s, u_u32 valid_s,
+                               u_u32 preferred_s, u_u32 mtu)
 {
     u_u8 msg[16 + 8 + 8 + 32] = {0};
 
@@ -376,7 +413,7 @@ static void give_advert(struct raw *raw, unsigned lifetime_s, u_u32 valid_s, u_u
     memcpy(msg + 18, router_mac, 6);
     msg[24] = 5;
     msg[25] = 1;
-    put32(msg + 28, 1400);
+    put32(msg + 28, mtu);
     msg[32] = 3;
     msg[33] = 4;
     msg[34] = 64;
@@ -387,6 +424,11 @@ static void give_advert(struct raw *raw, unsigned lifetime_s, u_u32 valid_s, u_u
     msg[51] = 5;
     make(raw, &router, &us_ip6_all_nodes, msg, sizeof(msg));
     craft_give(raw, &packet);
+}
+
+static void give_advert(struct raw *raw, unsigned lifetime_s, u_u32 valid_s, u_u32 preferred_s)
+{
+    give_advert_of_mtu(raw, lifetime_s, valid_s, preferred_s, 1400);
 }
 
 /* Whether our address fd00:5::ff:fe00:1 answers. */
@@ -450,6 +492,62 @@ static void routers_and_their_prefixes(void **state)
     make_nd(&raw, ADVERT, 0x20, &router, &us_ip6_all_nodes, &router, 2, router_mac[5]);
     craft_give(&raw, &packet);
     assert_null(us_connect(raw.stack, &remote, 80, 0, NULL, &error));
+    raw_close(&raw);
+    (void)state;
+}
+
+static const struct us_ip6 server6 = {{0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+
+/* Opens a stack with an address and a router, and connects by it. */
+static struct us_conn *connect_by_router(struct raw *raw)
+{
+    static const u_u8 syn_ack[24] = {0,      80,   0,    99, 0, 0, 0, 1, 0, 0, 0,    0,
+                                     6 << 4, 0x12, 0xff, 0,  0, 0, 0, 0, 2, 4, 0x05, 0xa0};
+    struct us_addr remote = addr6(&server6);
+    const struct raw_frame *frame;
+    struct us_conn *conn;
+    u_u8 tcp[24];
+
+    open_with(raw, 1);
+    raw_pump(raw, SECOND);
+    give_advert_of_mtu(raw, 1800, 10000, 9000, 1500);
+    raw_pump(raw, SECOND);
+    raw_pump(raw, SECOND);
+    conn = us_connect(raw->stack, &remote, 80, 99, NULL, NULL);
+    assert_non_null(conn);
+    raw_pump(raw, 0);
+    while ((frame = raw_frame(raw)) != NULL && frame->bytes[20] != US_IP_TCP)
+        continue;
+    assert_non_null(frame);
+    memcpy(tcp, syn_ack, sizeof(tcp));
+    memcpy(tcp + 8, frame->bytes + 58, 4); /* acknowledges the SYN */
+    put32(tcp + 8, 1 + ((u_u32)tcp[8] << 24 | (u_u32)tcp[9] << 16 | (u_u32)tcp[10] << 8 | tcp[11]));
+    craft_ip6(&packet, raw, US_IP_TCP, tcp, sizeof(tcp));
+    craft_ip6_hdr(&packet)->src = server6;
+    memcpy(&craft_ip6_hdr(&packet)->dst, frame->bytes + 22, 16);
+    memcpy(packet.bytes + 6, router_mac, 6);
+    craft_ip6_checksum(&packet, US_IP_TCP, 0, 16);
+    craft_give(raw, &packet);
+    raw_expect_event(raw, US_EV_CONNECTED);
+    return conn;
+}
+
+/*
+ * RFC 4861 7.2.5: an advertisement with another MAC address, but not to override, changes nothing:
+ * not even whether its sender is a router.
+ */
+static void a_refused_advert_leaves_the_router(void **state)
+{
+    struct us_addr remote = addr6(&server6);
+    struct raw raw;
+
+    connect_by_router(&raw);
+    make_nd(&raw, ADVERT, 0, &router, &us_ip6_all_nodes, &router, 2, 66);
+    craft_give(&raw, &packet);
+    assert_non_null(us_connect(raw.stack, &remote, 81, 0, NULL, NULL));
+    make_nd(&raw, ADVERT, 0, &router, &us_ip6_all_nodes, &router, 2, router_mac[5]);
+    craft_give(&raw, &packet);
+    assert_null(us_connect(raw.stack, &remote, 82, 0, NULL, NULL));
     raw_close(&raw);
     (void)state;
 }
@@ -548,10 +646,12 @@ int main(void)
         cmocka_unit_test(arp_passive_learns_and_resolves_only),
         RAW_TEST(solicitations_are_answered),
         RAW_TEST(a_learned_address_is_verified),
+        RAW_TEST(a_changed_address_is_verified),
         RAW_TEST(a_multicast_mac_is_not_learned),
         RAW_TEST(bad_messages_are_dropped),
         RAW_TEST(neighbours_are_asked_for),
         cmocka_unit_test(routers_and_their_prefixes),
+        cmocka_unit_test(a_refused_advert_leaves_the_router),
         cmocka_unit_test(lifetimes_of_addresses),
         RAW_TEST(without_autoconf_routers_are_ignored),
         RAW_TEST(queries_are_answered),
