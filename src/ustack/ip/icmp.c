@@ -22,9 +22,13 @@ static int icmp_is_about_error(const struct us_rx *rx)
 }
 
 /* Whether no error may be sent about a packet. */
-static int icmp_error_is_banned(const struct us_rx *rx, unsigned type, unsigned code)
+static int icmp_error_is_banned(const struct us_stack *stack, const struct us_rx *rx, unsigned type,
+                                unsigned code)
 {
     if (rx->src6 != U_NULL) {
+        /* RFC 4862 5.4: a tentative address sends nothing, nor does one that is gone by now. */
+        if (rx->cast == US_CAST_UNICAST && !us_local6_is_usable(&stack->nd.locals[rx->dst_ip]))
+            return 1;
         if (us_ip6_equal(rx->src6, &us_ip6_any))
             return 1;
         /* RFC 4443 2.4 (e.3): the exception is an option that demands it. */
@@ -65,7 +69,7 @@ void us_icmp_error(struct us_stack *stack, const struct us_rx *rx, unsigned type
     u_u8 hdr[US_ICMP_HDR_BYTES];
     struct u_be32 word = u_be32(value);
 
-    if (icmp_error_is_banned(rx, type, code))
+    if (icmp_error_is_banned(stack, rx, type, code))
         return;
     if (!icmp_take_token(stack)) {
         us_count(stack, US_C_ICMP_TX_LIMITED);

@@ -315,6 +315,30 @@ static void a_changed_address_is_verified(void **state)
     }
 }
 
+/* RFC 4862 5.4: what is not neighbour discovery is dropped silently at a tentative address. */
+static void a_tentative_address_sends_no_errors(void **state)
+{
+    static const u_u8 unknown_option[8] = {US_IP_NOTHING, 0, 0x80, 4};
+    struct us_addr addr = addr6(&craft_local6);
+    struct raw raw;
+    int usable;
+
+    open_with(&raw, 0);
+    assert_int_equal(us_addr_add(raw.stack, &addr, 64), 0);
+    for (usable = 0; usable < 2; usable++) {
+        raw_pump(&raw, usable * SECOND);
+        while (raw_frame(&raw) != NULL)
+            continue;
+        craft_ip6(&packet, &raw, 253, "hello", 5);
+        craft_give(&raw, &packet);
+        craft_ip6(&packet, &raw, US_IP_DST_OPTIONS, unknown_option, sizeof(unknown_option));
+        craft_give(&raw, &packet);
+        assert_int_equal(raw_counter(&raw, "icmp_tx_errors"), usable ? 2 : 0);
+    }
+    raw_close(&raw);
+    (void)state;
+}
+
 /* A multicast MAC address is not valid in the option, which counts as absent. */
 static void a_multicast_mac_is_not_learned(void **state)
 {
@@ -647,6 +671,7 @@ int main(void)
         RAW_TEST(solicitations_are_answered),
         RAW_TEST(a_learned_address_is_verified),
         RAW_TEST(a_changed_address_is_verified),
+        cmocka_unit_test(a_tentative_address_sends_no_errors),
         RAW_TEST(a_multicast_mac_is_not_learned),
         RAW_TEST(bad_messages_are_dropped),
         RAW_TEST(neighbours_are_asked_for),
