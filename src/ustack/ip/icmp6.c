@@ -51,6 +51,10 @@ static void icmp6_error(struct us_stack *stack, const struct us_rx *rx)
     key.local_port = u_get_be16(tcp->src_port);
     key.remote_port = u_get_be16(tcp->dst_port);
     kind = icmp6_error_kind(rx, &mtu);
+    if (kind == US_ICMP_TOO_BIG && mtu < US_IP6_MTU_MIN) { /* RFC 8201 section 4 */
+        us_count(stack, US_C_DROP_ICMP_MALFORMED);
+        return;
+    }
     us_tcp_icmp_error(stack, &key, &ip->dst, u_get_be32(tcp->seq), kind, mtu);
 }
 

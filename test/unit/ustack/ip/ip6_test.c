@@ -299,6 +299,27 @@ static void errors_about_connections(void **state)
     assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_UNREACHABLE);
 }
 
+/* RFC 8201 section 4: no link of IPv6 has a smaller MTU than 1280, so such a report is forged. */
+static void too_small_an_mtu_is_ignored(void **state)
+{
+    static const u_u8 mtus[][2] = {{0, 0}, {2, 0}, {4, 0xff}};
+    struct raw *raw = *state;
+    u_u8 error[8 + 40 + 20] = {2};
+    unsigned i;
+
+    error[8] = 6 << 4;
+    error[8 + 6] = US_IP_TCP;
+    for (i = 0; i < U_ARRAY_LEN(mtus); i++) {
+        memcpy(error + 6, mtus[i], 2);
+        craft_l4_6(&packet, raw, US_IP_ICMP6, NULL, 0, US_IP_ICMP6, error, sizeof(error), 2);
+        craft_expect_counted(raw, &packet, "drop_icmp_malformed");
+    }
+    error[6] = 5;
+    error[7] = 0;
+    craft_l4_6(&packet, raw, US_IP_ICMP6, NULL, 0, US_IP_ICMP6, error, sizeof(error), 2);
+    craft_expect_counted(raw, &packet, "drop_icmp_no_conn");
+}
+
 /* Tagged frames are for the VLAN of the configuration, and all that is sent carries its tag. */
 static void vlan_tags(void **state)
 {
@@ -352,11 +373,17 @@ int main(void)
 {
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        RAW_TEST(headers_are_checked),      RAW_TEST(addresses_are_checked),
-        RAW_TEST(groups_are_filtered),      RAW_TEST(extensions_are_walked),
-        RAW_TEST(unknown_options),          RAW_TEST(what_is_not_understood_is_told),
-        RAW_TEST(udp_needs_a_checksum),     RAW_TEST(errors_are_limited),
-        RAW_TEST(errors_about_connections), cmocka_unit_test(vlan_tags),
+        RAW_TEST(headers_are_checked),
+        RAW_TEST(addresses_are_checked),
+        RAW_TEST(groups_are_filtered),
+        RAW_TEST(extensions_are_walked),
+        RAW_TEST(unknown_options),
+        RAW_TEST(what_is_not_understood_is_told),
+        RAW_TEST(udp_needs_a_checksum),
+        RAW_TEST(errors_are_limited),
+        RAW_TEST(too_small_an_mtu_is_ignored),
+        RAW_TEST(errors_about_connections),
+        cmocka_unit_test(vlan_tags),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
