@@ -191,7 +191,7 @@ static int dgram_build(struct us_stack *stack, struct us_dgram *dgram, struct us
 
     u_copy(pkt->data, l2, stack->l2_bytes);
     l3_bytes = us_ip_build(stack, ip, dgram->src_ip, dgram_dst(dgram), dgram->protocol);
-    if (dgram->bytes > mtu - l3_bytes) {
+    if (dgram->sent != 0 || dgram->bytes > mtu - l3_bytes) { /* the MTU may change in between */
         u_u32 extra = dgram->is_ip6 ? (u_u32)US_IP6_FRAGMENT_HDR_BYTES : 0;
         n = u_min32(left, (mtu - l3_bytes - extra) & ~(u_u32)7);
         if (dgram->sent == 0)

@@ -320,6 +320,32 @@ static void too_small_an_mtu_is_ignored(void **state)
     craft_expect_counted(raw, &packet, "drop_icmp_no_conn");
 }
 
+/* Fragments of one datagram stay fragments when the MTU grows between them. */
+static void fragments_stay_fragments(void **state)
+{
+    struct raw *raw = *state;
+    u_u8 request[1400] = {128};
+    u_u8 frame[RAW_FRAME_BYTES];
+    struct us_pkt pkt;
+    struct us_pkt *list = &pkt;
+    unsigned i;
+
+    us_mtu_set(raw->stack, 1280);
+    craft_l4_6(&packet, raw, US_IP_ICMP6, NULL, 0, US_IP_ICMP6, request, sizeof(request), 2);
+    raw->no_pump = 1;
+    craft_give(raw, &packet);
+    for (i = 0; i < 2; i++) {
+        memset(&pkt, 0, sizeof(pkt));
+        pkt.data = frame;
+        pkt.room = sizeof(frame);
+        assert_int_equal(us_output(raw->stack, &list, 1, raw->now_us), 1);
+        assert_int_equal(frame[20], US_IP_FRAGMENT);
+        assert_int_equal(frame[56] << 8 | frame[57], i == 0 ? 1 : 1232);
+        us_mtu_set(raw->stack, 1500);
+    }
+    assert_int_equal(us_output(raw->stack, &list, 1, raw->now_us), 0);
+}
+
 /* Tagged frames are for the VLAN of the configuration, and all that is sent carries its tag. */
 static void vlan_tags(void **state)
 {
@@ -382,6 +408,7 @@ int main(void)
         RAW_TEST(udp_needs_a_checksum),
         RAW_TEST(errors_are_limited),
         RAW_TEST(too_small_an_mtu_is_ignored),
+        RAW_TEST(fragments_stay_fragments),
         RAW_TEST(errors_about_connections),
         cmocka_unit_test(vlan_tags),
     };
