@@ -98,6 +98,7 @@ struct cache_store cache_binary_store(const struct cache_worker *worker,
         .exptime = cache_clock_expiry_of_new(worker, request->binary.exptime),
         .value_bytes = request->value_bytes,
         .cas = request->binary.cas,
+        .overrides = request->command == MC_CMD_SET,
     };
 
     return store;

@@ -85,6 +85,7 @@ struct cache_store cache_meta_store(const struct cache_worker *worker,
         .has_new_cas = (meta->has & MC_META_NEW_CAS) != 0,
         .stale_allowed = (meta->has & MC_META_INVALIDATE) != 0,
         .key_binary = (meta->has & MC_META_KEY_BASE64) != 0,
+        .overrides = true,
     };
     bool joins = store.mode == CACHE_APPEND || store.mode == CACHE_PREPEND;
 

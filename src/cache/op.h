@@ -84,6 +84,7 @@ struct cache_store {
     bool create;        /* append, prepend: store if the key is missing */
     bool stale_allowed; /* CACHE_CAS: an older cas stores too, marked stale */
     bool key_binary;    /* shown in base64 by the meta commands */
+    bool overrides;     /* a refused value removes the old item in any mode, not only CACHE_SET */
 };
 
 /* A data block that is being written to its item, or to a buffer (upload.h). */
@@ -109,8 +110,8 @@ struct cache_store_result {
 
 /*
  * Begins an upload; is_complete: all of the data block has arrived. Returns CACHE_OK, or
- * CACHE_TOO_LARGE or CACHE_NO_MEMORY: the caller then skips the data block; a refused CACHE_SET
- * removes the old item of the key.
+ * CACHE_TOO_LARGE or CACHE_NO_MEMORY: the caller then skips the data block; a refused CACHE_SET or
+ * store that overrides removes the old item of the key.
  */
 enum cache_outcome cache_store_begin(struct cache_worker *worker, const struct kv_key *key,
                                      const struct cache_store *store, bool is_complete,

@@ -28,14 +28,14 @@ static const char *const mode_names[] = {
 
 /* A failed set removes the old value, which its sender assumes replaced. */
 static enum cache_outcome store_refuse(struct cache_worker *worker, const struct kv_key *key,
-                                       enum cache_mode mode, enum cache_outcome outcome)
+                                       const struct cache_store *store, enum cache_outcome outcome)
 {
     if (outcome == CACHE_TOO_LARGE)
         cache_count(worker, CACHE_STORE_TOO_LARGE, 1);
     else
         cache_count(worker, CACHE_STORE_NO_MEMORY, 1);
-    cache_log_store(worker, key, mode_names[mode], outcome, 0, NULL);
-    if (mode == CACHE_SET)
+    cache_log_store(worker, key, mode_names[store->mode], outcome, 0, NULL);
+    if (store->mode == CACHE_SET || store->overrides)
         cache_key_remove(worker, key);
     return outcome;
 }
@@ -63,7 +63,7 @@ enum cache_outcome cache_store_begin(struct cache_worker *worker, const struct k
     kv_release_views(worker->kv_worker);
     upload->value_len = store->value_bytes + CACHE_CRLF_BYTES;
     if (!item_fits(worker->cache, key->len, store->flags, upload->value_len))
-        return store_refuse(worker, key, store->mode, CACHE_TOO_LARGE);
+        return store_refuse(worker, key, store, CACHE_TOO_LARGE);
     upload->item = NULL;
     upload->left = upload->value_len;
     upload->is_unfinished = false;
@@ -73,14 +73,14 @@ enum cache_outcome cache_store_begin(struct cache_worker *worker, const struct k
     if (U_LIKELY(outcome == CACHE_OK))
         return CACHE_OK;
     cache_store_drop(worker, upload);
-    return store_refuse(worker, key, store->mode, outcome);
+    return store_refuse(worker, key, store, outcome);
 }
 
 void cache_store_abort(struct cache_worker *worker, const struct kv_key *key,
                        const struct cache_store *store, struct cache_upload *upload)
 {
     cache_store_drop(worker, upload);
-    store_refuse(worker, key, store->mode, CACHE_NO_MEMORY);
+    store_refuse(worker, key, store, CACHE_NO_MEMORY);
 }
 
 /* ---- the data ---------------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ enum cache_outcome cache_store_unstage(struct cache_worker *worker, const struct
         outcome = item_make(worker, key, store, upload);
         if (outcome != CACHE_OK) {
             cache_store_drop(worker, upload);
-            return store_refuse(worker, key, store->mode, outcome);
+            return store_refuse(worker, key, store, outcome);
         }
         item_write(upload->item, 0, upload->staged, upload->value_len);
     }

@@ -313,6 +313,7 @@ static void test_server(void **state)
     expect_nothing(rig);
 }
 
+/* A set that is too large removes the old item, also one with a cas that does not match. */
 static void test_too_large(void **state)
 {
     enum { VALUE = 1048600 };
@@ -329,6 +330,11 @@ static void test_too_large(void **state)
     assert_int_equal(reply_take(rig).status, 3);
     hit(rig, 0x00, "a", "x");
     request[1] = 0x11;
+    rig_feed_sliced(rig, request, len + VALUE, 0);
+    assert_int_equal(reply_take(rig).status, 3);
+    expect(rig, 0x00, "a", "", 1, "Not found");
+    store(rig, 0x01, "a", "x", 0, 0);
+    put(request + 16, UINT64_MAX, 8);
     rig_feed_sliced(rig, request, len + VALUE, 0);
     assert_int_equal(reply_take(rig).status, 3);
     expect(rig, 0x00, "a", "", 1, "Not found");
