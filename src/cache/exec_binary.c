@@ -27,9 +27,11 @@ int cache_binary_error(struct cache_worker *worker, const struct mc_request *req
     return 0;
 }
 
+/* memcached sends what is pending together with an error. */
 static int reply_error(struct cache_worker *worker, const struct mc_request *request,
                        enum mc_binary_status status, struct cache_sink *sink)
 {
+    cache_pending_clear(worker);
     return cache_binary_error(worker, request, status, NULL, sink);
 }
 
@@ -52,6 +54,8 @@ static int reply_miss(struct cache_worker *worker, const struct mc_request *requ
 {
     if (request->binary.quiet)
         return 0;
+    if (!request->binary.return_key)
+        return reply_error(worker, request, MC_BINARY_NOT_FOUND, sink);
     if (cache_reply_room(sink, MC_BINARY_REQUEST_MAX) != 0)
         return -1;
     cache_reply_take(
@@ -134,7 +138,7 @@ int cache_binary_store_refuse(struct cache_session *session, const struct mc_req
                               enum cache_outcome outcome, struct cache_sink *sink)
 {
     if (outcome == CACHE_TOO_LARGE)
-        return reply_error(session->worker, request, MC_BINARY_TOO_LARGE, sink);
+        return cache_binary_error(session->worker, request, MC_BINARY_TOO_LARGE, NULL, sink);
     return cache_binary_error(session->worker, request, MC_BINARY_NO_MEMORY, error_item, sink);
 }
 

@@ -27,7 +27,7 @@ static inline void cache_pending_add(struct cache_worker *worker, const struct k
     place->input = worker->input;
 }
 
-/* The earlier replies count as sent: a new input, mn, noop. */
+/* The earlier replies count as sent: a new input, mn, noop, a binary error. */
 static inline void cache_pending_clear(struct cache_worker *worker)
 {
     worker->input++;

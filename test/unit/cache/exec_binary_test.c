@@ -235,27 +235,33 @@ static void test_delete_and_count(void **state)
 
 /*
  * A number that an earlier reply of the same input shows gets no spaces when it becomes shorter,
- * unless a noop came in between.
+ * unless a noop or an error came in between. A miss is an error, except that of a getk.
  */
-static void test_noop_ends_pending_replies(void **state)
+static void test_noop_and_errors_end_pending_replies(void **state)
 {
+    static const struct {
+        uint8_t opcode; /* 0xff: nothing in between */
+        const char *key;
+        bool ends;
+    } cases[] = {{0xff, "", false}, {0x0a, "", true},   {0x00, "-", true},
+                 {0x04, "-", true}, {0x0c, "-", false}, {0x09, "-", false}};
     static const char by_one[20] = {[7] = 1};
     struct rig *rig = *state;
 
-    for (int noop = 0; noop < 2; noop++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint8_t input[200];
         size_t len;
 
         store(rig, 0x01, "n", "10", 0, 0);
         len = request_write(input, 0x00, "", 0, "n", "", 0);
-        if (noop)
-            len += request_write(input + len, 0x0a, "", 0, "", "", 0);
+        if (cases[i].opcode != 0xff)
+            len += request_write(input + len, cases[i].opcode, "", 0, cases[i].key, "", 0);
         len += request_write(input + len, 0x16, by_one, sizeof(by_one), "n", "", 0);
         assert_int_equal(rig_feed_sliced(rig, input, len, 0), len);
         assert_int_equal(reply_take(rig).opcode, 0x00);
-        if (noop)
-            assert_int_equal(reply_take(rig).opcode, 0x0a);
-        hit(rig, 0x00, "n", noop ? "9 " : "9");
+        if (cases[i].opcode != 0xff && cases[i].opcode != 0x09)
+            assert_int_equal(reply_take(rig).opcode, cases[i].opcode);
+        hit(rig, 0x00, "n", cases[i].ends ? "9 " : "9");
     }
 }
 
@@ -396,7 +402,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_store_and_get, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_store_rules, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_delete_and_count, rig_setup, rig_teardown),
-        cmocka_unit_test_setup_teardown(test_noop_ends_pending_replies, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_noop_and_errors_end_pending_replies, rig_setup,
+                                        rig_teardown),
         cmocka_unit_test_setup_teardown(test_touch, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_server, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_too_large, rig_setup, rig_teardown),
