@@ -236,9 +236,11 @@ int cache_meta_debug(struct cache_session *session, const struct mc_request *req
     struct kv_key key = cache_session_key(session, request->key, request->key_len);
     struct mc_item_info facts;
     struct kv_view view;
+    enum kv_found found = kv_peek(worker->kv_worker, &key, &view);
 
     cache_count(worker, CACHE_CMD_META, 1);
-    if (kv_peek(worker->kv_worker, &key, &view) != KV_HIT)
+    cache_gone_count(worker, found);
+    if (found != KV_HIT)
         return cache_reply_status(worker, sink, MC_STATUS_META_MISS);
     facts = cache_item_info(worker, &view);
     if (cache_reply_room(sink, MC_ITEM_LINE_MAX) != 0)

@@ -128,6 +128,8 @@ static enum kv_found mg_find(struct mg_decision *mg)
     mg->found = found == KV_HIT;
     if (decides && (mg->found || (mg->meta->has & MC_META_VIVIFY) != 0)) {
         mg_decide(mg);
+        if (mg->found)
+            cache_gone_count(mg->worker, found);
     } else if (claimable) {
         struct kv_view before = mg->view;
 

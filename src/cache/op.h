@@ -21,16 +21,22 @@ static inline uint64_t cache_cas_shown(const struct cache_worker *worker, uint64
 
 /* ---- get, touch (op_touch.c) --------------------------------------------------------------- */
 
+/* Counts that a requested item has expired or was flushed. memcached does so for all commands. */
+static inline void cache_gone_count(struct cache_worker *worker, enum kv_found found)
+{
+    if (found == KV_MISS_EXPIRED)
+        cache_count(worker, CACHE_GET_EXPIRED, 1);
+    else if (found == KV_MISS_FLUSHED)
+        cache_count(worker, CACHE_GET_FLUSHED, 1);
+}
+
 /* Counts a miss; cache_log_get() counts hits, by class. */
 static inline void cache_get_count(struct cache_worker *worker, enum kv_found found)
 {
     if (found == KV_HIT)
         return;
     cache_count(worker, CACHE_GET_MISSES, 1);
-    if (found == KV_MISS_EXPIRED)
-        cache_count(worker, CACHE_GET_EXPIRED, 1);
-    else if (found == KV_MISS_FLUSHED)
-        cache_count(worker, CACHE_GET_FLUSHED, 1);
+    cache_gone_count(worker, found);
 }
 
 /* Logs a retrieval, and counts a hit by class. */

@@ -170,6 +170,7 @@ enum cache_outcome cache_arith(struct cache_worker *worker, const struct kv_key 
     kv_release_views(worker->kv_worker);
     kv_update(worker->kv_worker, key, decide_arith, &decision, &change);
     counted->cas = cache_cas_shown(worker, change.cas);
+    cache_gone_count(worker, change.gone);
     cache_log_lookup(worker, key, &decision.lookup);
     if (decision.outcome == CACHE_OK && !counted->created)
         count_hit(worker, key, arith, &decision.lookup);

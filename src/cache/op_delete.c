@@ -89,6 +89,7 @@ static enum cache_outcome key_delete(struct cache_worker *worker, const struct k
     if (deletion->empty)
         kv_release_views(worker->kv_worker);
     kv_update(worker->kv_worker, key, decide_delete, &decision, &change);
+    cache_gone_count(worker, change.gone);
     cache_log_lookup(worker, key, &decision.lookup);
     *lookup = decision.lookup;
     return decision.outcome;

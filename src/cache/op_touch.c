@@ -28,6 +28,7 @@ bool cache_touch(struct cache_worker *worker, const struct kv_key *key, uint32_t
     struct kv_change change = {0};
 
     kv_update(worker->kv_worker, key, decide_touch, &touch, &change);
+    cache_gone_count(worker, change.gone);
     cache_count(worker, CACHE_CMD_TOUCH, 1);
     cache_count(worker, touch.found ? CACHE_TOUCH_HITS : CACHE_TOUCH_MISSES, 1);
     if (touch.found)

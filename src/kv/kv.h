@@ -325,6 +325,7 @@ struct kv_change {
     uint32_t exptime; /* KV_TOUCH; initially the old item's */
     uint32_t state;   /* KV_TOUCH, KV_REPLACE; initially the old item's, 0 without one */
     bool unseen;      /* KV_TOUCH: leave FETCHED and the time of the last access as they are */
+    enum kv_found gone; /* set by the engine: how an old item had become invalid, if one had */
 };
 
 /*

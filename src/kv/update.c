@@ -79,6 +79,8 @@ static void lookup(struct update *update, struct kv_view *view)
         if (update->validity == KV_HIT) {
             kv_view_fill_found(view, &update->found);
             update->old = view;
+        } else {
+            update->change->gone = update->validity;
         }
     }
     update->change->exptime = update->old ? update->old->exptime : 0;

@@ -134,6 +134,46 @@ static void test_counters(void **state)
     assert_int_equal(rig_stat(rig, NULL, "get_flushed"), 1);
 }
 
+/* memcached counts expired and flushed items for all commands that look a key up, but no store. */
+static void test_gone_items(void **state)
+{
+    static const struct {
+        const char *request;
+        uint64_t count;
+    } cases[] = {
+        {"get a", 1},
+        {"gets a", 1},
+        {"gat 0 a", 1},
+        {"touch a 0", 1},
+        {"incr a 1", 1},
+        {"decr a 1", 1},
+        {"delete a", 1},
+        {"mg a", 1},
+        {"mg a T5", 1},
+        {"mg a N5", 1},
+        {"mg a N5 T5", 1},
+        {"ma a", 1},
+        {"ma a N0", 1},
+        {"md a", 1},
+        {"md a I", 1},
+        {"me a", 1},
+        {"set a 0 0 1\r\nx", 0},
+        {"add a 0 0 1\r\nx", 0},
+    };
+    struct rig *rig = *state;
+    char input[100];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        rig_feed(rig, "stats reset\r\nset a 0 -1 1\r\n1\r\n");
+        snprintf(input, sizeof(input), "%s\r\n", cases[i].request);
+        rig_feed(rig, input);
+        assert_int_equal(rig_stat(rig, NULL, "get_expired"), cases[i].count);
+        rig_feed(rig, "set a 0 0 1\r\n1\r\nflush_all\r\n");
+        rig_feed(rig, input);
+        assert_int_equal(rig_stat(rig, NULL, "get_flushed"), cases[i].count);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +186,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_key_lengths, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_many_keys, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_counters, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_gone_items, rig_setup, rig_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
