@@ -37,7 +37,7 @@ static bool word_s32(const struct cache_words *words, unsigned i, u_s32 *number)
     return i < words->count && mc_token_s32(words->at[i], words->len[i], number);
 }
 
-/* A fraction like 0.8: digits and one point. */
+/* A fraction like 0.8 or -1e3. */
 static bool word_fraction(const struct cache_words *words, unsigned i, double *number)
 {
     char text[32];
@@ -45,13 +45,13 @@ static bool word_fraction(const struct cache_words *words, unsigned i, double *n
 
     if (i >= words->count || words->len[i] >= sizeof(text))
         return false;
-    for (uint32_t n = 0; n < words->len[i]; n++)
-        if (words->at[i][n] != '.' && (words->at[i][n] < '0' || words->at[i][n] > '9'))
-            return false;
     memcpy(text, words->at[i], words->len[i]);
     text[words->len[i]] = '\0';
+    if (strspn(text, "+-.0123456789eE") != words->len[i])
+        return false;
+    errno = 0;
     *number = strtod(text, &end);
-    return end != text && *end == '\0';
+    return end != text && *end == '\0' && errno != ERANGE;
 }
 
 /* ---- memory ------------------------------------------------------------------------------ */
@@ -82,7 +82,7 @@ static enum mc_status slabs_reassign(const struct cache *cache, const struct cac
 {
     u_s32 from, to;
 
-    if (words->count < 3)
+    if (words->count != 3)
         return MC_STATUS_ERROR;
     if (!cache->settings.compat.slab_reassign)
         return MC_STATUS_REASSIGN_DISABLED;
@@ -211,7 +211,8 @@ static enum mc_status crawler_set(struct cache_settings_compat *compat,
 {
     u_u32 number;
 
-    if (cache_word_is(words, 0, "enable") || cache_word_is(words, 0, "disable")) {
+    if (words->count == 1 &&
+        (cache_word_is(words, 0, "enable") || cache_word_is(words, 0, "disable"))) {
         bool enable = cache_word_is(words, 0, "enable");
 
         if (enable == compat->lru_crawler)
@@ -219,7 +220,7 @@ static enum mc_status crawler_set(struct cache_settings_compat *compat,
         compat->lru_crawler = enable;
         return MC_STATUS_OK;
     }
-    if (words->count < 2)
+    if (words->count != 2)
         return MC_STATUS_ERROR;
     if (cache_word_is(words, 0, "sleep")) {
         if (!word_u32(words, 1, &number))
@@ -268,7 +269,7 @@ static enum mc_status crawler_run(struct cache_session *session, const struct ca
     bool crawl = cache_word_is(words, 0, "crawl");
     enum mc_status status = MC_STATUS_OK;
 
-    if (words->count < 2)
+    if (words->count != 2)
         return MC_STATUS_ERROR;
     if (!crawler_enabled(worker->cache))
         return MC_STATUS_CRAWLER_DISABLED;
