@@ -322,9 +322,9 @@ struct kv_change {
     struct kv_item *item; /* KV_REPLACE: made by kv_item_new() with the same key */
     uint64_t cas;     /* KV_REPLACE: the item's cas; 0: the engine assigns one and stores it here */
     bool cas_given;   /* KV_REPLACE: use cas even if it is 0 */
+    bool unseen;      /* KV_TOUCH: leave FETCHED and the time of the last access as they are */
     uint32_t exptime; /* KV_TOUCH; initially the old item's */
     uint32_t state;   /* KV_TOUCH, KV_REPLACE; initially the old item's, 0 without one */
-    bool unseen;      /* KV_TOUCH: leave FETCHED and the time of the last access as they are */
     enum kv_found gone; /* set by the engine: how an old item had become invalid, if one had */
 };
 
