@@ -48,15 +48,15 @@ def pytest_pyfunc_call(pyfuncitem):
     """Runs a test once more in a newly booted guest if its guest has hung."""
     names = pyfuncitem._fixtureinfo.argnames
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    guest = pyfuncitem.funcargs.get("guest")
+    nic = pyfuncitem.funcargs.get("nic") or pyfuncitem.funcargs.get("machine")
     try:
         pyfuncitem.obj(**arguments)
     except Exception:
-        if guest is None or not guest.has_hung():
-            for server in pyfuncitem.funcargs["nic"].servers if guest else []:
+        if nic is None or not nic.guest.has_hung():
+            for server in nic.servers if nic else []:
                 print(server.log())
             raise
-        guest.boot_anew()
+        nic.guest.boot_anew()
         pyfuncitem.obj(**arguments)
     return True
 
@@ -101,11 +101,19 @@ def guest(model, space, tmp_path_factory):
 
 @pytest.fixture
 def nic(guest, model, space, ucached_path, tmp_path):
-    """The guest's NIC; servers on it are stopped after the test, which fails if one has died."""
+    """The guest's NIC; servers on it are stopped after the test, which fails if one has died.
+
+    If the guest hangs meanwhile, it is booted anew for the next test.
+    """
     nic = nics.Nic(guest, model, space, ucached_path, tmp_path)
     guest.on_boot = nic.servers.clear
     yield nic
-    nic.stop_servers()
+    try:
+        nic.stop_servers()
+    except Exception:
+        if not guest.has_hung():
+            raise
+        guest.boot_anew()
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ not work in every one that has it. Every wait has a bound.
 import base64
 import json
 import pathlib
+import signal
 import socket
 import subprocess
 import time
@@ -60,6 +61,7 @@ class Guest:
         self.space = space
         self._command = self._qemu(devices, systemd, cpus, memory_mib)
         self._process = None
+        self.boots = 0
         self.on_boot = None  # called after it was booted anew
         try:
             self._boot()
@@ -115,6 +117,7 @@ class Guest:
         return command + list(devices)
 
     def _boot(self):
+        self.boots += 1
         popen = self.space.popen if self.space else subprocess.Popen
         with open(self.folder / "qemu.log", "wb") as log:
             self._process = popen(self._command, stdin=subprocess.DEVNULL, stdout=log,
@@ -197,10 +200,14 @@ class Guest:
 
 
 class GuestProcess:
-    """A program in a guest, with the methods of subprocess.Popen that the tests use."""
+    """A program in a guest, with the methods of subprocess.Popen that the tests use.
+
+    One in a guest that was booted anew since then counts as killed.
+    """
 
     def __init__(self, guest, command, log="/run/program.log"):
         self.guest, self.log, self.returncode = guest, log, None
+        self._boots = guest.boots
         # A subshell waits for the program, so that its status is known.
         self.pid = int(
             guest.ok(
@@ -216,6 +223,8 @@ class GuestProcess:
 
     def poll(self):
         """Its status, negative for a signal; None while it runs."""
+        if self._boots != self.guest.boots:
+            self.returncode = -signal.SIGKILL
         if self.returncode is None:
             text = self.guest.sh(f"cat {self.log}.status 2>/dev/null")[1]
             if text.strip():
@@ -224,7 +233,8 @@ class GuestProcess:
         return self.returncode
 
     def send_signal(self, number):
-        self.guest.sh(f"kill -{int(number)} {self.pid}")
+        if self.poll() is None:
+            self.guest.sh(f"kill -{int(number)} {self.pid}")
 
     def kill(self):
         self.send_signal(9)

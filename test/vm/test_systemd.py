@@ -29,6 +29,17 @@ TARGETS = {
 }  # fmt: skip
 
 
+def install(guest, ucached_path):
+    """The program, its users and its defaults, where the packages of a distribution have them."""
+    for path in ("/usr/bin/ucached", "/usr/local/bin/ucached"):
+        guest.ok(f"cp {ucached_path} {path}")
+    for users in nics.ROOT.glob("packaging/**/*.sysusers"):
+        guest.ok(f"systemd-sysusers {users}")
+    for defaults in nics.ROOT.glob("packaging/**/ucached.default"):
+        for place in ("/etc/default", "/usr/local/etc/default"):
+            guest.ok(f"mkdir -p {place}; cp {defaults} {place}/ucached")
+
+
 @pytest.fixture(scope="module")
 def machine(ucached_path, tmp_path_factory):
     """A guest with systemd, the program and its users installed, and a NIC."""
@@ -36,13 +47,8 @@ def machine(ucached_path, tmp_path_factory):
     with contextlib.closing(netspace.NetSpace()) as space:
         nics.make_tap(space, True, nics.queues_of(MODEL))
         with guests.Guest(folder, nics.devices(MODEL, True), space, systemd=True) as guest:
-            for path in ("/usr/bin/ucached", "/usr/local/bin/ucached"):
-                guest.ok(f"cp {ucached_path} {path}")
-            for users in nics.ROOT.glob("packaging/**/*.sysusers"):
-                guest.ok(f"systemd-sysusers {users}")
-            for defaults in nics.ROOT.glob("packaging/**/ucached.default"):
-                for place in ("/etc/default", "/usr/local/etc/default"):
-                    guest.ok(f"mkdir -p {place}; cp {defaults} {place}/ucached")
+            guest.on_boot = lambda: install(guest, ucached_path)
+            guest.on_boot()
             yield nics.Nic(guest, MODEL, space, ucached_path, folder)
 
 
