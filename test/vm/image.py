@@ -34,9 +34,13 @@ MODULES = ("vfio-pci", "vfio_iommu_type1", "virtio_net", "e1000", "e1000e", "igb
 
 def run(*command, **options):
     """Standard output of a command that must succeed."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
+    line = " ".join(map(str, command))
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
+    except subprocess.TimeoutExpired as error:
+        sys.exit(f"image.py: {line}: not finished after {error.timeout} s")
     if done.returncode != 0:
-        sys.exit(f"image.py: {' '.join(map(str, command))}: {done.stderr or done.stdout}")
+        sys.exit(f"image.py: {line}: {done.stderr or done.stdout}")
     return done.stdout
 
 
@@ -76,6 +80,15 @@ def backports_options(folder):
 def make_qemu(folder):
     """Newer than the distribution's, if there are backports: with igb, a better vmxnet3."""
     shutil.rmtree(folder, ignore_errors=True)
+    unpack_qemu(folder)
+    igb = [*qemu_command(folder.parent), "-device", "igb,help"]
+    shown = subprocess.run(igb, capture_output=True, text=True, timeout=60).stdout
+    if "igb options" not in shown:
+        sys.exit("image.py: the installed QEMU has no igb, and none of Debian's backports can be "
+                 "downloaded: apt-get update of the backports shows why")  # fmt: skip
+
+
+def unpack_qemu(folder):
     with tempfile.TemporaryDirectory() as apt:
         options = backports_options(pathlib.Path(apt))
         if options is None:
