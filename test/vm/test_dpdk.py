@@ -9,34 +9,18 @@ from wire import settles
 from workload import check_sleeps, check_values
 
 
-@pytest.mark.parametrize("threads, idle", [(1, "poll"), (2, "adaptive"), (2, "interrupt")])
-def test_values(nic, note, threads, idle):
-    server = nic.start(f"-t{threads}", f"--idle={idle}")
+def note_idle(note, server, threads, idle):
     check_values(server)
     check_sleeps(server)
-    stats = server.stats("nic")
     note(f"-t {threads} --idle={idle}", "yes")
-    if threads == 2:
-        note("flows to two threads", "by RSS" if int(stats["rss_verified"]) else "forwarded")
-    if idle == "interrupt":
-        note("interrupts", "yes" if int(stats["dpdk_interrupts"]) else "none come: naps")
+
+
+def test_interrupts(nic, note):
+    server = nic.start("-t2", "--idle=interrupt")
+    note_idle(note, server, 2, "interrupt")
+    came = int(server.stats("nic")["dpdk_interrupts"])
+    note("interrupts", "yes" if came else "none come: naps")
     note("left out", " ".join(nics.LEFT_OUT.get(nic.model, ["nothing"])))
-
-
-def test_ip6_and_a_link_that_goes_down(nic, note):
-    """Neighbour solicitations, which are multicast, arrive; a connection survives a down link."""
-    server = nic.start("-t2")
-    server.address = (nics.ADDRESS6, nics.PORT)
-    check_values(server, [1, 2900, 100000])
-    note("IPv6", "yes")
-    with server.connect() as connection:
-        assert connection.ask(b"get a\r\n") == b"END\r\n"
-        nic.set_link(False)
-        connection.send(b"get b\r\n")
-        assert connection.silent()
-        nic.set_link(True)
-        assert connection.line() == b"END\r\n"
-    note("link down and up", "yes")
 
 
 def test_started_with_link_down_without_offloads(nic, note):
@@ -60,8 +44,8 @@ def test_started_with_link_down_without_offloads(nic, note):
 
 
 def test_killed_and_started_again(nic, note):
-    server = nic.start()
-    check_values(server, [1, 100000])
+    server = nic.start("-t1", "--idle=poll")
+    note_idle(note, server, 1, "poll")
     server.signal(signal.SIGKILL)
     server.wait()
     note("started after kill -9", "yes")
@@ -79,10 +63,25 @@ def test_more_queues_than_interrupt_vectors(nic, note):
     note("-t 10: fewer vectors than queues", "yes")
 
 
-def test_taken_away(nic, note):  # the last one: the device does not come back
+def check_ip6(server):
+    """Neighbour solicitations, which are multicast, arrive."""
+    server.address = (nics.ADDRESS6, nics.PORT)
+    check_values(server, [1, 2900, 100000])
+
+
+def check_link_goes_down(nic, server):
+    """A connection survives it."""
+    with server.connect() as connection:
+        assert connection.ask(b"get a\r\n") == b"END\r\n"
+        nic.set_link(False)
+        connection.send(b"get b\r\n")
+        assert connection.silent()
+        nic.set_link(True)
+        assert connection.line() == b"END\r\n"
+
+
+def check_taken_away(nic, server):
     """The server closes a device that the kernel wants back, and ends with a message."""
-    server = nic.start("-t2")
-    check_values(server, [1, 100000])
     nic.guest.qmp("device_del", id="nic")
     assert server.wait() > 0
     assert "No such device" in server.log(), server.log()
@@ -92,4 +91,16 @@ def test_taken_away(nic, note):  # the last one: the device does not come back
         return "nic" not in [device["name"] for device in left]
 
     assert settles(is_gone, 20)
+
+
+def test_from_values_to_its_end(nic, note):  # the last one: the device does not come back
+    server = nic.start("-t2", "--idle=adaptive")
+    note_idle(note, server, 2, "adaptive")
+    by_rss = int(server.stats("nic")["rss_verified"])
+    note("flows to two threads", "by RSS" if by_rss else "forwarded")
+    check_ip6(server)
+    note("IPv6", "yes")
+    check_link_goes_down(nic, server)
+    note("link down and up", "yes")
+    check_taken_away(nic, server)
     note("taken away", "ends")
