@@ -96,9 +96,9 @@ def guests(name, nic=None, words=("test/vm",)):
     """Tests in guests; with a model of a NIC system tests over it."""
     env = {"VM_REPORT": str(VM_REPORT)}
     if nic:
-        env |= {"UCACHED_STACK": "guest", "UCACHED_NIC": nic, "PYTHONPATH": "test/vm"}
-    plugin = ("-p", "guest_stack") if nic else ()
-    return system(name, "vm", "release", *plugin, *words, env=env,
+        env |= {"UCACHED_STACK": "guest", "UCACHED_NIC": nic, "PYTHONPATH": "test/vm",
+                "PYTEST_PLUGINS": "guest_stack"}
+    return system(name, "vm", "release", *words, env=env,
                   needs=("build-release", "vm-image"))
 
 

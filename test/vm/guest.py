@@ -80,9 +80,9 @@ class Guest:
             self.on_boot()
 
     def has_hung(self):
-        """Whether the agent is silent."""
+        """Whether a processor runs nothing: the agent may still run on another one."""
         try:
-            self.sh("true")
+            self.sh("for cpu in $(seq 0 $(($(nproc) - 1))); do taskset -c $cpu true; done")
         except GuestSilent:
             return True
         except GuestError:
