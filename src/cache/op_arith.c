@@ -22,13 +22,17 @@ struct arith_decision {
     enum cache_outcome outcome;
 };
 
-/* A number is in one extent, and not empty. */
-static bool may_be_number(const struct kv_view *old)
+/*
+ * An empty value is none, nor is one that memcached stores in several chunks: both are refused
+ * before the cas is compared.
+ */
+static bool may_be_number(const struct arith_decision *decision, const struct kv_view *old)
 {
-    uint32_t len;
+    const struct cache *cache = decision->worker->cache;
+    uint32_t chunk_bytes = cache->settings.compat.slab_chunk_bytes_max;
+    uint64_t bytes = kv_sizes_of(&cache->sizes, decision->key->len, old->flags, old->value_len);
 
-    kv_value(old->item, 0, &len);
-    return old->value_len > CACHE_CRLF_BYTES && len >= old->value_len;
+    return old->value_len > CACHE_CRLF_BYTES && (chunk_bytes == 0 || bytes <= chunk_bytes);
 }
 
 static bool number_read(const struct kv_view *old, uint64_t *number)
@@ -37,6 +41,8 @@ static bool number_read(const struct kv_view *old, uint64_t *number)
     const uint8_t *bytes = kv_value(old->item, 0, &len);
     u_u64 parsed;
 
+    if (len < old->value_len) /* in several extents, so longer than any number */
+        return false;
     if (!mc_counter_parse(bytes, old->value_len - CACHE_CRLF_BYTES, &parsed))
         return false;
     *number = parsed;
@@ -137,7 +143,7 @@ static enum kv_verdict decide_arith(void *ctx, const struct kv_view *old, struct
     if (old == NULL)
         return decide_create(decision, change);
     decision->outcome = CACHE_NON_NUMERIC;
-    if (!may_be_number(old))
+    if (!may_be_number(decision, old))
         return KV_KEEP;
     if (arith->cas != 0 && arith->cas != cache_cas_shown(decision->worker, old->cas)) {
         decision->outcome = CACHE_EXISTS;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ms, md, ma, me, mn. */
+#include <stdio.h>
+
 #include "rig.h"
 
 static void test_set_modes(void **state)
@@ -141,6 +143,18 @@ static void test_arithmetic(void **state)
     assert_int_equal(rig_stat(rig, NULL, "decr_hits"), 2);
 }
 
+/* The cas comes first, also for a value that is longer than any number. */
+static void test_arithmetic_of_a_long_value(void **state)
+{
+    char request[30100];
+    int n = snprintf(request, sizeof(request), "set a 0 0 30000\r\n");
+
+    memset(request + n, 'x', 30000);
+    memcpy(request + n + 30000, "\r\n", 3);
+    rig_expect(*state, request, "STORED\r\n");
+    rig_expect(*state, "ma a C999\r\n", "EX\r\n");
+}
+
 static void test_debug_and_noop(void **state)
 {
     struct rig *rig = *state;
@@ -170,6 +184,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_invalidate, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_empty, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_arithmetic, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_arithmetic_of_a_long_value, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_debug_and_noop, rig_setup, rig_teardown),
     };
 
