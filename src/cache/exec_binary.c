@@ -27,7 +27,7 @@ int cache_binary_error(struct cache_worker *worker, const struct mc_request *req
     return 0;
 }
 
-/* memcached sends what is pending together with an error. */
+/* An error also sends the pending replies, as in memcached. */
 static int reply_error(struct cache_worker *worker, const struct mc_request *request,
                        enum mc_binary_status status, struct cache_sink *sink)
 {

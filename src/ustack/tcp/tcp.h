@@ -9,8 +9,8 @@
  * Setup:   tcp_listen.c, tcp_synq.c and tcp_cookie.c handle handshakes of listening ports,
  *          tcp_conn.c creates and ends connections, tcp_demux.c is the connection table.
  * Queues:  tcp_sendq.c has the bytes to send, tcp_rxq.c those that came out of order.
- * Losses:  tcp_recovery.c decides what is lost, with the scoreboard of tcp_sack.c; tcp_cc.c with
- *          tcp_cubic.c, tcp_dctcp.c, tcp_prr.c and tcp_ecn.c how fast to send.
+ * Losses:  tcp_recovery.c detects losses (scoreboard: tcp_sack.c). Congestion control is tcp_cc.c,
+ *          tcp_cubic.c, tcp_dctcp.c, tcp_prr.c and tcp_ecn.c.
  * Sizes:   tcp_pmtu.c (path MTU), tcp_tso.c (segments that the device cuts), tcp_opt.c (options).
  * Time:    tcp_timer.c, tcp_rtt.h; TIME-WAIT is tcp_tw.c, connections without a user tcp_orphan.c.
  * Others:  tcp_challenge.c (RFC 5961), tcp_icmp.c, tcp_info.c; tcp_export.c moves a connection to

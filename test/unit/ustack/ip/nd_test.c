@@ -257,6 +257,17 @@ static void solicitations_are_answered(void **state)
     raw_expect_nothing(raw);
 }
 
+/* An entry that is in use is verified after US_NEIGHBOUR_DELAY_US, and not before. */
+static void expect_verification(struct raw *raw, struct us_neighbour *neighbour)
+{
+    raw_pump(raw, US_NEIGHBOUR_DELAY_US);
+    assert_true(us_neighbour_use(raw->stack, neighbour));
+    assert_int_equal(neighbour->state, US_NEIGHBOUR_REACHABLE);
+    raw_pump(raw, 1);
+    assert_true(us_neighbour_use(raw->stack, neighbour));
+    assert_int_equal(neighbour->state, US_NEIGHBOUR_PROBE);
+}
+
 /* RFC 4861 7.3.2: a learned address is used at once, and verified if it still is 5 s later. */
 static void a_learned_address_is_verified(void **state)
 {
@@ -269,19 +280,14 @@ static void a_learned_address_is_verified(void **state)
     expect(raw, ADVERT);
     neighbour = us_neighbour_find(raw->stack, us_ip6(raw->stack, &craft_peer6));
     assert_true(us_neighbour_use(raw->stack, neighbour));
-    raw_pump(raw, US_NEIGHBOUR_DELAY_US);
-    assert_true(us_neighbour_use(raw->stack, neighbour));
-    assert_int_equal(neighbour->state, US_NEIGHBOUR_REACHABLE);
-    raw_pump(raw, 1);
-    assert_true(us_neighbour_use(raw->stack, neighbour));
-    assert_int_equal(neighbour->state, US_NEIGHBOUR_PROBE);
+    expect_verification(raw, neighbour);
     raw_pump(raw, 0);
     expect(raw, SOLICIT);
 }
 
 /*
- * RFC 4861 7.2.3, 7.2.5: a message that was not asked for changes the MAC address, which is used
- * at once and verified like a learned one.
+ * RFC 4861 7.2.3, 7.2.5: an unsolicited message changes the MAC address. The new one is used at
+ * once, and verified if it is still in use 5 s later.
  */
 static void a_changed_address_is_verified(void **state)
 {
@@ -306,16 +312,11 @@ static void a_changed_address_is_verified(void **state)
             make_nd(raw, ADVERT, 0x20, &craft_peer6, &us_ip6_all_nodes, &craft_peer6, 2, 6);
         craft_give(raw, &packet);
         assert_int_equal(neighbour->l2[5], 6);
-        raw_pump(raw, US_NEIGHBOUR_DELAY_US);
-        assert_true(us_neighbour_use(raw->stack, neighbour));
-        assert_int_equal(neighbour->state, US_NEIGHBOUR_REACHABLE);
-        raw_pump(raw, 1);
-        assert_true(us_neighbour_use(raw->stack, neighbour));
-        assert_int_equal(neighbour->state, US_NEIGHBOUR_PROBE);
+        expect_verification(raw, neighbour);
     }
 }
 
-/* RFC 4862 5.4: what is not neighbour discovery is dropped silently at a tentative address. */
+/* RFC 4862 5.4: a tentative address receives neighbour discovery only; the rest gets no error. */
 static void a_tentative_address_sends_no_errors(void **state)
 {
     static const u_u8 unknown_option[8] = {US_IP_NOTHING, 0, 0x80, 4};
