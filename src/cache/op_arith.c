@@ -10,6 +10,7 @@
 
 #include "cache/op.h"
 #include "cache/pending_items.h"
+#include "cache/slab_class.h"
 #include "mcproto/mcproto.h"
 
 struct arith_decision {
@@ -28,11 +29,9 @@ struct arith_decision {
  */
 static bool may_be_number(const struct arith_decision *decision, const struct kv_view *old)
 {
-    const struct cache *cache = decision->worker->cache;
-    uint32_t chunk_bytes = cache->settings.compat.slab_chunk_bytes_max;
-    uint64_t bytes = kv_sizes_of(&cache->sizes, decision->key->len, old->flags, old->value_len);
-
-    return old->value_len > CACHE_CRLF_BYTES && (chunk_bytes == 0 || bytes <= chunk_bytes);
+    return old->value_len > CACHE_CRLF_BYTES &&
+           !cache_slab_is_chunked(decision->worker->cache, decision->key->len, old->flags,
+                                  old->value_len);
 }
 
 static bool number_read(const struct kv_view *old, uint64_t *number)

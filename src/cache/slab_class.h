@@ -26,6 +26,16 @@ static inline unsigned cache_slab_class(const struct cache *cache, uint32_t key_
     return kv_sizes_class(&cache->sizes, bytes) + 1;
 }
 
+/* Whether memcached stores the item in several chunks, since it is larger than those of a class. */
+static inline bool cache_slab_is_chunked(const struct cache *cache, uint32_t key_len,
+                                         uint32_t flags, uint64_t value_len)
+{
+    const struct kv_sizes *sizes = &cache->sizes;
+
+    return kv_sizes_of(sizes, key_len, flags, value_len) >
+           sizes->class_bytes_max[sizes->class_count - 1];
+}
+
 /* The facts that `me` shows of an item, with times as seconds from now. */
 struct mc_item_info cache_item_info(const struct cache_worker *worker, const struct kv_view *view);
 
