@@ -120,11 +120,11 @@ def renew(counts, reply_bytes):
 
 
 def compare(counts, reply_bytes, baseline):
-    """The number of findings; prints a line for each count."""
-    findings = 0
+    """The findings as words; prints a line for each count."""
+    findings = []
     if reply_bytes != baseline["reply_bytes"]:
-        print(f"the trace was answered by {reply_bytes} bytes, not {baseline['reply_bytes']}")
-        findings += 1
+        findings.append(f"{reply_bytes} bytes of replies to the trace, "
+                        f"not {baseline['reply_bytes']}")
     for name, count in counts.items():
         before = baseline["instructions"].get(name)
         change = count / before - 1 if before else 0
@@ -135,7 +135,8 @@ def compare(counts, reply_bytes, baseline):
             verdict = "TOO MANY"
         elif change < -TOLERANCE:
             verdict = "fewer: renew the baseline"
-        findings += verdict.isupper()
+        if verdict.isupper():
+            findings.append(f"{name} {change:+.2%} {verdict.lower()}")
         print(f"{name:18} {count:9.1f}  baseline {before or 0:9.1f}  {change:+7.2%}  {verdict}")
     return findings
 
@@ -158,7 +159,10 @@ def main():
         print("bench-instructions: nothing is compared: the baseline is of "
               f"{baseline['compiler']}, this is {compiler()}")
         return 0
-    return int(compare(counts, reply_bytes, baseline) > 0)
+    findings = compare(counts, reply_bytes, baseline)
+    if findings:
+        print(f"bench-instructions: {'; '.join(findings)}")
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

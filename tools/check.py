@@ -38,6 +38,7 @@ LANES = int(os.environ.get("CHECK_LANES", 2))
 VM_REPORT = LOGS / "vm-report"
 PROGRESS_S = 30  # between two lines about the stages that run
 TAIL_LINES = 60  # of a failed stage's log
+LAST_WORDS = 3  # lines of it in the summary if no test of the stage failed
 AGAIN_MAX = 20  # more failed tests than this are not run again
 SLOWEST = 15
 
@@ -247,7 +248,15 @@ def run_stage(stage):
                 (stage.broken if again else stage.flaky).append(name)
         elif status != 0:
             stage.broken += [name for name, _ in failed]
+    if status != 0 and not failed:
+        stage.broken.append(f"status {status}: {last_words(stage.log)}")
     stage.seconds = time.monotonic() - begin
+
+
+def last_words(path):
+    """The last lines of a log: what a stage without tests says about its failure."""
+    lines = [line.strip() for line in path.read_text(errors="replace").splitlines()]
+    return " | ".join([line for line in lines if line][-LAST_WORDS:])
 
 
 def read_results(stage):

@@ -53,6 +53,12 @@ def test_a_failure_leaves_out_only_what_needs_it(capsys):
     assert "reason" in capsys.readouterr().out
 
 
+def test_the_summary_says_why_a_stage_without_tests_failed():
+    run = check.Run([python("gate", "print('too many'); print(); print('end'); exit(3)")])
+    assert not run.run()
+    assert "broken: gate: status 3: too many | end" in check.summary(run)
+
+
 def test_a_stage_ends_at_its_limit():
     stage = python("endless", "import time; time.sleep(60)")
     stage.limit_s = 1
