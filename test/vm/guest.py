@@ -54,7 +54,7 @@ class Guest:
     systemd  whether systemd is its init
     """
 
-    hung = []  # the guests that were booted anew, for the report
+    hung = []  # for the report: which guests were booted anew, and the end of their consoles
 
     def __init__(self, folder, devices=(), space=None, systemd=False, cpus=2, memory_mib=1024):
         self.folder = pathlib.Path(folder)
@@ -62,6 +62,7 @@ class Guest:
         self._command = self._qemu(devices, systemd, cpus, memory_mib)
         self._process = None
         self.boots = 0
+        self.stuck = False  # a killed program did not end
         self.on_boot = None  # called after it was booted anew
         try:
             self._boot()
@@ -73,16 +74,21 @@ class Guest:
 
     def boot_anew(self):
         """For a guest that has hung; the report names it."""
-        Guest.hung.append(self.folder.name)
+        Guest.hung.append(f"{self.folder.name}\n{self._end_of('console')}")
         self.stop()
+        self.stuck = False
         self._boot()
         if self.on_boot:
             self.on_boot()
 
     def has_hung(self):
-        """Whether a processor runs nothing: the agent may still run on another one."""
+        """Whether a killed program cannot end, or a processor or its timer stands still: the agent
+        may still run on another one.
+        """
+        if self.stuck:
+            return True
         try:
-            self.sh("for cpu in $(seq 0 $(($(nproc) - 1))); do taskset -c $cpu true; done")
+            self.sh("for cpu in $(seq 0 $(($(nproc) - 1))); do taskset -c $cpu sleep 0.01; done")
         except GuestSilent:
             return True
         except GuestError:
@@ -92,8 +98,11 @@ class Guest:
     def _qemu(self, devices, systemd, cpus, memory_mib):
         vm = image.FOLDER
         # no_timer_check: the kernel's check that the timer works panics if the host lets QEMU wait.
+        # tsc=reliable: QEMU's time-stamp counters agree, but the kernel does not know; without them
+        # each look at the clock is a trap to the HPET.
         words = ["quiet", "console=ttyS0", "panic=-1", "mitigations=off", "audit=0", "fstab=no",
-                 "intel_iommu=on", "no_timer_check", "systemd.condition-needs-update=0",
+                 "intel_iommu=on", "no_timer_check", "tsc=reliable",
+                 "systemd.condition-needs-update=0",
                  f"guest.modules={vm / 'modules/lib/modules'}",
                  f"guest.agent={image.HERE / 'agent'}",
                  f"guest.init={'systemd' if systemd else 'agent'}"]  # fmt: skip
@@ -136,11 +145,11 @@ class Guest:
             raise self.error("the agent did not start")
 
     def error(self, what, kind=GuestError):
-        texts = [what]
-        for name in ("qemu.log", "console"):
-            path = self.folder / name
-            texts.append(path.read_text(errors="replace")[-4000:] if path.exists() else "")
-        return kind("\n".join(texts))
+        return kind("\n".join([what, self._end_of("qemu.log"), self._end_of("console")]))
+
+    def _end_of(self, name):
+        path = self.folder / name
+        return path.read_text(errors="replace")[-4000:] if path.exists() else ""
 
     # ---- the agent
 
@@ -207,6 +216,7 @@ class GuestProcess:
 
     def __init__(self, guest, command, log="/run/program.log"):
         self.guest, self.log, self.returncode = guest, log, None
+        self._killed = False
         self._boots = guest.boots
         # A subshell waits for the program, so that its status is known.
         self.pid = int(
@@ -237,12 +247,14 @@ class GuestProcess:
             self.guest.sh(f"kill -{int(number)} {self.pid}")
 
     def kill(self):
+        self._killed = True
         self.send_signal(9)
 
     def wait(self, timeout=40):
         end = time.monotonic() + timeout
         while self.poll() is None:
             if time.monotonic() > end:
+                self.guest.stuck |= self._killed
                 raise subprocess.TimeoutExpired(self.log, timeout)
             time.sleep(0.05)
         return self.returncode
