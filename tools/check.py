@@ -3,8 +3,8 @@
 """Runs the stages of `make check` and `make check-all`.
 
     tools/check.py check            what shows that a change is good; about ten minutes
-    tools/check.py all              the other stages: whole system suite, sanitizers, back ends,
-                                    guests
+    tools/check.py all              the other stages: rest of the system suite, sanitizers, back
+                                    ends, guests
     tools/check.py STAGE...         these stages, and the builds that they need
     tools/check.py --list           the stages, their groups and commands
 
@@ -169,7 +169,7 @@ STAGES = [
            *CONFORM),
     # ---- make check-all: the longest first, so that both lanes end at about the same time
     # asan-system kills these clients over each link.
-    system("system-all", "all", "release", "-k", "not test_clients_killed_under_load",
+    system("system-rest", "all", "release", "--rest=2", "-k", "not test_clients_killed_under_load",
            *without("conform_*", "bench", "crowds", "monitoring", "page", *CLUSTER)),
     system("packages", "all", "release", "test/packages"),
     meson("unit-long", "all", "check", "--suite", "long"),
@@ -190,10 +190,10 @@ STAGES = [
     guests("vm-nics"),
     guests("vm-conform-igb", "igb"),
     guests("vm-conform-vmxnet3", "vmxnet3"),
-    system("cluster", "all", "release", *tests(*CLUSTER)),
+    system("cluster", "all", "release", "--rest=2", *tests(*CLUSTER)),
     system("conform-all", "all", "release", *CONFORM),
-    system("bench", "all", "release", *tests("bench")),
-    system("crowds", "all", "release", *tests("crowds")),
+    system("bench", "all", "release", "--rest=2", *tests("bench")),
+    system("crowds", "all", "release", "--rest=2", *tests("crowds")),
     system("monitoring", "all", "release", *tests("monitoring", "page")),
     system("valgrind-system", "all", "check", "--sample=1", *tests("storage", "stream"),
            program=f"{SYSTEM}/under-valgrind"),

@@ -32,14 +32,14 @@ def pytest_addoption(parser):
         "--sample", type=int, default=0, metavar="N",
         help="of the cases of each parametrised test only N, evenly spread (default: all)",
     )  # fmt: skip
+    parser.addoption(
+        "--rest", type=int, default=0, metavar="N",
+        help="without the tests that -m 'not long' --sample=N runs",
+    )  # fmt: skip
 
 
-@pytest.hookimpl(trylast=True)  # after -k and -m
-def pytest_collection_modifyitems(config, items):
-    """Deselects the cases that --sample leaves out: of N the first and the last one stay."""
-    count = config.getoption("--sample")
-    if count == 0:
-        return
+def sample(items, count):
+    """Of the cases of each test `count`: the first and the last one, and what is between them."""
     cases = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
@@ -47,6 +47,17 @@ def pytest_collection_modifyitems(config, items):
     for of_test in cases.values():
         last = len(of_test) - 1
         kept |= {of_test[number * last // max(1, count - 1)] for number in range(count)}
+    return kept
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m
+def pytest_collection_modifyitems(config, items):
+    """Deselects the cases that --sample or --rest leaves out."""
+    kept = set(items)
+    if count := config.getoption("--sample"):
+        kept = sample(items, count)
+    if count := config.getoption("--rest"):
+        kept -= sample([item for item in items if not item.get_closest_marker("long")], count)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
