@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A connection of a sock worker over a socket that takes as many bytes as a test says: which events
- * it waits for, and when its session continues.
+ * it waits for, and when its session continues. One test has a socket of the kernel, and epoll.
  */
+#define _GNU_SOURCE /* SOCK_CLOEXEC */
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -62,10 +68,18 @@ static void release_ref(void *worker, void *cookie)
     cache_release(((struct net_sock_worker *)worker)->conns.cache_worker, cookie);
 }
 
-static int setup(void **state)
+static void open_conn(struct fixture *f, int fd)
 {
     static const struct net_sock_listener listener = {.kind = NET_ENDPOINT_UNIX,
                                                       .peer = {.transport = "unix"}};
+    struct net_sock_worker *worker = &f->worker;
+
+    assert_true(net_sock_conn_open(worker, fd, &listener, NULL));
+    f->conn = net_sock_conn_of(U_CONTAINER_OF(worker->conns.open.prev, struct net_conn, link));
+}
+
+static struct fixture *open_worker(const struct net_sock_io *by)
+{
     struct fixture *f = calloc(1, sizeof(*f));
     struct net_sock_worker *worker = &f->worker;
     struct cache_config config = {.start_us = 1, .start_unix_s = 1700000000};
@@ -74,27 +88,36 @@ static int setup(void **state)
     cache_settings_defaults(&config.settings);
     config.settings.threads = 1;
     config.settings.requests_per_event = 1000000;
-    worker->io = &io;
+    worker->io = by;
     net_conns_init(&worker->conns, &net_sock_transport, cache_create(&config, &why), 0);
     assert_non_null(worker->conns.cache);
     worker->conns.cache_worker = cache_join(worker->conns.cache);
     u_list_init(&worker->ready);
     net_sendq_pool_init(&worker->out_pool, release_ref, worker);
-    assert_true(net_sock_conn_open(worker, open("/dev/null", O_RDWR | O_CLOEXEC), &listener, NULL));
-    f->conn = net_sock_conn_of(U_CONTAINER_OF(worker->conns.open.next, struct net_conn, link));
+    return f;
+}
+
+static void close_worker(struct fixture *f)
+{
+    net_sock_conns_close(&f->worker);
+    net_sendq_pool_free(&f->worker.out_pool);
+    cache_leave(f->worker.conns.cache_worker);
+    cache_destroy(f->worker.conns.cache);
+    free(f);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = open_worker(&io);
+
+    open_conn(f, open("/dev/null", O_RDWR | O_CLOEXEC));
     *state = f;
     return 0;
 }
 
 static int teardown(void **state)
 {
-    struct fixture *f = *state;
-
-    net_sock_conns_close(&f->worker);
-    net_sendq_pool_free(&f->worker.out_pool);
-    cache_leave(f->worker.conns.cache_worker);
-    cache_destroy(f->worker.conns.cache);
-    free(f);
+    close_worker(*state);
     return 0;
 }
 
@@ -184,6 +207,8 @@ static void test_session_continues_at_half_of_the_queue(void **state)
     ask_until_blocked(f);
     f->room = f->conn->out.queued_bytes - NET_SOCK_SEND_HIGH_BYTES / 2 - 1;
     net_sock_conn_update(&f->worker, f->conn);
+    assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_BLOCKED]),
+                     1); /* no other time */
     assert_int_equal(f->conn->out.queued_bytes, NET_SOCK_SEND_HIGH_BYTES / 2 + 1);
     f->room = 1;
     net_sock_conn_update(&f->worker, f->conn);
@@ -211,6 +236,65 @@ static void test_kept_requests_outlast_a_rest(void **state)
     assert_int_equal(UINT64_MAX - f->room, 1000 * (16 + 1002 + 5));
 }
 
+/* A connection has the address that its client has named, not the listener's wildcard. */
+static void test_addresses_of_a_peer(void **state)
+{
+    static const struct net_sock_listener listener = {.kind = NET_ENDPOINT_TCP,
+                                                      .peer = {.transport = "tcp"}};
+    struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in from = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a000002), .sin_port = htons(4711)};
+    socklen_t len = sizeof(local);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct cache_peer peer;
+
+    assert_int_equal(bind(fd, (const struct sockaddr *)&local, sizeof(local)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&local, &len), 0);
+    net_sock_peer(fd, &listener, (const struct sockaddr *)&from, &peer);
+    assert_string_equal(peer.transport, "tcp");
+    assert_memory_equal(peer.addr, "\x0a\0\0\2", 4);
+    assert_int_equal(peer.port, 4711);
+    assert_memory_equal(peer.local_addr, "\x7f\0\0\1", 4);
+    assert_int_equal(peer.local_port, ntohs(local.sin_port));
+    close(fd);
+    (void)state;
+}
+
+/* The idle timeout is for TCP (-o idle_timeout), not for programs on the same machine. */
+static void test_unix_sockets_are_not_timed(void **state)
+{
+    struct fixture *f = *state;
+
+    f->worker.conns.idle_timeout_s = 10;
+    open_conn(f, open("/dev/null", O_RDWR | O_CLOEXEC));
+    assert_false(f->conn->conn.timed);
+}
+
+/* A connection that waits for no event, as its worker rests, ends when the other end is closed. */
+static void test_close_is_noticed_in_a_rest(void **state)
+{
+    struct fixture *f = open_worker(&net_sock_epoll);
+    struct net_sock_worker *worker = &f->worker;
+    int fds[2];
+
+    worker->wake = (struct net_sock_source){NET_SOCK_WAKE, eventfd(0, EFD_CLOEXEC)};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    assert_int_equal(worker->io->begin(worker), 0);
+    open_conn(f, fds[0]);
+    worker->resting = true;
+    net_sock_conn_update(worker, f->conn);
+    assert_int_equal(f->conn->interest, 0);
+    assert_int_equal(worker->io->wait(worker, 0), 0);
+    close(fds[1]);
+    assert_int_equal(worker->io->wait(worker, 60000), 1);
+    worker->io->dispatch(worker, 1);
+    assert_false(is_open(f));
+    assert_int_equal(net_counter_read(&worker->counters[NET_SOCK_ABORTED]), 1);
+    worker->io->end(worker);
+    close(worker->wake.fd);
+    close_worker(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +303,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_session_continues_at_half_of_the_queue, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_kept_requests_outlast_a_rest, setup, teardown),
+        cmocka_unit_test(test_addresses_of_a_peer),
+        cmocka_unit_test_setup_teardown(test_unix_sockets_are_not_timed, setup, teardown),
+        cmocka_unit_test(test_close_is_noticed_in_a_rest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
