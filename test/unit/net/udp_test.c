@@ -308,6 +308,21 @@ static void test_slow_rate(void **state)
     assert_int_equal(serve(f, header, "get big\r\n", 9), NET_UDP_LIMITED);
 }
 
+/* A reply of no more bytes than its request amplifies nothing: it passes at any time. */
+static void test_no_amplification(void **state)
+{
+    static const uint8_t key[16] = {3}, ip[4] = {10, 0, 0, 1};
+    struct net_udp_limit *limit = net_udp_limit_create(1000, 1000, key);
+    uint64_t source = net_udp_source(false, ip);
+
+    assert_true(net_udp_limit_take(limit, source, 0, 1000, 5000000));
+    assert_false(net_udp_limit_take(limit, source, 99, 100, 5000000));
+    assert_true(net_udp_limit_take(limit, source, 100, 100, 4999999)); /* a clock that is behind */
+    assert_true(net_udp_limit_take(limit, source, 101, 100, 5000000));
+    net_udp_limit_destroy(limit);
+    (void)state;
+}
+
 /* An IPv6 source is its network of 64 bits; forged sources drain other buckets than a client's. */
 static void test_sources(void **state)
 {
@@ -342,6 +357,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_longest_reply, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rate_of_a_source, setup, teardown),
         cmocka_unit_test_setup_teardown(test_slow_rate, setup, teardown),
+        cmocka_unit_test(test_no_amplification),
         cmocka_unit_test(test_sources),
         cmocka_unit_test_setup_teardown(test_room, setup, teardown),
     };
