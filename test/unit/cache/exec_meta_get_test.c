@@ -2,6 +2,30 @@
 /* mg. */
 #include "rig.h"
 
+/* kv_update() of the function under test is update_after_another(), by the linker (--wrap). */
+enum kv_verdict update(struct kv_worker *worker, const struct kv_key *key, kv_decide *decide,
+                       void *ctx, struct kv_change *change) __asm__("__real_kv_update");
+enum kv_verdict update_after_another(struct kv_worker *worker, const struct kv_key *key,
+                                     kv_decide *decide, void *ctx,
+                                     struct kv_change *change) __asm__("__wrap_kv_update");
+
+static bool deletes_before_update; /* as another worker may */
+
+static enum kv_verdict decide_delete(void *ctx, const struct kv_view *old, struct kv_change *change)
+{
+    return KV_DELETE;
+}
+
+enum kv_verdict update_after_another(struct kv_worker *worker, const struct kv_key *key,
+                                     kv_decide *decide, void *ctx, struct kv_change *change)
+{
+    struct kv_change deletion = {0};
+
+    if (deletes_before_update)
+        update(worker, key, decide_delete, NULL, &deletion);
+    return update(worker, key, decide, ctx, change);
+}
+
 static void test_facts(void **state)
 {
     struct rig *rig = *state;
@@ -86,6 +110,22 @@ static void test_stale(void **state)
     rig_expect(rig, "md a I\r\nmg a u v\r\nmg a v\r\n", "HD\r\nVA 1 X W\r\nx\r\nVA 1 Z X\r\nx\r\n");
 }
 
+/* Between the look-up and the decision another client deletes the item: there is none. */
+static void test_deleted_meanwhile(void **state)
+{
+    static const char *const requests[] = {"mg a T30 t v\r\n", "mg a R101 t v\r\n", "mg a t v\r\n"};
+    struct rig *rig = *state;
+
+    for (unsigned i = 0; i < 3; i++) {
+        rig_expect(rig, "ms a 1 T100\r\nx\r\nmd a I\r\n", "HD\r\nHD\r\n");
+        deletes_before_update = true;
+        rig_expect(rig, requests[i], "EN\r\n");
+        deletes_before_update = false;
+    }
+    assert_int_equal(rig_stat(rig, NULL, "get_misses"), 3);
+    assert_int_equal(rig_stat(rig, NULL, "get_hits"), 0);
+}
+
 static void test_large_values(void **state)
 {
     static char expected[700100];
@@ -109,6 +149,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_vivify, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_recache, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_stale, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_deleted_meanwhile, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_large_values, rig_setup, rig_teardown),
     };
 
