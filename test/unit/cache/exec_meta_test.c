@@ -21,6 +21,16 @@ static void test_set_modes(void **state)
     assert_int_equal(rig_stat(rig, NULL, "cmd_set"), 11);
 }
 
+/* What was joined is a new item: not stale, and not fetched yet. */
+static void test_append_renews(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_expect(rig, "ms a 1\r\nx\r\nmg a\r\nmd a I\r\nmg a h\r\n",
+               "HD\r\nHD\r\nHD\r\nHD h1 X W\r\n");
+    rig_expect(rig, "append a 0 0 1\r\ny\r\nmg a h v\r\n", "STORED\r\nVA 2 h0\r\nxy\r\n");
+}
+
 static void test_set_echoes(void **state)
 {
     struct rig *rig = *state;
@@ -188,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_set_modes, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_append_renews, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_set_echoes, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_set_compares, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_set_too_large, rig_setup, rig_teardown),
