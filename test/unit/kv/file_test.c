@@ -136,6 +136,28 @@ static void expect_cold(const char *reason)
 
 /* ---- restoring --------------------------------------------------------------------------- */
 
+/* Nothing is saved while a worker uses items, or an item is being sent. */
+static void test_saved_at_rest_only(void **unused)
+{
+    struct kv *kv = create();
+    struct kv_worker *worker = kv_join(kv);
+    struct kv_view view;
+    kv_tick(worker, NOW_S);
+    store_all(worker);
+    struct kv_key key = rig_key(kv, "key0");
+    assert_int_equal(kv_peek(worker, &key, &view), KV_HIT);
+    kv_pin(worker, view.item);
+    assert_string_equal(save(kv), "a worker has not left");
+    kv_leave(worker);
+    assert_string_equal(save(kv), "an item is still being sent");
+    worker = kv_join(kv);
+    kv_unpin(worker, view.item);
+    kv_leave(worker);
+    assert_null(save(kv));
+    kv_destroy(kv);
+    expect_restored();
+}
+
 static void test_restored(void **unused)
 {
     make_saved();
@@ -482,6 +504,7 @@ static void test_other_settings(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_saved_at_rest_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_restored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cas_rises, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_flushed_items_stay_flushed, set_up, tear_down),
