@@ -518,6 +518,31 @@ static void test_client_skips_tickets(void **state)
 
 /* ---- the cache of keys ------------------------------------------------------------------- */
 
+/* With more keys than entries, one that was used since the last look at it stays. */
+static void test_key_in_use_stays_expanded(void **state)
+{
+    enum { KEYS = TLS_CACHED_KEYS_MAX, NEWER = KEYS / 16 + 1 };
+    static struct tls_cached_key keys[KEYS + NEWER];
+    static const uint8_t bytes[16];
+    struct tls_key_cache *cache = tls_key_cache_open();
+    void *first = NULL, *second = NULL;
+    unsigned i;
+
+    assert_non_null(cache);
+    for (i = 0; i < KEYS; i++)
+        assert_non_null(tls_key_cache_get(cache, &keys[i], bytes, sizeof(bytes)));
+    first = tls_key_cache_get(cache, &keys[0], bytes, sizeof(bytes));
+    second = tls_key_cache_get(cache, &keys[1], bytes, sizeof(bytes));
+    /* Each new key takes the entry of the sixteenth that is looked at, as all were used. */
+    for (; i < KEYS + NEWER - 1; i++)
+        assert_non_null(tls_key_cache_get(cache, &keys[i], bytes, sizeof(bytes)));
+    assert_ptr_equal(tls_key_cache_get(cache, &keys[0], bytes, sizeof(bytes)), first);
+    assert_ptr_equal(tls_key_cache_get(cache, &keys[i], bytes, sizeof(bytes)), second);
+    assert_ptr_equal(tls_key_cache_get(cache, &keys[0], bytes, sizeof(bytes)), first);
+    tls_key_cache_close(cache);
+    (void)state;
+}
+
 /* More connections than the cache has room for, used in any order; some end. */
 static void test_more_keys_than_the_cache_has(void **state)
 {
@@ -579,6 +604,7 @@ int main(void)
         cmocka_unit_test(test_longest_record),
         cmocka_unit_test(test_records_without_data_are_bounded),
         cmocka_unit_test(test_client_skips_tickets),
+        cmocka_unit_test(test_key_in_use_stays_expanded),
         cmocka_unit_test(test_more_keys_than_the_cache_has),
     };
 
