@@ -118,8 +118,11 @@ static void groups_are_filtered(void **state)
 {
     static const struct us_ip6 other = {{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x42}};
     struct raw *raw = *state;
+    struct us_ip6 nodes;
+    unsigned i;
 
     make_echo(raw);
+    nodes = us_ip6_solicited_node(&craft_ip6_hdr(&packet)->dst);
     craft_ip6_hdr(&packet)->dst = us_ip6_all_nodes;
     us_eth_multicast_mac(packet.bytes, &us_ip6_all_nodes);
     craft_ip6_checksum(&packet, US_IP_ICMP6, 0, 2);
@@ -129,6 +132,13 @@ static void groups_are_filtered(void **state)
     craft_expect_counted(raw, &packet, "drop_ip_address");
     us_eth_multicast_mac(packet.bytes, &other);
     craft_expect_counted(raw, &packet, "drop_eth_address");
+    us_eth_multicast_mac(packet.bytes, &nodes); /* three bytes of an address */
+    craft_expect_counted(raw, &packet, "drop_ip_address");
+    for (i = 3; i < 6; i++) {
+        us_eth_multicast_mac(packet.bytes, &nodes);
+        packet.bytes[i] ^= 1;
+        craft_expect_counted(raw, &packet, "drop_eth_address");
+    }
     raw_expect_nothing(raw);
 }
 
@@ -137,20 +147,23 @@ static void extensions_are_walked(void **state)
     static const u_u8 good[] = {60, 0, 1, 4, 0,  0, 0, 0, 43, 0, 0x1e, 4,
                                 1,  2, 3, 4, 58, 0, 0, 0, 0,  0, 0,    0};
     struct raw *raw = *state;
-    u_u8 many[9 * 8] = {0};
+    u_u8 many[8 * 8] = {0};
     unsigned i;
 
     /* Options for each hop and for us, unknown ones that may be skipped, a route at its end. */
     craft_l4_6(&packet, raw, 0, good, sizeof(good), US_IP_ICMP6, echo, sizeof(echo), 2);
     craft_give(raw, &packet);
     expect_reply(raw);
-    for (i = 0; i < 9; i++) {
-        many[8 * i] = i < 8 ? 60 : 58;
+    for (i = 0; i < 8; i++) {
+        many[8 * i] = i < 7 ? 60 : 58;
         many[8 * i + 2] = 1;
         many[8 * i + 3] = 4;
     }
     craft_l4_6(&packet, raw, 60, many, sizeof(many), US_IP_ICMP6, echo, sizeof(echo), 2);
     craft_expect_counted(raw, &packet, "drop_ip_extension");
+    craft_l4_6(&packet, raw, 60, many + 8, 7 * 8, US_IP_ICMP6, echo, sizeof(echo), 2);
+    craft_give(raw, &packet); /* the last one is the eighth */
+    expect_reply(raw);
     many[1] = 200; /* longer than the packet */
     craft_l4_6(&packet, raw, 60, many, sizeof(many), US_IP_ICMP6, echo, sizeof(echo), 2);
     craft_expect_counted(raw, &packet, "drop_ip_header");
@@ -206,6 +219,18 @@ static void what_is_not_understood_is_told(void **state)
     expect_problem(raw, US_ICMP6_PROBLEM_FIELD, 42);
     craft_ip6(&packet, raw, US_IP_NOTHING, echo, sizeof(echo));
     craft_expect_counted(raw, &packet, "drop_ip_protocol");
+    raw_expect_nothing(raw);
+}
+
+/* RFC 4443 2.4 (e.6): no error about a packet whose source is no single node. */
+static void no_error_without_a_source(void **state)
+{
+    struct raw *raw = *state;
+
+    craft_ip6(&packet, raw, 99, echo, sizeof(echo));
+    craft_ip6_hdr(&packet)->src = us_ip6_any;
+    craft_expect_counted(raw, &packet, "drop_ip_protocol");
+    assert_int_equal(raw_counter(raw, "icmp_tx_errors"), 0);
     raw_expect_nothing(raw);
 }
 
@@ -388,8 +413,9 @@ static void vlan_tags(void **state)
             while (raw_frame(&raw) != NULL)
                 continue;
         }
-        craft_eth(&packet, &raw, US_ETH_VLAN); /* nothing behind the type */
-        craft_expect_counted(&raw, &packet, "drop_eth_malformed");
+        craft_eth(&packet, &raw, US_ETH_VLAN); /* no tag, or a part of one, behind the type */
+        for (i = 0; i < 4; i++, packet.len++)
+            craft_expect_counted(&raw, &packet, "drop_eth_malformed");
         raw_close(&raw);
     }
     (void)state;
@@ -399,17 +425,12 @@ int main(void)
 {
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        RAW_TEST(headers_are_checked),
-        RAW_TEST(addresses_are_checked),
-        RAW_TEST(groups_are_filtered),
-        RAW_TEST(extensions_are_walked),
-        RAW_TEST(unknown_options),
-        RAW_TEST(what_is_not_understood_is_told),
-        RAW_TEST(udp_needs_a_checksum),
-        RAW_TEST(errors_are_limited),
-        RAW_TEST(too_small_an_mtu_is_ignored),
-        RAW_TEST(fragments_stay_fragments),
-        RAW_TEST(errors_about_connections),
+        RAW_TEST(headers_are_checked),       RAW_TEST(addresses_are_checked),
+        RAW_TEST(groups_are_filtered),       RAW_TEST(extensions_are_walked),
+        RAW_TEST(unknown_options),           RAW_TEST(what_is_not_understood_is_told),
+        RAW_TEST(no_error_without_a_source), RAW_TEST(udp_needs_a_checksum),
+        RAW_TEST(errors_are_limited),        RAW_TEST(too_small_an_mtu_is_ignored),
+        RAW_TEST(fragments_stay_fragments),  RAW_TEST(errors_about_connections),
         cmocka_unit_test(vlan_tags),
     };
 
