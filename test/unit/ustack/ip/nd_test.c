@@ -577,6 +577,42 @@ static void a_refused_advert_leaves_the_router(void **state)
     (void)state;
 }
 
+/* RFC 4861 6.3.6: a router that does not answer any more is passed over for the next one. */
+static void a_silent_router_is_passed_over(void **state)
+{
+    static const struct us_ip6 second = {{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8}};
+    static const u_u8 second_mac[6] = {2, 0, 0, 0, 0, 8};
+    static const u_u8 advert[24] = {
+        ROUTER_ADVERT, 0, 0, 0, 64, 0, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 8};
+    struct us_addr remote = addr6(&server6);
+    const struct raw_frame *frame;
+    int of_first = 0, of_second = 0;
+    struct raw raw;
+    unsigned i;
+
+    open_with(&raw, 1);
+    raw_pump(&raw, SECOND);
+    give_advert(&raw, 1800, 10000, 9000);
+    make(&raw, &second, &us_ip6_all_nodes, advert, sizeof(advert));
+    craft_give(&raw, &packet);
+    for (i = 0; i < 2; i++)
+        raw_pump(&raw, SECOND);
+    assert_non_null(us_connect(raw.stack, &remote, 80, 99, NULL, NULL));
+    for (i = 0; i < 30; i++) {
+        raw_pump(&raw, SECOND);
+        while ((frame = raw_frame(&raw)) != NULL) {
+            if (frame->bytes[20] != US_IP_TCP)
+                continue;
+            of_first += memcmp(frame->bytes, router_mac, 6) == 0;
+            of_second += memcmp(frame->bytes, second_mac, 6) == 0;
+        }
+    }
+    assert_true(of_first > 0);
+    assert_true(of_second > 0);
+    raw_close(&raw);
+    (void)state;
+}
+
 /* RFC 4862 5.5.3 (e) and 5.5.4. */
 static void lifetimes_of_addresses(void **state)
 {
@@ -678,6 +714,7 @@ int main(void)
         RAW_TEST(neighbours_are_asked_for),
         cmocka_unit_test(routers_and_their_prefixes),
         cmocka_unit_test(a_refused_advert_leaves_the_router),
+        cmocka_unit_test(a_silent_router_is_passed_over),
         cmocka_unit_test(lifetimes_of_addresses),
         RAW_TEST(without_autoconf_routers_are_ignored),
         RAW_TEST(queries_are_answered),
