@@ -46,6 +46,23 @@ static void avoidance_adds_one_segment_per_round_trip(void **state)
     assert_int_equal(cc.cwnd, 11000);
 }
 
+/* What is acknowledged beyond a window counts for the next one (RFC 5681 3.1, RFC 3465 2.1). */
+static void avoidance_loses_no_acknowledged_byte(void **state)
+{
+    struct us_tcp_cc cc;
+    unsigned i;
+
+    us_cc_choose(&cc, US_CC_RENO);
+    us_cc_init(&cc, 1000, 0);
+    cc.ssthresh = cc.cwnd;
+    for (i = 0; i < 7; i++)
+        us_cc_acked(&cc, 1500, 0, 0);
+    assert_int_equal(cc.cwnd, 11000);
+    for (i = 0; i < 7; i++)
+        us_cc_acked(&cc, 1500, 0, 0);
+    assert_int_equal(cc.cwnd, 12000); /* for 21000 bytes: 10000 and 11000 */
+}
+
 static void only_a_filled_window_is_a_limit(void **state)
 {
     struct us_tcp_cc cc;
@@ -168,6 +185,7 @@ int main(void)
         cmocka_unit_test(initial_window_by_rfc6928),
         cmocka_unit_test(slow_start_doubles_per_round_trip),
         cmocka_unit_test(avoidance_adds_one_segment_per_round_trip),
+        cmocka_unit_test(avoidance_loses_no_acknowledged_byte),
         cmocka_unit_test(only_a_filled_window_is_a_limit),
         cmocka_unit_test(recovery_halves_and_deflates),
         cmocka_unit_test(timeout_falls_to_one_segment),

@@ -57,6 +57,19 @@ static void one_step_a_window(void **state)
     assert_in_range(dctcp.alpha, 955, 965); /* 15/16 */
 }
 
+/* RFC 8257 3.3 step 3: an ACK of the window's last byte is still within it. */
+static void the_last_byte_is_of_its_window(void **state)
+{
+    struct us_dctcp dctcp;
+
+    us_dctcp_init(&dctcp);
+    us_dctcp_acked(&dctcp, SEGMENT, 0, 1000, 5000);
+    us_dctcp_acked(&dctcp, 4 * SEGMENT, 0, 5000, 9000);
+    assert_int_equal(dctcp.alpha, 1024);
+    us_dctcp_acked(&dctcp, SEGMENT, 0, 6000, 9000);
+    assert_int_equal(dctcp.alpha, 960);
+}
+
 static void largest_windows(void **state)
 {
     struct us_dctcp dctcp;
@@ -70,9 +83,8 @@ static void largest_windows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(begins_cautiously),
-        cmocka_unit_test(estimate_comes_near_the_share),
-        cmocka_unit_test(one_step_a_window),
+        cmocka_unit_test(begins_cautiously), cmocka_unit_test(estimate_comes_near_the_share),
+        cmocka_unit_test(one_step_a_window), cmocka_unit_test(the_last_byte_is_of_its_window),
         cmocka_unit_test(largest_windows),
     };
 
