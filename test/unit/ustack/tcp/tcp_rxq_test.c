@@ -127,6 +127,26 @@ static void first_bytes_win(void **state)
     assert_null(us_rxq_take(&queue));
 }
 
+/* Bytes that are held again go behind those held before, unless these have been taken. */
+static void held_bytes_are_in_order(void **state)
+{
+    struct us_rxq queue;
+    struct us_chunk *chunk;
+    unsigned i;
+
+    memset(&queue, 0, sizeof(queue));
+    for (i = 0; i < 2; i++) {
+        assert_true(us_rxq_keep(stack, &queue, US_RXQ_HELD, (const u_u8 *)"ab", 2));
+        assert_true(us_rxq_keep(stack, &queue, US_RXQ_HELD, (const u_u8 *)"cd", 2));
+        chunk = us_rxq_take(&queue);
+        assert_non_null(chunk);
+        assert_int_equal(chunk->len, 4);
+        assert_memory_equal(chunk->data, "abcd", 4);
+        us_block_put(stack, chunk);
+        assert_null(us_rxq_take(&queue));
+    }
+}
+
 static void block_limit_holds(void **state)
 {
     struct us_rxq queue;
@@ -317,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(agrees_with_the_model, setup, teardown),
         cmocka_unit_test_setup_teardown(first_bytes_win, setup, teardown),
+        cmocka_unit_test_setup_teardown(held_bytes_are_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(block_limit_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(tiny_segments_far_apart_hold_few_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(segments_of_536_bytes_are_all_stored, setup, teardown),
