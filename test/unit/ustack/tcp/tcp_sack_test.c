@@ -182,6 +182,32 @@ static void an_early_ack_is_no_evidence_of_a_retransmission(void **state)
     (void)state;
 }
 
+/*
+ * Retransmissions that are joined for want of ranges are as late as the last of them, so that none
+ * counts as lost before an ACK of it can have come.
+ */
+static void joined_retransmissions_are_as_late_as_the_last(void **state)
+{
+    enum { BYTES = 20, MAX = (US_SACK_RANGES + 2) * BYTES };
+    struct us_sack sack;
+    u_u32 n = 0;
+    u_u32 i;
+
+    us_sack_init(&sack, 0);
+    us_sack_lose_all(&sack, 0, MAX);
+    for (i = 0; sack.n >= n; i++) {
+        n = sack.n;
+        assert_true(i < US_SACK_RANGES);
+        us_sack_resent(&sack, i * BYTES, (i + 1) * BYTES, MAX + i, 1000 + i);
+    }
+    assert_null(us_sack_check(&sack, 0, MAX));
+    assert_int_equal(sack.ranges[0].state, US_SACK_RESENT);
+    assert_int_equal(sack.ranges[1].start, (i - 1) * BYTES); /* the last call made room first */
+    assert_int_equal(sack.ranges[0].at_us, 1000 + i - 2);
+    assert_int_equal(sack.ranges[0].mark, MAX + i - 2);
+    (void)state;
+}
+
 /* Every second byte SACKed: more ranges than there is room for. */
 static void scoreboard_overflow_is_safe(void **state)
 {
@@ -403,6 +429,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scoreboard_follows_the_model),
+        cmocka_unit_test(joined_retransmissions_are_as_late_as_the_last),
         cmocka_unit_test(scoreboard_overflow_is_safe),
         cmocka_unit_test(the_highest_missing_is_not_empty),
         cmocka_unit_test(an_early_ack_is_no_evidence_of_a_retransmission),
