@@ -93,7 +93,10 @@ static void test_how_often(void **state)
     assert_in_range(samples, 160, 240);
 }
 
-/* Tables of several workers are added up; keys are shown without what would break a line. */
+/*
+ * Tables of several workers are added up, counts and errors; keys of as many samples are in order,
+ * and shown without what would break a line.
+ */
 static void test_list(void **state)
 {
     struct rig *rig = *state;
@@ -104,10 +107,14 @@ static void test_list(void **state)
         cache_hot_add(rig->worker->hot, (const uint8_t *)"x:1", 3);
         cache_hot_add(other->hot, (const uint8_t *)"x:1", 3);
         cache_hot_add(other->hot, (const uint8_t *)"\r\n %\0", 5);
+        cache_hot_add(rig->worker->hot, (const uint8_t *)"a", 1);
     }
+    rig->worker->hot->keys[0].error = 1;
+    other->hot->keys[0].error = 2;
     rig_expect(rig, "stats hotkeys\r\n",
-               "STAT 1:key x:1\r\nSTAT 1:requests 6144\r\nSTAT 1:error 0\r\n"
-               "STAT 2:key %0D%0A%20%25%00\r\nSTAT 2:requests 3072\r\nSTAT 2:error 0\r\nEND\r\n");
+               "STAT 1:key x:1\r\nSTAT 1:requests 6144\r\nSTAT 1:error 3072\r\n"
+               "STAT 2:key %0D%0A%20%25%00\r\nSTAT 2:requests 3072\r\nSTAT 2:error 0\r\n"
+               "STAT 3:key a\r\nSTAT 3:requests 3072\r\nSTAT 3:error 0\r\nEND\r\n");
     cache_leave(other);
 }
 
