@@ -384,7 +384,9 @@ static void discovery_is_for_all(void **state)
 
 static void malformed_frames_have_no_flow(void **state)
 {
+    static const uint8_t port_bytes[4] = {3, 232, 7, 208};
     struct nic_rss_flow flow;
+    unsigned i;
 
     start(0x88cc);
     expect_kind(NIC_RSS_OTHER);
@@ -405,9 +407,13 @@ static void malformed_frames_have_no_flow(void **state)
     expect_kind(NIC_RSS_OTHER);
     start(0x0800);
     put_ip4(6, 0, false, 0);
-    put16(1000); /* truncated within the ports */
+    for (i = 0; i < 4; i++) { /* truncated before or within the ports */
+        assert_int_equal(classify(&flow), NIC_RSS_FLOW);
+        assert_false(flow.has_ports);
+        put(&port_bytes[i], 1);
+    }
     assert_int_equal(classify(&flow), NIC_RSS_FLOW);
-    assert_false(flow.has_ports);
+    assert_true(flow.has_ports);
 }
 
 /*
