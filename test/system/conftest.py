@@ -39,7 +39,7 @@ def pytest_addoption(parser):
 
 
 def sample(items, count):
-    """Of the cases of each test `count`: the first and the last one, and what is between them."""
+    """`count` cases of each test, evenly spread from the first to the last one, as a set."""
     cases = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)

@@ -21,7 +21,7 @@ static void test_set_modes(void **state)
     assert_int_equal(rig_stat(rig, NULL, "cmd_set"), 11);
 }
 
-/* What was joined is a new item: not stale, and not fetched yet. */
+/* append stores a new item, which is neither stale nor fetched. */
 static void test_append_renews(void **state)
 {
     struct rig *rig = *state;

@@ -46,7 +46,7 @@ static void avoidance_adds_one_segment_per_round_trip(void **state)
     assert_int_equal(cc.cwnd, 11000);
 }
 
-/* What is acknowledged beyond a window counts for the next one (RFC 5681 3.1, RFC 3465 2.1). */
+/* Bytes acked in excess of cwnd count towards its next increase (RFC 5681 3.1, RFC 3465 2.1). */
 static void avoidance_loses_no_acknowledged_byte(void **state)
 {
     struct us_tcp_cc cc;
