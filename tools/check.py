@@ -8,11 +8,12 @@
     tools/check.py STAGE...         these stages, and the builds that they need
     tools/check.py --list           the stages, their groups and commands
 
-Two stages run at a time (CHECK_LANES=N: N), in the order of the table below, which begins with the
-stages that others need. A failed stage does not end the run: only the stages that need its build
-are left out, and count as failed. Each stage writes build/check-logs/STAGE.log. A test
-that failed runs once more alone: it is reported as flaky if it passes then, as broken if not. The
-run fails either way. With CHECK_STRICT=1 a skipped test is a failure (tools/strict.py).
+Three stages run at a time (CHECK_LANES=N: N), in the order of the table below, which begins with
+the stages that others need: two do not keep two cores busy, since tests wait. A failed stage does
+not end the run: only the stages that need its build are left out, and count as failed. Each stage
+writes build/check-logs/STAGE.log. A test that failed runs once more alone: it is reported as flaky
+if it passes then, as broken if not. The run fails either way. With CHECK_STRICT=1 a skipped test is
+a failure (tools/strict.py).
 """
 
 import argparse
@@ -35,8 +36,9 @@ PYTHON = ".venv/bin/python"
 SYSTEM = "test/system"
 STRICT = str(ROOT / "tools" / "strict.py")
 CORES = len(os.sched_getaffinity(0))
-LANES = int(os.environ.get("CHECK_LANES", 2))
+LANES = int(os.environ.get("CHECK_LANES", 3))
 VM_REPORT = LOGS / "vm-report"
+POLL_S = 0.1  # between two looks at a process
 PROGRESS_S = 30  # between two lines about the stages that run
 TAIL_LINES = 60  # of a failed stage's log
 LAST_WORDS = 3  # lines of it in the summary if no test of the stage failed
@@ -59,6 +61,7 @@ class Stage:
     # Set by the run.
     result: str = "not run"
     seconds: float = 0.0
+    cpu_s: float = 0.0
     flaky: list[str] = dataclasses.field(default_factory=list)
     broken: list[str] = dataclasses.field(default_factory=list)
     durations: list[tuple[float, str]] = dataclasses.field(default_factory=list)
@@ -130,7 +133,7 @@ SANITIZED = tests(
     "storage", "stream", "threading", "tls", "tcp_peer", "ucload", "ucload_udp", "ucping",
     "ucwarm", "udp", "uploads", "uring", "workers", "xdp")  # fmt: skip
 # What loads links and programs: half of the time of the system tests in `make check`, so that these
-# run in two lanes.
+# are two stages.
 LOADED = ("buffer_pool", "dpdk", "dpdk_peer", "faults", "takeover_dpdk", "tcp_peer", "ucload",
           "ucping")
 # What meets a NIC and its driver: frames of all sizes, fragments, checksums, IPv6, floods and full
@@ -167,7 +170,7 @@ STAGES = [
     system("system-loaded", "check", "release", "--sample=2", "-m", "not long", *tests(*LOADED)),
     system("conform", "check", "release", "--sample=1", "-m", "not long", "-k", "not kernel",
            *CONFORM),
-    # ---- make check-all: the longest first, so that both lanes end at about the same time
+    # ---- make check-all: the longest first, so that all lanes end at about the same time
     # asan-system kills these clients over each link.
     system("system-rest", "all", "release", "--rest=2", "-k", "not test_clients_killed_under_load",
            *without("conform_*", "bench", "crowds", "monitoring", "page", *CLUSTER)),
@@ -222,20 +225,30 @@ STAGES = [
 
 
 def execute(command, env, log, limit_s):
-    """Runs a command with its output in a file. Returns its status, 124 after a timeout."""
+    """Runs a command with its output in a file.
+
+    Returns its status, 124 after a timeout, and the seconds of CPU that it and those of its
+    descendants took that it waited for.
+    """
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **env}, stdout=log,
                                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                start_new_session=True)
     RUNNING.add(process.pid)
+    deadline = time.monotonic() + limit_s
+    timed_out = False
     try:
-        return process.wait(limit_s)
-    except subprocess.TimeoutExpired:
-        log.write(f"\ncheck: ended after {limit_s} s\n".encode())
-        return 124
+        while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+            if not timed_out and time.monotonic() > deadline:
+                timed_out = True
+                log.write(f"\ncheck: ended after {limit_s} s\n".encode())
+                end_group(process.pid)
+            time.sleep(POLL_S)
     finally:
         end_group(process.pid)
         RUNNING.discard(process.pid)
-        process.wait()
+    _, status, usage = ended
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return 124 if timed_out else process.returncode, usage.ru_utime + usage.ru_stime
 
 
 RUNNING: set[int] = set()
@@ -251,14 +264,14 @@ def end_group(group):
 def run_stage(stage):
     begin = time.monotonic()
     with open(stage.log, "wb") as log:
-        status = execute(stage.command, stage.env, log, stage.limit_s)
+        status, stage.cpu_s = execute(stage.command, stage.env, log, stage.limit_s)
         stage.result = "passed" if status == 0 else "FAILED"
         failed = read_results(stage)
         if status != 0 and len(failed) <= AGAIN_MAX:
             for name, command in failed:
                 log.write(f"\ncheck: once more alone: {name}\n".encode())
                 log.flush()
-                again = execute(command, stage.env, log, stage.limit_s)
+                again, _ = execute(command, stage.env, log, stage.limit_s)
                 (stage.broken if again else stage.flaky).append(name)
         elif status != 0:
             stage.broken += [name for name, _ in failed]
@@ -406,9 +419,10 @@ def progress(stage):
 
 
 def summary(run):
-    lines = ["", f"{'stage':<18} {'result':<10} {'time':>6}"]
+    lines = ["", f"{'stage':<18} {'result':<10} {'time':>6} {'CPU':>6}"]
     for stage in run.stages:
-        lines.append(f"{stage.name:<18} {stage.result:<10} {clock(stage.seconds):>6}")
+        lines.append(f"{stage.name:<18} {stage.result:<10} {clock(stage.seconds):>6} "
+                     f"{clock(stage.cpu_s):>6}")
     for title, attribute in (("flaky", "flaky"), ("broken", "broken")):
         for stage in run.stages:
             lines += [f"{title}: {stage.name}: {name}" for name in getattr(stage, attribute)]

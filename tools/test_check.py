@@ -59,6 +59,13 @@ def test_the_summary_says_why_a_stage_without_tests_failed():
     assert "broken: gate: status 3: too many | end" in check.summary(run)
 
 
+def test_the_cpu_time_of_a_stage_is_that_of_its_descendants_too():
+    burn = "import time\nwhile time.process_time() < 0.5: pass"
+    shell = check.Stage("burn", "check", ["sh", "-c", f'{sys.executable} -c "{burn}"; true'])
+    assert results([shell]) == (True, {"burn": "passed"})
+    assert shell.cpu_s >= 0.5
+
+
 def test_a_stage_ends_at_its_limit():
     stage = python("endless", "import time; time.sleep(60)")
     stage.limit_s = 1
