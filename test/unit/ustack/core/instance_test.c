@@ -57,14 +57,15 @@ static void configuration_is_checked(void **state)
 static void a_refused_configuration_is_explained(void **state)
 {
     struct us_config config;
-    u_u32 *const fields[] = {&config.mtu, &config.rto_min_us, &config.keepalive_count,
-                             &config.half_open_max};
-    const u_u32 values[] = {575, 600u * 1000 * 1000, 201, (1 << 24) + 1};
-    const char *const names[] = {"mtu ", "rto_min_us is above rto_max_us", "keepalive_count ",
+    u_u32 *const fields[] = {&config.mtu, &config.rto_min_us, &config.rto_initial_us,
+                             &config.keepalive_count, &config.half_open_max};
+    const u_u32 values[] = {575, 600u * 1000 * 1000, 600u * 1000 * 1000, 201, (1 << 24) + 1};
+    const char *const names[] = {"mtu ", "rto_min_us is above rto_max_us",
+                                 "rto_initial_us is above rto_max_us", "keepalive_count ",
                                  "half_open_max "};
     unsigned i;
 
-    for (i = 0; i < 4; i++) {
+    for (i = 0; i < 5; i++) {
         pair_config(&config, 0);
         assert_null(us_config_error(&config));
         *fields[i] = values[i];
@@ -121,6 +122,25 @@ static void a_fitted_configuration_refuses_no_byte(void **state)
         assert_int_equal(pair_counter(pair.host[0].stack, "drop_tcp_rx_memory"), 0);
         pair_close(&pair);
     }
+}
+
+/* Whatever the number of connections: all may be orphans or wait, and each has a next hop. */
+static void a_fitted_configuration_suits_its_connections(void **state)
+{
+    struct us_config config;
+
+    pair_config(&config, 0);
+    us_config_fit(&config, 2, 2048);
+    assert_int_equal(config.orphans_max, 2);
+    assert_int_equal(config.time_wait_max, 2);
+    assert_int_equal(config.half_open_max, 2);
+    assert_int_equal(config.neighbour_max, 8); /* routers and the peers of datagrams, too */
+    us_config_fit(&config, 100000, 1024);
+    assert_int_equal(config.orphans_max, 100000);
+    assert_int_equal(config.half_open_max, 1024);
+    assert_int_equal(config.neighbour_max, 65536);
+    assert_null(us_config_error(&config));
+    (void)state;
 }
 
 /* docs/embedding.md promises the size. */
@@ -281,6 +301,130 @@ static void freed_memory_wakes_a_waiting_connection(void **state)
     raw_close(&raw);
 }
 
+/* A single connection may use all references, and the next one waits for their release. */
+static void released_references_wake_a_waiting_connection(void **state)
+{
+    enum { REFS = 40 };
+    struct us_config config;
+    struct us_conn *a;
+    struct us_conn *b;
+    struct raw raw;
+    unsigned i;
+    u_u32 snd;
+
+    pair_config(&config, 0);
+    config.buffer_bytes = 4 * 2048;
+    config.send_refs_max = REFS;
+    raw_open(&raw, &config);
+    us_listen(raw.stack, RAW_PORT, NULL);
+    a = raw_accept(&raw, &snd);
+    raw.peer_port++;
+    b = raw_accept(&raw, &snd);
+    for (i = 0; i < REFS; i++)
+        assert_int_equal(us_send_ref(raw.stack, a, "a", 1, NULL), US_OK);
+    assert_int_equal(us_send_ref(raw.stack, a, "a", 1, NULL), US_ERR_FULL);
+    assert_int_equal(us_send_ref(raw.stack, b, "b", 1, NULL), US_ERR_NO_MEMORY);
+    us_abort(raw.stack, a);
+    raw_pump(&raw, 0);
+    for (i = 0; i < REFS; i++)
+        raw_expect_event(&raw, US_EV_RELEASED);
+    assert_ptr_equal(raw_expect_event(&raw, US_EV_CLOSED)->conn, a);
+    assert_ptr_equal(raw_expect_event(&raw, US_EV_SENDABLE)->conn, b);
+    assert_int_equal(us_send_ref(raw.stack, b, "b", 1, NULL), US_OK);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* The reserve counts a block for each datagram that may wait. */
+static void the_reserve_has_blocks_for_datagrams(void **state)
+{
+    struct us_config config;
+    struct raw raw;
+
+    pair_config(&config, 0);
+    config.conn_max = 2;
+    config.datagram_max = 5;
+    config.buffer_bytes = 1 << 20;
+    raw_open(&raw, &config);
+    assert_int_equal(us_buffer_reserve(raw.stack), (2ul * US_CONN_MIN_BLOCKS + 5) * US_BLOCK_BYTES);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* When an eighth of the shared blocks is left, one connection loses what is out of order. */
+static void the_last_blocks_cost_data_out_of_order(void **state)
+{
+    struct us_chunk *all = NULL;
+    struct us_chunk *chunk;
+    struct us_conn *conns[2];
+    u_u32 items, reserve, snd, i;
+    struct raw raw;
+
+    raw_open(&raw, NULL);
+    us_listen(raw.stack, RAW_PORT, NULL);
+    for (i = 0; i < 2; i++) {
+        raw.peer_port++;
+        conns[i] = raw_accept(&raw, &snd);
+        raw_segment(&raw, US_TCP_ACK, 1011, snd, 65535, "abc", 3);
+        raw_expect(&raw, US_TCP_ACK, snd, 1001, 0);
+    }
+    items = raw.stack->block_pool.items;
+    reserve = (u_u32)(us_buffer_reserve(raw.stack) / US_BLOCK_BYTES);
+    while (us_pool_free(&raw.stack->block_pool) > reserve + (items - reserve) / 8) {
+        assert_int_equal(raw_counter(&raw, "tcp_ooo_pruned"), 0);
+        chunk = us_block_get(raw.stack, 0, US_BLOCK_SHARED);
+        assert_non_null(chunk);
+        chunk->next = all;
+        all = chunk;
+    }
+    chunk = us_block_get(raw.stack, 0, US_BLOCK_SHARED);
+    assert_non_null(chunk);
+    us_block_put(raw.stack, chunk);
+    assert_int_equal(raw_counter(&raw, "tcp_ooo_pruned"), 1);
+    assert_int_equal((conns[0]->rxq.ooo != NULL) + (conns[1]->rxq.ooo != NULL), 1);
+    while ((chunk = all) != NULL) {
+        all = chunk->next;
+        us_block_put(raw.stack, chunk);
+    }
+    raw_close(&raw);
+    (void)state;
+}
+
+/* Segments in pairs, the second one first, that the application holds back: all fit. */
+static void half_full_blocks_hold_a_whole_window(void **state)
+{
+    enum { BYTES = 1200, SEGMENTS = 33 };
+    static u_u8 bytes[BYTES];
+    const struct us_event *event;
+    struct us_config config;
+    struct us_conn *conn;
+    struct raw raw;
+    u_u32 snd, i;
+
+    pair_config(&config, 0);
+    config.recv_window_bytes = BYTES * SEGMENTS;
+    raw_open(&raw, &config);
+    us_listen(raw.stack, RAW_PORT, NULL);
+    conn = raw_accept(&raw, &snd);
+    raw.no_pump = 1;
+    raw_segment(&raw, US_TCP_ACK, 1001, snd, 65535, bytes, BYTES);
+    raw.no_pump = 0;
+    raw_pump(&raw, 0);
+    event = raw_expect_event(&raw, US_EV_DATA);
+    assert_int_equal(us_recv_keep(raw.stack, conn, event->data, event->len), US_OK);
+    for (i = 1; i < SEGMENTS; i += 2) {
+        raw_segment(&raw, US_TCP_ACK, 1001 + BYTES * (i + 1), snd, 65535, bytes, BYTES);
+        raw_segment(&raw, US_TCP_ACK, 1001 + BYTES * i, snd, 65535, bytes, BYTES);
+        while (raw_frame(&raw) != NULL)
+            continue;
+    }
+    assert_int_equal(conn->rcv_queued, BYTES * SEGMENTS);
+    assert_int_equal(raw_counter(&raw, "drop_tcp_rx_memory"), 0);
+    assert_int_equal(raw_counter(&raw, "drop_tcp_ooo_memory"), 0);
+    raw_close(&raw);
+    (void)state;
+}
+
 static void counters_have_unique_names(void **state)
 {
     unsigned i;
@@ -305,6 +449,9 @@ static void names_are_never_null(void **state)
     for (i = 0; i < 12; i++)
         assert_non_null(us_tcp_state_name((enum us_tcp_state)i));
     assert_string_equal(us_tcp_state_name(US_TCP_FIN_WAIT_1), "FIN-WAIT-1");
+    assert_string_equal(us_strerror(US_OK), "success");
+    assert_string_equal(us_strerror(US_ERR_VERSION), "state of another version or byte order");
+    assert_string_equal(us_strerror(US_ERR_VERSION - 1), "unknown error");
 }
 
 /* The header's version is one and the project's (which test/foreign does not define). */
@@ -351,6 +498,7 @@ int main(void)
         cmocka_unit_test(configuration_is_checked),
         cmocka_unit_test(a_refused_configuration_is_explained),
         cmocka_unit_test(a_fitted_configuration_refuses_no_byte),
+        cmocka_unit_test(a_fitted_configuration_suits_its_connections),
         cmocka_unit_test(the_smallest_instance_is_small),
         cmocka_unit_test(the_time_can_be_set_and_timers_be_asked_for),
         cmocka_unit_test(a_connection_is_small),
@@ -358,6 +506,10 @@ int main(void)
         cmocka_unit_test(addresses_and_ports_are_checked),
         cmocka_unit_test(connection_pool_is_bounded),
         cmocka_unit_test(freed_memory_wakes_a_waiting_connection),
+        cmocka_unit_test(released_references_wake_a_waiting_connection),
+        cmocka_unit_test(the_reserve_has_blocks_for_datagrams),
+        cmocka_unit_test(the_last_blocks_cost_data_out_of_order),
+        cmocka_unit_test(half_full_blocks_hold_a_whole_window),
         cmocka_unit_test(counters_have_unique_names),
         cmocka_unit_test(names_are_never_null),
         cmocka_unit_test(version_is_the_project_s),

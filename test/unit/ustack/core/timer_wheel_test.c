@@ -118,12 +118,39 @@ static void work_is_bounded(void **state)
     assert_true(calls >= TIMERS / 10);
 }
 
+/* So is the work of moving timers to a lower level: each one counts. */
+static void cascades_are_bounded(void **state)
+{
+    static struct us_wheel wheel;
+    static struct us_timer timers[TIMERS];
+    unsigned budget;
+    u_u64 now;
+    int calls = 0;
+    int i;
+
+    us_wheel_init(&wheel, 0);
+    for (i = 0; i < TIMERS; i++) {
+        us_timer_init(&timers[i], 0);
+        us_timer_set(&wheel, &timers[i], 1000000 + (u_u64)i);
+    }
+    now = wheel.next_us;
+    assert_true(now < 1000000);
+    do {
+        budget = 10;
+        assert_null(us_wheel_take(&wheel, now, &budget));
+        assert_true(++calls <= TIMERS / 10 + 1);
+    } while (wheel.next_us <= now);
+    assert_true(calls >= TIMERS / 10);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(never_early_never_late),
         cmocka_unit_test(does_not_spin),
         cmocka_unit_test(work_is_bounded),
+        cmocka_unit_test(cascades_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

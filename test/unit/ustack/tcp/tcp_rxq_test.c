@@ -298,14 +298,16 @@ static void uses_have_their_floors(void **state)
     struct us_rxq queue;
     struct us_chunk *all = NULL;
     u_u32 reserve;
+    u_u32 left;
     u_u32 i;
 
     memset(&queue, 0, sizeof(queue));
     all = take_all(US_BLOCK_OUT_OF_ORDER, all);
     assert_false(us_rxq_store(stack, &queue, 10, (const u_u8 *)"x", 1, 10));
-    assert_true(pool_free() > items / 4);
+    left = pool_free();
     all = take_all(US_BLOCK_SHARED, all);
     reserve = pool_free();
+    assert_int_equal(left, reserve + (items - reserve) / 4);
     assert_int_equal(reserve * 2048ul, us_buffer_reserve(stack));
     assert_true(reserve > 0 && reserve <= items / 2);
     for (i = 0; i < US_RXQ_MIN_BLOCKS; i++) /* the minimum of a receive queue, and no more */
@@ -323,12 +325,16 @@ static void empty_pool_drops(void **state)
 {
     struct us_rxq queue;
     struct us_chunk *all = take_all(US_BLOCK_MINIMUM, NULL);
+    u_u64 empty = pair_counter(stack, "pool_empty_buffers");
+    u_u64 low = pair_counter(stack, "pool_low_buffers");
 
     memset(&queue, 0, sizeof(queue));
     assert_false(us_rxq_store(stack, &queue, 10, (const u_u8 *)"x", 1, 10));
     assert_int_equal(us_rxq_append(stack, &queue, 10, (const u_u8 *)"x", 1, 10), 0);
     assert_false(us_rxq_keep(stack, &queue, US_RXQ_KEPT, (const u_u8 *)"x", 1));
     assert_int_equal(queue.blocks, 0);
+    assert_int_equal(pair_counter(stack, "pool_empty_buffers"), empty + 2);
+    assert_int_equal(pair_counter(stack, "pool_low_buffers"), low + 1);
     give_all(all);
 }
 
