@@ -44,12 +44,12 @@ static void put_ip(u_u8 *to, u_u32 ip)
     to[3] = (u_u8)ip;
 }
 
-/* Sends an ARP packet to the stack. */
-static void arp_in(struct raw *raw, const u_u8 *dst, unsigned op, u_u8 mac, u_u32 sender,
-                   u_u32 target)
-{
-    u_u8 frame[42] = {0};
+enum { ARP_FRAME_BYTES = 42 };
 
+static void arp_make(u_u8 *frame, const u_u8 *dst, unsigned op, u_u8 mac, u_u32 sender,
+                     u_u32 target)
+{
+    memset(frame, 0, ARP_FRAME_BYTES);
     memcpy(frame, dst, 6);
     frame[6] = 2;
     frame[11] = mac;
@@ -64,11 +64,20 @@ static void arp_in(struct raw *raw, const u_u8 *dst, unsigned op, u_u8 mac, u_u3
     frame[27] = mac;
     put_ip(frame + 28, sender);
     put_ip(frame + 38, target);
+}
+
+/* Sends an ARP packet to the stack. */
+static void arp_in(struct raw *raw, const u_u8 *dst, unsigned op, u_u8 mac, u_u32 sender,
+                   u_u32 target)
+{
+    u_u8 frame[ARP_FRAME_BYTES];
+
+    arp_make(frame, dst, op, mac, sender, target);
     raw_input(raw, frame, sizeof(frame));
 }
 
 /* The next frame must be an ARP packet like this. */
-static void expect_arp(struct raw *raw, unsigned op, u_u32 target)
+static void expect_arp_from(struct raw *raw, unsigned op, u_u32 sender, u_u32 target)
 {
     struct raw_frame *frame = raw_frame(raw);
     u_u8 ip[4];
@@ -79,10 +88,15 @@ static void expect_arp(struct raw *raw, unsigned op, u_u32 target)
     assert_int_equal(frame->bytes[21], op);
     assert_memory_equal(frame->bytes + 6, raw_our_mac, 6);
     assert_memory_equal(frame->bytes + 22, raw_our_mac, 6);
-    put_ip(ip, RAW_LOCAL_IP);
+    put_ip(ip, sender);
     assert_memory_equal(frame->bytes + 28, ip, 4);
     put_ip(ip, target);
     assert_memory_equal(frame->bytes + 38, ip, 4);
+}
+
+static void expect_arp(struct raw *raw, unsigned op, u_u32 target)
+{
+    expect_arp_from(raw, op, RAW_LOCAL_IP, target);
 }
 
 static struct us_conn *connect_to(struct raw *raw, u_u32 ip)
@@ -123,11 +137,48 @@ static void malformed_packets_are_dropped(void **state)
     for (len = 14; len <= 60; len++)
         raw_input(raw, frame, len);
     arp_in(raw, broadcast, 3, 2, RAW_PEER_IP, RAW_LOCAL_IP);
+    arp_make(frame, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP);
+    frame[22] |= 1; /* RFC 1812 3.3.2: a group is nobody's address */
+    raw_input(raw, frame, ARP_FRAME_BYTES);
     arp_in(raw, broadcast, REPLY, 2, RAW_LOCAL_IP, RAW_LOCAL_IP); /* claims our address */
     raw_expect_nothing(raw);
-    assert_int_equal(raw_counter(raw, "drop_arp_malformed"), 48);
+    assert_int_equal(raw_counter(raw, "drop_arp_malformed"), 49);
     assert_int_equal(raw_counter(raw, "arp_conflicts"), 1);
     assert_int_equal(raw_counter(raw, "neighbours"), 0);
+}
+
+/* RFC 5227 section 3; and the sender of a request is the address on the target's network. */
+static void each_address_speaks_for_itself(void **state)
+{
+    struct raw *raw = *state;
+    struct us_addr addr = pair_addr(0);
+    u_u32 others = RAW_LOCAL_IP + (1 << 16);
+    unsigned i;
+
+    for (i = 1; i < 4; i++) {
+        addr.bytes[1] = (u_u8)i;
+        assert_int_equal(us_addr_add(raw->stack, &addr, 24), US_OK);
+    }
+    raw_pump(raw, 0);
+    for (i = 0; i < 3; i++)
+        expect_arp_from(raw, REQUEST, others + (i << 16), others + (i << 16));
+    connect_to(raw, others + 7);
+    raw_pump(raw, 0);
+    expect_arp_from(raw, REQUEST, others, others + 7);
+    raw_expect_nothing(raw);
+}
+
+/* Requests that arrive before one us_output(): a reply that does not fit is not counted as sent. */
+static void replies_are_bounded(void **state)
+{
+    struct raw *raw = *state;
+    unsigned i;
+
+    raw->no_pump = 1;
+    for (i = 0; i < 300; i++)
+        arp_in(raw, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP);
+    assert_int_equal(raw_counter(raw, "arp_tx_replies"), 256);
+    assert_int_equal(raw_counter(raw, "drop_reply_queue"), 300 - 256);
 }
 
 static void asks_with_backoff_then_gives_up(void **state)
@@ -519,6 +570,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RAW_TEST(answers_requests_for_us_only),
         RAW_TEST(malformed_packets_are_dropped),
+        RAW_TEST(each_address_speaks_for_itself),
+        RAW_TEST(replies_are_bounded),
         RAW_TEST(asks_with_backoff_then_gives_up),
         RAW_TEST(what_waited_is_sent_on_the_reply),
         RAW_TEST(off_link_goes_to_the_gateway),

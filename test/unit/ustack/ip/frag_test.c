@@ -110,7 +110,7 @@ static void in_order_and_backwards(void **state)
     assert_int_equal(raw_counter(raw, "frag_whole"), 2);
 }
 
-/* Two datagrams at a time keep apart, whatever the order. */
+/* Two datagrams at a time keep apart, whatever the order. One bit tells them apart. */
 static void in_any_order(void **state)
 {
     enum { PIECES = 20, PIECE_BYTES = 208 };
@@ -134,7 +134,7 @@ static void in_any_order(void **state)
             u_u32 start = order[i] / 2 * PIECE_BYTES;
             u_u32 end = start + PIECE_BYTES < DATAGRAM_BYTES ? start + PIECE_BYTES : DATAGRAM_BYTES;
             if (start < DATAGRAM_BYTES)
-                give_fragment(raw, 100 + 2 * round + order[i] % 2, start, end);
+                give_fragment(raw, round | (order[i] % 2) << (6 + round % 10), start, end);
         }
         assert_int_equal(raw_expect_event(raw, US_EV_DATAGRAM)->len, DATA_BYTES);
         assert_memory_equal(raw_expect_event(raw, US_EV_DATAGRAM)->data, data, DATA_BYTES);
@@ -232,6 +232,39 @@ static void time_is_not_started_anew(void **state)
     assert_int_equal(raw_counter(raw, "frag_timeouts"), 2);
 }
 
+/* The first bytes of a message, as the only fragment of it that arrives. */
+static void give_icmp_fragment(struct raw *raw, u_u32 ident, unsigned type)
+{
+    datagram[0] = (u_u8)type;
+    make_fragment(raw, ident, 0, 8, 1);
+    if (six) {
+        packet.bytes[CRAFT_L4_6] = US_IP_ICMP6;
+    } else {
+        craft_ip4_hdr(&packet)->protocol = US_IP_ICMP;
+        craft_ip4_finish(&packet);
+    }
+    craft_give(raw, &packet);
+}
+
+/* RFC 1122 3.2.2, RFC 4443 2.4 (e): of ICMP, an error is sent about queries only. */
+static void no_error_about_an_error(void **state)
+{
+    static const u_u8 types[2][2][4] = {{{8, 0, 13, 18}, {3, 5, 12, 19}},
+                                        {{128, 129, 135, 255}, {1, 4, 127, 137}}};
+    struct raw *raw = *state;
+    unsigned error, i;
+
+    for (error = 0; error < 2; error++) {
+        for (i = 0; i < 4; i++) {
+            u_u64 before = raw_counter(raw, "icmp_tx_errors");
+            give_icmp_fragment(raw, i, types[six][error][i]);
+            raw_pump(raw, 60000000);
+            assert_int_equal(raw_counter(raw, "reassemblies"), 0);
+            assert_int_equal(raw_counter(raw, "icmp_tx_errors"), before + !error);
+        }
+    }
+}
+
 static void the_oldest_makes_room(void **state)
 {
     struct raw *raw = *state;
@@ -304,15 +337,18 @@ static void odd_lengths_are_refused(void **state)
 {
     struct raw *raw = *state;
     const struct raw_frame *frame;
+    u_u32 end;
 
-    make_fragment(raw, 1, 0, 1479, 1);
-    if (six) {
-        craft_expect_counted(raw, &packet, "drop_ip_extension");
-        frame = raw_frame(raw);
-        assert_int_equal(frame->bytes[54], US_ICMP6_PROBLEM);
-        assert_int_equal(frame->bytes[61], 4); /* where the payload's length stands */
-    } else {
-        craft_expect_counted(raw, &packet, "drop_ip_fragment");
+    for (end = 1473; end < 1480; end++) {
+        make_fragment(raw, 1, 0, end, 1);
+        if (six) {
+            craft_expect_counted(raw, &packet, "drop_ip_extension");
+            frame = raw_frame(raw);
+            assert_int_equal(frame->bytes[54], US_ICMP6_PROBLEM);
+            assert_int_equal(frame->bytes[61], 4); /* where the payload's length stands */
+        } else {
+            craft_expect_counted(raw, &packet, "drop_ip_fragment");
+        }
     }
     make_fragment(raw, 1, 8, 8, 1);
     craft_expect_counted(raw, &packet, "drop_ip_fragment");
@@ -442,6 +478,7 @@ int main(void)
         RAW_TEST(a_copy_with_other_bytes_ends_the_datagram),
         RAW_TEST(two_ends_end_the_datagram),
         RAW_TEST(time_is_not_started_anew),
+        RAW_TEST(no_error_about_an_error),
         RAW_TEST(the_oldest_makes_room),
         RAW_TEST(bytes_and_pieces_are_bounded),
         RAW_TEST(a_whole_packet_fits_the_length_field),

@@ -165,6 +165,9 @@ static void options_are_checked(void **state)
         memcpy(frame + 34, bad[i], 4);
         expect_drop(raw, "drop_ip_options");
     }
+    make_echo(0, 4); /* nothing is behind the option without a length */
+    memcpy(frame + 34, bad[i - 1], 4);
+    expect_drop(raw, "drop_ip_options");
     for (i = 0; i < sizeof(good) / 4; i++) {
         make_echo(8, 4);
         memcpy(frame + 34, good[i], 4);
@@ -242,6 +245,24 @@ static void tcp_checksum_verdicts(void **state)
     raw_expect(raw, US_TCP_RST | US_TCP_ACK, 0, 2, 0);
 }
 
+/* The stack has not offered US_CAP_RX_SG. */
+static void a_frame_of_several_segments_is_dropped(void **state)
+{
+    struct raw *raw = *state;
+    struct us_pkt pkts[2];
+    struct us_pkt *list = &pkts[0];
+
+    make_echo(8, 0);
+    memset(pkts, 0, sizeof(pkts));
+    pkts[0].data = frame;
+    pkts[0].len = frame_len;
+    pkts[0].next_seg = &pkts[1];
+    assert_int_equal(us_input(raw->stack, &list, 1, raw->now_us), 1);
+    raw_pump(raw, 0);
+    raw_expect_nothing(raw);
+    assert_int_equal(raw_counter(raw, "drop_eth_chained"), 1);
+}
+
 static void other_icmp_is_counted(void **state)
 {
     struct raw *raw = *state;
@@ -282,6 +303,7 @@ int main(void)
         RAW_TEST(addresses_are_checked),
         RAW_TEST(checksums_are_checked_unless_known),
         RAW_TEST(tcp_checksum_verdicts),
+        RAW_TEST(a_frame_of_several_segments_is_dropped),
         RAW_TEST(other_icmp_is_counted),
         RAW_TEST(answers_are_bounded),
     };

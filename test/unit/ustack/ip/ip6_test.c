@@ -106,6 +106,12 @@ static void addresses_are_checked(void **state)
         craft_ip6_checksum(&packet, US_IP_ICMP6, 0, 2);
         craft_expect_counted(raw, &packet, "drop_ip_source");
     }
+    make_echo(raw); /* nor to a group */
+    craft_ip6_hdr(&packet)->src = us_ip6_any;
+    craft_ip6_hdr(&packet)->dst = us_ip6_all_nodes;
+    us_eth_multicast_mac(packet.bytes, &us_ip6_all_nodes);
+    craft_ip6_checksum(&packet, US_IP_ICMP6, 0, 2);
+    craft_expect_counted(raw, &packet, "drop_ip_source");
     make_echo(raw);
     craft_ip6_hdr(&packet)->dst.b[15] = 77;
     craft_ip6_checksum(&packet, US_IP_ICMP6, 0, 2);
@@ -133,6 +139,8 @@ static void groups_are_filtered(void **state)
     us_eth_multicast_mac(packet.bytes, &other);
     craft_expect_counted(raw, &packet, "drop_eth_address");
     us_eth_multicast_mac(packet.bytes, &nodes); /* three bytes of an address */
+    craft_expect_counted(raw, &packet, "drop_ip_address");
+    craft_ip6_hdr(&packet)->dst = us_ip6_solicited_node(&us_ip6_any); /* no address of ours */
     craft_expect_counted(raw, &packet, "drop_ip_address");
     for (i = 3; i < 6; i++) {
         us_eth_multicast_mac(packet.bytes, &nodes);
@@ -234,6 +242,44 @@ static void no_error_without_a_source(void **state)
     raw_expect_nothing(raw);
 }
 
+/* RFC 4291 2.5.2: TCP and UDP take nothing from the unspecified address. */
+static void protocols_need_a_source(void **state)
+{
+    struct raw *raw = *state;
+    u_u8 datagram[64];
+    u_u32 len = craft_datagram6(datagram, raw, PORT, "hello", 5);
+
+    craft_ip6(&packet, raw, US_IP_UDP, datagram, len);
+    craft_ip6_hdr(&packet)->src = us_ip6_any;
+    craft_ip6_checksum(&packet, US_IP_UDP, 0, 6);
+    craft_expect_counted(raw, &packet, "drop_ip_address");
+    assert_null(raw_event(raw));
+}
+
+/* RFC 8200 4.5: the reserved bits of a fragment header have no meaning; its end has a limit. */
+static void fragment_headers_are_checked(void **state)
+{
+    u_u8 ext[16] = {US_IP_ICMP6, 0xff, 0, 6, 0, 0, 0, 1};
+    struct raw *raw = *state;
+    unsigned len;
+
+    craft_l4_6(&packet, raw, US_IP_FRAGMENT, ext, 8, US_IP_ICMP6, echo, sizeof(echo), 2);
+    craft_give(raw, &packet); /* whole, in spite of reserved bits */
+    expect_reply(raw);
+    ext[0] = US_IP_UDP;
+    ext[2] = 0xff;
+    ext[3] = 0xf8;
+    craft_ip6(&packet, raw, US_IP_FRAGMENT, ext, 16); /* ends at 65536 */
+    craft_give(raw, &packet);
+    expect_problem(raw, US_ICMP6_PROBLEM_FIELD, 42);
+    for (len = 0; len < 8; len++) {
+        craft_ip6(&packet, raw, US_IP_FRAGMENT, ext, len);
+        craft_expect_counted(raw, &packet, "drop_ip_header");
+    }
+    raw_expect_nothing(raw);
+    assert_int_equal(raw_counter(raw, "reassemblies"), 0);
+}
+
 /* RFC 8200 8.1: over IPv6 there is no datagram without a checksum. */
 static void udp_needs_a_checksum(void **state)
 {
@@ -277,51 +323,104 @@ static void errors_are_limited(void **state)
     for (i = 0; i < 10; i++)
         craft_give(raw, &packet);
     assert_int_equal(raw_counter(raw, "icmp_tx_errors"), US_ICMP_BURST + 3);
+    for (i = 0; i < 3; i++) { /* to the microsecond */
+        raw_pump(raw, US_ICMP_REFILL_US - 1);
+        craft_give(raw, &packet);
+        raw_pump(raw, 1);
+        assert_int_equal(raw_counter(raw, "icmp_tx_errors"), US_ICMP_BURST + 3 + i);
+        craft_give(raw, &packet);
+        assert_int_equal(raw_counter(raw, "icmp_tx_errors"), US_ICMP_BURST + 4 + i);
+    }
+}
+
+enum { ERROR_BYTES = 8 + 40 + 20 };
+
+/* Connects from a port and makes an error that quotes the SYN; its type and code are 0. */
+static void connect_and_quote(struct raw *raw, u_u16 local_port, u_u8 *error)
+{
+    const struct raw_frame *frame;
+    struct us_addr peer;
+
+    memset(&peer, 0, sizeof(peer));
+    peer.family = US_IP6;
+    memcpy(peer.bytes, &craft_peer6, 16);
+    assert_non_null(us_connect(raw->stack, &peer, 80, local_port, NULL, NULL));
+    raw_pump(raw, 0);
+    frame = raw_frame(raw);
+    if (frame->bytes[20] != US_IP_TCP) { /* the first one asks for the MAC address */
+        u_u8 advert[32] = {136, 0, 0, 0, 0x60};
+        memcpy(advert + 8, frame->bytes + 62, 16);
+        memcpy(advert + 24, "\2\1\2\0\0\0\0\2", 8);
+        craft_l4_6(&packet, raw, US_IP_ICMP6, NULL, 0, US_IP_ICMP6, advert, 32, 2);
+        craft_ip6_hdr(&packet)->hop_limit = 255;
+        craft_give(raw, &packet);
+        frame = raw_frame(raw);
+    }
+    memset(error, 0, 8);
+    memcpy(error + 8, frame->bytes + 14, 60);
+}
+
+static void make_error(struct raw *raw, u_u8 *error, unsigned type, unsigned code, u_u32 bytes)
+{
+    error[0] = (u_u8)type;
+    error[1] = (u_u8)code;
+    craft_l4_6(&packet, raw, US_IP_ICMP6, NULL, 0, US_IP_ICMP6, error, bytes, 2);
 }
 
 /* RFC 5927: an error counts only if it quotes data in flight. */
 static void errors_about_connections(void **state)
 {
     struct raw *raw = *state;
-    struct us_addr peer;
-    struct us_conn *conn;
-    u_u8 error[8 + 40 + 20] = {1, 4};
+    u_u8 error[ERROR_BYTES];
+    u_u32 bytes;
     unsigned i;
 
-    memset(&peer, 0, sizeof(peer));
-    peer.family = US_IP6;
-    memcpy(peer.bytes, &craft_peer6, 16);
-    make_echo(raw); /* so that the peer's MAC is known */
-    conn = us_connect(raw->stack, &peer, 80, 5555, NULL, NULL);
-    assert_non_null(conn);
-    raw_pump(raw, 0);
-    {
-        const struct raw_frame *ask = raw_frame(raw);
-        u_u8 advert[32] = {136, 0, 0, 0, 0x60};
-        memcpy(advert + 8, ask->bytes + 62, 16);
-        memcpy(advert + 24, "\2\1\2\0\0\0\0\2", 8);
-        craft_l4_6(&packet, raw, US_IP_ICMP6, NULL, 0, US_IP_ICMP6, advert, 32, 2);
-        craft_ip6_hdr(&packet)->hop_limit = 255;
-        craft_give(raw, &packet);
-        memcpy(error + 8, raw_frame(raw)->bytes + 14, 60);
-    }
+    connect_and_quote(raw, 5555, error);
     for (i = 0; i < 4; i++) {
-        u_u8 wrong[sizeof(error)];
+        u_u8 wrong[ERROR_BYTES];
         memcpy(wrong, error, sizeof(error));
         wrong[8 + 40 + 7] ^= i == 0; /* sequence number */
         wrong[8 + 40 + 1] ^= i == 1; /* our port */
         wrong[8 + 39] ^= i == 2;     /* the peer's address */
         wrong[8 + 6] = i == 3 ? 17 : 6;
-        craft_l4_6(&packet, raw, US_IP_ICMP6, NULL, 0, US_IP_ICMP6, wrong, sizeof(wrong), 2);
+        make_error(raw, wrong, 1, 4, sizeof(wrong));
         craft_expect_counted(raw, &packet,
                              i == 0   ? "drop_icmp_sequence"
                              : i == 3 ? "drop_icmp_quote"
                                       : "drop_icmp_no_conn");
         assert_null(raw_event(raw));
     }
-    craft_l4_6(&packet, raw, US_IP_ICMP6, NULL, 0, US_IP_ICMP6, error, sizeof(error), 2);
+    for (bytes = 8; bytes < 8 + 40 + 8; bytes++) { /* not up to the sequence number */
+        make_error(raw, error, 1, 4, bytes);
+        craft_expect_counted(raw, &packet, "drop_icmp_quote");
+    }
+    assert_null(raw_event(raw));
+    make_error(raw, error, 1, 4, sizeof(error));
     craft_give(raw, &packet);
     assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_UNREACHABLE);
+}
+
+/* RFC 1122 4.2.3.9 for the errors of RFC 4443: which end a handshake, and which do not. */
+static void hard_errors_end_a_connect(void **state)
+{
+    static const u_u8 hard[][2] = {{1, 1}, {1, 4}, {4, 1}};
+    static const u_u8 soft[][2] = {{1, 0}, {1, 2}, {1, 3}, {1, 5}, {3, 0}, {3, 1}, {4, 0}, {4, 2}};
+    struct raw *raw = *state;
+    u_u8 error[ERROR_BYTES];
+    unsigned i;
+
+    connect_and_quote(raw, 5555, error);
+    for (i = 0; i < U_ARRAY_LEN(soft); i++) {
+        make_error(raw, error, soft[i][0], soft[i][1], sizeof(error));
+        craft_expect_counted(raw, &packet, "icmp_rx_errors");
+        assert_null(raw_event(raw));
+    }
+    for (i = 0; i < U_ARRAY_LEN(hard); i++) {
+        connect_and_quote(raw, (u_u16)(6000 + i), error);
+        make_error(raw, error, hard[i][0], hard[i][1], sizeof(error));
+        craft_give(raw, &packet);
+        assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_UNREACHABLE);
+    }
 }
 
 /* RFC 8201 section 4: no link of IPv6 has a smaller MTU than 1280, so such a report is forged. */
@@ -429,9 +528,10 @@ int main(void)
         RAW_TEST(groups_are_filtered),       RAW_TEST(extensions_are_walked),
         RAW_TEST(unknown_options),           RAW_TEST(what_is_not_understood_is_told),
         RAW_TEST(no_error_without_a_source), RAW_TEST(udp_needs_a_checksum),
+        RAW_TEST(protocols_need_a_source),   RAW_TEST(fragment_headers_are_checked),
         RAW_TEST(errors_are_limited),        RAW_TEST(too_small_an_mtu_is_ignored),
         RAW_TEST(fragments_stay_fragments),  RAW_TEST(errors_about_connections),
-        cmocka_unit_test(vlan_tags),
+        RAW_TEST(hard_errors_end_a_connect), cmocka_unit_test(vlan_tags),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

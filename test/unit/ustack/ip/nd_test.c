@@ -316,9 +316,10 @@ static void a_changed_address_is_verified(void **state)
     }
 }
 
-/* RFC 4862 5.4: a tentative address receives neighbour discovery only; the rest gets no error. */
-static void a_tentative_address_sends_no_errors(void **state)
+/* RFC 4862 5.4: a tentative address receives neighbour discovery only; nothing else is answered. */
+static void a_tentative_address_answers_nothing(void **state)
 {
+    static const u_u8 echo[8] = {128, 0, 0, 0, 0, 7, 0, 1};
     static const u_u8 unknown_option[8] = {US_IP_NOTHING, 0, 0x80, 4};
     struct us_addr addr = addr6(&craft_local6);
     struct raw raw;
@@ -335,6 +336,8 @@ static void a_tentative_address_sends_no_errors(void **state)
         craft_ip6(&packet, &raw, US_IP_DST_OPTIONS, unknown_option, sizeof(unknown_option));
         craft_give(&raw, &packet);
         assert_int_equal(raw_counter(&raw, "icmp_tx_errors"), usable ? 2 : 0);
+        craft_l4_6(&packet, &raw, US_IP_ICMP6, NULL, 0, US_IP_ICMP6, echo, sizeof(echo), 2);
+        craft_expect_counted(&raw, &packet, usable ? "icmp_tx_echo" : "drop_ip_source");
     }
     raw_close(&raw);
     (void)state;
@@ -708,7 +711,7 @@ int main(void)
         RAW_TEST(solicitations_are_answered),
         RAW_TEST(a_learned_address_is_verified),
         RAW_TEST(a_changed_address_is_verified),
-        cmocka_unit_test(a_tentative_address_sends_no_errors),
+        cmocka_unit_test(a_tentative_address_answers_nothing),
         RAW_TEST(a_multicast_mac_is_not_learned),
         RAW_TEST(bad_messages_are_dropped),
         RAW_TEST(neighbours_are_asked_for),
