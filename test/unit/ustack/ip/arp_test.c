@@ -12,6 +12,7 @@
 #include "pair.h"
 #include "raw.h"
 #include "ustack/ip/neighbour.h"
+#include "ustack/tcp/tcp.h"
 
 enum { REQUEST = 1, REPLY = 2 };
 
@@ -435,6 +436,104 @@ static void questions_for_datagrams_are_bounded(void **state)
     assert_int_equal(raw_frame(raw)->ip_protocol, 17);
 }
 
+/* Learned addresses keep three quarters, questions for datagrams a quarter, both rounded up. */
+static void shares_of_the_table(void **state)
+{
+    struct raw *raw = *state;
+    struct us_config config;
+    const u_u32 *counts;
+    unsigned i;
+
+    raw_close(raw);
+    pair_config(&config, 0);
+    config.neighbour_max = 6;
+    raw_open(raw, &config);
+    counts = raw->stack->neighbours.counts;
+    for (i = 0; i < 20; i++) {
+        arp_in(raw, broadcast, REQUEST, 9, RAW_PEER_IP + 20 + i, RAW_LOCAL_IP);
+        take_all_frames(raw);
+    }
+    assert_int_equal(counts[US_NC_STALE], 5);
+    for (i = 0; i < 10; i++) {
+        send_datagram(raw, RAW_PEER_IP + 60 + i);
+        take_all_frames(raw);
+    }
+    assert_int_equal(counts[US_NC_STALE], 4);
+    assert_int_equal(counts[US_NC_INCOMPLETE], 2);
+}
+
+/* RFC 1122 2.3.2.1 (2): verified by unicast once, then by broadcast; doubts add no request. */
+static void a_suspect_is_verified_once(void **state)
+{
+    struct raw *raw = *state;
+    struct us_neighbour *neighbour;
+    unsigned i;
+
+    reopen(raw, 4);
+    neighbour = us_neighbour_find(raw->stack, us_ip4(RAW_PEER_IP));
+    us_neighbour_suspect(raw->stack, neighbour);
+    us_neighbour_suspect(raw->stack, neighbour);
+    arp_in(raw, raw_our_mac, REPLY, 2, RAW_PEER_IP, RAW_LOCAL_IP);
+    raw_expect_nothing(raw); /* the answer has come before the question */
+    us_neighbour_suspect(raw->stack, neighbour);
+    for (i = 0; i < 2; i++) {
+        us_neighbour_suspect(raw->stack, neighbour);
+        raw_pump(raw, i == 0 ? 0 : 999999);
+        if (i == 0) {
+            assert_memory_equal(raw->frames[raw->frame_next].bytes, raw_peer_mac, 6);
+            expect_arp(raw, REQUEST, RAW_PEER_IP);
+        }
+        raw_expect_nothing(raw);
+    }
+    for (i = 0; i < 2; i++) {
+        raw_pump(raw, i == 0 ? 1 : 2000000);
+        assert_memory_equal(raw->frames[raw->frame_next].bytes, broadcast, 6);
+        expect_arp(raw, REQUEST, RAW_PEER_IP);
+    }
+}
+
+/* RFC 1122 2.3.2.1: a frame that is no valid segment changes no entry before its lifetime ends. */
+static void untrusted_frames_change_no_entry(void **state)
+{
+    static const u_u8 macs[2][6] = {{2, 0, 0, 0, 0, 5}, {2, 0, 0, 0, 0, 6}};
+    const struct us_neighbour *neighbour;
+    struct raw raw;
+    unsigned by_source;
+
+    for (by_source = 0; by_source < 2; by_source++) {
+        raw_open(&raw, NULL);
+        raw.stack->config.reply_to_source_mac = by_source;
+        us_neighbour_learn(raw.stack, us_ip4(RAW_PEER_IP), macs[0], 0);
+        neighbour = us_neighbour_find(raw.stack, us_ip4(RAW_PEER_IP));
+        raw_pump(&raw, raw.stack->config.neighbour_lifetime_us);
+        us_neighbour_learn(raw.stack, us_ip4(RAW_PEER_IP), macs[1], 0);
+        assert_memory_equal(neighbour->l2, macs[0], 6);
+        raw_pump(&raw, 1); /* with reply_to_source_mac no request can verify it */
+        us_neighbour_learn(raw.stack, us_ip4(RAW_PEER_IP), macs[1], 0);
+        assert_memory_equal(neighbour->l2, macs[by_source], 6);
+        raw_close(&raw);
+    }
+    (void)state;
+}
+
+/* Datagrams that wait for a router's MAC address go to the router that replaces it. */
+static void waiting_datagrams_follow_the_gateway(void **state)
+{
+    struct raw *raw = *state;
+    struct us_addr gateway = pair_addr(8);
+
+    reopen(raw, 4);
+    assert_int_equal(us_gateway_set(raw->stack, &gateway), US_OK);
+    send_datagram(raw, 0xc0a80001);
+    expect_arp(raw, REQUEST, RAW_LOCAL_IP + 8);
+    gateway.bytes[3]++;
+    assert_int_equal(us_gateway_set(raw->stack, &gateway), US_OK);
+    raw_pump(raw, 0);
+    expect_arp(raw, REQUEST, RAW_LOCAL_IP + 9);
+    arp_in(raw, raw_our_mac, REPLY, 9, RAW_LOCAL_IP + 9, RAW_LOCAL_IP);
+    assert_int_equal(raw_frame(raw)->ip_protocol, 17);
+}
+
 /* With all entries in use a connection takes the oldest one's, a datagram is dropped. */
 static void table_full_of_next_hops(void **state)
 {
@@ -493,6 +592,7 @@ static void a_static_neighbour_stays(void **state)
     struct raw *raw = *state;
     struct us_addr addr = pair_addr(1);
     struct us_addr far = {US_IP4, {192, 0, 2, 1}};
+    struct us_neighbour *neighbour;
     struct raw_frame *frame;
     unsigned i;
 
@@ -517,6 +617,9 @@ static void a_static_neighbour_stays(void **state)
         raw_pump(raw, (u_u64)1000 * 1000 * 1000); /* beyond neighbour_lifetime_us */
         while ((frame = raw_frame(raw)) != NULL)
             assert_int_equal(frame->ip_protocol, 6);
+        neighbour = us_neighbour_find(raw->stack, us_ip4(RAW_PEER_IP));
+        assert_true(us_neighbour_use(raw->stack, neighbour));
+        assert_true(us_neighbour_is_fresh(raw->stack, neighbour)); /* for the fast path */
     }
     assert_null(us_check(raw->stack));
 }
@@ -556,6 +659,10 @@ static void a_point_to_point_link_needs_no_resolution(void **state)
     assert_int_equal(event->type, US_EV_CONNECTED);
     frame = raw_frame(&raw);
     assert_non_null(frame);
+    memset(raw.peer_mac, 0xff, 6); /* what it sends to is no address of a sender */
+    raw_segment(&raw, US_TCP_ACK, 2, frame->seq, 1000, "x", 1);
+    assert_int_equal(raw_counter(&raw, "drop_eth_malformed"), 1);
+    memcpy(raw.peer_mac, raw_peer_mac, 6);
     raw_segment(&raw, US_TCP_ACK, 2, frame->seq, 1000, "x", 1);
     raw_pump(&raw, 100 * 1000); /* a delayed ACK */
     frame = raw_frame(&raw);
@@ -581,6 +688,10 @@ int main(void)
         RAW_TEST(full_table_evicts_the_oldest),
         RAW_TEST(next_hop_of_a_connection_stays),
         RAW_TEST(questions_for_datagrams_are_bounded),
+        RAW_TEST(shares_of_the_table),
+        RAW_TEST(a_suspect_is_verified_once),
+        cmocka_unit_test(untrusted_frames_change_no_entry),
+        RAW_TEST(waiting_datagrams_follow_the_gateway),
         RAW_TEST(table_full_of_next_hops),
         RAW_TEST(entry_is_free_when_its_connection_ends),
         RAW_TEST(ack_without_a_next_hop_ends_nothing),

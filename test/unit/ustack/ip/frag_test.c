@@ -141,6 +141,86 @@ static void in_any_order(void **state)
     }
 }
 
+/* RFC 791 3.2, RFC 8200 4.5: addresses, identification and (IPv4) protocol tell datagrams apart. */
+static void fragments_of_others_are_apart(void **state)
+{
+    struct us_addr second = {US_IP4, {10, 0, 0, 9}};
+    struct us_addr second6 = {US_IP6, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9}};
+    struct raw *raw = *state;
+    unsigned i;
+
+    assert_int_equal(us_addr_add(raw->stack, six ? &second6 : &second, 24), US_OK);
+    for (i = 0; i < (six ? 2u : 3u); i++) {
+        give_fragment(raw, 1, 0, 1480);
+        make_fragment(raw, 1, 1480, DATAGRAM_BYTES, 0);
+        if (six) {
+            if (i == 0)
+                craft_ip6_hdr(&packet)->src.b[15] = 8;
+            else
+                craft_ip6_hdr(&packet)->dst.b[15] = 9;
+        } else {
+            if (i == 0)
+                craft_ip4_hdr(&packet)->src = u_be32(RAW_PEER_IP + 6);
+            else if (i == 1)
+                craft_ip4_hdr(&packet)->dst = u_be32(RAW_LOCAL_IP + 8);
+            else
+                craft_ip4_hdr(&packet)->protocol = US_IP_TCP;
+            craft_ip4_finish(&packet);
+        }
+        craft_give(raw, &packet);
+        assert_null(raw_event(raw));
+        assert_int_equal(raw_counter(raw, "reassemblies"), 2);
+        give_fragment(raw, 1, 1480, DATAGRAM_BYTES);
+        expect_whole(raw);
+        raw_pump(raw, 61000000);
+        while (raw_frame(raw) != NULL)
+            continue;
+    }
+}
+
+/* What the NIC says of the last fragment's checksum is about that fragment. */
+static void verdicts_of_the_nic_are_not_used(void **state)
+{
+    struct raw *raw = *state;
+
+    give_fragment(raw, 1, 0, 1480);
+    raw->rx_flags = US_PKT_L4_CSUM_BAD;
+    give_fragment(raw, 1, 1480, DATAGRAM_BYTES);
+    expect_whole(raw);
+    datagram[1480] ^= 1;
+    raw->rx_flags = US_PKT_L4_CSUM_GOOD;
+    give_fragment(raw, 2, 0, 1480);
+    give_fragment(raw, 2, 1480, DATAGRAM_BYTES);
+    raw->rx_flags = 0;
+    assert_null(raw_event(raw));
+    assert_int_equal(raw_counter(raw, "drop_udp_checksum"), 1);
+}
+
+/* RFC 6980 section 5: neighbour discovery is not accepted in fragments. */
+static void no_neighbour_discovery_in_fragments(void **state)
+{
+    struct raw *raw = *state;
+    unsigned i;
+
+    memset(datagram, 0, 24);
+    datagram[0] = 136;
+    memcpy(datagram + 8, &craft_peer6, 16);
+    datagram[2] = datagram[3] = 0;
+    {
+        u_u32 sum = u_cksum_pseudo6(craft_peer6.b, craft_local6.b, US_IP_ICMP6, 24);
+        struct u_be16 field = u_be16(u_cksum_finish(u_cksum_add(sum, datagram, 24)));
+        memcpy(datagram + 2, &field, 2);
+    }
+    for (i = 0; i < 3; i++) {
+        make_fragment(raw, 1, 8 * i, 8 * i + 8, i < 2);
+        packet.bytes[CRAFT_L4_6] = US_IP_ICMP6;
+        craft_ip6_hdr(&packet)->hop_limit = 255;
+        craft_give(raw, &packet);
+    }
+    assert_int_equal(raw_counter(raw, "frag_whole"), 1);
+    assert_int_equal(raw_counter(raw, "drop_nd_malformed"), 1);
+}
+
 static void an_exact_copy_is_ignored(void **state)
 {
     struct raw *raw = *state;
@@ -293,6 +373,76 @@ static void bytes_and_pieces_are_bounded(void **state)
     for (i = 0; i <= US_FRAGS_MAX; i++)
         give_fragment(raw, 2, 16 * i, 16 * i + 8);
     assert_int_equal(raw_counter(raw, "drop_frag_bound"), 2);
+}
+
+/* A datagram of all the bytes that there is room for, behind headers of all there is room for. */
+static void what_just_fits_is_taken(void **state)
+{
+    enum { OPTIONS_BYTES = US_FRAG_HEAD_MAX - US_IP6_HDR_BYTES - US_IP6_FRAGMENT_HDR_BYTES };
+    struct raw *raw = *state;
+    u_u8 bytes[CRAFT_BYTES];
+    unsigned more;
+
+    make_fragment(raw, 1, 4992, 5000, 0);
+    craft_give(raw, &packet);
+    assert_int_equal(raw_counter(raw, "reassemblies"), 1);
+    assert_int_equal(raw_counter(raw, "drop_frag_bound"), 0);
+    for (more = 0; six && more < 2; more++) {
+        u_u32 ext_bytes = OPTIONS_BYTES + 8 * more;
+        make_fragment(raw, 2 + more, 0, 1480, 1);
+        memset(bytes, 0, ext_bytes); /* padding */
+        bytes[0] = US_IP_FRAGMENT;
+        bytes[1] = (u_u8)(ext_bytes / 8 - 1);
+        memcpy(bytes + ext_bytes, packet.bytes + CRAFT_L4_6, 8 + 1480);
+        craft_ip6(&packet, raw, US_IP_DST_OPTIONS, bytes, ext_bytes + 8 + 1480);
+        craft_give(raw, &packet);
+        assert_int_equal(raw_counter(raw, "reassemblies"), 2);
+        assert_int_equal(raw_counter(raw, "drop_frag_bound"), more);
+    }
+}
+
+/* An error about a datagram that came in fragments quotes the header of a whole one. */
+static void an_error_quotes_a_whole_header(void **state)
+{
+    struct raw *raw = *state;
+    struct us_ip6_hdr *hdr6;
+    struct us_ip4_hdr *hdr4;
+    struct raw_frame *frame;
+
+    assert_int_equal(us_udp_unbind(raw->stack, PORT), US_OK);
+    give_fragment(raw, 1, 0, 1480);
+    give_fragment(raw, 1, 1480, DATAGRAM_BYTES);
+    frame = raw_frame(raw);
+    assert_non_null(frame);
+    hdr6 = (void *)(frame->bytes + 54 + 8);
+    hdr4 = (void *)(frame->bytes + 34 + 8);
+    if (six) {
+        assert_int_equal(hdr6->next, US_IP_UDP);
+        assert_int_equal(u_get_be16(hdr6->payload_bytes), DATAGRAM_BYTES);
+    } else {
+        assert_int_equal(u_get_be16(hdr4->total_bytes), US_IP4_HDR_BYTES + DATAGRAM_BYTES);
+        assert_int_equal(u_get_be16(hdr4->fragment), 0);
+    }
+}
+
+/* Bytes of an event stay until it is taken, whatever arrives. */
+static void events_keep_their_bytes(void **state)
+{
+    struct us_event event;
+    struct raw *raw = *state;
+    u_u32 i;
+
+    raw->no_pump = 1;
+    give_fragment(raw, 1, 0, 1480);
+    give_fragment(raw, 1, 1480, DATAGRAM_BYTES);
+    memset(datagram, 0, DATAGRAM_BYTES);
+    for (i = 0; i < 5; i++)
+        give_fragment(raw, 10 + i, 0, DATAGRAM_BYTES - 8);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(event.len, DATA_BYTES);
+    assert_memory_equal(event.data, data, DATA_BYTES);
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
 }
 
 /* The headers count in an IPv4 packet's length, which has 16 bits. */
@@ -473,6 +623,8 @@ int main(void)
     const struct CMUnitTest both[] = {
         RAW_TEST(in_order_and_backwards),
         RAW_TEST(in_any_order),
+        RAW_TEST(fragments_of_others_are_apart),
+        RAW_TEST(verdicts_of_the_nic_are_not_used),
         RAW_TEST(an_exact_copy_is_ignored),
         RAW_TEST(an_overlap_ends_the_datagram),
         RAW_TEST(a_copy_with_other_bytes_ends_the_datagram),
@@ -481,13 +633,17 @@ int main(void)
         RAW_TEST(no_error_about_an_error),
         RAW_TEST(the_oldest_makes_room),
         RAW_TEST(bytes_and_pieces_are_bounded),
+        RAW_TEST(what_just_fits_is_taken),
+        RAW_TEST(an_error_quotes_a_whole_header),
+        RAW_TEST(events_keep_their_bytes),
         RAW_TEST(a_whole_packet_fits_the_length_field),
         RAW_TEST(fragments_of_fragments_are_dropped),
         RAW_TEST(odd_lengths_are_refused),
         RAW_TEST(echo_in_fragments),
     };
     const struct CMUnitTest only4[] = {RAW_TEST(a_segment_in_fragments)};
-    const struct CMUnitTest only6[] = {RAW_TEST(atomic_fragments_stand_alone)};
+    const struct CMUnitTest only6[] = {RAW_TEST(atomic_fragments_stand_alone),
+                                       RAW_TEST(no_neighbour_discovery_in_fragments)};
 
     return cmocka_run_group_tests(both, over_ip4, NULL) +
            cmocka_run_group_tests(only4, over_ip4, NULL) +

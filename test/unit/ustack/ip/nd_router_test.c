@@ -11,6 +11,7 @@
 
 #include "craft_nd.h"
 #include "pair.h"
+#include "ustack/core/instance.h"
 #include "ustack/ip/icmp6.h"
 
 static struct craft packet;
@@ -210,6 +211,392 @@ static void without_autoconf_routers_are_ignored(void **state)
     (void)state;
 }
 
+/* ---- addresses ---- */
+
+/* Opens a stack that has made nd_auto of an advertisement, whose times count from now. */
+static void open_with_address(struct raw *raw, u_u32 valid_s, u_u32 preferred_s)
+{
+    nd_open_autoconf(raw);
+    raw_pump(raw, SECOND);
+    give_advert_of_mtu(raw, 1800, valid_s, preferred_s, 0);
+    raw_pump(raw, SECOND);
+    raw_pump(raw, SECOND);
+    nd_skip_frames(raw);
+    assert_true(nd_auto_answers(raw));
+}
+
+static unsigned auto_state(const struct raw *raw)
+{
+    u_u32 i = us_local6_find(raw->stack, &nd_auto);
+
+    return i < US_LOCAL6_MAX ? raw->stack->nd.locals[i].state : (unsigned)US_LOCAL6_FREE;
+}
+
+/* A segment without payload from the far host, by the router. */
+static void give_segment(struct raw *raw, unsigned port, unsigned flags, u_u32 seq, u_u32 ack)
+{
+    u_u8 tcp[20] = {0};
+
+    tcp[1] = (u_u8)port;
+    tcp[2] = RAW_PORT >> 8;
+    tcp[3] = RAW_PORT & 0xff;
+    put32(tcp + 4, seq);
+    put32(tcp + 8, ack);
+    tcp[12] = 5 << 4;
+    tcp[13] = (u_u8)flags;
+    tcp[14] = 0xff;
+    craft_ip6(&packet, raw, US_IP_TCP, tcp, sizeof(tcp));
+    craft_ip6_hdr(&packet)->src = nd_far;
+    craft_ip6_hdr(&packet)->dst = nd_auto;
+    memcpy(packet.bytes + 6, nd_router_mac, 6);
+    craft_ip6_checksum(&packet, US_IP_TCP, 0, 16);
+    craft_give(raw, &packet);
+}
+
+/* A connection in TIME-WAIT, one whose handshake is under way, and one that tries to connect. */
+static void make_connections(struct raw *raw)
+{
+    struct us_addr far = nd_addr(&nd_far);
+    struct us_conn *conn;
+    u_u32 iss;
+    u_u8 *seq;
+
+    give_segment(raw, 1, US_TCP_SYN, 1000, 0);
+    seq = raw_frame(raw)->bytes + 58;
+    iss = (u_u32)seq[0] << 24 | (u_u32)seq[1] << 16 | (u_u32)seq[2] << 8 | seq[3];
+    give_segment(raw, 1, US_TCP_ACK, 1001, iss + 1);
+    conn = raw_expect_event(raw, US_EV_ACCEPTED)->conn;
+    assert_int_equal(us_close(raw->stack, conn), US_OK);
+    raw_pump(raw, 0);
+    give_segment(raw, 1, US_TCP_FIN | US_TCP_ACK, 1001, iss + 2);
+    while (raw_event(raw) != NULL)
+        continue;
+    give_segment(raw, 2, US_TCP_SYN, 1000, 0);
+    assert_non_null(us_connect(raw->stack, &far, 80, 0, NULL, NULL));
+    raw_pump(raw, 0);
+    assert_int_equal(raw_counter(raw, "time_wait"), 1);
+    assert_int_equal(raw_counter(raw, "half_open"), 1);
+    assert_int_equal(raw_counter(raw, "conns_open"), 1);
+}
+
+/* RFC 4862 5.5.4: deprecated to the microsecond, then gone, with all that used it. */
+static void an_expired_address_leaves_nothing(void **state)
+{
+    struct raw raw;
+
+    open_with_address(&raw, 30, 20); /* two seconds ago */
+    make_connections(&raw);
+    raw_pump(&raw, 18 * SECOND - 1);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_PREFERRED);
+    raw_pump(&raw, 1);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_DEPRECATED);
+    raw_pump(&raw, 10 * SECOND - 1);
+    nd_skip_frames(&raw);
+    nd_make_query(&packet, &raw, 0x7fff, 28);
+    craft_give(&raw, &packet);
+    raw_expect_nothing(&raw);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_DEPRECATED);
+    raw_pump(&raw, 1);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_FREE);
+    assert_int_equal(raw_expect_event(&raw, US_EV_CLOSED)->reason, US_CLOSE_UNREACHABLE);
+    assert_int_equal(raw_counter(&raw, "time_wait"), 0);
+    assert_int_equal(raw_counter(&raw, "half_open"), 0);
+    assert_int_equal(raw_counter(&raw, "conns_open"), 0);
+    raw_pump(&raw, 40 * SECOND);
+    assert_int_equal(nd_expect_report(&raw, 2), 1); /* the group of the link-local address */
+    raw_close(&raw);
+    (void)state;
+}
+
+/* An address that ends before us_output() is called: nothing is sent about it. */
+static void nothing_is_sent_about_a_removed_address(void **state)
+{
+    struct us_config config;
+    struct raw_frame *frame;
+    struct raw raw;
+    unsigned probes;
+
+    for (probes = 0; probes < 3; probes++) { /* an announcement is due, or a probe */
+        pair_config(&config, 0);
+        config.ip6_autoconf = 1;
+        config.dad_probes = probes;
+        nd_open(&raw, &config);
+        raw_pump(&raw, 10 * SECOND);
+        raw_pump(&raw, 10 * SECOND);
+        nd_skip_frames(&raw);
+        raw.no_pump = 1;
+        give_advert_of_mtu(&raw, 1800, 1, 1, 0);
+        assert_int_not_equal(auto_state(&raw), US_LOCAL6_FREE);
+        us_input(raw.stack, NULL, 0, raw.now_us += SECOND);
+        assert_int_equal(auto_state(&raw), US_LOCAL6_FREE);
+        raw_pump(&raw, 0);
+        raw_pump(&raw, 10 * SECOND);
+        while ((frame = raw_frame(&raw)) != NULL)
+            assert_int_equal(frame->bytes[54], ROUTER_SOLICIT);
+        raw_close(&raw);
+    }
+    (void)state;
+}
+
+/* RFC 4862 5.5.3 (e): short lifetimes are extended, and preferred again. */
+static void short_lifetimes_are_extended(void **state)
+{
+    struct raw raw;
+
+    open_with_address(&raw, 30, 10);
+    raw_pump(&raw, 10 * SECOND);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_DEPRECATED);
+    give_advert(&raw, 1800, 100, 50);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_PREFERRED);
+    raw_pump(&raw, 100 * SECOND - 1);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_DEPRECATED);
+    raw_pump(&raw, 1);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_FREE);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* RFC 4861 4.6.2: all bits set mean that it does not end. */
+static void infinite_lifetimes_do_not_end(void **state)
+{
+    struct raw raw;
+
+    open_with_address(&raw, 0xffffffffu, 0xffffffffu);
+    raw_pump(&raw, (u_u64)SECOND << 32);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_PREFERRED);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* RFC 4862 5.5.3 (e) is for addresses that are made of a prefix: one that the host sets stays. */
+static void an_advert_does_not_limit_an_address_that_was_set(void **state)
+{
+    struct us_addr addr = nd_addr(&nd_auto);
+    struct raw raw;
+
+    open_with_address(&raw, 30, 20);
+    raw_pump(&raw, 30 * SECOND);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_FREE);
+    assert_int_equal(us_addr_add(raw.stack, &addr, 64), US_OK);
+    give_advert(&raw, 1800, 30, 20);
+    raw_pump(&raw, SECOND);
+    raw_pump(&raw, (u_u64)10000 * SECOND);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_PREFERRED);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* RFC 4862 5.5.3 (c), (d); and the bound of addresses. */
+static void which_prefixes_make_addresses(void **state)
+{
+    static const struct nd_router_advert bad[] = {
+        {1800, 30, 31, 0, 0, 0, 0, 0},    {1800, 0, 0, 0, 0, 0, 0, 0},
+        {1800, 30, 20, 0, 0, 63, 0, 0},   {1800, 30, 20, 0, 0, 65, 0, 0},
+        {1800, 30, 20, 0, 0, 0, 0x80, 0},
+    };
+    struct nd_router_advert good = {1800, 30, 20, 0, 0, 0, 0x40, 0};
+    struct raw raw;
+    unsigned i;
+
+    nd_open_autoconf(&raw);
+    for (i = 0; i < U_ARRAY_LEN(bad); i++) {
+        nd_give_router_advert(&raw, &bad[i]);
+        assert_int_equal(auto_state(&raw), US_LOCAL6_FREE);
+    }
+    for (i = 0; i < 5; i++) {
+        good.prefix_byte = (u_u8)(i + 1);
+        nd_give_router_advert(&raw, &good);
+        assert_int_equal(raw_counter(&raw, "nd_table_full"), 0);
+    }
+    good.prefix_byte = 6; /* the others are for us_addr_add() */
+    nd_give_router_advert(&raw, &good);
+    assert_int_equal(raw_counter(&raw, "nd_table_full"), 1);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* ---- advertisements ---- */
+
+/* RFC 4861 6.1.2. */
+static void bad_adverts_are_dropped(void **state)
+{
+    static const struct us_ip6 global = {{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9}};
+    const struct nd_router_advert advert = {1800, 30, 20, 0, 0, 0, 0, 0};
+    struct raw raw;
+    unsigned i;
+
+    nd_open_autoconf(&raw);
+    for (i = 0; i < 4; i++) {
+        nd_make_router_advert(&packet, &raw, &advert);
+        if (i == 0)
+            craft_ip6_hdr(&packet)->src = global;
+        if (i == 1)
+            craft_ip6_hdr(&packet)->hop_limit = 254;
+        if (i == 2)
+            packet.bytes[55] = 1; /* code */
+        if (i == 3) {
+            packet.len = 54 + 15;
+            craft_ip6_hdr(&packet)->payload_bytes = u_be16(15);
+        }
+        craft_ip6_checksum(&packet, US_IP_ICMP6, 0, 2);
+        craft_expect_counted(&raw, &packet, "drop_nd_malformed");
+    }
+    assert_null(us_nd_router(raw.stack));
+    raw_close(&raw);
+    (void)state;
+}
+
+/* RFC 4861 6.3.4: what is not sensible in an advertisement is ignored. */
+static void senseless_options_are_ignored(void **state)
+{
+    static const u_u32 mtus[][2] = {{1279, 1500}, {1501, 1500}, {1280, 1280}, {1500, 1500}};
+    struct nd_router_advert advert = {1800, 30, 20, 0, 0, 129, 0x80, 0};
+    struct raw raw;
+    unsigned i;
+
+    nd_open_autoconf(&raw);
+    nd_give_router_advert(&raw, &advert); /* a prefix of 129 bits */
+    assert_int_equal(raw.stack->nd.prefixes[0].until_us, 0);
+    assert_int_equal(raw.stack->nd.hop_limit, 64); /* 0 says nothing */
+    advert.prefix_len = 64;
+    nd_make_router_advert(&packet, &raw, &advert);
+    memcpy(packet.bytes + 54 + 48, "\xfe\x80\0\0", 4);
+    craft_ip6_checksum(&packet, US_IP_ICMP6, 0, 2);
+    craft_give(&raw, &packet); /* the link-local prefix */
+    assert_int_equal(raw.stack->nd.prefixes[0].until_us, 0);
+    for (i = 0; i < U_ARRAY_LEN(mtus); i++) {
+        advert.mtu = mtus[i][0];
+        nd_give_router_advert(&raw, &advert);
+        assert_int_equal(raw.stack->nd.mtu, mtus[i][1]);
+    }
+    raw_close(&raw);
+    (void)state;
+}
+
+/* The end of a prefix that is not in the table needs no room there. */
+static void prefixes_are_bounded(void **state)
+{
+    struct nd_router_advert advert = {1800, 30, 20, 0, 0, 0, 0x80, 0};
+    struct raw raw;
+    unsigned i;
+
+    nd_open_autoconf(&raw);
+    for (i = 0; i < US_PREFIXES_MAX; i++) {
+        advert.prefix_byte = (u_u8)(i + 1);
+        nd_give_router_advert(&raw, &advert);
+    }
+    advert.prefix_byte++;
+    advert.valid_s = advert.preferred_s = 0;
+    nd_give_router_advert(&raw, &advert);
+    assert_int_equal(raw_counter(&raw, "nd_table_full"), 0);
+    advert.valid_s = 30;
+    nd_give_router_advert(&raw, &advert);
+    assert_int_equal(raw_counter(&raw, "nd_table_full"), 1);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* ---- routers ---- */
+
+/* RFC 4861 6.3.7: three solicitations, 4 s apart, from when the link-local address is usable. */
+static void solicitations_are_few(void **state)
+{
+    struct us_addr addr = nd_addr(&craft_local6);
+    const struct raw_frame *frame;
+    struct us_config config;
+    struct raw raw;
+    unsigned passive, s;
+
+    for (passive = 0; passive < 2; passive++) {
+        pair_config(&config, 0);
+        config.ip6_autoconf = 1;
+        config.arp_passive = passive;
+        nd_open(&raw, &config);
+        raw_pump(&raw, 0);
+        nd_skip_frames(&raw);
+        for (s = 1; s < 60; s++) {
+            int solicited = 0;
+            raw_pump(&raw, SECOND);
+            while ((frame = raw_frame(&raw)) != NULL)
+                solicited += frame->bytes[54] == ROUTER_SOLICIT;
+            assert_int_equal(solicited, !passive && (s == 1 || s == 5 || s == 9));
+            if (s == 2) /* this one is usable a second later */
+                assert_int_equal(us_addr_add(raw.stack, &addr, 64), US_OK);
+        }
+        raw_close(&raw);
+    }
+    (void)state;
+}
+
+/* A router that the host has set has no lifetime, whatever it advertises. */
+static void a_router_that_was_set_stays(void **state)
+{
+    struct us_addr gateway = nd_addr(&nd_router);
+    struct us_ip6 other = nd_router;
+    struct raw raw;
+
+    nd_open_autoconf(&raw);
+    raw_pump(&raw, SECOND);
+    assert_int_equal(us_gateway_set(raw.stack, &gateway), US_OK);
+    give_advert(&raw, 10, 10000, 9000);
+    raw_pump(&raw, 20 * SECOND);
+    give_advert(&raw, 0, 10000, 9000);
+    assert_memory_equal(us_nd_router(raw.stack), &nd_router, 16);
+    /* Another one is preferred as soon as it is set, whichever is now. */
+    us_nd_router_failed(raw.stack, &nd_router);
+    other.b[15] = 8;
+    gateway = nd_addr(&other);
+    give_advert(&raw, 1800, 10000, 9000);
+    assert_int_equal(us_gateway_set(raw.stack, &gateway), US_OK);
+    assert_memory_equal(us_nd_router(raw.stack), &other, 16);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* The destination of the next frame with TCP, within so many seconds. */
+static const u_u8 *next_hop_of_tcp(struct raw *raw, unsigned within_s)
+{
+    const struct raw_frame *frame;
+
+    for (; within_s > 0; within_s--) {
+        raw_pump(raw, SECOND);
+        while ((frame = raw_frame(raw)) != NULL)
+            if (frame->bytes[20] == US_IP_TCP)
+                return frame->bytes;
+    }
+    fail();
+    return NULL;
+}
+
+/* RFC 4861 5.2: a connection goes to its peer while that is on the link, else by the router. */
+static void connections_follow_prefixes(void **state)
+{
+    static const struct us_ip6 peer = {{0xfd, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7}};
+    static const u_u8 peer_mac[6] = {2, 0, 0, 0, 0, 7};
+    struct nd_router_advert advert = {1800, 5, 5, 0, 0, 0, 0x80, 0};
+    struct us_addr remote = nd_addr(&peer);
+    struct us_addr own = nd_addr(&craft_local6);
+    struct raw raw;
+
+    nd_open_autoconf(&raw);
+    assert_int_equal(us_addr_add(raw.stack, &own, 64), US_OK);
+    raw_pump(&raw, SECOND);
+    raw_pump(&raw, SECOND);
+    advert.prefix_byte = 6;
+    nd_give_router_advert(&raw, &advert); /* a router, and another prefix */
+    assert_non_null(us_connect(raw.stack, &remote, 80, 0, NULL, NULL));
+    assert_memory_equal(next_hop_of_tcp(&raw, 2), nd_router_mac, 6);
+    advert.prefix_byte = 5;
+    nd_give_router_advert(&raw, &advert);
+    raw_pump(&raw, 4 * SECOND); /* the SYN is due again: it waits for the peer's MAC address */
+    nd_make_message(&packet, &raw, ADVERT, 0x60, &peer, &craft_local6, &peer, 2, 7);
+    craft_give(&raw, &packet);
+    assert_memory_equal(next_hop_of_tcp(&raw, 2), peer_mac, 6);
+    assert_memory_equal(next_hop_of_tcp(&raw, 30), nd_router_mac, 6);
+    raw_close(&raw);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +605,18 @@ int main(void)
         cmocka_unit_test(a_silent_router_is_passed_over),
         cmocka_unit_test(lifetimes_of_addresses),
         cmocka_unit_test(without_autoconf_routers_are_ignored),
+        cmocka_unit_test(an_expired_address_leaves_nothing),
+        cmocka_unit_test(nothing_is_sent_about_a_removed_address),
+        cmocka_unit_test(short_lifetimes_are_extended),
+        cmocka_unit_test(infinite_lifetimes_do_not_end),
+        cmocka_unit_test(an_advert_does_not_limit_an_address_that_was_set),
+        cmocka_unit_test(which_prefixes_make_addresses),
+        cmocka_unit_test(bad_adverts_are_dropped),
+        cmocka_unit_test(senseless_options_are_ignored),
+        cmocka_unit_test(prefixes_are_bounded),
+        cmocka_unit_test(solicitations_are_few),
+        cmocka_unit_test(a_router_that_was_set_stays),
+        cmocka_unit_test(connections_follow_prefixes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

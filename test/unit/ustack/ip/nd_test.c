@@ -14,6 +14,7 @@
 #include "ustack/ip/addr.h"
 #include "ustack/ip/eth.h"
 #include "ustack/ip/icmp6.h"
+#include "ustack/ip/nd.h"
 #include "ustack/ip/neighbour.h"
 
 static struct craft packet;
@@ -302,7 +303,102 @@ static void bad_messages_are_dropped(void **state)
                     2);
     craft_expect_counted(raw, &packet,
                          "drop_nd_malformed"); /* a solicited advertisement to all nodes */
+    for (i = 8; i < 32; i++) {                 /* the target is cut off, or an option */
+        u_u8 msg[32] = {SOLICIT};
+        memcpy(msg + 8, &craft_local6, 16);
+        if (i == 24)
+            continue;
+        nd_make(&packet, raw, &craft_peer6, &group, msg, i);
+        craft_expect_counted(raw, &packet, "drop_nd_malformed");
+    }
     raw_expect_nothing(raw);
+}
+
+/* RFC 4861 6.3.4 for all messages: of two options the first one counts. */
+static void the_first_mac_is_learned(void **state)
+{
+    struct raw *raw = *state;
+    struct us_ip6 group = us_ip6_solicited_node(&craft_local6);
+    u_u8 msg[40] = {SOLICIT};
+
+    memcpy(msg + 8, &craft_local6, 16);
+    memcpy(msg + 24, "\1\1\2\0\0\0\0\5", 8);
+    memcpy(msg + 32, "\1\1\2\0\0\0\0\6", 8);
+    nd_make(&packet, raw, &craft_peer6, &group, msg, sizeof(msg));
+    craft_give(raw, &packet);
+    nd_expect(raw, ADVERT);
+    assert_int_equal(us_neighbour_find(raw->stack, us_ip6(raw->stack, &craft_peer6))->l2[5], 5);
+}
+
+/* With a lifetime below US_NEIGHBOUR_DELAY_US the lifetime alone says when to verify. */
+static void a_short_lifetime_is_the_only_one(void **state)
+{
+    struct us_neighbour *neighbour;
+    struct us_config config;
+    struct us_ip6 group = us_ip6_solicited_node(&craft_local6);
+    struct raw raw;
+
+    pair_config(&config, 0);
+    config.neighbour_lifetime_us = SECOND;
+    nd_open(&raw, &config);
+    craft_enable6(&raw);
+    nd_make_message(&packet, &raw, SOLICIT, 0, &craft_peer6, &group, &craft_local6, 1, 2);
+    craft_give(&raw, &packet);
+    neighbour = us_neighbour_find(raw.stack, us_ip6(raw.stack, &craft_peer6));
+    raw_pump(&raw, SECOND);
+    assert_true(us_neighbour_use(raw.stack, neighbour));
+    assert_int_equal(neighbour->state, US_NEIGHBOUR_REACHABLE);
+    raw_pump(&raw, 1);
+    assert_true(us_neighbour_use(raw.stack, neighbour));
+    assert_int_equal(neighbour->state, US_NEIGHBOUR_PROBE);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* RFC 4861 7.2.5: an advertisement without a MAC address is no answer, and says nothing else. */
+static void an_advert_without_a_mac_changes_nothing(void **state)
+{
+    static const u_u8 router_advert[16] = {ROUTER_ADVERT, 0, 0, 0, 0, 0, 7, 8};
+    struct us_addr remote = nd_addr(&nd_far);
+    struct raw raw;
+
+    nd_open_autoconf(&raw);
+    craft_enable6(&raw);
+    nd_make(&packet, &raw, &nd_router, &us_ip6_all_nodes, router_advert, sizeof(router_advert));
+    craft_give(&raw, &packet);
+    assert_non_null(us_connect(raw.stack, &remote, 80, 0, NULL, NULL));
+    raw_pump(&raw, 0);
+    nd_skip_frames(&raw);
+    nd_make_message(&packet, &raw, ADVERT, 0x60, &nd_router, &craft_local6, &nd_router, 0, 0);
+    craft_give(&raw, &packet);
+    raw_expect_nothing(&raw);
+    assert_non_null(us_nd_router(raw.stack));
+    nd_make_message(&packet, &raw, ADVERT, 0xe0, &nd_router, &craft_local6, &nd_router, 2, 9);
+    craft_give(&raw, &packet);
+    assert_int_equal(raw_frame(&raw)->bytes[20], US_IP_TCP);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* A probe that us_output() has not taken yet is not sent for an address that is a duplicate. */
+static void a_duplicate_is_not_probed(void **state)
+{
+    struct us_addr addr = nd_addr(&craft_local6);
+    struct us_ip6 group = us_ip6_solicited_node(&craft_local6);
+    const struct raw_frame *frame;
+    struct raw raw;
+
+    nd_open(&raw, NULL);
+    assert_int_equal(us_addr_add(raw.stack, &addr, 64), US_OK);
+    raw.no_pump = 1;
+    nd_make_message(&packet, &raw, SOLICIT, 0, &us_ip6_any, &group, &craft_local6, 0, 0);
+    craft_expect_counted(&raw, &packet, "nd_duplicates");
+    raw_pump(&raw, 0);
+    while ((frame = raw_frame(&raw)) != NULL)
+        assert_true(frame->bytes[54] != SOLICIT ||
+                    memcmp(frame->bytes + 62, &craft_local6, 16) != 0);
+    raw_close(&raw);
+    (void)state;
 }
 
 static void neighbours_are_asked_for(void **state)
@@ -329,6 +425,7 @@ static void neighbours_are_asked_for(void **state)
     craft_give(raw, &packet);
     frame = nd_expect(raw, SOLICIT);
     assert_memory_equal(frame->bytes, "\2\0\0\0\0\5", 6); /* by itself, at the old address */
+    assert_memory_equal(frame->bytes + 38, &craft_peer6, 16);
     nd_make_message(&packet, raw, ADVERT, 0x20, &craft_peer6, &craft_local6, &craft_peer6, 2, 6);
     craft_give(raw, &packet);
     raw_pump(raw, SECOND);
@@ -374,6 +471,88 @@ static void long_delays_of_queries(void **state)
     assert_int_equal(nd_expect_report(raw, 2), 2);
 }
 
+/* RFC 3810 5.1: from a neighbour, with a router alert, and long enough. */
+static void bad_queries_are_dropped(void **state)
+{
+    struct raw *raw = *state;
+    u_u8 query[28] = {130, 0, 0, 0, 3, 0xe8};
+    u_u32 len;
+
+    for (len = 8; len < 28; len++) {
+        if (len == 24)
+            continue; /* version 1 */
+        nd_make_query(&packet, raw, 1000, len);
+        craft_expect_counted(raw, &packet, "drop_nd_malformed");
+    }
+    nd_make_query(&packet, raw, 1000, 28);
+    craft_ip6_hdr(&packet)->src = craft_peer6;
+    craft_ip6_checksum(&packet, US_IP_ICMP6, 8, 2);
+    craft_expect_counted(raw, &packet, "drop_nd_malformed");
+    nd_make(&packet, raw, &nd_router, &us_ip6_all_nodes, query, sizeof(query));
+    craft_ip6_hdr(&packet)->hop_limit = 1;
+    craft_expect_counted(raw, &packet, "drop_nd_malformed");
+    raw_pump(raw, 10 * SECOND);
+    raw_expect_nothing(raw);
+}
+
+/* RFC 3810 6.2: a query that allows for a longer delay does not postpone an answer. */
+static void the_first_delay_counts(void **state)
+{
+    struct raw *raw = *state;
+
+    nd_make_query(&packet, raw, 1000, 28);
+    craft_give(raw, &packet);
+    nd_make_query(&packet, raw, 0x9fff, 28);
+    craft_give(raw, &packet);
+    raw_pump(raw, 1024 * 1000);
+    assert_int_equal(nd_expect_report(raw, 2), 2);
+    raw_pump(raw, 1000 * (u_u64)SECOND);
+    raw_expect_nothing(raw);
+}
+
+/* RFC 3810 8.2.1 and 9.12: after a query of version 1 that one is spoken, for 260 s. */
+static void an_old_querier_is_remembered(void **state)
+{
+    struct raw *raw = *state;
+    unsigned old;
+
+    nd_make_query(&packet, raw, 0xffff, 24); /* a number of ms: version 1 has no exponents */
+    craft_give(raw, &packet);
+    raw_pump(raw, 70 * SECOND);
+    for (old = 0; old < 2; old++)
+        assert_int_equal(raw_frame(raw)->bytes[62], 131);
+    raw_pump(raw, 190 * SECOND - 2 * 1024 * 1000);
+    for (old = 2; old-- > 0;) {
+        nd_make_query(&packet, raw, 1000, 28);
+        craft_give(raw, &packet);
+        raw_pump(raw, 1024 * 1000);
+        if (old) {
+            assert_int_equal(raw_frame(raw)->bytes[62], 131);
+            assert_int_equal(raw_frame(raw)->bytes[62], 131);
+            raw_pump(raw, 1024 * 1000);
+        } else {
+            assert_int_equal(nd_expect_report(raw, 2), 2);
+        }
+        raw_expect_nothing(raw);
+    }
+}
+
+/* Another stack speaks for this host. */
+static void a_passive_host_answers_no_query(void **state)
+{
+    struct us_addr addr = nd_addr(&craft_local6);
+    struct raw raw;
+
+    open_passive(&raw);
+    assert_int_equal(us_addr_add(raw.stack, &addr, 64), US_OK);
+    nd_make_query(&packet, &raw, 1000, 28);
+    craft_expect_counted(&raw, &packet, "nd_rx");
+    raw_pump(&raw, 10 * SECOND);
+    raw_expect_nothing(&raw);
+    raw_close(&raw);
+    (void)state;
+}
+
 int main(void)
 {
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -387,9 +566,17 @@ int main(void)
         cmocka_unit_test(a_tentative_address_answers_nothing),
         RAW_TEST(a_multicast_mac_is_not_learned),
         RAW_TEST(bad_messages_are_dropped),
+        RAW_TEST(the_first_mac_is_learned),
+        cmocka_unit_test(a_short_lifetime_is_the_only_one),
+        cmocka_unit_test(an_advert_without_a_mac_changes_nothing),
+        cmocka_unit_test(a_duplicate_is_not_probed),
         RAW_TEST(neighbours_are_asked_for),
         RAW_TEST(queries_are_answered),
         RAW_TEST(long_delays_of_queries),
+        RAW_TEST(bad_queries_are_dropped),
+        RAW_TEST(the_first_delay_counts),
+        RAW_TEST(an_old_querier_is_remembered),
+        cmocka_unit_test(a_passive_host_answers_no_query),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
