@@ -225,10 +225,12 @@ static void off_link_goes_to_the_gateway(void **state)
 {
     struct raw *raw = *state;
     struct us_addr gateway = pair_addr(8);
+    struct us_addr ours = pair_addr(0);
     struct us_addr far_gateway = pair_addr(0);
 
     assert_null(connect_to(raw, 0xc0a80001));
     far_gateway.bytes[1] = 9;
+    assert_int_equal(us_gateway_set(raw->stack, &ours), US_ERR_ARGUMENT);
     assert_int_equal(us_gateway_set(raw->stack, &far_gateway), US_ERR_NO_ROUTE);
     assert_int_equal(us_gateway_set(raw->stack, &gateway), 0);
     assert_non_null(connect_to(raw, 0xc0a80001));

@@ -563,7 +563,9 @@ static void echo_in_fragments(void **state)
     struct raw *raw = *state;
     u_u32 hdr_bytes = six ? 62 : 34;
     u_u8 answer[ECHO_BYTES];
+    unsigned frames = 0;
     u_u32 seen = 0;
+    u_u8 ident[4];
     struct raw_frame *frame;
     struct u_be16 sum;
     u_u32 at;
@@ -589,11 +591,15 @@ static void echo_in_fragments(void **state)
         u_u32 offset = six ? (u_u32)frame->bytes[56] << 8 | (frame->bytes[57] & 0xf8)
                            : ((u_u32)(frame->bytes[20] & 0x1f) << 8 | frame->bytes[21]) << 3;
         assert_true(frame->len <= 1514);
+        if (frames++ == 0)
+            memcpy(ident, frame->bytes + (six ? 58 : 18), sizeof(ident));
+        assert_memory_equal(frame->bytes + (six ? 58 : 18), ident, six ? 4 : 2);
         assert_true(offset + frame->len - hdr_bytes <= ECHO_BYTES);
         memcpy(answer + offset, frame->bytes + hdr_bytes, frame->len - hdr_bytes);
         seen += frame->len - hdr_bytes;
     }
     assert_int_equal(seen, ECHO_BYTES);
+    assert_int_equal(raw_counter(raw, "frag_tx"), frames);
     assert_int_equal(answer[0], six ? 129 : 0);
     assert_memory_equal(answer + 8, data, ECHO_BYTES - 8);
     assert_int_equal(

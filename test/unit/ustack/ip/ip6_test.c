@@ -122,6 +122,8 @@ static void addresses_are_checked(void **state)
 /* Only our groups get in: on the link by their MAC address, and by the address itself. */
 static void groups_are_filtered(void **state)
 {
+    static const struct us_ip6 far_away = {
+        {0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
     static const struct us_ip6 other = {{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x42}};
     struct raw *raw = *state;
     struct us_ip6 nodes;
@@ -134,6 +136,9 @@ static void groups_are_filtered(void **state)
     craft_ip6_checksum(&packet, US_IP_ICMP6, 0, 2);
     craft_give(raw, &packet);
     expect_reply(raw);
+    craft_ip6_hdr(&packet)->src = far_away;
+    craft_ip6_checksum(&packet, US_IP_ICMP6, 0, 2);
+    craft_expect_counted(raw, &packet, "drop_datagram_no_hop"); /* no address to answer from */
     craft_ip6_hdr(&packet)->dst = other;
     craft_expect_counted(raw, &packet, "drop_ip_address");
     us_eth_multicast_mac(packet.bytes, &other);

@@ -11,6 +11,7 @@
 #include "base/cksum.h"
 #include "craft.h"
 #include "pair.h"
+#include "ustack/core/instance.h"
 #include "ustack/ip/eth.h"
 
 enum { PORT = 11211 };
@@ -81,6 +82,78 @@ static void lengths_are_checked(void **state)
     craft_ip4(&packet, raw, US_IP_UDP, "abcdefg", 7);
     craft_expect_counted(raw, &packet, "drop_udp_header");
     assert_null(raw_event(raw));
+}
+
+/* RFC 768: nothing is sent to port 0. */
+static void port_0_is_nobody_s(void **state)
+{
+    struct raw *raw = *state;
+
+    craft_udp4(&packet, raw, 0, "question", 8);
+    craft_expect_counted(raw, &packet, "drop_udp_header");
+    raw_expect_nothing(raw);
+}
+
+/* A broadcast is answered from an address of ours (RFC 1122 4.1.3.5). */
+static void a_broadcast_has_a_local_address(void **state)
+{
+    struct us_addr ours = pair_addr(0);
+    struct raw *raw = *state;
+    const struct us_datagram *info;
+
+    craft_udp4(&packet, raw, PORT, "question", 8);
+    memset(packet.bytes, 0xff, 6);
+    craft_ip4_hdr(&packet)->dst = u_be32(RAW_LOCAL_IP | 0xff);
+    craft_ip4_finish(&packet);
+    craft_udp4_hdr(&packet)->checksum = u_be16(0);
+    craft_give(raw, &packet);
+    info = raw_expect_event(raw, US_EV_DATAGRAM)->datagram;
+    assert_memory_equal(info->local.bytes, ours.bytes, 4);
+    assert_int_equal(us_udp_reply(raw->stack, info, "answer", 6), US_OK);
+}
+
+/* With reply_to_source_mac later datagrams go where the first one came from, too. */
+static void the_mac_of_a_datagram_is_learned(void **state)
+{
+    struct us_addr peer = pair_addr(1);
+    struct raw *raw = *state;
+    const struct raw_frame *frame;
+
+    raw->stack->config.reply_to_source_mac = 1;
+    craft_udp4(&packet, raw, PORT, "question", 8);
+    craft_give(raw, &packet);
+    assert_int_equal(us_udp_send(raw->stack, NULL, PORT, &peer, 1, "news", 4), US_OK);
+    raw_pump(raw, 0);
+    frame = raw_frame(raw);
+    assert_non_null(frame);
+    assert_memory_equal(frame->bytes, raw_peer_mac, 6);
+}
+
+/* A datagram may use the reserve; without any buffer it is dropped as a whole. */
+static void datagrams_need_buffers(void **state)
+{
+    static const u_u8 large[1472];
+    struct us_addr peer = pair_addr(1);
+    struct us_chunk *all = NULL;
+    struct raw *raw = *state;
+    struct us_chunk *chunk;
+    unsigned use;
+
+    for (use = US_BLOCK_SHARED + 1; use-- > US_BLOCK_MINIMUM;) {
+        while ((chunk = us_block_get(raw->stack, 0, (enum us_block_use)use)) != NULL) {
+            chunk->next = all;
+            all = chunk;
+        }
+        assert_int_equal(us_udp_send(raw->stack, NULL, 1, &peer, 1, large, sizeof(large)),
+                         use == US_BLOCK_SHARED ? US_OK : US_ERR_NO_MEMORY);
+        assert_int_equal(raw_counter(raw, "datagrams_waiting"), 1);
+    }
+    assert_int_equal(raw_counter(raw, "drop_datagram_queue"), 1);
+    while ((chunk = all) != NULL) {
+        all = chunk->next;
+        us_block_put(raw->stack, chunk);
+    }
+    raw_pump(raw, 0);
 }
 
 /* RFC 768: the length in the header counts; what IP carries behind it is no part of the datagram.
@@ -213,11 +286,14 @@ static void bad_arguments_are_refused(void **state)
     struct us_addr peer = pair_addr(1);
     struct us_addr ours = pair_addr(0);
     struct us_addr far_away = pair_addr(1);
+    struct us_addr ours6 = {US_IP6, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
     assert_int_equal(us_udp_send(raw->stack, NULL, 0, &peer, 1, "", 0), US_ERR_ARGUMENT);
     assert_int_equal(us_udp_send(raw->stack, NULL, 1, &peer, 0, "", 0), US_ERR_ARGUMENT);
     assert_int_equal(us_udp_send(raw->stack, &peer, 1, &peer, 1, "", 0), US_ERR_ARGUMENT);
     assert_int_equal(us_udp_send(raw->stack, NULL, 1, &ours, 1, "", 0), US_ERR_ARGUMENT);
+    craft_enable6(raw);
+    assert_int_equal(us_udp_send(raw->stack, &ours6, 1, &peer, 1, "", 0), US_ERR_ARGUMENT);
     assert_int_equal(us_udp_send(raw->stack, NULL, 1, &peer, 1, large, 1473), US_ERR_ARGUMENT);
     far_away.bytes[0] = 192;
     assert_int_equal(us_udp_send(raw->stack, NULL, 1, &far_away, 1, "", 0), US_ERR_NO_ROUTE);
@@ -365,6 +441,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_datagram_is_delivered, setup, teardown),
         cmocka_unit_test_setup_teardown(lengths_are_checked, setup, teardown),
+        cmocka_unit_test_setup_teardown(port_0_is_nobody_s, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_broadcast_has_a_local_address, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_mac_of_a_datagram_is_learned, setup, teardown),
+        cmocka_unit_test_setup_teardown(datagrams_need_buffers, setup, teardown),
         cmocka_unit_test_setup_teardown(bytes_behind_the_datagram_are_ignored, setup, teardown),
         cmocka_unit_test_setup_teardown(checksums_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(ports_are_bound_once_and_unbound, setup, teardown),
