@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "raw.h"
+#include "ustack/tcp/tcp.h"
 
 static const char hello[] = "hello";
 
@@ -577,6 +578,43 @@ static void window_of_a_simultaneous_open(void **state)
     assert_int_equal(info.send_window_bytes, 1001 << 7);
 }
 
+/* RFC 9293 3.10.7.3: data with the SYN-ACK follows its number; the peer is heard of from then on. */
+static void data_on_a_syn_ack(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn_info info;
+    struct us_conn *conn;
+    u_u32 iss;
+
+    conn = start_connect(raw, &iss);
+    raw->now_us += 500 * 1000;
+    raw->no_pump = 1; /* the bytes are looked at before the packet is given back */
+    raw_segment(raw, US_TCP_SYN | US_TCP_ACK, 1000, iss + 1, 65535, hello, 5);
+    raw->no_pump = 0;
+    us_conn_get_info(raw->stack, conn, &info);
+    assert_int_equal(info.silent_us, 0);
+    assert_int_equal(info.bytes_in, 5);
+    raw_pump(raw, 0);
+    raw_expect_event(raw, US_EV_CONNECTED);
+    assert_memory_equal(raw_expect_event(raw, US_EV_DATA)->data, hello, 5);
+    raw_expect(raw, US_TCP_ACK, iss + 1, 1006, 0);
+}
+
+/* Of many segments out of order, 64 get a duplicate ACK: more are of no use to the sender. */
+static void duplicate_acks_are_bounded(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd, i;
+
+    conn = raw_accept(raw, &snd);
+    raw->no_pump = 1;
+    for (i = 0; i < 300; i++) {
+        raw_segment(raw, US_TCP_ACK, 1011 + 20 * i, snd, 65535, hello, 5);
+        assert_int_equal(conn->dup_acks_owed, i < 64 ? i + 1 : 64);
+    }
+}
+
 int main(void)
 {
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, raw_setup, raw_teardown)
@@ -607,6 +645,8 @@ int main(void)
         RAW_TEST(syn_sent_checks_the_ack),
         RAW_TEST(simultaneous_open),
         RAW_TEST(window_of_a_simultaneous_open),
+        RAW_TEST(data_on_a_syn_ack),
+        RAW_TEST(duplicate_acks_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,6 +92,34 @@ static void malformed_lengths_end_the_parsing(void **state)
     assert_false(opts.has_ts);
 }
 
+/* An option of another length than its kind has is ignored, and the next one is parsed. */
+static void options_have_their_lengths(void **state)
+{
+    static const u_u8 kinds[] = {2, 3, 4, 8}, lengths[] = {4, 3, 2, 10};
+    struct us_tcp_opts opts;
+    unsigned i, len;
+    u_u8 bytes[40];
+
+    for (i = 0; i < 4; i++) {
+        for (len = 2; len <= 12; len++) {
+            memset(bytes, 1, sizeof(bytes));
+            bytes[0] = kinds[i];
+            bytes[1] = (u_u8)len;
+            us_tcp_opts_parse(&opts, bytes, sizeof(bytes));
+            assert_int_equal((opts.mss != 0) + opts.has_scale + opts.sack_permitted + opts.has_ts,
+                             len == lengths[i]);
+        }
+    }
+    for (len = 2; len <= 38; len++) { /* RFC 2018 section 3: blocks of eight bytes */
+        memset(bytes, 1, sizeof(bytes));
+        bytes[0] = 5;
+        bytes[1] = (u_u8)len;
+        us_tcp_opts_parse(&opts, bytes, sizeof(bytes));
+        assert_int_equal(opts.sack_blocks, len % 8 == 2 ? len / 8 : 0);
+    }
+    (void)state;
+}
+
 static void random_bytes_do_no_harm(void **state)
 {
     struct us_tcp_opts opts;
@@ -117,6 +145,7 @@ int main(void)
         cmocka_unit_test(timestamps_alone_have_the_layout_of_rfc7323_appendix_a),
         cmocka_unit_test(scale_is_clamped),
         cmocka_unit_test(malformed_lengths_end_the_parsing),
+        cmocka_unit_test(options_have_their_lengths),
         cmocka_unit_test(random_bytes_do_no_harm),
     };
 

@@ -62,9 +62,10 @@ static void backs_off_until_the_next_sample(void **state)
     assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 32000000);
     assert_int_equal(us_rtt_rto_us(&rtt, 0, 4000000), 4000000);
     assert_int_equal(us_rtt_backoff_us(5000000, 5, 4000000), 5000000); /* already above the limit */
-    for (i = 0; i < 300; i++)
+    for (i = 0; i < 300; i++) {
         us_rtt_backoff(&rtt);
-    assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 60000000);
+        assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 60000000);
+    }
     us_rtt_sample(&rtt, 100);
     assert_int_equal(us_rtt_rto_us(&rtt, 0, 60000000), 1000);
 }
@@ -105,8 +106,46 @@ static void short_samples_settle(void **state)
     assert_false(us_rtt_is_converged(&rtt, US_RTT_MIN_US + 1));
     us_rtt_sample(&rtt, 1000);
     assert_false(us_rtt_is_converged(&rtt, 1));
+    us_rtt_init(&before, 1000000, 1000, 60000000); /* nothing of what was there before */
+    assert_false(us_rtt_is_converged(&before, 1));
+}
+
+/* The RTO is within its bounds before the first sample, after it, and when it is continued. */
+static void the_rto_is_bounded(void **state)
+{
+    struct us_tcp_rtt rtt;
+    int i;
+
+    us_rtt_init(&rtt, 1000000, 1, 400000);
+    assert_int_equal(rtt.rto_us, 400000);
+    us_rtt_init(&rtt, 10000, 1, 400000);
+    assert_int_equal(us_rtt_rto_us(&rtt, 50000, 400000),
+                     10000); /* without a round trip to add to */
+    us_rtt_sample(&rtt, 300000);
+    assert_int_equal(rtt.rto_us, 400000);
+    us_rtt_init(&rtt, 1000000, 1, 400000);
+    us_rtt_restore(&rtt, 8 * 20000, 4 * 3000, 20000);
+    assert_int_equal(rtt.rto_us, 20000 + 4 * 3000);
+    for (i = 0; i < 200; i++)
+        us_rtt_sample(&rtt, 20000);
+    assert_in_range(rtt.rto_us, 20001, 20010); /* (2.3): at least a tick of the clock more */
+    us_rtt_restore(&rtt, 8 * 20000, 0, 20000);
+    assert_int_equal(rtt.rto_us, 20001);
+    (void)state;
+}
+
+/* A longer path is followed by a 64th of the difference with each sample. */
+static void the_shortest_round_trip_ages(void **state)
+{
+    struct us_tcp_rtt rtt;
+
     us_rtt_init(&rtt, 1000000, 1000, 60000000);
-    assert_false(us_rtt_is_converged(&rtt, 1));
+    us_rtt_sample(&rtt, 6400);
+    us_rtt_sample(&rtt, 12800);
+    assert_int_equal(rtt.min_rtt_us, 6500);
+    us_rtt_sample(&rtt, 6499);
+    assert_int_equal(rtt.min_rtt_us, 6499);
+    (void)state;
 }
 
 int main(void)
@@ -118,6 +157,8 @@ int main(void)
         cmocka_unit_test(backs_off_until_the_next_sample),
         cmocka_unit_test(rto_allows_for_a_round_trip_and_the_ack_delay),
         cmocka_unit_test(short_samples_settle),
+        cmocka_unit_test(the_rto_is_bounded),
+        cmocka_unit_test(the_shortest_round_trip_ages),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
