@@ -134,6 +134,32 @@ static void the_rto_is_bounded(void **state)
     (void)state;
 }
 
+/* RFC 8985 7.2, and twice the variation where that is more; never after the RTO. */
+static void probes_allow_for_variation(void **state)
+{
+    struct us_tcp_rtt rtt;
+
+    us_rtt_init(&rtt, 1000000, 1000, 60000000);
+    us_rtt_sample(&rtt, 8000);
+    assert_int_equal(us_rtt_pto_us(&rtt, 0, 60000000), 16000);
+    us_rtt_sample(&rtt, 24000); /* SRTT 10000, RTTVAR 7000 */
+    assert_int_equal(us_rtt_pto_us(&rtt, 0, 60000000), 10000 + 2 * 7000);
+    assert_int_equal(us_rtt_pto_us(&rtt, 500, 60000000), 10000 + 2 * 7000 + 500);
+    assert_int_equal(us_rtt_pto_us(&rtt, 500, 20000), 20000);
+    (void)state;
+}
+
+/* A sample of more than 32 bits is a long one. */
+static void long_samples_are_cut(void **state)
+{
+    struct us_tcp_rtt rtt;
+
+    us_rtt_init(&rtt, 1000000, 1000, 60000000);
+    us_rtt_sample(&rtt, (u_u64)1 << 32 | 5);
+    assert_int_equal(rtt.srtt8_us >> 3, US_RTT_SAMPLE_MAX_US);
+    (void)state;
+}
+
 /* A longer path is followed by a 64th of the difference with each sample. */
 static void the_shortest_round_trip_ages(void **state)
 {
@@ -158,6 +184,8 @@ int main(void)
         cmocka_unit_test(rto_allows_for_a_round_trip_and_the_ack_delay),
         cmocka_unit_test(short_samples_settle),
         cmocka_unit_test(the_rto_is_bounded),
+        cmocka_unit_test(probes_allow_for_variation),
+        cmocka_unit_test(long_samples_are_cut),
         cmocka_unit_test(the_shortest_round_trip_ages),
     };
 
