@@ -165,6 +165,133 @@ static void the_highest_missing_is_not_empty(void **state)
     (void)state;
 }
 
+/* RFC 6675: three ranges behind a hole, or three duplicate ACKs for the first one, are enough. */
+static void three_of_a_kind_are_a_loss(void **state)
+{
+    struct us_sack_rules rules;
+    struct us_sack sack;
+    u_u32 i;
+
+    memset(&rules, 0, sizeof(rules));
+    rules.mss = MSS;
+    rules.reorder_us = RTT_US;
+    us_sack_init(&sack, 0);
+    for (i = 1; i <= 3; i++) {
+        us_sack_add(&sack, 0, 20 * i, 20 * i + 10, 0, RTT_US);
+        assert_int_equal(us_sack_detect(&sack, &rules), i == 3 ? US_SACK_LOSS : 0);
+    }
+    assert_int_equal(sack.lost_bytes, 20); /* the holes behind it have fewer */
+    us_sack_init(&sack, 0);
+    us_sack_add(&sack, 0, 20, 30, 0, RTT_US);
+    us_sack_add(&sack, 0, 40, 50, 0, RTT_US);
+    for (rules.dup_acks = 1; rules.dup_acks <= 3; rules.dup_acks++)
+        assert_int_equal(us_sack_detect(&sack, &rules), rules.dup_acks == 3 ? US_SACK_LOSS : 0);
+    assert_int_equal(sack.lost_bytes, 20);
+    (void)state;
+}
+
+/*
+ * RFC 8985 6.2, step 5: a retransmission is lost a round trip and the reordering window after it
+ * was sent, if what was sent later has arrived, whenever the clock of 32 bits wraps.
+ */
+static void a_retransmission_is_lost_by_time(void **state)
+{
+    static const u_u32 starts[] = {0, 0xffffffffu - RTT_US, 0xfffffff0u, 0x7ffffff0u};
+    struct us_sack_rules rules;
+    struct us_sack sack;
+    unsigned i;
+
+    for (i = 0; i < 4; i++) {
+        u_u32 sent_us = starts[i];
+
+        memset(&rules, 0, sizeof(rules));
+        rules.mss = MSS;
+        rules.reorder_us = 100;
+        rules.rtt_us = RTT_US;
+        rules.by_time_only = 1;
+        us_sack_init(&sack, 0);
+        us_sack_lose_all(&sack, 0, 400);
+        us_sack_resent(&sack, 0, 100, 400, sent_us);
+        us_sack_resent(&sack, 100, 200, 400, sent_us + 40);
+        us_sack_resent(&sack, 200, 300, 400, sent_us + 80);
+        us_sack_add(&sack, 0, 200, 300, sent_us + 80 + RTT_US, RTT_US);
+        us_sack_add(&sack, 0, 100, 200, sent_us + 80 + RTT_US, RTT_US); /* an older one */
+        assert_int_equal(sack.newest_us, sent_us + 80);
+        rules.now_us = sent_us + RTT_US + 99;
+        assert_int_equal(us_sack_detect(&sack, &rules), 0);
+        assert_int_equal(sack.reorder_us, sent_us + RTT_US + 100);
+        rules.now_us++;
+        assert_int_equal(us_sack_detect(&sack, &rules), US_SACK_LOST_AGAIN);
+    }
+    (void)state;
+}
+
+/* What arrived up to where the flight ended when a range was sent again says nothing about it. */
+static void only_later_data_shows_a_lost_retransmission(void **state)
+{
+    struct us_sack_rules rules;
+    struct us_sack sack;
+
+    memset(&rules, 0, sizeof(rules));
+    rules.mss = MSS;
+    rules.rtt_us = RTT_US;
+    rules.now_us = 100 * RTT_US;
+    us_sack_init(&sack, 0);
+    us_sack_add(&sack, 0, 300, 400, 0, RTT_US);
+    us_sack_lose_all(&sack, 0, 400);
+    us_sack_resent(&sack, 0, 300, 400, 1);
+    assert_int_equal(us_sack_detect(&sack, &rules), 0);
+    us_sack_add(&sack, 0, 400, 410, 2, RTT_US);
+    assert_int_equal(us_sack_detect(&sack, &rules), US_SACK_LOST_AGAIN);
+    (void)state;
+}
+
+/* RFC 8985 6.2: reordering is data that arrives below what has arrived, and was sent once. */
+static void reordering_is_below_what_has_arrived(void **state)
+{
+    struct us_sack_rules rules;
+    struct us_sack sack;
+
+    memset(&rules, 0, sizeof(rules));
+    rules.mss = MSS;
+    rules.reorder_us = RTT_US;
+    us_sack_init(&sack, 0);
+    us_sack_add(&sack, 0, 200, 300, 0, 0);
+    assert_int_equal(us_sack_detect(&sack, &rules), 0);
+    assert_true(sack.has_reorder);
+    assert_int_equal(us_sack_add(&sack, 0, 150, 200, 0, 0), US_SACK_NEW_DATA | US_SACK_REORDERED);
+    us_sack_lose_all(&sack, 0, 500);
+    assert_false(sack.has_reorder);
+    assert_int_equal(us_sack_add(&sack, 0, 400, 500, 0, 0), US_SACK_NEW_DATA);
+    us_sack_resent(&sack, 0, 150, 500, 1);
+    assert_int_equal(us_sack_advance(&sack, 100, 2, 0), 0); /* an ACK of a retransmission */
+    us_sack_resent(&sack, 100, 500, 500, 3);                /* over what has arrived */
+    assert_int_equal(sack.sacked_bytes, 150 + 100);
+    (void)state;
+}
+
+/* After a needless timeout a hole waits for the reordering window anew. */
+static void a_restored_hole_waits_anew(void **state)
+{
+    struct us_sack_rules rules;
+    struct us_sack sack;
+
+    memset(&rules, 0, sizeof(rules));
+    rules.mss = MSS;
+    rules.reorder_us = 100;
+    us_sack_init(&sack, 0);
+    us_sack_add(&sack, 0, 100, 200, 0, 0);
+    us_sack_lose_all(&sack, 0, 400);
+    us_sack_restore(&sack, 1000);
+    assert_int_equal(sack.lost_bytes, 0);
+    assert_int_equal(sack.end, 200); /* what is behind counts as sent once */
+    rules.now_us = 1099;
+    assert_int_equal(us_sack_detect(&sack, &rules), 0);
+    rules.now_us = 1100;
+    assert_int_equal(us_sack_detect(&sack, &rules), US_SACK_LOSS);
+    (void)state;
+}
+
 /* RFC 8985 6.2, step 2: an ACK earlier than a round trip is of the first transmission. */
 static void an_early_ack_is_no_evidence_of_a_retransmission(void **state)
 {
@@ -432,6 +559,11 @@ int main(void)
         cmocka_unit_test(joined_retransmissions_are_as_late_as_the_last),
         cmocka_unit_test(scoreboard_overflow_is_safe),
         cmocka_unit_test(the_highest_missing_is_not_empty),
+        cmocka_unit_test(three_of_a_kind_are_a_loss),
+        cmocka_unit_test(a_retransmission_is_lost_by_time),
+        cmocka_unit_test(only_later_data_shows_a_lost_retransmission),
+        cmocka_unit_test(reordering_is_below_what_has_arrived),
+        cmocka_unit_test(a_restored_hole_waits_anew),
         cmocka_unit_test(an_early_ack_is_no_evidence_of_a_retransmission),
         SACK_RAW_TEST(one_hole_is_filled_at_once),
         SACK_RAW_TEST(many_holes_are_filled_without_a_timeout),
