@@ -109,6 +109,40 @@ static void retransmissions_are_met(void **state)
     sleep_until_quiet(raw);
 }
 
+/* The first timeout is for a loss, the second one is spurious: each has its own echo (RFC 3522). */
+static void each_timeout_is_judged_by_itself(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    unsigned spurious;
+    u_u32 first_val;
+    u_u32 snd;
+
+    raw->opts.has_ts = 1;
+    raw->opts.ts_val = 100;
+    conn = raw_accept(raw, &snd);
+    raw->opts.has_ts = 1;
+    for (spurious = 0; spurious < 2; spurious++) {
+        raw_pump(raw, 10000);
+        assert_int_equal(us_send(raw->stack, conn, "data", 4), 4);
+        raw_pump(raw, 0);
+        first_val = raw_expect(raw, US_TCP_ACK, snd, 1001, 4)->opts.ts_val;
+        sleep_until_it_stirs(raw);
+        raw->opts.ts_ecr = raw_expect(raw, US_TCP_ACK, snd, 1001, 4)->opts.ts_val;
+        assert_int_not_equal(raw->opts.ts_ecr, first_val);
+        if (spurious)
+            raw->opts.ts_ecr = first_val;
+        snd += 4;
+        raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, NULL, 0);
+        assert_int_equal(raw_counter(raw, "tcp_undos"), spurious);
+        us_send(raw->stack, conn, "more", 4); /* arrives: what follows is another loss */
+        raw_pump(raw, 10000);
+        raw->opts.ts_ecr = raw_expect(raw, US_TCP_ACK, snd, 1001, 4)->opts.ts_val;
+        snd += 4;
+        raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, NULL, 0);
+    }
+}
+
 static void window_probe_is_met(void **state)
 {
     struct raw *raw = *state;
@@ -239,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TIMER_TEST(delayed_ack_is_met),
         TIMER_TEST(retransmissions_are_met),
+        TIMER_TEST(each_timeout_is_judged_by_itself),
         TIMER_TEST(window_probe_is_met),
         TIMER_TEST(keepalives_are_met),
         TIMER_TEST(keepalive_arguments_are_checked),
