@@ -13,7 +13,7 @@ extern const struct us_ip6 nd_router;
 extern const u_u8 nd_router_mac[6];
 extern const struct us_ip6 nd_far;
 
-/* Opens a stack without IPv4 frames in the way, which listens at RAW_PORT. config null: defaults. */
+/* Opens a stack that listens at RAW_PORT; its IPv4 frames are dropped. config null: defaults. */
 void nd_open(struct raw *raw, const struct us_config *config);
 
 /* The same with config.ip6_autoconf. */

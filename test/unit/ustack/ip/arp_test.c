@@ -139,7 +139,7 @@ static void malformed_packets_are_dropped(void **state)
         raw_input(raw, frame, len);
     arp_in(raw, broadcast, 3, 2, RAW_PEER_IP, RAW_LOCAL_IP);
     arp_make(frame, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP);
-    frame[22] |= 1; /* RFC 1812 3.3.2: a group is nobody's address */
+    frame[22] |= 1; /* RFC 1812 3.3.2: a group has no address of its own */
     raw_input(raw, frame, ARP_FRAME_BYTES);
     arp_in(raw, broadcast, REPLY, 2, RAW_LOCAL_IP, RAW_LOCAL_IP); /* claims our address */
     raw_expect_nothing(raw);
@@ -464,7 +464,7 @@ static void shares_of_the_table(void **state)
     assert_int_equal(counts[US_NC_INCOMPLETE], 2);
 }
 
-/* RFC 1122 2.3.2.1 (2): verified by unicast once, then by broadcast; doubts add no request. */
+/* RFC 1122 2.3.2.1 (2): by unicast once, then by broadcast; a further suspicion adds no request. */
 static void a_suspect_is_verified_once(void **state)
 {
     struct raw *raw = *state;

@@ -578,7 +578,7 @@ static void window_of_a_simultaneous_open(void **state)
     assert_int_equal(info.send_window_bytes, 1001 << 7);
 }
 
-/* RFC 9293 3.10.7.3: data with the SYN-ACK follows its number; the peer is heard of from then on. */
+/* RFC 9293 3.10.7.3: data with the SYN-ACK follows its number; the silence of the peer ends. */
 static void data_on_a_syn_ack(void **state)
 {
     struct raw *raw = *state;
