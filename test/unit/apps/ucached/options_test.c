@@ -52,6 +52,8 @@ static void test_defaults(void **state)
     assert_int_equal(o.settings.threads, 4);
     assert_int_equal(o.settings.listen_backlog, 1024);
     assert_int_equal(o.settings.verbosity, 0);
+    assert_int_equal(o.settings.upload_timeout_s, 60);
+    assert_int_equal(o.settings.compat.temporary_ttl_s, 61);
     assert_true(o.settings.evict);
     assert_int_equal(o.settings.evict_policy, KV_POLICY_S3FIFO);
     assert_null(o.settings.listen_addr);
@@ -146,6 +148,14 @@ static void test_ports(void **state)
     assert_int_equal(o.settings.tcp_port, 5);
     must_run("-U 0", &o);
     assert_int_equal(o.settings.tcp_port, 11211);
+    must_run("-U 6", &o);
+    assert_int_equal(o.settings.tcp_port, 6);
+    must_run("-p 5 -U 6", &o);
+    assert_int_equal(o.settings.tcp_port, 5);
+    assert_int_equal(o.settings.udp_port, 6);
+    must_run("-s /tmp/u.sock -U -1", &o); /* a unix socket only */
+    assert_false(o.udp_port_any);
+    assert_int_equal(o.settings.udp_port, 0);
 }
 
 /* Switches that are set, and their defaults. */
@@ -212,6 +222,7 @@ static void test_extended(void **state)
     assert_true(o.settings.accept_waits);
     assert_false(o.settings.compat.slab_reassign || o.settings.compat.lru_crawler);
     assert_string_equal(o.settings.compat.hash_algorithm, "jenkins");
+    assert_int_equal(o.settings.compat.slab_automove, 0);
     assert_int_equal(o.settings.compat.slab_chunk_bytes_max, 1 << 20);
     must_run("-o slab_chunk_max=16384,no_modern", &o);
     assert_int_equal(o.settings.compat.slab_chunk_bytes_max, 16384);
@@ -432,6 +443,7 @@ static const struct {
     {"-o watcher_logbuf_size=x", 1, "watcher_logbuf_size"},
     {"-o read_buf_mem_limit", 1, "read_buf_mem_limit"},
     {"-o slab_sizes=300-200", 64, "slab_sizes"},
+    {"-o slab_sizes=200-200", 64, "slab_sizes"},
     {"-o slab_sizes=x", 64, "slab_sizes"},
     {"-o sock_cookie_id", 1, "sock_cookie_id"},
     {"-o slab_chunk_max=0", 1, "slab_chunk_max"},
@@ -450,6 +462,43 @@ static void test_mistakes(void **state)
         if (!strstr(o.error, wrong[i].part))
             fail_msg("'%s': message is: %s", wrong[i].line, o.error);
     }
+}
+
+/* The highest values that are accepted, each of which one more exceeds. */
+static void test_highest_values(void **state)
+{
+    char line[NET_UNIX_PATH_MAX + 8];
+    struct options o;
+
+    must_run("-o hot_lru_pct=30,warm_lru_pct=50", &o);
+    assert_int_equal(parse("-o hot_lru_pct=30,warm_lru_pct=51", &o), CMDLINE_BAD);
+    must_run("-m 64 -I 33554432", &o);
+    assert_int_equal(parse("-m 64 -I 33554433", &o), CMDLINE_BAD);
+    must_run("-vvvv", &o);
+    assert_int_equal(o.settings.verbosity, 3);
+    snprintf(line, sizeof(line), "-s %0*d", NET_UNIX_PATH_MAX, 0);
+    must_run(line, &o);
+    assert_int_equal(strlen(o.settings.unix_path), NET_UNIX_PATH_MAX);
+    snprintf(line, sizeof(line), "-s %0*d", NET_UNIX_PATH_MAX + 1, 0);
+    assert_int_equal(parse(line, &o), CMDLINE_BAD);
+}
+
+/* Two texts of -o that fill the room for them together; each takes its end, too. */
+static void test_texts_fill_their_room(void **state)
+{
+    enum { FIRST = OPTIONS_TEXTS_MAX - 100, SECOND = 100 - 2 };
+    static char first[FIRST + 32], second[SECOND + 32];
+    char program[] = "ucached";
+    char option[] = "-o";
+    char *argv[] = {program, option, first, option, second, NULL};
+    struct options o;
+
+    snprintf(first, sizeof(first), "ssl_key=%0*d", FIRST, 0);
+    snprintf(second, sizeof(second), "ssl_ca_cert=%0*d", SECOND, 0);
+    assert_int_equal(options_parse(5, argv, &o), CMDLINE_RUN);
+    assert_int_equal(strlen(o.settings.tls.ca_cert), SECOND);
+    snprintf(second, sizeof(second), "ssl_ca_cert=%0*d", SECOND + 1, 0);
+    assert_int_equal(options_parse(5, argv, &o), CMDLINE_BAD);
 }
 
 static void test_listen_too_long(void **state)
@@ -518,6 +567,8 @@ int main(void)
         cmocka_unit_test(test_link),
         cmocka_unit_test(test_threads_of_the_own_stack),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_highest_values),
+        cmocka_unit_test(test_texts_fill_their_room),
         cmocka_unit_test(test_listen_too_long),
         cmocka_unit_test(test_help_text),
     };
