@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cache/cache_worker.h"
+#include "cache/session.h"
 
 #define UNAUTHENTICATED "CLIENT_ERROR unauthenticated\r\n"
 #define FAILURE "CLIENT_ERROR authentication failure\r\n"
@@ -163,6 +164,126 @@ static void test_refused_by_an_access_list(void **state)
     rig_close(&rig);
 }
 
+static void load_rules(struct rig *rig, const char *text, int result)
+{
+    char error[CACHE_ERROR_MAX];
+
+    file_write(text);
+    assert_int_equal(cache_acl_load(rig->cache, error), result);
+    rig_wait(rig, 1);
+}
+
+/* A get that tells clients to fetch an item anew changes it: it needs both rights. */
+static void test_which_rights_a_meta_get_needs(void **state)
+{
+    static const char *const flags[] = {"N30", "R30", "T30"};
+    struct cache_config config = rig_config();
+    char line[32];
+    struct rig rig;
+
+    (void)state;
+    config.settings.acl_file = path;
+    rig_open(&rig, &config);
+    load_rules(&rig, "* a read,write\n* r read\n", 0);
+    rig_expect(&rig, "mg r v\r\nmg r t f c s\r\n", "EN\r\nEN\r\n");
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        snprintf(line, sizeof(line), "mg r %s\r\n", flags[i]);
+        rig_expect(&rig, line, DENIED);
+    }
+    rig_expect(&rig, "mg a R30\r\n", "EN\r\n");
+    rig_close(&rig);
+}
+
+/* A prefix may be as long as a key, which it then names. */
+static void test_longest_prefix(void **state)
+{
+    struct cache_config config = rig_config();
+    char text[KV_KEY_MAX + 64];
+    struct rig rig;
+
+    (void)state;
+    config.settings.acl_file = path;
+    rig_open(&rig, &config);
+    snprintf(text, sizeof(text), "* %0*d read\n", KV_KEY_MAX + 1, 0);
+    load_rules(&rig, text, -1);
+    snprintf(text, sizeof(text), "* %0*d read\n", KV_KEY_MAX, 0);
+    load_rules(&rig, text, 0);
+    snprintf(text, sizeof(text), "get %0*d\r\n", KV_KEY_MAX, 0);
+    rig_expect(&rig, text, "END\r\n");
+    snprintf(text, sizeof(text), "get %0*d\r\n", KV_KEY_MAX - 1, 0);
+    rig_expect(&rig, text, DENIED);
+    rig_close(&rig);
+}
+
+/* A token may have CACHE_AUTH_TOKEN_MAX bytes, and no more. */
+static void test_longest_token(void **state)
+{
+    static char request[CACHE_AUTH_TOKEN_MAX + 64];
+    struct rig rig;
+
+    (void)state;
+    open_with(&rig, "foo:bar\n");
+    snprintf(request, sizeof(request), "set a 0 0 %d\r\nfoo %0*d\r\n", CACHE_AUTH_TOKEN_MAX,
+             CACHE_AUTH_TOKEN_MAX - 4, 0);
+    rig_expect(&rig, request, FAILURE);
+    snprintf(request, sizeof(request), "set a 0 0 %d\r\n", CACHE_AUTH_TOKEN_MAX + 1);
+    rig_expect(&rig, request, "CLIENT_ERROR auth token too long\r\n");
+    rig_close(&rig);
+}
+
+/* The status of a SASL PLAIN message on a new connection. */
+static unsigned plain_status(struct rig *rig, const char *name, const char *password)
+{
+    uint8_t packet[600] = {0x80, 0x21, 0, 5};
+    size_t name_len = strlen(name), password_len = strlen(password);
+    size_t body = 5 + 1 + name_len + 1 + password_len;
+
+    packet[10] = (uint8_t)(body >> 8);
+    packet[11] = (uint8_t)body;
+    memcpy(packet + 24, "PLAIN", 6);
+    memcpy(packet + 30, name, name_len + 1);
+    memcpy(packet + 30 + name_len + 1, password, password_len);
+    reopen(rig);
+    rig_forget(&rig->out);
+    rig_feed_sliced(rig, packet, 24 + body, 0);
+    rig_drain(&rig->out);
+    assert_true(rig->out.taken_len >= 24);
+    return (unsigned)rig->out.taken[6] << 8 | rig->out.taken[7];
+}
+
+/*
+ * As in memcached: what follows a second colon is no part of the password, and name and password
+ * have at most 252 bytes together.
+ */
+static void test_lines_of_sasl(void **state)
+{
+    enum { OK = 0, DENIED_STATUS = 0x20, PASSWORD = 252 - 3 };
+    struct cache_config config = rig_config();
+    char text[2 * PASSWORD + 32];
+    char password[PASSWORD + 2];
+    struct rig rig;
+
+    (void)state;
+    config.settings.sasl = true;
+    config.settings.sasl_file = path;
+    rig_open(&rig, &config);
+    load(&rig, "foo:bar:\nfox:bar:more\n", 0);
+    assert_int_equal(plain_status(&rig, "foo", "bar"), OK);
+    assert_int_equal(plain_status(&rig, "foo", "bar:"), OK);
+    assert_int_equal(plain_status(&rig, "fox", "bar"), OK);
+    assert_int_equal(plain_status(&rig, "fox", "bar:"), DENIED_STATUS);
+    assert_int_equal(plain_status(&rig, "fox", "ba"), DENIED_STATUS);
+    snprintf(text, sizeof(text), "u@h:%0*d\n", PASSWORD, 0);
+    load(&rig, text, 0);
+    snprintf(password, sizeof(password), "%0*d", PASSWORD, 0);
+    assert_int_equal(plain_status(&rig, "u@h", password), OK);
+    snprintf(text, sizeof(text), "u@h:%0*d\n", PASSWORD + 1, 0);
+    load(&rig, text, 0);
+    snprintf(password, sizeof(password), "%0*d", PASSWORD + 1, 0);
+    assert_int_equal(plain_status(&rig, "u@h", password), DENIED_STATUS);
+    rig_close(&rig);
+}
+
 static void test_the_file(void **state)
 {
     static char many[3 * (CACHE_AUTH_USERS_MAX + 1) + 1];
@@ -203,6 +324,10 @@ int main(void)
         cmocka_unit_test(test_every_cut),
         cmocka_unit_test(test_every_cut_of_sasl),
         cmocka_unit_test(test_refused_by_an_access_list),
+        cmocka_unit_test(test_which_rights_a_meta_get_needs),
+        cmocka_unit_test(test_longest_prefix),
+        cmocka_unit_test(test_longest_token),
+        cmocka_unit_test(test_lines_of_sasl),
         cmocka_unit_test(test_the_file),
     };
     int fd = mkstemp(path);
