@@ -70,6 +70,8 @@ static void test_slabs(void **state)
         {"slabs reassign 1 1", "SAME src and dst class are identical\r\n"},
         {"slabs reassign 99 1", "BADCLASS invalid src or dst class id\r\n"},
         {"slabs reassign 1 40", "BADCLASS invalid src or dst class id\r\n"},
+        {"slabs reassign 40 1", "BADCLASS invalid src or dst class id\r\n"},
+        {"slabs reassign 39 1", "NOSPARE source class has no spare pages\r\n"},
         {"slabs reassign 1 2", "NOSPARE source class has no spare pages\r\n"},
         {"slabs reassign -1 2", "NOSPARE source class has no spare pages\r\n"},
         {"slabs automove", ERROR},
@@ -140,6 +142,9 @@ static void test_lru(void **state)
     expect_setting(rig, "temporary_ttl 30");
     rig_expect(rig, "lru temp_ttl -1\r\n", OK);
     expect_setting(rig, "temp_lru no");
+    rig_expect(rig, "lru temp_ttl 0\r\n", OK);
+    expect_setting(rig, "temp_lru yes");
+    expect_setting(rig, "temporary_ttl 0");
 }
 
 static void test_crawler(void **state)
