@@ -18,7 +18,9 @@ static void test_set_modes(void **state)
                "CLIENT_ERROR invalid mode for ms M token\r\nVALUE a 0 1\r\ns\r\nEND\r\n");
     rig_expect(rig, "ms v 2 MA N30 T5\r\nab\r\nmg v v t\r\nms v 1 MP N90\r\nc\r\nmg v v t\r\n",
                "HD\r\nVA 2 t30\r\nab\r\nHD\r\nVA 3 t30\r\ncab\r\n");
-    assert_int_equal(rig_stat(rig, NULL, "cmd_set"), 11);
+    rig_expect(rig, "ms w 1 N30\r\nx\r\nmg w t\r\nms w 1 N30 T5\r\nx\r\nmg w t\r\n",
+               "HD\r\nHD t-1\r\nHD\r\nHD t5\r\n"); /* N is for MA and MP */
+    assert_int_equal(rig_stat(rig, NULL, "cmd_set"), 13);
 }
 
 /* append stores a new item, which is neither stale nor fetched. */
@@ -149,6 +151,8 @@ static void test_arithmetic(void **state)
         "STORED\r\nCLIENT_ERROR cannot increment or decrement non-numeric value\r\n"
         "CLIENT_ERROR invalid or duplicate flag\r\nCLIENT_ERROR invalid or duplicate flag\r\n");
     rig_expect(rig, "ma Zm9v b N0 k\r\nmg foo k v\r\n", "HD kZm9v b\r\nVA 1 kfoo\r\n0\r\n");
+    /* t shows the time to live that the flags before it set. */
+    rig_expect(rig, "ma c t N60\r\nma d N60 t\r\nmg c t\r\n", "HD t-1\r\nHD t60\r\nHD t60\r\n");
     assert_int_equal(rig_stat(rig, NULL, "incr_misses"), 3);
     assert_int_equal(rig_stat(rig, NULL, "decr_hits"), 2);
 }
