@@ -262,6 +262,23 @@ static void test_connections(void **state)
     watcher_close(&watcher);
 }
 
+/* Begins with the Unix time in microseconds. */
+static void test_time_of_an_event(void **state)
+{
+    struct cache_config config = rig_config();
+    struct watcher watcher;
+    struct rig rig;
+
+    config.start_unix_us = 250000;
+    rig_open(&rig, &config);
+    watcher_open(&watcher, &rig, rig.worker, "watch fetchers\r\n");
+    rig_wait(&rig, 3);
+    rig_feed(&rig, "get a\r\n");
+    assert_memory_equal(events(&watcher), "ts=1700000003.250000 gid=1 type=item_get ", 41);
+    watcher_close(&watcher);
+    rig_close(&rig);
+}
+
 /* As memcached reports it: the server closes the connection, or the client does by quit. */
 static void test_reasons_of_closing(void **state)
 {
@@ -425,6 +442,7 @@ int main(void)
         TEST(test_deletions),
         cmocka_unit_test(test_evictions),
         TEST(test_connections),
+        cmocka_unit_test(test_time_of_an_event),
         TEST(test_reasons_of_closing),
         TEST(test_other_worker),
         TEST(test_ends_in_any_order),
