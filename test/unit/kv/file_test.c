@@ -476,6 +476,64 @@ static void test_killed(void **unused)
     expect_cold("not saved");
 }
 
+/* After kv_save_undo() the table is in use again: what was saved may not be taken over. */
+static void test_save_undone(void **unused)
+{
+    struct kv *kv = create();
+    struct kv_worker *worker = kv_join(kv);
+    store_all(worker);
+    kv_leave(worker);
+    assert_null(save(kv));
+    kv_save_undo(kv);
+    kv_destroy(kv);
+    expect_cold("not saved");
+}
+
+/* The time of the last change counts to the nanosecond. */
+static void test_changed_within_the_second(void **unused)
+{
+    make_saved();
+    assert_int_equal(fstat(file.fd, &image_stat), 0);
+    assert_int_equal(image_stat.st_mtim.tv_nsec, 0);
+    image_stat.st_mtim.tv_nsec = 1;
+    set_time();
+    expect_cold("it was changed");
+}
+
+/* Purging that has ended before is not begun again. */
+static void test_purged_stays_purged(void **unused)
+{
+    struct kv *kv = create();
+    struct kv_worker *worker = kv_join(kv);
+    store_all(worker);
+    kv_flush(worker);
+    for (int i = 0; i < 100000 && rig_stats(kv).flushes_behind > 0; i++)
+        kv_quiesce(worker);
+    assert_int_equal(rig_stats(kv).flushes_behind, 0);
+    kv_leave(worker);
+    assert_null(save(kv));
+    kv_destroy(kv);
+    kv = create();
+    assert_true(kv_restored(kv)->restored);
+    assert_int_equal(rig_stats(kv).flushes_behind, 0);
+    kv_destroy(kv);
+}
+
+/* A clock may run for 2^27 seconds, about four years. */
+static void test_longest_run(void **unused)
+{
+    const uint32_t longest_s = UINT32_C(1) << 27;
+    for (uint32_t over_s = 0; over_s <= 1; over_s++) {
+        struct kv_moment moment = {UNIX_S, longest_s + over_s, 42};
+        struct kv *kv = create();
+        assert_null(kv_save(kv, &moment));
+        kv_destroy(kv);
+        kv = create();
+        assert_int_equal(kv_restored(kv)->restored, over_s == 0);
+        kv_destroy(kv);
+    }
+}
+
 static void test_other_settings(void **unused)
 {
     make_saved();
@@ -520,6 +578,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_another_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_another_kind_of_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_killed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_save_undone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_changed_within_the_second, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_purged_stays_purged, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_longest_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_other_settings, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
