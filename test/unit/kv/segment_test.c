@@ -259,6 +259,38 @@ static void test_exptime_bounds(void **unused)
     assert_int_equal(kv_u32_load_relaxed(&rig.headers[index].exptime_max), KV_EXPTIME_NEVER);
 }
 
+/* The bounds are those of the items that a segment has now. */
+static void test_exptime_bounds_of_a_reused_segment(void **unused)
+{
+    uint32_t index = open_one();
+    kv_segment_note_exptime(&rig.segments, index, 50);
+    kv_segment_seal(&rig.segments, index);
+    assert_int_equal(kv_segment_reclaim(&rig.segments, &rig.reader, COUNT), 1);
+    assert_int_equal(open_one(), index);
+    kv_segment_note_exptime(&rig.segments, index, 30);
+    assert_int_equal(kv_u32_load_relaxed(&rig.headers[index].exptime_min), 30);
+    assert_int_equal(kv_u32_load_relaxed(&rig.headers[index].exptime_max), 30);
+}
+
+/* A segment that the system refuses the memory of is not in service, and is tried again later. */
+static void test_refused_segment_is_not_in_service(void **unused)
+{
+    uint32_t index = open_one();
+    kv_segment_seal(&rig.segments, index);
+    kv_segment_reclaim(&rig.segments, &rig.reader, COUNT);
+    kv_segments_want(&rig.segments, COUNT - 1, COUNT);
+    index = kv_segment_withdraw(&rig.segments, 0);
+    assert_int_not_equal(index, KV_SEGMENT_NONE);
+    kv_segment_withdrawn(&rig.segments, index, false);
+    kv_segments_want(&rig.segments, COUNT, COUNT);
+    for (int tries = 0; tries < 2; tries++) {
+        assert_int_equal(kv_segment_admit_begin(&rig.segments), index);
+        kv_segment_admit_end(&rig.segments, index, tries == 1);
+        assert_int_equal(kv_u32_load_relaxed(&rig.segments.in_service), COUNT - 1 + tries);
+    }
+    assert_int_equal(state(index), KV_SEGMENT_FREE);
+}
+
 static void test_segment_of_address(void **unused)
 {
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -291,6 +323,8 @@ int main(void)
         cmocka_unit_test_setup(test_spared_segment_that_is_empty_is_retired, setup),
         cmocka_unit_test_setup(test_claim_if_it_is_empty_enough, setup),
         cmocka_unit_test_setup(test_exptime_bounds, setup),
+        cmocka_unit_test_setup(test_exptime_bounds_of_a_reused_segment, setup),
+        cmocka_unit_test_setup(test_refused_segment_is_not_in_service, setup),
         cmocka_unit_test_setup(test_segment_of_address, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

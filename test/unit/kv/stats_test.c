@@ -49,6 +49,25 @@ static void test_reset_zeroes_counters_and_not_gauges(void **unused)
     kv_destroy(kv);
 }
 
+static void test_reset_zeroes_what_memory_refused(void **unused)
+{
+    struct kv *kv = rig_create(2 * MIB, 1, false);
+    struct kv_worker *worker = kv_join(kv);
+    enum kv_error error = KV_OK;
+    for (unsigned i = 0; error == KV_OK; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "key%u", i);
+        struct kv_key key = rig_key(kv, name);
+        rig_store(worker, &key, 1000, i, 0, 0, &error);
+    }
+    assert_int_equal(error, KV_NO_MEMORY);
+    assert_int_equal(rig_stats(kv).no_memory, 1);
+    kv_stats_reset(kv);
+    assert_int_equal(rig_stats(kv).no_memory, 0);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
 static void test_expired_fetched_or_not(void **unused)
 {
     struct kv *kv = rig_create(2 * MIB, 1, true);
@@ -75,6 +94,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_over_workers),
         cmocka_unit_test(test_reset_zeroes_counters_and_not_gauges),
+        cmocka_unit_test(test_reset_zeroes_what_memory_refused),
         cmocka_unit_test(test_expired_fetched_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
