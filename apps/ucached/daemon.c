@@ -70,7 +70,7 @@ void daemon_lock_memory(void)
                 "(ulimit -l unlimited, LimitMEMLOCK=infinity)",
                 strerror(errno));
     else if (!unlimited)
-        net_log("ucached: warning: -k: later mappings are not locked: the limit cannot"
+        net_log("ucached: warning: -k: later mappings are not locked: the limit cannot "
                 "be raised (ulimit -l unlimited, LimitMEMLOCK=infinity)");
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Limits, background and files of the server process, as far as a test can change its own. */
+#define _GNU_SOURCE /* syscall() */
+#include <linux/capability.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,6 +142,51 @@ static void test_files(void **state)
     assert_int_equal(daemon_raise_files(UINT64_C(1) << 40), -1);
 }
 
+enum { NO_RIGHT = 7 };
+
+/* Locks its memory with a limit that cannot be raised, and the right to exceed it. */
+static void lock_below_a_limit(int fd)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {
+        {.effective = 1u << CAP_IPC_LOCK, .permitted = 1u << CAP_IPC_LOCK}};
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+        _exit(NO_RIGHT);
+    limit.rlim_cur = limit.rlim_max = limit.rlim_max == RLIM_INFINITY ? 1 << 20 : limit.rlim_max;
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) < 0 || dup2(fd, STDERR_FILENO) < 0 ||
+        syscall(SYS_capset, &header, data) < 0)
+        _exit(NO_RIGHT);
+    daemon_lock_memory();
+    _exit(0);
+}
+
+/* The user learns which memory is not locked, and how to have it locked. */
+static void test_lock_memory(void **state)
+{
+    char text[512] = "";
+    int fds[2];
+    int status;
+    pid_t child;
+
+    assert_int_equal(pipe(fds), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        lock_below_a_limit(fds[1]);
+    close(fds[1]);
+    assert_true(read(fds[0], text, sizeof(text) - 1) >= 0);
+    close(fds[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_RIGHT) /* not root, or root of a container */
+        return;
+    assert_string_equal(text,
+                        "ucached: warning: -k: later mappings are not locked: the limit cannot "
+                        "be raised (ulimit -l unlimited, LimitMEMLOCK=infinity)\n");
+}
+
 static void test_user(void **state)
 {
     struct daemon_user user = {.name = "before"};
@@ -165,6 +213,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_detach, setup, teardown),
         cmocka_unit_test(test_detach_fails),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_lock_memory),
         cmocka_unit_test(test_user),
     };
 
