@@ -73,6 +73,26 @@ static void test_without_a_service_manager(void **state)
     assert_int_equal(notify_store("memory", 0), -1);
 }
 
+/* The time is for this process if a process is named: a child inherits both variables. */
+static void test_watchdog(void **state)
+{
+    char pid[24];
+
+    unsetenv("WATCHDOG_PID");
+    unsetenv("WATCHDOG_USEC");
+    assert_int_equal(notify_watchdog_us(), 0);
+    assert_int_equal(setenv("WATCHDOG_USEC", "3000000", 1), 0);
+    assert_int_equal(notify_watchdog_us(), 3000000);
+    snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+    assert_int_equal(setenv("WATCHDOG_PID", pid, 1), 0);
+    assert_int_equal(notify_watchdog_us(), 3000000);
+    snprintf(pid, sizeof(pid), "%ld", (long)getppid());
+    assert_int_equal(setenv("WATCHDOG_PID", pid, 1), 0);
+    assert_int_equal(notify_watchdog_us(), 0);
+    unsetenv("WATCHDOG_PID");
+    unsetenv("WATCHDOG_USEC");
+}
+
 static void test_longest_name(void **state)
 {
     char name[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
@@ -93,6 +113,7 @@ int main(void)
         cmocka_unit_test(test_path),
         cmocka_unit_test(test_abstract_name),
         cmocka_unit_test(test_without_a_service_manager),
+        cmocka_unit_test(test_watchdog),
         cmocka_unit_test(test_longest_name),
     };
 
