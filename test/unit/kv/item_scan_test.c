@@ -212,6 +212,21 @@ static void test_evictions_are_told(void **unused)
     assert_true(rig_stats(rig.kv).evictions > evicted);
 }
 
+/* Who joins later inherits nothing from who has left. */
+static void test_evictions_are_told_until_a_worker_leaves(void **unused)
+{
+    unsigned evicted = 0;
+    kv_on_evicted(rig.worker, count_evicted, &evicted);
+    kv_leave(rig.worker);
+    rig.worker = kv_join(rig.kv);
+    for (unsigned i = 0; i < 100; i++) {
+        store(i * 30, i * 30 + 30, 1900, 0);
+        kv_quiesce(rig.worker);
+    }
+    assert_true(rig_stats(rig.kv).evictions > 100);
+    assert_int_equal(evicted, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -226,6 +241,7 @@ int main(void)
         TEST(test_crawl_takes_back_what_is_over),
         TEST(test_crawl_goes_on_where_it_stopped),
         TEST(test_evictions_are_told),
+        TEST(test_evictions_are_told_until_a_worker_leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
