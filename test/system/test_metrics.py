@@ -53,6 +53,7 @@ def test_values(server):
     values = metrics.scrape_until(server, lambda values: values["ucached_cmd_get_total"] == 20)
     assert values["ucached_curr_items"] == values["ucached_kv_items"] == 1
     assert values["ucached_limit_maxbytes"] == 64 << 20
+    assert values["ucached_process_max_resident_bytes"] % 1024 == 0  # the kernel counts KiB
     own = "sock" if server.kind == "sock" else "ustack"
     assert values[f"ucached_{own}_loops_total"] > 0
 
@@ -66,6 +67,9 @@ def test_latency_histogram(server):
     assert values[BUCKET % ("get", "+Inf")] == 20
     buckets = [value for name, value in values.items() if 'bucket{command="get"' in name]
     assert buckets == sorted(buckets) and buckets[0] < 20
+    bounds = [2**bits * part / 2e9 for bits in range(8, 35) for part in (2, 3)][:-1]
+    assert len(buckets) == len(bounds) + 1
+    assert all(BUCKET % ("get", f"{bound:.9g}") in values for bound in bounds)
     lines = server.stats("latency")
     assert (lines["get:count"], lines["set:count"]) == ("20", "1")
     assert 0 < int(lines["get:p50_ns"]) <= int(lines["get:p9999_ns"]) <= int(lines["get:max_ns"])
