@@ -519,6 +519,21 @@ static void test_purged_stays_purged(void **unused)
     kv_destroy(kv);
 }
 
+static void test_sizes_are_restored(void **unused)
+{
+    struct kv *kv = create();
+    struct kv_worker *worker = kv_join(kv);
+    store_all(worker);
+    uint64_t sizes = rig_stats(kv).item_sizes;
+    kv_leave(worker);
+    assert_true(sizes > 0);
+    assert_null(save(kv));
+    kv_destroy(kv);
+    kv = create();
+    assert_int_equal(rig_stats(kv).item_sizes, sizes);
+    kv_destroy(kv);
+}
+
 /* A clock may run for 2^27 seconds, about four years. */
 static void test_longest_run(void **unused)
 {
@@ -581,6 +596,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_save_undone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_changed_within_the_second, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_purged_stays_purged, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_sizes_are_restored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_longest_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_other_settings, set_up, tear_down),
     };
