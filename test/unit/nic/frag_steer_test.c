@@ -141,6 +141,19 @@ static void families_are_apart(void **state)
     assert_int_equal(sorted.ready_count, 0);
 }
 
+/* The same identification and sender: datagrams to two addresses. */
+static void datagrams_to_two_addresses_are_apart(void **state)
+{
+    struct nic_rss_flow flow = flow_of(7, true);
+    struct nic_frag_result sorted;
+
+    nic_frag_steer_add(&frags, &flow, &pkts[0], LANES, &sorted);
+    flow.is_first = false;
+    flow.to.addr[3]++;
+    nic_frag_steer_add(&frags, &flow, &pkts[1], LANES, &sorted);
+    assert_int_equal(sorted.ready_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +163,7 @@ int main(void)
         cmocka_unit_test_setup(waiting_fragments_are_limited, setup),
         cmocka_unit_test_setup(a_reused_entry_knows_no_lane, setup),
         cmocka_unit_test_setup(families_are_apart, setup),
+        cmocka_unit_test_setup(datagrams_to_two_addresses_are_apart, setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "narrow_device.h"
 #include "nic/frag_steer.h"
 #include "nic/rss.h"
@@ -40,10 +41,14 @@ static void open_fixture(struct fixture *f, unsigned lanes, unsigned queue_frame
 
 static void close_fixture(struct fixture *f)
 {
-    unsigned i;
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned i, n;
 
     for (i = 0; i < f->lanes; i++)
         nic_close(f->lane[i]);
+    while ((n = nic_rx_burst(f->peer, pkts, NIC_BURST_MAX)) > 0)
+        nic_release(f->peer, pkts, n);
+    assert_int_equal(stat_of(f->peer, "loop_pool_in_use"), 0); /* all packets are back */
     nic_close(f->peer);
 }
 
@@ -263,10 +268,7 @@ static void lost_fragments_are_counted(void **state)
     close_fixture(&f);
 }
 
-/*
- * Closing releases the packets in all rings; otherwise the pool's assertion or AddressSanitizer
- * would fail.
- */
+/* Closing releases the packets in all rings, and fragments that wait for a first one. */
 static void closing_empties_the_rings(void **state)
 {
     struct fixture f;
@@ -284,6 +286,46 @@ static void closing_empties_the_rings(void **state)
     assert_true(send_port(f.lane[1], 7));
     assert_int_equal(nic_alloc(f.lane[2], pkts, 5), 5);
     nic_release(f.lane[2], pkts, 5);
+    assert_int_equal(nic_alloc(f.peer, pkts, 1), 1);
+    fill(pkts[0], 1);
+    pkts[0]->data[21] = 1; /* the second eight bytes of a datagram */
+    assert_int_equal(nic_tx_burst(f.peer, pkts, 1), 1);
+    n = receive(f.lane[0], pkts);
+    nic_release(f.lane[0], pkts, n);
+    close_fixture(&f);
+}
+
+/* A lane may hold many frames: further ones are dropped, so that all of those can be returned. */
+static void frames_that_a_lane_holds_are_bounded(void **state)
+{
+    static struct us_pkt *held[1000];
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned count = 0, i, n;
+    struct fixture f;
+    uint16_t port;
+
+    open_fixture(&f, 2, 1024);
+    for (port = 1; port <= 2000; port++) {
+        if (lane_of_port(port, 2) != 1)
+            continue;
+        assert_true(send_port(f.peer, port));
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+        count += nic_rx_burst(f.lane[1], held + count, 1);
+    }
+    assert_true(count >= NIC_STEER_RING_FRAMES);
+    assert_int_equal(count, stat_of(f.lane[0], "lane_forwarded"));
+    assert_true(stat_of(f.lane[0], "lane_ring_full") > 0);
+    for (i = 0; i < count; i += n) {
+        n = u_min32(count - i, NIC_BURST_MAX);
+        nic_release(f.lane[1], held + i, n);
+    }
+    while (lane_of_port(port, 2) != 1)
+        port++;
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* which collects them */
+    assert_true(send_port(f.peer, port));
+    assert_int_equal(receive(f.lane[0], pkts), 0);
+    assert_int_equal(receive(f.lane[1], pkts), 1);
+    nic_release(f.lane[1], pkts, 1);
     close_fixture(&f);
 }
 
@@ -443,6 +485,27 @@ static void a_device_without_rss_is_not_verified(void **state)
     for (lane = 0; lane < 2 * LANES_MAX; lane++)
         got += take_own(&p, lane % LANES_MAX);
     assert_int_equal(got, 100);
+    assert_int_equal(sum_of(&p, "rss_verified") + sum_of(&p, "rss_mismatches"), 0);
+    close_promise(&p);
+}
+
+/* Fragments do not count as placed by the device: the later ones follow the first to its lane. */
+static void fragments_are_steered_together(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct promise p;
+    unsigned lane = lane_of_port(1, LANES_MAX), i;
+
+    open_promise(&p, true);
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(nic_alloc(p.wire[lane], pkts, 1), 1);
+        fill(pkts[0], 1);
+        pkts[0]->data[20] = i == 0 ? 0x20 : 0; /* more fragments */
+        pkts[0]->data[21] = (uint8_t)i;        /* the offset */
+        assert_int_equal(nic_tx_burst(p.wire[lane], pkts, 1), 1);
+    }
+    assert_int_equal(receive(p.lane[lane], pkts), 2);
+    nic_release(p.lane[lane], pkts, 2);
     assert_int_equal(sum_of(&p, "rss_verified") + sum_of(&p, "rss_mismatches"), 0);
     close_promise(&p);
 }
@@ -632,13 +695,45 @@ static void no_lane_sleeps_before_deferred_frames(void **state)
         assert_int_equal(nic_rx_burst(f.lane[0], pkts, 1), i == 0);
     }
     nic_release(f.lane[0], pkts, 1);
+    assert_true(nic_has_in_transit(f.lane[0]));
     narrow.waited_us = 0;
     assert_int_equal(nic_wait(f.lane[0], 5), 0);
     assert_int_equal(narrow.waited_us, 0);
     assert_int_equal(receive(f.lane[0], pkts), 2);
+    assert_false(nic_has_in_transit(f.lane[0]));
     nic_release(f.lane[0], pkts, 2);
     assert_int_equal(nic_wait(f.lane[0], 5), 0);
     assert_int_equal(narrow.waited_us, 5);
+    close_fixture(&f);
+}
+
+/* Packets that are shorter than the frame just received. */
+static unsigned alloc_short(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    unsigned i;
+
+    n = narrow_alloc(nic, pkts, n);
+    for (i = 0; i < n; i++)
+        pkts[i]->room = FRAME_LEN - 1;
+    return n;
+}
+
+static void a_copy_without_room_is_not_made(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct narrow narrow;
+    struct nic_ops ops;
+    struct fixture f;
+
+    open_narrow(&f, &narrow, 2);
+    ops = *narrow.nic.ops;
+    ops.alloc = alloc_short;
+    narrow.nic.ops = &ops;
+    assert_true(send_port(f.peer, 0));
+    assert_int_equal(receive(f.lane[0], pkts), 1);
+    nic_release(f.lane[0], pkts, 1);
+    assert_int_equal(receive(f.lane[1], pkts), 0);
+    assert_int_equal(stat_of(f.lane[0], "lane_copies_lost"), 1);
     close_fixture(&f);
 }
 
@@ -710,14 +805,17 @@ int main(void)
         cmocka_unit_test(a_full_ring_drops_frames_of_its_lane_only),
         cmocka_unit_test(lost_fragments_are_counted),
         cmocka_unit_test(closing_empties_the_rings),
+        cmocka_unit_test(frames_that_a_lane_holds_are_bounded),
         cmocka_unit_test(right_placement_is_verified_and_trusted),
         cmocka_unit_test(wrong_placement_is_detected_and_corrected),
         cmocka_unit_test(trust_ends_in_all_queues),
         cmocka_unit_test(a_device_without_rss_is_not_verified),
+        cmocka_unit_test(fragments_are_steered_together),
         cmocka_unit_test(threads_forward_frames_and_return_packets),
         cmocka_unit_test(a_sleeper_is_always_woken),
         cmocka_unit_test(no_lane_sleeps_on_what_it_waits_for),
         cmocka_unit_test(no_lane_sleeps_before_deferred_frames),
+        cmocka_unit_test(a_copy_without_room_is_not_made),
         cmocka_unit_test(a_sleep_is_short_while_frames_wait_for_the_device),
         cmocka_unit_test(empties_supplied_at_once_are_used),
     };
