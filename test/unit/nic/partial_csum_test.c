@@ -143,6 +143,26 @@ static void test_other_checksums(void **state)
     assert_false(passes(l4 + 17));
 }
 
+/* Headers that are the whole frame, and that miss their last byte. */
+static void test_headers_without_payload(void **state)
+{
+    struct nic_l4 l4;
+
+    make_ip6(TCP, 0);
+    assert_true(nic_l4_find(bytes, 54, &l4));
+    assert_int_equal(l4.l4_at, 54);
+    assert_false(nic_l4_find(bytes, 53, &l4));
+    make_ip4(TCP, 0);
+    assert_true(nic_l4_find(bytes, 34, &l4));
+    assert_int_equal(l4.l4_at, 34);
+    assert_false(nic_l4_find(bytes, 33, &l4));
+    bytes[14] = 0x4f; /* with the most options that there are */
+    put16(16, 60);
+    assert_true(nic_l4_find(bytes, 74, &l4));
+    assert_int_equal(l4.l4_at, 74);
+    assert_false(nic_l4_find(bytes, 73, &l4));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +170,7 @@ int main(void)
         cmocka_unit_test(test_ip6),
         cmocka_unit_test(test_vlan),
         cmocka_unit_test(test_other_checksums),
+        cmocka_unit_test(test_headers_without_payload),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

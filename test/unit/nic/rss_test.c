@@ -306,6 +306,27 @@ static void a_tag_and_extension_headers_are_skipped(void **state)
     expect_flow(1, 2, 9, 10);
 }
 
+/* Of more extension headers than the stack takes the last ones are payload. */
+static void extension_headers_are_bounded(void **state)
+{
+    static const uint8_t options[8] = {60, 0};
+    static const uint8_t last[8] = {6, 0};
+    unsigned headers, i;
+
+    for (headers = 8; headers <= 9; headers++) {
+        start(0x86dd);
+        put_ip6(60, false);
+        for (i = 1; i < headers; i++)
+            put(options, sizeof(options));
+        put(last, sizeof(last));
+        put_ports(1000, 2000);
+        if (headers == 8)
+            expect_flow(1, 2, 1000, 2000);
+        else
+            expect_flow(1, 2, 0, 0);
+    }
+}
+
 static void fragments_are_classified(void **state)
 {
     static const uint8_t first[8] = {6, 0, 0, 1};
@@ -356,6 +377,12 @@ static void an_icmp_error_goes_to_the_lane_of_its_flow(void **state)
     start(0x86dd);
     put_ip6(58, false);
     put(echo6, 8);
+    expect_flow(1, 2, 0, 0);
+    start(0x0800); /* about a fragment that is not the first: it has no ports */
+    put_ip4(1, 0, false, 0);
+    put(too_big4, 8);
+    put_ip4(6, 0x0001, true, 0);
+    put_ports(11211, 4000);
     expect_flow(1, 2, 0, 0);
     start(0x0800); /* a quote without ports: the addresses of the message are used */
     put_ip4(1, 0, false, 0);
@@ -453,6 +480,7 @@ int main(void)
         cmocka_unit_test(a_peer_cannot_choose_its_lane),
         cmocka_unit_test(tcp_and_udp_have_ports),
         cmocka_unit_test(a_tag_and_extension_headers_are_skipped),
+        cmocka_unit_test(extension_headers_are_bounded),
         cmocka_unit_test(fragments_are_classified),
         cmocka_unit_test(an_icmp_error_goes_to_the_lane_of_its_flow),
         cmocka_unit_test(discovery_is_for_all),
