@@ -135,6 +135,18 @@ static void kept_packets_count_as_free(void **state)
     assert_int_equal(stat_of(nic, "dpdk_pool_in_use"), before);
 }
 
+/* A burst of which the pool has a part is that part, and none is lost. */
+static void the_last_packets_are_handed_out(void **state)
+{
+    unsigned all = pkts_of(nic);
+    struct us_pkt *pkts[3];
+
+    assert_int_equal(nic_alloc(nic, pkts, 3), 3);
+    assert_int_equal(pkts_of(nic), all - 3);
+    nic_release(nic, pkts, 3);
+    assert_int_equal(pkts_of(nic), all);
+}
+
 static struct {
     unsigned calls;
     unsigned segments, bytes; /* of the last frame that was refused */
@@ -175,6 +187,64 @@ static void a_frame_that_is_not_accepted_stays_as_it_was(void **state)
     }
     *driver = accept;
     assert_int_equal(nic_tx_burst(nic, &pkt, 1), 1);
+    assert_int_equal(pkts_of(nic), all);
+}
+
+static uint16_t prepare_none(void *queue, struct rte_mbuf **mbufs, uint16_t n)
+{
+    return 0;
+}
+
+/* The driver rejects the first frame: that one is dropped, and the one behind it stays as it is. */
+static void a_frame_behind_a_rejected_one_stays_as_it_was(void **state)
+{
+    struct dpdk_queue *queue = (struct dpdk_queue *)nic;
+    struct rte_eth_fp_ops *driver = &rte_eth_fp_ops[queue->port->id];
+    eth_tx_prep_t prepare = driver->tx_pkt_prepare;
+    unsigned all = pkts_of(nic);
+    u_u8 bytes[100] = {0};
+    struct us_pkt rest = {.data = bytes, .len = sizeof(bytes)};
+    struct us_pkt *pkts[2];
+    unsigned i;
+
+    assert_int_equal(nic_alloc(nic, pkts, 2), 2);
+    for (i = 0; i < 2; i++) {
+        memset(pkts[i]->data, 0, 60);
+        pkts[i]->len = 60;
+    }
+    pkts[0]->flags = US_PKT_TX_L4_CSUM;
+    pkts[1]->next_seg = &rest;
+    driver->tx_pkt_prepare = prepare_none;
+    assert_int_equal(nic_tx_burst(nic, pkts, 2), 1);
+    driver->tx_pkt_prepare = prepare;
+    assert_int_equal(mbuf_of(pkts[1])->nb_segs, 1);
+    assert_null(mbuf_of(pkts[1])->next);
+    nic_release(nic, pkts + 1, 1);
+    assert_int_equal(pkts_of(nic), all);
+}
+
+/* Of two packets that a long segment needs there is one: the frame waits, and holds none. */
+static void a_frame_without_packets_for_its_segments_waits(void **state)
+{
+    static struct us_pkt *held[PKTS_MAX];
+    static u_u8 bytes[3000];
+    struct us_pkt rest = {.data = bytes, .len = sizeof(bytes)};
+    unsigned all = pkts_of(nic), count = 0, left;
+    struct us_pkt *pkt;
+
+    assert_int_equal(nic_alloc(nic, &pkt, 1), 1);
+    while (count < all - 1)
+        count += nic_alloc(nic, held + count, u_min32(all - 1 - count, NIC_BURST_MAX));
+    memset(pkt->data, 0, 60);
+    pkt->len = 60;
+    pkt->next_seg = &rest;
+    left = count - (NIC_BURST_MAX + 1); /* the queue keeps a burst of what is released */
+    nic_release(nic, held + left, NIC_BURST_MAX + 1);
+    assert_int_equal(nic_tx_burst(nic, &pkt, 1), 0);
+    assert_int_equal(mbuf_of(pkt)->nb_segs, 1);
+    assert_null(mbuf_of(pkt)->next);
+    nic_release(nic, held, left);
+    nic_release(nic, &pkt, 1);
     assert_int_equal(pkts_of(nic), all);
 }
 
@@ -239,6 +309,55 @@ static void a_chain_becomes_segments(void **state)
     nic_release(nic, pkts, 2);
 }
 
+/* Frames that begin_chain() refuses: there is no place for the headers, or they are cut. */
+static void a_chain_that_cannot_be_split_is_refused(void **state)
+{
+    struct dpdk_segment segment = {0};
+    struct us_pkt *pkts[2];
+    struct rte_mbuf *chain;
+
+    assert_int_equal(nic_alloc(nic, pkts, 2), 2);
+    chain = chain_make(pkts);
+    chain->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+    chain->next->data_off = 53; /* one byte less than the headers */
+    assert_false(dpdk_segment_begin(&segment, chain));
+    chain->next->data_off = RTE_PKTMBUF_HEADROOM;
+    rte_pktmbuf_mtod(chain, u_u8 *)[46] = 0x60; /* headers of 58 bytes, in a mbuf of 57 */
+    assert_false(dpdk_segment_begin(&segment, chain));
+    rte_pktmbuf_mtod(chain, u_u8 *)[46] = 0x50;
+    assert_true(dpdk_segment_begin(&segment, chain));
+    (void)dpdk_segment_next(&segment);
+    (void)dpdk_segment_next(&segment);
+    nic_release(nic, pkts, 2);
+}
+
+/* A chain that fits into one packet is received as one frame, with what the NIC has verified. */
+static void a_short_chain_becomes_one_frame(void **state)
+{
+    struct dpdk_queue *queue = (struct dpdk_queue *)nic;
+    unsigned all = pkts_of(nic);
+    struct us_pkt *pkts[2], *pkt;
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(nic_alloc(nic, pkts, 2), 2);
+        queue->waiting[0] = chain_make(pkts);
+        queue->waiting[0]->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+        queue->waiting_at = 0;
+        queue->waiting_count = 1;
+        if (i == 1) { /* the queue is closed before */
+            dpdk_rx_clear(queue);
+            break;
+        }
+        assert_int_equal(nic_rx_burst(nic, &pkt, 1), 1);
+        assert_int_equal(pkt->len, 62);
+        assert_memory_equal(pkt->data + 54, "abcdefgh", 8);
+        assert_int_equal(pkt->flags, US_PKT_IP_CSUM_GOOD | US_PKT_L4_CSUM_GOOD);
+        nic_release(nic, &pkt, 1);
+    }
+    assert_int_equal(pkts_of(nic), all);
+}
+
 static int open_queue(void **state)
 {
     struct nic_dpdk_config config = {.dev = "net_null0,size=64", .eal = "--no-huge"};
@@ -264,7 +383,12 @@ int main(void)
         cmocka_unit_test(referenced_packets_return_to_the_mempool),
         cmocka_unit_test(kept_packets_count_as_free),
         cmocka_unit_test(a_frame_that_is_not_accepted_stays_as_it_was),
+        cmocka_unit_test(the_last_packets_are_handed_out),
+        cmocka_unit_test(a_frame_behind_a_rejected_one_stays_as_it_was),
+        cmocka_unit_test(a_frame_without_packets_for_its_segments_waits),
         cmocka_unit_test(a_chain_becomes_segments),
+        cmocka_unit_test(a_chain_that_cannot_be_split_is_refused),
+        cmocka_unit_test(a_short_chain_becomes_one_frame),
     };
 
     return cmocka_run_group_tests(tests, open_queue, close_queue);
