@@ -505,6 +505,71 @@ static void impossible_probabilities_are_refused(void **state)
     nic_close(ends[1]);
 }
 
+/* Half of the frames are sent twice: those accepted have room, whichever of them these are. */
+static void accepted_frames_have_room_for_copies(void **state)
+{
+    const struct nic_fault_config half = {.duplicate_ppm = 500000};
+    struct us_pkt *pkt;
+    struct nic *fault, *peer;
+    unsigned taken, seed;
+
+    for (seed = 1; seed <= 20; seed++) {
+        struct nic_fault_config config = half;
+        struct narrow narrow = {.allowance = 0};
+
+        config.seed = seed;
+        narrow_open(&narrow, &peer);
+        fault = open_fault(&narrow.nic, &config);
+        do {
+            assert_int_equal(nic_alloc(fault, &pkt, 1), 1);
+            fill_frame(pkt, seed, FRAME_BYTES);
+            taken = nic_tx_burst(fault, &pkt, 1);
+        } while (taken == 1);
+        nic_release(fault, &pkt, 1);
+        assert_int_equal(stat_of(fault, "fault_tx_not_duplicated"), 0);
+        nic_close(fault);
+        nic_close(peer);
+    }
+}
+
+/* As a NIC does that has verified the checksums. */
+static unsigned rx_verified(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    unsigned i;
+
+    n = narrow_rx_burst(nic, pkts, n);
+    for (i = 0; i < n; i++)
+        pkts[i]->flags = US_PKT_IP_CSUM_GOOD | US_PKT_L4_CSUM_GOOD;
+    return n;
+}
+
+/* A fault behind the NIC: what that has verified is not the frame that is received. */
+static void checksums_of_a_corrupted_frame_are_not_verified(void **state)
+{
+    struct nic_fault_config config = {.seed = 1};
+    struct narrow narrow;
+    struct nic *fault, *peer;
+    struct us_pkt *pkt;
+    struct nic_ops ops;
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        memset(&narrow, 0, sizeof(narrow));
+        narrow_open(&narrow, &peer);
+        ops = *narrow.nic.ops;
+        ops.rx_burst = rx_verified;
+        narrow.nic.ops = &ops;
+        config.corrupt_ppm = i * 1000000;
+        fault = open_fault(&narrow.nic, &config);
+        assert_int_equal(send_frame(peer, 1, FRAME_BYTES), 1);
+        assert_int_equal(nic_rx_burst(fault, &pkt, 1), 1);
+        assert_int_equal(pkt->flags, i == 0 ? US_PKT_IP_CSUM_GOOD | US_PKT_L4_CSUM_GOOD : 0);
+        nic_release(fault, &pkt, 1);
+        nic_close(fault);
+        nic_close(peer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -518,6 +583,8 @@ int main(void)
         cmocka_unit_test(wait_does_not_sleep_on_ready_frames),
         cmocka_unit_test(a_full_device_limits_accepted_frames),
         cmocka_unit_test(without_a_packet_there_is_no_copy),
+        cmocka_unit_test(accepted_frames_have_room_for_copies),
+        cmocka_unit_test(checksums_of_a_corrupted_frame_are_not_verified),
         cmocka_unit_test(close_releases_held_frames),
         cmocka_unit_test(offloads_that_hide_faults_are_not_offered),
         cmocka_unit_test(impossible_probabilities_are_refused),

@@ -33,7 +33,10 @@ static void allocates_all_and_counts_exhaustion(void **state)
 
 static void packets_are_apart_and_have_room(void **state)
 {
-    static const uint32_t mtus[] = {NIC_MTU_MIN, 1500, 2000, NIC_MTU_MAX};
+    /* The last but one fills buffers of a multiple of 2048 bytes. */
+    static const uint32_t mtus[] = {NIC_MTU_MIN, 1500, 2000,
+                                    4096 - NIC_POOL_HEADROOM_BYTES - NIC_ETH_HEADER_BYTES - 4,
+                                    NIC_MTU_MAX};
     struct us_pkt *pkts[7];
     unsigned i, j;
 

@@ -291,6 +291,7 @@ static void an_unused_link_is_silent(void **state)
         }
     }
     assert_int_equal(frames, 0);
+    assert_int_equal(stat_of(nic, "tap_rx_errors"), 0);
     nic_close(nic);
 }
 
@@ -603,6 +604,16 @@ static void a_host_side_without_address(void **state)
     nic_close(nic);
 }
 
+/* A network of one address, as of a link between two points. */
+static void a_host_side_alone_in_its_network(void **state)
+{
+    struct nic_tap_config config = base_config;
+
+    need_device();
+    config.host_prefix_len = 32;
+    nic_close(open_tap(&config));
+}
+
 static void assert_refused(const struct nic_tap_config *config, const char *phrase)
 {
     char error[NIC_ERROR_MAX] = "";
@@ -758,6 +769,7 @@ int main(void)
         cmocka_unit_test(a_device_that_is_gone_is_reported),
         cmocka_unit_test(a_given_mac_is_used),
         cmocka_unit_test(a_host_side_without_address),
+        cmocka_unit_test(a_host_side_alone_in_its_network),
         cmocka_unit_test(a_device_has_several_queues),
         cmocka_unit_test(a_name_in_use_is_refused),
         cmocka_unit_test(an_impossible_address_is_refused),

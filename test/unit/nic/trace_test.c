@@ -404,6 +404,21 @@ static void a_pipe_blocks_nothing(void **state)
     assert_int_equal(unlink(path), 0); /* the next test creates a file */
 }
 
+/* The guest of a virtual device may take an offload from it at any time. */
+static void offloads_of_the_lower_device_are_followed(void **state)
+{
+    struct narrow narrow = {.allowance = 1};
+    struct nic *peer;
+    struct nic *traced = open_traced_narrow(&narrow, &peer);
+    struct us_pkt *pkt;
+
+    narrow.nic.caps = US_CAP_TX_L4_CSUM;
+    assert_int_equal(nic_rx_burst(traced, &pkt, 1), 0);
+    assert_int_equal(traced->caps, US_CAP_TX_L4_CSUM);
+    nic_close(traced);
+    nic_close(peer);
+}
+
 static void looks_like_the_lower_device(void **state)
 {
     struct nic *traced, *peer;
@@ -430,6 +445,7 @@ int main(void)
         cmocka_unit_test(a_path_that_cannot_be_written_is_refused),
         cmocka_unit_test(a_link_is_not_followed),
         cmocka_unit_test(a_pipe_blocks_nothing),
+        cmocka_unit_test(offloads_of_the_lower_device_are_followed),
         cmocka_unit_test(looks_like_the_lower_device),
     };
 
