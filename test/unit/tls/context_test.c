@@ -162,6 +162,41 @@ static void test_chain_is_built_once(void **state)
     end_close(&end);
 }
 
+/* Clients choose a certificate by the names of the authorities; without ca_cert there are none. */
+static void test_authorities_are_shown(void **state)
+{
+    struct tls_server_config config = config_default();
+    const STACK_OF(X509_NAME) * names;
+    struct end end;
+
+    config.ca_cert = authority.cert_path;
+    config.verify = TLS_VERIFY_REQUEST;
+    end_open(&end, &config, 0, NULL);
+    shake(&end, 65536);
+    assert_true(is_established(&end));
+    names = SSL_get0_peer_CA_list(end.client.ssl);
+    assert_int_equal(sk_X509_NAME_num(names), 1);
+    assert_int_equal(
+        X509_NAME_cmp(sk_X509_NAME_value(names, 0), X509_get_subject_name(authority.x509)), 0);
+    end_close(&end);
+}
+
+/* Sessions are kept in memory if the configuration says so; tickets need none. */
+static void test_sessions_are_kept_on_demand(void **state)
+{
+    struct tls_server_config config = config_default();
+    struct tls_context *server;
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        config.session_cache = i == 1;
+        server = server_open(&config);
+        assert_int_equal(SSL_CTX_get_session_cache_mode(server->ctx),
+                         i == 1 ? SSL_SESS_CACHE_SERVER : SSL_SESS_CACHE_OFF);
+        tls_context_close(server);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +204,8 @@ int main(void)
         cmocka_unit_test(test_errors_at_the_start),
         cmocka_unit_test(test_key_in_the_chain),
         cmocka_unit_test(test_chain_is_built_once),
+        cmocka_unit_test(test_authorities_are_shown),
+        cmocka_unit_test(test_sessions_are_kept_on_demand),
     };
 
     return RIG_RUN(tests);

@@ -296,6 +296,7 @@ static void test_keys_are_changed_before_their_limit(void **state)
     give(client, again, n, n);
     assert_int_equal(client->result, TLS_MORE);
     assert_false(tls_records_update_is_due(client->records));
+    assert_false(tls_records_update_is_due(server->records));
     len += seal(client, record + len, 'b', 10);
     give(server, record, len, len);
     assert_int_equal(server->got_len, 20);
@@ -458,11 +459,12 @@ static void test_longest_record(void **state)
     free(record);
 }
 
-static void test_records_without_data_are_bounded(void **state)
+/* Data in between, read or opened ahead, lets the count begin anew. */
+static void records_without_data_are_bounded(bool opens_ahead)
 {
     struct end *end = end_of(16, false);
+    uint8_t record[64], plain[TLS_PLAIN_ROOM];
     struct record_peer peer;
-    uint8_t record[64];
     unsigned i;
     uint32_t len;
 
@@ -471,9 +473,13 @@ static void test_records_without_data_are_bounded(void **state)
         len = record_peer_seal(&peer, "\x17", 1, record);
         give(end, record, len, len);
     }
-    len = record_peer_seal(&peer, "x\x17", 2, record); /* the count begins anew */
-    give(end, record, len, len);
-    assert_int_equal(end->result, TLS_DATA);
+    len = record_peer_seal(&peer, "x\x17", 2, record);
+    if (opens_ahead) {
+        assert_int_equal(tls_records_open_one(end->records, end->cache, record, len, plain), 1);
+    } else {
+        give(end, record, len, len);
+        assert_int_equal(end->result, TLS_DATA);
+    }
     for (i = 0; i <= TLS_EMPTY_RECORDS_MAX; i++) {
         assert_int_equal(i == 0 ? TLS_MORE : end->result, TLS_MORE);
         len = record_peer_seal(&peer, "\x17", 1, record);
@@ -482,6 +488,12 @@ static void test_records_without_data_are_bounded(void **state)
     assert_int_equal(end->result, TLS_FAILED);
     assert_int_equal(end->error.alert, 10);
     end_close(end);
+}
+
+static void test_records_without_data_are_bounded(void **state)
+{
+    records_without_data_are_bounded(false);
+    records_without_data_are_bounded(true);
 }
 
 /* A client skips tickets, which may be cut, and which may be long. */
@@ -539,6 +551,36 @@ static void test_key_in_use_stays_expanded(void **state)
     assert_ptr_equal(tls_key_cache_get(cache, &keys[0], bytes, sizeof(bytes)), first);
     assert_ptr_equal(tls_key_cache_get(cache, &keys[i], bytes, sizeof(bytes)), second);
     assert_ptr_equal(tls_key_cache_get(cache, &keys[0], bytes, sizeof(bytes)), first);
+    tls_key_cache_close(cache);
+    (void)state;
+}
+
+static bool copy_expand(void *memory, const uint8_t *key, uint32_t key_len)
+{
+    memcpy(memory, key, key_len);
+    return true;
+}
+
+static void copy_clear(void *memory)
+{
+    memset(memory, 0, 16);
+}
+
+/* Nothing of a key stays in memory when its connection has ended. */
+static void test_dropped_key_is_cleared(void **state)
+{
+    static const struct tls_aead copies = {
+        .expanded_bytes = TLS_AEAD_ALIGN, .expand = copy_expand, .clear = copy_clear};
+    static const uint8_t zeros[16];
+    struct tls_key_cache *cache = tls_key_cache_new(&copies);
+    struct tls_cached_key key = {0};
+    const uint8_t *expanded;
+
+    assert_non_null(cache);
+    expanded = tls_key_cache_get(cache, &key, (const uint8_t *)"0123456789abcdef", 16);
+    assert_memory_equal(expanded, "0123456789abcdef", 16);
+    tls_key_cache_drop(cache, &key);
+    assert_memory_equal(expanded, zeros, 16);
     tls_key_cache_close(cache);
     (void)state;
 }
@@ -605,6 +647,7 @@ int main(void)
         cmocka_unit_test(test_records_without_data_are_bounded),
         cmocka_unit_test(test_client_skips_tickets),
         cmocka_unit_test(test_key_in_use_stays_expanded),
+        cmocka_unit_test(test_dropped_key_is_cleared),
         cmocka_unit_test(test_more_keys_than_the_cache_has),
     };
 

@@ -246,6 +246,20 @@ static void test_limit_of_a_key_continues(void **state)
     pair_close(pair);
 }
 
+/* A peer cannot begin its count of records without data anew by a move. */
+static void test_count_of_empty_records_continues(void **state)
+{
+    struct pair *pair = pair_open(16);
+    uint8_t record[256];
+    unsigned i;
+
+    for (i = 0; i < TLS_EMPTY_RECORDS_MAX; i++)
+        assert_int_equal(give(pair, record, seal(pair, DATA, "", 0, record)), TLS_MORE);
+    move(pair);
+    assert_int_equal(give(pair, record, seal(pair, DATA, "", 0, record)), TLS_FAILED);
+    pair_close(pair);
+}
+
 /* ---- what does not ----------------------------------------------------------------------- */
 
 static void test_sessions_that_stay(void **state)
@@ -346,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_record_in_part),
         cmocka_unit_test(test_key_updates_continue),
         cmocka_unit_test(test_limit_of_a_key_continues),
+        cmocka_unit_test(test_count_of_empty_records_continues),
         cmocka_unit_test(test_sessions_that_stay),
         cmocka_unit_test(test_fields_outside_their_range),
         cmocka_unit_test(test_any_changed_byte),

@@ -278,6 +278,25 @@ static void test_peer_that_cannot_be_sent_to(void **state)
     end_close(&end);
 }
 
+/* Data behind a key update that cannot be answered is not delivered. OpenSSL answers it later. */
+static void test_unanswered_key_update_ends_the_input(void **state)
+{
+    struct tls_server_config config = config_default();
+    struct end end;
+
+    if (!keys)
+        return;
+    end_open(&end, &config, TLS1_3_VERSION, NULL);
+    shake(&end, 65536);
+    end.refuses = true;
+    assert_int_equal(SSL_key_update(end.client.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+    assert_int_equal(SSL_write(end.client.ssl, "ping", 4), 4);
+    exchange(&end, 65536);
+    assert_int_equal(end.result, TLS_FAILED);
+    assert_int_equal(end.got_len, 0);
+    end_close(&end);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_renegotiation_is_refused),
         cmocka_unit_test(test_close_notify),
         cmocka_unit_test(test_peer_that_cannot_be_sent_to),
+        cmocka_unit_test(test_unanswered_key_update_ends_the_input),
     };
 
     return RIG_RUN(tests);
