@@ -101,11 +101,56 @@ static void test_idle_connections_are_closed_in_turns(void **state)
     cache_destroy(all.cache);
 }
 
+/* Connections that are not timed keep none of the others from being closed, however many. */
+static void test_connections_without_timeout_are_passed_over(void **state)
+{
+    const uint64_t now_us = 10 * 1000000;
+    struct net_counter closed = {0};
+    struct net_conns all;
+    unsigned i;
+
+    open_all(&all, 5);
+    for (i = 0; i < CONNS - 1; i++)
+        conns[i].timed = false;
+    cache_tick(all.cache_worker, now_us);
+    for (i = 0; i < CONNS; i++)
+        net_conns_tick(&all, now_us + i * NET_IDLE_CHECK_US, &closed);
+    assert_int_equal(net_counter_read(&closed), 1);
+    assert_null(conns[CONNS - 1].session);
+    for (i = 0; i < CONNS - 1; i++)
+        net_conn_close_session(&conns[i]);
+    cache_leave(all.cache_worker);
+    cache_destroy(all.cache);
+}
+
+/* A client with TLS could make nothing of a line in the clear. */
+static void test_refusal_has_words_without_tls(void **state)
+{
+    struct cache_peer peer = {.transport = "tcp"};
+    struct net_conns all;
+    const char *text;
+    u_u32 len;
+
+    open_all(&all, 0);
+    text = net_conn_refuse(&all, &peer, &len);
+    assert_memory_equal(text, "ERROR Too many open connections\r\n", len);
+    assert_true(len > 0);
+    peer.tls = CACHE_TLS_ON;
+    (void)net_conn_refuse(&all, &peer, &len);
+    assert_int_equal(len, 0);
+    for (unsigned i = 0; i < CONNS; i++)
+        net_conn_close_session(&conns[i]);
+    cache_leave(all.cache_worker);
+    cache_destroy(all.cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pending_output_is_resumed_in_turns),
         cmocka_unit_test(test_idle_connections_are_closed_in_turns),
+        cmocka_unit_test(test_connections_without_timeout_are_passed_over),
+        cmocka_unit_test(test_refusal_has_words_without_tls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
