@@ -138,6 +138,33 @@ static void test_malformed_records_are_refused(void **state)
     net_handover_free(&handover, true);
 }
 
+/* A MAC address has six bytes. */
+static void test_addresses_of_other_lengths_are_refused(void **state)
+{
+    static const struct {
+        uint8_t kind;
+        const char *address;
+        bool valid;
+    } rows[] = {
+        {NET_HANDOVER_DEVICE, "sixbyt", true},   {NET_HANDOVER_DEVICE, "fiveb", false},
+        {NET_HANDOVER_DEVICE, "sevenby", false}, {NET_HANDOVER_MAC, "sixbyt", true},
+        {NET_HANDOVER_MAC, "fiveb", false},      {NET_HANDOVER_MAC, "sevenby", false},
+        {NET_HANDOVER_SOCKET, "sevenby", true}, /* input, of any length */
+    };
+    struct net_handover handover;
+    unsigned i;
+
+    for (i = 0; i < U_ARRAY_LEN(rows); i++) {
+        memset(&handover, 0, sizeof(handover));
+        add(&handover,
+            (struct net_handover_record){.kind = rows[i].kind,
+                                         .fd = net_handover_add_fd(&handover, -1)},
+            rows[i].address, "", "");
+        assert_int_equal(net_handover_is_valid(&handover), rows[i].valid);
+        net_handover_free(&handover, false);
+    }
+}
+
 /* A process whose TLS does not fit the connections. */
 static void test_tls_fits_or_not(void **state)
 {
@@ -169,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_records_are_read_as_written),
         cmocka_unit_test(test_descriptors_stay_open_for_the_sender),
         cmocka_unit_test(test_malformed_records_are_refused),
+        cmocka_unit_test(test_addresses_of_other_lengths_are_refused),
         cmocka_unit_test(test_tls_fits_or_not),
     };
 

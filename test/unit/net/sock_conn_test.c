@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A connection of a sock worker over a socket that takes as many bytes as a test says: which events
- * it waits for, and when its session continues. One test has a socket of the kernel, and epoll.
+ * it waits for, when its session continues, and what of it is handed over. One test has a socket of
+ * the kernel, and epoll.
  */
 #define _GNU_SOURCE /* SOCK_CLOEXEC */
 #include <arpa/inet.h>
@@ -20,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "net/handover.h"
 #include "net/sock_worker.h"
 
 #define VALUE_MAX 300000
@@ -53,8 +55,13 @@ static enum net_sendq_result flush(struct net_sock_worker *worker, struct net_so
     return conn->out.queued_bytes == 0 ? NET_SENDQ_EMPTY : NET_SENDQ_PENDING;
 }
 
+static void accept_want(struct net_sock_worker *worker, bool on)
+{
+}
+
 static const struct net_sock_io io = {
     .conn_bytes = sizeof(struct net_sock_conn),
+    .accept_want = accept_want,
     .conn_begin = begin,
     .conn_want = want,
     .conn_flush = flush,
@@ -68,17 +75,18 @@ static void release_ref(void *worker, void *cookie)
     cache_release(((struct net_sock_worker *)worker)->conns.cache_worker, cookie);
 }
 
+static const struct net_sock_listener listener = {.kind = NET_ENDPOINT_UNIX,
+                                                  .peer = {.transport = "unix"}};
+
 static void open_conn(struct fixture *f, int fd)
 {
-    static const struct net_sock_listener listener = {.kind = NET_ENDPOINT_UNIX,
-                                                      .peer = {.transport = "unix"}};
     struct net_sock_worker *worker = &f->worker;
 
     assert_true(net_sock_conn_open(worker, fd, &listener, NULL));
     f->conn = net_sock_conn_of(U_CONTAINER_OF(worker->conns.open.prev, struct net_conn, link));
 }
 
-static struct fixture *open_worker(const struct net_sock_io *by)
+static struct fixture *open_worker(const struct net_sock_io *by, uint32_t requests_per_event)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     struct net_sock_worker *worker = &f->worker;
@@ -87,7 +95,7 @@ static struct fixture *open_worker(const struct net_sock_io *by)
 
     cache_settings_defaults(&config.settings);
     config.settings.threads = 1;
-    config.settings.requests_per_event = 1000000;
+    config.settings.requests_per_event = requests_per_event;
     worker->io = by;
     net_conns_init(&worker->conns, &net_sock_transport, cache_create(&config, &why), 0);
     assert_non_null(worker->conns.cache);
@@ -108,9 +116,21 @@ static void close_worker(struct fixture *f)
 
 static int setup(void **state)
 {
-    struct fixture *f = open_worker(&io);
+    struct fixture *f = open_worker(&io, 1000000);
 
     open_conn(f, open("/dev/null", O_RDWR | O_CLOEXEC));
+    *state = f;
+    return 0;
+}
+
+/* A turn has one request, and others wait for theirs. */
+static int setup_short_turns(void **state)
+{
+    struct fixture *f = open_worker(&io, 1);
+
+    open_conn(f, open("/dev/null", O_RDWR | O_CLOEXEC));
+    f->worker.crowded = true;
+    f->room = UINT64_MAX;
     *state = f;
     return 0;
 }
@@ -239,8 +259,8 @@ static void test_kept_requests_outlast_a_rest(void **state)
 /* A connection has the address that its client has named, not the listener's wildcard. */
 static void test_addresses_of_a_peer(void **state)
 {
-    static const struct net_sock_listener listener = {.kind = NET_ENDPOINT_TCP,
-                                                      .peer = {.transport = "tcp"}};
+    static const struct net_sock_listener tcp = {.kind = NET_ENDPOINT_TCP,
+                                                 .peer = {.transport = "tcp"}};
     struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_in from = {
         .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a000002), .sin_port = htons(4711)};
@@ -250,7 +270,7 @@ static void test_addresses_of_a_peer(void **state)
 
     assert_int_equal(bind(fd, (const struct sockaddr *)&local, sizeof(local)), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&local, &len), 0);
-    net_sock_peer(fd, &listener, (const struct sockaddr *)&from, &peer);
+    net_sock_peer(fd, &tcp, (const struct sockaddr *)&from, &peer);
     assert_string_equal(peer.transport, "tcp");
     assert_memory_equal(peer.addr, "\x0a\0\0\2", 4);
     assert_int_equal(peer.port, 4711);
@@ -273,7 +293,7 @@ static void test_unix_sockets_are_not_timed(void **state)
 /* A connection that waits for no event, as its worker rests, ends when the other end is closed. */
 static void test_close_is_noticed_in_a_rest(void **state)
 {
-    struct fixture *f = open_worker(&net_sock_epoll);
+    struct fixture *f = open_worker(&net_sock_epoll, 1000000);
     struct net_sock_worker *worker = &f->worker;
     int fds[2];
 
@@ -295,6 +315,144 @@ static void test_close_is_noticed_in_a_rest(void **state)
     close_worker(f);
 }
 
+/* Input behind requests that wait for their turn is kept behind them. */
+static void test_input_is_kept_in_order(void **state)
+{
+    struct fixture *f = *state;
+
+    input(f, "mn\r\nget a\r\nmn\r\n", 15);
+    assert_int_equal(f->conn->state, CACHE_SESSION_YIELDED);
+    net_sock_conns_run_ready(&f->worker);
+    assert_int_equal(f->conn->kept_len - f->conn->kept_at, 4);
+    input(f, "mn\r\nmn\r\n", 8);
+    f->worker.crowded = false;
+    net_sock_conns_run_ready(&f->worker);
+    assert_null(f->conn->kept);
+    assert_int_equal(UINT64_MAX - f->room, 4 * strlen("MN\r\n") + strlen("END\r\n"));
+}
+
+/* What a session has not used moves with its connection, which stops between two requests. */
+static void test_unused_input_is_handed_over(void **state)
+{
+    struct net_handover handover = {0};
+    const struct net_handover_record *record;
+    struct fixture *f = *state;
+
+    input(f, "get a\r\nget b\r\nget c\r\nge", 23);
+    net_sock_conns_run_ready(&f->worker);
+    f->worker.resting = true;
+    net_sock_conns_run_ready(&f->worker);
+    assert_int_equal(f->conn->out.queued_bytes, 0);
+    assert_int_equal(UINT64_MAX - f->room, 2 * strlen("END\r\n"));
+    cache_tick(f->worker.conns.cache_worker, 1 + 30 * 1000000);
+    net_sock_hand_over(&f->worker.worker, true, &handover);
+    assert_true(net_handover_is_valid(&handover));
+    record = net_handover_find(&handover, NET_HANDOVER_SOCKET);
+    assert_non_null(record);
+    assert_int_equal(record->transport, NET_ENDPOINT_UNIX);
+    assert_int_equal(record->idle_s, 30);
+    assert_int_equal(record->input_bytes, 9);
+    assert_memory_equal(net_handover_input(record), "get c\r\nge", 9);
+    assert_int_equal(handover.fds[record->fd], f->conn->source.fd);
+    assert_int_equal(handover.left_out, 0);
+    net_handover_free(&handover, false);
+}
+
+static unsigned count_records(const struct net_handover *handover, enum net_handover_kind kind)
+{
+    const struct net_handover_record *record;
+    unsigned count = 0;
+    size_t at = 0;
+
+    while ((record = net_handover_next(handover, &at)) != NULL)
+        count += record->kind == kind;
+    return count;
+}
+
+/* All workers have a socket that is shared, which one of them hands over. */
+static void test_shared_socket_is_handed_over_once(void **state)
+{
+    struct net_handover handover = {0};
+    struct fixture *f = *state;
+
+    f->worker.listeners[0] = listener;
+    f->worker.listeners[0].shared = true;
+    f->worker.listeners[1] = listener;
+    f->worker.listener_count = 2;
+    net_sock_hand_over(&f->worker.worker, false, &handover);
+    assert_int_equal(count_records(&handover, NET_HANDOVER_LISTENER), 1);
+    net_sock_hand_over(&f->worker.worker, true, &handover);
+    assert_int_equal(count_records(&handover, NET_HANDOVER_LISTENER), 1 + 2);
+    net_handover_free(&handover, false);
+}
+
+/* Opens connections until the cache takes no more. Returns their number. */
+static unsigned fill_cache(struct fixture *f)
+{
+    unsigned count = 0;
+
+    for (; !cache_is_full(f->worker.conns.cache); count++)
+        open_conn(f, open("/dev/null", O_RDWR | O_CLOEXEC));
+    return count;
+}
+
+static void stat_take(void *ctx, const char *name, const char *value)
+{
+    if (strcmp(name, "time_in_listen_disabled_us") == 0)
+        *(uint64_t *)ctx = strtoull(value, NULL, 10);
+}
+
+/* An accepted connection waits for a session: it moves as it is, and gets the next one. */
+static void test_connection_that_waits_for_a_session(void **state)
+{
+    struct net_handover handover = {0};
+    struct fixture *f = *state;
+    struct net_sock_worker *worker = &f->worker;
+    uint64_t stopped_us = 0;
+    unsigned before;
+    int fd;
+
+    worker->accept_waits = true;
+    (void)fill_cache(f);
+    worker->now_us = 1000000;
+    fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    net_sock_accepted(worker, &listener, fd);
+    assert_int_equal(worker->accept, NET_SOCK_ACCEPT_FULL);
+    net_sock_hand_over(&worker->worker, true, &handover);
+    before = count_records(&handover, NET_HANDOVER_SOCKET);
+    assert_int_equal(handover.fds[handover.fd_count - 1], fd);
+    net_handover_free(&handover, false);
+
+    worker->now_us = 1020000;
+    net_sock_accept_resume(worker);
+    assert_int_equal(worker->accept, NET_SOCK_ACCEPT_FULL);
+    net_sock_conn_close(worker, f->conn);
+    worker->now_us = 1500000;
+    net_sock_accept_resume(worker);
+    assert_int_equal(worker->accept, NET_SOCK_ACCEPTING);
+    assert_null(worker->waiting.listener);
+    net_sock_hand_over(&worker->worker, true, &handover);
+    assert_int_equal(count_records(&handover, NET_HANDOVER_SOCKET), before - 1);
+    net_handover_free(&handover, false);
+    assert_true(
+        cache_stats_read(worker->conns.cache, worker->now_us, NULL, stat_take, &stopped_us));
+    assert_int_equal(stopped_us, 500000);
+}
+
+/* The end of the worker closes it. */
+static void test_waiting_connection_is_closed_at_the_end(void **state)
+{
+    struct fixture *f = *state;
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    f->worker.accept_waits = true;
+    (void)fill_cache(f);
+    net_sock_accepted(&f->worker, &listener, fd);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    net_sock_accept_close(&f->worker);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +464,13 @@ int main(void)
         cmocka_unit_test(test_addresses_of_a_peer),
         cmocka_unit_test_setup_teardown(test_unix_sockets_are_not_timed, setup, teardown),
         cmocka_unit_test(test_close_is_noticed_in_a_rest),
+        cmocka_unit_test_setup_teardown(test_input_is_kept_in_order, setup_short_turns, teardown),
+        cmocka_unit_test_setup_teardown(test_unused_input_is_handed_over, setup_short_turns,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_shared_socket_is_handed_over_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_connection_that_waits_for_a_session, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_waiting_connection_is_closed_at_the_end, setup,
+                                        teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

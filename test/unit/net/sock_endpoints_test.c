@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "net/handover.h"
 #include "net/net.h"
 
 /* What notls:, btls: and mtls: choose, with -Z. */
@@ -181,6 +182,11 @@ static void test_unix(void **state)
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(directory), 0);
     assert_int_equal(net_endpoints_unix(path, 0700, &endpoints, error), -1);
+    fd = open("/dev/null", O_RDONLY); /* the lowest free number: no socket is left open */
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(net_endpoints_unix("/nonexistent/u", 0700, &endpoints, error), -1);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
     memset(long_path, 'x', sizeof(long_path));
     long_path[sizeof(long_path) - 1] = '\0';
     assert_int_equal(net_endpoints_unix(long_path, 0700, &endpoints, error), -1);
@@ -288,14 +294,59 @@ static void test_claim(void **state)
     assert_int_equal(net_endpoints_claim(&endpoints, error), -1);
 }
 
+/* Of two workers: a socket of each, in one list, whose descriptors have one owner. */
+static void test_sockets_of_an_earlier_process(void **state)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct net_handover_record record = {.kind = NET_HANDOVER_LISTENER,
+                                         .transport = NET_ENDPOINT_TCP,
+                                         .binding = CACHE_BINDING_ASCII};
+    struct net_endpoints endpoints = {0};
+    struct net_handover handover = {0};
+    socklen_t len = sizeof(any);
+    char error[NET_ERROR_MAX];
+    int fds[2], on = 1;
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(setsockopt(fds[i], SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), 0);
+        assert_int_equal(bind(fds[i], (const struct sockaddr *)&any, sizeof(any)), 0);
+        assert_int_equal(getsockname(fds[i], (struct sockaddr *)&any, &len), 0);
+        record.fd = net_handover_add_fd(&handover, fds[i]);
+        net_handover_begin(&handover, &record);
+        net_handover_end(&handover, &record);
+    }
+    assert_int_equal(net_endpoints_take_over(&handover, &endpoints, error), 0);
+    assert_int_equal(endpoints.count, 1);
+    assert_int_equal(endpoints.list[0].binding, CACHE_BINDING_ASCII);
+    assert_int_equal(net_endpoint_port(&endpoints.list[0]), ntohs(any.sin_port));
+    assert_int_equal(endpoints.inherited_count, 2);
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(endpoints.inherited[i].fd, fds[i]);
+        assert_int_equal(endpoints.inherited[i].endpoint, 0);
+        assert_int_equal(handover.fds[i], -1);
+    }
+    net_handover_free(&handover, true);
+    net_endpoints_close(&endpoints);
+    assert_int_equal(fcntl(fds[0], F_GETFD), -1);
+    assert_int_equal(fcntl(fds[1], F_GETFD), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tls),      cmocka_unit_test(test_grammar),
-        cmocka_unit_test(test_wildcard), cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_too_many), cmocka_unit_test(test_claim),
-        cmocka_unit_test(test_prefixes), cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_unix),     cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_grammar),
+        cmocka_unit_test(test_wildcard),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_claim),
+        cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_sockets_of_an_earlier_process),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
