@@ -197,6 +197,23 @@ static void test_end_of_input_ends_in_order(void **state)
     expect_reply_and_end(f, "END\r\n");
 }
 
+/* And a connection that is closed for being idle. */
+static void test_idle_connection_ends_in_order(void **state)
+{
+    struct fixture *f = *state;
+    struct net_conns *conns = &f->worker.conns;
+    struct net_counter closed = {0};
+
+    shake(f);
+    conns->idle_timeout_s = 10;
+    f->conn->conn.timed = true;
+    cache_tick(conns->cache_worker, 30 * 1000000);
+    net_conns_check_idle(conns, 30 * 1000000, &closed);
+    assert_int_equal(net_counter_read(&closed), 1);
+    carry(f);
+    expect_reply_and_end(f, "");
+}
+
 static int make_cert(void **state)
 {
     cert_make(&server_cert, "server", NULL);
@@ -214,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_quit_ends_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_of_input_ends_in_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_idle_connection_ends_in_order, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, make_cert, free_cert);

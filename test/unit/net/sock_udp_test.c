@@ -102,6 +102,40 @@ static void test_datagrams_with_large_replies(void **state)
     fixture_close(f);
 }
 
+/* Connections that wait for a session keep no datagrams from being answered. */
+static void test_datagrams_while_connections_wait(void **state)
+{
+    struct shape shape = {.connections_max = 1, .udp = true, .accept_waits = true};
+    struct fixture *f = fixture_shaped(&shape);
+    int first = client_open(f), waiting[8], fds[8];
+    char got[100];
+    unsigned i;
+
+    ask(first, "get a\r\n", "END\r\n");
+    for (i = 0; i < 8; i++)
+        waiting[i] = client_open(f);
+    for (i = 0; i < NAPS_MAX; i++) { /* until a worker has stopped accepting */
+        static char stats[STATS_MAX];
+
+        read_stats(first, "stats\r\n", stats);
+        if (strstr(stats, "STAT accepting_conns 0\r\n"))
+            break;
+        nap();
+    }
+    assert_true(i < NAPS_MAX);
+    for (i = 0; i < 8; i++) {
+        fds[i] = datagram_client(f);
+        must_send(fds[i], "\0\1\0\0\0\1\0\0get a\r\n", 15);
+    }
+    for (i = 0; i < 8; i++) {
+        assert_int_equal(receive(fds[i], got, sizeof(got)), 13);
+        close(fds[i]);
+        close(waiting[i]);
+    }
+    close(first);
+    fixture_close(f);
+}
+
 /* What the next sendmmsg() of a worker fails with; 0: it does not. */
 static atomic_int sendmmsg_error;
 
@@ -140,6 +174,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_datagrams),
         cmocka_unit_test(test_datagrams_with_large_replies),
+        cmocka_unit_test(test_datagrams_while_connections_wait),
         cmocka_unit_test(test_datagram_to_nowhere),
     };
     int skipped = rig_begin(argc, argv);

@@ -237,6 +237,45 @@ static void test_idle_timeout(void **state)
     atomic_store(&clock_us, 0);
 }
 
+/* A takeover that is given up: connections rest between two requests, and continue. */
+static void test_connections_continue_after_a_pause(void **state)
+{
+    struct fixture *f = *state;
+    int fds[CLIENTS_MAX];
+    unsigned count = meet_workers(f, fds), i, pause;
+
+    for (pause = 0; pause < 3; pause++) {
+        for (i = 0; i < THREADS; i++)
+            assert_int_equal(net_worker_pause(f->workers[i]), 0);
+        for (i = 0; i < THREADS; i++)
+            assert_true(net_worker_wait_paused(f->workers[i], 60000));
+        for (i = 0; i < count; i++)
+            must_send(fds[i], "mn\r\nget a\r\n", 11);
+        for (i = 0; i < THREADS; i++)
+            net_worker_resume(f->workers[i]);
+        for (i = 0; i < count; i++)
+            expect(fds[i], "MN\r\nEND\r\n");
+    }
+    for (i = 0; i < count; i++)
+        close(fds[i]);
+    assert_int_equal(counter(f, NET_SOCK_REST_CLOSED), 0);
+}
+
+/* The worker has come to rest after an earlier pause was given up: that is not this one's rest. */
+static void test_rest_of_an_earlier_pause_does_not_count(void **state)
+{
+    struct shape shape = {.connections_max = 4};
+    struct fixture *f = fixture_idle(&shape); /* no worker runs */
+    struct net_worker *worker = f->workers[0];
+
+    assert_int_equal(sem_post(&worker->paused), 0);
+    assert_int_equal(net_worker_pause(worker), 0);
+    assert_false(net_worker_wait_paused(worker, 1));
+    net_worker_resume(worker);
+    fixture_start(f);
+    fixture_close(f);
+}
+
 /* Ends a connection and waits until the server has: the next one finds its place free. */
 static void client_close(int fd)
 {
@@ -304,6 +343,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_half_close, setup, teardown),
         cmocka_unit_test_setup_teardown(test_quit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_clients, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_connections_continue_after_a_pause, setup, teardown),
+        cmocka_unit_test(test_rest_of_an_earlier_pause_does_not_count),
         cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
         cmocka_unit_test(test_stop_with_open_connections),
         cmocka_unit_test(test_turns),
