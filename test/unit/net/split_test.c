@@ -182,6 +182,44 @@ static void events_wait_for_room(void **state)
     free(request);
 }
 
+/* The sessions have used input of a connection that ends before the stack's thread knows it. */
+static void a_client_resets_with_its_input_under_way(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+    struct client *other = client_open(f);
+    char *requests = repeat("mn\r\n", 100000);
+
+    client_send(c, requests, strlen(requests));
+    steps_without_sessions(f, 2000);
+    assert_true(net_counter_read(&f->server->split->counters[NET_SPLIT_CREDIT_EXHAUSTED]) >= 1);
+    net_stack_turn(f->sessions, f->now_us);
+    us_abort(f->stack, c->conn);
+    steps_without_sessions(f, 1);
+    steps(f, 100);
+    ask(f, other, "get a\r\n", "END\r\n");
+    free(requests);
+}
+
+/* What is kept for a session that has stopped ends with its connection. */
+static void kept_input_ends_with_its_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct client *lazy = client_open(f);
+    char *requests = repeat("get v\r\n", 5000);
+
+    store(f, lazy, "v", 'v', 2000);
+    lazy->reading = false;
+    client_send(lazy, requests, strlen(requests));
+    steps(f, 2000);
+    assert_true(counter(f, NET_STACK_BLOCKED) >= 1);
+    assert_true(f->server->split->kept_bytes > 0);
+    us_abort(f->stack, lazy->conn);
+    steps(f, 100);
+    assert_int_equal(f->server->split->kept_bytes, 0);
+    free(requests);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +233,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_session_that_stops_behind_drained_is_resumed,
                                         setup_in_turns, teardown),
         cmocka_unit_test_setup_teardown(events_wait_for_room, setup_in_turns, teardown),
+        cmocka_unit_test_setup_teardown(a_client_resets_with_its_input_under_way, setup_in_turns,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(kept_input_ends_with_its_connection, setup_in_turns,
+                                        teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,6 +93,12 @@ static void never_reading(struct fixture *f, size_t value_len)
     assert_true(counter(f, NET_STACK_RESUMED) >= 1);
     assert_int_equal(f->sessions->blocked_count, 0);
     assert_int_equal(counter(f, NET_STACK_ABORTED_FULL), 0);
+    if (f->server->split)
+        assert_int_equal(f->server->split->kept_bytes, 0);
+    /* Nothing of its input is left: its end is the connection's. */
+    assert_int_equal(us_close(f->stack, lazy->conn), 0);
+    steps(f, 100);
+    assert_true(lazy->eof);
     free(requests);
 }
 
@@ -225,6 +231,14 @@ static void test_turns_alternate(void **state)
     teardown(state);
 }
 
+static void stat_take(void *ctx, const char *name, const char *value)
+{
+    if (strcmp(name, "accepting_conns") == 0)
+        assert_string_equal(value, "1");
+    if (strcmp(name, "listen_disabled_num") == 0)
+        *(unsigned long *)ctx = strtoul(value, NULL, 10);
+}
+
 static void test_connections_wait(void **state)
 {
     static const struct shape two = {.connections_max = 2, .accept_waits = true};
@@ -234,6 +248,8 @@ static void test_connections_wait(void **state)
     struct client *third = client_open(f);
     struct client *fourth = client_open(f);
     struct client *fifth = client_open(f);
+    struct client *sixth = client_open(f);
+    unsigned long stops = 0;
 
     *state = f;
     client_send(third, "get a\r\nget a\r\n", 14);
@@ -241,6 +257,7 @@ static void test_connections_wait(void **state)
     steps(f, 100);
     assert_int_equal(third->got_len + fourth->got_len, 0);
     ask(f, first, "get a\r\n", "END\r\n");
+    sixth->close_when_sent = true; /* without a request */
     /* One that waits may go away. */
     us_abort(f->stack, fifth->conn);
     steps(f, 10);
@@ -253,7 +270,11 @@ static void test_connections_wait(void **state)
     wait_for(f, fourth, 5);
     assert_true(fourth->eof);
     assert_int_equal(counter(f, NET_STACK_REJECTED), 0);
+    steps(f, 20);
+    assert_true(sixth->eof);
     assert_true(u_list_is_empty(&f->sessions->waiting_conns));
+    assert_true(cache_stats_read(f->cache, f->now_us, NULL, stat_take, &stops));
+    assert_int_equal(stops, 1); /* all of them waited in the same time */
     teardown(state);
 }
 
