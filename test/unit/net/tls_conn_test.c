@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
+#include "net/stack_worker.h"
 #include "tls_rig.h"
 
 #define SEEDS 60
@@ -250,6 +251,42 @@ static void test_opened_request_without_room(void **state)
     close_fixture(f);
 }
 
+/* The fast path needs room for the longest reply beside the record's own bytes. */
+static void test_opened_request_with_little_room(void **state)
+{
+    struct fixture *f = open_fixture(20);
+    struct peer *peer = open_peer(f, TLS1_3_VERSION);
+
+    shake(f, peer);
+    assert_string_equal(ask(f, peer, "set k 0 0 2\r\nab\r\n"), "STORED\r\n");
+    peer->exact = true;
+    assert_int_equal(SSL_write(peer->client.ssl, "get k\r\n", 7), 7);
+    receive(peer);
+    assert_true(offer_opened(f, peer));
+    assert_int_equal(f->answered_fast, 0);
+    assert_string_equal(ask(f, peer, ""), "VALUE k 0 2\r\nab\r\nEND\r\n");
+    close_fixture(f);
+}
+
+/* Many records of one connection: others have their turn in between. */
+static void test_turn_has_a_bound_of_records(void **state)
+{
+    enum { RECORDS = 100 };
+    struct fixture *f = open_fixture(1000000);
+    struct peer *peer = open_peer(f, TLS1_3_VERSION);
+    unsigned turns = 0, i;
+
+    shake(f, peer);
+    for (i = 0; i < RECORDS; i++)
+        assert_int_equal(SSL_write(peer->client.ssl, "mn\r\n", 4), 4);
+    receive(peer);
+    while (offer(f, peer, 65536))
+        turns++;
+    assert_in_range(turns, 4, 10);
+    assert_int_equal(strlen(ask(f, peer, "")), RECORDS * strlen("MN\r\n"));
+    close_fixture(f);
+}
+
 /* A connection that ends while references to a value wait gives them back. */
 static void test_end_with_plaintext_waiting(void **state)
 {
@@ -413,6 +450,32 @@ static void test_handshake_timeout(void **state)
     close_fixture(f);
 }
 
+/* Handshakes that end while they wait for their turn wait no more, and the worker may sleep. */
+static void test_timeout_of_handshakes_that_wait(void **state)
+{
+    enum { PEERS = 12 };
+    static struct net_stack_worker worker;
+    struct fixture *f = open_idle(20, false);
+    unsigned i;
+
+    for (i = 0; i < PEERS; i++) {
+        struct peer *peer = open_peer(f, TLS1_3_VERSION);
+
+        client_step(&peer->client);
+        receive(peer);
+        (void)offer(f, peer, 65536);
+    }
+    worker.conns = f->conns;
+    assert_int_equal(net_session_app_ops.sleep_us_max(&worker), 0);
+    net_conns_tick_tls(&f->conns, 2000);
+    assert_true(net_conns_are_busy(&f->conns));
+    net_conns_tick_tls(&f->conns, NET_TLS_HANDSHAKE_US + 2000);
+    assert_int_equal(counted(f, NET_TLS_HANDSHAKE_TIMEOUTS), PEERS);
+    assert_false(net_conns_are_busy(&f->conns));
+    assert_true(net_session_app_ops.sleep_us_max(&worker) > 0);
+    close_fixture(f);
+}
+
 static void test_transport_without_memory(void **state)
 {
     struct fixture *f = open_fixture(20);
@@ -454,12 +517,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_streams_in_any_pieces),
         cmocka_unit_test(test_requests_that_are_opened_ahead),
         cmocka_unit_test(test_opened_request_without_room),
+        cmocka_unit_test(test_opened_request_with_little_room),
+        cmocka_unit_test(test_turn_has_a_bound_of_records),
         cmocka_unit_test(test_end_with_plaintext_waiting),
         cmocka_unit_test(test_plaintext_is_not_executed),
         cmocka_unit_test(test_ends_in_order),
         cmocka_unit_test(test_handshakes_wait_for_their_turn),
         cmocka_unit_test(test_newest_handshake_first_when_many_wait),
         cmocka_unit_test(test_handshake_timeout),
+        cmocka_unit_test(test_timeout_of_handshakes_that_wait),
         cmocka_unit_test(test_transport_without_memory),
         cmocka_unit_test(test_key_updates_are_bounded),
     };

@@ -374,6 +374,13 @@ static void test_malformed_state_is_refused(void **state)
             carry(peer, QUEUE_MAX);
     }
     assert_int_equal(refused, sizeof(struct net_tls_state) - 1);
+    /* More than the byte that the transport offers again. */
+    memcpy(record, f->handover.bytes, len);
+    net_conn_close_session(&peer->conn);
+    record->tls_bytes = sizeof(struct net_tls_state);
+    ((uint8_t *)
+         record)[sizeof(*record) + record->input_bytes + offsetof(struct net_tls_state, skip)] = 2;
+    assert_false(take_over(f, peer, record, &saved));
     free(record);
     close_peer(peer);
     close_fixture(f);

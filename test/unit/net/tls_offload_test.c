@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "net/tls_handover.h"
 #include "tls_rig.h"
 
 /* A connection whose first step waits. */
@@ -46,6 +47,49 @@ static void test_step_takes_no_request(void **state)
     assert_string_equal(ask(f, peer, ""), "END\r\n");
     assert_true(counted(f, NET_TLS_STEPS) >= 2);
     assert_int_equal(counted(f, NET_TLS_HANDSHAKES), 1);
+    close_fixture(f);
+}
+
+/* The transport has yet to release the input of the last step: the connection cannot move. */
+static void test_connection_moves_behind_its_handshake(void **state)
+{
+    struct fixture *f = open_idle(20, true);
+    struct peer *peer = open_waiting(f);
+    struct cache_session_saved saved;
+
+    start_threads(f);
+    turn(f, 2000);
+    while (offer(f, peer, 65536) || deliver(f, peer, 65536))
+        continue;
+    client_step(&peer->client);
+    receive(peer);
+    assert_true(offer(f, peer, 65536));
+    assert_int_equal(net_conn_rest(&peer->conn, &saved), CACHE_REST_ENDS);
+    turn(f, 2000);
+    assert_int_equal(counted(f, NET_TLS_HANDSHAKES), 1);
+    assert_int_equal(net_conn_rest(&peer->conn, &saved), CACHE_REST_BUSY);
+    while (offer(f, peer, 65536))
+        continue;
+    assert_int_equal(peer->input_len, 0);
+    assert_int_equal(net_conn_rest(&peer->conn, &saved), CACHE_REST_MOVES);
+    close_fixture(f);
+}
+
+/* The alert is the last output of a handshake that has failed. */
+static void test_failed_step_sends_its_alert(void **state)
+{
+    static const uint8_t bytes[] = "\x16\x03\x01\0\5hello";
+    struct fixture *f = open_idle(20, true);
+    struct peer *peer = open_peer(f, TLS1_3_VERSION);
+
+    memcpy(peer->input, bytes, 10);
+    peer->input_len = 10;
+    assert_true(offer(f, peer, 65536));
+    start_threads(f);
+    turn(f, 2000);
+    assert_int_equal(net_conn_state(&peer->conn), CACHE_SESSION_CLOSING);
+    assert_int_equal(peer->queued_len, 7);
+    assert_int_equal(peer->queued[0], 21); /* an alert */
     close_fixture(f);
 }
 
@@ -137,6 +181,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_step_takes_no_request),
+        cmocka_unit_test(test_connection_moves_behind_its_handshake),
+        cmocka_unit_test(test_failed_step_sends_its_alert),
         cmocka_unit_test(test_ends_of_connections_with_steps),
         cmocka_unit_test(test_handshake_timeout_with_a_step),
         cmocka_unit_test(test_refused_step),

@@ -28,6 +28,7 @@ struct peer {
     uint32_t queued_len;
     uint32_t full_bytes; /* from which on the queue is full */
     bool no_memory;
+    bool exact;     /* no more room is reserved than is asked for */
     uint8_t *input; /* from the client, not consumed yet */
     uint32_t input_len;
     unsigned resumed; /* calls of the transport's function, in the order of the fixture */
@@ -63,7 +64,7 @@ static inline uint8_t *queue_reserve(struct net_conns *conns, struct net_conn *c
     if (peer->no_memory)
         return NULL;
     assert_true(peer->queued_len + need <= QUEUE_MAX);
-    *room = need + need / 2;
+    *room = peer->exact ? need : need + need / 2;
     return peer->queued + peer->queued_len;
 }
 

@@ -248,6 +248,39 @@ static void test_output_is_bounded(void **state)
     unlink(path);
 }
 
+/* What fills the bound is emitted; a byte more is not. The step's input makes an alert. */
+static void test_output_of_the_bound(void **state)
+{
+    enum { ALERT_BYTES = 7 };
+    struct worker worker;
+    pthread_t thread;
+    unsigned i;
+
+    worker_init(&worker, net_tls_steps_open());
+    for (i = 0; i < 2; i++) {
+        struct tls_session *session =
+            tls_session_open(server, NULL, TLS_PEER_NONE, emit_nowhere, NULL);
+        struct net_tls_step *step =
+            net_tls_step_new(session, (const uint8_t *)"\x16\x03\x01\0\5hello", 10, false);
+
+        step->emitted.at = calloc(1, NET_TLS_STEP_BYTES_MAX);
+        step->emitted.capacity = NET_TLS_STEP_BYTES_MAX;
+        step->emitted.len = NET_TLS_STEP_BYTES_MAX - ALERT_BYTES + i;
+        net_tls_steps_submit(worker.steps, &worker.results, step);
+    }
+    pthread_create(&thread, NULL, thread_main, worker.steps);
+    for (i = 0; i < 2; i++) {
+        struct net_tls_step *step = next_result(&worker);
+
+        assert_int_equal(step->result, TLS_FAILED);
+        assert_int_equal(step->emitted.len,
+                         NET_TLS_STEP_BYTES_MAX - (i == 0 ? 0 : ALERT_BYTES - 1));
+        step_end(step);
+    }
+    net_tls_results_close(worker.steps, &worker.results);
+    end(worker.steps, &thread, 1);
+}
+
 /* ---- workers and threads at the same time -------------------------------------------------- */
 
 #define ROUNDS 60
@@ -345,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_bound),
         cmocka_unit_test(test_input_is_bounded),
         cmocka_unit_test(test_output_is_bounded),
+        cmocka_unit_test(test_output_of_the_bound),
         cmocka_unit_test(test_workers_and_threads),
     };
 
