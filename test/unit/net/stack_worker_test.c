@@ -3,6 +3,7 @@
  * The stack worker from the wire to the cache and back. No root, no thread, no waiting. With the
  * argument "split" the worker has two sides (net/split.h).
  */
+#include "net/handover.h"
 #include "stack_rig.h"
 
 static void test_set_and_get(void **state)
@@ -299,6 +300,31 @@ static void test_idle_timeout(void **state)
     ask(f, slow, "2\r\n", "STORED\r\n");
     assert_int_equal(counter(f, NET_STACK_IDLE_CLOSED), 1);
     teardown(state);
+}
+
+/* A connection that has been idle before a takeover is so behind it, too. */
+static void test_idle_connection_is_handed_over(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+    struct net_handover handover = {0};
+    const struct net_handover_record *record;
+
+    if (f->server->split)
+        return; /* two-thread workers do not hand over */
+    ask(f, c, "get a\r\n", "END\r\n");
+    client_send(c, "ge", 2);
+    steps(f, 20);
+    f->now_us += 7000000;
+    steps(f, 10);
+    net_stack_hand_over(&f->server->worker, true, &handover);
+    assert_true(net_handover_is_valid(&handover));
+    record = net_handover_find(&handover, NET_HANDOVER_STACK);
+    assert_non_null(record);
+    assert_int_equal(record->idle_s, 7);
+    assert_int_equal(record->input_bytes, 2);
+    assert_memory_equal(net_handover_input(record), "ge", 2);
+    net_handover_free(&handover, false);
 }
 
 /* Sends a request by UDP; its reply is in datagram_text afterwards. */
@@ -599,6 +625,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_datagrams),
         cmocka_unit_test(test_connections_wait),
         cmocka_unit_test(test_idle_timeout),
+        cmocka_unit_test_setup_teardown(test_idle_connection_is_handed_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_flood_after_quit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reset_after_request, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reset_in_an_upload, setup, teardown),
