@@ -366,7 +366,8 @@ static void test_datagrams(void **state)
         assert_int_equal(f->datagrams, 1);
     }
     store(f, c, "big", 'v', 500000);
-    ask_udp(f, "get big\r\n", 500000 + 27);
+    for (i = 0; i < 6; i++) /* more than the worker has room for at a time */
+        ask_udp(f, "get big\r\n", 500000 + 27);
     assert_int_equal(f->datagrams, (500027 + 1391) / 1392);
     assert_memory_equal(f->datagram_text, "VALUE big 0 500000\r\nvv", 22);
     assert_string_equal(f->datagram_text + 500027 - 8, "v\r\nEND\r\n");
@@ -374,7 +375,7 @@ static void test_datagrams(void **state)
     assert_int_equal(us_udp_send(f->stack, NULL, CLIENT_UDP_PORT, &to, PORT, "nonsense", 8), 0);
     steps(f, 10);
     assert_int_equal(counter(f, NET_STACK_UDP_MALFORMED), 1);
-    assert_int_equal(counter(f, NET_STACK_UDP_REQUESTS), 5);
+    assert_int_equal(counter(f, NET_STACK_UDP_REQUESTS), 10);
     assert_int_equal(counter(f, NET_STACK_UDP_UNSENT), 0);
     teardown(state);
 }
