@@ -39,26 +39,18 @@ def pytest_terminal_summary(terminalreporter):
     lines = reports.table(REPORT.lines)
     if lines:
         lines = ["", *(image.FOLDER / "ready").read_text().splitlines(), *lines]
-    for line in [*lines, *(f"a guest was booted anew: {name}" for name in guests.Guest.hung)]:
+    for line in lines:
         terminalreporter.write_line(line)
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(hookwrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """Runs a test once more in a newly booted guest if its guest has hung."""
-    names = pyfuncitem._fixtureinfo.argnames
-    arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    nic = pyfuncitem.funcargs.get("nic") or pyfuncitem.funcargs.get("machine")
-    try:
-        pyfuncitem.obj(**arguments)
-    except Exception:
-        if nic is None or not nic.guest.has_hung():
-            for server in nic.servers if nic else []:
-                print(server.log())
-            raise
-        nic.guest.boot_anew()
-        pyfuncitem.obj(**arguments)
-    return True
+    """Shows the logs of the servers of a test that fails."""
+    outcome = yield
+    nic = pyfuncitem.funcargs.get("nic")
+    if outcome.excinfo and nic:
+        for server in nic.servers:
+            print(server.log())
 
 
 @pytest.fixture(scope="session")
@@ -101,19 +93,10 @@ def guest(model, space, tmp_path_factory):
 
 @pytest.fixture
 def nic(guest, model, space, ucached_path, tmp_path):
-    """The guest's NIC; servers on it are stopped after the test, which fails if one has died.
-
-    If the guest hangs meanwhile, it is booted anew for the next test.
-    """
+    """The guest's NIC; servers on it are stopped after the test, which fails if one has died."""
     nic = nics.Nic(guest, model, space, ucached_path, tmp_path)
-    guest.on_boot = nic.servers.clear
     yield nic
-    try:
-        nic.stop_servers()
-    except Exception:
-        if not guest.has_hung():
-            raise
-        guest.boot_anew()
+    nic.stop_servers()
 
 
 @pytest.fixture

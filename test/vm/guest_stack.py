@@ -22,7 +22,6 @@ import pytest  # noqa: E402
 import report as vm_report  # noqa: E402
 import server as servers  # noqa: E402
 import veth  # noqa: E402
-from _pytest.runner import runtestprotocol  # noqa: E402
 from guest import Guest  # noqa: E402
 
 MODEL = os.environ["UCACHED_NIC"]
@@ -69,29 +68,12 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-def pytest_runtest_protocol(item, nextitem):
-    """Runs a test once more in a newly booted guest, with new servers, if its guest has hung."""
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    reports = runtestprotocol(item, log=False, nextitem=nextitem)
-    if any(report.failed for report in reports) and _guest and _guest[0].has_hung():
-        _guest[0].boot_anew()
-        with contextlib.suppress(Exception):  # the servers of the test are gone
-            item.session._setupstate.teardown_exact(None)
-        reports = runtestprotocol(item, log=False, nextitem=nextitem)
-    for report in reports:
-        item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
-
-
 def pytest_terminal_summary(terminalreporter):
     kinds = ("passed", "failed", "skipped")
     count = {kind: len(terminalreporter.getreports(kind)) for kind in kinds}
     text = f"{count['passed']} passed"
     text += "".join(f", {count[kind]} {kind}" for kind in kinds[1:] if count[kind])
     vm_report.Report().note(MODEL, "conformance", text)
-    for name in Guest.hung:
-        terminalreporter.write_line(f"a guest was booted anew: {name}")
 
 
 def pytest_unconfigure():

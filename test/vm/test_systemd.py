@@ -47,8 +47,7 @@ def machine(ucached_path, tmp_path_factory):
     with contextlib.closing(netspace.NetSpace()) as space:
         nics.make_tap(space, True, nics.queues_of(MODEL))
         with guests.Guest(folder, nics.devices(MODEL, True), space, systemd=True) as guest:
-            guest.on_boot = lambda: install(guest, ucached_path)
-            guest.on_boot()
+            install(guest, ucached_path)
             yield nics.Nic(guest, MODEL, space, ucached_path, folder)
 
 
