@@ -127,22 +127,33 @@ static void first_bytes_win(void **state)
     assert_null(us_rxq_take(&queue));
 }
 
-/* Bytes that are held again go behind those held before, unless these have been taken. */
-static void held_bytes_are_in_order(void **state)
+static void expect_taken(struct us_rxq *queue, const char *bytes)
 {
+    struct us_chunk *chunk = us_rxq_take(queue);
+
+    assert_non_null(chunk);
+    assert_int_equal(chunk->len, strlen(bytes));
+    assert_memory_equal(chunk->data, bytes, chunk->len);
+    us_block_put(stack, chunk);
+}
+
+/*
+ * Bytes that are kept or held again go behind those before, unless these have been taken, and
+ * before data that has arrived meanwhile.
+ */
+static void kept_and_held_bytes_are_in_order(void **state)
+{
+    static const enum us_rxq_position places[] = {US_RXQ_KEPT, US_RXQ_HELD};
     struct us_rxq queue;
-    struct us_chunk *chunk;
     unsigned i;
 
     memset(&queue, 0, sizeof(queue));
-    for (i = 0; i < 2; i++) {
-        assert_true(us_rxq_keep(stack, &queue, US_RXQ_HELD, (const u_u8 *)"ab", 2));
-        assert_true(us_rxq_keep(stack, &queue, US_RXQ_HELD, (const u_u8 *)"cd", 2));
-        chunk = us_rxq_take(&queue);
-        assert_non_null(chunk);
-        assert_int_equal(chunk->len, 4);
-        assert_memory_equal(chunk->data, "abcd", 4);
-        us_block_put(stack, chunk);
+    for (i = 0; i < 4; i++) {
+        assert_true(us_rxq_keep(stack, &queue, places[i / 2], (const u_u8 *)"ab", 2));
+        assert_int_equal(us_rxq_append(stack, &queue, 1, (const u_u8 *)"ef", 2, 10), 2);
+        assert_true(us_rxq_keep(stack, &queue, places[i / 2], (const u_u8 *)"cd", 2));
+        expect_taken(&queue, "abcd");
+        expect_taken(&queue, "ef");
         assert_null(us_rxq_take(&queue));
     }
 }
@@ -161,6 +172,34 @@ static void block_limit_holds(void **state)
         us_rxq_store(stack, &queue, 101 + 2 * i, (const u_u8 *)"x", 1, 4);
     assert_int_equal(queue.blocks, 1);
     us_rxq_clear(stack, &queue);
+}
+
+static void block_limit_holds_in_order(void **state)
+{
+    static const u_u8 data[3 * US_BLOCK_ROOM];
+    struct us_rxq queue;
+
+    memset(&queue, 0, sizeof(queue));
+    assert_int_equal(us_rxq_append(stack, &queue, 1, data, sizeof(data), 2), 2 * US_BLOCK_ROOM);
+    assert_int_equal(queue.blocks, 2);
+    assert_int_equal(us_rxq_append(stack, &queue, 1 + 2 * US_BLOCK_ROOM, data, 1, 2), 0);
+    us_rxq_clear(stack, &queue);
+}
+
+/* Up to the last byte of room. */
+static void neighbours_that_fit_are_merged(void **state)
+{
+    static const u_u8 data[US_BLOCK_ROOM];
+    struct us_rxq queue;
+    u_u32 more;
+
+    for (more = 4; more <= 5; more++) {
+        memset(&queue, 0, sizeof(queue));
+        assert_true(us_rxq_store(stack, &queue, 100 + US_BLOCK_ROOM - 4, data, more, 10));
+        assert_true(us_rxq_store(stack, &queue, 100, data, US_BLOCK_ROOM - 4, 10));
+        assert_int_equal(queue.blocks, more - 3);
+        us_rxq_clear(stack, &queue);
+    }
 }
 
 static void tiny_segments_far_apart_hold_few_blocks(void **state)
@@ -216,6 +255,23 @@ static void bound_holds_when_full_blocks_leave(void **state)
     us_rxq_clear(stack, &queue);
 }
 
+/* Likewise by a single block, when the data before it went to the application at once. */
+static void bound_holds_when_a_block_leaves(void **state)
+{
+    static const u_u8 data[US_BLOCK_ROOM / 2];
+    struct us_rxq queue;
+    u_u32 bytes;
+    u_u32 i;
+
+    memset(&queue, 0, sizeof(queue));
+    assert_true(us_rxq_store(stack, &queue, 101, data, sizeof(data), 300));
+    for (i = 0; i < US_RXQ_OOO_BLOCKS_MIN + 1; i++)
+        assert_true(us_rxq_store(stack, &queue, 30000 + 2 * i, data, 1, 300));
+    assert_int_equal(us_rxq_advance(stack, &queue, 101), 101 + sizeof(data));
+    assert_int_equal(ooo_blocks(&queue, &bytes), US_RXQ_OOO_BLOCKS_MIN);
+    us_rxq_clear(stack, &queue);
+}
+
 static void duplicates_are_told_first_and_once(void **state)
 {
     struct us_rxq queue;
@@ -242,10 +298,30 @@ static void duplicates_are_told_first_and_once(void **state)
     assert_int_equal(us_rxq_sack(&queue, blocks, 4), 1);
 }
 
+/* RFC 2018 section 3 and RFC 2883 section 4: contiguous bytes are one range, in any memory. */
+static void ranges_span_blocks(void **state)
+{
+    static const u_u8 data[3 * US_BLOCK_ROOM];
+    struct us_rxq queue;
+    struct us_tcp_sack blocks[4];
+
+    memset(&queue, 0, sizeof(queue));
+    assert_true(us_rxq_store(stack, &queue, 200, data, 2 * US_BLOCK_ROOM + 1, 10));
+    assert_int_equal(queue.blocks, 3);
+    assert_true(us_rxq_store(stack, &queue, 195, data, sizeof(data), 10));
+    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 2);
+    assert_int_equal(blocks[0].start, 200);
+    assert_int_equal(blocks[0].end, 200 + 2 * US_BLOCK_ROOM + 1);
+    assert_int_equal(blocks[1].start, 195);
+    assert_int_equal(blocks[1].end, 195 + sizeof(data));
+    us_rxq_clear(stack, &queue);
+}
+
 static void sack_blocks_are_most_recent_first(void **state)
 {
     struct us_rxq queue;
     struct us_tcp_sack blocks[4];
+    u_u32 i;
 
     memset(&queue, 0, sizeof(queue));
     us_rxq_store(stack, &queue, 200, (const u_u8 *)"0123456789", 10, 10);
@@ -259,8 +335,14 @@ static void sack_blocks_are_most_recent_first(void **state)
     assert_int_equal(us_rxq_sack(&queue, blocks, 2), 2);
     assert_int_equal(blocks[0].start, 200);
     assert_int_equal(blocks[0].end, 220);
-    us_rxq_store(stack, &queue, 220, (const u_u8 *)"0123456789", 10, 10);
-    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 3); /* an extended block keeps its place */
+    for (i = 0; i < 8; i++) /* an extended block keeps its place */
+        us_rxq_store(stack, &queue, 220 + i, (const u_u8 *)"x", 1, 10);
+    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 3);
+    us_rxq_store(stack, &queue, 500, (const u_u8 *)"x", 1, 10);
+    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 4);
+    assert_int_equal(blocks[0].start, 500);
+    assert_int_equal(blocks[1].end, 228);
+    assert_int_equal(blocks[3].start, 400);
     us_rxq_clear(stack, &queue);
 }
 
@@ -343,13 +425,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(agrees_with_the_model, setup, teardown),
         cmocka_unit_test_setup_teardown(first_bytes_win, setup, teardown),
-        cmocka_unit_test_setup_teardown(held_bytes_are_in_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(kept_and_held_bytes_are_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(block_limit_holds, setup, teardown),
+        cmocka_unit_test_setup_teardown(block_limit_holds_in_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(neighbours_that_fit_are_merged, setup, teardown),
         cmocka_unit_test_setup_teardown(tiny_segments_far_apart_hold_few_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(segments_of_536_bytes_are_all_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(bound_holds_when_full_blocks_leave, setup, teardown),
+        cmocka_unit_test_setup_teardown(bound_holds_when_a_block_leaves, setup, teardown),
         cmocka_unit_test_setup_teardown(uses_have_their_floors, setup, teardown),
         cmocka_unit_test_setup_teardown(duplicates_are_told_first_and_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(ranges_span_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(sack_blocks_are_most_recent_first, setup, teardown),
         cmocka_unit_test_setup_teardown(empty_pool_drops, setup, teardown),
     };
