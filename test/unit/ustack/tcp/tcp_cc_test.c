@@ -31,6 +31,8 @@ static void slow_start_doubles_per_round_trip(void **state)
     for (acked = 0; acked < before; acked += 2000)
         us_cc_acked(&cc, 2000, 0, 0); /* the peer delays its ACKs */
     assert_int_equal(cc.cwnd, 2 * before);
+    us_cc_acked(&cc, 7000, 0, 0); /* RFC 3465 2.3: for one ACK no more than two segments */
+    assert_int_equal(cc.cwnd, 2 * before + 2000);
 }
 
 static void avoidance_adds_one_segment_per_round_trip(void **state)
@@ -63,6 +65,24 @@ static void avoidance_loses_no_acknowledged_byte(void **state)
     assert_int_equal(cc.cwnd, 12000); /* for 21000 bytes: 10000 and 11000 */
 }
 
+/* RFC 5681 3.1: after a reduction the next step takes a whole window anew. */
+static void a_reduction_forgets_acknowledged_bytes(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_RENO);
+    us_cc_init(&cc, 1000, 0);
+    cc.ssthresh = cc.cwnd;
+    us_cc_acked(&cc, 9000, 0, 0);
+    us_cc_reduce(&cc, 10000, 0);
+    assert_int_equal(cc.cwnd, 5000);
+    us_cc_acked(&cc, 4999, 0, 0);
+    assert_int_equal(cc.cwnd, 5000);
+    us_cc_acked(&cc, 1, 0, 0);
+    assert_int_equal(cc.cwnd, 6000);
+    (void)state;
+}
+
 static void only_a_filled_window_is_a_limit(void **state)
 {
     struct us_tcp_cc cc;
@@ -91,6 +111,8 @@ static void recovery_halves_and_deflates(void **state)
     us_cc_partial_ack(&cc, 3000);
     assert_int_equal(cc.cwnd, 12000);
     us_cc_partial_ack(&cc, 500);
+    assert_int_equal(cc.cwnd, 11500);
+    us_cc_partial_ack(&cc, 1000); /* a whole segment is added back, see RFC 6582 3.2 (3) */
     assert_int_equal(cc.cwnd, 11500);
     us_cc_partial_ack(&cc, 50000);
     assert_int_equal(cc.cwnd, 1000);
@@ -147,6 +169,11 @@ static void cubic_falls_to_seven_tenths(void **state)
     us_cc_undo(&cc, 100000, 1 << 30);
     assert_int_equal(cc.cwnd, 100000);
     assert_int_equal(cc.ssthresh, 1 << 30);
+    cc.cwnd = 50000;
+    us_cc_reduce(&cc, 50000, 0);
+    assert_int_equal(us_cubic_plateau(&cc.of.cubic), 42500);
+    us_cc_undo(&cc, 50000, 1 << 30);
+    assert_int_equal(us_cubic_plateau(&cc.of.cubic), 50000); /* RFC 9438 4.9 */
     cc.cwnd = 1000;
     us_cc_reduce(&cc, 1000, 0);
     assert_int_equal(cc.ssthresh, 2000); /* never below two segments */
@@ -186,6 +213,7 @@ int main(void)
         cmocka_unit_test(slow_start_doubles_per_round_trip),
         cmocka_unit_test(avoidance_adds_one_segment_per_round_trip),
         cmocka_unit_test(avoidance_loses_no_acknowledged_byte),
+        cmocka_unit_test(a_reduction_forgets_acknowledged_bytes),
         cmocka_unit_test(only_a_filled_window_is_a_limit),
         cmocka_unit_test(recovery_halves_and_deflates),
         cmocka_unit_test(timeout_falls_to_one_segment),

@@ -123,6 +123,24 @@ static void grows_like_reno_where_reno_is_faster(void **state)
     assert_in_range(cwnd, 28 * MSS, 31 * MSS); /* then a whole one */
 }
 
+/* RFC 9438 4.3: from the window before the reduction on, that included, alpha is 1. */
+static void the_estimate_grows_faster_from_the_old_window_on(void **state)
+{
+    struct us_cubic cubic;
+    u_u32 credit = 0;
+    u_u32 est;
+
+    for (est = 20 * MSS - 1; est <= 20 * MSS; est++) {
+        memset(&cubic, 0, sizeof(cubic));
+        congest(&cubic, 20 * MSS);
+        us_cubic_growth(&cubic, 14 * MSS, MSS, &credit, 0, 0, 0);
+        cubic.est = est;
+        us_cubic_growth(&cubic, 14 * MSS, MSS, &credit, 14 * MSS, 0, 0);
+        assert_int_equal(cubic.est, est < 20 * MSS ? est : est + MSS);
+    }
+    (void)state;
+}
+
 static void no_more_than_half_a_window_in_a_round_trip(void **state)
 {
     struct us_cubic cubic;
@@ -198,6 +216,7 @@ int main(void)
         cmocka_unit_test(curve_follows_the_formula),
         cmocka_unit_test(window_comes_back_concave_and_goes_on_convex),
         cmocka_unit_test(grows_like_reno_where_reno_is_faster),
+        cmocka_unit_test(the_estimate_grows_faster_from_the_old_window_on),
         cmocka_unit_test(no_more_than_half_a_window_in_a_round_trip),
         cmocka_unit_test(timeout_begins_with_the_plateau),
         cmocka_unit_test(undo_goes_on_from_the_old_window),

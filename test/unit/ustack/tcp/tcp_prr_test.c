@@ -78,6 +78,8 @@ static void slow_start_while_all_goes_well(void **state)
     assert_int_equal(us_prr_take(&prr, MSS, 0, 0, 4 * MSS, 10 * MSS, MSS), 6 * MSS);
     /* not if the same ACK shows another loss */
     assert_int_equal(us_prr_take(&prr, 2 * MSS, 0, 1, 4 * MSS, 10 * MSS, MSS), 6 * MSS);
+    /* nor if it only reports a SACKed segment */
+    assert_int_equal(us_prr_take(&prr, 2 * MSS, MSS, 0, 4 * MSS, 10 * MSS, MSS), 7 * MSS);
     /* and not beyond ssthresh */
     assert_int_equal(us_prr_take(&prr, 6 * MSS, 0, 0, 9 * MSS, 10 * MSS, MSS), 10 * MSS);
 }
