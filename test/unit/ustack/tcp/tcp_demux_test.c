@@ -128,6 +128,11 @@ static void ports_are_chosen_apart(void **state)
     first = a.local_port;
     assert_true(us_tcp_port_choose(stack, &a, NULL));
     assert_int_not_equal(a.local_port, first);
+    /* A port with a listener is passed over. */
+    first = (u_u16)(a.local_port == 0xffff ? 0x8000 : a.local_port + 1);
+    assert_int_equal(us_listen(stack, first, NULL), US_OK);
+    assert_true(us_tcp_port_choose(stack, &a, NULL));
+    assert_int_equal(a.local_port, first == 0xffff ? 0x8000 : first + 1);
 }
 
 int main(void)

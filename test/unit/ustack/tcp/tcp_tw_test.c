@@ -112,6 +112,20 @@ static void a_foreign_fin_does_not_wait_anew(void **state)
     assert_int_equal(raw_counter(raw, "time_wait"), 0);
 }
 
+/* RFC 9293 3.10.7.4: a segment that is not acceptable is answered; an ACK of our ACK is not. */
+static void only_a_strange_ack_is_answered(void **state)
+{
+    struct raw *raw = *state;
+    u_u32 end = wait_at(raw, 5000);
+
+    raw_segment(raw, US_TCP_ACK, 1002, end, 65535, NULL, 0);
+    raw_expect_nothing(raw);
+    raw_segment(raw, US_TCP_ACK, 1001, end, 65535, NULL, 0);
+    raw_expect(raw, US_TCP_ACK, end, 1002, 0);
+    raw_segment(raw, US_TCP_ACK, 500000, end, 65535, NULL, 0);
+    raw_expect(raw, US_TCP_ACK, end, 1002, 0);
+}
+
 /* RFC 9293 3.6.1: the new connection begins beyond all numbers of the old one, also near the wrap.
  */
 static void the_next_one_begins_beyond(void **state)
@@ -135,9 +149,9 @@ static void the_next_one_begins_beyond(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_entry_is_small), TW_TEST(the_oldest_makes_room),
-        TW_TEST(a_fin_again_waits_anew),     TW_TEST(a_foreign_fin_does_not_wait_anew),
-        TW_TEST(the_next_one_begins_beyond),
+        cmocka_unit_test(an_entry_is_small),     TW_TEST(the_oldest_makes_room),
+        TW_TEST(a_fin_again_waits_anew),         TW_TEST(a_foreign_fin_does_not_wait_anew),
+        TW_TEST(only_a_strange_ack_is_answered), TW_TEST(the_next_one_begins_beyond),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
