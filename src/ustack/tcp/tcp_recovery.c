@@ -63,14 +63,18 @@ static void sack_count(struct us_stack *stack, unsigned result)
 
 /* ---- reductions of cwnd and their undo ---- */
 
-/* Further reductions in one recovery keep the values of the first. */
+/*
+ * Further reductions in one recovery keep the values of the first. It ends when all is acknowledged
+ * that was in flight at the last of them.
+ */
 void us_recovery_save_for_undo(struct us_conn *conn)
 {
     struct us_tcp_recovery *rec = &conn->rec;
+    int again = (rec->flags & US_RF_UNDO) && us_seq_lt(conn->snd_una, rec->undo_to) &&
+                us_seq_geq(conn->snd_una, rec->undo_from);
 
     rec->undo_to = conn->snd_max;
-    if ((rec->flags & US_RF_UNDO) && us_seq_leq(conn->snd_una, us_conn_lazy(conn)->recover) &&
-        us_seq_geq(conn->snd_una, rec->undo_from))
+    if (again)
         return;
     rec->undo_cwnd = conn->cc.cwnd;
     rec->undo_ssthresh = conn->cc.ssthresh;
