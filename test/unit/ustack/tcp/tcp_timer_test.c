@@ -13,6 +13,7 @@
 
 #include "pair.h"
 #include "raw.h"
+#include "ustack/tcp/tcp.h"
 
 /* A timer may be moved between levels of the wheel, and fire once for an earlier deadline. */
 enum { WAKINGS_MAX = 24 };
@@ -155,6 +156,35 @@ static void each_timeout_is_judged_by_itself(void **state)
     }
 }
 
+/* A recovery of which the numbers have wrapped since is not taken for the present one. */
+static void a_timeout_is_not_of_a_recovery_long_ago(void **state)
+{
+    const u_u32 passed = 0x90000000u; /* bytes acknowledged since */
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    unsigned i;
+    u_u32 snd;
+
+    raw->opts.has_ts = 1;
+    raw->opts.ts_val = 100;
+    conn = raw_accept(raw, &snd);
+    raw->opts.has_ts = 1;
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(us_send(raw->stack, conn, "data", 4), 4);
+        raw_pump(raw, 0);
+        raw->opts.ts_ecr = raw_expect(raw, US_TCP_ACK, snd, 1001, 4)->opts.ts_val;
+        sleep_until_it_stirs(raw);
+        raw_expect(raw, US_TCP_ACK, snd, 1001, 4);
+        snd += 4;
+        if (i == 0)
+            raw->opts.ts_ecr += 1000; /* of the retransmission */
+        raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, NULL, 0);
+        assert_int_equal(raw_counter(raw, "tcp_undos"), i);
+        conn->rec.undo_from -= passed;
+        conn->rec.undo_to -= passed;
+    }
+}
+
 static void window_probe_is_met(void **state)
 {
     struct raw *raw = *state;
@@ -286,6 +316,7 @@ int main(void)
         TIMER_TEST(delayed_ack_is_met),
         TIMER_TEST(retransmissions_are_met),
         TIMER_TEST(each_timeout_is_judged_by_itself),
+        TIMER_TEST(a_timeout_is_not_of_a_recovery_long_ago),
         TIMER_TEST(window_probe_is_met),
         TIMER_TEST(keepalives_are_met),
         TIMER_TEST(keepalive_arguments_are_checked),
