@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "pair.h"
+#include "raw.h"
 #include "ustack/tcp/tcp.h"
 
 enum { PORT = 7000, BYTES = 4 << 20 };
@@ -222,6 +223,118 @@ static void the_link_is_never_exceeded(void **state)
     close_connection();
 }
 
+/* ---- single segments ---- */
+
+static const u_u8 zeros[3000];
+
+static u_u32 path_mtu_of(struct raw *raw, const struct us_conn *of)
+{
+    struct us_conn_info info;
+
+    us_conn_get_info(raw->stack, of, &info);
+    return info.path_mtu;
+}
+
+/* A connection whose path MTU was 1000, and may be probed again now. */
+static struct us_conn *accept_reduced(struct raw *raw, u_u32 *snd)
+{
+    struct us_conn *of;
+
+    raw->opts.mss = 1460;
+    of = raw_accept(raw, snd);
+    us_tcp_path_mtu(raw->stack, of, 1000);
+    assert_int_equal(path_mtu_of(raw, of), 1000);
+    of->pmtu.raise_at = us_ts_clock(raw->now_us);
+    return of;
+}
+
+/* RFC 4821 7.6: no probe while duplicate ACKs may report a loss. */
+static void duplicate_acks_put_a_probe_off(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *of;
+    u_u32 snd;
+
+    of = accept_reduced(raw, &snd);
+    us_send(raw->stack, of, zeros, 100);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 100);
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, NULL, 0);
+    us_send(raw->stack, of, zeros, 1460);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd + 100, 1001, 960);
+    raw_expect(raw, US_TCP_ACK, snd + 1060, 1001, 500);
+    raw_segment(raw, US_TCP_ACK, 1001, snd + 1560, 65535, NULL, 0);
+    us_send(raw->stack, of, zeros, 1460);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd + 1560, 1001, 1460);
+}
+
+/* A probe that arrives when the link has become smaller says nothing about the link. */
+static void a_probe_of_the_old_link_is_void(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *of;
+    u_u32 snd;
+
+    of = accept_reduced(raw, &snd);
+    us_send(raw->stack, of, zeros, 1460);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 1460);
+    us_mtu_set(raw->stack, 1400);
+    raw_segment(raw, US_TCP_ACK, 1001, snd + 1460, 65535, NULL, 0);
+    assert_int_equal(path_mtu_of(raw, of), 1000);
+    assert_int_equal(raw_counter(raw, "tcp_pmtu_raised"), 0);
+}
+
+/* A probe that the smaller link carries, too, still counts. */
+static void a_probe_that_fits_the_new_link_counts(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *of;
+    u_u32 snd;
+
+    of = accept_reduced(raw, &snd);
+    of->pmtu.high = 1499; /* the largest size has failed */
+    us_send(raw->stack, of, zeros, 1210);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 1210);
+    us_mtu_set(raw->stack, 1400);
+    raw_segment(raw, US_TCP_ACK, 1001, snd + 1210, 65535, NULL, 0);
+    assert_int_equal(path_mtu_of(raw, of), 1250);
+}
+
+/* The link shrinks between the SYNs of a simultaneous open and its end. */
+static void a_link_shrinks_in_a_handshake(void **state)
+{
+    struct us_addr to = pair_addr(1);
+    struct us_conn *of;
+    struct raw raw;
+    u_u32 snd;
+
+    raw_open(&raw, NULL);
+    raw.answer_arp = 1;
+    of = us_connect(raw.stack, &to, RAW_PEER_PORT, RAW_PORT, NULL, NULL);
+    assert_non_null(of);
+    raw_pump(&raw, 0);
+    snd = raw_frame(&raw)->seq + 1;
+    raw.opts.mss = 1460;
+    raw_segment(&raw, US_TCP_SYN, 1000, 0, 65535, NULL, 0);
+    raw_expect(&raw, US_TCP_SYN | US_TCP_ACK, snd - 1, 1001, 0);
+    us_mtu_set(raw.stack, 1000);
+    raw.opts.mss = 0;
+    raw_segment(&raw, US_TCP_ACK, 1001, snd, 65535, NULL, 0);
+    raw_expect_event(&raw, US_EV_CONNECTED);
+    us_send(raw.stack, of, zeros, 961);
+    raw_pump(&raw, 0);
+    raw_expect(&raw, US_TCP_ACK, snd, 1001, 960);
+    raw_expect(&raw, US_TCP_ACK, snd + 960, 1001, 1);
+    raw_close(&raw);
+    (void)state;
+}
+
+#define PMTU_RAW_TEST(f) cmocka_unit_test_setup_teardown(f, raw_setup, raw_teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +343,10 @@ int main(void)
         cmocka_unit_test(stream_stays_whole),
         cmocka_unit_test(the_link_is_never_exceeded),
         cmocka_unit_test(ipv6_follows_the_link_upwards),
+        cmocka_unit_test(a_link_shrinks_in_a_handshake),
+        PMTU_RAW_TEST(duplicate_acks_put_a_probe_off),
+        PMTU_RAW_TEST(a_probe_of_the_old_link_is_void),
+        PMTU_RAW_TEST(a_probe_that_fits_the_new_link_counts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
