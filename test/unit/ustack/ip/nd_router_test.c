@@ -139,13 +139,44 @@ static void a_refused_advert_leaves_the_router(void **state)
     (void)state;
 }
 
+static const u_u8 second_mac[6] = {2, 0, 0, 0, 0, 8};
+
+/* An advertisement of fe80::8, for two hours. */
+static void give_second_advert(struct raw *raw)
+{
+    static const struct us_ip6 second = {{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8}};
+    static const u_u8 advert[24] = {ROUTER_ADVERT,
+                                    0,
+                                    0,
+                                    0,
+                                    64,
+                                    0,
+                                    7200 >> 8,
+                                    7200 & 0xff,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    1,
+                                    1,
+                                    2,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    8};
+
+    nd_make(&packet, raw, &second, &us_ip6_all_nodes, advert, sizeof(advert));
+    craft_give(raw, &packet);
+}
+
 /* RFC 4861 6.3.6: a router that does not answer any more is passed over for the next one. */
 static void a_silent_router_is_passed_over(void **state)
 {
-    static const struct us_ip6 second = {{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8}};
-    static const u_u8 second_mac[6] = {2, 0, 0, 0, 0, 8};
-    static const u_u8 advert[24] = {
-        ROUTER_ADVERT, 0, 0, 0, 64, 0, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 8};
     struct us_addr remote = nd_addr(&nd_far);
     const struct raw_frame *frame;
     int of_first = 0, of_second = 0;
@@ -155,8 +186,7 @@ static void a_silent_router_is_passed_over(void **state)
     nd_open_autoconf(&raw);
     raw_pump(&raw, SECOND);
     give_advert(&raw, 1800, 10000, 9000);
-    nd_make(&packet, &raw, &second, &us_ip6_all_nodes, advert, sizeof(advert));
-    craft_give(&raw, &packet);
+    give_second_advert(&raw);
     for (i = 0; i < 2; i++)
         raw_pump(&raw, SECOND);
     assert_non_null(us_connect(raw.stack, &remote, 80, 99, NULL, NULL));
@@ -528,6 +558,24 @@ static void solicitations_are_few(void **state)
     (void)state;
 }
 
+/* RFC 4861 6.3.7: none once a router has advertised itself. */
+static void no_solicitation_after_an_advert(void **state)
+{
+    const struct raw_frame *frame;
+    struct raw raw;
+    unsigned s;
+
+    nd_open_autoconf(&raw);
+    give_advert(&raw, 1800, 10000, 9000); /* before the link-local address may be used */
+    for (s = 0; s < 60; s++) {
+        raw_pump(&raw, SECOND);
+        while ((frame = raw_frame(&raw)) != NULL)
+            assert_int_not_equal(frame->bytes[54], ROUTER_SOLICIT);
+    }
+    raw_close(&raw);
+    (void)state;
+}
+
 /* A router that the host has set has no lifetime, whatever it advertises. */
 static void a_router_that_was_set_stays(void **state)
 {
@@ -546,8 +594,8 @@ static void a_router_that_was_set_stays(void **state)
     us_nd_router_failed(raw.stack, &nd_router);
     other.b[15] = 8;
     gateway = nd_addr(&other);
-    give_advert(&raw, 1800, 10000, 9000);
     assert_int_equal(us_gateway_set(raw.stack, &gateway), US_OK);
+    give_advert(&raw, 1800, 10000, 9000);
     assert_memory_equal(us_nd_router(raw.stack), &other, 16);
     raw_close(&raw);
     (void)state;
@@ -573,7 +621,7 @@ static void connections_follow_prefixes(void **state)
 {
     static const struct us_ip6 peer = {{0xfd, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7}};
     static const u_u8 peer_mac[6] = {2, 0, 0, 0, 0, 7};
-    struct nd_router_advert advert = {1800, 5, 5, 0, 0, 0, 0x80, 0};
+    struct nd_router_advert advert = {1800, 1000, 1000, 0, 0, 0, 0x80, 0};
     struct us_addr remote = nd_addr(&peer);
     struct us_addr own = nd_addr(&craft_local6);
     struct raw raw;
@@ -587,12 +635,33 @@ static void connections_follow_prefixes(void **state)
     assert_non_null(us_connect(raw.stack, &remote, 80, 0, NULL, NULL));
     assert_memory_equal(next_hop_of_tcp(&raw, 2), nd_router_mac, 6);
     advert.prefix_byte = 5;
+    advert.valid_s = advert.preferred_s = 5;
     nd_give_router_advert(&raw, &advert);
     raw_pump(&raw, 4 * SECOND); /* the SYN is due again: it waits for the peer's MAC address */
     nd_make_message(&packet, &raw, ADVERT, 0x60, &peer, &craft_local6, &peer, 2, 7);
     craft_give(&raw, &packet);
     assert_memory_equal(next_hop_of_tcp(&raw, 2), peer_mac, 6);
     assert_memory_equal(next_hop_of_tcp(&raw, 30), nd_router_mac, 6);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* RFC 4861 6.3.5: connections leave a router whose lifetime has ended. */
+static void connections_leave_an_expired_router(void **state)
+{
+    struct us_conn *conn;
+    struct raw raw;
+
+    conn = connect_by_router(&raw);
+    give_second_advert(&raw);
+    raw_pump(&raw, 1790 * (u_u64)SECOND);
+    nd_skip_frames(&raw);
+    assert_int_equal(us_send(raw.stack, conn, "a", 1), 1);
+    assert_memory_equal(next_hop_of_tcp(&raw, 1), nd_router_mac, 6);
+    raw_pump(&raw, 10 * SECOND);
+    nd_skip_frames(&raw);
+    assert_int_equal(us_send(raw.stack, conn, "b", 1), 1);
+    assert_memory_equal(next_hop_of_tcp(&raw, 10), second_mac, 6);
     raw_close(&raw);
     (void)state;
 }
@@ -615,8 +684,10 @@ int main(void)
         cmocka_unit_test(senseless_options_are_ignored),
         cmocka_unit_test(prefixes_are_bounded),
         cmocka_unit_test(solicitations_are_few),
+        cmocka_unit_test(no_solicitation_after_an_advert),
         cmocka_unit_test(a_router_that_was_set_stays),
         cmocka_unit_test(connections_follow_prefixes),
+        cmocka_unit_test(connections_leave_an_expired_router),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

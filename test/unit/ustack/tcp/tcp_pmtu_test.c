@@ -112,9 +112,17 @@ static void reports_are_believed_down_to_a_floor(void **state)
 /* After a link that was too small for IPv6, IPv6 has the whole link again. */
 static void ipv6_follows_the_link_upwards(void **state)
 {
+    struct us_config config;
     struct us_stack *stack;
+    struct raw raw;
 
     (void)state;
+    pair_config(&config, 0);
+    config.mtu = 576;
+    raw_open(&raw, &config);
+    us_mtu_set(raw.stack, 1500);
+    assert_int_equal(us_ip_mtu(raw.stack, 1), 1500);
+    raw_close(&raw);
     open_connection(1500, 1);
     stack = pair.host[1].stack;
     us_mtu_set(stack, 576);
