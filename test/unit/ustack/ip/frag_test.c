@@ -312,6 +312,22 @@ static void time_is_not_started_anew(void **state)
     assert_int_equal(raw_counter(raw, "frag_timeouts"), 2);
 }
 
+/* An error quotes the first fragment, not what lies in memory where the next one is missing. */
+static void what_has_not_arrived_is_not_quoted(void **state)
+{
+    struct raw *raw = *state;
+    const struct raw_frame *frame;
+
+    give_fragment(raw, 1, 0, 8);
+    give_fragment(raw, 1, 1480, 2960);
+    raw_pump(raw, 60000000);
+    frame = raw_frame(raw);
+    assert_non_null(frame);
+    make_fragment(raw, 1, 0, 8, 1);
+    assert_int_equal(frame->len, packet.len + (six ? 48 : 28));
+    assert_memory_equal(frame->bytes + (six ? 62 : 42), packet.bytes + 14, packet.len - 14);
+}
+
 /* The first bytes of a message, as the only fragment of it that arrives. */
 static void give_icmp_fragment(struct raw *raw, u_u32 ident, unsigned type)
 {
@@ -557,6 +573,32 @@ static void a_segment_in_fragments(void **state)
 }
 
 /* An echo that came in fragments goes back in fragments, with exactly the bytes that came. */
+/* RFC 1122 3.2.2.6: to a broadcast address it is not answered, in fragments neither. */
+static void broadcast_echo_in_fragments(void **state)
+{
+    static const u_u8 request[16] = {8, 0, 0xf7, 0xff};
+    struct raw *raw = *state;
+    unsigned broadcast, i;
+
+    memcpy(datagram, request, sizeof(request));
+    for (broadcast = 0; broadcast < 2; broadcast++) {
+        for (i = 0; i < 2; i++) {
+            make_fragment(raw, broadcast, i * 8, i * 8 + 8, i == 0);
+            craft_ip4_hdr(&packet)->protocol = US_IP_ICMP;
+            if (broadcast) {
+                memset(packet.bytes, 0xff, 6);
+                craft_ip4_hdr(&packet)->dst = u_be32(RAW_LOCAL_IP | 0xff);
+            }
+            craft_ip4_finish(&packet);
+            craft_give(raw, &packet);
+        }
+        assert_int_equal(raw_counter(raw, "frag_whole"), broadcast + 1);
+        if (!broadcast)
+            assert_int_equal(raw_frame(raw)->ip_protocol, US_IP_ICMP);
+        raw_expect_nothing(raw);
+    }
+}
+
 static void echo_in_fragments(void **state)
 {
     enum { ECHO_BYTES = 4008 };
@@ -591,6 +633,8 @@ static void echo_in_fragments(void **state)
         u_u32 offset = six ? (u_u32)frame->bytes[56] << 8 | (frame->bytes[57] & 0xf8)
                            : ((u_u32)(frame->bytes[20] & 0x1f) << 8 | frame->bytes[21]) << 3;
         assert_true(frame->len <= 1514);
+        if (six)
+            assert_int_equal(frame->bytes[55], 0); /* reserved */
         if (frames++ == 0)
             memcpy(ident, frame->bytes + (six ? 58 : 18), sizeof(ident));
         assert_memory_equal(frame->bytes + (six ? 58 : 18), ident, six ? 4 : 2);
@@ -636,6 +680,7 @@ int main(void)
         RAW_TEST(a_copy_with_other_bytes_ends_the_datagram),
         RAW_TEST(two_ends_end_the_datagram),
         RAW_TEST(time_is_not_started_anew),
+        RAW_TEST(what_has_not_arrived_is_not_quoted),
         RAW_TEST(no_error_about_an_error),
         RAW_TEST(the_oldest_makes_room),
         RAW_TEST(bytes_and_pieces_are_bounded),
@@ -647,7 +692,8 @@ int main(void)
         RAW_TEST(odd_lengths_are_refused),
         RAW_TEST(echo_in_fragments),
     };
-    const struct CMUnitTest only4[] = {RAW_TEST(a_segment_in_fragments)};
+    const struct CMUnitTest only4[] = {RAW_TEST(a_segment_in_fragments),
+                                       RAW_TEST(broadcast_echo_in_fragments)};
     const struct CMUnitTest only6[] = {RAW_TEST(atomic_fragments_stand_alone),
                                        RAW_TEST(no_neighbour_discovery_in_fragments)};
 

@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "base/cksum.h"
+#include "craft.h"
+#include "pair.h"
 #include "raw.h"
 #include "ustack/ip/eth.h"
 #include "ustack/ip/ip4.h"
@@ -278,6 +280,35 @@ static void other_icmp_is_counted(void **state)
     expect_drop(raw, "drop_icmp_type");
 }
 
+/* RFC 5927 section 4.1: an error counts only if it quotes a segment, not another protocol. */
+static void an_error_quotes_a_segment(void **state)
+{
+    enum { QUOTE_BYTES = 28, ERROR_BYTES = 8 + QUOTE_BYTES };
+    static struct craft packet;
+    struct us_addr peer = pair_addr(1);
+    struct raw *raw = *state;
+    u_u8 error[ERROR_BYTES];
+    unsigned tcp;
+
+    raw->answer_arp = 1;
+    assert_non_null(us_connect(raw->stack, &peer, RAW_PEER_PORT, 0, NULL, NULL));
+    raw_pump(raw, 0);
+    memcpy(error + 8, raw_frame(raw)->bytes + 14, QUOTE_BYTES);
+    for (tcp = 0; tcp < 2; tcp++) {
+        struct u_be16 sum;
+        memcpy(error, "\3\3\0\0\0\0\0\0", 8); /* port unreachable */
+        error[8 + 9] = tcp ? US_IP_TCP : US_IP_UDP;
+        sum = u_be16(u_cksum_finish(u_cksum_add(0, error, sizeof(error))));
+        memcpy(error + 2, &sum, 2);
+        craft_ip4(&packet, raw, US_IP_ICMP, error, sizeof(error));
+        craft_give(raw, &packet);
+        assert_int_equal(raw_counter(raw, "drop_icmp_quote"), 1);
+        if (!tcp)
+            assert_null(raw_event(raw));
+    }
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_UNREACHABLE);
+}
+
 static void answers_are_bounded(void **state)
 {
     struct raw *raw = *state;
@@ -305,6 +336,7 @@ int main(void)
         RAW_TEST(tcp_checksum_verdicts),
         RAW_TEST(a_frame_of_several_segments_is_dropped),
         RAW_TEST(other_icmp_is_counted),
+        RAW_TEST(an_error_quotes_a_segment),
         RAW_TEST(answers_are_bounded),
     };
 
