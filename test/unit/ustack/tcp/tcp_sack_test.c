@@ -14,6 +14,7 @@
 
 #include "base/prng.h"
 #include "raw.h"
+#include "ustack/tcp/tcp_recovery.h"
 #include "ustack/tcp/tcp_sack.h"
 
 enum { FLIGHT = 3000, MSS = 1000, RTT_US = 10000 };
@@ -514,6 +515,94 @@ static void a_needless_recovery_is_undone(void **state)
     assert_int_equal(raw_counter(raw, "tcp_recoveries"), 1);
 }
 
+/* Sends so many segments, of which the stack has nothing in flight. */
+static void recovery_send(struct raw *raw, struct us_conn *conn, u_u32 snd, u_u32 segments)
+{
+    u_u32 i;
+
+    us_send(raw->stack, conn, bulk, segments * MSS);
+    raw_pump(raw, 0);
+    for (i = 0; i < segments; i++)
+        raw_expect(raw, US_TCP_ACK, snd + i * MSS, 1001, MSS);
+}
+
+/* RFC 8985 6.2, step 4: D-SACKs widen the window once per recovery, and it stays so for 16. */
+static void the_reordering_window_is_widened_for_a_while(void **state)
+{
+    enum { RECOVERIES = 16 };
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+    u_u32 i;
+
+    conn = recovery_open(raw, &snd, 8);
+    recovery_ack(raw, snd, 0, 2, 8);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, MSS);
+    raw_expect(raw, US_TCP_ACK, snd + MSS, 1001, MSS);
+    recovery_ack(raw, snd, 8, 0, 0);
+    recovery_ack(raw, snd, 8, 0, 1);
+    recovery_ack(raw, snd, 8, 1, 2);
+    assert_int_equal(raw_counter(raw, "tcp_undos"), 1);
+    assert_int_equal(conn->rec.reo_wnd_mult, 1);
+    for (i = 0; i < RECOVERIES; i++) {
+        assert_int_equal(conn->rec.reo_wnd_mult, 1);
+        snd += (i == 0 ? 8 : 2) * MSS;
+        recovery_send(raw, conn, snd, 2);
+        raw_pump(raw, RTT_US);
+        recovery_ack(raw, snd, 0, 1, 2);
+        raw_pump(raw, 2 * (conn->rtt.min_rtt_us / 4) - 1); /* two quarters of a round trip */
+        raw_expect_nothing(raw);
+        raw_pump(raw, 1);
+        raw_expect(raw, US_TCP_ACK, snd, 1001, MSS);
+        raw_pump(raw, RTT_US);
+        recovery_ack(raw, snd, 2, 0, 0);
+    }
+    assert_int_equal(raw_counter(raw, "tcp_recoveries"), 1 + RECOVERIES);
+    assert_int_equal(conn->rec.reo_wnd_mult, 0);
+}
+
+/* RFC 8985 6.2, step 4: the window is no longer than a round trip, however often it was widened. */
+static void the_reordering_window_is_bounded(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = recovery_open(raw, &snd, 2);
+    conn->rec.reo_wnd_mult = 64;
+    recovery_ack(raw, snd, 0, 1, 2);
+    assert_true(conn->rtt.srtt8_us / 8 < 65 * (conn->rtt.min_rtt_us / 4));
+    raw_pump(raw, conn->rtt.srtt8_us / 8 - 1);
+    raw_expect_nothing(raw);
+    raw_pump(raw, 1);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, MSS);
+    assert_int_equal(raw_counter(raw, "tcp_rack_timeouts"), 1);
+}
+
+/* A needless probe of a single segment has come before a delayed ACK; one of more has not. */
+static void a_needless_probe_allows_a_longer_delay(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 delay_us;
+    u_u32 snd;
+    u_u32 n;
+
+    conn = recovery_open(raw, &snd, 0);
+    conn->rec.consecutive_single_acks = 0;
+    delay_us = us_recovery_peer_ack_delay_us(raw->stack, conn);
+    assert_true(delay_us > 0);
+    for (n = 1; n <= 2; n++) {
+        recovery_send(raw, conn, snd, n);
+        raw_pump(raw, us_recovery_pto_us(raw->stack, conn));
+        raw_expect(raw, US_TCP_ACK, snd + (n - 1) * MSS, 1001, MSS);
+        recovery_ack(raw, snd, n, n - 1, n);
+        assert_int_equal(raw_counter(raw, "tcp_tail_probes"), n);
+        assert_int_equal(us_recovery_peer_ack_delay_us(raw->stack, conn), 2 * delay_us);
+        snd += n * MSS;
+    }
+}
+
 /* Whatever blocks say: nothing asserts, us_check() holds after each, the data gets through. */
 static void hostile_blocks_do_no_harm(void **state)
 {
@@ -570,6 +659,9 @@ int main(void)
         SACK_RAW_TEST(a_lost_retransmission_needs_no_timeout),
         SACK_RAW_TEST(the_tail_is_probed),
         SACK_RAW_TEST(a_needless_recovery_is_undone),
+        SACK_RAW_TEST(the_reordering_window_is_widened_for_a_while),
+        SACK_RAW_TEST(the_reordering_window_is_bounded),
+        SACK_RAW_TEST(a_needless_probe_allows_a_longer_delay),
         SACK_RAW_TEST(hostile_blocks_do_no_harm),
     };
 
