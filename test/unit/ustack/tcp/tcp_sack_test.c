@@ -163,6 +163,9 @@ static void the_highest_missing_is_not_empty(void **state)
     assert_true(start == 100 && end == 200);
     us_sack_add(&sack, 100, 100, 200, 0, 0);
     assert_false(us_sack_highest_missing(&sack, 300, &start, &end));
+    us_sack_advance(&sack, 350, 0, 0); /* beyond all ranges */
+    assert_true(us_sack_highest_missing(&sack, 400, &start, &end));
+    assert_true(start == 350 && end == 400);
     (void)state;
 }
 
@@ -197,12 +200,13 @@ static void three_of_a_kind_are_a_loss(void **state)
  */
 static void a_retransmission_is_lost_by_time(void **state)
 {
-    static const u_u32 starts[] = {0, 0xffffffffu - RTT_US, 0xfffffff0u, 0x7ffffff0u};
+    static const u_u32 starts[] = {0, 0xffffffffu - RTT_US, 0xffffffffu - 60, 0xfffffff0u,
+                                   0x7ffffff0u};
     struct us_sack_rules rules;
     struct us_sack sack;
     unsigned i;
 
-    for (i = 0; i < 4; i++) {
+    for (i = 0; i < U_ARRAY_LEN(starts); i++) {
         u_u32 sent_us = starts[i];
 
         memset(&rules, 0, sizeof(rules));
@@ -244,6 +248,15 @@ static void only_later_data_shows_a_lost_retransmission(void **state)
     assert_int_equal(us_sack_detect(&sack, &rules), 0);
     us_sack_add(&sack, 0, 400, 410, 2, RTT_US);
     assert_int_equal(us_sack_detect(&sack, &rules), US_SACK_LOST_AGAIN);
+    assert_int_equal(sack.lost_bytes, 300);
+    /* Of two sent again at a time, only the one before these data is. */
+    us_sack_init(&sack, 0);
+    us_sack_lose_all(&sack, 0, 400);
+    us_sack_resent(&sack, 0, 200, 400, 1);
+    us_sack_resent(&sack, 200, 400, 410, 1);
+    us_sack_add(&sack, 0, 400, 410, 2, RTT_US);
+    assert_int_equal(us_sack_detect(&sack, &rules), US_SACK_LOST_AGAIN);
+    assert_int_equal(sack.lost_bytes, 200);
     (void)state;
 }
 
@@ -261,13 +274,17 @@ static void reordering_is_below_what_has_arrived(void **state)
     assert_int_equal(us_sack_detect(&sack, &rules), 0);
     assert_true(sack.has_reorder);
     assert_int_equal(us_sack_add(&sack, 0, 150, 200, 0, 0), US_SACK_NEW_DATA | US_SACK_REORDERED);
+    us_sack_add(&sack, 0, 300, 310, 0, 0);
+    us_sack_add(&sack, 0, 350, 360, 0, 0);
+    assert_int_equal(us_sack_add(&sack, 0, 330, 340, 0, 0), US_SACK_NEW_DATA | US_SACK_REORDERED);
+    us_sack_add(&sack, 0, 310, 360, 0, 0);
     us_sack_lose_all(&sack, 0, 500);
     assert_false(sack.has_reorder);
     assert_int_equal(us_sack_add(&sack, 0, 400, 500, 0, 0), US_SACK_NEW_DATA);
     us_sack_resent(&sack, 0, 150, 500, 1);
     assert_int_equal(us_sack_advance(&sack, 100, 2, 0), 0); /* an ACK of a retransmission */
     us_sack_resent(&sack, 100, 500, 500, 3);                /* over what has arrived */
-    assert_int_equal(sack.sacked_bytes, 150 + 100);
+    assert_int_equal(sack.sacked_bytes, 210 + 100);
     (void)state;
 }
 
@@ -290,6 +307,23 @@ static void a_restored_hole_waits_anew(void **state)
     assert_int_equal(us_sack_detect(&sack, &rules), 0);
     rules.now_us = 1100;
     assert_int_equal(us_sack_detect(&sack, &rules), US_SACK_LOSS);
+    (void)state;
+}
+
+/* What a timeout loses is one range, for segments of full size, whenever it was sent last. */
+static void neighbours_that_are_lost_are_one(void **state)
+{
+    struct us_sack sack;
+    u_u32 start;
+    u_u32 end;
+
+    us_sack_init(&sack, 0);
+    us_sack_lose_all(&sack, 0, 400);
+    us_sack_resent(&sack, 0, 100, 400, 1);
+    us_sack_resent(&sack, 100, 200, 400, 2);
+    us_sack_lose_all(&sack, 0, 400);
+    assert_true(us_sack_first_lost(&sack, &start, &end));
+    assert_true(start == 0 && end == 400);
     (void)state;
 }
 
@@ -333,6 +367,26 @@ static void joined_retransmissions_are_as_late_as_the_last(void **state)
     assert_int_equal(sack.ranges[1].start, (i - 1) * BYTES); /* the last call made room first */
     assert_int_equal(sack.ranges[0].at_us, 1000 + i - 2);
     assert_int_equal(sack.ranges[0].mark, MAX + i - 2);
+    (void)state;
+}
+
+/* When it is full of retransmissions it forgets that the first bytes were SACKed, not the bytes. */
+static void forgotten_bytes_stay_in_a_range(void **state)
+{
+    struct us_sack sack;
+    unsigned result = 0;
+    u_u32 at;
+
+    us_sack_init(&sack, 0);
+    us_sack_add(&sack, 0, 10, 20, 0, 0);
+    us_sack_advance(&sack, 15, 0, 0); /* the peer acknowledges less than it has SACKed */
+    us_sack_lose_all(&sack, 15, 4000);
+    for (at = 30; !(result & US_SACK_OVERFLOW); at += 20) {
+        assert_true(at < 4000);
+        result = us_sack_resent(&sack, at, at + 10, 4000, at);
+        assert_null(us_sack_check(&sack, 15, 4000));
+    }
+    assert_int_equal(sack.sacked_bytes, 0);
     (void)state;
 }
 
@@ -646,6 +700,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scoreboard_follows_the_model),
         cmocka_unit_test(joined_retransmissions_are_as_late_as_the_last),
+        cmocka_unit_test(forgotten_bytes_stay_in_a_range),
         cmocka_unit_test(scoreboard_overflow_is_safe),
         cmocka_unit_test(the_highest_missing_is_not_empty),
         cmocka_unit_test(three_of_a_kind_are_a_loss),
@@ -653,6 +708,7 @@ int main(void)
         cmocka_unit_test(only_later_data_shows_a_lost_retransmission),
         cmocka_unit_test(reordering_is_below_what_has_arrived),
         cmocka_unit_test(a_restored_hole_waits_anew),
+        cmocka_unit_test(neighbours_that_are_lost_are_one),
         cmocka_unit_test(an_early_ack_is_no_evidence_of_a_retransmission),
         SACK_RAW_TEST(one_hole_is_filled_at_once),
         SACK_RAW_TEST(many_holes_are_filled_without_a_timeout),

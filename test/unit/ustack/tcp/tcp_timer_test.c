@@ -14,6 +14,7 @@
 #include "pair.h"
 #include "raw.h"
 #include "ustack/tcp/tcp.h"
+#include "ustack/tcp/tcp_recovery.h"
 
 /* A timer may be moved between levels of the wheel, and fire once for an earlier deadline. */
 enum { WAKINGS_MAX = 24 };
@@ -185,6 +186,48 @@ static void a_timeout_is_not_of_a_recovery_long_ago(void **state)
     }
 }
 
+/*
+ * The peer may have delayed its ACK: after a spurious timeout it is not taken to acknowledge each
+ * segment at once any more, and of a single segment it may delay the ACK for longer.
+ */
+static void a_spurious_timeout_allows_for_a_delayed_ack(void **state)
+{
+    static const u_u8 data[2000];
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 delay_us;
+    u_u32 mss;
+    u_u32 snd;
+    u_u32 n;
+
+    raw->opts.has_ts = 1;
+    raw->opts.ts_val = 100;
+    raw->opts.mss = 1000;
+    raw->opts.sack_permitted = 1;
+    conn = raw_accept(raw, &snd);
+    mss = conn->cc.mss;
+    delay_us = us_recovery_peer_ack_delay_us(raw->stack, conn);
+    assert_true(delay_us > 0);
+    for (n = 1; n <= 2; n++) {
+        conn->rec.consecutive_single_acks = US_SINGLE_ACKS_UNDELAYED;
+        assert_int_equal(us_recovery_peer_ack_delay_us(raw->stack, conn), 0);
+        assert_int_equal(us_send(raw->stack, conn, data, n * mss), n * mss);
+        raw_pump(raw, 0);
+        raw->opts.ts_ecr = raw_expect(raw, US_TCP_ACK, snd, 1001, mss)->opts.ts_val;
+        while (raw_counter(raw, "tcp_timeouts") < n) {
+            while (raw_frame(raw) != NULL)
+                continue;
+            sleep_until_it_stirs(raw);
+        }
+        while (raw_frame(raw) != NULL)
+            continue;
+        snd += mss;
+        raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, NULL, 0);
+        assert_int_equal(raw_counter(raw, "tcp_undos"), n);
+        assert_int_equal(us_recovery_peer_ack_delay_us(raw->stack, conn), 2 * delay_us);
+    }
+}
+
 static void window_probe_is_met(void **state)
 {
     struct raw *raw = *state;
@@ -317,6 +360,7 @@ int main(void)
         TIMER_TEST(retransmissions_are_met),
         TIMER_TEST(each_timeout_is_judged_by_itself),
         TIMER_TEST(a_timeout_is_not_of_a_recovery_long_ago),
+        TIMER_TEST(a_spurious_timeout_allows_for_a_delayed_ack),
         TIMER_TEST(window_probe_is_met),
         TIMER_TEST(keepalives_are_met),
         TIMER_TEST(keepalive_arguments_are_checked),
