@@ -121,6 +121,44 @@ static void a_connection_has_queues_of_its_own(void **state)
     pair_close(&pair);
 }
 
+/* SENDABLE comes when half of the connection's own queue is free, or what it has asked for. */
+static void a_queue_is_sendable_at_its_mark(void **state)
+{
+    static const u_u8 bytes[2 * SEND_BYTES];
+    struct raw *raw = *state;
+    struct us_conn *other;
+    struct us_conn *conn;
+    u_u32 other_snd;
+    u_u32 snd;
+    unsigned i;
+
+    other = raw_accept(raw, &other_snd);
+    raw->peer_port++;
+    raw->opts.mss = 1000;
+    conn = raw_accept(raw, &snd);
+    assert_int_equal(us_conn_set_buffers(raw->stack, conn, RECV_BYTES, SEND_BYTES), US_OK);
+    for (i = 0; i < 2; i++) {
+        u_u32 room = i == 0 ? SEND_BYTES / 2 : 1;
+
+        assert_int_equal(us_send(raw->stack, conn, bytes, sizeof(bytes)), SEND_BYTES);
+        raw->peer_port--;
+        us_send(raw->stack, other, bytes, 1); /* this one gives memory back */
+        raw_pump(raw, 0);
+        raw_segment(raw, US_TCP_ACK, 1001, ++other_snd, 65535, NULL, 0);
+        raw->peer_port++;
+        raw_pump(raw, 0);
+        raw_segment(raw, US_TCP_ACK, 1001, snd + room - 1, 65535, NULL, 0);
+        assert_null(raw_event(raw));
+        raw_segment(raw, US_TCP_ACK, 1001, snd + room, 65535, NULL, 0);
+        raw_expect_event(raw, US_EV_SENDABLE);
+        snd += SEND_BYTES;
+        raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, NULL, 0);
+        while (raw_frame(raw) != NULL)
+            continue;
+        us_conn_set_low_water(raw->stack, conn, ~0u);
+    }
+}
+
 /* ---- the congestion window ---- */
 
 struct watch {
@@ -186,6 +224,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ttl_and_dscp_are_sent, raw_setup, raw_teardown),
         cmocka_unit_test(hop_limit_and_traffic_class_are_sent),
         cmocka_unit_test(a_connection_has_queues_of_its_own),
+        cmocka_unit_test_setup_teardown(a_queue_is_sendable_at_its_mark, raw_setup, raw_teardown),
         cmocka_unit_test(changes_of_the_window_are_events),
     };
 
