@@ -233,6 +233,52 @@ static void unread_bytes_go_along(void **state)
     raw_close(&heir);
 }
 
+/* A FIN has no room in a window, so it may be the number behind a full one. */
+static void a_fin_behind_a_full_window_goes_along(void **state)
+{
+    enum { WINDOW = 2048, PIECE = WINDOW / 2 };
+    static const u_u8 bytes[PIECE];
+    static struct raw raw;
+    static struct raw heir;
+    struct us_conn_state moved;
+    struct us_config config;
+    struct us_event *event;
+    struct us_conn *conn;
+    u_u32 got = 0;
+    u_u32 snd;
+
+    pair_config(&config, 0);
+    config.recv_window_bytes = WINDOW;
+    raw_open(&raw, &config);
+    raw.answer_arp = 1;
+    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), 0);
+    conn = raw_accept(&raw, &snd);
+    raw.no_pump = 1;
+    raw_segment(&raw, US_TCP_ACK, 1001, snd, 1000, bytes, PIECE);
+    raw.no_pump = 0;
+    raw_pump(&raw, 0);
+    event = raw_expect_event(&raw, US_EV_DATA);
+    assert_int_equal(us_recv_keep(raw.stack, conn, event->data, PIECE), US_OK);
+    raw.no_pump = 1; /* no ACK has said yet that the window is full */
+    raw_segment(&raw, US_TCP_ACK | US_TCP_FIN, 1001 + PIECE, snd, 1000, bytes, PIECE);
+    assert_int_equal(us_conn_export(raw.stack, conn, &moved, queue, WINDOW), US_OK);
+    raw.no_pump = 0;
+    drop_frames(&raw);
+    assert_int_equal(moved.rcv_nxt, 1001 + WINDOW + 1);
+    expect_exported(&raw, conn);
+    heir_open(&heir, &raw, &config);
+    conn = us_conn_import(heir.stack, &moved, queue, NULL, NULL);
+    assert_non_null(conn);
+    us_recv_resume(heir.stack, conn);
+    raw_pump(&heir, 0);
+    while (got < WINDOW)
+        got += raw_expect_event(&heir, US_EV_DATA)->len;
+    raw_expect_event(&heir, US_EV_PEER_CLOSED);
+    raw_close(&heir);
+    raw_close(&raw);
+    (void)state;
+}
+
 /* A peer that knows a closed window learns that it is open; a delayed ACK is sent. */
 static void ack_that_is_owed_is_sent(void **state)
 {
@@ -563,6 +609,7 @@ int main(void)
         EXPORT_TEST(import_undoes_an_export),
         EXPORT_TEST(states_that_stay),
         EXPORT_TEST(unread_bytes_go_along),
+        cmocka_unit_test(a_fin_behind_a_full_window_goes_along),
         EXPORT_TEST(ack_that_is_owed_is_sent),
         EXPORT_TEST(peers_are_reached_without_resolution),
         EXPORT_TEST(bad_states_are_refused),

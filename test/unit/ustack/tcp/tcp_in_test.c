@@ -615,6 +615,23 @@ static void duplicate_acks_are_bounded(void **state)
     }
 }
 
+/* RFC 9438 5.8: CUBIC's time does not run while the application is the limit, not cwnd. */
+static void cubic_stands_still_without_data(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    assert_int_equal(us_conn_set_cc(conn, US_CC_CUBIC), US_OK);
+    conn->cc.of.cubic.running = 1;
+    us_send(raw->stack, conn, hello, 5);
+    raw_pump(raw, 1000);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 5);
+    raw_segment(raw, US_TCP_ACK, 1001, snd + 5, 65535, NULL, 0);
+    assert_false(conn->cc.of.cubic.running);
+}
+
 int main(void)
 {
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, raw_setup, raw_teardown)
@@ -647,6 +664,7 @@ int main(void)
         RAW_TEST(window_of_a_simultaneous_open),
         RAW_TEST(data_on_a_syn_ack),
         RAW_TEST(duplicate_acks_are_bounded),
+        RAW_TEST(cubic_stands_still_without_data),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
