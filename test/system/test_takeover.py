@@ -357,6 +357,22 @@ def test_file_of_items(line, tmp_path):
         assert "is not that of the running server" in servers.fail("-e", str(tmp_path / "log"))
 
 
+def test_file_of_items_after_a_refusal(line, tmp_path):
+    """The running server continues with the items: what it had saved for another one is void."""
+    servers = line("--io=sock", "-e", str(tmp_path / "items"))
+    with servers.connect() as connection:
+        assert connection.ask(b"set old 0 0 1\r\nx\r\n") == b"STORED\r\n"
+        servers.fail("-C")
+        assert connection.ask(b"set new 0 0 1\r\nx\r\n") == b"STORED\r\n"
+        servers.current.kill()
+        servers.current.wait(STOP_TIMEOUT)
+    servers.processes.append(servers.start())
+    servers._wait_for_answer()
+    with servers.connect() as connection:
+        assert connection.ask(b"get old\r\n") == b"END\r\n"
+    assert "has not saved it" in servers.log()
+
+
 def test_unix_socket(ucached_path, tmp_path):
     path = str(tmp_path / "socket")
     command = [ucached_path, "--io=sock", "-s", path, f"--takeover={tmp_path}/takeover"]
