@@ -99,11 +99,14 @@ def test_items_outlive_the_server(start, memory_file, number):
         with server.connect() as watcher:
             watcher.ask(b"watch mutations\n")
             end(server, number)
-    assert "-e" in server.log() and "saved" in server.log()
+    megabytes = memory_file.stat().st_blocks * 512 >> 20
+    assert f"saved; the file takes {megabytes} MB of its file system" in server.log()
     assert stat.S_IMODE(memory_file.stat().st_mode) == 0o600
+    memory_file.chmod(0o644)
     time.sleep(4.1)  # times to live run on
 
     server = start()
+    assert stat.S_IMODE(memory_file.stat().st_mode) == 0o600
     settings = server.stats("settings")
     assert settings["memory_file"] == str(memory_file)
     assert int(settings["restored_items"]) == len(SIZES) + 4
@@ -153,6 +156,16 @@ def test_sigint_saves_nothing(start):
         store_sizes(connection)
         end(server, signal.SIGINT)
     expect_cold(start(), "has not saved it")
+
+
+@pytest.mark.parametrize("mode, restored", [(b"", 0), (b" graceful", 1)])
+def test_shutdown_that_saves(start, mode, restored):
+    server = start("-A")
+    with server.connect() as connection:
+        store(connection, "key", b"x")
+        connection.send(b"shutdown%s\r\n" % mode)
+        assert server.wait() == 0
+    assert start().stats("settings")["restored_items"] == str(restored)
 
 
 @pytest.mark.parametrize("at", [0, 100, 8 * HUGE_PAGE + 5, -1000])
