@@ -151,8 +151,9 @@ def test_clients_wait_during_a_restart(manager):
         assert first.line() == b"STORED\r\n"
         manager.stop()
     with connect(address) as second:
-        second.send(b"get key\r\n")
+        second.send(b"stats settings\r\nget key\r\n")
         manager.start("--fd-store")
+        assert b"STAT tcpport %d\r\n" % address[1] in second.until(b"END\r\n")
         assert second.until(b"END\r\n") == b"VALUE key 0 1\r\nx\r\nEND\r\n"
         assert second.ask(b"version\r\n").startswith(b"VERSION")
     manager.stop()
