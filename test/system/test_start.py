@@ -210,13 +210,18 @@ def test_signals_that_end_it(launch, name):
         wire.ends_with(b"")
 
 
-def test_signals_that_do_not(launch):
+@pytest.mark.parametrize("handling", [signal.SIG_DFL, signal.SIG_IGN])
+def test_signals_that_do_not(launch, handling):
+    """SIGHUP is handled also if the server is started with SIGHUP ignored, as by nohup."""
     port = free_port()
+    before = signal.signal(signal.SIGHUP, handling)
     process = launch("-p", port, "-l", "127.0.0.1")
+    signal.signal(signal.SIGHUP, before)
     with dial(("127.0.0.1", port)) as wire:
         for number in (signal.SIGHUP, signal.SIGPIPE):
             process.send_signal(number)
             wire.say(b"get k\r\n", MISS)
+    assert settles(lambda: "SIGHUP: nothing to read again" in process.stderr.readline())
     assert ends(process) == 0
 
 
@@ -416,6 +421,18 @@ def test_connections_raise_the_limit_of_files(launch):
     process = launch("-p", port, "-l", "127.0.0.1", "-c", "3000")
     with dial(("127.0.0.1", port)):
         assert int(limits_of(process.pid)["Max open files"]) >= 3000
+
+
+@pytest.mark.parametrize("args, backlog", [((), 1024), (("-b", "77"), 77)])
+def test_backlog(launch, args, backlog):
+    """Of TCP sockets that listen ss shows the backlog as the third word."""
+    port = free_port()
+    launch("-p", port, "-l", "127.0.0.1", *args)
+    with dial(("127.0.0.1", port)):
+        done = subprocess.run(["ss", "-Hltn", f"sport = :{port}"], capture_output=True, text=True,
+                              check=True, timeout=60)  # fmt: skip
+    most = int(pathlib.Path("/proc/sys/net/core/somaxconn").read_text(encoding="ascii"))
+    assert int(done.stdout.split()[2]) == min(backlog, most)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may lock memory for sure")
