@@ -49,6 +49,7 @@ def test_all_statistics_are_metrics(server):
 
 @ON
 def test_values(server):
+    assert metrics.scrape(server)[0]["ucached_cmd_get_total"] == 0
     use(server, 20)
     values = metrics.scrape_until(server, lambda values: values["ucached_cmd_get_total"] == 20)
     assert values["ucached_curr_items"] == values["ucached_kv_items"] == 1
