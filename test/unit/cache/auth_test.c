@@ -215,6 +215,25 @@ static void test_longest_prefix(void **state)
     rig_close(&rig);
 }
 
+/* A session with an identity does not move to another process: its rights would not. */
+static void test_an_identity_does_not_move(void **state)
+{
+    struct cache_config config = rig_config();
+    struct cache_session_saved saved;
+    struct rig rig;
+
+    (void)state;
+    config.settings.auth_file = path;
+    config.settings.acl_file = path;
+    rig_open(&rig, &config);
+    load(&rig, "foo:bar\n", 0);
+    load_rules(&rig, "user:foo * read\n", 0);
+    assert_int_equal(cache_session_rest(rig.session, &saved), CACHE_REST_MOVES);
+    rig_expect(&rig, "set a 0 0 7\r\nfoo bar\r\nget a\r\n", "STORED\r\nEND\r\n");
+    assert_int_equal(cache_session_rest(rig.session, &saved), CACHE_REST_ENDS);
+    rig_close(&rig);
+}
+
 /* A token may have CACHE_AUTH_TOKEN_MAX bytes, and no more. */
 static void test_longest_token(void **state)
 {
@@ -327,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_which_rights_a_meta_get_needs),
         cmocka_unit_test(test_longest_prefix),
         cmocka_unit_test(test_longest_token),
+        cmocka_unit_test(test_an_identity_does_not_move),
         cmocka_unit_test(test_lines_of_sasl),
         cmocka_unit_test(test_the_file),
     };
