@@ -396,6 +396,8 @@ static void test_debugtime(void **state)
     config.settings.debug = true;
     rig_open(&rig, &config);
     rig_feed(&rig, "set a 0 10 1\r\nx\r\nset b 0 100 1\r\nx\r\n");
+    rig_expect(&rig, "debugtime -5\r\nmg b t\r\n", "OK\r\nHD t100\r\n"); /* as at the start */
+    rig_expect(&rig, "debugtime 5\r\n", OK);
     rig_expect(&rig, "debugtime x\r\n", ERROR);
     rig_expect(&rig, "debugtime\r\n", ERROR);
     rig_expect(&rig, "debugtime 11\r\nget a b\r\n", "OK\r\nVALUE b 0 1\r\nx\r\nEND\r\n");
