@@ -242,6 +242,30 @@ static void test_evictions_are_told_by_class(void **state)
     rig_close(&rig);
 }
 
+/* A class that had memory for no item is shown, since it was refused some. */
+static void test_a_class_without_items(void **state)
+{
+    struct cache_config config = rig_config();
+    struct rig rig;
+
+    config.settings.memory_bytes = 8 << 20;
+    config.settings.evict = false;
+    rig_open(&rig, &config);
+    for (unsigned i = 0; rig_stat(&rig, NULL, "store_no_memory") == 0; i++) {
+        char text[1200];
+        size_t len = 0;
+
+        assert_true(i < 20000);
+        rig_append(text, sizeof(text), &len, "set key%u 0 0 900\r\n%0900u\r\n", i, i);
+        rig_feed_sliced(&rig, text, len, 0);
+        rig_forget(&rig.out);
+    }
+    rig_expect_set(&rig, "a", 30000, 'x', "SERVER_ERROR out of memory storing object\r\n");
+    assert_int_equal(item_stat(&rig, 27, "number"), 0);
+    assert_int_equal(item_stat(&rig, 27, "outofmemory"), 1);
+    rig_close(&rig);
+}
+
 static void test_sizes(void **state)
 {
     struct cache_config config = rig_config();
@@ -272,6 +296,7 @@ int main(void)
                                         rig_teardown),
         cmocka_unit_test_setup_teardown(test_age_of_the_oldest, rig_setup, rig_teardown),
         cmocka_unit_test(test_evictions_are_told_by_class),
+        cmocka_unit_test(test_a_class_without_items),
         cmocka_unit_test(test_sizes),
     };
 

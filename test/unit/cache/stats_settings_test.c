@@ -129,6 +129,11 @@ static void test_settings_as_given(void **state)
     struct rig rig;
 
     (void)state;
+    config.settings.listen_addr = "";
+    rig_open(&rig, &config);
+    rig_feed(&rig, "stats settings\r\n");
+    assert_non_null(strstr(rig_reply(&rig), "STAT inter NULL\r\n"));
+    rig_close(&rig);
     config.settings.listen_addr = "127.0.0.1,::1";
     config.settings.evict = false;
     config.settings.evict_policy = KV_POLICY_RANDOM;
