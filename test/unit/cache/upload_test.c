@@ -20,12 +20,12 @@ struct upload {
 static struct upload uploads[UPLOADS];
 static uint8_t value[BIG + 2];
 
-static int setup(void **state)
+static int setup_with(void **state, unsigned memory_mib)
 {
     struct cache_config config = rig_config();
     struct rig *rig = calloc(1, sizeof(*rig));
 
-    config.settings.memory_bytes = MEMORY_MIB * MIB;
+    config.settings.memory_bytes = memory_mib * MIB;
     config.settings.upload_timeout_s = TIMEOUT_S;
     rig_open(rig, &config);
     for (uint32_t i = 0; i < BIG; i++)
@@ -33,6 +33,17 @@ static int setup(void **state)
     memcpy(value + BIG, "\r\n", 2);
     *state = rig;
     return 0;
+}
+
+static int setup(void **state)
+{
+    return setup_with(state, MEMORY_MIB);
+}
+
+/* The share of uploads is less than the largest item. */
+static int setup_small(void **state)
+{
+    return setup_with(state, 4);
 }
 
 static int teardown(void **state)
@@ -341,6 +352,17 @@ static void test_whole_values_are_not_bounded(void **state)
     assert_nothing_open(rig);
 }
 
+static void test_one_upload_is_always_possible(void **state)
+{
+    struct rig *rig = *state;
+
+    begin_set(rig, 0);
+    feed_value(&uploads[0], 0, BIG + 2);
+    end(0, "STORED\r\n");
+    assert_stored(rig, "u0");
+    assert_nothing_open(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_binary_staged_and_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_given_up_after_the_timeout, setup, teardown),
         cmocka_unit_test_setup_teardown(test_whole_values_are_not_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_upload_is_always_possible, setup_small, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
