@@ -235,6 +235,54 @@ static void test_delete_and_count(void **state)
     expect(rig, 0x14, "m", "", 1, "Not found");
 }
 
+/* Stores items of this size until there is no memory (-M). */
+static void fill(struct rig *rig, unsigned len)
+{
+    for (unsigned i = 0; i < 10000; i++) {
+        char text[1100];
+        size_t text_len = 0;
+
+        rig_append(text, sizeof(text), &text_len, "set %u:%u 0 0 %u\r\n%0*u\r\n", len, i, len,
+                   (int)len, i);
+        rig_feed_sliced(rig, text, text_len, 0);
+        if (strcmp(rig_reply(rig), "STORED\r\n") != 0)
+            return;
+    }
+    fail();
+}
+
+/* A number that cannot be created, and one that cannot become longer. */
+static void test_counters_without_memory(void **state)
+{
+    static const char create[] = "\0\0\0\0\0\0\0\5\0\0\0\0\0\0\0\12\0\0\0\0";
+    static const char *const keys[] = {"a_longer_key_that_is_not_there", "a_longer_key"};
+    static const char *const texts[] = {"Out of memory allocating new item",
+                                        "Out of memory incrementing value"};
+    struct cache_config config = rig_config();
+    struct cache_peer peer = {.transport = "tcp"};
+    struct rig rig;
+
+    config.settings.memory_bytes = 2 << 20;
+    config.settings.evict = false;
+    rig_open(&rig, &config);
+    rig_expect(&rig, "set a_longer_key 0 0 1\r\n9\r\n", "STORED\r\n");
+    fill(&rig, 1000);
+    fill(&rig, 5);
+    cache_session_close(rig.session);
+    rig.session = cache_session_open(rig.worker, &peer);
+    rig_forget(&rig.out);
+    for (unsigned i = 0; i < 2; i++) {
+        struct packet reply;
+
+        ask(&rig, 0x05, create, 20, keys[i], "", 0);
+        reply = reply_take(&rig);
+        assert_int_equal(reply.status, 0x82);
+        assert_int_equal(reply.value_len, strlen(texts[i]));
+        assert_memory_equal(reply.body, texts[i], reply.value_len);
+    }
+    rig_close(&rig);
+}
+
 /* In the second of a delayed flush, as with other stores: a number that is created is gone. */
 static void test_counter_of_the_flush_second(void **state)
 {
@@ -422,6 +470,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_store_and_get, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_store_rules, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_delete_and_count, rig_setup, rig_teardown),
+        cmocka_unit_test(test_counters_without_memory),
         cmocka_unit_test_setup_teardown(test_counter_of_the_flush_second, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_noop_and_errors_end_pending_replies, rig_setup,
                                         rig_teardown),
