@@ -4,7 +4,18 @@
 
 #include <stdio.h>
 
+#include "cache/session.h"
 #include "mcproto/mcproto.h"
+
+extern void *calloc_real(size_t count, size_t bytes) __asm__("__real_calloc");
+extern void *calloc_watched(size_t count, size_t bytes) __asm__("__wrap_calloc");
+
+static bool memory_is_refused;
+
+void *calloc_watched(size_t count, size_t bytes)
+{
+    return memory_is_refused ? NULL : calloc_real(count, bytes);
+}
 
 #define BAD_FORMAT "CLIENT_ERROR bad command line format\r\n"
 
@@ -487,6 +498,27 @@ static void test_limit_of_connections(void **state)
     rig_close(&rig);
 }
 
+/* A connection for which there is no memory is none. */
+static void test_connection_without_memory(void **state)
+{
+    struct cache_session *sessions[CACHE_SESSIONS_PER_SLAB];
+    struct cache_peer peer = {.transport = "tcp"};
+    struct rig *rig = *state;
+    unsigned count = 0;
+
+    memory_is_refused = true;
+    while ((sessions[count] = cache_session_open(rig->worker, &peer)) != NULL) {
+        count++;
+        assert_true(count < CACHE_SESSIONS_PER_SLAB);
+    }
+    memory_is_refused = false;
+    assert_int_equal(rig_stat(rig, NULL, "curr_connections"), 1 + count);
+    assert_int_equal(rig_stat(rig, NULL, "malloc_fails"), 1);
+    while (count > 0)
+        cache_session_close(sessions[--count]);
+    assert_int_equal(rig_stat(rig, NULL, "curr_connections"), 1);
+}
+
 static void test_bytes_are_counted(void **state)
 {
     struct rig *rig = *state;
@@ -566,6 +598,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_dies_in_the_middle_of_an_upload, rig_setup,
                                         rig_teardown),
         cmocka_unit_test(test_limit_of_connections),
+        cmocka_unit_test_setup_teardown(test_connection_without_memory, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_bytes_are_counted, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_stale_hint, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_prefetch_of_anything, rig_setup, rig_teardown),
