@@ -4,6 +4,22 @@
 
 #include "kv/engine.h"
 
+extern bool kv_memory_open_real(const struct kv_memory *memory, uint8_t *from,
+                                uint64_t bytes) __asm__("__real_kv_memory_open");
+extern bool kv_memory_open_watched(const struct kv_memory *memory, uint8_t *from,
+                                   uint64_t bytes) __asm__("__wrap_kv_memory_open");
+
+static bool memory_is_refused;
+static unsigned memory_refusals;
+
+bool kv_memory_open_watched(const struct kv_memory *memory, uint8_t *from, uint64_t bytes)
+{
+    if (!memory_is_refused)
+        return kv_memory_open_real(memory, from, bytes);
+    memory_refusals++;
+    return false;
+}
+
 static struct kv_rig rig;
 
 static int setup(void **unused)
@@ -105,6 +121,26 @@ static void test_grows_by_housekeeping_alone(void **unused)
     assert_int_equal(stats.index_bytes, kv_table_bytes(power + 1));
     assert_int_equal(stats.items, count);
     expect(0, count);
+}
+
+/* What the system has refused once is not asked for again; the table works on as it is. */
+static void test_refused_memory_ends_growth(void **unused)
+{
+    rig_close(&rig);
+    rig_open(&rig, 64 * MIB, 1, true, 1); /* a small table grows into memory that is accessible */
+    unsigned power = kv_index_power(&rig.kv->index);
+    memory_is_refused = true;
+    unsigned count = overload();
+    for (unsigned i = 0; i < 1000; i++) {
+        store(count, count + 10);
+        count += 10;
+        kv_quiesce(rig.worker);
+    }
+    memory_is_refused = false;
+    assert_int_equal(memory_refusals, 1);
+    assert_int_equal(kv_index_power(&rig.kv->index), power);
+    assert_int_equal(rig_stats(rig.kv).index_bytes, kv_table_bytes(power));
+    assert_false(kv_is_resizing(rig.kv));
 }
 
 static void test_empty_table_is_small(void **unused)
@@ -454,6 +490,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_grows_by_housekeeping_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_grows_again_by_housekeeping_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refused_memory_ends_growth, setup, teardown),
         cmocka_unit_test_setup_teardown(test_empty_table_is_small, setup, teardown),
         cmocka_unit_test_setup_teardown(test_every_operation_at_every_step, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hints_outlive_the_table, setup, teardown),

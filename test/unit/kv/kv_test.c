@@ -4,6 +4,16 @@
 
 #include "kv/engine.h"
 
+extern void *calloc_real(size_t count, size_t bytes) __asm__("__real_calloc");
+extern void *calloc_watched(size_t count, size_t bytes) __asm__("__wrap_calloc");
+
+static bool memory_is_refused;
+
+void *calloc_watched(size_t count, size_t bytes)
+{
+    return memory_is_refused ? NULL : calloc_real(count, bytes);
+}
+
 static struct kv_config config_of(uint64_t memory_bytes, unsigned workers)
 {
     struct kv_config config = {.memory_bytes = memory_bytes,
@@ -46,6 +56,16 @@ static void test_all_sizes(void **unused)
     }
 }
 
+/* Where huge pages would cost a small table more memory than it may have. */
+static void test_small_tables_have_ordinary_pages(void **unused)
+{
+    struct kv_placement placement;
+    struct kv *kv = rig_create(16 * MIB, 1, true);
+    kv_placement(kv, &placement);
+    assert_int_equal(placement.pages, KV_PAGES_SMALL);
+    kv_destroy(kv);
+}
+
 static void test_workers_come_and_go(void **unused)
 {
     struct kv *kv = rig_create(2 * MIB, 2, true);
@@ -68,6 +88,19 @@ static void test_workers_come_and_go(void **unused)
     kv_leave(second);
     kv_leave(first);
     rig_check(kv);
+    kv_destroy(kv);
+}
+
+/* A worker that found no memory can join later. */
+static void test_join_without_memory(void **unused)
+{
+    struct kv *kv = rig_create(2 * MIB, 1, true);
+    memory_is_refused = true;
+    assert_null(kv_join(kv));
+    memory_is_refused = false;
+    struct kv_worker *worker = kv_join(kv);
+    assert_non_null(worker);
+    kv_leave(worker);
     kv_destroy(kv);
 }
 
@@ -104,9 +137,13 @@ static void test_time_is_the_workers(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_configurations),  cmocka_unit_test(test_all_sizes),
-        cmocka_unit_test(test_workers_come_and_go), cmocka_unit_test(test_offline_worker_may_leave),
+        cmocka_unit_test(test_bad_configurations),
+        cmocka_unit_test(test_all_sizes),
+        cmocka_unit_test(test_workers_come_and_go),
+        cmocka_unit_test(test_offline_worker_may_leave),
+        cmocka_unit_test(test_join_without_memory),
         cmocka_unit_test(test_time_is_the_workers),
+        cmocka_unit_test(test_small_tables_have_ordinary_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
