@@ -326,14 +326,16 @@ static void test_flushed(void **unused)
     assert_true(rig_is_filled(view.item, 5, 2));
 }
 
-static void test_view_outlives_delete_and_eviction(void **unused)
+static void view_outlives_delete_and_eviction(enum kv_found (*look)(struct kv_worker *,
+                                                                    const struct kv_key *,
+                                                                    struct kv_view *))
 {
     struct kv_view small, large;
     struct kv_key key = rig_key(rig.kv, "small"), large_key = rig_key(rig.kv, "large");
     rig_set(rig.worker, &key, 100, 1);
     rig_set(rig.worker, &large_key, 60000, 2);
-    assert_int_equal(kv_get(rig.worker, &key, &small), KV_HIT);
-    assert_int_equal(kv_get(rig.worker, &large_key, &large), KV_HIT);
+    assert_int_equal(look(rig.worker, &key, &small), KV_HIT);
+    assert_int_equal(look(rig.worker, &large_key, &large), KV_HIT);
     rig_delete(rig.worker, &key);
     char name[16];
     for (unsigned i = 0; i < 4000; i++) { /* no kv_quiesce() in between */
@@ -344,6 +346,16 @@ static void test_view_outlives_delete_and_eviction(void **unused)
     assert_true(rig_stats(rig.kv).evictions > 0);
     assert_true(rig_is_filled(small.item, 100, 1));
     assert_true(rig_is_filled(large.item, 60000, 2));
+}
+
+static void test_view_of_a_get_outlives_delete_and_eviction(void **unused)
+{
+    view_outlives_delete_and_eviction(kv_get);
+}
+
+static void test_view_of_a_peek_outlives_delete_and_eviction(void **unused)
+{
+    view_outlives_delete_and_eviction(kv_peek);
 }
 
 /* Views of a worker that has just come back are as good as those of one that never was away. */
@@ -446,7 +458,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_touched_since_it_was_seen_expired, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stored_expired_is_never_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_flushed, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_view_outlives_delete_and_eviction, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_view_of_a_get_outlives_delete_and_eviction, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_view_of_a_peek_outlives_delete_and_eviction, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_view_of_another_worker_outlives_eviction, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_pin_outlives_everything, setup, teardown),
