@@ -2,6 +2,8 @@
 /* Statistics: sums over workers, gauges and counters, and which ones a reset keeps. */
 #include "kv_rig.h"
 
+#include "kv/engine.h"
+
 static void test_sums_over_workers(void **unused)
 {
     struct kv *kv = rig_create(2 * MIB, 3, true);
@@ -89,6 +91,34 @@ static void test_expired_fetched_or_not(void **unused)
     kv_destroy(kv);
 }
 
+/* The idle time is that of the latest eviction, by whichever worker. */
+static void test_idle_time_of_the_last_eviction(void **unused)
+{
+    struct kv *kv = rig_create(2 * MIB, 2, true);
+    struct kv_class_stats stats;
+    for (unsigned i = 0; i < 2; i++) {
+        kv_u64_store_relaxed(&kv->workers[i].classes[0].last_evicted, UINT64_C(9) << 32 | 5);
+        kv_u64_store_relaxed(&kv->workers[1 - i].classes[0].last_evicted, UINT64_C(8) << 32 | 7);
+        kv_class_stats(kv, 0, &stats);
+        assert_int_equal(stats.evicted_idle_s, 5);
+    }
+    kv_destroy(kv);
+}
+
+/* While workers count, a sum may have seen a subtraction and not the addition before it. */
+static void test_gauges_are_never_negative(void **unused)
+{
+    struct kv *kv = rig_create(2 * MIB, 1, true);
+    struct kv_worker *worker = kv_join(kv);
+    kv_class_count(worker, 0, KV_CLASS_ITEMS, UINT64_MAX);
+    struct kv_class_stats stats;
+    kv_class_stats(kv, 0, &stats);
+    assert_int_equal(stats.items, 0);
+    kv_class_count(worker, 0, KV_CLASS_ITEMS, 1);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -96,6 +126,8 @@ int main(void)
         cmocka_unit_test(test_reset_zeroes_counters_and_not_gauges),
         cmocka_unit_test(test_reset_zeroes_what_memory_refused),
         cmocka_unit_test(test_expired_fetched_or_not),
+        cmocka_unit_test(test_idle_time_of_the_last_eviction),
+        cmocka_unit_test(test_gauges_are_never_negative),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
