@@ -291,6 +291,30 @@ static void test_chain_that_cannot_be_extended_evicts(void **unused)
     assert_int_equal(rig_stats(rig.kv).evictions, 1);
 }
 
+/* A job of the prefault thread, which does not outlive the process, begins again. */
+static void test_saved_during_a_growth(void **unused)
+{
+    static struct kv_index before, after;
+    struct kv_saved_index saved;
+    before.extends = true;
+    before.bytes_wanted = 12345;
+    before.grow_at = 6789;
+    kv_u32_store_relaxed(&before.phase, KV_GROW_PREFAULT);
+    kv_index_save(&before, &saved);
+    kv_index_restore(&after, &saved);
+    assert_int_equal(kv_u32_load_relaxed(&after.phase), KV_GROW_WAIT_MEMORY);
+    assert_int_equal(after.grow_at, 0);
+    assert_true(after.extends);
+    assert_int_equal(after.bytes_wanted, 12345);
+    kv_u32_store_relaxed(&before.phase, KV_GROW_MOVE);
+    before.extends = false;
+    kv_index_save(&before, &saved);
+    kv_index_restore(&after, &saved);
+    assert_int_equal(kv_u32_load_relaxed(&after.phase), KV_GROW_MOVE);
+    assert_int_equal(after.grow_at, 6789);
+    assert_false(after.extends);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_spare_bucket_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overflow_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(test_chain_that_cannot_be_extended_evicts, setup, teardown),
+        cmocka_unit_test(test_saved_during_a_growth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -275,6 +275,31 @@ static void test_layout_of_a_reserved_table(void **unused)
     }
 }
 
+/* Each worker needs the same number of segments, and no more. */
+static void test_segments_of_a_worker(void **unused)
+{
+    struct kv_config config = {.worker_max = 1};
+    uint32_t least = 0;
+    while (!kv_layout_has_enough(&config, least))
+        least++;
+    config.worker_max = 5;
+    assert_true(kv_layout_has_enough(&config, 5 * least));
+    assert_false(kv_layout_has_enough(&config, 5 * least - 1));
+}
+
+/* More segments than are there need no free ones, also in full memory. */
+static void test_budget_of_full_memory(void **unused)
+{
+    struct kv *kv = create(8 * MIB, 0, false);
+    struct kv_worker *worker = kv_join(kv);
+    store(worker, 0, 10000, 1000);
+    assert_true(rig_stats(kv).no_memory > 0);
+    assert_true(kv_budget_allows(kv, 0, false));
+    assert_false(kv_budget_allows(kv, MIB, false));
+    assert_true(kv_budget_allows(kv, MIB, true));
+    finish(kv, worker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +314,8 @@ int main(void)
         cmocka_unit_test(test_longest_value_follows_the_limit),
         cmocka_unit_test(test_longest_value_fits),
         cmocka_unit_test(test_layout_of_a_reserved_table),
+        cmocka_unit_test(test_segments_of_a_worker),
+        cmocka_unit_test(test_budget_of_full_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
