@@ -276,6 +276,22 @@ static void test_rest_of_an_earlier_pause_does_not_count(void **state)
     fixture_close(f);
 }
 
+/* A worker that does not rest is waited for as long as asked, parts of a second included. */
+static void test_wait_for_a_pause(void **state)
+{
+    struct shape shape = {.connections_max = 4};
+    struct fixture *f = fixture_idle(&shape); /* no worker runs */
+    struct timespec before, after;
+
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    assert_false(net_worker_wait_paused(f->workers[0], 100));
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    assert_true((after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec >
+                50000000);
+    fixture_start(f);
+    fixture_close(f);
+}
+
 /* Ends a connection and waits until the server has: the next one finds its place free. */
 static void client_close(int fd)
 {
@@ -345,6 +361,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_many_clients, setup, teardown),
         cmocka_unit_test_setup_teardown(test_connections_continue_after_a_pause, setup, teardown),
         cmocka_unit_test(test_rest_of_an_earlier_pause_does_not_count),
+        cmocka_unit_test(test_wait_for_a_pause),
         cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
         cmocka_unit_test(test_stop_with_open_connections),
         cmocka_unit_test(test_turns),
