@@ -590,6 +590,22 @@ static void test_stats_of_the_same_burst(void **state)
     assert_int_equal(stat_of(second, "STAT bytes_read ") - read_bytes, 14);
 }
 
+/* A timer of the stack ends a sleep: here that of a reply that is not acknowledged yet. */
+static void test_sleep_lasts_until_the_next_timer(void **state)
+{
+    struct fixture *f = *state;
+    enum net_idle idle = f->server->idle;
+    uint64_t deadline_us;
+
+    ask(f, client_open(f), "get a\r\n", "END\r\n");
+    deadline_us = us_deadline(f->server->stack);
+    assert_in_range(deadline_us, f->now_us + 2, f->now_us + 2000000);
+    f->server->idle = NET_IDLE_INTERRUPT;
+    assert_in_range(net_stack_sleep_us_max(f->server, deadline_us - 1), 0, 1);
+    assert_int_equal(net_stack_sleep_us_max(f->server, deadline_us), 0);
+    f->server->idle = idle;
+}
+
 /* The end resets all connections, with replies and references in flight. */
 static void test_end_with_open_connections(void **state)
 {
@@ -636,6 +652,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_narrow_link),
         cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stats_of_the_same_burst, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sleep_lasts_until_the_next_timer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_with_open_connections, setup, teardown),
     };
 
