@@ -132,10 +132,10 @@ SANITIZED = tests(
     "errors", "faults", "golden", "ip6", "limits", "log", "options", "orphans", "state_machine",
     "storage", "stream", "threading", "tls", "tcp_peer", "ucload", "ucload_udp", "ucping",
     "ucwarm", "udp", "uploads", "uring", "workers", "xdp")  # fmt: skip
-# What loads links and programs: half of the time of the system tests in `make check`, so that these
-# are two stages.
+# What loads links and programs: two fifths of the time of the system tests in `make check`, which
+# are two stages for its sake.
 LOADED = ("buffer_pool", "dpdk", "dpdk_peer", "faults", "takeover_dpdk", "tcp_peer", "ucload",
-          "ucping")
+          "ucload_agents", "ucload_udp", "ucping", "ucwarm")
 # What meets a NIC and its driver: frames of all sizes, fragments, checksums, IPv6, floods and full
 # segments. The other conformance tests are of TCP's state and timers, the same on every link.
 AT_NIC = ("fragments", "ip", "ip6", "load", "flood")
