@@ -145,6 +145,18 @@ static inline struct fixture *fixture_open(uint32_t connections_max)
     return fixture_shaped(&shape);
 }
 
+/* With workers that do not run. */
+static inline void fixture_close_idle(struct fixture *f)
+{
+    unsigned i;
+
+    for (i = 0; i < THREADS; i++)
+        net_worker_close(f->workers[i]);
+    net_udp_limit_destroy(f->udp_limit);
+    cache_destroy(f->cache);
+    free(f);
+}
+
 static inline void fixture_close(struct fixture *f)
 {
     unsigned i;
@@ -153,11 +165,7 @@ static inline void fixture_close(struct fixture *f)
         net_worker_stop(f->workers[i]);
     for (i = 0; i < THREADS; i++)
         pthread_join(f->threads[i], NULL);
-    for (i = 0; i < THREADS; i++)
-        net_worker_close(f->workers[i]);
-    net_udp_limit_destroy(f->udp_limit);
-    cache_destroy(f->cache);
-    free(f);
+    fixture_close_idle(f);
 }
 
 static inline int setup(void **state)

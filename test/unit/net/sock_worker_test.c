@@ -272,8 +272,7 @@ static void test_rest_of_an_earlier_pause_does_not_count(void **state)
     assert_int_equal(net_worker_pause(worker), 0);
     assert_false(net_worker_wait_paused(worker, 1));
     net_worker_resume(worker);
-    fixture_start(f);
-    fixture_close(f);
+    fixture_close_idle(f);
 }
 
 /* A worker that does not rest is waited for as long as asked, parts of a second included. */
@@ -288,8 +287,7 @@ static void test_wait_for_a_pause(void **state)
     clock_gettime(CLOCK_MONOTONIC, &after);
     assert_true((after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec >
                 50000000);
-    fixture_start(f);
-    fixture_close(f);
+    fixture_close_idle(f);
 }
 
 /* Ends a connection and waits until the server has: the next one finds its place free. */
