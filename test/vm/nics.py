@@ -117,6 +117,8 @@ class Nic:
     def up(self):
         """Gives the interface its addresses and starts it; returns how many queues to try."""
         self.bind("kernel")
+        # udev of a guest with systemd gives an interface another name.
+        self.guest.ok("[ ! -S /run/udev/control ] || udevadm settle")
         self.guest.ok(
             f"set -e; name=$(ls -d /sys/bus/pci/devices/{PCI}/net/* "
             f"/sys/bus/pci/devices/{PCI}/virtio*/net/* 2>/dev/null | head -1); name=${{name##*/}}\n"
