@@ -276,7 +276,10 @@ def test_several_servers(ucload_path, start_server):
     done = subprocess.run([ucload_path, f"-s{names}", "-n4000", "--json", "-c7"],
                           capture_output=True, text=True, timeout=60)
     assert result_of(done)["requests"] == 4000
-    assert all(int(server.stats()["cmd_get"]) > 1000 for server in servers)
+    stats = [server.stats() for server in servers]
+    assert sum(int(counts["cmd_set"]) for counts in stats) == 1000  # each key has one server
+    assert all(int(counts["cmd_set"]) > 100 and int(counts["cmd_get"]) > 0 for counts in stats)
+    assert all(counts["get_misses"] == "0" for counts in stats)
 
 
 # ---- wrong ones -------------------------------------------------------------------------------
