@@ -358,7 +358,7 @@ def test_file_of_items(line, tmp_path):
 
 
 def test_file_of_items_after_a_refusal(line, tmp_path):
-    """The running server continues with the items: what it had saved for another one is void."""
+    """The running server keeps its items; the file that it saved for its successor is invalid."""
     servers = line("--io=sock", "-e", str(tmp_path / "items"))
     with servers.connect() as connection:
         assert connection.ask(b"set old 0 0 1\r\nx\r\n") == b"STORED\r\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log of commands and replies: what a line says, and that it reads what has come only. */
+/* The log of commands and replies: its lines, and that it reads no byte beyond the input. */
 #include "cache/wire_log.h"
 
 #include "rig.h"

@@ -476,7 +476,7 @@ static void test_killed(void **unused)
     expect_cold("not saved");
 }
 
-/* After kv_save_undo() the table is in use again: what was saved may not be taken over. */
+/* After kv_save_undo() the table is in use again, so the saved file is not restored. */
 static void test_save_undone(void **unused)
 {
     struct kv *kv = create();

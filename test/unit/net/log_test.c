@@ -50,7 +50,7 @@ static int teardown(void **state)
     return fclose(file);
 }
 
-/* What has been written since the last call, as a string. */
+/* The text written since the last call, as a string. */
 static const char *written(void)
 {
     static char text[8192];
@@ -73,7 +73,7 @@ static unsigned lines_in(const char *text)
     return lines;
 }
 
-/* Those of a kind that clients cause: what was left out is reported once. */
+/* Messages that clients cause are limited; the number of suppressed ones is logged once. */
 static void test_lines_of_clients(void **state)
 {
     struct net_log_limit limit = NET_LOG_LIMIT;

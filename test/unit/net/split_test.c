@@ -201,7 +201,7 @@ static void a_client_resets_with_its_input_under_way(void **state)
     free(requests);
 }
 
-/* What is kept for a session that has stopped ends with its connection. */
+/* Input kept for a stopped session is freed when its connection ends. */
 static void kept_input_ends_with_its_connection(void **state)
 {
     struct fixture *f = *state;

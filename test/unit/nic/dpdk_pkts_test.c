@@ -238,7 +238,7 @@ static void a_frame_without_packets_for_its_segments_waits(void **state)
     memset(pkt->data, 0, 60);
     pkt->len = 60;
     pkt->next_seg = &rest;
-    left = count - (NIC_BURST_MAX + 1); /* the queue keeps a burst of what is released */
+    left = count - (NIC_BURST_MAX + 1); /* the queue keeps a burst of released buffers */
     nic_release(nic, held + left, NIC_BURST_MAX + 1);
     assert_int_equal(nic_tx_burst(nic, &pkt, 1), 0);
     assert_int_equal(mbuf_of(pkt)->nb_segs, 1);

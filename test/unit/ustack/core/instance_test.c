@@ -351,7 +351,7 @@ static void the_reserve_has_blocks_for_datagrams(void **state)
     (void)state;
 }
 
-/* When an eighth of the shared blocks is left, one connection loses what is out of order. */
+/* When an eighth of the shared blocks is left, one connection drops its out-of-order data. */
 static void the_last_blocks_cost_data_out_of_order(void **state)
 {
     struct us_chunk *all = NULL;

@@ -139,7 +139,7 @@ static void malformed_packets_are_dropped(void **state)
         raw_input(raw, frame, len);
     arp_in(raw, broadcast, 3, 2, RAW_PEER_IP, RAW_LOCAL_IP);
     arp_make(frame, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP);
-    frame[22] |= 1; /* RFC 1812 3.3.2: a group has no address of its own */
+    frame[22] |= 1; /* RFC 1812 3.3.2: a multicast MAC address is no sender's */
     raw_input(raw, frame, ARP_FRAME_BYTES);
     arp_in(raw, broadcast, REPLY, 2, RAW_LOCAL_IP, RAW_LOCAL_IP); /* claims our address */
     raw_expect_nothing(raw);
@@ -661,7 +661,7 @@ static void a_point_to_point_link_needs_no_resolution(void **state)
     assert_int_equal(event->type, US_EV_CONNECTED);
     frame = raw_frame(&raw);
     assert_non_null(frame);
-    memset(raw.peer_mac, 0xff, 6); /* what it sends to is no address of a sender */
+    memset(raw.peer_mac, 0xff, 6); /* a broadcast address, which no sender has */
     raw_segment(&raw, US_TCP_ACK, 2, frame->seq, 1000, "x", 1);
     assert_int_equal(raw_counter(&raw, "drop_eth_malformed"), 1);
     memcpy(raw.peer_mac, raw_peer_mac, 6);

@@ -476,7 +476,7 @@ static void bad_adverts_are_dropped(void **state)
     (void)state;
 }
 
-/* RFC 4861 6.3.4: what is not sensible in an advertisement is ignored. */
+/* RFC 4861 6.3.4: invalid options of an advertisement are ignored. */
 static void senseless_options_are_ignored(void **state)
 {
     static const u_u32 mtus[][2] = {{1279, 1500}, {1501, 1500}, {1280, 1280}, {1500, 1500}};
