@@ -39,6 +39,8 @@ CORES = len(os.sched_getaffinity(0))
 LANES = int(os.environ.get("CHECK_LANES", 3))
 VM_REPORT = LOGS / "vm-report"
 POLL_S = 0.1  # between two looks at a process
+ENDED = 143  # status of what SIGTERM ended
+ENDING_S = 10  # from SIGTERM to SIGKILL
 PROGRESS_S = 30  # between two lines about the stages that run
 TAIL_LINES = 60  # of a failed stage's log
 LAST_WORDS = 3  # lines of it in the summary if no test of the stage failed
@@ -229,6 +231,8 @@ def execute(command, env, log, limit_s):
     Returns its status, 124 after a timeout, and the seconds of CPU that it and those of its
     descendants took that it waited for.
     """
+    if ENDING.is_set():
+        return ENDED, 0.0
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **env}, stdout=log,
                                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                start_new_session=True)
@@ -250,14 +254,27 @@ def execute(command, env, log, limit_s):
     return 124 if timed_out else process.returncode, usage.ru_utime + usage.ru_stime
 
 
-RUNNING: set[int] = set()
+RUNNING: set[int] = set()  # process groups
+ENDING = threading.Event()
 
 
-def end_group(group):
+def end_group(group, number=signal.SIGKILL):
     try:
-        os.killpg(group, signal.SIGKILL)
+        os.killpg(group, number)
     except ProcessLookupError:
         pass
+
+
+def end_all():
+    """Ends what runs. Programs that Meson has put into sessions of their own are ended by Meson."""
+    ENDING.set()
+    for group in list(RUNNING):
+        end_group(group, signal.SIGTERM)
+    deadline = time.monotonic() + ENDING_S
+    while RUNNING and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    for group in list(RUNNING):
+        end_group(group)
 
 
 def run_stage(stage):
@@ -446,7 +463,7 @@ def main():
             env = " ".join(f"{name}={shlex.quote(value)}" for name, value in stage.env.items())
             print(f"{stage.name} ({stage.group or 'needed'}): {env} {shlex.join(stage.command)}")
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ENDED))
     LOGS.mkdir(parents=True, exist_ok=True)
     for left in LOGS.iterdir():
         left.unlink()
@@ -454,8 +471,7 @@ def main():
     try:
         passed = run.run()
     finally:
-        for group in list(RUNNING):
-            end_group(group)
+        end_all()
     text = summary(run)
     print(text)
     (LOGS / "summary.txt").write_text(text + "\n")

@@ -2,6 +2,8 @@
 """tools/check.py: order, failures, repeated tests, summary."""
 
 import sys
+import threading
+import time
 
 import check
 import pytest
@@ -71,6 +73,29 @@ def test_a_stage_ends_at_its_limit():
     stage.limit_s = 1
     assert results([stage]) == (False, {"endless": "FAILED"})
     assert "ended after 1 s" in stage.log.read_text()
+
+
+TEST_RUNNER = """
+import signal, subprocess, sys
+program = subprocess.Popen(["sleep", "60"], start_new_session=True)
+signal.signal(signal.SIGTERM, lambda *_: program.kill())
+print("program runs", flush=True)
+sys.exit(program.wait() != -signal.SIGKILL)
+"""
+
+
+def test_ending_lets_a_stage_end_its_programs(monkeypatch):
+    monkeypatch.setattr(check, "ENDING", threading.Event())
+    run = check.Run([python("tests", TEST_RUNNER), python("later", "", ("tests",))])
+    thread = threading.Thread(target=run.run)
+    thread.start()
+    log = run.stages[0].log
+    while not log.exists() or "program runs" not in log.read_text():
+        time.sleep(0.01)
+    check.end_all()
+    thread.join()
+    assert [stage.result for stage in run.stages] == ["passed", "FAILED"]
+    assert not check.RUNNING
 
 
 def test_failed_tests_run_once_more_alone(folder):
