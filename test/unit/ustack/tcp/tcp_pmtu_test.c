@@ -312,6 +312,49 @@ static void a_probe_that_fits_the_new_link_counts(void **state)
     assert_int_equal(path_mtu_of(raw, of), 1250);
 }
 
+/* The next probe is no larger than a link that shrank below the sizes that have not failed. */
+static void a_probe_fits_the_new_link(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *of;
+    u_u32 snd;
+
+    of = accept_reduced(raw, &snd);
+    of->pmtu.high = 1499; /* the largest size has failed */
+    us_mtu_set(raw->stack, 1100);
+    us_send(raw->stack, of, zeros, 1210);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 1060);
+}
+
+/* A size that the peer's window has no room for is not probed, and no segment exceeds the path. */
+static void a_small_window_puts_a_probe_off(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *of;
+    u_u32 snd;
+
+    of = accept_reduced(raw, &snd);
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 1200, NULL, 0);
+    us_send(raw->stack, of, zeros, 1460);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 960);
+}
+
+/* Nor one that the congestion window has no room for. */
+static void a_small_congestion_window_puts_a_probe_off(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *of;
+    u_u32 snd;
+
+    of = accept_reduced(raw, &snd);
+    of->cc.cwnd = 1200;
+    us_send(raw->stack, of, zeros, 1460);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 960);
+}
+
 /* The link shrinks between the SYNs of a simultaneous open and its end. */
 static void a_link_shrinks_in_a_handshake(void **state)
 {
@@ -355,6 +398,9 @@ int main(void)
         PMTU_RAW_TEST(duplicate_acks_put_a_probe_off),
         PMTU_RAW_TEST(a_probe_of_the_old_link_is_void),
         PMTU_RAW_TEST(a_probe_that_fits_the_new_link_counts),
+        PMTU_RAW_TEST(a_probe_fits_the_new_link),
+        PMTU_RAW_TEST(a_small_window_puts_a_probe_off),
+        PMTU_RAW_TEST(a_small_congestion_window_puts_a_probe_off),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
