@@ -300,6 +300,137 @@ static void ack_that_is_owed_is_sent(void **state)
     raw_close(&heir);
 }
 
+/* The end of the peer's stream has come: data behind it is ignored at the new instance, too. */
+static void the_end_of_a_stream_goes_along(void **state)
+{
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    accept_with_options(raw, &conn, &snd);
+    raw_segment(raw, US_TCP_ACK | US_TCP_FIN, 1001, snd, 1000, NULL, 0);
+    raw_expect_event(raw, US_EV_PEER_CLOSED);
+    drop_frames(raw);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_OK);
+    heir_open(&heir, raw, NULL);
+    assert_non_null(us_conn_import(heir.stack, &moved, NULL, NULL, NULL));
+    raw_pump(&heir, 0);
+    raw_expect_event(&heir, US_EV_PEER_CLOSED);
+    raw_segment(&heir, US_TCP_ACK, 1002, snd, 1000, "late", 4);
+    assert_null(raw_event(&heir));
+    raw_expect(&heir, US_TCP_ACK, snd, 1002, 0);
+    raw_close(&heir);
+}
+
+/* An imported connection counts for the listener that the port has now. */
+static void listeners_count_imported_connections(void **state)
+{
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    accept_with_options(raw, &conn, &snd);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_OK);
+    heir_open(&heir, raw, NULL);
+    assert_int_equal(us_unlisten(heir.stack, RAW_PORT), US_OK);
+    assert_int_equal(us_listen(heir.stack, RAW_PORT, NULL), US_OK);
+    assert_int_equal(us_listen_limit(heir.stack, RAW_PORT, 1, US_LISTEN_REFUSE), US_OK);
+    assert_non_null(us_conn_import(heir.stack, &moved, NULL, NULL, NULL));
+    raw_pump(&heir, 0);
+    drop_frames(&heir);
+    heir.peer_port++;
+    raw_segment(&heir, US_TCP_SYN, 1000, 0, 1000, NULL, 0);
+    raw_expect(&heir, US_TCP_RST | US_TCP_ACK, 0, 1001, 0);
+    heir.peer_port--;
+    raw_segment(&heir, US_TCP_RST, 1001, 0, 0, NULL, 0);
+    raw_expect_event(&heir, US_EV_CLOSED);
+    heir.peer_port++;
+    raw_accept(&heir, &snd);
+    raw_close(&heir);
+}
+
+/* RFC 5681 4.1: a connection that was idle before the move restarts with a small window. */
+static void a_pause_goes_along(void **state)
+{
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_conn_info info;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    raw->opts.mss = 1000;
+    conn = raw_accept(raw, &snd);
+    us_send(raw->stack, conn, "x", 1);
+    raw_pump(raw, 0);
+    raw_segment(raw, US_TCP_ACK, 1001, snd + 1, 65535, NULL, 0);
+    raw_pump(raw, 5000000);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_OK);
+    moved.cwnd = 60000;
+    heir_open(&heir, raw, NULL);
+    raw_pump(&heir, 10000000);
+    conn = us_conn_import(heir.stack, &moved, NULL, NULL, NULL);
+    us_send(heir.stack, conn, "y", 1);
+    raw_pump(&heir, 0);
+    us_conn_get_info(heir.stack, conn, &info);
+    assert_int_equal(info.cwnd_bytes, 10000);
+    raw_close(&heir);
+}
+
+/* What was in flight is sent again, so duplicate ACKs of it report no loss (RFC 6582 3.2). */
+static void duplicate_acks_after_a_move(void **state)
+{
+    static const u_u8 bytes[3000];
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_conn *conn;
+    unsigned i;
+    u_u32 snd;
+
+    raw->opts.mss = 1000;
+    conn = raw_accept(raw, &snd);
+    us_send(raw->stack, conn, bytes, sizeof(bytes));
+    raw_pump(raw, 0);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, queue, QUEUE_ROOM), US_OK);
+    heir_open(&heir, raw, NULL);
+    assert_non_null(us_conn_import(heir.stack, &moved, queue, NULL, NULL));
+    raw_pump(&heir, 0);
+    drop_frames(&heir);
+    for (i = 0; i < 4; i++)
+        raw_segment(&heir, US_TCP_ACK, 1001, snd, moved.snd_wnd, NULL, 0);
+    raw_expect_nothing(&heir);
+    assert_int_equal(raw_counter(&heir, "tcp_fast_retransmits"), 0);
+    raw_close(&heir);
+}
+
+/* A path MTU that was lowered may be probed at once, however long the new instance has run. */
+static void a_small_path_is_probed_again(void **state)
+{
+    static const u_u8 bytes[1460];
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    raw->opts.mss = 1460;
+    conn = raw_accept(raw, &snd);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_OK);
+    moved.path_mtu = 1000;
+    heir_open(&heir, raw, NULL);
+    raw_pump(&heir, (u_u64)30 * 24 * 3600 * 1000 * 1000);
+    conn = us_conn_import(heir.stack, &moved, NULL, NULL, NULL);
+    us_send(heir.stack, conn, bytes, sizeof(bytes));
+    raw_pump(&heir, 0);
+    raw_expect(&heir, US_TCP_ACK, snd, 1001, sizeof(bytes));
+    raw_close(&heir);
+}
+
 /* The peer's MAC address goes along: its first segment needs no resolution. */
 static void peers_are_reached_without_resolution(void **state)
 {
@@ -612,6 +743,11 @@ int main(void)
         cmocka_unit_test(a_fin_behind_a_full_window_goes_along),
         EXPORT_TEST(ack_that_is_owed_is_sent),
         EXPORT_TEST(peers_are_reached_without_resolution),
+        EXPORT_TEST(the_end_of_a_stream_goes_along),
+        EXPORT_TEST(listeners_count_imported_connections),
+        EXPORT_TEST(a_pause_goes_along),
+        EXPORT_TEST(duplicate_acks_after_a_move),
+        EXPORT_TEST(a_small_path_is_probed_again),
         EXPORT_TEST(bad_states_are_refused),
         EXPORT_TEST(import_without_buffers),
         EXPORT_TEST(any_bytes_are_safe),
