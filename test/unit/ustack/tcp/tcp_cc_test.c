@@ -156,6 +156,22 @@ static void idleness_restarts(void **state)
     assert_int_equal(cc.cwnd, 3000);
 }
 
+/* RFC 9438 5.8: CUBIC's time does not run in a pause; the curve begins anew after it. */
+static void cubic_does_not_grow_by_a_pause(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_CUBIC);
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 40000;
+    cc.ssthresh = 20000;
+    us_cc_acked(&cc, 0, 1000, 10);
+    us_cc_idle(&cc, 1500, 1000);
+    cc.ssthresh = cc.cwnd;
+    us_cc_acked(&cc, cc.cwnd, 20000, 10);
+    assert_in_range(cc.cwnd, 20000, 21000);
+}
+
 static void cubic_falls_to_seven_tenths(void **state)
 {
     struct us_tcp_cc cc;
@@ -218,6 +234,7 @@ int main(void)
         cmocka_unit_test(recovery_halves_and_deflates),
         cmocka_unit_test(timeout_falls_to_one_segment),
         cmocka_unit_test(idleness_restarts),
+        cmocka_unit_test(cubic_does_not_grow_by_a_pause),
         cmocka_unit_test(cubic_falls_to_seven_tenths),
         cmocka_unit_test(dctcp_halves_for_a_loss_and_less_for_a_mark),
         cmocka_unit_test(another_algorithm_keeps_the_window),

@@ -153,6 +153,22 @@ static void no_more_than_half_a_window_in_a_round_trip(void **state)
     assert_in_range(cwnd, 130 * MSS, 170 * MSS);
 }
 
+/* W_est counts from the reduction on: bytes acknowledged before it move no step of it forward. */
+static void the_estimate_begins_anew(void **state)
+{
+    struct us_cubic cubic;
+    u_u32 credit = 0;
+    unsigned i;
+
+    memset(&cubic, 0, sizeof(cubic));
+    for (i = 0; i < 2; i++) {
+        congest(&cubic, 20 * MSS);
+        us_cubic_growth(&cubic, 14 * MSS, MSS, &credit, 14 * MSS, 0, 0);
+        assert_int_equal(cubic.est, 14 * MSS);
+    }
+    (void)state;
+}
+
 static void timeout_begins_with_the_plateau(void **state)
 {
     struct us_cubic cubic;
@@ -218,6 +234,7 @@ int main(void)
         cmocka_unit_test(grows_like_reno_where_reno_is_faster),
         cmocka_unit_test(the_estimate_grows_faster_from_the_old_window_on),
         cmocka_unit_test(no_more_than_half_a_window_in_a_round_trip),
+        cmocka_unit_test(the_estimate_begins_anew),
         cmocka_unit_test(timeout_begins_with_the_plateau),
         cmocka_unit_test(undo_goes_on_from_the_old_window),
         cmocka_unit_test(extreme_windows),

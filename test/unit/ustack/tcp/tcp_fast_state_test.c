@@ -139,6 +139,23 @@ static void a_keepalive_before_the_pto_prevents_rxtx(void **state)
     assert_int_equal(answered, ROUNDS + 4);
 }
 
+/* RFC 9438 5.8: CUBIC's time stops when cwnd is no limit any more, before US_FAST_RXTX. */
+static void time_of_cubic_stops_before_rxtx(void **state)
+{
+    unsigned i;
+
+    answers = 0;
+    ask();
+    assert_int_equal(server->snd_una, server->snd_max);
+    assert_int_equal(us_conn_set_cc(server, US_CC_CUBIC), US_OK);
+    server->cc.of.cubic.running = 1; /* as the ACK of a full window leaves it */
+    answers = 1;
+    for (i = 0; i < 3; i++)
+        ask();
+    assert_int_equal(server->fast_path, US_FAST_RXTX);
+    assert_false(server->cc.of.cubic.running);
+}
+
 static void calls_of_the_application_leave_the_fast_path(void **state)
 {
     struct us_stack *stack = pair.host[SERVER].stack;
@@ -191,6 +208,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(leaving_an_idle_connection_starts_keepalives, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_keepalive_before_the_pto_prevents_rxtx, setup, teardown),
+        cmocka_unit_test_setup_teardown(time_of_cubic_stops_before_rxtx, setup, teardown),
         cmocka_unit_test_setup_teardown(calls_of_the_application_leave_the_fast_path, setup,
                                         teardown),
     };
