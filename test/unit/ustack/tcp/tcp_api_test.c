@@ -159,6 +159,38 @@ static void a_queue_is_sendable_at_its_mark(void **state)
     }
 }
 
+/* A queue of less than four segments is announced again when half of it is free. */
+static void a_small_queue_is_announced_again(void **state)
+{
+    enum { SMALL_BYTES = 2048, HALF = SMALL_BYTES / 2 };
+    static const u_u8 bytes[HALF];
+    struct us_addr server = pair_addr(1);
+    struct raw *raw = *state;
+    struct us_event *event;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = us_connect(raw->stack, &server, RAW_PEER_PORT, RAW_PORT, NULL, NULL);
+    assert_int_equal(us_conn_set_buffers(raw->stack, conn, SMALL_BYTES, SEND_BYTES), US_OK);
+    raw_pump(raw, 0);
+    snd = raw_frame(raw)->seq + 1;
+    raw_segment(raw, US_TCP_SYN | US_TCP_ACK, 1000, snd, 65535, NULL, 0);
+    raw_expect_event(raw, US_EV_CONNECTED);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, bytes, HALF);
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
+    event = raw_expect_event(raw, US_EV_DATA);
+    assert_int_equal(us_recv_keep(raw->stack, conn, event->data, event->len), US_OK);
+    raw_segment(raw, US_TCP_ACK, 1001 + HALF, snd, 65535, bytes, HALF);
+    raw_pump(raw, 100 * 1000);
+    while (raw_frame(raw) != NULL)
+        continue;
+    us_recv_resume(raw->stack, conn);
+    raw_pump(raw, 0);
+    assert_true(raw_expect(raw, US_TCP_ACK, snd, 1001 + SMALL_BYTES, 0)->window > 0);
+}
+
 /* ---- the congestion window ---- */
 
 struct watch {
@@ -218,14 +250,54 @@ static void changes_of_the_window_are_events(void **state)
     }
 }
 
+/* The next event is CWND, and the window is this. */
+static void expect_window(struct raw *raw, const struct us_conn *conn, u_u32 cwnd_bytes)
+{
+    struct us_conn_info info;
+
+    raw_expect_event(raw, US_EV_CWND);
+    us_conn_get_info(raw->stack, conn, &info);
+    assert_int_equal(info.cwnd_bytes, cwnd_bytes);
+}
+
+/* A timeout and a pause change the window without any segment of the peer. */
+static void changes_without_an_ack_are_events(void **state)
+{
+    static const u_u8 bytes[20000];
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+    unsigned i;
+
+    raw->opts.mss = 1000;
+    conn = raw_accept(raw, &snd);
+    us_send(raw->stack, conn, bytes, 10000);
+    raw_pump(raw, 0);
+    for (i = 1; i <= 10; i++)
+        raw_segment(raw, US_TCP_ACK, 1001, snd + i * 1000, 65535, NULL, 0);
+    us_conn_watch_cwnd(raw->stack, conn, 1);
+    raw_pump(raw, 10 * 1000 * 1000);
+    expect_window(raw, conn, 20000);
+    assert_null(raw_event(raw));
+    us_send(raw->stack, conn, bytes, 100);
+    raw_pump(raw, 0);
+    raw_pump(raw, 0);
+    expect_window(raw, conn, 10000);
+    raw_pump(raw, 10 * 1000 * 1000);
+    raw_pump(raw, 0);
+    expect_window(raw, conn, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ttl_and_dscp_are_sent, raw_setup, raw_teardown),
         cmocka_unit_test(hop_limit_and_traffic_class_are_sent),
         cmocka_unit_test(a_connection_has_queues_of_its_own),
+        cmocka_unit_test_setup_teardown(a_small_queue_is_announced_again, raw_setup, raw_teardown),
         cmocka_unit_test_setup_teardown(a_queue_is_sendable_at_its_mark, raw_setup, raw_teardown),
         cmocka_unit_test(changes_of_the_window_are_events),
+        cmocka_unit_test_setup_teardown(changes_without_an_ack_are_events, raw_setup, raw_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
