@@ -510,6 +510,42 @@ static void the_first_delay_counts(void **state)
     raw_expect_nothing(raw);
 }
 
+/* Gives a query about one group, and moves the clock beyond the delay of the answer. */
+static void ask_for_group(struct raw *raw, const struct us_ip6 *group)
+{
+    nd_make_query(&packet, raw, 1000, 28);
+    memcpy(packet.bytes + 14 + 40 + 8 + 8, group, sizeof(*group));
+    craft_ip6_checksum(&packet, US_IP_ICMP6, 8, 2);
+    craft_give(raw, &packet);
+    raw_pump(raw, 1024 * 1000);
+}
+
+/* RFC 3810 6.2: of a query about one group the answer has that group alone. */
+static void queries_about_a_group(void **state)
+{
+    static const struct us_ip6 another = {{0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 8, 7}};
+    const struct us_addr addr = nd_addr(&another);
+    struct us_ip6 group = us_ip6_solicited_node(&another);
+    struct us_ip6 first = us_ip6_solicited_node(&craft_local6);
+    struct raw *raw = *state;
+    unsigned i;
+
+    assert_int_equal(us_addr_add(raw->stack, &addr, 64), US_OK);
+    for (i = 0; i < 3; i++)
+        raw_pump(raw, SECOND);
+    while (raw_frame(raw) != NULL)
+        continue;
+    for (i = 0; i < 2; i++) {
+        ask_for_group(raw, &group);
+        assert_int_equal(nd_expect_report(raw, 2), 1);
+        ask_for_group(raw, &first); /* that of the link-local address, too */
+        assert_int_equal(nd_expect_report(raw, 2), 2);
+    }
+    group.b[15]++;
+    ask_for_group(raw, &group);
+    raw_expect_nothing(raw);
+}
+
 /* RFC 3810 8.2.1 and 9.12: after a query of version 1 that one is spoken, for 260 s. */
 static void an_old_querier_is_remembered(void **state)
 {
@@ -575,6 +611,7 @@ int main(void)
         RAW_TEST(long_delays_of_queries),
         RAW_TEST(bad_queries_are_dropped),
         RAW_TEST(the_first_delay_counts),
+        RAW_TEST(queries_about_a_group),
         RAW_TEST(an_old_querier_is_remembered),
         cmocka_unit_test(a_passive_host_answers_no_query),
     };
