@@ -228,6 +228,29 @@ static void a_spurious_timeout_allows_for_a_delayed_ack(void **state)
     }
 }
 
+/* RFC 8985 7.3: data that the application sends when a probe is due takes its place. */
+static void new_data_takes_the_place_of_a_probe(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    raw->opts.mss = 1000;
+    raw->opts.sack_permitted = 1;
+    conn = raw_accept(raw, &snd);
+    us_send(raw->stack, conn, "one", 3);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001, 3);
+    while (raw_counter(raw, "tcp_tail_probes") == 0) {
+        raw->now_us = us_deadline(raw->stack);
+        us_input(raw->stack, NULL, 0, raw->now_us);
+    }
+    us_send(raw->stack, conn, "two", 3);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd + 3, 1001, 3);
+    raw_expect_nothing(raw);
+}
+
 static void window_probe_is_met(void **state)
 {
     struct raw *raw = *state;
@@ -361,6 +384,7 @@ int main(void)
         TIMER_TEST(each_timeout_is_judged_by_itself),
         TIMER_TEST(a_timeout_is_not_of_a_recovery_long_ago),
         TIMER_TEST(a_spurious_timeout_allows_for_a_delayed_ack),
+        TIMER_TEST(new_data_takes_the_place_of_a_probe),
         TIMER_TEST(window_probe_is_met),
         TIMER_TEST(keepalives_are_met),
         TIMER_TEST(keepalive_arguments_are_checked),
