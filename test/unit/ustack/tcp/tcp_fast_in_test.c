@@ -284,6 +284,41 @@ static void a_cwnd_limited_segment_is_recorded(void **state)
     assert_int_equal(conn->fast_path, US_FAST_RXTX);
 }
 
+/* RFC 9293 3.8.6.2.2: of a queue of less than two segments half is free, so the window opens. */
+static void a_small_window_opens_with_a_response(void **state)
+{
+    enum { SMALL_BYTES = 2048, REQUEST_BYTES = 1100 };
+    struct us_config config;
+    struct raw_frame *frame;
+    struct us_conn *conn;
+    struct raw raw;
+    unsigned i;
+    u_u32 snd;
+
+    pair_config(&config, 0);
+    config.recv_window_bytes = SMALL_BYTES;
+    raw_open(&raw, &config);
+    raw.answer_arp = 1;
+    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), US_OK);
+    raw.opts.sack_permitted = 1;
+    raw.opts.mss = 1460;
+    conn = raw_accept(&raw, &snd);
+    for (i = 0; i < 2 * ROUNDS; i++) {
+        raw.no_pump = 1; /* the ACK rides on the response */
+        raw_segment(&raw, US_TCP_ACK, conn->rcv_nxt, conn->snd_max, 65535, bytes,
+                    i < ROUNDS ? 14 : REQUEST_BYTES);
+        raw.no_pump = 0;
+        assert_int_equal(us_send(raw.stack, conn, bytes, 35), 35);
+        raw_pump(&raw, 50);
+        frame = raw_frame(&raw);
+        assert_int_equal(frame->data_len, 35);
+        assert_true(i < ROUNDS || frame->window == SMALL_BYTES);
+        forget_output(&raw);
+    }
+    raw_close(&raw);
+    (void)state;
+}
+
 int main(void)
 {
 #define FAST_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -297,6 +332,7 @@ int main(void)
         FAST_TEST(reserve_if_empty_gives_room_for_the_first_response_only),
         FAST_TEST(a_peer_window_below_the_response_is_respected),
         FAST_TEST(a_cwnd_limited_segment_is_recorded),
+        cmocka_unit_test(a_small_window_opens_with_a_response),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
