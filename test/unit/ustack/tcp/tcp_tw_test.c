@@ -96,6 +96,29 @@ static void a_fin_again_waits_anew(void **state)
     assert_true(us_deadline(raw->stack) > raw->now_us);
 }
 
+/* RFC 7323 7.1: the clock of the connection's timestamps continues. */
+static void timestamps_continue(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 ts_val, snd;
+
+    memset(&raw->opts, 0, sizeof(raw->opts));
+    raw->opts.has_ts = 1;
+    raw->opts.ts_val = 100;
+    conn = raw_accept(raw, &snd);
+    us_close(raw->stack, conn);
+    raw_pump(raw, 0);
+    ts_val = raw_expect(raw, US_TCP_FIN | US_TCP_ACK, snd, 1001, 0)->opts.ts_val;
+    raw_segment(raw, US_TCP_FIN | US_TCP_ACK, 1001, snd + 1, 65535, NULL, 0);
+    assert_in_range(raw_expect(raw, US_TCP_ACK, snd + 1, 1002, 0)->opts.ts_val - ts_val, 0, 1);
+    raw_pump(raw, 1024 * 1000);
+    raw_segment(raw, US_TCP_FIN | US_TCP_ACK, 1001, snd + 1, 65535, NULL, 0);
+    assert_in_range(raw_expect(raw, US_TCP_ACK, snd + 1, 1002, 0)->opts.ts_val - ts_val, 1000,
+                    1001);
+    memset(&raw->opts, 0, sizeof(raw->opts));
+}
+
 /* Only the FIN of the old connection does so, not one with another number. */
 static void a_foreign_fin_does_not_wait_anew(void **state)
 {
@@ -155,9 +178,13 @@ static void the_next_one_begins_beyond(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_entry_is_small),     TW_TEST(the_oldest_makes_room),
-        TW_TEST(a_fin_again_waits_anew),         TW_TEST(a_foreign_fin_does_not_wait_anew),
-        TW_TEST(only_a_strange_ack_is_answered), TW_TEST(the_next_one_begins_beyond),
+        cmocka_unit_test(an_entry_is_small),
+        TW_TEST(the_oldest_makes_room),
+        TW_TEST(a_fin_again_waits_anew),
+        TW_TEST(a_foreign_fin_does_not_wait_anew),
+        TW_TEST(only_a_strange_ack_is_answered),
+        TW_TEST(the_next_one_begins_beyond),
+        TW_TEST(timestamps_continue),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
