@@ -380,6 +380,7 @@ static void do_info(struct script *s)
                   {"sack", i.sack},
                   {"timestamps", i.timestamps},
                   {"srtt_us", i.srtt_us},
+                  {"rttvar_us", i.rttvar_us},
                   {"rto_us", i.rto_us},
                   {"cwnd_bytes", i.cwnd_bytes},
                   {"cc", i.cc},
