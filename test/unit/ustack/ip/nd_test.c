@@ -167,6 +167,7 @@ static void solicitations_are_answered(void **state)
     craft_give(raw, &packet); /* duplicate detection of another host is answered to all nodes */
     frame = nd_expect(raw, ADVERT);
     assert_int_equal(frame->bytes[58], 0x20);
+    assert_memory_equal(frame->bytes, "\x33\x33\0\0\0\1", 6);
     assert_memory_equal(frame->bytes + 38, &us_ip6_all_nodes, 16);
     nd_make_message(&packet, raw, SOLICIT, 0, &craft_peer6, &group, &craft_peer6, 1, 2);
     craft_give(raw, &packet);
@@ -199,6 +200,10 @@ static void a_learned_address_is_verified(void **state)
     expect_verification(raw, neighbour);
     raw_pump(raw, 0);
     nd_expect(raw, SOLICIT);
+    /* The answer to a unicast need not say its MAC address (4.4). */
+    nd_make_message(&packet, raw, ADVERT, 0x60, &craft_peer6, &craft_local6, &craft_peer6, 0, 0);
+    craft_give(raw, &packet);
+    assert_int_equal(neighbour->state, US_NEIGHBOUR_REACHABLE);
 }
 
 /*
@@ -459,16 +464,34 @@ static void queries_are_answered(void **state)
     }
 }
 
+/* When a query with this code for the delay is answered. */
+static u_u64 answer_after_us(struct raw *raw, unsigned code)
+{
+    u_u64 from_us = raw->now_us;
+
+    nd_make_query(&packet, raw, code, 28);
+    craft_give(raw, &packet);
+    while (raw->frame_next == raw->frame_count)
+        raw_pump(raw, us_deadline(raw->stack) - raw->now_us);
+    assert_int_equal(nd_expect_report(raw, 2), 2);
+    return raw->now_us - from_us;
+}
+
 /* RFC 3810 5.1.3: from 0x8000 on the delay is a mantissa, with a bit in front, and an exponent. */
 static void long_delays_of_queries(void **state)
 {
     struct raw *raw = *state;
+    u_u64 short_us;
 
     nd_make_query(&packet, raw, 0x8000, 28);
     craft_give(raw, &packet);
     raw_expect_nothing(raw);
     raw_pump(raw, 0x1000 << 3 << 10); /* a 1024th at most counts as a ms */
     assert_int_equal(nd_expect_report(raw, 2), 2);
+    /* 0x7fff ms and 0x1000 << 3 ms are nearly the same: so is the part of them that it waits. */
+    short_us = answer_after_us(raw, 0x7fff);
+    assert_true(short_us > 0);
+    assert_in_range(answer_after_us(raw, 0x8000), short_us, short_us + 1024);
 }
 
 /* RFC 3810 5.1: from a neighbour, with a router alert, and long enough. */
