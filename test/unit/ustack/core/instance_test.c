@@ -335,6 +335,53 @@ static void released_references_wake_a_waiting_connection(void **state)
     (void)state;
 }
 
+/* What a device can do may change at any time: the next frame follows it. */
+static void capabilities_come_and_go(void **state)
+{
+    struct raw raw;
+    struct us_conn *conn;
+    u_u32 snd;
+    int on;
+
+    raw_open(&raw, NULL);
+    raw.answer_arp = 1;
+    us_listen(raw.stack, RAW_PORT, NULL);
+    conn = raw_accept(&raw, &snd);
+    for (on = 1; on >= 0; on--) {
+        us_caps_set(raw.stack, on ? US_CAP_TX_L4_CSUM : 0);
+        assert_int_equal(us_send(raw.stack, conn, "x", 1), 1);
+        raw_pump(&raw, 0);
+        assert_int_equal(raw_expect(&raw, US_TCP_ACK, snd++, 1001, 1)->pkt_flags,
+                         on ? US_PKT_TX_L4_CSUM : 0);
+        raw_segment(&raw, US_TCP_ACK, 1001, snd, 65535, NULL, 0);
+    }
+    raw_close(&raw);
+    (void)state;
+}
+
+/* A packet of the caller may have had segments before: a frame of ARP has one. */
+static void frames_of_other_protocols_have_one_segment(void **state)
+{
+    struct us_addr peer = pair_addr(1);
+    u_u8 bytes[RAW_FRAME_BYTES];
+    struct us_pkt *list;
+    struct us_pkt pkt;
+    struct raw raw;
+
+    raw_open(&raw, NULL);
+    assert_non_null(us_connect(raw.stack, &peer, RAW_PEER_PORT, 0, NULL, NULL));
+    memset(&pkt, 0, sizeof(pkt));
+    pkt.data = bytes;
+    pkt.room = sizeof(bytes);
+    pkt.next_seg = &pkt;
+    list = &pkt;
+    assert_int_equal(us_output(raw.stack, &list, 1, raw.now_us), 1);
+    assert_int_equal(raw_counter(&raw, "arp_tx_requests"), 1);
+    assert_null(pkt.next_seg);
+    raw_close(&raw);
+    (void)state;
+}
+
 /* The reserve counts a block for each datagram that may wait. */
 static void the_reserve_has_blocks_for_datagrams(void **state)
 {
@@ -377,6 +424,8 @@ static void the_last_blocks_cost_data_out_of_order(void **state)
         chunk->next = all;
         all = chunk;
     }
+    assert_null(us_block_get(raw.stack, 0, US_BLOCK_OUT_OF_ORDER)); /* more of it costs none */
+    assert_int_equal(raw_counter(&raw, "tcp_ooo_pruned"), 0);
     for (i = 1; i <= 2; i++) { /* one connection loses its data, then the other */
         chunk = us_block_get(raw.stack, 0, US_BLOCK_SHARED);
         assert_non_null(chunk);
@@ -515,6 +564,8 @@ int main(void)
         cmocka_unit_test(freed_memory_wakes_a_waiting_connection),
         cmocka_unit_test(released_references_wake_a_waiting_connection),
         cmocka_unit_test(the_reserve_has_blocks_for_datagrams),
+        cmocka_unit_test(capabilities_come_and_go),
+        cmocka_unit_test(frames_of_other_protocols_have_one_segment),
         cmocka_unit_test(the_last_blocks_cost_data_out_of_order),
         cmocka_unit_test(half_full_blocks_hold_a_whole_window),
         cmocka_unit_test(counters_have_unique_names),

@@ -94,6 +94,28 @@ static void does_not_spin(void **state)
     }
 }
 
+/* A timer that is set for a time in the past expires at once. */
+static void the_past_is_now(void **state)
+{
+    static const u_u64 before[] = {0, 1, 100, 5000, 200000, 60000000};
+    static struct us_wheel wheel;
+    struct us_timer timer;
+    unsigned i;
+
+    for (i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+        u_u64 now = 123456789;
+        unsigned budget = 1000;
+
+        us_wheel_init(&wheel, now);
+        us_timer_init(&timer, 0);
+        us_timer_set(&wheel, &timer, now - before[i]);
+        assert_true(us_wheel_is_due(&wheel, now));
+        assert_ptr_equal(us_wheel_take(&wheel, now, &budget), &timer);
+        assert_null(us_wheel_take(&wheel, now, &budget));
+    }
+    (void)state;
+}
+
 static void work_is_bounded(void **state)
 {
     static struct us_wheel wheel;
@@ -147,9 +169,8 @@ static void cascades_are_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(never_early_never_late),
-        cmocka_unit_test(does_not_spin),
-        cmocka_unit_test(work_is_bounded),
+        cmocka_unit_test(never_early_never_late), cmocka_unit_test(does_not_spin),
+        cmocka_unit_test(the_past_is_now),        cmocka_unit_test(work_is_bounded),
         cmocka_unit_test(cascades_are_bounded),
     };
 
