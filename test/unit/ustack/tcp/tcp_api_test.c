@@ -250,6 +250,20 @@ static void changes_of_the_window_are_events(void **state)
     }
 }
 
+/* CLOSED is the only event of a connection that has ended. */
+static void an_ended_connection_has_no_window(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    us_conn_watch_cwnd(raw->stack, conn, 1);
+    us_abort(raw->stack, conn);
+    raw_pump(raw, 0);
+    assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_ABORTED);
+}
+
 /* The next event is CWND, and the window is this. */
 static void expect_window(struct raw *raw, const struct us_conn *conn, u_u32 cwnd_bytes)
 {
@@ -297,6 +311,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_small_queue_is_announced_again, raw_setup, raw_teardown),
         cmocka_unit_test_setup_teardown(a_queue_is_sendable_at_its_mark, raw_setup, raw_teardown),
         cmocka_unit_test(changes_of_the_window_are_events),
+        cmocka_unit_test_setup_teardown(an_ended_connection_has_no_window, raw_setup, raw_teardown),
         cmocka_unit_test_setup_teardown(changes_without_an_ack_are_events, raw_setup, raw_teardown),
     };
 

@@ -95,6 +95,19 @@ static void first_retransmission_is_immediate(void **state)
     assert_in_range(us_prr_take(&prr, 0, 200, 0, 19 * MSS, 10 * MSS, MSS), 19 * MSS, 19 * MSS + 9);
 }
 
+/* A loss that the time has shown lets a segment out, but not beyond ssthresh. */
+static void a_loss_by_time_is_within_ssthresh(void **state)
+{
+    struct us_prr prr;
+
+    us_prr_reset(&prr, 0);
+    us_prr_start(&prr, 20 * MSS);
+    prr.out = MSS;
+    assert_int_equal(us_prr_take(&prr, 0, 0, 1, 9 * MSS, 10 * MSS, MSS), 10 * MSS);
+    assert_int_equal(us_prr_take(&prr, 0, 0, 1, 10 * MSS, 10 * MSS, MSS), 10 * MSS);
+    (void)state;
+}
+
 static void forgotten_ranges_count_as_nothing(void **state)
 {
     struct us_prr prr;
@@ -126,6 +139,7 @@ int main(void)
         cmocka_unit_test(heavy_loss_conserves_packets),
         cmocka_unit_test(slow_start_while_all_goes_well),
         cmocka_unit_test(first_retransmission_is_immediate),
+        cmocka_unit_test(a_loss_by_time_is_within_ssthresh),
         cmocka_unit_test(forgotten_ranges_count_as_nothing),
         cmocka_unit_test(without_a_recovery_it_only_follows),
     };
