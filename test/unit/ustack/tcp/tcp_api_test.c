@@ -191,6 +191,20 @@ static void a_small_queue_is_announced_again(void **state)
     assert_true(raw_expect(raw, US_TCP_ACK, snd, 1001 + SMALL_BYTES, 0)->window > 0);
 }
 
+/* What us_send() would refuse has no room. */
+static void a_closed_connection_has_no_room(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    assert_true(us_send_room(raw->stack, conn) > 0);
+    assert_int_equal(us_close(raw->stack, conn), US_OK);
+    assert_int_equal(us_send_room(raw->stack, conn), 0);
+    assert_int_equal(us_send(raw->stack, conn, "x", 1), US_ERR_STATE);
+}
+
 /* ---- the congestion window ---- */
 
 struct watch {
@@ -309,6 +323,7 @@ int main(void)
         cmocka_unit_test(hop_limit_and_traffic_class_are_sent),
         cmocka_unit_test(a_connection_has_queues_of_its_own),
         cmocka_unit_test_setup_teardown(a_small_queue_is_announced_again, raw_setup, raw_teardown),
+        cmocka_unit_test_setup_teardown(a_closed_connection_has_no_room, raw_setup, raw_teardown),
         cmocka_unit_test_setup_teardown(a_queue_is_sendable_at_its_mark, raw_setup, raw_teardown),
         cmocka_unit_test(changes_of_the_window_are_events),
         cmocka_unit_test_setup_teardown(an_ended_connection_has_no_window, raw_setup, raw_teardown),
