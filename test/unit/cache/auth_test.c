@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cache/acl.h"
 #include "cache/cache_worker.h"
 #include "cache/session.h"
 
@@ -215,6 +216,66 @@ static void test_longest_prefix(void **state)
     rig_close(&rig);
 }
 
+static void open_with_rules(struct rig *rig, const char *text)
+{
+    struct cache_config config = rig_config();
+
+    config.settings.acl_file = path;
+    rig_open(rig, &config);
+    load_rules(rig, text, 0);
+}
+
+/* A session that has used its rights has those of the latest file, and of its latest user. */
+static void test_rights_change(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_with_rules(&rig, "* a read\n");
+    rig_expect(&rig, "get a\r\nget b\r\n", "END\r\n" DENIED);
+    load_rules(&rig, "user:foo c read\n* b read\n", 0);
+    rig_expect(&rig, "get a\r\nget b\r\nget c\r\n", DENIED "END\r\n" DENIED);
+    cache_acl_set_user(rig.session, (const uint8_t *)"foo", 3);
+    rig_expect(&rig, "get b\r\nget c\r\n", "END\r\nEND\r\n");
+    cache_acl_set_user(rig.session, NULL, 0);
+    rig_expect(&rig, "get b\r\nget c\r\n", "END\r\n" DENIED);
+    rig_close(&rig);
+}
+
+/* Beyond CACHE_ACL_NAMES_MAX bytes of names a certificate's further ones give no rights. */
+static void test_many_names(void **state)
+{
+    char name[CACHE_ACL_IDENTITY_MAX - 4];
+    struct rig rig;
+
+    (void)state;
+    open_with_rules(&rig, "cert:last * read\n");
+    for (unsigned i = 0; i <= CACHE_ACL_NAMES_MAX / sizeof(name); i++) {
+        snprintf(name, sizeof(name), "%0*u", (int)sizeof(name) - 1, i);
+        cache_session_add_cert_name(rig.session, name, sizeof(name) - 1);
+    }
+    for (unsigned i = 0; i < 50; i++)
+        cache_session_add_cert_name(rig.session, "other", 5);
+    cache_session_add_cert_name(rig.session, "last", 4);
+    rig_expect(&rig, "get a\r\n", DENIED);
+    reopen(&rig);
+    cache_session_add_cert_name(rig.session, "last", 4);
+    rig_expect(&rig, "get a\r\n", "END\r\n");
+    rig_close(&rig);
+}
+
+/* The cache and its worker refer to the list, however often the worker looks for a newer one. */
+static void test_references_to_the_list(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_with_rules(&rig, "* * read,admin\n");
+    rig_expect(&rig, "stats detail on\r\nstats detail off\r\n", "OK\r\nOK\r\n");
+    assert_int_equal(rig.cache->acl->references, 2);
+    rig_close(&rig);
+}
+
 /* A session with an identity does not move to another process: its rights would not. */
 static void test_an_identity_does_not_move(void **state)
 {
@@ -250,8 +311,8 @@ static void test_longest_token(void **state)
     rig_close(&rig);
 }
 
-/* The status of a SASL PLAIN message on a new connection. */
-static unsigned plain_status(struct rig *rig, const char *name, const char *password)
+/* The status of a SASL PLAIN message. */
+static unsigned plain_status_again(struct rig *rig, const char *name, const char *password)
 {
     uint8_t packet[600] = {0x80, 0x21, 0, 5};
     size_t name_len = strlen(name), password_len = strlen(password);
@@ -262,12 +323,48 @@ static unsigned plain_status(struct rig *rig, const char *name, const char *pass
     memcpy(packet + 24, "PLAIN", 6);
     memcpy(packet + 30, name, name_len + 1);
     memcpy(packet + 30 + name_len + 1, password, password_len);
-    reopen(rig);
     rig_forget(&rig->out);
     rig_feed_sliced(rig, packet, 24 + body, 0);
     rig_drain(&rig->out);
     assert_true(rig->out.taken_len >= 24);
     return (unsigned)rig->out.taken[6] << 8 | rig->out.taken[7];
+}
+
+/* The same on a new connection. */
+static unsigned plain_status(struct rig *rig, const char *name, const char *password)
+{
+    reopen(rig);
+    return plain_status_again(rig, name, password);
+}
+
+enum { SASL_OK = 0, SASL_DENIED = 0x20 };
+
+static void open_with_sasl(struct rig *rig, const char *text)
+{
+    struct cache_config config = rig_config();
+
+    config.settings.sasl = true;
+    config.settings.sasl_file = path;
+    rig_open(rig, &config);
+    load(rig, text, 0);
+}
+
+/* As with Cyrus SASL, after a success a message fails, and the next one succeeds again. */
+static void test_sasl_again(void **state)
+{
+    struct cache_session_saved saved;
+    struct rig rig;
+
+    (void)state;
+    open_with_sasl(&rig, "foo:bar\n");
+    assert_int_equal(plain_status(&rig, "foo", "bar"), SASL_OK);
+    assert_int_equal(cache_session_rest(rig.session, &saved), CACHE_REST_ENDS);
+    assert_int_equal(plain_status_again(&rig, "foo", "bar"), SASL_DENIED);
+    assert_int_equal(plain_status_again(&rig, "foo", "bar"), SASL_OK);
+    assert_int_equal(plain_status_again(&rig, "foo", "baz"), SASL_DENIED);
+    assert_int_equal(plain_status_again(&rig, "foo", "baz"), SASL_DENIED);
+    assert_int_equal(plain_status_again(&rig, "foo", "bar"), SASL_OK);
+    rig_close(&rig);
 }
 
 /*
@@ -276,30 +373,26 @@ static unsigned plain_status(struct rig *rig, const char *name, const char *pass
  */
 static void test_lines_of_sasl(void **state)
 {
-    enum { OK = 0, DENIED_STATUS = 0x20, PASSWORD = 252 - 3 };
-    struct cache_config config = rig_config();
+    enum { PASSWORD = 252 - 3 };
     char text[2 * PASSWORD + 32];
     char password[PASSWORD + 2];
     struct rig rig;
 
     (void)state;
-    config.settings.sasl = true;
-    config.settings.sasl_file = path;
-    rig_open(&rig, &config);
-    load(&rig, "foo:bar:\nfox:bar:more\n", 0);
-    assert_int_equal(plain_status(&rig, "foo", "bar"), OK);
-    assert_int_equal(plain_status(&rig, "foo", "bar:"), OK);
-    assert_int_equal(plain_status(&rig, "fox", "bar"), OK);
-    assert_int_equal(plain_status(&rig, "fox", "bar:"), DENIED_STATUS);
-    assert_int_equal(plain_status(&rig, "fox", "ba"), DENIED_STATUS);
+    open_with_sasl(&rig, "foo:bar:\nfox:bar:more\n");
+    assert_int_equal(plain_status(&rig, "foo", "bar"), SASL_OK);
+    assert_int_equal(plain_status(&rig, "foo", "bar:"), SASL_OK);
+    assert_int_equal(plain_status(&rig, "fox", "bar"), SASL_OK);
+    assert_int_equal(plain_status(&rig, "fox", "bar:"), SASL_DENIED);
+    assert_int_equal(plain_status(&rig, "fox", "ba"), SASL_DENIED);
     snprintf(text, sizeof(text), "u@h:%0*d\n", PASSWORD, 0);
     load(&rig, text, 0);
     snprintf(password, sizeof(password), "%0*d", PASSWORD, 0);
-    assert_int_equal(plain_status(&rig, "u@h", password), OK);
+    assert_int_equal(plain_status(&rig, "u@h", password), SASL_OK);
     snprintf(text, sizeof(text), "u@h:%0*d\n", PASSWORD + 1, 0);
     load(&rig, text, 0);
     snprintf(password, sizeof(password), "%0*d", PASSWORD + 1, 0);
-    assert_int_equal(plain_status(&rig, "u@h", password), DENIED_STATUS);
+    assert_int_equal(plain_status(&rig, "u@h", password), SASL_DENIED);
     rig_close(&rig);
 }
 
@@ -345,8 +438,12 @@ int main(void)
         cmocka_unit_test(test_refused_by_an_access_list),
         cmocka_unit_test(test_which_rights_a_meta_get_needs),
         cmocka_unit_test(test_longest_prefix),
+        cmocka_unit_test(test_rights_change),
+        cmocka_unit_test(test_many_names),
+        cmocka_unit_test(test_references_to_the_list),
         cmocka_unit_test(test_longest_token),
         cmocka_unit_test(test_an_identity_does_not_move),
+        cmocka_unit_test(test_sasl_again),
         cmocka_unit_test(test_lines_of_sasl),
         cmocka_unit_test(test_the_file),
     };
