@@ -59,6 +59,25 @@ static void test_gat_sets_the_expiry(void **state)
     rig_expect(*state, "get b\r\n", "END\r\n");
 }
 
+/* A reply that waits for room continues with the keys that are left, and as it began. */
+static void test_interrupted(void **state)
+{
+    struct rig *rig = *state;
+    const char *hits = "VALUE xa 0 1\r\n1\r\nVALUE xa 0 1\r\n1\r\nVALUE b 0 1\r\n2\r\nEND\r\n";
+
+    for (size_t slice = 0; slice < 20; slice++) {
+        rig_expect(rig, "set xa 0 0 1\r\n1\r\nset a 0 0 1\r\n3\r\nset b 0 0 1\r\n2\r\n",
+                   "STORED\r\nSTORED\r\nSTORED\r\n");
+        rig->out.full_bytes = 1;
+        rig_forget(&rig->out);
+        rig_feed_sliced(rig, "gat 100 xa xa b\r\n", 17, slice);
+        rig_drain(&rig->out);
+        assert_string_equal((const char *)rig->out.taken, hits);
+        rig->out.full_bytes = 0;
+        rig_expect(rig, "mg xa t\r\nmg b t\r\n", "HD t100\r\nHD t100\r\n");
+    }
+}
+
 static void test_errors(void **state)
 {
     rig_expect(*state, "get\r\n", "CLIENT_ERROR bad command line format\r\n");
@@ -182,6 +201,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cas_is_shown_by_gets_and_gats, rig_setup,
                                         rig_teardown),
         cmocka_unit_test_setup_teardown(test_gat_sets_the_expiry, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_interrupted, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_errors, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_key_lengths, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_many_keys, rig_setup, rig_teardown),

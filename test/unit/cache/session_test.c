@@ -534,6 +534,19 @@ static void test_bytes_are_counted(void **state)
     rig_feed(rig, "quit\r\nget a\r\n");
 }
 
+/* What a session leaves because its sink is full is offered again, but read once. */
+static void test_bytes_offered_again_are_counted_once(void **state)
+{
+    static const char requests[] = "get a\r\nget a\r\nget a\r\n";
+    struct rig *rig = *state;
+
+    rig->out.full_bytes = 1;
+    rig_feed(rig, requests);
+    assert_string_equal(rig_reply(rig), "END\r\n");
+    rig->out.full_bytes = 0;
+    assert_int_equal(rig_stat(rig, NULL, "bytes_read"), strlen(requests) + strlen("stats\r\n"));
+}
+
 /* A hint for data that never came must not lead to another key. */
 static void test_stale_hint(void **state)
 {
@@ -600,6 +613,8 @@ int main(void)
         cmocka_unit_test(test_limit_of_connections),
         cmocka_unit_test_setup_teardown(test_connection_without_memory, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_bytes_are_counted, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_bytes_offered_again_are_counted_once, rig_setup,
+                                        rig_teardown),
         cmocka_unit_test_setup_teardown(test_stale_hint, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_prefetch_of_anything, rig_setup, rig_teardown),
     };

@@ -2,6 +2,8 @@
 /* What a transport asks of a session: turns (-R), idleness, datagrams, and the limit. */
 #include "rig.h"
 
+#include "cache/session.h"
+
 static uint32_t offer(struct rig *rig, const char *text)
 {
     return cache_session_input(rig->session, (const uint8_t *)text, (uint32_t)strlen(text),
@@ -35,6 +37,30 @@ static void test_a_turn_ends(void **state)
     assert_int_equal(cache_session_state(rig.session), CACHE_SESSION_OPEN);
     assert_int_equal(rig_stat(&rig, NULL, "conn_yields"), 2);
     rig_close(&rig);
+}
+
+/* Room in the sink is not what it waits for. */
+static void test_a_turn_is_not_resumed(void **state)
+{
+    struct rig rig;
+
+    open_with(&rig, 1, 0);
+    assert_int_equal(offer(&rig, "get a\r\nget a\r\n"), 7);
+    cache_session_resume(rig.session, &rig.out.sink);
+    assert_int_equal(cache_session_state(rig.session), CACHE_SESSION_YIELDED);
+    rig_close(&rig);
+}
+
+/* A session that another process has left is idle for as long as this one's clock goes back. */
+static void test_continued(void **state)
+{
+    const struct cache_session_saved saved = {.protocol = CACHE_PROTOCOL_TEXT,
+                                              .idle_s = UINT32_MAX};
+    struct rig *rig = *state;
+
+    rig_wait(rig, 3);
+    assert_true(cache_session_continue(rig->session, &saved));
+    assert_int_equal(cache_session_idle_s(rig->session), rig->worker->now_s);
 }
 
 /* The data block belongs to its request: a turn never ends between them. */
@@ -137,6 +163,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_turn_ends),
+        cmocka_unit_test(test_a_turn_is_not_resumed),
+        cmocka_unit_test_setup_teardown(test_continued, rig_setup, rig_teardown),
         cmocka_unit_test(test_a_value_is_no_request),
         cmocka_unit_test(test_idle),
         cmocka_unit_test_setup_teardown(test_restart, rig_setup, rig_teardown),

@@ -92,6 +92,21 @@ static void test_a_full_sink_is_the_transports_matter(void **state)
     assert_int_equal(cache_resumable_count(rig->worker), 1);
 }
 
+/* It has filled up since the last step, by other bytes than the task's. */
+static void test_a_sink_that_has_filled_up_ends_the_turns(void **state)
+{
+    struct rig *rig = *state;
+    static struct dots dots;
+
+    dots = (struct dots){.task = {&speaks}, .left = 100};
+    cache_task_start(rig->session, &dots.task, &rig->out.sink);
+    assert_int_equal(cache_resumable_count(rig->worker), 1);
+    rig->out.sink.full = true;
+    rig_turn(rig);
+    assert_int_equal(cache_resumable_count(rig->worker), 0);
+    assert_int_equal(dots.left, 99);
+}
+
 static void test_one_that_listens_takes_input_and_stays_eager(void **state)
 {
     struct rig *rig = *state;
@@ -167,6 +182,7 @@ int main(void)
         TEST(test_goes_on_in_each_loop_until_done),
         TEST(test_input_waits),
         TEST(test_a_full_sink_is_the_transports_matter),
+        TEST(test_a_sink_that_has_filled_up_ends_the_turns),
         TEST(test_one_that_listens_takes_input_and_stays_eager),
         TEST(test_giving_up_ends_the_connection),
         cmocka_unit_test(test_closing_drops),
