@@ -21,6 +21,8 @@ static void test_sessions_of_all_workers(void **state)
                "STAT 64:state conn_parse_cmd\r\n"
                "STAT 64:secs_since_last_cmd 0\r\nEND\r\n");
     session = cache_session_open(second, &peer);
+    rig_wait(rig, 2);
+    cache_tick(second, rig->now_us);
     assert_int_equal(
         cache_session_input(session, (const uint8_t *)"set a 0 0 9\r\nx", 14, &rig->out.sink), 14);
     rig_wait(rig, 3);
@@ -30,6 +32,7 @@ static void test_sessions_of_all_workers(void **state)
                                   "STAT 65:listen_addr tcp6:[::2]:11211\r\n"
                                   "STAT 65:state conn_nread\r\n"
                                   "STAT 65:secs_since_last_cmd 3\r\n"));
+    assert_non_null(strstr(reply, "STAT 64:secs_since_last_cmd 0\r\n")); /* this one */
     cache_session_close(session);
     rig_feed(rig, "stats conns\r\n");
     assert_null(strstr(rig_reply(rig), "STAT 65:"));

@@ -280,6 +280,21 @@ static void test_given_up_after_the_timeout(void **state)
     assert_int_equal(cache_sleep_us_max(rig->worker), UINT32_MAX);
 }
 
+/* After some progress a little more is none, again. */
+static void test_each_progress_counts_for_itself(void **state)
+{
+    struct rig *rig = *state;
+
+    begin_set(rig, 0);
+    feed_value(&uploads[0], 0, 10000);
+    rig_wait(rig, TIMEOUT_S - 1);
+    feed_value(&uploads[0], 10000, 10100);
+    rig_wait(rig, 1);
+    assert_true(is_closing(0));
+    end(0, "");
+    assert_nothing_open(rig);
+}
+
 /* Uploads without progress give their memory to one that needs some, the most silent one first. */
 static void test_stalled_uploads_make_room(void **state)
 {
@@ -373,6 +388,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_noreply_and_other_verbs_when_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_binary_staged_and_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_given_up_after_the_timeout, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_each_progress_counts_for_itself, setup, teardown),
         cmocka_unit_test_setup_teardown(test_whole_values_are_not_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_upload_is_always_possible, setup_small, teardown),
     };

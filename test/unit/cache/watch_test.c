@@ -183,6 +183,33 @@ static void test_fetchers_and_mutations(void **state)
     watcher_close(&watcher);
 }
 
+/* The rest of a long reply is its own session's, whichever has had a request meanwhile. */
+static void test_fetches_of_an_interrupted_reply(void **state)
+{
+    struct rig *rig = *state;
+    struct cache_peer peer = {.transport = "tcp"};
+    struct cache_session *other = cache_session_open(rig->worker, &peer);
+    struct watcher watcher;
+    struct rig_sink out;
+
+    rig_sink_init(&out, rig->worker);
+    rig_feed(rig, "set a 0 0 1\r\nx\r\n");
+    watcher_open(&watcher, rig, rig->worker, "watch fetchers\r\n");
+    rig->out.full_bytes = 1;
+    rig_offer(rig, "get a a b\r\n", 11, 0);
+    assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_BLOCKED);
+    cache_session_input(other, (const uint8_t *)"get c\r\n", 7, &out.sink);
+    rig_drain(&rig->out);
+    cache_session_resume(rig->session, &rig->out.sink);
+    expect_told(&watcher, "type=item_get key=a status=found clsid=1 cfd=64 size=1\n"
+                          "type=item_get key=a status=found clsid=1 cfd=64 size=1\n"
+                          "type=item_get key=c status=not_found clsid=0 cfd=66 size=0\n"
+                          "type=item_get key=b status=not_found clsid=0 cfd=64 size=0\n");
+    rig_sink_free(&out);
+    cache_session_close(other);
+    watcher_close(&watcher);
+}
+
 static void test_expired_and_flushed(void **state)
 {
     struct rig *rig = *state;
@@ -309,6 +336,42 @@ static void test_reasons_of_closing(void **state)
         assert_non_null(strstr(events(&watcher), i < 3 ? inputs[i].reason : "reason=error"));
     }
     watcher_close(&watcher);
+}
+
+static void test_reason_of_a_shutdown(void **state)
+{
+    struct cache_config config = rig_config();
+    struct watcher watcher;
+    struct rig rig;
+
+    config.settings.shutdown_enabled = true;
+    rig_open(&rig, &config);
+    watcher_open(&watcher, &rig, rig.worker, "watch connevents\r\n");
+    rig_feed(&rig, "shutdown\r\n");
+    cache_session_close(rig.session);
+    assert_non_null(strstr(events(&watcher), "reason=shutdown cfd=64\n"));
+    rig.session = cache_session_open(rig.worker, &(struct cache_peer){.transport = "tcp"});
+    watcher_close(&watcher);
+    rig_close(&rig);
+}
+
+static void test_reason_of_an_upload_without_progress(void **state)
+{
+    struct cache_config config = rig_config();
+    struct watcher watcher;
+    struct rig rig;
+
+    config.settings.upload_timeout_s = 10;
+    rig_open(&rig, &config);
+    watcher_open(&watcher, &rig, rig.worker, "watch connevents\r\n");
+    rig_feed(&rig, "set a 0 0 5\r\nx");
+    rig_wait(&rig, 10);
+    assert_int_equal(cache_session_state(rig.session), CACHE_SESSION_CLOSING);
+    cache_session_close(rig.session);
+    assert_non_null(strstr(events(&watcher), "reason=idle_timeout cfd=64\n"));
+    rig.session = cache_session_open(rig.worker, &(struct cache_peer){.transport = "tcp"});
+    watcher_close(&watcher);
+    rig_close(&rig);
 }
 
 /* The watcher is one worker's, the event another one's; both workers' events come in order. */
@@ -438,12 +501,15 @@ int main(void)
         TEST(test_not_over_datagrams),
         TEST(test_at_most_twenty),
         TEST(test_fetchers_and_mutations),
+        TEST(test_fetches_of_an_interrupted_reply),
         TEST(test_expired_and_flushed),
         TEST(test_deletions),
         cmocka_unit_test(test_evictions),
         TEST(test_connections),
         cmocka_unit_test(test_time_of_an_event),
         TEST(test_reasons_of_closing),
+        cmocka_unit_test(test_reason_of_a_shutdown),
+        cmocka_unit_test(test_reason_of_an_upload_without_progress),
         TEST(test_other_worker),
         TEST(test_ends_in_any_order),
         TEST(test_too_slow),
