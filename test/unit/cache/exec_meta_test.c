@@ -23,6 +23,38 @@ static void test_set_modes(void **state)
     assert_int_equal(rig_stat(rig, NULL, "cmd_set"), 13);
 }
 
+static unsigned long long cas_of_a(struct rig *rig)
+{
+    unsigned long long cas = 0;
+
+    rig_drain(&rig->out);
+    rig_feed(rig, "mg a c\r\n");
+    assert_int_equal(sscanf(rig_reply(rig), "HD c%llu", &cas), 1);
+    return cas;
+}
+
+/* Also after one that a client has given, even if it is the number that would be next. */
+static void test_cas_numbers_differ(void **state)
+{
+    struct rig *rig = *state;
+    char line[64];
+
+    rig_feed(rig, "ms a 1\r\nx\r\n");
+    for (unsigned ahead = 0; ahead < 4; ahead++) {
+        unsigned long long given = cas_of_a(rig) + ahead;
+
+        snprintf(line, sizeof(line), "ms a 1 E%llu\r\ny\r\n", given);
+        rig_expect(rig, line, "HD\r\n");
+        assert_int_equal(cas_of_a(rig), given);
+        rig_expect(rig, "ms a 1\r\nz\r\n", "HD\r\n");
+        assert_in_range(cas_of_a(rig), given + 1, UINT64_MAX);
+    }
+    /* An emptied item keeps its number unless it is stale. */
+    rig_expect(rig, "ms a 1 E5\r\nx\r\nmd a x\r\nmg a c\r\nmd a x I\r\n",
+               "HD\r\nHD\r\nHD c5\r\nHD\r\n");
+    assert_in_range(cas_of_a(rig), 6, UINT64_MAX);
+}
+
 /* append stores a new item, which is neither stale nor fetched. */
 static void test_append_renews(void **state)
 {
@@ -203,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_set_modes, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_append_renews, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_cas_numbers_differ, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_set_echoes, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_set_compares, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_set_too_large, rig_setup, rig_teardown),
