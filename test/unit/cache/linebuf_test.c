@@ -68,12 +68,25 @@ static void test_all_together_are_bounded(void **state)
     cache_linebuf_drop(worker, &lines[0]);
 }
 
+/* There is no room to keep the line of a value that has not come yet: nothing of it is left. */
+static void test_no_room_for_the_line_of_a_value(void **state)
+{
+    struct rig *rig = *state;
+
+    rig->worker->cache->settings.read_buf_mem_limit_bytes = 1;
+    rig_expect(rig, "set a 0 0 1000\r\nx", "SERVER_ERROR out of memory reading request\r\n");
+    assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_CLOSING);
+    assert_true(u_list_is_empty(&rig->worker->uploads));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_append_grows, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_small_ones_are_used_again, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_all_together_are_bounded, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_no_room_for_the_line_of_a_value, rig_setup,
+                                        rig_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -330,6 +330,57 @@ static void test_full_memory_with_eviction(void **state)
     rig_close(&rig);
 }
 
+enum { KEYS = 4000, BIG = 600000 };
+
+/* Views of all keys that are left, by requests of another session. */
+static void read_all(struct rig *rig)
+{
+    struct cache_session *other =
+        cache_session_open(rig->worker, &(struct cache_peer){.transport = "tcp"});
+    struct rig_sink out;
+
+    rig_sink_init(&out, rig->worker);
+    for (unsigned i = 0; i < KEYS; i++) {
+        char line[32];
+        int n = snprintf(line, sizeof(line), "get k%u\r\n", i);
+
+        cache_session_input(other, (const uint8_t *)line, (uint32_t)n, &out.sink);
+    }
+    rig_sink_free(&out);
+    cache_session_close(other);
+}
+
+/* What other requests of the loop have read is sent: it does not keep a value from its room. */
+static void test_room_for_a_value_after_reading_all(void **state)
+{
+    struct cache_config config = rig_config();
+    struct rig rig;
+
+    (void)state;
+    config.settings.memory_bytes = 2u << 20;
+    rig_open(&rig, &config);
+    for (unsigned i = 0; i < KEYS; i++) {
+        char key[32];
+
+        snprintf(key, sizeof(key), "k%u", i);
+        rig_expect_set(&rig, key, 700, 'x', "STORED\r\n");
+        cache_tick(rig.worker, rig.now_us);
+    }
+    read_all(&rig);
+    rig_expect_set(&rig, "big", BIG, 'y', "STORED\r\n");
+    cache_tick(rig.worker, rig.now_us);
+    for (unsigned i = 0; i < 2; i++) { /* in a buffer until it is complete */
+        static char value[BIG];
+
+        memset(value, 'z', BIG);
+        rig_feed(&rig, "set big 0 0 600000\r\n");
+        rig_feed_sliced(&rig, value, BIG, 0);
+        read_all(&rig);
+        rig_expect(&rig, "\r\n", "STORED\r\n");
+    }
+    rig_close(&rig);
+}
+
 /* A key that is added again and again stays, as one that is read does. */
 static void test_a_refused_add_counts_as_an_access(void **state)
 {
@@ -378,6 +429,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_noreply_and_too_large, rig_setup, rig_teardown),
         cmocka_unit_test(test_full_memory_without_eviction),
         cmocka_unit_test(test_full_memory_with_eviction),
+        cmocka_unit_test(test_room_for_a_value_after_reading_all),
         cmocka_unit_test(test_a_refused_add_counts_as_an_access),
     };
 
