@@ -41,6 +41,42 @@ static void test_memory_stays_below_the_limit(void **unused)
     kv_destroy(kv);
 }
 
+/* Scans the segment that the worker fills, as if it was the oldest. */
+static void evict_latest(struct kv_worker *worker)
+{
+    unsigned log = kv_log_for(worker, KV_POOL_MAIN, 0);
+    uint32_t segment = worker->log[log];
+    kv_log_close(worker, log);
+    assert_true(kv_clean_begin(worker, segment, KV_CLEAN_EVICT));
+    kv_clean_step(worker, 100);
+}
+
+/* Active is what was fetched since eviction examined it last; what it knows of a moved item stays.
+ */
+static void test_accesses_of_what_is_evicted(void **unused)
+{
+    struct kv *kv = rig_create_policy(4 * MIB, 1, true, KV_POLICY_CLOCK);
+    struct kv_worker *worker = kv_join(kv);
+    struct kv_key key = rig_key(kv, "fetched");
+    struct kv_view view;
+    kv_tick(worker, 5);
+    rig_set(worker, &key, 100, 1);
+    assert_int_equal(kv_get(worker, &key, &view), KV_HIT);
+    kv_tick(worker, 50);
+    evict_latest(worker);
+    assert_int_equal(kv_peek(worker, &key, &view), KV_HIT);
+    assert_int_equal(view.state & KV_FETCHED, KV_FETCHED);
+    assert_int_equal(view.last_access, 5);
+    evict_latest(worker);
+    assert_int_equal(kv_peek(worker, &key, &view), KV_MISS);
+    struct kv_stats stats = rig_stats(kv);
+    assert_int_equal(stats.evictions, 1);
+    assert_int_equal(stats.evicted_unfetched, 0);
+    assert_int_equal(stats.evicted_active, 0);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
 /* Items that are fetched now and then outlive many times the memory of items that aren't. */
 static void test_fetched_items_get_a_second_chance(void **unused)
 {
@@ -688,6 +724,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_stays_below_the_limit),
+        cmocka_unit_test(test_accesses_of_what_is_evicted),
         cmocka_unit_test(test_fetched_items_get_a_second_chance),
         cmocka_unit_test(test_large_items_are_retained_once_per_verdict),
         cmocka_unit_test(test_clock_lets_old_items_go_first),

@@ -160,6 +160,28 @@ static void test_unpublished_items_outlive_eviction(void **unused)
     assert_true(rig_is_filled(view.item, 100000, 2));
 }
 
+/* What was made of a large item that finds the memory full is given back. */
+static void test_large_item_without_memory(void **unused)
+{
+    struct kv *kv = rig_create(4 * MIB, 1, false);
+    struct kv_worker *worker = kv_join(kv);
+    struct kv_key key = rig_key(kv, "first");
+    enum kv_error error;
+    uint64_t before = rig_stats(kv).memory_used_bytes;
+    rig_set(worker, &key, 2000000, 1);
+    struct kv_key second = rig_key(kv, "second");
+    assert_null(kv_item_new(worker, &second, 2500000, 0, 0, &error));
+    assert_int_equal(error, KV_NO_MEMORY);
+    assert_int_equal(rig_delete(worker, &key), KV_DELETE);
+    kv_log_close(worker, kv_log_for(worker, KV_POOL_MAIN, 0));
+    for (unsigned i = 0; i < 50; i++)
+        kv_quiesce(worker);
+    assert_int_equal(rig_stats(kv).memory_used_bytes, before);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
 static void expect_record_bytes(uint32_t value_len, uint32_t flags, uint32_t bytes)
 {
     struct kv_key key = rig_key(rig.kv, "20 bytes of a key...");
@@ -194,6 +216,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_dropped_item_gives_its_bytes_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_drop_in_any_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unpublished_items_outlive_eviction, setup, teardown),
+        cmocka_unit_test(test_large_item_without_memory),
         cmocka_unit_test_setup_teardown(test_overhead, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,6 +165,34 @@ static enum kv_verdict decide_renew(void *ctx, const struct kv_view *old, struct
     return KV_RENEW;
 }
 
+/* The segment that a worker fills comes back once nothing in it lives, before it is full. */
+static void test_segment_of_few_items_comes_back(void **unused)
+{
+    uint64_t before = rig_stats(rig.kv).memory_used_bytes;
+    store(0, 3, 100, 10);
+    assert_true(rig_stats(rig.kv).memory_used_bytes > before);
+    kv_tick(rig.worker, 10);
+    quiesce(300);
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+    assert_int_equal(rig_stats(rig.kv).memory_used_bytes, before);
+}
+
+/* A worker appends to its open segment without a lock: no other worker scans it. */
+static void test_open_segment_of_another_worker_is_left_to_it(void **unused)
+{
+    struct kv_worker *other = kv_join(rig.kv);
+    kv_tick(other, 1);
+    store(0, 3, 100, 10);
+    kv_tick(other, 10);
+    for (unsigned i = 0; i < 300; i++)
+        kv_quiesce(other);
+    assert_int_equal(rig_stats(rig.kv).items, 3);
+    kv_tick(rig.worker, 10);
+    quiesce(300);
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+    kv_leave(other);
+}
+
 /* Copies are alone in their segment, whose bounds of expiry have to include them. */
 static void test_renewed_items_expire(void **unused)
 {
@@ -211,6 +239,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_worker_leaves_in_the_middle_of_a_scan, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_open_segment_is_kept_for_the_next_items, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_segment_of_few_items_comes_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_open_segment_of_another_worker_is_left_to_it, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_touch_moves_the_time, setup, teardown),
         cmocka_unit_test_setup_teardown(test_renewed_items_expire, setup, teardown),
