@@ -119,8 +119,46 @@ static void test_grows_by_housekeeping_alone(void **unused)
     assert_int_equal(stats.growths, 1);
     assert_int_equal(stats.hash_power, power + 1);
     assert_int_equal(stats.index_bytes, kv_table_bytes(power + 1));
+    const struct kv_segments *segments = &rig.kv->segments;
+    uint64_t in_service = kv_u32_load_relaxed(&segments->in_service);
+    uint64_t used = kv_fixed_bytes(rig.kv) + (in_service << segments->shift);
+    assert_in_range(stats.memory_limit_bytes - used, 0, 2 * kv_segments_bytes(segments));
     assert_int_equal(stats.items, count);
     expect(0, count);
+}
+
+/* Takes all overflow buckets of a table, each of which is there once, and gives them back. */
+static void take_all(unsigned power)
+{
+    static uint32_t links[1 << 16];
+    static bool taken[1 << 16];
+    unsigned count = 0;
+    memset(taken, 0, sizeof(taken));
+    while ((links[count] = kv_overflow_take(rig.worker, power)) != 0) {
+        assert_in_range(links[count], 1, U_ARRAY_LEN(taken) - 1);
+        assert_false(taken[links[count]]);
+        taken[links[count++]] = true;
+    }
+    assert_in_range(count, 1, kv_overflow_count(power));
+    while (count-- > 0)
+        kv_overflow_give(rig.worker, power, links[count]);
+}
+
+/* A table has its own free buckets, though the one before the last had some in the same list. */
+static void test_free_buckets_of_the_next_but_one_table(void **unused)
+{
+    unsigned power = kv_index_power(&rig.kv->index);
+    unsigned count = overload();
+    take_all(power);
+    kv_quiesce(rig.worker);
+    finish();
+    assert_int_equal(kv_index_power(&rig.kv->index), power + 1);
+    store(count, 2 * count);
+    come_to(KV_GROW_MOVE);
+    take_all(power + 2);
+    finish();
+    assert_int_equal(kv_index_power(&rig.kv->index), power + 2);
+    expect(0, 2 * count);
 }
 
 /* What the system has refused once is not asked for again; the table works on as it is. */
@@ -490,6 +528,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_grows_by_housekeeping_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_grows_again_by_housekeeping_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_free_buckets_of_the_next_but_one_table, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_refused_memory_ends_growth, setup, teardown),
         cmocka_unit_test_setup_teardown(test_empty_table_is_small, setup, teardown),
         cmocka_unit_test_setup_teardown(test_every_operation_at_every_step, setup, teardown),
