@@ -149,6 +149,22 @@ static void test_threads(void **state)
     rig_close(&rig);
 }
 
+/* In another order than before: each has its own time nevertheless. */
+static void test_workers_continue(void **state)
+{
+    struct rig *rig = *state;
+    struct cache_worker *second = cache_join(rig->cache);
+
+    rig_expect(rig, "set a 0 50 1\r\nx\r\n", "STORED\r\n");
+    rig_wait(rig, 100);
+    cache_suspend(rig->worker);
+    cache_suspend(second);
+    assert_true(cache_continue(second));
+    assert_true(cache_continue(rig->worker));
+    rig_expect(rig, "get a\r\n", "END\r\n");
+    cache_leave(second);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +172,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_number_of_workers, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_two_workers, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_release_by_another_worker, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_workers_continue, rig_setup, rig_teardown),
         cmocka_unit_test(test_threads),
     };
 
