@@ -93,6 +93,20 @@ static void test_how_often(void **state)
     assert_in_range(samples, 160, 240);
 }
 
+/* All requests of a turn count, not the turn. */
+static void test_a_turn_of_many_requests(void **state)
+{
+    struct rig *rig = *state;
+
+    for (unsigned turn = 0; turn < 5; turn++) {
+        for (unsigned i = 0; i < 2 * CACHE_HOT_SAMPLE + 1; i++)
+            cache_latency_add(rig->worker, MC_CMD_GET);
+        rig->worker->hot_is_due = false;
+        cache_latency_record(rig->worker, 1000);
+        assert_true(rig->worker->hot_is_due);
+    }
+}
+
 /*
  * Tables of several workers are added up, counts and errors; keys of as many samples are in order,
  * and shown without what would break a line.
@@ -124,6 +138,7 @@ int main(void)
         cmocka_unit_test(test_space_saving),
         cmocka_unit_test_setup_teardown(test_what_is_sampled, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_how_often, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_a_turn_of_many_requests, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_list, rig_setup, rig_teardown),
     };
 

@@ -42,6 +42,11 @@ static void test_small_ones_are_used_again(void **state)
     assert_ptr_equal(lines[0], first);
     assert_int_equal(lines[0]->len, 3);
     cache_linebuf_drop(worker, &lines[0]);
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_int_equal(cache_linebuf_append(worker, &lines[0], (const uint8_t *)"get", 3), 0);
+        assert_ptr_equal(lines[0], first);
+        cache_linebuf_drop(worker, &lines[0]);
+    }
 }
 
 static void test_all_together_are_bounded(void **state)

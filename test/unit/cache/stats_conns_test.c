@@ -126,6 +126,21 @@ static void test_many(void **state)
     close_many(sessions);
 }
 
+/* A session without a transport that resumes it, as that of a datagram, sends it at once. */
+static void test_many_at_once(void **state)
+{
+    static const char request[] = "stats conns\r\n";
+    struct rig *rig = *state;
+    struct cache_session *sessions[COUNT];
+
+    open_many(rig, sessions);
+    cache_session_set_owner(rig->session, NULL);
+    cache_session_input(rig->session, (const uint8_t *)request, strlen(request), &rig->out.sink);
+    assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_OPEN);
+    assert_int_equal(lines_in(rig_reply(rig)), COUNT + 1);
+    close_many(sessions);
+}
+
 /* Nothing of a list is in memory before the client reads it. */
 static void test_many_that_end_while_the_list_waits(void **state)
 {
@@ -155,6 +170,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sessions_of_all_workers, rig_setup, rig_teardown),
         cmocka_unit_test(test_other_transports_and_listeners),
         cmocka_unit_test_setup_teardown(test_many, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_many_at_once, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_many_that_end_while_the_list_waits, rig_setup,
                                         rig_teardown),
     };
