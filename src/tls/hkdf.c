@@ -3,6 +3,7 @@
 #include "tls/hkdf.h"
 
 #include <openssl/core_names.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
@@ -18,9 +19,16 @@ static const char prefix[] = "tls13 ";
 
 static EVP_KDF *hkdf; /* for the life of the process */
 
+static void free_hkdf(void)
+{
+    EVP_KDF_free(hkdf);
+    hkdf = NULL;
+}
+
 static void find_hkdf(void)
 {
     hkdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+    (void)OPENSSL_atexit(free_hkdf);
 }
 
 static size_t info_write(uint8_t info[INFO_MAX], const char *label, uint32_t len)
