@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a test program holds: blocks of the heap, mappings and descriptors. The program fails if it
+ * holds any at its end that it did not hold at its beginning. Only calls of the program itself
+ * count (--wrap), not those of libraries of the system.
+ */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include <dirent.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+extern void *malloc_real(size_t bytes) __asm__("__real_malloc");
+extern void *malloc_counted(size_t bytes) __asm__("__wrap_malloc");
+extern void *calloc_real(size_t count, size_t bytes) __asm__("__real_calloc");
+extern void *calloc_counted(size_t count, size_t bytes) __asm__("__wrap_calloc");
+extern void *realloc_real(void *block, size_t bytes) __asm__("__real_realloc");
+extern void *realloc_counted(void *block, size_t bytes) __asm__("__wrap_realloc");
+extern void *aligned_real(size_t align, size_t bytes) __asm__("__real_aligned_alloc");
+extern void *aligned_counted(size_t align, size_t bytes) __asm__("__wrap_aligned_alloc");
+extern void free_real(void *block) __asm__("__real_free");
+extern void free_counted(void *block) __asm__("__wrap_free");
+extern void *map_real(void *at, size_t bytes, int access, int flags, int fd,
+                      off_t offset) __asm__("__real_mmap64");
+extern void *map_counted(void *at, size_t bytes, int access, int flags, int fd,
+                         off_t offset) __asm__("__wrap_mmap64");
+extern int unmap_real(void *at, size_t bytes) __asm__("__real_munmap");
+extern int unmap_counted(void *at, size_t bytes) __asm__("__wrap_munmap");
+
+static atomic_long blocks, mapped_bytes;
+static int descriptors;
+static pid_t program; /* a child that it forks is none */
+
+/* ---- the heap ---------------------------------------------------------------------------- */
+
+static void *taken(void *block)
+{
+    if (block)
+        atomic_fetch_add(&blocks, 1);
+    return block;
+}
+
+void *malloc_counted(size_t bytes)
+{
+    return taken(malloc_real(bytes));
+}
+
+void *calloc_counted(size_t count, size_t bytes)
+{
+    return taken(calloc_real(count, bytes));
+}
+
+void *realloc_counted(void *block, size_t bytes)
+{
+    return block ? realloc_real(block, bytes) : taken(malloc_real(bytes));
+}
+
+void *aligned_counted(size_t align, size_t bytes)
+{
+    return taken(aligned_real(align, bytes));
+}
+
+void free_counted(void *block)
+{
+    if (block)
+        atomic_fetch_sub(&blocks, 1);
+    free_real(block);
+}
+
+/* ---- mappings ---------------------------------------------------------------------------- */
+
+void *map_counted(void *at, size_t bytes, int access, int flags, int fd, off_t offset)
+{
+    void *mapped = map_real(at, bytes, access, flags, fd, offset);
+
+    if (mapped != MAP_FAILED && !(flags & MAP_FIXED))
+        atomic_fetch_add(&mapped_bytes, (long)bytes);
+    return mapped;
+}
+
+int unmap_counted(void *at, size_t bytes)
+{
+    atomic_fetch_sub(&mapped_bytes, (long)bytes);
+    return unmap_real(at, bytes);
+}
+
+/* ---- begin and end ----------------------------------------------------------------------- */
+
+static int count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (folder && readdir(folder) != NULL)
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+static __attribute__((constructor)) void begin(void)
+{
+    program = getpid();
+    descriptors = count_descriptors();
+}
+
+/* After the functions of atexit(). */
+static __attribute__((destructor)) void end(void)
+{
+    long more = atomic_load(&blocks);
+    long more_mapped = atomic_load(&mapped_bytes);
+    int more_open = count_descriptors() - descriptors;
+
+    if (getpid() != program || (more == 0 && more_mapped == 0 && more_open == 0))
+        return;
+    fflush(NULL);
+    fprintf(stderr, "held at the end: %ld blocks of the heap, %ld mapped bytes, %d descriptors\n",
+            more, more_mapped, more_open);
+    _exit(1);
+}
