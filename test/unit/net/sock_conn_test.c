@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE /* SOCK_CLOEXEC */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -21,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "cache_end.h"
 #include "net/handover.h"
 #include "net/sock_worker.h"
 
@@ -30,19 +32,20 @@ struct fixture {
     struct net_sock_worker worker; /* first */
     struct net_sock_conn *conn;
     uint64_t room; /* bytes that the socket takes */
+    int refused;   /* what the interface of the kernel answers to requests: 0, or an error */
 };
 
 /* ---- the socket -------------------------------------------------------------------------- */
 
 static int begin(struct net_sock_worker *worker, struct net_sock_conn *conn)
 {
-    return 0;
+    return ((struct fixture *)worker)->refused;
 }
 
 static int want(struct net_sock_worker *worker, struct net_sock_conn *conn, uint32_t interest)
 {
     conn->interest = interest;
-    return 0;
+    return ((struct fixture *)worker)->refused;
 }
 
 static enum net_sendq_result flush(struct net_sock_worker *worker, struct net_sock_conn *conn)
@@ -110,7 +113,7 @@ static void close_worker(struct fixture *f)
     net_sock_conns_close(&f->worker);
     net_sendq_pool_free(&f->worker.out_pool);
     cache_leave(f->worker.conns.cache_worker);
-    cache_destroy(f->worker.conns.cache);
+    cache_end(f->worker.conns.cache);
     free(f);
 }
 
@@ -426,6 +429,10 @@ static void test_connection_that_waits_for_a_session(void **state)
     worker->now_us = 1020000;
     net_sock_accept_resume(worker);
     assert_int_equal(worker->accept, NET_SOCK_ACCEPT_FULL);
+    net_sock_accept_hold(worker); /* for a takeover that is given up */
+    net_sock_accept_resume(worker);
+    net_sock_accept_release(worker);
+    assert_int_equal(worker->accept, NET_SOCK_ACCEPT_FULL);
     net_sock_conn_close(worker, f->conn);
     worker->now_us = 1500000;
     net_sock_accept_resume(worker);
@@ -453,6 +460,151 @@ static void test_waiting_connection_is_closed_at_the_end(void **state)
     assert_int_equal(fcntl(fd, F_GETFD), -1);
 }
 
+/* A reply of many values stops when enough is queued, in the middle of its request. */
+static void test_long_reply_stops_in_the_middle(void **state)
+{
+    struct fixture *f = *state;
+
+    store(f, VALUE_MAX);
+    input(f, "get v v v v v v v v v v\r\n", 25);
+    assert_int_equal(f->conn->state, CACHE_SESSION_BLOCKED);
+    assert_true(f->conn->out.queued_bytes < NET_SOCK_SEND_HIGH_BYTES + VALUE_MAX + 100);
+}
+
+/* Each time that a session stops counts; one event writes a bounded part of its replies. */
+static void test_session_stops_again(void **state)
+{
+    struct fixture *f = *state;
+    char *requests = calloc(1000, 7);
+    unsigned i;
+
+    for (i = 0; i < 1000; i++)
+        memcpy(requests + (size_t)7 * i, "get v\r\n", 7);
+    store(f, 9000);
+    for (i = 1; i <= 2; i++) {
+        f->room = 0;
+        input(f, requests, (size_t)7 * 1000);
+        assert_int_equal(f->conn->state, CACHE_SESSION_BLOCKED);
+        f->room = UINT64_MAX;
+        net_sock_conn_update(&f->worker, f->conn);
+        assert_true(UINT64_MAX - f->room < 5000000); /* of 9 MB */
+        while (f->conn->kept || f->conn->state != CACHE_SESSION_OPEN)
+            net_sock_conn_update(&f->worker, f->conn);
+        net_sock_conn_update(&f->worker, f->conn);
+        assert_int_equal(f->conn->out.queued_bytes, 0);
+        assert_true(net_counter_read(&f->worker.counters[NET_SOCK_BLOCKED]) >= i);
+    }
+    free(requests);
+}
+
+/* A connection that the kernel's interface cannot serve is closed, and leaves nothing. */
+static void test_connections_that_cannot_be_served(void **state)
+{
+    struct fixture *f = *state;
+    unsigned count = atomic_load(&f->worker.conns.cache->connections);
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    f->refused = -EBUSY;
+    assert_true(net_sock_conn_open(&f->worker, fd, &listener, NULL));
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+    assert_ptr_equal(f->worker.conns.open.next, f->worker.conns.open.prev);
+    assert_int_equal(atomic_load(&f->worker.conns.cache->connections), count);
+    assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_ABORTED]), 1);
+    f->room = 0;
+    input(f, "mn\r\n", 4); /* which waits for room */
+    assert_false(is_open(f));
+    assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_ABORTED]), 2);
+}
+
+/* A reply that could not be queued as a whole ends its connection. */
+static void test_failed_reply_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+
+    f->room = UINT64_MAX;
+    f->conn->conn.failed = true;
+    net_sock_conn_update(&f->worker, f->conn);
+    assert_false(is_open(f));
+    assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_ABORTED]), 1);
+}
+
+/* A connection that waits for its turn reads nothing, and its replies are sent before long. */
+static void test_turns_are_bounded(void **state)
+{
+    static char requests[7 * 200 + 1];
+    struct fixture *f = *state;
+    unsigned i;
+
+    for (i = 0; i < 200; i++)
+        memcpy(requests + (size_t)7 * i, "get v\r\n", 7);
+    input(f, "set v 0 0 1000\r\n", 16);
+    input(f, requests, 1000);
+    input(f, "\r\n", 2);
+    net_sock_conns_run_ready(&f->worker);
+    input(f, requests, (size_t)7 * 200);
+    assert_int_equal(f->conn->interest, 0);
+    for (i = 0; i < 100; i++) {
+        net_sock_conns_run_ready(&f->worker);
+        assert_true(f->conn->out.queued_bytes < NET_SOCK_TURN_BYTES + 2000);
+    }
+    assert_non_null(f->conn->kept);
+    assert_false(u_list_is_empty(&f->worker.ready));
+    net_sock_conn_close(&f->worker, f->conn);
+    assert_true(u_list_is_empty(&f->worker.ready));
+}
+
+/* Without descriptors or memory accepting pauses; other errors concern one connection. */
+static void test_errors_of_accepting(void **state)
+{
+    static const int codes[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM};
+    struct fixture *f = *state;
+    unsigned i;
+
+    net_sock_accepted(&f->worker, &listener, -ECONNABORTED);
+    assert_int_equal(f->worker.accept, NET_SOCK_ACCEPTING);
+    for (i = 0; i < 4; i++) {
+        net_sock_accepted(&f->worker, &listener, -codes[i]);
+        assert_int_equal(f->worker.accept, NET_SOCK_ACCEPT_PAUSED);
+        assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_ACCEPT_PAUSES]), i + 1);
+        f->worker.now_us += 1000000;
+        net_sock_accept_resume(&f->worker);
+        assert_int_equal(f->worker.accept, NET_SOCK_ACCEPTING);
+    }
+}
+
+/* What another process has handed over continues as old as it was, or is closed if it cannot. */
+static void test_take_over(void **state)
+{
+    struct net_handover handover = {0};
+    struct fixture *f = *state;
+    struct net_handover_record record = {
+        .kind = NET_HANDOVER_SOCKET, .transport = NET_ENDPOINT_UNIX, .idle_s = 30};
+    int fds[2], kept, closed;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    kept = fds[0];
+    record.fd = net_handover_add_fd(&handover, kept);
+    net_handover_begin(&handover, &record);
+    net_handover_end(&handover, &record);
+    closed = dup(fds[1]);
+    record.tls = CACHE_TLS_ON;
+    record.fd = net_handover_add_fd(&handover, closed);
+    net_handover_begin(&handover, &record);
+    net_handover_end(&handover, &record);
+    assert_true(net_handover_is_valid(&handover));
+    f->worker.workers = 1;
+    f->worker.handover = &handover;
+    net_sock_take_over(&f->worker);
+    assert_null(f->worker.conns.taken);
+    assert_int_equal(fcntl(closed, F_GETFD), -1);
+    assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_TAKEN_OVER]), 1);
+    f->conn = net_sock_conn_of(U_CONTAINER_OF(f->worker.conns.open.prev, struct net_conn, link));
+    assert_int_equal(f->conn->source.fd, kept);
+    assert_int_equal(cache_session_idle_s(f->conn->conn.session), 30);
+    net_handover_free(&handover, true);
+    close(fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +623,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_connection_that_waits_for_a_session, setup, teardown),
         cmocka_unit_test_setup_teardown(test_waiting_connection_is_closed_at_the_end, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_long_reply_stops_in_the_middle, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_session_stops_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_connections_that_cannot_be_served, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_failed_reply_ends_the_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_turns_are_bounded, setup_short_turns, teardown),
+        cmocka_unit_test_setup_teardown(test_errors_of_accepting, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_take_over, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

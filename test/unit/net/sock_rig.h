@@ -20,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "cache_end.h"
 #include "net/sock_worker.h"
 #include "repeat.h"
 
@@ -153,7 +154,7 @@ static inline void fixture_close_idle(struct fixture *f)
     for (i = 0; i < THREADS; i++)
         net_worker_close(f->workers[i]);
     net_udp_limit_destroy(f->udp_limit);
-    cache_destroy(f->cache);
+    cache_end(f->cache);
     free(f);
 }
 

@@ -208,7 +208,20 @@ static void test_pool_bound(void **state)
         put(f, block, sizeof(block));
     assert_int_equal(f->out.queued_bytes, 200 * sizeof(block));
     net_sendq_clear(&f->out, &f->pool);
-    assert_true(f->pool.block_count <= 64);
+    assert_int_equal(f->pool.block_count, 64);
+    for (i = 0; i < 2000; i++)
+        assert_int_equal(
+            net_sendq_add_ref(&f->out, &f->pool, block, 1, (uint8_t *)f + f->released + i), 0);
+    net_sendq_clear(&f->out, &f->pool);
+    assert_int_equal(f->pool.piece_count, 1024);
+    for (i = 0; i < 2000; i++) { /* what is taken from the pool comes back to it */
+        put(f, block, 1);
+        net_sendq_clear(&f->out, &f->pool);
+    }
+    assert_int_equal(f->pool.block_count, 64);
+    assert_int_equal(f->pool.piece_count, 1024);
+    assert_non_null(f->pool.blocks);
+    assert_non_null(f->pool.pieces);
 }
 
 int main(void)

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "../tls/tls_client.h"
+#include "cache_end.h"
 #include "net/sock_worker.h"
 #include "net/tls_conn.h"
 
@@ -112,7 +113,7 @@ static int teardown(void **state)
     net_conns_free(&f->worker.conns);
     net_sendq_pool_free(&f->worker.out_pool);
     cache_leave(f->worker.conns.cache_worker);
-    cache_destroy(f->worker.conns.cache);
+    cache_end(f->worker.conns.cache);
     tls_context_close(f->server);
     client_close(&f->client);
     close(f->fd);

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "cache_end.h"
 #include "net/stack_worker.h"
 #include "nic/steer.h"
 
@@ -120,7 +121,7 @@ static void fixture_close(struct fixture *f)
         net_stack_end(worker_of(f, i), f->now_us);
     for (i = 0; i < WORKERS; i++)
         net_worker_close(f->workers[i]);
-    cache_destroy(f->cache);
+    cache_end(f->cache);
     nic_close(f->peer);
     free(f->memory);
     free(f);

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "cache_end.h"
 #include "net/split.h"
 #include "net/stack_worker.h"
 #include "repeat.h"
@@ -249,7 +250,7 @@ static inline int teardown(void **state)
         net_worker_close(&f->sessions->worker);
     net_worker_close(&f->server->worker);
     net_udp_limit_destroy(f->udp_limit);
-    cache_destroy(f->cache);
+    cache_end(f->cache);
     nic_close(f->ends[0]);
     for (i = 0; i < f->client_count; i++)
         free(f->clients[i].got);

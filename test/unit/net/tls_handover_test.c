@@ -12,6 +12,7 @@
 
 #include "../tls/tls_client.h"
 #include "base/prng.h"
+#include "cache_end.h"
 #include "net/tls_handover.h"
 
 #define QUEUE_MAX (1 << 20)
@@ -106,7 +107,7 @@ static void close_fixture(struct fixture *f)
         cache_leave(f->conns[i].cache_worker);
     }
     net_handover_free(&f->handover, false);
-    cache_destroy(f->cache);
+    cache_end(f->cache);
     tls_context_close(f->server);
     free(f);
 }

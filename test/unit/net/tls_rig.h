@@ -10,6 +10,7 @@
 #include <sched.h>
 
 #include "../tls/tls_client.h"
+#include "cache_end.h"
 #include "net/tls_offload.h"
 
 #define PEERS_MAX 44
@@ -200,7 +201,7 @@ static inline void close_fixture(struct fixture *f)
         stop_threads(f);
     net_tls_steps_close(f->steps);
     cache_leave(f->conns.cache_worker);
-    cache_destroy(f->cache);
+    cache_end(f->cache);
     tls_context_close(f->server);
     free(f);
 }

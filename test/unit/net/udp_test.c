@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "cache_end.h"
 #include "net/udp.h"
 
 struct fixture {
@@ -66,7 +67,7 @@ static int teardown(void **state)
     net_udp_limit_destroy(f->udp.limit);
     cache_session_close(f->session);
     cache_leave(f->worker);
-    cache_destroy(f->cache);
+    cache_end(f->cache);
     free(f);
     return 0;
 }
@@ -251,6 +252,20 @@ static void test_room(void **state)
     assert_false(net_udp_has_room(&f->udp));
 }
 
+/* A request that its datagram does not end holds no memory until the next one. */
+static void test_cut_request_holds_nothing(void **state)
+{
+    static const uint8_t datagram[] = "\0\1\0\0\0\1\0\0set b 0 0 100000\r\nabc";
+    static const struct net_udp_request request = {.datagram = datagram,
+                                                   .len = sizeof(datagram) - 1};
+    struct fixture *f = *state;
+
+    (void)net_udp_serve(&f->udp, f->session, &request, &f->reply);
+    assert_true(u_list_is_empty(&f->worker->uploads));
+    net_udp_clear(&f->udp);
+    ask(f, "get b\r\n", "END\r\n");
+}
+
 /* A reply of exactly the limit passes, one byte more does not. */
 static void test_longest_reply(void **state)
 {
@@ -360,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_no_amplification),
         cmocka_unit_test(test_sources),
         cmocka_unit_test_setup_teardown(test_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cut_request_holds_nothing, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A sock worker whose turns a test makes: what it asks of the kernel, by epoll or, with the
+ * argument "uring", by io_uring, and the limits of these.
+ */
+#define _GNU_SOURCE /* SO_SNDBUFFORCE */
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "sock_rig.h"
+
+#define TURNS_MAX 10000
+#define VALUE_BYTES 20000 /* queued as a reference */
+
+/* Connections: more than a submission queue has entries, and than there are receive buffers. */
+#define MANY 600
+
+struct loop {
+    struct cache *cache;
+    struct net_udp_limit *limit;
+    struct net_sock_worker *worker;
+    struct sockaddr_storage addr;
+    socklen_t addr_len;
+    int held; /* a connection that was opened */
+};
+
+static const struct net_sock_listener unix_listener = {.kind = NET_ENDPOINT_UNIX,
+                                                       .peer = {.transport = "unix"}};
+
+/* ---- the worker -------------------------------------------------------------------------- */
+
+static struct loop *loop_open(bool begins)
+{
+    static const uint8_t key[16] = {1};
+    struct loop *l = calloc(1, sizeof(*l));
+    struct cache_config cache = {.start_us = net_clock_us(), .start_unix_s = 1700000000};
+    struct net_endpoints endpoints = {0};
+    struct net_sock_config config = {
+        .endpoints = &endpoints, .backlog = 64, .uring = by_uring, .workers = 1};
+    const char *why = NULL;
+    char error[NET_ERROR_MAX];
+
+    cache_settings_defaults(&cache.settings);
+    cache.settings.threads = 1;
+    cache.settings.connections_max = 2 * MANY;
+    l->cache = cache_create(&cache, &why);
+    assert_non_null(l->cache);
+    assert_int_equal(net_endpoints_resolve("127.0.0.1", 0, NET_ENDPOINT_TCP, &endpoints, error), 0);
+    assert_int_equal(net_endpoints_resolve("127.0.0.1", 0, NET_ENDPOINT_UDP, &endpoints, error), 0);
+    assert_int_equal(net_endpoints_claim(&endpoints, error), 0);
+    l->limit = net_udp_limit_create(NET_UDP_REPLY_BYTES_MAX, 0, key);
+    config.udp_limit = l->limit;
+    config.cache = l->cache;
+    l->worker = (struct net_sock_worker *)net_sock_worker_open(&config, error);
+    assert_non_null(l->worker);
+    l->addr = endpoints.list[0].addr;
+    l->addr_len = endpoints.list[0].addr_len;
+    net_endpoints_close(&endpoints);
+    l->worker->conns.cache_worker = cache_join(l->cache);
+    if (begins) {
+        assert_int_equal(l->worker->io->begin(l->worker), 0);
+        assert_int_equal(net_sock_udp_begin(l->worker), 0);
+    }
+    return l;
+}
+
+static int setup_loop(void **state)
+{
+    *state = loop_open(true);
+    return 0;
+}
+
+static void loop_close(struct loop *l, bool ends)
+{
+    net_sock_conns_close(l->worker);
+    if (ends)
+        l->worker->io->end(l->worker);
+    net_sock_udp_end(l->worker);
+    cache_leave(l->worker->conns.cache_worker);
+    net_worker_close(&l->worker->worker);
+    net_udp_limit_destroy(l->limit);
+    cache_end(l->cache);
+    free(l);
+}
+
+static int teardown_loop(void **state)
+{
+    loop_close(*state, true);
+    return 0;
+}
+
+static void turn(struct loop *l)
+{
+    assert_int_equal(net_sock_turn(l->worker, 0), 0);
+}
+
+static void turns(struct loop *l, unsigned n)
+{
+    while (n-- > 0)
+        turn(l);
+}
+
+static uint64_t count_of(const struct loop *l, enum net_sock_counter counter)
+{
+    return net_counter_read(&l->worker->counters[counter]);
+}
+
+/* ---- clients ----------------------------------------------------------------------------- */
+
+/* Opens a connection of the worker; returns the client's end, which does not block. */
+static int pair_open(struct loop *l)
+{
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    assert_int_equal(fcntl(fds[1], F_SETFL, O_NONBLOCK), 0);
+    if (!by_uring)
+        assert_int_equal(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
+    assert_true(net_sock_conn_open(l->worker, fds[0], &unix_listener, NULL));
+    l->held = fds[0];
+    return fds[1];
+}
+
+static struct net_sock_conn *newest(const struct loop *l)
+{
+    return net_sock_conn_of(U_CONTAINER_OF(l->worker->conns.open.prev, struct net_conn, link));
+}
+
+static bool has_open(const struct loop *l)
+{
+    return !u_list_is_empty(&l->worker->conns.open);
+}
+
+/* Turns until so many bytes have come. */
+static void turns_until(struct loop *l, int fd, char *got, size_t len)
+{
+    unsigned n;
+    ssize_t more;
+
+    for (n = 0; len > 0; n++) {
+        assert_true(n < TURNS_MAX);
+        turn(l);
+        more = recv(fd, got, len, MSG_DONTWAIT);
+        if (more < 0)
+            continue;
+        assert_true(more > 0);
+        got += more;
+        len -= (size_t)more;
+    }
+}
+
+static void converse(struct loop *l, int fd, const char *request, const char *reply)
+{
+    char got[100] = "";
+
+    must_send(fd, request, strlen(request));
+    turns_until(l, fd, got, strlen(reply));
+    assert_string_equal(got, reply);
+}
+
+/* Turns until the server has closed the connection. */
+static void turns_until_end(struct loop *l, int fd)
+{
+    unsigned n;
+    char byte;
+
+    for (n = 0; recv(fd, &byte, 1, MSG_DONTWAIT) != 0; n++) {
+        assert_true(n < TURNS_MAX);
+        turn(l);
+    }
+    close(fd);
+}
+
+static void store_value(struct loop *l, int fd)
+{
+    char request[VALUE_BYTES + 100], got[8];
+    int head = snprintf(request, 100, "set v 0 0 %d\r\n", VALUE_BYTES);
+
+    memset(request + head, 'v', VALUE_BYTES);
+    memcpy(request + head + VALUE_BYTES, "\r\n", 2);
+    must_send(fd, request, (size_t)head + VALUE_BYTES + 2);
+    turns_until(l, fd, got, 8);
+    assert_memory_equal(got, "STORED\r\n", 8);
+}
+
+/* A connection by TCP, which the worker has accepted or will. */
+static int tcp_open(const struct loop *l)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(connect(fd, (const struct sockaddr *)&l->addr, l->addr_len), 0);
+    return fd;
+}
+
+/* ---- tests ------------------------------------------------------------------------------- */
+
+static int many_fds[MANY];
+
+/* As many as this process may have. */
+static unsigned open_many(struct loop *l, struct rlimit *before)
+{
+    struct rlimit more;
+    unsigned n;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, before), 0);
+    more = *before;
+    more.rlim_cur = u_max32(3 * MANY, (uint32_t)u_min64(before->rlim_cur, UINT32_MAX));
+    if (setrlimit(RLIMIT_NOFILE, &more) < 0)
+        return 0;
+    for (n = 0; n < MANY; n++)
+        many_fds[n] = pair_open(l);
+    return n;
+}
+
+/* All ask at once, in one burst of calls, and again when the worker has turns. */
+static void test_many_at_once(void **state)
+{
+    static const char head[] = "VALUE v 0 20000\r\n";
+    static char got[sizeof(head) - 1 + VALUE_BYTES + 7];
+    struct loop *l = *state;
+    struct u_list *link, *next;
+    struct rlimit limit;
+    unsigned count = open_many(l, &limit);
+    unsigned i, round;
+
+    if (count == 0)
+        skip();
+    store_value(l, many_fds[0]);
+    for (link = l->worker->conns.open.next; link != &l->worker->conns.open; link = next) {
+        struct net_sock_conn *conn = net_sock_conn_of(U_CONTAINER_OF(link, struct net_conn, link));
+
+        next = link->next;
+        assert_true(net_sock_conn_input(l->worker, conn, (const uint8_t *)"get v\r\n", 7) >= 0);
+        net_sock_conn_update(l->worker, conn);
+    }
+    for (round = 0; round < 2; round++) {
+        for (i = 0; i < count; i++) {
+            turns_until(l, many_fds[i], got, sizeof(got));
+            assert_memory_equal(got, head, sizeof(head) - 1);
+            assert_memory_equal(got + sizeof(got) - 7, "\r\nEND\r\n", 7);
+        }
+        for (i = 0; i < count && round == 0; i++)
+            must_send(many_fds[i], "get v\r\n", 7);
+    }
+    assert_int_equal(count_of(l, NET_SOCK_ABORTED), 0);
+    for (i = 0; i < count; i++)
+        turns_until_end(l, (shutdown(many_fds[i], SHUT_WR), many_fds[i]));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* Input that comes while its connection ends takes no buffer away from the others. */
+static void test_input_of_ended_connections(void **state)
+{
+    struct loop *l = *state;
+    unsigned i;
+    int fd, n;
+
+    for (i = 0; i < 300; i++) {
+        fd = pair_open(l);
+        turn(l);
+        must_send(fd, "get a\r\n", 7);
+        n = l->worker->io->wait(l->worker, 0);
+        assert_true(n >= 0);
+        net_sock_conn_close(l->worker, newest(l));
+        if (by_uring) /* events of epoll may not outlive their connection */
+            l->worker->io->dispatch(l->worker, n);
+        turns_until_end(l, fd);
+    }
+    fd = pair_open(l);
+    converse(l, fd, "get a\r\n", "END\r\n");
+    close(fd);
+}
+
+/* A connection that ends is closed at once, also in a reply that its client does not read. */
+static void test_end_in_a_reply(void **state)
+{
+    struct loop *l = *state;
+    int fd = pair_open(l);
+    unsigned i;
+
+    store_value(l, fd);
+    for (i = 0; i < 100; i++)
+        must_send(fd, "get v\r\n", 7);
+    turns(l, 50);
+    assert_true(newest(l)->out.queued_bytes > 0);
+    net_sock_conn_close(l->worker, newest(l));
+    turns(l, 50);
+    assert_int_equal(fcntl(l->held, F_GETFD), -1);
+    close(fd);
+}
+
+/* The end of the client is no signal to the process, and ends the connection. */
+static void test_reply_without_a_reader(void **state)
+{
+    struct loop *l = *state;
+    int fd = pair_open(l);
+
+    turn(l);
+    must_send(fd, "mn\r\n", 4);
+    close(fd);
+    turns(l, 20);
+    assert_false(has_open(l));
+
+    fd = pair_open(l);
+    turn(l);
+    assert_int_equal(shutdown(fd, SHUT_RD), 0); /* which ends no input of the server */
+    must_send(fd, "mn\r\n", 4);
+    turns(l, 20);
+    assert_false(has_open(l));
+    assert_true(count_of(l, NET_SOCK_ABORTED) >= 1);
+    close(fd);
+}
+
+/* Accepting that is held and released at once continues, and a second hold ends it. */
+static void test_accepting_is_held(void **state)
+{
+    struct loop *l = *state;
+    struct net_sock_worker *worker = l->worker;
+    int fd;
+
+    turns(l, 3);
+    net_sock_accept_hold(worker);
+    if (by_uring)
+        assert_false(worker->io->listeners_rest(worker)); /* what comes now is accepted */
+    net_sock_accept_release(worker);
+    turns(l, 10);
+    fd = tcp_open(l);
+    converse(l, fd, "get a\r\n", "END\r\n");
+    close(fd);
+    turns(l, 10);
+
+    net_sock_accept_hold(worker);
+    turns(l, 10);
+    if (by_uring)
+        assert_true(worker->io->listeners_rest(worker));
+    fd = tcp_open(l);
+    turns(l, 10);
+    assert_int_equal(worker->io->wait(worker, 0), 0); /* nor is there an event each time */
+    assert_int_equal(count_of(l, NET_SOCK_ACCEPTED), 1);
+    net_sock_accept_release(worker);
+    converse(l, fd, "get a\r\n", "END\r\n");
+    close(fd);
+}
+
+/* A call from another thread makes one event. */
+static void test_wake_is_one_event(void **state)
+{
+    struct loop *l = *state;
+    unsigned i;
+
+    turns(l, 3);
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(net_worker_pause(&l->worker->worker), 0);
+        net_worker_resume(&l->worker->worker);
+        assert_int_equal(net_sock_turn(l->worker, 60000), 0);
+        turn(l);
+        assert_int_equal(l->worker->io->wait(l->worker, 0), 0);
+    }
+}
+
+/* One read and one write for a request. */
+static void test_calls_are_counted(void **state)
+{
+    struct loop *l = *state;
+    int fd = pair_open(l);
+
+    converse(l, fd, "get a\r\n", "END\r\n");
+    turns(l, 3);
+    assert_int_equal(count_of(l, NET_SOCK_READS), 1);
+    assert_int_equal(count_of(l, NET_SOCK_WRITES), 1);
+    close(fd);
+}
+
+/* Input that fills the read buffer exactly is all there is. */
+static void test_input_of_a_full_buffer(void **state)
+{
+    enum { LINES = NET_SOCK_READ_BYTES / 4 };
+    static char got[4 * LINES];
+    struct loop *l = *state;
+    char *requests = repeat("mn\r\n", LINES), *replies = repeat("MN\r\n", LINES);
+    int fd = pair_open(l);
+
+    must_send(fd, requests, sizeof(got));
+    turns_until(l, fd, got, sizeof(got));
+    assert_memory_equal(got, replies, sizeof(got));
+    free(replies);
+    converse(l, fd, "mn\r\n", "MN\r\n");
+    free(requests);
+    close(fd);
+}
+
+/* An accepted socket sends at once, and finds out that its client has vanished. */
+static void test_options_of_sockets(void **state)
+{
+    struct loop *l = *state;
+    int fd = tcp_open(l), accepted, on = 0, fresh = socket(AF_INET, SOCK_DGRAM, 0);
+    int fresh_bytes = 0, bytes = 0;
+    socklen_t len = sizeof(on);
+
+    converse(l, fd, "get a\r\n", "END\r\n");
+    accepted = newest(l)->source.fd;
+    assert_int_equal(getsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &on, &len), 0);
+    assert_true(on);
+    assert_int_equal(getsockopt(accepted, SOL_SOCKET, SO_KEEPALIVE, &on, &len), 0);
+    assert_true(on);
+    assert_int_equal(
+        getsockopt(l->worker->listeners[0].source.fd, SOL_SOCKET, SO_REUSEADDR, &on, &len), 0);
+    assert_true(on);
+    /* Large replies by UDP take as much room as the system grants. */
+    assert_int_equal(getsockopt(fresh, SOL_SOCKET, SO_SNDBUF, &fresh_bytes, &len), 0);
+    assert_int_equal(
+        getsockopt(l->worker->listeners[1].source.fd, SOL_SOCKET, SO_SNDBUF, &bytes, &len), 0);
+    assert_true(bytes > fresh_bytes);
+    close(fresh);
+    close(fd);
+}
+
+static void on_alarm(int number)
+{
+}
+
+/* A signal ends a wait, and is no error; no signal, and it lasts as long as asked. */
+static void test_waits(void **state)
+{
+    struct loop *l = *state;
+    struct sigaction action = {.sa_handler = on_alarm}, before;
+    const struct itimerval often = {{0, 10000}, {0, 10000}}, never = {{0, 0}, {0, 0}};
+    struct timespec begin, end;
+    unsigned i;
+
+    turns(l, 3);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    assert_int_equal(l->worker->io->wait(l->worker, 100), 0);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    assert_true((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000 > 50);
+
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    for (i = 0; i < 3; i++)
+        assert_int_equal(l->worker->io->wait(l->worker, 1000), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+}
+
+/* A loop that cannot begin leaves nothing behind. */
+static void test_begin_fails(void **state)
+{
+    struct loop *l = loop_open(false);
+    struct rlimit limit, low;
+    int fd = l->worker->listeners[0].source.fd;
+
+    l->worker->listeners[0].source.fd = -1;
+    assert_int_equal(l->worker->io->begin(l->worker), -EBADF);
+    l->worker->listeners[0].source.fd = fd;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    low = limit;
+    low.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    assert_int_equal(l->worker->io->begin(l->worker), -EMFILE);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    loop_close(l, false);
+}
+
+/* Of many that come at once some are taken in each turn, so that the others are served, too. */
+static void test_bounds_of_a_turn(void **state)
+{
+    static const char datagram[] = "\0\1\0\0\0\1\0\0mn\r\n";
+    struct loop *l = *state;
+    struct sockaddr_storage udp;
+    socklen_t len = sizeof(udp);
+    int fds[40], fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    unsigned i;
+
+    turns(l, 3);
+    assert_int_equal(getsockname(l->worker->listeners[1].source.fd, (struct sockaddr *)&udp, &len),
+                     0);
+    for (i = 0; i < 100; i++)
+        assert_int_equal(sendto(fd, datagram, sizeof(datagram) - 1, 0, (void *)&udp, len), 12);
+    turn(l);
+    assert_int_equal(count_of(l, NET_SOCK_UDP_REQUESTS), 64);
+    turns(l, 3);
+    assert_int_equal(count_of(l, NET_SOCK_UDP_REQUESTS), 100);
+    close(fd);
+    if (by_uring)
+        return;
+    for (i = 0; i < 40; i++)
+        fds[i] = tcp_open(l);
+    turn(l);
+    assert_int_equal(count_of(l, NET_SOCK_ACCEPTED), 32);
+    turn(l);
+    assert_int_equal(count_of(l, NET_SOCK_ACCEPTED), 40);
+    for (i = 0; i < 40; i++)
+        close(fds[i]);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_many_at_once, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_input_of_ended_connections, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_end_in_a_reply, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_reply_without_a_reader, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_accepting_is_held, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_wake_is_one_event, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_calls_are_counted, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_input_of_a_full_buffer, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_options_of_sockets, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_waits, setup_loop, teardown_loop),
+        cmocka_unit_test(test_begin_fails),
+        cmocka_unit_test_setup_teardown(test_bounds_of_a_turn, setup_loop, teardown_loop),
+    };
+    int skipped = rig_begin(argc, argv);
+
+    return skipped ? skipped : cmocka_run_group_tests(tests, NULL, NULL);
+}
