@@ -253,6 +253,32 @@ static void test_many_at_once(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
+/* More input at once than there are receive buffers: all is read when some are free again. */
+static void test_more_input_than_buffers(void **state)
+{
+    enum { CLIENTS = 30, LINES = 20000 };
+    static char got[4 * LINES];
+    struct loop *l = *state;
+    char *requests = repeat("mn\r\n", LINES), *replies = repeat("MN\r\n", LINES);
+    int fds[CLIENTS];
+    unsigned i;
+
+    for (i = 0; i < CLIENTS; i++)
+        fds[i] = pair_open(l);
+    turn(l);
+    for (i = 0; i < CLIENTS; i++)
+        must_send(fds[i], requests, sizeof(got));
+    for (i = 0; i < CLIENTS; i++) /* io_uring reads without a turn */
+        assert_true(l->worker->io->wait(l->worker, 0) > 0);
+    for (i = 0; i < CLIENTS; i++) {
+        turns_until(l, fds[i], got, sizeof(got));
+        assert_memory_equal(got, replies, sizeof(got));
+        close(fds[i]);
+    }
+    free(requests);
+    free(replies);
+}
+
 /* Input that comes while its connection ends takes no buffer away from the others. */
 static void test_input_of_ended_connections(void **state)
 {
@@ -502,6 +528,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_many_at_once, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_more_input_than_buffers, setup_loop, teardown_loop),
         cmocka_unit_test_setup_teardown(test_input_of_ended_connections, setup_loop, teardown_loop),
         cmocka_unit_test_setup_teardown(test_end_in_a_reply, setup_loop, teardown_loop),
         cmocka_unit_test_setup_teardown(test_reply_without_a_reader, setup_loop, teardown_loop),
