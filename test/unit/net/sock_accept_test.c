@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where sock workers listen, and connections that they cannot accept, or not yet. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 
@@ -119,6 +120,10 @@ static void test_unix_socket(void **state)
     snprintf(name, sizeof(name), "%s/u", path);
     shape.unix_path = name;
     f = fixture_shaped(&shape);
+    for (i = 0; i < THREADS; i++) /* no program that is started later has the sockets */
+        assert_int_equal(
+            fcntl(((struct net_sock_worker *)f->workers[i])->listeners[0].source.fd, F_GETFD),
+            FD_CLOEXEC);
     for (i = 0; i < 8; i++)
         fds[i] = client_open(f);
     for (i = 0; i < 8; i++)
@@ -196,6 +201,33 @@ static void test_inherited_sockets_that_block(void **state)
     }
 }
 
+/* A worker that cannot listen is not opened, and leaves no socket behind. */
+static void test_addresses_that_cannot_be_used(void **state)
+{
+    struct net_endpoints endpoints = {0};
+    struct net_sock_config config = {
+        .endpoints = &endpoints, .backlog = 1, .workers = 1, .uring = by_uring};
+    struct cache_config cache = {.start_us = 1, .start_unix_s = 1700000000};
+    const char *why = NULL;
+    char error[NET_ERROR_MAX];
+
+    cache_settings_defaults(&cache.settings);
+    cache.settings.threads = 1;
+    config.cache = cache_create(&cache, &why);
+    assert_non_null(config.cache);
+    /* of no machine (RFC 5737) */
+    assert_int_equal(net_endpoints_resolve("192.0.2.1", 11211, NET_ENDPOINT_TCP, &endpoints, error),
+                     0);
+    assert_null(net_sock_worker_open(&config, error));
+    assert_non_null(strstr(error, "cannot listen on 192.0.2.1:11211"));
+    for (; endpoints.inherited_count <= NET_ENDPOINT_MAX; endpoints.inherited_count++)
+        endpoints.inherited[endpoints.inherited_count].fd =
+            socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_null(net_sock_worker_open(&config, error)); /* more than a worker takes */
+    net_endpoints_close(&endpoints);
+    cache_end(config.cache);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +237,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_inherited_sockets),
         cmocka_unit_test(test_unix_socket),
         cmocka_unit_test(test_inherited_sockets_that_block),
+        cmocka_unit_test(test_addresses_that_cannot_be_used),
     };
     int skipped = rig_begin(argc, argv);
 

@@ -605,6 +605,29 @@ static void test_take_over(void **state)
     close(fds[1]);
 }
 
+/* Without a session for it a connection that was handed over is refused. */
+static void test_take_over_without_room(void **state)
+{
+    struct net_handover handover = {0};
+    struct fixture *f = *state;
+    struct net_handover_record record = {.kind = NET_HANDOVER_SOCKET,
+                                         .transport = NET_ENDPOINT_UNIX};
+    int fds[2];
+
+    (void)fill_cache(f);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    record.fd = net_handover_add_fd(&handover, fds[0]);
+    net_handover_begin(&handover, &record);
+    net_handover_end(&handover, &record);
+    f->worker.workers = 1;
+    f->worker.handover = &handover;
+    net_sock_take_over(&f->worker);
+    assert_int_equal(fcntl(fds[0], F_GETFD), -1);
+    assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_REJECTED]), 1);
+    net_handover_free(&handover, true);
+    close(fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -630,6 +653,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_turns_are_bounded, setup_short_turns, teardown),
         cmocka_unit_test_setup_teardown(test_errors_of_accepting, setup, teardown),
         cmocka_unit_test_setup_teardown(test_take_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_take_over_without_room, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
