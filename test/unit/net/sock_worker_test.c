@@ -290,6 +290,102 @@ static void test_wait_for_a_pause(void **state)
     fixture_close_idle(f);
 }
 
+/* ---- how long a worker sleeps ------------------------------------------------------------ */
+
+static int slept_ms[4]; /* at most, before anything, with a connection, without accepting, busy */
+static unsigned sleeps;
+
+static int sleep_begin(struct net_sock_worker *worker)
+{
+    sleeps = 0;
+    return 0;
+}
+
+static void sleep_end(struct net_sock_worker *worker)
+{
+}
+
+static int sleep_wait(struct net_sock_worker *worker, int timeout_ms)
+{
+    slept_ms[sleeps] = timeout_ms;
+    return 0;
+}
+
+static int serve_none(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    return 0;
+}
+
+static int want_none(struct net_sock_worker *worker, struct net_sock_conn *conn, uint32_t interest)
+{
+    return 0;
+}
+
+static enum net_sendq_result write_none(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    return NET_SENDQ_PENDING;
+}
+
+/* Gives the session more than it uses in its turn and the next one. */
+static void use_turn(struct net_sock_worker *worker, struct net_sock_conn *conn)
+{
+    struct net_conn *net = &conn->conn;
+
+    net->timed = false; /* it keeps its place in the list */
+    assert_true(net_sock_conn_input(worker, conn, (const uint8_t *)"mn\r\nmn\r\nmn\r\n", 12) >= 0);
+    net_sock_conn_update(worker, conn);
+}
+
+/* Each time there is one reason more to sleep shorter. */
+static void sleep_dispatch(struct net_sock_worker *worker, int events)
+{
+    static const struct net_sock_listener tcp = {.kind = NET_ENDPOINT_TCP,
+                                                 .peer = {.transport = "tcp"}};
+    static const struct sockaddr from = {.sa_family = AF_UNSPEC};
+    struct u_list *link;
+
+    sleeps++;
+    if (sleeps == 1) {
+        assert_true(net_sock_conn_open(worker, dup(worker->wake.fd), &tcp, &from));
+        assert_true(net_sock_conn_open(worker, dup(worker->wake.fd), &tcp, &from));
+    }
+    if (sleeps == 2)
+        worker->accept = NET_SOCK_ACCEPT_PAUSED;
+    worker->crowded = true;
+    for (link = worker->conns.open.next; sleeps == 3 && link != &worker->conns.open;
+         link = link->next)
+        use_turn(worker, net_sock_conn_of(U_CONTAINER_OF(link, struct net_conn, link)));
+    worker->accept_retry_us = UINT64_MAX;
+    if (sleeps == 4)
+        net_worker_stop(&worker->worker);
+}
+
+/* Time limits of connections, held back clients and turns that are left each have their own. */
+static void test_sleeps(void **state)
+{
+    static const struct net_sock_io io = {
+        .conn_bytes = sizeof(struct net_sock_conn),
+        .begin = sleep_begin,
+        .end = sleep_end,
+        .wait = sleep_wait,
+        .dispatch = sleep_dispatch,
+        .conn_begin = serve_none,
+        .conn_want = want_none,
+        .conn_flush = write_none,
+        .conn_end = net_sock_conn_free,
+    };
+    struct shape shape = {.connections_max = 4, .idle_timeout_s = 10, .requests_per_event = 1};
+    struct fixture *f = fixture_idle(&shape);
+
+    ((struct net_sock_worker *)f->workers[0])->io = &io;
+    assert_int_equal(net_worker_run(f->workers[0]), 0);
+    assert_int_equal(slept_ms[0], 1000);
+    assert_int_equal(slept_ms[1], 250);
+    assert_int_equal(slept_ms[2], 10);
+    assert_int_equal(slept_ms[3], 0);
+    fixture_close_idle(f);
+}
+
 /* Ends a connection and waits until the server has: the next one finds its place free. */
 static void client_close(int fd)
 {
@@ -365,6 +461,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_turns_and_half_close),
         cmocka_unit_test(test_idle_timeout),
+        cmocka_unit_test(test_sleeps),
     };
     int skipped = rig_begin(argc, argv);
 
