@@ -590,6 +590,27 @@ static void test_stats_of_the_same_burst(void **state)
     assert_int_equal(stat_of(second, "STAT bytes_read ") - read_bytes, 14);
 }
 
+/* A worker whose rest was given up uses the input that it has held back, as before. */
+static void test_rest_is_given_up(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c;
+
+    if (f->server != f->sessions)
+        return; /* a worker of two threads has no rest */
+    c = client_open(f);
+    ask(f, c, "get a\r\n", "END\r\n");
+    f->server->resting = true;
+    c->got_len = 0;
+    client_send(c, "mn\r\nget a\r\n", 11);
+    steps(f, 100);
+    assert_int_equal(c->got_len, 0);
+    assert_int_equal(net_stack_pause(f->server), 0); /* for which there is no reason any more */
+    wait_for(f, c, strlen("MN\r\nEND\r\n"));
+    assert_string_equal(c->got, "MN\r\nEND\r\n");
+    assert_false(f->server->general_only);
+}
+
 /* A timer of the stack ends a sleep: here that of a reply that is not acknowledged yet. */
 static void test_sleep_lasts_until_the_next_timer(void **state)
 {
@@ -652,6 +673,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_narrow_link),
         cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stats_of_the_same_burst, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rest_is_given_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sleep_lasts_until_the_next_timer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_with_open_connections, setup, teardown),
     };
