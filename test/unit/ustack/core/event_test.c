@@ -46,6 +46,26 @@ static void expect_none(struct raw *raw)
     assert_int_equal(us_next_event(raw->stack, &event), 0);
 }
 
+/* Fields that an event does not have are null, whatever the structure held before. */
+static void an_event_has_nothing_of_the_one_before(void **state)
+{
+    struct raw *raw = *state;
+    struct us_event event;
+    u_u32 snd;
+
+    raw_accept(raw, &snd);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK | US_TCP_FIN, 1001, snd, 65535, NULL, 0);
+    memset(&event, 0xff, sizeof(event));
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(event.type, US_EV_PEER_CLOSED);
+    assert_null(event.cookie);
+    assert_null(event.data);
+    assert_int_equal(event.len, 0);
+    assert_null(event.datagram);
+    raw->no_pump = 0;
+}
+
 static void kept_bytes_come_again_in_order(void **state)
 {
     struct raw *raw = *state;
@@ -303,6 +323,7 @@ int main(void)
 {
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
+        RAW_TEST(an_event_has_nothing_of_the_one_before),
         RAW_TEST(kept_bytes_come_again_in_order),
         RAW_TEST(keeping_several_events_keeps_their_order),
         RAW_TEST(what_is_behind_a_kept_event_waits),

@@ -382,6 +382,39 @@ static void frames_of_other_protocols_have_one_segment(void **state)
     (void)state;
 }
 
+/* Whatever the driver left in it, a packet describes its frame; each is counted. */
+static void segments_are_described_and_counted(void **state)
+{
+    struct raw *raw = *state;
+    u_u8 bytes[RAW_FRAME_BYTES];
+    struct us_pkt *list;
+    struct us_pkt pkt;
+    struct us_conn *conn;
+    u_u32 snd;
+    unsigned i;
+
+    conn = raw_accept(raw, &snd);
+    for (i = 0; i < 4; i++) { /* data, and then a FIN */
+        u_u64 frames = raw_counter(raw, "tx_frames");
+        if (i < 3)
+            assert_int_equal(us_send(raw->stack, conn, "x", 1), 1);
+        else
+            us_close(raw->stack, conn);
+        memset(&pkt, 0, sizeof(pkt));
+        pkt.data = bytes;
+        pkt.room = sizeof(bytes);
+        pkt.next_seg = &pkt;
+        pkt.flags = US_PKT_TX_TSO;
+        list = &pkt;
+        assert_int_equal(us_output(raw->stack, &list, 1, raw->now_us), 1);
+        assert_null(pkt.next_seg);
+        assert_int_equal(pkt.flags & US_PKT_TX_TSO, 0);
+        assert_int_equal(raw_counter(raw, "tx_frames"), frames + 1);
+        raw_segment(raw, US_TCP_ACK, 1001 + i, snd + i + 1, 65535, "y", 1);
+        raw_expect_event(raw, US_EV_DATA);
+    }
+}
+
 /* The reserve counts a block for each datagram that may wait. */
 static void the_reserve_has_blocks_for_datagrams(void **state)
 {
@@ -566,6 +599,8 @@ int main(void)
         cmocka_unit_test(the_reserve_has_blocks_for_datagrams),
         cmocka_unit_test(capabilities_come_and_go),
         cmocka_unit_test(frames_of_other_protocols_have_one_segment),
+        cmocka_unit_test_setup_teardown(segments_are_described_and_counted, raw_setup,
+                                        raw_teardown),
         cmocka_unit_test(the_last_blocks_cost_data_out_of_order),
         cmocka_unit_test(half_full_blocks_hold_a_whole_window),
         cmocka_unit_test(counters_have_unique_names),
