@@ -441,6 +441,62 @@ static void an_error_quotes_a_whole_header(void **state)
     }
 }
 
+/* Puts options in front of the fragment: 4 bytes of IPv4, or a header of 8 bytes. */
+static void add_options(void)
+{
+    static const u_u8 padding[8] = {US_IP_FRAGMENT, 0, 1, 4};
+    u_u32 at = six ? CRAFT_L4_6 : CRAFT_L4;
+    u_u32 bytes = six ? 8 : 4;
+    u_u32 payload = packet.len - at;
+
+    memmove(packet.bytes + at + bytes, packet.bytes + at, payload);
+    packet.len += bytes;
+    if (six) {
+        memcpy(packet.bytes + at, padding, 8);
+        craft_ip6_hdr(&packet)->next = US_IP_DST_OPTIONS;
+        craft_ip6_hdr(&packet)->payload_bytes = u_be16(bytes + payload);
+    } else {
+        memset(packet.bytes + at, 1, 4); /* no operation */
+        craft_ip4_hdr(&packet)->version_ihl = 0x46;
+        craft_ip4_hdr(&packet)->total_bytes = u_be16(US_IP4_HDR_BYTES + bytes + payload);
+        craft_ip4_finish(&packet);
+    }
+}
+
+/* Options precede the whole datagram as they precede its first fragment. */
+static void an_error_quotes_options(void **state)
+{
+    struct raw *raw = *state;
+    struct raw_frame *frame;
+    const struct us_ip6_hdr *hdr6;
+    const struct us_ip4_hdr *hdr4;
+    const struct us_udp_hdr *udp;
+
+    assert_int_equal(us_udp_unbind(raw->stack, PORT), US_OK);
+    make_fragment(raw, 1, 0, 1480, 1);
+    add_options();
+    craft_give(raw, &packet);
+    make_fragment(raw, 1, 1480, DATAGRAM_BYTES, 0);
+    add_options();
+    craft_give(raw, &packet);
+    frame = raw_frame(raw);
+    assert_non_null(frame);
+    hdr6 = (const void *)(frame->bytes + 54 + 8);
+    hdr4 = (const void *)(frame->bytes + 34 + 8);
+    if (six) {
+        assert_int_equal(hdr6->next, US_IP_DST_OPTIONS);
+        assert_int_equal(u_get_be16(hdr6->payload_bytes), 8 + DATAGRAM_BYTES);
+        assert_int_equal(*(const u_u8 *)(hdr6 + 1), US_IP_UDP);
+        udp = (const void *)((const u_u8 *)(hdr6 + 1) + 8);
+    } else {
+        assert_int_equal(hdr4->version_ihl, 0x46);
+        assert_int_equal(u_get_be16(hdr4->total_bytes), US_IP4_HDR_BYTES + 4 + DATAGRAM_BYTES);
+        assert_memory_equal(hdr4 + 1, "\1\1\1\1", 4);
+        udp = (const void *)((const u_u8 *)(hdr4 + 1) + 4);
+    }
+    assert_int_equal(u_get_be16(udp->dst_port), PORT);
+}
+
 /* Bytes of an event stay until it is taken, whatever arrives. */
 static void events_keep_their_bytes(void **state)
 {
@@ -599,16 +655,11 @@ static void broadcast_echo_in_fragments(void **state)
     }
 }
 
-static void echo_in_fragments(void **state)
+enum { ECHO_BYTES = 4008 };
+
+/* Gives an echo request in three fragments to the stack. */
+static void give_echo(struct raw *raw)
 {
-    enum { ECHO_BYTES = 4008 };
-    struct raw *raw = *state;
-    u_u32 hdr_bytes = six ? 62 : 34;
-    u_u8 answer[ECHO_BYTES];
-    unsigned frames = 0;
-    u_u32 seen = 0;
-    u_u8 ident[4];
-    struct raw_frame *frame;
     struct u_be16 sum;
     u_u32 at;
 
@@ -629,6 +680,19 @@ static void echo_in_fragments(void **state)
         }
         craft_give(raw, &packet);
     }
+}
+
+static void echo_in_fragments(void **state)
+{
+    struct raw *raw = *state;
+    u_u32 hdr_bytes = six ? 62 : 34;
+    u_u8 answer[ECHO_BYTES];
+    unsigned frames = 0;
+    u_u32 seen = 0;
+    u_u8 ident[4];
+    struct raw_frame *frame;
+
+    give_echo(raw);
     while ((frame = raw_frame(raw)) != NULL) {
         u_u32 offset = six ? (u_u32)frame->bytes[56] << 8 | (frame->bytes[57] & 0xf8)
                            : ((u_u32)(frame->bytes[20] & 0x1f) << 8 | frame->bytes[21]) << 3;
@@ -652,6 +716,8 @@ static void echo_in_fragments(void **state)
             answer, ECHO_BYTES)),
         0);
     assert_int_equal(raw_counter(raw, "buffer_bytes_used"), 0);
+    give_echo(raw); /* another datagram with another identification */
+    assert_memory_not_equal(raw_frame(raw)->bytes + (six ? 58 : 18), ident, six ? 4 : 2);
 }
 
 static int over_ip4(void **state)
@@ -686,6 +752,7 @@ int main(void)
         RAW_TEST(bytes_and_pieces_are_bounded),
         RAW_TEST(what_just_fits_is_taken),
         RAW_TEST(an_error_quotes_a_whole_header),
+        RAW_TEST(an_error_quotes_options),
         RAW_TEST(events_keep_their_bytes),
         RAW_TEST(a_whole_packet_fits_the_length_field),
         RAW_TEST(fragments_of_fragments_are_dropped),

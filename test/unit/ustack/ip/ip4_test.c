@@ -283,27 +283,33 @@ static void other_icmp_is_counted(void **state)
 /* RFC 5927 section 4.1: an error counts only if it quotes a segment, not another protocol. */
 static void an_error_quotes_a_segment(void **state)
 {
-    enum { QUOTE_BYTES = 28, ERROR_BYTES = 8 + QUOTE_BYTES };
+    enum { OPTION_BYTES = 4, QUOTE_BYTES = 20 + OPTION_BYTES + 8, ERROR_BYTES = 8 + QUOTE_BYTES };
     static struct craft packet;
     struct us_addr peer = pair_addr(1);
     struct raw *raw = *state;
     u_u8 error[ERROR_BYTES];
-    unsigned tcp;
+    const struct raw_frame *syn;
+    unsigned i;
 
     raw->answer_arp = 1;
     assert_non_null(us_connect(raw->stack, &peer, RAW_PEER_PORT, 0, NULL, NULL));
     raw_pump(raw, 0);
-    memcpy(error + 8, raw_frame(raw)->bytes + 14, QUOTE_BYTES);
-    for (tcp = 0; tcp < 2; tcp++) {
+    syn = raw_frame(raw);
+    memcpy(error + 8, syn->bytes + 14, 20);
+    error[8] = 0x46; /* a router has added an option */
+    memset(error + 28, 1, OPTION_BYTES);
+    memcpy(error + 28 + OPTION_BYTES, syn->bytes + CRAFT_L4, 8);
+    for (i = 0; i < 3; i++) { /* another protocol; the last byte cut off; all there */
+        u_u32 bytes = i == 1 ? ERROR_BYTES - 1 : ERROR_BYTES;
         struct u_be16 sum;
         memcpy(error, "\3\3\0\0\0\0\0\0", 8); /* port unreachable */
-        error[8 + 9] = tcp ? US_IP_TCP : US_IP_UDP;
-        sum = u_be16(u_cksum_finish(u_cksum_add(0, error, sizeof(error))));
+        error[8 + 9] = i == 0 ? US_IP_UDP : US_IP_TCP;
+        sum = u_be16(u_cksum_finish(u_cksum_add(0, error, bytes)));
         memcpy(error + 2, &sum, 2);
-        craft_ip4(&packet, raw, US_IP_ICMP, error, sizeof(error));
+        craft_ip4(&packet, raw, US_IP_ICMP, error, bytes);
         craft_give(raw, &packet);
-        assert_int_equal(raw_counter(raw, "drop_icmp_quote"), 1);
-        if (!tcp)
+        assert_int_equal(raw_counter(raw, "drop_icmp_quote"), i == 0 ? 1 : 2);
+        if (i < 2)
             assert_null(raw_event(raw));
     }
     assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_UNREACHABLE);

@@ -217,6 +217,7 @@ static void what_is_not_understood_is_told(void **state)
     u_u8 route[24] = {58, 2, 0, 1}; /* RFC 5095: one more stop */
     u_u8 late[16] = {0, 0, 1, 4, 0, 0, 0, 0, 58, 0, 1, 4};
     u_u8 longer[8] = {58, 0, 0x1e, 5}; /* an option of one byte more than its header has */
+    u_u8 type_only[8] = {58, 0, 1, 3, 0, 0, 0, 0x1e}; /* one that ends before its length */
 
     craft_l4_6(&packet, raw, 43, route, 24, US_IP_ICMP6, echo, sizeof(echo), 2);
     craft_give(raw, &packet);
@@ -230,6 +231,9 @@ static void what_is_not_understood_is_told(void **state)
     craft_l4_6(&packet, raw, 60, longer, 8, US_IP_ICMP6, echo, sizeof(echo), 2);
     craft_give(raw, &packet);
     expect_problem(raw, US_ICMP6_PROBLEM_FIELD, 42);
+    craft_l4_6(&packet, raw, 60, type_only, 8, US_IP_ICMP6, echo, sizeof(echo), 2);
+    craft_give(raw, &packet);
+    expect_problem(raw, US_ICMP6_PROBLEM_FIELD, 47);
     craft_ip6(&packet, raw, US_IP_NOTHING, echo, sizeof(echo));
     craft_expect_counted(raw, &packet, "drop_ip_protocol");
     raw_expect_nothing(raw);
@@ -244,6 +248,18 @@ static void no_error_without_a_source(void **state)
     craft_ip6_hdr(&packet)->src = us_ip6_any;
     craft_expect_counted(raw, &packet, "drop_ip_protocol");
     assert_int_equal(raw_counter(raw, "icmp_tx_errors"), 0);
+    raw_expect_nothing(raw);
+}
+
+/* RFC 4443 2.4 (e.3): nor about one to a group, unless an option demands it. */
+static void no_error_about_a_packet_to_a_group(void **state)
+{
+    struct raw *raw = *state;
+
+    craft_ip6(&packet, raw, 99, echo, sizeof(echo));
+    craft_ip6_hdr(&packet)->dst = us_ip6_all_nodes;
+    us_eth_multicast_mac(packet.bytes, &us_ip6_all_nodes);
+    craft_expect_counted(raw, &packet, "drop_ip_protocol");
     raw_expect_nothing(raw);
 }
 
@@ -478,7 +494,7 @@ static void fragments_stay_fragments(void **state)
 /* Tagged frames are for the VLAN of the configuration, and all that is sent carries its tag. */
 static void vlan_tags(void **state)
 {
-    static const u_u8 tags[][4] = {{0x81, 0, 0xe0, 42}, {0x81, 0, 0, 43}, {0x81, 0, 0, 0}};
+    static const u_u8 tags[][4] = {{0x81, 0, 0xf0, 42}, {0x81, 0, 0, 43}, {0x81, 0, 0, 0}};
     struct us_config config;
     struct raw raw;
     unsigned vlan;
@@ -536,7 +552,8 @@ int main(void)
         RAW_TEST(protocols_need_a_source),   RAW_TEST(fragment_headers_are_checked),
         RAW_TEST(errors_are_limited),        RAW_TEST(too_small_an_mtu_is_ignored),
         RAW_TEST(fragments_stay_fragments),  RAW_TEST(errors_about_connections),
-        RAW_TEST(hard_errors_end_a_connect), cmocka_unit_test(vlan_tags),
+        RAW_TEST(hard_errors_end_a_connect), RAW_TEST(no_error_about_a_packet_to_a_group),
+        cmocka_unit_test(vlan_tags),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
