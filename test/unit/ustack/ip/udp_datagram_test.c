@@ -64,6 +64,7 @@ static void a_datagram_is_delivered(void **state)
     assert_memory_equal(event->datagram->local.bytes, ours, 4);
     assert_int_equal(event->datagram->remote_port, RAW_PEER_PORT);
     assert_int_equal(event->datagram->local_port, PORT);
+    assert_memory_equal(event->datagram->mac, raw_peer_mac, 6);
     raw_expect_nothing(raw);
 }
 
@@ -171,6 +172,9 @@ static void bytes_behind_the_datagram_are_ignored(void **state)
     udp->checksum = u_be16(u_cksum_finish(u_cksum_add(sum, udp, 12)));
     craft_give(raw, &packet);
     expect_datagram(raw, "abcd");
+    raw->rx_flags = US_PKT_L4_CSUM_GOOD;
+    craft_give(raw, &packet);
+    expect_datagram(raw, "abcd");
 }
 
 static void checksums_are_checked(void **state)
@@ -251,6 +255,24 @@ static void datagrams_are_sent(void **state)
     raw_expect_nothing(raw);
     assert_int_equal(raw_counter(raw, "buffer_bytes_used"), 0);
     assert_int_equal(raw_counter(raw, "udp_tx"), 3);
+    assert_int_equal(raw_counter(raw, "frag_tx"), 0); /* the large one just fits */
+}
+
+static void a_datagram_comes_from_the_address_asked_for(void **state)
+{
+    struct raw *raw = *state;
+    struct us_addr peer = pair_addr(1);
+    struct us_addr second = pair_addr(0);
+
+    second.bytes[3] = 77;
+    assert_int_equal(us_addr_add(raw->stack, &second, 24), US_OK);
+    raw->answer_arp = 1;
+    raw_pump(raw, 0);
+    while (raw_frame(raw) != NULL) /* the announcement */
+        continue;
+    assert_int_equal(us_udp_send(raw->stack, &second, PORT, &peer, RAW_PEER_PORT, "x", 1), US_OK);
+    raw_pump(raw, 0);
+    assert_memory_equal(raw_frame(raw)->bytes + 26, second.bytes, 4);
 }
 
 /* A checksum that comes out as 0 is sent as 0xffff: 0 would say that there is none (RFC 768). */
@@ -411,16 +433,20 @@ static void a_reply_needs_sound_addresses(void **state)
     raw_expect_nothing(raw);
 }
 
-/* us_input() takes no more frames than it has room for events. */
+/* us_input() takes no more frames than it has room for events; time passes nevertheless. */
 static void input_stops_when_the_events_are_full(void **state)
 {
     struct raw *raw = *state;
     struct us_pkt pkt;
     struct us_pkt *list = &pkt;
+    struct us_addr peer = pair_addr(1);
     struct us_event event;
     unsigned taken = 0;
     unsigned i;
 
+    assert_int_equal(us_udp_send(raw->stack, NULL, PORT, &peer, RAW_PEER_PORT, "x", 1), US_OK);
+    raw_pump(raw, 0);
+    assert_int_equal(raw_counter(raw, "arp_tx_requests"), 1);
     craft_udp4(&packet, raw, PORT, "abcd", 4);
     memset(&pkt, 0, sizeof(pkt));
     pkt.data = packet.bytes;
@@ -429,8 +455,15 @@ static void input_stops_when_the_events_are_full(void **state)
         ;
     assert_in_range(i, 1, 9999);
     assert_null(us_check(raw->stack));
-    while (us_next_event(raw->stack, &event))
+    raw->now_us += 2000000;
+    assert_int_equal(us_input(raw->stack, &list, 1, raw->now_us), 0);
+    assert_int_equal(us_deadline(raw->stack), 0); /* the request again */
+    memset(&event, 0xff, sizeof(event));
+    while (us_next_event(raw->stack, &event)) {
         taken += event.type == US_EV_DATAGRAM;
+        assert_null(event.conn);
+        assert_null(event.cookie);
+    }
     assert_int_equal(taken, i);
     assert_int_equal(us_input(raw->stack, &list, 1, raw->now_us), 1);
     assert_int_equal(us_next_event(raw->stack, &event), 1);
@@ -449,6 +482,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(checksums_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(ports_are_bound_once_and_unbound, setup, teardown),
         cmocka_unit_test_setup_teardown(datagrams_are_sent, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_datagram_comes_from_the_address_asked_for, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_checksum_of_zero_is_not_sent, setup, teardown),
         cmocka_unit_test(a_reply_goes_to_the_mac_of_the_request),
         cmocka_unit_test_setup_teardown(a_reply_needs_sound_addresses, setup, teardown),
