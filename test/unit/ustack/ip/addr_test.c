@@ -101,7 +101,8 @@ static const struct us_ip6 *source_for(const struct raw *raw, const struct us_ip
 /* RFC 6724 section 5: scope, then not deprecated, then the longest common prefix. */
 static void sources_are_chosen(void **state)
 {
-    static const struct us_ip6 near_auto = {{0xfd, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7}};
+    static const struct us_ip6 near_auto = {
+        {0xfd, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 7}};
     const struct nd_router_advert advert = {1800, 30, 10, 0, 0, 0, 0, 0};
     struct us_ip6 link_local;
     struct raw raw;

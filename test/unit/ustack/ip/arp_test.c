@@ -600,6 +600,8 @@ static void a_static_neighbour_stays(void **state)
 
     assert_int_equal(us_neighbour_add(raw->stack, &addr, group), US_ERR_ARGUMENT);
     assert_int_equal(us_neighbour_add(raw->stack, &far, mac), US_ERR_NO_ROUTE);
+    arp_in(raw, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP); /* what is learned is replaced */
+    assert_non_null(raw_frame(raw));
     assert_int_equal(us_neighbour_add(raw->stack, &addr, mac), US_OK);
     addr.bytes[3] = 3; /* neighbour_max is 2 */
     assert_int_equal(us_neighbour_add(raw->stack, &addr, mac), US_ERR_NO_MEMORY);
@@ -635,6 +637,7 @@ static void a_point_to_point_link_needs_no_resolution(void **state)
     struct us_addr peer = pair_addr(1);
     struct us_config config;
     struct raw_frame *frame;
+    struct us_ip6 link_local;
     struct us_event *event;
     struct raw raw;
 
@@ -646,6 +649,8 @@ static void a_point_to_point_link_needs_no_resolution(void **state)
     assert_int_equal(us_addr_add(raw.stack, &addr, 24), US_ERR_IN_USE);
     raw_pump(&raw, 5 * 1000 * 1000);
     raw_expect_nothing(&raw); /* no announcement, duplicate detection or MLD */
+    link_local = us_nd_link_local(raw.stack);
+    assert_int_equal(us_local6_find(raw.stack, &link_local), US_LOCAL6_MAX);
     assert_non_null(us_connect(raw.stack, &peer6, 80, 0, NULL, NULL));
     assert_non_null(us_connect(raw.stack, &peer, RAW_PEER_PORT, RAW_PORT, NULL, NULL));
     raw_pump(&raw, 0);

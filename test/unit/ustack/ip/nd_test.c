@@ -82,6 +82,29 @@ static void duplicate_detection_precedes_use(void **state)
     (void)state;
 }
 
+/* An address that is added later does not put off the second report of the others. */
+static void reports_are_repeated_in_time(void **state)
+{
+    struct us_addr addr = nd_addr(&craft_local6);
+    struct us_addr second = addr;
+    struct raw raw;
+
+    nd_open(&raw, NULL);
+    second.bytes[15] = 9;
+    assert_int_equal(us_addr_add(raw.stack, &addr, 64), US_OK);
+    raw_pump(&raw, 0);
+    nd_skip_frames(&raw);
+    raw_pump(&raw, SECOND / 2);
+    assert_int_equal(us_addr_add(raw.stack, &second, 64), US_OK);
+    raw_pump(&raw, 0);
+    assert_int_equal(nd_expect_report(&raw, 4), 1);
+    nd_skip_frames(&raw);
+    raw_pump(&raw, SECOND / 2);
+    assert_int_equal(nd_expect_report(&raw, 4), 3);
+    raw_close(&raw);
+    (void)state;
+}
+
 static void duplicates_are_not_used(void **state)
 {
     struct us_addr addr = nd_addr(&craft_local6);
@@ -617,6 +640,7 @@ int main(void)
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(duplicate_detection_precedes_use),
+        cmocka_unit_test(reports_are_repeated_in_time),
         cmocka_unit_test(duplicates_are_not_used),
         cmocka_unit_test(arp_passive_learns_and_resolves_only),
         RAW_TEST(solicitations_are_answered),
