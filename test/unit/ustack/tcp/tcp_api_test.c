@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings of one connection: TTL, DSCP, sizes of its queues, events of its congestion window. */
+/*
+ * Settings of one connection: TTL, DSCP, sizes of its queues, events of its congestion window. What
+ * is exported when is in tcp_export_test.c, but for a connection that is not reported yet.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -316,6 +319,26 @@ static void changes_without_an_ack_are_events(void **state)
     expect_window(raw, conn, 1000);
 }
 
+/* The application has to know of a connection before it moves. */
+static void no_export_before_connected(void **state)
+{
+    struct us_addr peer = pair_addr(1);
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_conn *conn;
+
+    conn = us_connect(raw->stack, &peer, RAW_PEER_PORT, RAW_PORT, NULL, NULL);
+    assert_non_null(conn);
+    raw_pump(raw, 0);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_SYN | US_TCP_ACK, 1000, raw_frame(raw)->seq + 1, 65535, NULL, 0);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_ERR_UNREAD);
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
+    raw_expect_event(raw, US_EV_CONNECTED);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +351,7 @@ int main(void)
         cmocka_unit_test(changes_of_the_window_are_events),
         cmocka_unit_test_setup_teardown(an_ended_connection_has_no_window, raw_setup, raw_teardown),
         cmocka_unit_test_setup_teardown(changes_without_an_ack_are_events, raw_setup, raw_teardown),
+        cmocka_unit_test_setup_teardown(no_export_before_connected, raw_setup, raw_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,45 @@ static void numbers_continue(void **state)
     raw_close(&heir);
 }
 
+/* What the application has set and counted is the same at the new instance. */
+static void settings_go_along(void **state)
+{
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_conn_state moved, again;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    accept_with_options(raw, &conn, &snd);
+    us_conn_set_nodelay(raw->stack, conn, 0);
+    us_conn_set_user_timeout(raw->stack, conn, 12345);
+    us_conn_set_keepalive(raw->stack, conn, 50000, 6000, 3);
+    us_conn_set_cc(conn, US_CC_DCTCP);
+    us_send(raw->stack, conn, "once more", 9);
+    raw_pump(raw, 0);
+    raw_pump(raw, 3000000); /* the peer is silent */
+    drop_frames(raw);
+    raw_segment(raw, US_TCP_ACK, 1001, snd + 9, 1000, NULL, 0);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, NULL, 0), US_OK);
+    assert_int_equal(moved.flags & US_CONN_STATE_NODELAY, 0);
+    expect_exported(raw, conn);
+    heir_open(&heir, raw, NULL);
+    moved.options |= US_CONN_STATE_ECN;
+    moved.flags |= US_CONN_STATE_ECE;
+    moved.ssthresh = 30000;
+    moved.mss_offered = 1000;
+    conn = us_conn_import(heir.stack, &moved, NULL, NULL, NULL);
+    assert_int_equal(us_conn_export(heir.stack, conn, &again, NULL, 0), US_OK);
+    assert_int_equal(again.flags, moved.flags);
+    assert_int_equal(again.mss_offered, 1000);
+    assert_int_equal(again.user_timeout_ms, 12345);
+    assert_int_equal(again.keepalive_count, 3);
+    assert_in_range(again.retransmits, 1, 20);
+    assert_int_equal(again.cc, US_CC_DCTCP);
+    assert_int_equal(again.ssthresh, 30000);
+    raw_close(&heir);
+}
+
 /* Unacknowledged bytes, copied or referred to, are sent again; unsent ones follow. */
 static void queued_bytes_go_along(void **state)
 {
@@ -736,6 +775,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         EXPORT_TEST(numbers_continue),
+        EXPORT_TEST(settings_go_along),
         EXPORT_TEST(queued_bytes_go_along),
         EXPORT_TEST(import_undoes_an_export),
         EXPORT_TEST(states_that_stay),
