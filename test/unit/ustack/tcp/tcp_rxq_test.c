@@ -296,6 +296,11 @@ static void duplicates_are_told_first_and_once(void **state)
     assert_true(us_rxq_has_sack(&queue));
     assert_int_equal(us_rxq_sack(&queue, blocks, 0), 0);
     assert_int_equal(us_rxq_sack(&queue, blocks, 4), 1);
+    /* RFC 2883 section 4: the duplicate of the segment that came last, or none. */
+    assert_true(us_rxq_store(stack, &queue, 300, (const u_u8 *)"abc", 3, 8));
+    assert_int_equal(us_rxq_sack(&queue, blocks, 4), 1);
+    assert_int_equal(blocks[0].start, 300);
+    us_rxq_clear(stack, &queue);
 }
 
 /* RFC 2018 section 3 and RFC 2883 section 4: contiguous bytes are one range, in any memory. */

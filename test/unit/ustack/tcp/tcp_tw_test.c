@@ -173,6 +173,20 @@ static void the_next_one_begins_beyond(void **state)
     }
 }
 
+/* RFC 9293 3.6.1: we may not use the 4-tuple again ourselves. */
+static void no_connect_to_the_same_peer(void **state)
+{
+    struct us_addr peer = pair_addr(1);
+    struct raw *raw = *state;
+    int error = 0;
+
+    wait_at(raw, 5000);
+    assert_null(us_connect(raw->stack, &peer, 5000, RAW_PORT, NULL, &error));
+    assert_int_equal(error, US_ERR_IN_USE);
+    raw_pump(raw, TIME_WAIT_US);
+    assert_non_null(us_connect(raw->stack, &peer, 5000, RAW_PORT, NULL, &error));
+}
+
 #define TW_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -185,6 +199,7 @@ int main(void)
         TW_TEST(only_a_strange_ack_is_answered),
         TW_TEST(the_next_one_begins_beyond),
         TW_TEST(timestamps_continue),
+        TW_TEST(no_connect_to_the_same_peer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
