@@ -301,6 +301,36 @@ static void freed_memory_wakes_a_waiting_connection(void **state)
     raw_close(&raw);
 }
 
+/* So does one that has its minimum and found only the reserve of others. */
+static void freed_memory_wakes_one_beyond_its_minimum(void **state)
+{
+    static u_u8 data[100000];
+    struct us_config config;
+    struct us_conn *a;
+    struct us_conn *b;
+    struct raw raw;
+    u_u32 snd;
+    u_u32 sent;
+
+    pair_config(&config, 0);
+    config.buffer_bytes = 64 * 2048;
+    raw_open(&raw, &config);
+    us_listen(raw.stack, RAW_PORT, NULL);
+    a = raw_accept(&raw, &snd);
+    raw.peer_port++;
+    b = raw_accept(&raw, &snd);
+    assert_in_range(us_send(raw.stack, a, data, sizeof(data)), 1, sizeof(data) - 1);
+    sent = us_send(raw.stack, b, data, sizeof(data));
+    assert_in_range(sent, 1, sizeof(data) - 1);
+    us_abort(raw.stack, a);
+    raw_pump(&raw, 0);
+    assert_ptr_equal(raw_expect_event(&raw, US_EV_SENDABLE)->conn, b);
+    assert_ptr_equal(raw_expect_event(&raw, US_EV_CLOSED)->conn, a);
+    assert_true(us_send(raw.stack, b, data, sizeof(data)) > US_BLOCK_ROOM);
+    raw_close(&raw);
+    (void)state;
+}
+
 /* A single connection may use all references, and the next one waits for their release. */
 static void released_references_wake_a_waiting_connection(void **state)
 {
@@ -595,6 +625,7 @@ int main(void)
         cmocka_unit_test(addresses_and_ports_are_checked),
         cmocka_unit_test(connection_pool_is_bounded),
         cmocka_unit_test(freed_memory_wakes_a_waiting_connection),
+        cmocka_unit_test(freed_memory_wakes_one_beyond_its_minimum),
         cmocka_unit_test(released_references_wake_a_waiting_connection),
         cmocka_unit_test(the_reserve_has_blocks_for_datagrams),
         cmocka_unit_test(capabilities_come_and_go),
