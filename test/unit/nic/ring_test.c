@@ -62,6 +62,22 @@ static void counters_wrap(void **state)
     free(ring);
 }
 
+/* Words and room that came after the last look at the other side are used, not the known part. */
+static void a_part_that_is_known_is_not_all(void **state)
+{
+    struct nic_ring *ring = create(4);
+    uintptr_t words[4] = {1, 2, 3, 4};
+
+    assert_int_equal(nic_ring_put(ring, words, 2), 2);
+    assert_int_equal(nic_ring_take(ring, words, 1), 1); /* knows of another one */
+    assert_int_equal(nic_ring_put(ring, words, 1), 1);  /* knows of room for another one */
+    assert_int_equal(nic_ring_put(ring, words, 2), 2);
+    assert_int_equal(nic_ring_put(ring, words, 1), 0);
+    assert_int_equal(nic_ring_take(ring, words, 4), 4);
+    assert_int_equal(nic_ring_take(ring, words, 4), 0);
+    free(ring);
+}
+
 /* Each word points at a number written just before, which the consumer must see. */
 static uintptr_t numbers[WORDS];
 
@@ -109,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_arrive_in_order_within_the_capacity),
         cmocka_unit_test(counters_wrap),
+        cmocka_unit_test(a_part_that_is_known_is_not_all),
         cmocka_unit_test(two_threads_agree),
     };
 
