@@ -37,6 +37,7 @@ static void families_are_trusted_one_by_one(void **state)
     for (n = 0; n < NIC_RSS_CHECK_ENTRIES; n++)
         assert_true(nic_rss_check_record(&check, &ip6, hash_of(n, 0, 3), 0, 3));
     assert_true(nic_rss_check_is_trusted(&check, true));
+    assert_true(nic_rss_check_record(&check, &ip4, hash_of(0, 0, 3), 0, 3));
     assert_false(nic_rss_check_is_trusted(&check, false));
 }
 

@@ -304,6 +304,12 @@ static void a_tag_and_extension_headers_are_skipped(void **state)
     put(options, sizeof(options));
     put_ports(9, 10);
     expect_flow(1, 2, 9, 10);
+
+    start(0x86dd);
+    put_ip6(43, false);
+    put(options, sizeof(options)); /* as a routing header */
+    put_ports(9, 10);
+    expect_flow(1, 2, 9, 10);
 }
 
 /* Of more extension headers than the stack takes the last ones are payload. */
@@ -349,6 +355,49 @@ static void fragments_are_classified(void **state)
     put(atomic, sizeof(atomic)); /* RFC 6946: a fragment that is whole */
     put_ports(1000, 2000);
     expect_flow(1, 2, 1000, 2000);
+}
+
+/* All bits of the identification tell datagrams of the same hosts apart. */
+static void identifications_are_whole(void **state)
+{
+    static const uint8_t first[8] = {6, 0, 0, 1, 0x12, 0x34, 0x56, 0x78};
+    struct nic_rss_flow flow;
+
+    start(0x86dd);
+    put_ip6(44, false);
+    put(first, sizeof(first));
+    put_ports(1000, 2000);
+    assert_int_equal(classify(&flow), NIC_RSS_FRAGMENT);
+    assert_int_equal(flow.ident, 0x12345678);
+}
+
+/* All types of errors quote a packet, unknown ones of IPv6 included. */
+static void icmp_errors_of_all_types_are_recognized(void **state)
+{
+    static const uint8_t types4[] = {3, 4, 11, 12};
+    static const uint8_t types6[] = {1, 2, 3, 4, 127};
+    unsigned i;
+
+    for (i = 0; i < sizeof(types4); i++) {
+        uint8_t icmp[8] = {types4[i]};
+
+        start(0x0800);
+        put_ip4(1, 0, false, 0);
+        put(icmp, sizeof(icmp));
+        put_ip4(6, 0, true, 0);
+        put_ports(11211, 4000);
+        expect_flow(1, 2, 4000, 11211);
+    }
+    for (i = 0; i < sizeof(types6); i++) {
+        uint8_t icmp[8] = {types6[i]};
+
+        start(0x86dd);
+        put_ip6(58, false);
+        put(icmp, sizeof(icmp));
+        put_ip6(6, true);
+        put_ports(11211, 4000);
+        expect_flow(1, 2, 4000, 11211);
+    }
 }
 
 static void an_icmp_error_goes_to_the_lane_of_its_flow(void **state)
@@ -482,6 +531,8 @@ int main(void)
         cmocka_unit_test(a_tag_and_extension_headers_are_skipped),
         cmocka_unit_test(extension_headers_are_bounded),
         cmocka_unit_test(fragments_are_classified),
+        cmocka_unit_test(identifications_are_whole),
+        cmocka_unit_test(icmp_errors_of_all_types_are_recognized),
         cmocka_unit_test(an_icmp_error_goes_to_the_lane_of_its_flow),
         cmocka_unit_test(discovery_is_for_all),
         cmocka_unit_test(malformed_frames_have_no_flow),
