@@ -329,6 +329,21 @@ static void frames_that_a_lane_holds_are_bounded(void **state)
     close_fixture(&f);
 }
 
+static void more_than_a_burst_is_released(void **state)
+{
+    struct us_pkt *pkts[3 * NIC_BURST_MAX];
+    struct fixture f;
+    unsigned i;
+
+    open_fixture(&f, 1, 0);
+    for (i = 0; i < 3; i++)
+        assert_int_equal(nic_alloc(f.lane[0], pkts + i * NIC_BURST_MAX, NIC_BURST_MAX),
+                         NIC_BURST_MAX);
+    nic_release(f.lane[0], pkts, 3 * NIC_BURST_MAX);
+    assert_int_equal(stat_of(f.peer, "loop_pool_in_use"), 0);
+    close_fixture(&f);
+}
+
 /* ---- a device that spreads flows itself -------------------------------------------------- */
 
 /* A device of four queues, each a loopback link, that claims to steer as nic/rss.h does. */
@@ -486,6 +501,130 @@ static void a_device_without_rss_is_not_verified(void **state)
         got += take_own(&p, lane % LANES_MAX);
     assert_int_equal(got, 100);
     assert_int_equal(sum_of(&p, "rss_verified") + sum_of(&p, "rss_mismatches"), 0);
+    close_promise(&p);
+}
+
+/* A lane may return frames one by one: the last one is collected, too. */
+static void each_returned_frame_is_collected(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX], *none[NIC_BURST_MAX];
+    struct promise p;
+    uint16_t port = 1;
+    unsigned i;
+
+    while (lane_of_port(port, LANES_MAX) != 0)
+        port++;
+    open_promise(&p, false);
+    assert_true(send_port(p.wire[1], port) && send_port(p.wire[1], port));
+    assert_int_equal(receive(p.lane[1], none), 0);
+    assert_int_equal(receive(p.lane[0], pkts), 2);
+    for (i = 0; i < 2; i++) {
+        nic_release(p.lane[0], pkts + i, 1);
+        assert_int_equal(receive(p.lane[1], none), 0);
+        assert_int_equal(stat_of(p.wire[1], "loop_pool_in_use"), 1 - i);
+    }
+    close_promise(&p);
+}
+
+/* A TCP segment or UDP datagram over IPv6, without addresses. */
+static void send_ip6(struct nic *nic, unsigned protocol, uint16_t port)
+{
+    struct us_pkt *pkt;
+
+    assert_int_equal(nic_alloc(nic, &pkt, 1), 1);
+    memset(pkt->data, 0, FRAME_LEN);
+    pkt->len = FRAME_LEN;
+    pkt->data[12] = 0x86;
+    pkt->data[13] = 0xdd;
+    pkt->data[14] = 0x60;
+    pkt->data[20] = (uint8_t)protocol;
+    pkt->data[54] = (uint8_t)(port >> 8);
+    pkt->data[55] = (uint8_t)port;
+    assert_int_equal(nic_tx_burst(nic, &pkt, 1), 1);
+}
+
+static unsigned lane_of_ip6(uint16_t port)
+{
+    struct nic_rss_flow flow = {.is_ip6 = true, .has_ports = true, .from = {.port = port}};
+
+    return nic_rss_lane(nic_rss_hash(&flow), LANES_MAX);
+}
+
+/* Trust in the placement of IPv4 is none in that of IPv6, and UDP is not promised. */
+static void other_protocols_are_verified_apart(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct promise p;
+    unsigned lane, i;
+    uint64_t judged;
+    uint16_t port;
+
+    open_promise(&p, true);
+    for (port = 1; port <= 128; port++)
+        assert_true(send_port(p.wire[lane_of_port(port, LANES_MAX)], port));
+    for (lane = 0; lane < LANES_MAX; lane++)
+        assert_true(take_own(&p, lane) > 0);
+    judged = sum_of(&p, "rss_verified");
+    for (port = 1; lane_of_ip6(port) != 0; port++)
+        continue;
+    for (i = 0; i < 3; i++)
+        send_ip6(p.wire[0], i < 2 ? 6 : 17, port);
+    assert_int_equal(receive(p.lane[0], pkts), 3);
+    nic_release(p.lane[0], pkts, 3);
+    assert_int_equal(sum_of(&p, "rss_verified"), judged + 2);
+    assert_int_equal(sum_of(&p, "rss_mismatches"), 0);
+    close_promise(&p);
+}
+
+/* A device spreads over its queues: with more lanes it cannot know the lane. */
+static void a_device_with_fewer_queues_is_not_verified(void **state)
+{
+    struct nic_loopback_config config = {.queue_frames = 0};
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct nic *ends[2], *lane[LANES_MAX];
+    char error[NIC_ERROR_MAX];
+    unsigned i, n, got = 0;
+    uint16_t port;
+
+    assert_int_equal(nic_loopback_open(&config, ends, error), 0);
+    ends[1]->rss_exact = true;
+    ends[1]->caps = US_CAP_TX_SG | US_CAP_RX_CSUM;
+    assert_int_equal(nic_steer_open(&ends[1], 1, LANES_MAX, lane, error), 0);
+    for (port = 1; port <= 40; port++)
+        assert_true(send_port(ends[0], port));
+    for (i = 0; i < LANES_MAX; i++) {
+        assert_true(lane[i]->rss_exact); /* what comes out is steered */
+        /* a lane without a queue gets single packets from the other one, and no chains */
+        assert_int_equal(lane[i]->caps, US_CAP_RX_CSUM | (i == 0 ? US_CAP_TX_SG : 0));
+        n = receive(lane[i], pkts);
+        nic_release(lane[i], pkts, n);
+        got += n;
+    }
+    assert_int_equal(got, 40);
+    assert_int_equal(stat_of(lane[0], "rss_verified") + stat_of(lane[0], "rss_mismatches"), 0);
+    for (i = 0; i < LANES_MAX; i++)
+        nic_close(lane[i]);
+    nic_close(ends[0]);
+}
+
+/* Frames from other lanes are half of a burst: those of the own queue do not wait for all. */
+static void a_lane_takes_from_both_its_sources(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct promise p;
+    uint16_t port = 1;
+    unsigned i;
+
+    while (lane_of_port(port, LANES_MAX) != 0)
+        port++;
+    open_promise(&p, false);
+    for (i = 0; i < NIC_BURST_MAX; i++)
+        assert_true(send_port(p.wire[0], port) && send_port(p.wire[1], port));
+    assert_int_equal(receive(p.lane[1], pkts), 0); /* forwards them */
+    for (i = 1; i <= 2; i++) {
+        assert_int_equal(take_own(&p, 0), NIC_BURST_MAX);
+        assert_int_equal(stat_of(p.lane[0], "lane_received"), i * NIC_BURST_MAX / 2);
+    }
     close_promise(&p);
 }
 
@@ -760,6 +899,87 @@ static void a_sleep_is_short_while_frames_wait_for_the_device(void **state)
     close_fixture(&f);
 }
 
+/* Frames of a lane without a queue are bounded while the device accepts none, and none is lost. */
+static void frames_that_wait_for_the_device_are_bounded(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned sent = 0, got = 0, idle, n;
+    struct narrow narrow;
+    struct fixture f;
+
+    open_narrow(&f, &narrow, 2);
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* supplies empties */
+    assert_true(send_port(f.lane[1], 1));
+    for (sent = 1, idle = 0; idle < 4; idle++) {
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+        for (n = 0; n < 50 && send_port(f.lane[1], (uint16_t)(1 + sent)); n++) {
+            sent++;
+            idle = 0;
+            assert_true(sent < 2000);
+        }
+    }
+    assert_true(nic_has_in_transit(f.lane[0]));
+    narrow.allowance = 10000;
+    for (idle = 0; idle < 4; idle++) {
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+        for (; (n = receive(f.peer, pkts)) > 0; nic_release(f.peer, pkts, n)) {
+            assert_int_equal(port_of(pkts[0]), 1 + got);
+            got += n;
+        }
+    }
+    assert_int_equal(got, sent);
+    assert_int_equal(stat_of(f.lane[0], "lane_sent_for_others"), sent);
+    close_fixture(&f);
+}
+
+/* Close with frames that the device has not accepted, and with ones beyond the last burst. */
+static void closing_releases_what_waits_in_a_lane(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct narrow narrow;
+    struct fixture f;
+    unsigned i;
+
+    open_narrow(&f, &narrow, 2);
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* supplies empties */
+    assert_true(send_port(f.lane[1], 1));
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* the device accepts nothing */
+    close_fixture(&f);
+
+    open_narrow(&f, &narrow, 1);
+    for (i = 3; i-- > 0;) { /* the first fragment last */
+        assert_int_equal(nic_alloc(f.peer, pkts, 1), 1);
+        fill(pkts[0], 1);
+        pkts[0]->data[20] = 0x20;       /* more fragments */
+        pkts[0]->data[21] = (uint8_t)i; /* the offset */
+        assert_int_equal(nic_tx_burst(f.peer, pkts, 1), 1);
+        assert_int_equal(nic_rx_burst(f.lane[0], pkts, 1), i == 0);
+    }
+    nic_release(f.lane[0], pkts, 1);
+    close_fixture(&f);
+}
+
+static uint32_t mtu_now(struct nic *nic)
+{
+    return 1400;
+}
+
+/* The MTU of the interface may change while it is open. */
+static void lanes_have_the_mtu_of_the_device(void **state)
+{
+    struct narrow narrow;
+    struct nic_ops ops;
+    struct fixture f;
+
+    open_narrow(&f, &narrow, 2);
+    ops = *narrow.nic.ops;
+    ops.mtu = mtu_now;
+    narrow.nic.ops = &ops;
+    assert_int_equal(nic_mtu(f.lane[0]), 1400);
+    assert_int_equal(nic_mtu(f.lane[1]), 1400);
+    close_fixture(&f);
+}
+
 /* Lane 1 requests a packet while lane 0 sleeps. */
 static int request_in_sleep(struct nic *nic, uint64_t timeout_us)
 {
@@ -792,6 +1012,11 @@ static void empties_supplied_at_once_are_used(void **state)
     assert_int_equal(receive(shared.lane[0], pkts), 0);
     assert_int_equal(receive(shared.peer, pkts), 1);
     nic_release(shared.peer, pkts, 1);
+    narrow.allowance = 1; /* a frame wakes the sleeper as well */
+    assert_int_equal(nic_wait(shared.lane[0], 5), 0);
+    assert_int_equal(stat_of(shared.lane[1], "lane_wakes"), 2);
+    assert_int_equal(receive(shared.peer, pkts), 1);
+    nic_release(shared.peer, pkts, 1);
     close_fixture(&shared);
 }
 
@@ -806,10 +1031,15 @@ int main(void)
         cmocka_unit_test(lost_fragments_are_counted),
         cmocka_unit_test(closing_empties_the_rings),
         cmocka_unit_test(frames_that_a_lane_holds_are_bounded),
+        cmocka_unit_test(more_than_a_burst_is_released),
         cmocka_unit_test(right_placement_is_verified_and_trusted),
         cmocka_unit_test(wrong_placement_is_detected_and_corrected),
         cmocka_unit_test(trust_ends_in_all_queues),
         cmocka_unit_test(a_device_without_rss_is_not_verified),
+        cmocka_unit_test(each_returned_frame_is_collected),
+        cmocka_unit_test(other_protocols_are_verified_apart),
+        cmocka_unit_test(a_device_with_fewer_queues_is_not_verified),
+        cmocka_unit_test(a_lane_takes_from_both_its_sources),
         cmocka_unit_test(fragments_are_steered_together),
         cmocka_unit_test(threads_forward_frames_and_return_packets),
         cmocka_unit_test(a_sleeper_is_always_woken),
@@ -817,6 +1047,9 @@ int main(void)
         cmocka_unit_test(no_lane_sleeps_before_deferred_frames),
         cmocka_unit_test(a_copy_without_room_is_not_made),
         cmocka_unit_test(a_sleep_is_short_while_frames_wait_for_the_device),
+        cmocka_unit_test(frames_that_wait_for_the_device_are_bounded),
+        cmocka_unit_test(closing_releases_what_waits_in_a_lane),
+        cmocka_unit_test(lanes_have_the_mtu_of_the_device),
         cmocka_unit_test(empties_supplied_at_once_are_used),
     };
 
