@@ -178,9 +178,21 @@ static void configures_the_host_side(void **state)
     nic_close(nic);
 }
 
+static unsigned open_descriptors(void)
+{
+    unsigned count = 0;
+    int fd;
+
+    for (fd = 0; fd < 256; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* Close leaves neither the device nor a descriptor. */
 static void close_removes_the_device(void **state)
 {
     struct nic *nic;
+    unsigned before = open_descriptors();
     int i;
 
     need_device();
@@ -190,6 +202,7 @@ static void close_removes_the_device(void **state)
         nic_close(nic);
         assert_int_equal(if_nametoindex(DEVICE), 0);
     }
+    assert_int_equal(open_descriptors(), before);
 }
 
 static void the_end_of_the_process_removes_the_device(void **state)
@@ -585,6 +598,108 @@ static void a_given_mac_is_used(void **state)
     nic_close(nic);
 }
 
+/* Random addresses are locally administered addresses of one station. */
+static void a_random_mac_is_of_one_station(void **state)
+{
+    struct nic *nic;
+    unsigned i;
+
+    need_device();
+    for (i = 0; i < 16; i++) {
+        nic = open_tap(&base_config);
+        assert_int_equal(nic->mac[0] & 3, 2);
+        nic_close(nic);
+    }
+}
+
+/* The kernel's setting of the device for IPv6. */
+static int ipv6_setting(const char *name)
+{
+    char path[96];
+    int value = -1;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/" DEVICE "/%s", name);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &value), 1);
+    fclose(file);
+    return value;
+}
+
+/* Whether the host's side has this IPv6 address. */
+static bool has_ipv6(const uint8_t bytes[16])
+{
+    struct ifaddrs *addrs, *a;
+    bool found = false;
+
+    assert_int_equal(getifaddrs(&addrs), 0);
+    for (a = addrs; a != NULL; a = a->ifa_next) {
+        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)a->ifa_addr;
+
+        if (strcmp(a->ifa_name, DEVICE) == 0 && in6 != NULL && in6->sin6_family == AF_INET6)
+            found |= memcmp(&in6->sin6_addr, bytes, 16) == 0;
+    }
+    freeifaddrs(addrs);
+    return found;
+}
+
+/*
+ * With an IPv6 address the kernel neither looks for a router on the link nor for another station
+ * with the address, for which the first packets would have to wait.
+ */
+static void an_ipv6_address_is_not_announced(void **state)
+{
+    struct nic_tap_config config = base_config;
+    struct nic *nic;
+
+    need_device();
+    if (access("/proc/sys/net/ipv6/conf/default/accept_dad", W_OK) < 0)
+        skip(); /* no IPv6 in the kernel, or a read-only /proc/sys */
+    assert_int_equal(inet_pton(AF_INET6, "fd99::1", config.host_addr6), 1);
+    config.host_prefix6_len = 128;
+    nic = open_tap(&config);
+    assert_true(has_ipv6(config.host_addr6));
+    assert_int_equal(ipv6_setting("disable_ipv6"), 0);
+    assert_int_equal(ipv6_setting("accept_dad"), 0);
+    assert_int_equal(ipv6_setting("accept_ra"), 0);
+    assert_int_equal(ipv6_setting("router_solicitations"), 0);
+    nic_close(nic);
+}
+
+/* Another process uses the queues of a device after this one, with their address. */
+static void queues_of_another_process_are_used(void **state)
+{
+    static const uint8_t mac[6] = {0x02, 0, 0, 0xab, 0xcd, 0xef};
+    struct nic_tap_config config = base_config;
+    struct nic *first[2], *second[2];
+    char error[NIC_ERROR_MAX] = "";
+    struct us_pkt *pkt;
+    int fds[2];
+    unsigned i;
+
+    need_device();
+    assert_int_equal(nic_tap_open(&config, 2, first, error), 0);
+    for (i = 0; i < 2; i++)
+        fds[i] = dup(nic_adoptable_fd(first[i]));
+    memcpy(config.mac, mac, sizeof(mac));
+    config.adopted_fds = fds;
+    assert_int_equal(nic_tap_open(&config, 2, second, error), 0);
+    for (i = 0; i < 2; i++)
+        nic_close(first[i]);
+    for (i = 0; i < 2; i++) {
+        assert_memory_equal(second[i]->mac, mac, 6);
+        assert_int_equal(nic_alloc(second[i], &pkt, 1), 1);
+        memset(pkt->data, 0xff, 60);
+        pkt->len = 60;
+        assert_int_equal(nic_tx_burst(second[i], &pkt, 1), 1);
+        assert_int_equal(stat_of(second[i], "tap_tx_frames"), 1);
+    }
+    for (i = 0; i < 2; i++)
+        nic_close(second[i]);
+    assert_int_equal(if_nametoindex(DEVICE), 0);
+}
+
 static void a_host_side_without_address(void **state)
 {
     struct nic_tap_config config = base_config;
@@ -684,6 +799,8 @@ static void bad_configurations_are_refused(void **state)
         {{.name = DEVICE, .mac = {1, 0, 0, 0, 0, 1}}, "multicast"},
         {{.name = DEVICE, .host_addr = {10, 0, 0, 1}}, "between 1 and 32"},
         {{.name = DEVICE, .host_addr = {10, 0, 0, 1}, .host_prefix_len = 33}, "between 1 and 32"},
+        {{.name = DEVICE, .host_addr6 = {0xfd}}, "between 1 and 128"},
+        {{.name = DEVICE, .host_addr6 = {0xfd}, .host_prefix6_len = 129}, "between 1 and 128"},
     };
     unsigned i;
 
@@ -768,6 +885,9 @@ int main(void)
         cmocka_unit_test(a_signal_handler_may_wake),
         cmocka_unit_test(a_device_that_is_gone_is_reported),
         cmocka_unit_test(a_given_mac_is_used),
+        cmocka_unit_test(a_random_mac_is_of_one_station),
+        cmocka_unit_test(an_ipv6_address_is_not_announced),
+        cmocka_unit_test(queues_of_another_process_are_used),
         cmocka_unit_test(a_host_side_without_address),
         cmocka_unit_test(a_host_side_alone_in_its_network),
         cmocka_unit_test(a_device_has_several_queues),
