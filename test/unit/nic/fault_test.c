@@ -272,6 +272,35 @@ static void faults_are_determined_by_the_seed(void **state)
     free(other);
 }
 
+/* The queues of a device have sequences of their own. */
+static void queues_have_different_faults(void **state)
+{
+    struct nic_fault_config config = {.seed = 1, .loss_ppm = 500000};
+    uint64_t delivered[2] = {0, 0};
+    unsigned queue, i;
+
+    for (queue = 0; queue < 2; queue++) {
+        struct nic_loopback_config loop_config = {0};
+        struct nic *ends[2];
+        struct us_pkt *pkt;
+        char error[NIC_ERROR_MAX];
+
+        assert_int_equal(nic_loopback_open(&loop_config, ends, error), 0);
+        ends[0]->queue = (uint16_t)queue;
+        ends[0] = open_fault(ends[0], &config);
+        for (i = 0; i < 64; i++) {
+            send_frame(ends[0], i, 60);
+            if (nic_rx_burst(ends[1], &pkt, 1) == 0)
+                continue;
+            delivered[queue] |= UINT64_C(1) << i;
+            nic_release(ends[1], &pkt, 1);
+        }
+        nic_close(ends[0]);
+        nic_close(ends[1]);
+    }
+    assert_true(delivered[0] != delivered[1]);
+}
+
 /* Every bit of a frame can be flipped. */
 static void corruption_reaches_every_bit(void **state)
 {
@@ -398,6 +427,9 @@ static void a_full_device_limits_accepted_frames(void **state)
     assert_true(sent >= 2 * NIC_BURST_MAX && sent < 1000);
     assert_int_equal(nic_rx_burst(peer, &pkt, 1), 0);
     assert_int_equal(stat_of(fault, "fault_tx_frames"), sent);
+    for (i = 0; i < 10; i++) /* frames that wait for the device are tried again soon */
+        nic_wait(fault, 1000000);
+    assert_true(narrow.waited_us <= 1000);
     narrow.allowance = 3;
     assert_int_equal(nic_rx_burst(fault, &pkt, 1), 0);
     assert_int_equal(stat_of(peer, "loop_rx_frames"), 0);
@@ -540,7 +572,36 @@ static unsigned rx_verified(struct nic *nic, struct us_pkt **pkts, unsigned n)
     n = narrow_rx_burst(nic, pkts, n);
     for (i = 0; i < n; i++)
         pkts[i]->flags = US_PKT_IP_CSUM_GOOD | US_PKT_L4_CSUM_GOOD;
+    for (i = 0; i < n; i++)
+        pkts[i]->rss_hash = 77;
     return n;
+}
+
+/* A copy is like the frame: with what the NIC found out about it. */
+static void a_copy_has_what_the_nic_has_verified(void **state)
+{
+    struct nic_fault_config config = {.seed = 1, .duplicate_ppm = 1000000};
+    struct narrow narrow = {.allowance = 0};
+    struct nic *fault, *peer;
+    struct us_pkt *pkts[2];
+    struct nic_ops ops;
+    unsigned i;
+
+    narrow_open(&narrow, &peer);
+    ops = *narrow.nic.ops;
+    ops.rx_burst = rx_verified;
+    narrow.nic.ops = &ops;
+    fault = open_fault(&narrow.nic, &config);
+    assert_int_equal(send_frame(peer, 1, FRAME_BYTES), 1);
+    assert_int_equal(nic_rx_burst(fault, pkts, 2), 2);
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(wrong_bits(pkts[i], 1), 0);
+        assert_int_equal(pkts[i]->flags, US_PKT_IP_CSUM_GOOD | US_PKT_L4_CSUM_GOOD);
+        assert_int_equal(pkts[i]->rss_hash, 77);
+    }
+    nic_release(fault, pkts, 2);
+    nic_close(fault);
+    nic_close(peer);
 }
 
 /* A fault behind the NIC: what that has verified is not the frame that is received. */
@@ -577,6 +638,7 @@ int main(void)
         cmocka_unit_test(each_fault_has_its_rate),
         cmocka_unit_test(loss_of_all_delivers_none),
         cmocka_unit_test(faults_are_determined_by_the_seed),
+        cmocka_unit_test(queues_have_different_faults),
         cmocka_unit_test(corruption_reaches_every_bit),
         cmocka_unit_test(a_held_frame_is_released),
         cmocka_unit_test(wait_is_short_while_frames_are_held),
@@ -585,6 +647,7 @@ int main(void)
         cmocka_unit_test(without_a_packet_there_is_no_copy),
         cmocka_unit_test(accepted_frames_have_room_for_copies),
         cmocka_unit_test(checksums_of_a_corrupted_frame_are_not_verified),
+        cmocka_unit_test(a_copy_has_what_the_nic_has_verified),
         cmocka_unit_test(close_releases_held_frames),
         cmocka_unit_test(offloads_that_hide_faults_are_not_offered),
         cmocka_unit_test(impossible_probabilities_are_refused),

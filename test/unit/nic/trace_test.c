@@ -270,6 +270,12 @@ static void flushes_when_idle(void **state)
     for (i = 0; i < 1000; i++)
         assert_int_equal(nic_rx_burst(traced, &pkt, 1), 0);
     assert_int_equal(file_size(), empty_bytes + 2 * (16 + 60));
+    send_frame(peer, 3, 60); /* and it is idle once more */
+    assert_int_equal(nic_rx_burst(traced, &pkt, 1), 1);
+    nic_release(traced, &pkt, 1);
+    for (i = 0; i < 1000; i++)
+        assert_int_equal(nic_rx_burst(traced, &pkt, 1), 0);
+    assert_int_equal(file_size(), empty_bytes + 3 * (16 + 60));
     nic_close(traced);
     nic_close(peer);
 }
