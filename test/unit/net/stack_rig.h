@@ -355,16 +355,24 @@ static inline void steps(struct fixture *f, unsigned n)
         step(f);
 }
 
-static inline struct client *client_open(struct fixture *f)
+/* Begins to connect, which takes some turns. */
+static inline struct client *client_begin(struct fixture *f)
 {
     struct client *c = &f->clients[f->client_count++];
     struct us_addr addr = addr4(server_ip);
-    unsigned i;
 
     assert_true(f->client_count <= CLIENTS_MAX);
     c->reading = true;
     c->conn = us_connect(f->stack, &addr, PORT, 0, c, NULL);
     assert_non_null(c->conn);
+    return c;
+}
+
+static inline struct client *client_open(struct fixture *f)
+{
+    struct client *c = client_begin(f);
+    unsigned i;
+
     for (i = 0; i < 1000 && !c->connected; i++)
         step(f);
     assert_true(c->connected);
