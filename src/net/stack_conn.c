@@ -156,7 +156,8 @@ static void conn_set_blocked(struct net_stack_worker *worker, struct net_stack_c
         net_stack_count(worker, NET_STACK_BLOCKED, 1);
     } else {
         u_list_remove(&conn->blocked_link);
-        worker->blocked_count--;
+        if (--worker->blocked_count == 0)
+            worker->blocked_checks = 0; /* or the worker would not sleep */
     }
 }
 
@@ -660,8 +661,6 @@ static void resume_blocked(struct net_stack_worker *worker)
         conn_resume(worker, conn);
         worker->active = true;
     }
-    if (worker->blocked_count == 0)
-        worker->blocked_checks = 0;
 }
 
 /* Gives connections that wait for a session one, if there is any. */

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections of a stack worker whose sessions are stopped, and ends of connections. With the
+ * argument "split" the worker has two sides (net/split.h).
+ */
+#include "stack_rig.h"
+
+/* Lets a client ask for more than it reads, until its session stops. */
+static struct client *client_blocked(struct fixture *f, const char *requests)
+{
+    uint64_t blocked = counter(f, NET_STACK_BLOCKED);
+    struct client *c = client_open(f);
+
+    c->reading = false;
+    client_send(c, requests, strlen(requests));
+    steps(f, 2000);
+    assert_true(counter(f, NET_STACK_BLOCKED) > blocked);
+    return c;
+}
+
+static void client_continue(struct fixture *f, struct client *c)
+{
+    c->reading = true;
+    us_recv_resume(f->stack, c->conn);
+}
+
+/* Many that do not read end at once: the worker has nothing to look after any more. */
+static void test_blocked_clients_vanish(void **state)
+{
+    enum { CLIENTS = 60 };
+    struct fixture *f = *state;
+    char *requests = repeat("get v\r\n", 2000);
+    struct client *clients[CLIENTS];
+    struct client *busy = client_open(f);
+    unsigned i;
+
+    store(f, busy, "v", 'v', 2000);
+    for (i = 0; i < CLIENTS; i++)
+        clients[i] = client_blocked(f, requests);
+    client_send(busy, "mn\r\n", 4); /* which has the worker look at some of them */
+    step(f);
+    for (i = 0; i < CLIENTS; i++)
+        us_abort(f->stack, clients[i]->conn);
+    steps(f, 20);
+    assert_int_equal(f->sessions->blocked_count, 0);
+    assert_true(f->sessions->app->sleep_us_max(f->sessions) > 0);
+    clients[0] = client_blocked(f, requests); /* in the place of an earlier one */
+    client_continue(f, clients[0]);
+    wait_for(f, clients[0], 2000 * (strlen("VALUE v 0 2000\r\n") + 2000 + 2 + 5));
+    free(requests);
+}
+
+/* How long a client may leave its side open after the end of its connection: ten seconds. */
+static void test_client_that_does_not_close(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c;
+    unsigned i;
+
+    f->now_us = net_clock_us(); /* the clock that the server's timers have begun with */
+    c = client_open(f);
+    client_send(c, "quit\r\n", 6);
+    steps(f, 100);
+    assert_true(c->eof);
+    for (i = 0; i < 12; i++) {
+        assert_int_equal(us_counter_named(f, "conns_open"), i < 10);
+        f->now_us += 1000000;
+        steps(f, 2);
+    }
+    assert_int_equal(us_counter_named(f, "conns_open"), 0);
+}
+
+/* Sends quit, and then leaves its side open. */
+static struct client *client_quits(struct fixture *f)
+{
+    struct client *c = client_open(f);
+
+    client_send(c, "quit\r\n", 6);
+    steps(f, 20);
+    assert_true(c->eof);
+    return c;
+}
+
+/* Of many such clients those that came first are reset, before the ten seconds have passed. */
+static void test_many_clients_do_not_close(void **state)
+{
+    struct fixture *f = *state;
+    struct client *first;
+    unsigned i;
+
+    f->now_us = net_clock_us(); /* the clock that the server's timers have begun with */
+    first = client_quits(f);
+    for (i = 0; i < 30; i++)
+        client_quits(f);
+    f->now_us += 3000000;
+    steps(f, 20);
+    assert_non_null(first->conn);
+    client_quits(f);
+    assert_null(first->conn);
+    assert_int_equal(first->reason, US_CLOSE_RESET);
+    assert_int_equal(us_counter_named(f, "orphans_dropped"), 1);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_blocked_clients_vanish, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_client_that_does_not_close, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_clients_do_not_close, setup, teardown),
+    };
+
+    if (argc > 1 && strcmp(argv[1], "split") == 0)
+        rig_threading = NET_THREADING_SPLIT;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
