@@ -238,6 +238,8 @@ static void stat_take(void *ctx, const char *name, const char *value)
         assert_string_equal(value, "1");
     if (strcmp(name, "listen_disabled_num") == 0)
         *(unsigned long *)ctx = strtoul(value, NULL, 10);
+    if (strcmp(name, "time_in_listen_disabled_us") == 0)
+        assert_in_range(strtoul(value, NULL, 10), 100 * STEP_US, 1000 * STEP_US);
 }
 
 static void test_connections_wait(void **state)
