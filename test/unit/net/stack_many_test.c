@@ -235,6 +235,41 @@ static void one_speaks_for_the_addresses(void **state)
     fixture_close(f);
 }
 
+/* The first worker's device, in which nothing is under way. */
+static struct nic_ops first_ops;
+static struct net_worker *first_worker;
+static unsigned looks;
+
+/* The pause is given up when the worker looks for the third time. */
+static bool give_up_third(struct nic *nic)
+{
+    if (++looks == 3)
+        net_worker_resume(first_worker);
+    return false;
+}
+
+/* A worker at rest does not stop while others work: each takes back its vote, and continues. */
+static void one_does_not_rest_alone(void **state)
+{
+    struct fixture *f = fixture_open();
+    struct nic *nic = worker_of(f, 0)->nic;
+    const struct nic_ops *lane_ops = nic->ops;
+
+    connect_all(f);
+    first_ops = *lane_ops;
+    first_ops.has_in_transit = give_up_third;
+    first_worker = f->workers[0];
+    looks = 0;
+    nic->ops = &first_ops;
+    assert_int_equal(net_worker_pause(first_worker), 0);
+    assert_int_equal(net_stack_pause(worker_of(f, 0)), 0);
+    nic->ops = lane_ops;
+    assert_int_equal(looks, 3);
+    assert_false(net_worker_wait_paused(first_worker, 0));
+    assert_int_equal(atomic_load(&worker_of(f, 0)->rest_votes), 0);
+    fixture_close(f);
+}
+
 struct wanted {
     const char *name;
     uint64_t value;
@@ -277,6 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connections_are_shared_out_and_served),
         cmocka_unit_test(one_speaks_for_the_addresses),
+        cmocka_unit_test(one_does_not_rest_alone),
         cmocka_unit_test(statistics_are_sums),
     };
 
