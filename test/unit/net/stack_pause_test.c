@@ -288,6 +288,53 @@ static void test_connection_that_cannot_move(void **state)
     assert_int_equal(rest.handover.left_out, 0);
 }
 
+/* ---- taking over ------------------------------------------------------------------------- */
+
+/* Ends the worker, without its connections, and opens one that takes these over. */
+static void replace_worker(struct fixture *f, const struct shape *shape)
+{
+    struct nic_loopback_config loop = {0};
+    struct net_stack_worker *old = f->server;
+    char error[NIC_ERROR_MAX];
+    struct nic *ends[2]; /* on which the old worker resets them */
+
+    assert_int_equal(nic_loopback_open(&loop, ends, error), 0);
+    net_stack_release_packets(old);
+    old->nic = ends[1];
+    net_stack_end(old, f->now_us);
+    net_worker_close(&old->worker);
+    nic_close(ends[0]);
+    cache_end(f->cache);
+    f->handover = &rest.handover;
+    open_server(f, shape);
+}
+
+/* A connection waits for a session, unless the new one would lack the begin of its request. */
+static void test_taken_over_without_session(void **state)
+{
+    static const struct shape one = {.connections_max = 1, .accept_waits = true};
+    struct fixture *f = *state;
+    struct client *first = client_open(f);
+    struct client *second = client_open(f);
+    struct client *third = client_open(f);
+
+    client_send(first, "ge", 2);
+    client_send(second, "ge", 2);
+    steps(f, 10);
+    pause_worker(f);
+    assert_int_equal(connections_moved(), 3);
+    replace_worker(f, &one);
+    assert_int_equal(counter(f, NET_STACK_TAKEN_OVER), 3);
+    ask(f, first, "t a\r\n", "END\r\n");
+    assert_null(second->conn);
+    assert_int_equal(second->reason, US_CLOSE_RESET);
+    client_send(third, "get a\r\n", 7);
+    steps(f, 100);
+    assert_int_equal(third->got_len, 0);
+    assert_int_equal(us_close(f->stack, first->conn), 0);
+    wait_for(f, third, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +352,7 @@ int main(void)
                                         teardown_rest),
         cmocka_unit_test_setup_teardown(test_connection_that_cannot_move, setup_rest,
                                         teardown_rest),
+        cmocka_unit_test_setup_teardown(test_taken_over_without_session, setup_rest, teardown_rest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

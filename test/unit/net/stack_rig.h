@@ -50,6 +50,7 @@ struct fixture {
     unsigned datagrams;
     struct cache *cache;
     struct net_udp_limit *udp_limit;
+    struct net_handover *handover;     /* what the next server takes over, or null */
     struct nic *ends[2];               /* ours, the server's */
     struct net_stack_worker *server;   /* with two sides, the stack's */
     struct net_stack_worker *sessions; /* the application's side, or the same */
@@ -209,6 +210,7 @@ static inline void open_server(struct fixture *f, const struct shape *shape)
         f->udp_limit = net_udp_limit_create(NET_UDP_REPLY_BYTES_MAX, 0, config.secret);
     config.udp_limit = f->udp_limit;
     config.accept_waits = shape->accept_waits;
+    config.handover = f->handover;
     config.idle_timeout_s = shape->idle_timeout_s;
     memset(config.secret, 9, sizeof(config.secret));
     config.threading = rig_threading;
