@@ -3,12 +3,14 @@
  * A sock worker whose turns a test makes: what it asks of the kernel, by epoll or, with the
  * argument "uring", by io_uring, and the limits of these.
  */
-#define _GNU_SOURCE /* SO_SNDBUFFORCE */
+#define _GNU_SOURCE /* SO_SNDBUFFORCE, syscall() */
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -389,7 +391,7 @@ static void test_wake_is_one_event(void **state)
     }
 }
 
-/* One read and one write for a request. */
+/* One read and one write for a request; no write without a reply. */
 static void test_calls_are_counted(void **state)
 {
     struct loop *l = *state;
@@ -398,6 +400,10 @@ static void test_calls_are_counted(void **state)
     converse(l, fd, "get a\r\n", "END\r\n");
     turns(l, 3);
     assert_int_equal(count_of(l, NET_SOCK_READS), 1);
+    assert_int_equal(count_of(l, NET_SOCK_WRITES), 1);
+    must_send(fd, "delete a noreply\r\n", 18);
+    turns(l, 3);
+    assert_int_equal(count_of(l, NET_SOCK_READS), 2);
     assert_int_equal(count_of(l, NET_SOCK_WRITES), 1);
     close(fd);
 }
@@ -524,6 +530,89 @@ static void test_bounds_of_a_turn(void **state)
         close(fds[i]);
 }
 
+/* A client that sends much is read from a few times, then others are. */
+static void test_reads_of_a_turn(void **state)
+{
+    enum { BYTES = 8 * NET_SOCK_READ_BYTES };
+    struct loop *l = *state;
+    int fd = pair_open(l), room = 4 * BYTES;
+    char *value;
+
+    if (by_uring || setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) < 0) {
+        close(fd);
+        skip();
+    }
+    value = repeat("v", BYTES);
+    must_send(fd, "set v 0 0 1000000\r\n", 19);
+    must_send(fd, value, BYTES);
+    turn(l);
+    assert_int_equal(count_of(l, NET_SOCK_READS), 4);
+    turn(l);
+    assert_int_equal(count_of(l, NET_SOCK_READS), 8);
+    close(fd);
+    free(value);
+}
+
+/* A connection with many requests has its turns when another one has an event, or waits, too. */
+static void test_turns_of_two(void **state)
+{
+    enum { LINES = 1000 };
+    static char got[4 * (LINES + 1)];
+    struct loop *l = *state;
+    char *requests = repeat("mn\r\n", LINES);
+    struct net_sock_conn *conns[2];
+    int fds[2];
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        fds[i] = pair_open(l);
+        conns[i] = newest(l);
+    }
+    turns(l, 3);
+    must_send(fds[0], requests, (size_t)4 * LINES);
+    must_send(fds[1], "mn\r\n", 4);
+    turn(l);
+    assert_int_equal(conns[0]->state, CACHE_SESSION_YIELDED);
+    assert_int_equal(conns[1]->state, CACHE_SESSION_OPEN);
+    must_send(fds[1], requests, (size_t)4 * LINES);
+    turn(l);
+    assert_int_equal(conns[1]->state, CACHE_SESSION_YIELDED);
+    for (i = 0; i < 2; i++)
+        turns_until(l, fds[i], got, (size_t)4 * (LINES + i));
+    for (i = 0; i < 2; i++)
+        close(fds[i]);
+    free(requests);
+}
+
+/* The descriptor of the worker's ring, or -1. */
+static int find_ring(void)
+{
+    char path[40], name[40];
+    ssize_t len;
+    int fd;
+
+    for (fd = 0; fd < 1000; fd++) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        len = readlink(path, name, sizeof(name) - 1);
+        name[len > 0 ? len : 0] = '\0';
+        if (strcmp(name, "anon_inode:[io_uring]") == 0)
+            return fd;
+    }
+    return -1;
+}
+
+/* Whoever takes over the worker cannot change what its ring may do (docs/administration.md). */
+static void test_ring_is_restricted(void **state)
+{
+    int ring = find_ring();
+
+    assert_int_equal(ring >= 0, by_uring);
+    if (!by_uring)
+        return;
+    assert_int_equal(syscall(__NR_io_uring_register, ring, IORING_UNREGISTER_EVENTFD, NULL, 0), -1);
+    assert_int_equal(errno, EACCES);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -540,6 +629,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_waits, setup_loop, teardown_loop),
         cmocka_unit_test(test_begin_fails),
         cmocka_unit_test_setup_teardown(test_bounds_of_a_turn, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_reads_of_a_turn, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_turns_of_two, setup_loop, teardown_loop),
+        cmocka_unit_test_setup_teardown(test_ring_is_restricted, setup_loop, teardown_loop),
     };
     int skipped = rig_begin(argc, argv);
 
