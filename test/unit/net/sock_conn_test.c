@@ -4,11 +4,12 @@
  * it waits for, when its session continues, and what of it is handed over. One test has a socket of
  * the kernel, and epoll.
  */
-#define _GNU_SOURCE /* SOCK_CLOEXEC */
+#define _GNU_SOURCE /* SOCK_CLOEXEC, syscall() */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -389,6 +391,111 @@ static void test_shared_socket_is_handed_over_once(void **state)
     net_handover_free(&handover, false);
 }
 
+/* ---- coming to rest ---------------------------------------------------------------------- */
+
+#define REST_TURNS 3
+
+static unsigned turns;       /* that the worker makes before it rests */
+static uint64_t passed_us;   /* by CLOCK_MONOTONIC, more than the kernel says */
+static uint64_t us_per_turn; /* of this time */
+
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    int rc = (int)syscall(SYS_clock_gettime, id, now);
+    uint64_t ns = id == CLOCK_MONOTONIC ? (uint64_t)now->tv_nsec + passed_us * 1000 : 0;
+
+    if (id == CLOCK_MONOTONIC) {
+        now->tv_sec += (time_t)(ns / 1000000000);
+        now->tv_nsec = (long)(ns % 1000000000);
+    }
+    return rc;
+}
+
+static int wait_a_turn(struct net_sock_worker *worker, int timeout_ms)
+{
+    turns++;
+    passed_us += us_per_turn;
+    return 0;
+}
+
+/* The client reads at last. */
+static void dispatch(struct net_sock_worker *worker, int events)
+{
+    struct fixture *f = (struct fixture *)worker;
+
+    if (turns < REST_TURNS || !is_open(f))
+        return;
+    f->room = UINT64_MAX;
+    net_sock_conn_update(worker, f->conn);
+}
+
+static void wake(struct net_worker *worker)
+{
+}
+
+static void *resume_at_rest(void *worker)
+{
+    (void)net_worker_wait_paused(worker, 60000);
+    net_worker_resume(worker);
+    return NULL;
+}
+
+/* Pauses the worker until it is at rest. */
+static void rest(struct fixture *f, uint64_t turn_us)
+{
+    static const struct net_worker_ops ops = {.wake = wake};
+    static struct net_sock_io resting;
+    struct net_worker *worker = &f->worker.worker;
+    pthread_t thread;
+
+    resting = io;
+    resting.wait = wait_a_turn;
+    resting.dispatch = dispatch;
+    f->worker.io = &resting;
+    net_worker_init(worker, &ops);
+    turns = 0;
+    us_per_turn = turn_us;
+    assert_int_equal(net_worker_pause(worker), 0);
+    assert_int_equal(pthread_create(&thread, NULL, resume_at_rest, worker), 0);
+    assert_int_equal(net_sock_pause(&f->worker), 0);
+    pthread_join(thread, NULL);
+}
+
+/* At rest the replies are in the kernel: what is queued here would be lost with the process. */
+static void test_rest_waits_for_replies(void **state)
+{
+    struct fixture *f = *state;
+
+    f->room = 0;
+    input(f, "mn\r\n", 4);
+    rest(f, 0);
+    assert_int_equal(turns, REST_TURNS);
+    assert_true(is_open(f));
+    assert_int_equal(f->conn->out.queued_bytes, 0);
+}
+
+/* Connections that do not come to rest are closed after a second, and are known to be missing. */
+static void test_late_connections_are_counted(void **state)
+{
+    struct net_handover handover = {.left_out = 5}; /* of other workers */
+    struct fixture *f = *state;
+
+    f->worker.conns.left_out = 7; /* of an earlier pause */
+    f->room = 0;
+    input(f, "mn\r\n", 4);
+    rest(f, NET_REST_US / 2);
+    assert_false(is_open(f));
+    assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_REST_CLOSED]), 1);
+    net_sock_hand_over(&f->worker.worker, true, &handover);
+    assert_int_equal(handover.left_out, 5 + 1);
+    open_conn(f, open("/dev/null", O_RDWR | O_CLOEXEC));
+    input(f, "set v 0 0 10\r\n12", 16); /* which cannot move, either */
+    net_sock_hand_over(&f->worker.worker, true, &handover);
+    assert_int_equal(handover.left_out, 5 + 1 + 1 + 1);
+    assert_int_equal(count_records(&handover, NET_HANDOVER_SOCKET), 0);
+    net_handover_free(&handover, false);
+}
+
 /* Opens connections until the cache takes no more. Returns their number. */
 static unsigned fill_cache(struct fixture *f)
 {
@@ -572,7 +679,10 @@ static void test_errors_of_accepting(void **state)
     }
 }
 
-/* What another process has handed over continues as old as it was, or is closed if it cannot. */
+/*
+ * What another process has handed over continues as old as it was, or is closed if it cannot. No
+ * key of TLS stays behind.
+ */
 static void test_take_over(void **state)
 {
     struct net_handover handover = {0};
@@ -588,8 +698,10 @@ static void test_take_over(void **state)
     net_handover_end(&handover, &record);
     closed = dup(fds[1]);
     record.tls = CACHE_TLS_ON;
+    record.tls_bytes = 8;
     record.fd = net_handover_add_fd(&handover, closed);
     net_handover_begin(&handover, &record);
+    net_handover_add(&handover, "key of 8", 8);
     net_handover_end(&handover, &record);
     assert_true(net_handover_is_valid(&handover));
     f->worker.workers = 1;
@@ -597,6 +709,7 @@ static void test_take_over(void **state)
     net_sock_take_over(&f->worker);
     assert_null(f->worker.conns.taken);
     assert_int_equal(fcntl(closed, F_GETFD), -1);
+    assert_memory_equal(handover.bytes + handover.len - 8, "\0\0\0\0\0\0\0", 8);
     assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_TAKEN_OVER]), 1);
     f->conn = net_sock_conn_of(U_CONTAINER_OF(f->worker.conns.open.prev, struct net_conn, link));
     assert_int_equal(f->conn->source.fd, kept);
@@ -643,6 +756,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unused_input_is_handed_over, setup_short_turns,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_shared_socket_is_handed_over_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rest_waits_for_replies, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_late_connections_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_connection_that_waits_for_a_session, setup, teardown),
         cmocka_unit_test_setup_teardown(test_waiting_connection_is_closed_at_the_end, setup,
                                         teardown),
