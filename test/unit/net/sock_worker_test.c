@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections of sock workers: requests, replies that wait for a client, turns, and their ends. */
 #define _GNU_SOURCE /* syscall() */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -386,6 +389,44 @@ static void test_sleeps(void **state)
     fixture_close_idle(f);
 }
 
+/* Runs a worker on a thread that may make no ring. */
+static void *run_without_rings(void *worker)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {U_ARRAY_LEN(code), code};
+
+    assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+    return run(worker);
+}
+
+/* A worker that reaches a limit of io_uring when it begins serves its clients by epoll. */
+static void test_rings_that_cannot_be_made(void **state)
+{
+    struct shape shape = {.connections_max = 4};
+    bool before = by_uring;
+    struct fixture *f;
+    unsigned i;
+    int fd;
+
+    if (!net_sock_uring.begin || getenv("UCACHED_VALGRIND"))
+        skip();
+    by_uring = true;
+    f = fixture_idle(&shape);
+    by_uring = before;
+    for (i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&f->threads[i], NULL, run_without_rings, f->workers[i]), 0);
+    fd = client_open(f);
+    ask(fd, "get a\r\n", "END\r\n");
+    close(fd);
+    fixture_close(f);
+}
+
 /* Ends a connection and waits until the server has: the next one finds its place free. */
 static void client_close(int fd)
 {
@@ -462,6 +503,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_turns_and_half_close),
         cmocka_unit_test(test_idle_timeout),
         cmocka_unit_test(test_sleeps),
+        cmocka_unit_test(test_rings_that_cannot_be_made),
     };
     int skipped = rig_begin(argc, argv);
 
