@@ -228,6 +228,37 @@ static void test_addresses_that_cannot_be_used(void **state)
     cache_end(config.cache);
 }
 
+/* An address of IPv6 has the clients of IPv6 only: those of IPv4 come by their own address. */
+static void test_ip6_alone(void **state)
+{
+    struct net_endpoints endpoints = {0};
+    struct net_sock_config config = {
+        .endpoints = &endpoints, .backlog = 1, .workers = 1, .uring = by_uring};
+    struct cache_config cache = {.start_us = 1, .start_unix_s = 1700000000};
+    const char *why = NULL;
+    char error[NET_ERROR_MAX];
+    struct net_worker *worker;
+    socklen_t len = sizeof(int);
+    int alone = 0;
+
+    if (net_endpoints_resolve("[::]", 0, NET_ENDPOINT_TCP, &endpoints, error) < 0 ||
+        net_endpoints_claim(&endpoints, error) < 0)
+        skip(); /* this machine has no IPv6 */
+    cache_settings_defaults(&cache.settings);
+    cache.settings.threads = 1;
+    config.cache = cache_create(&cache, &why);
+    assert_non_null(config.cache);
+    worker = net_sock_worker_open(&config, error);
+    assert_non_null(worker);
+    assert_int_equal(getsockopt(((struct net_sock_worker *)worker)->listeners[0].source.fd,
+                                IPPROTO_IPV6, IPV6_V6ONLY, &alone, &len),
+                     0);
+    assert_true(alone);
+    net_worker_close(worker);
+    net_endpoints_close(&endpoints);
+    cache_end(config.cache);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +269,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_unix_socket),
         cmocka_unit_test(test_inherited_sockets_that_block),
         cmocka_unit_test(test_addresses_that_cannot_be_used),
+        cmocka_unit_test(test_ip6_alone),
     };
     int skipped = rig_begin(argc, argv);
 

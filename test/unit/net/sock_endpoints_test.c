@@ -333,6 +333,27 @@ static void test_sockets_of_an_earlier_process(void **state)
     assert_int_equal(fcntl(fds[1], F_GETFD), -1);
 }
 
+/* A socket of the service manager: clients of it that have vanished are noticed, too. */
+static void test_inherited_socket(void **state)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct net_endpoints endpoints = {0};
+    socklen_t len = sizeof(int);
+    char error[NET_ERROR_MAX];
+    int fd = socket(AF_INET, SOCK_STREAM, 0), on = 0;
+
+    assert_int_equal(net_endpoints_inherit(fd, &endpoints, error), -1); /* it does not listen */
+    assert_int_equal(bind(fd, (const struct sockaddr *)&any, sizeof(any)), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(net_endpoints_inherit(fd, &endpoints, error), 0);
+    assert_int_equal(endpoints.count, 1);
+    assert_int_equal(endpoints.list[0].fd, fd);
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &len), 0);
+    assert_true(on);
+    assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    net_endpoints_close(&endpoints);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_unix),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_sockets_of_an_earlier_process),
+        cmocka_unit_test(test_inherited_socket),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
