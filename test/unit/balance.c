@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a test program holds: blocks of the heap, mappings and descriptors. The program fails if it
- * holds any at its end that it did not hold at its beginning. Only calls of the program itself
- * count (--wrap), not those of libraries of the system.
+ * What a test program holds: blocks of the heap, lists of addresses, mappings and descriptors. The
+ * program fails if it holds any at its end that it did not hold at its beginning. Only calls of the
+ * program itself count (--wrap), not those of libraries of the system.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include <dirent.h>
+#include <netdb.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,12 @@ extern void *aligned_real(size_t align, size_t bytes) __asm__("__real_aligned_al
 extern void *aligned_counted(size_t align, size_t bytes) __asm__("__wrap_aligned_alloc");
 extern void free_real(void *block) __asm__("__real_free");
 extern void free_counted(void *block) __asm__("__wrap_free");
+extern int addresses_real(const char *host, const char *port, const struct addrinfo *hints,
+                          struct addrinfo **found) __asm__("__real_getaddrinfo");
+extern int addresses_counted(const char *host, const char *port, const struct addrinfo *hints,
+                             struct addrinfo **found) __asm__("__wrap_getaddrinfo");
+extern void free_addresses_real(struct addrinfo *found) __asm__("__real_freeaddrinfo");
+extern void free_addresses_counted(struct addrinfo *found) __asm__("__wrap_freeaddrinfo");
 extern void *map_real(void *at, size_t bytes, int access, int flags, int fd,
                       off_t offset) __asm__("__real_mmap64");
 extern void *map_counted(void *at, size_t bytes, int access, int flags, int fd,
@@ -68,6 +75,22 @@ void free_counted(void *block)
     if (block)
         atomic_fetch_sub(&blocks, 1);
     free_real(block);
+}
+
+int addresses_counted(const char *host, const char *port, const struct addrinfo *hints,
+                      struct addrinfo **found)
+{
+    int rc = addresses_real(host, port, hints, found);
+
+    if (rc == 0)
+        atomic_fetch_add(&blocks, 1);
+    return rc;
+}
+
+void free_addresses_counted(struct addrinfo *found)
+{
+    atomic_fetch_sub(&blocks, 1);
+    free_addresses_real(found);
 }
 
 /* ---- mappings ---------------------------------------------------------------------------- */
