@@ -215,6 +215,20 @@ static void test_idle_connection_ends_in_order(void **state)
     expect_reply_and_end(f, "");
 }
 
+/* A worker that is opened with TLS and closed keeps nothing; balance.c looks for it. */
+static void test_worker_with_tls(void **state)
+{
+    struct fixture *f = *state;
+    struct net_endpoints none = {0};
+    struct net_sock_config config = {
+        .cache = f->worker.conns.cache, .endpoints = &none, .tls = f->server, .workers = 1};
+    char error[NET_ERROR_MAX];
+    struct net_worker *worker = net_sock_worker_open(&config, error);
+
+    assert_non_null(worker);
+    net_worker_close(worker);
+}
+
 static int make_cert(void **state)
 {
     cert_make(&server_cert, "server", NULL);
@@ -233,6 +247,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_quit_ends_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_of_input_ends_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_idle_connection_ends_in_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_worker_with_tls, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, make_cert, free_cert);
