@@ -287,6 +287,29 @@ static void test_turn_has_a_bound_of_records(void **state)
     close_fixture(f);
 }
 
+/* A connection has memory for plaintext while some waits, and not longer. */
+static void test_memory_of_plaintext(void **state)
+{
+    enum { VALUE = 50000 };
+    struct fixture *f = open_fixture(20);
+    struct peer *peer = open_peer(f, TLS1_3_VERSION);
+    char request[VALUE + 100];
+    int n = snprintf(request, 100, "set k 0 0 %d\r\n", VALUE);
+
+    shake(f, peer);
+    memset(request + n, 'v', VALUE);
+    memcpy(request + n + VALUE, "\r\n", 3);
+    assert_string_equal(ask(f, peer, request), "STORED\r\n");
+    peer->full_bytes = 20000;
+    assert_int_equal(SSL_write(peer->client.ssl, "get k\r\n", 7), 7);
+    receive(peer);
+    assert_true(offer(f, peer, 65536));
+    assert_ptr_not_equal(peer->conn.tls->out, &f->conns.tls->no_output);
+    assert_int_equal(strlen(ask(f, peer, "")), strlen("VALUE k 0 50000\r\n") + VALUE + 7);
+    assert_ptr_equal(peer->conn.tls->out, &f->conns.tls->no_output);
+    close_fixture(f);
+}
+
 /* A connection that ends while references to a value wait gives them back. */
 static void test_end_with_plaintext_waiting(void **state)
 {
@@ -429,6 +452,38 @@ static void test_newest_handshake_first_when_many_wait(void **state)
     close_fixture(f);
 }
 
+/* One that has waited may make one step: the next one has its own turn. */
+static void test_turn_is_for_one_step(void **state)
+{
+    enum { PEERS = 2 * NET_TLS_HANDSHAKES_PER_TURN };
+    struct fixture *f = open_idle(20, false);
+    struct peer *waited = &f->peers[NET_TLS_HANDSHAKES_PER_TURN];
+    unsigned i;
+
+    for (i = 0; i < PEERS; i++) {
+        struct peer *peer = open_peer(f, TLS1_3_VERSION);
+
+        client_step(&peer->client);
+        receive(peer);
+        if (i <= NET_TLS_HANDSHAKES_PER_TURN)
+            (void)offer(f, peer, 65536);
+    }
+    net_conns_tick_tls(&f->conns, 2000);
+    net_conns_flush_pending(&f->conns);
+    assert_int_equal(waited->resumed, 1);
+    for (i = NET_TLS_HANDSHAKES_PER_TURN; i < PEERS; i++)
+        assert_true(offer(f, &f->peers[i], 65536));
+    assert_int_equal(counted(f, NET_TLS_HANDSHAKE_WAITS), 1);
+    while (deliver(f, waited, 65536))
+        continue;
+    client_step(&waited->client);
+    receive(waited);
+    (void)offer(f, waited, 65536);
+    assert_int_equal(counted(f, NET_TLS_HANDSHAKE_WAITS), 2);
+    assert_int_equal(counted(f, NET_TLS_HANDSHAKES), 0);
+    close_fixture(f);
+}
+
 static void test_handshake_timeout(void **state)
 {
     struct fixture *f = open_fixture(20);
@@ -447,6 +502,25 @@ static void test_handshake_timeout(void **state)
     assert_true(slow->resumed > 0);
     assert_int_equal(net_conn_state(&quick->conn), CACHE_SESSION_OPEN);
     assert_int_equal(counted(f, NET_TLS_HANDSHAKE_TIMEOUTS), 1);
+    close_fixture(f);
+}
+
+/* Of many that have begun at the same time some are ended in a turn, the others in later ones. */
+static void test_timeouts_of_a_turn(void **state)
+{
+    enum { PEERS = 40, BATCH = 16 };
+    struct fixture *f = open_idle(20, false);
+    unsigned i;
+
+    for (i = 0; i < PEERS; i++)
+        (void)open_peer(f, TLS1_3_VERSION);
+    net_conns_tick_tls(&f->conns, 2000);
+    for (i = 1; i <= PEERS / BATCH; i++) {
+        net_conns_tick_tls(&f->conns, NET_TLS_HANDSHAKE_US + 2000);
+        assert_int_equal(counted(f, NET_TLS_HANDSHAKE_TIMEOUTS), i * BATCH);
+    }
+    net_conns_tick_tls(&f->conns, NET_TLS_HANDSHAKE_US + 2000);
+    assert_int_equal(counted(f, NET_TLS_HANDSHAKE_TIMEOUTS), PEERS);
     close_fixture(f);
 }
 
@@ -519,12 +593,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_opened_request_without_room),
         cmocka_unit_test(test_opened_request_with_little_room),
         cmocka_unit_test(test_turn_has_a_bound_of_records),
+        cmocka_unit_test(test_memory_of_plaintext),
         cmocka_unit_test(test_end_with_plaintext_waiting),
         cmocka_unit_test(test_plaintext_is_not_executed),
         cmocka_unit_test(test_ends_in_order),
         cmocka_unit_test(test_handshakes_wait_for_their_turn),
         cmocka_unit_test(test_newest_handshake_first_when_many_wait),
+        cmocka_unit_test(test_turn_is_for_one_step),
         cmocka_unit_test(test_handshake_timeout),
+        cmocka_unit_test(test_timeouts_of_a_turn),
         cmocka_unit_test(test_timeout_of_handshakes_that_wait),
         cmocka_unit_test(test_transport_without_memory),
         cmocka_unit_test(test_key_updates_are_bounded),

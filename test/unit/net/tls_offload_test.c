@@ -128,6 +128,54 @@ static void test_ends_of_connections_with_steps(void **state)
     close_fixture(f);
 }
 
+/* The end of the worker frees a result that it has not taken. */
+static void test_end_with_a_result(void **state)
+{
+    struct fixture *f = open_idle(20, true);
+
+    (void)open_waiting(f);
+    start_threads(f);
+    while (!net_tls_results_wait(&f->conns.tls->results))
+        sched_yield();
+    close_fixture(f);
+}
+
+static unsigned count_results(struct net_tls_results *results)
+{
+    const struct net_tls_step *step = atomic_load(&results->pushed);
+    unsigned count = 0;
+
+    for (; step; step = step->next)
+        count++;
+    return count;
+}
+
+/* Of many results some are taken in a turn, and the others in the next one. */
+static void test_results_of_a_turn(void **state)
+{
+    struct fixture *f = open_idle(20, true);
+    struct net_tls *tls = f->conns.tls;
+    struct net_tls_step *step;
+    unsigned i;
+
+    for (i = 0; i <= NET_TLS_RESULTS_PER_TURN; i++) { /* of connections that have ended */
+        step =
+            net_tls_step_new(tls_session_open(f->server, NULL, TLS_PEER_NONE, net_tls_emit, NULL),
+                             (const uint8_t *)"x", 1, false);
+        u_list_push_back(&tls->steps_out, &step->own_link);
+        net_tls_steps_submit(f->steps, &tls->results, step);
+    }
+    start_threads(f);
+    while (count_results(&tls->results) <= NET_TLS_RESULTS_PER_TURN)
+        sched_yield();
+    net_conns_tick_tls(&f->conns, 2000);
+    assert_int_equal(counted(f, NET_TLS_STEPS), NET_TLS_RESULTS_PER_TURN);
+    net_conns_tick_tls(&f->conns, 2000);
+    assert_int_equal(counted(f, NET_TLS_STEPS), NET_TLS_RESULTS_PER_TURN + 1);
+    assert_int_equal(counted(f, NET_TLS_STEPS_LATE), NET_TLS_RESULTS_PER_TURN + 1);
+    close_fixture(f);
+}
+
 static void test_handshake_timeout_with_a_step(void **state)
 {
     struct fixture *f = open_idle(20, true);
@@ -184,6 +232,8 @@ int main(void)
         cmocka_unit_test(test_connection_moves_behind_its_handshake),
         cmocka_unit_test(test_failed_step_sends_its_alert),
         cmocka_unit_test(test_ends_of_connections_with_steps),
+        cmocka_unit_test(test_end_with_a_result),
+        cmocka_unit_test(test_results_of_a_turn),
         cmocka_unit_test(test_handshake_timeout_with_a_step),
         cmocka_unit_test(test_refused_step),
     };
