@@ -281,6 +281,89 @@ static void test_output_of_the_bound(void **state)
     end(worker.steps, &thread, 1);
 }
 
+/* ---- names of certificates ---------------------------------------------------------------- */
+
+#define NAMES_MAX 100
+
+/* A tls_name: collects the names, with a space behind each. */
+static void take_name(void *ctx, const char *name, uint32_t len)
+{
+    char *names = ctx;
+    size_t before = strlen(names);
+
+    snprintf(names + before, NAMES_MAX - before, "%.*s ", (int)len, name);
+}
+
+/* Makes a handshake in steps, which have some names already. Returns the last one. */
+static struct net_tls_step *shake(struct worker *worker, struct tls_context *context,
+                                  struct tls_client *client, uint32_t names_bytes)
+{
+    struct tls_session *session =
+        tls_session_open(context, NULL, TLS_PEER_REQUIRED, emit_nowhere, NULL);
+    struct net_tls_step *step;
+    uint8_t bytes[16384];
+    unsigned i;
+    int len;
+
+    for (i = 0; i < 10; i++) {
+        client_step(client);
+        len = BIO_read(client->out, bytes, sizeof(bytes));
+        assert_true(len > 0);
+        step = net_tls_step_new(session, bytes, (uint32_t)len, true);
+        step->names.at = calloc(1, NET_TLS_STEP_BYTES_MAX);
+        step->names.capacity = NET_TLS_STEP_BYTES_MAX;
+        step->names.len = names_bytes;
+        net_tls_steps_submit(worker->steps, &worker->results, step);
+        assert_ptr_equal(next_result(worker), step);
+        assert_int_equal(step->result, TLS_MORE);
+        BIO_write(client->in, step->emitted.at, (int)step->emitted.len);
+        if (tls_session_is_established(session))
+            return step;
+        net_tls_step_free(step);
+    }
+    fail_msg("the handshake does not end");
+    return NULL;
+}
+
+/* The names of a client come with the last step; one for which there is no room is left out. */
+static void test_names(void **state)
+{
+    const struct tls_server_config config = {.chain_cert = server_cert.cert_path,
+                                             .key = server_cert.key_path,
+                                             .key_format = TLS_KEY_PEM,
+                                             .ca_cert = server_cert.cert_path,
+                                             .min_version = TLS_VERSION_1_2};
+    char error[TLS_ERROR_MAX], names[NAMES_MAX] = "";
+    struct tls_context *context = tls_server_open(&config, error);
+    const uint32_t full = NET_TLS_STEP_BYTES_MAX - 7; /* a length, and half of "client" */
+    struct net_tls_step *step;
+    struct tls_client client;
+    struct worker worker;
+    struct cert cert;
+    pthread_t thread;
+    unsigned i;
+
+    assert_non_null(context);
+    cert_make(&cert, "client", &server_cert);
+    worker_init(&worker, net_tls_steps_open());
+    pthread_create(&thread, NULL, thread_main, worker.steps);
+    for (i = 0; i < 2; i++) {
+        client_open(&client, TLS1_3_VERSION, &cert, NULL);
+        step = shake(&worker, context, &client, i == 0 ? 0 : full);
+        if (i == 0)
+            net_tls_step_give_names(step, take_name, names);
+        else
+            assert_int_equal(step->names.len, full);
+        step_end(step);
+        client_close(&client);
+    }
+    assert_string_equal(names, "client client.test ");
+    net_tls_results_close(worker.steps, &worker.results);
+    end(worker.steps, &thread, 1);
+    cert_free(&cert);
+    tls_context_close(context);
+}
+
 /* ---- workers and threads at the same time -------------------------------------------------- */
 
 #define ROUNDS 60
@@ -379,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_input_is_bounded),
         cmocka_unit_test(test_output_is_bounded),
         cmocka_unit_test(test_output_of_the_bound),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_workers_and_threads),
     };
 

@@ -34,11 +34,15 @@ static inline FILE *cert_file(char path[CERT_PATH_MAX])
     return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
-/* Makes a certificate; `by` signs it, or if null it signs itself. */
+/*
+ * Makes a certificate; `by` signs it, or if null it signs itself. A signed one has an alternative
+ * name, too.
+ */
 static inline void cert_make(struct cert *cert, const char *name, const struct cert *by)
 {
-    X509_EXTENSION *ca;
+    X509_EXTENSION *more;
     X509_NAME *subject;
+    char names[100];
     FILE *file;
 
     cert->key = EVP_EC_gen("P-256");
@@ -52,11 +56,11 @@ static inline void cert_make(struct cert *cert, const char *name, const struct c
     X509_set_pubkey(cert->x509, cert->key);
     subject = X509_get_subject_name(cert->x509);
     X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
-    if (!by) {
-        ca = X509V3_EXT_conf_nid(NULL, NULL, NID_basic_constraints, "critical,CA:TRUE");
-        assert_int_equal(X509_add_ext(cert->x509, ca, -1), 1); /* copies it */
-        X509_EXTENSION_free(ca);
-    }
+    snprintf(names, sizeof(names), "DNS:%s.test", name);
+    more = by ? X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, names)
+              : X509V3_EXT_conf_nid(NULL, NULL, NID_basic_constraints, "critical,CA:TRUE");
+    assert_int_equal(X509_add_ext(cert->x509, more, -1), 1); /* copies it */
+    X509_EXTENSION_free(more);
     X509_set_issuer_name(cert->x509, by ? X509_get_subject_name(by->x509) : subject);
     assert_int_not_equal(X509_sign(cert->x509, by ? by->key : cert->key, EVP_sha256()), 0);
     file = cert_file(cert->cert_path);
