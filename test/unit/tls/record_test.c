@@ -561,27 +561,35 @@ static bool copy_expand(void *memory, const uint8_t *key, uint32_t key_len)
     return true;
 }
 
+static unsigned cleared;
+
 static void copy_clear(void *memory)
 {
     memset(memory, 0, 16);
+    cleared++;
 }
 
-/* Nothing of a key stays in memory when its connection has ended. */
+/* Nothing of a key stays in memory when its connection or the worker has ended. */
 static void test_dropped_key_is_cleared(void **state)
 {
     static const struct tls_aead copies = {
         .expanded_bytes = TLS_AEAD_ALIGN, .expand = copy_expand, .clear = copy_clear};
     static const uint8_t zeros[16];
     struct tls_key_cache *cache = tls_key_cache_new(&copies);
-    struct tls_cached_key key = {0};
+    struct tls_cached_key key = {0}, other = {0};
     const uint8_t *expanded;
+    unsigned before;
 
     assert_non_null(cache);
     expanded = tls_key_cache_get(cache, &key, (const uint8_t *)"0123456789abcdef", 16);
     assert_memory_equal(expanded, "0123456789abcdef", 16);
     tls_key_cache_drop(cache, &key);
     assert_memory_equal(expanded, zeros, 16);
+    /* Its place is the next key's. */
+    assert_ptr_equal(tls_key_cache_get(cache, &other, zeros, sizeof(zeros)), expanded);
+    before = cleared;
     tls_key_cache_close(cache);
+    assert_true(cleared > before);
     (void)state;
 }
 

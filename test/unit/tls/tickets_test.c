@@ -56,6 +56,79 @@ static void test_sessions_are_resumed(void **state)
     }
 }
 
+/* One end of two of ours: what has come for it. */
+struct half {
+    struct tls_session *session;
+    uint8_t bytes[65536];
+    uint32_t len;
+};
+
+static bool pass(void *ctx, const uint8_t *data, uint32_t len)
+{
+    struct half *to = ctx;
+
+    assert_true(to->len + len <= sizeof(to->bytes));
+    memcpy(to->bytes + to->len, data, len);
+    to->len += len;
+    return true;
+}
+
+/* Returns whether anything had come. */
+static bool take(struct half *half)
+{
+    uint8_t plain[TLS_PLAIN_ROOM];
+    uint32_t used, plain_len, at;
+    bool any = half->len > 0;
+
+    for (at = 0; at < half->len; at += used)
+        assert_int_equal(tls_session_read(half->session, half->bytes + at, half->len - at, &used,
+                                          plain, &plain_len),
+                         TLS_MORE);
+    half->len = 0;
+    return any;
+}
+
+/* Handshake of our client, which resumes what another one has had. */
+static void connect_halves(struct tls_context *contexts[2], struct half halves[2],
+                           const struct tls_session *earlier)
+{
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        halves[i].len = 0;
+        halves[i].session =
+            tls_session_open(contexts[i], NULL, TLS_PEER_NONE, pass, &halves[1 - i]);
+        assert_non_null(halves[i].session);
+    }
+    if (earlier)
+        tls_session_resume(halves[1].session, earlier);
+    assert_int_equal(tls_session_start(halves[1].session), 0);
+    while (take(&halves[0]) || take(&halves[1]))
+        continue;
+    for (i = 0; i < 2; i++) {
+        assert_true(tls_session_is_established(halves[i].session));
+        assert_int_equal(tls_session_is_resumed(halves[i].session), earlier != NULL);
+    }
+}
+
+static void test_our_client_resumes(void **state)
+{
+    static struct half halves[2][2]; /* of two connections: the server's and the client's */
+    const struct tls_server_config config = config_default();
+    const struct tls_client_config client = {0};
+    char error[TLS_ERROR_MAX];
+    struct tls_context *contexts[] = {server_open(&config), tls_client_open(&client, error)};
+    unsigned i;
+
+    assert_non_null(contexts[1]);
+    for (i = 0; i < 2; i++)
+        connect_halves(contexts, halves[i], i == 0 ? NULL : halves[0][1].session);
+    for (i = 0; i < 4; i++)
+        tls_session_close(halves[i / 2][i % 2].session);
+    for (i = 0; i < 2; i++)
+        tls_context_close(contexts[i]);
+}
+
 /* An SSL_set_msg_callback(). */
 static void count_ticket(int is_write, int version, int type, const void *data, size_t len,
                          SSL *ssl, void *ctx)
@@ -157,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sessions_are_resumed),
+        cmocka_unit_test(test_our_client_resumes),
         cmocka_unit_test(test_handshakes_give_no_superfluous_tickets),
         cmocka_unit_test(test_keys_of_tickets_change),
         cmocka_unit_test(test_ticket_does_not_evade_the_check),
