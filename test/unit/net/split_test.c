@@ -220,6 +220,35 @@ static void kept_input_ends_with_its_connection(void **state)
     free(requests);
 }
 
+/* The stack's thread learns of the reset before it gets the reply: the value is given back. */
+static void a_client_resets_with_a_reply_under_way(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+
+    store(f, c, "v", 'v', 50000);
+    client_send(c, "get v\r\n", 7);
+    steps_without_sessions(f, 10);
+    us_abort(f->stack, c->conn);
+    clients_turn(f);
+    net_stack_turn(f->sessions, f->now_us);
+    assert_true(f->server->split->refs > 0);
+    steps(f, 100);
+    assert_int_equal(f->server->split->refs, 0);
+}
+
+/* Connections that cannot be begun use nothing up. */
+static void addresses_without_a_route(void **state)
+{
+    struct fixture *f = *state;
+    struct net_split *split = f->server->split;
+    const struct us_addr nowhere = {.family = US_IP4};
+    unsigned i;
+
+    for (i = 0; i <= split->link_count; i++)
+        assert_int_equal(net_split_connect(split, &nowhere, 11211), US_ERR_ARGUMENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +266,9 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(kept_input_ends_with_its_connection, setup_in_turns,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_client_resets_with_a_reply_under_way, setup_in_turns,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(addresses_without_a_route, setup_in_turns, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
