@@ -623,15 +623,19 @@ static void test_connections_that_cannot_be_served(void **state)
     assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_ABORTED]), 2);
 }
 
-/* A reply that could not be queued as a whole ends its connection. */
+/* A reply that could not be queued as a whole ends its connection, and no other one follows it. */
 static void test_failed_reply_ends_the_connection(void **state)
 {
     struct fixture *f = *state;
+    uint64_t queued;
 
+    ask_until_blocked(f);
+    queued = f->conn->out.queued_bytes;
     f->room = UINT64_MAX;
     f->conn->conn.failed = true;
     net_sock_conn_update(&f->worker, f->conn);
     assert_false(is_open(f));
+    assert_int_equal(UINT64_MAX - f->room, queued);
     assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_ABORTED]), 1);
 }
 
