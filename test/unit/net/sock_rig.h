@@ -40,7 +40,8 @@ struct shape {
     uint32_t requests_per_event;
     uint32_t idle_timeout_s;
     bool accept_waits;
-    bool udp; /* too, on the same address */
+    bool udp;                 /* too, on the same address */
+    uint32_t udp_bytes_per_s; /* to a source; 0: no limit */
     const char *unix_path;
     unsigned inherited_count;
     const int *inherited; /* listening sockets instead of the workers' own */
@@ -105,7 +106,7 @@ static inline struct fixture *fixture_idle(const struct shape *shape)
             net_endpoints_resolve("127.0.0.1", port, NET_ENDPOINT_UDP, &endpoints, error), 0);
     }
     if (shape->udp)
-        f->udp_limit = net_udp_limit_create(NET_UDP_REPLY_BYTES_MAX, 0, key);
+        f->udp_limit = net_udp_limit_create(NET_UDP_REPLY_BYTES_MAX, shape->udp_bytes_per_s, key);
     config.udp_limit = f->udp_limit;
     f->addr = endpoints.list[0].addr;
     f->addr_len = endpoints.list[0].addr_len;

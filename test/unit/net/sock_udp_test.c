@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Datagrams to sock workers, which receive and answer them in batches. */
-#define _GNU_SOURCE /* sendmmsg() */
+#define _GNU_SOURCE /* recvmmsg(), sendmmsg() */
+#include <netinet/in.h>
 #include <sys/syscall.h>
 
 #include "sock_rig.h"
@@ -169,6 +170,53 @@ static void test_datagram_to_nowhere(void **state)
     fixture_close(f);
 }
 
+/* The network of IPv6 that datagrams seem to come from; 0: none, as they do not. */
+static atomic_uchar network;
+
+int recvmmsg(int fd, struct mmsghdr *msgs, unsigned count, int flags, struct timespec *timeout)
+{
+    struct sockaddr_in6 from = {.sin6_family = AF_INET6, .sin6_port = htons(1024)};
+    int n = (int)syscall(SYS_recvmmsg, fd, msgs, count, flags, timeout);
+    int i;
+
+    memcpy(&from.sin6_addr, "\x20\x01\x0d\xb8\0\0\0", 7);
+    from.sin6_addr.s6_addr[7] = atomic_load(&network);
+    for (i = 0; i < n && from.sin6_addr.s6_addr[7] > 0; i++)
+        memcpy(msgs[i].msg_hdr.msg_name, &from, sizeof(from));
+    return n;
+}
+
+/* A network of IPv6 that has used up its rate takes nothing away from others of its provider. */
+static void test_rate_of_a_network(void **state)
+{
+    enum { VALUE = 400000, REQUESTS = NET_UDP_REPLY_BYTES_MAX / VALUE + 1 };
+    struct shape shape = {.connections_max = 4, .udp = true, .udp_bytes_per_s = 1};
+    struct fixture *f = fixture_shaped(&shape);
+    int fd = datagram_client(f), tcp = client_open(f);
+    unsigned i;
+
+    store(tcp, "v", VALUE);
+    atomic_store(&network, 1);
+    for (i = 1; i < REQUESTS; i++) {
+        must_send(fd, "\0\1\0\0\0\1\0\0get v\r\n", 15);
+        wait_for_count(f, NET_SOCK_UDP_REQUESTS, i);
+    }
+    must_send(fd, "\0\1\0\0\0\1\0\0get v\r\n", 15);
+    wait_for_count(f, NET_SOCK_UDP_LIMITED, 1);
+    atomic_store(&network, 2);
+    must_send(fd, "\0\1\0\0\0\1\0\0get v\r\n", 15);
+    for (i = 0; counter(f, NET_SOCK_UDP_REQUESTS) + counter(f, NET_SOCK_UDP_LIMITED) <= REQUESTS;
+         i++) {
+        assert_true(i < NAPS_MAX);
+        nap();
+    }
+    assert_int_equal(counter(f, NET_SOCK_UDP_LIMITED), 1);
+    atomic_store(&network, 0);
+    close(fd);
+    close(tcp);
+    fixture_close(f);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +224,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_datagrams_with_large_replies),
         cmocka_unit_test(test_datagrams_while_connections_wait),
         cmocka_unit_test(test_datagram_to_nowhere),
+        cmocka_unit_test(test_rate_of_a_network),
     };
     int skipped = rig_begin(argc, argv);
 
