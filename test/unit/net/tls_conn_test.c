@@ -356,7 +356,8 @@ static void test_plaintext_is_not_executed(void **state)
         assert_int_equal(net_conn_state(&peer->conn), CACHE_SESSION_CLOSING);
         /* An alert; to what is no TLS at all OpenSSL sends none. */
         assert_true(peer->queued_len > 0 || i == 0);
-        assert_null(memchr(peer->queued, 'V', peer->queued_len > 7 ? 7 : peer->queued_len));
+        /* A record, and not a reply; its ciphertext may have any letters. */
+        assert_true(peer->queued_len == 0 || peer->queued[0] == 21 || peer->queued[0] == 23);
         assert_false(peer->conn.failed);
     }
     close_fixture(f);
