@@ -649,7 +649,7 @@ static void resume_blocked(struct net_stack_worker *worker)
     struct net_stack_conn *conn;
     struct u_list *link;
 
-    for (; n > 0 && worker->blocked_count > 0; n--) {
+    for (; n > 0 && worker->blocked_checks > 0; n--) {
         worker->blocked_checks--;
         link = u_list_pop_front(&worker->blocked_conns);
         u_list_push_back(&worker->blocked_conns, link);

@@ -223,7 +223,7 @@ struct net_stack_worker {
     bool general_only;         /* events are not answered by the fast path: split, or resting */
     uint64_t waiting_since_us; /* when the first of waiting_conns came */
     uint32_t blocked_count;
-    uint32_t blocked_checks;     /* blocked connections still to be checked */
+    uint32_t blocked_checks;     /* of blocked connections still due; 0 if none is blocked */
     uint64_t blocked_checked_us; /* when checks of all of them were last made due */
     struct us_event events[NET_STACK_EVENT_BATCH];
     uint32_t pass; /* number of the pass over events, from 1 */
