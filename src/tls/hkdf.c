@@ -17,7 +17,7 @@ static const char prefix[] = "tls13 ";
 /* length, label and its length, context and its length */
 #define INFO_MAX (2 + 1 + sizeof(prefix) - 1 + TLS_LABEL_MAX + 1)
 
-static EVP_KDF *hkdf; /* for the life of the process */
+static EVP_KDF *hkdf; /* until OpenSSL ends */
 
 static void free_hkdf(void)
 {
