@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Software flow steering over a device whose waits are recorded. */
+#include "narrow_device.h"
+#include "steer_rig.h"
+
+/* One queue, used by lane 0. */
+static void open_narrow(struct fixture *f, struct narrow *narrow, unsigned lanes)
+{
+    struct nic *queue = &narrow->nic;
+    char error[NIC_ERROR_MAX];
+
+    memset(narrow, 0, sizeof(*narrow));
+    narrow_open(narrow, &f->peer);
+    f->lanes = lanes;
+    assert_int_equal(nic_steer_open(&queue, 1, lanes, f->lane, error), 0);
+}
+
+/* A first fragment releases more frames than the caller has room for: no sleep before those. */
+static void no_lane_sleeps_before_deferred_frames(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct narrow narrow;
+    struct fixture f;
+    unsigned i;
+
+    open_narrow(&f, &narrow, 1);
+    for (i = 3; i-- > 0;) { /* the first fragment last */
+        assert_int_equal(nic_alloc(f.peer, pkts, 1), 1);
+        fill(pkts[0], 1);
+        pkts[0]->data[20] = 0x20;       /* more fragments */
+        pkts[0]->data[21] = (uint8_t)i; /* the offset */
+        assert_int_equal(nic_tx_burst(f.peer, pkts, 1), 1);
+        assert_int_equal(nic_rx_burst(f.lane[0], pkts, 1), i == 0);
+    }
+    nic_release(f.lane[0], pkts, 1);
+    assert_true(nic_has_in_transit(f.lane[0]));
+    narrow.waited_us = 0;
+    assert_int_equal(nic_wait(f.lane[0], 5), 0);
+    assert_int_equal(narrow.waited_us, 0);
+    assert_int_equal(receive(f.lane[0], pkts), 2);
+    assert_false(nic_has_in_transit(f.lane[0]));
+    nic_release(f.lane[0], pkts, 2);
+    assert_int_equal(nic_wait(f.lane[0], 5), 0);
+    assert_int_equal(narrow.waited_us, 5);
+    close_fixture(&f);
+}
+
+/* Packets that are shorter than the frame just received. */
+static unsigned alloc_short(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    unsigned i;
+
+    n = narrow_alloc(nic, pkts, n);
+    for (i = 0; i < n; i++)
+        pkts[i]->room = FRAME_LEN - 1;
+    return n;
+}
+
+static void a_copy_without_room_is_not_made(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct narrow narrow;
+    struct nic_ops ops;
+    struct fixture f;
+
+    open_narrow(&f, &narrow, 2);
+    ops = *narrow.nic.ops;
+    ops.alloc = alloc_short;
+    narrow.nic.ops = &ops;
+    assert_true(send_port(f.peer, 0));
+    assert_int_equal(receive(f.lane[0], pkts), 1);
+    nic_release(f.lane[0], pkts, 1);
+    assert_int_equal(receive(f.lane[1], pkts), 0);
+    assert_int_equal(stat_of(f.lane[0], "lane_copies_lost"), 1);
+    close_fixture(&f);
+}
+
+/* Frames of other lanes that the device does not accept: the lane tries again soon. */
+static void a_sleep_is_short_while_frames_wait_for_the_device(void **state)
+{
+    const uint64_t hour_us = UINT64_C(3600000000);
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct narrow narrow;
+    struct fixture f;
+
+    open_narrow(&f, &narrow, 2);
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* supplies empties */
+    assert_true(send_port(f.lane[1], 1));
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* sends, but the device accepts nothing */
+    assert_int_equal(nic_wait(f.lane[0], hour_us), 0);
+    assert_in_range(narrow.waited_us, 1, 1000);
+    narrow.allowance = 1;
+    assert_int_equal(receive(f.lane[0], pkts), 0);
+    assert_int_equal(receive(f.peer, pkts), 1);
+    nic_release(f.peer, pkts, 1);
+    assert_int_equal(nic_wait(f.lane[0], hour_us), 0);
+    assert_int_equal(narrow.waited_us, hour_us);
+    close_fixture(&f);
+}
+
+/* Frames of a lane without a queue are bounded while the device accepts none, and none is lost. */
+static void frames_that_wait_for_the_device_are_bounded(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned sent = 0, got = 0, idle, n;
+    struct narrow narrow;
+    struct fixture f;
+
+    open_narrow(&f, &narrow, 2);
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* supplies empties */
+    assert_true(send_port(f.lane[1], 1));
+    for (sent = 1, idle = 0; idle < 4; idle++) {
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+        for (n = 0; n < 50 && send_port(f.lane[1], (uint16_t)(1 + sent)); n++) {
+            sent++;
+            idle = 0;
+            assert_true(sent < 2000);
+        }
+    }
+    assert_true(nic_has_in_transit(f.lane[0]));
+    narrow.allowance = 10000;
+    for (idle = 0; idle < 4; idle++) {
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+        for (; (n = receive(f.peer, pkts)) > 0; nic_release(f.peer, pkts, n)) {
+            assert_int_equal(port_of(pkts[0]), 1 + got);
+            got += n;
+        }
+    }
+    assert_int_equal(got, sent);
+    assert_int_equal(stat_of(f.lane[0], "lane_sent_for_others"), sent);
+    close_fixture(&f);
+}
+
+/* Close with frames that the device has not accepted, and with ones beyond the last burst. */
+static void closing_releases_what_waits_in_a_lane(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct narrow narrow;
+    struct fixture f;
+    unsigned i;
+
+    open_narrow(&f, &narrow, 2);
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* supplies empties */
+    assert_true(send_port(f.lane[1], 1));
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* the device accepts nothing */
+    close_fixture(&f);
+
+    open_narrow(&f, &narrow, 1);
+    for (i = 3; i-- > 0;) { /* the first fragment last */
+        assert_int_equal(nic_alloc(f.peer, pkts, 1), 1);
+        fill(pkts[0], 1);
+        pkts[0]->data[20] = 0x20;       /* more fragments */
+        pkts[0]->data[21] = (uint8_t)i; /* the offset */
+        assert_int_equal(nic_tx_burst(f.peer, pkts, 1), 1);
+        assert_int_equal(nic_rx_burst(f.lane[0], pkts, 1), i == 0);
+    }
+    nic_release(f.lane[0], pkts, 1);
+    close_fixture(&f);
+}
+
+static uint32_t mtu_now(struct nic *nic)
+{
+    return 1400;
+}
+
+/* The MTU of the interface may change while it is open. */
+static void lanes_have_the_mtu_of_the_device(void **state)
+{
+    struct narrow narrow;
+    struct nic_ops ops;
+    struct fixture f;
+
+    open_narrow(&f, &narrow, 2);
+    ops = *narrow.nic.ops;
+    ops.mtu = mtu_now;
+    narrow.nic.ops = &ops;
+    assert_int_equal(nic_mtu(f.lane[0]), 1400);
+    assert_int_equal(nic_mtu(f.lane[1]), 1400);
+    close_fixture(&f);
+}
+
+static struct fixture shared; /* with the functions of the device */
+
+/* Lane 1 requests a packet while lane 0 sleeps. */
+static int request_in_sleep(struct nic *nic, uint64_t timeout_us)
+{
+    assert_true(send_port(shared.lane[1], 1));
+    return 0;
+}
+
+static void supply_at_once(struct nic *nic)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+
+    assert_int_equal(receive(shared.lane[0], pkts), 0);
+}
+
+/* A request for empty packets is answered before the requesting lane looks again: it gets them. */
+static void empties_supplied_at_once_are_used(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct narrow narrow;
+    struct nic_ops ops;
+
+    open_narrow(&shared, &narrow, 2);
+    ops = *narrow.nic.ops;
+    ops.wait = request_in_sleep;
+    ops.wake = supply_at_once;
+    narrow.nic.ops = &ops;
+    narrow.allowance = 1;
+    assert_int_equal(nic_wait(shared.lane[0], 5), 0);
+    assert_int_equal(stat_of(shared.lane[1], "lane_wakes"), 1);
+    assert_int_equal(receive(shared.lane[0], pkts), 0);
+    assert_int_equal(receive(shared.peer, pkts), 1);
+    nic_release(shared.peer, pkts, 1);
+    narrow.allowance = 1; /* a frame wakes the sleeper as well */
+    assert_int_equal(nic_wait(shared.lane[0], 5), 0);
+    assert_int_equal(stat_of(shared.lane[1], "lane_wakes"), 2);
+    assert_int_equal(receive(shared.peer, pkts), 1);
+    nic_release(shared.peer, pkts, 1);
+    close_fixture(&shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_lane_sleeps_before_deferred_frames),
+        cmocka_unit_test(a_copy_without_room_is_not_made),
+        cmocka_unit_test(a_sleep_is_short_while_frames_wait_for_the_device),
+        cmocka_unit_test(frames_that_wait_for_the_device_are_bounded),
+        cmocka_unit_test(closing_releases_what_waits_in_a_lane),
+        cmocka_unit_test(lanes_have_the_mtu_of_the_device),
+        cmocka_unit_test(empties_supplied_at_once_are_used),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
