@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "pair.h"
 #include "raw.h"
 #include "ustack/tcp/tcp_ecn.h"
 
@@ -148,6 +149,48 @@ static void mark_is_answered_once_per_round_trip(void **state)
     conn->ecn = 0;
 }
 
+/* A router on the path of IPv6 marks all packets that may be marked. */
+static void mark_ip6(struct pair_host *host)
+{
+    unsigned i;
+
+    for (i = host->head; i != host->tail; i++) {
+        u_u8 *traffic_class = &host->ring[i % PAIR_FLIGHT_MAX].bytes[15]; /* its lower half */
+
+        if ((*traffic_class & 0x30) == 0x20)
+            *traffic_class |= 0x30;
+    }
+}
+
+static void send_if_connected(struct pair_host *host, const struct us_event *event)
+{
+    if (event->type == US_EV_CONNECTED)
+        assert_int_equal(us_send(host->stack, event->conn, "0123456789", 10), 10);
+}
+
+static void marks_of_ip6_are_echoed(void **state)
+{
+    static struct pair pair;
+    struct us_config config;
+    struct us_addr to;
+
+    (void)state;
+    pair_use_ip6(1);
+    to = pair_addr(1);
+    pair_config(&config, 0);
+    config.ecn = US_ECN_REQUEST;
+    pair_open(&pair, &config);
+    pair.host[1].on_idle = mark_ip6;
+    pair.host[0].on_event = pair.host[1].on_event = send_if_connected;
+    assert_int_equal(us_listen(pair.host[1].stack, RAW_PORT, NULL), 0);
+    assert_non_null(us_connect(pair.host[0].stack, &to, RAW_PORT, 0, NULL, NULL));
+    pair_run(&pair, pair.now_us + 1000000);
+    assert_int_equal(pair_counter(pair.host[1].stack, "tcp_ecn_rx_ce"), 1);
+    assert_int_equal(pair_counter(pair.host[0].stack, "tcp_ecn_rx_ece"), 1);
+    pair_close(&pair);
+    pair_use_ip6(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +199,7 @@ int main(void)
         cmocka_unit_test(only_new_data_is_capable),
         cmocka_unit_test(echo_is_on_every_ack),
         cmocka_unit_test_setup_teardown(mark_is_answered_once_per_round_trip, start, stop),
+        cmocka_unit_test(marks_of_ip6_are_echoed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
