@@ -61,27 +61,21 @@ static void packets_are_apart_and_have_room(void **state)
 static void a_reused_packet_is_reset(void **state)
 {
     struct nic_pool *pool = nic_pool_create(1, 1500);
+    struct us_pkt unused;
     struct us_pkt *pkt;
-    u_u8 *data;
-    u_u32 room;
 
     nic_pool_alloc(pool, &pkt, 1);
-    data = pkt->data;
-    room = pkt->room;
+    memcpy(&unused, pkt, sizeof(unused));
     pkt->data += 14;
     pkt->room -= 14;
     pkt->len = 99;
     pkt->flags = US_PKT_TX_L4_CSUM;
     pkt->next_seg = pkt;
-    pkt->tso_mss = 1;
+    pkt->rss_hash = pkt->csum_start = pkt->csum_offset = 1;
+    pkt->tso_mss = pkt->l2_len = pkt->l3_len = pkt->l4_len = 1;
     nic_pool_release(pool, &pkt, 1);
     nic_pool_alloc(pool, &pkt, 1);
-    assert_ptr_equal(pkt->data, data);
-    assert_int_equal(pkt->room, room);
-    assert_int_equal(pkt->len, 0);
-    assert_int_equal(pkt->flags, 0);
-    assert_int_equal(pkt->tso_mss, 0);
-    assert_null(pkt->next_seg);
+    assert_memory_equal(pkt, &unused, sizeof(unused));
     nic_pool_release(pool, &pkt, 1);
     nic_pool_destroy(pool);
 }
