@@ -535,10 +535,13 @@ static void test_reads_of_a_turn(void **state)
 {
     enum { BYTES = 8 * NET_SOCK_READ_BYTES };
     struct loop *l = *state;
-    int fd = pair_open(l), room = 4 * BYTES;
+    int fd, room = 4 * BYTES;
     char *value;
 
-    if (by_uring || setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) < 0) {
+    if (by_uring)
+        return; /* there the kernel reads */
+    fd = pair_open(l);
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) < 0) {
         close(fd);
         skip();
     }
