@@ -41,12 +41,13 @@ static const char *skip_reason; /* null: the tests can run */
 /* ---- the calls that can fail ------------------------------------------------------------- */
 
 static struct {
-    unsigned calls; /* of creating a socket, or of entering it in the map */
+    unsigned calls; /* of creating a socket that is not busy, or of entering it in the map */
     unsigned fails_from, fails_to;
     int result;
     bool in_map; /* entering fails, not creating */
     uint64_t now_us;
-    unsigned pauses;
+    unsigned pauses; /* that do not wait for the kernel */
+    bool busy;       /* the kernel has not ended an earlier socket yet */
     unsigned drives; /* calls that make the kernel look for frames */
 } faults;
 
@@ -66,15 +67,25 @@ static inline bool is_faulty(bool in_map)
     if (faults.in_map != in_map)
         return false;
     faults.calls++;
+    faults.busy = false;
     return faults.calls >= faults.fails_from && faults.calls < faults.fails_to;
+}
+
+/* Notes whether a call that was not made to fail has failed for an earlier socket of the queue. */
+static inline int note_busy(int rc)
+{
+    faults.busy = rc == -EBUSY;
+    faults.calls -= faults.busy && !faults.in_map;
+    return rc;
 }
 
 int fake_xsk_socket__create(struct xsk_socket **xsk, const char *dev, __u32 queue,
                             struct xsk_umem *umem, struct xsk_ring_cons *rx,
                             struct xsk_ring_prod *tx, const struct xsk_socket_config *config)
 {
-    return is_faulty(false) ? faults.result
-                            : real_xsk_socket__create(xsk, dev, queue, umem, rx, tx, config);
+    if (is_faulty(false))
+        return faults.result;
+    return note_busy(real_xsk_socket__create(xsk, dev, queue, umem, rx, tx, config));
 }
 
 int fake_xsk_socket__create_shared(struct xsk_socket **xsk, const char *dev, __u32 queue,
@@ -83,9 +94,10 @@ int fake_xsk_socket__create_shared(struct xsk_socket **xsk, const char *dev, __u
                                    struct xsk_ring_cons *done,
                                    const struct xsk_socket_config *config)
 {
-    return is_faulty(false)
-               ? faults.result
-               : real_xsk_socket__create_shared(xsk, dev, queue, umem, rx, tx, fill, done, config);
+    if (is_faulty(false))
+        return faults.result;
+    return note_busy(
+        real_xsk_socket__create_shared(xsk, dev, queue, umem, rx, tx, fill, done, config));
 }
 
 int fake_xsk_socket__update_xskmap(struct xsk_socket *xsk, int map_fd)
@@ -102,6 +114,8 @@ int fake_clock_gettime(clockid_t id, struct timespec *now)
 
 int fake_nanosleep(const struct timespec *time, struct timespec *left)
 {
+    if (faults.busy)
+        return real_nanosleep(time, left);
     faults.pauses++;
     return 0;
 }
