@@ -201,20 +201,28 @@ static void test_inherited_sockets_that_block(void **state)
     }
 }
 
+static struct cache *cache_of_one_thread(void)
+{
+    struct cache_config config = {.start_us = 1, .start_unix_s = 1700000000};
+    const char *why = NULL;
+    struct cache *cache;
+
+    cache_settings_defaults(&config.settings);
+    config.settings.threads = 1;
+    cache = cache_create(&config, &why);
+    assert_non_null(cache);
+    return cache;
+}
+
 /* A worker that cannot listen is not opened, and leaves no socket behind. */
 static void test_addresses_that_cannot_be_used(void **state)
 {
     struct net_endpoints endpoints = {0};
     struct net_sock_config config = {
         .endpoints = &endpoints, .backlog = 1, .workers = 1, .uring = by_uring};
-    struct cache_config cache = {.start_us = 1, .start_unix_s = 1700000000};
-    const char *why = NULL;
     char error[NET_ERROR_MAX];
 
-    cache_settings_defaults(&cache.settings);
-    cache.settings.threads = 1;
-    config.cache = cache_create(&cache, &why);
-    assert_non_null(config.cache);
+    config.cache = cache_of_one_thread();
     /* of no machine (RFC 5737) */
     assert_int_equal(net_endpoints_resolve("192.0.2.1", 11211, NET_ENDPOINT_TCP, &endpoints, error),
                      0);
@@ -234,8 +242,6 @@ static void test_ip6_alone(void **state)
     struct net_endpoints endpoints = {0};
     struct net_sock_config config = {
         .endpoints = &endpoints, .backlog = 1, .workers = 1, .uring = by_uring};
-    struct cache_config cache = {.start_us = 1, .start_unix_s = 1700000000};
-    const char *why = NULL;
     char error[NET_ERROR_MAX];
     struct net_worker *worker;
     socklen_t len = sizeof(int);
@@ -244,10 +250,7 @@ static void test_ip6_alone(void **state)
     if (net_endpoints_resolve("[::]", 0, NET_ENDPOINT_TCP, &endpoints, error) < 0 ||
         net_endpoints_claim(&endpoints, error) < 0)
         skip(); /* this machine has no IPv6 */
-    cache_settings_defaults(&cache.settings);
-    cache.settings.threads = 1;
-    config.cache = cache_create(&cache, &why);
-    assert_non_null(config.cache);
+    config.cache = cache_of_one_thread();
     worker = net_sock_worker_open(&config, error);
     assert_non_null(worker);
     assert_int_equal(getsockopt(((struct net_sock_worker *)worker)->listeners[0].source.fd,

@@ -15,24 +15,32 @@ static void open_narrow(struct fixture *f, struct narrow *narrow, unsigned lanes
     assert_int_equal(nic_steer_open(&queue, 1, lanes, f->lane, error), 0);
 }
 
-/* A first fragment releases more frames than the caller has room for: no sleep before those. */
+/* The first fragment comes last, and its receiver has room for one frame: two are left. */
+static void defer_two(struct fixture *f)
+{
+    struct us_pkt *pkt;
+    unsigned i;
+
+    for (i = 3; i-- > 0;) {
+        assert_int_equal(nic_alloc(f->peer, &pkt, 1), 1);
+        fill(pkt, 1);
+        pkt->data[20] = 0x20;       /* more fragments */
+        pkt->data[21] = (uint8_t)i; /* the offset */
+        assert_int_equal(nic_tx_burst(f->peer, &pkt, 1), 1);
+        assert_int_equal(nic_rx_burst(f->lane[0], &pkt, 1), i == 0);
+    }
+    nic_release(f->lane[0], &pkt, 1);
+}
+
+/* No lane sleeps before it has received all that its fragments have released. */
 static void no_lane_sleeps_before_deferred_frames(void **state)
 {
     struct us_pkt *pkts[NIC_BURST_MAX];
     struct narrow narrow;
     struct fixture f;
-    unsigned i;
 
     open_narrow(&f, &narrow, 1);
-    for (i = 3; i-- > 0;) { /* the first fragment last */
-        assert_int_equal(nic_alloc(f.peer, pkts, 1), 1);
-        fill(pkts[0], 1);
-        pkts[0]->data[20] = 0x20;       /* more fragments */
-        pkts[0]->data[21] = (uint8_t)i; /* the offset */
-        assert_int_equal(nic_tx_burst(f.peer, pkts, 1), 1);
-        assert_int_equal(nic_rx_burst(f.lane[0], pkts, 1), i == 0);
-    }
-    nic_release(f.lane[0], pkts, 1);
+    defer_two(&f);
     assert_true(nic_has_in_transit(f.lane[0]));
     narrow.waited_us = 0;
     assert_int_equal(nic_wait(f.lane[0], 5), 0);
@@ -137,7 +145,6 @@ static void closing_releases_what_waits_in_a_lane(void **state)
     struct us_pkt *pkts[NIC_BURST_MAX];
     struct narrow narrow;
     struct fixture f;
-    unsigned i;
 
     open_narrow(&f, &narrow, 2);
     assert_int_equal(receive(f.lane[0], pkts), 0); /* supplies empties */
@@ -146,15 +153,7 @@ static void closing_releases_what_waits_in_a_lane(void **state)
     close_fixture(&f);
 
     open_narrow(&f, &narrow, 1);
-    for (i = 3; i-- > 0;) { /* the first fragment last */
-        assert_int_equal(nic_alloc(f.peer, pkts, 1), 1);
-        fill(pkts[0], 1);
-        pkts[0]->data[20] = 0x20;       /* more fragments */
-        pkts[0]->data[21] = (uint8_t)i; /* the offset */
-        assert_int_equal(nic_tx_burst(f.peer, pkts, 1), 1);
-        assert_int_equal(nic_rx_burst(f.lane[0], pkts, 1), i == 0);
-    }
-    nic_release(f.lane[0], pkts, 1);
+    defer_two(&f);
     close_fixture(&f);
 }
 
