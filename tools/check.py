@@ -132,12 +132,12 @@ SANITIZED = tests(
     "admin_dump", "admin_limits", "admin_watch", "auth", "buffer_pool", "churn", "conform_accept",
     "conform_close", "conform_flood", "conform_fragments", "conform_ip", "conform_ip6", "dpdk_peer",
     "errors", "faults", "golden", "ip6", "limits", "log", "options", "orphans", "state_machine",
-    "storage", "stream", "threading", "tls", "tcp_peer", "ucload", "ucload_udp", "ucping",
-    "ucwarm", "udp", "uploads", "uring", "workers", "xdp")  # fmt: skip
+    "storage", "stream", "threading", "tls", "tcp_peer", "ucload", "ucload_latency", "ucload_udp",
+    "ucping", "ucwarm", "udp", "uploads", "uring", "workers", "xdp")  # fmt: skip
 # What loads links and programs: two fifths of the time of the system tests in `make check`, which
 # are two stages for its sake.
 LOADED = ("buffer_pool", "dpdk", "dpdk_peer", "faults", "takeover_dpdk", "tcp_peer", "ucload",
-          "ucload_agents", "ucload_udp", "ucping", "ucwarm")
+          "ucload_agents", "ucload_latency", "ucload_udp", "ucping", "ucwarm")
 # What meets a NIC and its driver: frames of all sizes, fragments, checksums, IPv6, floods and full
 # segments. The other conformance tests are of TCP's state and timers, the same on every link.
 AT_NIC = ("fragments", "ip", "ip6", "load", "flood")
