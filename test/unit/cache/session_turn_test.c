@@ -39,7 +39,7 @@ static void test_a_turn_ends(void **state)
     rig_close(&rig);
 }
 
-/* Room in the sink is not what it waits for. */
+/* A session that has used up its turn is not resumed by room in the sink. */
 static void test_a_turn_is_not_resumed(void **state)
 {
     struct rig rig;

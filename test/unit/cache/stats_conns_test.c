@@ -126,7 +126,7 @@ static void test_many(void **state)
     close_many(sessions);
 }
 
-/* A session without a transport that resumes it, as that of a datagram, sends it at once. */
+/* A session that is never resumed, as one of UDP, sends the whole list in one call. */
 static void test_many_at_once(void **state)
 {
     static const char request[] = "stats conns\r\n";

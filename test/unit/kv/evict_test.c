@@ -51,7 +51,9 @@ static void evict_latest(struct kv_worker *worker)
     kv_clean_step(worker, 100);
 }
 
-/* Active is what was fetched since eviction examined it last; what it knows of a moved item stays.
+/*
+ * An item is active if it was fetched since eviction last examined it. Moving an item keeps its
+ * access word.
  */
 static void test_accesses_of_what_is_evicted(void **unused)
 {

@@ -160,7 +160,7 @@ static void test_unpublished_items_outlive_eviction(void **unused)
     assert_true(rig_is_filled(view.item, 100000, 2));
 }
 
-/* What was made of a large item that finds the memory full is given back. */
+/* A large item that does not fit into memory frees the parts that were allocated. */
 static void test_large_item_without_memory(void **unused)
 {
     struct kv *kv = rig_create(4 * MIB, 1, false);

@@ -461,7 +461,7 @@ static void rest(struct fixture *f, uint64_t turn_us)
     pthread_join(thread, NULL);
 }
 
-/* At rest the replies are in the kernel: what is queued here would be lost with the process. */
+/* A connection is not at rest while replies are queued: the process may end after that. */
 static void test_rest_waits_for_replies(void **state)
 {
     struct fixture *f = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A sock worker whose turns a test makes: what it asks of the kernel, by epoll or, with the
- * argument "uring", by io_uring, and the limits of these.
+ * A sock worker that is run turn by turn in the thread of the test: its system calls and limits,
+ * with epoll or, with the argument "uring", with io_uring.
  */
 #define _GNU_SOURCE /* SO_SNDBUFFORCE, syscall() */
 #include <fcntl.h>
@@ -219,7 +219,7 @@ static unsigned open_many(struct loop *l, struct rlimit *before)
     return n;
 }
 
-/* All ask at once, in one burst of calls, and again when the worker has turns. */
+/* All clients send requests before the worker runs, and again while it runs. */
 static void test_many_at_once(void **state)
 {
     static const char head[] = "VALUE v 0 20000\r\n";
@@ -255,7 +255,7 @@ static void test_many_at_once(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-/* More input at once than there are receive buffers: all is read when some are free again. */
+/* Input beyond the receive buffers stays in the kernel until buffers are free again. */
 static void test_more_input_than_buffers(void **state)
 {
     enum { CLIENTS = 30, LINES = 20000 };
@@ -304,7 +304,7 @@ static void test_input_of_ended_connections(void **state)
     close(fd);
 }
 
-/* A connection that ends is closed at once, also in a reply that its client does not read. */
+/* A connection that its client ends is closed at once, even with a reply unsent. */
 static void test_end_in_a_reply(void **state)
 {
     struct loop *l = *state;
@@ -344,7 +344,7 @@ static void test_reply_without_a_reader(void **state)
     close(fd);
 }
 
-/* Accepting that is held and released at once continues, and a second hold ends it. */
+/* A hold that is released at once does not interrupt accepting; the next hold stops it. */
 static void test_accepting_is_held(void **state)
 {
     struct loop *l = *state;
@@ -354,7 +354,7 @@ static void test_accepting_is_held(void **state)
     turns(l, 3);
     net_sock_accept_hold(worker);
     if (by_uring)
-        assert_false(worker->io->listeners_rest(worker)); /* what comes now is accepted */
+        assert_false(worker->io->listeners_rest(worker)); /* an accept is still pending */
     net_sock_accept_release(worker);
     turns(l, 10);
     fd = tcp_open(l);
@@ -426,7 +426,7 @@ static void test_input_of_a_full_buffer(void **state)
     close(fd);
 }
 
-/* An accepted socket sends at once, and finds out that its client has vanished. */
+/* Accepted sockets have TCP_NODELAY and keepalives. */
 static void test_options_of_sockets(void **state)
 {
     struct loop *l = *state;
