@@ -439,9 +439,6 @@ def summary(run):
     for stage in run.stages:
         lines.append(f"{stage.name:<18} {stage.result:<10} {clock(stage.seconds):>6} "
                      f"{clock(stage.cpu_s):>6}")
-    for title, attribute in (("flaky", "flaky"), ("broken", "broken")):
-        for stage in run.stages:
-            lines += [f"{title}: {stage.name}: {name}" for name in getattr(stage, attribute)]
     slowest = sorted(((s, f"{stage.name}: {name}") for stage in run.stages
                       for s, name in stage.durations), reverse=True)[:SLOWEST]  # fmt: skip
     if slowest:
@@ -449,7 +446,18 @@ def summary(run):
     if VM_REPORT.exists():
         table = [sys.executable, "test/vm/report.py", str(VM_REPORT)]
         lines += ["", subprocess.run(table, cwd=ROOT, capture_output=True, text=True).stdout]
-    return "\n".join(lines)
+    return "\n".join(lines + failures(run))
+
+
+def failures(run):
+    """What failed, at the very end of the output: logs that are cut off keep it."""
+    lines = []
+    for stage in run.stages:
+        if stage.result in ("FAILED", "left out"):
+            lines.append(f"{stage.result}: {stage.name}")
+            lines += [f"  flaky: {name}" for name in stage.flaky]
+            lines += [f"  broken: {name}" for name in stage.broken]
+    return ["", *lines] if lines else []
 
 
 def main():

@@ -58,7 +58,8 @@ def test_a_failure_leaves_out_only_what_needs_it(capsys):
 def test_the_summary_says_why_a_stage_without_tests_failed():
     run = check.Run([python("gate", "print('too many'); print(); print('end'); exit(3)")])
     assert not run.run()
-    assert "broken: gate: status 3: too many | end" in check.summary(run)
+    assert check.summary(run).endswith(
+        "\nFAILED: gate\n  broken: status 3: too many | end")
 
 
 def test_the_cpu_time_of_a_stage_is_that_of_its_descendants_too():
@@ -108,7 +109,9 @@ def test_failed_tests_run_once_more_alone(folder):
     assert stage.flaky == ["test_it.py::test_flaky"]
     assert stage.broken == ["test_it.py::test_broken"]
     text = check.summary(run)
-    assert "flaky: system: test_it.py::test_flaky" in text and "slowest tests:" in text
+    assert "slowest tests:" in text
+    assert text.endswith("\nFAILED: system\n  flaky: test_it.py::test_flaky\n"
+                         "  broken: test_it.py::test_broken")  # fmt: skip
 
 
 def test_stages_by_name_or_group_bring_their_builds():
