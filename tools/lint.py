@@ -101,6 +101,10 @@ RESERVED_DECLARATIONS = [
 ASSERT = re.compile(r"(?<!define )\b(?:U_ASSERT|U_STATIC_ASSERT|assert)\s*\(")
 SIDE_EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|<<=|>>=")
 
+# The header that test/foreign compiles the tests of these folders with, and the folders.
+FOREIGN_CMOCKA = "test/foreign/include/cmocka.h"
+FOREIGN_TESTS = ("test/unit/base", "test/unit/ustack", "test/unit/mcproto")
+
 # Commits before this time, which are older than the rule for subjects, are not checked.
 SUBJECTS_SINCE = "2026-11-24T00:00:00Z"
 SUBJECT_MAX = 72
@@ -374,6 +378,24 @@ def check_words(root: Path) -> Iterator[Finding]:
                     yield Finding(name, max(number, 1), message)
 
 
+# ---- assertions of portable tests -------------------------------------------------------------
+
+
+def check_assertions(root: Path) -> Iterator[Finding]:
+    """Tests of portable pieces use only the assertions that other machines have, too."""
+    header = root / FOREIGN_CMOCKA
+    if not header.exists():
+        return
+    known = set(re.findall(r"^#define (assert_\w+)\(", header.read_text(), re.MULTILINE))
+    for piece in FOREIGN_TESTS:
+        for path in sorted((root / piece).rglob("*.c")):
+            source = Source(root, path)
+            own = set(re.findall(r"\bvoid (assert_\w+)\(", source.code))
+            for match in re.finditer(r"\b(assert_\w+)\(", source.code):
+                if match[1] not in known | own:
+                    yield source.at(match.start(), f"{FOREIGN_CMOCKA} has no {match[1]}()")
+
+
 # ---- commit subjects --------------------------------------------------------------------------
 
 
@@ -421,7 +443,7 @@ def sources_under(root: Path) -> list[Source]:
 def lint(root: Path) -> list[Finding]:
     """All findings of the checks that need no other program."""
     found = [f for source in sources_under(root) for check in CHECKS for f in check(source)]
-    return found + list(check_words(root))
+    return found + list(check_words(root)) + list(check_assertions(root))
 
 
 def lint_with_programs(root: Path, with_format: bool) -> tuple[list[Finding], list[str]]:

@@ -315,6 +315,16 @@ def test_the_word_list_can_be_read():
         assert word.why and word.instead, word
 
 
+def test_assertions_that_other_machines_lack_are_found(tmp_path):
+    header = "#define assert_true(a) (void)(a)\n"
+    test = "static void assert_own(int a)\n{\n    assert_true(a);\n    assert_new(a);\n}\n"
+    found = findings(tmp_path, {
+        lint.FOREIGN_CMOCKA: SPDX + header, "test/unit/ustack/ip/a_test.c": SPDX + test,
+        "test/unit/kv/a_test.c": SPDX + test})  # fmt: skip
+    assert [(f.path, f.line) for f in found] == [("test/unit/ustack/ip/a_test.c", 5)]
+    assert "assert_new" in found[0].message
+
+
 @pytest.mark.parametrize(
     "subject, problem",
     [

@@ -47,6 +47,7 @@ struct CMUnitTest {
     foreign_check((uint64_t)(a) - (uint64_t)(low) <= (uint64_t)(high) - (uint64_t)(low),           \
                   #a " in " #low ".." #high)
 #define assert_memory_equal(a, b, n) foreign_check(memcmp(a, b, n) == 0, #a " equals " #b)
+#define assert_memory_not_equal(a, b, n) foreign_check(memcmp(a, b, n) != 0, #a " differs from " #b)
 #define assert_string_equal(a, b) foreign_check(strcmp(a, b) == 0, #a " equals " #b)
 #define assert_string_not_equal(a, b) foreign_check(strcmp(a, b) != 0, #a " differs from " #b)
 #define fail_msg(...) (printf(__VA_ARGS__), printf(" (%s:%d)\n", __FILE__, __LINE__), exit(1))
