@@ -397,7 +397,8 @@ def nutcracker(members, tmp_path):
         pytest.skip("nutcracker is not installed")
     network = members[0].network
     config = tmp_path / "nutcracker.yml"
-    config.write_text(pool.block("nutcracker.yml"))
+    # A server of a busy machine that takes 0.4 s for an answer has not failed.
+    config.write_text(pool.block("nutcracker.yml").replace("timeout: 400\n", "timeout: 5000\n"))
     log = (tmp_path / "nutcracker.log").open("wb")
     process = network.proxy.popen([program, "-c", config, "-m", "16384"], stdout=log, stderr=log)
 
