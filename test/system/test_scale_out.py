@@ -159,11 +159,11 @@ FAULTS = {"SIGKILL": kill, "SIGSTOP": stall, "link": lambda member: member.link(
 def test_one_server_fails(start_pool, fault, victim):
     """Its keys miss, and no other; none gets the value of another key, or an old one afterwards."""
     members = start_pool(OWN)
-    with libmemcached(members, timeout_ms=200) as checker:
+    with libmemcached(members) as checker:
         owner = {key: checker.server_of(key) for key in SOME}
     theirs = [key for key in SOME if owner[key] == victim]
     others = [key for key in SOME if owner[key] != victim]
-    client = hash_client(members, timeout=0.3, connect_timeout=0.3, ignore_exc=True,
+    client = hash_client(members, timeout=2, connect_timeout=2, ignore_exc=True,
                          retry_attempts=1, retry_timeout=0, dead_timeout=3)  # fmt: skip
     assert client.set_many(values(SOME), noreply=False) == []
     FAULTS[fault](members[victim])
