@@ -257,6 +257,49 @@ static void held_window_closes_and_opens(void **state)
     assert_int_equal(frame->window, 4000);
 }
 
+/*
+ * A larger window is announced by an ACK of its own once it has grown by two segments (RFC 9293
+ * 3.8.6.2.2), not for the first of some blocks.
+ */
+static void one_block_is_no_news_of_a_window(void **state)
+{
+    static const u_u8 data[1460];
+    struct raw *raw = *state;
+    struct us_config config;
+    struct us_event event;
+    struct us_conn *conn;
+    u_u32 read = 0;
+    u_u32 snd;
+    unsigned i;
+
+    raw_close(raw);
+    pair_config(&config, 0);
+    config.recv_window_bytes = 8000;
+    raw_open(raw, &config);
+    us_listen(raw->stack, RAW_PORT, NULL);
+    conn = raw_accept(raw, &snd);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, data, 1460);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(us_recv_keep(raw->stack, conn, data, 1460), US_OK);
+    for (i = 1; i < 4; i++)
+        raw_segment(raw, US_TCP_ACK, 1001 + i * 1460, snd, 65535, data, 1460);
+    raw_pump(raw, 100000);
+    while (raw_frame(raw) != NULL)
+        continue;
+    us_recv_resume(raw->stack, conn);
+    while (us_next_event(raw->stack, &event)) {
+        read += event.len;
+        assert_int_equal(us_deadline(raw->stack) <= raw->now_us, read >= 2 * 1460);
+        if (read >= 2 * 1460)
+            break;
+    }
+    assert_in_range(read, 2 * 1460, 4 * 1460 - 1);
+    raw->no_pump = 0;
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, 1001 + 4 * 1460, 0);
+}
+
 static void input_stops_when_events_would_not_fit(void **state)
 {
     struct raw *raw = *state;
@@ -331,6 +374,7 @@ int main(void)
         RAW_TEST(no_end_of_stream_after_lost_bytes),
         RAW_TEST(reset_discards_kept_bytes),
         RAW_TEST(held_window_closes_and_opens),
+        RAW_TEST(one_block_is_no_news_of_a_window),
         RAW_TEST(input_stops_when_events_would_not_fit),
         RAW_TEST(keep_without_memory_aborts),
     };
