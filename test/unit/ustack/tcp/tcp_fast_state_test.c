@@ -15,22 +15,30 @@
 #include "ustack/core/instance.h"
 #include "ustack/tcp/tcp.h"
 #include "ustack/tcp/tcp_fast_state.h"
+#include "ustack/tcp/tcp_recovery.h"
 
-enum { CLIENT, SERVER, PORT = 7, ROUNDS = 20 };
+enum { CLIENT, SERVER, PORT = 7, ROUNDS = 20, SETTLING = 200 };
 
 static struct pair pair;
 static struct us_conn *client;
 static struct us_conn *server;
 static unsigned answered;
-static int answers; /* whether the server does */
+static int wants_room;    /* the server, after its next response */
+static unsigned sendable; /* events of the server */
+static int answers;       /* whether the server does */
 static u_u8 text[1000];
 
 static void on_server_event(struct pair_host *host, const struct us_event *event)
 {
     if (event->type == US_EV_ACCEPTED)
         server = event->conn;
+    else if (event->type == US_EV_SENDABLE)
+        sendable++;
     else if (event->type == US_EV_DATA && answers)
         assert_int_equal(us_send(host->stack, event->conn, text, 35), 35);
+    if (event->type == US_EV_DATA && wants_room)
+        us_request_sendable(host->stack, event->conn);
+    wants_room = 0;
 }
 
 static void on_client_event(struct pair_host *host, const struct us_event *event)
@@ -66,6 +74,7 @@ static int setup(void **state)
     pair.host[SERVER].on_event = on_server_event;
     answers = 1;
     answered = 0;
+    wants_room = 0;
     assert_int_equal(us_listen(pair.host[SERVER].stack, PORT, NULL), 0);
     addr = pair_addr(SERVER);
     client = us_connect(pair.host[CLIENT].stack, &addr, PORT, 0, NULL, &error);
@@ -156,6 +165,57 @@ static void time_of_cubic_stops_before_rxtx(void **state)
     assert_false(server->cc.of.cubic.running);
 }
 
+/* On a connection that is never idle the next hop is verified as on any other (RFC 1122 2.3.2.1). */
+static void the_next_hop_of_a_busy_connection_is_verified(void **state)
+{
+    struct us_stack *stack = pair.host[SERVER].stack;
+    u_u64 requests = pair_counter(stack, "arp_tx_requests");
+    unsigned i;
+
+    stack->config.neighbour_lifetime_us = 2000;
+    for (i = 0; i < ROUNDS; i++)
+        ask();
+    assert_int_equal(server->fast_path, US_FAST_RXTX);
+    assert_true(pair_counter(stack, "arp_tx_requests") > requests);
+}
+
+/* A response alone is in flight until the next request acknowledges it. */
+static void room_is_announced_once_a_response_is_acknowledged(void **state)
+{
+    struct us_stack *stack = pair.host[SERVER].stack;
+
+    us_conn_set_low_water(stack, server, 0);
+    sendable = 0;
+    wants_room = 1;
+    ask();
+    assert_int_equal(sendable, 0);
+    ask();
+    assert_int_equal(sendable, 1);
+    assert_int_equal(answered, ROUNDS + 2);
+}
+
+/*
+ * Prompt ACKs take back what one late ACK has added to the allowed delay, also where the round trip
+ * has settled at the shortest that is told apart.
+ */
+static void a_longer_ack_delay_is_taken_back(void **state)
+{
+    unsigned i;
+
+    pair.host[SERVER].stack->config.peer_ack_delay_us = 40000;
+    pair.delay_us = US_RTT_MIN_US / 4;
+    for (i = 0; i < 2 * SETTLING; i++) {
+        assert_int_equal(us_send(pair.host[CLIENT].stack, client, text, 14), 14);
+        pair_run(&pair, pair.now_us + US_RTT_MIN_US);
+        if (i == SETTLING) {
+            assert_true(server->rtt.settled);
+            us_recovery_raise_ack_delay(server);
+        }
+    }
+    assert_int_equal(server->rec.ack_delay_doublings, 0);
+    assert_int_equal(server->fast_path, US_FAST_RXTX);
+}
+
 static void calls_of_the_application_leave_the_fast_path(void **state)
 {
     struct us_stack *stack = pair.host[SERVER].stack;
@@ -209,6 +269,11 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_keepalive_before_the_pto_prevents_rxtx, setup, teardown),
         cmocka_unit_test_setup_teardown(time_of_cubic_stops_before_rxtx, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_next_hop_of_a_busy_connection_is_verified, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(room_is_announced_once_a_response_is_acknowledged, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_longer_ack_delay_is_taken_back, setup, teardown),
         cmocka_unit_test_setup_teardown(calls_of_the_application_leave_the_fast_path, setup,
                                         teardown),
     };
