@@ -362,6 +362,87 @@ static void keep_without_memory_aborts(void **state)
     assert_true(raw_frame(raw)->flags & US_TCP_RST);
 }
 
+/* Opens a connection whose FIN the peer has acknowledged, beside `other`, with few buffers. */
+static struct us_conn *open_half_closed(struct raw *raw, struct us_conn **other, u_u32 *snd)
+{
+    struct us_config config;
+    struct us_conn *conn;
+    u_u32 unused;
+
+    raw_close(raw);
+    pair_config(&config, 0);
+    config.buffer_bytes = 4 * 2048;
+    raw_open(raw, &config);
+    us_listen(raw->stack, RAW_PORT, NULL);
+    raw->peer_port++;
+    *other = raw_accept(raw, &unused);
+    raw->peer_port--;
+    conn = raw_accept(raw, snd);
+    us_close(raw->stack, conn);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK | US_TCP_FIN, *snd, 1001, 0);
+    ++*snd;
+    raw_segment(raw, US_TCP_ACK, 1001, *snd, 65535, NULL, 0);
+    raw->no_pump = 1;
+    return conn;
+}
+
+/* CLOSED says that bytes are missing, and nothing pretends that the stream is complete. */
+static void expect_end_without_memory(struct raw *raw)
+{
+    struct us_event event;
+
+    assert_int_equal(raw_counter(raw, "tcp_no_memory"), 1);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(event.type, US_EV_CLOSED);
+    assert_int_equal(event.reason, US_CLOSE_NO_MEMORY);
+    expect_none(raw);
+    assert_int_equal(raw_counter(raw, "conns_open"), 1);
+}
+
+/* Both sides have closed: the last data and the FIN have come in a burst. */
+static void keep_without_memory_after_the_end(void **state)
+{
+    static const u_u8 data[10000];
+    struct raw *raw = *state;
+    struct us_conn *other;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = open_half_closed(raw, &other, &snd);
+    assert_true(us_send(raw->stack, other, data, sizeof(data)) < (long)sizeof(data));
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, "abc", 3);
+    raw_segment(raw, US_TCP_ACK | US_TCP_FIN, 1004, snd, 65535, "def", 3);
+    expect_data(raw, "abc");
+    assert_int_equal(us_recv_keep(raw->stack, conn, data, 3), US_ERR_NO_MEMORY);
+    expect_end_without_memory(raw);
+}
+
+/* The second of two events cannot be kept, when CLOSED waits for the first already. */
+static void keep_without_memory_behind_kept_bytes(void **state)
+{
+    static const u_u8 data[10000];
+    struct raw *raw = *state;
+    struct us_conn *other;
+    struct us_event event;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = open_half_closed(raw, &other, &snd);
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, data, 1400);
+    raw_segment(raw, US_TCP_ACK | US_TCP_FIN, 2401, snd, 65535, data, 1400);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(us_recv_keep(raw->stack, conn, data, 1400), US_OK);
+    expect_none(raw);
+    assert_true(us_send(raw->stack, other, data, sizeof(data)) < (long)sizeof(data));
+    assert_int_equal(us_recv_keep(raw->stack, conn, data, 1400), US_ERR_NO_MEMORY);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(event.type, US_EV_SENDABLE); /* what was kept has made room */
+    assert_ptr_equal(event.conn, other);
+    expect_end_without_memory(raw);
+}
+
 int main(void)
 {
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -377,6 +458,8 @@ int main(void)
         RAW_TEST(one_block_is_no_news_of_a_window),
         RAW_TEST(input_stops_when_events_would_not_fit),
         RAW_TEST(keep_without_memory_aborts),
+        RAW_TEST(keep_without_memory_after_the_end),
+        RAW_TEST(keep_without_memory_behind_kept_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
