@@ -165,6 +165,26 @@ static void time_of_cubic_stops_before_rxtx(void **state)
     assert_false(server->cc.of.cubic.running);
 }
 
+/* Whatever the packet held before, the frame has one segment and asks the device for nothing. */
+static void a_used_packet_is_filled_anew(void **state)
+{
+    static u_u8 frame[2048];
+    struct us_stack *stack = pair.host[SERVER].stack;
+    struct us_pkt pkt;
+    struct us_pkt *list = &pkt;
+
+    answers = 0;
+    ask();
+    assert_int_equal(us_send(stack, server, text, 35), 35);
+    memset(&pkt, 0xff, sizeof(pkt));
+    pkt.data = frame;
+    pkt.room = sizeof(frame);
+    assert_int_equal(us_output(stack, &list, 1, pair.now_us), 1);
+    assert_int_equal(server->fast_path, US_FAST_RXTX);
+    assert_null(pkt.next_seg);
+    assert_int_equal(pkt.flags, 0);
+}
+
 /* On a connection that is never idle the next hop is verified as on any other (RFC 1122 2.3.2.1). */
 static void the_next_hop_of_a_busy_connection_is_verified(void **state)
 {
@@ -269,6 +289,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_keepalive_before_the_pto_prevents_rxtx, setup, teardown),
         cmocka_unit_test_setup_teardown(time_of_cubic_stops_before_rxtx, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_used_packet_is_filled_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(the_next_hop_of_a_busy_connection_is_verified, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(room_is_announced_once_a_response_is_acknowledged, setup,
