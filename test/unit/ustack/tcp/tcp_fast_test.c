@@ -202,8 +202,11 @@ static void ip4_with_a_device_that_sums_what_is_sent(void **state)
 
 static void ip4_in_a_vlan(void **state)
 {
-    static const struct shape shape = {0, 1, 0x123, 0, 0, US_CC_CUBIC};
-    run(&shape);
+    static const struct shape software = {0, 1, 0x123, 0, 0, US_CC_CUBIC};
+    static const struct shape device = {0, 1, 0x123, US_CAP_TX_L4_CSUM, 0, US_CC_CUBIC};
+
+    run(&software);
+    run(&device);
 }
 
 static void ip6_with_timestamps(void **state)
