@@ -108,6 +108,20 @@ static void a_loss_by_time_is_within_ssthresh(void **state)
     (void)state;
 }
 
+/* RFC 9937 6: what an ACK delivers may be sent, even if more was sent than delivered before. */
+static void what_is_delivered_is_sent_below_ssthresh(void **state)
+{
+    struct us_prr prr;
+
+    us_prr_reset(&prr, 0);
+    us_prr_start(&prr, 20 * MSS);
+    prr.out = 5 * MSS;
+    assert_int_equal(us_prr_take(&prr, 0, 2 * MSS, 0, 4 * MSS, 10 * MSS, MSS), 6 * MSS);
+    prr.out = MSS; /* less than was delivered: the difference, too */
+    assert_int_equal(us_prr_take(&prr, 0, 4 * MSS, 0, 4 * MSS, 10 * MSS, MSS), 7 * MSS);
+    (void)state;
+}
+
 static void forgotten_ranges_count_as_nothing(void **state)
 {
     struct us_prr prr;
@@ -140,6 +154,7 @@ int main(void)
         cmocka_unit_test(slow_start_while_all_goes_well),
         cmocka_unit_test(first_retransmission_is_immediate),
         cmocka_unit_test(a_loss_by_time_is_within_ssthresh),
+        cmocka_unit_test(what_is_delivered_is_sent_below_ssthresh),
         cmocka_unit_test(forgotten_ranges_count_as_nothing),
         cmocka_unit_test(without_a_recovery_it_only_follows),
     };
