@@ -185,7 +185,7 @@ static void a_used_packet_is_filled_anew(void **state)
     assert_int_equal(pkt.flags, 0);
 }
 
-/* On a connection that is never idle the next hop is verified as on any other (RFC 1122 2.3.2.1). */
+/* A connection that is never idle verifies its next hop as any other does (RFC 1122 2.3.2.1). */
 static void the_next_hop_of_a_busy_connection_is_verified(void **state)
 {
     struct us_stack *stack = pair.host[SERVER].stack;
@@ -216,7 +216,7 @@ static void room_is_announced_once_a_response_is_acknowledged(void **state)
 
 /*
  * Prompt ACKs take back what one late ACK has added to the allowed delay, also where the round trip
- * has settled at the shortest that is told apart.
+ * has settled at the shortest one that counts.
  */
 static void a_longer_ack_delay_is_taken_back(void **state)
 {
