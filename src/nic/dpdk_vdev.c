@@ -91,6 +91,22 @@ static socklen_t socket_address(const char *dev, struct sockaddr_un *addr)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + abstract + length);
 }
 
+/*
+ * Whether no process has an abstract name. Each type of socket has names of its own there, and
+ * net_memif, which uses them, has SOCK_SEQPACKET.
+ */
+static bool name_is_free(const struct sockaddr_un *addr, socklen_t length)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    bool taken;
+
+    if (fd < 0)
+        return true;
+    taken = bind(fd, (const struct sockaddr *)addr, length) < 0 && errno == EADDRINUSE;
+    close(fd);
+    return !taken;
+}
+
 bool dpdk_vdev_is_free(const char *dev)
 {
     struct sockaddr_un addr;
@@ -99,15 +115,18 @@ bool dpdk_vdev_is_free(const char *dev)
     bool taken;
     int fd;
 
-    if (length == 0 ||
-        (addr.sun_path[0] != '\0' && (lstat(addr.sun_path, &stat) < 0 || !S_ISSOCK(stat.st_mode))))
+    if (length == 0)
+        return true;
+    if (addr.sun_path[0] == '\0')
+        return name_is_free(&addr, length);
+    if (lstat(addr.sun_path, &stat) < 0 || !S_ISSOCK(stat.st_mode))
         return true;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return true;
     taken = connect(fd, (const struct sockaddr *)&addr, length) == 0 || errno == EPROTOTYPE ||
             errno == EAGAIN;
-    if (!taken && errno == ECONNREFUSED && addr.sun_path[0] != '\0')
+    if (!taken && errno == ECONNREFUSED)
         (void)unlink(addr.sun_path);
     close(fd);
     return !taken;
