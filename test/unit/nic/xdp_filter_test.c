@@ -110,6 +110,7 @@ static int teardown(void **state)
 #define UDP4 "45 00 00 1c 00 00 40 00 40 11 00 00 "
 #define ICMP4 "45 00 00 38 00 00 00 00 40 01 00 00 "
 #define FRAGMENT4 "45 00 00 1c 00 00 20 00 40 11 00 00 "
+#define LAST4 "45 00 00 1c 00 00 00 01 40 11 00 00 "
 #define OPTIONS4 "46 00 00 2c 00 00 40 00 40 06 00 00 "
 #define TCP6 "60 00 00 00 00 14 06 40 "
 #define UDP6 "60 00 00 00 00 08 11 40 "
@@ -133,6 +134,7 @@ static const struct frame {
     {"an IP header with options", IP4 OPTIONS4 OTHER HOST "01 01 01 00 " TO_US REST, true},
     {"port 11211 of another host", IP4 TCP4 HOST OTHER TO_US REST, false},
     {"a fragment", IP4 FRAGMENT4 OTHER HOST "9c 40 2b cc " REST, false},
+    {"the last fragment", IP4 LAST4 OTHER HOST "9c 40 2b cc " REST, false},
     {"a ping of the host", IP4 ICMP4 OTHER HOST "08 00 00 00 00 01 00 01 " REST, false},
     {"an error about a segment of ours",
      IP4 ICMP4 OTHER HOST "03 04 00 00 00 00 05 00 " TCP4 HOST OTHER FROM_US "00 00 00 00 ", true},

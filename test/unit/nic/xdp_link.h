@@ -46,9 +46,12 @@ static struct {
     int result;
     bool in_map; /* entering fails, not creating */
     uint64_t now_us;
-    unsigned pauses; /* that do not wait for the kernel */
-    bool busy;       /* the kernel has not ended an earlier socket yet */
-    unsigned drives; /* calls that make the kernel look for frames */
+    unsigned pauses;            /* that do not wait for the kernel */
+    bool busy;                  /* the kernel has not ended an earlier socket yet */
+    unsigned drives;            /* calls that make the kernel look for frames */
+    bool no_ip6;                /* the kernel has no IPv6 */
+    struct xsk_ring_prod *tx;   /* of the first queue of a device */
+    struct xsk_ring_prod *fill; /* of the others */
 } faults;
 
 #define REPLACES(function)                                                                         \
@@ -61,6 +64,7 @@ REPLACES(xsk_socket__update_xskmap);
 REPLACES(clock_gettime);
 REPLACES(nanosleep);
 REPLACES(recvfrom);
+REPLACES(socket);
 
 static inline bool is_faulty(bool in_map)
 {
@@ -85,6 +89,7 @@ int fake_xsk_socket__create(struct xsk_socket **xsk, const char *dev, __u32 queu
 {
     if (is_faulty(false))
         return faults.result;
+    faults.tx = tx;
     return note_busy(real_xsk_socket__create(xsk, dev, queue, umem, rx, tx, config));
 }
 
@@ -96,6 +101,7 @@ int fake_xsk_socket__create_shared(struct xsk_socket **xsk, const char *dev, __u
 {
     if (is_faulty(false))
         return faults.result;
+    faults.fill = fill;
     return note_busy(
         real_xsk_socket__create_shared(xsk, dev, queue, umem, rx, tx, fill, done, config));
 }
@@ -125,6 +131,15 @@ ssize_t fake_recvfrom(int sock, void *bytes, size_t n, int flags, struct sockadd
 {
     faults.drives += bytes == NULL;
     return real_recvfrom(sock, bytes, n, flags, from, from_bytes);
+}
+
+int fake_socket(int family, int type, int protocol)
+{
+    if (faults.no_ip6 && family == AF_INET6) {
+        errno = EAFNOSUPPORT;
+        return -1;
+    }
+    return real_socket(family, type, protocol);
 }
 
 /* ---- the interfaces ---------------------------------------------------------------------- */

@@ -224,6 +224,31 @@ static void a_frame_beyond_its_buffer_is_counted(void **state)
     nic_close(nic);
 }
 
+/* A driver that sends and fills by itself says so in the rings, and asks again when it sleeps. */
+static void the_kernel_is_called_when_it_asks_for_it(void **state)
+{
+    struct nic_xdp_config config = config_make();
+    struct us_pkt *none[1];
+    struct nic *nic;
+
+    if (skip_reason != NULL)
+        skip();
+    assert_int_equal(xdp_open(&config, 1, &nic), 1);
+    *faults.tx->flags = 0;
+    assert_int_equal(stack_sends(nic, 0, 1), 1);
+    assert_int_equal(nic_rx_burst(nic, none, 1), 0);
+    assert_int_equal(stat_of(nic, "xdp_tx_kicks"), 0);
+    *faults.tx->flags = XDP_RING_NEED_WAKEUP;
+    assert_int_equal(stack_sends(nic, 1, 1), 1);
+    assert_in_range(stat_of(nic, "xdp_tx_kicks"), 1, 32);
+    peer_receives(0, 2);
+    assert_int_equal(faults.drives, 0);
+    *faults.fill->flags = XDP_RING_NEED_WAKEUP;
+    assert_int_equal(nic_rx_burst(nic, none, 1), 0);
+    assert_int_equal(faults.drives, QUEUES - 1);
+    nic_close(nic);
+}
+
 /* ---- queues ------------------------------------------------------------------------------ */
 
 /* One thread for each queue, or fewer, which share them; never more than queues. */
@@ -305,6 +330,7 @@ int main(void)
         TEST(held_buffers_are_missed_by_the_kernel),
         TEST(frames_wait_while_the_link_is_down),
         TEST(a_frame_beyond_its_buffer_is_counted),
+        TEST(the_kernel_is_called_when_it_asks_for_it),
         TEST(every_queue_of_the_interface_is_served),
         TEST(a_wake_a_frame_or_the_end_of_the_device_ends_a_sleep),
     };
