@@ -151,6 +151,18 @@ static void a_full_ring_drops_frames_of_its_lane_only(void **state)
     close_fixture(&f);
 }
 
+/* A fragment that is not the first one of its datagram. */
+static void send_fragment(struct fixture *f, unsigned ident)
+{
+    struct us_pkt *pkt;
+
+    assert_int_equal(nic_alloc(f->peer, &pkt, 1), 1);
+    fill(pkt, 1);
+    pkt->data[19] = (uint8_t)ident;
+    pkt->data[21] = 1; /* the second eight bytes */
+    assert_int_equal(nic_tx_burst(f->peer, &pkt, 1), 1);
+}
+
 /* Fragments without a first one, more than may wait for it. */
 static void lost_fragments_are_counted(void **state)
 {
@@ -160,13 +172,15 @@ static void lost_fragments_are_counted(void **state)
 
     open_fixture(&f, 2, 0);
     for (i = 0; i < NIC_FRAG_WAITING_MAX + 3; i++) {
-        assert_int_equal(nic_alloc(f.peer, pkts, 1), 1);
-        fill(pkts[0], 1);
-        pkts[0]->data[21] = 1; /* the second eight bytes of a datagram */
-        assert_int_equal(nic_tx_burst(f.peer, pkts, 1), 1);
+        send_fragment(&f, 0);
         assert_int_equal(receive(f.lane[0], pkts), 0);
     }
     assert_int_equal(stat_of(f.lane[0], "lane_fragments_lost"), 3);
+    for (i = 1; i <= NIC_FRAG_DATAGRAMS_MAX; i++) { /* other datagrams end the first one */
+        send_fragment(&f, i);
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+    }
+    assert_int_equal(stat_of(f.lane[0], "lane_fragments_lost"), NIC_FRAG_WAITING_MAX + 3);
     close_fixture(&f);
 }
 
@@ -188,10 +202,7 @@ static void closing_empties_the_rings(void **state)
     assert_true(send_port(f.lane[1], 7));
     assert_int_equal(nic_alloc(f.lane[2], pkts, 5), 5);
     nic_release(f.lane[2], pkts, 5);
-    assert_int_equal(nic_alloc(f.peer, pkts, 1), 1);
-    fill(pkts[0], 1);
-    pkts[0]->data[21] = 1; /* the second eight bytes of a datagram */
-    assert_int_equal(nic_tx_burst(f.peer, pkts, 1), 1);
+    send_fragment(&f, 0);
     n = receive(f.lane[0], pkts);
     nic_release(f.lane[0], pkts, n);
     close_fixture(&f);

@@ -182,6 +182,26 @@ static void each_returned_frame_is_collected(void **state)
     close_promise(&p);
 }
 
+/* Frames for all lanes: their copies return to the queue that they came from. */
+static void copies_return_to_their_queue(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct promise p;
+    unsigned queue, lane, n;
+
+    open_promise(&p, false);
+    for (queue = 0; queue < LANES_MAX; queue++) {
+        assert_true(send_port(p.wire[queue], 0));
+        for (lane = 0; lane < 2 * LANES_MAX; lane++) {
+            n = receive(p.lane[(queue + lane) % LANES_MAX], pkts);
+            assert_int_equal(n, lane < LANES_MAX);
+            nic_release(p.lane[(queue + lane) % LANES_MAX], pkts, n);
+        }
+        assert_int_equal(stat_of(p.wire[queue], "loop_pool_in_use"), 0);
+    }
+    close_promise(&p);
+}
+
 /* A TCP segment or UDP datagram over IPv6, without addresses. */
 static void send_ip6(struct nic *nic, unsigned protocol, uint16_t port)
 {
@@ -313,6 +333,7 @@ int main(void)
         cmocka_unit_test(trust_ends_in_all_queues),
         cmocka_unit_test(a_device_without_rss_is_not_verified),
         cmocka_unit_test(each_returned_frame_is_collected),
+        cmocka_unit_test(copies_return_to_their_queue),
         cmocka_unit_test(other_protocols_are_verified_apart),
         cmocka_unit_test(a_device_with_fewer_queues_is_not_verified),
         cmocka_unit_test(a_lane_takes_from_both_its_sources),
