@@ -207,15 +207,19 @@ static void a_wrong_chain_is_dropped(void **state)
 static void a_closed_queue_holds_no_frames(void **state)
 {
     struct rte_mempool *packets = pool();
+    struct rte_mbuf *behind = mbuf_make(60, 0);
     struct us_pkt *pkt;
 
     arrived.mbufs[0] = chain_make(3, GOOD);
-    arrived.mbufs[1] = mbuf_make(60, 0);
+    arrived.mbufs[1] = behind;
     arrived.count = 2;
     assert_int_equal(nic_rx_burst(nic[0], &pkt, 1), 1);
     assert_int_equal(rte_mempool_in_use_count(packets), 4);
     rte_pktmbuf_free(dpdk_mbuf_of(pkt));
+    rte_mbuf_refcnt_update(behind, 1);
     nic_close(nic[0]); /* the other one keeps the device open */
+    assert_int_equal(rte_mbuf_refcnt_read(behind), 1);
+    rte_pktmbuf_free(behind);
     assert_int_equal(rte_mempool_in_use_count(packets), 0);
     nic_close(nic[1]);
     (void)open_nic(NULL);

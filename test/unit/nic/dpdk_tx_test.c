@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a NIC gets to send: offloads, segments, and frames that it does not accept. */
+#include <pthread.h>
+
 #include "base/base.h"
 #include "dpdk_driver.h"
 
@@ -362,6 +364,46 @@ static void segments_in_place_are_bounded(void **state)
     close_nic();
 }
 
+/* Sends frames until all descriptions of segments are in use. Returns how many. */
+static unsigned use_all_segments(void)
+{
+    struct us_pkt *pkt, rest[2];
+    unsigned count = 0;
+
+    (void)nic_rx_burst(nic, &pkt, 1); /* the queue is this thread's now */
+    wire.holds = true;
+    make_large(&pkt, rest);
+    while (nic_tx_burst(nic, &pkt, 1) == 1) {
+        count++;
+        make_large(&pkt, rest);
+    }
+    nic_release(nic, &pkt, 1);
+    free_held();
+    wire.holds = false;
+    return count;
+}
+
+static void *use_in_thread(void *count)
+{
+    *(unsigned *)count = use_all_segments();
+    return NULL;
+}
+
+/* A thread that ends keeps none of them. */
+static void an_ended_thread_leaves_all_segments(void **state)
+{
+    unsigned before, count = 0;
+    pthread_t thread;
+
+    open_nic("net_tap", TX_ALL);
+    before = use_all_segments();
+    assert_int_equal(pthread_create(&thread, NULL, use_in_thread, &count), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(count, before);
+    assert_int_equal(use_all_segments(), before);
+    close_nic();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +415,7 @@ int main(void)
         cmocka_unit_test_setup(frames_for_a_link_that_is_down_are_dropped, driver_setup),
         cmocka_unit_test_setup(segments_are_sent_in_place_or_copied, driver_setup),
         cmocka_unit_test_setup(segments_in_place_are_bounded, driver_setup),
+        cmocka_unit_test_setup(an_ended_thread_leaves_all_segments, driver_setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
