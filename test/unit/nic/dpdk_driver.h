@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -62,6 +63,8 @@ static struct {
     /* What it was asked for. */
     struct rte_eth_conf configured;
     unsigned pools;
+    sigset_t blocked;    /* signals, while it was started */
+    bool signal_is_free; /* a real-time signal, at that time */
     unsigned configures, rx_setups, tx_setups, mac_sets, starts, stops, multicasts;
     uint16_t ring_asked, tx_ring_asked;
     uint32_t room_asked[DRIVER_SETUPS_MAX];
@@ -187,7 +190,12 @@ int fake_rte_eth_tx_queue_setup(uint16_t id, uint16_t queue, uint16_t frames, un
 
 int fake_rte_eth_dev_start(uint16_t id)
 {
+    struct sigaction action;
+
     driver.starts++;
+    assert_int_equal(sigaction(SIGRTMIN + 1, NULL, &action), 0);
+    driver.signal_is_free = action.sa_handler == SIG_DFL;
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &driver.blocked), 0);
     return driver.start_result != 0 ? driver.start_result : real_rte_eth_dev_start(id);
 }
 

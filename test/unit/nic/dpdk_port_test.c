@@ -360,6 +360,46 @@ static void the_mac_address_is_set_where_that_is_possible(void **state)
     assert_int_equal(driver.mac_sets, 0);
 }
 
+static void handle_signal(int number)
+{
+}
+
+/*
+ * Threads that DPDK starts meanwhile handle no signal of the program, and net_tap, which would read
+ * its device only after a signal of its own, gets none. Afterwards all is as before.
+ */
+static void signals_are_as_before(void **state)
+{
+    const struct sigaction handled = {.sa_handler = handle_signal};
+    struct nic_dpdk_config config = DRIVER_CONFIG;
+    struct sigaction action;
+    sigset_t before, after;
+    struct nic *nic;
+    unsigned i;
+
+    assert_int_equal(sigaction(SIGRTMIN + 2, &handled, NULL), 0);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &before), 0);
+    for (i = 0; i < 2; i++) {
+        driver_reset();
+        driver.start_result = i == 1 ? -EIO : 0;
+        if (i == 0)
+            assert_int_equal(driver_open(&config, 1, &nic), 1);
+        else
+            driver_fails(&config, 1, "start it");
+        assert_false(driver.signal_is_free);
+        assert_true(sigismember(&driver.blocked, SIGTERM));
+        assert_false(sigismember(&driver.blocked, SIGSYS));
+        assert_int_equal(sigaction(SIGRTMIN + 1, NULL, &action), 0);
+        assert_ptr_equal(action.sa_handler, SIG_DFL);
+        assert_int_equal(sigaction(SIGRTMIN + 2, NULL, &action), 0);
+        assert_ptr_equal(action.sa_handler, handle_signal);
+        assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &after), 0);
+        assert_int_equal(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
+        if (i == 0)
+            driver_close(&nic, 1);
+    }
+}
+
 /* Its driver frees memory in use when it closes a link that it has connected. */
 static void a_link_of_virtio_that_connects_is_left_open(void **state)
 {
@@ -388,6 +428,7 @@ int main(void)
         cmocka_unit_test_setup(a_failure_leaves_nothing, driver_setup),
         cmocka_unit_test_setup(the_number_of_queues_is_that_of_the_device, driver_setup),
         cmocka_unit_test_setup(the_mac_address_is_set_where_that_is_possible, driver_setup),
+        cmocka_unit_test_setup(signals_are_as_before, driver_setup),
         /* The last one: the device stays. */
         cmocka_unit_test_setup(a_link_of_virtio_that_connects_is_left_open, driver_setup),
     };
