@@ -118,6 +118,8 @@ static void answers_requests_for_us_only(void **state)
     expect_arp(raw, REPLY, RAW_PEER_IP);
     arp_in(raw, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP + 7);
     raw_expect_nothing(raw);
+    arp_in(raw, broadcast, REQUEST, 5, RAW_PEER_IP + 3, RAW_LOCAL_IP + 7); /* is not learned */
+    raw_expect_nothing(raw);
     arp_in(raw, raw_our_mac, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP); /* a peer that refreshes */
     expect_arp(raw, REPLY, RAW_PEER_IP);
     arp_in(raw, broadcast, REQUEST, 3, 0, RAW_LOCAL_IP); /* RFC 5227: a probe */
@@ -518,22 +520,39 @@ static void untrusted_frames_change_no_entry(void **state)
     (void)state;
 }
 
-/* Datagrams that wait for a router's MAC address go to the router that replaces it. */
-static void waiting_datagrams_follow_the_gateway(void **state)
+/*
+ * What waits for a router's MAC address goes to the router that replaces it, wherever in the table
+ * the former one is, beside others or not.
+ */
+static void what_waits_follows_the_gateway(void **state)
 {
     struct raw *raw = *state;
-    struct us_addr gateway = pair_addr(8);
+    struct us_addr gateway;
+    unsigned former, kind, i;
 
-    reopen(raw, 4);
-    assert_int_equal(us_gateway_set(raw->stack, &gateway), US_OK);
-    send_datagram(raw, 0xc0a80001);
-    expect_arp(raw, REQUEST, RAW_LOCAL_IP + 8);
-    gateway.bytes[3]++;
-    assert_int_equal(us_gateway_set(raw->stack, &gateway), US_OK);
-    raw_pump(raw, 0);
-    expect_arp(raw, REQUEST, RAW_LOCAL_IP + 9);
-    arp_in(raw, raw_our_mac, REPLY, 9, RAW_LOCAL_IP + 9, RAW_LOCAL_IP);
-    assert_int_equal(raw_frame(raw)->ip_protocol, 17);
+    for (former = 8; former < 16; former++) {
+        for (kind = 0; kind < 2; kind++) {
+            reopen(raw, 16);
+            gateway = pair_addr((int)former);
+            assert_int_equal(us_gateway_set(raw->stack, &gateway), US_OK);
+            if (kind == 0)
+                send_datagram(raw, 0xc0a80001);
+            else
+                assert_non_null(connect_to(raw, 0xc0a80001));
+            raw_pump(raw, 0);
+            expect_arp(raw, REQUEST, RAW_LOCAL_IP + former);
+            for (i = 0; i < 4; i++) /* one more in the same chain, and in others */
+                arp_in(raw, broadcast, REQUEST, 9, RAW_LOCAL_IP + former + 15 + i, RAW_LOCAL_IP);
+            take_all_frames(raw);
+            gateway = pair_addr(7);
+            assert_int_equal(us_gateway_set(raw->stack, &gateway), US_OK);
+            raw_pump(raw, 0);
+            expect_arp(raw, REQUEST, RAW_LOCAL_IP + 7);
+            arp_in(raw, raw_our_mac, REPLY, 9, RAW_LOCAL_IP + 7, RAW_LOCAL_IP);
+            assert_int_equal(raw_frame(raw)->ip_protocol, kind == 0 ? 17 : 6);
+            raw_expect_nothing(raw);
+        }
+    }
 }
 
 /* With all entries in use a connection takes the oldest one's, a datagram is dropped. */
@@ -698,7 +717,7 @@ int main(void)
         RAW_TEST(shares_of_the_table),
         RAW_TEST(a_suspect_is_verified_once),
         cmocka_unit_test(untrusted_frames_change_no_entry),
-        RAW_TEST(waiting_datagrams_follow_the_gateway),
+        RAW_TEST(what_waits_follows_the_gateway),
         RAW_TEST(table_full_of_next_hops),
         RAW_TEST(entry_is_free_when_its_connection_ends),
         RAW_TEST(ack_without_a_next_hop_ends_nothing),
