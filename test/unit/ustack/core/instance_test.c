@@ -42,6 +42,18 @@ static void configuration_is_checked(void **state)
     bad.rto_min_us = bad.rto_max_us + 1;
     assert_int_equal(us_memory_bytes(&bad), 0);
     bad = good;
+    bad.ip6_autoconf = 1; /* RFC 8200 section 5: an MTU of 1280, and neighbours to discover */
+    bad.mtu = 1280;
+    assert_int_not_equal(us_memory_bytes(&bad), 0);
+    bad.mtu = 1279;
+    assert_int_equal(us_memory_bytes(&bad), 0);
+    bad.mtu = 1280;
+    bad.point_to_point = 1;
+    assert_int_equal(us_memory_bytes(&bad), 0);
+    bad.point_to_point = 0;
+    bad.reply_to_source_mac = 1;
+    assert_int_equal(us_memory_bytes(&bad), 0);
+    bad = good;
     bad.buffer_bytes = 0;
     assert_int_equal(us_memory_bytes(&bad), 0);
     memory = calloc(1, bytes);

@@ -113,9 +113,15 @@ static struct us_conn *connect_to(struct raw *raw, u_u32 ip)
 static void answers_requests_for_us_only(void **state)
 {
     struct raw *raw = *state;
+    u_u64 received = raw_counter(raw, "rx_bytes");
+    u_u64 sent = raw_counter(raw, "tx_bytes");
+    u_u64 frames = raw_counter(raw, "tx_frames");
 
     arp_in(raw, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP);
     expect_arp(raw, REPLY, RAW_PEER_IP);
+    assert_int_equal(raw_counter(raw, "rx_bytes") - received, ARP_FRAME_BYTES);
+    assert_int_equal(raw_counter(raw, "tx_bytes") - sent, ARP_FRAME_BYTES);
+    assert_int_equal(raw_counter(raw, "tx_frames") - frames, 1);
     arp_in(raw, broadcast, REQUEST, 2, RAW_PEER_IP, RAW_LOCAL_IP + 7);
     raw_expect_nothing(raw);
     arp_in(raw, broadcast, REQUEST, 5, RAW_PEER_IP + 3, RAW_LOCAL_IP + 7); /* is not learned */
