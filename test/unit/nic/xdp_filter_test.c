@@ -97,9 +97,10 @@ static int teardown(void **state)
 #define IP6 ETH "86 dd "
 #define ARP ETH "08 06 00 01 08 00 06 04 00 01 02 00 00 00 00 02 "
 
-#define HOST "0a 00 00 01 "  /* 10.0.0.1, of the host */
-#define OWN "0a 00 00 14 "   /* 10.0.0.20, an address of the stack */
-#define OTHER "0a 00 00 02 " /* 10.0.0.2, a peer */
+#define HOST "0a 00 00 01 "     /* 10.0.0.1, of the host */
+#define OWN "0a 00 00 14 "      /* 10.0.0.20, an address of the stack */
+#define TCP_ONLY "0a 00 00 03 " /* 10.0.0.3, of the host, without UDP */
+#define OTHER "0a 00 00 02 "    /* 10.0.0.2, a peer */
 #define HOST6 "fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 01 "
 #define OWN6 "fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 14 "
 #define OTHER6 "fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 02 "
@@ -143,6 +144,14 @@ static const struct frame {
      false},
     {"a redirect about a segment of ours",
      IP4 ICMP4 OTHER HOST "05 01 00 00 0a 00 00 09 " TCP4 HOST OTHER FROM_US "00 00 00 00 ", false},
+    {"time exceeded for a segment of ours",
+     IP4 ICMP4 OTHER HOST "0b 00 00 00 00 00 00 00 " TCP4 HOST OTHER FROM_US "00 00 00 00 ", true},
+    {"a parameter problem of a segment of ours",
+     IP4 ICMP4 OTHER HOST "0c 00 00 00 00 00 00 00 " TCP4 HOST OTHER FROM_US "00 00 00 00 ", true},
+    {"a quote with options",
+     IP4 ICMP4 OTHER HOST "03 04 00 00 00 00 05 00 " OPTIONS4 HOST OTHER "01 01 01 00 " FROM_US
+                          "00 00 00 00 ",
+     true},
     {"a quote that is cut off", IP4 ICMP4 OTHER HOST "03 04 00 00 00 00 05 00 " TCP4 HOST, false},
     {"a segment that is cut off", IP4 TCP4 OTHER HOST "9c 40 ", false},
     {"ARP for the host", ARP OTHER "00 00 00 00 00 00 " HOST, false},
@@ -151,6 +160,10 @@ static const struct frame {
     {"another port over IPv6", IP6 TCP6 OTHER6 HOST6 TO_SSH REST, false},
     {"UDP over IPv6", IP6 UDP6 OTHER6 HOST6 "9c 40 2b cc " REST, true},
     {"a solicitation of the host", IP6 ICMP6 OTHER6 HOST6 "87 00 00 00 00 00 00 00 " HOST6, false},
+    {"a solicitation of the host to its group",
+     IP6 ICMP6 OTHER6 "ff 02 00 00 00 00 00 00 00 00 00 01 ff 00 00 01 "
+                      "87 00 00 00 00 00 00 00 " HOST6,
+     false},
     {"packet too big for a segment of ours",
      IP6 ICMP6 OTHER6 HOST6 "02 00 00 00 00 00 05 00 " TCP6 HOST6 OTHER6 FROM_US REST, true},
     {"packet too big for a segment of ssh",
@@ -163,6 +176,12 @@ static const struct frame {
     {"a ping of our own address", IP4 ICMP4 OTHER OWN "08 00 00 00 00 01 00 01 " REST, true},
     {"a fragment to it", IP4 FRAGMENT4 OTHER OWN REST, true},
     {"ARP for it", ARP OTHER "00 00 00 00 00 00 " OWN, true},
+    {"ARP for longer addresses",
+     ETH "08 06 00 01 08 00 08 04 00 01 02 00 00 00 00 02 " OTHER "00 00 00 00 00 00 " OWN, false},
+    {"a wrong header length to it", IP4 "44 00 00 28 00 00 40 00 40 06 00 00 " OTHER OWN REST,
+     false},
+    {"port 0 of an address without UDP", IP4 UDP4 OTHER TCP_ONLY "9c 40 00 00 " REST, false},
+    {"its TCP port", IP4 TCP4 OTHER TCP_ONLY TO_US REST, true},
     {"ARP from it", ARP OWN "00 00 00 00 00 00 " OTHER, false},
     {"IPv6 to our own address", IP6 TCP6 OTHER6 OWN6 TO_SSH REST, true},
     {"a solicitation to its group", IP6 ICMP6 OTHER6 GROUP6 "87 00 00 00 00 00 00 00 " OWN6, true},
@@ -216,11 +235,17 @@ static void test_frames(void **state)
         .dev = "lo",
         .addrs = {{false, {10, 0, 0, 20}}, {true, {0xfd, [15] = 0x14}}},
         .addr_count = 2};
+    static const struct nic_xdp_config tcp_only = {.dev = "lo",
+                                                   .addrs = {{false, {10, 0, 0, 3}}},
+                                                   .addr_count = 1,
+                                                   .host_addrs = true,
+                                                   .tcp_port = 11211};
     char error[NIC_ERROR_MAX];
     unsigned i;
 
     if (skip_reason[0] != '\0')
         skip();
+    assert_int_equal(nic_xdp_filter_allow(&filter, &tcp_only, error), 0);
     assert_int_equal(nic_xdp_filter_allow(&filter, &host, error), 0);
     assert_int_equal(nic_xdp_filter_allow(&filter, &own, error), 0);
     for (i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
