@@ -311,9 +311,10 @@ static bool clean_record(struct kv_worker *worker, struct kv_item *record)
 {
     const struct kv_cleaner *cleaner = &worker->cleaner;
     struct kv_segments *segments = &worker->kv->segments;
-    uint8_t marks = kv_item_marks(record);
-    uint32_t exptime = kv_item_exptime(record);
-    if (cleaner->mode == KV_CLEAN_EXPIRE && !(marks & KV_MARK_EXTENT) &&
+    bool sweeps = cleaner->mode == KV_CLEAN_EXPIRE;
+    uint64_t status = sweeps ? kv_item_mark(record, 0) : kv_item_status(record); /* sweep.c */
+    uint32_t exptime = kv_status_exptime(status);
+    if (sweeps && !(kv_status_marks(status) & KV_MARK_EXTENT) &&
         (exptime == 0 || exptime > worker->now_s)) {
         kv_segment_note_exptime(segments, cleaner->segment, exptime);
         return true;

@@ -4,7 +4,10 @@
  * their memory, a few steps per loop and worker. flush.c does the same for flushed items.
  *
  * Once per second the workers together check the bounds of expiry of each segment and scan
- * those in which a good part of the items has probably expired. A scan recomputes the lower bound.
+ * those in which a good part of the items has probably expired. A scan recomputes the lower bound:
+ * it resets it, and notes the time of each item that stays. It reads an item's status by a swap for
+ * itself, so that a touch meanwhile (update.c) either comes before, and the scan notes its time; or
+ * comes after, sees the bound reset, and notes its time itself.
  */
 #include "kv/engine.h"
 

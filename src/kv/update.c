@@ -20,7 +20,8 @@
  *
  * Pairs: the swap of a status (acq_rel) reads what the last one wrote, so changes of an item are in
  * one order, with sealing as the last before DEAD. Sealing precedes the swap of the word (release),
- * so a worker that finds the successor (acquire) finds the old item sealed.
+ * so a worker that finds the successor (acquire) finds the old item sealed. Of the swap of a touch
+ * and a sweep's of the same status (sweep.c) the later one sees what preceded the other.
  *
  * Liveness: a decision is repeated only if another worker changed the key, or if the decision's own
  * allocation made the eviction move or remove the old item.
@@ -297,10 +298,10 @@ static bool apply_touch(struct update *update)
     unsigned kind = kv_status_marks(status) & ~(unsigned)KV_MARK_STATE;
     uint8_t marks = (uint8_t)(kind | (change->state & KV_MARK_STATE));
     uint64_t wanted = kv_status_with_exptime(kv_status_with_marks(status, marks), change->exptime);
-    /* Before the item changes: bounds may be too wide, but never too narrow. */
-    kv_item_note_exptime(update->worker, item, change->exptime);
     if (!kv_item_status_cas(item, &status, wanted))
         return false;
+    /* Only now: a sweep that met the old time before has reset the bounds by now (sweep.c). */
+    kv_item_note_exptime(update->worker, item, change->exptime);
     kv_item_access_set(item, kv_item_access(item), access_of_touched(update));
     return true;
 }

@@ -36,6 +36,16 @@ static void with_sealed(void)
     kv_log_close(table.workers[0], log);
 }
 
+#define SWEEP_S 200 /* before A and B expire */
+#define SOON_S 300  /* and so is this, to which A is touched */
+
+/* The same segment seems to have an item that expired long ago. */
+static void with_sealed_to_sweep(void)
+{
+    with_sealed();
+    kv_segment_note_exptime(&table.kv->segments, sealed, 1);
+}
+
 /* ---- what threads do --------------------------------------------------------------------- */
 
 static void get_a(void)
@@ -155,6 +165,29 @@ static void relocate(void)
     kv_clean_step(worker, 100);
     if (worker->cleaner.mode != KV_CLEAN_NONE)
         il_fail("the scan did not end");
+}
+
+static void touch_a_soon(void)
+{
+    key_touch(KEY_A, SOON_S);
+}
+
+/* Nothing has expired: recomputes the lower bound of expiry. */
+static void sweep(void)
+{
+    struct kv_worker *worker = keys_worker();
+    kv_tick(worker, SWEEP_S);
+    if (!kv_sweep_begin(worker, kv_segments_count(&table.kv->segments)))
+        il_fail("no segment was worth a sweep");
+    kv_clean_step(worker, 100);
+}
+
+/* Else the sweep would not find A when it has expired. */
+static void check_bound(void)
+{
+    keys_check();
+    if (kv_u32_load_relaxed(&table.kv->segments.array[sealed].exptime_min) > SOON_S)
+        il_fail("the time that A was touched to is below the bound of its segment");
 }
 
 const struct il_scenario key_scenarios[] = {
@@ -301,6 +334,14 @@ const struct il_scenario key_scenarios[] = {
      keys_begin,
      {touch_a_get_a, delete_a},
      keys_check,
+     keys_close},
+    {"touch-sweep",
+     "the sweep that meets a touch finds the item when it has expired",
+     2,
+     with_sealed_to_sweep,
+     keys_begin,
+     {touch_a_soon, sweep},
+     check_bound,
      keys_close},
     {"relocate-get",
      "a key that moves is never missed",

@@ -268,6 +268,24 @@ MUTANTS = [
         "not linearizable",
     ),
     Mutant(
+        "touch-noted-first",
+        "update.c",
+        "    if (!kv_item_status_cas(item, &status, wanted))\n        return false;\n",
+        "    kv_item_note_exptime(update->worker, item, change->exptime);\n"
+        "    if (!kv_item_status_cas(item, &status, wanted))\n        return false;\n"
+        "    if (change->exptime != 0)\n        return true;\n",
+        ("touch-sweep",),
+        "below the bound",
+    ),
+    Mutant(
+        "sweep-reads-old-status",
+        "evict.c",
+        "sweeps ? kv_item_mark(record, 0) : kv_item_status(record)",
+        "kv_item_status(record)",
+        ("touch-sweep",),
+        "below the bound",
+    ),
+    Mutant(
         "replaced-unsealed",
         "update.c",
         "    return seal(old) && kv_index_exchange_at(",
