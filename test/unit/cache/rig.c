@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "cache/cache_worker.h"
+#include "kv/engine.h"
 
 #define SECOND_US 1000000u
 
@@ -181,6 +182,13 @@ void rig_open(struct rig *rig, const struct cache_config *config)
     rig_sink_init(&rig->out, rig->worker);
 }
 
+/* All values were stored or dropped. */
+static void assert_nothing_held(const struct kv_segments *segments)
+{
+    for (uint32_t i = 0; i < kv_segments_count(segments); i++)
+        assert_false(kv_segment_is_held(&segments->array[i]));
+}
+
 void rig_close(struct rig *rig)
 {
     struct kv_stats stats;
@@ -194,6 +202,7 @@ void rig_close(struct rig *rig)
         fail_msg("kv_check: %s", broken);
     kv_stats(rig->cache->kv, &stats);
     assert_int_equal(stats.pinned, 0);
+    assert_nothing_held(&rig->cache->kv->segments);
     cache_destroy(rig->cache);
 }
 

@@ -68,7 +68,7 @@ struct cache_config rig_config(void);
 
 void rig_open(struct rig *rig, const struct cache_config *config);
 
-/* Also checks that the engine is sound and that no item is pinned any more. */
+/* Also checks that the engine is sound and that no item is pinned or unpublished any more. */
 void rig_close(struct rig *rig);
 
 /* For cmocka's setup and teardown: *state is a struct rig with the default settings. */
