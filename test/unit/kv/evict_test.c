@@ -41,82 +41,6 @@ static void test_memory_stays_below_the_limit(void **unused)
     kv_destroy(kv);
 }
 
-/* Scans the segment that the worker fills, as if it was the oldest. */
-static void evict_latest(struct kv_worker *worker)
-{
-    unsigned log = kv_log_for(worker, KV_POOL_MAIN, 0);
-    uint32_t segment = worker->log[log];
-    kv_log_close(worker, log);
-    assert_true(kv_clean_begin(worker, segment, KV_CLEAN_EVICT));
-    kv_clean_step(worker, 100);
-}
-
-/*
- * An item is active if it was fetched since eviction last examined it. Moving an item keeps its
- * access word.
- */
-static void test_accesses_of_what_is_evicted(void **unused)
-{
-    struct kv *kv = rig_create_policy(4 * MIB, 1, true, KV_POLICY_CLOCK);
-    struct kv_worker *worker = kv_join(kv);
-    struct kv_key key = rig_key(kv, "fetched");
-    struct kv_view view;
-    kv_tick(worker, 5);
-    rig_set(worker, &key, 100, 1);
-    assert_int_equal(kv_get(worker, &key, &view), KV_HIT);
-    kv_tick(worker, 50);
-    evict_latest(worker);
-    assert_int_equal(kv_peek(worker, &key, &view), KV_HIT);
-    assert_int_equal(view.state & KV_FETCHED, KV_FETCHED);
-    assert_int_equal(view.last_access, 5);
-    evict_latest(worker);
-    assert_int_equal(kv_peek(worker, &key, &view), KV_MISS);
-    struct kv_stats stats = rig_stats(kv);
-    assert_int_equal(stats.evictions, 1);
-    assert_int_equal(stats.evicted_unfetched, 0);
-    assert_int_equal(stats.evicted_active, 0);
-    kv_leave(worker);
-    kv_destroy(kv);
-}
-
-/* Scans a segment, if it is sealed. */
-static void evict_segment(struct kv_worker *worker, uint32_t segment)
-{
-    if (kv_clean_begin(worker, segment, KV_CLEAN_EVICT))
-        kv_clean_step(worker, 100);
-}
-
-/* A part of a large item that fills its segment stays there; the segment changes its pool. */
-static void test_promoted_large_item_takes_its_segments_along(void **unused)
-{
-    struct kv *kv = rig_create_policy(4 * MIB, 1, true, KV_POLICY_S3FIFO);
-    struct kv_worker *worker = kv_join(kv);
-    const uint32_t value_len = 10 * kv_segments_bytes(&kv->segments);
-    struct kv_key key = rig_key(kv, "large");
-    struct kv_view view;
-    uint64_t word;
-    rig_set(worker, &key, value_len, 1);
-    for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(kv_get(worker, &key, &view), KV_HIT);
-    struct kv_item *item = rig_find(&kv->index, &key, &word);
-    assert_int_equal(kv_evict_pool(worker, item), KV_POOL_SMALL);
-    kv_release_views(worker);
-    for (unsigned log = 0; log < KV_LOGS; log++)
-        kv_log_close(worker, log);
-    evict_segment(worker, kv_segment_of(&kv->segments, item));
-    for (uint32_t i = 1; i < kv_item_extents(item)->count; i++) {
-        item = rig_find(&kv->index, &key, &word);
-        evict_segment(worker, kv_segment_of(&kv->segments, kv_item_extent(item, i)));
-    }
-    item = rig_find(&kv->index, &key, &word);
-    assert_non_null(item);
-    assert_true(rig_is_filled(item, value_len, 1));
-    for (uint32_t i = 0; i < kv_item_extents(item)->count; i++)
-        assert_int_equal(kv_evict_pool(worker, kv_item_extent(item, i)), KV_POOL_MAIN);
-    kv_leave(worker);
-    kv_destroy(kv);
-}
-
 /* Items that are fetched now and then outlive many times the memory of items that aren't. */
 static void test_fetched_items_get_a_second_chance(void **unused)
 {
@@ -764,8 +688,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_stays_below_the_limit),
-        cmocka_unit_test(test_accesses_of_what_is_evicted),
-        cmocka_unit_test(test_promoted_large_item_takes_its_segments_along),
         cmocka_unit_test(test_fetched_items_get_a_second_chance),
         cmocka_unit_test(test_large_items_are_retained_once_per_verdict),
         cmocka_unit_test(test_clock_lets_old_items_go_first),
