@@ -83,6 +83,19 @@ static void test_flushed_items_are_purged(void **unused)
     assert_int_equal(kv_u64_load_relaxed(&rig.kv->purged), 1);
 }
 
+/* A purge begins anew for what is flushed after the last one. */
+static void test_each_flush_is_purged(void **unused)
+{
+    for (uint64_t flushes = 1; flushes <= 3; flushes++) {
+        store(0, 100, 10);
+        flush(1);
+        quiesce(300);
+        assert_int_equal(rig_stats(rig.kv).items, 0);
+        assert_int_equal(kv_u64_load_relaxed(&rig.kv->purged), flushes);
+        assert_int_equal(rig_stats(rig.kv).flushes_behind, 0);
+    }
+}
+
 /* A flush looks at no item, however many there are and however many flushes came before. */
 static void test_flushes_leave_the_work_to_the_purge(void **unused)
 {
@@ -282,6 +295,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_flushed_items_are_purged, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_each_flush_is_purged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_flushes_leave_the_work_to_the_purge, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sets_between_many_flushes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_items_of_each_generation, setup, teardown),
