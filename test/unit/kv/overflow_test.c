@@ -126,6 +126,25 @@ static void test_not_before_all_are_quiescent(void **unused)
     kv_leave(other);
 }
 
+/* A late worker has appended a bucket to one that has left: both come back. */
+static void test_what_was_appended_comes_back_too(void **unused)
+{
+    const struct kv_index *index = &rig.kv->index;
+    unsigned power = kv_index_power(index);
+    store(0, KV_BUCKET_SLOTS + 1);
+    delete (KV_BUCKET_SLOTS, KV_BUCKET_SLOTS + 1);
+    assert_int_equal(rig.worker->cut.count, 1);
+    uint32_t left = rig.worker->cut.link[0];
+    uint32_t appended = kv_overflow_take(rig.worker, power);
+    uint32_t used = never_used();
+    kv_u64_store_relaxed(&kv_overflow_at(index, power, left)->control,
+                         (uint64_t)appended << KV_CONTROL_LINK_SHIFT);
+    kv_quiesce(rig.worker);
+    kv_quiesce(rig.worker);
+    assert_int_not_equal(kv_overflow_take(rig.worker, power), kv_overflow_take(rig.worker, power));
+    assert_int_equal(never_used(), used);
+}
+
 /* More than a worker uses_ghosts without having been quiescent stay in their chains. */
 static void test_what_is_cut_off_is_bounded(void **unused)
 {
@@ -213,6 +232,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_buckets_leave_from_the_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_they_are_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_not_before_all_are_quiescent, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_was_appended_comes_back_too, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_cut_off_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(test_crowded_chains_come_and_go, setup, teardown),
         cmocka_unit_test_setup_teardown(test_prefetch_looks_through_the_chain, setup, teardown),
