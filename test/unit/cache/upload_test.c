@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "cache/upload.h"
+
 #define NO_MEMORY "SERVER_ERROR out of memory storing object\r\n"
 #define MIB (1u << 20)
 #define MEMORY_MIB 16
@@ -295,6 +297,24 @@ static void test_each_progress_counts_for_itself(void **state)
     assert_nothing_open(rig);
 }
 
+/* So many bytes are progress, and one less is none. */
+static void test_least_progress(void **state)
+{
+    struct rig *rig = *state;
+
+    begin_set(rig, 0);
+    begin_set(rig, 1);
+    rig_wait(rig, TIMEOUT_S - 1);
+    feed_value(&uploads[0], 0, CACHE_UPLOAD_PROGRESS_BYTES);
+    feed_value(&uploads[1], 0, CACHE_UPLOAD_PROGRESS_BYTES - 1);
+    rig_wait(rig, 1);
+    assert_false(is_closing(0));
+    assert_true(is_closing(1));
+    end(0, "");
+    end(1, "");
+    assert_nothing_open(rig);
+}
+
 /* Uploads without progress give their memory to one that needs some, the most silent one first. */
 static void test_stalled_uploads_make_room(void **state)
 {
@@ -389,6 +409,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_binary_staged_and_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_given_up_after_the_timeout, setup, teardown),
         cmocka_unit_test_setup_teardown(test_each_progress_counts_for_itself, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_least_progress, setup, teardown),
         cmocka_unit_test_setup_teardown(test_whole_values_are_not_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_upload_is_always_possible, setup_small, teardown),
     };
