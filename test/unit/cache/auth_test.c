@@ -78,7 +78,7 @@ static void test_before_and_after(void **state)
 static void test_what_closes(void **state)
 {
     static const char *const short_lines[] = {"quit\r\n", "mn\r\n", "\n", "abcde\n"};
-    static char junk[2049];
+    static char junk[MC_LINE_MAX];
     struct rig rig;
 
     (void)state;
@@ -92,6 +92,8 @@ static void test_what_closes(void **state)
     reopen(&rig);
     memset(junk, 'x', sizeof(junk));
     rig_feed_sliced(&rig, junk, sizeof(junk), 100);
+    assert_int_equal(cache_session_state(rig.session), CACHE_SESSION_OPEN);
+    rig_feed_sliced(&rig, junk, 1, 0);
     assert_int_equal(cache_session_state(rig.session), CACHE_SESSION_CLOSING);
     assert_string_equal(rig_reply(&rig), "");
     rig_close(&rig);
@@ -112,6 +114,27 @@ static void test_every_cut(void **state)
                             "STORED\r\nSTORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
         reopen(&rig);
     }
+    rig_close(&rig);
+}
+
+/* A client that has begun to authenticate has sent a command, as `stats conns` shows. */
+static void test_time_of_the_line(void **state)
+{
+    struct cache_peer peer = {.transport = "tcp"};
+    struct cache_session *other;
+    char name[64];
+    struct rig rig;
+
+    (void)state;
+    open_with(&rig, "foo:bar\n");
+    other = cache_session_open(rig.worker, &peer);
+    assert_non_null(other);
+    rig_wait(&rig, 5);
+    cache_session_input(other, (const uint8_t *)"set a 0 0 7\r\n", 13, &rig.out.sink);
+    rig_expect(&rig, "set a 0 0 7\r\nfoo bar\r\n", "STORED\r\n");
+    snprintf(name, sizeof(name), "%u:secs_since_last_cmd", other->id);
+    assert_int_equal(rig_stat(&rig, "conns", name), 0);
+    cache_session_close(other);
     rig_close(&rig);
 }
 
@@ -192,6 +215,8 @@ static void test_which_rights_a_meta_get_needs(void **state)
         rig_expect(&rig, line, DENIED);
     }
     rig_expect(&rig, "mg a R30\r\n", "EN\r\n");
+    load_rules(&rig, "* a admin\n", -1);
+    load_rules(&rig, "* * admin\n", 0);
     rig_close(&rig);
 }
 
@@ -339,6 +364,9 @@ static unsigned plain_status(struct rig *rig, const char *name, const char *pass
 
 enum { SASL_OK = 0, SASL_DENIED = 0x20 };
 
+static const uint8_t list_request[24] = {0x80, 0x20};
+static const uint8_t noop_request[24] = {0x80, 0x0a};
+
 static void open_with_sasl(struct rig *rig, const char *text)
 {
     struct cache_config config = rig_config();
@@ -347,6 +375,25 @@ static void open_with_sasl(struct rig *rig, const char *text)
     config.settings.sasl_file = path;
     rig_open(rig, &config);
     load(rig, text, 0);
+}
+
+/* The mechanisms are listed for all clients; text, which cannot authenticate, ends a session. */
+static void test_before_sasl(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_with_sasl(&rig, "foo:bar\n");
+    rig_feed_sliced(&rig, list_request, sizeof(list_request), 0);
+    rig_drain(&rig.out);
+    assert_int_equal(rig.out.taken_len, 24 + 5);
+    assert_memory_equal(rig.out.taken + 24, "PLAIN", 5);
+    reopen(&rig);
+    rig_forget(&rig.out);
+    rig_feed(&rig, "version\r\n");
+    assert_int_equal(rig.out.taken_len, 0);
+    assert_int_equal(cache_session_state(rig.session), CACHE_SESSION_CLOSING);
+    rig_close(&rig);
 }
 
 /* As with Cyrus SASL, after a success a message fails, and the next one succeeds again. */
@@ -364,6 +411,11 @@ static void test_sasl_again(void **state)
     assert_int_equal(plain_status_again(&rig, "foo", "baz"), SASL_DENIED);
     assert_int_equal(plain_status_again(&rig, "foo", "baz"), SASL_DENIED);
     assert_int_equal(plain_status_again(&rig, "foo", "bar"), SASL_OK);
+    rig_feed_sliced(&rig, list_request, sizeof(list_request), 0); /* begins anew */
+    rig_forget(&rig.out);
+    rig_feed_sliced(&rig, noop_request, sizeof(noop_request), 0);
+    rig_drain(&rig.out);
+    assert_int_equal(rig.out.taken[7], SASL_DENIED);
     rig_close(&rig);
 }
 
@@ -434,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_before_and_after),
         cmocka_unit_test(test_what_closes),
         cmocka_unit_test(test_every_cut),
+        cmocka_unit_test(test_time_of_the_line),
         cmocka_unit_test(test_every_cut_of_sasl),
         cmocka_unit_test(test_refused_by_an_access_list),
         cmocka_unit_test(test_which_rights_a_meta_get_needs),
@@ -443,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_references_to_the_list),
         cmocka_unit_test(test_longest_token),
         cmocka_unit_test(test_an_identity_does_not_move),
+        cmocka_unit_test(test_before_sasl),
         cmocka_unit_test(test_sasl_again),
         cmocka_unit_test(test_lines_of_sasl),
         cmocka_unit_test(test_the_file),
