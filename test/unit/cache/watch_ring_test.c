@@ -66,6 +66,26 @@ static void test_in_order_around_the_end(void **state)
 }
 
 /* Nearly full all the time: what is skipped at the end of the ring counts, too. */
+/* The ring holds as many bytes of events as it has. */
+static void test_exactly_full(void **state)
+{
+    enum { EVENT_BYTES = 256, HEAD_BYTES = offsetof(struct cache_event, what) };
+    struct cache_watch_ring ring;
+    uint64_t put = 0;
+    struct cache_event event = {.kind = CACHE_EVENT_STORE, .key_len = EVENT_BYTES - HEAD_BYTES};
+
+    assert_true(cache_watch_ring_init(&ring, 1));
+    for (unsigned round = 0; round < 2; round++) {
+        while (cache_watch_ring_put(&ring, &event))
+            put++;
+        assert_int_equal(put, ring.size / EVENT_BYTES);
+        assert_int_equal(cache_watch_ring_dropped(&ring), 1);
+        for (; put > 0; put--)
+            cache_watch_ring_take(&ring, &event);
+    }
+    cache_watch_ring_free(&ring);
+}
+
 static void test_full_around_the_end(void **state)
 {
     struct cache_watch_ring ring;
@@ -169,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_order_around_the_end),
+        cmocka_unit_test(test_exactly_full),
         cmocka_unit_test(test_full_around_the_end),
         cmocka_unit_test(test_what_does_not_fit_is_counted),
         cmocka_unit_test(test_peers_of_connections),

@@ -135,6 +135,25 @@ static void test_at_most_twenty(void **state)
     }
 }
 
+/* The worker makes no more events for a watcher that has gone, or whose command failed. */
+static void test_events_end_with_their_watcher(void **state)
+{
+    struct rig *rig = *state;
+    struct watcher watcher;
+
+    watcher_open(&watcher, rig, rig->worker, "watch fetchers\r\n");
+    rig_feed(rig, "get a\r\n");
+    watcher_close(&watcher);
+    rig_feed(rig, "get a\r\n");
+    assert_int_equal(rig_stat(rig, NULL, "log_worker_written"), 1);
+    rig_drain(&rig->out);
+    rig->out.fail_after = 0;
+    assert_int_equal(rig_offer(rig, "watch fetchers\r\n", 16, 0), 16);
+    assert_int_equal(cache_session_state(rig->session), CACHE_SESSION_CLOSING);
+    assert_int_equal(cache_sleep_us_max(rig->worker), UINT32_MAX);
+    assert_int_equal(rig->worker->event_mask, 0);
+}
+
 /* The lines of memcached 1.6 for the same commands, but for the kinds that it lacks. */
 static void test_fetchers_and_mutations(void **state)
 {
@@ -250,7 +269,9 @@ static void test_evictions(void **state)
     config.settings.memory_bytes = 2 << 20;
     rig_open(&rig, &config);
     watcher_open(&watcher, &rig, rig.worker, "watch evictions\r\n");
-    rig_wait(&rig, 10);
+    cache_suspend(rig.worker); /* a takeover has failed */
+    assert_true(cache_continue(rig.worker));
+    rig_wait(&rig, 1000);
     for (unsigned i = 0; i < 6000 && strstr(lines, "eviction") == NULL; i++) {
         size_t len = 0;
 
@@ -265,6 +286,7 @@ static void test_evictions(void **state)
     assert_non_null(strstr(lines, "type=eviction key=key0 fetch=no ttl="));
     assert_non_null(strstr(lines, "clsid=12 size=900\n"));
     assert_non_null(strstr(lines, "ttl=-1 la="));
+    assert_in_range(strtoul(strstr(lines, "la=") + 3, NULL, 10), 1, 100); /* idle seconds */
     watcher_close(&watcher);
     rig_close(&rig);
 }
@@ -381,12 +403,13 @@ static void test_other_worker(void **state)
     struct cache_worker *second = cache_join(rig->cache);
     struct cache_peer peer = {.transport = "tcp"};
     struct cache_session *there = cache_session_open(second, &peer);
-    struct watcher watcher;
+    struct watcher watcher, another;
     struct rig_sink out;
     const char *lines;
 
     rig_sink_init(&out, second);
     watcher_open(&watcher, rig, rig->worker, "watch\r\n");
+    watcher_open(&another, rig, rig->worker, "watch\r\n");
     cache_session_input(there, (const uint8_t *)"get early\r\n", 11, &out.sink);
     cache_tick(second, rig->now_us);
     for (unsigned i = 0; i < 3; i++) {
@@ -406,8 +429,9 @@ static void test_other_worker(void **state)
     assert_string_equal(lines, "");
     rig_sink_free(&out);
     cache_session_close(there);
-    cache_leave(second);
+    cache_leave(second); /* with references to both */
     watcher_close(&watcher);
+    watcher_close(&another);
 }
 
 /* A worker that knows a watcher may leave, or outlive it. */
@@ -500,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_not_allowed),
         TEST(test_not_over_datagrams),
         TEST(test_at_most_twenty),
+        TEST(test_events_end_with_their_watcher),
         TEST(test_fetchers_and_mutations),
         TEST(test_fetches_of_an_interrupted_reply),
         TEST(test_expired_and_flushed),
