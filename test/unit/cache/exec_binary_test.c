@@ -102,6 +102,26 @@ static void expect(struct rig *rig, uint8_t opcode, const char *key, const char 
     assert_memory_equal(reply.body, text, strlen(text));
 }
 
+/* In the cache it ends with a CRLF, which a packet does not have. */
+static void test_long_value(void **state)
+{
+    enum { BYTES = 500000 };
+    static const uint8_t request[25] = {0x80, [3] = 1, [11] = 1, [24] = 'a'};
+    struct cache_peer peer = {.transport = "tcp"};
+    struct rig *rig = *state;
+
+    rig_expect_set(rig, "a", BYTES, 'x', "STORED\r\n");
+    cache_session_close(rig->session);
+    rig->session = cache_session_open(rig->worker, &peer);
+    assert_non_null(rig->session);
+    rig_forget(&rig->out);
+    assert_int_equal(rig_feed_sliced(rig, request, sizeof(request), 0), sizeof(request));
+    rig_drain(&rig->out);
+    assert_int_equal(rig->out.taken_len, MC_BINARY_HEADER_BYTES + 4 + BYTES);
+    assert_int_equal(get(rig->out.taken + 8, 4), 4 + BYTES);
+    assert_int_equal(rig->out.taken[rig->out.taken_len - 1], 'x');
+}
+
 static void expect_nothing(struct rig *rig)
 {
     rig_reply(rig);
@@ -268,6 +288,8 @@ static void test_counters_without_memory(void **state)
     rig_expect(&rig, "set a_longer_key 0 0 1\r\n9\r\n", "STORED\r\n");
     fill(&rig, 1000);
     fill(&rig, 5);
+    rig_expect(&rig, "ma a_longer_key_that_is_not_there N0\r\nma a_longer_key D5\r\n",
+               "SERVER_ERROR Out of memory allocating new item\r\nSERVER_ERROR out of memory\r\n");
     cache_session_close(rig.session);
     rig.session = cache_session_open(rig.worker, &peer);
     rig_forget(&rig.out);
@@ -468,6 +490,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_store_and_get, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_long_value, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_store_rules, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_delete_and_count, rig_setup, rig_teardown),
         cmocka_unit_test(test_counters_without_memory),

@@ -156,6 +156,8 @@ static void test_empty(void **state)
     rig_expect(rig, "md a x F7 T20 E12\r\nmg a c t f s\r\n", "HD\r\nHD c12 t20 f7 s0\r\n");
     rig_expect(rig, "ms a 1 F3\r\nx\r\nmd a x I E13\r\nmg a c f s\r\n",
                "HD\r\nHD\r\nHD c13 f0 s0 X W\r\n");
+    /* The next reader may renew it, though one has won that before. */
+    rig_expect(rig, "md a x I\r\nmg a\r\nmg a\r\n", "HD\r\nHD X W\r\nHD Z X\r\n");
     rig_expect(rig, "md none x\r\n", "NF\r\n");
     assert_int_equal(rig_stat(rig, NULL, "delete_hits"), 2);
 }

@@ -248,6 +248,8 @@ static void test_refused_lines(void **state)
     rig_expect(*state, "set a x 0 3\r\nabc\r\nget a\r\n", BAD_FORMAT "END\r\n");
     rig_expect(*state, "set a 0 x 3\r\nabc\r\nget a\r\n", BAD_FORMAT "END\r\n");
     rig_expect(*state, "set a -1 0 3 noreply\r\nabc\r\nget a\r\n", "END\r\n");
+    rig_expect(*state, "set a x 0 3\r\nabc\r", ""); /* the error follows the data */
+    rig_expect(*state, "\n", BAD_FORMAT);
 }
 
 static void test_noreply(void **state)
@@ -378,6 +380,55 @@ static void test_room_for_a_value_after_reading_all(void **state)
         read_all(&rig);
         rig_expect(&rig, "\r\n", "STORED\r\n");
     }
+    rig_expect_set(&rig, "part", BIG / 6, 'y', "STORED\r\n");
+    rig_feed(&rig, "get part\r\nget part\r\n"); /* so that it is not evicted for its successor */
+    rig_expect(&rig, "append part 0 0 1\r\nx", "");
+    read_all(&rig);
+    rig_expect(&rig, "\r\n", "STORED\r\n");
+    rig_close(&rig);
+}
+
+/* Short items, too, of which many come in one loop. */
+static void test_room_for_short_items_after_reading_all(void **state)
+{
+    static const struct {
+        const char *request;
+        const char *failure;
+        bool old; /* of keys that are there */
+    } kinds[] = {
+        {"incr n 1\r\n", "SERVER_ERROR", true},
+        {"mg new%u N0\r\n", "EN", false},
+        {"md k%u x\r\n", "SERVER_ERROR", true},
+    };
+    struct cache_config config = rig_config();
+    struct rig rig;
+
+    (void)state;
+    config.settings.memory_bytes = 2u << 20;
+    rig_open(&rig, &config);
+    for (unsigned i = 0; i < KEYS; i++) {
+        char key[32];
+
+        snprintf(key, sizeof(key), "k%u", i);
+        rig_expect_set(&rig, key, 700, 'x', "STORED\r\n");
+        cache_tick(rig.worker, rig.now_us);
+    }
+    for (unsigned kind = 0; kind < 3; kind++) {
+        rig_expect(&rig, "set n 0 0 1\r\n1\r\n", "STORED\r\n");
+        read_all(&rig);
+        for (unsigned i = 0; i < 10000; i++) {
+            char request[64];
+            size_t len = 0;
+
+            rig_append(request, sizeof(request), &len, kinds[kind].request,
+                       kinds[kind].old ? i % KEYS : i);
+            rig_drain(&rig.out);
+            rig_feed(&rig, request);
+            assert_null(strstr(rig_reply(&rig), kinds[kind].failure));
+        }
+        cache_tick(rig.worker, rig.now_us);
+    }
+    assert_int_equal(rig_stat(&rig, NULL, "store_no_memory"), 0);
     rig_close(&rig);
 }
 
@@ -430,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_full_memory_without_eviction),
         cmocka_unit_test(test_full_memory_with_eviction),
         cmocka_unit_test(test_room_for_a_value_after_reading_all),
+        cmocka_unit_test(test_room_for_short_items_after_reading_all),
         cmocka_unit_test(test_a_refused_add_counts_as_an_access),
     };
 
