@@ -138,6 +138,9 @@ static void test_a_datagram_socket_is_no_connection(void **state)
     assert_int_equal(rig_stat(&rig, NULL, "total_connections"), 1);
     cache_session_close(session);
     cache_session_close(rig.session);
+    session = cache_session_open(rig.worker, &udp); /* in the place of the connection */
+    assert_null(cache_session_owner(session));
+    cache_session_close(session);
     assert_false(cache_is_full(rig.cache));
     rig.session = cache_session_open(rig.worker, &tcp);
     rig_close(&rig);

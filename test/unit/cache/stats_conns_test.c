@@ -33,6 +33,11 @@ static void test_sessions_of_all_workers(void **state)
                                   "STAT 65:state conn_nread\r\n"
                                   "STAT 65:secs_since_last_cmd 3\r\n"));
     assert_non_null(strstr(reply, "STAT 64:secs_since_last_cmd 0\r\n")); /* this one */
+    /* Its worker's second has begun earlier. */
+    cache_tick(second, rig->now_us + 1000000);
+    cache_session_input(session, (const uint8_t *)"23456789\r\n", 10, &rig->out.sink);
+    rig_feed(rig, "stats conns\r\n");
+    assert_non_null(strstr(rig_reply(rig), "STAT 65:secs_since_last_cmd 0\r\n"));
     cache_session_close(session);
     rig_feed(rig, "stats conns\r\n");
     assert_null(strstr(rig_reply(rig), "STAT 65:"));

@@ -156,6 +156,35 @@ static void test_transport_without_memory(void **state)
     assert_int_equal(cache_textbuf_send(rig->session, &text, &rig->out.sink), -1);
 }
 
+static unsigned parts_made;
+
+/* A cache_list_part. */
+static bool empty_part(struct cache_session *session, struct cache_textbuf *text,
+                       struct cache_list_at *at)
+{
+    return ++parts_made < 1000;
+}
+
+/* A list of parts without text does not hold up the loop either. */
+static void test_parts_without_text(void **state)
+{
+    struct rig *rig = *state;
+    unsigned turns = 0;
+
+    parts_made = 0;
+    assert_int_equal(cache_list_send(rig->session, empty_part, &rig->out.sink), 0);
+    while (cache_resumable_count(rig->worker) > 0) {
+        unsigned before = parts_made;
+
+        rig_turn(rig);
+        assert_in_range(parts_made - before, 1, 100);
+        turns++;
+    }
+    assert_true(turns > 9);
+    assert_int_equal(parts_made, 1000);
+    assert_string_equal(rig_reply(rig), "END\r\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +197,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_waiting_texts_are_bounded, rig_setup, rig_teardown),
         cmocka_unit_test(test_connection_ends_meanwhile),
         cmocka_unit_test_setup_teardown(test_transport_without_memory, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_parts_without_text, rig_setup, rig_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
