@@ -2,12 +2,17 @@
 /*
  * What a test program holds: blocks of the heap, lists of addresses, mappings and descriptors. The
  * program fails if it holds any at its end that it did not hold at its beginning. Only calls of the
- * program itself count (--wrap), not those of libraries of the system.
+ * program itself count (--wrap), not those of libraries of the system. One of them may be made to
+ * fail.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "balance.h"
+
 #include <dirent.h>
+#include <errno.h>
 #include <netdb.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -38,8 +43,28 @@ extern int unmap_real(void *at, size_t bytes) __asm__("__real_munmap");
 extern int unmap_counted(void *at, size_t bytes) __asm__("__wrap_munmap");
 
 static atomic_long blocks, mapped_bytes;
+static atomic_uint to_fail; /* see balance_fail() */
 static int descriptors;
 static pid_t program; /* a child that it forks is none */
+
+/* ---- failures ---------------------------------------------------------------------------- */
+
+unsigned balance_fail(unsigned number)
+{
+    return atomic_exchange(&to_fail, number);
+}
+
+/* Whether the call that begins is to fail. */
+static bool fails(void)
+{
+    unsigned left = atomic_load(&to_fail);
+
+    while (left > 0 && !atomic_compare_exchange_weak(&to_fail, &left, left - 1))
+        continue;
+    if (left == 1)
+        errno = ENOMEM;
+    return left == 1;
+}
 
 /* ---- the heap ---------------------------------------------------------------------------- */
 
@@ -52,22 +77,24 @@ static void *taken(void *block)
 
 void *malloc_counted(size_t bytes)
 {
-    return taken(malloc_real(bytes));
+    return fails() ? NULL : taken(malloc_real(bytes));
 }
 
 void *calloc_counted(size_t count, size_t bytes)
 {
-    return taken(calloc_real(count, bytes));
+    return fails() ? NULL : taken(calloc_real(count, bytes));
 }
 
 void *realloc_counted(void *block, size_t bytes)
 {
+    if (fails())
+        return NULL;
     return block ? realloc_real(block, bytes) : taken(malloc_real(bytes));
 }
 
 void *aligned_counted(size_t align, size_t bytes)
 {
-    return taken(aligned_real(align, bytes));
+    return fails() ? NULL : taken(aligned_real(align, bytes));
 }
 
 void free_counted(void *block)
@@ -97,7 +124,7 @@ void free_addresses_counted(struct addrinfo *found)
 
 void *map_counted(void *at, size_t bytes, int access, int flags, int fd, off_t offset)
 {
-    void *mapped = map_real(at, bytes, access, flags, fd, offset);
+    void *mapped = fails() ? MAP_FAILED : map_real(at, bytes, access, flags, fd, offset);
 
     if (mapped != MAP_FAILED && !(flags & MAP_FIXED))
         atomic_fetch_add(&mapped_bytes, (long)bytes);
