@@ -89,7 +89,6 @@ static inline void open_clients(struct fixture *f)
     memcpy(config.mac, f->ends[0]->mac, 6);
     memset(config.secret, 7, sizeof(config.secret));
     config.conn_max = CLIENTS_MAX;
-    config.half_open_max = CLIENTS_MAX;
     config.caps = f->ends[0]->caps;
     config.mtu = f->ends[0]->mtu;
     f->memory = calloc(1, us_memory_bytes(&config));
@@ -183,7 +182,8 @@ static inline void server_end(struct fixture *f)
     net_stack_end(f->server, f->now_us);
 }
 
-static inline void open_server(struct fixture *f, const struct shape *shape)
+/* Makes a cache, and what a worker that serves it is opened with. */
+static inline struct net_stack_config make_cache(struct fixture *f, const struct shape *shape)
 {
     struct cache_config cache = {.start_us = f->now_us, .start_unix_s = 1700000000};
     struct net_stack_config config = {.port = PORT, .addr_count = 1};
@@ -214,10 +214,18 @@ static inline void open_server(struct fixture *f, const struct shape *shape)
     config.idle_timeout_s = shape->idle_timeout_s;
     memset(config.secret, 9, sizeof(config.secret));
     config.threading = rig_threading;
+    return config;
+}
+
+static inline void open_server(struct fixture *f, const struct shape *shape)
+{
+    struct net_stack_config config = make_cache(f, shape);
+
     open_worker(f, &config);
 }
 
-static inline struct fixture *fixture_open(const struct shape *shape)
+/* With the link alone. */
+static inline struct fixture *fixture_link(const struct shape *shape)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     struct nic_loopback_config loop = {.queue_frames = shape->queue_frames};
@@ -226,6 +234,13 @@ static inline struct fixture *fixture_open(const struct shape *shape)
     f->now_us = 5000000;
     if (nic_loopback_open(&loop, f->ends, error) < 0)
         fail_msg("nic_loopback_open: %s", error);
+    return f;
+}
+
+static inline struct fixture *fixture_open(const struct shape *shape)
+{
+    struct fixture *f = fixture_link(shape);
+
     open_clients(f);
     open_server(f, shape);
     return f;
