@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../balance.h"
 #include "../tls/tls_client.h"
 #include "base/prng.h"
 #include "cache_end.h"
@@ -346,6 +347,22 @@ static void test_connections_that_end(void **state)
     close_fixture(f);
 }
 
+/* One that had not begun its handshake, as it waited for a session, begins it. */
+static void test_handshake_that_had_not_begun(void **state)
+{
+    const struct net_handover_record record = {.kind = NET_HANDOVER_SOCKET, .tls = CACHE_TLS_ON};
+    struct fixture *f = open_fixture(20);
+    struct peer peer = {.queued = NULL};
+
+    f->conns[1].taken = &record;
+    assert_true(open_conn(&f->conns[1], &peer));
+    f->conns[1].taken = NULL;
+    assert_non_null(peer.conn.tls->handshake);
+    assert_int_equal(counted(&f->conns[1], NET_TLS_CONNECTIONS), 1);
+    net_conn_close_session(&peer.conn);
+    close_fixture(f);
+}
+
 /* The bytes of TLS cut anywhere, or changed: no session, or one that serves or fails cleanly. */
 static void test_malformed_state_is_refused(void **state)
 {
@@ -383,6 +400,42 @@ static void test_malformed_state_is_refused(void **state)
          record)[sizeof(*record) + record->input_bytes + offsetof(struct net_tls_state, skip)] = 2;
     assert_false(take_over(f, peer, record, &saved));
     free(record);
+    close_peer(peer);
+    close_fixture(f);
+}
+
+/*
+ * Without one of its allocations, each in turn, a connection ends, or OpenSSL does without it; with
+ * all of them it continues.
+ */
+static void test_take_over_without_memory(void **state)
+{
+    struct fixture *f = open_fixture(20);
+    struct peer *peer = open_peer(f, TLS1_3_VERSION);
+    const struct net_handover_record *record;
+    unsigned number = 0, unopened = 0;
+    struct cache_session_saved saved;
+    struct peer other = {.queued = NULL};
+    bool open;
+
+    assert_true(open_conn(&f->conns[1], &other)); /* now the cache has memory for sessions */
+    net_conn_close_session(&other.conn);
+    assert_string_equal(ask(f, peer, "get", QUEUE_MAX), "");
+    assert_int_equal(net_conn_rest(&peer->conn, &saved), CACHE_REST_MOVES);
+    record = hand_over(f, peer, &saved);
+    for (;;) {
+        peer->conns = &f->conns[0];
+        (void)balance_fail(++number);
+        open = take_over(f, peer, record, &saved);
+        if (balance_fail(0) > 0)
+            break;
+        unopened += peer->conn.session == NULL;
+        assert_int_equal(counted(&f->conns[1], NET_TLS_TAKEOVER_CLOSED), unopened);
+        net_conn_close_session(&peer->conn);
+    }
+    assert_true(open);
+    assert_true(unopened > 2);
+    assert_string_equal(ask(f, peer, " k\r\n", QUEUE_MAX), "END\r\n");
     close_peer(peer);
     close_fixture(f);
 }
@@ -458,7 +511,9 @@ int main(void)
         cmocka_unit_test(test_plaintext_that_is_left_moves),
         cmocka_unit_test(test_key_updates_after_a_move),
         cmocka_unit_test(test_connections_that_end),
+        cmocka_unit_test(test_handshake_that_had_not_begun),
         cmocka_unit_test(test_malformed_state_is_refused),
+        cmocka_unit_test(test_take_over_without_memory),
         cmocka_unit_test(test_streams_with_moves_anywhere),
     };
 

@@ -9,6 +9,7 @@
 
 #include <sched.h>
 
+#include "../balance.h"
 #include "../tls/tls_client.h"
 #include "cache_end.h"
 #include "net/tls_offload.h"
@@ -48,7 +49,19 @@ struct fixture {
     unsigned resumes;
     unsigned opened;        /* records that were opened ahead */
     unsigned answered_fast; /* of these */
+    unsigned to_fail;       /* the server's allocation of this number fails; 0: none */
 };
+
+/* Around what the server does. */
+static inline void server_begins(const struct fixture *f)
+{
+    (void)balance_fail(f->to_fail);
+}
+
+static inline void server_ends(struct fixture *f)
+{
+    f->to_fail = balance_fail(0);
+}
 
 /* ---- the transport ----------------------------------------------------------------------- */
 
@@ -172,7 +185,8 @@ static inline struct fixture *open_fixture(uint32_t requests_per_event)
     return f;
 }
 
-static inline struct peer *open_peer(struct fixture *f, int version)
+/* Without a session if the server has no memory for one. */
+static inline struct peer *open_peer_if(struct fixture *f, int version)
 {
     struct peer *peer = &f->peers[f->peer_count++];
     struct cache_peer from = {.transport = "tcp", .tls = CACHE_TLS_ON};
@@ -181,8 +195,18 @@ static inline struct peer *open_peer(struct fixture *f, int version)
     peer->input = malloc(INPUT_MAX);
     peer->full_bytes = 64 * 1024;
     u_list_init(&peer->conn.link);
-    assert_true(net_conn_open_session(&f->conns, &peer->conn, &from));
+    server_begins(f);
+    (void)net_conn_open_session(&f->conns, &peer->conn, &from);
+    server_ends(f);
     client_open(&peer->client, version, NULL, NULL);
+    return peer;
+}
+
+static inline struct peer *open_peer(struct fixture *f, int version)
+{
+    struct peer *peer = open_peer_if(f, version);
+
+    assert_non_null(peer->conn.session);
     return peer;
 }
 
@@ -233,7 +257,9 @@ static inline bool offer(struct fixture *f, struct peer *peer, uint32_t step)
         return false;
     bytes = malloc(len); /* so that reading beyond it is noticed */
     memcpy(bytes, peer->input, len);
+    server_begins(f);
     used = net_conn_input(&f->conns, &peer->conn, bytes, len);
+    server_ends(f);
     free(bytes);
     assert_true(used <= len);
     if (net_conn_state(&peer->conn) == CACHE_SESSION_OPEN && !peer->conn.failed)
@@ -256,16 +282,21 @@ static inline bool deliver(struct fixture *f, struct peer *peer, uint32_t step)
         peer->queued_len -= n;
     }
     if (net_conn_state(&peer->conn) == CACHE_SESSION_BLOCKED &&
-        peer->queued_len <= peer->full_bytes / 2)
+        peer->queued_len <= peer->full_bytes / 2) {
+        server_begins(f);
         net_conn_resume(&f->conns, &peer->conn);
+        server_ends(f);
+    }
     return n > 0;
 }
 
 /* Also waits for the results of threads. */
 static inline void turn(struct fixture *f, uint64_t now_us)
 {
+    server_begins(f);
     net_conns_flush_pending(&f->conns);
     net_conns_tick_tls(&f->conns, now_us);
+    server_ends(f);
     while (f->thread_count > 0 && !u_list_is_empty(&f->conns.tls->steps_out)) {
         sched_yield();
         net_conns_tick_tls(&f->conns, now_us);
