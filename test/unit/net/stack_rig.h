@@ -89,6 +89,7 @@ static inline void open_clients(struct fixture *f)
     memcpy(config.mac, f->ends[0]->mac, 6);
     memset(config.secret, 7, sizeof(config.secret));
     config.conn_max = CLIENTS_MAX;
+    config.half_open_max = CLIENTS_MAX;
     config.caps = f->ends[0]->caps;
     config.mtu = f->ends[0]->mtu;
     f->memory = calloc(1, us_memory_bytes(&config));
@@ -105,6 +106,7 @@ struct shape {
     uint32_t idle_timeout_s;
     bool accept_waits;
     uint16_t udp_port;
+    uint32_t half_open_max; /* 0: the default */
 };
 
 static inline void *sessions_main(void *worker)
@@ -205,6 +207,7 @@ static inline struct net_stack_config make_cache(struct fixture *f, const struct
     config.addrs[0].prefix_len = 24;
     config.conn_max = shape->connections_max;
     config.buffer_bytes = shape->buffer_bytes;
+    config.half_open_max = shape->half_open_max;
     config.udp_port = shape->udp_port;
     if (shape->udp_port > 0)
         f->udp_limit = net_udp_limit_create(NET_UDP_REPLY_BYTES_MAX, 0, config.secret);

@@ -185,6 +185,28 @@ static void test_too_many_connections(void **state)
     teardown(state);
 }
 
+/* So many handshakes have an entry each (-b); further clients connect by cookies. */
+static void test_handshakes_are_bounded(void **state)
+{
+    enum { HALF_OPEN = 3, CLIENTS = 10 };
+    static const struct shape shape = {.connections_max = 64, .half_open_max = HALF_OPEN};
+    struct fixture *f = fixture_open(&shape);
+    unsigned i;
+
+    ask(f, client_open(f), "get a\r\n", "END\r\n"); /* now both ends know their MAC addresses */
+    for (i = 0; i < CLIENTS; i++)
+        client_begin(f);
+    clients_turn(f);
+    server_turn(f);
+    assert_int_equal(us_counter_named(f, "half_open"), HALF_OPEN);
+    steps(f, 50);
+    for (i = 0; i <= CLIENTS; i++)
+        assert_true(f->clients[i].connected);
+    assert_int_equal(us_counter_named(f, "half_open"), 0);
+    *state = f;
+    teardown(state);
+}
+
 /* Input after the end of the session is thrown away up to a bound. */
 /* With turns of one and three requests all of the above is the same. */
 static void test_turns(void **state)
@@ -660,6 +682,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_half_close_blocked, setup, teardown),
         cmocka_unit_test_setup_teardown(test_quit, setup, teardown),
         cmocka_unit_test(test_too_many_connections),
+        cmocka_unit_test(test_handshakes_are_bounded),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_turns_alternate),
         cmocka_unit_test(test_datagrams),
