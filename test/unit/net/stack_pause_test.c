@@ -335,6 +335,75 @@ static void test_taken_over_without_session(void **state)
     wait_for(f, third, 5);
 }
 
+/* Nothing is left of the secrets of a connection, also if it cannot be continued. */
+static void test_secrets_are_zeroed(void **state)
+{
+    struct net_handover_record record = {
+        .kind = NET_HANDOVER_STACK, .tls = CACHE_TLS_ON, .tls_bytes = 8};
+    struct fixture *f = *state;
+
+    net_handover_begin(&rest.handover, &record);
+    net_handover_add(&rest.handover, "key of 8", 8);
+    net_handover_end(&rest.handover, &record);
+    assert_true(net_handover_is_valid(&rest.handover));
+    f->server->handover = &rest.handover;
+    net_stack_take_over(f->server);
+    assert_memory_equal(rest.handover.bytes + rest.handover.len - 8, "\0\0\0\0\0\0\0", 8);
+    assert_null(f->server->conns.taken);
+    assert_int_equal(counter(f, NET_STACK_TAKEN_OVER), 0);
+}
+
+#define ETH_BYTES 14
+#define IP6_NEXT (ETH_BYTES + 6)
+#define IP6_SOURCE (ETH_BYTES + 8)
+#define IP6_PAYLOAD (ETH_BYTES + 40)
+#define ICMP6 58
+#define NEIGHBOUR_SOLICITATION 135
+
+static bool is_probe(const struct us_pkt *pkt)
+{
+    static const uint8_t unspecified[16];
+
+    return pkt->len > IP6_PAYLOAD && pkt->data[ETH_BYTES - 2] == 0x86 &&
+           pkt->data[IP6_NEXT] == ICMP6 && pkt->data[IP6_PAYLOAD] == NEIGHBOUR_SOLICITATION &&
+           memcmp(pkt->data + IP6_SOURCE, unspecified, sizeof(unspecified)) == 0;
+}
+
+/* How many times a new worker looks for others that have its IPv6 address (RFC 4862 5.4.2). */
+static unsigned count_probes(struct net_handover *handover)
+{
+    struct fixture *f = fixture_link(&plain);
+    struct net_stack_config config = make_cache(f, &plain);
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned probes = 0, i, k, n;
+
+    config.addrs[1].addr = (struct us_addr){.family = US_IP6, .bytes = {0xfd, [15] = 1}};
+    config.addrs[1].prefix_len = 64;
+    config.addr_count = 2;
+    config.handover = handover;
+    open_worker(f, &config);
+    for (i = 0; i < 100; i++) {
+        f->now_us += 100000;
+        server_turn(f);
+        n = nic_rx_burst(f->ends[0], pkts, NIC_BURST_MAX);
+        for (k = 0; k < n; k++)
+            probes += is_probe(pkts[k]);
+        nic_release(f->ends[0], pkts, n);
+    }
+    teardown((void **)&f);
+    return probes;
+}
+
+/* The addresses of a server that is taken over are its own: it serves at once. */
+static void test_addresses_are_not_probed(void **state)
+{
+    struct net_handover handover = {0};
+
+    assert_true(count_probes(NULL) > 0);
+    assert_int_equal(count_probes(&handover), 0);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +422,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_connection_that_cannot_move, setup_rest,
                                         teardown_rest),
         cmocka_unit_test_setup_teardown(test_taken_over_without_session, setup_rest, teardown_rest),
+        cmocka_unit_test_setup_teardown(test_secrets_are_zeroed, setup_rest, teardown_rest),
+        cmocka_unit_test(test_addresses_are_not_probed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
