@@ -205,6 +205,21 @@ static void test_end_with_chains_unsent(void **state)
     assert_true(pinned(f) > 0);
 }
 
+/* Of a worker with two sides. */
+static int setup_two_sides(void **state)
+{
+    rig_threading = NET_THREADING_SPLIT;
+    return setup_device(state);
+}
+
+static int teardown_two_sides(void **state)
+{
+    int rc = teardown_device(state);
+
+    rig_threading = NET_THREADING_UNIFIED;
+    return rc;
+}
+
 /* The link's MTU was reduced: no longer frame is sent. */
 static void test_mtu_changes(void **state)
 {
@@ -365,6 +380,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_frames_are_dropped_for_references, setup_device,
                                         teardown_device),
         cmocka_unit_test_setup_teardown(test_end_with_chains_unsent, setup_device, teardown_device),
+        cmocka_unit_test_setup_teardown(test_item_is_kept_for_a_chain, setup_two_sides,
+                                        teardown_two_sides),
         cmocka_unit_test_setup_teardown(test_mtu_changes, setup_device, teardown_device),
         cmocka_unit_test_setup_teardown(test_polling_follows_the_sleeps, setup_device,
                                         teardown_device),
