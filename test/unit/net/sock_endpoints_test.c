@@ -294,6 +294,28 @@ static void test_claim(void **state)
     assert_int_equal(net_endpoints_claim(&endpoints, error), -1);
 }
 
+/* A machine may be without IPv6, or have it switched off: then the wildcard is of IPv4 alone. */
+static void test_claim_with_one_kind_of_address(void **state)
+{
+    struct net_endpoints endpoints = {0};
+    char text[NET_ENDPOINT_TEXT_MAX];
+    char error[NET_ERROR_MAX];
+
+    assert_int_equal(
+        net_endpoints_resolve("192.0.2.1,127.0.0.1", 0, NET_ENDPOINT_TCP, &endpoints, error), 0);
+    endpoints.list[0].optional = true; /* as that of a wildcard */
+    endpoints.list[2] = endpoints.list[0];
+    endpoints.list[2].addr.ss_family = AF_UNSPEC; /* none that the kernel knows */
+    endpoints.count = 3;
+    assert_int_equal(net_endpoints_claim(&endpoints, error), 0);
+    assert_int_equal(endpoints.count, 1);
+    net_endpoint_text(&endpoints.list[0], text);
+    assert_int_equal(strncmp(text, "127.0.0.1:", 10), 0);
+    endpoints.list[0] = endpoints.list[2];
+    assert_int_equal(net_endpoints_claim(&endpoints, error), -1);
+    assert_non_null(strstr(error, "neither IPv4 nor IPv6"));
+}
+
 /* Of two workers: a socket of each, in one list, whose descriptors have one owner. */
 static void test_sockets_of_an_earlier_process(void **state)
 {
@@ -363,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_claim),
+        cmocka_unit_test(test_claim_with_one_kind_of_address),
         cmocka_unit_test(test_prefixes),
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_unix),
