@@ -8,12 +8,11 @@
 #include <linux/io_uring.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <time.h>
 
+#include "alarms.h"
 #include "sock_rig.h"
 
 #define TURNS_MAX 10000
@@ -460,8 +459,6 @@ static void on_alarm(int number)
 static void test_waits(void **state)
 {
     struct loop *l = *state;
-    struct sigaction action = {.sa_handler = on_alarm}, before;
-    const struct itimerval often = {{0, 10000}, {0, 10000}}, never = {{0, 0}, {0, 0}};
     struct timespec begin, end;
     unsigned i;
 
@@ -471,12 +468,10 @@ static void test_waits(void **state)
     clock_gettime(CLOCK_MONOTONIC, &end);
     assert_true((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000 > 50);
 
-    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
-    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    alarms_begin(on_alarm);
     for (i = 0; i < 3; i++)
         assert_int_equal(l->worker->io->wait(l->worker, 1000), 0);
-    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
-    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    alarms_end();
 }
 
 /* A loop that cannot begin leaves nothing behind. */

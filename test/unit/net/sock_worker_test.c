@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "alarms.h"
 #include "sock_rig.h"
 
 static void test_set_and_get(void **state)
@@ -293,6 +294,31 @@ static void test_wait_for_a_pause(void **state)
     fixture_close_idle(f);
 }
 
+static _Atomic(struct net_worker *) rests_late;
+static atomic_uint alarms;
+
+/* The worker has come to rest after some signals, which any thread may handle. */
+static void on_alarm(int number)
+{
+    if (atomic_fetch_add(&alarms, 1) == 2)
+        (void)sem_post(&atomic_load(&rests_late)->paused);
+}
+
+/* Signals that are handled meanwhile do not end the wait. */
+static void test_wait_for_a_pause_with_signals(void **state)
+{
+    struct shape shape = {.connections_max = 4};
+    struct fixture *f = fixture_idle(&shape); /* no worker runs */
+
+    atomic_store(&rests_late, f->workers[0]);
+    atomic_store(&alarms, 0);
+    alarms_begin(on_alarm);
+    assert_true(net_worker_wait_paused(f->workers[0], 60000));
+    alarms_end();
+    assert_true(atomic_load(&alarms) >= 3);
+    fixture_close_idle(f);
+}
+
 /* ---- how long a worker sleeps ------------------------------------------------------------ */
 
 static int slept_ms[4]; /* at most, before anything, with a connection, without accepting, busy */
@@ -497,6 +523,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_connections_continue_after_a_pause, setup, teardown),
         cmocka_unit_test(test_rest_of_an_earlier_pause_does_not_count),
         cmocka_unit_test(test_wait_for_a_pause),
+        cmocka_unit_test(test_wait_for_a_pause_with_signals),
         cmocka_unit_test_setup_teardown(test_stats, setup, teardown),
         cmocka_unit_test(test_stop_with_open_connections),
         cmocka_unit_test(test_turns),

@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "alarms.h"
 #include "net/spsc_ring.h"
 
 #define CAPACITY 1024u
@@ -177,6 +178,26 @@ static void no_wake_up_is_missed(void **state)
     free(sleeper.ring);
 }
 
+static void on_alarm(int number)
+{
+}
+
+/* The consumer looks for records then, and has not failed. */
+static void a_signal_ends_a_sleep(void **state)
+{
+    struct net_ring *ring = net_ring_create(CAPACITY);
+    int wake_fd = eventfd(0, EFD_NONBLOCK);
+    unsigned i;
+
+    alarms_begin(on_alarm);
+    for (i = 0; i < 3; i++)
+        assert_int_equal(net_ring_wait(ring, wake_fd, 1000000), 0);
+    alarms_end();
+    assert_false(net_ring_must_wake(ring));
+    close(wake_fd);
+    free(ring);
+}
+
 /* Many laps of the ring, each of which needs both threads on their cores. */
 #define STRESS_RECORDS 20000u
 
@@ -231,6 +252,7 @@ int main(void)
         cmocka_unit_test(records_are_in_one_piece_wherever_the_memory_ends),
         cmocka_unit_test(only_who_sleeps_is_woken_and_once),
         cmocka_unit_test(no_wake_up_is_missed),
+        cmocka_unit_test(a_signal_ends_a_sleep),
         cmocka_unit_test(two_threads_lose_nothing),
     };
 
