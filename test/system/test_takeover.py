@@ -113,6 +113,10 @@ class Line:
         assert self.current.poll() is None
         return self.log()
 
+    def descriptors(self):
+        """How many the running server has."""
+        return len(os.listdir(f"/proc/{self.current.pid}/fd"))
+
     def log(self):
         return self.log_path.read_text(errors="replace")
 
@@ -558,17 +562,27 @@ def check_that_it_serves_on(servers, connection):
     assert connection.ask(b"get kept\r\n", b"END\r\n") == b"VALUE kept 0 2\r\nok\r\nEND\r\n"
 
 
+def wait_for_descriptors(servers, count):
+    """The server closes what an attempt has taken, soon after it continues."""
+    end = time.monotonic() + STOP_TIMEOUT
+    while servers.descriptors() > count:
+        assert time.monotonic() < end, (servers.descriptors(), count)
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("args", KINDS, ids=" ".join)
 @pytest.mark.parametrize("dies_after", [HELLO, MEMORY, STATE, END])
 def test_new_process_dies(line, args, dies_after):
     servers = line(*args)
     with servers.connect() as connection:
         assert connection.ask(b"set kept 0 0 2\r\nok\r\n") == b"STORED\r\n"
+        descriptors = servers.descriptors()
         successor = Successor(servers.socket_path)
         successor.hello(own_stack=int("--io=tap" in args))
         if dies_after != HELLO:
             successor.until(dies_after)
         successor.close()
+        wait_for_descriptors(servers, descriptors)
         check_that_it_serves_on(servers, connection)
 
 
