@@ -417,8 +417,8 @@ static void describe_tcp(const struct frame *f, uint32_t seq_base, uint32_t ack_
         if (f->flags & 1u << i)
             flags[n++] = letters[i];
     flags[n] = '\0';
-    int seq = (int)(f->seq - seq_base);
-    add(t, "%s %d:%d(%u)", n > 0 ? flags : "-", seq, seq + (int)f->len, f->len);
+    uint32_t seq = f->seq - seq_base;
+    add(t, "%s %d:%d(%u)", n > 0 ? flags : "-", (int)seq, (int)(seq + (uint32_t)f->len), f->len);
     if (f->flags & TCP_ACK)
         add(t, " ack %d", (int)(f->ack - ack_base));
     add(t, " win %u", f->window);
