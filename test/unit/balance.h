@@ -4,9 +4,9 @@
 #define BALANCE_H
 
 /*
- * Of the next allocations and mappings the one of this number fails: 1 is the first; 0: none.
- * Returns what was left of the number before: 0 if that one has failed, or there was none. As in
- * balance.c, only calls of the program itself count.
+ * Lets the call of this number fail among the next allocations and mappings of the program itself:
+ * 1 is the next one, 0 none. Returns how many calls were left to the failure set before: 0 if it
+ * has happened, or none was set.
  */
 unsigned balance_fail(unsigned number);
 

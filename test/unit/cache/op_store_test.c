@@ -352,22 +352,29 @@ static void read_all(struct rig *rig)
     cache_session_close(other);
 }
 
-/* What other requests of the loop have read is sent: it does not keep a value from its room. */
-static void test_room_for_a_value_after_reading_all(void **state)
+/* A cache of 2 MiB with so many items. */
+static void open_with_keys(struct rig *rig)
 {
     struct cache_config config = rig_config();
-    struct rig rig;
 
-    (void)state;
     config.settings.memory_bytes = 2u << 20;
-    rig_open(&rig, &config);
+    rig_open(rig, &config);
     for (unsigned i = 0; i < KEYS; i++) {
         char key[32];
 
         snprintf(key, sizeof(key), "k%u", i);
-        rig_expect_set(&rig, key, 700, 'x', "STORED\r\n");
-        cache_tick(rig.worker, rig.now_us);
+        rig_expect_set(rig, key, 700, 'x', "STORED\r\n");
+        cache_tick(rig->worker, rig->now_us);
     }
+}
+
+/* What other requests of the loop have read is sent: it does not keep a value from its room. */
+static void test_room_for_a_value_after_reading_all(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_with_keys(&rig);
     read_all(&rig);
     rig_expect_set(&rig, "big", BIG, 'y', "STORED\r\n");
     cache_tick(rig.worker, rig.now_us);
@@ -400,19 +407,10 @@ static void test_room_for_short_items_after_reading_all(void **state)
         {"mg new%u N0\r\n", "EN", false},
         {"md k%u x\r\n", "SERVER_ERROR", true},
     };
-    struct cache_config config = rig_config();
     struct rig rig;
 
     (void)state;
-    config.settings.memory_bytes = 2u << 20;
-    rig_open(&rig, &config);
-    for (unsigned i = 0; i < KEYS; i++) {
-        char key[32];
-
-        snprintf(key, sizeof(key), "k%u", i);
-        rig_expect_set(&rig, key, 700, 'x', "STORED\r\n");
-        cache_tick(rig.worker, rig.now_us);
-    }
+    open_with_keys(&rig);
     for (unsigned kind = 0; kind < 3; kind++) {
         rig_expect(&rig, "set n 0 0 1\r\n1\r\n", "STORED\r\n");
         read_all(&rig);

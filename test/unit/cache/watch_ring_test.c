@@ -65,7 +65,6 @@ static void test_in_order_around_the_end(void **state)
     cache_watch_ring_free(&ring);
 }
 
-/* Nearly full all the time: what is skipped at the end of the ring counts, too. */
 /* The ring holds as many bytes of events as it has. */
 static void test_exactly_full(void **state)
 {
@@ -86,6 +85,7 @@ static void test_exactly_full(void **state)
     cache_watch_ring_free(&ring);
 }
 
+/* Nearly full all the time: what is skipped at the end of the ring counts, too. */
 static void test_full_around_the_end(void **state)
 {
     struct cache_watch_ring ring;

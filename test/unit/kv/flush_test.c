@@ -83,7 +83,7 @@ static void test_flushed_items_are_purged(void **unused)
     assert_int_equal(kv_u64_load_relaxed(&rig.kv->purged), 1);
 }
 
-/* A purge begins anew for what is flushed after the last one. */
+/* A flush after the end of a purge starts another purge. */
 static void test_each_flush_is_purged(void **unused)
 {
     for (uint64_t flushes = 1; flushes <= 3; flushes++) {

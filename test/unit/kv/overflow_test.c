@@ -145,7 +145,7 @@ static void test_what_was_appended_comes_back_too(void **unused)
     assert_int_equal(never_used(), used);
 }
 
-/* More than a worker uses_ghosts without having been quiescent stay in their chains. */
+/* A worker cuts off at most KV_CUT_MAX buckets before it is quiescent; others stay in chains. */
 static void test_what_is_cut_off_is_bounded(void **unused)
 {
     for (unsigned i = 0; i < KV_CUT_MAX + 10; i++) {

@@ -113,7 +113,7 @@ static struct life connect_to(struct net_sock_worker *worker)
     return l;
 }
 
-/* What has come for the client, at most as much as fits. */
+/* Reads what the server has sent, up to `room` bytes in total. */
 static void take(struct life *l, char *got, size_t room)
 {
     unsigned number = balance_fail(0);
@@ -137,8 +137,8 @@ static void exchange(struct life *l, const char *request, size_t request_len, ch
 }
 
 /*
- * Many requests at once, whose replies wait for the client. Returns whether all were answered; if
- * not, the connection has ended.
+ * Sends many requests at once, so that replies queue in the server. Returns whether all were
+ * answered; if not, the connection has ended.
  */
 static bool live(struct net_sock_worker *worker, unsigned *number)
 {

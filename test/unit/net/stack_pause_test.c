@@ -394,7 +394,7 @@ static unsigned count_probes(struct net_handover *handover)
     return probes;
 }
 
-/* The addresses of a server that is taken over are its own: it serves at once. */
+/* A worker that takes over addresses uses them without duplicate address detection. */
 static void test_addresses_are_not_probed(void **state)
 {
     struct net_handover handover = {0};

@@ -26,7 +26,7 @@ static bool is_served(const struct peer *peer)
            net_conn_state(&peer->conn) != CACHE_SESSION_CLOSING;
 }
 
-/* Both sides continue, by pieces, until nothing comes any more. Appends what comes. */
+/* Carries bytes in both directions, a few at a time, until none are left. Appends the replies. */
 static void carry(struct fixture *f, struct peer *peer, char *got, size_t *got_len)
 {
     unsigned quiet = 0;

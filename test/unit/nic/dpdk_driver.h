@@ -9,7 +9,6 @@
 
 #define ALLOW_EXPERIMENTAL_API /* rte_dev_event_callback_register() */
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -78,11 +77,6 @@ static struct {
     rte_dev_event_cb_fn on_device;
     void *ctx; /* of these */
 } driver;
-
-/* Declares the function of DPDK and the one that replaces it. */
-#define REPLACES(function)                                                                         \
-    extern __typeof__(function) real_##function __asm__("__real_" #function),                      \
-        fake_##function __asm__("__wrap_" #function)
 
 REPLACES(rte_eth_dev_info_get);
 REPLACES(rte_eth_dev_configure);
@@ -431,19 +425,6 @@ static inline unsigned driver_pools(void)
     unsigned count = 0;
 
     rte_mempool_walk(count_pool, &count);
-    return count;
-}
-
-/* The open descriptors of this process. */
-static inline unsigned driver_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir) != NULL)
-        count++;
-    closedir(dir);
     return count;
 }
 

@@ -4,7 +4,6 @@
  * program plays that thread and the driver; time passes only while the thread waits.
  */
 #define _GNU_SOURCE /* memfd_create, F_ADD_SEALS */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -45,10 +44,6 @@ static struct {
     int timeout_ms;   /* of the last wait */
     int64_t now_ms;
 } eal = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-
-#define REPLACES(function)                                                                         \
-    extern __typeof__(function) real_##function __asm__("__real_" #function),                      \
-        fake_##function __asm__("__wrap_" #function)
 
 REPLACES(rte_eal_alarm_set);
 REPLACES(rte_eal_alarm_cancel);
@@ -172,18 +167,6 @@ static void *interrupt_thread(void *arg)
 
 static struct dpdk_intr intr;
 static unsigned descriptors_before;
-
-static unsigned descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir) != NULL)
-        count++;
-    closedir(dir);
-    return count;
-}
 
 static int begin(void **state)
 {

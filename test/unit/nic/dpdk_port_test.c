@@ -262,7 +262,7 @@ static void a_failure_leaves_nothing(void **state)
 
     assert_int_equal(driver_open(&config, 2, nic), 2); /* EAL keeps some descriptors */
     driver_close(nic, 2);
-    before = driver_descriptors();
+    before = descriptors();
     for (i = 0; i < U_ARRAY_LEN(messages); i++) {
         driver_reset();
         driver.name = "net_tap"; /* has a pool for segments, too */
@@ -281,7 +281,7 @@ static void a_failure_leaves_nothing(void **state)
         driver_reset();
         assert_int_equal(driver_open(&config, 2, nic), 2);
         driver_close(nic, 2);
-        assert_int_equal(driver_descriptors(), before);
+        assert_int_equal(descriptors(), before);
     }
 }
 
@@ -365,8 +365,9 @@ static void handle_signal(int number)
 }
 
 /*
- * Threads that DPDK starts meanwhile handle no signal of the program, and net_tap, which would read
- * its device only after a signal of its own, gets none. Afterwards all is as before.
+ * While a device starts, all signals but SIGSYS (privileges.c) are blocked, which the threads of
+ * DPDK inherit, and no real-time signal is free: net_tap would take it and read its device only
+ * after it. Then mask and handlers are restored.
  */
 static void signals_are_as_before(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptions of DPDK's virtual devices: what is added to them, and what they say. */
+/* Arguments of DPDK's virtual devices: what the back end adds to them, and reads from them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -150,7 +150,7 @@ static void a_queue_without_its_interrupt_naps(void **state)
 
     open_nic(&nic);
     driver_close(&nic, 1);
-    before = driver_descriptors();
+    before = descriptors();
     for (i = 0; i < 3; i++) {
         driver_reset();
         driver.refused_configures = i == 0;
@@ -161,7 +161,7 @@ static void a_queue_without_its_interrupt_naps(void **state)
         assert_int_equal(stat_of(nic, "dpdk_interrupt_waits"), i == 2);
         receive(nic);
         driver_close(&nic, 1);
-        assert_int_equal(driver_descriptors(), before);
+        assert_int_equal(descriptors(), before);
     }
 }
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by the tests of the packet back ends: numbered frames, counters by name, free packets. */
+/*
+ * Shared by the tests of the packet back ends: replaced functions, open descriptors, counters by
+ * name, free packets, numbered frames.
+ */
 #ifndef NIC_TESTING_H
 #define NIC_TESTING_H
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +19,24 @@
 #include "nic/nic.h"
 
 #define FRAME_MIN_BYTES 18
+
+/* Declares a function and the one that replaces it in this program (--wrap, see meson.build). */
+#define REPLACES(function)                                                                         \
+    extern __typeof__(function) real_##function __asm__("__real_" #function),                      \
+        fake_##function __asm__("__wrap_" #function)
+
+/* The open descriptors of this process. */
+static inline unsigned descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
 
 struct wanted_stat {
     const char *name;

@@ -54,21 +54,11 @@ static void configures_the_host_side(void **state)
     nic_close(nic);
 }
 
-static unsigned open_descriptors(void)
-{
-    unsigned count = 0;
-    int fd;
-
-    for (fd = 0; fd < 256; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
 /* Close leaves neither the device nor a descriptor. */
 static void close_removes_the_device(void **state)
 {
     struct nic *nic;
-    unsigned before = open_descriptors();
+    unsigned before = descriptors();
     int i;
 
     need_device();
@@ -78,7 +68,7 @@ static void close_removes_the_device(void **state)
         nic_close(nic);
         assert_int_equal(if_nametoindex(DEVICE), 0);
     }
-    assert_int_equal(open_descriptors(), before);
+    assert_int_equal(descriptors(), before);
 }
 
 static void the_end_of_the_process_removes_the_device(void **state)

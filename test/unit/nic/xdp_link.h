@@ -7,7 +7,6 @@
 #define XDP_LINK_H
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/if_packet.h>
@@ -53,10 +52,6 @@ static struct {
     struct xsk_ring_prod *tx;   /* of the first queue of a device */
     struct xsk_ring_prod *fill; /* of the others */
 } faults;
-
-#define REPLACES(function)                                                                         \
-    extern __typeof__(function) real_##function __asm__("__real_" #function),                      \
-        fake_##function __asm__("__wrap_" #function)
 
 REPLACES(xsk_socket__create);
 REPLACES(xsk_socket__create_shared);

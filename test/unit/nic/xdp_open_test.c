@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* AF_XDP: settings of the interface, and what an end or a failure leaves. */
 #define _GNU_SOURCE /* unshare */
-#include <dirent.h>
 #include <malloc.h>
 
 #include "xdp_link.h"
@@ -114,18 +113,6 @@ static int bind_port(int family, int type, unsigned port)
         return sock;
     close(sock);
     return -1;
-}
-
-static unsigned descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir) != NULL)
-        count++;
-    closedir(dir);
-    return count;
 }
 
 /* Ports of the host that the stack serves are taken in the kernel, of both families. */

@@ -329,20 +329,27 @@ static void input_stops_when_events_would_not_fit(void **state)
     assert_int_equal(raw_counter(raw, "input_cut_short"), 1);
 }
 
-static void keep_without_memory_aborts(void **state)
+/* A listening stack with memory for few bytes. */
+static void reopen_with_few_buffers(struct raw *raw)
 {
-    struct raw *raw = *state;
     struct us_config config;
-    struct us_conn *conn;
-    struct us_conn *other;
-    static u_u8 data[10000];
-    u_u32 snd;
 
     raw_close(raw);
     pair_config(&config, 0);
     config.buffer_bytes = 4 * 2048;
     raw_open(raw, &config);
     us_listen(raw->stack, RAW_PORT, NULL);
+}
+
+static void keep_without_memory_aborts(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    struct us_conn *other;
+    static u_u8 data[10000];
+    u_u32 snd;
+
+    reopen_with_few_buffers(raw);
     conn = raw_accept(raw, &snd);
     raw->peer_port++;
     other = raw_accept(raw, &snd);
@@ -365,15 +372,10 @@ static void keep_without_memory_aborts(void **state)
 /* Opens a connection whose FIN the peer has acknowledged, beside `other`, with few buffers. */
 static struct us_conn *open_half_closed(struct raw *raw, struct us_conn **other, u_u32 *snd)
 {
-    struct us_config config;
     struct us_conn *conn;
     u_u32 unused;
 
-    raw_close(raw);
-    pair_config(&config, 0);
-    config.buffer_bytes = 4 * 2048;
-    raw_open(raw, &config);
-    us_listen(raw->stack, RAW_PORT, NULL);
+    reopen_with_few_buffers(raw);
     raw->peer_port++;
     *other = raw_accept(raw, &unused);
     raw->peer_port--;
