@@ -43,7 +43,8 @@ ENDED = 143  # status of what SIGTERM ended
 ENDING_S = 10  # from SIGTERM to SIGKILL
 PROGRESS_S = 30  # between two lines about the stages that run
 TAIL_LINES = 60  # of a failed stage's log
-LAST_WORDS = 3  # lines of it in the summary if no test of the stage failed
+WHY_LINES = 3  # of output in the summary that say why a test or a stage failed
+WHY_MAX = 300  # characters
 AGAIN_MAX = 20  # more failed tests than this are not run again
 SLOWEST = 15
 
@@ -225,6 +226,16 @@ STAGES = [
 # ---- one stage ----------------------------------------------------------------------------------
 
 
+CMOCKA_FAILURE = re.compile(r"\[  ERROR   \]|\[   LINE   \]")
+
+
+@dataclasses.dataclass
+class FailedTest:
+    name: str
+    why: str
+    command: list[str]  # runs it alone
+
+
 def execute(command, env, log, limit_s):
     """Runs a command with its output in a file.
 
@@ -284,26 +295,32 @@ def run_stage(stage):
         stage.result = "passed" if status == 0 else "FAILED"
         failed = read_results(stage)
         if status != 0 and len(failed) <= AGAIN_MAX:
-            for name, command in failed:
-                log.write(f"\ncheck: once more alone: {name}\n".encode())
+            for test in failed:
+                log.write(f"\ncheck: once more alone: {test.name}\n".encode())
                 log.flush()
-                again, _ = execute(command, stage.env, log, stage.limit_s)
-                (stage.broken if again else stage.flaky).append(name)
+                again, _ = execute(test.command, stage.env, log, stage.limit_s)
+                (stage.broken if again else stage.flaky).append(f"{test.name}: {test.why}")
         elif status != 0:
-            stage.broken += [name for name, _ in failed]
+            stage.broken += [f"{test.name}: {test.why}" for test in failed]
     if status != 0 and not failed:
-        stage.broken.append(f"status {status}: {last_words(stage.log)}")
+        why = last_words(stage.log.read_text(errors="replace"))
+        stage.broken.append(f"status {status}: {why}")
     stage.seconds = time.monotonic() - begin
 
 
-def last_words(path):
-    """The last lines of a log: what a stage without tests says about its failure."""
-    lines = [line.strip() for line in path.read_text(errors="replace").splitlines()]
-    return " | ".join([line for line in lines if line][-LAST_WORDS:])
+def last_words(text):
+    """The last lines of an output, in one line. Of cmocka's, those about failed assertions."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    failures = [line[12:].lstrip(" -") for line in lines if CMOCKA_FAILURE.match(line)]
+    return in_one_line((failures or lines)[-WHY_LINES:])
+
+
+def in_one_line(lines):
+    return " | ".join(lines)[:WHY_MAX]
 
 
 def read_results(stage):
-    """Notes how long the tests of a stage took. Returns the failed: (name, command for one)."""
+    """Notes how long the tests of a stage took. Returns those that failed."""
     if stage.is_pytest:
         return read_junit(stage)
     if stage.build:
@@ -321,8 +338,14 @@ def read_junit(stage):
         name = f"{(case.get('classname') or '').replace('.', '/')}.py::{case.get('name')}"
         stage.durations.append((float(case.get("time", 0)), name))
         if case.find("failure") is not None or case.find("error") is not None:
-            failed.append((name, [*head, name]))
+            failed.append(FailedTest(name, message(case), [*head, name]))
     return failed
+
+
+def message(case):
+    """What pytest says first about the failure of a test or an error of its fixtures."""
+    part = case.find("error") if case.find("failure") is None else case.find("failure")
+    return in_one_line((part.get("message") or "").splitlines()[:WHY_LINES])
 
 
 def read_meson(stage):
@@ -339,7 +362,9 @@ def read_meson(stage):
         name = case["name"].partition(" / ")[2]
         stage.durations.append((case["duration"], name))
         if case["result"] not in ("OK", "SKIP", "EXPECTEDFAIL"):
-            failed.append((name, [*head, name]))
+            output = case.get("stdout", "") + case.get("stderr", "")
+            why = f"{case['result'].lower()}: {last_words(output)}"
+            failed.append(FailedTest(name, why, [*head, name]))
     return failed
 
 

@@ -62,6 +62,14 @@ def test_the_summary_says_why_a_stage_without_tests_failed():
         "\nFAILED: gate\n  broken: status 3: too many | end")
 
 
+def test_the_failed_assertions_of_cmocka_say_why():
+    output = ("[ RUN      ] test_one\n[  ERROR   ] --- 0x1 != 0x2\n"
+              "[   LINE   ] --- ../one_test.c:7: error: Failure!\n[  FAILED  ] test_one\n"
+              "[==========] 1 test(s) run.\n")  # fmt: skip
+    assert check.last_words(output) == "0x1 != 0x2 | ../one_test.c:7: error: Failure!"
+    assert len(check.last_words("x" * 1000)) == 300
+
+
 def test_the_cpu_time_of_a_stage_is_that_of_its_descendants_too():
     burn = "import time\nwhile time.process_time() < 0.5: pass"
     shell = check.Stage("burn", "check", ["sh", "-c", f'{sys.executable} -c "{burn}"; true'])
@@ -106,12 +114,12 @@ def test_failed_tests_run_once_more_alone(folder):
     stage = check.Stage("system", "check", command, is_pytest=True)
     run = check.Run([stage])
     assert not run.run()
-    assert stage.flaky == ["test_it.py::test_flaky"]
-    assert stage.broken == ["test_it.py::test_broken"]
+    assert stage.flaky == ["test_it.py::test_flaky: assert not True"]
+    assert stage.broken == ["test_it.py::test_broken: assert False"]
     text = check.summary(run)
     assert "slowest tests:" in text
-    assert text.endswith("\nFAILED: system\n  flaky: test_it.py::test_flaky\n"
-                         "  broken: test_it.py::test_broken")  # fmt: skip
+    assert text.endswith("\nFAILED: system\n  flaky: test_it.py::test_flaky: assert not True\n"
+                         "  broken: test_it.py::test_broken: assert False")  # fmt: skip
 
 
 def test_stages_by_name_or_group_bring_their_builds():
