@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the system tests: servers as processes. README.md says how to use them."""
 
+import contextlib
 import os
 import pathlib
 import shutil
 import signal
 import sys
+import tempfile
 
 import pytest
 
@@ -116,6 +118,22 @@ def huge_page_lock():
     """No other test reserves huge pages meanwhile."""
     with hugepages.exclusive():
         yield
+
+
+@pytest.fixture(scope="session")
+def make_open_folder():
+    """A function that makes folders that other users may enter. Pytest closes its own to them.
+
+    It does so at each of its starts, also beside tests that run.
+    """
+    with contextlib.ExitStack() as folders:
+
+        def make():
+            folder = folders.enter_context(tempfile.TemporaryDirectory(prefix="ucached-"))
+            os.chmod(folder, 0o755)
+            return pathlib.Path(folder)
+
+        yield make
 
 
 @pytest.fixture(scope="session")

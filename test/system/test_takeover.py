@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A new process takes over sockets, connections and items from a running one: --takeover."""
 
+import contextlib
 import os
 import pwd
 import select
@@ -676,20 +677,19 @@ except PermissionError:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
-def test_other_user_is_refused(line, tmp_path):
-    servers = line("--io=sock")
+def test_other_user_is_refused(ucached_path, make_open_folder):
+    servers = Line(ucached_path, make_open_folder(), "--io=sock")
     other = str(pwd.getpwnam("daemon").pw_uid)
-    assert os.stat(servers.socket_path).st_mode & 0o777 == 0o600
 
     def ask():
         command = [sys.executable, "-c", AS_ANOTHER_USER, servers.socket_path, other]
         return subprocess.check_output(command, text=True, timeout=60)
 
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(folder.stat().st_mode | 0o055)
-    assert "no permission" in ask()
-    os.chmod(servers.socket_path, 0o666)
-    assert "neither root nor that of the server" in ask()
+    with contextlib.closing(servers):
+        assert os.stat(servers.socket_path).st_mode & 0o777 == 0o600
+        assert "no permission" in ask()
+        os.chmod(servers.socket_path, 0o666)
+        assert "neither root nor that of the server" in ask()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import tempfile
 
 import netspace
 import pytest
@@ -440,23 +439,21 @@ def test_refresh(start_server, folder):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.parametrize("kind", ["sock", "tap"])
-def test_key_that_only_root_may_read(start_server, kind):
+def test_key_that_only_root_may_read(start_server, make_open_folder, kind):
     """The server reads it before it changes the user; to read it again the user needs access."""
-    with tempfile.TemporaryDirectory(prefix="ucached-key-") as folder:
-        os.chmod(folder, 0o711)  # pytest's folders are for their owner only
-        cert, key = tls.shared().path("server.pem"), pathlib.Path(folder) / "key.pem"
-        shutil.copy(tls.shared().path("server.key"), key)
-        os.chmod(key, 0o600)
-        server = start_server(
-            kind, "-Z", "-o", f"ssl_chain_cert={cert},ssl_key={key}", "-u", "nobody"
-        )
-        server.tls = tls.context()
-        with server.connect() as connection:
-            assert b"Error loading the key" in connection.ask(b"refresh_certs\r\n")
-        owner = pwd.getpwnam("nobody")
-        os.chown(key, owner.pw_uid, owner.pw_gid)
-        with server.connect() as connection:
-            assert connection.ask(b"refresh_certs\r\n") == b"OK\r\n"
+    cert, key = tls.shared().path("server.pem"), make_open_folder() / "key.pem"
+    shutil.copy(tls.shared().path("server.key"), key)
+    os.chmod(key, 0o600)
+    server = start_server(
+        kind, "-Z", "-o", f"ssl_chain_cert={cert},ssl_key={key}", "-u", "nobody"
+    )
+    server.tls = tls.context()
+    with server.connect() as connection:
+        assert b"Error loading the key" in connection.ask(b"refresh_certs\r\n")
+    owner = pwd.getpwnam("nobody")
+    os.chown(key, owner.pw_uid, owner.pw_gid)
+    with server.connect() as connection:
+        assert connection.ask(b"refresh_certs\r\n") == b"OK\r\n"
 
 
 @pytest.mark.parametrize(

@@ -22,15 +22,13 @@ COMMANDS = {
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
+def files(make_open_folder):
     """Certificates, of which that of the server has its addresses in it."""
     if not (BUILT / "ready").exists():
         pytest.skip("no build/clients/ready: make it")
-    folder = tls.Certificates(tmp_path_factory.mktemp("certificates"))
+    folder = tls.Certificates(make_open_folder())
     folder.make("localhost", alt=f"DNS:localhost,IP:127.0.0.1,IP:{TAP_ADDRESS}")
     folder.make("unnamed")
-    for above in (folder.folder, *folder.folder.parents[:2]):  # pytest's are for their owner only
-        os.chmod(above, 0o755)
     for path in folder.folder.iterdir():
         os.chmod(path, 0o644)
     return folder
