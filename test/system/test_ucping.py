@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 
+import hugepages
 import netspace
 import pytest
 import tls
@@ -386,7 +387,7 @@ def virtual_link(ucping_path, ucached_path, tap_obstacle):
         pytest.skip(f"dpdk: {tap_obstacle}")
     if reason := missing(ucached_path, "dpdk"):
         pytest.skip(f"dpdk: {reason}")
-    with tempfile.TemporaryDirectory(prefix="ucp", dir="/tmp") as folder:
+    with hugepages.unreserved(), tempfile.TemporaryDirectory(prefix="ucp", dir="/tmp") as folder:
         link = VirtualLink(ucping_path, folder)
         yield link
         link.close()
