@@ -3,6 +3,7 @@
  * The index under several threads while it grows: no key is missed or found twice and no change is
  * lost, whatever other threads do to the same chains.
  */
+#include <sched.h>
 #include <time.h>
 
 #include "team.h"
@@ -107,6 +108,7 @@ static void test_same_new_keys_during_growth(void **unused)
 #define STORM_SEED 7
 
 struct crowd {
+    kv_atomic_u32 added_fresh;
     kv_atomic_u32 done;
     kv_atomic_u64 added;
     kv_atomic_u64 deleted;
@@ -120,6 +122,7 @@ static void grow(struct thread *thread)
     for (unsigned i = 0; i < FRESH; i++) {
         struct kv_key key = named(thread->team->kv, name, "fresh", i);
         EXPECT(add(thread->worker, &key, i));
+        kv_u32_store_relaxed(&crowd->added_fresh, i + 1);
         if (i % 4 == 0)
             kv_quiesce(thread->worker);
     }
@@ -131,6 +134,22 @@ static bool goes_on(struct thread *thread)
     struct crowd *crowd = (struct crowd *)thread->team->shared;
     kv_quiesce(thread->worker);
     return kv_u32_load_acquire(&crowd->done) == 0;
+}
+
+/*
+ * As goes_on(), for a thread that leaves dead copies. It makes one for each new key: a thread that
+ * the scheduler stops holds up reuse, and items would be evicted to make room for more of them.
+ */
+static bool may_change(struct thread *thread)
+{
+    struct crowd *crowd = (struct crowd *)thread->team->shared;
+    bool more = goes_on(thread);
+    thread->changes++;
+    while (more && thread->changes > kv_u32_load_relaxed(&crowd->added_fresh)) {
+        sched_yield();
+        more = goes_on(thread);
+    }
+    return more;
 }
 
 static void read_standing(struct thread *thread)
@@ -158,7 +177,7 @@ static void overwrite_standing(struct thread *thread)
         struct kv_change change = {0};
         change.item = make(thread->worker, &key, number);
         EXPECT(kv_update(thread->worker, &key, rig_decide_replace, NULL, &change) == KV_REPLACE);
-    } while (goes_on(thread));
+    } while (may_change(thread));
 }
 
 static void note_standing(void *ctx, const struct kv_view *view)
@@ -234,7 +253,7 @@ static void storm(struct thread *thread)
             EXPECT(rig_is_filled(view.item, 8, STORM_SEED));
         if (rig_delete(thread->worker, &key) == KV_DELETE)
             kv_u64_fetch_add_relaxed(&crowd->deleted, 1);
-    } while (goes_on(thread));
+    } while (may_change(thread));
 }
 
 static void run_storm(struct thread *thread)
@@ -312,7 +331,7 @@ static void move_about(struct thread *thread)
         change.item = make(thread->worker, &key, number);
         EXPECT(kv_update(thread->worker, &key, decide_rewrite, thread->worker, &change) ==
                KV_REPLACE);
-    } while (goes_on(thread));
+    } while (may_change(thread));
 }
 
 static void run_touch(struct thread *thread)

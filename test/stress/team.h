@@ -22,6 +22,7 @@ struct thread {
     struct kv_worker *worker;
     struct u_prng prng;
     unsigned number;
+    unsigned changes; /* counted by the tests that limit them */
     pthread_t handle;
 };
 
@@ -57,6 +58,7 @@ static inline void team_run(struct team *team, struct kv *kv, unsigned count, vo
         struct thread *thread = &team->threads[i];
         thread->team = team;
         thread->number = i;
+        thread->changes = 0;
         u_prng_seed(&thread->prng, (uint64_t)seed * 100 + i);
         assert_int_equal(pthread_create(&thread->handle, NULL, thread_main, thread), 0);
     }
