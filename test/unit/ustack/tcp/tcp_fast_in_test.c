@@ -82,6 +82,7 @@ static struct peer open_peer(struct raw *raw, u_u16 port, int timestamps)
     memset(&raw->opts, 0, sizeof(raw->opts));
     raw->opts.mss = 1460;
     raw->opts.sack_permitted = 1;
+    raw->opts.has_scale = 1;
     raw->opts.has_ts = (u_u8)timestamps;
     raw->opts.ts_val = 1000;
     raw->peer_port = port;
@@ -319,6 +320,67 @@ static void a_small_window_opens_with_a_response(void **state)
     (void)state;
 }
 
+/* RFC 5681 4.2: also if the gap that a segment out of order has shown is filled by now. */
+static void an_owed_duplicate_ack_precedes_a_response(void **state)
+{
+    struct raw *raw = *state;
+    struct peer peer = open_peer(raw, 4000, 1);
+    struct us_event event;
+    u_u32 nxt = peer.conn->rcv_nxt;
+    u_u32 snd = peer.conn->snd_max;
+    u_u32 taken = 0;
+
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_ACK, nxt + 14, snd, 65535, bytes, 14);
+    raw_segment(raw, US_TCP_ACK, nxt, snd, 65535, bytes, 14);
+    raw->no_pump = 0;
+    while (us_next_event(raw->stack, &event))
+        taken += event.len;
+    assert_int_equal(taken, 28);
+    assert_int_equal(us_send(raw->stack, peer.conn, bytes, 35), 35);
+    raw_pump(raw, 0);
+    raw_expect(raw, US_TCP_ACK, snd, nxt + 28, 0);
+    raw_expect(raw, US_TCP_ACK, snd, nxt + 28, 35);
+    raw_expect_nothing(raw);
+}
+
+/* A response that is sent before the application has read: nothing of the window is left. */
+static void a_response_announces_a_closed_window(void **state)
+{
+    enum { LARGE_BYTES = 140000, TCP_AT = 34 }; /* a window that is scaled by 2 bits */
+    static u_u8 frame[RAW_FRAME_BYTES];
+    const struct us_tcp_hdr *tcp = (const void *)(frame + TCP_AT);
+    struct us_pkt pkt = {0};
+    struct us_pkt *list = &pkt;
+    struct us_config config;
+    struct peer peer;
+    struct raw raw;
+    u_u32 left;
+    u_u64 fast;
+
+    pair_config(&config, 0);
+    config.recv_window_bytes = LARGE_BYTES;
+    raw_open(&raw, &config);
+    raw.answer_arp = 1;
+    assert_int_equal(us_listen(raw.stack, RAW_PORT, NULL), US_OK);
+    peer = open_peer(&raw, 4000, 1);
+    raw.no_pump = 1;
+    while ((left = peer.conn->rcv_adv - peer.conn->rcv_nxt) > 0)
+        peer_sends(&raw, &peer, left < sizeof(bytes) ? left : sizeof(bytes));
+    assert_int_equal(peer.conn->fast_path, US_FAST_RXTX);
+    fast = raw_counter(&raw, "tcp_fast_sent");
+    assert_int_equal(us_send(raw.stack, peer.conn, bytes, 35), 35);
+    pkt.data = frame;
+    pkt.room = sizeof(frame);
+    assert_int_equal(us_output(raw.stack, &list, 1, raw.now_us), 1);
+    assert_int_equal(raw_counter(&raw, "tcp_fast_sent"), fast + 1);
+    assert_int_equal(u_get_be16(tcp->window), 0);
+    assert_int_equal(tcp->offset, 32 << 2);
+    assert_int_equal(tcp->flags, US_TCP_ACK | US_TCP_PSH);
+    raw_close(&raw);
+    (void)state;
+}
+
 int main(void)
 {
 #define FAST_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -332,7 +394,9 @@ int main(void)
         FAST_TEST(reserve_if_empty_gives_room_for_the_first_response_only),
         FAST_TEST(a_peer_window_below_the_response_is_respected),
         FAST_TEST(a_cwnd_limited_segment_is_recorded),
+        FAST_TEST(an_owed_duplicate_ack_precedes_a_response),
         cmocka_unit_test(a_small_window_opens_with_a_response),
+        cmocka_unit_test(a_response_announces_a_closed_window),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
