@@ -386,8 +386,10 @@ static void bytes_and_pieces_are_bounded(void **state)
     make_fragment(raw, 1, 4992, 5008, 1);
     craft_expect_counted(raw, &packet, "drop_frag_bound");
     assert_int_equal(raw_counter(raw, "reassemblies"), 0);
-    for (i = 0; i <= US_FRAGS_MAX; i++)
+    for (i = 0; i < US_FRAGS_MAX; i++)
         give_fragment(raw, 2, 16 * i, 16 * i + 8);
+    assert_int_equal(raw_counter(raw, "drop_frag_bound"), 1);
+    give_fragment(raw, 2, 16 * i, 16 * i + 8);
     assert_int_equal(raw_counter(raw, "drop_frag_bound"), 2);
 }
 
