@@ -258,6 +258,37 @@ static void held_window_closes_and_opens(void **state)
 }
 
 /*
+ * A window of less than two segments has grown by half of it once one segment is read: no delayed
+ * ACK is waited for (RFC 9293 3.8.6.2.2).
+ */
+static void reading_one_segment_opens_a_small_window(void **state)
+{
+    static const u_u8 data[1200];
+    struct raw *raw = *state;
+    struct us_config config;
+    unsigned general;
+    u_u32 snd;
+
+    for (general = 0; general < 2; general++) {
+        raw_close(raw);
+        pair_config(&config, 0);
+        config.recv_window_bytes = 2000;
+        config.quick_acks = 0;
+        config.no_fast_path = general;
+        raw_open(raw, &config);
+        us_listen(raw->stack, RAW_PORT, NULL);
+        raw_accept(raw, &snd);
+        raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, data, 100);
+        raw_expect_nothing(raw);
+        raw_pump(raw, 100000);
+        raw_expect(raw, US_TCP_ACK, snd, 1101, 0);
+        raw_segment(raw, US_TCP_ACK, 1101, snd, 65535, data, 1200);
+        assert_int_equal(raw_expect(raw, US_TCP_ACK, snd, 2301, 0)->window, 2000);
+        assert_int_equal(raw_counter(raw, "tcp_fast_path"), !general);
+    }
+}
+
+/*
  * A larger window is announced by an ACK of its own once it has grown by two segments (RFC 9293
  * 3.8.6.2.2), not for the first of some blocks.
  */
@@ -339,6 +370,42 @@ static void reopen_with_few_buffers(struct raw *raw)
     config.buffer_bytes = 4 * 2048;
     raw_open(raw, &config);
     us_listen(raw->stack, RAW_PORT, NULL);
+}
+
+/* What cannot be stored is not acknowledged, and the peer learns immediately how far it got. */
+static void data_behind_kept_bytes_needs_memory(void **state)
+{
+    static const u_u8 data[10000];
+    struct raw *raw = *state;
+    struct us_conn *other;
+    struct us_conn *conn;
+    u_u32 snd;
+    u_u32 unused;
+
+    reopen_with_few_buffers(raw);
+    raw->peer_port++;
+    other = raw_accept(raw, &unused);
+    raw->peer_port--;
+    conn = raw_accept(raw, &snd);
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, "abc", 3);
+    raw_expect_event(raw, US_EV_DATA);
+    assert_int_equal(us_recv_keep(raw->stack, conn, (const u_u8 *)"abc", 3), US_OK);
+    assert_true(us_send(raw->stack, other, data, sizeof(data)) < (long)sizeof(data));
+    raw_pump(raw, 100000);
+    while (raw_frame(raw) != NULL)
+        continue;
+    raw_segment(raw, US_TCP_ACK | US_TCP_FIN, 1004, snd, 65535, data, 1400);
+    raw_expect(raw, US_TCP_ACK, snd, 1004, 0);
+    assert_int_equal(raw_counter(raw, "drop_tcp_rx_memory"), 1);
+    us_recv_resume(raw->stack, conn);
+    raw_pump(raw, 0);
+    assert_int_equal(raw_expect_event(raw, US_EV_DATA)->len, 3);
+    assert_null(raw_event(raw)); /* nor was the end of the stream taken */
+    raw_pump(raw, 0);
+    assert_ptr_equal(raw_expect_event(raw, US_EV_SENDABLE)->conn, other);
+    raw_segment(raw, US_TCP_ACK | US_TCP_FIN, 1004, snd, 65535, data, 1400);
+    assert_int_equal(raw_expect_event(raw, US_EV_DATA)->len, 1400);
+    raw_expect_event(raw, US_EV_PEER_CLOSED);
 }
 
 static void keep_without_memory_aborts(void **state)
@@ -457,8 +524,10 @@ int main(void)
         RAW_TEST(no_end_of_stream_after_lost_bytes),
         RAW_TEST(reset_discards_kept_bytes),
         RAW_TEST(held_window_closes_and_opens),
+        RAW_TEST(reading_one_segment_opens_a_small_window),
         RAW_TEST(one_block_is_no_news_of_a_window),
         RAW_TEST(input_stops_when_events_would_not_fit),
+        RAW_TEST(data_behind_kept_bytes_needs_memory),
         RAW_TEST(keep_without_memory_aborts),
         RAW_TEST(keep_without_memory_after_the_end),
         RAW_TEST(keep_without_memory_behind_kept_bytes),
