@@ -473,49 +473,56 @@ static void the_reserve_has_blocks_for_datagrams(void **state)
     (void)state;
 }
 
+/* Takes one more block, or fails. */
+static void take_block(struct raw *raw, enum us_block_use use, struct us_chunk **all)
+{
+    struct us_chunk *chunk = us_block_get(raw->stack, 0, use);
+
+    assert_non_null(chunk);
+    chunk->next = *all;
+    *all = chunk;
+}
+
 /* When an eighth of the shared blocks is left, one connection drops its out-of-order data. */
 static void the_last_blocks_cost_data_out_of_order(void **state)
 {
     struct us_chunk *all = NULL;
     struct us_chunk *chunk;
-    struct us_conn *conns[2];
-    u_u32 items, reserve, snd, i;
+    struct us_conn *conns[3];
+    u_u32 items, reserve, snd[3], i;
+    unsigned pruned = 0;
+    unsigned round;
     struct raw raw;
 
     raw_open(&raw, NULL);
     us_listen(raw.stack, RAW_PORT, NULL);
-    for (i = 0; i < 2; i++) {
+    raw.peer_port = 0;
+    for (i = 0; i < 3; i++) {
         raw.peer_port++;
-        conns[i] = raw_accept(&raw, &snd);
-        raw_segment(&raw, US_TCP_ACK, 1011, snd, 65535, "abc", 3);
-        raw_expect(&raw, US_TCP_ACK, snd, 1001, 0);
+        conns[i] = raw_accept(&raw, &snd[i]);
     }
     items = raw.stack->block_pool.items;
     reserve = (u_u32)(us_buffer_reserve(raw.stack) / US_BLOCK_BYTES);
-    while (us_pool_free(&raw.stack->block_pool) > reserve + (items - reserve) / 8) {
-        assert_int_equal(raw_counter(&raw, "tcp_ooo_pruned"), 0);
-        chunk = us_block_get(raw.stack, 0, US_BLOCK_SHARED);
-        assert_non_null(chunk);
-        chunk->next = all;
-        all = chunk;
-    }
-    assert_null(us_block_get(raw.stack, 0, US_BLOCK_OUT_OF_ORDER)); /* more of it costs none */
-    assert_int_equal(raw_counter(&raw, "tcp_ooo_pruned"), 0);
-    for (i = 1; i <= 2; i++) { /* one connection loses its data, then the other */
-        chunk = us_block_get(raw.stack, 0, US_BLOCK_SHARED);
-        assert_non_null(chunk);
-        chunk->next = all;
-        all = chunk;
-        assert_int_equal(raw_counter(&raw, "tcp_ooo_pruned"), i);
-        assert_int_equal((conns[0]->rxq.ooo != NULL) + (conns[1]->rxq.ooo != NULL), 2 - i);
-        chunk = us_block_get(raw.stack, 0, US_BLOCK_MINIMUM); /* the block that it gave back */
-        assert_non_null(chunk);
-        chunk->next = all;
-        all = chunk;
-    }
-    while ((chunk = all) != NULL) {
-        all = chunk->next;
-        us_block_put(raw.stack, chunk);
+    for (round = 0; round < 2; round++) {
+        for (i = 0; i < 3; i += 2) { /* the second one has none */
+            raw.peer_port = (u_u16)(i + 1);
+            raw_segment(&raw, US_TCP_ACK, 1011, snd[i], 65535, "abc", 3);
+            raw_expect(&raw, US_TCP_ACK, snd[i], 1001, 0);
+        }
+        while (us_pool_free(&raw.stack->block_pool) > reserve + (items - reserve) / 8)
+            take_block(&raw, US_BLOCK_SHARED, &all);
+        assert_null(us_block_get(raw.stack, 0, US_BLOCK_OUT_OF_ORDER)); /* more of it costs none */
+        assert_int_equal(raw_counter(&raw, "tcp_ooo_pruned"), pruned);
+        for (i = 1; i <= 2; i++) { /* one connection loses its data, then the other */
+            take_block(&raw, US_BLOCK_SHARED, &all);
+            assert_int_equal(raw_counter(&raw, "tcp_ooo_pruned"), ++pruned);
+            assert_int_equal((conns[0]->rxq.ooo != NULL) + (conns[2]->rxq.ooo != NULL), 2 - i);
+            take_block(&raw, US_BLOCK_MINIMUM, &all); /* the block that it gave back */
+        }
+        while ((chunk = all) != NULL) {
+            all = chunk->next;
+            us_block_put(raw.stack, chunk);
+        }
     }
     raw_close(&raw);
     (void)state;
