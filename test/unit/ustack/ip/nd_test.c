@@ -109,6 +109,7 @@ static void duplicates_are_not_used(void **state)
 {
     struct us_addr addr = nd_addr(&craft_local6);
     struct us_ip6 group = us_ip6_solicited_node(&craft_local6);
+    const u_u8 echo[8] = {US_ICMP6_ECHO};
     struct raw raw;
     int advert;
 
@@ -130,6 +131,8 @@ static void duplicates_are_not_used(void **state)
         nd_skip_frames(&raw);
         nd_make_message(&packet, &raw, SOLICIT, 0, &craft_peer6, &group, &craft_local6, 1, 2);
         craft_give(&raw, &packet);
+        nd_make(&packet, &raw, &craft_peer6, &craft_local6, echo, sizeof(echo));
+        craft_expect_counted(&raw, &packet, "drop_ip_address"); /* it is another host's */
         raw_expect_nothing(&raw);
         raw_close(&raw);
     }
