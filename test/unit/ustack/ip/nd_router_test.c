@@ -503,6 +503,24 @@ static void senseless_options_are_ignored(void **state)
     (void)state;
 }
 
+/* What a router says of the MTU holds while the link carries more. */
+static void the_smaller_mtu_counts(void **state)
+{
+    static const u_u32 mtus[][2] = {{1450, 1400}, {1300, 1300}, {1500, 1500}};
+    struct raw raw;
+    unsigned i;
+
+    nd_open_autoconf(&raw);
+    give_advert_of_mtu(&raw, 1800, 30, 20, 1400);
+    assert_int_equal(us_ip_mtu(raw.stack, 1), 1400);
+    for (i = 0; i < U_ARRAY_LEN(mtus); i++) {
+        us_mtu_set(raw.stack, mtus[i][0]);
+        assert_int_equal(us_ip_mtu(raw.stack, 1), mtus[i][1]);
+    }
+    raw_close(&raw);
+    (void)state;
+}
+
 /* The end of a prefix that is not in the table needs no room there. */
 static void prefixes_are_bounded(void **state)
 {
@@ -682,6 +700,7 @@ int main(void)
         cmocka_unit_test(which_prefixes_make_addresses),
         cmocka_unit_test(bad_adverts_are_dropped),
         cmocka_unit_test(senseless_options_are_ignored),
+        cmocka_unit_test(the_smaller_mtu_counts),
         cmocka_unit_test(prefixes_are_bounded),
         cmocka_unit_test(solicitations_are_few),
         cmocka_unit_test(no_solicitation_after_an_advert),
