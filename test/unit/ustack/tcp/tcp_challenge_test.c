@@ -4,10 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "pair.h"
 #include "raw.h"
 #include "ustack/tcp/tcp.h"
 
@@ -61,6 +63,31 @@ static void limit_of_the_instance_varies(void **state)
     assert_true(different > 50);
 }
 
+/* The clock of an instance may begin with 0; all of the number is left then. */
+static void the_first_second_has_a_limit_too(void **state)
+{
+    struct us_config config;
+    struct us_stack *stack;
+    unsigned long bytes;
+    void *memory;
+    unsigned i;
+
+    pair_config(&config, 0);
+    config.challenge_acks_max = 7;
+    bytes = us_memory_bytes(&config);
+    memory = calloc(1, bytes);
+    stack = us_create(&config, memory, bytes, 0);
+    assert_non_null(stack);
+    for (i = 0; i < 7; i++)
+        assert_true(us_tcp_challenge_allowed(stack));
+    us_now(stack, 999999);
+    assert_false(us_tcp_challenge_allowed(stack));
+    us_now(stack, 1000000);
+    assert_true(us_tcp_challenge_allowed(stack));
+    free(memory);
+    (void)state;
+}
+
 static void no_challenge_acks_at_all(void **state)
 {
     struct raw *raw = *state;
@@ -79,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(bucket_of_a_connection_refills, raw_setup, raw_teardown),
         cmocka_unit_test_setup_teardown(limit_of_the_instance_varies, raw_setup, raw_teardown),
+        cmocka_unit_test(the_first_second_has_a_limit_too),
         cmocka_unit_test_setup_teardown(no_challenge_acks_at_all, raw_setup, raw_teardown),
     };
 
