@@ -153,6 +153,21 @@ static void no_more_than_half_a_window_in_a_round_trip(void **state)
     assert_in_range(cwnd, 130 * MSS, 170 * MSS);
 }
 
+/* Bytes that were acknowledged while the curve was flat are no credit for when it is steep. */
+static void no_more_than_half_a_window_after_a_flat_curve(void **state)
+{
+    struct us_cubic cubic;
+    u_u32 credit = 0;
+    u_u32 cwnd = 100 * MSS;
+    unsigned i;
+
+    memset(&cubic, 0, sizeof(cubic));
+    for (i = 0; i < 3; i++)
+        assert_in_range(us_cubic_growth(&cubic, cwnd, MSS, &credit, cwnd, 0, 200), 0, 3 * MSS);
+    assert_int_equal(us_cubic_growth(&cubic, cwnd, MSS, &credit, cwnd, 60000, 200), 51 * MSS);
+    (void)state;
+}
+
 /* W_est counts from the reduction on: bytes acknowledged before it move no step of it forward. */
 static void the_estimate_begins_anew(void **state)
 {
@@ -234,6 +249,7 @@ int main(void)
         cmocka_unit_test(grows_like_reno_where_reno_is_faster),
         cmocka_unit_test(the_estimate_grows_faster_from_the_old_window_on),
         cmocka_unit_test(no_more_than_half_a_window_in_a_round_trip),
+        cmocka_unit_test(no_more_than_half_a_window_after_a_flat_curve),
         cmocka_unit_test(the_estimate_begins_anew),
         cmocka_unit_test(timeout_begins_with_the_plateau),
         cmocka_unit_test(undo_goes_on_from_the_old_window),
