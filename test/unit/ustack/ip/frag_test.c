@@ -312,6 +312,23 @@ static void time_is_not_started_anew(void **state)
     assert_int_equal(raw_counter(raw, "frag_timeouts"), 2);
 }
 
+/* Each datagram has a time of its own. */
+static void each_datagram_has_its_time(void **state)
+{
+    struct raw *raw = *state;
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        give_fragment(raw, i, 1480, 2960);
+        raw_pump(raw, 10000000);
+    }
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(raw_counter(raw, "frag_timeouts"), i);
+        raw_pump(raw, i == 0 ? 40000000 : 10000000);
+    }
+    assert_int_equal(raw_counter(raw, "frag_timeouts"), 2);
+}
+
 /* An error quotes the first fragment, not what lies in memory where the next one is missing. */
 static void what_has_not_arrived_is_not_quoted(void **state)
 {
@@ -432,6 +449,7 @@ static void an_error_quotes_a_whole_header(void **state)
     give_fragment(raw, 1, 1480, DATAGRAM_BYTES);
     frame = raw_frame(raw);
     assert_non_null(frame);
+    assert_memory_equal(frame->bytes, raw_peer_mac, 6);
     hdr6 = (void *)(frame->bytes + 54 + 8);
     hdr4 = (void *)(frame->bytes + 34 + 8);
     if (six) {
@@ -748,6 +766,7 @@ int main(void)
         RAW_TEST(a_copy_with_other_bytes_ends_the_datagram),
         RAW_TEST(two_ends_end_the_datagram),
         RAW_TEST(time_is_not_started_anew),
+        RAW_TEST(each_datagram_has_its_time),
         RAW_TEST(what_has_not_arrived_is_not_quoted),
         RAW_TEST(no_error_about_an_error),
         RAW_TEST(the_oldest_makes_room),
