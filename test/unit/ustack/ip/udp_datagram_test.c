@@ -113,6 +113,17 @@ static void a_broadcast_has_a_local_address(void **state)
     assert_int_equal(us_udp_reply(raw->stack, info, "answer", 6), US_OK);
 }
 
+/* RFC 1122 3.3.6: what the link layer has sent to all is not for one address. */
+static void a_link_layer_broadcast_to_our_address_is_dropped(void **state)
+{
+    struct raw *raw = *state;
+
+    craft_udp4(&packet, raw, PORT, "all", 3);
+    memset(packet.bytes, 0xff, 6);
+    craft_expect_counted(raw, &packet, "drop_ip_address");
+    assert_null(raw_event(raw));
+}
+
 /* With reply_to_source_mac later datagrams go where the first one came from, too. */
 static void the_mac_of_a_datagram_is_learned(void **state)
 {
@@ -130,26 +141,29 @@ static void the_mac_of_a_datagram_is_learned(void **state)
     assert_memory_equal(frame->bytes, raw_peer_mac, 6);
 }
 
-/* A datagram may use the reserve; without any buffer it is dropped as a whole. */
+/* A datagram may use one block of the reserve; without buffers it is dropped as a whole. */
 static void datagrams_need_buffers(void **state)
 {
-    static const u_u8 large[1472];
+    static const u_u8 large[5000];
     struct us_addr peer = pair_addr(1);
     struct us_chunk *all = NULL;
     struct raw *raw = *state;
     struct us_chunk *chunk;
     unsigned use;
 
+    us_mtu_set(raw->stack, 9000);
     for (use = US_BLOCK_SHARED + 1; use-- > US_BLOCK_MINIMUM;) {
         while ((chunk = us_block_get(raw->stack, 0, (enum us_block_use)use)) != NULL) {
             chunk->next = all;
             all = chunk;
         }
         assert_int_equal(us_udp_send(raw->stack, NULL, 1, &peer, 1, large, sizeof(large)),
+                         US_ERR_NO_MEMORY);
+        assert_int_equal(us_udp_send(raw->stack, NULL, 1, &peer, 1, large, 1472),
                          use == US_BLOCK_SHARED ? US_OK : US_ERR_NO_MEMORY);
         assert_int_equal(raw_counter(raw, "datagrams_waiting"), 1);
     }
-    assert_int_equal(raw_counter(raw, "drop_datagram_queue"), 1);
+    assert_int_equal(raw_counter(raw, "drop_datagram_queue"), 3);
     while ((chunk = all) != NULL) {
         all = chunk->next;
         us_block_put(raw->stack, chunk);
@@ -476,6 +490,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(lengths_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(port_0_is_nobody_s, setup, teardown),
         cmocka_unit_test_setup_teardown(a_broadcast_has_a_local_address, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_link_layer_broadcast_to_our_address_is_dropped, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(the_mac_of_a_datagram_is_learned, setup, teardown),
         cmocka_unit_test_setup_teardown(datagrams_need_buffers, setup, teardown),
         cmocka_unit_test_setup_teardown(bytes_behind_the_datagram_are_ignored, setup, teardown),
