@@ -159,6 +159,7 @@ static void extensions_are_walked(void **state)
 {
     static const u_u8 good[] = {60, 0, 1, 4, 0,  0, 0, 0, 43, 0, 0x1e, 4,
                                 1,  2, 3, 4, 58, 0, 0, 0, 0,  0, 0,    0};
+    static const u_u8 cut_off[15] = {58, 1, 1, 12}; /* of a header of 16 bytes */
     struct raw *raw = *state;
     u_u8 many[8 * 8] = {0};
     unsigned i;
@@ -177,6 +178,8 @@ static void extensions_are_walked(void **state)
     craft_l4_6(&packet, raw, 60, many + 8, 7 * 8, US_IP_ICMP6, echo, sizeof(echo), 2);
     craft_give(raw, &packet); /* the last one is the eighth */
     expect_reply(raw);
+    craft_ip6(&packet, raw, 60, cut_off, sizeof(cut_off));
+    craft_expect_counted(raw, &packet, "drop_ip_header");
     many[1] = 200; /* longer than the packet */
     craft_l4_6(&packet, raw, 60, many, sizeof(many), US_IP_ICMP6, echo, sizeof(echo), 2);
     craft_expect_counted(raw, &packet, "drop_ip_header");
