@@ -126,6 +126,7 @@ static void duplicates_are_not_used(void **state)
             craft_ip6_hdr(&packet)->src = craft_peer6;
         craft_ip6_checksum(&packet, US_IP_ICMP6, 0, 2);
         craft_expect_counted(&raw, &packet, "nd_duplicates");
+        assert_int_equal(raw_counter(&raw, "nd_conflicts"), advert);
         nd_skip_frames(&raw);
         raw_pump(&raw, 3 * SECOND);
         nd_skip_frames(&raw);
