@@ -386,6 +386,22 @@ static void short_lifetimes_are_extended(void **state)
     (void)state;
 }
 
+/* RFC 4862 5.5.3 (e): a lifetime above two hours is taken although it is shorter. */
+static void long_lifetimes_are_shortened(void **state)
+{
+    enum { DAY_S = 24 * 3600 };
+    struct raw raw;
+
+    open_with_address(&raw, 30 * DAY_S, DAY_S);
+    give_advert(&raw, 1800, DAY_S / 8, 60);
+    raw_pump(&raw, DAY_S / 8 * (u_u64)SECOND - 1);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_DEPRECATED);
+    raw_pump(&raw, 1);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_FREE);
+    raw_close(&raw);
+    (void)state;
+}
+
 /* RFC 4861 4.6.2: all bits set mean that it does not end. */
 static void infinite_lifetimes_do_not_end(void **state)
 {
@@ -684,6 +700,25 @@ static void connections_leave_an_expired_router(void **state)
     (void)state;
 }
 
+/* RFC 4861 6.2.8: a lifetime of 0 says that it is no router any more. */
+static void connections_leave_a_router_that_ceases(void **state)
+{
+    struct us_conn *conn;
+    struct raw raw;
+
+    conn = connect_by_router(&raw);
+    give_second_advert(&raw);
+    nd_skip_frames(&raw);
+    assert_int_equal(us_send(raw.stack, conn, "a", 1), 1);
+    assert_memory_equal(next_hop_of_tcp(&raw, 1), nd_router_mac, 6);
+    give_advert(&raw, 0, 30, 20);
+    nd_skip_frames(&raw);
+    assert_int_equal(us_send(raw.stack, conn, "b", 1), 1);
+    assert_memory_equal(next_hop_of_tcp(&raw, 10), second_mac, 6);
+    raw_close(&raw);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -695,6 +730,7 @@ int main(void)
         cmocka_unit_test(an_expired_address_leaves_nothing),
         cmocka_unit_test(nothing_is_sent_about_a_removed_address),
         cmocka_unit_test(short_lifetimes_are_extended),
+        cmocka_unit_test(long_lifetimes_are_shortened),
         cmocka_unit_test(infinite_lifetimes_do_not_end),
         cmocka_unit_test(an_advert_does_not_limit_an_address_that_was_set),
         cmocka_unit_test(which_prefixes_make_addresses),
@@ -707,6 +743,7 @@ int main(void)
         cmocka_unit_test(a_router_that_was_set_stays),
         cmocka_unit_test(connections_follow_prefixes),
         cmocka_unit_test(connections_leave_an_expired_router),
+        cmocka_unit_test(connections_leave_a_router_that_ceases),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
