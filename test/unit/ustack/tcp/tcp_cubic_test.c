@@ -184,6 +184,21 @@ static void the_estimate_begins_anew(void **state)
     (void)state;
 }
 
+/* An ACK of more than a window, as after a timeout, counts for a window. */
+static void an_ack_moves_the_estimate_by_one_segment(void **state)
+{
+    struct us_cubic cubic;
+    u_u32 credit = 0;
+    u_u32 cwnd = 10 * MSS;
+
+    memset(&cubic, 0, sizeof(cubic));
+    us_cubic_growth(&cubic, cwnd, MSS, &credit, 5 * cwnd, 0, 0);
+    assert_int_equal(cubic.est, 11 * MSS);
+    us_cubic_growth(&cubic, cwnd, MSS, &credit, 0, 0, 0);
+    assert_int_equal(cubic.est, 11 * MSS);
+    (void)state;
+}
+
 static void timeout_begins_with_the_plateau(void **state)
 {
     struct us_cubic cubic;
@@ -251,6 +266,7 @@ int main(void)
         cmocka_unit_test(no_more_than_half_a_window_in_a_round_trip),
         cmocka_unit_test(no_more_than_half_a_window_after_a_flat_curve),
         cmocka_unit_test(the_estimate_begins_anew),
+        cmocka_unit_test(an_ack_moves_the_estimate_by_one_segment),
         cmocka_unit_test(timeout_begins_with_the_plateau),
         cmocka_unit_test(undo_goes_on_from_the_old_window),
         cmocka_unit_test(extreme_windows),
