@@ -151,16 +151,46 @@ static void a_full_ring_drops_frames_of_its_lane_only(void **state)
     close_fixture(&f);
 }
 
-/* A fragment that is not the first one of its datagram. */
-static void send_fragment(struct fixture *f, unsigned ident)
+static void send_part(struct fixture *f, uint16_t port, unsigned ident, bool is_first)
 {
     struct us_pkt *pkt;
 
     assert_int_equal(nic_alloc(f->peer, &pkt, 1), 1);
-    fill(pkt, 1);
+    fill(pkt, port);
     pkt->data[19] = (uint8_t)ident;
-    pkt->data[21] = 1; /* the second eight bytes */
+    if (is_first)
+        pkt->data[20] = 0x20; /* more fragments */
+    else
+        pkt->data[21] = 1; /* the second eight bytes */
     assert_int_equal(nic_tx_burst(f->peer, &pkt, 1), 1);
+}
+
+/* A fragment that is not the first one of its datagram. */
+static void send_fragment(struct fixture *f, unsigned ident)
+{
+    send_part(f, 1, ident, false);
+}
+
+/* The lane of the first fragment gets all of the datagram, whichever comes first. */
+static void fragments_get_to_the_lane_of_the_first_one(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct fixture f;
+    uint16_t port = 1;
+    unsigned i;
+
+    while (lane_of_port(port, 2) != 1)
+        port++;
+    open_fixture(&f, 2, 0);
+    for (i = 0; i < 2; i++) {
+        send_part(&f, port, i, i == 0);
+        send_part(&f, port, i, i == 1);
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+        assert_int_equal(receive(f.lane[1], pkts), 2);
+        nic_release(f.lane[1], pkts, 2);
+    }
+    assert_int_equal(stat_of(f.lane[0], "lane_forwarded"), 4);
+    close_fixture(&f);
 }
 
 /* Fragments without a first one, more than may wait for it. */
@@ -265,6 +295,7 @@ int main(void)
         cmocka_unit_test(a_lane_without_a_queue_sends_through_another_lane),
         cmocka_unit_test(frames_between_lanes_are_in_transit),
         cmocka_unit_test(a_full_ring_drops_frames_of_its_lane_only),
+        cmocka_unit_test(fragments_get_to_the_lane_of_the_first_one),
         cmocka_unit_test(lost_fragments_are_counted),
         cmocka_unit_test(closing_empties_the_rings),
         cmocka_unit_test(frames_that_a_lane_holds_are_bounded),

@@ -283,6 +283,63 @@ static void a_device_with_fewer_queues_is_not_verified(void **state)
     nic_close(ends[0]);
 }
 
+/* What was not sent is free at once, in whichever queue's lane. */
+static void unsent_packets_return_to_their_own_queue(void **state)
+{
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct promise p;
+    unsigned i;
+
+    open_promise(&p, false);
+    for (i = 0; i < LANES_MAX; i++) {
+        assert_int_equal(nic_alloc(p.lane[i], pkts, 2), 2);
+        assert_int_equal(stat_of(p.wire[i], "loop_pool_in_use"), 2);
+        nic_release(p.lane[i], pkts, 2);
+        assert_int_equal(stat_of(p.wire[i], "loop_pool_in_use"), 0);
+    }
+    close_promise(&p);
+}
+
+/* Lanes beyond the queues send through all of these in turn, and the last close closes all. */
+static void lanes_share_the_queues(void **state)
+{
+    enum { QUEUES = LANES_MAX / 2 };
+    struct nic_loopback_config config = {.queue_frames = 0};
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct nic *wire[QUEUES], *queue[QUEUES], *lane[LANES_MAX], *ends[2];
+    char error[NIC_ERROR_MAX];
+    unsigned round, i;
+
+    for (i = 0; i < QUEUES; i++) {
+        assert_int_equal(nic_loopback_open(&config, ends, error), 0);
+        wire[i] = ends[0];
+        queue[i] = ends[1];
+    }
+    assert_int_equal(nic_steer_open(queue, QUEUES, LANES_MAX, lane, error), 0);
+    for (round = 1; round < 200; round++) { /* more than there are empties at a time */
+        for (i = 0; i < QUEUES; i++)
+            assert_int_equal(receive(lane[i], pkts), 0);
+        for (i = QUEUES; i < LANES_MAX; i++) {
+            assert_true(send_port(lane[i], (uint16_t)(1000 * i + round)));
+            assert_true(nic_has_in_transit(lane[i]));
+        }
+        for (i = 0; i < QUEUES; i++) {
+            assert_int_equal(receive(lane[i], pkts), 0);
+            assert_int_equal(receive(wire[i], pkts), 1);
+            assert_int_equal(port_of(pkts[0]), 1000 * (QUEUES + i) + round);
+            nic_release(wire[i], pkts, 1);
+        }
+    }
+    for (i = 0; i < LANES_MAX; i++)
+        nic_close(lane[i]);
+    for (i = 0; i < QUEUES; i++) {
+        assert_int_equal(stat_of(wire[i], "loop_pool_in_use"), 0);
+        assert_true(send_port(wire[i], 1));
+        assert_int_equal(stat_of(wire[i], "loop_tx_drops"), 1); /* there is no other end */
+        nic_close(wire[i]);
+    }
+}
+
 /* Frames from other lanes are half of a burst: those of the own queue do not wait for all. */
 static void a_lane_takes_from_both_its_sources(void **state)
 {
@@ -336,6 +393,8 @@ int main(void)
         cmocka_unit_test(copies_return_to_their_queue),
         cmocka_unit_test(other_protocols_are_verified_apart),
         cmocka_unit_test(a_device_with_fewer_queues_is_not_verified),
+        cmocka_unit_test(unsent_packets_return_to_their_own_queue),
+        cmocka_unit_test(lanes_share_the_queues),
         cmocka_unit_test(a_lane_takes_from_both_its_sources),
         cmocka_unit_test(fragments_are_steered_together),
     };

@@ -161,6 +161,67 @@ static void frames_that_wait_for_the_device_are_bounded(void **state)
     close_fixture(&f);
 }
 
+/* The device accepts a part of what waits for it: the rest follows, in order and once. */
+static void frames_that_wait_for_the_device_stay_in_order(void **state)
+{
+    enum { FRAMES = 9, ACCEPTED = 2 };
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    struct narrow narrow;
+    struct fixture f;
+    unsigned sent, i;
+
+    open_narrow(&f, &narrow, 2);
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* supplies empties */
+    for (i = 1; i <= FRAMES; i++)
+        assert_true(send_port(f.lane[1], (uint16_t)i));
+    for (sent = 0; sent < FRAMES; sent += i) {
+        narrow.allowance = ACCEPTED;
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+        i = u_min32(ACCEPTED, FRAMES - sent);
+        assert_int_equal(receive(f.peer, pkts), i);
+        assert_int_equal(port_of(pkts[0]), sent + 1);
+        assert_int_equal(port_of(pkts[i - 1]), sent + i);
+        nic_release(f.peer, pkts, i);
+    }
+    assert_int_equal(stat_of(f.lane[0], "lane_sent_for_others"), FRAMES);
+    close_fixture(&f);
+}
+
+/* Received frames until no more are forwarded, and then empties: all may be returned at once. */
+static void a_lane_can_return_all_that_it_holds(void **state)
+{
+    static struct us_pkt *held[PKTS_MAX];
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned frames = 0, count, n, i;
+    struct narrow narrow;
+    struct fixture f;
+    uint16_t port = 1;
+
+    open_narrow(&f, &narrow, 2);
+    narrow.alloc_refused = UINT32_MAX;
+    for (; stat_of(f.lane[0], "lane_ring_full") == 0; port++) {
+        if (lane_of_port(port, 2) != 1)
+            continue;
+        assert_true(send_port(f.peer, port));
+        assert_int_equal(receive(f.lane[0], pkts), 0);
+        frames += nic_rx_burst(f.lane[1], held + frames, 1);
+    }
+    assert_true(frames > NIC_STEER_RING_FRAMES);
+    narrow.alloc_refused = 0;
+    for (count = frames; count < frames + 2 * NIC_BURST_MAX; count += n) {
+        assert_int_equal(receive(f.lane[0], pkts), 0); /* supplies empties */
+        n = nic_alloc(f.lane[1], held + count, NIC_BURST_MAX);
+        assert_true(n > 0);
+    }
+    for (i = 0; i < count; i += n) {
+        n = u_min32(count - i, NIC_BURST_MAX);
+        nic_release(f.lane[1], held + i, n);
+    }
+    assert_int_equal(receive(f.lane[0], pkts), 0); /* collects them */
+    assert_true(send_port(f.peer, port) && send_port(f.lane[1], port));
+    close_fixture(&f);
+}
+
 /* Close with frames that the device has not accepted, and with ones beyond the last burst. */
 static void closing_releases_what_waits_in_a_lane(void **state)
 {
@@ -249,6 +310,8 @@ int main(void)
         cmocka_unit_test(a_copy_is_like_the_frame),
         cmocka_unit_test(a_sleep_is_short_while_frames_wait_for_the_device),
         cmocka_unit_test(frames_that_wait_for_the_device_are_bounded),
+        cmocka_unit_test(frames_that_wait_for_the_device_stay_in_order),
+        cmocka_unit_test(a_lane_can_return_all_that_it_holds),
         cmocka_unit_test(closing_releases_what_waits_in_a_lane),
         cmocka_unit_test(lanes_have_the_mtu_of_the_device),
         cmocka_unit_test(empties_supplied_at_once_are_used),
