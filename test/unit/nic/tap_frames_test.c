@@ -125,6 +125,8 @@ static void a_frame_without_room_is_dropped(void **state)
     assert_int_equal(pkt->data[14], 'b');
     nic_release(nic, &pkt, 1);
     assert_int_equal(stat_of(nic, "tap_rx_cut"), 1);
+    assert_int_equal(stat_of(nic, "tap_rx_frames"), 1); /* the link is silent otherwise */
+    assert_int_equal(stat_of(nic, "tap_rx_bytes"), 60);
     close(sock);
     nic_close(nic);
 }
@@ -133,7 +135,7 @@ static void our_frames_reach_the_host_in_order(void **state)
 {
     struct nic *nic;
     struct us_pkt *pkts[NIC_BURST_MAX];
-    unsigned i;
+    unsigned i, bytes = 0;
     int sock;
 
     need_device();
@@ -142,6 +144,7 @@ static void our_frames_reach_the_host_in_order(void **state)
     assert_int_equal(nic_alloc(nic, pkts, NIC_BURST_MAX), NIC_BURST_MAX);
     for (i = 0; i < NIC_BURST_MAX; i++) {
         fill_frame(pkts[i], i, 100 + i);
+        bytes += 100 + i;
         memset(pkts[i]->data, 0xff, 6);
         memcpy(pkts[i]->data + 6, nic->mac, 6);
         pkts[i]->data[12] = ETH_P_LOOPBACK >> 8;
@@ -160,6 +163,7 @@ static void our_frames_reach_the_host_in_order(void **state)
     }
     close(sock);
     assert_int_equal(stat_of(nic, "tap_tx_frames"), NIC_BURST_MAX);
+    assert_int_equal(stat_of(nic, "tap_tx_bytes"), bytes);
     assert_int_equal(stat_of(nic, "tap_tx_drops"), 0);
     assert_int_equal(stat_of(nic, "tap_pool_in_use"), 0);
     nic_close(nic);
@@ -360,6 +364,7 @@ static void a_device_that_is_gone_is_reported(void **state)
     }
     assert_int_equal(nic_wait(nic, 1000000), -ENODEV);
     assert_int_equal(nic_rx_burst(nic, &pkt, 1), 0);
+    assert_int_equal(stat_of(nic, "tap_rx_errors"), 1);
     assert_int_equal(send_frame(nic, 1, 60), 1);
     assert_int_equal(stat_of(nic, "tap_tx_drops"), 1);
     assert_int_equal(nic_wait(nic, 1000000), -ENODEV);

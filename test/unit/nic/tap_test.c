@@ -3,10 +3,35 @@
 #define _GNU_SOURCE /* unshare */
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "tap_rig.h"
+
+/* What the kernel says when a test asks for it: the host's address as a random one, or none. */
+static bool random_is_the_hosts, random_fails;
+
+REPLACES(getrandom);
+
+ssize_t fake_getrandom(void *bytes, size_t n, unsigned flags)
+{
+    struct ifreq request = {.ifr_name = DEVICE};
+    int sock;
+
+    if (random_fails) {
+        errno = ENOSYS;
+        return -1;
+    }
+    if (!random_is_the_hosts)
+        return real_getrandom(bytes, n, flags);
+    assert_int_equal(n, 6);
+    sock = socket(AF_INET, SOCK_DGRAM, 0);
+    assert_int_equal(ioctl(sock, SIOCGIFHWADDR, &request), 0);
+    close(sock);
+    memcpy(bytes, request.ifr_hwaddr.sa_data, 6);
+    return 6;
+}
 
 static void configures_the_host_side(void **state)
 {
@@ -121,6 +146,25 @@ static void a_random_mac_is_of_one_station(void **state)
     }
 }
 
+/* Both ends of a link have addresses of their own, even if chance would have it otherwise. */
+static void a_random_mac_is_not_the_hosts(void **state)
+{
+    struct ifreq request = {.ifr_name = DEVICE};
+    struct nic *nic;
+    int sock;
+
+    need_device();
+    random_is_the_hosts = true;
+    nic = open_tap(&base_config);
+    random_is_the_hosts = false;
+    sock = socket(AF_INET, SOCK_DGRAM, 0);
+    assert_int_equal(ioctl(sock, SIOCGIFHWADDR, &request), 0);
+    close(sock);
+    assert_memory_not_equal(request.ifr_hwaddr.sa_data, nic->mac, 6);
+    assert_int_equal(nic->mac[0] & 3, 2);
+    nic_close(nic);
+}
+
 /* The kernel's setting of the device for IPv6. */
 static int ipv6_setting(const char *name)
 {
@@ -136,21 +180,25 @@ static int ipv6_setting(const char *name)
     return value;
 }
 
-/* Whether the host's side has this IPv6 address. */
-static bool has_ipv6(const uint8_t bytes[16])
+/* The length of the prefix of this IPv6 address of the host's side; 0: it has no such address. */
+static unsigned ipv6_prefix(const uint8_t bytes[16])
 {
     struct ifaddrs *addrs, *a;
-    bool found = false;
+    unsigned length = 0, i;
 
     assert_int_equal(getifaddrs(&addrs), 0);
     for (a = addrs; a != NULL; a = a->ifa_next) {
         struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)a->ifa_addr;
+        struct sockaddr_in6 *mask = (struct sockaddr_in6 *)(void *)a->ifa_netmask;
 
-        if (strcmp(a->ifa_name, DEVICE) == 0 && in6 != NULL && in6->sin6_family == AF_INET6)
-            found |= memcmp(&in6->sin6_addr, bytes, 16) == 0;
+        if (strcmp(a->ifa_name, DEVICE) != 0 || in6 == NULL || in6->sin6_family != AF_INET6 ||
+            memcmp(&in6->sin6_addr, bytes, 16) != 0)
+            continue;
+        for (i = 0; i < 16; i++)
+            length += (unsigned)__builtin_popcount(mask->sin6_addr.s6_addr[i]);
     }
     freeifaddrs(addrs);
-    return found;
+    return length;
 }
 
 /*
@@ -167,8 +215,10 @@ static void an_ipv6_address_is_not_announced(void **state)
         skip(); /* no IPv6 in the kernel, or a read-only /proc/sys */
     assert_int_equal(inet_pton(AF_INET6, "fd99::1", config.host_addr6), 1);
     config.host_prefix6_len = 128;
+    nic_close(open_tap(&config));
+    config.host_prefix6_len = 48;
     nic = open_tap(&config);
-    assert_true(has_ipv6(config.host_addr6));
+    assert_int_equal(ipv6_prefix(config.host_addr6), 48);
     assert_int_equal(ipv6_setting("disable_ipv6"), 0);
     assert_int_equal(ipv6_setting("accept_dad"), 0);
     assert_int_equal(ipv6_setting("accept_ra"), 0);
@@ -327,6 +377,15 @@ static void an_impossible_address_is_refused(void **state)
     assert_int_equal(if_nametoindex(DEVICE), 0);
 }
 
+static void no_random_address_is_an_error(void **state)
+{
+    need_device();
+    random_fails = true;
+    assert_refused(&base_config, "no random MAC address");
+    random_fails = false;
+    assert_int_equal(if_nametoindex(DEVICE), 0);
+}
+
 /* As user nobody: opening /dev/net/tun, or creating the device, is not permitted. */
 static void error_without_privileges_says_what_is_needed(void **state)
 {
@@ -350,27 +409,31 @@ static void error_without_privileges_says_what_is_needed(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* Two queues, of which the second, or what follows, fails. */
 static void failure_without_descriptors_leaves_nothing(void **state)
 {
+    unsigned open_before = descriptors();
     struct rlimit before, few;
-    int last;
+    int last, rc = -1;
 
     need_device();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    for (few = before, last = 0; last < 8; last++) {
+    for (few = before, last = 0; rc < 0; last++) {
         char error[NIC_ERROR_MAX] = "";
-        struct nic *nic = NULL;
-        int rc;
+        struct nic *nic[2];
 
         few.rlim_cur = (rlim_t)last;
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-        rc = nic_tap_open(&base_config, 1, &nic, error);
+        rc = nic_tap_open(&base_config, 2, nic, error);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-        if (rc == 0)
-            nic_close(nic);
-        else
+        if (rc == 0) {
+            nic_close(nic[0]);
+            nic_close(nic[1]);
+        } else {
             assert_non_null(strstr(error, "tap unictest0: "));
+        }
         assert_int_equal(if_nametoindex(DEVICE), 0);
+        assert_int_equal(descriptors(), open_before);
     }
 }
 
@@ -383,6 +446,7 @@ int main(void)
         cmocka_unit_test(the_end_of_the_process_removes_the_device),
         cmocka_unit_test(a_given_mac_is_used),
         cmocka_unit_test(a_random_mac_is_of_one_station),
+        cmocka_unit_test(a_random_mac_is_not_the_hosts),
         cmocka_unit_test(an_ipv6_address_is_not_announced),
         cmocka_unit_test(queues_of_another_process_are_used),
         cmocka_unit_test(a_host_side_without_address),
@@ -390,6 +454,7 @@ int main(void)
         cmocka_unit_test(a_device_has_several_queues),
         cmocka_unit_test(a_name_in_use_is_refused),
         cmocka_unit_test(an_impossible_address_is_refused),
+        cmocka_unit_test(no_random_address_is_an_error),
         cmocka_unit_test(error_without_privileges_says_what_is_needed),
         cmocka_unit_test(failure_without_descriptors_leaves_nothing),
     };
