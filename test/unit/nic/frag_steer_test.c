@@ -141,16 +141,21 @@ static void families_are_apart(void **state)
     assert_int_equal(sorted.ready_count, 0);
 }
 
-/* The same identification and sender: datagrams to two addresses. */
-static void datagrams_to_two_addresses_are_apart(void **state)
+/* The same identification: datagrams to two addresses, or from two. */
+static void datagrams_of_other_addresses_are_apart(void **state)
 {
-    struct nic_rss_flow flow = flow_of(7, true);
+    struct nic_rss_flow flow = flow_of(7, true), other;
     struct nic_frag_result sorted;
 
     nic_frag_steer_add(&frags, &flow, &pkts[0], LANES, &sorted);
     flow.is_first = false;
-    flow.to.addr[3]++;
-    nic_frag_steer_add(&frags, &flow, &pkts[1], LANES, &sorted);
+    other = flow;
+    other.to.addr[3]++;
+    nic_frag_steer_add(&frags, &other, &pkts[1], LANES, &sorted);
+    assert_int_equal(sorted.ready_count, 0);
+    other = flow;
+    other.from.addr[3]++;
+    nic_frag_steer_add(&frags, &other, &pkts[2], LANES, &sorted);
     assert_int_equal(sorted.ready_count, 0);
 }
 
@@ -163,7 +168,7 @@ int main(void)
         cmocka_unit_test_setup(waiting_fragments_are_limited, setup),
         cmocka_unit_test_setup(a_reused_entry_knows_no_lane, setup),
         cmocka_unit_test_setup(families_are_apart, setup),
-        cmocka_unit_test_setup(datagrams_to_two_addresses_are_apart, setup),
+        cmocka_unit_test_setup(datagrams_of_other_addresses_are_apart, setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -333,23 +333,48 @@ static void extension_headers_are_bounded(void **state)
     }
 }
 
+/* Only the first fragment of a datagram has its ports. */
+static void expect_fragment(bool is_first)
+{
+    struct nic_rss_flow flow;
+
+    assert_int_equal(classify(&flow), NIC_RSS_FRAGMENT);
+    assert_int_equal(flow.is_first, is_first);
+    assert_int_equal(flow.has_ports, is_first);
+    assert_int_equal(flow.from.port, is_first ? 1000 : 0);
+    assert_int_equal(flow.to.port, is_first ? 2000 : 0);
+}
+
 static void fragments_are_classified(void **state)
 {
     static const uint8_t first[8] = {6, 0, 0, 1};
+    static const uint8_t second[8] = {6, 0, 0, 9}; /* from the eighth byte on */
+    static const uint8_t later[8] = {60, 0, 0, 8}; /* in front of options that were cut */
     static const uint8_t atomic[8] = {6, 0, 0, 0};
 
     start(0x0800);
     put_ip4(6, 0x2000, false, 0); /* the first: more follow */
     put_ports(1000, 2000);
-    expect_kind(NIC_RSS_FRAGMENT);
+    expect_fragment(true);
     start(0x0800);
     put_ip4(6, 0x0001, false, 0); /* the last */
-    expect_kind(NIC_RSS_FRAGMENT);
+    put_ports(1000, 2000);
+    expect_fragment(false);
     start(0x86dd);
     put_ip6(44, false);
     put(first, sizeof(first));
     put_ports(1000, 2000);
-    expect_kind(NIC_RSS_FRAGMENT);
+    expect_fragment(true);
+    start(0x86dd);
+    put_ip6(44, false);
+    put(second, sizeof(second));
+    put_ports(1000, 2000);
+    expect_fragment(false);
+    start(0x86dd);
+    put_ip6(44, false);
+    put(later, sizeof(later));
+    put_ports(0xffff, 0xffff);
+    expect_fragment(false);
     start(0x86dd);
     put_ip6(44, false);
     put(atomic, sizeof(atomic)); /* RFC 6946: a fragment that is whole */
@@ -369,6 +394,28 @@ static void identifications_are_whole(void **state)
     put_ports(1000, 2000);
     assert_int_equal(classify(&flow), NIC_RSS_FRAGMENT);
     assert_int_equal(flow.ident, 0x12345678);
+    start(0x0800);
+    put_ip4(17, 0x2000, false, 0);
+    frame[18] = 0x12;
+    frame[19] = 0x34;
+    assert_int_equal(classify(&flow), NIC_RSS_FRAGMENT);
+    assert_int_equal(flow.ident, 0x1234);
+}
+
+/* Whatever the last frame has left in the flow, a frame without ports has none. */
+static void ports_of_an_earlier_frame_are_forgotten(void **state)
+{
+    struct us_pkt pkt = {.data = frame};
+    struct nic_rss_flow flow;
+
+    start(0x0800);
+    put_ip4(47, 0, false, 0);
+    put_ports(1, 2);
+    pkt.len = (u_u32)frame_len;
+    memset(&flow, 0, sizeof(flow));
+    flow.has_ports = true;
+    assert_int_equal(nic_rss_classify(&pkt, &flow), NIC_RSS_FLOW);
+    assert_false(flow.has_ports);
 }
 
 /* All types of errors quote a packet, unknown ones of IPv6 included. */
@@ -532,6 +579,7 @@ int main(void)
         cmocka_unit_test(extension_headers_are_bounded),
         cmocka_unit_test(fragments_are_classified),
         cmocka_unit_test(identifications_are_whole),
+        cmocka_unit_test(ports_of_an_earlier_frame_are_forgotten),
         cmocka_unit_test(icmp_errors_of_all_types_are_recognized),
         cmocka_unit_test(an_icmp_error_goes_to_the_lane_of_its_flow),
         cmocka_unit_test(discovery_is_for_all),
