@@ -139,10 +139,13 @@ static void kept_packets_count_as_free(void **state)
 static void the_last_packets_are_handed_out(void **state)
 {
     unsigned all = pkts_of(nic);
+    uint64_t before = stat_of(nic, "dpdk_alloc_failed");
     struct us_pkt *pkts[3];
 
     assert_int_equal(nic_alloc(nic, pkts, 3), 3);
+    assert_int_equal(stat_of(nic, "dpdk_alloc_failed"), before);
     assert_int_equal(pkts_of(nic), all - 3);
+    assert_in_range(stat_of(nic, "dpdk_alloc_failed"), before + 1, before + 2);
     nic_release(nic, pkts, 3);
     assert_int_equal(pkts_of(nic), all);
 }

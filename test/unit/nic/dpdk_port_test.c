@@ -401,6 +401,22 @@ static void signals_are_as_before(void **state)
     }
 }
 
+/* A link that listens, whose socket file is removed so, and one that has not started. */
+static void other_links_of_virtio_are_closed(void **state)
+{
+    struct nic_dpdk_config config = DRIVER_CONFIG;
+    struct nic *nic;
+
+    driver.name = "net_virtio_user";
+    assert_int_equal(driver_open(&config, 1, &nic), 1);
+    ((struct dpdk_queue *)nic)->port->connects = false;
+    driver_close(&nic, 1);
+    driver_reset();
+    driver.name = "net_virtio_user";
+    driver.start_result = -EIO;
+    driver_fails(&config, 1, "start it");
+}
+
 /* Its driver frees memory in use when it closes a link that it has connected. */
 static void a_link_of_virtio_that_connects_is_left_open(void **state)
 {
@@ -430,6 +446,7 @@ int main(void)
         cmocka_unit_test_setup(the_number_of_queues_is_that_of_the_device, driver_setup),
         cmocka_unit_test_setup(the_mac_address_is_set_where_that_is_possible, driver_setup),
         cmocka_unit_test_setup(signals_are_as_before, driver_setup),
+        cmocka_unit_test_setup(other_links_of_virtio_are_closed, driver_setup),
         /* The last one: the device stays. */
         cmocka_unit_test_setup(a_link_of_virtio_that_connects_is_left_open, driver_setup),
     };

@@ -108,32 +108,38 @@ static void frames_have_what_the_nic_has_verified(void **state)
 
 /* ---- chains ------------------------------------------------------------------------------ */
 
-/*
- * A TCP segment in mbufs of PAYLOAD_BYTES, too long for one: the first has no room behind its
- * bytes. Wrong checksums unless the NIC has verified them.
- */
-static struct rte_mbuf *chain_make(unsigned mbufs, uint64_t ol_flags)
+/* Headers and mbufs of PAYLOAD_BYTES, too long for one: there is no room behind the first. */
+static struct rte_mbuf *chain_of(const u_u8 *headers, unsigned header_bytes, unsigned mbufs,
+                                 uint64_t ol_flags)
 {
-    static const u_u8 headers[HEADERS_BYTES] = {
-        2,    0, 0, 0, 0,  1, 2,    0, 0,  0, 0, 2, 8,  0, /* Ethernet, IPv4, TCP */
-        0x45, 0, 0, 0, 0,  0, 0x40, 0, 64, 6, 1, 2, 10, 0, 0, 1,    10,
-        0,    0, 2, 0, 80, 0, 81,   0, 0,  1, 0, 0, 0,  0, 0, 0x50, 0x18};
     struct rte_mbuf *head = mbuf_make(0, ol_flags), *last = head;
-    unsigned bytes = HEADERS_BYTES + mbufs * PAYLOAD_BYTES, i;
+    unsigned i;
 
-    head->data_off = (uint16_t)(head->buf_len - HEADERS_BYTES - PAYLOAD_BYTES);
-    assert_non_null(rte_pktmbuf_append(head, HEADERS_BYTES + PAYLOAD_BYTES));
-    memcpy(rte_pktmbuf_mtod(head, u_u8 *), headers, sizeof(headers));
-    rte_pktmbuf_mtod(head, u_u8 *)[16] = (u_u8)((bytes - 14) >> 8);
-    rte_pktmbuf_mtod(head, u_u8 *)[17] = (u_u8)(bytes - 14);
-    memset(rte_pktmbuf_mtod_offset(head, u_u8 *, HEADERS_BYTES), 'a', PAYLOAD_BYTES);
+    head->data_off = (uint16_t)(head->buf_len - header_bytes - PAYLOAD_BYTES);
+    assert_non_null(rte_pktmbuf_append(head, (uint16_t)(header_bytes + PAYLOAD_BYTES)));
+    memcpy(rte_pktmbuf_mtod(head, u_u8 *), headers, header_bytes);
+    memset(rte_pktmbuf_mtod_offset(head, u_u8 *, header_bytes), 'a', PAYLOAD_BYTES);
     for (i = 1; i < mbufs; i++) {
         last->next = mbuf_make(PAYLOAD_BYTES, 0);
         last = last->next;
         memset(rte_pktmbuf_mtod(last, u_u8 *), (int)('a' + i), PAYLOAD_BYTES);
     }
     head->nb_segs = (uint16_t)mbufs;
-    head->pkt_len = bytes;
+    head->pkt_len = header_bytes + mbufs * PAYLOAD_BYTES;
+    return head;
+}
+
+/* A TCP segment of IPv4. Wrong checksums unless the NIC has verified them. */
+static struct rte_mbuf *chain_make(unsigned mbufs, uint64_t ol_flags)
+{
+    static const u_u8 headers[HEADERS_BYTES] = {
+        2,    0, 0, 0, 0,  1, 2,    0, 0,  0, 0, 2, 8,  0, /* Ethernet, IPv4, TCP */
+        0x45, 0, 0, 0, 0,  0, 0x40, 0, 64, 6, 1, 2, 10, 0, 0, 1,    10,
+        0,    0, 2, 0, 80, 0, 81,   0, 0,  1, 0, 0, 0,  0, 0, 0x50, 0x18};
+    struct rte_mbuf *head = chain_of(headers, sizeof(headers), mbufs, ol_flags);
+
+    rte_pktmbuf_mtod(head, u_u8 *)[16] = (u_u8)((head->pkt_len - 14) >> 8);
+    rte_pktmbuf_mtod(head, u_u8 *)[17] = (u_u8)(head->pkt_len - 14);
     return head;
 }
 
@@ -175,6 +181,76 @@ static void a_chain_is_received_as_segments(void **state)
     assert_int_equal(in_use(), before);
 }
 
+/* IPv6 has no checksum of its own; each segment has its length. */
+static void a_chain_of_ip6_is_received_as_segments(void **state)
+{
+    enum { MBUFS = 3, TCP_AT = 54, IP6_HEADERS_BYTES = TCP_AT + 20 };
+    static const u_u8 headers[IP6_HEADERS_BYTES] = {2,
+                                                    [5] = 1,
+                                                    [6] = 2,
+                                                    [11] = 2,
+                                                    [12] = 0x86,
+                                                    [13] = 0xdd,
+                                                    [14] = 0x60,
+                                                    [18] = (20 + MBUFS * PAYLOAD_BYTES) >> 8,
+                                                    [19] = (20 + MBUFS * PAYLOAD_BYTES) & 0xff,
+                                                    [20] = 6,
+                                                    [21] = 64,
+                                                    [22] = 0xfd,
+                                                    [37] = 1,
+                                                    [38] = 0xfd,
+                                                    [53] = 2,
+                                                    [TCP_AT + 6] =
+                                                        1, /* the sequence number is 256 */
+                                                    [TCP_AT + 12] = 0x50,
+                                                    [TCP_AT + 13] = 0x18};
+    struct us_pkt *pkts[NIC_BURST_MAX];
+    unsigned before = in_use(), i;
+
+    arrived.mbufs[0] = chain_of(headers, sizeof(headers), MBUFS, RTE_MBUF_F_RX_L4_CKSUM_GOOD);
+    arrived.count = 1;
+    assert_int_equal(nic_rx_burst(nic[0], pkts, NIC_BURST_MAX), MBUFS);
+    for (i = 0; i < MBUFS; i++) {
+        const u_u8 *data = pkts[i]->data;
+
+        assert_int_equal(pkts[i]->len, IP6_HEADERS_BYTES + PAYLOAD_BYTES);
+        assert_int_equal(pkts[i]->flags & US_PKT_L4_CSUM_GOOD, US_PKT_L4_CSUM_GOOD);
+        assert_int_equal(data[18] << 8 | data[19], 20 + PAYLOAD_BYTES);
+        assert_int_equal(data[TCP_AT + 6] << 8 | data[TCP_AT + 7], 0x100 + i * PAYLOAD_BYTES);
+        assert_int_equal(data[IP6_HEADERS_BYTES], 'a' + i);
+    }
+    nic_release(nic[0], pkts, MBUFS);
+    assert_int_equal(in_use(), before);
+}
+
+/* No TCP, a header that is too short, and ones that are longer than the room for them. */
+static void a_chain_that_is_no_segment_is_dropped(void **state)
+{
+    unsigned before = in_use(), i;
+    struct us_pkt *pkt;
+
+    for (i = 0; i < 3; i++) {
+        struct rte_mbuf *chain = chain_make(2, GOOD);
+        u_u8 *data = rte_pktmbuf_mtod(chain, u_u8 *);
+
+        if (i == 0)
+            data[23] = 17;
+        if (i == 1)
+            data[46] = 0x40;
+        if (i == 2) {
+            data[14] = 0x4f;
+            data[14 + 60 + 12] = 0xf0;
+            chain->next->data_off += 60; /* enough in front of the second mbuf's bytes */
+        }
+        arrived.mbufs[0] = chain;
+        arrived.count = 1;
+        assert_int_equal(nic_rx_burst(nic[0], &pkt, 1), 0);
+        assert_int_equal(stat_of(nic[0], "dpdk_rx_chain_drops"), i + 1);
+    }
+    assert_int_equal(stat_of(nic[0], "dpdk_rx_segmented"), 0);
+    assert_int_equal(in_use(), before);
+}
+
 /* Wrong checksums, or ones that the NIC has found wrong: dropped as a whole, and counted. */
 static void a_wrong_chain_is_dropped(void **state)
 {
@@ -201,6 +277,73 @@ static void a_wrong_chain_is_dropped(void **state)
     assert_int_equal(stat_of(nic[0], "dpdk_rx_chain_drops"), i + 1);
     assert_int_equal(stat_of(nic[0], "dpdk_rx_segmented"), 0);
     assert_int_equal(in_use(), before);
+}
+
+/* ---- whose packets ----------------------------------------------------------------------- */
+
+static unsigned owned; /* buffers of another owner that are in use */
+
+static void count_owned(void *address, void *count)
+{
+    --*(unsigned *)count;
+}
+
+/* The buffers of another queue, and buffers in memory of another owner, are not kept for reuse. */
+static void packets_of_others_return_to_them(void **state)
+{
+    static char memory[2048];
+    struct us_pkt *pkts[NIC_BURST_MAX], *other;
+    struct rte_mbuf_ext_shared_info *owner;
+    uint16_t bytes = sizeof(memory);
+    unsigned i;
+
+    assert_int_equal(nic_alloc(nic[1], &other, 1), 1);
+    assert_int_equal(nic_alloc(nic[0], pkts, 1), 1);
+    owner = rte_pktmbuf_ext_shinfo_init_helper(memory, &bytes, count_owned, &owned);
+    owned = 1;
+    rte_pktmbuf_attach_extbuf(dpdk_mbuf_of(pkts[0]), memory, RTE_BAD_IOVA, bytes, owner);
+    nic_release(nic[0], pkts, 1);
+    assert_int_equal(owned, 0);
+    nic_release(nic[0], &other, 1);
+    assert_int_equal(rte_mempool_in_use_count(((struct dpdk_queue *)nic[1])->pool), 0);
+    assert_int_equal(nic_alloc(nic[0], pkts, NIC_BURST_MAX), NIC_BURST_MAX);
+    for (i = 0; i < NIC_BURST_MAX; i++) {
+        assert_ptr_equal(dpdk_mbuf_of(pkts[i])->pool, pool());
+        assert_true(RTE_MBUF_DIRECT(dpdk_mbuf_of(pkts[i])));
+    }
+    nic_release(nic[0], pkts, NIC_BURST_MAX);
+}
+
+/* Frames of this machine's kernel may hold the pseudo-header's sum in place of the checksum. */
+static void partial_checksums_are_known_where_they_occur(void **state)
+{
+    static const u_u8 headers[HEADERS_BYTES] = {
+        2,    0, 0, 0,  0, 1, 2,    0, 0,  0, 0, 2, 8,  0, /* Ethernet, IPv4, TCP */
+        0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 1, 2, 10, 0, 0, 1, 10, 0, 0, 2};
+    struct nic_dpdk_config config = DRIVER_CONFIG;
+    struct u_be32 addresses[2];
+    struct us_pkt *pkt;
+    unsigned i, sum;
+    u_u8 *data;
+
+    memcpy(addresses, headers + 26, sizeof(addresses));
+    sum = u_cksum_partial(u_cksum_pseudo4(addresses[0], addresses[1], 6, 20));
+    for (i = 0; i < 2; i++) {
+        driver_reset();
+        driver.name = i == 0 ? "net_test" : "net_af_packet";
+        assert_int_equal(driver_open(&config, 1, nic), 1);
+        driver_bursts(nic[0])->rx_pkt_burst = deliver;
+        arrived.mbufs[0] = mbuf_make(HEADERS_BYTES, 0);
+        arrived.count = 1;
+        data = rte_pktmbuf_mtod(arrived.mbufs[0], u_u8 *);
+        memcpy(data, headers, sizeof(headers));
+        data[50] = (u_u8)(sum >> 8);
+        data[51] = (u_u8)sum;
+        assert_int_equal(nic_rx_burst(nic[0], &pkt, 1), 1);
+        assert_int_equal(pkt->flags, i == 0 ? 0 : US_PKT_L4_CSUM_GOOD);
+        nic_release(nic[0], &pkt, 1);
+        driver_close(nic, 1);
+    }
 }
 
 /* A queue that is closed in the middle of a chain, with a frame behind it. */
@@ -230,7 +373,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(frames_have_what_the_nic_has_verified, open_nic, close_nic),
         cmocka_unit_test_setup_teardown(a_chain_is_received_as_segments, open_nic, close_nic),
+        cmocka_unit_test_setup_teardown(a_chain_of_ip6_is_received_as_segments, open_nic,
+                                        close_nic),
+        cmocka_unit_test_setup_teardown(a_chain_that_is_no_segment_is_dropped, open_nic, close_nic),
         cmocka_unit_test_setup_teardown(a_wrong_chain_is_dropped, open_nic, close_nic),
+        cmocka_unit_test_setup_teardown(packets_of_others_return_to_them, open_nic, close_nic),
+        cmocka_unit_test(partial_checksums_are_known_where_they_occur),
         cmocka_unit_test_setup_teardown(a_closed_queue_holds_no_frames, open_nic, close_nic),
     };
 
