@@ -45,12 +45,13 @@ static struct {
     int result;
     bool in_map; /* entering fails, not creating */
     uint64_t now_us;
-    unsigned pauses;            /* that do not wait for the kernel */
-    bool busy;                  /* the kernel has not ended an earlier socket yet */
-    unsigned drives;            /* calls that make the kernel look for frames */
-    bool no_ip6;                /* the kernel has no IPv6 */
-    struct xsk_ring_prod *tx;   /* of the first queue of a device */
-    struct xsk_ring_prod *fill; /* of the others */
+    unsigned pauses;                  /* that do not wait for the kernel */
+    bool busy;                        /* the kernel has not ended an earlier socket yet */
+    unsigned drives;                  /* calls that make the kernel look for frames */
+    bool no_ip6;                      /* the kernel has no IPv6 */
+    struct xsk_ring_cons *rx[QUEUES]; /* of the last device with one thread */
+    struct xsk_ring_prod *tx;         /* of the first queue of a device */
+    struct xsk_ring_prod *fill;       /* of the others */
 } faults;
 
 REPLACES(xsk_socket__create);
@@ -85,6 +86,7 @@ int fake_xsk_socket__create(struct xsk_socket **xsk, const char *dev, __u32 queu
     if (is_faulty(false))
         return faults.result;
     faults.tx = tx;
+    faults.rx[0] = rx;
     return note_busy(real_xsk_socket__create(xsk, dev, queue, umem, rx, tx, config));
 }
 
@@ -97,6 +99,7 @@ int fake_xsk_socket__create_shared(struct xsk_socket **xsk, const char *dev, __u
     if (is_faulty(false))
         return faults.result;
     faults.fill = fill;
+    faults.rx[1] = rx;
     return note_busy(
         real_xsk_socket__create_shared(xsk, dev, queue, umem, rx, tx, fill, done, config));
 }

@@ -157,6 +157,37 @@ static void ports_of_the_host_are_taken(void **state)
     nic_close(nic);
 }
 
+/* The other end of a connection of a server that has ended is still there. */
+static void a_port_with_old_connections_is_taken(void **state)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(11211)};
+    struct nic_xdp_config config = config_make();
+    int server, client, conn;
+    const int on = 1;
+    struct nic *nic;
+
+    if (skip_reason != NULL)
+        skip();
+    ip("link set lo up");
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+    assert_int_equal(bind(server, (const struct sockaddr *)&addr, sizeof(addr)), 0);
+    assert_int_equal(listen(server, 1), 0);
+    assert_int_equal(connect(client, (const struct sockaddr *)&addr, sizeof(addr)), 0);
+    conn = accept4(server, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(conn >= 0);
+    close(server);
+    close(conn); /* FIN-WAIT until the client closes, too, then TIME-WAIT */
+    assert_int_equal(bind_port(AF_INET, SOCK_STREAM, 11211), -1);
+    config.host_addrs = true;
+    config.tcp_port = 11211;
+    assert_int_equal(xdp_open(&config, 1, &nic), 1);
+    close(client);
+    nic_close(nic);
+}
+
 /* ---- the end, and failures --------------------------------------------------------------- */
 
 /* Mappings of buffers that are shared with the kernel; libbpf has a small one. */
@@ -309,6 +340,7 @@ int main(void)
         TEST(the_mtu_is_that_of_the_interface_within_bounds),
         TEST(addresses_of_the_stack_are_accepted_by_the_interface),
         TEST(ports_of_the_host_are_taken),
+        TEST(a_port_with_old_connections_is_taken),
         TEST(a_failure_leaves_nothing),
         TEST(a_busy_queue_is_tried_again_for_a_time),
         TEST(interfaces_that_cannot_be_used_are_named),
