@@ -2,6 +2,7 @@
 /* The histogram against sorted values, and its bytes in HdrHistogram's format. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -138,6 +139,18 @@ static void test_correction(void **state)
     assert_int_equal(sum.max, 1000);
 }
 
+/* The smallest value may be an omitted one. */
+static void test_correction_has_a_minimum(void **state)
+{
+    (void)state;
+    load_histogram_clear(&h);
+    load_histogram_clear(&sum);
+    load_histogram_count(&h, 1000);
+    load_histogram_add_corrected(&sum, &h, 100);
+    assert_int_equal(sum.min, 100);
+    assert_int_equal(sum.max, 1000);
+}
+
 /* The work for a small interval is limited. */
 static void test_correction_is_bounded(void **state)
 {
@@ -184,7 +197,10 @@ static void test_encoding(void **state)
 static void test_encoding_of_everything(void **state)
 {
     static uint8_t out[LOAD_HISTOGRAM_ENCODED_MAX];
-    unsigned i;
+    uint32_t a = 1, b = 0, bytes;
+    const uint8_t *at = out + 10;
+    unsigned i, blocks = 0;
+    bool is_last;
 
     (void)state;
     load_histogram_clear(&h);
@@ -194,7 +210,20 @@ static void test_encoding_of_everything(void **state)
     i = (unsigned)load_histogram_encode(&h, out);
     assert_true(i <= sizeof(out));
     assert_int_equal(be32(out + 4), i - 8);
-    assert_int_equal(out[10], 0); /* not the last block */
+    do { /* RFC 1951 3.2.4: flag, length, its complement, bytes */
+        is_last = at[0] != 0;
+        bytes = at[1] | (uint32_t)at[2] << 8;
+        assert_int_equal(at[3] | at[4] << 8, bytes ^ 0xffff);
+        for (at += 5; bytes > 0; bytes--) { /* Adler-32, RFC 1950 section 9 */
+            a = (a + *at++) % 65521;
+            b = (b + a) % 65521;
+        }
+        blocks++;
+        assert_true(at + 4 <= out + i);
+    } while (!is_last);
+    assert_int_equal(blocks, 5);
+    assert_int_equal(be32(at), b << 16 | a);
+    assert_ptr_equal(at + 4, out + i);
 }
 
 int main(void)
@@ -207,6 +236,7 @@ int main(void)
         cmocka_unit_test(test_percentiles_within_a_thousandth),
         cmocka_unit_test(test_sum_of_two),
         cmocka_unit_test(test_correction),
+        cmocka_unit_test(test_correction_has_a_minimum),
         cmocka_unit_test(test_correction_is_bounded),
         cmocka_unit_test(test_encoding),
         cmocka_unit_test(test_encoding_of_everything),
