@@ -22,6 +22,7 @@ static inline unsigned narrow_alloc(struct nic *nic, struct us_pkt **pkts, unsig
 {
     struct narrow *narrow = (struct narrow *)nic;
 
+    assert_in_range(n, 0, NIC_BURST_MAX); /* a device need not have more at a time */
     if (narrow->alloc_refused > 0) {
         narrow->alloc_refused--;
         return 0;
