@@ -2,6 +2,7 @@
 /* States of segments: each transition of segment.h, and the transitions that must not happen. */
 #include "kv_rig.h"
 
+#include "kv/prefault.h"
 #include "kv/segment.h"
 
 #define COUNT 6
@@ -300,6 +301,188 @@ static void test_segment_of_address(void **unused)
     }
 }
 
+/* ---- prefaulting ------------------------------------------------------------------------- */
+
+/* As if a thread prefaulted so many free segments. */
+static void prefault_ahead(uint32_t count)
+{
+    static struct kv_prefault thread; /* not asleep: it needs no waking */
+    rig.segments.prefault = &thread;
+    rig.segments.ahead_min = count;
+    rig.segments.ahead_max = count;
+    rig.segments.ahead_slack = 1;
+}
+
+/* Touches the next one. KV_SEGMENT_NONE if enough are touched. */
+static uint32_t touch_one(void)
+{
+    uint32_t index = kv_segment_prefault_begin(&rig.segments);
+    if (index != KV_SEGMENT_NONE)
+        kv_segment_prefault_end(&rig.segments, index);
+    return index;
+}
+
+static uint32_t touched_free(void)
+{
+    return kv_u32_load_relaxed(&rig.segments.touched_free);
+}
+
+static void test_next_ones_to_be_taken_are_touched(void **unused)
+{
+    prefault_ahead(2);
+    assert_true(kv_segments_prefault_lags(&rig.segments));
+    uint32_t first = rig.segments.free.tail;
+    uint32_t second = rig.headers[first].prev;
+    uint32_t third = rig.headers[second].prev;
+    assert_int_equal(touch_one(), first);
+    assert_int_equal(touch_one(), second);
+    assert_int_equal(touch_one(), KV_SEGMENT_NONE);
+    assert_false(kv_segments_prefault_lags(&rig.segments));
+    assert_int_equal(open_one(), first);
+    assert_true(kv_segments_prefault_lags(&rig.segments));
+    assert_int_equal(touch_one(), third);
+    assert_false(kv_segments_prefault_lags(&rig.segments));
+    assert_int_equal(kv_u32_load_relaxed(&rig.segments.touched_ahead), 3);
+    assert_int_equal(kv_u32_load_relaxed(&rig.segments.touched_late), 0);
+}
+
+static void test_segment_is_taken_while_it_is_touched(void **unused)
+{
+    prefault_ahead(2);
+    uint32_t index = kv_segment_prefault_begin(&rig.segments);
+    assert_int_equal(open_one(), index);
+    kv_segment_prefault_end(&rig.segments, index);
+    assert_int_equal(touched_free(), 0);
+    assert_int_equal(kv_u32_load_relaxed(&rig.segments.touched_ahead), 0);
+    assert_int_equal(kv_u32_load_relaxed(&rig.segments.touched_late), 1);
+    assert_int_equal(touch_one(), rig.segments.free.tail);
+}
+
+static void test_segment_stays_in_service_while_it_is_touched(void **unused)
+{
+    prefault_ahead(COUNT);
+    for (unsigned i = 0; i < COUNT - 1; i++)
+        touch_one();
+    uint32_t last = kv_segment_prefault_begin(&rig.segments);
+    assert_int_equal(last, rig.segments.free.head);
+    kv_segments_want(&rig.segments, 0, COUNT);
+    for (unsigned i = 0; i < COUNT - 1; i++) {
+        uint32_t index = kv_segment_withdraw(&rig.segments, 0);
+        assert_int_not_equal(index, KV_SEGMENT_NONE);
+        assert_int_not_equal(index, last);
+        kv_segment_withdrawn(&rig.segments, index, false);
+    }
+    assert_int_equal(kv_segment_withdraw(&rig.segments, 0), KV_SEGMENT_NONE);
+    kv_segment_prefault_end(&rig.segments, last);
+    assert_int_equal(kv_segment_withdraw(&rig.segments, 0), last);
+}
+
+/* A segment whose pages went back has to be touched again, one that has kept them has not. */
+static void test_withdrawn_segment_is_touched_again(void **unused)
+{
+    prefault_ahead(COUNT);
+    while (touch_one() != KV_SEGMENT_NONE)
+        continue;
+    for (int keeps = 0; keeps < 2; keeps++) {
+        kv_segments_want(&rig.segments, COUNT - 1, COUNT);
+        uint32_t index = kv_segment_withdraw(&rig.segments, 0);
+        kv_segment_withdrawn(&rig.segments, index, keeps == 1);
+        assert_int_equal(touched_free(), COUNT - 1);
+        kv_segments_want(&rig.segments, COUNT, COUNT);
+        assert_int_equal(kv_segment_admit_begin(&rig.segments), index);
+        kv_segment_admit_end(&rig.segments, index, true);
+        assert_int_equal(touched_free(), keeps == 1 ? COUNT : COUNT - 1);
+        assert_int_equal(touch_one(), keeps == 1 ? KV_SEGMENT_NONE : index);
+    }
+}
+
+static void test_faulted_segments_are_touched(void **unused)
+{
+    prefault_ahead(COUNT);
+    kv_segments_set_faulted(&rig.segments, 2);
+    assert_int_equal(touched_free(), 2);
+    assert_int_equal(touch_one(), 2);
+    assert_int_equal(open_one(), 0);
+    assert_int_equal(kv_u32_load_relaxed(&rig.segments.touched_late), 0);
+    setup(NULL);
+    prefault_ahead(COUNT);
+    kv_segments_set_faulted(&rig.segments, COUNT);
+    assert_int_equal(touch_one(), KV_SEGMENT_NONE);
+    assert_false(kv_segments_prefault_lags(&rig.segments));
+}
+
+/* ---- service ----------------------------------------------------------------------------- */
+
+static void test_withdrawal_leaves_the_floor(void **unused)
+{
+    kv_segments_want(&rig.segments, COUNT - 1, COUNT);
+    assert_int_equal(kv_segment_withdraw(&rig.segments, COUNT), KV_SEGMENT_NONE);
+    assert_int_not_equal(kv_segment_withdraw(&rig.segments, COUNT - 1), KV_SEGMENT_NONE);
+    assert_int_equal(kv_segment_withdraw(&rig.segments, 0), KV_SEGMENT_NONE);
+}
+
+/* ---- saving ------------------------------------------------------------------------------ */
+
+static bool restore(const struct kv_saved_segments *saved)
+{
+    return kv_segments_restore(&rig.segments, saved, memory, rig.headers, SHIFT, &rig.epoch);
+}
+
+/* No page is there in the process that takes the segments over. */
+static void test_restored_segments_are_not_touched(void **unused)
+{
+    struct kv_saved_segments saved;
+    prefault_ahead(2);
+    touch_one();
+    sealed_one(100);
+    touch_one();
+    assert_true(kv_segments_save(&rig.segments, &saved));
+    assert_true(restore(&saved));
+    prefault_ahead(2);
+    assert_int_equal(touched_free(), 0);
+    assert_int_equal(touch_one(), rig.segments.free.tail);
+    assert_int_equal(touched_free(), 1);
+}
+
+static void test_segments_in_use_are_not_saved(void **unused)
+{
+    struct kv_saved_segments saved;
+    uint32_t index = sealed_one(100);
+    assert_true(kv_segment_claim(&rig.segments, index));
+    assert_false(kv_segments_save(&rig.segments, &saved));
+    kv_segment_unclaim(&rig.segments, index);
+    kv_segment_add(&rig.segments, index, KV_SEGMENT_HOLD);
+    assert_false(kv_segments_save(&rig.segments, &saved));
+    kv_segment_subtract(&rig.segments, index, KV_SEGMENT_HOLD);
+    assert_true(kv_segments_save(&rig.segments, &saved));
+    open_one();
+    assert_false(kv_segments_save(&rig.segments, &saved));
+}
+
+static void test_contradictions_are_not_restored(void **unused)
+{
+    struct kv_saved_segments saved, wrong;
+    uint32_t first = sealed_one(100);
+    uint32_t second = sealed_one(100);
+    assert_true(kv_segments_save(&rig.segments, &saved));
+    wrong = saved;
+    wrong.in_service--;
+    assert_false(restore(&wrong));
+    wrong = saved;
+    wrong.accessible = COUNT - 1;
+    assert_false(restore(&wrong));
+    wrong = saved;
+    wrong.sealed[KV_POOL_MAIN].tail = first;
+    assert_false(restore(&wrong));
+    rig.headers[second].prev = KV_SEGMENT_NONE;
+    assert_false(restore(&saved));
+    rig.headers[second].prev = first;
+    rig.headers[second].next = first; /* a circle */
+    assert_false(restore(&saved));
+    rig.headers[second].next = KV_SEGMENT_NONE;
+    assert_true(restore(&saved));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +509,15 @@ int main(void)
         cmocka_unit_test_setup(test_exptime_bounds_of_a_reused_segment, setup),
         cmocka_unit_test_setup(test_refused_segment_is_not_in_service, setup),
         cmocka_unit_test_setup(test_segment_of_address, setup),
+        cmocka_unit_test_setup(test_next_ones_to_be_taken_are_touched, setup),
+        cmocka_unit_test_setup(test_segment_is_taken_while_it_is_touched, setup),
+        cmocka_unit_test_setup(test_segment_stays_in_service_while_it_is_touched, setup),
+        cmocka_unit_test_setup(test_withdrawn_segment_is_touched_again, setup),
+        cmocka_unit_test_setup(test_faulted_segments_are_touched, setup),
+        cmocka_unit_test_setup(test_withdrawal_leaves_the_floor, setup),
+        cmocka_unit_test_setup(test_restored_segments_are_not_touched, setup),
+        cmocka_unit_test_setup(test_segments_in_use_are_not_saved, setup),
+        cmocka_unit_test_setup(test_contradictions_are_not_restored, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
