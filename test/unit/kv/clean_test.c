@@ -48,6 +48,63 @@ static void test_accesses_of_what_is_evicted(void **unused)
     kv_destroy(kv);
 }
 
+/* A key whose item the policy retains once. */
+static struct kv_key fetched(struct kv_worker *worker, char name[24], unsigned n)
+{
+    struct kv_key key = numbered(worker->kv, name, "fetched", n);
+    struct kv_view view;
+    rig_set(worker, &key, 100, n);
+    assert_int_equal(kv_get(worker, &key, &view), KV_HIT);
+    kv_release_views(worker);
+    return key;
+}
+
+static bool is_there(struct kv_worker *worker, const struct kv_key *key)
+{
+    struct kv_view view;
+    return kv_peek(worker, key, &view) == KV_HIT;
+}
+
+/* What is moved has to be earned by what is evicted or dead already. */
+static void test_moving_is_paid_for(void **unused)
+{
+    struct kv *kv = rig_create_policy(4 * MIB, 1, true, KV_POLICY_CLOCK);
+    struct kv_worker *worker = kv_join(kv);
+    char names[3][24];
+    uint64_t word;
+    struct kv_key first = fetched(worker, names[0], 0);
+    struct kv_key second = fetched(worker, names[1], 1);
+    worker->move_credit_bytes = kv_record_bytes(rig_find(&kv->index, &first, &word));
+    evict_latest(worker, KV_POOL_MAIN);
+    assert_true(is_there(worker, &first));
+    assert_false(is_there(worker, &second));
+
+    kv_log_close(worker, kv_log_for(worker, KV_POOL_MAIN, 0));
+    struct kv_key dead = fetched(worker, names[1], 1);
+    assert_int_equal(rig_delete(worker, &dead), KV_DELETE);
+    struct kv_key third = fetched(worker, names[2], 2);
+    worker->move_credit_bytes = 0;
+    evict_latest(worker, KV_POOL_MAIN);
+    assert_true(is_there(worker, &third));
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+static void test_nothing_stays_in_urgent_need(void **unused)
+{
+    struct kv *kv = rig_create_policy(4 * MIB, 1, true, KV_POLICY_CLOCK);
+    struct kv_worker *worker = kv_join(kv);
+    char name[24];
+    struct kv_key key = fetched(worker, name, 0);
+    worker->urgent = true;
+    evict_latest(worker, KV_POOL_MAIN);
+    assert_false(is_there(worker, &key));
+    assert_int_equal(rig_stats(kv).evictions, 1);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
 /* An item moves to a segment of items that live as long, not just to the one filled last. */
 static void test_moved_items_keep_to_their_time(void **unused)
 {
@@ -140,6 +197,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accesses_of_what_is_evicted),
+        cmocka_unit_test(test_moving_is_paid_for),
+        cmocka_unit_test(test_nothing_stays_in_urgent_need),
         cmocka_unit_test(test_moved_items_keep_to_their_time),
         cmocka_unit_test(test_promoted_after_many_flushes),
         cmocka_unit_test(test_promoted_large_item_takes_its_segments_along),
