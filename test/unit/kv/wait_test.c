@@ -31,6 +31,7 @@ static struct {
     unsigned counts;         /* list counts read before the event; UINT32_MAX: it has happened */
     unsigned looks;          /* at the others, likewise */
     unsigned taken;          /* how often other workers still take the free segment first */
+    bool was_urgent;         /* of the worker, at some list count */
 } scene;
 
 /* Other workers take the free segments; the worker under test cannot see them. */
@@ -52,6 +53,7 @@ static void use_all(void)
 
 static uint32_t planted_count(const struct kv_segment_list *list)
 {
+    scene.was_urgent |= scene.worker->urgent;
     if (scene.taken > 0 && list == &scene.kv->segments.free) {
         scene.taken--;
         use_all();
@@ -125,6 +127,7 @@ static void set_up(void)
     scene.counts = UINT32_MAX;
     scene.looks = UINT32_MAX;
     scene.taken = 0;
+    scene.was_urgent = false;
     scene.kv = rig_create_policy(2 * MIB, 3, true, KV_POLICY_CLOCK);
     scene.worker = kv_join(scene.kv);
     scene.other = kv_join(scene.kv);
@@ -177,6 +180,21 @@ static void test_others_are_faster(void **unused)
     scene.taken = 2 * TRIES_MAX;
     assert_true(kv_evict_make_free(scene.worker));
     assert_int_equal(scene.taken, 0);
+    assert_true(scene.was_urgent);
+    assert_false(scene.worker->urgent); /* the next store begins as this one did */
+    kv_online(scene.other);
+    tear_down();
+}
+
+/* The policy is set aside only if nothing else helps. */
+static void test_others_are_faster_a_few_times(void **unused)
+{
+    set_up();
+    kv_offline(scene.other);
+    scene.taken = TRIES_PATIENT / 4;
+    assert_true(kv_evict_make_free(scene.worker));
+    assert_int_equal(scene.taken, 0);
+    assert_false(scene.was_urgent);
     kv_online(scene.other);
     tear_down();
 }
@@ -202,14 +220,50 @@ static void test_nobody_comes(void **unused)
     tear_down();
 }
 
+static uint64_t announced(void)
+{
+    return kv_u64_load_relaxed(&scene.worker->member->announced);
+}
+
+/* Two workers that wait for each other would wait until the timeout. */
+static void test_waiting_worker_lets_others_go_on(void **unused)
+{
+    set_up();
+    kv_release_views(scene.worker);
+    uint64_t retired = kv_epoch_retire(&scene.kv->epoch);
+    assert_true(announced() < retired);
+    assert_false(kv_evict_make_free(scene.worker));
+    assert_true(announced() >= retired);
+    tear_down();
+}
+
+/* But not as long as it looks at an item. */
+static void test_waiting_worker_keeps_what_it_looks_at(void **unused)
+{
+    struct kv_view view;
+    char name[24];
+    set_up();
+    snprintf(name, sizeof(name), "key%u", scene.keys - 1);
+    struct kv_key key = rig_key(scene.kv, name);
+    assert_int_equal(kv_peek(scene.worker, &key, &view), KV_HIT);
+    uint64_t before = announced();
+    kv_epoch_retire(&scene.kv->epoch);
+    assert_false(kv_evict_make_free(scene.worker));
+    assert_int_equal(announced(), before);
+    tear_down();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_others_take_what_was_retired),
         cmocka_unit_test(test_others_come_and_stay),
         cmocka_unit_test(test_others_are_faster),
+        cmocka_unit_test(test_others_are_faster_a_few_times),
         cmocka_unit_test(test_others_are_always_faster),
         cmocka_unit_test(test_nobody_comes),
+        cmocka_unit_test(test_waiting_worker_lets_others_go_on),
+        cmocka_unit_test(test_waiting_worker_keeps_what_it_looks_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
