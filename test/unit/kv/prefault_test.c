@@ -164,6 +164,19 @@ static void test_limit_falls_and_rises(void **unused)
     close_all();
 }
 
+/* Once the thread has ended nothing is counted as too late for it, and no worker wakes it. */
+static void test_works_on_when_the_thread_has_ended(void **unused)
+{
+    open_ahead(64 * MIB, 16 * MIB);
+    store(0, 1000);
+    kv_prefault_stop(&rig.kv->prefault);
+    assert_false(rig_stats(rig.kv).touch_thread);
+    uint32_t late = rig_stats(rig.kv).touched_late;
+    store(1000, 40000);
+    assert_int_equal(rig_stats(rig.kv).touched_late, late);
+    close_all();
+}
+
 /* ---- the index --------------------------------------------------------------------------- */
 
 static void test_larger_tables(void **unused)
@@ -325,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_more_is_touched_as_memory_is_used),
         cmocka_unit_test(test_sleeps_when_all_is_touched),
         cmocka_unit_test(test_limit_falls_and_rises),
+        cmocka_unit_test(test_works_on_when_the_thread_has_ended),
         cmocka_unit_test(test_larger_tables),
         cmocka_unit_test(test_larger_tables_without_the_thread),
         cmocka_unit_test(test_job),
