@@ -485,6 +485,42 @@ static void test_short_leaves_the_rest(void **unused)
     assert_true(rig_is_filled(peek().item, 8, 4));
 }
 
+/* Nor is a value stored so that is too long now, may not evict, or has to pay for its room. */
+static void test_short_leaves_what_needs_more(void **unused)
+{
+    rig_set(rig.worker, &rig.key, 8, 1);
+    uint64_t longest = kv_u64_load_relaxed(&rig.kv->value_bytes_max);
+    kv_u64_store_relaxed(&rig.kv->value_bytes_max, 7);
+    assert_int_equal(replace_short(8, 2, 0), 0);
+    assert_true(replace_short(7, 2, 0) != 0);
+    kv_u64_store_relaxed(&rig.kv->value_bytes_max, longest);
+    while (kv_evict_is_ahead(rig.kv))
+        assert_int_not_equal(kv_segment_take(&rig.kv->segments, 0), KV_SEGMENT_NONE);
+    assert_int_equal(replace_short(8, 3, 0), 0);
+    assert_true(rig_is_filled(peek().item, 7, 2));
+    teardown(NULL);
+
+    rig.kv = rig_create(4 * MIB, 2, false);
+    join();
+    rig_set(rig.worker, &rig.key, 8, 1);
+    assert_int_equal(replace_short(8, 2, 0), 0);
+}
+
+/* The sweep finds it, though all others in its segment live longer. */
+static void test_short_expires(void **unused)
+{
+    struct kv_key other = rig_key(rig.kv, "other");
+    enum kv_error error;
+    rig_store(rig.worker, &other, 8, 1, 0, 100, &error);
+    rig_set(rig.worker, &rig.key, 8, 1);
+    assert_true(replace_short(8, 2, 80) != 0);
+    kv_tick(rig.worker, 90);
+    for (unsigned i = 0; i < 100; i++)
+        kv_quiesce(rig.worker);
+    assert_int_equal(rig_stats(rig.kv).expired_reclaimed, 1);
+    assert_int_equal(rig_stats(rig.kv).items, 1);
+}
+
 /* It never opens a segment: that may evict, and has to be paid for. */
 static void test_short_ends_with_its_segment(void **unused)
 {
@@ -598,6 +634,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_exptime_before_publication, setup, teardown),
         cmocka_unit_test_setup_teardown(test_short_replaces, setup, teardown),
         cmocka_unit_test_setup_teardown(test_short_leaves_the_rest, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_short_leaves_what_needs_more, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_short_expires, setup, teardown),
         cmocka_unit_test_setup_teardown(test_short_ends_with_its_segment, setup, teardown),
         cmocka_unit_test_setup_teardown(test_short_keeps_what_was_counted, setup, teardown),
         cmocka_unit_test(test_short_counts_by_class),
