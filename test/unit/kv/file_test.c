@@ -158,6 +158,30 @@ static void test_saved_at_rest_only(void **unused)
     expect_restored();
 }
 
+/* Segments that no reader delays any more are no reason against saving; the thread ends first. */
+static void test_saved_after_deletes(void **unused)
+{
+    char name[24];
+    config.touch_ahead_bytes = MIB;
+    struct kv *kv = create();
+    struct kv_worker *worker = kv_join(kv);
+    store_all(worker);
+    for (unsigned i = 0; i < ITEMS; i++) {
+        snprintf(name, sizeof(name), "key%u", i);
+        struct kv_key key = rig_key(kv, name);
+        assert_int_equal(rig_delete(worker, &key), KV_DELETE);
+    }
+    kv_leave(worker);
+    assert_null(save(kv));
+    assert_false(rig_stats(kv).touch_thread);
+    kv_destroy(kv);
+    kv = create();
+    assert_true(kv_restored(kv)->restored);
+    assert_int_equal(rig_stats(kv).items, 0);
+    rig_check(kv);
+    kv_destroy(kv);
+}
+
 static void test_restored(void **unused)
 {
     make_saved();
@@ -534,6 +558,14 @@ static void test_sizes_are_restored(void **unused)
     kv_destroy(kv);
 }
 
+/* The header of the file needs more than one huge page. */
+static void test_many_size_buckets_are_restored(void **unused)
+{
+    config.sizes.bucket_count = 300000;
+    make_saved();
+    expect_restored();
+}
+
 /* A clock may run for 2^27 seconds, about four years. */
 static void test_longest_run(void **unused)
 {
@@ -578,6 +610,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_saved_at_rest_only, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_saved_after_deletes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_restored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cas_rises, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_flushed_items_stay_flushed, set_up, tear_down),
@@ -597,6 +630,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_changed_within_the_second, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_purged_stays_purged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_sizes_are_restored, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_many_size_buckets_are_restored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_longest_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_other_settings, set_up, tear_down),
     };
