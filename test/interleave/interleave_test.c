@@ -65,6 +65,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--replay=", 9) == 0) {
             replay(grace_scenarios, grace_scenario_count, argv[i] + 9);
+            replay(segment_scenarios, segment_scenario_count, argv[i] + 9);
             replay(index_scenarios, index_scenario_count, argv[i] + 9);
             replay(grow_scenarios, grow_scenario_count, argv[i] + 9);
             replay(flush_scenarios, flush_scenario_count, argv[i] + 9);
@@ -75,6 +76,7 @@ int main(int argc, char **argv)
             options.seconds = strtod(argv[i] + 10, NULL);
         } else if (strcmp(argv[i], "--list") == 0) {
             list(grace_scenarios, grace_scenario_count);
+            list(segment_scenarios, segment_scenario_count);
             list(index_scenarios, index_scenario_count);
             list(grow_scenarios, grow_scenario_count);
             list(flush_scenarios, flush_scenario_count);
@@ -83,6 +85,7 @@ int main(int argc, char **argv)
         }
     }
     unsigned explored = explore_all(grace_scenarios, grace_scenario_count, argc, argv, &options);
+    explored += explore_all(segment_scenarios, segment_scenario_count, argc, argv, &options);
     explored += explore_all(index_scenarios, index_scenario_count, argc, argv, &options);
     explored += explore_all(grow_scenarios, grow_scenario_count, argc, argv, &options);
     explored += explore_all(flush_scenarios, flush_scenario_count, argc, argv, &options);

@@ -169,6 +169,17 @@ MUTANTS = [
         ("grace-pin",),
         "U_ASSERT",
     ),
+    # ---- headers of segments ----
+    Mutant(
+        "floor-unlocked",
+        "segment.c",
+        "    if (kv_segment_list_count(&segments->free) > floor) {\n"
+        "        index = segments->free.tail;",
+        "    if (kv_segment_list_count(&segments->free) > 0) {\n"
+        "        index = segments->free.tail;",
+        ("segment-take",),
+        "the reserve was taken",
+    ),
     # ---- inserting ----
     Mutant(
         "no-commit",

@@ -20,4 +20,7 @@ extern const unsigned key_scenario_count;
 extern const struct il_scenario grace_scenarios[];
 extern const unsigned grace_scenario_count;
 
+extern const struct il_scenario segment_scenarios[];
+extern const unsigned segment_scenario_count;
+
 #endif
