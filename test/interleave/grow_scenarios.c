@@ -58,6 +58,24 @@ static void growing_with_both(void)
     index_insert(KEY_B, 9);
 }
 
+/* One of the two children of the chain needs an overflow bucket. */
+static void growing_with_many(void)
+{
+    growing_with_both();
+    for (unsigned key = KEY_FILL; key < KEY_ELSEWHERE; key++)
+        index_insert((enum key)key, 1);
+}
+
+/* The same with items that were accounted for, and there is none. */
+static void growing_without_buckets(void)
+{
+    growing();
+    for (unsigned key = 0; key < KEY_ELSEWHERE; key++)
+        key_set((enum key)key, "1");
+    struct kv_index *index = &table.kv->index;
+    kv_u32_store_relaxed(&index->overflows[~kv_index_power(index) & 1].end, 0);
+}
+
 static void move(void)
 {
     kv_chain_move(keys_worker(), old_head);
@@ -134,6 +152,56 @@ static void scan(void)
         il_fail("a scan has met a key %u times that was there all the while", found);
 }
 
+/* ---- afterwards -------------------------------------------------------------------------- */
+
+static unsigned buckets_linked(struct kv_bucket *head)
+{
+    const struct kv_index *index = &table.kv->index;
+    unsigned count = 0;
+    for (struct kv_bucket *bucket = head; (bucket = kv_bucket_next(index, head, bucket)) != NULL;)
+        count++;
+    return count;
+}
+
+/* How many the worker keeps, all of them empty. */
+static unsigned buckets_kept(const struct kv_worker *worker, unsigned power)
+{
+    const struct kv_bucket_reserve *spares = &worker->spares[power & 1];
+    if (spares->power != power)
+        return 0;
+    for (unsigned i = 0; i < spares->count; i++) {
+        const struct kv_bucket *bucket = kv_overflow_at(&table.kv->index, power, spares->link[i]);
+        uint64_t words = kv_u64_load_relaxed(&bucket->control);
+        for (unsigned slot = 0; slot < KV_BUCKET_SLOTS; slot++)
+            words |= kv_u64_load_relaxed(&bucket->slot[slot]);
+        if (words != 0)
+            il_fail("a bucket that has come back is not empty");
+    }
+    return spares->count;
+}
+
+/* Each bucket that was taken is in a chain or has come back. */
+static void check_buckets(void)
+{
+    const struct kv_index *index = &table.kv->index;
+    unsigned power = kv_index_power(index) + 1;
+    struct kv_bucket *child = &index->buckets[2 * (old_head - index->buckets)];
+    unsigned count = buckets_linked(&child[0]) + buckets_linked(&child[1]);
+    for (unsigned i = 0; i < U_ARRAY_LEN(table.workers); i++)
+        count += buckets_kept(table.workers[i], power);
+    if (count != kv_u32_load_relaxed(&index->overflows[power & 1].next) - 1)
+        il_fail("a bucket is lost");
+    keys_check_histories();
+}
+
+/* Items were evicted, so their histories are not to be looked at. */
+static void check_counts(void)
+{
+    const char *broken = kv_check(table.kv);
+    if (broken)
+        il_fail("kv_check: %s", broken);
+}
+
 const struct il_scenario grow_scenarios[] = {
     {"grow-find",
      "a key of a chain that moves is never missed",
@@ -206,6 +274,22 @@ const struct il_scenario grow_scenarios[] = {
      keys_begin,
      {move, move_find, exchange_3_find},
      keys_check_histories,
+     keys_close},
+    {"grow-helpers-buckets",
+     "moved by two who both fill overflow buckets",
+     2,
+     growing_with_many,
+     keys_begin,
+     {move, move},
+     check_buckets,
+     keys_close},
+    {"grow-helpers-evict",
+     "moved by two where there are none: what does not fit is evicted once",
+     2,
+     growing_without_buckets,
+     keys_begin,
+     {move, move},
+     check_counts,
      keys_close},
     {"grow-late-helper",
      "a late helper does not restore a deleted item",

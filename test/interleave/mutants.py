@@ -260,6 +260,22 @@ MUTANTS = [
         ("grow-find",),
         "not linearizable",
     ),
+    Mutant(
+        "bucket-comes-back-full",
+        "grow.c",
+        "            kv_u64_store_relaxed(&bucket->slot[slot], 0);\n",
+        "            kv_u64_load_relaxed(&bucket->slot[slot]);\n",
+        ("grow-helpers-buckets",),
+        "is not empty",
+    ),
+    Mutant(
+        "evicted-twice",
+        "grow.c",
+        "        tail_give_back(worker, power, &tail);\n",
+        "        evict_words(worker, words + done, count - done);\n",
+        ("grow-helpers-evict",),
+        "kv_check|U_ASSERT",
+    ),
     # ---- changing ----
     Mutant(
         "published-before-finished",
