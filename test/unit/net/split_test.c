@@ -4,6 +4,7 @@
  * side take turns in this one; and an application side that has lagged behind. Both sides in turns
  * are tested by stack_worker_test.c.
  */
+#include "../balance.h"
 #include "stack_rig.h"
 
 static int setup_threaded(void **state)
@@ -249,6 +250,170 @@ static void addresses_without_a_route(void **state)
         assert_int_equal(net_split_connect(split, &nowhere, 11211), US_ERR_ARGUMENT);
 }
 
+static uint64_t split_counter(const struct fixture *f, enum net_split_counter index)
+{
+    return net_counter_read(&f->server->split->counters[index]);
+}
+
+/* A connection without a link is reset; one that ends gives its link back. */
+static void connections_beyond_the_links(void **state)
+{
+    struct fixture *f = *state;
+    struct client *first, *refused;
+
+    f->server->split->link_count = 2;
+    first = client_open(f);
+    (void)client_open(f);
+    refused = client_begin(f);
+    steps(f, 100);
+    assert_null(refused->conn);
+    assert_int_equal(refused->reason, US_CLOSE_RESET);
+    assert_int_equal(split_counter(f, NET_SPLIT_LINKS_NONE), 1);
+    us_abort(f->stack, first->conn);
+    steps(f, 100);
+    ask(f, client_open(f), "mn\r\n", "MN\r\n");
+}
+
+/* The sessions have ended before the stack: it takes no more connections, which is no lack. */
+static void a_connection_after_the_end(void **state)
+{
+    struct fixture *f = *state;
+    struct client *late;
+
+    ask(f, client_open(f), "mn\r\n", "MN\r\n");
+    net_stack_abort(f->sessions);
+    steps(f, 10);
+    assert_true(net_stack_has_ended(f->sessions));
+    late = client_begin(f);
+    steps(f, 100);
+    assert_null(late->conn);
+    assert_int_equal(late->reason, US_CLOSE_RESET);
+    assert_int_equal(split_counter(f, NET_SPLIT_LINKS_NONE), 0);
+}
+
+/* The only connection of a fixture. */
+static struct net_stack_conn *session_conn(const struct fixture *f)
+{
+    return U_CONTAINER_OF(f->sessions->conns.open.next, struct net_stack_conn, conn.link);
+}
+
+/*
+ * The stack cannot queue all of a reply: the client gets no part of it with a gap behind, but a
+ * reset, which is counted once. What follows is dropped.
+ */
+static void replies_that_cannot_be_queued(void **state)
+{
+    enum { RECORDS = 20, BYTES = 60000 };
+    struct fixture *f = *state;
+    struct net_conns *conns = &f->sessions->conns;
+    struct client *c = client_open(f);
+    struct net_stack_conn *conn = session_conn(f);
+    char *bytes = repeat("v", BYTES);
+    unsigned i;
+
+    assert_true(RECORDS * BYTES > 2 * NET_STACK_SEND_QUEUE_BYTES);
+    c->reading = false;
+    for (i = 0; i < RECORDS; i++)
+        assert_int_equal(net_split_send(f->server->split, f->server->split->links, bytes, BYTES),
+                         BYTES);
+    assert_int_equal(conns->transport->send_ref(conns, &conn->conn, bytes, 10, NULL), 1);
+    steps(f, 100);
+    assert_null(c->conn);
+    assert_int_equal(c->reason, US_CLOSE_RESET);
+    assert_int_equal(counter(f, NET_STACK_ABORTED_FULL), 1);
+    assert_true(u_list_is_empty(&conns->open));
+    free(bytes);
+}
+
+/* The stack has no room for more references of a connection: it copies, and gives them back. */
+static void references_beyond_those_of_the_stack(void **state)
+{
+    static const char value[] = "0123456789";
+    enum { REFS = NET_STACK_REFS_MAX + 10, BYTES = sizeof(value) - 1 };
+    struct fixture *f = *state;
+    struct net_conns *conns = &f->sessions->conns;
+    struct client *c = client_open(f);
+    struct net_stack_conn *conn = session_conn(f);
+    char *due = repeat(value, REFS);
+    unsigned i;
+
+    for (i = 0; i < REFS; i++)
+        assert_int_equal(conns->transport->send_ref(conns, &conn->conn, value, BYTES, NULL), 1);
+    assert_int_equal(conn->refs, REFS);
+    wait_for(f, c, (size_t)REFS * BYTES);
+    assert_string_equal(c->got, due);
+    assert_int_equal(conn->refs, 0);
+    assert_int_equal(counter(f, NET_STACK_ABORTED_FULL), 0);
+    free(due);
+}
+
+/* Datagrams that the way to the stack has no room for are not sent, and those after it are. */
+static void datagrams_wait_for_no_room(void **state)
+{
+    static const uint8_t reply[1000];
+    const struct us_datagram request = {.local = addr4(server_ip), .remote = addr4(client_ip)};
+    struct fixture *f = *state;
+    struct net_split *split = f->server->split;
+    unsigned sent = 0, i;
+
+    while (net_split_send_datagram(split, &request, reply, sizeof(reply)))
+        sent++;
+    assert_in_range(sent, 1000, NET_SPLIT_COMMANDS_BYTES / sizeof(reply));
+    for (i = 0; i < 10; i++)
+        assert_false(net_split_send_datagram(split, &request, reply, sizeof(reply)));
+    assert_int_equal(split_counter(f, NET_SPLIT_COMMANDS_FULL), 1); /* not each time */
+    steps(f, 10);
+    assert_true(net_split_send_datagram(split, &request, reply, sizeof(reply)));
+}
+
+/* More connections than the stack's side looks at in a turn: it does not sleep before the rest. */
+static void acknowledgments_of_many(void **state)
+{
+    enum { CLIENTS = 40 };
+    struct fixture *f = *state;
+    struct net_stack_worker *stack = f->server;
+    unsigned i;
+
+    for (i = 0; i < CLIENTS; i++)
+        (void)client_open(f);
+    steps(f, 1000);
+    assert_true(stack->app->sleep_us_max(stack) > 0);
+    for (i = 0; i < CLIENTS; i++)
+        net_split_post(stack->split, &stack->split->links[i], NET_SPLIT_PENDING_WATCH);
+    net_stack_turn(f->sessions, f->now_us);
+    net_stack_turn(stack, f->now_us);
+    assert_int_equal(stack->split->watched_count, 8);
+    assert_int_equal(stack->app->sleep_us_max(stack), 0);
+    net_stack_turn(stack, f->now_us);
+    assert_int_equal(stack->split->watched_count, 0);
+    assert_true(stack->app->sleep_us_max(stack) > 0);
+}
+
+/* Without memory for further input of a stopped session its connection is reset, and counted. */
+static void kept_input_finds_no_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct client *busy = client_open(f);
+    struct client *lazy = client_open(f);
+    char *requests = repeat("get v\r\n", 4000);
+
+    store(f, busy, "v", 'v', 2000);
+    lazy->reading = false;
+    client_send(lazy, requests, strlen(requests));
+    steps(f, 2000);
+    assert_true(f->server->split->kept_bytes > 0);
+    (void)balance_fail(1);
+    client_send(lazy, requests, strlen(requests));
+    steps(f, 100);
+    assert_int_equal(balance_fail(0), 0); /* it was asked for */
+    assert_null(lazy->conn);
+    assert_int_equal(lazy->reason, US_CLOSE_RESET);
+    assert_int_equal(counter(f, NET_STACK_ABORTED_KEPT), 1);
+    assert_int_equal(f->server->split->kept_bytes, 0);
+    ask(f, busy, "mn\r\n", "MN\r\n");
+    free(requests);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +434,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_client_resets_with_a_reply_under_way, setup_in_turns,
                                         teardown),
         cmocka_unit_test_setup_teardown(addresses_without_a_route, setup_in_turns, teardown),
+        cmocka_unit_test_setup_teardown(connections_beyond_the_links, setup_in_turns, teardown),
+        cmocka_unit_test_setup_teardown(a_connection_after_the_end, setup_in_turns, teardown),
+        cmocka_unit_test_setup_teardown(replies_that_cannot_be_queued, setup_in_turns, teardown),
+        cmocka_unit_test_setup_teardown(references_beyond_those_of_the_stack, setup_in_turns,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(datagrams_wait_for_no_room, setup_in_turns, teardown),
+        cmocka_unit_test_setup_teardown(acknowledgments_of_many, setup_in_turns, teardown),
+        cmocka_unit_test_setup_teardown(kept_input_finds_no_memory, setup_in_turns, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
