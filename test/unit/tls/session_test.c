@@ -297,6 +297,37 @@ static void test_unanswered_key_update_ends_the_input(void **state)
     end_close(&end);
 }
 
+/* A client may ask for short records (RFC 6066, 4). */
+static void test_short_records_on_demand(void **state)
+{
+    enum { BYTES = 4000, LIMIT = 512, PROTECTION_MAX = 100 };
+    struct tls_server_config config = config_default();
+    uint8_t data[BYTES] = {0};
+    char got[BYTES];
+    struct end end;
+    uint32_t at, len;
+    unsigned i;
+    int n;
+
+    for (i = 0; i < 2; i++) {
+        end_open(&end, &config, versions[i], NULL);
+        assert_int_equal(
+            SSL_set_tlsext_max_fragment_length(end.client.ssl, TLSEXT_max_fragment_length_512), 1);
+        shake(&end, 65536);
+        assert_true(is_established(&end));
+        assert_int_equal(tls_session_write(end.session, data, BYTES), 0);
+        for (at = 0; at < end.emitted_len; at += 5 + len) {
+            len = (uint32_t)end.emitted[at + 3] << 8 | end.emitted[at + 4];
+            assert_in_range(len, 1, LIMIT + PROTECTION_MAX);
+        }
+        exchange(&end, 65536);
+        for (at = 0; (n = client_read(&end.client, got, sizeof(got))) > 0; at += (uint32_t)n)
+            continue;
+        assert_int_equal(at, BYTES);
+        end_close(&end);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_close_notify),
         cmocka_unit_test(test_peer_that_cannot_be_sent_to),
         cmocka_unit_test(test_unanswered_key_update_ends_the_input),
+        cmocka_unit_test(test_short_records_on_demand),
     };
 
     return RIG_RUN(tests);
