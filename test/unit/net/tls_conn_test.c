@@ -12,7 +12,9 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
+#include "cache/cache_worker.h"
 #include "net/stack_worker.h"
+#include "tls/key_cache.h"
 #include "tls_rig.h"
 
 #define SEEDS 60
@@ -202,17 +204,20 @@ static void test_requests_that_are_opened_ahead(void **state)
     };
     struct fixture *f = open_fixture(20);
     struct peer *peer = open_peer(f, TLS1_3_VERSION);
-    unsigned i, fast = 0;
+    unsigned i, fast = 0, records = 0;
 
     shake(f, peer);
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         f->opened = 0; /* set none aside */
         fast += rows[i].fast;
+        records += rows[i].reply[0] != '\0';
         SSL_write(peer->client.ssl, rows[i].request, (int)strlen(rows[i].request));
         receive(peer);
         assert_true(offer_opened(f, peer));
         assert_string_equal(ask(f, peer, ""), rows[i].reply);
         assert_int_equal(f->answered_fast, fast);
+        assert_int_equal(counted(f, NET_TLS_RECORDS_IN), i + 1);
+        assert_int_equal(counted(f, NET_TLS_RECORDS_OUT), records);
     }
     /* Not while replies cannot be sent: the record stays unopened. */
     peer->full_bytes = 0;
@@ -585,6 +590,49 @@ static void test_key_updates_are_bounded(void **state)
     close_fixture(f);
 }
 
+/* ---- a library that fails ---------------------------------------------------------------- */
+
+static bool sealing_fails;
+
+static bool seal_or_fail(void *expanded, const uint8_t nonce[TLS_AEAD_NONCE],
+                         const uint8_t header[TLS_RECORD_HEADER], uint8_t *data, uint32_t len)
+{
+    return !sealing_fails && tls_aead_evp.seal(expanded, nonce, header, data, len);
+}
+
+/* A short reply, or a long one, cannot be encrypted: the connection ends, and is counted. */
+static void test_replies_that_cannot_be_encrypted(void **state)
+{
+    static const char *const gets[] = {"get none\r\n", "get k\r\n"};
+    enum { VALUE = 50000 };
+    struct fixture *f = open_fixture(20);
+    struct tls_aead aead = tls_aead_evp;
+    char *request = malloc(VALUE + 100);
+    int n = snprintf(request, 100, "set k 0 0 %d\r\n", VALUE);
+    struct peer *peer;
+    unsigned i;
+
+    memset(request + n, 'v', VALUE);
+    memcpy(request + n + VALUE, "\r\n", 3);
+    aead.seal = seal_or_fail;
+    tls_key_cache_close(f->conns.tls->keys);
+    f->conns.tls->keys = tls_key_cache_new(&aead);
+    for (i = 0; i < 2; i++) {
+        peer = open_peer(f, TLS1_3_VERSION);
+        shake(f, peer);
+        assert_string_equal(ask(f, peer, request), "STORED\r\n");
+        sealing_fails = true;
+        assert_string_equal(ask(f, peer, gets[i]), "");
+        sealing_fails = false;
+        assert_int_equal(net_conn_state(&peer->conn), CACHE_SESSION_CLOSING);
+        assert_false(peer->conn.failed);
+        assert_int_equal(counted(f, NET_TLS_RECORDS_OUT), i + 1);
+        assert_int_equal(cache_counter(f->conns.cache_worker, CACHE_SSL_PROTO_ERRORS), i + 1);
+    }
+    free(request);
+    close_fixture(f);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -606,6 +654,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_timeout_of_handshakes_that_wait),
         cmocka_unit_test(test_transport_without_memory),
         cmocka_unit_test(test_key_updates_are_bounded),
+        cmocka_unit_test(test_replies_that_cannot_be_encrypted),
     };
 
     with_threads = argc > 1 && strcmp(argv[1], "threads") == 0;
