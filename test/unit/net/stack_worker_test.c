@@ -3,6 +3,7 @@
  * The stack worker from the wire to the cache and back. No root, no thread, no waiting. With the
  * argument "split" the worker has two sides (net/split.h).
  */
+#include "cache/watch.h"
 #include "net/handover.h"
 #include "stack_rig.h"
 
@@ -651,6 +652,21 @@ static void test_sleep_lasts_until_the_next_timer(void **state)
     f->server->idle = idle;
 }
 
+/* A watcher's lines are sent soon: the sessions sleep no longer than the cache permits. */
+static void test_watcher_bounds_the_sleep(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+
+    steps(f, 100);
+    assert_true(f->sessions->app->sleep_us_max(f->sessions) > CACHE_WATCH_POLL_US);
+    ask(f, c, "watch fetchers\r\n", "OK\r\n");
+    assert_int_equal(f->sessions->app->sleep_us_max(f->sessions), CACHE_WATCH_POLL_US);
+    us_abort(f->stack, c->conn);
+    steps(f, 100);
+    assert_true(f->sessions->app->sleep_us_max(f->sessions) > CACHE_WATCH_POLL_US);
+}
+
 /* The end resets all connections, with replies and references in flight. */
 static void test_end_with_open_connections(void **state)
 {
@@ -700,6 +716,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_stats_of_the_same_burst, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rest_is_given_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sleep_lasts_until_the_next_timer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_watcher_bounds_the_sleep, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_with_open_connections, setup, teardown),
     };
 
