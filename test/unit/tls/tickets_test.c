@@ -56,6 +56,46 @@ static void test_sessions_are_resumed(void **state)
     }
 }
 
+/* Opens a connection of a client that takes no tickets. Returns its session. */
+static SSL_SESSION *session_without_ticket(struct tls_context *server, SSL_SESSION *earlier,
+                                           bool *resumed)
+{
+    SSL_SESSION *session;
+    struct end end;
+
+    end_open_on(&end, server, TLS_PEER_AS_CONFIGURED, TLS1_2_VERSION, NULL, earlier);
+    SSL_set_options(end.client.ssl, SSL_OP_NO_TICKET);
+    shake(&end, 65536);
+    assert_true(is_established(&end));
+    *resumed = tls_session_is_resumed(end.session);
+    session = SSL_get1_session(end.client.ssl);
+    SSL_set_shutdown(end.client.ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    end_close_on(&end);
+    return session;
+}
+
+/* The server keeps sessions on demand, also those of connections that end without close_notify. */
+static void test_sessions_without_tickets_are_resumed(void **state)
+{
+    struct tls_server_config config = config_default();
+    SSL_SESSION *first, *second;
+    struct tls_context *server;
+    bool resumed;
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        config.session_cache = i == 1;
+        server = server_open(&config);
+        first = session_without_ticket(server, NULL, &resumed);
+        assert_false(resumed);
+        second = session_without_ticket(server, first, &resumed);
+        assert_int_equal(resumed, config.session_cache);
+        SSL_SESSION_free(first);
+        SSL_SESSION_free(second);
+        tls_context_close(server);
+    }
+}
+
 /* One end of two of ours: what has come for it. */
 struct half {
     struct tls_session *session;
@@ -230,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sessions_are_resumed),
+        cmocka_unit_test(test_sessions_without_tickets_are_resumed),
         cmocka_unit_test(test_our_client_resumes),
         cmocka_unit_test(test_handshakes_give_no_superfluous_tickets),
         cmocka_unit_test(test_keys_of_tickets_change),
