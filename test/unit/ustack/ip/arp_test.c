@@ -630,6 +630,8 @@ static void a_static_neighbour_stays(void **state)
     assert_int_equal(us_neighbour_add(raw->stack, &addr, mac), US_OK);
     addr.bytes[3] = 3; /* neighbour_max is 2 */
     assert_int_equal(us_neighbour_add(raw->stack, &addr, mac), US_ERR_NO_MEMORY);
+    addr.bytes[3] = 2; /* an entry that is there already may be given again */
+    assert_int_equal(us_neighbour_add(raw->stack, &addr, mac), US_OK);
     for (i = 0; i < 5; i++) { /* others use and free the only other entry */
         arp_in(raw, broadcast, REQUEST, (u_u8)(20 + i), RAW_PEER_IP + 10 + i, RAW_LOCAL_IP);
         assert_non_null(raw_frame(raw));
