@@ -338,6 +338,52 @@ static void an_expired_address_leaves_nothing(void **state)
     (void)state;
 }
 
+/* What another address has is not ended with it. */
+static void an_expired_address_takes_no_other_connections(void **state)
+{
+    struct us_conn *conn;
+    struct raw raw;
+    u_u32 snd;
+
+    open_with_address(&raw, 30, 20);
+    nd_skip_frames(&raw);
+    raw.answer_arp = 1;
+    conn = raw_accept(&raw, &snd);
+    assert_int_equal(us_close(raw.stack, conn), US_OK);
+    raw_pump(&raw, 0);
+    raw_segment(&raw, US_TCP_FIN | US_TCP_ACK, 1001, snd + 1, 65535, NULL, 0);
+    raw_expect_event(&raw, US_EV_PEER_CLOSED);
+    raw_expect_event(&raw, US_EV_CLOSED);
+    nd_skip_frames(&raw);
+    raw.peer_port++;
+    raw_accept(&raw, &snd);
+    raw_pump(&raw, 30 * SECOND);
+    assert_int_equal(auto_state(&raw), US_LOCAL6_FREE);
+    assert_null(raw_event(&raw));
+    assert_int_equal(raw_counter(&raw, "time_wait"), 1);
+    assert_int_equal(raw_counter(&raw, "conns_open"), 1);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* The end of a router's lifetime is a deadline, also without a prefix and solicitations. */
+static void a_routers_lifetime_is_a_deadline(void **state)
+{
+    const struct nd_router_advert advert = {5, 0, 0, 0, 0, 0, 0x40, 0};
+    struct raw raw;
+    unsigned i;
+
+    nd_open_autoconf(&raw);
+    for (i = 0; i < 8; i++)
+        raw_pump(&raw, 4 * SECOND);
+    nd_skip_frames(&raw);
+    nd_give_router_advert(&raw, &advert);
+    nd_skip_frames(&raw);
+    assert_true(us_deadline(raw.stack) <= raw.now_us + 5 * SECOND);
+    raw_close(&raw);
+    (void)state;
+}
+
 /* An address that ends before us_output() is called: nothing is sent about it. */
 static void nothing_is_sent_about_a_removed_address(void **state)
 {
@@ -728,6 +774,8 @@ int main(void)
         cmocka_unit_test(lifetimes_of_addresses),
         cmocka_unit_test(without_autoconf_routers_are_ignored),
         cmocka_unit_test(an_expired_address_leaves_nothing),
+        cmocka_unit_test(an_expired_address_takes_no_other_connections),
+        cmocka_unit_test(a_routers_lifetime_is_a_deadline),
         cmocka_unit_test(nothing_is_sent_about_a_removed_address),
         cmocka_unit_test(short_lifetimes_are_extended),
         cmocka_unit_test(long_lifetimes_are_shortened),
