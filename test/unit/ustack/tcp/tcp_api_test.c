@@ -208,6 +208,28 @@ static void a_closed_connection_has_no_room(void **state)
     assert_int_equal(us_send(raw->stack, conn, "x", 1), US_ERR_STATE);
 }
 
+/* Data before the connection is established is queued; the SYN is no data. */
+static void data_waits_for_the_handshake(void **state)
+{
+    struct us_addr server = pair_addr(1);
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    conn = us_connect(raw->stack, &server, RAW_PEER_PORT, RAW_PORT, NULL, NULL);
+    assert_int_equal(us_send_queued(conn), 0);
+    assert_int_equal(us_send(raw->stack, conn, "data", 4), 4);
+    assert_int_equal(us_send_queued(conn), 4);
+    raw_pump(raw, 0);
+    assert_int_equal(us_send_queued(conn), 4);
+    snd = raw_frame(raw)->seq + 1;
+    raw_segment(raw, US_TCP_SYN | US_TCP_ACK, 1000, snd, 65535, NULL, 0);
+    raw_expect_event(raw, US_EV_CONNECTED);
+    assert_int_equal(us_send_queued(conn), 4);
+    raw_segment(raw, US_TCP_ACK, 1001, snd + 4, 65535, NULL, 0);
+    assert_int_equal(us_send_queued(conn), 0);
+}
+
 /* ---- the congestion window ---- */
 
 struct watch {
@@ -347,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_connection_has_queues_of_its_own),
         cmocka_unit_test_setup_teardown(a_small_queue_is_announced_again, raw_setup, raw_teardown),
         cmocka_unit_test_setup_teardown(a_closed_connection_has_no_room, raw_setup, raw_teardown),
+        cmocka_unit_test_setup_teardown(data_waits_for_the_handshake, raw_setup, raw_teardown),
         cmocka_unit_test_setup_teardown(a_queue_is_sendable_at_its_mark, raw_setup, raw_teardown),
         cmocka_unit_test(changes_of_the_window_are_events),
         cmocka_unit_test_setup_teardown(an_ended_connection_has_no_window, raw_setup, raw_teardown),
