@@ -346,7 +346,6 @@ static void an_expired_address_takes_no_other_connections(void **state)
     u_u32 snd;
 
     open_with_address(&raw, 30, 20);
-    nd_skip_frames(&raw);
     raw.answer_arp = 1;
     conn = raw_accept(&raw, &snd);
     assert_int_equal(us_close(raw.stack, conn), US_OK);
@@ -376,9 +375,7 @@ static void a_routers_lifetime_is_a_deadline(void **state)
     nd_open_autoconf(&raw);
     for (i = 0; i < 8; i++)
         raw_pump(&raw, 4 * SECOND);
-    nd_skip_frames(&raw);
     nd_give_router_advert(&raw, &advert);
-    nd_skip_frames(&raw);
     assert_true(us_deadline(raw.stack) <= raw.now_us + 5 * SECOND);
     raw_close(&raw);
     (void)state;
@@ -761,6 +758,10 @@ static void connections_leave_a_router_that_ceases(void **state)
     nd_skip_frames(&raw);
     assert_int_equal(us_send(raw.stack, conn, "b", 1), 1);
     assert_memory_equal(next_hop_of_tcp(&raw, 10), second_mac, 6);
+    give_advert(&raw, 1800, 30, 20); /* it is one again, the first of the list */
+    nd_skip_frames(&raw);
+    assert_int_equal(us_send(raw.stack, conn, "c", 1), 1);
+    assert_memory_equal(next_hop_of_tcp(&raw, 10), nd_router_mac, 6);
     raw_close(&raw);
     (void)state;
 }
