@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "alarms.h"
+#include "cache/watch.h"
 #include "sock_rig.h"
 
 static void test_set_and_get(void **state)
@@ -321,7 +322,8 @@ static void test_wait_for_a_pause_with_signals(void **state)
 
 /* ---- how long a worker sleeps ------------------------------------------------------------ */
 
-static int slept_ms[4]; /* at most, before anything, with a connection, without accepting, busy */
+/* At most: before anything, with a connection, without accepting, with a watcher, busy. */
+static int slept_ms[5];
 static unsigned sleeps;
 
 static int sleep_begin(struct net_sock_worker *worker)
@@ -365,31 +367,43 @@ static void use_turn(struct net_sock_worker *worker, struct net_sock_conn *conn)
     net_sock_conn_update(worker, conn);
 }
 
-/* Each time there is one reason more to sleep shorter. */
-static void sleep_dispatch(struct net_sock_worker *worker, int events)
+static struct net_sock_conn *open_conn(struct net_sock_worker *worker)
 {
     static const struct net_sock_listener tcp = {.kind = NET_ENDPOINT_TCP,
                                                  .peer = {.transport = "tcp"}};
     static const struct sockaddr from = {.sa_family = AF_UNSPEC};
-    struct u_list *link;
+
+    assert_true(net_sock_conn_open(worker, dup(worker->wake.fd), &tcp, &from));
+    return net_sock_conn_of(U_CONTAINER_OF(worker->conns.open.prev, struct net_conn, link));
+}
+
+/* Each time there is one reason more to sleep shorter. */
+static void sleep_dispatch(struct net_sock_worker *worker, int events)
+{
+    static const uint8_t watch[] = "watch fetchers\r\n";
+    static struct net_sock_conn *asking[2];
+    struct net_sock_conn *watcher;
+    unsigned i;
 
     sleeps++;
-    if (sleeps == 1) {
-        assert_true(net_sock_conn_open(worker, dup(worker->wake.fd), &tcp, &from));
-        assert_true(net_sock_conn_open(worker, dup(worker->wake.fd), &tcp, &from));
-    }
+    for (i = 0; sleeps == 1 && i < 2; i++)
+        asking[i] = open_conn(worker);
     if (sleeps == 2)
         worker->accept = NET_SOCK_ACCEPT_PAUSED;
+    if (sleeps == 3) {
+        watcher = open_conn(worker);
+        assert_true(net_sock_conn_input(worker, watcher, watch, sizeof(watch) - 1) >= 0);
+        net_sock_conn_update(worker, watcher);
+    }
     worker->crowded = true;
-    for (link = worker->conns.open.next; sleeps == 3 && link != &worker->conns.open;
-         link = link->next)
-        use_turn(worker, net_sock_conn_of(U_CONTAINER_OF(link, struct net_conn, link)));
+    for (i = 0; sleeps == 4 && i < 2; i++)
+        use_turn(worker, asking[i]);
     worker->accept_retry_us = UINT64_MAX;
-    if (sleeps == 4)
+    if (sleeps == 5)
         net_worker_stop(&worker->worker);
 }
 
-/* Time limits of connections, held back clients and turns that are left each have their own. */
+/* Time limits of connections, held back clients, watchers and turns left each have their own. */
 static void test_sleeps(void **state)
 {
     static const struct net_sock_io io = {
@@ -411,7 +425,8 @@ static void test_sleeps(void **state)
     assert_int_equal(slept_ms[0], 1000);
     assert_int_equal(slept_ms[1], 250);
     assert_int_equal(slept_ms[2], 10);
-    assert_int_equal(slept_ms[3], 0);
+    assert_int_equal(slept_ms[3], CACHE_WATCH_POLL_US / 1000);
+    assert_int_equal(slept_ms[4], 0);
     fixture_close_idle(f);
 }
 
