@@ -165,6 +165,61 @@ static void test_addresses_of_other_lengths_are_refused(void **state)
     }
 }
 
+/* What the fields of a record may hold, beside one descriptor. */
+static void test_fields_out_of_range_are_refused(void **state)
+{
+    static const struct {
+        struct net_handover_record record;
+        bool valid;
+    } rows[] = {
+        {{.kind = NET_HANDOVER_SOCKET, .transport = NET_ENDPOINT_UNIX}, true},
+        {{.kind = NET_HANDOVER_SOCKET, .transport = NET_ENDPOINT_UNIX + 1}, false},
+        {{.kind = NET_HANDOVER_SOCKET, .binding = CACHE_BINDING_BINARY}, true},
+        {{.kind = NET_HANDOVER_SOCKET, .binding = CACHE_BINDING_BINARY + 1}, false},
+        {{.kind = NET_HANDOVER_SOCKET, .tls = CACHE_TLS_CERT}, true},
+        {{.kind = NET_HANDOVER_SOCKET, .tls = CACHE_TLS_CERT + 1}, false},
+        {{.kind = NET_HANDOVER_LISTENER - 1}, false},
+        {{.kind = NET_HANDOVER_MAC + 1, .input_bytes = 6}, false},
+        {{.kind = NET_HANDOVER_SOCKET, .fd = 1}, false},
+        {{.kind = NET_HANDOVER_LISTENER, .fd = 1}, false},
+        {{.kind = NET_HANDOVER_STACK, .queued_bytes = 1, .state.queued_bytes = 1}, true},
+        {{.kind = NET_HANDOVER_STACK, .queued_bytes = 1, .state.unread_bytes = 1}, true},
+        {{.kind = NET_HANDOVER_STACK, .queued_bytes = 1}, false},
+        {{.kind = NET_HANDOVER_SOCKET, .queued_bytes = 1}, false},
+        {{.kind = NET_HANDOVER_SOCKET, .tls = CACHE_TLS_ON, .tls_bytes = 4}, true},
+        {{.kind = NET_HANDOVER_SOCKET, .tls_bytes = 4}, false},
+        {{.kind = NET_HANDOVER_LISTENER, .tls = CACHE_TLS_ON, .tls_bytes = 4}, false},
+    };
+    struct net_handover handover;
+    unsigned i;
+
+    for (i = 0; i < U_ARRAY_LEN(rows); i++) {
+        const struct net_handover_record *record = &rows[i].record;
+
+        memset(&handover, 0, sizeof(handover));
+        (void)net_handover_add_fd(&handover, -1);
+        net_handover_begin(&handover, record);
+        net_handover_add(&handover, "abcdef", record->input_bytes);
+        net_handover_add(&handover, "q", record->queued_bytes);
+        net_handover_add(&handover, "keys", record->tls_bytes);
+        net_handover_end(&handover, record);
+        if (net_handover_is_valid(&handover) != rows[i].valid)
+            fail_msg("row %u", i);
+        net_handover_free(&handover, false);
+    }
+}
+
+/* Of records that did not fit in, some are missing. */
+static void test_incomplete_records_are_refused(void **state)
+{
+    struct net_handover handover;
+
+    fill(&handover);
+    handover.failed = true;
+    assert_false(net_handover_is_valid(&handover));
+    net_handover_free(&handover, true);
+}
+
 /* A process whose TLS does not fit the connections. */
 static void test_tls_fits_or_not(void **state)
 {
@@ -197,6 +252,8 @@ int main(void)
         cmocka_unit_test(test_descriptors_stay_open_for_the_sender),
         cmocka_unit_test(test_malformed_records_are_refused),
         cmocka_unit_test(test_addresses_of_other_lengths_are_refused),
+        cmocka_unit_test(test_fields_out_of_range_are_refused),
+        cmocka_unit_test(test_incomplete_records_are_refused),
         cmocka_unit_test(test_tls_fits_or_not),
     };
 
