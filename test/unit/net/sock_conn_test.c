@@ -80,8 +80,8 @@ static void release_ref(void *worker, void *cookie)
     cache_release(((struct net_sock_worker *)worker)->conns.cache_worker, cookie);
 }
 
-static const struct net_sock_listener listener = {.kind = NET_ENDPOINT_UNIX,
-                                                  .peer = {.transport = "unix"}};
+static const struct net_sock_listener listener = {
+    .kind = NET_ENDPOINT_UNIX, .peer = {.transport = "unix", .binding = CACHE_BINDING_ASCII}};
 
 static void open_conn(struct fixture *f, int fd)
 {
@@ -363,14 +363,18 @@ static void test_unused_input_is_handed_over(void **state)
     net_handover_free(&handover, false);
 }
 
+/* All are of the same listener, or of its connections. */
 static unsigned count_records(const struct net_handover *handover, enum net_handover_kind kind)
 {
     const struct net_handover_record *record;
     unsigned count = 0;
     size_t at = 0;
 
-    while ((record = net_handover_next(handover, &at)) != NULL)
+    while ((record = net_handover_next(handover, &at)) != NULL) {
         count += record->kind == kind;
+        assert_int_equal(record->transport, NET_ENDPOINT_UNIX);
+        assert_int_equal(record->binding, CACHE_BINDING_ASCII);
+    }
     return count;
 }
 
@@ -515,6 +519,8 @@ static void stat_take(void *ctx, const char *name, const char *value)
 /* An accepted connection waits for a session: it moves as it is, and gets the next one. */
 static void test_connection_that_waits_for_a_session(void **state)
 {
+    struct net_sock_listener secure = listener;
+    const struct net_handover_record *record;
     struct net_handover handover = {0};
     struct fixture *f = *state;
     struct net_sock_worker *worker = &f->worker;
@@ -526,13 +532,17 @@ static void test_connection_that_waits_for_a_session(void **state)
     (void)fill_cache(f);
     worker->now_us = 1000000;
     fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    net_sock_accepted(worker, &listener, fd);
+    net_sock_accepted(worker, &secure, fd);
     assert_int_equal(worker->accept, NET_SOCK_ACCEPT_FULL);
+    secure.peer.tls = CACHE_TLS_ON;
     net_sock_hand_over(&worker->worker, true, &handover);
     before = count_records(&handover, NET_HANDOVER_SOCKET);
     assert_int_equal(handover.fds[handover.fd_count - 1], fd);
+    record = (const void *)(handover.bytes + handover.len - sizeof(*record));
+    assert_int_equal(record->tls, CACHE_TLS_ON);
     net_handover_free(&handover, false);
 
+    secure.peer.tls = CACHE_TLS_OFF;
     worker->now_us = 1020000;
     net_sock_accept_resume(worker);
     assert_int_equal(worker->accept, NET_SOCK_ACCEPT_FULL);
@@ -736,8 +746,12 @@ static void test_take_over_without_room(void **state)
     record.fd = net_handover_add_fd(&handover, fds[0]);
     net_handover_begin(&handover, &record);
     net_handover_end(&handover, &record);
-    f->worker.workers = 1;
+    f->worker.workers = 2;
+    f->worker.number = 1;
     f->worker.handover = &handover;
+    net_sock_take_over(&f->worker); /* leaves it to the first worker */
+    assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_REJECTED]), 0);
+    f->worker.number = 0;
     net_sock_take_over(&f->worker);
     assert_int_equal(fcntl(fds[0], F_GETFD), -1);
     assert_int_equal(net_counter_read(&f->worker.counters[NET_SOCK_REJECTED]), 1);
