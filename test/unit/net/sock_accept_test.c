@@ -10,6 +10,17 @@
 /* Descriptors that a test without enough of them may have. */
 #define FILES_MAX 128
 
+/* No program that is started later has the sockets. */
+static void expect_close_on_exec(const struct fixture *f)
+{
+    unsigned i;
+
+    for (i = 0; i < THREADS; i++)
+        assert_int_equal(
+            fcntl(((struct net_sock_worker *)f->workers[i])->listeners[0].source.fd, F_GETFD),
+            FD_CLOEXEC);
+}
+
 static void test_too_many_connections(void **state)
 {
     struct fixture *f = fixture_open(2);
@@ -17,6 +28,7 @@ static void test_too_many_connections(void **state)
     int second = client_open(f);
     int third;
 
+    expect_close_on_exec(f);
     ask(first, "get a\r\n", "END\r\n");
     ask(second, "get a\r\n", "END\r\n");
     third = client_open(f);
@@ -66,6 +78,28 @@ static void test_no_descriptors(void **state)
         close(clients[--client_count]);
     fixture_close(f);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* At the end of a worker its own sockets free their port; others accept from a shared one. */
+static void test_shared_socket_outlasts_a_worker(void **state)
+{
+    struct net_sock_worker *worker = calloc(1, sizeof(*worker));
+    int shared, fd, listens;
+    socklen_t len = sizeof(listens);
+
+    for (shared = 0; shared < 2; shared++) {
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(listen(fd, 1), 0);
+        worker->listener_count = 1;
+        worker->listeners[0].kind = NET_ENDPOINT_TCP;
+        worker->listeners[0].shared = shared;
+        worker->listeners[0].source.fd = dup(fd);
+        net_sock_accept_close(worker);
+        assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len), 0);
+        assert_int_equal(listens, shared);
+        close(fd);
+    }
+    free(worker);
 }
 
 /* Without maxconns_fast: a connection beyond the limit waits until another one is closed. */
@@ -120,10 +154,7 @@ static void test_unix_socket(void **state)
     snprintf(name, sizeof(name), "%s/u", path);
     shape.unix_path = name;
     f = fixture_shaped(&shape);
-    for (i = 0; i < THREADS; i++) /* no program that is started later has the sockets */
-        assert_int_equal(
-            fcntl(((struct net_sock_worker *)f->workers[i])->listeners[0].source.fd, F_GETFD),
-            FD_CLOEXEC);
+    expect_close_on_exec(f);
     for (i = 0; i < 8; i++)
         fds[i] = client_open(f);
     for (i = 0; i < 8; i++)
@@ -267,6 +298,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_too_many_connections),
         cmocka_unit_test(test_no_descriptors),
+        cmocka_unit_test(test_shared_socket_outlasts_a_worker),
         cmocka_unit_test(test_connections_wait),
         cmocka_unit_test(test_inherited_sockets),
         cmocka_unit_test(test_unix_socket),
