@@ -291,6 +291,97 @@ static void test_purge_waits_for_readers_after_its_last_chain(void **unused)
     kv_leave(other);
 }
 
+static uint64_t purged(void)
+{
+    return kv_u64_load_relaxed(&rig.kv->purged);
+}
+
+/* Flushes during a purge keep the table wide after it: one of them has the tag of older items. */
+static void test_table_stays_wide_after_flushes_in_a_purge(void **unused)
+{
+    struct kv_worker *other = kv_join(rig.kv);
+    flush(KV_GENERATIONS);
+    quiesce(1);
+    kv_quiesce(other);
+    quiesce(300); /* all chains; `other` may still look at an item */
+    store(0, 1, 10);
+    flush(256);
+    assert_int_equal(purged(), 0);
+    kv_quiesce(other);
+    quiesce(1);
+    assert_int_equal(purged(), KV_GENERATIONS);
+    assert_true(is_wide());
+    assert_false(has(0));
+    kv_leave(other);
+}
+
+/* Begun after so many flushes, an item stays where it is when it is published. */
+static void expect_published_in_place(uint32_t value_len, unsigned flushes)
+{
+    struct kv_key key = key_of(0);
+    struct kv_view view;
+    enum kv_error error;
+    struct kv_change change = {.item = kv_item_new(rig.worker, &key, value_len, 0, 0, &error)};
+    rig_fill(change.item, value_len, 0);
+    flush(flushes);
+    assert_int_equal(kv_update(rig.worker, &key, rig_decide_replace, NULL, &change), KV_REPLACE);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    assert_ptr_equal(view.item, change.item);
+}
+
+/* In a wide table items begin in segments that are young enough. */
+static void test_new_items_are_not_copied(void **unused)
+{
+    store(1, 2, 10);
+    flush(300);
+    expect_published_in_place(10, 0);
+    flush(300);
+    expect_published_in_place(LARGE_LEN, 0);
+    flush(130);
+    expect_published_in_place(10, 120);
+}
+
+/* What a purge has reclaimed no longer counts as flushes of an item's segment. */
+static void test_uploads_are_not_copied_after_a_purge(void **unused)
+{
+    struct kv_key key = key_of(0);
+    struct kv_view view;
+    enum kv_error error;
+    struct kv_change change = {.item = kv_item_new(rig.worker, &key, 10, 0, 0, &error)};
+    rig_fill(change.item, 10, 0);
+    flush(200);
+    quiesce(300);
+    assert_int_equal(purged(), 200);
+    flush(KV_GENERATIONS);
+    assert_true(is_wide());
+    assert_int_equal(kv_update(rig.worker, &key, rig_decide_replace, NULL, &change), KV_REPLACE);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_HIT);
+    assert_ptr_equal(view.item, change.item);
+    flush(1);
+    assert_false(has(0));
+}
+
+/* Neither to a segment that is too old for its generation, nor if it is flushed meanwhile. */
+static void test_item_moves_where_its_generation_is_known(void **unused)
+{
+    struct kv_key key = key_of(0);
+    struct kv_view view;
+    enum kv_error error;
+    struct kv_item *old = kv_item_new(rig.worker, &key, 10, 0, 0, &error);
+    flush(256);
+    store(0, 1, 10);
+    struct kv_item *young = kv_item_new(rig.worker, &key, 10, 0, 0, &error);
+    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+    assert_false(kv_generation_may_move(rig.kv, view.item, old));
+    assert_true(kv_generation_may_move(rig.kv, view.item, young));
+    flush(300);
+    struct kv_item *younger = kv_item_new(rig.worker, &key, 10, 0, 0, &error);
+    assert_false(kv_generation_may_move(rig.kv, view.item, younger));
+    kv_item_drop(rig.worker, younger);
+    kv_item_drop(rig.worker, young);
+    kv_item_drop(rig.worker, old);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +399,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_renewed_in_a_wide_table, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory_comes_back_in_a_wide_table, setup, teardown),
         cmocka_unit_test_setup_teardown(test_purge_waits_for_readers_after_its_last_chain, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_table_stays_wide_after_flushes_in_a_purge, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_new_items_are_not_copied, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_uploads_are_not_copied_after_a_purge, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_item_moves_where_its_generation_is_known, setup,
                                         teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
