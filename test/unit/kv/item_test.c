@@ -205,6 +205,58 @@ static void test_overhead(void **unused)
     expect_record_bytes(260, 1, 308);
 }
 
+/* A store that is refused for want of an overflow bucket counts like one without a segment. */
+static void test_refused_without_a_bucket(void **unused)
+{
+    struct kv *kv = rig_create(1 * MIB, 1, false);
+    struct kv_worker *worker = kv_join(kv);
+    struct kv_key key = rig_key(kv, "key");
+    enum kv_error error;
+    while (kv_overflow_take(worker, kv_index_power(&kv->index)) != 0)
+        continue;
+    assert_null(kv_item_new(worker, &key, 10, 0, 0, &error));
+    assert_int_equal(error, KV_NO_MEMORY);
+    assert_int_equal(rig_stats(kv).no_memory, 1);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+/* The clock of the worker that evicts may be behind that of the one that stored. */
+static void test_evicted_before_its_last_access(void **unused)
+{
+    struct kv_class_stats stats;
+    unsigned i = 0;
+    char name[16];
+    do {
+        kv_tick(rig.worker, 5);
+        snprintf(name, sizeof(name), "key%u", i++);
+        struct kv_key key = rig_key(rig.kv, name);
+        enum kv_error error;
+        struct kv_item *item = kv_item_new(rig.worker, &key, 1000, 0, 0, &error);
+        struct kv_change change = {.item = item};
+        kv_update(rig.worker, &key, rig_decide_replace, NULL, &change);
+        kv_tick(rig.worker, 4);
+        kv_quiesce(rig.worker);
+    } while (rig_stats(rig.kv).evictions == 0);
+    kv_class_stats(rig.kv, 0, &stats);
+    assert_int_equal(stats.evicted_idle_s, 0);
+}
+
+/* An expiry time that is set before publication counts for the sweep. */
+static void test_exptime_set_later_is_swept(void **unused)
+{
+    struct kv_key key = rig_key(rig.kv, "key");
+    enum kv_error error;
+    struct kv_change change = {.item = kv_item_new(rig.worker, &key, 100000, 0, 0, &error)};
+    kv_item_set_exptime(rig.worker, change.item, 10);
+    assert_int_equal(kv_update(rig.worker, &key, rig_decide_replace, NULL, &change), KV_REPLACE);
+    kv_tick(rig.worker, 100);
+    for (unsigned i = 0; i < 300; i++)
+        kv_quiesce(rig.worker);
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+    assert_int_equal(rig_stats(rig.kv).expired_reclaimed, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +270,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unpublished_items_outlive_eviction, setup, teardown),
         cmocka_unit_test(test_large_item_without_memory),
         cmocka_unit_test_setup_teardown(test_overhead, setup, teardown),
+        cmocka_unit_test(test_refused_without_a_bucket),
+        cmocka_unit_test_setup_teardown(test_evicted_before_its_last_access, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_exptime_set_later_is_swept, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
