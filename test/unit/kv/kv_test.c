@@ -134,6 +134,64 @@ static void test_time_is_the_workers(void **unused)
     kv_destroy(kv);
 }
 
+static void count_call(void *ctx, const struct kv_view *view)
+{
+    ++*(unsigned *)ctx;
+}
+
+static void store_some(struct kv_worker *worker, unsigned count)
+{
+    char name[16];
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "key%u", i);
+        struct kv_key key = rig_key(worker->kv, name);
+        rig_set(worker, &key, 1000, i);
+        kv_quiesce(worker);
+    }
+}
+
+/* The callback for evictions ends with its worker. */
+static void test_evictions_are_not_reported_after_a_join(void **unused)
+{
+    struct kv *kv = rig_create(2 * MIB, 1, true);
+    struct kv_worker *worker = kv_join(kv);
+    unsigned calls = 0;
+    kv_on_evicted(worker, count_call, &calls);
+    store_some(worker, 3000);
+    assert_int_equal(calls, rig_stats(kv).evictions);
+    assert_true(calls > 0);
+    kv_leave(worker);
+    worker = kv_join(kv);
+    unsigned before = calls;
+    store_some(worker, 3000);
+    assert_true(rig_stats(kv).evictions > before);
+    assert_int_equal(calls, before);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+/* A worker that has been offline looks at nothing: it can free at once what it looked at before. */
+static void test_views_end_offline(void **unused)
+{
+    struct kv *kv = rig_create(2 * MIB, 2, true);
+    struct kv_worker *worker = kv_join(kv);
+    struct kv_worker *other = kv_join(kv);
+    struct kv_key key = rig_key(kv, "key");
+    struct kv_view view;
+    rig_set(other, &key, 100, 1);
+    kv_log_close(other, other->log_last);
+    kv_quiesce(worker);
+    assert_int_equal(kv_get(worker, &key, &view), KV_HIT);
+    kv_offline(worker);
+    kv_online(worker);
+    assert_int_equal(rig_delete(other, &key), KV_DELETE);
+    kv_offline(other);
+    assert_int_equal(kv_log_reclaim(worker, UINT32_MAX), 1);
+    kv_leave(other);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +202,8 @@ int main(void)
         cmocka_unit_test(test_join_without_memory),
         cmocka_unit_test(test_time_is_the_workers),
         cmocka_unit_test(test_small_tables_have_ordinary_pages),
+        cmocka_unit_test(test_evictions_are_not_reported_after_a_join),
+        cmocka_unit_test(test_views_end_offline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
