@@ -233,8 +233,24 @@ static void test_rescue_may_take_the_last(void **unused)
          (at = kv_log_append(rig.worker, main_log(), KV_LOG_MOVED, rig.segment_bytes)) != NULL;)
         records[count++] = at;
     assert_int_equal(count, segments->count);
+    kv_log_drop(rig.worker, records[0], rig.segment_bytes); /* retired and not viewed */
+    records[0] = kv_log_append(rig.worker, main_log(), KV_LOG_MOVED, rig.segment_bytes);
+    assert_non_null(records[0]);
     while (count-- > 0)
         kv_log_drop(rig.worker, records[count], rig.segment_bytes);
+}
+
+/* Another worker may walk a sealed segment: its end stays. */
+static void test_last_record_of_a_sealed_segment(void **unused)
+{
+    void *first = kv_log_append(rig.worker, main_log(), KV_LOG_NEW, 24);
+    void *second = kv_log_append(rig.worker, main_log(), KV_LOG_NEW, 40);
+    uint32_t segment = open_segment();
+    kv_log_close(rig.worker, main_log());
+    kv_log_drop(rig.worker, second, 40);
+    assert_int_equal(rig.kv->segments.array[segment].used, 64);
+    assert_int_equal(state_of(segment), KV_SEGMENT_SEALED);
+    kv_log_drop(rig.worker, first, 24);
 }
 
 int main(void)
@@ -252,6 +268,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nothing_is_left_when_sealed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_records_of_two_logs_in_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rescue_may_take_the_last, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_last_record_of_a_sealed_segment, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
