@@ -225,6 +225,23 @@ static void test_hint_of_a_bucket_that_has_left(void **unused)
     assert_true(rig_is_filled(view.item, 10, KEYS - 1));
 }
 
+/* What a worker reserves for the table that grows or for the next one is there for others. */
+static void test_reserve_returns_during_a_growth(void **unused)
+{
+    struct kv_index *index = &rig.kv->index;
+    unsigned power = kv_index_power(index);
+    struct kv_worker *other = kv_join(rig.kv);
+    uint32_t here = kv_overflow_take(rig.worker, power);
+    kv_overflow_give(rig.worker, power, here);
+    kv_overflow_give(rig.worker, power + 1, 1);
+    kv_u32_store_relaxed(&index->moving, power + 1);
+    kv_overflow_return(rig.worker, index);
+    assert_int_equal(kv_overflow_take(other, power), here);
+    assert_int_equal(kv_overflow_take(other, power + 1), 1);
+    kv_u32_store_relaxed(&index->moving, 0);
+    kv_leave(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +254,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_crowded_chains_come_and_go, setup, teardown),
         cmocka_unit_test_setup_teardown(test_prefetch_looks_through_the_chain, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hint_of_a_bucket_that_has_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reserve_returns_during_a_growth, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
