@@ -300,6 +300,132 @@ static void test_budget_of_full_memory(void **unused)
     finish(kv, worker);
 }
 
+/* A change begins at once, not only with the next housekeeping. */
+static void test_limit_is_followed_at_once(void **unused)
+{
+    struct kv *kv = create(4 * MIB, 64 * MIB, true);
+    struct kv_worker *worker = kv_join(kv);
+    uint32_t before = kv_u32_load_relaxed(&kv->segments.in_service);
+    assert_true(kv_memory_limit_set(worker, 8 * MIB));
+    assert_true(kv_u32_load_relaxed(&kv->segments.in_service) > before);
+    settle(worker);
+    before = kv_u32_load_relaxed(&kv->segments.in_service);
+    assert_true(kv_memory_limit_set(worker, 4 * MIB));
+    assert_true(kv_u32_load_relaxed(&kv->segments.in_service) < before);
+    finish(kv, worker);
+}
+
+/* A worker with many stores between two steps does as many steps at once. */
+static void test_steps_follow_the_inserts(void **unused)
+{
+    struct kv *kv = create(4 * MIB, 64 * MIB, true);
+    struct kv_worker *worker = kv_join(kv);
+    char name[24];
+    assert_true(kv_memory_limit_set(worker, 64 * MIB));
+    uint32_t before = kv_u32_load_relaxed(&kv->segments.in_service);
+    kv_quiesce(worker);
+    uint32_t after_none = kv_u32_load_relaxed(&kv->segments.in_service);
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(name, sizeof(name), "key%u", i);
+        struct kv_key key = rig_key(kv, name);
+        rig_set(worker, &key, 10, i);
+    }
+    assert_int_equal(kv_u32_load_relaxed(&kv->segments.in_service), after_none);
+    kv_quiesce(worker);
+    uint32_t after_many = kv_u32_load_relaxed(&kv->segments.in_service);
+    assert_true(after_many - after_none >= 7 * (after_none - before));
+    finish(kv, worker);
+}
+
+/* Withdrawing leaves as many free segments as stores count on. */
+static void test_reserve_is_not_withdrawn(void **unused)
+{
+    struct kv *kv = create(8 * MIB, 0, true);
+    struct kv_worker *worker = kv_join(kv);
+    uint32_t reserve = kv_u32_load_relaxed(&kv->reserve_segments);
+    unsigned stored = 0;
+    assert_true(reserve > kv_floor_segments(kv));
+    while (kv_segment_list_count(&kv->segments.free) > reserve + 4) {
+        store(worker, stored, stored + 1, 1000);
+        stored++;
+    }
+    assert_true(kv_memory_limit_set(worker, 4 * MIB));
+    assert_int_equal(kv_u32_load_relaxed(&kv->reserve_segments), reserve);
+    assert_int_equal(kv_segment_list_count(&kv->segments.free), reserve);
+    finish(kv, worker);
+}
+
+/* Segments for moved items, and for stores beside them: one of a worker, unless there are few. */
+static void test_reserve_of_the_workers(void **unused)
+{
+    static const struct {
+        unsigned workers;
+        uint32_t segments, floor, reserve;
+    } cases[] = {{1, 4096, 2, 4}, {8, 4096, 8, 16}, {64, 1024, 64, 80}, {64, 512, 32, 40}};
+    for (unsigned i = 0; i < U_ARRAY_LEN(cases); i++) {
+        struct kv *kv = rig_create(64 * MIB, cases[i].workers, true);
+        kv_limit_derive(kv, cases[i].segments);
+        assert_int_equal(kv_floor_segments(kv), cases[i].floor);
+        assert_int_equal(kv_u32_load_relaxed(&kv->reserve_segments), cases[i].reserve);
+        kv_destroy(kv);
+    }
+}
+
+/* Bytes beside which that many segments are left under the limit. */
+static uint64_t bytes_that_leave(const struct kv *kv, uint64_t segments)
+{
+    return kv_memory_bound(kv) - kv_fixed_bytes(kv) - (segments << kv->segments.shift);
+}
+
+/* The index never takes what the workers need at least, even if items may be evicted. */
+static void test_budget_leaves_the_least_segments(void **unused)
+{
+    struct kv *kv = create(8 * MIB, 0, true);
+    struct kv_worker *worker = kv_join(kv);
+    uint32_t least = 0;
+    while (!kv_layout_has_enough(&kv->config, least))
+        least++;
+    assert_true(kv_budget_allows(kv, bytes_that_leave(kv, 2 * least), true));
+    assert_false(kv_budget_allows(kv, bytes_that_leave(kv, 2 * least) + 1, true));
+    assert_false(kv_budget_allows(kv, 8 * MIB, true));
+    assert_false(kv_budget_allows(kv, 9 * MIB, true));
+    finish(kv, worker);
+}
+
+/* Without eviction it takes free segments only, and of them not the reserve for stores. */
+static void test_budget_leaves_the_reserve(void **unused)
+{
+    struct kv *kv = create(8 * MIB, 0, false);
+    struct kv_worker *worker = kv_join(kv);
+    store(worker, 0, 2000, 1000);
+    uint32_t used =
+        kv_u32_load_relaxed(&kv->segments.in_service) - kv_segment_list_count(&kv->segments.free);
+    uint64_t left = used + kv_u32_load_relaxed(&kv->reserve_segments);
+    assert_true(kv_budget_allows(kv, bytes_that_leave(kv, left), false));
+    assert_false(kv_budget_allows(kv, bytes_that_leave(kv, left) + 1, false));
+    finish(kv, worker);
+}
+
+/* Idle workers are needed for a growth of the index too, when the segments are all there. */
+static void test_growth_is_resizing(void **unused)
+{
+    struct kv *kv = create(8 * MIB, 0, false);
+    struct kv_worker *worker = kv_join(kv);
+    unsigned stored = 0, moves = 0;
+    while (!kv_grow_is_active(&kv->index)) {
+        stored += store(worker, stored, stored + 1, 10);
+        assert_in_range(stored, 0, 100000);
+    }
+    for (; kv_grow_is_active(&kv->index); moves++) {
+        assert_true(kv_is_resizing(kv));
+        kv_quiesce(worker);
+        assert_in_range(moves, 0, 100000);
+    }
+    assert_true(moves > 0);
+    settle(worker);
+    finish(kv, worker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +442,13 @@ int main(void)
         cmocka_unit_test(test_layout_of_a_reserved_table),
         cmocka_unit_test(test_segments_of_a_worker),
         cmocka_unit_test(test_budget_of_full_memory),
+        cmocka_unit_test(test_limit_is_followed_at_once),
+        cmocka_unit_test(test_steps_follow_the_inserts),
+        cmocka_unit_test(test_reserve_is_not_withdrawn),
+        cmocka_unit_test(test_reserve_of_the_workers),
+        cmocka_unit_test(test_budget_leaves_the_least_segments),
+        cmocka_unit_test(test_budget_leaves_the_reserve),
+        cmocka_unit_test(test_growth_is_resizing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
