@@ -249,6 +249,11 @@ static void test_flushed_items_stay_flushed(void **unused)
     kv_destroy(kv);
 }
 
+static uint64_t segments_bytes(const struct kv *kv)
+{
+    return (uint64_t)kv_u32_load_relaxed(&kv->segments.in_service) << kv->segments.shift;
+}
+
 static void test_another_limit(void **unused)
 {
     static const uint64_t limits[] = {4 * MIB, MIB + MIB / 2, MIB};
@@ -262,6 +267,8 @@ static void test_another_limit(void **unused)
             kv_quiesce(worker);
         assert_true(rig_stats(kv).memory_used_bytes <= limits[i]);
         assert_int_equal(kv_memory_limit(kv), limits[i]);
+        assert_true(kv_memory_used_max(kv) <= limits[i]); /* all segments, used or not */
+        assert_true(segments_bytes(kv) > limits[i] * 3 / 4);
         kv_leave(worker);
         expect_all(kv);
         assert_null(save(kv));
