@@ -27,6 +27,7 @@ static struct {
     struct kv_worker *worker;
     struct kv_worker *other; /* might still look at all that is retired */
     struct kv_worker *third; /* offline, but at the moment */
+    uint32_t large_bytes;    /* of a value stored before the keys; 0: none */
     unsigned keys;           /* half of them are still there */
     unsigned counts;         /* list counts read before the event; UINT32_MAX: it has happened */
     unsigned looks;          /* at the others, likewise */
@@ -121,6 +122,12 @@ static void fill(void)
     }
 }
 
+static void store_large(void)
+{
+    struct kv_key key = rig_key(scene.kv, "large");
+    rig_set(scene.worker, &key, scene.large_bytes, 1);
+}
+
 /* Nothing is free, much is retired, and all of that waits for the other worker. */
 static void set_up(void)
 {
@@ -133,6 +140,8 @@ static void set_up(void)
     scene.other = kv_join(scene.kv);
     scene.third = kv_join(scene.kv);
     kv_offline(scene.third);
+    if (scene.large_bytes > 0)
+        store_large();
     fill();
     kv_release_views(scene.worker);
     delete_keys(scene.worker, 0, scene.keys / 2);
@@ -238,18 +247,32 @@ static void test_waiting_worker_lets_others_go_on(void **unused)
 }
 
 /* But not as long as it looks at an item. */
-static void test_waiting_worker_keeps_what_it_looks_at(void **unused)
+static void expect_no_announcement_while_viewed(const char *name)
 {
     struct kv_view view;
-    char name[24];
-    set_up();
-    snprintf(name, sizeof(name), "key%u", scene.keys - 1);
     struct kv_key key = rig_key(scene.kv, name);
     assert_int_equal(kv_peek(scene.worker, &key, &view), KV_HIT);
     uint64_t before = announced();
     kv_epoch_retire(&scene.kv->epoch);
     assert_false(kv_evict_make_free(scene.worker));
     assert_int_equal(announced(), before);
+}
+
+static void test_waiting_worker_keeps_what_it_looks_at(void **unused)
+{
+    char name[24];
+    set_up();
+    snprintf(name, sizeof(name), "key%u", scene.keys - 1);
+    expect_no_announcement_while_viewed(name);
+    tear_down();
+}
+
+static void test_waiting_worker_keeps_a_large_item(void **unused)
+{
+    scene.large_bytes = 100000;
+    set_up();
+    scene.large_bytes = 0;
+    expect_no_announcement_while_viewed("large");
     tear_down();
 }
 
@@ -264,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_nobody_comes),
         cmocka_unit_test(test_waiting_worker_lets_others_go_on),
         cmocka_unit_test(test_waiting_worker_keeps_what_it_looks_at),
+        cmocka_unit_test(test_waiting_worker_keeps_a_large_item),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
