@@ -613,6 +613,31 @@ static void test_other_settings(void **unused)
     free(image);
 }
 
+static uint64_t bytes_on_disk(void)
+{
+    struct stat about;
+    assert_int_equal(fstat(file.fd, &about), 0);
+    return (uint64_t)about.st_blocks * 512;
+}
+
+/* Segments have their space in the file before they are used: a full file system shows early. */
+static void test_space_of_a_higher_limit(void **unused)
+{
+    config.memory_bytes_max = 32 * MIB;
+    struct kv *kv = create();
+    struct kv_worker *worker = kv_join(kv);
+    uint64_t segments = segments_bytes(kv);
+    uint64_t space = bytes_on_disk();
+    assert_true(kv_memory_limit_set(worker, 32 * MIB));
+    while (kv_is_resizing(kv))
+        kv_quiesce(worker);
+    uint64_t more = segments_bytes(kv) - segments;
+    assert_true(more > 16 * MIB);
+    assert_true(bytes_on_disk() - space > more / 2); /* huge pages may have had a part before */
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -640,6 +665,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_many_size_buckets_are_restored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_longest_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_other_settings, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_space_of_a_higher_limit, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
