@@ -498,6 +498,30 @@ static void test_limit_of_connections(void **state)
     rig_close(&rig);
 }
 
+/* Errors of TLS within the handshake and after it, and handshakes that resume no session. */
+static void test_tls_is_counted(void **state)
+{
+    struct cache_config config = rig_config();
+    struct rig rig;
+
+    (void)state;
+    config.settings.tls.enabled = true;
+    config.settings.tls.session_cache = true;
+    rig_open(&rig, &config);
+    cache_session_tls_failed(rig.session, true, "no shared cipher");
+    assert_int_equal(rig_stat(&rig, NULL, "ssl_handshake_errors"), 1);
+    assert_int_equal(rig_stat(&rig, NULL, "ssl_proto_errors"), 0);
+    cache_session_tls_failed(rig.session, false, "bad record mac");
+    cache_session_tls_failed(rig.session, false, "bad record mac");
+    assert_int_equal(rig_stat(&rig, NULL, "ssl_handshake_errors"), 1);
+    assert_int_equal(rig_stat(&rig, NULL, "ssl_proto_errors"), 2);
+    cache_count_tls_handshake(rig.worker, true);
+    assert_int_equal(rig_stat(&rig, NULL, "ssl_new_sessions"), 0);
+    cache_count_tls_handshake(rig.worker, false);
+    assert_int_equal(rig_stat(&rig, NULL, "ssl_new_sessions"), 1);
+    rig_close(&rig);
+}
+
 /* A connection for which there is no memory is none. */
 static void test_connection_without_memory(void **state)
 {
@@ -611,6 +635,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_dies_in_the_middle_of_an_upload, rig_setup,
                                         rig_teardown),
         cmocka_unit_test(test_limit_of_connections),
+        cmocka_unit_test(test_tls_is_counted),
         cmocka_unit_test_setup_teardown(test_connection_without_memory, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_bytes_are_counted, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_bytes_offered_again_are_counted_once, rig_setup,

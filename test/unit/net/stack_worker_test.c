@@ -571,10 +571,13 @@ static void test_stats(void **state)
 {
     struct fixture *f = *state;
     struct client *c = client_open(f);
+    char line[64];
 
     c->got_len = 0;
     client_send(c, "stats ustack\r\n", 14);
     steps(f, 50);
+    snprintf(line, sizeof(line), "STAT threading %s\r\n", net_threading_name(rig_threading));
+    assert_non_null(strstr(c->got, line));
     assert_non_null(strstr(c->got, "STAT sessions_accepted 1\r\n"));
     assert_non_null(strstr(c->got, "STAT buffer_bytes_used "));
     assert_string_equal(c->got + c->got_len - 5, "END\r\n");
