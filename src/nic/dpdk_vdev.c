@@ -92,8 +92,8 @@ static socklen_t socket_address(const char *dev, struct sockaddr_un *addr)
 }
 
 /*
- * Whether no process uses an abstract socket address. Each socket type has a namespace of its own;
- * net_memif's sockets are SOCK_SEQPACKET.
+ * Whether no process uses an abstract socket address. The addresses of each socket type are
+ * separate; net_memif's sockets are SOCK_SEQPACKET.
  */
 static bool name_is_free(const struct sockaddr_un *addr, socklen_t length)
 {

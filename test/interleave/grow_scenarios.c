@@ -58,7 +58,7 @@ static void growing_with_both(void)
     index_insert(KEY_B, 9);
 }
 
-/* One of the two children of the chain needs an overflow bucket. */
+/* One of the two new chains needs an overflow bucket. */
 static void growing_with_many(void)
 {
     growing_with_both();
@@ -66,7 +66,7 @@ static void growing_with_many(void)
         index_insert((enum key)key, 1);
 }
 
-/* The same with items that were accounted for, and there is none. */
+/* The same with counted items, and no overflow bucket is free. */
 static void growing_without_buckets(void)
 {
     growing();
@@ -163,7 +163,7 @@ static unsigned buckets_linked(struct kv_bucket *head)
     return count;
 }
 
-/* How many the worker keeps, all of them empty. */
+/* The number of buckets that the worker has in reserve. All of them are empty. */
 static unsigned buckets_kept(const struct kv_worker *worker, unsigned power)
 {
     const struct kv_bucket_reserve *spares = &worker->spares[power & 1];
@@ -180,7 +180,7 @@ static unsigned buckets_kept(const struct kv_worker *worker, unsigned power)
     return spares->count;
 }
 
-/* Each bucket that was taken is in a chain or has come back. */
+/* Each bucket that was allocated is in a chain or in a worker's reserve. */
 static void check_buckets(void)
 {
     const struct kv_index *index = &table.kv->index;
@@ -194,7 +194,7 @@ static void check_buckets(void)
     keys_check_histories();
 }
 
-/* Items were evicted, so their histories are not to be looked at. */
+/* Items were evicted, so their histories are not checked. */
 static void check_counts(void)
 {
     const char *broken = kv_check(table.kv);

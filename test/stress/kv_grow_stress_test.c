@@ -137,8 +137,8 @@ static bool goes_on(struct thread *thread)
 }
 
 /*
- * As goes_on(), for a thread that leaves dead copies. It makes one for each new key: a thread that
- * the scheduler stops holds up reuse, and items would be evicted to make room for more of them.
+ * As goes_on(), for a thread that replaces items. It replaces at most one for each new key: while
+ * the scheduler stops another thread no memory is reclaimed, and more copies would cause evictions.
  */
 static bool may_change(struct thread *thread)
 {

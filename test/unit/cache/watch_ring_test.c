@@ -85,7 +85,7 @@ static void test_exactly_full(void **state)
     cache_watch_ring_free(&ring);
 }
 
-/* Nearly full all the time: what is skipped at the end of the ring counts, too. */
+/* The ring is nearly full all the time. Bytes skipped at its end count as used. */
 static void test_full_around_the_end(void **state)
 {
     struct cache_watch_ring ring;

@@ -48,7 +48,7 @@ static void test_accesses_of_what_is_evicted(void **unused)
     kv_destroy(kv);
 }
 
-/* A key whose item the policy retains once. */
+/* Stores and reads a key, so that the policy retains its item once. */
 static struct kv_key fetched(struct kv_worker *worker, char name[24], unsigned n)
 {
     struct kv_key key = numbered(worker->kv, name, "fetched", n);
@@ -59,13 +59,7 @@ static struct kv_key fetched(struct kv_worker *worker, char name[24], unsigned n
     return key;
 }
 
-static bool is_there(struct kv_worker *worker, const struct kv_key *key)
-{
-    struct kv_view view;
-    return kv_peek(worker, key, &view) == KV_HIT;
-}
-
-/* What is moved has to be earned by what is evicted or dead already. */
+/* Only evicted and dead bytes give credit for moving items. */
 static void test_moving_is_paid_for(void **unused)
 {
     struct kv *kv = rig_create_policy(4 * MIB, 1, true, KV_POLICY_CLOCK);
@@ -76,8 +70,8 @@ static void test_moving_is_paid_for(void **unused)
     struct kv_key second = fetched(worker, names[1], 1);
     worker->move_credit_bytes = kv_record_bytes(rig_find(&kv->index, &first, &word));
     evict_latest(worker, KV_POOL_MAIN);
-    assert_true(is_there(worker, &first));
-    assert_false(is_there(worker, &second));
+    assert_true(rig_is_present(worker, &first));
+    assert_false(rig_is_present(worker, &second));
 
     kv_log_close(worker, kv_log_for(worker, KV_POOL_MAIN, 0));
     struct kv_key dead = fetched(worker, names[1], 1);
@@ -85,7 +79,7 @@ static void test_moving_is_paid_for(void **unused)
     struct kv_key third = fetched(worker, names[2], 2);
     worker->move_credit_bytes = 0;
     evict_latest(worker, KV_POOL_MAIN);
-    assert_true(is_there(worker, &third));
+    assert_true(rig_is_present(worker, &third));
     rig_check(kv);
     kv_leave(worker);
     kv_destroy(kv);
@@ -99,7 +93,7 @@ static void test_nothing_stays_in_urgent_need(void **unused)
     struct kv_key key = fetched(worker, name, 0);
     worker->urgent = true;
     evict_latest(worker, KV_POOL_MAIN);
-    assert_false(is_there(worker, &key));
+    assert_false(rig_is_present(worker, &key));
     assert_int_equal(rig_stats(kv).evictions, 1);
     kv_leave(worker);
     kv_destroy(kv);

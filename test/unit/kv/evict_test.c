@@ -10,12 +10,6 @@ static struct kv_key numbered(const struct kv *kv, char name[24], const char *ki
     return rig_key(kv, name);
 }
 
-static bool present(struct kv_worker *worker, const struct kv_key *key)
-{
-    struct kv_view view;
-    return kv_peek(worker, key, &view) == KV_HIT;
-}
-
 static void test_memory_stays_below_the_limit(void **unused)
 {
     struct kv *kv = rig_create(4 * MIB, 1, true);
@@ -109,7 +103,7 @@ static void test_large_items_are_retained_once_per_verdict(void **unused)
         kv_quiesce(worker);
     for (unsigned i = 0; i < WANTED; i++) {
         struct kv_key key = numbered(kv, name, "wanted", i);
-        left += present(worker, &key);
+        left += rig_is_present(worker, &key);
         marked += (access_of(worker, &key) & KV_ACCESS_RETAINED) != 0;
     }
     assert_true(left > WANTED / 2);
@@ -133,9 +127,9 @@ static void test_clock_lets_old_items_go_first(void **unused)
     for (unsigned i = 0; i < 10000; i++) {
         struct kv_key key = numbered(kv, name, "key", i);
         if (i < 4000)
-            old += present(worker, &key);
+            old += rig_is_present(worker, &key);
         else if (i >= 7000)
-            recent += present(worker, &key);
+            recent += rig_is_present(worker, &key);
     }
     assert_int_equal(old, 0);
     assert_int_equal(recent, 3000);
@@ -399,7 +393,7 @@ static unsigned count_present(struct kv_worker *worker, const char *kind, unsign
     unsigned count = 0;
     for (unsigned i = from; i < to; i++) {
         struct kv_key key = numbered(worker->kv, name, kind, i);
-        count += present(worker, &key);
+        count += rig_is_present(worker, &key);
     }
     kv_release_views(worker);
     return count;
@@ -483,7 +477,7 @@ static void test_s3fifo_forgets_what_left_the_main_pool(void **unused)
             store_range(worker, "key", i, i + 1);
     for (unsigned i = 0; i < FIRST; i++) {
         struct kv_key key = numbered(kv, name, "key", i);
-        if (!was_main[i] || present(worker, &key))
+        if (!was_main[i] || rig_is_present(worker, &key))
             continue;
         left++;
         remembered += kv_evict_place(worker, &key).pool == KV_POOL_MAIN;

@@ -158,7 +158,7 @@ static void test_saved_at_rest_only(void **unused)
     expect_restored();
 }
 
-/* Segments that no reader delays any more are no reason against saving; the thread ends first. */
+/* Saving reclaims retired segments first, and ends the prefault thread. */
 static void test_saved_after_deletes(void **unused)
 {
     char name[24];
@@ -620,7 +620,7 @@ static uint64_t bytes_on_disk(void)
     return (uint64_t)about.st_blocks * 512;
 }
 
-/* Segments have their space in the file before they are used: a full file system shows early. */
+/* New segments get space in the file before their use: a full file system is noticed. */
 static void test_space_of_a_higher_limit(void **unused)
 {
     config.memory_bytes_max = 32 * MIB;

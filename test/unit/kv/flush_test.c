@@ -296,7 +296,7 @@ static uint64_t purged(void)
     return kv_u64_load_relaxed(&rig.kv->purged);
 }
 
-/* Flushes during a purge keep the table wide after it: one of them has the tag of older items. */
+/* Flushes during a purge keep the table wide after it: a generation has the tag of older items. */
 static void test_table_stays_wide_after_flushes_in_a_purge(void **unused)
 {
     struct kv_worker *other = kv_join(rig.kv);
@@ -315,7 +315,7 @@ static void test_table_stays_wide_after_flushes_in_a_purge(void **unused)
     kv_leave(other);
 }
 
-/* Begun after so many flushes, an item stays where it is when it is published. */
+/* An item that is published so many flushes after its allocation is not copied. */
 static void expect_published_in_place(uint32_t value_len, unsigned flushes)
 {
     struct kv_key key = key_of(0);
@@ -329,7 +329,7 @@ static void expect_published_in_place(uint32_t value_len, unsigned flushes)
     assert_ptr_equal(view.item, change.item);
 }
 
-/* In a wide table items begin in segments that are young enough. */
+/* In a wide table items are allocated in segments that are young enough. */
 static void test_new_items_are_not_copied(void **unused)
 {
     store(1, 2, 10);
@@ -341,7 +341,7 @@ static void test_new_items_are_not_copied(void **unused)
     expect_published_in_place(10, 120);
 }
 
-/* What a purge has reclaimed no longer counts as flushes of an item's segment. */
+/* Purged generations do not count for the age of an item's segment. */
 static void test_uploads_are_not_copied_after_a_purge(void **unused)
 {
     struct kv_key key = key_of(0);
@@ -361,7 +361,7 @@ static void test_uploads_are_not_copied_after_a_purge(void **unused)
     assert_false(has(0));
 }
 
-/* Neither to a segment that is too old for its generation, nor if it is flushed meanwhile. */
+/* An item moves neither to a segment too old for its generation, nor after a flush. */
 static void test_item_moves_where_its_generation_is_known(void **unused)
 {
     struct kv_key key = key_of(0);

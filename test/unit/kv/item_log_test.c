@@ -240,7 +240,7 @@ static void test_rescue_may_take_the_last(void **unused)
         kv_log_drop(rig.worker, records[count], rig.segment_bytes);
 }
 
-/* Another worker may walk a sealed segment: its end stays. */
+/* Another worker may scan a sealed segment: its end does not change. */
 static void test_last_record_of_a_sealed_segment(void **unused)
 {
     void *first = kv_log_append(rig.worker, main_log(), KV_LOG_NEW, 24);

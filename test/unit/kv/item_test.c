@@ -205,7 +205,7 @@ static void test_overhead(void **unused)
     expect_record_bytes(260, 1, 308);
 }
 
-/* A store that is refused for want of an overflow bucket counts like one without a segment. */
+/* A store that fails for lack of an overflow bucket is counted in no_memory. */
 static void test_refused_without_a_bucket(void **unused)
 {
     struct kv *kv = rig_create(1 * MIB, 1, false);
@@ -242,7 +242,7 @@ static void test_evicted_before_its_last_access(void **unused)
     assert_int_equal(stats.evicted_idle_s, 0);
 }
 
-/* An expiry time that is set before publication counts for the sweep. */
+/* The sweep finds an item whose expiry time was set after its allocation. */
 static void test_exptime_set_later_is_swept(void **unused)
 {
     struct kv_key key = rig_key(rig.kv, "key");

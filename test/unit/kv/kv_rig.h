@@ -142,6 +142,12 @@ static inline void rig_fill(struct kv_item *item, uint32_t value_len, uint32_t s
     }
 }
 
+static inline bool rig_is_present(struct kv_worker *worker, const struct kv_key *key)
+{
+    struct kv_view view;
+    return kv_peek(worker, key, &view) == KV_HIT;
+}
+
 /* Is it the value that rig_fill() wrote? */
 static inline bool rig_is_filled(const struct kv_item *item, uint32_t value_len, uint32_t seed)
 {

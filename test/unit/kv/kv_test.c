@@ -150,7 +150,7 @@ static void store_some(struct kv_worker *worker, unsigned count)
     }
 }
 
-/* The callback for evictions ends with its worker. */
+/* A worker that joins has no callback for evictions. */
 static void test_evictions_are_not_reported_after_a_join(void **unused)
 {
     struct kv *kv = rig_create(2 * MIB, 1, true);
@@ -170,7 +170,7 @@ static void test_evictions_are_not_reported_after_a_join(void **unused)
     kv_destroy(kv);
 }
 
-/* A worker that has been offline looks at nothing: it can free at once what it looked at before. */
+/* kv_offline() ends all views of the worker: their memory can be reclaimed. */
 static void test_views_end_offline(void **unused)
 {
     struct kv *kv = rig_create(2 * MIB, 2, true);

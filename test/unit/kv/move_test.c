@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * While eviction moves an item other workers change its key. evict.c is compiled here with
- * functions that act as another worker at the worst moments: when the room for the copy is there,
- * and when the copy is about to be published.
+ * functions that act as another worker: after the room for the copy is reserved, and before the
+ * copy is published.
  */
 #include "kv_rig.h"
 
@@ -74,7 +74,7 @@ static void close_logs(struct kv_worker *worker)
         kv_log_close(worker, log);
 }
 
-/* No record is held, so nothing is left of copies that were not published. */
+/* No segment is held: copies that were not published are freed. */
 static int tear_down(void **unused)
 {
     const struct kv_segments *segments = &scene.kv->segments;
@@ -110,7 +110,7 @@ static void compact(uint32_t segment)
     assert_int_equal(scene.worker->cleaner.mode, KV_CLEAN_NONE);
 }
 
-/* ---- when the copy is about to be published ---------------------------------------------- */
+/* ---- before the copy is published -------------------------------------------------------- */
 
 static void other_sets(void)
 {
@@ -167,7 +167,7 @@ static void test_extent_moves(void **unused)
     assert_true(rig_is_filled(view.item, LARGE_BYTES, 1));
 }
 
-/* ---- when the room for the copy is there ------------------------------------------------- */
+/* ---- after the room for the copy is reserved --------------------------------------------- */
 
 static enum kv_verdict decide_renew(void *ctx, const struct kv_view *old, struct kv_change *change)
 {
@@ -180,7 +180,7 @@ static void other_renews(void)
     assert_int_equal(kv_update(scene.other, &scene.key, decide_renew, NULL, &change), KV_RENEW);
 }
 
-/* The segment of the old head is empty. It gets free and is in other hands. */
+/* Reclaims the segment of the old head, which is empty, and allocates it for another use. */
 static void reuse(void)
 {
     struct kv_segments *segments = &scene.kv->segments;
@@ -203,7 +203,7 @@ static void other_renews_and_reuses(void)
     reuse();
 }
 
-/* A large item with a head that has a segment for itself; the second extent is to move. */
+/* Moves the second extent of a large item whose head is alone in its segment. */
 static void move_extent_while(void (*meanwhile)(void))
 {
     const struct kv_segments *segments = &scene.kv->segments;

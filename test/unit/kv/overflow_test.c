@@ -225,7 +225,7 @@ static void test_hint_of_a_bucket_that_has_left(void **unused)
     assert_true(rig_is_filled(view.item, 10, KEYS - 1));
 }
 
-/* What a worker reserves for the table that grows or for the next one is there for others. */
+/* Buckets that a worker returns, of both tables during a growth, are free for other workers. */
 static void test_reserve_returns_during_a_growth(void **unused)
 {
     struct kv_index *index = &rig.kv->index;

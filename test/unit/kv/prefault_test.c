@@ -164,7 +164,7 @@ static void test_limit_falls_and_rises(void **unused)
     close_all();
 }
 
-/* Once the thread has ended nothing is counted as too late for it, and no worker wakes it. */
+/* After the end of the thread workers neither wake it nor count segments as touched late. */
 static void test_works_on_when_the_thread_has_ended(void **unused)
 {
     open_ahead(64 * MIB, 16 * MIB);

@@ -300,7 +300,7 @@ static void test_budget_of_full_memory(void **unused)
     finish(kv, worker);
 }
 
-/* A change begins at once, not only with the next housekeeping. */
+/* kv_memory_limit_set() makes the first step itself. */
 static void test_limit_is_followed_at_once(void **unused)
 {
     struct kv *kv = create(4 * MIB, 64 * MIB, true);
@@ -315,7 +315,7 @@ static void test_limit_is_followed_at_once(void **unused)
     finish(kv, worker);
 }
 
-/* A worker with many stores between two steps does as many steps at once. */
+/* After many stores a worker makes several steps in one kv_quiesce(). */
 static void test_steps_follow_the_inserts(void **unused)
 {
     struct kv *kv = create(4 * MIB, 64 * MIB, true);
@@ -337,7 +337,7 @@ static void test_steps_follow_the_inserts(void **unused)
     finish(kv, worker);
 }
 
-/* Withdrawing leaves as many free segments as stores count on. */
+/* Withdrawal leaves the free segments that are reserved for stores. */
 static void test_reserve_is_not_withdrawn(void **unused)
 {
     struct kv *kv = create(8 * MIB, 0, true);
@@ -377,7 +377,7 @@ static uint64_t bytes_that_leave(const struct kv *kv, uint64_t segments)
     return kv_memory_bound(kv) - kv_fixed_bytes(kv) - (segments << kv->segments.shift);
 }
 
-/* The index never takes what the workers need at least, even if items may be evicted. */
+/* The index leaves the minimum of segments that workers need, also with eviction. */
 static void test_budget_leaves_the_least_segments(void **unused)
 {
     struct kv *kv = create(8 * MIB, 0, true);
@@ -392,7 +392,7 @@ static void test_budget_leaves_the_least_segments(void **unused)
     finish(kv, worker);
 }
 
-/* Without eviction it takes free segments only, and of them not the reserve for stores. */
+/* Without eviction the index takes free segments only, except the reserve for stores. */
 static void test_budget_leaves_the_reserve(void **unused)
 {
     struct kv *kv = create(8 * MIB, 0, false);

@@ -303,7 +303,7 @@ static void test_segment_of_address(void **unused)
 
 /* ---- prefaulting ------------------------------------------------------------------------- */
 
-/* As if a thread prefaulted so many free segments. */
+/* Sets up the list for a thread that prefaults so many free segments. */
 static void prefault_ahead(uint32_t count)
 {
     static struct kv_prefault thread; /* not asleep: it needs no waking */
@@ -377,7 +377,7 @@ static void test_segment_stays_in_service_while_it_is_touched(void **unused)
     assert_int_equal(kv_segment_withdraw(&rig.segments, 0), last);
 }
 
-/* A segment whose pages went back has to be touched again, one that has kept them has not. */
+/* A segment is touched again only if its pages were returned to the kernel. */
 static void test_withdrawn_segment_is_touched_again(void **unused)
 {
     prefault_ahead(COUNT);
@@ -428,7 +428,7 @@ static bool restore(const struct kv_saved_segments *saved)
     return kv_segments_restore(&rig.segments, saved, memory, rig.headers, SHIFT, &rig.epoch);
 }
 
-/* No page is there in the process that takes the segments over. */
+/* In the process that restores the segments no page is mapped. */
 static void test_restored_segments_are_not_touched(void **unused)
 {
     struct kv_saved_segments saved;

@@ -485,7 +485,7 @@ static void test_short_leaves_the_rest(void **unused)
     assert_true(rig_is_filled(peek().item, 8, 4));
 }
 
-/* Nor is a value stored so that is too long now, may not evict, or has to pay for its room. */
+/* Nor is a value above the limit stored, nor one without eviction, nor one that has to evict. */
 static void test_short_leaves_what_needs_more(void **unused)
 {
     rig_set(rig.worker, &rig.key, 8, 1);
@@ -506,7 +506,7 @@ static void test_short_leaves_what_needs_more(void **unused)
     assert_int_equal(replace_short(8, 2, 0), 0);
 }
 
-/* The sweep finds it, though all others in its segment live longer. */
+/* The sweep finds the item, although all others in its segment expire later. */
 static void test_short_expires(void **unused)
 {
     struct kv_key other = rig_key(rig.kv, "other");

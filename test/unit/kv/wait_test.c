@@ -195,7 +195,7 @@ static void test_others_are_faster(void **unused)
     tear_down();
 }
 
-/* The policy is set aside only if nothing else helps. */
+/* Eviction becomes urgent only after many tries. */
 static void test_others_are_faster_a_few_times(void **unused)
 {
     set_up();
@@ -234,7 +234,7 @@ static uint64_t announced(void)
     return kv_u64_load_relaxed(&scene.worker->member->announced);
 }
 
-/* Two workers that wait for each other would wait until the timeout. */
+/* Otherwise two workers that wait for each other would wait until the timeout. */
 static void test_waiting_worker_lets_others_go_on(void **unused)
 {
     set_up();
@@ -246,7 +246,7 @@ static void test_waiting_worker_lets_others_go_on(void **unused)
     tear_down();
 }
 
-/* But not as long as it looks at an item. */
+/* A worker with a view of an item does not announce while it waits. */
 static void expect_no_announcement_while_viewed(const char *name)
 {
     struct kv_view view;

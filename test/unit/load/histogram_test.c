@@ -139,7 +139,7 @@ static void test_correction(void **state)
     assert_int_equal(sum.max, 1000);
 }
 
-/* The smallest value may be an omitted one. */
+/* A corrected value may be the minimum. */
 static void test_correction_has_a_minimum(void **state)
 {
     (void)state;

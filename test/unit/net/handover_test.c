@@ -165,7 +165,7 @@ static void test_addresses_of_other_lengths_are_refused(void **state)
     }
 }
 
-/* What the fields of a record may hold, beside one descriptor. */
+/* The valid ranges of a record's fields, with one descriptor. */
 static void test_fields_out_of_range_are_refused(void **state)
 {
     static const struct {
@@ -209,7 +209,7 @@ static void test_fields_out_of_range_are_refused(void **state)
     }
 }
 
-/* Of records that did not fit in, some are missing. */
+/* Records are missing when memory for them was. */
 static void test_incomplete_records_are_refused(void **state)
 {
     struct net_handover handover;

@@ -80,7 +80,7 @@ static void test_no_descriptors(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-/* At the end of a worker its own sockets free their port; others accept from a shared one. */
+/* A worker's end shuts its own listeners down, but not those it shares with other workers. */
 static void test_shared_socket_outlasts_a_worker(void **state)
 {
     struct net_sock_worker *worker = calloc(1, sizeof(*worker));

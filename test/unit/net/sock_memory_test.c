@@ -137,8 +137,8 @@ static void exchange(struct life *l, const char *request, size_t request_len, ch
 }
 
 /*
- * Sends many requests at once, so that replies queue in the server. Returns whether all were
- * answered; if not, the connection has ended.
+ * Sends many requests before it reads, so that replies queue in the server. Returns whether all
+ * were answered; if not, the connection has ended.
  */
 static bool live(struct net_sock_worker *worker, unsigned *number)
 {

@@ -377,7 +377,7 @@ static struct net_sock_conn *open_conn(struct net_sock_worker *worker)
     return net_sock_conn_of(U_CONTAINER_OF(worker->conns.open.prev, struct net_conn, link));
 }
 
-/* Each time there is one reason more to sleep shorter. */
+/* Each turn adds a reason for a shorter sleep. */
 static void sleep_dispatch(struct net_sock_worker *worker, int events)
 {
     static const uint8_t watch[] = "watch fetchers\r\n";

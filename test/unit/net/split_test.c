@@ -255,7 +255,7 @@ static uint64_t split_counter(const struct fixture *f, enum net_split_counter in
     return net_counter_read(&f->server->split->counters[index]);
 }
 
-/* A connection without a link is reset; one that ends gives its link back. */
+/* A connection that gets no link is reset; a connection that ends frees its link. */
 static void connections_beyond_the_links(void **state)
 {
     struct fixture *f = *state;
@@ -274,7 +274,7 @@ static void connections_beyond_the_links(void **state)
     ask(f, client_open(f), "mn\r\n", "MN\r\n");
 }
 
-/* The sessions have ended before the stack: it takes no more connections, which is no lack. */
+/* After the end of the sessions the stack resets new connections, and counts no missing link. */
 static void a_connection_after_the_end(void **state)
 {
     struct fixture *f = *state;
@@ -298,8 +298,8 @@ static struct net_stack_conn *session_conn(const struct fixture *f)
 }
 
 /*
- * The stack cannot queue all of a reply: the client gets no part of it with a gap behind, but a
- * reset, which is counted once. What follows is dropped.
+ * A reply that does not fit into the send queue resets the connection, which is counted once; no
+ * data behind the gap is sent.
  */
 static void replies_that_cannot_be_queued(void **state)
 {
@@ -325,7 +325,7 @@ static void replies_that_cannot_be_queued(void **state)
     free(bytes);
 }
 
-/* The stack has no room for more references of a connection: it copies, and gives them back. */
+/* References beyond NET_STACK_REFS_MAX are copied, and released. */
 static void references_beyond_those_of_the_stack(void **state)
 {
     static const char value[] = "0123456789";
@@ -347,7 +347,7 @@ static void references_beyond_those_of_the_stack(void **state)
     free(due);
 }
 
-/* Datagrams that the way to the stack has no room for are not sent, and those after it are. */
+/* Datagrams are dropped while the command ring is full. */
 static void datagrams_wait_for_no_room(void **state)
 {
     static const uint8_t reply[1000];
@@ -366,7 +366,7 @@ static void datagrams_wait_for_no_room(void **state)
     assert_true(net_split_send_datagram(split, &request, reply, sizeof(reply)));
 }
 
-/* More connections than the stack's side looks at in a turn: it does not sleep before the rest. */
+/* The stack's side does not sleep while connections are left that it has not checked. */
 static void acknowledgments_of_many(void **state)
 {
     enum { CLIENTS = 40 };
@@ -389,7 +389,7 @@ static void acknowledgments_of_many(void **state)
     assert_true(stack->app->sleep_us_max(stack) > 0);
 }
 
-/* Without memory for further input of a stopped session its connection is reset, and counted. */
+/* A connection whose input cannot be kept for lack of memory is reset, and counted. */
 static void kept_input_finds_no_memory(void **state)
 {
     struct fixture *f = *state;

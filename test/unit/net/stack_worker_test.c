@@ -655,7 +655,7 @@ static void test_sleep_lasts_until_the_next_timer(void **state)
     f->server->idle = idle;
 }
 
-/* A watcher's lines are sent soon: the sessions sleep no longer than the cache permits. */
+/* With a watcher the sessions sleep at most CACHE_WATCH_POLL_US. */
 static void test_watcher_bounds_the_sleep(void **state)
 {
     struct fixture *f = *state;

@@ -600,7 +600,7 @@ static bool seal_or_fail(void *expanded, const uint8_t nonce[TLS_AEAD_NONCE],
     return !sealing_fails && tls_aead_evp.seal(expanded, nonce, header, data, len);
 }
 
-/* A short reply, or a long one, cannot be encrypted: the connection ends, and is counted. */
+/* A connection whose reply cannot be encrypted is closed, and counted: short and long replies. */
 static void test_replies_that_cannot_be_encrypted(void **state)
 {
     static const char *const gets[] = {"get none\r\n", "get k\r\n"};

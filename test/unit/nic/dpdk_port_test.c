@@ -401,7 +401,7 @@ static void signals_are_as_before(void **state)
     }
 }
 
-/* A link that listens, whose socket file is removed so, and one that has not started. */
+/* Closing removes the socket file of a listening link. A link that did not start is closed, too. */
 static void other_links_of_virtio_are_closed(void **state)
 {
     struct nic_dpdk_config config = DRIVER_CONFIG;

@@ -108,7 +108,7 @@ static void frames_have_what_the_nic_has_verified(void **state)
 
 /* ---- chains ------------------------------------------------------------------------------ */
 
-/* Headers and mbufs of PAYLOAD_BYTES, too long for one: there is no room behind the first. */
+/* A chain of mbufs of PAYLOAD_BYTES each behind headers; the first mbuf has no tailroom. */
 static struct rte_mbuf *chain_of(const u_u8 *headers, unsigned header_bytes, unsigned mbufs,
                                  uint64_t ol_flags)
 {
@@ -129,7 +129,7 @@ static struct rte_mbuf *chain_of(const u_u8 *headers, unsigned header_bytes, uns
     return head;
 }
 
-/* A TCP segment of IPv4. Wrong checksums unless the NIC has verified them. */
+/* A TCP segment of IPv4, whose checksums are wrong. */
 static struct rte_mbuf *chain_make(unsigned mbufs, uint64_t ol_flags)
 {
     static const u_u8 headers[HEADERS_BYTES] = {
@@ -181,7 +181,7 @@ static void a_chain_is_received_as_segments(void **state)
     assert_int_equal(in_use(), before);
 }
 
-/* IPv6 has no checksum of its own; each segment has its length. */
+/* The IPv6 header has no checksum; its payload length is set for each segment. */
 static void a_chain_of_ip6_is_received_as_segments(void **state)
 {
     enum { MBUFS = 3, TCP_AT = 54, IP6_HEADERS_BYTES = TCP_AT + 20 };
@@ -223,7 +223,7 @@ static void a_chain_of_ip6_is_received_as_segments(void **state)
     assert_int_equal(in_use(), before);
 }
 
-/* No TCP, a header that is too short, and ones that are longer than the room for them. */
+/* Another protocol, a TCP header that is too short, and headers that exceed the headroom. */
 static void a_chain_that_is_no_segment_is_dropped(void **state)
 {
     unsigned before = in_use(), i;
@@ -279,7 +279,7 @@ static void a_wrong_chain_is_dropped(void **state)
     assert_int_equal(in_use(), before);
 }
 
-/* ---- whose packets ----------------------------------------------------------------------- */
+/* ---- ownership of packets ---------------------------------------------------------------- */
 
 static unsigned owned; /* buffers of another owner that are in use */
 

@@ -402,7 +402,7 @@ static void identifications_are_whole(void **state)
     assert_int_equal(flow.ident, 0x1234);
 }
 
-/* Whatever the last frame has left in the flow, a frame without ports has none. */
+/* nic_rss_classify() sets has_ports also for a frame without ports. */
 static void ports_of_an_earlier_frame_are_forgotten(void **state)
 {
     struct us_pkt pkt = {.data = frame};

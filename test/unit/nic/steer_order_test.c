@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two lanes, of which one runs while the other is between two of its accesses to what both share:
- * whatever the moment, neither sleeps on what the other has put into a ring for it. steer.c is
- * compiled here with atomic functions before which the other lane may run.
+ * Lost wake-ups between two lanes: steer.c is compiled here with atomic functions before each of
+ * which the other lane may run. In no interleaving does a lane sleep with an entry in its ring.
  */
 #include <setjmp.h>
 #include <stdatomic.h>
@@ -114,46 +113,58 @@ static bool close_scene(unsigned moment)
     return has_run;
 }
 
+/* Runs one lane again and again, and the other one after each number of its accesses. */
+static void try_moments(bool has_empties, void (*one)(void), void (*other)(void),
+                        void (*expect)(void))
+{
+    unsigned moment = 0;
+
+    do {
+        open_scene(has_empties);
+        run_other_after(moment, other);
+        one();
+        if (scene.run_other == NULL)
+            expect();
+    } while (close_scene(moment++));
+    assert_true(moment > 2);
+}
+
+/* ---- frames for a lane ------------------------------------------------------------------- */
+
 static void lane_1_sends(void)
 {
     assert_true(send_port(scene.f.lane[1], 1));
 }
 
-/* Lane 0 goes to sleep and stays there. */
+static void lane_0_waits(void)
+{
+    assert_int_equal(nic_wait(scene.f.lane[0], HOUR_US), 0);
+}
+
+/* Lane 0 begins to sleep and does not return. */
 static void lane_0_sleeps(void)
 {
     scene.stays = true;
     if (setjmp(scene.asleep) == 0)
-        assert_int_equal(nic_wait(scene.f.lane[0], HOUR_US), 0);
+        lane_0_waits();
+}
+
+static void lane_0_is_woken(void)
+{
+    assert_true(!scene.sleeps || scene.woken);
 }
 
 static void a_frame_wakes_a_lane_that_goes_to_sleep(void **state)
 {
-    unsigned moment = 0;
-
-    do {
-        open_scene(true);
-        run_other_after(moment, lane_1_sends);
-        assert_int_equal(nic_wait(scene.f.lane[0], HOUR_US), 0);
-        if (scene.run_other == NULL)
-            assert_true(!scene.sleeps || scene.woken);
-    } while (close_scene(moment++));
-    assert_true(moment > 2);
+    try_moments(true, lane_0_waits, lane_1_sends, lane_0_is_woken);
 }
 
 static void a_lane_that_sends_sees_one_that_goes_to_sleep(void **state)
 {
-    unsigned moment = 0;
-
-    do {
-        open_scene(true);
-        run_other_after(moment, lane_0_sleeps);
-        lane_1_sends();
-        if (scene.run_other == NULL)
-            assert_true(!scene.sleeps || scene.woken);
-    } while (close_scene(moment++));
-    assert_true(moment > 2);
+    try_moments(true, lane_1_sends, lane_0_sleeps, lane_0_is_woken);
 }
+
+/* ---- empty packets for a lane ------------------------------------------------------------ */
 
 static void lane_1_looks_for_a_packet(void)
 {
@@ -171,33 +182,21 @@ static void lane_0_supplies_packets(void)
     assert_int_equal(receive(scene.f.lane[0], pkts), 0);
 }
 
-/* Lane 1 without empty packets: it gets some, or does not sleep, since there are some now. */
+/* Lane 1, which has no empty packets, gets some, or its wait returns immediately. */
+static void lane_1_gets_packets(void)
+{
+    if (scene.got == 0)
+        assert_int_equal(nic_wait(scene.f.lane[1], HOUR_US), 0);
+}
+
 static void a_supplier_sees_a_lane_that_waits_for_packets(void **state)
 {
-    unsigned moment = 0;
-
-    do {
-        open_scene(false);
-        run_other_after(moment, lane_1_looks_for_a_packet);
-        lane_0_supplies_packets();
-        if (scene.run_other == NULL && scene.got == 0)
-            assert_int_equal(nic_wait(scene.f.lane[1], HOUR_US), 0);
-    } while (close_scene(moment++));
-    assert_true(moment > 2);
+    try_moments(false, lane_0_supplies_packets, lane_1_looks_for_a_packet, lane_1_gets_packets);
 }
 
 static void a_lane_that_waits_for_packets_sees_new_ones(void **state)
 {
-    unsigned moment = 0;
-
-    do {
-        open_scene(false);
-        run_other_after(moment, lane_0_supplies_packets);
-        lane_1_looks_for_a_packet();
-        if (scene.run_other == NULL && scene.got == 0)
-            assert_int_equal(nic_wait(scene.f.lane[1], HOUR_US), 0);
-    } while (close_scene(moment++));
-    assert_true(moment > 2);
+    try_moments(false, lane_1_looks_for_a_packet, lane_0_supplies_packets, lane_1_gets_packets);
 }
 
 int main(void)

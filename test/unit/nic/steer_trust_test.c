@@ -283,7 +283,7 @@ static void a_device_with_fewer_queues_is_not_verified(void **state)
     nic_close(ends[0]);
 }
 
-/* What was not sent is free at once, in whichever queue's lane. */
+/* Packets that are released unsent return to the pool of their own queue immediately. */
 static void unsent_packets_return_to_their_own_queue(void **state)
 {
     struct us_pkt *pkts[NIC_BURST_MAX];
@@ -300,7 +300,7 @@ static void unsent_packets_return_to_their_own_queue(void **state)
     close_promise(&p);
 }
 
-/* Lanes beyond the queues send through all of these in turn, and the last close closes all. */
+/* Lanes without a queue are spread over the queues. The last close closes the queues. */
 static void lanes_share_the_queues(void **state)
 {
     enum { QUEUES = LANES_MAX / 2 };

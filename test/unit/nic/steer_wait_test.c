@@ -161,7 +161,7 @@ static void frames_that_wait_for_the_device_are_bounded(void **state)
     close_fixture(&f);
 }
 
-/* The device accepts a part of what waits for it: the rest follows, in order and once. */
+/* When the device accepts a part of the waiting frames the rest follows in order, once. */
 static void frames_that_wait_for_the_device_stay_in_order(void **state)
 {
     enum { FRAMES = 9, ACCEPTED = 2 };
@@ -187,7 +187,7 @@ static void frames_that_wait_for_the_device_stay_in_order(void **state)
     close_fixture(&f);
 }
 
-/* Received frames until no more are forwarded, and then empties: all may be returned at once. */
+/* A lane holds as many frames and empty packets as it can get, and returns all before a turn. */
 static void a_lane_can_return_all_that_it_holds(void **state)
 {
     static struct us_pkt *held[PKTS_MAX];

@@ -9,7 +9,7 @@
 
 #include "tap_rig.h"
 
-/* What the kernel says when a test asks for it: the host's address as a random one, or none. */
+/* What getrandom() returns: the host's MAC address, or an error. */
 static bool random_is_the_hosts, random_fails;
 
 REPLACES(getrandom);
@@ -146,7 +146,7 @@ static void a_random_mac_is_of_one_station(void **state)
     }
 }
 
-/* Both ends of a link have addresses of their own, even if chance would have it otherwise. */
+/* A random MAC address that equals the host's is not used. */
 static void a_random_mac_is_not_the_hosts(void **state)
 {
     struct ifreq request = {.ifr_name = DEVICE};
@@ -409,7 +409,7 @@ static void error_without_privileges_says_what_is_needed(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Two queues, of which the second, or what follows, fails. */
+/* Opens two queues with too few descriptors for each of the steps in turn. */
 static void failure_without_descriptors_leaves_nothing(void **state)
 {
     unsigned open_before = descriptors();

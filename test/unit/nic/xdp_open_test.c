@@ -157,7 +157,7 @@ static void ports_of_the_host_are_taken(void **state)
     nic_close(nic);
 }
 
-/* The other end of a connection of a server that has ended is still there. */
+/* A connection of an earlier server is in FIN-WAIT. */
 static void a_port_with_old_connections_is_taken(void **state)
 {
     struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(11211)};

@@ -141,7 +141,7 @@ static int make_tap(void)
     return -1;
 }
 
-/* A driver has complete frames; only behind it the kernel may have left a checksum to it. */
+/* Frames in native mode have complete checksums; in generic mode they may be partial. */
 static void frames_of_a_driver_have_complete_checksums(void **state)
 {
     struct nic_xdp_config config = config_make();
@@ -343,13 +343,13 @@ static void every_queue_of_the_interface_is_served(void **state)
     nic_close(nic[1]);
 }
 
-/* Frames that wait in a queue for one thread that serves both. */
+/* Frames in the receive ring of a queue. */
 static unsigned waiting(unsigned queue)
 {
     return *faults.rx[queue]->producer - *faults.rx[queue]->consumer;
 }
 
-/* A thread begins its bursts with one queue after the other, so that none waits for all others. */
+/* Bursts begin with each queue in turn. */
 static void queues_take_turns(void **state)
 {
     enum { FRAMES = 4 * NIC_BURST_MAX, BURST = 4 };

@@ -74,7 +74,7 @@ static SSL_SESSION *session_without_ticket(struct tls_context *server, SSL_SESSI
     return session;
 }
 
-/* The server keeps sessions on demand, also those of connections that end without close_notify. */
+/* With ssl_session_cache sessions are kept, also of connections that end without close_notify. */
 static void test_sessions_without_tickets_are_resumed(void **state)
 {
     struct tls_server_config config = config_default();

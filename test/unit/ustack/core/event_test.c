@@ -372,7 +372,19 @@ static void reopen_with_few_buffers(struct raw *raw)
     us_listen(raw->stack, RAW_PORT, NULL);
 }
 
-/* What cannot be stored is not acknowledged, and the peer learns immediately how far it got. */
+/* Two connections with few buffers: the peer's, with its next sequence number, and another one. */
+static struct us_conn *accept_two(struct raw *raw, u_u32 *snd, struct us_conn **other)
+{
+    u_u32 unused;
+
+    reopen_with_few_buffers(raw);
+    raw->peer_port++;
+    *other = raw_accept(raw, &unused);
+    raw->peer_port--;
+    return raw_accept(raw, snd);
+}
+
+/* Data that cannot be stored is not acknowledged: the peer gets a duplicate ACK. */
 static void data_behind_kept_bytes_needs_memory(void **state)
 {
     static const u_u8 data[10000];
@@ -380,13 +392,8 @@ static void data_behind_kept_bytes_needs_memory(void **state)
     struct us_conn *other;
     struct us_conn *conn;
     u_u32 snd;
-    u_u32 unused;
 
-    reopen_with_few_buffers(raw);
-    raw->peer_port++;
-    other = raw_accept(raw, &unused);
-    raw->peer_port--;
-    conn = raw_accept(raw, &snd);
+    conn = accept_two(raw, &snd, &other);
     raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, "abc", 3);
     raw_expect_event(raw, US_EV_DATA);
     assert_int_equal(us_recv_keep(raw->stack, conn, (const u_u8 *)"abc", 3), US_OK);
@@ -439,14 +446,8 @@ static void keep_without_memory_aborts(void **state)
 /* Opens a connection whose FIN the peer has acknowledged, beside `other`, with few buffers. */
 static struct us_conn *open_half_closed(struct raw *raw, struct us_conn **other, u_u32 *snd)
 {
-    struct us_conn *conn;
-    u_u32 unused;
+    struct us_conn *conn = accept_two(raw, snd, other);
 
-    reopen_with_few_buffers(raw);
-    raw->peer_port++;
-    *other = raw_accept(raw, &unused);
-    raw->peer_port--;
-    conn = raw_accept(raw, snd);
     us_close(raw->stack, conn);
     raw_pump(raw, 0);
     raw_expect(raw, US_TCP_ACK | US_TCP_FIN, *snd, 1001, 0);
@@ -479,11 +480,7 @@ static void data_behind_a_kept_event_needs_memory(void **state)
     struct us_conn *conn;
     u_u32 snd;
 
-    reopen_with_few_buffers(raw);
-    raw->peer_port++;
-    other = raw_accept(raw, &snd);
-    raw->peer_port--;
-    conn = raw_accept(raw, &snd);
+    conn = accept_two(raw, &snd, &other);
     assert_int_equal(us_send(raw->stack, other, data, sizeof(data)), sizeof(data));
     raw->no_pump = 1;
     raw_segment(raw, US_TCP_ACK, 1001, snd, 65535, "abc", 3);

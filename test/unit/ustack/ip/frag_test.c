@@ -312,7 +312,7 @@ static void time_is_not_started_anew(void **state)
     assert_int_equal(raw_counter(raw, "frag_timeouts"), 2);
 }
 
-/* Each datagram has a time of its own. */
+/* Each datagram has its own reassembly timeout. */
 static void each_datagram_has_its_time(void **state)
 {
     struct raw *raw = *state;

@@ -338,7 +338,7 @@ static void an_expired_address_leaves_nothing(void **state)
     (void)state;
 }
 
-/* What another address has is not ended with it. */
+/* Connections of other addresses stay open. */
 static void an_expired_address_takes_no_other_connections(void **state)
 {
     struct us_conn *conn;
@@ -562,7 +562,7 @@ static void senseless_options_are_ignored(void **state)
     (void)state;
 }
 
-/* What a router says of the MTU holds while the link carries more. */
+/* The MTU of a router advertisement applies while that of the link is larger. */
 static void the_smaller_mtu_counts(void **state)
 {
     static const u_u32 mtus[][2] = {{1450, 1400}, {1300, 1300}, {1500, 1500}};

@@ -113,7 +113,7 @@ static void a_broadcast_has_a_local_address(void **state)
     assert_int_equal(us_udp_reply(raw->stack, info, "answer", 6), US_OK);
 }
 
-/* RFC 1122 3.3.6: what the link layer has sent to all is not for one address. */
+/* RFC 1122 3.3.6: a link-layer broadcast to a unicast address is dropped. */
 static void a_link_layer_broadcast_to_our_address_is_dropped(void **state)
 {
     struct raw *raw = *state;

@@ -63,7 +63,7 @@ static void limit_of_the_instance_varies(void **state)
     assert_true(different > 50);
 }
 
-/* The clock of an instance may begin with 0; all of the number is left then. */
+/* At time 0 the full number of challenge ACKs is available. */
 static void the_first_second_has_a_limit_too(void **state)
 {
     struct us_config config;

@@ -153,7 +153,7 @@ static void no_more_than_half_a_window_in_a_round_trip(void **state)
     assert_in_range(cwnd, 130 * MSS, 170 * MSS);
 }
 
-/* Bytes that were acknowledged while the curve was flat are no credit for when it is steep. */
+/* Bytes that were acknowledged while the curve was flat do not speed up later growth. */
 static void no_more_than_half_a_window_after_a_flat_curve(void **state)
 {
     struct us_cubic cubic;

@@ -320,7 +320,7 @@ static void a_small_window_opens_with_a_response(void **state)
     (void)state;
 }
 
-/* RFC 5681 4.2: also if the gap that a segment out of order has shown is filled by now. */
+/* RFC 5681 4.2: the duplicate ACK is sent also if the gap has been filled since. */
 static void an_owed_duplicate_ack_precedes_a_response(void **state)
 {
     struct raw *raw = *state;
@@ -344,7 +344,7 @@ static void an_owed_duplicate_ack_precedes_a_response(void **state)
     raw_expect_nothing(raw);
 }
 
-/* A response that is sent before the application has read: nothing of the window is left. */
+/* The window is closed in a response that is sent before the application has read. */
 static void a_response_announces_a_closed_window(void **state)
 {
     enum { LARGE_BYTES = 140000, TCP_AT = 34 }; /* a window that is scaled by 2 bits */
