@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernel sockets by io_uring. All tests of kernel sockets run over it with UCACHED_SOCK=uring."""
 
+import contextlib
 import ctypes
 import random
 import signal
+import socket
 import struct
 import subprocess
 
@@ -61,9 +63,20 @@ def serves(server):
         wire.say(b"get k\r\n", hit(b"k", VALUE) + MISS)
 
 
+def is_free(address):
+    with socket.socket() as listener, contextlib.suppress(OSError):
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        return True
+    return False
+
+
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM], ids=lambda end: end.name)
 def test_the_port_is_free_at_the_end(start, end):
-    """Also while clients are connected, whose requests the kernel ends after the process."""
+    """Also while clients are connected, whose requests the kernel ends after the process.
+
+    A server that is killed leaves it to the kernel when: the next one waits for a second only.
+    """
     before = start("uring", "-t", "2")
     for _ in range(8):
         clients = [wire_to(before) for _ in range(16)]
@@ -71,6 +84,8 @@ def test_the_port_is_free_at_the_end(start, end):
             wire.__enter__().say(storage(b"set", b"k", VALUE), STORED)
         before.signal(end)
         before.wait()
+        if end == signal.SIGKILL:
+            assert settles(lambda address=before.address: is_free(address))
         before = start("uring", "-t", "2", port=before.address[1])
         serves(before)
 

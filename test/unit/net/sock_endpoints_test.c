@@ -20,6 +20,26 @@
 #include "net/handover.h"
 #include "net/net.h"
 
+/* As in sock_endpoints.c: how often a claim pauses while its port is in use. */
+#define CLAIM_PAUSES_MAX 100
+
+/* The pauses of a claim, in the last of which `holder` is closed. */
+static struct {
+    int holder;
+    unsigned count, last;
+} pauses;
+
+extern int nanosleep_counted(const struct timespec *request,
+                             struct timespec *left) __asm__("__wrap_nanosleep");
+
+int nanosleep_counted(const struct timespec *request, struct timespec *left)
+{
+    (void)request, (void)left;
+    if (++pauses.count == pauses.last)
+        close(pauses.holder);
+    return 0;
+}
+
 /* What notls:, btls: and mtls: choose, with -Z. */
 static void test_tls(void **state)
 {
@@ -263,30 +283,40 @@ static void test_too_many(void **state)
     assert_int_equal(net_endpoints_resolve(spec, 11211, NET_ENDPOINT_TCP, &endpoints, error), -1);
 }
 
+/* A socket that listens with SO_REUSEPORT. */
+static int listener(const struct sockaddr_storage *addr)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int on = 1;
+
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)addr, sizeof(struct sockaddr_in)), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    return fd;
+}
+
 static void test_claim(void **state)
 {
     struct net_endpoints endpoints = {0}, again;
     char error[NET_ERROR_MAX];
-    struct sockaddr_in addr;
-    int on = 1;
-    int fd;
 
     assert_int_equal(net_endpoints_resolve("127.0.0.1", 0, NET_ENDPOINT_TCP, &endpoints, error), 0);
     assert_int_equal(net_endpoints_claim(&endpoints, error), 0);
-    memcpy(&addr, &endpoints.list[0].addr, sizeof(addr));
-    assert_int_not_equal(addr.sin_port, 0);
+    assert_int_not_equal(net_endpoint_port(&endpoints.list[0]), 0);
 
-    /* Another socket with SO_REUSEPORT: the port counts as taken. */
-    fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-    assert_int_equal(listen(fd, 1), 0);
+    /* A port with a listener is in use, but its listener may be closing. */
+    pauses.count = 0;
+    pauses.last = CLAIM_PAUSES_MAX + 1;
+    pauses.holder = listener(&endpoints.list[0].addr);
     again = endpoints;
     assert_int_equal(net_endpoints_claim(&again, error), -1);
     assert_non_null(strstr(error, "127.0.0.1:"));
-    close(fd);
+    assert_int_equal(pauses.count, CLAIM_PAUSES_MAX);
+    pauses.count = 0;
+    pauses.last = CLAIM_PAUSES_MAX;
     again = endpoints;
     assert_int_equal(net_endpoints_claim(&again, error), 0);
+    assert_int_equal(pauses.count, CLAIM_PAUSES_MAX);
 
     /* An address that is not ours. */
     assert_int_equal(net_endpoints_resolve("192.0.2.1", 11211, NET_ENDPOINT_TCP, &endpoints, error),
