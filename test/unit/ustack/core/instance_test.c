@@ -313,6 +313,39 @@ static void freed_memory_wakes_a_waiting_connection(void **state)
     raw_close(&raw);
 }
 
+/* They wait in the order in which they found it empty; one that tries again keeps its place. */
+static void connections_wait_for_memory_in_order(void **state)
+{
+    enum { WAITING = 3 };
+    static u_u8 data[20000];
+    struct us_conn *waiting[WAITING];
+    struct us_config config;
+    struct us_conn *first;
+    struct raw raw;
+    unsigned i;
+    u_u32 snd;
+
+    pair_config(&config, 0);
+    config.buffer_bytes = 4 * 2048;
+    raw_open(&raw, &config);
+    us_listen(raw.stack, RAW_PORT, NULL);
+    first = raw_accept(&raw, &snd);
+    for (i = 0; i < WAITING; i++) {
+        raw.peer_port++;
+        waiting[i] = raw_accept(&raw, &snd);
+    }
+    assert_int_equal(us_send(raw.stack, first, data, sizeof(data)), 4 * US_BLOCK_ROOM);
+    for (i = 0; i <= WAITING; i++)
+        assert_int_equal(us_send(raw.stack, waiting[i % WAITING], data, 10), 0);
+    us_abort(raw.stack, first);
+    raw_pump(&raw, 0);
+    raw_expect_event(&raw, US_EV_SENDABLE);
+    for (i = 0; i < WAITING; i++)
+        assert_ptr_equal(raw.events[raw.event_next - 1 + i].conn, waiting[i]);
+    raw_close(&raw);
+    (void)state;
+}
+
 /* So does one that has its minimum and found only the reserve of others. */
 static void freed_memory_wakes_one_beyond_its_minimum(void **state)
 {
@@ -644,6 +677,7 @@ int main(void)
         cmocka_unit_test(addresses_and_ports_are_checked),
         cmocka_unit_test(connection_pool_is_bounded),
         cmocka_unit_test(freed_memory_wakes_a_waiting_connection),
+        cmocka_unit_test(connections_wait_for_memory_in_order),
         cmocka_unit_test(freed_memory_wakes_one_beyond_its_minimum),
         cmocka_unit_test(released_references_wake_a_waiting_connection),
         cmocka_unit_test(the_reserve_has_blocks_for_datagrams),

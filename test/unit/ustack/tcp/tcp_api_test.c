@@ -194,6 +194,53 @@ static void a_small_queue_is_announced_again(void **state)
     assert_true(raw_expect(raw, US_TCP_ACK, snd, 1001 + SMALL_BYTES, 0)->window > 0);
 }
 
+/* An instance may have larger queues than a connection can be given. */
+static void the_largest_queues_of_a_connection(void **state)
+{
+    struct us_config config;
+    struct us_conn *conn;
+    struct raw raw;
+    u_u32 snd;
+
+    pair_config(&config, 0);
+    config.recv_window_bytes = config.send_queue_bytes = 1 << 27;
+    raw_open(&raw, &config);
+    us_listen(raw.stack, RAW_PORT, NULL);
+    conn = raw_accept(&raw, &snd);
+    assert_int_equal(us_conn_set_buffers(raw.stack, conn, US_CONN_BUFFER_MAX + 1, SEND_BYTES),
+                     US_ERR_ARGUMENT);
+    assert_int_equal(us_conn_set_buffers(raw.stack, conn, RECV_BYTES, US_CONN_BUFFER_MAX + 1),
+                     US_ERR_ARGUMENT);
+    assert_int_equal(us_conn_set_buffers(raw.stack, conn, US_CONN_BUFFER_MAX, US_CONN_BUFFER_MAX),
+                     US_OK);
+    assert_int_equal(us_send_room(raw.stack, conn), US_CONN_BUFFER_MAX);
+    raw_close(&raw);
+    (void)state;
+}
+
+/* No more than 1 GiB may be unacknowledged, so that sequence numbers can be compared. */
+static void references_are_bounded_in_bytes(void **state)
+{
+    enum { QUEUED_MAX = 1 << 30 };
+    static const u_u8 bytes[1];
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    u_u32 room;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    /* The window is closed, so that nothing is read there. */
+    raw_segment(raw, US_TCP_ACK, 1001, snd, 0, NULL, 0);
+    assert_int_equal(us_send_ref(raw->stack, conn, bytes, QUEUED_MAX + 1, NULL), US_ERR_FULL);
+    assert_int_equal(us_send_ref(raw->stack, conn, bytes, QUEUED_MAX - 1, NULL), US_OK);
+    assert_int_equal(us_send_ref(raw->stack, conn, bytes, 2, NULL), US_ERR_FULL);
+    assert_int_equal(us_send_ref(raw->stack, conn, bytes, 1, NULL), US_OK);
+    assert_int_equal(us_send_queued(conn), QUEUED_MAX);
+    assert_int_equal(us_send_room(raw->stack, conn), 0);
+    assert_int_equal(us_send(raw->stack, conn, bytes, 1), 0);
+    assert_null(us_reserve(raw->stack, conn, 1, 0, &room));
+}
+
 /* What us_send() would refuse has no room. */
 static void a_closed_connection_has_no_room(void **state)
 {
@@ -228,6 +275,20 @@ static void data_waits_for_the_handshake(void **state)
     assert_int_equal(us_send_queued(conn), 4);
     raw_segment(raw, US_TCP_ACK, 1001, snd + 4, 65535, NULL, 0);
     assert_int_equal(us_send_queued(conn), 0);
+}
+
+/* So it is when both ends send a SYN. */
+static void data_waits_for_a_simultaneous_open(void **state)
+{
+    struct us_addr server = pair_addr(1);
+    struct raw *raw = *state;
+    struct us_conn *conn;
+
+    conn = us_connect(raw->stack, &server, RAW_PEER_PORT, RAW_PORT, NULL, NULL);
+    assert_int_equal(us_send(raw->stack, conn, "data", 4), 4);
+    raw_pump(raw, 0);
+    raw_segment(raw, US_TCP_SYN, 1000, 0, 65535, NULL, 0);
+    assert_int_equal(us_send_queued(conn), 4);
 }
 
 /* ---- the congestion window ---- */
@@ -299,6 +360,7 @@ static void an_ended_connection_has_no_window(void **state)
     conn = raw_accept(raw, &snd);
     us_conn_watch_cwnd(raw->stack, conn, 1);
     us_abort(raw->stack, conn);
+    us_conn_watch_cwnd(raw->stack, conn, 1);
     raw_pump(raw, 0);
     assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_ABORTED);
 }
@@ -368,8 +430,12 @@ int main(void)
         cmocka_unit_test(hop_limit_and_traffic_class_are_sent),
         cmocka_unit_test(a_connection_has_queues_of_its_own),
         cmocka_unit_test_setup_teardown(a_small_queue_is_announced_again, raw_setup, raw_teardown),
+        cmocka_unit_test(the_largest_queues_of_a_connection),
+        cmocka_unit_test_setup_teardown(references_are_bounded_in_bytes, raw_setup, raw_teardown),
         cmocka_unit_test_setup_teardown(a_closed_connection_has_no_room, raw_setup, raw_teardown),
         cmocka_unit_test_setup_teardown(data_waits_for_the_handshake, raw_setup, raw_teardown),
+        cmocka_unit_test_setup_teardown(data_waits_for_a_simultaneous_open, raw_setup,
+                                        raw_teardown),
         cmocka_unit_test_setup_teardown(a_queue_is_sendable_at_its_mark, raw_setup, raw_teardown),
         cmocka_unit_test(changes_of_the_window_are_events),
         cmocka_unit_test_setup_teardown(an_ended_connection_has_no_window, raw_setup, raw_teardown),

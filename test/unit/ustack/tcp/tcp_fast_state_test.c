@@ -30,6 +30,10 @@ static u_u8 text[1000];
 
 static void on_server_event(struct pair_host *host, const struct us_event *event)
 {
+    u_u32 room;
+
+    if (event->type == US_EV_DATA)
+        assert_null(us_reserve(host->stack, event->conn, 0, 0, &room)); /* on no path */
     if (event->type == US_EV_ACCEPTED)
         server = event->conn;
     else if (event->type == US_EV_SENDABLE)
