@@ -91,6 +91,42 @@ static void kept_bytes_come_again_in_order(void **state)
     assert_int_equal(raw_counter(raw, "buffer_bytes_used"), 0);
 }
 
+/* Bytes of more than one block come again in several events, of which one may be kept once more. */
+static void bytes_are_kept_twice(void **state)
+{
+    enum { EVENTS = 4, BYTES = 4000, TAKEN = 100 };
+    struct raw *raw = *state;
+    struct us_event events[EVENTS];
+    struct us_conn *conn;
+    struct us_event event;
+    u_u8 bytes[BYTES];
+    u_u32 snd;
+    u_u32 at;
+    int i;
+
+    for (at = 0; at < BYTES; at++)
+        bytes[at] = (u_u8)(at * 7 >> 3);
+    conn = raw_accept(raw, &snd);
+    raw->no_pump = 1;
+    for (at = 0; at < BYTES; at += BYTES / EVENTS)
+        raw_segment(raw, US_TCP_ACK, 1001 + at, snd, 65535, bytes + at, BYTES / EVENTS);
+    for (i = 0; i < EVENTS; i++)
+        assert_int_equal(us_next_event(raw->stack, &events[i]), 1);
+    for (i = 0; i < EVENTS; i++)
+        assert_int_equal(us_recv_keep(raw->stack, conn, events[i].data, events[i].len), 0);
+    us_recv_resume(raw->stack, conn);
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_true(event.len < BYTES);
+    assert_int_equal(us_recv_keep(raw->stack, conn, event.data + TAKEN, event.len - TAKEN), 0);
+    us_recv_resume(raw->stack, conn);
+    for (at = TAKEN; us_next_event(raw->stack, &event); at += event.len) {
+        assert_true(event.len <= BYTES - at);
+        assert_memory_equal(event.data, bytes + at, event.len);
+    }
+    assert_int_equal(at, BYTES);
+    raw->no_pump = 0;
+}
+
 /* Two events are taken before the first is kept; a third is in the ring. */
 static void keeping_several_events_keeps_their_order(void **state)
 {
@@ -539,6 +575,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RAW_TEST(an_event_has_nothing_of_the_one_before),
         RAW_TEST(kept_bytes_come_again_in_order),
+        RAW_TEST(bytes_are_kept_twice),
         RAW_TEST(keeping_several_events_keeps_their_order),
         RAW_TEST(what_is_behind_a_kept_event_waits),
         RAW_TEST(peer_closed_waits_for_kept_bytes),
