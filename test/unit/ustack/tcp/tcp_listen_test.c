@@ -36,6 +36,12 @@ static void ports_are_found_again(void **state)
     raw_expect(raw, US_TCP_RST | US_TCP_ACK, 0, 1001, 0);
 }
 
+static void no_event(struct pair_host *host, const struct us_event *event)
+{
+    (void)host;
+    (void)event;
+}
+
 /* us_listen_address(): a port is closed at all other addresses. */
 static void port_of_one_address(void **state)
 {
@@ -63,6 +69,29 @@ static void port_of_one_address(void **state)
     assert_int_equal(us_listen(raw->stack, RAW_PORT, NULL), 0); /* at all addresses again */
     raw->peer_port++;
     raw_accept(raw, &snd);
+}
+
+/* The same of an IPv6 address. */
+static void port_of_one_ip6_address(void **state)
+{
+    static struct pair pair;
+    struct us_addr to;
+    struct us_conn *conn;
+
+    pair_use_ip6(1);
+    to = pair_addr(0);
+    pair_open(&pair, NULL);
+    pair.host[0].on_event = no_event;
+    pair.host[1].on_event = no_event;
+    assert_int_equal(us_listen(pair.host[0].stack, RAW_PORT, NULL), 0);
+    assert_int_equal(us_listen_address(pair.host[0].stack, RAW_PORT, &to), 0);
+    conn = us_connect(pair.host[1].stack, &to, RAW_PORT, 0, NULL, NULL);
+    assert_non_null(conn);
+    pair_run(&pair, pair.now_us + 10000000);
+    assert_int_equal(pair_counter(pair.host[0].stack, "tcp_accepted"), 1);
+    pair_close(&pair);
+    pair_use_ip6(0);
+    (void)state;
 }
 
 /* A flood from many ports uses no more than the bound, for no longer than its retries last. */
@@ -120,12 +149,6 @@ static void cookie_without_a_connection_is_refused(void **state)
     assert_int_equal(raw_expect_event(raw, US_EV_DATA)->len, 5);
 }
 
-static void no_event(struct pair_host *host, const struct us_event *event)
-{
-    (void)host;
-    (void)event;
-}
-
 /* The options of a client connected to a server with or without room for half-open connections. */
 static void learn(struct us_conn_info *info, int cookies)
 {
@@ -178,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ports_are_found_again, raw_setup, raw_teardown),
         cmocka_unit_test_setup_teardown(port_of_one_address, raw_setup, raw_teardown),
+        cmocka_unit_test(port_of_one_ip6_address),
         cmocka_unit_test_setup_teardown(flood_holds_bounded_state_for_a_short_time, raw_setup,
                                         raw_teardown),
         cmocka_unit_test_setup_teardown(cookie_without_a_connection_is_refused, raw_setup,
