@@ -206,6 +206,25 @@ static void peer_closed_waits_for_kept_bytes(void **state)
     assert_int_equal(raw_counter(raw, "buffer_bytes_used"), 0);
 }
 
+/* SENDABLE was pending when the connection ended: CLOSED comes alone. */
+static void an_ended_connection_is_not_sendable(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conn;
+    struct us_event event;
+    u_u32 snd;
+
+    conn = raw_accept(raw, &snd);
+    us_request_sendable(raw->stack, conn);
+    raw->no_pump = 1;
+    raw_segment(raw, US_TCP_RST, 1001, 0, 0, NULL, 0);
+    raw->no_pump = 0;
+    assert_int_equal(us_next_event(raw->stack, &event), 1);
+    assert_int_equal(event.type, US_EV_CLOSED);
+    assert_int_equal(event.reason, US_CLOSE_RESET);
+    expect_none(raw);
+}
+
 /* Data, FIN and RST in one burst: kept data is lost, so PEER_CLOSED must not come. */
 static void no_end_of_stream_after_lost_bytes(void **state)
 {
@@ -579,6 +598,7 @@ int main(void)
         RAW_TEST(keeping_several_events_keeps_their_order),
         RAW_TEST(what_is_behind_a_kept_event_waits),
         RAW_TEST(peer_closed_waits_for_kept_bytes),
+        RAW_TEST(an_ended_connection_is_not_sendable),
         RAW_TEST(no_end_of_stream_after_lost_bytes),
         RAW_TEST(reset_discards_kept_bytes),
         RAW_TEST(held_window_closes_and_opens),

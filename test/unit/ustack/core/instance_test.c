@@ -376,6 +376,37 @@ static void freed_memory_wakes_one_beyond_its_minimum(void **state)
     (void)state;
 }
 
+/* Memory that a connection itself gave back is not its own while the reserve is not whole. */
+static void the_reserve_is_filled_first(void **state)
+{
+    static u_u8 data[100000];
+    struct us_config config;
+    struct us_conn *a;
+    struct us_conn *b;
+    struct raw raw;
+    u_u32 snd;
+    u_u32 snd_a;
+
+    pair_config(&config, 0);
+    config.buffer_bytes = 64 * 2048;
+    raw_open(&raw, &config);
+    us_listen(raw.stack, RAW_PORT, NULL);
+    b = raw_accept(&raw, &snd);
+    raw.peer_port++;
+    a = raw_accept(&raw, &snd_a);
+    assert_in_range(us_send(raw.stack, a, data, sizeof(data)), 1, sizeof(data) - 1);
+    assert_in_range(us_send(raw.stack, b, data, sizeof(data)), 1, sizeof(data) - 1);
+    raw_pump(&raw, 0);
+    raw_segment(&raw, US_TCP_ACK, 1001, snd_a + 3 * US_BLOCK_ROOM / 2, 65535, NULL, 0);
+    assert_null(raw_event(&raw));
+    us_abort(raw.stack, b);
+    raw_pump(&raw, 0);
+    assert_ptr_equal(raw_expect_event(&raw, US_EV_SENDABLE)->conn, a);
+    assert_ptr_equal(raw_expect_event(&raw, US_EV_CLOSED)->conn, b);
+    raw_close(&raw);
+    (void)state;
+}
+
 /* A single connection may use all references, and the next one waits for their release. */
 static void released_references_wake_a_waiting_connection(void **state)
 {
@@ -679,6 +710,7 @@ int main(void)
         cmocka_unit_test(freed_memory_wakes_a_waiting_connection),
         cmocka_unit_test(connections_wait_for_memory_in_order),
         cmocka_unit_test(freed_memory_wakes_one_beyond_its_minimum),
+        cmocka_unit_test(the_reserve_is_filled_first),
         cmocka_unit_test(released_references_wake_a_waiting_connection),
         cmocka_unit_test(the_reserve_has_blocks_for_datagrams),
         cmocka_unit_test(capabilities_come_and_go),
