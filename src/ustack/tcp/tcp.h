@@ -85,7 +85,6 @@ enum {
 enum {
     US_CF_PASSIVE = 1 << 0,         /* came from a listener */
     US_CF_RECOVERY = 1 << 1,        /* RFC 6582 fast recovery, until `recover` is acknowledged */
-    US_CF_PARTIAL = 1 << 2,         /* a partial ACK was received in this recovery */
     US_CF_WATCH_CWND = 1 << 3,      /* us_conn_watch_cwnd(): no fast path */
     US_CF_SYN_RESENT = 1 << 4,      /* RFC 5681 3.1: initial window of one segment */
     US_CF_WANT_SENDABLE = 1 << 5,   /* a send was cut short or refused */

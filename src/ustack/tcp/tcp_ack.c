@@ -80,7 +80,7 @@ static void ack_adjust_window(struct us_stack *stack, struct us_conn *conn, u_u3
         else
             conn->cc.cwnd = conn->cc.ssthresh; /* RFC 9937 section 6 */
         us_conn_lazy(conn)->recover = ack - 1; /* a new loss counts from here on */
-        conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL);
+        conn->flags &= (u_u8)~US_CF_RECOVERY;
         conn->out_flags &= (u_u8)~US_OUT_RETRANSMIT; /* nothing that was lost is left */
         return;
     }
@@ -110,12 +110,7 @@ static void ack_restart_timer(struct us_stack *stack, struct us_conn *conn)
         return;
     }
     us_conn_lazy(conn)->no_progress_since_us = stack->now_us;
-    if (!(conn->flags & US_CF_PARTIAL) || conn->sack != U_NULL) {
-        us_recovery_arm_timer(stack, conn);
-        /* RFC 6582 section 4, "impatient": only the first partial ACK restarts the timer. */
-        if (conn->flags & US_CF_RECOVERY)
-            conn->flags |= US_CF_PARTIAL;
-    }
+    us_recovery_arm_timer(stack, conn); /* RFC 6582 section 4: at each partial ACK, too */
 }
 
 void us_tcp_ack_advance(struct us_stack *stack, struct us_conn *conn, u_u32 ack, u_u32 ts_ecr,
@@ -188,7 +183,6 @@ static void ack_duplicate(struct us_stack *stack, struct us_conn *conn)
     us_cc_enter_recovery(&conn->cc, u_min32(conn->snd_max - conn->snd_una, conn->cc.cwnd));
     us_conn_lazy(conn)->recover = conn->snd_max;
     conn->flags |= US_CF_RECOVERY;
-    conn->flags &= (u_u8)~US_CF_PARTIAL;
     conn->out_flags |= US_OUT_RETRANSMIT;
 }
 

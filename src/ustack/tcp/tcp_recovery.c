@@ -92,7 +92,7 @@ static void undo_reduction(struct us_stack *stack, struct us_conn *conn)
     us_count(stack, US_C_TCP_UNDOS);
     us_cc_undo(&conn->cc, rec->undo_cwnd, rec->undo_ssthresh);
     rec->flags &= (u_u8) ~(US_RF_UNDO | US_RF_EIFEL);
-    conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL);
+    conn->flags &= (u_u8)~US_CF_RECOVERY;
     conn->out_flags &= (u_u8)~US_OUT_RETRANSMIT;
     us_conn_lazy(conn)->recover = conn->snd_una - 1;
     if (conn->sack != U_NULL)
@@ -114,7 +114,6 @@ static void recovery_enter(struct us_stack *stack, struct us_conn *conn)
     us_prr_start(&conn->sack->prr, conn->snd_max);
     us_conn_lazy(conn)->recover = conn->snd_max;
     conn->flags |= US_CF_RECOVERY;
-    conn->flags &= (u_u8)~US_CF_PARTIAL;
     conn->out_flags |= US_OUT_RETRANSMIT;
     if (conn->rec.reo_wnd_persist > 0 && --conn->rec.reo_wnd_persist == 0)
         conn->rec.reo_wnd_mult = 0;

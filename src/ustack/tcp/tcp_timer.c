@@ -181,7 +181,7 @@ void us_tcp_retransmit_all(struct us_stack *stack, struct us_conn *conn)
     int with_sack = us_recovery_timeout(stack, conn);
 
     us_conn_lazy(conn)->recover = conn->snd_max;
-    conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_PARTIAL | US_CF_TLP_OUTSTANDING);
+    conn->flags &= (u_u8) ~(US_CF_RECOVERY | US_CF_TLP_OUTSTANDING);
     us_conn_lazy(conn)->rtt_timed = 0;
     conn->out_flags &= (u_u8) ~(US_OUT_RETRANSMIT | US_OUT_TLP);
     conn->dup_acks = 0;
