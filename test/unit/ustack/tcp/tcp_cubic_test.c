@@ -46,6 +46,8 @@ static void fast_convergence_gives_way(void **state)
     assert_int_equal(us_cubic_plateau(&cubic), 68000);
     congest(&cubic, 70000); /* above the plateau */
     assert_int_equal(us_cubic_plateau(&cubic), 70000);
+    congest(&cubic, 70000); /* on it */
+    assert_int_equal(us_cubic_plateau(&cubic), 70000);
 }
 
 static void curve_follows_the_formula(void **state)

@@ -95,6 +95,24 @@ static void first_retransmission_is_immediate(void **state)
     assert_in_range(us_prr_take(&prr, 0, 200, 0, 19 * MSS, 10 * MSS, MSS), 19 * MSS, 19 * MSS + 9);
 }
 
+/* What was sent before a loss was seen, or in an earlier recovery, does not count in this one. */
+static void each_recovery_begins_anew(void **state)
+{
+    struct us_prr prr;
+
+    us_prr_reset(&prr, 0);
+    us_prr_start(&prr, 20 * MSS);
+    us_prr_take(&prr, 0, 5 * MSS, 0, 15 * MSS, 10 * MSS, MSS);
+    prr.out = 3 * MSS;
+    us_prr_start(&prr, 25 * MSS);
+    assert_in_range(us_prr_take(&prr, 0, 5 * MSS + 100, 0, 19 * MSS, 10 * MSS, MSS), 20 * MSS,
+                    20 * MSS + 9);
+    prr.out += MSS;
+    assert_in_range(us_prr_take(&prr, 0, 9 * MSS + 100, 0, 15 * MSS, 10 * MSS, MSS), 16 * MSS + 40,
+                    16 * MSS + 60);
+    (void)state;
+}
+
 /* A loss that the time has shown lets a segment out, but not beyond ssthresh. */
 static void a_loss_by_time_is_within_ssthresh(void **state)
 {
@@ -153,6 +171,7 @@ int main(void)
         cmocka_unit_test(heavy_loss_conserves_packets),
         cmocka_unit_test(slow_start_while_all_goes_well),
         cmocka_unit_test(first_retransmission_is_immediate),
+        cmocka_unit_test(each_recovery_begins_anew),
         cmocka_unit_test(a_loss_by_time_is_within_ssthresh),
         cmocka_unit_test(what_is_delivered_is_sent_below_ssthresh),
         cmocka_unit_test(forgotten_ranges_count_as_nothing),
