@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Unpredictable numbers, and the distribution of 4-tuples over the connection table. */
+#include "craft.h"
+#include "raw.h"
 #include "ustack/core/instance.h"
 #include "ustack/tcp/tcp.h"
 
@@ -135,6 +137,124 @@ static void ports_are_chosen_apart(void **state)
     assert_int_equal(a.local_port, first == 0xffff ? 0x8000 : first + 1);
 }
 
+/* ---- IPv6 addresses with the same id ---- */
+
+enum { ADDRESSES = 1 << 18 };
+
+struct numbered {
+    u_u32 id;
+    u_u32 number;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    const struct numbered *x = a;
+    const struct numbered *y = b;
+
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* An address of our link whose last 64 bits look random. */
+static struct us_ip6 numbered_address(u_u32 number)
+{
+    struct us_ip6 addr = craft_peer6;
+    struct u_be32 words[2];
+
+    words[0] = u_be32(number * 0x9e3779b1u);
+    words[1] = u_be32((number ^ 0x5555u) * 0x85ebca6bu);
+    memcpy(addr.b + 8, words, sizeof(words));
+    return addr;
+}
+
+/* Among so many addresses two have the same id: the secret is fixed, so they always do. */
+static void find_twins(const struct us_stack *stack, struct us_ip6 *twins)
+{
+    struct numbered *all = malloc(ADDRESSES * sizeof(*all));
+    u_u32 i;
+
+    for (i = 0; i < ADDRESSES; i++) {
+        struct us_ip6 addr = numbered_address(i);
+        all[i].id = us_ip6_id(stack, &addr);
+        all[i].number = i;
+    }
+    qsort(all, ADDRESSES, sizeof(*all), by_id);
+    for (i = 1; i < ADDRESSES && all[i].id != all[i - 1].id; i++)
+        continue;
+    assert_true(i < ADDRESSES);
+    twins[0] = numbered_address(all[i - 1].number);
+    twins[1] = numbered_address(all[i].number);
+    free(all);
+}
+
+/* A segment without data or options. */
+static void segment6(struct raw *raw, const struct us_ip6 *src, unsigned flags, u_u32 seq,
+                     u_u32 ack)
+{
+    static struct craft packet;
+    struct us_tcp_hdr tcp;
+
+    memset(&tcp, 0, sizeof(tcp));
+    tcp.src_port = u_be16(raw->peer_port);
+    tcp.dst_port = u_be16(RAW_PORT);
+    tcp.seq = u_be32(seq);
+    tcp.ack = u_be32(ack);
+    tcp.offset = US_TCP_HDR_BYTES << 2;
+    tcp.flags = (u_u8)flags;
+    tcp.window = u_be16(65535);
+    craft_l4_6(&packet, raw, US_IP_TCP, NULL, 0, US_IP_TCP, &tcp, sizeof(tcp), 16);
+    craft_ip6_hdr(&packet)->src = *src;
+    craft_ip6_checksum(&packet, US_IP_TCP, 0, 16);
+    craft_give(raw, &packet);
+}
+
+/* The next frame is a segment with these flags; returns its sequence number. */
+static u_u32 expect6(struct raw *raw, unsigned flags)
+{
+    const struct raw_frame *frame = raw_frame(raw);
+    struct us_tcp_hdr tcp;
+
+    assert_non_null(frame);
+    assert_int_equal(frame->bytes[20], US_IP_TCP);
+    memcpy(&tcp, frame->bytes + CRAFT_L4_6, sizeof(tcp));
+    assert_int_equal(tcp.flags, flags);
+    return u_get_be32(tcp.seq);
+}
+
+/* Peers whose addresses have the same id and who use the same port are told apart. */
+static void twins_have_connections_of_their_own(void **state)
+{
+    struct raw *raw = *state;
+    struct us_conn *conns[2];
+    struct us_conn_info info;
+    struct us_ip6 twins[2];
+    u_u32 snd[2];
+    int i;
+
+    craft_enable6(raw);
+    find_twins(raw->stack, twins);
+    for (i = 0; i < 2; i++) {
+        segment6(raw, &twins[i], US_TCP_SYN, 1000, 0);
+        snd[i] = expect6(raw, US_TCP_SYN | US_TCP_ACK) + 1;
+    }
+    for (i = 0; i < 2; i++) {
+        segment6(raw, &twins[i], US_TCP_ACK, 1001, snd[i]);
+        conns[i] = raw_expect_event(raw, US_EV_ACCEPTED)->conn;
+        us_conn_get_info(raw->stack, conns[i], &info);
+        assert_memory_equal(info.remote.bytes, twins[i].b, 16);
+        assert_int_equal(info.mss, 1220); /* RFC 9293 3.7.1, without an option */
+    }
+    segment6(raw, &twins[1], US_TCP_RST, 1001, 0);
+    assert_ptr_equal(raw_expect_event(raw, US_EV_CLOSED)->conn, conns[1]);
+    assert_int_equal(us_close(raw->stack, conns[0]), US_OK);
+    raw_pump(raw, 0);
+    assert_int_equal(expect6(raw, US_TCP_FIN | US_TCP_ACK), snd[0]);
+    segment6(raw, &twins[0], US_TCP_FIN | US_TCP_ACK, 1001, snd[0] + 1);
+    expect6(raw, US_TCP_ACK);
+    assert_int_equal(raw_counter(raw, "time_wait"), 1);
+    segment6(raw, &twins[1], US_TCP_SYN, 500, 0); /* too old for the twin in TIME-WAIT */
+    expect6(raw, US_TCP_SYN | US_TCP_ACK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +263,8 @@ int main(void)
         cmocka_unit_test(initial_numbers_are_a_hash_and_a_clock),
         cmocka_unit_test(timestamp_offsets_differ),
         cmocka_unit_test(ports_are_chosen_apart),
+        cmocka_unit_test_setup_teardown(twins_have_connections_of_their_own, raw_setup,
+                                        raw_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
