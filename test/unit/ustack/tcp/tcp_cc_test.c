@@ -46,6 +46,10 @@ static void avoidance_adds_one_segment_per_round_trip(void **state)
     for (acked = 0; acked < 10000; acked += 1000)
         us_cc_acked(&cc, 1000, 0, 0);
     assert_int_equal(cc.cwnd, 11000);
+    us_cc_acked(&cc, 50000, 0, 0); /* by one ACK no more than by those of one round trip */
+    assert_int_equal(cc.cwnd, 12000);
+    us_cc_acked(&cc, 1000, 0, 0);
+    assert_int_equal(cc.cwnd, 12000);
 }
 
 /* Bytes acked in excess of cwnd count towards its next increase (RFC 5681 3.1, RFC 3465 2.1). */
@@ -195,6 +199,22 @@ static void cubic_falls_to_seven_tenths(void **state)
     assert_int_equal(cc.ssthresh, 2000); /* never below two segments */
 }
 
+/* RFC 9438 4.8: after a timeout the curve has its plateau where slow start ended. */
+static void cubic_forgets_its_plateau_in_a_timeout(void **state)
+{
+    struct us_tcp_cc cc;
+
+    us_cc_choose(&cc, US_CC_CUBIC);
+    us_cc_init(&cc, 1000, 0);
+    cc.cwnd = 100000;
+    us_cc_timeout(&cc, 100000, 0);
+    assert_int_equal(cc.ssthresh, 70000);
+    cc.cwnd = cc.ssthresh;
+    us_cc_acked(&cc, 1000, 1000, 10);
+    assert_int_equal(us_cubic_plateau(&cc.of.cubic), 70000);
+    (void)state;
+}
+
 static void dctcp_halves_for_a_loss_and_less_for_a_mark(void **state)
 {
     struct us_tcp_cc cc;
@@ -236,6 +256,7 @@ int main(void)
         cmocka_unit_test(idleness_restarts),
         cmocka_unit_test(cubic_does_not_grow_by_a_pause),
         cmocka_unit_test(cubic_falls_to_seven_tenths),
+        cmocka_unit_test(cubic_forgets_its_plateau_in_a_timeout),
         cmocka_unit_test(dctcp_halves_for_a_loss_and_less_for_a_mark),
         cmocka_unit_test(another_algorithm_keeps_the_window),
     };

@@ -39,6 +39,7 @@ static void decrease_is_seven_tenths(void **state)
 static void fast_convergence_gives_way(void **state)
 {
     struct us_cubic cubic;
+    u_u32 credit = 0;
 
     memset(&cubic, 0, sizeof(cubic));
     congest(&cubic, 100000);
@@ -48,6 +49,9 @@ static void fast_convergence_gives_way(void **state)
     assert_int_equal(us_cubic_plateau(&cubic), 70000);
     congest(&cubic, 70000); /* on it */
     assert_int_equal(us_cubic_plateau(&cubic), 70000);
+    congest(&cubic, 60000);
+    us_cubic_growth(&cubic, 80000, MSS, &credit, 0, 0, 0); /* beyond: a new plateau */
+    assert_int_equal(us_cubic_plateau(&cubic), 80000);
 }
 
 static void curve_follows_the_formula(void **state)
