@@ -381,6 +381,10 @@ static void wait_is_short_while_frames_are_held(void **state)
     assert_int_equal(narrow.waited_us, 1000000);
     assert_int_equal(nic_rx_burst(peer, &pkt, 1), 1);
     nic_release(peer, &pkt, 1);
+    send_frame(peer, 2, 60); /* one in the other direction */
+    assert_int_equal(nic_rx_burst(fault, &pkt, 1), 0);
+    nic_wait(fault, 1000000);
+    assert_true(narrow.waited_us <= 1000);
     nic_close(fault);
     nic_close(peer);
 }
@@ -462,8 +466,14 @@ static void without_a_packet_there_is_no_copy(void **state)
     assert_int_equal(nic_tx_burst(fault, pkts, 1), 1);
     assert_int_equal(stat_of(fault, "fault_tx_not_duplicated"), 1);
     assert_int_equal(stat_of(fault, "fault_tx_duplicated"), 0);
-    assert_int_equal(nic_rx_burst(peer, pkts, 4), 1);
-    nic_release(peer, pkts, 1);
+    assert_int_equal(nic_alloc(fault, pkts, 1), 1);
+    fill_frame(pkts[0], 6, 60);
+    narrow.room = 59;
+    assert_int_equal(nic_tx_burst(fault, pkts, 1), 1);
+    assert_int_equal(stat_of(fault, "fault_tx_not_duplicated"), 2);
+    assert_int_equal(nic_rx_burst(peer, pkts, 4), 2);
+    nic_release(peer, pkts, 2);
+    assert_int_equal(stat_of(peer, "loop_pool_in_use"), 0);
     nic_close(fault);
     nic_close(peer);
 }
@@ -492,16 +502,19 @@ static void close_releases_held_frames(void **state)
 /* A checksum offload would hide the fault. */
 static void offloads_that_hide_faults_are_not_offered(void **state)
 {
+    const u_u32 rx_caps = US_CAP_RX_CSUM | US_CAP_RX_HASH;
     struct nic_fault_config config = {.seed = 1, .corrupt_ppm = 1000000};
     struct narrow narrow = {.allowance = 100};
     struct nic *fault, *peer;
     struct us_pkt *pkt;
 
     narrow_open(&narrow, &peer);
-    narrow.nic.caps = US_CAP_TX_L4_CSUM | US_CAP_TX_TSO | US_CAP_TX_SG | US_CAP_RX_CSUM;
+    narrow.nic.caps = US_CAP_TX_L4_CSUM | US_CAP_TX_TSO | US_CAP_TX_SG | rx_caps;
     fault = open_fault(&narrow.nic, &config);
-    assert_int_equal(fault->caps, US_CAP_RX_CSUM);
+    assert_int_equal(fault->caps, rx_caps);
     assert_int_equal(fault->mtu, narrow.nic.mtu);
+    narrow.mtu_now = 1400; /* the MTU of an interface may change */
+    assert_int_equal(nic_mtu(fault), 1400);
     assert_memory_equal(fault->mac, narrow.nic.mac, 6);
     assert_int_equal(nic_alloc(fault, &pkt, 1), 1);
     fill_frame(pkt, 1, 60);

@@ -144,19 +144,25 @@ static void families_are_apart(void **state)
 /* The same identification: datagrams to two addresses, or from two. */
 static void datagrams_of_other_addresses_are_apart(void **state)
 {
-    struct nic_rss_flow flow = flow_of(7, true), other;
     struct nic_frag_result sorted;
+    unsigned six;
 
-    nic_frag_steer_add(&frags, &flow, &pkts[0], LANES, &sorted);
-    flow.is_first = false;
-    other = flow;
-    other.to.addr[3]++;
-    nic_frag_steer_add(&frags, &other, &pkts[1], LANES, &sorted);
-    assert_int_equal(sorted.ready_count, 0);
-    other = flow;
-    other.from.addr[3]++;
-    nic_frag_steer_add(&frags, &other, &pkts[2], LANES, &sorted);
-    assert_int_equal(sorted.ready_count, 0);
+    for (six = 0; six < 2; six++) {
+        struct nic_rss_flow flow = flow_of(7, true), other;
+        unsigned last = six ? 15 : 3;
+
+        flow.is_ip6 = six;
+        nic_frag_steer_add(&frags, &flow, &pkts[0], LANES, &sorted);
+        flow.is_first = false;
+        other = flow;
+        other.to.addr[last]++;
+        nic_frag_steer_add(&frags, &other, &pkts[1], LANES, &sorted);
+        assert_int_equal(sorted.ready_count, 0);
+        other = flow;
+        other.from.addr[last]++;
+        nic_frag_steer_add(&frags, &other, &pkts[2], LANES, &sorted);
+        assert_int_equal(sorted.ready_count, 0);
+    }
 }
 
 int main(void)

@@ -11,6 +11,8 @@ struct narrow {
     unsigned allowance;     /* frames that tx_burst() will accept */
     unsigned alloc_refused; /* packets that alloc() withholds */
     uint64_t waited_us;     /* the last argument of wait() */
+    uint32_t mtu_now;       /* what mtu() answers; 0: that of nic */
+    u_u32 room;             /* of the packets that alloc() hands out; 0: all that they have */
 };
 
 static inline unsigned narrow_rx_burst(struct nic *nic, struct us_pkt **pkts, unsigned n)
@@ -21,13 +23,17 @@ static inline unsigned narrow_rx_burst(struct nic *nic, struct us_pkt **pkts, un
 static inline unsigned narrow_alloc(struct nic *nic, struct us_pkt **pkts, unsigned n)
 {
     struct narrow *narrow = (struct narrow *)nic;
+    unsigned i;
 
     assert_in_range(n, 0, NIC_BURST_MAX); /* a device need not have more at a time */
     if (narrow->alloc_refused > 0) {
         narrow->alloc_refused--;
         return 0;
     }
-    return nic_alloc(narrow->lower, pkts, n);
+    n = nic_alloc(narrow->lower, pkts, n);
+    for (i = 0; narrow->room != 0 && i < n; i++)
+        pkts[i]->room = narrow->room;
+    return n;
 }
 
 static inline void narrow_release(struct nic *nic, struct us_pkt **pkts, unsigned n)
@@ -57,6 +63,13 @@ static inline int narrow_wait(struct nic *nic, uint64_t timeout_us)
     return 0;
 }
 
+static inline uint32_t narrow_mtu(struct nic *nic)
+{
+    struct narrow *narrow = (struct narrow *)nic;
+
+    return narrow->mtu_now != 0 ? narrow->mtu_now : nic->mtu;
+}
+
 static inline void narrow_stats(struct nic *nic, nic_stats_emit *emit, void *emit_ctx)
 {
     nic_stats(((struct narrow *)nic)->lower, emit, emit_ctx);
@@ -76,6 +89,7 @@ static inline void narrow_open(struct narrow *narrow, struct nic **peer)
                                               .release = narrow_release,
                                               .tx_burst = narrow_tx_burst,
                                               .wait = narrow_wait,
+                                              .mtu = narrow_mtu,
                                               .stats = narrow_stats,
                                               .close = narrow_close};
     struct nic_loopback_config config = {0};

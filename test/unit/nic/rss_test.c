@@ -469,10 +469,14 @@ static void an_icmp_error_goes_to_the_lane_of_its_flow(void **state)
     start(0x0800);
     put_ip4(1, 0, false, 0);
     put(echo4, 8);
+    put_ip4(6, 0, true, 0);
+    put_ports(11211, 4000);
     expect_flow(1, 2, 0, 0);
-    start(0x86dd);
+    start(0x86dd); /* data of an echo request that looks like a quote is none */
     put_ip6(58, false);
     put(echo6, 8);
+    put_ip6(6, true);
+    put_ports(11211, 4000);
     expect_flow(1, 2, 0, 0);
     start(0x0800); /* about a fragment that is not the first: it has no ports */
     put_ip4(1, 0, false, 0);

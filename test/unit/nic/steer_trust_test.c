@@ -358,6 +358,12 @@ static void a_lane_takes_from_both_its_sources(void **state)
         assert_int_equal(take_own(&p, 0), NIC_BURST_MAX);
         assert_int_equal(stat_of(p.lane[0], "lane_received"), i * NIC_BURST_MAX / 2);
     }
+    assert_true(send_port(p.wire[0], port) && send_port(p.wire[1], port));
+    assert_int_equal(receive(p.lane[1], pkts), 0);
+    assert_int_equal(nic_rx_burst(p.lane[0], pkts, 1), 1); /* the larger half of one is one */
+    assert_int_equal(stat_of(p.lane[0], "lane_received"), NIC_BURST_MAX + 1);
+    nic_release(p.lane[0], pkts, 1);
+    assert_int_equal(take_own(&p, 0), 1);
     close_promise(&p);
 }
 
