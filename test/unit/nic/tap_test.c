@@ -9,6 +9,28 @@
 
 #include "tap_rig.h"
 
+static const uint8_t given_mac[6] = {0x02, 0, 0, 0xab, 0xcd, 0xef};
+
+/* The host's side has this MAC address, too. */
+static bool host_has_given_mac;
+
+REPLACES(ioctl);
+
+int fake_ioctl(int fd, unsigned long code, ...)
+{
+    va_list list;
+    void *argument;
+    int rc;
+
+    va_start(list, code);
+    argument = va_arg(list, void *);
+    va_end(list);
+    rc = real_ioctl(fd, code, argument);
+    if (host_has_given_mac && rc == 0 && code == SIOCGIFHWADDR)
+        memcpy(((struct ifreq *)argument)->ifr_hwaddr.sa_data, given_mac, 6);
+    return rc;
+}
+
 /* What getrandom() returns: the host's MAC address, or an error. */
 static bool random_is_the_hosts, random_fails;
 
@@ -119,17 +141,30 @@ static void the_end_of_the_process_removes_the_device(void **state)
     assert_int_equal(if_nametoindex(DEVICE), 0);
 }
 
+static void assert_refused(const struct nic_tap_config *config, const char *phrase)
+{
+    char error[NIC_ERROR_MAX] = "";
+    struct nic *nic;
+
+    assert_int_equal(nic_tap_open(config, 1, &nic, error), -1);
+    if (strstr(error, phrase) == NULL)
+        fail_msg("not the expected message: %s", error);
+}
+
 static void a_given_mac_is_used(void **state)
 {
     struct nic_tap_config config = base_config;
-    static const uint8_t mac[6] = {0x02, 0, 0, 0xab, 0xcd, 0xef};
     struct nic *nic;
 
     need_device();
-    memcpy(config.mac, mac, 6);
+    memcpy(config.mac, given_mac, 6);
     nic = open_tap(&config);
-    assert_memory_equal(nic->mac, mac, 6);
+    assert_memory_equal(nic->mac, given_mac, 6);
     nic_close(nic);
+    host_has_given_mac = true;
+    assert_refused(&config, "the MAC address is that of the host's side");
+    host_has_given_mac = false;
+    assert_int_equal(if_nametoindex(DEVICE), 0);
 }
 
 /* Random addresses are locally administered addresses of one station. */
@@ -226,10 +261,35 @@ static void an_ipv6_address_is_not_announced(void **state)
     nic_close(nic);
 }
 
+/* Writes the setting of IPv6 for new devices. Returns whether that is permitted. */
+static bool set_ipv6_off(const char *value)
+{
+    FILE *file = fopen("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w");
+    bool written = file != NULL && fputs(value, file) >= 0;
+
+    return file != NULL && fclose(file) == 0 && written;
+}
+
+/* Where new devices have no IPv6, as in many containers, one with an address has it. */
+static void an_ipv6_address_turns_ipv6_on(void **state)
+{
+    struct nic_tap_config config = base_config;
+    struct nic *nic;
+
+    need_device();
+    if (!set_ipv6_off("1"))
+        skip(); /* no IPv6 in the kernel, or a read-only /proc/sys */
+    assert_int_equal(inet_pton(AF_INET6, "fd99::1", config.host_addr6), 1);
+    config.host_prefix6_len = 48;
+    nic = open_tap(&config);
+    assert_int_equal(ipv6_prefix(config.host_addr6), 48);
+    nic_close(nic);
+    assert_true(set_ipv6_off("0"));
+}
+
 /* Another process uses the queues of a device after this one, with their address. */
 static void queues_of_another_process_are_used(void **state)
 {
-    static const uint8_t mac[6] = {0x02, 0, 0, 0xab, 0xcd, 0xef};
     struct nic_tap_config config = base_config;
     struct nic *first[2], *second[2];
     char error[NIC_ERROR_MAX] = "";
@@ -241,13 +301,13 @@ static void queues_of_another_process_are_used(void **state)
     assert_int_equal(nic_tap_open(&config, 2, first, error), 0);
     for (i = 0; i < 2; i++)
         fds[i] = dup(nic_adoptable_fd(first[i]));
-    memcpy(config.mac, mac, sizeof(mac));
+    memcpy(config.mac, given_mac, sizeof(given_mac));
     config.adopted_fds = fds;
     assert_int_equal(nic_tap_open(&config, 2, second, error), 0);
     for (i = 0; i < 2; i++)
         nic_close(first[i]);
     for (i = 0; i < 2; i++) {
-        assert_memory_equal(second[i]->mac, mac, 6);
+        assert_memory_equal(second[i]->mac, given_mac, 6);
         assert_int_equal(nic_alloc(second[i], &pkt, 1), 1);
         memset(pkt->data, 0xff, 60);
         pkt->len = 60;
@@ -286,16 +346,6 @@ static void a_host_side_alone_in_its_network(void **state)
     need_device();
     config.host_prefix_len = 32;
     nic_close(open_tap(&config));
-}
-
-static void assert_refused(const struct nic_tap_config *config, const char *phrase)
-{
-    char error[NIC_ERROR_MAX] = "";
-    struct nic *nic;
-
-    assert_int_equal(nic_tap_open(config, 1, &nic, error), -1);
-    if (strstr(error, phrase) == NULL)
-        fail_msg("not the expected message: %s", error);
 }
 
 /* The device exists until its last queue is closed, and each queue sends independently. */
@@ -337,6 +387,18 @@ static void a_name_in_use_is_refused(void **state)
     nic_close(nic);
     config.name = "lo";
     assert_refused(&config, "tap lo: a device of this name exists");
+}
+
+static void the_longest_name_is_accepted(void **state)
+{
+    struct nic_tap_config config = base_config;
+    struct nic *nic;
+
+    need_device();
+    config.name = "fifteen-letters";
+    nic = open_tap(&config);
+    assert_int_not_equal(if_nametoindex(config.name), 0);
+    nic_close(nic);
 }
 
 static void bad_configurations_are_refused(void **state)
@@ -448,11 +510,13 @@ int main(void)
         cmocka_unit_test(a_random_mac_is_of_one_station),
         cmocka_unit_test(a_random_mac_is_not_the_hosts),
         cmocka_unit_test(an_ipv6_address_is_not_announced),
+        cmocka_unit_test(an_ipv6_address_turns_ipv6_on),
         cmocka_unit_test(queues_of_another_process_are_used),
         cmocka_unit_test(a_host_side_without_address),
         cmocka_unit_test(a_host_side_alone_in_its_network),
         cmocka_unit_test(a_device_has_several_queues),
         cmocka_unit_test(a_name_in_use_is_refused),
+        cmocka_unit_test(the_longest_name_is_accepted),
         cmocka_unit_test(an_impossible_address_is_refused),
         cmocka_unit_test(no_random_address_is_an_error),
         cmocka_unit_test(error_without_privileges_says_what_is_needed),

@@ -22,6 +22,32 @@ struct pcap_file {
 
 static char path[] = "/tmp/nic_trace_test.XXXXXX";
 
+/* What becomes of the next writes to the file. */
+static struct {
+    unsigned interrupted, full; /* how many fail like this, in this order */
+    bool no_space;              /* all fail */
+    size_t most;                /* bytes at a time; 0: all */
+} writes;
+
+REPLACES(write);
+
+ssize_t fake_write(int fd, const void *bytes, size_t n)
+{
+    errno = 0;
+    if (writes.interrupted > 0) {
+        writes.interrupted--;
+        errno = EINTR;
+    } else if (writes.full > 0) {
+        writes.full--;
+        errno = EAGAIN;
+    } else if (writes.no_space) {
+        errno = ENOSPC;
+    }
+    if (errno != 0)
+        return -1;
+    return real_write(fd, bytes, writes.most != 0 && n > writes.most ? writes.most : n);
+}
+
 static int make_path(void **state)
 {
     int fd = mkstemp(path);
@@ -152,10 +178,12 @@ static void queues_share_the_file(void **state)
     struct nic *queues[2];
     struct pcap_file file;
     char error[NIC_ERROR_MAX] = "";
+    unsigned before = descriptors();
     uint32_t i;
 
     assert_int_equal(nic_loopback_open(&config, queues, error), 0);
     assert_int_equal(nic_trace_open(queues, 2, path, error), 0);
+    assert_int_equal(descriptors(), before + 1);
     for (i = 0; i < 3; i++)
         assert_int_equal(send_frame(queues[0], i, 60), 1);
     for (i = 3; i < 5; i++)
@@ -163,6 +191,7 @@ static void queues_share_the_file(void **state)
     nic_wait(queues[0], 0);
     nic_close(queues[0]); /* the other one continues */
     nic_close(queues[1]);
+    assert_int_equal(descriptors(), before);
     open_pcap(&file, 1500);
     for (i = 0; i < 5; i++)
         expect_record(&file, i, 60);
@@ -324,6 +353,67 @@ static void a_full_disk_ends_only_the_trace(void **state)
     close_pcap(&file);
 }
 
+/* The first queue that cannot write ends the trace of all, and has the error. */
+static void an_error_ends_the_trace_of_all_queues(void **state)
+{
+    struct narrow narrow = {.allowance = 1};
+    struct nic *queues[2];
+    struct us_pkt *pkts[5];
+    char error[NIC_ERROR_MAX];
+    unsigned i;
+
+    narrow_open(&narrow, &queues[1]);
+    queues[0] = &narrow.nic;
+    assert_int_equal(nic_trace_open(queues, 2, path, error), 0);
+    for (i = 0; i < 2; i++)
+        assert_int_equal(send_frame(queues[i], i, 60), 1);
+    writes.no_space = true;
+    nic_wait(queues[0], 0);
+    writes.no_space = false;
+    nic_wait(queues[1], 0);
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(stat_of(queues[i], "trace_write_errors"), i == 0);
+        assert_int_equal(stat_of(queues[i], "trace_frames"), 0);
+        assert_int_equal(stat_of(queues[i], "trace_frames_lost"), 1);
+    }
+    assert_int_equal(nic_alloc(queues[0], pkts, 5), 5);
+    for (i = 0; i < 5; i++)
+        fill_frame(pkts[i], i, 60);
+    narrow.allowance = 3;
+    assert_int_equal(nic_tx_burst(queues[0], pkts, 5), 3);
+    nic_release(queues[0], pkts + 3, 2);
+    assert_int_equal(stat_of(queues[0], "trace_frames_lost"), 1 + 3);
+    for (i = 0; i < 2; i++)
+        nic_close(queues[i]);
+}
+
+/* A file that takes bytes later, or some at a time, gets all of them. */
+static void an_incomplete_write_is_continued(void **state)
+{
+    enum { INTERRUPTED, FULL, PIECES, KINDS };
+    struct nic *traced, *peer;
+    struct pcap_file file;
+    unsigned i;
+
+    open_traced(0, 1500, &traced, &peer);
+    for (i = 0; i < KINDS; i++) {
+        writes.interrupted = i == INTERRUPTED;
+        writes.full = i == FULL;
+        writes.most = i == PIECES ? 7 : 0;
+        assert_int_equal(send_frame(traced, i, 60), 1);
+        nic_wait(traced, 0);
+        assert_int_equal(stat_of(traced, "trace_frames"), i + 1);
+    }
+    writes.most = 0;
+    assert_int_equal(stat_of(traced, "trace_write_errors"), 0);
+    nic_close(traced);
+    nic_close(peer);
+    open_pcap(&file, 1500);
+    for (i = 0; i < KINDS; i++)
+        expect_record(&file, i, 60);
+    close_pcap(&file);
+}
+
 static void a_path_that_cannot_be_written_is_refused(void **state)
 {
     static const char *const paths[] = {"/nonexistent/trace.pcap", "/", "/dev/full"};
@@ -342,7 +432,10 @@ static void a_path_that_cannot_be_written_is_refused(void **state)
     }
 }
 
-/* As root in another user's directory: neither a symbolic link nor a second name is opened. */
+/*
+ * As root in another user's directory: neither a symbolic link nor a second name nor a file of that
+ * user is opened.
+ */
 static void a_link_is_not_followed(void **state)
 {
     struct nic_loopback_config config = {0};
@@ -365,12 +458,19 @@ static void a_link_is_not_followed(void **state)
         assert_int_equal(nic_trace_open(&traced, 1, path, error), -1);
         assert_non_null(strstr(error, i == 0 ? "symbolic link" : "second name"));
     }
-    file = fopen(victim, "r");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rename(victim, path), 0);
+    if (chown(path, 1, 1) == 0) { /* needs root */
+        struct nic *traced = ends[0];
+
+        assert_int_equal(nic_trace_open(&traced, 1, path, error), -1);
+        assert_non_null(strstr(error, "another user's file"));
+    }
+    file = fopen(path, "r");
     assert_non_null(file);
     assert_non_null(fgets(text, sizeof(text), file));
     fclose(file);
     assert_string_equal(text, "preciou");
-    unlink(victim);
     nic_close(ends[0]);
     nic_close(ends[1]);
 }
@@ -411,7 +511,7 @@ static void a_pipe_blocks_nothing(void **state)
 }
 
 /* The guest of a virtual device may take an offload from it at any time. */
-static void offloads_of_the_lower_device_are_followed(void **state)
+static void changes_of_the_lower_device_are_followed(void **state)
 {
     struct narrow narrow = {.allowance = 1};
     struct nic *peer;
@@ -421,6 +521,8 @@ static void offloads_of_the_lower_device_are_followed(void **state)
     narrow.nic.caps = US_CAP_TX_L4_CSUM;
     assert_int_equal(nic_rx_burst(traced, &pkt, 1), 0);
     assert_int_equal(traced->caps, US_CAP_TX_L4_CSUM);
+    narrow.mtu_now = 1400; /* that of an interface may change */
+    assert_int_equal(nic_mtu(traced), 1400);
     nic_close(traced);
     nic_close(peer);
 }
@@ -448,10 +550,12 @@ int main(void)
         cmocka_unit_test(a_chain_is_recorded_as_one_frame),
         cmocka_unit_test(flushes_when_idle),
         cmocka_unit_test(a_full_disk_ends_only_the_trace),
+        cmocka_unit_test(an_error_ends_the_trace_of_all_queues),
+        cmocka_unit_test(an_incomplete_write_is_continued),
         cmocka_unit_test(a_path_that_cannot_be_written_is_refused),
         cmocka_unit_test(a_link_is_not_followed),
         cmocka_unit_test(a_pipe_blocks_nothing),
-        cmocka_unit_test(offloads_of_the_lower_device_are_followed),
+        cmocka_unit_test(changes_of_the_lower_device_are_followed),
         cmocka_unit_test(looks_like_the_lower_device),
     };
 
