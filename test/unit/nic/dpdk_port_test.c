@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the DPDK back end asks of a NIC: offloads, sizes, queues; and what a failure leaves. */
+#include <sys/resource.h>
+
 #include "base/base.h"
 #include "dpdk_driver.h"
 
@@ -285,6 +287,30 @@ static void a_failure_leaves_nothing(void **state)
     }
 }
 
+/* A descriptor for the first queue, and none for the second. */
+static void too_few_descriptors_leave_nothing(void **state)
+{
+    struct nic_dpdk_config config = DRIVER_CONFIG;
+    struct rlimit limit, few;
+    struct nic *nic[2];
+    unsigned before;
+    int next;
+
+    assert_int_equal(driver_open(&config, 2, nic), 2); /* EAL keeps some */
+    driver_close(nic, 2);
+    before = descriptors();
+    next = dup(STDERR_FILENO);
+    assert_true(next >= 0);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    few = limit;
+    few.rlim_cur = (rlim_t)next + 1;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    driver_fails(&config, 2, "out of descriptors");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(descriptors(), before);
+}
+
 /* No more queues than the device has of both kinds, or its driver can use. */
 static void the_number_of_queues_is_that_of_the_device(void **state)
 {
@@ -443,6 +469,7 @@ int main(void)
         cmocka_unit_test_setup(chains_have_packets_of_their_own, driver_setup),
         cmocka_unit_test_setup(a_driver_gets_larger_buffers_when_it_needs_them, driver_setup),
         cmocka_unit_test_setup(a_failure_leaves_nothing, driver_setup),
+        cmocka_unit_test_setup(too_few_descriptors_leave_nothing, driver_setup),
         cmocka_unit_test_setup(the_number_of_queues_is_that_of_the_device, driver_setup),
         cmocka_unit_test_setup(the_mac_address_is_set_where_that_is_possible, driver_setup),
         cmocka_unit_test_setup(signals_are_as_before, driver_setup),

@@ -223,6 +223,23 @@ static void a_chain_of_ip6_is_received_as_segments(void **state)
     assert_int_equal(in_use(), before);
 }
 
+/* With nothing behind the chain a worker does not sleep on the rest of it either. */
+static void the_rest_of_a_chain_is_not_slept_on(void **state)
+{
+    enum { MBUFS = 3 };
+    struct us_pkt *pkts[MBUFS];
+    unsigned at;
+
+    arrived.mbufs[0] = chain_make(MBUFS, GOOD);
+    arrived.count = 1;
+    for (at = 0; at < MBUFS; at++) {
+        assert_int_equal(nic_rx_burst(nic[0], pkts + at, 1), 1);
+        assert_int_equal(nic_wait(nic[0], 0), 0);
+        assert_int_equal(stat_of(nic[0], "dpdk_timed_waits"), at == MBUFS - 1);
+    }
+    nic_release(nic[0], pkts, MBUFS);
+}
+
 /* Another protocol, a TCP header that is too short, and headers that exceed the headroom. */
 static void a_chain_that_is_no_segment_is_dropped(void **state)
 {
@@ -375,6 +392,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_chain_is_received_as_segments, open_nic, close_nic),
         cmocka_unit_test_setup_teardown(a_chain_of_ip6_is_received_as_segments, open_nic,
                                         close_nic),
+        cmocka_unit_test_setup_teardown(the_rest_of_a_chain_is_not_slept_on, open_nic, close_nic),
         cmocka_unit_test_setup_teardown(a_chain_that_is_no_segment_is_dropped, open_nic, close_nic),
         cmocka_unit_test_setup_teardown(a_wrong_chain_is_dropped, open_nic, close_nic),
         cmocka_unit_test_setup_teardown(packets_of_others_return_to_them, open_nic, close_nic),
