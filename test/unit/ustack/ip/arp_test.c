@@ -369,7 +369,7 @@ static struct us_conn *reopen(struct raw *raw, u_u32 neighbour_max)
 }
 
 /* Sends a datagram to an unknown address. */
-static void send_datagram(struct raw *raw, u_u32 ip)
+static void queue_datagram(struct raw *raw, u_u32 ip)
 {
     struct us_addr addr;
 
@@ -377,6 +377,11 @@ static void send_datagram(struct raw *raw, u_u32 ip)
     addr.family = US_IP4;
     put_ip(addr.bytes, ip);
     us_udp_send(raw->stack, NULL, RAW_PORT, &addr, 5000, "x", 1);
+}
+
+static void send_datagram(struct raw *raw, u_u32 ip)
+{
+    queue_datagram(raw, ip);
     raw_pump(raw, 0);
 }
 
@@ -444,6 +449,22 @@ static void questions_for_datagrams_are_bounded(void **state)
     assert_int_equal(raw_counter(raw, "datagrams_waiting"), 4);
     arp_in(raw, raw_our_mac, REPLY, 9, RAW_PEER_IP + 20 + 9, RAW_LOCAL_IP);
     assert_int_equal(raw_frame(raw)->ip_protocol, 17);
+}
+
+/* The same at once: questions that have made room before they were sent are not asked. */
+static void questions_that_made_room_are_not_asked(void **state)
+{
+    struct raw *raw = *state;
+    unsigned i;
+
+    reopen(raw, 16);
+    for (i = 0; i < 10; i++)
+        queue_datagram(raw, RAW_PEER_IP + 20 + i);
+    raw_pump(raw, 0);
+    for (i = 6; i < 10; i++)
+        expect_arp(raw, REQUEST, RAW_PEER_IP + 20 + i);
+    raw_expect_nothing(raw);
+    assert_int_equal(raw_counter(raw, "datagrams_waiting"), 4);
 }
 
 /* Learned addresses keep three quarters, questions for datagrams a quarter, both rounded up. */
@@ -722,6 +743,7 @@ int main(void)
         RAW_TEST(full_table_evicts_the_oldest),
         RAW_TEST(next_hop_of_a_connection_stays),
         RAW_TEST(questions_for_datagrams_are_bounded),
+        RAW_TEST(questions_that_made_room_are_not_asked),
         RAW_TEST(shares_of_the_table),
         RAW_TEST(a_suspect_is_verified_once),
         cmocka_unit_test(untrusted_frames_change_no_entry),

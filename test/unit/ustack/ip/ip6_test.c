@@ -280,6 +280,18 @@ static void protocols_need_a_source(void **state)
     assert_null(raw_event(raw));
 }
 
+/* A host without an IPv6 address does not speak it. */
+static void no_address_means_no_ipv6(void **state)
+{
+    struct raw *raw = *state;
+
+    make_echo(raw);
+    raw_close(raw);
+    raw_open(raw, NULL);
+    craft_expect_counted(raw, &packet, "drop_eth_type");
+    raw_expect_nothing(raw);
+}
+
 /* RFC 8200 4.5: the reserved bits of a fragment header have no meaning; its end has a limit. */
 static void fragment_headers_are_checked(void **state)
 {
@@ -293,6 +305,9 @@ static void fragment_headers_are_checked(void **state)
     ext[0] = US_IP_UDP;
     ext[2] = 0xff;
     ext[3] = 0xf8;
+    craft_ip6(&packet, raw, US_IP_FRAGMENT, ext, 15); /* ends at 65535: too much for this host */
+    craft_expect_counted(raw, &packet, "drop_frag_bound");
+    raw_expect_nothing(raw);
     craft_ip6(&packet, raw, US_IP_FRAGMENT, ext, 16); /* ends at 65536 */
     craft_give(raw, &packet);
     expect_problem(raw, US_ICMP6_PROBLEM_FIELD, 42);
@@ -419,7 +434,7 @@ static void errors_about_connections(void **state)
         craft_expect_counted(raw, &packet, "drop_icmp_quote");
     }
     assert_null(raw_event(raw));
-    make_error(raw, error, 1, 4, sizeof(error));
+    make_error(raw, error, 1, 4, bytes); /* up to it, the least */
     craft_give(raw, &packet);
     assert_int_equal(raw_expect_event(raw, US_EV_CLOSED)->reason, US_CLOSE_UNREACHABLE);
 }
@@ -548,14 +563,23 @@ int main(void)
 {
 #define RAW_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        RAW_TEST(headers_are_checked),       RAW_TEST(addresses_are_checked),
-        RAW_TEST(groups_are_filtered),       RAW_TEST(extensions_are_walked),
-        RAW_TEST(unknown_options),           RAW_TEST(what_is_not_understood_is_told),
-        RAW_TEST(no_error_without_a_source), RAW_TEST(udp_needs_a_checksum),
-        RAW_TEST(protocols_need_a_source),   RAW_TEST(fragment_headers_are_checked),
-        RAW_TEST(errors_are_limited),        RAW_TEST(too_small_an_mtu_is_ignored),
-        RAW_TEST(fragments_stay_fragments),  RAW_TEST(errors_about_connections),
-        RAW_TEST(hard_errors_end_a_connect), RAW_TEST(no_error_about_a_packet_to_a_group),
+        RAW_TEST(headers_are_checked),
+        RAW_TEST(addresses_are_checked),
+        RAW_TEST(groups_are_filtered),
+        RAW_TEST(extensions_are_walked),
+        RAW_TEST(unknown_options),
+        RAW_TEST(what_is_not_understood_is_told),
+        RAW_TEST(no_error_without_a_source),
+        RAW_TEST(udp_needs_a_checksum),
+        RAW_TEST(protocols_need_a_source),
+        RAW_TEST(fragment_headers_are_checked),
+        RAW_TEST(errors_are_limited),
+        RAW_TEST(too_small_an_mtu_is_ignored),
+        RAW_TEST(fragments_stay_fragments),
+        RAW_TEST(errors_about_connections),
+        RAW_TEST(no_address_means_no_ipv6),
+        RAW_TEST(hard_errors_end_a_connect),
+        RAW_TEST(no_error_about_a_packet_to_a_group),
         cmocka_unit_test(vlan_tags),
     };
 

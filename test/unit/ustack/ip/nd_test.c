@@ -59,7 +59,9 @@ static void duplicate_detection_precedes_use(void **state)
     nd_open(&raw, NULL);
     assert_int_equal(us_addr_add(raw.stack, &addr, 64), 0);
     raw_pump(&raw, 0);
+    frame = &raw.frames[raw.frame_next];
     assert_int_equal(nd_expect_report(&raw, 4), 2);
+    assert_memory_equal(frame->bytes + 22, &us_ip6_any, 16); /* RFC 3590 section 4 */
     for (i = 0; i < 2; i++) { /* the link-local address and this one */
         frame = nd_expect(&raw, SOLICIT);
         assert_memory_equal(frame->bytes + 22, &us_ip6_any, 16);
@@ -74,7 +76,9 @@ static void duplicate_detection_precedes_use(void **state)
     craft_give(&raw, &packet);
     raw_expect_nothing(&raw); /* a tentative address sends no answer */
     raw_pump(&raw, SECOND);
+    frame = &raw.frames[raw.frame_next];
     assert_int_equal(nd_expect_report(&raw, 4), 2); /* once more, in case it got lost */
+    assert_int_equal(frame->bytes[22] << 8 | frame->bytes[23], 0xfe80);
     for (i = 0; i < 2; i++)
         assert_int_equal(nd_expect(&raw, ADVERT)->bytes[58], 0x20);
     assert_non_null(us_connect(raw.stack, &peer, 80, 0, NULL, &error));
@@ -227,6 +231,11 @@ static void a_learned_address_is_verified(void **state)
     expect_verification(raw, neighbour);
     raw_pump(raw, 0);
     nd_expect(raw, SOLICIT);
+    /* What it asks says nothing new, so it is no answer (7.2.3). */
+    nd_make_message(&packet, raw, SOLICIT, 0, &craft_peer6, &group, &craft_local6, 1, 2);
+    craft_give(raw, &packet);
+    nd_expect(raw, ADVERT);
+    assert_int_equal(neighbour->state, US_NEIGHBOUR_PROBE);
     /* The answer to a unicast need not say its MAC address (4.4). */
     nd_make_message(&packet, raw, ADVERT, 0x60, &craft_peer6, &craft_local6, &craft_peer6, 0, 0);
     craft_give(raw, &packet);
