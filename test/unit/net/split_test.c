@@ -414,6 +414,60 @@ static void kept_input_finds_no_memory(void **state)
     free(requests);
 }
 
+/* Input that has to wait until the sessions have used some is counted once each time. */
+static void waits_for_credit_are_counted(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+    char *requests = repeat("mn\r\n", 100000);
+    unsigned i;
+
+    client_send(c, requests, strlen(requests));
+    for (i = 1; i <= 3; i++) {
+        steps_without_sessions(f, 2000);
+        assert_int_equal(split_counter(f, NET_SPLIT_CREDIT_EXHAUSTED), i);
+        net_stack_turn(f->sessions, f->now_us);
+    }
+    wait_for(f, c, strlen(requests));
+    free(requests);
+}
+
+struct wanted {
+    const char *name;
+    uint64_t value;
+};
+
+static void match(void *ctx, const char *name, const char *value)
+{
+    struct wanted *wanted = ctx;
+
+    if (strcmp(name, wanted->name) == 0)
+        wanted->value = strtoull(value, NULL, 10);
+}
+
+/* `stats ustack` has the sums over all workers, and over both sides of each. */
+static void statistics_are_sums(void **state)
+{
+    struct fixture *f = *state;
+    struct fixture *other = fixture_open(&plain);
+    struct net_worker *workers[] = {&f->server->worker, &other->server->worker};
+    struct wanted accepted = {.name = "sessions_accepted"};
+    struct wanted commands = {.name = "split_commands"};
+    unsigned i;
+
+    ask(f, client_open(f), "mn\r\n", "MN\r\n");
+    for (i = 0; i < 2; i++)
+        ask(other, client_open(other), "mn\r\n", "MN\r\n");
+    assert_int_equal(net_stack_link_workers(f->cache, workers, 2), 0);
+    net_stack_fill_ustack(f->server, match, &accepted);
+    net_stack_fill_ustack(f->server, match, &commands);
+    assert_int_equal(accepted.value, 3);
+    assert_true(split_counter(other, NET_SPLIT_COMMANDS) >= 2);
+    assert_int_equal(commands.value, split_counter(f, NET_SPLIT_COMMANDS) +
+                                         split_counter(other, NET_SPLIT_COMMANDS));
+    teardown((void **)&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +496,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(datagrams_wait_for_no_room, setup_in_turns, teardown),
         cmocka_unit_test_setup_teardown(acknowledgments_of_many, setup_in_turns, teardown),
         cmocka_unit_test_setup_teardown(kept_input_finds_no_memory, setup_in_turns, teardown),
+        cmocka_unit_test_setup_teardown(waits_for_credit_are_counted, setup_in_turns, teardown),
+        cmocka_unit_test_setup_teardown(statistics_are_sums, setup_in_turns, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
