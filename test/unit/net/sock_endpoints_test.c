@@ -178,11 +178,14 @@ static void test_unix(void **state)
     char path[64];
     char long_path[NET_UNIX_PATH_MAX + 2];
     struct stat found;
+    mode_t before;
     int fd;
 
     assert_non_null(mkdtemp(directory));
     snprintf(path, sizeof(path), "%s/u", directory);
+    before = umask(022);
     assert_int_equal(net_endpoints_unix(path, 0750, &endpoints, error), 0);
+    assert_int_equal(umask(before), 022); /* that of other files stays */
     assert_int_equal(stat(path, &found), 0);
     assert_true(S_ISSOCK(found.st_mode));
     assert_int_equal(found.st_mode & 0777, 0750);
