@@ -273,6 +273,47 @@ static void test_opened_request_with_little_room(void **state)
     close_fixture(f);
 }
 
+/* The records of a batch that are opened ahead fit their memory: further ones are opened later. */
+static void test_batch_has_a_bound_of_plaintext(void **state)
+{
+    enum { RECORDS = NET_TLS_OPENED_BYTES / TLS_RECORD_MAX };
+    struct fixture *f = open_fixture(20);
+    const uint8_t *plain[RECORDS];
+    uint32_t plain_len[RECORDS];
+    char request[TLS_RECORD_MAX];
+    int head = snprintf(request, sizeof(request), "set k 0 0 %d\r\n", TLS_RECORD_MAX - 19);
+    struct peer *peer;
+    unsigned i;
+
+    assert_int_equal(head, 17);
+    memset(request + head, 'v', sizeof(request) - (size_t)head);
+    memcpy(request + sizeof(request) - 2, "\r\n", 2);
+    for (i = 0; i < RECORDS; i++) {
+        peer = open_peer(f, TLS1_3_VERSION);
+        shake(f, peer);
+        assert_int_equal(SSL_write(peer->client.ssl, request, sizeof(request)), sizeof(request));
+        receive(peer);
+        assert_int_equal(peer->input_len, TLS_RECORD_MAX + TLS_RECORD_OVERHEAD);
+    }
+    net_tls_begin_batch(f->conns.tls);
+    for (i = 0; i < RECORDS; i++) {
+        peer = &f->peers[i];
+        plain[i] = net_tls_open_ahead(&peer->conn, peer->input, peer->input_len, &plain_len[i]);
+        assert_int_equal(plain[i] != NULL, i < RECORDS - 1);
+    }
+    for (i = 0; i < RECORDS - 1; i++) {
+        peer = &f->peers[i];
+        assert_int_equal(plain_len[i], TLS_RECORD_MAX);
+        assert_memory_equal(plain[i], request, TLS_RECORD_MAX);
+        assert_int_equal(net_conn_input(&f->conns, &peer->conn, plain[i], plain_len[i]),
+                         plain_len[i]);
+        peer->input_len = 0;
+    }
+    for (i = 0; i < RECORDS; i++)
+        assert_string_equal(ask(f, &f->peers[i], ""), "STORED\r\n");
+    close_fixture(f);
+}
+
 /* Many records of one connection: others have their turn in between. */
 static void test_turn_has_a_bound_of_records(void **state)
 {
@@ -641,6 +682,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_requests_that_are_opened_ahead),
         cmocka_unit_test(test_opened_request_without_room),
         cmocka_unit_test(test_opened_request_with_little_room),
+        cmocka_unit_test(test_batch_has_a_bound_of_plaintext),
         cmocka_unit_test(test_turn_has_a_bound_of_records),
         cmocka_unit_test(test_memory_of_plaintext),
         cmocka_unit_test(test_end_with_plaintext_waiting),

@@ -93,6 +93,22 @@ static void test_failed_step_sends_its_alert(void **state)
     close_fixture(f);
 }
 
+/* Without memory for a step its connection fails, which is counted. */
+static void test_step_without_memory(void **state)
+{
+    struct fixture *f = open_idle(20, true);
+    struct peer *peer = open_peer(f, TLS1_3_VERSION);
+
+    client_step(&peer->client);
+    receive(peer);
+    f->to_fail = 1;
+    assert_true(offer(f, peer, 65536));
+    assert_int_equal(f->to_fail, 0);
+    assert_true(peer->conn.failed);
+    assert_int_equal(counted(f, NET_TLS_NO_MEMORY), 1);
+    close_fixture(f);
+}
+
 /* Connections end while their steps wait, are made, or have results. */
 static void test_ends_of_connections_with_steps(void **state)
 {
@@ -173,6 +189,8 @@ static void test_results_of_a_turn(void **state)
     net_conns_tick_tls(&f->conns, 2000);
     assert_int_equal(counted(f, NET_TLS_STEPS), NET_TLS_RESULTS_PER_TURN + 1);
     assert_int_equal(counted(f, NET_TLS_STEPS_LATE), NET_TLS_RESULTS_PER_TURN + 1);
+    assert_int_equal(counted(f, NET_TLS_HANDSHAKES_NEWEST),
+                     NET_TLS_RESULTS_PER_TURN + 1 - NET_TLS_WAITING_IN_ORDER);
     close_fixture(f);
 }
 
@@ -231,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_step_takes_no_request),
         cmocka_unit_test(test_connection_moves_behind_its_handshake),
         cmocka_unit_test(test_failed_step_sends_its_alert),
+        cmocka_unit_test(test_step_without_memory),
         cmocka_unit_test(test_ends_of_connections_with_steps),
         cmocka_unit_test(test_end_with_a_result),
         cmocka_unit_test(test_results_of_a_turn),

@@ -360,6 +360,25 @@ static void test_bad_messages(void **state)
     }
 }
 
+/* RFC 8446, 6: an alert that ends the connection for an error is fatal, close_notify a warning. */
+static void test_levels_of_alerts(void **state)
+{
+    enum { DECODE_ERROR = 50 };
+    uint8_t notify[TLS_MESSAGE_RECORD_MAX], error[TLS_MESSAGE_RECORD_MAX];
+    struct end *end;
+    unsigned i;
+
+    for (i = 0; i < 2; i++) { /* each is the first record: both have the same key stream */
+        end = end_of(16, false);
+        assert_int_equal(tls_records_alert(end->records, end->cache, i == 0 ? 0 : DECODE_ERROR,
+                                           i == 0 ? notify : error),
+                         TLS_RECORD_OVERHEAD + 2);
+        end_close(end);
+    }
+    assert_int_equal(notify[TLS_RECORD_HEADER] ^ error[TLS_RECORD_HEADER], 1 ^ 2);
+    assert_int_equal(notify[TLS_RECORD_HEADER + 1] ^ error[TLS_RECORD_HEADER + 1], DECODE_ERROR);
+}
+
 static void test_alerts_of_a_peer_have_words(void **state)
 {
     static const struct {
@@ -648,6 +667,7 @@ int main(void)
         cmocka_unit_test(test_open_one),
         cmocka_unit_test(test_keys_are_changed_before_their_limit),
         cmocka_unit_test(test_bad_messages),
+        cmocka_unit_test(test_levels_of_alerts),
         cmocka_unit_test(test_alerts_of_a_peer_have_words),
         cmocka_unit_test(test_interleaved_messages),
         cmocka_unit_test(test_bad_headers),
