@@ -327,6 +327,38 @@ static void test_idle_timeout(void **state)
     teardown(state);
 }
 
+/*
+ * A request of either path makes its connection the last to be checked, so that a busy one does not
+ * hide idle ones behind it. The checks, each behind the turn of a second, see none of the requests
+ * in their own second.
+ */
+static void test_idle_behind_a_busy_one(void **state)
+{
+    static const struct shape idle = {.connections_max = 64, .idle_timeout_s = 5};
+    static const char *const rows[][2] = {{"get a\r\n", "VALUE a 0 1\r\n1\r\nEND\r\n"},
+                                          {"mn\r\n", "MN\r\n"}};
+    unsigned i, k;
+
+    for (i = 0; i < 2; i++) {
+        struct fixture *f = fixture_open(&idle);
+        struct client *busy = client_open(f);
+        struct client *quiet = client_open(f);
+
+        *state = f;
+        ask(f, busy, "set a 0 0 1\r\n1\r\n", "STORED\r\n");
+        ask(f, quiet, "mn\r\n", "MN\r\n");
+        for (k = 0; k < 8; k++) {
+            f->now_us = (f->now_us / 1000000 + 1) * 1000000 + 700000;
+            steps(f, 10);
+            f->now_us += 200000;
+            ask(f, busy, rows[i][0], rows[i][1]);
+        }
+        assert_true(quiet->eof);
+        assert_false(busy->eof);
+        teardown(state);
+    }
+}
+
 /* A connection that has been idle before a takeover is so behind it, too. */
 static void test_idle_connection_is_handed_over(void **state)
 {
@@ -582,9 +614,14 @@ static void test_stats(void **state)
     assert_non_null(strstr(c->got, "STAT buffer_bytes_used "));
     assert_string_equal(c->got + c->got_len - 5, "END\r\n");
     c->got_len = 0;
+    client_send(c, "stats conns\r\n", 13);
+    steps(f, 50);
+    assert_non_null(strstr(c->got, ":listen_addr tcp:10.0.0.1:11211\r\n"));
+    c->got_len = 0;
     client_send(c, "stats nic\r\n", 11);
     steps(f, 50);
     assert_non_null(strstr(c->got, "STAT backend "));
+    assert_non_null(strstr(c->got, "STAT log_lines_dropped "));
     assert_string_equal(c->got + c->got_len - 5, "END\r\n");
 }
 
@@ -602,13 +639,14 @@ static void test_stats_of_the_same_burst(void **state)
     struct fixture *f = *state;
     struct client *first = client_open(f);
     struct client *second = client_open(f);
-    unsigned long read_bytes, gets;
+    unsigned long read_bytes, written_bytes, gets;
 
     store(f, first, "n", '1', 1);
     second->got_len = 0;
     client_send(second, "stats\r\n", 7);
     steps(f, 50);
     read_bytes = stat_of(second, "STAT bytes_read ");
+    written_bytes = stat_of(second, "STAT bytes_written ") + second->got_len;
     gets = stat_of(second, "STAT cmd_get ");
     second->got_len = 0;
     client_send(first, "get n\r\n", 7);
@@ -616,6 +654,8 @@ static void test_stats_of_the_same_burst(void **state)
     steps(f, 50);
     assert_int_equal(stat_of(second, "STAT cmd_get ") - gets, 1);
     assert_int_equal(stat_of(second, "STAT bytes_read ") - read_bytes, 14);
+    assert_int_equal(stat_of(second, "STAT bytes_written ") - written_bytes,
+                     strlen("VALUE n 0 1\r\n1\r\nEND\r\n"));
 }
 
 /* A worker whose rest was given up uses the input that it has held back, as before. */
@@ -707,6 +747,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_datagrams),
         cmocka_unit_test(test_connections_wait),
         cmocka_unit_test(test_idle_timeout),
+        cmocka_unit_test(test_idle_behind_a_busy_one),
         cmocka_unit_test_setup_teardown(test_idle_connection_is_handed_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_flood_after_quit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reset_after_request, setup, teardown),
