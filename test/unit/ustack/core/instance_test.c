@@ -688,7 +688,7 @@ static void numbers_depend_on_name_secret_and_time(void **state)
     assert_true(isn != us_tcp_isn(b.stack, &key));
     assert_true(us_tcp_hash(a.stack, &key) != us_tcp_hash(b.stack, &key));
     assert_true(us_tcp_ts_offset(a.stack, &key) != us_tcp_ts_offset(a.stack, &other));
-    /* Each use has a key of its own: one number tells nothing about another. */
+    /* Each use has a key of its own: one number is no help to guess another. */
     assert_true(memcmp(b.stack->key_isn, b.stack->key_port, U_SIPHASH_KEY_BYTES) != 0);
     assert_true(memcmp(b.stack->key_isn, b.stack->key_ts, U_SIPHASH_KEY_BYTES) != 0);
     assert_true(memcmp(b.stack->key_isn, b.stack->key_cookie, U_SIPHASH_KEY_BYTES) != 0);

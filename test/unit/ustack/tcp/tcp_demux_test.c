@@ -167,7 +167,7 @@ static struct us_ip6 numbered_address(u_u32 number)
 }
 
 /* Among so many addresses two have the same id: the secret is fixed, so they always do. */
-static void find_twins(const struct us_stack *stack, struct us_ip6 *twins)
+static void find_peers_of_one_id(const struct us_stack *stack, struct us_ip6 *peers)
 {
     struct numbered *all = malloc(ADDRESSES * sizeof(*all));
     u_u32 i;
@@ -181,8 +181,8 @@ static void find_twins(const struct us_stack *stack, struct us_ip6 *twins)
     for (i = 1; i < ADDRESSES && all[i].id != all[i - 1].id; i++)
         continue;
     assert_true(i < ADDRESSES);
-    twins[0] = numbered_address(all[i - 1].number);
-    twins[1] = numbered_address(all[i].number);
+    peers[0] = numbered_address(all[i - 1].number);
+    peers[1] = numbered_address(all[i].number);
     free(all);
 }
 
@@ -220,38 +220,38 @@ static u_u32 expect6(struct raw *raw, unsigned flags)
     return u_get_be32(tcp.seq);
 }
 
-/* Peers whose addresses have the same id and who use the same port are told apart. */
-static void twins_have_connections_of_their_own(void **state)
+/* Peers whose addresses have the same id and who use the same port are distinct. */
+static void peers_of_one_id_have_connections_of_their_own(void **state)
 {
     struct raw *raw = *state;
     struct us_conn *conns[2];
     struct us_conn_info info;
-    struct us_ip6 twins[2];
+    struct us_ip6 peers[2];
     u_u32 snd[2];
     int i;
 
     craft_enable6(raw);
-    find_twins(raw->stack, twins);
+    find_peers_of_one_id(raw->stack, peers);
     for (i = 0; i < 2; i++) {
-        segment6(raw, &twins[i], US_TCP_SYN, 1000, 0);
+        segment6(raw, &peers[i], US_TCP_SYN, 1000, 0);
         snd[i] = expect6(raw, US_TCP_SYN | US_TCP_ACK) + 1;
     }
     for (i = 0; i < 2; i++) {
-        segment6(raw, &twins[i], US_TCP_ACK, 1001, snd[i]);
+        segment6(raw, &peers[i], US_TCP_ACK, 1001, snd[i]);
         conns[i] = raw_expect_event(raw, US_EV_ACCEPTED)->conn;
         us_conn_get_info(raw->stack, conns[i], &info);
-        assert_memory_equal(info.remote.bytes, twins[i].b, 16);
+        assert_memory_equal(info.remote.bytes, peers[i].b, 16);
         assert_int_equal(info.mss, 1220); /* RFC 9293 3.7.1, without an option */
     }
-    segment6(raw, &twins[1], US_TCP_RST, 1001, 0);
+    segment6(raw, &peers[1], US_TCP_RST, 1001, 0);
     assert_ptr_equal(raw_expect_event(raw, US_EV_CLOSED)->conn, conns[1]);
     assert_int_equal(us_close(raw->stack, conns[0]), US_OK);
     raw_pump(raw, 0);
     assert_int_equal(expect6(raw, US_TCP_FIN | US_TCP_ACK), snd[0]);
-    segment6(raw, &twins[0], US_TCP_FIN | US_TCP_ACK, 1001, snd[0] + 1);
+    segment6(raw, &peers[0], US_TCP_FIN | US_TCP_ACK, 1001, snd[0] + 1);
     expect6(raw, US_TCP_ACK);
     assert_int_equal(raw_counter(raw, "time_wait"), 1);
-    segment6(raw, &twins[1], US_TCP_SYN, 500, 0); /* too old for the twin in TIME-WAIT */
+    segment6(raw, &peers[1], US_TCP_SYN, 500, 0); /* too old for the peer in TIME-WAIT */
     expect6(raw, US_TCP_SYN | US_TCP_ACK);
 }
 
@@ -263,7 +263,7 @@ int main(void)
         cmocka_unit_test(initial_numbers_are_a_hash_and_a_clock),
         cmocka_unit_test(timestamp_offsets_differ),
         cmocka_unit_test(ports_are_chosen_apart),
-        cmocka_unit_test_setup_teardown(twins_have_connections_of_their_own, raw_setup,
+        cmocka_unit_test_setup_teardown(peers_of_one_id_have_connections_of_their_own, raw_setup,
                                         raw_teardown),
     };
 
