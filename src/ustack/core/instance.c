@@ -325,6 +325,9 @@ static u_u64 derive_number(const struct us_config *config, unsigned first, unsig
            u_siphash24(config->secret + U_SIPHASH_KEY_BYTES, labels + 1, 1);
 }
 
+/* Added to the labels of keys for the second half of the secret: equal halves would cancel out. */
+enum { SECOND_HALF = 128 };
+
 /* Derives a SipHash key; uses labels use * 2 and use * 2 + 1. */
 static void derive_key(u_u8 *key, const struct us_config *config, unsigned use)
 {
@@ -332,7 +335,7 @@ static void derive_key(u_u8 *key, const struct us_config *config, unsigned use)
     unsigned i;
 
     for (half = 0; half < 2; half++) {
-        u_u64 v = derive_number(config, use * 2 + half, use * 2 + half);
+        u_u64 v = derive_number(config, use * 2 + half, use * 2 + half + SECOND_HALF);
         for (i = 0; i < 8; i++)
             key[half * 8 + i] = (u_u8)(v >> (8 * i));
     }
