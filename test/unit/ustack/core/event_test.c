@@ -392,6 +392,7 @@ static void input_stops_when_events_would_not_fit(void **state)
     struct us_event event;
     u_u32 snd;
     unsigned taken = 0;
+    u_u64 before;
     unsigned i;
 
     raw_accept(raw, &snd);
@@ -406,7 +407,9 @@ static void input_stops_when_events_would_not_fit(void **state)
         memset(&pkt, 0, sizeof(pkt));
         pkt.data = bytes;
         pkt.len = sizeof(bytes);
+        before = raw_counter(raw, "rx_frames");
         assert_int_equal(us_input(raw->stack, &list, 1, raw->now_us), 0);
+        assert_int_equal(raw_counter(raw, "rx_frames"), before);
         while (us_next_event(raw->stack, &event))
             taken += event.type == US_EV_DATA;
         assert_int_equal(taken, 512);

@@ -145,31 +145,13 @@ static const u_u8 second_mac[6] = {2, 0, 0, 0, 0, 8};
 static void give_second_advert(struct raw *raw)
 {
     static const struct us_ip6 second = {{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8}};
-    static const u_u8 advert[24] = {ROUTER_ADVERT,
-                                    0,
-                                    0,
-                                    0,
-                                    64,
-                                    0,
-                                    7200 >> 8,
-                                    7200 & 0xff,
-                                    0,
-                                    0,
-                                    0,
-                                    0,
-                                    0,
-                                    0,
-                                    0,
-                                    0,
-                                    1,
-                                    1,
-                                    2,
-                                    0,
-                                    0,
-                                    0,
-                                    0,
-                                    8};
+    u_u8 advert[24] = {ROUTER_ADVERT};
 
+    advert[4] = 64;
+    advert[6] = 7200 >> 8;
+    advert[7] = 7200 & 0xff;
+    advert[16] = advert[17] = 1; /* its MAC address */
+    memcpy(advert + 18, second_mac, 6);
     nd_make(&packet, raw, &second, &us_ip6_all_nodes, advert, sizeof(advert));
     craft_give(raw, &packet);
 }
@@ -740,7 +722,6 @@ static void connections_leave_an_expired_router(void **state)
     assert_int_equal(us_send(raw.stack, conn, "b", 1), 1);
     assert_memory_equal(next_hop_of_tcp(&raw, 10), second_mac, 6);
     raw_close(&raw);
-    (void)state;
 }
 
 /* RFC 4861 6.2.8: a lifetime of 0 says that it is no router any more. */
@@ -763,7 +744,25 @@ static void connections_leave_a_router_that_ceases(void **state)
     assert_int_equal(us_send(raw.stack, conn, "c", 1), 1);
     assert_memory_equal(next_hop_of_tcp(&raw, 10), nd_router_mac, 6);
     raw_close(&raw);
-    (void)state;
+}
+
+/* Without a router nothing is sent, until there is one again. */
+static void connections_wait_for_a_router(void **state)
+{
+    const struct raw_frame *frame;
+    struct us_conn *conn;
+    struct raw raw;
+
+    conn = connect_by_router(&raw);
+    give_advert(&raw, 0, 10000, 9000);
+    nd_skip_frames(&raw);
+    assert_int_equal(us_send(raw.stack, conn, "a", 1), 1);
+    raw_pump(&raw, 0);
+    while ((frame = raw_frame(&raw)) != NULL)
+        assert_int_not_equal(frame->bytes[20], US_IP_TCP);
+    give_advert(&raw, 1800, 10000, 9000);
+    assert_memory_equal(next_hop_of_tcp(&raw, 10), nd_router_mac, 6);
+    raw_close(&raw);
 }
 
 int main(void)
@@ -793,6 +792,7 @@ int main(void)
         cmocka_unit_test(connections_follow_prefixes),
         cmocka_unit_test(connections_leave_an_expired_router),
         cmocka_unit_test(connections_leave_a_router_that_ceases),
+        cmocka_unit_test(connections_wait_for_a_router),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -462,6 +462,29 @@ static void a_pause_goes_along(void **state)
     raw_close(&heir);
 }
 
+/* How long the peer is silent does not depend on what was sent to it. */
+static void a_silence_goes_along(void **state)
+{
+    static struct raw heir;
+    struct raw *raw = *state;
+    struct us_conn_state moved;
+    struct us_conn_info info;
+    struct us_conn *conn;
+    u_u32 snd;
+
+    accept_with_options(raw, &conn, &snd);
+    raw_pump(raw, 5000000);
+    us_send(raw->stack, conn, "x", 1);
+    raw_pump(raw, 0);
+    assert_int_equal(us_conn_export(raw->stack, conn, &moved, queue, QUEUE_ROOM), US_OK);
+    heir_open(&heir, raw, NULL);
+    raw_pump(&heir, 10000000);
+    conn = us_conn_import(heir.stack, &moved, queue, NULL, NULL);
+    us_conn_get_info(heir.stack, conn, &info);
+    assert_in_range(info.silent_us, 4998000, 5000000); /* in ticks */
+    raw_close(&heir);
+}
+
 /* What was in flight is sent again, so duplicate ACKs of it report no loss (RFC 6582 3.2). */
 static void duplicate_acks_after_a_move(void **state)
 {
@@ -679,6 +702,7 @@ int main(void)
         EXPORT_TEST(the_end_of_a_stream_goes_along),
         EXPORT_TEST(listeners_count_imported_connections),
         EXPORT_TEST(a_pause_goes_along),
+        EXPORT_TEST(a_silence_goes_along),
         EXPORT_TEST(duplicate_acks_after_a_move),
         EXPORT_TEST(a_small_path_is_probed_again),
         EXPORT_TEST(bad_states_are_refused),
