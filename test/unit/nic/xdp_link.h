@@ -49,6 +49,8 @@ static struct {
     bool busy;                        /* the kernel has not ended an earlier socket yet */
     unsigned drives;                  /* calls that make the kernel look for frames */
     bool no_ip6;                      /* the kernel has no IPv6 */
+    bool no_channels;                 /* the driver does not say how many queues it has */
+    bool combined;                    /* it counts queues for both directions */
     struct xsk_ring_cons *rx[QUEUES]; /* of the last device with one thread */
     struct xsk_ring_prod *tx;         /* of the first queue of a device */
     struct xsk_ring_prod *fill;       /* of the others */
@@ -61,6 +63,7 @@ REPLACES(clock_gettime);
 REPLACES(nanosleep);
 REPLACES(recvfrom);
 REPLACES(socket);
+REPLACES(ioctl);
 
 static inline bool is_faulty(bool in_map)
 {
@@ -138,6 +141,33 @@ int fake_socket(int family, int type, int protocol)
         return -1;
     }
     return real_socket(family, type, protocol);
+}
+
+int fake_ioctl(int fd, unsigned long code, ...)
+{
+    struct ethtool_channels *channels;
+    struct ifreq *request;
+    va_list list;
+    int rc;
+
+    va_start(list, code);
+    request = va_arg(list, struct ifreq *);
+    va_end(list);
+    rc = real_ioctl(fd, code, request);
+    if (code != SIOCETHTOOL)
+        return rc;
+    channels = (void *)request->ifr_data;
+    if (channels->cmd != ETHTOOL_GCHANNELS)
+        return rc;
+    if (faults.no_channels) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    if (faults.combined) {
+        channels->combined_count = channels->rx_count;
+        channels->rx_count = 0;
+    }
+    return rc;
 }
 
 /* ---- the interfaces ---------------------------------------------------------------------- */

@@ -92,6 +92,24 @@ static void addresses_of_the_stack_are_accepted_by_the_interface(void **state)
     xdp_fails(&config, 1, "multicast");
 }
 
+/* Drivers count queues of each direction, or for both; others have one. */
+static void queues_are_those_that_the_driver_tells_of(void **state)
+{
+    struct nic_xdp_config config = config_make();
+    struct nic *nic[QUEUES];
+
+    if (skip_reason != NULL)
+        skip();
+    faults.combined = true;
+    assert_int_equal(xdp_open(&config, 1, nic), 1);
+    assert_int_equal(stat_of(nic[0], "xdp_sockets"), QUEUES);
+    nic_close(nic[0]);
+    faults.no_channels = true;
+    assert_int_equal(xdp_open(&config, QUEUES, nic), 1);
+    assert_int_equal(stat_of(nic[0], "xdp_sockets"), 1);
+    nic_close(nic[0]);
+}
+
 /* Binds a port of the host. Returns the socket, or -1. */
 static int bind_port(int family, int type, unsigned port)
 {
@@ -339,6 +357,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_mtu_is_that_of_the_interface_within_bounds),
         TEST(addresses_of_the_stack_are_accepted_by_the_interface),
+        TEST(queues_are_those_that_the_driver_tells_of),
         TEST(ports_of_the_host_are_taken),
         TEST(a_port_with_old_connections_is_taken),
         TEST(a_failure_leaves_nothing),

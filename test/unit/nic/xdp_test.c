@@ -230,6 +230,43 @@ static void held_buffers_are_missed_by_the_kernel(void **state)
     nic_close(nic);
 }
 
+/* Too few buffers for a step of refilling: the kernel gets these, and later all that it may have. */
+static void a_shortage_of_buffers_ends(void **state)
+{
+    enum { ROUNDS = 4, LEFT = 5 };
+    static struct us_pkt *held[PKTS_MAX];
+    struct nic_xdp_config config = config_make();
+    unsigned all, count, round, n;
+    struct nic *nic;
+
+    if (skip_reason != NULL)
+        skip();
+    (void)end(NULL);
+    make_link_of(1500, 1);
+    assert_int_equal(xdp_open(&config, 1, &nic), 1);
+    all = pkts_of(nic);
+    for (round = 0; round < ROUNDS; round++) {
+        for (count = 0; (n = nic_alloc(nic, held + count, NIC_BURST_MAX)) > 0; count += n)
+            continue;
+        count -= LEFT;
+        nic_release(nic, held + count, LEFT);
+        peer_sends(0, NIC_BURST_MAX, FRAME_BYTES);
+        for (n = 0; n < NIC_BURST_MAX;) {
+            unsigned got = nic_rx_burst(nic, held + count + n, NIC_BURST_MAX - n);
+
+            n += got;
+            if (got == 0)
+                assert_int_equal(nic_wait(nic, HOUR_US), 0);
+        }
+        nic_release(nic, held, count + n);
+    }
+    memset(seen, 0, sizeof(seen));
+    peer_sends(0, 1, FRAME_BYTES);
+    receive(nic, 1, FRAME_BYTES);
+    assert_in_range(pkts_of(nic), all, all + 31); /* the kernel has the others */
+    nic_close(nic);
+}
+
 /* The interface is down: frames wait in the ring up to its size, and are sent when it is up. */
 static void frames_wait_while_the_link_is_down(void **state)
 {
@@ -417,6 +454,7 @@ int main(void)
         TEST(frames_of_a_driver_have_complete_checksums),
         TEST(a_flood_is_dropped_and_counted),
         TEST(held_buffers_are_missed_by_the_kernel),
+        TEST(a_shortage_of_buffers_ends),
         TEST(frames_wait_while_the_link_is_down),
         TEST(a_frame_beyond_its_buffer_is_counted),
         TEST(the_kernel_is_called_when_it_asks_for_it),
