@@ -58,6 +58,8 @@ static void test_without_huge_pages(void **state)
 {
     assert_int_equal(make(NULL, NULL, (64ull << 20) - 1), 0);
     assert_string_equal(words(), "--lcores=0@(0-1) --no-telemetry --no-huge -m 96 --no-shconf");
+    assert_int_equal(make(NULL, NULL, 64ull << 20), 0); /* just enough */
+    assert_string_equal(words(), "--lcores=0@(0-1) --no-telemetry --in-memory");
     assert_int_equal(make(NULL, "--no-huge", MANY), 0);
     assert_string_equal(words(), "--no-huge --lcores=0@(0-1) --no-telemetry --no-shconf");
     /* The user's amount of memory is not checked. */
@@ -78,11 +80,12 @@ static void test_the_user_is_right(void **state)
 
 static void test_quotes(void **state)
 {
-    assert_int_equal(make(NULL, "  a'b c'd \"e 'f\" g\\ h '' ", MANY), 0);
+    assert_int_equal(make(NULL, "  a'b c'd \"e 'f\" g\\ h '' 'i\\j' ", MANY), 0);
     assert_string_equal(args.argv[1], "ab cd");
     assert_string_equal(args.argv[2], "e 'f");
     assert_string_equal(args.argv[3], "g h");
     assert_string_equal(args.argv[4], "");
+    assert_string_equal(args.argv[5], "i\\j");
     assert_int_equal(make(NULL, "'a", MANY), -1);
     assert_non_null(strstr(error, "not closed"));
 }
@@ -90,11 +93,15 @@ static void test_quotes(void **state)
 static void test_bounds(void **state)
 {
     char text[DPDK_EAL_TEXT_MAX + 100];
+    size_t used = 0;
     unsigned i;
 
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     assert_int_equal(make(NULL, text, MANY), -1);
+    for (i = 1; make(NULL, text + sizeof(text) - 1 - i, MANY) == 0; i++)
+        used = args.used;
+    assert_int_equal(used, sizeof(args.text)); /* with the defaults, all of it */
     for (i = 0; i < DPDK_EAL_ARGS_MAX; i++)
         memcpy(text + 2 * i, "y ", 2);
     text[2 * i] = '\0';

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices that EAL has opened: how one of them is named. */
+#define _GNU_SOURCE /* CPU_EQUAL */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -31,13 +34,20 @@ static const struct {
 
 static void devices_are_found_by_number_and_by_name(void **state)
 {
-    struct nic_dpdk_config config = {
-        .eal = "--no-huge --vdev=net_null0,no-rx=1 --vdev=net_null1,no-rx=1 "
-               "--vdev=net_null2,no-rx=1"};
-    char error[NIC_ERROR_MAX], name[RTE_ETH_NAME_MAX_LEN];
+    char error[NIC_ERROR_MAX], name[RTE_ETH_NAME_MAX_LEN], eal[160];
+    struct nic_dpdk_config config = {.eal = eal};
+    cpu_set_t before, after;
     struct nic *nic;
+    int cpu = 0;
     unsigned i;
 
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    while (!CPU_ISSET(cpu, &before))
+        cpu++;
+    snprintf(eal, sizeof(eal),
+             "--no-huge --lcores=0@%d --vdev=net_null0,no-rx=1 --vdev=net_null1,no-rx=1 "
+             "--vdev=net_null2,no-rx=1",
+             cpu);
     for (i = 0; i < U_ARRAY_LEN(rows); i++) {
         config.dev = rows[i].dev;
         error[0] = '\0';
@@ -53,6 +63,9 @@ static void devices_are_found_by_number_and_by_name(void **state)
         assert_int_equal(name[strlen("net_null")] - '0', rows[i].port);
         nic_close(nic);
     }
+    /* EAL pins the thread that starts it, but the workers run where the program may. */
+    assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
 }
 
 int main(void)
