@@ -60,6 +60,9 @@ static void ipv4_addresses_have_classes(void **state)
     assert_int_equal(add4(&raw, 0x7f000001, 8), US_ERR_ARGUMENT);
     assert_int_equal(add4(&raw, 0xe0000001, 8), US_ERR_ARGUMENT);
     assert_int_equal(add4(&raw, 0xf0000001, 8), US_ERR_ARGUMENT);
+    assert_int_equal(add4(&raw, 0x0a040001, 33), US_ERR_ARGUMENT);
+    assert_int_equal(add4(&raw, 0x0a040001, 32), US_OK); /* nothing but itself */
+    assert_false(us_ip_is_neighbour(raw.stack, us_ip4(0x0a040000)));
     assert_int_equal(add4(&raw, 0x0a030001, 0), US_OK); /* everything is on the link */
     assert_true(us_ip_is_neighbour(raw.stack, us_ip4(0xc0a80001)));
     assert_false(us_ip4_is_broadcast(raw.stack, 0));
@@ -78,14 +81,18 @@ static void ipv6_addresses_have_classes(void **state)
         {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}},
         {{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}},
     };
+    struct us_addr addr;
     struct raw raw;
     unsigned i;
 
     nd_open(&raw, NULL);
     for (i = 0; i < U_ARRAY_LEN(bad); i++) {
-        struct us_addr addr = nd_addr(&bad[i]);
+        addr = nd_addr(&bad[i]);
         assert_int_equal(us_addr_add(raw.stack, &addr, 64), US_ERR_ARGUMENT);
     }
+    addr = nd_addr(&craft_local6);
+    assert_int_equal(us_addr_add(raw.stack, &addr, 129), US_ERR_ARGUMENT);
+    assert_int_equal(us_addr_add(raw.stack, &addr, 128), US_OK);
     raw_close(&raw);
     (void)state;
 }

@@ -555,6 +555,10 @@ static void a_whole_packet_fits_the_length_field(void **state)
     craft_ip4_finish(&packet);
     craft_expect_counted(raw, &packet, "drop_frag_bound");
     assert_int_equal(raw_counter(raw, "reassemblies"), 0);
+    make_fragment(raw, 1, 0, 0xffff - 20 - 0xffe8, 0); /* the largest packet ends with it */
+    craft_ip4_hdr(&packet)->fragment = u_be16(0xffe8 >> 3);
+    craft_ip4_finish(&packet);
+    craft_expect_counted(raw, &packet, "reassemblies");
 }
 
 /* What is reassembled is not put together again: that would have no end. */

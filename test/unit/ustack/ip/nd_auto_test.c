@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses that are made of a router's prefixes, and what the MTU that it advertises limits. */
+/* What routers advertise: addresses that are made of prefixes, the MTU, how long they stay. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,11 +77,31 @@ static void datagrams_keep_to_the_advertised_mtu(void **state)
     raw_expect_nothing(raw);
 }
 
+/* RFC 4861 6.3.4: each advertisement sets the lifetime of its router anew. */
+static void a_router_that_is_advertised_again_stays(void **state)
+{
+    static const unsigned lifetimes_s[] = {100, 100, 20};
+    struct us_addr far = nd_addr(&nd_far);
+    struct nd_router_advert advert = {0, 1800, 1800, 0, 0, 0, 0, 0};
+    struct raw *raw = *state;
+    unsigned i;
+
+    for (i = 0; i < U_ARRAY_LEN(lifetimes_s); i++) {
+        advert.lifetime_s = lifetimes_s[i];
+        nd_give_router_advert(raw, &advert);
+        raw_pump(raw, i == 2 ? 20 * SECOND - 1 : 60 * SECOND);
+        assert_non_null(us_connect(raw->stack, &far, 80, 0, NULL, NULL));
+    }
+    raw_pump(raw, 1);
+    assert_null(us_connect(raw->stack, &far, 80, 0, NULL, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_removed_address_is_not_reported, setup, teardown),
         cmocka_unit_test_setup_teardown(datagrams_keep_to_the_advertised_mtu, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_router_that_is_advertised_again_stays, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

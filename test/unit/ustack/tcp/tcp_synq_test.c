@@ -10,6 +10,7 @@
 
 #include "pair.h"
 #include "raw.h"
+#include "ustack/ip/reply_queue.h"
 #include "ustack/tcp/tcp_synq.h"
 
 enum { HALF_OPEN_MAX = 1000, ISN = 1000 };
@@ -263,6 +264,24 @@ static void entries_go_with_their_address(void **state)
     assert_null(us_check(raw->stack));
 }
 
+/* Many SYN-ACKs with options, then a RST in the place of one of them: it has none. */
+static void a_reset_has_no_options_of_an_earlier_reply(void **state)
+{
+    struct raw *raw = *state;
+    unsigned i;
+
+    raw->opts.mss = 1460;
+    raw->opts.has_scale = 1;
+    raw->opts.sack_permitted = 1;
+    raw->opts.has_ts = 1;
+    for (i = 0; i < US_REPLIES_MAX; i++)
+        half_open(raw, 5000 + i);
+    memset(&raw->opts, 0, sizeof(raw->opts));
+    raw->peer_port = 4999;
+    raw_segment(raw, US_TCP_ACK, ISN, 5555, 65535, NULL, 0);
+    assert_int_equal(raw_expect(raw, US_TCP_RST, 5555, 0, 0)->len, 14 + 20 + 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +295,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(eviction_takes_the_most_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(cookie_beside_an_entry_is_accepted, setup, teardown),
         cmocka_unit_test_setup_teardown(entries_go_with_their_address, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_reset_has_no_options_of_an_earlier_reply, setup,
+                                        teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
