@@ -308,7 +308,7 @@ static void lanes_share_the_queues(void **state)
     struct us_pkt *pkts[NIC_BURST_MAX];
     struct nic *wire[QUEUES], *queue[QUEUES], *lane[LANES_MAX], *ends[2];
     char error[NIC_ERROR_MAX];
-    unsigned round, i;
+    unsigned before = descriptors(), round, i;
 
     for (i = 0; i < QUEUES; i++) {
         assert_int_equal(nic_loopback_open(&config, ends, error), 0);
@@ -332,6 +332,7 @@ static void lanes_share_the_queues(void **state)
     }
     for (i = 0; i < LANES_MAX; i++)
         nic_close(lane[i]);
+    assert_int_equal(descriptors(), before);
     for (i = 0; i < QUEUES; i++) {
         assert_int_equal(stat_of(wire[i], "loop_pool_in_use"), 0);
         assert_true(send_port(wire[i], 1));

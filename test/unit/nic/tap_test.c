@@ -243,6 +243,7 @@ static unsigned ipv6_prefix(const uint8_t bytes[16])
 static void an_ipv6_address_is_not_announced(void **state)
 {
     struct nic_tap_config config = base_config;
+    unsigned before = descriptors();
     struct nic *nic;
 
     need_device();
@@ -259,6 +260,7 @@ static void an_ipv6_address_is_not_announced(void **state)
     assert_int_equal(ipv6_setting("accept_ra"), 0);
     assert_int_equal(ipv6_setting("router_solicitations"), 0);
     nic_close(nic);
+    assert_int_equal(descriptors(), before);
 }
 
 /* Writes the setting of IPv6 for new devices. Returns whether that is permitted. */

@@ -2,6 +2,7 @@
 /* The trace: the file is read back and compared with the frames. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +28,17 @@ static struct {
     unsigned interrupted, full; /* how many fail like this, in this order */
     bool no_space;              /* all fail */
     size_t most;                /* bytes at a time; 0: all */
+    int waited_ms;              /* the last argument of poll() */
 } writes;
 
 REPLACES(write);
+REPLACES(poll);
+
+int fake_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+    writes.waited_ms = timeout_ms;
+    return real_poll(fds, n, timeout_ms);
+}
 
 ssize_t fake_write(int fd, const void *bytes, size_t n)
 {
@@ -260,6 +269,7 @@ static void frames_not_taken_are_not_recorded(void **state)
 
 static void a_chain_is_recorded_as_one_frame(void **state)
 {
+    enum { LARGEST = 1500 + 14 + 4 }; /* with a VLAN tag */
     struct narrow narrow = {.allowance = 1};
     struct nic *peer;
     struct nic *traced = open_traced_narrow(&narrow, &peer);
@@ -267,16 +277,16 @@ static void a_chain_is_recorded_as_one_frame(void **state)
     struct pcap_file file;
 
     assert_int_equal(nic_alloc(traced, pkts, 2), 2);
-    fill_frame(pkts[0], 7, 100);
-    memcpy(pkts[1]->data, pkts[0]->data + 40, 60);
+    fill_frame(pkts[0], 7, LARGEST);
+    memcpy(pkts[1]->data, pkts[0]->data + 40, LARGEST - 40);
     pkts[0]->len = 40;
-    pkts[1]->len = 60;
+    pkts[1]->len = LARGEST - 40;
     pkts[0]->next_seg = pkts[1];
     assert_int_equal(nic_tx_burst(traced, pkts, 1), 1);
     nic_close(traced);
     nic_close(peer);
     open_pcap(&file, 1500);
-    expect_record(&file, 7, 100);
+    expect_record(&file, 7, LARGEST);
     close_pcap(&file);
 }
 
@@ -305,6 +315,10 @@ static void flushes_when_idle(void **state)
     for (i = 0; i < 1000; i++)
         assert_int_equal(nic_rx_burst(traced, &pkt, 1), 0);
     assert_int_equal(file_size(), empty_bytes + 3 * (16 + 60));
+    send_frame(traced, 4, 60); /* and again */
+    for (i = 0; i < 1000; i++)
+        assert_int_equal(nic_rx_burst(traced, &pkt, 1), 0);
+    assert_int_equal(file_size(), empty_bytes + 4 * (16 + 60));
     nic_close(traced);
     nic_close(peer);
 }
@@ -405,6 +419,7 @@ static void an_incomplete_write_is_continued(void **state)
         assert_int_equal(stat_of(traced, "trace_frames"), i + 1);
     }
     writes.most = 0;
+    assert_in_range(writes.waited_ms, 1, 1000); /* for a reader, but a worker has more to do */
     assert_int_equal(stat_of(traced, "trace_write_errors"), 0);
     nic_close(traced);
     nic_close(peer);
@@ -510,6 +525,24 @@ static void a_pipe_blocks_nothing(void **state)
     assert_int_equal(unlink(path), 0); /* the next test creates a file */
 }
 
+/* A descriptor that the program was started with, which is a symbolic link. */
+static void a_descriptor_of_the_process_is_written_to(void **state)
+{
+    struct nic_loopback_config config = {0};
+    struct nic *ends[2];
+    char name[32], error[NIC_ERROR_MAX];
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    snprintf(name, sizeof(name), "/dev/fd/%d", fd);
+    assert_int_equal(nic_loopback_open(&config, ends, error), 0);
+    assert_int_equal(nic_trace_open(ends, 1, name, error), 0);
+    assert_int_equal(file_size(), 24);
+    nic_close(ends[0]);
+    nic_close(ends[1]);
+    close(fd);
+}
+
 /* The guest of a virtual device may take an offload from it at any time. */
 static void changes_of_the_lower_device_are_followed(void **state)
 {
@@ -555,6 +588,7 @@ int main(void)
         cmocka_unit_test(a_path_that_cannot_be_written_is_refused),
         cmocka_unit_test(a_link_is_not_followed),
         cmocka_unit_test(a_pipe_blocks_nothing),
+        cmocka_unit_test(a_descriptor_of_the_process_is_written_to),
         cmocka_unit_test(changes_of_the_lower_device_are_followed),
         cmocka_unit_test(looks_like_the_lower_device),
     };
