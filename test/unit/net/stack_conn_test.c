@@ -70,6 +70,28 @@ static void test_client_that_does_not_close(void **state)
     assert_int_equal(us_counter_named(f, "conns_open"), 0);
 }
 
+/* How long a client may leave its window closed while replies wait for it: ten minutes. */
+static void test_client_that_does_not_read(void **state)
+{
+    struct fixture *f = *state;
+    char *requests = repeat("get v\r\n", 2000);
+    struct client *c;
+    unsigned i;
+
+    f->now_us = net_clock_us(); /* the clock that the server's timers have begun with */
+    store(f, client_open(f), "v", 'v', 2000);
+    c = client_blocked(f, requests);
+    for (i = 0; i < 11 * 60; i++) {
+        if (i < 9 * 60)
+            assert_non_null(c->conn);
+        f->now_us += 1000000;
+        steps(f, 3);
+    }
+    assert_null(c->conn);
+    assert_int_equal(c->reason, US_CLOSE_RESET);
+    free(requests);
+}
+
 /* Sends quit, and then leaves its side open. */
 static struct client *client_quits(struct fixture *f)
 {
@@ -227,6 +249,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_watcher_is_not_stopped, setup, teardown),
         cmocka_unit_test_setup_teardown(test_client_that_does_not_close, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_clients_do_not_close, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_client_that_does_not_read, setup, teardown),
     };
 
     if (argc > 1 && strcmp(argv[1], "split") == 0)

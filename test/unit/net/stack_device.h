@@ -22,7 +22,8 @@ static struct {
     struct fixture *f;
     unsigned takes_max; /* frames of a burst that it takes */
     bool is_empty;      /* it has no free packets */
-    unsigned chains;    /* frames of several segments that it took */
+    unsigned frames;    /* that it took */
+    unsigned chains;    /* of these, those of several segments */
     uint32_t longest_bytes;
     uint32_t mtu;
     unsigned waits;
@@ -80,7 +81,9 @@ static inline unsigned device_tx_burst(struct nic *nic, struct us_pkt **pkts, un
         }
         device.longest_bytes = u_max32(device.longest_bytes, pkts[i]->len);
     }
-    return device.link->tx_burst(nic, pkts, n);
+    n = device.link->tx_burst(nic, pkts, n);
+    device.frames += n;
+    return n;
 }
 
 static inline int device_wait(struct nic *nic, uint64_t timeout_us)

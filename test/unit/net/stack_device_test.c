@@ -49,6 +49,7 @@ static void test_device_takes_one_frame_at_a_time(void **state)
     assert_true(counter(f, NET_STACK_TX_RETRIES) > 0);
     assert_int_equal(us_counter_named(f, "tcp_retransmits"), 0);
     assert_int_equal(counter(f, NET_STACK_TX_DROPPED_UNSENT), 0);
+    assert_int_equal(counter(f, NET_STACK_TX_FRAMES), device.frames);
     expect_packets_returned(f);
 }
 
@@ -192,6 +193,8 @@ static void test_frames_are_dropped_for_references(void **state)
     steps(f, 100);
     assert_int_equal(pinned(f), 0);
     expect_packets_returned(f);
+    assert_int_equal(us_counter_named(f, "tx_frames"),
+                     device.frames + counter(f, NET_STACK_TX_DROPPED_UNSENT));
 }
 
 /* teardown() sees no reference left. */

@@ -7,7 +7,7 @@
 #include "net/handover.h"
 #include "stack_device.h"
 
-#define WAITS_MAX 1000
+#define WAITS_MAX 2000
 
 struct rest {
     struct net_worker *worker;
@@ -188,6 +188,35 @@ static void test_closing_connections_are_waited_for(void **state)
     assert_in_range(f->now_us - begin_us, 50000, 55000);
 }
 
+/* A client in the middle of a request has a second to end it, and one that takes no reply, too. */
+static void test_late_connections_are_reset(void **state)
+{
+    struct fixture *f = *state;
+    struct client *first = client_open(f);
+    struct client *slow = client_open(f);
+    struct client *lazy = client_open(f);
+    uint64_t begin_us;
+
+    store(f, first, "v", 'v', 20000);
+    client_send(slow, "set s 0 0 2\r\n1", 14);
+    steps(f, 100);
+    client_send(lazy, "get v\r\nquit\r\n", 13);
+    step(f);
+    clients_from = WAITS_MAX;
+    begin_us = f->now_us;
+    pause_worker(f);
+    assert_in_range(f->now_us - begin_us, 1000000, 1010000);
+    steps(f, 10);
+    assert_null(slow->conn);
+    assert_int_equal(slow->reason, US_CLOSE_RESET);
+    assert_null(lazy->conn);
+    assert_int_equal(lazy->reason, US_CLOSE_RESET);
+    assert_int_equal(counter(f, NET_STACK_REST_CLOSED), 2);
+    assert_int_equal(connections_moved(), 1);
+    assert_int_equal(rest.handover.left_out, 2);
+    ask(f, first, "mn\r\n", "MN\r\n");
+}
+
 /* ---- requests that come meanwhile -------------------------------------------------------- */
 
 static void client_asks(struct fixture *f)
@@ -309,6 +338,21 @@ static void replace_worker(struct fixture *f, const struct shape *shape)
     open_server(f, shape);
 }
 
+/* A request that has come, and was not used, is answered by the next worker. */
+static void test_request_is_taken_over(void **state)
+{
+    struct fixture *f = *state;
+    struct client *c = client_open(f);
+
+    script = client_asks;
+    in_transit_until = 10;
+    pause_worker(f);
+    replace_worker(f, &plain);
+    wait_for(f, c, 5);
+    assert_string_equal(c->got, "END\r\n");
+    ask(f, c, "mn\r\n", "MN\r\n");
+}
+
 /* A connection waits for a session, unless the new one would lack the begin of its request. */
 static void test_taken_over_without_session(void **state)
 {
@@ -414,6 +458,7 @@ int main(void)
                                         teardown_rest),
         cmocka_unit_test_setup_teardown(test_closing_connections_are_waited_for, setup_rest,
                                         teardown_rest),
+        cmocka_unit_test_setup_teardown(test_late_connections_are_reset, setup_rest, teardown_rest),
         cmocka_unit_test_setup_teardown(test_requests_move, setup_rest, teardown_rest),
         cmocka_unit_test_setup_teardown(test_client_that_closes_meanwhile, setup_rest,
                                         teardown_rest),
@@ -421,6 +466,7 @@ int main(void)
                                         teardown_rest),
         cmocka_unit_test_setup_teardown(test_connection_that_cannot_move, setup_rest,
                                         teardown_rest),
+        cmocka_unit_test_setup_teardown(test_request_is_taken_over, setup_rest, teardown_rest),
         cmocka_unit_test_setup_teardown(test_taken_over_without_session, setup_rest, teardown_rest),
         cmocka_unit_test_setup_teardown(test_secrets_are_zeroed, setup_rest, teardown_rest),
         cmocka_unit_test(test_addresses_are_not_probed),
