@@ -334,6 +334,31 @@ static void test_counters_are_up_to_date_in_a_sleep(void **state)
     run_worker(f);
 }
 
+/* A client's frames end sleeps, but for those of one request, at which the device does not wake. */
+static void oversleeping_wait(struct fixture *f, uint64_t timeout_us)
+{
+    if (device.waits == 1)
+        client_begin(f);
+    if (device.waits == 10)
+        client_send(&f->clients[0], "get a\r\n", 7);
+    clients_turn(f);
+    f->now_us += device.waits == 10 ? timeout_us : timeout_us / 2;
+    if (device.waits < 20)
+        return;
+    assert_string_equal(f->clients[0].got, "END\r\n");
+    net_worker_stop(&f->server->worker);
+}
+
+/* A sleep of full length that a frame should have ended is counted, so that it is noticed. */
+static void test_device_that_does_not_wake(void **state)
+{
+    struct fixture *f = *state;
+
+    device.wait = oversleeping_wait;
+    run_worker(f);
+    assert_int_equal(counter(f, NET_STACK_MISSED_WAKEUPS), 1);
+}
+
 /* A client connects, the worker is stopped, another client connects, and the first one agrees. */
 static void end_wait(struct fixture *f, uint64_t timeout_us)
 {
@@ -389,6 +414,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_polling_follows_the_sleeps, setup_device,
                                         teardown_device),
         cmocka_unit_test_setup_teardown(test_counters_are_up_to_date_in_a_sleep, setup_device,
+                                        teardown_device),
+        cmocka_unit_test_setup_teardown(test_device_that_does_not_wake, setup_device,
                                         teardown_device),
         cmocka_unit_test_setup_teardown(test_end_in_order, setup_device, teardown_device),
     };
