@@ -100,7 +100,7 @@ static int setup(void **state)
     worker->conns.tls = net_tls_open(&worker->conns, f->server, NULL, NULL, NULL);
     assert_non_null(worker->conns.tls);
     open_conn(f);
-    client_open(&f->client, 0, NULL, NULL);
+    ssl_client_open(&f->client, 0, NULL, NULL);
     *state = f;
     return 0;
 }
@@ -115,7 +115,7 @@ static int teardown(void **state)
     cache_leave(f->worker.conns.cache_worker);
     cache_end(f->worker.conns.cache);
     tls_context_close(f->server);
-    client_close(&f->client);
+    ssl_client_close(&f->client);
     close(f->fd);
     free(f);
     return 0;
@@ -147,7 +147,7 @@ static void shake(struct fixture *f)
     unsigned round;
 
     for (round = 0; round < 20 && !SSL_is_init_finished(f->client.ssl); round++) {
-        client_step(&f->client);
+        ssl_client_step(&f->client);
         carry(f);
     }
     assert_false(f->client.failed);

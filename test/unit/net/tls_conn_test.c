@@ -144,7 +144,7 @@ static void run_script(struct fixture *f, struct peer *peer, struct u_prng *prng
             moved = true;
         if (u_prng_below(prng, 3) > 0)
             moved |= deliver(f, peer, 1 + u_prng_below(prng, step_max));
-        while ((n = client_read(&peer->client, got + got_len, SCRIPT_MAX - (int)got_len)) > 0)
+        while ((n = ssl_client_read(&peer->client, got + got_len, SCRIPT_MAX - (int)got_len)) > 0)
             got_len += (size_t)n;
         turn(f, 2000);
         assert_false(peer->conn.failed);
@@ -445,7 +445,7 @@ static void test_handshakes_wait_for_their_turn(void **state)
     for (i = 0; i < PEERS; i++) {
         struct peer *peer = open_peer(f, TLS1_3_VERSION);
 
-        client_step(&peer->client);
+        ssl_client_step(&peer->client);
         receive(peer);
         (void)offer(f, peer, 65536);
         waiting += net_conn_state(&peer->conn) == CACHE_SESSION_BLOCKED;
@@ -482,7 +482,7 @@ static void test_newest_handshake_first_when_many_wait(void **state)
     for (i = 0; i < PEERS_MAX; i++) {
         struct peer *peer = open_peer(f, TLS1_3_VERSION);
 
-        client_step(&peer->client);
+        ssl_client_step(&peer->client);
         receive(peer);
         (void)offer(f, peer, 65536);
     }
@@ -510,7 +510,7 @@ static void test_turn_is_for_one_step(void **state)
     for (i = 0; i < PEERS; i++) {
         struct peer *peer = open_peer(f, TLS1_3_VERSION);
 
-        client_step(&peer->client);
+        ssl_client_step(&peer->client);
         receive(peer);
         if (i <= NET_TLS_HANDSHAKES_PER_TURN)
             (void)offer(f, peer, 65536);
@@ -523,7 +523,7 @@ static void test_turn_is_for_one_step(void **state)
     assert_int_equal(counted(f, NET_TLS_HANDSHAKE_WAITS), 1);
     while (deliver(f, waited, 65536))
         continue;
-    client_step(&waited->client);
+    ssl_client_step(&waited->client);
     receive(waited);
     (void)offer(f, waited, 65536);
     assert_int_equal(counted(f, NET_TLS_HANDSHAKE_WAITS), 2);
@@ -582,7 +582,7 @@ static void test_timeout_of_handshakes_that_wait(void **state)
     for (i = 0; i < PEERS; i++) {
         struct peer *peer = open_peer(f, TLS1_3_VERSION);
 
-        client_step(&peer->client);
+        ssl_client_step(&peer->client);
         receive(peer);
         (void)offer(f, peer, 65536);
     }
@@ -623,7 +623,7 @@ static void test_key_updates_are_bounded(void **state)
     peer->full_bytes = 2000;
     for (i = 0; i < 1000; i++) {
         assert_int_equal(SSL_key_update(peer->client.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
-        client_step(&peer->client);
+        ssl_client_step(&peer->client);
         receive(peer);
         (void)offer(f, peer, 65536);
     }

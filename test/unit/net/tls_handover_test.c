@@ -165,9 +165,9 @@ static struct peer *open_peer(struct fixture *f, int version)
     peer->input = malloc(QUEUE_MAX);
     peer->full_bytes = QUEUE_MAX / 2;
     assert_true(open_conn(&f->conns[0], peer));
-    client_open(&peer->client, version, NULL, NULL);
+    ssl_client_open(&peer->client, version, NULL, NULL);
     for (round = 0; round < 20 && !SSL_is_init_finished(peer->client.ssl); round++) {
-        client_step(&peer->client);
+        ssl_client_step(&peer->client);
         carry(peer, QUEUE_MAX);
         carry(peer, QUEUE_MAX);
     }
@@ -179,7 +179,7 @@ static struct peer *open_peer(struct fixture *f, int version)
 static void close_peer(struct peer *peer)
 {
     net_conn_close_session(&peer->conn);
-    client_close(&peer->client);
+    ssl_client_close(&peer->client);
     free(peer->queued);
     free(peer->input);
     free(peer);
@@ -255,7 +255,7 @@ static const char *ask(struct fixture *f, struct peer *peer, const char *request
                          (int)strlen(request));
     while (quiet < 3) {
         carry(peer, step);
-        n = client_read(&peer->client, got + len, (int)sizeof(got) - 1 - len);
+        n = ssl_client_read(&peer->client, got + len, (int)sizeof(got) - 1 - len);
         assert_false(peer->client.failed || peer->conn.failed);
         len += n;
         quiet = n > 0 || peer->input_len > 0 || peer->queued_len > 0 ? 0 : quiet + 1;
@@ -479,8 +479,8 @@ static void test_streams_with_moves_anywhere(void **state)
             }
             carry(peer, 1 + u_prng_below(&prng, 4000));
             moves += u_prng_below(&prng, 2) == 0 && move(f, peer);
-            while ((n = client_read(&peer->client, got + got_len, (int)(sizeof(got) - got_len))) >
-                   0)
+            while ((n = ssl_client_read(&peer->client, got + got_len,
+                                        (int)(sizeof(got) - got_len))) > 0)
                 got_len += (size_t)n;
             assert_false(peer->conn.failed || peer->client.failed);
         }

@@ -35,12 +35,12 @@ static void carry(struct fixture *f, struct peer *peer, char *got, size_t *got_l
 
     while (quiet < QUIET_ROUNDS && is_served(peer)) {
         if (!SSL_is_init_finished(peer->client.ssl))
-            client_step(&peer->client);
+            ssl_client_step(&peer->client);
         receive(peer);
         moved = offer(f, peer, INPUT_STEP);
         if (is_served(peer))
             moved |= deliver(f, peer, OUTPUT_STEP);
-        while ((n = client_read(&peer->client, got + *got_len, (int)(GOT_MAX - *got_len))) > 0)
+        while ((n = ssl_client_read(&peer->client, got + *got_len, (int)(GOT_MAX - *got_len))) > 0)
             *got_len += (size_t)n;
         turn(f, 2000);
         quiet = moved ? 0 : quiet + 1;

@@ -15,7 +15,7 @@ static struct peer *open_waiting(struct fixture *f)
 {
     struct peer *peer = open_peer(f, TLS1_3_VERSION);
 
-    client_step(&peer->client);
+    ssl_client_step(&peer->client);
     receive(peer);
     assert_true(offer(f, peer, 65536));
     assert_int_equal(net_conn_state(&peer->conn), CACHE_SESSION_BLOCKED);
@@ -37,7 +37,7 @@ static void test_step_takes_no_request(void **state)
     assert_false(net_conn_awaits_step(&peer->conn));
     while (deliver(f, peer, 65536))
         continue;
-    client_step(&peer->client);
+    ssl_client_step(&peer->client);
     assert_true(SSL_is_init_finished(peer->client.ssl));
     assert_int_equal(SSL_write(peer->client.ssl, "get none\r\n", 10), 10);
     receive(peer);
@@ -61,7 +61,7 @@ static void test_connection_moves_behind_its_handshake(void **state)
     turn(f, 2000);
     while (offer(f, peer, 65536) || deliver(f, peer, 65536))
         continue;
-    client_step(&peer->client);
+    ssl_client_step(&peer->client);
     receive(peer);
     assert_true(offer(f, peer, 65536));
     assert_int_equal(net_conn_rest(&peer->conn, &saved), CACHE_REST_ENDS);
@@ -99,7 +99,7 @@ static void test_step_without_memory(void **state)
     struct fixture *f = open_idle(20, true);
     struct peer *peer = open_peer(f, TLS1_3_VERSION);
 
-    client_step(&peer->client);
+    ssl_client_step(&peer->client);
     receive(peer);
     f->to_fail = 1;
     assert_true(offer(f, peer, 65536));
@@ -134,7 +134,7 @@ static void test_ends_of_connections_with_steps(void **state)
     net_conn_close_session(&f->peers[PEERS - 1].conn);
     f->peer_count = 0;
     for (i = 0; i < PEERS; i++) {
-        client_close(&f->peers[i].client);
+        ssl_client_close(&f->peers[i].client);
         free(f->peers[i].queued);
         free(f->peers[i].input);
         memset(&f->peers[i], 0, sizeof(f->peers[i]));

@@ -198,7 +198,7 @@ static inline struct peer *open_peer_if(struct fixture *f, int version)
     server_begins(f);
     (void)net_conn_open_session(&f->conns, &peer->conn, &from);
     server_ends(f);
-    client_open(&peer->client, version, NULL, NULL);
+    ssl_client_open(&peer->client, version, NULL, NULL);
     return peer;
 }
 
@@ -216,7 +216,7 @@ static inline void close_fixture(struct fixture *f)
 
     for (i = 0; i < f->peer_count; i++) {
         net_conn_close_session(&f->peers[i].conn);
-        client_close(&f->peers[i].client);
+        ssl_client_close(&f->peers[i].client);
         free(f->peers[i].queued);
         free(f->peers[i].input);
     }
@@ -308,7 +308,7 @@ static inline void shake(struct fixture *f, struct peer *peer)
     unsigned round;
 
     for (round = 0; round < 20 && !SSL_is_init_finished(peer->client.ssl); round++) {
-        client_step(&peer->client);
+        ssl_client_step(&peer->client);
         receive(peer);
         while (offer(f, peer, 65536))
             continue;
@@ -337,7 +337,7 @@ static const char *ask(struct fixture *f, struct peer *peer, const char *request
     do {
         while (deliver(f, peer, 65536))
             continue;
-        n = client_read(&peer->client, got + len, (int)sizeof(got) - 1 - len);
+        n = ssl_client_read(&peer->client, got + len, (int)sizeof(got) - 1 - len);
         len += n;
     } while (n > 0);
     got[len] = '\0';

@@ -230,8 +230,8 @@ static void test_output_is_bounded(void **state)
     config.key = server_cert.key_path;
     server = tls_server_open(&config, error);
     assert_non_null(server);
-    client_open(&client, TLS1_3_VERSION, NULL, NULL);
-    client_step(&client);
+    ssl_client_open(&client, TLS1_3_VERSION, NULL, NULL);
+    ssl_client_step(&client);
     len = BIO_read(client.out, hello, sizeof(hello));
     worker_init(&worker, net_tls_steps_open());
     submit(&worker, hello, (uint32_t)len);
@@ -242,7 +242,7 @@ static void test_output_is_bounded(void **state)
     step_end(step);
     net_tls_results_close(worker.steps, &worker.results);
     end(worker.steps, &thread, 1);
-    client_close(&client);
+    ssl_client_close(&client);
     tls_context_close(server);
     server = before;
     unlink(path);
@@ -306,7 +306,7 @@ static struct net_tls_step *shake(struct worker *worker, struct tls_context *con
     int len;
 
     for (i = 0; i < 10; i++) {
-        client_step(client);
+        ssl_client_step(client);
         len = BIO_read(client->out, bytes, sizeof(bytes));
         assert_true(len > 0);
         step = net_tls_step_new(session, bytes, (uint32_t)len, true);
@@ -348,14 +348,14 @@ static void test_names(void **state)
     worker_init(&worker, net_tls_steps_open());
     pthread_create(&thread, NULL, thread_main, worker.steps);
     for (i = 0; i < 2; i++) {
-        client_open(&client, TLS1_3_VERSION, &cert, NULL);
+        ssl_client_open(&client, TLS1_3_VERSION, &cert, NULL);
         step = shake(&worker, context, &client, i == 0 ? 0 : full);
         if (i == 0)
             net_tls_step_give_names(step, take_name, names);
         else
             assert_int_equal(step->names.len, full);
         step_end(step);
-        client_close(&client);
+        ssl_client_close(&client);
     }
     assert_string_equal(names, "client client.test ");
     net_tls_results_close(worker.steps, &worker.results);
@@ -384,10 +384,10 @@ static void *work(void *arg)
     unsigned round, i, left;
     int len;
 
-    client_open(&client, TLS1_3_VERSION, NULL, NULL);
-    client_step(&client);
+    ssl_client_open(&client, TLS1_3_VERSION, NULL, NULL);
+    ssl_client_step(&client);
     len = BIO_read(client.out, hello, sizeof(hello));
-    client_close(&client);
+    ssl_client_close(&client);
     for (round = 0; round < rounds; round++) {
         worker_init(&worker, steps);
         for (i = 0; i < AT_ONCE; i++)

@@ -70,7 +70,7 @@ static inline void end_open_on(struct end *end, struct tls_context *server,
     end->server = server;
     end->session = tls_session_open(server, keys, check, emit, end);
     assert_non_null(end->session);
-    client_open(&end->client, version, cert, resumed);
+    ssl_client_open(&end->client, version, cert, resumed);
 }
 
 static inline struct tls_context *server_open(const struct tls_server_config *config)
@@ -92,7 +92,7 @@ static inline void end_open(struct end *end, const struct tls_server_config *con
 static inline void end_close_on(struct end *end)
 {
     tls_session_close(end->session);
-    client_close(&end->client);
+    ssl_client_close(&end->client);
     free(end->emitted);
     free(end->got);
 }
@@ -143,7 +143,7 @@ static inline void shake(struct end *end, uint32_t step)
     unsigned round;
 
     for (round = 0; round < 20; round++) {
-        client_step(&end->client);
+        ssl_client_step(&end->client);
         if (!exchange(end, step))
             return;
     }
@@ -169,7 +169,7 @@ static inline void ping(struct end *end, uint32_t step)
     assert_memory_equal(end->got, "ping", 4);
     assert_int_equal(tls_session_write(end->session, (const uint8_t *)"pong", 4), 0);
     exchange(end, step);
-    assert_int_equal(client_read(&end->client, text, sizeof(text)), 4);
+    assert_int_equal(ssl_client_read(&end->client, text, sizeof(text)), 4);
     assert_memory_equal(text, "pong", 4);
 }
 

@@ -41,9 +41,9 @@ static void test_request_behind_the_handshake(void **state)
     struct end end;
 
     end_open(&end, &config, TLS1_3_VERSION, NULL);
-    client_step(&end.client);
+    ssl_client_step(&end.client);
     exchange(&end, 65536);
-    client_step(&end.client);
+    ssl_client_step(&end.client);
     assert_int_equal(SSL_write(end.client.ssl, "early", 5), 5);
     exchange(&end, 65536);
     assert_int_equal(end.got_len, 5);
@@ -155,7 +155,7 @@ static void test_large_values(void **state)
         for (done = 0; done < BYTES; done += TLS_RECORD_MAX)
             assert_int_equal(tls_session_write(end.session, value + done, TLS_RECORD_MAX), 0);
         exchange(&end, 1);
-        for (done = 0; (n = client_read(&end.client, back + done, BYTES - done)) > 0; done += n)
+        for (done = 0; (n = ssl_client_read(&end.client, back + done, BYTES - done)) > 0; done += n)
             continue;
         assert_int_equal(done, BYTES);
         assert_memory_equal(back, value, BYTES);
@@ -226,7 +226,7 @@ static void test_renegotiation_is_refused(void **state)
     end_open(&end, &config, TLS1_2_VERSION, NULL);
     shake(&end, 65536);
     assert_int_equal(SSL_renegotiate(end.client.ssl), 1);
-    client_step(&end.client);
+    ssl_client_step(&end.client);
     len = BIO_read(end.client.out, data, sizeof(data));
     assert_true(len > 0);
     end.emitted_len = 0;
@@ -248,7 +248,7 @@ static void test_close_notify(void **state)
         tls_session_shutdown(end.session); /* without effect before the handshake */
         assert_int_equal(end.emitted_len, 0);
         shake(&end, 65536);
-        (void)client_read(&end.client, text, sizeof(text));
+        (void)ssl_client_read(&end.client, text, sizeof(text));
         assert_int_equal(SSL_shutdown(end.client.ssl), 0);
         exchange(&end, 1);
         assert_int_equal(end.result, TLS_CLOSED);
@@ -272,7 +272,7 @@ static void test_peer_that_cannot_be_sent_to(void **state)
     end_close(&end);
     end_open(&end, &config, TLS1_3_VERSION, NULL);
     end.refuses = true;
-    client_step(&end.client);
+    ssl_client_step(&end.client);
     exchange(&end, 65536);
     assert_int_equal(end.result, TLS_FAILED);
     end_close(&end);
@@ -321,7 +321,7 @@ static void test_short_records_on_demand(void **state)
             assert_in_range(len, 1, LIMIT + PROTECTION_MAX);
         }
         exchange(&end, 65536);
-        for (at = 0; (n = client_read(&end.client, got, sizeof(got))) > 0; at += (uint32_t)n)
+        for (at = 0; (n = ssl_client_read(&end.client, got, sizeof(got))) > 0; at += (uint32_t)n)
             continue;
         assert_int_equal(at, BYTES);
         end_close(&end);

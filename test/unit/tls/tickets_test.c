@@ -13,7 +13,7 @@ static SSL_SESSION *session_of(struct tls_context *server, enum tls_peer_check c
     end_open_on(&end, server, check, version, cert, NULL);
     shake(&end, 65536);
     assert_true(is_established(&end));
-    (void)client_read(&end.client, text, sizeof(text)); /* tickets of TLS 1.3 */
+    (void)ssl_client_read(&end.client, text, sizeof(text)); /* tickets of TLS 1.3 */
     session = SSL_get1_session(end.client.ssl);
     /* A session that does not end in order may not be resumed. */
     SSL_set_shutdown(end.client.ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
@@ -192,7 +192,7 @@ static unsigned tickets_of(struct tls_context *server, SSL_SESSION *session)
     shake(&end, 65536);
     assert_true(is_established(&end));
     assert_int_equal(SSL_session_reused(end.client.ssl), session != NULL);
-    (void)client_read(&end.client, text, sizeof(text));
+    (void)ssl_client_read(&end.client, text, sizeof(text));
     /* A session that does not end in order may not be resumed. */
     SSL_set_shutdown(end.client.ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     end_close_on(&end);

@@ -90,8 +90,8 @@ struct tls_client {
     bool failed;
 };
 
-static inline void client_open(struct tls_client *client, int version, const struct cert *cert,
-                               SSL_SESSION *session)
+static inline void ssl_client_open(struct tls_client *client, int version, const struct cert *cert,
+                                   SSL_SESSION *session)
 {
     client->ctx = SSL_CTX_new(TLS_client_method());
     assert_non_null(client->ctx);
@@ -113,7 +113,7 @@ static inline void client_open(struct tls_client *client, int version, const str
     client->failed = false;
 }
 
-static inline void client_close(struct tls_client *client)
+static inline void ssl_client_close(struct tls_client *client)
 {
     SSL_free(client->ssl);
     SSL_CTX_free(client->ctx);
@@ -121,7 +121,7 @@ static inline void client_close(struct tls_client *client)
 }
 
 /* Continues the handshake. */
-static inline void client_step(struct tls_client *client)
+static inline void ssl_client_step(struct tls_client *client)
 {
     int rc = SSL_do_handshake(client->ssl);
 
@@ -131,7 +131,7 @@ static inline void client_step(struct tls_client *client)
 }
 
 /* Reads plaintext; returns how much, 0 if there is none. */
-static inline int client_read(struct tls_client *client, void *to, int room)
+static inline int ssl_client_read(struct tls_client *client, void *to, int room)
 {
     int got = SSL_read(client->ssl, to, room);
 
