@@ -106,7 +106,8 @@ struct shape {
     uint32_t idle_timeout_s;
     bool accept_waits;
     uint16_t udp_port;
-    uint32_t half_open_max; /* 0: the default */
+    uint32_t half_open_max;  /* 0: the default */
+    struct tls_context *tls; /* null: without */
 };
 
 static inline void *sessions_main(void *worker)
@@ -215,6 +216,7 @@ static inline struct net_stack_config make_cache(struct fixture *f, const struct
     config.accept_waits = shape->accept_waits;
     config.handover = f->handover;
     config.idle_timeout_s = shape->idle_timeout_s;
+    config.tls = shape->tls;
     memset(config.secret, 9, sizeof(config.secret));
     config.threading = rig_threading;
     return config;
