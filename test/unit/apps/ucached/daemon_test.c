@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Limits, background and files of the server process, as far as a test can change its own. */
 #define _GNU_SOURCE /* syscall() */
+#include <grp.h>
 #include <linux/capability.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,6 +88,15 @@ static void test_pidfile_link(void **state)
     assert_int_equal(lstat(victim, &st), -1);
     assert_int_equal(lstat(path, &st), 0);
     assert_true(S_ISREG(st.st_mode));
+}
+
+/* What was written cannot take its place: it is removed. */
+static void test_pidfile_folder_in_the_way(void **state)
+{
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(daemon_pidfile_path(path), 0);
+    assert_int_equal(daemon_pidfile_write(&nobody_else), -1);
+    assert_int_equal(rmdir(path), 0);
 }
 
 static void test_pidfile_mistakes(void **state)
@@ -187,6 +197,44 @@ static void test_lock_memory(void **state)
                         "be raised (ulimit -l unlimited, LimitMEMLOCK=infinity)\n");
 }
 
+/* Becomes a user with a further group, which is none of the user's. Exits. */
+static void become_with_group(const struct daemon_user *user, gid_t group)
+{
+    gid_t groups[64];
+    int count, i;
+
+    if (setgroups(1, &group) < 0)
+        _exit(NO_RIGHT);
+    if (daemon_user_become(user) < 0)
+        _exit(2);
+    count = getgroups(64, groups);
+    for (i = 0; i < count; i++) {
+        if (groups[i] == group)
+            _exit(1);
+    }
+    _exit(getuid() == user->uid && getgid() == user->gid ? 0 : 3);
+}
+
+/* A user has neither the groups of root nor those that root was started with. */
+static void test_groups(void **state)
+{
+    struct daemon_user user;
+    int status;
+    pid_t child;
+
+    if (geteuid() != 0)
+        return;
+    assert_int_equal(daemon_user_find("nobody", &user), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        become_with_group(&user, user.gid - 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) != NO_RIGHT) /* root of a container that has no such group */
+        assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void test_user(void **state)
 {
     struct daemon_user user = {.name = "before"};
@@ -209,11 +257,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_pidfile, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pidfile_link, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pidfile_folder_in_the_way, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pidfile_mistakes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_detach, setup, teardown),
         cmocka_unit_test(test_detach_fails),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_lock_memory),
+        cmocka_unit_test(test_groups),
         cmocka_unit_test(test_user),
     };
 
