@@ -95,6 +95,7 @@ static void test_many_ids(void **unused)
     assert_true(source_look(&source, &facts));
     assert_int_equal(facts.requests, 20000);
     assert_int_equal(facts.objects, 5000);
+    assert_int_equal(facts.footprint_bytes, 5000 * 16);
     source_close(&source);
 }
 
