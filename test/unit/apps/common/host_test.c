@@ -27,6 +27,23 @@ struct end {
 static struct end server, client;
 static uint8_t bytes[BYTES];
 
+/* The devices' functions, and those of devices that take a part of each burst or nothing. */
+static const struct nic_ops *loopback;
+static struct nic_ops limited;
+static bool takes_nothing;
+static uint64_t waited_us;
+
+static unsigned take_half(struct nic *nic, struct us_pkt **pkts, unsigned n)
+{
+    return takes_nothing ? 0 : loopback->tx_burst(nic, pkts, n - n / 2);
+}
+
+static int note_wait(struct nic *nic, uint64_t timeout_us)
+{
+    waited_us = timeout_us;
+    return 0;
+}
+
 static void on_event(void *ctx, const struct us_event *event)
 {
     struct end *end = ctx;
@@ -68,6 +85,12 @@ static void open_both(const char *server_address, const char *client_address)
     for (i = 0; i < BYTES; i++)
         bytes[i] = (uint8_t)(i * 7 + i / 251);
     assert_int_equal(nic_loopback_open(&config, ends, error), 0);
+    loopback = ends[0]->ops;
+    limited = *loopback;
+    limited.tx_burst = take_half;
+    limited.wait = note_wait;
+    takes_nothing = false;
+    ends[0]->ops = ends[1]->ops = &limited;
     open_end(&server, ends[0], server_address);
     open_end(&client, ends[1], client_address);
     assert_int_equal(us_listen(server.host.stack, PORT, NULL), US_OK);
@@ -80,7 +103,22 @@ static unsigned turn(struct end *end, uint64_t now_us)
     return n + host_transmit(&end->host, now_us);
 }
 
-/* The client sends all bytes; the server receives in one of three turns. */
+static u_u64 counter(const struct end *end, const char *name)
+{
+    unsigned i;
+
+    for (i = 0; i < us_counter_count(); i++) {
+        if (strcmp(us_counter_name(i), name) == 0)
+            return us_counter(end->host.stack, i);
+    }
+    fail_msg("no counter %s", name);
+    return 0;
+}
+
+/*
+ * The client sends all bytes; the server receives in one of three turns. The device takes a half of
+ * each burst, and no frame has to be sent again.
+ */
 static void a_full_lower_device_loses_no_frame(void **state)
 {
     struct us_addr addr = {.family = US_IP4, .bytes = {10, 0, 0, 1}};
@@ -106,6 +144,40 @@ static void a_full_lower_device_loses_no_frame(void **state)
     }
     assert_true(client.closed);
     assert_int_equal(server.got, BYTES);
+    assert_int_equal(counter(&client, "tcp_retransmits"), 0);
+    assert_int_equal(counter(&client, "tcp_rx_dup_acks"), 0);
+    host_close(&client.host, now_us);
+    host_close(&server.host, now_us);
+}
+
+/* A wait ends with the next timer, or soon if the device has not taken all frames. */
+static void a_wait_ends_in_time(void **state)
+{
+    struct us_addr addr = {.family = US_IP4, .bytes = {10, 0, 0, 1}};
+    const uint64_t now_us = 1000000;
+    uint64_t deadline_us;
+    int error;
+
+    open_both("10.0.0.1/24", "10.0.0.2/24");
+    assert_non_null(us_connect(client.host.stack, &addr, PORT, 0, NULL, &error));
+    while (turn(&client, now_us) > 0 || client.host.unsent_count > 0)
+        continue;
+    deadline_us = us_deadline(client.host.stack);
+    assert_in_range(deadline_us, now_us + 1, now_us + 10000000);
+    assert_int_equal(host_wait(&client.host, now_us, 20000000), 0);
+    assert_int_equal(waited_us, deadline_us - now_us);
+    assert_int_equal(host_wait(&client.host, now_us, 7), 0);
+    assert_int_equal(waited_us, 7);
+    waited_us = 0;
+    assert_int_equal(host_wait(&client.host, deadline_us, 20000000), 0);
+    assert_int_equal(waited_us, 0); /* the timer is due */
+    takes_nothing = true;
+    addr.bytes[3] = 3; /* whose hardware address is asked for */
+    assert_non_null(us_connect(client.host.stack, &addr, PORT, 0, NULL, &error));
+    turn(&client, now_us);
+    assert_int_equal(host_wait(&client.host, now_us, 20000000), 0);
+    assert_in_range(waited_us, 1, 10000);
+    takes_nothing = false;
     host_close(&client.host, now_us);
     host_close(&server.host, now_us);
 }
@@ -113,6 +185,7 @@ static void a_full_lower_device_loses_no_frame(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wait_ends_in_time),
         cmocka_unit_test(a_full_lower_device_loses_no_frame),
     };
 
