@@ -172,6 +172,8 @@ static void test_host_side(void **state)
     must_settle("ip=fd00::20/64", &link);
     assert_int_equal(link.host_ip.prefix_len, 0);
     assert_int_equal(link.host_ip6.prefix_len, 0);
+    must_settle("ip=fd00::20/64 host-ip=fd00::10/64", &link);
+    assert_string_equal(link_describe(&link, text), "TAP device ucached0, host side fd00::10");
 }
 
 static void test_mistakes(void **state)
