@@ -115,12 +115,42 @@ static void test_repeated_values(void **state)
     }
 }
 
+/* A reply whose rest is lost is forgotten, whatever its part was: the next one begins anew. */
+static void test_lost_replies(void **state)
+{
+    static uint8_t out[TEMPLATE_ROOM * 3];
+    const uint64_t ids[2] = {1, 2};
+    char reply[128];
+    uint32_t len, cut;
+
+    (void)state;
+    open_with(PROTOCOL_TEXT, "5", 2);
+    len = (uint32_t)snprintf(
+        reply, sizeof(reply), "VALUE 10000000 0 5\r\n%.5s\r\nVALUE 20000000 0 5\r\n%.5s\r\nEND\r\n",
+        (const char *)keyspace_value(&keys, 1), (const char *)keyspace_value(&keys, 2));
+    for (cut = 0; cut < len; cut++) {
+        write_request(OP_GET, ids, 2, out, TEMPLATE_ROOM);
+        assert_int_equal(feed_cut((uint8_t *)reply, cut, cut), 0);
+        pipeline_lose(&s);
+        write_request(OP_GET, ids, 2, out, TEMPLATE_ROOM);
+        assert_int_equal(pipeline_receive(&s, (const uint8_t *)"END\r\n", 5), 0);
+        assert_int_equal(pipeline_in_flight(&s), 0);
+    }
+    assert_int_equal(ctx.tally.unanswered, len);
+    assert_int_equal(ctx.tally.requests, len);
+    assert_int_equal(ctx.tally.misses, 2 * len);
+    assert_int_equal(ctx.tally.hits, 0);
+    assert_int_equal(ctx.tally.wrong, 0);
+    close_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_byte_of_a_hit),
         cmocka_unit_test(test_every_byte_of_a_long_head),
         cmocka_unit_test(test_repeated_values),
+        cmocka_unit_test(test_lost_replies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
