@@ -67,6 +67,9 @@ static void test_a_result(void **state)
     assert_int_equal(both.latency.max, LOAD_HISTOGRAM_VALUE_MAX);
     assert_true(both.seconds > 1.4 && both.seconds < 1.6);
     assert_true(both.offered > 199 && both.offered < 201);
+    assert_int_equal(both.hiccups.count, 2 * sent.hiccups.count);
+    assert_int_equal(both.hiccups.longest_ns, sent.hiccups.longest_ns);
+    assert_int_equal(both.hiccups.worst_ns, sent.hiccups.worst_ns);
     assert_string_equal(both.example, "refused: get");
 }
 
