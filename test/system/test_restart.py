@@ -248,6 +248,28 @@ def test_empty_meta_file_is_refused(ucached_path, memory_file):
     assert not memory_file.exists()
 
 
+def test_meta_file_of_memcached_is_removed(start, memory_file):
+    """memcached would take the file for its own."""
+    meta = pathlib.Path(f"{memory_file}.meta")
+    meta.write_text("of memcached")
+    server = start()
+    assert not meta.exists() and f"removing {meta}" in server.log()
+
+
+def test_what_is_no_file_is_refused(ucached_path):
+    error = run_refused([ucached_path, "--io=sock", "-p", "-1", "-e", "/dev/null"])
+    assert "not a regular file" in error
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
+def test_file_belongs_to_the_server(start, memory_file):
+    memory_file.touch()
+    os.chown(memory_file, 1, 1)
+    start()
+    assert memory_file.stat().st_uid == 0
+    assert stat.S_IMODE(memory_file.stat().st_mode) == 0o600
+
+
 def test_full_file_system_is_refused(ucached_path, start_server, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("only root can mount")
