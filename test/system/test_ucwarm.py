@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 import pytest
 from wire import hit, settles, storage, wire_to
@@ -224,6 +225,7 @@ def test_wrong_command_lines(ucwarm):
         (["a=", "b"], '"a=" is not HOST:PORT'),
         ([*many, "to", "b"], "more than 64 servers"),
         (["-d", "pair", "a", "b", "to", "c"], "as many DST as SRC, not 1 and 2"),
+        (["-d", "pair", "a", "to", "b", "c"], "as many DST as SRC, not 2 and 1"),
         (["-r", "0", "a", "b"], '-r: "0" is not a number greater than 0'),
         (["-b", "x", "a", "b"], '"x" is not a number of bytes'),
     ]:
@@ -308,3 +310,92 @@ def test_a_target_that_dies(start_server, ucwarm, tmp_path):
     state.write_text(state.read_text().replace(name(fake), name(target)))
     run(ucwarm, "-s", state, name(source), f"pool={name(target)}")
     assert stored(target, items) == len(items)
+
+
+# ---- servers that answer as a test wants --------------------------------------------------------
+
+
+def source_of(*replies):
+    """A server with one item; the replies are to its dumps and reads, the last one to the rest."""
+    left = list(replies)
+    return Fake(lambda line: left.pop(0) if len(left) > 1 else left[0])
+
+
+def target_of(there=b"EN\r\n"):
+    """A server that takes items, and that says it has this one; and the requests to store."""
+    stored = []
+
+    def answer(line):
+        if not line.startswith(b"ms "):
+            return there if line.startswith(b"mg ") else b""  # of a value
+        stored.append(line)
+        return b"HD\r\n"
+
+    return Fake(answer), stored
+
+
+def test_verify_compares_all_of_an_item(ucwarm):
+    """Value, flags and time to live, of which the copy may have taken two seconds."""
+    item = b"VA 3 f7 t100\r\nabc\r\n"
+    for there, outcome in [
+        (item, "equal"),
+        (b"VA 3 f7 t98\r\nabc\r\n", "equal"),
+        (b"VA 3 f7 t97\r\nabc\r\n", "different"),
+        (b"VA 3 f7 t103\r\nabc\r\n", "different"),
+        (b"VA 3 f7 t-1\r\nabc\r\n", "different"),
+        (b"VA 3 f8 t100\r\nabc\r\n", "different"),
+        (b"VA 3 f7 t100\r\nabd\r\n", "different"),
+        (b"VA 2 f7 t100\r\nab\r\n", "different"),
+        (b"EN\r\n", "missing"),
+    ]:
+        target, _ = target_of(there)
+        counts = run(ucwarm, "--verify", name(source_of(DUMP, item, DUMP, item)), name(target),
+                     status=int(outcome != "equal"))  # fmt: skip
+        found = {key: counts[key] for key in ("equal", "different", "missing")}
+        assert found == {"equal": 0, "different": 0, "missing": 0, outcome: 1}, there
+
+
+def test_times_to_live_as_they_are_sent(ucwarm):
+    """None, seconds up to a month, and beyond that a date, as memcached reads them."""
+    for seconds, sent in [(-1, None), (1, 1), (MONTH_S, MONTH_S), (MONTH_S + 60, "date")]:
+        target, stored = target_of()
+        before = int(time.time())
+        item = b"VA 1 f0 t%d\r\nx\r\n" % seconds
+        assert run(ucwarm, name(source_of(DUMP, item)), name(target))["copied"] == 1
+        times = [int(word[1:]) for word in stored[0].split() if word.startswith(b"T")]
+        if sent == "date":
+            assert before + seconds <= times[0] <= int(time.time()) + seconds
+        else:
+            assert times == ([] if sent is None else [sent])
+
+
+def test_items_that_are_gone_stay_away(ucwarm):
+    """Deleted since the dump, in their last second, or invalidated."""
+    for item in (b"EN\r\n", b"VA 1 f0 t0\r\nx\r\n", b"VA 1 f0 t9 X\r\nx\r\n"):
+        target, stored = target_of()
+        counts = run(ucwarm, name(source_of(DUMP, item)), name(target))
+        assert (counts["gone"], counts["copied"], stored) == (1, 0, [])
+
+
+def test_waits_for_another_dump(ucwarm):
+    target, stored = target_of()
+    busy = b"BUSY currently processing crawler request\r\n"
+    source = source_of(busy, busy, DUMP, b"VA 1 f0 t-1\r\nx\r\n")
+    assert run(ucwarm, name(source), name(target))["copied"] == len(stored) == 1
+
+
+def test_continued_behind_a_complete_source(start_server, ucwarm, tmp_path):
+    """A source that was read to its end is not read again."""
+    first, second, target = (start_server("sock") for _ in range(3))
+    state = tmp_path / "state"
+    store(first, numbered(40))
+    store(second, numbered(60)[40:])
+    broken = Fake(lambda line: None)
+    words = ["--all-keys", "-s", state, name(first), f"pool={name(broken)}", "to", name(target)]
+    assert name(broken) in fails(ucwarm, *words, status=69)
+    assert "done 40\nat 0\n" in state.read_text()
+    state.write_text(state.read_text().replace(name(broken), name(second)))
+    words[4] = f"pool={name(second)}"
+    counts = run(ucwarm, *words)
+    assert counts["scanned"] == counts["copied"] == 20
+    assert stored(target, numbered(60)) == 60
