@@ -58,6 +58,15 @@ def test_threads_and_time(load, server_sock):
     assert 0.4 < result["seconds"] and result["threads"] == 3 and result["hits"] > 0
 
 
+def test_threads_share_what_is_to_do(load, server_sock):
+    """Keys, requests and a rate that the number of threads does not divide."""
+    before = int(server_sock.stats()["cmd_set"])
+    result = result_of(load(server_sock, "--json", "-t3", "-c10", "-k1001", "-n5000", "-r100000"))
+    assert result["requests"] == 5000 and result["misses"] == 0
+    assert result["offered_per_second"] == pytest.approx(100000)
+    assert int(server_sock.stats()["cmd_set"]) - before == 1001
+
+
 def test_missing_keys_are_misses_and_can_be_filled(load, server_sock):
     result = result_of(load(server_sock, "--json", "-n5000", "-k100", "--no-preload"))
     assert result["misses"] == 5000
@@ -166,6 +175,12 @@ def test_reconnecting(load, start_server, kind, more):
     assert result["requests"] == 6000 and result["wrong"] == 0
     assert 1900 < result["connects"] <= 2000 and result["connects_per_second"] > 0
     assert int(server.stats()["total_connections"]) - before >= result["connects"]
+
+
+def test_connects_of_the_warm_up_do_not_count(load, server_sock):
+    """A request follows each connect, but for the last one of a connection."""
+    result = result_of(load(server_sock, "--json", "-c4", "--reconnect=1", "-w0.3", "-T0.3"))
+    assert 0 < result["connects"] <= result["requests"] + 4
 
 
 @pytest.mark.long

@@ -77,6 +77,16 @@ def test_results_are_merged(command, server_sock):
     assert int(server_sock.stats()["total_items"]) >= 2000  # each run has stored each key
 
 
+def test_keys_and_connections_are_shared(command, server_sock):
+    """The server counts each key once, and no more connections than without agents."""
+    first, before = server_sock.stats(), server_sock.stats()
+    result_of(run(command, "-n100", "-c7", "-k1001", "--idle=3"))
+    after = server_sock.stats()
+    assert int(after["cmd_set"]) - int(before["cmd_set"]) == 1001
+    connections = [int(stats["total_connections"]) for stats in (first, before, after)]
+    assert connections[2] - connections[1] - (connections[1] - connections[0]) == 7 + 3
+
+
 def test_an_open_loop_is_shared(command):
     done = run(command, "-r300", "-T1", "-w0.1")
     assert done.returncode in (0, 75), done.stderr  # a busy machine may be late
