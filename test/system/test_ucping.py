@@ -93,6 +93,7 @@ def test_ping(peers, server_io, client_io):
     pair = peers(server_io, client_io)
     result = pair.ping("-n", "200")
     assert result["rounds"] == 200 and result["round_trip_us"]["p50"] > 0
+    assert result["rounds_per_second"] == pytest.approx(200 / result["seconds"], rel=0.01)
     assert pair.ping("-n", "50", "-c", "20", "-b", "3000")["rounds"] == 1000
     assert pair.ping("-n", "3", "-b", "65536")["rounds"] == 3
     assert pair.ping("-T", "0.2", "--poll")["rounds"] > 0
@@ -103,10 +104,29 @@ def test_ping(peers, server_io, client_io):
 def test_bulk(peers, server_io, client_io, mode):
     pair = peers(server_io, client_io)
     result = pair.ping("-m", mode, "-n", "20m", "-c", "2")
-    assert result["moved_bytes"] == 40 << 20 and result["gbit_per_second"] > 0
+    assert result["moved_bytes"] == 40 << 20
+    gigabits = (40 << 20) * 8 / 1e9
+    assert result["gbit_per_second"] == pytest.approx(gigabits / result["seconds"], rel=0.01)
     for switch in ("--zero-copy=off", "--tso=off", "--csum=off"):
         assert pair.ping("-m", mode, "-n", "3m", switch)["moved_bytes"] == 3 << 20
     assert pair.ping("-m", mode, "-T", "0.2")["moved_bytes"] > 100_000
+
+
+def test_results_as_text(peers):
+    pair = peers("sock", "sock")
+
+    def say(*args):
+        return pair.space.run(subprocess.run, [pair.path, *args, pair.address], check=True,
+                              capture_output=True, text=True, timeout=60).stdout  # fmt: skip
+
+    pattern = (r"(\d+) rounds/s of 16 bytes \(2000 in ([\d.]+) s, 2 connections\)\n"
+               r"round trip: mean [\d.]+ us  p50 [\d.]+ .* max [\d.]+\n$")  # fmt: skip
+    rate, seconds = map(float, re.match(pattern, say("-n", "1000", "-c", "2")).groups())
+    assert rate + 1 >= 2000 / (seconds + 0.005)
+    text = say("-m", "send", "-n", "100m")
+    pattern = r"sent 0\.105 GB in ([\d.]+) s: ([\d.]+) Gbit/s\n$"
+    seconds, rate = map(float, re.match(pattern, text).groups())
+    assert rate + 0.006 >= (100 << 20) * 8 / 1e9 / (seconds + 0.005)
 
 
 def answer_once(listener, reply):
