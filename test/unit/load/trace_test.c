@@ -2,6 +2,8 @@
 /* Trace files: round trip, column names of other tools, and messages about damage. */
 #include "load_rig.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "load/trace.h"
@@ -222,6 +224,34 @@ static void test_long_line(void **unused)
     refused(LOAD_TRACE_CSV, "line 1 is longer");
 }
 
+/* A file that cannot be written to its end does not stay. */
+static void test_files_have_a_limit(void **unused)
+{
+    static const enum load_trace_format formats[] = {LOAD_TRACE_ORACLE, LOAD_TRACE_CSV};
+    const struct load_request request = {.id = 1, .key_bytes = 20};
+    struct rlimit before, small;
+    bool good;
+
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct load_trace_writer *writer = load_trace_create(path, formats[i], error);
+
+        assert_non_null(writer);
+        small = before;
+        small.rlim_cur = 100;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+        for (unsigned k = 0; k < 1000; k++)
+            (void)load_trace_put(writer, &request);
+        good = load_trace_finish(writer, error);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_false(good);
+        assert_non_null(strstr(error, "File too large"));
+        assert_int_equal(access(path, F_OK), -1);
+    }
+    file_is("", 0);
+}
+
 static void test_formats_by_name(void **unused)
 {
     assert_int_equal(load_trace_format_of("a.csv"), LOAD_TRACE_CSV);
@@ -233,10 +263,11 @@ static void test_formats_by_name(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_oracle_bytes),
-        cmocka_unit_test(test_damaged_oracle), cmocka_unit_test(test_no_such_file),
-        cmocka_unit_test(test_csv_forms),      cmocka_unit_test(test_damaged_csv),
-        cmocka_unit_test(test_long_line),      cmocka_unit_test(test_formats_by_name),
+        cmocka_unit_test(test_round_trip),         cmocka_unit_test(test_oracle_bytes),
+        cmocka_unit_test(test_damaged_oracle),     cmocka_unit_test(test_no_such_file),
+        cmocka_unit_test(test_csv_forms),          cmocka_unit_test(test_damaged_csv),
+        cmocka_unit_test(test_long_line),          cmocka_unit_test(test_formats_by_name),
+        cmocka_unit_test(test_files_have_a_limit),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -46,6 +46,22 @@ static void test_mix_of_operations(void **unused)
     assert_distributed(counts, shares, 5, DRAWS);
 }
 
+/* The first weight that is given replaces those of the preset, and the GETs that are the default. */
+static void test_weights_replace_those_before(void **unused)
+{
+    static const char *const texts[] = {"ycsb-a,set=5", "uniform,keys=10,set=1,set=2", "set=1"};
+    struct load_request request;
+
+    for (unsigned t = 0; t < 3; t++) {
+        struct load_workload workload = make(texts[t]);
+
+        for (unsigned i = 0; i < 1000; i++) {
+            load_workload_next(&workload, &request);
+            assert_int_equal(request.op, LOAD_SET);
+        }
+    }
+}
+
 static void test_etc_is_thirty_to_one(void **unused)
 {
     struct load_workload workload = make("etc");
@@ -80,6 +96,22 @@ static void test_sizes_belong_to_the_key(void **unused)
         assert_int_equal(request.key_bytes, known->key_bytes);
         assert_int_equal(request.value_bytes, known->value_bytes);
         assert_int_equal(request.ttl_s, known->ttl_s);
+    }
+}
+
+/* Keys are as long as their ids need, if the distribution gives less. */
+static void test_keys_have_room_for_their_ids(void **unused)
+{
+    static const struct {
+        uint64_t id;
+        uint32_t bytes;
+    } keys[] = {{0, 1}, {63, 1}, {64, 2}, {4095, 2}, {4096, 3}};
+    struct load_workload workload = make("uniform,keys=5000,key=1");
+    struct load_request request;
+
+    for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        load_workload_describe(&workload, keys[i].id, &request);
+        assert_int_equal(request.key_bytes, keys[i].bytes);
     }
 }
 
@@ -150,6 +182,9 @@ static void test_time(void **unused)
         load_workload_next(&workload, &request);
         assert_int_equal(request.time_s, i / 4);
     }
+    load_workload_reseed(&workload, 1); /* the time begins anew */
+    load_workload_next(&workload, &request);
+    assert_int_equal(request.time_s, 0);
 }
 
 static void test_ttl_mix(void **unused)
@@ -250,8 +285,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_preset),
         cmocka_unit_test(test_mix_of_operations),
+        cmocka_unit_test(test_weights_replace_those_before),
         cmocka_unit_test(test_etc_is_thirty_to_one),
         cmocka_unit_test(test_sizes_belong_to_the_key),
+        cmocka_unit_test(test_keys_have_room_for_their_ids),
         cmocka_unit_test(test_scans_and_one_time_keys),
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_inserts_are_new_keys),
