@@ -479,6 +479,16 @@ def test_what_does_not_start(ucached_path, words, text):
     assert done.returncode == 64 and text in done.stderr
 
 
+def test_key_in_der(start_server, tmp_path):
+    files, key = tls.shared(), tmp_path / "key.der"
+    subprocess.run(["openssl", "pkey", "-in", files.path("server.key"), "-outform", "DER",
+                    "-out", key], check=True, timeout=60)  # fmt: skip
+    words = f"ssl_chain_cert={files.path('server.pem')},ssl_key={key},ssl_keyformat=2"
+    server = start_server("sock", "-Z", "-o", words)
+    with dial(server.address, tls.context()) as connection:
+        assert connection.ask(b"get a\r\n") == b"END\r\n"
+
+
 # ---- versions and sessions ----------------------------------------------------------------------
 
 
