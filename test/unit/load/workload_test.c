@@ -46,7 +46,7 @@ static void test_mix_of_operations(void **unused)
     assert_distributed(counts, shares, 5, DRAWS);
 }
 
-/* The first weight that is given replaces those of the preset, and the GETs that are the default. */
+/* The first weight that is given replaces those of the preset, and GET, which is the default. */
 static void test_weights_replace_those_before(void **unused)
 {
     static const char *const texts[] = {"ycsb-a,set=5", "uniform,keys=10,set=1,set=2", "set=1"};

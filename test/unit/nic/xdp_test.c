@@ -230,7 +230,7 @@ static void held_buffers_are_missed_by_the_kernel(void **state)
     nic_close(nic);
 }
 
-/* Too few buffers for a step of refilling: the kernel gets these, and later all that it may have. */
+/* Too few buffers for a step of refilling: the kernel gets these, and later as many as it may. */
 static void a_shortage_of_buffers_ends(void **state)
 {
     enum { ROUNDS = 4, LEFT = 5 };
