@@ -256,9 +256,11 @@ def test_meta_file_of_memcached_is_removed(start, memory_file):
     assert not meta.exists() and f"removing {meta}" in server.log()
 
 
-def test_what_is_no_file_is_refused(ucached_path):
-    error = run_refused([ucached_path, "--io=sock", "-p", "-1", "-e", "/dev/null"])
+def test_what_is_no_file_is_refused(ucached_path, memory_file):
+    os.mkfifo(memory_file, 0o640)
+    error = run_refused([ucached_path, "--io=sock", "-p", "-1", "-e", memory_file])
     assert "not a regular file" in error
+    assert stat.S_IMODE(memory_file.stat().st_mode) == 0o640
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
