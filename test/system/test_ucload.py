@@ -180,7 +180,7 @@ def test_reconnecting(load, start_server, kind, more):
 def test_connects_of_the_warm_up_do_not_count(load, server_sock):
     """A request follows each connect, but for the last one of a connection."""
     result = result_of(load(server_sock, "--json", "-c4", "--reconnect=1", "-w0.3", "-T0.3"))
-    assert 0 < result["connects"] <= result["requests"] + 4
+    assert result["connects"] <= result["requests"] + 4
 
 
 @pytest.mark.long
