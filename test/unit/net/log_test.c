@@ -177,6 +177,9 @@ static void test_json(void **state)
     line = written();
     assert_non_null(
         strstr(line, "\"level\":\"error\",\"message\":\"a \\\"b\\\"\\u0009\xc3\xbc\\u00ff\"}\n"));
+    net_log("C:\\d \xe2\x82x"); /* a character that is cut */
+    line = written();
+    assert_non_null(strstr(line, "\"message\":\"C:\\\\d \\u00e2\\u0082x\"}\n"));
     memset(text, 1, sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     net_log("%s", text);
