@@ -325,7 +325,21 @@ static struct net_tls_step *shake(struct worker *worker, struct tls_context *con
     return NULL;
 }
 
-/* The names of a client come with the last step; one for which there is no room is left out. */
+/* Gives the certificate one more name, which ends early for who takes it for a string. */
+static void add_cut_name(struct cert *cert)
+{
+    static const unsigned char name[] = "root\0.test";
+
+    assert_int_equal(X509_NAME_add_entry_by_txt(X509_get_subject_name(cert->x509), "CN",
+                                                MBSTRING_ASC, name, sizeof(name) - 1, -1, 0),
+                     1);
+    assert_int_not_equal(X509_sign(cert->x509, server_cert.key, EVP_sha256()), 0);
+}
+
+/*
+ * The names of a client come with the last step; one for which there is no room is left out, and so
+ * is one with a NUL.
+ */
 static void test_names(void **state)
 {
     const struct tls_server_config config = {.chain_cert = server_cert.cert_path,
@@ -345,6 +359,7 @@ static void test_names(void **state)
 
     assert_non_null(context);
     cert_make(&cert, "client", &server_cert);
+    add_cut_name(&cert);
     worker_init(&worker, net_tls_steps_open());
     pthread_create(&thread, NULL, thread_main, worker.steps);
     for (i = 0; i < 2; i++) {
