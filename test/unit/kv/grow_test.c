@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The index grows: step by step, with each operation in the middle of it, within the memory. */
+#define _GNU_SOURCE /* mincore() */
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
 #include "kv_rig.h"
 
 #include "kv/engine.h"
@@ -467,6 +471,93 @@ static void test_full_memory_does_not_make_room_for_the_index(void **unused)
     assert_true(stats.memory_used_bytes <= stats.memory_limit_bytes);
 }
 
+/* Stores new keys, as often as eviction needs to have no item of another length. */
+static struct kv_stats fill_with(const char *kind, uint32_t value_len)
+{
+    char name[24];
+    for (unsigned i = 0; i < 60000; i++) {
+        snprintf(name, sizeof(name), "%s%u", kind, i);
+        struct kv_key key = rig_key(rig.kv, name);
+        rig_set(rig.worker, &key, value_len, i);
+        kv_quiesce(rig.worker);
+    }
+    return rig_stats(rig.kv);
+}
+
+/* Longer chains cost a full cache less than the items that a larger table would take the place of,
+ * until they are much too long. */
+static void test_full_memory_makes_room_for_crowded_chains(void **unused)
+{
+    rig_close(&rig);
+    rig.kv = rig_create_policy(8 * MIB, 1, true, KV_POLICY_CLOCK); /* the oldest items go first */
+    rig.worker = kv_join(rig.kv);
+    unsigned power = kv_index_power(&rig.kv->index);
+    struct kv_stats stats = fill_with("large", 800);
+    assert_int_equal(stats.hash_power, power);
+    stats = fill_with("small", 424);
+    assert_int_equal(stats.hash_power, power);
+    assert_in_range(stats.items, UINT64_C(8) << power, UINT64_C(10) << power);
+    stats = fill_with("tiny", 200);
+    assert_int_equal(stats.hash_power, power + 1);
+}
+
+/* Of the present limit, however short items are, though the limit may rise. */
+static void test_heads_take_at_most_a_quarter(void **unused)
+{
+    struct kv_config config = {.memory_bytes = 8 * MIB - 100000,
+                               .memory_bytes_max = 64 * MIB,
+                               .value_bytes_max = 1000,
+                               .worker_max = 1,
+                               .evict = true};
+    const char *error;
+    rig_close(&rig);
+    rig.kv = kv_create(&config, &error);
+    assert_non_null(rig.kv);
+    rig.worker = kv_join(rig.kv);
+    struct kv_stats stats = {0};
+    for (unsigned count = 0; stats.evictions == 0; count += 100) {
+        store(count, count + 100);
+        kv_quiesce(rig.worker);
+        stats = rig_stats(rig.kv);
+        assert_true(sizeof(struct kv_bucket) << stats.hash_power <= config.memory_bytes / 4);
+    }
+    assert_true(stats.items > UINT64_C(5) << stats.hash_power);
+}
+
+/* Items take the memory that the larger table would have had: it comes when some of it is free. */
+static void test_growth_gives_up_the_memory_that_items_take(void **unused)
+{
+    rig_close(&rig);
+    rig_open(&rig, 8 * MIB, 1, false, 1);
+    unsigned power = kv_index_power(&rig.kv->index);
+    unsigned count = overload();
+    unsigned large = 0;
+    enum kv_error error = KV_OK;
+    char name[24];
+    kv_quiesce(rig.worker);
+    assert_int_equal(phase(), KV_GROW_WAIT_MEMORY);
+    while (error == KV_OK) {
+        struct kv_key key = numbered(name, count + large++);
+        rig_store(rig.worker, &key, 10000, 0, 0, 0, &error);
+    }
+    assert_int_equal(error, KV_NO_MEMORY);
+    kv_quiesce(rig.worker);
+    assert_int_equal(phase(), KV_GROW_NONE);
+    assert_false(kv_segments_differ(&rig.kv->segments));
+    assert_int_equal(rig_stats(rig.kv).hash_power, power);
+    for (unsigned i = 0; i < large - 1; i++) {
+        struct kv_key key = numbered(name, count + i);
+        assert_int_equal(rig_delete(rig.worker, &key), KV_DELETE);
+    }
+    for (unsigned i = 0; i < 1000; i++)
+        kv_quiesce(rig.worker);
+    store(count, count + 1000);
+    for (unsigned i = 0; i < 5000; i++)
+        kv_quiesce(rig.worker);
+    assert_int_equal(rig_stats(rig.kv).hash_power, power + 1);
+    expect(0, count + 1000);
+}
+
 /* Another worker is not quiescent: the old table stays, everything else continues. */
 static void test_old_table_waits_for_its_readers(void **unused)
 {
@@ -483,6 +574,82 @@ static void test_old_table_waits_for_its_readers(void **unused)
     finish();
     assert_int_equal(rig_stats(rig.kv).index_bytes, kv_table_bytes(power + 1));
     kv_leave(reader);
+}
+
+/* Without eviction a store needs a bucket in each table that its key may get into. */
+static void test_bucket_is_reserved_in_both_tables(void **unused)
+{
+    static uint32_t links[1 << 14];
+    unsigned power = kv_index_power(&rig.kv->index);
+    unsigned count = 0;
+    overload();
+    kv_quiesce(rig.worker);
+    come_to(KV_GROW_MOVE);
+    assert_true(kv_index_reserve_bucket(rig.worker));
+    while ((links[count] = kv_overflow_take(rig.worker, power + 1)) != 0)
+        assert_true(++count < U_ARRAY_LEN(links));
+    assert_false(kv_index_reserve_bucket(rig.worker));
+    while (count > 0)
+        kv_overflow_give(rig.worker, power + 1, links[--count]);
+    assert_true(kv_index_reserve_bucket(rig.worker));
+    finish();
+}
+
+static bool is_resident(const void *at)
+{
+    unsigned char there = 0;
+    uintptr_t page = (uintptr_t)at & ~(uintptr_t)4095;
+    return mincore((void *)page, 1, &there) == 0 && (there & 1);
+}
+
+/* Its pages go back to the system. */
+static void test_old_table_leaves_no_pages(void **unused)
+{
+    rig_close(&rig);
+    rig_open(&rig, 64 * MIB, 1, true, 1);
+    const struct kv_index *index = &rig.kv->index;
+    unsigned power = kv_index_power(index);
+    (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* it would bring pages back */
+    const uint8_t *heads = (const uint8_t *)kv_table_chain(index, power, 0);
+    const uint8_t *overflow = (const uint8_t *)kv_overflow_at(index, power, 1);
+    uint64_t bytes = sizeof(struct kv_bucket) << power;
+    overload();
+    kv_quiesce(rig.worker);
+    finish();
+    assert_int_equal(kv_index_power(index), power + 1);
+    for (uint64_t at = 0; at < bytes; at += 4096)
+        assert_false(is_resident(heads + at));
+    assert_false(is_resident(overflow));
+}
+
+/* Another worker is at a step: what this one has inserted is not forgotten. */
+static void test_step_is_made_up_for(void **unused)
+{
+    overload();
+    assert_true(kv_lock_try(&rig.kv->index.grow_lock));
+    kv_quiesce(rig.worker);
+    assert_int_equal(phase(), KV_GROW_NONE);
+    kv_lock_drop(&rig.kv->index.grow_lock);
+    kv_quiesce(rig.worker);
+    assert_int_not_equal(phase(), KV_GROW_NONE);
+    finish();
+}
+
+/* Buckets that chains have given back come first. */
+static void test_free_buckets_need_no_extension(void **unused)
+{
+    static uint32_t links[1 << 14];
+    rig_close(&rig);
+    rig_open(&rig, 64 * MIB, 1, true, 1);
+    unsigned power = kv_index_power(&rig.kv->index);
+    unsigned count = 0;
+    while ((links[count] = kv_overflow_take(rig.worker, power)) != 0)
+        assert_true(++count < U_ARRAY_LEN(links));
+    while (count > 0)
+        kv_overflow_give(rig.worker, power, links[--count]);
+    store(0, 1000);
+    kv_quiesce(rig.worker);
+    assert_int_equal(phase(), KV_GROW_NONE);
 }
 
 /* Overflow buckets run out before the table is full: keys that collide more than they should. */
@@ -545,7 +712,16 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_full_memory_does_not_make_room_for_the_index, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_full_memory_makes_room_for_crowded_chains, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_heads_take_at_most_a_quarter, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_growth_gives_up_the_memory_that_items_take, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_old_table_waits_for_its_readers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bucket_is_reserved_in_both_tables, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_old_table_leaves_no_pages, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_step_is_made_up_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_free_buckets_need_no_extension, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overflow_is_extended, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nothing_is_lost_however_many_a_loop_stores, setup,
                                         teardown),
