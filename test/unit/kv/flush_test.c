@@ -341,6 +341,67 @@ static void test_new_items_are_not_copied(void **unused)
     expect_published_in_place(10, 120);
 }
 
+/* The item that an upload after so many flushes makes visible. */
+static struct kv_item *published(unsigned flushes, uint32_t exptime, unsigned freq)
+{
+    struct kv_key key = key_of(0);
+    struct kv_view view;
+    enum kv_error error;
+    kv_log_close(rig.worker, rig.worker->log_last);
+    struct kv_change change = {.item = kv_item_new(rig.worker, &key, 10, 0, exptime, &error)};
+    rig_fill(change.item, 10, 0);
+    kv_item_access_store(change.item, kv_access_make(1, freq << KV_ACCESS_FREQ_SHIFT));
+    flush(flushes);
+    assert_int_equal(kv_update(rig.worker, &key, rig_decide_replace, NULL, &change), KV_REPLACE);
+    assert_int_equal(kv_peek(rig.worker, &key, &view), KV_HIT);
+    return view.item == change.item ? NULL : (struct kv_item *)(uintptr_t)view.item;
+}
+
+/* After so many flushes that its tag comes round, an upload is copied; the copy is as good. */
+static void test_upload_across_as_many_flushes_as_tags(void **unused)
+{
+    store(1, 2, 10);
+    flush(300);
+    assert_null(published(255, 0, 0));
+    assert_non_null(published(256, 0, 0));
+    struct kv_item *copy = published(256, 5, 2);
+    assert_non_null(copy);
+    assert_int_equal(kv_access_freq(kv_item_access(copy)), 2);
+    assert_int_equal(kv_item_exptime(copy), 5);
+    kv_log_close(rig.worker, rig.worker->log_last);
+    kv_tick(rig.worker, 6);
+    quiesce(300);
+    assert_int_equal(rig_stats(rig.kv).expired_reclaimed, 1); /* by the sweep */
+}
+
+/* A flushed item that a lookup finds has not expired. */
+static void test_flushed_items_count_as_flushed(void **unused)
+{
+    struct kv_key key = key_of(0);
+    struct kv_view view;
+    store(0, 1, 10);
+    flush(1);
+    assert_int_equal(kv_get(rig.worker, &key, &view), KV_MISS_FLUSHED);
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+    assert_int_equal(rig_stats(rig.kv).expired_reclaimed, 0);
+}
+
+/* The purge leaves expired items to the sweep, which counts them as expired. */
+static void test_expired_items_are_not_purged(void **unused)
+{
+    struct kv_key key = key_of(0);
+    enum kv_error error;
+    flush(1);
+    rig_store(rig.worker, &key, 10, 0, 0, 5, &error);
+    kv_tick(rig.worker, 6);
+    while (purged() == 0) {
+        kv_epoch_announce(&rig.kv->epoch, rig.worker->member);
+        kv_purge_step(rig.worker);
+    }
+    quiesce(300);
+    assert_int_equal(rig_stats(rig.kv).expired_reclaimed, 1);
+}
+
 /* Purged generations do not count for the age of an item's segment. */
 static void test_uploads_are_not_copied_after_a_purge(void **unused)
 {
@@ -403,6 +464,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_table_stays_wide_after_flushes_in_a_purge, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_new_items_are_not_copied, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_upload_across_as_many_flushes_as_tags, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_flushed_items_count_as_flushed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_expired_items_are_not_purged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_uploads_are_not_copied_after_a_purge, setup, teardown),
         cmocka_unit_test_setup_teardown(test_item_moves_where_its_generation_is_known, setup,
                                         teardown),

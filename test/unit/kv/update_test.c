@@ -219,6 +219,22 @@ static void test_sealed_item_is_touched_by_a_copy(void **unused)
     assert_int_equal(rig_stats(rig.kv).items_total, 1);
 }
 
+/* The sweep finds it in its new segment. */
+static void test_copy_expires(void **unused)
+{
+    rig_set(rig.worker, &rig.key, 30, 1);
+    struct script script = {.verdict = KV_RENEW, .change = {.exptime = 15}};
+    struct kv_change change = {0};
+    assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_RENEW);
+    for (unsigned log = 0; log < KV_LOGS; log++)
+        kv_log_close(rig.worker, log);
+    kv_tick(rig.worker, 15);
+    for (unsigned i = 0; i < 300; i++)
+        kv_quiesce(rig.worker);
+    assert_int_equal(rig_stats(rig.kv).expired_reclaimed, 1);
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+}
+
 static void test_sealed_item_is_replaced_and_deleted(void **unused)
 {
     rig_set(rig.worker, &rig.key, 30, 1);
@@ -230,20 +246,42 @@ static void test_sealed_item_is_replaced_and_deleted(void **unused)
     assert_int_equal(rig_stats(rig.kv).items, 0);
 }
 
-/* No segment is left for the copy, not even among those for items on the move. */
-static void test_item_goes_if_there_is_no_memory_for_its_copy(void **unused)
+/*
+ * Stores the key in a segment that is no victim, pinned; then only so many segments are free. The
+ * others are retired, but cannot be reclaimed yet.
+ */
+static struct kv_view use_up(uint32_t free)
 {
     rig_set(rig.worker, &rig.key, 30, 1);
     uint32_t taken;
     for (unsigned i = 0; i < KV_LOGS; i++)
         kv_log_close(rig.worker, i);
     do {
-        taken = kv_segment_take(&rig.kv->segments, 0);
+        taken = kv_segment_take(&rig.kv->segments, free);
         if (taken != KV_SEGMENT_NONE)
-            kv_segment_seal(&rig.kv->segments, taken); /* retired, but not reclaimed yet */
+            kv_segment_seal(&rig.kv->segments, taken);
     } while (taken != KV_SEGMENT_NONE);
-    kv_pin(rig.other, peek().item); /* its own segment is no victim */
     struct kv_view view = peek();
+    kv_pin(rig.other, view.item);
+    return view;
+}
+
+/* The last segments are for items on the move and for copies. */
+static void test_copy_takes_one_of_the_last_segments(void **unused)
+{
+    struct kv_view view = use_up(kv_floor_segments(rig.kv));
+    struct script script = {.verdict = KV_RENEW};
+    struct kv_change change = {0};
+    assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_RENEW);
+    assert_ptr_not_equal(peek().item, view.item);
+    assert_true(rig_is_filled(peek().item, 30, 1));
+    assert_int_equal(rig_stats(rig.kv).evictions, 0);
+    kv_unpin(rig.other, view.item);
+}
+
+static void test_item_goes_if_there_is_no_memory_for_its_copy(void **unused)
+{
+    struct kv_view view = use_up(0);
     struct script script = {.verdict = KV_RENEW};
     struct kv_change change = {0};
     assert_int_equal(kv_update(rig.worker, &rig.key, decide_script, &script, &change), KV_RENEW);
@@ -330,14 +368,53 @@ static void race(enum kv_verdict verdict, bool exists, void (*meanwhile)(void), 
 
 static void test_decision_is_repeated_when_the_key_changed(void **unused)
 {
-    const enum kv_verdict verdicts[] = {KV_REPLACE, KV_DELETE, KV_TOUCH};
-    for (unsigned i = 0; i < 3; i++) {
+    const enum kv_verdict verdicts[] = {KV_REPLACE, KV_DELETE, KV_TOUCH, KV_RENEW};
+    for (unsigned i = 0; i < 4; i++) {
         race(verdicts[i], true, other_sets, true);
         race(verdicts[i], true, other_deletes, false);
         race(verdicts[i], true, other_wins, true);
     }
     race(KV_REPLACE, false, other_sets, true);
     race(KV_REPLACE, true, other_flushes, false);
+}
+
+/* So many flushes that unpublished items are in segments that are too old: they are copied. */
+static void flush_often(void)
+{
+    for (unsigned i = 0; i < 300; i++)
+        kv_flush(rig.worker);
+}
+
+static void test_copy_is_made_again_when_the_key_changed(void **unused)
+{
+    struct script script = {.verdict = KV_REPLACE, .meanwhile = other_sets};
+    struct kv_change change = {.item = make(2)};
+    uint32_t segment = kv_segment_of(&rig.kv->segments, change.item);
+    flush_often();
+    kv_update(rig.worker, &rig.key, decide_script, &script, &change);
+    assert_int_equal(script.calls, 2);
+    assert_true(rig_is_filled(peek().item, 30, 2));
+    for (unsigned log = 0; log < KV_LOGS; log++)
+        kv_log_close(rig.worker, log);
+    assert_false(kv_segment_is_held(&rig.kv->segments.array[segment]));
+}
+
+/* As if it had been evicted at once. */
+static void test_item_is_lost_if_there_is_no_memory_for_its_copy(void **unused)
+{
+    struct kv_change change = {.item = make(2)};
+    const struct kv_segments *segments = &rig.kv->segments;
+    const struct kv_segment *segment = &segments->array[kv_segment_of(segments, change.item)];
+    kv_log_close(rig.worker, rig.worker->log_last);
+    struct kv_view view = use_up(0);
+    assert_true(kv_segment_is_held(segment));
+    flush_often();
+    assert_int_equal(kv_update(rig.worker, &rig.key, rig_decide_replace, NULL, &change),
+                     KV_REPLACE);
+    assert_true(change.cas > view.cas);
+    assert_int_equal(rig_stats(rig.kv).items, 0);
+    assert_false(kv_segment_is_held(segment));
+    kv_unpin(rig.other, view.item);
 }
 
 static void test_only_one_wins(void **unused)
@@ -396,6 +473,38 @@ static void test_cas_that_the_caller_gives(void **unused)
     change = (struct kv_change){.item = make(1), .cas_given = true};
     kv_update(rig.worker, &rig.key, rig_decide_replace, NULL, &change);
     assert_true(peek().cas == 0);
+}
+
+/* The worker's next number may be one that an item has been given. */
+static void test_cas_after_one_that_would_be_next(void **unused)
+{
+    uint64_t first = rig_set(rig.worker, &rig.key, 5, 1);
+    struct kv_change change = {.item = make(1), .cas = first + 1};
+    kv_update(rig.worker, &rig.key, rig_decide_replace, NULL, &change);
+    assert_true(peek().cas == first + 1);
+    assert_true(rig_set(rig.worker, &rig.key, 5, 1) > first + 1);
+}
+
+/* Gives a number to what it replaces, but none to what it inserts. */
+static enum kv_verdict decide_cas(void *ctx, const struct kv_view *old, struct kv_change *change)
+{
+    bool *has_raced = (bool *)ctx;
+    if (old)
+        change->cas = 1000000;
+    if (!*has_raced)
+        other_deletes();
+    *has_raced = true;
+    return KV_REPLACE;
+}
+
+static void test_cas_of_a_decision_that_is_repeated(void **unused)
+{
+    bool has_raced = false;
+    rig_set(rig.worker, &rig.key, 30, 1);
+    struct kv_change change = {.item = make(2)};
+    kv_update(rig.worker, &rig.key, decide_cas, &has_raced, &change);
+    assert_true(peek().cas == change.cas);
+    assert_true(change.cas != 1000000);
 }
 
 /* An unpublished item may still be given another time. */
@@ -609,6 +718,27 @@ static void test_short_leaves_what_is_counted_by_size(void **unused)
     teardown(NULL);
 }
 
+/* A bucket ends with a multiple of its bytes; the last one has all that are larger. */
+static void test_edges_of_size_buckets(void **unused)
+{
+    static const struct {
+        uint32_t value_len;
+        uint32_t bucket;
+    } edges[] = {{93, 3}, {94, 4}, {285, 9}, {286, 9}, {10000, 9}}; /* the key has 3 bytes */
+    open_with_sizes(&(struct kv_sizes){.bucket_bytes = 32, .bucket_count = 10});
+    for (unsigned i = 0; i < U_ARRAY_LEN(edges); i++) {
+        rig_set(rig.worker, &rig.key, edges[i].value_len, 1);
+        for (uint32_t bucket = 0; bucket < 10; bucket++)
+            assert_int_equal(kv_bucket_items(rig.kv, bucket), bucket == edges[i].bucket);
+    }
+    struct kv_key key = rig_key(rig.kv, "two");
+    rig_set(rig.other, &key, 10000, 1);
+    assert_int_equal(kv_bucket_items(rig.kv, 9), 2);
+    rig_delete(rig.other, &rig.key);
+    assert_int_equal(kv_bucket_items(rig.kv, 9), 1);
+    teardown(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -620,17 +750,25 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_renew_of_a_large_item_shares_its_extents, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_sealed_item_is_touched_by_a_copy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_copy_expires, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sealed_item_is_replaced_and_deleted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_copy_takes_one_of_the_last_segments, setup, teardown),
         cmocka_unit_test_setup_teardown(test_item_goes_if_there_is_no_memory_for_its_copy, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_delete, setup, teardown),
         cmocka_unit_test_setup_teardown(test_item_that_is_over_is_no_old_item, setup, teardown),
         cmocka_unit_test_setup_teardown(test_decision_is_repeated_when_the_key_changed, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_copy_is_made_again_when_the_key_changed, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_item_is_lost_if_there_is_no_memory_for_its_copy, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_only_one_wins, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cas_is_unique_and_rises, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cas_is_not_repeated_after_a_delete, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cas_that_the_caller_gives, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cas_after_one_that_would_be_next, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cas_of_a_decision_that_is_repeated, setup, teardown),
         cmocka_unit_test_setup_teardown(test_exptime_before_publication, setup, teardown),
         cmocka_unit_test_setup_teardown(test_short_replaces, setup, teardown),
         cmocka_unit_test_setup_teardown(test_short_leaves_the_rest, setup, teardown),
@@ -640,6 +778,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_short_keeps_what_was_counted, setup, teardown),
         cmocka_unit_test(test_short_counts_by_class),
         cmocka_unit_test(test_short_leaves_what_is_counted_by_size),
+        cmocka_unit_test(test_edges_of_size_buckets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
