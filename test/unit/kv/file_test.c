@@ -136,6 +136,15 @@ static void expect_cold(const char *reason)
 
 /* ---- restoring --------------------------------------------------------------------------- */
 
+/* Without a higher limit, the first one is the highest. */
+static void test_only_limit_is_the_highest(void **unused)
+{
+    config.memory_bytes = 4 * MIB;
+    config.memory_bytes_max = 0;
+    make_saved();
+    expect_restored();
+}
+
 /* Nothing is saved while a worker uses items, or an item is being sent. */
 static void test_saved_at_rest_only(void **unused)
 {
@@ -179,6 +188,37 @@ static void test_saved_after_deletes(void **unused)
     assert_true(kv_restored(kv)->restored);
     assert_int_equal(rig_stats(kv).items, 0);
     rig_check(kv);
+    kv_destroy(kv);
+}
+
+/* All overflow buckets that the index can have now; they are free again afterwards. */
+static unsigned free_buckets(struct kv_worker *worker)
+{
+    static uint32_t links[1 << 16];
+    unsigned power = kv_index_power(&worker->kv->index);
+    unsigned count = 0;
+    while ((links[count] = kv_overflow_take(worker, power)) != 0)
+        assert_true(++count < U_ARRAY_LEN(links));
+    for (unsigned i = 0; i < count; i++)
+        kv_overflow_give(worker, power, links[i]);
+    return count;
+}
+
+/* What a worker had in reserve is free again. */
+static void test_reserves_are_saved(void **unused)
+{
+    struct kv *kv = create();
+    struct kv_worker *worker = kv_join(kv);
+    unsigned count = free_buckets(worker);
+    assert_true(worker->spares[0].count + worker->spares[1].count > 0);
+    kv_leave(worker);
+    assert_null(save(kv));
+    kv_destroy(kv);
+    kv = create();
+    assert_true(kv_restored(kv)->restored);
+    worker = kv_join(kv);
+    assert_int_equal(free_buckets(worker), count);
+    kv_leave(worker);
     kv_destroy(kv);
 }
 
@@ -444,6 +484,53 @@ static void test_altered_header(void **unused)
     free(image);
 }
 
+/* A header that claims to be longer than the file is not read to that end. */
+static void test_header_beyond_the_file(void **unused)
+{
+    const uint32_t buckets = 1 << 30;
+    const uint64_t bytes =
+        (sizeof(struct kv_file_header) + sizeof(uint64_t) * (uint64_t)buckets + 2 * MIB - 1) &
+        ~(2 * MIB - 1);
+    make_saved();
+    image_take();
+    assert_int_equal(
+        pwrite(file.fd, &buckets, sizeof(buckets), offsetof(struct kv_file_header, bucket_count)),
+        sizeof(buckets));
+    assert_int_equal(
+        pwrite(file.fd, &bytes, sizeof(bytes), offsetof(struct kv_file_header, header_bytes)),
+        sizeof(bytes));
+    set_time();
+    expect_cold("its header is damaged");
+    free(image);
+}
+
+/* How many mappings the process has of files like this one. */
+static unsigned mappings(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512];
+    unsigned count = 0;
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps))
+        count += strstr(line, "memfd:kv") != NULL;
+    fclose(maps);
+    return count;
+}
+
+/* A look at the file leaves no mapping, whatever it finds. */
+static void test_examined(void **unused)
+{
+    make_saved();
+    unsigned before = mappings();
+    assert_null(kv_file_examine(&config));
+    assert_int_equal(mappings(), before);
+    file.tag = TAG + 1;
+    assert_non_null(kv_file_examine(&config));
+    assert_int_equal(mappings(), before);
+    file.tag = TAG;
+    expect_restored();
+}
+
 static void test_altered_segment_header(void **unused)
 {
     make_saved();
@@ -603,6 +690,7 @@ static void test_other_settings(void **unused)
     EXPECT_COLD(config.policy = KV_POLICY_CLOCK, "policy");
     EXPECT_COLD(config.sizes.class_bytes_max[1] = 2048, "size classes");
     EXPECT_COLD(config.sizes.bucket_count = config.sizes.bucket_bytes = 0, "statistics of sizes");
+    EXPECT_COLD(config.sizes.bucket_bytes = 64, "statistics of sizes");
     EXPECT_COLD(config.memory_bytes = config.memory_bytes_max = 5 * MIB, "limit");
     EXPECT_COLD(config.memory_bytes = 4 * MIB; config.worker_max = 32, "workers");
     EXPECT_COLD(file.tag = TAG + 1, "cas");
@@ -641,8 +729,10 @@ static void test_space_of_a_higher_limit(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_only_limit_is_the_highest, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_saved_at_rest_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_saved_after_deletes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_reserves_are_saved, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_restored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cas_rises, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_flushed_items_stay_flushed, set_up, tear_down),
@@ -653,6 +743,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_file_may_not_grow, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_copy_is_restored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_altered_header, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_header_beyond_the_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_examined, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_altered_segment_header, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_written_to, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_another_size, set_up, tear_down),
