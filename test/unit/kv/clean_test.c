@@ -149,6 +149,55 @@ static void test_promoted_after_many_flushes(void **unused)
     kv_destroy(kv);
 }
 
+/* A worker that leaves in the middle of a scan leaves the segment to others. */
+static void test_scan_ends_with_its_worker(void **unused)
+{
+    struct kv *kv = rig_create_policy(4 * MIB, 1, true, KV_POLICY_CLOCK);
+    struct kv_worker *worker = kv_join(kv);
+    char names[2][24];
+    for (unsigned i = 0; i < 2; i++)
+        (void)fetched(worker, names[i], i);
+    unsigned log = kv_log_for(worker, KV_POOL_MAIN, 0);
+    uint32_t segment = worker->log[log];
+    kv_log_close(worker, log);
+    assert_true(kv_clean_begin(worker, segment, KV_CLEAN_EVICT));
+    kv_clean_step(worker, 1);
+    kv_leave(worker);
+    worker = kv_join(kv);
+    assert_true(kv_clean_begin(worker, segment, KV_CLEAN_EVICT));
+    kv_clean_step(worker, 100);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
+/* A scan of the worker's own open segment goes back with its end: new records follow there. */
+static void test_scan_of_an_open_segment_that_shrinks(void **unused)
+{
+    struct kv *kv = rig_create_policy(4 * MIB, 1, true, KV_POLICY_CLOCK);
+    struct kv_worker *worker = kv_join(kv);
+    struct kv_key key = rig_key(kv, "never stored");
+    char name[24];
+    enum kv_error error;
+    kv_tick(worker, 1);
+    (void)fetched(worker, name, 0);
+    struct kv_item *dropped = kv_item_new(worker, &key, 500, 0, 0, &error);
+    uint32_t segment = kv_segment_of(&kv->segments, dropped);
+    const struct kv_segment *header = &kv->segments.array[segment];
+    assert_true(kv_clean_begin(worker, segment, KV_CLEAN_EXPIRE));
+    kv_clean_step(worker, 2);
+    assert_int_equal(worker->cleaner.at, header->used);
+    kv_item_drop(worker, dropped);
+    assert_int_equal(worker->cleaner.at, header->used);
+    for (unsigned i = 1; i < 10; i++)
+        (void)fetched(worker, name, i);
+    kv_clean_step(worker, 100);
+    assert_int_equal(worker->cleaner.mode, KV_CLEAN_NONE);
+    rig_check(kv);
+    kv_leave(worker);
+    kv_destroy(kv);
+}
+
 /* Scans a segment, if it is sealed. */
 static void evict_segment(struct kv_worker *worker, uint32_t segment)
 {
@@ -195,6 +244,8 @@ int main(void)
         cmocka_unit_test(test_nothing_stays_in_urgent_need),
         cmocka_unit_test(test_moved_items_keep_to_their_time),
         cmocka_unit_test(test_promoted_after_many_flushes),
+        cmocka_unit_test(test_scan_ends_with_its_worker),
+        cmocka_unit_test(test_scan_of_an_open_segment_that_shrinks),
         cmocka_unit_test(test_promoted_large_item_takes_its_segments_along),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -242,6 +242,34 @@ static void test_reserve_returns_during_a_growth(void **unused)
     kv_leave(other);
 }
 
+/* Saving a table does not wait until a worker would have reclaimed what it has cut off. */
+static void test_cut_buckets_are_returned_at_once(void **unused)
+{
+    struct kv_index *index = &rig.kv->index;
+    const struct kv_overflow *overflow = &index->overflows[kv_index_power(index) & 1];
+    store(0, KEYS);
+    delete (KV_BUCKET_SLOTS, KEYS);
+    assert_int_equal(chain_buckets(), 1);
+    assert_true(rig.worker->cut.count > 0);
+    assert_int_equal(rig.worker->cut.waiting, 0);
+    kv_overflow_return(rig.worker, index);
+    assert_int_not_equal((uint32_t)kv_u64_load_relaxed(&overflow->stack), 0);
+    assert_int_equal(rig.worker->cut.count, 0);
+}
+
+/* A worker that has long taken none still has buckets of a table that is not there any more. */
+static void test_reserve_of_an_old_table_is_discarded(void **unused)
+{
+    struct kv_index *index = &rig.kv->index;
+    unsigned power = kv_index_power(index);
+    struct kv_bucket_reserve *spares = &rig.worker->spares[power & 1];
+    uint64_t stack = kv_u64_load_relaxed(&index->overflows[power & 1].stack);
+    *spares = (struct kv_bucket_reserve){.power = power - 2, .count = 1, .link = {5}};
+    kv_overflow_return(rig.worker, index);
+    assert_int_equal(spares->count, 0);
+    assert_int_equal(kv_u64_load_relaxed(&index->overflows[power & 1].stack), stack);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +283,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_prefetch_looks_through_the_chain, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hint_of_a_bucket_that_has_left, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reserve_returns_during_a_growth, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cut_buckets_are_returned_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reserve_of_an_old_table_is_discarded, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,6 +181,18 @@ static void test_victim_that_has_expired_comes_first(void **unused)
     assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), expired);
 }
 
+/* However little is live in an older one: moving or evicting that is work. */
+static void test_victim_that_has_expired_needs_no_slack(void **unused)
+{
+    sealed_one(50);
+    uint32_t expired = open_one();
+    kv_segment_add(&rig.segments, expired, 500);
+    kv_segment_note_exptime(&rig.segments, expired, 7);
+    kv_segment_seal(&rig.segments, expired);
+    struct kv_victim_search wish = {KV_POOL_MAIN, COUNT, COUNT, 0, 100, 7};
+    assert_int_equal(kv_segment_claim_victim(&rig.segments, &wish), expired);
+}
+
 static void test_victim_is_not_held_and_not_claimed(void **unused)
 {
     uint32_t held = sealed_one(1);
@@ -499,6 +511,7 @@ int main(void)
         cmocka_unit_test_setup(test_small_differences_do_not_count, setup),
         cmocka_unit_test_setup(test_victim_is_among_the_oldest, setup),
         cmocka_unit_test_setup(test_victim_that_has_expired_comes_first, setup),
+        cmocka_unit_test_setup(test_victim_that_has_expired_needs_no_slack, setup),
         cmocka_unit_test_setup(test_victim_is_not_held_and_not_claimed, setup),
         cmocka_unit_test_setup(test_victim_with_enough_dead_bytes, setup),
         cmocka_unit_test_setup(test_claimed_segment_is_retired_at_the_end_of_the_claim, setup),
