@@ -376,6 +376,9 @@ def test_listeners(start_server):
     with dial(("127.0.0.1", mutual), tls.context(client="client")) as connection:
         assert connection.ask(b"get k\r\n", b"END\r\n") == hit(b"k", b"v") + b"END\r\n"
     assert int(server.stats()["ssl_handshake_errors"]) == 1
+    log = server.log()
+    assert f"127.0.0.1:{plain} (kernel" in log and f"127.0.0.1:{basic} (TLS, kernel" in log
+    assert f"127.0.0.1:{mutual} (TLS with client certificates, kernel" in log
 
 
 @pytest.mark.parametrize("kind", ["sock", "tap"])
