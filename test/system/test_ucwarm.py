@@ -225,6 +225,7 @@ def test_wrong_command_lines(ucwarm):
         (["a=", "b"], '"a=" is not HOST:PORT'),
         ([*many, "to", "b"], "more than 64 servers"),
         (["-d", "pair", "a", "b", "to", "c"], "as many DST as SRC, not 1 and 2"),
+        (["n" * 160 + "=a", "b"], "is too long"),
         (["-d", "pair", "a", "to", "b", "c"], "as many DST as SRC, not 2 and 1"),
         (["-r", "0", "a", "b"], '-r: "0" is not a number greater than 0'),
         (["-b", "x", "a", "b"], '"x" is not a number of bytes'),
@@ -375,6 +376,16 @@ def test_items_that_are_gone_stay_away(ucwarm):
         target, stored = target_of()
         counts = run(ucwarm, name(source_of(DUMP, item)), name(target))
         assert (counts["gone"], counts["copied"], stored) == (1, 0, [])
+
+
+def test_items_that_are_too_large(ucwarm):
+    """More than 64 MB: it is not even read."""
+    dump = b"key=a exp=-1 la=1 cas=1 fetch=no cls=1 size=%d\nEND\r\n"
+    for size, large in ((64 << 20, 0), ((64 << 20) + 1, 1)):
+        target, stored = target_of()
+        source = source_of(dump % size, b"VA 1 f0 t-1\r\nx\r\n")
+        counts = run(ucwarm, name(source), name(target))
+        assert (counts["too_large"], counts["copied"], len(stored)) == (large, 1 - large, 1 - large)
 
 
 def test_waits_for_another_dump(ucwarm):
