@@ -79,6 +79,7 @@ def test_etc_and_zipf(load, server_sock):
     result = result_of(load(server_sock, "-V", "--json", "--etc", "-k2000", "-n20000"))
     assert result["wrong"] == 0 and 20 < result["get"] / result["set"] < 45
     assert 100 < result["bytes_in"] / result["get"] < 1000
+    assert (result["key_size"], result["popularity"]) == ("etc-key", "zipf:0.99")
 
 
 def test_replay(load, server_sock, tmp_path):
@@ -88,6 +89,7 @@ def test_replay(load, server_sock, tmp_path):
     result = result_of(load(server_sock, "-V", "--json", f"--replay={trace}", "-c1"))
     assert result["requests"] == 1000 and result["set"] == 70 and result["get"] == 930
     assert result["wrong"] == 0 and result["misses"] == 0
+    assert server_sock.stats()["cmd_set"] == "70"  # keys are not stored before
     trace.write_text("time,id,size\nnonsense\n")
     done = load(server_sock, f"--replay={trace}")
     assert done.returncode != 0 and "trace.csv" in done.stderr
@@ -401,6 +403,23 @@ def test_no_server_on_the_port(ucload_path):
     done = subprocess.run([ucload_path, f"-s127.0.0.1:{free_port()}"], capture_output=True,
                           text=True, timeout=60)
     assert done.returncode == 69 and "Connection refused" in done.stderr
+
+
+def test_keys_that_are_not_stored_are_an_error(load, start_server):
+    server = start_server("sock", "-I", "1k")
+    for args in (["--preload-only"], ["-n10", "-m", "get"]):
+        done = load(server, "-k10", "--value-size=2000", *args)
+        assert done.returncode == 1, done.stderr
+        assert "0 replies were wrong, 10 were errors" in done.stderr
+        assert "refused: set of key" in done.stderr
+
+
+def test_no_request_for_longer_than_the_timeout(load, server_sock):
+    """The time without a reply begins with a request: here the only one, after 2.5 s."""
+    result = result_of(load(server_sock, "--json", "-r0.4", "-n1", "--timeout=2",
+                            "--arrivals=constant"))  # fmt: skip
+    assert result["requests"] == 1 and result["unanswered"] == 0
+
 
 # ---- the command line -------------------------------------------------------------------------
 
