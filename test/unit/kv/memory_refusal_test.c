@@ -47,7 +47,7 @@ void *mmap_answered(void *at, size_t bytes, int access, int kind, int fd, off_t 
     }
     if (answer.has_huge_pages && (kind & MAP_HUGETLB) != 0) {
         assert_int_equal(bytes % KV_HUGE_PAGE_BYTES, 0);
-        kind &= ~(MAP_HUGETLB | MAP_HUGE_MASK << MAP_HUGE_SHIFT);
+        kind &= ~(MAP_HUGETLB | (int)((unsigned)MAP_HUGE_MASK << MAP_HUGE_SHIFT));
     }
     return mmap_real(at, bytes, access, kind, fd, offset);
 }

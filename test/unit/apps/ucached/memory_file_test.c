@@ -53,7 +53,7 @@ static void assert_printed(const struct kv_restored *restored, uint64_t now_unix
     assert_string_equal(text, wanted);
 }
 
-/* A clock that went back is told: times to live did not run on. */
+/* A line reports a clock that went back: times to live did not run on. */
 static void test_what_is_printed(void **state)
 {
     struct kv_restored restored = {.restored = false};
