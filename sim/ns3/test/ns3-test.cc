@@ -618,7 +618,7 @@ HashFrame(Ptr<const Packet> packet)
 void
 Trace()
 {
-    constexpr uint64_t golden = 0x2e0ab1bce9594ca5u;
+    constexpr uint64_t golden = 0xefa013a68698cf2cu;
     Pair net(Tcp::USTACK, Tcp::NS3, false, false, "20Mbps", "5ms");
 
     net.SetLoss(1, 0.02);
