@@ -328,7 +328,7 @@ static u_u64 derive_number(const struct us_config *config, unsigned first, unsig
 /* Added to the labels of keys for the second half of the secret: equal halves would cancel out. */
 enum { SECOND_HALF = 128 };
 
-/* Derives a SipHash key; uses labels use * 2 and use * 2 + 1. */
+/* Derives a SipHash key; uses labels use * 2 and use * 2 + 1, and those of the second half. */
 static void derive_key(u_u8 *key, const struct us_config *config, unsigned use)
 {
     unsigned half;
