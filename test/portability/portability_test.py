@@ -41,7 +41,7 @@ WIDTHS = {"64": ["-m64"], "32": ["-m32"]}
 
 
 def run(command: list, cwd: Path) -> subprocess.CompletedProcess:
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
 
 
 def check(command: list, cwd: Path) -> None:
