@@ -349,43 +349,50 @@ static void test_claim_with_one_kind_of_address(void **state)
     assert_non_null(strstr(error, "neither IPv4 nor IPv6"));
 }
 
-/* Of two workers: a socket of each, in one list, whose descriptors have one owner. */
+/*
+ * Of two workers: a socket of each, in one list, whose descriptors have one owner. A socket of UDP
+ * with the same address and port has an endpoint of its own.
+ */
 static void test_sockets_of_an_earlier_process(void **state)
 {
+    enum { TCP_SOCKETS = 2, SOCKETS = 3 };
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct net_handover_record record = {.kind = NET_HANDOVER_LISTENER,
-                                         .transport = NET_ENDPOINT_TCP,
                                          .binding = CACHE_BINDING_ASCII};
     struct net_endpoints endpoints = {0};
     struct net_handover handover = {0};
     socklen_t len = sizeof(any);
     char error[NET_ERROR_MAX];
-    int fds[2], on = 1;
+    int fds[SOCKETS], on = 1;
     unsigned i;
 
-    for (i = 0; i < 2; i++) {
-        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+    for (i = 0; i < SOCKETS; i++) {
+        fds[i] = socket(AF_INET, i < TCP_SOCKETS ? SOCK_STREAM : SOCK_DGRAM, 0);
         assert_int_equal(setsockopt(fds[i], SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), 0);
         assert_int_equal(bind(fds[i], (const struct sockaddr *)&any, sizeof(any)), 0);
         assert_int_equal(getsockname(fds[i], (struct sockaddr *)&any, &len), 0);
+        record.transport = i < TCP_SOCKETS ? NET_ENDPOINT_TCP : NET_ENDPOINT_UDP;
         record.fd = net_handover_add_fd(&handover, fds[i]);
         net_handover_begin(&handover, &record);
         net_handover_end(&handover, &record);
     }
     assert_int_equal(net_endpoints_take_over(&handover, &endpoints, error), 0);
-    assert_int_equal(endpoints.count, 1);
-    assert_int_equal(endpoints.list[0].binding, CACHE_BINDING_ASCII);
-    assert_int_equal(net_endpoint_port(&endpoints.list[0]), ntohs(any.sin_port));
-    assert_int_equal(endpoints.inherited_count, 2);
+    assert_int_equal(endpoints.count, 2);
+    assert_int_equal(endpoints.inherited_count, SOCKETS);
     for (i = 0; i < 2; i++) {
+        assert_int_equal(endpoints.list[i].kind, i == 0 ? NET_ENDPOINT_TCP : NET_ENDPOINT_UDP);
+        assert_int_equal(endpoints.list[i].binding, CACHE_BINDING_ASCII);
+        assert_int_equal(net_endpoint_port(&endpoints.list[i]), ntohs(any.sin_port));
+    }
+    for (i = 0; i < SOCKETS; i++) {
         assert_int_equal(endpoints.inherited[i].fd, fds[i]);
-        assert_int_equal(endpoints.inherited[i].endpoint, 0);
+        assert_int_equal(endpoints.inherited[i].endpoint, i < TCP_SOCKETS ? 0 : 1);
         assert_int_equal(handover.fds[i], -1);
     }
     net_handover_free(&handover, true);
     net_endpoints_close(&endpoints);
-    assert_int_equal(fcntl(fds[0], F_GETFD), -1);
-    assert_int_equal(fcntl(fds[1], F_GETFD), -1);
+    for (i = 0; i < SOCKETS; i++)
+        assert_int_equal(fcntl(fds[i], F_GETFD), -1);
 }
 
 /* A socket of the service manager: clients of it that have vanished are noticed, too. */
