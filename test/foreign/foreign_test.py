@@ -39,7 +39,7 @@ INCLUDE = [word for folder in FOLDERS for word in ("-I", ROOT / folder)]
 
 def run(command, **options):
     done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, timeout=150, **options
+        [str(word) for word in command], capture_output=True, text=True, timeout=600, **options
     )
     assert done.returncode == 0, f"{command[:4]}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
     return done.stdout
